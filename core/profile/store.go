@@ -1,0 +1,51 @@
+package profile
+
+import "errors"
+
+// ErrNotFound is what a [Store] gives for a key that it does not hold.
+var ErrNotFound = errors.New("no such entry in the store")
+
+// ErrFull is what a [Store] gives, wrapped, when there is no room; what was
+// stored before is untouched.
+var ErrFull = errors.New("the storage is full")
+
+// Entry describes one kept analysis; the profile's name lives here, beside the
+// profile, never in it.
+type Entry struct {
+	Key        string // unique, chosen by whoever puts it
+	Name       string // what the user sees and may change
+	Created    int64  // milliseconds since 1970
+	Bytes      uint64 // size of the encoded profile, or of the checkpoint
+	References uint64
+	Digest     string // hexadecimal; "" while interrupted
+	State      EntryState
+	Reason     string  // why it is partial
+	Done       float64 // share of the file that was read, 0 to 1, while interrupted
+}
+
+// EntryState says what a kept analysis is.
+type EntryState string
+
+// The states of an [Entry].
+const (
+	EntryComplete    EntryState = "complete"
+	EntryPartial     EntryState = "partial"     // a profile of a part of the trace
+	EntryInterrupted EntryState = "interrupted" // a checkpoint: the run can go on
+)
+
+// Store keeps encoded profiles and checkpoints. Implementations: the browser's
+// IndexedDB (wasm/idb), memory (for tests).
+type Store interface {
+	// Put stores data under e.Key in one step: after an error or a crash the
+	// store holds what it held before.
+	Put(e Entry, data []byte) error
+	// Get gives the data last put, or ErrNotFound.
+	Get(key string) ([]byte, error)
+	// List gives all entries, newest first.
+	List() ([]Entry, error)
+	// Rename changes an entry's name.
+	Rename(key, name string) error
+	Delete(key string) error
+	// Usage is the number of bytes in use and, where known, the quota; 0: not known.
+	Usage() (used, quota uint64, err error)
+}
