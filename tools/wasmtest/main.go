@@ -1,0 +1,51 @@
+// Command wasmtest runs a Go test binary that was built for js/wasm in a real
+// web worker of a real browser. It is made for the go command's -exec flag:
+//
+//	go build -o bin/wasmtest ./tools/wasmtest
+//	GOOS=js GOARCH=wasm go test -exec="$PWD/bin/wasmtest" ./wasm/... ./workers/...
+//	GOOS=js GOARCH=wasm go test -exec="$PWD/bin/wasmtest" -run='^$' -bench=. ./core/stack
+//
+// How it works:
+//
+//  1. A server on a loopback port serves the binary, Go's wasm_exec.js and a
+//     page, all under the content security policy of the site.
+//  2. Chromium opens the page in a new, empty, persistent profile (an
+//     off-the-record one stores things differently). The page starts a worker,
+//     which runs the binary with the arguments given here.
+//  3. What the binary writes is posted back while it runs and copied to stdout
+//     and stderr. Its exit code becomes this command's.
+//
+// A browser has no file system: tests embed what they read, or fetch it. Tests
+// see these variables beside the ones named GO…, STACKGLASS_… and RAPID_…:
+//
+//	WASMTEST_URL         the server's address, ending in a slash. Below it:
+//	                     src/ (the module's files), test.wasm (the binary
+//	                     itself, for tests that start workers of their own),
+//	                     wasm_exec.js (also beside any path), and
+//	                     quota?bytes=N, which limits the origin's storage for
+//	                     the tests that fill it (no bytes: no limit)
+//	STACKGLASS_DATA_URL  the files of $STACKGLASS_DATA (default: ../shared/data
+//	                     from the module's root); not set when there are none
+//
+// The environment of wasmtest itself: STACKGLASS_CHROMIUM names the browser to
+// run instead of the one in the path.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	// go test sends SIGQUIT when its time is up; a second signal ends at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
+	context.AfterFunc(ctx, stop)
+	code, err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "wasmtest:", err)
+	}
+	os.Exit(code)
+}

@@ -1,0 +1,26 @@
+// Runs the test binary. Output leaves as messages, which the page takes while
+// the binary computes.
+"use strict";
+
+importScripts("wasm_exec.js");
+
+fs.writeSync = (file, bytes) => {
+	postMessage({ file, bytes: bytes.slice() });
+	return bytes.length;
+};
+fs.write = (file, bytes, offset, length, position, callback) => {
+	callback(null, fs.writeSync(file, bytes.subarray(offset, offset + length)));
+};
+process.cwd = () => "/";
+
+(async () => {
+	const { args, env } = await (await fetch("program")).json();
+	const go = new Go();
+	go.argv = args;
+	go.env = env;
+	let code = 2; // a program that dies without a word exits so
+	go.exit = (c) => { code = c; };
+	const { instance } = await WebAssembly.instantiateStreaming(fetch("test.wasm"), go.importObject);
+	await go.run(instance);
+	postMessage({ exit: code });
+})().catch((err) => postMessage({ exit: 2, why: String(err && err.stack || err) }));

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/chromedp/cdproto/inspector"
+	"github.com/chromedp/cdproto/storage"
+	"github.com/chromedp/chromedp"
+)
+
+// exitBroken is the exit code when the binary could not be run to its end.
+const exitBroken = 2
+
+// run runs the test binary args[0] with the arguments behind it and gives its
+// exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
+	if len(args) == 0 {
+		return exitBroken, errors.New("no test binary given; use: go test -exec=wasmtest, or wasmtest PKG.test [-test.v ...]")
+	}
+	execJS, err := wasmExec(ctx)
+	if err != nil {
+		return exitBroken, err
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		return exitBroken, err
+	}
+	s := newServer(args[0], execJS, root, stdout, stderr)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return exitBroken, err
+	}
+	origin := "http://" + listener.Addr().String() + "/"
+	s.program = program{Args: testArgs(args[1:]), Env: testEnv(os.Environ(), origin, s.data != "")}
+	web := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	go web.Serve(listener)
+	defer web.Close()
+	return browse(ctx, s, origin)
+}
+
+// browse opens the page in a browser of its own and waits for the exit code.
+func browse(ctx context.Context, s *server, origin string) (int, error) {
+	browser, err := chromium()
+	if err != nil {
+		return exitBroken, err
+	}
+	ctx, stop := chromedp.NewExecAllocator(ctx, chromedp.ExecPath(browser),
+		chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.DisableGPU,
+		chromedp.Flag("headless", true),
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true),
+		chromedp.Flag("disable-dev-shm-usage", true),
+	)
+	defer stop()
+	ctx, closePage := chromedp.NewContext(ctx)
+	defer closePage()
+	// Cancel, unlike the functions above, waits until the browser is gone and
+	// its profile is deleted.
+	defer chromedp.Cancel(ctx)
+
+	crashed := make(chan struct{}, 1)
+	if err := chromedp.Do(ctx); err != nil {
+		return exitBroken, fmt.Errorf("start %s: %w", browser, err)
+	}
+	err = chromedp.Listen(ctx, func(ev any) {
+		if _, ok := ev.(*inspector.EventTargetCrashed); ok {
+			select {
+			case crashed <- struct{}{}:
+			default:
+			}
+		}
+	})
+	if err != nil {
+		return exitBroken, err
+	}
+	s.setQuota = func(bytes *float64) error {
+		_, err := chromedp.Call(ctx, storage.OverrideQuotaForOrigin,
+			storage.OverrideQuotaForOriginParams{Origin: strings.TrimSuffix(origin, "/"), QuotaSize: bytes})
+		return err
+	}
+	if err := chromedp.Do(ctx, chromedp.Navigate(origin)); err != nil {
+		return exitBroken, fmt.Errorf("open the page in %s: %w", browser, err)
+	}
+	select {
+	case code := <-s.exit:
+		return code, nil
+	case <-crashed:
+		return exitBroken, errors.New("the browser's page crashed, most likely out of memory")
+	case <-ctx.Done():
+		return exitBroken, errors.New("stopped before the tests ended: " + context.Cause(ctx).Error())
+	}
+}
+
+// chromium finds the browser.
+func chromium() (string, error) {
+	if named := os.Getenv("STACKGLASS_CHROMIUM"); named != "" {
+		return named, nil
+	}
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("no chromium in the path; install it (Debian: apt-get install chromium) or name one in STACKGLASS_CHROMIUM")
+}
+
+// wasmExec reads the script that starts Go programs from the Go installation
+// that the binary was built with.
+func wasmExec(ctx context.Context) ([]byte, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, fmt.Errorf("find wasm_exec.js by go env GOROOT: %w", err)
+	}
+	return os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "lib", "wasm", "wasm_exec.js"))
+}
+
+// moduleRoot is the folder with go.mod above the working folder, which is the
+// tested package's under go test; "" when there is none.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", nil
+		}
+		dir = parent
+	}
+}
+
+// testArgs drops the flags by which go test asks for files: there is no file
+// system to write them to.
+func testArgs(args []string) []string {
+	kept := []string{"test.wasm"}
+	for _, arg := range args {
+		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if name != "test.testlogfile" && name != "test.gocoverdir" && name != "test.outputdir" {
+			kept = append(kept, arg)
+		}
+	}
+	return kept
+}
+
+// testEnv chooses what a test may see. It is a choice because js/wasm limits
+// arguments and environment together to 8 KiB.
+func testEnv(environ []string, origin string, withData bool) map[string]string {
+	env := map[string]string{"WASMTEST_URL": origin}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		for _, prefix := range []string{"GO", "STACKGLASS_", "RAPID_"} {
+			if strings.HasPrefix(name, prefix) && len(value) < 512 {
+				env[name] = value
+			}
+		}
+	}
+	delete(env, "STACKGLASS_DATA_URL")
+	if withData {
+		env["STACKGLASS_DATA_URL"] = origin + "data/"
+	}
+	return env
+}

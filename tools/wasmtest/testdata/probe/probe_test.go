@@ -1,0 +1,36 @@
+// Package probe is a test binary with every ending that wasmtest must hand on.
+package probe
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+func TestPasses(t *testing.T) {
+	fmt.Println("to stdout")
+	fmt.Fprintln(os.Stderr, "to stderr")
+	time.Sleep(time.Millisecond)
+}
+
+func TestFails(t *testing.T) { t.Error("failed as asked") }
+
+func TestPanics(t *testing.T) { panic("panicked as asked") }
+
+func TestHangs(t *testing.T) {
+	println("hanging as asked")
+	for {
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	if os.Getenv("WASMTEST_URL") == "" || os.Getenv("STACKGLASS_PROBE") != "seen" {
+		t.Error(os.Environ())
+	}
+}
+
+func BenchmarkCounts(b *testing.B) {
+	for b.Loop() {
+	}
+}
