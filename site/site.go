@@ -1,0 +1,83 @@
+// Package site carries the page and the demos inside a Go program, for the
+// command's serve and demo verbs, and holds the page's security policy, which
+// every way of serving it repeats.
+//
+// The page is made by tools/sitebuild in site/dist; a program that was built
+// before that carries no page, and [Dist] says so.
+package site
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"io/fs"
+)
+
+// Policy is the content security policy of the page: it may load and connect
+// to nothing but its own origin. Served as a header by the command and by
+// _headers on static hosts, and as a meta element in the page itself for hosts
+// that send no headers (there without frame-ancestors, which only a header can
+// say: [MetaPolicy]).
+const Policy = MetaPolicy + "; frame-ancestors 'none'"
+
+// MetaPolicy is the part of [Policy] that a meta element may carry.
+const MetaPolicy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; " +
+	"img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; worker-src 'self'; " +
+	"manifest-src 'self'; base-uri 'none'; form-action 'none'"
+
+//go:embed all:dist
+var dist embed.FS
+
+//go:embed demos/demos.json demos/*.lz4 demos/*.c demos/*.h
+var demos embed.FS
+
+// ErrNotBuilt tells that the program was built without the page in site/dist.
+var ErrNotBuilt = errors.New("this program was built without the page; run `make site build` in the source folder and use the new bin/stackglass")
+
+// Dist gives the files of the page, or [ErrNotBuilt].
+func Dist() (fs.FS, error) {
+	files, err := fs.Sub(dist, "dist")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fs.Stat(files, "index.html"); err != nil {
+		return nil, ErrNotBuilt
+	}
+	return files, nil
+}
+
+// Demo is a small real trace with the question it answers.
+type Demo struct {
+	Name       string        `json:"name"`       // what `stackglass demo` calls it
+	Title      string        `json:"title"`      // what the program does
+	Question   string        `json:"question"`   // what to find out
+	File       string        `json:"file"`       // the trace, in site/demos
+	Source     string        `json:"source"`     // the C program, beside it
+	References uint64        `json:"references"` // data references in the trace
+	Lines      uint64        `json:"lines"`      // distinct 64-byte lines
+	Lesson     []string      `json:"lesson"`     // the answer, in two sentences
+	Expected   []Expectation `json:"expected"`   // the numbers that the lesson names
+}
+
+// Expectation is a number that a demo's lesson names.
+type Expectation struct {
+	Cache  string `json:"cache"`           // as for --cache
+	Limit  uint64 `json:"limit,omitempty"` // only the first references; 0: all
+	Misses uint64 `json:"misses"`
+}
+
+// Demos lists the demos in the order of the page.
+func Demos() ([]Demo, error) {
+	text, err := demos.ReadFile("demos/demos.json")
+	if err != nil {
+		return nil, err
+	}
+	var list []Demo
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// DemoFile gives a file of site/demos: a trace or a source.
+func DemoFile(name string) ([]byte, error) { return demos.ReadFile("demos/" + name) }
