@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// build is one run. All paths are relative to the repository's root.
+type build struct {
+	out      string
+	compress bool
+	log      io.Writer
+}
+
+func (b *build) run() error {
+	if _, err := os.Stat("go.mod"); err != nil {
+		return errors.New("no go.mod here: run it from the repository's root")
+	}
+	if err := os.RemoveAll(b.out); err != nil {
+		return err
+	}
+	for _, step := range []func() error{
+		b.compileWasm, b.copyRuntime, b.extractHelper, b.copyCharts,
+		b.copyStatic, b.copyDemos, b.writeIndex, b.writeHeaders, b.writePrecache,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	if !b.compress {
+		return nil
+	}
+	return b.compressAll()
+}
+
+// write puts one file into the output folder.
+func (b *build) write(name string, content []byte) error {
+	path := filepath.Join(b.out, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o644)
+}
+
+// copy puts a copy of the file at from into the output folder.
+func (b *build) copy(name, from string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return b.write(name, content)
+}
+
+func (b *build) compileWasm() error {
+	for _, name := range []string{"app", "worker"} {
+		out := filepath.Join(b.out, name+".wasm")
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, "./wasm/"+name)
+		cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+		cmd.Stderr = b.log
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("compiling ./wasm/%s: %w", name, err)
+		}
+		if err := os.Chmod(out, 0o644); err != nil {
+			return err
+		}
+	}
+	return b.copy("worker.js", "wasm/worker/worker.js")
+}
+
+func (b *build) copyRuntime() error {
+	root, err := output("go", "env", "GOROOT")
+	if err != nil {
+		return err
+	}
+	return b.copy("wasm_exec.js", filepath.Join(root, "lib", "wasm", "wasm_exec.js"))
+}
+
+func (b *build) copyCharts() error {
+	const module = "site/node_modules/uplot/dist/"
+	if _, err := os.Stat(module + "uPlot.iife.min.js"); err != nil {
+		cmd := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+		cmd.Dir, cmd.Stderr = "site", b.log
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("npm ci in site: %w", err)
+		}
+	}
+	if err := b.copy("uplot.js", module+"uPlot.iife.min.js"); err != nil {
+		return err
+	}
+	return b.copy("uplot.css", module+"uPlot.min.css")
+}
+
+func (b *build) copyStatic() error { return b.copyTree("", "site/static") }
+
+// copyDemos copies the demos' traces and sources, as far as there are any.
+func (b *build) copyDemos() error {
+	if _, err := os.Stat("site/demos"); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return b.copyTree("demos", "site/demos")
+}
+
+// copyTree copies the files of a folder, hidden ones and Go files left out.
+func (b *build) copyTree(to, from string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if name := entry.Name(); strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		return b.copy(filepath.ToSlash(filepath.Join(to, rel)), path)
+	})
+}
+
+// output runs a command and gives what it prints, trimmed.
+func output(name string, args ...string) (string, error) {
+	out, err := exec.Command(name, args...).Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/andybalholm/brotli"
+)
+
+// compressible are the endings of files that gain from brotli.
+var compressible = []string{".html", ".css", ".js", ".json", ".svg", ".wasm", ".webmanifest", ".c", ".md", ".txt"}
+
+// initial are the files that a first visit transfers until the page can be
+// used; the rest is fetched later, for offline use.
+var initial = []string{
+	"index.html", "app.css", "uplot.css", "theme.js", "boot.js", "charts.js", "uplot.js", "vugu.js",
+	"wasm_exec.js", "worker.js", "app.wasm", "worker.wasm", "icon.svg", "manifest.webmanifest",
+}
+
+// compressAll writes the .br siblings and reports what a first visit costs.
+func (b *build) compressAll() error {
+	names, err := b.files()
+	if err != nil {
+		return err
+	}
+	first := 0
+	for _, name := range names {
+		if !slices.Contains(compressible, filepath.Ext(name)) {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(b.out, name))
+		if err != nil {
+			return err
+		}
+		packed, err := brotlied(content)
+		if err != nil {
+			return err
+		}
+		if err := b.write(name+".br", packed); err != nil {
+			return err
+		}
+		if slices.Contains(initial, name) {
+			first += len(packed)
+		}
+		if len(content) > 100_000 {
+			fmt.Fprintf(b.log, "%-20s %9d bytes, %8d as brotli\n", name, len(content), len(packed))
+		}
+	}
+	fmt.Fprintf(b.log, "first visit: %d bytes as brotli\n", first)
+	return nil
+}
+
+// brotlied compresses, or takes what an earlier run compressed.
+func brotlied(content []byte) ([]byte, error) {
+	sum := sha256.Sum256(content)
+	kept := filepath.Join("build", "brotli", hex.EncodeToString(sum[:])+".br")
+	if packed, err := os.ReadFile(kept); err == nil {
+		return packed, nil
+	}
+	var buf bytes.Buffer
+	w := brotli.NewWriterLevel(&buf, brotli.BestCompression)
+	if _, err := w.Write(content); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
+		return nil, err
+	}
+	// Written aside and renamed, so that a run that is interrupted leaves no
+	// half of a file under a whole one's hash.
+	half := kept + ".new"
+	if err := os.WriteFile(half, buf.Bytes(), 0o644); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), os.Rename(half, kept)
+}

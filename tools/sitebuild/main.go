@@ -1,0 +1,44 @@
+// Sitebuild makes site/dist, the folder that any static host can serve, from
+// scratch and from pinned sources only:
+//
+//  1. app.wasm and worker.wasm, compiled for js/wasm from ./wasm/app and
+//     ./wasm/worker;
+//  2. wasm_exec.js, out of GOROOT;
+//  3. vugu.js, Vugu's helper script, out of the pinned module: Vugu evals that
+//     string, which the page's policy forbids, so it is served as a file;
+//  4. uplot.js and uplot.css, out of the npm package that site/package-lock.json
+//     pins;
+//  5. what lies in site/static and site/demos, and index.html from
+//     site/index.tmpl with a card for every demo;
+//  6. _headers with the content security policy, and precache.js, the list of
+//     files and hashes by which the service worker takes the whole site offline;
+//  7. a .br sibling of every file that compresses.
+//
+// The same sources give the same bytes. Compressed files are kept under build/
+// by the hash of their content, so that a second run is quick.
+//
+// Usage, from the repository's root:
+//
+//	go run ./tools/sitebuild [-dev]
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	dev := flag.Bool("dev", false, "leave the .br files out")
+	out := flag.String("o", "site/dist", "folder to build")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "sitebuild: unexpected argument %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	b := &build{out: *out, compress: !*dev, log: os.Stderr}
+	if err := b.run(); err != nil {
+		fmt.Fprintln(os.Stderr, "sitebuild:", err)
+		os.Exit(1)
+	}
+}
