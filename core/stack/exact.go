@@ -1,0 +1,155 @@
+package stack
+
+import (
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+const (
+	topLines   = 16
+	frontLines = 4 // of the top lines, those kept in local variables
+	burst      = 64
+	noLine     = ^trace.Line(0) // no line: line numbers are below 2^61
+)
+
+// Exact is the fast exact model.
+type Exact struct {
+	top    [topLines]trace.Line // the topmost lines, most recently used first
+	table  table
+	stamps stamps
+
+	queue   [burst]deep
+	pending int
+	sink    uint64
+}
+
+// deep is an access that the top array did not hold.
+type deep struct {
+	line    trace.Line
+	evicted trace.Line // what fell off the top array's end
+	index   int
+}
+
+// NewExact makes an empty model.
+func NewExact() *Exact {
+	m := new(Exact)
+	for i := range m.top {
+		m.top[i] = noLine
+	}
+	m.stamps.reset(blockStamps, 0)
+	return m
+}
+
+// Distances implements [Model].
+func (m *Exact) Distances(lines []trace.Line, out []uint32) {
+	out = out[:len(lines)]
+	top := &m.top
+	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
+next:
+	for i, x := range lines {
+		switch x {
+		case t0:
+			out[i] = 0
+			continue
+		case t1:
+			t0, t1 = t1, t0
+			out[i] = 1
+			continue
+		case t2:
+			t0, t1, t2 = t2, t0, t1
+			out[i] = 2
+			continue
+		case t3:
+			t0, t1, t2, t3 = t3, t0, t1, t2
+			out[i] = 3
+			continue
+		}
+		carry := t3
+		t0, t1, t2, t3 = x, t0, t1, t2
+		for j := frontLines; j < topLines; j++ {
+			here := top[j]
+			top[j] = carry
+			if here == x {
+				out[i] = uint32(j)
+				continue next
+			}
+			carry = here
+		}
+		m.queue[m.pending] = deep{x, carry, i}
+		m.pending++
+		if m.pending == burst {
+			m.settle(out)
+		}
+	}
+	top[0], top[1], top[2], top[3] = t0, t1, t2, t3
+	m.settle(out)
+}
+
+// settle resolves the queued accesses in order.
+func (m *Exact) settle(out []uint32) {
+	queue := m.queue[:m.pending]
+	m.pending = 0
+	var sink uint64
+	for i := range queue {
+		sink += m.table.touch(queue[i].line)
+	}
+	m.sink += sink
+	for i := range queue {
+		q := &queue[i]
+		e, found := m.table.findOrAdd(q.line)
+		if found {
+			out[q.index] = topLines + m.stamps.remove(e.stamp)
+			e.stamp = onTop
+		} else {
+			out[q.index] = Cold
+		}
+		if q.evicted != noLine {
+			if m.stamps.full() {
+				m.compact()
+			}
+			m.table.find(q.evicted).stamp = m.stamps.push()
+		}
+	}
+}
+
+// compact renumbers the live stamps from zero and makes room for as many again
+// three times over.
+func (m *Exact) compact() {
+	ranks, live := m.stamps.ranks(), m.stamps.live
+	bitmap := m.stamps.bits
+	for p := range m.table.parts {
+		slots := m.table.parts[p].slots
+		for i := range slots {
+			if s := slots[i].stamp; slots[i].key != 0 && s != onTop {
+				slots[i].stamp = ranks[s>>6] + uint32(bits.OnesCount64(bitmap[s>>6]&(1<<(s&63)-1)))
+			}
+		}
+	}
+	capacity := (uint64(live)*4 + blockStamps) / blockStamps * blockStamps
+	m.stamps.reset(uint32(min(capacity, maxStamps)), live)
+}
+
+// Lines implements [Model].
+func (m *Exact) Lines() int { return m.table.lines }
+
+// Stack implements [Model].
+func (m *Exact) Stack() []trace.Line {
+	below := make([]trace.Line, m.stamps.live)
+	ranks := m.stamps.ranks()
+	for p := range m.table.parts {
+		for _, e := range m.table.parts[p].slots {
+			if s := e.stamp; e.key != 0 && s != onTop {
+				rank := ranks[s>>6] + uint32(bits.OnesCount64(m.stamps.bits[s>>6]&(1<<(s&63)-1)))
+				below[uint32(len(below))-1-rank] = e.key - 1
+			}
+		}
+	}
+	stack := make([]trace.Line, 0, m.table.lines)
+	for _, line := range m.top {
+		if line != noLine {
+			stack = append(stack, line)
+		}
+	}
+	return append(stack, below...)
+}

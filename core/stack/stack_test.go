@@ -1,0 +1,51 @@
+package stack_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+func TestExact(t *testing.T) {
+	stacktest.Run(t, func() stack.Model { return stack.NewExact() })
+}
+
+func TestTwins(t *testing.T) {
+	t.Run("naive", func(t *testing.T) { stacktest.Run(t, func() stack.Model { return new(stacktest.Naive) }) })
+	t.Run("fenwick", func(t *testing.T) { stacktest.Run(t, func() stack.Model { return stacktest.NewFenwick(0) }) })
+	t.Run("fenwick16", func(t *testing.T) { stacktest.Run(t, func() stack.Model { return stacktest.NewFenwick(16) }) })
+}
+
+// Long traces make stamps run out, parts grow, and wide levels appear: what the
+// naive twin is too slow for is compared with the textbook method.
+func TestExactLong(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	fast, twin := stack.NewExact(), stacktest.NewFenwick(0)
+	span := uint64(400_000)
+	lines := make([]trace.Line, 10_000)
+	got, want := make([]uint32, len(lines)), make([]uint32, len(lines))
+	for round := range 200 {
+		if round == 120 {
+			span = 3000 // the footprint shrinks: most stamps are old
+		}
+		for i := range lines {
+			lines[i] = rng.Uint64N(span) * 64
+		}
+		fast.Distances(lines, got)
+		twin.Distances(lines, want)
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("round %d, access %d: distance %d, want %d", round, i, got[i], want[i])
+			}
+		}
+	}
+	a, b := fast.Stack(), twin.Stack()
+	for i := range b {
+		if a[i] != b[i] {
+			t.Fatalf("place %d of the stack holds line %d, want %d", i, a[i], b[i])
+		}
+	}
+}

@@ -1,0 +1,141 @@
+// Package stacktest shows that a stack model is right: a suite that every
+// implementation of [stack.Model] passes, the naive twin that is the
+// definition, and the textbook method as the baseline of the benchmarks.
+package stacktest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Run checks models made by fresh: the vectors of MODELS §1, random traces of
+// every shape against the naive twin, batches of any length, and the stack at
+// the end.
+func Run(t *testing.T, fresh func() stack.Model) {
+	t.Run("vectors", func(t *testing.T) {
+		for _, v := range Vectors {
+			Equal(t, fresh(), v.Lines, []int{len(v.Lines)})
+			out := make([]uint32, len(v.Lines))
+			fresh().Distances(v.Lines, out)
+			if !slices.Equal(out, v.Distances) {
+				t.Errorf("%s: distances %v, want %v", v.Name, out, v.Distances)
+			}
+		}
+	})
+	t.Run("random", func(t *testing.T) {
+		for seed := range uint64(60) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			lines := Random(rng, 1+rng.IntN(6000))
+			Equal(t, fresh(), lines, cuts(rng, len(lines)))
+		}
+	})
+	t.Run("empty", func(t *testing.T) {
+		m := fresh()
+		m.Distances(nil, nil)
+		if m.Lines() != 0 || len(m.Stack()) != 0 {
+			t.Errorf("a fresh model has %d lines and a stack of %d, want none", m.Lines(), len(m.Stack()))
+		}
+	})
+}
+
+// Vector is a short trace with known distances.
+type Vector struct {
+	Name      string
+	Lines     []trace.Line
+	Distances []uint32
+}
+
+const inf = stack.Cold
+
+// Vectors are the hand-made traces of MODELS §1.
+var Vectors = []Vector{
+	{"SASMM Table 1", letters("abacbdda"), []uint32{inf, inf, 1, inf, 2, inf, 0, 3}},
+	{"SASMM Table 2, all threads", letters("acbaedbdab"), []uint32{inf, inf, inf, 2, inf, inf, 3, 1, 3, 2}},
+	{"line zero and the last line", []trace.Line{0, 1<<61 - 1, 0, 1<<61 - 1}, []uint32{inf, inf, 1, 1}},
+}
+
+// letters makes each byte of s a line.
+func letters(s string) (lines []trace.Line) {
+	for _, c := range []byte(s) {
+		lines = append(lines, trace.Line(c))
+	}
+	return lines
+}
+
+// Equal feeds lines to m and to the naive twin, in the given batch lengths, and
+// compares all that the interface shows.
+func Equal(t *testing.T, m stack.Model, lines []trace.Line, batches []int) {
+	t.Helper()
+	twin := new(Naive)
+	got, want := make([]uint32, len(lines)), make([]uint32, len(lines))
+	twin.Distances(lines, want)
+	at := 0
+	for _, n := range batches {
+		m.Distances(lines[at:at+n], got[at:at+n])
+		at += n
+	}
+	if at != len(lines) {
+		t.Fatalf("the batches cover %d of %d accesses", at, len(lines))
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("access %d of %d: distance %d, want %d", i, len(lines), got[i], want[i])
+		}
+	}
+	if m.Lines() != twin.Lines() {
+		t.Errorf("%d distinct lines, want %d", m.Lines(), twin.Lines())
+	}
+	if !slices.Equal(m.Stack(), twin.Stack()) {
+		t.Errorf("the stack at the end differs from the naive twin's")
+	}
+}
+
+// Random makes a trace of n accesses in a random mixture of the shapes that
+// programs have: sweeps, strides, hot sets, uniform jumps, runs.
+func Random(rng *rand.Rand, n int) []trace.Line {
+	lines := make([]trace.Line, 0, n)
+	span := 1 + rng.Uint64N(1<<rng.UintN(13))
+	base := rng.Uint64N(1 << 57)
+	for len(lines) < n {
+		run, start := 1+rng.IntN(400), rng.Uint64N(span)
+		stride := 1 + rng.Uint64N(20)
+		hot := 1 + rng.Uint64N(40)
+		switch shape := rng.IntN(5); shape {
+		case 0:
+			for i := range uint64(run) {
+				lines = append(lines, base+(start+i)%span)
+			}
+		case 1:
+			for i := range uint64(run) {
+				lines = append(lines, base+(start+i*stride)%span)
+			}
+		case 2:
+			for range run {
+				lines = append(lines, base+(start+rng.Uint64N(hot))%span)
+			}
+		case 3:
+			for range run {
+				lines = append(lines, base+rng.Uint64N(span))
+			}
+		case 4:
+			for range run {
+				lines = append(lines, base+start)
+			}
+		}
+	}
+	return lines[:n]
+}
+
+// cuts gives random batch lengths that sum to n.
+func cuts(rng *rand.Rand, n int) (lengths []int) {
+	for n > 0 {
+		length := min(n, 1+rng.IntN(1+rng.IntN(3000)))
+		lengths = append(lengths, length)
+		n -= length
+	}
+	return lengths
+}

@@ -1,0 +1,182 @@
+package stacktest
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Naive is the definition: a list, searched from the top, moved to front.
+type Naive struct{ lines []trace.Line }
+
+// Distances implements [stack.Model].
+func (m *Naive) Distances(lines []trace.Line, out []uint32) {
+	for i, x := range lines {
+		d := slices.Index(m.lines, x)
+		if d < 0 {
+			m.lines = append(m.lines, x)
+			d = len(m.lines) - 1
+			out[i] = stack.Cold
+		} else {
+			out[i] = uint32(d)
+		}
+		copy(m.lines[1:d+1], m.lines[:d])
+		m.lines[0] = x
+	}
+}
+
+// Lines implements [stack.Model].
+func (m *Naive) Lines() int { return len(m.lines) }
+
+// Stack implements [stack.Model].
+func (m *Naive) Stack() []trace.Line { return slices.Clone(m.lines) }
+
+// Fenwick is the textbook method and the baseline of the benchmarks: a hash
+// table from line to the time of its last access, and a Fenwick tree over time
+// that counts the lines last accessed then (Bennett and Kruskal 1975, Olken
+// 1981). Top puts an array of that many lines in front of it.
+type Fenwick struct {
+	top   []trace.Line
+	keys  []uint64 // line + 1; 0: empty slot
+	times []uint32 // 0: the line is in the top array
+	lines int
+	tree  []uint32 // from 1
+	at    []trace.Line
+	now   uint32
+	live  uint32
+}
+
+const noLine = ^trace.Line(0)
+
+// NewFenwick makes an empty model with an array of top lines in front.
+func NewFenwick(top int) *Fenwick {
+	m := &Fenwick{
+		top:  make([]trace.Line, top),
+		keys: make([]uint64, 1<<10), times: make([]uint32, 1<<10),
+		tree: make([]uint32, 1<<16+1), at: make([]trace.Line, 1<<16+1),
+	}
+	for i := range m.top {
+		m.top[i] = noLine
+	}
+	return m
+}
+
+// Distances implements [stack.Model].
+func (m *Fenwick) Distances(lines []trace.Line, out []uint32) {
+next:
+	for i, x := range lines {
+		carry := x
+		for j, here := range m.top {
+			m.top[j] = carry
+			if here == x {
+				out[i] = uint32(j)
+				continue next
+			}
+			carry = here
+		}
+		slot := m.slot(x)
+		if m.keys[slot] == 0 {
+			out[i] = stack.Cold
+			m.keys[slot] = x + 1
+			m.lines++
+			if m.lines*4 > len(m.keys)*3 {
+				m.grow()
+			}
+		} else {
+			t := m.times[slot]
+			out[i] = uint32(len(m.top)) + m.live - m.sum(t)
+			m.add(t, ^uint32(0))
+			m.at[t] = noLine
+			m.times[slot] = 0
+			m.live--
+		}
+		if carry != noLine {
+			m.push(carry)
+		}
+	}
+}
+
+func (m *Fenwick) slot(x trace.Line) int {
+	mask := len(m.keys) - 1
+	h := x * 0x9e3779b97f4a7c15
+	i := int(h>>20) & mask
+	for m.keys[i] != 0 && m.keys[i] != x+1 {
+		i = (i + 1) & mask
+	}
+	return i
+}
+
+func (m *Fenwick) grow() {
+	keys, times := m.keys, m.times
+	m.keys, m.times = make([]uint64, 2*len(keys)), make([]uint32, 2*len(keys))
+	for i, key := range keys {
+		if key != 0 {
+			slot := m.slot(key - 1)
+			m.keys[slot], m.times[slot] = key, times[i]
+		}
+	}
+}
+
+func (m *Fenwick) push(x trace.Line) {
+	if int(m.now) == len(m.tree)-1 {
+		m.compact()
+	}
+	m.now++
+	m.live++
+	m.times[m.slot(x)] = m.now
+	m.at[m.now] = x
+	m.add(m.now, 1)
+}
+
+func (m *Fenwick) sum(t uint32) (s uint32) {
+	for ; t > 0; t &= t - 1 {
+		s += m.tree[t]
+	}
+	return s
+}
+
+func (m *Fenwick) add(t, n uint32) {
+	for ; int(t) < len(m.tree); t += t & -t {
+		m.tree[t] += n
+	}
+}
+
+// compact renumbers the times from one.
+func (m *Fenwick) compact() {
+	at, size := m.at[1:m.now+1], max(1<<16, 3*int(m.live))
+	m.tree, m.at = make([]uint32, size+1), make([]trace.Line, size+1)
+	m.now = 0
+	for _, x := range at {
+		if x != noLine {
+			m.now++
+			m.at[m.now] = x
+			m.times[m.slot(x)] = m.now
+			m.tree[m.now] = 1
+		}
+	}
+	for t := uint32(1); int(t) < len(m.tree); t++ { // bottom-up, in linear time
+		if up := t + t&-t; int(up) < len(m.tree) {
+			m.tree[up] += m.tree[t]
+		}
+	}
+}
+
+// Lines implements [stack.Model].
+func (m *Fenwick) Lines() int { return m.lines }
+
+// Stack implements [stack.Model].
+func (m *Fenwick) Stack() []trace.Line {
+	var lines []trace.Line
+	for _, x := range m.top {
+		if x != noLine {
+			lines = append(lines, x)
+		}
+	}
+	for t := m.now; t > 0; t-- {
+		if m.at[t] != noLine {
+			lines = append(lines, m.at[t])
+		}
+	}
+	return lines
+}

@@ -1,0 +1,136 @@
+package stack
+
+import (
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// table maps each line of the trace to its time stamp: open addressing with
+// linear probing, in 256 parts that grow one at a time, so that no growth stops
+// the run for long and old and new memory stand side by side for one part only.
+// Parts grow by a quarter once they are large: 21 to 27 bytes a line.
+type table struct {
+	parts [tableParts]part
+	lines int // entries in all parts
+}
+
+const (
+	partBits   = 8
+	tableParts = 1 << partBits
+	firstSlots = 16
+	// From this many slots on a part grows by a quarter instead of doubling.
+	slowGrowth = 4096
+)
+
+type part struct {
+	slots []entry
+	used  int
+	limit int // grow when used reaches it: three quarters of the slots
+}
+
+// entry is one line with its stamp.
+type entry struct {
+	key   uint64 // line + 1; 0: empty slot
+	stamp uint32 // onTop: the line is in the top array
+}
+
+// onTop is the stamp of lines that are in the top array, not in the tree.
+const onTop = ^uint32(0)
+
+// hash spreads a line's bits; its high bits choose part and slot. One
+// multiplication would do for most traces but lets strides near the inverse of
+// the factor fall into one run of slots.
+func hash(line trace.Line) uint64 {
+	h := line * 0x9e3779b97f4a7c15
+	h ^= h >> 32
+	return h * 0xd6e8feb86659fd93
+}
+
+// home is the slot that hash h prefers among n.
+func home(h uint64, n int) int { return int((h << partBits >> 32) * uint64(n) >> 32) }
+
+// find gives the line's entry, or nil.
+func (t *table) find(line trace.Line) *entry {
+	h := hash(line)
+	slots := t.parts[h>>(64-partBits)].slots
+	i := home(h, len(slots))
+	for {
+		if i >= len(slots) {
+			i = 0
+			if len(slots) == 0 {
+				return nil
+			}
+		}
+		e := &slots[i]
+		if e.key == line+1 {
+			return e
+		}
+		if e.key == 0 {
+			return nil
+		}
+		i++
+	}
+}
+
+// findOrAdd gives the line's entry and whether it was there before. The pointer
+// holds until the next findOrAdd.
+func (t *table) findOrAdd(line trace.Line) (e *entry, found bool) {
+	h := hash(line)
+	p := &t.parts[h>>(64-partBits)]
+	if p.used >= p.limit {
+		p.grow()
+	}
+	slots := p.slots
+	i := home(h, len(slots))
+	for {
+		if i >= len(slots) {
+			i = 0
+		}
+		e = &slots[i]
+		if e.key == line+1 {
+			return e, true
+		}
+		if e.key == 0 {
+			e.key, e.stamp = line+1, onTop
+			p.used++
+			t.lines++
+			return e, false
+		}
+		i++
+	}
+}
+
+// touch reads the line's home slot, so that the memory is near when find comes.
+func (t *table) touch(line trace.Line) uint64 {
+	h := hash(line)
+	slots := t.parts[h>>(64-partBits)].slots
+	if i := home(h, len(slots)); i < len(slots) {
+		return slots[i].key
+	}
+	return 0
+}
+
+func (p *part) grow() {
+	n := max(firstSlots, 2*len(p.slots))
+	if len(p.slots) >= slowGrowth {
+		n = len(p.slots) + len(p.slots)/4
+	}
+	old := p.slots
+	p.slots = make([]entry, n)
+	p.limit = n / 4 * 3
+	for _, e := range old {
+		if e.key == 0 {
+			continue
+		}
+		i := home(hash(e.key-1), n)
+		for {
+			if i >= n {
+				i = 0
+			}
+			if p.slots[i].key == 0 {
+				p.slots[i] = e
+				break
+			}
+			i++
+		}
+	}
+}
