@@ -1,0 +1,166 @@
+package report
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func sample() *Document {
+	levels := Table{Key: "levels", Title: "Levels", Columns: []Column{
+		{Key: "name", Label: "level"},
+		{Key: "accesses", Label: "accesses"},
+		{Key: "miss_ratio", Label: "misses"},
+	}}
+	levels.Add(TextOf("L1"), Count(8469481), Ratio(0.0625))
+	levels.Add(TextOf("L2 | big"), Count(17), Ratio(1))
+	memory := Table{Key: "memory", Single: true, Columns: []Column{{Key: "accesses", Label: "accesses", Unit: "lines"}}}
+	memory.Add(Real(1234.5))
+	return &Document{
+		Schema: "stackglass.sample", Version: 1,
+		Input:    []Fact{{"file", "file", TextOf(`a "b".din`)}, {"complete", "complete", YesNo(true)}},
+		Tables:   []Table{levels, memory},
+		Warnings: []string{"one doubt"},
+	}
+}
+
+func TestFormats(t *testing.T) {
+	want := map[Format]string{
+		Text: `file      a "b".din
+complete  yes
+
+Levels
+level      accesses     misses
+L1        8,469,481    6.250 %
+L2 | big         17  100.000 %
+
+accesses (lines)
+       1,234.500
+`,
+		CSV: `name,accesses,miss_ratio
+L1,8469481,0.0625
+L2 | big,17,1
+`,
+		JSON: `{
+  "schema": {"name": "stackglass.sample", "version": 1},
+  "input": {"file": "a \"b\".din", "complete": true},
+  "levels": [
+    {"name": "L1", "accesses": 8469481, "miss_ratio": 0.0625},
+    {"name": "L2 | big", "accesses": 17, "miss_ratio": 1}
+  ],
+  "memory": {"accesses": 1234.500},
+  "warnings": [
+    "one doubt"
+  ]
+}
+`,
+		Markdown: `| input | |
+| --- | --- |
+| file | a "b".din |
+| complete | yes |
+
+**Levels**
+
+| level | accesses | misses |
+| --- | ---: | ---: |
+| L1 | 8,469,481 | 6.250 % |
+| L2 \| big | 17 | 100.000 % |
+
+| accesses (lines) |
+| ---: |
+| 1,234.500 |
+`,
+	}
+	for _, f := range Formats() {
+		var out strings.Builder
+		if err := sample().Write(&out, f); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != want[f] {
+			t.Errorf("%s:\n%s\nwant:\n%s", f, out.String(), want[f])
+		}
+	}
+}
+
+func TestJSONReadsBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text")
+		count := rapid.Uint64().Draw(t, "count")
+		table := Table{Key: "rows", Columns: []Column{{Key: "text"}, {Key: "count"}}}
+		table.Add(TextOf(text), Count(count))
+		var out strings.Builder
+		d := Document{Schema: "s", Version: 1, Tables: []Table{table}, Warnings: []string{text}}
+		if err := d.Write(&out, JSON); err != nil {
+			t.Fatal(err)
+		}
+		var back struct {
+			Rows []struct {
+				Text  string
+				Count uint64
+			}
+			Warnings []string
+		}
+		if err := json.Unmarshal([]byte(out.String()), &back); err != nil {
+			t.Fatalf("%v in %s", err, out.String())
+		}
+		if back.Rows[0].Text != text || back.Rows[0].Count != count || back.Warnings[0] != text {
+			t.Fatalf("got %+v, want %q %d", back, text, count)
+		}
+	})
+}
+
+func TestCSVReadsBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		// encoding/csv folds \r\n within quotes to \n, so no \r here.
+		text := strings.ReplaceAll(rapid.String().Draw(t, "text"), "\r", "")
+		table := Table{Columns: []Column{{Key: "text"}, {Key: "count"}}}
+		table.Add(TextOf(text), Count(7))
+		var out strings.Builder
+		d := Document{Tables: []Table{table}}
+		if err := d.Write(&out, CSV); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
+		if err != nil || rows[1][0] != text || rows[1][1] != "7" {
+			t.Fatalf("got %q, %v, want %q", rows, err, text)
+		}
+	})
+}
+
+func TestNumbers(t *testing.T) {
+	for _, c := range []struct {
+		value        Value
+		human, plain string
+	}{
+		{Count(0), "0", "0"},
+		{Count(999), "999", "999"},
+		{Count(1000), "1,000", "1000"},
+		{Count(math.MaxUint64), "18,446,744,073,709,551,615", "18446744073709551615"},
+		{Real(1e6), "1,000,000", "1000000"},
+		{Real(-1234567.25), "-1,234,567.250", "-1234567.250"},
+		{Ratio(0.123456), "12.346 %", "0.123456"},
+		{YesNo(false), "no", "false"},
+	} {
+		if got := c.value.human(); got != c.human {
+			t.Errorf("human: %s, want %s", got, c.human)
+		}
+		if got := c.value.plain(); got != c.plain {
+			t.Errorf("plain: %s, want %s", got, c.plain)
+		}
+	}
+}
+
+func TestParseFormat(t *testing.T) {
+	for _, f := range Formats() {
+		if got, err := ParseFormat(string(f)); got != f || err != nil {
+			t.Errorf("ParseFormat(%q) = %q, %v", f, got, err)
+		}
+	}
+	if _, err := ParseFormat("xml"); err == nil || err.Error() != `format "xml", want one of table, csv, json, md` {
+		t.Errorf("xml: %v", err)
+	}
+}
