@@ -1,0 +1,138 @@
+# Everything one can do here. `make help` lists it.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS   += --no-builtin-rules
+.DELETE_ON_ERROR:
+
+GO       ?= go
+WASM     := GOOS=js GOARCH=wasm
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
+ARGS     ?=
+FUZZTIME ?= 60s
+BENCH    ?= .
+NEED     := tools/setup/need.sh
+
+# What runs in a browser, and what the page is made of.
+WASM_PACKAGES := ./core/... ./workers/... ./wasm/... ./ui/...
+WASM_TESTS    := ./wasm/... ./workers/...
+SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/sitebuild -type f \
+	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
+
+.PHONY: help setup run build site wasm test check format vet staticcheck generated unit wasmtest e2e \
+	lint generate fuzz bench bench-wasm demos shot golden clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---- use it
+
+run: build ## build the page and the command, serve the page, print its address (ARGS=--no-browser)
+	bin/stackglass serve $(ARGS)
+
+build: site ## bin/stackglass: the command, with the page inside
+	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/stackglass ./tools/stackglass
+
+site: build/site.stamp ## site/dist: the page, ready for any static host
+
+wasm: ## compile what runs in the browser, and nothing else
+	$(WASM) $(GO) build -o /dev/null ./wasm/app
+	$(WASM) $(GO) build -o /dev/null ./wasm/worker
+
+setup: build/npm.stamp ## install what building and testing need
+	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
+
+build/npm.stamp: site/package.json site/package-lock.json
+	@$(NEED) 'npm:npm,ca-certificates:the page uses a chart library from npm'
+	npm ci --prefix site --ignore-scripts --no-audit --no-fund --loglevel=error
+	@mkdir -p build && touch $@
+
+build/site.stamp: build/npm.stamp $(SITE_SOURCES)
+	$(GO) run ./tools/sitebuild
+	@mkdir -p build && touch $@
+
+# ---- check it
+
+test: setup check build unit wasmtest e2e ## every check and every test: what CI runs
+	@echo "make test: formatting, vet, staticcheck, generated files, native, browser and end-to-end tests passed"
+
+check: format vet staticcheck generated ## everything that needs no test to run
+
+lint: format vet staticcheck ## formatting, go vet (native and wasm), staticcheck
+
+format:
+	@bad=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go' | while read -r f; do [ ! -e "$$f" ] || echo "$$f"; done)); \
+	if [ -n "$$bad" ]; then echo "not formatted, run gofmt -w on:" $$bad >&2; exit 1; fi
+	@echo "gofmt: all files are formatted"
+
+vet:
+	$(GO) vet ./...
+	$(WASM) $(GO) vet $(WASM_PACKAGES)
+
+staticcheck: bin/staticcheck
+	bin/staticcheck ./...
+	$(WASM) bin/staticcheck $(WASM_PACKAGES)
+
+bin/staticcheck: go.mod
+	$(GO) build -o $@ honnef.co/go/tools/cmd/staticcheck
+
+# Generated files are in the repository, so that a checkout builds at once.
+# Making them again must change nothing.
+generated:
+	@before=$$(find ui -name '*_gen.go' -exec sha256sum {} + | sort); \
+	$(GO) generate ./ui/...; \
+	after=$$(find ui -name '*_gen.go' -exec sha256sum {} + | sort); \
+	if [ "$$before" != "$$after" ]; then \
+		echo "generated files were out of date; they are made again now: look at git diff, and commit them" >&2; exit 1; fi
+	@echo "go generate: generated files are up to date"
+
+unit: ## tests that run natively
+	$(GO) test ./...
+
+wasmtest: bin/wasmtest ## tests that run in Chromium
+	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
+	$(WASM) $(GO) test -exec="$(CURDIR)/bin/wasmtest" $(WASM_TESTS)
+
+bin/wasmtest: go.mod $(wildcard tools/wasmtest/*.go tools/wasmtest/*/*)
+	$(GO) build -o $@ ./tools/wasmtest
+
+e2e: build ## the built page and command together, in Chromium
+	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
+	STACKGLASS_E2E=1 $(GO) test ./tools/e2e/...
+
+fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
+	@grep -rlE '^func Fuzz' --include='*_test.go' core workers tools | sort | while read -r file; do \
+		grep -oE '^func Fuzz[A-Za-z0-9_]*' "$$file" | cut -d' ' -f2 | while read -r name; do \
+			echo "== $$name in $$(dirname "$$file")"; \
+			$(GO) test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) -parallel=1 "./$$(dirname "$$file")" </dev/null; \
+		done; done
+
+# ---- measure it
+
+bench: ## benchmarks, native (BENCH=Stack picks some)
+	$(GO) test -run='^$$' -bench='$(BENCH)' ./core/...
+
+bench-wasm: bin/wasmtest ## the same benchmarks in Chromium
+	$(WASM) $(GO) test -run='^$$' -bench='$(BENCH)' -exec="$(CURDIR)/bin/wasmtest" ./core/stack/... ./core/trace/...
+
+# ---- make its parts again
+
+generate: ## Go files that are made from Vugu components
+	$(GO) generate ./ui/...
+
+demos: ## the demos' traces, from their C sources (gcc, valgrind, lz4)
+	@$(NEED) 'gcc:gcc,libc6-dev:compiles the demos' 'valgrind:valgrind:traces the demos' 'lz4:lz4:packs the traces'
+	site/demos/remake.sh
+	$(GO) test ./site/...
+
+golden: ## the expected outputs of the command's tests
+	$(GO) test ./tools/stackglass/... -update
+
+shot: build ## the picture in README.md, site/screenshot.png
+	@$(NEED) 'chromium:chromium,ca-certificates:takes the picture'
+	$(GO) run ./tools/shot -out site/screenshot.png
+
+clean: ## remove everything that was built
+	rm -rf bin build site/node_modules
+	find site/dist -mindepth 1 -not -name .gitkeep -delete
