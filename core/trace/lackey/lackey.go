@@ -1,0 +1,251 @@
+// Package lackey reads the text that Valgrind's lackey tool prints with
+// --trace-mem=yes.
+//
+// A line is one reference: its kind, the address in hexadecimal digits and the
+// number of bytes in decimal ones.
+//
+//	I  04001ab0,3     the instruction at 0x4001ab0, 3 bytes long, is fetched
+//	 L 1fff000708,8   it loads,
+//	 S 1fff000700,8   stores,
+//	 M 0421c7f0,4     or loads and then stores the same bytes
+//
+// Data lines belong to the I line before them: its address fills the PC column
+// once there was one. Traces may be cut down to data lines; they have no PCs.
+//
+// With --trace-sched=yes Valgrind, which runs one thread at a time, also tells
+// which one it goes on with:
+//
+//	--13213--   SCHED[2]:  acquired lock (thread_wrapper(starting new thread))
+//
+// From the first such line on rows have the thread's number, the main thread's
+// being 1. The program counter of another thread is not carried over. Lines
+// that begin with ==, --, ** or ###, the SB lines of --trace-superblocks=yes
+// and blank lines are skipped. Numbers of processes are not looked at: trace
+// one process a file.
+//
+// Lines just as lackey prints them take a fast path without a branch that
+// depends on digits; any other line is looked at field by field.
+package lackey
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"math"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/lines"
+)
+
+// Reader reads a trace. Its threads are numbered as Valgrind numbers them.
+type Reader struct {
+	feed  lines.Feed
+	parse parser
+}
+
+// NewReader makes a reader of the text that r gives; name is for messages.
+func NewReader(name string, r io.Reader) *Reader {
+	return &Reader{feed: lines.NewFeed(r), parse: parser{name: name}}
+}
+
+// Next fills b as [trace.Reader] says.
+func (r *Reader) Next(b *trace.Batch) error { return r.feed.Next(b, &r.parse) }
+
+// Lines is the number of lines read.
+func (r *Reader) Lines() int { return r.parse.line }
+
+// Header tells what the trace had so far.
+func (r *Reader) Header() trace.Header {
+	return trace.Header{Format: "lackey", Threads: r.parse.threads, PCs: r.parse.pcs, Sizes: true}
+}
+
+type parser struct {
+	name    string
+	line    int        // lines read
+	pc      trace.Addr // of the last I line of the running thread, 0: none yet
+	pcs     bool       // there was an I line
+	thread  uint32     // that runs
+	threads bool       // there was a SCHED line
+	from    int        // rows of the batch from here on belong to thread
+}
+
+// other marks bytes that are not the letter of a kind.
+const other = 0xff
+
+// kinds gives the kind by the letter xor the blank beside it.
+var kinds = func() (table [256]uint8) {
+	for i := range table {
+		table[i] = other
+	}
+	for letter, kind := range map[byte]trace.Kind{'L': trace.Load, 'S': trace.Store, 'M': trace.Modify, 'I': trace.Fetch} {
+		table[letter^' '] = uint8(kind)
+	}
+	return table
+}()
+
+// Begin makes the columns present that the trace is known to have.
+func (p *parser) Begin(b *trace.Batch) {
+	p.from = 0
+	if p.pcs {
+		b.NeedPC()
+	}
+	if p.threads {
+		b.NeedThread()
+	}
+}
+
+// End fills in the running thread.
+func (p *parser) End(b *trace.Batch, rows int) {
+	if b.Thread == nil {
+		return
+	}
+	running := b.Thread[p.from:rows]
+	for i := range running {
+		running[i] = p.thread
+	}
+	p.from = rows
+}
+
+// Parse alternates the fast path and single lines.
+func (p *parser) Parse(window []byte, long bool, b *trace.Batch, row int) (taken, rows int, err error) {
+	if long {
+		p.line++
+		if skipped(window) {
+			return len(window), row, nil
+		}
+		return len(window), row, lines.TooLong(p.name, p.line, window)
+	}
+	for {
+		n, next := p.plain(window[taken:], b, row)
+		taken, p.line, row = taken+n, p.line+next-row, next
+		if taken == len(window) || row == b.Len() {
+			return taken, row, nil
+		}
+		line, _ := lines.First(window[taken:])
+		if row, err = p.single(line, b, row); err == lines.ErrEndBatch {
+			return taken, row, err
+		}
+		taken, p.line = taken+len(line)+1, p.line+1
+		if err != nil {
+			return taken, row, err
+		}
+	}
+}
+
+// plain reads lines that are just as lackey prints them, up to one that is not,
+// and gives the bytes read and the rows that b holds then. Addr, Kind and Bytes
+// are written by index; a line that is given up half-way leaves no row. It is
+// long because calls and checks of bounds would double its time: s is an array,
+// and no index into it passes 63.
+func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
+	addrs := b.Addr
+	kinds8, sizes := b.Kind[:len(addrs)], b.Bytes[:len(addrs)]
+	pcs, pc := b.PC, p.pc
+	padded := window[:len(window)+lines.Slack]
+	at := 0
+	for at < len(window) && uint(row) < uint(len(addrs)) {
+		s := (*[lines.Slack]byte)(padded[at:])
+		kind := kinds[s[0]^s[1]]
+		if kind == other || min(s[0], s[1]) != ' ' || s[2] != ' ' {
+			break
+		}
+		first := binary.LittleEndian.Uint64(s[3:])
+		n := lines.HexDigits(first)
+		end := 3 + n
+		var addr trace.Addr
+		if n < 8 {
+			addr = lines.HexValue(first, n)
+		} else if addr = lines.HexValue(first, 8); s[11] == ',' {
+			// lackey pads to eight digits
+		} else if s[13] == ',' { // stacks are at ten digits
+			ninth, tenth := lines.HexDigit[s[11]], lines.HexDigit[s[12]]
+			if ninth|tenth > 15 {
+				break
+			}
+			addr, end = addr<<8|uint64(ninth)<<4|uint64(tenth), 13
+		} else {
+			second := binary.LittleEndian.Uint64(s[11:])
+			n = lines.HexDigits(second)
+			addr, end = addr<<uint(4*n)|lines.HexValue(second, n), 11+n
+		}
+		size := uint32(s[end+1]) - '0'
+		if s[end] != ',' || size > 9 || end == 3 {
+			break
+		}
+		c := s[end+2]
+		end += 3
+		if c != '\n' {
+			if digit := uint32(c) - '0'; digit <= 9 {
+				size, c, end = size*10+digit, s[end], end+1
+			}
+			if digit := uint32(c) - '0'; digit <= 9 {
+				size, c, end = size*10+digit, s[end], end+1
+			}
+			if c == '\r' {
+				c, end = s[end], end+1
+			}
+			if c != '\n' {
+				break
+			}
+		}
+		if addr > math.MaxUint64-1000 { // size is below that
+			break
+		}
+		addrs[row], sizes[row], kinds8[row] = addr, size, trace.Kind(kind)
+		if kind == uint8(trace.Fetch) {
+			if pcs == nil {
+				break // the column comes with the first I line
+			}
+			pc = addr
+		}
+		if pcs != nil {
+			pcs[row] = pc
+		}
+		row++
+		at += end
+	}
+	p.pc = pc
+	return at, row
+}
+
+// single reads any one line.
+func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, err error) {
+	if bytes.HasPrefix(line, []byte("--")) {
+		if thread, ok := acquired(line); ok {
+			return row, p.turn(thread, b, row)
+		}
+	}
+	if skipped(line) {
+		return row, nil
+	}
+	kind, addr, size, wrong := record(line)
+	if wrong != nil {
+		wrong.File, wrong.Line = p.name, p.line+1
+		return row, wrong
+	}
+	if kind == trace.Fetch {
+		p.pcs, p.pc = true, addr
+		b.NeedPC()
+	}
+	b.Addr[row], b.Bytes[row], b.Kind[row] = addr, size, kind
+	if b.PC != nil {
+		b.PC[row] = p.pc
+	}
+	return row + 1, nil
+}
+
+// turn makes thread the running one. Rows without a thread stay in a batch
+// without that column.
+func (p *parser) turn(thread uint32, b *trace.Batch, row int) error {
+	if b.Thread == nil && row > 0 {
+		p.threads = true
+		return lines.ErrEndBatch
+	}
+	p.threads = true
+	b.NeedThread()
+	p.End(b, row)
+	if thread != p.thread {
+		p.thread, p.pc = thread, 0
+	}
+	return nil
+}
