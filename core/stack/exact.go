@@ -113,8 +113,7 @@ func (m *Exact) settle(out []uint32) {
 	}
 }
 
-// compact renumbers the live stamps from zero and makes room for as many again
-// three times over.
+// compact renumbers the live stamps from zero and makes room for as many again.
 func (m *Exact) compact() {
 	ranks, live := m.stamps.ranks(), m.stamps.live
 	bitmap := m.stamps.bits
@@ -126,7 +125,7 @@ func (m *Exact) compact() {
 			}
 		}
 	}
-	capacity := (uint64(live)*4 + blockStamps) / blockStamps * blockStamps
+	capacity := (uint64(live)*2 + blockStamps) / blockStamps * blockStamps
 	m.stamps.reset(uint32(min(capacity, maxStamps)), live)
 }
 

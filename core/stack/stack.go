@@ -21,8 +21,8 @@
 // touched one after the other, so that their cache misses overlap, then they
 // are resolved in order.
 //
-// When stamps run out the live ones are renumbered from zero; room for three
-// times as many new ones keeps that rare.
+// When stamps run out the live ones are renumbered from zero; room for as many
+// new ones keeps that rare.
 //
 // The idea of counting live marks in a tree over time is Bennett and Kruskal's
 // (1975) and Olken's (1981). Package stacktest has the naive twins and the

@@ -7,7 +7,7 @@ import (
 // table maps each line of the trace to its time stamp: open addressing with
 // linear probing, in 256 parts that grow one at a time, so that no growth stops
 // the run for long and old and new memory stand side by side for one part only.
-// Parts grow by a quarter once they are large: 21 to 27 bytes a line.
+// Parts grow by a quarter once they are large: 23 to 29 bytes a line.
 type table struct {
 	parts [tableParts]part
 	lines int // entries in all parts
@@ -17,6 +17,7 @@ const (
 	partBits   = 8
 	tableParts = 1 << partBits
 	firstSlots = 16
+	slotGroup  = 4
 	// From this many slots on a part grows by a quarter instead of doubling.
 	slowGrowth = 4096
 )
@@ -24,7 +25,7 @@ const (
 type part struct {
 	slots []entry
 	used  int
-	limit int // grow when used reaches it: three quarters of the slots
+	limit int // grow when used reaches it: seven tenths of the slots
 }
 
 // entry is one line with its stamp.
@@ -45,8 +46,11 @@ func hash(line trace.Line) uint64 {
 	return h * 0xd6e8feb86659fd93
 }
 
-// home is the slot that hash h prefers among n.
-func home(h uint64, n int) int { return int((h << partBits >> 32) * uint64(n) >> 32) }
+// home is the slot that hash h prefers among n: the first of a group of four,
+// which share a cache line.
+func home(h uint64, n int) int {
+	return int((h<<partBits>>32)*uint64(n/slotGroup)>>32) * slotGroup
+}
 
 // find gives the line's entry, or nil.
 func (t *table) find(line trace.Line) *entry {
@@ -112,11 +116,11 @@ func (t *table) touch(line trace.Line) uint64 {
 func (p *part) grow() {
 	n := max(firstSlots, 2*len(p.slots))
 	if len(p.slots) >= slowGrowth {
-		n = len(p.slots) + len(p.slots)/4
+		n = (len(p.slots) + len(p.slots)/4) / slotGroup * slotGroup
 	}
 	old := p.slots
 	p.slots = make([]entry, n)
-	p.limit = n / 4 * 3
+	p.limit = n / 10 * 7
 	for _, e := range old {
 		if e.key == 0 {
 			continue
