@@ -1,17 +1,31 @@
 // Package workers is the protocol between whoever asks for an analysis (the
-// page, a test) and whoever runs it (a web worker, a goroutine), and the host
+// page, a test) and whoever runs it (a web worker, a goroutine), and the [Host]
 // that serves it.
 //
-// The asker sends [Start] with a trace attached; the host answers with
-// [Progress] five times a second, a [Snapshot] of the growing profile now and
-// then, and one [Done] or [Failed]. Pause, resume and cancel need no body. A
-// cancelled run ends in Done with a partial profile.
+// A run, message by message:
 //
-// A [Carrier] carries messages: local (channels) and web (postMessage) behave
-// alike, which one suite of tests shows on both.
+//  1. The host sends Ready. (A carrier keeps what is sent earlier.)
+//  2. The asker sends [Start] with a trace attached, and a job number that it
+//     chose; every answer echoes the number.
+//  3. The host answers with [Progress] five times a second and with a snapshot
+//     of the growing profile now and then.
+//  4. The asker may send Pause, Resume and Cancel, without a body, which the
+//     host obeys within a quarter of a second.
+//  5. One [Done] or [Failed] ends the job. A cancelled or damaged run ends in
+//     Done with a partial profile that says why; Failed means no result at all.
+//
+// A [Carrier] carries messages: workers/local (channels) and workers/web
+// (postMessage) behave alike, which one suite of tests (workerstest) shows on
+// both. Bodies are bytes, encoded by hand (encode.go): reflection and JSON
+// would cost the browser more to load than all of the protocol.
 package workers
 
-import "github.com/stackglass/stackglass/core/analysis"
+import (
+	"errors"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/analysis"
+)
 
 // Type says what a message is.
 type Type uint8
@@ -19,10 +33,10 @@ type Type uint8
 // The types of messages.
 const (
 	// From the asker to the host.
-	TypeStart Type = iota + 1 // body: Start; attachment: the trace
-	TypePause
-	TypeResume
-	TypeCancel
+	TypeStart  Type = iota + 1 // body: Start; attachment: the trace
+	TypePause                  // no body
+	TypeResume                 // no body
+	TypeCancel                 // no body
 	// From the host to the asker.
 	TypeReady    // the host can take a Start
 	TypeProgress // body: Progress
@@ -31,7 +45,18 @@ const (
 	TypeFailed   // body: Failed
 )
 
-// Message is one message. Body belongs to the receiver.
+var typeNames = [...]string{"none", "start", "pause", "resume", "cancel", "ready", "progress", "snapshot", "done", "failed"}
+
+// String gives the type's name in lower case.
+func (t Type) String() string {
+	if int(t) < len(typeNames) {
+		return typeNames[t]
+	}
+	return "type " + strconv.Itoa(int(t))
+}
+
+// Message is one message. Whoever sends it gives Body away; it belongs to the
+// receiver.
 type Message struct {
 	Type       Type
 	Job        uint32 // chosen by the asker, echoed in every answer
@@ -39,24 +64,48 @@ type Message struct {
 	Attachment any // the trace of a Start: a local file in the browser, an opener natively
 }
 
-// Carrier carries messages to the other side and back, in order.
+// Carrier carries messages to the other side and back, in order. Its methods
+// may be called from several goroutines.
 type Carrier interface {
 	// Send hands m over; it does not wait until m is read.
 	Send(m Message) error
-	// Receive waits for the next message. After the other side is gone it
-	// gives an error.
+	// Receive waits for the next message. After the other side is gone, and
+	// what it had sent is read, it gives an error: ErrClosed where either side
+	// closed the connection, a *DeadError where the other side died.
 	Receive() (Message, error)
 	// Close ends the connection; in the browser it ends the worker.
 	Close() error
 }
 
+// ErrClosed is what a [Carrier] gives after it was closed on either side.
+var ErrClosed = errors.New("the connection to the worker is closed")
+
+// DeadError tells that the other side of a [Carrier] died. Nothing more will
+// come from it; close the carrier and open another.
+type DeadError struct {
+	Code int    // the exit code, -1 where there is none
+	Why  string // the last words, as far as known; or ""
+}
+
+func (e *DeadError) Error() string {
+	s := "the analysis worker died"
+	if e.Code >= 0 {
+		s += " with exit code " + strconv.Itoa(e.Code)
+	}
+	if e.Why != "" {
+		s += " (" + e.Why + ")"
+	}
+	return s + "; kept analyses and checkpoints are unharmed; a trace with fewer distinct lines, " +
+		"or the command line, needs less of the browser's memory"
+}
+
 // Start asks for one analysis.
 type Start struct {
-	Key    string // of the entry in the store; a checkpoint under it is resumed when Resume is set
+	Key    string // of the entry in the store
 	Name   string // of the file, for messages and the entry
 	Format string // as for --input-format; "" finds out
 	Spec   analysis.Spec
-	Resume bool
+	Resume bool // go on from the checkpoint under Key
 }
 
 // Progress tells how far an analysis is.

@@ -1,0 +1,13 @@
+package memstore
+
+import (
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/profile/memstore/storetest"
+)
+
+func TestStore(t *testing.T) {
+	storetest.TestStore(t, func(t *testing.T) profile.Store { return new(Store) },
+		func(t *testing.T, s profile.Store) { s.(*Store).Quota = 16 << 20 })
+}

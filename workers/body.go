@@ -1,0 +1,132 @@
+package workers
+
+import "encoding/binary"
+
+// bodyWriter appends the primitives of encode.go.
+type bodyWriter struct{ bytes []byte }
+
+func newBody(capacity int) *bodyWriter {
+	return &bodyWriter{append(make([]byte, 0, capacity), protocolVersion)}
+}
+
+func (w *bodyWriter) number(n uint64) { w.bytes = binary.AppendUvarint(w.bytes, n) }
+
+func (w *bodyWriter) flag(set bool) {
+	var b byte
+	if set {
+		b = 1
+	}
+	w.bytes = append(w.bytes, b)
+}
+
+func (w *bodyWriter) text(s string) {
+	w.number(uint64(len(s)))
+	w.bytes = append(w.bytes, s...)
+}
+
+func (w *bodyWriter) list(l []uint32) {
+	if l == nil {
+		w.number(0)
+		return
+	}
+	w.number(uint64(len(l)) + 1)
+	for _, n := range l {
+		w.number(uint64(n))
+	}
+}
+
+// bodyReader reads the primitives of encode.go. After the first error it reads
+// zeros; end gives the error.
+type bodyReader struct {
+	message Type
+	body    []byte
+	at      int // ≤ len(body)
+	err     *BodyError
+}
+
+func openBody(message Type, body []byte) *bodyReader {
+	r := &bodyReader{message: message, body: body}
+	if len(body) == 0 || body[0] != protocolVersion {
+		r.fail("version 1 of the protocol")
+		return r
+	}
+	r.at = 1
+	return r
+}
+
+// fail notes the first error and moves to the end, so that nothing more is
+// read.
+func (r *bodyReader) fail(want string) {
+	if r.err == nil {
+		r.err = &BodyError{Message: r.message, Offset: r.at, Want: want}
+		r.at = len(r.body)
+	}
+}
+
+func (r *bodyReader) number(want string) uint64 {
+	n, length := binary.Uvarint(r.body[r.at:])
+	if length <= 0 {
+		r.fail(want)
+		return 0
+	}
+	r.at += length
+	return n
+}
+
+func (r *bodyReader) below(limit uint64, want string) uint64 {
+	at := r.at
+	n := r.number(want)
+	if n >= limit {
+		r.at = at
+		r.fail(want)
+		return 0
+	}
+	return n
+}
+
+func (r *bodyReader) flag(want string) bool { return r.below(2, want) == 1 }
+
+func (r *bodyReader) text(want string) string {
+	n := r.number(want)
+	if n > uint64(len(r.body)-r.at) {
+		r.fail(want)
+		return ""
+	}
+	s := string(r.body[r.at : r.at+int(n)])
+	r.at += int(n)
+	return s
+}
+
+func (r *bodyReader) list(want string) []uint32 {
+	n := r.number(want)
+	if n == 0 {
+		return nil
+	}
+	n-- // an element takes a byte at least, so a false length allocates no more than the body
+	if n > uint64(len(r.body)-r.at) {
+		r.fail(want)
+		return nil
+	}
+	l := make([]uint32, 0, n)
+	for range n {
+		l = append(l, uint32(r.below(1<<32, want)))
+	}
+	return l
+}
+
+func (r *bodyReader) rest() []byte {
+	rest := r.body[r.at:]
+	r.at = len(r.body)
+	return rest
+}
+
+// end gives the first error, or one for bytes that are left over.
+func (r *bodyReader) end() error {
+	if r.err == nil && r.at < len(r.body) {
+		r.fail("the end of the message")
+	}
+	if r.err != nil {
+		return r.err
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package workers
+
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// The binary form of a body is its fields in the order of the type, after one
+// byte with the version of the protocol:
+//
+//	number   unsigned LEB128 (encoding/binary's uvarint)
+//	flag     one byte, 0 or 1
+//	text     number of bytes, bytes
+//	list     number of elements + 1, elements; 0 for nil, which is not empty
+//	profile  the rest of the body
+//
+// A page and a worker of different versions meet when a browser holds an old
+// one of them in its cache; the version tells that apart from damage.
+const protocolVersion = 1
+
+// BodyError tells that a message's body cannot be read.
+type BodyError struct {
+	Message Type
+	Offset  int    // bytes into the body
+	Want    string // what should stand there
+}
+
+func (e *BodyError) Error() string {
+	return e.Message.String() + " message: byte " + strconv.Itoa(e.Offset) + ": want " + e.Want +
+		"; page and worker are of different builds: reload the page"
+}
+
+// Encode gives the binary form of s.
+func (s Start) Encode() []byte {
+	w := newBody(len(s.Key) + len(s.Name) + 64)
+	w.text(s.Key)
+	w.text(s.Name)
+	w.text(s.Format)
+	w.spec(s.Spec)
+	w.flag(s.Resume)
+	return w.bytes
+}
+
+// DecodeStart reads what [Start.Encode] wrote. Its error is a *[BodyError].
+func DecodeStart(body []byte) (Start, error) {
+	r := openBody(TypeStart, body)
+	s := Start{Key: r.text("the key"), Name: r.text("the name"), Format: r.text("the format")}
+	s.Spec = r.spec()
+	s.Resume = r.flag("the resume flag")
+	return s, r.end()
+}
+
+// Encode gives the binary form of p.
+func (p Progress) Encode() []byte {
+	w := newBody(64)
+	for _, n := range []uint64{p.Bytes, p.TotalBytes, p.References, p.Lines, uint64(max(p.Threads, 0)),
+		p.BadRecords, p.Memory, p.Storage, p.Millis} {
+		w.number(n)
+	}
+	w.flag(p.Paused)
+	return w.bytes
+}
+
+// DecodeProgress reads what [Progress.Encode] wrote. Its error is a
+// *[BodyError].
+func DecodeProgress(body []byte) (Progress, error) {
+	r := openBody(TypeProgress, body)
+	p := Progress{
+		Bytes:      r.number("the bytes read"),
+		TotalBytes: r.number("the file's bytes"),
+		References: r.number("the references"),
+		Lines:      r.number("the lines"),
+		Threads:    int(r.below(1<<31, "the threads")),
+		BadRecords: r.number("the bad records"),
+		Memory:     r.number("the memory"),
+		Storage:    r.number("the storage"),
+		Millis:     r.number("the milliseconds"),
+		Paused:     r.flag("the paused flag"),
+	}
+	return p, r.end()
+}
+
+// Encode gives the binary form of d.
+func (d Done) Encode() []byte {
+	w := newBody(len(d.Key) + len(d.Digest) + len(d.Problem) + len(d.Profile) + 32)
+	w.text(d.Key)
+	w.text(d.Digest)
+	w.flag(d.Kept)
+	w.text(d.Problem)
+	w.bytes = append(w.bytes, d.Profile...)
+	return w.bytes
+}
+
+// DecodeDone reads what [Done.Encode] wrote; its Profile lies in body. Its
+// error is a *[BodyError].
+func DecodeDone(body []byte) (Done, error) {
+	r := openBody(TypeDone, body)
+	d := Done{Key: r.text("the key"), Digest: r.text("the digest"), Kept: r.flag("the kept flag"), Problem: r.text("the problem")}
+	d.Profile = r.rest()
+	return d, r.end()
+}
+
+// Encode gives the binary form of f.
+func (f Failed) Encode() []byte {
+	w := newBody(len(f.Problem) + 8)
+	w.text(f.Problem)
+	return w.bytes
+}
+
+// DecodeFailed reads what [Failed.Encode] wrote. Its error is a *[BodyError].
+func DecodeFailed(body []byte) (Failed, error) {
+	r := openBody(TypeFailed, body)
+	f := Failed{Problem: r.text("the problem")}
+	return f, r.end()
+}
+
+func (w *bodyWriter) spec(s analysis.Spec) {
+	w.number(uint64(s.Kinds))
+	w.number(s.Skip)
+	w.number(s.Limit)
+	w.list(s.Threads)
+	w.list(s.LineBytes)
+	w.number(s.SkipBad)
+	w.flag(s.Mergeable)
+	w.number(s.Start)
+}
+
+func (r *bodyReader) spec() analysis.Spec {
+	return analysis.Spec{
+		Kinds:     trace.Kinds(r.below(1<<8, "the kinds")),
+		Skip:      r.number("the skip"),
+		Limit:     r.number("the limit"),
+		Threads:   r.list("the threads"),
+		LineBytes: r.list("the line sizes"),
+		SkipBad:   r.number("the bad records to tolerate"),
+		Mergeable: r.flag("the mergeable flag"),
+		Start:     r.number("the segment's start"),
+	}
+}

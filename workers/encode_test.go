@@ -1,0 +1,137 @@
+package workers
+
+import (
+	"bytes"
+	"math"
+	"reflect"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+func drawStart(t *rapid.T) Start {
+	list := rapid.OneOf(rapid.Just([]uint32(nil)), rapid.SliceOf(rapid.Uint32()))
+	return Start{
+		Key: rapid.String().Draw(t, "key"), Name: rapid.String().Draw(t, "name"), Format: rapid.String().Draw(t, "format"),
+		Spec: analysis.Spec{
+			Kinds: trace.Kinds(rapid.Uint8().Draw(t, "kinds")),
+			Skip:  rapid.Uint64().Draw(t, "skip"), Limit: rapid.Uint64().Draw(t, "limit"),
+			Threads: list.Draw(t, "threads"), LineBytes: list.Draw(t, "lines"),
+			SkipBad: rapid.Uint64().Draw(t, "bad"), Mergeable: rapid.Bool().Draw(t, "mergeable"), Start: rapid.Uint64().Draw(t, "start"),
+		},
+		Resume: rapid.Bool().Draw(t, "resume"),
+	}
+}
+
+func TestStartSurvives(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawStart(t)
+		got, err := DecodeStart(want.Encode())
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("got %+v, %v, want %+v", got, err, want)
+		}
+	})
+}
+
+// Every field of every body must be carried: a new field that Encode forgets
+// fails here.
+func TestEveryFieldSurvives(t *testing.T) {
+	check := func(name string, want any, decode func() (any, error)) {
+		got, err := decode()
+		if err != nil || !reflect.DeepEqual(got, reflect.ValueOf(want).Elem().Interface()) {
+			t.Errorf("%s: got %+v, %v, want %+v", name, got, err, want)
+		}
+	}
+	var s Start
+	fill(reflect.ValueOf(&s).Elem())
+	check("start", &s, func() (any, error) { return DecodeStart(s.Encode()) })
+	var p Progress
+	fill(reflect.ValueOf(&p).Elem())
+	check("progress", &p, func() (any, error) { return DecodeProgress(p.Encode()) })
+	var d Done
+	fill(reflect.ValueOf(&d).Elem())
+	check("done", &d, func() (any, error) { return DecodeDone(d.Encode()) })
+	var f Failed
+	fill(reflect.ValueOf(&f).Elem())
+	check("failed", &f, func() (any, error) { return DecodeFailed(f.Encode()) })
+}
+
+// fill sets every field to something that is not its zero value.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 3, 3))
+		for i := range 3 {
+			fill(v.Index(i))
+		}
+	case reflect.String:
+		v.SetString("text")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int:
+		v.SetInt(77)
+	default:
+		v.SetUint(99)
+	}
+}
+
+func TestDecodeNamesTheFault(t *testing.T) {
+	whole := Progress{Bytes: 300, Millis: math.MaxUint64, Paused: true}.Encode()
+	cases := []struct {
+		name string
+		body []byte
+		want string
+	}{
+		{"empty", nil, "progress message: byte 0: want version 1 of the protocol"},
+		{"other version", append([]byte{9}, whole[1:]...), "progress message: byte 0: want version 1 of the protocol"},
+		{"cut off", whole[:2], "progress message: byte 1: want the bytes read"},
+		{"left over", append(bytes.Clone(whole), 0), "progress message: byte 21: want the end of the message"},
+		{"flag", append(bytes.Clone(whole[:len(whole)-1]), 2), "progress message: byte 20: want the paused flag"},
+	}
+	for _, c := range cases {
+		_, err := DecodeProgress(c.body)
+		if err == nil || err.Error() != c.want+"; page and worker are of different builds: reload the page" {
+			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+		}
+	}
+}
+
+// FuzzDecode gives arbitrary bytes to every decoder: none may panic, and what
+// one accepts must mean the same after encoding it again.
+func FuzzDecode(f *testing.F) {
+	f.Add(Start{Key: "k", Name: "a.din", Spec: analysis.Spec{LineBytes: []uint32{32, 64}}, Resume: true}.Encode())
+	f.Add(Progress{Bytes: 1 << 40, Threads: 3}.Encode())
+	f.Add(Done{Key: "k", Digest: "00ff", Kept: true, Profile: []byte("profile")}.Encode())
+	f.Add(Failed{Problem: "no"}.Encode())
+	f.Add([]byte{protocolVersion, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if s, err := DecodeStart(body); err == nil {
+			again, err := DecodeStart(s.Encode())
+			if err != nil || !reflect.DeepEqual(s, again) {
+				t.Errorf("start %+v became %+v, %v", s, again, err)
+			}
+		}
+		if p, err := DecodeProgress(body); err == nil {
+			if again, err := DecodeProgress(p.Encode()); err != nil || p != again {
+				t.Errorf("progress %+v became %+v, %v", p, again, err)
+			}
+		}
+		if d, err := DecodeDone(body); err == nil {
+			if again, err := DecodeDone(d.Encode()); err != nil || !reflect.DeepEqual(d, again) {
+				t.Errorf("done %+v became %+v, %v", d, again, err)
+			}
+		}
+		if m, err := DecodeFailed(body); err == nil {
+			if again, err := DecodeFailed(m.Encode()); err != nil || m != again {
+				t.Errorf("failed %+v became %+v, %v", m, again, err)
+			}
+		}
+		decodeCheckpoint(body) // may refuse, may not panic
+	})
+}

@@ -1,0 +1,185 @@
+package workers
+
+import (
+	"errors"
+	"io"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Host serves one [Carrier]: it runs one analysis at a time, in the goroutine
+// of [Host.Serve], and queues the others. What differs between a web worker
+// and a goroutine is in its fields.
+type Host struct {
+	Carrier Carrier
+
+	// Store keeps finished profiles and checkpoints. It may be nil; NoStore
+	// then says why, in a sentence.
+	Store   profile.Store
+	NoStore string
+
+	// OpenFile opens the attachment of a Start: its bytes and, where known,
+	// their number, else 0.
+	OpenFile func(attachment any) (file io.ReadCloser, size uint64, err error)
+	// OpenTrace reads file as a trace; format is as in Start.
+	OpenTrace func(name string, file io.Reader, format string) (trace.Reader, error)
+
+	// Yield lets messages come in. It is called some fifty times a second.
+	// nil: runtime.Gosched.
+	Yield func()
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+	// Memory is the number of bytes that the program holds; nil: ask the Go
+	// runtime.
+	Memory func() uint64
+
+	// CheckpointBytes is the volume of input between two checkpoints; 0: 256 MiB.
+	CheckpointBytes uint64
+	// CheckpointMemory is the most memory the program may hold for a checkpoint
+	// to be taken, which copies the model; 0: no bound.
+	CheckpointMemory uint64
+
+	inbox   chan Message // closed when the carrier ends
+	pending []Message    // Starts that wait for the running job
+	end     error        // why inbox is closed
+	storage uint64       // bytes in use in the store when last asked
+}
+
+// Serve runs jobs until the carrier ends. Its error is why; nil after Close.
+func (h *Host) Serve() error {
+	h.fillDefaults()
+	if err := h.Carrier.Send(Message{Type: TypeReady}); err != nil {
+		return endOf(err)
+	}
+	h.inbox = make(chan Message)
+	go func() {
+		for {
+			m, err := h.Carrier.Receive()
+			if err != nil {
+				h.end = err
+				close(h.inbox)
+				return
+			}
+			h.inbox <- m
+		}
+	}()
+	for {
+		if len(h.pending) == 0 {
+			m, ok := <-h.inbox
+			if !ok {
+				return endOf(h.end)
+			}
+			if m.Type == TypeStart { // others are late: their job is over
+				h.pending = append(h.pending, m)
+			}
+			continue
+		}
+		m := h.pending[0]
+		h.pending = h.pending[1:]
+		h.runJob(m)
+	}
+}
+
+// endOf makes an orderly end of a carrier no error.
+func endOf(err error) error {
+	if errors.Is(err, ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (h *Host) fillDefaults() {
+	if h.Yield == nil {
+		h.Yield = runtime.Gosched
+	}
+	if h.Now == nil {
+		h.Now = time.Now
+	}
+	if h.Memory == nil {
+		h.Memory = goMemory
+	}
+	if h.CheckpointBytes == 0 {
+		h.CheckpointBytes = 256 << 20
+	}
+	if h.NoStore == "" {
+		h.NoStore = "There is no storage for results here; export this one to keep it."
+	}
+}
+
+// goMemory is what the Go runtime got from its system and has not given back.
+func goMemory() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Sys - m.HeapReleased
+}
+
+// runJob answers one Start. A panic ends the job, not the host.
+func (h *Host) runJob(m Message) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.fail(m.Job, "This analysis stopped by a fault in the program ("+panicText(p)+
+				"). Kept analyses and checkpoints are unharmed. Please report it, with the kind of trace that it happened on.")
+		}
+	}()
+	start, err := DecodeStart(m.Body)
+	if err != nil {
+		h.fail(m.Job, err.Error())
+		return
+	}
+	j := &job{host: h, id: m.Job, start: start}
+	defer j.close()
+	if err := j.open(m.Attachment); err != nil {
+		h.fail(m.Job, err.Error())
+		return
+	}
+	j.finish(j.run())
+}
+
+func (h *Host) fail(job uint32, problem string) {
+	// The carrier's end shows at the next Receive.
+	_ = h.Carrier.Send(Message{Type: TypeFailed, Job: job, Body: Failed{Problem: problem}.Encode()})
+}
+
+// panicText describes what a panic was called with. fmt would do it for any
+// type; the runtime's own are errors and strings.
+func panicText(p any) string {
+	switch p := p.(type) {
+	case error:
+		return p.Error()
+	case string:
+		return p
+	}
+	return "unknown"
+}
+
+// askStorage notes how much the store holds. It is asked at the start of a job
+// and after each Put only: browsers answer slowly.
+func (h *Host) askStorage() {
+	if h.Store == nil {
+		return
+	}
+	if used, _, err := h.Store.Usage(); err == nil {
+		h.storage = used
+	}
+}
+
+// put stores data, and gives the reason when that fails, in a sentence.
+func (h *Host) put(e profile.Entry, data []byte) (problem string) {
+	if h.Store == nil {
+		return h.NoStore
+	}
+	err := h.Store.Put(e, data)
+	h.askStorage()
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, profile.ErrFull):
+		return "The storage is full, so this result of " + strconv.Itoa(len(data)) +
+			" bytes is not kept; earlier ones are. Export it now, or delete kept analyses and run again."
+	}
+	return "This result is not kept (" + err.Error() + "); earlier ones are. Export it now."
+}

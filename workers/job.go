@@ -1,0 +1,332 @@
+package workers
+
+import (
+	"encoding/hex"
+	"errors"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+const (
+	// turnEvery is how long a job computes before it looks at messages. Fifty
+	// yields a second cost less than a fifth of a percent and leave an answer
+	// to Cancel far below a quarter of a second.
+	turnEvery     = 20 * time.Millisecond
+	progressEvery = 200 * time.Millisecond
+	firstSnapshot = 150 * time.Millisecond
+	snapshotEvery = time.Second
+)
+
+// How a run can end besides io.EOF and the errors of reading.
+var (
+	errCancelled = errors.New("cancelled")
+	errGone      = errors.New("nobody is there to take the result")
+)
+
+// job is one running analysis.
+type job struct {
+	host   *Host
+	id     uint32
+	start  Start
+	file   *hashedFile
+	size   uint64 // of the file; 0: not known
+	runner *analysis.Runner
+
+	began      time.Time
+	pausedFor  time.Duration
+	turn       pace
+	progress   pace
+	snapshot   pace
+	checkpoint pace
+	marked     uint64 // file bytes at the last checkpoint
+	unmarkable bool   // the store took no checkpoint: no more are tried
+	shown      uint64 // references in the last snapshot
+}
+
+// open prepares the run; for a Start that resumes, up to where it stopped.
+func (j *job) open(attachment any) error {
+	h := j.host
+	var from *checkpoint
+	if j.start.Resume {
+		var err error
+		if from, err = h.loadCheckpoint(j.start.Key); err != nil {
+			return err
+		}
+		j.start.Spec, j.start.Format = from.spec, from.format
+	}
+	file, size, err := h.OpenFile(attachment)
+	if err != nil {
+		return err
+	}
+	j.file, j.size = &hashedFile{name: j.start.Name, file: file}, size
+	if from != nil {
+		if from.size != size {
+			return &otherFileError{name: j.start.Name, want: from}
+		}
+		j.file.want = from
+		j.marked = from.read
+	}
+	reader, err := h.OpenTrace(j.start.Name, j.file, j.start.Format)
+	if err != nil {
+		return j.blame(err)
+	}
+	return j.prepare(reader, from)
+}
+
+func (j *job) prepare(reader trace.Reader, from *checkpoint) (err error) {
+	if j.runner, err = analysis.NewRunner(j.start.Spec, reader); err != nil {
+		return err
+	}
+	if from != nil {
+		if err := j.runner.Restore(from.model); err != nil {
+			return &checkpointError{key: j.start.Key, err: err}
+		}
+	}
+	return nil
+}
+
+func (j *job) close() {
+	if j.file != nil {
+		j.file.file.Close()
+	}
+}
+
+// run steps the runner to its end and gives the reason for the end: io.EOF,
+// errCancelled, errGone, or what went wrong while reading.
+func (j *job) run() error {
+	j.host.askStorage()
+	now := j.host.Now()
+	j.began = now
+	j.turn = pace{least: turnEvery, next: now.Add(turnEvery)}
+	j.progress = pace{least: progressEvery, next: now}
+	j.snapshot = pace{least: snapshotEvery, next: now.Add(firstSnapshot)}
+	j.checkpoint = pace{next: now}
+	for {
+		if err := j.runner.Step(); err != nil {
+			return j.blame(err)
+		}
+		if now := j.host.Now(); j.turn.due(now) {
+			if err := j.takeTurn(); err != nil {
+				return err
+			}
+			now = j.host.Now()
+			j.turn.ran(now, now)
+		}
+	}
+}
+
+// blame gives the file's own complaint precedence over what a decoder made of
+// it.
+func (j *job) blame(err error) error {
+	if j.file.wrong != nil {
+		return j.file.wrong
+	}
+	return err
+}
+
+// takeTurn does what is due between two steps.
+func (j *job) takeTurn() error {
+	j.host.Yield()
+	if err := j.obey(); err != nil {
+		return err
+	}
+	if now := j.host.Now(); j.progress.due(now) {
+		if err := j.sendProgress(false); err != nil {
+			return err
+		}
+		j.progress.ran(now, now)
+	}
+	if begin := j.host.Now(); j.snapshot.due(begin) {
+		if err := j.sendSnapshot(); err != nil {
+			return err
+		}
+		j.snapshot.ran(begin, j.host.Now())
+	}
+	if begin := j.host.Now(); j.wantsCheckpoint() && j.checkpoint.due(begin) {
+		j.saveCheckpoint()
+		j.checkpoint.ran(begin, j.host.Now())
+	}
+	return nil
+}
+
+// obey reads the messages that are there.
+func (j *job) obey() error {
+	for {
+		select {
+		case m, ok := <-j.host.inbox:
+			if !ok {
+				return errGone
+			}
+			switch m.Type {
+			case TypePause:
+				if m.Job == j.id {
+					if err := j.pause(); err != nil {
+						return err
+					}
+				}
+			default:
+				if err := j.take(m); err != nil {
+					return err
+				}
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// take handles the messages that mean the same whether the job is paused or
+// not.
+func (j *job) take(m Message) error {
+	switch {
+	case m.Type == TypeStart:
+		j.host.pending = append(j.host.pending, m)
+	case m.Type == TypeCancel && m.Job == j.id:
+		return errCancelled
+	case m.Type == TypeCancel:
+		j.host.cancelPending(m.Job)
+	}
+	return nil
+}
+
+// cancelPending ends a job that has not begun.
+func (h *Host) cancelPending(job uint32) {
+	for i, m := range h.pending {
+		if m.Job == job {
+			h.pending = append(h.pending[:i], h.pending[i+1:]...)
+			h.fail(job, "This analysis was cancelled before it began.")
+			return
+		}
+	}
+}
+
+// pause waits for Resume, without any work, and leaves the time out of the
+// count.
+func (j *job) pause() error {
+	if err := j.sendProgress(true); err != nil {
+		return err
+	}
+	begin := j.host.Now()
+	for m := range j.host.inbox {
+		if m.Type == TypeResume && m.Job == j.id {
+			j.pausedFor += j.host.Now().Sub(begin)
+			return j.sendProgress(false)
+		}
+		if err := j.take(m); err != nil {
+			j.pausedFor += j.host.Now().Sub(begin)
+			return err
+		}
+	}
+	return errGone
+}
+
+func (j *job) sendProgress(paused bool) error {
+	at := j.runner.Progress()
+	return j.send(TypeProgress, Progress{
+		Bytes:      j.file.read,
+		TotalBytes: j.size,
+		References: at.References,
+		Lines:      at.Lines,
+		Threads:    at.Threads,
+		BadRecords: at.BadRecords,
+		Memory:     j.host.Memory(),
+		Storage:    j.host.storage,
+		Millis:     uint64(max(0, (j.host.Now().Sub(j.began) - j.pausedFor).Milliseconds())),
+		Paused:     paused,
+	}.Encode())
+}
+
+// sendSnapshot sends the profile so far, unless it is the one sent before.
+func (j *job) sendSnapshot() error {
+	references := j.runner.Progress().References
+	if references == j.shown {
+		return nil
+	}
+	p := j.runner.Profile(profile.State{Partial: true, Reason: "the analysis is still running"})
+	body, err := p.Encode()
+	if err != nil {
+		return err
+	}
+	j.shown = references
+	return j.send(TypeSnapshot, body)
+}
+
+func (j *job) send(t Type, body []byte) error {
+	if j.host.Carrier.Send(Message{Type: t, Job: j.id, Body: body}) != nil {
+		return errGone
+	}
+	return nil
+}
+
+// finish answers the job with what the run gave.
+func (j *job) finish(why error) {
+	if why == errGone {
+		return
+	}
+	var state profile.State
+	if why != io.EOF {
+		state = profile.State{Partial: true, Reason: j.reason(why)}
+	}
+	var other *otherFileError
+	if errors.As(why, &other) || why != io.EOF && why != errCancelled && j.runner.Progress().References == 0 {
+		j.host.fail(j.id, why.Error())
+		return
+	}
+	if err := j.conclude(state); err != nil {
+		j.host.fail(j.id, "The result could not be put together: "+err.Error())
+	}
+}
+
+// conclude keeps the result and sends it.
+func (j *job) conclude(state profile.State) error {
+	p := j.runner.Profile(state)
+	data, err := p.Encode()
+	if err != nil {
+		return err
+	}
+	digest, err := p.Digest()
+	if err != nil {
+		return err
+	}
+	e := profile.Entry{
+		Key: j.start.Key, Name: j.start.Name, Created: j.host.Now().UnixMilli(),
+		Bytes: uint64(len(data)), References: p.Totals.AllReferences(), Digest: hex.EncodeToString(digest[:]),
+		State: profile.EntryComplete,
+	}
+	if state.Partial {
+		e.State, e.Reason = profile.EntryPartial, state.Reason
+	}
+	problem := j.host.put(e, data)
+	if err := j.sendProgress(false); err != nil {
+		return nil // gone
+	}
+	done := Done{Key: e.Key, Digest: e.Digest, Kept: problem == "", Problem: problem, Profile: data}
+	_ = j.send(TypeDone, done.Encode())
+	return nil
+}
+
+// reason says why a profile is partial. It becomes part of the profile, so it
+// names no file.
+func (j *job) reason(why error) string {
+	if why == errCancelled {
+		return "cancelled after " + strconv.FormatUint(j.runner.Progress().References, 10) + " references"
+	}
+	var damage *trace.DamageError
+	if errors.As(why, &damage) {
+		nameless := *damage
+		nameless.File = "the trace"
+		return nameless.Error()
+	}
+	var syntax *trace.SyntaxError
+	if errors.As(why, &syntax) {
+		nameless := *syntax
+		nameless.File = "the trace"
+		return nameless.Error()
+	}
+	return why.Error()
+}

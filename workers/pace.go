@@ -1,0 +1,18 @@
+package workers
+
+import "time"
+
+// pace spaces out something that is done again and again: at least least
+// apart, and so far apart that it takes no more than a twentieth of the time.
+type pace struct {
+	least time.Duration
+	next  time.Time
+}
+
+func (p *pace) due(now time.Time) bool { return !now.Before(p.next) }
+
+// ran notes that it was done from begin to end.
+func (p *pace) ran(begin, end time.Time) {
+	const share = 20
+	p.next = end.Add(max(p.least, (share-1)*end.Sub(begin)))
+}

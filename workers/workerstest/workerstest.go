@@ -1,0 +1,198 @@
+// Package workerstest is one suite of tests for every workers.Carrier. The
+// suite talks to a [Peer], which runs on the carrier's other side: a goroutine
+// for workers/local, another worker's program for workers/web.
+package workerstest
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stackglass/stackglass/workers"
+)
+
+// What the peer is told to do, by the type of the message.
+const (
+	echo  = workers.TypeStart    // send it back
+	burst = workers.TypeProgress // send as many messages as Job says
+	leave = workers.TypeCancel   // say goodbye and close
+)
+
+// patience bounds waits for what must come; a correct carrier needs far less.
+const patience = 20 * time.Second
+
+// Peer serves the suite on the other side until it is told to leave or its
+// carrier ends.
+func Peer(c workers.Carrier) error {
+	if err := c.Send(workers.Message{Type: workers.TypeReady}); err != nil {
+		return err
+	}
+	for {
+		m, err := c.Receive()
+		if err != nil {
+			return err
+		}
+		switch m.Type {
+		case echo:
+			err = c.Send(m)
+		case burst:
+			for i := range m.Job {
+				if err = c.Send(workers.Message{Type: burst, Job: i, Body: []byte{byte(i), byte(i >> 8)}}); err != nil {
+					break
+				}
+			}
+		case leave:
+			if err := c.Send(workers.Message{Type: leave}); err != nil {
+				return err
+			}
+			return c.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// TestCarrier runs the suite. open connects to a new [Peer]; attachment is
+// something that the carrier can carry, same tells whether what came back is
+// it.
+func TestCarrier(t *testing.T, open func(t *testing.T) workers.Carrier, attachment any, same func(back any) bool) {
+	tests := map[string]func(*testing.T, workers.Carrier){
+		"sends before ready are kept": testEarly,
+		"bodies":                      testBodies,
+		"order":                       testOrder,
+		"attachment": func(t *testing.T, c workers.Carrier) {
+			send(t, c, workers.Message{Type: echo, Job: 1, Attachment: attachment})
+			receive(t, c, workers.TypeReady)
+			if m := receive(t, c, echo); !same(m.Attachment) {
+				t.Errorf("attachment came back as %v", m.Attachment)
+			}
+		},
+		"the other side leaves":      testLeave,
+		"close ends a receive":       testClose,
+		"close twice, and use after": testUseAfterClose,
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := open(t)
+			defer c.Close()
+			test(t, c)
+		})
+	}
+}
+
+func testEarly(t *testing.T, c workers.Carrier) {
+	send(t, c, workers.Message{Type: echo, Job: 7, Body: []byte("early")})
+	receive(t, c, workers.TypeReady)
+	if m := receive(t, c, echo); m.Job != 7 || string(m.Body) != "early" {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func testBodies(t *testing.T, c workers.Carrier) {
+	receive(t, c, workers.TypeReady)
+	large := make([]byte, 3<<20)
+	for i := range large {
+		large[i] = byte(i * 7 >> 3)
+	}
+	for _, body := range [][]byte{nil, {}, {0}, []byte("abc"), large} {
+		send(t, c, workers.Message{Type: echo, Job: 1<<32 - 1, Body: bytes.Clone(body)})
+		m := receive(t, c, echo)
+		if !bytes.Equal(m.Body, body) || m.Job != 1<<32-1 || m.Attachment != nil {
+			t.Errorf("a body of %d bytes came back as %d bytes, job %d, attachment %v", len(body), len(m.Body), m.Job, m.Attachment)
+		}
+		for i := range m.Body { // it is ours
+			m.Body[i]++
+		}
+	}
+}
+
+func testOrder(t *testing.T, c workers.Carrier) {
+	const n = 1000
+	receive(t, c, workers.TypeReady)
+	send(t, c, workers.Message{Type: burst, Job: n})
+	for i := range uint32(n) {
+		m := receive(t, c, burst)
+		if m.Job != i || !bytes.Equal(m.Body, []byte{byte(i), byte(i >> 8)}) {
+			t.Fatalf("message %d has job %d and body %x", i, m.Job, m.Body)
+		}
+	}
+}
+
+func testLeave(t *testing.T, c workers.Carrier) {
+	receive(t, c, workers.TypeReady)
+	send(t, c, workers.Message{Type: leave})
+	receive(t, c, leave) // what was sent before the end still comes
+	if _, err := receiveWithin(t, c); !errors.Is(err, workers.ErrClosed) {
+		t.Errorf("after the other side left: %v, want %v", err, workers.ErrClosed)
+	}
+}
+
+func testClose(t *testing.T, c workers.Carrier) {
+	receive(t, c, workers.TypeReady)
+	got := make(chan error, 1)
+	go func() {
+		_, err := c.Receive()
+		got <- err
+	}()
+	time.Sleep(time.Millisecond) // lets Receive begin to wait, most times
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-got:
+		if !errors.Is(err, workers.ErrClosed) {
+			t.Errorf("got %v, want %v", err, workers.ErrClosed)
+		}
+	case <-time.After(patience):
+		t.Error("Receive goes on waiting after Close")
+	}
+}
+
+func testUseAfterClose(t *testing.T, c workers.Carrier) {
+	receive(t, c, workers.TypeReady)
+	for range 2 {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := c.Send(workers.Message{Type: echo}); !errors.Is(err, workers.ErrClosed) {
+		t.Errorf("Send after Close: %v, want %v", err, workers.ErrClosed)
+	}
+	if _, err := receiveWithin(t, c); !errors.Is(err, workers.ErrClosed) {
+		t.Errorf("Receive after Close: %v, want %v", err, workers.ErrClosed)
+	}
+}
+
+func send(t *testing.T, c workers.Carrier, m workers.Message) {
+	t.Helper()
+	if err := c.Send(m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func receive(t *testing.T, c workers.Carrier, want workers.Type) workers.Message {
+	t.Helper()
+	m, err := receiveWithin(t, c)
+	if err != nil || m.Type != want {
+		t.Fatalf("received %v, error %v, want %v", m.Type, err, want)
+	}
+	return m
+}
+
+func receiveWithin(t *testing.T, c workers.Carrier) (m workers.Message, err error) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		m, err = c.Receive()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return m, err
+	case <-time.After(patience):
+		t.Fatal("nothing received in time")
+		return
+	}
+}
