@@ -248,12 +248,8 @@ func (j *job) sendSnapshot() error {
 		return nil
 	}
 	p := j.runner.Profile(profile.State{Partial: true, Reason: "the analysis is still running"})
-	body, err := p.Encode()
-	if err != nil {
-		return err
-	}
 	j.shown = references
-	return j.send(TypeSnapshot, body)
+	return j.send(TypeSnapshot, p.Encode())
 }
 
 func (j *job) send(t Type, body []byte) error {
@@ -277,22 +273,13 @@ func (j *job) finish(why error) {
 		j.host.fail(j.id, why.Error())
 		return
 	}
-	if err := j.conclude(state); err != nil {
-		j.host.fail(j.id, "The result could not be put together: "+err.Error())
-	}
+	j.conclude(state)
 }
 
 // conclude keeps the result and sends it.
-func (j *job) conclude(state profile.State) error {
+func (j *job) conclude(state profile.State) {
 	p := j.runner.Profile(state)
-	data, err := p.Encode()
-	if err != nil {
-		return err
-	}
-	digest, err := p.Digest()
-	if err != nil {
-		return err
-	}
+	data, digest := p.Encode(), p.Digest()
 	e := profile.Entry{
 		Key: j.start.Key, Name: j.start.Name, Created: j.host.Now().UnixMilli(),
 		Bytes: uint64(len(data)), References: p.Totals.AllReferences(), Digest: hex.EncodeToString(digest[:]),
@@ -302,12 +289,10 @@ func (j *job) conclude(state profile.State) error {
 		e.State, e.Reason = profile.EntryPartial, state.Reason
 	}
 	problem := j.host.put(e, data)
-	if err := j.sendProgress(false); err != nil {
-		return nil // gone
-	}
 	done := Done{Key: e.Key, Digest: e.Digest, Kept: problem == "", Problem: problem, Profile: data}
-	_ = j.send(TypeDone, done.Encode())
-	return nil
+	if j.sendProgress(false) == nil {
+		_ = j.send(TypeDone, done.Encode())
+	}
 }
 
 // reason says why a profile is partial. It becomes part of the profile, so it
