@@ -1,0 +1,98 @@
+package open
+
+import (
+	"strconv"
+	"strings"
+)
+
+// EmptyError tells that there is nothing to read.
+type EmptyError struct {
+	File     string
+	Packings []string // that were unpacked before nothing came
+}
+
+func (e *EmptyError) Error() string {
+	if len(e.Packings) > 0 {
+		return e.File + ": nothing is in it once " + chain(e.Packings) + " is unpacked; check how it was made"
+	}
+	return e.File + ": the file is empty; check how it was made"
+}
+
+// PackingError tells that a file is packed in a way that this program does not
+// read.
+type PackingError struct {
+	File    string
+	Packing string
+	Unpack  string // the command that unpacks it
+}
+
+func (e *PackingError) Error() string {
+	return e.File + ": it is packed with " + e.Packing + ", which is not read here; unpack it first, with " + e.Unpack
+}
+
+// Refusal is what one format said of a file that is not its own.
+type Refusal struct {
+	Format string
+	Reason string
+}
+
+// UnknownError tells that no format recognises a file.
+type UnknownError struct {
+	File     string
+	Packings []string  // that were unpacked
+	Tried    []Refusal // in the order tried
+	Head     []byte    // the first bytes, at most 32
+}
+
+// Error takes several lines: one for each format.
+func (e *UnknownError) Error() string {
+	var s strings.Builder
+	s.WriteString(e.File + ": unknown format")
+	if len(e.Packings) > 0 {
+		s.WriteString(" inside " + chain(e.Packings))
+	}
+	s.WriteString("; it begins with " + dump(e.Head))
+	for _, t := range e.Tried {
+		s.WriteString("\n  not " + t.Format + ": " + t.Reason)
+	}
+	s.WriteString("\n" + advice(e.Head))
+	return s.String()
+}
+
+// advice is what to do about a file that begins with head.
+func advice(head []byte) string {
+	for _, known := range []struct{ magic, what string }{
+		{"\xff\xfe", "this is UTF-16 text, as PowerShell writes it: save it as UTF-8"},
+		{"\xfe\xff", "this is UTF-16 text: save it as UTF-8"},
+		{"PK\x03\x04", "this is a ZIP archive: take the trace out of it"},
+		{"BZh", "this is packed with bzip2: unpack it first, with bunzip2"},
+		{"\x7fELF", "this is a program, not a trace: run it under a tracer"},
+		{"7z\xbc\xaf", "this is a 7z archive: take the trace out of it"},
+	} {
+		if strings.HasPrefix(string(head), known.magic) {
+			return known.what
+		}
+	}
+	return "name the format with --input-format, one of " + names() + ", or convert the trace to one of them"
+}
+
+// chain names packings from the outside in.
+func chain(packings []string) string { return strings.Join(packings, " in ") }
+
+// first keeps the first bytes of a file.
+func first(head []byte) []byte {
+	const most = 32
+	return append([]byte(nil), head[:min(len(head), most)]...)
+}
+
+// dump shows bytes in hexadecimal and as text.
+func dump(head []byte) string {
+	var hex strings.Builder
+	for i, c := range head {
+		if i > 0 {
+			hex.WriteByte(' ')
+		}
+		hex.WriteString(strconv.FormatUint(uint64(c>>4), 16) + strconv.FormatUint(uint64(c&15), 16))
+	}
+	return hex.String() + " " + strconv.Quote(string(head))
+}

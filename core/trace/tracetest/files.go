@@ -1,0 +1,108 @@
+package tracetest
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/pierrec/lz4/v4"
+)
+
+// TB is the part of testing.TB that is needed here, so that benchmarks outside
+// of tests do not link package testing.
+type TB interface {
+	Helper()
+	Skip(args ...any)
+	Fatal(args ...any)
+}
+
+// SmallTraces are the names for [Small]: lackey text with threads and
+// instructions, with superblocks, and of data references only; din; CSV.
+var SmallTraces = []string{"threads.lackey", "blocks.lackey", "data.lackey", "small.din", "small.csv"}
+
+//go:embed testdata
+var small embed.FS
+
+// Small gives a real trace of a few kilobytes. It panics on a name that is not
+// among [SmallTraces].
+func Small(name string) []byte {
+	text, err := small.ReadFile("testdata/" + name)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// RealTraces are the names for [RealText]: a dense product, a stencil, a sort.
+var RealTraces = []string{"gemm", "jacobi2d", "sort"}
+
+// FindData gives the folder of the large traces and of what is known of them:
+// $STACKGLASS_DATA, else ../shared/data from the root of the repository. The
+// error says what to do to have it.
+func FindData() (dir string, err error) {
+	if dir = os.Getenv("STACKGLASS_DATA"); dir == "" {
+		root, err := repository()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(root, "..", "shared", "data")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "traces")); err != nil {
+		return "", errors.New("no traces in " + dir + ": set STACKGLASS_DATA to their folder")
+	}
+	return dir, nil
+}
+
+// DataDir is [FindData] for a test, which it skips if the folder is not there.
+func DataDir(t TB) string {
+	t.Helper()
+	dir, err := FindData()
+	if err != nil {
+		t.Skip("left out: " + err.Error())
+	}
+	return dir
+}
+
+// RealPath is the path of one of [RealTraces], packed; the test is skipped if
+// it is not there.
+func RealPath(t TB, name string) string {
+	t.Helper()
+	return filepath.Join(DataDir(t), "traces", name+".lackey.lz4")
+}
+
+// RealText gives whole lines from the beginning of one of [RealTraces], at most
+// most bytes of them.
+func RealText(t TB, name string, most int64) []byte {
+	t.Helper()
+	f, err := os.Open(RealPath(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(lz4.NewReader(f), most))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text[:bytes.LastIndexByte(text, '\n')+1]
+}
+
+// repository is the nearest folder above with a go.mod.
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return "", errors.New("there is no go.mod above the working directory: set STACKGLASS_DATA to the folder of the traces")
+		}
+		dir = above
+	}
+}

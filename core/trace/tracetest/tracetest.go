@@ -1,0 +1,214 @@
+// Package tracetest is what tests and benchmarks of traces share: traces built
+// by hand, generated ones, small real ones, and the way to the large ones.
+//
+//   - [Lines] and [Of] build traces of a few references.
+//   - [NewReader] replays one in batches of any size, [NewSource] in spans;
+//     both spoil the batch of the call before, so that a consumer that kept
+//     a reference to it fails its test. [Spoil] does that for any reader.
+//   - [Stream] generates references by a [Pattern], as many as wanted, the same
+//     ones for the same seed.
+//   - [Small] gives real traces of a few kilobytes, [RealText] those that tests
+//     find by $STACKGLASS_DATA.
+//
+// Unlike the rest of core it reads files and the environment: nothing but tests
+// and benchmarks may import it.
+package tracetest
+
+import (
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Ref is one reference.
+type Ref struct {
+	Kind   trace.Kind
+	Addr   trace.Addr
+	Bytes  uint32
+	Thread uint32
+	PC     trace.Addr
+}
+
+// Of builds a trace. The columns of threads and PCs are there if any reference
+// has one.
+func Of(refs ...Ref) *trace.Batch {
+	b := trace.NewBatch(len(refs))
+	for _, r := range refs {
+		if r.Thread != 0 {
+			b.NeedThread()
+		}
+		if r.PC != 0 {
+			b.NeedPC()
+		}
+	}
+	for _, r := range refs {
+		b.Append(r.Kind, r.Addr, r.Bytes, r.Thread, r.PC)
+	}
+	return b
+}
+
+// Lines builds a trace from words like those of papers: a letter a to z for a
+// line of lineBytes bytes, before it optionally L, S or M for the kind (a load
+// if left out) and a thread with a colon: "a b a", "1:La 2:Sa". Each reference
+// is one byte. It panics on other words, for they stand in the test.
+func Lines(lineBytes int, words string) *trace.Batch {
+	var refs []Ref
+	for _, word := range strings.Fields(words) {
+		var r Ref
+		thread, rest, found := strings.Cut(word, ":")
+		if found {
+			n, err := strconv.ParseUint(thread, 10, 32)
+			if err != nil {
+				panic("tracetest: the thread in " + word + " is no number")
+			}
+			r.Thread = uint32(n)
+		} else {
+			rest = word
+		}
+		if len(rest) == 2 {
+			kind := strings.IndexByte("LSM", rest[0])
+			if kind < 0 {
+				panic("tracetest: the kind in " + word + " is not L, S or M")
+			}
+			r.Kind, rest = trace.Kind(kind), rest[1:]
+		}
+		if len(rest) != 1 || rest[0] < 'a' || rest[0] > 'z' {
+			panic("tracetest: the line in " + word + " is not a letter a to z")
+		}
+		r.Addr, r.Bytes = trace.Addr(int(rest[0]-'a'+1)*lineBytes), 1
+		refs = append(refs, r)
+	}
+	return Of(refs...)
+}
+
+// Reader replays a trace.
+type Reader struct {
+	whole *trace.Batch
+	rows  int // a batch holds at most
+	next  int // row of whole
+}
+
+// NewReader makes a reader of whole that fills batches with at most rows rows,
+// or as many as they hold if rows < 1. It spoils what it delivered before.
+func NewReader(whole *trace.Batch, rows int) *Reader { return &Reader{whole: whole, rows: rows} }
+
+// Next fills b as [trace.Reader] says.
+func (r *Reader) Next(b *trace.Batch) error {
+	spoil(b)
+	rows := min(b.Cap(), r.whole.Len()-r.next)
+	if r.rows > 0 {
+		rows = min(rows, r.rows)
+	}
+	if r.next == r.whole.Len() {
+		return io.EOF
+	}
+	lo, hi := r.next, r.next+rows
+	if r.next = hi; r.whole.Thread != nil {
+		b.NeedThread()
+	}
+	if r.whole.PC != nil {
+		b.NeedPC()
+	}
+	b.Resize(rows)
+	copy(b.Addr, r.whole.Addr[lo:hi])
+	copy(b.Bytes, r.whole.Bytes[lo:hi])
+	copy(b.Kind, r.whole.Kind[lo:hi])
+	if b.Thread != nil {
+		copy(b.Thread, r.whole.Thread[lo:hi])
+	}
+	if b.PC != nil {
+		copy(b.PC, r.whole.PC[lo:hi])
+	}
+	return nil
+}
+
+// Rewind begins again.
+func (r *Reader) Rewind() { r.next = 0 }
+
+// Header tells what columns the trace has.
+func (r *Reader) Header() trace.Header {
+	h := trace.Header{Format: "test", Threads: r.whole.Thread != nil, PCs: r.whole.PC != nil}
+	for _, bytes := range r.whole.Bytes {
+		h.Sizes = h.Sizes || bytes != 0
+	}
+	return h
+}
+
+// Spoil makes a reader of r that spoils a batch before it is filled again.
+func Spoil(r trace.Reader) trace.Reader { return spoiling{r} }
+
+type spoiling struct{ trace.Reader }
+
+func (s spoiling) Next(b *trace.Batch) error {
+	spoil(b)
+	return s.Reader.Next(b)
+}
+
+// spoil overwrites b, the room behind its rows too, and empties it.
+func spoil(b *trace.Batch) {
+	b.Resize(b.Cap())
+	b.Spoil()
+	b.Reset()
+}
+
+// Broken makes a reader that gives the first rows rows of whole and then err,
+// again and again unless it is a syntax error, behind which it goes on.
+func Broken(whole *trace.Batch, rows int, err error) trace.Reader {
+	return &broken{Reader: NewReader(whole, 0), rows: rows, err: err}
+}
+
+type broken struct {
+	*Reader
+	rows int
+	err  error
+}
+
+func (r *broken) Next(b *trace.Batch) error {
+	if r.err == nil {
+		return r.Reader.Next(b)
+	}
+	if r.Reader.rows = r.rows - r.next; r.Reader.rows > 0 {
+		return r.Reader.Next(b)
+	}
+	spoil(b)
+	err := r.err
+	if r.Reader.rows = 0; trace.IsSyntax(err) {
+		r.err = nil
+	}
+	return err
+}
+
+// Source is a trace in spans of about equal length.
+type Source struct {
+	whole *trace.Batch
+	spans int
+	rows  int
+}
+
+// NewSource cuts whole into spans, to be read in batches of at most rows rows.
+func NewSource(whole *trace.Batch, spans, rows int) *Source {
+	return &Source{whole: whole, spans: spans, rows: rows}
+}
+
+// Spans is the number of spans.
+func (s *Source) Spans() int { return s.spans }
+
+// Open makes a reader of one span.
+func (s *Source) Open(span int) (trace.Reader, error) {
+	n := s.whole.Len()
+	return NewReader(Part(s.whole, n*span/s.spans, n*(span+1)/s.spans), s.rows), nil
+}
+
+// Part gives the rows of whole from lo up to hi. It shares them with whole.
+func Part(whole *trace.Batch, lo, hi int) *trace.Batch {
+	part := &trace.Batch{Addr: whole.Addr[lo:hi], Bytes: whole.Bytes[lo:hi], Kind: whole.Kind[lo:hi]}
+	if whole.Thread != nil {
+		part.Thread = whole.Thread[lo:hi]
+	}
+	if whole.PC != nil {
+		part.PC = whole.PC[lo:hi]
+	}
+	return part
+}
