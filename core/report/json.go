@@ -73,7 +73,7 @@ func (v Value) appendJSON(b []byte) []byte {
 	if v.kind == textKind {
 		return appendString(b, v.text)
 	}
-	if math.IsNaN(v.real) || math.IsInf(v.real, 0) {
+	if v.kind == noneKind || math.IsNaN(v.real) || math.IsInf(v.real, 0) {
 		return append(b, "null"...) // JSON has no word for them
 	}
 	return append(b, v.plain()...)

@@ -21,6 +21,7 @@ const (
 	realKind
 	ratioKind
 	yesNoKind
+	noneKind
 )
 
 // TextOf is a name or a sentence.
@@ -46,6 +47,10 @@ func YesNo(yes bool) Value {
 	return v
 }
 
+// None is a value that there is not: a dash for people, empty in CSV, null in
+// JSON.
+func None() Value { return Value{kind: noneKind} }
+
 func (v Value) isNumber() bool {
 	return v.kind == countKind || v.kind == realKind || v.kind == ratioKind
 }
@@ -64,6 +69,8 @@ func (v Value) human() string {
 			return "yes"
 		}
 		return "no"
+	case noneKind:
+		return "–"
 	}
 	return v.text
 }

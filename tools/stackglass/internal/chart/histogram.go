@@ -1,0 +1,56 @@
+package chart
+
+import (
+	"math/bits"
+	"strconv"
+
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Histogram draws the accesses by stack distance, a bar for each power of two,
+// first accesses apart at the right.
+func Histogram(name string, lineBytes uint32, counts *profile.Histogram, cold uint64) (*Chart, error) {
+	title := "Stack distances of " + name + ", lines of " + strconv.FormatUint(uint64(lineBytes), 10) + " bytes"
+	p := newPlot(title, "distance (distinct lines since the last access to the line)", "% of line accesses")
+	var bins [65]uint64
+	total, last := cold, 0
+	for d, n := range counts.All() {
+		k := bits.Len64(d)
+		bins[k] += n
+		total += n
+		last = max(last, k)
+	}
+	var shares plotter.Values
+	var names []string
+	for k := 0; k <= last; k++ {
+		shares = append(shares, percent(bins[k], total))
+		names = append(names, binName(k))
+	}
+	shares, names = append(shares, percent(cold, total)), append(names, "first")
+	bars, err := plotter.NewBarChart(shares, vg.Length(0.75)*width/vg.Length(len(shares)+2))
+	if err != nil {
+		return nil, err
+	}
+	bars.Color, bars.LineStyle.Width = accent, 0
+	p.Add(bars)
+	p.NominalX(names...)
+	p.Y.Min = 0
+	return &Chart{p}, nil
+}
+
+// binName is where bin k begins: its distances have k significant bits.
+func binName(k int) string {
+	if k < 2 {
+		return strconv.Itoa(k)
+	}
+	from := uint64(1) << (k - 1)
+	if from < 1024 {
+		return strconv.FormatUint(from, 10) + "–"
+	}
+	const prefixes = "KMGTPE"
+	i := (k - 1) / 10
+	return strconv.FormatUint(from>>(10*i), 10) + prefixes[i-1:i] + "–"
+}

@@ -1,0 +1,178 @@
+package command
+
+import (
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
+)
+
+// analyze reads traces and keeps their profiles.
+func (a *app) analyze() *cobra.Command {
+	var (
+		r      *reading
+		lines  []uint
+		output string
+	)
+	cmd := &cobra.Command{
+		Use:   "analyze TRACE… [-o PROFILE.sgp]",
+		Short: "Read traces once and keep their profiles",
+		Long: `Read each trace once, print a summary of its profile, and keep the profile with -o.
+A profile holds no file name, path or time: the same trace and options give the
+same bytes, here and in the browser.
+
+A pass that is interrupted, or whose trace is cut off, keeps the profile of what
+it read, marked as partial.`,
+		Example: "  stackglass analyze app.lackey.lz4 -o app.sgp --lines 32,64,128\n  zcat huge.din.gz | stackglass analyze - -o huge.sgp",
+		Args:    usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			sizes, err := parseLines(lines)
+			if err != nil {
+				return err
+			}
+			if len(args) > 1 && r.format != string(report.Text) && r.format != string(report.Markdown) {
+				return usagef("--format ", r.format, " is for one trace, and ", plural(uint64(len(args)), "trace"), " are given; analyze them one by one")
+			}
+			for _, name := range args {
+				path, err := outputFor(output, name, len(args))
+				if err != nil {
+					return err
+				}
+				if err := a.analyzeOne(r, name, path, sizes); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	r = addReading(cmd)
+	cmd.Flags().UintSliceVar(&lines, "lines", []uint{64}, "cache line sizes in bytes, powers of two from 8 to 4096")
+	cmd.Flags().UintSliceVar(&lines, "line", []uint{64}, "the same as --lines")
+	must(cmd.Flags().MarkHidden("line"))
+	cmd.Flags().StringVarP(&output, "output", "o", "", "keep the profile in this `FILE`, or, for several traces, in this folder")
+	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "keep in the profile what appending a later part of the trace needs: addresses")
+	return cmd
+}
+
+func parseLines(lines []uint) ([]uint32, error) {
+	var sizes []uint32
+	for _, n := range lines {
+		if n > 1<<31 {
+			return nil, usagef("--lines: a line of that size is beyond every cache; want powers of two from 8 to 4096")
+		}
+		sizes = append(sizes, uint32(n))
+	}
+	return sizes, nil
+}
+
+// outputFor is the path of the profile of one trace; "" keeps none.
+func outputFor(output, name string, traces int) (string, error) {
+	st, err := os.Stat(output)
+	folder := output != "" && err == nil && st.IsDir()
+	switch {
+	case output == "":
+		return "", nil
+	case output == "-":
+		return "", usagef("-o -: a profile is not written to standard output, where the summary goes; give a file")
+	case folder:
+		base := filepath.Base(strings.TrimPrefix(name, "demo:"))
+		if name == "-" {
+			base = "stdin"
+		}
+		for _, ending := range []string{".lz4", ".gz", ".zst", ".xz", ".lackey", ".din", ".csv", ".txt"} {
+			base = strings.TrimSuffix(base, ending)
+		}
+		return filepath.Join(output, base+".sgp"), nil
+	case traces > 1:
+		return "", usagef("-o ", output, ": not a folder, and there are several traces; make the folder first")
+	}
+	if in, err := os.Stat(name); err == nil && st != nil && os.SameFile(in, st) {
+		return "", usagef("-o ", output, ": is the trace itself, which would be lost; give another name")
+	}
+	return output, nil
+}
+
+func (a *app) analyzeOne(r *reading, name, path string, lineBytes []uint32) error {
+	var out *wholefile.File
+	if path != "" {
+		// Before the pass, which may take long: can it be kept?
+		var err error
+		if out, err = wholefile.Create(path); err != nil {
+			return &outputError{path: path, err: err}
+		}
+		defer out.Discard()
+	}
+	l, err := a.load(r, name, lineBytes)
+	if err != nil {
+		return err
+	}
+	d := &report.Document{Schema: "stackglass.analyze", Version: 1, Input: l.facts(0)}
+	digest := l.Profile.Digest()
+	d.Input = append(d.Input, report.Fact{Key: "digest", Label: "digest", Value: report.TextOf(hex.EncodeToString(digest[:]))})
+	if out != nil {
+		if _, err := out.Write(l.Profile.Encode()); err != nil {
+			return &outputError{path: path, err: err}
+		}
+		if err := out.Commit(); err != nil {
+			return &outputError{path: path, err: err}
+		}
+		d.Input = append(d.Input, report.Fact{Key: "profile", Label: "kept in", Value: report.TextOf(path)})
+	}
+	d.Tables = []report.Table{localityTable(l.Profile), kindTable(l.Profile)}
+	return a.answer(l, r.format, d)
+}
+
+// localityTable sums a profile up, a row a line size.
+func localityTable(p *profile.Profile) report.Table {
+	t := report.Table{Key: "locality", Title: "Locality (miss ratios: fully associative LRU, exact)", Columns: []report.Column{
+		{Key: "line_bytes", Label: "line", Unit: "bytes"},
+		{Key: "accesses", Label: "accesses"},
+		{Key: "lines", Label: "lines"},
+		{Key: "footprint", Label: "footprint"},
+		{Key: "half_within_lines", Label: "half within", Unit: "lines"},
+		{Key: "miss_ratio_32KiB", Label: "misses 32KiB"},
+		{Key: "miss_ratio_1MiB", Label: "misses 1MiB"},
+	}}
+	for i := range p.Locality {
+		l := &p.Locality[i]
+		c := profile.NewCurve(l.Histogram(trace.AllKinds))
+		line := uint64(l.LineBytes)
+		median := report.None()
+		if d, ok := c.DistanceAtShare(0.5); ok && c.Accesses > 0 {
+			// Distance d is within d+1 lines.
+			median = report.Count(d + 1)
+		}
+		t.Add(report.Count(line), report.Count(c.Accesses), report.Count(l.Lines()),
+			report.TextOf(hierarchy.FormatSize(l.Lines()*line)), median,
+			share(c.Misses(32<<10/line), c.Accesses), share(c.Misses(1<<20/line), c.Accesses))
+	}
+	return t
+}
+
+// kindTable tells the kinds of references apart.
+func kindTable(p *profile.Profile) report.Table {
+	t := report.Table{Key: "kinds", Title: "References", Columns: []report.Column{
+		{Key: "kind", Label: "kind"},
+		{Key: "references", Label: "references"},
+		{Key: "bytes", Label: "bytes"},
+	}}
+	for k := trace.Kind(0); k < trace.NumKinds; k++ {
+		if p.Totals.References[k] > 0 {
+			t.Add(report.TextOf(k.String()), report.Count(p.Totals.References[k]), report.Count(p.Totals.Bytes[k]))
+		}
+	}
+	return t
+}
+
+// usageArgs makes a wrong number of arguments a usage error.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error { return asUsage(check(cmd, args)) }
+}

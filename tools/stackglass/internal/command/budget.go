@@ -1,0 +1,92 @@
+package command
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+)
+
+// budget is one --fail-if: a number of the answer and a bound that it must not
+// break.
+type budget struct {
+	text        string
+	level       int // index of the level; -1: memory
+	metric, ops string
+	bound       float64
+}
+
+// metrics are the numbers of a level that a budget may name.
+var metrics = map[string]func(hierarchy.Level) float64{
+	"accesses":   func(l hierarchy.Level) float64 { return l.Accesses },
+	"hits":       func(l hierarchy.Level) float64 { return l.Hits },
+	"misses":     func(l hierarchy.Level) float64 { return l.Misses },
+	"miss_ratio": missRatio,
+}
+
+// parseBudgets reads NAME.METRIC OP NUMBER, where OP is one of > >= < <=.
+func parseBudgets(texts []string, h hierarchy.Hierarchy) ([]budget, error) {
+	var list []budget
+	for _, text := range texts {
+		b, ok := parseBudget(text, h)
+		if !ok {
+			return nil, usagef("--fail-if ", strconv.Quote(text), ", want LEVEL.METRIC>NUMBER as in L2.misses>1e6, with a level of this hierarchy or memory.accesses, a metric of accesses, hits, misses, miss_ratio, and > >= < or <=")
+		}
+		list = append(list, b)
+	}
+	return list, nil
+}
+
+func parseBudget(text string, h hierarchy.Hierarchy) (budget, bool) {
+	b := budget{text: text, level: -1}
+	at := strings.IndexAny(text, "<>")
+	if at < 0 {
+		return b, false
+	}
+	b.ops = text[at : at+1]
+	rest := text[at+1:]
+	if strings.HasPrefix(rest, "=") {
+		b.ops, rest = b.ops+"=", rest[1:]
+	}
+	name, metric, found := strings.Cut(strings.TrimSpace(text[:at]), ".")
+	bound, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
+	if !found || err != nil || bound != bound {
+		return b, false
+	}
+	b.metric, b.bound = metric, bound
+	for i, c := range h.Levels {
+		if c.Name == name {
+			b.level = i
+		}
+	}
+	if b.level < 0 {
+		return b, name == "memory" && metric == "accesses"
+	}
+	return b, metrics[metric] != nil
+}
+
+// checkBudgets names the first budget that the answer exceeds.
+func checkBudgets(list []budget, p hierarchy.Prediction) error {
+	for _, b := range list {
+		value := p.MemoryAccesses
+		if b.level >= 0 {
+			value = metrics[b.metric](p.Levels[b.level])
+		}
+		if b.broken(value) {
+			return &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " holds, the number is " + strconv.FormatFloat(value, 'f', -1, 64)}
+		}
+	}
+	return nil
+}
+
+func (b *budget) broken(value float64) bool {
+	switch b.ops {
+	case ">":
+		return value > b.bound
+	case ">=":
+		return value >= b.bound
+	case "<":
+		return value < b.bound
+	}
+	return value <= b.bound
+}

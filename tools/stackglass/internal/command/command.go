@@ -1,0 +1,136 @@
+// Package command is the stackglass command line: verbs, their options, what
+// they print, and the exit code.
+//
+// [Main] is the whole program but for the process around it, so that tests run
+// it in their own process. Answers go to stdout as one document; everything
+// else (progress, warnings, errors) goes to stderr, a sentence each, and never
+// between the answers.
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Version is what `stackglass version` prints; main sets it.
+var Version = "development"
+
+// Main runs one command line and gives its exit code: 0 ok, 1 a stated budget
+// is exceeded, 2 usage, 3 bad or truncated input, 4 out of memory or disk, 130
+// interrupted.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second interrupt ends the process at once.
+	context.AfterFunc(ctx, stop)
+	return run(ctx, args, stdin, stdout, stderr)
+}
+
+// run is Main with its interruption from outside.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	out := bufio.NewWriterSize(stdout, 1<<16)
+	a := &app{stdin: stdin, stdout: out, stderr: stderr}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(out)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if flushed := out.Flush(); err == nil && flushed != nil {
+		err = &outputError{path: "standard output", err: flushed}
+	}
+	if err == nil {
+		return exitOK
+	}
+	if !a.began {
+		// Cobra refused the line before any verb ran.
+		err = asUsage(err)
+	}
+	fmt.Fprintln(stderr, "stackglass:", sentence(err))
+	return exitCode(err)
+}
+
+// app is what the verbs of one command line share.
+type app struct {
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+	began  bool // a verb runs: later errors are no longer about usage by default
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "stackglass",
+		Short: "Trace once, ask about any cache",
+		Long: `Analyse memory traces. One pass over a trace gives its profile: exact LRU stack
+distances, independent of any machine. The profile answers questions about any
+cache, without reading the trace again.
+
+FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
+- is standard input, and demo:NAME an embedded demo (see: stackglass demo).`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRun: func(*cobra.Command, []string) {
+			a.began = true
+		},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return asUsage(err) })
+	root.AddCommand(
+		a.analyze(), a.histogram(), a.curve(), a.whatIf(), a.info(),
+		a.serve(), a.demo(), a.version(),
+	)
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+func (a *app) version() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(a.stdout, "stackglass", Version)
+			return err
+		},
+	}
+}
+
+// warn prints one doubt.
+func (a *app) warn(what string) { fmt.Fprintln(a.stderr, "stackglass: warning:", what) }
+
+// terminal is where progress may be shown: stderr if it is a terminal, or nil.
+func (a *app) terminal() io.Writer {
+	if f, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
+}
+
+// outputError tells that an answer could not be written.
+type outputError struct {
+	path string
+	err  error
+}
+
+func (e *outputError) Error() string {
+	var path *os.PathError
+	err := e.err
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	if isFull(err) {
+		return e.path + ": " + err.Error() + "; nothing was kept there, make room and run it again"
+	}
+	return e.path + ": cannot be written: " + err.Error()
+}
+
+func (e *outputError) Unwrap() error { return e.err }

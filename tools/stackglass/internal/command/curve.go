@@ -1,0 +1,87 @@
+package command
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// curve prints m(C): the misses of a fully associative LRU cache of every
+// capacity.
+func (a *app) curve() *cobra.Command {
+	var (
+		r     *reading
+		line  uint32
+		plots plotFiles
+	)
+	cmd := &cobra.Command{
+		Use:   "curve FILE",
+		Short: "Miss-ratio curve: the misses of a cache of every capacity",
+		Long: `Print the misses of a fully associative LRU cache of every capacity, exactly.
+
+csv and json have every breakpoint: each capacity at which the misses change,
+from one line on. table and md have powers of two.`,
+		Example: "  stackglass curve app.lackey.lz4\n  stackglass curve app.sgp --format csv --svg curve.svg",
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			l, err := a.load(r, args[0], []uint32{line})
+			if err != nil {
+				return err
+			}
+			found, err := l.locality(line)
+			if err != nil {
+				return err
+			}
+			c := profile.NewCurve(found.Histogram(trace.AllKinds))
+			if err := plots.curve(l, line, c); err != nil {
+				return err
+			}
+			d := &report.Document{Schema: "stackglass.curve", Version: 1, Input: l.facts(line)}
+			if exactRows(r.format) {
+				d.Tables = []report.Table{breakpoints(c)}
+			} else {
+				d.Tables = []report.Table{powersOfTwo(c, line)}
+			}
+			return a.answer(l, r.format, d)
+		},
+	}
+	r = addReading(cmd)
+	lineFlag(cmd, &line)
+	plots.add(cmd)
+	return cmd
+}
+
+// breakpoints is the whole curve.
+func breakpoints(c *profile.Curve) report.Table {
+	t := report.Table{Key: "curve", Columns: []report.Column{
+		{Key: "capacity_lines", Label: "capacity", Unit: "lines"},
+		{Key: "misses", Label: "misses"},
+	}}
+	for capacityLines, misses := range c.Points {
+		t.Add(report.Count(capacityLines), report.Count(misses))
+	}
+	return t
+}
+
+// powersOfTwo is the curve at capacities from one line up to the first one that
+// holds everything.
+func powersOfTwo(c *profile.Curve, lineBytes uint32) report.Table {
+	t := report.Table{Key: "curve", Title: "Misses of a fully associative LRU cache, exact (every breakpoint: --format csv)",
+		Columns: []report.Column{
+			{Key: "capacity", Label: "capacity"},
+			{Key: "capacity_lines", Label: "lines"},
+			{Key: "misses", Label: "misses"},
+			{Key: "miss_ratio", Label: "miss ratio"},
+		}}
+	for lines := uint64(1); ; lines <<= 1 {
+		misses := c.Misses(lines)
+		t.Add(report.TextOf(hierarchy.FormatSize(lines*uint64(lineBytes))), report.Count(lines),
+			report.Count(misses), share(misses, c.Accesses))
+		if misses == c.Cold || lines > 1<<40 {
+			return t
+		}
+	}
+}

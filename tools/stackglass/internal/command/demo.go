@@ -1,0 +1,144 @@
+package command
+
+import (
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/site"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
+)
+
+// demo lists, analyses or writes the embedded demos.
+func (a *app) demo() *cobra.Command {
+	var (
+		format, output string
+		source         bool
+	)
+	cmd := &cobra.Command{
+		Use:   "demo [NAME]",
+		Short: "Small real traces with a question each",
+		Long: `Without a name, list the embedded demos. With one, ask its question, print its
+miss-ratio curve and what it teaches; with -o write its trace, with --source its
+C program. Every verb takes demo:NAME for a FILE.`,
+		Example: "  stackglass demo\n  stackglass demo matmul-blocked\n  stackglass histogram demo:array-list",
+		Args:    usageArgs(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return demoNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.listDemos(format)
+			}
+			d, err := findDemo(args[0])
+			if err != nil {
+				return err
+			}
+			switch {
+			case source:
+				return a.writeDemo("", d.Source)
+			case output == "-":
+				return a.writeDemo("", d.File)
+			case output != "":
+				return a.writeDemo(output, d.File)
+			}
+			return a.teach(cmd, d, format)
+		},
+	}
+	addFormat(cmd, &format)
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace to this `FILE` (- for standard output)")
+	cmd.Flags().BoolVar(&source, "source", false, "print the C program")
+	return cmd
+}
+
+func demoNames() (names []string) {
+	demos, err := site.Demos()
+	must(err) // embedded, and checked by a test
+	for _, d := range demos {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+func findDemo(name string) (site.Demo, error) {
+	demos, err := site.Demos()
+	if err != nil {
+		return site.Demo{}, err
+	}
+	for _, d := range demos {
+		if d.Name == name {
+			return d, nil
+		}
+	}
+	return site.Demo{}, usagef("there is no demo ", name, "; there are ", strings.Join(demoNames(), ", "))
+}
+
+func (a *app) listDemos(format string) error {
+	f, err := parseFormat(format)
+	if err != nil {
+		return err
+	}
+	demos, err := site.Demos()
+	if err != nil {
+		return err
+	}
+	t := report.Table{Key: "demos", Columns: []report.Column{
+		{Key: "name", Label: "name"},
+		{Key: "references", Label: "references"},
+		{Key: "question", Label: "question"},
+	}}
+	for _, d := range demos {
+		t.Add(report.TextOf(d.Name), report.Count(d.References), report.TextOf(d.Question))
+	}
+	return a.print(f, &report.Document{Schema: "stackglass.demos", Version: 1, Tables: []report.Table{t}})
+}
+
+// teach asks the demo's question, shows its curve, and answers.
+func (a *app) teach(cmd *cobra.Command, d site.Demo, format string) error {
+	r := &reading{cmd: cmd, kinds: "data", format: format}
+	l, err := a.load(r, "demo:"+d.Name, []uint32{64})
+	if err != nil {
+		return err
+	}
+	found, err := l.locality(64)
+	if err != nil {
+		return err
+	}
+	answer := &report.Document{Schema: "stackglass.demo", Version: 1}
+	answer.Input = append([]report.Fact{
+		{Key: "title", Label: "program", Value: report.TextOf(d.Title)},
+		{Key: "question", Label: "question", Value: report.TextOf(d.Question)},
+	}, l.facts(64)...)
+	answer.Tables = []report.Table{powersOfTwo(profile.NewCurve(found.Histogram(trace.AllKinds)), 64), lessonTable(d)}
+	return a.answer(l, format, answer)
+}
+
+func lessonTable(d site.Demo) report.Table {
+	t := report.Table{Key: "lesson", Columns: []report.Column{{Key: "sentence", Label: "What it teaches"}}}
+	for _, sentence := range d.Lesson {
+		t.Add(report.TextOf(sentence))
+	}
+	return t
+}
+
+// writeDemo writes an embedded file to path, or to stdout.
+func (a *app) writeDemo(path, file string) error {
+	content, err := site.DemoFile(file)
+	if err != nil {
+		return err
+	}
+	if path == "" {
+		path = "standard output"
+		_, err = a.stdout.Write(content)
+	} else {
+		err = wholefile.Save(path, func(w io.Writer) error { _, err := w.Write(content); return err })
+	}
+	if err != nil {
+		return &outputError{path: path, err: err}
+	}
+	return nil
+}

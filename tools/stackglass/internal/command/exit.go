@@ -1,0 +1,92 @@
+package command
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitBudget      = 1
+	exitUsage       = 2
+	exitInput       = 3
+	exitExhausted   = 4
+	exitInterrupted = 130
+)
+
+// usageError tells that the command line makes no sense.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func asUsage(err error) error {
+	var already *usageError
+	if err == nil || errors.As(err, &already) {
+		return err
+	}
+	return &usageError{err}
+}
+
+func usagef(parts ...string) error { return &usageError{errors.New(strings.Join(parts, ""))} }
+
+// budgetError tells that an answer exceeds what --fail-if states.
+type budgetError struct{ text string }
+
+func (e *budgetError) Error() string { return e.text }
+
+// exitCode is the process's exit code for an error.
+func exitCode(err error) int {
+	var (
+		usage  *usageError
+		option *trace.OptionError
+		budget *budgetError
+		memory *pass.MemoryError
+		output *outputError
+	)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, pass.ErrInterrupted):
+		return exitInterrupted
+	case errors.As(err, &memory), isFull(err):
+		return exitExhausted
+	case errors.As(err, &usage), errors.As(err, &option), errors.As(err, &output):
+		return exitUsage
+	case errors.As(err, &budget):
+		return exitBudget
+	}
+	return exitInput
+}
+
+// isFull tells whether there is no room, on a disk or in memory.
+func isFull(err error) bool {
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.ENOMEM} {
+		if errors.Is(err, full) {
+			return true
+		}
+	}
+	return false
+}
+
+// sentence is an error as it is shown, with the way out where it is always the
+// same.
+func sentence(err error) string {
+	text := strings.TrimSpace(err.Error())
+	var usage *usageError
+	var option *trace.OptionError
+	switch {
+	case errors.As(err, &option) && !strings.HasPrefix(text, "--"):
+		return "--" + text + "; see `stackglass help`"
+	case errors.As(err, &usage) && !strings.Contains(text, "stackglass "):
+		return text + "; see `stackglass help`"
+	case trace.IsSyntax(err):
+		return text + "; mend the record, or tolerate some by --skip-bad N"
+	}
+	return text
+}

@@ -1,0 +1,243 @@
+package command
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
+)
+
+// reading are the options of every verb that may read a trace.
+type reading struct {
+	cmd         *cobra.Command
+	inputFormat string
+	kinds       string
+	skip, limit uint64
+	threads     []uint
+	skipBad     uint64
+	mergeable   bool
+	memory      string
+	format      string
+}
+
+// traceOptions are the names of the options that change what is read. A profile
+// was made with its own; there they are refused.
+var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "mergeable"}
+
+// addReading gives cmd the options.
+func addReading(cmd *cobra.Command) *reading {
+	r := &reading{cmd: cmd}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&r.inputFormat, "input-format", "", "the trace's format, if it is not to be found out: "+strings.Join(formatNames(), ", "))
+	f.StringVar(&r.kinds, "kinds", "data", "references to analyse: load, store, modify, fetch, data, all")
+	f.Uint64Var(&r.skip, "skip", 0, "leave out the first `N` references")
+	f.Uint64Var(&r.limit, "limit", 0, "analyse `N` references at most (0: all)")
+	f.UintSliceVar(&r.threads, "threads", nil, "analyse these threads only, as in 1,2")
+	f.Uint64Var(&r.skipBad, "skip-bad", 0, "tolerate `N` records that cannot be read")
+	f.StringVar(&r.memory, "memory", "", "stop in good order beyond this much memory, as in 4GiB (default: nine tenths of what is free)")
+	addFormat(cmd, &r.format)
+	return r
+}
+
+// formatNames lists the formats of traces.
+func formatNames() (names []string) {
+	for _, f := range open.Formats() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+func addFormat(cmd *cobra.Command, format *string) {
+	var names []string
+	for _, f := range report.Formats() {
+		names = append(names, string(f))
+	}
+	cmd.Flags().StringVar(format, "format", names[0], "how to print the answer: "+strings.Join(names, ", "))
+	must(cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+func parseFormat(name string) (report.Format, error) {
+	f, err := report.ParseFormat(name)
+	if err != nil {
+		err = asUsage(errors.New("--" + err.Error()))
+	}
+	return f, err
+}
+
+// must is for errors that only a mistake in this package can cause.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// options turns the flags into what a pass needs, for these line sizes.
+func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
+	if _, err := parseFormat(r.format); err != nil {
+		return pass.Options{}, err
+	}
+	kinds, err := trace.ParseKinds(r.kinds)
+	if err != nil {
+		return pass.Options{}, asUsage(err)
+	}
+	o := pass.Options{
+		Format:      r.inputFormat,
+		Terminal:    a.terminal(),
+		MemoryBytes: pass.AvailableMemory(),
+		Spec: analysis.Spec{
+			Kinds: kinds, Skip: r.skip, Limit: r.limit, SkipBad: r.skipBad,
+			LineBytes: lineBytes, Mergeable: r.mergeable,
+		},
+	}
+	for _, t := range r.threads {
+		if uint64(t) > 1<<32-1 {
+			return o, usagef("--threads ", strconv.FormatUint(uint64(t), 10), ", want thread numbers below 2^32")
+		}
+		o.Spec.Threads = append(o.Spec.Threads, uint32(t))
+	}
+	if r.memory != "" {
+		if o.MemoryBytes, err = hierarchy.ParseSize(r.memory); err != nil {
+			return o, usagef("--memory: ", err.Error())
+		}
+	}
+	return o, nil
+}
+
+// refuseForProfile tells that an option has no meaning for a profile.
+func (r *reading) refuseForProfile(name string) error {
+	for _, option := range traceOptions {
+		if f := r.cmd.Flags().Lookup(option); f != nil && f.Changed {
+			return usagef("--", option, ": ", name, " is a profile, and what it covers was chosen when its trace was read; give the trace, or leave the option out")
+		}
+	}
+	return nil
+}
+
+// load opens FILE and gives its profile. A pass that ended early is in
+// [pass.Result.Stopped]; doubts go to stderr and into the result.
+func (a *app) load(r *reading, name string, lineBytes []uint32) (*answerable, error) {
+	o, err := r.options(a, lineBytes)
+	if err != nil {
+		return nil, err
+	}
+	ctx := r.cmd.Context()
+	in, err := pass.Open(ctx, name, a.stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	if in.IsProfile {
+		if err := r.refuseForProfile(in.Name); err != nil {
+			return nil, err
+		}
+	}
+	result, err := in.Analyze(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	loaded := &answerable{Result: result, name: in.Name}
+	loaded.warnings = loaded.doubts()
+	return loaded, nil
+}
+
+// answerable is a loaded profile with what is doubtful about it.
+type answerable struct {
+	*pass.Result
+	name     string
+	warnings []string
+}
+
+// doubts are sentences about the profile as a whole.
+func (l *answerable) doubts() (list []string) {
+	p := l.Profile
+	if p.State.Partial {
+		list = append(list, l.name+": this covers a part of the trace only: "+p.State.Reason)
+	}
+	if n := p.Totals.BadRecords; n > 0 {
+		text := l.name + ": " + plural(n, "record") + " could not be read and left out"
+		if l.FirstBad != nil {
+			text += "; the first: " + l.FirstBad.Error()
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+// locality gives the result for one line size.
+func (l *answerable) locality(lineBytes uint32) (*profile.Locality, error) {
+	if found := l.Profile.LocalityAt(lineBytes); found != nil {
+		return found, nil
+	}
+	var have []string
+	for i := range l.Profile.Locality {
+		have = append(have, strconv.FormatUint(uint64(l.Profile.Locality[i].LineBytes), 10))
+	}
+	return nil, usagef("--line ", strconv.FormatUint(uint64(lineBytes), 10), ": the profile ", l.name, " holds lines of ",
+		strings.Join(have, ", "), " bytes; give one of them, or analyze the trace again with --lines")
+}
+
+// answer prints a document about a loaded profile; an error that ended its pass
+// early comes after it.
+func (a *app) answer(l *answerable, format string, d *report.Document) error {
+	f, err := parseFormat(format)
+	if err != nil {
+		return err
+	}
+	d.Warnings = append(l.warnings, d.Warnings...)
+	if err := a.print(f, d); err != nil {
+		return err
+	}
+	return l.Stopped
+}
+
+// print writes a document to stdout, and its doubts to stderr where the format
+// has no room for them.
+func (a *app) print(f report.Format, d *report.Document) error {
+	if f != report.JSON {
+		for _, w := range d.Warnings {
+			a.warn(w)
+		}
+	}
+	if err := d.Write(a.stdout, f); err != nil {
+		return &outputError{path: "standard output", err: err}
+	}
+	return nil
+}
+
+// facts are what every answer says of its input.
+func (l *answerable) facts(lineBytes uint32) []report.Fact {
+	p := l.Profile
+	facts := []report.Fact{
+		{Key: "file", Label: "file", Value: report.TextOf(l.name)},
+		{Key: "trace_format", Label: "trace format", Value: report.TextOf(p.Input.Header.Format)},
+		{Key: "kinds", Label: "kinds", Value: report.TextOf(p.Input.Kinds.String())},
+		{Key: "references", Label: "references", Value: report.Count(p.Totals.AllReferences())},
+		{Key: "complete", Label: "complete", Value: report.YesNo(!p.State.Partial)},
+	}
+	if lineBytes != 0 {
+		facts = append(facts, report.Fact{Key: "line_bytes", Label: "line size (bytes)", Value: report.Count(uint64(lineBytes))})
+	}
+	return facts
+}
+
+// lineFlag gives cmd --line, one line size.
+func lineFlag(cmd *cobra.Command, line *uint32) {
+	cmd.Flags().Uint32Var(line, "line", 64, "the cache line in `BYTES`, a power of two from 8 to 4096")
+}
+
+func plural(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.FormatUint(n, 10) + " " + noun + "s"
+}

@@ -1,0 +1,111 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cli/browser"
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/site"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/web"
+)
+
+// friendlyAddress is where the page is served unless said otherwise, so that
+// what the browser keeps for the page is found again the next time. If the port
+// is taken, any free one will do.
+const friendlyAddress = "127.0.0.1:7411"
+
+// serve serves the page on this machine.
+func (a *app) serve() *cobra.Command {
+	var (
+		address   string
+		noBrowser bool
+	)
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the page on this machine and open it",
+		Long: `Serve the page on a loopback address and open it in the browser. Traces are
+analysed in the browser; the server only hands out the page.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			files, err := site.Dist()
+			if err != nil {
+				return err
+			}
+			handler, err := web.Handler(files, site.Policy)
+			if err != nil {
+				return err
+			}
+			listener, err := listen(address, !cmd.Flags().Changed("http"))
+			if err != nil {
+				return err
+			}
+			url := "http://" + listener.Addr().String() + "/"
+			fmt.Fprintln(a.stdout, "stackglass serves", url, "(interrupt to end)")
+			if err := flush(a.stdout); err != nil {
+				return &outputError{path: "standard output", err: err}
+			}
+			if !noBrowser {
+				a.openBrowser(url)
+			}
+			return serveUntil(cmd.Context(), listener, handler)
+		},
+	}
+	cmd.Flags().StringVar(&address, "http", friendlyAddress, "the `ADDRESS` to serve on, of this machine only; port 0 is any free one")
+	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "do not open the browser")
+	return cmd
+}
+
+// listen refuses addresses that other machines reach: a page for one person's
+// private traces is nobody else's business.
+func listen(address string, otherPort bool) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, usagef("--http ", address, ", want HOST:PORT as in ", friendlyAddress)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, usagef("--http ", address, ": other machines could reach that; want 127.0.0.1, [::1] or localhost. To serve others, put the folder site/dist on a static host")
+	}
+	listener, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) && otherPort {
+		listener, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, usagef("--http ", address, ": another program listens there; choose another port, or 0 for a free one")
+	}
+	if err != nil {
+		return nil, usagef("--http ", address, ": ", err.Error())
+	}
+	return listener, nil
+}
+
+func (a *app) openBrowser(url string) {
+	// What the browser's starter says belongs to nobody's answer.
+	browser.Stdout, browser.Stderr = a.stderr, a.stderr
+	if err := browser.OpenURL(url); err != nil {
+		a.warn("no browser could be opened (" + strings.ReplaceAll(err.Error(), "\n", " ") + "); open " + url + " yourself")
+	}
+}
+
+// serveUntil serves until ctx ends; being interrupted is how one ends it.
+func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() {
+		last, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if server.Shutdown(last) != nil {
+			server.Close()
+		}
+	})
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

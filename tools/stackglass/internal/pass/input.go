@@ -1,0 +1,148 @@
+package pass
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/site"
+)
+
+// demoPrefix before a demo's name makes it an input: demo:matmul-naive.
+const demoPrefix = "demo:"
+
+// Input is an opened trace or profile.
+type Input struct {
+	Name      string // as the user gave it
+	Bytes     int64  // its size as it is stored; 0: not known
+	IsProfile bool
+
+	content *bufio.Reader
+	read    atomic.Int64
+	close   func() error
+}
+
+// Open opens what name stands for: "-" is stdin, "demo:NAME" an embedded demo,
+// everything else a file. Cancelling ctx ends a read that waits for stdin.
+func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
+	in := &Input{Name: name, close: func() error { return nil }}
+	var source io.Reader
+	switch {
+	case name == "-":
+		in.Name = "standard input"
+		source = endedBy(ctx, stdin)
+	case strings.HasPrefix(name, demoPrefix):
+		demo, err := demoTrace(strings.TrimPrefix(name, demoPrefix))
+		if err != nil {
+			return nil, err
+		}
+		in.Bytes, source = int64(len(demo)), bytes.NewReader(demo)
+	default:
+		f, size, err := openFile(name)
+		if err != nil {
+			return nil, err
+		}
+		in.Bytes, in.close, source = size, f.Close, f
+		if size == 0 { // a pipe or a device: reading may wait
+			source = endedBy(ctx, f)
+		}
+	}
+	in.content = bufio.NewReaderSize(source, 1<<20)
+	head, err := in.content.Peek(8) // profile.IsProfile asks for as many
+	if err != nil && err != io.EOF {
+		in.Close()
+		if ctx.Err() != nil {
+			return nil, ErrInterrupted
+		}
+		return nil, err
+	}
+	in.IsProfile = profile.IsProfile(head)
+	return in, nil
+}
+
+// openFile opens a file and gives its size, 0 for what is no regular file.
+func openFile(name string) (*os.File, int64, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, 0, errors.New(name + ": " + cause(err) + "; give the path of a trace or a profile, or - for standard input")
+	}
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		f.Close()
+		return nil, 0, err
+	case st.IsDir():
+		f.Close()
+		return nil, 0, errors.New(name + ": is a folder; give the path of a trace or a profile in it")
+	case !st.Mode().IsRegular():
+		return f, 0, nil
+	}
+	return f, st.Size(), nil
+}
+
+// cause is what the operating system said, without repeating the path.
+func cause(err error) string {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
+}
+
+func demoTrace(name string) ([]byte, error) {
+	demos, err := site.Demos()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, d := range demos {
+		if d.Name == name {
+			return site.DemoFile(d.File)
+		}
+		names = append(names, d.Name)
+	}
+	return nil, errors.New("there is no demo " + name + "; there are " + strings.Join(names, ", "))
+}
+
+// Read gives the stored bytes and counts them.
+func (in *Input) Read(p []byte) (int, error) {
+	n, err := in.content.Read(p)
+	in.read.Add(int64(n))
+	return n, err
+}
+
+// Close releases the file.
+func (in *Input) Close() error { return in.close() }
+
+// Profile reads the whole input as a profile.
+func (in *Input) readProfile() (*profile.Profile, error) {
+	encoded, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	p, err := profile.Decode(encoded)
+	if err != nil {
+		return nil, errors.New(in.Name + ": " + err.Error())
+	}
+	return p, nil
+}
+
+// endedBy makes a reader whose reads fail once ctx is done, even one that waits
+// for input. The bytes come through a goroutine that ends with the input.
+func endedBy(ctx context.Context, r io.Reader) io.Reader {
+	out, in := io.Pipe()
+	go func() {
+		// Only the Reader of r: a file would otherwise choose its own, smaller
+		// pieces.
+		_, err := io.CopyBuffer(struct{ io.Writer }{in}, struct{ io.Reader }{r}, make([]byte, 1<<18))
+		in.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { out.CloseWithError(ErrInterrupted) })
+	return out
+}

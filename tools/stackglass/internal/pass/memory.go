@@ -1,0 +1,54 @@
+package pass
+
+import (
+	"os"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+)
+
+// memoryInUse is the number of bytes that the process holds from the system.
+func memoryInUse() uint64 {
+	sample := []metrics.Sample{
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64() - sample[1].Value.Uint64()
+}
+
+// AvailableMemory is nine tenths of the bytes that the system can give without
+// swapping, as far as it says so; 0: not known. Running out of memory cannot be
+// survived, so a pass stops before.
+func AvailableMemory() uint64 {
+	return availableIn(readText("/proc/meminfo"), readText("/sys/fs/cgroup/memory.max"), readText("/sys/fs/cgroup/memory.current"))
+}
+
+func readText(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// availableIn works out the limit from Linux's own words.
+func availableIn(meminfo, groupMax, groupCurrent string) uint64 {
+	var free uint64
+	for line := range strings.Lines(meminfo) {
+		if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
+			kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 54)
+			if err == nil {
+				free = kib << 10
+			}
+		}
+	}
+	most, err := strconv.ParseUint(strings.TrimSpace(groupMax), 10, 64)
+	if err == nil {
+		used, _ := strconv.ParseUint(strings.TrimSpace(groupCurrent), 10, 64)
+		if left := most - min(used, most); free == 0 || left < free {
+			free = left
+		}
+	}
+	return free / 10 * 9
+}

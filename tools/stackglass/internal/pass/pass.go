@@ -1,0 +1,165 @@
+// Package pass turns what a user names into a profile: it opens a trace, reads
+// it once while it shows how far it is, and stops in good order when it is
+// interrupted, when the trace ends too early, or when memory runs low. A file
+// that is a profile already is only read.
+//
+//  1. [Open] recognises what the name stands for: a file, standard input, an
+//     embedded demo; a profile or a trace.
+//  2. [Input.Analyze] gives the profile of it. Whatever stops the pass early is
+//     in [Result.Stopped]; what was analysed until then is in the profile, which
+//     says that it is partial and why.
+package pass
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/open/xz"
+	"github.com/stackglass/stackglass/core/trace/open/zstd"
+)
+
+// Options say how to read a trace. None of them applies to a profile.
+type Options struct {
+	Spec        analysis.Spec
+	Format      string    // as for --input-format; "" finds out
+	MemoryBytes uint64    // stop in good order beyond this; 0: no limit
+	Terminal    io.Writer // where progress is shown; nil: nowhere
+}
+
+// Result is a profile and where it comes from.
+type Result struct {
+	Profile *profile.Profile
+	Trace   bool  // made from a trace just now, not read from a file
+	Stopped error // why the pass ended early; nil: it did not
+	// FirstBad is the first record that could not be read and was tolerated.
+	FirstBad *trace.SyntaxError
+}
+
+// packings are those that are read besides the ones that every program reads.
+var packings = []open.Packing{zstd.Packing, xz.Packing}
+
+// ErrInterrupted tells that the user ended the pass.
+var ErrInterrupted = errors.New("interrupted")
+
+// MemoryError tells that a pass stopped at its limit of memory.
+type MemoryError struct{ LimitBytes, References uint64 }
+
+func (e *MemoryError) Error() string {
+	return "stopped after " + strconv.FormatUint(e.References, 10) + " references, because the limit of " +
+		strconv.FormatUint(e.LimitBytes>>20, 10) + " MiB of memory is reached; allow more by --memory, analyse a part by --limit, or take fewer --lines"
+}
+
+// Analyze gives the input's profile. The error tells that there is none at all;
+// see [Result.Stopped] for one that covers a part.
+func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
+	if in.IsProfile {
+		p, err := in.readProfile()
+		return &Result{Profile: p}, err
+	}
+	unpacked, err := open.Open(in.Name, in, open.Options{Format: o.Format, Packings: packings})
+	if err != nil {
+		return nil, in.readError(ctx, err)
+	}
+	watched := &watcher{reader: unpacked}
+	runner, err := analysis.NewRunner(o.Spec, watched)
+	if err != nil {
+		return nil, err
+	}
+	stopped := in.run(ctx, runner, o)
+	done := runner.Progress()
+	if stopped != nil {
+		stopped = in.readError(ctx, stopped)
+		if done.References == 0 {
+			return nil, stopped
+		}
+	}
+	result := &Result{Trace: true, Stopped: stopped, FirstBad: watched.firstBad}
+	result.Profile = runner.Profile(stateAfter(stopped, done.References))
+	return result, nil
+}
+
+// run steps through the trace until it ends, or something ends it.
+func (in *Input) run(ctx context.Context, runner *analysis.Runner, o Options) error {
+	bar := newBar(o.Terminal, in.Bytes)
+	defer bar.finish()
+	const stepsBetweenLooks = 64 // about 260,000 references
+	for step := 0; ; step++ {
+		if ctx.Err() != nil {
+			return ErrInterrupted
+		}
+		if err := runner.Step(); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if step%stepsBetweenLooks != 0 {
+			continue
+		}
+		progress := runner.Progress()
+		bar.show(in.read.Load(), progress.References, time.Now())
+		if o.MemoryBytes > 0 && memoryInUse() > o.MemoryBytes {
+			return &MemoryError{LimitBytes: o.MemoryBytes, References: progress.References}
+		}
+	}
+}
+
+// readError is what to tell of an error while reading: that the user asked for
+// it, if so.
+func (in *Input) readError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ErrInterrupted
+	}
+	return err
+}
+
+// stateAfter describes a pass that err ended after so many references.
+func stateAfter(err error, references uint64) profile.State {
+	after := " after " + strconv.FormatUint(references, 10) + " references"
+	var memory *MemoryError
+	var damage *trace.DamageError
+	switch {
+	case err == nil:
+		return profile.State{}
+	case errors.Is(err, ErrInterrupted):
+		return profile.State{Partial: true, Reason: "interrupted" + after}
+	case errors.As(err, &memory):
+		return profile.State{Partial: true, Reason: "the limit of memory was reached" + after}
+	case errors.As(err, &damage) && damage.Cut:
+		return profile.State{Partial: true, Reason: "the trace is cut off" + after}
+	case errors.As(err, &damage):
+		return profile.State{Partial: true, Reason: "the trace is damaged" + after}
+	case trace.IsSyntax(err):
+		return profile.State{Partial: true, Reason: "a record could not be read" + after}
+	}
+	return profile.State{Partial: true, Reason: "the trace could not be read further" + after}
+}
+
+// watcher hands batches on and remembers the first bad record, which the runner
+// only counts.
+type watcher struct {
+	reader   trace.Reader
+	firstBad *trace.SyntaxError
+}
+
+func (w *watcher) Next(b *trace.Batch) error {
+	err := w.reader.Next(b)
+	if err != nil && w.firstBad == nil {
+		errors.As(err, &w.firstBad)
+	}
+	return err
+}
+
+// Header makes the watcher as good a source of facts as the reader behind it.
+func (w *watcher) Header() trace.Header {
+	if d, ok := w.reader.(trace.Describer); ok {
+		return d.Header()
+	}
+	return trace.Header{}
+}

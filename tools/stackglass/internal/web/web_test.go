@@ -1,0 +1,128 @@
+package web
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const policy = "default-src 'none'"
+
+func answer(t *testing.T, method, target string, head map[string]string) *http.Response {
+	t.Helper()
+	h, err := Handler(fstest.MapFS{
+		"index.html":         {Data: []byte("<!doctype html>")},
+		"index.html.br":      {Data: []byte("packed")},
+		"app.wasm":           {Data: []byte("\x00asm")},
+		"demos/a.lackey.lz4": {Data: []byte("0123456789")},
+		".gitkeep":           {},
+		"_headers":           {Data: []byte("x")},
+	}, policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(method, target, nil)
+	for k, v := range head {
+		r.Header.Set(k, v)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func body(t *testing.T, r *http.Response) string {
+	t.Helper()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestFiles(t *testing.T) {
+	for _, c := range []struct {
+		path, accept             string
+		status                   int
+		body, encoding, mimeType string
+	}{
+		{"/", "", 200, "<!doctype html>", "", "text/html; charset=utf-8"},
+		{"/", "gzip, deflate, br, zstd", 200, "packed", "br", "text/html; charset=utf-8"},
+		{"/", "gzip, br;q=0", 200, "<!doctype html>", "", "text/html; charset=utf-8"},
+		{"/index.html", "br;q=0.5", 200, "packed", "br", "text/html; charset=utf-8"},
+		{"/app.wasm", "br", 200, "\x00asm", "", "application/wasm"},
+		{"/demos/a.lackey.lz4", "br", 200, "0123456789", "", "application/octet-stream"},
+		{"/.gitkeep", "", 404, "", "", ""},
+		{"/_headers", "", 404, "", "", ""},
+		{"/index.html.br", "", 404, "", "", ""},
+		{"/../web.go", "", 404, "", "", ""},
+		{"/none", "", 404, "", "", ""},
+	} {
+		r := answer(t, "GET", "http://127.0.0.1:1"+c.path, map[string]string{"Accept-Encoding": c.accept})
+		if r.StatusCode != c.status {
+			t.Errorf("%s: status %d, want %d", c.path, r.StatusCode, c.status)
+		}
+		if got := r.Header.Get("Content-Security-Policy"); got != policy {
+			t.Errorf("%s: policy %q", c.path, got)
+		}
+		if c.status != 200 {
+			continue
+		}
+		if got := body(t, r); got != c.body {
+			t.Errorf("%s, accepting %q: %q, want %q", c.path, c.accept, got, c.body)
+		}
+		if got := r.Header.Get("Content-Encoding"); got != c.encoding {
+			t.Errorf("%s, accepting %q: encoding %q, want %q", c.path, c.accept, got, c.encoding)
+		}
+		if got := r.Header.Get("Content-Type"); got != c.mimeType {
+			t.Errorf("%s: type %q, want %q", c.path, got, c.mimeType)
+		}
+	}
+}
+
+func TestNothingIsStale(t *testing.T) {
+	plain := answer(t, "GET", "http://localhost/", nil)
+	packed := answer(t, "GET", "http://localhost/", map[string]string{"Accept-Encoding": "br"})
+	if plain.Header.Get("ETag") == packed.Header.Get("ETag") {
+		t.Error("the plain and the packed file have one tag")
+	}
+	if got := plain.Header.Get("Cache-Control"); got != "no-cache" {
+		t.Errorf("Cache-Control %q", got)
+	}
+	again := answer(t, "GET", "http://localhost/", map[string]string{"If-None-Match": plain.Header.Get("ETag")})
+	if again.StatusCode != http.StatusNotModified {
+		t.Errorf("asked with its tag: status %d", again.StatusCode)
+	}
+	other := answer(t, "GET", "http://localhost/", map[string]string{"If-None-Match": packed.Header.Get("ETag")})
+	if other.StatusCode != http.StatusOK {
+		t.Errorf("asked with another tag: status %d", other.StatusCode)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	if r := answer(t, "POST", "http://127.0.0.1/", nil); r.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("POST: status %d", r.StatusCode)
+	}
+	for _, host := range []string{"evil.example", "evil.example:7411", "10.0.0.1:80", "127.0.0.1.evil.example"} {
+		if r := answer(t, "GET", "http://"+host+"/", nil); r.StatusCode != http.StatusMisdirectedRequest {
+			t.Errorf("%s: status %d", host, r.StatusCode)
+		}
+	}
+	for _, host := range []string{"localhost", "localhost:7411", "127.0.0.1:7411", "[::1]:7411", "127.8.8.8"} {
+		if r := answer(t, "GET", "http://"+host+"/", nil); r.StatusCode != http.StatusOK {
+			t.Errorf("%s: status %d", host, r.StatusCode)
+		}
+	}
+}
+
+func TestRange(t *testing.T) {
+	r := answer(t, "GET", "http://127.0.0.1/demos/a.lackey.lz4", map[string]string{"Range": "bytes=2-4"})
+	if got := body(t, r); r.StatusCode != http.StatusPartialContent || got != "234" {
+		t.Errorf("status %d, %q", r.StatusCode, got)
+	}
+	if head := answer(t, "HEAD", "http://127.0.0.1/", nil); strings.TrimSpace(body(t, head)) != "" {
+		t.Error("HEAD has a body")
+	}
+}

@@ -1,0 +1,25 @@
+// Command stackglass analyses memory traces: one pass over a trace gives a
+// profile, and the profile answers questions about any cache.
+//
+//	stackglass analyze app.lackey.lz4 -o app.sgp
+//	stackglass curve app.sgp --format csv
+//	stackglass what-if app.sgp --cache L1=32KiB,full --cache L2=1MiB,full
+//	stackglass serve
+//
+// `stackglass help` lists the verbs. Everything is in internal/command; this
+// file only connects it to the process.
+package main
+
+import (
+	"os"
+
+	"github.com/stackglass/stackglass/tools/stackglass/internal/command"
+)
+
+// version is set by the linker; see the Makefile.
+var version = "development"
+
+func main() {
+	command.Version = version
+	os.Exit(command.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
