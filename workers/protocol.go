@@ -23,6 +23,7 @@ package workers
 import (
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis"
 )
@@ -95,8 +96,11 @@ func (e *DeadError) Error() string {
 	if e.Why != "" {
 		s += " (" + e.Why + ")"
 	}
-	return s + "; kept analyses and checkpoints are unharmed; a trace with fewer distinct lines, " +
-		"or the command line, needs less of the browser's memory"
+	s += "; kept analyses and checkpoints are unharmed"
+	if strings.Contains(e.Why, "out of memory") {
+		s += "; a trace with fewer distinct lines, larger lines, or the command line needs less of the browser's memory"
+	}
+	return s
 }
 
 // Start asks for one analysis.

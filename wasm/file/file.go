@@ -1,0 +1,157 @@
+//go:build js && wasm
+
+package file
+
+import (
+	"errors"
+	"io"
+	"strconv"
+	"syscall/js"
+
+	"github.com/stackglass/stackglass/workers/web"
+)
+
+const (
+	// smallRead is the longest read that is worth a copy on Go's side.
+	smallRead = 64 << 10
+	// smallBuffer is how much is fetched for small reads at once.
+	smallBuffer = 256 << 10
+)
+
+// File is an open local file. It is for one goroutine, and never for an event
+// handler.
+type File struct {
+	name   string
+	size   uint64
+	source source
+	ahead  js.Value // promise of the chunk after view
+	view   js.Value // Uint8Array: the chunk that is being read
+	at     int      // bytes of view that were read
+	length int      // of view
+	small  []byte   // what is left for small reads
+	buffer []byte   // behind small
+	read   uint64
+	end    error // io.EOF or what went wrong; given again
+}
+
+// ReadError tells that the browser could not read on.
+type ReadError struct {
+	Name   string // of the file
+	Offset uint64 // bytes read before
+	Cause  string // the browser's words
+}
+
+func (e *ReadError) Error() string {
+	return e.Name + ": the browser could not read on after byte " + strconv.FormatUint(e.Offset, 10) + " (" + e.Cause +
+		"); the file was changed, moved or deleted since it was chosen, or its disk is gone: choose it again"
+}
+
+// Open opens a File or a Blob.
+func Open(blob js.Value) (*File, error) {
+	if blob.Type() != js.TypeObject || blob.Get("size").Type() != js.TypeNumber {
+		return nil, errors.New("what was sent to be analysed is no local file")
+	}
+	f := &File{name: "the file", size: uint64(blob.Get("size").Float()), view: js.Undefined()}
+	if name := blob.Get("name"); name.Type() == js.TypeString {
+		f.name = name.String()
+	}
+	f.source = newSource(blob)
+	f.ahead = f.source.begin(js.Undefined())
+	return f, nil
+}
+
+// Size is the number of bytes in the file.
+func (f *File) Size() uint64 { return f.size }
+
+// BytesRead is the number of bytes that Read gave so far.
+func (f *File) BytesRead() uint64 { return f.read }
+
+// Read implements io.Reader. Its error, besides io.EOF, is a *[ReadError].
+func (f *File) Read(p []byte) (n int, err error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	switch {
+	case len(f.small) > 0:
+		n = f.readSmall(p)
+	case len(p) > smallRead:
+		n, err = f.readLarge(p)
+	default:
+		if f.buffer == nil {
+			f.buffer = make([]byte, smallBuffer)
+		}
+		n, err = f.readLarge(f.buffer)
+		f.small = f.buffer[:n]
+		n = f.readSmall(p)
+	}
+	f.read += uint64(n)
+	return n, err
+}
+
+func (f *File) readSmall(p []byte) int {
+	n := copy(p, f.small)
+	f.small = f.small[n:]
+	return n
+}
+
+// readLarge copies from the current chunk, after waiting for it if need be.
+func (f *File) readLarge(p []byte) (int, error) {
+	for f.at == f.length {
+		if f.end == nil {
+			f.end = f.turnOver()
+		}
+		if f.end != nil {
+			return 0, f.end
+		}
+	}
+	part := f.view
+	if f.at > 0 || f.length > len(p) {
+		part = f.view.Call("subarray", f.at, min(f.length, f.at+len(p)))
+	}
+	n := js.CopyBytesToGo(p, part)
+	f.at += n
+	return n, nil
+}
+
+// turnOver waits for the next chunk, and asks for the one after it into the
+// memory of the one before.
+func (f *File) turnOver() error {
+	result, err := web.Await(f.ahead)
+	if err != nil {
+		return &ReadError{Name: f.name, Offset: f.read, Cause: words(err)}
+	}
+	spare := js.Undefined()
+	if !f.view.IsUndefined() {
+		spare = f.view.Get("buffer")
+	}
+	chunk, done := f.source.take(result)
+	if done {
+		f.view, f.at, f.length = js.Undefined(), 0, 0
+		if got := f.read + uint64(len(f.small)); got != f.size {
+			return &ReadError{Name: f.name, Offset: f.read, Cause: "it ends there instead of after " + strconv.FormatUint(f.size, 10) + " bytes"}
+		}
+		return io.EOF
+	}
+	f.view, f.at, f.length = chunk, 0, chunk.Length()
+	f.ahead = f.source.begin(spare)
+	return nil
+}
+
+// Close lets go of the file. It waits for nothing.
+func (f *File) Close() error {
+	if f.end == nil {
+		f.end = &ReadError{Name: f.name, Offset: f.read, Cause: "it was closed"}
+		f.source.cancel()
+	}
+	f.view, f.length, f.at, f.small = js.Undefined(), 0, 0, nil
+	return nil
+}
+
+// words gives what the browser says of an error, with the error's kind.
+func words(err error) string {
+	thrown, ok := err.(js.Error)
+	if !ok || thrown.Value.Type() != js.TypeObject {
+		return err.Error()
+	}
+	return thrown.Value.Get("name").String() + ": " + thrown.Value.Get("message").String()
+}

@@ -1,0 +1,155 @@
+//go:build js && wasm
+
+package web
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"syscall/js"
+
+	"github.com/stackglass/stackglass/workers"
+)
+
+// carrier is one end. remote is what takes messages for the other side: a
+// Worker on the page, the global scope in the worker.
+type carrier struct {
+	remote   js.Value
+	mailbox  workers.Mailbox
+	handlers []js.Func
+	close    func() // ends the worker, from this end
+	once     sync.Once
+}
+
+// Spawn starts the worker whose script is at url, under a name that the
+// worker's program reads from its global scope. Closing the carrier ends the
+// worker and gives its memory back to the browser, whatever it is doing.
+func Spawn(url, name string) (workers.Carrier, error) {
+	worker, err := Try(func() js.Value {
+		return js.Global().Get("Worker").New(url, map[string]any{"name": name})
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &carrier{remote: worker, close: func() { worker.Call("terminate") }}
+	c.on("message", c.takeMessage)
+	c.on("messageerror", func(js.Value) {
+		c.mailbox.End(&workers.DeadError{Code: -1, Why: "a message could not be read"})
+	})
+	c.on("error", func(event js.Value) {
+		why := "its script could not be loaded"
+		if text := event.Get("message"); text.Type() == js.TypeString {
+			why = text.String()
+		}
+		c.mailbox.End(&workers.DeadError{Code: -1, Why: why})
+	})
+	return c, nil
+}
+
+// Self gives the worker's end of its connection to the page. It is to be
+// called once. Closing it ends the worker.
+func Self() workers.Carrier {
+	self := js.Global()
+	c := &carrier{remote: self, close: func() {
+		self.Call("postMessage", map[string]any{"exited": 0})
+		self.Call("close")
+	}}
+	c.on("message", c.takeMessage)
+	// The bootstrap script kept what came before there was anyone to take it.
+	if early := self.Get("earlyMessages"); early.Truthy() {
+		self.Set("onmessage", js.Null())
+		for i := range early.Length() {
+			c.takeMessage(early.Index(i))
+		}
+		self.Set("earlyMessages", js.Undefined())
+	}
+	return c
+}
+
+// on adds an event handler, which must not wait for anything.
+func (c *carrier) on(event string, handle func(event js.Value)) {
+	handler := js.FuncOf(func(_ js.Value, args []js.Value) any {
+		handle(args[0])
+		return nil
+	})
+	c.handlers = append(c.handlers, handler)
+	c.remote.Call("addEventListener", event, handler)
+}
+
+// takeMessage puts what an event brings into the mailbox.
+func (c *carrier) takeMessage(event js.Value) {
+	object := event.Get("data")
+	if object.Type() != js.TypeObject {
+		return
+	}
+	if exited := object.Get("exited"); exited.Type() == js.TypeNumber {
+		c.mailbox.End(endOf(exited.Int(), object.Get("why")))
+		return
+	}
+	kind, job := object.Get("type"), object.Get("job")
+	if kind.Type() != js.TypeNumber || job.Type() != js.TypeNumber {
+		return
+	}
+	m := workers.Message{Type: workers.Type(kind.Int()), Job: uint32(job.Float())}
+	if body := object.Get("body"); body.Type() == js.TypeObject {
+		bytes := js.Global().Get("Uint8Array").New(body)
+		m.Body = make([]byte, bytes.Length())
+		js.CopyBytesToGo(m.Body, bytes)
+	}
+	if attachment := object.Get("attachment"); !attachment.IsUndefined() {
+		m.Attachment = attachment
+	}
+	c.mailbox.Put(m)
+}
+
+// endOf says what the end of a worker's program means.
+func endOf(code int, why js.Value) error {
+	words := ""
+	if why.Type() == js.TypeString {
+		words = why.String()
+	}
+	if code == 0 && words == "" {
+		return workers.ErrClosed
+	}
+	return &workers.DeadError{Code: code, Why: words}
+}
+
+func (c *carrier) Send(m workers.Message) error {
+	if err := c.mailbox.Ended(); err != nil {
+		return err
+	}
+	object := js.Global().Get("Object").New()
+	object.Set("type", int(m.Type))
+	object.Set("job", float64(m.Job))
+	var transfer []any
+	if len(m.Body) > 0 {
+		bytes := js.Global().Get("Uint8Array").New(len(m.Body))
+		js.CopyBytesToJS(bytes, m.Body)
+		buffer := bytes.Get("buffer")
+		object.Set("body", buffer)
+		transfer = append(transfer, buffer)
+	}
+	if m.Attachment != nil {
+		value, ok := m.Attachment.(js.Value)
+		if !ok {
+			return errors.New("the attachment of a " + m.Type.String() + " message for job " +
+				strconv.FormatUint(uint64(m.Job), 10) + " is no value of the browser, want a File")
+		}
+		object.Set("attachment", value)
+	}
+	_, err := Try(func() js.Value { return c.remote.Call("postMessage", object, transfer) })
+	return err
+}
+
+func (c *carrier) Receive() (workers.Message, error) { return c.mailbox.Take() }
+
+func (c *carrier) Close() error {
+	c.once.Do(func() {
+		c.mailbox.End(workers.ErrClosed)
+		c.close()
+		for _, h := range c.handlers {
+			h.Release()
+		}
+	})
+	return nil
+}

@@ -1,0 +1,175 @@
+//go:build js && wasm
+
+package web
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"syscall/js"
+	"testing"
+	"time"
+
+	"github.com/stackglass/stackglass/workers"
+	"github.com/stackglass/stackglass/workers/workerstest"
+)
+
+// The test binary is also the program of the workers that the tests start; the
+// worker's name says what it is to do.
+func TestMain(m *testing.M) {
+	switch js.Global().Get("name").String() {
+	case "peer":
+		workerstest.Peer(Self())
+		return
+	case "panics":
+		panic("on purpose")
+	case "out of memory":
+		outOfMemory()
+	case "busy":
+		busy(Self())
+		return
+	}
+	if os.Getenv("WASMTEST_URL") == "" {
+		println("skipped: web workers need a browser; run with go test -exec=wasmtest (tools/wasmtest)")
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func outOfMemory() {
+	var all [][]byte
+	for {
+		all = append(all, make([]byte, 256<<20))
+		_ = all
+	}
+}
+
+// busy computes, yielding every 20 ms, until it is told to stop; then it says
+// how often it yielded.
+func busy(c workers.Carrier) {
+	stop := make(chan struct{})
+	go func() {
+		c.Send(workers.Message{Type: workers.TypeReady})
+		c.Receive()
+		close(stop)
+	}()
+	yields := uint32(0)
+	for {
+		for begin := time.Now(); time.Since(begin) < 20*time.Millisecond; {
+		}
+		Yield()
+		yields++
+		select {
+		case <-stop:
+			c.Send(workers.Message{Type: workers.TypeDone, Job: yields})
+			return
+		default:
+		}
+	}
+}
+
+func spawn(t *testing.T, name string) workers.Carrier {
+	t.Helper()
+	base := os.Getenv("WASMTEST_URL")
+	c, err := Spawn(base+"src/wasm/worker/worker.js?wasm="+base+"test.wasm", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestCarrier(t *testing.T) {
+	file := js.Global().Get("File").New([]any{"some ", "bytes"}, "name.din")
+	workerstest.TestCarrier(t,
+		func(t *testing.T) workers.Carrier { return spawn(t, "peer") },
+		file,
+		func(back any) bool {
+			v, ok := back.(js.Value)
+			if !ok || v.Get("name").String() != "name.din" {
+				return false
+			}
+			text, err := Await(v.Call("text"))
+			return err == nil && text.String() == "some bytes"
+		})
+}
+
+func wantDead(t *testing.T, c workers.Carrier, code int, why string) {
+	t.Helper()
+	_, err := c.Receive()
+	var dead *workers.DeadError
+	if !errors.As(err, &dead) || dead.Code != code || !strings.Contains(dead.Why, why) {
+		t.Errorf("Receive: %v, want the end with code %d and %q", err, code, why)
+	}
+	if err := c.Send(workers.Message{Type: workers.TypeStart}); !errors.As(err, &dead) {
+		t.Errorf("Send: %v", err)
+	}
+}
+
+func TestPanicIsReported(t *testing.T) { wantDead(t, spawn(t, "panics"), 2, "panic: on purpose") }
+
+func TestOutOfMemoryIsReported(t *testing.T) {
+	wantDead(t, spawn(t, "out of memory"), 2, "out of memory")
+}
+
+func TestMissingScriptIsReported(t *testing.T) {
+	c, err := Spawn(os.Getenv("WASMTEST_URL")+"src/none.js", "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	wantDead(t, c, -1, "could not be loaded")
+}
+
+func TestMissingProgramIsReported(t *testing.T) {
+	base := os.Getenv("WASMTEST_URL")
+	c, err := Spawn(base+"src/wasm/worker/worker.js?wasm="+base+"none.wasm", "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	wantDead(t, c, -1, "404")
+}
+
+func TestSendRefusesForeignAttachment(t *testing.T) {
+	c := spawn(t, "peer")
+	if err := c.Send(workers.Message{Type: workers.TypeStart, Attachment: 5}); err == nil || !strings.Contains(err.Error(), "want a File") {
+		t.Errorf("got %v", err)
+	}
+	uncloneable := js.Global().Get("Function").Get("prototype")
+	if err := c.Send(workers.Message{Type: workers.TypeStart, Attachment: uncloneable}); err == nil {
+		t.Error("a function was sent")
+	}
+}
+
+// A worker that computes and yields hears the page.
+func TestYieldLetsMessagesIn(t *testing.T) {
+	c := spawn(t, "busy")
+	if m, err := c.Receive(); err != nil || m.Type != workers.TypeReady {
+		t.Fatal(m, err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	c.Send(workers.Message{Type: workers.TypeCancel})
+	m, err := c.Receive()
+	if err != nil || m.Type != workers.TypeDone || m.Job == 0 {
+		t.Errorf("received %+v, %v", m, err)
+	}
+	t.Logf("%d yields", m.Job)
+}
+
+func TestAwait(t *testing.T) {
+	promise := js.Global().Get("Promise")
+	if v, err := Await(promise.Call("resolve", 7)); err != nil || v.Int() != 7 {
+		t.Errorf("got %v, %v", v, err)
+	}
+	refusal := js.Global().Get("Error").New("no")
+	if _, err := Await(promise.Call("reject", refusal)); err == nil || !strings.Contains(err.Error(), "no") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func BenchmarkYield(b *testing.B) {
+	for b.Loop() {
+		Yield()
+	}
+}
