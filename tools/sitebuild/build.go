@@ -22,7 +22,7 @@ func (b *build) run() error {
 	if _, err := os.Stat("go.mod"); err != nil {
 		return errors.New("no go.mod here: run it from the repository's root")
 	}
-	if err := os.RemoveAll(b.out); err != nil {
+	if err := b.empty(); err != nil {
 		return err
 	}
 	for _, step := range []func() error{
@@ -37,6 +37,24 @@ func (b *build) run() error {
 		return nil
 	}
 	return b.compressAll()
+}
+
+// empty removes what an earlier run made. Hidden files stay: one keeps the
+// folder in the repository.
+func (b *build) empty() error {
+	entries, err := os.ReadDir(b.out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(b.out, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // write puts one file into the output folder.

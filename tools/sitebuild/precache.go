@@ -22,6 +22,9 @@ func (b *build) files() ([]string, error) {
 		if err != nil || entry.IsDir() {
 			return err
 		}
+		if strings.HasPrefix(entry.Name(), ".") {
+			return nil
+		}
 		rel, err := filepath.Rel(b.out, path)
 		names = append(names, filepath.ToSlash(rel))
 		return err

@@ -1,0 +1,122 @@
+// Everything of the first screen that must work before wasm is ready: drops,
+// picks and demo cards go into a queue; the theme, the list of keys and offline
+// use need no wasm at all.
+"use strict";
+(function () {
+  const $ = (id) => document.getElementById(id);
+
+  // The queue: items are {file} or {demo, file, title}. Go takes over with
+  // stackglass.onItem(handler), and gets first what waited.
+  const queue = [];
+  let handler = null;
+  function offer(item) {
+    if (handler) return handler(item);
+    queue.push(item);
+    $("boot-state").textContent = "The analysis is still loading; " + (item.title || item.file.name) + " is next.";
+  }
+  window.stackglass = {
+    onItem(f) {
+      handler = f;
+      $("boot-state").textContent = "";
+      for (const item of queue.splice(0)) handler(item);
+    },
+    fail(text) {
+      const state = $("boot-state");
+      state.textContent = text;
+      state.classList.add("problem");
+      $("first").hidden = false;
+    },
+  };
+
+  // Files: dropped anywhere on the page, or picked.
+  const drop = $("drop");
+  let depth = 0;
+  const hasFiles = (e) => e.dataTransfer && Array.from(e.dataTransfer.types).includes("Files");
+  addEventListener("dragenter", (e) => { if (hasFiles(e)) { depth++; drop.classList.add("over"); } });
+  addEventListener("dragleave", (e) => { if (hasFiles(e) && --depth <= 0) { depth = 0; drop.classList.remove("over"); } });
+  addEventListener("dragover", (e) => { if (hasFiles(e)) { e.preventDefault(); e.dataTransfer.dropEffect = "copy"; } });
+  addEventListener("drop", (e) => {
+    if (!hasFiles(e)) return;
+    e.preventDefault();
+    depth = 0;
+    drop.classList.remove("over");
+    for (const file of e.dataTransfer.files) offer({ file });
+  });
+  const picker = $("file");
+  picker.addEventListener("change", () => {
+    for (const file of picker.files) offer({ file });
+    picker.value = ""; // so that the same file can be picked again
+  });
+  addEventListener("click", (e) => {
+    const card = e.target.closest && e.target.closest("[data-demo]");
+    if (card) offer({ demo: card.dataset.demo, file: { name: card.dataset.file }, url: card.dataset.file, title: card.dataset.title });
+  });
+
+  // The theme.
+  const theme = $("theme");
+  theme.value = document.documentElement.dataset.theme || "system";
+  theme.addEventListener("change", () => {
+    if (theme.value === "system") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme.value;
+    try { localStorage.setItem("theme", theme.value); } catch (e) { /* storage is off: this page only */ }
+    dispatchEvent(new Event("themechange"));
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("themechange")));
+
+  // Keys.
+  const keys = $("keys");
+  const showKeys = () => { if (!keys.open) keys.showModal(); };
+  $("keys-open").addEventListener("click", showKeys);
+  addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || keys.open) return;
+    const t = e.target;
+    if (t.isContentEditable || /^(SELECT|TEXTAREA)$/.test(t.tagName) || (t.tagName === "INPUT" && t.type === "text")) return;
+    if (e.key === "?") { e.preventDefault(); showKeys(); }
+    else if (e.key === "o") { e.preventDefault(); picker.click(); }
+    else if (/^[0-9]$/.test(e.key)) press('[data-key="' + e.key + '"]', e);
+    else if (e.key === "t") press("[data-key-table]", e);
+    else if (e.key === "Escape" && !$("first").checkVisibility()) press("#back", e);
+  });
+  function press(selector, e) {
+    const target = document.querySelector(selector);
+    if (!target) return;
+    e.preventDefault();
+    target.click();
+  }
+  $("home").addEventListener("click", () => scrollTo(0, 0));
+  $("nav-demos") && $("nav-demos").addEventListener("click", (e) => {
+    e.preventDefault();
+    location.hash = "";
+    const demos = $("demos");
+    if (demos) setTimeout(() => { demos.scrollIntoView(); demos.focus(); });
+  });
+
+  // Offline use.
+  const offline = $("offline-state");
+  if (!("serviceWorker" in navigator) || !isSecureContext) {
+    offline.textContent = "this browser, or a page that was not opened over https or localhost, cannot keep it for offline use; otherwise";
+    return;
+  }
+  navigator.serviceWorker.ready.then(() => { offline.textContent = "the page is kept for offline use;"; });
+  addEventListener("load", async () => {
+    let registration;
+    try {
+      registration = await navigator.serviceWorker.register("sw.js");
+    } catch (e) {
+      offline.textContent = "the browser refused to keep it for offline use (" + e.message + "); otherwise";
+      return;
+    }
+    // A newer version waits until no analysis runs; then it takes over with
+    // the next load of a page.
+    const offerUpdate = () => {
+      if (registration.waiting && navigator.serviceWorker.controller && !document.querySelector("[data-running]")) {
+        registration.waiting.postMessage("take over");
+      }
+    };
+    offerUpdate();
+    registration.addEventListener("updatefound", () => {
+      const next = registration.installing;
+      next && next.addEventListener("statechange", offerUpdate);
+    });
+  });
+})();

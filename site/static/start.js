@@ -1,0 +1,57 @@
+// Starts app.wasm under the page's policy.
+"use strict";
+(function () {
+  // Vugu evals its helper script. The policy forbids eval, and vugu.js has that
+  // very script already: so eval ignores it, and refuses everything else.
+  window.eval = function (text) {
+    if (typeof text === "string" && text.startsWith("(function(){if(window.vuguRender)return;")) return undefined;
+    throw new EvalError("eval is not used here");
+  };
+
+  // An event that fires while Vugu renders would wait for the lock that the
+  // render holds, for ever: it is handled after the render.
+  const render = window.vuguRender;
+  const setEventHandler = window.vuguSetEventHandler;
+  let rendering = false;
+  window.vuguRender = function () {
+    rendering = true;
+    try { return render.apply(this, arguments); } finally { rendering = false; }
+  };
+  window.vuguSetEventHandler = function (f) {
+    setEventHandler(function (buffer) {
+      if (!rendering) return f(buffer);
+      const copy = buffer.slice();
+      setTimeout(() => f(copy));
+    });
+  };
+
+  const fail = (text) => window.stackglass.fail(text);
+
+  async function load(url, imports) {
+    const response = await fetch(url);
+    if (!response.ok) throw new Error(url + ": status " + response.status);
+    // Not every static host knows the type application/wasm.
+    if ((response.headers.get("Content-Type") || "").startsWith("application/wasm")) {
+      return WebAssembly.instantiateStreaming(response, imports);
+    }
+    return WebAssembly.instantiate(await response.arrayBuffer(), imports);
+  }
+
+  async function start() {
+    if (typeof WebAssembly !== "object") {
+      fail("This browser has no WebAssembly. The command stackglass does the same without a browser.");
+      return;
+    }
+    const go = new Go();
+    try {
+      const { instance } = await load("app.wasm", go.importObject);
+      await go.run(instance);
+    } catch (e) {
+      fail("The page's program could not be started (" + e.message + "). Kept analyses are untouched; reload the page.");
+      return;
+    }
+    // Go's run resolves when the program ended, which this one never does by itself.
+    fail("The page's program has ended, probably because memory ran out. Kept analyses are untouched; reload the page to go on.");
+  }
+  start();
+})();

@@ -1,0 +1,85 @@
+// The service worker keeps the whole site for offline use.
+//
+// Each version of the site has a cache of its own, named by the hash over all
+// files (precache.js). Files whose hash did not change are copied from the
+// cache before, the rest is fetched. Only a cache that holds every file is
+// served from, so a page never runs with scripts of two versions.
+"use strict";
+importScripts("precache.js");
+
+const prefix = "stackglass-";
+const cacheName = prefix + self.stackglassVersion;
+const hashHeader = "X-Stackglass-Hash";
+
+self.addEventListener("install", (event) => {
+  event.waitUntil(fill());
+});
+
+self.addEventListener("activate", (event) => {
+  event.waitUntil((async () => {
+    for (const name of await caches.keys()) {
+      if (name.startsWith(prefix) && name !== cacheName) await caches.delete(name);
+    }
+    await self.clients.claim();
+  })());
+});
+
+// A page that finds a newer version waiting asks for it when nothing is lost
+// by a reload.
+self.addEventListener("message", (event) => {
+  if (event.data === "take over") self.skipWaiting();
+});
+
+self.addEventListener("fetch", (event) => {
+  const url = new URL(event.request.url);
+  if (event.request.method !== "GET" || url.origin !== self.location.origin) return;
+  event.respondWith(answer(event.request, url));
+});
+
+async function answer(request, url) {
+  const scope = new URL(self.registration.scope);
+  let name = url.pathname.startsWith(scope.pathname) ? url.pathname.slice(scope.pathname.length) : "";
+  if (name === "" && request.mode === "navigate") name = "index.html";
+  const cache = await caches.open(cacheName);
+  return await cache.match(new URL(name, scope).href) || fetch(request);
+}
+
+async function fill() {
+  const cache = await caches.open(cacheName);
+  const before = await earlier();
+  // One at a time: the page that is starting goes first.
+  for (const [name, hash] of self.stackglassFiles) {
+    const url = new URL(name, self.registration.scope).href;
+    if (await cache.match(url)) continue;
+    const kept = before && await before.match(url);
+    if (kept && kept.headers.get(hashHeader) === hash) {
+      await cache.put(url, kept);
+      continue;
+    }
+    const response = await fetch(url, { cache: "no-cache" });
+    if (!response.ok) throw new Error(name + ": status " + response.status);
+    await cache.put(url, await marked(name, response, hash));
+  }
+}
+
+// marked gives the response with the hash of the precache list, after checking
+// it: a host in the middle of an update must not leave a mixture behind. The
+// body is unpacked by then, so the packing and its length must not be kept.
+async function marked(name, response, hash) {
+  const body = await response.arrayBuffer();
+  const sum = new Uint8Array(await crypto.subtle.digest("SHA-256", body), 0, 8);
+  const got = Array.from(sum, (b) => b.toString(16).padStart(2, "0")).join("");
+  if (got !== hash) throw new Error(name + ": hash " + got + ", want " + hash + "; the host is being updated, the next visit tries again");
+  const headers = new Headers(response.headers);
+  headers.delete("Content-Encoding");
+  headers.delete("Content-Length");
+  headers.set(hashHeader, hash);
+  return new Response(body, { status: 200, headers });
+}
+
+async function earlier() {
+  for (const name of await caches.keys()) {
+    if (name.startsWith(prefix) && name !== cacheName) return caches.open(name);
+  }
+  return null;
+}

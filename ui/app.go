@@ -1,0 +1,208 @@
+package ui
+
+import (
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
+	"github.com/vugu/vugu"
+)
+
+// App is the page's state and what can happen to it.
+type App struct {
+	Env   vugu.EventEnv
+	Port  Port
+	Store profile.Store // nil: the browser has none; NoStore says why
+	// NoStore says why nothing is kept, in a sentence.
+	NoStore string
+
+	Screen  state.Screen
+	Problem string // one sentence for the reader, until dismissed
+	Note    string // good news, until the next thing happens
+
+	kept    []profile.Entry
+	editing string // key of the entry that is being renamed
+	newName string
+	doomed  string // key of the entry whose deletion is to be confirmed
+
+	run     *run
+	waiting []Item // dropped while an analysis ran
+	wanted  string // key to go on with, chosen in the list
+
+	result  *Result
+	charts  map[string]*state.Chart // handed over, by id
+	changed bool
+}
+
+// Result is the analysis in view.
+type Result struct {
+	Key, Name string
+	Digest    string
+	Live      bool // still growing
+	Profile   *profile.Profile
+	View      *state.View // nil before the first access was counted
+
+	findings []state.Finding // of View, made when first asked for
+	tables   map[string]*state.Table
+	asked    []hierarchy.Cache // the levels of answer
+	answer   *state.Caches
+}
+
+// Changed tells whether anything has changed since the last call: renders that
+// would show the same are left out.
+func (a *App) Changed() bool {
+	was := a.changed
+	a.changed = false
+	return was
+}
+
+func (a *App) touch() { a.changed = true }
+
+// update changes the app from a goroutine and has the page rendered.
+func (a *App) update(f func()) {
+	a.Env.Lock()
+	f()
+	a.touch()
+	a.Env.UnlockRender()
+}
+
+// Start reads the store and goes where the URL points.
+func (a *App) Start(hash string) {
+	a.reload()
+	a.Navigate(hash)
+}
+
+// reload reads the list of kept analyses. It waits for the store.
+func (a *App) reload() {
+	if a.Store == nil {
+		return
+	}
+	entries, err := a.Store.List()
+	a.update(func() {
+		if err != nil {
+			a.Problem = "The list of kept analyses could not be read: " + err.Error() + ". Reload the page to try again."
+			return
+		}
+		a.kept = entries
+	})
+}
+
+// Navigate goes where the hash points. It waits for the store.
+func (a *App) Navigate(hash string) {
+	if strings.HasPrefix(hash, "#") && !strings.Contains(hash, "=") {
+		hash = "" // an anchor of the first screen
+	}
+	screen := state.ParseScreen(hash)
+	var load string
+	a.update(func() {
+		before := a.Screen
+		a.Screen = screen
+		a.Note = ""
+		switch {
+		case screen.Open == "":
+			if before.Open != "" {
+				a.Port.SetTitle("stackglass")
+				a.Port.Announce("Analyses")
+			}
+		case a.result == nil || a.result.Key != screen.Open:
+			load = screen.Open
+			a.result = nil
+		default:
+			if before.LineBytes != screen.LineBytes {
+				a.result.show(screen.LineBytes)
+			}
+			if before.Tab != screen.Tab {
+				a.Port.Announce(screen.Tab.Name())
+			}
+		}
+		a.Port.ShowFirst(screen.Open == "")
+		a.drawCharts()
+	})
+	if load != "" {
+		a.load(load)
+	}
+}
+
+// load opens a kept analysis. It waits for the store.
+func (a *App) load(key string) {
+	if a.Store == nil {
+		a.giveUp(a.NoStore)
+		return
+	}
+	entries, err := a.Store.List()
+	var entry profile.Entry
+	for _, e := range entries {
+		if e.Key == key {
+			entry = e
+		}
+	}
+	var data []byte
+	if err == nil {
+		data, err = a.Store.Get(key)
+	}
+	if err == nil && entry.State == profile.EntryInterrupted {
+		a.giveUp("That analysis was interrupted: go on with it from the list.")
+		return
+	}
+	var p *profile.Profile
+	if err == nil {
+		p, err = profile.Decode(data)
+	}
+	if err != nil {
+		a.giveUp("The analysis could not be opened: " + err.Error() + ".")
+		return
+	}
+	a.update(func() {
+		if a.Screen.Open != key { // gone elsewhere meanwhile
+			return
+		}
+		a.present(&Result{Key: key, Name: entry.Name, Digest: entry.Digest, Profile: p})
+		a.Port.Focus("result-title")
+	})
+}
+
+// giveUp goes back to the first screen with a sentence.
+func (a *App) giveUp(problem string) {
+	a.update(func() {
+		a.Problem = problem
+		a.Screen = state.Screen{}
+		a.Port.SetHash("", true)
+		a.Port.ShowFirst(true)
+	})
+}
+
+// present shows a result. The caller holds the lock.
+func (a *App) present(r *Result) {
+	a.result = r
+	r.show(a.Screen.LineBytes)
+	a.Port.SetTitle(r.Name + " – stackglass")
+	a.drawCharts()
+}
+
+// show sums the profile up for a line size.
+func (r *Result) show(lineBytes uint32) {
+	r.View, r.findings, r.answer, r.tables = nil, nil, nil, map[string]*state.Table{}
+	if r.Profile != nil {
+		r.View = state.NewView(r.Profile, lineBytes)
+	}
+}
+
+// goTo changes the screen by way of the URL, so that the way back is in the
+// history; small changes replace the entry.
+func (a *App) goTo(s state.Screen, replace bool) {
+	before := a.Screen
+	a.Screen = s
+	a.touch()
+	a.Port.SetHash(s.Hash(), replace)
+	if before.LineBytes != s.LineBytes && a.result != nil {
+		a.result.show(s.LineBytes)
+	}
+	a.drawCharts()
+}
+
+// Dismiss removes the problem and the note.
+func (a *App) Dismiss() {
+	a.Problem, a.Note = "", ""
+	a.touch()
+}

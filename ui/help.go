@@ -1,0 +1,13 @@
+package ui
+
+// The definitions behind the charts.
+const (
+	helpCurve = "The share of all line accesses that miss in a fully associative cache with LRU replacement, for every size at once. " +
+		"It comes from the exact stack distances: a cache of C lines hits an access exactly when fewer than C other lines were used since the last access to its line. " +
+		"Real caches have sets: what a level's associativity changes is in its card, with the method named."
+	helpHistogram = "The stack distance of an access is the number of distinct other lines that were used since the last access to the same line. " +
+		"First accesses to a line have none and are called cold. Bins double in width; the table has the exact count of every distance. " +
+		"The line above the bars adds them up: its value at a distance is the hit ratio of a cache of that many lines plus one."
+	helpTime = "The run is cut into windows of equally many references. Each point is the share of the accesses in a window that miss in a fully associative LRU cache of that size, " +
+		"exactly: the cache keeps what it holds from window to window. Levels and steps show the program's phases."
+)

@@ -1,0 +1,119 @@
+package ui
+
+import (
+	"strings"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// Rows words the kept analyses.
+func (a *App) Rows() []state.KeptRow {
+	var shown []profile.Entry
+	for _, e := range a.kept {
+		if a.run != nil && e.Key == a.run.key && e.State == profile.EntryInterrupted {
+			continue // the checkpoint of the one that runs
+		}
+		shown = append(shown, e)
+	}
+	return state.KeptRows(shown, a.Port.Now())
+}
+
+// Edit begins to rename an entry.
+func (a *App) Edit(row state.KeptRow) {
+	a.editing, a.newName, a.doomed = row.Key, row.Name, ""
+	a.Port.Focus("rename-input")
+	a.touch()
+}
+
+// Rename ends it: with a name that is not blank, the entry gets it.
+func (a *App) Rename() {
+	key, name := a.editing, strings.TrimSpace(a.newName)
+	a.editing = ""
+	a.Port.Focus("kept-title")
+	a.touch()
+	if name == "" || key == "" || a.Store == nil {
+		return
+	}
+	if r := a.result; r != nil && r.Key == key {
+		r.Name = name
+	}
+	go func() {
+		err := a.Store.Rename(key, name)
+		if err != nil {
+			a.update(func() { a.Problem = "It could not be renamed: " + err.Error() + "." })
+		}
+		a.reload()
+	}()
+}
+
+// Doom asks whether an entry is really to be deleted.
+func (a *App) Doom(key string) {
+	a.doomed, a.editing = key, ""
+	a.Port.Focus("delete-no")
+	a.touch()
+}
+
+// Spare ends renaming and deleting without either.
+func (a *App) Spare() {
+	a.doomed, a.editing = "", ""
+	a.Port.Focus("kept-title")
+	a.touch()
+}
+
+// Delete removes the entry that was doomed.
+func (a *App) Delete() {
+	key := a.doomed
+	a.Spare()
+	if a.Store == nil {
+		return
+	}
+	go func() {
+		err := a.Store.Delete(key)
+		a.update(func() {
+			if err != nil {
+				a.Problem = "It could not be deleted: " + err.Error() + "."
+				return
+			}
+			if a.result != nil && a.result.Key == key {
+				a.result = nil
+			}
+			a.Port.Announce("Deleted")
+		})
+		a.reload()
+	}()
+}
+
+// Export downloads a kept profile.
+func (a *App) Export(row state.KeptRow) {
+	go func() {
+		data, err := a.Store.Get(row.Key)
+		if err != nil {
+			a.update(func() { a.Problem = row.Name + " could not be exported: " + err.Error() + "." })
+			return
+		}
+		a.Port.Save(FileName(row.Name)+".sgp", "application/octet-stream", data)
+	}()
+}
+
+// GoOn asks for the file of an interrupted analysis.
+func (a *App) GoOn(row state.KeptRow) {
+	a.wanted = row.Key
+	a.Note = "Choose " + row.Name + " again, or drop it: the analysis goes on where it stopped."
+	a.Port.Pick()
+	a.touch()
+}
+
+// FileName makes a file's name of an analysis' name.
+func FileName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {
+			return '-'
+		}
+		return r
+	}, name)
+	if name = strings.Trim(name, ". "); name == "" {
+		return "analysis"
+	}
+	return name
+}

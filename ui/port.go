@@ -1,0 +1,78 @@
+// Package ui is the page's program: what happens on drops, messages and clicks
+// ([App]), and the Vugu components that show it.
+//
+// Components hold no numbers of their own; they lay out what package state made
+// of a profile. The browser is behind [Port], so that everything here runs
+// natively in tests:
+//
+//	boot.js, charts.js ⇄ Port (wasm/app) ⇄ App ⇄ workers.Carrier ⇄ a web worker
+//	                                      ⇄ profile.Store
+//
+// An App is changed only under the lock of Vugu's event environment, which is
+// never held while waiting for the store, a worker or the browser.
+package ui
+
+//go:generate go tool vugugen -s -skip-go-mod -skip-main .
+//go:generate gofmt -w 0_components_gen.go
+
+import (
+	"time"
+
+	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// Port is what the page needs of a browser. Its methods do not wait, but those
+// that give an error do.
+type Port interface {
+	// Connect starts a worker and gives the carrier to it.
+	Connect() (workers.Carrier, error)
+	// Fetch gets a file of this site.
+	Fetch(url, name string) (File, error)
+	// Copy puts text on the clipboard.
+	Copy(text string) error
+
+	// Settings gives the form of the first screen.
+	Settings() state.Settings
+	// Chart hands a chart to charts.js, which draws it where an sg-chart element
+	// has its id.
+	Chart(c *state.Chart)
+	// SavePicture downloads a chart as it is drawn.
+	SavePicture(chart, name string)
+	// ResetZoom shows all of a chart.
+	ResetZoom(chart string)
+	// Save downloads content under a name.
+	Save(name, mediaType string, content []byte)
+	// Pick opens the file picker.
+	Pick()
+	// SetHash changes the URL's hash; replace leaves no entry in the history.
+	SetHash(hash string, replace bool)
+	// ShowFirst shows or hides the static first screen.
+	ShowFirst(show bool)
+	// SetTitle names the window.
+	SetTitle(title string)
+	// Announce tells those who listen instead of looking.
+	Announce(text string)
+	// Focus moves the focus to the element with that id after the next render.
+	Focus(id string)
+	// Now is the reader's clock, in the reader's time zone.
+	Now() time.Time
+}
+
+// File is a file of the reader's, or of the demos.
+type File struct {
+	Name     string
+	Bytes    uint64
+	Modified int64 // milliseconds since 1970; 0: not known
+	Ref      any   // what a Start carries as attachment
+	// Read gives the content, or its first most bytes; most 0: all of it.
+	Read func(most int) ([]byte, error)
+}
+
+// Item is what a person drops, picks or presses.
+type Item struct {
+	File  File   // empty for a demo
+	Demo  string // name of a demo
+	URL   string // of the demo's file
+	Title string // of the demo
+}

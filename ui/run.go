@@ -1,0 +1,389 @@
+package ui
+
+import (
+	"encoding/hex"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// job is the number of the only job that a carrier of the page ever carries.
+const job = 1
+
+// profileHead is how many bytes of a file tell a profile from a trace.
+const profileHead = 64
+
+// run is one running analysis.
+type run struct {
+	key, name string
+	carrier   workers.Carrier
+	progress  workers.Progress
+	pausing   bool   // Pause or Resume was sent and not answered yet
+	stopping  bool   // Cancel was sent
+	snapshot  []byte // the last one
+}
+
+// Offer takes a dropped or picked file, or a demo: a profile is imported, a
+// trace is analysed now or after the one that runs.
+func (a *App) Offer(item Item) {
+	if item.Demo != "" {
+		file, err := a.Port.Fetch(item.URL, item.Demo)
+		if err != nil {
+			a.update(func() {
+				a.Problem = "The demo could not be loaded (" + err.Error() + "). Once the page is kept for offline use, it needs no network."
+			})
+			return
+		}
+		item.File = file
+		item.File.Name = item.Title
+	}
+	if head, err := item.File.Read(profileHead); err == nil && profile.IsProfile(head) || strings.HasSuffix(item.File.Name, ".sgp") {
+		a.importProfile(item.File)
+		return
+	}
+	busy := false
+	a.update(func() {
+		a.Problem, a.Note = "", ""
+		if busy = a.run != nil; busy {
+			a.waiting = append(a.waiting, item)
+			a.Note = item.File.Name + " is next."
+			a.Port.Announce(a.Note)
+			return
+		}
+		a.run = &run{name: item.File.Name} // nobody else starts one meanwhile
+	})
+	if !busy {
+		a.analyse(item)
+	}
+}
+
+// importProfile keeps a profile from a file and opens it.
+func (a *App) importProfile(file File) {
+	data, err := file.Read(0)
+	var p *profile.Profile
+	if err == nil {
+		p, err = profile.Decode(data)
+	}
+	if err != nil {
+		a.update(func() { a.Problem = file.Name + " could not be imported: " + err.Error() + "." })
+		return
+	}
+	digest := digestOf(p)
+	name := strings.TrimSuffix(file.Name, ".sgp")
+	e := profile.Entry{
+		Key: "p" + digest[:16], Name: name, Created: a.Port.Now().UnixMilli(), Bytes: uint64(len(data)),
+		References: p.Totals.AllReferences(), Digest: digest, State: profile.EntryComplete, Reason: p.State.Reason,
+	}
+	if p.State.Partial {
+		e.State = profile.EntryPartial
+	}
+	problem := a.put(e, data)
+	a.update(func() {
+		a.Problem = problem
+		a.Screen = state.Screen{Open: e.Key}
+		a.Port.SetHash(a.Screen.Hash(), false)
+		a.Port.ShowFirst(false)
+		a.present(&Result{Key: e.Key, Name: name, Digest: digest, Profile: p})
+		a.Port.Focus("result-title")
+	})
+	a.reload()
+}
+
+func digestOf(p *profile.Profile) string {
+	sum := p.Digest()
+	return hex.EncodeToString(sum[:])
+}
+
+// put keeps a profile and says in a sentence why it could not.
+func (a *App) put(e profile.Entry, data []byte) string {
+	if a.Store == nil {
+		return a.NoStore
+	}
+	if err := a.Store.Put(e, data); err != nil {
+		return e.Name + " is shown but not kept (" + err.Error() + "). Earlier analyses are kept; export this one."
+	}
+	return ""
+}
+
+// analyse runs one analysis to its end, and then what waits.
+func (a *App) analyse(item Item) {
+	spec, err := a.Port.Settings().Spec()
+	if err != nil {
+		a.stopped("The settings cannot be used: " + err.Error() + ".")
+		return
+	}
+	key, resume := a.keyFor(item.File, spec)
+	carrier, err := a.Port.Connect()
+	if err != nil {
+		a.stopped("No worker could be started (" + err.Error() + "). Kept analyses are untouched; reload the page.")
+		return
+	}
+	a.update(func() {
+		a.run.key, a.run.carrier = key, carrier
+		a.wanted = ""
+		a.Screen = state.Screen{Open: key, Tab: state.TabCaches}
+		a.Port.SetHash(a.Screen.Hash(), false)
+		a.Port.ShowFirst(false)
+		a.present(&Result{Key: key, Name: item.File.Name, Live: true})
+		a.Port.Announce("Analysing " + item.File.Name)
+		a.Port.Focus("result-title")
+	})
+	start := workers.Start{Key: key, Name: item.File.Name, Spec: spec, Resume: resume}
+	err = carrier.Send(workers.Message{Type: workers.TypeStart, Job: job, Body: start.Encode(), Attachment: item.File.Ref})
+	for err == nil {
+		var m workers.Message
+		if m, err = carrier.Receive(); err == nil && a.receive(m) {
+			break
+		}
+	}
+	if err != nil {
+		a.lost(err)
+	}
+	// The worker's end gives its memory back.
+	_ = carrier.Close()
+	a.reload()
+	a.next()
+}
+
+// stopped ends a run that has not begun.
+func (a *App) stopped(problem string) {
+	a.update(func() {
+		a.run = nil
+		a.Problem = problem
+	})
+	a.next()
+}
+
+// next starts what was dropped during the run.
+func (a *App) next() {
+	var item *Item
+	a.update(func() {
+		if len(a.waiting) > 0 && a.run == nil {
+			item = &a.waiting[0]
+			a.waiting = a.waiting[1:]
+			a.run = &run{name: item.File.Name}
+		}
+	})
+	if item != nil {
+		a.analyse(*item)
+	}
+}
+
+// keyFor names the entry of an analysis by the file and what is asked of it, so
+// that dropping an interrupted one's file again finds its checkpoint. Finished
+// entries stay: a second analysis gets a key of its own.
+func (a *App) keyFor(file File, spec analysis.Spec) (key string, resume bool) {
+	h := fnv.New64a()
+	h.Write([]byte(file.Name + "\x00" + strconv.FormatUint(file.Bytes, 10) + "\x00" +
+		strconv.FormatInt(file.Modified, 10) + "\x00" + state.SpecKey(spec)))
+	base := "t" + strconv.FormatUint(h.Sum64(), 16)
+	taken := map[string]profile.EntryState{}
+	var wanted string
+	a.update(func() {
+		for _, e := range a.kept {
+			taken[e.Key] = e.State
+		}
+		wanted = a.wanted
+	})
+	if taken[wanted] == profile.EntryInterrupted {
+		return wanted, true // the worker checks that it is the same file
+	}
+	key = base
+	for n := 2; taken[key] != ""; n++ {
+		if taken[key] == profile.EntryInterrupted {
+			return key, true
+		}
+		key = base + "-" + strconv.Itoa(n)
+	}
+	return key, false
+}
+
+// receive handles one message and tells whether it was the last one.
+func (a *App) receive(m workers.Message) (last bool) {
+	switch m.Type {
+	case workers.TypeProgress:
+		p, err := workers.DecodeProgress(m.Body)
+		if err != nil {
+			return a.refuse(err)
+		}
+		a.update(func() {
+			a.run.progress, a.run.pausing = p, false
+		})
+	case workers.TypeSnapshot:
+		p, err := profile.Decode(m.Body)
+		if err != nil {
+			return a.refuse(err)
+		}
+		a.update(func() {
+			a.run.snapshot = m.Body
+			if r := a.result; r != nil && r.Key == a.run.key {
+				r.Profile = p
+				r.show(a.Screen.LineBytes)
+				a.drawCharts()
+			}
+		})
+	case workers.TypeDone:
+		d, err := workers.DecodeDone(m.Body)
+		if err != nil {
+			return a.refuse(err)
+		}
+		return a.done(d)
+	case workers.TypeFailed:
+		f, err := workers.DecodeFailed(m.Body)
+		if err != nil {
+			return a.refuse(err)
+		}
+		a.update(func() { a.fail(f.Problem) })
+		return true
+	}
+	return false
+}
+
+func (a *App) refuse(err error) (last bool) {
+	a.update(func() { a.fail(err.Error()) })
+	return true
+}
+
+func (a *App) done(d workers.Done) (last bool) {
+	p, err := profile.Decode(d.Profile)
+	if err != nil {
+		return a.refuse(err)
+	}
+	a.update(func() {
+		r := &Result{Key: d.Key, Name: a.run.name, Digest: d.Digest, Profile: p}
+		a.run = nil
+		a.Problem = d.Problem
+		words := "The analysis of " + r.Name + " is complete."
+		if p.State.Partial {
+			words = "The analysis of " + r.Name + " is partial: " + p.State.Reason + "."
+			if a.Problem == "" && !strings.HasPrefix(p.State.Reason, "cancelled") {
+				a.Problem = upperFirst(words)
+			}
+		}
+		if a.Screen.Open == d.Key {
+			a.present(r)
+		} else {
+			a.Note = words
+		}
+		a.Port.Announce(words)
+	})
+	return true
+}
+
+// fail ends the run without a result. The caller holds the lock.
+func (a *App) fail(problem string) {
+	a.Problem = problem
+	if r := a.result; r != nil && r.Key == a.run.key {
+		if r.Profile != nil {
+			r.Live = false
+		} else {
+			a.result = nil
+			a.Screen = state.Screen{}
+			a.Port.SetHash("", true)
+			a.Port.ShowFirst(true)
+		}
+	}
+	a.run = nil
+	a.Port.Announce(problem)
+}
+
+// lost ends a run whose worker is gone: what it had counted by its last
+// snapshot is kept, unless there is a checkpoint to go on from.
+func (a *App) lost(err error) {
+	var key, name string
+	var snapshot []byte
+	a.update(func() { key, name, snapshot = a.run.key, a.run.name, a.run.snapshot })
+	problem := "The worker that analysed " + name + " has ended (" + err.Error() + "), perhaps because memory ran out."
+	switch {
+	case a.hasCheckpoint(key):
+		problem += " What it did up to its last checkpoint is kept: go on from the list."
+	case snapshot == nil:
+		problem += " It had no result yet. Analyse a part of the trace, or use the command."
+	default:
+		problem += a.keepSnapshot(key, name, snapshot)
+	}
+	a.update(func() { a.fail(problem) })
+}
+
+func (a *App) hasCheckpoint(key string) bool {
+	if a.Store == nil {
+		return false
+	}
+	entries, _ := a.Store.List()
+	for _, e := range entries {
+		if e.Key == key {
+			return e.State == profile.EntryInterrupted
+		}
+	}
+	return false
+}
+
+// keepSnapshot stores what was last seen of a lost run, marked partial, and
+// says so.
+func (a *App) keepSnapshot(key, name string, snapshot []byte) string {
+	p, err := profile.Decode(snapshot)
+	if err != nil {
+		return ""
+	}
+	p.State = profile.State{Partial: true, Reason: "the worker ended before the trace did"}
+	data, digest := p.Encode(), digestOf(p)
+	e := profile.Entry{
+		Key: key, Name: name, Created: a.Port.Now().UnixMilli(), Bytes: uint64(len(data)),
+		References: p.Totals.AllReferences(), Digest: digest, State: profile.EntryPartial, Reason: p.State.Reason,
+	}
+	if problem := a.put(e, data); problem != "" {
+		return " " + problem
+	}
+	a.update(func() {
+		if r := a.result; r != nil && r.Key == key {
+			r.Profile, r.Digest = p, digest
+			r.show(a.Screen.LineBytes)
+		}
+	})
+	return " What it had counted by then is kept, as a partial analysis."
+}
+
+// command tells the running worker something.
+func (a *App) command(t workers.Type) {
+	if a.run == nil || a.run.carrier == nil {
+		return
+	}
+	if err := a.run.carrier.Send(workers.Message{Type: t, Job: job}); err != nil {
+		a.Problem = "The worker does not answer: " + err.Error() + "."
+	}
+	a.touch()
+}
+
+// PauseOrResume pauses the run or lets it go on.
+func (a *App) PauseOrResume() {
+	if a.run == nil {
+		return
+	}
+	a.run.pausing = true
+	if a.run.progress.Paused {
+		a.command(workers.TypeResume)
+	} else {
+		a.command(workers.TypePause)
+	}
+}
+
+// Cancel ends the run; what it has counted is kept as a partial analysis.
+func (a *App) Cancel() {
+	if a.run == nil {
+		return
+	}
+	a.run.stopping = true
+	a.command(workers.TypeCancel)
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

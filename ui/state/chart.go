@@ -1,0 +1,61 @@
+package state
+
+// Chart is what charts.js draws: numbers and words, no layout.
+type Chart struct {
+	ID      string // names the host element
+	Title   string
+	X, Y    Axis
+	At      []float64 // the x of every point
+	Series  []Series
+	Marks   []Mark
+	Split   int    // bars: the index of the first bar that stands apart; 0: none
+	Summary string // what it shows, for those who do not see it
+}
+
+// Axis describes one axis.
+type Axis struct {
+	Label  string
+	Unit   Unit
+	Log    bool
+	Min    float64
+	Max    float64
+	Labels []string // of each point, instead of numbers
+}
+
+// Unit tells charts.js how to write a value.
+type Unit string
+
+// The units.
+const (
+	UnitBytes      Unit = "bytes"      // binary prefixes
+	UnitShare      Unit = "share"      // 0 to 1, written as a percentage
+	UnitReferences Unit = "references" // SI prefixes
+	UnitBin        Unit = "bin"        // the index of a label
+)
+
+// Series is one curve or one set of bars.
+type Series struct {
+	Label string
+	Color string // the name of a colour in app.css, without "--"
+	Shape Shape
+	Dash  bool
+	Y     []float64
+}
+
+// Shape says how a series is drawn.
+type Shape string
+
+// The shapes.
+const (
+	ShapeStep Shape = "step" // holds its value up to the next point
+	ShapeLine Shape = "line"
+	ShapeBars Shape = "bars"
+)
+
+// Mark is a labelled point on the first series.
+type Mark struct {
+	Label string
+	Color string
+	X, Y  float64
+	Level int // of the hierarchy, from 1, when it can be moved; 0: fixed
+}

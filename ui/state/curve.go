@@ -1,0 +1,150 @@
+package state
+
+import (
+	"math"
+	"strconv"
+)
+
+// curvePoints is the most points of a drawn curve: more than a screen has
+// pixels. The table behind it has them all.
+const curvePoints = 4000
+
+// MissCurve is the miss-ratio curve over the cache size, with the levels of a
+// hierarchy on it.
+func (v *View) MissCurve(levels []LevelCard) *Chart {
+	lowest := v.MissRatio(math.MaxUint64)
+	chart := &Chart{
+		ID: "curve", Title: "Miss ratio over cache size",
+		X: Axis{Label: "cache size, fully associative LRU, " + strconv.FormatUint(v.LineBytes, 10) + "-byte lines", Unit: UnitBytes, Log: true},
+		Y: Axis{Label: "misses of all accesses", Unit: UnitShare, Max: 1},
+	}
+	most := float64(max(v.FootprintBytes()*2, 64*v.LineBytes))
+	for _, l := range levels {
+		most = max(most, float64(l.Cache.SizeBytes)*1.5)
+	}
+	chart.X.Min, chart.X.Max = float64(v.LineBytes), most
+	if lowest > 0 && lowest < 0.01 { // more than two decades
+		chart.Y.Log, chart.Y.Min = true, math.Pow(10, math.Floor(math.Log10(lowest)))
+		if lowest >= 2*chart.Y.Min {
+			chart.Y.Min *= 2
+			if lowest >= 2.5*chart.Y.Min {
+				chart.Y.Min *= 2.5
+			}
+		}
+	}
+	y := v.curvePoints(chart, most)
+	chart.Series = []Series{{Label: "miss ratio", Color: "ink", Shape: ShapeStep, Y: y}}
+	for i, l := range levels {
+		chart.Marks = append(chart.Marks, Mark{
+			Label: l.Cache.Name, Color: LevelColor(i), X: float64(l.Cache.SizeBytes),
+			Y: v.MissRatio(l.Cache.SizeBytes), Level: i + 1,
+		})
+	}
+	chart.Summary = v.curveSentence()
+	return chart
+}
+
+// curvePoints fills the chart's At and gives the ratios. Where there are more
+// breakpoints than a screen can show, only those a step apart are kept; each
+// that is kept is exact.
+func (v *View) curvePoints(chart *Chart, most float64) []float64 {
+	step := 1.0
+	if n := len(v.Curve.Distances); n > curvePoints {
+		step = math.Exp(math.Log(most/float64(v.LineBytes)) / curvePoints)
+	}
+	var y []float64
+	last := 0.0
+	v.Curve.Points(func(capacity, misses uint64) bool {
+		x := float64(capacity * v.LineBytes)
+		if x >= last*step {
+			chart.At = append(chart.At, x)
+			y = append(y, Ratio(misses, v.Curve.Accesses))
+			last = x
+		}
+		return true
+	})
+	if last < most {
+		chart.At = append(chart.At, most)
+		y = append(y, Ratio(v.Curve.Cold, v.Curve.Accesses))
+	}
+	return y
+}
+
+func (v *View) curveSentence() string {
+	c := v.Curve
+	if c.Accesses == 0 {
+		return "No accesses yet."
+	}
+	text := "A cache of one line misses " + Percent(c.MissRatio(1)) + " of accesses"
+	if n := len(c.Distances); n > 0 {
+		text += ", one of 32" + thin + "KiB " + Percent(v.MissRatio(32<<10)) + "; from " +
+			Bytes((c.Distances[n-1]+1)*v.LineBytes) + " on only first accesses miss, " + Percent(Ratio(c.Cold, c.Accesses))
+	}
+	return text + "."
+}
+
+// CurveTable is every breakpoint of the curve.
+func (v *View) CurveTable() *Table {
+	var capacities, misses []uint64
+	v.Curve.Points(func(c, m uint64) bool {
+		capacities, misses = append(capacities, c), append(misses, m)
+		return true
+	})
+	return &Table{
+		Caption: "Misses by cache size, each size at which they change",
+		Columns: []Column{{"cache size", ""}, {"capacity", "lines"}, {"misses", ""}, {"miss ratio", "of accesses"}},
+		Rows:    len(capacities),
+		Row: func(i int) []string {
+			return []string{Bytes(capacities[i] * v.LineBytes), Exact(capacities[i]), Exact(misses[i]),
+				Percent(Ratio(misses[i], v.Curve.Accesses))}
+		},
+		CSVHeader: "capacity_lines,misses",
+		CSVRow: func(i int) string {
+			return strconv.FormatUint(capacities[i], 10) + "," + strconv.FormatUint(misses[i], 10)
+		},
+	}
+}
+
+// HistogramChart is the histogram of stack distances in logarithmic bins, with
+// the cumulative share above it, cold accesses apart.
+func (v *View) HistogramChart() *Chart {
+	bins := v.Bins()
+	chart := &Chart{
+		ID: "histogram", Title: "Accesses by stack distance",
+		X:     Axis{Label: "stack distance: other lines used in between", Unit: UnitBin, Max: float64(len(bins) - 1)},
+		Y:     Axis{Label: "of all accesses", Unit: UnitShare, Max: 1},
+		Split: len(bins) - 1,
+	}
+	var share, upto []float64
+	sum := uint64(0)
+	for i, b := range bins {
+		sum += b.Count
+		chart.At = append(chart.At, float64(i))
+		chart.X.Labels = append(chart.X.Labels, b.Label())
+		share = append(share, Ratio(b.Count, v.Curve.Accesses))
+		upto = append(upto, Ratio(sum, v.Curve.Accesses))
+	}
+	chart.Series = []Series{
+		{Label: "accesses", Color: "accent", Shape: ShapeBars, Y: share},
+		{Label: "cumulative", Color: "ink", Shape: ShapeLine, Y: upto},
+	}
+	chart.Summary = v.histogramSentence(bins)
+	return chart
+}
+
+func (v *View) histogramSentence(bins []Bin) string {
+	best := bins[0]
+	for _, b := range bins {
+		if b.Count > best.Count {
+			best = b
+		}
+	}
+	if best.Count == 0 {
+		return "No accesses yet."
+	}
+	if best.Cold {
+		return "Most accesses, " + Percent(Ratio(best.Count, v.Curve.Accesses)) + ", are the first to their line."
+	}
+	return "The fullest bin, distance " + best.Label() + ", holds " + Percent(Ratio(best.Count, v.Curve.Accesses)) +
+		" of accesses; " + Percent(Ratio(v.Curve.Cold, v.Curve.Accesses)) + " are cold."
+}

@@ -1,0 +1,182 @@
+package state
+
+import (
+	"math/bits"
+	"sort"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Finding is one sentence of the overview.
+type Finding struct {
+	ID    string // stable, for tests and links
+	Title string // the matter, in two or three words
+	Text  string // the sentence, with its numbers
+	Tab   Tab    // where the evidence is
+}
+
+// Findings says in sentences what the profile shows, most general first.
+func (v *View) Findings() []Finding {
+	if v.Curve.Accesses == 0 {
+		return []Finding{{ID: "empty", Title: "Nothing to see", Tab: TabOverview,
+			Text: "No reference of the chosen kinds has been analysed."}}
+	}
+	list := []Finding{v.footprint(), v.halfDistance(), v.firstLevel()}
+	list = append(list, v.knees()...)
+	list = append(list, v.cold(), v.kinds())
+	for _, f := range []func() (Finding, bool){v.splits, v.phases, v.doubts} {
+		if finding, ok := f(); ok {
+			list = append(list, finding)
+		}
+	}
+	return list
+}
+
+func (v *View) footprint() Finding {
+	a := v.Curve.Accesses
+	return Finding{ID: "footprint", Title: "Footprint", Tab: TabCaches,
+		Text: SI(v.Profile.Totals.AllReferences()) + " references touch " + Plural(v.Lines, "line", "lines") + " of " +
+			strconv.FormatUint(v.LineBytes, 10) + " bytes, " + Bytes(v.FootprintBytes()) +
+			" in all. Each line is used " + significant(float64(a)/float64(max(v.Lines, 1))) + " times on average."}
+}
+
+func (v *View) halfDistance() Finding {
+	f := Finding{ID: "half", Title: "Half of all accesses", Tab: TabLocality}
+	d, ok := v.Curve.DistanceAtShare(0.5)
+	if !ok {
+		f.Text = "More than half of all accesses are first ones: there is little that any cache could keep."
+		return f
+	}
+	f.Text = "Half of all accesses come back after at most " + Plural(d, "other line", "other lines") + ": " +
+		Bytes((d+1)*v.LineBytes) + " of cache serve them."
+	if d90, ok := v.Curve.DistanceAtShare(0.9); ok {
+		f.Text += " For nine tenths it takes " + Bytes((d90+1)*v.LineBytes) + "."
+	}
+	return f
+}
+
+func (v *View) firstLevel() Finding {
+	const small, large = 32 << 10, 1 << 20
+	f := Finding{ID: "first-level", Title: "Common sizes", Tab: TabCaches}
+	atSmall, atLarge := v.MissRatio(small), v.MissRatio(large)
+	f.Text = "A cache of 32" + thin + "KiB would miss " + Percent(atSmall) + " of accesses, one of 1" + thin + "MiB " +
+		Percent(atLarge) + " (fully associative, LRU)."
+	if four := v.MissRatio(4 * small); atSmall > 0 && four < atSmall {
+		f.Text += " Four times 32" + thin + "KiB would remove " + Percent(1-four/atSmall) + " of those misses."
+	}
+	return f
+}
+
+func (v *View) knees() []Finding {
+	knees := v.Knees(3)
+	if len(knees) == 0 {
+		return []Finding{{ID: "knees", Title: "No steps", Tab: TabCaches,
+			Text: "The miss ratio falls gradually: no small step in size saves more than 2" + thin + "% of accesses."}}
+	}
+	sort.Slice(knees, func(i, j int) bool { return knees[i].Bytes < knees[j].Bytes })
+	text := "The curve has "
+	if len(knees) == 1 {
+		text += "one step: "
+	} else {
+		text += strconv.Itoa(len(knees)) + " steps: "
+	}
+	for i, k := range knees {
+		if i > 0 {
+			text += "; "
+		}
+		text += "at " + Bytes(k.Bytes) + " the miss ratio falls from " + Percent(k.From) + " to " + Percent(k.To)
+	}
+	return []Finding{{ID: "knees", Title: "Steps", Tab: TabCaches,
+		Text: text + ". A cache just below a step loses what one just above it keeps."}}
+}
+
+func (v *View) cold() Finding {
+	share := Ratio(v.Curve.Cold, v.Curve.Accesses)
+	text := Exact(v.Curve.Cold) + " accesses, " + Percent(share) + ", are the first to their line. No cache saves them, only prefetching or touching less."
+	if n := len(v.Curve.Distances); n > 0 {
+		text += " From " + Bytes((v.Curve.Distances[n-1]+1)*v.LineBytes) + " on, they are the only misses."
+	}
+	return Finding{ID: "cold", Title: "First accesses", Text: text, Tab: TabLocality}
+}
+
+func (v *View) kinds() Finding {
+	text := ""
+	for i := range v.Locality.Kinds {
+		k := &v.Locality.Kinds[i]
+		if text != "" {
+			text += "; "
+		}
+		a := k.Accesses()
+		misses := profile.NewCurve(&k.Distances, k.Cold).Misses(32 << 10 / v.LineBytes)
+		text += kindPlural(k.Kind.String()) + " are " + Percent(Ratio(a, v.Curve.Accesses)) + " of accesses and " +
+			Percent(Ratio(misses, v.Curve.Misses(32<<10/v.LineBytes))) + " of the misses of 32" + thin + "KiB"
+	}
+	return Finding{ID: "kinds", Title: "Kinds", Text: upper(text) + ".", Tab: TabLocality}
+}
+
+func (v *View) splits() (Finding, bool) {
+	n := v.Splits()
+	if n == 0 {
+		return Finding{}, false
+	}
+	return Finding{ID: "splits", Title: "Split references", Tab: TabOverview,
+		Text: Exact(n) + " accesses more than references, " + Percent(Ratio(n, v.Profile.Totals.AllReferences())) +
+			": references that cross the boundary of a line need two lines or more."}, true
+}
+
+// phases compares the windows of the run at the capacity of 32 KiB.
+func (v *View) phases() (Finding, bool) {
+	rows := v.Locality.Windows.Rows
+	if len(rows) < 4 {
+		return Finding{}, false
+	}
+	log2 := max(bits.Len64(32<<10/v.LineBytes)-1, 0)
+	least, most, at := 1.0, 0.0, 0
+	for i := range rows[:len(rows)-1] { // the last one may be short
+		m := Ratio(rows[i].Misses(log2), rows[i].Accesses())
+		if m > most {
+			most, at = m, i
+		}
+		least = min(least, m)
+	}
+	f := Finding{ID: "phases", Title: "Over time", Tab: TabLocality}
+	if most < 2*least+0.01 {
+		f.Text = "The run is even: a cache of 32" + thin + "KiB misses between " + Percent(least) + " and " + Percent(most) + " at all times."
+		return f, true
+	}
+	f.Text = "The run has phases: the misses of 32" + thin + "KiB vary between " + Percent(least) + " and " + Percent(most) +
+		" of accesses, most of them around reference " + SI(uint64(at)*v.Locality.Windows.References) + "."
+	return f, true
+}
+
+func (v *View) doubts() (Finding, bool) {
+	t := &v.Profile.Totals
+	text := ""
+	if t.BadRecords > 0 {
+		text = Plural(t.BadRecords, "record", "records") + " could not be read and were left out. "
+	}
+	if v.Profile.State.Partial {
+		text += "This is a part of the run: " + v.Profile.State.Reason
+	}
+	return Finding{ID: "doubts", Title: "What is missing", Text: text, Tab: TabOverview}, text != ""
+}
+
+func kindPlural(kind string) string {
+	switch kind {
+	case "store":
+		return "stores"
+	case "modify":
+		return "modifies"
+	case "fetch":
+		return "fetches"
+	}
+	return kind + "s"
+}
+
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return string(s[0]-'a'+'A') + s[1:]
+}

@@ -1,0 +1,127 @@
+// Package state holds what the page shows, as plain Go: the view of a profile
+// with its findings, bins, curves and tables; the words for a run and for the
+// list of kept analyses; what the URL's hash says; and how numbers are written.
+//
+// It knows neither the browser nor Vugu, so everything that a person reads is
+// tested natively. The flow:
+//
+//  1. [NewView] sums a profile up for one line size.
+//  2. [View.Findings], [View.Bins], [CurveChart], ... make sentences, charts and
+//     tables of it.
+//  3. The components of package ui lay them out; a [Chart] goes to charts.js.
+package state
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// thin is the space between a number and its unit, and between thousands.
+const thin = "\u202f"
+
+// Exact writes a whole number with its thousands apart: 10 761 110.
+func Exact(n uint64) string {
+	digits := strconv.FormatUint(n, 10)
+	if len(digits) <= 4 {
+		return digits
+	}
+	var out strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			out.WriteString(thin)
+		}
+		out.WriteRune(d)
+	}
+	return out.String()
+}
+
+// significant writes x with three significant digits, without an exponent and
+// without trailing zeros behind the point.
+func significant(x float64) string {
+	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
+		return "0"
+	}
+	decimals := 2 - int(math.Floor(math.Log10(math.Abs(x))))
+	if decimals <= 0 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	text := strconv.FormatFloat(x, 'f', decimals, 64)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+}
+
+// SI writes a count with three significant digits and an SI prefix: 10.5 M.
+// Counts below 10,000 are written out.
+func SI(n uint64) string {
+	if n < 10_000 {
+		return Exact(n)
+	}
+	return scaled(float64(n), 1000, []string{"", "k", "M", "G", "T", "P", "E"})
+}
+
+// Bytes writes a number of bytes with three significant digits and a binary
+// prefix: 1.37 MiB.
+func Bytes(n uint64) string {
+	return scaled(float64(n), 1024, []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"})
+}
+
+func scaled(x, base float64, units []string) string {
+	i := 0
+	// 999.5 of one unit would be written as 1000 of it.
+	for x >= base-0.5 && i < len(units)-1 {
+		x /= base
+		i++
+	}
+	if units[i] == "" {
+		return significant(x)
+	}
+	return significant(x) + thin + units[i]
+}
+
+// Percent writes a share (0 to 1) as a percentage with three significant
+// digits. It says "100 %" only of the whole.
+func Percent(share float64) string {
+	p := share * 100
+	switch {
+	case p == 0:
+		return "0" + thin + "%"
+	case p < 0.001:
+		return "< 0.001" + thin + "%"
+	case p >= 99.95 && p < 100:
+		return "> 99.9" + thin + "%"
+	}
+	return significant(p) + thin + "%"
+}
+
+// Ratio gives part/whole, 0 of an empty whole.
+func Ratio(part, whole uint64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// Plural writes a count with its noun: 1 line, 22 494 lines.
+func Plural(n uint64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Exact(n) + " " + many
+}
+
+// Duration writes a time span roughly, as for what is left: 40 s, 3 min, 2 h.
+func Duration(millis uint64) string {
+	s := (millis + 500) / 1000
+	switch {
+	case s < 1:
+		return "less than a second"
+	case s < 90:
+		return strconv.FormatUint(s, 10) + thin + "s"
+	case s < 90*60:
+		return strconv.FormatUint((s+30)/60, 10) + thin + "min"
+	}
+	return significant(float64(s)/3600) + thin + "h"
+}
+
+// Count writes a predicted number, which need not be whole.
+func Count(x float64) string { return Exact(uint64(math.Round(x))) }

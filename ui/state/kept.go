@@ -1,0 +1,60 @@
+package state
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// KeptRow is one line of the list of kept analyses.
+type KeptRow struct {
+	Key, Name, When, References, Size, State string
+	Reason                                   string // why it is partial
+	Hash                                     string // opens it; "" for an interrupted one
+	Interrupted                              bool
+}
+
+// KeptRows words the store's entries; now is in the reader's time zone.
+func KeptRows(entries []profile.Entry, now time.Time) []KeptRow {
+	var rows []KeptRow
+	for _, e := range entries {
+		row := KeptRow{
+			Key: e.Key, Name: e.Name, Reason: e.Reason,
+			When:       When(time.UnixMilli(e.Created).In(now.Location()), now),
+			References: SI(e.References), Size: Bytes(e.Bytes), State: string(e.State),
+		}
+		if e.State == profile.EntryInterrupted {
+			row.Interrupted = true
+			row.State = "interrupted at " + strconv.Itoa(int(e.Done*100)) + thin + "%"
+		} else {
+			row.Hash = "#" + Screen{Open: e.Key}.Hash()
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// When writes a moment the nearer the shorter: today 10:12, yesterday 9:30,
+// Tuesday 16:20, 12 March, 12 March 2024.
+func When(t, now time.Time) string {
+	clock := t.Format("15:04")
+	switch days := daysBetween(t, now); {
+	case days == 0:
+		return "today " + clock
+	case days == 1:
+		return "yesterday " + clock
+	case days > 1 && days < 7:
+		return t.Weekday().String() + " " + clock
+	case t.Year() == now.Year():
+		return strconv.Itoa(t.Day()) + " " + t.Month().String()
+	}
+	return strconv.Itoa(t.Day()) + " " + t.Month().String() + " " + strconv.Itoa(t.Year())
+}
+
+func daysBetween(t, now time.Time) int {
+	midnight := func(t time.Time) time.Time {
+		return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+	}
+	return int(midnight(now).Sub(midnight(t)).Hours() / 24)
+}

@@ -1,0 +1,119 @@
+package state
+
+import (
+	"math/bits"
+	"strconv"
+)
+
+// MaxLines is the most capacities that the view over time shows at once.
+const MaxLines = 3
+
+// Log2Lines are the capacities that the windows of the run can answer for and
+// that are of use: from 1 KiB to the first that holds the whole footprint, as
+// powers of two of lines.
+func (v *View) Log2Lines() []int {
+	var list []int
+	low := max(bits.Len64(1024/v.LineBytes)-1, 0)
+	high := min(bits.Len64(max(v.Lines, 1)-1), 32)
+	for k := low; k <= max(high, low); k++ {
+		list = append(list, k)
+	}
+	return list
+}
+
+// DefaultLog2Lines are the capacities to show unless others are chosen: as
+// near as possible to 1, 32 and 256 KiB.
+func (v *View) DefaultLog2Lines() []int {
+	all := v.Log2Lines()
+	var list []int
+	for _, kib := range []uint64{1, 32, 256} {
+		want := bits.Len64(kib<<10/v.LineBytes) - 1
+		k := min(max(want, all[0]), all[len(all)-1])
+		if len(list) == 0 || list[len(list)-1] != k {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// CapacityBytes is the size of a cache of 2^log2Lines lines.
+func (v *View) CapacityBytes(log2Lines int) uint64 { return v.LineBytes << log2Lines }
+
+// OverTime is the share of misses in each window of the run, for caches of
+// 2^k lines for each k in log2Lines.
+func (v *View) OverTime(log2Lines []int) *Chart {
+	w := &v.Locality.Windows
+	chart := &Chart{
+		ID: "time", Title: "Misses over time",
+		X: Axis{Label: "reference, in windows of " + Exact(w.References), Unit: UnitReferences},
+		Y: Axis{Label: "misses of the accesses in the window", Unit: UnitShare},
+	}
+	for i := range w.Rows {
+		chart.At = append(chart.At, float64((w.First+uint64(i))*w.References))
+	}
+	if n := len(chart.At); n > 0 {
+		// The last window holds its value up to its end.
+		end := chart.At[n-1] + float64(w.References)
+		chart.At = append(chart.At, end)
+		chart.X.Min, chart.X.Max = chart.At[0], end
+	}
+	for i, k := range log2Lines {
+		var y []float64
+		for j := range w.Rows {
+			share := Ratio(w.Rows[j].Misses(k), w.Rows[j].Accesses())
+			chart.Y.Max = max(chart.Y.Max, share)
+			y = append(y, share)
+		}
+		if n := len(y); n > 0 {
+			y = append(y, y[n-1])
+		}
+		chart.Series = append(chart.Series, Series{
+			Label: Bytes(v.CapacityBytes(k)), Color: LevelColor(i), Shape: ShapeStep, Dash: i == 1, Y: y,
+		})
+	}
+	chart.Y.Max = min(1, max(chart.Y.Max*1.1, 0.001))
+	chart.Summary = "Each window is " + Exact(w.References) + " references; " + Plural(uint64(len(w.Rows)), "window", "windows") + " in all."
+	if f, ok := v.phases(); ok {
+		chart.Summary = f.Text
+	}
+	return chart
+}
+
+// OverTimeTable is the windows with their exact misses for each capacity.
+func (v *View) OverTimeTable(log2Lines []int) *Table {
+	w := &v.Locality.Windows
+	t := &Table{
+		Caption: "Misses by window of the run",
+		Columns: []Column{{"first reference", ""}, {"accesses", ""}},
+		Rows:    len(w.Rows), CSVHeader: "first_reference,accesses",
+	}
+	for _, k := range log2Lines {
+		t.Columns = append(t.Columns, Column{"misses of " + Bytes(v.CapacityBytes(k)), ""})
+		t.CSVHeader += ",misses_" + strconv.FormatUint(v.CapacityBytes(k)/v.LineBytes, 10) + "_lines"
+	}
+	numbers := func(i int) []uint64 {
+		list := []uint64{(w.First + uint64(i)) * w.References, w.Rows[i].Accesses()}
+		for _, k := range log2Lines {
+			list = append(list, w.Rows[i].Misses(k))
+		}
+		return list
+	}
+	t.Row = func(i int) []string {
+		var cells []string
+		for _, n := range numbers(i) {
+			cells = append(cells, Exact(n))
+		}
+		return cells
+	}
+	t.CSVRow = func(i int) string {
+		line := ""
+		for j, n := range numbers(i) {
+			if j > 0 {
+				line += ","
+			}
+			line += strconv.FormatUint(n, 10)
+		}
+		return line
+	}
+	return t
+}

@@ -1,0 +1,136 @@
+package state
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+)
+
+// Screen is what the URL's hash says: which analysis, which view of it, and
+// its settings. It holds no data: a link gives nothing away but the key of an
+// entry in the reader's own store.
+type Screen struct {
+	Open      string // key of the analysis; "": the first screen
+	Tab       Tab
+	LineBytes uint32            // 0: the profile's default
+	Levels    []hierarchy.Cache // nil: the preset
+	Preset    string            // "": the default one
+	Log2Lines []int             // capacities of the view over time; nil: the default ones
+	Table     string            // the chart whose table is open; "": none
+	Page      int               // of that table, from 0
+}
+
+// Hash writes the screen for the URL, without "#". What is the default is left
+// out.
+func (s Screen) Hash() string {
+	if s.Open == "" {
+		return ""
+	}
+	parts := []string{"open=" + safe(s.Open), "view=" + s.Tab.Slug()}
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+"="+value)
+		}
+	}
+	if s.LineBytes != 0 {
+		add("line", strconv.FormatUint(uint64(s.LineBytes), 10))
+	}
+	add("preset", safe(s.Preset))
+	add("levels", formatLevels(s.Levels))
+	var capacities []string
+	for _, k := range s.Log2Lines {
+		capacities = append(capacities, strconv.Itoa(k))
+	}
+	add("time", strings.Join(capacities, "."))
+	add("table", safe(s.Table))
+	if s.Page > 0 {
+		add("page", strconv.Itoa(s.Page+1))
+	}
+	return strings.Join(parts, "&")
+}
+
+// ParseScreen reads a hash, with or without "#". What it does not understand
+// is left at its default: a link is never an error.
+func ParseScreen(hash string) Screen {
+	var s Screen
+	for _, part := range strings.Split(strings.TrimPrefix(hash, "#"), "&") {
+		name, value, _ := strings.Cut(part, "=")
+		switch name {
+		case "open":
+			s.Open = safe(value)
+		case "view":
+			s.Tab = tabOf(value)
+		case "line":
+			if n, err := strconv.ParseUint(value, 10, 13); err == nil {
+				s.LineBytes = uint32(n)
+			}
+		case "preset":
+			s.Preset = safe(value)
+		case "levels":
+			s.Levels = parseLevels(value)
+		case "time":
+			s.Log2Lines = parseCapacities(value)
+		case "table":
+			s.Table = safe(value)
+		case "page":
+			if n, err := strconv.Atoi(value); err == nil && n > 0 {
+				s.Page = n - 1
+			}
+		}
+	}
+	return s
+}
+
+func parseCapacities(value string) []int {
+	var list []int
+	for _, word := range strings.Split(value, ".") {
+		if k, err := strconv.Atoi(word); err == nil && k >= 0 && k <= 32 && len(list) < MaxLines {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// With gives the screen on another tab, its table closed.
+func (s Screen) With(t Tab) Screen {
+	s.Tab, s.Table, s.Page = t, "", 0
+	return s
+}
+
+// Toggle opens the table of a chart, or closes it when it is open.
+func (s Screen) Toggle(chart string) Screen {
+	if s.Table == chart {
+		chart = ""
+	}
+	s.Table, s.Page = chart, 0
+	return s
+}
+
+// ToggleCapacity shows or hides a capacity in the view over time. shown are the
+// ones shown now; beyond [MaxLines] the first one makes room, and the last one
+// stays.
+func (s Screen) ToggleCapacity(shown []int, k int) Screen {
+	var list []int
+	found := false
+	for _, have := range shown {
+		if have == k {
+			found = true
+			continue
+		}
+		list = append(list, have)
+	}
+	switch {
+	case found && len(list) == 0:
+		list = []int{k}
+	case !found && len(list) == MaxLines:
+		list = append(list[1:], k)
+	case !found:
+		list = append(list, k)
+	}
+	s.Log2Lines = list
+	return s
+}
+
+// PresetSlug is a preset's name as the hash carries it.
+func PresetSlug(name string) string { return safe(name) }

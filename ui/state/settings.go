@@ -1,0 +1,47 @@
+package state
+
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Settings is the form of the first screen, as its fields give it.
+type Settings struct {
+	LineBytes []string
+	Kinds     string
+}
+
+// Spec turns the form into what to analyse. Nothing chosen means 64-byte lines
+// and data references. The order of the boxes is the order of their sizes.
+func (s Settings) Spec() (analysis.Spec, error) {
+	spec := analysis.Spec{Kinds: trace.DataKinds}
+	for _, text := range s.LineBytes {
+		n, err := strconv.ParseUint(text, 10, 13)
+		if err != nil || n < 8 || n > 4096 || n&(n-1) != 0 {
+			return spec, &trace.OptionError{Option: "line size", Got: text, Want: "a power of two from 8 to 4096"}
+		}
+		spec.LineBytes = append(spec.LineBytes, uint32(n))
+	}
+	if len(spec.LineBytes) == 0 {
+		spec.LineBytes = []uint32{64}
+	}
+	if s.Kinds != "" {
+		kinds, err := trace.ParseKinds(s.Kinds)
+		if err != nil {
+			return spec, err
+		}
+		spec.Kinds = kinds
+	}
+	return spec, nil
+}
+
+// SpecKey writes what tells two analyses of one file apart.
+func SpecKey(spec analysis.Spec) string {
+	text := spec.Kinds.String()
+	for _, n := range spec.LineBytes {
+		text += "," + strconv.FormatUint(uint64(n), 10)
+	}
+	return text
+}

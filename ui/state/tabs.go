@@ -1,0 +1,69 @@
+package state
+
+// Tab is a view of a result.
+type Tab uint8
+
+// The tabs, in the order of their number keys.
+const (
+	TabOverview Tab = iota
+	TabLocality
+	TabCaches
+	TabAssociativity
+	TabCode
+	TabThreads
+	TabCommunication
+	TabLoops
+	TabBlocks
+	TabCounters
+	numTabs
+)
+
+// Tabs lists them all.
+func Tabs() []Tab {
+	list := make([]Tab, numTabs)
+	for i := range list {
+		list[i] = Tab(i)
+	}
+	return list
+}
+
+var tabs = [numTabs]struct{ name, slug, missing string }{
+	TabOverview: {"Overview", "overview", ""},
+	TabLocality: {"Locality", "locality", ""},
+	TabCaches:   {"Caches", "caches", ""},
+	TabAssociativity: {"Associativity", "associativity",
+		"Sets × ways is not computed here: profiles hold fully associative stacks. The Caches view models sets with SDCM."},
+	TabCode: {"Code", "code",
+		"Misses by line of source are not computed here: profiles hold no counts by site."},
+	TabThreads: {"Threads", "threads",
+		"Private and shared stacks of threads are not computed here: profiles hold one stack for all threads together."},
+	TabCommunication: {"Communication", "communication",
+		"Which thread reads what another wrote is not computed here: profiles hold no counts by pair of threads."},
+	TabLoops: {"Loops", "loops",
+		"Loop nests are not folded out of traces here: profiles hold none."},
+	TabBlocks: {"Blocks and runtime", "blocks",
+		"Block counts and runtimes are not computed here: none of the formats that are read carries basic blocks."},
+	TabCounters: {"Counters", "counters",
+		"Operation counters are not computed here: none of the formats that are read carries opcodes. References by kind are in the Overview."},
+}
+
+// Name is the tab's title.
+func (t Tab) Name() string { return tabs[t].name }
+
+// Slug names the tab in the URL.
+func (t Tab) Slug() string { return tabs[t].slug }
+
+// Key is its number key.
+func (t Tab) Key() string { return string(rune('0' + (t+1)%10)) }
+
+// Missing says why the tab is empty; "" where it is not.
+func (t Tab) Missing() string { return tabs[t].missing }
+
+func tabOf(slug string) Tab {
+	for i := range tabs {
+		if tabs[i].slug == slug {
+			return Tab(i)
+		}
+	}
+	return TabOverview
+}

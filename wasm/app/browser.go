@@ -1,0 +1,127 @@
+//go:build js && wasm
+
+package main
+
+import (
+	"syscall/js"
+	"time"
+
+	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers"
+	"github.com/stackglass/stackglass/workers/web"
+)
+
+// workerScript is relative to the page.
+const workerScript = "worker.js"
+
+// browser is the page's [ui.Port].
+type browser struct {
+	focus string // id of the element to focus after the next render
+}
+
+func document() js.Value { return js.Global().Get("document") }
+
+func element(id string) js.Value { return document().Call("getElementById", id) }
+
+// function makes a callback that lives as long as the page.
+func function(f func(args []js.Value)) js.Func {
+	return js.FuncOf(func(_ js.Value, args []js.Value) any {
+		f(args)
+		return nil
+	})
+}
+
+func listen(event string, f func(event js.Value)) {
+	js.Global().Call("addEventListener", event, function(func(args []js.Value) { f(args[0]) }))
+}
+
+// rendered does what had to wait for the render.
+func (b *browser) rendered() {
+	if b.focus == "" {
+		return
+	}
+	if e := element(b.focus); e.Truthy() {
+		e.Call("focus", map[string]any{"preventScroll": false})
+	}
+	b.focus = ""
+}
+
+// Connect starts a worker.
+func (b *browser) Connect() (workers.Carrier, error) {
+	return web.Spawn(workerScript, "analysis")
+}
+
+// Settings gives the form of the first screen.
+func (b *browser) Settings() state.Settings {
+	data := js.Global().Get("FormData").New(element("settings-form"))
+	s := state.Settings{}
+	lines := data.Call("getAll", "line")
+	for i := range lines.Length() {
+		s.LineBytes = append(s.LineBytes, lines.Index(i).String())
+	}
+	if kinds := data.Call("get", "kinds"); kinds.Type() == js.TypeString {
+		s.Kinds = kinds.String()
+	}
+	return s
+}
+
+// Copy puts text on the clipboard.
+func (b *browser) Copy(text string) error {
+	clipboard := js.Global().Get("navigator").Get("clipboard")
+	if !clipboard.Truthy() {
+		return errNoClipboard
+	}
+	_, err := web.Await(clipboard.Call("writeText", text))
+	return err
+}
+
+// Save downloads content under a name.
+func (b *browser) Save(name, mediaType string, content []byte) {
+	blob := js.Global().Get("Blob").New([]any{bytesOf(content)}, map[string]any{"type": mediaType})
+	js.Global().Get("stackglassCharts").Call("save", blob, name)
+}
+
+// SavePicture downloads a chart as it is drawn.
+func (b *browser) SavePicture(chart, name string) {
+	js.Global().Get("stackglassCharts").Call("savePicture", chart, name)
+}
+
+// ResetZoom shows all of a chart.
+func (b *browser) ResetZoom(chart string) {
+	js.Global().Get("stackglassCharts").Call("resetZoom", chart)
+}
+
+// Pick opens the file picker. Browsers allow it within a click only.
+func (b *browser) Pick() { element("file").Call("click") }
+
+// SetHash changes the URL's hash, without a hashchange event.
+func (b *browser) SetHash(hash string, replace bool) {
+	method := "pushState"
+	if replace {
+		method = "replaceState"
+	}
+	url := js.Global().Get("location").Get("pathname").String() + js.Global().Get("location").Get("search").String()
+	if hash != "" {
+		url += "#" + hash
+	}
+	js.Global().Get("history").Call(method, js.Null(), "", url)
+}
+
+// ShowFirst shows or hides the static first screen.
+func (b *browser) ShowFirst(show bool) {
+	for _, id := range []string{"first", "about"} {
+		element(id).Set("hidden", !show)
+	}
+}
+
+// SetTitle names the window.
+func (b *browser) SetTitle(title string) { document().Set("title", title) }
+
+// Announce tells those who listen instead of looking.
+func (b *browser) Announce(text string) { element("live").Set("textContent", text) }
+
+// Focus moves the focus after the next render.
+func (b *browser) Focus(id string) { b.focus = id }
+
+// Now is the reader's clock.
+func (b *browser) Now() time.Time { return time.Now() }

@@ -1,0 +1,68 @@
+//go:build js && wasm
+
+package main
+
+import (
+	"errors"
+	"syscall/js"
+
+	"github.com/stackglass/stackglass/ui"
+	"github.com/stackglass/stackglass/workers/web"
+)
+
+var errNoClipboard = errors.New("this browser has no clipboard for pages that were not opened over https or localhost")
+
+// itemOf reads what boot.js offers.
+func itemOf(v js.Value) ui.Item {
+	if demo := v.Get("demo"); demo.Truthy() {
+		return ui.Item{Demo: demo.String(), URL: v.Get("url").String(), Title: v.Get("title").String()}
+	}
+	return ui.Item{File: fileOf(v.Get("file"))}
+}
+
+func fileOf(v js.Value) ui.File {
+	f := ui.File{Name: v.Get("name").String(), Bytes: uint64(v.Get("size").Float()), Ref: v}
+	if modified := v.Get("lastModified"); modified.Type() == js.TypeNumber {
+		f.Modified = int64(modified.Float())
+	}
+	f.Read = func(most int) ([]byte, error) {
+		part := v
+		if most > 0 {
+			part = v.Call("slice", 0, most)
+		}
+		buffer, err := web.Await(part.Call("arrayBuffer"))
+		if err != nil {
+			return nil, err
+		}
+		array := js.Global().Get("Uint8Array").New(buffer)
+		content := make([]byte, array.Length())
+		js.CopyBytesToGo(content, array)
+		return content, nil
+	}
+	return f
+}
+
+// Fetch gets a file of this site.
+func (b *browser) Fetch(url, name string) (ui.File, error) {
+	response, err := web.Await(js.Global().Call("fetch", url))
+	if err != nil {
+		return ui.File{}, err
+	}
+	if !response.Get("ok").Bool() {
+		return ui.File{}, errors.New("the host answered with status " + response.Get("status").Call("toString").String())
+	}
+	blob, err := web.Await(response.Call("blob"))
+	if err != nil {
+		return ui.File{}, err
+	}
+	// A demo is the same file every time it is fetched: it has no date.
+	file := js.Global().Get("File").New([]any{blob}, name, map[string]any{"lastModified": 0})
+	return fileOf(file), nil
+}
+
+// bytesOf copies bytes to the JavaScript side.
+func bytesOf(content []byte) js.Value {
+	array := js.Global().Get("Uint8Array").New(len(content))
+	js.CopyBytesToJS(array, content)
+	return array
+}

@@ -1,0 +1,78 @@
+//go:build js && wasm
+
+// App is the program of the page: it connects package ui to the browser, and
+// renders.
+package main
+
+import (
+	"runtime/debug"
+	"syscall/js"
+
+	"github.com/stackglass/stackglass/ui"
+	"github.com/stackglass/stackglass/wasm/idb"
+	"github.com/vugu/vugu"
+	"github.com/vugu/vugu/domrender"
+)
+
+// memoryLimit makes the collector work harder before the page gets as large as
+// a worker may.
+const memoryLimit = 1 << 30
+
+func main() {
+	debug.SetMemoryLimit(memoryLimit)
+	if err := run(); err != nil {
+		js.Global().Get("stackglass").Call("fail",
+			"The page's program has ended ("+err.Error()+"). Kept analyses are untouched; reload the page to go on.")
+	}
+}
+
+func run() error {
+	renderer, err := domrender.New("#app")
+	if err != nil {
+		return err
+	}
+	builder, err := vugu.NewBuildEnv(renderer.EventEnv())
+	if err != nil {
+		return err
+	}
+	page := &browser{}
+	app := &ui.App{Env: renderer.EventEnv(), Port: page}
+	root := ui.NewRoot(app)
+	go begin(app)
+
+	for ok := true; ok; ok = renderer.EventWait() {
+		if !app.Changed() {
+			continue
+		}
+		if err := renderer.Render(builder.RunBuild(root)); err != nil {
+			return err
+		}
+		page.rendered()
+	}
+	return nil
+}
+
+// begin opens the store, and takes over from boot.js.
+func begin(app *ui.App) {
+	store, err := idb.Open()
+	if err != nil {
+		app.NoStore = "This browser keeps nothing for this page (" + err.Error() +
+			"; private windows often do that). Analyses run, but export what you want to keep."
+	} else {
+		app.Store = store
+	}
+	location := js.Global().Get("location")
+	app.Start(location.Get("hash").String())
+	listen("hashchange", func(js.Value) {
+		go app.Navigate(location.Get("hash").String())
+	})
+	js.Global().Get("stackglass").Call("onItem", function(func(args []js.Value) {
+		item := itemOf(args[0])
+		go app.Offer(item)
+	}))
+	js.Global().Get("stackglassCharts").Call("onMove", function(func(args []js.Value) {
+		level, bytes := args[0].Int(), uint64(args[1].Float())
+		go app.Move(level, bytes)
+	}))
+	js.Global().Get("document").Get("documentElement").Get("dataset").Set("ready", "1")
+}
