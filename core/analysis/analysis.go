@@ -1,8 +1,22 @@
 // Package analysis runs analyses over a trace in one pass and collects their
 // results in a profile.
+//
+//  1. A [Spec] says what to analyse: kinds, threads and part of the trace, and
+//     the line sizes.
+//  2. A [Runner] reads the trace in batches, keeps the rows that the spec
+//     selects, counts them, and hands each batch to every analysis of the
+//     explicit table in runner.go.
+//  3. [Runner.Profile] collects the results, at the end or while running.
+//
+// A run can be interrupted: [Runner.Save] between two batches and
+// [Runner.Restore] give the same bytes in the end as a run without a break. And
+// it can be split: segments of a trace, analysed one by one, are joined by
+// [Append], which is exact (MODELS §9).
 package analysis
 
 import (
+	"strconv"
+
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -12,8 +26,14 @@ import (
 type Analysis interface {
 	Consume(b *trace.Batch) error
 	// Result writes the analysis' sections into p. It may be called at any time
-	// between batches; what it writes is not touched by later batches.
-	Result(p *profile.Profile)
+	// between batches; what it writes is not touched by later batches. With
+	// state, it also fills p.Segment, from which Restore and Append go on.
+	Result(p *profile.Profile, state bool)
+	// Restore makes a fresh analysis go on where p ends; p has a Segment.
+	Restore(p *profile.Profile) error
+	// Append adds the segment that follows what was analysed so far; next has a
+	// Segment that starts there.
+	Append(next *profile.Profile) error
 }
 
 // Spec is what to analyse and how. The zero value with the defaults of
@@ -22,9 +42,48 @@ type Spec struct {
 	Kinds     trace.Kinds // kinds of references; 0: data references
 	Skip      uint64      // references to leave out at the start
 	Limit     uint64      // references to analyse at most; 0: all
-	Threads   []uint32    // threads to analyse; nil: all
-	LineBytes []uint32    // line sizes, powers of two from 8 to 4,096; nil: 64
+	Threads   []uint32    // threads to analyse, ascending; nil: all
+	LineBytes []uint32    // line sizes, ascending, powers of two from 8 to 4,096; nil: 64
 	SkipBad   uint64      // bad records to tolerate
 	Mergeable bool        // keep what Append needs (addresses) in the profile
-	Start     uint64      // number of selected references before this segment
+
+	// Start is the number of references analysed in earlier segments. A segment
+	// is read by a reader that begins at its first reference: Skip was applied
+	// before, and Limit counts from the beginning of the trace.
+	Start uint64
+}
+
+// DefaultLineBytes is the line size unless the user wants another.
+const DefaultLineBytes = 64
+
+// WithDefaults fills in the fields that are zero.
+func (s Spec) WithDefaults() Spec {
+	if s.Kinds == 0 {
+		s.Kinds = trace.DataKinds
+	}
+	if len(s.LineBytes) == 0 {
+		s.LineBytes = []uint32{DefaultLineBytes}
+	}
+	return s
+}
+
+// Check tests the fields; the error is a [*trace.OptionError].
+func (s Spec) Check() error {
+	for i, n := range s.LineBytes {
+		if !profile.ValidLineBytes(n) {
+			return &trace.OptionError{Option: "line size", Got: strconv.FormatUint(uint64(n), 10), Want: "a power of two from 8 to 4096 bytes"}
+		}
+		if i > 0 && n <= s.LineBytes[i-1] {
+			return &trace.OptionError{Option: "line size", Got: strconv.FormatUint(uint64(n), 10), Want: "line sizes in ascending order, each once"}
+		}
+	}
+	for i, t := range s.Threads {
+		if i > 0 && t <= s.Threads[i-1] {
+			return &trace.OptionError{Option: "threads", Got: strconv.FormatUint(uint64(t), 10), Want: "thread numbers in ascending order, each once"}
+		}
+	}
+	if s.Kinds > trace.AllKinds {
+		return &trace.OptionError{Option: "kinds", Got: strconv.Itoa(int(s.Kinds)), Want: "load, store, modify, fetch"}
+	}
+	return nil
 }

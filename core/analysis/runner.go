@@ -1,11 +1,21 @@
 package analysis
 
 import (
-	"errors"
+	"encoding/binary"
+	"io"
+	"slices"
 
+	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
+
+// table is every analysis that a runner feeds, in the order of their sections.
+func table(s Spec) []Analysis {
+	return []Analysis{
+		locality.New(s.LineBytes, s.Start, s.Mergeable),
+	}
+}
 
 // Runner reads a trace once and feeds every analysis of a [Spec].
 //
@@ -15,7 +25,22 @@ import (
 //		...
 //	}
 //	p := r.Profile(profile.State{})
-type Runner struct{}
+type Runner struct {
+	spec     Spec
+	reader   trace.Reader
+	analyses []Analysis
+	batch    *trace.Batch
+	keep     []int32
+
+	totals   profile.Totals
+	analysed uint64 // sum of totals.References
+	toSkip   uint64 // references still to leave out
+	rows     uint64 // rows that the reader delivered
+	bad      uint64 // bad records that the reader met
+
+	resumeRows, resumeBad uint64       // what a restored run has behind it
+	header                trace.Header // what it knew of the trace
+}
 
 // Progress is what a runner can tell between two steps.
 type Progress struct {
@@ -23,26 +48,240 @@ type Progress struct {
 	Lines      uint64 // distinct lines so far, of the first line size
 	Threads    int    // threads seen; 0 where the trace has none
 	BadRecords uint64 // tolerated so far
+	Resuming   bool   // reading again what was analysed before the interruption
 }
 
-// NewRunner checks spec and prepares to read r.
-func NewRunner(spec Spec, r trace.Reader) (*Runner, error) { return nil, errors.New("not yet") }
+// NewRunner checks spec and prepares to read r. The error is a
+// [*trace.OptionError].
+func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
+	spec = spec.WithDefaults()
+	if err := spec.Check(); err != nil {
+		return nil, err
+	}
+	run := &Runner{spec: spec, reader: r, analyses: table(spec), batch: trace.NewBatch(0)}
+	if spec.Start == 0 {
+		run.toSkip = spec.Skip
+	}
+	return run, nil
+}
 
 // Step analyses one batch. io.EOF tells that the trace, or the part that the
 // spec limits it to, is done. Any other error ends the run; what was analysed
 // before it is in Profile.
-func (r *Runner) Step() error { return errors.New("not yet") }
+func (r *Runner) Step() error {
+	if r.spec.Limit > 0 && r.spec.Start+r.analysed >= r.spec.Limit {
+		return io.EOF
+	}
+	b := r.batch
+	if err := r.reader.Next(b); err != nil {
+		return r.tolerate(err)
+	}
+	before := r.rows
+	r.rows += uint64(b.Len())
+	if before < r.resumeRows {
+		if r.rows <= r.resumeRows {
+			return nil
+		}
+		b.Slice(int(r.resumeRows-before), b.Len())
+	}
+	r.selectRows(b)
+	r.selectPart(b)
+	if b.Len() == 0 {
+		return nil
+	}
+	r.count(b)
+	for _, a := range r.analyses {
+		if err := a.Consume(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tolerate gives nil for a bad record that the spec puts up with.
+func (r *Runner) tolerate(err error) error {
+	if !trace.IsSyntax(err) {
+		return err
+	}
+	r.bad++
+	if r.bad <= r.resumeBad {
+		return nil
+	}
+	if r.totals.BadRecords >= r.spec.SkipBad {
+		return err
+	}
+	r.totals.BadRecords++
+	return nil
+}
+
+// selectRows keeps the rows of the chosen kinds and threads.
+func (r *Runner) selectRows(b *trace.Batch) {
+	others := trace.Kinds(0)
+	for _, k := range b.Kind {
+		others |= 1 << (k & 7)
+	}
+	byThread := r.spec.Threads != nil && b.Thread != nil
+	if others&^r.spec.Kinds == 0 && !byThread {
+		return
+	}
+	if r.keep == nil {
+		r.keep = make([]int32, 0, b.Cap())
+	}
+	keep, seen := r.keep[:0], 0
+	for i, k := range b.Kind {
+		if uint64(len(keep)) == r.room() {
+			break // what follows the limit was not read, as far as counts go
+		}
+		seen++
+		if r.spec.Kinds.Has(k) && (!byThread || slices.Contains(r.spec.Threads, b.Thread[i])) {
+			keep = append(keep, int32(i))
+		}
+	}
+	r.totals.Unselected += uint64(seen - len(keep))
+	b.Select(keep)
+}
+
+// room is the number of selected rows, those to skip included, up to the limit.
+func (r *Runner) room() uint64 {
+	if r.spec.Limit == 0 {
+		return ^uint64(0)
+	}
+	return r.toSkip + r.spec.Limit - r.spec.Start - r.analysed
+}
+
+// selectPart applies Skip and Limit.
+func (r *Runner) selectPart(b *trace.Batch) {
+	end := min(uint64(b.Len()), r.room())
+	skip := min(r.toSkip, end)
+	r.toSkip -= skip
+	if skip > 0 || end < uint64(b.Len()) {
+		b.Slice(int(skip), int(end))
+	}
+}
+
+// count adds the batch to the totals.
+func (r *Runner) count(b *trace.Batch) {
+	r.analysed += uint64(b.Len())
+	var references, bytes [8]uint64
+	kinds := b.Kind
+	sizes := b.Bytes[:len(kinds)]
+	for i, k := range kinds {
+		references[k&7]++
+		bytes[k&7] += uint64(sizes[i])
+	}
+	for k := range trace.NumKinds {
+		r.totals.References[k] += references[k]
+		r.totals.Bytes[k] += bytes[k]
+	}
+	if b.Thread == nil {
+		return
+	}
+	last := ^b.Thread[0]
+	for _, t := range b.Thread {
+		if t != last {
+			r.seeThread(t)
+			last = t
+		}
+	}
+}
+
+func (r *Runner) seeThread(t uint32) {
+	if i, found := slices.BinarySearch(r.totals.Threads, t); !found {
+		r.totals.Threads = slices.Insert(r.totals.Threads, i, t)
+	}
+}
 
 // Progress tells how far the run is.
-func (r *Runner) Progress() Progress { return Progress{} }
+func (r *Runner) Progress() Progress {
+	p := Progress{
+		References: r.analysed,
+		Threads:    len(r.totals.Threads),
+		BadRecords: r.totals.BadRecords,
+		Resuming:   r.rows < r.resumeRows,
+	}
+	if l, ok := r.analyses[0].(*locality.Analysis); ok {
+		p.Lines = l.Lines()
+	}
+	return p
+}
 
 // Profile gives the result so far. It shares nothing with the running analyses.
-func (r *Runner) Profile(state profile.State) *profile.Profile { return nil }
+func (r *Runner) Profile(state profile.State) *profile.Profile {
+	return r.profile(state, r.spec.Mergeable)
+}
+
+func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
+	p := &profile.Profile{
+		Input: profile.Input{
+			Kinds: r.spec.Kinds, Skip: r.spec.Skip, Limit: r.spec.Limit, Threads: slices.Clone(r.spec.Threads),
+		},
+		Totals: r.totals,
+		State:  state,
+	}
+	if d, ok := r.reader.(trace.Describer); ok {
+		p.Input.Header = d.Header()
+		p.Input.Header.Join(r.header)
+	}
+	p.Totals.Threads = slices.Clone(r.totals.Threads)
+	if segment {
+		p.Segment = &profile.Segment{Start: r.spec.Start}
+	}
+	for _, a := range r.analyses {
+		a.Result(p, segment)
+	}
+	return p
+}
 
 // Save gives the state of the run as bytes, from which Restore goes on.
-func (r *Runner) Save() []byte { return nil }
+func (r *Runner) Save() []byte {
+	var saved []byte
+	var mergeable uint64
+	if r.spec.Mergeable {
+		mergeable = 1
+	}
+	for _, v := range []uint64{max(r.rows, r.resumeRows), max(r.bad, r.resumeBad), r.toSkip, mergeable} {
+		saved = binary.AppendUvarint(saved, v)
+	}
+	return append(saved, r.profile(profile.State{Partial: true, Reason: "saved while running"}, true).Encode()...)
+}
 
 // Restore makes a fresh runner go on where Save was called: with the same spec
-// and a reader at the start of the same trace. The references that were
-// analysed then are read again but skipped.
-func (r *Runner) Restore(saved []byte) error { return errors.New("not yet") }
+// and a reader at the start of the same trace. The rows that were read then are
+// read again but skipped. It fails, and leaves the runner as it was, when the
+// bytes are damaged or belong to another spec.
+func (r *Runner) Restore(saved []byte) error {
+	d := profile.NewDecoder(saved)
+	rows, bad, toSkip, mergeable := d.Uint(), d.Uint(), d.Uint(), d.UintBelow(2) == 1
+	if d.Err() != nil {
+		return d.Err()
+	}
+	p, err := profile.Decode(d.Rest())
+	if err != nil {
+		return err
+	}
+	if !r.fits(p) || mergeable != r.spec.Mergeable {
+		return &AppendError{"the saved run had other options (kinds, threads, part of the trace or line sizes); start again"}
+	}
+	analyses := table(r.spec)
+	for _, a := range analyses {
+		if err := a.Restore(p); err != nil {
+			return err
+		}
+	}
+	r.analyses, r.totals, r.header = analyses, p.Totals, p.Input.Header
+	r.analysed = p.Totals.AllReferences()
+	r.resumeRows, r.resumeBad, r.toSkip = rows, bad, toSkip
+	return nil
+}
+
+// fits reports whether a saved run has the runner's spec.
+func (r *Runner) fits(p *profile.Profile) bool {
+	in := p.Input
+	sizes := make([]uint32, len(p.Locality))
+	for i := range p.Locality {
+		sizes[i] = p.Locality[i].LineBytes
+	}
+	return in.Kinds == r.spec.Kinds && in.Skip == r.spec.Skip && in.Limit == r.spec.Limit &&
+		slices.Equal(in.Threads, r.spec.Threads) && (in.Threads == nil) == (r.spec.Threads == nil) &&
+		slices.Equal(sizes, r.spec.LineBytes) && p.Segment != nil && p.Segment.Start == r.spec.Start
+}

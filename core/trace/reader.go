@@ -27,6 +27,16 @@ type Header struct {
 	Sizes   bool   // records carry the number of bytes
 }
 
+// Join adds the facts that another part of the same trace made known.
+func (h *Header) Join(other Header) {
+	if h.Format == "" {
+		h.Format = other.Format
+	}
+	h.Threads = h.Threads || other.Threads
+	h.PCs = h.PCs || other.PCs
+	h.Sizes = h.Sizes || other.Sizes
+}
+
 // Describer is a [Reader] that knows its [Header].
 type Describer interface{ Header() Header }
 

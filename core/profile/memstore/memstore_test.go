@@ -8,6 +8,7 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	storetest.TestStore(t, func(t *testing.T) profile.Store { return new(Store) },
-		func(t *testing.T, s profile.Store) { s.(*Store).Quota = 16 << 20 })
+	storetest.TestStore(t, func(t *testing.T) profile.Store { return new(Store) })
 }
+
+func TestFull(t *testing.T) { storetest.TestFull(t, &Store{Quota: 24 << 20}) }

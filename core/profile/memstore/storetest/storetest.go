@@ -12,9 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestStore runs the suite. open gives an empty store; fill, where it is not
-// nil, makes the store of open so full that it has no room for another 16 MiB.
-func TestStore(t *testing.T, open func(t *testing.T) profile.Store, fill func(t *testing.T, s profile.Store)) {
+// TestStore runs the suite, but for [TestFull]. open gives an empty store.
+func TestStore(t *testing.T, open func(t *testing.T) profile.Store) {
 	tests := map[string]func(*testing.T, profile.Store){
 		"empty":                 testEmpty,
 		"put and get":           testPutGet,
@@ -29,9 +28,6 @@ func TestStore(t *testing.T, open func(t *testing.T) profile.Store, fill func(t 
 		"an entry needs a key":  testNoKey,
 		"every field of Entry":  testEntry,
 		"rename keeps the data": testRenameKeepsData,
-	}
-	if fill != nil {
-		tests["full"] = func(t *testing.T, s profile.Store) { testFull(t, s, fill) }
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
@@ -235,24 +231,22 @@ func testEntry(t *testing.T, s profile.Store) {
 	}
 }
 
-// testFull checks that a Put that finds no room leaves everything as it was:
-// its own old value too.
-func testFull(t *testing.T, s profile.Store, fill func(*testing.T, profile.Store)) {
+// TestFull checks that a Put that finds no room leaves everything as it was, its
+// own old value too. s is empty and has room for 16 MiB, but not for 64.
+func TestFull(t *testing.T, s profile.Store) {
 	old := pattern(5<<20, 9)
 	put(t, s, profile.Entry{Key: "k", Name: "old", State: profile.EntryInterrupted}, old)
-	fill(t, s)
-	err := s.Put(profile.Entry{Key: "k", Name: "new", State: profile.EntryComplete}, pattern(64<<20, 8))
-	if !errors.Is(err, profile.ErrFull) {
-		t.Fatalf("Put into a full store: %v, want %v", err, profile.ErrFull)
+	for _, key := range []string{"k", "other"} {
+		err := s.Put(profile.Entry{Key: key, Name: "new", State: profile.EntryComplete}, pattern(64<<20, 8))
+		if !errors.Is(err, profile.ErrFull) {
+			t.Fatalf("Put of 64 MiB under %q into a full store: %v, want %v", key, err, profile.ErrFull)
+		}
 	}
 	wantData(t, s, "k", old)
 	entries, err := s.List()
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(entries) != 1 || entries[0].Name != "old" || entries[0].State != profile.EntryInterrupted {
+		t.Errorf("List: %+v, %v", entries, err)
 	}
-	for _, e := range entries {
-		if e.Key == "k" && (e.Name != "old" || e.State != profile.EntryInterrupted) {
-			t.Errorf("the entry became %+v", e)
-		}
-	}
+	put(t, s, profile.Entry{Key: "k", Name: "new"}, []byte("small"))
+	wantData(t, s, "k", []byte("small"))
 }

@@ -1,0 +1,354 @@
+package analysis_test
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// random makes a trace of n references of all kinds and sizes, some crossing
+// several lines.
+func random(rng *rand.Rand, n int) *trace.Batch {
+	b := &trace.Batch{Thread: []uint32{}}
+	for _, line := range stacktest.Random(rng, n) {
+		size := uint32(1) << rng.UintN(4)
+		switch rng.IntN(20) {
+		case 0:
+			size = 0
+		case 1:
+			size = rng.Uint32N(400)
+		}
+		b.Append(trace.Kind(rng.IntN(trace.NumKinds)), line%1e15*24, size, rng.Uint32N(3), 0)
+	}
+	return b
+}
+
+func run(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
+	t.Helper()
+	runner, err := analysis.NewRunner(spec, spoiled{tracetest.Spoil(r), r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(t, runner)
+	return checked(t, runner.Profile(profile.State{}))
+}
+
+// spoiled spoils a reader's batches and still describes the trace.
+type spoiled struct {
+	trace.Reader
+	from trace.Reader
+}
+
+func (s spoiled) Header() trace.Header {
+	if d, ok := s.from.(trace.Describer); ok {
+		return d.Header()
+	}
+	return trace.Header{}
+}
+
+func finish(t *testing.T, runner *analysis.Runner) {
+	t.Helper()
+	for {
+		if err := runner.Step(); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func checked(t *testing.T, p *profile.Profile) *profile.Profile {
+	t.Helper()
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// naive is the definition of the locality analysis, row by row.
+func naive(whole *trace.Batch, spec analysis.Spec, lineBytes uint64) (l profile.Locality, references [trace.NumKinds]uint64) {
+	var model stacktest.Naive
+	var selected []int
+	for i, k := range whole.Kind {
+		if spec.Kinds.Has(k) && (spec.Threads == nil || slices.Contains(spec.Threads, whole.Thread[i])) {
+			selected = append(selected, i)
+		}
+	}
+	selected = selected[min(int(spec.Skip), len(selected)):]
+	if spec.Limit > 0 {
+		selected = selected[:min(int(spec.Limit), len(selected))]
+	}
+	var kinds [trace.NumKinds]profile.KindLocality
+	w := profile.WindowSize(uint64(len(selected)))
+	l.LineBytes, l.Windows.References = uint32(lineBytes), w
+	for n, i := range selected {
+		references[whole.Kind[i]]++
+		if n%int(w) == 0 {
+			l.Windows.Rows = append(l.Windows.Rows, profile.WindowRow{})
+		}
+		row, k := &l.Windows.Rows[len(l.Windows.Rows)-1], &kinds[whole.Kind[i]]
+		last := (whole.Addr[i] + uint64(max(whole.Bytes[i], 1)) - 1) / lineBytes
+		for line := whole.Addr[i] / lineBytes; line <= last; line++ {
+			var d [1]uint32
+			model.Distances([]trace.Line{line}, d[:])
+			if d[0] == stack.Cold {
+				k.Cold++
+				row[profile.ColdBin]++
+			} else {
+				k.Distances.Add(uint64(d[0]))
+				row[profile.DistanceBin(uint64(d[0]))]++
+			}
+		}
+	}
+	for k := range kinds {
+		if kinds[k].Kind = trace.Kind(k); kinds[k].Accesses() > 0 {
+			l.Kinds = append(l.Kinds, kinds[k])
+		}
+	}
+	return l, references
+}
+
+func specs(rng *rand.Rand, n int) analysis.Spec {
+	spec := analysis.Spec{LineBytes: []uint32{64}, Kinds: trace.DataKinds, Mergeable: rng.IntN(2) == 0}
+	if rng.IntN(2) == 0 {
+		spec.LineBytes = []uint32{8, 128, 4096}
+	}
+	if rng.IntN(3) == 0 {
+		spec.Kinds = trace.Kinds(1 + rng.UintN(uint(trace.AllKinds)))
+	}
+	if rng.IntN(3) == 0 {
+		spec.Threads = []uint32{0, 2}
+	}
+	if rng.IntN(3) == 0 {
+		spec.Skip = rng.Uint64N(uint64(n))
+	}
+	if rng.IntN(3) == 0 {
+		spec.Limit = 1 + rng.Uint64N(uint64(n))
+	}
+	return spec
+}
+
+func TestRunnerEqualsNaive(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		whole := random(rng, 1+rng.IntN(12_000))
+		spec := specs(rng, whole.Len())
+		p := run(t, spec, tracetest.NewReader(whole, 1+rng.IntN(5000)))
+		for i, lineBytes := range spec.LineBytes {
+			want, references := naive(whole, spec, uint64(lineBytes))
+			if p.Totals.References != references {
+				t.Fatalf("seed %d: %v references, want %v", seed, p.Totals.References, references)
+			}
+			got := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: p.Locality[i : i+1]}
+			twin := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: []profile.Locality{want}}
+			if got.Digest() != twin.Digest() {
+				t.Fatalf("seed %d: at %d-byte lines the profile differs from the naive twin's", seed, lineBytes)
+			}
+		}
+	}
+}
+
+// The windows of a long trace double several times; a short one has a naive
+// twin, this one an identity.
+func TestWindowsDouble(t *testing.T) {
+	const references = 5_000_000
+	whole := tracetest.Stream(references, tracetest.Mixed(5, tracetest.Sequential(1<<20), tracetest.Uniform(3000, 6)))
+	p := run(t, analysis.Spec{}, whole)
+	w := &p.Locality[0].Windows
+	if w.References != 8192 || len(w.Rows) != (references+8191)/8192 {
+		t.Fatalf("%d windows of %d references, want 611 of 8192", len(w.Rows), w.References)
+	}
+	h, cold := p.Locality[0].Histogram(trace.AllKinds)
+	curve := profile.NewCurve(h, cold)
+	for log2Lines := range 20 {
+		var sum uint64
+		for i := range w.Rows {
+			sum += w.Rows[i].Misses(log2Lines)
+		}
+		if want := curve.Misses(1 << log2Lines); sum != want {
+			t.Errorf("the windows' misses at 2^%d lines sum to %d, want %d", log2Lines, sum, want)
+		}
+	}
+}
+
+// Append over any split equals the whole, and is associative.
+func TestAppend(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		n := 1 + rng.IntN(9000)
+		if seed%8 == 0 {
+			n = 1_100_000 // windows double within and between segments
+		}
+		whole := random(rng, n)
+		spec := specs(rng, n)
+		spec.Kinds, spec.Threads, spec.Skip, spec.Limit, spec.Mergeable = trace.AllKinds, nil, 0, 0, true
+		want := run(t, spec, tracetest.NewReader(whole, 4096))
+
+		var parts []*profile.Profile
+		for lo := 0; lo < n; {
+			hi := min(n, lo+rng.IntN(1+n/2))
+			part := spec
+			part.Start = uint64(lo)
+			parts = append(parts, run(t, part, tracetest.NewReader(tracetest.Part(whole, lo, hi), 1+rng.IntN(4096))))
+			lo = hi
+		}
+		for len(parts) > 1 { // join any two neighbours
+			i := rng.IntN(len(parts) - 1)
+			joined, err := analysis.Append(parts[i], parts[i+1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts = slices.Replace(parts, i, i+2, checked(t, joined))
+		}
+		if !bytes.Equal(parts[0].Encode(), want.Encode()) {
+			t.Fatalf("seed %d: the joined profile differs from the whole one's", seed)
+		}
+	}
+}
+
+func TestAppendRefuses(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	whole := random(rng, 100)
+	spec := analysis.Spec{Mergeable: true}
+	a := run(t, spec, tracetest.NewReader(whole, 10))
+	for name, next := range map[string]analysis.Spec{
+		"a gap":           {Mergeable: true, Start: 5000},
+		"other kinds":     {Mergeable: true, Start: a.Totals.AllReferences(), Kinds: trace.AllKinds},
+		"other lines":     {Mergeable: true, Start: a.Totals.AllReferences(), LineBytes: []uint32{32}},
+		"another skip":    {Mergeable: true, Start: a.Totals.AllReferences(), Skip: 1},
+		"not a mergeable": {},
+	} {
+		b := run(t, next, tracetest.NewReader(whole, 10))
+		if _, err := analysis.Append(a, b); err == nil {
+			t.Errorf("%s: joined, want an error", name)
+		}
+	}
+}
+
+// A run saved and restored anywhere, any number of times, gives the same bytes.
+func TestSaveRestore(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		whole := random(rng, 1+rng.IntN(20_000))
+		spec := specs(rng, whole.Len())
+		want := run(t, spec, tracetest.NewReader(whole, 4096)).Encode()
+		var saved []byte
+		for {
+			r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 1+rng.IntN(4096)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if saved != nil {
+				if err := r.Restore(saved); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range rng.IntN(30) {
+				if err = r.Step(); err != nil {
+					break
+				}
+			}
+			if err == nil && rng.IntN(6) > 0 {
+				saved = r.Save()
+				continue
+			}
+			if err == nil {
+				finish(t, r)
+			}
+			if !bytes.Equal(r.Profile(profile.State{}).Encode(), want) {
+				t.Fatalf("seed %d: the resumed run differs from the uninterrupted one", seed)
+			}
+			break
+		}
+	}
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	whole := random(rand.New(rand.NewPCG(1, 1)), 5000)
+	fresh := func(spec analysis.Spec) *analysis.Runner {
+		r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := fresh(analysis.Spec{})
+	if err := r.Step(); err != nil {
+		t.Fatal(err)
+	}
+	saved := r.Save()
+	for _, other := range []analysis.Spec{{Skip: 1}, {LineBytes: []uint32{32}}, {Mergeable: true}, {Kinds: trace.AllKinds}, {Threads: []uint32{1}}} {
+		if err := fresh(other).Restore(saved); err == nil {
+			t.Errorf("%+v: restored, want an error", other)
+		}
+	}
+	for i := range saved {
+		damaged := slices.Clone(saved)
+		damaged[i] ^= 4
+		if i > 6 && fresh(analysis.Spec{}).Restore(damaged) == nil {
+			t.Fatalf("byte %d changed: restored, want an error", i)
+		}
+		if fresh(analysis.Spec{}).Restore(saved[:i]) == nil {
+			t.Fatalf("cut at byte %d: restored, want an error", i)
+		}
+	}
+}
+
+func TestSkipBad(t *testing.T) {
+	whole := random(rand.New(rand.NewPCG(1, 1)), 5000)
+	for _, c := range []struct {
+		tolerate uint64
+		fails    bool
+	}{{0, true}, {1, false}} {
+		bad := &trace.SyntaxError{File: "t", Line: 1000}
+		r, err := analysis.NewRunner(analysis.Spec{SkipBad: c.tolerate}, tracetest.Broken(whole, 1000, bad))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			err = r.Step()
+		}
+		if (err == bad) != c.fails {
+			t.Errorf("tolerating %d of 1: ended with %v", c.tolerate, err)
+		}
+		if p := checked(t, r.Profile(profile.State{Partial: true})); p.Totals.BadRecords != c.tolerate {
+			t.Errorf("%d bad records, want %d", p.Totals.BadRecords, c.tolerate)
+		}
+	}
+}
+
+func TestSpecCheck(t *testing.T) {
+	for _, bad := range []analysis.Spec{
+		{LineBytes: []uint32{48}}, {LineBytes: []uint32{4}}, {LineBytes: []uint32{8192}}, {LineBytes: []uint32{0}},
+		{LineBytes: []uint32{64, 64}}, {LineBytes: []uint32{64, 32}}, {Threads: []uint32{2, 1}}, {Kinds: 0x80},
+	} {
+		if _, err := analysis.NewRunner(bad, nil); err == nil {
+			t.Errorf("%+v: accepted, want an error", bad)
+		}
+	}
+}
+
+func TestStepAllocatesNothing(t *testing.T) {
+	p := tracetest.Mixed(5, tracetest.Sequential(1<<16), tracetest.Uniform(3000, 6))
+	r, err := analysis.NewRunner(analysis.Spec{LineBytes: []uint32{32, 64}}, tracetest.Stream(10_000_000, p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 300 {
+		if err := r.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testing.AllocsPerRun(20, func() { _ = r.Step() }); n > 0 {
+		t.Errorf("%v allocations a batch in steady state, want none", n)
+	}
+}

@@ -1,0 +1,78 @@
+package analysis
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// AppendError tells why two results cannot be joined.
+type AppendError struct{ What string }
+
+func (e *AppendError) Error() string { return e.What }
+
+// Append joins two mergeable profiles: a's trace, and the segment b that follows
+// it. The result equals the profile of the whole, bit for bit, however the
+// trace was split, and can be appended to in turn (MODELS §9). a and b are not
+// changed.
+func Append(a, b *profile.Profile) (*profile.Profile, error) {
+	if err := follows(a, b); err != nil {
+		return nil, err
+	}
+	spec := Spec{Mergeable: true, Start: a.Segment.Start}
+	for i := range a.Locality {
+		spec.LineBytes = append(spec.LineBytes, a.Locality[i].LineBytes)
+	}
+	joined := &profile.Profile{
+		Input:   a.Input,
+		Totals:  addTotals(a.Totals, b.Totals),
+		State:   b.State,
+		Segment: &profile.Segment{Start: a.Segment.Start},
+	}
+	joined.Input.Header.Join(b.Input.Header)
+	if a.State.Partial {
+		joined.State = a.State
+	}
+	for _, analysis := range table(spec) {
+		if err := analysis.Restore(a); err != nil {
+			return nil, err
+		}
+		if err := analysis.Append(b); err != nil {
+			return nil, err
+		}
+		analysis.Result(joined, true)
+	}
+	return joined, nil
+}
+
+// follows tests that b is the segment behind a, made with the same options.
+func follows(a, b *profile.Profile) error {
+	if a.Segment == nil || b.Segment == nil {
+		return &AppendError{"only profiles made with --mergeable can be joined"}
+	}
+	if b.Segment.Start != a.Segment.Start+a.Totals.AllReferences() {
+		return &AppendError{"the second segment does not start where the first one ends"}
+	}
+	same := a.Input.Kinds == b.Input.Kinds && a.Input.Skip == b.Input.Skip && a.Input.Limit == b.Input.Limit &&
+		slices.Equal(a.Input.Threads, b.Input.Threads) && a.Input.Header.Format == b.Input.Header.Format &&
+		slices.EqualFunc(a.Locality, b.Locality, func(x, y profile.Locality) bool { return x.LineBytes == y.LineBytes })
+	if !same {
+		return &AppendError{"the segments were analysed with different options (kinds, threads, part of the trace or line sizes)"}
+	}
+	return nil
+}
+
+func addTotals(a, b profile.Totals) profile.Totals {
+	for k := range a.References {
+		a.References[k] += b.References[k]
+		a.Bytes[k] += b.Bytes[k]
+	}
+	a.Unselected += b.Unselected
+	a.BadRecords += b.BadRecords
+	if b.Threads != nil {
+		a.Threads = append(slices.Clone(a.Threads), b.Threads...)
+		slices.Sort(a.Threads)
+		a.Threads = slices.Compact(a.Threads)
+	}
+	return a
+}

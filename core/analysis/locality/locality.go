@@ -1,0 +1,227 @@
+// Package locality computes a trace's stack-distance histograms: for each line
+// size and each kind of reference, how often each LRU stack distance occurs
+// (MODELS §1–2), and the same in windows over the run, in bins.
+//
+//  1. A batch is cut where a window of references ends.
+//  2. Each reference becomes the accesses to the lines that it touches: mostly
+//     one, several where it crosses line boundaries.
+//  3. One stack.Model a line size turns lines into distances.
+//  4. Distances are counted by kind: those within the model's top in small
+//     arrays, the others in a profile.Histogram and in the window's bins.
+//
+// What a segment needs to be joined to an earlier one, its first touches in
+// order and its final stack (MODELS §9), is kept on request.
+package locality
+
+import (
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Analysis is the locality analysis for one or several line sizes.
+type Analysis struct {
+	sizes []*lineSize
+	start uint64 // references in earlier segments
+	done  uint64 // references analysed in this segment
+}
+
+// New makes an analysis for the given line sizes in bytes, each valid and in
+// ascending order. start is the number of references in earlier segments;
+// mergeable keeps first touches.
+func New(lineBytes []uint32, start uint64, mergeable bool) *Analysis {
+	a := &Analysis{start: start}
+	for _, n := range lineBytes {
+		s := &lineSize{
+			shift:     uint(bits.TrailingZeros32(n)),
+			model:     stack.NewExact(),
+			mergeable: mergeable,
+		}
+		s.windows.References = profile.WindowSize(start)
+		s.windows.First = start / s.windows.References
+		a.sizes = append(a.sizes, s)
+	}
+	return a
+}
+
+// Lines is the number of distinct lines so far, of the smallest line size.
+func (a *Analysis) Lines() uint64 { return uint64(a.sizes[0].model.Lines()) }
+
+// Consume implements analysis.Analysis.
+func (a *Analysis) Consume(b *trace.Batch) error {
+	for lo := 0; lo < b.Len(); {
+		at := a.start + a.done
+		w := profile.WindowSize(at + 1)
+		hi := b.Len()
+		if room := w - at%w; uint64(hi-lo) > room {
+			hi = lo + int(room)
+		}
+		for _, s := range a.sizes {
+			s.window(at, w)
+			s.consume(b, lo, hi, at)
+		}
+		a.done += uint64(hi - lo)
+		lo = hi
+	}
+	return nil
+}
+
+const (
+	topDepths = 16 // distances counted in arrays
+	kindSlots = 8  // a power of two ≥ trace.NumKinds, so that masks replace checks
+	maxLines  = 4096
+)
+
+// lineSize is the analysis at one line size of 1 << shift bytes.
+type lineSize struct {
+	shift     uint
+	model     stack.Model
+	mergeable bool
+
+	// Accesses at distance d < 16 of kind k, at k<<4 | d. Two tables, for even
+	// and odd accesses, because adding to the place that was added to just
+	// before waits for that store.
+	top  [2][kindSlots * topDepths]uint64
+	deep [trace.NumKinds]profile.Histogram
+	cold [trace.NumKinds]uint64
+
+	windows profile.Windows
+	counted [topDepths]uint64 // of top, over all kinds, what closed windows hold
+
+	firstTouches []profile.FirstTouch
+
+	lines     [maxLines]trace.Line
+	distances [maxLines]uint32
+	kinds     [maxLines]trace.Kind
+	origin    [maxLines]uint32 // index in the batch of the reference behind an access
+}
+
+// consume analyses the rows from lo up to hi, all in one window; the first of
+// them is reference number at.
+func (s *lineSize) consume(b *trace.Batch, lo, hi int, at uint64) {
+	for lo < hi {
+		n := min(hi-lo, maxLines)
+		addrs, bytes := b.Addr[lo:lo+n], b.Bytes[lo:lo+n]
+		if s.oneLineEach(addrs, bytes) {
+			s.settle(n, b.Kind[lo:lo+n], nil, at)
+		} else {
+			s.split(addrs, bytes, b.Kind[lo:lo+n], at)
+		}
+		lo += n
+		at += uint64(n)
+	}
+}
+
+// oneLineEach writes each reference's line; it reports whether no reference
+// crosses into a second one.
+func (s *lineSize) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
+	lineBytes, shift := int64(1)<<(s.shift&63), s.shift&63
+	lines := s.lines[:len(addrs)]
+	bytes = bytes[:len(addrs)]
+	var room int64 // negative as soon as one reference crosses
+	for i, addr := range addrs {
+		lines[i] = addr >> shift
+		room |= lineBytes - int64(addr&uint64(lineBytes-1)) - int64(bytes[i])
+	}
+	return room >= 0
+}
+
+// split writes every line of every reference, settling whenever the buffers are
+// full: a reference may touch any number of lines.
+func (s *lineSize) split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind, at uint64) {
+	n := 0
+	for i, addr := range addrs {
+		line := addr >> s.shift
+		last := (addr + uint64(max(bytes[i], 1)) - 1) >> s.shift
+		for ; ; line++ {
+			s.lines[n], s.kinds[n], s.origin[n] = line, kinds[i], uint32(i)
+			if n++; n == maxLines {
+				s.settle(n, s.kinds[:n], s.origin[:n], at)
+				n = 0
+			}
+			if line >= last {
+				break
+			}
+		}
+	}
+	s.settle(n, s.kinds[:n], s.origin[:n], at)
+}
+
+// settle counts the first n accesses in s.lines. origin is nil when access i
+// belongs to reference at + i.
+func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64) {
+	distances := s.distances[:n]
+	s.model.Distances(s.lines[:n], distances)
+	kinds = kinds[:n]
+	for i, d := range distances {
+		if d < topDepths {
+			s.top[i&1][int(kinds[i]&(kindSlots-1))<<4|int(d)]++
+			continue
+		}
+		kind := kinds[i]
+		row := &s.windows.Rows[len(s.windows.Rows)-1]
+		if d != stack.Cold {
+			s.deep[kind].Add(uint64(d))
+			row[profile.DistanceBin(uint64(d))]++
+			continue
+		}
+		s.cold[kind]++
+		row[profile.ColdBin]++
+		if s.mergeable {
+			reference := at + uint64(i)
+			if origin != nil {
+				reference = at + uint64(origin[i])
+			}
+			s.firstTouches = append(s.firstTouches, profile.FirstTouch{Line: s.lines[i], Reference: reference, Kind: kind})
+		}
+	}
+}
+
+// window makes the last row the window of reference number at, when windows
+// hold size references.
+func (s *lineSize) window(at, size uint64) {
+	w := &s.windows
+	if n := w.First + uint64(len(w.Rows)); n > at/w.References {
+		return // still in the last row
+	}
+	s.closeRow()
+	coarsen(w, size)
+	if w.First+uint64(len(w.Rows)) <= at/w.References {
+		w.Rows = append(w.Rows, profile.WindowRow{})
+	}
+}
+
+// closeRow adds to the last row what the top counted since the row before.
+func (s *lineSize) closeRow() {
+	for d := range topDepths {
+		sum := uint64(0)
+		for k := range trace.NumKinds {
+			sum += s.top[0][k<<4|d] + s.top[1][k<<4|d]
+		}
+		if since := sum - s.counted[d]; since != 0 {
+			s.windows.Rows[len(s.windows.Rows)-1][profile.DistanceBin(uint64(d))] += since
+			s.counted[d] = sum
+		}
+	}
+}
+
+// coarsen joins windows until they hold size references.
+func coarsen(w *profile.Windows, size uint64) {
+	for w.References < size {
+		first := w.First / 2
+		rows := w.Rows[:0]
+		for i, row := range w.Rows {
+			to := (w.First+uint64(i))/2 - first
+			if to == uint64(len(rows)) {
+				rows = append(rows, row)
+				continue
+			}
+			for bin, count := range row {
+				rows[to][bin] += count
+			}
+		}
+		w.References, w.First, w.Rows = 2*w.References, first, rows
+	}
+}

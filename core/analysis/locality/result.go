@@ -1,0 +1,160 @@
+package locality
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Result implements analysis.Analysis.
+func (a *Analysis) Result(p *profile.Profile, state bool) {
+	for _, s := range a.sizes {
+		p.Locality = append(p.Locality, s.result())
+		if state {
+			p.Segment.Lines = append(p.Segment.Lines, profile.SegmentLines{
+				FirstTouches: slices.Clone(s.firstTouches),
+				Stack:        s.model.Stack(),
+			})
+		}
+	}
+}
+
+func (s *lineSize) result() profile.Locality {
+	s.closeRow()
+	l := profile.Locality{LineBytes: 1 << s.shift, Windows: s.windows}
+	l.Windows.Rows = slices.Clone(s.windows.Rows)
+	for k := range trace.NumKinds {
+		counts := profile.KindLocality{Kind: trace.Kind(k), Cold: s.cold[k]}
+		occurs := s.cold[k] != 0
+		for d := range topDepths {
+			counts.Distances.AddN(uint64(d), s.top[0][k<<4|d]+s.top[1][k<<4|d])
+		}
+		counts.Distances.Merge(&s.deep[k])
+		for range counts.Distances.All() {
+			occurs = true
+			break
+		}
+		if occurs {
+			l.Kinds = append(l.Kinds, counts)
+		}
+	}
+	return l
+}
+
+// Restore implements analysis.Analysis.
+func (a *Analysis) Restore(p *profile.Profile) error {
+	a.start, a.done = p.Segment.Start, p.Totals.AllReferences()
+	for i, s := range a.sizes {
+		l, segment := &p.Locality[i], &p.Segment.Lines[i]
+		s.add(l)
+		s.windows = l.Windows
+		s.windows.Rows = slices.Clone(l.Windows.Rows)
+		s.recount()
+		s.firstTouches = slices.Clone(segment.FirstTouches)
+		s.push(segment.Stack)
+	}
+	return nil
+}
+
+// add counts what l counted.
+func (s *lineSize) add(l *profile.Locality) {
+	for i := range l.Kinds {
+		k := &l.Kinds[i]
+		s.cold[k.Kind] += k.Cold
+		for d, count := range k.Distances.All() {
+			if d < topDepths {
+				s.top[0][int(k.Kind)<<4|int(d)] += count
+			} else {
+				s.deep[k.Kind].AddN(d, count)
+			}
+		}
+	}
+}
+
+// push puts lines on the stack so that they lie there in the given order, most
+// recently used first.
+func (s *lineSize) push(lines []trace.Line) {
+	for end := len(lines); end > 0; {
+		n := min(end, maxLines)
+		for i := range n {
+			s.lines[i] = lines[end-1-i]
+		}
+		s.model.Distances(s.lines[:n], s.distances[:n])
+		end -= n
+	}
+}
+
+// Append implements analysis.Analysis: MODELS §9. The next segment's first
+// touches are replayed on the stack; each is given the distance that it has in
+// the whole trace, or stays a first touch. Then the next segment's lines go on
+// top in their final order.
+func (a *Analysis) Append(next *profile.Profile) error {
+	a.done += next.Totals.AllReferences()
+	for i, s := range a.sizes {
+		l, segment := &next.Locality[i], &next.Segment.Lines[i]
+		s.closeRow()
+		s.add(l)
+		s.appendWindows(&l.Windows)
+		s.replay(segment.FirstTouches)
+		s.push(segment.Stack)
+		s.recount()
+	}
+	return nil
+}
+
+// appendWindows adds the rows of the segment that follows.
+func (s *lineSize) appendWindows(next *profile.Windows) {
+	w := &s.windows
+	coarsen(w, next.References)
+	for i := range next.Rows {
+		to := next.First + uint64(i) - w.First
+		if to == uint64(len(w.Rows)) {
+			w.Rows = append(w.Rows, profile.WindowRow{})
+		}
+		for bin, count := range next.Rows[i] {
+			w.Rows[to][bin] += count
+		}
+	}
+}
+
+// replay resolves first touches that were counted as cold.
+func (s *lineSize) replay(touches []profile.FirstTouch) {
+	for len(touches) > 0 {
+		n := min(len(touches), maxLines)
+		for i, t := range touches[:n] {
+			s.lines[i] = t.Line
+		}
+		s.model.Distances(s.lines[:n], s.distances[:n])
+		for i, t := range touches[:n] {
+			d := s.distances[i]
+			if d == stack.Cold {
+				if s.mergeable {
+					s.firstTouches = append(s.firstTouches, t)
+				}
+				continue
+			}
+			s.cold[t.Kind]--
+			if d < topDepths {
+				s.top[0][int(t.Kind)<<4|int(d)]++
+			} else {
+				s.deep[t.Kind].Add(uint64(d))
+			}
+			row := &s.windows.Rows[t.Reference/s.windows.References-s.windows.First]
+			row[profile.ColdBin]--
+			row[profile.DistanceBin(uint64(d))]++
+		}
+		touches = touches[n:]
+	}
+}
+
+// recount notes that the rows hold everything that the top has counted.
+func (s *lineSize) recount() {
+	for d := range topDepths {
+		s.counted[d] = 0
+		for k := range trace.NumKinds {
+			s.counted[d] += s.top[0][k<<4|d] + s.top[1][k<<4|d]
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package profile
+
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// CheckError tells which invariant a profile breaks.
+type CheckError struct{ What string }
+
+func (e *CheckError) Error() string { return "the profile contradicts itself: " + e.What }
+
+// Line sizes that an analysis takes, in bytes.
+const (
+	MinLineBytes = 8
+	MaxLineBytes = 4096
+)
+
+// ValidLineBytes reports whether n is a power of two from 8 to 4,096.
+func ValidLineBytes(n uint32) bool {
+	return n >= MinLineBytes && n <= MaxLineBytes && n&(n-1) == 0
+}
+
+// Check tests the invariants that tie the parts of a profile together. The
+// error is a [*CheckError].
+func (p *Profile) Check() error {
+	for i := range p.Locality {
+		l := &p.Locality[i]
+		if err := p.checkLocality(l); err != nil {
+			return err
+		}
+		if i > 0 && l.LineBytes <= p.Locality[i-1].LineBytes {
+			return &CheckError{"line sizes are not ascending"}
+		}
+	}
+	if p.Segment != nil && len(p.Segment.Lines) != len(p.Locality) {
+		return &CheckError{"its mergeable part is for another number of line sizes"}
+	}
+	return nil
+}
+
+func (p *Profile) checkLocality(l *Locality) error {
+	at := "at " + strconv.Itoa(int(l.LineBytes)) + "-byte lines "
+	if !ValidLineBytes(l.LineBytes) {
+		return &CheckError{at + "the line size is no power of two from 8 to 4096"}
+	}
+	lines := l.Lines()
+	var accesses uint64
+	next := trace.Kind(0)
+	for i := range l.Kinds {
+		k := &l.Kinds[i]
+		if k.Kind < next || !p.Input.Kinds.Has(k.Kind) {
+			return &CheckError{at + "kinds are out of order or were not analysed"}
+		}
+		next = k.Kind + 1
+		for d, count := range k.Distances.All() {
+			if d >= lines {
+				return &CheckError{at + "a distance is not below the number of lines"}
+			}
+			accesses += count
+		}
+		accesses += k.Cold
+		if n := k.Accesses(); n < p.Totals.References[k.Kind] {
+			return &CheckError{at + "there are fewer accesses than references"}
+		}
+	}
+	var start uint64
+	if p.Segment != nil {
+		start = p.Segment.Start
+	}
+	return l.Windows.check(at, accesses, start, p.Totals.AllReferences())
+}
+
+// check tests that the windows are as many and as long as start and references
+// say, and that they add up to accesses.
+func (w *Windows) check(at string, accesses, start, references uint64) error {
+	size := w.References
+	if size < MinWindow || size&(size-1) != 0 {
+		return &CheckError{at + "the windows have a size that cannot be"}
+	}
+	first, rows := w.Span(start, references)
+	if w.First != first || uint64(len(w.Rows)) != rows || w.References != WindowSize(start+references) {
+		return &CheckError{at + "the windows do not cover the references"}
+	}
+	for i := range w.Rows {
+		accesses -= w.Rows[i].Accesses()
+	}
+	if accesses != 0 {
+		return &CheckError{at + "the windows do not add up to the accesses"}
+	}
+	return nil
+}
+
+// WindowSize is the number of references in a window when the trace has the
+// given number so far: the least power of two that makes at most MaxWindows.
+func WindowSize(references uint64) uint64 {
+	size := uint64(MinWindow)
+	for (references+size-1)/size > MaxWindows {
+		size *= 2
+	}
+	return size
+}
+
+// Span gives the number of the first window and the number of windows that
+// references from start on take.
+func (w *Windows) Span(start, references uint64) (first, rows uint64) {
+	first = start / w.References
+	if references == 0 {
+		return first, 0
+	}
+	return first, (start+references-1)/w.References - first + 1
+}

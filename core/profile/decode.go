@@ -1,0 +1,349 @@
+package profile
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// FormatError tells why bytes are not a profile that can be read.
+type FormatError struct {
+	Offset int    // where in the bytes
+	What   string // what is wrong there, what was expected, and what to do
+}
+
+func (e *FormatError) Error() string {
+	return "profile, byte " + strconv.Itoa(e.Offset) + ": " + e.What
+}
+
+// VersionError tells that a profile is newer than the program.
+type VersionError struct{ Version uint64 }
+
+func (e *VersionError) Error() string {
+	return "the profile has version " + strconv.FormatUint(e.Version, 10) +
+		", this program reads versions up to " + strconv.Itoa(Version) + "; use a newer stackglass to open it"
+}
+
+// Decode reads a profile's binary form and checks it: every section's checksum,
+// the digest, and the invariants of [Profile.Check]. The error is a
+// [*FormatError], a [*VersionError] or a [*CheckError].
+func Decode(data []byte) (*Profile, error) {
+	p, err := decode(data)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func decode(data []byte) (*Profile, error) {
+	if !IsProfile(data) {
+		return nil, &FormatError{0, "it does not begin like a profile; want a .sgp file as written by analyze or the page"}
+	}
+	r := &Decoder{in: data, at: len(magic)}
+	v := r.Uint()
+	if r.err == nil && v > Version {
+		return nil, &VersionError{v}
+	}
+	if v == 0 {
+		r.fail("version 0, want 1 to " + strconv.Itoa(Version))
+	}
+	p := new(Profile)
+	start, end := r.at, r.at
+	for seen := uint(0); r.err == nil; {
+		tag, payload := r.section()
+		if r.err != nil {
+			break
+		}
+		if tag == endTag {
+			return finish(p, r, payload, seen, digestSections(data[start:end]))
+		}
+		if tag[0] >= 'a' {
+			if tag == "segm" {
+				p.Segment = decodeSegment(payload)
+			}
+		} else {
+			if end = r.at; p.Segment != nil {
+				payload.fail("a section of the digest after an optional one")
+			}
+			seen |= p.decodeSection(tag, payload)
+		}
+		payload.end(tag)
+		r.err = payload.err
+	}
+	return nil, r.err
+}
+
+// finish checks what can only be known at the end.
+func finish(p *Profile, r, payload *Decoder, seen uint, digest [32]byte) (*Profile, error) {
+	switch {
+	case seen != sawInput|sawTotals|sawState:
+		r.fail("the sections INPT, TOTL and STAT are not all there")
+	case string(payload.in[payload.at:]) != string(digest[:]):
+		r.fail("the digest does not match the content; the file was changed or damaged")
+	case r.at != len(r.in):
+		r.fail("there are bytes after the end; the file was joined with something else")
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return p, nil
+}
+
+const (
+	sawInput = 1 << iota
+	sawTotals
+	sawState
+)
+
+func (p *Profile) decodeSection(tag string, r *Decoder) (seen uint) {
+	switch tag {
+	case "INPT":
+		p.Input.decode(r)
+		return sawInput
+	case "TOTL":
+		for i := range p.Totals.References {
+			p.Totals.References[i] = r.Uint()
+		}
+		for i := range p.Totals.Bytes {
+			p.Totals.Bytes[i] = r.Uint()
+		}
+		p.Totals.Unselected, p.Totals.BadRecords = r.Uint(), r.Uint()
+		p.Totals.Threads = r.threads()
+		return sawTotals
+	case "STAT":
+		p.State.Partial = r.Uint() != 0
+		p.State.Reason = r.String()
+		return sawState
+	case "LOCA":
+		p.Locality = append(p.Locality, Locality{})
+		p.Locality[len(p.Locality)-1].decode(r)
+	case "WIND":
+		if len(p.Locality) == 0 {
+			r.fail("windows before any histogram")
+			break
+		}
+		l := &p.Locality[len(p.Locality)-1]
+		if r.Uint() != uint64(l.LineBytes) {
+			r.fail("windows of another line size than the histogram before them")
+		}
+		l.Windows.decode(r)
+	default:
+		r.fail("section " + strconv.Quote(tag) + " is not known to this program; use a newer stackglass")
+	}
+	return 0
+}
+
+func (in *Input) decode(r *Decoder) {
+	in.Header.Format = r.String()
+	flags := r.Uint()
+	in.Header.Threads, in.Header.PCs, in.Header.Sizes = flags&1 != 0, flags&2 != 0, flags&4 != 0
+	kinds := r.Uint()
+	if kinds > uint64(trace.AllKinds) || flags > 7 {
+		r.fail("unknown kinds or flags")
+	}
+	in.Kinds = trace.Kinds(kinds)
+	in.Skip, in.Limit, in.Threads = r.Uint(), r.Uint(), r.threads()
+}
+
+func (l *Locality) decode(r *Decoder) {
+	l.LineBytes = uint32(r.UintBelow(1 << 32))
+	for range r.Length(3) {
+		l.Kinds = append(l.Kinds, KindLocality{})
+		k := &l.Kinds[len(l.Kinds)-1]
+		k.Kind = trace.Kind(r.UintBelow(trace.NumKinds))
+		k.Cold = r.Uint()
+		last := ^uint64(0)
+		for range r.Length(2) {
+			step, count := r.UintBelow(MaxDistance), r.Uint()
+			d := last + step
+			if d > MaxDistance || step == 0 || count == 0 {
+				r.fail("a distance out of order or out of range, or a count of zero")
+			}
+			if r.err != nil {
+				return
+			}
+			k.Distances.AddN(d, count)
+			last = d
+		}
+	}
+}
+
+func (w *Windows) decode(r *Decoder) {
+	w.References, w.First = r.Uint(), r.Uint()
+	n := r.Length(1)
+	if n > MaxWindows {
+		r.fail("more than " + strconv.Itoa(MaxWindows) + " windows")
+		return
+	}
+	for range n {
+		var row WindowRow
+		mask := r.UintBelow(1 << WindowBins)
+		for bin := range row {
+			if mask>>bin&1 != 0 {
+				row[bin] = r.Uint()
+			}
+		}
+		w.Rows = append(w.Rows, row)
+	}
+}
+
+func decodeSegment(r *Decoder) *Segment {
+	s := &Segment{Start: r.Uint()}
+	for range r.Length(2) {
+		var l SegmentLines
+		var line trace.Line
+		reference := s.Start
+		for range r.Length(3) {
+			reference += r.Uint()
+			line += trace.Line(r.zigzag())
+			kind := trace.Kind(r.UintBelow(trace.NumKinds))
+			l.FirstTouches = append(l.FirstTouches, FirstTouch{line, reference, kind})
+		}
+		l.Stack = r.Stack()
+		s.Lines = append(s.Lines, l)
+	}
+	return s
+}
+
+// Decoder reads what the encoders of profiles and checkpoints write. After the
+// first error it yields zeros; ask Err.
+type Decoder struct {
+	in   []byte
+	at   int
+	base int // offset of in within the file
+	err  error
+}
+
+// NewDecoder reads data.
+func NewDecoder(data []byte) *Decoder { return &Decoder{in: data} }
+
+// Err is the first error: a [*FormatError].
+func (r *Decoder) Err() error { return r.err }
+
+// Rest gives what was not read yet.
+func (r *Decoder) Rest() []byte { return r.in[r.at:] }
+
+func (r *Decoder) fail(what string) {
+	if r.err == nil {
+		r.err = &FormatError{r.base + r.at, what}
+	}
+}
+
+const cutOff = "the file ends too early; copy it again"
+
+// Uint reads one unsigned varint.
+func (r *Decoder) Uint() uint64 {
+	if r.err != nil {
+		return 0
+	}
+	v, n := binary.Uvarint(r.in[r.at:])
+	if n <= 0 {
+		if n == 0 {
+			r.fail(cutOff)
+		} else {
+			r.fail("a number of more than 64 bits")
+		}
+		return 0
+	}
+	r.at += n
+	return v
+}
+
+// UintBelow reads a number that must be below limit.
+func (r *Decoder) UintBelow(limit uint64) uint64 {
+	v := r.Uint()
+	if v >= limit {
+		r.fail("the number " + strconv.FormatUint(v, 10) + ", want less than " + strconv.FormatUint(limit, 10))
+		return 0
+	}
+	return v
+}
+
+// Length reads the length of a list whose members take at least least bytes
+// each, so that a damaged length asks for no more memory than the file has.
+func (r *Decoder) Length(least int) int {
+	return int(r.UintBelow(uint64(len(r.in)-r.at)/uint64(least) + 1))
+}
+
+// String reads a length and as many bytes.
+func (r *Decoder) String() string {
+	n := r.Length(1)
+	if r.err != nil {
+		return ""
+	}
+	r.at += n
+	if r.at > len(r.in) {
+		r.at -= n
+		r.fail(cutOff)
+		return ""
+	}
+	return string(r.in[r.at-n : r.at])
+}
+
+func (r *Decoder) threads() []uint32 {
+	if r.UintBelow(2) == 0 {
+		return nil
+	}
+	threads := []uint32{}
+	for range r.Length(1) {
+		threads = append(threads, uint32(r.UintBelow(1<<32)))
+	}
+	return threads
+}
+
+func (r *Decoder) zigzag() int64 {
+	v := r.Uint()
+	return int64(v>>1) ^ -int64(v&1)
+}
+
+// Stack reads what [AppendStack] wrote.
+func (r *Decoder) Stack() []trace.Line {
+	stack := make([]trace.Line, 0, r.Length(1))
+	var line trace.Line
+	for range cap(stack) {
+		line += trace.Line(r.zigzag())
+		stack = append(stack, line)
+	}
+	return stack
+}
+
+// section reads one section and checks its checksum.
+func (r *Decoder) section() (tag string, payload *Decoder) {
+	start := r.at
+	if len(r.in)-r.at < 4 {
+		r.fail(cutOff)
+		return "", nil
+	}
+	tag = string(r.in[r.at : r.at+4])
+	r.at += 4
+	length := r.Uint()
+	if r.err == nil && uint64(len(r.in)-r.at) < length+4 || length > 1<<62 {
+		r.fail(cutOff)
+	}
+	if r.err != nil {
+		return "", nil
+	}
+	body := r.at
+	r.at += int(length)
+	sum := binary.LittleEndian.Uint32(r.in[r.at:])
+	if sum != crc32.Checksum(r.in[start:r.at], castagnoli) {
+		r.at = start
+		r.fail("section " + strconv.Quote(tag) + " is damaged (wrong checksum); copy the file again")
+		return "", nil
+	}
+	payload = &Decoder{in: r.in[body:r.at], base: body}
+	r.at += 4
+	return tag, payload
+}
+
+// end checks that a section was read to its last byte.
+func (r *Decoder) end(tag string) {
+	if r.at != len(r.in) {
+		r.fail("section " + strconv.Quote(tag) + " is longer than its content")
+	}
+}

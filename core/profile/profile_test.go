@@ -1,0 +1,208 @@
+package profile_test
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+func TestHistogram(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var h profile.Histogram
+		want := map[uint64]uint64{}
+		for range 3000 {
+			d := rng.Uint64N(1 << rng.UintN(33))
+			switch rng.IntN(3) {
+			case 0:
+				n := rng.Uint64N(1 << rng.UintN(40))
+				h.AddN(d, n)
+				if n > 0 {
+					want[d] += n
+				}
+			default:
+				h.Add(d)
+				want[d]++
+			}
+		}
+		var total, last, n uint64
+		for d, count := range h.All() {
+			if count != want[d] || h.Count(d) != count {
+				t.Fatalf("distance %d: %d and %d, want %d", d, count, h.Count(d), want[d])
+			}
+			if n > 0 && d <= last {
+				t.Fatalf("distance %d after %d", d, last)
+			}
+			last, total, n = d, total+count, n+1
+		}
+		if n != uint64(len(want)) || h.Total() != total {
+			t.Fatalf("%d distances and a total of %d, want %d and %d", n, h.Total(), len(want), total)
+		}
+	}
+}
+
+// A 32-bit counter that wraps keeps counting.
+func TestHistogramWraps(t *testing.T) {
+	var h profile.Histogram
+	h.AddN(5, 1<<32-1)
+	h.Add(5)
+	h.Add(5)
+	h.AddN(5, 1<<40+3)
+	if got, want := h.Count(5), uint64(1<<32+1+1<<40+3); got != want {
+		t.Errorf("counted %d, want %d", got, want)
+	}
+	if h.Count(4) != 0 || h.Count(profile.MaxDistance) != 0 {
+		t.Errorf("distances that never occurred are counted")
+	}
+}
+
+func TestCurve(t *testing.T) {
+	var h profile.Histogram
+	h.AddN(0, 5)
+	h.AddN(2, 3)
+	h.AddN(100, 1)
+	c := profile.NewCurve(&h, 4)
+	for capacity, misses := range map[uint64]uint64{0: 13, 1: 8, 2: 8, 3: 5, 100: 5, 101: 4, 1 << 40: 4} {
+		if got := c.Misses(capacity); got != misses {
+			t.Errorf("%d lines: %d misses, want %d", capacity, got, misses)
+		}
+	}
+	var points [][2]uint64
+	for capacity, misses := range c.Points {
+		points = append(points, [2]uint64{capacity, misses})
+	}
+	if want := [][2]uint64{{1, 8}, {3, 5}, {101, 4}}; !slices.Equal(points, want) {
+		t.Errorf("breakpoints %v, want %v", points, want)
+	}
+	if d, ok := c.DistanceAtShare(0.5); d != 2 || !ok {
+		t.Errorf("half of all accesses within %d (%v), want 2", d, ok)
+	}
+	if _, ok := c.DistanceAtShare(0.9); ok {
+		t.Errorf("nine tenths of all accesses have a finite distance, want cold accesses to prevent it")
+	}
+	n := 0
+	for range profile.NewCurve(new(profile.Histogram), 0).Points {
+		n++
+	}
+	if n != 1 {
+		t.Errorf("the curve of nothing has %d breakpoints, want one", n)
+	}
+}
+
+// sample makes a profile by hand that keeps every invariant.
+func sample(segment bool) *profile.Profile {
+	p := &profile.Profile{
+		Input: profile.Input{Header: trace.Header{Format: "din", PCs: true}, Kinds: trace.DataKinds, Skip: 3, Limit: 9, Threads: []uint32{1, 7}},
+		State: profile.State{Partial: true, Reason: "cancelled"},
+	}
+	p.Totals.References[trace.Load] = 2
+	p.Totals.Bytes[trace.Load] = 9
+	p.Totals.Threads = []uint32{7}
+	l := profile.Locality{LineBytes: 64, Kinds: make([]profile.KindLocality, 1)}
+	l.Kinds[0].Cold = 2
+	l.Kinds[0].Distances.AddN(1, 3)
+	l.Windows = profile.Windows{References: profile.MinWindow, Rows: make([]profile.WindowRow, 1)}
+	l.Windows.Rows[0][1] = 3
+	l.Windows.Rows[0][profile.ColdBin] = 2
+	p.Locality = []profile.Locality{l}
+	if segment {
+		p.Segment = &profile.Segment{Lines: []profile.SegmentLines{{
+			FirstTouches: []profile.FirstTouch{{Line: 9, Reference: 0}, {Line: 4, Reference: 1, Kind: trace.Load}},
+			Stack:        []trace.Line{4, 1<<61 - 1},
+		}}}
+	}
+	return p
+}
+
+func TestEncodeDecode(t *testing.T) {
+	for _, segment := range []bool{false, true} {
+		p := sample(segment)
+		data := p.Encode()
+		got, err := profile.Decode(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Encode(), data) {
+			t.Errorf("segment %v: decoding and encoding changed the bytes", segment)
+		}
+		if got.Digest() != p.Digest() || got.Digest() != sample(false).Digest() {
+			t.Errorf("segment %v: the digest changed", segment)
+		}
+	}
+}
+
+// The example drawn in encode.go.
+func TestDrawing(t *testing.T) {
+	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
+	want := "\x89SGP\r\n\x1a\n\x01INPT\x09\x03din\x00\x07\x00\x00\x00"
+	if got := string(p.Encode()[:len(want)]); got != want {
+		t.Errorf("a profile begins %x, want %x", got, want)
+	}
+}
+
+func TestDecodeDamaged(t *testing.T) {
+	data := sample(true).Encode()
+	for i := range data {
+		damaged := bytes.Clone(data)
+		damaged[i] ^= 1
+		if _, err := profile.Decode(damaged); err == nil {
+			t.Fatalf("byte %d changed: decoded, want an error", i)
+		}
+		if _, err := profile.Decode(data[:i]); err == nil {
+			t.Fatalf("cut at byte %d: decoded, want an error", i)
+		}
+	}
+	if _, err := profile.Decode(append(bytes.Clone(data), 0)); err == nil {
+		t.Errorf("a byte behind the end: decoded, want an error")
+	}
+}
+
+func TestDecodeNewer(t *testing.T) {
+	data := sample(false).Encode()
+	data[8] = 2
+	var newer *profile.VersionError
+	if _, err := profile.Decode(data); !errors.As(err, &newer) || !strings.Contains(err.Error(), "version 2") {
+		t.Errorf("a profile of version 2: %v, want a VersionError that names it", err)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for name, breakIt := range map[string]func(p *profile.Profile){
+		"line size":         func(p *profile.Profile) { p.Locality[0].LineBytes = 48 },
+		"kind not analysed": func(p *profile.Profile) { p.Input.Kinds = 1 << trace.Store },
+		"distance":          func(p *profile.Profile) { p.Locality[0].Kinds[0].Distances.Add(2) },
+		"references":        func(p *profile.Profile) { p.Totals.References[trace.Load] = 100 },
+		"windows":           func(p *profile.Profile) { p.Locality[0].Windows.Rows[0][3]++ },
+		"window size":       func(p *profile.Profile) { p.Locality[0].Windows.References = 1000 },
+		"line sizes":        func(p *profile.Profile) { p.Locality = append(p.Locality, p.Locality[0]) },
+	} {
+		p := sample(false)
+		if breakIt(p); p.Check() == nil {
+			t.Errorf("%s: passes, want an error", name)
+		}
+		if _, err := profile.Decode(p.Encode()); err == nil {
+			t.Errorf("%s: decoded, want an error", name)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(sample(false).Encode())
+	f.Add(sample(true).Encode())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := profile.Decode(data)
+		if err != nil {
+			return
+		}
+		again, err := profile.Decode(p.Encode())
+		if err != nil || again.Digest() != p.Digest() {
+			t.Fatalf("a decoded profile does not survive encoding: %v", err)
+		}
+	})
+}
