@@ -1,0 +1,50 @@
+//go:build js && wasm
+
+package idb
+
+import (
+	"strconv"
+	"syscall/js"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// entryToJS gives the object that is stored for an entry. Numbers of the browser
+// are exact up to 2^53, far beyond any file or trace.
+func entryToJS(e profile.Entry, chunks, stored int, sum uint64) js.Value {
+	return js.ValueOf(map[string]any{
+		"key": e.Key, "name": e.Name, "created": float64(e.Created),
+		"bytes": float64(e.Bytes), "references": float64(e.References),
+		"digest": e.Digest, "state": string(e.State), "reason": e.Reason, "done": e.Done,
+		"chunks": chunks, "stored": stored, "sum": sumText(sum),
+	})
+}
+
+// entryFromJS reads a stored object; fields that another version did not write
+// stay zero.
+func entryFromJS(object js.Value) profile.Entry {
+	return profile.Entry{
+		Key: text(object, "key"), Name: text(object, "name"), Created: int64(number(object, "created")),
+		Bytes: number(object, "bytes"), References: number(object, "references"),
+		Digest: text(object, "digest"), State: profile.EntryState(text(object, "state")),
+		Reason: text(object, "reason"), Done: float(object, "done"),
+	}
+}
+
+func sumText(sum uint64) string { return strconv.FormatUint(sum, 16) }
+
+func text(object js.Value, field string) string {
+	if v := object.Get(field); v.Type() == js.TypeString {
+		return v.String()
+	}
+	return ""
+}
+
+func number(object js.Value, field string) uint64 { return uint64(max(0, float(object, field))) }
+
+func float(object js.Value, field string) float64 {
+	if v := object.Get(field); v.Type() == js.TypeNumber {
+		return v.Float()
+	}
+	return 0
+}

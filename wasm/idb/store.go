@@ -1,0 +1,333 @@
+//go:build js && wasm
+
+package idb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall/js"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/hack-pad/go-indexeddb/idb"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/workers/web"
+)
+
+// DefaultName is the name of the site's database.
+const DefaultName = "stackglass"
+
+const (
+	entriesStore = "entries"
+	chunksStore  = "chunks"
+	chunkBytes   = 4 << 20
+	// openPatience bounds the wait for a database: a blocked one has no event.
+	openPatience = 10 * time.Second
+)
+
+// Store is a database of kept analyses. Its methods may be called from several
+// goroutines, but not from event handlers. Other tabs and workers may have the
+// same database open.
+type Store struct {
+	name string
+	mu   sync.Mutex
+	db   *idb.Database
+}
+
+// Error tells which operation on which entry failed. It wraps profile.ErrFull
+// where the browser has no more room.
+type Error struct {
+	Op  string // "keep", "read", "list", ...
+	Key string // of the entry; "" for the whole store
+	Err error
+}
+
+func (e *Error) Error() string {
+	what := "the browser's storage: " + e.Op
+	if e.Key != "" {
+		what += " " + strconv.Quote(e.Key)
+	}
+	return what + ": " + e.Err.Error()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+var (
+	errDamaged = errors.New("the stored bytes are damaged or incomplete; delete the entry and analyse the trace again")
+	errNoStore = errors.New("this browser offers no IndexedDB here, as some do in private windows; results can only be exported")
+	errBlocked = errors.New("the database does not open; close other tabs of this page, or restart the browser")
+	errNoKey   = errors.New("an entry needs a key")
+)
+
+// Open opens the database, and makes it when it is not there.
+func Open(name string) (*Store, error) {
+	s := &Store{name: name}
+	if !js.Global().Get("indexedDB").Truthy() {
+		return nil, &Error{Op: "open", Err: errNoStore}
+	}
+	if err := s.connect(); err != nil {
+		return nil, &Error{Op: "open", Err: err}
+	}
+	return s, nil
+}
+
+// connect opens the database anew.
+func (s *Store) connect() error {
+	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
+	defer cancel()
+	request, err := idb.Global().Open(ctx, s.name, 1, func(db *idb.Database, _, _ uint) error {
+		for _, store := range []string{entriesStore, chunksStore} {
+			if _, err := db.CreateObjectStore(store, idb.ObjectStoreOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	db, err := request.Await(ctx)
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil { // Await gives no error then
+		return errBlocked
+	}
+	s.db = db
+	return nil
+}
+
+// Close lets go of the database; the store is not to be used afterwards.
+func (s *Store) Close() error { return s.db.Close() }
+
+// begin starts a transaction. A browser may have closed the connection (its
+// data was cleared, its disk was gone): then it is opened once more.
+func (s *Store) begin(mode idb.TransactionMode) (*idb.Transaction, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	options := idb.TransactionOptions{Mode: mode}
+	if mode == idb.TransactionReadWrite {
+		options.Durability = idb.DurabilityRelaxed
+	}
+	t, err := s.db.TransactionWithOptions(options, entriesStore, chunksStore)
+	if isDOM(err, "InvalidStateError") {
+		if err = s.connect(); err == nil {
+			t, err = s.db.TransactionWithOptions(options, entriesStore, chunksStore)
+		}
+	}
+	return t, err
+}
+
+// transact runs do in a transaction and waits until it is committed; when do
+// fails it is undone.
+func (s *Store) transact(op, key string, mode idb.TransactionMode, do func(entries, chunks *idb.ObjectStore) error) error {
+	t, err := s.begin(mode)
+	if err != nil {
+		return &Error{op, key, err}
+	}
+	// The listeners have to be there before the transaction can end.
+	ended := make(chan error, 1)
+	go func() { ended <- t.Await(context.Background()) }()
+	err = func() error {
+		entries, err := t.ObjectStore(entriesStore)
+		if err != nil {
+			return err
+		}
+		chunks, err := t.ObjectStore(chunksStore)
+		if err != nil {
+			return err
+		}
+		return do(entries, chunks)
+	}()
+	if err != nil {
+		_ = t.Abort() // it may have aborted by itself already
+		<-ended
+	} else if err = <-ended; err == nil {
+		return nil
+	}
+	if isDOM(err, "QuotaExceededError") {
+		err = profile.ErrFull
+	}
+	return &Error{op, key, err}
+}
+
+// isDOM reports whether err is the browser's error of that name, which comes as
+// an idb.DOMException from events, and as a js.Error where a call threw it.
+func isDOM(err error, name string) bool {
+	var thrown js.Error
+	if errors.As(err, &thrown) {
+		return thrown.Value.Type() == js.TypeObject && thrown.Value.Get("name").String() == name
+	}
+	return errors.Is(err, idb.NewDOMException(name))
+}
+
+// chunkRange holds the keys of all chunks of an entry: [key, n] sorts before
+// [key, []] for every number n.
+func chunkRange(key string) js.Value {
+	return js.Global().Get("IDBKeyRange").Call("bound", []any{key}, []any{key, []any{}})
+}
+
+func chunkKey(key string, i int) js.Value { return js.ValueOf([]any{key, i}) }
+
+// Put implements [profile.Store].
+func (s *Store) Put(e profile.Entry, data []byte) error {
+	if e.Key == "" {
+		return &Error{"keep", "", errNoKey}
+	}
+	return s.transact("keep", e.Key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
+		if _, err := chunks.Delete(chunkRange(e.Key)); err != nil {
+			return err
+		}
+		n := 0
+		for part := range slices.Chunk(data, chunkBytes) {
+			array := js.Global().Get("Uint8Array").New(len(part))
+			js.CopyBytesToJS(array, part)
+			if _, err := chunks.PutKey(chunkKey(e.Key, n), array); err != nil {
+				return err
+			}
+			n++
+		}
+		_, err := entries.PutKey(js.ValueOf(e.Key), entryToJS(e, n, len(data), xxhash.Sum64(data)))
+		return err
+	})
+}
+
+// Get implements [profile.Store].
+func (s *Store) Get(key string) ([]byte, error) {
+	var data []byte
+	err := s.transact("read", key, idb.TransactionReadOnly, func(entries, chunks *idb.ObjectStore) error {
+		object, err := find(entries, key)
+		if err != nil {
+			return err
+		}
+		data = make([]byte, object.Get("stored").Int())
+		if err := readChunks(chunks, key, object.Get("chunks").Int(), data); err != nil {
+			return err
+		}
+		if sumText(xxhash.Sum64(data)) != object.Get("sum").String() {
+			return errDamaged
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// find gives an entry's object, or profile.ErrNotFound.
+func find(entries *idb.ObjectStore, key string) (js.Value, error) {
+	request, err := entries.Get(js.ValueOf(key))
+	if err != nil {
+		return js.Undefined(), err
+	}
+	object, err := request.Await(context.Background())
+	if err == nil && object.Type() != js.TypeObject {
+		err = profile.ErrNotFound
+	}
+	return object, err
+}
+
+// readChunks fills data with an entry's chunks. All are asked for at once; each
+// is copied as it comes, in the event handler.
+func readChunks(chunks *idb.ObjectStore, key string, n int, data []byte) error {
+	if want := (len(data) + chunkBytes - 1) / chunkBytes; n != want {
+		return errDamaged
+	}
+	results := make(chan error, n)
+	for i := range n {
+		request, err := chunks.Get(chunkKey(key, i))
+		if err != nil {
+			return err
+		}
+		part := data[i*chunkBytes : min(len(data), (i+1)*chunkBytes)]
+		err = request.Listen(context.Background(),
+			func() { results <- copyChunk(part, request) },
+			func() { results <- request.Err() })
+		if err != nil {
+			return err
+		}
+	}
+	var first error
+	for range n {
+		if err := <-results; first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func copyChunk(to []byte, request *idb.Request) error {
+	array, err := request.Result()
+	if err != nil {
+		return err
+	}
+	if !array.InstanceOf(js.Global().Get("Uint8Array")) || js.CopyBytesToGo(to, array) != len(to) || array.Length() != len(to) {
+		return errDamaged
+	}
+	return nil
+}
+
+// List implements [profile.Store].
+func (s *Store) List() ([]profile.Entry, error) {
+	var list []profile.Entry
+	err := s.transact("list", "", idb.TransactionReadOnly, func(entries, _ *idb.ObjectStore) error {
+		request, err := entries.OpenCursor(idb.CursorNext)
+		if err != nil {
+			return err
+		}
+		return request.Iter(context.Background(), func(cursor *idb.CursorWithValue) error {
+			object, err := cursor.Value()
+			if err == nil {
+				list = append(list, entryFromJS(object))
+			}
+			return err
+		})
+	})
+	slices.SortFunc(list, func(a, b profile.Entry) int {
+		return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(a.Key, b.Key))
+	})
+	return list, err
+}
+
+// Rename implements [profile.Store].
+func (s *Store) Rename(key, name string) error {
+	return s.transact("rename", key, idb.TransactionReadWrite, func(entries, _ *idb.ObjectStore) error {
+		object, err := find(entries, key)
+		if err != nil {
+			return err
+		}
+		object.Set("name", name)
+		_, err = entries.PutKey(js.ValueOf(key), object)
+		return err
+	})
+}
+
+// Delete implements [profile.Store]. Deleting what is not there is no error.
+func (s *Store) Delete(key string) error {
+	return s.transact("delete", key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
+		if _, err := chunks.Delete(chunkRange(key)); err != nil {
+			return err
+		}
+		_, err := entries.Delete(js.ValueOf(key))
+		return err
+	})
+}
+
+// Usage implements [profile.Store]. The numbers are the browser's estimate for
+// the whole site; its quota says little about what really fits.
+func (s *Store) Usage() (used, quota uint64, err error) {
+	storage := js.Global().Get("navigator").Get("storage")
+	if !storage.Truthy() {
+		return 0, 0, nil // not known where the page is not secure
+	}
+	estimate, err := web.Await(storage.Call("estimate"))
+	if err != nil {
+		return 0, 0, &Error{"measure", "", err}
+	}
+	return number(estimate, "usage"), number(estimate, "quota"), nil
+}

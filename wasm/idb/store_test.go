@@ -1,0 +1,235 @@
+//go:build js && wasm
+
+package idb
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"syscall/js"
+	"testing"
+	"time"
+
+	"github.com/hack-pad/go-indexeddb/idb"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/profile/memstore/storetest"
+	"github.com/stackglass/stackglass/workers"
+	"github.com/stackglass/stackglass/workers/web"
+)
+
+func TestMain(m *testing.M) {
+	if js.Global().Get("name").String() == "puts until it is killed" {
+		putForever()
+		return
+	}
+	if os.Getenv("WASMTEST_URL") == "" {
+		println("skipped: IndexedDB needs a browser; run with go test -exec=wasmtest (tools/wasmtest)")
+		return
+	}
+	os.Exit(m.Run())
+}
+
+var databases int
+
+// openNew opens a database of the test's own.
+func openNew(t testing.TB) *Store {
+	t.Helper()
+	databases++
+	s, err := Open("test " + strconv.Itoa(databases))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Close()
+		js.Global().Get("indexedDB").Call("deleteDatabase", s.name)
+	})
+	return s
+}
+
+// setQuota limits the storage of this origin; 0: no limit.
+func setQuota(t *testing.T, bytes uint64) {
+	t.Helper()
+	url := os.Getenv("WASMTEST_URL") + "quota"
+	if bytes > 0 {
+		url += "?bytes=" + strconv.FormatUint(bytes, 10)
+	}
+	response, err := web.Await(js.Global().Call("fetch", url, map[string]any{"method": "POST"}))
+	if err != nil || !response.Get("ok").Bool() {
+		t.Fatal("set the quota:", err)
+	}
+}
+
+func TestStore(t *testing.T) {
+	storetest.TestStore(t, func(t *testing.T) profile.Store { return openNew(t) })
+}
+
+func TestReopened(t *testing.T) {
+	s := openNew(t)
+	e := profile.Entry{Key: "k", Name: "n", State: profile.EntryComplete}
+	data := bytes.Repeat([]byte("stack distance "), 1<<19)
+	if err := s.Put(e, data); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(s.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if got, err := again.Get("k"); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("Get: %d bytes, %v", len(got), err)
+	}
+	if list, err := again.List(); err != nil || len(list) != 1 || list[0] != e {
+		t.Errorf("List: %+v, %v", list, err)
+	}
+}
+
+// A connection that the browser closed is opened again.
+func TestClosedConnection(t *testing.T) {
+	s := openNew(t)
+	if err := s.Put(profile.Entry{Key: "k"}, []byte("data")); err != nil {
+		t.Fatal(err)
+	}
+	s.db.Close()
+	if got, err := s.Get("k"); err != nil || string(got) != "data" {
+		t.Errorf("Get: %q, %v", got, err)
+	}
+}
+
+// Damage of every kind is an error, never other bytes.
+func TestDamage(t *testing.T) {
+	damage := map[string]func(chunks *idb.ObjectStore) error{
+		"a chunk is missing": func(chunks *idb.ObjectStore) error {
+			_, err := chunks.Delete(chunkKey("k", 1))
+			return err
+		},
+		"a chunk is other bytes": func(chunks *idb.ObjectStore) error {
+			_, err := chunks.PutKey(chunkKey("k", 0), js.Global().Get("Uint8Array").New(chunkBytes))
+			return err
+		},
+		"a chunk is short": func(chunks *idb.ObjectStore) error {
+			_, err := chunks.PutKey(chunkKey("k", 1), js.Global().Get("Uint8Array").New(5))
+			return err
+		},
+		"a chunk is no bytes": func(chunks *idb.ObjectStore) error {
+			_, err := chunks.PutKey(chunkKey("k", 1), js.ValueOf("text"))
+			return err
+		},
+	}
+	for name, do := range damage {
+		t.Run(name, func(t *testing.T) {
+			s := openNew(t)
+			if err := s.Put(profile.Entry{Key: "k"}, bytes.Repeat([]byte{7}, 2*chunkBytes)); err != nil {
+				t.Fatal(err)
+			}
+			err := s.transact("damage", "k", idb.TransactionReadWrite,
+				func(_, chunks *idb.ObjectStore) error { return do(chunks) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			var failed *Error
+			if _, err := s.Get("k"); !errors.Is(err, errDamaged) || !errors.As(err, &failed) || failed.Key != "k" {
+				t.Errorf("Get: %v, want %v", err, errDamaged)
+			}
+			if err := s.Put(profile.Entry{Key: "k"}, []byte("whole")); err != nil {
+				t.Error(err)
+			}
+			if got, err := s.Get("k"); err != nil || string(got) != "whole" {
+				t.Errorf("Get after Put: %q, %v", got, err)
+			}
+		})
+	}
+}
+
+const tornName = "test torn"
+
+// putForever is the program of a worker that replaces one entry again and
+// again; each value is one byte repeated.
+func putForever() {
+	c := web.Self()
+	s, err := Open(tornName)
+	if err != nil {
+		panic(err)
+	}
+	for i := 0; ; i++ {
+		data := bytes.Repeat([]byte{byte(i)}, 12<<20+i)
+		if err := s.Put(profile.Entry{Key: "k", References: uint64(i)}, data); err != nil {
+			panic(err)
+		}
+		if i < 2 {
+			c.Send(workers.Message{Type: workers.TypeReady})
+		}
+	}
+}
+
+// A worker that is killed while it writes leaves a whole value.
+func TestKilledWhileWriting(t *testing.T) {
+	base := os.Getenv("WASMTEST_URL")
+	for _, wait := range []time.Duration{0, 15, 40, 75} {
+		c, err := web.Spawn(base+"src/wasm/worker/worker.js?wasm="+base+"test.wasm", "puts until it is killed")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := c.Receive(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(wait * time.Millisecond)
+		c.Close()
+		s, err := Open(tornName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := s.Get("k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.List()
+		if err != nil || len(list) != 1 || len(data) != 12<<20+int(list[0].References) || data[0] != byte(list[0].References) {
+			t.Errorf("%d bytes of %d; entries %+v, %v", len(data), data[0], list, err)
+		}
+		t.Logf("killed after value %d", list[0].References)
+		s.Close()
+	}
+	js.Global().Get("indexedDB").Call("deleteDatabase", tornName)
+}
+
+func BenchmarkPut64MiB(b *testing.B) {
+	s := openNew(b)
+	data := make([]byte, 64<<20)
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if err := s.Put(profile.Entry{Key: "k"}, data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkGet64MiB(b *testing.B) {
+	s := openNew(b)
+	data := make([]byte, 64<<20)
+	if err := s.Put(profile.Entry{Key: "k"}, data); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if _, err := s.Get("k"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkList(b *testing.B) {
+	s := openNew(b)
+	for i := range 50 {
+		if err := s.Put(profile.Entry{Key: strconv.Itoa(i)}, []byte("data")); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if _, err := s.List(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
