@@ -80,13 +80,15 @@ func (b *Buffer) fill() error {
 	b.end = copy(b.buf, b.buf[b.next:b.end])
 	b.next, b.whole = 0, 0
 	for {
+		searched := b.end // nothing before it ends a line; 0 while the rest of a line is dropped
 		if err := b.read(); err != nil {
 			return err
 		}
 		if b.rest && !b.dropRest() {
 			continue
 		}
-		if b.whole = bytes.LastIndexByte(b.buf[:b.end], '\n') + 1; b.whole > 0 {
+		if newline := bytes.LastIndexByte(b.buf[searched:b.end], '\n'); newline >= 0 {
+			b.whole = searched + newline + 1
 			return nil
 		}
 		switch {

@@ -1,0 +1,114 @@
+package tracetest
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing/iotest"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Failer is the part of testing.TB and of rapid.T that checks need.
+type Failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// Outcome is what a reader says of one record: a reference, or that it is wrong.
+type Outcome struct {
+	Ref
+	HasThread bool
+	ErrorLine int // not 0: a syntax error in that line, and no reference
+}
+
+// Outcomes drains r by way of batches of rows rows, with other values in a
+// batch before each fill, and checks what every reader promises: rows or an
+// error, never both, never neither; io.EOF again and again.
+func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
+	t.Helper()
+	r = Spoil(r)
+	b := trace.NewBatch(rows)
+	for {
+		err := r.Next(b)
+		var syntax *trace.SyntaxError
+		switch {
+		case err != nil && b.Len() > 0:
+			t.Fatalf("%d rows together with the error %v", b.Len(), err)
+		case err == io.EOF:
+			if err = r.Next(b); err != io.EOF || b.Len() != 0 {
+				t.Fatalf("behind the end: %d rows, error %v, want io.EOF again", b.Len(), err)
+			}
+			return all
+		case errors.As(err, &syntax):
+			all = append(all, Outcome{ErrorLine: syntax.Line})
+		case err != nil:
+			t.Fatalf("%v", err)
+		case b.Len() == 0:
+			t.Fatalf("neither rows nor an error")
+		default:
+			all = appendRows(all, b)
+		}
+	}
+}
+
+func appendRows(all []Outcome, b *trace.Batch) []Outcome {
+	for i := range b.Addr {
+		o := Outcome{Ref: Ref{Kind: b.Kind[i], Addr: b.Addr[i], Bytes: b.Bytes[i]}, HasThread: b.Thread != nil}
+		if b.Thread != nil {
+			o.Thread = b.Thread[i]
+		}
+		if b.PC != nil {
+			o.PC = b.PC[i]
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// CheckText reads text by open whole, in halves, byte by byte and with the end
+// told together with the last bytes, in batches of one, three and many rows,
+// and wants the same outcomes each time.
+func CheckText(t Failer, text string, open func(io.Reader) trace.Reader, want []Outcome) {
+	t.Helper()
+	for _, way := range []struct {
+		name string
+		rows int
+		wrap func(io.Reader) io.Reader
+	}{
+		{"whole", 0, func(r io.Reader) io.Reader { return r }},
+		{"three rows a batch", 3, func(r io.Reader) io.Reader { return r }},
+		{"in halves, a row a batch", 1, iotest.HalfReader},
+		{"byte by byte", 0, iotest.OneByteReader},
+		{"end with the last bytes", 2, iotest.DataErrReader},
+	} {
+		got := Outcomes(t, open(way.wrap(strings.NewReader(text))), way.rows)
+		for i := 0; i < len(got) || i < len(want); i++ {
+			if i >= len(got) || i >= len(want) || got[i] != want[i] {
+				t.Fatalf("%s, record %d: got %+v, want %+v; text\n%q", way.name, i, at(got, i), at(want, i), text)
+			}
+		}
+	}
+}
+
+// at is for messages: record i, or nil behind the last.
+func at(all []Outcome, i int) any {
+	if i < len(all) {
+		return all[i]
+	}
+	return nil
+}
+
+// Endless repeats text for ever.
+func Endless(text []byte) io.Reader { return &endless{text: text} }
+
+type endless struct {
+	text []byte
+	at   int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := copy(p, e.text[e.at:])
+	e.at = (e.at + n) % len(e.text)
+	return n, nil
+}
