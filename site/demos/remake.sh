@@ -32,6 +32,6 @@ for source in *.c; do
 		-Wall -Wextra "$source" -o "$work/$name"
 	(cd "$work" && env -i PATH="$PATH" valgrind --tool=lackey --trace-mem=yes --log-fd=9 \
 		"./$name" 9>&1 >/dev/null 2>&1) | grep '^ [LSM] ' >"$work/$name.lackey"
-	lz4 -12 --content-size -f -q "$work/$name.lackey" "$name.lackey.lz4"
+	lz4 -q -12 -B5 -BD --content-size -f "$work/$name.lackey" "$name.lackey.lz4"
 	echo "$name: $(wc -l <"$work/$name.lackey") references, $(wc -c <"$name.lackey.lz4") bytes packed"
 done
