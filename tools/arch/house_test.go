@@ -1,0 +1,105 @@
+package arch
+
+import (
+	"bytes"
+	"go/ast"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// topLevel is everything that may lie at the top, besides dot-files.
+var topLevel = map[string]bool{
+	"core": true, "workers": true, "wasm": true, "ui": true, "site": true, "tools": true,
+	"go.mod": true, "go.sum": true, "Makefile": true, "LICENSE": true, "README.md": true, "CHANGELOG.md": true,
+	"bin": true, "build": true, // built, and ignored by git
+}
+
+func TestTopLevelIsFixed(t *testing.T) {
+	entries, err := os.ReadDir(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !topLevel[e.Name()] && !strings.HasPrefix(e.Name(), ".") {
+			t.Errorf("%s: nothing of that name belongs at the top", e.Name())
+		}
+	}
+}
+
+func TestEveryFolderIntroducesItself(t *testing.T) {
+	for folder := range mayImport {
+		text, err := os.ReadFile(filepath.Join(root(t), folder, "README.md"))
+		if err != nil {
+			t.Errorf("%s has no README.md: three to ten lines on what lives there and where to start", folder)
+			continue
+		}
+		if len(bytes.TrimSpace(text)) < 100 {
+			t.Errorf("%s/README.md says next to nothing", folder)
+		}
+	}
+}
+
+func TestCommandIsOnlyConnected(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(t), "tools", "stackglass", "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(text, []byte("\n")); n >= 40 {
+		t.Errorf("tools/stackglass/main.go has %d lines, want under 40: its code belongs in internal", n)
+	}
+}
+
+// TestPackagesTeach: every package says what it is.
+func TestPackagesTeach(t *testing.T) {
+	documented := map[string]bool{}
+	for _, s := range sources(t) {
+		if !s.test {
+			documented[s.dir] = documented[s.dir] || s.syntax.Doc != nil
+		}
+	}
+	for dir, yes := range documented {
+		if !yes {
+			t.Errorf("%s has no package documentation", dir)
+		}
+	}
+}
+
+func TestGeneratedFilesSaySo(t *testing.T) {
+	for _, s := range sources(t) {
+		if strings.HasSuffix(s.name, "_gen.go") && !ast.IsGenerated(s.syntax) {
+			t.Errorf("%s: its first lines do not say: Code generated … DO NOT EDIT.", s.name)
+		}
+	}
+}
+
+// TestNoTimeIsAsserted: the tests of the core compare numbers, never clocks.
+// Speed is measured by benchmarks and compared by benchstat.
+func TestNoTimeIsAsserted(t *testing.T) {
+	for _, s := range sources(t) {
+		if !s.test || !under(s.dir, "core") {
+			continue
+		}
+		ast.Inspect(s.syntax, func(n ast.Node) bool {
+			call, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if pkg, ok := call.X.(*ast.Ident); ok && pkg.Name == "time" && (call.Sel.Name == "Now" || call.Sel.Name == "Since") {
+				t.Errorf("%s: a test looks at the clock", s.name)
+			}
+			return true
+		})
+	}
+}
+
+// TestNamesSayWhat: these names say nothing.
+func TestNamesSayWhat(t *testing.T) {
+	empty := map[string]bool{"util": true, "utils": true, "helper": true, "helpers": true, "common": true, "misc": true, "base": true, "manager": true}
+	for _, s := range sources(t) {
+		if empty[s.syntax.Name.Name] {
+			t.Errorf("%s: package %s: name it by what it computes", s.name, s.syntax.Name.Name)
+		}
+	}
+}

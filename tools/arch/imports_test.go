@@ -1,0 +1,150 @@
+package arch
+
+import (
+	"strings"
+	"testing"
+)
+
+// mayImport says, for every top-level folder, which others it may import:
+// tools, wasm, ui → workers → core. The first is importable by nobody.
+var mayImport = map[string][]string{
+	"core":    {"core"},
+	"workers": {"workers", "core"},
+	"ui":      {"ui", "workers", "core"},
+	"wasm":    {"wasm", "ui", "workers", "core"},
+	"site":    {},
+	"tools":   {"tools", "site", "workers", "core", "ui"},
+}
+
+// withinCore says the same for the folders of core: imports run towards trace.
+var withinCore = map[string][]string{
+	"trace":     {"trace"},
+	"report":    {"report"},
+	"stack":     {"stack", "trace"},
+	"profile":   {"profile", "trace"},
+	"hierarchy": {"hierarchy", "profile", "trace"},
+	"analysis":  {"analysis", "stack", "profile", "trace"},
+}
+
+// isHelper tells of packages for tests only, such as stack/stacktest, which may
+// use what tests use.
+func isHelper(dir string) bool {
+	for part := range strings.SplitSeq(dir, "/") {
+		if strings.HasSuffix(part, "test") && part != "test" {
+			return true
+		}
+	}
+	return false
+}
+
+func has(list []string, word string) bool {
+	for _, w := range list {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	for _, s := range sources(t) {
+		from, _, _ := strings.Cut(s.dir, "/")
+		allowed, known := mayImport[from]
+		if !known {
+			t.Errorf("%s: Go code outside of the folders %v", s.name, mayImport)
+			continue
+		}
+		for imported, at := range s.imports {
+			to, ours := strings.CutPrefix(imported, module)
+			if !ours || s.test && from == "site" {
+				continue // the test of the demos analyses them
+			}
+			if top, _, _ := strings.Cut(to, "/"); !has(allowed, top) {
+				t.Errorf("%s: %s may not import %s, only %v", at, from, to, allowed)
+			}
+		}
+	}
+}
+
+func TestCoreRunsTowardsTrace(t *testing.T) {
+	for _, s := range sources(t) {
+		from, inCore := strings.CutPrefix(s.dir, "core/")
+		if !inCore || s.test || isHelper(s.dir) {
+			continue
+		}
+		from, _, _ = strings.Cut(from, "/")
+		allowed, known := withinCore[from]
+		if !known {
+			t.Errorf("core/%s has no place in the order of imports: enter it here", from)
+			continue
+		}
+		for imported, at := range s.imports {
+			to, ours := strings.CutPrefix(imported, module+"core/")
+			if !ours {
+				continue
+			}
+			if folder, _, _ := strings.Cut(to, "/"); !has(allowed, folder) {
+				t.Errorf("%s: core/%s may not import core/%s, only %v", at, from, to, allowed)
+			}
+			if isHelper("core/" + to) {
+				t.Errorf("%s: core/%s is for tests only", at, to)
+			}
+		}
+	}
+}
+
+// TestTraceIsTheBottom: the package that everything uses uses nothing of ours.
+func TestTraceIsTheBottom(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.dir != "core/trace" || s.test {
+			continue
+		}
+		for imported, at := range s.imports {
+			if strings.HasPrefix(imported, module) {
+				t.Errorf("%s: core/trace imports %s, want nothing of ours", at, imported)
+			}
+		}
+	}
+}
+
+// TestCoreKnowsNoPlatform: the core runs natively and in the browser alike, so
+// it gets what it needs as readers, writers and bytes.
+func TestCoreKnowsNoPlatform(t *testing.T) {
+	for _, s := range sources(t) {
+		if !under(s.dir, "core") || s.test || isHelper(s.dir) {
+			continue
+		}
+		for imported, at := range s.imports {
+			top, _, _ := strings.Cut(imported, "/")
+			if top == "os" || top == "net" || top == "syscall" || imported == "path/filepath" {
+				t.Errorf("%s: core imports %s; take a reader, a writer or bytes instead", at, imported)
+			}
+		}
+	}
+}
+
+// TestBrowserCodeIsLean: these make a program in wasm several times larger than
+// the rest of it.
+func TestBrowserCodeIsLean(t *testing.T) {
+	heavy := map[string]string{
+		"fmt":           "strconv and error types",
+		"encoding/json": "strconv, or a binary form",
+		"reflect":       "types",
+		"regexp":        "strings",
+		"html/template": "the page's components",
+		"text/template": "strings",
+	}
+	for _, s := range sources(t) {
+		if s.test || isHelper(s.dir) || strings.HasSuffix(s.name, "_gen.go") {
+			continue // vugugen writes what it writes
+		}
+		if under(s.dir, "tools") || under(s.dir, "site") {
+			continue
+		}
+		for imported, at := range s.imports {
+			if instead, found := heavy[imported]; found {
+				t.Errorf("%s: %s runs in the browser and imports %s; use %s", at, s.dir, imported, instead)
+			}
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/stackglass/stackglass/"
+
+// source is one Go file of the repository.
+type source struct {
+	name    string // from the repository's root, with slashes
+	dir     string
+	test    bool // a _test.go file
+	syntax  *ast.File
+	imports map[string]token.Position
+}
+
+// root is the repository's root.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// skipped are folders of files that are not ours to judge.
+func skipped(name string) bool {
+	base := path.Base(name)
+	return base == "node_modules" || base == "testdata" || name == "site/dist" ||
+		name == "bin" || name == "build" || strings.HasPrefix(base, ".") && name != "."
+}
+
+// walk calls visit for every file that is ours.
+func walk(t *testing.T, visit func(name string)) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(root(t)), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if skipped(name) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		visit(name)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sources parses every Go file.
+func sources(t *testing.T) []source {
+	t.Helper()
+	dir := root(t)
+	files := token.NewFileSet()
+	var list []source
+	walk(t, func(name string) {
+		if !strings.HasSuffix(name, ".go") {
+			return
+		}
+		syntax, err := parser.ParseFile(files, filepath.Join(dir, filepath.FromSlash(name)), nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := source{name: name, dir: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), syntax: syntax, imports: map[string]token.Position{}}
+		for _, spec := range syntax.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.imports[imported] = files.Position(spec.Pos())
+		}
+		list = append(list, s)
+	})
+	if len(list) < 20 {
+		t.Fatalf("only %d Go files found below %s", len(list), dir)
+	}
+	return list
+}
+
+// under tells whether dir is folder or below it.
+func under(dir, folder string) bool { return dir == folder || strings.HasPrefix(dir, folder+"/") }
