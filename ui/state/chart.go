@@ -39,7 +39,7 @@ type Series struct {
 	Color string // the name of a colour in app.css, without "--"
 	Shape Shape
 	Dash  bool
-	Y     []float64
+	Y     []float64 // NaN where there is no value
 }
 
 // Shape says how a series is drawn.

@@ -115,17 +115,23 @@ func (v *View) HistogramChart() *Chart {
 		Y:     Axis{Label: "of all accesses", Unit: UnitShare, Max: 1},
 		Split: len(bins) - 1,
 	}
-	var share, upto []float64
+	none := math.NaN()
+	var finite, cold, upto []float64
 	sum := uint64(0)
 	for i, b := range bins {
-		sum += b.Count
 		chart.At = append(chart.At, float64(i))
 		chart.X.Labels = append(chart.X.Labels, b.Label())
-		share = append(share, Ratio(b.Count, v.Curve.Accesses))
-		upto = append(upto, Ratio(sum, v.Curve.Accesses))
+		share := Ratio(b.Count, v.Curve.Accesses)
+		if b.Cold {
+			finite, cold, upto = append(finite, none), append(cold, share), append(upto, none)
+			continue
+		}
+		sum += b.Count
+		finite, cold, upto = append(finite, share), append(cold, none), append(upto, Ratio(sum, v.Curve.Accesses))
 	}
 	chart.Series = []Series{
-		{Label: "accesses", Color: "accent", Shape: ShapeBars, Y: share},
+		{Label: "accesses", Color: "accent", Shape: ShapeBars, Y: finite},
+		{Label: "cold", Color: "memory", Shape: ShapeBars, Y: cold},
 		{Label: "cumulative", Color: "ink", Shape: ShapeLine, Y: upto},
 	}
 	chart.Summary = v.histogramSentence(bins)

@@ -54,7 +54,7 @@ func run() error {
 
 // begin opens the store, and takes over from boot.js.
 func begin(app *ui.App) {
-	store, err := idb.Open()
+	store, err := idb.Open(idb.DefaultName)
 	if err != nil {
 		app.NoStore = "This browser keeps nothing for this page (" + err.Error() +
 			"; private windows often do that). Analyses run, but export what you want to keep."

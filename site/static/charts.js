@@ -1,0 +1,513 @@
+// Charts: draws what Go hands over as numbers and words, on uPlot, where an
+// <sg-chart chart="id"> stands. Colours are the variables of app.css. Pointer
+// and keys are handled here; Go hears only of a level that was moved.
+"use strict";
+(function () {
+  const charts = new Map(); // what Go handed over last, by id
+  let onMove = null;
+
+  // ---- Words for numbers, as in ui/state/format.go
+
+  const thin = "\u202f";
+  function significant(x) {
+    if (!x) return "0";
+    const decimals = 2 - Math.floor(Math.log10(Math.abs(x)));
+    if (decimals <= 0) return x.toFixed(0);
+    return x.toFixed(Math.min(decimals, 12)).replace(/\.?0+$/, "");
+  }
+  function scaled(x, base, units) {
+    let i = 0;
+    while (x >= base - 0.5 && i < units.length - 1) { x /= base; i++; }
+    return significant(x) + (units[i] ? thin + units[i] : "");
+  }
+  const bytes = (x) => scaled(x, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]);
+  const count = (x) => scaled(x, 1000, ["", "k", "M", "G", "T", "P"]);
+  function share(x) {
+    const p = x * 100;
+    if (p > 0 && p < 0.001) return "< 0.001" + thin + "%";
+    if (p >= 99.95 && p < 100) return "> 99.9" + thin + "%";
+    return significant(p) + thin + "%";
+  }
+  const writers = { bytes, share, references: count, bin: String };
+  // Tick labels of bins: where each one begins.
+  const short = (label) => {
+    const first = label.split("–")[0].replace(/\u202f/g, "");
+    return /^\d+$/.test(first) ? scaled(Number(first), 1024, ["", "Ki", "Mi", "Gi"]) : first;
+  };
+
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+  // hatch is a pattern, so that the bar that stands apart differs by more than
+  // its colour.
+  function hatch(ctx, color) {
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = 8;
+    const t = tile.getContext("2d");
+    t.strokeStyle = color;
+    t.lineWidth = 2;
+    t.beginPath();
+    for (const d of [-8, 0, 8]) { t.moveTo(d, 8); t.lineTo(d + 8, 0); }
+    t.stroke();
+    return ctx.createPattern(tile, "repeat");
+  }
+
+  class Chart extends HTMLElement {
+    static observedAttributes = ["chart"];
+
+    connectedCallback() {
+      if (!this.plot) this.build();
+      this.resizes = new ResizeObserver(() => this.resize());
+      this.resizes.observe(this);
+      this.draw();
+    }
+
+    disconnectedCallback() {
+      this.resizes.disconnect();
+      this.destroy();
+    }
+
+    attributeChangedCallback(name, before, after) {
+      if (before !== after) { this.zoom = null; this.at = null; }
+      if (this.plot) this.draw();
+    }
+
+    build() {
+      this.plot = document.createElement("div");
+      this.plot.className = "plot";
+      this.plot.tabIndex = 0;
+      this.plot.setAttribute("role", "application");
+      this.plot.setAttribute("aria-roledescription", "chart");
+      this.readout = document.createElement("p");
+      this.readout.className = "readout";
+      this.axis = document.createElement("p");
+      this.axis.className = "axis";
+      this.append(this.plot, this.axis, this.readout);
+      this.plot.addEventListener("keydown", (e) => this.key(e));
+      this.plot.addEventListener("pointerdown", (e) => this.grab(e), true);
+      // uPlot selects by mouse events; not while a level is held.
+      this.plot.addEventListener("mousedown", (e) => { if (this.held) e.stopPropagation(); }, true);
+      this.plot.addEventListener("pointermove", (e) => this.drag(e));
+      for (const end of ["pointerup", "pointercancel"]) this.plot.addEventListener(end, () => { this.held = null; });
+    }
+
+    destroy() {
+      if (this.u) this.u.destroy();
+      this.u = null;
+    }
+
+    resize() {
+      const width = this.plot.clientWidth;
+      if (!this.u) { if (width) this.draw(); return; }
+      if (width && width !== this.u.width) this.u.setSize({ width, height: this.height(width) });
+    }
+
+    height(width) {
+      const base = parseFloat(getComputedStyle(this).fontSize) / 15;
+      return Math.round(Math.min(Math.max(width * 0.45, 240 * base), 420 * base));
+    }
+
+    draw() {
+      const data = charts.get(this.getAttribute("chart"));
+      this.data = data;
+      this.destroy();
+      if (!data || !data.at.length || !this.plot.clientWidth) { this.readout.textContent = ""; return; }
+      this.plot.setAttribute("aria-label", data.title + ". " + data.summary + " Arrow keys read it out.");
+      this.axis.textContent = data.y.label + " (up), " + data.x.label + " (right)";
+      const width = this.plot.clientWidth;
+      const at = Array.from(data.at);
+      if (data.split > 0) at[data.split] += 0.5;
+      const points = [at].concat(data.series.map((s) => Array.from(s.y, (v) => Number.isFinite(v) ? v : null)));
+      this.points = points;
+      this.u = new uPlot(this.options(data, width), points, this.plot);
+      if (this.at === null || this.at === undefined) this.rest();
+      else this.readAt(this.at, false);
+    }
+
+    full() {
+      const x = this.data.x;
+      if (x.unit === "bin") return [-0.6, x.max + (this.data.split > 0 ? 1.1 : 0.6)];
+      return [x.min, x.max];
+    }
+
+    options(data, width) {
+      const em = parseFloat(getComputedStyle(this).fontSize);
+      const font = Math.round(em * 0.8) + "px " + getComputedStyle(this).fontFamily;
+      const axis = { stroke: css("second"), font, labelFont: font, labelGap: 0,
+        grid: { stroke: css("grid"), width: 1 }, ticks: { stroke: css("grid"), width: 1, size: 4 } };
+      const self = this;
+      return {
+        width, height: this.height(width), legend: { show: false },
+        padding: [12, 12, 0, 0],
+        cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: true, dist: 6 } },
+        scales: {
+          x: { time: false, distr: data.x.log ? 3 : 1, log: 2, range: (u, min, max) => self.range(min, max) },
+          y: { distr: data.y.log ? 3 : 1, log: 10, range: [data.y.min, data.y.max] },
+        },
+        axes: [
+          Object.assign({ splits: this.xSplits(width, em), values: (u, list) => list.map((v) => this.xTick(v)), size: Math.round(em * 2) }, axis),
+          Object.assign({ splits: this.ySplits(), values: (u, list) => list.map((v) => v === null ? "" : share(v)), size: Math.round(em * 3.9) }, axis),
+        ],
+        series: [{}].concat(data.series.map((s) => this.series(s))),
+        hooks: {
+          draw: [(u) => this.decorate(u)],
+          setCursor: [(u) => this.hover(u)],
+          setSelect: [(u) => { if (u.select.width > 0) this.zoom = [u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")]; }],
+          setScale: [(u, key) => { if (key === "x") this.zoomed(u); }],
+        },
+      };
+    }
+
+    // range keeps the zoom over redraws; a double click of uPlot asks for the
+    // data's own range, which means all.
+    range(min, max) {
+      const full = this.full();
+      if (this.zoom) return this.zoom;
+      return full;
+    }
+
+    zoomed(u) {
+      this.toggleAttribute("data-zoomed", !!this.zoom);
+    }
+
+    series(s) {
+      const stroke = css(s.color);
+      if (s.shape === "bars") {
+        const apart = s.label === "cold";
+        return { stroke, width: 1, fill: apart ? (u) => hatch(u.ctx, stroke) : stroke,
+          paths: uPlot.paths.bars({ size: [0.8, 60], align: 0 }), points: { show: false } };
+      }
+      return { stroke, width: 2, dash: s.dash ? [7, 4] : undefined, points: { show: false },
+        paths: s.shape === "step" ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear() };
+    }
+
+    xSplits(width, em) {
+      const room = Math.max(2, Math.floor(width / (em * 4.5)));
+      return (u, i, min, max) => {
+        if (this.data.x.unit === "bin") {
+          const all = this.points[0].filter((v) => v >= min && v <= max);
+          const every = Math.ceil(all.length / Math.max(2, Math.floor(width / (em * 2.6))));
+          return all.filter((v, k) => k % every === 0 || k === all.length - 1 && this.data.split > 0);
+        }
+        if (!this.data.x.log) {
+          const step = niceStep((max - min) / Math.max(1, room - 1));
+          const list = [];
+          for (let v = Math.ceil(min / step) * step; v <= max; v += step) list.push(v);
+          return list;
+        }
+        const low = Math.ceil(Math.log2(min) - 1e-9), high = Math.floor(Math.log2(max) + 1e-9);
+        let every = Math.max(1, Math.ceil((high - low) / (room - 1)));
+        if (every > 1) every += every % 2; // powers of four where there is no room for all
+        const list = [];
+        for (let k = low; k <= high; k += every) list.push(2 ** k);
+        return list;
+      };
+    }
+
+    xTick(v) {
+      const x = this.data.x;
+      if (x.unit !== "bin") return writers[x.unit](v);
+      const i = this.points[0].indexOf(v);
+      return i < 0 ? "" : short(x.labels[i]);
+    }
+
+    ySplits() {
+      if (this.data.y.log) {
+        return (u, i, min, max) => {
+          const list = [];
+          for (let d = Math.floor(Math.log10(min)); d <= 0; d++) {
+            for (const m of [1, 2, 5]) {
+              const v = m * 10 ** d;
+              if (v >= min * 0.999 && v <= max * 1.001) list.push(v);
+            }
+          }
+          return list;
+        };
+      }
+      return (u, i, min, max) => {
+        const step = niceStep((max - min) / 5);
+        const list = [];
+        for (let v = 0; v <= max * 1.0001; v += step) list.push(v);
+        return list;
+      };
+    }
+
+    // decorate draws what uPlot does not: labels at the curves, and the levels.
+    decorate(u) {
+      const ctx = u.ctx, ratio = devicePixelRatio || 1;
+      const em = parseFloat(getComputedStyle(this).fontSize) * ratio;
+      const family = getComputedStyle(this).fontFamily;
+      ctx.save();
+      const box = u.bbox;
+      if (this.data.series.length > 1) this.labelSeries(u, ctx, em, family);
+      for (const m of this.data.marks) {
+        const x = u.valToPos(m.x, "x", true), y = u.valToPos(m.y, "y", true);
+        if (x < box.left - 1 || x > box.left + box.width + 1) continue;
+        const color = css(m.color);
+        ctx.strokeStyle = ctx.fillStyle = color;
+        ctx.lineWidth = 1.5 * ratio;
+        ctx.setLineDash([2 * ratio, 4 * ratio]);
+        line(ctx, x, y, x, box.top + box.height);
+        ctx.setLineDash([]);
+        ctx.beginPath();
+        ctx.arc(x, y, 6 * ratio, 0, 2 * Math.PI);
+        ctx.fillStyle = css("paper");
+        ctx.fill();
+        ctx.lineWidth = 2.5 * ratio;
+        ctx.stroke();
+        this.handle(ctx, x, box.top + box.height, ratio, color);
+        this.label(ctx, m, x, y, em, family, box, color);
+      }
+      ctx.restore();
+    }
+
+    handle(ctx, x, bottom, ratio, color) {
+      const w = 12 * ratio, h = 20 * ratio;
+      ctx.beginPath();
+      ctx.roundRect(x - w / 2, bottom - h - 2 * ratio, w, h, 3 * ratio);
+      ctx.fillStyle = css("paper");
+      ctx.fill();
+      ctx.lineWidth = 1.5 * ratio;
+      ctx.stroke();
+      for (const d of [-2, 2]) line(ctx, x + d * ratio, bottom - h * 0.75, x + d * ratio, bottom - h * 0.45);
+    }
+
+    label(ctx, m, x, y, em, family, box, color) {
+      const value = " " + share(m.y);
+      ctx.font = "600 " + em * 0.87 + "px " + family;
+      const first = ctx.measureText(m.label).width;
+      ctx.font = em * 0.87 + "px " + family;
+      const width = first + ctx.measureText(value).width;
+      const right = x + em * 0.7 + width <= box.left + box.width;
+      const left = right ? x + em * 0.7 : x - em * 0.7 - width;
+      const top = Math.max(y - em * 0.75, box.top + em * 0.8);
+      ctx.textAlign = "left";
+      ctx.textBaseline = "middle";
+      ctx.lineJoin = "round";
+      ctx.strokeStyle = css("ground");
+      ctx.lineWidth = em * 0.3;
+      ctx.strokeText(value, left + first, top);
+      ctx.fillStyle = color;
+      ctx.fillText(value, left + first, top);
+      ctx.font = "600 " + em * 0.87 + "px " + family;
+      ctx.strokeText(m.label, left, top);
+      ctx.fillText(m.label, left, top);
+    }
+
+    labelSeries(u, ctx, em, family) {
+      const taken = [];
+      ctx.font = "600 " + em * 0.87 + "px " + family;
+      ctx.textBaseline = "middle";
+      ctx.lineJoin = "round";
+      this.data.series.forEach((s, i) => {
+        if (s.shape === "bars" && s.label !== "cold") return;
+        const y = this.points[i + 1];
+        let last = y.length - 1;
+        while (last >= 0 && y[last] === null) last--;
+        if (last < 0) return;
+        const bars = s.shape === "bars";
+        let top = u.valToPos(y[last], "y", true) - em * 0.75;
+        const x = bars ? u.valToPos(this.points[0][last], "x", true) : Math.min(u.valToPos(this.points[0][last], "x", true), u.bbox.left + u.bbox.width) - em * 0.4;
+        if (bars) return;
+        while (taken.some((t) => Math.abs(t - top) < em)) top -= em * 0.5;
+        top = Math.max(top, u.bbox.top + em * 0.6);
+        while (taken.some((t) => Math.abs(t - top) < em)) top += em * 0.5;
+        taken.push(top);
+        ctx.textAlign = "right";
+        ctx.strokeStyle = css("ground");
+        ctx.lineWidth = em * 0.3;
+        ctx.strokeText(s.label, x, top);
+        ctx.fillStyle = css(s.color);
+        ctx.fillText(s.label, x, top);
+      });
+    }
+
+    // ---- Reading
+
+    rest() {
+      this.readout.textContent = "Point at the chart, or use the arrow keys, to read values.";
+      this.readout.classList.add("idle");
+    }
+
+    hover(u) {
+      const left = u.cursor.left;
+      if (left === undefined || left === null || left < 0) { if (!this.keyed) this.rest(); return; }
+      if (this.keyed) return;
+      this.at = u.posToVal(left, "x");
+      this.say(this.at, false);
+    }
+
+    index(x) {
+      const list = this.points[0];
+      if (this.data.x.unit === "bin") {
+        let best = 0;
+        list.forEach((v, i) => { if (Math.abs(v - x) < Math.abs(list[best] - x)) best = i; });
+        return best;
+      }
+      let low = 0, high = list.length - 1;
+      while (low < high) {
+        const mid = (low + high + 1) >> 1;
+        if (list[mid] <= x) low = mid; else high = mid - 1;
+      }
+      return low;
+    }
+
+    say(x, aloud) {
+      const i = this.index(x), data = this.data;
+      let where = data.x.unit === "bin" ? (data.x.labels[i] === "cold" ? "cold" : "distance " + data.x.labels[i])
+        : (data.x.unit === "references" ? "from reference " + count(data.at[i]) : writers[data.x.unit](x));
+      const values = data.series
+        .map((s, k) => [s, this.points[k + 1][i]])
+        .filter(([, v]) => v !== null)
+        .map(([s, v]) => (s.label === "cold" ? "accesses" : s.label) + " " + share(v));
+      const text = where + ": " + values.join(", ");
+      this.readout.classList.remove("idle");
+      this.readout.textContent = text;
+      if (aloud) document.getElementById("live").textContent = text;
+    }
+
+    readAt(x, aloud) {
+      const u = this.u;
+      this.at = x;
+      const px = this.data.x.unit === "bin" ? this.points[0][this.index(x)] : x;
+      this.keyed = true;
+      u.setCursor({ left: u.valToPos(px, "x"), top: 10 });
+      this.keyed = false;
+      this.say(x, aloud);
+    }
+
+    key(e) {
+      if (!this.u || e.ctrlKey || e.metaKey || e.altKey) return;
+      const [min, max] = [this.u.scales.x.min, this.u.scales.x.max];
+      const data = this.data;
+      const start = this.at === null || this.at === undefined ? (data.marks.length ? data.marks[0].x : min) : this.at;
+      const steps = (e.shiftKey ? 10 : 1) * (e.key === "ArrowLeft" ? -1 : 1);
+      let to;
+      switch (e.key) {
+        case "ArrowLeft": case "ArrowRight":
+          if (this.at === null || this.at === undefined) to = start;
+          else if (data.x.log) to = 2 ** ((Math.round(Math.log2(start) * 4) + steps) / 4);
+          else to = this.points[0][Math.min(Math.max(this.index(start) + steps, 0), this.points[0].length - 1)];
+          break;
+        case "Home": to = min; break;
+        case "End": to = max; break;
+        case "+": case "=": this.scale(start, 0.5); break;
+        case "-": this.scale(start, 2); break;
+        case "Escape":
+          if (!this.zoom) return;
+          this.resetZoom();
+          break;
+        default: return;
+      }
+      e.preventDefault();
+      if (to !== undefined) this.readAt(Math.min(Math.max(to, min), max), true);
+    }
+
+    scale(center, factor) {
+      const full = this.full(), log = this.data.x.log;
+      const f = log ? Math.log2 : (v) => v, g = log ? (v) => 2 ** v : (v) => v;
+      const [min, max] = (this.zoom || full).map(f);
+      const half = (max - min) * factor / 2, c = f(center);
+      const low = Math.max(c - half, f(full[0])), high = Math.min(c + half, f(full[1]));
+      this.zoom = high - low >= f(full[1]) - f(full[0]) - 1e-9 ? null : [g(low), g(high)];
+      this.u.setScale("x", { min: g(low), max: g(high) });
+      this.readAt(center, false);
+    }
+
+    resetZoom() {
+      this.zoom = null;
+      if (this.u) this.u.setScale("x", { min: this.full()[0], max: this.full()[1] });
+    }
+
+    // ---- Levels that are dragged
+
+    grab(e) {
+      if (!this.u || !onMove || e.button > 0) return;
+      const box = this.u.over.getBoundingClientRect();
+      const x = e.clientX - box.left;
+      let best = null, reach = e.pointerType === "touch" ? 22 : 10;
+      for (const m of this.data.marks) {
+        const d = Math.abs(this.u.valToPos(m.x, "x") - x);
+        if (m.level && d <= reach) { best = m; reach = d; }
+      }
+      if (!best) return;
+      this.held = best;
+      this.plot.setPointerCapture(e.pointerId);
+      e.stopPropagation();
+    }
+
+    drag(e) {
+      if (!this.held || !this.u) return;
+      const box = this.u.over.getBoundingClientRect();
+      const value = this.u.posToVal(e.clientX - box.left, "x");
+      const size = snap(value);
+      if (size === this.sent) return;
+      this.sent = size;
+      onMove(this.held.level, size);
+    }
+  }
+
+  // snap gives the nearest size that caches have: a power of two, or half again.
+  function snap(v) {
+    const k = 2 ** Math.floor(Math.log2(Math.max(v, 1024)));
+    return [k, k * 1.5, k * 2].reduce((a, b) => Math.abs(Math.log(b / v)) < Math.abs(Math.log(a / v)) ? b : a);
+  }
+
+  function niceStep(rough) {
+    const d = 10 ** Math.floor(Math.log10(rough || 1));
+    for (const m of [1, 2, 5, 10]) if (m * d >= rough) return m * d;
+    return 10 * d;
+  }
+
+  function line(ctx, x0, y0, x1, y1) {
+    ctx.beginPath();
+    ctx.moveTo(x0, y0);
+    ctx.lineTo(x1, y1);
+    ctx.stroke();
+  }
+
+  const hosts = (id) => document.querySelectorAll('sg-chart[chart="' + id + '"]');
+
+  function redrawAll() {
+    for (const host of document.querySelectorAll("sg-chart")) if (host.plot) host.draw();
+  }
+  addEventListener("themechange", redrawAll);
+  still.addEventListener("change", redrawAll);
+
+  window.stackglassCharts = {
+    onMove(f) { onMove = f; },
+    set(data) {
+      charts.set(data.id, data);
+      for (const host of hosts(data.id)) if (host.plot) host.draw();
+    },
+    resetZoom(id) { for (const host of hosts(id)) host.resetZoom(); },
+    savePicture(id, name) {
+      const host = hosts(id)[0];
+      if (!host || !host.u) return;
+      const from = host.u.ctx.canvas, em = 15 * (devicePixelRatio || 1);
+      const to = document.createElement("canvas");
+      to.width = from.width;
+      to.height = from.height + em * 4;
+      const ctx = to.getContext("2d");
+      ctx.fillStyle = css("ground");
+      ctx.fillRect(0, 0, to.width, to.height);
+      ctx.fillStyle = css("ink");
+      ctx.font = "600 " + em + "px sans-serif";
+      ctx.fillText(host.data.title, em, em * 1.5);
+      ctx.drawImage(from, 0, em * 2);
+      ctx.fillStyle = css("second");
+      ctx.font = em * 0.8 + "px sans-serif";
+      ctx.textAlign = "right";
+      ctx.fillText(host.data.x.label, to.width - em, to.height - em * 0.7);
+      to.toBlob((blob) => window.stackglassCharts.save(blob, name), "image/png");
+    },
+    save(blob, name) {
+      const a = document.createElement("a");
+      a.href = URL.createObjectURL(blob);
+      a.download = name;
+      a.click();
+      setTimeout(() => URL.revokeObjectURL(a.href), 60000);
+    },
+  };
+  customElements.define("sg-chart", Chart);
+})();
