@@ -80,9 +80,12 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 		t.packings = append(t.packings, p.Name)
 		stream = bufio.NewReaderSize(newLayer(name, *p, stream, source), beginning)
 	}
-	head, _ := stream.Peek(beginning)
 	if chosen == nil {
+		head, broken := stream.Peek(beginning)
 		if chosen, err = recognise(name, head, t.packings); err != nil {
+			if broken != nil && broken != io.EOF {
+				err = broken // there may be too little to recognise
+			}
 			return nil, err
 		}
 	}

@@ -1,6 +1,10 @@
 // Package zstd lets package open read traces that are packed with Zstandard
 // (RFC 8878). It is apart because it adds 180 KB to a compressed WebAssembly
 // module.
+//
+// The library checks a frame's checksum before it hands out the frame's last
+// block, up to 128 KiB of text, which is therefore not read when the checksum is
+// wrong or cut off.
 package zstd
 
 import (

@@ -1,0 +1,430 @@
+package open_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/pierrec/lz4/v4"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/open/xz"
+	"github.com/stackglass/stackglass/core/trace/open/zstd"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+var all = open.Options{Packings: []open.Packing{zstd.Packing, xz.Packing}}
+
+// read opens a trace and reads it to its end.
+func read(r io.Reader, o open.Options) (*open.Trace, *trace.Batch, error) {
+	t, err := open.Open("t", r, o)
+	if err != nil {
+		return nil, &trace.Batch{}, err
+	}
+	b, err := trace.ReadAll(t)
+	return t, b, err
+}
+
+func file(t testing.TB, name string) []byte {
+	t.Helper()
+	packed, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packed
+}
+
+func packLZ4(t testing.TB, text []byte, options ...lz4.Option) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	w := lz4.NewWriter(&packed)
+	if err := w.Apply(options...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+func packGzip(t testing.TB, text []byte) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+func skippable(content string) []byte {
+	frame := binary.LittleEndian.AppendUint32(nil, 0x184d2a53)
+	frame = binary.LittleEndian.AppendUint32(frame, uint32(len(content)))
+	return append(frame, content...)
+}
+
+func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+// packed is one way to pack the text of data.lackey, or times copies of it.
+type packed struct {
+	name    string
+	bytes   []byte
+	times   int
+	chain   string
+	checked bool // any wrong byte is noticed, if only at the end
+	clean   int  // cuts, of those behind the first reference, that leave a whole file
+}
+
+func packings(t testing.TB) []packed {
+	text := tracetest.Small("data.lackey")
+	legacy, frame := file(t, "legacy-l.lz4"), packLZ4(t, text, lz4.BlockChecksumOption(true))
+	member := packGzip(t, text)
+	return []packed{
+		{"plain", text, 1, "", false, 0},
+		{"lz4 frame", frame, 1, "lz4", true, 0},
+		{"lz4 linked blocks", file(t, "linked-BD-B4-BX-content-size.lz4"), 25, "lz4", true, 0},
+		{"lz4 legacy", legacy, 1, "lz4", false, 0},
+		{"lz4 two legacy frames", join(legacy, legacy), 2, "lz4", false, 2},
+		{"lz4 frames", join(frame, skippable("x"), frame, frame), 3, "lz4", true, 3},
+		{"lz4 skippable first and last", join(skippable(""), skippable("header"), frame, skippable("index")), 1, "lz4", true, 1},
+		{"lz4 frame behind legacy", join(frame, legacy, frame, legacy, skippable("x"), legacy), 5, "lz4", false, 6},
+		{"gzip", file(t, "plain.gz"), 1, "gzip", true, 0},
+		{"gzip members", join(member, member), 2, "gzip", true, 1},
+		{"zstd", file(t, "check.zst"), 1, "zstd", true, 0},
+		{"zstd skippable first", join(skippable("pzstd"), file(t, "check.zst"), file(t, "check.zst")), 2, "zstd", true, 1},
+		{"xz", file(t, "crc64.xz"), 1, "xz", true, 0},
+		{"xz streams", join(file(t, "crc64.xz"), file(t, "crc64.xz")), 2, "xz", true, 1},
+		{"nested", packGzip(t, packLZ4(t, text)), 1, "gzip lz4", true, 0},
+	}
+}
+
+// wanted is what the text gives times times.
+func wanted(t testing.TB, times int) *trace.Batch {
+	t.Helper()
+	_, b, err := read(bytes.NewReader(bytes.Repeat(tracetest.Small("data.lackey"), times)), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// isPrefix tells whether got is the beginning of want.
+func isPrefix(got, want *trace.Batch) bool {
+	if got.Len() > want.Len() {
+		return false
+	}
+	for i := range got.Addr {
+		if got.Addr[i] != want.Addr[i] || got.Bytes[i] != want.Bytes[i] || got.Kind[i] != want.Kind[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func TestPackings(t *testing.T) {
+	for _, p := range packings(t) {
+		t.Run(p.name, func(t *testing.T) {
+			want := wanted(t, p.times)
+			for _, r := range []io.Reader{bytes.NewReader(p.bytes), iotest.OneByteReader(bytes.NewReader(p.bytes)), iotest.DataErrReader(bytes.NewReader(p.bytes))} {
+				tr, got, err := read(r, all)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.Len() != want.Len() || !isPrefix(got, want) {
+					t.Errorf("%d rows, want the %d of the text", got.Len(), want.Len())
+				}
+				text := len(tracetest.Small("data.lackey")) * p.times
+				if chain := strings.Join(tr.Packings(), " "); chain != p.chain || tr.Format() != "lackey" || tr.Unpacked() != int64(text) {
+					t.Errorf("%s in %q, %d bytes, want lackey in %q, %d bytes", tr.Format(), chain, tr.Unpacked(), p.chain, text)
+				}
+				if h := tr.Header(); !h.Sizes || h.Format != "lackey" {
+					t.Errorf("header %+v", h)
+				}
+			}
+		})
+	}
+}
+
+// TestCuts cuts files at many places: all whole lines before the cut come,
+// then the damage is told, unless the cut is between two frames.
+func TestCuts(t *testing.T) {
+	for _, p := range packings(t) {
+		if p.chain == "" {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			want, clean, rows := wanted(t, p.times), 0, 0
+			for cut := 8; cut < len(p.bytes); cut += stride(cut, len(p.bytes)) {
+				_, got, err := read(bytes.NewReader(p.bytes[:cut]), all)
+				var damage *trace.DamageError
+				switch {
+				case !isPrefix(got, want):
+					t.Fatalf("cut at %d: the rows are not those of the text", cut)
+				case errors.As(err, &damage):
+					if !damage.Cut {
+						t.Fatalf("cut at %d of %d: %v", cut, len(p.bytes), err)
+					}
+				case err == nil:
+					if got.Len()%(want.Len()/p.times) != 0 {
+						t.Fatalf("cut at %d of %d: %d rows and no error", cut, len(p.bytes), got.Len())
+					}
+					clean++
+				case !errors.As(err, new(*open.EmptyError)):
+					t.Fatalf("cut at %d of %d: %v", cut, len(p.bytes), err)
+				}
+				if got.Len() < rows {
+					t.Fatalf("cut at %d: %d rows, but %d with fewer bytes", cut, got.Len(), rows)
+				}
+				rows = got.Len()
+			}
+			if clean > p.clean {
+				t.Errorf("%d cuts were not noticed, want at most the %d between frames", clean, p.clean)
+			}
+		})
+	}
+}
+
+// stride spreads the cuts of a file so that its ends are tried everywhere and
+// the test takes seconds: unpackers allocate megabytes.
+func stride(cut, length int) int {
+	if cut < 48 || length-cut < 48 {
+		return 1
+	}
+	return 1 + length/60
+}
+
+// TestWrongBytes changes single bytes: nothing panics, and where there are
+// checksums no wrong trace passes for a right one.
+func TestWrongBytes(t *testing.T) {
+	for _, p := range packings(t) {
+		if p.chain == "" {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			want := wanted(t, p.times)
+			for i := 0; i < len(p.bytes); i += stride(i, len(p.bytes)) {
+				wrong := bytes.Clone(p.bytes)
+				wrong[i] ^= 1 << (i % 8)
+				_, got, err := read(bytes.NewReader(wrong), all)
+				if p.checked && err == nil && !(got.Len()%(want.Len()/p.times) == 0 && isPrefix(got, want)) {
+					t.Fatalf("byte %d of %d is wrong, and no error tells it", i, len(p.bytes))
+				}
+			}
+		})
+	}
+}
+
+func TestWrongChecksumComesBehindTheRows(t *testing.T) {
+	want := wanted(t, 1)
+	for _, c := range []struct {
+		name  string
+		bytes []byte
+		from  int // the checksum, from the end
+	}{
+		{"lz4", packLZ4(t, tracetest.Small("data.lackey")), 4},
+		{"gzip", file(t, "plain.gz"), 8},
+		{"zstd", file(t, "check.zst"), 4},
+	} {
+		c.bytes[len(c.bytes)-c.from] ^= 1
+		_, got, err := read(bytes.NewReader(c.bytes), all)
+		var damage *trace.DamageError
+		if !errors.As(err, &damage) || damage.Cut || damage.Layer != c.name {
+			t.Errorf("%s: %v, want damage that is not a cut", c.name, err)
+		}
+		if got.Len() != want.Len() && c.name != "zstd" || !isPrefix(got, want) {
+			t.Errorf("%s: %d rows before the error, want all %d", c.name, got.Len(), want.Len())
+		}
+	}
+}
+
+func TestTextCutInALine(t *testing.T) {
+	tr, err := open.Open("a.lackey", strings.NewReader(" L 8,8\n S 1f"), open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := tracetest.Outcomes(t, tr, 0)
+	if len(got) != 2 || got[0].Addr != 8 || got[1].ErrorLine != 2 {
+		t.Errorf("got %+v, want a reference and an error in line 2", got)
+	}
+}
+
+func TestErrorOfTheSourceIsNoDamage(t *testing.T) {
+	gone := fmt.Errorf("the disk is gone: %w", io.ErrUnexpectedEOF)
+	for _, p := range packings(t) {
+		half := p.bytes[:len(p.bytes)/2]
+		_, _, err := read(io.MultiReader(bytes.NewReader(half), iotest.ErrReader(gone)), all)
+		if err != gone {
+			t.Errorf("%s: %v, want the error of the source", p.name, err)
+		}
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for name, format := range map[string]string{
+		"threads.lackey": "lackey", "blocks.lackey": "lackey", "data.lackey": "lackey", "small.din": "din", "small.csv": "csv",
+	} {
+		for _, o := range []open.Options{{}, {Format: format}} {
+			tr, b, err := read(bytes.NewReader(tracetest.Small(name)), o)
+			if err != nil || tr.Format() != format || b.Len() == 0 {
+				t.Errorf("%s: %v, want some rows of %s", name, err, format)
+			}
+		}
+	}
+	if n := len(open.Formats()); n < 3 {
+		t.Errorf("%d formats, want lackey, din and csv at least", n)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		options    open.Options
+		want       string
+	}{
+		{"empty", "", all, `t: the file is empty; check how it was made`},
+		{"empty inside", string(packGzip(t, nil)), all, `t: nothing is in it once gzip is unpacked; check how it was made`},
+		{"skippable frames only", string(skippable("x")), all, `t: nothing is in it once lz4 is unpacked; check how it was made`},
+		{"zstd not read", string(file(t, "check.zst")), open.Options{}, `t: it is packed with zstd, which is not read here; unpack it first, with zstd -d`},
+		{"no such format", " L 8,8\n", open.Options{Format: "elf"}, `input-format "elf", want ` + names()},
+		{"unknown", "hello\nworld\n", all, `t: unknown format; it begins with 68 65 6c 6c 6f 0a 77 6f 72 6c 64 0a "hello\nworld\n"
+  not lackey: line:1: line "hello", want I, L, S or M, then address,bytes
+  not din: line:1: label "hello", want 0 to 4
+  not csv: line:1: header "hello": no column is the address, want columns named addr, and if there are any tid, pc, rw, size
+name the format with --input-format, one of ` + names() + `, or convert the trace to one of them`},
+		{"UTF-16", "\xff\xfe0\x00 \x00", all, `this is UTF-16 text, as PowerShell writes it: save it as UTF-8`},
+	} {
+		_, _, err := read(strings.NewReader(c.text), c.options)
+		if err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: got\n%v\nwant\n%s", c.name, err, c.want)
+		}
+	}
+}
+
+func names() string {
+	var all []string
+	for _, f := range open.Formats() {
+		all = append(all, f.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestPackedTooOften keeps a file that unpacks to itself from being unpacked for
+// ever.
+func TestPackedTooOften(t *testing.T) {
+	text := tracetest.Small("data.lackey")
+	for range 5 {
+		text = packGzip(t, text)
+	}
+	_, _, err := read(bytes.NewReader(text), all)
+	if !errors.As(err, new(*open.UnknownError)) {
+		t.Errorf("got %v, want an error that it is packed too often", err)
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	text := bytes.Repeat(tracetest.Small("data.lackey"), 1000)
+	tr, err := open.Open("t", bytes.NewReader(text), open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := trace.NewBatch(1000)
+	if n := testing.AllocsPerRun(200, func() {
+		if err := tr.Next(b); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a batch, want 0", n)
+	}
+}
+
+func TestRealTraces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out: -short")
+	}
+	for name, want := range map[string]int{"gemm": 8469460, "jacobi2d": 7545260, "sort": 10498764} {
+		f, err := os.Open(tracetest.RealPath(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := open.Open(name, f, open.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, b := 0, trace.NewBatch(0)
+		for err = tr.Next(b); err == nil; err = tr.Next(b) {
+			rows += b.Len()
+		}
+		if err != io.EOF || rows != want {
+			t.Errorf("%s: %d references, %v, want %d", name, rows, err, want)
+		}
+		f.Close()
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	for _, p := range packings(f) {
+		if len(p.bytes) < 8000 {
+			f.Add(p.bytes)
+		}
+	}
+	for _, name := range tracetest.SmallTraces {
+		f.Add(tracetest.Small(name))
+	}
+	f.Fuzz(func(t *testing.T, packed []byte) {
+		tr, err := open.Open("t", bytes.NewReader(packed), all)
+		if err != nil {
+			return
+		}
+		// A few bytes may unpack to gigabytes: a part of them will do.
+		b := trace.NewBatch(0)
+		for range 200 {
+			err := tr.Next(b)
+			if err != nil && b.Len() > 0 || err == nil && b.Len() == 0 {
+				t.Fatalf("%d rows, error %v", b.Len(), err)
+			}
+			if err != nil && !trace.IsSyntax(err) {
+				if again := tr.Next(b); again != err || b.Len() > 0 {
+					t.Fatalf("%v, and then %v", err, again)
+				}
+				return
+			}
+		}
+	})
+}
+
+func BenchmarkOpen(b *testing.B) {
+	for _, name := range tracetest.RealTraces {
+		b.Run(name, func(b *testing.B) {
+			packed, err := os.ReadFile(tracetest.RealPath(b, name))
+			if err != nil {
+				b.Fatal(err)
+			}
+			batch, rows := trace.NewBatch(0), 0
+			for b.Loop() {
+				tr, err := open.Open(name, bytes.NewReader(packed), open.Options{})
+				for rows = 0; err == nil; err = tr.Next(batch) {
+					rows += batch.Len()
+				}
+				if err != io.EOF {
+					b.Fatal(err)
+				}
+				b.SetBytes(tr.Unpacked())
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows), "ns/line")
+		})
+	}
+}
