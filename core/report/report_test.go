@@ -38,8 +38,7 @@ level      accesses     misses
 L1        8,469,481    6.250 %
 L2 | big         17  100.000 %
 
-accesses (lines)
-       1,234.500
+accesses (lines)  1,234.500
 `,
 		CSV: `name,accesses,miss_ratio
 L1,8469481,0.0625
@@ -144,6 +143,14 @@ func TestNumbers(t *testing.T) {
 		{Real(-1234567.25), "-1,234,567.250", "-1234567.250"},
 		{Ratio(0.123456), "12.346 %", "0.123456"},
 		{YesNo(false), "no", "false"},
+		{Bytes(0), "0 B", "0"},
+		{Bytes(1023), "1023 B", "1023"},
+		{Bytes(32 << 10), "32 KiB", "32768"},
+		{Bytes(770 * 64), "48.1 KiB", "49280"},
+		{Bytes(1536 << 20), "1.50 GiB", "1610612736"},
+		{Bytes(1000<<20 + 1), "1000 MiB", "1048576001"},
+		{Bytes(1 << 60), "1 EiB", "1152921504606846976"},
+		{None(), "–", ""},
 	} {
 		if got := c.value.human(); got != c.human {
 			t.Errorf("human: %s, want %s", got, c.human)

@@ -19,7 +19,20 @@ func (d *Document) appendText(b []byte) []byte {
 		if len(b) > 0 {
 			b = append(b, '\n')
 		}
-		b = d.Tables[i].appendText(b)
+		if t := &d.Tables[i]; t.Single && len(t.Rows) == 1 {
+			b = t.appendPairs(b)
+		} else {
+			b = t.appendText(b)
+		}
+	}
+	return b
+}
+
+// appendPairs writes a single row as a line for each column.
+func (t *Table) appendPairs(b []byte) []byte {
+	for i := range t.Columns {
+		b = append(append(b, t.Columns[i].heading()...), gap...)
+		b = append(append(b, t.Rows[0][i].human()...), '\n')
 	}
 	return b
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"math/bits"
 	"strconv"
 )
 
@@ -22,6 +23,7 @@ const (
 	ratioKind
 	yesNoKind
 	noneKind
+	bytesKind
 )
 
 // TextOf is a name or a sentence.
@@ -47,12 +49,16 @@ func YesNo(yes bool) Value {
 	return v
 }
 
+// Bytes is a size, shown to three digits with a binary prefix unless it is a
+// whole number of them; exact for programs.
+func Bytes(n uint64) Value { return Value{kind: bytesKind, count: n} }
+
 // None is a value that there is not: a dash for people, empty in CSV, null in
 // JSON.
 func None() Value { return Value{kind: noneKind} }
 
 func (v Value) isNumber() bool {
-	return v.kind == countKind || v.kind == realKind || v.kind == ratioKind
+	return v.kind == countKind || v.kind == bytesKind || v.kind == realKind || v.kind == ratioKind
 }
 
 // human is the value for people.
@@ -71,6 +77,8 @@ func (v Value) human() string {
 		return "no"
 	case noneKind:
 		return "–"
+	case bytesKind:
+		return binary(v.count)
 	}
 	return v.text
 }
@@ -78,7 +86,7 @@ func (v Value) human() string {
 // plain is the value for programs, without quotes.
 func (v Value) plain() string {
 	switch v.kind {
-	case countKind:
+	case countKind, bytesKind:
 		return strconv.FormatUint(v.count, 10)
 	case realKind:
 		return v.decimal()
@@ -86,6 +94,8 @@ func (v Value) plain() string {
 		return strconv.FormatFloat(v.real, 'g', -1, 64)
 	case yesNoKind:
 		return strconv.FormatBool(v.count == 1)
+	case noneKind:
+		return ""
 	}
 	return v.text
 }
@@ -119,4 +129,19 @@ func group(digits string) string {
 		out = append(out, whole[i])
 	}
 	return sign + string(out) + rest
+}
+
+// binary writes a number of bytes for people: 64 B, 32 KiB, 48.1 KiB.
+func binary(bytes uint64) string {
+	const units = "KMGTPE"
+	if bytes < 1024 {
+		return strconv.FormatUint(bytes, 10) + " B"
+	}
+	unit := (bits.Len64(bytes) - 1) / 10
+	whole := uint64(1) << (10 * unit)
+	digits := 0
+	if bytes%whole != 0 {
+		digits = max(0, 3-len(strconv.FormatUint(bytes/whole, 10)))
+	}
+	return strconv.FormatFloat(float64(bytes)/float64(whole), 'f', digits, 64) + " " + units[unit-1:unit] + "iB"
 }

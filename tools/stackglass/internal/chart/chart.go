@@ -8,6 +8,9 @@ import (
 	"io"
 	"math"
 	"math/bits"
+	"path"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -32,6 +35,7 @@ const (
 const (
 	width  = 20 * vg.Centimeter
 	height = 11 * vg.Centimeter
+	margin = 0.3 * vg.Centimeter
 	dpi    = 150
 )
 
@@ -57,7 +61,7 @@ func (c *Chart) Write(w io.Writer, f Format) error {
 	} else {
 		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))}
 	}
-	c.plot.Draw(draw.Crop(draw.New(canvas), 0, -0.4*vg.Centimeter, 0.2*vg.Centimeter, -0.1*vg.Centimeter))
+	c.plot.Draw(draw.Crop(draw.New(canvas), margin, -margin, margin, -margin))
 	_, err := canvas.WriteTo(w)
 	return err
 }
@@ -88,20 +92,19 @@ func newPlot(title, xLabel, yLabel string) *plot.Plot {
 }
 
 // Curve draws the miss ratio of a fully associative LRU cache over its
-// capacity, from one line to twice the footprint, on a logarithmic axis.
+// capacity, from one line to beyond the footprint. The capacity's axis is
+// logarithmic, and the misses' too where they span more than two decades.
 func Curve(name string, lineBytes uint32, c *profile.Curve) (*Chart, error) {
-	p := newPlot("Miss-ratio curve of "+name, "capacity (fully associative LRU)", "misses, % of line accesses")
-	first, last := uint64(1), uint64(2)
-	var points plotter.XYs
-	for capacityLines, misses := range c.Points {
-		points = append(points, plotter.XY{X: float64(capacityLines), Y: percent(misses, c.Accesses)})
-		last = max(last, capacityLines)
+	capacity := "capacity (fully associative LRU, lines of " + strconv.FormatUint(uint64(lineBytes), 10) + " bytes)"
+	p := newPlot("Miss-ratio curve of "+path.Base(name), capacity, "misses, % of line accesses")
+	points := steps(c)
+	most, least := points[0].Y, points[len(points)-1].Y
+	logarithmic := least > 0 && most > 100*least
+	if logarithmic {
+		for i := range points {
+			points[i].Y = math.Log10(points[i].Y)
+		}
 	}
-	last = 1 << bits.Len64(last) // beyond the last step, so that the floor shows
-	if len(points) == 0 {
-		points = append(points, plotter.XY{X: 1})
-	}
-	points = append(points, plotter.XY{X: float64(last), Y: points[len(points)-1].Y})
 	line, err := plotter.NewLine(points)
 	if err != nil {
 		return nil, err
@@ -109,21 +112,81 @@ func Curve(name string, lineBytes uint32, c *profile.Curve) (*Chart, error) {
 	line.StepStyle = plotter.PostStep
 	line.Color, line.Width = accent, vg.Points(1.6)
 	p.Add(line)
-	p.X.Scale, p.X.Min, p.X.Max = plot.LogScale{}, float64(first), float64(last)
-	p.X.Tick.Marker = plot.ConstantTicks(sizeTicks(last, lineBytes))
-	p.Y.Min = 0
-	p.Y.Max = math.Max(p.Y.Max*1.05, 1e-3)
+	doublings := int(points[len(points)-1].X)
+	p.X.Min, p.X.Max = 0, float64(doublings)
+	p.X.Tick.Marker = plot.ConstantTicks(sizeTicks(doublings, lineBytes))
+	if logarithmic {
+		p.Y.Min, p.Y.Max = math.Floor(math.Log10(least)), math.Ceil(math.Log10(most))
+		p.Y.Tick.Marker = plot.ConstantTicks(decadeTicks(int(p.Y.Min), int(p.Y.Max)))
+	} else {
+		fromZero(p, most)
+	}
 	return &Chart{p}, nil
 }
 
-// sizeTicks are capacities that caches come in, at powers of two, at most about
-// twelve of them labelled.
-func sizeTicks(last uint64, lineBytes uint32) []plot.Tick {
-	count := bits.Len64(last)
-	every := (count + 11) / 12
+// steps are the curve's breakpoints, misses in percent over the binary logarithm
+// of the capacity in lines, as far as a drawing can tell them apart. The last
+// one is at a power of two beyond the last step, so that the floor shows. (The
+// library's own logarithmic scale puts an axis' label in the wrong place and
+// then makes room for it.)
+func steps(c *profile.Curve) (points plotter.XYs) {
+	const perDoubling = 100 // more than there are pixels
+	drawn, last := math.Inf(-1), uint64(1)
+	var skipped *plotter.XY
+	for capacityLines, misses := range c.Points {
+		last = capacityLines
+		at := plotter.XY{X: math.Log2(float64(capacityLines)), Y: percent(misses, c.Accesses)}
+		if skipped = &at; at.X-drawn >= 1.0/perDoubling {
+			points, drawn, skipped = append(points, at), at.X, nil
+		}
+	}
+	if skipped != nil {
+		points = append(points, *skipped)
+	}
+	if len(points) == 0 {
+		points = append(points, plotter.XY{})
+	}
+	return append(points, plotter.XY{X: float64(bits.Len64(last)), Y: points[len(points)-1].Y})
+}
+
+// decadeTicks are ticks at powers of ten, with their logarithms as values.
+func decadeTicks(from, to int) []plot.Tick {
 	var ticks []plot.Tick
-	for k := range count {
-		tick := plot.Tick{Value: float64(uint64(1) << k)}
+	for decade := from; decade <= to; decade++ {
+		ticks = append(ticks, plot.Tick{Value: float64(decade), Label: strconv.FormatFloat(math.Pow10(decade), 'g', 3, 64)})
+		for i := 2; i < 10 && decade < to; i++ {
+			ticks = append(ticks, plot.Tick{Value: float64(decade) + math.Log10(float64(i))})
+		}
+	}
+	return ticks
+}
+
+// fromZero scales the vertical axis for values up to most, with about five
+// labelled ticks at round numbers.
+func fromZero(p *plot.Plot, most float64) {
+	p.Y.Min, p.Y.Max = 0, math.Max(most*1.05, 1e-9)
+	step := math.Pow(10, math.Floor(math.Log10(p.Y.Max/5)))
+	for _, factor := range []float64{5, 2} {
+		if p.Y.Max/(step*factor) >= 4 {
+			step *= factor
+			break
+		}
+	}
+	var ticks []plot.Tick
+	for i := 0; float64(i)*step <= p.Y.Max; i++ {
+		at := float64(i) * step
+		ticks = append(ticks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'g', 6, 64)})
+	}
+	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
+}
+
+// sizeTicks are capacities that caches come in, at powers of two lines, at most
+// about twelve of them labelled.
+func sizeTicks(doublings int, lineBytes uint32) []plot.Tick {
+	every := (doublings + 12) / 12
+	var ticks []plot.Tick
+	for k := range doublings + 1 {
+		tick := plot.Tick{Value: float64(k)}
 		if k%every == 0 {
 			tick.Label = sizeLabel(uint64(lineBytes) << k)
 		}
@@ -133,10 +196,11 @@ func sizeTicks(last uint64, lineBytes uint32) []plot.Tick {
 }
 
 func sizeLabel(bytes uint64) string {
-	if bytes < 1024 {
-		return hierarchy.FormatSize(bytes) + " B"
+	text := hierarchy.FormatSize(bytes)
+	if number, unit := strings.TrimRight(text, "KMGTiB"), strings.TrimLeft(text, "0123456789"); unit != "" {
+		return number + " " + unit
 	}
-	return hierarchy.FormatSize(bytes)
+	return text + " B"
 }
 
 func percent(n, of uint64) float64 {

@@ -2,6 +2,8 @@ package chart
 
 import (
 	"math/bits"
+	"path"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot/plotter"
@@ -13,7 +15,7 @@ import (
 // Histogram draws the accesses by stack distance, a bar for each power of two,
 // first accesses apart at the right.
 func Histogram(name string, lineBytes uint32, counts *profile.Histogram, cold uint64) (*Chart, error) {
-	title := "Stack distances of " + name + ", lines of " + strconv.FormatUint(uint64(lineBytes), 10) + " bytes"
+	title := "Stack distances of " + path.Base(name) + ", lines of " + strconv.FormatUint(uint64(lineBytes), 10) + " bytes"
 	p := newPlot(title, "distance (distinct lines since the last access to the line)", "% of line accesses")
 	var bins [65]uint64
 	total, last := cold, 0
@@ -37,7 +39,7 @@ func Histogram(name string, lineBytes uint32, counts *profile.Histogram, cold ui
 	bars.Color, bars.LineStyle.Width = accent, 0
 	p.Add(bars)
 	p.NominalX(names...)
-	p.Y.Min = 0
+	fromZero(p, slices.Max(shares))
 	return &Chart{p}, nil
 }
 

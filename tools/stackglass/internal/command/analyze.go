@@ -2,13 +2,14 @@ package command
 
 import (
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
@@ -41,7 +42,10 @@ it read, marked as partial.`,
 			if len(args) > 1 && r.format != string(report.Text) && r.format != string(report.Markdown) {
 				return usagef("--format ", r.format, " is for one trace, and ", plural(uint64(len(args)), "trace"), " are given; analyze them one by one")
 			}
-			for _, name := range args {
+			for i, name := range args {
+				if i > 0 {
+					fmt.Fprintln(a.stdout)
+				}
 				path, err := outputFor(output, name, len(args))
 				if err != nil {
 					return err
@@ -70,7 +74,8 @@ func parseLines(lines []uint) ([]uint32, error) {
 		}
 		sizes = append(sizes, uint32(n))
 	}
-	return sizes, nil
+	slices.Sort(sizes)
+	return slices.Compact(sizes), nil
 }
 
 // outputFor is the path of the profile of one trace; "" keeps none.
@@ -136,10 +141,10 @@ func localityTable(p *profile.Profile) report.Table {
 		{Key: "line_bytes", Label: "line", Unit: "bytes"},
 		{Key: "accesses", Label: "accesses"},
 		{Key: "lines", Label: "lines"},
-		{Key: "footprint", Label: "footprint"},
+		{Key: "footprint_bytes", Label: "footprint"},
 		{Key: "half_within_lines", Label: "half within", Unit: "lines"},
-		{Key: "miss_ratio_32KiB", Label: "misses 32KiB"},
-		{Key: "miss_ratio_1MiB", Label: "misses 1MiB"},
+		{Key: "miss_ratio_32KiB", Label: "misses in 32 KiB"},
+		{Key: "miss_ratio_1MiB", Label: "in 1 MiB"},
 	}}
 	for i := range p.Locality {
 		l := &p.Locality[i]
@@ -151,7 +156,7 @@ func localityTable(p *profile.Profile) report.Table {
 			median = report.Count(d + 1)
 		}
 		t.Add(report.Count(line), report.Count(c.Accesses), report.Count(l.Lines()),
-			report.TextOf(hierarchy.FormatSize(l.Lines()*line)), median,
+			report.Bytes(l.Lines()*line), median,
 			share(c.Misses(32<<10/line), c.Accesses), share(c.Misses(1<<20/line), c.Accesses))
 	}
 	return t

@@ -88,7 +88,6 @@ FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
 		a.analyze(), a.histogram(), a.curve(), a.whatIf(), a.info(),
 		a.serve(), a.demo(), a.version(),
 	)
-	root.InitDefaultCompletionCmd()
 	return root
 }
 

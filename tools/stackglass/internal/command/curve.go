@@ -3,7 +3,6 @@ package command
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
@@ -71,14 +70,14 @@ func breakpoints(c *profile.Curve) report.Table {
 func powersOfTwo(c *profile.Curve, lineBytes uint32) report.Table {
 	t := report.Table{Key: "curve", Title: "Misses of a fully associative LRU cache, exact (every breakpoint: --format csv)",
 		Columns: []report.Column{
-			{Key: "capacity", Label: "capacity"},
+			{Key: "capacity_bytes", Label: "capacity"},
 			{Key: "capacity_lines", Label: "lines"},
 			{Key: "misses", Label: "misses"},
 			{Key: "miss_ratio", Label: "miss ratio"},
 		}}
 	for lines := uint64(1); ; lines <<= 1 {
 		misses := c.Misses(lines)
-		t.Add(report.TextOf(hierarchy.FormatSize(lines*uint64(lineBytes))), report.Count(lines),
+		t.Add(report.Bytes(lines*uint64(lineBytes)), report.Count(lines),
 			report.Count(misses), share(misses, c.Accesses))
 		if misses == c.Cold || lines > 1<<40 {
 			return t

@@ -81,9 +81,9 @@ func sentence(err error) string {
 	var usage *usageError
 	var option *trace.OptionError
 	switch {
-	case errors.As(err, &option) && !strings.HasPrefix(text, "--"):
+	case errors.As(err, &option) && !strings.HasPrefix(text, "--") && !strings.Contains(option.Option, " "):
 		return "--" + text + "; see `stackglass help`"
-	case errors.As(err, &usage) && !strings.Contains(text, "stackglass "):
+	case (errors.As(err, &usage) || option != nil) && !strings.Contains(text, "stackglass "):
 		return text + "; see `stackglass help`"
 	case trace.IsSyntax(err):
 		return text + "; mend the record, or tolerate some by --skip-bad N"

@@ -109,11 +109,12 @@ func (a *app) profileInfo(ctx context.Context, in *pass.Input, format string) er
 	p := l.Profile
 	digest := p.Digest()
 	d := &report.Document{Schema: "stackglass.info", Version: 1}
-	d.Input = append([]report.Fact{
-		{Key: "type", Label: "type", Value: report.TextOf("profile")},
-		{Key: "digest", Label: "digest", Value: report.TextOf(hex.EncodeToString(digest[:]))},
-		{Key: "stored_bytes", Label: "stored bytes", Value: known(uint64(in.Bytes))},
-	}, l.facts(0)...)
+	facts := l.facts(0)
+	d.Input = append(facts[:1:1],
+		report.Fact{Key: "type", Label: "type", Value: report.TextOf("profile")},
+		report.Fact{Key: "digest", Label: "digest", Value: report.TextOf(hex.EncodeToString(digest[:]))},
+		report.Fact{Key: "stored_bytes", Label: "stored bytes", Value: known(uint64(in.Bytes))})
+	d.Input = append(d.Input, facts[1:]...)
 	d.Input = append(d.Input,
 		report.Fact{Key: "skip", Label: "references skipped", Value: report.Count(p.Input.Skip)},
 		report.Fact{Key: "limit", Label: "limit of references", Value: known(p.Input.Limit)},

@@ -163,6 +163,9 @@ func (l *answerable) doubts() (list []string) {
 	if p.State.Partial {
 		list = append(list, l.name+": this covers a part of the trace only: "+p.State.Reason)
 	}
+	if p.Input.Threads != nil && !p.Input.Header.Threads {
+		list = append(list, l.name+": threads were chosen, but the trace has no thread numbers, so all of it was analysed")
+	}
 	if n := p.Totals.BadRecords; n > 0 {
 		text := l.name + ": " + plural(n, "record") + " could not be read and left out"
 		if l.FirstBad != nil {

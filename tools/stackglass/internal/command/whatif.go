@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // whatIf predicts hits and misses of a hierarchy of caches.
@@ -82,7 +84,7 @@ func chooseHierarchy(caches []string, named string) (hierarchy.Hierarchy, error)
 	case len(caches) > 0 && named != "":
 		return hierarchy.Hierarchy{}, usagef("--cache and --hierarchy exclude each other: give the levels by one of them")
 	case len(caches) > 0:
-		return parseLevels("--cache ", caches)
+		return parseLevels(fromFlag, caches)
 	case named == "":
 		return hierarchy.Hierarchy{}, usagef("no cache to ask about: give --cache L1=32KiB,8, or --hierarchy and one of ", strings.Join(presetNames(), ", "))
 	}
@@ -104,10 +106,18 @@ func chooseHierarchy(caches []string, named string) (hierarchy.Hierarchy, error)
 	return parseLevels("--hierarchy "+named+": ", lines)
 }
 
+// fromFlag is where levels come from that are given one by one.
+const fromFlag = "--cache "
+
+// parseLevels reads caches; where is for messages.
 func parseLevels(where string, texts []string) (h hierarchy.Hierarchy, err error) {
 	for _, text := range texts {
 		cache, err := hierarchy.ParseCache(text)
-		if err != nil {
+		var option *trace.OptionError
+		switch {
+		case errors.As(err, &option) && option.Option == "cache" && where == fromFlag:
+			return h, asUsage(err)
+		case err != nil:
 			return h, usagef(where, text, ": ", err.Error())
 		}
 		if slices.ContainsFunc(h.Levels, func(other hierarchy.Cache) bool { return other.Name == cache.Name }) {
@@ -134,7 +144,7 @@ func lineSizes(h hierarchy.Hierarchy) []uint32 {
 func levelTable(p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "levels", Title: "Demand accesses", Columns: []report.Column{
 		{Key: "name", Label: "level"},
-		{Key: "size_bytes", Label: "size", Unit: "bytes"},
+		{Key: "size_bytes", Label: "size"},
 		{Key: "ways", Label: "ways"},
 		{Key: "line_bytes", Label: "line", Unit: "bytes"},
 		{Key: "accesses", Label: "accesses"},
@@ -148,7 +158,7 @@ func levelTable(p hierarchy.Prediction) report.Table {
 		if l.Cache.Ways != 0 {
 			ways = report.Count(uint64(l.Cache.Ways))
 		}
-		t.Add(report.TextOf(l.Cache.Name), report.Count(l.Cache.SizeBytes), ways, report.Count(uint64(l.Cache.LineBytes)),
+		t.Add(report.TextOf(l.Cache.Name), report.Bytes(l.Cache.SizeBytes), ways, report.Count(uint64(l.Cache.LineBytes)),
 			report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), report.Ratio(missRatio(l)), report.TextOf(string(l.Method)))
 	}
 	return t

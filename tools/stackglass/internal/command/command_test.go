@@ -1,0 +1,406 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/site"
+)
+
+// in makes a fresh folder the current one, with these files in it.
+func in(t *testing.T, files map[string]string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, text := range files {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func demoBytes(t *testing.T) string {
+	t.Helper()
+	content, err := site.DemoFile("matmul-naive.lackey.lz4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// flipped changes one byte in the middle.
+func flipped(s string) string {
+	b := []byte(s)
+	b[len(b)/2] ^= 0x40
+	return string(b)
+}
+
+// expect checks a code and that stderr is one message with all these words.
+func expect(t *testing.T, got answer, code int, words ...string) {
+	t.Helper()
+	if got.code != code {
+		t.Errorf("exit %d, want %d; it says %s", got.code, code, got.stderr)
+	}
+	for _, w := range words {
+		if !strings.Contains(got.stderr, w) {
+			t.Errorf("stderr lacks %q:\n%s", w, got.stderr)
+		}
+	}
+	if len(words) == 0 && got.stderr != "" {
+		t.Errorf("stderr: %s", got.stderr)
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	in(t, map[string]string{"a.din": "0 1000\n"})
+	for line, words := range map[string]string{
+		"frobnicate":                                            "frobnicate",
+		"curve":                                                 "1 arg",
+		"curve a b":                                             "1 arg",
+		"curve a.din --frob":                                    "--frob",
+		"curve a.din --line 48":                                 "48",
+		"curve a.din --line 0":                                  "line",
+		"analyze a.din --lines 64,48":                           "48",
+		"analyze a.din -o -":                                    "-o -",
+		"analyze a.din -o a.din":                                "is the trace itself",
+		"analyze a.din a.din -o x.sgp":                          "folder",
+		"analyze a.din a.din --format json":                     "one trace",
+		"curve a.din --format xml":                              "table, csv, json, md",
+		"curve a.din --kinds loads":                             "loads",
+		"curve a.din --threads 1,x":                             "x",
+		"curve a.din --input-format elf":                        "elf",
+		"curve a.din --memory much":                             "much",
+		"what-if a.din":                                         "--cache",
+		"what-if a.din --cache L1=32KiB":                        "L1=32KiB",
+		"what-if a.din --cache L1=1KiB,4 --cache L1=2KiB,4":     "already",
+		"what-if a.din --hierarchy no-such-thing":               "preset",
+		"what-if a.din --cache L1=1KiB,4 --fail-if L2.misses>1": "--fail-if",
+		"what-if a.din --cache L1=1KiB,4 --fail-if L1.misses":   "--fail-if",
+		"demo nothing":                                          "matmul-naive",
+		"serve --http 0.0.0.0:8080":                             "other machines",
+		"serve --http 192.168.1.2:80":                           "other machines",
+		"serve --http :8080":                                    "other machines",
+		"serve --http 8080":                                     "HOST:PORT",
+	} {
+		t.Run(line, func(t *testing.T) {
+			got := ask(strings.Fields(line)...)
+			if strings.HasPrefix(line, "serve") && strings.Contains(got.stderr, "without the page") {
+				t.Skip("left out: built without the page")
+			}
+			expect(t, got, exitUsage, words)
+			if got.stdout != "" {
+				t.Errorf("stdout: %s", got.stdout)
+			}
+		})
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	whole := demoBytes(t)
+	in(t, map[string]string{
+		"empty":           "",
+		"unknown":         "this is no trace\nat all\n",
+		"cut.lz4":         whole[:len(whole)/2],
+		"head.lz4":        whole[:5],
+		"flipped.lz4":     flipped(whole),
+		"bad-line.din":    "0 1000\n7 2000\n1 3000\n",
+		"bad-line.lackey": " L 00001000,8\n L zzz,8\n S 00002000,8\n",
+		"newer.sgp":       "\x89SGP\r\n\x1a\n\x63",
+		"cut.sgp":         "\x89SGP\r\n\x1a\n\x01INPT",
+	})
+	if err := os.Mkdir("folder", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ file, words string }{
+		{"empty", "empty: the file is empty"},
+		{"unknown", "unknown format|not lackey|not din|--input-format"},
+		{"cut.lz4", "cut.lz4|the lz4 stream is cut off|covers a part"},
+		{"head.lz4", "head.lz4|cut off"},
+		{"flipped.lz4", "flipped.lz4|lz4"},
+		{"bad-line.din", "bad-line.din:2|label|\"7\"|--skip-bad"},
+		{"bad-line.lackey", "bad-line.lackey:2|--skip-bad"},
+		{"newer.sgp", "newer.sgp|version 99|newer"},
+		{"cut.sgp", "cut.sgp"},
+		{"missing", "missing|no such file"},
+		{"folder", "is a folder"},
+		{"demo:nothing", "matmul-naive"},
+	} {
+		for _, verb := range []string{"histogram", "info"} {
+			if verb == "info" && strings.HasPrefix(c.file, "bad-line") {
+				continue // info counts them
+			}
+			t.Run(verb+" "+c.file, func(t *testing.T) {
+				words := strings.Split(c.words, "|")
+				if verb == "info" {
+					words = words[:1]
+				}
+				expect(t, ask(verb, c.file), exitInput, words...)
+			})
+		}
+	}
+}
+
+func TestInfoCountsBadRecords(t *testing.T) {
+	in(t, map[string]string{"a.din": "0 1000\n7 2000\n1 3000\n"})
+	got := ask("info", "a.din", "--format", "json")
+	expect(t, got, exitOK)
+	if !strings.Contains(got.stdout, `"bad_records": 1`) || !strings.Contains(got.stdout, "a.din:2") {
+		t.Errorf("stdout: %s", got.stdout)
+	}
+}
+
+func TestSkipBad(t *testing.T) {
+	in(t, map[string]string{"a.din": "0 1000\n7 2000\n1 1000\nx\n0 1040\n"})
+	expect(t, ask("curve", "a.din", "--skip-bad", "1"), exitInput, "a.din:4")
+	got := ask("histogram", "a.din", "--skip-bad", "2", "--format", "csv")
+	expect(t, got, exitOK, "warning", "2 records could not be read", "a.din:2")
+	if want := "distance,count\n0,1\ninf,2\n"; got.stdout != want {
+		t.Errorf("got %q, want %q", got.stdout, want)
+	}
+}
+
+// readProfile reads what a command kept, and checks that nothing else is there.
+func readProfile(t *testing.T, path string) *profile.Profile {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := profile.Decode(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*.part"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v (%v)", left, err)
+	}
+	return p
+}
+
+func TestTruncatedKeepsPart(t *testing.T) {
+	whole := demoBytes(t)
+	in(t, map[string]string{"cut.lz4": whole[:len(whole)/2]})
+	expect(t, ask("analyze", "cut.lz4", "-o", "cut.sgp"), exitInput, "cut off")
+	p := readProfile(t, "cut.sgp")
+	if !p.State.Partial || !strings.Contains(p.State.Reason, "cut off") || p.Totals.AllReferences() == 0 {
+		t.Errorf("state %+v after %d references", p.State, p.Totals.AllReferences())
+	}
+	// Every answer from it says so.
+	got := ask("curve", "cut.sgp", "--format", "json")
+	expect(t, got, exitOK)
+	var d struct {
+		Input    struct{ Complete bool }
+		Warnings []string
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Input.Complete || len(d.Warnings) != 1 {
+		t.Errorf("got %+v", d)
+	}
+}
+
+func TestSameProfileHoweverItIsRead(t *testing.T) {
+	whole := demoBytes(t)
+	in(t, map[string]string{"other-name.bin": whole})
+	for _, line := range []string{"analyze demo:matmul-naive -o a.sgp", "analyze other-name.bin -o b.sgp", "analyze - -o c.sgp"} {
+		expect(t, askWith(whole, strings.Fields(line)...), exitOK)
+	}
+	a, err := os.ReadFile("a.sgp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"b.sgp", "c.sgp"} {
+		if b, err := os.ReadFile(name); err != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s differs from a.sgp (%v)", name, err)
+		}
+	}
+	// And the profile answers as the trace does, from standard input too.
+	fromTrace := ask("curve", "other-name.bin", "--format", "csv")
+	fromProfile := askWith(string(a), "curve", "-", "--format", "csv")
+	if fromTrace.stdout != fromProfile.stdout || fromTrace.stdout == "" {
+		t.Error("trace and profile give different curves")
+	}
+}
+
+func TestProfileKeepsItsOptions(t *testing.T) {
+	in(t, nil)
+	expect(t, ask("analyze", "demo:matmul-naive", "-o", "a.sgp"), exitOK)
+	expect(t, ask("curve", "a.sgp", "--kinds", "load"), exitUsage, "--kinds", "is a profile")
+	expect(t, ask("curve", "a.sgp", "--limit", "5"), exitUsage, "--limit")
+	expect(t, ask("curve", "a.sgp", "--line", "128"), exitUsage, "lines of 64 bytes", "--lines")
+}
+
+func TestAnalyzeIntoFolder(t *testing.T) {
+	in(t, map[string]string{"x.din": "0 1000\n"})
+	if err := os.Mkdir("out", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, ask("analyze", "demo:matmul-naive", "x.din", "-o", "out"), exitOK)
+	readProfile(t, "out/matmul-naive.sgp")
+	readProfile(t, "out/x.sgp")
+}
+
+func TestFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("left out: no /dev/full on this system")
+	}
+	defer full.Close()
+	expect(t, ask("analyze", "demo:matmul-naive", "-o", "/dev/full"), exitExhausted, "/dev/full: no space left", "make room")
+	expect(t, ask("demo", "matmul-naive", "-o", "/dev/full"), exitExhausted, "make room")
+	expect(t, ask("curve", "demo:matmul-naive", "--svg", "/dev/full"), exitExhausted, "make room")
+	var stderr strings.Builder
+	code := run(context.Background(), []string{"histogram", "demo:array-list", "--format", "csv"}, nil, full, &stderr)
+	expect(t, answer{"", stderr.String(), code}, exitExhausted, "standard output")
+}
+
+func TestOutputThatCannotBe(t *testing.T) {
+	in(t, nil)
+	expect(t, ask("analyze", "demo:matmul-naive", "-o", "no/such/folder.sgp"), exitUsage, "no/such/folder.sgp", "no such file")
+}
+
+// slowly gives text and then waits until it is closed: a program that is traced
+// and has not ended.
+type slowly struct {
+	text   io.Reader
+	waits  chan struct{} // closed when the reader has read all of text
+	closed chan struct{}
+}
+
+func (s *slowly) Read(p []byte) (int, error) {
+	n, err := s.text.Read(p)
+	if err != io.EOF {
+		return n, err
+	}
+	close(s.waits)
+	<-s.closed
+	return 0, errors.New("closed")
+}
+
+func TestInterruptKeepsPart(t *testing.T) {
+	in(t, nil)
+	content := strings.Repeat("0 1000\n1 2000\n", 100_000)
+	stdin := &slowly{text: strings.NewReader(content), waits: make(chan struct{}), closed: make(chan struct{})}
+	defer close(stdin.closed)
+	ctx, interrupt := context.WithCancel(context.Background())
+	go func() {
+		<-stdin.waits
+		// Enough for the pass to begin; how far it gets does not matter.
+		time.Sleep(100 * time.Millisecond)
+		interrupt()
+	}()
+	var stdout, stderr strings.Builder
+	code := run(ctx, []string{"analyze", "-", "-o", "a.sgp"}, stdin, &stdout, &stderr)
+	expect(t, answer{stdout.String(), stderr.String(), code}, exitInterrupted, "interrupted")
+	p := readProfile(t, "a.sgp")
+	if !p.State.Partial || !strings.Contains(p.State.Reason, "interrupted after") {
+		t.Errorf("state %+v", p.State)
+	}
+}
+
+func TestInterruptBySignal(t *testing.T) {
+	in(t, nil)
+	stdin := &slowly{text: strings.NewReader("0 1000\n"), waits: make(chan struct{}), closed: make(chan struct{})}
+	defer close(stdin.closed)
+	go func() {
+		<-stdin.waits
+		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+			t.Error(err)
+		}
+	}()
+	var stdout, stderr strings.Builder
+	if code := Main([]string{"curve", "-"}, stdin, &stdout, &stderr); code != exitInterrupted {
+		t.Errorf("exit %d: %s", code, stderr.String())
+	}
+}
+
+func TestMemoryLimitKeepsPart(t *testing.T) {
+	in(t, nil)
+	expect(t, ask("analyze", "demo:matmul-naive", "-o", "a.sgp", "--memory", "1KiB"), exitExhausted, "memory", "--memory")
+	if p := readProfile(t, "a.sgp"); !p.State.Partial {
+		t.Errorf("state %+v", p.State)
+	}
+}
+
+func TestCharts(t *testing.T) {
+	in(t, nil)
+	expect(t, ask("curve", "demo:matmul-naive", "--svg", "c.svg", "--png", "c.png"), exitOK)
+	expect(t, ask("histogram", "demo:matmul-naive", "--svg", "h.svg", "--png", "h.png"), exitOK)
+	for name, begin := range map[string]string{"c.svg": "<?xml", "h.svg": "<?xml", "c.png": "\x89PNG", "h.png": "\x89PNG"} {
+		content, err := os.ReadFile(name)
+		if err != nil || !bytes.HasPrefix(content, []byte(begin)) {
+			t.Errorf("%s begins with %.8q (%v)", name, content, err)
+		}
+	}
+	svg, err := os.ReadFile("c.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"Miss-ratio curve of demo:matmul-naive", "capacity", "1 KiB"} {
+		if !bytes.Contains(svg, []byte(words)) {
+			t.Errorf("c.svg does not say %q", words)
+		}
+	}
+}
+
+func TestDemoWrites(t *testing.T) {
+	in(t, nil)
+	expect(t, ask("demo", "matmul-naive", "-o", "a.lz4"), exitOK)
+	if content, err := os.ReadFile("a.lz4"); err != nil || string(content) != demoBytes(t) {
+		t.Errorf("the demo was not written as it is (%v)", err)
+	}
+	if got := ask("demo", "matmul-naive", "-o", "-"); got.stdout != demoBytes(t) {
+		t.Error("the demo was not printed as it is")
+	}
+}
+
+func TestHierarchyFile(t *testing.T) {
+	in(t, map[string]string{"mine": "# two levels\nL1=2KiB,full\n\nL2=8KiB,full\n", "none": "# nothing\n"})
+	fromFile := ask("what-if", "demo:matmul-naive", "--hierarchy", "mine", "--format", "csv")
+	fromFlags := ask("what-if", "demo:matmul-naive", "--cache", "L1=2KiB,full", "--cache", "L2=8KiB,full", "--format", "csv")
+	if fromFile.code != 0 || fromFile != fromFlags {
+		t.Errorf("got %v, want %v", fromFile, fromFlags)
+	}
+	expect(t, ask("what-if", "demo:matmul-naive", "--hierarchy", "none"), exitUsage, "none")
+	for _, name := range presetNames() {
+		if got := ask("what-if", "demo:matmul-naive", "--hierarchy", name); got.code != exitOK {
+			t.Errorf("preset %s: %v", name, got)
+		}
+	}
+}
+
+func TestBudgetOperators(t *testing.T) {
+	for text, broken := range map[string]bool{
+		"L1.misses>33920": false, "L1.misses>=33920": true, "L1.misses<33920": false, "L1.misses<=33920": true,
+		"L1.miss_ratio>0.5": true, "L1.hits > 4e4": false, "memory.accesses>1e3": true, "L1.accesses<66561": true,
+	} {
+		want := exitOK
+		if broken {
+			want = exitBudget
+		}
+		if got := ask("what-if", "demo:matmul-naive", "--cache", "L1=2KiB,full", "--fail-if", text); got.code != want {
+			t.Errorf("%s: exit %d, want %d: %s", text, got.code, want, got.stderr)
+		}
+	}
+}
+
+func TestCompletionAndVersion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if got := ask("completion", shell); got.code != exitOK || !strings.Contains(got.stdout, "stackglass") {
+			t.Errorf("%s: %v", shell, got)
+		}
+	}
+	if got := ask("version"); got.stdout != "stackglass "+Version+"\n" {
+		t.Errorf("version: %v", got)
+	}
+}

@@ -1,0 +1,104 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write what the command prints into testdata/golden")
+
+// golden are command lines whose whole answer is kept in testdata/golden, in a
+// file named by them. They run on the embedded demos.
+var golden = []string{
+	"help",
+	"demo",
+	"demo --format json",
+	"demo array-list",
+	"demo matmul-naive --source",
+	"analyze demo:matmul-naive",
+	"analyze demo:matmul-naive demo:matmul-blocked --lines 32,64,128",
+	"analyze demo:array-list --format json --lines 64,16",
+	"analyze demo:array-list --kinds store --format md",
+	"histogram demo:matmul-blocked",
+	"histogram demo:matmul-blocked --format csv",
+	"histogram demo:matmul-blocked --format json --line 128",
+	"curve demo:matmul-naive",
+	"curve demo:matmul-naive --format csv",
+	"curve demo:matmul-naive --format json --limit 1000",
+	"curve demo:array-list --format md --skip 34864",
+	"what-if demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full",
+	"what-if demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full --format json",
+	"what-if demo:matmul-blocked --cache L1=2KiB,8 --format csv",
+	"what-if demo:matmul-naive --cache L1=2KiB,full --fail-if L1.misses>33919",
+	"what-if demo:matmul-naive --cache L1=2KiB,full --fail-if L1.misses>33920",
+	"info demo:array-list",
+	"info demo:array-list --format json",
+}
+
+// answer is what one command line gives.
+type answer struct {
+	stdout, stderr string
+	code           int
+}
+
+func (a answer) String() string {
+	text := a.stdout
+	if a.stderr != "" {
+		text += "--- stderr\n" + a.stderr
+	}
+	return text + "--- exit " + strconv.Itoa(a.code) + "\n"
+}
+
+func ask(args ...string) answer { return askWith("", args...) }
+
+func askWith(stdin string, args ...string) answer {
+	return askContext(context.Background(), stdin, args...)
+}
+
+func askContext(ctx context.Context, stdin string, args ...string) answer {
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, args, strings.NewReader(stdin), &stdout, &stderr)
+	return answer{stdout.String(), stderr.String(), code}
+}
+
+var awkward = regexp.MustCompile(`[^a-zA-Z0-9.,=-]+`)
+
+func TestGolden(t *testing.T) {
+	named := map[string]bool{}
+	for _, line := range golden {
+		name := awkward.ReplaceAllString(line, "_") + ".txt"
+		named[name] = true
+		path := filepath.Join("testdata", "golden", name)
+		t.Run(line, func(t *testing.T) {
+			got := ask(strings.Fields(line)...).String()
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err, "\nmake it with -update, and read it")
+			}
+			if got != string(want) {
+				t.Errorf("%s\ngot:\n%s\nwant:\n%s", path, got, want)
+			}
+		})
+	}
+	entries, err := os.ReadDir(filepath.Join("testdata", "golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !named[e.Name()] {
+			t.Errorf("testdata/golden/%s belongs to no command line here", e.Name())
+		}
+	}
+}
