@@ -60,6 +60,7 @@ func (p Progress) Encode() []byte {
 		w.number(n)
 	}
 	w.flag(p.Paused)
+	w.flag(p.Resuming)
 	return w.bytes
 }
 
@@ -78,6 +79,7 @@ func DecodeProgress(body []byte) (Progress, error) {
 		Storage:    r.number("the storage"),
 		Millis:     r.number("the milliseconds"),
 		Paused:     r.flag("the paused flag"),
+		Resuming:   r.flag("the resuming flag"),
 	}
 	return p, r.end()
 }

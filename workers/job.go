@@ -238,6 +238,7 @@ func (j *job) sendProgress(paused bool) error {
 		Storage:    j.host.storage,
 		Millis:     uint64(max(0, (j.host.Now().Sub(j.began) - j.pausedFor).Milliseconds())),
 		Paused:     paused,
+		Resuming:   at.Resuming,
 	}.Encode())
 }
 

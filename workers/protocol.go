@@ -124,6 +124,7 @@ type Progress struct {
 	Storage    uint64 // bytes in use in the store, as far as known
 	Millis     uint64 // spent so far, pauses left out
 	Paused     bool
+	Resuming   bool // reading again what was analysed before the interruption
 }
 
 // Done ends an analysis: complete, or partial with the reason in the profile.

@@ -1,0 +1,550 @@
+package workers_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pierrec/lz4/v4"
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/profile/memstore"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/workers"
+	"github.com/stackglass/stackglass/workers/local"
+)
+
+// clock advances by step whenever it is read, so that a run takes the same
+// turns on every machine.
+type clock struct {
+	mu   sync.Mutex
+	now  time.Time
+	step time.Duration
+}
+
+func (c *clock) Now() time.Time { return c.advance(c.step) }
+
+func (c *clock) advance(d time.Duration) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	return c.now
+}
+
+// fixture is a host behind a local carrier, with everything faked.
+type fixture struct {
+	t     *testing.T
+	asker workers.Carrier
+	host  *workers.Host
+	store *memstore.Store
+	clock *clock
+}
+
+// attached is what the tests attach: how to open the file, and its size.
+type attached struct {
+	open func() io.ReadCloser
+	size uint64
+}
+
+func bytesFile(b []byte) attached {
+	return attached{func() io.ReadCloser { return io.NopCloser(bytes.NewReader(b)) }, uint64(len(b))}
+}
+
+func openTrace(name string, file io.Reader, format string) (trace.Reader, error) {
+	return open.Open(name, file, open.Options{Format: format})
+}
+
+func newFixture(t *testing.T) *fixture {
+	f := &fixture{t: t, store: &memstore.Store{}, clock: &clock{now: time.UnixMilli(1_700_000_000_000), step: 5 * time.Millisecond}}
+	f.asker, f.host = nil, &workers.Host{
+		Store: f.store,
+		Now:   f.clock.Now,
+		OpenFile: func(a any) (io.ReadCloser, uint64, error) {
+			file, ok := a.(attached)
+			if !ok {
+				return nil, 0, errors.New("no file is attached")
+			}
+			return file.open(), file.size, nil
+		},
+		OpenTrace: openTrace,
+	}
+	return f
+}
+
+// serve starts the host; its fields are not to be touched afterwards.
+func (f *fixture) serve() {
+	f.t.Helper()
+	f.asker, f.host.Carrier = local.Pair()
+	ended := make(chan error, 1)
+	go func() { ended <- f.host.Serve() }()
+	f.t.Cleanup(func() {
+		f.asker.Close()
+		if err := <-ended; err != nil {
+			f.t.Errorf("Serve: %v", err)
+		}
+	})
+	f.next(workers.TypeReady)
+}
+
+func (f *fixture) start(job uint32, s workers.Start, file any) {
+	f.send(workers.Message{Type: workers.TypeStart, Job: job, Body: s.Encode(), Attachment: file})
+}
+
+func (f *fixture) send(m workers.Message) {
+	f.t.Helper()
+	if err := f.asker.Send(m); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// next gives the next message of one of the types and drops what comes before.
+func (f *fixture) next(types ...workers.Type) workers.Message {
+	f.t.Helper()
+	for {
+		m, err := f.asker.Receive()
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		for _, t := range types {
+			if m.Type == t {
+				return m
+			}
+		}
+		if m.Type == workers.TypeFailed {
+			failed, _ := workers.DecodeFailed(m.Body)
+			f.t.Fatalf("failed: %s", failed.Problem)
+		}
+	}
+}
+
+func (f *fixture) progress() workers.Progress {
+	f.t.Helper()
+	p, err := workers.DecodeProgress(f.next(workers.TypeProgress).Body)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return p
+}
+
+func (f *fixture) done() (workers.Done, *profile.Profile) {
+	f.t.Helper()
+	d, err := workers.DecodeDone(f.next(workers.TypeDone).Body)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	p, err := profile.Decode(d.Profile)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if sum := p.Digest(); hex.EncodeToString(sum[:]) != d.Digest {
+		f.t.Errorf("digest %s of a profile with %x", d.Digest, sum)
+	}
+	return d, p
+}
+
+func (f *fixture) failed() string {
+	f.t.Helper()
+	m, err := workers.DecodeFailed(f.next(workers.TypeFailed).Body)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return m.Problem
+}
+
+// entry gives the only entry of the store.
+func (f *fixture) entry() profile.Entry {
+	f.t.Helper()
+	entries, err := f.store.List()
+	if err != nil || len(entries) != 1 {
+		f.t.Fatalf("the store holds %+v, %v", entries, err)
+	}
+	return entries[0]
+}
+
+// din makes a trace of n references with some locality.
+func din(n int) []byte {
+	random := rand.New(rand.NewPCG(1, 2))
+	var b []byte
+	for range n {
+		b = strconv.AppendInt(b, random.Int64N(2), 10)
+		b = append(b, ' ')
+		b = strconv.AppendInt(b, int64(random.ExpFloat64()*20_000), 16)
+		b = append(b, '\n')
+	}
+	return b
+}
+
+// direct analyses b without any host.
+func direct(t *testing.T, b []byte, spec analysis.Spec) *profile.Profile {
+	t.Helper()
+	reader, err := openTrace("direct", bytes.NewReader(b), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := analysis.NewRunner(spec, reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		err = r.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return r.Profile(profile.State{})
+}
+
+func wantContains(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q, want %q in it", text, part)
+		}
+	}
+}
+
+var spec = analysis.Spec{LineBytes: []uint32{32, 64}}
+
+func TestCompleteRun(t *testing.T) {
+	b := din(800_000)
+	f := newFixture(t)
+	f.serve()
+	f.start(7, workers.Start{Key: "k", Name: "a.din", Spec: spec}, bytesFile(b))
+	var progress []workers.Progress
+	snapshots := 0
+	for {
+		m := f.next(workers.TypeProgress, workers.TypeSnapshot, workers.TypeDone)
+		if m.Job != 7 {
+			t.Errorf("%v for job %d", m.Type, m.Job)
+		}
+		if m.Type == workers.TypeDone {
+			f.checkComplete(m, b)
+			break
+		}
+		if m.Type == workers.TypeProgress {
+			p, err := workers.DecodeProgress(m.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			progress = append(progress, p)
+			continue
+		}
+		snapshots++
+		p, err := profile.Decode(m.Body)
+		if err != nil || !p.State.Partial || p.Totals.AllReferences() == 0 {
+			t.Errorf("snapshot %d: %+v, %v", snapshots, p, err)
+		}
+	}
+	if snapshots == 0 || len(progress) < 3 {
+		t.Errorf("%d snapshots, %d progress messages", snapshots, len(progress))
+	}
+	last := progress[len(progress)-1]
+	if last.Bytes != uint64(len(b)) || last.TotalBytes != uint64(len(b)) || last.References != 800_000 || last.Lines == 0 || last.Memory == 0 || last.Storage == 0 {
+		t.Errorf("at the end: %+v", last)
+	}
+	for i := 1; i < len(progress)-1; i++ { // the last one comes at the end, early
+		if d := progress[i].Millis - progress[i-1].Millis; d < 200 || d > 300 {
+			t.Errorf("%d ms between two progress messages", d)
+		}
+	}
+}
+
+func (f *fixture) checkComplete(m workers.Message, trace []byte) {
+	f.t.Helper()
+	d, err := workers.DecodeDone(m.Body)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	want := direct(f.t, trace, spec).Encode()
+	if !d.Kept || d.Problem != "" || !bytes.Equal(d.Profile, want) {
+		f.t.Errorf("kept %t, problem %q, equal to a run without host: %t", d.Kept, d.Problem, bytes.Equal(d.Profile, want))
+	}
+	e := f.entry()
+	if e.Key != "k" || e.Name != "a.din" || e.State != profile.EntryComplete || e.Digest != d.Digest ||
+		e.Bytes != uint64(len(d.Profile)) || e.References != 800_000 || e.Reason != "" || e.Created == 0 {
+		f.t.Errorf("entry %+v", e)
+	}
+	if kept, err := f.store.Get("k"); err != nil || !bytes.Equal(kept, d.Profile) {
+		f.t.Errorf("%d bytes kept, %v", len(kept), err)
+	}
+}
+
+// endless is a trace that goes on until it is closed.
+type endless struct {
+	part   []byte
+	at     int
+	mu     sync.Mutex
+	closed bool
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return 0, io.EOF
+	}
+	n := copy(p, e.part[e.at:])
+	e.at = (e.at + n) % len(e.part)
+	return n, nil
+}
+
+func (e *endless) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	return nil
+}
+
+func TestCancel(t *testing.T) {
+	f := newFixture(t)
+	f.serve()
+	file := &endless{part: din(100_000)}
+	f.start(1, workers.Start{Key: "k", Name: "endless.din"}, attached{open: func() io.ReadCloser { return file }})
+	f.progress()
+	f.send(workers.Message{Type: workers.TypeCancel, Job: 2}) // of nobody
+	f.progress()
+	f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
+	d, p := f.done()
+	n := p.Totals.AllReferences()
+	if !p.State.Partial || n == 0 || p.State.Reason != "cancelled after "+strconv.FormatUint(n, 10)+" references" {
+		t.Errorf("state %+v with %d references", p.State, n)
+	}
+	if e := f.entry(); e.State != profile.EntryPartial || e.References != n || e.Digest != d.Digest || e.Reason != p.State.Reason {
+		t.Errorf("entry %+v", e)
+	}
+	file.mu.Lock()
+	defer file.mu.Unlock()
+	if !file.closed {
+		t.Error("the file is still open")
+	}
+}
+
+func TestPauseAndResume(t *testing.T) {
+	b := din(600_000)
+	f := newFixture(t)
+	f.serve()
+	f.start(1, workers.Start{Key: "k", Name: "a.din", Spec: spec}, bytesFile(b))
+	f.progress()
+	f.send(workers.Message{Type: workers.TypePause, Job: 2}) // of nobody
+	f.send(workers.Message{Type: workers.TypePause, Job: 1})
+	paused := f.progress()
+	for !paused.Paused {
+		paused = f.progress()
+	}
+	f.clock.advance(time.Hour)
+	f.send(workers.Message{Type: workers.TypePause, Job: 1})
+	f.send(workers.Message{Type: workers.TypeResume, Job: 2}) // of nobody
+	f.send(workers.Message{Type: workers.TypeResume, Job: 1})
+	after := f.progress()
+	if after.Paused || after.References != paused.References || after.Bytes != paused.Bytes {
+		t.Errorf("paused at %+v, went on at %+v", paused, after)
+	}
+	if after.Millis > paused.Millis+100 {
+		t.Errorf("the pause was counted: %d ms, then %d ms", paused.Millis, after.Millis)
+	}
+	if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
+		t.Error("a pause changed the profile")
+	}
+}
+
+func TestCancelWhilePaused(t *testing.T) {
+	f := newFixture(t)
+	f.serve()
+	file := &endless{part: din(100_000)}
+	f.start(1, workers.Start{Key: "k", Name: "endless.din"}, attached{open: func() io.ReadCloser { return file }})
+	f.progress()
+	f.send(workers.Message{Type: workers.TypePause, Job: 1})
+	f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
+	if _, p := f.done(); !p.State.Partial {
+		t.Errorf("state %+v", p.State)
+	}
+}
+
+func TestJobsQueue(t *testing.T) {
+	b := din(300_000)
+	f := newFixture(t)
+	f.serve()
+	file := &endless{part: din(100_000)}
+	f.start(1, workers.Start{Key: "1", Name: "endless.din"}, attached{open: func() io.ReadCloser { return file }})
+	f.progress()
+	f.start(2, workers.Start{Key: "2", Name: "a.din"}, bytesFile(b))
+	f.start(3, workers.Start{Key: "3", Name: "a.din"}, bytesFile(b))
+	f.send(workers.Message{Type: workers.TypeCancel, Job: 2})
+	if m := f.next(workers.TypeFailed); m.Job != 2 {
+		t.Errorf("job %d failed", m.Job)
+	}
+	f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
+	if m := f.next(workers.TypeDone); m.Job != 1 {
+		t.Errorf("job %d is done", m.Job)
+	}
+	if m := f.next(workers.TypeDone); m.Job != 3 {
+		t.Errorf("job %d is done", m.Job)
+	}
+}
+
+func packed(t *testing.T, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := lz4.NewWriter(&out)
+	if err := w.Apply(lz4.BlockSizeOption(lz4.Block256Kb)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestDamagedFile(t *testing.T) {
+	whole := packed(t, din(500_000))
+	f := newFixture(t)
+	f.serve()
+	f.start(1, workers.Start{Key: "k", Name: "/home/me/secret.din.lz4"}, bytesFile(whole[:len(whole)/2]))
+	d, p := f.done()
+	if !d.Kept || !p.State.Partial || p.Totals.AllReferences() == 0 || p.Totals.AllReferences() >= 500_000 {
+		t.Errorf("kept %t, state %+v, %d references", d.Kept, p.State, p.Totals.AllReferences())
+	}
+	wantContains(t, p.State.Reason, "the trace: ", "lz4 stream is cut off")
+	if strings.Contains(string(d.Profile), "secret") {
+		t.Error("the file's name is in the profile")
+	}
+	if e := f.entry(); e.State != profile.EntryPartial || e.Reason != p.State.Reason {
+		t.Errorf("entry %+v", e)
+	}
+}
+
+// failing gives an error after its bytes.
+type failing struct {
+	io.Reader
+	err error
+}
+
+func (r *failing) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err == io.EOF {
+		err = r.err
+	}
+	return n, err
+}
+
+func (r *failing) Close() error { return nil }
+
+func TestReadError(t *testing.T) {
+	b := din(300_000)
+	gone := errors.New("a.din: the disk is gone: plug it in again")
+	f := newFixture(t)
+	f.serve()
+	for job, file := range [][]byte{b, packed(t, b)} {
+		file := &failing{bytes.NewReader(file[:len(file)*3/4]), gone}
+		f.start(uint32(job), workers.Start{Key: "k", Name: "a.din"}, attached{open: func() io.ReadCloser { return file }})
+		if _, p := f.done(); !p.State.Partial || p.State.Reason != gone.Error() || p.Totals.AllReferences() == 0 {
+			t.Errorf("state %+v, %d references", p.State, p.Totals.AllReferences())
+		}
+	}
+}
+
+func TestBadRecord(t *testing.T) {
+	b := append(din(10_000), "0 xyz\n0 40\n"...)
+	f := newFixture(t)
+	f.serve()
+	f.start(1, workers.Start{Key: "k", Name: "a.din"}, bytesFile(b))
+	_, p := f.done()
+	if p.Totals.AllReferences() != 10_000 {
+		t.Errorf("%d references", p.Totals.AllReferences())
+	}
+	wantContains(t, p.State.Reason, "the trace:10001: ", "xyz")
+	f.start(2, workers.Start{Key: "k", Name: "a.din", Spec: analysis.Spec{SkipBad: 1}}, bytesFile(b))
+	if _, p := f.done(); p.State.Partial || p.Totals.AllReferences() != 10_001 || p.Totals.BadRecords != 1 {
+		t.Errorf("%+v, %+v", p.State, p.Totals)
+	}
+}
+
+func TestFullStore(t *testing.T) {
+	b := din(100_000)
+	f := newFixture(t)
+	f.store.Quota = 1000
+	if err := f.store.Put(profile.Entry{Key: "earlier"}, []byte("kept")); err != nil {
+		t.Fatal(err)
+	}
+	f.host.CheckpointBytes = 100_000
+	f.serve()
+	f.start(1, workers.Start{Key: "k", Name: "a.din", Spec: spec}, bytesFile(b))
+	d, _ := f.done()
+	if d.Kept || !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
+		t.Errorf("kept %t", d.Kept)
+	}
+	wantContains(t, d.Problem, "full", "is not kept", "Export it")
+	if e := f.entry(); e.Key != "earlier" {
+		t.Errorf("entry %+v", e)
+	}
+}
+
+func TestNoStore(t *testing.T) {
+	f := newFixture(t)
+	f.host.Store, f.host.NoStore = nil, "There is no room at all."
+	f.serve()
+	f.start(1, workers.Start{Key: "k", Name: "a.din"}, bytesFile(din(1000)))
+	if d, _ := f.done(); d.Kept || d.Problem != "There is no room at all." {
+		t.Errorf("%+v", d)
+	}
+	f.start(2, workers.Start{Key: "k", Name: "a.din", Resume: true}, bytesFile(din(1000)))
+	wantContains(t, f.failed(), "cannot go on", "There is no room at all.")
+}
+
+func TestNothingToAnalyse(t *testing.T) {
+	f := newFixture(t)
+	f.serve()
+	cases := []struct {
+		name  string
+		start workers.Start
+		file  any
+		want  string
+	}{
+		{"empty", workers.Start{Name: "empty.din"}, bytesFile(nil), "empty.din"},
+		{"unknown", workers.Start{Name: "a.png"}, bytesFile([]byte("\x89PNG\r\n\x1a\n and so on")), "a.png"},
+		{"format", workers.Start{Name: "a.din", Format: "none"}, bytesFile(din(10)), "none"},
+		{"no file", workers.Start{Name: "a.din"}, nil, "no file is attached"},
+		{"line size", workers.Start{Name: "a.din", Spec: analysis.Spec{LineBytes: []uint32{48}}}, bytesFile(din(10)), "48"},
+		{"first record", workers.Start{Name: "a.din", Format: "din"}, bytesFile([]byte("0 what\n")), "a.din:1: "},
+	}
+	for i, c := range cases {
+		f.start(uint32(i), c.start, c.file)
+		if problem := f.failed(); !strings.Contains(problem, c.want) {
+			t.Errorf("%s: %q, want %q in it", c.name, problem, c.want)
+		}
+	}
+	f.send(workers.Message{Type: workers.TypeStart, Body: []byte{99}})
+	wantContains(t, f.failed(), "reload the page")
+	if entries, err := f.store.List(); err != nil || len(entries) != 0 {
+		t.Errorf("the store holds %+v, %v", entries, err)
+	}
+}
+
+// panicking is a reader with a bug.
+type panicking struct{}
+
+func (panicking) Read([]byte) (int, error) { panic("a bug in a reader") }
+func (panicking) Close() error             { return nil }
+
+func TestPanicEndsTheJobOnly(t *testing.T) {
+	b := din(1000)
+	f := newFixture(t)
+	f.serve()
+	f.start(1, workers.Start{Key: "k", Name: "a.din"}, attached{open: func() io.ReadCloser { return panicking{} }})
+	wantContains(t, f.failed(), "a bug in a reader", "Kept analyses")
+	f.start(2, workers.Start{Key: "k", Name: "a.din"}, bytesFile(b))
+	if d, _ := f.done(); !d.Kept {
+		t.Errorf("%+v", d)
+	}
+}

@@ -1,0 +1,154 @@
+package workers_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"runtime"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/profile/memstore"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// stuck gives its bytes and then waits for ever, as a tab does that is closed.
+type stuck struct {
+	io.Reader
+	free chan struct{}
+}
+
+func (s *stuck) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err == io.EOF {
+		<-s.free
+		err = errors.New("the tab is closed")
+	}
+	return n, err
+}
+
+func (s *stuck) Close() error { return nil }
+
+// interrupt runs an analysis of b up to share of its bytes and leaves it there,
+// with its checkpoint in the store that it gives back.
+func interrupt(t *testing.T, b []byte, size int, spec analysis.Spec) *memstore.Store {
+	t.Helper()
+	f := newFixture(t)
+	f.host.CheckpointBytes = 300_000
+	f.host.Yield = runtime.Gosched
+	f.serve()
+	file := &stuck{bytes.NewReader(b[:len(b)*2/3]), make(chan struct{})}
+	f.start(1, workers.Start{Key: "k", Name: "a.din", Spec: spec},
+		attached{open: func() io.ReadCloser { return file }, size: uint64(size)})
+	left := &memstore.Store{}
+	for {
+		f.progress()
+		entries, err := f.store.List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(entries) == 1 && entries[0].References > 250_000 {
+			checkpoint, err := f.store.Get("k")
+			if err != nil || left.Put(entries[0], checkpoint) != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	f.asker.Close()
+	close(file.free)
+	return left
+}
+
+func TestResume(t *testing.T) {
+	specs := map[string]analysis.Spec{
+		"two line sizes": spec,
+		"mergeable":      {Mergeable: true},
+		"a part":         {Skip: 1000, Limit: 700_000},
+	}
+	b := din(800_000)
+	for name, spec := range specs {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.store = interrupt(t, b, len(b), spec)
+			f.host.Store = f.store
+			e := f.entry()
+			if e.State != profile.EntryInterrupted || e.Done <= 0 || e.Done >= 1 || e.References == 0 || e.Digest != "" || e.Name != "a.din" || e.Bytes == 0 {
+				t.Errorf("entry %+v", e)
+			}
+			f.serve()
+			// The spec of the checkpoint counts, not the one of this Start.
+			f.start(1, workers.Start{Key: "k", Name: "renamed.din", Resume: true}, bytesFile(b))
+			if p := f.progress(); !p.Resuming || p.References != e.References {
+				t.Errorf("began at %+v, want %d references", p, e.References)
+			}
+			d, _ := f.done()
+			if !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
+				t.Error("the profile differs from that of an uninterrupted run")
+			}
+			if e := f.entry(); e.State != profile.EntryComplete || e.Digest != d.Digest || e.Done != 0 {
+				t.Errorf("entry %+v", e)
+			}
+		})
+	}
+}
+
+func TestResumeWithAnotherFile(t *testing.T) {
+	b := din(800_000)
+	store := interrupt(t, b, len(b), spec)
+	other := bytes.Clone(b)
+	other[1000] ^= 1 // another digit
+	for name, file := range map[string][]byte{"bytes": other, "size": b[:len(b)-10]} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.store, f.host.Store = store, store
+			f.serve()
+			f.start(1, workers.Start{Key: "k", Name: "b.din", Resume: true}, bytesFile(file))
+			wantContains(t, f.failed(), "b.din is not the file", "a.din", "checkpoint is kept")
+			if e := f.entry(); e.State != profile.EntryInterrupted {
+				t.Errorf("entry %+v", e)
+			}
+		})
+	}
+}
+
+// Where the size is not known, a file that ends too early is another one.
+func TestResumeWithShorterFile(t *testing.T) {
+	b := din(800_000)
+	f := newFixture(t)
+	f.store = interrupt(t, b, 0, spec)
+	f.host.Store = f.store
+	f.serve()
+	short := attached{open: bytesFile(b[:200_000]).open}
+	f.start(1, workers.Start{Key: "k", Name: "b.din", Resume: true}, short)
+	wantContains(t, f.failed(), "b.din is not the file")
+}
+
+func TestResumeFromWhatIsNoCheckpoint(t *testing.T) {
+	f := newFixture(t)
+	f.serve()
+	f.start(1, workers.Start{Key: "k", Name: "a.din", Resume: true}, bytesFile(din(10)))
+	wantContains(t, f.failed(), "cannot go on", profile.ErrNotFound.Error())
+	if err := f.store.Put(profile.Entry{Key: "k"}, []byte("something else")); err != nil {
+		t.Fatal(err)
+	}
+	f.start(2, workers.Start{Key: "k", Name: "a.din", Resume: true}, bytesFile(din(10)))
+	wantContains(t, f.failed(), "not a checkpoint of this version")
+}
+
+func TestNoCheckpointBeyondMemory(t *testing.T) {
+	f := newFixture(t)
+	f.host.CheckpointBytes, f.host.CheckpointMemory = 100_000, 1000
+	f.host.Memory = func() uint64 { return 1001 }
+	f.serve()
+	file := &endless{part: din(100_000)}
+	f.start(1, workers.Start{Key: "k", Name: "a.din"}, attached{open: func() io.ReadCloser { return file }})
+	for f.progress().Bytes < 500_000 {
+	}
+	if entries, err := f.store.List(); err != nil || len(entries) != 0 {
+		t.Errorf("the store holds %+v, %v", entries, err)
+	}
+	f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
+	f.done()
+}
