@@ -165,15 +165,8 @@ var _ log.Logger
 
 // Caches is the miss-ratio curve and the answer for a hierarchy of caches.
 type Caches struct {
-	App    *App
-	figure *Figure
-}
-
-func (c *Caches) curve() *Figure {
-	if c.figure == nil {
-		c.figure = &Figure{App: c.App, ID: "curve", Help: helpCurve}
-	}
-	return c.figure
+	App   *App
+	Curve vugu.Builder
 }
 
 // answer is made once a render: it is asked for the same levels.
@@ -235,7 +228,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n    "}
 			vgparent.AppendChild(vgn)
 			{
-				var vgcomp vugu.Builder = c.curve()
+				var vgcomp vugu.Builder = c.Curve
 				if vgcomp != nil {
 					vgin.BuildEnv.WireComponent(vgcomp)
 					vgout.Components = append(vgout.Components, vgcomp)
@@ -896,11 +889,10 @@ var _ log.Logger
 // Figure is a chart with all that belongs to it: what can be done with it, a
 // sentence, a definition, and the table behind it.
 type Figure struct {
-	App  *App
-	ID   string // of the chart
-	Help string
-
-	behind *DataTable
+	App   *App
+	ID    string // of the chart
+	Help  string
+	Table vugu.Builder // behind it
 }
 
 func (c *Figure) title() string {
@@ -927,13 +919,6 @@ func (c *Figure) expanded() string {
 }
 
 func (c *Figure) toggle() { c.App.goTo(c.App.Screen.Toggle(c.ID), true) }
-
-func (c *Figure) table() *DataTable {
-	if c.behind == nil {
-		c.behind = &DataTable{App: c.App, Chart: c.ID}
-	}
-	return c.behind
-}
 func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
 	vgout = &vugu.BuildOut{}
@@ -1104,7 +1089,7 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			_ = vgparent
 			if c.open() {
 				{
-					var vgcomp vugu.Builder = c.table()
+					var vgcomp vugu.Builder = c.Table
 					if vgcomp != nil {
 						vgin.BuildEnv.WireComponent(vgcomp)
 						vgout.Components = append(vgout.Components, vgcomp)
@@ -1486,28 +1471,14 @@ var _ log.Logger
 
 // Locality is the histogram of stack distances and the run over time.
 type Locality struct {
-	App     *App
-	figures [2]*Figure
+	App             *App
+	Histogram, Time vugu.Builder
 }
 
 func (c *Locality) shown(k int) bool { return slices.Contains(c.App.capacities(), k) }
 
 func (c *Locality) toggle(k int) {
 	c.App.goTo(c.App.Screen.ToggleCapacity(c.App.capacities(), k), true)
-}
-
-func (c *Locality) histogram() *Figure {
-	if c.figures[0] == nil {
-		c.figures[0] = &Figure{App: c.App, ID: "histogram", Help: helpHistogram}
-	}
-	return c.figures[0]
-}
-
-func (c *Locality) time() *Figure {
-	if c.figures[1] == nil {
-		c.figures[1] = &Figure{App: c.App, ID: "time", Help: helpTime}
-	}
-	return c.figures[1]
 }
 func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
@@ -1524,7 +1495,7 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n  "}
 		vgparent.AppendChild(vgn)
 		{
-			var vgcomp vugu.Builder = c.histogram()
+			var vgcomp vugu.Builder = c.Histogram
 			if vgcomp != nil {
 				vgin.BuildEnv.WireComponent(vgcomp)
 				vgout.Components = append(vgout.Components, vgcomp)
@@ -1585,7 +1556,7 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n  "}
 		vgparent.AppendChild(vgn)
 		{
-			var vgcomp vugu.Builder = c.time()
+			var vgcomp vugu.Builder = c.Time
 			if vgcomp != nil {
 				vgin.BuildEnv.WireComponent(vgcomp)
 				vgout.Components = append(vgout.Components, vgcomp)
@@ -1608,26 +1579,11 @@ var _ log.Logger
 
 // Overview says in sentences what the profile shows.
 type Overview struct {
-	App        *App
-	figure     *Figure
-	kindsTable *DataTable
+	App          *App
+	Curve, Kinds vugu.Builder
 }
 
 func (c *Overview) href(t state.Tab) string { return "#" + c.App.Screen.With(t).Hash() }
-
-func (c *Overview) curve() *Figure {
-	if c.figure == nil {
-		c.figure = &Figure{App: c.App, ID: "curve", Help: helpCurve}
-	}
-	return c.figure
-}
-
-func (c *Overview) kinds() *DataTable {
-	if c.kindsTable == nil {
-		c.kindsTable = &DataTable{App: c.App, Chart: "kinds"}
-	}
-	return c.kindsTable
-}
 func (c *Overview) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
 	vgout = &vugu.BuildOut{}
@@ -1702,7 +1658,7 @@ func (c *Overview) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n    "}
 			vgparent.AppendChild(vgn)
 			{
-				var vgcomp vugu.Builder = c.kinds()
+				var vgcomp vugu.Builder = c.Kinds
 				if vgcomp != nil {
 					vgin.BuildEnv.WireComponent(vgcomp)
 					vgout.Components = append(vgout.Components, vgcomp)
@@ -1723,7 +1679,7 @@ func (c *Overview) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n    "}
 			vgparent.AppendChild(vgn)
 			{
-				var vgcomp vugu.Builder = c.curve()
+				var vgcomp vugu.Builder = c.Curve
 				if vgcomp != nil {
 					vgin.BuildEnv.WireComponent(vgcomp)
 					vgout.Components = append(vgout.Components, vgcomp)
@@ -1759,10 +1715,8 @@ var _ log.Logger
 
 // ResultView is a result: its facts, the tabs, and the view that is chosen.
 type ResultView struct {
-	App      *App
-	Overview *Overview
-	Locality *Locality
-	Caches   *Caches
+	App                        *App
+	Overview, Locality, Caches vugu.Builder
 }
 
 func (c *ResultView) has() bool { return c.App.result != nil && c.App.result.View != nil }
@@ -2143,16 +2097,20 @@ var _ log.Logger
 // Root is the part of the page that changes: what went wrong, the run, and
 // either the list of kept analyses or a result.
 type Root struct {
-	App    *App
-	Bar    *Bar
-	Kept   *Kept
-	Result *ResultView
+	App               *App
+	Bar, Kept, Result vugu.Builder
 }
 
 // NewRoot makes the components of an app.
 func NewRoot(a *App) *Root {
+	figure := func(id, help string) vugu.Builder {
+		return &Figure{App: a, ID: id, Help: help, Table: &DataTable{App: a, Chart: id}}
+	}
 	return &Root{App: a, Bar: &Bar{App: a}, Kept: &Kept{App: a}, Result: &ResultView{
-		App: a, Overview: &Overview{App: a}, Locality: &Locality{App: a}, Caches: &Caches{App: a},
+		App:      a,
+		Overview: &Overview{App: a, Curve: figure("curve", helpCurve), Kinds: &DataTable{App: a, Chart: "kinds"}},
+		Locality: &Locality{App: a, Histogram: figure("histogram", helpHistogram), Time: figure("time", helpTime)},
+		Caches:   &Caches{App: a, Curve: figure("curve", helpCurve)},
 	}}
 }
 func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {

@@ -94,16 +94,16 @@
   // Offline use.
   const offline = $("offline-state");
   if (!("serviceWorker" in navigator) || !isSecureContext) {
-    offline.textContent = "this browser, or a page that was not opened over https or localhost, cannot keep it for offline use; otherwise";
+    offline.textContent = "It cannot be: either this browser does not do that, or the page was not opened over https or from localhost.";
     return;
   }
-  navigator.serviceWorker.ready.then(() => { offline.textContent = "the page is kept for offline use;"; });
+  navigator.serviceWorker.ready.then(() => { offline.textContent = "It is kept now."; });
   addEventListener("load", async () => {
     let registration;
     try {
       registration = await navigator.serviceWorker.register("sw.js");
     } catch (e) {
-      offline.textContent = "the browser refused to keep it for offline use (" + e.message + "); otherwise";
+      offline.textContent = "The browser refused to keep it (" + e.message + ").";
       return;
     }
     // A newer version waits until no analysis runs; then it takes over with

@@ -146,8 +146,15 @@ func (v *View) phases() (Finding, bool) {
 		return f, true
 	}
 	f.Text = "The run has phases: the misses of 32" + thin + "KiB vary between " + Percent(least) + " and " + Percent(most) +
-		" of accesses, most of them around reference " + SI(uint64(at)*v.Locality.Windows.References) + "."
+		" of accesses; the most are in the window " + windowWords(uint64(at)*v.Locality.Windows.References) + "."
 	return f, true
+}
+
+func windowWords(first uint64) string {
+	if first == 0 {
+		return "at the start"
+	}
+	return "that begins at reference " + SI(first)
 }
 
 func (v *View) doubts() (Finding, bool) {

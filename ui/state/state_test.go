@@ -1,0 +1,450 @@
+package state
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+	"github.com/stackglass/stackglass/workers"
+	"pgregory.net/rapid"
+)
+
+// analysed gives the profile of a trace.
+func analysed(t *testing.T, r trace.Reader, spec analysis.Spec) *profile.Profile {
+	t.Helper()
+	runner, err := analysis.NewRunner(spec, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		err = runner.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return runner.Profile(profile.State{})
+}
+
+// demo gives the view of one of the demos.
+func demo(t *testing.T, name string, limit uint64) *View {
+	t.Helper()
+	file, err := os.Open("../../site/demos/" + name + ".lackey.lz4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := open.Open(name, file, open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewView(analysed(t, r, analysis.Spec{Limit: limit}), 0)
+}
+
+func TestNumbers(t *testing.T) {
+	for got, want := range map[string]string{
+		Exact(0):                     "0",
+		Exact(9999):                  "9999",
+		Exact(10761110):              "10 761 110",
+		SI(9999):                     "9999",
+		SI(10_498_764):               "10.5 M",
+		SI(999_499):                  "999 k",
+		SI(999_999):                  "1 M",
+		Bytes(0):                     "0 B",
+		Bytes(64):                    "64 B",
+		Bytes(32 << 10):              "32 KiB",
+		Bytes(1023):                  "1023 B",
+		Bytes(22494 * 64):            "1.37 MiB",
+		Bytes(1<<20 - 1):             "1 MiB",
+		Percent(0):                   "0 %",
+		Percent(1):                   "100 %",
+		Percent(0.9999):              "> 99.9 %",
+		Percent(0.0236):              "2.36 %",
+		Percent(0.000_001):           "< 0.001 %",
+		Percent(0.41256):             "41.3 %",
+		Duration(400):                "less than a second",
+		Duration(40_000):             "40 s",
+		Duration(150_000):            "3 min",
+		Duration(9_000_000):          "2.5 h",
+		Plural(1, "line", "lines"):   "1 line",
+		Plural(384, "line", "lines"): "384 lines",
+		Count(1234567.5):             "1 234 568",
+	} {
+		if got := strings.ReplaceAll(got, thin, " "); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// Three significant digits are never off by more than half a unit of the third.
+func TestSignificantIsNear(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := rapid.Float64Range(1e-6, 1e9).Draw(t, "x")
+		var got float64
+		if err := json.Unmarshal([]byte(significant(x)), &got); err != nil {
+			t.Fatalf("significant(%g) = %q is no number", x, significant(x))
+		}
+		if math.Abs(got-x) > x*0.00501 {
+			t.Fatalf("significant(%g) = %g", x, got)
+		}
+	})
+}
+
+// The demo's lesson names its steps; the page has to find them.
+func TestDemoFindings(t *testing.T) {
+	v := demo(t, "matmul-naive", 0)
+	if got := v.Curve.Misses(2048 / 64); got != 33920 {
+		t.Fatalf("2 KiB misses %d times, want 33920", got)
+	}
+	var at []uint64
+	for _, k := range v.Knees(3) {
+		at = append(at, k.Bytes)
+		if k.To >= k.From {
+			t.Errorf("knee at %d goes up: %g to %g", k.Bytes, k.From, k.To)
+		}
+	}
+	if !slices.ContainsFunc(at, func(b uint64) bool { return b > 2048 && b <= 2560 }) {
+		t.Errorf("no knee between 2 KiB and 2,560 bytes: %v", at)
+	}
+	text := map[string]string{}
+	for _, f := range v.Findings() {
+		if f.Text == "" || f.Title == "" {
+			t.Errorf("finding %s is empty", f.ID)
+		}
+		text[f.ID] = strings.ReplaceAll(f.Text, thin, " ")
+	}
+	for id, want := range map[string]string{
+		"footprint":   "66.6 k references touch 384 lines of 64 bytes, 24 KiB in all",
+		"cold":        "384 accesses, 0.577 %, are the first to their line",
+		"first-level": "A cache of 32 KiB would miss 0.577 % of accesses",
+	} {
+		if !strings.Contains(text[id], want) {
+			t.Errorf("finding %s: %q, want %q in it", id, text[id], want)
+		}
+	}
+}
+
+func TestPhasesAreSeen(t *testing.T) {
+	v := demo(t, "array-list", 0)
+	if f, ok := v.phases(); !ok || !strings.Contains(f.Text, "has phases") {
+		t.Errorf("no word on phases: %+v", f)
+	}
+	// A walk over an array that no cache keeps is even.
+	even := NewView(analysed(t, tracetest.Stream(100_000, tracetest.Strided(64, 1<<26)), analysis.Spec{}), 0)
+	if f, ok := even.phases(); !ok || !strings.Contains(f.Text, "even") {
+		t.Errorf("an even run is called: %+v", f)
+	}
+}
+
+// Bins are a view of the exact histogram: nothing may get lost between them.
+func TestBinsAddUp(t *testing.T) {
+	v := demo(t, "matmul-blocked", 0)
+	bins := v.Bins()
+	var sum uint64
+	for i, b := range bins {
+		sum += b.Count
+		if !b.Cold && i > 0 && b.Low != bins[i-1].High+1 {
+			t.Errorf("bin %d begins at %d, want %d", i, b.Low, bins[i-1].High+1)
+		}
+		if b.Cold != (i == len(bins)-1) {
+			t.Errorf("bin %d: cold %v", i, b.Cold)
+		}
+	}
+	if sum != v.Curve.Accesses {
+		t.Errorf("bins hold %d accesses, want %d", sum, v.Curve.Accesses)
+	}
+	// The windows of the run are counted apart, in the same bins.
+	var rows profile.WindowRow
+	for _, row := range v.Locality.Windows.Rows {
+		for k, c := range row {
+			rows[k] += c
+		}
+	}
+	for k, b := range bins[:len(bins)-1] {
+		if rows[k] != b.Count {
+			t.Errorf("windows hold %d accesses in bin %d, the histogram %d", rows[k], k, b.Count)
+		}
+	}
+}
+
+func TestTables(t *testing.T) {
+	v := demo(t, "matmul-naive", 0)
+	for name, table := range map[string]*Table{
+		"histogram": v.HistogramTable(), "curve": v.CurveTable(), "kinds": v.KindsTable(),
+		"time": v.OverTimeTable(v.DefaultLog2Lines()),
+	} {
+		seen := 0
+		for page := range table.Pages() {
+			rows, first := table.Page(page)
+			if first != seen {
+				t.Errorf("%s: page %d begins at row %d, want %d", name, page, first, seen)
+			}
+			for _, row := range rows {
+				if len(row) != len(table.Columns) {
+					t.Errorf("%s: row %q has %d cells, want %d", name, row, len(row), len(table.Columns))
+				}
+			}
+			seen += len(rows)
+		}
+		lines := strings.Split(strings.TrimSuffix(table.CSV(), "\n"), "\n")
+		if seen != table.Rows || len(lines) != table.Rows+1 {
+			t.Errorf("%s: %d rows on pages, %d lines of CSV, want %d and %d", name, seen, len(lines), table.Rows, table.Rows+1)
+		}
+		for _, line := range lines {
+			if strings.Count(line, ",") != strings.Count(table.CSVHeader, ",") {
+				t.Errorf("%s: %q does not fit %q", name, line, table.CSVHeader)
+			}
+		}
+	}
+	if got := v.CurveTable().CSV(); !strings.Contains(got, "\n37,4352\n") {
+		t.Errorf("the curve's CSV lacks the step at 37 lines:\n%s", got)
+	}
+	if rows, first := v.CurveTable().Page(10_000); first < 0 || len(rows) == 0 {
+		t.Errorf("a page beyond the end gives %d rows from %d", len(rows), first)
+	}
+}
+
+// Every drawn point of a long curve is exact, and the ends are there.
+func TestLongCurveIsThinnedExactly(t *testing.T) {
+	v := NewView(analysed(t, tracetest.Stream(60_000, tracetest.Uniform(9000, 1)), analysis.Spec{}), 0)
+	if len(v.Curve.Distances) <= curvePoints {
+		t.Fatalf("only %d breakpoints: the trace does not test thinning", len(v.Curve.Distances))
+	}
+	c := v.MissCurve(nil)
+	if n := len(c.At); n > curvePoints+2 || n < 100 {
+		t.Errorf("%d points drawn", n)
+	}
+	for i, x := range c.At {
+		if want := v.MissRatio(uint64(x)); c.Series[0].Y[i] != want {
+			t.Fatalf("at %g bytes: %g, want %g", x, c.Series[0].Y[i], want)
+		}
+		if i > 0 && x <= c.At[i-1] {
+			t.Fatalf("points %d and %d are out of order", i-1, i)
+		}
+	}
+	if last := c.Series[0].Y[len(c.At)-1]; last != Ratio(v.Curve.Cold, v.Curve.Accesses) {
+		t.Errorf("the curve ends at %g, want the cold share", last)
+	}
+}
+
+func TestCharts(t *testing.T) {
+	v := demo(t, "array-list", 0)
+	levels := v.Ask(hierarchy.Presets()[0].Levels).Levels
+	for _, c := range []*Chart{v.MissCurve(levels), v.HistogramChart(), v.OverTime(v.DefaultLog2Lines())} {
+		if c.Title == "" || c.Summary == "" || c.X.Label == "" || c.Y.Label == "" {
+			t.Errorf("chart %s lacks words: %+v", c.ID, c)
+		}
+		for _, s := range c.Series {
+			if len(s.Y) != len(c.At) {
+				t.Errorf("chart %s: %q has %d values for %d points", c.ID, s.Label, len(s.Y), len(c.At))
+			}
+			for i, y := range s.Y {
+				if y < 0 || y > 1 || y > c.Y.Max || c.Y.Log && y < c.Y.Min {
+					t.Errorf("chart %s: %q at %d is %g, outside the axis", c.ID, s.Label, i, y)
+				}
+			}
+		}
+		for _, m := range c.Marks {
+			if m.X < c.X.Min || m.X > c.X.Max {
+				t.Errorf("chart %s: mark %s at %g is outside the axis", c.ID, m.Label, m.X)
+			}
+		}
+	}
+}
+
+func TestAsk(t *testing.T) {
+	v := demo(t, "matmul-naive", 0)
+	got := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 64}, {Name: "L2", SizeBytes: 8192, Ways: 8, LineBytes: 64}})
+	if got.Problem != "" || len(got.Levels) != 2 {
+		t.Fatalf("%+v", got)
+	}
+	l1 := got.Levels[0]
+	if l1.Misses != Exact(33920) || !l1.Exact || !strings.Contains(l1.Method, "exact") {
+		t.Errorf("L1: %+v", l1)
+	}
+	if l2 := got.Levels[1]; l2.Exact || l2.Accesses != l1.Misses || !strings.Contains(l2.Method, "SDCM") {
+		t.Errorf("L2: %+v", l2)
+	}
+	if len(got.Warnings) == 0 {
+		t.Error("a second level and SDCM, and no warning")
+	}
+	if bad := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32}}); bad.Problem == "" {
+		t.Error("a line size without a histogram is answered")
+	}
+	fixed := v.WithLines([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32, Ways: 64}})
+	if answer := v.Ask(fixed); answer.Problem != "" {
+		t.Errorf("WithLines left %+v: %s", fixed, answer.Problem)
+	}
+}
+
+func TestSizesAndWays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		also := uint64(rapid.IntRange(1, 1<<22).Draw(t, "lines")) * 64
+		sizes := Sizes(also)
+		if !slices.Contains(sizes, also) || !slices.IsSorted(sizes) || len(slices.Compact(slices.Clone(sizes))) != len(sizes) {
+			t.Fatalf("Sizes(%d) = %v", also, sizes)
+		}
+		ways := Ways(uint32(rapid.IntRange(0, 40).Draw(t, "ways")))
+		levels := []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}}
+		for _, w := range ways {
+			levels = WithWays(WithSize(levels, 0, also), 0, w)
+			if err := levels[0].Check(); err != nil {
+				t.Fatalf("%d bytes, %d ways: %v", also, w, err)
+			}
+		}
+	})
+}
+
+func TestScreenSurvivesTheURL(t *testing.T) {
+	full := Screen{
+		Open: "t12ab-2", Tab: TabLocality, LineBytes: 128, Preset: "i7-4770K",
+		Levels:    []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64}},
+		Log2Lines: []int{4, 9}, Table: "curve", Page: 3,
+	}
+	for _, want := range []Screen{{}, {Open: "x"}, {Open: "x", Tab: TabCounters}, full} {
+		if got := ParseScreen("#" + want.Hash()); got.Hash() != want.Hash() || got.Open != want.Open || got.Tab != want.Tab ||
+			!slices.Equal(got.Levels, want.Levels) || !slices.Equal(got.Log2Lines, want.Log2Lines) || got.Page != want.Page {
+			t.Errorf("%q reads as %+v, want %+v", want.Hash(), got, want)
+		}
+	}
+}
+
+func FuzzParseScreen(f *testing.F) {
+	f.Add("#open=a&view=caches&levels=L1.1024.8.64_L2.4096.0.64&time=1.2&page=9")
+	f.Add("levels=a.b.c.d&line=9999999999&time=-1.40&table=<script>&open=%00")
+	f.Fuzz(func(t *testing.T, hash string) {
+		s := ParseScreen(hash)
+		again := ParseScreen(s.Hash())
+		if s.Open != "" && again.Hash() != s.Hash() {
+			t.Errorf("%q: %q becomes %q", hash, s.Hash(), again.Hash())
+		}
+		for _, l := range s.Levels {
+			if l.LineBytes == 0 {
+				t.Errorf("%q gives a level without lines: %+v", hash, l)
+			}
+		}
+	})
+}
+
+func TestToggleCapacity(t *testing.T) {
+	s := Screen{}
+	for _, c := range []struct {
+		shown []int
+		k     int
+		want  []int
+	}{
+		{[]int{4, 9}, 12, []int{4, 9, 12}},
+		{[]int{4, 9, 12}, 13, []int{9, 12, 13}},
+		{[]int{4, 9}, 4, []int{9}},
+		{[]int{4}, 4, []int{4}},
+	} {
+		if got := s.ToggleCapacity(c.shown, c.k).Log2Lines; !slices.Equal(got, c.want) {
+			t.Errorf("%v with %d toggled: %v, want %v", c.shown, c.k, got, c.want)
+		}
+	}
+}
+
+func TestTabs(t *testing.T) {
+	keys := ""
+	for _, tab := range Tabs() {
+		keys += tab.Key()
+		if tabOf(tab.Slug()) != tab {
+			t.Errorf("tab %s is not found by its slug", tab.Name())
+		}
+		if here := tab <= TabCaches; here != (tab.Missing() == "") {
+			t.Errorf("tab %s: missing %q", tab.Name(), tab.Missing())
+		}
+	}
+	if keys != "1234567890" {
+		t.Errorf("number keys %s", keys)
+	}
+}
+
+func TestRunBar(t *testing.T) {
+	bar := NewRunBar(workers.Progress{Bytes: 25 << 20, TotalBytes: 100 << 20, References: 9_000_000, Millis: 1000, Memory: 3 << 20})
+	facts := map[string]string{}
+	for _, f := range bar.Facts {
+		facts[f.ID] = strings.ReplaceAll(f.Value, thin, " ")
+	}
+	want := map[string]string{"bytes": "25 MiB of 100 MiB", "references": "9 M", "rate": "9 M/s", "left": "3 s", "memory": "3 MiB"}
+	for id, value := range want {
+		if facts[id] != value {
+			t.Errorf("%s: %q, want %q", id, facts[id], value)
+		}
+	}
+	if bar.Share != 0.25 || !bar.Known {
+		t.Errorf("share %g, known %v", bar.Share, bar.Known)
+	}
+	if early := NewRunBar(workers.Progress{Bytes: 1}); early.Known || early.Share != 0 {
+		t.Errorf("a file of unknown length: %+v", early)
+	}
+}
+
+func TestWhen(t *testing.T) {
+	now := time.Date(2026, 3, 10, 0, 30, 0, 0, time.UTC) // half past midnight, a Tuesday
+	for want, then := range map[string]time.Time{
+		"today 00:10":     now.Add(-20 * time.Minute),
+		"yesterday 23:50": now.Add(-40 * time.Minute),
+		"Sunday 12:30":    now.Add(-36 * time.Hour),
+		"28 February":     now.AddDate(0, 0, -10),
+		"10 March 2025":   now.AddDate(-1, 0, 0),
+	} {
+		if got := When(then, now); got != want {
+			t.Errorf("%v: %q, want %q", then, got, want)
+		}
+	}
+}
+
+func TestKeptRows(t *testing.T) {
+	rows := KeptRows([]profile.Entry{
+		{Key: "a", Name: "sort", References: 10_498_764, Bytes: 1 << 20, State: profile.EntryComplete},
+		{Key: "b", Name: "payroll", State: profile.EntryInterrupted, Done: 0.637},
+	}, time.Now())
+	if rows[0].Hash != "#open=a&view=overview" || rows[0].Interrupted {
+		t.Errorf("%+v", rows[0])
+	}
+	if strings.ReplaceAll(rows[1].State, thin, " ") != "interrupted at 63 %" || rows[1].Hash != "" {
+		t.Errorf("%+v", rows[1])
+	}
+}
+
+func TestSettings(t *testing.T) {
+	spec, err := Settings{LineBytes: []string{"32", "128"}, Kinds: "store,modify"}.Spec()
+	if err != nil || !slices.Equal(spec.LineBytes, []uint32{32, 128}) || spec.Kinds.Has(trace.Load) || !spec.Kinds.Has(trace.Modify) {
+		t.Errorf("%+v, %v", spec, err)
+	}
+	if spec, err := (Settings{}).Spec(); err != nil || !slices.Equal(spec.LineBytes, []uint32{64}) || spec.Kinds != trace.DataKinds {
+		t.Errorf("defaults: %+v, %v", spec, err)
+	}
+	for _, bad := range []Settings{{LineBytes: []string{"48"}}, {LineBytes: []string{"x"}}, {Kinds: "everything"}} {
+		if _, err := bad.Spec(); err == nil {
+			t.Errorf("%+v is accepted", bad)
+		}
+	}
+}
+
+func TestEmptyProfile(t *testing.T) {
+	p := analysed(t, tracetest.NewReader(tracetest.Of(), 1), analysis.Spec{})
+	v := NewView(p, 64)
+	if v == nil {
+		return
+	}
+	if f := v.Findings(); len(f) != 1 {
+		t.Errorf("%+v", f)
+	}
+	v.MissCurve(nil)
+	v.HistogramChart()
+	v.OverTime(v.DefaultLog2Lines())
+	v.HistogramTable().CSV()
+	v.Ask(hierarchy.Presets()[0].Levels)
+}
