@@ -11,7 +11,7 @@ import (
 // split cuts line into p.fields, blanks around them and quotes left out. A line
 // has as many fields as the header.
 func (p *parser) split(line []byte) *trace.SyntaxError {
-	p.plain = p.plain[:0]
+	p.unquoted = p.unquoted[:0]
 	rest, more, count := line, true, 0
 	for ; more; count++ {
 		var field []byte
@@ -52,16 +52,16 @@ func (p *parser) next(text []byte) (field, rest []byte, more bool, wrong *trace.
 
 // quoted is next for a text that begins with a quote.
 func (p *parser) quoted(text []byte) (field, rest []byte, more bool, wrong *trace.SyntaxError) {
-	begin := len(p.plain)
+	begin := len(p.unquoted)
 	for i := 1; i < len(text); i++ {
 		switch {
 		case text[i] != '"':
-			p.plain = append(p.plain, text[i])
+			p.unquoted = append(p.unquoted, text[i])
 		case i+1 < len(text) && text[i+1] == '"':
-			p.plain = append(p.plain, '"')
+			p.unquoted = append(p.unquoted, '"')
 			i++
 		default:
-			field, rest = lines.Trim(p.plain[begin:]), lines.TrimBlanks(text[i+1:])
+			field, rest = lines.Trim(p.unquoted[begin:]), lines.TrimBlanks(text[i+1:])
 			if len(rest) == 0 {
 				return field, nil, false, nil
 			}

@@ -36,6 +36,7 @@ type layout struct {
 	separator byte
 	count     int        // fields a line; 0: the header was not read yet
 	at        [known]int // index of the field; -1: there is none
+	column    [most]int  // of each field; known: it is left out
 }
 
 func (l *layout) has(column int) bool { return l.count > 0 && l.at[column] >= 0 }
@@ -71,7 +72,7 @@ func parseHeader(file string, number int, line []byte) (layout, error) {
 			return fail("there are too many columns", "at most "+strconv.Itoa(most))
 		}
 		column := columnOf(name)
-		if column == known {
+		if c.column[c.count] = column; column == known {
 			continue
 		}
 		if c.at[column] >= 0 {

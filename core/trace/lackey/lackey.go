@@ -193,13 +193,13 @@ func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int)
 		}
 		addrs[row], sizes[row], kinds8[row] = addr, size, trace.Kind(kind)
 		if kind == uint8(trace.Fetch) {
-			if pcs == nil {
-				break // the column comes with the first I line
-			}
 			pc = addr
 		}
-		if pcs != nil {
+		if row < len(pcs) {
 			pcs[row] = pc
+		} else if kind == uint8(trace.Fetch) {
+			pc = 0 // the column, and with it the first PC, comes by way of single
+			break
 		}
 		row++
 		at += end
