@@ -25,7 +25,7 @@ import (
 
 const (
 	// Longest is the number of bytes that a line may have, its end left out.
-	Longest = 128<<10 - Slack - 1
+	Longest = 128<<10 - Slack - 2
 	// Slack is the number of bytes behind a window that may be read.
 	Slack = 64
 
@@ -49,13 +49,13 @@ type Buffer struct {
 
 // NewBuffer makes a buffer that reads r.
 func NewBuffer(r io.Reader) *Buffer {
-	return &Buffer{source: r, buf: make([]byte, Longest+1+Slack)}
+	return &Buffer{source: r, buf: make([]byte, Longest+2+Slack)}
 }
 
 // Window gives the lines that are whole and unread, at least one, each with its
 // newline. It stays valid until the next call; what was not taken with
-// [Buffer.Take] comes again. long tells that it is the first [Longest] bytes of
-// a longer line, the rest of which is left out. The error is the stream's.
+// [Buffer.Take] comes again. long tells that it is the beginning of one line of
+// more than [Longest] bytes, the rest of which is left out. The error is the stream's.
 func (b *Buffer) Window() (window []byte, long bool, err error) {
 	if b.next == b.whole {
 		if err := b.fill(); err != nil {
@@ -92,7 +92,7 @@ func (b *Buffer) fill() error {
 			return nil
 		}
 		switch {
-		case b.end == Longest:
+		case b.end > Longest:
 			b.long, b.rest = true, true
 			b.endLine()
 			return nil
@@ -115,7 +115,7 @@ func (b *Buffer) read() error {
 			}
 			return nil
 		}
-		n, err := b.source.Read(b.buf[b.end:Longest])
+		n, err := b.source.Read(b.buf[b.end : Longest+1])
 		b.end += n
 		b.err = err
 		if n > 0 {
