@@ -86,29 +86,47 @@ next:
 	m.settle(out)
 }
 
-// settle resolves the queued accesses in order.
+// settle resolves the queued accesses in three steps, each a loop of its own so
+// that the cache misses of one step overlap: touch the table's slots, find the
+// entries and touch the bitmap at their stamps, then count and push in order.
 func (m *Exact) settle(out []uint32) {
 	queue := m.queue[:m.pending]
 	m.pending = 0
-	var sink uint64
+	sink := m.sink
 	for i := range queue {
 		sink += m.table.touch(queue[i].line)
 	}
-	m.sink += sink
-	for i := range queue {
+	var entries, evicted [burst]*entry
+	bitmap := m.stamps.bits
+	for i := 0; i < len(queue); i++ {
 		q := &queue[i]
-		e, found := m.table.findOrAdd(q.line)
-		if found {
-			out[q.index] = topLines + m.stamps.remove(e.stamp)
-			e.stamp = onTop
-		} else {
-			out[q.index] = Cold
+		e, grew := m.table.findOrAdd(q.line)
+		if grew {
+			for j := range i { // what was found before may have moved
+				entries[j] = m.table.find(queue[j].line)
+				evicted[j] = m.table.find(queue[j].evicted)
+			}
 		}
-		if q.evicted != noLine {
+		entries[i] = e
+		if w := int(e.stamp >> 6); w < len(bitmap) {
+			sink += bitmap[w]
+		}
+		evicted[i] = m.table.find(q.evicted)
+	}
+	m.sink = sink
+	for i := range queue {
+		e := entries[i]
+		if e.stamp == fresh {
+			out[queue[i].index] = Cold
+		} else {
+			out[queue[i].index] = topLines + m.stamps.remove(e.stamp)
+		}
+		e.stamp = onTop
+		if e := evicted[i]; e != nil {
 			if m.stamps.full() {
 				m.compact()
 			}
-			m.table.find(q.evicted).stamp = m.stamps.push()
+			e.stamp = m.stamps.push()
 		}
 	}
 }
@@ -120,7 +138,7 @@ func (m *Exact) compact() {
 	for p := range m.table.parts {
 		slots := m.table.parts[p].slots
 		for i := range slots {
-			if s := slots[i].stamp; slots[i].key != 0 && s != onTop {
+			if s := slots[i].stamp; slots[i].key != 0 && s < fresh {
 				slots[i].stamp = ranks[s>>6] + uint32(bits.OnesCount64(bitmap[s>>6]&(1<<(s&63)-1)))
 			}
 		}
@@ -138,7 +156,7 @@ func (m *Exact) Stack() []trace.Line {
 	ranks := m.stamps.ranks()
 	for p := range m.table.parts {
 		for _, e := range m.table.parts[p].slots {
-			if s := e.stamp; e.key != 0 && s != onTop {
+			if s := e.stamp; e.key != 0 && s < fresh {
 				rank := ranks[s>>6] + uint32(bits.OnesCount64(m.stamps.bits[s>>6]&(1<<(s&63)-1)))
 				below[uint32(len(below))-1-rank] = e.key - 1
 			}

@@ -31,11 +31,13 @@ type part struct {
 // entry is one line with its stamp.
 type entry struct {
 	key   uint64 // line + 1; 0: empty slot
-	stamp uint32 // onTop: the line is in the top array
+	stamp uint32 // or onTop or fresh
 }
 
-// onTop is the stamp of lines that are in the top array, not in the tree.
-const onTop = ^uint32(0)
+const (
+	onTop = ^uint32(0) // the line is in the top array, not in the tree
+	fresh = onTop - 1  // the line was not accessed before
+)
 
 // hash spreads a line's bits; its high bits choose part and slot. One
 // multiplication would do for most traces but lets strides near the inverse of
@@ -65,23 +67,24 @@ func (t *table) find(line trace.Line) *entry {
 			}
 		}
 		e := &slots[i]
+		if e.key == 0 { // first, so that noLine, whose key would be 0, is not found
+			return nil
+		}
 		if e.key == line+1 {
 			return e
-		}
-		if e.key == 0 {
-			return nil
 		}
 		i++
 	}
 }
 
-// findOrAdd gives the line's entry and whether it was there before. The pointer
-// holds until the next findOrAdd.
-func (t *table) findOrAdd(line trace.Line) (e *entry, found bool) {
+// findOrAdd gives the line's entry, a fresh one if it had none, and whether the
+// entries of its part have moved on the way. The pointer holds until then.
+func (t *table) findOrAdd(line trace.Line) (e *entry, grew bool) {
 	h := hash(line)
 	p := &t.parts[h>>(64-partBits)]
 	if p.used >= p.limit {
 		p.grow()
+		grew = true
 	}
 	slots := p.slots
 	i := home(h, len(slots))
@@ -91,13 +94,13 @@ func (t *table) findOrAdd(line trace.Line) (e *entry, found bool) {
 		}
 		e = &slots[i]
 		if e.key == line+1 {
-			return e, true
+			return e, grew
 		}
 		if e.key == 0 {
-			e.key, e.stamp = line+1, onTop
+			e.key, e.stamp = line+1, fresh
 			p.used++
 			t.lines++
-			return e, false
+			return e, grew
 		}
 		i++
 	}
