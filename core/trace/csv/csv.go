@@ -92,8 +92,10 @@ func (p *parser) Parse(window []byte, long bool, b *trace.Batch, row int) (taken
 			continue
 		}
 		if p.columns.count == 0 {
-			if p.columns, p.header = parseHeader(p.name, p.line, line); p.header != nil {
-				return taken, row, p.header
+			var wrong *HeaderError
+			if p.columns, wrong = parseHeader(p.name, p.line, line); wrong != nil {
+				p.header = wrong
+				return taken, row, wrong
 			}
 			p.Begin(b)
 			continue

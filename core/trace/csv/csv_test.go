@@ -220,8 +220,9 @@ func FuzzCSV(f *testing.F) {
 		if wrong := r.parse.header; wrong == nil {
 			tracetest.CheckText(t, text, reader, tracetest.Outcomes(t, NewReader("t", strings.NewReader(text)), 0))
 		}
-		// The rows behind a header that is known have a naive twin.
-		if !strings.Contains(text, "\t") {
+		// The rows behind a header that is known have a naive twin, which
+		// takes other characters than these for blanks, too.
+		if strings.IndexFunc(text, func(c rune) bool { return c != '\n' && (c < ' ' || c > '~') }) < 0 {
 			compare(t, strings.Split(text, "\n"))
 		}
 	})

@@ -52,12 +52,16 @@ type HeaderError struct {
 }
 
 func (e *HeaderError) Error() string {
-	return e.File + ":" + strconv.Itoa(e.Line) + ": header " + strconv.Quote(e.Got) + ": " + e.What + ", want " + e.Want
+	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.clause()
+}
+
+func (e *HeaderError) clause() string {
+	return "header " + strconv.Quote(e.Got) + ": " + e.What + ", want " + e.Want
 }
 
 // parseHeader finds the columns that line names.
-func parseHeader(file string, number int, line []byte) (layout, error) {
-	fail := func(what, want string) (layout, error) {
+func parseHeader(file string, number int, line []byte) (layout, *HeaderError) {
+	fail := func(what, want string) (layout, *HeaderError) {
 		return layout{}, &HeaderError{File: file, Line: number, What: what, Got: lines.Got(line), Want: want}
 	}
 	p := parser{columns: layout{separator: separatorOf(line), at: [known]int{-1, -1, -1, -1, -1}}}
@@ -119,8 +123,8 @@ func Recognise(text []byte) (reason string, ok bool) {
 	for number := 1; len(text) > 0; number++ {
 		line, after := lines.First(text)
 		if len(lines.Trim(line)) > 0 {
-			if _, err := parseHeader("line", number, line); err != nil {
-				return err.Error(), false
+			if _, wrong := parseHeader("", number, line); wrong != nil {
+				return "line " + strconv.Itoa(number) + ": " + wrong.clause(), false
 			}
 			return "", true
 		}

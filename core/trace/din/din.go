@@ -100,10 +100,13 @@ func plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 			addr = addr<<uint(4*n) | lines.HexValue(second, n)
 			end += n
 		}
+		if end == begin {
+			break
+		}
 		if s[end] == '\r' {
 			end++
 		}
-		if end == begin || s[end] != '\n' {
+		if s[end] != '\n' {
 			break
 		}
 		addrs[row], kinds[row] = addr, kindOf[label]
@@ -168,8 +171,7 @@ func Recognise(text []byte) (reason string, ok bool) {
 			if wrong == nil {
 				return "", true
 			}
-			wrong.File, wrong.Line = "line", number
-			return wrong.Error(), false
+			return lines.Reason(number, wrong), false
 		}
 		text = after
 	}

@@ -65,6 +65,7 @@ func TestLines(t *testing.T) {
 		}},
 		{"CRLF", "0 10\r\n\r\n1 20\r\n", []outcome{ref(trace.Load, 16), ref(trace.Store, 32)}},
 		{"cut in the last line", "0 10\n1", []outcome{ref(trace.Load, 16), {ErrorLine: 2}}},
+		{"no address", "0 \r\n1 \n2\n", []outcome{{ErrorLine: 1}, {ErrorLine: 2}, {ErrorLine: 3}}},
 		{"nothing", "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -80,8 +80,7 @@ func Recognise(text []byte) (reason string, ok bool) {
 			if wrong == nil {
 				return "", true
 			}
-			wrong.File, wrong.Line = "line", number
-			return wrong.Error(), false
+			return lines.Reason(number, wrong), false
 		}
 		valgrind = valgrind || bytes.HasPrefix(line, []byte("=="))
 		text = after

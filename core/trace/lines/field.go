@@ -131,6 +131,11 @@ func Got(text []byte) string {
 	return string(text)
 }
 
+// Reason makes a clause of the error of a line that a format does not recognise.
+func Reason(number int, wrong *trace.SyntaxError) string {
+	return "line " + strconv.Itoa(number) + ": " + wrong.What + " " + strconv.Quote(wrong.Got) + ", want " + wrong.Want
+}
+
 // TooLong is the error of a line of more than [Longest] bytes.
 func TooLong(file string, line int, start []byte) error {
 	return &trace.SyntaxError{File: file, Line: line, What: "line", Got: Got(start),

@@ -1,6 +1,7 @@
 package open
 
 import (
+	"bytes"
 	"io"
 	"strings"
 
@@ -15,7 +16,7 @@ type Format struct {
 	Name  string // as for --input-format
 	Title string // in a few words
 	// Recognise tells whether a trace that begins with head, up to 16 KiB of
-	// it, is of this format; the reason says in a clause why not.
+	// whole lines, is of this format; the reason says in a clause why not.
 	Recognise func(head []byte) (reason string, ok bool)
 	New       func(name string, r io.Reader) trace.Reader
 }
@@ -59,6 +60,10 @@ func find(name string) (*Format, error) {
 // recognise asks the formats.
 func recognise(file string, head []byte, packings []string) (*Format, error) {
 	unknown := &UnknownError{File: file, Packings: packings, Head: first(head)}
+	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")) // a byte order mark
+	if len(head) >= beginning-3 {
+		head = head[:bytes.LastIndexByte(head, '\n')+1] // whole lines, if there are any
+	}
 	for i := range formats {
 		reason, ok := formats[i].Recognise(head)
 		if ok {

@@ -284,6 +284,15 @@ func TestFormats(t *testing.T) {
 			}
 		}
 	}
+	for _, text := range []string{
+		"\ufeff L 8,8\n",
+		"\ufeffaddr\n8\n",
+		strings.Repeat("==1== a line of Valgrind's\n", 1000) + " L 8,8\n", // longer than what is looked at
+	} {
+		if _, b, err := read(strings.NewReader(text), all); err != nil || b.Len() != 1 {
+			t.Errorf("%.20q: %d rows, %v, want one", text, b.Len(), err)
+		}
+	}
 	if n := len(open.Formats()); n < 3 {
 		t.Errorf("%d formats, want lackey, din and csv at least", n)
 	}
@@ -301,9 +310,9 @@ func TestErrors(t *testing.T) {
 		{"zstd not read", string(file(t, "check.zst")), open.Options{}, `t: it is packed with zstd, which is not read here; unpack it first, with zstd -d`},
 		{"no such format", " L 8,8\n", open.Options{Format: "elf"}, `input-format "elf", want ` + names()},
 		{"unknown", "hello\nworld\n", all, `t: unknown format; it begins with 68 65 6c 6c 6f 0a 77 6f 72 6c 64 0a "hello\nworld\n"
-  not lackey: line:1: line "hello", want I, L, S or M, then address,bytes
-  not din: line:1: label "hello", want 0 to 4
-  not csv: line:1: header "hello": no column is the address, want columns named addr, and if there are any tid, pc, rw, size
+  not lackey: line 1: line "hello", want I, L, S or M, then address,bytes
+  not din: line 1: label "hello", want 0 to 4
+  not csv: line 1: header "hello": no column is the address, want columns named addr, and if there are any tid, pc, rw, size
 name the format with --input-format, one of ` + names() + `, or convert the trace to one of them`},
 		{"UTF-16", "\xff\xfe0\x00 \x00", all, `this is UTF-16 text, as PowerShell writes it: save it as UTF-8`},
 	} {
