@@ -90,6 +90,8 @@ func (a *App) table(chart string) *state.Table {
 		return r.once(chart, r.View.HistogramTable)
 	case "time":
 		return r.View.OverTimeTable(a.capacities())
+	case "common":
+		return r.View.CommonTable()
 	case "kinds":
 		return r.View.KindsTable()
 	}

@@ -80,9 +80,11 @@
       this.plot.setAttribute("aria-roledescription", "chart");
       this.readout = document.createElement("p");
       this.readout.className = "readout";
-      this.axis = document.createElement("p");
-      this.axis.className = "axis";
-      this.append(this.plot, this.axis, this.readout);
+      this.up = document.createElement("p");
+      this.up.className = "axis up";
+      this.right = document.createElement("p");
+      this.right.className = "axis right";
+      this.append(this.up, this.plot, this.right, this.readout);
       this.plot.addEventListener("keydown", (e) => this.key(e));
       this.plot.addEventListener("pointerdown", (e) => this.grab(e), true);
       // uPlot selects by mouse events; not while a level is held.
@@ -113,7 +115,8 @@
       this.destroy();
       if (!data || !data.at.length || !this.plot.clientWidth) { this.readout.textContent = ""; return; }
       this.plot.setAttribute("aria-label", data.title + ". " + data.summary + " Arrow keys read it out.");
-      this.axis.textContent = data.y.label + " (up), " + data.x.label + " (right)";
+      this.up.textContent = data.y.label;
+      this.right.textContent = data.x.label;
       const width = this.plot.clientWidth;
       const at = Array.from(data.at);
       if (data.split > 0) at[data.split] += 0.5;
@@ -133,7 +136,7 @@
     options(data, width) {
       const em = parseFloat(getComputedStyle(this).fontSize);
       const font = Math.round(em * 0.8) + "px " + getComputedStyle(this).fontFamily;
-      const axis = { stroke: css("second"), font, labelFont: font, labelGap: 0,
+      const axis = { filter: (u, splits) => splits, stroke: css("second"), font, labelFont: font, labelGap: 0,
         grid: { stroke: css("grid"), width: 1 }, ticks: { stroke: css("grid"), width: 1, size: 4 } };
       const self = this;
       return {
@@ -174,7 +177,7 @@
       const stroke = css(s.color);
       if (s.shape === "bars") {
         const apart = s.label === "cold";
-        return { stroke, width: 1, fill: apart ? (u) => hatch(u.ctx, stroke) : stroke,
+        return { stroke, width: apart ? 1 : 0, fill: apart ? (u) => hatch(u.ctx, stroke) : stroke,
           paths: uPlot.paths.bars({ size: [0.8, 60], align: 0 }), points: { show: false } };
       }
       return { stroke, width: 2, dash: s.dash ? [7, 4] : undefined, points: { show: false },
@@ -249,27 +252,21 @@
         ctx.setLineDash([2 * ratio, 4 * ratio]);
         line(ctx, x, y, x, box.top + box.height);
         ctx.setLineDash([]);
-        ctx.beginPath();
-        ctx.arc(x, y, 6 * ratio, 0, 2 * Math.PI);
-        ctx.fillStyle = css("paper");
-        ctx.fill();
-        ctx.lineWidth = 2.5 * ratio;
-        ctx.stroke();
-        this.handle(ctx, x, box.top + box.height, ratio, color);
+        this.handle(ctx, x, y, ratio);
         this.label(ctx, m, x, y, em, family, box, color);
       }
       ctx.restore();
     }
 
-    handle(ctx, x, bottom, ratio, color) {
-      const w = 12 * ratio, h = 20 * ratio;
+    handle(ctx, x, y, ratio) {
       ctx.beginPath();
-      ctx.roundRect(x - w / 2, bottom - h - 2 * ratio, w, h, 3 * ratio);
+      ctx.arc(x, y, 8 * ratio, 0, 2 * Math.PI);
       ctx.fillStyle = css("paper");
       ctx.fill();
-      ctx.lineWidth = 1.5 * ratio;
+      ctx.lineWidth = 2.5 * ratio;
       ctx.stroke();
-      for (const d of [-2, 2]) line(ctx, x + d * ratio, bottom - h * 0.75, x + d * ratio, bottom - h * 0.45);
+      ctx.lineWidth = 1.5 * ratio;
+      for (const d of [-2, 2]) line(ctx, x + d * ratio, y - 3 * ratio, x + d * ratio, y + 3 * ratio);
     }
 
     label(ctx, m, x, y, em, family, box, color) {
@@ -278,9 +275,9 @@
       const first = ctx.measureText(m.label).width;
       ctx.font = em * 0.87 + "px " + family;
       const width = first + ctx.measureText(value).width;
-      const right = x + em * 0.7 + width <= box.left + box.width;
-      const left = right ? x + em * 0.7 : x - em * 0.7 - width;
-      const top = Math.max(y - em * 0.75, box.top + em * 0.8);
+      const right = x + em + width <= box.left + box.width;
+      const left = right ? x + em * 0.8 : x - em * 0.8 - width;
+      const top = Math.max(y - em, box.top + em * 0.8);
       ctx.textAlign = "left";
       ctx.textBaseline = "middle";
       ctx.lineJoin = "round";
@@ -307,6 +304,7 @@
         if (last < 0) return;
         const bars = s.shape === "bars";
         let top = u.valToPos(y[last], "y", true) - em * 0.75;
+        if (top < u.bbox.top + em * 0.6) top += em * 1.6; // no room above the curve
         const x = bars ? u.valToPos(this.points[0][last], "x", true) : Math.min(u.valToPos(this.points[0][last], "x", true), u.bbox.left + u.bbox.width) - em * 0.4;
         if (bars) return;
         while (taken.some((t) => Math.abs(t - top) < em)) top -= em * 0.5;

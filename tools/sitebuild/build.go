@@ -77,9 +77,6 @@ func (b *build) copy(name, from string) error {
 
 func (b *build) compileWasm() error {
 	for _, name := range []string{"app", "worker"} {
-		if got, _ := filepath.Glob("wasm/" + name + "/*.go"); len(got) == 0 {
-			continue
-		}
 		out := filepath.Join(b.out, name+".wasm")
 		cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, "./wasm/"+name)
 		cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,10 +56,35 @@ func (v *View) Ask(levels []hierarchy.Cache) *Caches {
 		lineBytes = uint64(levels[n-1].LineBytes)
 	}
 	c.Traffic = Bytes(uint64(p.MemoryAccesses+0.5) * lineBytes)
-	for _, w := range warnings {
-		c.Warnings = append(c.Warnings, string(w))
-	}
+	c.Warnings = warningSentences(levels, warnings)
 	return c
+}
+
+// warningSentences makes sentences of warnings. One that is the same for
+// several levels but for their names is said once.
+func warningSentences(levels []hierarchy.Cache, warnings []hierarchy.Warning) []string {
+	var list, rests []string
+	var also [][]string
+	for _, w := range warnings {
+		text, rest, name := string(w), string(w), ""
+		for _, l := range levels {
+			if after, ok := strings.CutPrefix(text, l.Name+" "); ok {
+				name, rest = l.Name, after
+			}
+		}
+		if i := slices.Index(rests, rest); i >= 0 && name != "" {
+			also[i] = append(also[i], name)
+			continue
+		}
+		list, rests, also = append(list, upper(text)), append(rests, rest), append(also, nil)
+	}
+	for i := range list {
+		list[i] = strings.TrimSuffix(list[i], ".") + "."
+		if len(also[i]) > 0 {
+			list[i] += " The same holds for " + strings.Join(also[i], " and ") + "."
+		}
+	}
+	return list
 }
 
 func methodWords(m hierarchy.Method) string {

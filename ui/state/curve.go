@@ -105,6 +105,33 @@ func (v *View) CurveTable() *Table {
 	}
 }
 
+// CommonTable is the misses at sizes that caches have, up to the first that
+// holds everything.
+func (v *View) CommonTable() *Table {
+	var sizes []uint64
+	for bytes := uint64(1 << 10); bytes <= 1<<30; bytes *= 2 {
+		sizes = append(sizes, bytes)
+		if v.Curve.Misses(bytes/v.LineBytes) == v.Curve.Cold {
+			break
+		}
+	}
+	sizes = sizes[max(0, len(sizes)-PageRows):]
+	return &Table{
+		Caption: "Misses at common sizes, fully associative LRU",
+		Columns: []Column{{"cache size", ""}, {"capacity", "lines"}, {"hits", ""}, {"misses", ""}, {"miss ratio", "of accesses"}},
+		Rows:    len(sizes),
+		Row: func(i int) []string {
+			lines := sizes[i] / v.LineBytes
+			return []string{Bytes(sizes[i]), Exact(lines), Exact(v.Curve.Hits(lines)), Exact(v.Curve.Misses(lines)), Percent(v.Curve.MissRatio(lines))}
+		},
+		CSVHeader: "capacity_lines,misses",
+		CSVRow: func(i int) string {
+			lines := sizes[i] / v.LineBytes
+			return strconv.FormatUint(lines, 10) + "," + strconv.FormatUint(v.Curve.Misses(lines), 10)
+		},
+	}
+}
+
 // HistogramChart is the histogram of stack distances in logarithmic bins, with
 // the cumulative share above it, cold accesses apart.
 func (v *View) HistogramChart() *Chart {

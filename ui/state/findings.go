@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/profile"
 )
@@ -185,5 +186,5 @@ func upper(s string) string {
 	if s == "" {
 		return s
 	}
-	return string(s[0]-'a'+'A') + s[1:]
+	return strings.ToUpper(s[:1]) + s[1:]
 }

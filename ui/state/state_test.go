@@ -180,7 +180,7 @@ func TestBinsAddUp(t *testing.T) {
 func TestTables(t *testing.T) {
 	v := demo(t, "matmul-naive", 0)
 	for name, table := range map[string]*Table{
-		"histogram": v.HistogramTable(), "curve": v.CurveTable(), "kinds": v.KindsTable(),
+		"histogram": v.HistogramTable(), "curve": v.CurveTable(), "kinds": v.KindsTable(), "common": v.CommonTable(),
 		"time": v.OverTimeTable(v.DefaultLog2Lines()),
 	} {
 		seen := 0
