@@ -1133,6 +1133,13 @@ func (c *Kept) empty() string {
 	return "Nothing yet. Every analysis is kept here until you delete it: its profile only, never the trace."
 }
 
+// key ends renaming with Escape.
+func (c *Kept) key(name string) {
+	if name == "Escape" {
+		c.App.Spare()
+	}
+}
+
 func (c *Kept) class(row state.KeptRow) string {
 	if row.Interrupted {
 		return "interrupted"
@@ -1240,6 +1247,11 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 												vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
 													EventType: "input",
 													Func:      func(event vugu.DOMEvent) { c.App.newName = event.PropString("target", "value") },
+													// TODO: implement capture, etc. mostly need to decide syntax
+												})
+												vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
+													EventType: "keydown",
+													Func:      func(event vugu.DOMEvent) { c.key(event.PropString("key")) },
 													// TODO: implement capture, etc. mostly need to decide syntax
 												})
 												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n              "}

@@ -75,7 +75,7 @@
     else if (e.key === "o") { e.preventDefault(); picker.click(); }
     else if (/^[0-9]$/.test(e.key)) press('[data-key="' + e.key + '"]', e);
     else if (e.key === "t") press("[data-key-table]", e);
-    else if (e.key === "Escape" && !$("first").checkVisibility()) press("#back", e);
+    else if (e.key === "Escape" && !$("first").checkVisibility() && !document.querySelector(":popover-open")) press("#back", e);
   });
   function press(selector, e) {
     const target = document.querySelector(selector);

@@ -242,6 +242,7 @@
       const family = getComputedStyle(this).fontFamily;
       ctx.save();
       const box = u.bbox;
+      this.labels = [];
       if (this.data.series.length > 1) this.labelSeries(u, ctx, em, family);
       for (const m of this.data.marks) {
         const x = u.valToPos(m.x, "x", true), y = u.valToPos(m.y, "y", true);
@@ -277,7 +278,10 @@
       const width = first + ctx.measureText(value).width;
       const right = x + em + width <= box.left + box.width;
       const left = right ? x + em * 0.8 : x - em * 0.8 - width;
-      const top = Math.max(y - em, box.top + em * 0.8);
+      let top = Math.max(y - em, box.top + em * 0.8);
+      const clash = () => this.labels.some((l) => Math.abs(l.top - top) < em * 1.1 && l.left < left + width + em * 0.4 && left < l.left + l.width + em * 0.4);
+      while (clash() && top > box.top + em) top -= em * 0.6;
+      this.labels.push({ left, top, width });
       ctx.textAlign = "left";
       ctx.textBaseline = "middle";
       ctx.lineJoin = "round";

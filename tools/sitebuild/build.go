@@ -76,17 +76,15 @@ func (b *build) copy(name, from string) error {
 }
 
 func (b *build) compileWasm() error {
-	for _, name := range []string{"app", "worker"} {
-		out := filepath.Join(b.out, name+".wasm")
-		cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, "./wasm/"+name)
-		cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
-		cmd.Stderr = b.log
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("compiling ./wasm/%s: %w", name, err)
-		}
-		if err := os.Chmod(out, 0o644); err != nil {
-			return err
-		}
+	out := filepath.Join(b.out, "app.wasm")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, "./wasm/app")
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	cmd.Stderr = b.log
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("compiling ./wasm/app: %w", err)
+	}
+	if err := os.Chmod(out, 0o644); err != nil {
+		return err
 	}
 	return b.copy("worker.js", "wasm/worker/worker.js")
 }

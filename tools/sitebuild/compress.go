@@ -19,7 +19,7 @@ var compressible = []string{".html", ".css", ".js", ".json", ".svg", ".wasm", ".
 // used; the rest is fetched later, for offline use.
 var initial = []string{
 	"index.html", "app.css", "uplot.css", "theme.js", "boot.js", "charts.js", "uplot.js", "vugu.js",
-	"wasm_exec.js", "worker.js", "app.wasm", "worker.wasm", "icon.svg", "manifest.webmanifest",
+	"wasm_exec.js", "worker.js", "start.js", "app.wasm", "icon.svg", "manifest.webmanifest",
 }
 
 // compressAll writes the .br siblings and reports what a first visit costs.

@@ -1,8 +1,8 @@
 // Sitebuild makes site/dist, the folder that any static host can serve, from
 // scratch and from pinned sources only:
 //
-//  1. app.wasm and worker.wasm, compiled for js/wasm from ./wasm/app and
-//     ./wasm/worker;
+//  1. app.wasm, compiled for js/wasm from ./wasm/app: the page's program and
+//     its worker's in one file;
 //  2. wasm_exec.js, out of GOROOT;
 //  3. vugu.js, Vugu's helper script, out of the pinned module: Vugu evals that
 //     string, which the page's policy forbids, so it is served as a file;

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// workerScript is relative to the page.
-const workerScript = "worker.js"
+// workerScript, relative to the page, starts this very program again.
+const workerScript = "worker.js?wasm=app.wasm"
 
 // browser is the page's [ui.Port].
 type browser struct {

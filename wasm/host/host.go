@@ -1,0 +1,85 @@
+//go:build js && wasm
+
+// Package host serves analyses inside a web worker: a workers.Host behind
+// postMessage that reads local files and keeps results in IndexedDB.
+//
+// It runs one analysis at a time. WebAssembly memory never shrinks, so the page
+// ends the worker after an analysis to give its memory back, and starts another
+// for the next.
+package host
+
+import (
+	"errors"
+	"io"
+	"runtime/debug"
+	"syscall/js"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/wasm/file"
+	"github.com/stackglass/stackglass/wasm/idb"
+	"github.com/stackglass/stackglass/workers"
+	"github.com/stackglass/stackglass/workers/web"
+)
+
+const (
+	// memoryLimit makes the collector work harder before WebAssembly's memory
+	// ends, at 4 GiB, which would end the program.
+	memoryLimit = 3 << 30
+	// checkpointMemory is the most that may be in use for a checkpoint: it
+	// holds the model twice more, as bytes and as the browser's copy.
+	checkpointMemory = 1 << 30
+	// collectAt is the growth of the heap, in percent, at which garbage is
+	// collected. The models are few large arrays, cheap to scan, and the
+	// address space is small.
+	collectAt = 50
+)
+
+// InWorker tells whether the program runs in a worker: there is no document.
+func InWorker() bool { return !js.Global().Get("document").Truthy() }
+
+// Run serves the page until it ends the worker. Its error is why it cannot go
+// on.
+func Run() error {
+	debug.SetGCPercent(collectAt)
+	debug.SetMemoryLimit(memoryLimit)
+	h := workers.Host{
+		Carrier:          web.Self(),
+		OpenFile:         openFile,
+		OpenTrace:        openTrace,
+		Yield:            web.Yield,
+		CheckpointMemory: checkpointMemory,
+	}
+	if store, err := idb.Open(databaseName()); err != nil {
+		h.NoStore = "This result is not kept (" + err.Error() + "). Export it now."
+	} else {
+		h.Store = store
+	}
+	return h.Serve()
+}
+
+// databaseName is the site's database, or another that the worker's address
+// asks for, so that tests keep to themselves.
+func databaseName() string {
+	query := js.Global().Get("URLSearchParams").New(js.Global().Get("location").Get("search"))
+	if name := query.Call("get", "store"); name.Type() == js.TypeString {
+		return name.String()
+	}
+	return idb.DefaultName
+}
+
+func openFile(attachment any) (io.ReadCloser, uint64, error) {
+	blob, ok := attachment.(js.Value)
+	if !ok {
+		return nil, 0, errors.New("no file came with the request; choose it again")
+	}
+	f, err := file.Open(blob)
+	if err != nil {
+		return nil, 0, err
+	}
+	return f, f.Size(), nil
+}
+
+func openTrace(name string, r io.Reader, format string) (trace.Reader, error) {
+	return open.Open(name, r, open.Options{Format: format})
+}
