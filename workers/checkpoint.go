@@ -101,8 +101,9 @@ func (h *Host) loadCheckpoint(key string) (*checkpoint, error) {
 // checkpoints on every machine; time only ever makes them fewer.
 func (j *job) wantsCheckpoint() bool {
 	h := j.host
-	return h.Store != nil && !j.unmarkable && j.file.read >= j.marked+h.CheckpointBytes &&
-		(h.CheckpointMemory == 0 || h.Memory() <= h.CheckpointMemory)
+	due := j.file.read >= j.marked+h.CheckpointBytes ||
+		j.runner.Progress().References >= j.markedAt+h.CheckpointReferences
+	return due && h.Store != nil && !j.unmarkable && (h.CheckpointMemory == 0 || h.Memory() <= h.CheckpointMemory)
 }
 
 // saveCheckpoint stores the running model. When the store does not take it the
@@ -114,7 +115,7 @@ func (j *job) saveCheckpoint() {
 		size: j.size, read: j.file.read, sum: j.file.sum64(), model: j.runner.Save(),
 	}
 	data := c.encode()
-	c.model = nil
+	c.model = nil // data has a copy, and the next checkpoint is far
 	e := profile.Entry{
 		Key: j.start.Key, Name: j.start.Name, Created: h.Now().UnixMilli(), Bytes: uint64(len(data)),
 		References: j.runner.Progress().References, State: profile.EntryInterrupted,
@@ -126,7 +127,7 @@ func (j *job) saveCheckpoint() {
 		j.unmarkable = true
 		return
 	}
-	j.marked = c.read
+	j.marked, j.markedAt = c.read, e.References
 }
 
 // hashedFile counts and hashes what is read, and compares it to what a

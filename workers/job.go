@@ -44,6 +44,7 @@ type job struct {
 	snapshot   pace
 	checkpoint pace
 	marked     uint64 // file bytes at the last checkpoint
+	markedAt   uint64 // references at the last checkpoint
 	unmarkable bool   // the store took no checkpoint: no more are tried
 	shown      uint64 // references in the last snapshot
 }
@@ -86,6 +87,7 @@ func (j *job) prepare(reader trace.Reader, from *checkpoint) (err error) {
 		if err := j.runner.Restore(from.model); err != nil {
 			return &checkpointError{key: j.start.Key, err: err}
 		}
+		j.markedAt = j.runner.Progress().References
 	}
 	return nil
 }

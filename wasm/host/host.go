@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"runtime/debug"
+	"strconv"
 	"syscall/js"
 
 	"github.com/stackglass/stackglass/core/trace"
@@ -44,13 +45,14 @@ func Run() error {
 	debug.SetGCPercent(collectAt)
 	debug.SetMemoryLimit(memoryLimit)
 	h := workers.Host{
-		Carrier:          web.Self(),
-		OpenFile:         openFile,
-		OpenTrace:        openTrace,
-		Yield:            web.Yield,
-		CheckpointMemory: checkpointMemory,
+		Carrier:              web.Self(),
+		OpenFile:             openFile,
+		OpenTrace:            openTrace,
+		Yield:                web.Yield,
+		CheckpointReferences: checkpointReferences(),
+		CheckpointMemory:     checkpointMemory,
 	}
-	if store, err := idb.Open(databaseName()); err != nil {
+	if store, err := idb.Open(setting("store", idb.DefaultName)); err != nil {
 		h.NoStore = "This result is not kept (" + err.Error() + "). Export it now."
 	} else {
 		h.Store = store
@@ -58,14 +60,24 @@ func Run() error {
 	return h.Serve()
 }
 
-// databaseName is the site's database, or another that the worker's address
-// asks for, so that tests keep to themselves.
-func databaseName() string {
+// setting gives a parameter of the worker's address. The site sets none; tests
+// keep to a database of their own and take checkpoints of small traces.
+func setting(name, otherwise string) string {
 	query := js.Global().Get("URLSearchParams").New(js.Global().Get("location").Get("search"))
-	if name := query.Call("get", "store"); name.Type() == js.TypeString {
-		return name.String()
+	if value := query.Call("get", name); value.Type() == js.TypeString {
+		return value.String()
 	}
-	return idb.DefaultName
+	return otherwise
+}
+
+// checkpointReferences is the number of references between two checkpoints; 0,
+// also where the address has no number, leaves it to the host.
+func checkpointReferences() uint64 {
+	n, err := strconv.ParseUint(setting("checkpoint", "0"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 func openFile(attachment any) (io.ReadCloser, uint64, error) {

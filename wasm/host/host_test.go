@@ -1,0 +1,328 @@
+//go:build js && wasm
+
+package host
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strconv"
+	"syscall/js"
+	"testing"
+	"time"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/wasm/idb"
+	"github.com/stackglass/stackglass/workers"
+	"github.com/stackglass/stackglass/workers/web"
+)
+
+// The test binary is also the analysis worker's program.
+func TestMain(m *testing.M) {
+	if js.Global().Get("name").String() == "analysis" {
+		if err := Run(); err != nil {
+			panic(err)
+		}
+		return
+	}
+	if os.Getenv("WASMTEST_URL") == "" {
+		println("skipped: web workers need a browser; run with go test -exec=wasmtest (tools/wasmtest)")
+		return
+	}
+	os.Exit(m.Run())
+}
+
+const jobNumber = 5
+
+// run is a worker, ready for a Start, and the store that it keeps results in.
+type run struct {
+	t     testing.TB
+	store *idb.Store
+	workers.Carrier
+}
+
+var stores int
+
+// newRun opens a new store; settings are more parameters for the worker.
+func newRun(t testing.TB, settings string) *run {
+	t.Helper()
+	stores++
+	name := "host test " + strconv.Itoa(stores)
+	store, err := idb.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{t: t, store: store}
+	r.spawn(settings)
+	t.Cleanup(func() {
+		store.Close()
+		js.Global().Get("indexedDB").Call("deleteDatabase", name)
+	})
+	return r
+}
+
+// spawn starts the worker, in the place of the one before.
+func (r *run) spawn(settings string) {
+	r.t.Helper()
+	base := os.Getenv("WASMTEST_URL")
+	carrier, err := web.Spawn(base+"src/wasm/worker/worker.js?wasm="+base+"test.wasm&store=host+test+"+strconv.Itoa(stores)+settings, "analysis")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.Carrier = carrier
+	r.t.Cleanup(func() { carrier.Close() })
+	r.next(workers.TypeReady)
+}
+
+func (r *run) start(s workers.Start, file js.Value) {
+	r.t.Helper()
+	if err := r.Send(workers.Message{Type: workers.TypeStart, Job: jobNumber, Body: s.Encode(), Attachment: file}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *run) send(t workers.Type) {
+	r.t.Helper()
+	if err := r.Send(workers.Message{Type: t, Job: jobNumber}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// next gives the next message of that type and drops what comes before.
+func (r *run) next(want workers.Type) workers.Message {
+	r.t.Helper()
+	for {
+		m, err := r.Receive()
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if m.Type == want {
+			return m
+		}
+		if m.Type == workers.TypeFailed || m.Type == workers.TypeDone {
+			r.t.Fatalf("%v: %q", m.Type, m.Body)
+		}
+	}
+}
+
+func (r *run) progress() workers.Progress {
+	r.t.Helper()
+	p, err := workers.DecodeProgress(r.next(workers.TypeProgress).Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return p
+}
+
+func (r *run) done() (workers.Done, *profile.Profile) {
+	r.t.Helper()
+	d, err := workers.DecodeDone(r.next(workers.TypeDone).Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	p, err := profile.Decode(d.Profile)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return d, p
+}
+
+func (r *run) entry() profile.Entry {
+	r.t.Helper()
+	list, err := r.store.List()
+	if err != nil || len(list) != 1 {
+		r.t.Fatalf("the store holds %+v, %v", list, err)
+	}
+	return list[0]
+}
+
+// din makes a trace of n references that walk over 2^log2Lines lines in an
+// irregular order.
+func din(n, log2Lines int) []byte {
+	b := make([]byte, 0, 12*n)
+	x := uint32(1)
+	for i := range n {
+		x = x*1664525 + 1013904223
+		b = append(b, '0'+byte(i&1), ' ')
+		b = strconv.AppendUint(b, uint64(x>>(32-log2Lines))<<6, 16)
+		b = append(b, '\n')
+	}
+	return b
+}
+
+// newFile makes a File of times copies of b.
+func newFile(b []byte, times int) js.Value {
+	part := js.Global().Get("Uint8Array").New(len(b))
+	js.CopyBytesToJS(part, b)
+	parts := js.Global().Get("Array").New()
+	for range times {
+		parts.Call("push", part)
+	}
+	return js.Global().Get("File").New(parts, "a.din")
+}
+
+// direct analyses b here, without worker, file or store.
+func direct(t *testing.T, b []byte) *profile.Profile {
+	t.Helper()
+	reader, err := openTrace("direct", bytes.NewReader(b), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := analysis.NewRunner(analysis.Spec{}, reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		err = r.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return r.Profile(profile.State{})
+}
+
+func TestCompleteRun(t *testing.T) {
+	b := din(500_000, 12)
+	r := newRun(t, "")
+	r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(b, 1))
+	d, _ := r.done()
+	if !d.Kept || !bytes.Equal(d.Profile, direct(t, b).Encode()) {
+		t.Errorf("kept %t, %s; equal to a run without worker: %t", d.Kept, d.Problem, bytes.Equal(d.Profile, direct(t, b).Encode()))
+	}
+	if e := r.entry(); e.State != profile.EntryComplete || e.Digest != d.Digest {
+		t.Errorf("entry %+v", e)
+	}
+	if kept, err := r.store.Get("k"); err != nil || !bytes.Equal(kept, d.Profile) {
+		t.Errorf("%d bytes kept, %v", len(kept), err)
+	}
+}
+
+func TestPauseAndCancel(t *testing.T) {
+	r := newRun(t, "")
+	r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(din(1_000_000, 14), 25))
+	r.progress()
+	r.next(workers.TypeSnapshot)
+	asked := time.Now()
+	r.send(workers.TypePause)
+	p := r.progress()
+	for !p.Paused {
+		p = r.progress()
+	}
+	t.Logf("paused after %v", time.Since(asked))
+	r.send(workers.TypeResume)
+	if after := r.progress(); after.Paused || after.References != p.References {
+		t.Errorf("paused at %+v, went on at %+v", p, after)
+	}
+	asked = time.Now()
+	r.send(workers.TypeCancel)
+	_, result := r.done()
+	t.Logf("cancelled after %v", time.Since(asked))
+	if n := result.Totals.AllReferences(); !result.State.Partial || n < p.References || n >= 25_000_000 {
+		t.Errorf("%+v, %d references", result.State, n)
+	}
+	if e := r.entry(); e.State != profile.EntryPartial {
+		t.Errorf("entry %+v", e)
+	}
+}
+
+// A worker that is ended in the middle leaves a checkpoint, from which another
+// one goes on to the bytes of an uninterrupted run.
+func TestResumeAfterTheWorkerIsKilled(t *testing.T) {
+	const times = 8
+	part := din(1_000_000, 14)
+	file := newFile(part, times)
+	r := newRun(t, "&checkpoint=100000")
+	r.start(workers.Start{Key: "k", Name: "a.din"}, file)
+	for {
+		r.progress()
+		if list, err := r.store.List(); err != nil {
+			t.Fatal(err)
+		} else if len(list) > 0 {
+			break
+		}
+	}
+	r.Close()
+	e := r.entry()
+	if e.State != profile.EntryInterrupted || e.Done <= 0 || e.Done >= 1 {
+		t.Fatalf("entry %+v", e)
+	}
+	r.spawn("")
+	r.start(workers.Start{Key: "k", Name: "a.din", Resume: true}, file)
+	if p := r.progress(); p.References < e.References {
+		t.Errorf("went on with %d references, want %d", p.References, e.References)
+	}
+	d, _ := r.done()
+	if !bytes.Equal(d.Profile, direct(t, bytes.Repeat(part, times)).Encode()) {
+		t.Error("the profile differs from that of an uninterrupted run")
+	}
+	if e := r.entry(); e.State != profile.EntryComplete {
+		t.Errorf("entry %+v", e)
+	}
+}
+
+func TestProblemsAreSentences(t *testing.T) {
+	r := newRun(t, "")
+	for text, want := range map[string]string{"": "empty", "\x89PNG and so on": "a.din"} {
+		r.start(workers.Start{Key: "k", Name: "a.din"}, newFile([]byte(text), 1))
+		failed, err := workers.DecodeFailed(r.next(workers.TypeFailed).Body)
+		if err != nil || !bytes.Contains([]byte(failed.Problem), []byte(want)) {
+			t.Errorf("%q: %q, %v, want %q in it", text, failed.Problem, err, want)
+		}
+	}
+}
+
+// BenchmarkCancel measures the wait for the answer to Cancel while a model of
+// millions of lines grows.
+func BenchmarkCancel(b *testing.B) {
+	file := newFile(din(4_000_000, 22), 5)
+	var longest time.Duration
+	for b.Loop() {
+		r := newRun(b, "")
+		r.start(workers.Start{Key: "k", Name: "a.din"}, file)
+		for r.progress().References < 8_000_000 {
+		}
+		asked := time.Now()
+		r.send(workers.TypeCancel)
+		r.next(workers.TypeDone)
+		longest = max(longest, time.Since(asked))
+		r.Close()
+	}
+	b.ReportMetric(float64(longest.Milliseconds()), "ms/longest")
+}
+
+// BenchmarkRealTrace runs the whole way of a trace of $STACKGLASS_DATA in a
+// worker: file, unpacking, analysis, snapshots, store.
+func BenchmarkRealTrace(b *testing.B) {
+	base := os.Getenv("STACKGLASS_DATA_URL")
+	if base == "" {
+		b.Skip("left out: no traces, for STACKGLASS_DATA_URL is not set")
+	}
+	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
+		b.Run(name, func(b *testing.B) {
+			response, err := web.Await(js.Global().Call("fetch", base+"traces/"+name+".lackey.lz4"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			blob, err := web.Await(response.Call("blob"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			r := newRun(b, "")
+			var references uint64
+			for b.Loop() {
+				r.start(workers.Start{Key: "k", Name: name}, blob)
+				d, err := workers.DecodeDone(r.next(workers.TypeDone).Body)
+				if err != nil {
+					b.Fatal(err)
+				}
+				p, err := profile.Decode(d.Profile)
+				if err != nil {
+					b.Fatal(err)
+				}
+				references += p.Totals.AllReferences()
+			}
+			b.ReportMetric(float64(references)/1e6/b.Elapsed().Seconds(), "Mrefs/s")
+		})
+	}
+}
