@@ -190,7 +190,9 @@
         if (this.data.x.unit === "bin") {
           const all = this.points[0].filter((v) => v >= min && v <= max);
           const every = Math.ceil(all.length / Math.max(2, Math.floor(width / (em * 2.6))));
-          return all.filter((v, k) => k % every === 0 || k === all.length - 1 && this.data.split > 0);
+          const cold = this.data.split > 0 && all[all.length - 1] === this.points[0][this.data.split] ? all.pop() : null;
+          const ticks = all.filter((v, k) => k % every === 0 && (cold === null || k + every <= all.length));
+          return cold === null ? ticks : ticks.concat(cold);
         }
         if (!this.data.x.log) {
           const step = niceStep((max - min) / Math.max(1, room - 1));

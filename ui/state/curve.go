@@ -92,7 +92,7 @@ func (v *View) CurveTable() *Table {
 	})
 	return &Table{
 		Caption: "Misses by cache size, each size at which they change",
-		Columns: []Column{{"cache size", ""}, {"capacity", "lines"}, {"misses", ""}, {"miss ratio", "of accesses"}},
+		Columns: []Column{{"cache size", ""}, {"capacity", "lines"}, {"misses", ""}, {"miss ratio", ""}},
 		Rows:    len(capacities),
 		Row: func(i int) []string {
 			return []string{Bytes(capacities[i] * v.LineBytes), Exact(capacities[i]), Exact(misses[i]),
@@ -118,11 +118,11 @@ func (v *View) CommonTable() *Table {
 	sizes = sizes[max(0, len(sizes)-PageRows):]
 	return &Table{
 		Caption: "Misses at common sizes, fully associative LRU",
-		Columns: []Column{{"cache size", ""}, {"capacity", "lines"}, {"hits", ""}, {"misses", ""}, {"miss ratio", "of accesses"}},
+		Columns: []Column{{"cache size", ""}, {"misses", ""}, {"miss ratio", ""}, {"capacity", "lines"}},
 		Rows:    len(sizes),
 		Row: func(i int) []string {
 			lines := sizes[i] / v.LineBytes
-			return []string{Bytes(sizes[i]), Exact(lines), Exact(v.Curve.Hits(lines)), Exact(v.Curve.Misses(lines)), Percent(v.Curve.MissRatio(lines))}
+			return []string{Bytes(sizes[i]), Exact(v.Curve.Misses(lines)), Percent(v.Curve.MissRatio(lines)), Exact(lines)}
 		},
 		CSVHeader: "capacity_lines,misses",
 		CSVRow: func(i int) string {

@@ -165,7 +165,7 @@ func (v *View) doubts() (Finding, bool) {
 		text = Plural(t.BadRecords, "record", "records") + " could not be read and were left out. "
 	}
 	if v.Profile.State.Partial {
-		text += "This is a part of the run: " + v.Profile.State.Reason
+		text += "This is a part of the run: " + v.Profile.State.Reason + "."
 	}
 	return Finding{ID: "doubts", Title: "What is missing", Text: text, Tab: TabOverview}, text != ""
 }

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/stackglass/stackglass/site"
+)
+
+// TestMain runs everything from the repository's root, as sitebuild is run.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func TestHelperIsVugus(t *testing.T) {
+	b := &build{out: t.TempDir(), log: io.Discard}
+	if err := b.extractHelper(); err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile(filepath.Join(b.out, "vugu.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// start.js makes eval ignore a text that begins so, and wraps these two.
+	start, err := os.ReadFile("site/static/start.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin = "(function(){if(window.vuguRender)return;"
+	if !bytes.HasPrefix(script, []byte(begin)) || !bytes.Contains(start, []byte(begin)) {
+		t.Errorf("vugu.js begins with %.60q: start.js has to look for that", script)
+	}
+	for _, name := range []string{"window.vuguRender=function", "window.vuguSetEventHandler=function"} {
+		if !bytes.Contains(script, []byte(name)) {
+			t.Errorf("vugu.js has no %s: start.js has nothing to wrap", name)
+		}
+	}
+}
+
+func TestStringConstant(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.go")
+	if err := os.WriteFile(file, []byte("package x\n\nconst a, b = 1, \"it's\\n\"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := stringConstant(file, "b"); err != nil || got != "it's\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, name := range []string{"a", "c"} {
+		if got, err := stringConstant(file, name); err == nil {
+			t.Errorf("constant %s: %q", name, got)
+		}
+	}
+}
+
+// made builds what needs neither a compiler nor npm.
+func made(t *testing.T) *build {
+	b := &build{out: t.TempDir(), log: io.Discard}
+	for _, step := range []func() error{b.copyStatic, b.copyDemos, b.writeIndex, b.writeHeaders, b.writePrecache} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+func TestSameSourcesSameBytes(t *testing.T) {
+	one, two := made(t), made(t)
+	names, err := one.files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		a, err1 := os.ReadFile(filepath.Join(one.out, name))
+		b, err2 := os.ReadFile(filepath.Join(two.out, name))
+		if err1 != nil || err2 != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s differs between two builds (%v, %v)", name, err1, err2)
+		}
+	}
+}
+
+func TestIndexUnderThePolicy(t *testing.T) {
+	b := made(t)
+	content, err := os.ReadFile(filepath.Join(b.out, "index.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(content)
+	for _, part := range []string{"<script>", " style=", "<style", " onclick", "http://", "https://"} {
+		if strings.Contains(page, part) {
+			t.Errorf("index.html has %q, which the policy forbids or which leaves the site", part)
+		}
+	}
+	list, err := site.Demos()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range list {
+		if !strings.Contains(page, `id="demo-`+d.Name+`"`) {
+			t.Errorf("no card for demo %s", d.Name)
+		}
+	}
+	headers, err := os.ReadFile(filepath.Join(b.out, "_headers"))
+	if err != nil || !strings.Contains(string(headers), "Content-Security-Policy: "+site.Policy+"\n") {
+		t.Errorf("_headers lacks the policy: %s, %v", headers, err)
+	}
+}
+
+func TestPrecacheHasWhatIsServed(t *testing.T) {
+	b := made(t)
+	list, err := os.ReadFile(filepath.Join(b.out, "precache.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"index.html", "app.css", "boot.js", "demos/matmul-naive.lackey.lz4"} {
+		if !bytes.Contains(list, []byte(`["`+name+`", "`)) {
+			t.Errorf("precache.js lacks %s", name)
+		}
+	}
+	for _, name := range leftOut {
+		if bytes.Contains(list, []byte(`["`+name+`"`)) {
+			t.Errorf("precache.js has %s", name)
+		}
+	}
+}
+
+func TestBrotli(t *testing.T) {
+	t.Chdir(t.TempDir())
+	content := []byte(strings.Repeat("stack distance ", 1000))
+	for range 2 { // the second time out of what was kept
+		packed, err := brotlied(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := io.ReadAll(brotli.NewReader(bytes.NewReader(packed)))
+		if err != nil || !bytes.Equal(back, content) {
+			t.Fatalf("unpacked %d bytes of %d, %v", len(back), len(content), err)
+		}
+	}
+	if kept, _ := filepath.Glob("build/brotli/*"); len(kept) != 1 {
+		t.Errorf("kept %q", kept)
+	}
+}

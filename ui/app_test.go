@@ -1,0 +1,416 @@
+package ui
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/profile/memstore"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers"
+	"github.com/stackglass/stackglass/workers/local"
+	"github.com/vugu/vugu"
+	"github.com/vugu/vugu/staticrender"
+)
+
+// desk is a page without a browser: a Port that notes what happens, and real
+// hosts that run analyses in goroutines.
+type desk struct {
+	t     *testing.T
+	app   *App
+	root  *Root
+	store *memstore.Store
+
+	mu       sync.Mutex
+	hash     string
+	first    bool
+	charts   map[string]*state.Chart
+	saved    map[string][]byte
+	said     []string
+	picked   int
+	settings state.Settings
+
+	connect         func() (workers.Carrier, error)
+	checkpointBytes uint64
+	fileOf          func(content []byte) io.Reader // nil: the bytes themselves
+}
+
+func newDesk(t *testing.T) *desk {
+	d := &desk{t: t, store: new(memstore.Store), charts: map[string]*state.Chart{}, saved: map[string][]byte{}}
+	d.app = &App{Env: vugu.NewEventEnvImpl(new(sync.RWMutex), make(chan bool, 64)), Port: d, Store: d.store}
+	d.root = NewRoot(d.app)
+	d.connect = d.host
+	d.app.Start("")
+	return d
+}
+
+func (d *desk) host() (workers.Carrier, error) {
+	asker, other := local.Pair()
+	h := workers.Host{
+		Carrier: other, Store: d.store, CheckpointBytes: d.checkpointBytes,
+		OpenFile: func(attachment any) (io.ReadCloser, uint64, error) {
+			content := attachment.([]byte)
+			var r io.Reader = bytes.NewReader(content)
+			if d.fileOf != nil {
+				r = d.fileOf(content)
+			}
+			return io.NopCloser(r), uint64(len(content)), nil
+		},
+		OpenTrace: func(name string, r io.Reader, format string) (trace.Reader, error) {
+			return open.Open(name, r, open.Options{Format: format})
+		},
+	}
+	go h.Serve()
+	return asker, nil
+}
+
+func (d *desk) Connect() (workers.Carrier, error) { return d.connect() }
+func (d *desk) Fetch(url, name string) (File, error) {
+	content, err := os.ReadFile("../site/" + url)
+	return fileWith(name, content), err
+}
+func (d *desk) Copy(text string) error      { d.saved["clipboard"] = []byte(text); return nil }
+func (d *desk) Settings() state.Settings    { return d.settings }
+func (d *desk) Chart(c *state.Chart)        { d.charts[c.ID] = c }
+func (d *desk) SavePicture(_, _ string)     {}
+func (d *desk) ResetZoom(string)            {}
+func (d *desk) Pick()                       { d.picked++ }
+func (d *desk) SetHash(hash string, _ bool) { d.hash = hash }
+func (d *desk) ShowFirst(show bool)         { d.first = show }
+func (d *desk) SetTitle(string)             {}
+func (d *desk) Announce(text string)        { d.said = append(d.said, text) }
+func (d *desk) Focus(string)                {}
+func (d *desk) Now() time.Time              { return time.UnixMilli(1_800_000_000_000) }
+func (d *desk) Save(name, _ string, content []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.saved[name] = content
+}
+
+func fileWith(name string, content []byte) File {
+	return File{Name: name, Bytes: uint64(len(content)), Ref: content, Read: func(most int) ([]byte, error) {
+		if most > 0 && most < len(content) {
+			return content[:most], nil
+		}
+		return content, nil
+	}}
+}
+
+// html renders the page as it stands.
+func (d *desk) html() string {
+	d.t.Helper()
+	d.app.Env.RLock()
+	defer d.app.Env.RUnlock()
+	env, err := vugu.NewBuildEnv(d.app.Env)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := staticrender.New(&out).Render(env.RunBuild(d.root)); err != nil {
+		d.t.Fatal(err)
+	}
+	return strings.ReplaceAll(out.String(), "\u202f", " ")
+}
+
+func (d *desk) wants(parts ...string) {
+	d.t.Helper()
+	page := d.html()
+	for _, part := range parts {
+		if !strings.Contains(page, part) {
+			d.t.Errorf("the page lacks %q:\n%s", part, page)
+		}
+	}
+}
+
+func (d *desk) entries() []profile.Entry {
+	list, err := d.store.List()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return list
+}
+
+// act does what an event handler would, under the lock.
+func (d *desk) act(f func()) {
+	d.app.Env.Lock()
+	f()
+	d.app.Env.UnlockRender()
+}
+
+const naive = "matmul-naive"
+
+func demoItem() Item {
+	return Item{Demo: naive, URL: "demos/" + naive + ".lackey.lz4", Title: "Matrix multiplication"}
+}
+
+func TestDemoToResult(t *testing.T) {
+	d := newDesk(t)
+	d.wants(`id="kept-empty"`)
+	d.app.Offer(demoItem())
+	d.wants("Matrix multiplication", `class="chip complete"`, "66 560", `id="level-1"`, `aria-current="page"`)
+	if d.first || !strings.HasPrefix(d.hash, "open=") || d.charts["curve"] == nil {
+		t.Errorf("first screen shown %v, hash %q, charts %v", d.first, d.hash, d.charts)
+	}
+	if e := d.entries(); len(e) != 1 || e[0].State != profile.EntryComplete || e[0].References != 66560 {
+		t.Errorf("kept: %+v", e)
+	}
+	for tab, want := range map[state.Tab]string{
+		state.TabOverview: `id="finding-footprint"`, state.TabLocality: `id="capacities"`, state.TabCode: `id="missing"`,
+	} {
+		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
+		d.wants(want)
+	}
+	d.app.Navigate("")
+	d.wants(`data-name="Matrix multiplication"`, "66.6 k")
+}
+
+func TestTableAndExports(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.act(func() { d.app.goTo(d.app.Screen.Toggle("curve"), true) })
+	d.wants(`id="table-curve"`, "2.31 KiB", "4352")
+	d.act(func() { d.app.SaveCSV("curve"); d.app.SaveProfile() })
+	if csv := string(d.saved["Matrix multiplication-curve.csv"]); !strings.Contains(csv, "\n37,4352\n") {
+		t.Errorf("CSV %q", csv)
+	}
+	saved := d.saved["Matrix multiplication.sgp"]
+	if p, err := profile.Decode(saved); err != nil || p.Totals.AllReferences() != 66560 {
+		t.Fatalf("exported profile: %v", err)
+	}
+	// The export comes back as an analysis of its own, whatever its name.
+	d.app.Offer(Item{File: fileWith("from a friend", saved)})
+	d.wants("from a friend", `class="chip complete"`)
+	if e := d.entries(); len(e) != 2 || e[0].Digest != e[1].Digest {
+		t.Errorf("kept: %+v", e)
+	}
+}
+
+func TestWhatIf(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.act(func() { d.app.SetWays(1, 0) })
+	d.app.Move(1, 2048)
+	d.wants("33 920", "exact: fully associative LRU")
+	if s := state.ParseScreen(d.hash); len(s.Levels) == 0 || s.Levels[0].SizeBytes != 2048 || s.Levels[0].Ways != 0 {
+		t.Errorf("hash %q", d.hash)
+	}
+	d.act(func() { d.app.SetPreset("sasmm") })
+	d.wants("8 KiB, 8 ways")
+	d.app.Move(9, 2048) // no such level
+}
+
+// Nothing that a person drops may end the page, and each refusal says why.
+func TestRefusals(t *testing.T) {
+	d := newDesk(t)
+	for name, content := range map[string]string{
+		"unknown.bin": "\x00\x01\x02 nothing that is known", "empty": "", "broken.sgp": "no profile",
+	} {
+		d.app.Offer(Item{File: fileWith(name, []byte(content))})
+		if d.app.Problem == "" || d.app.run != nil || !d.first && d.app.Screen.Open != "" {
+			t.Errorf("%s: problem %q, run %v", name, d.app.Problem, d.app.run)
+		}
+		d.wants(`role="alert"`)
+		d.act(d.app.Dismiss)
+	}
+	if len(d.entries()) != 0 {
+		t.Errorf("kept: %+v", d.entries())
+	}
+	d.app.Navigate("#open=nothing-there&view=caches")
+	if d.app.Problem == "" || d.app.Screen.Open != "" {
+		t.Errorf("problem %q, screen %+v", d.app.Problem, d.app.Screen)
+	}
+	d.connect = func() (workers.Carrier, error) { return nil, errors.New("no workers today") }
+	d.app.Offer(demoItem())
+	if !strings.Contains(d.app.Problem, "no workers today") || d.app.run != nil {
+		t.Errorf("problem %q", d.app.Problem)
+	}
+}
+
+// failing ends a file with an error in its middle.
+type failing struct {
+	r    io.Reader
+	left int
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	if f.left == 0 {
+		return 0, errors.New("the disk went away")
+	}
+	n, err := f.r.Read(p[:min(len(p), f.left)])
+	f.left -= n
+	return n, err
+}
+
+func TestDamagedFileIsPartial(t *testing.T) {
+	d := newDesk(t)
+	d.fileOf = func(content []byte) io.Reader { return &failing{bytes.NewReader(content), len(content) / 2} }
+	d.app.Offer(demoItem())
+	d.wants(`class="chip partial"`, "the disk went away")
+	if e := d.entries(); len(e) != 1 || e[0].State != profile.EntryPartial {
+		t.Errorf("kept: %+v", e)
+	}
+}
+
+// dying is a worker that ends after a snapshot, as soon as it is ready to.
+type dying struct {
+	workers.Carrier
+	ready func() bool
+	seen  bool
+}
+
+func (c *dying) Receive() (workers.Message, error) {
+	if c.seen && c.ready() {
+		c.Carrier.Close()
+		return workers.Message{}, errors.New("exit code 2")
+	}
+	m, err := c.Carrier.Receive()
+	c.seen = c.seen || m.Type == workers.TypeSnapshot
+	return m, err
+}
+
+// slow gives a trace so slowly that there is a snapshot before its end.
+type slow struct{ r io.Reader }
+
+func (s *slow) Read(p []byte) (int, error) {
+	time.Sleep(time.Millisecond)
+	return s.r.Read(p[:min(len(p), 256)])
+}
+
+func TestDeadWorkerKeepsTheSnapshot(t *testing.T) {
+	d := newDesk(t)
+	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
+	d.connect = func() (workers.Carrier, error) {
+		c, err := d.host()
+		return &dying{Carrier: c, ready: func() bool { return true }}, err
+	}
+	d.app.Offer(demoItem())
+	d.wants("has ended (exit code 2)", "as a partial analysis", `class="chip partial"`)
+	if e := d.entries(); len(e) != 1 || e[0].State != profile.EntryPartial || e[0].References == 0 {
+		t.Errorf("kept: %+v", e)
+	}
+}
+
+// After a crash, dropping the same file goes on and gives the same digest.
+func TestInterruptedRunGoesOn(t *testing.T) {
+	whole := newDesk(t)
+	whole.app.Offer(demoItem())
+	want := whole.entries()[0].Digest
+
+	d := newDesk(t)
+	d.checkpointBytes = 16 << 10
+	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
+	d.connect = func() (workers.Carrier, error) {
+		c, err := d.host()
+		return &dying{Carrier: c, ready: func() bool { return len(d.entries()) > 0 }}, err
+	}
+	d.app.Offer(demoItem())
+	if e := d.entries(); len(e) != 1 || e[0].State != profile.EntryInterrupted {
+		t.Fatalf("kept: %+v", e)
+	}
+	d.app.Navigate("")
+	d.wants("interrupted at", "go on with Matrix multiplication")
+	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
+	d.connect, d.fileOf = d.host, nil
+	d.app.Offer(demoItem())
+	if e := d.entries(); d.picked != 1 || len(e) != 1 || e[0].State != profile.EntryComplete || e[0].Digest != want {
+		t.Errorf("kept: %+v, want digest %s", e, want)
+	}
+}
+
+func TestSecondDropWaits(t *testing.T) {
+	d := newDesk(t)
+	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
+	done := make(chan bool)
+	go func() { d.app.Offer(demoItem()); done <- true }()
+	until(t, func() bool { return strings.Contains(d.html(), `id="run-cancel"`) })
+	d.app.Offer(demoItem())
+	d.wants("is next.")
+	until(t, func() bool { d.act(d.app.PauseOrResume); return strings.Contains(d.html(), "paused") })
+	d.act(d.app.Cancel)
+	<-done
+	states := map[profile.EntryState]int{}
+	for _, e := range d.entries() {
+		states[e.State]++
+	}
+	if states[profile.EntryPartial] != 1 || states[profile.EntryComplete] != 1 {
+		t.Errorf("kept: %+v", d.entries())
+	}
+}
+
+// until waits for a condition that a goroutine brings about.
+func until(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it did not happen within 20 s")
+		}
+	}
+}
+
+func TestKeptList(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.app.Navigate("")
+	row := d.app.Rows()[0]
+	d.act(func() { d.app.Edit(row) })
+	d.wants(`id="rename-input"`)
+	d.act(func() { d.app.newName = "  the naive one "; d.app.Rename() })
+	until(t, func() bool { return strings.Contains(d.html(), `data-name="the naive one"`) })
+	d.app.Export(row)
+	until(t, func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.saved["Matrix multiplication.sgp"]) > 0 })
+	d.act(func() { d.app.Doom(row.Key) })
+	d.wants("Delete it?")
+	d.act(d.app.Delete)
+	until(t, func() bool { return strings.Contains(d.html(), `id="kept-empty"`) })
+}
+
+func TestLineSizes(t *testing.T) {
+	d := newDesk(t)
+	d.settings = state.Settings{LineBytes: []string{"32", "128"}}
+	d.app.Offer(demoItem())
+	d.wants(`id="line-size"`, "32-byte")
+	s := d.app.Screen
+	s.LineBytes = 128
+	d.app.Navigate("#" + s.Hash())
+	d.wants("128-byte")
+}
+
+func TestWithoutStore(t *testing.T) {
+	d := newDesk(t)
+	d.app.Store, d.app.NoStore = nil, "Nothing is kept here."
+	d.wants("Nothing is kept here.")
+	d.app.importProfile(fileWith("p.sgp", exported(t)))
+	d.wants("Nothing is kept here.", `class="chip complete"`)
+}
+
+func exported(t *testing.T) []byte {
+	r, err := open.Open("t", strings.NewReader(" L 1000,8\n S 1040,8\n L 1000,8\n"), open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner, err := analysis.NewRunner(analysis.Spec{}, r)
+	for err == nil {
+		err = runner.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return runner.Profile(profile.State{}).Encode()
+}
+
+func TestFileName(t *testing.T) {
+	for name, want := range map[string]string{"a/b:c": "a-b-c", "  ..": "analysis", "sort 1": "sort 1", "x\x00y": "x-y"} {
+		if got := FileName(name); got != want {
+			t.Errorf("FileName(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
