@@ -44,7 +44,7 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 		}
 		in.Bytes, source = int64(len(demo)), bytes.NewReader(demo)
 	default:
-		f, size, err := openFile(name)
+		f, size, err := openUntil(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -64,6 +64,27 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 	}
 	in.IsProfile = profile.IsProfile(head)
 	return in, nil
+}
+
+// openUntil opens a file, but gives up when ctx is done: opening a named pipe
+// waits until somebody writes to it.
+func openUntil(ctx context.Context, name string) (*os.File, int64, error) {
+	type opened struct {
+		f    *os.File
+		size int64
+		err  error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		f, size, err := openFile(name)
+		done <- opened{f, size, err}
+	}()
+	select {
+	case o := <-done:
+		return o.f, o.size, o.err
+	case <-ctx.Done():
+		return nil, 0, ErrInterrupted
+	}
 }
 
 // openFile opens a file and gives its size, 0 for what is no regular file.

@@ -35,20 +35,24 @@ func readText(path string) string {
 // availableIn works out the limit from Linux's own words.
 func availableIn(meminfo, groupMax, groupCurrent string) uint64 {
 	var free uint64
+	known := false
 	for line := range strings.Lines(meminfo) {
 		if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
 			kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 54)
 			if err == nil {
-				free = kib << 10
+				free, known = kib<<10, true
 			}
 		}
 	}
 	most, err := strconv.ParseUint(strings.TrimSpace(groupMax), 10, 64)
 	if err == nil {
 		used, _ := strconv.ParseUint(strings.TrimSpace(groupCurrent), 10, 64)
-		if left := most - min(used, most); free == 0 || left < free {
-			free = left
+		if left := most - min(used, most); !known || left < free {
+			free, known = left, true
 		}
 	}
-	return free / 10 * 9
+	if !known {
+		return 0
+	}
+	return max(1, free/10*9)
 }
