@@ -61,6 +61,7 @@ func (p Progress) Encode() []byte {
 	}
 	w.flag(p.Paused)
 	w.flag(p.Resuming)
+	w.flag(p.Ending)
 	return w.bytes
 }
 
@@ -80,6 +81,7 @@ func DecodeProgress(body []byte) (Progress, error) {
 		Millis:     r.number("the milliseconds"),
 		Paused:     r.flag("the paused flag"),
 		Resuming:   r.flag("the resuming flag"),
+		Ending:     r.flag("the ending flag"),
 	}
 	return p, r.end()
 }

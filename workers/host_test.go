@@ -247,7 +247,7 @@ func TestCompleteRun(t *testing.T) {
 		t.Errorf("%d snapshots, %d progress messages", snapshots, len(progress))
 	}
 	last := progress[len(progress)-1]
-	if last.Bytes != uint64(len(b)) || last.TotalBytes != uint64(len(b)) || last.References != 800_000 || last.Lines == 0 || last.Memory == 0 || last.Storage == 0 {
+	if last.Bytes != uint64(len(b)) || last.TotalBytes != uint64(len(b)) || last.References != 800_000 || last.Lines == 0 || last.Memory == 0 || !last.Ending {
 		t.Errorf("at the end: %+v", last)
 	}
 	for i := 1; i < len(progress)-1; i++ { // the last one comes at the end, early

@@ -138,7 +138,7 @@ func (j *job) takeTurn() error {
 		return err
 	}
 	if now := j.host.Now(); j.progress.due(now) {
-		if err := j.sendProgress(false); err != nil {
+		if err := j.sendProgress(nil); err != nil {
 			return err
 		}
 		j.progress.ran(now, now)
@@ -210,14 +210,14 @@ func (h *Host) cancelPending(job uint32) {
 // pause waits for Resume, without any work, and leaves the time out of the
 // count.
 func (j *job) pause() error {
-	if err := j.sendProgress(true); err != nil {
+	if err := j.sendProgress(func(p *Progress) { p.Paused = true }); err != nil {
 		return err
 	}
 	begin := j.host.Now()
 	for m := range j.host.inbox {
 		if m.Type == TypeResume && m.Job == j.id {
 			j.pausedFor += j.host.Now().Sub(begin)
-			return j.sendProgress(false)
+			return j.sendProgress(nil)
 		}
 		if err := j.take(m); err != nil {
 			j.pausedFor += j.host.Now().Sub(begin)
@@ -227,9 +227,10 @@ func (j *job) pause() error {
 	return errGone
 }
 
-func (j *job) sendProgress(paused bool) error {
+// sendProgress sends where the run is; tell, if not nil, adds to it.
+func (j *job) sendProgress(tell func(*Progress)) error {
 	at := j.runner.Progress()
-	return j.send(TypeProgress, Progress{
+	p := Progress{
 		Bytes:      j.file.read,
 		TotalBytes: j.size,
 		References: at.References,
@@ -239,9 +240,12 @@ func (j *job) sendProgress(paused bool) error {
 		Memory:     j.host.Memory(),
 		Storage:    j.host.storage,
 		Millis:     uint64(max(0, (j.host.Now().Sub(j.began) - j.pausedFor).Milliseconds())),
-		Paused:     paused,
 		Resuming:   at.Resuming,
-	}.Encode())
+	}
+	if tell != nil {
+		tell(&p)
+	}
+	return j.send(TypeProgress, p.Encode())
 }
 
 // sendSnapshot sends the profile so far, unless it is the one sent before.
@@ -252,6 +256,11 @@ func (j *job) sendSnapshot() error {
 	}
 	p := j.runner.Profile(profile.State{Partial: true, Reason: "the analysis is still running"})
 	j.shown = references
+	// Each half may take long for millions of lines.
+	j.host.Yield()
+	if err := j.obey(); err != nil {
+		return err
+	}
 	return j.send(TypeSnapshot, p.Encode())
 }
 
@@ -281,6 +290,10 @@ func (j *job) finish(why error) {
 
 // conclude keeps the result and sends it.
 func (j *job) conclude(state profile.State) {
+	if j.sendProgress(func(p *Progress) { p.Ending = true }) != nil {
+		return
+	}
+	j.host.Yield()
 	p := j.runner.Profile(state)
 	data, digest := p.Encode(), p.Digest()
 	e := profile.Entry{
@@ -293,9 +306,7 @@ func (j *job) conclude(state profile.State) {
 	}
 	problem := j.host.put(e, data)
 	done := Done{Key: e.Key, Digest: e.Digest, Kept: problem == "", Problem: problem, Profile: data}
-	if j.sendProgress(false) == nil {
-		_ = j.send(TypeDone, done.Encode())
-	}
+	_ = j.send(TypeDone, done.Encode())
 }
 
 // reason says why a profile is partial. It becomes part of the profile, so it

@@ -11,7 +11,9 @@
 //     of the growing profile now and then.
 //  4. The asker may send Pause, Resume and Cancel, without a body, which the
 //     host obeys within a quarter of a second.
-//  5. One [Done] or [Failed] ends the job. A cancelled or damaged run ends in
+//  5. When the run is over, or Cancel was obeyed, a last Progress says Ending:
+//     putting together the result of many millions of lines takes a while.
+//  6. One [Done] or [Failed] ends the job. A cancelled or damaged run ends in
 //     Done with a partial profile that says why; Failed means no result at all.
 //
 // A [Carrier] carries messages: workers/local (channels) and workers/web
@@ -125,6 +127,7 @@ type Progress struct {
 	Millis     uint64 // spent so far, pauses left out
 	Paused     bool
 	Resuming   bool // reading again what was analysed before the interruption
+	Ending     bool // the run is over, or Cancel was obeyed; the result is being put together
 }
 
 // Done ends an analysis: complete, or partial with the reason in the profile.

@@ -27,7 +27,13 @@ const write = (file, bytes) => {
 	}
 };
 
+// What fails after the end (an event for a program that is gone) is no news.
+let ended = false;
 const exit = (code, why) => {
+	if (ended) {
+		return;
+	}
+	ended = true;
 	if (why) {
 		write(2, "wasmtest: " + why + "\n");
 	}
