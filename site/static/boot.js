@@ -106,17 +106,18 @@
       offline.textContent = "The browser refused to keep it (" + e.message + ").";
       return;
     }
-    // A newer version waits until no analysis runs; then it takes over with
-    // the next load of a page.
-    const offerUpdate = () => {
-      if (registration.waiting && navigator.serviceWorker.controller && !document.querySelector("[data-running]")) {
-        registration.waiting.postMessage("take over");
-      }
-    };
-    offerUpdate();
-    registration.addEventListener("updatefound", () => {
-      const next = registration.installing;
-      next && next.addEventListener("statechange", offerUpdate);
-    });
+    // A newer version that was fetched during an earlier visit takes over now,
+    // before anything was done here; all open pages load anew, so that no page
+    // runs with a worker of another version. A running analysis is not disturbed:
+    // its page loads anew by hand.
+    if (registration.waiting && navigator.serviceWorker.controller && !busy()) {
+      registration.waiting.postMessage("take over");
+    }
   });
+  const busy = () => queue.length > 0 || document.querySelector("[data-running]") !== null;
+  if (navigator.serviceWorker.controller) {
+    navigator.serviceWorker.addEventListener("controllerchange", () => {
+      if (!busy()) location.reload();
+    }, { once: true });
+  }
 })();

@@ -35,7 +35,13 @@
     return /^\d+$/.test(first) ? scaled(Number(first), 1024, ["", "Ki", "Mi", "Gi"]) : first;
   };
 
-  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  // Asking for a style makes the browser lay the page out: each is asked once a
+  // theme.
+  let colors = new Map();
+  function css(name) {
+    if (!colors.has(name)) colors.set(name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim());
+    return colors.get(name);
+  }
   const still = matchMedia("(prefers-reduced-motion: reduce)");
 
   // hatch is a pattern, so that the bar that stands apart differs by more than
@@ -105,15 +111,21 @@
     }
 
     height(width) {
-      const base = parseFloat(getComputedStyle(this).fontSize) / 15;
+      const base = this.em / 15;
       return Math.round(Math.min(Math.max(width * 0.45, 240 * base), 420 * base));
     }
 
     draw() {
+      const style = getComputedStyle(this);
+      this.em = parseFloat(style.fontSize);
+      this.family = style.fontFamily;
       const data = charts.get(this.getAttribute("chart"));
       this.data = data;
-      this.destroy();
-      if (!data || !data.at.length || !this.plot.clientWidth) { this.readout.textContent = ""; return; }
+      if (!data || !data.at.length || !this.plot.clientWidth) {
+        this.destroy();
+        this.readout.textContent = "";
+        return;
+      }
       this.plot.setAttribute("aria-label", data.title + ". " + data.summary + " Arrow keys read it out.");
       this.up.textContent = data.y.label;
       this.right.textContent = data.x.label;
@@ -122,9 +134,22 @@
       if (data.split > 0) at[data.split] += 0.5;
       const points = [at].concat(data.series.map((s) => Array.from(s.y, (v) => Number.isFinite(v) ? v : null)));
       this.points = points;
-      this.u = new uPlot(this.options(data, width), points, this.plot);
+      // A growing curve or a moved level needs no new plot.
+      const form = JSON.stringify([data.x.unit, data.x.log, data.y.log, data.series.map((s) => [s.label, s.color, s.shape, s.dash])]) + this.look();
+      if (this.u && form === this.form) {
+        this.u.setData(points);
+      } else {
+        this.destroy();
+        this.u = new uPlot(this.options(data, width), points, this.plot);
+        this.form = form;
+      }
       if (this.at === null || this.at === undefined) this.rest();
       else this.readAt(this.at, false);
+    }
+
+    // look changes with the theme and the size of type.
+    look() {
+      return css("ink") + css("ground") + this.em + this.getAttribute("chart");
     }
 
     full() {
@@ -134,8 +159,8 @@
     }
 
     options(data, width) {
-      const em = parseFloat(getComputedStyle(this).fontSize);
-      const font = Math.round(em * 0.8) + "px " + getComputedStyle(this).fontFamily;
+      const em = this.em;
+      const font = Math.round(em * 0.8) + "px " + this.family;
       const axis = { filter: (u, splits) => splits, stroke: css("second"), font, labelFont: font, labelGap: 0,
         grid: { stroke: css("grid"), width: 1 }, ticks: { stroke: css("grid"), width: 1, size: 4 } };
       const self = this;
@@ -145,7 +170,7 @@
         cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: true, dist: 6 } },
         scales: {
           x: { time: false, distr: data.x.log ? 3 : 1, log: 2, range: (u, min, max) => self.range(min, max) },
-          y: { distr: data.y.log ? 3 : 1, log: 10, range: [data.y.min, data.y.max] },
+          y: { distr: data.y.log ? 3 : 1, log: 10, range: () => [this.data.y.min, this.data.y.max] },
         },
         axes: [
           Object.assign({ splits: this.xSplits(width, em), values: (u, list) => list.map((v) => this.xTick(v)), size: Math.round(em * 2) }, axis),
@@ -240,8 +265,7 @@
     // decorate draws what uPlot does not: labels at the curves, and the levels.
     decorate(u) {
       const ctx = u.ctx, ratio = devicePixelRatio || 1;
-      const em = parseFloat(getComputedStyle(this).fontSize) * ratio;
-      const family = getComputedStyle(this).fontFamily;
+      const em = this.em * ratio, family = this.family;
       ctx.save();
       const box = u.bbox;
       this.labels = [];
@@ -473,6 +497,7 @@
   const hosts = (id) => document.querySelectorAll('sg-chart[chart="' + id + '"]');
 
   function redrawAll() {
+    colors = new Map();
     for (const host of document.querySelectorAll("sg-chart")) if (host.plot) host.draw();
   }
   addEventListener("themechange", redrawAll);

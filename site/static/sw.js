@@ -24,8 +24,7 @@ self.addEventListener("activate", (event) => {
   })());
 });
 
-// A page that finds a newer version waiting asks for it when nothing is lost
-// by a reload.
+// A page that finds a newer version waiting when it loads asks for it.
 self.addEventListener("message", (event) => {
   if (event.data === "take over") self.skipWaiting();
 });

@@ -7,7 +7,7 @@ import (
 
 // curvePoints is the most points of a drawn curve: more than a screen has
 // pixels. The table behind it has them all.
-const curvePoints = 4000
+const curvePoints = 2000
 
 // MissCurve is the miss-ratio curve over the cache size, with the levels of a
 // hierarchy on it.
