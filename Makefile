@@ -37,8 +37,7 @@ build: site ## bin/stackglass: the command, with the page inside
 site: build/site.stamp ## site/dist: the page, ready for any static host
 
 wasm: ## compile what runs in the browser, and nothing else
-	$(WASM) $(GO) build -o /dev/null ./wasm/app
-	$(WASM) $(GO) build -o /dev/null ./wasm/worker
+	$(WASM) $(GO) build $(WASM_PACKAGES)
 
 setup: build/npm.stamp ## install what building and testing need
 	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'

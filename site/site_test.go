@@ -117,7 +117,7 @@ func TestDist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"index.html", "app.wasm", "worker.wasm", "_headers"} {
+	for _, name := range []string{"index.html", "app.wasm", "_headers"} {
 		if _, err := fs.Stat(files, name); err != nil {
 			t.Error(err)
 		}
