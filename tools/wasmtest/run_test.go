@@ -38,6 +38,8 @@ func TestRunHandsOnOutputAndExitCode(t *testing.T) {
 		{"fail", "-test.run=Fails", 1, "failed as asked", ""},
 		{"panic", "-test.run=Panics", 2, "--- FAIL: TestPanics", "panicked as asked"},
 		{"environment", "-test.run=Environment", 0, "PASS\n", ""},
+		{"files", "-test.run=FindsNoFile", 0, "PASS\n", ""},
+		{"fuzz", "-test.run=FuzzSeeds", 0, "PASS\n", ""},
 		{"bench", "-test.bench=Counts", 0, "BenchmarkCounts", ""},
 		{"log file is left out", "-test.testlogfile=/nowhere/log", 1, "failed as asked", ""},
 	}

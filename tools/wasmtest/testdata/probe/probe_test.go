@@ -30,6 +30,21 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+func TestFindsNoFile(t *testing.T) {
+	if _, err := os.ReadDir("testdata"); !os.IsNotExist(err) {
+		t.Error(err)
+	}
+}
+
+func FuzzSeeds(f *testing.F) {
+	f.Add(1)
+	f.Fuzz(func(t *testing.T, n int) {
+		if n != 1 {
+			t.Error(n)
+		}
+	})
+}
+
 func BenchmarkCounts(b *testing.B) {
 	for b.Loop() {
 	}
