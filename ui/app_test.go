@@ -293,7 +293,7 @@ func TestDeadWorkerKeepsTheSnapshot(t *testing.T) {
 		return &dying{Carrier: c, ready: func() bool { return true }}, err
 	}
 	d.app.Offer(demoItem())
-	d.wants("has ended (exit code 2)", "as a partial analysis", `class="chip partial"`)
+	d.wants("exit code 2", "as a partial analysis", `class="chip partial"`)
 	if e := d.entries(); len(e) != 1 || e[0].State != profile.EntryPartial || e[0].References == 0 {
 		t.Errorf("kept: %+v", e)
 	}
@@ -405,6 +405,22 @@ func exported(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	return runner.Profile(profile.State{}).Encode()
+}
+
+// A full store loses nothing: the result is shown, can be exported, and what was
+// kept before stays.
+func TestFullStore(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	before := d.entries()
+	d.store.Quota = before[0].Bytes
+	d.app.Offer(demoItem())
+	d.wants("storage is full", `id="level-1"`, `id="export-profile"`)
+	if after := d.entries(); len(after) != 1 || after[0] != before[0] {
+		t.Errorf("kept %+v, want %+v", after, before)
+	}
+	d.app.Offer(Item{File: fileWith("again.sgp", exported(t))})
+	d.wants("not kept")
 }
 
 func TestFileName(t *testing.T) {

@@ -133,7 +133,7 @@ func (a *App) analyse(item Item) {
 		a.Port.Announce("Analysing " + item.File.Name)
 		a.Port.Focus("result-title")
 	})
-	start := workers.Start{Key: key, Name: item.File.Name, Spec: spec, Resume: resume}
+	start := workers.Start{Key: key, Name: item.File.Name, Format: a.Port.Settings().Format, Spec: spec, Resume: resume}
 	err = carrier.Send(workers.Message{Type: workers.TypeStart, Job: job, Body: start.Encode(), Attachment: item.File.Ref})
 	for err == nil {
 		var m workers.Message
@@ -238,7 +238,7 @@ func (a *App) receive(m workers.Message) (last bool) {
 		if err != nil {
 			return a.refuse(err)
 		}
-		a.update(func() { a.fail(f.Problem) })
+		a.update(func() { a.fail(strings.ReplaceAll(f.Problem, "--input-format", "“Format” in the settings")) })
 		return true
 	}
 	return false
@@ -298,7 +298,7 @@ func (a *App) lost(err error) {
 	var key, name string
 	var snapshot []byte
 	a.update(func() { key, name, snapshot = a.run.key, a.run.name, a.run.snapshot })
-	problem := "The worker that analysed " + name + " has ended (" + err.Error() + "), perhaps because memory ran out."
+	problem := name + ": " + err.Error() + "."
 	switch {
 	case a.hasCheckpoint(key):
 		problem += " What it did up to its last checkpoint is kept: go on from the list."

@@ -29,17 +29,17 @@
   };
 
   // Files: dropped anywhere on the page, or picked.
-  const drop = $("drop");
+  const root = document.documentElement;
   let depth = 0;
   const hasFiles = (e) => e.dataTransfer && Array.from(e.dataTransfer.types).includes("Files");
-  addEventListener("dragenter", (e) => { if (hasFiles(e)) { depth++; drop.classList.add("over"); } });
-  addEventListener("dragleave", (e) => { if (hasFiles(e) && --depth <= 0) { depth = 0; drop.classList.remove("over"); } });
+  addEventListener("dragenter", (e) => { if (hasFiles(e)) { depth++; root.classList.add("dropping"); } });
+  addEventListener("dragleave", (e) => { if (hasFiles(e) && --depth <= 0) { depth = 0; root.classList.remove("dropping"); } });
   addEventListener("dragover", (e) => { if (hasFiles(e)) { e.preventDefault(); e.dataTransfer.dropEffect = "copy"; } });
   addEventListener("drop", (e) => {
     if (!hasFiles(e)) return;
     e.preventDefault();
     depth = 0;
-    drop.classList.remove("over");
+    root.classList.remove("dropping");
     for (const file of e.dataTransfer.files) offer({ file });
   });
   const picker = $("file");
@@ -110,7 +110,7 @@
     // before anything was done here; all open pages load anew, so that no page
     // runs with a worker of another version. A running analysis is not disturbed:
     // its page loads anew by hand.
-    if (registration.waiting && navigator.serviceWorker.controller && !busy()) {
+    if (registration && registration.waiting && navigator.serviceWorker.controller && !busy()) {
       registration.waiting.postMessage("take over");
     }
   });

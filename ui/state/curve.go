@@ -23,7 +23,7 @@ func (v *View) MissCurve(levels []LevelCard) *Chart {
 		most = max(most, float64(l.Cache.SizeBytes)*1.5)
 	}
 	chart.X.Min, chart.X.Max = float64(v.LineBytes), most
-	if lowest > 0 && lowest < 0.01 { // more than two decades
+	if lowest > 0 && lowest < 0.3 { // a linear axis would hide the steps near it
 		chart.Y.Log, chart.Y.Min = true, math.Pow(10, math.Floor(math.Log10(lowest)))
 		if lowest >= 2*chart.Y.Min {
 			chart.Y.Min *= 2

@@ -11,6 +11,7 @@ import (
 type Settings struct {
 	LineBytes []string
 	Kinds     string
+	Format    string // of the trace; "": find out
 }
 
 // Spec turns the form into what to analyse. Nothing chosen means 64-byte lines

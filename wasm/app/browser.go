@@ -16,7 +16,8 @@ const workerScript = "worker.js?wasm=app.wasm"
 
 // browser is the page's [ui.Port].
 type browser struct {
-	focus string // id of the element to focus after the next render
+	focus   string // id of the element to focus after the next render
+	problem string // that was scrolled into view
 }
 
 func document() js.Value { return js.Global().Get("document") }
@@ -37,6 +38,7 @@ func listen(event string, f func(event js.Value)) {
 
 // rendered does what had to wait for the render.
 func (b *browser) rendered() {
+	b.showProblem()
 	if b.focus == "" {
 		return
 	}
@@ -44,6 +46,19 @@ func (b *browser) rendered() {
 		e.Call("focus", map[string]any{"preventScroll": false})
 	}
 	b.focus = ""
+}
+
+// showProblem scrolls to what went wrong, once: it may stand below the fold.
+func (b *browser) showProblem() {
+	text := ""
+	problem := element("problem")
+	if problem.Truthy() {
+		text = problem.Get("textContent").String()
+	}
+	if text != b.problem && text != "" {
+		problem.Call("scrollIntoView", map[string]any{"block": "nearest"})
+	}
+	b.problem = text
 }
 
 // Connect starts a worker.
@@ -61,6 +76,9 @@ func (b *browser) Settings() state.Settings {
 	}
 	if kinds := data.Call("get", "kinds"); kinds.Type() == js.TypeString {
 		s.Kinds = kinds.String()
+	}
+	if format := data.Call("get", "format"); format.Type() == js.TypeString {
+		s.Format = format.String()
 	}
 	return s
 }
