@@ -18,7 +18,7 @@ NEED     := tools/setup/need.sh
 WASM_PACKAGES := ./core/... ./workers/... ./wasm/... ./ui/...
 WASM_TESTS    := ./wasm/... ./workers/...
 SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/sitebuild -type f \
-	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
+	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
 .PHONY: help setup run build site wasm test check format vet staticcheck generated unit wasmtest e2e \
 	lint generate fuzz bench bench-wasm demos shot golden clean
