@@ -2,8 +2,9 @@
 // runs it, and tells the page when it ended. A Go program that runs out of
 // memory ends without any event on the page, so "exited" is a message.
 //
-// Served beside wasm_exec.js and worker.wasm. Other addresses, relative to this
-// script, go into its own: worker.js?exec=wasm_exec.1a2b.js&wasm=worker.3c4d.wasm
+// Served beside wasm_exec.js and app.wasm, which holds the page's program and the
+// worker's. Other addresses, relative to this script, go into its own:
+// worker.js?exec=wasm_exec.1a2b.js&wasm=app.3c4d.wasm
 "use strict";
 
 // Messages that come before the program listens; it takes them over.
@@ -43,7 +44,7 @@ self.onmessage = (event) => self.earlyMessages.push(event);
 		const go = new Go();
 		let code = 2; // a program that dies without a word exits so
 		go.exit = (c) => { code = c; };
-		const { instance } = await load(settings.get("wasm") || "worker.wasm", go.importObject);
+		const { instance } = await load(settings.get("wasm") || "app.wasm", go.importObject);
 		await go.run(instance);
 		return code;
 	};
