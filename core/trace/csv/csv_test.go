@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -177,6 +178,22 @@ func TestNaiveTwin(t *testing.T) {
 		}
 		compare(t, lines)
 	})
+}
+
+// TestWrongByteAnywhere puts every printable byte into every place of rows that
+// take the fast path.
+func TestWrongByteAnywhere(t *testing.T) {
+	for _, row := range []string{"0x1fff000708,12,0x4001ab0,r,8", "137438953472,0x7,12,w,0x10", "18446744073709551615,4294967295,0,i,1", "0x8,4294967296,,m,4294967295"} {
+		for at := range row {
+			for c := byte(' '); c <= '~'; c++ {
+				lines := []string{row[:at] + string([]byte{c}) + row[at+1:], "1,1,1,r,1"}
+				got := tracetest.Outcomes(t, reader(strings.NewReader(header+"\n"+strings.Join(lines, "\n"))), 4)
+				if want := naive(lines); !slices.Equal(got, want) {
+					t.Fatalf("%q: got %+v, want %+v", lines, got, want)
+				}
+			}
+		}
+	}
 }
 
 func TestRealTrace(t *testing.T) {

@@ -3,6 +3,7 @@ package din
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,6 +73,22 @@ func TestLines(t *testing.T) {
 			tracetest.CheckText(t, c.text, reader, c.want)
 			compare(t, c.text)
 		})
+	}
+}
+
+// TestWrongByteAnywhere puts every byte into every place of lines that take the
+// fast path.
+func TestWrongByteAnywhere(t *testing.T) {
+	for _, line := range []string{"0 4001ab\n", "1 1fff000708\r\n", "2 0x04001ab0\n", "0 0123456789abcdef\n"} {
+		for at := range line {
+			for c := range 256 {
+				text := line[:at] + string([]byte{byte(c)}) + line[at+1:] + "0 8\n"
+				got, want := tracetest.Outcomes(t, reader(strings.NewReader(text)), 4), naive(text)
+				if !slices.Equal(got, want) {
+					t.Fatalf("%q: got %+v, want %+v", text, got, want)
+				}
+			}
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -118,6 +119,22 @@ func TestLines(t *testing.T) {
 			tracetest.CheckText(t, c.text, reader, c.want)
 			tracetest.CheckText(t, c.text, reader, naive(c.text))
 		})
+	}
+}
+
+// TestWrongByteAnywhere puts every byte into every place of lines that take the
+// fast path.
+func TestWrongByteAnywhere(t *testing.T) {
+	for _, line := range []string{" L 04001ab0,8\n", " S 1fff000708,16\n", "I  04001ab,3\r\n", " M 7ffe01234567,8\n", " L 0123456789abcdef,128\n"} {
+		for at := range line {
+			for c := range 256 {
+				text := line[:at] + string([]byte{byte(c)}) + line[at+1:] + " L 8,8\n"
+				got, want := tracetest.Outcomes(t, reader(strings.NewReader(text)), 4), naive(text)
+				if !slices.Equal(got, want) {
+					t.Fatalf("%q: got %+v, want %+v", text, got, want)
+				}
+			}
+		}
 	}
 }
 

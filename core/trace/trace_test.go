@@ -1,0 +1,111 @@
+package trace_test
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+func TestKinds(t *testing.T) {
+	for list, want := range map[string]trace.Kinds{
+		"load": 1, "store, modify": 6, "data": trace.DataKinds, "all": trace.AllKinds, "fetch,data": trace.AllKinds,
+	} {
+		got, err := trace.ParseKinds(list)
+		if err != nil || got != want {
+			t.Errorf("%q: %v, %v, want %v", list, got, err, want)
+		}
+		if again, err := trace.ParseKinds(got.String()); err != nil || again != got {
+			t.Errorf("%q reads back as %v, %v", got, again, err)
+		}
+	}
+	_, err := trace.ParseKinds("load,jump")
+	if want := `kinds "jump", want load`; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s…", err, want)
+	}
+	if !trace.DataKinds.Has(trace.Modify) || trace.DataKinds.Has(trace.Fetch) {
+		t.Error("a modify is data, a fetch is not")
+	}
+}
+
+func TestErrorsSayWhere(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&trace.SyntaxError{File: "app.din", Line: 1042, What: "label", Got: "7", Want: "0 to 4"}, `app.din:1042: label "7", want 0 to 4`},
+		{&trace.SyntaxError{File: "a", Offset: 12, What: "type", Got: strings.Repeat("x", 50), Want: "load"}, `a at byte 12: type "` + strings.Repeat("x", 40) + `"…, want load`},
+		{&trace.DamageError{File: "a", Layer: "lz4", Offset: 5, Cut: true}, `a: the lz4 stream is cut off after 5 unpacked bytes; copy the file again, or use what was read before the cut`},
+		{&trace.DamageError{File: "a", Layer: "gzip", Err: errors.New("bad sum")}, `a: the gzip stream is damaged after 0 unpacked bytes (bad sum); copy the file again, or use what was read before the damage`},
+	} {
+		if got := c.err.Error(); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
+
+func TestBatchColumns(t *testing.T) {
+	b := trace.NewBatch(4)
+	b.Append(trace.Load, 1, 8, 9, 9)
+	b.NeedThread()
+	b.Append(trace.Store, 2, 4, 7, 9)
+	b.NeedPC()
+	b.Append(trace.Fetch, 3, 2, 5, 6)
+	if !slices.Equal(b.Thread, []uint32{0, 7, 5}) || !slices.Equal(b.PC, []trace.Addr{0, 0, 6}) {
+		t.Errorf("threads %v, PCs %v", b.Thread, b.PC)
+	}
+	b.Select([]int32{0, 2})
+	if b.Len() != 2 || b.Addr[1] != 3 || b.Thread[1] != 5 || b.PC[1] != 6 || b.Kind[1] != trace.Fetch || b.Bytes[1] != 2 {
+		t.Errorf("selected %+v", b)
+	}
+	b.Slice(1, 2)
+	if b.Len() != 1 || b.Addr[0] != 3 || b.Thread[0] != 5 || b.PC[0] != 6 {
+		t.Errorf("sliced %+v", b)
+	}
+	if b.Reset(); b.Len() != 0 || b.Cap() != 4 || b.Thread != nil || b.PC != nil {
+		t.Errorf("reset %+v", b)
+	}
+	// The storage of a dropped column comes back, without what it held.
+	b.Resize(4)
+	if b.NeedThread(); !slices.Equal(b.Thread, make([]uint32, 4)) {
+		t.Errorf("threads %v, want zeros", b.Thread)
+	}
+	if n := testing.AllocsPerRun(10, func() { b.Reset(); b.Resize(4); b.NeedThread(); b.NeedPC() }); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
+func TestReadAll(t *testing.T) {
+	whole := tracetest.Lines(64, "1:a 2:b 1:c")
+	got, err := trace.ReadAll(tracetest.NewReader(whole, 2))
+	if err != nil || !slices.Equal(got.Addr, whole.Addr) || !slices.Equal(got.Thread, whole.Thread) || got.PC != nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	gone := errors.New("gone")
+	if got, err := trace.ReadAll(tracetest.Broken(whole, 2, gone)); err != gone || got.Len() != 2 {
+		t.Errorf("%d rows, %v", got.Len(), err)
+	}
+	// Columns that come late are zero before.
+	late := &parts{tracetest.Lines(64, "a"), tracetest.Of(tracetest.Ref{Addr: 1, PC: 5, Thread: 3})}
+	got, err = trace.ReadAll(late)
+	if err != nil || !slices.Equal(got.PC, []trace.Addr{0, 5}) || !slices.Equal(got.Thread, []uint32{0, 3}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// parts gives one batch after the other.
+type parts []*trace.Batch
+
+func (p *parts) Next(b *trace.Batch) error {
+	if len(*p) == 0 {
+		b.Reset()
+		return io.EOF
+	}
+	r := tracetest.NewReader((*p)[0], 0)
+	*p = (*p)[1:]
+	return r.Next(b)
+}
