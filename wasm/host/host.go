@@ -17,6 +17,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/open/zstd"
 	"github.com/stackglass/stackglass/wasm/file"
 	"github.com/stackglass/stackglass/wasm/idb"
 	"github.com/stackglass/stackglass/workers"
@@ -92,6 +93,9 @@ func openFile(attachment any) (io.ReadCloser, uint64, error) {
 	return f, f.Size(), nil
 }
 
+// packings are those besides LZ4 and gzip. xz would be another 48 KB to load.
+var packings = []open.Packing{zstd.Packing}
+
 func openTrace(name string, r io.Reader, format string) (trace.Reader, error) {
-	return open.Open(name, r, open.Options{Format: format})
+	return open.Open(name, r, open.Options{Format: format, Packings: packings})
 }

@@ -4,6 +4,7 @@ package host
 
 import (
 	"bytes"
+	"compress/gzip"
 	"io"
 	"os"
 	"strconv"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/wasm/idb"
@@ -195,6 +198,35 @@ func TestCompleteRun(t *testing.T) {
 	}
 	if kept, err := r.store.Get("k"); err != nil || !bytes.Equal(kept, d.Profile) {
 		t.Errorf("%d bytes kept, %v", len(kept), err)
+	}
+}
+
+// A packed file gives the same profile, whatever it is packed in.
+func TestPackedRun(t *testing.T) {
+	b := din(200_000, 12)
+	want := direct(t, b).Encode()
+	packers := map[string]func(io.Writer) (io.WriteCloser, error){
+		"lz4":  func(w io.Writer) (io.WriteCloser, error) { return lz4.NewWriter(w), nil },
+		"gzip": func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
+		"zstd": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
+	}
+	r := newRun(t, "")
+	for name, newPacker := range packers {
+		var packed bytes.Buffer
+		w, err := newPacker(&packed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(packed.Bytes(), 1))
+		if d, _ := r.done(); !bytes.Equal(d.Profile, want) {
+			t.Errorf("%s: the profile differs", name)
+		}
 	}
 }
 
