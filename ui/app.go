@@ -67,10 +67,12 @@ func (a *App) update(f func()) {
 	a.Env.UnlockRender()
 }
 
-// Start reads the store and goes where the URL points.
+// Start goes where the URL points, and reads the list of kept analyses.
 func (a *App) Start(hash string) {
-	a.reload()
 	a.Navigate(hash)
+	if a.Screen.Open != "" {
+		a.reload()
+	}
 }
 
 // reload reads the list of kept analyses. It waits for the store.
@@ -105,6 +107,8 @@ func (a *App) Navigate(hash string) {
 				a.Port.SetTitle("stackglass")
 				a.Port.Announce("Analyses")
 			}
+		case a.run != nil && a.run.key == screen.Open && (a.result == nil || a.result.Key != screen.Open):
+			a.present(&Result{Key: a.run.key, Name: a.run.name, Live: true, Profile: a.run.growing})
 		case a.result == nil || a.result.Key != screen.Open:
 			load = screen.Open
 			a.result = nil
@@ -119,8 +123,11 @@ func (a *App) Navigate(hash string) {
 		a.Port.ShowFirst(screen.Open == "")
 		a.drawCharts()
 	})
-	if load != "" {
+	switch {
+	case load != "":
 		a.load(load)
+	case screen.Open == "":
+		a.reload() // another tab may have kept or deleted something
 	}
 }
 

@@ -356,6 +356,27 @@ func until(t *testing.T, ok func() bool) {
 	}
 }
 
+// While one analysis runs another can be looked at, and the way back to the
+// growing one is open.
+func TestLookElsewhereDuringARun(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	kept := "#open=" + d.entries()[0].Key + "&view=overview"
+	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
+	done := make(chan bool)
+	go func() { d.app.Offer(demoItem()); done <- true }()
+	until(t, func() bool { return strings.Contains(d.html(), `class="chip growing"`) })
+	running := "#" + d.app.Screen.Hash()
+	d.app.Navigate(kept)
+	d.wants(`class="chip complete"`, `id="run-cancel"`)
+	d.app.Navigate(running)
+	d.wants(`class="chip growing"`, `id="level-1"`)
+	d.app.Navigate(kept)
+	d.act(d.app.Cancel)
+	<-done
+	d.wants(`class="chip complete"`, "is partial: cancelled")
+}
+
 func TestKeptList(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())

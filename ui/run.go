@@ -23,9 +23,10 @@ type run struct {
 	key, name string
 	carrier   workers.Carrier
 	progress  workers.Progress
-	pausing   bool   // Pause or Resume was sent and not answered yet
-	stopping  bool   // Cancel was sent
-	snapshot  []byte // the last one
+	pausing   bool             // Pause or Resume was sent and not answered yet
+	stopping  bool             // Cancel was sent
+	snapshot  []byte           // the last one, as it came
+	growing   *profile.Profile // the same
 }
 
 // Offer takes a dropped or picked file, or a demo: a profile is imported, a
@@ -220,7 +221,7 @@ func (a *App) receive(m workers.Message) (last bool) {
 			return a.refuse(err)
 		}
 		a.update(func() {
-			a.run.snapshot = m.Body
+			a.run.snapshot, a.run.growing = m.Body, p
 			if r := a.result; r != nil && r.Key == a.run.key {
 				r.Profile = p
 				r.show(a.Screen.LineBytes)
