@@ -19,9 +19,9 @@ func BenchmarkDistances(b *testing.B) {
 		{"fenwick16", func() stack.Model { return stacktest.NewFenwick(16) }},
 		{"fenwick", func() stack.Model { return stacktest.NewFenwick(0) }},
 	}
-	for _, w := range stacktest.Workloads(b) {
+	for _, w := range stacktest.Workloads() {
 		b.Run(w.Name, func(b *testing.B) {
-			lines := w.Lines()
+			lines := w.Lines(b)
 			for _, m := range models {
 				b.Run(m.name, func(b *testing.B) { stacktest.Bench(b, m.fresh, lines) })
 			}

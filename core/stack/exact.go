@@ -1,8 +1,6 @@
 package stack
 
 import (
-	"math/bits"
-
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -67,14 +65,30 @@ next:
 		}
 		carry := t3
 		t0, t1, t2, t3 = x, t0, t1, t2
-		for j := frontLines; j < topLines; j++ {
-			here := top[j]
-			top[j] = carry
-			if here == x {
+		for j := frontLines; j < topLines; j += 4 {
+			four := (*[4]trace.Line)(top[j:])
+			a, b, c, d := four[0], four[1], four[2], four[3]
+			four[0] = carry
+			if a == x {
 				out[i] = uint32(j)
 				continue next
 			}
-			carry = here
+			four[1] = a
+			if b == x {
+				out[i] = uint32(j + 1)
+				continue next
+			}
+			four[2] = b
+			if c == x {
+				out[i] = uint32(j + 2)
+				continue next
+			}
+			four[3] = c
+			if d == x {
+				out[i] = uint32(j + 3)
+				continue next
+			}
+			carry = d
 		}
 		m.queue[m.pending] = deep{x, carry, i}
 		m.pending++
@@ -97,8 +111,7 @@ func (m *Exact) settle(out []uint32) {
 		sink += m.table.touch(queue[i].line)
 	}
 	var entries, evicted [burst]*entry
-	bitmap := m.stamps.bits
-	for i := 0; i < len(queue); i++ {
+	for i := range queue {
 		q := &queue[i]
 		e, grew := m.table.findOrAdd(q.line)
 		if grew {
@@ -108,9 +121,7 @@ func (m *Exact) settle(out []uint32) {
 			}
 		}
 		entries[i] = e
-		if w := int(e.stamp >> 6); w < len(bitmap) {
-			sink += bitmap[w]
-		}
+		sink += m.stamps.touch(e.stamp)
 		evicted[i] = m.table.find(q.evicted)
 	}
 	m.sink = sink
@@ -133,18 +144,16 @@ func (m *Exact) settle(out []uint32) {
 
 // compact renumbers the live stamps from zero and makes room for as many again.
 func (m *Exact) compact() {
-	ranks, live := m.stamps.ranks(), m.stamps.live
-	bitmap := m.stamps.bits
+	live := m.stamps.live
 	for p := range m.table.parts {
 		slots := m.table.parts[p].slots
 		for i := range slots {
-			if s := slots[i].stamp; slots[i].key != 0 && s < fresh {
-				slots[i].stamp = ranks[s>>6] + uint32(bits.OnesCount64(bitmap[s>>6]&(1<<(s&63)-1)))
+			if e := &slots[i]; e.key != 0 && e.stamp < fresh {
+				e.stamp = m.stamps.rank(e.stamp)
 			}
 		}
 	}
-	capacity := (uint64(live)*2 + blockStamps) / blockStamps * blockStamps
-	m.stamps.reset(uint32(min(capacity, maxStamps)), live)
+	m.stamps.reset(uint32(min(uint64(live)*2, maxStamps)), live)
 }
 
 // Lines implements [Model].
@@ -153,12 +162,10 @@ func (m *Exact) Lines() int { return m.table.lines }
 // Stack implements [Model].
 func (m *Exact) Stack() []trace.Line {
 	below := make([]trace.Line, m.stamps.live)
-	ranks := m.stamps.ranks()
 	for p := range m.table.parts {
 		for _, e := range m.table.parts[p].slots {
 			if s := e.stamp; e.key != 0 && s < fresh {
-				rank := ranks[s>>6] + uint32(bits.OnesCount64(m.stamps.bits[s>>6]&(1<<(s&63)-1)))
-				below[uint32(len(below))-1-rank] = e.key - 1
+				below[uint32(len(below))-1-m.stamps.rank(s)] = e.key - 1
 			}
 		}
 	}

@@ -7,108 +7,107 @@ import "math/bits"
 // ones are newer, in a walk of a few words without a loop or a branch that
 // depends on the stamp.
 //
-//	bits     one bit a stamp
-//	narrow   5 levels, fan-out 4: a word covers 256, 1,024, … 65,536 stamps. It
-//	         holds four lanes of 16 bits; lane c counts the live stamps in the
-//	         children before child c
-//	wide     levels of fan-out 4 above: two words of two 32-bit lanes
+//	block   65,536 stamps: their bitmap, and five levels of nodes of fan-out 4,
+//	        which cover 256, 1,024, … 65,536 stamps. A node is a word of four
+//	        lanes of 16 bits; lane c counts the live stamps in the node's
+//	        children before child c
+//	wide    levels of fan-out 4 above the blocks: nodes of four 32-bit lanes
 //
 // Lanes hold prefixes, not counts, so a query reads one lane a level. An update
-// adds one to every lane behind a child at once: that is the constant step
+// adds one to every lane behind a child at once: that is a constant step,
 // shifted by the child's number.
 type stamps struct {
-	bits   []uint64
-	narrow [narrowLevels][]uint64
+	blocks []block
 	wide   [][][2]uint64
 	next   uint32 // the stamp that push gives next
-	live   uint32 // popcount(bits)
+	live   uint32 // sum of popcount(bits) over the blocks
+}
+
+// block keeps bitmap and nodes side by side: three pages of memory, where an
+// array a level would be six.
+type block struct {
+	bits  [blockWords]uint64
+	by256 [256]uint64 // nodes over 256 stamps, and so on
+	by1k  [64]uint64
+	by4k  [16]uint64
+	by16k [4]uint64
+	by64k [1]uint64
 }
 
 const (
-	narrowLevels = 5
-	// blockStamps is what one word of the highest narrow level covers; the
-	// capacity is a multiple of it.
 	blockStamps = 1 << 16
-	maxStamps   = 1<<32 - blockStamps
+	blockWords  = blockStamps / 64
+	maxStamps   = 1<<32 - 4*blockStamps
 
-	narrowStep = 0x0001_0001_0001_0000 // + 1 in lanes 1, 2, 3
+	laneStep = 0x0001_0001_0001_0000 // + 1 in lanes 1, 2, 3
 )
 
 // wideStep[c] adds one to the lanes behind child c.
 var wideStep = [4][2]uint64{{1 << 32, 1<<32 | 1}, {0, 1<<32 | 1}, {0, 1 << 32}, {0, 0}}
 
-// reset makes room for capacity stamps, of which the first live ones are live.
+// reset makes room for at least capacity stamps, of which the first live ones
+// are live.
 func (t *stamps) reset(capacity, live uint32) {
 	t.next, t.live = live, live
-	words := int(capacity >> 6)
-	t.bits = resized(t.bits, words)
-	for i := range t.bits[:live>>6] {
-		t.bits[i] = ^uint64(0)
+	n := int((uint64(capacity) + blockStamps - 1) / blockStamps)
+	if cap(t.blocks) < n || cap(t.blocks) > 4*n {
+		t.blocks = make([]block, n)
 	}
-	if live&63 != 0 {
-		t.bits[live>>6] = 1<<(live&63) - 1
-	}
-	span := uint64(256)
-	for level := range t.narrow {
-		t.narrow[level] = resized(t.narrow[level], int(uint64(capacity)/span))
-		fillNarrow(t.narrow[level], span, uint64(live))
-		span *= 4
+	t.blocks = t.blocks[:n]
+	for i := range t.blocks {
+		first := uint64(i) * blockStamps
+		t.blocks[i].fill(uint32(min(max(uint64(live), first)-first, blockStamps)))
 	}
 	t.wide = t.wide[:0]
-	for n := (uint64(capacity) + span - 1) / span; uint64(capacity) > span/4; n = (n + 3) / 4 {
+	for child := uint64(blockStamps); n > 1; child *= 4 {
+		n = (n + 3) / 4
 		nodes := make([][2]uint64, n)
 		for i := range nodes {
-			nodes[i] = wideNode(uint64(live), uint64(i)*span, span/4)
+			first := uint64(i) * 4 * child
+			have := max(uint64(live), first) - first
+			nodes[i] = [2]uint64{min(have, child) << 32, min(have, 2*child) | min(have, 3*child)<<32}
 		}
 		t.wide = append(t.wide, nodes)
-		if n == 1 {
-			break
-		}
-		span *= 4
 	}
 }
 
-// fillNarrow sets the lanes of a level whose words cover span stamps, when
-// exactly the stamps below live are live.
-func fillNarrow(nodes []uint64, span, live uint64) {
-	child := span / 4
-	full := child<<16 | 2*child<<32 | 3*child<<48
-	for i := range nodes {
-		first := uint64(i) * span
-		switch {
-		case first+span <= live:
-			nodes[i] = full
-		case first < live:
-			have := live - first
+// fill makes the first live stamps of a block live, and no others.
+func (b *block) fill(live uint32) {
+	clear(b.bits[:])
+	for i := range b.bits[:live/64] {
+		b.bits[i] = ^uint64(0)
+	}
+	if live%64 != 0 {
+		b.bits[live/64] = 1<<(live%64) - 1
+	}
+	child := uint64(64)
+	for _, nodes := range [...][]uint64{b.by256[:], b.by1k[:], b.by4k[:], b.by16k[:], b.by64k[:]} {
+		for i := range nodes {
+			first := uint64(i) * 4 * child
+			have := max(uint64(live), first) - first
 			nodes[i] = min(have, child)<<16 | min(have, 2*child)<<32 | min(have, 3*child)<<48
 		}
+		child *= 4
 	}
-}
-
-// wideNode gives the lanes of a wide node that starts at first and whose
-// children cover child stamps each.
-func wideNode(live, first, child uint64) [2]uint64 {
-	if live <= first {
-		return [2]uint64{}
-	}
-	have := live - first
-	return [2]uint64{min(have, child) << 32, min(have, 2*child) | min(have, 3*child)<<32}
 }
 
 // full reports whether push has no stamp left to give.
-func (t *stamps) full() bool { return int(t.next>>6) >= len(t.bits) }
+func (t *stamps) full() bool { return int(t.next/blockStamps) >= len(t.blocks) }
 
 // push gives a new stamp, newer than all, and makes it live.
 func (t *stamps) push() uint32 {
 	s := t.next
 	t.next++
 	t.live++
-	w := s >> 6
-	t.bits[w] |= 1 << (s & 63)
-	for level := range t.narrow {
-		t.narrow[level][w>>2] += narrowStep << (w & 3 * 16 & 63)
-		w >>= 2
-	}
+	b := &t.blocks[s/blockStamps]
+	w := s / 64 % blockWords
+	b.bits[w] |= 1 << (s & 63)
+	b.by256[w>>2] += laneStep << (w & 3 * 16)
+	b.by1k[w>>4] += laneStep << (w >> 2 & 3 * 16)
+	b.by4k[w>>6] += laneStep << (w >> 4 & 3 * 16)
+	b.by16k[w>>8] += laneStep << (w >> 6 & 3 * 16)
+	b.by64k[0] += laneStep << (w >> 8 & 3 * 16)
+	w = s / blockStamps
 	for _, nodes := range t.wide {
 		step, n := &wideStep[w&3], &nodes[w>>2]
 		n[0] += step[0]
@@ -120,17 +119,17 @@ func (t *stamps) push() uint32 {
 
 // remove ends a live stamp and gives the number of live ones that are newer.
 func (t *stamps) remove(s uint32) (newer uint32) {
-	w := s >> 6
-	word, bit := t.bits[w], uint64(1)<<(s&63)
-	t.bits[w] = word &^ bit
+	b := &t.blocks[s/blockStamps]
+	w := s / 64 % blockWords
+	word, bit := b.bits[w], uint64(1)<<(s&63)
+	b.bits[w] = word &^ bit
 	older := uint64(bits.OnesCount64(word & (bit - 1)))
-	for level := range t.narrow {
-		n := &t.narrow[level][w>>2]
-		shift := w & 3 * 16 & 63
-		older += *n >> shift & 0xffff
-		*n -= narrowStep << shift
-		w >>= 2
-	}
+	older += take(&b.by256[w>>2], w)
+	older += take(&b.by1k[w>>4], w>>2)
+	older += take(&b.by4k[w>>6], w>>4)
+	older += take(&b.by16k[w>>8], w>>6)
+	older += take(&b.by64k[0], w>>8)
+	w = s / blockStamps
 	for _, nodes := range t.wide {
 		step, n := &wideStep[w&3], &nodes[w>>2]
 		older += n[w>>1&1] >> (w & 1 * 32) & 0xffffffff
@@ -142,26 +141,36 @@ func (t *stamps) remove(s uint32) (newer uint32) {
 	return t.live - uint32(older)
 }
 
-// ranks gives, for each word of the bitmap, the live stamps before it: the new
-// stamp of s in a compacted set is ranks[s>>6] plus the live ones before it in
-// its word.
-func (t *stamps) ranks() []uint32 {
-	ranks := make([]uint32, len(t.bits))
-	var sum uint32
-	for i, word := range t.bits {
-		ranks[i] = sum
-		sum += uint32(bits.OnesCount64(word))
-	}
-	return ranks
+// take takes one stamp out of a node's child, by its last two bits, and gives
+// the live ones in the children before it.
+func take(node *uint64, child uint32) (before uint64) {
+	n, shift := *node, child&3*16
+	*node = n - laneStep<<shift
+	return n >> shift & 0xffff
 }
 
-// resized gives a slice of n zeros, in the memory of s when that is enough and
-// not much too much.
-func resized(s []uint64, n int) []uint64 {
-	if cap(s) < n || cap(s) > 4*n {
-		return make([]uint64, n)
+// rank gives the number of live stamps before s, which is its place in a
+// compacted set.
+func (t *stamps) rank(s uint32) uint32 {
+	b := &t.blocks[s/blockStamps]
+	w := s / 64 % blockWords
+	rank := uint64(bits.OnesCount64(b.bits[w] & (1<<(s&63) - 1)))
+	rank += lane(b.by256[w>>2], w) + lane(b.by1k[w>>4], w>>2) + lane(b.by4k[w>>6], w>>4) +
+		lane(b.by16k[w>>8], w>>6) + lane(b.by64k[0], w>>8)
+	w = s / blockStamps
+	for _, nodes := range t.wide {
+		rank += nodes[w>>2][w>>1&1] >> (w & 1 * 32) & 0xffffffff
+		w >>= 2
 	}
-	s = s[:n]
-	clear(s)
-	return s
+	return uint32(rank)
+}
+
+func lane(node uint64, child uint32) uint64 { return node >> (child & 3 * 16) & 0xffff }
+
+// touch reads the bitmap at s, so that the memory is near when remove comes.
+func (t *stamps) touch(s uint32) uint64 {
+	if i := int(s / blockStamps); i < len(t.blocks) {
+		return t.blocks[i].bits[s/64%blockWords]
+	}
+	return 0
 }

@@ -1,60 +1,56 @@
 package stacktest
 
 import (
-	"bufio"
+	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
-
-	"github.com/pierrec/lz4/v4"
 
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
 // Workload is a sequence of line accesses to time models on.
 type Workload struct {
 	Name  string
-	Lines func() []trace.Line
+	Lines func(b *testing.B) []trace.Line
 }
 
-func Workloads(b *testing.B) (w []Workload) {
-	dir := os.Getenv("STACKGLASS_DATA")
-	if dir == "" {
-		dir = "../../../shared/data"
+// Workloads are the 64-byte line accesses of the real traces, where they are at
+// hand, and a random chase over 10^7 lines, where a model's cost is the
+// machine's cache misses.
+func Workloads() (w []Workload) {
+	for _, name := range tracetest.RealTraces {
+		w = append(w, Workload{name, func(b *testing.B) []trace.Line { return realLines(b, name) }})
 	}
-	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
-		w = append(w, Workload{name, func() []trace.Line {
-			f, err := os.Open(filepath.Join(dir, "traces", name+".lackey.lz4"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer f.Close()
-			var lines []trace.Line
-			sc := bufio.NewScanner(lz4.NewReader(f))
-			for sc.Scan() {
-				t := sc.Text()
-				if t[0] == '=' {
-					continue
-				}
-				c := strings.IndexByte(t, ',')
-				a, _ := strconv.ParseUint(t[3:c], 16, 64)
-				n, _ := strconv.ParseUint(t[c+1:], 10, 64)
-				for l := a / 64; l <= (a+n-1)/64; l++ {
-					lines = append(lines, l)
-				}
-			}
+	return append(w, Workload{"chase", func(*testing.B) []trace.Line { return Chase(10_000_000, 30_000_000) }})
+}
+
+// realLines reads a whole trace into memory.
+func realLines(b *testing.B, name string) (lines []trace.Line) {
+	file := openReal(b, name)
+	defer file.Close()
+	r, err := open.Open(name, file, open.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for batch := trace.NewBatch(0); ; {
+		if err := r.Next(batch); err == io.EOF {
 			return lines
-		}})
+		} else if err != nil {
+			b.Fatal(err)
+		}
+		for i, addr := range batch.Addr {
+			last := (addr + uint64(max(batch.Bytes[i], 1)) - 1) / 64
+			for line := addr / 64; line <= last; line++ {
+				lines = append(lines, line)
+			}
+		}
 	}
-	w = append(w, Workload{"chase", func() []trace.Line { return Chase(10_000_000, 30_000_000) }})
-	return w
 }
 
-// Chase is a random walk over n lines: n accesses.
+// Chase makes n accesses to random lines out of the given number.
 func Chase(lines uint64, n int) []trace.Line {
 	rng := rand.New(rand.NewPCG(1, 2))
 	out := make([]trace.Line, n)
@@ -64,18 +60,19 @@ func Chase(lines uint64, n int) []trace.Line {
 	return out
 }
 
+// Bench times models made by fresh on whole passes over lines, in batches, and
+// reports accesses a second.
 func Bench(b *testing.B, fresh func() stack.Model, lines []trace.Line) {
-	const batch = 4096
-	out := make([]uint32, batch)
-	var n int
+	out := make([]uint32, trace.DefaultRows)
+	accesses := 0
 	for b.Loop() {
 		m := fresh()
-		for at := 0; at < len(lines); at += batch {
-			part := lines[at:min(at+batch, len(lines))]
-			m.Distances(part, out)
-			n += len(part)
+		for at := 0; at < len(lines); at += len(out) {
+			batch := lines[at:min(at+len(out), len(lines))]
+			m.Distances(batch, out)
+			accesses += len(batch)
 		}
 	}
-	b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
+	b.ReportMetric(float64(accesses)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
 	b.ReportMetric(0, "ns/op")
 }

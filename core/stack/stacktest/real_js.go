@@ -1,0 +1,21 @@
+package stacktest
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"testing"
+)
+
+// In a browser the traces come from the server that runs the tests.
+func openReal(b *testing.B, name string) io.ReadCloser {
+	url := os.Getenv("STACKGLASS_DATA_URL")
+	if url == "" {
+		b.Skip("left out: no traces, for STACKGLASS_DATA_URL is not set")
+	}
+	response, err := http.Get(url + "traces/" + name + ".lackey.lz4")
+	if err != nil || response.StatusCode != http.StatusOK {
+		b.Fatal(url, err)
+	}
+	return response.Body
+}
