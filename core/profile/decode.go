@@ -40,6 +40,18 @@ func Decode(data []byte) (*Profile, error) {
 	return p, nil
 }
 
+// EncodedDigest reads the digest that stands at the end of a profile's binary
+// form, without decoding or checking the rest. ok is false when there is none.
+func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
+	const end = len(endTag) + 1 + len(digest) + 4 // tag, length, payload, check
+	at := len(data) - end
+	if !IsProfile(data) || at < 0 || string(data[at:at+5]) != endTag+"\x20" {
+		return digest, false
+	}
+	copy(digest[:], data[at+5:])
+	return digest, true
+}
+
 func decode(data []byte) (*Profile, error) {
 	if !IsProfile(data) {
 		return nil, &FormatError{0, "it does not begin like a profile; want a .sgp file as written by analyze or the page"}

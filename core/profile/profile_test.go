@@ -137,6 +137,18 @@ func TestEncodeDecode(t *testing.T) {
 	}
 }
 
+func TestEncodedDigest(t *testing.T) {
+	p := sample(true)
+	if got, ok := profile.EncodedDigest(p.Encode()); !ok || got != p.Digest() {
+		t.Errorf("the encoded digest is %x (%v), want %x", got, ok, p.Digest())
+	}
+	for _, data := range [][]byte{nil, []byte("x"), p.Encode()[:60]} {
+		if _, ok := profile.EncodedDigest(data); ok {
+			t.Errorf("%d bytes that are no profile have a digest", len(data))
+		}
+	}
+}
+
 // The example drawn in encode.go.
 func TestDrawing(t *testing.T) {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}

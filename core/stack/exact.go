@@ -98,6 +98,7 @@ next:
 	}
 	top[0], top[1], top[2], top[3] = t0, t1, t2, t3
 	m.settle(out)
+	m.check()
 }
 
 // settle resolves the queued accesses in three steps, each a loop of its own so

@@ -49,3 +49,28 @@ func TestExactLong(t *testing.T) {
 		}
 	}
 }
+
+// FuzzExact lets the fuzzer choose lines, how often they come back, and where
+// batches end.
+func FuzzExact(f *testing.F) {
+	f.Add([]byte("abacbdda"), byte(3), uint16(1))
+	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz0123456789"), byte(40), uint16(300))
+	f.Fuzz(func(t *testing.T, pattern []byte, repeat byte, stride uint16) {
+		var lines []trace.Line
+		for round := range uint64(repeat%64) + 1 {
+			for i, c := range pattern {
+				lines = append(lines, trace.Line(c)*trace.Line(stride)+round*uint64(i)%7)
+				if len(lines) == 20_000 {
+					break
+				}
+			}
+		}
+		var batches []int
+		for left := len(lines); left > 0; {
+			n := min(left, 1+int(stride)%997)
+			batches = append(batches, n)
+			left -= n
+		}
+		stacktest.Equal(t, stack.NewExact(), lines, batches)
+	})
+}

@@ -3,6 +3,7 @@ package stacktest
 import (
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/stack"
@@ -61,7 +62,7 @@ func Chase(lines uint64, n int) []trace.Line {
 }
 
 // Bench times models made by fresh on whole passes over lines, in batches, and
-// reports accesses a second.
+// reports accesses a second and, after a pass, heap bytes a distinct line.
 func Bench(b *testing.B, fresh func() stack.Model, lines []trace.Line) {
 	out := make([]uint32, trace.DefaultRows)
 	accesses := 0
@@ -73,6 +74,22 @@ func Bench(b *testing.B, fresh func() stack.Model, lines []trace.Line) {
 			accesses += len(batch)
 		}
 	}
+	b.StopTimer()
+	b.ReportMetric(bytesPerLine(fresh, lines), "B/line")
 	b.ReportMetric(float64(accesses)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
 	b.ReportMetric(0, "ns/op")
+}
+
+func bytesPerLine(fresh func() stack.Model, lines []trace.Line) float64 {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	m, out := fresh(), make([]uint32, len(lines))
+	m.Distances(lines, out)
+	out = nil
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	n := float64(max(m.Lines(), 1))
+	runtime.KeepAlive(lines)
+	return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / n
 }
