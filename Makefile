@@ -87,6 +87,8 @@ generated:
 	@echo "go generate: generated files are up to date"
 
 unit: ## tests that run natively
+	@[ -d "$${STACKGLASS_DATA:-../shared/data}/truth" ] || \
+		echo "Left out: comparisons with other programs' results on large traces; STACKGLASS_DATA names no folder with traces/ and truth/"
 	$(GO) test ./...
 
 wasmtest: bin/wasmtest ## tests that run in Chromium
