@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"strconv"
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
@@ -24,7 +23,7 @@ const (
 
 // How a run can end besides io.EOF and the errors of reading.
 var (
-	errCancelled = errors.New("cancelled")
+	errCancelled = analysis.ErrStopped
 	errGone      = errors.New("nobody is there to take the result")
 )
 
@@ -276,16 +275,16 @@ func (j *job) finish(why error) {
 	if why == errGone {
 		return
 	}
-	var state profile.State
-	if why != io.EOF {
-		state = profile.State{Partial: true, Reason: j.reason(why)}
+	if why == io.EOF {
+		j.conclude(profile.State{})
+		return
 	}
 	var other *otherFileError
-	if errors.As(why, &other) || why != io.EOF && why != errCancelled && j.runner.Progress().References == 0 {
+	if errors.As(why, &other) || why != errCancelled && j.runner.Progress().References == 0 {
 		j.host.fail(j.id, why.Error())
 		return
 	}
-	j.conclude(state)
+	j.conclude(analysis.StateAfter(why, j.runner.Progress().References))
 }
 
 // conclude keeps the result and sends it.
@@ -295,7 +294,8 @@ func (j *job) conclude(state profile.State) {
 	}
 	j.host.Yield()
 	p := j.runner.Profile(state)
-	data, digest := p.Encode(), p.Digest()
+	data := p.Encode()
+	digest, _ := profile.EncodedDigest(data)
 	e := profile.Entry{
 		Key: j.start.Key, Name: j.start.Name, Created: j.host.Now().UnixMilli(),
 		Bytes: uint64(len(data)), References: p.Totals.AllReferences(), Digest: hex.EncodeToString(digest[:]),
@@ -307,25 +307,4 @@ func (j *job) conclude(state profile.State) {
 	problem := j.host.put(e, data)
 	done := Done{Key: e.Key, Digest: e.Digest, Kept: problem == "", Problem: problem, Profile: data}
 	_ = j.send(TypeDone, done.Encode())
-}
-
-// reason says why a profile is partial. It becomes part of the profile, so it
-// names no file.
-func (j *job) reason(why error) string {
-	if why == errCancelled {
-		return "cancelled after " + strconv.FormatUint(j.runner.Progress().References, 10) + " references"
-	}
-	var damage *trace.DamageError
-	if errors.As(why, &damage) {
-		nameless := *damage
-		nameless.File = "the trace"
-		return nameless.Error()
-	}
-	var syntax *trace.SyntaxError
-	if errors.As(why, &syntax) {
-		nameless := *syntax
-		nameless.File = "the trace"
-		return nameless.Error()
-	}
-	return why.Error()
 }

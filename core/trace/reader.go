@@ -67,6 +67,15 @@ func (e *SyntaxError) Error() string {
 	return e.File + where + ": " + e.What + " " + quote(e.Got) + ", want " + e.Want
 }
 
+// Nameless is the error without the trace's name.
+func (e *SyntaxError) Nameless() string {
+	nameless := *e
+	nameless.File = theTrace
+	return nameless.Error()
+}
+
+const theTrace = "the trace"
+
 // DamageError tells that the stream itself broke: it was cut off, or a checksum
 // or a packed block is wrong. Rows before the damage were delivered.
 type DamageError struct {
@@ -85,6 +94,13 @@ func (e *DamageError) Error() string {
 	}
 	return e.File + ": the " + e.Layer + " stream is damaged" + at + " (" + e.Err.Error() +
 		"); copy the file again, or use what was read before the damage"
+}
+
+// Nameless is the error without the trace's name.
+func (e *DamageError) Nameless() string {
+	nameless := *e
+	nameless.File = theTrace
+	return nameless.Error()
 }
 
 func (e *DamageError) Unwrap() error { return e.Err }

@@ -41,6 +41,13 @@ type ReadError struct {
 	Cause  string // the browser's words
 }
 
+// Nameless is the error without the file's name.
+func (e *ReadError) Nameless() string {
+	nameless := *e
+	nameless.Name = "the file"
+	return nameless.Error()
+}
+
 func (e *ReadError) Error() string {
 	return e.Name + ": the browser could not read on after byte " + strconv.FormatUint(e.Offset, 10) + " (" + e.Cause +
 		"); the file was changed, moved or deleted since it was chosen, or its disk is gone: choose it again"

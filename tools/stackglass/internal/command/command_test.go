@@ -303,7 +303,7 @@ func TestInterruptKeepsPart(t *testing.T) {
 	code := run(ctx, []string{"analyze", "-", "-o", "a.sgp"}, stdin, &stdout, &stderr)
 	expect(t, answer{stdout.String(), stderr.String(), code}, exitInterrupted, "interrupted")
 	p := readProfile(t, "a.sgp")
-	if !p.State.Partial || !strings.Contains(p.State.Reason, "interrupted after") {
+	if !p.State.Partial || !strings.Contains(p.State.Reason, "stopped by the user after") {
 		t.Errorf("state %+v", p.State)
 	}
 }

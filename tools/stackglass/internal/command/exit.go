@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
@@ -46,7 +47,7 @@ func exitCode(err error) int {
 		usage  *usageError
 		option *trace.OptionError
 		budget *budgetError
-		memory *pass.MemoryError
+		memory *analysis.MemoryError
 		output *outputError
 	)
 	switch {

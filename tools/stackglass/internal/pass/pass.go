@@ -13,8 +13,8 @@ package pass
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
-	"strconv"
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
@@ -46,15 +46,13 @@ type Result struct {
 var packings = []open.Packing{zstd.Packing, xz.Packing}
 
 // ErrInterrupted tells that the user ended the pass.
-var ErrInterrupted = errors.New("interrupted")
+var ErrInterrupted error = interrupted{}
 
-// MemoryError tells that a pass stopped at its limit of memory.
-type MemoryError struct{ LimitBytes, References uint64 }
+// interrupted is [analysis.ErrStopped] in a terminal's word.
+type interrupted struct{}
 
-func (e *MemoryError) Error() string {
-	return "stopped after " + strconv.FormatUint(e.References, 10) + " references, because the limit of " +
-		strconv.FormatUint(e.LimitBytes>>20, 10) + " MiB of memory is reached; allow more by --memory, analyse a part by --limit, or take fewer --lines"
-}
+func (interrupted) Error() string        { return "interrupted" }
+func (interrupted) Is(target error) bool { return target == analysis.ErrStopped }
 
 // Analyze gives the input's profile. The error tells that there is none at all;
 // see [Result.Stopped] for one that covers a part.
@@ -81,7 +79,7 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 		}
 	}
 	result := &Result{Trace: true, Stopped: stopped, FirstBad: watched.firstBad}
-	result.Profile = runner.Profile(stateAfter(stopped, done.References))
+	result.Profile = runner.Profile(analysis.StateAfter(stopped, done.References))
 	return result, nil
 }
 
@@ -105,7 +103,7 @@ func (in *Input) run(ctx context.Context, runner *analysis.Runner, o Options) er
 		progress := runner.Progress()
 		bar.show(in.read.Load(), progress.References, time.Now())
 		if o.MemoryBytes > 0 && memoryInUse() > o.MemoryBytes {
-			return &MemoryError{LimitBytes: o.MemoryBytes, References: progress.References}
+			return fmt.Errorf("%w (--memory sets the limit)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: progress.References})
 		}
 	}
 }
@@ -117,28 +115,6 @@ func (in *Input) readError(ctx context.Context, err error) error {
 		return ErrInterrupted
 	}
 	return err
-}
-
-// stateAfter describes a pass that err ended after so many references.
-func stateAfter(err error, references uint64) profile.State {
-	after := " after " + strconv.FormatUint(references, 10) + " references"
-	var memory *MemoryError
-	var damage *trace.DamageError
-	switch {
-	case err == nil:
-		return profile.State{}
-	case errors.Is(err, ErrInterrupted):
-		return profile.State{Partial: true, Reason: "interrupted" + after}
-	case errors.As(err, &memory):
-		return profile.State{Partial: true, Reason: "the limit of memory was reached" + after}
-	case errors.As(err, &damage) && damage.Cut:
-		return profile.State{Partial: true, Reason: "the trace is cut off" + after}
-	case errors.As(err, &damage):
-		return profile.State{Partial: true, Reason: "the trace is damaged" + after}
-	case trace.IsSyntax(err):
-		return profile.State{Partial: true, Reason: "a record could not be read" + after}
-	}
-	return profile.State{Partial: true, Reason: "the trace could not be read further" + after}
 }
 
 // watcher hands batches on and remembers the first bad record, which the runner

@@ -1,0 +1,52 @@
+package analysis
+
+import (
+	"errors"
+	"io/fs"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// ErrStopped is why a run ended when its user stopped it.
+var ErrStopped = errors.New("stopped by the user")
+
+// StateAfter is the state of the profile of a run that err ended after so many
+// references; nil ends a whole run. The reason becomes part of the profile and
+// its digest, so it is made here, for every program, and names no file: errors
+// that do have a method Nameless that tells the same without.
+func StateAfter(err error, references uint64) profile.State {
+	if err == nil {
+		return profile.State{}
+	}
+	after := " after " + strconv.FormatUint(references, 10) + " references"
+	var reason string
+	var path *fs.PathError
+	var nameless interface{ Nameless() string }
+	var memory *MemoryError
+	switch {
+	case errors.Is(err, ErrStopped):
+		reason = ErrStopped.Error() + after
+	case errors.As(err, &memory):
+		reason = "the limit of memory was reached" + after
+	case errors.As(err, &nameless):
+		reason = "ended" + after + ": " + nameless.Nameless()
+	case errors.As(err, &path):
+		reason = "ended" + after + ": " + path.Err.Error()
+	default:
+		reason = "ended" + after + ": " + err.Error()
+	}
+	return profile.State{Partial: true, Reason: reason}
+}
+
+// MemoryError tells that a run was ended because it used more memory than it
+// may.
+type MemoryError struct {
+	LimitBytes uint64
+	References uint64 // analysed until then
+}
+
+func (e *MemoryError) Error() string {
+	return "the limit of " + strconv.FormatUint(e.LimitBytes, 10) + " bytes of memory was reached after " +
+		strconv.FormatUint(e.References, 10) + " references; allow more, or analyse a part of the trace"
+}
