@@ -444,6 +444,34 @@ func TestFullStore(t *testing.T) {
 	d.wants("not kept")
 }
 
+// What is rehearsed is what a result shows, so nothing of it fails and every
+// view is built.
+func TestRehearse(t *testing.T) {
+	env, err := vugu.NewBuildEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pages []string
+	build := func(c vugu.Builder) {
+		var out bytes.Buffer
+		if err := staticrender.New(&out).Render(env.RunBuild(c)); err != nil {
+			t.Error(err)
+		}
+		pages = append(pages, out.String())
+	}
+	for _, step := range Rehearse(build) {
+		step()
+	}
+	if _, err := profile.Decode(walked()); err != nil {
+		t.Error(err)
+	}
+	for i, want := range []string{`id="level-1"`, `id="finding-footprint"`, `id="capacities"`} {
+		if i >= len(pages) || !strings.Contains(pages[i], want) {
+			t.Errorf("rehearsal %d of %d lacks %s", i, len(pages), want)
+		}
+	}
+}
+
 func TestFileName(t *testing.T) {
 	for name, want := range map[string]string{"a/b:c": "a-b-c", "  ..": "analysis", "sort 1": "sort 1", "x\x00y": "x-y"} {
 		if got := FileName(name); got != want {

@@ -83,4 +83,5 @@ func begin(app *ui.App) {
 		go app.Move(level, bytes)
 	}))
 	js.Global().Get("document").Get("documentElement").Get("dataset").Set("ready", "1")
+	warmUp()
 }

@@ -1,0 +1,82 @@
+package ui
+
+import (
+	"io"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/ui/state"
+	"github.com/vugu/vugu"
+)
+
+// Rehearse gives the steps of showing a small profile in every view, to a page
+// that nobody sees: a browser compiles a function when it is first called, and
+// had better do that before it counts. build builds a component.
+func Rehearse(build func(vugu.Builder)) []func() {
+	a := &App{Screen: state.Screen{Open: "rehearsal"}, result: &Result{Key: "rehearsal", Profile: &profile.Profile{}}}
+	root := NewRoot(a)
+	var data []byte
+	steps := []func(){
+		func() { data = walked() },
+		func() {
+			if p, err := profile.Decode(data); err == nil {
+				a.result.Profile = p
+			}
+		},
+		func() { a.result.show(0) },
+		func() { a.result.Findings() },
+	}
+	chart := func(id string, draw func(*state.View) *state.Chart) func() {
+		return func() {
+			if v := a.result.View; v != nil {
+				a.charts = map[string]*state.Chart{id: draw(v)}
+			}
+		}
+	}
+	steps = append(steps,
+		func() {
+			if a.result.View != nil {
+				a.answer()
+			}
+		},
+		chart("curve", func(v *state.View) *state.Chart { return v.MissCurve(a.answer().Levels) }),
+		chart("histogram", (*state.View).HistogramChart),
+		chart("time", func(v *state.View) *state.Chart { return v.OverTime(a.capacities()) }),
+	)
+	for _, tab := range []state.Tab{state.TabCaches, state.TabOverview, state.TabLocality} {
+		steps = append(steps, func() {
+			a.Screen.Tab = tab
+			build(root)
+		})
+	}
+	return steps
+}
+
+// walked is the encoded profile of a walk over a triangle of lines, which has
+// many distances and a few windows.
+func walked() []byte {
+	runner, err := analysis.NewRunner(analysis.Spec{}, &walk{})
+	for err == nil {
+		err = runner.Step()
+	}
+	if err != io.EOF {
+		return nil
+	}
+	return runner.Profile(profile.State{}).Encode()
+}
+
+// walk reads rows of lines, each one longer than the row before.
+type walk struct{ row int }
+
+func (w *walk) Next(b *trace.Batch) error {
+	b.Reset()
+	if w.row == 100 {
+		return io.EOF
+	}
+	w.row++
+	for line := range w.row {
+		b.Append(trace.Kind(line%2), trace.Addr(line*64), 8, 0, 0)
+	}
+	return nil
+}
