@@ -12,6 +12,7 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"github.com/stackglass/stackglass/tools/stackglass/internal/command"
 )
@@ -20,6 +21,11 @@ import (
 var version = "development"
 
 func main() {
+	if os.Getenv("GOGC") == "" {
+		// A stack model is a few large tables without pointers: looking through
+		// them costs nothing, keeping what they outgrew would double them.
+		debug.SetGCPercent(20)
+	}
 	command.Version = version
 	os.Exit(command.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
