@@ -31,7 +31,13 @@ Please run as root: apt-get install --no-install-recommends$packages" >&2
 fi
 echo "Missing:$reasons
 Installing by apt-get:$packages (this happens once)" >&2
-export DEBIAN_FRONTEND=noninteractive
-$sudo apt-get -qq update
+# What apt-get says is worth reading only if it fails.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 # shellcheck disable=SC2086 # a list of packages on purpose
-$sudo apt-get -qq install -y --no-install-recommends $packages >/dev/null
+if ! { $sudo apt-get -qq update &&
+	$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $packages; } >"$log" 2>&1; then
+	cat "$log" >&2
+	echo "apt-get could not install:$packages; install them by hand, then run make again" >&2
+	exit 1
+fi

@@ -1,11 +1,14 @@
 package command
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,9 +96,6 @@ func TestUsageErrors(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			got := ask(strings.Fields(line)...)
-			if strings.HasPrefix(line, "serve") && strings.Contains(got.stderr, "without the page") {
-				t.Skip("left out: built without the page")
-			}
 			expect(t, got, exitUsage, words)
 			if got.stdout != "" {
 				t.Errorf("stdout: %s", got.stdout)
@@ -391,6 +391,78 @@ func TestBudgetOperators(t *testing.T) {
 		if got := ask("what-if", "demo:matmul-naive", "--cache", "L1=2KiB,full", "--fail-if", text); got.code != want {
 			t.Errorf("%s: exit %d, want %d: %s", text, got.code, want, got.stderr)
 		}
+	}
+}
+
+func TestMergeable(t *testing.T) {
+	in(t, nil)
+	expect(t, ask("analyze", "demo:matmul-naive", "-o", "plain.sgp"), exitOK)
+	expect(t, ask("analyze", "demo:matmul-naive", "-o", "more.sgp", "--mergeable"), exitOK)
+	plain, more := readProfile(t, "plain.sgp"), readProfile(t, "more.sgp")
+	if plain.Segment != nil || more.Segment == nil {
+		t.Errorf("segments: %v without, %v with --mergeable", plain.Segment != nil, more.Segment != nil)
+	}
+	if plain.Digest() != more.Digest() {
+		t.Error("--mergeable changes the digest")
+	}
+	if got := ask("info", "more.sgp", "--format", "json"); !strings.Contains(got.stdout, `"mergeable": true`) || !strings.Contains(got.stdout, `"type": "profile"`) {
+		t.Errorf("info says %s", got.stdout)
+	}
+}
+
+// TestServe asks the running server for the page, then ends it as a user does.
+func TestServe(t *testing.T) {
+	if _, err := site.Dist(); err != nil {
+		t.Skip("left out:", err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	said, stdout := io.Pipe()
+	ended := make(chan int)
+	go func() {
+		ended <- run(ctx, []string{"serve", "--http", "127.0.0.1:0", "--no-browser"}, nil, stdout, io.Discard)
+	}()
+	line, err := bufio.NewReader(said).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(line, "http://")
+	address, _, _ := strings.Cut(rest, " ")
+	answer, err := http.Get("http://" + address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if err != nil || !bytes.Contains(page, []byte("<title>stackglass</title>")) {
+		t.Errorf("the page is not served (%v)", err)
+	}
+	if got := answer.Header.Get("Content-Security-Policy"); got != site.Policy {
+		t.Errorf("policy %q", got)
+	}
+	interrupt()
+	if code := <-ended; code != exitOK {
+		t.Errorf("exit %d", code)
+	}
+}
+
+func TestServeTakesAnotherPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	address := taken.Addr().String()
+	if _, err := listen(address, false); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "another program") {
+		t.Errorf("a taken port that was asked for: %v", err)
+	}
+	other, err := listen(address, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if other.Addr().String() == address {
+		t.Error("it listens on a taken port")
 	}
 }
 

@@ -35,15 +35,16 @@ func (a *app) serve() *cobra.Command {
 analysed in the browser; the server only hands out the page.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			listener, err := listen(address, !cmd.Flags().Changed("http"))
+			if err != nil {
+				return err
+			}
+			defer listener.Close()
 			files, err := site.Dist()
 			if err != nil {
 				return err
 			}
 			handler, err := web.Handler(files, site.Policy)
-			if err != nil {
-				return err
-			}
-			listener, err := listen(address, !cmd.Flags().Changed("http"))
 			if err != nil {
 				return err
 			}
