@@ -1,0 +1,38 @@
+package e2e
+
+import (
+	"testing"
+)
+
+func TestDrop(t *testing.T) {
+	needStage(t)
+	trace := longTrace(t, 20e6)
+	want := truthOf(t, trace)
+	p := openPage(t)
+	p.drop(trace)
+
+	// The curve stands and grows while the run goes on.
+	const points = `JSON.stringify(document.querySelector("#chart-curve")?.points ?? null)`
+	p.wait("a growing curve", `document.querySelector("[data-running] #run-references") && document.querySelector(".chip.growing") &&
+		document.querySelector("#chart-curve canvas") && document.querySelector("#chart-curve").points`)
+	references, curve := p.text("#run-references"), eval[string](p, points)
+	p.wait("more references and another curve during the run", `document.querySelector(".chip.growing") &&
+		document.querySelector("#run-references").textContent !== `+quote(references)+` && `+points+` !== `+quote(curve))
+
+	if got := p.finished(); got != want.Digest {
+		t.Errorf("digest %s, the command's is %s", got, want.Digest)
+	}
+	if !p.has(".chip.complete") {
+		t.Errorf("a whole run is not marked complete\n%s", p.screen())
+	}
+}
+
+func TestPick(t *testing.T) {
+	needStage(t)
+	trace := realTrace(t)
+	p := openPage(t)
+	p.pick(trace)
+	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
+		t.Errorf("digest %s, the command's is %s", got, want)
+	}
+}

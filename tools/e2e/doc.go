@@ -1,0 +1,25 @@
+// Package e2e tests the whole: the page as `stackglass serve` hands it out, in a
+// real Chromium, driven like a person drives it, and compared with what the
+// command answers for the same file. It holds tests only.
+//
+//	make e2e                                          builds, then runs them all
+//	STACKGLASS_E2E=1 go test ./tools/e2e -run Keyboard
+//	STACKGLASS_E2E=1 STACKGLASS_SHOTS=dir go test ./tools/e2e -run Screenshots
+//
+// How a test works:
+//
+//  1. One Chromium runs for all tests, with a persistent empty profile. Every
+//     name but 127.0.0.1 resolves to a decoy server, and a second decoy listens
+//     on a port of its own; both count whoever connects.
+//  2. Each test has a server of its own, and so an origin of its own: storage,
+//     service worker and caches begin empty.
+//  3. Every page and worker is watched. A console error, an exception, a
+//     violation of the policy or a request to another origin fails the test.
+//  4. Tests wait for conditions, as long as a slow machine needs; no time is
+//     asserted.
+//
+// Variables: STACKGLASS_PROGRAM names the command to test (default
+// bin/stackglass), STACKGLASS_CHROMIUM the browser, STACKGLASS_DATA the folder of
+// real traces (default ../shared/data); without the traces the largest demo
+// stands in.
+package e2e

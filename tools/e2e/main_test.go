@@ -1,0 +1,139 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
+)
+
+// root is the repository's.
+const root = "../.."
+
+// shared is what all tests use; nil while the tests are switched off.
+var shared *stage
+
+// stage is a running browser and the decoys around it.
+type stage struct {
+	ctx       context.Context // of the browser; tabs are made under it
+	program   string          // the command
+	downloads string          // where the browser puts files
+	anyHost   *decoy          // stands for every host but 127.0.0.1
+	neighbour *decoy          // another port of 127.0.0.1
+}
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if os.Getenv("STACKGLASS_E2E") == "" {
+		return m.Run()
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	dir, err := os.MkdirTemp("", "stackglass-e2e")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		shared, err = newStage(ctx, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	defer chromedp.Cancel(shared.ctx)
+	return m.Run()
+}
+
+// newStage starts the decoys and the browser. Its files go below dir.
+func newStage(ctx context.Context, dir string) (*stage, error) {
+	s := &stage{downloads: filepath.Join(dir, "downloads")}
+	var err error
+	if s.program, err = program(); err != nil {
+		return nil, err
+	}
+	if s.anyHost, err = newDecoy(); err != nil {
+		return nil, err
+	}
+	if s.neighbour, err = newDecoy(); err != nil {
+		return nil, err
+	}
+	chromium, err := chromium()
+	if err != nil {
+		return nil, err
+	}
+	profile := filepath.Join(dir, "profile")
+	if err := errors.Join(os.Mkdir(profile, 0o700), os.Mkdir(s.downloads, 0o700)); err != nil {
+		return nil, err
+	}
+	ctx, _ = chromedp.NewExecAllocator(ctx, append(flags(profile, s.anyHost.port), chromedp.ExecPath(chromium))...)
+	s.ctx, _ = chromedp.NewContext(ctx)
+	if err := chromedp.Do(s.ctx); err != nil {
+		return nil, fmt.Errorf("start %s: %w", chromium, err)
+	}
+	events := true
+	_, err = chromedp.CallBrowser(s.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
+		Behavior: browser.SetDownloadBehaviorBehaviorAllowAndName, DownloadPath: s.downloads, EventsEnabled: &events,
+	})
+	return s, err
+}
+
+func flags(profile string, anyHost int) []chromedp.ExecAllocatorOption {
+	return []chromedp.ExecAllocatorOption{
+		chromedp.UserDataDir(profile),
+		chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.DisableGPU,
+		chromedp.Flag("headless", true),
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true),
+		chromedp.Flag("disable-dev-shm-usage", true),
+		// Tabs of tests that ended must not starve the one that runs.
+		chromedp.Flag("disable-background-timer-throttling", true),
+		chromedp.Flag("disable-backgrounding-occluded-windows", true),
+		chromedp.Flag("disable-renderer-backgrounding", true),
+		chromedp.Flag("host-resolver-rules", "MAP * 127.0.0.1:"+strconv.Itoa(anyHost)+", EXCLUDE 127.0.0.1"),
+	}
+}
+
+// program finds the command under test.
+func program() (string, error) {
+	path := os.Getenv("STACKGLASS_PROGRAM")
+	if path == "" {
+		path = filepath.Join(root, "bin", "stackglass")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("no command to test at %s: run make build, or name one in STACKGLASS_PROGRAM", path)
+	}
+	return path, nil
+}
+
+func chromium() (string, error) {
+	if named := os.Getenv("STACKGLASS_CHROMIUM"); named != "" {
+		return named, nil
+	}
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("no chromium in the path; install it (Debian: apt-get install chromium) or name one in STACKGLASS_CHROMIUM")
+}
+
+// needStage leaves the test out where end-to-end tests are not asked for.
+func needStage(t *testing.T) *stage {
+	t.Helper()
+	if shared == nil {
+		t.Skip("end-to-end tests run with STACKGLASS_E2E=1, on what make build made, in Chromium")
+	}
+	return shared
+}

@@ -1,0 +1,274 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+const (
+	// patience is for conditions that come true sooner or later, on any machine.
+	patience = 2 * time.Minute
+	askEvery = 50 * time.Millisecond
+)
+
+// tab is the page in a tab of its own.
+type tab struct {
+	t      *testing.T
+	ctx    context.Context
+	server *server
+	watch  *watch
+}
+
+// openPage serves the page at a new origin and opens it in a tab.
+func openPage(t *testing.T) *tab {
+	t.Helper()
+	p := newTab(t, serve(t, ":0"))
+	p.visit("/")
+	p.ready()
+	return p
+}
+
+// newTab makes an empty tab that is going to show the server's page.
+func newTab(t *testing.T, s *server) *tab {
+	t.Helper()
+	ctx, closeTab := chromedp.NewContext(needStage(t).ctx)
+	t.Cleanup(closeTab)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal("open a tab: ", err)
+	}
+	p := &tab{t: t, ctx: ctx, server: s}
+	var err error
+	if p.watch, err = watchPage(ctx, s.origin); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.explain()
+		p.watch.check(t)
+	})
+	// What is violated without a word in the console is said there.
+	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy violated: " + e.violatedDirective + " " + e.blockedURI));`,
+	})
+	call(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	return p
+}
+
+// call runs a command of the protocol on the tab.
+func call[P, R any](p *tab, cmd cdp.Command[P, R], params P) R {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	r, err := chromedp.Call(ctx, cmd, params)
+	if err != nil {
+		p.t.Fatalf("%s: %v", cmd.Method, err)
+	}
+	return r
+}
+
+func (p *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		p.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (p *tab) visit(path string) {
+	p.t.Helper()
+	p.do("open "+path, chromedp.Navigate(p.server.origin+path))
+}
+
+// ready waits until the program runs.
+func (p *tab) ready() {
+	p.t.Helper()
+	p.wait("the program runs", `document.documentElement.dataset.ready === "1"`)
+}
+
+func (p *tab) reload() {
+	p.t.Helper()
+	p.do("reload", chromedp.Reload())
+	p.ready()
+}
+
+// eval evaluates an expression, which may be a promise, in the page.
+func eval[T any](p *tab, expression string) T {
+	p.t.Helper()
+	v, err := tryEval[T](p, expression)
+	if err != nil {
+		p.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+func tryEval[T any](p *tab, expression string) (v T, err error) {
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	yes := true
+	r, err := chromedp.Call(ctx, runtime.Evaluate, runtime.EvaluateParams{
+		Expression: "(async () => JSON.stringify(await (" + expression + ")) ?? 'null')()", AwaitPromise: &yes, ReturnByValue: &yes,
+	})
+	if err != nil {
+		return v, err
+	}
+	if d := r.ExceptionDetails; d != nil {
+		if d.Exception != nil {
+			return v, fmt.Errorf("%s %s", d.Text, d.Exception.Description)
+		}
+		return v, fmt.Errorf("%s", d.Text)
+	}
+	var text string
+	if err := json.Unmarshal(r.Result.Value, &text); err != nil {
+		return v, err
+	}
+	return v, json.Unmarshal([]byte(text), &v)
+}
+
+// wait waits until an expression is true. A page that is just being loaded is
+// not there to answer; it is asked again.
+func (p *tab) wait(what, expression string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	ask := time.NewTicker(askEvery)
+	defer ask.Stop()
+	var last error
+	for {
+		var yes bool
+		if yes, last = tryEval[bool](p, "!!("+expression+")"); last == nil && yes {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			p.t.Fatalf("waited in vain: %s\n%s\nlast error: %v\n%s", what, expression, last, p.screen())
+		case <-ask.C:
+		}
+	}
+}
+
+// text is what an element says, its parts apart by single spaces; "" where it
+// is not.
+func (p *tab) text(selector string) string {
+	p.t.Helper()
+	return eval[string](p, `(document.querySelector(`+quote(selector)+`)?.textContent ?? "").replace(/\s+/g, " ").trim()`)
+}
+
+func (p *tab) has(selector string) bool {
+	p.t.Helper()
+	return eval[bool](p, `document.querySelector(`+quote(selector)+`) !== null`)
+}
+
+// waitFor waits until there is an element.
+func (p *tab) waitFor(selector string) {
+	p.t.Helper()
+	p.wait(selector, `document.querySelector(`+quote(selector)+`)`)
+}
+
+// waitGone waits until there is no such element.
+func (p *tab) waitGone(selector string) {
+	p.t.Helper()
+	p.wait("no "+selector, `!document.querySelector(`+quote(selector)+`)`)
+}
+
+// click clicks the element with the mouse once it stands still.
+func (p *tab) click(selector string) {
+	p.t.Helper()
+	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
+}
+
+// press presses keys as on a keyboard.
+func (p *tab) press(keys string) {
+	p.t.Helper()
+	p.do("press "+strconv.Quote(keys), chromedp.KeyEvent(keys))
+}
+
+// drop drags files onto the drop zone and lets them go.
+func (p *tab) drop(paths ...string) {
+	p.t.Helper()
+	data := &input.DragData{Items: []*input.DragDataItem{}, Files: paths, DragOperationsMask: 1}
+	at := eval[[2]float64](p, `(() => {
+		const drop = document.getElementById("drop");
+		const box = (drop.checkVisibility() ? drop : document.getElementById("main")).getBoundingClientRect();
+		return [box.left + box.width / 2, Math.max(1, Math.min(box.top + box.height / 2, innerHeight - 1))];
+	})()`)
+	for _, kind := range []input.DispatchDragEventType{"dragEnter", "dragOver", "drop"} {
+		call(p, input.DispatchDragEvent, input.DispatchDragEventParams{Type: kind, X: at[0], Y: at[1], Data: data})
+	}
+}
+
+// pick chooses files in the file picker.
+func (p *tab) pick(paths ...string) {
+	p.t.Helper()
+	object := call(p, runtime.Evaluate, runtime.EvaluateParams{Expression: `document.getElementById("file")`})
+	call(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, ObjectID: object.Result.ObjectID})
+}
+
+// finished waits for the end of the run and for its result, and gives the
+// digest.
+func (p *tab) finished() string {
+	p.t.Helper()
+	p.wait("a result with a digest, and nothing runs",
+		`!document.querySelector("[data-running]") && document.querySelector("#digest")?.dataset.digest`)
+	return p.digest()
+}
+
+// digest is that of the result in view.
+func (p *tab) digest() string {
+	p.t.Helper()
+	return eval[string](p, `document.getElementById("digest").dataset.digest`)
+}
+
+// problem waits for a sentence about what went wrong, and gives it.
+func (p *tab) problem() string {
+	p.t.Helper()
+	p.waitFor("#problem")
+	return p.text("#problem span")
+}
+
+// screen is what the page says, for messages.
+func (p *tab) screen() string {
+	text, err := tryEval[string](p, `location.href + "\n" + document.body.innerText.slice(0, 2500)`)
+	if err != nil {
+		return err.Error()
+	}
+	return "the page says:\n" + text
+}
+
+// explain shows a failed test's page.
+func (p *tab) explain() {
+	if !p.t.Failed() {
+		return
+	}
+	if dir := os.Getenv("STACKGLASS_SHOTS"); dir != "" {
+		ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
+		defer cancel()
+		if shot, err := chromedp.Run(ctx, chromedp.CaptureScreenshot()); err == nil {
+			os.WriteFile(filepath.Join(dir, "failed-"+strings.ReplaceAll(p.t.Name(), "/", "-")+".png"), shot, 0o644)
+		}
+	}
+	p.t.Log(p.screen())
+}
+
+// quote writes a string for JavaScript.
+func quote(s string) string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// decoy is a server that nobody has any business with. It counts connections,
+// whatever is spoken on them, and keeps how each began.
+type decoy struct {
+	port int
+
+	mu    sync.Mutex
+	calls []string
+}
+
+func newDecoy() (*decoy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	d := &decoy{port: listener.Addr().(*net.TCPAddr).Port}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go d.note(conn)
+		}
+	}()
+	return d, nil
+}
+
+func (d *decoy) note(conn net.Conn) {
+	defer conn.Close()
+	head := make([]byte, 512)
+	n, _ := conn.Read(head)
+	d.mu.Lock()
+	d.calls = append(d.calls, string(head[:n]))
+	d.mu.Unlock()
+	conn.Write([]byte("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"))
+}
+
+// received gives how each connection so far began.
+func (d *decoy) received() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]string(nil), d.calls...)
+}
+
+// server is a running `stackglass serve`.
+type server struct {
+	origin  string // without a slash at the end
+	address string
+	cmd     *exec.Cmd
+	once    sync.Once
+}
+
+var served = regexp.MustCompile(`http://([0-9.:]+)/`)
+
+// serve starts the command's server at an address of 127.0.0.1, ":0" for any
+// free port, until the test ends.
+func serve(t *testing.T, address string) *server {
+	t.Helper()
+	cmd := exec.Command(needStage(t).program, "serve", "--no-browser", "--http", "127.0.0.1"+address)
+	cmd.Stderr = os.Stderr
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := &server{cmd: cmd}
+	t.Cleanup(s.stop)
+	line, _ := bufio.NewReader(said).ReadString('\n')
+	found := served.FindStringSubmatch(line)
+	if found == nil {
+		t.Fatalf("%s printed %q, want its address", strings.Join(cmd.Args, " "), line)
+	}
+	s.address, s.origin = found[1], "http://"+found[1]
+	return s
+}
+
+// stop ends the server and waits until it is gone.
+func (s *server) stop() {
+	s.once.Do(func() {
+		s.cmd.Process.Signal(os.Interrupt)
+		s.cmd.Wait()
+	})
+}

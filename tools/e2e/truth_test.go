@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// realTrace is the trace of sort, or the largest demo where there is none.
+func realTrace(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("STACKGLASS_DATA")
+	if dir == "" {
+		dir = filepath.Join(root, "..", "shared", "data")
+	}
+	path := absolute(t, filepath.Join(dir, "traces", "sort.lackey.lz4"))
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	t.Logf("there is no %s (STACKGLASS_DATA names its folder): the demo array-list stands in", path)
+	return absolute(t, filepath.Join(root, "site", "demos", "array-list.lackey.lz4"))
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// longTrace is the real trace again and again, in LZ4 frames one after the
+// other, with at least so many references.
+func longTrace(t *testing.T, references uint64) string {
+	t.Helper()
+	from := realTrace(t)
+	once := truthOf(t, from).References
+	content, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "long-"+filepath.Base(from))
+	out, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := uint64(0); n < references; n += once {
+		if _, err := io.Copy(out, bytes.NewReader(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// truth is what the command says of a trace.
+type truth struct {
+	Digest     string
+	References uint64
+	Complete   bool
+	Profile    string // the file that it kept
+}
+
+var (
+	truthsMu sync.Mutex
+	truths   = map[string]*truth{}
+)
+
+// truthOf analyses a trace with the command, once for all tests.
+func truthOf(t *testing.T, trace string) *truth {
+	t.Helper()
+	truthsMu.Lock()
+	defer truthsMu.Unlock()
+	if known := truths[trace]; known != nil {
+		return known
+	}
+	profile := filepath.Join(shared.downloads, "command-"+strings.ReplaceAll(t.Name(), "/", "-")+"-"+filepath.Base(trace)+".sgp")
+	answer := ask(t, "analyze", trace, "-o", profile, "--format", "json")
+	v := truthIn(t, answer)
+	v.Profile = profile
+	truths[trace] = v
+	return v
+}
+
+// infoOf is what the command says of a profile.
+func infoOf(t *testing.T, profile string) *truth {
+	t.Helper()
+	return truthIn(t, ask(t, "info", profile, "--format", "json"))
+}
+
+func truthIn(t *testing.T, answer []byte) *truth {
+	t.Helper()
+	var v struct{ Input truth }
+	if err := json.Unmarshal(answer, &v); err != nil {
+		t.Fatalf("%v in %s", err, answer)
+	}
+	if len(v.Input.Digest) != 64 {
+		t.Fatalf("no digest in %s", answer)
+	}
+	return &v.Input
+}
+
+// ask runs the command and gives what it prints. A partial answer is one, too.
+func ask(t *testing.T, args ...string) []byte {
+	t.Helper()
+	cmd := exec.Command(needStage(t).program, args...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	answer, err := cmd.Output()
+	var exit *exec.ExitError
+	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 3 && len(answer) > 0) {
+		t.Fatalf("stackglass %s: %v\n%s", strings.Join(args, " "), err, said.Bytes())
+	}
+	return answer
+}

@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+)
+
+// watch collects what a page and its workers must not do.
+type watch struct {
+	origin  string
+	pageCtx context.Context
+
+	mu       sync.Mutex
+	faults   []string
+	allowed  []string // parts of faults that a test causes on purpose
+	requests map[network.RequestID]string
+	bytes    map[string]float64 // received, by URL
+	workers  map[target.ID]context.Context
+	attached sync.WaitGroup
+}
+
+// watchPage begins to watch the tab of ctx.
+func watchPage(ctx context.Context, origin string) (*watch, error) {
+	w := &watch{
+		origin: origin, pageCtx: ctx, requests: map[network.RequestID]string{},
+		bytes: map[string]float64{}, workers: map[target.ID]context.Context{},
+	}
+	return w, chromedp.Listen(ctx, func(ev any) { w.event("page", ev) })
+}
+
+func (w *watch) event(who string, ev any) {
+	switch ev := ev.(type) {
+	case *runtime.EventConsoleAPICalled:
+		if ev.Type == "error" || ev.Type == "warning" || ev.Type == "assert" {
+			w.fault(who, "console."+string(ev.Type), words(ev.Args))
+		}
+	case *runtime.EventExceptionThrown:
+		d := ev.ExceptionDetails
+		text := d.Text
+		if d.Exception != nil {
+			text += " " + d.Exception.Description
+		}
+		w.fault(who, "exception", text)
+	case *log.EventEntryAdded:
+		if ev.Entry.Level == "error" || ev.Entry.Source == "security" {
+			w.fault(who, "log of "+string(ev.Entry.Source), ev.Entry.Text+" "+ev.Entry.URL)
+		}
+	case *network.EventRequestWillBeSent:
+		w.request(who, ev)
+	case *network.EventLoadingFinished:
+		w.mu.Lock()
+		w.bytes[w.requests[ev.RequestID]] += ev.EncodedDataLength
+		w.mu.Unlock()
+	case *target.EventAttachedToTarget:
+		if kind := ev.TargetInfo.Type; kind == "worker" || kind == "service_worker" || kind == "shared_worker" {
+			w.attached.Add(1)
+			go w.attach(ev.TargetInfo)
+		}
+	}
+}
+
+func (w *watch) request(who string, ev *network.EventRequestWillBeSent) {
+	url := ev.Request.URL
+	w.mu.Lock()
+	w.requests[ev.RequestID] = url
+	w.mu.Unlock()
+	if !strings.HasPrefix(url, w.origin+"/") && !strings.HasPrefix(url, "blob:"+w.origin) &&
+		!strings.HasPrefix(url, "data:") {
+		w.fault(who, "request to another origin", url)
+	}
+}
+
+// attach watches a worker too. Messages that it wrote before are told again.
+func (w *watch) attach(info *target.Info) {
+	defer w.attached.Done()
+	ctx, _ := chromedp.NewContext(w.pageCtx, chromedp.WithTargetID(info.TargetID), chromedp.WithDetachOnCancel())
+	if err := chromedp.Do(ctx); err != nil {
+		return // it has ended already
+	}
+	w.mu.Lock()
+	w.workers[info.TargetID] = ctx
+	w.mu.Unlock()
+	_ = chromedp.Listen(ctx, func(ev any) { w.event(info.Type, ev) })
+}
+
+func (w *watch) fault(who, what, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults = append(w.faults, fmt.Sprintf("%s: %s: %s", who, what, strings.TrimSpace(text)))
+}
+
+// allow makes the watch pass over faults that contain part.
+func (w *watch) allow(part string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.allowed = append(w.allowed, part)
+}
+
+// check fails the test for every fault.
+func (w *watch) check(t *testing.T) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+next:
+	for _, fault := range w.faults {
+		for _, part := range w.allowed {
+			if strings.Contains(fault, part) {
+				continue next
+			}
+		}
+		t.Error(fault)
+	}
+	w.faults = nil
+}
+
+func words(args []*runtime.RemoteObject) string {
+	var out []string
+	for _, a := range args {
+		if len(a.Value) > 0 {
+			out = append(out, string(a.Value))
+		} else {
+			out = append(out, a.Description)
+		}
+	}
+	return strings.Join(out, " ")
+}
