@@ -34,8 +34,38 @@ func (p *Profile) Check() error {
 			return &CheckError{"line sizes are not ascending"}
 		}
 	}
-	if p.Segment != nil && len(p.Segment.Lines) != len(p.Locality) {
+	return p.checkSegment()
+}
+
+// checkSegment tests what appending relies on.
+func (p *Profile) checkSegment() error {
+	s := p.Segment
+	if s == nil {
+		return nil
+	}
+	if len(s.Lines) != len(p.Locality) {
 		return &CheckError{"its mergeable part is for another number of line sizes"}
+	}
+	end := s.Start + p.Totals.AllReferences()
+	for i := range s.Lines {
+		l, cold := &s.Lines[i], [trace.NumKinds]uint64{}
+		for k := range p.Locality[i].Kinds {
+			cold[p.Locality[i].Kinds[k].Kind] = p.Locality[i].Kinds[k].Cold
+		}
+		if n := uint64(len(l.Stack)); n != p.Locality[i].Lines() || len(l.FirstTouches) != 0 && uint64(len(l.FirstTouches)) != n {
+			return &CheckError{"its mergeable part has another number of lines than its histograms"}
+		}
+		for _, t := range l.FirstTouches {
+			if t.Reference < s.Start || t.Reference >= end || cold[t.Kind] == 0 {
+				return &CheckError{"its mergeable part has first touches that its histograms do not"}
+			}
+			cold[t.Kind]--
+		}
+		for _, line := range l.Stack {
+			if line >= 1<<61 {
+				return &CheckError{"its mergeable part has a line beyond the address space"}
+			}
+		}
 	}
 	return nil
 }

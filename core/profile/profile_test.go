@@ -192,9 +192,14 @@ func TestCheck(t *testing.T) {
 		"references":        func(p *profile.Profile) { p.Totals.References[trace.Load] = 100 },
 		"windows":           func(p *profile.Profile) { p.Locality[0].Windows.Rows[0][3]++ },
 		"window size":       func(p *profile.Profile) { p.Locality[0].Windows.References = 1000 },
+		"stack":             func(p *profile.Profile) { p.Segment.Lines[0].Stack = nil },
+		"line beyond":       func(p *profile.Profile) { p.Segment.Lines[0].Stack[0] = 1 << 61 },
+		"first touches":     func(p *profile.Profile) { p.Segment.Lines[0].FirstTouches[1].Reference = 2 },
+		"first touch kind":  func(p *profile.Profile) { p.Segment.Lines[0].FirstTouches[1].Kind = trace.Store },
+		"segment lines":     func(p *profile.Profile) { p.Segment.Lines = nil },
 		"line sizes":        func(p *profile.Profile) { p.Locality = append(p.Locality, p.Locality[0]) },
 	} {
-		p := sample(false)
+		p := sample(true)
 		if breakIt(p); p.Check() == nil {
 			t.Errorf("%s: passes, want an error", name)
 		}
