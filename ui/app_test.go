@@ -374,7 +374,10 @@ func TestLookElsewhereDuringARun(t *testing.T) {
 	d.app.Navigate(kept)
 	d.act(d.app.Cancel)
 	<-done
-	d.wants(`class="chip complete"`, "is partial: cancelled")
+	d.wants(`class="chip complete"`, "is partial: stopped by the user")
+	if d.app.Problem != "" {
+		t.Errorf("a cancelled run is a problem: %s", d.app.Problem)
+	}
 }
 
 func TestKeptList(t *testing.T) {

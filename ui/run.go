@@ -2,6 +2,7 @@ package ui
 
 import (
 	"encoding/hex"
+	"errors"
 	"hash/fnv"
 	"strconv"
 	"strings"
@@ -17,6 +18,9 @@ const job = 1
 
 // profileHead is how many bytes of a file tell a profile from a trace.
 const profileHead = 64
+
+// errWorkerEnded is why a profile is partial that its worker did not finish.
+var errWorkerEnded = errors.New("the worker died")
 
 // run is one running analysis.
 type run struct {
@@ -257,12 +261,13 @@ func (a *App) done(d workers.Done) (last bool) {
 	}
 	a.update(func() {
 		r := &Result{Key: d.Key, Name: a.run.name, Digest: d.Digest, Profile: p}
+		asked := a.run.stopping
 		a.run = nil
 		a.Problem = d.Problem
 		words := "The analysis of " + r.Name + " is complete."
 		if p.State.Partial {
 			words = "The analysis of " + r.Name + " is partial: " + p.State.Reason + "."
-			if a.Problem == "" && !strings.HasPrefix(p.State.Reason, "cancelled") {
+			if a.Problem == "" && !asked {
 				a.Problem = upperFirst(words)
 			}
 		}
@@ -331,7 +336,7 @@ func (a *App) keepSnapshot(key, name string, snapshot []byte) string {
 	if err != nil {
 		return ""
 	}
-	p.State = profile.State{Partial: true, Reason: "the worker ended before the trace did"}
+	p.State = analysis.StateAfter(errWorkerEnded, p.Totals.AllReferences())
 	data, digest := p.Encode(), digestOf(p)
 	e := profile.Entry{
 		Key: key, Name: name, Created: a.Port.Now().UnixMilli(), Bytes: uint64(len(data)),
