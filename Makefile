@@ -100,7 +100,8 @@ bin/wasmtest: go.mod $(wildcard tools/wasmtest/*.go tools/wasmtest/*/*)
 
 e2e: build ## the built page and command together, in Chromium
 	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
-	STACKGLASS_E2E=1 $(GO) test ./tools/e2e/...
+	@# Never from the cache: what they test is programs, which the cache does not see.
+	STACKGLASS_E2E=1 $(GO) test -count=1 ./tools/e2e/...
 
 fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
 	@grep -rlE '^func Fuzz' --include='*_test.go' --exclude-dir=testdata core workers tools | sort | while read -r file; do \
