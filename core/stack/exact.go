@@ -6,8 +6,9 @@ import (
 
 const (
 	topLines   = 16
-	frontLines = 4 // of the top lines, those kept in local variables
-	burst      = 64
+	frontLines = 4              // of the top lines, those kept in local variables
+	chunk      = 512            // accesses scanned before the queued ones are settled, a power of two
+	burst      = 64             // queued accesses settled at once
 	noLine     = ^trace.Line(0) // no line: line numbers are below 2^61
 )
 
@@ -17,9 +18,8 @@ type Exact struct {
 	table  table
 	stamps stamps
 
-	queue   [burst]deep
-	pending int
-	sink    uint64
+	queue [chunk]deep
+	sink  uint64 // keeps touches from being optimised away
 }
 
 // deep is an access that the top array did not hold.
@@ -41,72 +41,99 @@ func NewExact() *Exact {
 
 // Distances implements [Model].
 func (m *Exact) Distances(lines []trace.Line, out []uint32) {
-	out = out[:len(lines)]
-	top := &m.top
+	for len(lines) > 0 {
+		n := min(len(lines), chunk)
+		misses := m.scan(lines[:n], out[:n])
+		for at := 0; at < misses; at += burst {
+			m.settle(m.queue[at:min(at+burst, misses)], out)
+		}
+		lines, out = lines[n:], out[n:]
+	}
+	m.check()
+}
+
+// scan takes the accesses through the top array. It writes the distances of
+// those that it holds and queues the others, whose number it returns.
+//
+// But for the topmost line, four lines at a time are compared and shifted with
+// conditional moves: how deep a line lies is hard to predict, and in WebAssembly
+// every taken branch goes through a jump table.
+func (m *Exact) scan(lines []trace.Line, out []uint32) (misses int) {
+	top, queue := &m.top, &m.queue
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
+	out = out[:len(lines)]
 next:
 	for i, x := range lines {
-		switch x {
-		case t0:
+		if x == t0 {
 			out[i] = 0
 			continue
-		case t1:
-			t0, t1 = t1, t0
-			out[i] = 1
-			continue
-		case t2:
-			t0, t1, t2 = t2, t0, t1
-			out[i] = 2
-			continue
-		case t3:
-			t0, t1, t2, t3 = t3, t0, t1, t2
-			out[i] = 3
-			continue
+		}
+		d := uint32(frontLines)
+		if x == t3 {
+			d = 3
+		}
+		if x == t2 {
+			d = 2
+		}
+		if x == t1 {
+			d = 1
 		}
 		carry := t3
-		t0, t1, t2, t3 = x, t0, t1, t2
+		if d >= 3 {
+			t3 = t2
+		}
+		if d >= 2 {
+			t2 = t1
+		}
+		t0, t1 = x, t0
+		out[i] = d
+		if d < frontLines {
+			continue
+		}
 		for j := frontLines; j < topLines; j += 4 {
 			four := (*[4]trace.Line)(top[j:])
-			a, b, c, d := four[0], four[1], four[2], four[3]
-			four[0] = carry
-			if a == x {
-				out[i] = uint32(j)
+			a, b, c, e := four[0], four[1], four[2], four[3]
+			d := 4
+			last := e
+			if x == e {
+				d = 3
+			}
+			if x == c {
+				d = 2
+			}
+			if x == b {
+				d = 1
+			}
+			if x == a {
+				d = 0
+			}
+			if d >= 3 {
+				e = c
+			}
+			if d >= 2 {
+				c = b
+			}
+			if d >= 1 {
+				b = a
+			}
+			four[0], four[1], four[2], four[3] = carry, b, c, e
+			if d < 4 {
+				out[i] = uint32(j + d)
 				continue next
 			}
-			four[1] = a
-			if b == x {
-				out[i] = uint32(j + 1)
-				continue next
-			}
-			four[2] = b
-			if c == x {
-				out[i] = uint32(j + 2)
-				continue next
-			}
-			four[3] = c
-			if d == x {
-				out[i] = uint32(j + 3)
-				continue next
-			}
-			carry = d
+			carry = last
 		}
-		m.queue[m.pending] = deep{x, carry, i}
-		m.pending++
-		if m.pending == burst {
-			m.settle(out)
-		}
+		queue[misses&(chunk-1)] = deep{x, carry, i}
+		misses++
 	}
 	top[0], top[1], top[2], top[3] = t0, t1, t2, t3
-	m.settle(out)
-	m.check()
+	return misses
 }
 
 // settle resolves the queued accesses in three steps, each a loop of its own so
 // that the cache misses of one step overlap: touch the table's slots, find the
 // entries and touch the bitmap at their stamps, then count and push in order.
-func (m *Exact) settle(out []uint32) {
-	queue := m.queue[:m.pending]
-	m.pending = 0
+func (m *Exact) settle(queue []deep, out []uint32) {
 	sink := m.sink
 	for i := range queue {
 		sink += m.table.touch(queue[i].line)
