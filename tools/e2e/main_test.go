@@ -24,7 +24,7 @@ var shared *stage
 type stage struct {
 	ctx       context.Context // of the browser; tabs are made under it
 	program   string          // the command
-	downloads string          // where the browser puts files
+	files     string          // where the browser and the command put files
 	anyHost   *decoy          // stands for every host but 127.0.0.1
 	neighbour *decoy          // another port of 127.0.0.1
 }
@@ -52,7 +52,7 @@ func run(m *testing.M) int {
 
 // newStage starts the decoys and the browser. Its files go below dir.
 func newStage(ctx context.Context, dir string) (*stage, error) {
-	s := &stage{downloads: filepath.Join(dir, "downloads")}
+	s := &stage{files: filepath.Join(dir, "files")}
 	var err error
 	if s.program, err = program(); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func newStage(ctx context.Context, dir string) (*stage, error) {
 		return nil, err
 	}
 	profile := filepath.Join(dir, "profile")
-	if err := errors.Join(os.Mkdir(profile, 0o700), os.Mkdir(s.downloads, 0o700)); err != nil {
+	if err := errors.Join(os.Mkdir(profile, 0o700), os.Mkdir(s.files, 0o700)); err != nil {
 		return nil, err
 	}
 	ctx, _ = chromedp.NewExecAllocator(ctx, append(flags(profile, s.anyHost.port), chromedp.ExecPath(chromium))...)
@@ -78,7 +78,7 @@ func newStage(ctx context.Context, dir string) (*stage, error) {
 	}
 	events := true
 	_, err = chromedp.CallBrowser(s.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
-		Behavior: browser.SetDownloadBehaviorBehaviorAllowAndName, DownloadPath: s.downloads, EventsEnabled: &events,
+		Behavior: browser.SetDownloadBehaviorBehaviorAllowAndName, DownloadPath: s.files, EventsEnabled: &events,
 	})
 	return s, err
 }

@@ -22,7 +22,7 @@ import (
 
 const (
 	// patience is for conditions that come true sooner or later, on any machine.
-	patience = 2 * time.Minute
+	patience = 90 * time.Second
 	askEvery = 50 * time.Millisecond
 )
 
@@ -264,11 +264,13 @@ func (p *tab) explain() {
 	p.t.Log(p.screen())
 }
 
-// quote writes a string for JavaScript.
+// quote writes a string for JavaScript, and for selectors.
 func quote(s string) string {
-	text, err := json.Marshal(s)
-	if err != nil {
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(s); err != nil {
 		panic(err)
 	}
-	return string(text)
+	return strings.TrimSuffix(out.String(), "\n")
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -84,7 +85,7 @@ func truthOf(t *testing.T, trace string) *truth {
 	if known := truths[trace]; known != nil {
 		return known
 	}
-	profile := filepath.Join(shared.downloads, "command-"+strings.ReplaceAll(t.Name(), "/", "-")+"-"+filepath.Base(trace)+".sgp")
+	profile := filepath.Join(shared.files, "command-"+strconv.Itoa(len(truths))+".sgp")
 	answer := ask(t, "analyze", trace, "-o", profile, "--format", "json")
 	v := truthIn(t, answer)
 	v.Profile = profile
@@ -122,4 +123,29 @@ func ask(t *testing.T, args ...string) []byte {
 		t.Fatalf("stackglass %s: %v\n%s", strings.Join(args, " "), err, said.Bytes())
 	}
 	return answer
+}
+
+// demoCard is what demos.json says of a demo.
+type demoCard struct {
+	Name, Title string
+	References  uint64
+}
+
+func demos(t *testing.T) []demoCard {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "site", "demos", "demos.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []demoCard
+	if err := json.Unmarshal(content, &list); err != nil || len(list) == 0 {
+		t.Fatalf("demos.json: %d demos, %v", len(list), err)
+	}
+	return list
+}
+
+// demoFile is a demo's trace.
+func demoFile(t *testing.T, name string) []byte {
+	t.Helper()
+	return ask(t, "demo", name, "-o", "-")
 }

@@ -25,6 +25,7 @@ type watch struct {
 	requests map[network.RequestID]string
 	bytes    map[string]float64 // received, by URL
 	workers  map[target.ID]context.Context
+	kinds    map[target.ID]string // of the workers
 	attached sync.WaitGroup
 }
 
@@ -32,7 +33,7 @@ type watch struct {
 func watchPage(ctx context.Context, origin string) (*watch, error) {
 	w := &watch{
 		origin: origin, pageCtx: ctx, requests: map[network.RequestID]string{},
-		bytes: map[string]float64{}, workers: map[target.ID]context.Context{},
+		bytes: map[string]float64{}, workers: map[target.ID]context.Context{}, kinds: map[target.ID]string{},
 	}
 	return w, chromedp.Listen(ctx, func(ev any) { w.event("page", ev) })
 }
@@ -87,7 +88,7 @@ func (w *watch) attach(info *target.Info) {
 		return // it has ended already
 	}
 	w.mu.Lock()
-	w.workers[info.TargetID] = ctx
+	w.workers[info.TargetID], w.kinds[info.TargetID] = ctx, info.Type
 	w.mu.Unlock()
 	_ = chromedp.Listen(ctx, func(ev any) { w.event(info.Type, ev) })
 }

@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
+)
+
+// download does something that makes the page offer a file, and gives the file's
+// name and where it was put.
+func (p *tab) download(what func()) (name, path string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	var mu sync.Mutex
+	names := map[string]string{}
+	done := make(chan string, 16)
+	err := chromedp.ListenBrowser(ctx, func(ev any) {
+		switch ev := ev.(type) {
+		case *browser.EventDownloadWillBegin:
+			mu.Lock()
+			names[ev.GUID] = ev.SuggestedFilename
+			mu.Unlock()
+		case *browser.EventDownloadProgress:
+			if ev.State == "completed" {
+				done <- ev.GUID
+			}
+		}
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	what()
+	select {
+	case id := <-done:
+		mu.Lock()
+		defer mu.Unlock()
+		return names[id], filepath.Join(shared.files, id)
+	case <-ctx.Done():
+		p.t.Fatalf("no file was offered\n%s", p.screen())
+	}
+	return "", ""
+}
+
+// modified is when a copied file was last changed: always the same, as the page
+// knows a file again by it.
+var modified = time.Date(2024, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// write makes a file for the page to open.
+func (p *tab) write(name string, content []byte) string {
+	p.t.Helper()
+	path := filepath.Join(p.t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Chtimes(path, modified, modified); err != nil {
+		p.t.Fatal(err)
+	}
+	return path
+}
+
+func (p *tab) read(path string) []byte {
+	p.t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return content
+}

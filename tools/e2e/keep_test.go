@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+)
+
+// TestKept takes an analysis through its life in the list.
+func TestKept(t *testing.T) {
+	needStage(t)
+	trace := realTrace(t)
+	name, want := filepath.Base(trace), truthOf(t, trace).Digest
+	p := openPage(t)
+	p.pick(trace)
+	p.finished()
+
+	p.visit("/")
+	p.ready()
+	p.waitFor(row(name))
+	p.click(row(name) + " .open")
+	p.wait("the opened analysis", `document.querySelector("#digest")`)
+	if got := p.digest(); got != want {
+		t.Errorf("opened after a reload: digest %s, want %s", got, want)
+	}
+	p.reload() // the URL says which analysis and view it was
+	p.wait("the same analysis", `document.querySelector("#digest")`)
+	if got := p.digest(); got != want {
+		t.Errorf("reloaded: digest %s, want %s", got, want)
+	}
+
+	p.click("#back")
+	p.waitFor(row(name))
+	p.click(row(name) + " .rename")
+	p.wait("the name is being edited", `document.activeElement.id === "rename-input"`)
+	eval[any](p, `document.getElementById("rename-input").select()`)
+	p.press("Sorting <b>20 000</b> keys\r")
+	const renamed = "Sorting <b>20 000</b> keys"
+	p.waitFor(row(renamed))
+	p.reload()
+	p.waitFor(row(renamed))
+	p.click(row(renamed) + " .open")
+	p.wait("the renamed analysis", `document.querySelector("#digest")`)
+	if got, title := p.digest(), p.text("#result-title"); got != want || title != renamed {
+		t.Errorf("renamed: %q with digest %s, want %s", title, got, want)
+	}
+
+	p.click("#back")
+	p.waitFor(row(renamed))
+	p.click(row(renamed) + " .delete")
+	p.waitFor("#delete-no")
+	p.click("#delete-no")
+	p.waitGone("#delete-no")
+	p.waitFor(row(renamed))
+	p.click(row(renamed) + " .delete")
+	p.waitFor("#delete-yes")
+	p.click("#delete-yes")
+	p.waitFor("#kept-empty")
+	p.reload()
+	p.waitFor("#kept-empty")
+}
+
+// row selects an analysis in the list.
+func row(name string) string { return `#kept tr[data-name=` + quote(name) + `]` }
+
+// TestExport takes a profile to another browser by way of a file: the same file
+// as the command's.
+func TestExport(t *testing.T) {
+	needStage(t)
+	trace := realTrace(t)
+	want := truthOf(t, trace)
+	p := openPage(t)
+	p.pick(trace)
+	p.finished()
+	name, exported := p.download(func() { p.click("#export-profile") })
+	if name != filepath.Base(trace)+".sgp" {
+		t.Errorf("the exported file is called %q", name)
+	}
+	if !bytes.Equal(p.read(exported), p.read(want.Profile)) {
+		t.Errorf("the exported profile differs from what the command keeps with -o")
+	}
+	p.click("#back")
+	p.waitFor(row(filepath.Base(trace)))
+	_, again := p.download(func() { p.click(row(filepath.Base(trace)) + " .export") })
+	if !bytes.Equal(p.read(again), p.read(want.Profile)) {
+		t.Errorf("the profile exported from the list differs from what the command keeps with -o")
+	}
+
+	other := openPage(t)
+	other.drop(other.write("from elsewhere.sgp", p.read(exported)))
+	if got := other.finished(); got != want.Digest {
+		t.Errorf("imported: digest %s, want %s", got, want.Digest)
+	}
+	other.reload()
+	other.wait("the imported analysis", `document.querySelector("#digest")`)
+	if title := other.text("#result-title"); title != "from elsewhere" {
+		t.Errorf("imported as %q", title)
+	}
+}
+
+// TestTables compares the page's tables with the command's.
+func TestTables(t *testing.T) {
+	needStage(t)
+	trace := realTrace(t)
+	profile := truthOf(t, trace).Profile
+	p := openPage(t)
+	p.pick(trace)
+	p.finished()
+	for _, c := range []struct{ key, chart, verb string }{
+		{"3", "curve", "curve"},
+		{"2", "histogram", "histogram"},
+	} {
+		p.press(c.key)
+		p.waitFor("#" + c.chart + "-csv")
+		_, path := p.download(func() { p.click("#" + c.chart + "-csv") })
+		got, want := p.read(path), ask(t, c.verb, profile, "--format", "csv")
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: the page's table (%d bytes) is not the command's (%d bytes)", c.chart, len(got), len(want))
+		}
+		if bytes.Count(got, []byte("\n")) < 100 {
+			t.Errorf("%s: a table of %q", c.chart, got)
+		}
+	}
+}
+
+// TestDemos compares the demo cards with what the command says of the same
+// demos.
+func TestDemos(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	for _, d := range demos(t) {
+		p.click("#demo-" + d.Name)
+		p.wait("the result of "+d.Name, `document.title.startsWith(`+quote(d.Title)+`)`)
+		got, want := p.finished(), truthOf(t, "demo:"+d.Name)
+		if got != want.Digest {
+			t.Errorf("%s: digest %s, the command's is %s", d.Name, got, want.Digest)
+		}
+		p.press("1")
+		p.waitFor("#table-kinds")
+		total := eval[uint64](p, `Array.from(document.querySelectorAll("#table-kinds tbody td:nth-child(2)"))
+			.map((cell) => Number(cell.textContent.replace(/\D/g, ""))).reduce((a, b) => a + b)`)
+		if total != d.References || want.References != d.References {
+			t.Errorf("%s: the page counts %d references, the command %d, demos.json says %d", d.Name, total, want.References, d.References)
+		}
+		p.click("#back")
+		p.waitFor("#kept-title")
+	}
+}

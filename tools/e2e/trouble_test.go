@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/chromedp/cdproto/storage"
+	"github.com/chromedp/chromedp"
+	"github.com/pierrec/lz4/v4"
+)
+
+// TestBadFiles opens files that are not what they should be. Each gets a
+// sentence, and the page goes on.
+func TestBadFiles(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	trace := p.read(realTrace(t))
+	demo := demos(t)[0]
+	profile := p.read(truthOf(t, "demo:"+demo.Name).Profile)
+	newer := bytes.Clone(profile)
+	newer[8]++ // the version
+	damaged := bytes.Clone(profile)
+	damaged[len(damaged)/2] ^= 0x20
+	for _, c := range []struct {
+		name    string
+		content []byte
+		partial bool
+		says    string
+	}{
+		{"cut-off.lackey.lz4", trace[:len(trace)*3/5], true, `^The analysis of cut-off.lackey.lz4 is partial: .*(cut|ends|truncated)`},
+		{"flipped.lackey.lz4", flipped(t, demoFile(t, demo.Name)), true, `^The analysis of flipped.lackey.lz4 is partial: .*(checksum|damaged)`},
+		{"letter.txt", []byte("Dear Sir or Madam,\n\nthis is not a trace.\n"), false, `(?s)letter.txt: unknown format.*“Format” in the settings`},
+		{"empty.lackey", nil, false, `^empty.lackey: the file is empty`},
+		{"newer.sgp", newer, false, `newer.sgp could not be imported: .*version 2.*newer stackglass`},
+		{"damaged.sgp", damaged, false, `damaged.sgp could not be imported: .*checksum.*copy the file again`},
+		{"cut.sgp", profile[:len(profile)/2], false, `cut.sgp could not be imported: `},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := &tab{t: t, ctx: p.ctx, server: p.server, watch: p.watch}
+			p.drop(p.write(c.name, c.content))
+			said := p.problem()
+			if !regexp.MustCompile(c.says).MatchString(said) {
+				t.Errorf("the page says %q, want a match for %s", said, c.says)
+			}
+			t.Log(said)
+			p.waitGone("[data-running]")
+			if c.partial {
+				p.finished()
+				if !p.has(".chip.partial") {
+					t.Errorf("not marked partial\n%s", p.screen())
+				}
+			} else if p.has("#result") {
+				t.Errorf("there is a result\n%s", p.screen())
+			}
+			p.click("#problem-dismiss")
+			p.waitGone("#problem")
+			p.press("\x1b")
+			p.waitFor("#kept-title")
+			p.watch.check(t)
+		})
+	}
+	p.click("#demo-" + demo.Name)
+	if got, want := p.finished(), truthOf(t, "demo:"+demo.Name).Digest; got != want {
+		t.Errorf("afterwards, the demo's digest is %s, want %s", got, want)
+	}
+}
+
+// flipped packs a trace anew, with a checksum on every block, and damages one
+// bit.
+func flipped(t *testing.T, packed []byte) []byte {
+	t.Helper()
+	text, err := io.ReadAll(lz4.NewReader(bytes.NewReader(packed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	w := lz4.NewWriter(&out)
+	if err := w.Apply(lz4.BlockChecksumOption(true), lz4.BlockSizeOption(lz4.Block64Kb)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	damaged := out.Bytes()
+	damaged[len(damaged)*3/5] ^= 1
+	return damaged
+}
+
+// TestDeadWorker lets the worker die between two checkpoints; the analysis goes
+// on when its file is dropped again, and ends as if nothing had happened.
+func TestDeadWorker(t *testing.T) {
+	needStage(t)
+	trace := longTrace(t, 30e6)
+	if err := os.Chtimes(trace, modified, modified); err != nil {
+		t.Fatal(err)
+	}
+	p := openPage(t)
+	p.drop(trace)
+	p.wait("a checkpoint", storedEntries+" > 0")
+	p.watch.allow(lastWords)
+	p.kill()
+	said := p.problem()
+	t.Log(said)
+	if !regexp.MustCompile(`long-.*: the analysis worker died.*go on from the list`).MatchString(said) {
+		t.Errorf("the page says %q", said)
+	}
+	p.press("\x1b")
+	p.waitFor(`#kept .chip.interrupted`)
+	p.reload()
+	p.waitFor(`#kept .chip.interrupted`)
+	t.Log(p.text("#kept .chip.interrupted"))
+
+	p.drop(trace)
+	p.waitFor("[data-running]")
+	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
+		t.Errorf("digest %s after an interruption, the command's is %s", got, want)
+	}
+	p.click("#back")
+	p.waitFor("#kept .chip.complete")
+	if p.has("#kept .chip.interrupted") {
+		t.Error("the interrupted analysis is still in the list, beside the complete one")
+	}
+}
+
+// TestInterruptedByReload loads the page anew during a run, and goes on from the
+// list.
+func TestInterruptedByReload(t *testing.T) {
+	needStage(t)
+	trace := longTrace(t, 30e6)
+	p := openPage(t)
+	p.drop(trace)
+	p.wait("a checkpoint", storedEntries+" > 0")
+	p.reload()
+	p.visit("/")
+	p.ready()
+	p.waitFor("#kept .go-on")
+	p.click("#kept .go-on")
+	p.waitFor("#note")
+	p.pick(trace)
+	p.waitFor("[data-running]")
+	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
+		t.Errorf("digest %s after a reload, the command's is %s", got, want)
+	}
+}
+
+// storedEntries counts what the store holds, checkpoints included.
+const storedEntries = `await new Promise((done, fail) => {
+	const opening = indexedDB.open("stackglass");
+	opening.onerror = () => fail(opening.error);
+	opening.onsuccess = () => {
+		const asking = opening.result.transaction("entries").objectStore("entries").count();
+		asking.onsuccess = () => { opening.result.close(); done(asking.result); };
+		asking.onerror = () => { opening.result.close(); fail(asking.error); };
+	};
+})`
+
+// lastWords are in the error by which a worker is killed.
+const lastWords = "the clock is gone"
+
+// kill takes the clock away from the analysis worker, which its program does
+// not survive.
+func (p *tab) kill() {
+	p.t.Helper()
+	p.watch.attached.Wait()
+	p.watch.mu.Lock()
+	defer p.watch.mu.Unlock()
+	killed := false
+	for id, ctx := range p.watch.workers {
+		if p.watch.kinds[id] != "worker" {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[any](`performance.now = () => { throw new Error(`+quote(lastWords)+`); }; null`))
+		cancel()
+		killed = killed || err == nil
+	}
+	if !killed {
+		p.t.Fatal("there is no worker to kill")
+	}
+}
+
+// TestFullStore runs an analysis where the browser has no room for its result.
+func TestFullStore(t *testing.T) {
+	needStage(t)
+	trace := realTrace(t)
+	p := openPage(t)
+	// The site itself finds no room for offline use either; the browser says so.
+	p.watch.allow("service_worker: exception: Uncaught (in promise) QuotaExceededError")
+	size := float64(1)
+	call(p, storage.OverrideQuotaForOrigin, storage.OverrideQuotaForOriginParams{Origin: p.server.origin, QuotaSize: &size})
+	p.pick(trace)
+	want := truthOf(t, trace)
+	if got := p.finished(); got != want.Digest {
+		t.Errorf("digest %s, the command's is %s", got, want.Digest)
+	}
+	said := p.problem()
+	t.Log(said)
+	if !regexp.MustCompile(`^The storage is full, .*not kept.*[Ee]xport`).MatchString(said) {
+		t.Errorf("the page says %q", said)
+	}
+	_, exported := p.download(func() { p.click("#export-profile") })
+	if !bytes.Equal(p.read(exported), p.read(want.Profile)) {
+		t.Error("the exported profile differs from what the command keeps with -o")
+	}
+	p.press("\x1b")
+	p.waitFor("#kept-empty")
+
+	call(p, storage.OverrideQuotaForOrigin, storage.OverrideQuotaForOriginParams{Origin: p.server.origin})
+	p.pick(trace)
+	p.waitFor("[data-running]")
+	p.finished()
+	p.click("#back")
+	p.waitFor("#kept .chip.complete")
+}
