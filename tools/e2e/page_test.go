@@ -59,6 +59,7 @@ func newTab(t *testing.T, s *server) *tab {
 	t.Cleanup(func() {
 		p.explain()
 		p.watch.check(t)
+		quiet(t, "by the end of "+t.Name())
 	})
 	// What is violated without a word in the console is said there.
 	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{

@@ -2,10 +2,15 @@ package e2e
 
 import (
 	"bufio"
+	"crypto/tls"
+	"errors"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,14 +43,40 @@ func newDecoy() (*decoy, error) {
 	return d, nil
 }
 
+// note answers "no content", and notes what was asked for, or of whom: the name
+// in a TLS greeting is enough.
 func (d *decoy) note(conn net.Conn) {
 	defer conn.Close()
-	head := make([]byte, 512)
-	n, _ := conn.Read(head)
+	said := "a connection without a word"
+	from := bufio.NewReader(conn)
+	if first, err := from.Peek(1); err == nil && first[0] == tlsHandshake {
+		said = "TLS " + serverName(conn, from)
+	} else if request, err := http.ReadRequest(from); err == nil {
+		said = request.Method + " http://" + request.Host + request.URL.Path
+	}
 	d.mu.Lock()
-	d.calls = append(d.calls, string(head[:n]))
+	d.calls = append(d.calls, said)
 	d.mu.Unlock()
 	conn.Write([]byte("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"))
+}
+
+const tlsHandshake = 0x16 // the first byte of a TLS connection
+
+// greeting is a connection that is read through a buffer.
+type greeting struct {
+	net.Conn
+	from io.Reader
+}
+
+func (g greeting) Read(p []byte) (int, error) { return g.from.Read(p) }
+
+// serverName is whom a TLS connection asks for.
+func serverName(conn net.Conn, from io.Reader) (name string) {
+	_ = tls.Server(greeting{conn, from}, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		name = hello.ServerName
+		return nil, errors.New("nobody is here")
+	}}).Handshake()
+	return name
 }
 
 // received gives how each connection so far began.
@@ -95,4 +126,18 @@ func (s *server) stop() {
 		s.cmd.Process.Signal(os.Interrupt)
 		s.cmd.Wait()
 	})
+}
+
+// forgive takes calls out that are not held against anyone.
+func (d *decoy) forgive(calls ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = slices.DeleteFunc(d.calls, func(call string) bool { return slices.Contains(calls, call) })
+}
+
+// forget begins to count anew.
+func (d *decoy) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = nil
 }

@@ -168,14 +168,8 @@ const lastWords = "the clock is gone"
 // not survive.
 func (p *tab) kill() {
 	p.t.Helper()
-	p.watch.attached.Wait()
-	p.watch.mu.Lock()
-	defer p.watch.mu.Unlock()
 	killed := false
-	for id, ctx := range p.watch.workers {
-		if p.watch.kinds[id] != "worker" {
-			continue
-		}
+	for _, ctx := range p.watch.workersOf("worker") {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		_, err := chromedp.Run(ctx, chromedp.Evaluate[any](`performance.now = () => { throw new Error(`+quote(lastWords)+`); }; null`))
 		cancel()

@@ -22,8 +22,6 @@ type watch struct {
 	mu       sync.Mutex
 	faults   []string
 	allowed  []string // parts of faults that a test causes on purpose
-	requests map[network.RequestID]string
-	bytes    map[string]float64 // received, by URL
 	workers  map[target.ID]context.Context
 	kinds    map[target.ID]string // of the workers
 	attached sync.WaitGroup
@@ -32,8 +30,8 @@ type watch struct {
 // watchPage begins to watch the tab of ctx.
 func watchPage(ctx context.Context, origin string) (*watch, error) {
 	w := &watch{
-		origin: origin, pageCtx: ctx, requests: map[network.RequestID]string{},
-		bytes: map[string]float64{}, workers: map[target.ID]context.Context{}, kinds: map[target.ID]string{},
+		origin: origin, pageCtx: ctx,
+		workers: map[target.ID]context.Context{}, kinds: map[target.ID]string{},
 	}
 	return w, chromedp.Listen(ctx, func(ev any) { w.event("page", ev) })
 }
@@ -57,10 +55,6 @@ func (w *watch) event(who string, ev any) {
 		}
 	case *network.EventRequestWillBeSent:
 		w.request(who, ev)
-	case *network.EventLoadingFinished:
-		w.mu.Lock()
-		w.bytes[w.requests[ev.RequestID]] += ev.EncodedDataLength
-		w.mu.Unlock()
 	case *target.EventAttachedToTarget:
 		if kind := ev.TargetInfo.Type; kind == "worker" || kind == "service_worker" || kind == "shared_worker" {
 			w.attached.Add(1)
@@ -71,9 +65,6 @@ func (w *watch) event(who string, ev any) {
 
 func (w *watch) request(who string, ev *network.EventRequestWillBeSent) {
 	url := ev.Request.URL
-	w.mu.Lock()
-	w.requests[ev.RequestID] = url
-	w.mu.Unlock()
 	if !strings.HasPrefix(url, w.origin+"/") && !strings.HasPrefix(url, "blob:"+w.origin) &&
 		!strings.HasPrefix(url, "data:") {
 		w.fault(who, "request to another origin", url)
@@ -104,6 +95,31 @@ func (w *watch) allow(part string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.allowed = append(w.allowed, part)
+}
+
+// count is how many faults so far contain part.
+func (w *watch) count(part string) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, fault := range w.faults {
+		if strings.Contains(fault, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// workersOf gives the workers of a kind that were there so far.
+func (w *watch) workersOf(kind string) (list []context.Context) {
+	w.attached.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, ctx := range w.workers {
+		if w.kinds[id] == kind {
+			list = append(list, ctx)
+		}
+	}
+	return list
 }
 
 // check fails the test for every fault.

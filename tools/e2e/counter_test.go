@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// counter stands between the browser and a server, and counts the bytes of the
+// answers: bodies as they are packed, and heads.
+type counter struct {
+	server *server // as the browser sees it
+
+	mu    sync.Mutex
+	bytes map[string]int // by path
+}
+
+// newCounter counts for a server until the test ends. One path is not found.
+func newCounter(t *testing.T, behind *server, hidden string) *counter {
+	t.Helper()
+	to, err := url.Parse(behind.origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &counter{bytes: map[string]int{}}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.ModifyResponse = func(answer *http.Response) error {
+		path := answer.Request.URL.Path
+		head, err := httputil.DumpResponse(answer, false)
+		if err != nil {
+			return err
+		}
+		c.add(path, len(head))
+		answer.Body = &countedBody{ReadCloser: answer.Body, add: func(n int) { c.add(path, n) }}
+		return nil
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == hidden {
+			http.NotFound(w, r)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	c.server = &server{origin: front.URL, address: strings.TrimPrefix(front.URL, "http://")}
+	return c
+}
+
+func (c *counter) add(path string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bytes[path] += n
+}
+
+// passed gives the bytes so far, by path.
+func (c *counter) passed() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.bytes)
+}
+
+type countedBody struct {
+	io.ReadCloser
+	add func(n int)
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.add(n)
+	return n, err
+}

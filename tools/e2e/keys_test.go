@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestKeyboard does without a mouse what one does with it.
+func TestKeyboard(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	demo := demos(t)[2]
+	p.tabTo("the demo's card", `document.activeElement.id === `+quote("demo-"+demo.Name))
+	p.press(kb.Enter)
+	if got, want := p.finished(), truthOf(t, "demo:"+demo.Name).Digest; got != want {
+		t.Errorf("digest %s, want %s", got, want)
+	}
+	p.wait("the focus is on the result", `document.activeElement.id === "result-title"`)
+	for _, key := range []string{"1", "2", "4", "0", "3"} {
+		p.press(key)
+		p.wait("view "+key, `document.querySelector('[data-key="`+key+`"]').ariaCurrent === "page" && document.querySelectorAll("[aria-current=page]").length === 1`)
+	}
+
+	p.press("?")
+	p.wait("the list of keys", `document.getElementById("keys").open`)
+	p.press(kb.Escape)
+	p.wait("no list of keys", `!document.getElementById("keys").open`)
+	if !p.has("#result") {
+		t.Error("Escape closed the result behind the list of keys")
+	}
+
+	p.tabTo("the chart", `document.activeElement.matches("#chart-curve .plot")`)
+	p.press(kb.Home)
+	p.wait("a read-out", `document.getElementById("live").textContent.includes(":")`)
+	seen := p.text("#live")
+	for _, key := range []string{kb.ArrowRight, kb.ArrowRight, kb.End, kb.ArrowLeft} {
+		p.press(key)
+		p.wait("another read-out", `document.getElementById("live").textContent.replace(/\s+/g, " ").trim() !== `+quote(seen))
+		seen = p.text("#live")
+		if read := p.text("#chart-curve .readout"); read != seen || !strings.Contains(seen, "%") {
+			t.Errorf("the chart shows %q and announces %q", read, seen)
+		}
+	}
+	p.press("+")
+	p.press(kb.Escape)
+	if !p.has("#result") {
+		t.Error("Escape in a zoomed chart closed the result")
+	}
+
+	p.press("t")
+	p.waitFor("#table-curve tbody tr")
+	p.press("t")
+	p.waitGone("#table-curve")
+	p.tabTo("the first level's size", `document.activeElement.id === "size-1"`)
+	before := p.text("#level-1 h3") + p.text("#level-1 .misses")
+	p.press(kb.ArrowRight)
+	p.wait("another size", `document.querySelector("#level-1 h3").textContent + document.querySelector("#level-1 .misses").textContent !== `+quote(before))
+
+	p.press(kb.Escape)
+	p.wait("back at the list", `document.querySelector("#kept tr .open")`)
+	p.tabTo("the kept analysis", `document.activeElement.matches("#kept tr .open")`)
+	p.press(kb.Enter)
+	p.waitFor("#digest")
+}
+
+// tabTo presses Tab until the focus is where it should come by. The focus must
+// be seen wherever it goes.
+func (p *tab) tabTo(what, there string) {
+	p.t.Helper()
+	for range 80 {
+		p.press("\t")
+		if eval[bool](p, there) {
+			return
+		}
+		if unseen := eval[string](p, invisibleFocus); unseen != "" {
+			p.t.Errorf("the focus is not seen on %s", unseen)
+		}
+	}
+	p.t.Fatalf("Tab does not lead to %s\n%s", what, p.screen())
+}
+
+// invisibleFocus names the focused element if nothing shows that it is: no
+// outline on it nor on what stands for it.
+const invisibleFocus = `(() => {
+	const e = document.activeElement;
+	if (e === document.body || e.classList.contains("visually-hidden")) return "";
+	for (let x = e; x && x !== document.body; x = x.parentElement) {
+		const s = getComputedStyle(x);
+		if (s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0) return "";
+	}
+	return e.outerHTML.slice(0, 120);
+})()`

@@ -1,0 +1,34 @@
+package e2e
+
+import (
+	"bytes"
+	"testing"
+)
+
+// TestOffline ends the server after the first visit, and goes on.
+func TestOffline(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.wait("the site is kept for offline use", `document.getElementById("offline-state").textContent === "It is kept now."`)
+	p.server.stop()
+
+	p.reload()
+	demo := demos(t)[0]
+	want := truthOf(t, "demo:"+demo.Name)
+	p.click("#demo-" + demo.Name)
+	if got := p.finished(); got != want.Digest {
+		t.Errorf("offline, the demo's digest is %s, want %s", got, want.Digest)
+	}
+	_, exported := p.download(func() { p.click("#export-profile") })
+	if !bytes.Equal(p.read(exported), p.read(want.Profile)) {
+		t.Error("the profile exported offline differs from what the command keeps with -o")
+	}
+	p.visit("/")
+	p.ready()
+	p.waitFor(row(demo.Title))
+	p.drop(realTrace(t))
+	p.waitFor("[data-running]")
+	if got, want := p.finished(), truthOf(t, realTrace(t)).Digest; got != want {
+		t.Errorf("offline, a dropped trace's digest is %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,174 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// The tests in this file come with what shows that they can fail: the decoys do
+// count, and the watch does see.
+
+// attempts are ways to reach another server from a page or a worker; NAME in
+// the address becomes the way's. Each one either throws or is stopped by the
+// policy.
+const attempts = `async (address) => {
+	const tries = {
+		fetch: (url) => fetch(url, { mode: "no-cors" }),
+		post: (url) => fetch(url, { mode: "no-cors", method: "POST", body: "trace" }),
+		request: (url) => { const r = new XMLHttpRequest(); r.open("GET", url, false); r.send(); },
+		socket: (url) => new WebSocket(url.replace("http", "ws")),
+		events: (url) => new EventSource(url),
+	};
+	if (self.document) {
+		const add = (tag, attributes) => new Promise((done) => {
+			const e = Object.assign(document.createElement(tag), attributes);
+			e.onload = e.onerror = done;
+			document.body.append(e);
+			setTimeout(done, 1000); // some ways end without a word
+		});
+		Object.assign(tries, {
+			beacon: (url) => navigator.sendBeacon(url, "trace"),
+			image: (url) => add("img", { src: url }),
+			script: (url) => add("script", { src: url }),
+			style: (url) => add("link", { rel: "stylesheet", href: url }),
+			frame: (url) => add("iframe", { src: url }),
+			media: (url) => add("video", { src: url }),
+			object: (url) => add("object", { data: url }),
+			worker: (url) => new Worker(URL.createObjectURL(new Blob(["fetch('" + url + "')"]))),
+			form: (url) => { const f = Object.assign(document.createElement("form"), { action: url, method: "post" }); document.body.append(f); f.submit(); },
+		});
+	}
+	for (const [name, attempt] of Object.entries(tries)) {
+		try { await attempt(address.replace("NAME", name)); } catch (e) { /* as it should be */ }
+	}
+	return Object.keys(tries).length;
+}`
+
+// TestNothingLeaves analyses a trace and tries to send something from the page
+// and from its worker. The decoys must not hear of it.
+func TestNothingLeaves(t *testing.T) {
+	s := needStage(t)
+	p := openPage(t)
+	p.drop(longTrace(t, 30e6))
+	p.waitFor(".chip.growing")
+	quiet(t, "an analysis began")
+	p.watch.check(t)
+
+	neighbour := "http://127.0.0.1:" + strconv.Itoa(s.neighbour.port) + "/"
+	for _, part := range []string{neighbour, "stackglass.example", "policy violated: ", "violates the following Content Security Policy"} {
+		p.watch.allow(part)
+	}
+	for _, base := range []string{neighbour + "NAME", "https://NAME.stackglass.example/", "http://NAME.stackglass.example/"} {
+		before := p.watch.count("policy violated: ")
+		tries := eval[int](p, "("+attempts+")("+quote(base)+")")
+		if seen := p.watch.count("policy violated: ") - before; seen < tries-1 { // a beacon may be refused without an event
+			t.Errorf("%d ways to reach %s from the page, %d violations of the policy", tries, base, seen)
+		}
+		for _, ctx := range p.watch.workersOf("worker") {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			_, err := chromedp.Run(ctx, chromedp.Evaluate[int]("("+attempts+")("+quote(base)+")", chromedp.EvalAwaitPromise))
+			cancel()
+			if err != nil {
+				t.Errorf("in the worker: %v", err)
+			}
+		}
+	}
+	if len(p.watch.workersOf("worker")) == 0 {
+		t.Error("there was no worker to try from")
+	}
+	// Before it asks the policy about a form or a frame, Chromium connects to
+	// where they point. It sends nothing there.
+	s.anyHost.forgive("TLS form.stackglass.example", "TLS frame.stackglass.example")
+	quiet(t, "the page and its worker tried to send something")
+	p.finished()
+
+	// The decoys count whoever comes, whether by name or by number.
+	for _, url := range []string{"http://stackglass.example/control", neighbour + "control"} {
+		stranger, closeTab := chromedp.NewContext(s.ctx)
+		_ = chromedp.Do(stranger, chromedp.Navigate(url)) // answers 204: no page
+		closeTab()
+	}
+	for name, d := range map[string]*decoy{"for all hosts": s.anyHost, "on another port": s.neighbour} {
+		if got := fmt.Sprint(d.received()); !strings.Contains(got, "/control") {
+			t.Errorf("the decoy %s does not count: it received %s", name, got)
+		}
+		d.forget()
+	}
+}
+
+// quiet fails the test if a decoy was reached.
+func quiet(t *testing.T, when string) {
+	t.Helper()
+	for name, d := range map[string]*decoy{"any other host": shared.anyHost, "another port": shared.neighbour} {
+		for _, call := range d.received() {
+			t.Errorf("%s: %s was reached: %q", when, name, call)
+		}
+	}
+}
+
+// TestWatchSees causes one fault of each kind, to know that none goes unseen.
+func TestWatchSees(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.drop(longTrace(t, 30e6))
+	p.waitFor(".chip.growing")
+	p.watch.attached.Wait()
+	eval[any](p, `console.error("a word to the console")`)
+	eval[any](p, `void setTimeout(() => { throw new Error("an exception") })`)
+	eval[any](p, `void fetch("https://stackglass.example/away").catch(() => null)`)
+	eval[any](p, `fetch("no-such-file").then(() => null)`)
+	for _, ctx := range p.watch.workersOf("worker") {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[any](`console.error("a word from the worker"); void fetch("https://stackglass.example/workers-away").catch(() => null); null`))
+		cancel()
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	p.click("#run-cancel")
+	p.finished()
+	for _, want := range []string{
+		"page: console.error: \"a word to the console\"", "page: exception: ", "page: console.error: \"policy violated: connect-src",
+		"404", "worker: console.error: \"a word from the worker\"", "workers-away",
+	} {
+		if p.watch.count(want) == 0 {
+			t.Errorf("unseen: %s", want)
+		}
+	}
+	p.watch.allow("")
+}
+
+// TestInitialTransfer adds up what a first visit loads until an analysis has
+// ended: all that the page and its worker need, and the demo apart. The files
+// that are fetched behind their back, for offline use, are left out.
+func TestInitialTransfer(t *testing.T) {
+	needStage(t)
+	const limit = 1_500_000
+	between := newCounter(t, serve(t, ":0"), "/sw.js")
+	p := newTab(t, between.server)
+	p.watch.allow("A bad HTTP response code (404) was received when fetching the script.") // sw.js
+	p.visit("/")
+	p.ready()
+	demo := demos(t)[0]
+	p.click("#demo-" + demo.Name)
+	p.finished()
+	total := 0
+	for path, n := range between.passed() {
+		t.Logf("%8d %s", n, path)
+		if !strings.HasPrefix(path, "/demos/") {
+			total += n
+		}
+	}
+	t.Logf("%8d bytes without the demo, want at most %d", total, limit)
+	if total > limit {
+		t.Errorf("a first visit loads %d bytes, want at most %d", total, limit)
+	}
+	if total < limit/3 {
+		t.Errorf("only %d bytes were counted: the program alone is more", total)
+	}
+}
