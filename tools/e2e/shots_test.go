@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// TestScreenshots writes pictures of all views into the folder that
+// STACKGLASS_SHOTS names: wide and narrow, light and dark.
+func TestScreenshots(t *testing.T) {
+	needStage(t)
+	dir := os.Getenv("STACKGLASS_SHOTS")
+	if dir == "" {
+		t.Skip("STACKGLASS_SHOTS names no folder for pictures")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := openPage(t)
+	shoot := func(view string) {
+		for _, width := range []int64{1440, 320} {
+			p.viewport(width, 900)
+			for _, scheme := range []string{"light", "dark"} {
+				p.theme(scheme)
+				p.drawn()
+				p.picture(filepath.Join(dir, view+"-"+strconv.FormatInt(width, 10)+"-"+scheme+".png"))
+			}
+		}
+	}
+	shoot("first-empty")
+	p.drop(longTrace(t, 20e6))
+	p.wait("references", `document.querySelector(".chip.growing") && !document.querySelector("#run-pause").disabled`)
+	p.click("#run-pause")
+	p.wait("paused", `document.querySelector("#run-pause").textContent === "Go on"`)
+	p.openView("3", "#level-1")
+	shoot("run")
+	p.click("#run-pause")
+	p.finished()
+	for _, v := range views {
+		p.openView(v.key, v.shows)
+		shoot(v.name)
+	}
+	p.click("#back")
+	p.waitFor("#kept .open")
+	shoot("first")
+}
+
+// drawn waits until the browser has drawn what was changed.
+func (p *tab) drawn() {
+	p.t.Helper()
+	eval[any](p, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))`)
+}
+
+// picture writes a picture of the whole page.
+func (p *tab) picture(path string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		p.t.Fatalf("picture %s: %v", path, err)
+	}
+	if err := os.WriteFile(path, png, 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}

@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// views are the views of a result that have content, and one that has none, by
+// their keys.
+var views = []struct{ key, name, shows string }{
+	{"1", "overview", "#findings"},
+	{"2", "locality", "#chart-histogram canvas"},
+	{"3", "caches", "#level-1"},
+	{"5", "code", "#missing"},
+}
+
+// openView goes to a view of the result by its key.
+func (p *tab) openView(key, shows string) {
+	p.t.Helper()
+	p.press(key)
+	p.wait("view "+key, `document.querySelector('[data-key="`+key+`"]').ariaCurrent === "page" && document.querySelector(`+quote(shows)+`)`)
+}
+
+// theme sets what the system says it prefers.
+func (p *tab) theme(scheme string) {
+	p.t.Helper()
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+}
+
+func (p *tab) viewport(width, height int64) {
+	p.t.Helper()
+	p.do("set the viewport", chromedp.EmulateViewport(width, height))
+	p.wait("the viewport", fmt.Sprintf("innerWidth === %d || document.documentElement.clientWidth === %d", width, width))
+}
+
+// everywhere shows the page's states one after another: the first screen, a run
+// that is paused, and a result, in every view.
+func (p *tab) everywhere(look func(state string)) {
+	p.t.Helper()
+	look("the first screen, with nothing kept")
+	p.press("?")
+	p.wait("the list of keys", `document.getElementById("keys").open`)
+	look("the list of keys")
+	p.press("\x1b")
+	eval[any](p, `document.querySelectorAll("details").forEach((d) => { d.open = true; })`)
+	look("the first screen, all unfolded")
+
+	p.drop(longTrace(p.t, 20e6))
+	p.wait("references", `document.querySelector(".chip.growing") && !document.querySelector("#run-pause").disabled`)
+	p.click("#run-pause")
+	p.wait("paused", `document.querySelector("#run-pause").textContent === "Go on"`)
+	for _, v := range views {
+		p.openView(v.key, v.shows)
+		look("a run, " + v.name)
+	}
+	p.press("\x1b")
+	p.waitFor("#kept-title")
+	look("a run, the first screen")
+	p.click("#run-cancel")
+	p.waitFor("#kept .chip.partial")
+	p.waitGone("[data-running]")
+
+	p.pick(p.write("a-name-that-is-long-enough-to-need-more-than-the-width-of-a-telephone.txt", []byte("no trace\n")))
+	p.problem()
+	look("a problem")
+	p.click("#problem-dismiss")
+	p.waitGone("#problem")
+
+	p.click("#kept .open")
+	p.waitFor("#digest")
+	for _, v := range views {
+		p.openView(v.key, v.shows)
+		look("a result, " + v.name)
+		for _, chart := range eval[[]string](p, `Array.from(document.querySelectorAll("sg-chart"), (c) => c.getAttribute("chart"))`) {
+			p.click("#" + chart + "-table")
+			p.waitFor("#table-" + chart + " tbody tr")
+			look("the table of " + chart + ", " + v.name)
+			p.click("#" + chart + "-help-open")
+			p.wait("the definition", `document.querySelector("#`+chart+`-help:popover-open")`)
+			look("the definition of " + chart + ", " + v.name)
+			p.press("\x1b")
+			p.click("#" + chart + "-table")
+			p.waitGone("#table-" + chart)
+		}
+	}
+	p.click("#back")
+	p.waitFor("#kept .delete")
+	p.click("#kept .rename")
+	p.waitFor("#rename-input")
+	look("renaming")
+	p.click("#kept .delete")
+	p.waitFor("#delete-no")
+	look("deleting")
+}
+
+// TestAccessible has axe-core look at every state of the page, light and dark.
+func TestAccessible(t *testing.T) {
+	needStage(t)
+	axe, err := os.ReadFile(filepath.Join(root, "site", "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Skip("axe-core is not installed (make setup installs it): ", err)
+	}
+	p := openPage(t)
+	looked := 0
+	p.everywhere(func(state string) {
+		for _, scheme := range []string{"light", "dark"} {
+			p.theme(scheme)
+			p.wait("the theme", `matchMedia("(prefers-color-scheme: `+scheme+`)").matches`)
+			if !eval[bool](p, `typeof axe === "object"`) {
+				eval[any](p, "(() => {"+string(axe)+"\n})()")
+			}
+			passes := eval[int](p, runAxe)
+			for _, v := range eval[[]string](p, `axeViolations`) {
+				t.Errorf("%s, %s: %s", state, scheme, v)
+			}
+			if passes < 10 {
+				t.Errorf("%s, %s: axe passed %d rules only: it did not look", state, scheme, passes)
+			}
+			looked++
+		}
+	})
+	t.Logf("axe looked %d times", looked)
+
+	eval[any](p, `document.body.insertAdjacentHTML("beforeend", "<main><img src='icon.svg'><input></main>")`)
+	eval[int](p, runAxe)
+	if found := eval[[]string](p, `axeViolations`); len(found) < 3 {
+		t.Errorf("of a picture and an input without names, and a second main part, axe found %q only", found)
+	}
+}
+
+// runAxe keeps what axe found and gives the number of rules that hold.
+const runAxe = `axe.run(document, { preload: false, resultTypes: ["violations"] }).then((result) => {
+	globalThis.axeViolations = result.violations.map((v) => v.id + ": " + v.help + ": " +
+		v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + " " + n.failureSummary.replace(/\s+/g, " ")).join(" | "));
+	return result.passes.length;
+})`
+
+// TestNarrow looks at every state on a telephone, and magnified four times: the
+// page is never wider than the screen.
+func TestNarrow(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.viewport(320, 640)
+	p.everywhere(func(state string) {
+		for _, height := range []int64{640, 256} {
+			p.viewport(320, height)
+			if wide := eval[[]string](p, tooWide); len(wide) > 0 {
+				t.Errorf("%s, 320 × %d: the page scrolls sideways, because of %q", state, height, wide)
+			}
+		}
+	})
+	eval[any](p, `(() => { const e = document.createElement("pre"); e.textContent = "x".repeat(400); e.style.setProperty("white-space", "pre"); document.body.append(e); })()`)
+	if wide := eval[[]string](p, tooWide); len(wide) == 0 {
+		t.Error("a line of 400 letters makes the page wider, and that was not found")
+	}
+}
+
+// tooWide names what sticks out of the page, if the page scrolls sideways.
+const tooWide = `(() => {
+	const root = document.documentElement;
+	if (root.scrollWidth <= root.clientWidth) return [];
+	return ["scrollWidth " + root.scrollWidth].concat(Array.from(document.body.querySelectorAll("*"))
+		.filter((e) => e.getBoundingClientRect().right > root.clientWidth + 1 && !e.closest(".scroll, .visually-hidden"))
+		.slice(0, 4).map((e) => e.outerHTML.slice(0, 100)));
+})()`
