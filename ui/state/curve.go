@@ -45,27 +45,38 @@ func (v *View) MissCurve(levels []LevelCard) *Chart {
 }
 
 // curvePoints fills the chart's At and gives the ratios. Where there are more
-// breakpoints than a screen can show, only those a step apart are kept; each
-// that is kept is exact.
+// breakpoints than a screen can show, only the first and the last one of each
+// step of the axis are kept: the last one holds up to the next step, however far
+// that is. Each that is kept is exact.
 func (v *View) curvePoints(chart *Chart, most float64) []float64 {
 	step := 1.0
 	if n := len(v.Curve.Distances); n > curvePoints {
-		step = math.Exp(math.Log(most/float64(v.LineBytes)) / curvePoints)
+		step = math.Exp(math.Log(most/float64(v.LineBytes)) / (curvePoints / 2))
 	}
 	var y []float64
-	last := 0.0
+	draw := func(x float64, misses uint64) {
+		chart.At = append(chart.At, x)
+		y = append(y, Ratio(misses, v.Curve.Accesses))
+	}
+	first, skipped, skippedMisses := 0.0, 0.0, uint64(0)
 	v.Curve.Points(func(capacity, misses uint64) bool {
 		x := float64(capacity * v.LineBytes)
-		if x >= last*step {
-			chart.At = append(chart.At, x)
-			y = append(y, Ratio(misses, v.Curve.Accesses))
-			last = x
+		if x < first*step {
+			skipped, skippedMisses = x, misses
+			return true
 		}
+		if skipped > first {
+			draw(skipped, skippedMisses)
+		}
+		draw(x, misses)
+		first = x
 		return true
 	})
-	if last < most {
-		chart.At = append(chart.At, most)
-		y = append(y, Ratio(v.Curve.Cold, v.Curve.Accesses))
+	if skipped > first {
+		draw(skipped, skippedMisses)
+	}
+	if max(first, skipped) < most {
+		draw(most, v.Curve.Cold)
 	}
 	return y
 }

@@ -235,6 +235,16 @@ func TestLongCurveIsThinnedExactly(t *testing.T) {
 	if last := c.Series[0].Y[len(c.At)-1]; last != Ratio(v.Curve.Cold, v.Curve.Accesses) {
 		t.Errorf("the curve ends at %g, want the cold share", last)
 	}
+	// A point holds up to the next one, but for breakpoints that are within a
+	// pixel of it.
+	for i := 1; i < len(c.At); i++ {
+		if c.At[i] < c.At[i-1]*1.02 {
+			continue
+		}
+		if want := v.MissRatio(uint64(c.At[i]) - v.LineBytes); c.Series[0].Y[i-1] != want {
+			t.Errorf("from %g to %g bytes the curve says %g, want %g", c.At[i-1], c.At[i], c.Series[0].Y[i-1], want)
+		}
+	}
 }
 
 func TestCharts(t *testing.T) {
