@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+	"github.com/ulikunitz/xz"
+)
+
+// TestFormats drops a trace in every form that the first screen names, and in
+// one that it does not.
+func TestFormats(t *testing.T) {
+	needStage(t)
+	packed := demoFile(t, demos(t)[0].Name)
+	text, err := io.ReadAll(lz4.NewReader(bytes.NewReader(packed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := openPage(t)
+	files := map[string]string{
+		".lackey":      p.write("a.lackey", text),
+		".lackey.lz4":  p.write("a.lackey.lz4", packed),
+		".lackey.gz":   p.write("a.lackey.gz", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil })),
+		".lackey.zst":  p.write("a.lackey.zst", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })),
+		".lackey.xz":   p.write("a.lackey.xz", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) })),
+		".din":         p.write("a.din", rewrite(text, "", "$KIND $ADDR\n")),
+		".csv":         p.write("a.csv", rewrite(text, "addr,rw,size\n", "0x$ADDR,$KIND,$BYTES\n")),
+		".csv.zst.txt": p.write("a.csv.zst.txt", pack(t, rewrite(text, "addr,rw,size\n", "0x$ADDR,$KIND,$BYTES\n"), func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })),
+	}
+	named := p.text("#formats")
+	for ending, path := range files {
+		want := truthOf(t, path)
+		p.visit("/")
+		p.ready()
+		p.drop(path)
+		if ending == ".lackey.xz" {
+			if said := p.problem(); !strings.Contains(said, "xz -d") || strings.Contains(named, ".xz") {
+				t.Errorf("%s: the first screen names %q, and the page says %q", ending, named, said)
+			}
+			continue
+		}
+		if got := p.finished(); got != want.Digest {
+			t.Errorf("%s: digest %s, the command's is %s", ending, got, want.Digest)
+		}
+	}
+	for _, name := range regexp.MustCompile(`\.[a-z0-9]+`).FindAllString(named, -1) {
+		if name != ".sgp" && files[".lackey"+name] == "" {
+			t.Errorf("the first screen names %s, which was not tried", name)
+		}
+	}
+}
+
+func pack(t *testing.T, content []byte, packer func(io.Writer) (io.WriteCloser, error)) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := packer(&out)
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+var lackeyLine = regexp.MustCompile(`(?m)^ ([LS]) ([0-9a-f]+),(\d+)$`)
+
+// rewrite makes lines of another format of the loads and stores of a lackey
+// trace.
+func rewrite(lackey []byte, head, line string) []byte {
+	out := bytes.NewBufferString(head)
+	for _, m := range lackeyLine.FindAllSubmatch(lackey, -1) {
+		kind := "0"
+		if string(m[1]) == "S" {
+			kind = "1"
+		}
+		out.WriteString(strings.NewReplacer("$KIND", kind, "$ADDR", string(m[2]), "$BYTES", string(m[3])).Replace(line))
+	}
+	return out.Bytes()
+}
