@@ -6,8 +6,9 @@ import (
 
 const (
 	topLines   = 16
-	frontLines = 4              // of the top lines, those kept in local variables
-	chunk      = 512            // accesses scanned before the queued ones are settled, a power of two
+	frontLines = 4   // of the top lines, those kept in local variables
+	chunk      = 512 // accesses scanned before the queued ones are settled, a power of two
+	manyStamps = 4 * blockStamps
 	burst      = 64             // queued accesses settled at once
 	noLine     = ^trace.Line(0) // no line: line numbers are below 2^61
 )
@@ -170,7 +171,8 @@ func (m *Exact) settle(queue []deep, out []uint32) {
 	}
 }
 
-// compact renumbers the live stamps from zero and makes room for as many again.
+// compact renumbers the live stamps from zero and makes room for as many again,
+// twice as many where looking through the table takes long.
 func (m *Exact) compact() {
 	live := m.stamps.live
 	for p := range m.table.parts {
@@ -181,7 +183,11 @@ func (m *Exact) compact() {
 			}
 		}
 	}
-	m.stamps.reset(uint32(min(uint64(live)*2, maxStamps)), live)
+	capacity := uint64(live) * 2
+	if capacity > manyStamps {
+		capacity = uint64(live) * 3
+	}
+	m.stamps.reset(uint32(min(capacity, maxStamps)), live)
 }
 
 // Lines implements [Model].
