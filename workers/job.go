@@ -293,7 +293,7 @@ func (j *job) conclude(state profile.State) {
 		return
 	}
 	j.host.Yield()
-	p := j.runner.Profile(state)
+	p := j.runner.Finish(state)
 	data := p.Encode()
 	digest, _ := profile.EncodedDigest(data)
 	e := profile.Entry{

@@ -29,6 +29,9 @@ type Analysis interface {
 	// between batches; what it writes is not touched by later batches. With
 	// state, it also fills p.Segment, from which Restore and Append go on.
 	Result(p *profile.Profile, state bool)
+	// Close frees what a Result without state does not need; the analysis can do
+	// nothing else afterwards, and its results may share memory with it.
+	Close()
 	// Restore makes a fresh analysis go on where p ends; p has a Segment.
 	Restore(p *profile.Profile) error
 	// Append adds the segment that follows what was analysed so far; next has a

@@ -39,7 +39,12 @@ func run(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
 		t.Fatal(err)
 	}
 	finish(t, runner)
-	return checked(t, runner.Profile(profile.State{}))
+	growing := checked(t, runner.Profile(profile.State{}))
+	p := checked(t, runner.Finish(profile.State{}))
+	if !bytes.Equal(growing.Encode(), p.Encode()) {
+		t.Fatal("the result differs from the one while running")
+	}
+	return p
 }
 
 // spoiled spoils a reader's batches and still describes the trace.

@@ -210,6 +210,17 @@ func (r *Runner) Profile(state profile.State) *profile.Profile {
 	return r.profile(state, r.spec.Mergeable)
 }
 
+// Finish gives the result and ends the run: the models' memory is free before
+// the result takes its own. Only Progress may be asked afterwards.
+func (r *Runner) Finish(state profile.State) *profile.Profile {
+	if !r.spec.Mergeable {
+		for _, a := range r.analyses {
+			a.Close()
+		}
+	}
+	return r.Profile(state)
+}
+
 func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
 	p := &profile.Profile{
 		Input: profile.Input{

@@ -47,7 +47,20 @@ func New(lineBytes []uint32, start uint64, mergeable bool) *Analysis {
 }
 
 // Lines is the number of distinct lines so far, of the smallest line size.
-func (a *Analysis) Lines() uint64 { return uint64(a.sizes[0].model.Lines()) }
+func (a *Analysis) Lines() uint64 {
+	var lines uint64
+	for _, cold := range a.sizes[0].cold {
+		lines += cold
+	}
+	return lines
+}
+
+// Close implements analysis.Analysis.
+func (a *Analysis) Close() {
+	for _, s := range a.sizes {
+		s.model = nil
+	}
+}
 
 // Consume implements analysis.Analysis.
 func (a *Analysis) Consume(b *trace.Batch) error {

@@ -31,7 +31,13 @@ func (s *lineSize) result() profile.Locality {
 		for d := range topDepths {
 			counts.Distances.AddN(uint64(d), s.top[0][k<<4|d]+s.top[1][k<<4|d])
 		}
-		counts.Distances.Merge(&s.deep[k])
+		if s.model == nil { // closed: the histogram grows no more
+			deep := s.deep[k]
+			deep.Merge(&counts.Distances)
+			counts.Distances = deep
+		} else {
+			counts.Distances.Merge(&s.deep[k])
+		}
 		for range counts.Distances.All() {
 			occurs = true
 			break

@@ -79,7 +79,7 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 		}
 	}
 	result := &Result{Trace: true, Stopped: stopped, FirstBad: watched.firstBad}
-	result.Profile = runner.Profile(analysis.StateAfter(stopped, done.References))
+	result.Profile = runner.Finish(analysis.StateAfter(stopped, done.References))
 	return result, nil
 }
 
