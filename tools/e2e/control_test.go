@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/fetch"
@@ -60,28 +61,68 @@ func TestDropBeforeReady(t *testing.T) {
 	needStage(t)
 	trace := realTrace(t)
 	p := newTab(t, serve(t, ":0"))
-	held := make(chan fetch.RequestID, 4)
-	err := chromedp.Listen(p.ctx, func(ev any) {
-		if ev, ok := ev.(*fetch.EventRequestPaused); ok {
-			held <- ev.RequestID
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	call(p, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: "*/app.wasm"}}})
+	held, release := p.hold("*/app.wasm")
 	p.visit("/")
-	id := <-held
+	held()
 	p.drop(trace)
 	p.wait("a word that the file is next", `document.getElementById("boot-state").textContent.includes("is next")`)
 	if eval[bool](p, `document.documentElement.dataset.ready === "1"`) {
 		t.Error("the program runs already: this is no early drop")
 	}
-	call(p, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: id})
-	call(p, fetch.Disable, cdp.Empty{})
+	release()
 	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("digest %s, the command's is %s", got, want)
 	}
+}
+
+// TestCancelAtOnce cancels a run whose worker is still loading.
+func TestCancelAtOnce(t *testing.T) {
+	needStage(t)
+	trace := realTrace(t)
+	p := openPage(t)
+	held, release := p.hold("*/app.wasm")
+	p.drop(trace)
+	held()
+	p.wait("Cancel can be pressed", `document.querySelector("#run-cancel:enabled")`)
+	p.click("#run-cancel")
+	release()
+	p.waitGone("[data-running]")
+	refused := p.has("#problem")
+	p.visit("/")
+	p.ready()
+	p.wait("the list", `document.querySelector("#kept-empty, #kept tr")`)
+	if p.has("#kept .chip.complete") || p.has("#kept .chip.partial") == refused {
+		t.Errorf("a cancelled run is neither kept as partial nor refused with a sentence\n%s", p.screen())
+	}
+	p.drop(trace)
+	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
+		t.Errorf("afterwards, the digest is %s, the command's is %s", got, want)
+	}
+}
+
+// hold stops requests of the page for a pattern of addresses. held waits for
+// one, release lets all go.
+func (p *tab) hold(pattern string) (held, release func()) {
+	p.t.Helper()
+	stopped := make(chan struct{}, 16)
+	err := chromedp.Listen(p.ctx, func(ev any) {
+		if _, ok := ev.(*fetch.EventRequestPaused); ok {
+			stopped <- struct{}{}
+		}
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	call(p, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: pattern}}})
+	held = func() {
+		p.t.Helper()
+		select {
+		case <-stopped:
+		case <-time.After(patience):
+			p.t.Fatalf("nobody asked for %s\n%s", pattern, p.screen())
+		}
+	}
+	return held, func() { p.t.Helper(); call(p, fetch.Disable, cdp.Empty{}) }
 }
 
 // TestQueue drops two files at once: one is analysed after the other.
@@ -89,14 +130,15 @@ func TestQueue(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	list := demos(t)
-	first := p.write("first.lackey.lz4", demoFile(t, list[0].Name))
+	const markup = `<img src=x onerror=alert(1)>&lt;` // is a name like any other
+	first := p.write(markup+".lackey.lz4", demoFile(t, list[0].Name))
 	second := p.write("second.lackey.lz4", demoFile(t, list[1].Name))
 	p.drop(first, second)
 	p.wait("both are done", `document.title.startsWith("second") && !document.querySelector("[data-running]") && document.querySelector("#digest")`)
 	p.click("#back")
-	p.waitFor(row("first.lackey.lz4"))
+	p.waitFor(row(markup + ".lackey.lz4"))
 	p.waitFor(row("second.lackey.lz4"))
-	p.click(row("first.lackey.lz4") + " .open")
+	p.click(row(markup+".lackey.lz4") + " .open")
 	p.waitFor("#digest")
 	if got, want := p.digest(), truthOf(t, "demo:"+list[0].Name).Digest; got != want {
 		t.Errorf("the first of two: digest %s, the command's is %s", got, want)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"path/filepath"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // TestKept takes an analysis through its life in the list.
@@ -28,6 +30,11 @@ func TestKept(t *testing.T) {
 	if got := p.digest(); got != want {
 		t.Errorf("reloaded: digest %s, want %s", got, want)
 	}
+
+	p.do("go back", chromedp.NavigateBack())
+	p.waitFor(row(name))
+	p.do("go forward", chromedp.NavigateForward())
+	p.wait("the analysis again", `document.querySelector("#digest")`)
 
 	p.click("#back")
 	p.waitFor(row(name))

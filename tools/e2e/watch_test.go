@@ -18,6 +18,9 @@ import (
 type watch struct {
 	origin  string
 	pageCtx context.Context
+	// unwatched leaves service workers alone: a watched one is never idle, and
+	// so never makes way for the next version.
+	unwatched bool
 
 	mu       sync.Mutex
 	faults   []string
@@ -56,7 +59,8 @@ func (w *watch) event(who string, ev any) {
 	case *network.EventRequestWillBeSent:
 		w.request(who, ev)
 	case *target.EventAttachedToTarget:
-		if kind := ev.TargetInfo.Type; kind == "worker" || kind == "service_worker" || kind == "shared_worker" {
+		kind := ev.TargetInfo.Type
+		if kind == "worker" || kind == "shared_worker" || kind == "service_worker" && !w.unwatched {
 			w.attached.Add(1)
 			go w.attach(ev.TargetInfo)
 		}
