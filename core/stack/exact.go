@@ -172,7 +172,9 @@ func (m *Exact) settle(queue []deep, out []uint32) {
 }
 
 // compact renumbers the live stamps from zero and makes room for as many again,
-// twice as many where looking through the table takes long.
+// twice as many where looking through the table takes long. A loop over one line
+// more than the top array holds leaves no stamp live; there is room for some
+// even then.
 func (m *Exact) compact() {
 	live := m.stamps.live
 	for p := range m.table.parts {
@@ -183,7 +185,7 @@ func (m *Exact) compact() {
 			}
 		}
 	}
-	capacity := uint64(live) * 2
+	capacity := max(uint64(live)*2, blockStamps)
 	if capacity > manyStamps {
 		capacity = uint64(live) * 3
 	}

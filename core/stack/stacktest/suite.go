@@ -13,8 +13,8 @@ import (
 )
 
 // Run checks models made by fresh: the vectors of MODELS §1, random traces of
-// every shape against the naive twin, batches of any length, and the stack at
-// the end.
+// every shape against the naive twin, long loops over few lines, batches of any
+// length, and the stack at the end.
 func Run(t *testing.T, fresh func() stack.Model) {
 	t.Run("vectors", func(t *testing.T) {
 		for _, v := range Vectors {
@@ -31,6 +31,15 @@ func Run(t *testing.T, fresh func() stack.Model) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			lines := Random(rng, 1+rng.IntN(6000))
 			Equal(t, fresh(), lines, cuts(rng, len(lines)))
+		}
+	})
+	t.Run("loops", func(t *testing.T) {
+		for _, length := range []int{1, 15, 16, 17, 18} { // about as long as a model's top may be
+			lines := make([]trace.Line, 140_000) // more than stamps a block
+			for i := range lines {
+				lines[i] = trace.Line(i % length)
+			}
+			Equal(t, fresh(), lines, []int{len(lines)})
 		}
 	})
 	t.Run("empty", func(t *testing.T) {
