@@ -17,6 +17,9 @@ const (
 	MaxLineBytes = 4096
 )
 
+// maxLine is the last line of the address space, of the smallest line size.
+const maxLine = ^trace.Line(0) / MinLineBytes
+
 // ValidLineBytes reports whether n is a power of two from 8 to 4,096.
 func ValidLineBytes(n uint32) bool {
 	return n >= MinLineBytes && n <= MaxLineBytes && n&(n-1) == 0
@@ -55,16 +58,19 @@ func (p *Profile) checkSegment() error {
 		if n := uint64(len(l.Stack)); n != p.Locality[i].Lines() || len(l.FirstTouches) != 0 && uint64(len(l.FirstTouches)) != n {
 			return &CheckError{"its mergeable part has another number of lines than its histograms"}
 		}
+		beyond := false
 		for _, t := range l.FirstTouches {
 			if t.Reference < s.Start || t.Reference >= end || cold[t.Kind] == 0 {
 				return &CheckError{"its mergeable part has first touches that its histograms do not"}
 			}
 			cold[t.Kind]--
+			beyond = beyond || t.Line > maxLine
 		}
 		for _, line := range l.Stack {
-			if line >= 1<<61 {
-				return &CheckError{"its mergeable part has a line beyond the address space"}
-			}
+			beyond = beyond || line > maxLine
+		}
+		if beyond {
+			return &CheckError{"its mergeable part has a line beyond the address space"}
 		}
 	}
 	return nil
@@ -78,6 +84,7 @@ func (p *Profile) checkLocality(l *Locality) error {
 	lines := l.Lines()
 	var accesses uint64
 	next := trace.Kind(0)
+	missing := p.Totals.References // fewer accesses than these are too few
 	for i := range l.Kinds {
 		k := &l.Kinds[i]
 		if k.Kind < next || !p.Input.Kinds.Has(k.Kind) {
@@ -88,12 +95,17 @@ func (p *Profile) checkLocality(l *Locality) error {
 			if d >= lines {
 				return &CheckError{at + "a distance is not below the number of lines"}
 			}
-			accesses += count
+			if accesses += count; accesses < count {
+				return &CheckError{at + "there are more accesses than can be counted"}
+			}
 		}
-		accesses += k.Cold
-		if n := k.Accesses(); n < p.Totals.References[k.Kind] {
-			return &CheckError{at + "there are fewer accesses than references"}
+		if accesses += k.Cold; accesses < k.Cold {
+			return &CheckError{at + "there are more accesses than can be counted"}
 		}
+		missing[k.Kind] -= min(missing[k.Kind], k.Accesses())
+	}
+	if missing != [trace.NumKinds]uint64{} {
+		return &CheckError{at + "there are fewer accesses than references"}
 	}
 	var start uint64
 	if p.Segment != nil {

@@ -3,6 +3,7 @@ package profile
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/trace"
@@ -66,23 +67,23 @@ func decode(data []byte) (*Profile, error) {
 	}
 	p := new(Profile)
 	start, end := r.at, r.at
-	for seen := uint(0); r.err == nil; {
+	optional := false // there was an optional section
+	for seen := 0; r.err == nil; {
 		tag, payload := r.section()
-		if r.err != nil {
-			break
-		}
-		if tag == endTag {
+		switch {
+		case r.err != nil:
+			return nil, r.err
+		case tag == endTag:
 			return finish(p, r, payload, seen, digestSections(data[start:end]))
-		}
-		if tag[0] >= 'a' {
-			if tag == "segm" {
-				p.Segment = decodeSegment(payload)
-			}
-		} else {
-			if end = r.at; p.Segment != nil {
-				payload.fail("a section of the digest after an optional one")
-			}
-			seen |= p.decodeSection(tag, payload)
+		case tag[0] >= 'a':
+			optional = true
+			p.decodeOptional(tag, payload)
+		case optional:
+			payload.fail("a section of the digest after an optional one")
+		default:
+			end = r.at
+			p.decodeSection(tag, payload, seen)
+			seen = min(seen+1, onceSections)
 		}
 		payload.end(tag)
 		r.err = payload.err
@@ -90,10 +91,23 @@ func decode(data []byte) (*Profile, error) {
 	return nil, r.err
 }
 
-// finish checks what can only be known at the end.
-func finish(p *Profile, r, payload *Decoder, seen uint, digest [32]byte) (*Profile, error) {
+// decodeOptional reads an optional section, and skips one that it does not
+// know.
+func (p *Profile) decodeOptional(tag string, r *Decoder) {
 	switch {
-	case seen != sawInput|sawTotals|sawState:
+	case tag != "segm":
+		r.at = len(r.in)
+	case p.Segment != nil:
+		r.fail("a second section segm")
+	default:
+		p.Segment = decodeSegment(r)
+	}
+}
+
+// finish checks what can only be known at the end.
+func finish(p *Profile, r, payload *Decoder, seen int, digest [32]byte) (*Profile, error) {
+	switch {
+	case seen != onceSections:
 		r.fail("the sections INPT, TOTL and STAT are not all there")
 	case string(payload.in[payload.at:]) != string(digest[:]):
 		r.fail("the digest does not match the content; the file was changed or damaged")
@@ -106,48 +120,73 @@ func finish(p *Profile, r, payload *Decoder, seen uint, digest [32]byte) (*Profi
 	return p, nil
 }
 
-const (
-	sawInput = 1 << iota
-	sawTotals
-	sawState
-)
+// sectionOrder is the order of the sections that the digest covers: the first
+// three once, then the last two in turn.
+var sectionOrder = []string{"INPT", "TOTL", "STAT", "LOCA", "WIND"}
 
-func (p *Profile) decodeSection(tag string, r *Decoder) (seen uint) {
+const onceSections = 3
+
+// decodeSection reads a section that the digest covers. seen is how many of the
+// first three came before.
+func (p *Profile) decodeSection(tag string, r *Decoder, seen int) {
+	if place := slices.Index(sectionOrder, tag); place >= 0 && min(place, onceSections) != seen {
+		r.fail("section " + strconv.Quote(tag) + " out of order")
+		return
+	}
 	switch tag {
 	case "INPT":
 		p.Input.decode(r)
-		return sawInput
 	case "TOTL":
-		for i := range p.Totals.References {
-			p.Totals.References[i] = r.Uint()
-		}
-		for i := range p.Totals.Bytes {
-			p.Totals.Bytes[i] = r.Uint()
-		}
-		p.Totals.Unselected, p.Totals.BadRecords = r.Uint(), r.Uint()
-		p.Totals.Threads = r.threads()
-		return sawTotals
+		p.Totals.decode(r)
 	case "STAT":
-		p.State.Partial = r.Uint() != 0
+		p.State.Partial = r.UintBelow(2) == 1
 		p.State.Reason = r.String()
-		return sawState
 	case "LOCA":
-		p.Locality = append(p.Locality, Locality{})
-		p.Locality[len(p.Locality)-1].decode(r)
+		p.decodeLocality(r)
 	case "WIND":
-		if len(p.Locality) == 0 {
-			r.fail("windows before any histogram")
-			break
-		}
-		l := &p.Locality[len(p.Locality)-1]
-		if r.Uint() != uint64(l.LineBytes) {
-			r.fail("windows of another line size than the histogram before them")
-		}
-		l.Windows.decode(r)
+		p.decodeWindows(r)
 	default:
 		r.fail("section " + strconv.Quote(tag) + " is not known to this program; use a newer stackglass")
 	}
-	return 0
+}
+
+func (t *Totals) decode(r *Decoder) {
+	for i := range t.References {
+		t.References[i] = r.Uint()
+	}
+	for i := range t.Bytes {
+		t.Bytes[i] = r.Uint()
+	}
+	t.Unselected, t.BadRecords = r.Uint(), r.Uint()
+	t.Threads = r.threads()
+}
+
+// decodeLocality adds the histograms of a line size, larger than those before:
+// there are few of these, so that a small file cannot ask for many.
+func (p *Profile) decodeLocality(r *Decoder) {
+	l := Locality{LineBytes: uint32(r.UintBelow(MaxLineBytes + 1))}
+	if n := len(p.Locality); !ValidLineBytes(l.LineBytes) || n > 0 && l.LineBytes <= p.Locality[n-1].LineBytes {
+		r.fail("line sizes that cannot be or are not ascending")
+		return
+	}
+	l.decodeKinds(r)
+	p.Locality = append(p.Locality, l)
+}
+
+func (p *Profile) decodeWindows(r *Decoder) {
+	if len(p.Locality) == 0 {
+		r.fail("windows before any histogram")
+		return
+	}
+	l := &p.Locality[len(p.Locality)-1]
+	if r.Uint() != uint64(l.LineBytes) {
+		r.fail("windows of another line size than the histogram before them")
+	}
+	if l.Windows.References != 0 {
+		r.fail("the windows of a line size again")
+		return
+	}
+	l.Windows.decode(r)
 }
 
 func (in *Input) decode(r *Decoder) {
@@ -162,12 +201,16 @@ func (in *Input) decode(r *Decoder) {
 	in.Skip, in.Limit, in.Threads = r.Uint(), r.Uint(), r.threads()
 }
 
-func (l *Locality) decode(r *Decoder) {
-	l.LineBytes = uint32(r.UintBelow(1 << 32))
+func (l *Locality) decodeKinds(r *Decoder) {
+	next := trace.Kind(0)
 	for range r.Length(3) {
 		l.Kinds = append(l.Kinds, KindLocality{})
 		k := &l.Kinds[len(l.Kinds)-1]
-		k.Kind = trace.Kind(r.UintBelow(trace.NumKinds))
+		if k.Kind = trace.Kind(r.UintBelow(trace.NumKinds)); k.Kind < next {
+			r.fail("kinds that are not ascending")
+			return
+		}
+		next = k.Kind + 1
 		k.Cold = r.Uint()
 		last := ^uint64(0)
 		for range r.Length(2) {

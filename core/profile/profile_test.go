@@ -2,8 +2,12 @@ package profile_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -175,6 +179,68 @@ func TestDecodeDamaged(t *testing.T) {
 	}
 }
 
+// sections makes a profile of sections that a hostile or a newer program wrote:
+// name and payload in turn, with right checks and the right digest.
+func sections(parts ...string) []byte {
+	data := []byte("\x89SGP\r\n\x1a\n\x01")
+	sum := sha256.New()
+	add := func(tag, payload string) []byte {
+		section := append(binary.AppendUvarint([]byte(tag), uint64(len(payload))), payload...)
+		data = append(data, section...)
+		data = binary.LittleEndian.AppendUint32(data, crc32.Checksum(section, crc32.MakeTable(crc32.Castagnoli)))
+		return section
+	}
+	for i := 0; i < len(parts); i += 2 {
+		section := add(parts[i], parts[i+1])
+		if parts[i][0] < 'a' {
+			sum.Write(section)
+		}
+	}
+	add("END.", string(sum.Sum(nil)))
+	return data
+}
+
+func TestDecodeSections(t *testing.T) {
+	const input, totals, state = "\x03din\x00\x07\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00"
+	const local, windows = "\x40\x00", "\x40\x80\x08\x00\x00"
+	whole := []string{"INPT", input, "TOTL", totals, "STAT", state, "LOCA", local, "WIND", windows}
+	if _, err := profile.Decode(sections(append(whole, "newr", "something", "next", "")...)); err != nil {
+		t.Errorf("optional sections of a newer program: %v, want them skipped", err)
+	}
+	for name, parts := range map[string][]string{
+		"unknown":             append(whole[:10:10], "NEWR", ""),
+		"optional in between": append([]string{"newr", ""}, whole...),
+		"two inputs":          append(whole[:2:2], whole...),
+		"totals before input": append([]string{"TOTL", totals, "INPT", input}, whole[4:]...),
+		"state missing":       append(whole[:4:4], whole[6:]...),
+		"windows twice":       append(whole[:10:10], "WIND", windows),
+		"windows first":       append(whole[:6:6], "WIND", windows),
+		"line size twice":     append(whole[:10:10], "LOCA", local, "WIND", windows),
+		"kind twice":          append(whole[:6:6], "LOCA", "\x40\x02\x00\x00\x00\x00\x00\x00", "WIND", windows),
+		"state of two":        append(append(whole[:4:4], "STAT", "\x02\x00"), whole[6:]...),
+	} {
+		if _, err := profile.Decode(sections(parts...)); err == nil {
+			t.Errorf("%s: decoded, want an error", name)
+		}
+	}
+}
+
+// A few bytes for each of very many lists must not ask for a lot of memory.
+func TestDecodeAsksForLittle(t *testing.T) {
+	const kind = "\x00\x00\x01\xf0\xff\xff\xff\x0f\x01" // one access far out
+	kinds := "\x40\xe8\x07" + strings.Repeat(kind, 1000)
+	data := sections("INPT", "\x03din\x00\x07\x00\x00\x00", "TOTL", strings.Repeat("\x00", 11), "STAT", "\x00\x00", "LOCA", kinds)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := profile.Decode(data); err == nil {
+		t.Error("a thousand times the same kind: decoded, want an error")
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
+		t.Errorf("%d bytes of profile took %d bytes of memory, want at most 16 MiB", len(data), n)
+	}
+}
+
 func TestDecodeNewer(t *testing.T) {
 	data := sample(false).Encode()
 	data[8] = 2
@@ -186,18 +252,24 @@ func TestDecodeNewer(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for name, breakIt := range map[string]func(p *profile.Profile){
-		"line size":         func(p *profile.Profile) { p.Locality[0].LineBytes = 48 },
-		"kind not analysed": func(p *profile.Profile) { p.Input.Kinds = 1 << trace.Store },
-		"distance":          func(p *profile.Profile) { p.Locality[0].Kinds[0].Distances.Add(2) },
-		"references":        func(p *profile.Profile) { p.Totals.References[trace.Load] = 100 },
-		"windows":           func(p *profile.Profile) { p.Locality[0].Windows.Rows[0][3]++ },
-		"window size":       func(p *profile.Profile) { p.Locality[0].Windows.References = 1000 },
-		"stack":             func(p *profile.Profile) { p.Segment.Lines[0].Stack = nil },
-		"line beyond":       func(p *profile.Profile) { p.Segment.Lines[0].Stack[0] = 1 << 61 },
-		"first touches":     func(p *profile.Profile) { p.Segment.Lines[0].FirstTouches[1].Reference = 2 },
-		"first touch kind":  func(p *profile.Profile) { p.Segment.Lines[0].FirstTouches[1].Kind = trace.Store },
-		"segment lines":     func(p *profile.Profile) { p.Segment.Lines = nil },
-		"line sizes":        func(p *profile.Profile) { p.Locality = append(p.Locality, p.Locality[0]) },
+		"line size":          func(p *profile.Profile) { p.Locality[0].LineBytes = 48 },
+		"kind not analysed":  func(p *profile.Profile) { p.Input.Kinds = 1 << trace.Store },
+		"distance":           func(p *profile.Profile) { p.Locality[0].Kinds[0].Distances.Add(2) },
+		"references":         func(p *profile.Profile) { p.Totals.References[trace.Load] = 100 },
+		"windows":            func(p *profile.Profile) { p.Locality[0].Windows.Rows[0][3]++ },
+		"window size":        func(p *profile.Profile) { p.Locality[0].Windows.References = 1000 },
+		"stack":              func(p *profile.Profile) { p.Segment.Lines[0].Stack = nil },
+		"line beyond":        func(p *profile.Profile) { p.Segment.Lines[0].Stack[0] = 1 << 61 },
+		"first touches":      func(p *profile.Profile) { p.Segment.Lines[0].FirstTouches[1].Reference = 2 },
+		"first touch kind":   func(p *profile.Profile) { p.Segment.Lines[0].FirstTouches[1].Kind = trace.Store },
+		"segment lines":      func(p *profile.Profile) { p.Segment.Lines = nil },
+		"first touch beyond": func(p *profile.Profile) { p.Segment.Lines[0].FirstTouches[1].Line = 1 << 61 },
+		"overflow": func(p *profile.Profile) {
+			p.Locality[0].Kinds[0].Distances.AddN(0, 1<<63)
+			p.Locality[0].Kinds[0].Distances.AddN(1, 1<<63)
+		},
+		"kind missing": func(p *profile.Profile) { p.Totals.References[trace.Store] = 1 },
+		"line sizes":   func(p *profile.Profile) { p.Locality = append(p.Locality, p.Locality[0]) },
 	} {
 		p := sample(true)
 		if breakIt(p); p.Check() == nil {
