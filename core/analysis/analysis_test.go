@@ -308,6 +308,16 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
+// A limit and a skip that add up to more than 64 bits are no other part.
+func TestHugeLimit(t *testing.T) {
+	whole := random(rand.New(rand.NewPCG(3, 3)), 100)
+	spec := analysis.Spec{Kinds: trace.AllKinds, Skip: 10, Limit: 1<<64 - 1}
+	p := run(t, spec, tracetest.NewReader(whole, 7))
+	if n := p.Totals.AllReferences(); n != 90 {
+		t.Errorf("%d references behind the first 10 of 100, want 90", n)
+	}
+}
+
 func TestSkipBad(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 1)), 5000)
 	for _, c := range []struct {

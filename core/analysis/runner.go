@@ -146,7 +146,8 @@ func (r *Runner) room() uint64 {
 	if r.spec.Limit == 0 {
 		return ^uint64(0)
 	}
-	return r.toSkip + r.spec.Limit - r.spec.Start - r.analysed
+	left := r.spec.Limit - r.spec.Start - r.analysed
+	return r.toSkip + min(left, ^r.toSkip) // no more than there are numbers
 }
 
 // selectPart applies Skip and Limit.
