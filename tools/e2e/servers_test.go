@@ -47,7 +47,7 @@ func newDecoy() (*decoy, error) {
 // in a TLS greeting is enough.
 func (d *decoy) note(conn net.Conn) {
 	defer conn.Close()
-	said := "a connection without a word"
+	said := wordless
 	from := bufio.NewReader(conn)
 	if first, err := from.Peek(1); err == nil && first[0] == tlsHandshake {
 		said = "TLS " + serverName(conn, from)
@@ -59,6 +59,9 @@ func (d *decoy) note(conn net.Conn) {
 	d.mu.Unlock()
 	conn.Write([]byte("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"))
 }
+
+// wordless is what is noted of a connection that says nothing.
+const wordless = "a connection without a word"
 
 const tlsHandshake = 0x16 // the first byte of a TLS connection
 
