@@ -167,6 +167,14 @@ func (f *hashedFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// verify reads on to where the checkpoint was, if need be: wrong tells whether
+// this is another file.
+func (f *hashedFile) verify() {
+	for skipped := make([]byte, 64<<10); f.want != nil && f.wrong == nil; {
+		_, _ = f.Read(skipped) // its error is in wrong, or that of a later read
+	}
+}
+
 func (f *hashedFile) sum64() uint64 {
 	if f.hash == nil {
 		return xxhash.Sum64(nil)

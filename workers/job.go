@@ -122,8 +122,10 @@ func (j *job) run() error {
 }
 
 // blame gives the file's own complaint precedence over what a decoder made of
-// it.
+// it, also when the decoder stopped before the file was known to be the
+// checkpoint's.
 func (j *job) blame(err error) error {
+	j.file.verify()
 	if j.file.wrong != nil {
 		return j.file.wrong
 	}
@@ -280,6 +282,11 @@ func (j *job) finish(why error) {
 		return
 	}
 	var other *otherFileError
+	if !errors.As(why, &other) && why != errCancelled && j.file.want != nil {
+		// Nothing was analysed that the checkpoint does not have.
+		j.host.fail(j.id, why.Error()+". The checkpoint is kept: go on from it again.")
+		return
+	}
 	if errors.As(why, &other) || why != errCancelled && j.runner.Progress().References == 0 {
 		j.host.fail(j.id, why.Error())
 		return

@@ -99,7 +99,10 @@ func TestResumeWithAnotherFile(t *testing.T) {
 	store := interrupt(t, b, len(b), spec)
 	other := bytes.Clone(b)
 	other[1000] ^= 1 // another digit
-	for name, file := range map[string][]byte{"bytes": other, "size": b[:len(b)-10]} {
+	bad := bytes.Clone(b)
+	bad[bytes.IndexByte(b, '\n')+1] = '9' // no label
+	noTrace := bytes.Repeat([]byte("x"), len(b))
+	for name, file := range map[string][]byte{"bytes": other, "size": b[:len(b)-10], "a bad record": bad, "no trace": noTrace} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.store, f.host.Store = store, store
@@ -110,6 +113,22 @@ func TestResumeWithAnotherFile(t *testing.T) {
 				t.Errorf("entry %+v", e)
 			}
 		})
+	}
+}
+
+// A disk that is gone before anything new was analysed takes nothing away.
+func TestReadErrorWhileResuming(t *testing.T) {
+	b := din(800_000)
+	f := newFixture(t)
+	f.store = interrupt(t, b, len(b), spec)
+	f.host.Store = f.store
+	f.serve()
+	file := &failing{bytes.NewReader(b[:200_000]), goneError{}}
+	f.start(1, workers.Start{Key: "k", Name: "a.din", Resume: true},
+		attached{open: func() io.ReadCloser { return file }, size: uint64(len(b))})
+	wantContains(t, f.failed(), goneError{}.Error(), "checkpoint is kept")
+	if e := f.entry(); e.State != profile.EntryInterrupted {
+		t.Errorf("entry %+v", e)
 	}
 }
 
