@@ -42,15 +42,18 @@ it read, marked as partial.`,
 			if len(args) > 1 && r.format != string(report.Text) && r.format != string(report.Markdown) {
 				return usagef("--format ", r.format, " is for one trace, and ", plural(uint64(len(args)), "trace"), " are given; analyze them one by one")
 			}
+			paths, err := outputsFor(output, args)
+			if err != nil {
+				return err
+			}
 			for i, name := range args {
 				if i > 0 {
 					fmt.Fprintln(a.stdout)
 				}
-				path, err := outputFor(output, name, len(args))
-				if err != nil {
-					return err
-				}
-				if err := a.analyzeOne(r, name, path, sizes); err != nil {
+				if err := a.analyzeOne(r, name, paths[i], sizes); err != nil {
+					if rest := args[i+1:]; len(rest) > 0 {
+						a.warn("not analysed, because " + name + " comes first: " + strings.Join(rest, ", "))
+					}
 					return err
 				}
 			}
@@ -76,6 +79,23 @@ func parseLines(lines []uint) ([]uint32, error) {
 	}
 	slices.Sort(sizes)
 	return slices.Compact(sizes), nil
+}
+
+// outputsFor are the paths of the profiles, each its own.
+func outputsFor(output string, names []string) ([]string, error) {
+	var paths []string
+	for i, name := range names {
+		path, err := outputFor(output, name, len(names))
+		if err != nil {
+			return nil, err
+		}
+		if same := slices.Index(paths, path); path != "" && same >= 0 {
+			return nil, usagef("-o ", output, ": ", names[same], " and ", names[i], " would both be kept as ", path,
+				"; analyze them one by one, each with a name of its own behind -o")
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
 }
 
 // outputFor is the path of the profile of one trace; "" keeps none.

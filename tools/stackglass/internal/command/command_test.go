@@ -250,6 +250,17 @@ func TestAnalyzeIntoFolder(t *testing.T) {
 	readProfile(t, "out/x.sgp")
 }
 
+// Two profiles of one name would be one, and the first would be lost.
+func TestAnalyzeSameNames(t *testing.T) {
+	in(t, map[string]string{"a.din": "0 1\n", "a.din.lackey": " L 1,1\n", "bad.din": "0 1\nx\n"})
+	must(os.Mkdir("out", 0o755))
+	expect(t, ask("analyze", "a.din", "a.din.lackey", "-o", "out"), exitUsage, "a.din and a.din.lackey", "out/a.sgp")
+	if kept, _ := os.ReadDir("out"); len(kept) != 0 {
+		t.Errorf("kept %v, want nothing", kept)
+	}
+	expect(t, ask("analyze", "bad.din", "a.din", "-o", "out"), exitInput, "bad.din:2", "not analysed", "a.din")
+}
+
 func TestFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
