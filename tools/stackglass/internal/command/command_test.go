@@ -261,6 +261,13 @@ func TestAnalyzeSameNames(t *testing.T) {
 	expect(t, ask("analyze", "bad.din", "a.din", "-o", "out"), exitInput, "bad.din:2", "not analysed", "a.din")
 }
 
+func TestNothingAnalysed(t *testing.T) {
+	in(t, map[string]string{"a.din": "0 1\n"})
+	for _, option := range []string{"--kinds=modify", "--skip=5"} {
+		expect(t, ask("curve", "a.din", option), exitOK, "no reference was analysed")
+	}
+}
+
 func TestFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

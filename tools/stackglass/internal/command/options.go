@@ -163,6 +163,9 @@ func (l *answerable) doubts() (list []string) {
 	if p.State.Partial {
 		list = append(list, l.name+": this covers a part of the trace only: "+p.State.Reason)
 	}
+	if p.Totals.AllReferences() == 0 {
+		list = append(list, l.name+": no reference was analysed: the trace has none, or none of the chosen kinds, threads and part")
+	}
 	if p.Input.Threads != nil && !p.Input.Header.Threads {
 		list = append(list, l.name+": threads were chosen, but the trace has no thread numbers, so all of it was analysed")
 	}
