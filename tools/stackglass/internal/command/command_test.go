@@ -268,6 +268,15 @@ func TestNothingAnalysed(t *testing.T) {
 	}
 }
 
+func TestThreadsInAnyOrder(t *testing.T) {
+	in(t, map[string]string{"a.csv": "addr,tid\n1,1\n2,2\n3,3\n"})
+	got := ask("analyze", "a.csv", "--threads", "2,1,2", "--format", "json")
+	expect(t, got, exitOK)
+	if !strings.Contains(got.stdout, `"references": 2`) {
+		t.Errorf("%s", got.stdout)
+	}
+}
+
 func TestFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

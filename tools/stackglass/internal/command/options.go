@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -105,6 +106,8 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		}
 		o.Spec.Threads = append(o.Spec.Threads, uint32(t))
 	}
+	slices.Sort(o.Spec.Threads)
+	o.Spec.Threads = slices.Compact(o.Spec.Threads)
 	if r.memory != "" {
 		if o.MemoryBytes, err = hierarchy.ParseSize(r.memory); err != nil {
 			return o, usagef("--memory: ", err.Error())
