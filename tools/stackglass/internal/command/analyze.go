@@ -64,6 +64,7 @@ it read, marked as partial.`,
 	cmd.Flags().UintSliceVar(&lines, "lines", []uint{64}, "cache line sizes in bytes, powers of two from 8 to 4096")
 	cmd.Flags().UintSliceVar(&lines, "line", []uint{64}, "the same as --lines")
 	must(cmd.Flags().MarkHidden("line"))
+	r.lineOptions = []string{"lines", "line"}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "keep the profile in this `FILE`, or, for several traces, in this folder")
 	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "keep in the profile what appending a later part of the trace needs: addresses")
 	return cmd

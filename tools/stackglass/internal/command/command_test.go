@@ -238,6 +238,8 @@ func TestProfileKeepsItsOptions(t *testing.T) {
 	expect(t, ask("curve", "a.sgp", "--kinds", "load"), exitUsage, "--kinds", "is a profile")
 	expect(t, ask("curve", "a.sgp", "--limit", "5"), exitUsage, "--limit")
 	expect(t, ask("curve", "a.sgp", "--line", "128"), exitUsage, "lines of 64 bytes", "--lines")
+	expect(t, ask("analyze", "a.sgp", "--lines", "128"), exitUsage, "--lines", "is a profile")
+	expect(t, ask("analyze", "a.sgp", "--line", "128"), exitUsage, "--line", "is a profile")
 }
 
 func TestAnalyzeIntoFolder(t *testing.T) {

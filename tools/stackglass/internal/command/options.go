@@ -28,6 +28,7 @@ type reading struct {
 	mergeable   bool
 	memory      string
 	format      string
+	lineOptions []string // those that choose line sizes, rather than one that a profile has
 }
 
 // traceOptions are the names of the options that change what is read. A profile
@@ -118,7 +119,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 
 // refuseForProfile tells that an option has no meaning for a profile.
 func (r *reading) refuseForProfile(name string) error {
-	for _, option := range traceOptions {
+	for _, option := range slices.Concat(traceOptions, r.lineOptions) {
 		if f := r.cmd.Flags().Lookup(option); f != nil && f.Changed {
 			return usagef("--", option, ": ", name, " is a profile, and what it covers was chosen when its trace was read; give the trace, or leave the option out")
 		}
