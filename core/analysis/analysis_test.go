@@ -237,6 +237,11 @@ func TestAppendRefuses(t *testing.T) {
 			t.Errorf("%s: joined, want an error", name)
 		}
 	}
+	b := run(t, analysis.Spec{Mergeable: true, Start: a.Totals.AllReferences()}, tracetest.NewReader(whole, 10))
+	b.Segment.Lines[0].FirstTouches = nil // as a saved run has it
+	if _, err := analysis.Append(a, checked(t, b)); err == nil {
+		t.Error("without first touches: joined, want an error")
+	}
 }
 
 // A run saved and restored anywhere, any number of times, gives the same bytes.

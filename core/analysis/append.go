@@ -47,7 +47,7 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 
 // follows tests that b is the segment behind a, made with the same options.
 func follows(a, b *profile.Profile) error {
-	if a.Segment == nil || b.Segment == nil {
+	if !mergeable(a) || !mergeable(b) {
 		return &AppendError{"only profiles made with --mergeable can be joined"}
 	}
 	if b.Segment.Start != a.Segment.Start+a.Totals.AllReferences() {
@@ -60,6 +60,14 @@ func follows(a, b *profile.Profile) error {
 		return &AppendError{"the segments were analysed with different options (kinds, threads, part of the trace or line sizes)"}
 	}
 	return nil
+}
+
+// mergeable reports whether p was made to be joined. A saved run that was not
+// has the stack too, but not the first touches.
+func mergeable(p *profile.Profile) bool {
+	return p.Segment != nil && !slices.ContainsFunc(p.Segment.Lines, func(l profile.SegmentLines) bool {
+		return len(l.FirstTouches) != len(l.Stack)
+	})
 }
 
 func addTotals(a, b profile.Totals) profile.Totals {
