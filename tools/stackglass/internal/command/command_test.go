@@ -393,6 +393,18 @@ func TestDemoWrites(t *testing.T) {
 	}
 }
 
+func TestDemoSource(t *testing.T) {
+	in(t, nil)
+	printed := ask("demo", "matmul-naive", "--source")
+	expect(t, printed, exitOK)
+	expect(t, ask("demo", "matmul-naive", "--source", "-o", "a.c"), exitOK)
+	if kept, err := os.ReadFile("a.c"); err != nil || string(kept) != printed.stdout || printed.stdout == "" {
+		t.Errorf("a.c differs from what is printed: %v", err)
+	}
+	expect(t, ask("demo", "-o", "x"), exitUsage, "name it", "matmul-naive")
+	expect(t, ask("demo", "--source"), exitUsage, "name it")
+}
+
 func TestHierarchyFile(t *testing.T) {
 	in(t, map[string]string{"mine": "# two levels\nL1=2KiB,full\n\nL2=8KiB,full\n", "none": "# nothing\n"})
 	fromFile := ask("what-if", "demo:matmul-naive", "--hierarchy", "mine", "--format", "csv")

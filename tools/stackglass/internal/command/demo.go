@@ -24,13 +24,16 @@ func (a *app) demo() *cobra.Command {
 		Short: "Small real traces with a question each",
 		Long: `Without a name, list the embedded demos. With one, ask its question, print its
 miss-ratio curve and what it teaches; with -o write its trace, with --source its
-C program. Every verb takes demo:NAME for a FILE.`,
+C program (to standard output, or to -o). Every verb takes demo:NAME for a FILE.`,
 		Example: "  stackglass demo\n  stackglass demo matmul-blocked\n  stackglass histogram demo:array-list",
 		Args:    usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return demoNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && (source || output != "") {
+				return usagef("-o and --source write one demo; name it, one of ", strings.Join(demoNames(), ", "))
+			}
 			if len(args) == 0 {
 				return a.listDemos(format)
 			}
@@ -38,20 +41,19 @@ C program. Every verb takes demo:NAME for a FILE.`,
 			if err != nil {
 				return err
 			}
-			switch {
-			case source:
-				return a.writeDemo("", d.Source)
-			case output == "-":
-				return a.writeDemo("", d.File)
-			case output != "":
-				return a.writeDemo(output, d.File)
+			file := d.File
+			if source {
+				file = d.Source
+			}
+			if source || output != "" {
+				return a.writeDemo(output, file)
 			}
 			return a.teach(cmd, d, format)
 		},
 	}
 	addFormat(cmd, &format)
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace to this `FILE` (- for standard output)")
-	cmd.Flags().BoolVar(&source, "source", false, "print the C program")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace, or with --source the program, to this `FILE` (- for standard output)")
+	cmd.Flags().BoolVar(&source, "source", false, "write the C program instead of the trace")
 	return cmd
 }
 
@@ -125,13 +127,13 @@ func lessonTable(d site.Demo) report.Table {
 	return t
 }
 
-// writeDemo writes an embedded file to path, or to stdout.
+// writeDemo writes an embedded file to path, or to stdout where that is "" or -.
 func (a *app) writeDemo(path, file string) error {
 	content, err := site.DemoFile(file)
 	if err != nil {
 		return err
 	}
-	if path == "" {
+	if path == "" || path == "-" {
 		path = "standard output"
 		_, err = a.stdout.Write(content)
 	} else {
