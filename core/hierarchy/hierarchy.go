@@ -66,8 +66,9 @@ type Method string
 
 // The methods.
 const (
-	Exact Method = "exact" // fully associative LRU, from the histogram (MODELS §3)
-	SDCM  Method = "sdcm"  // set-associative, by the stack distance cache model (MODELS §5)
+	Exact     Method = "exact"     // first level, fully associative LRU, from the histogram (MODELS §3)
+	Inclusive Method = "inclusive" // such a level behind the first, as if it saw every access (MODELS §3)
+	SDCM      Method = "sdcm"      // set-associative, by the stack distance cache model (MODELS §5)
 )
 
 // Level is the prediction for one cache, in line accesses.
@@ -107,6 +108,9 @@ func Predict(p *profile.Profile, h Hierarchy) (Prediction, []Warning, error) {
 		level.Misses, level.Method = misses(curve, cache)
 		if i > 0 {
 			above := out.Levels[i-1]
+			if level.Method == Exact {
+				level.Method = Inclusive
+			}
 			level.Accesses = above.Misses
 			if level.Misses > above.Misses {
 				level.Misses = above.Misses
