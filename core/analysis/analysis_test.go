@@ -323,6 +323,47 @@ func TestHugeLimit(t *testing.T) {
 	}
 }
 
+// References to megabytes are analysed a few at a time; results do not change.
+func TestLargeReferences(t *testing.T) {
+	whole := &trace.Batch{}
+	for i := range uint64(300) {
+		whole.Append(trace.Load, i%7<<32, uint32(i%3)<<20, 0, 0)
+	}
+	spec := analysis.Spec{LineBytes: []uint32{4096}}
+	want, references := naive(whole, spec.WithDefaults(), 4096)
+	r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 300))
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	var saved []byte
+	for err == nil {
+		if err = r.Step(); steps == 2 {
+			if n := r.Progress().References; n == 0 || n >= 300 {
+				t.Errorf("%d references after three steps, want a part", n)
+			}
+			saved = r.Save()
+		}
+		steps++
+	}
+	p := checked(t, r.Profile(profile.State{}))
+	twin := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: []profile.Locality{want}}
+	if err != io.EOF || p.Totals.References != references || p.Digest() != twin.Digest() {
+		t.Errorf("ended with %v; the profile differs from the naive twin's", err)
+	}
+	again, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Restore(saved); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, again)
+	if again.Profile(profile.State{}).Digest() != p.Digest() {
+		t.Errorf("saved within a batch, the run ends differently")
+	}
+}
+
 func TestSkipBad(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 1)), 5000)
 	for _, c := range []struct {

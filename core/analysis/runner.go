@@ -31,6 +31,8 @@ type Runner struct {
 	analyses []Analysis
 	batch    *trace.Batch
 	keep     []int32
+	next     int         // the batch's rows before it are analysed
+	view     trace.Batch // the part of the batch that is being analysed
 
 	totals   profile.Totals
 	analysed uint64 // sum of totals.References
@@ -38,6 +40,7 @@ type Runner struct {
 	rows     uint64 // rows that the reader delivered
 	bad      uint64 // bad records that the reader met
 
+	failed                error        // of an analysis, while saving
 	resumeRows, resumeBad uint64       // what a restored run has behind it
 	header                trace.Header // what it knew of the trace
 }
@@ -65,7 +68,8 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 	return run, nil
 }
 
-// Step analyses one batch. io.EOF tells that the trace, or the part that the
+// Step analyses one batch, or a part of one whose references touch very many
+// bytes, so that its caller soon has a turn. io.EOF tells that the trace, or the part that the
 // spec limits it to, is done. Any other error ends the run; what was analysed
 // before it is in Profile.
 func (r *Runner) Step() error {
@@ -73,6 +77,13 @@ func (r *Runner) Step() error {
 		return io.EOF
 	}
 	b := r.batch
+	if r.failed != nil {
+		return r.failed
+	}
+	if r.next < b.Len() {
+		return r.consume()
+	}
+	r.next = 0
 	if err := r.reader.Next(b); err != nil {
 		return r.tolerate(err)
 	}
@@ -80,18 +91,38 @@ func (r *Runner) Step() error {
 	r.rows += uint64(b.Len())
 	if before < r.resumeRows {
 		if r.rows <= r.resumeRows {
+			r.next = b.Len()
 			return nil
 		}
 		b.Slice(int(r.resumeRows-before), b.Len())
 	}
 	r.selectRows(b)
 	r.selectPart(b)
-	if b.Len() == 0 {
+	return r.consume()
+}
+
+// stepBytes is how many bytes the references of one step may touch, unless it
+// is a single one.
+const stepBytes = 4 << 20
+
+// consume analyses the rows of the batch from r.next on, up to stepBytes.
+func (r *Runner) consume() error {
+	b := r.batch
+	end, bytes := r.next, uint64(0)
+	for end < b.Len() && (bytes < stepBytes || end == r.next) {
+		bytes += uint64(b.Bytes[end])
+		end++
+	}
+	part := b
+	if r.next > 0 || end < b.Len() {
+		part = b.View(&r.view, r.next, end)
+	}
+	if r.next = end; part.Len() == 0 {
 		return nil
 	}
-	r.count(b)
+	r.count(part)
 	for _, a := range r.analyses {
-		if err := a.Consume(b); err != nil {
+		if err := a.Consume(part); err != nil {
 			return err
 		}
 	}
@@ -114,13 +145,14 @@ func (r *Runner) tolerate(err error) error {
 	return nil
 }
 
-// selectRows keeps the rows of the chosen kinds and threads.
+// selectRows keeps the rows of the chosen kinds and threads. A row without a
+// thread is of none of the chosen ones.
 func (r *Runner) selectRows(b *trace.Batch) {
 	others := trace.Kinds(0)
 	for _, k := range b.Kind {
 		others |= 1 << (k & 7)
 	}
-	byThread := r.spec.Threads != nil && b.Thread != nil
+	byThread := r.spec.Threads != nil
 	if others&^r.spec.Kinds == 0 && !byThread {
 		return
 	}
@@ -133,7 +165,7 @@ func (r *Runner) selectRows(b *trace.Batch) {
 			break // what follows the limit was not read, as far as counts go
 		}
 		seen++
-		if r.spec.Kinds.Has(k) && (!byThread || slices.Contains(r.spec.Threads, b.Thread[i])) {
+		if r.spec.Kinds.Has(k) && (!byThread || b.Thread != nil && slices.Contains(r.spec.Threads, b.Thread[i])) {
 			keep = append(keep, int32(i))
 		}
 	}
@@ -244,8 +276,12 @@ func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
 	return p
 }
 
-// Save gives the state of the run as bytes, from which Restore goes on.
+// Save gives the state of the run as bytes, from which Restore goes on. Rows
+// that were read are analysed first.
 func (r *Runner) Save() []byte {
+	for r.failed == nil && r.next < r.batch.Len() {
+		r.failed = r.consume()
+	}
 	var saved []byte
 	var mergeable uint64
 	if r.spec.Mergeable {

@@ -133,6 +133,19 @@ func (b *Batch) Slice(lo, hi int) {
 	b.Resize(hi - lo)
 }
 
+// View makes into the rows of b from lo up to hi, shared with b, and returns it.
+func (b *Batch) View(into *Batch, lo, hi int) *Batch {
+	into.Addr, into.Bytes, into.Kind = b.Addr[lo:hi], b.Bytes[lo:hi], b.Kind[lo:hi]
+	into.Thread, into.PC = nil, nil
+	if b.Thread != nil {
+		into.Thread = b.Thread[lo:hi]
+	}
+	if b.PC != nil {
+		into.PC = b.PC[lo:hi]
+	}
+	return into
+}
+
 // Spoil overwrites every row, so that a consumer that kept a reference to an
 // old batch fails its test.
 func (b *Batch) Spoil() {
