@@ -171,7 +171,7 @@ func (l *answerable) doubts() (list []string) {
 		list = append(list, l.name+": no reference was analysed: the trace has none, or none of the chosen kinds, threads and part")
 	}
 	if p.Input.Threads != nil && !p.Input.Header.Threads {
-		list = append(list, l.name+": threads were chosen, but the trace has no thread numbers, so all of it was analysed")
+		list = append(list, l.name+": threads were chosen, but the trace has no thread numbers, so none of it was analysed")
 	}
 	if n := p.Totals.BadRecords; n > 0 {
 		text := l.name + ": " + plural(n, "record") + " could not be read and left out"
