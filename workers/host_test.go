@@ -339,6 +339,10 @@ func TestPauseAndResume(t *testing.T) {
 	for !paused.Paused {
 		paused = f.progress()
 	}
+	still, err := profile.Decode(f.next(workers.TypeSnapshot).Body)
+	if err != nil || still.Totals.AllReferences() != paused.References {
+		t.Errorf("paused at %d references, shows another number (%v)", paused.References, err)
+	}
 	f.clock.advance(time.Hour)
 	f.send(workers.Message{Type: workers.TypePause, Job: 1})
 	f.send(workers.Message{Type: workers.TypeResume, Job: 2}) // of nobody

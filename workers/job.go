@@ -27,6 +27,8 @@ var (
 	errGone      = errors.New("nobody is there to take the result")
 )
 
+var stillRunning = profile.State{Partial: true, Reason: "the analysis is still running"}
+
 // job is one running analysis.
 type job struct {
 	host   *Host
@@ -215,6 +217,9 @@ func (j *job) pause() error {
 		return err
 	}
 	begin := j.host.Now()
+	if err := j.sendStill(); err != nil {
+		return err
+	}
 	for m := range j.host.inbox {
 		if m.Type == TypeResume && m.Job == j.id {
 			j.pausedFor += j.host.Now().Sub(begin)
@@ -255,14 +260,28 @@ func (j *job) sendSnapshot() error {
 	if references == j.shown {
 		return nil
 	}
-	p := j.runner.Profile(profile.State{Partial: true, Reason: "the analysis is still running"})
-	j.shown = references
+	p := j.runner.Profile(stillRunning)
 	// Each half may take long for millions of lines.
 	j.host.Yield()
 	if err := j.obey(); err != nil {
 		return err
 	}
+	if j.shown == references { // a pause has shown it
+		return nil
+	}
+	j.shown = references
 	return j.send(TypeSnapshot, p.Encode())
+}
+
+// sendStill sends the profile at a pause, so that what is shown is what the
+// progress says. It reads no messages.
+func (j *job) sendStill() error {
+	references := j.runner.Progress().References
+	if references == j.shown {
+		return nil
+	}
+	j.shown = references
+	return j.send(TypeSnapshot, j.runner.Profile(stillRunning).Encode())
 }
 
 func (j *job) send(t Type, body []byte) error {
@@ -282,9 +301,13 @@ func (j *job) finish(why error) {
 		return
 	}
 	var other *otherFileError
-	if !errors.As(why, &other) && why != errCancelled && j.file.want != nil {
+	if !errors.As(why, &other) && j.file.want != nil {
 		// Nothing was analysed that the checkpoint does not have.
-		j.host.fail(j.id, why.Error()+". The checkpoint is kept: go on from it again.")
+		what := why.Error()
+		if why == errCancelled {
+			what = "Stopped before anything new was analysed"
+		}
+		j.host.fail(j.id, what+". The checkpoint is kept: go on from it again.")
 		return
 	}
 	if errors.As(why, &other) || why != errCancelled && j.runner.Progress().References == 0 {

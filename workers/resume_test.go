@@ -116,6 +116,21 @@ func TestResumeWithAnotherFile(t *testing.T) {
 	}
 }
 
+// Cancelling before anything new was analysed takes nothing away.
+func TestCancelWhileResuming(t *testing.T) {
+	b := din(800_000)
+	f := newFixture(t)
+	f.store = interrupt(t, b, len(b), spec)
+	f.host.Store = f.store
+	f.serve()
+	f.start(1, workers.Start{Key: "k", Name: "a.din", Resume: true}, bytesFile(b))
+	f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
+	wantContains(t, f.failed(), "Stopped", "checkpoint is kept")
+	if e := f.entry(); e.State != profile.EntryInterrupted {
+		t.Errorf("entry %+v", e)
+	}
+}
+
 // A disk that is gone before anything new was analysed takes nothing away.
 func TestReadErrorWhileResuming(t *testing.T) {
 	b := din(800_000)
