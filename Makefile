@@ -32,6 +32,7 @@ run: build ## build the page and the command, serve the page, print its address 
 	bin/stackglass serve $(ARGS)
 
 build: site ## bin/stackglass: the command, with the page inside
+	@echo "compiling the command; the first time takes a minute or two"
 	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/stackglass ./tools/stackglass
 
 site: build/site.stamp ## site/dist: the page, ready for any static host
@@ -43,11 +44,14 @@ setup: build/npm.stamp ## install what building and testing need
 	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
 
 build/npm.stamp: site/package.json site/package-lock.json
-	@$(NEED) 'npm:npm,ca-certificates:the page uses a chart library from npm'
-	npm ci --prefix site --ignore-scripts --no-audit --no-fund --loglevel=error
+	@# A bare Debian trusts no server, and every download asks.
+	@[ -e /etc/ssl/certs/ca-certificates.crt ] || [ -n "$${SSL_CERT_FILE:-$${SSL_CERT_DIR:-}}" ] || ! command -v apt-get >/dev/null || \
+		$(NEED) 'update-ca-certificates:ca-certificates:downloads need certificates to trust'
+	$(GO) run ./tools/npmfetch
 	@mkdir -p build && touch $@
 
 build/site.stamp: build/npm.stamp $(SITE_SOURCES)
+	@echo "making the page: compiling it for the browser, then compressing; the first time takes a few minutes"
 	$(GO) run ./tools/sitebuild
 	@mkdir -p build && touch $@
 
@@ -74,6 +78,7 @@ staticcheck: bin/staticcheck
 	$(WASM) bin/staticcheck $(WASM_PACKAGES)
 
 bin/staticcheck: go.mod
+	@echo "compiling staticcheck; this happens once and takes about a minute"
 	$(GO) build -o $@ honnef.co/go/tools/cmd/staticcheck
 
 # Generated files are in the repository, so that a checkout builds at once.
@@ -89,10 +94,12 @@ generated:
 unit: ## tests that run natively
 	@[ -d "$${STACKGLASS_DATA:-../shared/data}/truth" ] || \
 		echo "Left out: comparisons with other programs' results on large traces; STACKGLASS_DATA names no folder with traces/ and truth/"
+	@echo "compiling and running the native tests; the first time takes a few minutes"
 	$(GO) test ./...
 
 wasmtest: bin/wasmtest ## tests that run in Chromium
 	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
+	@echo "compiling the browser side's tests and running them in Chromium; this takes a minute or more"
 	$(WASM) $(GO) test -exec="$(CURDIR)/bin/wasmtest" $(WASM_TESTS)
 
 bin/wasmtest: go.mod $(wildcard tools/wasmtest/*.go tools/wasmtest/*/*)
@@ -100,6 +107,7 @@ bin/wasmtest: go.mod $(wildcard tools/wasmtest/*.go tools/wasmtest/*/*)
 
 e2e: build ## the built page and command together, in Chromium
 	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
+	@echo "trying the page and the command in Chromium, from end to end; this takes a few minutes"
 	@# Never from the cache: what they test is programs, which the cache does not see.
 	STACKGLASS_E2E=1 $(GO) test -count=1 ./tools/e2e/...
 

@@ -30,7 +30,7 @@ Please run as root: apt-get install --no-install-recommends$packages" >&2
 	fi
 fi
 echo "Missing:$reasons
-Installing by apt-get:$packages (this happens once)" >&2
+Installing by apt-get:$packages (this happens once, and may take a few minutes)" >&2
 # What apt-get says is worth reading only if it fails.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

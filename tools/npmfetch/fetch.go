@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha512"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+)
+
+// maxArchive bounds what is downloaded of one package, in bytes.
+const maxArchive = 64 << 20
+
+// fetcher brings the packages of one folder.
+type fetcher struct {
+	folder, registry string
+	client           *http.Client
+	log              io.Writer
+}
+
+func (f *fetcher) run(ctx context.Context) error {
+	list, err := readLock(filepath.Join(f.folder, "package-lock.json"))
+	if err != nil {
+		return err
+	}
+	modules := filepath.Join(f.folder, "node_modules")
+	for _, p := range list {
+		place := filepath.Join(modules, filepath.FromSlash(p.name))
+		if p.installed(place) {
+			continue
+		}
+		fmt.Fprintf(f.log, "fetching %s from %s\n", p, f.registry)
+		if err := f.install(ctx, p, modules, place); err != nil {
+			return fmt.Errorf("%s: %w\n`npm ci --ignore-scripts --prefix %s` does the same, where there is npm", p, err, f.folder)
+		}
+	}
+	return nil
+}
+
+// install brings one package.
+func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) error {
+	archive, err := f.download(ctx, p.address(f.registry))
+	if err != nil {
+		return err
+	}
+	if sum := sha512.Sum512(archive); !bytes.Equal(sum[:], p.sha512) {
+		return fmt.Errorf("%s: its SHA-512 is %s, the lock file wants %s: the download is damaged or not that package; nothing of it was unpacked",
+			p.address(f.registry), base64.StdEncoding.EncodeToString(sum[:]), base64.StdEncoding.EncodeToString(p.sha512))
+	}
+	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+		return err
+	}
+	// In the same file system as its place, and named so that nothing finds it.
+	fresh, err := os.MkdirTemp(modules, ".npmfetch-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(fresh)
+	if err := unpack(bytes.NewReader(archive), fresh); err != nil {
+		return err
+	}
+	if err := os.Chmod(fresh, 0o755); err != nil {
+		return err
+	}
+	if !p.installed(fresh) {
+		return errors.New("the archive's package.json names another package or version, or there is none")
+	}
+	if err := os.RemoveAll(place); err != nil {
+		return err
+	}
+	return os.Rename(fresh, place)
+}
+
+// download gives the whole body of the answer.
+func (f *fetcher) download(ctx context.Context, address string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w; is the registry's address in $npm_config_registry right?", err)
+	}
+	response, err := f.client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("%w; the first build needs the network, or a registry named by $npm_config_registry", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: the registry answers %s, want 200 OK; another one can be named by $npm_config_registry", address, response.Status)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxArchive+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: the download broke off after %d bytes: %w; try again", address, len(body), err)
+	}
+	if len(body) > maxArchive {
+		return nil, fmt.Errorf("%s: larger than %d bytes", address, maxArchive)
+	}
+	return body, nil
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/base64"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// packed makes an archive of these files, as npm packs a package.
+func packed(t *testing.T, files map[string]string, extra ...tar.Header) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	zip := gzip.NewWriter(&b)
+	w := tar.NewWriter(zip)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		h := tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[name]))}
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(files[name])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range extra {
+		if err := w.WriteHeader(&extra[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func lockEntry(name string, archive []byte) string {
+	sum := sha512.Sum512(archive)
+	return `"node_modules/` + name + `": {"version": "1.2.3", "integrity": "sha512-` + base64.StdEncoding.EncodeToString(sum[:]) + `"}`
+}
+
+// world is a registry that counts its answers, and a folder to fetch into.
+type world struct {
+	fetcher
+	serve func(w http.ResponseWriter, path string)
+	asked []string
+}
+
+func newWorld(t *testing.T, entries ...string) *world {
+	t.Helper()
+	w := &world{}
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		w.asked = append(w.asked, r.URL.Path)
+		w.serve(out, r.URL.Path)
+	}))
+	t.Cleanup(server.Close)
+	w.fetcher = fetcher{folder: t.TempDir(), registry: server.URL, client: server.Client(), log: io.Discard}
+	lock := `{"lockfileVersion": 3, "packages": {"": {"name": "x"}, ` + strings.Join(entries, ", ") + `}}`
+	if err := os.WriteFile(filepath.Join(w.folder, "package-lock.json"), []byte(lock), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) file(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.folder, "node_modules", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// left lists what is in node_modules.
+func (w *world) left(t *testing.T) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(w.folder, "node_modules"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func whole(name string) map[string]string {
+	return map[string]string{
+		"package/package.json": `{"name": "` + name + `", "version": "1.2.3"}`,
+		"package/dist/a.js":    "code of " + name,
+	}
+}
+
+func TestFetches(t *testing.T) {
+	archives := map[string][]byte{
+		"/plain/-/plain-1.2.3.tgz":          packed(t, whole("plain")),
+		"/@scope/scoped/-/scoped-1.2.3.tgz": packed(t, whole("@scope/scoped")),
+	}
+	w := newWorld(t, lockEntry("plain", archives["/plain/-/plain-1.2.3.tgz"]), lockEntry("@scope/scoped", archives["/@scope/scoped/-/scoped-1.2.3.tgz"]))
+	w.serve = func(out http.ResponseWriter, path string) { out.Write(archives[path]) }
+	// An older version with a file that the new one has not.
+	old := filepath.Join(w.folder, "node_modules", "plain")
+	if err := os.MkdirAll(old, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"package.json": `{"name": "plain", "version": "1.2.2"}`, "gone.js": ""} {
+		if err := os.WriteFile(filepath.Join(old, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // the second time there is nothing to fetch
+		if err := w.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.asked) != 2 {
+		t.Errorf("asked for %v, want each archive once", w.asked)
+	}
+	for _, name := range []string{"plain", "@scope/scoped"} {
+		if got := w.file(t, name+"/dist/a.js"); got != "code of "+name {
+			t.Errorf("%s/dist/a.js holds %q", name, got)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(old, "gone.js")); !os.IsNotExist(err) {
+		t.Errorf("gone.js of the old version: %v, want it gone", err)
+	}
+	if got := w.left(t); !slices.Equal(got, []string{"@scope", "plain"}) {
+		t.Errorf("node_modules holds %v", got)
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	good := packed(t, whole("plain"))
+	with := func(name string) []byte {
+		files := whole("plain")
+		files[name] = "out"
+		return packed(t, files)
+	}
+	send := func(b []byte) func(http.ResponseWriter, string) {
+		return func(out http.ResponseWriter, _ string) { out.Write(b) }
+	}
+	escape, absolute := with("package/../../escaped"), with("/package/escaped")
+	link := packed(t, whole("plain"), tar.Header{Name: "package/link", Typeflag: tar.TypeSymlink, Linkname: "/etc"})
+	huge := packed(t, whole("other"))
+	cut := good[:len(good)/2]
+	for _, c := range []struct {
+		name  string
+		entry string
+		serve func(http.ResponseWriter, string)
+		want  string
+	}{
+		{"integrity", lockEntry("plain", good), send(huge), "the lock file wants"},
+		{"escape", lockEntry("plain", escape), send(escape), "leads out of the package's folder"},
+		{"absolute", lockEntry("plain", absolute), send(absolute), "leads out of the package's folder"},
+		{"link", lockEntry("plain", link), send(link), "want plain files only"},
+		{"another package", lockEntry("plain", huge), send(huge), "names another package"},
+		{"no archive", lockEntry("plain", []byte("x")), send([]byte("x")), "no gzip"},
+		{"cut archive", lockEntry("plain", cut), send(cut), "cut off or damaged"},
+		{"cut download", lockEntry("plain", good), func(out http.ResponseWriter, _ string) {
+			out.Header().Set("Content-Length", "100000")
+			out.Write(good)
+		}, "broke off"},
+		{"missing", lockEntry("plain", good), func(out http.ResponseWriter, _ string) { http.Error(out, "", 404) }, "404"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c.entry)
+			w.serve = c.serve
+			err := w.run(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want an error with %q", err, c.want)
+			}
+			if !strings.Contains(err.Error(), "plain@1.2.3: ") || !strings.Contains(err.Error(), "npm ci") {
+				t.Errorf("%v: want it to name the package and what else can be done", err)
+			}
+			if got := w.left(t); len(got) > 0 {
+				t.Errorf("it left %v in node_modules", got)
+			}
+		})
+	}
+}
+
+func TestRefusesLockFiles(t *testing.T) {
+	digest := `"integrity": "sha512-` + base64.StdEncoding.EncodeToString(make([]byte, 64)) + `"`
+	for text, want := range map[string]string{
+		`{"lockfileVersion": 2}`: "want 3",
+		`{`:                      "package-lock.json: ",
+		`{"lockfileVersion": 3, "packages": {"node_modules/../../x": {"version": "1.2.3", ` + digest + `}}}`:          "want node_modules/NAME",
+		`{"lockfileVersion": 3, "packages": {"node_modules/a/node_modules/b": {"version": "1.2.3", ` + digest + `}}}`: "want node_modules/NAME",
+		`{"lockfileVersion": 3, "packages": {"node_modules/a": {"version": "1.2.3/../../x", ` + digest + `}}}`:        "version",
+		`{"lockfileVersion": 3, "packages": {"node_modules/a": {"version": "1.2.3", "integrity": "sha1-AAAA"}}}`:      "want sha512-",
+		`{"lockfileVersion": 3, "packages": {"node_modules/a": {"version": "1.2.3", "integrity": "sha512-AAAA"}}}`:    "64 bytes",
+	} {
+		file := filepath.Join(t.TempDir(), "package-lock.json")
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readLock(file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error with %q", text, err, want)
+		}
+	}
+}
