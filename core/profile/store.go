@@ -9,6 +9,10 @@ var ErrNotFound = errors.New("no such entry in the store")
 // stored before is untouched.
 var ErrFull = errors.New("the storage is full")
 
+// ErrFinished is what a [Store] gives, wrapped, for a checkpoint that would
+// replace a finished analysis, as when two tabs run the same one.
+var ErrFinished = errors.New("a finished analysis stands in its place")
+
 // Entry describes one kept analysis; the profile's name lives here, beside the
 // profile, never in it.
 type Entry struct {
@@ -37,7 +41,8 @@ const (
 // IndexedDB (wasm/idb), memory (for tests).
 type Store interface {
 	// Put stores data under e.Key in one step: after an error or a crash the
-	// store holds what it held before.
+	// store holds what it held before. A checkpoint (EntryInterrupted) replaces
+	// nothing but a checkpoint: ErrFinished.
 	Put(e Entry, data []byte) error
 	// Get gives the data last put, or ErrNotFound.
 	Get(key string) ([]byte, error)

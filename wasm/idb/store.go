@@ -179,6 +179,14 @@ func (s *Store) Put(e profile.Entry, data []byte) error {
 		return &Error{"keep", "", errNoKey}
 	}
 	return s.transact("keep", e.Key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
+		if e.State == profile.EntryInterrupted {
+			old, err := find(entries, e.Key)
+			if err == nil && text(old, "state") != string(profile.EntryInterrupted) {
+				return profile.ErrFinished
+			} else if err != nil && err != profile.ErrNotFound {
+				return err
+			}
+		}
 		if _, err := chunks.Delete(chunkRange(e.Key)); err != nil {
 			return err
 		}

@@ -46,6 +46,9 @@ func (s *Store) Put(e profile.Entry, data []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if old, ok := s.kept[e.Key]; ok && e.State == profile.EntryInterrupted && old.entry.State != profile.EntryInterrupted {
+		return profile.ErrFinished
+	}
 	if s.Quota > 0 {
 		used := s.used() - uint64(len(s.kept[e.Key].data))
 		if room := s.Quota - min(used, s.Quota); uint64(len(data)) > room {

@@ -28,6 +28,7 @@ func TestStore(t *testing.T, open func(t *testing.T) profile.Store) {
 		"an entry needs a key":  testNoKey,
 		"every field of Entry":  testEntry,
 		"rename keeps the data": testRenameKeepsData,
+		"checkpoint":            testCheckpoint,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
@@ -93,6 +94,20 @@ func testReplace(t *testing.T, s profile.Store) {
 	}
 	if entries, err := s.List(); err != nil || len(entries) != 1 || entries[0].Created != 4 {
 		t.Errorf("List: %+v, %v", entries, err)
+	}
+}
+
+// A checkpoint comes after a checkpoint, and a result after either; nothing
+// finished gives way to a checkpoint.
+func testCheckpoint(t *testing.T, s profile.Store) {
+	put(t, s, profile.Entry{Key: "k", State: profile.EntryInterrupted}, pattern(10, 1))
+	put(t, s, profile.Entry{Key: "k", State: profile.EntryInterrupted}, pattern(20, 2))
+	for _, finished := range []profile.EntryState{profile.EntryPartial, profile.EntryComplete} {
+		put(t, s, profile.Entry{Key: "k", State: finished}, pattern(30, 3))
+		if err := s.Put(profile.Entry{Key: "k", State: profile.EntryInterrupted}, pattern(40, 4)); !errors.Is(err, profile.ErrFinished) {
+			t.Errorf("a checkpoint over a %s analysis: %v, want ErrFinished", finished, err)
+		}
+		wantData(t, s, "k", pattern(30, 3))
 	}
 }
 
