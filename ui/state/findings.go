@@ -49,8 +49,12 @@ func (v *View) halfDistance() Finding {
 		f.Text = "More than half of all accesses are first ones: there is little that any cache could keep."
 		return f
 	}
-	f.Text = "Half of all accesses come back after at most " + Plural(d, "other line", "other lines") + ": " +
-		Bytes((d+1)*v.LineBytes) + " of cache serve them."
+	if d == 0 {
+		f.Text = "Half of all accesses are to the very line that was used just before: one line of cache serves them."
+	} else {
+		f.Text = "Half of all accesses come back after at most " + Plural(d, "other line", "other lines") + ": " +
+			Bytes((d+1)*v.LineBytes) + " of cache serve them."
+	}
 	if d90, ok := v.Curve.DistanceAtShare(0.9); ok {
 		f.Text += " For nine tenths it takes " + Bytes((d90+1)*v.LineBytes) + "."
 	}
@@ -70,26 +74,33 @@ func (v *View) firstLevel() Finding {
 }
 
 func (v *View) knees() []Finding {
-	knees := v.Knees(3)
+	knees := v.Knees(4)
 	if len(knees) == 0 {
 		return []Finding{{ID: "knees", Title: "No steps", Tab: TabCaches,
 			Text: "The miss ratio falls gradually: no small step in size saves more than 2" + thin + "% of accesses."}}
 	}
-	sort.Slice(knees, func(i, j int) bool { return knees[i].Bytes < knees[j].Bytes })
-	text := "The curve has "
-	if len(knees) == 1 {
-		text += "one step: "
-	} else {
-		text += strconv.Itoa(len(knees)) + " steps: "
-	}
+	sort.Slice(knees, func(i, j int) bool { return knees[i].Lines < knees[j].Lines })
+	text := ""
 	for i, k := range knees {
 		if i > 0 {
 			text += "; "
 		}
-		text += "at " + Bytes(k.Bytes) + " the miss ratio falls from " + Percent(k.From) + " to " + Percent(k.To)
+		text += v.kneeWords(k)
+		if i == 0 {
+			text += " the miss ratio falls"
+		}
+		text += " from " + Percent(k.From) + " to " + Percent(k.To)
 	}
-	return []Finding{{ID: "knees", Title: "Steps", Tab: TabCaches,
-		Text: text + ". A cache just below a step loses what one just above it keeps."}}
+	return []Finding{{ID: "knees", Title: "Steps", Tab: TabCaches, Text: upper(text) + "."}}
+}
+
+// kneeWords names both ends of a fall: in lines where few make it, in bytes
+// where it is wide.
+func (v *View) kneeWords(k Knee) string {
+	if k.Cliff() {
+		return "between " + Exact(k.Below) + " and " + Exact(k.Lines) + " lines (" + Bytes(k.Lines*v.LineBytes) + ")"
+	}
+	return "between " + Bytes(k.Below*v.LineBytes) + " and " + Bytes(k.Lines*v.LineBytes)
 }
 
 func (v *View) cold() Finding {

@@ -106,16 +106,6 @@ func TestDemoFindings(t *testing.T) {
 	if got := v.Curve.Misses(2048 / 64); got != 33920 {
 		t.Fatalf("2 KiB misses %d times, want 33920", got)
 	}
-	var at []uint64
-	for _, k := range v.Knees(3) {
-		at = append(at, k.Bytes)
-		if k.To >= k.From {
-			t.Errorf("knee at %d goes up: %g to %g", k.Bytes, k.From, k.To)
-		}
-	}
-	if !slices.ContainsFunc(at, func(b uint64) bool { return b > 2048 && b <= 2560 }) {
-		t.Errorf("no knee between 2 KiB and 2,560 bytes: %v", at)
-	}
 	text := map[string]string{}
 	for _, f := range v.Findings() {
 		if f.Text == "" || f.Title == "" {
@@ -126,10 +116,42 @@ func TestDemoFindings(t *testing.T) {
 	for id, want := range map[string]string{
 		"footprint":   "66.6 k references touch 384 lines of 64 bytes, 24 KiB in all",
 		"cold":        "384 accesses, 0.577 %, are the first to their line",
+		"knees":       "between 36 and 37 lines (2.31 KiB) from 51 % to 6.54 %",
 		"first-level": "A cache of 32 KiB would miss 0.577 % of accesses",
 	} {
 		if !strings.Contains(text[id], want) {
 			t.Errorf("finding %s: %q, want %q in it", id, text[id], want)
+		}
+	}
+}
+
+// Both ends of a step are points of the curve, and nothing is between a step's
+// lower end and where it begins.
+func TestKneesAreOnTheCurve(t *testing.T) {
+	for _, name := range []string{"matmul-naive", "matmul-blocked", "array-list"} {
+		v := demo(t, name, 0)
+		knees := v.Knees(4)
+		if len(knees) == 0 {
+			t.Errorf("%s has no step", name)
+		}
+		for i, k := range knees {
+			if k.From != v.MissRatio(k.Below*64) || k.To != v.MissRatio(k.Lines*64) || k.From-k.To < 0.02 {
+				t.Errorf("%s: %+v is not on the curve", name, k)
+			}
+			if v.Curve.Misses(k.Below+1) == v.Curve.Misses(k.Below) || v.Curve.Misses(k.Lines-1) == v.Curve.Misses(k.Lines) {
+				t.Errorf("%s: the curve is flat at an end of %+v", name, k)
+			}
+			for _, o := range knees[:i] {
+				if k.Below < o.Lines && o.Below < k.Lines {
+					t.Errorf("%s: %+v and %+v overlap", name, k, o)
+				}
+			}
+		}
+	}
+	text := strings.ReplaceAll(demo(t, "array-list", 0).knees()[0].Text, thin, " ")
+	for _, want := range []string{"between 256 and 258 lines (16.1 KiB) from 23.4 % to 19.3 %", " and 32.1 KiB from ", "to 0.737 %"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("array-list: %q lacks %q", text, want)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package state
 
 import (
-	"math"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -57,51 +57,93 @@ func (v *View) Splits() uint64 {
 	return 0
 }
 
-// Knee is a capacity at which misses drop: how many a small step in size saves.
+// Knee is a fall of the miss-ratio curve between two capacities.
 type Knee struct {
-	Bytes uint64  // the least capacity that saves the misses
-	From  float64 // miss ratio of three quarters of the capacity
-	To    float64 // miss ratio at the capacity
+	Below uint64  // lines: the largest capacity at which the fall has not begun
+	Lines uint64  // lines: the least capacity at which it is over
+	From  float64 // miss ratio at Below
+	To    float64 // miss ratio at Lines
 }
 
-// Knees finds the up to most steepest drops of the curve. A drop is the share
-// of all misses that are not cold, lost within a factor of 4/3 in capacity; the
-// distances in one drop are not counted again in the next.
+// Cliff tells whether a few lines make the fall: at most a 64th of the capacity.
+func (k Knee) Cliff() bool { return k.Lines-k.Below <= cliffWidth(k.Lines) }
+
+// cliffWidth and slopeWidth are how far below a capacity a fall that ends there
+// may begin, in lines.
+func cliffWidth(lines uint64) uint64 { return max(1, lines/64) }
+func slopeWidth(lines uint64) uint64 { return max(1, lines/4) }
+
+// Knees finds up to most falls of the curve that save at least 2 % of accesses:
+// first the cliffs, then the slopes within a factor of 4/3 that are away from
+// them, each the steepest first.
 func (v *View) Knees(most int) []Knee {
-	c := v.Curve
-	if c.Accesses == 0 || len(c.Distances) == 0 {
-		return nil
-	}
 	var knees []Knee
-	for len(knees) < most {
-		best, gain := Knee{}, 0.02 // less than 2 % of accesses is no knee
-		last := uint64(0)
-		for _, d := range c.Distances {
-			capacity := d + 1
-			if capacity < last+last/128 { // steps of less than 1 % are too fine to tell apart
-				continue
+	for _, width := range []func(uint64) uint64{cliffWidth, slopeWidth} {
+		for len(knees) < most {
+			knee, ok := v.steepest(knees, width)
+			if !ok {
+				break
 			}
-			last = capacity
-			if capacity < 4 || nearKnee(knees, capacity*v.LineBytes) {
-				continue
-			}
-			from, to := c.MissRatio(capacity*3/4), c.MissRatio(capacity)
-			if from-to > gain {
-				gain, best = from-to, Knee{Bytes: capacity * v.LineBytes, From: from, To: to}
-			}
+			knees = append(knees, knee)
 		}
-		if best.Bytes == 0 {
-			break
-		}
-		knees = append(knees, best)
 	}
 	return knees
 }
 
-// nearKnee tells whether a capacity is within a factor of two of a knee.
-func nearKnee(knees []Knee, bytes uint64) bool {
-	for _, k := range knees {
-		if math.Abs(math.Log2(float64(bytes)/float64(k.Bytes))) < 1 {
+// steepest is the largest fall within a width that touches none of the others.
+// Caches of less than four lines are none.
+func (v *View) steepest(others []Knee, width func(uint64) uint64) (best Knee, found bool) {
+	c := v.Curve
+	gain := c.Accesses / 50
+	below := 0 // distances that the smaller capacity hits
+	for i, d := range c.Distances {
+		lines := d + 1
+		if lines < 4 {
+			continue
+		}
+		for c.Distances[below] < lines-width(lines) {
+			below++
+		}
+		hits := uint64(0)
+		if below > 0 {
+			hits = c.Upto[below-1]
+		}
+		// The next distance is the largest capacity that hits no more.
+		k := Knee{Below: c.Distances[below], Lines: lines}
+		if c.Upto[i]-hits <= gain || nearKnee(others, k) {
+			continue
+		}
+		gain = c.Upto[i] - hits
+		k.From, k.To = c.MissRatio(k.Below), c.MissRatio(lines)
+		best, found = k, true
+	}
+	if found {
+		best.tighten(c)
+	}
+	return best, found
+}
+
+// tighten moves the lower end up to where the fall really begins: 19 parts in
+// 20 of it lie above.
+func (k *Knee) tighten(c *profile.Curve) {
+	least := (k.From - k.To) * 0.95
+	for i := sort.Search(len(c.Distances), func(i int) bool { return c.Distances[i] > k.Below }); i < len(c.Distances); i++ {
+		from := c.MissRatio(c.Distances[i])
+		if c.Distances[i] >= k.Lines || from-k.To < least {
+			return
+		}
+		k.Below, k.From = c.Distances[i], from
+	}
+}
+
+// nearKnee tells whether a fall overlaps one of the others, or continues it: a
+// gradual curve is not made of steps.
+func nearKnee(others []Knee, k Knee) bool {
+	for _, o := range others {
+		if k.Below < o.Lines && o.Below < k.Lines {
+			return true
+		}
+		if !o.Cliff() && k.Lines < 2*o.Lines && o.Lines < 2*k.Lines {
 			return true
 		}
 	}
