@@ -177,7 +177,7 @@ func TestTableAndExports(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.act(func() { d.app.goTo(d.app.Screen.Toggle("curve"), true) })
-	d.wants(`id="table-curve"`, "2.31 KiB", "4352")
+	d.wants(`id="table-curve"`, "2.31 KiB", "4 352")
 	d.act(func() { d.app.SaveCSV("curve"); d.app.SaveProfile() })
 	if csv := string(d.saved["Matrix multiplication-curve.csv"]); !strings.Contains(csv, "\n37,4352\n") {
 		t.Errorf("CSV %q", csv)

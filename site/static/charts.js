@@ -297,7 +297,8 @@
     }
 
     label(ctx, m, x, y, em, family, box, color) {
-      const value = " " + share(m.y);
+      // Where there is little room, the sentence below the chart has the value.
+      const value = box.width < em * 34 ? "" : " " + bytes(m.x) + ": " + share(m.y) + (box.width < em * 50 ? "" : " fully assoc.");
       ctx.font = "600 " + em * 0.87 + "px " + family;
       const first = ctx.measureText(m.label).width;
       ctx.font = em * 0.87 + "px " + family;

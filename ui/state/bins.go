@@ -49,7 +49,7 @@ func (v *View) HistogramTable() *Table {
 	rows := len(c.Distances) + 1
 	return &Table{
 		Caption: "Accesses by stack distance",
-		Columns: []Column{{"distance", "lines"}, {"accesses", ""}, {"cumulative", "of accesses"}},
+		Columns: []Column{{"distance", "lines"}, {"accesses", ""}, {"cumulative share", ""}},
 		Rows:    rows,
 		Row: func(i int) []string {
 			if i == rows-1 {

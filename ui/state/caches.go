@@ -1,6 +1,7 @@
 package state
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ type LevelCard struct {
 	Hits     string
 	Misses   string
 	Ratio    string // local: misses of the accesses to this level
+	Global   string // misses of all accesses of the run
 	Method   string // how it was computed, in words
 	Exact    bool
 }
@@ -39,23 +41,24 @@ func (v *View) Ask(levels []hierarchy.Cache) *Caches {
 		c.Problem = err.Error()
 		return c
 	}
+	about := ""
 	for i, l := range p.Levels {
 		card := &c.Levels[i]
-		card.Accesses, card.Hits, card.Misses = Count(l.Accesses), Count(l.Hits), Count(l.Misses)
-		if l.Accesses > 0 {
-			card.Ratio = Percent(l.Misses / l.Accesses)
-		} else {
-			card.Ratio = "–"
+		card.Accesses = about + Count(l.Accesses)
+		if card.Exact = l.Method == hierarchy.Exact; !card.Exact {
+			about = "≈ " // and so is what it lets through to the next one
 		}
-		card.Exact = l.Method == hierarchy.Exact
+		card.Hits, card.Misses = about+Count(l.Hits), about+Count(l.Misses)
+		card.Ratio = about + shareOfWhole(l.Misses, l.Accesses)
+		card.Global = about + shareOfWhole(l.Misses, float64(v.Curve.Accesses))
 		card.Method = methodWords(l.Method)
 	}
-	c.Memory = Count(p.MemoryAccesses)
+	c.Memory = about + Count(p.MemoryAccesses)
 	lineBytes := v.LineBytes
 	if n := len(levels); n > 0 {
 		lineBytes = uint64(levels[n-1].LineBytes)
 	}
-	c.Traffic = Bytes(uint64(p.MemoryAccesses+0.5) * lineBytes)
+	c.Traffic = about + Bytes(uint64(p.MemoryAccesses+0.5)*lineBytes)
 	c.Warnings = warningSentences(levels, warnings)
 	return c
 }
@@ -87,10 +90,21 @@ func warningSentences(levels []hierarchy.Cache, warnings []hierarchy.Warning) []
 	return list
 }
 
+// shareOfWhole is the percentage of two predicted numbers as they are shown,
+// which is to whole accesses: no hits at all are not "> 99.9 %" of misses.
+func shareOfWhole(part, whole float64) string {
+	if whole = math.Round(whole); whole == 0 {
+		return "–"
+	}
+	return Percent(math.Round(part) / whole)
+}
+
 func methodWords(m hierarchy.Method) string {
 	switch m {
 	case hierarchy.Exact:
 		return "exact: fully associative LRU"
+	case hierarchy.Inclusive:
+		return "inclusive: fully associative LRU, as if it saw every access; a real one sees only what the level above lets through"
 	case hierarchy.SDCM:
 		return "SDCM: expected for LRU sets, from the exact histogram"
 	}

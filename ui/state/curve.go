@@ -40,8 +40,24 @@ func (v *View) MissCurve(levels []LevelCard) *Chart {
 			Y: v.MissRatio(l.Cache.SizeBytes), Level: i + 1,
 		})
 	}
-	chart.Summary = v.curveSentence()
+	chart.Summary = v.curveSentence() + v.marksSentence(levels)
 	return chart
+}
+
+// marksSentence says what the marks on the curve are: not what the levels'
+// cards say, which know of ways and of the levels above.
+func (v *View) marksSentence(levels []LevelCard) string {
+	text := ""
+	for _, l := range levels {
+		if text != "" {
+			text += ", "
+		}
+		text += l.Cache.Name + " " + Bytes(l.Cache.SizeBytes) + " " + Percent(v.MissRatio(l.Cache.SizeBytes))
+	}
+	if text == "" {
+		return ""
+	}
+	return " The marks are misses of all accesses if each level were alone and fully associative: " + text + "."
 }
 
 // curvePoints fills the chart's At and gives the ratios. Where there are more

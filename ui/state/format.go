@@ -23,9 +23,6 @@ const thin = "\u202f"
 // Exact writes a whole number with its thousands apart: 10 761 110.
 func Exact(n uint64) string {
 	digits := strconv.FormatUint(n, 10)
-	if len(digits) <= 4 {
-		return digits
-	}
 	var out strings.Builder
 	for i, d := range digits {
 		if i > 0 && (len(digits)-i)%3 == 0 {

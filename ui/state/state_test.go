@@ -54,9 +54,9 @@ func demo(t *testing.T, name string, limit uint64) *View {
 func TestNumbers(t *testing.T) {
 	for got, want := range map[string]string{
 		Exact(0):                     "0",
-		Exact(9999):                  "9999",
+		Exact(9999):                  "9 999",
 		Exact(10761110):              "10 761 110",
-		SI(9999):                     "9999",
+		SI(9999):                     "9 999",
 		SI(10_498_764):               "10.5 M",
 		SI(999_499):                  "999 k",
 		SI(999_999):                  "1 M",
@@ -307,6 +307,9 @@ func TestAsk(t *testing.T) {
 	if l2 := got.Levels[1]; l2.Exact || l2.Accesses != l1.Misses || !strings.Contains(l2.Method, "SDCM") {
 		t.Errorf("L2: %+v", l2)
 	}
+	if got := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 64}, {Name: "L2", SizeBytes: 8192, LineBytes: 64}}).Levels[1]; got.Exact || !strings.HasPrefix(got.Method, "inclusive") || !strings.HasPrefix(got.Misses, "≈") {
+		t.Errorf("a fully associative second level: %+v", got)
+	}
 	if len(got.Warnings) == 0 {
 		t.Error("a second level and SDCM, and no warning")
 	}
@@ -316,6 +319,22 @@ func TestAsk(t *testing.T) {
 	fixed := v.WithLines([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32, Ways: 64}})
 	if answer := v.Ask(fixed); answer.Problem != "" {
 		t.Errorf("WithLines left %+v: %s", fixed, answer.Problem)
+	}
+}
+
+// A ratio is that of the numbers beside it.
+func TestRatiosAreOfWhatIsShown(t *testing.T) {
+	for _, c := range []struct {
+		part, whole float64
+		want        string
+	}{{769.9, 770, "100 %"}, {769.4, 770, "99.9 %"}, {0.3, 770, "0 %"}, {0.2, 0.4, "–"}, {1, 4, "25 %"}} {
+		if got := strings.ReplaceAll(shareOfWhole(c.part, c.whole), thin, " "); got != c.want {
+			t.Errorf("%g of %g: %q, want %q", c.part, c.whole, got, c.want)
+		}
+	}
+	summary := demo(t, "array-list", 0).MissCurve([]LevelCard{{Cache: hierarchy.Cache{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}}}).Summary
+	if !strings.Contains(strings.ReplaceAll(summary, thin, " "), "fully associative: L1 32 KiB 1.11 %.") {
+		t.Errorf("the curve does not say what its marks are: %q", summary)
 	}
 }
 

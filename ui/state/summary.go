@@ -53,7 +53,7 @@ func (v *View) KindsTable() *Table {
 	t := &v.Profile.Totals
 	return &Table{
 		Caption: "References and line accesses by kind",
-		Columns: []Column{{"kind", ""}, {"references", ""}, {"bytes", ""}, {"accesses", "lines"}, {"cold", ""}},
+		Columns: []Column{{"kind", ""}, {"references", ""}, {"bytes", ""}, {"line accesses", ""}, {"cold", ""}},
 		Rows:    len(kinds),
 		Row: func(i int) []string {
 			k := &kinds[i]
