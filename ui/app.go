@@ -18,7 +18,7 @@ type App struct {
 	NoStore string
 
 	Screen  state.Screen
-	Problem string // one sentence for the reader, until dismissed
+	Problem string // what went wrong, until dismissed; see [state.AddProblem]
 	Note    string // good news, until the next thing happens
 
 	kept    []profile.Entry

@@ -235,6 +235,22 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// Files that are dropped together each keep their problem, and what waits is
+// said only as long as it does.
+func TestTwoBadFiles(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(Item{File: fileWith("one.bin", []byte("\x00\x01 nothing"))})
+	d.app.Offer(Item{File: fileWith("two.bin", []byte("\x00\x02 nothing")), More: true})
+	d.wants("one.bin is in no format", "two.bin is in no format", "<details>")
+	d.act(func() { d.app.waiting = []Item{{File: File{Name: "three"}}, {File: File{Name: "four"}}} })
+	d.wants("three is next, then four.")
+	d.act(func() { d.app.waiting = nil })
+	d.app.Offer(demoItem())
+	if page := d.html(); strings.Contains(page, ".bin") || strings.Contains(page, `id="waiting"`) {
+		t.Error("the problems of the files before are still there")
+	}
+}
+
 // failing ends a file with an error in its middle.
 type failing struct {
 	r    io.Reader

@@ -72,6 +72,7 @@ type File struct {
 // Item is what a person drops, picks or presses.
 type Item struct {
 	File  File   // empty for a demo
+	More  bool   // it was dropped together with the item before
 	Demo  string // name of a demo
 	URL   string // of the demo's file
 	Title string // of the demo

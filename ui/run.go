@@ -36,11 +36,17 @@ type run struct {
 // Offer takes a dropped or picked file, or a demo: a profile is imported, a
 // trace is analysed now or after the one that runs.
 func (a *App) Offer(item Item) {
+	a.update(func() {
+		if !item.More && a.run == nil {
+			a.Problem = ""
+		}
+		a.Note = ""
+	})
 	if item.Demo != "" {
 		file, err := a.Port.Fetch(item.URL, item.Demo)
 		if err != nil {
 			a.update(func() {
-				a.Problem = "The demo could not be loaded (" + err.Error() + "). Once the page is kept for offline use, it needs no network."
+				a.trouble("The demo could not be loaded (" + err.Error() + "). Once the page is kept for offline use, it needs no network.")
 			})
 			return
 		}
@@ -53,11 +59,9 @@ func (a *App) Offer(item Item) {
 	}
 	busy := false
 	a.update(func() {
-		a.Problem, a.Note = "", ""
 		if busy = a.run != nil; busy {
 			a.waiting = append(a.waiting, item)
-			a.Note = item.File.Name + " is next."
-			a.Port.Announce(a.Note)
+			a.Port.Announce(a.Waiting())
 			return
 		}
 		a.run = &run{name: item.File.Name} // nobody else starts one meanwhile
@@ -75,7 +79,7 @@ func (a *App) importProfile(file File) {
 		p, err = profile.Decode(data)
 	}
 	if err != nil {
-		a.update(func() { a.Problem = file.Name + " could not be imported: " + err.Error() + "." })
+		a.update(func() { a.trouble(file.Name + " could not be imported: " + err.Error() + ".") })
 		return
 	}
 	digest := digestOf(p)
@@ -89,7 +93,7 @@ func (a *App) importProfile(file File) {
 	}
 	problem := a.put(e, data)
 	a.update(func() {
-		a.Problem = problem
+		a.trouble(problem)
 		a.Screen = state.Screen{Open: e.Key}
 		a.Port.SetHash(a.Screen.Hash(), false)
 		a.Port.ShowFirst(false)
@@ -159,10 +163,25 @@ func (a *App) analyse(item Item) {
 func (a *App) stopped(problem string) {
 	a.update(func() {
 		a.run = nil
-		a.Problem = problem
+		a.trouble(problem)
 	})
 	a.next()
 }
+
+// Waiting says what was dropped during the run; "" when nothing was.
+func (a *App) Waiting() string {
+	if len(a.waiting) == 0 {
+		return ""
+	}
+	text := a.waiting[0].File.Name + " is next"
+	for _, item := range a.waiting[1:] {
+		text += ", then " + item.File.Name
+	}
+	return text + "."
+}
+
+// trouble adds what went wrong to what did before. The caller holds the lock.
+func (a *App) trouble(problem string) { a.Problem = state.AddProblem(a.Problem, problem) }
 
 // next starts what was dropped during the run.
 func (a *App) next() {
@@ -263,12 +282,12 @@ func (a *App) done(d workers.Done) (last bool) {
 		r := &Result{Key: d.Key, Name: a.run.name, Digest: d.Digest, Profile: p}
 		asked := a.run.stopping
 		a.run = nil
-		a.Problem = d.Problem
+		a.trouble(d.Problem)
 		words := "The analysis of " + r.Name + " is complete."
 		if p.State.Partial {
 			words = "The analysis of " + r.Name + " is partial: " + p.State.Reason + "."
-			if a.Problem == "" && !asked {
-				a.Problem = upperFirst(words)
+			if d.Problem == "" && !asked {
+				a.trouble(upperFirst(words))
 			}
 		}
 		if a.Screen.Open == d.Key {
@@ -283,7 +302,7 @@ func (a *App) done(d workers.Done) (last bool) {
 
 // fail ends the run without a result. The caller holds the lock.
 func (a *App) fail(problem string) {
-	a.Problem = problem
+	a.trouble(problem)
 	if r := a.result; r != nil && r.Key == a.run.key {
 		if r.Profile != nil {
 			r.Live = false

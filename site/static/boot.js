@@ -5,7 +5,7 @@
 (function () {
   const $ = (id) => document.getElementById(id);
 
-  // The queue: items are {file} or {demo, file, title}. Go takes over with
+  // The queue: items are {file, more} or {demo, file, title}. Go takes over with
   // stackglass.onItem(handler), and gets first what waited.
   const queue = [];
   let handler = null;
@@ -14,6 +14,7 @@
     queue.push(item);
     $("boot-state").textContent = "The analysis is still loading; " + (item.title || item.file.name) + " is next.";
   }
+  const offerAll = (files) => Array.from(files).forEach((file, i) => offer({ file, more: i > 0 }));
   window.stackglass = {
     onItem(f) {
       handler = f;
@@ -40,11 +41,11 @@
     e.preventDefault();
     depth = 0;
     root.classList.remove("dropping");
-    for (const file of e.dataTransfer.files) offer({ file });
+    offerAll(e.dataTransfer.files);
   });
   const picker = $("file");
   picker.addEventListener("change", () => {
-    for (const file of picker.files) offer({ file });
+    offerAll(picker.files);
     picker.value = ""; // so that the same file can be picked again
   });
   addEventListener("click", (e) => {

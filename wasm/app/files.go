@@ -17,7 +17,7 @@ func itemOf(v js.Value) ui.Item {
 	if demo := v.Get("demo"); demo.Truthy() {
 		return ui.Item{Demo: demo.String(), URL: v.Get("url").String(), Title: v.Get("title").String()}
 	}
-	return ui.Item{File: fileOf(v.Get("file"))}
+	return ui.Item{File: fileOf(v.Get("file")), More: v.Get("more").Truthy()}
 }
 
 func fileOf(v js.Value) ui.File {

@@ -1,0 +1,35 @@
+package state
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace/open"
+)
+
+// The words are made of an error's text: they must follow what it says.
+func TestUnknownFormats(t *testing.T) {
+	for _, c := range []struct{ name, content, want string }{
+		{"pic.png", "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR", "pic.png is a PNG picture, not a trace."},
+		{"all.zip", "PK\x03\x04 and so on", "all.zip is a ZIP archive: take the trace out of it."},
+		{"letter.txt", "Dear Sir or Madam,\n\nno trace\n", "letter.txt is in no format that is read here. Name the format with "},
+	} {
+		_, err := open.Open(c.name, strings.NewReader(c.content), open.Options{})
+		if err == nil {
+			t.Fatalf("%s is read", c.name)
+		}
+		p := Problems(AddProblem("an earlier one", err.Error()))
+		if len(p) != 2 || p[0].Text != "an earlier one" || !strings.HasPrefix(p[1].Text, c.want) {
+			t.Errorf("%s: %+v, want %q", c.name, p, c.want)
+		}
+		if details := p[len(p)-1].Details; !strings.Contains(details, "not lackey: ") || !strings.HasPrefix(details, "It begins with ") {
+			t.Errorf("%s: details %q", c.name, details)
+		}
+	}
+	if p := Problems(AddProblem("same", "same")); len(p) != 1 || p[0].Text != "same" {
+		t.Errorf("said twice: %+v", p)
+	}
+	if p := Problems(""); p != nil {
+		t.Errorf("no problem: %+v", p)
+	}
+}
