@@ -60,17 +60,18 @@ func (c Cache) String() string {
 
 const units = "KMGT"
 
-// ParseSize reads a number of bytes: 32KiB, 32K, 32768. K, M, G and T are
-// binary. The error is a [*trace.OptionError].
+// ParseSize reads a number of bytes: 32KiB, 32KB, 32K, 32768, in capitals or
+// not. K, M, G and T are powers of 1024 however they are written, as sizes of
+// caches are. The error is a [*trace.OptionError].
 func ParseSize(s string) (uint64, error) {
 	bad := &trace.OptionError{Option: "size", Got: s, Want: "a number of bytes, as in 32KiB, 32K or 32768"}
-	t := strings.TrimSpace(s)
-	t = strings.TrimSuffix(strings.TrimSuffix(t, "B"), "i")
+	whole := strings.ToUpper(strings.TrimSpace(s))
+	t := strings.TrimSuffix(strings.TrimSuffix(whole, "B"), "I")
 	shift := 0
 	if n := len(t); n > 0 {
-		if i := strings.IndexByte(units, t[n-1]&^0x20); i >= 0 {
+		if i := strings.IndexByte(units, t[n-1]); i >= 0 {
 			shift, t = 10*(i+1), t[:n-1]
-		} else if strings.HasSuffix(s, "i") || strings.HasSuffix(s, "iB") {
+		} else if strings.HasSuffix(strings.TrimSuffix(whole, "B"), "I") {
 			return 0, bad
 		}
 	}

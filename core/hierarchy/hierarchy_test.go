@@ -161,6 +161,22 @@ func TestParseCache(t *testing.T) {
 	}
 }
 
+func TestParseSize(t *testing.T) {
+	for s, want := range map[string]uint64{
+		"32768": 32768, "32K": 32768, "32k": 32768, "32KB": 32768, "32kb": 32768, "32KiB": 32768, "32kib": 32768, " 32 kB ": 32768,
+		"1m": 1 << 20, "1MB": 1 << 20, "2GiB": 2 << 30, "1tb": 1 << 40, "64B": 64, "64b": 64, "0": 0,
+	} {
+		if got, err := hierarchy.ParseSize(s); err != nil || got != want {
+			t.Errorf("%q: %d, %v; want %d", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "B", "KiB", "32i", "32ib", "32iB", "32X", "32bk", "32KK", "-1", "1.5K", "16777216T", "32Ki B"} {
+		if got, err := hierarchy.ParseSize(s); err == nil {
+			t.Errorf("%q: %d, want an error", s, got)
+		}
+	}
+}
+
 func TestPresets(t *testing.T) {
 	for _, h := range hierarchy.Presets() {
 		for _, c := range h.Levels {
