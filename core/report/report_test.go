@@ -38,7 +38,7 @@ level      accesses     misses
 L1        8,469,481    6.250 %
 L2 | big         17  100.000 %
 
-accesses (lines)  1,234.500
+accesses (lines)  ≈1,235
 `,
 		CSV: `name,accesses,miss_ratio
 L1,8469481,0.0625
@@ -71,7 +71,7 @@ L2 | big,17,1
 
 | accesses (lines) |
 | ---: |
-| 1,234.500 |
+| ≈1,235 |
 `,
 	}
 	for _, f := range Formats() {
@@ -140,7 +140,7 @@ func TestNumbers(t *testing.T) {
 		{Count(1000), "1,000", "1000"},
 		{Count(math.MaxUint64), "18,446,744,073,709,551,615", "18446744073709551615"},
 		{Real(1e6), "1,000,000", "1000000"},
-		{Real(-1234567.25), "-1,234,567.250", "-1234567.250"},
+		{Real(-1234567.25), "≈-1,234,567", "-1234567.250"},
 		{Ratio(0.123456), "12.346 %", "0.123456"},
 		{YesNo(false), "no", "false"},
 		{Bytes(0), "0 B", "0"},

@@ -32,8 +32,9 @@ func TextOf(s string) Value { return Value{kind: textKind, text: s} }
 // Count is a whole number, shown exactly.
 func Count(n uint64) Value { return Value{kind: countKind, count: n} }
 
-// Real is a number that need not be whole, shown with three decimals at most.
-// A whole one is shown, and written in JSON, as a whole number.
+// Real is a number that need not be whole, as models compute them. People see
+// the nearest whole number behind a ≈, programs three decimals. A whole one is
+// the same whole number for both.
 func Real(x float64) Value { return Value{kind: realKind, real: x} }
 
 // Ratio is a share from 0 to 1: a percentage for people, the plain number for
@@ -67,6 +68,9 @@ func (v Value) human() string {
 	case countKind:
 		return group(strconv.FormatUint(v.count, 10))
 	case realKind:
+		if nearest := math.Round(v.real); nearest != v.real {
+			return "≈" + group(strconv.FormatFloat(nearest, 'f', 0, 64))
+		}
 		return group(v.decimal())
 	case ratioKind:
 		return strconv.FormatFloat(100*v.real, 'f', 3, 64) + " %"
