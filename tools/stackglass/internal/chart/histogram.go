@@ -1,12 +1,14 @@
 package chart
 
 import (
+	"math"
 	"math/bits"
 	"path"
 	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 
 	"github.com/stackglass/stackglass/core/profile"
@@ -29,9 +31,9 @@ func Histogram(name string, lineBytes uint32, counts *profile.Histogram, cold ui
 	var names []string
 	for k := 0; k <= last; k++ {
 		shares = append(shares, percent(bins[k], total))
-		names = append(names, binName(k))
+		names = append(names, BinName(k))
 	}
-	shares, names = append(shares, percent(cold, total)), append(names, "first")
+	shares, names = append(shares, percent(cold, total)), append(names, "first access")
 	bars, err := plotter.NewBarChart(shares, vg.Length(0.75)*width/vg.Length(len(shares)+2))
 	if err != nil {
 		return nil, err
@@ -39,20 +41,20 @@ func Histogram(name string, lineBytes uint32, counts *profile.Histogram, cold ui
 	bars.Color, bars.LineStyle.Width = accent, 0
 	p.Add(bars)
 	p.NominalX(names...)
+	if last > 6 { // side by side they would not fit
+		p.X.Tick.Label.Rotation = math.Pi / 5
+		p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = text.XRight, text.YCenter
+	}
 	fromZero(p, slices.Max(shares))
 	return &Chart{p}, nil
 }
 
-// binName is where bin k begins: its distances have k significant bits.
-func binName(k int) string {
+// BinName names bin k of the distances, those with k significant bits: 0, 1,
+// 2–3, 4–7 and so on.
+func BinName(k int) string {
 	if k < 2 {
 		return strconv.Itoa(k)
 	}
-	from := uint64(1) << (k - 1)
-	if from < 1024 {
-		return strconv.FormatUint(from, 10) + "–"
-	}
-	const prefixes = "KMGTPE"
-	i := (k - 1) / 10
-	return strconv.FormatUint(from>>(10*i), 10) + prefixes[i-1:i] + "–"
+	low, high := uint64(1)<<(k-1), uint64(1)<<k-1
+	return strconv.FormatUint(low, 10) + "–" + strconv.FormatUint(high, 10)
 }

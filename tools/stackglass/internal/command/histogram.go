@@ -2,13 +2,13 @@ package command
 
 import (
 	"math/bits"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/chart"
 )
 
 // histogram prints F(Δ): how often each stack distance occurs.
@@ -26,7 +26,7 @@ between two accesses to the same line, from 0; inf is the first access to a line
 
 csv and json have every distance; table and md sum them up in powers of two.`,
 		Example: "  stackglass histogram app.lackey.lz4 --format csv\n  stackglass histogram app.sgp --line 128 --svg app.svg",
-		Args:    usageArgs(cobra.ExactArgs(1)),
+		Args:    oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			l, err := a.load(r, args[0], []uint32{line})
 			if err != nil {
@@ -100,19 +100,10 @@ func binnedDistances(counts *profile.Histogram, cold uint64) report.Table {
 		last--
 	}
 	for k := 0; k <= last; k++ {
-		row(binName(k), bins[k])
+		row(chart.BinName(k), bins[k])
 	}
 	row("first access", cold)
 	return t
-}
-
-// binName names bin k of distances: bits.Len64 of them is k.
-func binName(k int) string {
-	if k < 2 {
-		return strconv.Itoa(k)
-	}
-	low, high := uint64(1)<<(k-1), uint64(1)<<k-1
-	return strconv.FormatUint(low, 10) + "–" + strconv.FormatUint(high, 10)
 }
 
 func share(n, total uint64) report.Value {
