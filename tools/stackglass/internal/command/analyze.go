@@ -24,16 +24,19 @@ func (a *app) analyze() *cobra.Command {
 		output string
 	)
 	cmd := &cobra.Command{
-		Use:   "analyze TRACE… [-o PROFILE.sgp]",
+		Use:   "analyze FILE… [-o PROFILE.sgp]",
 		Short: "Read traces once and keep their profiles",
 		Long: `Read each trace once, print a summary of its profile, and keep the profile with -o.
 A profile holds no file name, path or time: the same trace and options give the
 same bytes, here and in the browser.
 
 A pass that is interrupted, or whose trace is cut off, keeps the profile of what
-it read, marked as partial.`,
+it read, marked as partial; it replaces no complete profile, but is kept beside
+it as PROFILE.partial.sgp.
+
+FILE may be a profile too: its summary is printed again, and -o copies it.`,
 		Example: "  stackglass analyze app.lackey.lz4 -o app.sgp --lines 32,64,128\n  zcat huge.din.gz | stackglass analyze - -o huge.sgp",
-		Args:    usageArgs(cobra.MinimumNArgs(1)),
+		Args:    someFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
 			sizes, err := parseLines(lines)
 			if err != nil {
@@ -144,11 +147,8 @@ func (a *app) analyzeOne(r *reading, name, path string, lineBytes []uint32) erro
 	digest := l.Profile.Digest()
 	d.Input = append(d.Input, report.Fact{Key: "digest", Label: "digest", Value: report.TextOf(hex.EncodeToString(digest[:]))})
 	if out != nil {
-		if _, err := out.Write(l.Profile.Encode()); err != nil {
-			return &outputError{path: path, err: err}
-		}
-		if err := out.Commit(); err != nil {
-			return &outputError{path: path, err: err}
+		if path, err = a.keep(l, out, path); err != nil {
+			return err
 		}
 		d.Input = append(d.Input, report.Fact{Key: "profile", Label: "kept in", Value: report.TextOf(path)})
 	}
@@ -196,9 +196,4 @@ func kindTable(p *profile.Profile) report.Table {
 		}
 	}
 	return t
-}
-
-// usageArgs makes a wrong number of arguments a usage error.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error { return asUsage(check(cmd, args)) }
 }

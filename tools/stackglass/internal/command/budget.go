@@ -1,6 +1,7 @@
 package command
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -73,10 +74,29 @@ func checkBudgets(list []budget, p hierarchy.Prediction) error {
 			value = metrics[b.metric](p.Levels[b.level])
 		}
 		if b.broken(value) {
-			return &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " holds, the number is " + strconv.FormatFloat(value, 'f', -1, 64)}
+			return &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " holds, the number is " + b.shown(value)}
 		}
 	}
 	return nil
+}
+
+// shown is a value that breaks the budget, to as many digits as one reads, or as
+// show that it does.
+func (b *budget) shown(value float64) string {
+	digits := 5
+	if value >= 1000 || value == math.Trunc(value) {
+		digits = 0
+	}
+	for ; digits < 17; digits++ {
+		text := strconv.FormatFloat(value, 'f', digits, 64)
+		if strings.Contains(text, ".") {
+			text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+		}
+		if rounded, err := strconv.ParseFloat(text, 64); err == nil && b.broken(rounded) {
+			return text
+		}
+	}
+	return strconv.FormatFloat(value, 'f', -1, 64)
 }
 
 func (b *budget) broken(value float64) bool {

@@ -13,8 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -51,7 +53,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitOK
 	}
-	if !a.began {
+	if _, _, unknown := root.Find(args); unknown != nil {
+		err = unknownVerb(root, args)
+	} else if !a.began {
 		// Cobra refused the line before any verb ran.
 		err = asUsage(err)
 	}
@@ -83,7 +87,9 @@ FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
 			a.began = true
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return asUsage(err) })
+	root.SetFlagErrorFunc(flagError)
+	root.SuggestionsMinimumDistance = 2
+	root.SetHelpCommand(a.help())
 	root.AddCommand(
 		a.analyze(), a.histogram(), a.curve(), a.whatIf(), a.info(),
 		a.serve(), a.demo(), a.version(),
@@ -95,7 +101,7 @@ func (a *app) version() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  nothing,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(a.stdout, "stackglass", Version)
 			return err
@@ -125,6 +131,9 @@ func (e *outputError) Error() string {
 	err := e.err
 	if errors.As(err, &path) {
 		err = path.Err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return e.path + ": the folder " + filepath.Dir(e.path) + " does not exist; make it first"
 	}
 	if isFull(err) {
 		return e.path + ": " + err.Error() + "; nothing was kept there, make room and run it again"

@@ -66,33 +66,48 @@ func expect(t *testing.T, got answer, code int, words ...string) {
 func TestUsageErrors(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for line, words := range map[string]string{
-		"frobnicate":                                            "frobnicate",
-		"curve":                                                 "1 arg",
-		"curve a b":                                             "1 arg",
-		"curve a.din --frob":                                    "--frob",
-		"curve a.din --line 48":                                 "48",
-		"curve a.din --line 0":                                  "line",
-		"analyze a.din --lines 64,48":                           "48",
-		"analyze a.din -o -":                                    "-o -",
-		"analyze a.din -o a.din":                                "is the trace itself",
-		"analyze a.din a.din -o x.sgp":                          "folder",
-		"analyze a.din a.din --format json":                     "one trace",
-		"curve a.din --format xml":                              "table, csv, json, md",
-		"curve a.din --kinds loads":                             "loads",
-		"curve a.din --threads 1,x":                             "x",
-		"curve a.din --input-format elf":                        "elf",
-		"curve a.din --memory much":                             "much",
-		"what-if a.din":                                         "--cache",
-		"what-if a.din --cache L1=32KiB":                        "L1=32KiB",
+		"frobnicate":                          "no verb \"frobnicate\"; there are analyze,",
+		"cruve a.din":                         "did you mean `stackglass curve`?\n",
+		"help frobnicate":                     "no verb \"frobnicate\"",
+		"version x":                           "version takes options only",
+		"serve x":                             "serve takes options only",
+		"demo a b":                            "2 are named",
+		"curve":                               "as in: stackglass curve app.lackey.lz4\n",
+		"analyze":                             "as in: stackglass analyze app.lackey.lz4 -o app.sgp\n",
+		"curve a b":                           "2 are given: a, b",
+		"curve a.din --frob":                  "no option --frob; see `stackglass curve --help`\n",
+		"curve a.din -x":                      "no option -x",
+		"curve a.din --limit":                 "--limit: a value is missing",
+		"curve a.din --line 64B":              "--line \"64B\", want a whole number without a unit",
+		"curve a.din --limit -1":              "--limit \"-1\", want a whole number without a unit or sign",
+		"analyze a.din --lines 64,x":          "--lines \"64,x\", want whole numbers",
+		"what-if a.din --cache memory=1KiB,4": "may not be named \"memory\"",
+		"what-if a.din --cache L1.d=1KiB,4":   "may not be named \"L1.d\"",
+		"curve a.din --line 48":               "48",
+		"curve a.din --line 0":                "line",
+		"analyze a.din --lines 64,48":         "48",
+		"analyze a.din -o -":                  "-o -",
+		"analyze a.din -o a.din":              "is the trace itself",
+		"analyze a.din a.din -o x.sgp":        "folder",
+		"analyze a.din a.din --format json":   "one trace",
+		"curve a.din --format xml":            "table, csv, json, md",
+		"curve a.din --kinds loads":           "loads",
+		"curve a.din --threads 1,x":           "x",
+		"curve a.din --input-format elf":      "elf",
+		"curve a.din --memory much":           "much",
+		"what-if a.din":                       "--cache",
+		"what-if a.din --cache L1=32KiB":      "L1=32KiB",
 		"what-if a.din --cache L1=1KiB,4 --cache L1=2KiB,4":     "already",
 		"what-if a.din --hierarchy no-such-thing":               "preset",
 		"what-if a.din --cache L1=1KiB,4 --fail-if L2.misses>1": "--fail-if",
 		"what-if a.din --cache L1=1KiB,4 --fail-if L1.misses":   "--fail-if",
-		"demo nothing":                                          "matmul-naive",
-		"serve --http 0.0.0.0:8080":                             "other machines",
-		"serve --http 192.168.1.2:80":                           "other machines",
-		"serve --http :8080":                                    "other machines",
-		"serve --http 8080":                                     "HOST:PORT",
+		"demo nothing":                "no demo nothing; there are matmul-naive",
+		"curve demo:nothing":          "no demo nothing; there are matmul-naive",
+		"info demo:nothing":           "no demo nothing; there are matmul-naive",
+		"serve --http 0.0.0.0:8080":   "other machines",
+		"serve --http 192.168.1.2:80": "other machines",
+		"serve --http :8080":          "other machines",
+		"serve --http 8080":           "HOST:PORT",
 	} {
 		t.Run(line, func(t *testing.T) {
 			got := ask(strings.Fields(line)...)
@@ -132,7 +147,6 @@ func TestBadInput(t *testing.T) {
 		{"cut.sgp", "cut.sgp"},
 		{"missing", "missing|no such file"},
 		{"folder", "is a folder"},
-		{"demo:nothing", "matmul-naive"},
 	} {
 		for _, verb := range []string{"histogram", "info"} {
 			if verb == "info" && strings.HasPrefix(c.file, "bad-line") {
@@ -238,6 +252,8 @@ func TestProfileKeepsItsOptions(t *testing.T) {
 	expect(t, ask("curve", "a.sgp", "--kinds", "load"), exitUsage, "--kinds", "is a profile")
 	expect(t, ask("curve", "a.sgp", "--limit", "5"), exitUsage, "--limit")
 	expect(t, ask("curve", "a.sgp", "--line", "128"), exitUsage, "lines of 64 bytes", "--lines")
+	expect(t, ask("curve", "a.sgp", "--line", "48"), exitUsage, "not a power of two", "lines of 64 bytes")
+	expect(t, ask("info", "a.sgp", "--input-format", "din"), exitUsage, "--input-format", "is a profile")
 	expect(t, ask("analyze", "a.sgp", "--lines", "128"), exitUsage, "--lines", "is a profile")
 	expect(t, ask("analyze", "a.sgp", "--line", "128"), exitUsage, "--line", "is a profile")
 }
@@ -295,7 +311,36 @@ func TestFullDisk(t *testing.T) {
 
 func TestOutputThatCannotBe(t *testing.T) {
 	in(t, nil)
-	expect(t, ask("analyze", "demo:matmul-naive", "-o", "no/such/folder.sgp"), exitUsage, "no/such/folder.sgp", "no such file")
+	expect(t, ask("analyze", "demo:matmul-naive", "-o", "no/such/folder.sgp"), exitUsage, "the folder no/such does not exist; make it first")
+	expect(t, ask("analyze", "demo:matmul-naive", "-o", "nodir/"), exitUsage, "the folder nodir does not exist")
+	expect(t, ask("curve", "demo:matmul-naive", "--svg", "nodir/c.svg"), exitUsage, "the folder nodir does not exist")
+}
+
+// What is cut off or interrupted does not replace what is whole.
+func TestPartKeepsTheWhole(t *testing.T) {
+	content := demoBytes(t)
+	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "other.sgp": "no profile"})
+	expect(t, ask("analyze", "demo:matmul-naive", "-o", "a.sgp"), exitOK)
+	before := readProfile(t, "a.sgp")
+	for range 2 { // the second part replaces the first one
+		got := ask("analyze", "cut.lz4", "-o", "a.sgp")
+		expect(t, got, exitInput, "a.sgp holds a complete profile", "is in a.partial.sgp", "cut off")
+		if !strings.Contains(got.stdout, "kept in") || !strings.Contains(got.stdout, "a.partial.sgp") {
+			t.Errorf("stdout: %s", got.stdout)
+		}
+	}
+	if after := readProfile(t, "a.sgp"); after.Digest() != before.Digest() || after.State.Partial {
+		t.Errorf("a.sgp is now %+v", after.State)
+	}
+	if !readProfile(t, "a.partial.sgp").State.Partial {
+		t.Error("a.partial.sgp says that it is complete")
+	}
+	expect(t, ask("analyze", "cut.lz4", "-o", "other.sgp"), exitInput, "cut off")
+	readProfile(t, "other.sgp")
+	expect(t, ask("analyze", "demo:matmul-naive", "-o", "a.partial.sgp"), exitOK)
+	if readProfile(t, "a.partial.sgp").State.Partial {
+		t.Error("a complete profile did not replace a part")
+	}
 }
 
 // slowly gives text and then waits until it is closed: a program that is traced
@@ -431,6 +476,28 @@ func TestBudgetOperators(t *testing.T) {
 		}
 		if got := ask("what-if", "demo:matmul-naive", "--cache", "L1=2KiB,full", "--fail-if", text); got.code != want {
 			t.Errorf("%s: exit %d, want %d: %s", text, got.code, want, got.stderr)
+		}
+	}
+}
+
+func TestBudgetShowsWhatOneReads(t *testing.T) {
+	for _, c := range []struct {
+		ops          string
+		bound, value float64
+		want         string
+	}{
+		{">", 0.01, 0.023590557141598266, "0.02359"},
+		{">", 0.02359, 0.023590557141598266, "0.023591"},
+		{">", 4000, 4424.22, "4424"},
+		{">", 4424, 4424.22, "4424.2"},
+		{">", 33919, 33920, "33920"},
+		{">=", 0.5, 0.5, "0.5"},
+		{"<", 1, 1e-9, "0"},
+		{">", 0, 1e-9, "0.000000001"},
+	} {
+		b := budget{ops: c.ops, bound: c.bound}
+		if got := b.shown(c.value); got != c.want {
+			t.Errorf("%v %s %v is shown as %s, want %s", c.value, c.ops, c.bound, got, c.want)
 		}
 	}
 }

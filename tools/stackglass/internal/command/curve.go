@@ -24,7 +24,7 @@ func (a *app) curve() *cobra.Command {
 csv and json have every breakpoint: each capacity at which the misses change,
 from one line on. table and md have powers of two.`,
 		Example: "  stackglass curve app.lackey.lz4\n  stackglass curve app.sgp --format csv --svg curve.svg",
-		Args:    usageArgs(cobra.ExactArgs(1)),
+		Args:    oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			l, err := a.load(r, args[0], []uint32{line})
 			if err != nil {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/site"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
@@ -26,7 +28,7 @@ func (a *app) demo() *cobra.Command {
 miss-ratio curve and what it teaches; with -o write its trace, with --source its
 C program (to standard output, or to -o). Every verb takes demo:NAME for a FILE.`,
 		Example: "  stackglass demo\n  stackglass demo matmul-blocked\n  stackglass histogram demo:array-list",
-		Args:    usageArgs(cobra.MaximumNArgs(1)),
+		Args:    oneDemo,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return demoNames(), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -37,7 +39,7 @@ C program (to standard output, or to -o). Every verb takes demo:NAME for a FILE.
 			if len(args) == 0 {
 				return a.listDemos(format)
 			}
-			d, err := findDemo(args[0])
+			d, err := pass.FindDemo(args[0])
 			if err != nil {
 				return err
 			}
@@ -57,6 +59,14 @@ C program (to standard output, or to -o). Every verb takes demo:NAME for a FILE.
 	return cmd
 }
 
+// oneDemo wants a demo's name, or nothing.
+func oneDemo(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef("demo shows one demo, and ", strconv.Itoa(len(args)), " are named: ", strings.Join(args, ", "))
+	}
+	return nil
+}
+
 func demoNames() (names []string) {
 	demos, err := site.Demos()
 	must(err) // embedded, and checked by a test
@@ -64,19 +74,6 @@ func demoNames() (names []string) {
 		names = append(names, d.Name)
 	}
 	return names
-}
-
-func findDemo(name string) (site.Demo, error) {
-	demos, err := site.Demos()
-	if err != nil {
-		return site.Demo{}, err
-	}
-	for _, d := range demos {
-		if d.Name == name {
-			return d, nil
-		}
-	}
-	return site.Demo{}, usagef("there is no demo ", name, "; there are ", strings.Join(demoNames(), ", "))
 }
 
 func (a *app) listDemos(format string) error {

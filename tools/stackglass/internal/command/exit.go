@@ -49,6 +49,7 @@ func exitCode(err error) int {
 		budget *budgetError
 		memory *analysis.MemoryError
 		output *outputError
+		demo   *pass.DemoError
 	)
 	switch {
 	case err == nil:
@@ -57,7 +58,7 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.As(err, &memory), isFull(err):
 		return exitExhausted
-	case errors.As(err, &usage), errors.As(err, &option), errors.As(err, &output):
+	case errors.As(err, &usage), errors.As(err, &option), errors.As(err, &output), errors.As(err, &demo):
 		return exitUsage
 	case errors.As(err, &budget):
 		return exitBudget
@@ -86,6 +87,8 @@ func sentence(err error) string {
 		return "--" + text + "; see `stackglass help`"
 	case (errors.As(err, &usage) || option != nil) && !strings.Contains(text, "stackglass "):
 		return text + "; see `stackglass help`"
+	case errors.As(err, new(*pass.DemoError)):
+		return text + "; see `stackglass demo`"
 	case trace.IsSyntax(err):
 		return text + "; mend the record, or tolerate some by --skip-bad N"
 	}

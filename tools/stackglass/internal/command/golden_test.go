@@ -36,6 +36,7 @@ var golden = []string{
 	"what-if demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full",
 	"what-if demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full --format json",
 	"what-if demo:matmul-blocked --cache L1=2KiB,8 --format csv",
+	"what-if demo:matmul-blocked --cache L1=2KiB,8",
 	"what-if demo:matmul-naive --cache L1=2KiB,full --fail-if L1.misses>33919",
 	"what-if demo:matmul-naive --cache L1=2KiB,full --fail-if L1.misses>33920",
 	"info demo:array-list",

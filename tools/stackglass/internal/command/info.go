@@ -25,7 +25,7 @@ func (a *app) info() *cobra.Command {
 		Short: "What a file is: its format, or what a profile covers",
 		Long: `Say what FILE is. Of a trace: its format, how it is packed, and facts of its
 first ` + strconv.Itoa(infoReferences) + ` references. Of a profile: what it covers, and its digest.`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := parseFormat(format)
 			if err != nil {
@@ -37,6 +37,9 @@ first ` + strconv.Itoa(infoReferences) + ` references. Of a profile: what it cov
 			}
 			defer in.Close()
 			if in.IsProfile {
+				if err := (&reading{cmd: cmd}).refuseForProfile(in.Name); err != nil {
+					return err
+				}
 				return a.profileInfo(cmd.Context(), in, format)
 			}
 			facts, err := in.Look(cmd.Context(), inputFormat, infoReferences)

@@ -192,7 +192,11 @@ func (l *answerable) locality(lineBytes uint32) (*profile.Locality, error) {
 	for i := range l.Profile.Locality {
 		have = append(have, strconv.FormatUint(uint64(l.Profile.Locality[i].LineBytes), 10))
 	}
-	return nil, usagef("--line ", strconv.FormatUint(uint64(lineBytes), 10), ": the profile ", l.name, " holds lines of ",
+	option := "--line " + strconv.FormatUint(uint64(lineBytes), 10) + ": "
+	if !profile.ValidLineBytes(lineBytes) {
+		return nil, usagef(option, "not a power of two from 8 to 4096; the profile ", l.name, " holds lines of ", strings.Join(have, ", "), " bytes")
+	}
+	return nil, usagef(option, "the profile ", l.name, " holds lines of ",
 		strings.Join(have, ", "), " bytes; give one of them, or analyze the trace again with --lines")
 }
 

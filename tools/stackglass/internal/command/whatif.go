@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,8 +26,8 @@ func (a *app) whatIf() *cobra.Command {
 		Use:   "what-if FILE --cache NAME=SIZE,WAYS[,LINE] …",
 		Short: "Hits and misses of a hierarchy of caches",
 		Long: `Predict hits and misses of each level of a hierarchy, first level first. SIZE is
-32KiB, 32K or bytes, WAYS a number or full (fully associative), LINE 64 unless
-said.
+32KiB, 32KB or 32K, all the same (units are powers of 1024), or a number of
+bytes; WAYS a number or full (fully associative), LINE 64 unless said.
 
 --hierarchy takes a preset (` + strings.Join(presetNames(), ", ") + `)
 or a file with one cache a line. --fail-if states a budget, as in L2.misses>1e6,
@@ -34,7 +35,7 @@ on accesses, hits, misses or miss_ratio of a level, or memory.accesses: beyond
 it the exit code is 1.`,
 		Example: "  stackglass what-if app.sgp --cache L1=32KiB,full --cache L2=1MiB,full\n" +
 			"  stackglass what-if app.sgp --cache L1=32KiB,8 --fail-if 'L1.miss_ratio>0.05'",
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
 			h, err := chooseHierarchy(caches, named)
 			if err != nil {
@@ -119,6 +120,10 @@ func parseLevels(where string, texts []string) (h hierarchy.Hierarchy, err error
 			return h, asUsage(err)
 		case err != nil:
 			return h, usagef(where, text, ": ", err.Error())
+		}
+		if cache.Name == "memory" || strings.ContainsAny(cache.Name, ".<>") {
+			return h, usagef(where, text, ": a cache may not be named ", strconv.Quote(cache.Name),
+				": memory, dots, < and > mean something else to --fail-if; give it another name, as in L1")
 		}
 		if slices.ContainsFunc(h.Levels, func(other hierarchy.Cache) bool { return other.Name == cache.Name }) {
 			return h, usagef(where, text, ": there is a cache ", cache.Name, " already; give each level its own name")

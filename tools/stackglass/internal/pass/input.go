@@ -38,7 +38,11 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 		in.Name = "standard input"
 		source = endedBy(ctx, stdin)
 	case strings.HasPrefix(name, demoPrefix):
-		demo, err := demoTrace(strings.TrimPrefix(name, demoPrefix))
+		found, err := FindDemo(strings.TrimPrefix(name, demoPrefix))
+		if err != nil {
+			return nil, err
+		}
+		demo, err := site.DemoFile(found.File)
 		if err != nil {
 			return nil, err
 		}
@@ -114,21 +118,6 @@ func cause(err error) string {
 		return path.Err.Error()
 	}
 	return err.Error()
-}
-
-func demoTrace(name string) ([]byte, error) {
-	demos, err := site.Demos()
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, d := range demos {
-		if d.Name == name {
-			return site.DemoFile(d.File)
-		}
-		names = append(names, d.Name)
-	}
-	return nil, errors.New("there is no demo " + name + "; there are " + strings.Join(names, ", "))
 }
 
 // Read gives the stored bytes and counts them.
