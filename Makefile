@@ -32,7 +32,7 @@ run: build ## build the page and the command, serve the page, print its address 
 	bin/stackglass serve $(ARGS)
 
 build: site ## bin/stackglass: the command, with the page inside
-	@echo "compiling the command; the first time takes a minute or two"
+	@echo "compiling the command; the first time takes about a minute"
 	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/stackglass ./tools/stackglass
 
 site: build/site.stamp ## site/dist: the page, ready for any static host
@@ -51,7 +51,7 @@ build/npm.stamp: site/package.json site/package-lock.json
 	@mkdir -p build && touch $@
 
 build/site.stamp: build/npm.stamp $(SITE_SOURCES)
-	@echo "making the page: compiling it for the browser, then compressing; the first time takes a few minutes"
+	@echo "making the page: compiling it for the browser, then compressing; the first time takes a minute or two"
 	$(GO) run ./tools/sitebuild
 	@mkdir -p build && touch $@
 
