@@ -56,6 +56,7 @@ type Demo struct {
 	References uint64        `json:"references"` // data references in the trace
 	Lines      uint64        `json:"lines"`      // distinct 64-byte lines
 	Lesson     []string      `json:"lesson"`     // the answer, in two sentences
+	Views      []string      `json:"views"`      // where the page shows each sentence: overview, locality, caches
 	Expected   []Expectation `json:"expected"`   // the numbers that the lesson names
 }
 

@@ -80,7 +80,12 @@ func checkExpectation(t *testing.T, d Demo, e Expectation) {
 		t.Fatalf("%s: only fully associative caches have exact numbers here", e.Cache)
 	}
 	counts, cold := analyse(t, d.File, e.Limit).LocalityAt(cache.LineBytes).Histogram(trace.AllKinds)
-	got := profile.NewCurve(counts, cold).Misses(cache.SizeBytes / uint64(cache.LineBytes))
+	misses := profile.NewCurve(counts, cold).Misses
+	got := misses(cache.SizeBytes / uint64(cache.LineBytes))
+	// Where a lesson says that only first accesses are left, they are not before.
+	if got == d.Lines && misses(cache.SizeBytes/uint64(cache.LineBytes)-1) == got {
+		t.Errorf("%s: a line less misses no more, so the lesson names too large a cache", e.Cache)
+	}
 	if got != e.Misses {
 		t.Errorf("%s: %d misses, demos.json says %d", e.Cache, got, e.Misses)
 	}
@@ -93,6 +98,14 @@ func checkText(t *testing.T, d Demo) {
 	t.Helper()
 	if len(d.Lesson) != 2 {
 		t.Errorf("the lesson has %d sentences, want 2", len(d.Lesson))
+	}
+	if len(d.Views) != len(d.Lesson) {
+		t.Errorf("%d sentences are shown in the views %q", len(d.Lesson), d.Views)
+	}
+	for _, view := range d.Views {
+		if view != "overview" && view != "locality" && view != "caches" {
+			t.Errorf("there is no view %q of a demo", view)
+		}
 	}
 	if !strings.HasSuffix(d.Question, "?") {
 		t.Errorf("question %q", d.Question)

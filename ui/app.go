@@ -43,6 +43,7 @@ type Result struct {
 	Profile   *profile.Profile
 	View      *state.View // nil before the first access was counted
 
+	demo     *Demo           // that it is the whole of; nil for anything else
 	findings []state.Finding // of View, made when first asked for
 	tables   map[string]*state.Table
 	asked    []hierarchy.Cache // the levels of answer
@@ -183,6 +184,7 @@ func (a *App) giveUp(problem string) {
 func (a *App) present(r *Result) {
 	a.result = r
 	r.show(a.Screen.LineBytes)
+	r.demo = a.demoOf(r)
 	a.Port.SetTitle(r.Name + " – stackglass")
 	a.drawCharts()
 }

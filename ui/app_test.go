@@ -78,6 +78,10 @@ func (d *desk) Fetch(url, name string) (File, error) {
 	content, err := os.ReadFile("../site/" + url)
 	return fileWith(name, content), err
 }
+func (d *desk) Demos() []Demo {
+	return []Demo{{Name: naive, Question: "How small may it be?", References: 66560, Lines: 384,
+		Lesson: []Sentence{{Text: "A column needs 32 lines.", Tab: state.TabCaches}, {Text: "Then B.", Tab: state.TabLocality}}}}
+}
 func (d *desk) Copy(text string) error      { d.saved["clipboard"] = []byte(text); return nil }
 func (d *desk) Settings() state.Settings    { return d.settings }
 func (d *desk) Chart(c *state.Chart)        { d.charts[c.ID] = c }
@@ -162,6 +166,10 @@ func TestDemoToResult(t *testing.T) {
 	}
 	if e := d.entries(); len(e) != 1 || e[0].State != profile.EntryComplete || e[0].References != 66560 {
 		t.Errorf("kept: %+v", e)
+	}
+	d.wants(`id="lesson"`, "How small may it be?", "A column needs 32 lines.", "See Locality")
+	if page := d.html(); strings.Contains(page, "See Caches") {
+		t.Error("a link leads to the view that it is in")
 	}
 	for tab, want := range map[state.Tab]string{
 		state.TabOverview: `id="finding-footprint"`, state.TabLocality: `id="capacities"`, state.TabCode: `id="missing"`,

@@ -34,6 +34,8 @@ type Port interface {
 
 	// Settings gives the form of the first screen.
 	Settings() state.Settings
+	// Demos lists the demos of the first screen.
+	Demos() []Demo
 	// Chart hands a chart to charts.js, which draws it where an sg-chart element
 	// has its id.
 	Chart(c *state.Chart)
@@ -67,6 +69,19 @@ type File struct {
 	Ref      any   // what a Start carries as attachment
 	// Read gives the content, or its first most bytes; most 0: all of it.
 	Read func(most int) ([]byte, error)
+}
+
+// Demo is a trace that comes with the page, and what it teaches.
+type Demo struct {
+	Name, Question    string
+	References, Lines uint64 // of the whole trace, in lines of 64 bytes
+	Lesson            []Sentence
+}
+
+// Sentence is a part of a lesson.
+type Sentence struct {
+	Text string
+	Tab  state.Tab // where it is seen
 }
 
 // Item is what a person drops, picks or presses.

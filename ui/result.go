@@ -106,6 +106,24 @@ func (r *Result) once(name string, make func() *state.Table) *state.Table {
 	return r.tables[name]
 }
 
+// demoOf recognises a demo by what the analysis counted, whatever it is called:
+// a lesson's numbers hold for the whole trace in lines of 64 bytes.
+func (a *App) demoOf(r *Result) *Demo {
+	if r.Live || r.Profile == nil || r.Profile.State.Partial {
+		return nil
+	}
+	l := r.Profile.LocalityAt(64)
+	if l == nil {
+		return nil
+	}
+	for _, d := range a.Port.Demos() {
+		if d.References == r.Profile.Totals.AllReferences() && d.Lines == l.Lines() {
+			return &d
+		}
+	}
+	return nil
+}
+
 // Findings are the sentences of the overview.
 func (r *Result) Findings() []state.Finding {
 	if r.findings == nil && r.View != nil {

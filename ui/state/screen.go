@@ -60,7 +60,7 @@ func ParseScreen(hash string) Screen {
 		case "open":
 			s.Open = safe(value)
 		case "view":
-			s.Tab = tabOf(value)
+			s.Tab = TabOf(value)
 		case "line":
 			if n, err := strconv.ParseUint(value, 10, 13); err == nil {
 				s.LineBytes = uint32(n)

@@ -409,7 +409,7 @@ func TestTabs(t *testing.T) {
 	keys := ""
 	for _, tab := range Tabs() {
 		keys += tab.Key()
-		if tabOf(tab.Slug()) != tab {
+		if TabOf(tab.Slug()) != tab {
 			t.Errorf("tab %s is not found by its slug", tab.Name())
 		}
 		if here := tab <= TabCaches; here != (tab.Missing() == "") {

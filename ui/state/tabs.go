@@ -59,7 +59,8 @@ func (t Tab) Key() string { return string(rune('0' + (t+1)%10)) }
 // Missing says why the tab is empty; "" where it is not.
 func (t Tab) Missing() string { return tabs[t].missing }
 
-func tabOf(slug string) Tab {
+// TabOf is the tab of a slug; the first one of a slug that is none.
+func TabOf(slug string) Tab {
 	for i := range tabs {
 		if tabs[i].slug == slug {
 			return Tab(i)

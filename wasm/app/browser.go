@@ -3,9 +3,11 @@
 package main
 
 import (
+	"strconv"
 	"syscall/js"
 	"time"
 
+	"github.com/stackglass/stackglass/ui"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/stackglass/stackglass/workers"
 	"github.com/stackglass/stackglass/workers/web"
@@ -17,6 +19,7 @@ const workerScript = "worker.js?wasm=app.wasm"
 // browser is the page's [ui.Port].
 type browser struct {
 	focus   string // id of the element to focus after the next render
+	demos   []ui.Demo
 	problem string // that was scrolled into view
 }
 
@@ -81,6 +84,29 @@ func (b *browser) Settings() state.Settings {
 		s.Format = format.String()
 	}
 	return s
+}
+
+// Demos reads the cards of the first screen.
+func (b *browser) Demos() []ui.Demo {
+	if b.demos != nil {
+		return b.demos
+	}
+	cards := document().Call("querySelectorAll", "[data-demo]")
+	for i := range cards.Length() {
+		card := cards.Index(i)
+		attributes := card.Get("dataset")
+		d := ui.Demo{Name: attributes.Get("demo").String(), Question: card.Get("textContent").String()}
+		// A card that does not say what it is of is no result's.
+		d.References, _ = strconv.ParseUint(attributes.Get("references").String(), 10, 64)
+		d.Lines, _ = strconv.ParseUint(attributes.Get("lines").String(), 10, 64)
+		lesson := card.Call("closest", ".card").Call("querySelectorAll", "[data-view]")
+		for j := range lesson.Length() {
+			s := lesson.Index(j)
+			d.Lesson = append(d.Lesson, ui.Sentence{Text: s.Get("textContent").String(), Tab: state.TabOf(s.Get("dataset").Get("view").String())})
+		}
+		b.demos = append(b.demos, d)
+	}
+	return b.demos
 }
 
 // Copy puts text on the clipboard.
