@@ -1422,6 +1422,7 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 													vgparent.AppendChild(vgn)
 													vgn.AddAttrInterface("aria-label", "open "+row.Name)
 													vgn.AddAttrInterface("href", row.Hash)
+													vgn.AddAttrInterface("id", "open-"+row.Key)
 													{
 														vgparent := vgn
 														_ = vgparent
@@ -1833,6 +1834,15 @@ func (c *ResultView) current(t state.Tab) any {
 	return nil
 }
 
+// stop makes the tabs one stop of the Tab key; arrow keys go on from there
+// (boot.js).
+func (c *ResultView) stop(t state.Tab) string {
+	if t == c.App.Screen.Tab {
+		return "0"
+	}
+	return "-1"
+}
+
 func (c *ResultView) class(t state.Tab) string {
 	if t.Missing() != "" {
 		return "dim"
@@ -2048,6 +2058,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgn.AddAttrInterface("data-key", t.Key())
 				vgn.AddAttrInterface("href", c.href(t))
 				vgn.AddAttrInterface("id", "tab-"+t.Slug())
+				vgn.AddAttrInterface("tabindex", c.stop(t))
 				{
 					vgparent := vgn
 					_ = vgparent

@@ -28,6 +28,7 @@ type App struct {
 
 	run     *run
 	waiting []Item // dropped while an analysis ran
+	origin  string // id of the element that the result in view was opened from
 	wanted  string // key to go on with, chosen in the list
 
 	result  *Result
@@ -102,11 +103,15 @@ func (a *App) Navigate(hash string) {
 		before := a.Screen
 		a.Screen = screen
 		a.Note = ""
+		if before.Open == "" {
+			a.origin = "open-" + screen.Open
+		}
 		switch {
 		case screen.Open == "":
 			if before.Open != "" {
 				a.Port.SetTitle("stackglass")
 				a.Port.Announce("Analyses")
+				a.Port.Focus(a.wayBack(before.Open))
 			}
 		case a.run != nil && a.run.key == screen.Open && (a.result == nil || a.result.Key != screen.Open):
 			a.present(&Result{Key: a.run.key, Name: a.run.name, Live: true, Profile: a.run.growing})
@@ -130,6 +135,20 @@ func (a *App) Navigate(hash string) {
 	case screen.Open == "":
 		a.reload() // another tab may have kept or deleted something
 	}
+}
+
+// wayBack is the element that the reader came from to a result that is closed
+// now: a demo's card, or its row in the list.
+func (a *App) wayBack(key string) string {
+	if a.origin != "open-"+key && a.origin != "" {
+		return a.origin
+	}
+	for _, e := range a.kept {
+		if e.Key == key && e.State != profile.EntryInterrupted {
+			return "open-" + key
+		}
+	}
+	return "kept-title"
 }
 
 // load opens a kept analysis. It waits for the store.

@@ -33,6 +33,7 @@ type desk struct {
 	mu       sync.Mutex
 	hash     string
 	first    bool
+	focus    string
 	charts   map[string]*state.Chart
 	saved    map[string][]byte
 	said     []string
@@ -92,7 +93,7 @@ func (d *desk) SetHash(hash string, _ bool) { d.hash = hash }
 func (d *desk) ShowFirst(show bool)         { d.first = show }
 func (d *desk) SetTitle(string)             {}
 func (d *desk) Announce(text string)        { d.said = append(d.said, text) }
-func (d *desk) Focus(string)                {}
+func (d *desk) Focus(id string)             { d.focus = id }
 func (d *desk) Now() time.Time              { return time.UnixMilli(1_800_000_000_000) }
 func (d *desk) Save(name, _ string, content []byte) {
 	d.mu.Lock()
@@ -177,8 +178,17 @@ func TestDemoToResult(t *testing.T) {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(want)
 	}
+	key := d.app.Screen.Open
 	d.app.Navigate("")
-	d.wants(`data-name="Matrix multiplication"`, "66.6 k")
+	d.wants(`data-name="Matrix multiplication"`, "66.6 k", `id="open-`+key+`"`)
+	if d.focus != "demo-"+naive {
+		t.Errorf("back from a card's result, the focus goes to %q", d.focus)
+	}
+	d.app.Navigate("#open=" + key)
+	d.app.Navigate("")
+	if d.focus != "open-"+key {
+		t.Errorf("back from a row's result, the focus goes to %q", d.focus)
+	}
 }
 
 func TestTableAndExports(t *testing.T) {

@@ -94,6 +94,7 @@ func (a *App) importProfile(file File) {
 	problem := a.put(e, data)
 	a.update(func() {
 		a.trouble(problem)
+		a.origin = ""
 		a.Screen = state.Screen{Open: e.Key}
 		a.Port.SetHash(a.Screen.Hash(), false)
 		a.Port.ShowFirst(false)
@@ -134,7 +135,10 @@ func (a *App) analyse(item Item) {
 	}
 	a.update(func() {
 		a.run.key, a.run.carrier = key, carrier
-		a.wanted = ""
+		a.wanted, a.origin = "", ""
+		if item.Demo != "" {
+			a.origin = "demo-" + item.Demo
+		}
 		a.Screen = state.Screen{Open: key, Tab: state.TabCaches}
 		a.Port.SetHash(a.Screen.Hash(), false)
 		a.Port.ShowFirst(false)

@@ -75,9 +75,24 @@
     if (e.key === "?") { e.preventDefault(); showKeys(); }
     else if (e.key === "o") { e.preventDefault(); picker.click(); }
     else if (/^[0-9]$/.test(e.key)) press('[data-key="' + e.key + '"]', e);
+    else if (e.key === "c") focusChart(e);
+    else if (/^(Arrow(Left|Right)|Home|End)$/.test(e.key) && t.matches(".tabs a")) alongTabs(t, e);
     else if (e.key === "t") press("[data-key-table]", e);
     else if (e.key === "Escape" && !$("first").checkVisibility() && !document.querySelector(":popover-open")) press("#back", e);
   });
+  function focusChart(e) {
+    const plot = document.querySelector("sg-chart .plot");
+    if (!plot) return;
+    e.preventDefault();
+    plot.focus();
+  }
+  // alongTabs moves the focus, not the view: Enter does that.
+  function alongTabs(tab, e) {
+    e.preventDefault();
+    const all = Array.from(tab.parentElement.querySelectorAll("a")), at = all.indexOf(tab);
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: all.length - 1 }[e.key];
+    all[(to + all.length) % all.length].focus();
+  }
   function press(selector, e) {
     const target = document.querySelector(selector);
     if (!target) return;

@@ -31,6 +31,22 @@ func TestKeyboard(t *testing.T) {
 		t.Error("Escape closed the result behind the list of keys")
 	}
 
+	// The tabs are one stop, with arrow keys inside.
+	p.tabTo("the tabs", `document.activeElement.matches(".tabs a[aria-current]")`)
+	if stops := eval[int](p, `Array.from(document.querySelectorAll(".tabs a")).filter((a) => a.tabIndex === 0).length`); stops != 1 {
+		t.Errorf("the tabs are %d stops of the Tab key", stops)
+	}
+	p.press(kb.ArrowLeft)
+	p.wait("the tab before", `document.activeElement.id === "tab-locality"`)
+	p.press(kb.Home)
+	p.press(kb.Enter)
+	p.wait("the first tab", `document.activeElement.id === "tab-overview" && document.activeElement.ariaCurrent === "page"`)
+	p.press("3")
+	p.wait("the third tab", `document.querySelector("#tab-caches").ariaCurrent === "page"`)
+
+	p.press("c")
+	p.wait("the chart", `document.activeElement.matches("#chart-curve .plot")`)
+	eval[any](p, `document.getElementById("result-title").focus()`)
 	p.tabTo("the chart", `document.activeElement.matches("#chart-curve .plot")`)
 	p.press(kb.Home)
 	p.wait("a read-out", `document.getElementById("live").textContent.includes(":")`)
@@ -60,9 +76,12 @@ func TestKeyboard(t *testing.T) {
 
 	p.press(kb.Escape)
 	p.wait("back at the list", `document.querySelector("#kept tr .open")`)
+	p.wait("the focus is on the card", `document.activeElement.id === `+quote("demo-"+demo.Name))
 	p.tabTo("the kept analysis", `document.activeElement.matches("#kept tr .open")`)
 	p.press(kb.Enter)
 	p.waitFor("#digest")
+	p.press(kb.Escape)
+	p.wait("the focus is on the row", `document.activeElement.matches("#kept tr .open")`)
 }
 
 // tabTo presses Tab until the focus is where it should come by. The focus must
