@@ -47,6 +47,7 @@ build/npm.stamp: site/package.json site/package-lock.json
 	@# A bare Debian trusts no server, and every download asks.
 	@[ -e /etc/ssl/certs/ca-certificates.crt ] || [ -n "$${SSL_CERT_FILE:-$${SSL_CERT_DIR:-}}" ] || ! command -v apt-get >/dev/null || \
 		$(NEED) 'update-ca-certificates:ca-certificates:downloads need certificates to trust'
+	@echo "fetching the two npm packages of the page and its tests; compiling what fetches them takes half a minute the first time"
 	$(GO) run ./tools/npmfetch
 	@mkdir -p build && touch $@
 
@@ -70,6 +71,7 @@ format:
 	@echo "gofmt: all files are formatted"
 
 vet:
+	@echo "go vet, for this machine and for the browser; the first time takes a minute or two"
 	$(GO) vet ./...
 	$(WASM) $(GO) vet $(WASM_PACKAGES)
 

@@ -60,7 +60,7 @@ func TestStringConstant(t *testing.T) {
 	}
 }
 
-// made builds what needs neither a compiler nor npm.
+// made builds what needs neither a compiler nor the network.
 func made(t *testing.T) *build {
 	b := &build{out: t.TempDir(), log: io.Discard}
 	for _, step := range []func() error{b.copyStatic, b.copyDemos, b.writeIndex, b.writeHeaders, b.writePrecache} {
