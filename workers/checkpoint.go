@@ -103,7 +103,13 @@ func (j *job) wantsCheckpoint() bool {
 	h := j.host
 	due := j.file.read >= j.marked+h.CheckpointBytes ||
 		j.runner.Progress().References >= j.markedAt+h.CheckpointReferences
-	return due && h.Store != nil && !j.unmarkable && (h.CheckpointMemory == 0 || h.Memory() <= h.CheckpointMemory)
+	if !due || h.Store == nil || j.unsaved != "" {
+		return false
+	}
+	if h.CheckpointMemory > 0 && h.Memory() > h.CheckpointMemory {
+		j.unsaved = "the model is too large for one"
+	}
+	return j.unsaved == ""
 }
 
 // saveCheckpoint stores the running model. When the store does not take it the
@@ -124,7 +130,7 @@ func (j *job) saveCheckpoint() {
 		e.Done = float64(c.read) / float64(j.size)
 	}
 	if h.put(e, data) != "" {
-		j.unmarkable = true
+		j.unsaved = "the storage did not take one"
 		return
 	}
 	j.marked, j.markedAt = c.read, e.References

@@ -62,6 +62,7 @@ func (p Progress) Encode() []byte {
 	w.flag(p.Paused)
 	w.flag(p.Resuming)
 	w.flag(p.Ending)
+	w.text(p.Unsaved)
 	return w.bytes
 }
 
@@ -82,6 +83,7 @@ func DecodeProgress(body []byte) (Progress, error) {
 		Paused:     r.flag("the paused flag"),
 		Resuming:   r.flag("the resuming flag"),
 		Ending:     r.flag("the ending flag"),
+		Unsaved:    r.text("why no checkpoint is kept"),
 	}
 	return p, r.end()
 }

@@ -91,8 +91,8 @@ func TestDecodeNamesTheFault(t *testing.T) {
 		{"empty", nil, "progress message: byte 0: want version 1 of the protocol"},
 		{"other version", append([]byte{9}, whole[1:]...), "progress message: byte 0: want version 1 of the protocol"},
 		{"cut off", whole[:2], "progress message: byte 1: want the bytes read"},
-		{"left over", append(bytes.Clone(whole), 0), "progress message: byte 23: want the end of the message"},
-		{"flag", append(bytes.Clone(whole[:len(whole)-1]), 2), "progress message: byte 22: want the ending flag"},
+		{"left over", append(bytes.Clone(whole), 0), "progress message: byte 24: want the end of the message"},
+		{"flag", append(bytes.Clone(whole[:len(whole)-2]), 2, 0), "progress message: byte 22: want the ending flag"},
 	}
 	for _, c := range cases {
 		_, err := DecodeProgress(c.body)

@@ -489,6 +489,11 @@ func TestFullStore(t *testing.T) {
 	f.host.CheckpointBytes = 100_000
 	f.serve()
 	f.start(1, workers.Start{Key: "k", Name: "a.din", Spec: spec}, bytesFile(b))
+	last := f.progress()
+	for !last.Ending {
+		last = f.progress()
+	}
+	wantContains(t, last.Unsaved, "storage")
 	d, _ := f.done()
 	if d.Kept || !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
 		t.Errorf("kept %t", d.Kept)

@@ -46,7 +46,7 @@ type job struct {
 	checkpoint pace
 	marked     uint64 // file bytes at the last checkpoint
 	markedAt   uint64 // references at the last checkpoint
-	unmarkable bool   // the store took no checkpoint: no more are tried
+	unsaved    string // why no more checkpoints are tried
 	shown      uint64 // references in the last snapshot
 }
 
@@ -247,6 +247,7 @@ func (j *job) sendProgress(tell func(*Progress)) error {
 		Storage:    j.host.storage,
 		Millis:     uint64(max(0, (j.host.Now().Sub(j.began) - j.pausedFor).Milliseconds())),
 		Resuming:   at.Resuming,
+		Unsaved:    j.unsaved,
 	}
 	if tell != nil {
 		tell(&p)

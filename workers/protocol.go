@@ -126,8 +126,9 @@ type Progress struct {
 	Storage    uint64 // bytes in use in the store, as far as known
 	Millis     uint64 // spent so far, pauses left out
 	Paused     bool
-	Resuming   bool // reading again what was analysed before the interruption
-	Ending     bool // the run is over, or Cancel was obeyed; the result is being put together
+	Resuming   bool   // reading again what was analysed before the interruption
+	Unsaved    string // why no checkpoint can be kept any more, in a few words; ""
+	Ending     bool   // the run is over, or Cancel was obeyed; the result is being put together
 }
 
 // Done ends an analysis: complete, or partial with the reason in the profile.

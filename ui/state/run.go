@@ -40,6 +40,9 @@ func NewRunBar(p workers.Progress) RunBar {
 	}
 	add("memory", "memory", Bytes(p.Memory))
 	add("storage", "storage", Bytes(p.Storage))
+	if p.Unsaved != "" {
+		add("unsaved", "no checkpoint:", p.Unsaved)
+	}
 	return bar
 }
 
