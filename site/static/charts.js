@@ -297,14 +297,16 @@
     }
 
     label(ctx, m, x, y, em, family, box, color) {
-      // Where there is little room, the sentence below the chart has the value.
-      const value = box.width < em * 34 ? "" : " " + bytes(m.x) + ": " + share(m.y) + (box.width < em * 50 ? "" : " fully assoc.");
+      // What stands to the right of a mark is above the falling curve; the words
+      // that do not fit there are in the sentence below the chart.
+      const size = " " + bytes(m.x) + ": " + share(m.y);
       ctx.font = "600 " + em * 0.87 + "px " + family;
       const first = ctx.measureText(m.label).width;
       ctx.font = em * 0.87 + "px " + family;
+      const room = box.left + box.width - x - em - first;
+      const value = [size + " fully assoc.", size, ""].find((words) => ctx.measureText(words).width <= (box.width < em * 34 && words ? 0 : room)) ?? "";
       const width = first + ctx.measureText(value).width;
-      const right = x + em + width <= box.left + box.width;
-      const left = right ? x + em * 0.8 : x - em * 0.8 - width;
+      const left = room >= 0 ? x + em * 0.8 : x - em * 0.8 - width;
       let top = Math.max(y - em, box.top + em * 0.8);
       const clash = () => this.labels.some((l) => Math.abs(l.top - top) < em * 1.1 && l.left < left + width + em * 0.4 && left < l.left + l.width + em * 0.4);
       while (clash() && top > box.top + em) top -= em * 0.6;
