@@ -164,7 +164,7 @@ func localityTable(p *profile.Profile) report.Table {
 		{Key: "lines", Label: "lines"},
 		{Key: "footprint_bytes", Label: "footprint"},
 		{Key: "half_within_lines", Label: "half within", Unit: "lines"},
-		{Key: "miss_ratio_32KiB", Label: "misses in 32 KiB"},
+		{Key: "miss_ratio_32KiB", Label: "miss ratio in 32 KiB"},
 		{Key: "miss_ratio_1MiB", Label: "in 1 MiB"},
 	}}
 	for i := range p.Locality {
