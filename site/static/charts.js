@@ -304,7 +304,8 @@
       const first = ctx.measureText(m.label).width;
       ctx.font = em * 0.87 + "px " + family;
       const room = box.left + box.width - x - em - first;
-      const value = [size + " fully assoc.", size, ""].find((words) => ctx.measureText(words).width <= (box.width < em * 34 && words ? 0 : room)) ?? "";
+      const words = box.width < em * 34 ? [] : [size + " fully assoc.", size];
+      const value = words.find((text) => ctx.measureText(text).width <= room) || "";
       const width = first + ctx.measureText(value).width;
       const left = room >= 0 ? x + em * 0.8 : x - em * 0.8 - width;
       let top = Math.max(y - em, box.top + em * 0.8);
