@@ -127,8 +127,9 @@ func ask(t *testing.T, args ...string) []byte {
 
 // demoCard is what demos.json says of a demo.
 type demoCard struct {
-	Name, Title string
-	References  uint64
+	Name, Title, Question string
+	Lesson                []string
+	References            uint64
 }
 
 func demos(t *testing.T) []demoCard {
