@@ -307,8 +307,9 @@
       const words = box.width < em * 34 ? [] : [size + " fully assoc.", size];
       const value = words.find((text) => ctx.measureText(text).width <= room) || "";
       const width = first + ctx.measureText(value).width;
-      const left = room >= 0 ? x + em * 0.8 : x - em * 0.8 - width;
-      let top = Math.max(y - em, box.top + em * 0.8);
+      // A name that does not fit there either stands on top of its mark.
+      const left = room >= 0 ? x + em * 0.8 : Math.min(x - width / 2, box.left + box.width - width);
+      let top = Math.max(y - em * (room >= 0 ? 1 : 1.4), box.top + em * 0.8);
       const clash = () => this.labels.some((l) => Math.abs(l.top - top) < em * 1.1 && l.left < left + width + em * 0.4 && left < l.left + l.width + em * 0.4);
       while (clash() && top > box.top + em) top -= em * 0.6;
       this.labels.push({ left, top, width });
