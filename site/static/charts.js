@@ -303,7 +303,11 @@
       ctx.font = "600 " + em * 0.87 + "px " + family;
       const first = ctx.measureText(m.label).width;
       ctx.font = em * 0.87 + "px " + family;
-      const room = box.left + box.width - x - em - first;
+      let room = box.left + box.width - x - em - first;
+      for (const other of this.data.marks) { // nor over the next mark
+        const dx = this.u.valToPos(other.x, "x", true) - x, dy = this.u.valToPos(other.y, "y", true) - y;
+        if (dx > 0 && Math.abs(dy + em) < em * 1.2) room = Math.min(room, dx - em * 1.6 - first);
+      }
       const words = box.width < em * 34 ? [] : [size + " fully assoc.", size];
       const value = words.find((text) => ctx.measureText(text).width <= room) || "";
       const width = first + ctx.measureText(value).width;
