@@ -280,7 +280,7 @@
         line(ctx, x, y, x, box.top + box.height);
         ctx.setLineDash([]);
         this.handle(ctx, x, y, ratio);
-        this.label(ctx, m, x, y, em, family, box, color);
+        this.label(u, ctx, m, x, y, em, family, box, color);
       }
       ctx.restore();
     }
@@ -296,7 +296,7 @@
       for (const d of [-2, 2]) line(ctx, x + d * ratio, y - 3 * ratio, x + d * ratio, y + 3 * ratio);
     }
 
-    label(ctx, m, x, y, em, family, box, color) {
+    label(u, ctx, m, x, y, em, family, box, color) {
       // What stands to the right of a mark is above the falling curve; the words
       // that do not fit there are in the sentence below the chart.
       const size = " " + bytes(m.x) + ": " + share(m.y);
@@ -305,7 +305,7 @@
       ctx.font = em * 0.87 + "px " + family;
       let room = box.left + box.width - x - em - first;
       for (const other of this.data.marks) { // nor over the next mark
-        const dx = this.u.valToPos(other.x, "x", true) - x, dy = this.u.valToPos(other.y, "y", true) - y;
+        const dx = u.valToPos(other.x, "x", true) - x, dy = u.valToPos(other.y, "y", true) - y;
         if (dx > 0 && Math.abs(dy + em) < em * 1.2) room = Math.min(room, dx - em * 1.6 - first);
       }
       const words = box.width < em * 34 ? [] : [size + " fully assoc.", size];
