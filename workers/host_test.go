@@ -359,6 +359,20 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
+// A Cancel that comes before the first step ends even a run of no time.
+func TestCancelAtOnce(t *testing.T) {
+	f := newFixture(t)
+	f.serve()
+	f.start(1, workers.Start{Key: "k", Name: "a.din"}, attached{open: func() io.ReadCloser {
+		f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
+		time.Sleep(100 * time.Millisecond) // until the host's receiver holds it
+		return io.NopCloser(bytes.NewReader(din(10)))
+	}})
+	if _, p := f.done(); !p.State.Partial {
+		t.Errorf("state %+v", p.State)
+	}
+}
+
 func TestCancelWhilePaused(t *testing.T) {
 	f := newFixture(t)
 	f.serve()

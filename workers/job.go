@@ -105,20 +105,20 @@ func (j *job) run() error {
 	j.host.askStorage()
 	now := j.host.Now()
 	j.began = now
-	j.turn = pace{least: turnEvery, next: now.Add(turnEvery)}
+	j.turn = pace{least: turnEvery, next: now} // a Cancel may have come with the Start
 	j.progress = pace{least: progressEvery, next: now}
 	j.snapshot = pace{least: snapshotEvery, next: now.Add(firstSnapshot)}
 	j.checkpoint = pace{next: now}
 	for {
-		if err := j.runner.Step(); err != nil {
-			return j.blame(err)
-		}
 		if now := j.host.Now(); j.turn.due(now) {
 			if err := j.takeTurn(); err != nil {
 				return err
 			}
 			now = j.host.Now()
 			j.turn.ran(now, now)
+		}
+		if err := j.runner.Step(); err != nil {
+			return j.blame(err)
 		}
 	}
 }
