@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
+
+	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
 // root is the repository's.
@@ -63,7 +64,7 @@ func newStage(ctx context.Context, dir string) (*stage, error) {
 	if s.neighbour, err = newDecoy(); err != nil {
 		return nil, err
 	}
-	chromium, err := chromium()
+	browserPath, err := chromium.Find()
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +72,10 @@ func newStage(ctx context.Context, dir string) (*stage, error) {
 	if err := errors.Join(os.Mkdir(profile, 0o700), os.Mkdir(s.files, 0o700)); err != nil {
 		return nil, err
 	}
-	ctx, _ = chromedp.NewExecAllocator(ctx, append(flags(profile, s.anyHost.port), chromedp.ExecPath(chromium))...)
+	ctx, _ = chromedp.NewExecAllocator(ctx, chromium.Options(browserPath, flags(profile, s.anyHost.port)...)...)
 	s.ctx, _ = chromedp.NewContext(ctx)
 	if err := chromedp.Do(s.ctx); err != nil {
-		return nil, fmt.Errorf("start %s: %w", chromium, err)
+		return nil, fmt.Errorf("start %s: %w", browserPath, err)
 	}
 	events := true
 	_, err = chromedp.CallBrowser(s.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
@@ -86,13 +87,6 @@ func newStage(ctx context.Context, dir string) (*stage, error) {
 func flags(profile string, anyHost int) []chromedp.ExecAllocatorOption {
 	return []chromedp.ExecAllocatorOption{
 		chromedp.UserDataDir(profile),
-		chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.DisableGPU,
-		chromedp.Flag("headless", true),
-		chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true),
-		chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("disable-client-side-phishing-detection", true),
 		chromedp.Flag("disable-default-apps", true),
 		chromedp.Flag("disable-domain-reliability", true),
@@ -127,18 +121,6 @@ func program() (string, error) {
 		return "", fmt.Errorf("no command to test at %s: run make build, or name one in STACKGLASS_PROGRAM", path)
 	}
 	return path, nil
-}
-
-func chromium() (string, error) {
-	if named := os.Getenv("STACKGLASS_CHROMIUM"); named != "" {
-		return named, nil
-	}
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", errors.New("no chromium in the path; install it (Debian: apt-get install chromium) or name one in STACKGLASS_CHROMIUM")
 }
 
 // needStage leaves the test out where end-to-end tests are not asked for.

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
 func main() {
@@ -79,22 +81,17 @@ func serve(program string) (url string, stop func(), err error) {
 
 // capture analyses the demo in a fresh browser and photographs the Caches view.
 func capture(ctx context.Context, url, demo string) ([]byte, error) {
-	ctx, stop := chromedp.NewExecAllocator(ctx,
-		chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.DisableGPU,
-		chromedp.Flag("headless", true),
-		chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true),
-		chromedp.Flag("disable-dev-shm-usage", true),
-		chromedp.Flag("hide-scrollbars", true),
-	)
+	browser, err := chromium.Find()
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := chromedp.NewExecAllocator(ctx, chromium.Options(browser, chromedp.Flag("hide-scrollbars", true))...)
 	defer stop()
 	ctx, closePage := chromedp.NewContext(ctx)
 	defer closePage()
 	defer chromedp.Cancel(ctx)
-	err := chromedp.Do(ctx,
-		chromedp.EmulateViewport(1280, 800, chromedp.EmulateScale(1.5)),
+	err = chromedp.Do(ctx,
+		chromedp.EmulateViewport(1280, 800, chromedp.EmulateScale(1.4)),
 		chromedp.Navigate(url),
 		chromedp.Click("#demo-"+demo),
 		chromedp.WaitVisible("#digest"),

@@ -16,6 +16,8 @@ import (
 	"github.com/chromedp/cdproto/inspector"
 	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/chromedp"
+
+	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
 // exitBroken is the exit code when the binary could not be run to its end.
@@ -50,19 +52,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 
 // browse opens the page in a browser of its own and waits for the exit code.
 func browse(ctx context.Context, s *server, origin string) (int, error) {
-	browser, err := chromium()
+	browser, err := chromium.Find()
 	if err != nil {
 		return exitBroken, err
 	}
-	ctx, stop := chromedp.NewExecAllocator(ctx, chromedp.ExecPath(browser),
-		chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.DisableGPU,
-		chromedp.Flag("headless", true),
-		chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true),
-		chromedp.Flag("disable-dev-shm-usage", true),
-	)
+	ctx, stop := chromedp.NewExecAllocator(ctx, chromium.Options(browser)...)
 	defer stop()
 	ctx, closePage := chromedp.NewContext(ctx)
 	defer closePage()
@@ -101,19 +95,6 @@ func browse(ctx context.Context, s *server, origin string) (int, error) {
 	case <-ctx.Done():
 		return exitBroken, errors.New("stopped before the tests ended: " + context.Cause(ctx).Error())
 	}
-}
-
-// chromium finds the browser.
-func chromium() (string, error) {
-	if named := os.Getenv("STACKGLASS_CHROMIUM"); named != "" {
-		return named, nil
-	}
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", errors.New("no chromium in the path; install it (Debian: apt-get install chromium) or name one in STACKGLASS_CHROMIUM")
 }
 
 // wasmExec reads the script that starts Go programs from the Go installation

@@ -9,12 +9,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
 // buildProbe compiles testdata/probe for js/wasm.
 func buildProbe(t *testing.T) string {
 	t.Helper()
-	if _, err := chromium(); err != nil {
+	if _, err := chromium.Find(); err != nil {
 		t.Skip(err)
 	}
 	binary := filepath.Join(t.TempDir(), "probe.test")
