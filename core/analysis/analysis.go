@@ -6,7 +6,8 @@
 //  2. A [Runner] reads the trace in batches, keeps the rows that the spec
 //     selects, counts them, and hands each batch to every analysis of the
 //     explicit table in runner.go.
-//  3. [Runner.Profile] collects the results, at the end or while running.
+//  3. [Runner.Profile] collects the results while running, [Runner.Finish] at the
+//     end.
 //
 // A run can be interrupted: [Runner.Save] between two batches and
 // [Runner.Restore] give the same bytes in the end as a run without a break. And

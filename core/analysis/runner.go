@@ -24,7 +24,7 @@ func table(s Spec) []Analysis {
 //		if err == io.EOF { break }
 //		...
 //	}
-//	p := r.Profile(profile.State{})
+//	p := r.Finish(profile.State{})
 type Runner struct {
 	spec     Spec
 	reader   trace.Reader

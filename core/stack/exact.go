@@ -6,14 +6,15 @@ import (
 
 const (
 	topLines   = 16
-	frontLines = 4   // of the top lines, those kept in local variables
-	chunk      = 512 // accesses scanned before the queued ones are settled, a power of two
-	manyStamps = 4 * blockStamps
-	burst      = 64             // queued accesses settled at once
-	noLine     = ^trace.Line(0) // no line: line numbers are below 2^61
+	frontLines = 4               // of the top lines, those kept in local variables
+	chunk      = 512             // accesses scanned before the queued ones are settled, a power of two
+	burst      = 64              // queued accesses settled at once
+	manyStamps = 4 * blockStamps // from this capacity on, stamps are renumbered less often
+	noLine     = ^trace.Line(0)  // no line: line numbers are below 2^61
 )
 
-// Exact is the fast exact model.
+// Exact is the model to use: exact distances, by the method in the package
+// comment. Make one with [NewExact].
 type Exact struct {
 	top    [topLines]trace.Line // the topmost lines, most recently used first
 	table  table

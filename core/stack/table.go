@@ -78,7 +78,7 @@ func (t *table) find(line trace.Line) *entry {
 }
 
 // findOrAdd gives the line's entry, a fresh one if it had none, and whether the
-// entries of its part have moved on the way. The pointer holds until then.
+// entries of its part have moved on the way. The pointer holds until its part grows.
 func (t *table) findOrAdd(line trace.Line) (e *entry, grew bool) {
 	h := hash(line)
 	p := &t.parts[h>>(64-partBits)]
