@@ -135,7 +135,7 @@ func (w *bodyWriter) spec(s analysis.Spec) {
 
 func (r *bodyReader) spec() analysis.Spec {
 	return analysis.Spec{
-		Kinds:     trace.Kinds(r.below(1<<8, "the kinds")),
+		Kinds:     trace.Kinds(r.below(1<<32, "the kinds")),
 		Skip:      r.number("the skip"),
 		Limit:     r.number("the limit"),
 		Threads:   r.list("the threads"),

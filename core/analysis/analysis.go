@@ -86,8 +86,8 @@ func (s Spec) Check() error {
 			return &trace.OptionError{Option: "threads", Got: strconv.FormatUint(uint64(t), 10), Want: "thread numbers in ascending order, each once"}
 		}
 	}
-	if s.Kinds > trace.AllKinds {
-		return &trace.OptionError{Option: "kinds", Got: strconv.Itoa(int(s.Kinds)), Want: "load, store, modify, fetch"}
+	if s.Kinds&^trace.AllKinds != 0 {
+		return &trace.OptionError{Option: "kinds", Got: strconv.Itoa(int(s.Kinds)), Want: "kinds of references"}
 	}
 	return nil
 }

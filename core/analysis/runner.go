@@ -265,6 +265,7 @@ func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
 	if d, ok := r.reader.(trace.Describer); ok {
 		p.Input.Header = d.Header()
 		p.Input.Header.Join(r.header)
+		p.Input.Header.Program, p.Input.Header.Capture = nil, nil // they name files and paths
 	}
 	p.Totals.Threads = slices.Clone(r.totals.Threads)
 	if segment {

@@ -82,7 +82,7 @@ func decode(data []byte) (*Profile, error) {
 			payload.fail("a section of the digest after an optional one")
 		default:
 			end = r.at
-			p.decodeSection(tag, payload, seen)
+			p.decodeSection(tag, payload, seen, v)
 			seen = min(seen+1, onceSections)
 		}
 		payload.end(tag)
@@ -127,8 +127,8 @@ var sectionOrder = []string{"INPT", "TOTL", "STAT", "LOCA", "WIND"}
 const onceSections = 3
 
 // decodeSection reads a section that the digest covers. seen is how many of the
-// first three came before.
-func (p *Profile) decodeSection(tag string, r *Decoder, seen int) {
+// first three came before, in a profile of the given version.
+func (p *Profile) decodeSection(tag string, r *Decoder, seen int, version uint64) {
 	if place := slices.Index(sectionOrder, tag); place >= 0 && min(place, onceSections) != seen {
 		r.fail("section " + strconv.Quote(tag) + " out of order")
 		return
@@ -137,7 +137,7 @@ func (p *Profile) decodeSection(tag string, r *Decoder, seen int) {
 	case "INPT":
 		p.Input.decode(r)
 	case "TOTL":
-		p.Totals.decode(r)
+		p.Totals.decode(r, kindsOf(version))
 	case "STAT":
 		p.State.Partial = r.UintBelow(2) == 1
 		p.State.Reason = r.String()
@@ -150,11 +150,19 @@ func (p *Profile) decodeSection(tag string, r *Decoder, seen int) {
 	}
 }
 
-func (t *Totals) decode(r *Decoder) {
-	for i := range t.References {
+// kindsOf gives the number of kinds of references in a version's totals.
+func kindsOf(version uint64) int {
+	if version == 1 {
+		return 4 // no ranges yet
+	}
+	return trace.NumKinds
+}
+
+func (t *Totals) decode(r *Decoder, kinds int) {
+	for i := range kinds {
 		t.References[i] = r.Uint()
 	}
-	for i := range t.Bytes {
+	for i := range kinds {
 		t.Bytes[i] = r.Uint()
 	}
 	t.Unselected, t.BadRecords = r.Uint(), r.Uint()

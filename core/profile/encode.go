@@ -13,7 +13,7 @@ import (
 // said otherwise; a list is its length and then its members.
 //
 //	magic    8 bytes   89 53 47 50 0d 0a 1a 0a
-//	version  uv        1
+//	version  uv        2
 //	sections           until END.
 //	  tag      4 bytes ASCII
 //	  length   uv
@@ -22,8 +22,8 @@ import (
 //
 //	INPT  format (length, bytes); flags: 1 threads, 2 PCs, 4 sizes; kinds;
 //	      skip; limit; 0, or 1 + list of threads
-//	TOTL  references of the 4 kinds; bytes of the 4 kinds; unselected;
-//	      bad records; 0, or 1 + list of threads
+//	TOTL  references of the 6 kinds (4 in version 1); bytes of the same kinds;
+//	      unselected; bad records; 0, or 1 + list of threads
 //	STAT  0 complete or 1 partial; reason (length, bytes)
 //	LOCA  line bytes; list of kinds, each: kind; cold; list of
 //	      (distance - previous distance, from -1; count)
@@ -41,16 +41,16 @@ import (
 //
 // A profile of two accesses to one line, read from a din trace, begins
 //
-//	89 53 47 50 0d 0a 1a 0a  01
+//	89 53 47 50 0d 0a 1a 0a  02
 //	49 4e 50 54 09           INPT, 9 bytes
 //	  03 64 69 6e              format "din"
-//	  00 07 00 00 00           no flags; load, store, modify; nothing skipped,
+//	  00 37 00 00 00           no flags; all data references; nothing skipped,
 //	                           no limit, all threads
 //	xx xx xx xx              check
 
 // Version is the newest version of the binary form that this package writes and
 // reads.
-const Version = 1
+const Version = 2
 
 const (
 	magic  = "\x89SGP\r\n\x1a\n"

@@ -156,7 +156,7 @@ func TestEncodedDigest(t *testing.T) {
 // The example drawn in encode.go.
 func TestDrawing(t *testing.T) {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
-	want := "\x89SGP\r\n\x1a\n\x01INPT\x09\x03din\x00\x07\x00\x00\x00"
+	want := "\x89SGP\r\n\x1a\n\x02INPT\x09\x03din\x00\x37\x00\x00\x00"
 	if got := string(p.Encode()[:len(want)]); got != want {
 		t.Errorf("a profile begins %x, want %x", got, want)
 	}
@@ -181,8 +181,11 @@ func TestDecodeDamaged(t *testing.T) {
 
 // sections makes a profile of sections that a hostile or a newer program wrote:
 // name and payload in turn, with right checks and the right digest.
-func sections(parts ...string) []byte {
-	data := []byte("\x89SGP\r\n\x1a\n\x01")
+func sections(parts ...string) []byte { return sectionsOf("\x02", parts...) }
+
+// sectionsOf makes one of another version.
+func sectionsOf(version string, parts ...string) []byte {
+	data := []byte("\x89SGP\r\n\x1a\n" + version)
 	sum := sha256.New()
 	add := func(tag, payload string) []byte {
 		section := append(binary.AppendUvarint([]byte(tag), uint64(len(payload))), payload...)
@@ -201,7 +204,7 @@ func sections(parts ...string) []byte {
 }
 
 func TestDecodeSections(t *testing.T) {
-	const input, totals, state = "\x03din\x00\x07\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00"
+	const input, totals, state = "\x03din\x00\x07\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00"
 	const local, windows = "\x40\x00", "\x40\x80\x08\x00\x00"
 	whole := []string{"INPT", input, "TOTL", totals, "STAT", state, "LOCA", local, "WIND", windows}
 	if _, err := profile.Decode(sections(append(whole, "newr", "something", "next", "")...)); err != nil {
@@ -294,4 +297,17 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("a decoded profile does not survive encoding: %v", err)
 		}
 	})
+}
+
+// A profile of version 1 counted four kinds of references.
+func TestDecodeVersion1(t *testing.T) {
+	old := sectionsOf("\x01", "INPT", "\x03din\x00\x07\x00\x00\x00",
+		"TOTL", "\x01\x02\x00\x00\x08\x10\x00\x00\x00\x00\x00", "STAT", "\x00\x00")
+	p, err := profile.Decode(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Totals.References != [trace.NumKinds]uint64{1, 2} || p.Totals.Bytes != [trace.NumKinds]uint64{8, 16} {
+		t.Errorf("totals %+v", p.Totals)
+	}
 }

@@ -15,9 +15,13 @@ type Batch struct {
 	// Columns that not every trace has: nil, or as long as Addr.
 	Thread []uint32 // thread number, as the trace gives it
 	PC     []Addr   // address of the instruction; 0 where it is not known
+	Site   []uint32 // index in Program.Sites, of blocks, calls and returns in Program.Blocks
+	Arg    []uint64 // second value of events; see [Kind]
 
-	threads []uint32 // storage behind Thread while it is nil
-	pcs     []Addr   // storage behind PC while it is nil
+	// Storage behind the optional columns while they are nil.
+	threads, sites []uint32
+	pcs            []Addr
+	args           []uint64
 }
 
 // NewBatch makes an empty batch with room for rows rows; rows < 1 means
@@ -43,7 +47,7 @@ func (b *Batch) Cap() int { return cap(b.Addr) }
 // first.
 func (b *Batch) Reset() {
 	b.Resize(0)
-	b.Thread, b.PC = nil, nil
+	b.Thread, b.PC, b.Site, b.Arg = nil, nil, nil, nil
 }
 
 // Resize sets the number of rows, at most Cap, in every column that is there.
@@ -51,40 +55,43 @@ func (b *Batch) Reset() {
 // resizes to Cap, writes, and resizes to what it wrote.
 func (b *Batch) Resize(rows int) {
 	b.Addr, b.Bytes, b.Kind = b.Addr[:rows], b.Bytes[:rows], b.Kind[:rows]
-	if b.Thread != nil {
-		b.Thread = b.Thread[:rows]
+	b.Thread, b.PC = resize(b.Thread, rows), resize(b.PC, rows)
+	b.Site, b.Arg = resize(b.Site, rows), resize(b.Arg, rows)
+}
+
+func resize[T any](column []T, rows int) []T {
+	if column == nil {
+		return nil
 	}
-	if b.PC != nil {
-		b.PC = b.PC[:rows]
-	}
+	return column[:rows]
 }
 
 // NeedThread makes the thread column present, with zeros in the rows so far.
-func (b *Batch) NeedThread() {
-	if b.Thread != nil {
-		return
-	}
-	if cap(b.threads) < b.Cap() {
-		b.threads = make([]uint32, b.Cap())
-	}
-	b.Thread = b.threads[:b.Len()]
-	clear(b.Thread)
-}
+func (b *Batch) NeedThread() { need(b, &b.Thread, &b.threads) }
 
 // NeedPC makes the PC column present, with zeros in the rows so far.
-func (b *Batch) NeedPC() {
-	if b.PC != nil {
+func (b *Batch) NeedPC() { need(b, &b.PC, &b.pcs) }
+
+// NeedSite makes the site column present, with zeros in the rows so far.
+func (b *Batch) NeedSite() { need(b, &b.Site, &b.sites) }
+
+// NeedArg makes the column of second values present, with zeros in the rows so
+// far.
+func (b *Batch) NeedArg() { need(b, &b.Arg, &b.args) }
+
+func need[T uint32 | uint64](b *Batch, column, storage *[]T) {
+	if *column != nil {
 		return
 	}
-	if cap(b.pcs) < b.Cap() {
-		b.pcs = make([]Addr, b.Cap())
+	if cap(*storage) < b.Cap() {
+		*storage = make([]T, b.Cap())
 	}
-	b.PC = b.pcs[:b.Len()]
-	clear(b.PC)
+	*column = (*storage)[:b.Len()]
+	clear(*column)
 }
 
-// Append adds one row. It is for builders and slow formats; the columns that
-// are there get the values, absent ones ignore them.
+// Append adds one reference. It is for builders and slow formats; the columns
+// that are there get the values, absent ones ignore them.
 func (b *Batch) Append(kind Kind, addr Addr, bytes uint32, thread uint32, pc Addr) {
 	b.Addr = append(b.Addr, addr)
 	b.Bytes = append(b.Bytes, bytes)
@@ -95,6 +102,12 @@ func (b *Batch) Append(kind Kind, addr Addr, bytes uint32, thread uint32, pc Add
 	if b.PC != nil {
 		b.PC = append(b.PC, pc)
 	}
+	if b.Site != nil {
+		b.Site = append(b.Site, 0)
+	}
+	if b.Arg != nil {
+		b.Arg = append(b.Arg, 0)
+	}
 }
 
 // Select keeps the rows whose index is in keep, which is ascending, and moves
@@ -103,17 +116,20 @@ func (b *Batch) Select(keep []int32) {
 	for to, from := range keep {
 		b.Addr[to], b.Bytes[to], b.Kind[to] = b.Addr[from], b.Bytes[from], b.Kind[from]
 	}
-	if b.Thread != nil {
-		for to, from := range keep {
-			b.Thread[to] = b.Thread[from]
-		}
-	}
-	if b.PC != nil {
-		for to, from := range keep {
-			b.PC[to] = b.PC[from]
-		}
-	}
+	gather(b.Thread, keep)
+	gather(b.PC, keep)
+	gather(b.Site, keep)
+	gather(b.Arg, keep)
 	b.Resize(len(keep))
+}
+
+func gather[T any](column []T, keep []int32) {
+	if column == nil {
+		return
+	}
+	for to, from := range keep {
+		column[to] = column[from]
+	}
 }
 
 // Slice narrows the batch to its rows from lo up to hi; the rows before lo are
@@ -123,12 +139,10 @@ func (b *Batch) Slice(lo, hi int) {
 		copy(b.Addr, b.Addr[lo:hi])
 		copy(b.Bytes, b.Bytes[lo:hi])
 		copy(b.Kind, b.Kind[lo:hi])
-		if b.Thread != nil {
-			copy(b.Thread, b.Thread[lo:hi])
-		}
-		if b.PC != nil {
-			copy(b.PC, b.PC[lo:hi])
-		}
+		copy(b.Thread, part(b.Thread, lo, hi))
+		copy(b.PC, part(b.PC, lo, hi))
+		copy(b.Site, part(b.Site, lo, hi))
+		copy(b.Arg, part(b.Arg, lo, hi))
 	}
 	b.Resize(hi - lo)
 }
@@ -136,14 +150,16 @@ func (b *Batch) Slice(lo, hi int) {
 // View makes into the rows of b from lo up to hi, shared with b, and returns it.
 func (b *Batch) View(into *Batch, lo, hi int) *Batch {
 	into.Addr, into.Bytes, into.Kind = b.Addr[lo:hi], b.Bytes[lo:hi], b.Kind[lo:hi]
-	into.Thread, into.PC = nil, nil
-	if b.Thread != nil {
-		into.Thread = b.Thread[lo:hi]
-	}
-	if b.PC != nil {
-		into.PC = b.PC[lo:hi]
-	}
+	into.Thread, into.PC = part(b.Thread, lo, hi), part(b.PC, lo, hi)
+	into.Site, into.Arg = part(b.Site, lo, hi), part(b.Arg, lo, hi)
 	return into
+}
+
+func part[T any](column []T, lo, hi int) []T {
+	if column == nil {
+		return nil
+	}
+	return column[lo:hi]
 }
 
 // Spoil overwrites every row, so that a consumer that kept a reference to an
@@ -152,10 +168,14 @@ func (b *Batch) Spoil() {
 	for i := range b.Addr {
 		b.Addr[i], b.Bytes[i], b.Kind[i] = 0xdeaddeaddeaddead, 0xdeaddead, Fetch
 	}
-	for i := range b.Thread {
-		b.Thread[i] = 0xdeaddead
-	}
-	for i := range b.PC {
-		b.PC[i] = 0xdeaddeaddeaddead
+	spoil(b.Thread, 0xdeaddead)
+	spoil(b.PC, 0xdeaddeaddeaddead)
+	spoil(b.Site, 0xdeaddead)
+	spoil(b.Arg, 0xdeaddeaddeaddead)
+}
+
+func spoil[T any](column []T, with T) {
+	for i := range column {
+		column[i] = with
 	}
 }

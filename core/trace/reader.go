@@ -25,7 +25,18 @@ type Header struct {
 	Threads bool   // records carry thread numbers
 	PCs     bool   // data records carry the instruction's address
 	Sizes   bool   // records carry the number of bytes
+	Sites   bool   // rows carry their site
+
+	// Program is what the capture tells of the program; nil where the format
+	// tells nothing. It only grows: numbers keep their meaning.
+	Program *Program
+	// Capture are facts about how the trace was made, in the order in which the
+	// capture tool wrote them.
+	Capture []Fact
 }
+
+// Fact is one thing that a capture tool says of a trace.
+type Fact struct{ Name, Value string }
 
 // Join adds the facts that another part of the same trace made known.
 func (h *Header) Join(other Header) {
@@ -35,10 +46,22 @@ func (h *Header) Join(other Header) {
 	h.Threads = h.Threads || other.Threads
 	h.PCs = h.PCs || other.PCs
 	h.Sizes = h.Sizes || other.Sizes
+	h.Sites = h.Sites || other.Sites
+	if h.Program == nil {
+		h.Program = other.Program
+	}
+	if h.Capture == nil {
+		h.Capture = other.Capture
+	}
 }
 
 // Describer is a [Reader] that knows its [Header].
 type Describer interface{ Header() Header }
+
+// Selector is a [Reader] that can tell more than references. Select names the
+// kinds of rows that it shall give, before the first Next; a reader that is not
+// asked gives references only.
+type Selector interface{ Select(Kinds) }
 
 // Source is a trace that can be read in spans, so that several workers share
 // it. Span i covers the references before span i+1; a reader of a span starts
@@ -122,24 +145,34 @@ func ReadAll(r Reader) (*Batch, error) {
 		} else if err != nil {
 			return whole, err
 		}
-		if b.Thread != nil && whole.Thread == nil {
-			whole.Thread = make([]uint32, whole.Len())
-		}
-		if b.PC != nil && whole.PC == nil {
-			whole.PC = make([]Addr, whole.Len())
-		}
-		for i := range b.Addr {
-			var thread uint32
-			var pc Addr
-			if b.Thread != nil {
-				thread = b.Thread[i]
-			}
-			if b.PC != nil {
-				pc = b.PC[i]
-			}
-			whole.Append(b.Kind[i], b.Addr[i], b.Bytes[i], thread, pc)
-		}
+		whole.appendRows(b)
 	}
+}
+
+// appendRows adds the rows of other; columns that only one of both has get
+// zeros.
+func (b *Batch) appendRows(other *Batch) {
+	before := b.Len()
+	b.Addr = append(b.Addr, other.Addr...)
+	b.Bytes = append(b.Bytes, other.Bytes...)
+	b.Kind = append(b.Kind, other.Kind...)
+	b.Thread = extend(b.Thread, other.Thread, before, b.Len())
+	b.PC = extend(b.PC, other.PC, before, b.Len())
+	b.Site = extend(b.Site, other.Site, before, b.Len())
+	b.Arg = extend(b.Arg, other.Arg, before, b.Len())
+}
+
+func extend[T any](column, more []T, before, after int) []T {
+	if column == nil && more == nil {
+		return nil
+	}
+	if column == nil {
+		column = make([]T, before)
+	}
+	if more == nil {
+		more = make([]T, after-before)
+	}
+	return append(column, more...)
 }
 
 // quote shows s in quotes, shortened, with unprintable bytes escaped.

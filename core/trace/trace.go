@@ -29,51 +29,104 @@ type Kind uint8
 
 // The kinds of references. A modify is one load and one store of the same
 // bytes, and one line access (MODELS §1). Fetches are instruction fetches,
-// kept apart from data references.
+// kept apart from data references. A range is one operation over a run of
+// bytes, such as the source or the destination of a memcpy.
 const (
 	Load Kind = iota
 	Store
 	Modify
 	Fetch
+	RangeRead
+	RangeWrite
 	// NumKinds is the number of kinds of references.
-	NumKinds = 4
+	NumKinds = 6
 )
 
-var kindNames = [NumKinds]string{"load", "store", "modify", "fetch"}
+// The kinds of events: rows without data. Readers give those that were asked
+// for with [Selector]. What Addr and Arg of the row say stands behind each.
+const (
+	BlockEntry    Kind = 8 + iota // a basic block, or what follows a call in it, begins; Site is the block
+	Call                          // a function is entered; Site is its first block
+	Return                        // a function is about to return; Site is its last block
+	Alloc                         // Addr: a heap or stack object begins; Arg: its bytes
+	Free                          // Addr: the object there ends
+	ThreadStart                   // Addr: number of the thread that made it
+	ThreadEnd                     //
+	RegionBegin                   // a caliper; Addr: its tag, an index of Program.Tags
+	RegionEnd                     //
+	ParallelBegin                 // a parallel region forks; Addr: frame address of the caller
+	ParallelEnd                   // all its threads have joined
+	Barrier                       // a thread has left a barrier
+	LoopBegin                     // a worksharing loop; Addr: OpenMP schedule; Arg: chunk
+	LoopEnd                       //
+	CriticalBegin                 // Addr: the lock
+	CriticalEnd                   // Addr: the lock
+	ReduceBegin                   //
+	ReduceEnd                     //
+	TaskCreate                    // Addr: the task
+	TaskBegin                     // Addr: the task
+	TaskEnd                       // Addr: the task
+	TaskWait                      //
+	endOfKinds
+)
+
+var kindNames = [endOfKinds]string{
+	"load", "store", "modify", "fetch", "range-read", "range-write", "", "",
+	"block", "call", "return", "alloc", "free", "thread-start", "thread-end",
+	"region-begin", "region-end", "parallel-begin", "parallel-end", "barrier",
+	"loop-begin", "loop-end", "critical-begin", "critical-end",
+	"reduce-begin", "reduce-end", "task-create", "task-begin", "task-end", "task-wait",
+}
+
+// IsReference tells references from events.
+func (k Kind) IsReference() bool { return k < NumKinds }
+
+// Valid reports whether k is one of the kinds above.
+func (k Kind) Valid() bool { return k < NumKinds || k >= BlockEntry && k < endOfKinds }
 
 // String gives the kind's name in lower case.
 func (k Kind) String() string {
-	if int(k) < len(kindNames) {
+	if k.Valid() {
 		return kindNames[k]
 	}
 	return "unknown"
 }
 
-// Kinds is a set of kinds of references; bit k stands for Kind k.
-type Kinds uint8
+// Kinds is a set of kinds; bit k stands for Kind k.
+type Kinds uint32
 
 // DataKinds are the data references: everything but instruction fetches.
-const DataKinds = Kinds(1<<Load | 1<<Store | 1<<Modify)
+const DataKinds = Kinds(1<<Load | 1<<Store | 1<<Modify | 1<<RangeRead | 1<<RangeWrite)
 
 // AllKinds are data references and instruction fetches.
 const AllKinds = DataKinds | 1<<Fetch
 
+// EventKinds are all events.
+const EventKinds = Kinds(1<<endOfKinds - 1<<BlockEntry)
+
 // Has reports whether k is in the set.
 func (s Kinds) Has(k Kind) bool { return s>>k&1 != 0 }
 
-// String lists the kinds by name, comma-separated.
+// String lists the kinds by name, comma-separated; data and all are the sets of
+// these names.
 func (s Kinds) String() string {
+	switch s {
+	case DataKinds:
+		return "data"
+	case AllKinds:
+		return "all"
+	}
 	var names []string
-	for k := Kind(0); k < NumKinds; k++ {
-		if s.Has(k) {
+	for k := range endOfKinds {
+		if k.Valid() && s.Has(k) {
 			names = append(names, k.String())
 		}
 	}
 	return strings.Join(names, ",")
 }
 
-// ParseKinds reads a comma-separated list of load, store, modify, fetch, or
-// the sets data and all. The error says which word is wrong.
+// ParseKinds reads a comma-separated list of kinds of references by name, or the
+// sets data and all. The error says which word is wrong.
 func ParseKinds(list string) (Kinds, error) {
 	var set Kinds
 next:
@@ -86,13 +139,13 @@ next:
 			set |= AllKinds
 			continue
 		}
-		for k, name := range kindNames {
+		for k, name := range kindNames[:NumKinds] {
 			if word == name {
 				set |= 1 << k
 				continue next
 			}
 		}
-		return 0, &OptionError{Option: "kinds", Got: word, Want: "load, store, modify, fetch, data or all, separated by commas"}
+		return 0, &OptionError{Option: "kinds", Got: word, Want: "load, store, modify, fetch, range-read, range-write, data or all, separated by commas"}
 	}
 	return set, nil
 }

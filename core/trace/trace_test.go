@@ -13,7 +13,7 @@ import (
 
 func TestKinds(t *testing.T) {
 	for list, want := range map[string]trace.Kinds{
-		"load": 1, "store, modify": 6, "data": trace.DataKinds, "all": trace.AllKinds, "fetch,data": trace.AllKinds,
+		"load": 1, "store, modify": 6, "data": trace.DataKinds, "all": trace.AllKinds, "fetch,data": trace.AllKinds, "range-read": 16,
 	} {
 		got, err := trace.ParseKinds(list)
 		if err != nil || got != want {
@@ -108,4 +108,32 @@ func (p *parts) Next(b *trace.Batch) error {
 	r := tracetest.NewReader((*p)[0], 0)
 	*p = (*p)[1:]
 	return r.Next(b)
+}
+
+func TestEvents(t *testing.T) {
+	if trace.BlockEntry.IsReference() || !trace.RangeWrite.IsReference() || trace.Kind(6).Valid() || !trace.TaskWait.Valid() {
+		t.Error("references come before events, with a gap between them")
+	}
+	if trace.EventKinds&trace.AllKinds != 0 || !trace.EventKinds.Has(trace.TaskWait) || !trace.EventKinds.Has(trace.BlockEntry) {
+		t.Errorf("events are %v", trace.EventKinds)
+	}
+}
+
+func TestValuesOfSites(t *testing.T) {
+	for _, c := range []struct {
+		site trace.Site
+		want int
+	}{
+		{trace.Site{Kind: trace.Load, Bytes: 8}, 1},
+		{trace.Site{Kind: trace.Load}, 2},
+		{trace.Site{Kind: trace.Load, Flags: trace.NoSize}, 1},
+		{trace.Site{Kind: trace.RangeWrite}, 2},
+		{trace.Site{Kind: trace.Free}, 1},
+		{trace.Site{Kind: trace.LoopBegin}, 2},
+		{trace.Site{Kind: trace.Barrier}, 0},
+	} {
+		if got := c.site.Values(); got != c.want {
+			t.Errorf("%+v has %d values, want %d", c.site, got, c.want)
+		}
+	}
 }

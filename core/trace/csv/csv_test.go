@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,7 +152,7 @@ func TestHeader(t *testing.T) {
 	if _, err := trace.ReadAll(r); err != nil {
 		t.Fatal(err)
 	}
-	if h := r.Header(); h != (trace.Header{Format: "csv", Threads: true}) {
+	if h := r.Header(); !reflect.DeepEqual(h, trace.Header{Format: "csv", Threads: true}) {
 		t.Errorf("got %+v", h)
 	}
 }

@@ -1,0 +1,158 @@
+package trace
+
+// Program is what a capture knows of the program besides its references: the
+// code that made them and the variables that they touch. Numbers in batches and
+// in these tables are indices into its slices.
+type Program struct {
+	Modules   []Module
+	Functions []Function
+	Blocks    []Block
+	Sites     []Site
+	Objects   []Object // global variables
+	Tags      []string // of calipers
+	Threads   []Thread
+}
+
+// Module is one compiled file, or one file that was loaded into the process.
+type Module struct {
+	Name    string   // source file, or path of the loaded file
+	Options string   // how it was compiled: "-O2 ..."
+	Missed  []Missed // what in it was not instrumented
+	// Of a loaded file, whose sites have PCs: where it lay in memory.
+	Base, End Addr
+}
+
+// Missed is code whose references are not in the trace.
+type Missed struct {
+	What  string // a function, or "inline assembly", ...
+	Why   string
+	Count uint32 // places in the module
+}
+
+// Place is a place in source code. A line or column of 0 is not known.
+type Place struct {
+	File         string
+	Line, Column uint32
+}
+
+// Function is one function of the program, after the compiler has inlined.
+type Function struct {
+	Name    string // as the linker knows it
+	Module  uint32
+	Place   Place
+	First   uint32 // its blocks, First up to First+Blocks
+	Blocks  uint32
+	Outline bool // the body of a parallel region or task, made by the compiler
+}
+
+// Block is a piece of straight-line code: a basic block, or what follows a call
+// in one, because a call may not return. An execution of a block makes exactly
+// its sites' rows, in order.
+type Block struct {
+	Function   uint32
+	Label      string // the basic block's name in the compiler's form
+	Part       uint32 // 0; n for what follows the n-th call in the basic block
+	Flags      BlockFlags
+	Loop       uint32 // 1 + the block that heads the innermost loop around it; 0: none
+	Depth      uint32 // number of loops around it
+	File       string
+	FirstLine  uint32 // lines of source, 0 where not known
+	LastLine   uint32
+	Successors []uint32 // blocks, in the terminator's order, with multiplicity
+	Callee     string   // the function called at its end: "" none, "*" not known statically
+	FirstSite  uint32   // its sites, FirstSite up to FirstSite+Sites
+	Sites      uint32
+	Ops        []Op
+	Instrs     []Instr // nil where the capture left them out
+}
+
+// BlockFlags are facts about a block.
+type BlockFlags uint32
+
+const (
+	EntryBlock  BlockFlags = 1 << iota // the function begins here
+	ReturnBlock                        // the function returns at its end
+	HeaderBlock                        // it heads a natural loop
+	LatchBlock                         // it jumps back to a header
+	LandingPad                         // exceptions arrive here
+	// Synthetic blocks stand for one site of a trace that knows no blocks; they
+	// make no BlockEntry rows.
+	Synthetic
+)
+
+// Op counts equal instructions of a block.
+type Op struct {
+	Opcode string // LLVM's: "fadd", "load", "br", "call", "icmp", ...
+	Type   string // of its result, or of what a store stores or a compare compares: "double", "<4 x float>", "i32"
+	Count  uint32
+}
+
+// Instr is one instruction with what it depends on.
+type Instr struct {
+	Opcode, Type string
+	// Uses are operands: n ≥ 0, the block's instruction n; -1, a value from
+	// outside of the block; -2-n, the block's instruction n, an iteration ago
+	// (through a phi of the loop that this block is the whole body of).
+	Uses []int32
+	Site uint32 // 1 + its first site; 0: it makes no row
+}
+
+// Site is one place in the code that makes rows.
+type Site struct {
+	Kind   Kind
+	Bytes  uint32 // of every reference there; 0: each record says
+	Block  uint32
+	PC     Addr // 0: not known
+	Place  Place
+	Type   string // datatype referenced, in LLVM's words: "double", "i32", ...
+	Object string // variable that is named in the code there; "" where it is not known
+	Flags  SiteFlags
+}
+
+// SiteFlags are facts about a site.
+type SiteFlags uint32
+
+const (
+	AtomicSite SiteFlags = 1 << iota
+	VolatileSite
+	MaskedSite // one lane or run of lanes of a masked access
+	StackSite  // its object is a local variable of the function
+	GlobalSite // its object is a global variable
+	// NoSize sites come from traces that give no sizes: Bytes of their rows is 0.
+	NoSize
+)
+
+// Values is the number of values that a record of the site holds.
+func (s *Site) Values() int {
+	switch s.Kind {
+	case Load, Store, Modify, Fetch, RangeRead, RangeWrite, Alloc:
+		if s.Bytes == 0 && s.Flags&NoSize == 0 {
+			return 2 // address, bytes
+		}
+		return 1
+	case LoopBegin:
+		return 2 // schedule, chunk
+	case Free, ThreadStart, RegionBegin, ParallelBegin, LoopEnd,
+		CriticalBegin, CriticalEnd, TaskCreate, TaskBegin, TaskEnd:
+		return 1
+	}
+	return 0
+}
+
+// Object is a global variable.
+type Object struct {
+	Name  string
+	Addr  Addr // 0: not known
+	Bytes uint64
+	Type  string
+	Place Place
+}
+
+// Thread is one thread of the traced process.
+type Thread struct {
+	Number    uint32 // as in Batch.Thread
+	ID        uint64 // the operating system's
+	Name      string
+	StackLow  Addr // its stack, StackLow up to StackHigh; 0, 0: not known
+	StackHigh Addr
+}
