@@ -58,7 +58,7 @@ const (
 	ParallelEnd                   // all its threads have joined
 	Barrier                       // a thread has left a barrier
 	LoopBegin                     // a worksharing loop; Addr: OpenMP schedule; Arg: chunk
-	LoopEnd                       //
+	LoopEnd                       // Addr: 0
 	CriticalBegin                 // Addr: the lock
 	CriticalEnd                   // Addr: the lock
 	ReduceBegin                   //

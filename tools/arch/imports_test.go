@@ -22,6 +22,7 @@ var withinCore = map[string][]string{
 	"report":    {"report"},
 	"stack":     {"stack", "trace"},
 	"profile":   {"profile", "trace"},
+	"ir":        {"ir", "trace"},
 	"hierarchy": {"hierarchy", "profile", "trace"},
 	"analysis":  {"analysis", "stack", "profile", "trace"},
 }

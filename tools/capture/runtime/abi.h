@@ -1,0 +1,67 @@
+// What instrumented code and the runtime agree on. The rewriter in core/ir
+// writes LLVM IR to this; the runtime implements it.
+//
+// Instrumented code tells of *steps*: executions of a block, which is straight-line
+// code without a call in it. It writes them as 64-bit words to its thread's
+// buffer:
+//
+//	address of the block's struct __sg_block      (even)
+//	its values, in the order of its sites         (block->values of them)
+//
+// At the beginning of a block it does, inline:
+//
+//	uint64_t *at = __sg_thread.cursor;
+//	if (at + 1 + N > __sg_thread.end || __sg_clock != __sg_thread.ticket)
+//		at = __sg_more(1 + N);
+//	at[0] = (uint64_t)&block;
+//	__sg_thread.cursor = at + 1 + N;
+//
+// and then at[1 + i] = value i, just before the access or event itself (after it,
+// where the value is a result, as of malloc). All of a thread's state is zero at
+// first, so the first block of a thread calls __sg_more.
+//
+// The runtime puts *ticket* words in between: ticket << 1 | 1, odd.
+#ifndef STACKGLASS_ABI_H
+#define STACKGLASS_ABI_H
+
+#include <stdint.h>
+
+#define SG_ABI 1
+
+struct __sg_block {
+	uint32_t values;      // values of a step, at most 48
+	uint32_t references;  // references among its rows
+	uint32_t number;      // set by the runtime: its number in the file
+	uint32_t first_value; // set by the runtime: index of its first value's prediction
+};
+
+// One for each compiled module. Its address stands in section __sg_modules, so
+// that __start___sg_modules to __stop___sg_modules lists those of a program or
+// shared library.
+struct __sg_module {
+	uint32_t abi;               // SG_ABI
+	uint32_t blocks;            // number of blocks
+	struct __sg_block *block;   // in the order of the tables
+	const uint8_t *scale;       // scale of each value (FORMAT.md), in order of blocks
+	const uint8_t *tables;      // body of the module's MODL frame
+	uint64_t tables_bytes;
+	const void *const *object;  // address of each object of the tables; 0 where there is none
+	uint64_t objects;
+};
+
+struct __sg_thread {
+	uint64_t *cursor; // where the next step goes
+	uint64_t *end;    // end of the buffer
+	uint64_t ticket;  // the ticket of the steps being written
+};
+
+extern __thread struct __sg_thread __sg_thread __attribute__((tls_model("initial-exec")));
+
+// The last ticket that any thread took, or the number of the time slice.
+extern uint64_t __sg_clock;
+
+// Makes room for that many words and takes a ticket; gives where they begin. It
+// changes no register but the one of its result.
+uint64_t *__sg_more(uint64_t words) __attribute__((preserve_most));
+
+#endif
