@@ -45,11 +45,14 @@ type Function struct {
 	Outline bool // the body of a parallel region or task, made by the compiler
 }
 
+// NoFunction is the function of a block that belongs to none.
+const NoFunction = ^uint32(0)
+
 // Block is a piece of straight-line code: a basic block, or what follows a call
 // in one, because a call may not return. An execution of a block makes exactly
 // its sites' rows, in order.
 type Block struct {
-	Function   uint32
+	Function   uint32 // or NoFunction
 	Label      string // the basic block's name in the compiler's form
 	Part       uint32 // 0; n for what follows the n-th call in the basic block
 	Flags      BlockFlags
