@@ -110,6 +110,20 @@ func Hex(s []byte) (v uint64, wide, ok bool) {
 	return v, wide, len(s) > 0 && !wide
 }
 
+// Address reads hexadecimal digits behind 0x, which must be there. A wrong one is
+// told as what, without its place.
+func Address(what string, s []byte) (addr trace.Addr, wrong *trace.SyntaxError) {
+	digits, found := bytes.CutPrefix(s, []byte("0x"))
+	addr, wide, ok := Hex(digits)
+	switch {
+	case wide:
+		return 0, &trace.SyntaxError{What: what, Got: Got(s), Want: "at most 16 hexadecimal digits: an address has 64 bits"}
+	case !found || !ok:
+		return 0, &trace.SyntaxError{What: what, Got: Got(s), Want: "0x and 1 to 16 hexadecimal digits"}
+	}
+	return addr, nil
+}
+
 // Decimal reads a number of decimal digits only, up to 64 bits.
 func Decimal(s []byte) (v uint64, ok bool) {
 	for _, c := range s {
