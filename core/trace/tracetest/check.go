@@ -19,7 +19,8 @@ type Failer interface {
 type Outcome struct {
 	Ref
 	HasThread bool
-	ErrorLine int // not 0: a syntax error in that line, and no reference
+	ErrorLine int   // not 0: a syntax error in that line, and no reference
+	ErrorByte int64 // not 0: the same in a binary format, in the record that begins with this byte, the first being 1
 }
 
 // Outcomes drains r by way of batches of rows rows, with other values in a
@@ -41,7 +42,11 @@ func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
 			}
 			return all
 		case errors.As(err, &syntax):
-			all = append(all, Outcome{ErrorLine: syntax.Line})
+			o := Outcome{ErrorLine: syntax.Line}
+			if o.ErrorLine == 0 {
+				o.ErrorByte = syntax.Offset + 1
+			}
+			all = append(all, o)
 		case err != nil:
 			t.Fatalf("%v", err)
 		case b.Len() == 0:
