@@ -1,0 +1,113 @@
+package records
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+// pairs is a format of two bytes a record: an address and a number of rows, 0xff
+// for a wrong record.
+type pairs struct{ written byte }
+
+func (p *pairs) Begin(*trace.Batch) {}
+
+func (p *pairs) Parse(window []byte, offset int64, b *trace.Batch, row int) (taken, rows int, err error) {
+	for len(window)-taken >= 2 && row < b.Len() {
+		addr, count := window[taken], window[taken+1]
+		if count == 0xff {
+			return taken + 2, row, &trace.SyntaxError{Offset: offset + int64(taken)}
+		}
+		for ; p.written < count && row < b.Len(); p.written++ {
+			b.Addr[row] = trace.Addr(addr)
+			row++
+		}
+		if p.written < count {
+			return taken, row, nil
+		}
+		p.written, taken = 0, taken+2
+	}
+	return taken, row, nil
+}
+
+func TestFeed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 2, 3, 7, 0xff}), 0, 40).Draw(t, "text")
+		wrap := rapid.SampledFrom([]func(io.Reader) io.Reader{iotest.OneByteReader, iotest.HalfReader, iotest.DataErrReader}).Draw(t, "reader")
+		var want, got []int64 // addresses, and the complement of offsets of wrong records
+		for i := 0; i+1 < len(text); i += 2 {
+			if text[i+1] == 0xff {
+				want = append(want, ^int64(i))
+				continue
+			}
+			for range text[i+1] {
+				want = append(want, int64(text[i]))
+			}
+		}
+		f, p, b := NewFeed("t", "pairs", wrap(bytes.NewReader(text))), &pairs{}, trace.NewBatch(rapid.IntRange(1, 9).Draw(t, "rows"))
+		err := f.Next(b, p)
+		for ; err == nil || trace.IsSyntax(err); err = f.Next(b, p) {
+			var wrong *trace.SyntaxError
+			if errors.As(err, &wrong) {
+				got = append(got, ^wrong.Offset)
+			}
+			if err == nil && b.Len() == 0 || err != nil && b.Len() > 0 {
+				t.Fatalf("%d rows and %v", b.Len(), err)
+			}
+			for _, addr := range b.Addr {
+				got = append(got, int64(addr))
+			}
+		}
+		if !equal(got, want) {
+			t.Fatalf("%x: got %d, want %d", text, got, want)
+		}
+		var damage *trace.DamageError
+		if cut := len(text)%2 == 1; errors.As(err, &damage) != cut || !cut && err != io.EOF {
+			t.Fatalf("%d bytes end in %v", len(text), err)
+		}
+		if again := f.Next(b, p); again != err && again.Error() != err.Error() {
+			t.Fatalf("%v, and then %v", err, again)
+		}
+	})
+}
+
+func equal(a, b []int64) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func TestEndings(t *testing.T) {
+	gone := errors.New("the disk is gone")
+	for _, c := range []struct {
+		r    io.Reader
+		want error
+	}{
+		{io.MultiReader(bytes.NewReader([]byte{1, 1, 2}), iotest.ErrReader(gone)), gone},
+		{silent{}, io.ErrNoProgress},
+	} {
+		f, b := NewFeed("t", "pairs", c.r), trace.NewBatch(4)
+		err := f.Next(b, &pairs{})
+		if err == nil {
+			err = f.Next(b, &pairs{})
+		}
+		if err != c.want {
+			t.Errorf("got %v, want %v", err, c.want)
+		}
+	}
+}
+
+type silent struct{}
+
+func (silent) Read([]byte) (int, error) { return 0, nil }
