@@ -1,0 +1,165 @@
+// Package champsim reads the instruction traces of the simulator ChampSim, as
+// its tracers write them (usually packed by xz or gzip).
+//
+// A record is one executed instruction, struct input_instr of ChampSim's
+// inc/trace_instruction.h: 64 bytes, little-endian, without a header before the
+// first.
+//
+//	offset  bytes
+//	     0      8   address of the instruction
+//	     8      1   1 if it is a branch, else 0
+//	     9      1   1 if the branch was taken, else 0
+//	    10      2   registers written
+//	    12      4   registers read
+//	    16   2 x 8  addresses stored to; 0 for none
+//	    32   4 x 8  addresses loaded from; 0 for none
+//
+// Each record makes a row for the instruction fetch, one for each load, and one
+// for each store, in this order: what is read is read before the result is
+// written. All have the instruction as their PC. The format has neither sizes
+// nor threads (a file is one core's). ChampSim's other record, cloudsuite_instr, is
+// longer and is not read.
+package champsim
+
+import (
+	"encoding/binary"
+	"io"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/records"
+)
+
+const (
+	recordBytes  = 64
+	branchAt     = 8
+	takenAt      = 9
+	storesAt     = 16
+	loadsAt      = 32
+	stores       = 2
+	loads        = 4
+	slots        = 1 + loads + stores // the fetch, then loads, then stores
+	firstLoad    = 1
+	firstStore   = 1 + loads
+	canonicalTop = 47 // bits above this one of an x86-64 or AArch64 user address are alike
+)
+
+// Reader reads a trace.
+type Reader struct {
+	feed  records.Feed
+	parse parser
+}
+
+// NewReader makes a reader of the records that r gives; name is for messages.
+func NewReader(name string, r io.Reader) *Reader {
+	return &Reader{feed: records.NewFeed(name, "champsim", r), parse: parser{name: name}}
+}
+
+// Next fills b as [trace.Reader] says.
+func (r *Reader) Next(b *trace.Batch) error { return r.feed.Next(b, &r.parse) }
+
+// Header tells that the trace has addresses, kinds and PCs.
+func (r *Reader) Header() trace.Header { return trace.Header{Format: "champsim", PCs: true} }
+
+type parser struct {
+	name string
+	slot int // of the next record, the rows of the slots before it were delivered
+}
+
+// Begin makes the column of PCs present.
+func (p *parser) Begin(b *trace.Batch) { b.NeedPC() }
+
+// Parse reads record by record.
+func (p *parser) Parse(window []byte, offset int64, b *trace.Batch, row int) (taken, rows int, err error) {
+	for len(window)-taken >= recordBytes && row < b.Len() {
+		record := (*[recordBytes]byte)(window[taken:])
+		if wrong := check(record); wrong != nil {
+			wrong.File, wrong.Offset = p.name, offset+int64(taken)
+			return taken + recordBytes, row, wrong
+		}
+		if row = p.rows(record, b, row); p.slot < slots {
+			break
+		}
+		p.slot, taken = 0, taken+recordBytes
+	}
+	return taken, row, nil
+}
+
+// rows writes the rows of a record from p.slot on, as far as there is room.
+func (p *parser) rows(record *[recordBytes]byte, b *trace.Batch, row int) int {
+	pc := binary.LittleEndian.Uint64(record[:])
+	for ; p.slot < slots; p.slot++ {
+		addr, kind := pc, trace.Fetch
+		switch {
+		case p.slot >= firstStore:
+			addr, kind = binary.LittleEndian.Uint64(record[storesAt+8*(p.slot-firstStore):]), trace.Store
+		case p.slot >= firstLoad:
+			addr, kind = binary.LittleEndian.Uint64(record[loadsAt+8*(p.slot-firstLoad):]), trace.Load
+		}
+		if addr == 0 && p.slot > 0 {
+			continue
+		}
+		if row == b.Len() {
+			break
+		}
+		b.Addr[row], b.Bytes[row], b.Kind[row], b.PC[row] = addr, 0, kind, pc
+		row++
+	}
+	return row
+}
+
+// check tells what cannot be in a record.
+func check(record *[recordBytes]byte) *trace.SyntaxError {
+	branch, taken := record[branchAt], record[takenAt]
+	switch {
+	case branch > 1:
+		return &trace.SyntaxError{What: "is_branch", Got: decimal(branch), Want: "0 or 1"}
+	case taken > 1:
+		return &trace.SyntaxError{What: "branch_taken", Got: decimal(taken), Want: "0 or 1"}
+	case taken > branch:
+		return &trace.SyntaxError{What: "branch_taken", Got: "1", Want: "0 for an instruction that is no branch"}
+	}
+	return nil
+}
+
+func decimal(v byte) string { return strconv.Itoa(int(v)) }
+
+// Recognise tells whether head, the beginning of a file, is a ChampSim trace.
+// Records have no magic number; so all that can be seen must be right, their
+// addresses must be canonical (a sign-extended 48-bit number), instructions
+// must lie at other addresses than 0, and some must refer to memory. The reason
+// says why not.
+func Recognise(head []byte) (reason string, ok bool) {
+	if len(head) < recordBytes {
+		return "it has less than the " + strconv.Itoa(recordBytes) + " bytes of a record", false
+	}
+	references := 0
+	for n := 1; len(head) >= recordBytes; n++ {
+		record := (*[recordBytes]byte)(head)
+		if wrong := check(record); wrong != nil {
+			return "record " + strconv.Itoa(n) + ": " + wrong.What + " " + wrong.Got + ", want " + wrong.Want, false
+		}
+		if binary.LittleEndian.Uint64(record[:]) == 0 {
+			return "record " + strconv.Itoa(n) + ": its instruction is at address 0", false
+		}
+		for at := 0; at < recordBytes; at += 8 {
+			addr := binary.LittleEndian.Uint64(record[at:])
+			if at != branchAt && !canonical(addr) {
+				return "record " + strconv.Itoa(n) + ": 0x" + strconv.FormatUint(addr, 16) + " is no address", false
+			}
+			if at >= storesAt && addr != 0 {
+				references++
+			}
+		}
+		head = head[recordBytes:]
+	}
+	if references == 0 {
+		return "no record refers to memory", false
+	}
+	return "", true
+}
+
+func canonical(addr trace.Addr) bool {
+	top := int64(addr) >> canonicalTop
+	return top == 0 || top == -1
+}
