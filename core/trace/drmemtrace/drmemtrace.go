@@ -1,0 +1,210 @@
+// Package drmemtrace reads the offline traces of DynamoRIO's drmemtrace
+// (drcachesim), as they are after post-processing.
+//
+// A record is struct trace_entry_t of DynamoRIO's
+// clients/drcachesim/common/trace_entry.h, from a 64-bit program: 12 bytes,
+// little-endian.
+//
+//	offset  bytes
+//	     0      2   type, trace_type_t
+//	     2      2   size: bytes referenced, bytes of an instruction, ...
+//	     4      8   address, or another value
+//
+// The first record has type 25 and the format's version (2 to 7 and so on) as
+// its value. What the types make of a trace is as in DynamoRIO's
+// clients/drcachesim/reader/reader.cpp:
+//
+//	0, 1              load, store of size bytes; its PC is that of the instruction before it
+//	10 to 16, 31,     an instruction of size bytes: a fetch; of size 0: only the PC of the
+//	48, 49            data records behind it
+//	17                a bundle of size instructions, each following the other; the value's
+//	                  bytes are their lengths
+//	29                an instruction without a fetch: a further iteration of a rep string loop
+//	30                a fetch, unless the instruction before was the same
+//	22                records from here on belong to the thread of this number
+//	2 to 9, 18 to 21,  prefetches, flushes, ends of threads, processes, headers and footers,
+//	23 to 28,          markers and encodings of instructions: no references of the program,
+//	32 to 47           left out
+//
+// Traces are a file for each thread, in gzip, or in ZIP archives whose parts
+// follow one another: `unzip -p x.trace.zip` gives them. Records of 32-bit
+// programs have 8 bytes and are not read.
+package drmemtrace
+
+import (
+	"encoding/binary"
+	"io"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/records"
+)
+
+const (
+	recordBytes   = 12
+	sizeAt        = 2
+	valueAt       = 4
+	bundleLengths = 8 // instructions of a bundle, at most
+)
+
+// Types of records.
+const (
+	typeRead        = 0
+	typeWrite       = 1
+	typeInstr       = 10
+	typeInstrReturn = 16
+	typeBundle      = 17
+	typeThread      = 22
+	typeHeader      = 25
+	typeNoFetch     = 29
+	typeMaybeFetch  = 30
+	typeSysenter    = 31
+	typeTakenJump   = 48
+	typeUntakenJump = 49
+)
+
+// Reader reads a trace.
+type Reader struct {
+	feed  records.Feed
+	parse parser
+}
+
+// NewReader makes a reader of the records that r gives; name is for messages.
+func NewReader(name string, r io.Reader) *Reader {
+	return &Reader{feed: records.NewFeed(name, "drmemtrace", r), parse: parser{name: name}}
+}
+
+// Next fills b as [trace.Reader] says.
+func (r *Reader) Next(b *trace.Batch) error { return r.feed.Next(b, &r.parse) }
+
+// Header tells what the trace had so far.
+func (r *Reader) Header() trace.Header {
+	return trace.Header{Format: "drmemtrace", Threads: r.parse.threads, PCs: r.parse.pcs, Sizes: true}
+}
+
+type parser struct {
+	name    string
+	pc      trace.Addr // of the last instruction
+	next    trace.Addr // the address behind it
+	pcs     bool       // there was an instruction
+	thread  uint32     // that the records belong to
+	threads bool       // there was a thread
+	bundled int        // instructions of the bundle at hand that were delivered
+}
+
+// Begin makes the columns present that the trace is known to have.
+func (p *parser) Begin(b *trace.Batch) {
+	if p.pcs {
+		b.NeedPC()
+	}
+	if p.threads {
+		b.NeedThread()
+	}
+}
+
+// Parse reads record by record.
+func (p *parser) Parse(window []byte, offset int64, b *trace.Batch, row int) (taken, rows int, err error) {
+	for len(window)-taken >= recordBytes && row < b.Len() {
+		record := (*[recordBytes]byte)(window[taken:])
+		kind := binary.LittleEndian.Uint16(record[:])
+		size := binary.LittleEndian.Uint16(record[sizeAt:])
+		value := binary.LittleEndian.Uint64(record[valueAt:])
+		switch {
+		case kind == typeRead || kind == typeWrite:
+			row = p.reference(b, row, trace.Kind(kind), value, uint32(size))
+		case isInstruction(kind):
+			row = p.instruction(b, row, kind, value, uint32(size))
+		case kind == typeBundle && size <= bundleLengths && p.pcs:
+			if row = p.bundle(b, row, int(size), (*[8]byte)(record[valueAt:])); p.bundled < int(size) {
+				return taken, row, nil
+			}
+			p.bundled = 0
+		case kind == typeThread:
+			if p.threads = true; b.Thread == nil && row > 0 {
+				return taken, row, records.ErrEndBatch // rows without a thread stay in a batch without that column
+			}
+			p.thread = uint32(value)
+			b.NeedThread()
+		case kind == typeBundle || kind > typeUntakenJump:
+			return taken + recordBytes, row, p.wrong(kind, size, offset+int64(taken))
+		}
+		taken += recordBytes
+	}
+	return taken, row, nil
+}
+
+// isInstruction tells of the records of one instruction.
+func isInstruction(kind uint16) bool {
+	switch kind {
+	case typeNoFetch, typeMaybeFetch, typeSysenter, typeTakenJump, typeUntakenJump:
+		return true
+	}
+	return kind >= typeInstr && kind <= typeInstrReturn
+}
+
+// instruction notes the PC and writes the row of a fetch, if it is one.
+func (p *parser) instruction(b *trace.Batch, row int, kind uint16, pc trace.Addr, bytes uint32) int {
+	again := p.pcs && p.pc == pc
+	p.pc, p.next, p.pcs = pc, pc+trace.Addr(bytes), true
+	b.NeedPC()
+	if bytes == 0 || kind == typeNoFetch || kind == typeMaybeFetch && again {
+		return row
+	}
+	return p.reference(b, row, trace.Fetch, pc, bytes)
+}
+
+// bundle writes rows of a bundle's instructions from p.bundled on, as far as
+// there is room.
+func (p *parser) bundle(b *trace.Batch, row, count int, lengths *[8]byte) int {
+	for ; p.bundled < count && row < b.Len(); p.bundled++ {
+		bytes := lengths[p.bundled]
+		p.pc, p.next = p.next, p.next+trace.Addr(bytes)
+		row = p.reference(b, row, trace.Fetch, p.pc, uint32(bytes))
+	}
+	return row
+}
+
+// reference writes a row.
+func (p *parser) reference(b *trace.Batch, row int, kind trace.Kind, addr trace.Addr, bytes uint32) int {
+	b.Addr[row], b.Bytes[row], b.Kind[row] = addr, bytes, kind
+	if b.PC != nil {
+		b.PC[row] = p.pc
+	}
+	if b.Thread != nil {
+		b.Thread[row] = p.thread
+	}
+	return row + 1
+}
+
+func (p *parser) wrong(kind, size uint16, offset int64) error {
+	what, got, want := "type", kind, "0 to "+strconv.Itoa(typeUntakenJump)
+	if kind == typeBundle && size > bundleLengths {
+		what, got, want = "instructions of a bundle", size, "at most "+strconv.Itoa(bundleLengths)
+	} else if kind == typeBundle {
+		want = "an instruction before a bundle of them"
+	}
+	return &trace.SyntaxError{File: p.name, Offset: offset, What: what, Got: strconv.Itoa(int(got)), Want: want}
+}
+
+// Recognise tells whether head, the beginning of a file, is a drmemtrace trace:
+// whether its first record is a header's, and all that can be seen are of types
+// that there are. The reason says why not.
+func Recognise(head []byte) (reason string, ok bool) {
+	if len(head) < recordBytes {
+		return "it has less than the " + strconv.Itoa(recordBytes) + " bytes of a record", false
+	}
+	if kind := binary.LittleEndian.Uint16(head); kind != typeHeader {
+		return "its first record is of type " + strconv.Itoa(int(kind)) + ", want " + strconv.Itoa(typeHeader) + ", a header", false
+	}
+	const newest = 100 // versions have one digit so far
+	if version := binary.LittleEndian.Uint64(head[valueAt:]); version == 0 || version > newest {
+		return "the header's version is " + strconv.FormatUint(version, 10), false
+	}
+	for n := 1; len(head) >= recordBytes; n++ {
+		if kind := binary.LittleEndian.Uint16(head); kind > typeUntakenJump {
+			return "record " + strconv.Itoa(n) + " is of type " + strconv.Itoa(int(kind)), false
+		}
+		head = head[recordBytes:]
+	}
+	return "", true
+}
