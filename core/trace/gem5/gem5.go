@@ -1,0 +1,239 @@
+// Package gem5 reads the packet traces of the simulator gem5, as its
+// MemTraceProbe and CommMonitor write them.
+//
+// A file is the magic number "gem5" and then messages of Protocol Buffers, each
+// behind its length as a varint (gem5's src/proto/protoio.cc). The first is a
+// PacketHeader, the others are a Packet each (src/proto/packet.proto):
+//
+//	PacketHeader  1 obj_id string · 2 ver · 3 tick_freq · 4 id_strings {1 key · 2 value string}, repeated
+//	Packet        1 tick · 2 cmd · 3 addr · 4 size · 5 flags · 6 pkt_id · 7 pc
+//
+// Numbers are varints; cmd, addr and size are always there. Of gem5's commands
+// 1 (ReadReq) is a load, 4 (WriteReq) a store, and either with flag 0x100
+// (Request::INST_FETCH) an instruction fetch. The numbers of all others, such as
+// responses, write-backs, prefetches, and the few that a processor makes for
+// atomic operations, differ between versions of gem5 and the file does not name
+// its version: those packets are left out, and counted in the header's facts.
+//
+// Where the header lists id_strings, pkt_id is the number of the requestor (of a
+// core's data side, say) and taken for a thread; they are named in
+// [trace.Program]. The PC is told by pc, where the probe was asked to record it.
+// Addresses are as seen at the place of the probe: usually physical ones.
+package gem5
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/records"
+)
+
+const (
+	magic         = "gem5"
+	longestHeader = 32 << 10 // bytes; one with more is not looked into
+	longestPacket = 1 << 10  // bytes; tags and varints of all fields take less than 100
+
+	cmdRead       = 1
+	cmdWrite      = 4
+	flagInstFetch = 0x100
+)
+
+// Reader reads a trace.
+type Reader struct {
+	feed  records.Feed
+	parse parser
+}
+
+// NewReader makes a reader of the packets that r gives; name is for messages.
+func NewReader(name string, r io.Reader) *Reader {
+	return &Reader{feed: records.NewFeed(name, "gem5", r), parse: parser{name: name}}
+}
+
+// Next fills b as [trace.Reader] says.
+func (r *Reader) Next(b *trace.Batch) error { return r.feed.Next(b, &r.parse) }
+
+// Header tells what the trace had so far.
+func (r *Reader) Header() trace.Header {
+	h := trace.Header{Format: "gem5", Threads: r.parse.requestors != nil, PCs: r.parse.pcs, Sizes: true}
+	if h.Threads {
+		h.Program = &trace.Program{Threads: r.parse.requestors}
+	}
+	if r.parse.probe != "" {
+		h.Capture = append(h.Capture, trace.Fact{Name: "program", Value: r.parse.probe})
+	}
+	if r.parse.leftOut > 0 {
+		h.Capture = append(h.Capture, trace.Fact{Name: "left out",
+			Value: strconv.FormatUint(r.parse.leftOut, 10) + " packets that are neither ReadReq nor WriteReq"})
+	}
+	return h
+}
+
+// stage is what comes next.
+type stage uint8
+
+const (
+	atMagic stage = iota
+	atHeader
+	atPackets
+	skipping // the rest of a message that is too long
+)
+
+type parser struct {
+	name       string
+	stage      stage
+	rest       uint64 // bytes to skip
+	probe      string // the header's obj_id
+	requestors []trace.Thread
+	pcs        bool // a packet had one
+	leftOut    uint64
+}
+
+// Begin makes the columns present that the trace is known to have.
+func (p *parser) Begin(b *trace.Batch) {
+	if p.pcs {
+		b.NeedPC()
+	}
+	if p.requestors != nil {
+		b.NeedThread()
+	}
+}
+
+// Parse reads message by message.
+func (p *parser) Parse(window []byte, offset int64, b *trace.Batch, row int) (taken, rows int, err error) {
+	for row < b.Len() && taken < len(window) && err == nil {
+		var n int
+		switch at := offset + int64(taken); p.stage {
+		case atMagic:
+			n, err = p.begin(window, at)
+		case skipping:
+			n = int(min(p.rest, uint64(len(window)-taken)))
+			if p.rest -= uint64(n); p.rest == 0 {
+				p.stage = atPackets
+			}
+		default:
+			n, row, err = p.message(window[taken:], at, b, row)
+		}
+		if n == 0 {
+			break
+		}
+		taken += n
+	}
+	return taken, row, err
+}
+
+// begin reads the magic number.
+func (p *parser) begin(window []byte, offset int64) (taken int, err error) {
+	if len(window) < len(magic) {
+		return 0, nil
+	}
+	if got := window[:len(magic)]; string(got) != magic {
+		err = &trace.SyntaxError{File: p.name, Offset: offset, What: "magic number", Got: string(got), Want: magic}
+	}
+	p.stage = atHeader
+	return len(magic), err
+}
+
+// message reads one message with its length.
+func (p *parser) message(window []byte, offset int64, b *trace.Batch, row int) (taken, rows int, err error) {
+	length, n := varint(window)
+	if n == 0 {
+		return 0, row, nil
+	}
+	longest := uint64(longestPacket)
+	if p.stage == atHeader {
+		longest = longestHeader
+	}
+	if n < 0 || length > longest {
+		return p.skip(length, n, offset, row)
+	}
+	if uint64(len(window)-n) < length {
+		return 0, row, nil
+	}
+	text := window[n : n+int(length)]
+	taken = n + int(length)
+	if p.stage == atHeader {
+		p.stage = atPackets
+		err := p.header(text, offset)
+		p.Begin(b)
+		return taken, row, err
+	}
+	got, wrong := decodePacket(text)
+	if wrong != nil {
+		wrong.File, wrong.Offset = p.name, offset
+		return taken, row, wrong
+	}
+	return taken, p.row(got, b, row), nil
+}
+
+// skip passes over a message that cannot be one.
+func (p *parser) skip(length uint64, n int, offset int64, row int) (taken, rows int, err error) {
+	if n < 0 {
+		n, length = -n, 0
+	}
+	p.stage, p.rest = atPackets, length
+	if length > 0 {
+		p.stage = skipping
+	}
+	return n, row, &trace.SyntaxError{File: p.name, Offset: offset, What: "length of a message",
+		Got: strconv.FormatUint(length, 10), Want: "a varint, at most " + strconv.Itoa(longestPacket) + " for a packet and " + strconv.Itoa(longestHeader) + " for the header"}
+}
+
+// row writes a packet's row, if it has one.
+func (p *parser) row(k packet, b *trace.Batch, row int) int {
+	kind := trace.Load
+	switch {
+	case k.cmd == cmdWrite:
+		kind = trace.Store
+	case k.cmd != cmdRead:
+		p.leftOut++
+		return row
+	}
+	if k.flags&flagInstFetch != 0 {
+		kind = trace.Fetch
+	}
+	if k.pc != 0 {
+		p.pcs = true
+		b.NeedPC()
+	}
+	b.Addr[row], b.Bytes[row], b.Kind[row] = k.addr, k.size, kind
+	if b.PC != nil {
+		b.PC[row] = k.pc
+	}
+	if b.Thread != nil {
+		b.Thread[row] = uint32(k.id)
+	}
+	return row + 1
+}
+
+// Recognise tells whether head, the beginning of a file, is a packet trace: its
+// magic number is gem5's, and so is that of its traces of instructions, which
+// the first packet tells apart. The reason says why not.
+func Recognise(head []byte) (reason string, ok bool) {
+	if len(head) < len(magic) || string(head[:len(magic)]) != magic {
+		return "it does not begin with " + magic, false
+	}
+	header, rest := cut(head[len(magic):])
+	if header == nil {
+		return "", true // too long to see
+	}
+	if _, wrong := decodeHeader(header); wrong != nil {
+		return "its header: " + wrong.What + " " + strconv.Quote(wrong.Got) + ", want " + wrong.Want, false
+	}
+	if first, _ := cut(rest); first != nil {
+		if _, wrong := decodePacket(first); wrong != nil {
+			return "its first message is no packet: " + wrong.What + " " + strconv.Quote(wrong.Got) + ", want " + wrong.Want, false
+		}
+	}
+	return "", true
+}
+
+// cut gives the first message of text and what follows; nil if it is not whole.
+func cut(text []byte) (message, rest []byte) {
+	length, n := varint(text)
+	if n <= 0 || length > uint64(len(text)-n) {
+		return nil, nil
+	}
+	end := n + int(length)
+	return text[n:end:end], text[end:]
+}

@@ -1,0 +1,193 @@
+package gem5
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Of the wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding)
+// these traces use two of four forms of fields; the other two are passed over.
+const (
+	wireVarint  = 0
+	wireFixed64 = 1
+	wireBytes   = 2
+	wireFixed32 = 5
+)
+
+// varint reads a number of at most ten bytes. n is the bytes taken: 0 if the
+// text ends within it, negative if the number has more than 64 bits.
+func varint(text []byte) (v uint64, n int) {
+	for i, c := range text {
+		if i == 9 && c > 1 {
+			return 0, -(i + 1)
+		}
+		v |= uint64(c&0x7f) << (7 * i)
+		if c < 0x80 {
+			return v, i + 1
+		}
+	}
+	return 0, 0
+}
+
+// field is one field of a message.
+type field struct {
+	number uint64
+	wire   uint64
+	value  uint64 // of a varint
+	text   []byte // of bytes
+}
+
+// nextField reads the first field of text and gives the rest.
+func nextField(text []byte) (f field, rest []byte, ok bool) {
+	tag, n := varint(text)
+	if n <= 0 {
+		return f, nil, false
+	}
+	f.number, f.wire, rest = tag>>3, tag&7, text[n:]
+	width := uint64(0)
+	switch f.wire {
+	case wireVarint:
+		f.value, n = varint(rest)
+		width = uint64(max(n, 0))
+		ok = n > 0
+	case wireBytes:
+		var length uint64
+		if length, n = varint(rest); n > 0 && length <= uint64(len(rest)-n) {
+			f.text = rest[n : n+int(length)]
+			width, ok = uint64(n)+length, true
+		}
+	case wireFixed64:
+		width, ok = 8, len(rest) >= 8
+	case wireFixed32:
+		width, ok = 4, len(rest) >= 4
+	}
+	if !ok {
+		return f, nil, false
+	}
+	return f, rest[width:], true
+}
+
+// packet is one Packet.
+type packet struct {
+	cmd, size, flags uint32
+	addr, id, pc     uint64
+}
+
+// decodePacket reads a Packet. A wrong one is told without its place.
+func decodePacket(text []byte) (k packet, wrong *trace.SyntaxError) {
+	const cmd, addr, size = 1 << 2, 1 << 3, 1 << 4 // bits by number of field
+	there := uint64(0)
+	for len(text) > 0 {
+		f, rest, ok := nextField(text)
+		if !ok {
+			return k, badField(text)
+		}
+		if text = rest; f.number < 1 || f.number > 7 {
+			continue
+		}
+		if f.wire != wireVarint {
+			return k, badWire(f)
+		}
+		there |= 1 << f.number
+		switch f.number {
+		case 2:
+			k.cmd = uint32(f.value)
+		case 3:
+			k.addr = f.value
+		case 4:
+			if f.value > math.MaxUint32 {
+				return k, &trace.SyntaxError{What: "size", Got: strconv.FormatUint(f.value, 10), Want: "at most 4294967295"}
+			}
+			k.size = uint32(f.value)
+		case 5:
+			k.flags = uint32(f.value)
+		case 6:
+			k.id = f.value
+		case 7:
+			k.pc = f.value
+		}
+	}
+	if there&(cmd|addr|size) != cmd|addr|size {
+		return k, &trace.SyntaxError{What: "packet", Got: "", Want: "one with command, address and size"}
+	}
+	if k.size > 0 && k.addr > math.MaxUint64-uint64(k.size-1) {
+		return k, &trace.SyntaxError{What: "packet", Got: "0x" + strconv.FormatUint(k.addr, 16), Want: "one that ends within the 64-bit address space"}
+	}
+	return k, nil
+}
+
+// header is what of a PacketHeader is of interest.
+type header struct {
+	probe      string
+	requestors []trace.Thread
+}
+
+// decodeHeader reads a PacketHeader.
+func decodeHeader(text []byte) (h header, wrong *trace.SyntaxError) {
+	frequency := false
+	for len(text) > 0 {
+		f, rest, ok := nextField(text)
+		if !ok {
+			return h, badField(text)
+		}
+		switch text = rest; {
+		case f.number == 1 && f.wire == wireBytes:
+			h.probe = string(f.text)
+		case f.number == 3 && f.wire == wireVarint:
+			frequency = true
+		case f.number == 4 && f.wire == wireBytes:
+			thread, wrong := decodeRequestor(f.text)
+			if wrong != nil {
+				return h, wrong
+			}
+			h.requestors = append(h.requestors, thread)
+		case f.number >= 1 && f.number <= 4 && f.number != 2:
+			return h, badWire(f)
+		}
+	}
+	if !frequency {
+		return h, &trace.SyntaxError{What: "header", Got: "", Want: "one with a tick frequency"}
+	}
+	return h, nil
+}
+
+// decodeRequestor reads an IdStringEntry.
+func decodeRequestor(text []byte) (t trace.Thread, wrong *trace.SyntaxError) {
+	for len(text) > 0 {
+		f, rest, ok := nextField(text)
+		if !ok {
+			return t, badField(text)
+		}
+		switch text = rest; {
+		case f.number == 1 && f.wire == wireVarint:
+			t.Number = uint32(f.value)
+		case f.number == 2 && f.wire == wireBytes:
+			t.Name = string(f.text)
+		}
+	}
+	return t, nil
+}
+
+// header takes over what a PacketHeader says; after a wrong one packets are
+// read without it.
+func (p *parser) header(text []byte, offset int64) error {
+	h, wrong := decodeHeader(text)
+	if wrong != nil {
+		wrong.File, wrong.Offset = p.name, offset
+		return wrong
+	}
+	p.probe, p.requestors = h.probe, slices.Clip(h.requestors)
+	return nil
+}
+
+func badField(text []byte) *trace.SyntaxError {
+	const most = 10
+	return &trace.SyntaxError{What: "field", Got: string(text[:min(len(text), most)]), Want: "a tag and a value of Protocol Buffers"}
+}
+
+func badWire(f field) *trace.SyntaxError {
+	return &trace.SyntaxError{What: "field " + strconv.FormatUint(f.number, 10), Got: "wire type " + strconv.FormatUint(f.wire, 10), Want: "the wire type that gem5 gives it"}
+}
