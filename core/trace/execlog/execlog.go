@@ -1,0 +1,210 @@
+// Package execlog reads the log of QEMU's plugin execlog (contrib/plugins/execlog.c
+// in QEMU's sources), as `qemu-x86_64 -plugin libexeclog.so -d plugin -D log prog`
+// writes it.
+//
+// A line is one executed instruction and what it referred to: the virtual
+// processor, the instruction's address, its first 32 bits, its text, and then
+// any number of references.
+//
+//	0, 0x401745, 0xc0315741, "xorl %eax, %eax"
+//	0, 0x40174a, 0xfffab1e8, "callq 0x401200", store, 0x40007ffdf8
+//	1, 0x40174f, 0x243c8b48, "movq (%rsp), %rdi", load, 0x00002000, RAM
+//
+// Where QEMU runs a whole system, the address is the physical one and the name
+// of the memory or device follows; both are as good as any other. Newer versions
+// of the plugin, asked for registers, add `, rax -> 0x10`; such fields are
+// skipped. Each line makes a row for the fetch and one for each reference, with
+// the instruction as PC and the processor as thread. In user mode QEMU gives the
+// number of a thread that ended to a later one. The format has no sizes.
+//
+// The plugin prints an instruction when the same processor begins its next one;
+// so lines of several threads are only roughly in the order in which they ran.
+package execlog
+
+import (
+	"bytes"
+	"io"
+	"math"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/lines"
+)
+
+// Reader reads a trace.
+type Reader struct {
+	feed  lines.Feed
+	parse parser
+}
+
+// NewReader makes a reader of the text that r gives; name is for messages.
+func NewReader(name string, r io.Reader) *Reader {
+	return &Reader{feed: lines.NewFeed(r), parse: parser{name: name}}
+}
+
+// Next fills b as [trace.Reader] says.
+func (r *Reader) Next(b *trace.Batch) error { return r.feed.Next(b, &r.parse) }
+
+// Lines is the number of lines read.
+func (r *Reader) Lines() int { return r.parse.line }
+
+// Header tells that the trace has addresses, kinds, threads and PCs.
+func (r *Reader) Header() trace.Header {
+	return trace.Header{Format: "execlog", Threads: true, PCs: true}
+}
+
+type parser struct {
+	name   string
+	line   int // lines read
+	thread uint32
+	pc     trace.Addr
+	rest   int // bytes of the line at hand whose references are still to come; 0: at its beginning
+}
+
+// Begin makes the columns present.
+func (p *parser) Begin(b *trace.Batch) {
+	b.NeedPC()
+	b.NeedThread()
+}
+
+// End says that no row has a size.
+func (p *parser) End(b *trace.Batch, rows int) { clear(b.Bytes[:rows]) }
+
+// Parse reads line by line. A line is checked as a whole before its first row,
+// so that a wrong one makes none.
+func (p *parser) Parse(window []byte, long bool, b *trace.Batch, row int) (taken, rows int, err error) {
+	if long {
+		p.line++
+		return len(window), row, lines.TooLong(p.name, p.line, window)
+	}
+	for taken < len(window) && row < b.Len() {
+		whole, _ := lines.First(window[taken:])
+		line := bytes.TrimRight(whole, " \t\r")
+		if p.rest == 0 {
+			p.line++
+			if wrong := p.instruction(line); wrong != nil {
+				wrong.File, wrong.Line = p.name, p.line
+				return taken + len(whole) + 1, row, wrong
+			}
+			if len(line) > 0 {
+				p.row(b, row, trace.Fetch, p.pc)
+				row++
+			}
+		}
+		if p.rest, row = p.references(line[len(line)-p.rest:], b, row); p.rest > 0 {
+			return taken + len(line) - p.rest, row, nil
+		}
+		taken += len(whole) + 1
+	}
+	return taken, row, nil
+}
+
+// row writes one row.
+func (p *parser) row(b *trace.Batch, row int, kind trace.Kind, addr trace.Addr) {
+	b.Addr[row], b.Kind[row], b.PC[row], b.Thread[row] = addr, kind, p.pc, p.thread
+}
+
+// instruction reads the fields of a line before the references and checks these.
+// The line has no blanks at its end.
+func (p *parser) instruction(line []byte) *trace.SyntaxError {
+	if len(line) == 0 {
+		return nil
+	}
+	thread, pc, after, wrong := record(line)
+	if wrong != nil {
+		return wrong
+	}
+	for rest := after; len(rest) > 0; {
+		_, _, next, wrong := reference(rest)
+		if wrong != nil {
+			return wrong
+		}
+		rest = next
+	}
+	p.thread, p.pc, p.rest = thread, pc, len(after)
+	return nil
+}
+
+// references writes the rows of references, as far as there is room, and gives
+// the bytes that are left.
+func (p *parser) references(text []byte, b *trace.Batch, row int) (left, rows int) {
+	for len(text) > 0 {
+		kind, addr, after, _ := reference(text)
+		if kind.IsReference() {
+			if row == b.Len() {
+				return len(text), row
+			}
+			p.row(b, row, kind, addr)
+			row++
+		}
+		text = after
+	}
+	return 0, row
+}
+
+// record reads the fields up to the text of the instruction. A wrong one is told
+// without its place.
+func record(line []byte) (thread uint32, pc trace.Addr, after []byte, wrong *trace.SyntaxError) {
+	processor, rest := cut(line)
+	number, ok := lines.Decimal(processor)
+	if !ok || number > math.MaxUint32 {
+		return 0, 0, nil, &trace.SyntaxError{What: "processor", Got: lines.Got(processor), Want: "a decimal number, at most 4294967295"}
+	}
+	field, rest := cut(rest)
+	if pc, wrong = lines.Address("instruction", field); wrong != nil {
+		return 0, 0, nil, wrong
+	}
+	field, rest = cut(rest)
+	if _, wrong = lines.Address("opcode", field); wrong != nil {
+		return 0, 0, nil, wrong
+	}
+	// The text of an instruction has commas, but no quotes.
+	before, text, open := bytes.Cut(rest, []byte(`"`))
+	_, after, closed := bytes.Cut(text, []byte(`"`))
+	after = lines.Trim(after)
+	if open && closed && len(lines.Trim(before)) == 0 && (len(after) == 0 || after[0] == ',') {
+		return uint32(number), pc, bytes.TrimPrefix(after, []byte(",")), nil
+	}
+	return 0, 0, nil, &trace.SyntaxError{What: "disassembly", Got: lines.Got(rest), Want: "text in quotes, and a comma if references follow"}
+}
+
+// noReference is the kind of a field that is none.
+const noReference = trace.Kind(0xff)
+
+// reference reads a field or, with its address, a pair of them.
+func reference(text []byte) (kind trace.Kind, addr trace.Addr, after []byte, wrong *trace.SyntaxError) {
+	field, after := cut(text)
+	switch string(field) {
+	case "load":
+		kind = trace.Load
+	case "store":
+		kind = trace.Store
+	default:
+		return noReference, 0, after, nil // a device or a register
+	}
+	field, after = cut(after)
+	addr, wrong = lines.Address("address", field)
+	return kind, addr, after, wrong
+}
+
+// cut splits text at its first comma and trims what is before it.
+func cut(text []byte) (field, after []byte) {
+	field, after, _ = bytes.Cut(text, []byte(","))
+	return lines.Trim(field), after
+}
+
+// Recognise tells whether text, the beginning of a file, is execlog's: whether
+// its first line that is not blank is. The reason says why not.
+func Recognise(text []byte) (reason string, ok bool) {
+	for number := 1; len(text) > 0; number++ {
+		line, after := lines.First(text)
+		if line = lines.Trim(line); len(line) > 0 {
+			var p parser
+			if wrong := p.instruction(line); wrong != nil {
+				return lines.Reason(number, wrong), false
+			}
+			return "", true
+		}
+		text = after
+	}
+	return "there is no instruction", false
+}

@@ -1,0 +1,181 @@
+package execlog
+
+import (
+	"bytes"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+	"pgregory.net/rapid"
+)
+
+type outcome = tracetest.Outcome
+
+func reader(r io.Reader) trace.Reader { return NewReader("t", r) }
+
+const small = `0, 0x401745, 0xc0315741, "xorl %eax, %eax"
+0, 0x40174a, 0xfffab1e8, "callq 0x401200", store, 0x40007ffdf8
+1, 0x40174f, 0x243c8b48, "movq (%rsp), %rdi", load, 0x00002000, RAM
+1, 0x401750, 0x1, "addl %eax, (%rsi)", load, 0x3000, store, 0x3000, rax -> 0x00000010
+`
+
+// naive reads line by line by way of package strings.
+func naive(text string) (all []outcome) {
+	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
+		if line = strings.TrimRight(line, " \t\r"); line != "" {
+			rows, ok := naiveLine(line)
+			if !ok {
+				rows = []outcome{{ErrorLine: i + 1}}
+			}
+			all = append(all, rows...)
+		}
+	}
+	return all
+}
+
+func naiveLine(line string) (rows []outcome, ok bool) {
+	parts := strings.SplitN(line, ",", 4)
+	if len(parts) < 4 {
+		return nil, false
+	}
+	processor := strings.Trim(parts[0], " \t\r")
+	thread, err := strconv.ParseUint(processor, 10, 32)
+	pc, ok1 := naiveAddress(parts[1])
+	_, ok2 := naiveAddress(parts[2])
+	quoted := strings.SplitN(parts[3], `"`, 3)
+	if err != nil || processor[0] == '+' || !ok1 || !ok2 || len(quoted) < 3 || strings.Trim(quoted[0], " \t\r") != "" {
+		return nil, false
+	}
+	row := func(kind trace.Kind, addr trace.Addr) {
+		rows = append(rows, outcome{Ref: tracetest.Ref{Kind: kind, Addr: addr, PC: pc, Thread: uint32(thread)}, HasThread: true})
+	}
+	row(trace.Fetch, pc)
+	fields := strings.Split(quoted[2], ",")
+	if strings.Trim(fields[0], " \t\r") != "" {
+		return nil, false
+	}
+	for fields = fields[1:]; len(fields) > 0; fields = fields[1:] {
+		kind := map[string]trace.Kind{"load": trace.Load, "store": trace.Store}
+		if k, found := kind[strings.Trim(fields[0], " \t\r")]; found {
+			if len(fields) < 2 {
+				return nil, false
+			}
+			addr, ok := naiveAddress(fields[1])
+			if !ok {
+				return nil, false
+			}
+			row(k, addr)
+			fields = fields[1:]
+		}
+	}
+	return rows, true
+}
+
+func naiveAddress(s string) (trace.Addr, bool) {
+	digits, found := strings.CutPrefix(strings.Trim(s, " \t\r"), "0x")
+	v, err := strconv.ParseUint(digits, 16, 64)
+	return v, found && err == nil && !strings.ContainsAny(digits, "+-_")
+}
+
+func compare(t tracetest.Failer, text string) {
+	t.Helper()
+	tracetest.CheckText(t, text, reader, naive(text))
+}
+
+func TestLines(t *testing.T) {
+	row := func(kind trace.Kind, addr, pc trace.Addr, thread uint32) outcome {
+		return outcome{Ref: tracetest.Ref{Kind: kind, Addr: addr, PC: pc, Thread: thread}, HasThread: true}
+	}
+	tracetest.CheckText(t, small, reader, []outcome{
+		row(trace.Fetch, 0x401745, 0x401745, 0),
+		row(trace.Fetch, 0x40174a, 0x40174a, 0), row(trace.Store, 0x40007ffdf8, 0x40174a, 0),
+		row(trace.Fetch, 0x40174f, 0x40174f, 1), row(trace.Load, 0x2000, 0x40174f, 1),
+		row(trace.Fetch, 0x401750, 0x401750, 1), row(trace.Load, 0x3000, 0x401750, 1), row(trace.Store, 0x3000, 0x401750, 1),
+	})
+	compare(t, small)
+	compare(t, strings.ReplaceAll(small, "\n", " \r\n\r\n"))
+}
+
+func TestErrorsSayWhatIsWrong(t *testing.T) {
+	for line, want := range map[string]string{
+		"hello":                         `a:2: processor "hello", want a decimal number, at most 4294967295`,
+		`4294967296, 0x1, 0x2, "x"`:     `a:2: processor "4294967296", want a decimal number, at most 4294967295`,
+		`0, 401000, 0x1, "nop"`:         `a:2: instruction "401000", want 0x and 1 to 16 hexadecimal digits`,
+		`0, 0x1, x, "nop"`:              `a:2: opcode "x", want 0x and 1 to 16 hexadecimal digits`,
+		`0, 0x1, 0x2, nop`:              `a:2: disassembly " nop", want text in quotes, and a comma if references follow`,
+		`0, 0x1, 0x2, "nop" load, 0x3`:  `a:2: disassembly " \"nop\" load, 0x3", want text in quotes, and a comma if references follow`,
+		`0, 0x1, 0x2, "nop", load, RAM`: `a:2: address "RAM", want 0x and 1 to 16 hexadecimal digits`,
+		`0, 0x1, 0x2, "nop", load`:      `a:2: address "", want 0x and 1 to 16 hexadecimal digits`,
+	} {
+		r, b := NewReader("a", strings.NewReader("0, 0x1, 0x2, \"nop\"\n"+line+"\n0, 0x1, 0x2, \"nop\"\n")), trace.NewBatch(0)
+		if err := r.Next(b); err != nil || b.Len() != 1 {
+			t.Fatalf("before %q: %d rows, %v", line, b.Len(), err)
+		}
+		if err := r.Next(b); err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+		if err := r.Next(b); err != nil || b.Len() != 1 || r.Lines() != 3 {
+			t.Errorf("behind %q: %d rows, %v, line %d", line, b.Len(), err, r.Lines())
+		}
+	}
+}
+
+func TestRecognise(t *testing.T) {
+	for text, want := range map[string]string{
+		small: "", "\n" + small: "", "\n": "there is no instruction",
+		"addr,rw\n0x1,r\n": `line 1: processor "addr"`, "0 1000\n": `line 1: processor "0 1000"`,
+	} {
+		if reason, ok := Recognise([]byte(text)); ok != (want == "") || !strings.Contains(reason, want) {
+			t.Errorf("%q: %v %q, want %q", text, ok, reason, want)
+		}
+	}
+}
+
+func TestNaiveTwin(t *testing.T) {
+	line := rapid.OneOf(
+		rapid.StringMatching(`[0-9], 0x[0-9a-f]{1,12}, 0x[0-9a-f]{1,8}, "[a-z %,]{0,9}"(, (load|store), 0x[0-9a-f]{1,12}){0,4}`),
+		rapid.StringMatching(`[ 0-9]{0,2}, ?(0x)?[0-9a-f]{0,3},? ?0x[0-9a-f]{0,3},? ?"?[a-z %,]{0,3}"? ?(,? ?(load|store|RAM|rax -> 0x1), ?(0x)?[0-9a-f]{0,4}){0,4}[ ,\r]{0,2}`),
+		rapid.StringMatching(`[ -~]{0,20}`),
+	)
+	rapid.Check(t, func(t *rapid.T) { compare(t, strings.Join(rapid.SliceOfN(line, 0, 20).Draw(t, "lines"), "\n")) })
+}
+
+func TestLongLine(t *testing.T) {
+	text := "0, 0x1, 0x2, \"nop\"\n" + strings.Repeat("x", 300<<10) + "\n0, 0x1, 0x2, \"nop\"\n"
+	row := outcome{Ref: tracetest.Ref{Kind: trace.Fetch, Addr: 1, PC: 1}, HasThread: true}
+	tracetest.CheckText(t, text, reader, []outcome{row, {ErrorLine: 2}, row})
+}
+
+func TestNoAllocations(t *testing.T) {
+	r, b := NewReader("t", tracetest.Endless([]byte(small))), trace.NewBatch(1000)
+	if n := testing.AllocsPerRun(200, func() {
+		if err := r.Next(b); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a batch, want 0", n)
+	}
+}
+
+func FuzzExeclog(f *testing.F) {
+	f.Add(small)
+	f.Fuzz(func(t *testing.T, text string) {
+		Recognise([]byte(text))
+		compare(t, text)
+	})
+}
+
+func BenchmarkRead(b *testing.B) {
+	text := bytes.Repeat([]byte(small), 20000)
+	batch := trace.NewBatch(0)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		r := NewReader("t", bytes.NewReader(text))
+		for r.Next(batch) == nil {
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/80000, "ns/line")
+}
