@@ -1,0 +1,172 @@
+package ppt
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/lines"
+)
+
+// BlockName is a line of the block table, which Byfl prints while it compiles:
+//
+//	BasicBlock: b2f3727763ed2e86: (main, entry)
+//
+// It may end in a colon and the block's probability.
+type BlockName struct {
+	ID              string // as after BB START: in the trace
+	Function, Block string
+	// Probability is that of the block's execution, negative where the table
+	// does not say.
+	Probability float64
+}
+
+// Shared tells that the block holds the declarations of shared variables; PPT
+// names such blocks by convention.
+func (b BlockName) Shared() bool {
+	return hasAnyPrefix(b.Block, "shared_trace", "shared_var_trace", "global_var_trace")
+}
+
+// Parallel tells that the block's function is the body of a parallel region, as
+// ROSE, clang, gcc and flang name them.
+func (b BlockName) Parallel() bool {
+	for _, mark := range []string{"OUT__", ".omp_outlined", "._omp_fn.", ".omp_par"} {
+		if strings.Contains(b.Function, mark) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasAnyPrefix(s string, prefixes ...string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// ParseBlocks reads a block table; name is for messages, as in all that follow.
+func ParseBlocks(name string, text []byte) ([]BlockName, error) {
+	var all []BlockName
+	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {
+		b, wrong := blockName(line)
+		all = append(all, b)
+		return wrong
+	})
+	return all, err
+}
+
+func blockName(line []byte) (b BlockName, wrong *trace.SyntaxError) {
+	const want = "BasicBlock: ID: (function, block), and if there is one a colon and a probability"
+	id, after, found := bytes.Cut(bytes.TrimPrefix(line, []byte("BasicBlock: ")), []byte(": "))
+	end := bytes.LastIndexByte(after, ')')
+	if !bytes.HasPrefix(line, []byte("BasicBlock: ")) || !found || len(id) == 0 || end < 0 {
+		return b, &trace.SyntaxError{What: "line", Got: lines.Got(line), Want: want}
+	}
+	function, block := splitLabel(after[:end+1])
+	if function == nil {
+		return b, &trace.SyntaxError{What: "block", Got: lines.Got(after), Want: "(function, block)"}
+	}
+	b = BlockName{ID: string(id), Function: string(function), Block: string(block), Probability: -1}
+	if rest := lines.Trim(after[end+1:]); len(rest) > 0 {
+		p, err := strconv.ParseFloat(string(lines.Trim(bytes.TrimPrefix(rest, []byte(":")))), 64)
+		if err != nil || rest[0] != ':' || !(p >= 0 && p <= 1) {
+			return b, &trace.SyntaxError{What: "probability", Got: lines.Got(rest), Want: "a colon and a number from 0 to 1"}
+		}
+		b.Probability = p
+	}
+	return b, nil
+}
+
+// BlockCount is a line of bb_counts.dat: a block, as in the trace, and how often
+// it was executed.
+//
+//	b2f3727763ed2e86, 1
+//
+// A colon may stand for the comma.
+type BlockCount struct {
+	ID         string
+	Executions uint64
+}
+
+// ParseCounts reads bb_counts.dat.
+func ParseCounts(name string, text []byte) ([]BlockCount, error) {
+	var all []BlockCount
+	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {
+		end := bytes.LastIndexAny(line, ",:") // IDs of the form (function, block) have a comma too
+		if end <= 0 {
+			return &trace.SyntaxError{What: "line", Got: lines.Got(line), Want: "ID, count"}
+		}
+		count := lines.Trim(line[end+1:])
+		n, ok := lines.Decimal(count)
+		if !ok {
+			return &trace.SyntaxError{What: "count", Got: lines.Got(count), Want: "a decimal number"}
+		}
+		all = append(all, BlockCount{ID: string(lines.Trim(line[:end])), Executions: n})
+		return nil
+	})
+	return all, err
+}
+
+// ParseShared reads shared_addresses.dat: the address of a shared byte on each
+// line.
+func ParseShared(name string, text []byte) ([]trace.Addr, error) {
+	var all []trace.Addr
+	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {
+		addr, wrong := lines.Address("address", line)
+		all = append(all, addr)
+		return wrong
+	})
+	return all, err
+}
+
+// Bounds are the lowest and the highest address of a trace.
+type Bounds struct{ Low, High trace.Addr }
+
+// ParseBounds reads min_max_addr.dat:
+//
+//	Min value of address: 0x7ffd96665d00
+//	Max value of address: 0x7ffd966691b3
+func ParseBounds(name string, text []byte) (Bounds, error) {
+	b := Bounds{Low: math.MaxUint64}
+	var low, high bool
+	err := eachLine(name, text, func(line []byte) (wrong *trace.SyntaxError) {
+		label, value, _ := bytes.Cut(line, []byte(":"))
+		value = lines.Trim(value)
+		switch {
+		case bytes.HasPrefix(label, []byte("Min")):
+			low = true
+			b.Low, wrong = lines.Address("lowest address", value)
+		case bytes.HasPrefix(label, []byte("Max")):
+			high = true
+			b.High, wrong = lines.Address("highest address", value)
+		default:
+			wrong = &trace.SyntaxError{What: "line", Got: lines.Got(line), Want: "Min or Max value of address: 0x and an address"}
+		}
+		return wrong
+	})
+	if err == nil && (!low || !high || b.Low > b.High) {
+		err = &trace.SyntaxError{File: name, Line: 1, What: "file", Got: lines.Got(text), Want: "a Min and a Max value of address, in this order of size"}
+	}
+	return b, err
+}
+
+// eachLine calls read for every trimmed line that is not blank, and gives the
+// first error its place.
+func eachLine(name string, text []byte, read func(line []byte) *trace.SyntaxError) error {
+	for number := 1; len(text) > 0; number++ {
+		line, after := lines.First(text)
+		if line = lines.Trim(line); len(line) > 0 {
+			if wrong := read(line); wrong != nil {
+				wrong.File, wrong.Line = name, number
+				return wrong
+			}
+		}
+		text = after
+	}
+	return nil
+}
