@@ -6,9 +6,15 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/champsim"
 	"github.com/stackglass/stackglass/core/trace/csv"
 	"github.com/stackglass/stackglass/core/trace/din"
+	"github.com/stackglass/stackglass/core/trace/drmemtrace"
+	"github.com/stackglass/stackglass/core/trace/execlog"
+	"github.com/stackglass/stackglass/core/trace/gem5"
 	"github.com/stackglass/stackglass/core/trace/lackey"
+	"github.com/stackglass/stackglass/core/trace/pinatrace"
+	"github.com/stackglass/stackglass/core/trace/ppt"
 )
 
 // Format is one format of traces.
@@ -16,20 +22,33 @@ type Format struct {
 	Name  string // as for --input-format
 	Title string // in a few words
 	// Recognise tells whether a trace that begins with head, up to 16 KiB of
-	// whole lines, is of this format; the reason says in a clause why not.
+	// whole lines if it has lines, is of this format; the reason says in a clause
+	// why not.
 	Recognise func(head []byte) (reason string, ok bool)
 	New       func(name string, r io.Reader) trace.Reader
 }
 
 // formats are asked in this order: those with magic numbers, then the texts,
-// the stricter ones first.
+// the stricter ones first, and last what is neither.
 var formats = []Format{
+	{"gem5", "gem5 packet trace", gem5.Recognise,
+		func(name string, r io.Reader) trace.Reader { return gem5.NewReader(name, r) }},
+	{"drmemtrace", "DynamoRIO drmemtrace, offline", drmemtrace.Recognise,
+		func(name string, r io.Reader) trace.Reader { return drmemtrace.NewReader(name, r) }},
 	{"lackey", "Valgrind lackey, --trace-mem=yes", lackey.Recognise,
 		func(name string, r io.Reader) trace.Reader { return lackey.NewReader(name, r) }},
 	{"din", "Dinero din", din.Recognise,
 		func(name string, r io.Reader) trace.Reader { return din.NewReader(name, r) }},
+	{"ppt", "PPT-SASMM, labelled with blocks", ppt.Recognise,
+		func(name string, r io.Reader) trace.Reader { return ppt.NewReader(name, r) }},
+	{"pinatrace", "Intel Pin pinatrace", pinatrace.Recognise,
+		func(name string, r io.Reader) trace.Reader { return pinatrace.NewReader(name, r) }},
+	{"execlog", "QEMU plugin execlog", execlog.Recognise,
+		func(name string, r io.Reader) trace.Reader { return execlog.NewReader(name, r) }},
 	{"csv", "CSV with a header line", csv.Recognise,
 		func(name string, r io.Reader) trace.Reader { return csv.NewReader(name, r) }},
+	{"champsim", "ChampSim instructions", champsim.Recognise,
+		func(name string, r io.Reader) trace.Reader { return champsim.NewReader(name, r) }},
 }
 
 // Formats lists the formats in the order in which they are tried.
@@ -61,8 +80,8 @@ func find(name string) (*Format, error) {
 func recognise(file string, head []byte, packings []string) (*Format, error) {
 	unknown := &UnknownError{File: file, Packings: packings, Head: first(head)}
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")) // a byte order mark
-	if len(head) >= beginning-3 {
-		head = head[:bytes.LastIndexByte(head, '\n')+1] // whole lines, if there are any
+	if end := bytes.LastIndexByte(head, '\n') + 1; len(head) >= beginning-3 && end > 0 {
+		head = head[:end] // whole lines
 	}
 	for i := range formats {
 		reason, ok := formats[i].Recognise(head)

@@ -293,8 +293,43 @@ func TestFormats(t *testing.T) {
 			t.Errorf("%.20q: %d rows, %v, want one", text, b.Len(), err)
 		}
 	}
-	if n := len(open.Formats()); n < 3 {
-		t.Errorf("%d formats, want lackey, din and csv at least", n)
+}
+
+// TestRecognise: each format is found out from a trace of it, and by its name.
+func TestRecognise(t *testing.T) {
+	champsim := make([]byte, 128)
+	for at, v := range map[int]uint64{0: 0x401000, 32: 0x7fff0000, 64: 0x401004, 64 + 16: 0x7fff0008} {
+		binary.LittleEndian.PutUint64(champsim[at:], v)
+	}
+	samples := map[string]string{
+		"gem5":       "gem5\x05\x0a\x01x\x18\x01\x08\x08\x05\x10\x01\x18\x40\x20\x08",
+		"drmemtrace": "\x19\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x08\x00\x40\x00\x00\x00\x00\x00\x00\x00",
+		"lackey":     " L 1fff000708,8\n",
+		"din":        "0 1fff000708\n",
+		"ppt":        "BB START: b2f3727763ed2e86\nLOAD: 0x7ffd96666320\n",
+		"pinatrace":  "0x7f3acd1ead50: R 0x7f3acd0bde84\n",
+		"execlog":    "0, 0x40174a, 0xfffab1e8, \"callq 0x401200\", store, 0x40007ffdf8\n",
+		"csv":        "addr\n8\n",
+		"champsim":   string(champsim),
+	}
+	for _, f := range open.Formats() {
+		for _, o := range []open.Options{{}, {Format: f.Name}} {
+			tr, b, err := read(strings.NewReader(samples[f.Name]), o)
+			if err != nil || tr.Format() != f.Name || b.Len() == 0 {
+				t.Errorf("%s: %v, want some rows", f.Name, err)
+			}
+		}
+	}
+}
+
+// TestBinaryWithoutNewline: what is looked at is cut to lines only if there are
+// some.
+func TestBinaryWithoutNewline(t *testing.T) {
+	record := make([]byte, 64)
+	record[0], record[32] = 1, 2
+	tr, b, err := read(bytes.NewReader(bytes.Repeat(record, 1000)), open.Options{})
+	if err != nil || tr.Format() != "champsim" || b.Len() != 2000 {
+		t.Errorf("%d rows, %v, want 2000 of champsim", b.Len(), err)
 	}
 }
 
@@ -310,9 +345,15 @@ func TestErrors(t *testing.T) {
 		{"zstd not read", string(file(t, "check.zst")), open.Options{}, `t: it is packed with zstd, which is not read here; unpack it first, with zstd -d`},
 		{"no such format", " L 8,8\n", open.Options{Format: "elf"}, `input-format "elf", want ` + names()},
 		{"unknown", "hello\nworld\n", all, `t: unknown format; it begins with 68 65 6c 6c 6f 0a 77 6f 72 6c 64 0a "hello\nworld\n"
+  not gem5: it does not begin with gem5
+  not drmemtrace: its first record is of type 25960, want 25, a header
   not lackey: line 1: line "hello", want I, L, S or M, then address,bytes
   not din: line 1: label "hello", want 0 to 4
+  not ppt: line 1: line "hello", want LOAD:, STORE:, LD:, ST: or nothing before 0x and an address, or BB START: or BB DONE: before a block
+  not pinatrace: line 1: line "hello", want instruction: R or W address
+  not execlog: line 1: processor "hello", want a decimal number, at most 4294967295
   not csv: line 1: header "hello": no column is the address, want columns named addr, and if there are any tid, pc, rw, size
+  not champsim: it has less than the 64 bytes of a record
 name the format with --input-format, one of ` + names() + `, or convert the trace to one of them`},
 		{"UTF-16", "\xff\xfe0\x00 \x00", all, `this is UTF-16 text, as PowerShell writes it: save it as UTF-8`},
 	} {
