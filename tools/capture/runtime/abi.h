@@ -20,13 +20,18 @@
 // where the value is a result, as of malloc). All of a thread's state is zero at
 // first, so the first block of a thread calls __sg_more.
 //
-// The runtime puts *ticket* words in between: ticket << 1 | 1, odd.
+// The runtime puts *ticket* words in between: ticket << 1 | 1, odd. Room that is
+// not yet written is filled with SG_UNWRITTEN, which is no address on any machine,
+// so that a step that was begun and never ended (a crash, a longjmp out of a
+// signal handler) can be told from a whole one.
 #ifndef STACKGLASS_ABI_H
 #define STACKGLASS_ABI_H
 
 #include <stdint.h>
 
 #define SG_ABI 1
+
+#define SG_UNWRITTEN UINT64_C(0x57a6dead57a6dead)
 
 struct __sg_block {
 	uint32_t values;      // values of a step, at most 48
@@ -61,7 +66,25 @@ extern __thread struct __sg_thread __sg_thread __attribute__((tls_model("initial
 extern uint64_t __sg_clock;
 
 // Makes room for that many words and takes a ticket; gives where they begin. It
-// changes no register but the one of its result.
+// changes no general register but the one of its result.
+#ifdef __clang__
 uint64_t *__sg_more(uint64_t words) __attribute__((preserve_most));
+#endif
+
+// Steps of a block that is one site of two values, address and bytes: one for
+// each run of set bits of a mask (of lanes bits, one for lane_bytes bytes each),
+// and one for each set bit. They stand between the steps of other blocks: the
+// step before is whole, and the next one begins behind.
+void __sg_masked(const struct __sg_block *block, uint64_t address, uint64_t mask, uint32_t lanes, uint32_t lane_bytes);
+void __sg_lanes(const struct __sg_block *block, const uint64_t *addresses, uint64_t mask, uint32_t lanes, uint32_t lane_bytes);
+
+// Calipers; what stackglass.h calls.
+void __sg_begin(const char *tag);
+void __sg_end(void);
+
+// Make the modules of a shared library known when it is loaded, and forget them
+// when it goes.
+void __sg_register(struct __sg_module *const *first, struct __sg_module *const *end);
+void __sg_unregister(struct __sg_module *const *first, struct __sg_module *const *end);
 
 #endif

@@ -1,0 +1,536 @@
+#include "encode.h"
+
+#include "pack.h"
+#include "system.h"
+#include "words.h"
+
+// What is predicted of a value (FORMAT.md, "The coder's state").
+struct prediction {
+	uint64_t last, stride, link;
+};
+
+// What is known of a block. Records lie one after the other in one memory, at the
+// places that sg_file_module gave them. They are cleared at the beginning of a
+// chunk; since a chunk touches few of them, each is cleared when it is first met.
+struct record {
+	uint64_t next;       // address of the block that followed last
+	uint64_t sure, pick; // a bit for each value
+	uint64_t epoch;      // the chunk that it is about
+	const uint8_t *scale;
+	struct prediction value[];
+};
+
+_Static_assert(sizeof(struct record) == 8 * SG_RECORD, "room for a record");
+_Static_assert(sizeof(struct prediction) == 8 * SG_PREDICTION, "room for a prediction");
+
+enum {
+	// A chunk is flushed when its payload, or its steps, come to this: small enough
+	// that a run that is killed loses little and that readers share a trace evenly,
+	// large enough that relearning all predictions does not matter.
+	full_bytes = 1 << 20,
+	full_steps = 1 << 22,
+
+	// The most that SG_MOST_WORDS words add to each part.
+	most_control = 16 * SG_MOST_WORDS,
+	most_values = 11 * SG_MOST_WORDS,
+	most_tickets = 20 * SG_MOST_WORDS,
+
+	control_room = full_bytes + most_control,
+	value_room = full_bytes + most_values,
+	ticket_room = full_bytes + most_tickets,
+	payload_room = control_room + value_room + ticket_room,
+};
+
+struct sg_encoder {
+	struct sg_file *file;
+	uint32_t thread;
+
+	uint64_t *state; // the records
+	size_t state_words;
+	uint64_t epoch;
+
+	struct sg_range *ranges; // where blocks lie, ascending
+	uint32_t range_count, range_room;
+	uint32_t ranges_seen; // how many of the file's
+	uint64_t generation;  // the file's when they were copied
+	struct sg_range range; // the one of the block that was met last
+
+	uint64_t before;   // word of the record of the last step's block
+	uint64_t previous; // the last value
+	uint64_t run;      // expected steps that no token tells of yet
+
+	uint64_t steps, references, lost;
+	uint64_t first_ticket, told_ticket, ticket; // of the chunk; the last one written; of the steps now
+	uint64_t ticket_steps;                      // that the ticket part does not tell of yet
+	bool ticketed;
+	bool begun;
+
+	struct __sg_block none; // stands for block 0 where there is none
+
+	uint8_t *payload; // room for the three parts
+	uint8_t *control, *value, *tickets;
+	uint8_t *packed;
+	struct sg_packer packer;
+};
+
+static size_t packed_room(void) { return SG_HEADROOM + sg_frame_bound(payload_room); }
+
+// ---- the parts
+
+static uint8_t *control_part(const struct sg_encoder *e) { return e->payload; }
+static uint8_t *value_part(const struct sg_encoder *e) { return e->payload + control_room; }
+static uint8_t *ticket_part(const struct sg_encoder *e) { return e->payload + control_room + value_room; }
+
+static void tell_run(struct sg_encoder *e)
+{
+	if (e->run)
+		e->control = sg_pv(e->control, (e->run - 1) << 1);
+	e->run = 0;
+}
+
+static void tell_ticket(struct sg_encoder *e)
+{
+	if (e->ticket_steps) {
+		e->tickets = sg_pv(e->tickets, e->ticket_steps);
+		e->tickets = sg_pv(e->tickets, e->ticket - e->told_ticket);
+		e->told_ticket = e->ticket;
+	}
+	e->ticket_steps = 0;
+}
+
+static void take_ticket(struct sg_encoder *e, uint64_t ticket)
+{
+	tell_ticket(e);
+	e->ticket = ticket;
+	if (!e->ticketed)
+		e->first_ticket = e->told_ticket = ticket;
+	e->ticketed = true;
+}
+
+// The first ticket is the one of the first step: one before it, without steps, is
+// of no account.
+static void retake_ticket(struct sg_encoder *e, uint64_t ticket)
+{
+	if (e->steps == 0)
+		e->ticketed = false;
+	take_ticket(e, ticket);
+}
+
+static void tell_value(struct sg_encoder *e, uint64_t d, unsigned scale)
+{
+	if (scale == 0) {
+		e->value = sg_pv(e->value, sg_zigzag((int64_t)d));
+		return;
+	}
+	uint64_t low = d & ((1u << scale) - 1);
+	uint64_t high = sg_zigzag((int64_t)d >> scale) << 1;
+	e->value = sg_pv(e->value, high | (low != 0));
+	if (low)
+		e->value = sg_pv(e->value, low);
+}
+
+// ---- which blocks there are
+
+static void insert_range(struct sg_encoder *e, struct sg_range r)
+{
+	uint32_t i = e->range_count++;
+	for (; i > 0 && e->ranges[i - 1].first > r.first; i--)
+		e->ranges[i] = e->ranges[i - 1];
+	e->ranges[i] = r;
+}
+
+static bool more_ranges(struct sg_encoder *e)
+{
+	bool any = false;
+	struct sg_range some[16];
+	for (;;) {
+		uint32_t all = sg_file_ranges(e->file, some, e->ranges_seen, 16);
+		uint32_t got = all - e->ranges_seen < 16 ? all - e->ranges_seen : 16;
+		if (got == 0)
+			return any;
+		if (e->range_count + got > e->range_room) {
+			uint32_t wanted = 2 * e->range_room + 64;
+			void *moved = sg_remap(e->ranges, e->range_room * sizeof *some, wanted * sizeof *some);
+			if (!moved)
+				return any;
+			e->ranges = moved;
+			e->range_room = wanted;
+		}
+		for (uint32_t i = 0; i < got; i++)
+			if (some[i].first != some[i].end)
+				insert_range(e, some[i]);
+		e->ranges_seen += got;
+		any = true;
+	}
+}
+
+static bool within(const struct sg_range *r, uint64_t word)
+{
+	return word - r->first < r->end - r->first && (word - r->first) % sizeof(struct __sg_block) == 0;
+}
+
+static bool search_range(struct sg_encoder *e, uint64_t word)
+{
+	uint32_t low = 0, high = e->range_count; // the last range that begins at or before word
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		if (e->ranges[mid].first <= word)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == 0 || !within(&e->ranges[low - 1], word))
+		return false;
+	e->range = e->ranges[low - 1];
+	return true;
+}
+
+// Whether the word is a block's address. The program may have written over our
+// buffer, and a signal handler may have left half a step there: nothing is followed
+// that is not known to be a block.
+static bool is_block(struct sg_encoder *e, uint64_t word)
+{
+	if (__builtin_expect(within(&e->range, word), 1))
+		return true;
+	return search_range(e, word) || (more_ranges(e) && search_range(e, word));
+}
+
+static void forget_ranges(struct sg_encoder *e)
+{
+	uint64_t generation = sg_file_generation(e->file);
+	if (e->generation == generation)
+		return;
+	e->generation = generation;
+	e->range_count = e->ranges_seen = 0;
+	e->range = (struct sg_range){0};
+}
+
+// ---- records
+
+static struct record *record_at(const struct sg_encoder *e, uint64_t word) { return (struct record *)(e->state + word); }
+
+static bool grow_state(struct sg_encoder *e, size_t words)
+{
+	size_t wanted = e->state_words ? e->state_words : 1 << 14;
+	while (wanted < words)
+		wanted *= 2;
+	void *moved = sg_remap(e->state, e->state_words * 8, wanted * 8);
+	if (!moved)
+		return false;
+	e->state = moved;
+	e->state_words = wanted;
+	return true;
+}
+
+static void clear_record(struct sg_encoder *e, struct record *r, const struct __sg_block *b)
+{
+	uint32_t blocks = b->number - e->range.number;
+	uint32_t values = (b->first_value - e->range.word - SG_RECORD * blocks) / SG_PREDICTION;
+	memset(r, 0, sizeof *r + b->values * sizeof *r->value);
+	r->next = (uint64_t)(uintptr_t)b;
+	r->epoch = e->epoch;
+	r->scale = e->range.scale + values;
+}
+
+// The record of a block that is_block found; 0 where there is no memory.
+static struct record *meet(struct sg_encoder *e, const struct __sg_block *b)
+{
+	size_t words = (size_t)b->first_value + SG_RECORD + SG_PREDICTION * b->values;
+	if (words > e->state_words && !grow_state(e, words))
+		return 0;
+	struct record *r = record_at(e, b->first_value);
+	if (r->epoch != e->epoch)
+		clear_record(e, r, b);
+	return r;
+}
+
+// ---- steps
+
+// The values that are not as predicted, a bit each. n is a constant where it
+// matters.
+static inline __attribute__((always_inline)) uint64_t compare(const struct record *r, const uint64_t *v, uint64_t previous,
+                                                               uint32_t n)
+{
+	uint64_t misses = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct prediction *p = &r->value[i];
+		uint64_t strided = p->last + p->stride, linked = previous + p->link;
+		uint64_t predicted = r->pick >> i & 1 ? linked : strided;
+		misses |= (uint64_t)(v[i] != predicted) << i;
+		previous = v[i];
+	}
+	return misses;
+}
+
+// Follows expected steps of one block for as long as the block follows itself.
+// The first step's block is expected. Gives where it stopped: at another block, or
+// at a step with misses.
+static inline __attribute__((always_inline)) const uint64_t *follow(struct sg_encoder *e, struct record *r, const uint64_t *at,
+                                                                     const uint64_t *end, uint32_t n, uint64_t *misses)
+{
+	const uint64_t word = *at, again = r->next;
+	uint64_t previous = e->previous, run = 0;
+	do {
+		*misses = compare(r, at + 1, previous, n);
+		if (*misses)
+			break;
+		for (uint32_t i = 0; i < n; i++)
+			r->value[i].last = at[1 + i];
+		if (n)
+			previous = at[n];
+		at += 1 + n;
+		run++;
+	} while (again == word && end - at > (int64_t)n && *at == word);
+	if (run)
+		r->sure = ~UINT64_C(0);
+	e->previous = previous;
+	e->run += run;
+	return at;
+}
+
+static const uint64_t *follow_any(struct sg_encoder *e, struct record *r, const uint64_t *at, const uint64_t *end, uint32_t n,
+                                  uint64_t *misses)
+{
+	switch (n) {
+	case 0: return follow(e, r, at, end, 0, misses);
+	case 1: return follow(e, r, at, end, 1, misses);
+	case 2: return follow(e, r, at, end, 2, misses);
+	case 3: return follow(e, r, at, end, 3, misses);
+	case 4: return follow(e, r, at, end, 4, misses);
+	case 5: return follow(e, r, at, end, 5, misses);
+	case 6: return follow(e, r, at, end, 6, misses);
+	case 8: return follow(e, r, at, end, 8, misses);
+	}
+	return follow(e, r, at, end, n, misses);
+}
+
+static bool unwritten(const uint64_t *v, uint64_t misses)
+{
+	for (; misses; misses &= misses - 1)
+		if (v[__builtin_ctzll(misses)] == SG_UNWRITTEN)
+			return true;
+	return false;
+}
+
+static void miss(struct sg_encoder *e, struct record *r, uint32_t i, uint64_t value, uint64_t previous)
+{
+	struct prediction *p = &r->value[i];
+	uint64_t bit = UINT64_C(1) << i, d = value - p->last;
+	if (value == (r->pick & bit ? p->last + p->stride : previous + p->link))
+		r->pick ^= bit;
+	if (!(r->sure & bit))
+		p->stride = d;
+	p->link = value - previous;
+	tell_value(e, d, r->scale[i]);
+}
+
+// One step that is not expected.
+static void surprise(struct sg_encoder *e, struct record *before, const struct __sg_block *b, struct record *r,
+                     const uint64_t *v, uint64_t misses)
+{
+	const uint64_t word = (uint64_t)(uintptr_t)b;
+	tell_run(e);
+	if (before->next == word) {
+		e->control = sg_pv(e->control, misses << 2 | 1);
+	} else {
+		const struct __sg_block *next = (const struct __sg_block *)(uintptr_t)before->next;
+		e->control = sg_pv(e->control, misses << 2 | 3);
+		e->control = sg_pv(e->control, sg_zigzag((int64_t)b->number - (int64_t)next->number));
+		before->next = word;
+	}
+	for (uint64_t left = misses; left; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctzll(left);
+		miss(e, r, i, v[i], i ? v[i - 1] : e->previous);
+	}
+	for (uint32_t i = 0; i < b->values; i++)
+		r->value[i].last = v[i];
+	r->sure = ~misses;
+	if (b->values)
+		e->previous = v[b->values - 1];
+}
+
+// Something that is no step: gives where the next one may begin.
+static const uint64_t *stray(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
+{
+	e->lost++;
+	do
+		at++;
+	while (at < end && (*at == SG_UNWRITTEN || ((*at & 1) == 0 && !is_block(e, *at))));
+	return at;
+}
+
+static void count(struct sg_encoder *e, const struct __sg_block *b, uint64_t steps)
+{
+	e->steps += steps;
+	e->ticket_steps += steps;
+	e->references += steps * b->references;
+}
+
+// Before the first step of a chunk the block before is block 0.
+static bool begin(struct sg_encoder *e)
+{
+	forget_ranges(e);
+	more_ranges(e);
+	e->epoch++;
+	if (!e->state_words && !grow_state(e, SG_RECORD))
+		return false;
+	const struct __sg_block *zero = &e->none;
+	for (uint32_t i = 0; i < e->range_count; i++)
+		if (e->ranges[i].number == 0) {
+			e->range = e->ranges[i];
+			zero = (const struct __sg_block *)e->range.first;
+		}
+	if (zero != &e->none)
+		return meet(e, zero) != 0;
+	struct record *r = record_at(e, 0);
+	*r = (struct record){.next = (uint64_t)(uintptr_t)zero, .epoch = e->epoch};
+	return true;
+}
+
+void sg_encode(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
+{
+	if (!e->begun && !(e->begun = begin(e))) {
+		e->lost++;
+		return;
+	}
+	while (at < end) {
+		const uint64_t word = *at;
+		struct record *before = record_at(e, e->before), *r;
+		const struct __sg_block *b = (const struct __sg_block *)(uintptr_t)word;
+		bool expected = word == before->next;
+		if (expected) {
+			r = record_at(e, b->first_value);
+		} else if (word & 1 && word != SG_UNWRITTEN) {
+			retake_ticket(e, word >> 1);
+			at++;
+			continue;
+		} else if (!is_block(e, word)) {
+			at = stray(e, at, end);
+			continue;
+		} else if (!(r = meet(e, b))) {
+			e->lost++;
+			at += 1 + b->values;
+			continue;
+		} else {
+			before = record_at(e, e->before);
+		}
+		const uint32_t n = b->values;
+		if (end - at <= (int64_t)n) {
+			e->lost++;
+			return;
+		}
+		uint64_t misses;
+		if (expected) {
+			uint64_t run = e->run;
+			at = follow_any(e, r, at, end, n, &misses);
+			run = e->run - run;
+			if (run) {
+				count(e, b, run);
+				e->before = b->first_value;
+			}
+			if (!misses)
+				continue;
+			before = record_at(e, e->before);
+		} else {
+			misses = compare(r, at + 1, e->previous, n);
+		}
+		if (misses && unwritten(at + 1, misses)) {
+			e->lost++;
+			at += 1 + n;
+			continue;
+		}
+		surprise(e, before, b, r, at + 1, misses);
+		count(e, b, 1);
+		e->before = b->first_value;
+		at += 1 + n;
+	}
+}
+
+// ---- chunks
+
+static void reset(struct sg_encoder *e)
+{
+	e->control = control_part(e);
+	e->value = value_part(e);
+	e->tickets = ticket_part(e);
+	e->before = e->previous = e->run = 0;
+	e->steps = e->references = e->ticket_steps = 0;
+	e->ticketed = e->begun = false;
+}
+
+struct sg_encoder *sg_encoder_new(struct sg_file *f, uint32_t thread)
+{
+	struct sg_encoder *e = sg_map(sizeof *e);
+	if (!e)
+		return 0;
+	e->file = f;
+	e->thread = thread;
+	e->generation = sg_file_generation(f);
+	e->payload = sg_map(payload_room);
+	e->packed = sg_map(packed_room());
+	if (!e->payload || !e->packed) {
+		sg_encoder_free(e);
+		return 0;
+	}
+	reset(e);
+	return e;
+}
+
+void sg_encoder_free(struct sg_encoder *e)
+{
+	sg_unmap(e->payload, payload_room);
+	sg_unmap(e->packed, packed_room());
+	sg_unmap(e->state, e->state_words * 8);
+	sg_unmap(e->ranges, e->range_room * sizeof *e->ranges);
+	sg_unmap(e, sizeof *e);
+}
+
+bool sg_encoder_empty(const struct sg_encoder *e) { return e->steps == 0; }
+
+uint64_t sg_encoder_lost(const struct sg_encoder *e) { return e->lost; }
+
+static size_t payload_bytes(const struct sg_encoder *e)
+{
+	return (size_t)(e->control - control_part(e)) + (size_t)(e->value - value_part(e)) + (size_t)(e->tickets - ticket_part(e));
+}
+
+bool sg_encoder_full(const struct sg_encoder *e) { return e->steps >= full_steps || payload_bytes(e) >= full_bytes; }
+
+void sg_encoder_drop(struct sg_encoder *e) { reset(e); }
+
+// Moves the three parts together.
+static size_t join(struct sg_encoder *e, struct sg_chunk *c)
+{
+	uint8_t *to = e->payload;
+	c->control_bytes = (size_t)(e->control - control_part(e));
+	c->value_bytes = (size_t)(e->value - value_part(e));
+	c->ticket_bytes = (size_t)(e->tickets - ticket_part(e));
+	to += c->control_bytes;
+	memmove(to, value_part(e), c->value_bytes);
+	to += c->value_bytes;
+	memmove(to, ticket_part(e), c->ticket_bytes);
+	return (size_t)(to - e->payload) + c->ticket_bytes;
+}
+
+bool sg_encoder_flush(struct sg_encoder *e, uint64_t floor)
+{
+	if (e->steps == 0) {
+		reset(e);
+		return true;
+	}
+	tell_run(e);
+	tell_ticket(e);
+	struct sg_chunk c = {
+		.thread = e->thread,
+		.steps = e->steps,
+		.references = e->references,
+		.first_ticket = e->first_ticket,
+		.last_ticket = e->told_ticket,
+		.floor = floor,
+	};
+	size_t bytes = join(e, &c);
+	uint8_t *frame = e->packed + SG_HEADROOM;
+	bool written = sg_file_chunk(e->file, &c, frame, sg_frame(&e->packer, frame, e->payload, bytes));
+	reset(e);
+	return written;
+}

@@ -1,0 +1,487 @@
+#define _GNU_SOURCE
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "system.h"
+#include "words.h"
+
+struct sg_file {
+	struct sg_lock lock;
+	int fd, error;
+	bool closed, regular;
+	char path[PATH_MAX]; // absolute, so that the file can be opened again
+	dev_t device;
+	ino_t inode;
+	uint64_t bytes, max_bytes;
+	uint64_t references;
+
+	struct sg_body chunks, tables; // the two lists of the index
+	uint64_t chunk_count, table_count, last_chunk, last_table;
+	uint64_t done_at; // where DONE stands
+	uint64_t open_count, open_last; // what table_count, last_table and tables.bytes were before it
+	size_t open_bytes;
+
+	struct sg_range *ranges;
+	uint32_t range_count, range_room;
+	uint64_t generation;
+	uint32_t blocks, words;
+
+	uint32_t crc[256];
+};
+
+enum {
+	frame_head = 8, // magic and length
+	tag_bytes = 4,
+	body_at = frame_head + tag_bytes,
+	check_bytes = 4,
+};
+
+// ---- bodies
+
+static bool room(struct sg_body *b, size_t more)
+{
+	if (!b->at && !b->bytes)
+		b->bytes = body_at; // the frame's head goes there
+	if (b->bytes + more <= b->room)
+		return true;
+	size_t wanted = b->room ? b->room : 4096;
+	while (wanted < b->bytes + more)
+		wanted *= 2;
+	void *moved = sg_remap(b->at, b->room, wanted);
+	if (!moved)
+		return false;
+	b->at = moved;
+	b->room = wanted;
+	return true;
+}
+
+void sg_put_bytes(struct sg_body *b, const void *from, size_t bytes)
+{
+	if (!room(b, bytes))
+		return;
+	memcpy(b->at + b->bytes, from, bytes);
+	b->bytes += bytes;
+}
+
+void sg_put_uv(struct sg_body *b, uint64_t v)
+{
+	uint8_t text[10];
+	sg_put_bytes(b, text, (size_t)(sg_uv(text, v) - text));
+}
+
+void sg_put_str(struct sg_body *b, const char *s)
+{
+	size_t bytes = strlen(s);
+	sg_put_uv(b, bytes);
+	sg_put_bytes(b, s, bytes);
+}
+
+static void empty(struct sg_body *b)
+{
+	sg_unmap(b->at, b->room);
+	*b = (struct sg_body){0};
+}
+
+// ---- the check
+
+static void make_crc(uint32_t table[256])
+{
+	for (uint32_t i = 0; i < 256; i++) {
+		uint32_t c = i;
+		for (int bit = 0; bit < 8; bit++)
+			c = c & 1 ? c >> 1 ^ 0x82f63b78 : c >> 1;
+		table[i] = c;
+	}
+}
+
+static uint32_t crc32c(const struct sg_file *f, const uint8_t *p, size_t bytes)
+{
+	uint32_t c = ~0u;
+	for (size_t i = 0; i < bytes; i++)
+		c = c >> 8 ^ f->crc[(uint8_t)c ^ p[i]];
+	return ~c;
+}
+
+// ---- writing
+
+// The program may have closed our descriptor along with all others, and the number
+// may be one of its own files by now.
+static bool ours(const struct sg_file *f, int fd)
+{
+	struct stat s;
+	return fstat(fd, &s) == 0 && s.st_dev == f->device && s.st_ino == f->inode;
+}
+
+// Puts the descriptor far from the numbers that the program counts on.
+static int out_of_the_way(int fd)
+{
+	struct rlimit limit;
+	int least = 900;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= (rlim_t)least)
+		least = limit.rlim_cur > 8 ? (int)limit.rlim_cur - 8 : 3;
+	int moved = fcntl(fd, F_DUPFD_CLOEXEC, least);
+	if (moved < 0)
+		return fd;
+	close(fd);
+	return moved;
+}
+
+static bool still_open(struct sg_file *f)
+{
+	if (ours(f, f->fd))
+		return true;
+	int fd = open(f->path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || !ours(f, fd)) {
+		if (fd >= 0)
+			close(fd);
+		errno = EBADF;
+		return false;
+	}
+	f->fd = out_of_the_way(fd);
+	return true;
+}
+
+static void write_all(struct sg_file *f, const uint8_t *from, size_t bytes)
+{
+	for (uint64_t at = f->bytes; bytes > 0;) {
+		ssize_t n = f->regular ? pwrite(f->fd, from, bytes, (off_t)at) : write(f->fd, from, bytes);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			f->error = n < 0 ? errno : ENOSPC;
+			return;
+		}
+		from += n, bytes -= (size_t)n, at += (size_t)n;
+	}
+}
+
+// A file that grows too long for the process, or a pipe without a reader, would
+// send a signal that ends the program.
+static void write_unsignalled(struct sg_file *f, const uint8_t *from, size_t bytes)
+{
+	sigset_t sent, before, pending;
+	sigemptyset(&sent);
+	sigaddset(&sent, SIGXFSZ);
+	sigaddset(&sent, SIGPIPE);
+	sigpending(&pending);
+	sigprocmask(SIG_BLOCK, &sent, &before);
+	write_all(f, from, bytes);
+	if (f->error == EFBIG || f->error == EPIPE) {
+		int number = f->error == EFBIG ? SIGXFSZ : SIGPIPE;
+		if (!sigismember(&pending, number)) {
+			sigemptyset(&sent);
+			sigaddset(&sent, number);
+			sigtimedwait(&sent, 0, &(struct timespec){0});
+		}
+	}
+	sigprocmask(SIG_SETMASK, &before, 0);
+}
+
+// Appends whole frames; on failure the file ends behind the frame before.
+static bool append(struct sg_file *f, const uint8_t *from, size_t bytes)
+{
+	if (f->error || f->closed)
+		return false;
+	if (still_open(f))
+		write_unsignalled(f, from, bytes);
+	else
+		f->error = errno;
+	if (f->error) {
+		if (f->regular && ours(f, f->fd) && ftruncate(f->fd, (off_t)f->bytes) != 0)
+			return false; // its end is a frame cut off, which readers pass over
+		return false;
+	}
+	f->bytes += bytes;
+	return true;
+}
+
+static size_t wrap(const struct sg_file *f, uint8_t *frame, size_t bytes, const char *tag)
+{
+	size_t length = bytes - frame_head + check_bytes;
+	sg_u32(frame, 0x184D2A53);
+	sg_u32(frame + 4, (uint32_t)length);
+	memcpy(frame + frame_head, tag, tag_bytes);
+	sg_u32(frame + bytes, crc32c(f, frame + frame_head, bytes - frame_head));
+	return bytes + check_bytes;
+}
+
+// The caller holds the lock.
+static bool add_frame(struct sg_file *f, const char *tag, struct sg_body *body)
+{
+	uint64_t at = f->bytes;
+	uint8_t check[check_bytes] = {0};
+	sg_put_bytes(body, check, check_bytes);
+	bool written = false;
+	if (body->at) {
+		size_t bytes = wrap(f, body->at, body->bytes - check_bytes, tag);
+		written = append(f, body->at, bytes);
+	}
+	empty(body);
+	if (written) {
+		sg_put_uv(&f->tables, at - f->last_table);
+		f->last_table = at;
+		f->table_count++;
+	}
+	return written;
+}
+
+void sg_file_frame(struct sg_file *f, const char *tag, struct sg_body *body)
+{
+	sg_acquire(&f->lock);
+	add_frame(f, tag, body);
+	sg_release(&f->lock);
+}
+
+// ---- opening
+
+static bool absolute(char to[PATH_MAX], const char *path)
+{
+	size_t before = 0;
+	if (path[0] != '/') {
+		if (!getcwd(to, PATH_MAX - 1))
+			return false;
+		before = strlen(to);
+		to[before++] = '/';
+	}
+	if (before + strlen(path) >= PATH_MAX) {
+		errno = ENAMETOOLONG;
+		return false;
+	}
+	strcpy(to + before, path);
+	return true;
+}
+
+static bool create(struct sg_file *f, const char *path)
+{
+	struct stat s;
+	if (!absolute(f->path, path))
+		return false;
+	f->fd = open(f->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (f->fd < 0)
+		return false;
+	f->fd = out_of_the_way(f->fd);
+	if (fstat(f->fd, &s) != 0)
+		return false;
+	f->device = s.st_dev;
+	f->inode = s.st_ino;
+	f->regular = S_ISREG(s.st_mode);
+	if (!f->regular)
+		return true;
+	return flock(f->fd, LOCK_EX | LOCK_NB) == 0 && ftruncate(f->fd, 0) == 0;
+}
+
+static void let_go(struct sg_file *f)
+{
+	int error = errno;
+	if (f->fd >= 0 && ours(f, f->fd))
+		close(f->fd);
+	empty(&f->chunks);
+	empty(&f->tables);
+	sg_unmap(f->ranges, f->range_room * sizeof *f->ranges);
+	sg_unmap(f, sizeof *f);
+	errno = error;
+}
+
+struct sg_file *sg_file_open(const char *path, uint64_t max_bytes, const struct sg_fact *facts, size_t count)
+{
+	struct sg_file *f = sg_map(sizeof *f);
+	if (!f)
+		return 0;
+	f->fd = -1;
+	f->max_bytes = max_bytes ? max_bytes : UINT64_MAX;
+	make_crc(f->crc);
+	if (!create(f, path)) {
+		let_go(f);
+		return 0;
+	}
+	struct sg_body head = {0};
+	sg_put_uv(&head, 1); // version
+	sg_put_uv(&head, 1); // the oldest whose readers understand this one
+	sg_put_uv(&head, 8 * sizeof(void *));
+	sg_put_uv(&head, count);
+	for (size_t i = 0; i < count; i++) {
+		sg_put_str(&head, facts[i].name);
+		sg_put_str(&head, facts[i].value);
+	}
+	sg_file_frame(f, "SGT.", &head);
+	if (f->error) {
+		errno = f->error;
+		let_go(f);
+		return 0;
+	}
+	return f;
+}
+
+// ---- modules
+
+static bool note_range(struct sg_file *f, struct sg_range r)
+{
+	if (f->range_count == f->range_room) {
+		uint32_t wanted = f->range_room ? 2 * f->range_room : 64;
+		void *moved = sg_remap(f->ranges, f->range_room * sizeof r, wanted * sizeof r);
+		if (!moved)
+			return false;
+		f->ranges = moved;
+		f->range_room = wanted;
+	}
+	f->ranges[f->range_count++] = r;
+	return true;
+}
+
+uint32_t sg_file_module(struct sg_file *f, struct __sg_block *block, uint32_t blocks, const uint8_t *scale,
+                        const uint8_t *tables, size_t tables_bytes)
+{
+	struct sg_body body = {0};
+	sg_put_bytes(&body, tables, tables_bytes);
+	sg_acquire(&f->lock);
+	uint32_t first = f->blocks, word = f->words;
+	add_frame(f, "MODL", &body);
+	for (uint32_t i = 0; i < blocks; i++) {
+		block[i].number = f->blocks++;
+		block[i].first_value = f->words;
+		f->words += SG_RECORD + SG_PREDICTION * block[i].values;
+	}
+	note_range(f, (struct sg_range){(uintptr_t)block, (uintptr_t)(block + blocks), first, word, scale});
+	sg_release(&f->lock);
+	return first;
+}
+
+void sg_file_forget(struct sg_file *f, const struct __sg_block *block)
+{
+	sg_acquire(&f->lock);
+	for (uint32_t i = 0; i < f->range_count; i++)
+		if (f->ranges[i].first == (uintptr_t)block)
+			f->ranges[i] = (struct sg_range){0};
+	__atomic_fetch_add(&f->generation, 1, __ATOMIC_SEQ_CST);
+	sg_release(&f->lock);
+}
+
+uint32_t sg_file_ranges(struct sg_file *f, struct sg_range *to, uint32_t have, uint32_t room)
+{
+	sg_acquire(&f->lock);
+	uint32_t count = f->range_count;
+	for (uint32_t i = have; i < count && room > 0; i++, room--)
+		*to++ = f->ranges[i];
+	sg_release(&f->lock);
+	return count;
+}
+
+uint64_t sg_file_generation(struct sg_file *f) { return __atomic_load_n(&f->generation, __ATOMIC_SEQ_CST); }
+
+// ---- chunks
+
+static uint8_t *describe(uint8_t *to, const struct sg_chunk *c, size_t frame_bytes)
+{
+	const uint64_t fields[] = {c->thread,        c->steps,       c->references,   c->first_ticket, c->last_ticket, c->floor,
+	                           c->control_bytes, c->value_bytes, c->ticket_bytes, frame_bytes};
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+		to = sg_uv(to, fields[i]);
+	return to;
+}
+
+static void index_chunk(struct sg_file *f, const struct sg_chunk *c, uint64_t at)
+{
+	sg_put_uv(&f->chunks, at - f->last_chunk);
+	const uint64_t fields[] = {c->thread, c->steps, c->references, c->first_ticket, c->last_ticket};
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+		sg_put_uv(&f->chunks, fields[i]);
+	f->last_chunk = at;
+	f->chunk_count++;
+}
+
+// What DONE and INDX will take, and a little more.
+static uint64_t tail_bytes(const struct sg_file *f) { return f->chunks.bytes + f->tables.bytes + 256; }
+
+bool sg_file_chunk(struct sg_file *f, const struct sg_chunk *c, uint8_t *frame, size_t bytes)
+{
+	uint8_t head[SG_HEADROOM];
+	uint8_t *end = describe(head + body_at, c, bytes);
+	size_t head_bytes = wrap(f, head, (size_t)(end - head), "CHNK");
+	memcpy(frame - head_bytes, head, head_bytes);
+	sg_acquire(&f->lock);
+	uint64_t at = f->bytes;
+	if (!f->error && at + head_bytes + bytes + tail_bytes(f) > f->max_bytes)
+		f->error = ECANCELED;
+	bool written = append(f, frame - head_bytes, head_bytes + bytes);
+	if (written) {
+		index_chunk(f, c, at);
+		f->references += c->references;
+	}
+	sg_release(&f->lock);
+	return written;
+}
+
+// ---- the end
+
+static void put_list(struct sg_body *to, uint64_t count, const struct sg_body *list)
+{
+	sg_put_uv(to, count);
+	if (list->at)
+		sg_put_bytes(to, list->at + body_at, list->bytes - body_at);
+}
+
+static void write_index(struct sg_file *f)
+{
+	struct sg_body b = {0};
+	uint8_t tail[12 + check_bytes] = {0};
+	put_list(&b, f->chunk_count, &f->chunks);
+	put_list(&b, f->table_count, &f->tables);
+	memcpy(sg_u64(tail, f->bytes), "SGTX", 4);
+	sg_put_bytes(&b, tail, sizeof tail);
+	if (b.at)
+		append(f, b.at, wrap(f, b.at, b.bytes - check_bytes, "INDX"));
+	empty(&b);
+}
+
+void sg_file_close(struct sg_file *f, const char *ended, int status, uint64_t lost)
+{
+	struct sg_body done = {0};
+	sg_put_str(&done, ended);
+	sg_put_uv(&done, (uint32_t)status);
+	sg_put_uv(&done, f->references);
+	sg_put_uv(&done, lost);
+	sg_acquire(&f->lock);
+	if (!f->closed) {
+		int error = f->error;
+		f->error = 0; // even where a chunk did not fit, these may
+		f->done_at = f->bytes;
+		f->open_count = f->table_count;
+		f->open_last = f->last_table;
+		f->open_bytes = f->tables.bytes;
+		if (add_frame(f, "DONE", &done))
+			write_index(f);
+		f->error = error ? error : f->error;
+		f->closed = true;
+	}
+	sg_release(&f->lock);
+}
+
+bool sg_file_reopen(struct sg_file *f)
+{
+	sg_acquire(&f->lock);
+	bool can = f->closed && f->regular && !f->error && still_open(f) && ftruncate(f->fd, (off_t)f->done_at) == 0;
+	if (can) {
+		f->closed = false;
+		f->bytes = f->done_at;
+		f->table_count = f->open_count;
+		f->last_table = f->open_last;
+		f->tables.bytes = f->open_bytes;
+	}
+	sg_release(&f->lock);
+	return can;
+}
+
+void sg_file_abandon(struct sg_file *f) { let_go(f); }
+
+int sg_file_error(const struct sg_file *f) { return f->error; }
+uint64_t sg_file_references(const struct sg_file *f) { return f->references; }
+uint64_t sg_file_bytes(const struct sg_file *f) { return f->bytes; }
