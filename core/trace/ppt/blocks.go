@@ -38,7 +38,7 @@ type part struct {
 
 func newBlocks() *blocks {
 	t := &blocks{functions: map[string]uint32{}, labels: map[string]uint32{}}
-	t.add(trace.Block{Function: t.function(nil), Flags: trace.Synthetic}, outside)
+	t.add(trace.Block{Function: trace.NoFunction, Flags: trace.Synthetic}, outside)
 	t.open = append(t.open, outside)
 	return t
 }
@@ -50,9 +50,12 @@ func (t *blocks) add(b trace.Block, first uint32) uint32 {
 	return uint32(len(t.program.Blocks) - 1)
 }
 
-// function gives the number of a function, a new one if need be. The one without
-// a name has the blocks that are known by a hash.
+// function gives the number of a function, a new one if need be. Blocks that are
+// known by a hash have none.
 func (t *blocks) function(name []byte) uint32 {
+	if name == nil {
+		return trace.NoFunction
+	}
 	n, ok := t.functions[string(name)]
 	if !ok {
 		n = uint32(len(t.program.Functions))

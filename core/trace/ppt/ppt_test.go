@@ -28,7 +28,10 @@ func rows(t tracetest.Failer, text string, kinds trace.Kinds, batch int) (all []
 			return "outside"
 		}
 		x := p.Blocks[block]
-		n := p.Functions[x.Function].Name + "." + x.Label
+		n := "." + x.Label
+		if x.Function != trace.NoFunction {
+			n = p.Functions[x.Function].Name + n
+		}
 		if x.Part > 0 {
 			n += "+" + strconv.Itoa(int(x.Part))
 		}
@@ -189,7 +192,7 @@ func TestLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := r.Header()
-	if h.Format != "ppt" || !h.Sites || h.Sizes || len(h.Program.Functions) != 2 {
+	if h.Format != "ppt" || !h.Sites || h.Sizes || len(h.Program.Functions) != 1 {
 		t.Errorf("header %+v", h)
 	}
 }
