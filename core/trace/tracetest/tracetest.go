@@ -111,6 +111,12 @@ func (r *Reader) Next(b *trace.Batch) error {
 	if r.whole.PC != nil {
 		b.NeedPC()
 	}
+	if r.whole.Site != nil {
+		b.NeedSite()
+	}
+	if r.whole.Arg != nil {
+		b.NeedArg()
+	}
 	b.Resize(rows)
 	copy(b.Addr, r.whole.Addr[lo:hi])
 	copy(b.Bytes, r.whole.Bytes[lo:hi])
@@ -120,6 +126,12 @@ func (r *Reader) Next(b *trace.Batch) error {
 	}
 	if b.PC != nil {
 		copy(b.PC, r.whole.PC[lo:hi])
+	}
+	if b.Site != nil {
+		copy(b.Site, r.whole.Site[lo:hi])
+	}
+	if b.Arg != nil {
+		copy(b.Arg, r.whole.Arg[lo:hi])
 	}
 	return nil
 }
@@ -209,6 +221,12 @@ func Part(whole *trace.Batch, lo, hi int) *trace.Batch {
 	}
 	if whole.PC != nil {
 		part.PC = whole.PC[lo:hi]
+	}
+	if whole.Site != nil {
+		part.Site = whole.Site[lo:hi]
+	}
+	if whole.Arg != nil {
+		part.Arg = whole.Arg[lo:hi]
 	}
 	return part
 }
