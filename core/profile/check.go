@@ -37,6 +37,9 @@ func (p *Profile) Check() error {
 			return &CheckError{"line sizes are not ascending"}
 		}
 	}
+	if err := p.Counters.check(); err != nil {
+		return err
+	}
 	return p.checkSegment()
 }
 

@@ -95,12 +95,15 @@ func decode(data []byte) (*Profile, error) {
 // know.
 func (p *Profile) decodeOptional(tag string, r *Decoder) {
 	switch {
-	case tag != "segm":
-		r.at = len(r.in)
-	case p.Segment != nil:
-		r.fail("a second section segm")
-	default:
+	case tag == "segm" && p.Segment == nil:
 		p.Segment = decodeSegment(r)
+	case tag == "segt" && p.Segment != nil && p.Segment.Touched == nil:
+		p.Segment.Touched = append([]byte{}, r.in...)
+		r.at = len(r.in)
+	case tag == "segm" || tag == "segt":
+		r.fail("section " + tag + " a second time, or without the one before it")
+	default:
+		r.at = len(r.in)
 	}
 }
 
@@ -121,7 +124,7 @@ func finish(p *Profile, r, payload *Decoder, seen int, digest [32]byte) (*Profil
 }
 
 // sectionOrder is the order of the sections that the digest covers: the first
-// three once, then the last two in turn.
+// three once, then two in turn. CNTR is the last one.
 var sectionOrder = []string{"INPT", "TOTL", "STAT", "LOCA", "WIND"}
 
 const onceSections = 3
@@ -131,6 +134,10 @@ const onceSections = 3
 func (p *Profile) decodeSection(tag string, r *Decoder, seen int, version uint64) {
 	if place := slices.Index(sectionOrder, tag); place >= 0 && min(place, onceSections) != seen {
 		r.fail("section " + strconv.Quote(tag) + " out of order")
+		return
+	}
+	if p.Counters != nil || tag == "CNTR" && seen != onceSections {
+		r.fail("section " + strconv.Quote(tag) + " out of order: the counters come last")
 		return
 	}
 	switch tag {
@@ -145,6 +152,8 @@ func (p *Profile) decodeSection(tag string, r *Decoder, seen int, version uint64
 		p.decodeLocality(r)
 	case "WIND":
 		p.decodeWindows(r)
+	case "CNTR":
+		p.Counters = decodeCounters(r)
 	default:
 		r.fail("section " + strconv.Quote(tag) + " is not known to this program; use a newer stackglass")
 	}
@@ -325,6 +334,18 @@ func (r *Decoder) UintBelow(limit uint64) uint64 {
 		return 0
 	}
 	return v
+}
+
+// Word reads eight bytes, little-endian.
+func (r *Decoder) Word() uint64 {
+	if r.err == nil && len(r.in)-r.at < 8 {
+		r.fail(cutOff)
+	}
+	if r.err != nil {
+		return 0
+	}
+	r.at += 8
+	return binary.LittleEndian.Uint64(r.in[r.at-8:])
 }
 
 // Length reads the length of a list whose members take at least least bytes

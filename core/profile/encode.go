@@ -13,7 +13,7 @@ import (
 // said otherwise; a list is its length and then its members.
 //
 //	magic    8 bytes   89 53 47 50 0d 0a 1a 0a
-//	version  uv        2
+//	version  uv        3
 //	sections           until END.
 //	  tag      4 bytes ASCII
 //	  length   uv
@@ -29,9 +29,21 @@ import (
 //	      (distance - previous distance, from -1; count)
 //	WIND  line bytes; references a window; first window; list of rows, each a
 //	      mask of the bins that are not zero, then those bins
+//	CNTR  flags: 1 blocks, 2 instructions, 4 touched bytes; number of counters;
+//	      list of strings, which are their index below;
+//	      list of functions, each: number - (previous + 1); name; file; line;
+//	      invocations; unique bytes if flag 4; counts;
+//	      list of basic blocks, each: number - (previous + 1); function + 1, 0 for
+//	      none; label; file; first line; last line; executions; counts;
+//	      list of callees (name; calls; 1 if traced); list of opcodes (opcode;
+//	      instructions); list of vectors (lanes; bits; 1 if floating-point;
+//	      instructions); list of datatypes (1 if stores; type; bytes; references;
+//	      bytes of all); if flag 4: unique bytes, and bytes for 5 %, … 100 %.
+//	      Counts are a mask of the counters that are not zero, then those.
 //	segm  start; list of line sizes, each: list of first touches
 //	      (reference - previous, zigzag line - previous, kind); list of lines
 //	      of the stack (zigzag line - previous)
+//	segt  how often each byte was accessed, as package analysis/counters draws it
 //	END.  32 bytes: the digest
 //
 // A section whose tag begins in lower case is optional: readers may skip it and
@@ -41,7 +53,7 @@ import (
 //
 // A profile of two accesses to one line, read from a din trace, begins
 //
-//	89 53 47 50 0d 0a 1a 0a  02
+//	89 53 47 50 0d 0a 1a 0a  03
 //	49 4e 50 54 09           INPT, 9 bytes
 //	  03 64 69 6e              format "din"
 //	  00 37 00 00 00           no flags; all data references; nothing skipped,
@@ -50,7 +62,7 @@ import (
 
 // Version is the newest version of the binary form that this package writes and
 // reads.
-const Version = 2
+const Version = 3
 
 const (
 	magic  = "\x89SGP\r\n\x1a\n"
@@ -74,6 +86,9 @@ func (p *Profile) Encode() []byte {
 	sum := digestSections(w.out[start:])
 	if p.Segment != nil {
 		w.section("segm", p.Segment.encode)
+		if p.Segment.Touched != nil {
+			w.section("segt", func(b []byte) []byte { return append(b, p.Segment.Touched...) })
+		}
 	}
 	w.section(endTag, func(b []byte) []byte { return append(b, sum[:]...) })
 	return w.out
@@ -94,6 +109,9 @@ func (p *Profile) canonical(w *writer) {
 	for i := range p.Locality {
 		w.section("LOCA", p.Locality[i].encode)
 		w.section("WIND", p.Locality[i].encodeWindows)
+	}
+	if p.Counters != nil {
+		w.section("CNTR", p.Counters.encode)
 	}
 }
 

@@ -24,7 +24,8 @@ type Profile struct {
 	Input    Input
 	Totals   Totals
 	State    State
-	Locality []Locality // one for each line size, ascending
+	Locality []Locality // one for each line size, ascending; none where it was not asked for
+	Counters *Counters  // nil where they were not asked for, or the trace tells of no code
 
 	// Segment is what a later segment of the same trace needs to be appended
 	// (MODELS §9). It holds addresses: it is nil unless asked for, and not part
@@ -179,6 +180,9 @@ func (r *WindowRow) Misses(log2Lines int) uint64 {
 type Segment struct {
 	Start uint64 // number of analysed references before the segment
 	Lines []SegmentLines
+	// Touched is how often each byte was accessed, and by which functions, in
+	// the form of package analysis/counters; nil where that is not counted.
+	Touched []byte
 }
 
 // SegmentLines is the state of one line size at the end of a segment.

@@ -156,7 +156,7 @@ func TestEncodedDigest(t *testing.T) {
 // The example drawn in encode.go.
 func TestDrawing(t *testing.T) {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
-	want := "\x89SGP\r\n\x1a\n\x02INPT\x09\x03din\x00\x37\x00\x00\x00"
+	want := "\x89SGP\r\n\x1a\n\x03INPT\x09\x03din\x00\x37\x00\x00\x00"
 	if got := string(p.Encode()[:len(want)]); got != want {
 		t.Errorf("a profile begins %x, want %x", got, want)
 	}
@@ -166,7 +166,7 @@ func TestDecodeDamaged(t *testing.T) {
 	data := sample(true).Encode()
 	for i := range data {
 		damaged := bytes.Clone(data)
-		damaged[i] ^= 1
+		damaged[i] ^= 0x20
 		if _, err := profile.Decode(damaged); err == nil {
 			t.Fatalf("byte %d changed: decoded, want an error", i)
 		}
@@ -181,7 +181,7 @@ func TestDecodeDamaged(t *testing.T) {
 
 // sections makes a profile of sections that a hostile or a newer program wrote:
 // name and payload in turn, with right checks and the right digest.
-func sections(parts ...string) []byte { return sectionsOf("\x02", parts...) }
+func sections(parts ...string) []byte { return sectionsOf("\x03", parts...) }
 
 // sectionsOf makes one of another version.
 func sectionsOf(version string, parts ...string) []byte {
@@ -246,10 +246,10 @@ func TestDecodeAsksForLittle(t *testing.T) {
 
 func TestDecodeNewer(t *testing.T) {
 	data := sample(false).Encode()
-	data[8] = 2
+	data[8] = profile.Version + 1
 	var newer *profile.VersionError
-	if _, err := profile.Decode(data); !errors.As(err, &newer) || !strings.Contains(err.Error(), "version 2") {
-		t.Errorf("a profile of version 2: %v, want a VersionError that names it", err)
+	if _, err := profile.Decode(data); !errors.As(err, &newer) || newer.Version != profile.Version+1 {
+		t.Errorf("a profile of the next version: %v, want a VersionError that names it", err)
 	}
 }
 

@@ -1,0 +1,281 @@
+package profile
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Counters is what a program's instructions and references add up to, in
+// numbers that no machine has a part in (MODELS §10; Byfl's "software
+// performance counters", Anger Table 1). Package analysis/counters defines each
+// number and makes them.
+//
+// Blocks that were entered have their counts, functions the references that
+// belong to none of their blocks; everything else is a sum of these. Numbers of
+// functions and blocks are those of the trace's own tables, so that segments of
+// one trace can be added up.
+type Counters struct {
+	Blocks bool // blocks were entered: the trace tells of blocks
+	Ops    bool // they tell their instructions
+	// Touched: UniqueBytes and Usage were counted, here and in Functions.
+	Touched bool
+
+	Functions []FunctionCounters // ascending by number
+	Code      []BlockCounters    // ascending by number; basic blocks that were entered
+	Calls     []CallCounter      // ascending by name
+	Mix       []OpcodeCounter    // ascending by opcode
+	Vectors   []VectorCounter    // ascending
+	Types     []TypeCounter      // ascending
+
+	UniqueBytes uint64
+	// Usage is the least number of bytes that hold 5 %, 10 %, … 100 % of the
+	// bytes accessed.
+	Usage [UsageSteps]uint64
+}
+
+// UsageSteps is the number of shares, 5 % apart, of [Counters.Usage].
+const UsageSteps = 20
+
+// NoFunction is the number of the function that stands for references and blocks
+// of no known function.
+const NoFunction = ^uint32(0)
+
+// FunctionCounters is one function.
+type FunctionCounters struct {
+	Number      uint32 // in the trace's tables, or NoFunction
+	Name        string
+	File        string // without its folder
+	Line        uint32
+	Invocations uint64
+	UniqueBytes uint64 // that its own code touched
+	Loose       Counts // of references that belong to none of its blocks
+}
+
+// BlockCounters is one basic block.
+type BlockCounters struct {
+	Number              uint32 // of its first part in the trace's tables
+	Function            uint32 // number of a function that is in Functions
+	Label               string
+	File                string // without its folder
+	FirstLine, LastLine uint32
+	Executions          uint64
+	Counts              Counts
+}
+
+// CallCounter counts the calls of one function, whether its own code was traced
+// or not.
+type CallCounter struct {
+	Name   string // "*": called through a pointer
+	Count  uint64
+	Traced bool // its code is in the trace too
+}
+
+// OpcodeCounter counts executed instructions of one opcode.
+type OpcodeCounter struct {
+	Opcode string
+	Count  uint64
+}
+
+// VectorCounter counts executed vector instructions, memory left out, by shape.
+type VectorCounter struct {
+	Lanes, Bits uint32 // elements, and bits of each
+	Float       bool
+	Count       uint64
+}
+
+// TypeCounter counts loads or stores of one datatype and size.
+type TypeCounter struct {
+	Store      bool
+	Type       string // as the compiler names it; "" where it is not known
+	Bytes      uint32 // of each; 0: they differ, or are not known
+	Count      uint64
+	TotalBytes uint64
+}
+
+// Counter is the index of one number of [Counts].
+type Counter uint8
+
+// The counters of blocks, functions and programs.
+const (
+	BytesLoaded Counter = iota
+	BytesStored
+	Loads
+	Stores
+	Flops
+	FloatOther
+	IntegerOps
+	VectorOps
+	FlopBits
+	OpBits
+	ConditionalBranches
+	UnconditionalBranches
+	Returns
+	CallOps
+	RangesRead
+	RangesWritten
+	RangeBytesRead
+	RangeBytesWritten
+	Instructions
+	NumCounters
+)
+
+// Counts holds a number for every counter.
+type Counts [NumCounters]uint64
+
+// Add adds other.
+func (c *Counts) Add(other *Counts) {
+	for i := range c {
+		c[i] += other[i]
+	}
+}
+
+// Bytes is the number of bytes loaded and stored; memset, memcpy and memmove
+// are counted apart.
+func (c *Counts) Bytes() uint64 { return c[BytesLoaded] + c[BytesStored] }
+
+// Moves is the number of calls of memcpy and memmove, and the bytes that they
+// moved. A move reads one range and writes another.
+func (c *Counts) Moves() (calls, bytes uint64) { return c[RangesRead], c[RangeBytesRead] }
+
+// Sets is the number of calls of memset, and the bytes that they set: ranges
+// that are written and not moved there.
+func (c *Counts) Sets() (calls, bytes uint64) {
+	return c[RangesWritten] - min(c[RangesRead], c[RangesWritten]), c[RangeBytesWritten] - min(c[RangeBytesRead], c[RangeBytesWritten])
+}
+
+// Operations are the arithmetic ones: floating-point and integer, lane by lane.
+func (c *Counts) Operations() uint64 { return c[Flops] + c[FloatOther] + c[IntegerOps] }
+
+// AllOperations are operations, loads, stores, branches, calls and returns.
+func (c *Counts) AllOperations() uint64 {
+	return c.Operations() + c[Loads] + c[Stores] + c[ConditionalBranches] + c[UnconditionalBranches] + c[Returns] + c[CallOps]
+}
+
+// Program sums everything up.
+func (c *Counters) Program() (sum Counts) {
+	for i := range c.Functions {
+		sum.Add(&c.Functions[i].Loose)
+	}
+	for i := range c.Code {
+		sum.Add(&c.Code[i].Counts)
+	}
+	return sum
+}
+
+// ByFunction gives the sums of the functions, in the order of Functions.
+func (c *Counters) ByFunction() []Counts {
+	sums := make([]Counts, len(c.Functions))
+	for i := range c.Functions {
+		sums[i] = c.Functions[i].Loose
+	}
+	for i := range c.Code {
+		if at := c.FunctionAt(c.Code[i].Function); at >= 0 {
+			sums[at].Add(&c.Code[i].Counts)
+		}
+	}
+	return sums
+}
+
+// FunctionAt is the index in Functions of the function with that number, or -1.
+func (c *Counters) FunctionAt(number uint32) int {
+	i, found := slices.BinarySearchFunc(c.Functions, number, func(f FunctionCounters, n uint32) int { return cmp.Compare(f.Number, n) })
+	if !found {
+		return -1
+	}
+	return i
+}
+
+// AddCounters gives the counters of two parts of one trace together; either may
+// be nil. Unique bytes and Usage do not add up: they are 0. The error tells that
+// the parts are of different programs.
+func AddCounters(a, b *Counters) (*Counters, error) {
+	if a == nil && b == nil {
+		return nil, nil
+	}
+	sum, same := new(Counters), true
+	for _, part := range []*Counters{a, b} {
+		if part != nil {
+			same = sum.add(part) && same
+		}
+	}
+	if !same {
+		return nil, &CheckError{"its parts are of different programs: the same number stands for different code"}
+	}
+	for i := range sum.Functions {
+		sum.Functions[i].UniqueBytes = 0
+	}
+	return sum, nil
+}
+
+// add adds what adds up, and tells whether both are of the same program.
+func (c *Counters) add(b *Counters) (same bool) {
+	c.Blocks, c.Ops, c.Touched = c.Blocks || b.Blocks, c.Ops || b.Ops, c.Touched || b.Touched
+	same = true
+	c.Functions = union(c.Functions, b.Functions,
+		func(x, y *FunctionCounters) int { return cmp.Compare(x.Number, y.Number) },
+		func(x, y *FunctionCounters) {
+			same = same && x.Name == y.Name && x.File == y.File && x.Line == y.Line
+			x.Invocations += y.Invocations
+			x.Loose.Add(&y.Loose)
+		})
+	c.Code = union(c.Code, b.Code,
+		func(x, y *BlockCounters) int { return cmp.Compare(x.Number, y.Number) },
+		func(x, y *BlockCounters) {
+			same = same && x.Function == y.Function && x.Label == y.Label && x.File == y.File
+			x.Executions += y.Executions
+			x.Counts.Add(&y.Counts)
+		})
+	c.Calls = union(c.Calls, b.Calls,
+		func(x, y *CallCounter) int { return cmp.Compare(x.Name, y.Name) },
+		func(x, y *CallCounter) { x.Count += y.Count; x.Traced = x.Traced || y.Traced })
+	c.Mix = union(c.Mix, b.Mix,
+		func(x, y *OpcodeCounter) int { return cmp.Compare(x.Opcode, y.Opcode) },
+		func(x, y *OpcodeCounter) { x.Count += y.Count })
+	c.Vectors = union(c.Vectors, b.Vectors, CompareVectors,
+		func(x, y *VectorCounter) { x.Count += y.Count })
+	c.Types = union(c.Types, b.Types, CompareTypes,
+		func(x, y *TypeCounter) { x.Count += y.Count; x.TotalBytes += y.TotalBytes })
+	return same
+}
+
+// CompareVectors orders shapes of vectors: by lanes, then bits, integers first.
+func CompareVectors(x, y *VectorCounter) int {
+	return cmp.Or(cmp.Compare(x.Lanes, y.Lanes), cmp.Compare(x.Bits, y.Bits), compareFlags(x.Float, y.Float))
+}
+
+// CompareTypes orders loads before stores, then by type and size.
+func CompareTypes(x, y *TypeCounter) int {
+	return cmp.Or(compareFlags(x.Store, y.Store), cmp.Compare(x.Type, y.Type), cmp.Compare(x.Bytes, y.Bytes))
+}
+
+func compareFlags(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// union merges two ascending lists into a new one; equal members become one by
+// add.
+func union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
+	if len(a)+len(b) == 0 {
+		return nil
+	}
+	sum := make([]T, 0, max(len(a), len(b)))
+	for len(a) > 0 && len(b) > 0 {
+		switch c := compare(&a[0], &b[0]); {
+		case c < 0:
+			sum, a = append(sum, a[0]), a[1:]
+		case c > 0:
+			sum, b = append(sum, b[0]), b[1:]
+		default:
+			x := a[0]
+			add(&x, &b[0])
+			sum, a, b = append(sum, x), a[1:], b[1:]
+		}
+	}
+	return append(append(sum, a...), b...)
+}
