@@ -1,11 +1,12 @@
 // Package analysis runs analyses over a trace in one pass and collects their
 // results in a profile.
 //
-//  1. A [Spec] says what to analyse: kinds, threads and part of the trace, and
-//     the line sizes.
-//  2. A [Runner] reads the trace in batches, keeps the rows that the spec
-//     selects, counts them, and hands each batch to every analysis of the
-//     explicit table in runner.go.
+//  1. A [Spec] says what to analyse: kinds, threads and part of the trace, the
+//     line sizes, and which analyses.
+//  2. A [Runner] asks the reader for the events that its analyses take, reads the
+//     trace in batches, keeps the rows that the spec selects, counts them, and
+//     hands each batch to every analysis of the explicit table in table.go:
+//     references to all, events with them to those that ask.
 //  3. [Runner.Profile] collects the results while running, [Runner.Finish] at the
 //     end.
 //
@@ -25,6 +26,10 @@ import (
 // Analysis consumes a trace, batch by batch, and gives its result for the
 // profile. A batch is read-only and valid until Consume returns.
 type Analysis interface {
+	// Events are the kinds of events that Consume takes besides references.
+	Events() trace.Kinds
+	// Consume takes the next rows: references, and the events of all analyses if
+	// this one asks for any.
 	Consume(b *trace.Batch) error
 	// Result writes the analysis' sections into p. It may be called at any time
 	// between batches; what it writes is not touched by later batches. With
@@ -50,6 +55,7 @@ type Spec struct {
 	LineBytes []uint32    // line sizes, ascending, powers of two from 8 to 4,096; nil: 64
 	SkipBad   uint64      // bad records to tolerate
 	Mergeable bool        // keep what Append needs (addresses) in the profile
+	Analyses  Analyses    // which to run; 0: those of [Default]
 
 	// Start is the number of references analysed in earlier segments. A segment
 	// is read by a reader that begins at its first reference: Skip was applied
@@ -85,6 +91,9 @@ func (s Spec) Check() error {
 		if i > 0 && t <= s.Threads[i-1] {
 			return &trace.OptionError{Option: "threads", Got: strconv.FormatUint(uint64(t), 10), Want: "thread numbers in ascending order, each once"}
 		}
+	}
+	if s.Analyses&^allAnalyses != 0 {
+		return &trace.OptionError{Option: "analyses", Got: strconv.Itoa(int(s.Analyses)), Want: "analyses of this program"}
 	}
 	if s.Kinds&^trace.AllKinds != 0 {
 		return &trace.OptionError{Option: "kinds", Got: strconv.Itoa(int(s.Kinds)), Want: "kinds of references"}

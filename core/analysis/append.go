@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // AppendError tells why two results cannot be joined.
@@ -19,7 +20,7 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 	if err := follows(a, b); err != nil {
 		return nil, err
 	}
-	spec := Spec{Mergeable: true, Start: a.Segment.Start}
+	spec := Spec{Kinds: a.Input.Kinds, Mergeable: true, Start: a.Segment.Start, Analyses: analysesOf(a)}
 	for i := range a.Locality {
 		spec.LineBytes = append(spec.LineBytes, a.Locality[i].LineBytes)
 	}
@@ -33,7 +34,8 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 	if a.State.Partial {
 		joined.State = a.State
 	}
-	for _, analysis := range table(spec) {
+	noProgram := func() *trace.Program { return nil }
+	for _, analysis := range table(spec, noProgram) {
 		if err := analysis.Restore(a); err != nil {
 			return nil, err
 		}
@@ -53,11 +55,11 @@ func follows(a, b *profile.Profile) error {
 	if b.Segment.Start != a.Segment.Start+a.Totals.AllReferences() {
 		return &AppendError{"the second segment does not start where the first one ends"}
 	}
-	same := a.Input.Kinds == b.Input.Kinds && a.Input.Skip == b.Input.Skip && a.Input.Limit == b.Input.Limit &&
+	same := analysesOf(a) == analysesOf(b) && a.Input.Kinds == b.Input.Kinds && a.Input.Skip == b.Input.Skip && a.Input.Limit == b.Input.Limit &&
 		slices.Equal(a.Input.Threads, b.Input.Threads) && a.Input.Header.Format == b.Input.Header.Format &&
 		slices.EqualFunc(a.Locality, b.Locality, func(x, y profile.Locality) bool { return x.LineBytes == y.LineBytes })
 	if !same {
-		return &AppendError{"the segments were analysed with different options (kinds, threads, part of the trace or line sizes)"}
+		return &AppendError{"the segments were analysed with different options (analyses, kinds, threads, part of the trace or line sizes)"}
 	}
 	return nil
 }
@@ -65,7 +67,7 @@ func follows(a, b *profile.Profile) error {
 // mergeable reports whether p was made to be joined. A saved run that was not
 // has the stack too, but not the first touches.
 func mergeable(p *profile.Profile) bool {
-	return p.Segment != nil && !slices.ContainsFunc(p.Segment.Lines, func(l profile.SegmentLines) bool {
+	return p.Segment != nil && (p.Segment.Touched != nil || p.Counters == nil || !p.Counters.Touched) && !slices.ContainsFunc(p.Segment.Lines, func(l profile.SegmentLines) bool {
 		return len(l.FirstTouches) != len(l.Stack)
 	})
 }

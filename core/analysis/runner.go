@@ -10,13 +10,6 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// table is every analysis that a runner feeds, in the order of their sections.
-func table(s Spec) []Analysis {
-	return []Analysis{
-		locality.New(s.LineBytes, s.Start, s.Mergeable),
-	}
-}
-
 // Runner reads a trace once and feeds every analysis of a [Spec].
 //
 //	for {
@@ -29,15 +22,18 @@ type Runner struct {
 	spec     Spec
 	reader   trace.Reader
 	analyses []Analysis
+	events   trace.Kinds // that the analyses take
 	batch    *trace.Batch
+	mixed    bool // events are among the batch's rows
 	keep     []int32
-	next     int         // the batch's rows before it are analysed
-	view     trace.Batch // the part of the batch that is being analysed
+	next     int          // the batch's rows before it are analysed
+	view     trace.Batch  // the part of the batch that is being analysed
+	apart    *trace.Batch // the references of a mixed part
 
 	totals   profile.Totals
 	analysed uint64 // sum of totals.References
 	toSkip   uint64 // references still to leave out
-	rows     uint64 // rows that the reader delivered
+	rows     uint64 // rows that the reader delivered, events included
 	bad      uint64 // bad records that the reader met
 
 	failed                error        // of an analysis, while saving
@@ -61,11 +57,32 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
-	run := &Runner{spec: spec, reader: r, analyses: table(spec), batch: trace.NewBatch(0)}
+	run := &Runner{spec: spec, reader: r, batch: trace.NewBatch(0)}
+	run.analyses = table(spec, run.program)
 	if spec.Start == 0 {
 		run.toSkip = spec.Skip
 	}
+	run.askForEvents()
 	return run, nil
+}
+
+// askForEvents has a reader that knows events give those that the analyses
+// take, and all references: which of these count is the spec's to say.
+func (r *Runner) askForEvents() {
+	for _, a := range r.analyses {
+		r.events |= a.Events()
+	}
+	if s, ok := r.reader.(trace.Selector); ok && r.events != 0 {
+		s.Select(trace.AllKinds | r.events)
+	}
+}
+
+// program gives what the trace has told so far of its code, or nil.
+func (r *Runner) program() *trace.Program {
+	if d, ok := r.reader.(trace.Describer); ok {
+		return d.Header().Program
+	}
+	return nil
 }
 
 // Step analyses one batch, or a part of one whose references touch very many
@@ -120,13 +137,49 @@ func (r *Runner) consume() error {
 	if r.next = end; part.Len() == 0 {
 		return nil
 	}
-	r.count(part)
+	references := part
+	if r.mixed {
+		references = r.referencesOf(part)
+	}
+	if references.Len() > 0 {
+		r.count(references)
+	}
 	for _, a := range r.analyses {
-		if err := a.Consume(part); err != nil {
+		rows := references
+		if a.Events() != 0 {
+			rows = part
+		}
+		if rows.Len() == 0 {
+			continue
+		}
+		if err := a.Consume(rows); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// referencesOf copies the references of a part that has events among them.
+func (r *Runner) referencesOf(part *trace.Batch) *trace.Batch {
+	if r.apart == nil {
+		r.apart = trace.NewBatch(r.batch.Cap())
+	}
+	r.makeKeep()
+	keep, n := r.keep[:cap(r.keep)], 0
+	for i, k := range part.Kind {
+		keep[n] = int32(i)
+		if k.IsReference() {
+			n++
+		}
+	}
+	part.Gather(r.apart, keep[:n])
+	return r.apart
+}
+
+func (r *Runner) makeKeep() {
+	if r.keep == nil {
+		r.keep = make([]int32, 0, r.batch.Cap())
+	}
 }
 
 // tolerate gives nil for a bad record that the spec puts up with.
@@ -145,35 +198,43 @@ func (r *Runner) tolerate(err error) error {
 	return nil
 }
 
-// selectRows keeps the rows of the chosen kinds and threads. A row without a
-// thread is of none of the chosen ones.
+// selectRows keeps the rows of the chosen kinds and threads, and the events of
+// these threads. A row without a thread is of none of the chosen ones.
 func (r *Runner) selectRows(b *trace.Batch) {
 	others := trace.Kinds(0)
 	for _, k := range b.Kind {
-		others |= 1 << (k & 7)
+		others |= 1 << (k & 31)
 	}
+	r.mixed = others&trace.EventKinds != 0
 	byThread := r.spec.Threads != nil
-	if others&^r.spec.Kinds == 0 && !byThread {
+	if others&^(r.spec.Kinds|r.events) == 0 && !byThread {
 		return
 	}
-	if r.keep == nil {
-		r.keep = make([]int32, 0, b.Cap())
-	}
-	keep, seen := r.keep[:0], 0
+	r.makeKeep()
+	keep, references, seen := r.keep[:0], uint64(0), uint64(0)
 	for i, k := range b.Kind {
-		if uint64(len(keep)) == r.room() {
+		if references == r.room() {
 			break // what follows the limit was not read, as far as counts go
 		}
+		chosen := !byThread || b.Thread != nil && slices.Contains(r.spec.Threads, b.Thread[i])
+		if !k.IsReference() {
+			if chosen && r.events.Has(k) {
+				keep = append(keep, int32(i))
+			}
+			continue
+		}
 		seen++
-		if r.spec.Kinds.Has(k) && (!byThread || b.Thread != nil && slices.Contains(r.spec.Threads, b.Thread[i])) {
+		if chosen && r.spec.Kinds.Has(k) {
 			keep = append(keep, int32(i))
+			references++
 		}
 	}
-	r.totals.Unselected += uint64(seen - len(keep))
+	r.totals.Unselected += seen - references
 	b.Select(keep)
 }
 
-// room is the number of selected rows, those to skip included, up to the limit.
+// room is the number of selected references, those to skip included, up to the
+// limit.
 func (r *Runner) room() uint64 {
 	if r.spec.Limit == 0 {
 		return ^uint64(0)
@@ -182,14 +243,35 @@ func (r *Runner) room() uint64 {
 	return r.toSkip + min(left, ^r.toSkip) // no more than there are numbers
 }
 
-// selectPart applies Skip and Limit.
+// selectPart applies Skip and Limit. They count references: the part begins
+// behind the last one to skip and ends with the last one within the limit, and
+// events go with what is around them.
 func (r *Runner) selectPart(b *trace.Batch) {
-	end := min(uint64(b.Len()), r.room())
-	skip := min(r.toSkip, end)
-	r.toSkip -= skip
-	if skip > 0 || end < uint64(b.Len()) {
-		b.Slice(int(skip), int(end))
+	if !r.mixed {
+		end := min(uint64(b.Len()), r.room())
+		skip := min(r.toSkip, end)
+		r.toSkip -= skip
+		if skip > 0 || end < uint64(b.Len()) {
+			b.Slice(int(skip), int(end))
+		}
+		return
 	}
+	if r.toSkip == 0 && r.spec.Limit == 0 {
+		return
+	}
+	room := r.room()
+	lo, hi, references := 0, 0, uint64(0)
+	for hi < b.Len() && references < room {
+		before := references
+		if hi++; b.Kind[hi-1].IsReference() {
+			references++
+		}
+		if before < r.toSkip {
+			lo = hi
+		}
+	}
+	r.toSkip -= min(r.toSkip, references)
+	b.Slice(lo, hi)
 }
 
 // count adds the batch to the totals.
@@ -232,8 +314,10 @@ func (r *Runner) Progress() Progress {
 		BadRecords: r.totals.BadRecords,
 		Resuming:   r.rows < r.resumeRows,
 	}
-	if l, ok := r.analyses[0].(*locality.Analysis); ok {
-		p.Lines = l.Lines()
+	for _, a := range r.analyses {
+		if l, ok := a.(*locality.Analysis); ok {
+			p.Lines = l.Lines()
+		}
 	}
 	return p
 }
@@ -288,7 +372,7 @@ func (r *Runner) Save() []byte {
 	if r.spec.Mergeable {
 		mergeable = 1
 	}
-	for _, v := range []uint64{max(r.rows, r.resumeRows), max(r.bad, r.resumeBad), r.toSkip, mergeable} {
+	for _, v := range []uint64{max(r.rows, r.resumeRows), max(r.bad, r.resumeBad), r.toSkip, mergeable, uint64(r.spec.Analyses)} {
 		saved = binary.AppendUvarint(saved, v)
 	}
 	return append(saved, r.profile(profile.State{Partial: true, Reason: "saved while running"}, true).Encode()...)
@@ -301,6 +385,7 @@ func (r *Runner) Save() []byte {
 func (r *Runner) Restore(saved []byte) error {
 	d := profile.NewDecoder(saved)
 	rows, bad, toSkip, mergeable := d.Uint(), d.Uint(), d.Uint(), d.UintBelow(2) == 1
+	chosen := Analyses(d.UintBelow(uint64(allAnalyses) + 1))
 	if d.Err() != nil {
 		return d.Err()
 	}
@@ -308,10 +393,10 @@ func (r *Runner) Restore(saved []byte) error {
 	if err != nil {
 		return err
 	}
-	if !r.fits(p) || mergeable != r.spec.Mergeable {
-		return &AppendError{"the saved run had other options (kinds, threads, part of the trace or line sizes); start again"}
+	if !r.fits(p) || mergeable != r.spec.Mergeable || chosen != r.spec.Analyses {
+		return &AppendError{"the saved run had other options (analyses, kinds, threads, part of the trace or line sizes); start again"}
 	}
-	analyses := table(r.spec)
+	analyses := table(r.spec, r.program)
 	for _, a := range analyses {
 		if err := a.Restore(p); err != nil {
 			return err
@@ -330,7 +415,11 @@ func (r *Runner) fits(p *profile.Profile) bool {
 	for i := range p.Locality {
 		sizes[i] = p.Locality[i].LineBytes
 	}
+	want := r.spec.LineBytes
+	if r.spec.Analyses != Default && r.spec.Analyses&Locality == 0 {
+		want = nil
+	}
 	return in.Kinds == r.spec.Kinds && in.Skip == r.spec.Skip && in.Limit == r.spec.Limit &&
 		slices.Equal(in.Threads, r.spec.Threads) && (in.Threads == nil) == (r.spec.Threads == nil) &&
-		slices.Equal(sizes, r.spec.LineBytes) && p.Segment != nil && p.Segment.Start == r.spec.Start
+		slices.Equal(sizes, want) && p.Segment != nil && p.Segment.Start == r.spec.Start
 }

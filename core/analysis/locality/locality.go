@@ -62,6 +62,9 @@ func (a *Analysis) Close() {
 	}
 }
 
+// Events implements analysis.Analysis: references are all that locality takes.
+func (a *Analysis) Events() trace.Kinds { return 0 }
+
 // Consume implements analysis.Analysis.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	for lo := 0; lo < b.Len(); {

@@ -1,0 +1,252 @@
+// Package counters counts what a program's instructions do: operations, bytes
+// moved, branches, calls. The numbers belong to the program, compiled as it was,
+// and to no machine. They are the "software performance counters" of Byfl:
+// Anger, Yalamanchili, Pakin and McCormick, Architecture-Independent Modeling of
+// Intra-Node Data Movement, Table 1; Pakin and McCormick, Hardware-independent
+// Application Characterization, IISWC 2013; MODELS §10.
+//
+// The traced program counts nothing. A trace tells which blocks were entered,
+// and its tables what an execution of a block does, so that
+//
+//		count(what) = Σ over blocks: executions(block) × what an execution does
+//
+//	 1. Consume adds one at the number of each block that is entered. Only sites
+//	    whose records carry a length (ranges, masked vectors) are counted row by
+//	    row.
+//	 2. Result multiplies with the tables, joins the parts of a basic block, and
+//	    sums up by basic block, function and opcode.
+//	 3. Where it was asked for, each byte's accesses are counted (touched.go):
+//	    unique bytes of the program and of each function, and the least memory
+//	    that holds 5 %, 10 %, … of all accesses.
+//
+// A trace without blocks gives what references alone tell: loads, stores and
+// their bytes, by size; unique bytes; memory usage.
+//
+// # What is counted
+//
+// Every count of a vector instruction's work is by lane: an fadd of <4 x float>
+// is four flops, as in Byfl.
+//
+//   - Loads, stores: references of that kind; a modify (an atomic exchange) is
+//     one of each (MODELS §1). Their bytes are those of the datatype. A masked
+//     vector access is one for each run of active lanes.
+//   - Moves and sets: calls of memcpy or memmove, and of memset, with the bytes
+//     moved or set. They are no loads or stores, as in Byfl.
+//   - Flops: fadd, fsub, fmul, fdiv, frem, fneg one each, fma and fmuladd two.
+//     Byfl calls comparisons and conversions flops too; here these are "other
+//     floating-point operations" (FloatOther), and fused operations are calls
+//     there. Square roots, absolute values and the like are calls, as in Byfl.
+//   - Integer operations: arithmetic, logic and shifts, comparisons, conversions,
+//     address arithmetic (getelementptr, one each), select, and instructions that
+//     take values or vectors apart or put them together. Byfl takes all that is
+//     neither a flop nor memory nor a terminator, calls and allocas too, and one
+//     or two for every index of a getelementptr. Neither counts phi, bitcast,
+//     freeze and landing pads, which cost nothing.
+//   - Operation bits: the bits of the operands and of the result of all these
+//     operations; flop bits: those of the flops. Byfl leaves out constant
+//     operands, which the tables do not tell; so these are larger.
+//   - Branches: br to one place is unconditional; br to several, switch and
+//     indirectbr are conditional or indirect. Returns are ret and resume.
+//   - Calls: call and invoke of anything but intrinsics that are counted above or
+//     make no code. A function's invocations are the executions of its entry
+//     block; callees that were not traced are counted where they are called.
+//   - Vector operations: the part of the flops, other floating-point and integer
+//     operations that vector instructions do. (Byfl divides vector instructions
+//     by operations by lane for its vectorised share; here it is lanes by
+//     lanes.)
+//   - Instructions: all in the compiler's form, as often as they were executed.
+//   - Unique bytes: bytes touched at least once, ranges too, by a function's own
+//     code. References without a size are taken for one byte.
+//   - Memory usage: with the bytes sorted by how often they were accessed, the
+//     number of bytes from the most accessed one on that takes a share of all
+//     bytes accessed. Byfl counts the same, in other steps.
+//
+// Blocks are counted when they are entered. Where a part of a trace is analysed
+// (a number of references skipped, or a limit), its first and last block of each
+// thread may be cut, and are counted if they are entered within.
+package counters
+
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Analysis counts operations and bytes.
+type Analysis struct {
+	kinds   trace.Kinds
+	auto    bool
+	program func() *trace.Program
+	code    code // what is known of the program
+
+	base       *profile.Counters // of what came before Restore, and of what was appended
+	executions []uint64          // by block
+	rows       []uint64          // of references, by site, where they are counted by row
+	bytes      []uint64          // of these
+	siteless   siteless
+	touched    *touched // nil: not counted
+}
+
+// New makes an analysis of references of these kinds. program gives what the
+// trace has told of its code so far, or nil. auto leaves out what takes time for
+// every reference, and gives no result for a trace that tells no instructions.
+func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis {
+	a := &Analysis{kinds: kinds, auto: auto, program: program}
+	if !auto {
+		a.touched = newTouched()
+	}
+	return a
+}
+
+// Events implements analysis.Analysis.
+func (a *Analysis) Events() trace.Kinds { return 1 << trace.BlockEntry }
+
+// Consume implements analysis.Analysis.
+func (a *Analysis) Consume(b *trace.Batch) error {
+	if b.Site == nil {
+		if !a.auto {
+			a.siteless.add(b)
+			a.touched.addRows(b, nil)
+		}
+		return nil
+	}
+	if err := a.enter(b); err != nil {
+		return err
+	}
+	if a.code.sized || !a.auto {
+		if err := a.addRows(b); err != nil {
+			return err
+		}
+	}
+	if a.touched != nil {
+		a.touched.addRows(b, a.code.functionOf)
+	}
+	return nil
+}
+
+// enter counts the blocks that are entered, and ranges.
+func (a *Analysis) enter(b *trace.Batch) error {
+	sites := b.Site[:len(b.Kind)]
+	for i, k := range b.Kind {
+		if k < trace.RangeRead {
+			continue
+		}
+		if k == trace.BlockEntry {
+			if uint64(sites[i]) >= uint64(len(a.executions)) {
+				if err := a.grow("block", sites[i]); err != nil {
+					return err
+				}
+			}
+			a.executions[sites[i]]++
+		} else if k <= trace.RangeWrite {
+			if err := a.addRow(b, i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addRows counts the references of sites that are counted by row, but ranges.
+func (a *Analysis) addRows(b *trace.Batch) error {
+	sites := b.Site[:len(b.Kind)]
+	for i, k := range b.Kind {
+		if k >= trace.RangeRead {
+			continue
+		}
+		if site := uint64(sites[i]); site >= uint64(len(a.code.byRow)) || a.code.byRow[site] {
+			if err := a.addRow(b, i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addRow counts one reference if its site is counted by row.
+func (a *Analysis) addRow(b *trace.Batch, i int) error {
+	site := b.Site[i]
+	if uint64(site) >= uint64(len(a.code.byRow)) {
+		if err := a.grow("site", site); err != nil {
+			return err
+		}
+	}
+	if a.code.byRow[site] {
+		a.rows[site]++
+		a.bytes[site] += uint64(b.Bytes[i])
+	}
+	return nil
+}
+
+// grow takes in what the trace has told of its code since, because a row names
+// something that was not known.
+func (a *Analysis) grow(what string, number uint32) error {
+	a.learn()
+	known := len(a.executions)
+	if what == "site" {
+		known = len(a.code.byRow)
+	}
+	if uint64(number) >= uint64(known) {
+		return &UnknownError{What: what, Number: number, Known: known}
+	}
+	return nil
+}
+
+// learn takes in the program's tables as far as they are there.
+func (a *Analysis) learn() {
+	p := a.program()
+	if p == nil {
+		return
+	}
+	a.code.learn(p, !a.auto)
+	a.executions = extend(a.executions, len(a.code.blocks))
+	a.rows = extend(a.rows, len(a.code.byRow))
+	a.bytes = extend(a.bytes, len(a.code.byRow))
+}
+
+func extend(s []uint64, length int) []uint64 {
+	for len(s) < length {
+		s = append(s, make([]uint64, length-len(s))...)
+	}
+	return s
+}
+
+// Close implements analysis.Analysis.
+func (a *Analysis) Close() {}
+
+// UnknownError tells that a row names code that the trace's tables lack.
+type UnknownError struct {
+	What   string // "block" or "site"
+	Number uint32
+	Known  int
+}
+
+func (e *UnknownError) Error() string {
+	return "a row is of " + e.What + " " + strconv.FormatUint(uint64(e.Number), 10) + ", but the trace's tables tell of " +
+		strconv.Itoa(e.Known) + " only; the file is damaged or was joined from parts: capture it again, or analyse without counters"
+}
+
+// siteless counts references that have no site, by kind and size.
+type siteless struct {
+	count [trace.NumKinds][maxSize + 2]uint64 // the last is for larger ones
+	large [trace.NumKinds]uint64              // bytes of larger ones
+}
+
+// maxSize is the most bytes of a reference that are told apart.
+const maxSize = 64
+
+func (s *siteless) add(b *trace.Batch) {
+	sizes := b.Bytes[:len(b.Kind)]
+	for i, k := range b.Kind {
+		if k >= trace.NumKinds {
+			continue
+		}
+		size := sizes[i]
+		if size > maxSize {
+			s.large[k] += uint64(size)
+			size = maxSize + 1
+		}
+		s.count[k][size]++
+	}
+}

@@ -1,0 +1,319 @@
+package counters
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Result implements analysis.Analysis.
+func (a *Analysis) Result(p *profile.Profile, state bool) {
+	a.learn()
+	c, err := profile.AddCounters(a.base, a.counted())
+	if err != nil || c == nil || a.auto && !c.Ops && !state {
+		return // parts of different programs were refused when they were added
+	}
+	if c.Touched = a.touched != nil; c.Touched {
+		a.touched.result(c)
+		if state {
+			p.Segment.Touched = a.touched.encode()
+		}
+	}
+	p.Counters = c
+}
+
+// Restore implements analysis.Analysis.
+func (a *Analysis) Restore(p *profile.Profile) error {
+	a.base = p.Counters
+	if a.touched == nil {
+		return nil
+	}
+	return a.touched.decode(p.Segment.Touched)
+}
+
+// Append implements analysis.Analysis: counts add up, and so do the accesses of
+// each byte.
+func (a *Analysis) Append(next *profile.Profile) (err error) {
+	if a.base, err = profile.AddCounters(a.base, next.Counters); err != nil || a.touched == nil {
+		return err
+	}
+	return a.touched.decode(next.Segment.Touched)
+}
+
+// counted gives what was counted since Restore; nil when it is nothing.
+func (a *Analysis) counted() *profile.Counters {
+	s := &sum{
+		c:          &profile.Counters{},
+		code:       &a.code,
+		kinds:      a.kinds,
+		executed:   make([]uint64, len(a.code.kinds)),
+		functions:  map[uint32]*profile.FunctionCounters{},
+		calls:      map[string]uint64{},
+		types:      map[typeKey]*profile.TypeCounter{},
+		executions: a.executions, rows: a.rows, bytes: a.bytes,
+	}
+	s.addSiteless(&a.siteless)
+	if a.code.program != nil {
+		s.addCode()
+		s.addLoose()
+	}
+	if a.auto && !s.c.Blocks {
+		return nil
+	}
+	return s.finish()
+}
+
+// sum adds up the counters.
+type sum struct {
+	c                       *profile.Counters
+	code                    *code
+	kinds                   trace.Kinds
+	executions, rows, bytes []uint64
+	executed                []uint64 // instructions, by kind
+	functions               map[uint32]*profile.FunctionCounters
+	calls                   map[string]uint64
+	types                   map[typeKey]*profile.TypeCounter
+}
+
+// addSiteless counts references that have no site, of no function.
+func (s *sum) addSiteless(r *siteless) {
+	for kind := range trace.Kind(trace.NumKinds) {
+		for size, n := range r.count[kind] {
+			if n == 0 {
+				continue
+			}
+			bytes, each := n*uint64(size), uint32(size)
+			if size > maxSize {
+				bytes, each = r.large[kind], 0
+			}
+			s.addReferences(&s.function(profile.NoFunction).Loose, kind, "", each, n, bytes)
+		}
+	}
+}
+
+// addCode counts the blocks that were entered, the parts of a basic block as
+// one.
+func (s *sum) addCode() {
+	p := s.code.program
+	for n := 0; n < len(s.executions); {
+		first := n
+		for n++; n < len(s.executions) && continues(&p.Blocks[n], &p.Blocks[first]); n++ {
+		}
+		s.addBasicBlock(first, n)
+	}
+}
+
+// continues tells whether b is a later part of the basic block that first
+// begins.
+func continues(b, first *trace.Block) bool {
+	return b.Part > 0 && b.Function == first.Function && b.Label == first.Label && b.Flags&trace.Synthetic == 0
+}
+
+// addBasicBlock counts the blocks from first up to end, which are one basic
+// block.
+func (s *sum) addBasicBlock(first, end int) {
+	b := &s.code.program.Blocks[first]
+	if !s.ran(first, end) {
+		return
+	}
+	s.c.Blocks = true
+	f := s.function(s.code.functionNumber(b.Function))
+	row := profile.BlockCounters{
+		Number: uint32(first), Function: f.Number, Label: b.Label, File: fileName(b.File),
+		FirstLine: b.FirstLine, LastLine: b.LastLine, Executions: s.executions[first],
+	}
+	if b.Flags&trace.EntryBlock != 0 {
+		f.Invocations += s.executions[first]
+	}
+	for n := first; n < end; n++ {
+		part := &s.code.program.Blocks[n]
+		if part.LastLine > row.LastLine && part.File == b.File {
+			row.LastLine = part.LastLine
+		}
+		s.addBlock(&row.Counts, uint32(n))
+	}
+	s.c.Code = append(s.c.Code, row)
+}
+
+// ran tells whether one of the blocks was entered, or a reference of theirs
+// counted by row: a block may have been entered in the segment before.
+func (s *sum) ran(first, end int) bool {
+	for n := first; n < end; n++ {
+		if s.executions[n] != 0 {
+			return true
+		}
+		b := &s.code.program.Blocks[n]
+		for site := b.FirstSite; site < b.FirstSite+b.Sites && uint64(site) < uint64(len(s.rows)); site++ {
+			if b.Flags&trace.Synthetic == 0 && s.rows[site] != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// addBlock counts the executions of one block.
+func (s *sum) addBlock(counts *profile.Counts, n uint32) {
+	b, times := &s.code.program.Blocks[n], s.executions[n]
+	s.c.Ops = s.c.Ops || times > 0 && len(b.Ops) > 0
+	for _, op := range s.code.blocks[n] {
+		instructions := times * uint64(op.count)
+		s.executed[op.kind] += instructions
+		for _, add := range s.code.kinds[op.kind].adds {
+			counts[add.counter] += add.amount * instructions
+		}
+	}
+	if times > 0 && b.Callee != "" {
+		s.calls[b.Callee] += times
+	}
+	for site := b.FirstSite; site < b.FirstSite+b.Sites && uint64(site) < uint64(len(s.code.program.Sites)); site++ {
+		s.addSite(counts, site, times)
+	}
+}
+
+// addSite counts the references of one site of a block.
+func (s *sum) addSite(counts *profile.Counts, n uint32, times uint64) {
+	site := &s.code.program.Sites[n]
+	references, bytes := times, times*uint64(site.Bytes)
+	if s.code.byRow[n] {
+		bytes = s.bytes[n]
+		if site.Kind < trace.RangeRead { // a range of 2^32 bytes or more is several rows
+			references = s.rows[n]
+		}
+	}
+	if s.kinds.Has(site.Kind) && references|bytes != 0 {
+		s.addReferences(counts, site.Kind, site.Type, site.Bytes, references, bytes)
+	}
+}
+
+// addLoose counts references whose sites belong to no block that is entered.
+func (s *sum) addLoose() {
+	p := s.code.program
+	for n := range s.code.byRow {
+		site := &p.Sites[n]
+		if s.rows[n] == 0 || uint64(site.Block) < uint64(len(p.Blocks)) && p.Blocks[site.Block].Flags&trace.Synthetic == 0 {
+			continue
+		}
+		function := profile.NoFunction
+		if f := s.code.functionOf[n]; f != 0 {
+			function = f - 1
+		}
+		s.addReferences(&s.function(function).Loose, site.Kind, site.Type, site.Bytes, s.rows[n], s.bytes[n])
+	}
+}
+
+// typeKey tells datatypes apart.
+type typeKey struct {
+	store    bool
+	datatype string
+	bytes    uint32
+}
+
+// addReferences counts references of one kind and datatype; each is the bytes of
+// one of them, 0 where they differ.
+func (s *sum) addReferences(counts *profile.Counts, kind trace.Kind, datatype string, each uint32, references, bytes uint64) {
+	switch kind {
+	case trace.RangeRead:
+		counts[profile.RangesRead] += references
+		counts[profile.RangeBytesRead] += bytes
+	case trace.RangeWrite:
+		counts[profile.RangesWritten] += references
+		counts[profile.RangeBytesWritten] += bytes
+	}
+	if kind == trace.Load || kind == trace.Modify {
+		counts[profile.Loads] += references
+		counts[profile.BytesLoaded] += bytes
+		s.addType(typeKey{false, datatype, each}, references, bytes)
+	}
+	if kind == trace.Store || kind == trace.Modify {
+		counts[profile.Stores] += references
+		counts[profile.BytesStored] += bytes
+		s.addType(typeKey{true, datatype, each}, references, bytes)
+	}
+}
+
+func (s *sum) addType(key typeKey, references, bytes uint64) {
+	t := s.types[key]
+	if t == nil {
+		t = &profile.TypeCounter{Store: key.store, Type: key.datatype, Bytes: key.bytes}
+		s.types[key] = t
+	}
+	t.Count += references
+	t.TotalBytes += bytes
+}
+
+func (s *sum) function(number uint32) *profile.FunctionCounters {
+	f := s.functions[number]
+	if f == nil {
+		f = &profile.FunctionCounters{Number: number}
+		if number != profile.NoFunction {
+			about := &s.code.program.Functions[number]
+			f.Name, f.File, f.Line = about.Name, fileName(about.Place.File), about.Place.Line
+		}
+		s.functions[number] = f
+	}
+	return f
+}
+
+// fileName leaves the folder out: it says where somebody keeps the source, and
+// would give equal programs different profiles.
+func fileName(path string) string {
+	return path[strings.LastIndexAny(path, `/\`)+1:]
+}
+
+// finish puts the lists in their orders.
+func (s *sum) finish() *profile.Counters {
+	c := s.c
+	for _, f := range s.functions {
+		c.Functions = append(c.Functions, *f)
+	}
+	slices.SortFunc(c.Functions, func(x, y profile.FunctionCounters) int { return cmp.Compare(x.Number, y.Number) })
+	s.finishCalls()
+	s.finishInstructions()
+	for _, t := range s.types {
+		c.Types = append(c.Types, *t)
+	}
+	slices.SortFunc(c.Types, func(x, y profile.TypeCounter) int { return profile.CompareTypes(&x, &y) })
+	return c
+}
+
+func (s *sum) finishCalls() {
+	if len(s.calls) == 0 {
+		return
+	}
+	traced := map[string]bool{}
+	for i := range s.code.program.Functions {
+		traced[s.code.program.Functions[i].Name] = true
+	}
+	for name, n := range s.calls {
+		s.c.Calls = append(s.c.Calls, profile.CallCounter{Name: name, Count: n, Traced: traced[name]})
+	}
+	slices.SortFunc(s.c.Calls, func(x, y profile.CallCounter) int { return cmp.Compare(x.Name, y.Name) })
+}
+
+func (s *sum) finishInstructions() {
+	mix := map[string]uint64{}
+	vectors := map[profile.VectorCounter]uint64{}
+	for n, times := range s.executed {
+		if times == 0 {
+			continue
+		}
+		kind := &s.code.kinds[n]
+		mix[kind.opcode] += times
+		if kind.vector.Lanes != 0 {
+			vectors[kind.vector] += times
+		}
+	}
+	for opcode, n := range mix {
+		s.c.Mix = append(s.c.Mix, profile.OpcodeCounter{Opcode: opcode, Count: n})
+	}
+	slices.SortFunc(s.c.Mix, func(x, y profile.OpcodeCounter) int { return cmp.Compare(x.Opcode, y.Opcode) })
+	for v, n := range vectors {
+		v.Count = n
+		s.c.Vectors = append(s.c.Vectors, v)
+	}
+	slices.SortFunc(s.c.Vectors, func(x, y profile.VectorCounter) int { return profile.CompareVectors(&x, &y) })
+}

@@ -1,0 +1,272 @@
+package counters
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// touched counts how often each byte was accessed, and notes which functions
+// touched it.
+//
+// Memory is in pages of 512 bytes, found by a hash table behind a small array of
+// those used last. A page counts accesses of whole aligned 8-byte words; parts
+// of words are counted apart, in counters that are only there where parts were
+// accessed: a byte's count is the sum of those of its word, its half word and
+// its own. Counters are 32 bits wide; one that wraps leaves its 2^32 in a map.
+type touched struct {
+	pages  map[uint64]*page
+	recent [recentPages]recentPage
+	slab   []page
+	wraps  map[granule]uint64
+}
+
+const (
+	pageBits    = 9
+	pageBytes   = 1 << pageBits
+	recentPages = 256
+	slabPages   = 64
+)
+
+type recentPage struct {
+	number uint64 // 1 + the page's, 0 for none
+	page   *page
+}
+
+type page struct {
+	words  [pageBytes / 8]uint32
+	halves *[pageBytes / 4]uint32
+	bytes  *[pageBytes]uint32
+	by     []touchedBy // the functions that touched it, those that did last first
+}
+
+// touchedBy is the set of a page's bytes that one function touched.
+type touchedBy struct {
+	function uint32 // 1 + its number, 0 for none
+	set      byteSet
+}
+
+type byteSet [pageBytes / 64]uint64
+
+// granule is one counter of a page.
+type granule struct {
+	page  uint64
+	bytes uint8 // 8, 4 or 1
+	index uint16
+}
+
+func newTouched() *touched {
+	return &touched{pages: map[uint64]*page{}, wraps: map[granule]uint64{}}
+}
+
+// addRows counts a batch's references; functionOf is by site, nil where rows
+// have none.
+func (t *touched) addRows(b *trace.Batch, functionOf []uint32) {
+	for i, k := range b.Kind {
+		if !k.IsReference() || k == trace.Fetch {
+			continue
+		}
+		function := uint32(0)
+		if functionOf != nil {
+			if site := b.Site[i]; uint64(site) < uint64(len(functionOf)) {
+				function = functionOf[site]
+			}
+		}
+		bytes := uint64(max(b.Bytes[i], 1))
+		t.add(b.Addr[i], bytes, function)
+		if k == trace.Modify { // a load and a store
+			t.add(b.Addr[i], bytes, function)
+		}
+	}
+}
+
+// add counts one access.
+func (t *touched) add(addr, bytes uint64, function uint32) {
+	for {
+		p := t.pageAt(addr >> pageBits)
+		offset := addr % pageBytes
+		here := min(bytes, pageBytes-offset)
+		t.count(p, addr>>pageBits, offset, here)
+		p.setOf(function).add(offset, here)
+		if bytes -= here; bytes == 0 {
+			return
+		}
+		addr += here
+	}
+}
+
+// count adds one to the bytes of a page from offset on.
+func (t *touched) count(p *page, number, offset, bytes uint64) {
+	for end := offset + bytes; offset < end; {
+		switch {
+		case offset%8 == 0 && end-offset >= 8:
+			if p.words[offset/8]++; p.words[offset/8] == 0 {
+				t.wraps[granule{number, 8, uint16(offset / 8)}]++
+			}
+			offset += 8
+		case offset%4 == 0 && end-offset >= 4:
+			if p.halves == nil {
+				p.halves = new([pageBytes / 4]uint32)
+			}
+			if p.halves[offset/4]++; p.halves[offset/4] == 0 {
+				t.wraps[granule{number, 4, uint16(offset / 4)}]++
+			}
+			offset += 4
+		default:
+			if p.bytes == nil {
+				p.bytes = new([pageBytes]uint32)
+			}
+			if p.bytes[offset]++; p.bytes[offset] == 0 {
+				t.wraps[granule{number, 1, uint16(offset)}]++
+			}
+			offset++
+		}
+	}
+}
+
+func (t *touched) pageAt(number uint64) *page {
+	r := &t.recent[number%recentPages]
+	if r.number != number+1 {
+		p := t.pages[number]
+		if p == nil {
+			p = t.newPage()
+			t.pages[number] = p
+		}
+		*r = recentPage{number + 1, p}
+	}
+	return r.page
+}
+
+func (t *touched) newPage() *page {
+	if len(t.slab) == 0 {
+		t.slab = make([]page, slabPages)
+	}
+	p := &t.slab[0]
+	t.slab = t.slab[1:]
+	return p
+}
+
+// setOf gives the set of a function, made if need be, and moves it to the
+// front.
+func (p *page) setOf(function uint32) *byteSet {
+	if len(p.by) > 0 && p.by[0].function == function {
+		return &p.by[0].set
+	}
+	at := slices.IndexFunc(p.by, func(b touchedBy) bool { return b.function == function })
+	if at < 0 {
+		at = len(p.by)
+		p.by = append(p.by, touchedBy{function: function})
+	}
+	p.by[0], p.by[at] = p.by[at], p.by[0]
+	return &p.by[0].set
+}
+
+// add puts bytes from offset on into the set.
+func (s *byteSet) add(offset, bytes uint64) {
+	for bytes > 0 {
+		here := min(bytes, 64-offset%64)
+		s[offset/64] |= (^uint64(0) >> (64 - here)) << (offset % 64)
+		offset, bytes = offset+here, bytes-here
+	}
+}
+
+func (s *byteSet) len() (n uint64) {
+	for _, word := range s {
+		n += uint64(bits.OnesCount64(word))
+	}
+	return n
+}
+
+// each gives the number of accesses of runs of a page's bytes.
+func (t *touched) each(number uint64, p *page, give func(accesses, bytes uint64)) {
+	for w := range uint64(pageBytes / 8) {
+		word := t.full(granule{number, 8, uint16(w)}, p.words[w])
+		if p.halves == nil && p.bytes == nil {
+			give(word, 8)
+			continue
+		}
+		for h := 2 * w; h < 2*w+2; h++ {
+			half := word
+			if p.halves != nil {
+				half += t.full(granule{number, 4, uint16(h)}, p.halves[h])
+			}
+			if p.bytes == nil {
+				give(half, 4)
+				continue
+			}
+			for b := 4 * h; b < 4*h+4; b++ {
+				give(half+t.full(granule{number, 1, uint16(b)}, p.bytes[b]), 1)
+			}
+		}
+	}
+}
+
+// full is a counter's value with what it left when it wrapped.
+func (t *touched) full(g granule, counter uint32) uint64 {
+	if len(t.wraps) == 0 {
+		return uint64(counter)
+	}
+	return uint64(counter) + t.wraps[g]<<32
+}
+
+// result writes unique bytes and memory usage into c.
+func (t *touched) result(c *profile.Counters) {
+	var few [1 << 12]uint64 // bytes by number of accesses
+	many := map[uint64]uint64{}
+	unique := map[uint32]uint64{}
+	for number, p := range t.pages {
+		t.each(number, p, func(accesses, bytes uint64) {
+			if accesses < uint64(len(few)) {
+				few[accesses] += bytes
+			} else {
+				many[accesses] += bytes
+			}
+		})
+		for i := range p.by {
+			unique[p.by[i].function] += p.by[i].set.len()
+		}
+	}
+	for accesses, bytes := range few {
+		if bytes > 0 && accesses > 0 {
+			many[uint64(accesses)] = bytes
+		}
+	}
+	c.UniqueBytes, c.Usage = usage(many)
+	for i := range c.Functions {
+		c.Functions[i].UniqueBytes = unique[c.Functions[i].Number+1]
+	}
+}
+
+// usage sums up the bytes from those with the most accesses on, until they hold
+// each share of all accesses. bytes is by number of accesses, none of it 0.
+func usage(bytes map[uint64]uint64) (unique uint64, steps [profile.UsageSteps]uint64) {
+	var accesses []uint64
+	total := uint64(0)
+	for n, count := range bytes {
+		accesses = append(accesses, n)
+		total += n * count
+	}
+	slices.SortFunc(accesses, func(x, y uint64) int { return cmp.Compare(y, x) })
+	held, step := uint64(0), uint64(0)
+	for _, n := range accesses {
+		for ; step < profile.UsageSteps; step++ {
+			want := share(total, step+1)
+			if held+n*bytes[n] < want {
+				break
+			}
+			steps[step] = unique + (want-held+n-1)/n
+		}
+		held += n * bytes[n]
+		unique += bytes[n]
+	}
+	return unique, steps
+}
+
+// share is part/20 of total, rounded up.
+func share(total, part uint64) uint64 {
+	const parts = profile.UsageSteps
+	return total/parts*part + (total%parts*part+parts-1)/parts
+}

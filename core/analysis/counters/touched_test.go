@@ -1,0 +1,65 @@
+package counters
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// A 32-bit counter that wraps keeps counting, and is kept.
+func TestTouchedWraps(t *testing.T) {
+	for _, size := range []uint64{8, 4, 1} {
+		a := newTouched()
+		for range 3 {
+			a.add(1024, size, 1)
+		}
+		p := a.pages[2]
+		p.words[0], p.words[1] = 0, 1
+		switch size {
+		case 8:
+			p.words[0] = math.MaxUint32
+		case 4:
+			p.halves[0] = math.MaxUint32
+		default:
+			p.bytes[0] = math.MaxUint32
+		}
+		a.add(1024, size, 1)
+		a.add(1024, size, 1)
+		b := newTouched()
+		if err := b.decode(a.encode()); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(a.encode(), b.encode()) {
+			t.Errorf("%d bytes: decoding and encoding changed the state", size)
+		}
+		var c profile.Counters
+		b.result(&c)
+		// The bytes of the first granule have 2^32 + 1 accesses each, those of the
+		// second word one.
+		if c.UniqueBytes != size+8 || c.Usage[0] != (size+19)/20 || c.Usage[profile.UsageSteps-2] > size {
+			t.Errorf("%d bytes: %d unique, usage %v", size, c.UniqueBytes, c.Usage)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	t := newTouched()
+	t.add(1000, 30, 2)
+	t.add(1<<40+3, 1, 0)
+	f.Add(t.encode())
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, state []byte) {
+		a := newTouched()
+		if a.decode(state) != nil {
+			return
+		}
+		b := newTouched()
+		if err := b.decode(a.encode()); err != nil || !bytes.Equal(a.encode(), b.encode()) {
+			t.Fatalf("a decoded state does not survive encoding: %v", err)
+		}
+		var c profile.Counters
+		a.result(&c)
+	})
+}

@@ -1,0 +1,52 @@
+package counters
+
+import (
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+func TestShapeOf(t *testing.T) {
+	for text, want := range map[string]shape{
+		"double": {1, 64, true}, "x86_fp80": {1, 80, true}, "half": {1, 16, true}, "i1": {1, 1, false}, "i24": {1, 24, false},
+		"ptr": {1, 64, false}, "ptr addrspace(1)": {1, 64, false}, "%struct.node*": {1, 64, false}, "[4 x double]*": {1, 64, false},
+		"<4 x float>": {4, 32, true}, "<16 x i8>": {16, 8, false}, "<2 x ptr>": {2, 64, false}, "<2 x double*>": {2, 64, false},
+		"<vscale x 4 x i32>": {4, 32, false}, "[4 x double]": {1, 0, false}, "{ i32, i8 }": {1, 0, false}, "<{ i8, i32 }>": {1, 0, false},
+		"void": {1, 0, false}, "": {1, 0, false}, "integer": {1, 0, false}, "<0 x i8>": {1, 0, false}, "<999999999 x i8>": {1, 0, false},
+		"<4 x": {1, 0, false}, "<": {1, 0, false}, "i99999999999999999999": {1, 0, false}, "label": {1, 0, false},
+	} {
+		if got := shapeOf(text); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	}
+}
+
+// The instructions that the generator of programs has not.
+func TestKinds(t *testing.T) {
+	for _, c := range []struct {
+		key  opKey
+		want profile.Counts
+	}{
+		{opKey{"call llvm.fmuladd.f64", "double", false}, profile.Counts{profile.Flops: 2, profile.FlopBits: 256, profile.OpBits: 256}},
+		{opKey{"llvm.fma.v4f32", "<4 x float>", false}, profile.Counts{profile.Flops: 8, profile.VectorOps: 8, profile.FlopBits: 512, profile.OpBits: 512}},
+		{opKey{"llvm.memcpy.p0.p0.i64", "void", false}, profile.Counts{}},
+		{opKey{"fneg", "float", false}, profile.Counts{profile.Flops: 1, profile.FlopBits: 64, profile.OpBits: 64}},
+		{opKey{"insertelement", "<8 x i16>", false}, profile.Counts{profile.IntegerOps: 1, profile.OpBits: 32}},
+		{opKey{"shufflevector", "<8 x i16>", false}, profile.Counts{profile.IntegerOps: 8, profile.VectorOps: 8, profile.OpBits: 256}},
+		{opKey{"switch", "i32", false}, profile.Counts{profile.ConditionalBranches: 1}},
+		{opKey{"br", "", true}, profile.Counts{profile.ConditionalBranches: 1}},
+		{opKey{"br", "", false}, profile.Counts{profile.UnconditionalBranches: 1}},
+		{opKey{"ret", "i32", false}, profile.Counts{profile.Returns: 1}},
+		{opKey{"invoke", "void", false}, profile.Counts{profile.CallOps: 1}},
+		{opKey{"bitcast", "<4 x i32>", false}, profile.Counts{}},
+	} {
+		c.want[profile.Instructions] = 1
+		var got profile.Counts
+		for _, add := range kindOf(c.key).adds {
+			got[add.counter] += add.amount
+		}
+		if got != c.want {
+			t.Errorf("%+v: %v, want %v", c.key, got, c.want)
+		}
+	}
+}

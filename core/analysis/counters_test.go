@@ -1,0 +1,504 @@
+package analysis_test
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// worth is what one execution of each instruction of tracetest.RandomProgram
+// counts, written down from the definitions.
+var worth = map[string]profile.Counts{
+	"fadd double":       {profile.Flops: 1, profile.FlopBits: 192, profile.OpBits: 192},
+	"fmul <4 x float>":  {profile.Flops: 4, profile.VectorOps: 4, profile.FlopBits: 384, profile.OpBits: 384},
+	"fcmp float":        {profile.FloatOther: 1, profile.OpBits: 65},
+	"add i32":           {profile.IntegerOps: 1, profile.OpBits: 96},
+	"icmp <2 x i64>":    {profile.IntegerOps: 2, profile.VectorOps: 2, profile.OpBits: 258},
+	"getelementptr ptr": {profile.IntegerOps: 1, profile.OpBits: 192},
+	"select i8":         {profile.IntegerOps: 1, profile.OpBits: 25},
+	"sitofp double":     {profile.FloatOther: 1, profile.OpBits: 128},
+	"call void":         {profile.CallOps: 1},
+	"phi i64":           {}, "load double": {}, "alloca ptr": {},
+}
+
+// naiveCounters is the definition of the counters, row by row. Every reference
+// and every entered block is looked at by itself.
+type naiveCounters struct {
+	p           *trace.Program
+	code        map[uint32]*profile.BlockCounters // by the first part
+	loose       map[uint32]*profile.Counts        // by function
+	invocations map[uint32]uint64
+	calls, mix  map[string]uint64
+	accesses    map[uint64]uint64 // by byte
+	by          map[uint32]map[uint64]bool
+}
+
+func (n *naiveCounters) basicBlock(number uint32) *profile.BlockCounters {
+	first := number
+	for n.p.Blocks[first].Part > 0 && first > 0 && n.p.Blocks[first-1].Label == n.p.Blocks[number].Label &&
+		n.p.Blocks[first-1].Function == n.p.Blocks[number].Function {
+		first--
+	}
+	if n.code[first] == nil {
+		n.code[first] = &profile.BlockCounters{}
+	}
+	return n.code[first]
+}
+
+func (n *naiveCounters) enter(number uint32) {
+	b, row := &n.p.Blocks[number], n.basicBlock(number)
+	if b.Part == 0 {
+		row.Executions++
+	}
+	if b.Flags&trace.EntryBlock != 0 {
+		n.invocations[b.Function]++
+	}
+	if b.Callee != "" {
+		n.calls[b.Callee]++
+	}
+	for _, op := range b.Ops {
+		for range op.Count {
+			n.mix[op.Opcode]++
+			row.Counts[profile.Instructions]++
+			if op.Opcode == "br" {
+				row.Counts[profile.UnconditionalBranches]++
+				if len(b.Successors) == 2 {
+					row.Counts[profile.UnconditionalBranches]--
+					row.Counts[profile.ConditionalBranches]++
+				}
+				continue
+			}
+			w, ok := worth[op.Opcode+" "+op.Type]
+			if !ok {
+				panic("no worth of " + op.Opcode + " " + op.Type)
+			}
+			row.Counts.Add(&w)
+		}
+	}
+}
+
+func (n *naiveCounters) reference(kind trace.Kind, site uint32, addr uint64, size uint32) {
+	number := n.p.Sites[site].Block
+	function := n.p.Blocks[number].Function
+	var counts *profile.Counts
+	if n.p.Blocks[number].Flags&trace.Synthetic == 0 {
+		counts = &n.basicBlock(number).Counts
+	} else {
+		if n.loose[function] == nil {
+			n.loose[function] = new(profile.Counts)
+		}
+		counts = n.loose[function]
+	}
+	times := uint64(1)
+	switch kind {
+	case trace.Load:
+		counts[profile.Loads]++
+		counts[profile.BytesLoaded] += uint64(size)
+	case trace.Store:
+		counts[profile.Stores]++
+		counts[profile.BytesStored] += uint64(size)
+	case trace.Modify:
+		n.reference(trace.Load, site, addr, size)
+		n.reference(trace.Store, site, addr, size)
+		return
+	case trace.RangeRead:
+		counts[profile.RangesRead]++
+		counts[profile.RangeBytesRead] += uint64(size)
+	case trace.RangeWrite:
+		counts[profile.RangesWritten]++
+		counts[profile.RangeBytesWritten] += uint64(size)
+	case trace.Fetch:
+		return
+	}
+	if n.by[function] == nil {
+		n.by[function] = map[uint64]bool{}
+	}
+	for i := range uint64(max(size, 1)) {
+		n.accesses[addr+i] += times
+		n.by[function][addr+i] = true
+	}
+}
+
+// usage sorts all bytes and takes them one by one.
+func (n *naiveCounters) usage() (steps [profile.UsageSteps]uint64) {
+	var counts []uint64
+	total := uint64(0)
+	for _, c := range n.accesses {
+		counts = append(counts, c)
+		total += c
+	}
+	slices.SortFunc(counts, func(x, y uint64) int { return cmp.Compare(y, x) })
+	for step := range steps {
+		held := uint64(0)
+		for _, c := range counts {
+			if held*profile.UsageSteps >= total*uint64(step+1) {
+				break
+			}
+			held += c
+			steps[step]++
+		}
+	}
+	return steps
+}
+
+func countNaively(p *trace.Program, whole *trace.Batch, spec analysis.Spec) *naiveCounters {
+	n := &naiveCounters{p: p, code: map[uint32]*profile.BlockCounters{}, loose: map[uint32]*profile.Counts{}, invocations: map[uint32]uint64{},
+		calls: map[string]uint64{}, mix: map[string]uint64{}, accesses: map[uint64]uint64{}, by: map[uint32]map[uint64]bool{}}
+	for i, k := range whole.Kind {
+		if spec.Threads != nil && !slices.Contains(spec.Threads, whole.Thread[i]) {
+			continue
+		}
+		switch {
+		case k == trace.BlockEntry:
+			n.enter(whole.Site[i])
+		case k.IsReference() && spec.Kinds.Has(k):
+			n.reference(k, whole.Site[i], whole.Addr[i], whole.Bytes[i])
+		}
+	}
+	return n
+}
+
+func (n *naiveCounters) compare(t *testing.T, seed uint64, c *profile.Counters) {
+	t.Helper()
+	check := func(what string, got, want any) {
+		t.Helper()
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("seed %d: %s: %+v, want %+v", seed, what, got, want)
+		}
+	}
+	var code int
+	for number, want := range n.code {
+		if want.Executions == 0 && want.Counts == (profile.Counts{}) {
+			continue
+		}
+		code++
+		at := slices.IndexFunc(c.Code, func(b profile.BlockCounters) bool { return b.Number == number })
+		if at < 0 {
+			t.Fatalf("seed %d: block %d is missing", seed, number)
+		}
+		check("executions", c.Code[at].Executions, want.Executions)
+		check("counts", c.Code[at].Counts, want.Counts)
+	}
+	check("basic blocks", len(c.Code), code)
+	for i := range c.Functions {
+		f := &c.Functions[i]
+		check("invocations of "+f.Name, f.Invocations, n.invocations[f.Number])
+		check("unique bytes of "+f.Name, f.UniqueBytes, uint64(len(n.by[f.Number])))
+		if n.loose[f.Number] != nil {
+			check("loose references of "+f.Name, f.Loose, *n.loose[f.Number])
+		}
+	}
+	calls, mix := map[string]uint64{}, map[string]uint64{}
+	for _, call := range c.Calls {
+		calls[call.Name] = call.Count
+		check(call.Name+" is traced", call.Traced, slices.ContainsFunc(n.p.Functions, func(f trace.Function) bool { return f.Name == call.Name }))
+	}
+	for _, op := range c.Mix {
+		mix[op.Opcode] = op.Count
+	}
+	check("calls", calls, n.calls)
+	check("instruction mix", mix, n.mix)
+	check("unique bytes", c.UniqueBytes, uint64(len(n.accesses)))
+	check("memory usage", c.Usage, n.usage())
+	total := c.Program()
+	var references, bytes, instructions uint64
+	for _, u := range c.Types {
+		references += u.Count
+		bytes += u.TotalBytes
+	}
+	for _, op := range c.Mix {
+		instructions += op.Count
+	}
+	check("references by type", references, total[profile.Loads]+total[profile.Stores])
+	check("bytes by type", bytes, total.Bytes())
+	check("instructions", instructions, total[profile.Instructions])
+}
+
+func TestCountersEqualNaive(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		p := tracetest.RandomProgram(rng)
+		whole := tracetest.Rows(p, tracetest.RandomSteps(rng, p, 1+rng.IntN(600))...)
+		spec := analysis.Spec{Analyses: analysis.Counters, Kinds: trace.DataKinds}
+		if seed%3 == 1 {
+			spec.Threads = []uint32{0, 2}
+		}
+		if seed%3 == 2 {
+			spec.Kinds = 1<<trace.Store | 1<<trace.RangeRead
+		}
+		r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(300)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		finish(t, r)
+		countNaively(p, whole, spec).compare(t, seed, checked(t, r.Finish(profile.State{})).Counters)
+	}
+}
+
+// Without being asked for, counters are those that cost nothing, and only where
+// the trace tells instructions.
+func TestDefaultCounters(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 7))
+	p := tracetest.RandomProgram(rng)
+	whole := tracetest.Rows(p, tracetest.RandomSteps(rng, p, 3000)...)
+	all := passed(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}, tracetest.NewProgramReader(p, whole, 0))
+	few := passed(t, analysis.Spec{}, tracetest.NewProgramReader(p, whole, 0))
+	if few.Counters == nil || few.Counters.Touched || few.Counters.UniqueBytes != 0 {
+		t.Fatalf("by default: %+v, want counters without unique bytes", few.Counters)
+	}
+	got, want := few.Counters.Program(), all.Counters.Program()
+	for _, c := range []profile.Counter{profile.Flops, profile.IntegerOps, profile.Instructions, profile.Loads} {
+		if got[c] != want[c] {
+			t.Errorf("counter %d: %d by default, %d when asked for", c, got[c], want[c])
+		}
+	}
+	for i := range p.Blocks {
+		p.Blocks[i].Ops = nil
+	}
+	if c := passed(t, analysis.Spec{}, tracetest.NewProgramReader(p, whole, 0)).Counters; c != nil {
+		t.Errorf("by default, of blocks without instructions: %+v, want none", c)
+	}
+	if c := passed(t, analysis.Spec{}, tracetest.NewReader(random(rng, 1000), 0)).Counters; c != nil {
+		t.Errorf("by default, of a trace without blocks: %+v, want none", c)
+	}
+}
+
+func passed(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
+	t.Helper()
+	runner, err := analysis.NewRunner(spec, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(t, runner)
+	return checked(t, runner.Finish(profile.State{}))
+}
+
+// Events change nothing of what is said of references, whatever part of the
+// trace is analysed.
+func TestEventsDisturbNothing(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		p := tracetest.RandomProgram(rng)
+		whole := tracetest.Rows(p, tracetest.RandomSteps(rng, p, 1+rng.IntN(3000))...)
+		spec := specs(rng, whole.Len())
+		plain, mixed := spec, spec
+		plain.Analyses, mixed.Analyses = analysis.Locality, analysis.Locality|analysis.Counters
+		want := passed(t, plain, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4000)))
+		got := passed(t, mixed, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4000)))
+		if want.Counters != nil || got.Counters == nil {
+			t.Fatalf("seed %d: counters that were not asked for, or none that were", seed)
+		}
+		got.Counters = nil
+		if got.Segment != nil {
+			got.Segment.Touched = nil
+		}
+		if !bytes.Equal(got.Encode(), want.Encode()) {
+			t.Fatalf("seed %d: %+v: with events the result is another one", seed, spec)
+		}
+	}
+}
+
+// A part of the trace has the events that lie in it.
+func TestPartsOfEvents(t *testing.T) {
+	p := &trace.Program{
+		Blocks: []trace.Block{{Sites: 1, Ops: []trace.Op{{Opcode: "load", Type: "i8", Count: 1}}}},
+		Sites:  []trace.Site{{Kind: trace.Load, Bytes: 1}},
+	}
+	var steps []tracetest.Step
+	for i := range 10 {
+		steps = append(steps, tracetest.Step{Values: []uint64{uint64(i)}})
+	}
+	whole := tracetest.Rows(p, steps...)
+	for _, c := range []struct{ skip, limit, references, entered uint64 }{
+		{0, 0, 10, 10}, {3, 0, 7, 7}, {0, 4, 4, 4}, {3, 4, 4, 4}, {10, 0, 0, 0}, {9, 5, 1, 1}, {0, 10, 10, 10}, {20, 0, 0, 0},
+	} {
+		for rows := 1; rows < 25; rows++ {
+			spec := analysis.Spec{Skip: c.skip, Limit: c.limit, Analyses: analysis.Counters}
+			got := passed(t, spec, tracetest.NewProgramReader(p, whole, rows))
+			entered := uint64(0)
+			if len(got.Counters.Code) > 0 {
+				entered = got.Counters.Code[0].Executions
+			}
+			if got.Totals.AllReferences() != c.references || entered != c.entered {
+				t.Fatalf("skip %d, limit %d, %d rows a batch: %d references and %d blocks entered, want %d and %d",
+					c.skip, c.limit, rows, got.Totals.AllReferences(), entered, c.references, c.entered)
+			}
+		}
+	}
+}
+
+func TestSaveRestoreWithEvents(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		p := tracetest.RandomProgram(rng)
+		whole := tracetest.Rows(p, tracetest.RandomSteps(rng, p, 1+rng.IntN(4000))...)
+		spec := specs(rng, whole.Len())
+		spec.Analyses = analysis.Analyses(rng.UintN(4))
+		want := passed(t, spec, tracetest.NewProgramReader(p, whole, 0)).Encode()
+		var saved []byte
+		for {
+			r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if saved != nil {
+				if err := r.Restore(saved); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range rng.IntN(30) {
+				if err = r.Step(); err != nil {
+					break
+				}
+			}
+			if err == nil && rng.IntN(4) > 0 {
+				saved = r.Save()
+				continue
+			}
+			if err == nil {
+				finish(t, r)
+			} else if err != io.EOF {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(checked(t, r.Finish(profile.State{})).Encode(), want) {
+				t.Fatalf("seed %d: the resumed run differs from the uninterrupted one", seed)
+			}
+			break
+		}
+	}
+}
+
+func TestAppendWithEvents(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 10))
+		p := tracetest.RandomProgram(rng)
+		whole := tracetest.Rows(p, tracetest.RandomSteps(rng, p, 1+rng.IntN(2000))...)
+		n := whole.Len()
+		spec := analysis.Spec{Kinds: trace.AllKinds, Mergeable: true, Analyses: []analysis.Analyses{analysis.Default,
+			analysis.Counters, analysis.Locality | analysis.Counters}[seed%3]}
+		want := passed(t, spec, tracetest.NewProgramReader(p, whole, 0))
+		var parts []*profile.Profile
+		for lo := 0; lo < n; {
+			hi := min(n, lo+1+rng.IntN(1+n/2))
+			part := spec
+			part.Start = references(whole, lo)
+			parts = append(parts, passed(t, part, tracetest.NewProgramReader(p, tracetest.Part(whole, lo, hi), 1+rng.IntN(4096))))
+			lo = hi
+		}
+		for len(parts) > 1 {
+			i := rng.IntN(len(parts) - 1)
+			joined, err := analysis.Append(parts[i], parts[i+1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts = slices.Replace(parts, i, i+2, checked(t, joined))
+		}
+		if !bytes.Equal(parts[0].Encode(), want.Encode()) {
+			t.Fatalf("seed %d: the joined profile differs from the whole one's:\n%+v\n%+v", seed, parts[0].Counters, want.Counters)
+		}
+	}
+}
+
+// references counts those before a row.
+func references(b *trace.Batch, before int) (n uint64) {
+	for _, k := range b.Kind[:before] {
+		if k.IsReference() {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAppendRefusesOtherPrograms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 11))
+	p := tracetest.RandomProgram(rng)
+	whole := tracetest.Rows(p, tracetest.RandomSteps(rng, p, 500)...)
+	spec := analysis.Spec{Mergeable: true, Analyses: analysis.Counters}
+	a := passed(t, spec, tracetest.NewProgramReader(p, whole, 0))
+	spec.Start = a.Totals.AllReferences()
+	other := *p
+	other.Functions = slices.Clone(p.Functions)
+	for i := range other.Functions {
+		other.Functions[i].Name += "x"
+	}
+	b := passed(t, spec, tracetest.NewProgramReader(&other, whole, 0))
+	if _, err := analysis.Append(a, b); err == nil {
+		t.Error("segments of two programs were joined, want an error")
+	}
+	spec.Analyses = analysis.Default
+	if _, err := analysis.Append(a, passed(t, spec, tracetest.NewProgramReader(p, whole, 0))); err == nil {
+		t.Error("segments with and without unique bytes were joined, want an error")
+	}
+}
+
+func TestUnknownBlock(t *testing.T) {
+	p := tracetest.RandomProgram(rand.New(rand.NewPCG(4, 12)))
+	whole := tracetest.Rows(p, tracetest.Step{Block: 0, Values: make([]uint64, 20)})
+	for _, kind := range []trace.Kind{trace.BlockEntry, trace.RangeRead} {
+		broken := *whole
+		broken.Kind, broken.Site = slices.Clone(whole.Kind), slices.Clone(whole.Site)
+		broken.Kind[0], broken.Site[0] = kind, 1<<30
+		r, err := analysis.NewRunner(analysis.Spec{}, tables{tracetest.NewReader(&broken, 0), p})
+		for err == nil {
+			err = r.Step()
+		}
+		if err == io.EOF {
+			t.Errorf("a %v of a site that there is not: no error", kind)
+		}
+	}
+}
+
+// tables is a reader with a program's tables that gives its rows as they are.
+type tables struct {
+	*tracetest.Reader
+	p *trace.Program
+}
+
+func (r tables) Header() trace.Header { return trace.Header{Program: r.p} }
+
+func TestStepWithEventsAllocatesNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 13))
+	p := tracetest.RandomProgram(rng)
+	whole := tracetest.Rows(p, tracetest.RandomSteps(rng, p, 200_000)...)
+	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Locality | analysis.Counters}, tracetest.NewProgramReader(p, whole, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 60 {
+		if err := r.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testing.AllocsPerRun(20, func() { _ = r.Step() }); n > 0 {
+		t.Errorf("%v allocations a batch in steady state, want none", n)
+	}
+}
+
+func TestParseAnalyses(t *testing.T) {
+	for text, want := range map[string]analysis.Analyses{
+		"default": analysis.Default, "locality": analysis.Locality, "counters": analysis.Counters,
+		"locality, counters": analysis.Locality | analysis.Counters,
+	} {
+		got, err := analysis.ParseAnalyses(text)
+		if err != nil || got != want {
+			t.Errorf("%s: %v, %v, want %v", text, got, err, want)
+		}
+		if again, err := analysis.ParseAnalyses(got.String()); err != nil || again != got {
+			t.Errorf("%s is written %q, which is %v, %v", text, got.String(), again, err)
+		}
+	}
+	for _, text := range []string{"", "count", "locality,", "default,counters"} {
+		if got, err := analysis.ParseAnalyses(text); err == nil {
+			t.Errorf("%q: %v, want an error", text, got)
+		}
+	}
+}
