@@ -1,6 +1,9 @@
 package workers
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"strconv"
+)
 
 // bodyWriter appends the primitives of encode.go.
 type bodyWriter struct{ bytes []byte }
@@ -47,7 +50,7 @@ type bodyReader struct {
 func openBody(message Type, body []byte) *bodyReader {
 	r := &bodyReader{message: message, body: body}
 	if len(body) == 0 || body[0] != protocolVersion {
-		r.fail("version 1 of the protocol")
+		r.fail("version " + strconv.Itoa(protocolVersion) + " of the protocol")
 		return r
 	}
 	r.at = 1

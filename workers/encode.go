@@ -18,7 +18,7 @@ import (
 //
 // A page and a worker of different versions meet when a browser holds an old
 // one of them in its cache; the version tells that apart from damage.
-const protocolVersion = 1
+const protocolVersion = 2
 
 // BodyError tells that a message's body cannot be read.
 type BodyError struct {
@@ -130,6 +130,7 @@ func (w *bodyWriter) spec(s analysis.Spec) {
 	w.list(s.LineBytes)
 	w.number(s.SkipBad)
 	w.flag(s.Mergeable)
+	w.number(uint64(s.Analyses))
 	w.number(s.Start)
 }
 
@@ -142,6 +143,7 @@ func (r *bodyReader) spec() analysis.Spec {
 		LineBytes: r.list("the line sizes"),
 		SkipBad:   r.number("the bad records to tolerate"),
 		Mergeable: r.flag("the mergeable flag"),
+		Analyses:  analysis.Analyses(r.below(1<<32, "the analyses")),
 		Start:     r.number("the segment's start"),
 	}
 }

@@ -19,7 +19,8 @@ func drawStart(t *rapid.T) Start {
 			Kinds: trace.Kinds(rapid.Uint8().Draw(t, "kinds")),
 			Skip:  rapid.Uint64().Draw(t, "skip"), Limit: rapid.Uint64().Draw(t, "limit"),
 			Threads: list.Draw(t, "threads"), LineBytes: list.Draw(t, "lines"),
-			SkipBad: rapid.Uint64().Draw(t, "bad"), Mergeable: rapid.Bool().Draw(t, "mergeable"), Start: rapid.Uint64().Draw(t, "start"),
+			SkipBad: rapid.Uint64().Draw(t, "bad"), Mergeable: rapid.Bool().Draw(t, "mergeable"),
+			Analyses: analysis.Analyses(rapid.Uint32().Draw(t, "analyses")), Start: rapid.Uint64().Draw(t, "start"),
 		},
 		Resume: rapid.Bool().Draw(t, "resume"),
 	}
@@ -88,8 +89,8 @@ func TestDecodeNamesTheFault(t *testing.T) {
 		body []byte
 		want string
 	}{
-		{"empty", nil, "progress message: byte 0: want version 1 of the protocol"},
-		{"other version", append([]byte{9}, whole[1:]...), "progress message: byte 0: want version 1 of the protocol"},
+		{"empty", nil, "progress message: byte 0: want version 2 of the protocol"},
+		{"other version", append([]byte{9}, whole[1:]...), "progress message: byte 0: want version 2 of the protocol"},
 		{"cut off", whole[:2], "progress message: byte 1: want the bytes read"},
 		{"left over", append(bytes.Clone(whole), 0), "progress message: byte 24: want the end of the message"},
 		{"flag", append(bytes.Clone(whole[:len(whole)-2]), 2, 0), "progress message: byte 22: want the ending flag"},
