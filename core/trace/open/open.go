@@ -98,6 +98,13 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 // Next fills b as [trace.Reader] says.
 func (t *Trace) Next(b *trace.Batch) error { return t.reader.Next(b) }
 
+// Select asks a format that knows events for some; others give references only.
+func (t *Trace) Select(kinds trace.Kinds) {
+	if s, ok := t.reader.(trace.Selector); ok {
+		s.Select(kinds)
+	}
+}
+
 // Header tells what the trace had so far.
 func (t *Trace) Header() trace.Header {
 	if d, ok := t.reader.(trace.Describer); ok {

@@ -132,6 +132,13 @@ func (w *watcher) Next(b *trace.Batch) error {
 	return err
 }
 
+// Select hands on what kinds of rows are asked for.
+func (w *watcher) Select(kinds trace.Kinds) {
+	if s, ok := w.reader.(trace.Selector); ok {
+		s.Select(kinds)
+	}
+}
+
 // Header makes the watcher as good a source of facts as the reader behind it.
 func (w *watcher) Header() trace.Header {
 	if d, ok := w.reader.(trace.Describer); ok {
