@@ -26,10 +26,12 @@ import (
 // Analysis consumes a trace, batch by batch, and gives its result for the
 // profile. A batch is read-only and valid until Consume returns.
 type Analysis interface {
-	// Events are the kinds of events that Consume takes besides references.
-	Events() trace.Kinds
-	// Consume takes the next rows: references, and the events of all analyses if
-	// this one asks for any.
+	// Takes says what Consume reads. Every analysis gets references, with the
+	// columns Addr, Bytes, Kind and Thread, and those of sites and PCs if it asks
+	// for them and the trace has them. One that takes events gets the rows as
+	// they are: all columns, and the events of other analyses too.
+	Takes() (events trace.Kinds, sites, pcs bool)
+	// Consume takes the next rows.
 	Consume(b *trace.Batch) error
 	// Result writes the analysis' sections into p. It may be called at any time
 	// between batches; what it writes is not touched by later batches. With

@@ -3,6 +3,7 @@ package analysis_test
 import (
 	"io"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
@@ -72,4 +73,105 @@ func pass(b *testing.B, spec analysis.Spec, r trace.Reader) *profile.Profile {
 func report(b *testing.B, references uint64) {
 	b.ReportMetric(float64(references)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
 	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkEvents is what the counters cost: a program that enters a block for
+// every four references, as the inner loop of a matrix multiplication does.
+// Reading is copying.
+func BenchmarkEvents(b *testing.B) {
+	whole := multiplication(96)
+	for _, c := range []struct {
+		name string
+		spec analysis.Spec
+	}{
+		{"locality", analysis.Spec{Analyses: analysis.Locality}},
+		{"default", analysis.Spec{}},
+		{"all", analysis.Spec{Analyses: analysis.Locality | analysis.Counters}},
+		{"counters", analysis.Spec{Analyses: analysis.Counters}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			rows := whole
+			if c.spec.Analyses == analysis.Locality {
+				rows = referencesOnly(whole)
+			}
+			var references uint64
+			for b.Loop() {
+				references += pass(b, c.spec, &copier{rows: rows, p: multiply}).Totals.AllReferences()
+			}
+			report(b, references)
+		})
+	}
+}
+
+// multiply is a program of one block: c[i] += a[j] * b[k].
+var multiply = &trace.Program{
+	Functions: []trace.Function{{Name: "multiply", Blocks: 1}},
+	Blocks: []trace.Block{{Sites: 4, Successors: []uint32{0, 0}, Ops: []trace.Op{
+		{Opcode: "load", Type: "double", Count: 3}, {Opcode: "fmul", Type: "double", Count: 1}, {Opcode: "fadd", Type: "double", Count: 1},
+		{Opcode: "store", Type: "double", Count: 1}, {Opcode: "br", Count: 1},
+	}}},
+	Sites: []trace.Site{
+		{Kind: trace.Load, Bytes: 8, Type: "double"}, {Kind: trace.Load, Bytes: 8, Type: "double"},
+		{Kind: trace.Load, Bytes: 8, Type: "double"}, {Kind: trace.Store, Bytes: 8, Type: "double"},
+	},
+}
+
+// multiplication gives the rows of a product of two matrices of n × n.
+func multiplication(n uint64) *trace.Batch {
+	var steps []tracetest.Step
+	for i := range n {
+		for j := range n {
+			for k := range n {
+				c := 1<<30 + 8*(i*n+j)
+				steps = append(steps, tracetest.Step{Values: []uint64{1<<20 + 8*(i*n+k), 1<<25 + 8*(k*n+j), c, c}})
+			}
+		}
+	}
+	return tracetest.Rows(multiply, steps...)
+}
+
+func referencesOnly(b *trace.Batch) *trace.Batch {
+	var keep []int32
+	for i, k := range b.Kind {
+		if k.IsReference() {
+			keep = append(keep, int32(i))
+		}
+	}
+	only := cloned(b)
+	only.Select(keep)
+	return only
+}
+
+func cloned(b *trace.Batch) *trace.Batch {
+	return &trace.Batch{
+		Addr: slices.Clone(b.Addr), Bytes: slices.Clone(b.Bytes), Kind: slices.Clone(b.Kind),
+		Thread: slices.Clone(b.Thread), Site: slices.Clone(b.Site),
+	}
+}
+
+// copier is the least reader of rows in memory.
+type copier struct {
+	rows *trace.Batch
+	p    *trace.Program
+	next int
+}
+
+func (c *copier) Header() trace.Header { return trace.Header{Program: c.p} }
+
+func (c *copier) Next(b *trace.Batch) error {
+	b.Reset()
+	hi := min(c.next+b.Cap(), c.rows.Len())
+	if c.next == hi {
+		return io.EOF
+	}
+	b.NeedThread()
+	b.NeedSite()
+	b.Resize(hi - c.next)
+	copy(b.Addr, c.rows.Addr[c.next:hi])
+	copy(b.Bytes, c.rows.Bytes[c.next:hi])
+	copy(b.Kind, c.rows.Kind[c.next:hi])
+	copy(b.Thread, c.rows.Thread[c.next:hi])
+	copy(b.Site, c.rows.Site[c.next:hi])
+	c.next = hi
+	return nil
 }

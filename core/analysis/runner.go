@@ -26,9 +26,10 @@ type Runner struct {
 	batch    *trace.Batch
 	mixed    bool // events are among the batch's rows
 	keep     []int32
-	next     int          // the batch's rows before it are analysed
-	view     trace.Batch  // the part of the batch that is being analysed
-	apart    *trace.Batch // the references of a mixed part
+	next     int         // the batch's rows before it are analysed
+	view     trace.Batch // the part of the batch that is being analysed
+
+	references references // of that part
 
 	totals   profile.Totals
 	analysed uint64 // sum of totals.References
@@ -70,7 +71,10 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 // take, and all references: which of these count is the spec's to say.
 func (r *Runner) askForEvents() {
 	for _, a := range r.analyses {
-		r.events |= a.Events()
+		events, sites, pcs := a.Takes()
+		r.events |= events
+		r.references.sites = r.references.sites || events == 0 && sites
+		r.references.pcs = r.references.pcs || events == 0 && pcs
 	}
 	if s, ok := r.reader.(trace.Selector); ok && r.events != 0 {
 		s.Select(trace.AllKinds | r.events)
@@ -137,16 +141,13 @@ func (r *Runner) consume() error {
 	if r.next = end; part.Len() == 0 {
 		return nil
 	}
-	references := part
-	if r.mixed {
-		references = r.referencesOf(part)
-	}
+	references := r.references.of(part, r.mixed)
 	if references.Len() > 0 {
 		r.count(references)
 	}
 	for _, a := range r.analyses {
 		rows := references
-		if a.Events() != 0 {
+		if events, _, _ := a.Takes(); events != 0 {
 			rows = part
 		}
 		if rows.Len() == 0 {
@@ -157,23 +158,6 @@ func (r *Runner) consume() error {
 		}
 	}
 	return nil
-}
-
-// referencesOf copies the references of a part that has events among them.
-func (r *Runner) referencesOf(part *trace.Batch) *trace.Batch {
-	if r.apart == nil {
-		r.apart = trace.NewBatch(r.batch.Cap())
-	}
-	r.makeKeep()
-	keep, n := r.keep[:cap(r.keep)], 0
-	for i, k := range part.Kind {
-		keep[n] = int32(i)
-		if k.IsReference() {
-			n++
-		}
-	}
-	part.Gather(r.apart, keep[:n])
-	return r.apart
 }
 
 func (r *Runner) makeKeep() {

@@ -113,48 +113,22 @@ func (b *Batch) Append(kind Kind, addr Addr, bytes uint32, thread uint32, pc Add
 // Select keeps the rows whose index is in keep, which is ascending, and moves
 // them to the front.
 func (b *Batch) Select(keep []int32) {
-	b.gather(b, keep)
+	for to, from := range keep {
+		b.Addr[to], b.Bytes[to], b.Kind[to] = b.Addr[from], b.Bytes[from], b.Kind[from]
+	}
+	gather(b.Thread, keep)
+	gather(b.PC, keep)
+	gather(b.Site, keep)
+	gather(b.Arg, keep)
 	b.Resize(len(keep))
 }
 
-// Gather fills into with the rows whose index is in keep, and with the columns
-// that b has.
-func (b *Batch) Gather(into *Batch, keep []int32) {
-	into.Reset()
-	if b.Thread != nil {
-		into.NeedThread()
-	}
-	if b.PC != nil {
-		into.NeedPC()
-	}
-	if b.Site != nil {
-		into.NeedSite()
-	}
-	if b.Arg != nil {
-		into.NeedArg()
-	}
-	into.Resize(len(keep))
-	b.gather(into, keep)
-}
-
-// gather copies rows, of b itself too: no index in keep is below its own.
-func (b *Batch) gather(into *Batch, keep []int32) {
-	gatherInto(into.Addr, b.Addr, keep)
-	gatherInto(into.Bytes, b.Bytes, keep)
-	gatherInto(into.Kind, b.Kind, keep)
-	gatherInto(into.Thread, b.Thread, keep)
-	gatherInto(into.PC, b.PC, keep)
-	gatherInto(into.Site, b.Site, keep)
-	gatherInto(into.Arg, b.Arg, keep)
-}
-
-func gatherInto[T any](into, from []T, keep []int32) {
-	if from == nil {
+func gather[T any](column []T, keep []int32) {
+	if column == nil {
 		return
 	}
-	into = into[:len(keep)]
-	for to, row := range keep {
-		into[to] = from[row]
+	for to, from := range keep {
+		column[to] = column[from]
 	}
 }
 

@@ -99,8 +99,10 @@ func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis 
 	return a
 }
 
-// Events implements analysis.Analysis.
-func (a *Analysis) Events() trace.Kinds { return 1 << trace.BlockEntry }
+// Takes implements analysis.Analysis.
+func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
+	return 1 << trace.BlockEntry, true, false
+}
 
 // Consume implements analysis.Analysis.
 func (a *Analysis) Consume(b *trace.Batch) error {

@@ -55,15 +55,15 @@ func (a *Analysis) Lines() uint64 {
 	return lines
 }
 
+// Takes implements analysis.Analysis: references are all that locality reads.
+func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
+
 // Close implements analysis.Analysis.
 func (a *Analysis) Close() {
 	for _, s := range a.sizes {
 		s.model = nil
 	}
 }
-
-// Events implements analysis.Analysis: references are all that locality takes.
-func (a *Analysis) Events() trace.Kinds { return 0 }
 
 // Consume implements analysis.Analysis.
 func (a *Analysis) Consume(b *trace.Batch) error {

@@ -1,0 +1,76 @@
+package analysis
+
+import "github.com/stackglass/stackglass/core/trace"
+
+// references shows analyses that take no events the references of a part, with
+// the columns that they take.
+type references struct {
+	sites, pcs bool         // these columns are asked for
+	view       trace.Batch  // of a part without events
+	apart      *trace.Batch // of one with
+}
+
+// of gives the references of a part; mixed says that events are among its rows.
+func (r *references) of(part *trace.Batch, mixed bool) *trace.Batch {
+	if !mixed {
+		into := part.View(&r.view, 0, part.Len())
+		into.Arg = nil
+		if !r.sites {
+			into.Site = nil
+		}
+		if !r.pcs {
+			into.PC = nil
+		}
+		return into
+	}
+	if r.apart == nil || r.apart.Cap() < part.Len() {
+		r.apart = trace.NewBatch(part.Len())
+	}
+	return r.compact(part)
+}
+
+// compact copies the references without a branch on what a row is: each is
+// written, and the next one over it if it was none.
+func (r *references) compact(part *trace.Batch) *trace.Batch {
+	into := r.apart
+	into.Reset()
+	if part.Thread != nil {
+		into.NeedThread()
+	}
+	if part.Site != nil && r.sites {
+		into.NeedSite()
+	}
+	if part.PC != nil && r.pcs {
+		into.NeedPC()
+	}
+	into.Resize(part.Len())
+	kinds, n := part.Kind, 0
+	froms, addrs := part.Addr[:len(kinds)], into.Addr[:len(kinds)]
+	sizes, bytes := part.Bytes[:len(kinds)], into.Bytes[:len(kinds)]
+	those := into.Kind[:len(kinds)]
+	for i, k := range kinds {
+		addrs[n], bytes[n], those[n] = froms[i], sizes[i], k
+		if k < trace.NumKinds {
+			n++
+		}
+	}
+	compactColumn(into.Thread, part.Thread, kinds)
+	compactColumn(into.Site, part.Site, kinds)
+	compactColumn(into.PC, part.PC, kinds)
+	into.Resize(n)
+	return into
+}
+
+func compactColumn[T any](into, from []T, kinds []trace.Kind) {
+	if into == nil {
+		return
+	}
+	n := 0
+	from, into = from[:len(kinds)], into[:len(kinds)]
+	for i, k := range kinds {
+		into[n] = from[i]
+		if k < trace.NumKinds {
+			n++
+		}
+	}
+}
