@@ -98,7 +98,7 @@ static void tell_ticket(struct sg_encoder *e)
 	e->ticket_steps = 0;
 }
 
-static void take_ticket(struct sg_encoder *e, uint64_t ticket)
+static void begin_ticket(struct sg_encoder *e, uint64_t ticket)
 {
 	tell_ticket(e);
 	e->ticket = ticket;
@@ -113,7 +113,7 @@ static void retake_ticket(struct sg_encoder *e, uint64_t ticket)
 {
 	if (e->steps == 0)
 		e->ticketed = false;
-	take_ticket(e, ticket);
+	begin_ticket(e, ticket);
 }
 
 static void tell_value(struct sg_encoder *e, uint64_t d, unsigned scale)
@@ -495,8 +495,6 @@ static size_t payload_bytes(const struct sg_encoder *e)
 }
 
 bool sg_encoder_full(const struct sg_encoder *e) { return e->steps >= full_steps || payload_bytes(e) >= full_bytes; }
-
-void sg_encoder_drop(struct sg_encoder *e) { reset(e); }
 
 // Moves the three parts together.
 static size_t join(struct sg_encoder *e, struct sg_chunk *c)

@@ -19,23 +19,21 @@ struct sg_encoder;
 // at each step.
 #define SG_MOST_WORDS 8192
 
-struct sg_encoder *sg_encoder_new(struct sg_file *f, uint32_t thread);
-void sg_encoder_free(struct sg_encoder *e);
+SG_API struct sg_encoder *sg_encoder_new(struct sg_file *f, uint32_t thread);
+SG_API void sg_encoder_free(struct sg_encoder *e);
 
 // Encodes the words from at up to end. A step that is not whole (it ends too
 // early, or a value is SG_UNWRITTEN) is dropped and counted, and so is what is no
 // step at all.
-void sg_encode(struct sg_encoder *e, const uint64_t *at, const uint64_t *end);
+SG_API void sg_encode(struct sg_encoder *e, const uint64_t *at, const uint64_t *end);
 
-bool sg_encoder_empty(const struct sg_encoder *e);
+SG_API bool sg_encoder_empty(const struct sg_encoder *e);
 // The chunk is long enough: flush it.
-bool sg_encoder_full(const struct sg_encoder *e);
+SG_API bool sg_encoder_full(const struct sg_encoder *e);
 // Writes the chunk, if there are steps. Every chunk that comes later, of any
 // thread, has tickets of at least floor. The next one begins with a ticket word.
-bool sg_encoder_flush(struct sg_encoder *e, uint64_t floor);
-// Forgets the chunk's steps, unwritten.
-void sg_encoder_drop(struct sg_encoder *e);
+SG_API bool sg_encoder_flush(struct sg_encoder *e, uint64_t floor);
 // Steps that were dropped by sg_encode so far.
-uint64_t sg_encoder_lost(const struct sg_encoder *e);
+SG_API uint64_t sg_encoder_lost(const struct sg_encoder *e);
 
 #endif

@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "system.h"
 #include "words.h"
 
 struct sg_file {

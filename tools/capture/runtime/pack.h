@@ -10,14 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "system.h"
+
 #define SG_PACK_SLOTS 8192
 struct sg_packer {
 	uint32_t seen[SG_PACK_SLOTS]; // where a hash of four bytes stood last
 };
 
 // The most bytes that a frame of that much content takes.
-size_t sg_frame_bound(size_t content);
+SG_API size_t sg_frame_bound(size_t content);
 // Writes the frame to to, and gives its bytes.
-size_t sg_frame(struct sg_packer *p, uint8_t *to, const uint8_t *content, size_t bytes);
+SG_API size_t sg_frame(struct sg_packer *p, uint8_t *to, const uint8_t *content, size_t bytes);
 
 #endif

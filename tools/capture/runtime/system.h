@@ -7,18 +7,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// A traced program holds the runtime as one piece, whole.c, in which these names
+// are its own: they cannot meet equal names of the program.
+#ifndef SG_API
+#define SG_API extern
+#endif
+
 // Zeroed memory that costs nothing until it is touched; 0 where there is none.
-void *sg_map(size_t bytes);
-void sg_unmap(void *memory, size_t bytes);
+SG_API void *sg_map(size_t bytes);
+SG_API void sg_unmap(void *memory, size_t bytes);
 // The same memory, longer, perhaps elsewhere; 0 leaves it as it was.
-void *sg_remap(void *memory, size_t bytes, size_t wanted);
+SG_API void *sg_remap(void *memory, size_t bytes, size_t wanted);
 
 // A lock that is free when it is 0.
 struct sg_lock {
 	uint32_t state; // 0 free, 1 held, 2 held and waited for
 };
 
-void sg_acquire(struct sg_lock *lock);
-void sg_release(struct sg_lock *lock);
+SG_API void sg_acquire(struct sg_lock *lock);
+SG_API void sg_release(struct sg_lock *lock);
 
 #endif

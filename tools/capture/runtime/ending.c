@@ -1,0 +1,304 @@
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime.h"
+#include "say.h"
+
+// ---- what is said
+
+static void tell_result(void)
+{
+	struct sg_sentence s = {0};
+	if (sg_run.settings.quiet || sg_run.told)
+		return;
+	sg_add(&s, "stackglass: ");
+	sg_add_number(&s, sg_file_references(sg_run.file));
+	sg_add(&s, " references in ");
+	sg_add(&s, sg_run.settings.out);
+	sg_add(&s, " (");
+	sg_add_bytes(&s, sg_file_bytes(sg_run.file));
+	sg_add(&s, ")");
+	if (sg_file_error(sg_run.file) == ECANCELED)
+		sg_add(&s, "; the trace ends at the limit of STACKGLASS_MAX_BYTES");
+	sg_say(&s);
+}
+
+static void tell_failure(int error)
+{
+	struct sg_sentence s = {0};
+	sg_add(&s, "stackglass: ");
+	sg_add(&s, sg_run.settings.out);
+	sg_add(&s, " cannot be written any further: ");
+	sg_add_error(&s, error);
+	sg_add(&s, "; the trace ends there, after ");
+	sg_add_number(&s, sg_file_references(sg_run.file));
+	sg_add(&s, " references, and the program runs on");
+	sg_say(&s);
+	sg_run.told = true;
+}
+
+// ---- the end of recording
+
+static uint64_t lost_steps(void)
+{
+	uint64_t lost = sg_load(&sg_run.lost);
+	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next)
+		if (t->encoder)
+			lost += sg_encoder_lost(t->encoder);
+	return lost;
+}
+
+SG_API void sg_stop(void)
+{
+	if (__atomic_exchange_n(&sg_run.over, true, __ATOMIC_SEQ_CST))
+		return;
+	sg_store(&sg_run.recording, false);
+	sg_bump_clock();
+	int error = sg_file_error(sg_run.file);
+	struct sg_sentence how = {0};
+	sg_add(&how, error == ECANCELED ? "limit" : "error ");
+	if (error != ECANCELED)
+		sg_add_digits(&how, (uint64_t)error);
+	how.text[how.length] = 0;
+	sg_file_close(sg_run.file, how.text, 0, lost_steps());
+	if (error != ECANCELED)
+		tell_failure(error);
+}
+
+static void drain_threads(void)
+{
+	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next) {
+		sg_acquire(&t->lock);
+		if (sg_load(&t->live) && t->hot)
+			sg_drain(t);
+		t->recording = false;
+		sg_release(&t->lock);
+	}
+}
+
+static __thread bool finishing SG_TLS;
+
+SG_API void sg_finish(const char *how, int status)
+{
+	sigset_t before;
+	if (getpid() != sg_run.process)
+		return; // a child of vfork ends, in its parent's memory
+	finishing = true;
+	sg_hold_signals(&before);
+	sg_acquire(&sg_run.ending);
+	if (!sg_run.finished && sg_run.file) {
+		sg_store(&sg_run.recording, false);
+		if (!sg_load(&sg_run.over))
+			drain_threads();
+		if (!__atomic_exchange_n(&sg_run.over, true, __ATOMIC_SEQ_CST))
+			sg_file_close(sg_run.file, how, status, lost_steps());
+		tell_result();
+	}
+	sg_run.finished = true;
+	sg_release(&sg_run.ending);
+	sg_let_signals(&before);
+	finishing = false;
+}
+
+// ---- exit
+
+static void remember_status(int status, void *nothing)
+{
+	(void)nothing;
+	sg_run.status = status;
+}
+
+// Shared libraries end after the program: the last instrumented one finishes.
+static __attribute__((destructor(101))) void program_ends(void)
+{
+	struct sg_thread *t = sg_self();
+	if (t && getpid() == sg_run.process)
+		sg_step(&sg_own[sg_thread_end], 0);
+	sg_run.exiting = true;
+	if (sg_run.libraries == 0)
+		sg_finish("exit", sg_run.status);
+}
+
+static void quick_exit_ends(void) { sg_finish("exit", 0); }
+
+// ---- signals
+
+enum { signal_stack_bytes = 1 << 16 };
+
+// A handler of ours may have to run because the stack is full.
+SG_API void sg_signal_stack(struct sg_thread *t, bool wanted)
+{
+	stack_t now, none = {.ss_flags = SS_DISABLE};
+	if (!wanted && t->signal_stack) {
+		if (sigaltstack(0, &now) == 0 && now.ss_sp == t->signal_stack)
+			sigaltstack(&none, 0);
+		sg_unmap(t->signal_stack, signal_stack_bytes);
+		t->signal_stack = 0;
+	}
+	if (!wanted || sigaltstack(0, &now) != 0 || !(now.ss_flags & SS_DISABLE))
+		return;
+	t->signal_stack = sg_map(signal_stack_bytes);
+	stack_t ours = {.ss_sp = t->signal_stack, .ss_size = signal_stack_bytes};
+	if (t->signal_stack)
+		sigaltstack(&ours, 0);
+}
+
+static void name_signal(struct sg_sentence *how, int number)
+{
+	if (number == SIGABRT) {
+		sg_add(how, "abort");
+	} else {
+		sg_add(how, "signal ");
+		sg_add_digits(how, (uint64_t)number);
+	}
+	how->text[how->length] = 0;
+}
+
+// The signal does what it would have done, after the trace is whole.
+static void die(int number, siginfo_t *info, void *context)
+{
+	(void)context;
+	struct sg_sentence how = {0};
+	struct sg_thread *t = sg_self();
+	struct sigaction as_ever = {.sa_handler = SIG_DFL};
+	int error = errno;
+	name_signal(&how, number);
+	if (!finishing && !(t && t->busy)) // else the fault is in the runtime, which holds its locks
+		sg_finish(how.text, 128 + number);
+	sigaction(number, &as_ever, 0);
+	if (info->si_code <= 0 || number == SIGABRT) // sent; a fault comes again by itself
+		raise(number);
+	errno = error;
+}
+
+static void take_signals(void)
+{
+	static const int deadly[] = {SIGHUP,  SIGINT,  SIGQUIT,   SIGILL,  SIGTRAP, SIGABRT, SIGBUS,  SIGFPE,
+	                             SIGUSR1, SIGSEGV, SIGUSR2,   SIGPIPE, SIGALRM, SIGTERM, SIGXCPU, SIGXFSZ,
+	                             SIGPROF, SIGSYS,  SIGVTALRM, SIGPOLL};
+	struct sigaction before, ours = {.sa_sigaction = die, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	sigfillset(&ours.sa_mask);
+	for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
+		if (sigaction(deadly[i], 0, &before) == 0 && !(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL)
+			sigaction(deadly[i], &ours, 0);
+}
+
+// ---- fork
+
+static sigset_t before_fork;
+
+static void fork_begins(void)
+{
+	sigset_t before;
+	sg_hold_signals(&before);
+	sg_acquire(&sg_run.modules);
+	sg_acquire(&sg_run.ending);
+	before_fork = before;
+}
+
+static void fork_done(void)
+{
+	sigset_t before = before_fork;
+	sg_release(&sg_run.ending);
+	sg_release(&sg_run.modules);
+	sg_let_signals(&before);
+}
+
+static void forget_threads(const struct sg_thread *but)
+{
+	for (struct sg_thread *t = sg_run.threads; t; t = t->next)
+		if (t != but) {
+			if (t->encoder)
+				sg_encoder_free(t->encoder);
+			if (t->buffer)
+				sg_unmap(t->buffer, 8 * SG_MOST_WORDS);
+			*t = (struct sg_thread){.next = t->next, .oldest = SG_NONE};
+		}
+}
+
+static bool open_child(void)
+{
+	static char path[PATH_MAX];
+	static size_t base;
+	struct sg_sentence name = {0};
+	if (base == 0)
+		base = strlen(sg_run.settings.out);
+	sg_run.settings.out[base] = 0;
+	sg_add(&name, sg_run.settings.out);
+	sg_add(&name, ".");
+	sg_add_digits(&name, (uint64_t)getpid());
+	if (name.length >= sizeof path)
+		return false;
+	memcpy(sg_run.settings.out, name.text, name.length + 1);
+	return sg_open(sg_run.settings.out);
+}
+
+// The child has this thread only. What its buffer holds is the parent's.
+static void fork_made_child(void)
+{
+	struct sg_thread *t = sg_self();
+	bool open = sg_run.file && !sg_run.over;
+	sg_run.process = getpid();
+	sg_run.lost = 0;
+	sg_run.told = false;
+	if (sg_run.file)
+		sg_file_abandon(sg_run.file);
+	sg_run.file = 0;
+	forget_threads(t);
+	sg_run.over = !(open && sg_run.settings.fork_file && open_child());
+	sg_run.recording = sg_run.recording && !sg_run.over;
+	if (t)
+		sg_begin_anew(t);
+	fork_done();
+}
+
+// ---- exec
+
+// All threads stand still at the next thing that they would write.
+SG_API bool sg_pause(sigset_t *before)
+{
+	if (getpid() != sg_run.process || sg_load(&sg_run.over))
+		return false;
+	sg_hold_signals(before);
+	sg_acquire(&sg_run.ending);
+	finishing = true;
+	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next) {
+		sg_acquire(&t->lock);
+		if (sg_load(&t->live) && t->hot)
+			sg_drain(t);
+	}
+	if (sg_self())
+		sg_release(&sg_self()->lock);
+	sg_bump_clock();
+	sg_file_close(sg_run.file, "exec", 0, lost_steps());
+	sg_let_signals(before); // the new program inherits what is held back
+	return true;
+}
+
+SG_API void sg_resume(const sigset_t *before)
+{
+	sigset_t now;
+	sg_hold_signals(&now);
+	bool open = sg_file_reopen(sg_run.file);
+	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next)
+		if (t != sg_self())
+			sg_release(&t->lock);
+	sg_release(&sg_run.ending);
+	finishing = false;
+	if (!open)
+		sg_stop();
+	sg_let_signals(before);
+}
+
+SG_API void sg_ending_prepare(void)
+{
+	on_exit(remember_status, 0);
+	at_quick_exit(quick_exit_ends);
+	pthread_atfork(fork_begins, fork_done, fork_made_child);
+	take_signals();
+}

@@ -1,0 +1,11 @@
+// Goes into each instrumented shared library, and makes its modules known to the
+// runtime, which is in the program. It comes before the library's own constructors
+// and after its destructors.
+#include "abi.h"
+
+extern struct __sg_module *const __start___sg_modules[] __attribute__((weak, visibility("hidden")));
+extern struct __sg_module *const __stop___sg_modules[] __attribute__((weak, visibility("hidden")));
+
+static __attribute__((constructor(101))) void loaded(void) { __sg_register(__start___sg_modules, __stop___sg_modules); }
+
+static __attribute__((destructor(101))) void unloaded(void) { __sg_unregister(__start___sg_modules, __stop___sg_modules); }

@@ -1,0 +1,691 @@
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime.h"
+#include "say.h"
+#include "tables.h"
+
+__thread struct __sg_thread __sg_thread SG_TLS;
+SG_API __thread uint32_t sg_parent SG_TLS;
+uint64_t __sg_clock __attribute__((aligned(64)));
+
+SG_API struct sg_run sg_run = {0};
+
+enum {
+	// Where steps go that cannot be kept: of a thread that has ended, or that is in
+	// the runtime already.
+	bin_words = 64,
+	buffer_bytes = 8 * SG_MOST_WORDS,
+	// A chunk is written when so many tickets were taken since it began, so that
+	// other threads' chunks need not be held for long to bring them in order.
+	farthest_ticket = 1 << 22,
+	destructor_rounds = 4, // as many as the C library promises to make
+};
+
+static uint64_t bin[bin_words];
+
+static __thread struct sg_thread *self SG_TLS;
+// The thread begins, or has ended: it has no buffer.
+static __thread bool outside SG_TLS;
+static pthread_key_t at_thread_end;
+
+SG_API struct sg_thread *sg_self(void) { return self; }
+
+// ---- signals
+
+SG_API void sg_hold_signals(sigset_t *before)
+{
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+	sigset_t all;
+	sigfillset(&all);
+	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+		sigdelset(&all, faults[i]);
+	pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
+SG_API void sg_let_signals(const sigset_t *before) { pthread_sigmask(SIG_SETMASK, before, 0); }
+
+// ---- tickets
+
+SG_API void sg_bump_clock(void) { __atomic_fetch_add(&__sg_clock, 1, __ATOMIC_SEQ_CST); }
+
+// A lower bound is published before a ticket is taken. So whoever reads the clock
+// and then all bounds (floor_of) either sees it, or the ticket is later than the
+// clock was.
+static uint64_t take_ticket(struct sg_thread *t, uint64_t clock)
+{
+	if (sg_run.settings.sliced) {
+		if (sg_load(&t->oldest) == SG_NONE)
+			sg_store(&t->oldest, clock);
+		return sg_load(&__sg_clock);
+	}
+	if (sg_load(&t->oldest) == SG_NONE)
+		sg_store(&t->oldest, clock + 1);
+	return __atomic_add_fetch(&__sg_clock, 1, __ATOMIC_SEQ_CST);
+}
+
+// Every step that anybody writes from now on, but for those that t has now, has a
+// ticket of at least this.
+static uint64_t floor_of(const struct sg_thread *t)
+{
+	uint64_t floor = sg_load(&__sg_clock) + !sg_run.settings.sliced;
+	for (struct sg_thread *other = sg_load(&sg_run.threads); other; other = other->next) {
+		uint64_t oldest = sg_load(&other->oldest);
+		if (other != t && oldest < floor)
+			floor = oldest;
+	}
+	return floor;
+}
+
+// ---- buffers
+
+static void spoil(uint64_t *from, const uint64_t *end)
+{
+	for (; from < end; from++)
+		*from = SG_UNWRITTEN;
+}
+
+static void give_buffer(struct sg_thread *t)
+{
+	__sg_thread.cursor = t->from = t->buffer;
+	__sg_thread.end = t->buffer + SG_MOST_WORDS;
+}
+
+static void take_buffer(void)
+{
+	__sg_thread.cursor = bin;
+	__sg_thread.end = 0; // so that every step asks
+}
+
+SG_API void sg_free_encoder(struct sg_thread *t)
+{
+	if (!t->encoder)
+		return;
+	__atomic_fetch_add(&sg_run.lost, sg_encoder_lost(t->encoder), __ATOMIC_SEQ_CST);
+	sg_encoder_free(t->encoder);
+	t->encoder = 0;
+}
+
+// As late as can be: a thread gives itself its name.
+static void describe_thread(struct sg_thread *t)
+{
+	struct sg_body body = {0};
+	char name[32];
+	if (t->described)
+		return;
+	sg_thread_name(t->id, name);
+	sg_put_uv(&body, t->number);
+	sg_put_uv(&body, t->id);
+	sg_put_str(&body, name);
+	sg_put_uv(&body, t->stack.low);
+	sg_put_uv(&body, t->stack.high);
+	sg_file_frame(sg_run.file, "THRD", &body);
+	t->described = true;
+}
+
+static void write_chunk(struct sg_thread *t)
+{
+	if (!sg_encoder_empty(t->encoder))
+		describe_thread(t);
+	bool written = sg_encoder_flush(t->encoder, floor_of(t));
+	sg_store(&t->oldest, SG_NONE);
+	if (!written)
+		sg_stop();
+}
+
+// Encodes the words up to there.
+static void consume(struct sg_thread *t, const uint64_t *end)
+{
+	if (t->recording && t->encoder && t->from < end) {
+		if (sg_encoder_empty(t->encoder) && !(*t->from & 1)) {
+			// Someone else wrote the chunk meanwhile.
+			uint64_t again = t->hot->ticket << 1 | 1;
+			sg_encode(t->encoder, &again, &again + 1);
+		}
+		sg_encode(t->encoder, t->from, end);
+	}
+	spoil(t->from, end);
+	t->from = (uint64_t *)end;
+}
+
+SG_API void sg_begin_anew(struct sg_thread *t)
+{
+	spoil(t->from, __sg_thread.cursor);
+	if (t->encoder)
+		sg_encoder_free(t->encoder);
+	t->encoder = sg_run.file ? sg_encoder_new(sg_run.file, t->number) : 0;
+	t->recording = sg_run.recording && t->encoder;
+	t->id = sg_my_id();
+	t->described = false;
+	t->lock = (struct sg_lock){0};
+	t->oldest = SG_NONE;
+	give_buffer(t);
+	__sg_thread.ticket = 0;
+}
+
+SG_API void sg_drain(struct sg_thread *t)
+{
+	uint64_t ticket = t->hot->ticket;
+	consume(t, t->hot->cursor);
+	if (!t->encoder || !t->recording)
+		return;
+	write_chunk(t);
+	if (t != self)
+		sg_store(&t->oldest, ticket); // it may be writing a step with it just now
+}
+
+// ---- threads
+
+static bool claim(struct sg_thread *t)
+{
+	uint32_t no = 0;
+	return __atomic_compare_exchange_n(&t->live, &no, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static struct sg_thread *new_node(void)
+{
+	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next)
+		if (claim(t))
+			return t;
+	struct sg_thread *t = sg_map(sizeof *t);
+	if (!t)
+		return 0;
+	t->live = 1;
+	t->oldest = SG_NONE;
+	t->next = sg_load(&sg_run.threads);
+	while (!__atomic_compare_exchange_n(&sg_run.threads, &t->next, t, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		;
+	return t;
+}
+
+static bool equip(struct sg_thread *t)
+{
+	static uint32_t last;
+	sg_acquire(&t->lock);
+	t->number = __atomic_add_fetch(&last, 1, __ATOMIC_SEQ_CST);
+	t->hot = &__sg_thread;
+	t->recording = sg_load(&sg_run.recording);
+	t->id = sg_my_id();
+	t->stack = sg_my_stack();
+	t->described = false;
+	t->rounds = 0;
+	t->open_regions = 0;
+	if (!t->buffer && (t->buffer = sg_map(buffer_bytes)))
+		spoil(t->buffer, t->buffer + SG_MOST_WORDS);
+	if (sg_run.file)
+		t->encoder = sg_encoder_new(sg_run.file, t->number);
+	sg_release(&t->lock);
+	return t->buffer;
+}
+
+static void begin_thread(void)
+{
+	outside = true;
+	take_buffer();
+	sg_start();
+	struct sg_thread *t = new_node();
+	if (!t || !equip(t))
+		return; // no memory: its steps are lost
+	pthread_setspecific(at_thread_end, t);
+	sg_signal_stack(t, true);
+	self = t;
+	outside = false;
+	give_buffer(t);
+	if (t->recording)
+		sg_step(&sg_own[sg_thread_start], sg_parent ? sg_parent : t->number);
+}
+
+static void end_thread(struct sg_thread *t)
+{
+	sigset_t before;
+	sg_step(&sg_own[sg_thread_end], 0);
+	sg_hold_signals(&before);
+	sg_acquire(&t->lock);
+	sg_drain(t);
+	sg_free_encoder(t);
+	outside = true;
+	self = 0;
+	take_buffer();
+	sg_release(&t->lock);
+	sg_signal_stack(t, false);
+	sg_store(&t->oldest, SG_NONE);
+	sg_store(&t->live, 0);
+	sg_bump_clock();
+	sg_let_signals(&before);
+}
+
+// Other destructors of the thread may run code of the program: ours comes in the
+// last round.
+static void thread_ends(void *node)
+{
+	struct sg_thread *t = node;
+	if (t != self)
+		return; // of a process that fork copied
+	if (++t->rounds < destructor_rounds)
+		pthread_setspecific(at_thread_end, t);
+	else
+		end_thread(t);
+}
+
+// Empties this thread's buffer, and follows a change of recording.
+static void turn(struct sg_thread *t)
+{
+	const uint64_t *cursor = __sg_thread.cursor;
+	sg_acquire(&t->lock);
+	t->busy = true;
+	take_buffer();
+	consume(t, cursor);
+	bool record = sg_load(&sg_run.recording);
+	if (t->recording && t->encoder) {
+		bool far = sg_load(&__sg_clock) - sg_load(&t->oldest) > farthest_ticket && sg_load(&t->oldest) != SG_NONE;
+		if (!record || far || sg_encoder_full(t->encoder))
+			write_chunk(t);
+		else if (sg_encoder_empty(t->encoder))
+			sg_store(&t->oldest, SG_NONE);
+		if (sg_run.settings.sliced)
+			sg_bump_clock();
+	}
+	t->recording = record && t->encoder;
+	give_buffer(t);
+	t->busy = false;
+	sg_release(&t->lock);
+}
+
+static __attribute__((noinline)) void make_room(void)
+{
+	sigset_t before;
+	int error = errno;
+	sg_hold_signals(&before);
+	if (!self)
+		begin_thread();
+	else
+		turn(self);
+	sg_let_signals(&before);
+	errno = error;
+}
+
+static __attribute__((noinline)) uint64_t *in_bin(void)
+{
+	if (!sg_load(&sg_run.over))
+		__atomic_fetch_add(&sg_run.lost, 1, __ATOMIC_RELAXED);
+	return bin;
+}
+
+__attribute__((preserve_most)) uint64_t *__sg_more(uint64_t words)
+{
+	struct __sg_thread *hot = &__sg_thread;
+	if (outside || (self && self->busy))
+		return in_bin();
+	if (!self || hot->cursor + words + 1 > hot->end || self->recording != sg_run.recording)
+		make_room();
+	struct sg_thread *t = self;
+	if (!t)
+		return in_bin();
+	uint64_t clock = sg_load(&__sg_clock), *at = hot->cursor;
+	if (!t->recording) {
+		hot->ticket = clock;
+		return at;
+	}
+	if (hot->ticket == clock && sg_load(&t->oldest) != SG_NONE)
+		return at;
+	hot->ticket = take_ticket(t, clock);
+	*at = hot->ticket << 1 | 1;
+	hot->cursor = at + 1;
+	return at + 1;
+}
+
+// ---- steps that the runtime makes itself
+
+static uint64_t *step(const struct __sg_block *b)
+{
+	struct __sg_thread *hot = &__sg_thread;
+	uint64_t *at = hot->cursor;
+	if (at + 1 + b->values > hot->end || sg_load(&__sg_clock) != hot->ticket)
+		at = __sg_more(1 + b->values);
+	at[0] = (uint64_t)(uintptr_t)b;
+	hot->cursor = at + 1 + b->values;
+	return at + 1;
+}
+
+SG_API void sg_step(const struct __sg_block *b, uint64_t value)
+{
+	uint64_t *values = step(b);
+	if (b->values)
+		values[0] = value;
+}
+
+static void range_step(const struct __sg_block *b, uint64_t address, uint64_t bytes)
+{
+	uint64_t *values = step(b);
+	values[0] = address;
+	values[1] = bytes;
+}
+
+void __sg_masked(const struct __sg_block *b, uint64_t address, uint64_t mask, uint32_t lanes, uint32_t lane_bytes)
+{
+	if (lanes < 64)
+		mask &= (UINT64_C(1) << lanes) - 1;
+	while (mask) {
+		int first = __builtin_ctzll(mask);
+		uint64_t shifted = mask >> first;
+		int run = ~shifted ? __builtin_ctzll(~shifted) : 64;
+		range_step(b, address + (uint64_t)first * lane_bytes, (uint64_t)run * lane_bytes);
+		if (first + run == 64)
+			return;
+		mask &= ~UINT64_C(0) << (first + run);
+	}
+}
+
+void __sg_lanes(const struct __sg_block *b, const uint64_t *addresses, uint64_t mask, uint32_t lanes, uint32_t lane_bytes)
+{
+	for (uint32_t i = 0; i < lanes; i++)
+		if (mask >> i & 1)
+			range_step(b, addresses[i], lane_bytes);
+}
+
+// ---- tags of calipers
+
+static struct {
+	char *text; // one after the other, with a zero behind each
+	size_t bytes, room;
+	uint64_t count;
+} tags;
+
+static bool keep_tag(const char *tag, size_t bytes)
+{
+	if (tags.bytes + bytes > tags.room) {
+		size_t wanted = 2 * tags.room + bytes + 4096;
+		void *moved = sg_remap(tags.text, tags.room, wanted);
+		if (!moved)
+			return false;
+		tags.text = moved;
+		tags.room = wanted;
+	}
+	memcpy(tags.text + tags.bytes, tag, bytes);
+	tags.bytes += bytes;
+	tags.count++;
+	return true;
+}
+
+static void write_tags(uint64_t first, const char *text)
+{
+	struct sg_body body = {0};
+	sg_put_uv(&body, first);
+	sg_put_uv(&body, tags.count - first);
+	for (uint64_t i = first; i < tags.count; i++, text += strlen(text) + 1)
+		sg_put_str(&body, text);
+	sg_file_frame(sg_run.file, "TAGS", &body);
+}
+
+static uint64_t tag_number(const char *tag)
+{
+	const char *at = tags.text;
+	for (uint64_t i = 0; i < tags.count; i++, at += strlen(at) + 1)
+		if (strcmp(at, tag) == 0)
+			return i;
+	if (!keep_tag(tag, strlen(tag) + 1))
+		return 0;
+	write_tags(tags.count - 1, tag);
+	return tags.count - 1;
+}
+
+// ---- modules
+
+SG_API struct __sg_block sg_own[sg_own_blocks] = {
+	[sg_thread_start] = {.values = 1},
+	[sg_region_begin] = {.values = 1},
+};
+static const uint8_t own_scale[2];
+static struct __sg_module own_module = {
+	.abi = SG_ABI,
+	.blocks = sg_own_blocks,
+	.block = sg_own,
+	.scale = own_scale,
+	.tables = sg_own_tables,
+	.tables_bytes = sizeof sg_own_tables,
+};
+
+extern struct __sg_module *const __start___sg_modules[] __attribute__((weak, visibility("hidden")));
+extern struct __sg_module *const __stop___sg_modules[] __attribute__((weak, visibility("hidden")));
+
+static struct {
+	struct __sg_module **at;
+	size_t count, room;
+} modules;
+
+static bool keep_module(struct __sg_module *m)
+{
+	if (modules.count == modules.room) {
+		size_t wanted = modules.room ? 2 * modules.room : 512;
+		void *moved = sg_remap(modules.at, modules.room * sizeof m, wanted * sizeof m);
+		if (!moved)
+			return false;
+		modules.at = moved;
+		modules.room = wanted;
+	}
+	modules.at[modules.count++] = m;
+	return true;
+}
+
+static void write_module(const struct __sg_module *m, uint64_t number)
+{
+	struct sg_body objects = {0};
+	sg_file_module(sg_run.file, m->block, m->blocks, m->scale, m->tables, m->tables_bytes);
+	if (m->objects == 0)
+		return;
+	sg_put_uv(&objects, number);
+	sg_put_uv(&objects, m->objects);
+	for (uint64_t i = 0; i < m->objects; i++)
+		sg_put_uv(&objects, (uint64_t)(uintptr_t)m->object[i]);
+	sg_file_frame(sg_run.file, "OBJS", &objects);
+}
+
+static void add_modules(struct __sg_module *const *first, struct __sg_module *const *end)
+{
+	for (; first < end; first++)
+		if (*first && (*first)->abi == SG_ABI && keep_module(*first) && sg_run.file)
+			write_module(*first, modules.count - 1);
+}
+
+SG_API bool sg_open(const char *path)
+{
+	static struct sg_fact facts[sg_most_facts];
+	size_t count = sg_facts(facts, sg_run.settings.sliced);
+	sg_run.file = sg_file_open(path, sg_run.settings.max_bytes, facts, count);
+	if (!sg_run.file)
+		return false;
+	for (size_t i = 0; i < modules.count; i++)
+		write_module(modules.at[i], i);
+	if (tags.count > 0)
+		write_tags(0, tags.text);
+	return true;
+}
+
+static void cannot_open(int error)
+{
+	struct sg_sentence s = {0};
+	sg_add(&s, "stackglass: ");
+	sg_add(&s, sg_run.settings.out);
+	sg_add(&s, " cannot be written: ");
+	sg_add_error(&s, error);
+	sg_add(&s, "; the program runs without a trace");
+	sg_say(&s);
+	sg_run.told = true;
+}
+
+// Another process of the program writes the file already: this one takes a name
+// of its own.
+static bool open_beside(void)
+{
+	struct sg_sentence path = {0};
+	sg_add(&path, sg_run.settings.out);
+	sg_add(&path, ".");
+	sg_add_digits(&path, (uint64_t)getpid());
+	if (path.length >= sizeof sg_run.settings.out)
+		return false;
+	memcpy(sg_run.settings.out, path.text, path.length + 1);
+	return sg_open(sg_run.settings.out);
+}
+
+static void start_once(void)
+{
+	struct __sg_module *own = &own_module;
+	sg_run.process = getpid();
+	sg_say_prepare();
+	sg_settings_read(&sg_run.settings);
+	__sg_clock = sg_run.settings.sliced;
+	add_modules(&own, &own + 1);
+	add_modules(__start___sg_modules, __stop___sg_modules);
+	if (!sg_open(sg_run.settings.out) && !(errno == EWOULDBLOCK && open_beside()))
+		cannot_open(errno);
+	sg_run.over = !sg_run.file;
+	sg_run.recording = sg_run.file && !sg_run.settings.only_regions;
+	pthread_key_create(&at_thread_end, thread_ends);
+	sg_ending_prepare();
+}
+
+SG_API void sg_start(void)
+{
+	static bool started;
+	if (__atomic_load_n(&started, __ATOMIC_ACQUIRE))
+		return;
+	sg_acquire(&sg_run.modules);
+	if (!started)
+		start_once();
+	__atomic_store_n(&started, true, __ATOMIC_RELEASE);
+	sg_release(&sg_run.modules);
+}
+
+static __attribute__((constructor(101))) void program_loaded(void)
+{
+	sigset_t before;
+	sg_hold_signals(&before);
+	sg_start();
+	sg_let_signals(&before);
+}
+
+void __sg_register(struct __sg_module *const *first, struct __sg_module *const *end)
+{
+	sigset_t before;
+	sg_hold_signals(&before);
+	sg_start();
+	sg_acquire(&sg_run.modules);
+	add_modules(first, end);
+	sg_run.libraries++;
+	sg_release(&sg_run.modules);
+	sg_let_signals(&before);
+}
+
+// No buffer and no prediction names the blocks of a module that goes.
+static void drain_all(void)
+{
+	sg_bump_clock();
+	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next) {
+		sg_acquire(&t->lock);
+		if (sg_load(&t->live) && t->hot && sg_run.file)
+			sg_drain(t);
+		sg_release(&t->lock);
+	}
+	sg_bump_clock();
+}
+
+static void forget_module(const struct __sg_module *m)
+{
+	for (size_t i = 0; i < modules.count; i++)
+		if (modules.at[i] == m)
+			modules.at[i] = &own_module; // numbers of modules stay as they are
+	if (sg_run.file)
+		sg_file_forget(sg_run.file, m->block);
+}
+
+void __sg_unregister(struct __sg_module *const *first, struct __sg_module *const *end)
+{
+	sigset_t before;
+	sg_hold_signals(&before);
+	sg_acquire(&sg_run.modules);
+	drain_all();
+	for (; first < end; first++)
+		if (*first && (*first)->abi == SG_ABI)
+			forget_module(*first);
+	sg_run.libraries--;
+	bool last = sg_run.exiting && sg_run.libraries == 0;
+	sg_release(&sg_run.modules);
+	if (last)
+		sg_finish("exit", sg_run.status);
+	sg_let_signals(&before);
+}
+
+// ---- calipers
+
+static uint64_t find_tag(const char *tag)
+{
+	sigset_t before;
+	sg_hold_signals(&before);
+	sg_acquire(&sg_run.modules);
+	uint64_t number = sg_run.over ? 0 : tag_number(tag);
+	sg_release(&sg_run.modules);
+	sg_let_signals(&before);
+	return number;
+}
+
+static void record(bool on)
+{
+	if (!sg_run.settings.only_regions || sg_load(&sg_run.over))
+		return;
+	sg_store(&sg_run.recording, on);
+	sg_bump_clock(); // so that every thread comes to hear of it
+}
+
+void __sg_begin(const char *tag)
+{
+	int error = errno;
+	if (!self)
+		make_room();
+	if (!self || sg_load(&sg_run.over)) {
+		errno = error;
+		return;
+	}
+	bool counts = !sg_run.settings.region || strcmp(tag, sg_run.settings.region) == 0;
+	self->open_regions = self->open_regions << 1 | counts;
+	if (counts && __atomic_fetch_add(&sg_run.regions, 1, __ATOMIC_SEQ_CST) == 0)
+		record(true);
+	sg_step(&sg_own[sg_region_begin], find_tag(tag));
+	errno = error;
+}
+
+void __sg_end(void)
+{
+	if (!self || sg_load(&sg_run.over))
+		return;
+	sg_step(&sg_own[sg_region_end], 0);
+	bool counts = self->open_regions & 1;
+	self->open_regions >>= 1;
+	if (counts && __atomic_sub_fetch(&sg_run.regions, 1, __ATOMIC_SEQ_CST) == 0)
+		record(false);
+}
+
+SG_API void sg_flush(void)
+{
+	sigset_t before;
+	int error = errno;
+	struct sg_thread *t = self;
+	if (!t || t->busy || outside || !t->recording)
+		return;
+	sg_hold_signals(&before);
+	sg_acquire(&t->lock);
+	uint64_t *cursor = __sg_thread.cursor;
+	t->busy = true;
+	take_buffer();
+	consume(t, cursor);
+	if (t->encoder)
+		write_chunk(t);
+	give_buffer(t);
+	t->busy = false;
+	sg_release(&t->lock);
+	sg_bump_clock();
+	sg_let_signals(&before);
+	errno = error;
+}

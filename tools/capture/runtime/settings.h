@@ -1,0 +1,23 @@
+// What the environment of a traced program says; `stackglass cc --help` tells it.
+#ifndef STACKGLASS_SETTINGS_H
+#define STACKGLASS_SETTINGS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "system.h"
+
+struct sg_settings {
+	char out[PATH_MAX];
+	uint64_t max_bytes; // 0: no limit
+	const char *region; // record only in calipers of this tag; 0: any
+	bool only_regions;
+	bool sliced;
+	bool fork_file; // children write a trace of their own
+	bool quiet;
+};
+
+SG_API void sg_settings_read(struct sg_settings *s);
+
+#endif

@@ -1,0 +1,15 @@
+// The runtime in one piece, so that its names are its own.
+#define _GNU_SOURCE
+#define SG_API static
+
+#include "create.c"
+#include "encode.c"
+#include "ending.c"
+#include "file.c"
+#include "leave.c"
+#include "pack.c"
+#include "place.c"
+#include "runtime.c"
+#include "say.c"
+#include "settings.c"
+#include "system.c"
