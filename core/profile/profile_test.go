@@ -287,6 +287,7 @@ func TestCheck(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add(sample(false).Encode())
 	f.Add(sample(true).Encode())
+	f.Add(withCounters().Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := profile.Decode(data)
 		if err != nil {

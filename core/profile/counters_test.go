@@ -1,0 +1,234 @@
+package profile_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// counted makes counters by hand that keep every invariant.
+func counted() *profile.Counters {
+	c := &profile.Counters{
+		Blocks: true, Ops: true, Touched: true, UniqueBytes: 40,
+		Functions: []profile.FunctionCounters{
+			{Number: 2, Name: "main", File: "a.c", Line: 7, Invocations: 1, UniqueBytes: 40},
+			{Number: profile.NoFunction, Loose: profile.Counts{profile.Loads: 3, profile.BytesLoaded: 12}},
+		},
+		Code: []profile.BlockCounters{
+			{Number: 0, Function: 2, Label: "entry", File: "a.c", FirstLine: 8, LastLine: 9, Executions: 1, Counts: profile.Counts{profile.Flops: 4}},
+			{Number: 5, Function: profile.NoFunction, Label: "x", Executions: 1 << 60, Counts: profile.Counts{profile.Stores: 1 << 60}},
+		},
+		Calls:   []profile.CallCounter{{Name: "*", Count: 2}, {Name: "main", Count: 1, Traced: true}},
+		Mix:     []profile.OpcodeCounter{{Opcode: "br", Count: 4}, {Opcode: "fadd", Count: 4}},
+		Vectors: []profile.VectorCounter{{Lanes: 4, Bits: 32, Count: 5}, {Lanes: 4, Bits: 32, Float: true, Count: 6}},
+		Types:   []profile.TypeCounter{{Type: "i32", Bytes: 4, Count: 3, TotalBytes: 12}, {Store: true, Count: 1 << 60}},
+	}
+	for i := range c.Usage {
+		c.Usage[i] = uint64(2 * (i + 1))
+	}
+	return c
+}
+
+func withCounters() *profile.Profile {
+	p := sample(true)
+	p.Counters = counted()
+	p.Segment.Touched = []byte{1, 2, 3}
+	return p
+}
+
+func TestCountersSurvive(t *testing.T) {
+	p := withCounters()
+	data := p.Encode()
+	got, err := profile.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got.Counters, p.Counters) || !bytes.Equal(got.Segment.Touched, p.Segment.Touched) {
+		t.Errorf("%+v, want %+v", got.Counters, p.Counters)
+	}
+	if !bytes.Equal(got.Encode(), data) || got.Digest() == sample(true).Digest() {
+		t.Error("decoding and encoding changed the bytes, or the digest leaves the counters out")
+	}
+	for i := range data {
+		damaged := bytes.Clone(data)
+		damaged[i] ^= 0x20
+		if _, err := profile.Decode(damaged); err == nil {
+			t.Fatalf("byte %d changed: decoded, want an error", i)
+		}
+	}
+}
+
+func TestCountersCheck(t *testing.T) {
+	for name, breakIt := range map[string]func(c *profile.Counters){
+		"functions out of order": func(c *profile.Counters) { c.Functions[1].Number = 1 },
+		"a block twice":          func(c *profile.Counters) { c.Code[1].Number = 0 },
+		"of no function":         func(c *profile.Counters) { c.Code[0].Function = 3 },
+		"callees":                func(c *profile.Counters) { slices.Reverse(c.Calls) },
+		"opcodes":                func(c *profile.Counters) { c.Mix[1].Opcode = "br" },
+		"vectors":                func(c *profile.Counters) { slices.Reverse(c.Vectors) },
+		"types":                  func(c *profile.Counters) { slices.Reverse(c.Types) },
+		"no blocks":              func(c *profile.Counters) { c.Blocks = false },
+		"no instructions":        func(c *profile.Counters) { c.Ops = false },
+		"overflow":               func(c *profile.Counters) { c.Code[0].Counts[profile.Loads] = 1<<64 - 1 },
+		"usage":                  func(c *profile.Counters) { c.Usage[3] = 1 },
+		"all of the usage":       func(c *profile.Counters) { c.UniqueBytes = 41 },
+		"a function's bytes":     func(c *profile.Counters) { c.Functions[0].UniqueBytes = 41 },
+	} {
+		p := withCounters()
+		if breakIt(p.Counters); p.Check() == nil {
+			t.Errorf("%s: passes, want an error", name)
+		}
+		if _, err := profile.Decode(p.Encode()); err == nil {
+			t.Errorf("%s: decoded, want an error", name)
+		}
+	}
+}
+
+func TestCountersSections(t *testing.T) {
+	const input, totals, state = "\x03din\x00\x07\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00"
+	const none = "\x00\x13\x00\x00\x00\x00\x00\x00\x00" // nineteen counters, and empty lists
+	const local, windows = "\x40\x00", "\x40\x80\x08\x00\x00"
+	head := []string{"INPT", input, "TOTL", totals, "STAT", state}
+	if _, err := profile.Decode(sections(append(head[:6:6], "CNTR", none)...)); err != nil {
+		t.Errorf("counters without stack distances: %v", err)
+	}
+	for name, parts := range map[string][]string{
+		"twice":              append(head[:6:6], "CNTR", none, "CNTR", none),
+		"before the state":   append(head[:4:4], "CNTR", none, "STAT", state),
+		"before distances":   append(head[:6:6], "CNTR", none, "LOCA", local, "WIND", windows),
+		"another number":     append(head[:6:6], "CNTR", "\x00\x12"+none[2:]),
+		"a string beyond":    append(head[:6:6], "CNTR", "\x01\x13\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"),
+		"touched, no segm":   append(head[:6:6], "segt", ""),
+		"touched twice":      append(head[:6:6], "segm", "\x00\x00", "segt", "", "segt", ""),
+		"more than it tells": append(head[:6:6], "CNTR", none+"\x00"),
+	} {
+		if _, err := profile.Decode(sections(parts...)); err == nil {
+			t.Errorf("%s: decoded, want an error", name)
+		}
+	}
+}
+
+func TestAddCounters(t *testing.T) {
+	a := counted()
+	for _, c := range []struct{ x, y *profile.Counters }{{a, nil}, {nil, a}} {
+		got, err := profile.AddCounters(c.x, c.y)
+		if err != nil || got.Program() != a.Program() || !reflect.DeepEqual(got.Mix, a.Mix) {
+			t.Errorf("with nothing: %+v, %v", got, err)
+		}
+	}
+	sum, err := profile.AddCounters(a, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	once, twice := a.Program(), sum.Program()
+	for i := range once {
+		if twice[i] != 2*once[i] {
+			t.Errorf("counter %d: twice %d is %d", i, once[i], twice[i])
+		}
+	}
+	if len(sum.Functions) != 2 || sum.Calls[0].Count != 4 || sum.Mix[1].Count != 8 || sum.Vectors[1].Count != 12 || sum.Types[0].TotalBytes != 24 {
+		t.Errorf("twice: %+v", sum)
+	}
+	if a.Functions[0].UniqueBytes != 40 || a.Mix[0].Count != 4 {
+		t.Error("adding changed what was added")
+	}
+	b := counted()
+	b.Code[0].Label = "other"
+	if _, err := profile.AddCounters(a, b); err == nil {
+		t.Error("the same number for other code: added, want an error")
+	}
+	if got := a.ByFunction(); got[0][profile.Flops] != 4 || got[1][profile.Stores] != 1<<60 || got[1][profile.Loads] != 3 {
+		t.Errorf("by function: %v", got)
+	}
+}
+
+func TestMovesAndSets(t *testing.T) {
+	c := profile.Counts{profile.RangesRead: 3, profile.RangesWritten: 5, profile.RangeBytesRead: 100, profile.RangeBytesWritten: 1000}
+	calls, moved := c.Moves()
+	sets, set := c.Sets()
+	if calls != 3 || moved != 100 || sets != 2 || set != 900 {
+		t.Errorf("%d moves of %d bytes, %d sets of %d bytes, want 3 of 100 and 2 of 900", calls, moved, sets, set)
+	}
+	c = profile.Counts{profile.RangesRead: 3, profile.RangeBytesRead: 5} // cut before what was read was written
+	if sets, set := c.Sets(); sets != 0 || set != 0 {
+		t.Errorf("%d sets of %d bytes, want none", sets, set)
+	}
+}
+
+func TestDerive(t *testing.T) {
+	c := profile.Counts{profile.BytesLoaded: 60, profile.BytesStored: 40, profile.Loads: 6, profile.Stores: 4, profile.Flops: 25,
+		profile.FlopBits: 1600, profile.IntegerOps: 25, profile.OpBits: 3200, profile.VectorOps: 10, profile.ConditionalBranches: 5}
+	want := map[string]float64{
+		"bytes_per_flop": 4, "bits_per_flop_bit": 0.5, "bytes_per_operation": 2, "bits_per_op_bit": 0.25, "bytes_loaded_per_stored": 1.5,
+		"bits_per_memory_op": 80, "ops_per_branch": 13, "flops_per_branch": 5, "vectorised": 0.2, "unique_bytes_per_flop": 2, "bytes_per_unique_byte": 2,
+	}
+	list := c.Derive(50)
+	for _, d := range list {
+		if d.Value != want[d.Key] || d.Text == "" || d.Label == "" {
+			t.Errorf("%s: %v, want %v", d.Key, d.Value, want[d.Key])
+		}
+	}
+	if len(list) != len(want) {
+		t.Errorf("%d ratios, want %d", len(list), len(want))
+	}
+	if none := new(profile.Counts).Derive(0); len(none) != 0 {
+		t.Errorf("of nothing: %v, want no ratio", none)
+	}
+}
+
+func TestEveryCounterHasAMeaning(t *testing.T) {
+	seen := map[string]bool{}
+	for c := range profile.NumCounters {
+		m := c.Meaning()
+		if m.Key == "" || m.Label == "" || m.Text == "" || seen[m.Key] {
+			t.Errorf("counter %d: %+v", c, m)
+		}
+		seen[m.Key] = true
+	}
+}
+
+// The median and its deviation, against all distances sorted.
+func TestMedianReuse(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		l := profile.Locality{Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: rng.Uint64N(20)}}}
+		const infinite = 1 << 60
+		var all []uint64
+		for range l.Kinds[0].Cold {
+			all = append(all, infinite)
+		}
+		for range rng.IntN(30) {
+			d := rng.Uint64N(1 << rng.UintN(12))
+			l.Kinds[0].Distances.Add(d)
+			all = append(all, d)
+		}
+		median, deviation, ok := l.MedianReuse()
+		if len(all) == 0 {
+			if ok {
+				t.Errorf("seed %d: a median of nothing", seed)
+			}
+			continue
+		}
+		slices.Sort(all)
+		want := all[(len(all)-1)/2]
+		if ok != (want != infinite) {
+			t.Fatalf("seed %d: a median is %v, want it to be of %v", seed, ok, all)
+		}
+		if !ok {
+			continue
+		}
+		var off []uint64
+		for _, d := range all {
+			off = append(off, max(d, want)-min(d, want))
+		}
+		slices.Sort(off)
+		if median != want || deviation != off[(len(off)-1)/2] {
+			t.Fatalf("seed %d: median %d, deviation %d, want %d and %d", seed, median, deviation, want, off[(len(off)-1)/2])
+		}
+	}
+}
