@@ -1,4 +1,321 @@
 // Package ir reads the text of LLVM IR modules, finds their blocks, loops and
 // data dependences, and rewrites them so that the compiled program records its
 // memory references.
+//
+// # What is read
+//
+// The text that clang and flang 14 to 19 write with -S -emit-llvm, before or
+// after optimisation: pointers with types (up to 14) or without, debug
+// information as calls or as records, exceptions, OpenMP. The LLVM Language
+// Reference defines it; LLVM prints one instruction a line.
+//
+//  1. [Instrument] finds the lines of the top level: functions, global
+//     variables, types, attributes, metadata.
+//  2. Each function is read instruction by instruction. What is not understood
+//     to its last character makes the function stay as it is, and stand under
+//     Missed: a program is never compiled wrongly for the sake of its trace.
+//  3. Basic blocks are cut into *pieces*, the blocks of the trace: after every
+//     call that may run other code (which may not return, or may throw), around
+//     atomic operations (so that the order of threads' steps is that of the
+//     operations), and where a piece would have more than 48 values. A piece runs
+//     whole or not at all.
+//  4. At each piece's beginning goes code that opens a step in the thread's
+//     buffer; before each load, store or event its address goes into the step
+//     (tools/capture/runtime/abi.h draws it). Phis and landing pads stay first, and name
+//     the last part of the block that they come from. Nothing has a number, so
+//     that the numbering of unnamed values stays as it is.
+//  5. Tables of all that is known beforehand — functions, blocks, loops by
+//     dominators, sites, instructions and their operands, places in the source,
+//     variables — go into the module as the body of a MODL frame (core/trace/sgt).
+//
+// # What the tables say
+//
+// Opcodes are LLVM's. Calls that end no block are told by what they call:
+// "llvm.fmuladd" for intrinsics, without the types they are made for, "call sin"
+// for functions of the mathematical library, "asm" for inline assembly. Calls that end
+// one are "call" and "invoke". Intrinsics that make no code do not count.
+// A conditional branch has the type i1, an unconditional one none; an atomic
+// exchange the type that it exchanges. Every pointer is a "ptr".
+//
+// A site's object is the local variable, argument or global variable that its
+// address is computed from, or the pointer variable that it was loaded from;
+// where different ones come together it has none.
 package ir
+
+import (
+	"errors"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+)
+
+// Options say what [Instrument] shall do.
+type Options struct {
+	Source         string   // the source file's name; "" for what the module says
+	CompileOptions string   // how it is compiled, for the tables
+	Instrs         bool     // list every block's instructions, for models of pipelines
+	Skip           []string // functions to leave as they are, by the linker's name
+}
+
+// Result is a rewritten module.
+type Result struct {
+	Text    []byte
+	Program *trace.Program // the module's tables, as a program of one module
+	Missed  []trace.Missed // what is not instrumented: those of the program's module
+}
+
+// largestText bounds modules: places in them are 32 bits wide.
+const largestText = 1<<31 - 1
+
+// Instrument rewrites a module so that it records its references. The error, if
+// any, says why the module cannot be understood at all, and where.
+func Instrument(src []byte, o Options) (*Result, error) {
+	if len(src) > largestText {
+		return nil, errors.New("the module has " + strconv.Itoa(len(src)) + " bytes, want less than 2 GB; compile its sources apart")
+	}
+	m, err := readModule(string(src))
+	if err != nil {
+		return nil, err
+	}
+	if err := m.instrumentable(); err != nil {
+		return nil, err
+	}
+	t := newTables(m, o)
+	e := newEmitter(m, freePrefix(m.text))
+	edits := instrumentFunctions(m, t, e, o.Skip)
+	t.finish()
+	r := &Result{Text: src, Program: t.program, Missed: t.program.Modules[0].Missed}
+	if len(t.program.Blocks) > 0 {
+		r.Text = assemble(m, t, e, edits)
+	}
+	return r, nil
+}
+
+// instrumentable tells of modules that no rewriting would help.
+func (m *module) instrumentable() error {
+	if strings.Contains(m.text, "@__sg_thread") || strings.Contains(m.text, "@__sg_more") {
+		return errors.New(m.file() + ": the module is instrumented already, or part of the runtime; compile it without")
+	}
+	for _, no := range []string{"nvptx", "amdgcn", "spir", "wasm", "darwin", "macos", "windows", "uefi"} {
+		if strings.Contains(m.triple, no) {
+			return errors.New(m.file() + ": compiled for " + strconv.Quote(m.triple) + ", want a system with ELF files such as Linux")
+		}
+	}
+	return nil
+}
+
+// freePrefix is a beginning of names that the text has nowhere.
+func freePrefix(text string) string {
+	prefix := "__sg."
+	for n := 0; strings.Contains(text, prefix); n++ {
+		prefix = "__sg" + strconv.Itoa(n) + "."
+	}
+	return prefix
+}
+
+// keepsRegisters tells the machines that know the calling convention of
+// __sg_more.
+func keepsRegisters(triple string) bool {
+	machine, _, _ := strings.Cut(triple, "-")
+	return machine == "x86_64" || machine == "aarch64" || machine == "arm64"
+}
+
+// edit is a part of the module's text with what takes its place.
+type edit struct {
+	from, to int
+	text     string
+	out      [2]int // of functions: span of what was emitted
+}
+
+// instrumentFunctions rewrites all functions that can be.
+func instrumentFunctions(m *module, t *tables, e *emitter, skip []string) []edit {
+	var edits []edit
+	var f function
+	var p plan
+	groups := map[string]bool{}
+	for _, at := range m.functions {
+		f.reset(m, at)
+		why := f.read(skip)
+		if why == external {
+			continue
+		}
+		if why != "" {
+			t.missed(linkerName(f.name), why)
+			continue
+		}
+		p.reset(&f, t)
+		p.make()
+		from := len(e.out)
+		e.function(&p)
+		t.add(&p)
+		edits = append(edits, edit{from: at.from, to: at.to, out: [2]int{from, len(e.out)}})
+		for _, g := range f.groups {
+			groups[g] = true
+		}
+	}
+	for g := range groups {
+		if at, ok := m.groupsAt[g]; ok {
+			edits = append(edits, edit{from: at.from, to: at.to, text: withoutMemory(m.in(at))})
+		}
+	}
+	return edits
+}
+
+// external is said of functions whose code another module has.
+const external = "external"
+
+// read reads the function; it returns why it is left as it is.
+func (f *function) read(skip []string) string {
+	if p := f.readHeader(); p != nil {
+		f.name = calledName(f.m.text[f.from:lineEnd(f.m.text, f.from)])
+		return p.String()
+	}
+	if why := f.refused(skip); why != "" {
+		return why
+	}
+	if p := f.readBody(); p != nil {
+		return p.String()
+	}
+	for i := range f.insts {
+		if f.insts[i].swiftError {
+			return "it has a swifterror variable, whose address must not be taken"
+		}
+	}
+	return ""
+}
+
+func (p *problem) String() string { return "line " + strconv.Itoa(p.line) + " of its IR: " + p.why }
+
+// refusals are words of a function's first line, or of its attributes, with
+// which it must stay as it is.
+var refusals = map[string]string{
+	"naked":                             "it is naked: nothing may come before its assembly",
+	"presplitcoroutine":                 "it is a coroutine that is not split yet",
+	"disable_sanitizer_instrumentation": "its attributes forbid instrumentation",
+	"ghccc":                             "its calling convention leaves no register",
+	"anyregcc":                          "its calling convention leaves no register",
+	"x86_intrcc":                        "it is an interrupt's handler",
+	"avr_intrcc":                        "it is an interrupt's handler",
+	"msp430_intrcc":                     "it is an interrupt's handler",
+	"hhvmcc":                            "its calling convention leaves no register",
+	"hhvm_ccc":                          "its calling convention leaves no register",
+	"cc":                                "its calling convention is not known",
+	"readnone":                          "its first line says what memory it uses",
+	"readonly":                          "its first line says what memory it uses",
+	"memory":                            "its first line says what memory it uses",
+	"swifterror":                        "it has a swifterror argument, whose address must not be taken",
+}
+
+// bootSections are where code lies that runs when there are no threads yet.
+var bootSections = []string{".init.text", ".head.text", ".noinstr.text", ".entry.text", ".boot", ".init"}
+
+// refused says why the function must not be instrumented, "" if it may.
+func (f *function) refused(skip []string) string {
+	for _, w := range f.words {
+		if w == "available_externally" {
+			return external
+		}
+	}
+	for _, w := range f.words {
+		if why, ok := refusals[w]; ok {
+			return why
+		}
+	}
+	for _, g := range f.groups {
+		if why := groupRefuses(f.m.groups[g]); why != "" {
+			return why
+		}
+	}
+	switch {
+	case f.m.entries[f.name]:
+		return "it is the resolver of an ifunc: it runs before there are threads"
+	case f.collected:
+		return "it has a garbage collector"
+	}
+	for _, s := range bootSections {
+		if f.section == s {
+			return "it lies in section " + s
+		}
+	}
+	for _, s := range skip {
+		if linkerName(f.name) == s {
+			return "it was to be left as it is"
+		}
+	}
+	return ""
+}
+
+// groupRefuses looks for attributes that forbid.
+func groupRefuses(group string) string {
+	if strings.Contains(group, `"coroutine.presplit"`) {
+		return refusals["presplitcoroutine"]
+	}
+	words, _, _ := strings.Cut(group, `"`)
+	for _, w := range []string{"naked", "presplitcoroutine", "disable_sanitizer_instrumentation"} {
+		if strings.Contains(words, " "+w+" ") {
+			return refusals[w]
+		}
+	}
+	return ""
+}
+
+// withoutMemory takes the attributes away that say which memory a function
+// uses: a function that records writes to its thread's buffer.
+func withoutMemory(group string) string {
+	c := cursor{text: group}
+	out := make([]byte, 0, len(group))
+	for c.at < len(group) {
+		from := c.at
+		switch b := group[c.at]; {
+		case b == '"':
+			c.quoted()
+		case isLetter(b):
+			word := c.word()
+			if c.at < len(group) && group[c.at] == '(' {
+				c.group()
+			}
+			if saysMemory(word) {
+				continue
+			}
+		default:
+			c.at++
+		}
+		out = append(out, group[from:c.at]...)
+	}
+	return string(out)
+}
+
+func saysMemory(word string) bool {
+	switch word {
+	case "readnone", "readonly", "writeonly", "argmemonly", "inaccessiblememonly", "inaccessiblemem_or_argmemonly",
+		"memory", "speculatable", "nosync":
+		return true
+	}
+	return false
+}
+
+// assemble puts the module together: its text with the edits, and the data that
+// the runtime needs.
+func assemble(m *module, t *tables, e *emitter, edits []edit) []byte {
+	body := e.out
+	e.out = nil
+	e.types(len(t.program.Blocks))
+	edits = append([]edit{{from: m.firstFunc, to: m.firstFunc, text: string(e.out)}}, edits...)
+	if m.used.to > 0 {
+		edits = append(edits, edit{from: m.used.from, to: m.used.to, text: e.extendUsed(m.in(m.used))})
+	}
+	sort.SliceStable(edits, func(i, j int) bool { return edits[i].from < edits[j].from })
+	e.out = make([]byte, 0, len(m.text)+len(body)+64*len(t.program.Blocks)+4096)
+	e.done = 0
+	for _, d := range edits {
+		e.copyTo(d.from)
+		e.out = append(append(e.out, d.text...), body[d.out[0]:d.out[1]]...)
+		e.done = d.to
+	}
+	e.copyTo(len(m.text))
+	e.data(t, sgt.AppendModule(nil, t.program))
+	return e.out
+}

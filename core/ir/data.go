@@ -1,0 +1,141 @@
+package ir
+
+import (
+	"strings"
+)
+
+// abiVersion is SG_ABI of tools/capture/runtime/abi.h.
+const abiVersion = 1
+
+// types defines the structs of abi.h, which must come before their first use.
+func (e *emitter) types(blocks int) {
+	e.put("%", e.prefix, "thread = type { ", e.word, ", ", e.word, ", i64 }\n",
+		"%", e.prefix, "block = type { i32, i32, i32, i32 }\n",
+		"%", e.prefix, "blocks = type [", blocks, " x %", e.prefix, "block]\n\n")
+}
+
+// data writes what the runtime reads: the blocks, the tables, the objects, and
+// the module's struct, whose address goes to section __sg_modules.
+func (e *emitter) data(t *tables, tables []byte) {
+	e.put("\n@__sg_thread = external thread_local(initialexec) global %", e.prefix, "thread\n",
+		"@__sg_clock = external global i64\n",
+		"declare ", e.more, ") cold nounwind\n",
+		"!", e.m.lastMeta+1, " = !{!\"branch_weights\", i32 1, i32 1048575}\n")
+	e.declarations()
+	e.blockTable(t)
+	scale := e.bytes("scale", t.scale)
+	packed := e.bytes("tables", tables)
+	objects := e.objects()
+	module := "{ i32, i32, " + e.m.pointerTo("%"+e.prefix+"blocks") + ", " + e.m.pointerTo(scale) + ", " + e.m.pointerTo(packed) +
+		", i64, " + e.m.pointerTo(objects) + ", i64 }"
+	e.put("@", e.prefix, "module = internal constant ", module, " { i32 ", abiVersion, ", i32 ", len(t.values), ", ",
+		e.m.pointerTo("%"+e.prefix+"blocks"), " @", e.prefix, "blocks, ",
+		e.m.pointerTo(scale), " @", e.prefix, "scale, ", e.m.pointerTo(packed), " @", e.prefix, "tables, i64 ", len(tables), ", ",
+		e.m.pointerTo(objects), " @", e.prefix, "objects, i64 ", len(e.m.globals), " }, align 8\n",
+		"@", e.prefix, "entry = internal global ", e.m.bytePointer(), " ", e.asBytes(module, e.prefix+"module"),
+		", section \"__sg_modules\", align 8\n")
+	if e.m.used.to == 0 {
+		e.put("@llvm.used = appending global [1 x ", e.m.bytePointer(), "] [", e.entry(), "], section \"llvm.metadata\"\n")
+	}
+}
+
+// entry is the address in section __sg_modules, as llvm.used wants it.
+func (e *emitter) entry() string {
+	if !e.m.typed {
+		return "ptr @" + e.prefix + "entry"
+	}
+	return "i8* bitcast (i8** @" + e.prefix + "entry to i8*)"
+}
+
+// declarations declares what is called and not yet declared.
+func (e *emitter) declarations() {
+	if name := e.m.frameAddress(); e.need.frame && !e.m.declared[name] {
+		e.put("declare ", e.m.bytePointer(), " @", name, "(i32 immarg)\n")
+	}
+	if e.need.ones && !e.m.declared["llvm.ctpop.i64"] {
+		e.put("declare i64 @llvm.ctpop.i64(i64)\n")
+	}
+	if e.need.masked {
+		e.put("declare void @__sg_masked(", e.m.pointerTo("%"+e.prefix+"block"), ", i64, i64, i32, i32) nounwind\n")
+	}
+	if e.need.lanes {
+		e.put("declare void @__sg_lanes(", e.m.pointerTo("%"+e.prefix+"block"), ", ", e.word, ", i64, i32, i32) nounwind\n")
+	}
+}
+
+func (e *emitter) blockTable(t *tables) {
+	e.put("@", e.prefix, "blocks = internal global %", e.prefix, "blocks [")
+	separator := ""
+	for i, values := range t.values {
+		e.put(separator, "%", e.prefix, "block { i32 ", uint32(values), ", i32 ", t.refs[i], ", i32 0, i32 0 }")
+		separator = ", "
+	}
+	e.put("], align 8\n")
+}
+
+// bytes writes a constant array and gives its type.
+func (e *emitter) bytes(name string, content []byte) string {
+	e.put("@", e.prefix, name, " = internal constant [", len(content), " x i8] c\"")
+	const hex = "0123456789ABCDEF"
+	for _, b := range content {
+		if b < ' ' || b > '~' || b == '"' || b == '\\' {
+			e.out = append(e.out, '\\', hex[b>>4], hex[b&15])
+		} else {
+			e.out = append(e.out, b)
+		}
+	}
+	e.put("\", align 1\n")
+	at := len(e.out)
+	e.put("[", len(content), " x i8]")
+	array := string(e.out[at:])
+	e.out = e.out[:at]
+	return array
+}
+
+// objects writes the table of the global variables' addresses and gives its
+// type.
+func (e *emitter) objects() string {
+	at := len(e.out)
+	e.put("[", len(e.m.globals), " x ", e.m.bytePointer(), "]")
+	array := string(e.out[at:])
+	e.out = e.out[:at]
+	e.put("@", e.prefix, "objects = internal constant ", array, " [")
+	separator := ""
+	for i := range e.m.globals {
+		g := &e.m.globals[i]
+		e.put(separator, e.m.bytePointer(), " ")
+		switch {
+		case !g.address:
+			e.put("null")
+		default:
+			e.put(e.asBytes(g.typeText, g.name))
+		}
+		separator = ", "
+	}
+	e.put("], align 8\n")
+	return array
+}
+
+// asBytes is the address of a global variable, as a pointer to bytes.
+func (e *emitter) asBytes(typeText, name string) string {
+	if !e.m.typed {
+		return "@" + name
+	}
+	return "bitcast (" + typeText + "* @" + name + " to i8*)"
+}
+
+// extendUsed adds the entry to the module's own list of what the linker must
+// keep: `@llvm.used = appending global [1 x ptr] [ptr @f], section "llvm.metadata"`.
+func (e *emitter) extendUsed(line string) string {
+	before, rest, ok := strings.Cut(line, "[")
+	n := number(rest)
+	_, list, ok2 := strings.Cut(rest, "] [")
+	if !ok || !ok2 || n < 0 {
+		return line
+	}
+	at := len(e.out)
+	e.put(before, "[", n+1, " x ", e.m.bytePointer(), "] [", e.entry(), ", ", list)
+	text := string(e.out[at:])
+	e.out = e.out[:at]
+	return text
+}

@@ -1,0 +1,410 @@
+package ir
+
+import (
+	"strconv"
+	"strings"
+)
+
+// function is one function of the module, read: its basic blocks and their
+// instructions in the order of the text. It is used again for the next one.
+type function struct {
+	m *module
+	extent
+
+	name      string // with its quotes
+	words     []string
+	groups    []string // attribute groups: "#0"
+	section   string
+	collected bool // by a garbage collector, which wants to know every call
+	debug     int  // its DISubprogram, -1 for none
+	returns   *datatype
+	params    []operand
+
+	blocks []basicBlock
+	insts  []inst
+	uses   []int32    // values that instructions use; inst.uses are spans of it
+	args   []operand  // of calls
+	refs   []labelRef // labels in instructions
+
+	values     map[string]int32 // names to numbers of values
+	defs       []int32          // by value: instruction, -1-p for parameter p, or undefined
+	labels     map[string]int32 // names to numbers of labels
+	blockOf    []int32          // by label: the basic block, -1 for none
+	debugNames []int32          // by value: 1 + the DILocalVariable that describes it
+	scratch    []string
+}
+
+const undefined = -1 << 30
+
+// basicBlock is a label, or the function's beginning, up to the terminator.
+type basicBlock struct {
+	label       string // as it is written behind %
+	from        int    // where its text begins, behind its label's line
+	first, last int32  // its instructions, first up to last
+	header      int32  // its phis and landing pads, which stay first: first up to header
+}
+
+// labelRef is a label in an instruction.
+type labelRef struct {
+	from, to int32 // its text in the module, without %
+	label    int32
+}
+
+// operand is a value with its type.
+type operand struct {
+	typ      *datatype
+	typeText string
+	text     string
+	id       int32 // of a local value, -1 of constants and globals
+}
+
+// problem is why something is not instrumented.
+type problem struct {
+	line int
+	why  string
+}
+
+func (f *function) reset(m *module, e extent) {
+	*f = function{
+		m: m, extent: e, debug: -1,
+		words: f.words[:0], groups: f.groups[:0], params: f.params[:0], blocks: f.blocks[:0], insts: f.insts[:0],
+		uses: f.uses[:0], args: f.args[:0], refs: f.refs[:0], defs: f.defs[:0], blockOf: f.blockOf[:0],
+		debugNames: f.debugNames[:0], scratch: f.scratch[:0], values: f.values, labels: f.labels,
+	}
+	if f.values == nil {
+		f.values, f.labels = map[string]int32{}, map[string]int32{}
+	}
+	clear(f.values)
+	clear(f.labels)
+}
+
+// value is the number of the local value of that name.
+func (f *function) value(name string) int32 {
+	if id, ok := f.values[name]; ok {
+		return id
+	}
+	id := int32(len(f.defs))
+	f.values[name] = id
+	f.defs = append(f.defs, undefined)
+	f.debugNames = append(f.debugNames, 0)
+	return id
+}
+
+func (f *function) label(name string) int32 {
+	if id, ok := f.labels[name]; ok {
+		return id
+	}
+	id := int32(len(f.blockOf))
+	f.labels[name] = id
+	f.blockOf = append(f.blockOf, -1)
+	return id
+}
+
+// readHeader reads the line that begins with define.
+func (f *function) readHeader() *problem {
+	text := f.m.text[f.from:lineEnd(f.m.text, f.from)]
+	c := cursor{text: text, at: len("define")}
+	f.words = f.attributes(&c, f.words)
+	f.returns = f.m.types.read(&c)
+	c.want('@')
+	f.name = c.name()
+	implicit := f.readParams(&c)
+	f.readProperties(&c)
+	if c.failed() {
+		return &problem{f.line, "cannot read its first line: want " + c.wants}
+	}
+	f.startBlock(strconv.Itoa(implicit), lineEnd(f.m.text, f.from)+1)
+	return nil
+}
+
+// readParams reads the parameters and gives the number that an unnamed value
+// after them has.
+func (f *function) readParams(c *cursor) int {
+	unnamed := 0
+	c.want('(')
+	for !c.failed() && !c.take(')') {
+		if strings.HasPrefix(c.text[c.at:], "...") {
+			c.at += len("...")
+			continue
+		}
+		var o operand
+		o.typ, o.typeText, o.id = f.readType(c)
+		f.scratch = f.attributes(c, f.scratch[:0])
+		if c.take('%') {
+			o.text = c.name()
+		} else {
+			o.text = strconv.Itoa(unnamed)
+		}
+		if isDigit(o.text[0]) {
+			unnamed++
+		}
+		if !c.failed() {
+			o.id = f.value(o.text)
+			f.defs[o.id] = int32(-1 - len(f.params))
+			f.params = append(f.params, o)
+		}
+		if !c.take(',') && c.peek() != ')' {
+			c.fail(")")
+		}
+	}
+	return unnamed
+}
+
+// readProperties reads what stands between the parameters and the brace.
+func (f *function) readProperties(c *cursor) {
+	for !c.failed() {
+		switch b := c.peek(); {
+		case b == '{' && strings.TrimSpace(c.text[c.at:]) == "{":
+			return
+		case b == '#':
+			from := c.at
+			c.at++
+			c.word()
+			f.groups = append(f.groups, c.text[from:c.at])
+		case b == '"':
+			c.quoted()
+		case b == '!':
+			c.at++
+			if c.name() == "dbg" && c.peek() == '!' {
+				f.debug = reference(c.text[c.at:])
+			}
+		case b == '(' || b == '{' || b == '[' || b == '<':
+			c.group()
+		case isLetter(b):
+			f.property(c)
+		case b == 0:
+			c.fail("{")
+		default:
+			c.at++
+		}
+	}
+}
+
+func (f *function) property(c *cursor) {
+	switch word := c.word(); word {
+	case "section":
+		c.space()
+		f.section = unquote(c.quoted())
+	case "gc":
+		f.collected = true
+	default:
+		f.words = append(f.words, word)
+	}
+}
+
+// readType gives a type, its text, and no value yet.
+func (f *function) readType(c *cursor) (t *datatype, text string, id int32) {
+	c.space()
+	from := c.at
+	t = f.m.types.read(c)
+	return t, c.text[from:c.at], -1
+}
+
+// attributes passes over keywords before a type or value, with what they have
+// in parentheses, and appends them to words.
+func (f *function) attributes(c *cursor, words []string) []string {
+	for {
+		b := c.peek()
+		if b == '"' {
+			c.quoted()
+			if c.take('=') {
+				c.quoted()
+			}
+			continue
+		}
+		if !isLetter(b) || b == 'c' && strings.HasPrefix(c.text[c.at:], `c"`) {
+			return words
+		}
+		before := c.at
+		word := c.word()
+		if isTypeWord(word) || word == "target" || isValueWord(word) {
+			c.at = before
+			return words
+		}
+		words = append(words, word)
+		if c.at < len(c.text) && c.text[c.at] == '(' {
+			c.group()
+		} else if (word == "align" || word == "cc") && isDigit(c.peek()) {
+			c.word()
+		}
+	}
+}
+
+// readBody reads the lines behind the first.
+func (f *function) readBody() *problem {
+	text := f.m.text
+	line := f.line
+	for at := lineEnd(text, f.from) + 1; at < f.to; {
+		line++
+		end := lineEnd(text, at)
+		l := text[at:end]
+		from := at
+		at = end + 1
+		switch trimmed := strings.TrimLeft(l, " \t"); {
+		case trimmed == "" || trimmed == "\r" || trimmed[0] == ';' || l[0] == '}':
+		case trimmed[0] == '#':
+			f.record(trimmed)
+		case len(trimmed) == len(l):
+			if p := f.labelLine(l, from, line); p != nil {
+				return p
+			}
+		default:
+			e := f.joined(extent{from, end, line})
+			if why := f.instruction(e); why != "" {
+				return &problem{line, why}
+			}
+			line += strings.Count(text[end:e.to], "\n")
+			at = e.to + 1
+		}
+	}
+	return f.close(line)
+}
+
+// labelLine reads a line such as `for.body:     ; preds = %entry`.
+func (f *function) labelLine(l string, from, line int) *problem {
+	c := cursor{text: l}
+	name := c.name()
+	if c.failed() || c.at >= len(l) || l[c.at] != ':' {
+		return &problem{line, "cannot read a label"}
+	}
+	b := &f.blocks[len(f.blocks)-1]
+	if len(f.blocks) == 1 && len(f.insts) == 0 {
+		*b = basicBlock{} // the first block has a label of its own
+		delete(f.labels, b.label)
+		f.blocks, f.blockOf = f.blocks[:0], f.blockOf[:0]
+		clear(f.labels)
+	}
+	if id, ok := f.labels[name]; ok && f.blockOf[id] >= 0 {
+		return &problem{line, "the label " + name + " is there twice"}
+	}
+	f.startBlock(name, from+len(l)+1)
+	return nil
+}
+
+func (f *function) startBlock(label string, from int) {
+	if n := len(f.blocks); n > 0 {
+		f.blocks[n-1].last = int32(len(f.insts))
+	}
+	f.blockOf[f.label(label)] = int32(len(f.blocks))
+	n := int32(len(f.insts))
+	f.blocks = append(f.blocks, basicBlock{label: label, from: from, first: n, last: n, header: n})
+}
+
+// joined extends an instruction by the lines that go on with it.
+func (f *function) joined(e extent) extent {
+	text := f.m.text
+	first := f.m.in(e)
+	c := cursor{text: first}
+	if c.take('%') {
+		c.name()
+		c.want('=')
+	}
+	goesOn := func(string) bool { return false }
+	switch c.word() {
+	case "switch":
+		if strings.HasSuffix(strings.TrimRight(first, " \r"), "[") {
+			done := false
+			goesOn = func(next string) bool {
+				was := done
+				done = strings.HasPrefix(next, "]")
+				return !was
+			}
+		}
+	case "landingpad":
+		goesOn = func(next string) bool {
+			return strings.HasPrefix(next, "cleanup") || strings.HasPrefix(next, "catch ") || strings.HasPrefix(next, "filter ")
+		}
+	case "invoke", "callbr":
+		goesOn = func(next string) bool { return strings.HasPrefix(next, "to label") }
+	}
+	for e.to+1 < f.to {
+		end := lineEnd(text, e.to+1)
+		if !goesOn(strings.TrimLeft(text[e.to+1:end], " \t")) {
+			break
+		}
+		e.to = end
+	}
+	return e
+}
+
+// close checks what can be known only at the function's end.
+func (f *function) close(line int) *problem {
+	f.blocks[len(f.blocks)-1].last = int32(len(f.insts))
+	for _, r := range f.refs {
+		if f.blockOf[r.label] < 0 {
+			return &problem{line, "a label that is used is missing: " + f.m.text[r.from:r.to]}
+		}
+	}
+	for i := range f.blocks {
+		b := &f.blocks[i]
+		if b.first == b.last || !f.insts[b.last-1].op.ends() {
+			return &problem{line, "the basic block " + b.label + " does not end in a terminator"}
+		}
+		for b.header = b.first; b.header < b.last && f.insts[b.header].op.leads(); b.header++ {
+		}
+		for i := b.first; i < b.last-1; i++ {
+			if f.insts[i].op.ends() || i > b.header && f.insts[i].op.leads() {
+				return &problem{line, "the basic block " + b.label + " has a phi, landing pad or terminator in its middle"}
+			}
+		}
+	}
+	return nil
+}
+
+// record reads a debug record: `#dbg_value(ptr %a, !12, !DIExpression(), !13)`.
+func (f *function) record(text string) {
+	c := cursor{text: text}
+	c.at++
+	kind := c.word()
+	if kind != "dbg_declare" && kind != "dbg_value" && kind != "dbg_assign" || !c.take('(') {
+		return
+	}
+	described := f.described(&c)
+	c.want(',')
+	c.space()
+	variable := reference(c.text[c.at:])
+	if c.take('!') {
+		c.name()
+	}
+	whole := strings.HasPrefix(c.text[c.at:], ", !DIExpression()")
+	if kind == "dbg_assign" {
+		if _, rest, ok := strings.Cut(c.text[c.at:], "), "); ok {
+			_, rest, _ = strings.Cut(rest, ", ")
+			described = f.described(&cursor{text: rest})
+		}
+	}
+	if !c.failed() && (whole || kind != "dbg_value") {
+		f.describe(described, variable)
+	}
+}
+
+// described reads the value of a debug record; "" if it is no local one.
+func (f *function) described(c *cursor) string {
+	if c.peek() == '!' {
+		c.at++
+		if c.name(); c.peek() == '(' {
+			c.group()
+		}
+		return ""
+	}
+	end := typeEnd(c.text, c.at)
+	if end == c.at {
+		return ""
+	}
+	c.at = end
+	if c.take('%') {
+		return c.name()
+	}
+	c.fieldValue()
+	return ""
+}
+
+// describe notes that a variable of the source lies in the value, or is it.
+func (f *function) describe(value string, variable int) {
+	if value == "" || variable < 0 {
+		return
+	}
+	if id := f.value(value); f.debugNames[id] == 0 {
+		f.debugNames[id] = int32(variable) + 1
+	}
+}

@@ -1,0 +1,108 @@
+package ir
+
+import (
+	"math"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// global is a global variable that the module defines.
+type global struct {
+	name     string // with its quotes, without @
+	typeText string
+	debug    int  // its DIGlobalVariableExpression, -1 for none
+	address  bool // its address may stand in a table
+}
+
+// linkages are the words that may stand between a global's name and what it is.
+// Of those with false, another module has the variable.
+var linkages = map[string]bool{
+	"private": true, "internal": true, "linkonce": true, "weak": true, "common": true,
+	"linkonce_odr": true, "weak_odr": true, "external": false, "extern_weak": false,
+	"available_externally": false, "appending": false,
+}
+
+// globalLine reads a line that begins with @: a variable, an alias or an ifunc.
+// Lines that are not as expected define nothing that anyone would ask for.
+func (m *module) globalLine(e extent) {
+	c := cursor{text: m.in(e), at: 1}
+	g := global{name: c.name(), debug: -1, address: true}
+	c.want('=')
+	local, here := false, true
+	for !c.failed() {
+		switch word := c.word(); word {
+		case "global", "constant":
+			if here && !strings.HasPrefix(g.name, "llvm.") {
+				m.variable(&c, g, local)
+			} else if g.name == "llvm.used" {
+				m.used = e
+			}
+			return
+		case "ifunc":
+			m.entries[lastName(c.text[c.at:])] = true
+			return
+		case "alias", "":
+			return
+		case "thread_local", "addrspace":
+			g.address = false
+			if c.peek() == '(' {
+				c.group()
+			}
+		case "private", "internal":
+			local = true
+		default:
+			defined, isLinkage := linkages[word]
+			here = here && (defined || !isLinkage)
+		}
+	}
+}
+
+// variable reads the rest of a definition: type, value, properties.
+func (m *module) variable(c *cursor, g global, local bool) {
+	c.space()
+	end := typeEnd(c.text, c.at)
+	g.typeText = c.text[c.at:end]
+	rest := c.text[end:]
+	// A local symbol in a group that the linker may drop must not be named from
+	// outside of it.
+	if local && strings.Contains(rest, ", comdat") {
+		g.address = false
+	}
+	if strings.Contains(rest, `section "llvm.metadata"`) {
+		return
+	}
+	if i := strings.LastIndex(rest, ", !dbg "); i >= 0 {
+		g.debug = reference(rest[i+len(", !dbg "):])
+	}
+	m.globals = append(m.globals, g)
+}
+
+// lastName is the last name with @ in text, with its quotes.
+func lastName(text string) string {
+	i := strings.LastIndexByte(text, '@')
+	if i < 0 {
+		return ""
+	}
+	c := cursor{text: text, at: i + 1}
+	return c.name()
+}
+
+// object is what the tables say of the variable.
+func (m *module) object(g *global) trace.Object {
+	name, place := m.metadata.globalVariable(g.debug)
+	if name == "" {
+		name = linkerName(g.name)
+	}
+	o := trace.Object{Name: name, Place: place, Type: g.typeText}
+	if t := m.types.of(g.typeText); t != nil {
+		o.Type = t.text
+		if t.sized && t.bytes < math.MaxInt64 {
+			o.Bytes = t.allocBytes()
+		}
+	}
+	return o
+}
+
+// linkerName is the name that the linker sees: \01 says that it is literal.
+func linkerName(name string) string { return strings.TrimPrefix(unquote(name), "\x01") }

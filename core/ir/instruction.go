@@ -1,0 +1,781 @@
+package ir
+
+import "strings"
+
+// opcode tells instructions apart as far as the rewriter treats them
+// differently; inst.word has the exact one.
+type opcode uint8
+
+const (
+	opPlain opcode = iota // computes, and touches no memory
+	opLoad
+	opStore
+	opModify // atomicrmw, cmpxchg
+	opFence
+	opCall
+	opAlloca
+	opAddress // getelementptr, bitcast, addrspacecast: its first operand's object, or a part
+	opVaArg
+	opPhi
+	opLandingPad
+	// Terminators.
+	opInvoke
+	opCallBr
+	opJump // br, switch, indirectbr
+	opReturn
+	opResume
+	opUnreachable
+)
+
+// ends tells terminators.
+func (op opcode) ends() bool { return op >= opInvoke }
+
+// leads tells what must stand at a basic block's beginning.
+func (op opcode) leads() bool { return op == opPhi || op == opLandingPad }
+
+// inst is one instruction.
+type inst struct {
+	from, to int32 // its text in the module
+	op       opcode
+	word     string    // LLVM's opcode
+	typ      *datatype // as trace.Op.Type has it; nil for none
+	result   int32     // value, -1 for none
+	debug    int32     // number of its DILocation, -1 for none
+
+	uses, usesEnd int32 // span of function.uses
+	args, argsEnd int32 // span of function.args
+	refs, refsEnd int32 // span of function.refs
+	call          *call
+	access        *datatype // loads and stores: what is read or written
+	address       operand   // the same: where; of others with an object behind them: the base
+	atomic        bool
+	volatile      bool
+	static        bool   // alloca of a constant number of elements
+	count         uint64 // this number
+	resultName    string
+	swiftError    bool
+}
+
+// call is what calls and invokes have besides.
+type call struct {
+	callee   string // name with its quotes; "" if it is not known
+	indirect bool
+	assembly bool
+	mustTail bool
+	returns  *datatype
+	typeText string // of what it returns
+}
+
+// reader reads the operands of one instruction.
+type reader struct {
+	cursor
+	f    *function
+	base int // of its text in the module
+}
+
+// instruction reads one instruction and appends it. It returns why it cannot be
+// understood, "" if all is well.
+func (f *function) instruction(e extent) string {
+	r := reader{cursor: cursor{text: f.m.in(e)}, f: f, base: e.from}
+	in := inst{
+		from: int32(e.from), to: int32(e.to), result: -1, debug: -1,
+		uses: int32(len(f.uses)), args: int32(len(f.args)), refs: int32(len(f.refs)),
+	}
+	in.address.id = -1
+	if r.take('%') {
+		in.resultName = r.name()
+		in.result = f.value(in.resultName)
+		r.want('=')
+	}
+	in.word = r.word()
+	if why := r.operands(&in); why != "" {
+		return why
+	}
+	r.trailer(&in)
+	if r.failed() {
+		return "cannot read this " + in.word + ": want " + r.wants
+	}
+	if in.result >= 0 {
+		if f.defs[in.result] != undefined {
+			return "the value %" + in.resultName + " is there twice"
+		}
+		f.defs[in.result] = int32(len(f.insts))
+	}
+	in.usesEnd, in.argsEnd, in.refsEnd = int32(len(f.uses)), int32(len(f.args)), int32(len(f.refs))
+	f.insts = append(f.insts, in)
+	return ""
+}
+
+// trailer reads what may follow all operands: `, align 8, !dbg !12`.
+func (r *reader) trailer(in *inst) {
+	for r.take(',') {
+		if r.take('!') {
+			kind := r.name()
+			r.space()
+			if kind == "dbg" {
+				in.debug = int32(reference(r.text[r.at:]))
+			}
+			r.want('!')
+			if r.peek() == '{' {
+				r.group()
+			} else {
+				r.name()
+				if r.at < len(r.text) && r.text[r.at] == '(' {
+					r.group()
+				}
+			}
+			continue
+		}
+		switch r.word() {
+		case "align":
+			r.word()
+		case "addrspace":
+			r.group()
+		default:
+			r.fail("align or metadata")
+		}
+	}
+	if b := r.peek(); b != 0 && b != ';' {
+		r.fail("the instruction's end")
+	}
+}
+
+func (r *reader) operands(in *inst) string {
+	switch in.word {
+	case "load":
+		r.load(in)
+	case "store":
+		r.store(in)
+	case "getelementptr":
+		r.elementPointer(in)
+	case "call", "tail", "musttail", "notail":
+		return r.call(in)
+	case "br":
+		r.branch(in)
+	case "phi":
+		r.phi(in)
+	case "add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr", "and", "or", "xor",
+		"fadd", "fsub", "fmul", "fdiv", "frem":
+		r.flags()
+		in.typ = r.pair()
+	case "icmp", "fcmp":
+		r.flags()
+		r.word()
+		in.typ = r.pair()
+	case "fneg", "freeze":
+		r.flags()
+		in.typ = r.operand().typ
+	case "trunc", "zext", "sext", "fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp", "ptrtoint", "inttoptr",
+		"bitcast", "addrspacecast":
+		r.cast(in)
+	case "select":
+		r.flags()
+		r.operand()
+		r.want(',')
+		in.typ = r.operand().typ
+		r.want(',')
+		r.operand()
+	case "alloca":
+		r.alloca(in)
+	case "ret":
+		in.op = opReturn
+		in.typ = r.operandOrVoid()
+	case "switch":
+		r.switching(in)
+	case "unreachable":
+		in.op = opUnreachable
+	default:
+		return r.rare(in)
+	}
+	return ""
+}
+
+// rare reads what seldom comes.
+func (r *reader) rare(in *inst) string {
+	switch in.word {
+	case "extractvalue":
+		aggregate := r.operand()
+		in.typ = r.member(aggregate.typ)
+	case "insertvalue":
+		in.typ = r.operand().typ
+		r.want(',')
+		r.operand()
+		r.member(in.typ)
+	case "extractelement":
+		if v := r.operand(); v.typ != nil {
+			in.typ = v.typ.elem
+		}
+		r.want(',')
+		r.operand()
+	case "insertelement":
+		in.typ = r.operand().typ
+		r.want(',')
+		r.operand()
+		r.want(',')
+		r.operand()
+	case "shufflevector":
+		r.shuffle(in)
+	case "atomicrmw":
+		r.atomicModify(in)
+	case "cmpxchg":
+		r.compareExchange(in)
+	case "fence":
+		in.op = opFence
+		r.ordering()
+	case "invoke", "callbr":
+		return r.call(in)
+	case "landingpad":
+		r.landingPad(in)
+	case "resume":
+		in.op = opResume
+		in.typ = r.operand().typ
+	case "indirectbr":
+		in.op = opJump
+		in.typ = r.operand().typ
+		r.want(',')
+		r.want('[')
+		r.labelList()
+	case "va_arg":
+		in.op = opVaArg
+		r.operand()
+		r.want(',')
+		in.typ = r.f.m.types.read(&r.cursor)
+	case "catchswitch", "catchpad", "cleanuppad", "catchret", "cleanupret":
+		return "exceptions of Windows are not understood"
+	default:
+		return "the instruction is not known: " + in.word
+	}
+	return ""
+}
+
+// isFlag tells the words that say how an operation may be done.
+func isFlag(word string) bool {
+	switch word {
+	case "nuw", "nsw", "exact", "disjoint", "nneg", "samesign", "nusw", "inbounds",
+		"fast", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc":
+		return true
+	}
+	return false
+}
+
+func (r *reader) flags() {
+	for {
+		before := r.at
+		if !isFlag(r.word()) {
+			r.at = before
+			return
+		}
+		if r.peek() == '(' { // inrange(-16, 16)
+			r.group()
+		}
+	}
+}
+
+// isValueWord tells the words that constants begin with.
+func isValueWord(word string) bool {
+	switch word {
+	case "null", "true", "false", "undef", "poison", "none", "zeroinitializer",
+		"getelementptr", "bitcast", "inttoptr", "ptrtoint", "addrspacecast",
+		"trunc", "zext", "sext", "fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp",
+		"add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr", "and", "or", "xor",
+		"fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "icmp", "fcmp", "select",
+		"extractelement", "insertelement", "shufflevector", "extractvalue", "insertvalue",
+		"blockaddress", "dso_local_equivalent", "no_cfi", "asm", "splat", "ptrauth":
+		return true
+	}
+	return false
+}
+
+// value reads a value; id is -1 unless it is a local one.
+func (r *reader) value() (text string, id int32) {
+	b := r.peek()
+	from := r.at
+	switch {
+	case b == '%':
+		r.at++
+		name := r.name()
+		if r.failed() {
+			return "", -1
+		}
+		id = r.f.value(name)
+		r.f.uses = append(r.f.uses, id)
+		return r.text[from:r.at], id
+	case b == '@':
+		r.at++
+		r.name()
+	case b == '<' || b == '{' || b == '[':
+		r.group()
+	case b == '-' || b == '+' || isDigit(b):
+		r.at++
+		for r.at < len(r.text) && (isNameByte(r.text[r.at]) || r.text[r.at] == '+') {
+			r.at++
+		}
+	case b == 'c' && strings.HasPrefix(r.text[r.at:], `c"`):
+		r.at++
+		r.quoted()
+	case isLetter(b):
+		r.constant()
+	default:
+		r.fail("a value")
+	}
+	return r.text[from:r.at], -1
+}
+
+// constant reads a constant that begins with a word.
+func (r *reader) constant() {
+	switch word := r.word(); word {
+	case "null", "true", "false", "undef", "poison", "none", "zeroinitializer":
+		return
+	case "asm":
+		r.assembly()
+		return
+	case "dso_local_equivalent", "no_cfi":
+		r.want('@')
+		r.name()
+		return
+	default:
+		if !isValueWord(word) {
+			r.fail("a value")
+			return
+		}
+	}
+	for isLetter(r.peek()) { // inbounds, nuw, a predicate
+		r.word()
+		if r.at < len(r.text) && r.text[r.at] == '(' && strings.HasSuffix(r.text[:r.at], "inrange") {
+			r.group()
+		}
+	}
+	if r.peek() != '(' {
+		r.fail("(")
+		return
+	}
+	r.group()
+}
+
+func (r *reader) assembly() {
+	for isLetter(r.peek()) {
+		r.word()
+	}
+	r.space()
+	r.quoted()
+	r.want(',')
+	r.space()
+	r.quoted()
+}
+
+// operand reads a type and a value.
+func (r *reader) operand() operand {
+	var o operand
+	o.typ, o.typeText, o.id = r.f.readType(&r.cursor)
+	if r.failed() {
+		return o
+	}
+	o.text, o.id = r.value()
+	return o
+}
+
+func (r *reader) operandOrVoid() *datatype {
+	t, _, _ := r.f.readType(&r.cursor)
+	if t == nil || t.kind == voidType {
+		return t
+	}
+	r.value()
+	return t
+}
+
+// pair reads "T a, b".
+func (r *reader) pair() *datatype {
+	o := r.operand()
+	r.want(',')
+	r.value()
+	return o.typ
+}
+
+func (r *reader) cast(in *inst) {
+	r.flags()
+	from := r.operand()
+	r.wantWord("to")
+	in.typ = r.f.m.types.read(&r.cursor)
+	if in.word == "bitcast" || in.word == "addrspacecast" {
+		in.op, in.address = opAddress, from
+	}
+}
+
+func (r *reader) elementPointer(in *inst) {
+	in.op = opAddress
+	r.flags()
+	r.f.m.types.read(&r.cursor)
+	r.want(',')
+	in.address = r.operand()
+	in.typ = in.address.typ
+	for {
+		before := r.at
+		if !r.take(',') || r.peek() == '!' {
+			r.at = before
+			return
+		}
+		r.takeWord("inrange")
+		index := r.operand()
+		if index.typ != nil && index.typ.kind == vectorType && in.typ != nil && in.typ.kind != vectorType {
+			in.typ = r.pointers(index.typ)
+		}
+	}
+}
+
+// pointers is the vector of as many pointers as t has elements.
+func (r *reader) pointers(t *datatype) *datatype {
+	return r.f.m.types.of(strings.Replace(t.text, t.elem.text, "ptr", 1))
+}
+
+func (r *reader) alloca(in *inst) {
+	in.op, in.typ, in.static, in.count = opAlloca, r.f.m.types.ptr, true, 1
+	for {
+		if r.takeWord("inalloca") {
+			in.static = false
+		} else if r.takeWord("swifterror") {
+			in.swiftError = true
+		} else {
+			break
+		}
+	}
+	in.access, in.address.typeText, _ = r.f.readType(&r.cursor)
+	before := r.at
+	if !r.take(',') || r.peek() == '!' || strings.HasPrefix(r.text[r.at:], "align ") || strings.HasPrefix(r.text[r.at:], "addrspace(") {
+		r.at = before
+		return
+	}
+	count := r.operand()
+	if in.static = in.static && count.id < 0; in.static {
+		in.count = uint64(max(number(count.text), 0))
+		in.static = number(count.text) >= 0
+	}
+}
+
+// ordering reads what an atomic access says of its order.
+func (r *reader) ordering() {
+	if r.takeWord("syncscope") {
+		r.group()
+	}
+	for isLetter(r.peek()) {
+		r.word()
+	}
+}
+
+func (r *reader) load(in *inst) {
+	in.op = opLoad
+	in.atomic = r.takeWord("atomic")
+	in.volatile = r.takeWord("volatile")
+	in.access = r.f.m.types.read(&r.cursor)
+	in.typ = in.access
+	r.want(',')
+	in.address = r.operand()
+	if in.atomic {
+		r.ordering()
+	}
+}
+
+func (r *reader) store(in *inst) {
+	in.op = opStore
+	in.atomic = r.takeWord("atomic")
+	in.volatile = r.takeWord("volatile")
+	in.access = r.operand().typ
+	in.typ = in.access
+	r.want(',')
+	in.address = r.operand()
+	if in.atomic {
+		r.ordering()
+	}
+}
+
+func (r *reader) atomicModify(in *inst) {
+	in.op, in.atomic = opModify, true
+	in.volatile = r.takeWord("volatile")
+	r.word()
+	in.address = r.operand()
+	r.want(',')
+	in.access = r.operand().typ
+	in.typ = in.access
+	r.ordering()
+}
+
+func (r *reader) compareExchange(in *inst) {
+	in.op, in.atomic = opModify, true
+	r.takeWord("weak")
+	in.volatile = r.takeWord("volatile")
+	in.address = r.operand()
+	r.want(',')
+	in.access = r.operand().typ
+	in.typ = in.access
+	r.want(',')
+	r.operand()
+	r.ordering()
+}
+
+// member reads indices into an aggregate and gives the type of what they name.
+func (r *reader) member(t *datatype) *datatype {
+	for {
+		before := r.at
+		if !r.take(',') || !isDigit(r.peek()) {
+			r.at = before
+			return t
+		}
+		i := number(r.word())
+		switch {
+		case t == nil:
+		case t.kind == structType && i >= 0 && i < len(t.fields):
+			t = t.fields[i]
+		default:
+			t = t.elem
+		}
+	}
+}
+
+func (r *reader) shuffle(in *inst) {
+	from := r.operand().typ
+	r.want(',')
+	r.operand()
+	r.want(',')
+	mask := r.operand().typ
+	if from == nil || mask == nil || from.elem == nil || mask.elem == nil {
+		return
+	}
+	in.typ = r.f.m.types.of(strings.Replace(mask.text, mask.elem.text, from.elem.text, 1))
+}
+
+func (r *reader) phi(in *inst) {
+	in.op = opPhi
+	r.flags()
+	in.typ = r.f.m.types.read(&r.cursor)
+	for !r.failed() {
+		r.want('[')
+		if _, id := r.value(); id < 0 {
+			r.f.uses = append(r.f.uses, -1) // so that uses and labels go together
+		}
+		r.want(',')
+		r.labelName()
+		r.want(']')
+		before := r.at
+		if !r.take(',') || r.peek() != '[' {
+			r.at = before
+			return
+		}
+	}
+}
+
+// labelName reads "%label".
+func (r *reader) labelName() {
+	r.want('%')
+	from := r.at
+	name := r.name()
+	if r.failed() {
+		return
+	}
+	r.f.refs = append(r.f.refs, labelRef{int32(r.base + from), int32(r.base + r.at), r.f.label(name)})
+}
+
+// target reads "label %label".
+func (r *reader) target() {
+	r.wantWord("label")
+	r.labelName()
+}
+
+func (r *reader) labelList() {
+	for !r.failed() && !r.take(']') {
+		r.target()
+		if !r.take(',') && r.peek() != ']' {
+			r.fail("]")
+		}
+	}
+}
+
+func (r *reader) branch(in *inst) {
+	in.op = opJump
+	if strings.HasPrefix(strings.TrimLeft(r.text[r.at:], " "), "label ") {
+		r.target()
+		return
+	}
+	in.typ = r.operand().typ
+	r.want(',')
+	r.target()
+	r.want(',')
+	r.target()
+}
+
+func (r *reader) switching(in *inst) {
+	in.op = opJump
+	in.typ = r.operand().typ
+	r.want(',')
+	r.target()
+	r.want('[')
+	for !r.failed() && !r.take(']') {
+		r.operand()
+		r.want(',')
+		r.target()
+	}
+}
+
+func (r *reader) landingPad(in *inst) {
+	in.op = opLandingPad
+	in.typ = r.f.m.types.read(&r.cursor)
+	for isLetter(r.peek()) {
+		switch word := r.word(); word {
+		case "cleanup":
+		case "catch", "filter":
+			r.operand()
+		default:
+			r.fail("cleanup, catch or filter")
+		}
+	}
+}
+
+// call reads calls, invokes and asm goto.
+func (r *reader) call(in *inst) string {
+	in.op = opCall
+	k := &call{mustTail: in.word == "musttail"}
+	in.call = k
+	switch in.word {
+	case "tail", "musttail", "notail":
+		r.wantWord("call")
+		in.word = "call"
+	case "invoke":
+		in.op = opInvoke
+	case "callbr":
+		in.op = opCallBr
+	}
+	r.f.scratch = r.f.attributes(&r.cursor, r.f.scratch[:0])
+	k.returns, k.typeText, _ = r.f.readType(&r.cursor)
+	if k.returns != nil && k.returns.kind == functionType {
+		k.returns, k.typeText = k.returns.elem, k.typeText[:parametersOf(k.typeText)]
+	}
+	in.typ = k.returns
+	r.callee(k)
+	r.want('(')
+	for !r.failed() && !r.take(')') {
+		r.argument(k)
+		if !r.take(',') && r.peek() != ')' {
+			r.fail(")")
+		}
+	}
+	r.callProperties(in)
+	if k.returns != nil && k.returns.text == "token" {
+		return "tokens are not understood"
+	}
+	return ""
+}
+
+func (r *reader) callee(k *call) {
+	before := len(r.f.uses)
+	text, id := r.value()
+	switch {
+	case id >= 0:
+		k.indirect = true
+	case strings.HasPrefix(text, "asm"):
+		k.assembly = true
+	default:
+		k.callee = calledName(text)
+		k.indirect = k.callee == ""
+	}
+	if len(r.f.uses) > before+1 {
+		r.fail("a callee")
+	}
+}
+
+func (r *reader) argument(k *call) {
+	var o operand
+	o.typ, o.typeText, o.id = r.f.readType(&r.cursor)
+	if r.failed() {
+		return
+	}
+	if o.typ.text == "metadata" {
+		r.metadataArgument(&o)
+	} else {
+		r.f.scratch = r.f.attributes(&r.cursor, r.f.scratch[:0])
+		o.text, o.id = r.value()
+	}
+	r.f.args = append(r.f.args, o)
+}
+
+// metadataArgument reads "!12", "!DIExpression()" or a value with its type,
+// which is mentioned and not used.
+func (r *reader) metadataArgument(o *operand) {
+	r.space()
+	from := r.at
+	if r.take('!') {
+		switch r.peek() {
+		case '{':
+			r.group()
+		default:
+			r.name()
+			if r.at < len(r.text) && r.text[r.at] == '(' {
+				r.group()
+			}
+		}
+		o.text = r.text[from:r.at]
+		return
+	}
+	uses := len(r.f.uses)
+	v := r.operand()
+	r.f.uses = r.f.uses[:uses]
+	o.text, o.id = v.text, v.id
+}
+
+// callProperties reads what stands behind the arguments: attributes, operand
+// bundles, and where an invoke goes on.
+func (r *reader) callProperties(in *inst) {
+	for !r.failed() {
+		switch b := r.peek(); {
+		case b == '#':
+			r.at++
+			r.word()
+		case b == '[':
+			r.bundles()
+		case b == '"':
+			r.quoted()
+			if r.take('=') {
+				r.quoted()
+			}
+		case isLetter(b):
+			if word := r.word(); word == "to" {
+				r.continuations(in)
+				return
+			}
+			if r.at < len(r.text) && r.text[r.at] == '(' {
+				r.group()
+			}
+		default:
+			if in.op != opCall {
+				r.fail("to label")
+			}
+			return
+		}
+	}
+}
+
+// bundles passes over operand bundles. Values in them are used.
+func (r *reader) bundles() {
+	list := reader{cursor: cursor{text: r.group()}, f: r.f}
+	for list.at < len(list.text) {
+		switch list.text[list.at] {
+		case '"':
+			list.quoted()
+		case '%':
+			list.at++
+			if id, ok := r.f.values[list.name()]; ok {
+				r.f.uses = append(r.f.uses, id)
+			}
+		default:
+			list.at++
+		}
+	}
+}
+
+func (r *reader) continuations(in *inst) {
+	r.target()
+	if in.op == opInvoke {
+		r.wantWord("unwind")
+		r.target()
+		return
+	}
+	r.want('[')
+	r.labelList()
+}

@@ -1,0 +1,135 @@
+package ir
+
+import (
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// layout is the module's data layout: how large and how aligned types are in
+// memory (the LLVM Language Reference, "Data Layout"). Alignments are in bytes.
+type layout struct {
+	bigEndian      bool
+	pointers       map[uint32]uint64 // bits by address space
+	ints           []alignment       // ascending by bits
+	floats         []alignment
+	vectors        []alignment
+	aggregateAlign uint64
+}
+
+type alignment struct{ bits, align uint64 }
+
+// parseLayout reads a layout string; what it does not say has LLVM's defaults.
+func parseLayout(text string) layout {
+	l := layout{
+		pointers:       map[uint32]uint64{0: 64},
+		ints:           []alignment{{1, 1}, {8, 1}, {16, 2}, {32, 4}, {64, 4}},
+		floats:         []alignment{{16, 2}, {32, 4}, {64, 8}, {128, 16}},
+		vectors:        []alignment{{64, 8}, {128, 16}},
+		aggregateAlign: 1,
+	}
+	for part := range strings.SplitSeq(text, "-") {
+		if part != "" {
+			l.set(part)
+		}
+	}
+	return l
+}
+
+func (l *layout) set(part string) {
+	fields := strings.Split(part[1:], ":")
+	switch part[0] {
+	case 'E':
+		l.bigEndian = true
+	case 'p':
+		l.setPointer(fields)
+	case 'i':
+		l.ints = setAlignment(l.ints, fields)
+	case 'f':
+		l.floats = setAlignment(l.floats, fields)
+	case 'v':
+		l.vectors = setAlignment(l.vectors, fields)
+	case 'a':
+		if len(fields) > 1 {
+			l.aggregateAlign = max(bitsToBytes(fields[1]), 1)
+		}
+	}
+}
+
+func (l *layout) setPointer(fields []string) {
+	space := uint64(0)
+	if fields[0] != "" {
+		space, _ = strconv.ParseUint(fields[0], 10, 32)
+	}
+	if len(fields) > 1 {
+		if n := bitsToBytes(fields[1]); 1 <= n && n <= 16 {
+			l.pointers[uint32(space)] = 8 * n
+		}
+	}
+}
+
+// bitsToBytes reads a number of bits; anything unreasonable is 0.
+func bitsToBytes(text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || n > 1<<16 || n%8 != 0 || n != 0 && n&(n-1) != 0 {
+		return 0
+	}
+	return n / 8
+}
+
+func setAlignment(list []alignment, fields []string) []alignment {
+	if len(fields) < 2 {
+		return list
+	}
+	n, err := strconv.ParseUint(fields[0], 10, 32)
+	align := bitsToBytes(fields[1])
+	if err != nil || align == 0 {
+		return list
+	}
+	i := 0
+	for i < len(list) && list[i].bits < n {
+		i++
+	}
+	if i < len(list) && list[i].bits == n {
+		list[i].align = align
+		return list
+	}
+	list = append(list, alignment{})
+	copy(list[i+1:], list[i:])
+	list[i] = alignment{n, align}
+	return list
+}
+
+func (l *layout) pointerBits(space uint32) uint64 {
+	if n, ok := l.pointers[space]; ok {
+		return n
+	}
+	return l.pointers[0]
+}
+
+// intAlign: integers of other widths are aligned as the next larger one, or
+// else as the largest.
+func (l *layout) intAlign(n uint64) uint64 {
+	for _, a := range l.ints {
+		if a.bits >= n {
+			return a.align
+		}
+	}
+	return l.ints[len(l.ints)-1].align
+}
+
+// floatAlign: floats of other widths have the alignment of their size, rounded
+// up to a power of two.
+func (l *layout) floatAlign(n uint64) uint64 { return exactAlign(l.floats, n, n/8) }
+
+// vectorAlign: the same holds for vectors.
+func (l *layout) vectorAlign(n, bytes uint64) uint64 { return exactAlign(l.vectors, n, bytes) }
+
+func exactAlign(list []alignment, n, bytes uint64) uint64 {
+	for _, a := range list {
+		if a.bits == n {
+			return a.align
+		}
+	}
+	return 1 << bits.Len64(max(bytes, 1)-1)
+}

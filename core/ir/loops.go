@@ -1,0 +1,185 @@
+package ir
+
+// graph is a control-flow graph: vertices are numbered from 0, which is where
+// it is entered.
+type graph struct {
+	successors [][]int32
+}
+
+// order gives the vertices that can be reached in reverse postorder of a
+// depth-first search, and each vertex' position in it, -1 where it cannot be
+// reached.
+func (g *graph) order() (order, position []int32) {
+	n := len(g.successors)
+	position = make([]int32, n)
+	next := make([]int32, n) // 1 + the successor to visit next; 0: not seen
+	order = make([]int32, 0, n)
+	stack := make([]int32, 0, n)
+	if n > 0 {
+		stack, next[0] = append(stack, 0), 1
+	}
+	for len(stack) > 0 {
+		v := stack[len(stack)-1]
+		i := next[v] - 1
+		if int(i) == len(g.successors[v]) {
+			order, stack = append(order, v), stack[:len(stack)-1]
+			continue
+		}
+		next[v]++
+		if w := g.successors[v][i]; next[w] == 0 {
+			stack, next[w] = append(stack, w), 1
+		}
+	}
+	for i := range position {
+		position[i] = -1
+	}
+	for i, j := 0, len(order)-1; i < j; i, j = i+1, j-1 {
+		order[i], order[j] = order[j], order[i]
+	}
+	for i, v := range order {
+		position[v] = int32(i)
+	}
+	return order, position
+}
+
+func (g *graph) predecessors() [][]int32 {
+	p := make([][]int32, len(g.successors))
+	for v, successors := range g.successors {
+		for _, w := range successors {
+			p[w] = append(p[w], int32(v))
+		}
+	}
+	return p
+}
+
+// dominators gives each vertex' immediate dominator; -1 for vertex 0 and for
+// those that cannot be reached. The method is that of Cooper, Harvey and Kennedy,
+// "A Simple, Fast Dominance Algorithm" (2001): iterate over the vertices in
+// reverse postorder until nothing changes.
+func dominators(order, position []int32, predecessors [][]int32) []int32 {
+	dominator := make([]int32, len(position))
+	for i := range dominator {
+		dominator[i] = -1
+	}
+	if len(order) == 0 {
+		return dominator
+	}
+	dominator[0] = 0
+	for changed := true; changed; {
+		changed = false
+		for _, v := range order[1:] {
+			d := int32(-1)
+			for _, p := range predecessors[v] {
+				if position[p] < 0 || dominator[p] < 0 {
+					continue
+				}
+				if d < 0 {
+					d = p
+				} else {
+					d = meet(dominator, position, d, p)
+				}
+			}
+			if d != dominator[v] {
+				dominator[v], changed = d, true
+			}
+		}
+	}
+	dominator[0] = -1
+	return dominator
+}
+
+// meet is the nearest vertex that dominates both a and b.
+func meet(dominator, position []int32, a, b int32) int32 {
+	for a != b {
+		for position[a] > position[b] {
+			a = dominator[a]
+		}
+		for position[b] > position[a] {
+			b = dominator[b]
+		}
+	}
+	return a
+}
+
+// loops are the natural loops of a graph: a loop is named by its header, which
+// dominates every latch, a vertex that jumps back to it. Cycles that are entered
+// in several places are no natural loops.
+type loops struct {
+	header []int32 // by vertex: header of the innermost loop around it, -1 for none
+	depth  []int32 // by vertex: loops around it
+	latch  []bool
+}
+
+// findLoops finds the natural loops. Headers are visited from the innermost
+// outwards; the body of a loop is what reaches its latches against the edges.
+func (g *graph) findLoops() loops {
+	n := len(g.successors)
+	order, position := g.order()
+	predecessors := g.predecessors()
+	dominator := dominators(order, position, predecessors)
+	l := loops{header: make([]int32, n), depth: make([]int32, n), latch: make([]bool, n)}
+	outer := make([]int32, n) // by header: the header of the loop around
+	for i := range l.header {
+		l.header[i], outer[i] = -1, -1
+	}
+	var work []int32
+	for i := len(order) - 1; i >= 0; i-- {
+		h := order[i]
+		work = work[:0]
+		for _, p := range predecessors[h] {
+			if position[p] >= 0 && dominates(dominator, position, h, p) {
+				l.latch[p] = true
+				work = append(work, p)
+			}
+		}
+		if len(work) > 0 {
+			l.body(h, work, outer, predecessors, position)
+		}
+	}
+	for _, v := range order {
+		if h := l.header[v]; h == v {
+			l.depth[v] = 1
+			if outer[v] >= 0 {
+				l.depth[v] += l.depth[outer[v]]
+			}
+		} else if h >= 0 {
+			l.depth[v] = l.depth[h]
+		}
+	}
+	return l
+}
+
+// body gives the vertices of the loop of header h to it: those that have no
+// loop yet, and the outermost of the loops that the others are in.
+func (l *loops) body(h int32, work, outer []int32, predecessors [][]int32, position []int32) {
+	l.header[h] = h
+	for len(work) > 0 {
+		v := work[len(work)-1]
+		work = work[:len(work)-1]
+		from := l.header[v]
+		if from < 0 {
+			l.header[v], from = h, v
+		} else {
+			for from != h && outer[from] >= 0 {
+				from = outer[from]
+			}
+			if from == h {
+				continue
+			}
+			outer[from] = h
+		}
+		for _, p := range predecessors[from] {
+			if position[p] >= 0 {
+				work = append(work, p)
+			}
+		}
+	}
+}
+
+// dominates tells whether every way to v leads through d.
+func dominates(dominator, position []int32, d, v int32) bool {
+	for v >= 0 && position[v] > position[d] {
+		v = dominator[v]
+	}
+	return v == d
+}

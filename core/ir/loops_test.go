@@ -1,0 +1,119 @@
+package ir
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+var anyGraph = rapid.Custom(func(t *rapid.T) *graph {
+	n := rapid.IntRange(1, 14).Draw(t, "vertices")
+	g := &graph{successors: make([][]int32, n)}
+	for v := range g.successors {
+		g.successors[v] = rapid.SliceOfN(rapid.Int32Range(0, int32(n-1)), 0, 3).Draw(t, "successors")
+	}
+	return g
+})
+
+// reachable is what can be reached from vertex from without passing through
+// without, which is -1 for no such vertex.
+func (g *graph) reachable(from, without int32) []bool {
+	seen := make([]bool, len(g.successors))
+	var visit func(int32)
+	visit = func(v int32) {
+		if v == without || seen[v] {
+			return
+		}
+		seen[v] = true
+		for _, w := range g.successors[v] {
+			visit(w)
+		}
+	}
+	visit(from)
+	return seen
+}
+
+// dominatesNaively: v cannot be reached without d.
+func (g *graph) dominatesNaively(d, v int32) bool {
+	return g.reachable(0, -1)[v] && (d == v || !g.reachable(0, d)[v])
+}
+
+func TestDominators(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := anyGraph.Draw(t, "graph")
+		order, position := g.order()
+		dominator := dominators(order, position, g.predecessors())
+		reached := g.reachable(0, -1)
+		for v := range g.successors {
+			if (position[v] >= 0) != reached[v] {
+				t.Fatalf("vertex %d: position %d, reached %v", v, position[v], reached[v])
+			}
+			for d := range g.successors {
+				if !reached[v] || !reached[d] {
+					continue
+				}
+				got, want := dominates(dominator, position, int32(d), int32(v)), g.dominatesNaively(int32(d), int32(v))
+				if got != want {
+					t.Fatalf("%d dominates %d: %v, want %v", d, v, got, want)
+				}
+			}
+		}
+	})
+}
+
+// bodyNaively is the natural loop of h by its definition: h, and what reaches a
+// latch of it without passing through h. It is nil if h heads none.
+func (g *graph) bodyNaively(h int32) []bool {
+	var body []bool
+	reached := g.reachable(0, -1)
+	for v := range g.successors {
+		for _, w := range g.successors[v] {
+			if w != h || !g.dominatesNaively(h, int32(v)) {
+				continue
+			}
+			if body == nil {
+				body = make([]bool, len(g.successors))
+			}
+			body[h] = true
+			for u := range g.successors {
+				if reached[u] && int32(u) != h && g.reachable(int32(u), h)[v] {
+					body[u] = true
+				}
+			}
+		}
+	}
+	return body
+}
+
+func TestLoops(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := anyGraph.Draw(t, "graph")
+		l := g.findLoops()
+		bodies := make([][]bool, len(g.successors))
+		for h := range g.successors {
+			bodies[h] = g.bodyNaively(int32(h))
+		}
+		for v := range g.successors {
+			depth, innermost := int32(0), int32(-1)
+			for h, body := range bodies {
+				if body == nil || !body[v] {
+					continue
+				}
+				depth++
+				if innermost < 0 || bodies[innermost][h] {
+					innermost = int32(h)
+				}
+			}
+			if l.depth[v] != depth || l.header[v] != innermost {
+				t.Fatalf("vertex %d: header %d, depth %d, want %d and %d", v, l.header[v], l.depth[v], innermost, depth)
+			}
+			latch := false
+			for _, h := range g.successors[v] {
+				latch = latch || g.dominatesNaively(h, int32(v))
+			}
+			if l.latch[v] != latch {
+				t.Fatalf("vertex %d: latch %v, want %v", v, l.latch[v], latch)
+			}
+		}
+	})
+}

@@ -1,0 +1,256 @@
+package ir
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// metadata finds and reads what the compiler tells about source code: places
+// (DILocation, and the chain of scopes to its DIFile) and names of variables.
+// Nodes are read when they are asked for, and remembered.
+type metadata struct {
+	text      string
+	at        []int32 // by number: 1 + where the node's text begins; 0 if it is not defined
+	identNode int     // the node of !llvm.ident
+	locations map[int]location
+	scopes    map[int]scope
+	names     map[int]string
+	files     map[int]string
+}
+
+// location is a DILocation.
+type location struct {
+	line, column uint32
+	scope        int
+	inlinedAt    int // -1: not inlined
+}
+
+// scope is a function, a block of it, or a file.
+type scope struct {
+	file     string
+	function int // number of its DISubprogram, -1 if there is none
+	name     string
+	line     uint32
+}
+
+// define notes that node n begins at.
+func (m *metadata) define(n, at int) {
+	// Numbers are dense in what LLVM prints. Others are not worth their memory.
+	if n < 0 || n > len(m.text)/4+16 {
+		return
+	}
+	for len(m.at) <= n {
+		m.at = append(m.at, 0)
+	}
+	m.at[n] = int32(at) + 1
+}
+
+// node is the text of node n: `distinct !DILocation(...)`.
+func (m *metadata) node(n int) string {
+	if n < 0 || n >= len(m.at) || m.at[n] == 0 {
+		return ""
+	}
+	at := int(m.at[n]) - 1
+	return m.text[at:lineEnd(m.text, at)]
+}
+
+// ident is the compiler's name and version.
+func (m *metadata) ident() string {
+	node := m.node(m.identNode)
+	_, text, _ := strings.Cut(node, `"`)
+	text, _, _ = strings.Cut(text, `"`)
+	return text
+}
+
+// visitFields calls visit for the fields of a node such as
+// `!DIFile(filename: "a.c", directory: "/")`, and says whether it is one of that
+// kind.
+func visitFields(node, kind string, visit func(key, value string)) bool {
+	node = strings.TrimPrefix(node, "distinct ")
+	rest, ok := strings.CutPrefix(node, kind)
+	if !ok || !strings.HasPrefix(rest, "(") {
+		return false
+	}
+	c := cursor{text: rest, at: 1}
+	for c.peek() != ')' && !c.failed() {
+		key := c.word()
+		c.want(':')
+		c.space()
+		value := c.fieldValue()
+		if c.failed() {
+			break
+		}
+		visit(key, value)
+		if !c.take(',') {
+			break
+		}
+	}
+	return true
+}
+
+// fieldValue reads up to the comma or parenthesis that ends a field.
+func (c *cursor) fieldValue() string {
+	from := c.at
+	for c.at < len(c.text) {
+		switch c.text[c.at] {
+		case ',', ')':
+			return c.text[from:c.at]
+		case '(', '{':
+			c.group()
+		case '"':
+			c.quoted()
+		default:
+			c.at++
+		}
+	}
+	return c.text[from:]
+}
+
+// reference reads "!12"; -1 if text is no such thing.
+func reference(text string) int {
+	if len(text) < 2 || text[0] != '!' {
+		return -1
+	}
+	return number(text[1:])
+}
+
+func remembered[T any](memory *map[int]T, n int, find func() T) T {
+	if known, ok := (*memory)[n]; ok {
+		return known
+	}
+	if *memory == nil {
+		*memory = map[int]T{}
+	}
+	found := find()
+	(*memory)[n] = found
+	return found
+}
+
+func (m *metadata) location(n int) location {
+	return remembered(&m.locations, n, func() location {
+		l := location{scope: -1, inlinedAt: -1}
+		visitFields(m.node(n), "!DILocation", func(key, value string) {
+			switch key {
+			case "line":
+				l.line = parseLine(value)
+			case "column":
+				l.column = parseLine(value)
+			case "scope":
+				l.scope = reference(value)
+			case "inlinedAt":
+				l.inlinedAt = reference(value)
+			}
+		})
+		return l
+	})
+}
+
+func parseLine(text string) uint32 {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return uint32(n)
+}
+
+// mostScopes bounds chains of scopes, which hostile text may close to rings.
+const mostScopes = 256
+
+func (m *metadata) scope(n int) scope { return m.scopeWithin(n, mostScopes) }
+
+func (m *metadata) scopeWithin(n, most int) scope {
+	return remembered(&m.scopes, n, func() scope {
+		s := scope{function: -1}
+		if n < 0 || most == 0 {
+			return s
+		}
+		node := m.node(n)
+		above := -1
+		read := func(key, value string) {
+			switch key {
+			case "file":
+				s.file = m.fileName(reference(value))
+			case "line":
+				s.line = parseLine(value)
+			case "name":
+				s.name = unquote(value)
+			case "scope":
+				above = reference(value)
+			}
+		}
+		switch {
+		case visitFields(node, "!DISubprogram", read):
+			s.function = n
+			return s
+		case visitFields(node, "!DILexicalBlock", read), visitFields(node, "!DILexicalBlockFile", read),
+			visitFields(node, "!DICommonBlock", read):
+			outer := m.scopeWithin(above, most-1)
+			if s.file == "" {
+				s.file = outer.file
+			}
+			s.function = outer.function
+		}
+		return s
+	})
+}
+
+func (m *metadata) fileName(n int) string {
+	return remembered(&m.files, n, func() string {
+		name := ""
+		visitFields(m.node(n), "!DIFile", func(key, value string) {
+			if key == "filename" {
+				name = unquote(value)
+			}
+		})
+		return name
+	})
+}
+
+// place is where location n is, in the innermost function that was inlined.
+func (m *metadata) place(n int) trace.Place {
+	if n < 0 {
+		return trace.Place{}
+	}
+	l := m.location(n)
+	if l.line == 0 && l.column == 0 {
+		return trace.Place{}
+	}
+	return trace.Place{File: m.scope(l.scope).file, Line: l.line, Column: l.column}
+}
+
+// variable is the name of the variable that node n describes: a DILocalVariable,
+// or a global one's DIGlobalVariableExpression.
+func (m *metadata) variable(n int) string {
+	return remembered(&m.names, n, func() string {
+		name := ""
+		visitFields(m.node(n), "!DILocalVariable", func(key, value string) {
+			if key == "name" {
+				name = unquote(value)
+			}
+		})
+		return name
+	})
+}
+
+// globalVariable gives the name and place that a global's !dbg node tells.
+func (m *metadata) globalVariable(n int) (name string, place trace.Place) {
+	node := m.node(n)
+	visitFields(node, "!DIGlobalVariableExpression", func(key, value string) {
+		if key == "var" {
+			node = m.node(reference(value))
+		}
+	})
+	visitFields(node, "!DIGlobalVariable", func(key, value string) {
+		switch key {
+		case "name":
+			name = unquote(value)
+		case "file":
+			place.File = m.fileName(reference(value))
+		case "line":
+			place.Line = parseLine(value)
+		}
+	})
+	return name, place
+}

@@ -1,0 +1,251 @@
+package ir
+
+import (
+	"strconv"
+	"strings"
+)
+
+// module is what stands at the top level of an IR text: where its functions
+// are, and what they need to be understood.
+//
+// LLVM prints one thing a line; a function ends at a line of a single brace.
+// That is all that the reader relies on to find its way.
+type module struct {
+	text        string
+	name        string // source file
+	triple      string
+	types       *types
+	typed       bool // pointers have the type that they point to, as up to LLVM 14
+	functions   []extent
+	globals     []global
+	defined     map[string]bool   // functions that are defined, by name with its quotes
+	declared    map[string]bool   // functions that are declared
+	entries     map[string]bool   // functions that run before the program is relocated: resolvers of ifuncs
+	groups      map[string]string // attribute groups: "#0" → its line
+	groupsAt    map[string]extent // where these lines are
+	metadata    metadata
+	used        extent            // the line of llvm.used, if any
+	lastMeta    int               // highest number of metadata
+	firstFunc   int               // where the first function begins
+	compiler    string            // as !llvm.ident has it
+	globalNames map[string]string // of the source, by the linker's
+}
+
+// extent is a piece of the text.
+type extent struct {
+	from, to int
+	line     int // number of its first line
+}
+
+func (m *module) in(e extent) string { return m.text[e.from:e.to] }
+
+// syntaxError tells of a module that cannot be understood at all.
+type syntaxError struct {
+	file      string
+	line      int
+	got, want string
+}
+
+func (e *syntaxError) Error() string {
+	got := e.got
+	if len(got) > 60 {
+		got = got[:60] + "…"
+	}
+	return e.file + ":" + strconv.Itoa(e.line) + ": " + strconv.Quote(got) + ", want " + e.want +
+		"; the text is not as LLVM 14 to 19 print it"
+}
+
+// readModule finds the lines of the top level.
+func readModule(text string) (*module, error) {
+	m := &module{
+		text: text, defined: map[string]bool{}, declared: map[string]bool{}, entries: map[string]bool{},
+		groups: map[string]string{}, groupsAt: map[string]extent{}, firstFunc: -1, lastMeta: -1,
+	}
+	m.metadata.text = text
+	named := map[string]string{}
+	dataLayout := ""
+	line := 0
+	for at := 0; at < len(text); {
+		line++
+		end := lineEnd(text, at)
+		e := extent{at, end, line}
+		switch l := text[at:end]; {
+		case strings.HasPrefix(l, "define "):
+			close := functionEnd(text, at)
+			if close < 0 {
+				return nil, &syntaxError{m.file(), line, l, "a line \"}\" where this function ends"}
+			}
+			e.to = close
+			m.function(e)
+			line += strings.Count(text[end:close], "\n")
+			end = close
+		case strings.HasPrefix(l, "!"):
+			m.metadataLine(e)
+		case strings.HasPrefix(l, "@"):
+			m.globalLine(e)
+		case strings.HasPrefix(l, "declare "):
+			m.declared[calledName(l)] = true
+		case strings.HasPrefix(l, "%"):
+			if name, definition, ok := strings.Cut(l, " = type "); ok {
+				named[name] = strings.TrimRight(definition, " \r")
+			}
+		case strings.HasPrefix(l, "attributes #"):
+			m.groupLine(e)
+		case strings.HasPrefix(l, "target datalayout = "):
+			dataLayout = strings.Trim(l[len("target datalayout = "):], "\" \r")
+		case strings.HasPrefix(l, "target triple = "):
+			m.triple = strings.Trim(l[len("target triple = "):], "\" \r")
+		case strings.HasPrefix(l, "source_filename = "):
+			m.name = unquote(strings.TrimSpace(l[len("source_filename = "):]))
+		case isTopLevel(l):
+		default:
+			return nil, &syntaxError{m.file(), line, l, "a definition, a declaration or metadata"}
+		}
+		at = end + 1
+	}
+	if m.compiler = m.metadata.ident(); len(m.functions) > 0 {
+		m.typed = m.hasTypedPointers()
+	}
+	m.types = newTypes(parseLayout(dataLayout), named)
+	return m, nil
+}
+
+func (m *module) file() string {
+	if m.name == "" {
+		return "the module"
+	}
+	return m.name
+}
+
+// isTopLevel tells of lines that need no look.
+func isTopLevel(line string) bool {
+	trimmed := strings.TrimSpace(line)
+	if trimmed == "" || trimmed[0] == ';' || trimmed[0] == '$' || trimmed[0] == '^' {
+		return true
+	}
+	for _, word := range []string{"module asm ", "uselistorder", "target "} {
+		if strings.HasPrefix(line, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func lineEnd(text string, at int) int {
+	if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
+		return at + n
+	}
+	return len(text)
+}
+
+// functionEnd is the end of the line "}" that closes the function; -1 if there
+// is none.
+func functionEnd(text string, at int) int {
+	for {
+		n := strings.Index(text[at:], "\n}")
+		if n < 0 {
+			return -1
+		}
+		at += n + 2
+		if at == len(text) || text[at] == '\n' || text[at] == '\r' {
+			return lineEnd(text, at)
+		}
+	}
+}
+
+func (m *module) function(e extent) {
+	if m.firstFunc < 0 {
+		m.firstFunc = e.from
+	}
+	m.functions = append(m.functions, e)
+	m.defined[calledName(m.text[e.from:lineEnd(m.text, e.from)])] = true
+}
+
+// calledName is the name after the first @ of a line, with its quotes; "" if
+// there is none.
+func calledName(line string) string {
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case '@':
+			c := cursor{text: line, at: i + 1}
+			return c.name()
+		case '"': // names of types, of sections
+			n := strings.IndexByte(line[i+1:], '"')
+			if n < 0 {
+				return ""
+			}
+			i += n + 1
+		}
+	}
+	return ""
+}
+
+func (m *module) groupLine(e extent) {
+	line := m.in(e)
+	at := strings.IndexByte(line, '#')
+	end := at + 1
+	for end < len(line) && isDigit(line[end]) {
+		end++
+	}
+	m.groups[line[at:end]], m.groupsAt[line[at:end]] = line, e
+}
+
+func (m *module) metadataLine(e extent) {
+	line := m.in(e)
+	end := 1
+	for end < len(line) && isDigit(line[end]) {
+		end++
+	}
+	if end == 1 {
+		if list, ok := strings.CutPrefix(line, "!llvm.ident = !{"); ok {
+			m.metadata.identNode = number(list[min(1, len(list)):])
+		}
+		return
+	}
+	n := number(line[1:end])
+	m.lastMeta = max(m.lastMeta, n)
+	if rest, ok := strings.CutPrefix(line[end:], " = "); ok {
+		m.metadata.define(n, len(line)-len(rest)+e.from)
+	}
+}
+
+// number reads the digits that text begins with; -1 if there are none or too
+// many.
+func number(text string) int {
+	end := 0
+	for end < len(text) && isDigit(text[end]) {
+		end++
+	}
+	if end == 0 || end > 9 {
+		return -1
+	}
+	n, _ := strconv.Atoi(text[:end])
+	return n
+}
+
+// hasTypedPointers tells which of its two notations for pointers the module
+// uses: the first pointer in a function decides, or else the compiler's version.
+func (m *module) hasTypedPointers() bool {
+	for _, f := range m.functions {
+		text := m.in(f)
+		for i := 0; i < len(text); i++ {
+			switch {
+			case text[i] == '"':
+				n := strings.IndexByte(text[i+1:], '"')
+				if n < 0 {
+					return false
+				}
+				i += n + 1
+			case text[i] == ';':
+				i = lineEnd(text, i)
+			case text[i] == '*':
+				return true
+			case text[i] == 'p' && strings.HasPrefix(text[i:], "ptr") && i > 0 && strings.IndexByte(" (,{[", text[i-1]) >= 0 &&
+				i+3 < len(text) && !isNameByte(text[i+3]):
+				return false
+			}
+		}
+	}
+	_, version, ok := strings.Cut(m.compiler, "version ")
+	return ok && number(version) > 0 && number(version) < 15
+}

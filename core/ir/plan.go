@@ -1,0 +1,532 @@
+package ir
+
+import (
+	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// mostValues is the most values that a block's sites may have together.
+const mostValues = 48
+
+// aggregateBytes: local arrays and structs larger than this are told as objects.
+const aggregateBytes = 16
+
+// piece is a part of a basic block that becomes a block of the trace: straight-
+// line code that either runs whole or not at all.
+type piece struct {
+	basic       int32 // its basic block
+	part        uint32
+	number      uint32 // of the block in the module
+	first, last int32  // its instructions
+	site, sites int32  // span of plan.sites
+	values      int
+	references  uint32
+	callee      string
+	lanes       *lanes // a masked access whose references come right before this piece
+	edge        bool   // it stands on the way from an invoke to where that goes on
+}
+
+// plan is what the rewriter is going to do to one function, and how the pieces
+// hang together.
+type plan struct {
+	f      *function
+	t      *tables
+	pieces []piece
+	sites  []site
+	heads  []int32 // by basic block: its first piece
+	tails  []int32 // by basic block: the piece that its terminator is in
+	edges  []int32 // by basic block: the piece behind its invoke, -1 for none
+	loops  loops
+	task   bool // the function is a task's body
+
+	local   []int32 // by instruction: its number in its piece, -1 if it makes no code
+	siteOf  []int32 // by instruction: 1 + its first site, in the plan
+	hoisted []int32 // allocas to be moved to the function's beginning
+	pending []site  // sites that the next piece begins with
+	widest  uint64  // most lanes of a gather or scatter
+}
+
+func (p *plan) reset(f *function, t *tables) {
+	*p = plan{
+		f: f, t: t, pieces: p.pieces[:0], sites: p.sites[:0], heads: p.heads[:0], tails: p.tails[:0], edges: p.edges[:0],
+		local: p.local[:0], siteOf: p.siteOf[:0], hoisted: p.hoisted[:0], pending: p.pending[:0],
+	}
+	for range f.insts {
+		p.local, p.siteOf = append(p.local, -1), append(p.siteOf, 0)
+	}
+}
+
+// make cuts the function's basic blocks into pieces and finds their sites.
+func (p *plan) make() {
+	p.task = p.t.outlined[p.f.name]&taskBody != 0
+	for b := range p.f.blocks {
+		p.cut(int32(b))
+	}
+	g := graph{successors: make([][]int32, len(p.f.blocks))}
+	for b := range p.f.blocks {
+		last := &p.f.insts[p.f.blocks[b].last-1]
+		for _, r := range p.f.refs[last.refs:last.refsEnd] {
+			g.successors[b] = append(g.successors[b], p.f.blockOf[r.label])
+		}
+	}
+	p.loops = g.findLoops()
+}
+
+// begin starts a piece at instruction i.
+func (p *plan) begin(basic, i int32, part uint32) *piece {
+	p.pieces = append(p.pieces, piece{
+		basic: basic, part: part, number: p.t.nextBlock(), first: i, last: i, site: int32(len(p.sites)), sites: int32(len(p.sites)),
+	})
+	return &p.pieces[len(p.pieces)-1]
+}
+
+// cut makes the pieces of a basic block.
+func (p *plan) cut(basic int32) {
+	b := &p.f.blocks[basic]
+	p.heads = append(p.heads, int32(len(p.pieces)))
+	now := p.begin(basic, b.first, 0)
+	if basic == 0 {
+		now = p.enter(now)
+	}
+	for i := b.first; i < b.last; i++ {
+		now = p.add(now, i)
+	}
+	p.tails = append(p.tails, int32(len(p.pieces)-1))
+	p.edges = append(p.edges, -1)
+	if len(p.pending) > 0 {
+		p.edges[basic] = int32(len(p.pieces))
+		now = p.begin(basic, b.last, now.part+1)
+		now.edge = true
+		p.flush(now)
+	}
+}
+
+// next ends a piece before instruction i and begins another.
+func (p *plan) next(now *piece, i int32) *piece {
+	return p.flush(p.begin(now.basic, i, now.part+1))
+}
+
+// flush puts the sites that wait into a piece.
+func (p *plan) flush(now *piece) *piece {
+	for _, s := range p.pending {
+		s.atOnce = true
+		p.put(now, s)
+	}
+	p.pending = p.pending[:0]
+	return now
+}
+
+// put adds a site to a piece, which has room for it.
+func (p *plan) put(now *piece, s site) {
+	if p.siteOf[s.inst] == 0 {
+		p.siteOf[s.inst] = int32(len(p.sites)) + 1
+	}
+	p.sites = append(p.sites, s)
+	now.sites = int32(len(p.sites))
+	now.values += s.n
+	if s.kind.IsReference() {
+		now.references++
+	}
+}
+
+// add adds an instruction with its sites to the piece, or to a new one if there
+// has to be one.
+func (p *plan) add(now *piece, i int32) *piece {
+	in := &p.f.insts[i]
+	before, after := p.sitesOf(i)
+	values := 0
+	for k := range before {
+		before[k].inst = i
+		values += before[k].n
+	}
+	fresh := now.first == i && now.sites == now.site
+	if l := p.lanesOf(i); l != nil {
+		l.number = p.t.nextBlock()
+		if l.scattered {
+			p.widest = max(p.widest, l.count)
+		}
+		now = p.next(now, i)
+		now.lanes = l
+	} else if !fresh && (in.atomic || in.op == opFence || now.values+values > mostValues) {
+		now = p.next(now, i)
+	}
+	for _, s := range before {
+		p.put(now, s)
+	}
+	now.last = i + 1
+	if !p.endsPiece(i) {
+		return now
+	}
+	now.callee = p.calleeOf(in)
+	for k := range after {
+		after[k].inst = i
+	}
+	if in.op == opInvoke {
+		p.pending = append(p.pending, after...)
+		return now
+	}
+	if in.op != opCall && !in.atomic && in.op != opFence || in.call != nil && in.call.mustTail || p.f.insts[i+1].op == opUnreachable {
+		return now
+	}
+	p.pending = append(p.pending, after...)
+	return p.next(now, i+1)
+}
+
+// endsPiece tells whether other code may run within the instruction, or other
+// threads may be waited for or let go.
+func (p *plan) endsPiece(i int32) bool {
+	in := &p.f.insts[i]
+	if in.call == nil {
+		return in.atomic || in.op == opFence
+	}
+	return !in.call.assembly && (in.call.indirect || !isIntrinsic(unquote(in.call.callee)) && !mathFunctions[in.call.callee])
+}
+
+func (p *plan) calleeOf(in *inst) string {
+	switch {
+	case in.call == nil:
+		return ""
+	case in.call.indirect:
+		return "*"
+	}
+	return linkerName(in.call.callee)
+}
+
+// enter puts what happens at the function's beginning into its first piece: its
+// local arrays and structs come to be, and a task begins.
+func (p *plan) enter(now *piece) *piece {
+	b := &p.f.blocks[0]
+	leading := true
+	for i := b.first; i < b.last; i++ {
+		in := &p.f.insts[i]
+		if in.op != opAlloca || !in.static || in.swiftError {
+			leading = leading && p.isDebugCall(in)
+			continue
+		}
+		if leading {
+			b.header = i + 1
+		} else if in.typ.space == 0 && !strings.Contains(p.f.m.text[in.from:in.to], "addrspace(") {
+			p.hoisted = append(p.hoisted, i)
+		}
+		if s, ok := p.localObject(i); ok {
+			if now.values+s.n > mostValues {
+				now = p.next(now, b.first)
+			}
+			p.put(now, s)
+		}
+	}
+	if p.task && isPointer(p.taskPointer()) {
+		if now.values == mostValues {
+			now = p.next(now, b.first)
+		}
+		s := event(trace.TaskBegin, pointer(p.taskPointer()))
+		s.inst, s.atOnce = b.first, true
+		p.put(now, s)
+	}
+	return now
+}
+
+// taskPointer is the second parameter of a task's body: the task.
+func (p *plan) taskPointer() operand {
+	if len(p.f.params) < 2 {
+		return operand{}
+	}
+	o := p.f.params[1]
+	o.text = "%" + o.text
+	return o
+}
+
+func (p *plan) isDebugCall(in *inst) bool {
+	return in.op == opCall && strings.HasPrefix(in.call.callee, "llvm.dbg.")
+}
+
+// localObject is the Alloc of a local array or struct.
+func (p *plan) localObject(i int32) (site, bool) {
+	in := &p.f.insts[i]
+	t := in.access
+	if t.kind != arrayType && t.kind != structType || !t.sized || in.address.typeText == "" {
+		return site{}, false
+	}
+	each := t.allocBytes()
+	if each == 0 || in.count > mostBytes/each || in.count*each <= aggregateBytes || in.count*each > 1<<32-1 {
+		return site{}, false
+	}
+	s := event(trace.Alloc, recipe{how: asPointer, of: p.f.resultOf(i)})
+	s.bytes, s.flags, s.typ = uint32(in.count*each), trace.StackSite, t.text
+	s.inst, s.atOnce = i, true
+	s.object = p.f.localName(in.result, in.resultName)
+	return s, true
+}
+
+// resultOf is the result of an instruction as an operand.
+func (f *function) resultOf(i int32) operand {
+	in := &f.insts[i]
+	if in.result < 0 {
+		return operand{id: -1}
+	}
+	o := operand{typ: in.typ, text: "%" + in.resultName, id: in.result}
+	switch in.op {
+	case opAlloca:
+		o.typeText = f.m.pointerTo(in.address.typeText)
+	case opCall, opInvoke:
+		o.typeText = in.call.typeText
+	}
+	return o
+}
+
+// pointerTo is the type of pointers to a type, in the module's notation.
+func (m *module) pointerTo(typeText string) string {
+	if m.typed {
+		return typeText + "*"
+	}
+	return "ptr"
+}
+
+// localName is the source's name of a local value, or else the compiler's.
+func (f *function) localName(id int32, name string) string {
+	if id >= 0 && f.debugNames[id] > 0 {
+		if v := f.m.metadata.variable(int(f.debugNames[id]) - 1); v != "" {
+			return v
+		}
+	}
+	if name == "" || isDigit(name[0]) {
+		return ""
+	}
+	return strings.TrimSuffix(unquote(name), ".addr")
+}
+
+// sitesOf gives the sites that an instruction makes, before it and after it.
+func (p *plan) sitesOf(i int32) (before, after []site) {
+	in := &p.f.insts[i]
+	switch in.op {
+	case opLoad, opStore, opModify:
+		return p.access(in), nil
+	case opCall, opInvoke, opCallBr:
+		return p.callSites(i)
+	case opReturn:
+		if p.task && isPointer(p.taskPointer()) {
+			return []site{event(trace.TaskEnd, pointer(p.taskPointer()))}, nil
+		}
+	case opVaArg:
+		p.missed("va_arg", "its reads are made by the compiler later")
+	}
+	return nil, nil
+}
+
+func (p *plan) missed(what, why string) { p.t.missed(what, why) }
+
+// access is the site of a load, a store or an atomic operation.
+func (p *plan) access(in *inst) []site {
+	t, at := in.access, in.address.typ
+	switch {
+	case at.kind != pointerType || at.space != 0:
+		p.missed(in.word+" in "+at.text, "its address is not one of the usual address space")
+		return nil
+	case !t.sized || t.bytes > 1<<32-1:
+		p.missed(in.word+" of "+t.text, "its size is not known before the program runs")
+		return nil
+	case t.bytes == 0:
+		return nil
+	}
+	p.t.one[0] = event(map[opcode]trace.Kind{opLoad: trace.Load, opStore: trace.Store, opModify: trace.Modify}[in.op], pointer(in.address))
+	s := &p.t.one[0]
+	s.bytes, s.typ = uint32(t.bytes), t.text
+	if in.atomic {
+		s.flags |= trace.AtomicSite
+	}
+	if in.volatile {
+		s.flags |= trace.VolatileSite
+	}
+	p.nameObject(s)
+	return p.t.one[:]
+}
+
+// nameObject says what variable the site's address lies in.
+func (p *plan) nameObject(s *site) {
+	name, flags := p.f.object(s.values[0].of)
+	s.object = name
+	s.flags |= flags
+}
+
+// callSites gives the sites of a call, and counts what a call hides.
+func (p *plan) callSites(i int32) (before, after []site) {
+	in := &p.f.insts[i]
+	callee := unquote(in.call.callee)
+	switch {
+	case in.call.assembly:
+		p.assembly(in)
+		return nil, nil
+	case in.call.indirect:
+		return nil, nil
+	case isIntrinsic(callee):
+		base := baseName(callee)
+		before = ranges(callee, p.arguments(in))
+		if before == nil && !touchesNoMemory(base) && p.lanesOf(i) == nil && p.passesPointers(in) && !strings.HasPrefix(base, "llvm.mem") {
+			p.missed(base, "what this intrinsic reads and writes is not told")
+		}
+	case p.f.m.defined[in.call.callee] && !strings.HasPrefix(callee, "__kmpc"):
+		// The module has its own: a memcpy of its own makes its own references.
+		// An allocator's are told all the same.
+		if ranges(callee, p.arguments(in)) == nil {
+			before, after = around(callee, p.arguments(in), p.f.resultOf(i))
+		}
+	default:
+		before, after = around(callee, p.arguments(in), p.f.resultOf(i))
+	}
+	for k := range before {
+		p.finish(&before[k])
+	}
+	return before, after
+}
+
+// finish gives the site of a range its type and object.
+func (p *plan) finish(s *site) {
+	if s.kind.IsReference() {
+		s.typ = "i8"
+		p.nameObject(s)
+	}
+}
+
+func (p *plan) arguments(in *inst) arguments { return arguments(p.f.args[in.args:in.argsEnd]) }
+
+func (p *plan) passesPointers(in *inst) bool {
+	for _, a := range p.arguments(in) {
+		if a.typ != nil && (a.typ.kind == pointerType || a.typ.kind == vectorType && a.typ.elem != nil && a.typ.elem.kind == pointerType) {
+			return true
+		}
+	}
+	return false
+}
+
+// assembly counts inline assembly that may touch memory.
+func (p *plan) assembly(in *inst) {
+	text := p.f.m.text[in.from:in.to]
+	if strings.Contains(text, "~{memory}") || p.passesPointers(in) {
+		p.missed("inline assembly", "it cannot be seen what it reads and writes")
+	}
+}
+
+// object finds the variable that an address lies in: through address arithmetic
+// to a local variable, an argument, a global variable, or a pointer that was
+// loaded from one of them. Where ways join, all must lead to the same.
+func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
+	var seen [16]int32
+	n, found := 0, false
+	work := make([]operand, 0, 4)
+	work = append(work, o)
+	for len(work) > 0 {
+		o := work[len(work)-1]
+		work = work[:len(work)-1]
+		var more []int32
+		o, more = f.base(o)
+		if more != nil && o.id >= 0 && f.debugNames[o.id] == 0 {
+			known := false
+			for _, id := range seen[:n] {
+				known = known || id == o.id
+			}
+			if known {
+				continue
+			}
+			if n == len(seen) {
+				return "", 0
+			}
+			seen[n] = o.id
+			n++
+			for _, id := range more {
+				if id >= 0 {
+					work = append(work, operand{id: id})
+				} else {
+					return "", 0
+				}
+			}
+			continue
+		}
+		thisName, thisFlags := f.nameOf(o)
+		if thisName == "" || found && (thisName != name || thisFlags != flags) {
+			return "", 0
+		}
+		name, flags, found = thisName, thisFlags, true
+	}
+	return name, flags
+}
+
+// base follows address arithmetic to where it starts; more are the values of a
+// phi that it ends at.
+func (f *function) base(o operand) (at operand, more []int32) {
+	for range 64 {
+		if o.id < 0 || f.defs[o.id] < 0 {
+			return o, nil
+		}
+		in := &f.insts[f.defs[o.id]]
+		switch {
+		case in.op == opAddress, in.op == opCall && passesPointer(baseName(in.call.callee)) && in.args < in.argsEnd:
+			if in.op == opCall {
+				o = f.args[in.args]
+			} else {
+				o = in.address
+			}
+		case in.op == opPhi:
+			return o, f.uses[in.uses:in.usesEnd]
+		case in.word == "select" && in.usesEnd-in.uses == 3:
+			return o, f.uses[in.uses+1 : in.usesEnd]
+		default:
+			return o, nil
+		}
+	}
+	return operand{id: -1}, nil
+}
+
+// nameOf names the variable that a base is.
+func (f *function) nameOf(o operand) (string, trace.SiteFlags) {
+	if o.id < 0 {
+		if name := calledName(o.text); name != "" {
+			return f.m.globalName(name), trace.GlobalSite
+		}
+		return "", 0
+	}
+	d := f.defs[o.id]
+	if d < 0 {
+		if d == undefined {
+			return "", 0
+		}
+		return f.localName(o.id, f.params[-1-d].text), 0
+	}
+	switch in := &f.insts[d]; in.op {
+	case opAlloca:
+		return f.localName(o.id, in.resultName), trace.StackSite
+	case opLoad:
+		return f.pointerVariable(in)
+	}
+	return f.localName(o.id, ""), 0
+}
+
+// pointerVariable names the variable that a pointer was loaded from, if it is
+// one by itself.
+func (f *function) pointerVariable(in *inst) (string, trace.SiteFlags) {
+	o := in.address
+	if o.id < 0 {
+		if strings.HasPrefix(o.text, "@") {
+			return f.m.globalName(o.text[1:]), 0
+		}
+		return "", 0
+	}
+	if d := f.defs[o.id]; d >= 0 && f.insts[d].op == opAlloca {
+		return f.localName(o.id, f.insts[d].resultName), 0
+	}
+	return "", 0
+}
+
+// globalName is the source's name of a global variable, or else the linker's.
+func (m *module) globalName(name string) string {
+	if m.globalNames == nil {
+		m.globalNames = map[string]string{}
+		for i := range m.globals {
+			m.globalNames[m.globals[i].name] = m.object(&m.globals[i]).Name
+		}
+	}
+	if known, ok := m.globalNames[name]; ok {
+		return known
+	}
+	return linkerName(name)
+}

@@ -1,0 +1,398 @@
+package ir
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// outlined bits say what a function is to the OpenMP runtime.
+const (
+	regionBody = 1 << iota
+	taskBody
+)
+
+// tables collects what the trace will say of the module.
+type tables struct {
+	m        *module
+	program  *trace.Program
+	instrs   bool
+	blocks   uint32 // numbers given
+	missing  map[trace.Missed]uint32
+	outlined map[string]int // functions by name with quotes
+	values   []uint8        // of each block
+	refs     []uint32       // references of each block
+	scale    []byte         // of each value
+	one      [1]site
+}
+
+func newTables(m *module, o Options) *tables {
+	t := &tables{m: m, instrs: o.Instrs, missing: map[trace.Missed]uint32{}, outlined: map[string]int{}}
+	name := o.Source
+	if name == "" {
+		name = m.name
+	}
+	t.program = &trace.Program{Modules: []trace.Module{{Name: name, Options: o.CompileOptions}}}
+	if m.declared["__kmpc_fork_call"] || m.declared["__kmpc_fork_teams"] || m.declared["__kmpc_fork_call_if"] {
+		t.findOutlined("@__kmpc_fork_", regionBody, 2)
+	}
+	if m.declared["__kmpc_omp_task_alloc"] {
+		t.findOutlined("@__kmpc_omp_task_alloc(", taskBody, 5)
+	}
+	return t
+}
+
+// findOutlined finds the functions that calls of the OpenMP runtime pass as
+// their argument at.
+func (t *tables) findOutlined(callee string, as, at int) {
+	text := t.m.text
+	for {
+		i := strings.Index(text, callee)
+		if i < 0 {
+			return
+		}
+		text = text[i+len(callee):]
+		line := text[:lineEnd(text, 0)]
+		open := strings.IndexByte(callee+line, '(') - len(callee)
+		if open < -1 {
+			continue
+		}
+		if name := calledName(argumentText(line[max(open+1, 0):], at)); name != "" {
+			t.outlined[name] |= as
+		}
+	}
+}
+
+// argumentText is the n-th of the arguments that stand in text, up to the comma
+// behind it.
+func argumentText(text string, n int) string {
+	depth, from := 0, 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			if depth--; depth < 0 {
+				return text[from:i]
+			}
+		case ',':
+			if depth > 0 {
+				continue
+			}
+			if n == 0 {
+				return text[from:i]
+			}
+			n--
+			from = i + 1
+		}
+	}
+	return ""
+}
+
+func (t *tables) nextBlock() uint32 {
+	t.blocks++
+	return t.blocks - 1
+}
+
+// missed counts a place whose references are not told.
+func (t *tables) missed(what, why string) { t.missing[trace.Missed{What: what, Why: why}]++ }
+
+// add takes a planned function into the tables.
+func (t *tables) add(p *plan) {
+	f := p.f
+	number := uint32(len(t.program.Functions))
+	first := uint32(len(t.program.Blocks))
+	for i := range p.pieces {
+		if l := p.pieces[i].lanes; l != nil {
+			t.addLanes(p, &p.pieces[i], l, number)
+		}
+		t.addPiece(p, int32(i), number)
+	}
+	s := t.m.metadata.scope(f.debug)
+	t.program.Functions = append(t.program.Functions, trace.Function{
+		Name: linkerName(f.name), Place: trace.Place{File: s.file, Line: s.line},
+		First: first, Blocks: uint32(len(t.program.Blocks)) - first, Outline: t.isOutline(f.name),
+	})
+}
+
+func (t *tables) isOutline(name string) bool {
+	return t.outlined[name] != 0 || strings.Contains(name, ".omp_outlined") || strings.Contains(name, ".omp_task_entry.") ||
+		strings.Contains(name, "..omp_par")
+}
+
+// addLanes adds the block that stands for the references of a masked access.
+func (t *tables) addLanes(p *plan, q *piece, l *lanes, function uint32) {
+	s := event(l.kind, pointer(l.address))
+	s.inst, s.typ, s.n, s.flags = l.inst, l.elem.text, 2, trace.MaskedSite
+	if l.address.typ.kind == pointerType || l.address.id >= 0 {
+		p.nameObject(&s)
+	}
+	b := trace.Block{
+		Function: function, Label: unquote(p.f.blocks[q.basic].label), Part: q.part, Flags: trace.Synthetic,
+		Loop: p.loopOf(q.basic), Depth: uint32(p.loops.depth[q.basic]), FirstSite: uint32(len(t.program.Sites)), Sites: 1,
+	}
+	t.addSite(p, &s, l.number)
+	t.values, t.refs = append(t.values, 2), append(t.refs, 1)
+	t.program.Blocks = append(t.program.Blocks, b)
+}
+
+// loopOf is 1 + the number of the block that heads the innermost loop around a
+// basic block.
+func (p *plan) loopOf(basic int32) uint32 {
+	h := p.loops.header[basic]
+	if h < 0 {
+		return 0
+	}
+	return p.pieces[p.heads[h]].number + 1
+}
+
+func (t *tables) addPiece(p *plan, i int32, function uint32) {
+	q := &p.pieces[i]
+	f := p.f
+	b := trace.Block{
+		Function: function, Label: unquote(f.blocks[q.basic].label), Part: q.part, Flags: p.flags(i),
+		Loop: p.loopOf(q.basic), Depth: uint32(p.loops.depth[q.basic]), Callee: q.callee,
+		Successors: p.successors(i), FirstSite: uint32(len(t.program.Sites)), Sites: uint32(q.sites - q.site),
+	}
+	t.lines(&b, f.insts[q.first:q.last])
+	b.Ops = t.ops(p, q)
+	if t.instrs {
+		b.Instrs = t.instructions(p, q, b.Ops)
+	}
+	for k := q.site; k < q.sites; k++ {
+		t.addSite(p, &p.sites[k], q.number)
+	}
+	t.values, t.refs = append(t.values, uint8(q.values)), append(t.refs, q.references)
+	t.program.Blocks = append(t.program.Blocks, b)
+}
+
+func (p *plan) flags(i int32) trace.BlockFlags {
+	q := &p.pieces[i]
+	basic := &p.f.blocks[q.basic]
+	flags := trace.BlockFlags(0)
+	if p.heads[q.basic] == i {
+		if q.basic == 0 {
+			flags |= trace.EntryBlock
+		}
+		if p.loops.header[q.basic] == q.basic {
+			flags |= trace.HeaderBlock
+		}
+		if basic.header > basic.first && p.f.insts[basic.header-1].op == opLandingPad {
+			flags |= trace.LandingPad
+		}
+	}
+	if p.tails[q.basic] == i {
+		if p.loops.latch[q.basic] {
+			flags |= trace.LatchBlock
+		}
+		if p.f.insts[basic.last-1].op == opReturn {
+			flags |= trace.ReturnBlock
+		}
+	}
+	return flags
+}
+
+// successors are the blocks that may follow a piece, in its terminator's order.
+func (p *plan) successors(i int32) []uint32 {
+	q := &p.pieces[i]
+	last := &p.f.insts[p.f.blocks[q.basic].last-1]
+	refs := p.f.refs[last.refs:last.refsEnd]
+	switch {
+	case q.edge:
+		refs = refs[:1]
+	case p.tails[q.basic] != i:
+		return []uint32{p.pieces[i+1].number}
+	case len(refs) == 0:
+		return nil
+	}
+	list := make([]uint32, 0, len(refs))
+	for k, r := range refs {
+		next := p.heads[p.f.blockOf[r.label]]
+		if k == 0 && !q.edge && p.edges[q.basic] >= 0 {
+			next = p.edges[q.basic]
+		}
+		list = append(list, p.pieces[next].number)
+	}
+	return list
+}
+
+// lines finds the piece's lines: those of the function whose code is first in
+// it, be it inlined or not.
+func (t *tables) lines(b *trace.Block, insts []inst) {
+	meta := &t.m.metadata
+	of := -1
+	for k := range insts {
+		if insts[k].debug < 0 {
+			continue
+		}
+		l := meta.location(int(insts[k].debug))
+		if l.line == 0 {
+			continue
+		}
+		s := meta.scope(l.scope)
+		if of < 0 {
+			of, b.File = s.function, s.file
+			b.FirstLine, b.LastLine = l.line, l.line
+		}
+		if s.function == of && s.file == b.File {
+			b.FirstLine, b.LastLine = min(b.FirstLine, l.line), max(b.LastLine, l.line)
+		}
+	}
+}
+
+// opName is what the tables call an instruction, and whether it makes code.
+// Calls that end no block are told by the name of what they call.
+func opName(in *inst) (name string, code bool) {
+	k := in.call
+	if k == nil || k.indirect {
+		return in.word, true
+	}
+	if k.assembly {
+		return "asm", true
+	}
+	if isIntrinsic(k.callee) {
+		return baseName(k.callee), !makesNoCode(k.callee)
+	}
+	if mathFunctions[k.callee] {
+		return in.word + " " + k.callee, true
+	}
+	return in.word, true
+}
+
+// ops counts a piece's instructions by opcode and type, in the order in which
+// they first come, and numbers those that make code.
+func (t *tables) ops(p *plan, q *piece) []trace.Op {
+	var ops []trace.Op
+	n := int32(0)
+next:
+	for i := q.first; i < q.last; i++ {
+		name, code := opName(&p.f.insts[i])
+		if !code {
+			continue
+		}
+		p.local[i] = n
+		n++
+		of := typeText(p.f.insts[i].typ)
+		for k := range ops {
+			if ops[k].Type == of && ops[k].Opcode == name {
+				ops[k].Count++
+				continue next
+			}
+		}
+		ops = append(ops, trace.Op{Opcode: name, Type: of, Count: 1})
+	}
+	return ops
+}
+
+func typeText(t *datatype) string {
+	if t == nil {
+		return ""
+	}
+	return t.text
+}
+
+// instructions lists a piece's instructions with what they depend on.
+func (t *tables) instructions(p *plan, q *piece, ops []trace.Op) []trace.Instr {
+	n := 0
+	for _, op := range ops {
+		n += int(op.Count)
+	}
+	list := make([]trace.Instr, 0, n)
+	loop := p.isWholeLoop(q)
+	for i := q.first; i < q.last; i++ {
+		if p.local[i] < 0 {
+			continue
+		}
+		in := &p.f.insts[i]
+		name, _ := opName(in)
+		instr := trace.Instr{Opcode: name, Type: typeText(in.typ), Uses: p.usesOf(q, in, loop)}
+		if s := p.siteOf[i] - 1; s >= q.site && s < q.sites {
+			instr.Site = uint32(s-q.site) + 1
+		}
+		list = append(list, instr)
+	}
+	return list
+}
+
+// isWholeLoop tells whether the piece is a basic block that jumps back to its
+// own beginning, and all of it.
+func (p *plan) isWholeLoop(q *piece) bool {
+	at := p.heads[q.basic]
+	return p.tails[q.basic] == at && p.pieces[at].number == q.number && p.loops.header[q.basic] == q.basic && p.loops.latch[q.basic]
+}
+
+func (p *plan) usesOf(q *piece, in *inst, loop bool) []int32 {
+	f := p.f
+	uses := f.uses[in.uses:in.usesEnd]
+	if len(uses) == 0 {
+		return nil
+	}
+	list := make([]int32, 0, len(uses))
+	for k, id := range uses {
+		if id < 0 {
+			continue // a constant that a phi chooses
+		}
+		local := int32(-1)
+		if d := f.defs[id]; d >= q.first && d < q.last {
+			local = p.local[d]
+		}
+		if in.op == opPhi && local >= 0 {
+			if loop && f.blockOf[f.refs[in.refs+int32(k)].label] == q.basic {
+				local = -2 - local
+			} else {
+				local = -1
+			}
+		}
+		list = append(list, local)
+	}
+	return list
+}
+
+func (t *tables) addSite(p *plan, s *site, block uint32) {
+	site := trace.Site{
+		Kind: s.kind, Bytes: s.bytes, Block: block, Type: s.typ, Object: s.object, Flags: s.flags,
+		Place: t.m.metadata.place(int(p.f.insts[s.inst].debug)),
+	}
+	t.program.Sites = append(t.program.Sites, site)
+	t.scale = append(t.scale, scaleOf(s))
+	for range s.n - 1 {
+		t.scale = append(t.scale, 0)
+	}
+	if s.n == 0 {
+		t.scale = t.scale[:len(t.scale)-1]
+	}
+}
+
+// scaleOf is how many low bits differences of the site's addresses mostly have
+// clear.
+func scaleOf(s *site) byte {
+	switch {
+	case s.kind > trace.Fetch || s.bytes < 2:
+		return 0
+	case s.bytes < 4:
+		return 1
+	case s.bytes < 8:
+		return 2
+	}
+	return 3
+}
+
+// finish puts the module's objects and what was missed into the tables.
+func (t *tables) finish() {
+	for i := range t.m.globals {
+		t.program.Objects = append(t.program.Objects, t.m.object(&t.m.globals[i]))
+	}
+	list := t.program.Modules[0].Missed
+	for m, n := range t.missing {
+		m.Count = n
+		list = append(list, m)
+	}
+	sort.Slice(list, func(i, j int) bool {
+		if list[i].What != list[j].What {
+			return list[i].What < list[j].What
+		}
+		return list[i].Why < list[j].Why
+	})
+	t.program.Modules[0].Missed = list
+}

@@ -1,0 +1,434 @@
+package ir
+
+import (
+	"strconv"
+	"strings"
+)
+
+// typeKind tells the shapes of types apart.
+type typeKind uint8
+
+const (
+	voidType typeKind = iota
+	intType
+	floatType
+	pointerType
+	vectorType
+	arrayType
+	structType
+	functionType
+	otherType // label, token, metadata, target types: never in memory
+)
+
+// datatype is a type of the IR. Sizes are those of the module's data layout.
+type datatype struct {
+	kind     typeKind
+	text     string // in words that do not depend on the compiler's version: every pointer is "ptr"
+	bits     uint64 // of integers, floats and pointers
+	count    uint64 // of vectors and arrays
+	scalable bool   // a vector whose count is known at run time only
+	elem     *datatype
+	fields   []*datatype
+	packed   bool
+	space    uint32 // address space of pointers
+
+	bytes, align uint64 // what a store writes, and the alignment in arrays and structs
+	sized        bool   // bytes and align are known
+}
+
+// allocBytes is the distance of neighbours in an array.
+func (t *datatype) allocBytes() uint64 { return roundUp(t.bytes, t.align) }
+
+func roundUp(n, align uint64) uint64 { return (n + align - 1) / align * align }
+
+// mostBytes bounds sizes, so that products of hostile counts do not overflow.
+const mostBytes = 1 << 48
+
+// mostNesting bounds types within types.
+const mostNesting = 64
+
+// types reads and remembers the types of a module.
+type types struct {
+	layout layout
+	named  map[string]string    // %name → its definition
+	known  map[string]*datatype // by the text of the module
+	depth  int
+	ptr    *datatype // the pointer of address space 0
+}
+
+func newTypes(l layout, named map[string]string) *types {
+	t := &types{layout: l, named: named, known: map[string]*datatype{}}
+	t.ptr = t.pointer(0)
+	t.known["ptr"] = t.ptr
+	return t
+}
+
+// read reads a type at the cursor, nil and a failed cursor if there is none.
+func (t *types) read(c *cursor) *datatype {
+	c.space()
+	from := c.at
+	end := typeEnd(c.text, from)
+	if end == from {
+		c.fail("a type")
+		return nil
+	}
+	typ := t.of(c.text[from:end])
+	if typ == nil {
+		c.fail("a type")
+		return nil
+	}
+	c.at = end
+	return typ
+}
+
+// of is the type that text says, nil if it says none.
+func (t *types) of(text string) *datatype {
+	if typ, ok := t.known[text]; ok {
+		return typ
+	}
+	if t.depth++; t.depth > mostNesting {
+		t.depth--
+		return nil
+	}
+	typ := t.parse(text)
+	t.depth--
+	if typ != nil {
+		t.known[text] = typ
+	}
+	return typ
+}
+
+// typeEnd is where the type that begins at from ends; from if none does.
+func typeEnd(text string, from int) int {
+	i := from
+	if i >= len(text) {
+		return from
+	}
+	switch b := text[i]; {
+	case b == '%':
+		c := cursor{text: text, at: i + 1}
+		if c.name(); c.failed() {
+			return from
+		}
+		i = c.at
+	case b == '[' || b == '{' || b == '<':
+		if i = groupEnd(text, i); i < 0 {
+			return from
+		}
+	case isLetter(b):
+		for i < len(text) && (isLetter(text[i]) || isDigit(text[i]) || text[i] == '_') {
+			i++
+		}
+		if text[from:i] == "target" && i < len(text) && text[i] == '(' {
+			if i = groupEnd(text, i); i < 0 {
+				return from
+			}
+		}
+		if !isTypeWord(text[from:i]) {
+			return from
+		}
+	default:
+		return from
+	}
+	for i < len(text) {
+		next := suffixEnd(text, i)
+		if next == i {
+			break
+		}
+		i = next
+	}
+	return i
+}
+
+// suffixEnd passes over what turns a type into a pointer or a function: "*",
+// " addrspace(1)*", " (i32, ...)". Of the opaque pointers' "ptr addrspace(1)",
+// too.
+func suffixEnd(text string, i int) int {
+	if text[i] == '*' {
+		return i + 1
+	}
+	rest := text[i:]
+	if strings.HasPrefix(rest, " addrspace(") {
+		if end := groupEnd(text, i+len(" addrspace")); end >= 0 {
+			if end < len(text) && text[end] == '*' {
+				end++
+			}
+			return end
+		}
+	}
+	if strings.HasPrefix(rest, " (") {
+		if end := groupEnd(text, i+1); end >= 0 {
+			return end
+		}
+	}
+	return i
+}
+
+func isTypeWord(word string) bool {
+	switch word {
+	case "void", "ptr", "half", "bfloat", "float", "double", "x86_fp80", "fp128", "ppc_fp128",
+		"label", "token", "metadata", "x86_mmx", "x86_amx", "opaque":
+		return true
+	}
+	return isIntWord(word) || strings.HasPrefix(word, "target(")
+}
+
+func isIntWord(word string) bool {
+	if len(word) < 2 || word[0] != 'i' {
+		return false
+	}
+	for i := 1; i < len(word); i++ {
+		if !isDigit(word[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *types) parse(text string) *datatype {
+	last := text[len(text)-1]
+	switch {
+	case last == '*':
+		return t.pointer(spaceOf(text[:len(text)-1]))
+	case last == ')' && strings.HasPrefix(text, "ptr addrspace("):
+		return t.pointer(spaceOf(text))
+	case last == ')' && strings.HasPrefix(text, "target("):
+		return &datatype{kind: otherType, text: text}
+	case last == ')':
+		return t.function(text)
+	case text[0] == '%':
+		return t.name(text)
+	case text[0] == '[':
+		return t.sequence(text, arrayType)
+	case text[0] == '{':
+		return t.fields(text, false)
+	case strings.HasPrefix(text, "<{"):
+		return t.fields(text[1:len(text)-1], true)
+	case text[0] == '<':
+		return t.sequence(text, vectorType)
+	}
+	return t.word(text)
+}
+
+// spaceOf reads the address space that text ends with, 0 if it names none.
+func spaceOf(text string) uint32 {
+	i := strings.LastIndex(text, " addrspace(")
+	if i < 0 || text[len(text)-1] != ')' {
+		return 0
+	}
+	n, err := strconv.ParseUint(text[i+len(" addrspace("):len(text)-1], 10, 32)
+	if err != nil {
+		return 1 // a space by name: some other than the usual one
+	}
+	return uint32(n)
+}
+
+func (t *types) pointer(space uint32) *datatype {
+	p := &datatype{kind: pointerType, text: "ptr", space: space, bits: t.layout.pointerBits(space)}
+	if space != 0 {
+		p.text = "ptr addrspace(" + strconv.Itoa(int(space)) + ")"
+	}
+	p.bytes, p.align, p.sized = p.bits/8, p.bits/8, true
+	return p
+}
+
+// function gives the type of a function; its elem is what it returns.
+func (t *types) function(text string) *datatype {
+	parameters := parametersOf(text)
+	if parameters < 0 {
+		return nil
+	}
+	returns := t.of(text[:parameters])
+	if returns == nil {
+		return nil
+	}
+	return &datatype{kind: functionType, text: text, elem: returns}
+}
+
+// parametersOf is where the parameters begin in a function type, with the space
+// before them; -1 if text is none.
+func parametersOf(text string) int {
+	for i := 0; i < len(text); {
+		end := i
+		if i == 0 {
+			end = typeBaseEnd(text)
+		} else {
+			end = suffixEnd(text, i)
+		}
+		if end == len(text) && i > 0 && strings.HasPrefix(text[i:], " (") {
+			return i
+		}
+		if end == i {
+			return -1
+		}
+		i = end
+	}
+	return -1
+}
+
+// typeBaseEnd is the end of a type before its suffixes.
+func typeBaseEnd(text string) int {
+	switch text[0] {
+	case '%':
+		c := cursor{text: text, at: 1}
+		c.name()
+		return c.at
+	case '[', '{', '<':
+		return max(groupEnd(text, 0), 0)
+	}
+	c := cursor{text: text}
+	c.word()
+	return c.at
+}
+
+func (t *types) name(text string) *datatype {
+	definition, ok := t.named[text]
+	if !ok || definition == "opaque" {
+		return &datatype{kind: otherType, text: text}
+	}
+	of := t.of(definition)
+	if of == nil {
+		return nil
+	}
+	named := *of
+	named.text = text
+	return &named
+}
+
+// sequence reads "[4 x T]", "<4 x T>" and "<vscale x 4 x T>".
+func (t *types) sequence(text string, kind typeKind) *datatype {
+	c := cursor{text: text, at: 1}
+	s := &datatype{kind: kind}
+	count := c.word()
+	if count == "vscale" {
+		s.scalable = true
+		c.wantWord("x")
+		count = c.word()
+	}
+	n, err := strconv.ParseUint(count, 10, 64)
+	if err != nil {
+		return nil
+	}
+	c.wantWord("x")
+	s.count, s.elem = n, t.read(&c)
+	c.space()
+	if c.failed() || c.at != len(text)-1 {
+		return nil
+	}
+	s.text = text[:1] + strconv.FormatUint(n, 10) + " x " + s.elem.text + text[len(text)-1:]
+	if s.scalable {
+		s.text = "<vscale x " + s.text[1:]
+	}
+	t.sizeSequence(s)
+	return s
+}
+
+func (t *types) sizeSequence(s *datatype) {
+	if !s.elem.sized || s.scalable || s.count > mostBytes {
+		return
+	}
+	if s.kind == arrayType {
+		each := max(s.elem.allocBytes(), 1)
+		if s.count > mostBytes/each {
+			return
+		}
+		s.bytes, s.align, s.sized = s.count*s.elem.allocBytes(), s.elem.align, true
+		return
+	}
+	if s.elem.bits == 0 || s.count > mostBytes/s.elem.bits {
+		return
+	}
+	s.bits = s.count * s.elem.bits
+	s.bytes = (s.bits + 7) / 8
+	s.align, s.sized = t.layout.vectorAlign(s.bits, s.bytes), true
+}
+
+// fields reads "{ T, T }".
+func (t *types) fields(text string, packed bool) *datatype {
+	s := &datatype{kind: structType, packed: packed}
+	c := cursor{text: text, at: 1}
+	words := []string{}
+	for c.peek() != '}' && !c.failed() {
+		f := t.read(&c)
+		if f == nil {
+			return nil
+		}
+		s.fields, words = append(s.fields, f), append(words, f.text)
+		if !c.take(',') && c.peek() != '}' {
+			return nil
+		}
+	}
+	if c.failed() || c.at != len(text)-1 {
+		return nil
+	}
+	s.text = "{ " + strings.Join(words, ", ") + " }"
+	if len(words) == 0 {
+		s.text = "{}"
+	}
+	if packed {
+		s.text = "<" + s.text + ">"
+	}
+	t.sizeStruct(s)
+	return s
+}
+
+func (t *types) sizeStruct(s *datatype) {
+	s.align = 1
+	if !s.packed {
+		s.align = t.layout.aggregateAlign
+	}
+	for _, f := range s.fields {
+		if !f.sized || s.bytes > mostBytes {
+			return
+		}
+		align := f.align
+		if s.packed {
+			align = 1
+		}
+		s.align = max(s.align, align)
+		s.bytes = roundUp(s.bytes, align) + f.allocBytes()
+	}
+	s.bytes, s.sized = roundUp(s.bytes, s.align), true
+}
+
+func (t *types) word(text string) *datatype {
+	w := &datatype{kind: floatType, text: text, sized: true}
+	switch text {
+	case "half", "bfloat":
+		w.bits = 16
+	case "float":
+		w.bits = 32
+	case "double":
+		w.bits = 64
+	case "x86_fp80":
+		w.bits = 80
+	case "fp128", "ppc_fp128":
+		w.bits = 128
+	case "x86_mmx":
+		w.kind, w.bits = vectorType, 64
+	case "x86_amx":
+		w.kind, w.bits = vectorType, 8192
+	case "void":
+		return &datatype{kind: voidType, text: text}
+	case "label", "token", "metadata", "opaque":
+		return &datatype{kind: otherType, text: text}
+	default:
+		return t.integer(text)
+	}
+	w.bytes = w.bits / 8
+	w.align = t.layout.floatAlign(w.bits)
+	return w
+}
+
+func (t *types) integer(text string) *datatype {
+	if !isIntWord(text) {
+		return nil
+	}
+	bits, err := strconv.ParseUint(text[1:], 10, 32)
+	if err != nil || bits == 0 || bits > 1<<23 {
+		return nil
+	}
+	i := &datatype{kind: intType, text: text, bits: bits, bytes: (bits + 7) / 8, sized: true}
+	i.align = t.layout.intAlign(bits)
+	return i
+}
