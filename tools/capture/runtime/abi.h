@@ -11,8 +11,10 @@
 // At the beginning of a block it does, inline:
 //
 //	uint64_t *at = __sg_thread.cursor;
-//	if (at + 1 + N > __sg_thread.end || __sg_clock != __sg_thread.ticket)
-//		at = __sg_more(1 + N);
+//	if (at + 1 + N > __sg_thread.end || __sg_clock != __sg_thread.ticket) {
+//		__sg_more(1 + N);
+//		at = __sg_thread.cursor;
+//	}
 //	at[0] = (uint64_t)&block;
 //	__sg_thread.cursor = at + 1 + N;
 //
@@ -65,10 +67,11 @@ extern __thread struct __sg_thread __sg_thread __attribute__((tls_model("initial
 // The last ticket that any thread took, or the number of the time slice.
 extern uint64_t __sg_clock;
 
-// Makes room for that many words and takes a ticket; gives where they begin. It
-// changes no general register but the one of its result.
+// Makes room for that many words at the cursor and takes a ticket. Of the general
+// registers it may change that of results. (It has none: before LLVM 17 a
+// preserve_most function restores that register, too.)
 #ifdef __clang__
-uint64_t *__sg_more(uint64_t words) __attribute__((preserve_most));
+void __sg_more(uint64_t words) __attribute__((preserve_most));
 #endif
 
 // Steps of a block that is one site of two values, address and bytes: one for

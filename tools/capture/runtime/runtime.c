@@ -307,34 +307,37 @@ static __attribute__((noinline)) void make_room(void)
 	errno = error;
 }
 
-static __attribute__((noinline)) uint64_t *in_bin(void)
+static __attribute__((noinline)) void in_bin(void)
 {
 	if (!sg_load(&sg_run.over))
 		__atomic_fetch_add(&sg_run.lost, 1, __ATOMIC_RELAXED);
-	return bin;
+	__sg_thread.cursor = bin;
 }
 
-__attribute__((preserve_most)) uint64_t *__sg_more(uint64_t words)
+__attribute__((preserve_most)) void __sg_more(uint64_t words)
 {
 	struct __sg_thread *hot = &__sg_thread;
-	if (outside || (self && self->busy))
-		return in_bin();
+	if (outside || (self && self->busy)) {
+		in_bin();
+		return;
+	}
 	if (!self || hot->cursor + words + 1 > hot->end || self->recording != sg_run.recording)
 		make_room();
 	struct sg_thread *t = self;
-	if (!t)
-		return in_bin();
+	if (!t) {
+		in_bin();
+		return;
+	}
 	uint64_t clock = sg_load(&__sg_clock), *at = hot->cursor;
 	if (!t->recording) {
 		hot->ticket = clock;
-		return at;
+		return;
 	}
 	if (hot->ticket == clock && sg_load(&t->oldest) != SG_NONE)
-		return at;
+		return;
 	hot->ticket = take_ticket(t, clock);
 	*at = hot->ticket << 1 | 1;
 	hot->cursor = at + 1;
-	return at + 1;
 }
 
 // ---- steps that the runtime makes itself
@@ -343,8 +346,10 @@ static uint64_t *step(const struct __sg_block *b)
 {
 	struct __sg_thread *hot = &__sg_thread;
 	uint64_t *at = hot->cursor;
-	if (at + 1 + b->values > hot->end || sg_load(&__sg_clock) != hot->ticket)
-		at = __sg_more(1 + b->values);
+	if (at + 1 + b->values > hot->end || sg_load(&__sg_clock) != hot->ticket) {
+		__sg_more(1 + b->values);
+		at = hot->cursor;
+	}
 	at[0] = (uint64_t)(uintptr_t)b;
 	hot->cursor = at + 1 + b->values;
 	return at + 1;
