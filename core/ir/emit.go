@@ -3,6 +3,7 @@ package ir
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // emitter writes functions with their recording code. Its own names begin with
@@ -18,8 +19,11 @@ type emitter struct {
 	words  string    // a pointer to such a pointer
 	fields [3]string // addresses of the fields of the thread's state
 	more   string    // how __sg_more is called
-	widest uint64    // most lanes of the function's gathers and scatters
-	need   needs
+	// The compiler of the runtime may take the register of results for one that
+	// __sg_more may change, where the module's takes it for one that is kept.
+	clobber string
+	widest  uint64 // most lanes of the function's gathers and scatters
+	need    needs
 }
 
 // needs are declarations that the recording code relies on.
@@ -39,9 +43,12 @@ func newEmitter(m *module, prefix string) *emitter {
 	if !m.typed {
 		e.fields[0] = "@__sg_thread"
 	}
-	e.more = e.word + " @__sg_more(i64"
+	e.more = "void @__sg_more(i64"
 	if keepsRegisters(m.triple) {
 		e.more = "preserve_mostcc " + e.more
+	}
+	if strings.HasPrefix(m.triple, "x86_64") {
+		e.clobber = "  call void asm sideeffect \"\", \"~{rax}\"()\n"
 	}
 	return e
 }
@@ -246,7 +253,7 @@ func (e *emitter) begin(q *piece, before *string) { e.beginFrom(q, *before, befo
 // label; before becomes the label of the one that it ends in.
 //
 //	cursor = thread.cursor
-//	if cursor + words > thread.end or clock != thread.ticket: cursor = more(words)
+//	if cursor + words > thread.end or clock != thread.ticket: more(words), cursor = thread.cursor
 //	*cursor = block
 //	thread.cursor = cursor + words
 func (e *emitter) beginFrom(q *piece, label any, before *string) {
@@ -265,7 +272,8 @@ func (e *emitter) beginFrom(q *piece, label any, before *string) {
 		"  ", slow, " = or i1 ", full, ", ", late, "\n",
 		"  br i1 ", slow, ", label ", name{'m', n}, ", label ", name{'g', n}, ", !prof !", e.m.lastMeta+1, "\n")
 	e.define(name{'m', n})
-	e.put("  ", room, " = call ", e.more, " ", words, ")\n",
+	e.put("  call ", e.more, " ", words, ")\n", e.clobber,
+		"  ", room, " = load ", e.word, ", ", e.words, " ", e.fields[0], ", align 8\n",
 		"  br label ", name{'g', n}, "\n")
 	e.define(name{'g', n})
 	at, next := name{'a', n}, e.fresh()

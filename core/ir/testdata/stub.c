@@ -67,7 +67,7 @@ static void thread_ends(void *unused) {
 		drain();
 }
 
-__attribute__((preserve_most)) uint64_t *__sg_more(uint64_t words) {
+__attribute__((preserve_most)) void __sg_more(uint64_t words) {
 	(void)words;
 	if (!buffer) {
 		buffer = malloc(WORDS * sizeof *buffer);
@@ -77,13 +77,14 @@ __attribute__((preserve_most)) uint64_t *__sg_more(uint64_t words) {
 	}
 	drain();
 	__sg_thread.ticket = __sg_clock;
-	return __sg_thread.cursor;
 }
 
 static void step(const struct block *b, uint64_t address, uint64_t bytes) {
 	uint64_t *at = __sg_thread.cursor;
-	if (at + 3 > __sg_thread.end || !at)
-		at = __sg_more(3);
+	if (at + 3 > __sg_thread.end || !at) {
+		__sg_more(3);
+		at = __sg_thread.cursor;
+	}
 	at[0] = (uint64_t)b, at[1] = address, at[2] = bytes;
 	__sg_thread.cursor = at + 3;
 	__atomic_fetch_add(&masked, bytes, __ATOMIC_RELAXED);
