@@ -21,6 +21,7 @@ const (
 	frameHead   = 8          // magic and length
 	frameExtra  = 8          // tag and check
 	largestBody = 1<<30 - frameExtra
+	indexEnd    = "SGTX"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

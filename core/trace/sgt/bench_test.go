@@ -1,0 +1,51 @@
+package sgt
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// written runs a generated program and gives its container.
+func written(t testing.TB, g generated) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := NewWriter(&out, 64, nil)
+	if err := w.Module(AppendModule(nil, g.program)); err != nil {
+		t.Fatal(err)
+	}
+	g.run(func(block uint32, values ...uint64) {
+		if err := w.Step(1, 1, block, values); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := w.Close(End{How: "exit"}); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func BenchmarkRead(b *testing.B) {
+	for _, g := range generatedPrograms {
+		b.Run(g.name, func(b *testing.B) { benchmarkRead(b, written(b, g)) })
+	}
+}
+
+func benchmarkRead(b *testing.B, file []byte) {
+	batch, references := trace.NewBatch(0), 0
+	for b.Loop() {
+		references = 0
+		r := NewReader("t", bytes.NewReader(file), Options{})
+		var err error
+		for err = r.Next(batch); err == nil; err = r.Next(batch) {
+			references += batch.Len()
+		}
+		if err != io.EOF {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(references)*float64(b.N)/b.Elapsed().Seconds(), "refs/s")
+	b.ReportMetric(float64(len(file))/float64(references), "B/ref")
+}

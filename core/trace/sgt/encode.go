@@ -1,0 +1,209 @@
+package sgt
+
+// The coder's state. Block numbers of a large program are far apart and few of
+// them occur in a chunk, so that a chunk gives its blocks slots as they come:
+// clearing the state costs as much as was used of it.
+
+// slots finds the slot of a block in the current chunk.
+type slots struct {
+	of    []slotAt // by block number
+	chunk uint32   // the number of the chunk; slots of others are void
+}
+
+type slotAt struct{ chunk, slot uint32 }
+
+// forget makes all slots void.
+func (s *slots) forget() {
+	if s.chunk++; s.chunk == 0 { // after 2^32 chunks
+		clear(s.of)
+		s.chunk = 1
+	}
+}
+
+// at gives the entry of a block; there are blocks up to that number.
+func (s *slots) at(block uint32, blocks int) *slotAt {
+	if int(block) >= len(s.of) {
+		s.of = append(s.of, make([]slotAt, blocks-len(s.of))...)
+	}
+	return &s.of[block]
+}
+
+// encoder writes the steps of one thread into a chunk's three parts.
+type encoder struct {
+	slots
+	blocks []encodedBlock
+	values []encodedValue
+
+	control, value, ticket []byte
+
+	before   uint32 // slot of the last step's block
+	previous uint64 // last value
+	run      uint64 // expected steps that are not written yet
+
+	steps, references       uint64
+	firstTicket, lastTicket uint64
+	ticketSteps             uint64 // of the last ticket
+	ticketBefore            uint64 // the ticket before it
+}
+
+type encodedBlock struct {
+	number, next uint32 // of itself; slot of the block that followed
+	first        uint32 // its first value
+}
+
+type encodedValue struct {
+	last, stride, link uint64
+	pick, sure         bool
+}
+
+// begin starts a chunk.
+func (e *encoder) begin(layouts []layout) {
+	e.forget()
+	e.blocks, e.values = e.blocks[:0], e.values[:0]
+	e.previous = 0
+	e.before = e.slot(0, layouts)
+}
+
+// slot gives a block's slot in this chunk.
+func (e *encoder) slot(block uint32, layouts []layout) uint32 {
+	at := e.at(block, len(layouts))
+	if at.chunk != e.chunk {
+		*at = slotAt{e.chunk, uint32(len(e.blocks))}
+		e.blocks = append(e.blocks, encodedBlock{number: block, next: at.slot, first: uint32(len(e.values))})
+		for range layouts[block].scales {
+			e.values = append(e.values, encodedValue{})
+		}
+	}
+	return at.slot
+}
+
+// step writes one execution of a block.
+func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []layout) {
+	if e.steps == 0 {
+		e.firstTicket, e.lastTicket, e.ticketBefore = ticket, ticket, ticket
+	} else if ticket != e.lastTicket {
+		e.endTicket()
+		e.ticketBefore, e.lastTicket = e.lastTicket, ticket
+	}
+	e.ticketSteps++
+	e.steps++
+	e.references += layouts[block].referencesOf(values)
+
+	expected := e.blocks[e.before].next
+	slot := e.slot(block, layouts)
+	first := e.blocks[slot].first
+	states := e.values[first : int(first)+len(values)]
+	var misses uint64
+	for i, v := range values {
+		if !e.update(&states[i], v, layouts[block].scales[i]) {
+			misses |= 1 << i
+		}
+	}
+	e.blocks[e.before].next, e.before = slot, slot
+	if slot == expected && misses == 0 {
+		e.run++
+		return
+	}
+	if slot == expected {
+		e.token(misses, 0)
+		return
+	}
+	e.token(misses, 1)
+	e.control = appendPrefix(e.control, zigzag(uint64(block)-uint64(e.blocks[expected].number)))
+}
+
+// longRun is the run that a token does not hold: the rest of it follows.
+const longRun = 7
+
+// token writes the expected steps that wait and the step behind them.
+func (e *encoder) token(misses, other uint64) {
+	e.control = appendPrefix(e.control, misses<<4|min(e.run, longRun)<<1|other)
+	if e.run >= longRun {
+		e.control = appendPrefix(e.control, e.run-longRun)
+	}
+	e.run = 0
+}
+
+// update codes one value and tells whether it was as predicted.
+func (e *encoder) update(s *encodedValue, v uint64, scale uint8) (hit bool) {
+	last := s.last
+	if hit = s.learn(v, e.previous); !hit {
+		e.difference(v-last, scale)
+	}
+	e.previous = v
+	return hit
+}
+
+// expects tells whether v is the prediction.
+func (s *encodedValue) expects(v, previous uint64) bool {
+	if s.pick {
+		return v == previous+s.link
+	}
+	return v == s.last+s.stride
+}
+
+// learn takes note of a value and tells whether it was as predicted.
+func (s *encodedValue) learn(v, previous uint64) (hit bool) {
+	if s.expects(v, previous) {
+		s.last, s.sure = v, true
+		return true
+	}
+	d := v - s.last
+	if s.pick {
+		s.pick = d != s.stride
+	} else {
+		s.pick = v == previous+s.link
+	}
+	if s.sure {
+		s.sure = false
+	} else {
+		s.stride = d
+	}
+	s.link, s.last = v-previous, v
+	return false
+}
+
+// difference writes what a value is off its site's last one.
+func (e *encoder) difference(d uint64, scale uint8) {
+	if scale == 0 {
+		e.value = appendPrefix(e.value, zigzag(d))
+		return
+	}
+	z := zigzag(uint64(int64(d) >> scale))
+	if low := d & (1<<scale - 1); low != 0 {
+		e.value = appendPrefix(e.value, z<<1|1)
+		e.value = appendPrefix(e.value, low)
+		return
+	}
+	e.value = appendPrefix(e.value, z<<1)
+}
+
+// endRun writes the expected steps that wait.
+func (e *encoder) endRun() {
+	if e.run > 0 {
+		e.run--
+		e.token(0, 0)
+	}
+}
+
+// endTicket writes the last ticket.
+func (e *encoder) endTicket() {
+	e.ticket = appendPrefix(e.ticket, e.ticketSteps)
+	e.ticket = appendPrefix(e.ticket, e.lastTicket-e.ticketBefore)
+	e.ticketSteps = 0
+}
+
+// end completes the three parts.
+func (e *encoder) end() {
+	e.endRun()
+	e.endTicket()
+}
+
+// empty makes room for the next chunk.
+func (e *encoder) empty() {
+	e.control, e.value, e.ticket = e.control[:0], e.value[:0], e.ticket[:0]
+	e.steps, e.references = 0, 0
+}
+
+// bytes is the length of the parts so far.
+func (e *encoder) bytes() int { return len(e.control) + len(e.value) + len(e.ticket) }

@@ -1,0 +1,141 @@
+package sgt
+
+import "github.com/stackglass/stackglass/core/trace"
+
+// plan says what rows a step of a block makes, of the kinds that were asked for.
+type plan struct {
+	form   form
+	scales []uint8 // of the block's values
+	rows   []planRow
+}
+
+// form is how fast a plan can be carried out.
+type form uint8
+
+const (
+	straight form = iota // every value is the address of one row, in order, and there are no other rows
+	fixed                // always the same number of rows
+	varying              // ranges of 2^32 bytes or more make several rows; some loops' ends none
+)
+
+// planRow is one row of a plan. Numbers of values are those of the step;
+// constantValue stands for a value that is always 0.
+type planRow struct {
+	kind  trace.Kind
+	how   rowForm
+	addr  uint8 // the value that is Addr
+	arg   uint8 // the value that is Arg
+	bytes uint32
+	site  uint32
+	more  uint64 // is added to Arg
+}
+
+// rowForm says what else values mean for a row.
+type rowForm uint8
+
+const (
+	onlyRow     rowForm = iota
+	sizedRow            // the value in arg is Bytes
+	unlessGoing         // there is no row if the value in addr is not 0
+)
+
+const constantValue = MaxValues
+
+// planner makes the plans of a program's blocks.
+type planner struct {
+	kinds trace.Kinds
+	plans []plan
+	pcs   []trace.Addr // by site
+	hasPC bool         // a site among them has a PC
+}
+
+// extend makes the plans of the blocks that have none yet.
+func (p *planner) extend(program *trace.Program) {
+	for _, s := range program.Sites[len(p.pcs):] {
+		p.pcs = append(p.pcs, s.PC)
+		p.hasPC = p.hasPC || s.PC != 0
+	}
+	for i := len(p.plans); i < len(program.Blocks); i++ {
+		b := &program.Blocks[i]
+		p.plans = append(p.plans, p.plan(uint32(i), b, program.Sites[b.FirstSite:b.FirstSite+b.Sites]))
+	}
+}
+
+func (p *planner) plan(number uint32, b *trace.Block, sites []trace.Site) plan {
+	made := plan{scales: layoutOf(sites).scales}
+	if b.Flags&trace.Synthetic == 0 {
+		p.blockRow(&made, trace.BlockEntry, number)
+	}
+	if b.Flags&trace.EntryBlock != 0 {
+		p.blockRow(&made, trace.Call, number)
+	}
+	value := 0
+	for i := range sites {
+		s := &sites[i]
+		if p.kinds.Has(s.Kind) {
+			made.rows = append(made.rows, rowOf(s, b.FirstSite+uint32(i), value))
+		}
+		value += s.Values()
+	}
+	if b.Flags&trace.ReturnBlock != 0 {
+		p.blockRow(&made, trace.Return, number)
+	}
+	made.form = formOf(&made)
+	return made
+}
+
+// writePCs fills a column of PCs. Rows of blocks have none.
+func (p *planner) writePCs(pc []trace.Addr, kinds []trace.Kind, sites []uint32) {
+	kinds, sites = kinds[:len(pc)], sites[:len(pc)]
+	for i := range pc {
+		if k := kinds[i]; k == trace.BlockEntry || k == trace.Call || k == trace.Return {
+			continue
+		}
+		pc[i] = p.pcs[sites[i]]
+	}
+}
+
+func (p *planner) blockRow(to *plan, kind trace.Kind, number uint32) {
+	if p.kinds.Has(kind) {
+		to.rows = append(to.rows, planRow{kind: kind, addr: constantValue, arg: constantValue, site: number})
+	}
+}
+
+// rowOf is the row of a site whose first value has that number.
+func rowOf(s *trace.Site, number uint32, value int) planRow {
+	r := planRow{kind: s.Kind, addr: constantValue, arg: constantValue, site: number}
+	values := s.Values()
+	if values > 0 {
+		r.addr = uint8(value)
+	}
+	if values > 1 {
+		r.arg = uint8(value + 1)
+	}
+	switch {
+	case s.Kind == trace.LoopEnd:
+		r.how = unlessGoing
+	case s.Kind == trace.Alloc && values == 1:
+		r.more = uint64(s.Bytes)
+	case s.Kind.IsReference() && values > 1:
+		r.how = sizedRow
+	case s.Kind.IsReference():
+		r.bytes = s.Bytes
+	}
+	return r
+}
+
+func formOf(p *plan) form {
+	f := straight
+	if len(p.rows) != len(p.scales) {
+		f = fixed
+	}
+	for i, r := range p.rows {
+		if r.how != onlyRow {
+			return varying
+		}
+		if int(r.addr) != i || r.arg != constantValue || r.more != 0 {
+			f = fixed
+		}
+	}
+	return f
+}

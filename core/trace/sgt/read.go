@@ -1,0 +1,343 @@
+package sgt
+
+import (
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/pierrec/lz4/v4"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Options say how to read; the zero value reads as much as there is.
+type Options struct {
+	// Strict stops at the first chunk that cannot be read. Otherwise it is left
+	// out, and the error comes in place of io.EOF.
+	Strict bool
+}
+
+// Reader reads a container in the order of tickets, front to back. Chunks of
+// threads that are behind wait packed until it is their turn.
+type Reader struct {
+	name    string
+	options Options
+	source  source
+	ended   error  // what the source ended with, io.EOF for a whole file; nil: not yet
+	floor   uint64 // tickets below it do not come any more
+	span    span
+
+	*told
+	planner
+	lanes  map[uint32]*lane
+	turn   []*lane // a heap: the one whose step is next comes first
+	reused reused
+	grown  bool // there may be more columns since a batch was begun
+	lost   Lost
+	err    error // what the trace ended with
+}
+
+// source gives chunks in the order of the file, and tells the reader what else
+// there is. Chunks may come without their content, which load gets.
+type source interface {
+	next(r *Reader) (*chunk, error)
+	load(c *chunk) error
+	at() uint64 // bytes read
+}
+
+// span is a range of tickets, from first up to but not including end; an end of
+// 0 stands for none.
+type span struct{ first, end uint64 }
+
+// Lost is what could not be read of a file.
+type Lost struct {
+	Chunks     uint64
+	References uint64 // in them, as far as the file tells
+	Frames     uint64 // besides those of chunks
+	First      error  // what was wrong with the first of them; nil: nothing is lost
+	Offset     uint64 // of its frame
+}
+
+// lane is where one thread is.
+type lane struct {
+	thread uint32
+	ticket uint64 // of the next step
+	queue  []*chunk
+	d      *decoder // of the first of them; nil: not begun
+	rows   uint64   // of it that were given
+}
+
+// NewReader makes a reader of the container that r gives; name is for messages.
+func NewReader(name string, r io.Reader, o Options) *Reader {
+	return newReader(name, o, &stream{feed: feed{r: r}}, &told{})
+}
+
+func newReader(name string, o Options, s source, t *told) *Reader {
+	return &Reader{
+		name: name, options: o, source: s, told: t,
+		planner: planner{kinds: trace.AllKinds},
+		lanes:   map[uint32]*lane{},
+		reused:  reused{unpacker: lz4.NewReader(nil)},
+	}
+}
+
+// Select names the kinds of rows that the reader gives, before the first Next.
+func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
+
+// Header tells what the file told so far.
+func (r *Reader) Header() trace.Header {
+	return trace.Header{
+		Format: "sgt", Sites: true, PCs: r.hasPC,
+		Threads: !r.noThreads, Sizes: !r.noSizes,
+		Program: &r.program, Capture: r.facts,
+	}
+}
+
+// Ending tells how the run ended, once everything is read.
+func (r *Reader) Ending() Ending { return r.ending }
+
+// Lost tells what could not be read so far.
+func (r *Reader) Lost() Lost { return r.lost }
+
+// Next fills b as [trace.Reader] says. A file that was cut, or parts of which
+// are damaged, gives everything that can be read and then a [*trace.DamageError].
+func (r *Reader) Next(b *trace.Batch) error {
+	b.Reset()
+	if r.err != nil {
+		return r.err
+	}
+	b.Resize(b.Cap())
+	row, c := 0, columns{}
+	for row < b.Len() {
+		l := r.top()
+		if l == nil {
+			r.err = r.end()
+			break
+		}
+		if c.addr == nil || r.grown {
+			c = r.columns(b)
+		}
+		next := r.run(l, &c, row)
+		if b.Thread != nil {
+			fillThread(b.Thread[row:next], l.thread)
+		}
+		row = next
+	}
+	b.Resize(row)
+	if b.PC != nil {
+		r.writePCs(b.PC, b.Kind, b.Site)
+	}
+	if row == 0 {
+		return r.err
+	}
+	return nil
+}
+
+// columns makes those of b present that the file can fill.
+func (r *Reader) columns(b *trace.Batch) columns {
+	r.grown = false
+	b.NeedSite()
+	if !r.noThreads {
+		b.NeedThread()
+	}
+	if r.hasPC {
+		b.NeedPC()
+	}
+	if r.kinds.Has(trace.Alloc) || r.kinds.Has(trace.LoopBegin) {
+		b.NeedArg()
+	}
+	return columns{addr: b.Addr, bytes: b.Bytes, kind: b.Kind, site: b.Site, arg: b.Arg}
+}
+
+func fillThread(column []uint32, thread uint32) {
+	for i := range column {
+		column[i] = thread
+	}
+}
+
+// top gives the lane whose step is next, nil at the end. It reads on as long as
+// an earlier step may come.
+func (r *Reader) top() *lane {
+	for {
+		if len(r.turn) > 0 && (r.ended != nil || r.turn[0].ticket < r.floor) {
+			return r.turn[0]
+		}
+		if r.ended != nil {
+			return nil
+		}
+		c, err := r.source.next(r)
+		if err != nil {
+			r.ended = err
+			continue
+		}
+		r.floor = max(r.floor, c.floor)
+		r.enqueue(c)
+	}
+}
+
+func (r *Reader) enqueue(c *chunk) {
+	r.extend(&r.program)
+	r.grown = true
+	l := r.lanes[c.thread]
+	if l == nil {
+		l = &lane{thread: c.thread}
+		r.lanes[c.thread] = l
+	}
+	if l.queue = append(l.queue, c); len(l.queue) == 1 {
+		l.ticket = c.firstTicket
+		r.turn = append(r.turn, l)
+		r.rise(len(r.turn) - 1)
+	}
+}
+
+// run gives the rows of a lane until another one's turn comes or c is full.
+func (r *Reader) run(l *lane, c *columns, row int) int {
+	limit := r.limit()
+	for row < len(c.addr) {
+		if l.d == nil {
+			if err := r.begin(l); err != nil {
+				return r.leave(l, err, row)
+			}
+		}
+		d := l.d
+		switch {
+		case len(d.pending.rows) > 0:
+			row = d.drain(c, row)
+			continue
+		case d.ticketSteps == 0 && d.steps == 0:
+			return r.leave(l, d.end(), row)
+		case d.ticketSteps == 0:
+			if err := d.nextTicket(); err != nil {
+				return r.leave(l, err, row)
+			}
+			if l.ticket = d.ticketNow; l.ticket > limit.ticket || l.ticket == limit.ticket && l.thread > limit.thread {
+				r.sink(0)
+				return row
+			}
+		}
+		if l.ticket < r.span.first || r.span.end > 0 && l.ticket >= r.span.end {
+			if !r.pass(l) {
+				return row
+			}
+			continue
+		}
+		from := row
+		var err error
+		row, d.ticketSteps, err = d.fill(c, row, d.ticketSteps)
+		l.rows += uint64(row - from)
+		if err != nil {
+			return r.leave(l, err, row)
+		}
+	}
+	return row
+}
+
+// pass passes over the steps of a ticket that is not in the span; false if the
+// lane has come to its end.
+func (r *Reader) pass(l *lane) bool {
+	if l.ticket >= r.span.first {
+		r.drop(l)
+		return false
+	}
+	d := l.d
+	c := r.reused.scratchColumns()
+	for d.ticketSteps > 0 || len(d.pending.rows) > 0 {
+		var err error
+		d.pending.rows = nil
+		if _, d.ticketSteps, err = d.fill(&c, 0, d.ticketSteps); err != nil {
+			r.leave(l, err, 0)
+			return false
+		}
+	}
+	return true
+}
+
+// begin unpacks the first chunk of a lane.
+func (r *Reader) begin(l *lane) error {
+	c := l.queue[0]
+	if err := r.source.load(c); err != nil {
+		return err
+	}
+	l.d, l.rows = r.reused.decoder(), 0
+	if err := r.reused.unpack(c, l.d); err != nil {
+		return err
+	}
+	return l.d.begin(c, r.plans)
+}
+
+// leave ends a lane's first chunk; err tells what is wrong with it. It gives row
+// back.
+func (r *Reader) leave(l *lane, err error, row int) int {
+	if c := l.queue[0]; err != nil {
+		r.lose(Lost{Chunks: 1, References: c.references - min(c.references, l.rows), First: err, Offset: c.at})
+	}
+	r.drop(l)
+	return row
+}
+
+// lose notes what cannot be read.
+func (r *Reader) lose(l Lost) {
+	if r.lost.First == nil {
+		r.lost.First, r.lost.Offset = l.First, l.Offset
+	}
+	r.lost.Chunks += l.Chunks
+	r.lost.References += l.References
+	r.lost.Frames += l.Frames
+	if r.options.Strict {
+		r.turn, r.ended = r.turn[:0], io.EOF
+	}
+}
+
+// drop takes the first chunk from a lane, and puts the lane where it belongs.
+func (r *Reader) drop(l *lane) {
+	r.reused.takeBack(l.queue[0], l.d)
+	l.d = nil
+	l.queue = slices.Delete(l.queue, 0, 1)
+	if len(r.turn) == 0 {
+		return // stopped
+	}
+	if len(l.queue) > 0 {
+		l.ticket = l.queue[0].firstTicket
+		r.sink(0)
+		return
+	}
+	last := len(r.turn) - 1
+	r.turn[0] = r.turn[last]
+	r.turn = r.turn[:last]
+	r.sink(0)
+}
+
+// end is what the trace ends with.
+func (r *Reader) end() error {
+	switch {
+	case r.lost.First != nil && (r.ended == io.EOF || r.ended == io.ErrUnexpectedEOF):
+		return r.damage(r.lost.Offset, errors.New(r.lost.String()))
+	case r.ended == io.ErrUnexpectedEOF:
+		return &trace.DamageError{File: r.name, Layer: "sgt", Offset: int64(r.source.at()), Cut: true, Err: io.ErrUnexpectedEOF}
+	case r.ended == errMagic || r.ended == errLength:
+		return r.damage(r.source.at(), r.ended)
+	}
+	return r.ended
+}
+
+func (r *Reader) damage(at uint64, err error) error {
+	return &trace.DamageError{File: r.name, Layer: "sgt", Offset: int64(at), Err: err}
+}
+
+// refuse makes an error about a frame one of the trace.
+func (r *Reader) refuse(at uint64, err error) error {
+	var version *VersionError
+	if errors.As(err, &version) {
+		version.File = r.name
+		return version
+	}
+	return r.damage(at, err)
+}
+
+// String says what is lost.
+func (l Lost) String() string {
+	text := decimal(l.Chunks) + " chunks with " + decimal(l.References) + " references"
+	if l.Frames > 0 {
+		text += " and " + decimal(l.Frames) + " tables"
+	}
+	return text + " cannot be read; the first: " + l.First.Error()
+}

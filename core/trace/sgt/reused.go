@@ -1,0 +1,87 @@
+package sgt
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/pierrec/lz4/v4"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// reused keeps memory from chunk to chunk.
+type reused struct {
+	chunks   []*chunk
+	decoders []*decoder
+	packed   bytes.Reader
+	unpacker *lz4.Reader
+	scratch  *trace.Batch
+}
+
+// chunk gives an empty one, with the memory of one that is done.
+func (m *reused) chunk() *chunk {
+	last := len(m.chunks) - 1
+	if last < 0 {
+		return &chunk{}
+	}
+	c := m.chunks[last]
+	m.chunks = m.chunks[:last]
+	return c
+}
+
+func (m *reused) decoder() *decoder {
+	last := len(m.decoders) - 1
+	if last < 0 {
+		return &decoder{}
+	}
+	d := m.decoders[last]
+	m.decoders = m.decoders[:last]
+	return d
+}
+
+// takeBack takes a chunk that is done and its decoder, which may be nil.
+func (m *reused) takeBack(c *chunk, d *decoder) {
+	m.chunks = append(m.chunks, c)
+	if d != nil {
+		m.decoders = append(m.decoders, d)
+	}
+}
+
+// scratchColumns gives columns for rows that nobody wants.
+func (m *reused) scratchColumns() columns {
+	if m.scratch == nil {
+		m.scratch = trace.NewBatch(0)
+		m.scratch.NeedSite()
+		m.scratch.Resize(m.scratch.Cap())
+	}
+	b := m.scratch
+	return columns{addr: b.Addr, bytes: b.Bytes, kind: b.Kind, site: b.Site}
+}
+
+var errContent = errors.New("its content has another length than its frame says")
+
+// unpack puts the content of a chunk into a decoder. LZ4 makes at most 255 bytes
+// of one, so that a length beyond that is not believed.
+func (m *reused) unpack(c *chunk, d *decoder) error {
+	n := c.contentBytes()
+	if n > 255*uint64(len(c.packed)) {
+		return errContent
+	}
+	if uint64(cap(d.content)) < n+slack {
+		d.content = make([]byte, n+slack)
+	}
+	d.content = d.content[:n+slack]
+	m.packed.Reset(c.packed)
+	m.unpacker.Reset(&m.packed)
+	if _, err := io.ReadFull(m.unpacker, d.content[:n]); err != nil {
+		return err
+	}
+	// Reading on makes the library look at the checksum.
+	if extra, err := m.unpacker.Read(d.content[n : n+1]); extra > 0 || err == nil {
+		return errContent
+	} else if err != io.EOF {
+		return err
+	}
+	clear(d.content[n:])
+	return nil
+}

@@ -1,0 +1,272 @@
+package sgt
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"io"
+	"slices"
+
+	"github.com/pierrec/lz4/v4"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// A chunk is full at so many bytes of content or references, whichever comes
+// first: few enough that several workers share a trace of a minute, many enough
+// that learning every site's stride anew costs nothing.
+const (
+	fullBytes      = 1 << 20
+	fullReferences = 1 << 22
+)
+
+// Writer writes a container. The first error ends it; [Writer.Close] gives it.
+type Writer struct {
+	out     io.Writer
+	at      uint64 // bytes written
+	err     error
+	layouts []layout // of all blocks
+
+	threads map[uint32]*openChunk
+	open    []*openChunk // those with steps
+	current *openChunk   // of the last step
+	ticket  uint64       // of the last step
+	bytes   int          // content of the open chunks, but for the current one's
+	fill    uint64       // references in them
+
+	pointerBits uint64
+	facts       []trace.Fact
+	beforeFlush func() // of who declares blocks as they come; may be nil
+
+	frame, body []byte // of what is being written
+	content     []byte
+	packed      bytes.Buffer
+	packer      *lz4.Writer
+	index       indexWriter
+	references  uint64
+}
+
+// openChunk is the chunk that a thread's steps go to.
+type openChunk struct {
+	thread uint32
+	encoder
+}
+
+// NewWriter begins a container with what is known of the capture. pointerBits
+// is the width of the program's addresses, 0 if not known.
+func NewWriter(w io.Writer, pointerBits uint64, facts []trace.Fact) *Writer {
+	return &Writer{out: w, pointerBits: pointerBits, facts: facts, threads: map[uint32]*openChunk{}, packer: lz4.NewWriter(nil)}
+}
+
+// begin writes the first frame, if it is not written yet.
+func (w *Writer) begin() {
+	if w.at > 0 {
+		return
+	}
+	body := binary.AppendUvarint(nil, Version)
+	body = binary.AppendUvarint(body, Version) // the oldest one whose readers understand it
+	body = binary.AppendUvarint(body, w.pointerBits)
+	w.index.table(0)
+	w.write(AppendFrame(nil, tagFile, appendFacts(body, w.facts)))
+}
+
+func appendFacts(dst []byte, facts []trace.Fact) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(facts)))
+	for _, f := range facts {
+		dst = appendStr(appendStr(dst, f.Name), f.Value)
+	}
+	return dst
+}
+
+// put writes a frame that is not a chunk's.
+func (w *Writer) put(tag string, body []byte) {
+	w.begin()
+	w.index.table(w.at)
+	w.write(AppendFrame(nil, tag, body))
+}
+
+func (w *Writer) write(p []byte) {
+	if w.err == nil {
+		_, w.err = w.out.Write(p)
+	}
+	w.at += uint64(len(p))
+}
+
+// Facts adds facts of the capture.
+func (w *Writer) Facts(facts []trace.Fact) {
+	if w.at == 0 {
+		w.facts = append(w.facts, facts...)
+		return
+	}
+	w.put(tagCapture, appendFacts(nil, facts))
+}
+
+// Module writes a module's tables, the body of a MODL frame. Its blocks are
+// numbered on from those before.
+func (w *Writer) Module(body []byte) error {
+	var p trace.Program
+	if err := ParseModule(body, &p); err != nil {
+		return err
+	}
+	w.layouts = appendLayouts(w.layouts, &p)
+	w.put(tagModule, body)
+	return w.err
+}
+
+// Objects writes the addresses of a module's objects.
+func (w *Writer) Objects(module uint32, addrs []trace.Addr) {
+	body := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(module)), uint64(len(addrs)))
+	for _, a := range addrs {
+		body = binary.AppendUvarint(body, a)
+	}
+	w.put(tagObjects, body)
+}
+
+// Thread writes what is known of a thread.
+func (w *Writer) Thread(t trace.Thread) {
+	body := binary.AppendUvarint(nil, uint64(t.Number))
+	body = appendStr(binary.AppendUvarint(body, t.ID), t.Name)
+	w.put(tagThread, binary.AppendUvarint(binary.AppendUvarint(body, t.StackLow), t.StackHigh))
+}
+
+// Tags writes the texts of calipers, numbered from first on.
+func (w *Writer) Tags(first int, tags []string) {
+	body := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(first)), uint64(len(tags)))
+	for _, t := range tags {
+		body = appendStr(body, t)
+	}
+	w.put(tagTags, body)
+}
+
+// Step writes one execution of a block by a thread. Steps come in the order of
+// tickets; values are those of the block's sites.
+func (w *Writer) Step(thread uint32, ticket uint64, block uint32, values []uint64) error {
+	if w.current == nil || w.current.thread != thread {
+		w.turnTo(thread)
+	}
+	c := w.current
+	if c.steps == 0 {
+		c.begin(w.layouts)
+		w.open = append(w.open, c)
+	}
+	w.ticket = ticket
+	c.step(ticket, block, values, w.layouts)
+	if w.fill+c.references >= fullReferences || w.bytes+c.bytes() >= fullBytes {
+		w.Flush()
+	}
+	return w.err
+}
+
+// turnTo makes the chunk of a thread the current one.
+func (w *Writer) turnTo(thread uint32) {
+	if w.current != nil {
+		w.fill += w.current.references
+		w.bytes += w.current.bytes()
+	}
+	c := w.threads[thread]
+	if c == nil {
+		c = &openChunk{thread: thread}
+		w.threads[thread] = c
+	}
+	w.fill -= c.references
+	w.bytes -= c.bytes()
+	w.current = c
+}
+
+// Flush writes the chunks of all threads, so that whatever comes later has later
+// tickets and a reader need not wait for it.
+func (w *Writer) Flush() {
+	if w.beforeFlush != nil {
+		w.beforeFlush()
+	}
+	w.begin()
+	for _, c := range w.open {
+		c.end()
+	}
+	slices.SortFunc(w.open, func(a, b *openChunk) int {
+		return cmp.Or(cmp.Compare(a.firstTicket, b.firstTicket), cmp.Compare(a.thread, b.thread))
+	})
+	for i, c := range w.open {
+		floor := w.ticket
+		if i+1 < len(w.open) {
+			floor = w.open[i+1].firstTicket
+		}
+		w.chunk(c, floor)
+		c.empty()
+	}
+	w.open, w.fill, w.bytes = w.open[:0], 0, 0
+}
+
+// chunk writes the frames of one chunk.
+func (w *Writer) chunk(c *openChunk, floor uint64) {
+	w.content = append(append(append(w.content[:0], c.control...), c.value...), c.ticket...)
+	w.pack()
+	w.body = w.body[:0]
+	for _, v := range [...]uint64{
+		uint64(c.thread), c.steps, c.references, c.firstTicket, c.lastTicket, floor,
+		uint64(len(c.control)), uint64(len(c.value)), uint64(len(c.ticket)), uint64(w.packed.Len()),
+	} {
+		w.body = binary.AppendUvarint(w.body, v)
+	}
+	w.index.chunk(w.at, c)
+	w.references += c.references
+	w.frame = AppendFrame(w.frame[:0], tagChunk, w.body)
+	w.write(w.frame)
+	w.write(w.packed.Bytes())
+}
+
+// pack makes an LZ4 frame of the content.
+func (w *Writer) pack() {
+	w.packed.Reset()
+	w.packer.Reset(&w.packed)
+	// A writer into memory has no errors, and the option fits a fresh one.
+	_ = w.packer.Apply(lz4.SizeOption(uint64(len(w.content))))
+	_, _ = w.packer.Write(w.content)
+	_ = w.packer.Close()
+}
+
+// End says how a run ended.
+type End struct {
+	How    string // "exit", "abort", "signal 11", "limit", "fork", "converted"
+	Status uint64 // that the process exited with
+	Lost   uint64 // steps that the capture lost
+}
+
+// Close writes what is left, how the run ended, and the index.
+func (w *Writer) Close(e End) error {
+	w.Flush()
+	body := appendStr(nil, e.How)
+	for _, v := range [...]uint64{e.Status, w.references, e.Lost} {
+		body = binary.AppendUvarint(body, v)
+	}
+	w.put(tagDone, body)
+	w.write(AppendFrame(nil, tagIndex, w.index.body(w.at)))
+	return w.err
+}
+
+// indexWriter collects where everything stands.
+type indexWriter struct {
+	chunks, tables         []byte
+	chunkCount, tableCount uint64
+	lastChunk, lastTable   uint64 // offsets
+}
+
+func (x *indexWriter) table(at uint64) {
+	x.tables = binary.AppendUvarint(x.tables, at-x.lastTable)
+	x.lastTable = at
+	x.tableCount++
+}
+
+func (x *indexWriter) chunk(at uint64, c *openChunk) {
+	for _, v := range [...]uint64{at - x.lastChunk, uint64(c.thread), c.steps, c.references, c.firstTicket, c.lastTicket} {
+		x.chunks = binary.AppendUvarint(x.chunks, v)
+	}
+	x.lastChunk = at
+	x.chunkCount++
+}
+
+// body is that of the INDX frame, which stands at that offset.
+func (x *indexWriter) body(at uint64) []byte {
+	b := append(binary.AppendUvarint(nil, x.chunkCount), x.chunks...)
+	b = append(binary.AppendUvarint(b, x.tableCount), x.tables...)
+	return append(binary.LittleEndian.AppendUint64(b, at), indexEnd...)
+}
