@@ -23,6 +23,7 @@ var withinCore = map[string][]string{
 	"stack":     {"stack", "trace"},
 	"profile":   {"profile", "trace"},
 	"ir":        {"ir", "trace"},
+	"byfl":      {"byfl", "profile"},
 	"hierarchy": {"hierarchy", "profile", "trace"},
 	"analysis":  {"analysis", "stack", "profile", "trace"},
 }

@@ -1,0 +1,308 @@
+package byfl
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// ErrNoProgram tells that a file has no table of the whole program.
+var ErrNoProgram = errors.New(`it has no table "Program"; let the instrumented program run to its end`)
+
+// Notes say how Byfl's numbers differ from those of package analysis/counters.
+func Notes() []string {
+	return []string{
+		"flops are Byfl's: comparisons and conversions of floating-point numbers are among them",
+		"integer operations are Byfl's: all that is neither a flop nor a load, store or branch, calls too",
+		"operation bits and flop bits are Byfl's: constant operands count nothing",
+	}
+}
+
+// counterOf are the columns that are sums, by their names in the tables
+// "Program", "Functions" and "Basic blocks".
+var counterOf = map[string]profile.Counter{
+	"Load operations":           profile.Loads,
+	"Store operations":          profile.Stores,
+	"Floating-point operations": profile.Flops,
+	"Integer operations":        profile.IntegerOps,
+	"Function-call operations (non-exception-throwing)":      profile.CallOps,
+	"Function-call operations (exception-throwing)":          profile.CallOps,
+	"Unconditional and direct branch operations (removable)": profile.UnconditionalBranches,
+	"Unconditional and direct branch operations (mandatory)": profile.UnconditionalBranches,
+	"Conditional branch operations (not taken)":              profile.ConditionalBranches,
+	"Conditional branch operations (taken)":                  profile.ConditionalBranches,
+	"Unconditional but indirect branch operations":           profile.ConditionalBranches,
+	"Multi-target (switch) branch operations":                profile.ConditionalBranches,
+	"Function-return operations":                             profile.Returns,
+	"Observed function-return operations":                    profile.Returns,
+	"Floating-point operation bits":                          profile.FlopBits,
+	"Integer operation bits":                                 profile.OpBits, // all operations' bits, by its source
+	"Bytes loaded":                                           profile.BytesLoaded,
+	"Bytes stored":                                           profile.BytesStored,
+	"Calls to memset":                                        profile.RangesWritten,
+	"Bytes stored by memset":                                 profile.RangeBytesWritten,
+	"Calls to memcpy and memmove":                            profile.RangesRead,
+	"Bytes loaded and stored by memcpy and memmove":          profile.RangeBytesRead,
+}
+
+// Counters gives what the tables say. Tables for tags that a program defined are
+// left out, and named in skipped with others that have no place here.
+func Counters(tables []Table) (c *profile.Counters, skipped []string, err error) {
+	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}}
+	for i := range tables {
+		if !s.read(&tables[i]) && len(tables[i].Rows) > 0 {
+			skipped = append(skipped, tables[i].Name)
+		}
+	}
+	if !s.whole {
+		return nil, skipped, ErrNoProgram
+	}
+	return s.finish(), skipped, nil
+}
+
+// file collects what the tables say.
+type file struct {
+	c       *profile.Counters
+	whole   bool
+	program profile.Counts
+	numbers map[string]uint32 // of functions, by name
+	blocks  []profile.BlockCounters
+	calls   map[string]profile.CallCounter
+}
+
+// read takes in a table and tells whether it has a place here.
+func (s *file) read(t *Table) bool {
+	switch t.Name {
+	case "Program":
+		s.readProgram(t)
+	case "Functions":
+		s.readFunctions(t)
+	case "Basic blocks":
+		s.readBlocks(t)
+	case "Called functions":
+		s.readCalls(t)
+	case "Instruction mix":
+		s.readMix(t)
+	case "Vector operations":
+		s.readVectors(t)
+	case "Memory accesses by data type":
+		s.readTypes(t)
+	case "Memory locality":
+		s.readLocality(t)
+	default:
+		return strings.HasSuffix(t.Name, "variables") || slices.Contains([]string{"Command line", "Byfl options", "System information"}, t.Name)
+	}
+	return true
+}
+
+// counts adds up a row's sums.
+func counts(t *Table, row []Cell) (sum profile.Counts) {
+	for i, column := range t.Columns {
+		if counter, ok := counterOf[column.Name]; ok && column.Type == Number {
+			sum[counter] += row[i].Number
+		}
+	}
+	// A move reads a range and writes another; memset only writes one.
+	sum[profile.RangesWritten] += sum[profile.RangesRead]
+	sum[profile.RangeBytesWritten] += sum[profile.RangeBytesRead]
+	return sum
+}
+
+// number and text give a row's cell in the column of that name; 0 and "" where
+// there is none.
+func (t *Table) number(row []Cell, name string) uint64 {
+	for i, column := range t.Columns {
+		if column.Name == name {
+			return row[i].Number
+		}
+	}
+	return 0
+}
+
+func (t *Table) text(row []Cell, name string) string {
+	for i, column := range t.Columns {
+		if column.Name == name {
+			return row[i].Text
+		}
+	}
+	return ""
+}
+
+// functionName is a row's function as its source has it, or as the linker knows
+// it.
+func functionName(t *Table, row []Cell) string {
+	return cmp.Or(t.text(row, "Demangled function name"), t.text(row, "Mangled function name"))
+}
+
+func (s *file) readProgram(t *Table) {
+	for _, row := range t.Rows {
+		s.whole = true
+		s.program = counts(t, row)
+		s.c.UniqueBytes = t.number(row, "Unique addresses loaded or stored")
+	}
+}
+
+func (s *file) readFunctions(t *Table) {
+	for _, row := range t.Rows {
+		name := functionName(t, row) + t.text(row, "Demangled call stack")
+		at := s.function(name, fileName(t.text(row, "File name")+t.text(row, "Leaf file name")),
+			t.number(row, "Line number")+t.number(row, "Leaf line number"))
+		f, sum := &s.c.Functions[at], counts(t, row)
+		f.Loose.Add(&sum)
+		f.Invocations += t.number(row, "Invocations")
+		f.UniqueBytes += t.number(row, "Unique bytes")
+	}
+}
+
+// function gives the index of a function, made if need be.
+func (s *file) function(name, file string, line uint64) uint32 {
+	n, known := s.numbers[name]
+	if !known {
+		n = uint32(len(s.c.Functions))
+		s.numbers[name] = n
+		s.c.Functions = append(s.c.Functions, profile.FunctionCounters{Number: n, Name: name, File: file, Line: uint32(min(line, 1<<32-1))})
+	}
+	return n
+}
+
+// readBlocks adds up the rows of each place: Byfl writes one for each execution,
+// or group of them.
+func (s *file) readBlocks(t *Table) {
+	type place struct {
+		function, file string
+		line           uint64
+	}
+	at := map[place]int{}
+	for _, row := range t.Rows {
+		p := place{functionName(t, row), fileName(t.text(row, "File name")), t.number(row, "Line number")}
+		if p.function == "" {
+			continue // a group of blocks of anywhere
+		}
+		i, known := at[p]
+		if !known {
+			i = len(s.blocks)
+			at[p] = i
+			line := uint32(min(p.line, 1<<32-1))
+			s.blocks = append(s.blocks, profile.BlockCounters{Number: uint32(i), Function: s.function(p.function, p.file, 0), File: p.file, FirstLine: line, LastLine: line})
+		}
+		sum := counts(t, row)
+		s.blocks[i].Counts.Add(&sum)
+		s.blocks[i].Executions++
+	}
+}
+
+func (s *file) readCalls(t *Table) {
+	s.calls = map[string]profile.CallCounter{}
+	for _, row := range t.Rows {
+		name := functionName(t, row)
+		call := s.calls[name]
+		call.Name = name
+		call.Count += t.number(row, "Invocations")
+		call.Traced = call.Traced || t.number(row, "Byfl instrumented") == 1
+		s.calls[name] = call
+	}
+}
+
+func (s *file) readMix(t *Table) {
+	for _, row := range t.Rows {
+		for i, column := range t.Columns {
+			s.c.Mix = append(s.c.Mix, profile.OpcodeCounter{Opcode: strings.ToLower(column.Name), Count: row[i].Number})
+			s.program[profile.Instructions] += row[i].Number
+		}
+	}
+}
+
+func (s *file) readVectors(t *Table) {
+	for _, row := range t.Rows {
+		v := profile.VectorCounter{
+			Lanes: uint32(min(t.number(row, "Elements per vector"), 1<<32-1)), Bits: uint32(min(t.number(row, "Bits per element"), 1<<32-1)),
+			Float: t.number(row, "Floating point") == 1, Count: t.number(row, "Tally"),
+		}
+		s.program[profile.VectorOps] += uint64(v.Lanes) * v.Count
+		s.c.Vectors = append(s.c.Vectors, v)
+	}
+}
+
+// readTypes reads names such as "Loads of vectors of 64-bit floating-point
+// values". How many bytes that are is in Byfl's sums only.
+func (s *file) readTypes(t *Table) {
+	for _, row := range t.Rows {
+		for i, column := range t.Columns {
+			name := strings.ToLower(column.Name)
+			datatype := strings.TrimPrefix(strings.TrimPrefix(name, "loads of "), "stores of ")
+			s.c.Types = append(s.c.Types, profile.TypeCounter{Store: strings.HasPrefix(name, "stores of "), Type: datatype, Count: row[i].Number})
+		}
+	}
+}
+
+// readLocality takes the steps of 5 % out of Byfl's finer ones.
+func (s *file) readLocality(t *Table) {
+	if len(t.Rows) == 0 {
+		return
+	}
+	total := t.number(t.Rows[len(t.Rows)-1], "Maximum possible hit count")
+	for step := range uint64(profile.UsageSteps) {
+		at, _ := slices.BinarySearchFunc(t.Rows, step, func(row []Cell, step uint64) int {
+			if float64(t.number(row, "Maximum possible hit count")) >= float64(total)*float64(step+1)/profile.UsageSteps {
+				return 1
+			}
+			return -1
+		})
+		s.c.Usage[step] = t.number(t.Rows[min(at, len(t.Rows)-1)], "Capacity in bytes")
+	}
+	s.c.Touched = true
+	s.c.UniqueBytes = s.c.Usage[profile.UsageSteps-1]
+}
+
+// finish gives what belongs to no function, so that everything adds up to the
+// program, and puts lists in order.
+func (s *file) finish() *profile.Counters {
+	c := s.c
+	for i := range s.blocks {
+		subtract(&c.Functions[s.blocks[i].Function].Loose, &s.blocks[i].Counts)
+	}
+	rest := s.program
+	for i := range c.Functions {
+		subtract(&rest, &c.Functions[i].Loose)
+	}
+	for i := range s.blocks {
+		subtract(&rest, &s.blocks[i].Counts)
+	}
+	c.Code, c.Blocks = s.blocks, len(s.blocks) > 0
+	if rest != (profile.Counts{}) {
+		c.Functions = append(c.Functions, profile.FunctionCounters{Number: profile.NoFunction, Loose: rest})
+	}
+	for _, call := range s.calls {
+		c.Calls = append(c.Calls, call)
+	}
+	slices.SortFunc(c.Calls, func(x, y profile.CallCounter) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortFunc(c.Mix, func(x, y profile.OpcodeCounter) int { return cmp.Compare(x.Opcode, y.Opcode) })
+	slices.SortFunc(c.Types, func(x, y profile.TypeCounter) int { return profile.CompareTypes(&x, &y) })
+	c.Vectors = joined(c.Vectors)
+	return c
+}
+
+// subtract takes away what is there.
+func subtract(from, what *profile.Counts) {
+	for i := range from {
+		from[i] -= min(from[i], what[i])
+	}
+}
+
+// joined adds up equal shapes, which Byfl tells apart by function.
+func joined(list []profile.VectorCounter) (sum []profile.VectorCounter) {
+	slices.SortFunc(list, func(x, y profile.VectorCounter) int { return profile.CompareVectors(&x, &y) })
+	for _, v := range list {
+		if n := len(sum); n > 0 && profile.CompareVectors(&sum[n-1], &v) == 0 {
+			sum[n-1].Count += v.Count
+		} else {
+			sum = append(sum, v)
+		}
+	}
+	return sum
+}
+
+func fileName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
