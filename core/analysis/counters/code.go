@@ -36,6 +36,7 @@ type opKind struct {
 	opcode string
 	adds   []addition
 	vector profile.VectorCounter // its shape; Lanes is 0 for what is none
+	callee string                // the function that it calls without ending its block
 }
 
 // addition is an amount of one counter.
@@ -128,16 +129,19 @@ func kindOf(key opKey) opKind {
 	case "call", "invoke":
 		k.add(profile.CallOps, 1)
 	default:
-		k.intrinsic(s, width)
+		k.named(s, width)
 	}
 	return k
 }
 
-// intrinsic counts a call of one of LLVM's own functions, which stands under
-// its name. Only fused operations count.
-func (k *opKind) intrinsic(s shape, width uint64) {
-	name, _ := strings.CutPrefix(k.opcode, "call ")
-	if strings.HasPrefix(name, "llvm.fma.") || strings.HasPrefix(name, "llvm.fmuladd.") || name == "llvm.fma" || name == "llvm.fmuladd" {
+// named counts a call that ends no block and stands under a name: of one of
+// LLVM's own functions, of which only fused operations count, or of a library
+// function that the compiler knows, as "call sin".
+func (k *opKind) named(s shape, width uint64) {
+	if word, callee, found := strings.Cut(k.opcode, " "); found && (word == "call" || word == "invoke") {
+		k.callee = callee
+		k.add(profile.CallOps, 1)
+	} else if k.opcode == "llvm.fma" || k.opcode == "llvm.fmuladd" {
 		k.flops(s, 2, 4*width)
 	}
 }

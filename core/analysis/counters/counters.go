@@ -35,7 +35,8 @@
 //   - Flops: fadd, fsub, fmul, fdiv, frem, fneg one each, fma and fmuladd two.
 //     Byfl calls comparisons and conversions flops too; here these are "other
 //     floating-point operations" (FloatOther), and fused operations are calls
-//     there. Square roots, absolute values and the like are calls, as in Byfl.
+//     there. Square roots, absolute values and the like, which the compiler has
+//     functions for, are in the instruction mix only; Byfl calls them calls.
 //   - Integer operations: arithmetic, logic and shifts, comparisons, conversions,
 //     address arithmetic (getelementptr, one each), select, and instructions that
 //     take values or vectors apart or put them together. Byfl takes all that is
@@ -47,8 +48,8 @@
 //     operands, which the tables do not tell; so these are larger.
 //   - Branches: br to one place is unconditional; br to several, switch and
 //     indirectbr are conditional or indirect. Returns are ret and resume.
-//   - Calls: call and invoke of anything but intrinsics that are counted above or
-//     make no code. A function's invocations are the executions of its entry
+//   - Calls: call and invoke of anything but the compiler's own functions. A
+//     function's invocations are the executions of its entry
 //     block; callees that were not traced are counted where they are called.
 //   - Vector operations: the part of the flops, other floating-point and integer
 //     operations that vector instructions do. (Byfl divides vector instructions

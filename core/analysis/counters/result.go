@@ -162,8 +162,12 @@ func (s *sum) addBlock(counts *profile.Counts, n uint32) {
 	for _, op := range s.code.blocks[n] {
 		instructions := times * uint64(op.count)
 		s.executed[op.kind] += instructions
-		for _, add := range s.code.kinds[op.kind].adds {
+		kind := &s.code.kinds[op.kind]
+		for _, add := range kind.adds {
 			counts[add.counter] += add.amount * instructions
+		}
+		if kind.callee != "" && instructions > 0 {
+			s.calls[kind.callee] += instructions
 		}
 	}
 	if times > 0 && b.Callee != "" {

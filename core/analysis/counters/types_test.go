@@ -27,9 +27,11 @@ func TestKinds(t *testing.T) {
 		key  opKey
 		want profile.Counts
 	}{
-		{opKey{"call llvm.fmuladd.f64", "double", false}, profile.Counts{profile.Flops: 2, profile.FlopBits: 256, profile.OpBits: 256}},
-		{opKey{"llvm.fma.v4f32", "<4 x float>", false}, profile.Counts{profile.Flops: 8, profile.VectorOps: 8, profile.FlopBits: 512, profile.OpBits: 512}},
-		{opKey{"llvm.memcpy.p0.p0.i64", "void", false}, profile.Counts{}},
+		{opKey{"llvm.fmuladd", "double", false}, profile.Counts{profile.Flops: 2, profile.FlopBits: 256, profile.OpBits: 256}},
+		{opKey{"llvm.fma", "<4 x float>", false}, profile.Counts{profile.Flops: 8, profile.VectorOps: 8, profile.FlopBits: 512, profile.OpBits: 512}},
+		{opKey{"call sin", "double", false}, profile.Counts{profile.CallOps: 1}},
+		{opKey{"asm sideeffect", "void", false}, profile.Counts{}},
+		{opKey{"llvm.memcpy", "void", false}, profile.Counts{}},
 		{opKey{"fneg", "float", false}, profile.Counts{profile.Flops: 1, profile.FlopBits: 64, profile.OpBits: 64}},
 		{opKey{"insertelement", "<8 x i16>", false}, profile.Counts{profile.IntegerOps: 1, profile.OpBits: 32}},
 		{opKey{"shufflevector", "<8 x i16>", false}, profile.Counts{profile.IntegerOps: 8, profile.VectorOps: 8, profile.OpBits: 256}},

@@ -120,6 +120,7 @@ var (
 		{Opcode: "add", Type: "i32"}, {Opcode: "icmp", Type: "<2 x i64>"}, {Opcode: "getelementptr", Type: "ptr"},
 		{Opcode: "phi", Type: "i64"}, {Opcode: "load", Type: "double"}, {Opcode: "alloca", Type: "ptr"},
 		{Opcode: "select", Type: "i8"}, {Opcode: "sitofp", Type: "double"}, {Opcode: "call", Type: "void"},
+		{Opcode: "call sin", Type: "double"},
 	}
 	programTypes = []struct {
 		name  string
