@@ -31,21 +31,22 @@ type decoder struct {
 	cells  []cell
 	plans  []plan // by block number
 
-	content        []byte // the three parts and slack
-	control, value int    // where in content to go on
-	ticket         int
-	controlEnd     int
-	valueEnd       int
-	ticketEnd      int
-	ring           []uint32 // slots of the loop that is being repeated
-	before         uint32   // slot of the last step's block
-	previous       uint64
-	run            uint64 // expected steps that the last token still stands for
-	waiting        bool   // the step behind the run is not made yet
-	misses, off    uint64 // of it; off is the zigzag of its block minus the expected one
-	steps          uint64 // that the chunk still holds
-	ticketNow      uint64
-	ticketSteps    uint64 // that the ticket still holds
+	content         []byte // the three parts and slack
+	control, value  int    // where in content to go on
+	ticket          int
+	controlEnd      int
+	valueEnd        int
+	ticketEnd       int
+	ring            []uint32 // slots of the loop that is being repeated
+	before          uint32   // slot of the last step's block
+	previous        uint64
+	run             uint64 // expected steps that the last token still stands for
+	waiting         bool   // the step behind the run is not made yet
+	misses, follows uint64 // of it: values, and which block it is of
+	off             uint64 // zigzag of its block minus the expected one
+	steps           uint64 // that the chunk still holds
+	ticketNow       uint64
+	ticketSteps     uint64 // that the ticket still holds
 
 	vals    [MaxValues + 1]uint64 // of the last step that was not straight
 	pending pending
@@ -54,6 +55,7 @@ type decoder struct {
 // decodedBlock is a block that occurs in the chunk.
 type decodedBlock struct {
 	next   uint32 // slot of the block that followed
+	other  uint32 // slot of the one that did before it
 	number uint32
 	first  uint32 // its cells, first up to first+width
 	width  uint8
@@ -134,7 +136,7 @@ func (d *decoder) slot(block uint32) uint32 {
 	*at = slotAt{d.chunk, uint32(len(d.blocks))}
 	p := &d.plans[block]
 	d.blocks = append(d.blocks, decodedBlock{
-		next: at.slot, number: block, first: uint32(len(d.cells)), width: uint8(len(p.scales)), form: p.form,
+		next: at.slot, other: at.slot, number: block, first: uint32(len(d.cells)), width: uint8(len(p.scales)), form: p.form,
 	})
 	for i, scale := range p.scales {
 		c := cell{scale: scale}
@@ -180,6 +182,9 @@ func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	return row, most, nil
 }
 
+// followsMask takes what block follows from a token.
+const followsMask = 3
+
 // short carries tokens of short runs and straight blocks out, as long as there
 // are no others and their rows fit; then it leaves a token, or the rest of one,
 // to its slower siblings. All irregular code goes by here, so that it is one
@@ -191,11 +196,11 @@ func (d *decoder) short(c *columns, row int, most uint64) (int, uint64, error) {
 	before, previous, value, allowed := d.before, d.previous, d.value, most
 	for most > 0 && d.control < d.controlEnd {
 		token, at := prefix(content, d.control)
-		run, off := token>>1&longRun, uint64(0)
-		if run == longRun || run >= most {
+		run, follows, off := token>>2&longRun, token&followsMask, uint64(0)
+		if run == longRun || run >= most || follows > followsNew {
 			break
 		}
-		if token&1 != 0 {
+		if follows == followsNew {
 			if off, at = prefix(content, at); at > d.controlEnd {
 				break
 			}
@@ -220,16 +225,23 @@ func (d *decoder) short(c *columns, row int, most uint64) (int, uint64, error) {
 			before, slot = slot, b.next
 		}
 		misses, fits := token>>4, run == 0
-		if fits && off != 0 {
-			slot, fits = d.known(uint64(blocks[slot].number) + unzigzag(off))
+		if fits && follows != followsNext {
+			if follows == followsNew {
+				slot, fits = d.known(uint64(blocks[slot].number) + unzigzag(off))
+			} else {
+				slot = blocks[before].other
+			}
 		}
 		b := &blocks[slot]
 		if !fits || b.form != straight || row+int(b.width) > len(addrs) || misses>>b.width != 0 {
-			d.run, d.misses, d.off, d.waiting = run, misses, off, true
+			d.run, d.misses, d.follows, d.off, d.waiting = run, misses, follows, off, true
 			most += run + 1
 			break
 		}
-		blocks[before].next, before = slot, slot
+		if follows != followsNext {
+			blocks[before].next, blocks[before].other = slot, blocks[before].next
+		}
+		before = slot
 		values := cells[b.first:][:b.width]
 		for i := range values {
 			v := &values[i]
@@ -286,7 +298,7 @@ func (d *decoder) token() (err error) {
 		return errControl
 	}
 	token, at := prefix(d.content, d.control)
-	d.misses, d.run, d.off = token>>4, token>>1&longRun, 0
+	d.misses, d.run, d.follows, d.off = token>>4, token>>2&longRun, token&followsMask, 0
 	if d.run == longRun {
 		var more uint64
 		more, at = prefix(d.content, at)
@@ -294,10 +306,10 @@ func (d *decoder) token() (err error) {
 			return errControl
 		}
 	}
-	if token&1 != 0 {
+	if d.follows == followsNew {
 		d.off, at = prefix(d.content, at)
 	}
-	if d.control = at; at > d.controlEnd || d.run >= d.steps {
+	if d.control = at; at > d.controlEnd || d.run >= d.steps || d.follows > followsNew {
 		return errControl
 	}
 	d.waiting = true
@@ -446,14 +458,20 @@ func (d *decoder) lastGrows() (grows uint64) {
 // missed makes the rows of the step behind a run: of another block than is
 // expected, or with values that miss.
 func (d *decoder) missed(c *columns, row int) (int, error) {
-	slot := d.blocks[d.before].next
-	if d.off != 0 {
+	before := d.before
+	slot := d.blocks[before].next
+	switch d.follows {
+	case followsOther:
+		slot = d.blocks[before].other
+	case followsNew:
 		number := uint64(d.blocks[slot].number) + unzigzag(d.off)
 		if number >= uint64(len(d.plans)) {
 			return row, errBlock
 		}
 		slot = d.slot(uint32(number))
-		d.blocks[d.before].next = slot
+	}
+	if was := &d.blocks[before]; d.follows != followsNext {
+		was.next, was.other = slot, was.next
 	}
 	b := &d.blocks[slot]
 	d.before = slot

@@ -47,8 +47,9 @@ type encoder struct {
 }
 
 type encodedBlock struct {
-	number, next uint32 // of itself; slot of the block that followed
-	first        uint32 // its first value
+	number      uint32
+	next, other uint32 // slots of the block that followed, and of the one that did before it
+	first       uint32 // its first value
 }
 
 type encodedValue struct {
@@ -69,7 +70,7 @@ func (e *encoder) slot(block uint32, layouts []layout) uint32 {
 	at := e.at(block, len(layouts))
 	if at.chunk != e.chunk {
 		*at = slotAt{e.chunk, uint32(len(e.blocks))}
-		e.blocks = append(e.blocks, encodedBlock{number: block, next: at.slot, first: uint32(len(e.values))})
+		e.blocks = append(e.blocks, encodedBlock{number: block, next: at.slot, other: at.slot, first: uint32(len(e.values))})
 		for range layouts[block].scales {
 			e.values = append(e.values, encodedValue{})
 		}
@@ -89,35 +90,48 @@ func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []l
 	e.steps++
 	e.references += layouts[block].referencesOf(values)
 
-	expected := e.blocks[e.before].next
 	slot := e.slot(block, layouts)
-	first := e.blocks[slot].first
-	states := e.values[first : int(first)+len(values)]
+	b := &e.blocks[slot]
+	states := e.values[b.first : int(b.first)+len(values)]
 	var misses uint64
 	for i, v := range values {
 		if !e.update(&states[i], v, layouts[block].scales[i]) {
 			misses |= 1 << i
 		}
 	}
-	e.blocks[e.before].next, e.before = slot, slot
-	if slot == expected && misses == 0 {
-		e.run++
+	before := &e.blocks[e.before]
+	e.before = slot
+	switch slot {
+	case before.next:
+		if misses == 0 {
+			e.run++
+			return
+		}
+		e.token(misses, followsNext)
 		return
+	case before.other:
+		e.token(misses, followsOther)
+	default:
+		e.token(misses, followsNew)
+		e.control = appendPrefix(e.control, zigzag(uint64(block)-uint64(e.blocks[before.next].number)))
 	}
-	if slot == expected {
-		e.token(misses, 0)
-		return
-	}
-	e.token(misses, 1)
-	e.control = appendPrefix(e.control, zigzag(uint64(block)-uint64(e.blocks[expected].number)))
+	before.next, before.other = slot, before.next
 }
 
+// What block a token's step is of: the one that followed last, the one that did
+// before it, or another one.
+const (
+	followsNext = iota
+	followsOther
+	followsNew
+)
+
 // longRun is the run that a token does not hold: the rest of it follows.
-const longRun = 7
+const longRun = 3
 
 // token writes the expected steps that wait and the step behind them.
-func (e *encoder) token(misses, other uint64) {
-	e.control = appendPrefix(e.control, misses<<4|min(e.run, longRun)<<1|other)
+func (e *encoder) token(misses, follows uint64) {
+	e.control = appendPrefix(e.control, misses<<4|min(e.run, longRun)<<2|follows)
 	if e.run >= longRun {
 		e.control = appendPrefix(e.control, e.run-longRun)
 	}
@@ -182,7 +196,7 @@ func (e *encoder) difference(d uint64, scale uint8) {
 func (e *encoder) endRun() {
 	if e.run > 0 {
 		e.run--
-		e.token(0, 0)
+		e.token(0, followsNext)
 	}
 }
 
