@@ -1,0 +1,314 @@
+// Package symbols says what lies where in an ELF file: which function an address
+// of its code belongs to, by the symbol tables, which line of which source file it
+// came from, by DWARF's line tables, and which variables have a fixed address.
+//
+// Files without symbols or without debugging information give what they have.
+// Debugging information that a distribution keeps apart is looked for by the
+// file's build ID in /usr/lib/debug.
+package symbols
+
+import (
+	"cmp"
+	"debug/dwarf"
+	"debug/elf"
+	"encoding/hex"
+	"errors"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+)
+
+// Function is one function of a file.
+type Function struct {
+	Name       string
+	Addr, Size uint64
+}
+
+// Variable is one variable with a fixed address.
+type Variable struct {
+	Name       string
+	Addr, Size uint64
+	Line       Line // of its declaration; empty where it is not known
+}
+
+// Line is a place in source code. The zero value is none.
+type Line struct {
+	File         string
+	Line, Column int
+}
+
+// File knows the symbols of one ELF file. Addresses are as linked, not as loaded.
+type File struct {
+	// Machine is what the file's code is for.
+	Machine elf.Machine
+	// Dynamic tells of a file that may be loaded anywhere: a library, or a
+	// position-independent program.
+	Dynamic bool
+	// Low is the address of the first byte that is loaded: where it lay in memory
+	// less this is how far the file was moved.
+	Low uint64
+
+	functions []Function // ascending
+	variables []Variable // ascending
+	rows      []row      // ascending
+}
+
+// row is one row of a line table. It is good up to the next one's address.
+type row struct {
+	addr uint64
+	line Line // the zero value ends a sequence
+}
+
+// Open reads what there is to know of a file.
+func Open(path string) (*File, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	s := &File{Machine: f.Machine, Dynamic: f.Type == elf.ET_DYN, Low: low(f)}
+	s.readSymbols(f)
+	apart := openApart(f)
+	if apart != nil {
+		defer apart.Close()
+		s.readSymbols(apart)
+	}
+	s.tidySymbols()
+	for _, f := range []*elf.File{f, apart} {
+		if f != nil && len(s.rows) == 0 {
+			s.readDebug(f)
+		}
+	}
+	s.tidyRows()
+	return s, nil
+}
+
+// tidyRows sorts. Where one sequence ends and another begins, the beginning
+// counts; of several rows of an address, the last one.
+func (s *File) tidyRows() {
+	ends := func(r row) int {
+		if r.line.File == "" {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(s.rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(ends(a), ends(b)))
+	})
+}
+
+// low is the address at which the file's beginning is loaded.
+func low(f *elf.File) uint64 {
+	lowest := uint64(math.MaxUint64)
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD {
+			lowest = min(lowest, p.Vaddr&^0xfff)
+		}
+	}
+	return lowest
+}
+
+// openApart opens the file of debugging information that belongs to f, if it is
+// installed.
+func openApart(f *elf.File) *elf.File {
+	section := f.Section(".note.gnu.build-id")
+	if section == nil {
+		return nil
+	}
+	note, err := section.Data()
+	const head = 16 // three words, and the name GNU
+	if err != nil || len(note) < head+2 {
+		return nil
+	}
+	id := hex.EncodeToString(note[head:])
+	apart, err := elf.Open(filepath.Join("/usr/lib/debug/.build-id", id[:2], id[2:]+".debug"))
+	if err != nil {
+		return nil
+	}
+	return apart
+}
+
+func (s *File) readSymbols(f *elf.File) {
+	for _, table := range []func() ([]elf.Symbol, error){f.Symbols, f.DynamicSymbols} {
+		all, err := table()
+		if err != nil {
+			continue // there is none, or it is damaged: the other may do
+		}
+		for _, y := range all {
+			s.addSymbol(y)
+		}
+	}
+}
+
+func (s *File) addSymbol(y elf.Symbol) {
+	if y.Name == "" || y.Section == elf.SHN_UNDEF || y.Section >= elf.SHN_LORESERVE {
+		return
+	}
+	switch elf.ST_TYPE(y.Info) {
+	case elf.STT_FUNC, elf.STT_GNU_IFUNC:
+		s.functions = append(s.functions, Function{Name: y.Name, Addr: y.Value, Size: y.Size})
+	case elf.STT_OBJECT:
+		if y.Size > 0 {
+			s.variables = append(s.variables, Variable{Name: y.Name, Addr: y.Value, Size: y.Size})
+		}
+	}
+}
+
+// tidySymbols sorts, and keeps one name of each address: the shortest, which is
+// the one without marks of versions and aliases.
+func (s *File) tidySymbols() {
+	slices.SortFunc(s.functions, func(a, b Function) int {
+		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(b.Size, a.Size), compareNames(a.Name, b.Name))
+	})
+	s.functions = slices.CompactFunc(s.functions, func(a, b Function) bool { return a.Addr == b.Addr })
+	slices.SortFunc(s.variables, func(a, b Variable) int {
+		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(b.Size, a.Size), compareNames(a.Name, b.Name))
+	})
+	s.variables = slices.CompactFunc(s.variables, func(a, b Variable) bool { return a.Addr == b.Addr })
+}
+
+func compareNames(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
+
+// readDebug reads line tables and the declarations of variables. What of it is
+// damaged is left out.
+func (s *File) readDebug(f *elf.File) {
+	d, err := f.DWARF()
+	if err != nil {
+		return
+	}
+	declared := map[uint64]Line{}
+	for r := d.Reader(); ; {
+		e, err := r.Next()
+		if err != nil || e == nil {
+			break
+		}
+		switch e.Tag {
+		case dwarf.TagCompileUnit:
+			if err := s.readUnit(d, e, r, declared); err != nil {
+				r.SkipChildren()
+			}
+		default:
+			r.SkipChildren()
+		}
+	}
+	for i := range s.variables {
+		s.variables[i].Line = declared[s.variables[i].Addr]
+	}
+}
+
+// readUnit reads one compilation unit and its variables.
+func (s *File) readUnit(d *dwarf.Data, unit *dwarf.Entry, r *dwarf.Reader, declared map[uint64]Line) error {
+	lines, err := d.LineReader(unit)
+	if err != nil || lines == nil {
+		return errors.New("no line table")
+	}
+	s.readRows(lines)
+	if !unit.Children {
+		return nil
+	}
+	for {
+		e, err := r.Next()
+		if err != nil {
+			return err
+		}
+		if e == nil || e.Tag == 0 {
+			return nil
+		}
+		if addr, ok := fixedAddress(e, r.ByteOrder().Uint64, r.AddressSize()); ok {
+			declared[addr] = declaration(e, lines.Files())
+		}
+		r.SkipChildren()
+	}
+}
+
+func (s *File) readRows(lines *dwarf.LineReader) {
+	var e dwarf.LineEntry
+	for {
+		err := lines.Next(&e)
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			return // damaged: the rows so far are right
+		}
+		switch {
+		case e.EndSequence:
+			s.rows = append(s.rows, row{addr: e.Address})
+		case e.File != nil && e.Line > 0:
+			s.rows = append(s.rows, row{e.Address, Line{e.File.Name, e.Line, e.Column}})
+		}
+	}
+}
+
+// fixedAddress gives the address of a variable whose location is nothing else.
+func fixedAddress(e *dwarf.Entry, word func([]byte) uint64, width int) (uint64, bool) {
+	const opAddr = 3 // DW_OP_addr
+	location, ok := e.Val(dwarf.AttrLocation).([]byte)
+	if e.Tag != dwarf.TagVariable || !ok || len(location) != 1+width || location[0] != opAddr || width != 8 {
+		return 0, false
+	}
+	return word(location[1:]), true
+}
+
+func declaration(e *dwarf.Entry, files []*dwarf.LineFile) Line {
+	file, _ := e.Val(dwarf.AttrDeclFile).(int64)
+	line, _ := e.Val(dwarf.AttrDeclLine).(int64)
+	column, _ := e.Val(dwarf.AttrDeclColumn).(int64)
+	if file < 0 || file >= int64(len(files)) || files[file] == nil || line <= 0 {
+		return Line{}
+	}
+	return Line{files[file].Name, int(line), int(column)}
+}
+
+// Function gives the function that addr lies in. One without a size, as assembly
+// has it, goes up to the next.
+func (s *File) Function(addr uint64) (Function, bool) {
+	i, found := slices.BinarySearchFunc(s.functions, addr, func(f Function, a uint64) int { return cmp.Compare(f.Addr, a) })
+	if !found {
+		i--
+	}
+	if i < 0 || s.functions[i].Size > 0 && addr-s.functions[i].Addr >= s.functions[i].Size {
+		return Function{}, false
+	}
+	return s.functions[i], true
+}
+
+// Variables lists the variables by address.
+func (s *File) Variables() []Variable { return s.variables }
+
+// after is the index of the first row beyond addr.
+func (s *File) after(addr uint64) int {
+	i, _ := slices.BinarySearchFunc(s.rows, addr, func(r row, a uint64) int {
+		if r.addr <= a {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// Line gives the line of the instruction at addr.
+func (s *File) Line(addr uint64) (Line, bool) {
+	i := s.after(addr) - 1
+	if i < 0 || s.rows[i].line.File == "" {
+		return Line{}, false
+	}
+	return s.rows[i].line, true
+}
+
+// Lines gives the lowest and the highest line of the instructions from first to
+// last, of those in the file of the first.
+func (s *File) Lines(first, last uint64) (file string, low, high int) {
+	at, ok := s.Line(first)
+	if !ok {
+		return "", 0, 0
+	}
+	low, high = at.Line, at.Line
+	for i := s.after(first); i < len(s.rows) && s.rows[i].addr <= last; i++ {
+		if l := s.rows[i].line; l.File == at.File {
+			low, high = min(low, l.Line), max(high, l.Line)
+		}
+	}
+	return at.File, low, high
+}
