@@ -1,0 +1,232 @@
+package arrange
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/tools/internal/symbols"
+)
+
+// image is one file of code in the process, or the code of none.
+type image struct {
+	trace.Module
+	file  *symbols.File // nil: it cannot be read
+	moved uint64        // where it lay less where it was linked
+}
+
+// symbol gives an address of the process as it was linked.
+func (m *image) symbol(addr trace.Addr) uint64 { return addr - m.moved }
+
+// code is what is known of a block that was recorded.
+type code struct {
+	old      uint32 // its number in the recording
+	image    int    // -1: of no file
+	first    uint64 // its first instruction, or the one of its site
+	last     uint64 // its last instruction
+	function uint64 // where its function begins; 0: not known
+	special  bool   // no code of the program: it has no address
+}
+
+// arrangement is the program of a recording with its blocks in order.
+type arrangement struct {
+	old    *trace.Program
+	images []image
+	code   []code   // in the new order
+	number []uint32 // new numbers by the old ones
+}
+
+// arrange sorts the blocks by file, function and address. The events that the
+// recording made itself come first, in the first module, as which the program's
+// own file is taken.
+func arrange(p *trace.Program, program string, open func(path string) (*symbols.File, error)) *arrangement {
+	a := &arrangement{old: p, images: imagesOf(p, program, open), number: make([]uint32, len(p.Blocks))}
+	for i := range p.Blocks {
+		a.code = append(a.code, a.codeOf(uint32(i)))
+	}
+	slices.SortStableFunc(a.code, compareCode)
+	for i, c := range a.code {
+		a.number[c.old] = uint32(i)
+	}
+	return a
+}
+
+func compareCode(a, b code) int {
+	switch {
+	case a.special != b.special && a.special:
+		return -1
+	case a.special != b.special:
+		return 1
+	case a.special:
+		return cmp.Compare(a.old, b.old)
+	}
+	return cmp.Or(
+		cmp.Compare(uint(a.image), uint(b.image)), // those of no file last
+		cmp.Compare(a.function, b.function),
+		cmp.Compare(a.first, b.first),
+		cmp.Compare(a.old, b.old),
+	)
+}
+
+// imagesOf lists the files, the program's own first.
+func imagesOf(p *trace.Program, program string, open func(path string) (*symbols.File, error)) []image {
+	images := []image{{Module: trace.Module{Name: program}}}
+	for _, m := range p.Modules {
+		switch {
+		case m.Name == "":
+		case m.Name == program && images[0].End == 0:
+			images[0].Module = m
+		default:
+			images = append(images, image{Module: m})
+		}
+	}
+	for i := range images {
+		m := &images[i]
+		file, err := open(m.Name)
+		if err != nil {
+			continue // it may be gone by now; then there are only addresses
+		}
+		if m.file = file; file.Dynamic {
+			m.moved = m.Base - file.Low
+		}
+	}
+	return images
+}
+
+// imageAt gives the index of the file that addr lies in, -1 for none.
+func (a *arrangement) imageAt(addr trace.Addr) int {
+	return slices.IndexFunc(a.images, func(m image) bool { return addr >= m.Base && addr < m.End })
+}
+
+// codeOf finds out where a block lies.
+func (a *arrangement) codeOf(number uint32) code {
+	b := &a.old.Blocks[number]
+	c := code{old: number, image: -1}
+	if b.Sites > 0 {
+		c.first = a.old.Sites[b.FirstSite].PC
+		c.last = c.first
+	} else {
+		c.first, c.last = parseLabel(b.Label)
+	}
+	if c.first == 0 {
+		c.special = true
+		return c
+	}
+	if c.image = a.imageAt(c.first); c.image >= 0 {
+		if m := &a.images[c.image]; m.file != nil {
+			if f, ok := m.file.Function(m.symbol(c.first)); ok {
+				c.function = f.Addr
+			}
+		}
+	}
+	return c
+}
+
+// parseLabel reads the addresses of a block's first and last instruction, 0, 0 if
+// its label has none.
+func parseLabel(label string) (first, last uint64) {
+	low, high, _ := strings.Cut(label, "-")
+	first, err1 := strconv.ParseUint(low, 0, 64)
+	last, err2 := strconv.ParseUint(high, 0, 64)
+	if err1 != nil || err2 != nil {
+		return 0, 0
+	}
+	return first, last
+}
+
+// modules gives a program for each module, with numbers as of a file's first.
+func (a *arrangement) modules() (all []*trace.Program) {
+	rest := a.code
+	for i := range a.images {
+		own := 0
+		for own < len(rest) && (i == 0 && rest[own].special || rest[own].image == i) {
+			own++
+		}
+		all = append(all, a.module(&a.images[i], rest[:own]))
+		rest = rest[own:]
+	}
+	if len(rest) > 0 {
+		all = append(all, a.module(&image{Module: trace.Module{Name: "code of no file"}}, rest))
+	}
+	return all
+}
+
+// module makes the tables of the blocks of one image.
+func (a *arrangement) module(m *image, blocks []code) *trace.Program {
+	p := &trace.Program{Modules: []trace.Module{m.Module}}
+	for i, c := range blocks {
+		b := a.old.Blocks[c.old]
+		sites := a.old.Sites[b.FirstSite : b.FirstSite+b.Sites]
+		b.Function, b.FirstSite = trace.NoFunction, uint32(len(p.Sites))
+		if c.function != 0 {
+			b.Function = m.function(p, c, uint32(i))
+		}
+		if b.Sites == 0 && !c.special {
+			b.Label = "0x" + strconv.FormatUint(c.first, 16)
+			m.lines(&b, c)
+		}
+		for _, s := range sites {
+			if m.file != nil {
+				s.Place = m.place(s.PC)
+			}
+			p.Sites = append(p.Sites, s)
+		}
+		p.Blocks = append(p.Blocks, b)
+	}
+	m.objects(p)
+	return p
+}
+
+// function gives the number of a block's function, which is the last one or new.
+func (m *image) function(p *trace.Program, c code, block uint32) uint32 {
+	f, _ := m.file.Function(c.function)
+	if n := len(p.Functions); n > 0 && p.Functions[n-1].Name == f.Name {
+		p.Functions[n-1].Blocks++
+		return uint32(n - 1)
+	}
+	p.Functions = append(p.Functions, trace.Function{
+		Name: f.Name, Place: m.place(f.Addr + m.moved), First: block, Blocks: 1, Outline: isOutline(f.Name),
+	})
+	return uint32(len(p.Functions) - 1)
+}
+
+// isOutline tells of the functions that compilers make of parallel regions.
+func isOutline(name string) bool {
+	return strings.Contains(name, ".omp_outlined") || strings.Contains(name, "._omp_fn.") || strings.Contains(name, "..omp_par")
+}
+
+func (m *image) place(addr trace.Addr) trace.Place {
+	l, _ := m.file.Line(m.symbol(addr))
+	return placeOf(l)
+}
+
+func placeOf(l symbols.Line) trace.Place {
+	if l.File == "" {
+		return trace.Place{}
+	}
+	return trace.Place{File: filepath.Clean(l.File), Line: uint32(l.Line), Column: uint32(l.Column)}
+}
+
+// lines says which lines of source a block is of.
+func (m *image) lines(b *trace.Block, c code) {
+	if m.file == nil {
+		return
+	}
+	file, low, high := m.file.Lines(m.symbol(c.first), m.symbol(c.last))
+	if file != "" {
+		b.File, b.FirstLine, b.LastLine = filepath.Clean(file), uint32(low), uint32(high)
+	}
+}
+
+// objects lists the global variables, with their addresses in the process.
+func (m *image) objects(p *trace.Program) {
+	if m.file == nil || m.End == 0 {
+		return
+	}
+	for _, v := range m.file.Variables() {
+		p.Objects = append(p.Objects, trace.Object{Name: v.Name, Addr: v.Addr + m.moved, Bytes: v.Size, Place: placeOf(v.Line)})
+	}
+}

@@ -1,0 +1,176 @@
+package arrange
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/bits"
+
+	"github.com/pierrec/lz4/v4"
+)
+
+// largestContent is the most bytes of a chunk.
+const largestContent = 1 << 26
+
+var errControl = errors.New("the control part of a chunk makes no sense")
+
+// renumberer gives the blocks of chunks other numbers. Of a chunk's three parts
+// only the control part names blocks, and that only where one follows that neither of the
+// two did that followed before, by its distance from the expected one (FORMAT.md,
+// "Chunks"). So the parts with values and tickets stay as they are, and of the
+// coder's state those two are all that has to be known. Block 0 keeps its number,
+// because chunks begin as if it had run.
+type renumberer struct {
+	number  []uint32 // new numbers by the old ones
+	follow  []follow // by old number
+	changed []uint32 // those that are not followed by themselves
+
+	content, control []byte
+	packed           bytes.Buffer
+	packer           *lz4.Writer
+}
+
+// follow are the blocks that followed a block: last, and before that.
+type follow struct{ next, other uint32 }
+
+func newRenumberer(number []uint32) *renumberer {
+	r := &renumberer{number: number, follow: make([]follow, len(number)), packer: lz4.NewWriter(nil)}
+	for i := range r.follow {
+		r.follow[i] = follow{uint32(i), uint32(i)}
+	}
+	return r
+}
+
+// chunk gives a chunk's new descriptor and LZ4 frame, which is good until the next
+// call.
+func (r *renumberer) chunk(file io.ReaderAt, c chunk) (descriptor, []byte, error) {
+	d := c.descriptor
+	total := d.Control + d.Values + d.Tickets
+	if max(d.Control, d.Values, d.Tickets, total) > largestContent {
+		return d, nil, errors.New("a chunk has more bytes than any may have")
+	}
+	if uint64(cap(r.content)) < total {
+		r.content = make([]byte, total)
+	}
+	r.content = r.content[:total]
+	if _, err := io.ReadFull(lz4.NewReader(io.NewSectionReader(file, c.offset, c.length)), r.content); err != nil {
+		return d, nil, err
+	}
+	if err := r.translate(r.content[:d.Control], d.Steps); err != nil {
+		return d, nil, err
+	}
+	frame, err := r.pack(r.content[d.Control:])
+	d.Control, d.Frame = uint64(len(r.control)), uint64(len(frame))
+	return d, frame, err
+}
+
+// Of a token's first number (FORMAT.md, "The control part").
+const (
+	tokenBlock   = 3 // mask: how its block is told
+	blockNext    = 0
+	blockOther   = 1
+	blockTold    = 2 // by its distance from the expected one
+	runShift     = 2
+	longRun      = 3 // mask; the rest of a run as long as this follows
+	blockInvalid = 3
+)
+
+// translate makes the new control part of that many steps.
+func (r *renumberer) translate(old []byte, steps uint64) error {
+	for _, b := range r.changed {
+		r.follow[b] = follow{b, b}
+	}
+	r.changed, r.control = r.changed[:0], r.control[:0]
+	block := uint32(0)
+	for len(old) > 0 {
+		token, n := prefix(old)
+		run := token >> runShift & longRun
+		how := token & tokenBlock
+		if n > 0 && run == longRun {
+			rest, more := prefix(old[n:])
+			if run += rest; more == 0 || run < rest {
+				return errControl
+			}
+			n += more
+		}
+		if n == 0 || how == blockInvalid || run >= steps {
+			return errControl
+		}
+		r.control, old = append(r.control, old[:n]...), old[n:]
+		steps -= run + 1
+		for range run {
+			block = r.follow[block].next
+		}
+		expected := r.follow[block]
+		switch how {
+		case blockNext:
+			block = expected.next
+			continue
+		case blockOther:
+		case blockTold:
+			distance, n := prefix(old)
+			told := expected.next + uint32(unzigzag(distance))
+			if n == 0 || int(told) >= len(r.follow) {
+				return errControl
+			}
+			old = old[n:]
+			r.control = appendPrefix(r.control, zigzag(uint64(r.number[told])-uint64(r.number[expected.next])))
+			expected.other = told
+		}
+		if expected.other != expected.next {
+			r.changed = append(r.changed, block)
+			r.follow[block] = follow{expected.other, expected.next}
+		}
+		block = expected.other
+	}
+	return nil
+}
+
+// pack makes an LZ4 frame of the control part and the two others.
+func (r *renumberer) pack(others []byte) ([]byte, error) {
+	r.packed.Reset()
+	r.packer.Reset(&r.packed)
+	if err := r.packer.Apply(lz4.SizeOption(uint64(len(r.control) + len(others)))); err != nil {
+		return nil, err
+	}
+	for _, part := range [][]byte{r.control, others} {
+		if _, err := r.packer.Write(part); err != nil {
+			return nil, err
+		}
+	}
+	err := r.packer.Close()
+	return r.packed.Bytes(), err
+}
+
+// prefix reads a prefix varint (FORMAT.md, "Integers"); n is its bytes, 0 if the
+// text ends within it.
+func prefix(text []byte) (v uint64, n int) {
+	if len(text) == 0 {
+		return 0, 0
+	}
+	more := min(bits.TrailingZeros8(text[0]), 8)
+	if len(text) <= more {
+		return 0, 0
+	}
+	var word [8]byte
+	if more == 8 {
+		return binary.LittleEndian.Uint64(text[1:]), 9
+	}
+	copy(word[:], text[:more+1])
+	return binary.LittleEndian.Uint64(word[:]) >> (more + 1), more + 1
+}
+
+// appendPrefix appends a prefix varint.
+func appendPrefix(dst []byte, v uint64) []byte {
+	more := (bits.Len64(v|1) - 1) / 7
+	if more >= 8 {
+		return binary.LittleEndian.AppendUint64(append(dst, 0), v)
+	}
+	var word [8]byte
+	binary.LittleEndian.PutUint64(word[:], v<<(more+1)|1<<more)
+	return append(dst, word[:more+1]...)
+}
+
+func zigzag(d uint64) uint64   { return d<<1 ^ uint64(int64(d)>>63) }
+func unzigzag(z uint64) uint64 { return z>>1 ^ -(z & 1) }
