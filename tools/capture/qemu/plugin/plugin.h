@@ -5,7 +5,7 @@
 //	code.c     the program's instructions and blocks, and their tables
 //	maps.c     the files that the program's code comes from
 //
-// The container itself is written by ../runtime.
+// The container itself is written by ../../runtime.
 //
 // An instruction may refer to memory once, several times (QEMU does an access of 16
 // bytes as two of 8), or not at all (a condition, a fault), and a repeated one as
@@ -21,10 +21,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../runtime/abi.h"
-#include "../runtime/encode.h"
-#include "../runtime/file.h"
-#include "../runtime/system.h"
+#include "../../runtime/abi.h"
+#include "../../runtime/encode.h"
+#include "../../runtime/file.h"
+#include "../../runtime/system.h"
 
 #define sg_load(p) __atomic_load_n(p, __ATOMIC_SEQ_CST)
 #define sg_store(p, v) __atomic_store_n(p, v, __ATOMIC_SEQ_CST)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../runtime/words.h"
+#include "../../runtime/words.h"
 
 // Addresses of the program whose file is known, or known to be none.
 struct range {

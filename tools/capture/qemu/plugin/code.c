@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "../runtime/words.h"
+#include "../../runtime/words.h"
 
 // How blocks stand in the tables (core/trace/sgt/FORMAT.md).
 enum { synthetic = 1 << 5 };
