@@ -1,0 +1,275 @@
+// Package record runs a program under a tracer and makes a trace of what it
+// referred to: by QEMU (package qemu), which is fast, knows threads and blocks, and
+// lets addresses be named afterwards (package arrange); or, where that is not
+// installed, by Valgrind's lackey, whose text is converted while the program runs.
+//
+// The program has the standard streams, the environment and the exit status that it
+// would have by itself.
+package record
+
+import (
+	"context"
+	"debug/elf"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+	"github.com/stackglass/stackglass/tools/capture/arrange"
+	"github.com/stackglass/stackglass/tools/capture/qemu"
+	"github.com/stackglass/stackglass/tools/internal/symbols"
+)
+
+// Names of the tracers.
+const (
+	QEMU     = "qemu"
+	Valgrind = "valgrind"
+)
+
+// Options say how to record.
+type Options struct {
+	Output    string // file of the trace
+	Tracer    string // QEMU or Valgrind; "" takes the first that is installed
+	MostBytes uint64 // that QEMU's recording grows to; 0 for no limit
+	Stdin     io.Reader
+	Stdout    io.Writer
+	Stderr    io.Writer
+}
+
+// Result is what came of it.
+type Result struct {
+	arrange.Summary
+	Tracer string
+	Status int // the program's exit status; 128 and the signal's number if it died of one
+}
+
+// Run runs a program and writes its trace. An error says that there is no trace, or
+// that it could not be finished; the program's own failure is no error.
+func Run(ctx context.Context, name string, args []string, o Options) (Result, error) {
+	p, err := find(name, args)
+	if err != nil {
+		return Result{}, err
+	}
+	tracer, emulator, err := choose(p.machine, o.Tracer)
+	if err != nil {
+		return Result{}, err
+	}
+	out, err := os.OpenFile(o.Output, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o666)
+	if err != nil {
+		return Result{}, err
+	}
+	defer out.Close()
+	var r Result
+	if tracer == QEMU {
+		r, err = underQEMU(ctx, emulator, p, out, o)
+	} else {
+		r, err = underValgrind(p, out, o)
+	}
+	r.Tracer = tracer
+	return r, errors.Join(err, out.Close())
+}
+
+// TracerError tells that no tracer can be used.
+type TracerError struct {
+	Wanted   string // "" for any
+	Emulator string // the QEMU that would do
+}
+
+func (e *TracerError) Error() string {
+	const qemuPackage, valgrindPackage = "apt-get install qemu-user", "apt-get install valgrind"
+	switch e.Wanted {
+	case QEMU:
+		return e.Emulator + " is not installed (" + qemuPackage + ")"
+	case Valgrind:
+		return "valgrind is not installed (" + valgrindPackage + ")"
+	}
+	return "neither " + e.Emulator + " (" + qemuPackage + ") nor valgrind (" + valgrindPackage + ") is installed; install one of them, the first if you can"
+}
+
+// choose gives the tracer, and of QEMU the emulator for the machine.
+func choose(machine elf.Machine, wanted string) (tracer, emulator string, err error) {
+	emulator, name, err := qemu.Emulator(machine)
+	if name == "" {
+		return "", "", err
+	}
+	_, noValgrind := exec.LookPath("valgrind")
+	switch {
+	case err == nil && wanted != Valgrind:
+		return QEMU, emulator, nil
+	case noValgrind == nil && wanted != QEMU:
+		return Valgrind, "", nil
+	}
+	return "", "", &TracerError{Wanted: wanted, Emulator: name}
+}
+
+// underQEMU records into a file beside the trace, which is then made of it.
+func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o Options) (Result, error) {
+	plugin, err := qemu.Plugin(ctx, emulator)
+	if err != nil {
+		return Result{}, err
+	}
+	dir, base := filepath.Split(o.Output)
+	recording := filepath.Join(dir, "."+base+"."+strconv.Itoa(os.Getpid())+".recording")
+	defer os.Remove(recording)
+	status, how, err := pass(qemu.Command(emulator, plugin, recording, o.MostBytes, p.name, p.file, p.args), o, nil)
+	if err != nil {
+		return Result{Status: status}, err
+	}
+	recorded, err := os.Open(recording)
+	if err != nil {
+		return Result{Status: status}, errors.New(filepath.Base(emulator) + " recorded nothing; what it said above may tell why")
+	}
+	defer recorded.Close()
+	info, err := recorded.Stat()
+	if err != nil {
+		return Result{Status: status}, err
+	}
+	s, err := arrange.Finish(out, recorded, info.Size(), arrange.Run{
+		Program: p.file,
+		Facts: append(p.facts(),
+			trace.Fact{Name: "included", Value: "the program's own code and all libraries, from its loader on"},
+			trace.Fact{Name: "left out", Value: "instruction fetches, what the kernel reads and writes, child processes"},
+			trace.Fact{Name: "sizes of accesses", Value: "as the emulator does them: 16 bytes are two of 8"}),
+		End:    sgt.End{How: how, Status: uint64(status)},
+		Status: uint64(status),
+	}, symbols.Open)
+	return Result{Summary: s, Status: status}, err
+}
+
+// pass runs a command as if it were this one, and gives the exit status and how it
+// ended. meanwhile, if there is any, runs beside it and is waited for.
+func pass(cmd *exec.Cmd, o Options, meanwhile func() error) (status int, how string, err error) {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	if err := cmd.Start(); err != nil {
+		return 0, "", err
+	}
+	done := make(chan struct{})
+	go forward(signals, cmd.Process, done)
+	if meanwhile != nil {
+		err = meanwhile()
+	}
+	waited := cmd.Wait()
+	close(done)
+	if exit := (*exec.ExitError)(nil); waited != nil && !errors.As(waited, &exit) {
+		err = errors.Join(err, waited)
+	}
+	if state, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && state.Signaled() {
+		return 128 + int(state.Signal()), "signal " + strconv.Itoa(int(state.Signal())), err
+	}
+	return cmd.ProcessState.ExitCode(), "exit", err
+}
+
+// forward gives signals on. An interrupt from the terminal went to the program as
+// well.
+func forward(signals <-chan os.Signal, to *os.Process, done <-chan struct{}) {
+	terminal := term.IsTerminal(int(os.Stdin.Fd())) || term.IsTerminal(int(os.Stderr.Fd()))
+	for {
+		select {
+		case s := <-signals:
+			if s != os.Interrupt || !terminal {
+				// It may have ended meanwhile, and then nobody is there to be told.
+				_ = to.Signal(s)
+			}
+		case <-done:
+			return
+		}
+	}
+}
+
+// program is what is to be run.
+type program struct {
+	name    string // that it is to know itself by
+	path    string // by which it was found
+	file    string // of machine code, without links
+	args    []string
+	machine elf.Machine
+}
+
+// facts are those of the program and its arguments.
+func (p *program) facts() []trace.Fact {
+	facts := []trace.Fact{{Name: "program", Value: p.file}}
+	for _, arg := range p.args {
+		facts = append(facts, trace.Fact{Name: "argument", Value: arg})
+	}
+	return facts
+}
+
+// ProgramError tells that something cannot be run.
+type ProgramError struct {
+	Name string
+	Why  string
+}
+
+func (e *ProgramError) Error() string { return e.Name + ": " + e.Why }
+
+// find finds the file of a program, by way of PATH as a shell does. A script is run
+// by its interpreter.
+func find(name string, args []string) (program, error) {
+	for range 4 { // as deep as the kernel goes
+		path, err := exec.LookPath(name)
+		if err != nil && !errors.Is(err, exec.ErrDot) {
+			return program{}, &ProgramError{name, "there is no such program, or it may not be executed"}
+		}
+		interpreter, option, err := shebang(path)
+		if err != nil {
+			return program{}, &ProgramError{name, err.Error()}
+		}
+		if interpreter == "" {
+			return machineCode(name, path, args)
+		}
+		args = append([]string{path}, args...)
+		if option != "" {
+			args = append([]string{option}, args...)
+		}
+		name = interpreter
+	}
+	return program{}, &ProgramError{name, "it is a script of a script of a script of a script"}
+}
+
+func machineCode(name, path string, args []string) (program, error) {
+	file, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		file, err = filepath.Abs(file)
+	}
+	if err != nil {
+		return program{}, &ProgramError{name, err.Error()}
+	}
+	f, err := elf.Open(file)
+	if err != nil {
+		return program{}, &ProgramError{name, "it is no program in machine code (ELF), nor a script that begins with #!"}
+	}
+	defer f.Close()
+	return program{name: name, path: path, file: file, args: args, machine: f.Machine}, nil
+}
+
+// shebang gives the interpreter of a script and its option, "" for anything else.
+func shebang(path string) (interpreter, option string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", "", err
+	}
+	defer f.Close()
+	head := make([]byte, 256)
+	n, err := io.ReadFull(f, head)
+	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
+		return "", "", err
+	}
+	line, _, _ := strings.Cut(string(head[:n]), "\n")
+	if line, found := strings.CutPrefix(line, "#!"); found {
+		interpreter, option, _ = strings.Cut(strings.TrimSpace(line), " ")
+		return interpreter, strings.TrimSpace(option), nil
+	}
+	return "", "", nil
+}

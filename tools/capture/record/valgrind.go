@@ -1,0 +1,89 @@
+package record
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/lackey"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+	"github.com/stackglass/stackglass/tools/capture/arrange"
+)
+
+// underValgrind converts what lackey prints while the program runs.
+func underValgrind(p program, out *os.File, o Options) (Result, error) {
+	text, printed, err := os.Pipe()
+	if err != nil {
+		return Result{}, err
+	}
+	defer text.Close()
+	const descriptor = 3 // the first of ExtraFiles
+	options := []string{"--tool=lackey", "--trace-mem=yes", "--trace-sched=yes", "--log-fd=" + strconv.Itoa(descriptor), "--", p.path}
+	cmd := exec.Command("valgrind", append(options, p.args...)...)
+	cmd.ExtraFiles = []*os.File{printed}
+	c := conversion{text: text, out: bufio.NewWriterSize(out, 1<<20), facts: append(p.facts(),
+		trace.Fact{Name: "tool", Value: "valgrind --tool=lackey"},
+		trace.Fact{Name: "included", Value: "the program's own code and all libraries, from its loader on"},
+		trace.Fact{Name: "left out", Value: "what the kernel reads and writes, child processes; names of what lies at the addresses"})}
+	status, how, err := pass(cmd, o, func() error {
+		printed.Close() // Valgrind has it now; the text ends when it does
+		return c.read()
+	})
+	err = errors.Join(err, c.close(how, status))
+	return Result{Summary: c.summary, Status: status}, err
+}
+
+// conversion makes a container of lackey's text.
+type conversion struct {
+	text    io.Reader
+	out     *bufio.Writer
+	facts   []trace.Fact
+	to      *sgt.Importer
+	summary arrange.Summary
+	threads map[uint32]bool
+}
+
+func (c *conversion) read() error {
+	c.to, c.threads = sgt.NewImporter(c.out, c.facts), map[uint32]bool{}
+	r, b := lackey.NewReader("valgrind", c.text), trace.NewBatch(0)
+	for {
+		err := r.Next(b)
+		switch {
+		case err == io.EOF:
+			return nil
+		case trace.IsSyntax(err):
+			continue // what Valgrind says of other things
+		case err != nil:
+			return err
+		}
+		c.count(b)
+		if err := c.to.Write(b, r.Header()); err != nil {
+			// The program must not wait for a reader that is gone.
+			_, drained := io.Copy(io.Discard, c.text)
+			return errors.Join(err, drained)
+		}
+	}
+}
+
+func (c *conversion) count(b *trace.Batch) {
+	c.summary.References += uint64(b.Len())
+	last := ^uint32(0)
+	for _, thread := range b.Thread {
+		if thread != last {
+			c.threads[thread], last = true, thread
+		}
+	}
+}
+
+func (c *conversion) close(how string, status int) error {
+	if c.to == nil {
+		return nil
+	}
+	c.summary.Threads = max(len(c.threads), 1)
+	c.summary.End = sgt.End{How: how, Status: uint64(status)}
+	return errors.Join(c.to.Close(c.summary.End), c.out.Flush())
+}
