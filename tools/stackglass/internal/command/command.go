@@ -40,7 +40,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 // run is Main with its interruption from outside.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := bufio.NewWriterSize(stdout, 1<<16)
-	a := &app{stdin: stdin, stdout: out, stderr: stderr}
+	a := &app{stdin: stdin, stdout: out, stderr: stderr, unbuffered: stdout}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		err = &outputError{path: "standard output", err: flushed}
 	}
 	if err == nil {
-		return exitOK
+		return a.status
 	}
 	if _, _, unknown := root.Find(args); unknown != nil {
 		err = unknownVerb(root, args)
@@ -69,6 +69,9 @@ type app struct {
 	stdout io.Writer
 	stderr io.Writer
 	began  bool // a verb runs: later errors are no longer about usage by default
+
+	unbuffered io.Writer // stdout itself, for programs that we run
+	status     int       // to exit with where there is no error: that of such a program
 }
 
 func (a *app) root() *cobra.Command {
@@ -92,7 +95,7 @@ FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
 	root.SetHelpCommand(a.help())
 	root.AddCommand(
 		a.analyze(), a.histogram(), a.curve(), a.whatIf(), a.info(),
-		a.serve(), a.demo(), a.version(),
+		a.trace(), a.serve(), a.demo(), a.version(),
 	)
 	return root
 }

@@ -1,0 +1,109 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/tools/capture/qemu"
+	"github.com/stackglass/stackglass/tools/capture/record"
+)
+
+// trace runs a program and records what it refers to.
+func (a *app) trace() *cobra.Command {
+	var (
+		output, with, most string
+		quiet              bool
+	)
+	cmd := &cobra.Command{
+		Use:   "trace [-o OUT.sgt] -- PROGRAM [ARGUMENT…]",
+		Short: "Run a program as it is and record its trace",
+		Long: `Run a program as it is, without compiling it anew, and write the trace of its
+memory references to OUT.sgt (PROGRAM.sgt unless named). Everything that runs in
+its process is in it, libraries too; functions, source lines and global variables
+are named as far as the files have symbols (compile with -g).
+
+The program is run by QEMU (apt-get install qemu-user), whose plugin is compiled
+once by a C compiler, or where that is not installed by Valgrind, a hundred times
+slower. It has the standard streams and the environment of this command, which
+exits as it does: with its status, or 128 and the number of the signal that ended
+it.`,
+		Example: "  stackglass trace -- ./prog input.txt\n  stackglass trace -o sort.sgt -- sort -n numbers.txt",
+		Args:    aProgram,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if with != "" && with != record.QEMU && with != record.Valgrind {
+				return usagef("--with ", strconv.Quote(with), ", want ", record.QEMU, " or ", record.Valgrind)
+			}
+			o := record.Options{Output: output, Tracer: with, Stdin: a.stdin, Stdout: a.unbuffered, Stderr: a.stderr}
+			if o.Output == "" {
+				o.Output = filepath.Base(args[0]) + ".sgt"
+			}
+			if most != "" {
+				size, err := hierarchy.ParseSize(most)
+				if err != nil {
+					return usagef("--max-size ", strconv.Quote(most), ", want a size as in 2GiB")
+				}
+				o.MostBytes = size
+			}
+			r, err := record.Run(cmd.Context(), args[0], args[1:], o)
+			if err != nil {
+				return traceError(o.Output, err)
+			}
+			a.status = r.Status
+			if !quiet {
+				fmt.Fprintln(a.stderr, "stackglass:", recorded(o.Output, r))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace to this `FILE`")
+	cmd.Flags().StringVar(&with, "with", "", "the `TRACER` to run it by, qemu or valgrind (default: the first that is installed)")
+	cmd.Flags().StringVar(&most, "max-size", "", "end the trace, but not the program, at a `SIZE` as in 2GiB")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "say nothing when the program has ended")
+	cmd.Flags().SetInterspersed(false)
+	return cmd
+}
+
+// aProgram wants a program to run.
+func aProgram(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usagef("give a program to run, as in: stackglass trace -- ./prog input.txt")
+	}
+	return nil
+}
+
+// traceError makes errors of starting the program ones of usage.
+func traceError(output string, err error) error {
+	if errors.As(err, new(*record.ProgramError)) || errors.As(err, new(*record.TracerError)) || errors.As(err, new(*qemu.BuildError)) {
+		return asUsage(err)
+	}
+	return &outputError{path: output, err: err}
+}
+
+// recorded is a sentence on a trace.
+func recorded(path string, r record.Result) string {
+	s := path + " has " + grouped(r.References) + " references of " + plural(uint64(r.Threads), "thread")
+	if r.Sites > 0 {
+		s += "; of " + strconv.Itoa(r.Sites) + " places in the code, " + strconv.Itoa(r.Named) + " have a line of source"
+	}
+	if r.End.How == "limit" {
+		s += "; it ends at --max-size"
+	}
+	if r.End.Lost > 0 {
+		s += "; " + grouped(r.End.Lost) + " steps were lost"
+	}
+	return s
+}
+
+// grouped writes a number with commas between thousands.
+func grouped(n uint64) string {
+	digits := strconv.FormatUint(n, 10)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}
