@@ -14,6 +14,7 @@ struct prediction {
 // chunk; since a chunk touches few of them, each is cleared when it is first met.
 struct record {
 	uint64_t next;       // address of the block that followed last
+	uint64_t other;      // of the one that it took the place of
 	uint64_t sure, pick; // a bit for each value
 	uint64_t epoch;      // the chunk that it is about
 	const uint8_t *scale;
@@ -31,7 +32,7 @@ enum {
 	full_steps = 1 << 22,
 
 	// The most that SG_MOST_WORDS words add to each part.
-	most_control = 16 * SG_MOST_WORDS,
+	most_control = 24 * SG_MOST_WORDS,
 	most_values = 11 * SG_MOST_WORDS,
 	most_tickets = 20 * SG_MOST_WORDS,
 
@@ -81,11 +82,30 @@ static uint8_t *control_part(const struct sg_encoder *e) { return e->payload; }
 static uint8_t *value_part(const struct sg_encoder *e) { return e->payload + control_room; }
 static uint8_t *ticket_part(const struct sg_encoder *e) { return e->payload + control_room + value_room; }
 
+// Which block a step is of.
+enum { is_next, is_other, is_off };
+
+// The expected steps of the run, and the step behind them, whose block may be that
+// many numbers off the expected one.
+static void tell_step(struct sg_encoder *e, uint64_t misses, unsigned which, int64_t off)
+{
+	enum { long_run = 3 };
+	uint64_t run = e->run < long_run ? e->run : long_run;
+	e->control = sg_pv(e->control, misses << 4 | run << 2 | which);
+	if (run == long_run)
+		e->control = sg_pv(e->control, e->run - long_run);
+	if (which == is_off)
+		e->control = sg_pv(e->control, sg_zigzag(off));
+	e->run = 0;
+}
+
+// At the end of a chunk the last step of a run is the one behind it.
 static void tell_run(struct sg_encoder *e)
 {
-	if (e->run)
-		e->control = sg_pv(e->control, (e->run - 1) << 1);
-	e->run = 0;
+	if (e->run == 0)
+		return;
+	e->run--;
+	tell_step(e, 0, is_next, 0);
 }
 
 static void tell_ticket(struct sg_encoder *e)
@@ -227,7 +247,7 @@ static void clear_record(struct sg_encoder *e, struct record *r, const struct __
 	uint32_t blocks = b->number - e->range.number;
 	uint32_t values = (b->first_value - e->range.word - SG_RECORD * blocks) / SG_PREDICTION;
 	memset(r, 0, sizeof *r + b->values * sizeof *r->value);
-	r->next = (uint64_t)(uintptr_t)b;
+	r->next = r->other = (uint64_t)(uintptr_t)b;
 	r->epoch = e->epoch;
 	r->scale = e->range.scale + values;
 }
@@ -329,13 +349,11 @@ static void surprise(struct sg_encoder *e, struct record *before, const struct _
                      const uint64_t *v, uint64_t misses)
 {
 	const uint64_t word = (uint64_t)(uintptr_t)b;
-	tell_run(e);
-	if (before->next == word) {
-		e->control = sg_pv(e->control, misses << 2 | 1);
-	} else {
-		const struct __sg_block *next = (const struct __sg_block *)(uintptr_t)before->next;
-		e->control = sg_pv(e->control, misses << 2 | 3);
-		e->control = sg_pv(e->control, sg_zigzag((int64_t)b->number - (int64_t)next->number));
+	const struct __sg_block *next = (const struct __sg_block *)(uintptr_t)before->next;
+	unsigned which = word == before->next ? is_next : word == before->other ? is_other : is_off;
+	tell_step(e, misses, which, (int64_t)b->number - (int64_t)next->number);
+	if (which != is_next) {
+		before->other = before->next;
 		before->next = word;
 	}
 	for (uint64_t left = misses; left; left &= left - 1) {
@@ -383,7 +401,7 @@ static bool begin(struct sg_encoder *e)
 	if (zero != &e->none)
 		return meet(e, zero) != 0;
 	struct record *r = record_at(e, 0);
-	*r = (struct record){.next = (uint64_t)(uintptr_t)zero, .epoch = e->epoch};
+	*r = (struct record){.next = (uint64_t)(uintptr_t)zero, .other = (uint64_t)(uintptr_t)zero, .epoch = e->epoch};
 	return true;
 }
 

@@ -90,7 +90,7 @@ struct sg_range {
 
 // A block's predictions: a record of SG_RECORD words and SG_PREDICTION words a
 // value, at word first_value of the encoder's.
-enum { SG_RECORD = 5, SG_PREDICTION = 3 };
+enum { SG_RECORD = 6, SG_PREDICTION = 3 };
 
 // Copies the ranges from number have on, at most room, and gives how many there
 // are in all. A forgotten module's is empty.

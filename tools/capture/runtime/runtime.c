@@ -541,7 +541,7 @@ static void start_once(void)
 	sg_run.process = getpid();
 	sg_say_prepare();
 	sg_settings_read(&sg_run.settings);
-	__sg_clock = sg_run.settings.sliced;
+	__sg_clock = 1; // no thread has this ticket
 	add_modules(&own, &own + 1);
 	add_modules(__start___sg_modules, __stop___sg_modules);
 	if (!sg_open(sg_run.settings.out) && !(errno == EWOULDBLOCK && open_beside()))

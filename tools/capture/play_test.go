@@ -1,0 +1,249 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+)
+
+// The runtime is tested by programs in testdata/play that play instrumented code
+// by hand, so that each says exactly what its trace has to hold.
+
+// playProgram are the blocks that those programs have.
+func playProgram() *trace.Program {
+	p := &trace.Program{Modules: []trace.Module{{Name: "play"}}}
+	add := func(sites ...trace.Site) {
+		b := trace.Block{Function: trace.NoFunction, Label: strconv.Itoa(len(p.Blocks)), FirstSite: uint32(len(p.Sites)), Sites: uint32(len(sites))}
+		for _, s := range sites {
+			s.Block = uint32(len(p.Blocks))
+			p.Sites = append(p.Sites, s)
+		}
+		p.Blocks = append(p.Blocks, b)
+	}
+	load := func(bytes uint32) trace.Site { return trace.Site{Kind: trace.Load, Bytes: bytes} }
+	add(load(8))
+	add()
+	add(load(8), load(8), trace.Site{Kind: trace.Store, Bytes: 8})
+	add(load(4), trace.Site{Kind: trace.RangeWrite}, load(1), trace.Site{Kind: trace.Modify, Bytes: 2})
+	add(trace.Site{Kind: trace.Alloc}, trace.Site{Kind: trace.Free}, trace.Site{Kind: trace.LoopBegin}, load(16))
+	for _, n := range []int{4, 5, 7, 8, 48} {
+		var many []trace.Site
+		for range n {
+			many = append(many, load(8))
+		}
+		add(many...)
+	}
+	return p
+}
+
+// blocksHeader is that for C: the tables, and what the rewriter makes of them.
+func blocksHeader(p *trace.Program) string {
+	var blocks, scales strings.Builder
+	for i := range p.Blocks {
+		b, values, references := &p.Blocks[i], 0, 0
+		for j := b.FirstSite; j < b.FirstSite+b.Sites; j++ {
+			s := &p.Sites[j]
+			if s.Kind.IsReference() {
+				references++
+			}
+			scales.WriteString(scaleOf(s) + "," + strings.Repeat("0,", s.Values()-1))
+			values += s.Values()
+		}
+		blocks.WriteString("{" + strconv.Itoa(values) + "," + strconv.Itoa(references) + ",0,0},")
+	}
+	return "enum { play_range = 3 }; // the block that has a range\n" +
+		"static struct __sg_block play_block[] = {" + blocks.String() + "};\n" +
+		"static const uint8_t play_scale[] = {" + scales.String() + "};\n" +
+		"static const uint8_t play_tables[] = {" + byteList(sgt.AppendModule(nil, p)) + "};\n"
+}
+
+// scaleOf is the scale of a site's first value, as FORMAT.md says.
+func scaleOf(s *trace.Site) string {
+	switch {
+	case s.Kind > trace.Fetch || s.Bytes < 2:
+		return "0"
+	case s.Bytes < 4:
+		return "1"
+	case s.Bytes < 8:
+		return "2"
+	}
+	return "3"
+}
+
+// compilers are the clangs that are there.
+var compilers = sync.OnceValue(func() (found []string) {
+	for _, name := range []string{"clang-14", "clang-19"} {
+		if path, err := exec.LookPath(name); err == nil {
+			found = append(found, path)
+		}
+	}
+	return found
+})
+
+// newestClang is a clang to test with; the test is skipped where there is none.
+func newestClang(t *testing.T) string {
+	t.Helper()
+	all := compilers()
+	if len(all) == 0 {
+		t.Skip("left out: neither clang-14 nor clang-19 is installed, so nothing can be compiled to be traced")
+	}
+	return all[len(all)-1]
+}
+
+// play compiles a program of testdata/play and gives its path.
+func play(t *testing.T, name string, flags ...string) string {
+	t.Helper()
+	clang, dir := newestClang(t), t.TempDir()
+	r, err := BuildRuntime(clang)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "blocks.h"), []byte(blocksHeader(playProgram())), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, strings.TrimSuffix(name, ".c"))
+	args := []string{"-O1", "-g0", "-Wall", "-Wextra", "-Werror", "-Wno-unused-const-variable", "-Wno-unused-function", "-I", dir, "-I", r.Folder, filepath.Join("testdata", "play", name), "-o", out}
+	args = append(args, flags...)
+	args = append(args, r.programLink()...)
+	if said, err := exec.Command(clang, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, said)
+	}
+	return out
+}
+
+// outcome is how a run went.
+type outcome struct {
+	stdout, stderr []byte
+	state          *os.ProcessState
+	dir            string
+}
+
+// run runs a program in a folder of its own.
+func run(t *testing.T, env []string, program string, args ...string) *outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	o := &outcome{dir: t.TempDir()}
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = o.dir, &stdout, &stderr
+	cmd.Env = append(os.Environ(), "STACKGLASS_OUT=out.sgt")
+	cmd.Env = append(cmd.Env, env...)
+	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		t.Fatal(err)
+	}
+	o.stdout, o.stderr, o.state = stdout.Bytes(), stderr.Bytes(), cmd.ProcessState
+	return o
+}
+
+// traced is a whole trace.
+type traced struct {
+	*trace.Batch
+	header trace.Header
+	ending sgt.Ending
+	err    error
+}
+
+// read gives all rows of a trace.
+func read(t *testing.T, file string, kinds trace.Kinds) *traced {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := sgt.NewReader(filepath.Base(file), bytes.NewReader(content), sgt.Options{Strict: true})
+	r.Select(kinds)
+	all, err := trace.ReadAll(r)
+	return &traced{Batch: all, header: r.Header(), ending: r.Ending(), err: err}
+}
+
+// trace gives all rows of a run's trace, which must be whole.
+func (o *outcome) trace(t *testing.T, kinds trace.Kinds) *traced {
+	t.Helper()
+	got := read(t, filepath.Join(o.dir, "out.sgt"), kinds)
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	return got
+}
+
+const everything = trace.AllKinds | trace.EventKinds
+
+// TestStepsComeBack: what the encoder in C codes, the decoder in Go gives.
+func TestStepsComeBack(t *testing.T) {
+	program := play(t, "random.c")
+	for _, c := range []struct{ seed, steps string }{{"1", "10"}, {"2", "3000"}, {"3", "300000"}} {
+		o := run(t, nil, program, c.seed, c.steps)
+		got := o.trace(t, everything)
+		comparePlayed(t, got, o.stdout)
+		if got.ending.How != "exit" || got.ending.Lost != 0 {
+			t.Errorf("seed %s: the trace ends as %+v, want an exit and nothing lost", c.seed, got.ending)
+		}
+	}
+}
+
+// comparePlayed wants the rows that the steps in said stand for.
+func comparePlayed(t *testing.T, got *traced, said []byte) {
+	t.Helper()
+	p, row := playProgram(), 0
+	next := func(kind trace.Kind, addr, arg uint64) {
+		for row < got.Len() && (got.Kind[row] == trace.ThreadStart || got.Kind[row] == trace.ThreadEnd) {
+			row++
+		}
+		if row >= got.Len() {
+			t.Fatalf("the trace ends before row %d", row)
+		}
+		if got.Kind[row] != kind || kind != trace.BlockEntry && got.Addr[row] != addr || !kind.IsReference() && arg != 0 && got.Arg[row] != arg {
+			t.Fatalf("row %d: %v %#x, want %v %#x", row, got.Kind[row], got.Addr[row], kind, addr)
+		}
+		row++
+	}
+	word := func() uint64 {
+		v := binary.LittleEndian.Uint64(said)
+		said = said[8:]
+		return v
+	}
+	for len(said) > 0 {
+		b := &p.Blocks[word()]
+		next(trace.BlockEntry, 0, 0)
+		for i := b.FirstSite; i < b.FirstSite+b.Sites; i++ {
+			s, v := &p.Sites[i], [2]uint64{}
+			for k := range s.Values() {
+				v[k] = word()
+			}
+			next(s.Kind, v[0], v[1])
+		}
+	}
+}
+
+// TestTokenIsInOrder: exact order is the order of what locks let happen.
+func TestTokenIsInOrder(t *testing.T) {
+	o := run(t, nil, play(t, "token.c", "-pthread"))
+	got, want := o.trace(t, everything), uint64(0)
+	started := map[uint64]int{}
+	for i, addr := range got.Addr {
+		switch {
+		case got.Kind[i] == trace.ThreadStart:
+			started[addr]++
+		case got.Kind[i] == trace.Load && addr < 1<<40:
+			if addr != want {
+				t.Fatalf("row %d has token %d, want %d", i, addr, want)
+			}
+			want++
+		}
+	}
+	if want != 8000 {
+		t.Errorf("the token was seen %d times, want 8000", want)
+	}
+	if len(got.header.Program.Threads) != 5 || started[1] != 5 {
+		t.Errorf("threads %+v, started by %v; want 5, the first by itself and it the others", got.header.Program.Threads, started)
+	}
+}
