@@ -75,11 +75,11 @@ func report(b *testing.B, references uint64) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkEvents is what the counters cost: a program that enters a block for
-// every four references, as the inner loop of a matrix multiplication does.
-// Reading is copying.
+// BenchmarkEvents is what the counters cost: a matrix multiplication, which
+// enters a block for every four references. Reading is copying.
 func BenchmarkEvents(b *testing.B) {
-	whole := multiplication(96)
+	program, steps := tracetest.Multiplication(96)
+	whole := chosen(tracetest.Rows(program, steps...), trace.AllKinds|1<<trace.BlockEntry)
 	for _, c := range []struct {
 		name string
 		spec analysis.Spec
@@ -92,48 +92,22 @@ func BenchmarkEvents(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			rows := whole
 			if c.spec.Analyses == analysis.Locality {
-				rows = referencesOnly(whole)
+				rows = chosen(whole, trace.AllKinds)
 			}
 			var references uint64
 			for b.Loop() {
-				references += pass(b, c.spec, &copier{rows: rows, p: multiply}).Totals.AllReferences()
+				references += pass(b, c.spec, &copier{rows: rows, p: program}).Totals.AllReferences()
 			}
 			report(b, references)
 		})
 	}
 }
 
-// multiply is a program of one block: c[i] += a[j] * b[k].
-var multiply = &trace.Program{
-	Functions: []trace.Function{{Name: "multiply", Blocks: 1}},
-	Blocks: []trace.Block{{Sites: 4, Successors: []uint32{0, 0}, Ops: []trace.Op{
-		{Opcode: "load", Type: "double", Count: 3}, {Opcode: "fmul", Type: "double", Count: 1}, {Opcode: "fadd", Type: "double", Count: 1},
-		{Opcode: "store", Type: "double", Count: 1}, {Opcode: "br", Count: 1},
-	}}},
-	Sites: []trace.Site{
-		{Kind: trace.Load, Bytes: 8, Type: "double"}, {Kind: trace.Load, Bytes: 8, Type: "double"},
-		{Kind: trace.Load, Bytes: 8, Type: "double"}, {Kind: trace.Store, Bytes: 8, Type: "double"},
-	},
-}
-
-// multiplication gives the rows of a product of two matrices of n × n.
-func multiplication(n uint64) *trace.Batch {
-	var steps []tracetest.Step
-	for i := range n {
-		for j := range n {
-			for k := range n {
-				c := 1<<30 + 8*(i*n+j)
-				steps = append(steps, tracetest.Step{Values: []uint64{1<<20 + 8*(i*n+k), 1<<25 + 8*(k*n+j), c, c}})
-			}
-		}
-	}
-	return tracetest.Rows(multiply, steps...)
-}
-
-func referencesOnly(b *trace.Batch) *trace.Batch {
+// chosen copies the rows of these kinds.
+func chosen(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	var keep []int32
 	for i, k := range b.Kind {
-		if k.IsReference() {
+		if kinds.Has(k) {
 			keep = append(keep, int32(i))
 		}
 	}

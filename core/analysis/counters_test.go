@@ -247,6 +247,44 @@ func TestCountersEqualNaive(t *testing.T) {
 	}
 }
 
+// What the algorithm says of a product of two matrices.
+func TestMultiplication(t *testing.T) {
+	const n = 12
+	p, steps := tracetest.Multiplication(n)
+	got := passed(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
+	c := got.Counters
+	sum, functions := c.Program(), c.ByFunction()
+	for counter, want := range map[profile.Counter]uint64{
+		profile.Flops: 2 * n * n * n, profile.Loads: 3 * n * n * n, profile.Stores: n * n * n, profile.BytesLoaded: 24 * n * n * n,
+		profile.BytesStored: 8 * n * n * n, profile.ConditionalBranches: n*n*n + n*n + n, profile.UnconditionalBranches: n*n + n + 1,
+		profile.CallOps: 2, profile.Returns: 2, profile.FlopBits: 2 * 192 * n * n * n,
+	} {
+		if sum[counter] != want {
+			t.Errorf("%s: %d, want %d", counter.Meaning().Label, sum[counter], want)
+		}
+	}
+	calls, bytes := sum.Sets()
+	if calls != 1 || bytes != 8*n*n || functions[0][profile.RangesWritten] != 1 || functions[1][profile.Loads] != sum[profile.Loads] {
+		t.Errorf("memset is called %d times for %d bytes; by function %v", calls, bytes, functions)
+	}
+	if c.UniqueBytes != 3*8*n*n || c.Functions[0].UniqueBytes != 8*n*n || c.Functions[1].UniqueBytes != 3*8*n*n {
+		t.Errorf("unique bytes: %d, by function %+v", c.UniqueBytes, c.Functions)
+	}
+	if c.Functions[1].Invocations != 1 || c.Functions[1].File != "multiply.c" || c.Code[0].Executions != 1 || len(c.Code) != 8 {
+		t.Errorf("functions %+v, blocks %+v", c.Functions, c.Code)
+	}
+	// Each byte of C is accessed 2n+1 times, of A and B n times: half of all
+	// accesses are within C.
+	const half = 8 * n * n * (2*n + 1 + n + n) / 2
+	if c.Usage[profile.UsageSteps-1] != 3*8*n*n || c.Usage[9] != (half+2*n)/(2*n+1) {
+		t.Errorf("memory usage %v", c.Usage)
+	}
+	want := []profile.CallCounter{{Name: "multiply", Count: 1, Traced: true}, {Name: "printf", Count: 1}}
+	if !reflect.DeepEqual(c.Calls, want) {
+		t.Errorf("calls %+v, want %+v", c.Calls, want)
+	}
+}
+
 // Without being asked for, counters are those that cost nothing, and only where
 // the trace tells instructions.
 func TestDefaultCounters(t *testing.T) {

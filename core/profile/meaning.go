@@ -62,6 +62,9 @@ func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
 	add("ops_per_branch", "operations per branch", "Operations, loads, stores, branches, calls and returns for each conditional or indirect branch.", c.AllOperations(), c[ConditionalBranches], 1, false)
 	add("flops_per_branch", "flops per branch", "Flops for each conditional or indirect branch.", c[Flops], c[ConditionalBranches], 1, false)
 	add("vectorised", "vectorised share", "The part of all floating-point and integer operations, lane by lane, that vector instructions do.", c[VectorOps], c.Operations(), 1, true)
+	if uniqueBytes == 0 {
+		return list
+	}
 	add("unique_bytes_per_flop", "unique bytes per flop", "Distinct bytes touched for each flop.", uniqueBytes, c[Flops], 1, false)
 	add("bytes_per_unique_byte", "bytes per unique byte", "How often each byte that is touched is loaded or stored, on average.", c.Bytes(), uniqueBytes, 1, false)
 	return list

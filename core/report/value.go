@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"strconv"
@@ -24,6 +25,7 @@ const (
 	yesNoKind
 	noneKind
 	bytesKind
+	decimalKind
 )
 
 // TextOf is a name or a sentence.
@@ -40,6 +42,10 @@ func Real(x float64) Value { return Value{kind: realKind, real: x} }
 // Ratio is a share from 0 to 1: a percentage for people, the plain number for
 // programs.
 func Ratio(x float64) Value { return Value{kind: ratioKind, real: x} }
+
+// Decimal is a number with a fraction, as quotients are: three significant
+// digits for people, all of them for programs.
+func Decimal(x float64) Value { return Value{kind: decimalKind, real: x} }
 
 // YesNo is a truth value.
 func YesNo(yes bool) Value {
@@ -59,7 +65,7 @@ func Bytes(n uint64) Value { return Value{kind: bytesKind, count: n} }
 func None() Value { return Value{kind: noneKind} }
 
 func (v Value) isNumber() bool {
-	return v.kind == countKind || v.kind == bytesKind || v.kind == realKind || v.kind == ratioKind
+	return v.kind == countKind || v.kind == bytesKind || v.kind == realKind || v.kind == ratioKind || v.kind == decimalKind
 }
 
 // human is the value for people.
@@ -74,6 +80,8 @@ func (v Value) human() string {
 		return group(v.decimal())
 	case ratioKind:
 		return strconv.FormatFloat(100*v.real, 'f', 3, 64) + " %"
+	case decimalKind:
+		return group(significant(v.real))
 	case yesNoKind:
 		if v.count == 1 {
 			return "yes"
@@ -96,12 +104,49 @@ func (v Value) plain() string {
 		return v.decimal()
 	case ratioKind:
 		return strconv.FormatFloat(v.real, 'g', -1, 64)
+	case decimalKind:
+		return strconv.FormatFloat(v.real, 'f', -1, 64)
 	case yesNoKind:
 		return strconv.FormatBool(v.count == 1)
 	case noneKind:
 		return ""
 	}
 	return v.text
+}
+
+// significant writes x to three significant digits.
+func significant(x float64) string {
+	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
+		return "0"
+	}
+	return strconv.FormatFloat(x, 'f', max(0, 2-int(math.Floor(math.Log10(math.Abs(x))))), 64)
+}
+
+// Compare orders values for sorted tables: numbers fall, words rise, and what is
+// not there comes last.
+func Compare(x, y Value) int {
+	if x.kind == noneKind || y.kind == noneKind {
+		return cmp.Compare(y.rank(), x.rank())
+	}
+	if c := cmp.Compare(y.size(), x.size()); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(y.count, x.count), cmp.Compare(x.text, y.text))
+}
+
+func (v Value) rank() int {
+	if v.kind == noneKind {
+		return 0
+	}
+	return 1
+}
+
+// size is the number to sort by; counts beyond its precision are compared apart.
+func (v Value) size() float64 {
+	if v.kind == countKind || v.kind == bytesKind || v.kind == yesNoKind {
+		return float64(v.count)
+	}
+	return v.real
 }
 
 // decimal writes a real number: whole if it is whole, else to a thousandth.

@@ -109,9 +109,10 @@ func (r *ProgramReader) tell(kind trace.Kind, number uint32) {
 		return
 	}
 	last := &r.program.Blocks[block]
+	sites := max(uint32(len(r.known.Sites)), last.FirstSite+last.Sites)
 	r.known = *r.program
 	r.known.Blocks = r.program.Blocks[:block+1]
-	r.known.Sites = r.program.Sites[:last.FirstSite+last.Sites]
+	r.known.Sites = r.program.Sites[:sites]
 }
 
 var (

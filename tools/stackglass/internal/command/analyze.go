@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
@@ -68,6 +69,7 @@ FILE may be a profile too: its summary is printed again, and -o copies it.`,
 	cmd.Flags().UintSliceVar(&lines, "line", []uint{64}, "the same as --lines")
 	must(cmd.Flags().MarkHidden("line"))
 	r.lineOptions = []string{"lines", "line"}
+	cmd.Flags().StringVar(&r.analyses, "analyses", "default", "what to analyse: "+strings.Join(analysis.AnalysisNames(), ", ")+" (default: stack distances, and the counters that cost next to nothing)")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "keep the profile in this `FILE`, or, for several traces, in this folder")
 	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "keep in the profile what appending a later part of the trace needs: addresses")
 	return cmd
@@ -152,8 +154,21 @@ func (a *app) analyzeOne(r *reading, name, path string, lineBytes []uint32) erro
 		}
 		d.Input = append(d.Input, report.Fact{Key: "profile", Label: "kept in", Value: report.TextOf(path)})
 	}
-	d.Tables = []report.Table{localityTable(l.Profile), kindTable(l.Profile)}
+	d.Tables = summaryTables(l.Profile)
 	return a.answer(l, r.format, d)
+}
+
+// summaryTables sum a profile up.
+func summaryTables(p *profile.Profile) []report.Table {
+	tables := []report.Table{localityTable(p), kindTable(p)}
+	if len(p.Locality) == 0 {
+		tables = tables[1:]
+	}
+	if p.Counters == nil {
+		return tables
+	}
+	sum := p.Counters.Program()
+	return append(tables, countTable(p.Counters, &sum))
 }
 
 // localityTable sums a profile up, a row a line size.

@@ -127,7 +127,7 @@ func (a *app) profileInfo(ctx context.Context, in *pass.Input, format string) er
 		report.Fact{Key: "bad_records", Label: "bad records", Value: report.Count(p.Totals.BadRecords)},
 		report.Fact{Key: "mergeable", Label: "can be appended to", Value: report.YesNo(p.Segment != nil)},
 	)
-	d.Tables = []report.Table{localityTable(p), kindTable(p)}
+	d.Tables = summaryTables(p)
 	return a.answer(l, format, d)
 }
 

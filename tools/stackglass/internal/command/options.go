@@ -26,6 +26,7 @@ type reading struct {
 	threads     []uint
 	skipBad     uint64
 	mergeable   bool
+	analyses    string // as analysis.ParseAnalyses takes it; "": the default ones
 	memory      string
 	format      string
 	lineOptions []string // those that choose line sizes, rather than one that a profile has
@@ -33,7 +34,7 @@ type reading struct {
 
 // traceOptions are the names of the options that change what is read. A profile
 // was made with its own; there they are refused.
-var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "mergeable"}
+var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "mergeable", "analyses"}
 
 // addReading gives cmd the options.
 func addReading(cmd *cobra.Command) *reading {
@@ -92,13 +93,19 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 	if err != nil {
 		return pass.Options{}, asUsage(err)
 	}
+	analyses := analysis.Default
+	if r.analyses != "" {
+		if analyses, err = analysis.ParseAnalyses(r.analyses); err != nil {
+			return pass.Options{}, asUsage(err)
+		}
+	}
 	o := pass.Options{
 		Format:      r.inputFormat,
 		Terminal:    a.terminal(),
 		MemoryBytes: pass.AvailableMemory(),
 		Spec: analysis.Spec{
 			Kinds: kinds, Skip: r.skip, Limit: r.limit, SkipBad: r.skipBad,
-			LineBytes: lineBytes, Mergeable: r.mergeable,
+			LineBytes: lineBytes, Mergeable: r.mergeable, Analyses: analyses,
 		},
 	}
 	for _, t := range r.threads {
@@ -118,10 +125,13 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 }
 
 // refuseForProfile tells that an option has no meaning for a profile.
-func (r *reading) refuseForProfile(name string) error {
+func (r *reading) refuseForProfile(name string) error { return r.refuseForResult(name, "a profile") }
+
+// refuseForResult tells that an option has no meaning for what is a result.
+func (r *reading) refuseForResult(name, what string) error {
 	for _, option := range slices.Concat(traceOptions, r.lineOptions) {
 		if f := r.cmd.Flags().Lookup(option); f != nil && f.Changed {
-			return usagef("--", option, ": ", name, " is a profile, and what it covers was chosen when its trace was read; give the trace, or leave the option out")
+			return usagef("--", option, ": ", name, " is ", what, ", and what it covers was chosen when its trace was read; give the trace, or leave the option out")
 		}
 	}
 	return nil
@@ -130,22 +140,29 @@ func (r *reading) refuseForProfile(name string) error {
 // load opens FILE and gives its profile. A pass that ended early is in
 // [pass.Result.Stopped]; doubts go to stderr and into the result.
 func (a *app) load(r *reading, name string, lineBytes []uint32) (*answerable, error) {
-	o, err := r.options(a, lineBytes)
-	if err != nil {
+	if _, err := r.options(a, lineBytes); err != nil {
 		return nil, err
 	}
-	ctx := r.cmd.Context()
-	in, err := pass.Open(ctx, name, a.stdin)
+	in, err := pass.Open(r.cmd.Context(), name, a.stdin)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
+	return a.loadOpened(r, in, lineBytes)
+}
+
+// loadOpened is load for a FILE that is open.
+func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answerable, error) {
+	o, err := r.options(a, lineBytes)
+	if err != nil {
+		return nil, err
+	}
 	if in.IsProfile {
 		if err := r.refuseForProfile(in.Name); err != nil {
 			return nil, err
 		}
 	}
-	result, err := in.Analyze(ctx, o)
+	result, err := in.Analyze(r.cmd.Context(), o)
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +204,9 @@ func (l *answerable) doubts() (list []string) {
 func (l *answerable) locality(lineBytes uint32) (*profile.Locality, error) {
 	if found := l.Profile.LocalityAt(lineBytes); found != nil {
 		return found, nil
+	}
+	if len(l.Profile.Locality) == 0 {
+		return nil, usagef("the profile ", l.name, " holds no stack distances; analyze the trace again with --analyses locality, or leave the option out")
 	}
 	var have []string
 	for i := range l.Profile.Locality {

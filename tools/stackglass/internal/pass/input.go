@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/stackglass/stackglass/core/byfl"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/site"
 )
@@ -22,6 +23,7 @@ type Input struct {
 	Name      string // as the user gave it
 	Bytes     int64  // its size as it is stored; 0: not known
 	IsProfile bool
+	IsByfl    bool // a result of Byfl
 
 	content *bufio.Reader
 	read    atomic.Int64
@@ -66,7 +68,7 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 		}
 		return nil, err
 	}
-	in.IsProfile = profile.IsProfile(head)
+	in.IsProfile, in.IsByfl = profile.IsProfile(head), byfl.IsByfl(head)
 	return in, nil
 }
 

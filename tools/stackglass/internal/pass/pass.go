@@ -61,6 +61,9 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 		p, err := in.readProfile()
 		return &Result{Profile: p}, err
 	}
+	if in.IsByfl {
+		return nil, errors.New(in.Name + ": a result of Byfl holds counters and no references; see them with: stackglass counters " + in.Name)
+	}
 	unpacked, err := open.Open(in.Name, in, open.Options{Format: o.Format, Packings: packings})
 	if err != nil {
 		return nil, in.readError(ctx, err)

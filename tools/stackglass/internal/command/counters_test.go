@@ -1,0 +1,122 @@
+package command
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// multiplied is the profile of a product of two matrices of 8 × 8.
+func multiplied(t *testing.T, spec analysis.Spec) *profile.Profile {
+	t.Helper()
+	p, steps := tracetest.Multiplication(8)
+	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
+	for err == nil {
+		err = r.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return r.Finish(profile.State{})
+}
+
+// TestCountedFixture: the profile that golden command lines show is what an
+// analysis gives now.
+func TestCountedFixture(t *testing.T) {
+	const path = "testdata/multiply.sgp"
+	want := multiplied(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}).Encode()
+	if *update {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s is not what is analysed (%v); make it with -update", path, err)
+	}
+}
+
+func TestCountersSays(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, p *profile.Profile) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, p.Encode(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	none := write("none.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Locality}))
+	few := write("few.sgp", multiplied(t, analysis.Spec{}))
+	alone := write("alone.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Counters}))
+	cut := filepath.Join(dir, "cut.byfl")
+	if err := os.WriteFile(cut, []byte("BYFLBIN\x02\x00\x07Prog"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		line string
+		code int
+		says string
+	}{
+		{"counters " + none, 2, "holds no counters; analyze the trace again with --analyses locality,counters"},
+		{"counters " + few, 0, "without unique bytes"},
+		{"counters " + alone, 0, "bytes per flop"},
+		{"curve " + alone, 2, "holds no stack distances"},
+		{"counters " + cut, 3, "cut.byfl, byte 10: the file ends too early"},
+		{"counters --limit 5 ../../../../core/byfl/testdata/table2.byfl", 2, "is a result of Byfl"},
+		{"curve ../../../../core/byfl/testdata/table2.byfl", 3, "stackglass counters"},
+		{"counters --by line " + few, 2, "want program, function or block"},
+		{"counters --sort flops " + few, 2, "--by function or --by block"},
+		{"counters --by block --sort speed " + few, 2, "want one of function, block, file"},
+		{"counters", 2, "give a trace or a profile"},
+		{"analyze demo:array-list --analyses flops", 2, "want locality, counters"},
+	} {
+		got := ask(strings.Fields(c.line)...)
+		if got.code != c.code || !strings.Contains(got.stdout+got.stderr, c.says) {
+			t.Errorf("%s: want %q and exit %d, got\n%s", c.line, c.says, c.code, got)
+		}
+	}
+}
+
+// A trace's rows, whatever they are, sort by every column.
+func TestEveryColumnSorts(t *testing.T) {
+	for _, by := range []string{"function", "block"} {
+		table := functionTable(&profile.Counters{})
+		if by == "block" {
+			table = blockTable(&profile.Counters{})
+		}
+		for _, column := range table.Columns {
+			got := ask("counters", "testdata/multiply.sgp", "--by", by, "--sort", column.Key, "--format", "csv")
+			if got.code != 0 || strings.Count(got.stdout, "\n") < 3 {
+				t.Errorf("by %s, sorted by %s: %s", by, column.Key, got)
+			}
+		}
+	}
+}
+
+// Loads and stores are counted of any trace, as its references are.
+func TestCountersOfReferences(t *testing.T) {
+	whole := tracetest.Of(
+		tracetest.Ref{Kind: trace.Load, Addr: 8, Bytes: 8}, tracetest.Ref{Kind: trace.Modify, Addr: 8, Bytes: 4},
+		tracetest.Ref{Kind: trace.Store, Addr: 100, Bytes: 200}, tracetest.Ref{Kind: trace.RangeWrite, Addr: 1000, Bytes: 50})
+	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Counters}, tracetest.NewReader(whole, 0))
+	for err == nil {
+		err = r.Step()
+	}
+	c := r.Finish(profile.State{}).Counters
+	sum := c.Program()
+	calls, set := sum.Sets()
+	if sum[profile.Loads] != 2 || sum[profile.BytesLoaded] != 12 || sum[profile.Stores] != 2 || sum[profile.BytesStored] != 204 ||
+		calls != 1 || set != 50 || c.UniqueBytes != 8+200+50 {
+		t.Errorf("%v, %d unique bytes", sum, c.UniqueBytes)
+	}
+	if len(c.Types) != 4 || c.Types[3].Bytes != 4 || c.Types[2].TotalBytes != 200 {
+		t.Errorf("by size: %+v", c.Types)
+	}
+}
