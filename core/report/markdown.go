@@ -31,7 +31,7 @@ func (t *Table) appendMarkdown(b []byte) []byte {
 	}
 	b = append(b, "\n|"...)
 	for i := range t.Columns {
-		if len(t.Rows) > 0 && t.Rows[0][i].isNumber() {
+		if len(t.Rows) > 0 && t.Rows[0][i].IsNumber() {
 			b = append(b, " ---: |"...)
 		} else {
 			b = append(b, " --- |"...)

@@ -52,6 +52,16 @@ type Column struct {
 // Add appends a row.
 func (t *Table) Add(row ...Value) { t.Rows = append(t.Rows, row) }
 
+// Index is the number of the column with that key, or -1.
+func (t *Table) Index(key string) int {
+	for i := range t.Columns {
+		if t.Columns[i].Key == key {
+			return i
+		}
+	}
+	return -1
+}
+
 // Format is a way to write a document.
 type Format string
 

@@ -171,3 +171,42 @@ func TestParseFormat(t *testing.T) {
 		t.Errorf("xml: %v", err)
 	}
 }
+
+func TestDecimal(t *testing.T) {
+	for x, want := range map[float64][2]string{
+		0: {"0", "0"}, 43.25: {"43.2", "43.25"}, 0.33333: {"0.333", "0.33333"}, 123456.7: {"123,457", "123456.7"}, -2: {"-2.00", "-2"},
+		1e-7: {"0.000000100", "0.0000001"},
+	} {
+		if v := Decimal(x); v.human() != want[0] || v.plain() != want[1] || !v.IsNumber() {
+			t.Errorf("%v: %q and %q, want %q", x, v.human(), v.plain(), want)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	ascending := []Value{Count(1<<63 + 1), Count(1 << 63), Ratio(7), Decimal(0.5), Count(0), None()}
+	for i := range ascending {
+		for j := range ascending {
+			if got := Compare(ascending[i], ascending[j]); got != min(1, max(-1, i-j)) {
+				t.Errorf("%s before %s: %d", ascending[i].human(), ascending[j].human(), got)
+			}
+		}
+	}
+	if Compare(TextOf("a"), TextOf("b")) != -1 || Compare(TextOf("b"), None()) != -1 {
+		t.Error("words do not rise, or what is not there does not come last")
+	}
+}
+
+func TestShown(t *testing.T) {
+	w := Words{
+		Count: func(n uint64) string { return "count" }, Real: func(x float64) string { return "real" },
+		Share: func(x float64) string { return "share" },
+	}
+	for want, v := range map[string]Value{
+		"count": Bytes(3), "real": Decimal(0.5), "share": Ratio(0.5), "text": TextOf("text"), "yes": YesNo(true), "–": None(),
+	} {
+		if got := v.Shown(w); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -53,7 +53,7 @@ func (t *Table) appendText(b []byte) []byte {
 		line := make([]string, len(t.Columns))
 		for i := range line {
 			line[i] = row[i].human()
-			right[i] = right[i] || row[i].isNumber()
+			right[i] = right[i] || row[i].IsNumber()
 		}
 		cells = append(cells, line)
 	}

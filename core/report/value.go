@@ -64,8 +64,28 @@ func Bytes(n uint64) Value { return Value{kind: bytesKind, count: n} }
 // JSON.
 func None() Value { return Value{kind: noneKind} }
 
-func (v Value) isNumber() bool {
+// IsNumber tells numbers, which stand to the right, from words.
+func (v Value) IsNumber() bool {
 	return v.kind == countKind || v.kind == bytesKind || v.kind == realKind || v.kind == ratioKind || v.kind == decimalKind
+}
+
+// Words writes values in another style than this package's own.
+type Words struct {
+	Count       func(uint64) string  // whole numbers, and sizes
+	Real, Share func(float64) string // Share is of a number from 0 to 1
+}
+
+// Shown is the value for people, in that style.
+func (v Value) Shown(w Words) string {
+	switch v.kind {
+	case countKind, bytesKind:
+		return w.Count(v.count)
+	case realKind, decimalKind:
+		return w.Real(v.real)
+	case ratioKind:
+		return w.Share(v.real)
+	}
+	return v.human()
 }
 
 // human is the value for people.

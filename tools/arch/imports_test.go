@@ -24,6 +24,7 @@ var withinCore = map[string][]string{
 	"profile":   {"profile", "trace"},
 	"ir":        {"ir", "trace"},
 	"byfl":      {"byfl", "profile"},
+	"tally":     {"tally", "profile", "report"},
 	"hierarchy": {"hierarchy", "profile", "trace"},
 	"analysis":  {"analysis", "stack", "profile", "trace"},
 }

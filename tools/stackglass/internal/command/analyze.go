@@ -13,6 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
@@ -167,8 +168,7 @@ func summaryTables(p *profile.Profile) []report.Table {
 	if p.Counters == nil {
 		return tables
 	}
-	sum := p.Counters.Program()
-	return append(tables, countTable(p.Counters, &sum))
+	return append(tables, tally.Sums(p.Counters))
 }
 
 // localityTable sums a profile up, a row a line size.

@@ -1,9 +1,7 @@
 package command
 
 import (
-	"cmp"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/byfl"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
@@ -36,26 +35,20 @@ profile with counters (analyze --analyses locality,counters); or a result of Byf
 		Example: "  stackglass counters app.sgt --by function --sort flops\n  stackglass counters app.sgp --format json\n  stackglass counters a.out.byfl --by function",
 		Args:    oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := sortingOf(by, sort)
-			if err != nil {
+			if err := checkSorting(tally.By(by), sort); err != nil {
 				return err
 			}
 			l, err := a.loadCounters(r, args[0])
 			if err != nil {
 				return err
 			}
-			d := &report.Document{Schema: "stackglass.counters", Version: 1, Input: l.facts(0), Warnings: missingCounters(l.Profile, by)}
+			d := &report.Document{Schema: "stackglass.counters", Version: 1, Input: l.facts(0)}
 			if l.fromByfl() {
 				d.Input = d.Input[:2] // a result has no references
+			} else {
+				d.Warnings = tally.Missing(l.Profile)
 			}
-			switch by {
-			case "function":
-				d.Tables = []report.Table{s.arranged(functionTable(l.Profile.Counters), r.format)}
-			case "block":
-				d.Tables = []report.Table{s.arranged(blockTable(l.Profile.Counters), r.format)}
-			default:
-				d.Tables = programTables(l.Profile)
-			}
+			d.Tables = counterTables(l.Profile, tally.By(by), sort, r.format)
 			return a.answer(l, r.format, d)
 		},
 	}
@@ -118,336 +111,38 @@ const byflFormat = "byfl"
 
 func (l *answerable) fromByfl() bool { return l.Profile.Input.Header.Format == byflFormat }
 
-// missingCounters says what the numbers leave out, and why.
-func missingCounters(p *profile.Profile, by string) (list []string) {
-	c := p.Counters
-	if p.Input.Header.Format == byflFormat {
-		return nil
-	}
-	if !c.Blocks {
-		list = append(list, "the trace tells of no blocks: loads and stores are all that can be counted; for operations, branches and calls compile the program with stackglass cc")
-		if by != "program" {
-			list = append(list, "so there is nothing to tell by "+by)
-		}
-	} else if !c.Ops {
-		list = append(list, "the trace's blocks tell no instructions: operations, branches and calls are not counted; compile the program with stackglass cc")
-	}
-	if !p.Input.Header.Sizes {
-		list = append(list, "the trace tells no sizes: bytes loaded and stored are not known, and unique bytes are distinct addresses")
-	}
-	if !c.Touched {
-		list = append(list, "the profile was made without unique bytes and memory usage; analyze with --analyses locality,counters counts them")
-	}
-	return list
-}
-
-// sorting is a choice of rows' order.
-type sorting struct{ column string }
-
-// sortingOf reads --by and --sort.
-func sortingOf(by, column string) (*sorting, error) {
-	var t report.Table
+// checkSorting refuses what --by and --sort do not take.
+func checkSorting(by tally.By, column string) error {
 	switch by {
-	case "program":
+	case tally.Program:
 		if column != "" {
-			return nil, usagef("--sort ", column, ": the program's counters have an order of their own; sort functions or blocks, with --by function or --by block")
+			return usagef("--sort ", column, ": the program's counters have an order of their own; sort functions or blocks, with --by function or --by block")
 		}
-		return nil, nil
-	case "function":
-		t = functionTable(&profile.Counters{})
-	case "block":
-		t = blockTable(&profile.Counters{})
+		return nil
+	case tally.Function, tally.Block:
 	default:
-		return nil, usagef("--by ", strconv.Quote(by), ", want program, function or block")
+		return usagef("--by ", strconv.Quote(string(by)), ", want program, function or block")
 	}
-	if column == "" {
-		column = "bytes"
+	t := tally.Of(&profile.Counters{}, by, "")
+	if column == "" || t.Index(column) >= 0 {
+		return nil
 	}
 	var keys []string
 	for _, c := range t.Columns {
-		if keys = append(keys, c.Key); c.Key == column {
-			return &sorting{column}, nil
-		}
+		keys = append(keys, c.Key)
 	}
-	return nil, usagef("--sort ", strconv.Quote(column), ", want one of ", strings.Join(keys, ", "))
+	return usagef("--sort ", strconv.Quote(column), ", want one of ", strings.Join(keys, ", "))
 }
 
-// wideColumns are left out where people read: programs get all.
-var wideColumns = []string{"bytes", "last_line", "loads", "stores", "calls", "vector_ops", "instructions", "memmove_bytes", "memset_bytes"}
-
-// arranged puts a table's rows in order (numbers fall, words rise, equal rows
-// stay) and, for people, leaves out columns that are not what they sort by.
-func (s *sorting) arranged(t report.Table, format string) report.Table {
-	at := slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.Key == s.column })
-	slices.SortStableFunc(t.Rows, func(x, y []report.Value) int { return report.Compare(x[at], y[at]) })
-	if exactRows(format) {
-		return t
+// counterTables are the answer, for people without its widest columns.
+func counterTables(p *profile.Profile, by tally.By, column, format string) []report.Table {
+	if by == tally.Program {
+		return tally.Tables(p)
 	}
-	narrow := report.Table{Key: t.Key, Title: t.Title + " (all columns: --format csv)", Rows: make([][]report.Value, len(t.Rows))}
-	for i, c := range t.Columns {
-		if c.Key != s.column && slices.Contains(wideColumns, c.Key) {
-			continue
-		}
-		narrow.Columns = append(narrow.Columns, c)
-		for row := range t.Rows {
-			narrow.Rows[row] = append(narrow.Rows[row], t.Rows[row][i])
-		}
+	t := tally.Of(p.Counters, by, column)
+	if !exactRows(format) {
+		t = tally.Narrow(t, column)
+		t.Title += " (all columns: --format csv)"
 	}
-	return narrow
-}
-
-// programTables are the tables of the whole program; the first one is for
-// programs that take only one.
-func programTables(p *profile.Profile) []report.Table {
-	c := p.Counters
-	sum := c.Program()
-	tables := []report.Table{countTable(c, &sum)}
-	for _, t := range []report.Table{ratioTable(p, &sum), usageTable(p), typeTable(c), mixTable(c), vectorTable(c), callTable(c)} {
-		if len(t.Rows) > 0 {
-			tables = append(tables, t)
-		}
-	}
-	return tables
-}
-
-// shownCounters are the counters of a program that its trace tells.
-func shownCounters(c *profile.Counters) (list []profile.Counter) {
-	for counter := range profile.NumCounters {
-		if counter < profile.RangesRead || counter > profile.RangeBytesWritten {
-			if c.Ops || counter <= profile.Stores {
-				list = append(list, counter)
-			}
-		}
-	}
-	return list
-}
-
-// countTable lists the sums of the program.
-func countTable(c *profile.Counters, sum *profile.Counts) report.Table {
-	t := report.Table{Key: "counters", Title: "Counters of the program", Columns: []report.Column{
-		{Key: "counter", Label: "counter"},
-		{Key: "count", Label: "count"},
-		{Key: "name", Label: "what it is"},
-	}}
-	add := func(key string, n uint64, label string) {
-		t.Add(report.TextOf(key), report.Count(n), report.TextOf(label))
-	}
-	for _, counter := range shownCounters(c) {
-		m := counter.Meaning()
-		add(m.Key, sum[counter], m.Label)
-	}
-	moves, moved := sum.Moves()
-	sets, set := sum.Sets()
-	if moves+sets > 0 || c.Ops {
-		add("memmove_calls", moves, "calls of memcpy and memmove")
-		add("memmove_bytes", moved, "bytes that they move")
-		add("memset_calls", sets, "calls of memset")
-		add("memset_bytes", set, "bytes that they set")
-	}
-	if c.UniqueBytes > 0 {
-		add("unique_bytes", c.UniqueBytes, "bytes touched at least once")
-	}
-	return t
-}
-
-// ratioTable lists what follows from the sums, and how far reuse is.
-func ratioTable(p *profile.Profile, sum *profile.Counts) report.Table {
-	t := report.Table{Key: "ratios", Title: "What follows from them", Columns: []report.Column{
-		{Key: "ratio", Label: "ratio"},
-		{Key: "value", Label: "value"},
-		{Key: "name", Label: "what it is"},
-	}}
-	for _, d := range sum.Derive(p.Counters.UniqueBytes) {
-		value := report.Decimal(d.Value)
-		if d.Share {
-			value = report.Ratio(d.Value)
-		}
-		t.Add(report.TextOf(d.Key), value, report.TextOf(d.Label))
-	}
-	if len(p.Locality) == 0 {
-		return t
-	}
-	l := &p.Locality[0]
-	of := ", in lines of " + strconv.FormatUint(uint64(l.LineBytes), 10) + " bytes"
-	median, deviation := report.None(), report.None()
-	if m, d, ok := l.MedianReuse(); ok {
-		median, deviation = report.Count(m), report.Count(d)
-	}
-	t.Add(report.TextOf("median_reuse_distance"), median, report.TextOf("median reuse distance"+of))
-	t.Add(report.TextOf("mad_reuse_distance"), deviation, report.TextOf("median absolute deviation from it"+of))
-	return t
-}
-
-// usageTable says how little memory holds how much.
-func usageTable(p *profile.Profile) report.Table {
-	t := report.Table{Key: "memory", Title: "Memory usage: the least memory that holds a share of all bytes accessed", Columns: []report.Column{
-		{Key: "share", Label: "share of accesses"},
-		{Key: "bytes", Label: "bytes"},
-	}}
-	if !p.Counters.Touched {
-		return t
-	}
-	for i, n := range p.Counters.Usage {
-		t.Add(report.Ratio(float64(i+1)/profile.UsageSteps), report.Count(n))
-	}
-	return t
-}
-
-func typeTable(c *profile.Counters) report.Table {
-	t := report.Table{Key: "types", Title: "Loads and stores by datatype and size", Columns: []report.Column{
-		{Key: "kind", Label: "kind"},
-		{Key: "type", Label: "datatype"},
-		{Key: "bytes", Label: "size", Unit: "bytes"},
-		{Key: "count", Label: "count"},
-		{Key: "total_bytes", Label: "bytes of all"},
-	}}
-	for i := range c.Types {
-		u := &c.Types[i]
-		kind, size := "load", report.Count(uint64(u.Bytes))
-		if u.Store {
-			kind = "store"
-		}
-		if u.Bytes == 0 {
-			size = report.None()
-		}
-		t.Add(report.TextOf(kind), report.TextOf(cmp.Or(u.Type, "not known")), size, report.Count(u.Count), report.Count(u.TotalBytes))
-	}
-	return t
-}
-
-// mixTable is the instruction mix, the most frequent first.
-func mixTable(c *profile.Counters) report.Table {
-	t := report.Table{Key: "instruction_mix", Title: "Instruction mix", Columns: []report.Column{
-		{Key: "opcode", Label: "opcode"},
-		{Key: "count", Label: "instructions"},
-		{Key: "share", Label: "share"},
-	}}
-	mix, total := slices.Clone(c.Mix), uint64(0)
-	for _, op := range mix {
-		total += op.Count
-	}
-	slices.SortStableFunc(mix, func(x, y profile.OpcodeCounter) int { return cmp.Compare(y.Count, x.Count) })
-	for _, op := range mix {
-		t.Add(report.TextOf(op.Opcode), report.Count(op.Count), share(op.Count, total))
-	}
-	return t
-}
-
-func vectorTable(c *profile.Counters) report.Table {
-	t := report.Table{Key: "vectors", Title: "Vector instructions, but loads and stores", Columns: []report.Column{
-		{Key: "lanes", Label: "elements"},
-		{Key: "bits", Label: "bits of each"},
-		{Key: "type", Label: "of"},
-		{Key: "count", Label: "instructions"},
-	}}
-	for _, v := range c.Vectors {
-		of := "integers"
-		if v.Float {
-			of = "floating point"
-		}
-		t.Add(report.Count(uint64(v.Lanes)), report.Count(uint64(v.Bits)), report.TextOf(of), report.Count(v.Count))
-	}
-	return t
-}
-
-// callTable lists callees, the most called first.
-func callTable(c *profile.Counters) report.Table {
-	t := report.Table{Key: "calls", Title: "Functions called", Columns: []report.Column{
-		{Key: "function", Label: "function"},
-		{Key: "calls", Label: "calls"},
-		{Key: "traced", Label: "its code is traced"},
-	}}
-	calls := slices.Clone(c.Calls)
-	slices.SortStableFunc(calls, func(x, y profile.CallCounter) int { return cmp.Compare(y.Count, x.Count) })
-	for _, call := range calls {
-		name, traced := call.Name, report.YesNo(call.Traced)
-		if name == "*" {
-			name, traced = "(through a pointer)", report.None()
-		}
-		t.Add(report.TextOf(name), report.Count(call.Count), traced)
-	}
-	return t
-}
-
-// countColumns are the columns of a row's counters.
-func countColumns() []report.Column {
-	columns := []report.Column{{Key: "bytes", Label: "bytes"}}
-	for _, counter := range rowCounters {
-		m := counter.Meaning()
-		columns = append(columns, report.Column{Key: m.Key, Label: m.Label})
-	}
-	return append(columns,
-		report.Column{Key: "memmove_bytes", Label: "bytes moved by memcpy and memmove"},
-		report.Column{Key: "memset_bytes", Label: "bytes set by memset"},
-		report.Column{Key: "bytes_per_flop", Label: "bytes per flop"})
-}
-
-// rowCounters are those of functions and blocks.
-var rowCounters = []profile.Counter{profile.BytesLoaded, profile.BytesStored, profile.Loads, profile.Stores, profile.Flops,
-	profile.IntegerOps, profile.ConditionalBranches, profile.CallOps, profile.VectorOps, profile.Instructions}
-
-func countCells(counts *profile.Counts) []report.Value {
-	cells := []report.Value{report.Count(counts.Bytes())}
-	for _, counter := range rowCounters {
-		cells = append(cells, report.Count(counts[counter]))
-	}
-	_, moved := counts.Moves()
-	_, set := counts.Sets()
-	cells = append(cells, report.Count(moved), report.Count(set))
-	if counts[profile.Flops] == 0 {
-		return append(cells, report.None())
-	}
-	return append(cells, report.Decimal(float64(counts.Bytes())/float64(counts[profile.Flops])))
-}
-
-func functionTable(c *profile.Counters) report.Table {
-	t := report.Table{Key: "functions", Title: "Counters by function, each without those that it calls", Columns: []report.Column{
-		{Key: "function", Label: "function"},
-		{Key: "file", Label: "file"},
-		{Key: "line", Label: "line"},
-		{Key: "invocations", Label: "invocations"},
-		{Key: "unique_bytes", Label: "unique bytes"},
-	}}
-	t.Columns = append(t.Columns, countColumns()...)
-	sums := c.ByFunction()
-	for i := range c.Functions {
-		f := &c.Functions[i]
-		unique := report.None()
-		if c.Touched || f.UniqueBytes > 0 {
-			unique = report.Count(f.UniqueBytes)
-		}
-		row := []report.Value{report.TextOf(functionName(f)), report.TextOf(f.File), known(uint64(f.Line)), report.Count(f.Invocations), unique}
-		t.Add(append(row, countCells(&sums[i])...)...)
-	}
-	return t
-}
-
-func functionName(f *profile.FunctionCounters) string {
-	if f.Number == profile.NoFunction {
-		return "(no function)"
-	}
-	return f.Name
-}
-
-func blockTable(c *profile.Counters) report.Table {
-	t := report.Table{Key: "blocks", Title: "Counters by basic block", Columns: []report.Column{
-		{Key: "function", Label: "function"},
-		{Key: "block", Label: "block"},
-		{Key: "file", Label: "file"},
-		{Key: "line", Label: "line"},
-		{Key: "last_line", Label: "to"},
-		{Key: "executions", Label: "executions"},
-	}}
-	t.Columns = append(t.Columns, countColumns()...)
-	for i := range c.Code {
-		b := &c.Code[i]
-		name := ""
-		if at := c.FunctionAt(b.Function); at >= 0 {
-			name = functionName(&c.Functions[at])
-		}
-		row := []report.Value{report.TextOf(name), report.TextOf(b.Label), report.TextOf(b.File),
-			known(uint64(b.FirstLine)), known(uint64(b.LastLine)), report.Count(b.Executions)}
-		t.Add(append(row, countCells(&b.Counts)...)...)
-	}
-	return t
+	return []report.Table{t}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -86,13 +87,10 @@ func TestCountersSays(t *testing.T) {
 
 // A trace's rows, whatever they are, sort by every column.
 func TestEveryColumnSorts(t *testing.T) {
-	for _, by := range []string{"function", "block"} {
-		table := functionTable(&profile.Counters{})
-		if by == "block" {
-			table = blockTable(&profile.Counters{})
-		}
+	for _, by := range []tally.By{tally.Function, tally.Block} {
+		table := tally.Of(&profile.Counters{}, by, "")
 		for _, column := range table.Columns {
-			got := ask("counters", "testdata/multiply.sgp", "--by", by, "--sort", column.Key, "--format", "csv")
+			got := ask("counters", "testdata/multiply.sgp", "--by", string(by), "--sort", column.Key, "--format", "csv")
 			if got.code != 0 || strings.Count(got.stdout, "\n") < 3 {
 				t.Errorf("by %s, sorted by %s: %s", by, column.Key, got)
 			}
