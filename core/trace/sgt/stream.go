@@ -6,7 +6,10 @@ import (
 )
 
 // stream is a source that reads a file from front to back.
-type stream struct{ feed }
+type stream struct {
+	feed
+	headersOnly bool // pass over the content of chunks
+}
 
 func (s *stream) at() uint64 { return s.feed.at }
 
@@ -56,6 +59,9 @@ func (s *stream) chunk(r *Reader, f frame, wrong error) (*chunk, error) {
 		return nil, s.skipLZ4()
 	}
 	c.at = f.at
+	if s.headersOnly {
+		return c, s.skip(int(c.frameBytes))
+	}
 	var err error
 	c.packed, err = s.readLong(packed[:0], int(c.frameBytes))
 	return c, err
@@ -103,7 +109,13 @@ func bit(flags, flag byte) int {
 
 // skip passes over n bytes.
 func (f *feed) skip(n int) error {
-	done, err := io.CopyN(io.Discard, f.r, int64(n))
+	var done int64
+	var err error
+	if s, ok := f.r.(*section); ok {
+		done, err = s.skip(int64(n))
+	} else {
+		done, err = io.CopyN(io.Discard, f.r, int64(n))
+	}
 	f.at += uint64(done)
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF

@@ -11,13 +11,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A chunk is full at so many bytes of content or references, whichever comes
-// first: few enough that several workers share a trace of a minute, many enough
-// that learning every site's stride anew costs nothing.
-const (
-	fullBytes      = 1 << 20
-	fullReferences = 1 << 22
-)
+// chunkSize is when chunks are full: at so many bytes of content or so many steps,
+// whichever comes first.
+type chunkSize struct {
+	bytes int
+	steps uint64
+}
+
+// usualChunks are few enough that several workers share a trace of a minute, and
+// large enough that learning every site's stride anew costs nothing.
+var usualChunks = chunkSize{bytes: 1 << 20, steps: 1 << 22}
 
 // Writer writes a container. The first error ends it; [Writer.Close] gives it.
 type Writer struct {
@@ -31,11 +34,12 @@ type Writer struct {
 	current *openChunk   // of the last step
 	ticket  uint64       // of the last step
 	bytes   int          // content of the open chunks, but for the current one's
-	fill    uint64       // references in them
+	fill    uint64       // steps in them
 
 	pointerBits uint64
 	facts       []trace.Fact
-	beforeFlush func() // of who declares blocks as they come; may be nil
+	full        chunkSize // of all open chunks together
+	beforeFlush func()    // of who declares blocks as they come; may be nil
 
 	frame, body []byte // of what is being written
 	content     []byte
@@ -54,7 +58,7 @@ type openChunk struct {
 // NewWriter begins a container with what is known of the capture. pointerBits
 // is the width of the program's addresses, 0 if not known.
 func NewWriter(w io.Writer, pointerBits uint64, facts []trace.Fact) *Writer {
-	return &Writer{out: w, pointerBits: pointerBits, facts: facts, threads: map[uint32]*openChunk{}, packer: lz4.NewWriter(nil)}
+	return &Writer{out: w, pointerBits: pointerBits, facts: facts, full: usualChunks, threads: map[uint32]*openChunk{}, packer: lz4.NewWriter(nil)}
 }
 
 // begin writes the first frame, if it is not written yet.
@@ -150,7 +154,7 @@ func (w *Writer) Step(thread uint32, ticket uint64, block uint32, values []uint6
 	}
 	w.ticket = ticket
 	c.step(ticket, block, values, w.layouts)
-	if w.fill+c.references >= fullReferences || w.bytes+c.bytes() >= fullBytes {
+	if w.fill+c.steps >= w.full.steps || w.bytes+c.bytes() >= w.full.bytes {
 		w.Flush()
 	}
 	return w.err
@@ -159,7 +163,7 @@ func (w *Writer) Step(thread uint32, ticket uint64, block uint32, values []uint6
 // turnTo makes the chunk of a thread the current one.
 func (w *Writer) turnTo(thread uint32) {
 	if w.current != nil {
-		w.fill += w.current.references
+		w.fill += w.current.steps
 		w.bytes += w.current.bytes()
 	}
 	c := w.threads[thread]
@@ -167,7 +171,7 @@ func (w *Writer) turnTo(thread uint32) {
 		c = &openChunk{thread: thread}
 		w.threads[thread] = c
 	}
-	w.fill -= c.references
+	w.fill -= c.steps
 	w.bytes -= c.bytes()
 	w.current = c
 }

@@ -1,0 +1,306 @@
+package sgt
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+// someProgram draws a program with blocks of all forms.
+func someProgram(t *rapid.T) *trace.Program {
+	p := &trace.Program{Modules: make([]trace.Module, 1)}
+	kinds := rapid.SampledFrom([]trace.Kind{trace.Load, trace.Load, trace.Store, trace.Modify, trace.Fetch, trace.RangeRead, trace.Alloc, trace.Free, trace.LoopBegin, trace.LoopEnd, trace.Barrier})
+	if rapid.Bool().Draw(t, "references only") {
+		kinds = rapid.SampledFrom([]trace.Kind{trace.Load, trace.Store})
+	}
+	hasPC := rapid.Bool().Draw(t, "has PCs")
+	for number := range rapid.Uint32Range(1, 6).Draw(t, "blocks") {
+		b := trace.Block{Function: trace.NoFunction, FirstSite: uint32(len(p.Sites)), Sites: rapid.Uint32Range(0, 4).Draw(t, "sites")}
+		b.Flags = rapid.SampledFrom([]trace.BlockFlags{0, 0, trace.EntryBlock, trace.ReturnBlock, trace.Synthetic}).Draw(t, "flags")
+		for range b.Sites {
+			s := trace.Site{Kind: kinds.Draw(t, "kind"), Bytes: rapid.SampledFrom([]uint32{8, 4, 2, 1, 0, 32}).Draw(t, "bytes"), Block: number}
+			if s.Bytes == 0 && rapid.Bool().Draw(t, "no size") {
+				s.Flags = trace.NoSize
+			}
+			if hasPC {
+				s.PC = 0x400000 + uint64(len(p.Sites))
+			}
+			p.Sites = append(p.Sites, s)
+		}
+		p.Blocks = append(p.Blocks, b)
+	}
+	return p
+}
+
+// someSteps draws what threads do: they go round in loops, whose values grow by
+// strides, hang on each other, or are anything.
+func someSteps(t *rapid.T, p *trace.Program, most int) (all []step) {
+	threads := rapid.Uint32Range(1, 3).Draw(t, "threads")
+	ticket := uint64(rapid.SampledFrom([]int{0, 1, 1 << 40}).Draw(t, "first ticket"))
+	last := map[uint32]uint64{}
+	for range rapid.IntRange(0, most).Draw(t, "loops") {
+		ring := rapid.SliceOfN(rapid.Uint32Range(0, uint32(len(p.Blocks)-1)), 1, 3).Draw(t, "ring")
+		thread := rapid.Uint32Range(1, threads).Draw(t, "thread")
+		if more := rapid.Uint64Range(0, 2).Draw(t, "ticket"); more > 0 || len(all) > 0 && thread < all[len(all)-1].thread {
+			ticket += max(more, 1)
+		}
+		stride := rapid.SampledFrom([]uint64{8, 8, 0, ^uint64(7), 4096, 3}).Draw(t, "stride")
+		chained, wild := rapid.IntRange(0, 3).Draw(t, "chained"), rapid.IntRange(0, 20).Draw(t, "wild")
+		turns := rapid.SampledFrom([]int{1, 1, 2, 3, 7, 40, 300}).Draw(t, "turns")
+		for turn := range turns {
+			for _, block := range ring {
+				all = append(all, step{thread, ticket, block, nil})
+				s := &all[len(all)-1]
+				b := p.Blocks[block]
+				for n := range b.Sites {
+					site := b.FirstSite + n
+					for v := range p.Sites[site].Values() {
+						value := last[site] + stride
+						switch {
+						case turn == wild:
+							value = rapid.Uint64().Draw(t, "value")
+						case v == 1:
+							value = 16
+						case int(n) > 0 && chained == 0:
+							value = last[site-1] + 24
+						}
+						if p.Sites[site].Kind.IsReference() && v == 1 {
+							value &= 1<<34 - 1
+						}
+						if v == 0 {
+							last[site] = value
+						}
+						s.values = append(s.values, value)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// write makes a container of a program's steps.
+func write(t failer, p *trace.Program, steps []step, full chunkSize) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := NewWriter(&out, 64, []trace.Fact{{Name: "tool", Value: "test"}})
+	w.full = full
+	if err := w.Module(AppendModule(nil, p)); err != nil {
+		t.Fatalf("%v", err)
+	}
+	for _, s := range steps {
+		if err := w.Step(s.thread, s.ticket, s.block, s.values); err != nil {
+			t.Fatalf("%v", err)
+		}
+	}
+	if err := w.Close(End{How: "exit", Status: 3, Lost: 7}); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return out.Bytes()
+}
+
+// rowsOf drains a reader by batches of so many rows and gives what it ended
+// with.
+func rowsOf(t failer, r trace.Reader, most int) (all []row, end error) {
+	t.Helper()
+	b := trace.NewBatch(most)
+	for {
+		b.Resize(b.Cap())
+		b.Spoil()
+		err := r.Next(b)
+		if err != nil && b.Len() > 0 || err == nil && b.Len() == 0 {
+			t.Fatalf("%d rows with the error %v", b.Len(), err)
+		}
+		if err != nil {
+			if again := r.Next(b); again != err {
+				t.Fatalf("%v, and then %v", err, again)
+			}
+			return all, err
+		}
+		for i := range b.Addr {
+			all = append(all, row{kind: b.Kind[i], addr: b.Addr[i], bytes: b.Bytes[i], site: b.Site[i]})
+			got := &all[len(all)-1]
+			if b.Arg != nil {
+				got.arg = b.Arg[i]
+			}
+			if b.PC != nil {
+				got.pc = b.PC[i]
+			}
+			if b.Thread != nil {
+				got.thread = b.Thread[i]
+			}
+		}
+	}
+}
+
+func someChunks(t *rapid.T) chunkSize {
+	return chunkSize{bytes: 1 << 20, steps: rapid.SampledFrom([]uint64{1, 3, 50, 1000}).Draw(t, "chunk")}
+}
+
+func someKinds(t *rapid.T) trace.Kinds {
+	return rapid.SampledFrom([]trace.Kinds{trace.AllKinds, trace.AllKinds | trace.EventKinds, 1 << trace.Load, trace.EventKinds}).Draw(t, "kinds")
+}
+
+// TestStepsRoundTrip: what the encoder writes is, to the naive decoder, what it
+// was given.
+func TestStepsRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := someProgram(t)
+		want := someSteps(t, p, 8)
+		_, got := naiveFile(t, write(t, p, want, someChunks(t)))
+		if !slices.EqualFunc(got, want, func(a, b step) bool {
+			return a.thread == b.thread && a.ticket == b.ticket && a.block == b.block && slices.Equal(a.values, b.values)
+		}) {
+			t.Fatalf("got\n%v\nwant\n%v", got, want)
+		}
+	})
+}
+
+// TestRowsAreThoseOfTheNaiveTwin, in batches of any size, from front to back and
+// by the index, in one or in several spans.
+func TestRowsAreThoseOfTheNaiveTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := someProgram(t)
+		steps := someSteps(t, p, 8)
+		file, kinds := write(t, p, steps, someChunks(t)), someKinds(t)
+		want := naiveRows(p, steps, kinds)
+		most := rapid.SampledFrom([]int{1, 2, 5, 64, 4096}).Draw(t, "rows")
+		r := NewReader("t", bytes.NewReader(file), Options{})
+		sameRows(t, "whole", r, kinds, most, want)
+		if h := r.Header(); !reflect.DeepEqual(*h.Program, *p) || !h.Sites || !h.Threads {
+			t.Fatalf("header %+v, want the program\n%+v", h, p)
+		}
+		references := uint64(len(naiveRows(p, steps, trace.AllKinds)))
+		if e := r.Ending(); e != (Ending{true, references, End{"exit", 3, 7}}) {
+			t.Fatalf("the end is told as %+v, want %d references", e, references)
+		}
+		s := openSource(t, file)
+		sameRows(t, "by the index", s.Whole(), kinds, most, want)
+		s.spans = nil
+		s.share(rapid.Uint64Range(1, 100).Draw(t, "references of a span"))
+		var got []row
+		for i := range s.Spans() {
+			span, err := s.Open(i)
+			if err != nil {
+				t.Fatalf("%v", err)
+			}
+			span.(*Reader).Select(kinds)
+			part, end := rowsOf(t, span, most)
+			if end != io.EOF {
+				t.Fatalf("span %d: %v", i, end)
+			}
+			got = append(got, part...)
+		}
+		compareRows(t, "in spans", got, want)
+	})
+}
+
+func openSource(t failer, file []byte) *Source {
+	t.Helper()
+	s, err := NewSource("t", bytes.NewReader(file), int64(len(file)), Options{})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return s
+}
+
+func sameRows(t failer, how string, r *Reader, kinds trace.Kinds, most int, want []row) {
+	t.Helper()
+	r.Select(kinds)
+	got, end := rowsOf(t, r, most)
+	if end != io.EOF {
+		t.Fatalf("%s: ends with %v", how, end)
+	}
+	compareRows(t, how, got, want)
+}
+
+func compareRows(t failer, how string, got, want []row) {
+	t.Helper()
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || got[i] != want[i] {
+			t.Fatalf("%s: row %d of %d, want of %d, is\n%+v, want\n%+v", how, i, len(got), len(want), got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))])
+		}
+	}
+}
+
+// TestCutAnywhere: all whole chunks before the cut come, and then a cut is told,
+// by a stream and by a source.
+func TestCutAnywhere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := someProgram(t)
+		steps := someSteps(t, p, 5)
+		file := write(t, p, steps, chunkSize{bytes: 1 << 20, steps: 20})
+		whole := naiveRows(p, steps, trace.AllKinds)
+		cut := rapid.IntRange(0, len(file)-1).Draw(t, "cut")
+		got, end := rowsOf(t, NewReader("t", bytes.NewReader(file[:cut]), Options{}), 64)
+		var damage *trace.DamageError
+		if !errors.As(end, &damage) || !damage.Cut {
+			t.Fatalf("cut at %d of %d: %v", cut, len(file), end)
+		}
+		if len(got) > len(whole) || !isSubsequence(got, whole) {
+			t.Fatalf("cut at %d: %d rows that are not among those of the whole", cut, len(got))
+		}
+		if chunks := wholeChunks(t, file[:cut]); uint64(len(got)) != chunks {
+			t.Fatalf("cut at %d: %d rows, want the %d of whole chunks", cut, len(got), chunks)
+		}
+		s, err := NewSource("t", bytes.NewReader(file[:cut]), int64(cut), Options{})
+		if err != nil {
+			return // nothing is there
+		}
+		again, end := rowsOf(t, s.Whole(), 64)
+		if !errors.As(end, &damage) || !damage.Cut {
+			t.Fatalf("source cut at %d of %d: %v", cut, len(file), end)
+		}
+		compareRows(t, "source of a cut file", again, got)
+	})
+}
+
+// isSubsequence tells whether part comes out of whole by leaving rows out.
+func isSubsequence(part, whole []row) bool {
+	for _, r := range whole {
+		if len(part) > 0 && part[0] == r {
+			part = part[1:]
+		}
+	}
+	return len(part) == 0
+}
+
+// wholeChunks counts the references of chunks that are whole.
+func wholeChunks(t failer, file []byte) (references uint64) {
+	s := &stream{feed: feed{r: bytes.NewReader(file)}}
+	r := newReader("t", Options{}, s, &told{})
+	for {
+		c, err := s.next(r)
+		if err != nil {
+			return references
+		}
+		references += c.references
+	}
+}
+
+// TestWrongBytes: whatever byte is wrong, what comes is a part of the trace, and
+// an error tells of it unless it stood where nobody looks.
+func TestWrongBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := someProgram(t)
+		steps := someSteps(t, p, 5)
+		file := write(t, p, steps, chunkSize{bytes: 1 << 20, steps: 20})
+		whole := naiveRows(p, steps, trace.AllKinds)
+		at := rapid.IntRange(0, len(file)-1).Draw(t, "at")
+		file[at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		got, end := rowsOf(t, NewReader("t", bytes.NewReader(file), Options{}), 64)
+		if end == io.EOF && len(got) != len(whole) || !isSubsequence(got, whole) {
+			t.Fatalf("byte %d is wrong: %d rows of %d, and %v", at, len(got), len(whole), end)
+		}
+		strict, err := rowsOf(t, NewReader("t", bytes.NewReader(file), Options{Strict: true}), 64)
+		if (err == io.EOF) != (end == io.EOF) || len(strict) > len(got) {
+			t.Fatalf("byte %d is wrong: strictly %d rows and %v, else %d and %v", at, len(strict), err, len(got), end)
+		}
+	})
+}
