@@ -14,6 +14,18 @@ FUZZTIME ?= 60s
 BENCH    ?= .
 NEED     := tools/setup/need.sh
 
+# What the tests of capturing traces compile and run programs with. Those that
+# cannot be had are left out by the tests, which say so.
+CAPTURE_NEEDS := \
+	'gcc:gcc,libc6-dev:compiles programs that are traced as they are' \
+	'?clang-14:clang-14,libc6-dev,libstdc++-12-dev:' \
+	'?clang-19:clang-19,libc6-dev,libstdc++-12-dev:' \
+	'?/usr/lib/llvm-19/lib/libomp.so:libomp-19-dev:' \
+	'?flang-new-19:flang-19:' \
+	'?/usr/include/lz4.h:liblz4-dev:' \
+	'?qemu-x86_64:qemu-user:' \
+	'?valgrind:valgrind:'
+
 # What runs in a browser, and what the page is made of.
 WASM_PACKAGES := ./core/... ./workers/... ./wasm/... ./ui/...
 WASM_TESTS    := ./wasm/... ./workers/...
@@ -96,6 +108,7 @@ generated:
 unit: ## tests that run natively
 	@[ -d "$${STACKGLASS_DATA:-../shared/data}/truth" ] || \
 		echo "Left out: comparisons with other programs' results on large traces; STACKGLASS_DATA names no folder with traces/ and truth/"
+	@$(NEED) $(CAPTURE_NEEDS)
 	@echo "compiling and running the native tests; the first time takes a few minutes"
 	$(GO) test ./...
 

@@ -1,22 +1,42 @@
 #!/bin/sh
 # need.sh COMMAND:PACKAGES:REASON … installs what is missing.
 #
-# For each COMMAND that cannot be found, the Debian PACKAGES (comma-separated)
-# are installed by apt-get, with a message first; sudo is used only when we are
-# not root. Where there is no apt-get, it says what to install by hand.
+# For each COMMAND, or file with a path, that cannot be found, the Debian
+# PACKAGES (comma-separated) are installed by apt-get, with a message first;
+# sudo is used only when we are not root. Where there is no apt-get, it says what
+# to install by hand. A COMMAND behind a ? is wanted, not needed: where it cannot
+# be had, that is said, and all goes on without it.
 set -eu
 
-packages= reasons=
+packages= reasons= wanted=
 for need in "$@"; do
 	command=${need%%:*} rest=${need#*:}
-	command -v "$command" >/dev/null && continue
+	optional=
+	case $command in
+	\?*) optional=yes command=${command#?} ;;
+	esac
+	case $command in
+	/*) [ ! -e "$command" ] || continue ;;
+	*) ! command -v "$command" >/dev/null || continue ;;
+	esac
+	if [ -n "$optional" ]; then
+		wanted="$wanted ${rest%%:*}"
+		continue
+	fi
 	packages="$packages $(echo "${rest%%:*}" | tr , ' ')"
 	reasons="$reasons
   $command: ${rest#*:}"
 done
-[ -n "$packages" ] || exit 0
+[ -n "$packages$wanted" ] || exit 0
+
+# without says what is done without, and ends well.
+without() {
+	[ -z "$1" ] || echo "Going on without$1: $2" >&2
+}
 
 if ! command -v apt-get >/dev/null; then
+	without "$wanted" "there is no apt-get to install them"
+	[ -n "$packages" ] || exit 0
 	echo "Please install what is missing, then run make again:$reasons" >&2
 	exit 1
 fi
@@ -24,20 +44,29 @@ sudo=
 if [ "$(id -u)" != 0 ]; then
 	sudo=sudo
 	if ! command -v sudo >/dev/null; then
+		without "$wanted" "only root can install them, and there is no sudo"
+		[ -n "$packages" ] || exit 0
 		echo "Missing:$reasons
 Please run as root: apt-get install --no-install-recommends$packages" >&2
 		exit 1
 	fi
 fi
-echo "Missing:$reasons
-Installing by apt-get:$packages (this happens once, and may take a few minutes)" >&2
+
 # What apt-get says is worth reading only if it fails.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# shellcheck disable=SC2086 # a list of packages on purpose
-if ! { $sudo apt-get -qq update &&
-	$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $packages; } >"$log" 2>&1; then
+install() {
+	# shellcheck disable=SC2086 # a list of packages on purpose
+	$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $1 >>"$log" 2>&1
+}
+
+echo "Missing:$reasons
+Installing by apt-get:$packages$wanted (this happens once, and may take a few minutes)" >&2
+if ! $sudo apt-get -qq update >"$log" 2>&1 || ! install "$packages"; then
 	cat "$log" >&2
 	echo "apt-get could not install:$packages; install them by hand, then run make again" >&2
 	exit 1
 fi
+for need in $wanted; do
+	install "$(echo "$need" | tr , ' ')" || without " $need" "apt-get could not install it"
+done
