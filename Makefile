@@ -18,13 +18,13 @@ NEED     := tools/setup/need.sh
 # cannot be had are left out by the tests, which say so.
 CAPTURE_NEEDS := \
 	'gcc:gcc,libc6-dev:compiles programs that are traced as they are' \
-	'?clang-14:clang-14,libc6-dev,libstdc++-12-dev:' \
-	'?clang-19:clang-19,libc6-dev,libstdc++-12-dev:' \
-	'?/usr/lib/llvm-19/lib/libomp.so:libomp-19-dev:' \
-	'?flang-new-19:flang-19:' \
-	'?/usr/include/lz4.h:liblz4-dev:' \
-	'?qemu-x86_64:qemu-user:' \
-	'?valgrind:valgrind:'
+	'?clang-14:clang-14,libc6-dev,libstdc++-12-dev:compiles programs that are traced' \
+	'?clang-19:clang-19,libc6-dev,libstdc++-12-dev:compiles programs that are traced' \
+	'?/usr/lib/llvm-19/lib/libomp.so:libomp-19-dev:runs OpenMP programs that are traced' \
+	'?flang-new-19:flang-19:compiles Fortran programs that are traced' \
+	'?/usr/include/lz4.h:liblz4-dev:traced programs pack their traces with it' \
+	'?qemu-x86_64:qemu-user:traces programs as they are' \
+	'?valgrind:valgrind:traces programs where there is no QEMU'
 
 # What runs in a browser, and what the page is made of.
 WASM_PACKAGES := ./core/... ./workers/... ./wasm/... ./ui/...

@@ -8,7 +8,7 @@
 # be had, that is said, and all goes on without it.
 set -eu
 
-packages= reasons= wanted=
+packages= reasons= wanted= wishes=
 for need in "$@"; do
 	command=${need%%:*} rest=${need#*:}
 	optional=
@@ -21,6 +21,8 @@ for need in "$@"; do
 	esac
 	if [ -n "$optional" ]; then
 		wanted="$wanted ${rest%%:*}"
+		wishes="$wishes
+  $command: ${rest#*:}"
 		continue
 	fi
 	packages="$packages $(echo "${rest%%:*}" | tr , ' ')"
@@ -60,7 +62,7 @@ install() {
 	$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $1 >>"$log" 2>&1
 }
 
-echo "Missing:$reasons
+echo "Missing:$reasons$wishes
 Installing by apt-get:$packages$wanted (this happens once, and may take a few minutes)" >&2
 if ! $sudo apt-get -qq update >"$log" 2>&1 || ! install "$packages"; then
 	cat "$log" >&2
