@@ -1,6 +1,10 @@
 package capture
 
-import "strings"
+import (
+	"os"
+	"strings"
+	"syscall"
+)
 
 // wrapped are the functions that the runtime stands before.
 var wrapped = []string{
@@ -16,4 +20,92 @@ func (r *Runtime) programLink() []string {
 		"-Wl,--dynamic-list=" + r.Exports,
 		"-lpthread",
 	}
+}
+
+// libraryLink are arguments that make a shared library's modules known to the
+// runtime of the program that loads it.
+func (r *Runtime) libraryLink(line *commandLine) []string {
+	args := []string{r.Library}
+	if line.refusesUndefined() {
+		// The runtime is in the program.
+		args = append(args, "-Wl,-z,undefs")
+	}
+	return args
+}
+
+// refusesUndefined tells whether a shared library must have all that it uses.
+func (c *commandLine) refusesUndefined() bool {
+	all := strings.ReplaceAll(strings.Join(c.words(aSetting), ","), "-Xlinker,", "")
+	for _, option := range []string{"-z,defs", "-zdefs", "--no-undefined", "-no-undefined"} {
+		if strings.Contains(all, option) {
+			return true
+		}
+	}
+	return false
+}
+
+// bare tells whether the link has no C library for the runtime to use.
+func (c *commandLine) bare() bool {
+	return c.has("-nostdlib", "-nodefaultlibs", "-nolibc") && !c.has("-lc")
+}
+
+// link compiles the sources that there are, and links everything.
+func (b *build) link() (int, error) {
+	folder, err := objectsFolder()
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(folder)
+	if b.line.bare() && !b.line.shared && !b.line.partial {
+		b.note("not traced: it is linked without a C library")
+		return b.io.run(b.compiler.path, b.original())
+	}
+	args, status, err := b.linkArguments(folder)
+	if status != 0 || err != nil {
+		return status, err
+	}
+	return b.io.run(b.compiler.path, args)
+}
+
+func (b *build) original() (words []string) {
+	for _, a := range b.line.args {
+		words = append(words, a.words...)
+	}
+	return words
+}
+
+// linkArguments are the line's with an object in the place of each source, so that
+// the order of files and libraries stays.
+func (b *build) linkArguments(folder string) (args []string, status int, err error) {
+	for i := range b.line.args {
+		a := &b.line.args[i]
+		switch a.role {
+		case aSource:
+			object := objectName(folder, a.name(), i)
+			if status, err := b.compile(a, object); status != 0 || err != nil {
+				return nil, status, err
+			}
+			args = append(args, object)
+		case aSetting, aMachine, anInput, anOutput:
+			args = append(args, a.words...)
+		}
+	}
+	if !b.compiler.fortran {
+		args = append(args, "-Qunused-arguments")
+	}
+	switch {
+	case b.line.partial:
+	case b.line.shared:
+		args = append(args, b.runtime.libraryLink(b.line)...)
+	default:
+		args = append(args, b.runtime.programLink()...)
+	}
+	return args, 0, nil
+}
+
+func signalOf(state *os.ProcessState) int {
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return int(ws.Signal())
+	}
+	return 0
 }

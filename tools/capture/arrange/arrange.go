@@ -53,7 +53,7 @@ func Finish(out io.Writer, recorded io.ReaderAt, size int64, run Run, open func(
 	}
 	r.end.Status = run.Status
 	a := arrange(&r.program, run.Program, open)
-	s := Summary{End: *r.end, Threads: len(r.threads)}
+	s := Summary{End: *r.end, Threads: r.countThreads()}
 	w := &writer{out: out}
 	w.table("SGT.", fileBody(append(run.Facts, r.facts...)))
 	for i, p := range a.modules() {

@@ -76,6 +76,15 @@ func read(file io.ReaderAt, size int64) (*recording, error) {
 	return r, nil
 }
 
+// countThreads counts those that have steps.
+func (r *recording) countThreads() int {
+	threads := map[uint64]bool{}
+	for i := range r.chunks {
+		threads[r.chunks[i].Thread] = true
+	}
+	return len(threads)
+}
+
 // readFrame reads the skippable frame at that place.
 func readFrame(file io.ReaderAt, at, size int64) (tag string, body []byte, length int64, whole bool) {
 	var head [frameHead]byte

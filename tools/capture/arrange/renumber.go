@@ -27,6 +27,7 @@ type renumberer struct {
 	changed []uint32 // those that are not followed by themselves
 
 	content, control []byte
+	unpacker         *lz4.Reader
 	packed           bytes.Buffer
 	packer           *lz4.Writer
 }
@@ -35,7 +36,7 @@ type renumberer struct {
 type follow struct{ next, other uint32 }
 
 func newRenumberer(number []uint32) *renumberer {
-	r := &renumberer{number: number, follow: make([]follow, len(number)), packer: lz4.NewWriter(nil)}
+	r := &renumberer{number: number, follow: make([]follow, len(number)), unpacker: lz4.NewReader(nil), packer: lz4.NewWriter(nil)}
 	for i := range r.follow {
 		r.follow[i] = follow{uint32(i), uint32(i)}
 	}
@@ -54,7 +55,8 @@ func (r *renumberer) chunk(file io.ReaderAt, c chunk) (descriptor, []byte, error
 		r.content = make([]byte, total)
 	}
 	r.content = r.content[:total]
-	if _, err := io.ReadFull(lz4.NewReader(io.NewSectionReader(file, c.offset, c.length)), r.content); err != nil {
+	r.unpacker.Reset(io.NewSectionReader(file, c.offset, c.length))
+	if _, err := io.ReadFull(r.unpacker, r.content); err != nil {
 		return d, nil, err
 	}
 	if err := r.translate(r.content[:d.Control], d.Steps); err != nil {

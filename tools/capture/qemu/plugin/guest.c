@@ -156,6 +156,7 @@ static struct sg_guest *begin(unsigned vcpu)
 	g->cursor = g->from = g->buffer;
 	g->end = g->buffer + SG_MOST_WORDS;
 	g->ticket = 0;
+	g->described = false;
 	g->encoder = sg_encoder_new(sg_file, g->number);
 	sg_release(&g->lock);
 	sg_self = g;
@@ -215,10 +216,13 @@ static void read_name(char *to, size_t room, uint32_t id)
 		to[0] = 0;
 }
 
-static void describe(const struct sg_guest *g)
+static void describe(struct sg_guest *g)
 {
 	struct sg_body body = {0};
 	char name[64];
+	if (g->described)
+		return;
+	g->described = true;
 	read_name(name, sizeof name, g->id);
 	sg_put_uv(&body, g->number);
 	sg_put_uv(&body, g->id);

@@ -87,6 +87,7 @@ struct sg_guest {
 	uint64_t *buffer;
 	uint64_t *from; // words before are encoded
 	struct sg_encoder *encoder;
+	bool described; // its THRD frame is written
 };
 
 extern uint64_t sg_clock; // the last ticket that any thread took

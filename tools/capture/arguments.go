@@ -1,0 +1,287 @@
+package capture
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// role is what an argument of a compiler does for the steps of a build.
+type role uint8
+
+const (
+	aSetting    role = iota // goes to compilations and to links
+	aSource                 // a file that can be instrumented
+	anInput                 // another file: object, library, assembly
+	anOutput                // -o
+	aDependency             // -MD and the like
+	aLanguage               // -x
+	aPhase                  // -c
+	aMachine                // goes wherever code is made
+	aDrop                   // is left out
+)
+
+// argument is one option with its value, or one file.
+type argument struct {
+	words    []string // as they were given
+	role     role
+	language string // of a source, if -x said it
+}
+
+func (a *argument) name() string { return a.words[0] }
+
+// value is that of an option which has it apart or joined.
+func (a *argument) value(option string) string {
+	if len(a.words) > 1 {
+		return a.words[1]
+	}
+	if _, long, is := strings.Cut(a.words[0], "="); is && strings.HasPrefix(a.words[0], "--") {
+		return long
+	}
+	return strings.TrimPrefix(a.words[0], option)
+}
+
+// mode is what a command line asks for.
+type mode uint8
+
+const (
+	pass      mode = iota // something that is none of our business
+	compiling             // -c
+	building              // a program or library, from sources or objects
+)
+
+// commandLine is a compiler's, taken apart.
+type commandLine struct {
+	args    []argument
+	mode    mode
+	output  string // what -o says, or ""
+	why     string // of pass, where a user may wonder
+	refused string // the option that cannot be: a sanitizer
+	shared  bool   // builds a shared library
+	partial bool   // -r: links objects to an object
+}
+
+// separate are options whose value is the next word.
+var separate = wordSet(`-o -x -I -L -D -U -l -include -imacros -isystem -iquote -idirafter -iprefix
+	-iwithprefix -iwithprefixbefore -isysroot -iwithsysroot -iframework -cxx-isystem -stdlib++-isystem
+	-include-pch -ivfsoverlay -F -MF -MT -MQ -MJ -Xclang -Xlinker -Xpreprocessor -Xassembler -Xanalyzer
+	-Xflang -Xopenmp-target -mllvm -target -arch -T -Tbss -Tdata -Ttext -u -z -e -A -B -G --param -aux-info
+	-working-directory -gcc-toolchain -dumpdir -J -module-dir -rpath -serialize-diagnostics
+	--serialize-diagnostics -resource-dir --sysroot --output --language --include --include-directory
+	--define-macro --undefine-macro --library-directory --for-linker --entry -main-file-name -fmodule-name`)
+
+// elsewhere are options that ask for something else than objects or programs.
+var elsewhere = wordSet(`-E -S -M -MM -fsyntax-only -emit-llvm -emit-ast -emit-pch -emit-module -verify-pch
+	--version -version --help -help --help-hidden -### -dumpversion -dumpmachine -dumpfullversion
+	-cc1 -cc1as --analyze -rewrite-objc -rewrite-legacy-objc --precompile -print -P --autocomplete
+	-emit-interface-stubs -fc1 --preprocess --assemble`)
+
+func wordSet(list string) map[string]bool {
+	set := map[string]bool{}
+	for _, word := range strings.Fields(list) {
+		set[word] = true
+	}
+	return set
+}
+
+// instrumentable are the languages, as for -x, that become LLVM IR.
+var instrumentable = wordSet(`c c++ cpp-output c-cpp-output c++-cpp-output objective-c objective-c++ f95 f95-cpp-input`)
+
+// languageOf is a file's by its name, "" for what is linked as it is.
+func languageOf(file string) string {
+	switch ext := filepath.Ext(file); ext {
+	case ".c":
+		return "c"
+	case ".i":
+		return "cpp-output"
+	case ".cc", ".cp", ".cxx", ".cpp", ".CPP", ".c++", ".C", ".CC", ".CXX":
+		return "c++"
+	case ".ii":
+		return "c++-cpp-output"
+	case ".m":
+		return "objective-c"
+	case ".mm", ".M":
+		return "objective-c++"
+	case ".f", ".for", ".ftn", ".f77", ".f90", ".f95", ".f03", ".f08", ".f18":
+		return "f95"
+	case ".F", ".FOR", ".FTN", ".fpp", ".FPP", ".F77", ".F90", ".F95", ".F03", ".F08", ".F18":
+		return "f95-cpp-input"
+	case ".h", ".hh", ".hpp", ".hxx", ".H", ".pch", ".gch", ".cppm", ".cu", ".hip", ".cl":
+		return "other"
+	}
+	return ""
+}
+
+// parse takes a command line apart.
+func parse(args []string) *commandLine {
+	c, language := &commandLine{mode: building}, ""
+	for i := 0; i < len(args); i++ {
+		words := args[i : i+1]
+		if separate[args[i]] && i+1 < len(args) {
+			words = args[i : i+2]
+			i++
+		}
+		a := argument{words: words, role: roleOf(words[0])}
+		switch a.role {
+		case aLanguage:
+			if language = a.value("-x"); language == "none" {
+				language = ""
+			}
+		case anInput:
+			c.look(&a, language)
+		case anOutput:
+			c.output = a.value("-o")
+		}
+		c.args = append(c.args, a)
+	}
+	c.judge()
+	return c
+}
+
+// look tells sources from other files.
+func (c *commandLine) look(a *argument, language string) {
+	file := a.name()
+	of := languageOf(file)
+	if language != "" {
+		of = language
+	}
+	switch {
+	case instrumentable[of]:
+		a.role, a.language = aSource, language
+	case of == "other" || language != "" && !strings.HasPrefix(language, "assembler"):
+		c.passOn("")
+	}
+}
+
+// roleOf tells what an option does, by its first word.
+func roleOf(word string) role {
+	switch {
+	case word == "-" || !strings.HasPrefix(word, "-"):
+		return anInput
+	case word == "-c" || word == "--compile":
+		return aPhase
+	case word == "-x" || word == "--language" || strings.HasPrefix(word, "-x") || strings.HasPrefix(word, "--language="):
+		return aLanguage
+	case word == "-o" || word == "--output" || strings.HasPrefix(word, "--output="):
+		return anOutput
+	case strings.HasPrefix(word, "-o") && !strings.HasPrefix(word, "-objc"):
+		return anOutput
+	case isDependency(word):
+		return aDependency
+	case strings.HasPrefix(word, "-flto") || word == "-fwhole-program-vtables":
+		return aDrop
+	case isMachine(word):
+		return aMachine
+	}
+	return aSetting
+}
+
+func isDependency(word string) bool {
+	switch word {
+	case "-MD", "-MMD", "-MP", "-MG", "-MV", "--write-dependencies", "--write-user-dependencies":
+		return true
+	}
+	for _, option := range []string{"-MF", "-MT", "-MQ", "-MJ", "-Wp,-M"} {
+		if strings.HasPrefix(word, option) {
+			return true
+		}
+	}
+	return false
+}
+
+// machine are beginnings of options that say for what machine, and in what form,
+// code is made of IR; all else is in the IR already.
+var machine = []string{
+	"-m", "-fPIC", "-fpic", "-fPIE", "-fpie", "-fno-PIC", "-fno-pic", "-fno-PIE", "-fno-pie",
+	"-ffunction-sections", "-fno-function-sections", "-fdata-sections", "-fno-data-sections",
+	"-funique-", "-fno-unique-", "-fplt", "-fno-plt", "-fintegrated-as", "-fno-integrated-as",
+	"-fsemantic-interposition", "-fno-semantic-interposition", "-ffp-contract=", "-femulated-tls",
+	"-fuse-init-array", "-fno-use-init-array", "-faddrsig", "-fno-addrsig", "-fdirect-access-external-data",
+	"-fno-direct-access-external-data", "-Wa,", "-Xassembler", "-target", "--target", "--sysroot",
+	"-gcc-toolchain", "--gcc-toolchain", "-B",
+}
+
+func isMachine(word string) bool {
+	return slices.ContainsFunc(machine, func(begins string) bool { return strings.HasPrefix(word, begins) }) &&
+		!strings.HasPrefix(word, "-module")
+}
+
+// passOn makes the line one that the compiler gets as it is.
+func (c *commandLine) passOn(why string) {
+	c.mode = pass
+	if c.why == "" {
+		c.why = why
+	}
+}
+
+// judge decides what is to be done.
+func (c *commandLine) judge() {
+	sources, files := 0, 0
+	for i := range c.args {
+		a := &c.args[i]
+		switch a.role {
+		case aSource:
+			sources++
+			files++
+		case anInput:
+			files++
+		case aPhase:
+			if c.mode == building {
+				c.mode = compiling
+			}
+		default:
+			c.judgeOption(a)
+		}
+	}
+	switch {
+	case files == 0, c.mode == compiling && sources == 0, c.mode == compiling && sources > 1 && c.output != "":
+		c.passOn("")
+	case c.output == "-":
+		c.passOn("its output is a pipe")
+	}
+}
+
+func (c *commandLine) judgeOption(a *argument) {
+	word := a.name()
+	switch {
+	case elsewhere[word], strings.HasPrefix(word, "-print-"), strings.HasPrefix(word, "--print-"):
+		c.passOn("")
+	case strings.HasPrefix(word, "-fsanitize=") && word != "-fsanitize=":
+		c.refused = word
+	case word == "-m32" || word == "-m16" || word == "-mx32":
+		c.passOn("it is not for a 64-bit machine")
+	case word == "-ffreestanding":
+		c.passOn("it has no C library to run with")
+	case strings.HasPrefix(word, "--offload") || strings.HasPrefix(word, "-fopenmp-targets"):
+		c.passOn("it is for another processor, too")
+	case word == "-shared" || word == "--shared":
+		c.shared = true
+	case word == "-r" || word == "--relocatable":
+		c.partial = true
+	}
+}
+
+// sources are the files that can be instrumented.
+func (c *commandLine) sources() (list []argument) {
+	for _, a := range c.args {
+		if a.role == aSource {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// words are the arguments of these roles, as given.
+func (c *commandLine) words(roles ...role) (list []string) {
+	for _, a := range c.args {
+		if slices.Contains(roles, a.role) {
+			list = append(list, a.words...)
+		}
+	}
+	return list
+}
+
+// has tells whether an option was given.
+func (c *commandLine) has(options ...string) bool {
+	return slices.ContainsFunc(c.args, func(a argument) bool { return slices.Contains(options, a.name()) })
+}

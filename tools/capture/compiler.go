@@ -1,0 +1,99 @@
+package capture
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// compiler is the one that a build names.
+type compiler struct {
+	path    string
+	fortran bool
+	// clang makes objects of IR text, and the runtime: the compiler itself, or the
+	// clang beside a flang.
+	clang string
+}
+
+// UsageError tells that a command line cannot be done at all.
+type UsageError struct{ text string }
+
+func (e *UsageError) Error() string { return e.text }
+
+func usage(parts ...string) error { return &UsageError{strings.Join(parts, "")} }
+
+// ofLLVM are the names of drivers of clang and flang: x86_64-linux-gnu-clang++-19.
+var ofLLVM = regexp.MustCompile(`^(?:.*-)?(clang\+\+|clang|flang-new|flang)((?:-\d+(?:\.\d+)*)?)$`)
+
+// findCompiler finds out what the name stands for.
+func findCompiler(name string) (*compiler, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return nil, notFound(name, err)
+	}
+	family, version := familyOf(path)
+	switch family {
+	case "":
+		return nil, usage(name, " is no clang or flang, and only what they compile can be recompiled for a trace; ",
+			"use `stackglass cc -- clang` (apt-get install clang), or trace the program as it is with `stackglass trace`")
+	case "flang", "flang-new":
+		clang, err := clangBeside(path, version)
+		return &compiler{path: path, fortran: true, clang: clang}, err
+	}
+	return &compiler{path: path, clang: path}, nil
+}
+
+func notFound(name string, err error) error {
+	if !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if ofLLVM.MatchString(filepath.Base(name)) {
+		return usage(name, " is not installed; install it, as by: apt-get install ", debianPackage(filepath.Base(name)))
+	}
+	return usage(name, ": there is no such compiler; use clang, as in `stackglass cc -- clang`")
+}
+
+func debianPackage(name string) string {
+	name = strings.Replace(name, "clang++", "clang", 1)
+	return strings.Replace(name, "flang-new", "flang", 1)
+}
+
+// familyOf is clang, clang++, flang or flang-new, with -19 or the like; "" for
+// what is none.
+func familyOf(path string) (family, version string) {
+	if m := ofLLVM.FindStringSubmatch(filepath.Base(path)); m != nil {
+		return m[1], m[2]
+	}
+	// cc may be a link to a clang, or a script around one.
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		if m := ofLLVM.FindStringSubmatch(filepath.Base(real)); m != nil {
+			return m[1], m[2]
+		}
+	}
+	said, _ := exec.Command(path, "--version").Output()
+	switch {
+	case strings.Contains(string(said), "clang version"):
+		return "clang", ""
+	case strings.Contains(string(said), "flang"):
+		return "flang", ""
+	}
+	return "", ""
+}
+
+// clangBeside is the clang of a flang's version.
+func clangBeside(flang, version string) (string, error) {
+	if path, err := exec.LookPath("clang" + version); err == nil {
+		return path, nil
+	}
+	if real, err := filepath.EvalSymlinks(flang); err == nil {
+		path := filepath.Join(filepath.Dir(real), "clang")
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", usage("the clang that belongs to ", flang, " is not installed, and makes the objects; apt-get install clang", version)
+}

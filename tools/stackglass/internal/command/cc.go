@@ -1,0 +1,74 @@
+package command
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/tools/capture"
+)
+
+// cc stands in for a compiler.
+func (a *app) cc() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cc -- COMPILER ARGUMENTS…",
+		Short: "Compile a program so that it traces itself",
+		Long: `Compile and link with clang, clang++ or flang as ever; what comes out records its
+memory references while it runs, in the file PROGRAM.sgt where it is run. It does
+and prints the same as before. Optimisation is the compiler's own: what is traced
+is the optimised program.
+
+  CC='stackglass cc -- clang' ./configure && make
+  make CC='stackglass cc -- clang-19' CXX='stackglass cc -- clang++-19'
+  cmake -DCMAKE_C_COMPILER_LAUNCHER='stackglass;cc;--' -DCMAKE_C_COMPILER=clang .
+
+Code that is not recompiled (libraries, assembly) is not in the trace; sources that
+cannot be instrumented are compiled as they are, with a note.
+
+The environment of the traced program:
+  STACKGLASS_OUT=FILE        where the trace goes; %p stands for the process's number
+  STACKGLASS_MAX_BYTES=N     the trace ends there, the program does not (K, M, G)
+  STACKGLASS_START=off       record only between stackglass_begin("…") and
+                             stackglass_end() of stackglass.h (--header prints it)
+  STACKGLASS_REGION=NAME     record only in the parts of that name
+  STACKGLASS_ORDER=sliced    of several threads: in order only from one slice of time
+                             to the next, which is faster; else exact
+  STACKGLASS_FORK=file       a child of fork writes FILE.NUMBER; else it is not traced
+  STACKGLASS_QUIET=1         say nothing at the end
+
+A program that is ended by a signal leaves a whole trace, too; by SIGKILL, one that
+ends at the last part that was written. A handler of the program's own for a
+signal that ends it comes first: the trace is whole if the handler ends in exit()
+or _exit().`,
+		Example: `  stackglass cc -- clang -O2 -o app app.c -lm
+  ./app && stackglass analyze app.sgt
+  stackglass cc --header > stackglass.h`,
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch line := slices.Index(args, "--"); {
+			case line == 0 && len(args) > 1:
+				return a.compile(args[1], args[2:])
+			case line < 0 && slices.ContainsFunc(args, isHelp):
+				return cmd.Help()
+			case line < 0 && slices.Equal(args, []string{"--header"}):
+				_, err := a.stdout.Write(capture.Header())
+				return err
+			}
+			return usagef("give a compiler and its arguments behind --, as in: stackglass cc -- clang -O2 -o app app.c; got ", strings.Join(args, " "))
+		},
+	}
+	return cmd
+}
+
+func isHelp(arg string) bool { return arg == "--help" || arg == "-h" }
+
+func (a *app) compile(compiler string, args []string) error {
+	status, err := capture.Compile(capture.IO{Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr}, compiler, args)
+	if errors.As(err, new(*capture.UsageError)) {
+		return asUsage(err)
+	}
+	a.status = status
+	return err
+}
