@@ -187,8 +187,9 @@ func (m *image) function(p *trace.Program, c code, block uint32) uint32 {
 		p.Functions[n-1].Blocks++
 		return uint32(n - 1)
 	}
+	opening, _ := m.file.Opening(f.Addr)
 	p.Functions = append(p.Functions, trace.Function{
-		Name: f.Name, Place: m.place(f.Addr + m.moved), First: block, Blocks: 1, Outline: isOutline(f.Name),
+		Name: f.Name, Place: placeOf(opening), First: block, Blocks: 1, Outline: isOutline(f.Name),
 	})
 	return uint32(len(p.Functions) - 1)
 }

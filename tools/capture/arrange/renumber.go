@@ -85,6 +85,9 @@ func (r *renumberer) translate(old []byte, steps uint64) error {
 	}
 	r.changed, r.control = r.changed[:0], r.control[:0]
 	block := uint32(0)
+	if len(r.follow) == 0 {
+		return errControl // there are no blocks
+	}
 	for len(old) > 0 {
 		token, n := prefix(old)
 		run := token >> runShift & longRun

@@ -52,12 +52,18 @@ type File struct {
 	functions []Function // ascending
 	variables []Variable // ascending
 	rows      []row      // ascending
+	files     []string   // of source; the first is "", none
+	numbers   map[string]uint32
+	file      *dwarf.LineFile // the last one that was numbered
+	number    uint32
 }
 
-// row is one row of a line table. It is good up to the next one's address.
+// row is one row of a line table. It is good up to the next one's address. There
+// are millions in a large program.
 type row struct {
-	addr uint64
-	line Line // the zero value ends a sequence
+	addr         uint64
+	file         uint32 // 0 ends a sequence
+	line, column uint32
 }
 
 // Open reads what there is to know of a file.
@@ -67,7 +73,7 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	defer f.Close()
-	s := &File{Machine: f.Machine, Dynamic: f.Type == elf.ET_DYN, Low: low(f)}
+	s := &File{Machine: f.Machine, Dynamic: f.Type == elf.ET_DYN, Low: low(f), files: []string{""}, numbers: map[string]uint32{}}
 	s.readSymbols(f)
 	apart := openApart(f)
 	if apart != nil {
@@ -87,14 +93,8 @@ func Open(path string) (*File, error) {
 // tidyRows sorts. Where one sequence ends and another begins, the beginning
 // counts; of several rows of an address, the last one.
 func (s *File) tidyRows() {
-	ends := func(r row) int {
-		if r.line.File == "" {
-			return 0
-		}
-		return 1
-	}
 	slices.SortStableFunc(s.rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(ends(a), ends(b)))
+		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(min(a.file, 1), min(b.file, 1)))
 	})
 }
 
@@ -236,9 +236,24 @@ func (s *File) readRows(lines *dwarf.LineReader) {
 		case e.EndSequence:
 			s.rows = append(s.rows, row{addr: e.Address})
 		case e.File != nil && e.Line > 0:
-			s.rows = append(s.rows, row{e.Address, Line{e.File.Name, e.Line, e.Column}})
+			s.rows = append(s.rows, row{e.Address, s.numberOf(e.File), uint32(e.Line), uint32(e.Column)})
 		}
 	}
+}
+
+// numberOf gives the number of a source file, most often that of the row before.
+func (s *File) numberOf(file *dwarf.LineFile) uint32 {
+	if file == s.file {
+		return s.number
+	}
+	n, known := s.numbers[file.Name]
+	if !known {
+		n = uint32(len(s.files))
+		s.files = append(s.files, file.Name)
+		s.numbers[file.Name] = n
+	}
+	s.file, s.number = file, n
+	return n
 }
 
 // fixedAddress gives the address of a variable whose location is nothing else.
@@ -277,37 +292,50 @@ func (s *File) Function(addr uint64) (Function, bool) {
 // Variables lists the variables by address.
 func (s *File) Variables() []Variable { return s.variables }
 
-// after is the index of the first row beyond addr.
-func (s *File) after(addr uint64) int {
-	i, _ := slices.BinarySearchFunc(s.rows, addr, func(r row, a uint64) int {
-		if r.addr <= a {
-			return -1
-		}
-		return 1
-	})
+// from is the index of the first row at addr or beyond.
+func (s *File) from(addr uint64) int {
+	i, _ := slices.BinarySearchFunc(s.rows, addr, func(r row, a uint64) int { return cmp.Compare(r.addr, a) })
 	return i
+}
+
+func (s *File) lineOf(r row) Line { return Line{s.files[r.file], int(r.line), int(r.column)} }
+
+// Opening gives the line that the code at addr begins with, which of a function is
+// its own: the first of several, where compilers give an address to several lines.
+func (s *File) Opening(addr uint64) (Line, bool) {
+	i := s.from(addr)
+	for i < len(s.rows) && s.rows[i].addr == addr && s.rows[i].file == 0 {
+		i++
+	}
+	if i == len(s.rows) || s.rows[i].addr != addr {
+		return s.Line(addr)
+	}
+	return s.lineOf(s.rows[i]), true
 }
 
 // Line gives the line of the instruction at addr.
 func (s *File) Line(addr uint64) (Line, bool) {
-	i := s.after(addr) - 1
-	if i < 0 || s.rows[i].line.File == "" {
+	i := s.from(addr)
+	for i < len(s.rows) && s.rows[i].addr == addr {
+		i++
+	}
+	if i == 0 || s.rows[i-1].file == 0 {
 		return Line{}, false
 	}
-	return s.rows[i].line, true
+	return s.lineOf(s.rows[i-1]), true
 }
 
 // Lines gives the lowest and the highest line of the instructions from first to
 // last, of those in the file of the first.
 func (s *File) Lines(first, last uint64) (file string, low, high int) {
-	at, ok := s.Line(first)
+	at, ok := s.Opening(first)
 	if !ok {
 		return "", 0, 0
 	}
 	low, high = at.Line, at.Line
-	for i := s.after(first); i < len(s.rows) && s.rows[i].addr <= last; i++ {
-		if l := s.rows[i].line; l.File == at.File {
-			low, high = min(low, l.Line), max(high, l.Line)
+	for i := s.from(first); i < len(s.rows) && s.rows[i].addr <= last; i++ {
+		if r := s.rows[i]; s.files[r.file] == at.File {
+			low, high = min(low, int(r.line)), max(high, int(r.line))
 		}
 	}
 	return at.File, low, high

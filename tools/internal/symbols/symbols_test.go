@@ -1,0 +1,148 @@
+package symbols
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+const program = `int table[100];
+static volatile long hidden = 7;
+
+__attribute__((noinline)) int add(int a, int b)
+{
+	return a +
+	       b;
+}
+
+int main(void)
+{
+	table[3] = (int)hidden;
+	return add(table[3], -7);
+}
+`
+
+// compile makes the program, or leaves the test out.
+func compile(t *testing.T, options ...string) string {
+	t.Helper()
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("left out: there is no gcc to make a program with symbols")
+	}
+	dir := t.TempDir()
+	source, binary := filepath.Join(dir, "add.c"), filepath.Join(dir, "add")
+	if err := os.WriteFile(source, []byte(program), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := exec.Command(gcc, append(options, "-o", binary, source)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	return binary
+}
+
+func function(t *testing.T, f *File, name string) Function {
+	t.Helper()
+	for _, x := range f.functions {
+		if x.Name == name {
+			return x
+		}
+	}
+	t.Fatalf("there is no function %s", name)
+	return Function{}
+}
+
+func TestProgram(t *testing.T) {
+	for _, options := range [][]string{{"-g", "-O1", "-no-pie"}, {"-g", "-O1", "-pie"}, {"-g", "-gz", "-O1"}, {"-gdwarf-4", "-O1"}} {
+		f, err := Open(compile(t, options...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		add := function(t, f, "add")
+		for addr, want := range map[uint64]string{add.Addr: "add", add.Addr + add.Size - 1: "add", function(t, f, "main").Addr: "main"} {
+			if got, ok := f.Function(addr); !ok || got.Name != want {
+				t.Errorf("%v: %x is of %+v, want %s", options, addr, got, want)
+			}
+		}
+		if got, ok := f.Function(0); ok {
+			t.Errorf("0 is of %+v", got)
+		}
+		if line, ok := f.Opening(add.Addr); !ok || filepath.Base(line.File) != "add.c" || line.Line != 5 {
+			t.Errorf("%v: add begins in %+v, want add.c:5", options, line)
+		}
+		if line, ok := f.Line(add.Addr); !ok || line.Line != 6 {
+			t.Errorf("%v: the first instruction of add is of %+v, want line 6", options, line)
+		}
+		if line, ok := f.Opening(1); ok {
+			t.Errorf("1 opens %+v", line)
+		}
+		if line, ok := f.Line(1); ok {
+			t.Errorf("1 is of %+v", line)
+		}
+		if file, low, high := f.Lines(add.Addr, add.Addr+add.Size-1); filepath.Base(file) != "add.c" || low != 5 || high != 8 {
+			t.Errorf("%v: add is lines %d to %d of %s, want 5 to 8", options, low, high, file)
+		}
+		variables := map[string]Variable{}
+		for _, v := range f.Variables() {
+			variables[v.Name] = v
+		}
+		if v := variables["table"]; v.Size != 400 || v.Line.Line != 1 {
+			t.Errorf("%v: table is %+v, want 400 bytes, line 1", options, v)
+		}
+		if v := variables["hidden"]; v.Size != 8 || v.Line.Line != 2 {
+			t.Errorf("%v: hidden is %+v, want 8 bytes, line 2", options, v)
+		}
+		if dynamic := len(options) < 3 || options[2] != "-no-pie"; f.Dynamic != dynamic || f.Dynamic && f.Low != 0 || !f.Dynamic && f.Low == 0 {
+			t.Errorf("%v: dynamic is %v, lowest address %x", options, f.Dynamic, f.Low)
+		}
+	}
+}
+
+// TestStripped: what is not there is not found, and nothing else fails.
+func TestStripped(t *testing.T) {
+	f, err := Open(compile(t, "-O1", "-s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, ok := f.Line(0x1200); ok {
+		t.Errorf("a line %+v", line)
+	}
+	for _, x := range f.functions {
+		if x.Name == "add" {
+			t.Error("a stripped file knows add")
+		}
+	}
+}
+
+func TestNoELF(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(path, []byte("text"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{path, path + ".not"} {
+		if _, err := Open(p); err == nil {
+			t.Errorf("%s: no error", p)
+		}
+	}
+}
+
+// FuzzOpen changes bytes of a program: nothing panics.
+func FuzzOpen(f *testing.F) {
+	f.Add(uint64(0), []byte{1})
+	f.Fuzz(func(t *testing.T, at uint64, change []byte) {
+		binary := compile(t, "-g", "-O1")
+		text, err := os.ReadFile(binary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(text[at%uint64(len(text)):], change)
+		if err := os.WriteFile(binary, text, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if file, err := Open(binary); err == nil {
+			file.Function(at)
+			file.Line(at)
+			file.Lines(at, at+100)
+		}
+	})
+}
