@@ -90,8 +90,11 @@ func recorded(path string, r record.Result) string {
 	if r.Sites > 0 {
 		s += "; of " + strconv.Itoa(r.Sites) + " places in the code, " + strconv.Itoa(r.Named) + " have a line of source"
 	}
-	if r.End.How == "limit" {
+	switch r.End.How {
+	case "limit":
 		s += "; it ends at --max-size"
+	case "exec":
+		s += "; it ends where the program became another one, which is not in it"
 	}
 	if r.End.Lost > 0 {
 		s += "; " + grouped(r.End.Lost) + " steps were lost"
