@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"strconv"
 	"strings"
 )
 
@@ -8,11 +9,19 @@ import (
 const abiVersion = 1
 
 // types defines the structs of abi.h, which must come before their first use.
-func (e *emitter) types(blocks int) {
+// How many blocks there are is known only later: it gives the place for their
+// number.
+func (e *emitter) types() (blocksAt int) {
 	e.put("%", e.prefix, "thread = type { ", e.word, ", ", e.word, ", i64 }\n",
 		"%", e.prefix, "block = type { i32, i32, i32, i32 }\n",
-		"%", e.prefix, "blocks = type [", blocks, " x %", e.prefix, "block]\n\n")
+		"%", e.prefix, "blocks = type [")
+	blocksAt = len(e.out)
+	e.put(strings.Repeat(" ", numberRoom), " x %", e.prefix, "block]\n\n")
+	return blocksAt
 }
+
+// numberRoom is room for any number of blocks.
+const numberRoom = 10
 
 // data writes what the runtime reads: the blocks, the tables, the objects, and
 // the module's struct, whose address goes to section __sg_modules.
@@ -20,7 +29,7 @@ func (e *emitter) data(t *tables, tables []byte) {
 	e.put("\n@__sg_thread = external thread_local(initialexec) global %", e.prefix, "thread\n",
 		"@__sg_clock = external global i64\n",
 		"declare ", e.more, ") cold nounwind\n",
-		"!", e.m.lastMeta+1, " = !{!\"branch_weights\", i32 1, i32 1048575}\n")
+		"!", strconv.Itoa(e.m.lastMeta+1), " = !{!\"branch_weights\", i32 1, i32 1048575}\n")
 	e.declarations()
 	e.blockTable(t)
 	scale := e.bytes("scale", t.scale)
@@ -28,13 +37,13 @@ func (e *emitter) data(t *tables, tables []byte) {
 	objects := e.objects()
 	module := "{ i32, i32, " + e.m.pointerTo("%"+e.prefix+"blocks") + ", " + e.m.pointerTo(scale) + ", " + e.m.pointerTo(packed) +
 		", i64, " + e.m.pointerTo(objects) + ", i64 }"
-	e.put("@", e.prefix, "module = internal constant ", module, " { i32 ", abiVersion, ", i32 ", len(t.values), ", ",
+	e.put("@", e.prefix, "module = internal constant ", module, " { i32 ", strconv.Itoa(abiVersion), ", i32 ", strconv.Itoa(len(t.values)), ", ",
 		e.m.pointerTo("%"+e.prefix+"blocks"), " @", e.prefix, "blocks, ",
-		e.m.pointerTo(scale), " @", e.prefix, "scale, ", e.m.pointerTo(packed), " @", e.prefix, "tables, i64 ", len(tables), ", ",
-		e.m.pointerTo(objects), " @", e.prefix, "objects, i64 ", len(e.m.globals), " }, align 8\n",
+		e.m.pointerTo(scale), " @", e.prefix, "scale, ", e.m.pointerTo(packed), " @", e.prefix, "tables, i64 ", strconv.Itoa(len(tables)), ", ",
+		e.m.pointerTo(objects), " @", e.prefix, "objects, i64 ", strconv.Itoa(len(e.m.globals)), " }, align 8\n",
 		"@", e.prefix, "entry = internal global ", e.m.bytePointer(), " ", e.asBytes(module, e.prefix+"module"),
 		", section \"__sg_modules\", align 8\n")
-	if e.m.used.to == 0 {
+	if !e.m.used {
 		e.put("@llvm.used = appending global [1 x ", e.m.bytePointer(), "] [", e.entry(), "], section \"llvm.metadata\"\n")
 	}
 }
@@ -67,7 +76,7 @@ func (e *emitter) blockTable(t *tables) {
 	e.put("@", e.prefix, "blocks = internal global %", e.prefix, "blocks [")
 	separator := ""
 	for i, values := range t.values {
-		e.put(separator, "%", e.prefix, "block { i32 ", uint32(values), ", i32 ", t.refs[i], ", i32 0, i32 0 }")
+		e.put(separator, "%", e.prefix, "block { i32 ", strconv.Itoa(int(values)), ", i32 ", strconv.Itoa(int(t.refs[i])), ", i32 0, i32 0 }")
 		separator = ", "
 	}
 	e.put("], align 8\n")
@@ -75,7 +84,8 @@ func (e *emitter) blockTable(t *tables) {
 
 // bytes writes a constant array and gives its type.
 func (e *emitter) bytes(name string, content []byte) string {
-	e.put("@", e.prefix, name, " = internal constant [", len(content), " x i8] c\"")
+	array := "[" + strconv.Itoa(len(content)) + " x i8]"
+	e.put("@", e.prefix, name, " = internal constant ", array, " c\"")
 	const hex = "0123456789ABCDEF"
 	for _, b := range content {
 		if b < ' ' || b > '~' || b == '"' || b == '\\' {
@@ -85,20 +95,13 @@ func (e *emitter) bytes(name string, content []byte) string {
 		}
 	}
 	e.put("\", align 1\n")
-	at := len(e.out)
-	e.put("[", len(content), " x i8]")
-	array := string(e.out[at:])
-	e.out = e.out[:at]
 	return array
 }
 
 // objects writes the table of the global variables' addresses and gives its
 // type.
 func (e *emitter) objects() string {
-	at := len(e.out)
-	e.put("[", len(e.m.globals), " x ", e.m.bytePointer(), "]")
-	array := string(e.out[at:])
-	e.out = e.out[:at]
+	array := "[" + strconv.Itoa(len(e.m.globals)) + " x " + e.m.bytePointer() + "]"
 	e.put("@", e.prefix, "objects = internal constant ", array, " [")
 	separator := ""
 	for i := range e.m.globals {
@@ -133,9 +136,5 @@ func (e *emitter) extendUsed(line string) string {
 	if !ok || !ok2 || n < 0 {
 		return line
 	}
-	at := len(e.out)
-	e.put(before, "[", n+1, " x ", e.m.bytePointer(), "] [", e.entry(), ", ", list)
-	text := string(e.out[at:])
-	e.out = e.out[:at]
-	return text
+	return before + "[" + strconv.Itoa(n+1) + " x " + e.m.bytePointer() + "] [" + e.entry() + ", " + list
 }

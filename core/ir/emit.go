@@ -7,23 +7,24 @@ import (
 )
 
 // emitter writes functions with their recording code. Its own names begin with
-// a prefix that occurs nowhere else in the module, so that they neither clash
-// nor take part in the numbering of unnamed values.
+// prefixes that occur nowhere else in the module, so that they neither clash nor
+// take part in the numbering of unnamed values.
 type emitter struct {
 	m      *module
 	out    []byte
-	done   int // how far the module's text has been copied
-	prefix string
-	serial int       // makes names unique
-	word   string    // a pointer to a word: "i64*" or "ptr"
-	words  string    // a pointer to such a pointer
-	fields [3]string // addresses of the fields of the thread's state
-	more   string    // how __sg_more is called
-	// The compiler of the runtime may take the register of results for one that
-	// __sg_more may change, where the module's takes it for one that is kept.
-	clobber string
-	widest  uint64 // most lanes of the function's gathers and scatters
-	need    needs
+	done   int    // how far the module's text has been copied
+	prefix string // of globals and types
+	local  string // of local values and labels
+	serial int    // makes names unique
+	word   string // a pointer to a word: "i64*" or "ptr"
+	widest uint64 // most lanes of the function's gathers and scatters
+	need   needs
+
+	more       string // how __sg_more is called
+	begin      template
+	slot       template
+	pointer    template
+	storesBare bool // addresses are stored as the pointers that they are
 }
 
 // needs are declarations that the recording code relies on.
@@ -31,57 +32,109 @@ type needs struct {
 	frame, ones, masked, lanes bool
 }
 
-func newEmitter(m *module, prefix string) *emitter {
-	e := &emitter{m: m, prefix: prefix, word: "ptr", words: "ptr"}
+func newEmitter(m *module) *emitter {
+	e := &emitter{
+		m: m, word: "ptr",
+		prefix: freeGlobalPrefix(m.text), local: freeLocalPrefix(m.text),
+	}
 	if m.typed {
-		e.word, e.words = "i64*", "i64**"
+		e.word = "i64*"
 	}
-	thread := "%" + prefix + "thread"
-	for i := range e.fields {
-		e.fields[i] = "getelementptr inbounds (" + thread + ", " + m.pointerTo(thread) + " @__sg_thread, i32 0, i32 " + strconv.Itoa(i) + ")"
-	}
-	if !m.typed {
-		e.fields[0] = "@__sg_thread"
-	}
+	e.storesBare = !m.typed && m.types.layout.pointerBits(0) == 64
 	e.more = "void @__sg_more(i64"
 	if keepsRegisters(m.triple) {
 		e.more = "preserve_mostcc " + e.more
 	}
-	if strings.HasPrefix(m.triple, "x86_64") {
-		e.clobber = "  call void asm sideeffect \"\", \"~{rax}\"()\n"
-	}
+	e.begin = e.compile(beginStep)
+	e.slot = e.compile("  %$v{0} = getelementptr i64, WORD %$a{1}, i64 {2}\n  store {3} {4}, WORD %$v{0}\n")
+	e.pointer = e.compile("  %$v{0} = ptrtoint {1} {2} to i64\n")
 	return e
 }
 
-// put appends text; integers are written in decimal.
-func (e *emitter) put(parts ...any) {
+// beginStep is the code that begins a step: {0} is the block's number, {1} the
+// words of the step, {2} the label of the basic block that it stands in.
+//
+//	cursor = thread.cursor
+//	if cursor + words > thread.end or clock != thread.ticket: more(words), cursor = thread.cursor
+//	*cursor = block
+//	thread.cursor = cursor + words
+const beginStep = `  %$c{0} = load WORD, CURSOR
+  %$e{0} = load WORD, END
+  %$t{0} = load i64, TICKET
+  %$k{0} = load atomic i64, WORD @__sg_clock monotonic, align 8
+  %$n{0} = getelementptr i64, WORD %$c{0}, i64 {1}
+  %$f{0} = icmp ugt WORD %$n{0}, %$e{0}
+  %$d{0} = icmp ne i64 %$t{0}, %$k{0}
+  %$s{0} = or i1 %$f{0}, %$d{0}
+  br i1 %$s{0}, label %$m{0}, label %$g{0}, !prof !SELDOM
+$m{0}:
+  call MORE {1})
+CLOBBER  %$r{0} = load WORD, CURSOR
+  br label %$g{0}
+$g{0}:
+  %$a{0} = phi WORD [ %$c{0}, {2} ], [ %$r{0}, %$m{0} ]
+  store i64 ptrtoint (BLOCK{0}) to i64), WORD %$a{0}
+  %$o{0} = getelementptr i64, WORD %$a{0}, i64 {1}
+  store WORD %$o{0}, CURSOR
+`
+
+// compile puts the module's notation into a template.
+func (e *emitter) compile(text string) template {
+	words := "ptr"
+	if e.m.typed {
+		words = "i64**"
+	}
+	// The compiler of the runtime may take the register of results for one that
+	// __sg_more may change, where the module's takes it for one that is kept.
+	clobber := ""
+	if strings.HasPrefix(e.m.triple, "x86_64") {
+		clobber = "  call void asm sideeffect \"\", \"~{rax}\"()\n"
+	}
+	block, _ := strings.CutSuffix(e.block(0), "0)")
+	return makeTemplate(strings.NewReplacer(
+		"CURSOR", words+" "+e.thread(0), "END", words+" "+e.thread(1), "TICKET", e.word+" "+e.thread(2),
+		"WORD", e.word, "$", e.local, "MORE", e.more, "CLOBBER", clobber, "BLOCK", block, "SELDOM", strconv.Itoa(e.m.lastMeta+1),
+	).Replace(text))
+}
+
+// thread is the address of a field of the thread's state.
+func (e *emitter) thread(field int) string {
+	if !e.m.typed && field == 0 {
+		return "@__sg_thread"
+	}
+	thread := "%" + e.prefix + "thread"
+	return "getelementptr (" + thread + ", " + e.m.pointerTo(thread) + " @__sg_thread, i32 0, i32 " + strconv.Itoa(field) + ")"
+}
+
+// freeGlobalPrefix is a beginning of names that the text has nowhere.
+func freeGlobalPrefix(text string) string {
+	prefix := "__sg."
+	for n := 0; strings.Contains(text, prefix); n++ {
+		prefix = "__sg" + strconv.Itoa(n) + "."
+	}
+	return prefix
+}
+
+// freeLocalPrefix is a beginning that no local value and no label has. It is
+// short, because it is written often.
+func freeLocalPrefix(text string) string {
+	prefix := "$."
+	for n := 0; strings.Contains(text, "%"+prefix) || strings.Contains(text, "\n"+prefix); n++ {
+		prefix = "$" + strconv.Itoa(n) + "."
+	}
+	return prefix
+}
+
+// put appends text.
+func (e *emitter) put(parts ...string) {
 	for _, part := range parts {
-		switch part := part.(type) {
-		case string:
-			e.out = append(e.out, part...)
-		case int:
-			e.out = strconv.AppendInt(e.out, int64(part), 10)
-		case uint32:
-			e.out = strconv.AppendUint(e.out, uint64(part), 10)
-		case uint64:
-			e.out = strconv.AppendUint(e.out, part, 10)
-		case name:
-			e.out = append(append(append(e.out, '%'), e.prefix...), part.kind)
-			e.out = strconv.AppendUint(e.out, uint64(part.number), 10)
-		}
+		e.out = append(e.out, part...)
 	}
 }
 
-// name is a local name of the recording code.
-type name struct {
-	kind   byte
-	number uint32
-}
-
-// fresh is a name that was not there before.
-func (e *emitter) fresh() name {
-	e.serial++
-	return name{'v', uint32(e.serial)}
+// name is a local name that belongs to a block, an alloca, or the function.
+func (e *emitter) name(kind string, number uint32) string {
+	return "%" + e.local + kind + strconv.FormatUint(uint64(number), 10)
 }
 
 // copyTo copies the module's text up to at.
@@ -130,7 +183,7 @@ func (e *emitter) renameLabels(p *plan, in *inst, basic int32) {
 		if edge := p.edges[from]; edge >= 0 && p.goesOnAt(from) == basic {
 			last = edge
 		}
-		e.put(name{'g', p.pieces[last].number})
+		e.put(e.name("g", p.pieces[last].number))
 		e.done = int(r.to)
 	}
 }
@@ -157,13 +210,13 @@ func (e *emitter) hoist(p *plan) {
 			c.take('%')
 			c.name()
 			c.want('=')
-			e.put("  ", name{'h', uint32(i)}, " =", text[c.at:], "\n")
+			e.put("  ", e.name("h", uint32(i)), " =", text[c.at:], "\n")
 		} else {
 			e.put(text, "\n")
 		}
 	}
 	if p.widest > 0 {
-		e.put("  ", name{'l', 0}, " = alloca [", p.widest, " x i64], align 8\n")
+		e.put("  ", e.lanesArray(), " = alloca [", strconv.FormatUint(p.widest, 10), " x i64], align 8\n")
 	}
 }
 
@@ -173,7 +226,7 @@ func (e *emitter) leaveHoisted(p *plan, in *inst, i int32) {
 	e.done = int(in.to)
 	if isDigit(in.resultName[0]) {
 		t := e.m.pointerTo(in.address.typeText)
-		e.put("  %", in.resultName, " = bitcast ", t, " ", name{'h', uint32(i)}, " to ", t)
+		e.put("  %", in.resultName, " = bitcast ", t, " ", e.name("h", uint32(i)), " to ", t)
 	} else if e.done < len(e.m.text) && e.m.text[e.done] == '\n' {
 		e.done++
 	}
@@ -190,7 +243,7 @@ func (e *emitter) piece(p *plan, i int32, before *string) {
 	if q.lanes != nil {
 		e.lanes(q.lanes)
 	}
-	e.begin(q, before)
+	*before = e.step(q, *before)
 	slot := 0
 	k := q.site
 	for ; k < q.sites && p.sites[k].atOnce; k++ {
@@ -212,7 +265,7 @@ func (e *emitter) piece(p *plan, i int32, before *string) {
 		in := &f.insts[b.last-1]
 		r := f.refs[in.refs]
 		e.copyTo(int(r.from) - 1)
-		e.put(name{'e', p.pieces[edge].number})
+		e.put(e.name("w", p.pieces[edge].number))
 		e.done = int(r.to)
 	}
 }
@@ -227,11 +280,9 @@ func (e *emitter) edge(p *plan, i int32) {
 	q := &p.pieces[i]
 	in := &p.f.insts[p.f.blocks[q.basic].last-1]
 	e.copyTo(int(in.to))
-	label := name{'e', q.number}
-	e.put("\n\n")
-	e.define(label)
-	before := ""
-	e.beginFrom(q, label, &before)
+	label := e.name("w", q.number)
+	e.put("\n\n", label[1:], ":\n")
+	e.step(q, label)
 	slot := 0
 	for k := q.site; k < q.sites; k++ {
 		e.site(q, &p.sites[k], &slot)
@@ -240,119 +291,92 @@ func (e *emitter) edge(p *plan, i int32) {
 	e.put("  br label %", e.m.text[r.from:r.to], "\n")
 }
 
-// define writes a label.
-func (e *emitter) define(label name) {
-	at := len(e.out)
-	e.put(label, ":\n")
-	e.out = append(e.out[:at], e.out[at+1:]...) // without %
-}
-
-func (e *emitter) begin(q *piece, before *string) { e.beginFrom(q, *before, before) }
-
-// beginFrom writes the code that begins a step in the basic block of that
-// label; before becomes the label of the one that it ends in.
-//
-//	cursor = thread.cursor
-//	if cursor + words > thread.end or clock != thread.ticket: more(words), cursor = thread.cursor
-//	*cursor = block
-//	thread.cursor = cursor + words
-func (e *emitter) beginFrom(q *piece, label any, before *string) {
-	n := q.number
-	words := q.values + 1
-	cursor, room, late := name{'c', n}, name{'r', n}, name{'d', n}
-	end, after, ticket, clock := e.fresh(), e.fresh(), e.fresh(), e.fresh()
-	full, slow := e.fresh(), e.fresh()
-	e.put("  ", cursor, " = load ", e.word, ", ", e.words, " ", e.fields[0], ", align 8\n",
-		"  ", end, " = load ", e.word, ", ", e.words, " ", e.fields[1], ", align 8\n",
-		"  ", ticket, " = load i64, ", e.word, " ", e.fields[2], ", align 8\n",
-		"  ", clock, " = load atomic i64, ", e.word, " @__sg_clock monotonic, align 8\n",
-		"  ", after, " = getelementptr i64, ", e.word, " ", cursor, ", i64 ", words, "\n",
-		"  ", full, " = icmp ugt ", e.word, " ", after, ", ", end, "\n",
-		"  ", late, " = icmp ne i64 ", ticket, ", ", clock, "\n",
-		"  ", slow, " = or i1 ", full, ", ", late, "\n",
-		"  br i1 ", slow, ", label ", name{'m', n}, ", label ", name{'g', n}, ", !prof !", e.m.lastMeta+1, "\n")
-	e.define(name{'m', n})
-	e.put("  call ", e.more, " ", words, ")\n", e.clobber,
-		"  ", room, " = load ", e.word, ", ", e.words, " ", e.fields[0], ", align 8\n",
-		"  br label ", name{'g', n}, "\n")
-	e.define(name{'g', n})
-	at, next := name{'a', n}, e.fresh()
-	e.put("  ", at, " = phi ", e.word, " [ ", cursor, ", ", label, " ], [ ", room, ", ", name{'m', n}, " ]\n",
-		"  store i64 ptrtoint (", e.block(n), " to i64), ", e.word, " ", at, ", align 8\n",
-		"  ", next, " = getelementptr i64, ", e.word, " ", at, ", i64 ", words, "\n",
-		"  store ", e.word, " ", next, ", ", e.words, " ", e.fields[0], ", align 8\n")
-	*before = "%" + e.prefix + "g" + strconv.Itoa(int(n))
+// step writes the code that begins a step in the basic block of that label,
+// and gives the label of the one that it ends in.
+func (e *emitter) step(q *piece, label string) string {
+	e.out = e.begin.fill(e.out, count(q.number), count(q.values+1), words(label))
+	return "%" + e.local + "g" + strconv.Itoa(int(q.number))
 }
 
 // block is the address of a block's struct, with its type.
 func (e *emitter) block(n uint32) string {
-	all, to, of := "%"+e.prefix+"blocks", "ptr", "ptr"
-	if e.m.typed {
-		to, of = "%"+e.prefix+"block*", all+"*"
+	block := "%" + e.prefix + "block"
+	if !e.m.typed {
+		return "ptr getelementptr (" + block + ", ptr @" + e.prefix + "blocks, i64 " + strconv.Itoa(int(n)) + ")"
 	}
-	return to + " getelementptr inbounds (" + all + ", " + of + " @" + e.prefix + "blocks, i64 0, i64 " + strconv.Itoa(int(n)) + ")"
+	all := "%" + e.prefix + "blocks"
+	return block + "* getelementptr (" + all + ", " + all + "* @" + e.prefix + "blocks, i64 0, i64 " + strconv.Itoa(int(n)) + ")"
 }
 
 // site writes the site's values into the step.
 func (e *emitter) site(q *piece, s *site, slot *int) {
 	for i := range s.n {
-		v := e.value(&s.values[i])
-		at := e.fresh()
 		*slot++
-		e.put("  ", at, " = getelementptr i64, ", e.word, " ", name{'a', q.number}, ", i64 ", *slot, "\n",
-			"  store i64 ", v, ", ", e.word, " ", at, ", align 8\n")
+		r := &s.values[i]
+		typ, v := "i64", ""
+		if r.how == asPointer && e.storesBare {
+			typ, v = "ptr", r.of.text
+		} else {
+			v = e.value(r)
+		}
+		e.serial++
+		e.out = e.slot.fill(e.out, count(e.serial), count(q.number), count(*slot), words(typ), words(v))
 	}
 }
 
 // value writes what makes a value an i64, and gives its name or the constant.
-func (e *emitter) value(r *recipe) any {
+func (e *emitter) value(r *recipe) string {
 	switch r.how {
 	case asInteger:
 		return e.widen(&r.of)
 	case asProduct:
-		a, b, v := e.widen(&r.of), e.widen(&r.other), e.fresh()
-		e.put("  ", v, " = mul i64 ", a, ", ", b, "\n")
-		return v
+		a, b := e.widen(&r.of), e.widen(&r.other)
+		return e.compute("mul i64 ", a, ", ", b)
 	case asPointee:
 		return e.pointee(&r.of)
 	case asFrame:
 		return e.frame()
 	}
-	v := e.fresh()
-	e.put("  ", v, " = ptrtoint ", r.of.typeText, " ", r.of.text, " to i64\n")
+	e.serial++
+	e.out = e.pointer.fill(e.out, count(e.serial), words(r.of.typeText), words(r.of.text))
+	return e.last()
+}
+
+// compute writes an instruction and gives its result's name.
+func (e *emitter) compute(parts ...string) string {
+	e.serial++
+	v := e.last()
+	e.put("  ", v, " = ")
+	e.put(parts...)
+	e.put("\n")
 	return v
 }
 
+// last is the name that was made last.
+func (e *emitter) last() string { return "%" + e.local + "v" + strconv.Itoa(e.serial) }
+
 // widen makes an integer 64 bits wide.
-func (e *emitter) widen(o *operand) any {
+func (e *emitter) widen(o *operand) string {
 	if o.typ.bits == 64 {
 		return o.text
 	}
-	v := e.fresh()
-	e.put("  ", v, " = zext ", o.typeText, " ", o.text, " to i64\n")
-	return v
+	return e.compute("zext ", o.typeText, " ", o.text, " to i64")
 }
 
 // pointee reads the pointer at an address.
-func (e *emitter) pointee(o *operand) any {
-	at, v, n := e.fresh(), e.fresh(), e.fresh()
-	if e.m.typed {
-		e.put("  ", at, " = bitcast ", o.typeText, " ", o.text, " to i8**\n",
-			"  ", v, " = load i8*, i8** ", at, "\n",
-			"  ", n, " = ptrtoint i8* ", v, " to i64\n")
-		return n
+func (e *emitter) pointee(o *operand) string {
+	if !e.m.typed {
+		return e.compute("ptrtoint ptr ", e.compute("load ptr, ptr ", o.text), " to i64")
 	}
-	e.put("  ", v, " = load ptr, ptr ", o.text, "\n", "  ", n, " = ptrtoint ptr ", v, " to i64\n")
-	return n
+	at := e.compute("bitcast ", o.typeText, " ", o.text, " to i8**")
+	return e.compute("ptrtoint i8* ", e.compute("load i8*, i8** ", at), " to i64")
 }
 
 // frame reads the function's frame address.
-func (e *emitter) frame() any {
+func (e *emitter) frame() string {
 	e.need.frame = true
-	v, n := e.fresh(), e.fresh()
-	e.put("  ", v, " = call ", e.m.bytePointer(), " @", e.m.frameAddress(), "(i32 0)\n",
-		"  ", n, " = ptrtoint ", e.m.bytePointer(), " ", v, " to i64\n")
-	return n
+	at := e.compute("call ", e.m.bytePointer(), " @", e.m.frameAddress(), "(i32 0)")
+	return e.compute("ptrtoint ", e.m.bytePointer(), " ", at, " to i64")
 }
 
 func (m *module) bytePointer() string { return m.pointerTo("i8") }

@@ -5,134 +5,96 @@ import "strconv"
 // lanes writes the call that tells the references of a masked access.
 func (e *emitter) lanes(l *lanes) {
 	mask := e.mask(l)
-	function := "@__sg_masked"
-	var where any
-	if l.scattered {
-		e.need.lanes = true
-		function, where = "@__sg_lanes", e.addresses(l)
-	} else {
-		e.need.masked = true
-		where = e.value(&recipe{how: asPointer, of: l.address})
-	}
 	if l.packed {
 		mask = e.ones(mask)
 	}
-	e.put("  call void ", function, "(", e.block(l.number), ", ", e.whereType(l), " ", where, ", i64 ", mask,
-		", i32 ", l.count, ", i32 ", l.elem.bytes, ")\n")
+	function, where := "@__sg_masked", ""
+	if l.scattered {
+		e.need.lanes = true
+		function, where = "@__sg_lanes", e.word+" "+e.addresses(l)
+	} else {
+		e.need.masked = true
+		where = "i64 " + e.value(&recipe{how: asPointer, of: l.address})
+	}
+	e.put("  call void ", function, "(", e.block(l.number), ", ", where, ", i64 ", mask,
+		", i32 ", decimal(l.count), ", i32 ", decimal(l.elem.bytes), ")\n")
 }
 
-func (e *emitter) whereType(l *lanes) string {
-	if l.scattered {
-		return e.word
-	}
-	return "i64"
-}
+func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // mask makes the lanes' mask an i64, bit 0 of the first lane.
-func (e *emitter) mask(l *lanes) any {
-	bits, typeText, text := l.mask.typ.count, l.mask.typeText, any(l.mask.text)
+func (e *emitter) mask(l *lanes) string {
+	bits, typeText, text := l.mask.typ.count, l.mask.typeText, l.mask.text
 	if l.signs {
 		typeText, text = e.signs(l)
 	}
-	v := e.fresh()
-	e.put("  ", v, " = bitcast ", typeText, " ", text, " to i", bits, "\n")
+	v := e.compute("bitcast ", typeText, " ", text, " to i", decimal(bits))
 	if bits < 64 {
-		narrow := v
-		v = e.fresh()
-		e.put("  ", v, " = zext i", bits, " ", narrow, " to i64\n")
+		v = e.compute("zext i", decimal(bits), " ", v, " to i64")
 	}
 	if bits > l.count { // of a vector of which only the low lanes count
-		all := v
-		v = e.fresh()
-		e.put("  ", v, " = and i64 ", all, ", ", uint64(1)<<l.count-1, "\n")
+		v = e.compute("and i64 ", v, ", ", decimal(1<<l.count-1))
 	}
 	return v
 }
 
 // signs makes a vector of the sign bits of a vector of integers or floats.
-func (e *emitter) signs(l *lanes) (typeText string, text any) {
+func (e *emitter) signs(l *lanes) (typeText, text string) {
 	t := l.mask.typ
+	ints := "<" + decimal(t.count) + " x i" + decimal(t.elem.bits) + ">"
 	text = l.mask.text
 	if t.elem.kind == floatType {
-		v := e.fresh()
-		e.put("  ", v, " = bitcast ", l.mask.typeText, " ", text, " to <", t.count, " x i", t.elem.bits, ">\n")
-		text = v
+		text = e.compute("bitcast ", l.mask.typeText, " ", text, " to ", ints)
 	}
-	v := e.fresh()
-	e.put("  ", v, " = icmp slt <", t.count, " x i", t.elem.bits, "> ", text, ", zeroinitializer\n")
-	return e.vectorOf(t.count, "i1"), v
-}
-
-func (e *emitter) vectorOf(count uint64, elem string) string {
-	return "<" + strconv.FormatUint(count, 10) + " x " + elem + ">"
+	return "<" + decimal(t.count) + " x i1>", e.compute("icmp slt ", ints, " ", text, ", zeroinitializer")
 }
 
 // ones makes as many low ones as the mask has: the active lanes of an expanding
 // load or compressing store lie side by side.
-func (e *emitter) ones(mask any) any {
+func (e *emitter) ones(mask string) string {
 	e.need.ones = true
-	n, wide, high, low, v := e.fresh(), e.fresh(), e.fresh(), e.fresh(), e.fresh()
-	e.put("  ", n, " = call i64 @llvm.ctpop.i64(i64 ", mask, ")\n",
-		"  ", wide, " = zext i64 ", n, " to i128\n",
-		"  ", high, " = shl i128 -1, ", wide, "\n",
-		"  ", low, " = xor i128 ", high, ", -1\n",
-		"  ", v, " = trunc i128 ", low, " to i64\n")
-	return v
+	n := e.compute("call i64 @llvm.ctpop.i64(i64 ", mask, ")")
+	wide := e.compute("zext i64 ", n, " to i128") // for 64 of them
+	high := e.compute("shl i128 -1, ", wide)
+	return e.compute("trunc i128 ", e.compute("xor i128 ", high, ", -1"), " to i64")
 }
 
-// addresses stores each lane's address to the function's array for them, and
-// gives that.
-func (e *emitter) addresses(l *lanes) any {
-	base := any(nil)
+// lanesArray is the function's array for the addresses of lanes.
+func (e *emitter) lanesArray() string { return e.name("l", 0) }
+
+// addresses stores each lane's address to the array for them, and gives that.
+func (e *emitter) addresses(l *lanes) string {
+	base := ""
 	if l.index.typ != nil {
 		base = e.value(&recipe{how: asPointer, of: l.address})
 	}
-	var list any
-	array := e.fresh()
-	// The array has room for the function's widest access; its type is opaque here.
-	e.put("  ", array, " = bitcast ", e.arrayType(), " ", name{'l', 0}, " to ", e.word, "\n")
-	list = array
+	array := e.m.pointerTo("[" + decimal(e.widest) + " x i64]")
+	list := e.compute("bitcast ", array, " ", e.lanesArray(), " to ", e.word)
 	for i := range l.count {
-		v := e.laneAddress(l, base, i)
-		at := e.fresh()
-		e.put("  ", at, " = getelementptr i64, ", e.word, " ", array, ", i64 ", i, "\n",
-			"  store i64 ", v, ", ", e.word, " ", at, ", align 8\n")
+		address := e.laneAddress(l, base, i)
+		at := e.compute("getelementptr i64, ", e.word, " ", list, ", i64 ", decimal(i))
+		e.put("  store i64 ", address, ", ", e.word, " ", at, "\n")
 	}
 	return list
 }
 
-func (e *emitter) arrayType() string {
-	if e.m.typed {
-		return "[" + strconv.FormatUint(e.widest, 10) + " x i64]*"
-	}
-	return "ptr"
-}
-
 // laneAddress is the address of lane i: base + index · scale, or the pointer
 // itself.
-func (e *emitter) laneAddress(l *lanes, base any, i uint64) any {
-	v := e.fresh()
-	if base == nil {
-		pointerText := e.elementText(l.address)
-		n := e.fresh()
-		e.put("  ", v, " = extractelement ", l.address.typeText, " ", l.address.text, ", i32 ", i, "\n",
-			"  ", n, " = ptrtoint ", pointerText, " ", v, " to i64\n")
-		return n
+func (e *emitter) laneAddress(l *lanes, base string, i uint64) string {
+	if base == "" {
+		v := e.compute("extractelement ", l.address.typeText, " ", l.address.text, ", i32 ", decimal(i))
+		return e.compute("ptrtoint ", elementText(l.address), " ", v, " to i64")
 	}
-	e.put("  ", v, " = extractelement ", l.index.typeText, " ", l.index.text, ", i32 ", i, "\n")
+	v := e.compute("extractelement ", l.index.typeText, " ", l.index.text, ", i32 ", decimal(i))
 	if bits := l.index.typ.elem.bits; bits < 64 {
-		wide := e.fresh()
-		e.put("  ", wide, " = sext i", bits, " ", v, " to i64\n")
-		v = wide
+		v = e.compute("sext i", decimal(bits), " ", v, " to i64")
 	}
-	scaled, sum := e.fresh(), e.fresh()
-	e.put("  ", scaled, " = mul i64 ", v, ", ", e.widen(&l.scale), "\n",
-		"  ", sum, " = add i64 ", scaled, ", ", base, "\n")
-	return sum
+	scaled := e.compute("mul i64 ", v, ", ", e.widen(&l.scale))
+	return e.compute("add i64 ", scaled, ", ", base)
 }
 
 // elementText is the type of a vector's elements as the module writes it.
-func (e *emitter) elementText(o operand) string {
+func elementText(o operand) string {
 	c := cursor{text: o.typeText, at: 1}
 	c.word()
 	c.wantWord("x")

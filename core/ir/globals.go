@@ -36,7 +36,7 @@ func (m *module) globalLine(e extent) {
 			if here && !strings.HasPrefix(g.name, "llvm.") {
 				m.variable(&c, g, local)
 			} else if g.name == "llvm.used" {
-				m.used = e
+				m.used, m.lines = true, append(m.lines, e)
 			}
 			return
 		case "ifunc":

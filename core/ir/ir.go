@@ -44,7 +44,6 @@ package ir
 
 import (
 	"errors"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -84,12 +83,13 @@ func Instrument(src []byte, o Options) (*Result, error) {
 		return nil, err
 	}
 	t := newTables(m, o)
-	e := newEmitter(m, freePrefix(m.text))
-	edits := instrumentFunctions(m, t, e, o.Skip)
+	e := newEmitter(m)
+	e.rewrite(t, o.Skip)
 	t.finish()
 	r := &Result{Text: src, Program: t.program, Missed: t.program.Modules[0].Missed}
 	if len(t.program.Blocks) > 0 {
-		r.Text = assemble(m, t, e, edits)
+		e.data(t, sgt.AppendModule(nil, t.program))
+		r.Text = e.out
 	}
 	return r, nil
 }
@@ -107,15 +107,6 @@ func (m *module) instrumentable() error {
 	return nil
 }
 
-// freePrefix is a beginning of names that the text has nowhere.
-func freePrefix(text string) string {
-	prefix := "__sg."
-	for n := 0; strings.Contains(text, prefix); n++ {
-		prefix = "__sg" + strconv.Itoa(n) + "."
-	}
-	return prefix
-}
-
 // keepsRegisters tells the machines that know the calling convention of
 // __sg_more.
 func keepsRegisters(triple string) bool {
@@ -123,45 +114,55 @@ func keepsRegisters(triple string) bool {
 	return machine == "x86_64" || machine == "aarch64" || machine == "arm64"
 }
 
-// edit is a part of the module's text with what takes its place.
-type edit struct {
-	from, to int
-	text     string
-	out      [2]int // of functions: span of what was emitted
-}
-
-// instrumentFunctions rewrites all functions that can be.
-func instrumentFunctions(m *module, t *tables, e *emitter, skip []string) []edit {
-	var edits []edit
+// rewrite writes the module's text with its functions instrumented.
+func (e *emitter) rewrite(t *tables, skip []string) {
+	m := e.m
+	lines := m.lines
+	e.out = make([]byte, 0, 3*len(m.text))
+	blocksAt := -1
 	var f function
 	var p plan
-	groups := map[string]bool{}
 	for _, at := range m.functions {
+		for len(lines) > 0 && lines[0].from < at.from {
+			e.line(lines[0])
+			lines = lines[1:]
+		}
+		e.copyTo(at.from)
+		if blocksAt < 0 {
+			blocksAt = e.types()
+		}
 		f.reset(m, at)
-		why := f.read(skip)
-		if why == external {
-			continue
-		}
-		if why != "" {
+		if why := f.read(skip); why == "" {
+			p.reset(&f, t)
+			p.make()
+			e.function(&p)
+			t.add(&p)
+		} else if why != external {
 			t.missed(linkerName(f.name), why)
-			continue
-		}
-		p.reset(&f, t)
-		p.make()
-		from := len(e.out)
-		e.function(&p)
-		t.add(&p)
-		edits = append(edits, edit{from: at.from, to: at.to, out: [2]int{from, len(e.out)}})
-		for _, g := range f.groups {
-			groups[g] = true
 		}
 	}
-	for g := range groups {
-		if at, ok := m.groupsAt[g]; ok {
-			edits = append(edits, edit{from: at.from, to: at.to, text: withoutMemory(m.in(at))})
-		}
+	for _, l := range lines {
+		e.line(l)
 	}
-	return edits
+	e.copyTo(len(m.text))
+	if blocksAt >= 0 {
+		copy(e.out[blocksAt:], strconv.Itoa(len(t.program.Blocks)))
+	}
+}
+
+// line copies the text up to a line of the top level, and writes that changed.
+func (e *emitter) line(l extent) {
+	e.copyTo(l.from)
+	text := e.m.in(l)
+	switch name := groupName(text); {
+	case name == "":
+		e.put(e.extendUsed(text))
+	case e.m.ofDefinitions[name]:
+		e.put(withoutMemory(text))
+	default:
+		e.put(text)
+	}
+	e.done = l.to
 }
 
 // external is said of functions whose code another module has.
@@ -295,27 +296,4 @@ func saysMemory(word string) bool {
 		return true
 	}
 	return false
-}
-
-// assemble puts the module together: its text with the edits, and the data that
-// the runtime needs.
-func assemble(m *module, t *tables, e *emitter, edits []edit) []byte {
-	body := e.out
-	e.out = nil
-	e.types(len(t.program.Blocks))
-	edits = append([]edit{{from: m.firstFunc, to: m.firstFunc, text: string(e.out)}}, edits...)
-	if m.used.to > 0 {
-		edits = append(edits, edit{from: m.used.from, to: m.used.to, text: e.extendUsed(m.in(m.used))})
-	}
-	sort.SliceStable(edits, func(i, j int) bool { return edits[i].from < edits[j].from })
-	e.out = make([]byte, 0, len(m.text)+len(body)+64*len(t.program.Blocks)+4096)
-	e.done = 0
-	for _, d := range edits {
-		e.copyTo(d.from)
-		e.out = append(append(e.out, d.text...), body[d.out[0]:d.out[1]]...)
-		e.done = d.to
-	}
-	e.copyTo(len(m.text))
-	e.data(t, sgt.AppendModule(nil, t.program))
-	return e.out
 }

@@ -11,24 +11,24 @@ import (
 // LLVM prints one thing a line; a function ends at a line of a single brace.
 // That is all that the reader relies on to find its way.
 type module struct {
-	text        string
-	name        string // source file
-	triple      string
-	types       *types
-	typed       bool // pointers have the type that they point to, as up to LLVM 14
-	functions   []extent
-	globals     []global
-	defined     map[string]bool   // functions that are defined, by name with its quotes
-	declared    map[string]bool   // functions that are declared
-	entries     map[string]bool   // functions that run before the program is relocated: resolvers of ifuncs
-	groups      map[string]string // attribute groups: "#0" → its line
-	groupsAt    map[string]extent // where these lines are
-	metadata    metadata
-	used        extent            // the line of llvm.used, if any
-	lastMeta    int               // highest number of metadata
-	firstFunc   int               // where the first function begins
-	compiler    string            // as !llvm.ident has it
-	globalNames map[string]string // of the source, by the linker's
+	text          string
+	name          string // source file
+	triple        string
+	types         *types
+	typed         bool // pointers have the type that they point to, as up to LLVM 14
+	functions     []extent
+	globals       []global
+	defined       map[string]bool   // functions that are defined, by name with its quotes
+	declared      map[string]bool   // functions that are declared
+	entries       map[string]bool   // functions that run before the program is relocated: resolvers of ifuncs
+	groups        map[string]string // attribute groups: "#0" → its line
+	metadata      metadata
+	ofDefinitions map[string]bool   // attribute groups on first lines of functions
+	used          bool              // there is a line of llvm.used
+	lines         []extent          // those that change: llvm.used, and attribute groups
+	lastMeta      int               // highest number of metadata
+	compiler      string            // as !llvm.ident has it
+	globalNames   map[string]string // of the source, by the linker's
 }
 
 // extent is a piece of the text.
@@ -59,7 +59,7 @@ func (e *syntaxError) Error() string {
 func readModule(text string) (*module, error) {
 	m := &module{
 		text: text, defined: map[string]bool{}, declared: map[string]bool{}, entries: map[string]bool{},
-		groups: map[string]string{}, groupsAt: map[string]extent{}, firstFunc: -1, lastMeta: -1,
+		groups: map[string]string{}, ofDefinitions: map[string]bool{}, lastMeta: -1,
 	}
 	m.metadata.text = text
 	named := map[string]string{}
@@ -154,11 +154,21 @@ func functionEnd(text string, at int) int {
 }
 
 func (m *module) function(e extent) {
-	if m.firstFunc < 0 {
-		m.firstFunc = e.from
-	}
 	m.functions = append(m.functions, e)
-	m.defined[calledName(m.text[e.from:lineEnd(m.text, e.from)])] = true
+	line := m.text[e.from:lineEnd(m.text, e.from)]
+	m.defined[calledName(line)] = true
+	for {
+		at := strings.LastIndexByte(line, '#')
+		if at < 0 {
+			return
+		}
+		end := at + 1
+		for end < len(line) && isDigit(line[end]) {
+			end++
+		}
+		m.ofDefinitions[line[at:end]] = true
+		line = line[:at]
+	}
 }
 
 // calledName is the name after the first @ of a line, with its quotes; "" if
@@ -181,13 +191,18 @@ func calledName(line string) string {
 }
 
 func (m *module) groupLine(e extent) {
-	line := m.in(e)
-	at := strings.IndexByte(line, '#')
-	end := at + 1
-	for end < len(line) && isDigit(line[end]) {
-		end++
+	m.groups[groupName(m.in(e))] = m.in(e)
+	m.lines = append(m.lines, e)
+}
+
+// groupName is the #0 of a line `attributes #0 = { ... }`, "" of other lines.
+func groupName(line string) string {
+	rest, ok := strings.CutPrefix(line, "attributes ")
+	if !ok {
+		return ""
 	}
-	m.groups[line[at:end]], m.groupsAt[line[at:end]] = line, e
+	name, _, _ := strings.Cut(rest, " ")
+	return name
 }
 
 func (m *module) metadataLine(e extent) {
