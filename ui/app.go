@@ -5,6 +5,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/vugu/vugu"
 )
@@ -49,6 +50,11 @@ type Result struct {
 	tables   map[string]*state.Table
 	asked    []hierarchy.Cache // the levels of answer
 	answer   *state.Caches
+
+	counterKeys []string // of counters, in order
+	counters    map[string]*state.Table
+	summed      tally.By // what counters are summed up by
+	sorted      string   // and sorted by
 }
 
 // Changed tells whether anything has changed since the last call: renders that
@@ -211,6 +217,7 @@ func (a *App) present(r *Result) {
 // show sums the profile up for a line size.
 func (r *Result) show(lineBytes uint32) {
 	r.View, r.findings, r.answer, r.tables = nil, nil, nil, map[string]*state.Table{}
+	r.counters = nil
 	if r.Profile != nil {
 		r.View = state.NewView(r.Profile, lineBytes)
 	}

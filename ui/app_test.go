@@ -13,8 +13,10 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/profile/memstore"
+	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/stackglass/stackglass/workers"
 	"github.com/stackglass/stackglass/workers/local"
@@ -448,6 +450,72 @@ func TestWithoutStore(t *testing.T) {
 	d.wants("Nothing is kept here.")
 	d.app.importProfile(fileWith("p.sgp", exported(t)))
 	d.wants("Nothing is kept here.", `class="chip complete"`)
+}
+
+// A profile with counters shows them: of the program, by function and by block,
+// sorted by any column, to be exported.
+func TestCounters(t *testing.T) {
+	d := newDesk(t)
+	d.app.importProfile(fileWith("product.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters})))
+	d.wants(`id="finding-operations"`, "moves 16 bytes for each flop", `id="tab-counters"`)
+	s := d.app.Screen
+	d.app.Navigate("#" + s.With(state.TabCounters).Hash())
+	d.wants(`id="counters"`, "Counters of the program", "bytes per flop", `id="table-types"`, `id="table-memory"`, "median reuse distance")
+	d.act(func() { d.app.goTo(d.app.Screen.Summed(tally.Function), true) })
+	d.wants(`id="table-functions"`, `aria-sort="descending"`, "multiply.c")
+	if !strings.Contains(d.hash, "by=function") {
+		t.Errorf("the hash is %s, want what is summed up by in it", d.hash)
+	}
+	d.act(func() { d.app.goTo(d.app.Screen.Sorted("function"), true) })
+	d.wants(`aria-sort="ascending"`)
+	page := d.html()
+	if strings.Index(page, ">main<") > strings.Index(page, ">multiply<") {
+		t.Error("sorted by name, multiply stands before main")
+	}
+	d.act(func() { d.app.SaveCSV("functions"); d.app.SaveJSON("functions"); d.app.SaveJSON("curve") })
+	csv, json := string(d.saved["product-functions.csv"]), string(d.saved["product-functions.json"])
+	if !strings.HasPrefix(csv, "function,file,line,invocations,unique_bytes,bytes,") || !strings.Contains(json, `"schema": {"name": "stackglass.counters"`) || len(d.saved) != 2 {
+		t.Errorf("saved %q and %q", csv, json)
+	}
+	d.act(func() { d.app.goTo(d.app.Screen.Summed(tally.Block), true) })
+	d.wants(`id="table-blocks"`, "products")
+}
+
+// Counters without stack distances are shown, and the other views say why they
+// are empty.
+func TestCountersAlone(t *testing.T) {
+	d := newDesk(t)
+	d.app.importProfile(fileWith("alone.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Counters})))
+	d.wants("holds no stack distances")
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCounters).Hash())
+	d.wants(`id="table-counters"`)
+}
+
+// A trace without instructions has no counters unless they are asked for, and the
+// tab says what to do.
+func TestCountersOfAnyTrace(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCounters).Hash())
+	d.wants(`id="missing"`, "stackglass cc")
+	d.settings.Touched = true
+	d.app.Offer(demoItem())
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCounters).Hash())
+	d.wants(`id="table-types"`, "The trace tells of no blocks")
+}
+
+// multiplied is the encoded profile of a product of two matrices.
+func multiplied(t *testing.T, spec analysis.Spec) []byte {
+	t.Helper()
+	p, steps := tracetest.Multiplication(6)
+	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
+	for err == nil {
+		err = r.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return r.Finish(profile.State{}).Encode()
 }
 
 func exported(t *testing.T) []byte {

@@ -1,9 +1,11 @@
 package ui
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
@@ -80,8 +82,11 @@ func (a *App) capacities() []int {
 // table gives the table behind a chart, or nil.
 func (a *App) table(chart string) *state.Table {
 	r := a.result
-	if r == nil || r.View == nil {
+	if r == nil {
 		return nil
+	}
+	if t := a.counterTable(chart); t != nil || r.View == nil {
+		return t
 	}
 	switch chart {
 	case "curve":
@@ -130,6 +135,41 @@ func (r *Result) Findings() []state.Finding {
 		r.findings = r.View.Findings()
 	}
 	return r.findings
+}
+
+// by is what the counters in view are summed up by.
+func (a *App) by() tally.By { return cmp.Or(a.Screen.By, tally.Program) }
+
+// counterKeys are the keys of the tables of counters in view.
+func (a *App) counterKeys() []string {
+	a.sumUp()
+	return a.result.counterKeys
+}
+
+// counterTable gives a table of counters, or nil.
+func (a *App) counterTable(key string) *state.Table {
+	if a.Screen.Tab != state.TabCounters || a.result.Profile == nil || a.result.Profile.Counters == nil {
+		return nil
+	}
+	a.sumUp()
+	return a.result.counters[key]
+}
+
+// sumUp makes the tables of counters when the profile, what they are summed up
+// by or their order changes.
+func (a *App) sumUp() {
+	r := a.result
+	if r.counters == nil || r.summed != a.by() || r.sorted != a.Screen.Sort {
+		r.summed, r.sorted = a.by(), a.Screen.Sort
+		r.counterKeys, r.counters = state.CounterTables(r.Profile, r.summed, r.sorted)
+	}
+}
+
+// SaveJSON downloads a table of counters.
+func (a *App) SaveJSON(chart string) {
+	if t := a.table(chart); t != nil && t.Source != nil {
+		a.Port.Save(FileName(a.result.Name)+"-"+chart+".json", "application/json", []byte(t.JSON()))
+	}
 }
 
 // SaveCSV downloads the table behind a chart.

@@ -17,6 +17,7 @@ var views = []struct{ key, name, shows string }{
 	{"2", "locality", "#chart-histogram canvas"},
 	{"3", "caches", "#level-1"},
 	{"5", "code", "#missing"},
+	{"0", "counters", "#missing"},
 }
 
 // openView goes to a view of the result by its key.
@@ -92,6 +93,7 @@ func (p *tab) everywhere(look func(state string)) {
 	}
 	p.click("#back")
 	p.waitFor("#kept .delete")
+	p.countersEverywhere(look)
 	p.click("#kept .rename")
 	p.waitFor("#rename-input")
 	look("renaming")
@@ -99,6 +101,27 @@ func (p *tab) everywhere(look func(state string)) {
 	p.waitFor("#delete-no")
 	look("deleting")
 }
+
+// countersEverywhere shows a profile with counters in every form.
+func (p *tab) countersEverywhere(look func(state string)) {
+	p.t.Helper()
+	p.drop(multiplied)
+	p.waitFor("#digest")
+	p.openView("0", "#counters")
+	look("counters of the program")
+	p.click("#counters-definitions summary")
+	look("counters of the program, with definitions")
+	for _, by := range []string{"function", "block"} {
+		p.click("#by-" + by)
+		p.waitFor("#table-" + by + "s tbody tr")
+		look("counters by " + by)
+	}
+	p.click("#back")
+	p.waitFor("#kept .delete")
+}
+
+// multiplied is a profile with counters, of a product of two matrices.
+const multiplied = root + "/tools/stackglass/internal/command/testdata/multiply.sgp"
 
 // TestAccessible has axe-core look at every state of the page, light and dark.
 func TestAccessible(t *testing.T) {

@@ -49,7 +49,7 @@ func (v *View) HistogramTable() *Table {
 	rows := len(c.Distances) + 1
 	return &Table{
 		Caption: "Accesses by stack distance",
-		Columns: []Column{{"distance", "lines"}, {"accesses", ""}, {"cumulative share", ""}},
+		Columns: []Column{{Name: "distance", Unit: "lines"}, {Name: "accesses"}, {Name: "cumulative share"}},
 		Rows:    rows,
 		Row: func(i int) []string {
 			if i == rows-1 {

@@ -119,7 +119,7 @@ func (v *View) CurveTable() *Table {
 	})
 	return &Table{
 		Caption: "Misses by cache size, each size at which they change",
-		Columns: []Column{{"cache size", ""}, {"capacity", "lines"}, {"misses", ""}, {"miss ratio", ""}},
+		Columns: []Column{{Name: "cache size"}, {Name: "capacity", Unit: "lines"}, {Name: "misses"}, {Name: "miss ratio"}},
 		Rows:    len(capacities),
 		Row: func(i int) []string {
 			return []string{Bytes(capacities[i] * v.LineBytes), Exact(capacities[i]), Exact(misses[i]),
@@ -145,7 +145,7 @@ func (v *View) CommonTable() *Table {
 	sizes = sizes[max(0, len(sizes)-PageRows):]
 	return &Table{
 		Caption: "Misses at common sizes, fully associative LRU",
-		Columns: []Column{{"cache size", ""}, {"misses", ""}, {"miss ratio", ""}, {"capacity", "lines"}},
+		Columns: []Column{{Name: "cache size"}, {Name: "misses"}, {Name: "miss ratio"}, {Name: "capacity", Unit: "lines"}},
 		Rows:    len(sizes),
 		Row: func(i int) []string {
 			lines := sizes[i] / v.LineBytes

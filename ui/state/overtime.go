@@ -84,11 +84,11 @@ func (v *View) OverTimeTable(log2Lines []int) *Table {
 	w := &v.Locality.Windows
 	t := &Table{
 		Caption: "Misses by window of the run",
-		Columns: []Column{{"first reference", ""}, {"accesses", ""}},
+		Columns: []Column{{Name: "first reference"}, {Name: "accesses"}},
 		Rows:    len(w.Rows), CSVHeader: "first_reference,accesses",
 	}
 	for _, k := range log2Lines {
-		t.Columns = append(t.Columns, Column{"misses of " + Bytes(v.CapacityBytes(k)), ""})
+		t.Columns = append(t.Columns, Column{Name: "misses of " + Bytes(v.CapacityBytes(k))})
 		t.CSVHeader += ",misses_" + strconv.FormatUint(v.CapacityBytes(k)/v.LineBytes, 10) + "_lines"
 	}
 	numbers := func(i int) []uint64 {

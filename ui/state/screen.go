@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/tally"
 )
 
 // Screen is what the URL's hash says: which analysis, which view of it, and
@@ -19,6 +20,8 @@ type Screen struct {
 	Log2Lines []int             // capacities of the view over time; nil: the default ones
 	Table     string            // the chart whose table is open; "": none
 	Page      int               // of that table, from 0
+	By        tally.By          // what counters are summed up by; "": the program
+	Sort      string            // the column that they are sorted by; "": the default one
 }
 
 // Hash writes the screen for the URL, without "#". What is the default is left
@@ -43,7 +46,9 @@ func (s Screen) Hash() string {
 		capacities = append(capacities, strconv.Itoa(k))
 	}
 	add("time", strings.Join(capacities, "."))
-	add("table", safe(s.Table))
+	add("table", safeKey(s.Table))
+	add("by", safe(string(s.By)))
+	add("sort", safeKey(s.Sort))
 	if s.Page > 0 {
 		add("page", strconv.Itoa(s.Page+1))
 	}
@@ -72,7 +77,13 @@ func ParseScreen(hash string) Screen {
 		case "time":
 			s.Log2Lines = parseCapacities(value)
 		case "table":
-			s.Table = safe(value)
+			s.Table = safeKey(value)
+		case "by":
+			if by := tally.By(value); by == tally.Function || by == tally.Block {
+				s.By = by
+			}
+		case "sort":
+			s.Sort = safeKey(value)
 		case "page":
 			if n, err := strconv.Atoi(value); err == nil && n > 0 {
 				s.Page = n - 1
@@ -92,9 +103,34 @@ func parseCapacities(value string) []int {
 	return list
 }
 
+// safeKey keeps what keys of tables and columns are made of.
+func safeKey(key string) string {
+	parts := strings.Split(key, "_")
+	for i := range parts {
+		parts[i] = safe(parts[i])
+	}
+	return strings.Join(parts, "_")
+}
+
 // With gives the screen on another tab, its table closed.
 func (s Screen) With(t Tab) Screen {
 	s.Tab, s.Table, s.Page = t, "", 0
+	return s
+}
+
+// Summed gives the screen with counters summed up by something else, in its own
+// order.
+func (s Screen) Summed(by tally.By) Screen {
+	if by == tally.Program {
+		by = ""
+	}
+	s.By, s.Sort, s.Table, s.Page = by, "", "", 0
+	return s
+}
+
+// Sorted gives the screen with counters sorted by another column.
+func (s Screen) Sorted(column string) Screen {
+	s.Sort, s.Table, s.Page = column, "", 0
 	return s
 }
 

@@ -12,6 +12,7 @@ type Settings struct {
 	LineBytes []string
 	Kinds     string
 	Format    string // of the trace; "": find out
+	Touched   bool   // count each byte's accesses
 }
 
 // Spec turns the form into what to analyse. Nothing chosen means 64-byte lines
@@ -35,6 +36,9 @@ func (s Settings) Spec() (analysis.Spec, error) {
 		}
 		spec.Kinds = kinds
 	}
+	if s.Touched {
+		spec.Analyses = analysis.Locality | analysis.Counters
+	}
 	return spec, nil
 }
 
@@ -43,6 +47,9 @@ func SpecKey(spec analysis.Spec) string {
 	text := spec.Kinds.String()
 	for _, n := range spec.LineBytes {
 		text += "," + strconv.FormatUint(uint64(n), 10)
+	}
+	if spec.Analyses != analysis.Default {
+		text += "," + spec.Analyses.String()
 	}
 	return text
 }

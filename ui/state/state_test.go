@@ -13,6 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
@@ -49,6 +50,73 @@ func demo(t *testing.T, name string, limit uint64) *View {
 		t.Fatal(err)
 	}
 	return NewView(analysed(t, r, analysis.Spec{Limit: limit}), 0)
+}
+
+// multiplied gives the profile of a product of two matrices of n × n.
+func multiplied(t *testing.T, n uint64, spec analysis.Spec) *profile.Profile {
+	t.Helper()
+	p, steps := tracetest.Multiplication(n)
+	return analysed(t, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0), spec)
+}
+
+func TestCounterTables(t *testing.T) {
+	p := multiplied(t, 6, analysis.Spec{Analyses: analysis.Locality | analysis.Counters})
+	for _, by := range []tally.By{tally.Program, tally.Function, tally.Block} {
+		keys, tables := CounterTables(p, by, "")
+		if len(keys) == 0 || len(keys) != len(tables) {
+			t.Fatalf("by %s: %q", by, keys)
+		}
+		for _, key := range keys {
+			table := tables[key]
+			for i := range table.Rows {
+				if row := table.Row(i); len(row) != len(table.Columns) {
+					t.Errorf("%s: row %q, want %d cells", key, row, len(table.Columns))
+				}
+			}
+			if by != tally.Program && table.Sort != "bytes" || !strings.HasPrefix(table.CSV(), table.Source.Columns[0].Key+",") {
+				t.Errorf("%s: sorted by %q, and its CSV begins %.40q", key, table.Sort, table.CSV())
+			}
+			var document map[string]any
+			if err := json.Unmarshal([]byte(table.JSON()), &document); err != nil || len(document[key].([]any)) != table.Rows {
+				t.Errorf("%s as JSON: %v", key, err)
+			}
+		}
+	}
+	ratios := map[string]string{}
+	for _, r := range Ratios(p) {
+		ratios[r.Name] = r.Value
+	}
+	if ratios["bytes per flop"] != "16" || ratios["vectorised share"] != "0\u202f%" || ratios["median reuse distance"] == "" {
+		t.Errorf("ratios %q", ratios)
+	}
+	if n := len(CounterDefinitions()); n < int(profile.NumCounters)-4 {
+		t.Errorf("%d definitions", n)
+	}
+}
+
+func TestOperationsFinding(t *testing.T) {
+	find := func(p *profile.Profile) string {
+		for _, f := range NewView(p, 0).Findings() {
+			if f.ID == "operations" {
+				return f.Text
+			}
+		}
+		return ""
+	}
+	p := multiplied(t, 6, analysis.Spec{})
+	if text := find(p); !strings.HasPrefix(text, "This run moves 16 bytes for each flop, 432 flops in all.") {
+		t.Errorf("of a product: %q", text)
+	}
+	for i := range p.Counters.Code {
+		p.Counters.Code[i].Counts[profile.Flops] = 0
+	}
+	if text := find(p); !strings.Contains(text, "no flops") || !strings.Contains(text, "bytes for each integer operation") {
+		t.Errorf("of integers: %q", text)
+	}
+	p.Counters = nil
+	if text := find(p); text != "" {
+		t.Errorf("without counters: %q", text)
+	}
 }
 
 func TestNumbers(t *testing.T) {
@@ -360,11 +428,12 @@ func TestScreenSurvivesTheURL(t *testing.T) {
 	full := Screen{
 		Open: "t12ab-2", Tab: TabLocality, LineBytes: 128, Preset: "i7-4770K",
 		Levels:    []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64}},
-		Log2Lines: []int{4, 9}, Table: "curve", Page: 3,
+		Log2Lines: []int{4, 9}, Table: "curve", Page: 3, By: tally.Block, Sort: "integer_ops",
 	}
 	for _, want := range []Screen{{}, {Open: "x"}, {Open: "x", Tab: TabCounters}, full} {
 		if got := ParseScreen("#" + want.Hash()); got.Hash() != want.Hash() || got.Open != want.Open || got.Tab != want.Tab ||
-			!slices.Equal(got.Levels, want.Levels) || !slices.Equal(got.Log2Lines, want.Log2Lines) || got.Page != want.Page {
+			!slices.Equal(got.Levels, want.Levels) || !slices.Equal(got.Log2Lines, want.Log2Lines) || got.Page != want.Page ||
+			got.By != want.By || got.Sort != want.Sort {
 			t.Errorf("%q reads as %+v, want %+v", want.Hash(), got, want)
 		}
 	}
@@ -412,8 +481,8 @@ func TestTabs(t *testing.T) {
 		if TabOf(tab.Slug()) != tab {
 			t.Errorf("tab %s is not found by its slug", tab.Name())
 		}
-		if here := tab <= TabCaches; here != (tab.Missing() == "") {
-			t.Errorf("tab %s: missing %q", tab.Name(), tab.Missing())
+		if here := tab <= TabCaches; here != (tab.Missing(&profile.Profile{}) == "") {
+			t.Errorf("tab %s: missing %q", tab.Name(), tab.Missing(&profile.Profile{}))
 		}
 	}
 	if keys != "1234567890" {

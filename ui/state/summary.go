@@ -53,7 +53,7 @@ func (v *View) KindsTable() *Table {
 	t := &v.Profile.Totals
 	return &Table{
 		Caption: "References and line accesses by kind",
-		Columns: []Column{{"kind", ""}, {"references", ""}, {"bytes", ""}, {"line accesses", ""}, {"cold", ""}},
+		Columns: []Column{{Name: "kind", Words: true}, {Name: "references"}, {Name: "bytes"}, {Name: "line accesses"}, {Name: "cold"}},
 		Rows:    len(kinds),
 		Row: func(i int) []string {
 			k := &kinds[i]

@@ -1,11 +1,17 @@
 package state
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/stackglass/stackglass/core/report"
+)
 
 // Column heads a column of a table.
 type Column struct {
-	Name string
-	Unit string // "" where the name says it
+	Name  string
+	Unit  string // "" where the name says it
+	Key   string // what to sort by; "" where the rows have one order
+	Words bool   // to the left, unlike numbers
 }
 
 // Table is what lies behind a chart. Rows are made when asked for, so that a
@@ -18,6 +24,9 @@ type Table struct {
 
 	CSVHeader string
 	CSVRow    func(i int) string // exact, for other programs
+
+	Sort   string        // the key of the column that the rows are sorted by
+	Source *report.Table // what it shows, with all columns; nil for tables that are made here
 }
 
 // PageRows is the number of rows on one page of a table.
@@ -39,6 +48,10 @@ func (t *Table) Page(page int) (rows [][]string, first int) {
 // CSV gives all rows.
 func (t *Table) CSV() string {
 	var out strings.Builder
+	if t.Source != nil {
+		t.write(&out, report.CSV)
+		return out.String()
+	}
 	out.WriteString(t.CSVHeader)
 	out.WriteByte('\n')
 	for i := range t.Rows {
@@ -46,4 +59,16 @@ func (t *Table) CSV() string {
 		out.WriteByte('\n')
 	}
 	return out.String()
+}
+
+// JSON gives all rows of a table that has a Source, as the command does.
+func (t *Table) JSON() string {
+	var out strings.Builder
+	t.write(&out, report.JSON)
+	return out.String()
+}
+
+func (t *Table) write(out *strings.Builder, f report.Format) {
+	d := report.Document{Schema: countersSchema, Version: 1, Tables: []report.Table{*t.Source}}
+	_ = d.Write(out, f) // a Builder takes everything
 }

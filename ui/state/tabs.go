@@ -1,5 +1,7 @@
 package state
 
+import "github.com/stackglass/stackglass/core/profile"
+
 // Tab is a view of a result.
 type Tab uint8
 
@@ -44,7 +46,8 @@ var tabs = [numTabs]struct{ name, slug, missing string }{
 	TabBlocks: {"Blocks and runtime", "blocks",
 		"Block counts and runtimes are not computed here: none of the formats that are read carries basic blocks."},
 	TabCounters: {"Counters", "counters",
-		"Operation counters are not computed here: none of the formats that are read carries opcodes. References by kind are in the Overview."},
+		"This trace tells no instructions, so operations and branches cannot be counted. A program compiled with “stackglass cc” tells them: drop its .sgt trace here. " +
+			"For any other trace, “Count each byte's accesses” in the settings gives its loads and stores by size, its unique bytes and its memory usage. References by kind are in the Overview."},
 }
 
 // Name is the tab's title.
@@ -56,8 +59,14 @@ func (t Tab) Slug() string { return tabs[t].slug }
 // Key is its number key.
 func (t Tab) Key() string { return string(rune('0' + (t+1)%10)) }
 
-// Missing says why the tab is empty; "" where it is not.
-func (t Tab) Missing() string { return tabs[t].missing }
+// Missing says why the tab is empty for a profile, nil while it is not there
+// yet; "" where it is not.
+func (t Tab) Missing(p *profile.Profile) string {
+	if t == TabCounters && (p == nil || p.Counters != nil) {
+		return ""
+	}
+	return tabs[t].missing
+}
 
 // TabOf is the tab of a slug; the first one of a slug that is none.
 func TabOf(slug string) Tab {

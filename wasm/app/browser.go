@@ -83,6 +83,7 @@ func (b *browser) Settings() state.Settings {
 	if format := data.Call("get", "format"); format.Type() == js.TypeString {
 		s.Format = format.String()
 	}
+	s.Touched = data.Call("has", "touched").Bool()
 	return s
 }
 

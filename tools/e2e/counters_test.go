@@ -1,0 +1,59 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestCounters drops a profile with counters, sorts, and compares what is saved
+// with what the command says.
+func TestCounters(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.drop(multiplied)
+	p.waitFor("#digest")
+	if text := p.text("#finding-operations"); !strings.Contains(text, "bytes for each flop") {
+		t.Errorf("the overview says %q", text)
+	}
+	p.openView("0", "#counters")
+	p.click("#by-block")
+	p.waitFor("#table-blocks tbody tr")
+	p.click(`#table-blocks [data-sort="executions"]`)
+	p.wait("sorted by executions", `document.querySelector('#table-blocks [data-sort="executions"]').closest("th").ariaSort === "descending"`)
+	if first := p.text("#table-blocks tbody tr"); !strings.HasPrefix(first, "multiply products") {
+		t.Errorf("the block that is executed most often: %q", first)
+	}
+	name, path := p.download(func() { p.click("#blocks-csv") })
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name != "multiply-blocks.csv" {
+		t.Errorf("saved as %s", name)
+	}
+	want, err := exec.Command(shared.program, "counters", multiplied, "--by", "block", "--sort", "executions", "--format", "csv").Output()
+	if err != nil || string(content) != string(want) {
+		t.Errorf("the page saves\n%s\nthe command says (%v)\n%s", content, err, want)
+	}
+	p.reload()
+	p.waitFor("#table-blocks tbody tr")
+	if first := p.text("#table-blocks tbody tr"); !strings.HasPrefix(first, "multiply products") {
+		t.Errorf("after a reload: %q", first)
+	}
+}
+
+// TestCountersAskedFor analyses a trace without instructions with the box ticked.
+func TestCountersAskedFor(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.click("#settings summary")
+	p.click(`#settings [name="touched"]`)
+	p.click("#demo-matmul-naive")
+	p.finished()
+	p.openView("0", "#counters")
+	if text := p.text("#counters"); !strings.Contains(text, "bytes touched at least once") || !strings.Contains(text, "tells of no blocks") {
+		t.Errorf("the counters say %q", text)
+	}
+}
