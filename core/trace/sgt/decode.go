@@ -172,7 +172,6 @@ func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 			row, most, d.steps, d.run = next, most-done, d.steps-done, d.run-done
 			continue
 		}
-		d.waiting = false
 		if row, err = d.missed(c, row); err != nil {
 			return row, most, err
 		}
@@ -458,26 +457,10 @@ func (d *decoder) lastGrows() (grows uint64) {
 // missed makes the rows of the step behind a run: of another block than is
 // expected, or with values that miss.
 func (d *decoder) missed(c *columns, row int) (int, error) {
-	before := d.before
-	slot := d.blocks[before].next
-	switch d.follows {
-	case followsOther:
-		slot = d.blocks[before].other
-	case followsNew:
-		number := uint64(d.blocks[slot].number) + unzigzag(d.off)
-		if number >= uint64(len(d.plans)) {
-			return row, errBlock
-		}
-		slot = d.slot(uint32(number))
+	if err := d.turn(); err != nil {
+		return row, err
 	}
-	if was := &d.blocks[before]; d.follows != followsNext {
-		was.next, was.other = slot, was.next
-	}
-	b := &d.blocks[slot]
-	d.before = slot
-	if d.misses>>b.width != 0 {
-		return row, errControl
-	}
+	b := &d.blocks[d.before]
 	cells := d.cellsOf(b)
 	direct := b.form == straight && row+len(cells) <= len(c.addr)
 	to := d.vals[:len(cells)]
@@ -492,6 +475,57 @@ func (d *decoder) missed(c *columns, row int) (int, error) {
 		return row + len(cells), nil
 	}
 	return d.rows(c, row, &d.plans[b.number]), nil
+}
+
+// turn goes to the block of the step behind a run.
+func (d *decoder) turn() error {
+	before, slot := d.before, d.blocks[d.before].next
+	switch d.follows {
+	case followsOther:
+		slot = d.blocks[before].other
+	case followsNew:
+		number := uint64(d.blocks[slot].number) + unzigzag(d.off)
+		if number >= uint64(len(d.plans)) {
+			return errBlock
+		}
+		slot = d.slot(uint32(number))
+	}
+	if was := &d.blocks[before]; d.follows != followsNext {
+		was.next, was.other = slot, was.next
+	}
+	d.before, d.waiting = slot, false
+	if d.misses>>d.blocks[slot].width != 0 {
+		return errControl
+	}
+	return nil
+}
+
+// one decodes the next step of a ticket that has some left, without making rows:
+// its block's number, and its values, which are valid until the next one.
+func (d *decoder) one() (block uint32, values []uint64, err error) {
+	if !d.waiting {
+		if err := d.token(); err != nil {
+			return 0, nil, err
+		}
+	}
+	misses := uint64(0)
+	if d.run > 0 {
+		d.run--
+		d.before = d.blocks[d.before].next
+	} else {
+		if err := d.turn(); err != nil {
+			return 0, nil, err
+		}
+		misses = d.misses
+	}
+	b := &d.blocks[d.before]
+	values = d.vals[:b.width]
+	if d.correct(d.cellsOf(b), values, misses); d.value > d.valueEnd {
+		return 0, nil, errControl
+	}
+	d.steps--
+	d.ticketSteps--
+	return b.number, values, nil
 }
 
 // correct makes the values of a step, of which those with a bit in misses miss.

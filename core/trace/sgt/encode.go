@@ -78,8 +78,8 @@ func (e *encoder) slot(block uint32, layouts []layout) uint32 {
 	return at.slot
 }
 
-// step writes one execution of a block.
-func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []layout) {
+// step writes one execution of a block and gives the number of its references.
+func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []layout) (references uint64) {
 	if e.steps == 0 {
 		e.firstTicket, e.lastTicket, e.ticketBefore = ticket, ticket, ticket
 	} else if ticket != e.lastTicket {
@@ -88,7 +88,8 @@ func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []l
 	}
 	e.ticketSteps++
 	e.steps++
-	e.references += layouts[block].referencesOf(values)
+	references = layouts[block].referencesOf(values)
+	e.references += references
 
 	slot := e.slot(block, layouts)
 	b := &e.blocks[slot]
@@ -105,10 +106,10 @@ func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []l
 	case before.next:
 		if misses == 0 {
 			e.run++
-			return
+		} else {
+			e.token(misses, followsNext)
 		}
-		e.token(misses, followsNext)
-		return
+		return references
 	case before.other:
 		e.token(misses, followsOther)
 	default:
@@ -116,6 +117,7 @@ func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []l
 		e.control = appendPrefix(e.control, zigzag(uint64(block)-uint64(e.blocks[before.next].number)))
 	}
 	before.next, before.other = slot, before.next
+	return references
 }
 
 // What block a token's step is of: the one that followed last, the one that did

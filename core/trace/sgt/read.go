@@ -31,7 +31,8 @@ type Reader struct {
 	lanes  map[uint32]*lane
 	turn   []*lane // a heap: the one whose step is next comes first
 	reused reused
-	grown  bool // there may be more columns since a batch was begun
+	each   func(frame) error // is shown frames that are no chunks'; may be nil
+	grown  bool              // there may be more columns since a batch was begun
 	lost   Lost
 	err    error // what the trace ended with
 }
@@ -209,7 +210,7 @@ func (r *Reader) run(l *lane, c *columns, row int) int {
 			if err := d.nextTicket(); err != nil {
 				return r.leave(l, err, row)
 			}
-			if l.ticket = d.ticketNow; l.ticket > limit.ticket || l.ticket == limit.ticket && l.thread > limit.thread {
+			if l.ticket = d.ticketNow; limit.before(l.place()) {
 				r.sink(0)
 				return row
 			}
@@ -229,6 +230,40 @@ func (r *Reader) run(l *lane, c *columns, row int) int {
 		}
 	}
 	return row
+}
+
+// step decodes the next step, whose values are valid until the one after it.
+func (r *Reader) step() (l *lane, block uint32, values []uint64, err error) {
+	for {
+		if l = r.top(); l == nil {
+			return nil, 0, nil, r.end()
+		}
+		if l.d == nil {
+			if err := r.begin(l); err != nil {
+				r.leave(l, err, 0)
+				continue
+			}
+		}
+		d := l.d
+		if d.ticketSteps == 0 {
+			if d.steps == 0 {
+				r.leave(l, d.end(), 0)
+				continue
+			}
+			if err := d.nextTicket(); err != nil {
+				r.leave(l, err, 0)
+				continue
+			}
+			if l.ticket = d.ticketNow; r.limit().before(l.place()) {
+				r.sink(0)
+				continue
+			}
+		}
+		if block, values, err = d.one(); err == nil {
+			return l, block, values, nil
+		}
+		r.leave(l, err, 0)
+	}
 }
 
 // pass passes over the steps of a ticket that is not in the span; false if the

@@ -39,7 +39,11 @@ func (s *stream) next(r *Reader) (*chunk, error) {
 			}
 			r.lose(Lost{Frames: 1, First: err, Offset: f.at})
 		default:
-			if err := r.take(f); err != nil {
+			err := r.take(f)
+			if err == nil && r.each != nil {
+				err = r.each(f)
+			}
+			if err != nil {
 				return nil, r.refuse(f.at, err)
 			}
 		}

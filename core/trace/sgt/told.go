@@ -11,12 +11,16 @@ import (
 // told is what the frames of a file tell besides steps.
 type told struct {
 	begun       bool // the first frame was there
+	version     uint64
 	pointerBits uint64
 	facts       []trace.Fact
 	program     trace.Program
 	firstObject []uint32 // by module
 	ending      Ending
 	indexed     bool // the index was there: the file is whole
+	indexAt     uint64
+	indexBody   []byte
+	tables      []uint64 // offsets of frames that are no chunk's
 
 	noThreads, noSizes bool // of the facts
 }
@@ -47,6 +51,9 @@ var (
 // take learns from a frame that is not a chunk's.
 func (t *told) take(f frame) error {
 	r := cursor{bytes: f.body}
+	if f.tag != tagIndex {
+		t.tables = append(t.tables, f.at)
+	}
 	switch f.tag {
 	case tagFile:
 		if t.begun {
@@ -70,7 +77,7 @@ func (t *told) take(f frame) error {
 		e.Lost = r.uv()
 		t.ending.End = e
 	case tagIndex:
-		t.indexed = true
+		t.indexed, t.indexAt, t.indexBody = true, f.at, slices.Clone(f.body)
 		return nil
 	default:
 		return nil
@@ -83,7 +90,7 @@ func (t *told) takeFile(r *cursor) error {
 	if r.wrong == nil && needs > Version {
 		return &VersionError{Version: version, Needs: needs}
 	}
-	t.begun = true
+	t.begun, t.version = true, version
 	t.pointerBits = r.uv()
 	t.learn(r.facts())
 	if version > Version && r.wrong == nil {

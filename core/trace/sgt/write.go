@@ -46,7 +46,8 @@ type Writer struct {
 	packed      bytes.Buffer
 	packer      *lz4.Writer
 	index       indexWriter
-	references  uint64
+	references  uint64 // in chunks that are written
+	total       uint64 // of all steps
 }
 
 // openChunk is the chunk that a thread's steps go to.
@@ -153,7 +154,7 @@ func (w *Writer) Step(thread uint32, ticket uint64, block uint32, values []uint6
 		w.open = append(w.open, c)
 	}
 	w.ticket = ticket
-	c.step(ticket, block, values, w.layouts)
+	w.total += c.step(ticket, block, values, w.layouts)
 	if w.fill+c.steps >= w.full.steps || w.bytes+c.bytes() >= w.full.bytes {
 		w.Flush()
 	}

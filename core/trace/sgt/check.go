@@ -1,0 +1,193 @@
+package sgt
+
+import (
+	"errors"
+	"io"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Fault is one thing that is wrong with a file.
+type Fault struct {
+	Offset uint64 // of the frame
+	What   string
+}
+
+// Verdict is what a check of a whole file found.
+type Verdict struct {
+	Survey
+	Decoded uint64 // references of steps that could be decoded
+	Faults  uint64 // all of them
+}
+
+// Check reads everything in a container and tells each fault: wrong checksums,
+// tables and steps that do not follow the format, chunks that are not what their
+// frames say, tickets that fall, and an index or an end that tells something
+// else.
+func Check(name string, r io.Reader, tell func(Fault)) (*Verdict, error) {
+	in := &stream{feed: feed{r: r}}
+	k := &checker{
+		in: in, r: newReader(name, Options{}, in, &told{}), last: map[uint32]uint64{}, threads: map[uint32]*ThreadSurvey{},
+	}
+	k.tell = func(at uint64, what string) {
+		k.verdict.Faults++
+		tell(Fault{at, what})
+	}
+	k.all()
+	if !k.r.begun {
+		return nil, k.r.end()
+	}
+	return &k.verdict, nil
+}
+
+type checker struct {
+	in      *stream
+	r       *Reader
+	d       decoder
+	layouts []layout
+	last    map[uint32]uint64 // last ticket by thread
+	floor   uint64
+	chunks  []chunk // as the index should tell them
+	threads map[uint32]*ThreadSurvey
+	verdict Verdict
+	tell    func(at uint64, what string)
+}
+
+// all checks chunk by chunk, and then the end.
+func (k *checker) all() {
+	for {
+		faults := k.r.lost
+		c, err := k.in.next(k.r)
+		if lost := k.r.lost; lost.Chunks+lost.Frames > faults.Chunks+faults.Frames {
+			k.tell(lost.Offset, lost.First.Error())
+			k.r.lost.First = nil // tell the next one too
+		}
+		if err != nil {
+			k.end(err)
+			return
+		}
+		k.verdict.add(c, k.threads)
+		k.chunks = append(k.chunks, chunk{
+			at: c.at, thread: c.thread, steps: c.steps, references: c.references, firstTicket: c.firstTicket, lastTicket: c.lastTicket,
+		})
+		k.order(c)
+		k.content(c)
+		k.r.reused.takeBack(c, nil)
+	}
+}
+
+// order checks a chunk's tickets against those before.
+func (k *checker) order(c *chunk) {
+	if last, ok := k.last[c.thread]; ok && c.firstTicket < last {
+		k.tell(c.at, "thread "+decimal(uint64(c.thread))+" goes on with ticket "+decimal(c.firstTicket)+" after "+decimal(last)+": tickets never fall")
+	}
+	if c.firstTicket < k.floor {
+		k.tell(c.at, "ticket "+decimal(c.firstTicket)+", but chunks before said that only "+decimal(k.floor)+" and later ones would come")
+	}
+	k.last[c.thread], k.floor = c.lastTicket, max(k.floor, c.floor)
+}
+
+// content decodes a chunk and compares it with what its frame says.
+func (k *checker) content(c *chunk) {
+	k.r.extend(&k.r.program)
+	for n := len(k.layouts); n < len(k.r.program.Blocks); n++ {
+		b := &k.r.program.Blocks[n]
+		k.layouts = append(k.layouts, layoutOf(k.r.program.Sites[b.FirstSite:b.FirstSite+b.Sites]))
+	}
+	references, err := k.decode(c)
+	k.verdict.Decoded += references
+	switch {
+	case err != nil:
+		k.tell(c.at, "the chunk cannot be read whole: "+err.Error())
+	case references != c.references:
+		k.tell(c.at, "the chunk has "+decimal(references)+" references, its frame says "+decimal(c.references))
+	case k.d.ticketNow != c.lastTicket:
+		k.tell(c.at, "the chunk ends with ticket "+decimal(k.d.ticketNow)+", its frame says "+decimal(c.lastTicket))
+	}
+}
+
+func (k *checker) decode(c *chunk) (references uint64, err error) {
+	d := &k.d
+	if err := k.r.reused.unpack(c, d); err != nil {
+		return 0, err
+	}
+	if c.steps == 0 {
+		return 0, nil
+	}
+	if err := d.begin(c, k.r.plans); err != nil {
+		return 0, err
+	}
+	for d.steps > 0 {
+		if d.ticketSteps == 0 {
+			if err := d.nextTicket(); err != nil {
+				return references, err
+			}
+		}
+		block, values, err := d.one()
+		if err != nil {
+			return references, err
+		}
+		references += k.layouts[block].referencesOf(values)
+	}
+	return references, d.end()
+}
+
+// end checks what stands behind the chunks.
+func (k *checker) end(err error) {
+	r, v := k.r, &k.verdict
+	v.finish(r, k.in, k.threads)
+	if err == io.EOF {
+		k.index()
+	} else {
+		r.ended = err
+		v.Stopped = r.end()
+		k.tell(k.in.feed.at, reasonOf(v.Stopped))
+	}
+	switch e := &r.ending; {
+	case !e.Known && err == io.EOF:
+		k.tell(k.in.feed.at, "nothing tells how the run ended")
+	case e.Known && e.References != v.References:
+		k.tell(k.in.feed.at, "the end tells of "+decimal(e.References)+" references, the chunks of "+decimal(v.References))
+	}
+}
+
+// reasonOf is what an error says without the name of the file.
+func reasonOf(err error) string {
+	var damage *trace.DamageError
+	if errors.As(err, &damage) {
+		return damage.Nameless()
+	}
+	return err.Error()
+}
+
+// index compares the index with what was read.
+func (k *checker) index() {
+	x, err := parseIndex(k.r.indexBody)
+	at := k.r.indexAt
+	switch {
+	case err != nil:
+		k.tell(at, err.Error())
+	case x.at != at:
+		k.tell(at, "the index says that it is at byte "+decimal(x.at))
+	case len(x.chunks) != len(k.chunks):
+		k.tell(at, "the index has "+decimal(uint64(len(x.chunks)))+" chunks, the file "+decimal(uint64(len(k.chunks))))
+	case len(x.tables) != len(k.r.tables):
+		k.tell(at, "the index has "+decimal(uint64(len(x.tables)))+" tables, the file "+decimal(uint64(len(k.r.tables))))
+	default:
+		k.compare(at, &x)
+	}
+}
+
+func (k *checker) compare(at uint64, x *index) {
+	for i := range x.chunks {
+		a, b := &x.chunks[i], &k.chunks[i]
+		if a.at != b.at || a.thread != b.thread || a.steps != b.steps || a.references != b.references || a.firstTicket != b.firstTicket || a.lastTicket != b.lastTicket {
+			k.tell(at, "the index tells something else of the chunk at byte "+decimal(b.at))
+		}
+	}
+	for i := range x.tables {
+		if x.tables[i] != k.r.tables[i] {
+			k.tell(at, "the index tells something else of the table at byte "+decimal(k.r.tables[i]))
+		}
+	}
+}

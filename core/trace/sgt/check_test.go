@@ -1,0 +1,109 @@
+package sgt
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+func faultsOf(t failer, file []byte) (faults []string, v *Verdict) {
+	t.Helper()
+	v, err := Check("t", bytes.NewReader(file), func(f Fault) { faults = append(faults, f.What) })
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	if v.Faults != uint64(len(faults)) {
+		t.Fatalf("%d faults are counted, want the %d that are told", v.Faults, len(faults))
+	}
+	return faults, v
+}
+
+// TestWholeFilesHaveNoFaults, and a survey tells the same of them.
+func TestWholeFilesHaveNoFaults(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := someProgram(t)
+		steps := someSteps(t, p, 8)
+		file := write(t, p, steps, someChunks(t))
+		faults, v := faultsOf(t, file)
+		references := uint64(len(naiveRows(p, steps, trace.AllKinds)))
+		if len(faults) > 0 || v.Decoded != references || v.References != references || v.Steps != uint64(len(steps)) {
+			t.Fatalf("faults %q in a whole file of %d references, %d decoded", faults, references, v.Decoded)
+		}
+		s, err := Look("t", bytes.NewReader(file))
+		if err != nil || s.Stopped != nil {
+			t.Fatalf("%v, %v", err, s.Stopped)
+		}
+		if s.Steps != v.Steps || s.References != references || s.Bytes != uint64(len(file)) || !s.Indexed || s.Ending.Lost != 7 {
+			t.Fatalf("the survey tells %+v", s)
+		}
+	})
+}
+
+// TestEveryWrongByteIsAFault, but for the magic numbers that make frames those
+// of others.
+func TestEveryWrongByteIsAFault(t *testing.T) {
+	p := blocksOf("ls", "", "l")
+	steps := []step{{1, 1, 0, []uint64{8, 16}}, {1, 1, 1, nil}, {2, 2, 2, []uint64{1 << 40}}, {1, 3, 0, []uint64{16, 24}}}
+	file := write(t, p, steps, chunkSize{bytes: 1 << 20, steps: 2})
+	for at := range file {
+		wrong := bytes.Clone(file)
+		wrong[at] ^= 0x10
+		if v, err := Check("t", bytes.NewReader(wrong), func(Fault) {}); err == nil && v.Faults == 0 {
+			t.Errorf("byte %d of %d is wrong, and there is no fault", at, len(file))
+		}
+	}
+}
+
+// TestFaults makes files whose checksums are right and whose content is not.
+func TestFaults(t *testing.T) {
+	p := blocksOf("ls", "")
+	// file writes chunks by hand, each a chunk's frame with one thing changed.
+	file := func(change func(c *openChunk, floor *uint64), tickets ...uint64) []byte {
+		var out bytes.Buffer
+		w := NewWriter(&out, 64, nil)
+		if err := w.Module(AppendModule(nil, p)); err != nil {
+			t.Fatal(err)
+		}
+		for _, ticket := range tickets {
+			c := &openChunk{thread: 1}
+			c.begin(w.layouts)
+			c.step(ticket, 0, []uint64{8, 16}, w.layouts)
+			c.step(ticket, 1, nil, w.layouts)
+			c.end()
+			floor := uint64(0)
+			change(c, &floor)
+			w.chunk(c, floor)
+		}
+		if err := w.Close(End{How: "exit"}); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	for _, c := range []struct {
+		name   string
+		change func(c *openChunk, floor *uint64)
+		want   string
+	}{
+		{"nothing", func(*openChunk, *uint64) {}, ""},
+		{"references", func(c *openChunk, _ *uint64) { c.references++ }, "the chunk has 2 references, its frame says 3"},
+		{"steps", func(c *openChunk, _ *uint64) { c.steps++ }, "the chunk cannot be read whole: its tickets do not follow the format"},
+		{"last ticket", func(c *openChunk, _ *uint64) { c.lastTicket++ }, "the chunk ends with ticket "},
+		{"floor", func(_ *openChunk, floor *uint64) { *floor = 1000 }, "ticket 8, but chunks before said that only 1000 and later ones would come"},
+		{"control", func(c *openChunk, _ *uint64) { c.control = append(c.control, 1) }, "the chunk cannot be read whole: it holds more than its steps"},
+		{"value", func(c *openChunk, _ *uint64) { c.value = nil }, "the chunk cannot be read whole: its steps do not follow the format"},
+		{"block", func(c *openChunk, _ *uint64) { c.control = appendPrefix(appendPrefix(nil, 2), 200) }, "the chunk cannot be read whole: it has a step of a block that no table tells of"},
+		{"ticket", func(c *openChunk, _ *uint64) { c.ticket = nil }, "the chunk cannot be read whole: its tickets do not follow the format"},
+	} {
+		faults, _ := faultsOf(t, file(c.change, 5, 8))
+		if c.want == "" && len(faults) > 0 || c.want != "" && !strings.Contains(strings.Join(faults, "\n"), c.want) {
+			t.Errorf("%s: faults %q, want %q", c.name, faults, c.want)
+		}
+	}
+	faults, _ := faultsOf(t, file(func(*openChunk, *uint64) {}, 8, 5))
+	if want := "thread 1 goes on with ticket 5 after 8: tickets never fall"; len(faults) != 1 || faults[0] != want {
+		t.Errorf("falling tickets: faults %q, want %q", faults, want)
+	}
+}

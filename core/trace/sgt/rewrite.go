@@ -1,0 +1,237 @@
+package sgt
+
+import (
+	"encoding/binary"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Part says which steps of a container are taken over into another.
+type Part struct {
+	Kinds       trace.Kinds // of references; events always stay
+	Threads     []uint32    // ascending; nil: all
+	Skip, Limit uint64      // references of these kinds and threads; no limit: 0
+}
+
+// isWhole tells whether nothing is left out.
+func (p *Part) isWhole() bool {
+	return p.Kinds&trace.AllKinds == trace.AllKinds && p.Threads == nil && p.Skip == 0 && p.Limit == 0
+}
+
+// String says what is taken over.
+func (p *Part) String() string {
+	words := []string{"kinds " + p.Kinds.String()}
+	if p.Threads != nil {
+		var threads []string
+		for _, t := range p.Threads {
+			threads = append(threads, decimal(uint64(t)))
+		}
+		words = append(words, "threads "+strings.Join(threads, ","))
+	}
+	if p.Skip > 0 {
+		words = append(words, "skip "+decimal(p.Skip))
+	}
+	if p.Limit > 0 {
+		words = append(words, "limit "+decimal(p.Limit))
+	}
+	return strings.Join(words, ", ")
+}
+
+// Rewriter writes a part of a container into another one, in the order of
+// tickets: whoever reads that need not put threads in order. Blocks, steps and
+// tickets stay. Sites of kinds that are left out go from their blocks. A step
+// that Skip or Limit cuts leaves its references within the part, each as a step
+// of a synthetic block.
+type Rewriter struct {
+	r    *Reader
+	w    *Writer
+	part Part
+
+	toSkip, left uint64 // references
+	blocks       []rewrittenBlock
+	modules      []uint64 // numbers in the new file
+	written      uint64   // modules in it
+	values       []uint64
+}
+
+// rewrittenBlock is what becomes of a block.
+type rewrittenBlock struct {
+	number uint32  // in the new file
+	keep   []uint8 // values that stay; nil: all
+}
+
+// NewRewriter begins a container with a part of what r reads, of which nothing
+// was read.
+func NewRewriter(w io.Writer, r *Reader, part Part) *Rewriter {
+	x := &Rewriter{r: r, w: NewWriter(w, 0, nil), part: part, toSkip: part.Skip, left: part.Limit}
+	if part.Limit == 0 {
+		x.left = ^uint64(0)
+	}
+	r.each = x.frame
+	return x
+}
+
+// frame takes a frame over that is no chunk's.
+func (x *Rewriter) frame(f frame) error {
+	switch f.tag {
+	case tagFile:
+		x.w.pointerBits, x.w.facts = x.r.pointerBits, slices.Clone(x.r.facts)
+		if !x.part.isWhole() {
+			x.w.facts = append(x.w.facts, trace.Fact{Name: "part", Value: x.part.String()})
+		}
+	case tagCapture, tagThread, tagTags:
+		x.w.put(f.tag, f.body)
+	case tagObjects:
+		module, n := binary.Uvarint(f.body)
+		x.w.put(f.tag, append(binary.AppendUvarint(nil, x.modules[module]), f.body[n:]...))
+	case tagModule:
+		return x.module(f.body)
+	}
+	return nil
+}
+
+// module takes a module over, without the sites that are left out.
+func (x *Rewriter) module(body []byte) error {
+	var p trace.Program
+	if err := ParseModule(body, &p); err != nil {
+		return err
+	}
+	first := uint32(len(x.w.layouts))
+	keep := make([][]uint8, len(p.Blocks))
+	if x.part.Kinds&trace.AllKinds != trace.AllKinds {
+		x.thin(&p, keep)
+		body = AppendModule(nil, &p)
+	}
+	for i := range p.Blocks {
+		x.blocks = append(x.blocks, rewrittenBlock{number: first + uint32(i), keep: keep[i]})
+	}
+	x.modules = append(x.modules, x.written)
+	x.written++
+	return x.w.Module(body)
+}
+
+// thin takes the sites of other kinds from the blocks of a module, and gives the
+// values that stay.
+func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
+	sites := p.Sites
+	p.Sites = nil
+	for i := range p.Blocks {
+		b := &p.Blocks[i]
+		old, value := sites[b.FirstSite:b.FirstSite+b.Sites], uint8(0)
+		keep[i] = []uint8{}
+		number := make([]uint32, len(old)+1) // 1 + the site's new number, as instructions have it
+		b.FirstSite = uint32(len(p.Sites))
+		for n := range old {
+			first := value
+			value += uint8(old[n].Values())
+			if k := old[n].Kind; k.IsReference() && !x.part.Kinds.Has(k) {
+				continue
+			}
+			for v := first; v < value; v++ {
+				keep[i] = append(keep[i], v)
+			}
+			p.Sites = append(p.Sites, old[n])
+			number[n+1] = uint32(len(p.Sites)) - b.FirstSite
+		}
+		b.Sites = uint32(len(p.Sites)) - b.FirstSite
+		for j := range b.Instrs {
+			b.Instrs[j].Site = number[b.Instrs[j].Site]
+		}
+	}
+}
+
+// Copy takes over up to so many steps. io.EOF tells that everything is taken
+// over; another error, of which some are damage, what ended it before.
+func (x *Rewriter) Copy(steps int) error {
+	for range steps {
+		if x.left == 0 {
+			return io.EOF
+		}
+		l, block, values, err := x.r.step()
+		if err != nil {
+			return err
+		}
+		if _, found := slices.BinarySearch(x.part.Threads, l.thread); x.part.Threads != nil && !found {
+			continue
+		}
+		if err := x.step(l.place(), block, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// References is the number of references written so far.
+func (x *Rewriter) References() uint64 { return x.w.total }
+
+// step takes a step over, or what of it is within the part.
+func (x *Rewriter) step(at place, block uint32, values []uint64) error {
+	to := &x.blocks[block]
+	if to.keep != nil {
+		x.values = x.values[:0]
+		for _, v := range to.keep {
+			x.values = append(x.values, values[v])
+		}
+		values = x.values
+	}
+	n := x.w.layouts[to.number].referencesOf(values)
+	switch {
+	case x.toSkip > 0 && n <= x.toSkip:
+		x.toSkip -= n
+		return nil
+	case x.toSkip > 0 || n > x.left:
+		return x.cut(at, &x.r.program.Blocks[block], values)
+	}
+	if x.part.Limit > 0 {
+		x.left -= n
+	}
+	return x.w.Step(at.thread, at.ticket, to.number, values)
+}
+
+// cut takes the references of a step over that are within the part.
+func (x *Rewriter) cut(at place, b *trace.Block, values []uint64) error {
+	p := &trace.Program{Modules: make([]trace.Module, 1)}
+	var of [][]uint64
+	for _, s := range x.r.program.Sites[b.FirstSite : b.FirstSite+b.Sites] {
+		if s.Kind.IsReference() && !x.part.Kinds.Has(s.Kind) {
+			continue
+		}
+		now := values[:s.Values()]
+		values = values[len(now):]
+		switch {
+		case !s.Kind.IsReference() || x.left == 0:
+			continue
+		case x.toSkip > 0:
+			x.toSkip--
+			continue
+		case x.part.Limit > 0:
+			x.left--
+		}
+		p.Blocks = append(p.Blocks, trace.Block{Function: trace.NoFunction, Flags: trace.Synthetic, FirstSite: uint32(len(p.Sites)), Sites: 1})
+		p.Sites, of = append(p.Sites, s), append(of, now)
+	}
+	first := uint32(len(x.w.layouts))
+	x.written++
+	if err := x.w.Module(AppendModule(nil, p)); err != nil {
+		return err
+	}
+	for i := range of {
+		if err := x.w.Step(at.thread, at.ticket, first+uint32(i), of[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends the new container; how tells how the run ended where the old one
+// does not.
+func (x *Rewriter) Close(how string) error {
+	e := x.r.ending.End
+	if !x.r.ending.Known {
+		e.How = how
+	}
+	return x.w.Close(e)
+}

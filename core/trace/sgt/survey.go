@@ -1,0 +1,90 @@
+package sgt
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Survey is what a file tells of itself without its steps being decoded.
+type Survey struct {
+	Version      uint64
+	PointerBits  uint64
+	Header       trace.Header
+	Ending       Ending
+	Indexed      bool
+	Bytes        uint64 // that were read
+	ContentBytes uint64 // of chunks, unpacked
+	Chunks       uint64
+	Steps        uint64
+	References   uint64
+	FirstTicket  uint64
+	LastTicket   uint64
+	Threads      []ThreadSurvey // by number
+	Lost         Lost
+	Stopped      error // why the file could not be read to its end; nil: it could
+}
+
+// ThreadSurvey is what chunks tell of a thread.
+type ThreadSurvey struct {
+	Number                    uint32
+	Chunks, Steps, References uint64
+}
+
+// Look reads the frames of a container. The error tells that there is none.
+func Look(name string, r io.Reader) (*Survey, error) {
+	in := &stream{feed: feed{r: r}, headersOnly: true}
+	reader := newReader(name, Options{}, in, &told{})
+	s := &Survey{}
+	threads := map[uint32]*ThreadSurvey{}
+	for reader.ended == nil {
+		c, err := in.next(reader)
+		if err != nil {
+			reader.ended = err
+			break
+		}
+		s.add(c, threads)
+		reader.reused.takeBack(c, nil)
+	}
+	if !reader.begun {
+		return nil, reader.end()
+	}
+	s.finish(reader, in, threads)
+	if s.Stopped = reader.end(); s.Stopped == io.EOF {
+		s.Stopped = nil
+	}
+	var version *VersionError
+	if errors.As(s.Stopped, &version) {
+		return nil, version
+	}
+	return s, nil
+}
+
+// finish takes over what the reader of all frames learned.
+func (s *Survey) finish(r *Reader, in *stream, threads map[uint32]*ThreadSurvey) {
+	for _, t := range threads {
+		s.Threads = append(s.Threads, *t)
+	}
+	slices.SortFunc(s.Threads, func(a, b ThreadSurvey) int { return cmp.Compare(a.Number, b.Number) })
+	r.extend(&r.program)
+	s.Version, s.PointerBits, s.Header, s.Ending = r.version, r.pointerBits, r.Header(), r.ending
+	s.Bytes, s.Indexed, s.Lost = in.feed.at, r.indexed, r.lost
+}
+
+func (s *Survey) add(c *chunk, threads map[uint32]*ThreadSurvey) {
+	t := threads[c.thread]
+	if t == nil {
+		t = &ThreadSurvey{Number: c.thread}
+		threads[c.thread] = t
+	}
+	t.Chunks, t.Steps, t.References = t.Chunks+1, t.Steps+c.steps, t.References+c.references
+	s.Chunks, s.Steps, s.References = s.Chunks+1, s.Steps+c.steps, s.References+c.references
+	if s.Chunks == 1 {
+		s.FirstTicket = c.firstTicket
+	}
+	s.FirstTicket, s.LastTicket = min(s.FirstTicket, c.firstTicket), max(s.LastTicket, c.lastTicket)
+	s.ContentBytes += c.contentBytes()
+}
