@@ -15,6 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lackey"
 	"github.com/stackglass/stackglass/core/trace/pinatrace"
 	"github.com/stackglass/stackglass/core/trace/ppt"
+	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
 // Format is one format of traces.
@@ -25,30 +26,34 @@ type Format struct {
 	// whole lines if it has lines, is of this format; the reason says in a clause
 	// why not.
 	Recognise func(head []byte) (reason string, ok bool)
-	New       func(name string, r io.Reader) trace.Reader
+	New       func(name string, r io.Reader, o Options) trace.Reader
 }
 
 // formats are asked in this order: those with magic numbers, then the texts,
 // the stricter ones first, and last what is neither.
 var formats = []Format{
+	{"sgt", "stackglass' own container", sgt.Recognise,
+		func(name string, r io.Reader, o Options) trace.Reader {
+			return sgt.NewReader(name, r, sgt.Options{Strict: o.Strict})
+		}},
 	{"gem5", "gem5 packet trace", gem5.Recognise,
-		func(name string, r io.Reader) trace.Reader { return gem5.NewReader(name, r) }},
+		func(name string, r io.Reader, _ Options) trace.Reader { return gem5.NewReader(name, r) }},
 	{"drmemtrace", "DynamoRIO drmemtrace, offline", drmemtrace.Recognise,
-		func(name string, r io.Reader) trace.Reader { return drmemtrace.NewReader(name, r) }},
+		func(name string, r io.Reader, _ Options) trace.Reader { return drmemtrace.NewReader(name, r) }},
 	{"lackey", "Valgrind lackey, --trace-mem=yes", lackey.Recognise,
-		func(name string, r io.Reader) trace.Reader { return lackey.NewReader(name, r) }},
+		func(name string, r io.Reader, _ Options) trace.Reader { return lackey.NewReader(name, r) }},
 	{"din", "Dinero din", din.Recognise,
-		func(name string, r io.Reader) trace.Reader { return din.NewReader(name, r) }},
+		func(name string, r io.Reader, _ Options) trace.Reader { return din.NewReader(name, r) }},
 	{"ppt", "PPT-SASMM, labelled with blocks", ppt.Recognise,
-		func(name string, r io.Reader) trace.Reader { return ppt.NewReader(name, r) }},
+		func(name string, r io.Reader, _ Options) trace.Reader { return ppt.NewReader(name, r) }},
 	{"pinatrace", "Intel Pin pinatrace", pinatrace.Recognise,
-		func(name string, r io.Reader) trace.Reader { return pinatrace.NewReader(name, r) }},
+		func(name string, r io.Reader, _ Options) trace.Reader { return pinatrace.NewReader(name, r) }},
 	{"execlog", "QEMU plugin execlog", execlog.Recognise,
-		func(name string, r io.Reader) trace.Reader { return execlog.NewReader(name, r) }},
+		func(name string, r io.Reader, _ Options) trace.Reader { return execlog.NewReader(name, r) }},
 	{"csv", "CSV with a header line", csv.Recognise,
-		func(name string, r io.Reader) trace.Reader { return csv.NewReader(name, r) }},
+		func(name string, r io.Reader, _ Options) trace.Reader { return csv.NewReader(name, r) }},
 	{"champsim", "ChampSim instructions", champsim.Recognise,
-		func(name string, r io.Reader) trace.Reader { return champsim.NewReader(name, r) }},
+		func(name string, r io.Reader, _ Options) trace.Reader { return champsim.NewReader(name, r) }},
 }
 
 // Formats lists the formats in the order in which they are tried.

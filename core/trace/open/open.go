@@ -2,7 +2,8 @@
 //
 //  1. While the first bytes are the magic number of a packing (an LZ4 frame,
 //     gzip, zstd, xz), the stream is unpacked, and unpacked again if something
-//     packed comes out.
+//     packed comes out. Our own container, though made of LZ4 frames, is not
+//     unpacked: it is a format.
 //  2. The formats are asked in an explicit order (see [Formats]) whether they
 //     recognise the beginning; the first that does reads the trace.
 //     [Options.Format] names one instead.
@@ -21,6 +22,7 @@ import (
 	"io"
 
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
 const (
@@ -35,6 +37,9 @@ type Options struct {
 	// Packings are those that are read besides LZ4 and gzip. They are apart
 	// because they are large: a program has only those that it names.
 	Packings []Packing
+	// Strict stops a container at the first chunk that cannot be read; otherwise
+	// it is left out, and told of at the end.
+	Strict bool
 }
 
 // Trace is an opened trace.
@@ -67,6 +72,9 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 		if len(head) == 0 {
 			return nil, &EmptyError{File: name, Packings: t.packings}
 		}
+		if _, own := sgt.Recognise(head); own && (chosen == nil || chosen.Name == "sgt") {
+			break
+		}
 		p, err := packingOf(name, head, o.Packings)
 		if err != nil {
 			return nil, err
@@ -91,7 +99,7 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	}
 	t.format = chosen.Name
 	t.unpacked = &counter{reader: stream}
-	t.reader = chosen.New(name, t.unpacked)
+	t.reader = chosen.New(name, t.unpacked, o)
 	return t, nil
 }
 
@@ -103,6 +111,12 @@ func (t *Trace) Select(kinds trace.Kinds) {
 	if s, ok := t.reader.(trace.Selector); ok {
 		s.Select(kinds)
 	}
+}
+
+// Container gives the reader of a trace that is our own container, else nil.
+func (t *Trace) Container() *sgt.Reader {
+	r, _ := t.reader.(*sgt.Reader)
+	return r
 }
 
 // Header tells what the trace had so far.

@@ -15,9 +15,11 @@ import (
 
 	"github.com/pierrec/lz4/v4"
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/lackey"
 	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/core/trace/open/xz"
 	"github.com/stackglass/stackglass/core/trace/open/zstd"
+	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
@@ -295,6 +297,60 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// container converts lackey's text.
+func container(t testing.TB, text string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	r, m := lackey.NewReader("t", strings.NewReader(text)), sgt.NewImporter(&out, nil)
+	b := trace.NewBatch(0)
+	for r.Next(b) == nil {
+		if err := m.Write(b, r.Header()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Close(sgt.End{How: "converted"}); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestContainer: our own container is made of LZ4 frames and not unpacked as
+// such, also inside of other packings.
+func TestContainer(t *testing.T) {
+	want := wanted(t, 1)
+	file := container(t, string(tracetest.Small("data.lackey")))
+	for _, c := range []struct {
+		chain string
+		bytes []byte
+	}{{"", file}, {"gzip", packGzip(t, file)}, {"lz4", packLZ4(t, file)}} {
+		tr, got, err := read(bytes.NewReader(c.bytes), open.Options{})
+		if err != nil || got.Len() != want.Len() || !isPrefix(got, want) {
+			t.Errorf("%q: %v, %d rows, want %d", c.chain, err, got.Len(), want.Len())
+			continue
+		}
+		if chain := strings.Join(tr.Packings(), " "); tr.Format() != "sgt" || chain != c.chain || tr.Container() == nil {
+			t.Errorf("%s in %q, want a container in %q", tr.Format(), chain, c.chain)
+		}
+		if h := tr.Header(); h.Format != "sgt" || !h.Sizes || h.Threads || h.PCs || h.Program == nil {
+			t.Errorf("header %+v", h)
+		}
+	}
+}
+
+// TestStrictContainer stops at the first chunk that is damaged.
+func TestStrictContainer(t *testing.T) {
+	file := container(t, string(tracetest.Small("data.lackey")))
+	at := bytes.LastIndex(file, []byte("\x04\x22\x4d\x18")) // the content of the only chunk
+	file[at+40] ^= 1
+	for _, strict := range []bool{false, true} {
+		_, got, err := read(bytes.NewReader(file), open.Options{Strict: strict})
+		var damage *trace.DamageError
+		if !errors.As(err, &damage) || damage.Cut || got.Len() != 0 {
+			t.Errorf("strict %v: %d rows, %v", strict, got.Len(), err)
+		}
+	}
+}
+
 // TestRecognise: each format is found out from a trace of it, and by its name.
 func TestRecognise(t *testing.T) {
 	champsim := make([]byte, 128)
@@ -302,6 +358,7 @@ func TestRecognise(t *testing.T) {
 		binary.LittleEndian.PutUint64(champsim[at:], v)
 	}
 	samples := map[string]string{
+		"sgt":        string(container(t, " L 1fff000708,8\n S 1fff000700,8\n")),
 		"gem5":       "gem5\x05\x0a\x01x\x18\x01\x08\x08\x05\x10\x01\x18\x40\x20\x08",
 		"drmemtrace": "\x19\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x08\x00\x40\x00\x00\x00\x00\x00\x00\x00",
 		"lackey":     " L 1fff000708,8\n",
@@ -345,6 +402,7 @@ func TestErrors(t *testing.T) {
 		{"zstd not read", string(file(t, "check.zst")), open.Options{}, `t: it is packed with zstd, which is not read here; unpack it first, with zstd -d`},
 		{"no such format", " L 8,8\n", open.Options{Format: "elf"}, `input-format "elf", want ` + names()},
 		{"unknown", "hello\nworld\n", all, `t: unknown format; it begins with 68 65 6c 6c 6f 0a 77 6f 72 6c 64 0a "hello\nworld\n"
+  not sgt: bytes 8 to 11 are not SGT.
   not gem5: it does not begin with gem5
   not drmemtrace: its first record is of type 25960, want 25, a header
   not lackey: line 1: line "hello", want I, L, S or M, then address,bytes

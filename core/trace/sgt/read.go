@@ -1,6 +1,7 @@
 package sgt
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
 	"slices"
@@ -375,4 +376,13 @@ func (l Lost) String() string {
 		text += " and " + decimal(l.Frames) + " tables"
 	}
 	return text + " cannot be read; the first: " + l.First.Error()
+}
+
+// Recognise tells whether head, the beginning of a file, is that of a container.
+// The reason says why not.
+func Recognise(head []byte) (reason string, ok bool) {
+	if len(head) >= frameHead+4 && binary.LittleEndian.Uint32(head) == magicFrame && string(head[frameHead:frameHead+4]) == tagFile {
+		return "", true
+	}
+	return "bytes 8 to 11 are not SGT.", false
 }
