@@ -12,14 +12,14 @@ var wrapped = []string{
 	"pthread_create", "pthread_join",
 }
 
-// programLink are arguments that put the runtime into a program.
-func (r *Runtime) programLink() []string {
-	return []string{
-		r.Program,
-		"-Wl,--wrap=" + strings.Join(wrapped, ",--wrap="),
-		"-Wl,--dynamic-list=" + r.Exports,
-		"-lpthread",
+// programLink are arguments that put the runtime into a program. A static one has
+// no shared libraries to offer it to.
+func (r *Runtime) programLink(static bool) []string {
+	args := []string{r.Program, "-Wl,--wrap=" + strings.Join(wrapped, ",--wrap=")}
+	if !static {
+		args = append(args, "-Wl,--dynamic-list="+r.Exports)
 	}
+	return append(args, "-lpthread")
 }
 
 // libraryLink are arguments that make a shared library's modules known to the
@@ -98,7 +98,7 @@ func (b *build) linkArguments(folder string) (args []string, status int, err err
 	case b.line.shared:
 		args = append(args, b.runtime.libraryLink(b.line)...)
 	default:
-		args = append(args, b.runtime.programLink()...)
+		args = append(args, b.runtime.programLink(b.line.has("-static", "-static-pie", "--static"))...)
 	}
 	return args, 0, nil
 }

@@ -114,7 +114,7 @@ func play(t *testing.T, name string, flags ...string) string {
 	out := filepath.Join(dir, strings.TrimSuffix(name, ".c"))
 	args := []string{"-O1", "-g0", "-Wall", "-Wextra", "-Werror", "-Wno-unused-const-variable", "-Wno-unused-function", "-I", dir, "-I", r.Folder, filepath.Join("testdata", "play", name), "-o", out}
 	args = append(args, flags...)
-	args = append(args, r.programLink()...)
+	args = append(args, r.programLink(false)...)
 	if said, err := exec.Command(clang, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, said)
 	}

@@ -189,7 +189,7 @@ func byteList(b []byte) string {
 var compileOptions = []string{"-std=gnu11", "-O2", "-fPIC", "-fno-exceptions", "-w"}
 
 func compileC(clang, folder, source, object string) error {
-	cmd := exec.Command(clang, append(compileOptions, "-c", source, "-o", object)...)
+	cmd := exec.Command(clang, append(compileOptions, "-x", "c", "-c", source, "-o", object)...)
 	cmd.Dir = folder
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return &CompileError{Clang: clang, Output: string(said)}

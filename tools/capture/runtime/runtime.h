@@ -11,9 +11,10 @@
 //
 // The code here may run anywhere in the program: in its allocator, in a handler of
 // its signals, in a thread that is about to end. While a thread's buffer is being
-// emptied, signals are held back, except those that a fault raises. In the few
-// instructions in which instrumented code and __sg_more move the cursor they are
-// not: the steps of a handler that comes just then are lost.
+// emptied, signals are held back, except those that a fault raises. While
+// instrumented code moves the cursor they are not: where a handler comes just then,
+// its own steps are overwritten, and those that it interrupted stay whole. In a
+// tight loop that may be every other signal.
 #ifndef STACKGLASS_RUNTIME_H
 #define STACKGLASS_RUNTIME_H
 

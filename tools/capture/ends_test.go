@@ -1,0 +1,277 @@
+package capture
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+)
+
+// addresses are those of the loads, in order.
+func (g *traced) addresses() (list []uint64) {
+	for i, kind := range g.Kind {
+		if kind == trace.Load {
+			list = append(list, g.Addr[i])
+		}
+	}
+	return list
+}
+
+// counting is from first up, count of them, as often as it is given.
+func counting(ranges ...[2]uint64) (list []uint64) {
+	for _, r := range ranges {
+		for i := range r[1] {
+			list = append(list, r[0]+i)
+		}
+	}
+	return list
+}
+
+func sameAddresses(t *testing.T, what string, got, want []uint64) {
+	t.Helper()
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			t.Fatalf("%s: load %d is of %d, want %d", what, i, got[i], want[i])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s: %d loads, want %d", what, len(got), len(want))
+	}
+}
+
+// TestEndings: however a program ends, its trace is whole, and its exit status
+// and output are its own.
+func TestEndings(t *testing.T) {
+	program := play(t, "ends.c", "-pthread")
+	hundred := [2]uint64{0, 100}
+	for _, c := range []struct {
+		how, stdout string
+		status      int
+		signal      syscall.Signal
+		ended       string
+		lost        uint64
+		loads       []uint64
+	}{
+		{how: "", stdout: "done\n", ended: "exit", loads: counting(hundred)},
+		{how: "return", status: 7, ended: "exit", loads: counting(hundred)},
+		{how: "atexit", stdout: "done\n", ended: "exit", loads: counting(hundred, [2]uint64{100, 9})},
+		{how: "abort", signal: syscall.SIGABRT, ended: "abort", loads: counting(hundred)},
+		{how: "crash", signal: syscall.SIGSEGV, ended: "signal 11", lost: 1, loads: counting(hundred)},
+		{how: "overflow", signal: syscall.SIGSEGV, ended: "signal 11", loads: counting(hundred)},
+		{how: "terminate", signal: syscall.SIGTERM, ended: "signal 15", loads: counting(hundred)},
+		{how: "interrupt", signal: syscall.SIGINT, ended: "signal 2", loads: counting(hundred)},
+		{how: "handler", status: 5, ended: "exit", loads: counting(hundred, [2]uint64{100, 3})},
+		{how: "_exit", status: 3, ended: "exit", loads: counting(hundred)},
+		{how: "quick", status: 4, ended: "exit", loads: counting(hundred)},
+		{how: "exec", status: 6, ended: "exec", loads: counting(hundred)},
+		{how: "execfail", stdout: "2\ndone\n", ended: "exit", loads: counting(hundred, [2]uint64{100, 8})},
+		{how: "pool", stdout: "done\n", ended: "exit", loads: counting(hundred, [2]uint64{1000, 7})},
+		{how: "fork", stdout: "done\n", ended: "exit", loads: counting(hundred, [2]uint64{100, 4})},
+		{how: "close", stdout: "done\n", ended: "exit", loads: counting(hundred, [2]uint64{100, 2})},
+	} {
+		o := run(t, nil, program, c.how)
+		ws := o.state.Sys().(syscall.WaitStatus)
+		if c.signal != 0 && ws.Signal() != c.signal || c.signal == 0 && ws.ExitStatus() != c.status {
+			t.Errorf("%s: the program ended by %v, want status %d, signal %d", c.how, o.state, c.status, c.signal)
+		}
+		if string(o.stdout) != c.stdout {
+			t.Errorf("%s: the program said %q, want %q", c.how, o.stdout, c.stdout)
+		}
+		got := o.trace(t, everything)
+		sameAddresses(t, c.how, got.addresses(), c.loads)
+		if got.ending.How != c.ended || got.ending.Lost != c.lost {
+			t.Errorf("%s: the trace says that it ended by %q and lost %d steps, want %q and %d", c.how, got.ending.How, got.ending.Lost, c.ended, c.lost)
+		}
+		if c.signal == 0 && c.ended == "exit" && got.ending.Status != uint64(c.status) && c.how != "quick" {
+			t.Errorf("%s: the trace says status %d, want %d", c.how, got.ending.Status, c.status)
+		}
+		if said := string(o.stderr); c.ended != "exec" && said != fmt.Sprintf("stackglass: %d references in out.sgt (%s)\n", len(c.loads), sizeOf(t, o)) {
+			t.Errorf("%s: said %q", c.how, said)
+		}
+	}
+}
+
+// sizeOf is the trace's size in the runtime's words; those in this test are short.
+func sizeOf(t *testing.T, o *outcome) string {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(o.dir, "out.sgt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() >= 1000 {
+		return fmt.Sprintf("%d.%d kB", info.Size()/1000, info.Size()%1000/100)
+	}
+	return fmt.Sprintf("%d bytes", info.Size())
+}
+
+// TestKilled: what was written before is there.
+func TestKilled(t *testing.T) {
+	o := run(t, nil, play(t, "ends.c", "-pthread"), "kill")
+	got := read(t, filepath.Join(o.dir, "out.sgt"), everything)
+	var damage *trace.DamageError
+	if !errors.As(got.err, &damage) || !damage.Cut {
+		t.Errorf("reading says %v, want that the trace was cut off", got.err)
+	}
+	loads := got.addresses()
+	if len(loads) < 1<<22 || len(loads) > 10000100 {
+		t.Errorf("%d loads are left, want some of 10,000,100", len(loads))
+	}
+	sameAddresses(t, "killed", loads, counting([2]uint64{0, 100}, [2]uint64{1000, uint64(len(loads)) - 100}))
+}
+
+// TestHandlersSteps: a signal may come at any moment, and its handler may make
+// steps of its own. What is in the trace of the rest is whole and in order.
+func TestHandlersSteps(t *testing.T) {
+	o := run(t, nil, play(t, "ends.c", "-pthread"), "timer")
+	content, err := os.ReadFile(filepath.Join(o.dir, "out.sgt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, b := sgt.NewReader("out.sgt", bytes.NewReader(content), sgt.Options{Strict: true}), trace.NewBatch(0)
+	var main, handler uint64 // there are too many to keep
+	for err = r.Next(b); err == nil; err = r.Next(b) {
+		for _, addr := range b.Addr {
+			switch {
+			case addr < 1<<40:
+				handler++
+			case addr-1<<40 != main:
+				t.Fatalf("the loop's load %d is of %#x", main, addr)
+			default:
+				main++
+			}
+		}
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	// Handlers that come while the loop moves its cursor leave no steps.
+	if handler <= 100 || handler > 100+5*51 || main < 1000 {
+		t.Errorf("%d loads by the loop, %d by the handler, want some of 250, and the first 100", main, handler)
+	}
+}
+
+// TestForkedChild: a child has a file of its own if that is asked for.
+func TestForkedChild(t *testing.T) {
+	o := run(t, []string{"STACKGLASS_FORK=file"}, play(t, "ends.c", "-pthread"), "forks")
+	sameAddresses(t, "the parent", o.trace(t, everything).addresses(), counting([2]uint64{0, 100}, [2]uint64{100, 4}))
+	files, err := filepath.Glob(filepath.Join(o.dir, "out.sgt.*"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("children wrote %v, want a file each of two", files)
+	}
+	for _, file := range files {
+		got := read(t, file, everything)
+		if got.err != nil {
+			t.Fatal(got.err)
+		}
+		sameAddresses(t, file, got.addresses(), counting([2]uint64{1000, 10}))
+	}
+}
+
+// TestFullDisk: a trace that cannot be written says so once, and the program runs
+// on.
+func TestFullDisk(t *testing.T) {
+	program := play(t, "ends.c", "-pthread")
+	for _, c := range []struct{ out, how, want string }{
+		{"/dev/full", "many", "/dev/full cannot be written: the disk is full; the program runs without a trace"},
+		{"/nowhere/out.sgt", "", "/nowhere/out.sgt cannot be written: its folder does not exist; the program runs without a trace"},
+		{"out.sgt", "fsize", "out.sgt cannot be written any further: it would be larger than a file may be here; the trace ends there, after "},
+	} {
+		o := run(t, []string{"STACKGLASS_OUT=" + c.out}, program, c.how)
+		if !o.state.Success() || string(o.stdout) != "done\n" {
+			t.Errorf("%s: the program said %q and ended by %v", c.out, o.stdout, o.state)
+		}
+		said := string(o.stderr)
+		if !strings.HasPrefix(said, "stackglass: "+c.want) || strings.Count(said, "\n") != 1 {
+			t.Errorf("%s: said %q, want %q", c.out, said, c.want)
+		}
+		if c.how != "fsize" {
+			continue
+		}
+		got := o.trace(t, everything)
+		if n := len(got.addresses()); n < 100000 || got.ending.How != "error 27" {
+			t.Errorf("%s: %d loads, ended by %q, want many, and error 27", c.out, n, got.ending.How)
+		}
+	}
+}
+
+// TestLimit: a trace ends at the limit.
+func TestLimit(t *testing.T) {
+	o := run(t, []string{"STACKGLASS_MAX_BYTES=4M"}, play(t, "ends.c", "-pthread"), "many")
+	got := o.trace(t, everything)
+	info, err := os.Stat(filepath.Join(o.dir, "out.sgt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > 4<<20 || info.Size() < 2<<20 || got.ending.How != "limit" {
+		t.Errorf("%d bytes, ended by %q, want at most 4 MiB, and limit", info.Size(), got.ending.How)
+	}
+	if n := uint64(len(got.addresses())); n != got.ending.References || n < 200000 {
+		t.Errorf("%d loads, and the trace says %d", n, got.ending.References)
+	}
+	if !strings.HasSuffix(string(o.stderr), "; the trace ends at the limit of STACKGLASS_MAX_BYTES\n") {
+		t.Errorf("said %q", o.stderr)
+	}
+}
+
+// TestRegions: calipers are in the trace, and may limit it.
+func TestRegions(t *testing.T) {
+	program := play(t, "ends.c", "-pthread")
+	parts := [][2]uint64{{0, 100}, {1000, 10}, {2000, 20}, {3000, 30}, {4000, 40}, {5000, 50}}
+	pick := func(which ...int) (list [][2]uint64) {
+		for _, i := range which {
+			list = append(list, parts[i])
+		}
+		return list
+	}
+	for _, c := range []struct {
+		env   string
+		parts [][2]uint64
+		tags  string
+	}{
+		{"STACKGLASS_START=on", parts, "first second ] ] second ]"},
+		{"STACKGLASS_START=off", pick(1, 2, 3, 5), "first second ] ] second ]"},
+		{"STACKGLASS_REGION=second", pick(2, 5), "second ] second ]"},
+		{"STACKGLASS_REGION=first", pick(1, 2, 3), "first second ] ]"},
+		{"STACKGLASS_REGION=none", nil, ""},
+	} {
+		o := run(t, []string{c.env}, program, "regions")
+		got := o.trace(t, everything)
+		sameAddresses(t, c.env, got.addresses(), counting(c.parts...))
+		var tags []string
+		for i, kind := range got.Kind {
+			switch kind {
+			case trace.RegionBegin:
+				tags = append(tags, got.header.Program.Tags[got.Addr[i]])
+			case trace.RegionEnd:
+				tags = append(tags, "]")
+			}
+		}
+		if strings.Join(tags, " ") != c.tags {
+			t.Errorf("%s: calipers %v, want %s", c.env, tags, c.tags)
+		}
+	}
+}
+
+// TestQuiet: the environment can keep the runtime quiet, and name the file.
+func TestQuiet(t *testing.T) {
+	program := play(t, "ends.c", "-pthread")
+	o := run(t, []string{"STACKGLASS_QUIET=1", "STACKGLASS_OUT=a%pz.sgt"}, program)
+	if len(o.stderr) != 0 {
+		t.Errorf("said %q, want nothing", o.stderr)
+	}
+	if files, _ := filepath.Glob(filepath.Join(o.dir, "a*z.sgt")); len(files) != 1 || strings.Contains(files[0], "%") {
+		t.Errorf("wrote %v, want one file with the process's number", files)
+	}
+	o = run(t, []string{"STACKGLASS_OUT="}, program)
+	if _, err := os.Stat(filepath.Join(o.dir, "ends.sgt")); err != nil {
+		t.Error(err)
+	}
+}

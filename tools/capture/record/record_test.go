@@ -1,0 +1,447 @@
+package record
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+)
+
+// need leaves a test out unless these programs are installed.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("left out: %s is not installed", p)
+		}
+	}
+}
+
+// build makes one of the programs of testdata.
+func build(t *testing.T, name string, options ...string) string {
+	t.Helper()
+	need(t, "gcc")
+	binary := filepath.Join(t.TempDir(), name)
+	options = append([]string{"-O1", "-g", "-pthread", "-fcf-protection=none"}, options...)
+	if said, err := exec.Command("gcc", append(options, "-o", binary, filepath.Join("testdata", name+".c"))...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v: %s", err, said)
+	}
+	return binary
+}
+
+// recorded is a trace with all its rows.
+type recorded struct {
+	Result
+	*trace.Batch
+	*trace.Program
+	ending         sgt.Ending
+	stdout, stderr string
+}
+
+// record runs a program and reads its trace.
+func record(t *testing.T, tracer, stdin, program string, args ...string) *recorded {
+	t.Helper()
+	need(t, map[string]string{QEMU: "qemu-x86_64", Valgrind: "valgrind"}[tracer])
+	path := filepath.Join(t.TempDir(), "out.sgt")
+	var stdout, stderr bytes.Buffer
+	r, err := Run(context.Background(), program, args, Options{Output: path, Tracer: tracer, Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr})
+	if err != nil {
+		t.Fatalf("%v; %s", err, stderr.String())
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
+		t.Errorf("%v is left behind", left)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	reader := sgt.NewReader(path, f, sgt.Options{Strict: true})
+	reader.Select(trace.AllKinds | trace.EventKinds)
+	b, err := trace.ReadAll(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &recorded{Result: r, Batch: b, Program: reader.Header().Program, ending: reader.Ending(), stdout: stdout.String(), stderr: stderr.String()}
+}
+
+// function is the function of a row, "" where it is not known.
+func (r *recorded) function(row int) string {
+	block := r.Site[row]
+	if r.Kind[row].IsReference() {
+		block = r.Sites[block].Block
+	} else if r.Kind[row] != trace.BlockEntry {
+		return ""
+	}
+	if f := r.Blocks[block].Function; f != trace.NoFunction {
+		return r.Functions[f].Name
+	}
+	return ""
+}
+
+// in lists the rows of a function.
+func (r *recorded) in(function string) (rows []int) {
+	for row := range r.Addr {
+		if r.function(row) == function {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// object is a variable.
+func (r *recorded) object(t *testing.T, name string) trace.Object {
+	t.Helper()
+	for _, o := range r.Objects {
+		if o.Name == name {
+			return o
+		}
+	}
+	t.Fatalf("there is no variable %s among %d", name, len(r.Objects))
+	return trace.Object{}
+}
+
+// references lists those of a function to a variable: kind, offset, bytes.
+func (r *recorded) references(t *testing.T, function, object string) (all []string) {
+	t.Helper()
+	o := r.object(t, object)
+	for _, row := range r.in(function) {
+		if offset := r.Addr[row] - o.Addr; r.Kind[row].IsReference() && offset < o.Bytes {
+			all = append(all, r.Kind[row].String()+" "+strconv.FormatUint(offset, 10)+" "+strconv.Itoa(int(r.Bytes[row])))
+		}
+	}
+	return all
+}
+
+func expected(kinds []string, width int) (all []string) {
+	for i := range 1000 {
+		for _, kind := range kinds {
+			all = append(all, kind+" "+strconv.Itoa(i*width)+" "+strconv.Itoa(width))
+		}
+	}
+	return all
+}
+
+func TestEveryReference(t *testing.T) {
+	for name, options := range map[string][]string{"static": {"-static"}, "fixed": {"-no-pie"}, "anywhere": {"-pie"}} {
+		t.Run(name, func(t *testing.T) {
+			r := record(t, QEMU, "", build(t, "sum", options...))
+			if r.Status != 3 || r.stdout != "500500\n" || r.stderr != "" || r.Result.Threads != 1 {
+				t.Errorf("status %d, %d threads, it says %q and %q", r.Status, r.Result.Threads, r.stdout, r.stderr)
+			}
+			for _, c := range []struct {
+				function, object string
+				want             []string
+			}{
+				{"fill", "table", expected([]string{"store"}, 4)},
+				{"sum", "table", expected([]string{"load"}, 4)},
+				{"narrow", "table", expected([]string{"load"}, 4)},
+				{"narrow", "copies", expected([]string{"store"}, 2)},
+				{"bump", "table", expected([]string{"load", "store"}, 4)},
+			} {
+				if got := r.references(t, c.function, c.object); !slices.Equal(got, c.want) {
+					t.Errorf("%s, %s: %d references, %.3q…; want %d, %.3q…", c.function, c.object, len(got), got, len(c.want), c.want)
+				}
+			}
+			if r.ending.How != "exit" || r.ending.Status != 3 || r.Summary.References == 0 {
+				t.Errorf("it ended by %+v", r.ending)
+			}
+		})
+	}
+}
+
+// TestNames: functions, lines, variables and files are the program's.
+func TestNames(t *testing.T) {
+	program := build(t, "sum")
+	r := record(t, QEMU, "", program)
+	if m := r.Modules[0]; m.Name != program || m.Base == 0 || m.End <= m.Base {
+		t.Errorf("the first module is %+v, want the program's", m)
+	}
+	if !slices.ContainsFunc(r.Modules, func(m trace.Module) bool { return strings.Contains(m.Name, "libc.so") }) {
+		t.Errorf("no C library among %+v", r.Modules)
+	}
+	for _, f := range r.Functions {
+		if f.Name != "sum" {
+			continue
+		}
+		if filepath.Base(f.Place.File) != "sum.c" || f.Place.Line != 15 || f.Module != 0 {
+			t.Errorf("%+v, want line 15 of sum.c", f)
+		}
+		for _, b := range r.Blocks[f.First : f.First+f.Blocks] {
+			for _, s := range r.Sites[b.FirstSite : b.FirstSite+b.Sites] {
+				if s.PC-r.Modules[0].Base > 0x10000 || s.Place.Line < 15 || s.Place.Line > 21 {
+					t.Errorf("site %+v of sum", s)
+				}
+			}
+			if b.Sites == 0 && (filepath.Base(b.File) != "sum.c" || b.FirstLine < 15 || b.LastLine > 21 || b.Label == "") {
+				t.Errorf("block %+v of sum", b)
+			}
+		}
+	}
+	if o := r.object(t, "table"); o.Bytes != 4000 || o.Place.Line != 5 {
+		t.Errorf("%+v, want 4000 bytes, line 5", o)
+	}
+}
+
+// TestBlocks: each block says so as often as it runs.
+func TestBlocks(t *testing.T) {
+	r := record(t, QEMU, "", build(t, "sum"))
+	entries := map[uint32]int{}
+	for _, row := range r.in("sum") {
+		if r.Kind[row] == trace.BlockEntry {
+			entries[r.Site[row]]++
+		}
+	}
+	var counts []int
+	for _, n := range entries {
+		counts = append(counts, n)
+	}
+	slices.Sort(counts)
+	// The first pass through the loop may begin in the block before it.
+	if last := counts[len(counts)-1]; last != 1000 && last != 999 {
+		t.Errorf("the blocks of sum run %v times, want the loop's 1000 or 999", counts)
+	}
+}
+
+// TestSameAsLackey: Valgrind counts the same in code without references of 16
+// bytes and without atomic additions, which it does as a load and then a compare
+// and swap.
+func TestSameAsLackey(t *testing.T) {
+	need(t, "valgrind", "qemu-x86_64")
+	program := build(t, "sum", "-static")
+	q, v := record(t, QEMU, "", program), record(t, Valgrind, "", program)
+	if v.Status != 3 || v.stdout != "500500\n" || v.ending.How != "exit" {
+		t.Errorf("under Valgrind: status %d, it says %q, ended by %+v", v.Status, v.stdout, v.ending)
+	}
+	within := map[string]func(pc trace.Addr) bool{}
+	for _, name := range []string{"fill", "sum", "narrow", "main"} {
+		pcs := map[trace.Addr]bool{}
+		for _, row := range q.in(name) {
+			if q.Kind[row].IsReference() {
+				pcs[q.PC[row]] = true
+			}
+		}
+		within[name] = func(pc trace.Addr) bool { return pcs[pc] }
+	}
+	for name, is := range within {
+		if a, b := count(q.Batch, is), count(v.Batch, is); a != b || a.loads+a.stores == 0 {
+			t.Errorf("%s: QEMU counts %+v, lackey %+v", name, a, b)
+		}
+	}
+}
+
+type counts struct{ loads, stores, bytes int }
+
+func count(b *trace.Batch, is func(pc trace.Addr) bool) (c counts) {
+	for row, kind := range b.Kind {
+		if !kind.IsReference() || kind == trace.Fetch || !is(b.PC[row]) {
+			continue
+		}
+		bytes := int(b.Bytes[row])
+		if kind != trace.Store {
+			c.loads, c.bytes = c.loads+1, c.bytes+bytes
+		}
+		if kind != trace.Load {
+			c.stores, c.bytes = c.stores+1, c.bytes+bytes
+		}
+	}
+	return c
+}
+
+func TestThreads(t *testing.T) {
+	r := record(t, QEMU, "", build(t, "threads"))
+	if r.Result.Threads != 5 || len(r.Program.Threads) != 5 {
+		t.Errorf("%d threads, %d are told of; want 5", r.Result.Threads, len(r.Program.Threads))
+	}
+	var started, ended []string
+	for row, kind := range r.Kind {
+		switch kind {
+		case trace.ThreadStart:
+			started = append(started, strconv.Itoa(int(r.Thread[row]))+" by "+strconv.FormatUint(r.Addr[row], 10))
+		case trace.ThreadEnd:
+			ended = append(ended, strconv.Itoa(int(r.Thread[row])))
+		}
+	}
+	slices.Sort(started)
+	slices.Sort(ended)
+	if got := strings.Join(started, ", "); got != "1 by 1, 2 by 1, 3 by 1, 4 by 1, 5 by 1" {
+		t.Errorf("started: %s", got)
+	}
+	if got := strings.Join(ended, " "); got != "2 3 4 5" {
+		t.Errorf("ended: %s", got)
+	}
+	by := map[uint32]int{}
+	for _, row := range r.in("one") {
+		if r.Kind[row] == trace.Store {
+			by[r.Thread[row]]++
+		}
+	}
+	if by[2] != 2000 || by[3] != 2000 {
+		t.Errorf("stores of one by thread: %v, want 2000 of the second and of the third", by)
+	}
+}
+
+// TestOrder: threads that take turns do so in the trace.
+func TestOrder(t *testing.T) {
+	r := record(t, QEMU, "", build(t, "threads"))
+	second := r.object(t, "second")
+	var threads []uint32
+	for _, row := range r.in("relay") {
+		if r.Kind[row] == trace.Store && r.Addr[row]-second.Addr < second.Bytes {
+			threads = append(threads, r.Thread[row])
+		}
+	}
+	if len(threads) != 200 {
+		t.Fatalf("%d stores, want 200", len(threads))
+	}
+	for i := 2; i < len(threads); i++ {
+		if threads[i] != threads[i-2] || threads[i] == threads[i-1] {
+			t.Fatalf("the stores are of threads %v, want turns", threads)
+		}
+	}
+}
+
+func TestEnds(t *testing.T) {
+	program := build(t, "ends")
+	for _, c := range []struct {
+		argument, how string
+		status, marks int
+	}{
+		{"fault", "signal 11", 139, 64},
+		{"abort", "signal 6", 134, 64},
+		{"interrupt", "signal 2", 130, 64},
+		{"exec", "exec", 0, 96},
+		{"fork", "exit", 0, 64},
+	} {
+		t.Run(c.argument, func(t *testing.T) {
+			r := record(t, QEMU, "", program, c.argument)
+			marks := 0
+			for _, row := range r.in("mark") {
+				if r.Kind[row] == trace.Store {
+					marks++
+				}
+			}
+			if r.ending.How != c.how || r.Status != c.status || marks != c.marks {
+				t.Errorf("it ended by %q with status %d, after %d marks; want %q, %d, %d", r.ending.How, r.Status, marks, c.how, c.status, c.marks)
+			}
+		})
+	}
+}
+
+// TestPassesThrough: the program has the streams, the arguments and the environment
+// that it would have by itself.
+func TestPassesThrough(t *testing.T) {
+	program := build(t, "ends")
+	for _, tracer := range []string{QEMU, Valgrind} {
+		t.Run(tracer, func(t *testing.T) {
+			r := record(t, tracer, "word\n", program, "echo")
+			environment := "plain"
+			if tracer == Valgrind {
+				environment = "preloaded" // its own
+			}
+			if want := program + " word " + environment + "\n"; r.stdout != want || r.stderr != "word\n" {
+				t.Errorf("it says %q and %q, want %q", r.stdout, r.stderr, want)
+			}
+		})
+	}
+}
+
+func TestScript(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh -e\necho $0 $1 $(echo sub | tr s S)\nexit 5\n"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	r := record(t, QEMU, "", script, "argument")
+	if want := script + " argument Sub\n"; r.stdout != want || r.Status != 5 || r.ending.How != "exit" {
+		t.Errorf("it says %q, status %d, ended by %q; want %q, 5", r.stdout, r.Status, r.ending.How, want)
+	}
+}
+
+func TestGo(t *testing.T) {
+	need(t, "go", "qemu-x86_64")
+	dir := t.TempDir()
+	text, err := os.ReadFile(filepath.Join("testdata", "hello.go.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, program := filepath.Join(dir, "hello.go"), filepath.Join(dir, "hello")
+	if err := os.WriteFile(source, text, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-o", program, source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v: %s", err, said)
+	}
+	r := record(t, QEMU, "", program)
+	if r.stdout != "[499500 499500 499500 499500]\n" {
+		t.Errorf("it says %q", r.stdout)
+	}
+	loads := 0
+	for _, row := range r.in("main.sum") {
+		if r.Kind[row] == trace.Load && r.Bytes[row] == 8 {
+			loads++
+		}
+	}
+	if loads < 4000 || loads > 4100 {
+		t.Errorf("%d loads of main.sum, want 4000 and a few of its frame", loads)
+	}
+}
+
+func TestLimit(t *testing.T) {
+	need(t, "qemu-x86_64")
+	path := filepath.Join(t.TempDir(), "out.sgt")
+	r, err := Run(context.Background(), build(t, "threads"), nil, Options{Output: path, Tracer: QEMU, MostBytes: 1000})
+	if err != nil || r.Status != 0 || r.End.How != "limit" {
+		t.Errorf("status %d, ended by %q, %v; want the limit", r.Status, r.End.How, err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte("text"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"/nowhere/at/all": "/nowhere/at/all: there is no such program, or it may not be executed",
+		text:              text + ": it is no program in machine code (ELF), nor a script that begins with #!",
+	} {
+		_, err := Run(context.Background(), name, nil, Options{Output: filepath.Join(t.TempDir(), "out.sgt")})
+		if !errors.As(err, new(*ProgramError)) || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	for wanted, want := range map[string]string{
+		"":       "neither qemu-x86_64 (apt-get install qemu-user) nor valgrind (apt-get install valgrind) is installed; install one of them, the first if you can",
+		QEMU:     "qemu-x86_64 is not installed (apt-get install qemu-user)",
+		Valgrind: "valgrind is not installed (apt-get install valgrind)",
+	} {
+		if got := (&TracerError{Wanted: wanted, Emulator: "qemu-x86_64"}).Error(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// TestNoTracer: without any, nothing is run and no file made.
+func TestNoTracer(t *testing.T) {
+	program := build(t, "sum")
+	t.Setenv("PATH", t.TempDir())
+	path := filepath.Join(t.TempDir(), "out.sgt")
+	_, err := Run(context.Background(), program, nil, Options{Output: path, Stdout: io.Discard})
+	if !errors.As(err, new(*TracerError)) {
+		t.Errorf("got %v, want what to install", err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("there is a trace")
+	}
+}
