@@ -67,7 +67,6 @@ func Run(ctx context.Context, name string, args []string, o Options) (Result, er
 	if err != nil {
 		return Result{}, err
 	}
-	defer out.Close()
 	var r Result
 	if tracer == QEMU {
 		r, err = underQEMU(ctx, emulator, p, out, o)
@@ -75,7 +74,18 @@ func Run(ctx context.Context, name string, args []string, o Options) (Result, er
 		r, err = underValgrind(p, out, o)
 	}
 	r.Tracer = tracer
-	return r, errors.Join(err, out.Close())
+	if err = errors.Join(err, out.Close()); err != nil {
+		err = errors.Join(err, discard(o.Output))
+	}
+	return r, err
+}
+
+// discard removes what is no trace, unless it is a device or a pipe.
+func discard(path string) error {
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	return os.Remove(path)
 }
 
 // TracerError tells that no tracer can be used.

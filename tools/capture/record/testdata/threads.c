@@ -1,5 +1,6 @@
 // Two threads, one after the other, and then two at once; the last two take turns.
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 
 enum { N = 2000 };
@@ -18,7 +19,7 @@ static void *relay(void *parity)
 {
 	for (int i = 0; i < 100; i++) {
 		while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE) % 2 != (int)(intptr_t)parity)
-			;
+			sched_yield();
 		second[i]++;
 		__atomic_fetch_add(&turn, 1, __ATOMIC_RELEASE);
 	}

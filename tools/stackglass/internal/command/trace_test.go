@@ -1,0 +1,63 @@
+package command
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func TestTraceUsage(t *testing.T) {
+	in(t, map[string]string{"text": "text"})
+	for line, words := range map[string]string{
+		"trace":                          "as in: stackglass trace -- ./prog input.txt\n",
+		"trace --":                       "as in: stackglass trace -- ./prog input.txt\n",
+		"trace --with strace -- true":    "--with \"strace\", want qemu or valgrind",
+		"trace --max-size much -- true":  "--max-size \"much\", want a size as in 2GiB",
+		"trace -- ./nothing":             "./nothing: there is no such program",
+		"trace -- ./text":                "./text: there is no such program, or it may not be executed",
+		"trace -o no/folder.sgt -- true": "the folder no does not exist",
+	} {
+		t.Run(line, func(t *testing.T) {
+			if strings.Contains(line, "folder") {
+				needTracer(t)
+			}
+			expect(t, ask(strings.Fields(line)...), exitUsage, words)
+		})
+	}
+}
+
+// needTracer leaves a test out where nothing can be traced.
+func needTracer(t *testing.T) {
+	t.Helper()
+	for _, program := range []string{"qemu-x86_64", "cc"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("left out: " + program + " is not installed")
+		}
+	}
+}
+
+func TestTrace(t *testing.T) {
+	needTracer(t)
+	in(t, nil)
+	got := askWith("a line\n", "trace", "--", "cat", "-")
+	if got.code != 0 || got.stdout != "a line\n" || !strings.HasPrefix(got.stderr, "stackglass: cat.sgt has ") || strings.Count(got.stderr, "\n") != 1 {
+		t.Errorf("%v", got)
+	}
+	if got := ask("trace", "-q", "-o", "f.sgt", "false"); got.code != 1 || got.stdout+got.stderr != "" {
+		t.Errorf("%v", got)
+	}
+	if got := ask("trace", "-q", "-o", "f.sgt", "--", "sh", "-c", "kill -9 $$"); got.code != 137 || got.stdout+got.stderr != "" {
+		t.Errorf("%v", got)
+	}
+	if got := ask("trace", "-o", "f.sgt", "--", "sh", "-c", "exec true"); got.code != 0 || !strings.Contains(got.stderr, "became another one") {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestGrouped(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", 123456: "123,456"} {
+		if got := grouped(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
