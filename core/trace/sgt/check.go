@@ -20,22 +20,23 @@ type Verdict struct {
 	Faults  uint64 // all of them
 }
 
-// Check reads everything in a container and tells each fault: wrong checksums,
-// tables and steps that do not follow the format, chunks that are not what their
-// frames say, tickets that fall, and an index or an end that tells something
-// else.
-func Check(name string, r io.Reader, tell func(Fault)) (*Verdict, error) {
-	in := &stream{feed: feed{r: r}}
-	k := &checker{
-		in: in, r: newReader(name, Options{}, in, &told{}), last: map[uint32]uint64{}, threads: map[uint32]*ThreadSurvey{},
+// Check reads everything in a container of which nothing was read, and tells each
+// fault: wrong checksums, tables and steps that do not follow the format, chunks
+// that are not what their frames say, tickets that fall, and an index or an end
+// that tells something else. The error tells that there is no container.
+func (r *Reader) Check(tell func(Fault)) (*Verdict, error) {
+	in, ok := r.source.(*stream)
+	if !ok {
+		return nil, errNotStream
 	}
+	k := &checker{in: in, r: r, last: map[uint32]uint64{}, threads: map[uint32]*ThreadSurvey{}}
 	k.tell = func(at uint64, what string) {
 		k.verdict.Faults++
 		tell(Fault{at, what})
 	}
 	k.all()
-	if !k.r.begun {
-		return nil, k.r.end()
+	if !r.begun {
+		return nil, r.end()
 	}
 	return &k.verdict, nil
 }

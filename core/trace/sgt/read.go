@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/pierrec/lz4/v4"
 	"github.com/stackglass/stackglass/core/trace"
@@ -371,11 +372,21 @@ func (r *Reader) refuse(at uint64, err error) error {
 
 // String says what is lost.
 func (l Lost) String() string {
-	text := decimal(l.Chunks) + " chunks with " + decimal(l.References) + " references"
-	if l.Frames > 0 {
-		text += " and " + decimal(l.Frames) + " tables"
+	var words []string
+	if l.Chunks > 0 {
+		words = append(words, several(l.Chunks, "chunk")+" with "+several(l.References, "reference"))
 	}
-	return text + " cannot be read; the first: " + l.First.Error()
+	if l.Frames > 0 {
+		words = append(words, several(l.Frames, "table"))
+	}
+	return strings.Join(words, " and ") + " cannot be read; the first: " + l.First.Error()
+}
+
+func several(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return decimal(n) + " " + noun + "s"
 }
 
 // Recognise tells whether head, the beginning of a file, is that of a container.

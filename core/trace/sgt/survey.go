@@ -34,26 +34,30 @@ type ThreadSurvey struct {
 	Chunks, Steps, References uint64
 }
 
-// Look reads the frames of a container. The error tells that there is none.
-func Look(name string, r io.Reader) (*Survey, error) {
-	in := &stream{feed: feed{r: r}, headersOnly: true}
-	reader := newReader(name, Options{}, in, &told{})
+// Survey reads the frames of a container of which nothing was read. The error
+// tells that there is none.
+func (r *Reader) Survey() (*Survey, error) {
+	in, ok := r.source.(*stream)
+	if !ok {
+		return nil, errNotStream
+	}
+	in.headersOnly = true
 	s := &Survey{}
 	threads := map[uint32]*ThreadSurvey{}
-	for reader.ended == nil {
-		c, err := in.next(reader)
+	for r.ended == nil {
+		c, err := in.next(r)
 		if err != nil {
-			reader.ended = err
+			r.ended = err
 			break
 		}
 		s.add(c, threads)
-		reader.reused.takeBack(c, nil)
+		r.reused.takeBack(c, nil)
 	}
-	if !reader.begun {
-		return nil, reader.end()
+	if !r.begun {
+		return nil, r.end()
 	}
-	s.finish(reader, in, threads)
-	if s.Stopped = reader.end(); s.Stopped == io.EOF {
+	s.finish(r, in, threads)
+	if s.Stopped = r.end(); s.Stopped == io.EOF {
 		s.Stopped = nil
 	}
 	var version *VersionError
@@ -62,6 +66,9 @@ func Look(name string, r io.Reader) (*Survey, error) {
 	}
 	return s, nil
 }
+
+// errNotStream is for a mistake of who calls.
+var errNotStream = errors.New("sgt: the reader of a span is neither surveyed nor checked")
 
 // finish takes over what the reader of all frames learned.
 func (s *Survey) finish(r *Reader, in *stream, threads map[uint32]*ThreadSurvey) {
