@@ -95,6 +95,7 @@ FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
 	root.SetHelpCommand(a.help())
 	root.AddCommand(
 		a.analyze(), a.histogram(), a.curve(), a.whatIf(), a.counters(), a.info(),
+		a.convert(), a.check(),
 		a.cc(), a.trace(), a.serve(), a.demo(), a.version(),
 	)
 	return root

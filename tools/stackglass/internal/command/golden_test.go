@@ -51,6 +51,13 @@ var golden = []string{
 	"analyze demo:array-list --analyses counters",
 	"info demo:array-list",
 	"info demo:array-list --format json",
+	"info testdata/threads.sgt",
+	"info testdata/threads.sgt --format json",
+	"check testdata/threads.sgt",
+	"check demo:array-list --format json",
+	"convert testdata/threads.sgt --to csv --limit 5 -o -",
+	"convert testdata/threads.sgt --to lackey --threads 2 --limit 6 -o -",
+	"convert testdata/threads.sgt --to din --kinds store --skip 3 --limit 4 -o -",
 }
 
 // answer is what one command line gives.

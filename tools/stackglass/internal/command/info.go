@@ -24,7 +24,9 @@ func (a *app) info() *cobra.Command {
 		Use:   "info FILE",
 		Short: "What a file is: its format, or what a profile covers",
 		Long: `Say what FILE is. Of a trace: its format, how it is packed, and facts of its
-first ` + strconv.Itoa(infoReferences) + ` references. Of a profile: what it covers, and its digest.`,
+first ` + strconv.Itoa(infoReferences) + ` references. Of a container (.sgt): how it was made and how the run ended, its
+threads and chunks, and what it knows of the program. Of a profile: what it
+covers, and its digest.`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := parseFormat(format)
@@ -59,15 +61,14 @@ first ` + strconv.Itoa(infoReferences) + ` references. Of a profile: what it cov
 
 // traceInfo tells what the beginning of a trace tells.
 func traceInfo(in *pass.Input, facts *pass.Facts) *report.Document {
-	packed := strings.Join(facts.Packings, " in ")
-	if packed == "" {
-		packed = "no"
+	if facts.Container != nil {
+		return containerInfo(in, facts)
 	}
 	d := &report.Document{Schema: "stackglass.info", Version: 1, Input: []report.Fact{
 		{Key: "file", Label: "file", Value: report.TextOf(in.Name)},
 		{Key: "type", Label: "type", Value: report.TextOf("trace")},
 		{Key: "trace_format", Label: "trace format", Value: report.TextOf(facts.Header.Format)},
-		{Key: "packed", Label: "packed", Value: report.TextOf(packed)},
+		{Key: "packed", Label: "packed", Value: packedIn(facts.Packings)},
 		{Key: "stored_bytes", Label: "stored bytes", Value: known(uint64(in.Bytes))},
 		{Key: "whole", Label: "read to the end", Value: report.YesNo(facts.Whole)},
 		{Key: "references", Label: "references read", Value: report.Count(facts.References)},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
 // Facts are what the beginning of a trace tells.
@@ -18,17 +19,25 @@ type Facts struct {
 	Lowest, Highest trace.Addr // first bytes of references
 	BadRecords      uint64
 	FirstBad        *trace.SyntaxError
-	Whole           bool  // the trace ends within what was looked at
-	Stopped         error // why looking ended early; nil: it did not
+	Whole           bool        // the trace ends within what was looked at
+	Stopped         error       // why looking ended early; nil: it did not
+	Container       *sgt.Survey // what a container tells of itself, all of it; nil: it is none
 }
 
 // Look reads the first references of a trace, about as many as said. Bad
-// records are counted and passed over. The error tells that there is nothing to
-// tell.
+// records are counted and passed over. A container tells of all of itself. The
+// error tells that there is nothing to tell.
 func (in *Input) Look(ctx context.Context, format string, references uint64) (*Facts, error) {
 	unpacked, err := open.Open(in.Name, in, open.Options{Format: format, Packings: packings})
 	if err != nil {
 		return nil, in.readError(ctx, err)
+	}
+	if r := unpacked.Container(); r != nil {
+		survey, err := r.Survey()
+		if err != nil {
+			return nil, in.readError(ctx, err)
+		}
+		return &Facts{Header: survey.Header, Packings: unpacked.Packings(), Stopped: in.readError(ctx, survey.Stopped), Container: survey}, nil
 	}
 	f := &Facts{Packings: unpacked.Packings(), Lowest: ^trace.Addr(0)}
 	b := trace.NewBatch(0)

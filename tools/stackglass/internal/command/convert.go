@@ -1,0 +1,182 @@
+package command
+
+import (
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
+)
+
+// convert writes a trace in another format.
+func (a *app) convert() *cobra.Command {
+	var (
+		r          *reading
+		output, to string
+		strict     bool
+	)
+	cmd := &cobra.Command{
+		Use:   "convert FILE -o OUT.sgt",
+		Short: "Write a trace, or a part of it, in another format",
+		Long: `Write the trace FILE to OUT as a container (.sgt): smaller than any packed text,
+several times faster to read, and nothing of what FILE tells is lost. A container
+is written anew in the order in which its threads ran, with its blocks and
+tables.
+
+--to writes a format of other tools instead, with what it has room for: din has
+kinds and addresses; lackey also sizes, and threads, and an instruction's address
+where it is fetched; csv has sizes, threads and instructions, as far as FILE.
+
+OUT appears when it is whole. Of a FILE that is cut or damaged, what can be read
+is written, and the exit code is 3.`,
+		Example: "  stackglass convert app.lackey.lz4 -o app.sgt\n  stackglass convert app.sgt -o loads.sgt --kinds load --limit 1000000\n  stackglass convert app.sgt --to din -o - | dineroIV -informat d …",
+		Args:    oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if !slices.Contains(pass.WrittenFormats, to) {
+				return usagef("--to ", to, ", want ", strings.Join(pass.WrittenFormats, ", "))
+			}
+			o, err := r.options(a, nil)
+			if err != nil {
+				return err
+			}
+			if err := convertedTo(output, args[0]); err != nil {
+				return err
+			}
+			return a.convertOne(r, args[0], output, pass.ConvertOptions{
+				Format: o.Format, To: to, SkipBad: o.Spec.SkipBad, Strict: strict, Tool: "stackglass " + Version, Terminal: o.Terminal,
+				Part: sgt.Part{Kinds: o.Spec.Kinds, Threads: o.Spec.Threads, Skip: o.Spec.Skip, Limit: o.Spec.Limit},
+			})
+		},
+	}
+	r = addReading(cmd)
+	f := cmd.Flags()
+	f.StringVarP(&output, "output", "o", "", "write the trace to this `FILE` (- for standard output)")
+	f.StringVar(&to, "to", "sgt", "the `FORMAT` to write: "+strings.Join(pass.WrittenFormats, ", "))
+	f.BoolVar(&strict, "strict", false, "stop at the first part of a container that cannot be read, instead of leaving it out")
+	f.Lookup("kinds").Usage = "references to write: load, store, modify, fetch, data, all"
+	f.Lookup("kinds").DefValue = "all"
+	f.Lookup("threads").Usage = "write these threads only, as in 1,2"
+	f.Lookup("limit").Usage = "write `N` references at most (0: all)"
+	must(f.Set("kinds", "all"))
+	f.Lookup("kinds").Changed = false
+	must(f.MarkHidden("memory"))
+	must(cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(pass.WrittenFormats, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+// convertedTo wants a place for the output that is not the input.
+func convertedTo(output, name string) error {
+	if output == "" {
+		return usagef("convert writes a file; name it, as in: stackglass convert ", name, " -o OUT.sgt")
+	}
+	in, err := os.Stat(name)
+	out, none := os.Stat(output)
+	if err == nil && none == nil && os.SameFile(in, out) {
+		return usagef("-o ", output, ": is the trace itself; give another name")
+	}
+	return nil
+}
+
+func (a *app) convertOne(r *reading, name, output string, o pass.ConvertOptions) error {
+	in, err := pass.Open(r.cmd.Context(), name, a.stdin)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if in.IsProfile {
+		return usagef(in.Name, ": is a profile, and convert writes traces; give the trace that it was made from")
+	}
+	to := &counted{w: a.stdout}
+	var file *wholefile.File
+	if output != "-" {
+		if file, err = wholefile.Create(output); err != nil {
+			return &outputError{path: output, err: err}
+		}
+		defer file.Discard()
+		to.w = file
+	}
+	done, err := in.Convert(r.cmd.Context(), to, o)
+	if to.failed != nil {
+		return &outputError{path: output, err: to.failed}
+	}
+	if err != nil {
+		return err
+	}
+	if file == nil {
+		for _, w := range convertDoubts(in.Name, o, done) {
+			a.warn(w)
+		}
+		return done.Stopped
+	}
+	if err := file.Commit(); err != nil {
+		return &outputError{path: output, err: err}
+	}
+	f, err := parseFormat(r.format)
+	if err != nil {
+		return err
+	}
+	if err := a.print(f, convertedDocument(in, output, to.bytes, o, done)); err != nil {
+		return err
+	}
+	return done.Stopped
+}
+
+// counted counts what is written, and remembers that it could not be.
+type counted struct {
+	w      io.Writer
+	bytes  uint64
+	failed error
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.bytes += uint64(n)
+	if err != nil {
+		c.failed = err
+	}
+	return n, err
+}
+
+// convertDoubts are sentences about a conversion.
+func convertDoubts(name string, o pass.ConvertOptions, done *pass.Converted) (list []string) {
+	if done.Stopped != nil {
+		list = append(list, name+": this covers a part of the trace only: what could be read")
+	}
+	if done.References == 0 {
+		list = append(list, name+": no reference was written: the trace has none, or none of the chosen kinds, threads and part")
+	}
+	if o.Part.Threads != nil && !done.From.Threads {
+		list = append(list, name+": threads were chosen, but the trace has no thread numbers, so none of it was written")
+	}
+	if done.BadRecords > 0 {
+		list = append(list, name+": "+plural(done.BadRecords, "record")+" could not be read and left out; the first: "+done.FirstBad.Error())
+	}
+	return list
+}
+
+func convertedDocument(in *pass.Input, output string, bytes uint64, o pass.ConvertOptions, done *pass.Converted) *report.Document {
+	perReference := report.None()
+	if done.References > 0 {
+		perReference = report.Decimal(float64(bytes) / float64(done.References))
+	}
+	return &report.Document{
+		Schema: "stackglass.convert", Version: 1, Warnings: convertDoubts(in.Name, o, done),
+		Input: []report.Fact{
+			{Key: "file", Label: "file", Value: report.TextOf(in.Name)},
+			{Key: "trace_format", Label: "trace format", Value: report.TextOf(done.From.Format)},
+			{Key: "stored_bytes", Label: "stored bytes", Value: known(uint64(in.Bytes))},
+			{Key: "output", Label: "written to", Value: report.TextOf(output)},
+			{Key: "output_format", Label: "as", Value: report.TextOf(o.To)},
+			{Key: "references", Label: "references", Value: report.Count(done.References)},
+			{Key: "complete", Label: "complete", Value: report.YesNo(done.Stopped == nil)},
+			{Key: "output_bytes", Label: "bytes", Value: report.Count(bytes)},
+			{Key: "bytes_per_reference", Label: "bytes per reference", Value: perReference},
+		},
+	}
+}

@@ -1,0 +1,142 @@
+package command
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/site"
+)
+
+// TestConvertedTracesGiveTheSameAnswers: by way of every format, and for every
+// part.
+func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
+	demo := demoBytes(t)
+	in(t, map[string]string{"a.lz4": demo})
+	for _, part := range []string{"", "--skip 1000 --limit 5000", "--kinds store", "--kinds load --skip 7 --limit 3000"} {
+		want := ask(append(strings.Fields("curve a.lz4 --format csv"), strings.Fields(part)...)...)
+		expect(t, want, exitOK)
+		for _, to := range []string{"sgt", "lackey", "csv"} {
+			got := ask(append(strings.Fields("convert a.lz4 -o b --to "+to), strings.Fields(part)...)...)
+			expect(t, got, exitOK)
+			if again := ask("curve", "b", "--format", "csv", "--kinds", "all"); again.stdout != want.stdout || again.code != 0 {
+				t.Errorf("%s by way of %s: other curve: %s", part, to, again)
+			}
+		}
+	}
+	expect(t, ask("convert", "a.lz4", "-o", "whole.sgt"), exitOK)
+	for _, part := range []string{"", "--skip 1000 --limit 5000", "--kinds store --limit 99"} {
+		want := ask(append(strings.Fields("curve a.lz4 --format csv"), strings.Fields(part)...)...)
+		expect(t, ask(append(strings.Fields("convert whole.sgt -o c.sgt"), strings.Fields(part)...)...), exitOK)
+		if got := ask("curve", "c.sgt", "--format", "csv", "--kinds", "all"); got.stdout != want.stdout {
+			t.Errorf("a part %q of a container has another curve: %s", part, got)
+		}
+	}
+}
+
+// TestConvertThereAndBack gives the text that was there at first.
+func TestConvertThereAndBack(t *testing.T) {
+	text := " L 04a3be28,8\n S 04a3be28,8\nI  00401000,3\n M 1ffeffffd0,16\n"
+	in(t, map[string]string{"a.lackey": text, "a.din": "0 1000\n1 1008\n2 401000\n", "a.csv": "addr,rw,size,tid,pc\n0x8,r,4,2,0x400\n0x10,w,8,3,0x404\n"})
+	for _, to := range []string{"lackey", "din", "csv"} {
+		name := "a." + to
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, ask("convert", name, "-o", "b.sgt"), exitOK)
+		got := ask("convert", "b.sgt", "-o", "-", "--to", to)
+		if got.code != 0 || got.stdout != string(want) || got.stderr != "" {
+			t.Errorf("%s comes back as %s", name, got)
+		}
+	}
+}
+
+// left are the files of the current folder.
+func left(t *testing.T) (names string) {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names += e.Name() + " "
+	}
+	return strings.TrimSpace(names)
+}
+
+// TestConvertLeavesNothingHalf behind.
+func TestConvertLeavesNothingHalf(t *testing.T) {
+	demo := demoBytes(t)
+	in(t, map[string]string{"bad.din": "0 1000\nwhat\n1 8\n", "good.lz4": demo})
+	expect(t, ask("convert", "bad.din", "-o", "out.sgt"), exitInput, "bad.din:2: label \"what\"", "--skip-bad")
+	stopped, cancel := context.WithCancel(context.Background())
+	cancel()
+	expect(t, askContext(stopped, "", "convert", "good.lz4", "-o", "out.sgt"), exitInterrupted, "interrupted")
+	expect(t, ask("convert", "good.lz4", "-o", filepath.Join("no", "out.sgt")), exitUsage, "the folder no does not exist")
+	if got := left(t); got != "bad.din good.lz4" {
+		t.Errorf("there is %s", got)
+	}
+	expect(t, ask("convert", "bad.din", "-o", "out.sgt", "--skip-bad", "1"), exitOK, "1 record could not be read and left out")
+}
+
+// TestConvertDamage: what can be read of it is written.
+func TestConvertDamage(t *testing.T) {
+	demo := demoBytes(t)
+	in(t, map[string]string{"cut.lz4": demo[:len(demo)*2/3], "whole.lz4": demo})
+	expect(t, ask("convert", "cut.lz4", "-o", "out.sgt"), exitInput, "cut off", "this covers a part of the trace only")
+	expect(t, ask("check", "out.sgt"), exitOK)
+	expect(t, ask("convert", "whole.lz4", "-o", "whole.sgt"), exitOK)
+	whole, err := os.ReadFile("whole.sgt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, damaged := range []struct {
+		name, content, says string
+		info                int // its exit code: what is wrong inside of a chunk is no matter for it
+	}{
+		{"short.sgt", string(whole[:len(whole)-30]), "cut off", exitInput},
+		{"wrong.sgt", flipped(string(whole)), "1 chunk with 66560 references cannot be read", exitOK},
+	} {
+		if err := os.WriteFile(damaged.name, []byte(damaged.content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got := ask("check", damaged.name)
+		expect(t, got, exitInput, "it has 1 fault")
+		if !strings.Contains(got.stdout, "byte ") {
+			t.Errorf("check of %s says %s", damaged.name, got.stdout)
+		}
+		expect(t, ask("curve", damaged.name, "--format", "csv"), exitInput, damaged.says)
+		if got := ask("info", damaged.name); got.code != damaged.info {
+			t.Errorf("info of %s: %s", damaged.name, got)
+		}
+	}
+	expect(t, ask("convert", "wrong.sgt", "-o", "again.sgt", "--strict"), exitInput, "damaged")
+}
+
+func TestConvertUsage(t *testing.T) {
+	demo, err := site.DemoFile("matmul-naive.lackey.lz4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in(t, map[string]string{"a.lz4": string(demo), "none.csv": "addr\n"})
+	for line, words := range map[string]string{
+		"convert a.lz4":                "name it, as in: stackglass convert a.lz4 -o OUT.sgt",
+		"convert a.lz4 -o b --to elf":  "--to elf, want sgt, lackey, din, csv",
+		"convert a.lz4 -o a.lz4":       "is the trace itself",
+		"convert a.lz4 -o b --kinds x": "kinds",
+		"convert":                      "as in: stackglass convert app.lackey.lz4",
+		"check a b":                    "2 are given: a, b",
+	} {
+		expect(t, ask(strings.Fields(line)...), exitUsage, words)
+	}
+	expect(t, ask("convert", "none.csv", "-o", "b.sgt"), exitOK, "no reference was written")
+	expect(t, ask("curve", "b.sgt", "--format", "csv"), exitOK, "no reference was analysed")
+	expect(t, ask("analyze", "a.lz4", "-o", "a.sgp"), exitOK)
+	expect(t, ask("convert", "a.sgp", "-o", "b.sgt"), exitUsage, "is a profile")
+	expect(t, ask("check", "a.sgp"), exitOK)
+	got := ask("convert", "a.lz4", "-o", "b.sgt", "--threads", "1")
+	expect(t, got, exitOK, "the trace has no thread numbers")
+}
