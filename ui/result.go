@@ -151,6 +151,9 @@ func (a *App) counterTable(key string) *state.Table {
 	if a.Screen.Tab != state.TabCounters || a.result.Profile == nil || a.result.Profile.Counters == nil {
 		return nil
 	}
+	if key == "definitions" {
+		return state.CounterDefinitions(a.result.Profile)
+	}
 	a.sumUp()
 	return a.result.counters[key]
 }

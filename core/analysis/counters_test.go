@@ -201,12 +201,11 @@ func (n *naiveCounters) compare(t *testing.T, seed uint64, c *profile.Counters) 
 		}
 	}
 	calls, mix := map[string]uint64{}, map[string]uint64{}
-	for _, call := range c.Calls {
+	for _, call := range c.Tallied(profile.Callees) {
 		calls[call.Name] = call.Count
-		check(call.Name+" is traced", call.Traced, slices.ContainsFunc(n.p.Functions, func(f trace.Function) bool { return f.Name == call.Name }))
 	}
-	for _, op := range c.Mix {
-		mix[op.Opcode] = op.Count
+	for _, op := range c.Tallied(profile.Opcodes) {
+		mix[op.Name] = op.Count
 	}
 	check("calls", calls, n.calls)
 	check("instruction mix", mix, n.mix)
@@ -214,12 +213,12 @@ func (n *naiveCounters) compare(t *testing.T, seed uint64, c *profile.Counters) 
 	check("memory usage", c.Usage, n.usage())
 	total := c.Program()
 	var references, bytes, instructions uint64
-	for _, u := range c.Types {
+	for _, u := range append(c.Tallied(profile.LoadTypes), c.Tallied(profile.StoreTypes)...) {
 		references += u.Count
-		bytes += u.TotalBytes
+		bytes += u.Bytes
 	}
-	for _, op := range c.Mix {
-		instructions += op.Count
+	for _, n := range mix {
+		instructions += n
 	}
 	check("references by type", references, total[profile.Loads]+total[profile.Stores])
 	check("bytes by type", bytes, total.Bytes())
@@ -279,9 +278,9 @@ func TestMultiplication(t *testing.T) {
 	if c.Usage[profile.UsageSteps-1] != 3*8*n*n || c.Usage[9] != (half+2*n)/(2*n+1) {
 		t.Errorf("memory usage %v", c.Usage)
 	}
-	want := []profile.CallCounter{{Name: "multiply", Count: 1, Traced: true}, {Name: "printf", Count: 1}}
-	if !reflect.DeepEqual(c.Calls, want) {
-		t.Errorf("calls %+v, want %+v", c.Calls, want)
+	want := []profile.Tally{{Kind: profile.Callees, Name: "multiply", Count: 1}, {Kind: profile.Callees, Name: "printf", Count: 1}}
+	if got := c.Tallied(profile.Callees); !reflect.DeepEqual(got, want) {
+		t.Errorf("calls %+v, want %+v", got, want)
 	}
 }
 

@@ -148,11 +148,11 @@ func TestCounters(t *testing.T) {
 	if f.Name != "spmv()" || f.File != "spmv.cc" || f.Line != 31 || f.Invocations != 12 || f.UniqueBytes != 4096 || f.Loose[profile.Flops] != 4_000_000 {
 		t.Errorf("function %+v", f)
 	}
-	if len(c.Calls) != 1 || c.Calls[0] != (profile.CallCounter{Name: "sqrt", Count: 12}) {
-		t.Errorf("calls %+v", c.Calls)
+	if calls := c.Tallied(profile.Callees); len(calls) != 1 || calls[0].Name != "sqrt" || calls[0].Count != 12 {
+		t.Errorf("calls %+v", calls)
 	}
-	if len(c.Vectors) != 1 || c.Vectors[0].Count != 358_580 || sum[profile.VectorOps] != 717_160 {
-		t.Errorf("vectors %+v", c.Vectors)
+	if v := c.Tallied(profile.FloatVectors); len(v) != 1 || v[0].Lanes != 2 || v[0].Count != 358_580 || sum[profile.VectorOps] != 717_160 {
+		t.Errorf("vectors %+v", v)
 	}
 	if _, _, err := Counters(table2()[1:]); err != ErrNoProgram {
 		t.Errorf("without the program's table: %v", err)
@@ -184,8 +184,8 @@ func TestBlocksAndMemory(t *testing.T) {
 	if !c.Touched || c.Usage[9] != 8 || c.Usage[10] != 80 || c.UniqueBytes != 80 {
 		t.Errorf("memory usage %v of %d", c.Usage, c.UniqueBytes)
 	}
-	if len(c.Types) != 2 || c.Types[0].Type != "64-bit integers" || !c.Types[1].Store {
-		t.Errorf("types %+v", c.Types)
+	if len(c.Tallies) != 2 || c.Tallies[0].Name != "64-bit integers" || c.Tallies[1].Kind != profile.StoreTypes {
+		t.Errorf("types %+v", c.Tallies)
 	}
 }
 

@@ -51,7 +51,7 @@ var counterOf = map[string]profile.Counter{
 // Counters gives what the tables say. Tables for tags that a program defined are
 // left out, and named in skipped with others that have no place here.
 func Counters(tables []Table) (c *profile.Counters, skipped []string, err error) {
-	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}}
+	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}, tallies: map[profile.Tally]profile.Tally{}}
 	for i := range tables {
 		if !s.read(&tables[i]) && len(tables[i].Rows) > 0 {
 			skipped = append(skipped, tables[i].Name)
@@ -70,7 +70,7 @@ type file struct {
 	program profile.Counts
 	numbers map[string]uint32 // of functions, by name
 	blocks  []profile.BlockCounters
-	calls   map[string]profile.CallCounter
+	tallies map[profile.Tally]profile.Tally // by what tells them apart
 }
 
 // read takes in a table and tells whether it has a place here.
@@ -194,35 +194,41 @@ func (s *file) readBlocks(t *Table) {
 	}
 }
 
+// tally adds to the tally of equal kind, name, lanes and size.
+func (s *file) tally(t profile.Tally) {
+	key := profile.Tally{Kind: t.Kind, Name: t.Name, Lanes: t.Lanes, Size: t.Size}
+	t.Count += s.tallies[key].Count
+	s.tallies[key] = t
+}
+
 func (s *file) readCalls(t *Table) {
-	s.calls = map[string]profile.CallCounter{}
 	for _, row := range t.Rows {
-		name := functionName(t, row)
-		call := s.calls[name]
-		call.Name = name
-		call.Count += t.number(row, "Invocations")
-		call.Traced = call.Traced || t.number(row, "Byfl instrumented") == 1
-		s.calls[name] = call
+		s.tally(profile.Tally{Kind: profile.Callees, Name: functionName(t, row), Count: t.number(row, "Invocations")})
 	}
 }
 
 func (s *file) readMix(t *Table) {
 	for _, row := range t.Rows {
 		for i, column := range t.Columns {
-			s.c.Mix = append(s.c.Mix, profile.OpcodeCounter{Opcode: strings.ToLower(column.Name), Count: row[i].Number})
+			s.tally(profile.Tally{Kind: profile.Opcodes, Name: strings.ToLower(column.Name), Count: row[i].Number})
 			s.program[profile.Instructions] += row[i].Number
 		}
 	}
 }
 
+// readVectors adds up equal shapes, which Byfl tells apart by function.
 func (s *file) readVectors(t *Table) {
 	for _, row := range t.Rows {
-		v := profile.VectorCounter{
-			Lanes: uint32(min(t.number(row, "Elements per vector"), 1<<32-1)), Bits: uint32(min(t.number(row, "Bits per element"), 1<<32-1)),
-			Float: t.number(row, "Floating point") == 1, Count: t.number(row, "Tally"),
+		v := profile.Tally{
+			Kind:  profile.IntegerVectors,
+			Lanes: uint32(min(t.number(row, "Elements per vector"), 1<<32-1)), Size: uint32(min(t.number(row, "Bits per element"), 1<<32-1)),
+			Count: t.number(row, "Tally"),
+		}
+		if t.number(row, "Floating point") == 1 {
+			v.Kind = profile.FloatVectors
 		}
 		s.program[profile.VectorOps] += uint64(v.Lanes) * v.Count
-		s.c.Vectors = append(s.c.Vectors, v)
+		s.tally(v)
 	}
 }
 
@@ -232,8 +238,12 @@ func (s *file) readTypes(t *Table) {
 	for _, row := range t.Rows {
 		for i, column := range t.Columns {
 			name := strings.ToLower(column.Name)
+			kind := profile.LoadTypes
+			if strings.HasPrefix(name, "stores of ") {
+				kind = profile.StoreTypes
+			}
 			datatype := strings.TrimPrefix(strings.TrimPrefix(name, "loads of "), "stores of ")
-			s.c.Types = append(s.c.Types, profile.TypeCounter{Store: strings.HasPrefix(name, "stores of "), Type: datatype, Count: row[i].Number})
+			s.tally(profile.Tally{Kind: kind, Name: datatype, Count: row[i].Number})
 		}
 	}
 }
@@ -275,13 +285,10 @@ func (s *file) finish() *profile.Counters {
 	if rest != (profile.Counts{}) {
 		c.Functions = append(c.Functions, profile.FunctionCounters{Number: profile.NoFunction, Loose: rest})
 	}
-	for _, call := range s.calls {
-		c.Calls = append(c.Calls, call)
+	for _, t := range s.tallies {
+		c.Tallies = append(c.Tallies, t)
 	}
-	slices.SortFunc(c.Calls, func(x, y profile.CallCounter) int { return cmp.Compare(x.Name, y.Name) })
-	slices.SortFunc(c.Mix, func(x, y profile.OpcodeCounter) int { return cmp.Compare(x.Opcode, y.Opcode) })
-	slices.SortFunc(c.Types, func(x, y profile.TypeCounter) int { return profile.CompareTypes(&x, &y) })
-	c.Vectors = joined(c.Vectors)
+	slices.SortFunc(c.Tallies, func(x, y profile.Tally) int { return profile.CompareTallies(&x, &y) })
 	return c
 }
 
@@ -290,19 +297,6 @@ func subtract(from, what *profile.Counts) {
 	for i := range from {
 		from[i] -= min(from[i], what[i])
 	}
-}
-
-// joined adds up equal shapes, which Byfl tells apart by function.
-func joined(list []profile.VectorCounter) (sum []profile.VectorCounter) {
-	slices.SortFunc(list, func(x, y profile.VectorCounter) int { return profile.CompareVectors(&x, &y) })
-	for _, v := range list {
-		if n := len(sum); n > 0 && profile.CompareVectors(&sum[n-1], &v) == 0 {
-			sum[n-1].Count += v.Count
-		} else {
-			sum = append(sum, v)
-		}
-	}
-	return sum
 }
 
 func fileName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }

@@ -2,7 +2,8 @@ package profile
 
 import (
 	"cmp"
-	"slices"
+	"sort"
+	"strings"
 )
 
 // Counters is what a program's instructions and references add up to, in
@@ -22,10 +23,7 @@ type Counters struct {
 
 	Functions []FunctionCounters // ascending by number
 	Code      []BlockCounters    // ascending by number; basic blocks that were entered
-	Calls     []CallCounter      // ascending by name
-	Mix       []OpcodeCounter    // ascending by opcode
-	Vectors   []VectorCounter    // ascending
-	Types     []TypeCounter      // ascending
+	Tallies   []Tally            // ascending: see [CompareTallies]
 
 	UniqueBytes uint64
 	// Usage is the least number of bytes that hold 5 %, 10 %, … 100 % of the
@@ -62,34 +60,44 @@ type BlockCounters struct {
 	Counts              Counts
 }
 
-// CallCounter counts the calls of one function, whether its own code was traced
-// or not.
-type CallCounter struct {
-	Name   string // "*": called through a pointer
-	Count  uint64
-	Traced bool // its code is in the trace too
+// Tally counts what has a name or a shape: instructions by opcode, calls by
+// callee, vectors by shape, loads and stores by datatype.
+type Tally struct {
+	Kind  TallyKind
+	Name  string // opcode, callee ("*": through a pointer), or datatype ("": not known)
+	Lanes uint32 // of vectors
+	Size  uint32 // bits of a vector's elements; bytes of a load or store, 0: they differ
+	Count uint64
+	Bytes uint64 // of all loads or stores
 }
 
-// OpcodeCounter counts executed instructions of one opcode.
-type OpcodeCounter struct {
-	Opcode string
-	Count  uint64
+// TallyKind is what a [Tally] counts.
+type TallyKind uint8
+
+// The kinds.
+const (
+	Opcodes        TallyKind = iota // executed instructions
+	Callees                         // calls, whether the callee's code is traced or not
+	IntegerVectors                  // vector instructions but loads and stores
+	FloatVectors
+	LoadTypes
+	StoreTypes
+	numTallyKinds
+)
+
+// CompareTallies orders by kind, name, lanes and size.
+func CompareTallies(x, y *Tally) int {
+	return cmp.Or(cmp.Compare(x.Kind, y.Kind), strings.Compare(x.Name, y.Name), cmp.Compare(x.Lanes, y.Lanes), cmp.Compare(x.Size, y.Size))
 }
 
-// VectorCounter counts executed vector instructions, memory left out, by shape.
-type VectorCounter struct {
-	Lanes, Bits uint32 // elements, and bits of each
-	Float       bool
-	Count       uint64
-}
-
-// TypeCounter counts loads or stores of one datatype and size.
-type TypeCounter struct {
-	Store      bool
-	Type       string // as the compiler names it; "" where it is not known
-	Bytes      uint32 // of each; 0: they differ, or are not known
-	Count      uint64
-	TotalBytes uint64
+// Tallied gives the tallies of a kind.
+func (c *Counters) Tallied(kind TallyKind) (list []Tally) {
+	for i := range c.Tallies {
+		if c.Tallies[i].Kind == kind {
+			list = append(list, c.Tallies[i])
+		}
+	}
+	return list
 }
 
 // Counter is the index of one number of [Counts].
@@ -178,8 +186,8 @@ func (c *Counters) ByFunction() []Counts {
 
 // FunctionAt is the index in Functions of the function with that number, or -1.
 func (c *Counters) FunctionAt(number uint32) int {
-	i, found := slices.BinarySearchFunc(c.Functions, number, func(f FunctionCounters, n uint32) int { return cmp.Compare(f.Number, n) })
-	if !found {
+	i := sort.Search(len(c.Functions), func(i int) bool { return c.Functions[i].Number >= number })
+	if i == len(c.Functions) || c.Functions[i].Number != number {
 		return -1
 	}
 	return i
@@ -225,37 +233,9 @@ func (c *Counters) add(b *Counters) (same bool) {
 			x.Executions += y.Executions
 			x.Counts.Add(&y.Counts)
 		})
-	c.Calls = union(c.Calls, b.Calls,
-		func(x, y *CallCounter) int { return cmp.Compare(x.Name, y.Name) },
-		func(x, y *CallCounter) { x.Count += y.Count; x.Traced = x.Traced || y.Traced })
-	c.Mix = union(c.Mix, b.Mix,
-		func(x, y *OpcodeCounter) int { return cmp.Compare(x.Opcode, y.Opcode) },
-		func(x, y *OpcodeCounter) { x.Count += y.Count })
-	c.Vectors = union(c.Vectors, b.Vectors, CompareVectors,
-		func(x, y *VectorCounter) { x.Count += y.Count })
-	c.Types = union(c.Types, b.Types, CompareTypes,
-		func(x, y *TypeCounter) { x.Count += y.Count; x.TotalBytes += y.TotalBytes })
+	c.Tallies = union(c.Tallies, b.Tallies, CompareTallies,
+		func(x, y *Tally) { x.Count += y.Count; x.Bytes += y.Bytes })
 	return same
-}
-
-// CompareVectors orders shapes of vectors: by lanes, then bits, integers first.
-func CompareVectors(x, y *VectorCounter) int {
-	return cmp.Or(cmp.Compare(x.Lanes, y.Lanes), cmp.Compare(x.Bits, y.Bits), compareFlags(x.Float, y.Float))
-}
-
-// CompareTypes orders loads before stores, then by type and size.
-func CompareTypes(x, y *TypeCounter) int {
-	return cmp.Or(compareFlags(x.Store, y.Store), cmp.Compare(x.Type, y.Type), cmp.Compare(x.Bytes, y.Bytes))
-}
-
-func compareFlags(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // union merges two ascending lists into a new one; equal members become one by

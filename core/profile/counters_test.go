@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/profile"
@@ -23,10 +24,11 @@ func counted() *profile.Counters {
 			{Number: 0, Function: 2, Label: "entry", File: "a.c", FirstLine: 8, LastLine: 9, Executions: 1, Counts: profile.Counts{profile.Flops: 4}},
 			{Number: 5, Function: profile.NoFunction, Label: "x", Executions: 1 << 60, Counts: profile.Counts{profile.Stores: 1 << 60}},
 		},
-		Calls:   []profile.CallCounter{{Name: "*", Count: 2}, {Name: "main", Count: 1, Traced: true}},
-		Mix:     []profile.OpcodeCounter{{Opcode: "br", Count: 4}, {Opcode: "fadd", Count: 4}},
-		Vectors: []profile.VectorCounter{{Lanes: 4, Bits: 32, Count: 5}, {Lanes: 4, Bits: 32, Float: true, Count: 6}},
-		Types:   []profile.TypeCounter{{Type: "i32", Bytes: 4, Count: 3, TotalBytes: 12}, {Store: true, Count: 1 << 60}},
+		Tallies: []profile.Tally{
+			{Name: "br", Count: 4}, {Name: "fadd", Count: 4}, {Kind: profile.Callees, Name: "*", Count: 2}, {Kind: profile.Callees, Name: "main", Count: 1},
+			{Kind: profile.IntegerVectors, Lanes: 4, Size: 32, Count: 5}, {Kind: profile.FloatVectors, Lanes: 4, Size: 32, Count: 6},
+			{Kind: profile.LoadTypes, Name: "i32", Size: 4, Count: 3, Bytes: 12}, {Kind: profile.StoreTypes, Count: 1 << 60},
+		},
 	}
 	for i := range c.Usage {
 		c.Usage[i] = uint64(2 * (i + 1))
@@ -68,10 +70,10 @@ func TestCountersCheck(t *testing.T) {
 		"functions out of order": func(c *profile.Counters) { c.Functions[1].Number = 1 },
 		"a block twice":          func(c *profile.Counters) { c.Code[1].Number = 0 },
 		"of no function":         func(c *profile.Counters) { c.Code[0].Function = 3 },
-		"callees":                func(c *profile.Counters) { slices.Reverse(c.Calls) },
-		"opcodes":                func(c *profile.Counters) { c.Mix[1].Opcode = "br" },
-		"vectors":                func(c *profile.Counters) { slices.Reverse(c.Vectors) },
-		"types":                  func(c *profile.Counters) { slices.Reverse(c.Types) },
+		"callees":                func(c *profile.Counters) { c.Tallies[2].Name = "x" },
+		"opcodes":                func(c *profile.Counters) { c.Tallies[1].Name = "br" },
+		"vectors":                func(c *profile.Counters) { c.Tallies[5].Kind = profile.IntegerVectors },
+		"types":                  func(c *profile.Counters) { slices.Reverse(c.Tallies) },
 		"no blocks":              func(c *profile.Counters) { c.Blocks = false },
 		"no instructions":        func(c *profile.Counters) { c.Ops = false },
 		"overflow":               func(c *profile.Counters) { c.Code[0].Counts[profile.Loads] = 1<<64 - 1 },
@@ -91,7 +93,7 @@ func TestCountersCheck(t *testing.T) {
 
 func TestCountersSections(t *testing.T) {
 	const input, totals, state = "\x03din\x00\x07\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00"
-	const none = "\x00\x13\x00\x00\x00\x00\x00\x00\x00" // nineteen counters, and empty lists
+	none := "\x00\x13\x00\x00\x00\x00" + strings.Repeat("\x00", 21) // nineteen counters, empty lists, nothing touched
 	const local, windows = "\x40\x00", "\x40\x80\x08\x00\x00"
 	head := []string{"INPT", input, "TOTL", totals, "STAT", state}
 	if _, err := profile.Decode(sections(append(head[:6:6], "CNTR", none)...)); err != nil {
@@ -102,7 +104,7 @@ func TestCountersSections(t *testing.T) {
 		"before the state":   append(head[:4:4], "CNTR", none, "STAT", state),
 		"before distances":   append(head[:6:6], "CNTR", none, "LOCA", local, "WIND", windows),
 		"another number":     append(head[:6:6], "CNTR", "\x00\x12"+none[2:]),
-		"a string beyond":    append(head[:6:6], "CNTR", "\x01\x13\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"),
+		"a string beyond":    append(head[:6:6], "CNTR", "\x01\x13\x00\x01"+strings.Repeat("\x00", 40)),
 		"touched, no segm":   append(head[:6:6], "segt", ""),
 		"touched twice":      append(head[:6:6], "segm", "\x00\x00", "segt", "", "segt", ""),
 		"more than it tells": append(head[:6:6], "CNTR", none+"\x00"),
@@ -117,7 +119,7 @@ func TestAddCounters(t *testing.T) {
 	a := counted()
 	for _, c := range []struct{ x, y *profile.Counters }{{a, nil}, {nil, a}} {
 		got, err := profile.AddCounters(c.x, c.y)
-		if err != nil || got.Program() != a.Program() || !reflect.DeepEqual(got.Mix, a.Mix) {
+		if err != nil || got.Program() != a.Program() || !reflect.DeepEqual(got.Tallies, a.Tallies) {
 			t.Errorf("with nothing: %+v, %v", got, err)
 		}
 	}
@@ -131,10 +133,10 @@ func TestAddCounters(t *testing.T) {
 			t.Errorf("counter %d: twice %d is %d", i, once[i], twice[i])
 		}
 	}
-	if len(sum.Functions) != 2 || sum.Calls[0].Count != 4 || sum.Mix[1].Count != 8 || sum.Vectors[1].Count != 12 || sum.Types[0].TotalBytes != 24 {
+	if len(sum.Functions) != 2 || sum.Tallies[2].Count != 4 || sum.Tallies[1].Count != 8 || sum.Tallies[5].Count != 12 || sum.Tallies[6].Bytes != 24 {
 		t.Errorf("twice: %+v", sum)
 	}
-	if a.Functions[0].UniqueBytes != 40 || a.Mix[0].Count != 4 {
+	if a.Functions[0].UniqueBytes != 40 || a.Tallies[0].Count != 4 {
 		t.Error("adding changed what was added")
 	}
 	b := counted()

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"strconv"
 )
@@ -28,96 +29,96 @@ func (t *stringTable) of(s string) uint64 {
 	return n
 }
 
-func (c *Counters) encode(b []byte) []byte {
-	names := &stringTable{number: map[string]uint64{}}
-	body := c.encodeCode(nil, names)
-	body = c.encodeTallies(body, names)
-	var flags uint64
-	for i, set := range []bool{c.Blocks, c.Ops, c.Touched} {
-		if set {
-			flags |= 1 << i
-		}
-	}
-	b = appendUint(b, flags, uint64(NumCounters), uint64(len(names.list)))
-	for _, s := range names.list {
-		b = appendString(b, s)
-	}
-	b = append(b, body...)
-	if c.Touched {
-		b = appendUint(b, c.UniqueBytes)
-		b = appendUint(b, c.Usage[:]...)
-	}
-	return b
+// packer writes the section. Its methods are no part of hot loops, and are kept
+// from being copied to their many callers.
+type packer struct {
+	out   []byte
+	names stringTable
 }
 
-func (c *Counters) encodeCode(b []byte, names *stringTable) []byte {
-	b = appendUint(b, uint64(len(c.Functions)))
-	next := uint32(0)
-	for i := range c.Functions {
-		f := &c.Functions[i]
-		b = appendUint(b, uint64(f.Number-next), names.of(f.Name), names.of(f.File), uint64(f.Line), f.Invocations)
-		if c.Touched {
-			b = appendUint(b, f.UniqueBytes)
-		}
-		b = f.Loose.encode(b)
-		next = f.Number + 1
-	}
-	b = appendUint(b, uint64(len(c.Code)))
-	next = 0
-	for i := range c.Code {
-		k := &c.Code[i]
-		b = appendUint(b, uint64(k.Number-next), uint64(k.Function+1), names.of(k.Label), names.of(k.File),
-			uint64(k.FirstLine), uint64(k.LastLine), k.Executions)
-		b = k.Counts.encode(b)
-		next = k.Number + 1
-	}
-	return b
-}
+//go:noinline
+func (w *packer) uint(v uint64) { w.out = binary.AppendUvarint(w.out, v) }
 
-func (c *Counters) encodeTallies(b []byte, names *stringTable) []byte {
-	b = appendUint(b, uint64(len(c.Calls)))
-	for i := range c.Calls {
-		b = appendUint(b, names.of(c.Calls[i].Name), c.Calls[i].Count, number(c.Calls[i].Traced))
-	}
-	b = appendUint(b, uint64(len(c.Mix)))
-	for i := range c.Mix {
-		b = appendUint(b, names.of(c.Mix[i].Opcode), c.Mix[i].Count)
-	}
-	b = appendUint(b, uint64(len(c.Vectors)))
-	for i := range c.Vectors {
-		v := &c.Vectors[i]
-		b = appendUint(b, uint64(v.Lanes), uint64(v.Bits), number(v.Float), v.Count)
-	}
-	b = appendUint(b, uint64(len(c.Types)))
-	for i := range c.Types {
-		t := &c.Types[i]
-		b = appendUint(b, number(t.Store), names.of(t.Type), uint64(t.Bytes), t.Count, t.TotalBytes)
-	}
-	return b
-}
+func (w *packer) name(s string) { w.uint(w.names.of(s)) }
 
-func number(yes bool) uint64 {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
-// encode writes a mask of the counters that are not zero, then those.
-func (c *Counts) encode(b []byte) []byte {
+// counts writes a mask of the counters that are not zero, then those.
+func (w *packer) counts(c *Counts) {
 	var mask uint64
 	for i, n := range c {
 		if n != 0 {
 			mask |= 1 << i
 		}
 	}
-	b = appendUint(b, mask)
+	w.uint(mask)
 	for _, n := range c {
 		if n != 0 {
-			b = appendUint(b, n)
+			w.uint(n)
 		}
 	}
-	return b
+}
+
+func (c *Counters) encode(b []byte) []byte {
+	body := packer{names: stringTable{number: map[string]uint64{}}}
+	c.pack(&body)
+	w := packer{out: b}
+	var flags uint64
+	for i, set := range [...]bool{c.Blocks, c.Ops, c.Touched} {
+		if set {
+			flags |= 1 << i
+		}
+	}
+	w.uint(flags)
+	w.uint(uint64(NumCounters))
+	w.uint(uint64(len(body.names.list)))
+	for _, s := range body.names.list {
+		w.out = appendString(w.out, s)
+	}
+	return append(w.out, body.out...)
+}
+
+// pack writes what comes behind the strings.
+func (c *Counters) pack(w *packer) {
+	w.uint(uint64(len(c.Functions)))
+	next := uint32(0)
+	for i := range c.Functions {
+		f := &c.Functions[i]
+		w.uint(uint64(f.Number - next))
+		w.name(f.Name)
+		w.name(f.File)
+		w.uint(uint64(f.Line))
+		w.uint(f.Invocations)
+		w.uint(f.UniqueBytes)
+		w.counts(&f.Loose)
+		next = f.Number + 1
+	}
+	w.uint(uint64(len(c.Code)))
+	next = 0
+	for i := range c.Code {
+		k := &c.Code[i]
+		w.uint(uint64(k.Number - next))
+		w.uint(uint64(k.Function + 1))
+		w.name(k.Label)
+		w.name(k.File)
+		w.uint(uint64(k.FirstLine))
+		w.uint(uint64(k.LastLine))
+		w.uint(k.Executions)
+		w.counts(&k.Counts)
+		next = k.Number + 1
+	}
+	w.uint(uint64(len(c.Tallies)))
+	for i := range c.Tallies {
+		t := &c.Tallies[i]
+		w.uint(uint64(t.Kind))
+		w.name(t.Name)
+		w.uint(uint64(t.Lanes))
+		w.uint(uint64(t.Size))
+		w.uint(t.Count)
+		w.uint(t.Bytes)
+	}
+	w.uint(c.UniqueBytes)
+	for _, n := range c.Usage {
+		w.uint(n)
+	}
 }
 
 func decodeCounters(r *Decoder) *Counters {
@@ -137,27 +138,17 @@ func decodeCounters(r *Decoder) *Counters {
 		}
 		return ""
 	}
-	c.decodeCode(r, name)
-	c.decodeTallies(r, name)
-	if c.Touched {
-		c.UniqueBytes = r.Uint()
-		for i := range c.Usage {
-			c.Usage[i] = r.Uint()
-		}
-	}
+	c.unpack(r, name)
 	return c
 }
 
-func (c *Counters) decodeCode(r *Decoder, name func() string) {
+// number32 reads a number of 32 bits.
+func (r *Decoder) number32() uint32 { return uint32(r.UintBelow(1 << 32)) }
+
+func (c *Counters) unpack(r *Decoder, name func() string) {
 	next := uint32(0)
-	for range r.Length(6) {
-		f := FunctionCounters{
-			Number: next + uint32(r.UintBelow(1<<32)), Name: name(), File: name(),
-			Line: uint32(r.UintBelow(1 << 32)), Invocations: r.Uint(),
-		}
-		if c.Touched {
-			f.UniqueBytes = r.Uint()
-		}
+	for range r.Length(7) {
+		f := FunctionCounters{Number: next + r.number32(), Name: name(), File: name(), Line: r.number32(), Invocations: r.Uint(), UniqueBytes: r.Uint()}
 		f.Loose.decode(r)
 		if r.err != nil {
 			return
@@ -167,8 +158,8 @@ func (c *Counters) decodeCode(r *Decoder, name func() string) {
 	next = 0
 	for range r.Length(8) {
 		k := BlockCounters{
-			Number: next + uint32(r.UintBelow(1<<32)), Function: uint32(r.UintBelow(1<<32)) - 1, Label: name(), File: name(),
-			FirstLine: uint32(r.UintBelow(1 << 32)), LastLine: uint32(r.UintBelow(1 << 32)), Executions: r.Uint(),
+			Number: next + r.number32(), Function: r.number32() - 1, Label: name(), File: name(),
+			FirstLine: r.number32(), LastLine: r.number32(), Executions: r.Uint(),
 		}
 		k.Counts.decode(r)
 		if r.err != nil {
@@ -176,24 +167,13 @@ func (c *Counters) decodeCode(r *Decoder, name func() string) {
 		}
 		c.Code, next = append(c.Code, k), k.Number+1
 	}
-}
-
-func (c *Counters) decodeTallies(r *Decoder, name func() string) {
-	for range r.Length(3) {
-		c.Calls = append(c.Calls, CallCounter{Name: name(), Count: r.Uint(), Traced: r.UintBelow(2) == 1})
+	for range r.Length(6) {
+		kind := TallyKind(r.UintBelow(uint64(numTallyKinds)))
+		c.Tallies = append(c.Tallies, Tally{kind, name(), r.number32(), r.number32(), r.Uint(), r.Uint()})
 	}
-	for range r.Length(2) {
-		c.Mix = append(c.Mix, OpcodeCounter{Opcode: name(), Count: r.Uint()})
-	}
-	for range r.Length(4) {
-		c.Vectors = append(c.Vectors, VectorCounter{
-			Lanes: uint32(r.UintBelow(1 << 32)), Bits: uint32(r.UintBelow(1 << 32)), Float: r.UintBelow(2) == 1, Count: r.Uint(),
-		})
-	}
-	for range r.Length(5) {
-		c.Types = append(c.Types, TypeCounter{
-			Store: r.UintBelow(2) == 1, Type: name(), Bytes: uint32(r.UintBelow(1 << 32)), Count: r.Uint(), TotalBytes: r.Uint(),
-		})
+	c.UniqueBytes = r.Uint()
+	for i := range c.Usage {
+		c.Usage[i] = r.Uint()
 	}
 }
 
@@ -209,14 +189,9 @@ func (c *Counters) check() error {
 		return nil
 	}
 	switch {
-	case !ascending(c.Functions, func(x, y *FunctionCounters) bool { return x.Number < y.Number }),
-		!ascending(c.Code, func(x, y *BlockCounters) bool { return x.Number < y.Number }),
-		!ascending(c.Calls, func(x, y *CallCounter) bool { return x.Name < y.Name }),
-		!ascending(c.Mix, func(x, y *OpcodeCounter) bool { return x.Opcode < y.Opcode }),
-		!ascending(c.Vectors, func(x, y *VectorCounter) bool { return CompareVectors(x, y) < 0 }),
-		!ascending(c.Types, func(x, y *TypeCounter) bool { return CompareTypes(x, y) < 0 }):
+	case !c.inOrder():
 		return &CheckError{"a list of its counters is out of order"}
-	case !c.Blocks && len(c.Code) > 0 || !c.Ops && len(c.Mix) > 0:
+	case !c.Blocks && len(c.Code) > 0 || !c.Ops && len(c.Tallied(Opcodes)) > 0:
 		return &CheckError{"its counters are of code that the trace did not tell of"}
 	case !c.sumsFit():
 		return &CheckError{"its counters add up to more than can be counted"}
@@ -224,9 +199,19 @@ func (c *Counters) check() error {
 	return c.checkTouched()
 }
 
-func ascending[T any](list []T, less func(x, y *T) bool) bool {
-	for i := 1; i < len(list); i++ {
-		if !less(&list[i-1], &list[i]) {
+func (c *Counters) inOrder() bool {
+	for i := 1; i < len(c.Functions); i++ {
+		if c.Functions[i-1].Number >= c.Functions[i].Number {
+			return false
+		}
+	}
+	for i := 1; i < len(c.Code); i++ {
+		if c.Code[i-1].Number >= c.Code[i].Number {
+			return false
+		}
+	}
+	for i := 1; i < len(c.Tallies); i++ {
+		if CompareTallies(&c.Tallies[i-1], &c.Tallies[i]) >= 0 {
 			return false
 		}
 	}
@@ -255,9 +240,6 @@ func (c *Counters) sumsFit() bool {
 }
 
 func (c *Counters) checkTouched() error {
-	if !c.Touched {
-		return nil
-	}
 	last := uint64(0)
 	for _, n := range c.Usage {
 		if n < last || n > c.UniqueBytes {
@@ -270,7 +252,7 @@ func (c *Counters) checkTouched() error {
 			return &CheckError{"a function touches more bytes than the program"}
 		}
 	}
-	if last != c.UniqueBytes {
+	if c.Touched && last != c.UniqueBytes {
 		return &CheckError{"all of its accesses are not in the bytes that it touches"}
 	}
 	return nil

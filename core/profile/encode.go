@@ -32,13 +32,11 @@ import (
 //	CNTR  flags: 1 blocks, 2 instructions, 4 touched bytes; number of counters;
 //	      list of strings, which are their index below;
 //	      list of functions, each: number - (previous + 1); name; file; line;
-//	      invocations; unique bytes if flag 4; counts;
+//	      invocations; unique bytes; counts;
 //	      list of basic blocks, each: number - (previous + 1); function + 1, 0 for
 //	      none; label; file; first line; last line; executions; counts;
-//	      list of callees (name; calls; 1 if traced); list of opcodes (opcode;
-//	      instructions); list of vectors (lanes; bits; 1 if floating-point;
-//	      instructions); list of datatypes (1 if stores; type; bytes; references;
-//	      bytes of all); if flag 4: unique bytes, and bytes for 5 %, … 100 %.
+//	      list of tallies, each: kind; name; lanes; size; count; bytes;
+//	      unique bytes; bytes for 5 %, … 100 % of accesses.
 //	      Counts are a mask of the counters that are not zero, then those.
 //	segm  start; list of line sizes, each: list of first touches
 //	      (reference - previous, zigzag line - previous, kind); list of lines

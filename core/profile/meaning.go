@@ -45,28 +45,61 @@ type Derived struct {
 	Share bool // from 0 to 1, for a percentage
 }
 
+// quantity is one side of a ratio.
+type quantity uint8
+
+const (
+	loaded quantity = iota
+	stored
+	moved
+	memoryOps
+	flops
+	flopBits
+	operations
+	operationBits
+	vectors
+	branches
+	everything
+	unique
+)
+
+func (c *Counts) quantity(q quantity, uniqueBytes uint64) uint64 {
+	return [...]uint64{
+		loaded: c[BytesLoaded], stored: c[BytesStored], moved: c.Bytes(), memoryOps: c[Loads] + c[Stores],
+		flops: c[Flops], flopBits: c[FlopBits], operations: c.Operations(), operationBits: c[OpBits], vectors: c[VectorOps],
+		branches: c[ConditionalBranches], everything: c.AllOperations(), unique: uniqueBytes,
+	}[q]
+}
+
+var ratios = []struct {
+	Meaning
+	above, below quantity
+	scale        float64
+	share        bool
+}{
+	{Meaning{"bytes_per_flop", "bytes per flop", "Bytes loaded and stored for each flop."}, moved, flops, 1, false},
+	{Meaning{"bits_per_flop_bit", "bits per flop bit", "Bits loaded and stored for each bit that flops take in and give."}, moved, flopBits, 8, false},
+	{Meaning{"bytes_per_operation", "bytes per operation", "Bytes loaded and stored for each floating-point or integer operation."}, moved, operations, 1, false},
+	{Meaning{"bits_per_op_bit", "bits per operation bit", "Bits loaded and stored for each bit that operations take in and give."}, moved, operationBits, 8, false},
+	{Meaning{"bytes_loaded_per_stored", "bytes loaded per byte stored", "Bytes loaded for each byte stored."}, loaded, stored, 1, false},
+	{Meaning{"bits_per_memory_op", "bits per load or store", "The mean size of a load or store, in bits."}, moved, memoryOps, 8, false},
+	{Meaning{"ops_per_branch", "operations per branch", "Operations, loads, stores, branches, calls and returns for each conditional or indirect branch."}, everything, branches, 1, false},
+	{Meaning{"flops_per_branch", "flops per branch", "Flops for each conditional or indirect branch."}, flops, branches, 1, false},
+	{Meaning{"vectorised", "vectorised share", "The part of all floating-point and integer operations, lane by lane, that vector instructions do."}, vectors, operations, 1, true},
+	{Meaning{"unique_bytes_per_flop", "unique bytes per flop", "Distinct bytes touched for each flop."}, unique, flops, 1, false},
+	{Meaning{"bytes_per_unique_byte", "bytes per unique byte", "How often each byte that is touched is loaded or stored, on average."}, moved, unique, 1, false},
+}
+
 // Derive gives the ratios of counts that are defined: no quotient has a 0 below.
 // uniqueBytes is 0 where they were not counted.
 func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
-	add := func(key, label, text string, above, below uint64, scale float64, share bool) {
-		if below != 0 {
-			list = append(list, Derived{Meaning{key, label, text}, float64(above) / float64(below) * scale, share})
+	for i := range ratios {
+		r := &ratios[i]
+		above, below := c.quantity(r.above, uniqueBytes), c.quantity(r.below, uniqueBytes)
+		if below != 0 && (r.above != unique || uniqueBytes != 0) {
+			list = append(list, Derived{r.Meaning, float64(above) / float64(below) * r.scale, r.share})
 		}
 	}
-	add("bytes_per_flop", "bytes per flop", "Bytes loaded and stored for each flop.", c.Bytes(), c[Flops], 1, false)
-	add("bits_per_flop_bit", "bits per flop bit", "Bits loaded and stored for each bit that flops take in and give.", c.Bytes(), c[FlopBits], 8, false)
-	add("bytes_per_operation", "bytes per operation", "Bytes loaded and stored for each floating-point or integer operation.", c.Bytes(), c.Operations(), 1, false)
-	add("bits_per_op_bit", "bits per operation bit", "Bits loaded and stored for each bit that operations take in and give.", c.Bytes(), c[OpBits], 8, false)
-	add("bytes_loaded_per_stored", "bytes loaded per byte stored", "Bytes loaded for each byte stored.", c[BytesLoaded], c[BytesStored], 1, false)
-	add("bits_per_memory_op", "bits per load or store", "The mean size of a load or store, in bits.", c.Bytes(), c[Loads]+c[Stores], 8, false)
-	add("ops_per_branch", "operations per branch", "Operations, loads, stores, branches, calls and returns for each conditional or indirect branch.", c.AllOperations(), c[ConditionalBranches], 1, false)
-	add("flops_per_branch", "flops per branch", "Flops for each conditional or indirect branch.", c[Flops], c[ConditionalBranches], 1, false)
-	add("vectorised", "vectorised share", "The part of all floating-point and integer operations, lane by lane, that vector instructions do.", c[VectorOps], c.Operations(), 1, true)
-	if uniqueBytes == 0 {
-		return list
-	}
-	add("unique_bytes_per_flop", "unique bytes per flop", "Distinct bytes touched for each flop.", uniqueBytes, c[Flops], 1, false)
-	add("bytes_per_unique_byte", "bytes per unique byte", "How often each byte that is touched is loaded or stored, on average.", c.Bytes(), uniqueBytes, 1, false)
 	return list
 }
 

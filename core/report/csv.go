@@ -2,9 +2,9 @@ package report
 
 import "strings"
 
-// appendCSV writes the table as RFC 4180 asks, with line feeds: a header of the
+// CSV writes the table as RFC 4180 asks, with line feeds: a header of the
 // columns' keys, then the rows with plain numbers.
-func (t *Table) appendCSV(b []byte) []byte {
+func (t *Table) CSV() (b []byte) {
 	for i := range t.Columns {
 		if i > 0 {
 			b = append(b, ',')

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// appendJSON writes the document as one object, a row a line, so that it reads
-// well in a terminal and in a diff.
-func (d *Document) appendJSON(b []byte) []byte {
-	b = append(b, "{\n  \"schema\": {\"name\": "...)
+// JSON writes the document as one object, a row a line, so that it reads well in
+// a terminal and in a diff.
+func (d *Document) JSON() []byte {
+	b := append([]byte{}, "{\n  \"schema\": {\"name\": "...)
 	b = appendString(b, d.Schema)
 	b = append(b, ", \"version\": "...)
 	b = strconv.AppendInt(b, int64(d.Version), 10)

@@ -101,10 +101,10 @@ func (d *Document) Write(w io.Writer, f Format) error {
 	switch f {
 	case CSV:
 		if len(d.Tables) > 0 {
-			b = d.Tables[0].appendCSV(b)
+			b = d.Tables[0].CSV()
 		}
 	case JSON:
-		b = d.appendJSON(b)
+		b = d.JSON()
 	case Markdown:
 		b = d.appendMarkdown(b)
 	default:

@@ -5,8 +5,9 @@ package tally
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -33,27 +34,36 @@ func Of(c *profile.Counters, by By, column string) report.Table {
 		column = "bytes"
 	}
 	if at := t.Index(column); at >= 0 {
-		slices.SortStableFunc(t.Rows, func(x, y []report.Value) int { return report.Compare(x[at], y[at]) })
+		sort.SliceStable(t.Rows, func(i, j int) bool { return report.Compare(t.Rows[i][at], t.Rows[j][at]) < 0 })
 	}
 	return t
 }
 
-// wide are the columns that are left out where people read: programs get all.
-var wide = []string{"bytes", "last_line", "loads", "stores", "calls", "vector_ops", "instructions", "memmove_bytes", "memset_bytes"}
+// wide are the columns that are left out where people read, between blanks:
+// programs get all.
+const wide = " bytes last_line loads stores calls vector_ops instructions memmove_bytes memset_bytes "
 
 // Narrow leaves columns out of a table of functions or blocks, but keep.
 func Narrow(t report.Table, keep string) report.Table {
-	narrow := report.Table{Key: t.Key, Title: t.Title, Rows: make([][]report.Value, len(t.Rows))}
-	for i, c := range t.Columns {
-		if c.Key != keep && slices.Contains(wide, c.Key) {
-			continue
-		}
-		narrow.Columns = append(narrow.Columns, c)
-		for row := range t.Rows {
-			narrow.Rows[row] = append(narrow.Rows[row], t.Rows[row][i])
+	var columns []int
+	for i := range t.Columns {
+		if key := t.Columns[i].Key; key == keep || !strings.Contains(wide, " "+key+" ") {
+			columns = append(columns, i)
 		}
 	}
-	return narrow
+	return Pick(t, columns...)
+}
+
+// Pick is a table of some of another one's columns.
+func Pick(t report.Table, columns ...int) report.Table {
+	picked := report.Table{Key: t.Key, Title: t.Title, Rows: make([][]report.Value, len(t.Rows))}
+	for _, i := range columns {
+		picked.Columns = append(picked.Columns, t.Columns[i])
+		for row := range t.Rows {
+			picked.Rows[row] = append(picked.Rows[row], t.Rows[row][i])
+		}
+	}
+	return picked
 }
 
 // Missing says what the numbers leave out, and why.
@@ -78,7 +88,7 @@ func Missing(p *profile.Profile) (list []string) {
 func Tables(p *profile.Profile) []report.Table {
 	c := p.Counters
 	tables := []report.Table{Sums(c)}
-	for _, t := range []report.Table{Ratios(p), usageTable(c), typeTable(c), mixTable(c), vectorTable(c), callTable(c)} {
+	for _, t := range [...]report.Table{Ratios(p), usage(c), types(c), mix(c), vectors(c), calls(c)} {
 		if len(t.Rows) > 0 {
 			tables = append(tables, t)
 		}
@@ -86,218 +96,275 @@ func Tables(p *profile.Profile) []report.Table {
 	return tables
 }
 
-// shownCounters are the counters of a program that its trace tells.
-func shownCounters(c *profile.Counters) (list []profile.Counter) {
-	for counter := range profile.NumCounters {
-		if counter < profile.RangesRead || counter > profile.RangeBytesWritten {
-			if c.Ops || counter <= profile.Stores {
-				list = append(list, counter)
-			}
-		}
-	}
-	return list
+// builder fills a table. Its methods are no part of hot loops, and are kept from
+// being copied to their many callers.
+type builder struct {
+	t   report.Table
+	row []report.Value
 }
 
-// Sums lists the sums of the program.
-func Sums(c *profile.Counters) report.Table {
-	sum := c.Program()
-	t := report.Table{Key: "counters", Title: "Counters of the program", Columns: []report.Column{
-		{Key: "counter", Label: "counter"},
-		{Key: "count", Label: "count"},
-		{Key: "name", Label: "what it is"},
-	}}
-	add := func(key string, n uint64, label string) {
-		t.Add(report.TextOf(key), report.Count(n), report.TextOf(label))
+// newTable begins a table; columns are pairs of key and label.
+//
+//go:noinline
+func newTable(key, title string, columns ...string) *builder {
+	b := &builder{t: report.Table{Key: key, Title: title}}
+	for i := 0; i < len(columns); i += 2 {
+		b.t.Columns = append(b.t.Columns, report.Column{Key: columns[i], Label: columns[i+1]})
 	}
-	for _, counter := range shownCounters(c) {
+	return b
+}
+
+//go:noinline
+func (b *builder) text(s string) { b.row = append(b.row, report.TextOf(s)) }
+
+//go:noinline
+func (b *builder) count(n uint64) { b.row = append(b.row, report.Count(n)) }
+
+// known is a number that is 0 where it is not known.
+//
+//go:noinline
+func (b *builder) known(n uint64) {
+	if n == 0 {
+		b.row = append(b.row, report.None())
+	} else {
+		b.count(n)
+	}
+}
+
+//go:noinline
+func (b *builder) share(part, whole float64) { b.row = append(b.row, report.Ratio(part/max(whole, 1))) }
+
+//go:noinline
+func (b *builder) decimal(x float64) { b.row = append(b.row, report.Decimal(x)) }
+
+// end ends a row.
+//
+//go:noinline
+func (b *builder) end() {
+	b.t.Rows = append(b.t.Rows, b.row)
+	b.row = nil
+}
+
+// sum is a row of Sums.
+func (b *builder) sum(key string, n uint64, label string) {
+	b.text(key)
+	b.count(n)
+	b.text(label)
+	b.end()
+}
+
+// Sums lists the sums of the program, as far as its trace tells them.
+func Sums(c *profile.Counters) report.Table {
+	b := newTable("counters", "Counters of the program", "counter", "counter", "count", "count", "name", "what it is")
+	sum := c.Program()
+	for counter := range profile.NumCounters {
+		if counter >= profile.RangesRead && counter <= profile.RangeBytesWritten || !c.Ops && counter > profile.Stores {
+			continue
+		}
 		m := counter.Meaning()
-		add(m.Key, sum[counter], m.Label)
+		b.sum(m.Key, sum[counter], m.Label)
 	}
 	moves, moved := sum.Moves()
 	sets, set := sum.Sets()
 	if moves+sets > 0 || c.Ops {
-		add("memmove_calls", moves, "calls of memcpy and memmove")
-		add("memmove_bytes", moved, "bytes that they move")
-		add("memset_calls", sets, "calls of memset")
-		add("memset_bytes", set, "bytes that they set")
+		b.sum("memmove_calls", moves, "calls of memcpy and memmove")
+		b.sum("memmove_bytes", moved, "bytes that they move")
+		b.sum("memset_calls", sets, "calls of memset")
+		b.sum("memset_bytes", set, "bytes that they set")
 	}
 	if c.UniqueBytes > 0 {
-		add("unique_bytes", c.UniqueBytes, "bytes touched at least once")
+		b.sum("unique_bytes", c.UniqueBytes, "bytes touched at least once")
 	}
-	return t
+	return b.t
 }
 
 // Ratios lists what follows from the sums, and how far reuse is.
 func Ratios(p *profile.Profile) report.Table {
+	b := newTable("ratios", "What follows from them", "ratio", "ratio", "value", "value", "name", "what it is")
 	sum := p.Counters.Program()
-	t := report.Table{Key: "ratios", Title: "What follows from them", Columns: []report.Column{
-		{Key: "ratio", Label: "ratio"},
-		{Key: "value", Label: "value"},
-		{Key: "name", Label: "what it is"},
-	}}
 	for _, d := range sum.Derive(p.Counters.UniqueBytes) {
-		value := report.Decimal(d.Value)
+		b.text(d.Key)
 		if d.Share {
-			value = report.Ratio(d.Value)
+			b.share(d.Value, 1)
+		} else {
+			b.decimal(d.Value)
 		}
-		t.Add(report.TextOf(d.Key), value, report.TextOf(d.Label))
+		b.text(d.Label)
+		b.end()
 	}
 	if len(p.Locality) == 0 {
-		return t
+		return b.t
 	}
 	l := &p.Locality[0]
 	of := ", in lines of " + strconv.FormatUint(uint64(l.LineBytes), 10) + " bytes"
-	median, deviation := report.None(), report.None()
-	if m, d, ok := l.MedianReuse(); ok {
-		median, deviation = report.Count(m), report.Count(d)
+	median, deviation, ok := l.MedianReuse()
+	reuse := func(key string, distance uint64, label string) {
+		b.text(key)
+		if ok {
+			b.count(distance)
+		} else {
+			b.known(0)
+		}
+		b.text(label + of)
+		b.end()
 	}
-	t.Add(report.TextOf("median_reuse_distance"), median, report.TextOf("median reuse distance"+of))
-	t.Add(report.TextOf("mad_reuse_distance"), deviation, report.TextOf("median absolute deviation from it"+of))
-	return t
+	reuse("median_reuse_distance", median, "median reuse distance")
+	reuse("mad_reuse_distance", deviation, "median absolute deviation from it")
+	return b.t
 }
 
-// usageTable says how little memory holds how much.
-func usageTable(c *profile.Counters) report.Table {
-	t := report.Table{Key: "memory", Title: "Memory usage: the least memory that holds a share of all bytes accessed", Columns: []report.Column{
-		{Key: "share", Label: "share of accesses"},
-		{Key: "bytes", Label: "bytes"},
-	}}
-	if !c.Touched {
-		return t
-	}
+// usage says how little memory holds how much.
+func usage(c *profile.Counters) report.Table {
+	b := newTable("memory", "Memory usage: the least memory that holds a share of all bytes accessed", "share", "share of accesses", "bytes", "bytes")
 	for i, n := range c.Usage {
-		t.Add(report.Ratio(float64(i+1)/profile.UsageSteps), report.Count(n))
-	}
-	return t
-}
-
-func typeTable(c *profile.Counters) report.Table {
-	t := report.Table{Key: "types", Title: "Loads and stores by datatype and size", Columns: []report.Column{
-		{Key: "kind", Label: "kind"},
-		{Key: "type", Label: "datatype"},
-		{Key: "bytes", Label: "size", Unit: "bytes"},
-		{Key: "count", Label: "count"},
-		{Key: "total_bytes", Label: "bytes of all"},
-	}}
-	for i := range c.Types {
-		u := &c.Types[i]
-		kind, size := "load", report.Count(uint64(u.Bytes))
-		if u.Store {
-			kind = "store"
+		if c.Touched {
+			b.share(float64(i+1), profile.UsageSteps)
+			b.count(n)
+			b.end()
 		}
-		if u.Bytes == 0 {
-			size = report.None()
+	}
+	return b.t
+}
+
+func types(c *profile.Counters) report.Table {
+	b := newTable("types", "Loads and stores by datatype and size",
+		"kind", "kind", "type", "datatype", "bytes", "bytes of one", "count", "count", "total_bytes", "bytes of all")
+	for i := range c.Tallies {
+		t := &c.Tallies[i]
+		switch t.Kind {
+		case profile.LoadTypes:
+			b.text("load")
+		case profile.StoreTypes:
+			b.text("store")
+		default:
+			continue
 		}
-		t.Add(report.TextOf(kind), report.TextOf(cmp.Or(u.Type, "not known")), size, report.Count(u.Count), report.Count(u.TotalBytes))
+		b.text(cmp.Or(t.Name, "not known"))
+		b.known(uint64(t.Size))
+		b.count(t.Count)
+		b.count(t.Bytes)
+		b.end()
 	}
-	return t
+	return b.t
 }
 
-// mixTable is the instruction mix, the most frequent first.
-func mixTable(c *profile.Counters) report.Table {
-	t := report.Table{Key: "instruction_mix", Title: "Instruction mix", Columns: []report.Column{
-		{Key: "opcode", Label: "opcode"},
-		{Key: "count", Label: "instructions"},
-		{Key: "share", Label: "share"},
-	}}
-	mix, total := slices.Clone(c.Mix), uint64(0)
-	for _, op := range mix {
-		total += op.Count
+// mostFirst gives the tallies of a kind, and their sum.
+func mostFirst(c *profile.Counters, kind profile.TallyKind) (list []profile.Tally, total uint64) {
+	list = c.Tallied(kind)
+	for i := range list {
+		total += list[i].Count
 	}
-	slices.SortStableFunc(mix, func(x, y profile.OpcodeCounter) int { return cmp.Compare(y.Count, x.Count) })
-	for _, op := range mix {
-		t.Add(report.TextOf(op.Opcode), report.Count(op.Count), share(op.Count, total))
-	}
-	return t
+	sort.SliceStable(list, func(i, j int) bool { return list[i].Count > list[j].Count })
+	return list, total
 }
 
-func vectorTable(c *profile.Counters) report.Table {
-	t := report.Table{Key: "vectors", Title: "Vector instructions, but loads and stores", Columns: []report.Column{
-		{Key: "lanes", Label: "elements"},
-		{Key: "bits", Label: "bits of each"},
-		{Key: "type", Label: "of"},
-		{Key: "count", Label: "instructions"},
-	}}
-	for _, v := range c.Vectors {
+// mix is the instruction mix.
+func mix(c *profile.Counters) report.Table {
+	b := newTable("instruction_mix", "Instruction mix", "opcode", "opcode", "count", "instructions", "share", "share")
+	list, total := mostFirst(c, profile.Opcodes)
+	for i := range list {
+		b.text(list[i].Name)
+		b.count(list[i].Count)
+		b.share(float64(list[i].Count), float64(total))
+		b.end()
+	}
+	return b.t
+}
+
+func vectors(c *profile.Counters) report.Table {
+	b := newTable("vectors", "Vector instructions, but loads and stores",
+		"lanes", "elements", "bits", "bits of each", "type", "of", "count", "instructions")
+	for i := range c.Tallies {
+		t := &c.Tallies[i]
 		of := "integers"
-		if v.Float {
+		if t.Kind == profile.FloatVectors {
 			of = "floating point"
+		} else if t.Kind != profile.IntegerVectors {
+			continue
 		}
-		t.Add(report.Count(uint64(v.Lanes)), report.Count(uint64(v.Bits)), report.TextOf(of), report.Count(v.Count))
+		b.count(uint64(t.Lanes))
+		b.count(uint64(t.Size))
+		b.text(of)
+		b.count(t.Count)
+		b.end()
 	}
-	return t
+	return b.t
 }
 
-// callTable lists callees, the most called first.
-func callTable(c *profile.Counters) report.Table {
-	t := report.Table{Key: "calls", Title: "Functions called", Columns: []report.Column{
-		{Key: "function", Label: "function"},
-		{Key: "calls", Label: "calls"},
-		{Key: "traced", Label: "its code is traced"},
-	}}
-	calls := slices.Clone(c.Calls)
-	slices.SortStableFunc(calls, func(x, y profile.CallCounter) int { return cmp.Compare(y.Count, x.Count) })
-	for _, call := range calls {
-		name, traced := call.Name, report.YesNo(call.Traced)
+// calls lists callees. One is traced if its code was entered.
+func calls(c *profile.Counters) report.Table {
+	b := newTable("calls", "Functions called", "function", "function", "calls", "calls", "traced", "its code is traced")
+	traced := map[string]string{"*": "–"}
+	for i := range c.Functions {
+		traced[c.Functions[i].Name] = "yes"
+	}
+	list, _ := mostFirst(c, profile.Callees)
+	for i := range list {
+		name := list[i].Name
 		if name == "*" {
-			name, traced = "(through a pointer)", report.None()
+			b.text("(through a pointer)")
+		} else {
+			b.text(name)
 		}
-		t.Add(report.TextOf(name), report.Count(call.Count), traced)
+		b.count(list[i].Count)
+		b.text(cmp.Or(traced[name], "no"))
+		b.end()
 	}
-	return t
-}
-
-// countColumns are the columns of a row's counters.
-func countColumns() []report.Column {
-	columns := []report.Column{{Key: "bytes", Label: "bytes"}}
-	for _, counter := range rowCounters {
-		m := counter.Meaning()
-		columns = append(columns, report.Column{Key: m.Key, Label: m.Label})
-	}
-	return append(columns,
-		report.Column{Key: "memmove_bytes", Label: "bytes moved by memcpy and memmove"},
-		report.Column{Key: "memset_bytes", Label: "bytes set by memset"},
-		report.Column{Key: "bytes_per_flop", Label: "bytes per flop"})
+	return b.t
 }
 
 // rowCounters are those of functions and blocks.
-var rowCounters = []profile.Counter{profile.BytesLoaded, profile.BytesStored, profile.Loads, profile.Stores, profile.Flops,
+var rowCounters = [...]profile.Counter{profile.BytesLoaded, profile.BytesStored, profile.Loads, profile.Stores, profile.Flops,
 	profile.IntegerOps, profile.ConditionalBranches, profile.CallOps, profile.VectorOps, profile.Instructions}
 
-func countCells(counts *profile.Counts) []report.Value {
-	cells := []report.Value{report.Count(counts.Bytes())}
+// newRows begins a table of functions or blocks with these columns, and those of
+// their counters.
+func newRows(key, title string, columns ...string) *builder {
+	columns = append(columns, "bytes", "bytes")
 	for _, counter := range rowCounters {
-		cells = append(cells, report.Count(counts[counter]))
+		m := counter.Meaning()
+		columns = append(columns, m.Key, m.Label)
+	}
+	return newTable(key, title, append(columns, "memmove_bytes", "bytes moved by memcpy and memmove",
+		"memset_bytes", "bytes set by memset", "bytes_per_flop", "bytes per flop")...)
+}
+
+// counts are a row's counters, and its end.
+func (b *builder) counts(counts *profile.Counts) {
+	b.count(counts.Bytes())
+	for _, counter := range rowCounters {
+		b.count(counts[counter])
 	}
 	_, moved := counts.Moves()
 	_, set := counts.Sets()
-	cells = append(cells, report.Count(moved), report.Count(set))
+	b.count(moved)
+	b.count(set)
 	if counts[profile.Flops] == 0 {
-		return append(cells, report.None())
+		b.known(0)
+	} else {
+		b.decimal(float64(counts.Bytes()) / float64(counts[profile.Flops]))
 	}
-	return append(cells, report.Decimal(float64(counts.Bytes())/float64(counts[profile.Flops])))
+	b.end()
 }
 
 func functionTable(c *profile.Counters) report.Table {
-	t := report.Table{Key: "functions", Title: "Counters by function, each without those that it calls", Columns: []report.Column{
-		{Key: "function", Label: "function"},
-		{Key: "file", Label: "file"},
-		{Key: "line", Label: "line"},
-		{Key: "invocations", Label: "invocations"},
-		{Key: "unique_bytes", Label: "unique bytes"},
-	}}
-	t.Columns = append(t.Columns, countColumns()...)
+	b := newRows("functions", "Counters by function, each without those that it calls",
+		"function", "function", "file", "file", "line", "line", "invocations", "invocations", "unique_bytes", "unique bytes")
 	sums := c.ByFunction()
 	for i := range c.Functions {
 		f := &c.Functions[i]
-		unique := report.None()
-		if c.Touched || f.UniqueBytes > 0 {
-			unique = report.Count(f.UniqueBytes)
+		b.text(functionName(f))
+		b.text(f.File)
+		b.known(uint64(f.Line))
+		b.count(f.Invocations)
+		if c.Touched {
+			b.count(f.UniqueBytes)
+		} else {
+			b.known(f.UniqueBytes)
 		}
-		row := []report.Value{report.TextOf(functionName(f)), report.TextOf(f.File), known(uint64(f.Line)), report.Count(f.Invocations), unique}
-		t.Add(append(row, countCells(&sums[i])...)...)
+		b.counts(&sums[i])
 	}
-	return t
+	return b.t
 }
 
 func functionName(f *profile.FunctionCounters) string {
@@ -308,39 +375,21 @@ func functionName(f *profile.FunctionCounters) string {
 }
 
 func blockTable(c *profile.Counters) report.Table {
-	t := report.Table{Key: "blocks", Title: "Counters by basic block", Columns: []report.Column{
-		{Key: "function", Label: "function"},
-		{Key: "block", Label: "block"},
-		{Key: "file", Label: "file"},
-		{Key: "line", Label: "line"},
-		{Key: "last_line", Label: "to"},
-		{Key: "executions", Label: "executions"},
-	}}
-	t.Columns = append(t.Columns, countColumns()...)
+	b := newRows("blocks", "Counters by basic block",
+		"function", "function", "block", "block", "file", "file", "line", "line", "last_line", "to", "executions", "executions")
 	for i := range c.Code {
-		b := &c.Code[i]
+		k := &c.Code[i]
 		name := ""
-		if at := c.FunctionAt(b.Function); at >= 0 {
+		if at := c.FunctionAt(k.Function); at >= 0 {
 			name = functionName(&c.Functions[at])
 		}
-		row := []report.Value{report.TextOf(name), report.TextOf(b.Label), report.TextOf(b.File),
-			known(uint64(b.FirstLine)), known(uint64(b.LastLine)), report.Count(b.Executions)}
-		t.Add(append(row, countCells(&b.Counts)...)...)
+		b.text(name)
+		b.text(k.Label)
+		b.text(k.File)
+		b.known(uint64(k.FirstLine))
+		b.known(uint64(k.LastLine))
+		b.count(k.Executions)
+		b.counts(&k.Counts)
 	}
-	return t
-}
-
-// known is a number that is 0 where it is not known.
-func known(n uint64) report.Value {
-	if n == 0 {
-		return report.None()
-	}
-	return report.Count(n)
-}
-
-func share(n, total uint64) report.Value {
-	if total == 0 {
-		return report.Ratio(0)
-	}
-	return report.Ratio(float64(n) / float64(total))
+	return b.t
 }

@@ -82,15 +82,23 @@ func TestCounterTables(t *testing.T) {
 			}
 		}
 	}
+	_, tables := CounterTables(p, tally.Program, "")
 	ratios := map[string]string{}
-	for _, r := range Ratios(p) {
-		ratios[r.Name] = r.Value
+	for i := range tables["ratios"].Rows {
+		row := tables["ratios"].Row(i)
+		ratios[row[0]] = row[1]
 	}
-	if ratios["bytes per flop"] != "16" || ratios["vectorised share"] != "0\u202f%" || ratios["median reuse distance"] == "" {
+	if ratios["bytes per flop"] != "16" || ratios["vectorised share"] != "0\u202f%" || ratios["median reuse distance, in lines of 64 bytes"] == "" {
 		t.Errorf("ratios %q", ratios)
 	}
-	if n := len(CounterDefinitions()); n < int(profile.NumCounters)-4 {
-		t.Errorf("%d definitions", n)
+	definitions := CounterDefinitions(p)
+	for i := range definitions.Rows {
+		if row := definitions.Row(i); row[0] == "" || row[1] == "" {
+			t.Errorf("definition %q", row)
+		}
+	}
+	if definitions.Rows < int(profile.NumCounters) {
+		t.Errorf("%d definitions", definitions.Rows)
 	}
 }
 

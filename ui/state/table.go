@@ -49,8 +49,7 @@ func (t *Table) Page(page int) (rows [][]string, first int) {
 func (t *Table) CSV() string {
 	var out strings.Builder
 	if t.Source != nil {
-		t.write(&out, report.CSV)
-		return out.String()
+		return string(t.Source.CSV())
 	}
 	out.WriteString(t.CSVHeader)
 	out.WriteByte('\n')
@@ -63,12 +62,6 @@ func (t *Table) CSV() string {
 
 // JSON gives all rows of a table that has a Source, as the command does.
 func (t *Table) JSON() string {
-	var out strings.Builder
-	t.write(&out, report.JSON)
-	return out.String()
-}
-
-func (t *Table) write(out *strings.Builder, f report.Format) {
 	d := report.Document{Schema: countersSchema, Version: 1, Tables: []report.Table{*t.Source}}
-	_ = d.Write(out, f) // a Builder takes everything
+	return string(d.JSON())
 }

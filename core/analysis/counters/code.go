@@ -35,8 +35,8 @@ type opCount struct {
 type opKind struct {
 	opcode string
 	adds   []addition
-	vector profile.VectorCounter // its shape; Lanes is 0 for what is none
-	callee string                // the function that it calls without ending its block
+	vector shape  // of what it operates on; 0 lanes for what is no vector
+	callee string // the function that it calls without ending its block
 }
 
 // addition is an amount of one counter.
@@ -91,45 +91,63 @@ func (c *code) opsOf(b *trace.Block) []opCount {
 	return list
 }
 
-// kindOf says what an instruction counts; the package's documentation says why.
+// rule says how the opcodes of a list count: what one lane of them is, and how
+// many values as wide as their type, and truth values by lane, an operation
+// takes in and gives.
+type rule struct {
+	opcodes       string // between blanks
+	counter       profile.Counter
+	values, truth uint64
+}
+
+// The package's documentation says why.
+var rules = []rule{
+	{" fadd fsub fmul fdiv frem ", profile.Flops, 3, 0},
+	{" fneg ", profile.Flops, 2, 0},
+	{" fcmp ", profile.FloatOther, 2, 1},
+	{" fptrunc fpext fptosi fptoui sitofp uitofp ", profile.FloatOther, 2, 0},
+	{" add sub mul udiv sdiv urem srem shl lshr ashr and or xor getelementptr ", profile.IntegerOps, 3, 0},
+	{" icmp ", profile.IntegerOps, 2, 1},
+	{" select ", profile.IntegerOps, 3, 1},
+	{" trunc zext sext ptrtoint ptrtoaddr inttoptr addrspacecast shufflevector ", profile.IntegerOps, 2, 0},
+	{oneLane, profile.IntegerOps, 2, 0},
+	{" switch indirectbr callbr ", profile.ConditionalBranches, 0, 0},
+	{" ret resume ", profile.Returns, 0, 0},
+	{" call invoke ", profile.CallOps, 0, 0},
+}
+
+// oneLane are instructions by which one value goes in or out, whatever the
+// vector's length.
+const oneLane = " extractelement insertelement extractvalue insertvalue "
+
+// kindOf says what an instruction counts.
 func kindOf(key opKey) opKind {
 	k := opKind{opcode: key.opcode, adds: []addition{{profile.Instructions, 1}}}
 	s := shapeOf(key.datatype)
-	width := s.lanes * s.bits
-	switch key.opcode {
-	case "fadd", "fsub", "fmul", "fdiv", "frem":
-		k.flops(s, 1, 3*width)
-	case "fneg":
-		k.flops(s, 1, 2*width)
-	case "fcmp":
-		k.operation(profile.FloatOther, s, 2*width+s.lanes)
-	case "fptrunc", "fpext", "fptosi", "fptoui", "sitofp", "uitofp":
-		k.operation(profile.FloatOther, s, 2*width)
-	case "add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr", "and", "or", "xor", "getelementptr":
-		k.operation(profile.IntegerOps, s, 3*width)
-	case "icmp":
-		k.operation(profile.IntegerOps, s, 2*width+s.lanes)
-	case "select":
-		k.operation(profile.IntegerOps, s, 3*width+s.lanes)
-	case "trunc", "zext", "sext", "ptrtoint", "ptrtoaddr", "inttoptr", "addrspacecast", "shufflevector":
-		k.operation(profile.IntegerOps, s, 2*width)
-	case "extractelement", "insertelement", "extractvalue", "insertvalue":
-		// One value goes in or out, whatever the vector's length.
-		k.operation(profile.IntegerOps, shape{lanes: 1, bits: s.bits}, 2*s.bits)
-	case "br":
-		if key.several {
-			k.add(profile.ConditionalBranches, 1)
-		} else {
-			k.add(profile.UnconditionalBranches, 1)
+	for i := range rules {
+		r := &rules[i]
+		if !strings.Contains(r.opcodes, " "+key.opcode+" ") {
+			continue
 		}
-	case "switch", "indirectbr", "callbr":
+		if r.opcodes == oneLane {
+			s.lanes = 1
+		}
+		switch {
+		case r.values == 0:
+			k.add(r.counter, 1)
+		case r.counter == profile.Flops:
+			k.flops(s, 1, r.values)
+		default:
+			k.operation(r.counter, s, s.lanes*(r.values*s.bits+r.truth))
+		}
+		return k
+	}
+	if key.opcode != "br" {
+		k.named(s)
+	} else if key.several {
 		k.add(profile.ConditionalBranches, 1)
-	case "ret", "resume":
-		k.add(profile.Returns, 1)
-	case "call", "invoke":
-		k.add(profile.CallOps, 1)
-	default:
-		k.named(s, width)
+	} else {
+		k.add(profile.UnconditionalBranches, 1)
 	}
 	return k
 }
@@ -137,18 +155,21 @@ func kindOf(key opKey) opKind {
 // named counts a call that ends no block and stands under a name: of one of
 // LLVM's own functions, of which only fused operations count, or of a library
 // function that the compiler knows, as "call sin".
-func (k *opKind) named(s shape, width uint64) {
+func (k *opKind) named(s shape) {
 	if word, callee, found := strings.Cut(k.opcode, " "); found && (word == "call" || word == "invoke") {
 		k.callee = callee
 		k.add(profile.CallOps, 1)
 	} else if k.opcode == "llvm.fma" || k.opcode == "llvm.fmuladd" {
-		k.flops(s, 2, 4*width)
+		k.flops(s, 2, 4)
 	}
 }
 
-func (k *opKind) flops(s shape, each, bits uint64) {
+// flops counts each flops a lane, on so many values.
+func (k *opKind) flops(s shape, each, values uint64) {
+	s.float = true
+	bits := s.lanes * s.bits * values
 	k.add(profile.FlopBits, bits)
-	k.operation(profile.Flops, shape{lanes: s.lanes, bits: s.bits, float: true}, bits)
+	k.operation(profile.Flops, s, bits)
 	if each == 2 {
 		k.add(profile.Flops, s.lanes)
 		if s.lanes > 1 {
@@ -162,10 +183,11 @@ func (k *opKind) operation(counter profile.Counter, s shape, bits uint64) {
 	k.add(profile.OpBits, bits)
 	if s.lanes > 1 {
 		k.add(profile.VectorOps, s.lanes)
-		k.vector = profile.VectorCounter{Lanes: uint32(s.lanes), Bits: uint32(s.bits), Float: s.float}
+		k.vector = s
 	}
 }
 
+//go:noinline
 func (k *opKind) add(counter profile.Counter, amount uint64) {
 	if amount != 0 {
 		k.adds = append(k.adds, addition{counter, amount})

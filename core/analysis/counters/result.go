@@ -1,8 +1,7 @@
 package counters
 
 import (
-	"cmp"
-	"slices"
+	"sort"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/profile"
@@ -51,8 +50,7 @@ func (a *Analysis) counted() *profile.Counters {
 		kinds:      a.kinds,
 		executed:   make([]uint64, len(a.code.kinds)),
 		functions:  map[uint32]*profile.FunctionCounters{},
-		calls:      map[string]uint64{},
-		types:      map[typeKey]*profile.TypeCounter{},
+		tallies:    map[tallyKey]*profile.Tally{},
 		executions: a.executions, rows: a.rows, bytes: a.bytes,
 	}
 	s.addSiteless(&a.siteless)
@@ -74,8 +72,7 @@ type sum struct {
 	executions, rows, bytes []uint64
 	executed                []uint64 // instructions, by kind
 	functions               map[uint32]*profile.FunctionCounters
-	calls                   map[string]uint64
-	types                   map[typeKey]*profile.TypeCounter
+	tallies                 map[tallyKey]*profile.Tally
 }
 
 // addSiteless counts references that have no site, of no function.
@@ -167,11 +164,11 @@ func (s *sum) addBlock(counts *profile.Counts, n uint32) {
 			counts[add.counter] += add.amount * instructions
 		}
 		if kind.callee != "" && instructions > 0 {
-			s.calls[kind.callee] += instructions
+			s.tally(profile.Callees, kind.callee, 0, 0).Count += instructions
 		}
 	}
 	if times > 0 && b.Callee != "" {
-		s.calls[b.Callee] += times
+		s.tally(profile.Callees, b.Callee, 0, 0).Count += times
 	}
 	for site := b.FirstSite; site < b.FirstSite+b.Sites && uint64(site) < uint64(len(s.code.program.Sites)); site++ {
 		s.addSite(counts, site, times)
@@ -209,11 +206,22 @@ func (s *sum) addLoose() {
 	}
 }
 
-// typeKey tells datatypes apart.
-type typeKey struct {
-	store    bool
-	datatype string
-	bytes    uint32
+// tallyKey tells tallies apart.
+type tallyKey struct {
+	kind        profile.TallyKind
+	name        string
+	lanes, size uint32
+}
+
+// tally gives a tally, made if need be.
+func (s *sum) tally(kind profile.TallyKind, name string, lanes, size uint32) *profile.Tally {
+	key := tallyKey{kind, name, lanes, size}
+	t := s.tallies[key]
+	if t == nil {
+		t = &profile.Tally{Kind: kind, Name: name, Lanes: lanes, Size: size}
+		s.tallies[key] = t
+	}
+	return t
 }
 
 // addReferences counts references of one kind and datatype; each is the bytes of
@@ -230,23 +238,19 @@ func (s *sum) addReferences(counts *profile.Counts, kind trace.Kind, datatype st
 	if kind == trace.Load || kind == trace.Modify {
 		counts[profile.Loads] += references
 		counts[profile.BytesLoaded] += bytes
-		s.addType(typeKey{false, datatype, each}, references, bytes)
+		s.addType(profile.LoadTypes, datatype, each, references, bytes)
 	}
 	if kind == trace.Store || kind == trace.Modify {
 		counts[profile.Stores] += references
 		counts[profile.BytesStored] += bytes
-		s.addType(typeKey{true, datatype, each}, references, bytes)
+		s.addType(profile.StoreTypes, datatype, each, references, bytes)
 	}
 }
 
-func (s *sum) addType(key typeKey, references, bytes uint64) {
-	t := s.types[key]
-	if t == nil {
-		t = &profile.TypeCounter{Store: key.store, Type: key.datatype, Bytes: key.bytes}
-		s.types[key] = t
-	}
+func (s *sum) addType(kind profile.TallyKind, datatype string, each uint32, references, bytes uint64) {
+	t := s.tally(kind, datatype, 0, each)
 	t.Count += references
-	t.TotalBytes += bytes
+	t.Bytes += bytes
 }
 
 func (s *sum) function(number uint32) *profile.FunctionCounters {
@@ -271,53 +275,27 @@ func fileName(path string) string {
 // finish puts the lists in their orders.
 func (s *sum) finish() *profile.Counters {
 	c := s.c
-	for _, f := range s.functions {
-		c.Functions = append(c.Functions, *f)
-	}
-	slices.SortFunc(c.Functions, func(x, y profile.FunctionCounters) int { return cmp.Compare(x.Number, y.Number) })
-	s.finishCalls()
-	s.finishInstructions()
-	for _, t := range s.types {
-		c.Types = append(c.Types, *t)
-	}
-	slices.SortFunc(c.Types, func(x, y profile.TypeCounter) int { return profile.CompareTypes(&x, &y) })
-	return c
-}
-
-func (s *sum) finishCalls() {
-	if len(s.calls) == 0 {
-		return
-	}
-	traced := map[string]bool{}
-	for i := range s.code.program.Functions {
-		traced[s.code.program.Functions[i].Name] = true
-	}
-	for name, n := range s.calls {
-		s.c.Calls = append(s.c.Calls, profile.CallCounter{Name: name, Count: n, Traced: traced[name]})
-	}
-	slices.SortFunc(s.c.Calls, func(x, y profile.CallCounter) int { return cmp.Compare(x.Name, y.Name) })
-}
-
-func (s *sum) finishInstructions() {
-	mix := map[string]uint64{}
-	vectors := map[profile.VectorCounter]uint64{}
 	for n, times := range s.executed {
 		if times == 0 {
 			continue
 		}
 		kind := &s.code.kinds[n]
-		mix[kind.opcode] += times
-		if kind.vector.Lanes != 0 {
-			vectors[kind.vector] += times
+		s.tally(profile.Opcodes, kind.opcode, 0, 0).Count += times
+		if v := kind.vector; v.lanes != 0 {
+			of := profile.IntegerVectors
+			if v.float {
+				of = profile.FloatVectors
+			}
+			s.tally(of, "", uint32(v.lanes), uint32(v.bits)).Count += times
 		}
 	}
-	for opcode, n := range mix {
-		s.c.Mix = append(s.c.Mix, profile.OpcodeCounter{Opcode: opcode, Count: n})
+	for _, t := range s.tallies {
+		c.Tallies = append(c.Tallies, *t)
 	}
-	slices.SortFunc(s.c.Mix, func(x, y profile.OpcodeCounter) int { return cmp.Compare(x.Opcode, y.Opcode) })
-	for v, n := range vectors {
-		v.Count = n
-		s.c.Vectors = append(s.c.Vectors, v)
+	sort.Slice(c.Tallies, func(i, j int) bool { return profile.CompareTallies(&c.Tallies[i], &c.Tallies[j]) < 0 })
+	for _, f := range s.functions {
+		c.Functions = append(c.Functions, *f)
 	}
-	slices.SortFunc(s.c.Vectors, func(x, y profile.VectorCounter) int { return profile.CompareVectors(&x, &y) })
+	sort.Slice(c.Functions, func(i, j int) bool { return c.Functions[i].Number < c.Functions[j].Number })
+	return c
 }

@@ -1,11 +1,9 @@
 package counters
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
-	"maps"
-	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/profile"
 )
@@ -23,7 +21,11 @@ import (
 
 // encode writes the state.
 func (t *touched) encode() []byte {
-	numbers := slices.Sorted(maps.Keys(t.pages))
+	numbers := make([]uint64, 0, len(t.pages))
+	for number := range t.pages {
+		numbers = append(numbers, number)
+	}
+	sort.Slice(numbers, func(i, j int) bool { return numbers[i] < numbers[j] })
 	b := binary.AppendUvarint([]byte{}, uint64(len(numbers)))
 	last := uint64(0)
 	for _, number := range numbers {
@@ -32,8 +34,8 @@ func (t *touched) encode() []byte {
 		b = t.encodeCounters(b, number, 8, p.words[:])
 		b = t.encodeCounters(b, number, 4, p.halvesOrNone())
 		b = t.encodeCounters(b, number, 1, p.bytesOrNone())
-		by := slices.Clone(p.by)
-		slices.SortFunc(by, func(x, y touchedBy) int { return cmp.Compare(x.function, y.function) })
+		by := append([]touchedBy{}, p.by...) // their order shows who was last
+		sort.Slice(by, func(i, j int) bool { return by[i].function < by[j].function })
 		b = binary.AppendUvarint(b, uint64(len(by)))
 		for i := range by {
 			b = binary.AppendUvarint(b, uint64(by[i].function))

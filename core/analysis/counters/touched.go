@@ -1,9 +1,8 @@
 package counters
 
 import (
-	"cmp"
 	"math/bits"
-	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -155,9 +154,11 @@ func (p *page) setOf(function uint32) *byteSet {
 	if len(p.by) > 0 && p.by[0].function == function {
 		return &p.by[0].set
 	}
-	at := slices.IndexFunc(p.by, func(b touchedBy) bool { return b.function == function })
-	if at < 0 {
-		at = len(p.by)
+	at := 0
+	for at < len(p.by) && p.by[at].function != function {
+		at++
+	}
+	if at == len(p.by) {
 		p.by = append(p.by, touchedBy{function: function})
 	}
 	p.by[0], p.by[at] = p.by[at], p.by[0]
@@ -249,7 +250,7 @@ func usage(bytes map[uint64]uint64) (unique uint64, steps [profile.UsageSteps]ui
 		accesses = append(accesses, n)
 		total += n * count
 	}
-	slices.SortFunc(accesses, func(x, y uint64) int { return cmp.Compare(y, x) })
+	sort.Slice(accesses, func(i, j int) bool { return accesses[i] > accesses[j] })
 	held, step := uint64(0), uint64(0)
 	for _, n := range accesses {
 		for ; step < profile.UsageSteps; step++ {

@@ -114,7 +114,8 @@ func TestCountersOfReferences(t *testing.T) {
 		calls != 1 || set != 50 || c.UniqueBytes != 8+200+50 {
 		t.Errorf("%v, %d unique bytes", sum, c.UniqueBytes)
 	}
-	if len(c.Types) != 4 || c.Types[3].Bytes != 4 || c.Types[2].TotalBytes != 200 {
-		t.Errorf("by size: %+v", c.Types)
+	loads, stores := c.Tallied(profile.LoadTypes), c.Tallied(profile.StoreTypes)
+	if len(loads) != 2 || loads[1].Size != 8 || len(stores) != 2 || stores[0].Bytes != 200 {
+		t.Errorf("by size: %+v and %+v", loads, stores)
 	}
 }
