@@ -322,6 +322,7 @@ func TestEnds(t *testing.T) {
 		{"interrupt", "signal 2", 130, 64},
 		{"exec", "exec", 0, 96},
 		{"fork", "exit", 0, 64},
+		{"system", "exit", 0, 64},
 	} {
 		t.Run(c.argument, func(t *testing.T) {
 			r := record(t, QEMU, "", program, c.argument)
