@@ -33,12 +33,10 @@ import (
 //go:embed plugin/*.c plugin/*.h
 var sources embed.FS
 
-// emulators are the QEMU programs by the machine that a program is for. 32-bit
-// machines and those of big-endian words are left out, but for the one that is
-// common.
+// emulators are the QEMU programs by the machine that a program is for. They are
+// those that were tried; addresses of 32 bits would need another header.
 var emulators = map[elf.Machine]string{
 	elf.EM_X86_64:  "qemu-x86_64",
-	elf.EM_386:     "qemu-i386",
 	elf.EM_AARCH64: "qemu-aarch64",
 	elf.EM_RISCV:   "qemu-riscv64",
 }
@@ -47,7 +45,7 @@ var emulators = map[elf.Machine]string{
 // what it is called, "" where there is none for the machine.
 func Emulator(m elf.Machine) (path, name string, err error) {
 	if name = emulators[m]; name == "" {
-		return "", "", fmt.Errorf("programs for %v cannot be traced; for those of %s they can", m, "x86-64, i386, AArch64 and RISC-V")
+		return "", "", fmt.Errorf("programs for %v cannot be traced; only those for x86-64, AArch64 and 64-bit RISC-V", m)
 	}
 	path, err = exec.LookPath(name)
 	return path, name, err

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -105,6 +106,9 @@ func (e *TracerError) Error() string {
 	return "neither " + e.Emulator + " (" + qemuPackage + ") nor valgrind (" + valgrindPackage + ") is installed; install one of them, the first if you can"
 }
 
+// machines are those that this program may be running on.
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+
 // choose gives the tracer, and of QEMU the emulator for the machine.
 func choose(machine elf.Machine, wanted string) (tracer, emulator string, err error) {
 	emulator, name, err := qemu.Emulator(machine)
@@ -112,11 +116,13 @@ func choose(machine elf.Machine, wanted string) (tracer, emulator string, err er
 		return "", "", err
 	}
 	_, noValgrind := exec.LookPath("valgrind")
-	switch {
+	switch native := machines[runtime.GOARCH] == machine; {
 	case err == nil && wanted != Valgrind:
 		return QEMU, emulator, nil
-	case noValgrind == nil && wanted != QEMU:
+	case noValgrind == nil && wanted != QEMU && native:
 		return Valgrind, "", nil
+	case !native:
+		wanted = QEMU
 	}
 	return "", "", &TracerError{Wanted: wanted, Emulator: name}
 }

@@ -3,11 +3,13 @@ package record
 import (
 	"bytes"
 	"context"
+	"debug/elf"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -368,6 +370,8 @@ func TestScript(t *testing.T) {
 	}
 }
 
+// TestGo: Go's own threads and stacks, and another machine, for which it needs
+// nothing but itself.
 func TestGo(t *testing.T) {
 	need(t, "go", "qemu-x86_64")
 	dir := t.TempDir()
@@ -375,27 +379,33 @@ func TestGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, program := filepath.Join(dir, "hello.go"), filepath.Join(dir, "hello")
+	source := filepath.Join(dir, "hello.go")
 	if err := os.WriteFile(source, text, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-o", program, source)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod")
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v: %s", err, said)
-	}
-	r := record(t, QEMU, "", program)
-	if r.stdout != "[499500 499500 499500 499500]\n" {
-		t.Errorf("it says %q", r.stdout)
-	}
-	loads := 0
-	for _, row := range r.in("main.sum") {
-		if r.Kind[row] == trace.Load && r.Bytes[row] == 8 {
-			loads++
-		}
-	}
-	if loads < 4000 || loads > 4100 {
-		t.Errorf("%d loads of main.sum, want 4000 and a few of its frame", loads)
+	for machine, emulator := range map[string]string{"amd64": "qemu-x86_64", "arm64": "qemu-aarch64"} {
+		t.Run(machine, func(t *testing.T) {
+			need(t, emulator)
+			program := filepath.Join(dir, "hello-"+machine)
+			build := exec.Command("go", "build", "-o", program, source)
+			build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+machine, "GOFLAGS=-mod=mod")
+			if said, err := build.CombinedOutput(); err != nil {
+				t.Fatalf("go build: %v: %s", err, said)
+			}
+			r := record(t, QEMU, "", program)
+			if r.stdout != "[499500 499500 499500 499500]\n" {
+				t.Errorf("it says %q", r.stdout)
+			}
+			loads := 0
+			for _, row := range r.in("main.sum") {
+				if r.Kind[row] == trace.Load && r.Bytes[row] == 8 {
+					loads++
+				}
+			}
+			if loads < 4000 || loads > 4100 {
+				t.Errorf("%d loads of main.sum, want 4000 and a few of its frame", loads)
+			}
+		})
 	}
 }
 
@@ -429,6 +439,34 @@ func TestErrors(t *testing.T) {
 	} {
 		if got := (&TracerError{Wanted: wanted, Emulator: "qemu-x86_64"}).Error(); got != want {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	empty := t.TempDir()
+	for _, name := range []string{"qemu-x86_64", "valgrind"} {
+		if err := os.WriteFile(filepath.Join(empty, name), nil, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", empty)
+	for _, c := range []struct {
+		machine      elf.Machine
+		wanted, want string
+	}{
+		{elf.EM_X86_64, "", QEMU},
+		{elf.EM_X86_64, QEMU, QEMU},
+		{elf.EM_X86_64, Valgrind, Valgrind},
+		{elf.EM_AARCH64, "", ""}, // Valgrind runs programs of its own machine only
+		{elf.EM_SPARC, "", ""},
+	} {
+		if c.machine == elf.EM_AARCH64 && runtime.GOARCH == "arm64" {
+			continue
+		}
+		got, _, err := choose(c.machine, c.wanted)
+		if got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%v, %q: %q, %v; want %q", c.machine, c.wanted, got, err, c.want)
 		}
 	}
 }

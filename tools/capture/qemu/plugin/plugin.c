@@ -121,8 +121,6 @@ static void know_calls(const char *target)
 {
 	if (strcmp(target, "x86_64") == 0) {
 		calls.exec = 59, calls.exec_at = 322, calls.exit_group = 231;
-	} else if (strcmp(target, "i386") == 0) {
-		calls.exec = 11, calls.exec_at = 358, calls.exit_group = 252;
 	} else if (strcmp(target, "aarch64") == 0 || strcmp(target, "riscv64") == 0) {
 		calls.exec = 221, calls.exec_at = 281, calls.exit_group = 94;
 	}
