@@ -3,9 +3,11 @@ package sgt
 import (
 	"bytes"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
 // written runs a generated program and gives its container.
@@ -27,9 +29,18 @@ func written(t testing.TB, g generated) []byte {
 	return out.Bytes()
 }
 
+// BenchmarkRead reads containers as a capture writes them. The regular ones go by
+// long loops, the others by branches and addresses that nothing predicts.
 func BenchmarkRead(b *testing.B) {
 	for _, g := range generatedPrograms {
 		b.Run(g.name, func(b *testing.B) { benchmarkRead(b, written(b, g)) })
+	}
+}
+
+// BenchmarkReadConverted reads traces that had no blocks.
+func BenchmarkReadConverted(b *testing.B) {
+	for _, name := range tracetest.RealTraces {
+		b.Run(name, func(b *testing.B) { benchmarkRead(b, realFile(b, name)) })
 	}
 }
 
@@ -48,4 +59,72 @@ func benchmarkRead(b *testing.B, file []byte) {
 	}
 	b.ReportMetric(float64(references)*float64(b.N)/b.Elapsed().Seconds(), "refs/s")
 	b.ReportMetric(float64(len(file))/float64(references), "B/ref")
+}
+
+// BenchmarkWrite encodes the steps of programs.
+func BenchmarkWrite(b *testing.B) {
+	for _, g := range generatedPrograms {
+		b.Run(g.name, func(b *testing.B) {
+			type execution struct {
+				block  uint32
+				values []uint64
+			}
+			var steps []execution
+			references := 0
+			g.run(func(block uint32, values ...uint64) {
+				steps = append(steps, execution{block, slices.Clone(values)})
+				references += len(values)
+			})
+			for b.Loop() {
+				w := NewWriter(io.Discard, 64, nil)
+				if err := w.Module(AppendModule(nil, g.program)); err != nil {
+					b.Fatal(err)
+				}
+				for _, s := range steps {
+					if err := w.Step(1, 1, s.block, s.values); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := w.Close(End{How: "exit"}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(references)*float64(b.N)/b.Elapsed().Seconds(), "refs/s")
+		})
+	}
+}
+
+// TestNoAllocations: reading goes on in the same memory, from chunk to chunk.
+func TestNoAllocations(t *testing.T) {
+	var out bytes.Buffer
+	p := blocksOf("ls", "l", "")
+	w := NewWriter(&out, 64, nil)
+	w.full.steps = 500
+	if err := w.Module(AppendModule(nil, p)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(400000) {
+		values := []uint64{i * i, i * 8}
+		if err := w.Step(uint32(i/50%3), i/50, uint32(i%3), values[:len(w.layouts[i%3].scales)]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(End{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*Reader{NewReader("t", bytes.NewReader(out.Bytes()), Options{}), openSource(t, out.Bytes()).Whole()} {
+		b := trace.NewBatch(1000)
+		for range 20 {
+			if err := r.Next(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := testing.AllocsPerRun(300, func() {
+			if err := r.Next(b); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%v allocations a batch, want 0", n)
+		}
+	}
 }

@@ -24,6 +24,7 @@ var (
 type feed struct {
 	r     io.Reader
 	at    uint64 // bytes read
+	head  [frameHead]byte
 	frame []byte
 }
 
@@ -34,14 +35,13 @@ type feed struct {
 func (f *feed) next() (frame, error) {
 	for {
 		at := f.at
-		var head [frameHead]byte
-		if err := f.read(head[:]); err != nil {
+		if err := f.read(f.head[:]); err != nil {
 			if f.at == at && err == io.ErrUnexpectedEOF {
 				err = io.EOF
 			}
 			return frame{}, err
 		}
-		magic, length := binary.LittleEndian.Uint32(head[:]), binary.LittleEndian.Uint32(head[4:])
+		magic, length := binary.LittleEndian.Uint32(f.head[:]), binary.LittleEndian.Uint32(f.head[4:])
 		switch {
 		case magic&^0xf != magicFrame&^0xf:
 			return frame{}, errMagic

@@ -304,3 +304,94 @@ func TestWrongBytes(t *testing.T) {
 		}
 	})
 }
+
+// FuzzReader: no bytes make the reader panic, ask for memory that they do not
+// pay for, or go on for ever without a row; and a source reads the same.
+func FuzzReader(f *testing.F) {
+	for seed := range 6 {
+		f.Add(rapid.Custom(func(t *rapid.T) []byte {
+			p := someProgram(t)
+			return write(t, p, someSteps(t, p, 4), chunkSize{bytes: 1 << 20, steps: 50})
+		}).Example(seed))
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		r := NewReader("t", bytes.NewReader(file), Options{})
+		r.Select(trace.AllKinds | trace.EventKinds)
+		drain(t, r)
+		if s, err := NewSource("t", bytes.NewReader(file), int64(len(file)), Options{}); err == nil {
+			drain(t, s.Whole())
+		}
+		_, _ = NewReader("t", bytes.NewReader(file), Options{}).Check(func(Fault) {})
+		_, _ = NewReader("t", bytes.NewReader(file), Options{}).Survey()
+	})
+}
+
+// drain reads a part of what may be very much.
+func drain(t *testing.T, r *Reader) {
+	b := trace.NewBatch(0)
+	for range 200 {
+		err := r.Next(b)
+		if err != nil && b.Len() > 0 || err == nil && b.Len() == 0 {
+			t.Fatalf("%d rows, error %v", b.Len(), err)
+		}
+		if err != nil {
+			if again := r.Next(b); again != err {
+				t.Fatalf("%v, and then %v", err, again)
+			}
+			return
+		}
+	}
+}
+
+// FuzzChunk puts bytes into the parts of a chunk whose checksums are right, and
+// that says anything of itself.
+func FuzzChunk(f *testing.F) {
+	p := blocksOf("ls", "", "L", "lsls")
+	p.Sites[1].Kind, p.Sites[1].Bytes = trace.RangeRead, 0
+	f.Add([]byte{3, 5, 7}, []byte{1, 2, 3, 4}, []byte{7, 1}, uint64(3), uint64(3), uint64(1), uint64(1), uint64(2))
+	f.Add([]byte{0x19, 0x21, 9, 0x81}, []byte{0, 2, 3, 4, 5, 6, 7, 8, 9, 10}, []byte{3, 1, 5, 3}, uint64(1<<26), uint64(4), uint64(0), uint64(1<<63), uint64(9))
+	f.Fuzz(func(t *testing.T, control, value, ticket []byte, steps, references, first, last, floor uint64) {
+		var out bytes.Buffer
+		w := NewWriter(&out, 64, nil)
+		if err := w.Module(AppendModule(nil, p)); err != nil {
+			t.Fatal(err)
+		}
+		good := func(ticket uint64) { // a chunk that nothing is wrong with, around it
+			if err := w.Step(2, ticket, 2, []uint64{8}); err != nil {
+				t.Fatal(err)
+			}
+			w.Flush()
+		}
+		good(1)
+		c := &openChunk{thread: 1}
+		c.control, c.value, c.ticket = control, value, ticket
+		c.steps, c.references, c.firstTicket, c.lastTicket = steps, references, first, last
+		w.chunk(c, floor)
+		good(2)
+		if err := w.Close(End{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, strict := range []bool{false, true} {
+			drain(t, NewReader("t", bytes.NewReader(out.Bytes()), Options{Strict: strict}))
+		}
+		s := openSource(t, out.Bytes())
+		s.spans = nil
+		s.share(1)
+		for i := range min(s.Spans(), 4) {
+			r, err := s.Open(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			drain(t, r.(*Reader))
+		}
+		if _, err := NewReader("t", bytes.NewReader(out.Bytes()), Options{}).Check(func(Fault) {}); err != nil {
+			t.Fatal(err)
+		}
+		x := NewRewriter(io.Discard, NewReader("t", bytes.NewReader(out.Bytes()), Options{}), Part{Kinds: trace.DataKinds, Limit: 100})
+		for range 100 {
+			if x.Copy(1000) != nil {
+				break
+			}
+		}
+	})
+}

@@ -1,0 +1,200 @@
+package sgt
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"reflect"
+	"testing"
+
+	"github.com/pierrec/lz4/v4"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/lackey"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+	"pgregory.net/rapid"
+)
+
+type described interface {
+	trace.Reader
+	trace.Describer
+}
+
+// imported makes a container of a trace.
+func imported(t failer, r described, full chunkSize) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	m, b := NewImporter(&out, nil), trace.NewBatch(100)
+	m.w.full = full
+	for {
+		err := r.Next(b)
+		if err == io.EOF {
+			break
+		}
+		if err == nil {
+			err = m.Write(b, r.Header())
+		}
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+	}
+	if err := m.Close(End{How: "converted"}); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return out.Bytes()
+}
+
+// sameTrace wants the references of a container to be those of a trace: what
+// that does not have, the container does not make up.
+func sameTrace(t failer, r *Reader, want *trace.Batch) {
+	t.Helper()
+	got, err := trace.ReadAll(r)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	if got.Len() == 0 && want.Len() == 0 {
+		return
+	}
+	got.Site = nil
+	if !reflect.DeepEqual(got, &trace.Batch{Addr: want.Addr, Bytes: want.Bytes, Kind: want.Kind, Thread: want.Thread, PC: want.PC}) {
+		for i := range min(got.Len(), want.Len()) {
+			if got.Addr[i] != want.Addr[i] || got.Bytes[i] != want.Bytes[i] || got.Kind[i] != want.Kind[i] {
+				t.Fatalf("reference %d is %v of %d at %#x, want %v of %d at %#x", i, got.Kind[i], got.Bytes[i], got.Addr[i], want.Kind[i], want.Bytes[i], want.Addr[i])
+			}
+		}
+		t.Fatalf("%d references, want %d; threads %v, want %v; PCs %v, want %v", got.Len(), want.Len(), got.Thread != nil, want.Thread != nil, got.PC != nil, want.PC != nil)
+	}
+}
+
+// someReferences draws a trace: loops over a few streams, and anything.
+func someReferences(t *rapid.T) *trace.Batch {
+	whole := trace.NewBatch(100)
+	if rapid.Bool().Draw(t, "threads") {
+		whole.NeedThread()
+	}
+	hasPC := rapid.Bool().Draw(t, "PCs")
+	if hasPC {
+		whole.NeedPC()
+	}
+	sized := rapid.Bool().Draw(t, "sizes")
+	for range rapid.IntRange(0, 10).Draw(t, "loops") {
+		thread := rapid.Uint32Range(0, 2).Draw(t, "thread")
+		type stream struct {
+			kind         trace.Kind
+			addr, stride trace.Addr
+			bytes        uint32
+			pc           trace.Addr
+		}
+		var streams []stream
+		for range rapid.IntRange(1, 4).Draw(t, "streams") {
+			s := stream{
+				kind: trace.Kind(rapid.IntRange(0, int(trace.NumKinds)-1).Draw(t, "kind")),
+				addr: rapid.Uint64().Draw(t, "address"), stride: rapid.SampledFrom([]uint64{0, 8, 64, ^uint64(3)}).Draw(t, "stride"),
+			}
+			if sized {
+				s.bytes = rapid.SampledFrom([]uint32{8, 4, 1, 0, 1<<32 - 1}).Draw(t, "bytes")
+			}
+			if hasPC {
+				s.pc = rapid.SampledFrom([]uint64{0, 0x400000, 0x400004, 1 << 63}).Draw(t, "PC")
+			}
+			streams = append(streams, s)
+		}
+		for range rapid.SampledFrom([]int{1, 2, 50}).Draw(t, "turns") {
+			for i := range streams {
+				s := &streams[i]
+				whole.Append(s.kind, s.addr, s.bytes, thread, s.pc)
+				s.addr += s.stride
+			}
+		}
+	}
+	return whole
+}
+
+func TestImportLosesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := someReferences(t)
+		in := tracetest.NewReader(want, 0)
+		r := NewReader("t", bytes.NewReader(imported(t, in, someChunks(t))), Options{})
+		if want.PC != nil && !reflect.ValueOf(want.PC).IsZero() && allZero(want.PC) {
+			want.PC = nil // nothing is known of any instruction
+		}
+		sameTrace(t, r, want)
+		if want.Len() == 0 {
+			return
+		}
+		if h, was := r.Header(), in.Header(); h.Sizes != was.Sizes || h.Threads != was.Threads {
+			t.Fatalf("header %+v, want what %+v has", h, was)
+		}
+	})
+}
+
+func allZero(column []trace.Addr) bool {
+	for _, v := range column {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func TestImportSmallTraces(t *testing.T) {
+	for _, name := range []string{"threads.lackey", "blocks.lackey", "data.lackey"} {
+		text := tracetest.Small(name)
+		want, err := trace.ReadAll(lackey.NewReader("t", bytes.NewReader(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := imported(t, lackey.NewReader("t", bytes.NewReader(text)), usualChunks)
+		sameTrace(t, NewReader("t", bytes.NewReader(file), Options{}), want)
+		for _, f := range factsOf(t, file) {
+			if f == (trace.Fact{Name: "format", Value: "lackey"}) {
+				name = ""
+			}
+		}
+		if name != "" {
+			t.Errorf("%s: the format is not among the facts", name)
+		}
+	}
+}
+
+// factsOf gives the facts of a container.
+func factsOf(t failer, file []byte) []trace.Fact {
+	t.Helper()
+	s, err := NewReader("t", bytes.NewReader(file), Options{}).Survey()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return s.Header.Capture
+}
+
+// realFile converts a large trace.
+func realFile(t tracetest.TB, name string) []byte {
+	t.Helper()
+	f, err := os.Open(tracetest.RealPath(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return imported(t.(failer), lackey.NewReader(name, lz4.NewReader(f)), usualChunks)
+}
+
+func TestImportRealTraces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out: -short")
+	}
+	for name, most := range map[string]float64{"gemm": 0.01, "jacobi2d": 0.01, "sort": 0.4} {
+		file := realFile(t, name)
+		f, err := os.Open(tracetest.RealPath(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := trace.ReadAll(lackey.NewReader(name, lz4.NewReader(f)))
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameTrace(t, NewReader(name, bytes.NewReader(file), Options{}), want)
+		if size := float64(len(file)) / float64(want.Len()); size > most {
+			t.Errorf("%s takes %.4f bytes a reference, want at most %v", name, size, most)
+		}
+	}
+}
