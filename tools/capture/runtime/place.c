@@ -104,13 +104,12 @@ SG_API void sg_thread_name(uint64_t id, char to[32])
 
 SG_API size_t sg_facts(struct sg_fact to[sg_most_facts], bool sliced)
 {
-	static char program[4096], line[1 << 16];
+	static char line[1 << 16];
 	size_t count = 0, bytes = read_all("/proc/self/cmdline", line, sizeof line - 1);
-	ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-	program[length < 0 ? 0 : length] = 0;
 	line[bytes] = 0;
 	to[count++] = (struct sg_fact){"tool", "stackglass cc"};
-	to[count++] = (struct sg_fact){"program", program};
+	// As it was started: where it lies is for whoever passes the trace on to tell.
+	to[count++] = (struct sg_fact){"program", line};
 	for (size_t at = strlen(line) + 1; at < bytes && count < sg_most_facts - 1; at += strlen(line + at) + 1)
 		to[count++] = (struct sg_fact){"argument", line + at};
 	to[count++] = (struct sg_fact){"order", sliced ? "sliced" : "exact"};
