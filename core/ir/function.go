@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -130,15 +131,18 @@ func (f *function) readParams(c *cursor) int {
 		var o operand
 		o.typ, o.typeText, o.id = f.readType(c)
 		f.scratch = f.attributes(c, f.scratch[:0])
+		if slices.Contains(f.scratch, "swifterror") {
+			f.words = append(f.words, "swifterror")
+		}
 		if c.take('%') {
 			o.text = c.name()
 		} else {
 			o.text = strconv.Itoa(unnamed)
 		}
-		if isDigit(o.text[0]) {
-			unnamed++
-		}
 		if !c.failed() {
+			if isDigit(o.text[0]) {
+				unnamed++
+			}
 			o.id = f.value(o.text)
 			f.defs[o.id] = int32(-1 - len(f.params))
 			f.params = append(f.params, o)
@@ -154,7 +158,7 @@ func (f *function) readParams(c *cursor) int {
 func (f *function) readProperties(c *cursor) {
 	for !c.failed() {
 		switch b := c.peek(); {
-		case b == '{' && strings.TrimSpace(c.text[c.at:]) == "{":
+		case b == '{' && isLast(c.text[c.at+1:]):
 			return
 		case b == '#':
 			from := c.at
@@ -178,6 +182,12 @@ func (f *function) readProperties(c *cursor) {
 			c.at++
 		}
 	}
+}
+
+// isLast tells whether nothing but a comment stands in text.
+func isLast(text string) bool {
+	text = strings.TrimSpace(text)
+	return text == "" || text[0] == ';'
 }
 
 func (f *function) property(c *cursor) {

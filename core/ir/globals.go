@@ -69,7 +69,7 @@ func (m *module) variable(c *cursor, g global, local bool) {
 	if local && strings.Contains(rest, ", comdat") {
 		g.address = false
 	}
-	if strings.Contains(rest, `section "llvm.metadata"`) {
+	if g.typeText == "" || strings.Contains(rest, `section "llvm.metadata"`) {
 		return
 	}
 	if i := strings.LastIndex(rest, ", !dbg "); i >= 0 {

@@ -96,6 +96,9 @@ func (f *function) instruction(e extent) string {
 		return "cannot read this " + in.word + ": want " + r.wants
 	}
 	if in.result >= 0 {
+		if in.op == opStore || in.op == opFence || in.op.ends() && in.op != opInvoke && in.op != opCallBr {
+			return "the " + in.word + " has a result"
+		}
 		if f.defs[in.result] != undefined {
 			return "the value %" + in.resultName + " is there twice"
 		}

@@ -298,6 +298,9 @@ func (t *tables) instructions(p *plan, q *piece, ops []trace.Op) []trace.Instr {
 	for _, op := range ops {
 		n += int(op.Count)
 	}
+	if n == 0 {
+		return nil
+	}
 	list := make([]trace.Instr, 0, n)
 	loop := p.isWholeLoop(q)
 	for i := q.first; i < q.last; i++ {
@@ -306,7 +309,7 @@ func (t *tables) instructions(p *plan, q *piece, ops []trace.Op) []trace.Instr {
 		}
 		in := &p.f.insts[i]
 		name, _ := opName(in)
-		instr := trace.Instr{Opcode: name, Type: typeText(in.typ), Uses: p.usesOf(q, in, loop)}
+		instr := trace.Instr{Opcode: name, Type: typeText(in.typ), Uses: p.usesOf(q, i, loop)}
 		if s := p.siteOf[i] - 1; s >= q.site && s < q.sites {
 			instr.Site = uint32(s-q.site) + 1
 		}
@@ -322,8 +325,10 @@ func (p *plan) isWholeLoop(q *piece) bool {
 	return p.tails[q.basic] == at && p.pieces[at].number == q.number && p.loops.header[q.basic] == q.basic && p.loops.latch[q.basic]
 }
 
-func (p *plan) usesOf(q *piece, in *inst, loop bool) []int32 {
+// usesOf lists what an instruction depends on.
+func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 	f := p.f
+	in := &f.insts[i]
 	uses := f.uses[in.uses:in.usesEnd]
 	if len(uses) == 0 {
 		return nil
@@ -333,8 +338,8 @@ func (p *plan) usesOf(q *piece, in *inst, loop bool) []int32 {
 		if id < 0 {
 			continue // a constant that a phi chooses
 		}
-		local := int32(-1)
-		if d := f.defs[id]; d >= q.first && d < q.last {
+		local, d := int32(-1), f.defs[id]
+		if d >= q.first && d < q.last {
 			local = p.local[d]
 		}
 		if in.op == opPhi && local >= 0 {
@@ -343,8 +348,13 @@ func (p *plan) usesOf(q *piece, in *inst, loop bool) []int32 {
 			} else {
 				local = -1
 			}
+		} else if d >= i {
+			local = -1 // where nothing can get, uses may come before definitions
 		}
 		list = append(list, local)
+	}
+	if len(list) == 0 {
+		return nil
 	}
 	return list
 }

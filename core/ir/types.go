@@ -83,7 +83,7 @@ func (t *types) read(c *cursor) *datatype {
 
 // of is the type that text says, nil if it says none.
 func (t *types) of(text string) *datatype {
-	if typ, ok := t.known[text]; ok {
+	if typ, ok := t.known[text]; ok || text == "" {
 		return typ
 	}
 	if t.depth++; t.depth > mostNesting {

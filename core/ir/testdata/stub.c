@@ -88,6 +88,7 @@ static void step(const struct block *b, uint64_t address, uint64_t bytes) {
 	at[0] = (uint64_t)b, at[1] = address, at[2] = bytes;
 	__sg_thread.cursor = at + 3;
 	__atomic_fetch_add(&masked, bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&((struct block *)b)->first_value, (uint32_t)bytes, __ATOMIC_RELAXED);
 }
 
 void __sg_masked(const struct block *b, uint64_t address, uint64_t mask, uint32_t lanes, uint32_t lane_bytes) {
@@ -118,7 +119,7 @@ static void report(void) {
 	for (struct module **m = __start___sg_modules; m < __stop___sg_modules; m++)
 		for (uint32_t i = 0; i < (*m)->blocks; i++)
 			if ((*m)->block[i].number)
-				fprintf(out, "%ld %u %u\n", (long)(m - __start___sg_modules), i, (*m)->block[i].number);
+				fprintf(out, "%ld %u %u %u\n", (long)(m - __start___sg_modules), i, (*m)->block[i].number, (*m)->block[i].first_value);
 	if (to)
 		fclose(out);
 }

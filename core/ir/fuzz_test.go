@@ -1,0 +1,141 @@
+package ir
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// FuzzInstrument: no text makes the rewriter panic, and what it says of a
+// module hangs together.
+func FuzzInstrument(f *testing.F) {
+	files, _ := filepath.Glob("testdata/golden/*.ll")
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(src)
+	}
+	for _, s := range snippets {
+		f.Add([]byte(s.text))
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		r, err := Instrument(src, Options{Instrs: true})
+		if err != nil {
+			if err.Error() == "" {
+				t.Error("the error says nothing")
+			}
+			return
+		}
+		if len(r.Program.Blocks) == 0 {
+			if !bytes.Equal(r.Text, src) {
+				t.Error("the text changed, and nothing was instrumented")
+			}
+			return
+		}
+		checkProgram(t, r.Program)
+		checkText(t, string(src), string(r.Text))
+	})
+}
+
+// checkText: the rewriter takes no line away: behind the labels of phis and
+// invokes and the allocas that it moves, every line of the module is still there,
+// in its order.
+func checkText(t *testing.T, src, text string) {
+	t.Helper()
+	lines := strings.Split(text, "\n")
+	for line := range strings.SplitSeq(src, "\n") {
+		if strings.Contains(line, "phi ") || strings.Contains(line, "label ") || strings.Contains(line, "alloca ") ||
+			strings.HasPrefix(line, "attributes") || strings.HasPrefix(line, "@") {
+			continue
+		}
+		for len(lines) > 0 && lines[0] != line {
+			lines = lines[1:]
+		}
+		if len(lines) == 0 {
+			t.Fatalf("the line %q is gone", line)
+		}
+	}
+}
+
+// snippets are functions with what is rare, and what becomes of them: "" if they
+// are instrumented, or the beginning of why not.
+var snippets = []struct{ name, text, why string }{
+	{"naked", "define void @f() naked {\n  ret void\n}\n", "it is naked"},
+	{"coroutine", "define void @f() #0 {\n  ret void\n}\nattributes #0 = { presplitcoroutine \"x\"=\"y\" }\n", "it is a coroutine"},
+	{"old coroutine", "define void @f() #0 {\n  ret void\n}\nattributes #0 = { \"coroutine.presplit\"=\"0\" }\n", "it is a coroutine"},
+	{"forbidden", "define void @f() #0 {\n  ret void\n}\nattributes #0 = { nounwind disable_sanitizer_instrumentation }\n", "its attributes forbid"},
+	{"resolver", "@i = ifunc void (), ptr @f\n\ndefine ptr @f() {\n  ret ptr null\n}\n", "it is the resolver"},
+	{"boot", "define void @f() section \".init.text\" {\n  ret void\n}\n", "it lies in section"},
+	{"interrupt", "define x86_intrcc void @f(ptr byval(i8) %p) {\n  ret void\n}\n", "it is an interrupt"},
+	{"number of a convention", "define cc 10 void @f() {\n  ret void\n}\n", "its calling convention"},
+	{"collected", "define void @f() gc \"shadow-stack\" {\n  ret void\n}\n", "it has a garbage collector"},
+	{"swifterror", "define void @f(ptr swifterror %e) {\n  ret void\n}\n", "it has a swifterror argument"},
+	{"swifterror alloca", "define void @f() {\n  %e = alloca swifterror ptr\n  ret void\n}\n", "it has a swifterror variable"},
+	{"funclet", "define void @f() {\n  %p = cleanuppad within none []\n  ret void\n}\n", "line 2 of its IR: exceptions of Windows"},
+	{"token", "define void @f() {\n  %t = call token @llvm.call.preallocated.setup(i32 1)\n  ret void\n}\n", "line 2 of its IR: tokens"},
+	{"unknown", "define void @f() {\n  %t = teleport i32 1\n  ret void\n}\n", "line 2 of its IR: the instruction is not known"},
+	{"rest of a line", "define void @f(i32 %a) {\n  %t = add i32 %a, %a, %a\n  ret void\n}\n", "line 2 of its IR: cannot read this add"},
+	{"no terminator", "define void @f() {\n  br label %x\n\nx:\n  %t = add i32 1, 2\n}\n", "line 6 of its IR: the basic block x does not end"},
+	{"no label", "define void @f() {\n  br label %x\n}\n", "line 3 of its IR: a label that is used is missing"},
+	{"label twice", "define void @f() {\n  br label %x\n\nx:\n  br label %x\n\nx:\n  ret void\n}\n", "line 7 of its IR: the label x is there twice"},
+	{"value twice", "define void @f() {\n  %x = add i32 1, 1\n  %x = add i32 1, 1\n  ret void\n}\n", "line 3 of its IR: the value %x is there twice"},
+	{"late phi", "define void @f() {\n  br label %x\n\nx:\n  %a = add i32 1, 1\n  %p = phi i32 [ 1, %0 ], [ 2, %x ]\n  br label %x\n}\n", "line 8 of its IR: the basic block x has a phi"},
+	{"use list", "define void @f(ptr %p) {\n  ret void\n  uselistorder ptr %p, { 1, 0 }\n}\n", "line 3 of its IR: the instruction is not known"},
+	{"memory", "define i32 @f() memory(none) {\n  ret i32 1\n}\n", "its first line says"},
+	{"odd label", "define void @f() {\n  br label %\"a b\"\n\n\"a b\":\n  ret void\n}\n", ""},
+	{"comments", "; one\ndefine void @f() { ; two\n; three\n  ret void ; four\n  ; five\n}\n", ""},
+	{"branches", "define void @f(i1 %c, ptr %p) {\n  br i1 %c, label %x, label %y\nx:\n  indirectbr ptr %p, [label %x, label %y]\ny:\n  switch i1 %c, label %x [\n  ]\n}\n", ""},
+	{"asm goto", "define void @f() {\n  callbr void asm \"\", \"!i\"()\n          to label %x [label %y]\nx:\n  ret void\ny:\n  ret void\n}\n", ""},
+	{"vectors", "define <4 x i32> @f(<4 x ptr> %p, <4 x i1> %m) {\n  %g = getelementptr i8, <4 x ptr> %p, i64 1\n  %v = call <4 x i32> @llvm.masked.gather.v4i32.v4p0(<4 x ptr> %g, i32 4, <4 x i1> %m, <4 x i32> poison)\n  %s = shufflevector <4 x i32> %v, <4 x i32> poison, <8 x i32> zeroinitializer\n  %e = extractelement <8 x i32> %s, i64 0\n  ret <4 x i32> %v\n}\n", ""},
+	{"scalable", "define void @f(ptr %p) {\n  %v = load <vscale x 4 x i32>, ptr %p\n  store <vscale x 4 x i32> %v, ptr %p\n  ret void\n}\n", ""},
+	{"segment", "define i32 @f() {\n  %v = load i32, ptr addrspace(257) null, align 4\n  ret i32 %v\n}\n", ""},
+	{"constants", "define { i8, [2 x ptr] } @f() {\n  store { i8, [2 x ptr] } { i8 1, [2 x ptr] [ptr @f, ptr getelementptr inbounds (i8, ptr @f, i64 3)] }, ptr null\n  store [3 x i8] c\"a\\22\\00\", ptr inttoptr (i64 16 to ptr)\n  ret { i8, [2 x ptr] } zeroinitializer\n}\n", ""},
+	{"bundles", "define void @f(i32 %x) {\n  call void @g(i32 %x) [ \"deopt\"(i32 %x), \"tag\"() ]\n  ret void\n}\ndeclare void @g(i32)\n", ""},
+	{"implicit parameters", "define i32 @f(i32, ptr, ...) {\n  br label %3\n\n3:\n  %4 = phi i32 [ %0, %2 ]\n  ret i32 %4\n}\n", ""},
+	{"type of the same name", "%x = type { i32 }\ndefine void @f(ptr %x) {\n  %y = getelementptr %x, ptr %x, i64 1\n  %z = load %x, ptr %y\n  ret void\n}\n", ""},
+}
+
+// TestRareFunctions: what is not understood, or must not be touched, stays as it
+// is and is told; all else is instrumented.
+func TestRareFunctions(t *testing.T) {
+	for _, s := range snippets {
+		r, err := Instrument([]byte(s.text), Options{Instrs: true})
+		if err != nil {
+			t.Errorf("%s: %v", s.name, err)
+			continue
+		}
+		checkProgram(t, r.Program)
+		checkText(t, s.text, string(r.Text))
+		why := ""
+		for _, m := range r.Missed {
+			if m.What == "f" {
+				why = m.Why
+			}
+		}
+		if (why == "") != (s.why == "") || !strings.HasPrefix(why, s.why) {
+			t.Errorf("%s: %q, want %q", s.name, why, s.why)
+		}
+		if (why == "") != (len(r.Program.Functions) == 1) {
+			t.Errorf("%s: %d functions", s.name, len(r.Program.Functions))
+		}
+	}
+}
+
+// TestBrokenModules: errors say where, what, and what was expected.
+func TestBrokenModules(t *testing.T) {
+	for text, want := range map[string]string{
+		"source_filename = \"a.c\"\n\ndefine void @f() {\n  ret void\n": `a.c:3: "define void @f() {", want a line "}" where this function ends; the text is not as LLVM 14 to 19 print it`,
+		"int main() {}\n":                   `the module:1: "int main() {}", want a definition, a declaration or metadata; the text is not as LLVM 14 to 19 print it`,
+		"target triple = \"wasm32-wasi\"\n": `the module: compiled for "wasm32-wasi", want a system with ELF files such as Linux`,
+		"@__sg_thread = external global i8": `the module: the module is instrumented already, or part of the runtime; compile it without`,
+	} {
+		_, err := Instrument([]byte(text), Options{})
+		if err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

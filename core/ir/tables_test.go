@@ -1,0 +1,81 @@
+package ir
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+)
+
+// checkProgram checks that tables hang together, and that they come back whole
+// from the bytes that go into the module.
+func checkProgram(t *testing.T, p *trace.Program) {
+	t.Helper()
+	site, block := uint32(0), uint32(0)
+	for n := range p.Functions {
+		f := &p.Functions[n]
+		if f.First != block || f.Blocks == 0 {
+			t.Fatalf("function %s has blocks %d to %d, want them from %d on", f.Name, f.First, f.First+f.Blocks, block)
+		}
+		for i := f.First; i < f.First+f.Blocks; i++ {
+			checkBlock(t, p, f, i, site)
+			site += p.Blocks[i].Sites
+		}
+		block += f.Blocks
+	}
+	if int(block) != len(p.Blocks) || int(site) != len(p.Sites) {
+		t.Fatalf("functions have %d blocks and %d sites, want all %d and %d", block, site, len(p.Blocks), len(p.Sites))
+	}
+	var back trace.Program
+	if err := sgt.ParseModule(sgt.AppendModule(nil, p), &back); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(back.Blocks, p.Blocks) || !reflect.DeepEqual(back.Sites, p.Sites) || !reflect.DeepEqual(back.Functions, p.Functions) {
+		t.Error("the tables do not come back whole from their bytes")
+	}
+}
+
+func checkBlock(t *testing.T, p *trace.Program, f *trace.Function, i, firstSite uint32) {
+	t.Helper()
+	b := &p.Blocks[i]
+	if b.FirstSite != firstSite {
+		t.Fatalf("%s: block %d begins at site %d, want %d", f.Name, i, b.FirstSite, firstSite)
+	}
+	values := 0
+	for s := b.FirstSite; s < b.FirstSite+b.Sites; s++ {
+		values += p.Sites[s].Values()
+		if p.Sites[s].Block != i {
+			t.Fatalf("%s: site %d is of block %d, want %d", f.Name, s, p.Sites[s].Block, i)
+		}
+	}
+	if values > sgt.MaxValues {
+		t.Fatalf("%s: block %d has %d values", f.Name, i, values)
+	}
+	for _, next := range b.Successors {
+		if next < f.First || next >= f.First+f.Blocks {
+			t.Fatalf("%s: block %d goes to block %d of another function", f.Name, i, next)
+		}
+	}
+	if b.Loop > 0 && p.Blocks[b.Loop-1].Flags&trace.HeaderBlock == 0 || (b.Loop > 0) != (b.Depth > 0) {
+		t.Fatalf("%s: block %d says loop %d, depth %d", f.Name, i, b.Loop, b.Depth)
+	}
+	ops, instrs := 0, len(b.Instrs)
+	for _, op := range b.Ops {
+		ops += int(op.Count)
+	}
+	if instrs != 0 && ops != instrs {
+		t.Fatalf("%s: block %d has %d operations, and %d instructions", f.Name, i, ops, instrs)
+	}
+	for k, in := range b.Instrs {
+		for _, use := range in.Uses {
+			// An operand comes before, unless it is of an iteration ago.
+			if int(use) >= k || int(-2-use) >= instrs {
+				t.Fatalf("%s: block %d: instruction %d uses %d of %d", f.Name, i, k, use, instrs)
+			}
+		}
+		if in.Site > b.Sites {
+			t.Fatalf("%s: block %d: instruction %d has site %d of %d", f.Name, i, k, in.Site, b.Sites)
+		}
+	}
+}
