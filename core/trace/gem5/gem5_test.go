@@ -186,7 +186,7 @@ func naivePacket(fields []naiveField) (o outcome, there, ok bool) {
 	have := map[uint64]uint64{}
 	for _, f := range fields {
 		if f.number >= 1 && f.number <= 7 {
-			if f.wire != 0 || f.number == 4 && f.value > math.MaxUint32 {
+			if f.wire != 0 {
 				return o, false, false
 			}
 			have[f.number] = f.value
@@ -196,6 +196,9 @@ func naivePacket(fields []naiveField) (o outcome, there, ok bool) {
 		if _, ok := have[required]; !ok {
 			return o, false, false
 		}
+	}
+	if have[4] > math.MaxUint32 {
+		return o, false, false
 	}
 	if have[4] > 0 && have[3]+(have[4]-1) < have[3] {
 		return o, false, false

@@ -20,6 +20,9 @@ const (
 // varint reads a number of at most ten bytes. n is the bytes taken: 0 if the
 // text ends within it, negative if the number has more than 64 bits.
 func varint(text []byte) (v uint64, n int) {
+	if len(text) > 0 && text[0] < 0x80 {
+		return uint64(text[0]), 1
+	}
 	for i, c := range text {
 		if i == 9 && c > 1 {
 			return 0, -(i + 1)
@@ -76,44 +79,43 @@ type packet struct {
 	addr, id, pc     uint64
 }
 
+// packetFields is one more than the number of a packet's last field.
+const packetFields = 8
+
 // decodePacket reads a Packet. A wrong one is told without its place.
 func decodePacket(text []byte) (k packet, wrong *trace.SyntaxError) {
-	const cmd, addr, size = 1 << 2, 1 << 3, 1 << 4 // bits by number of field
+	const required = 1<<2 | 1<<3 | 1<<4 // command, address, size
+	var values [packetFields]uint64
 	there := uint64(0)
 	for len(text) > 0 {
-		f, rest, ok := nextField(text)
-		if !ok {
-			return k, badField(text)
-		}
-		if text = rest; f.number < 1 || f.number > 7 {
+		if tag := text[0]; tag >= 1<<3 && tag < packetFields<<3 && tag&7 == wireVarint {
+			v, n := varint(text[1:])
+			if n <= 0 {
+				return k, badField(text)
+			}
+			values[tag>>3], text = v, text[1+n:]
+			there |= 1 << (tag >> 3)
 			continue
 		}
-		if f.wire != wireVarint {
+		f, rest, ok := nextField(text)
+		switch {
+		case !ok:
+			return k, badField(text)
+		case f.number > 0 && f.number < packetFields && f.wire != wireVarint:
 			return k, badWire(f)
+		case f.number > 0 && f.number < packetFields:
+			values[f.number] = f.value // its tag is longer than it need be
+			there |= 1 << f.number
 		}
-		there |= 1 << f.number
-		switch f.number {
-		case 2:
-			k.cmd = uint32(f.value)
-		case 3:
-			k.addr = f.value
-		case 4:
-			if f.value > math.MaxUint32 {
-				return k, &trace.SyntaxError{What: "size", Got: strconv.FormatUint(f.value, 10), Want: "at most 4294967295"}
-			}
-			k.size = uint32(f.value)
-		case 5:
-			k.flags = uint32(f.value)
-		case 6:
-			k.id = f.value
-		case 7:
-			k.pc = f.value
-		}
+		text = rest
 	}
-	if there&(cmd|addr|size) != cmd|addr|size {
+	k = packet{cmd: uint32(values[2]), addr: values[3], size: uint32(values[4]), flags: uint32(values[5]), id: values[6], pc: values[7]}
+	switch {
+	case there&required != required:
 		return k, &trace.SyntaxError{What: "packet", Got: "", Want: "one with command, address and size"}
-	}
-	if k.size > 0 && k.addr > math.MaxUint64-uint64(k.size-1) {
+	case values[4] > math.MaxUint32:
+		return k, &trace.SyntaxError{What: "size", Got: strconv.FormatUint(values[4], 10), Want: "at most 4294967295"}
+	case k.size > 0 && k.addr > math.MaxUint64-uint64(k.size-1):
 		return k, &trace.SyntaxError{What: "packet", Got: "0x" + strconv.FormatUint(k.addr, 16), Want: "one that ends within the 64-bit address space"}
 	}
 	return k, nil

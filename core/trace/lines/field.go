@@ -2,6 +2,7 @@ package lines
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"strconv"
@@ -38,6 +39,19 @@ func HexValue(x uint64, n int) uint64 {
 	v = (v<<4 | v>>8) & 0x00ff00ff00ff00ff
 	v = (v<<8 | v>>16) & 0x0000ffff0000ffff
 	return (v<<16 | v>>32) & 0x00000000ffffffff
+}
+
+// HexAt reads the hexadecimal digits, at most 16, that stand in s from at on; at is
+// at most 48. end is where they end.
+func HexAt(s *[Slack]byte, at int) (v uint64, end int) {
+	first := binary.LittleEndian.Uint64(s[at:])
+	n := HexDigits(first)
+	if n < 8 {
+		return HexValue(first, n), at + n
+	}
+	second := binary.LittleEndian.Uint64(s[at+8:])
+	n = HexDigits(second)
+	return HexValue(first, 8)<<uint(4*n) | HexValue(second, n), at + 8 + n
 }
 
 // FitsBytes tells whether a reference of bytes bytes at addr ends within the

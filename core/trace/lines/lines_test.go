@@ -35,6 +35,19 @@ func TestHexNaiveTwin(t *testing.T) {
 	})
 }
 
+func TestHexAtNaiveTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := rapid.IntRange(0, 48).Draw(t, "at")
+		digits := rapid.StringMatching(`[0-9a-fA-F]{0,16}`).Draw(t, "digits")
+		var s [Slack]byte
+		copy(s[copy(s[at:], digits)+at:], rapid.StringMatching(`[ -/g-z:-@]`).Draw(t, "behind"))
+		want, _ := strconv.ParseUint("0"+digits, 16, 64)
+		if got, end := HexAt(&s, at); got != want || end != at+len(digits) {
+			t.Fatalf("%q at %d: got %x up to %d", digits, at, got, end)
+		}
+	})
+}
+
 func TestNumbers(t *testing.T) {
 	for _, c := range []struct {
 		text     string

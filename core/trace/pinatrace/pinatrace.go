@@ -54,13 +54,19 @@ func (p *parser) Begin(b *trace.Batch) { b.NeedPC() }
 // End says that no row has a size.
 func (p *parser) End(b *trace.Batch, rows int) { clear(b.Bytes[:rows]) }
 
-// Parse reads line by line.
+// Parse reads lines just as the tool writes them in one go, all others field by
+// field.
 func (p *parser) Parse(window []byte, long bool, b *trace.Batch, row int) (taken, rows int, err error) {
 	if long {
 		p.line++
 		return len(window), row, lines.TooLong(p.name, p.line, window)
 	}
+	padded := window[:len(window)+lines.Slack]
 	for taken < len(window) && row < b.Len() {
+		if n := plain((*[lines.Slack]byte)(padded[taken:]), b, row); n > 0 {
+			taken, p.line, row = taken+n, p.line+1, row+1
+			continue
+		}
 		line, _ := lines.First(window[taken:])
 		taken, p.line = taken+len(line)+1, p.line+1
 		if line = lines.Trim(line); skipped(line) {
@@ -75,6 +81,30 @@ func (p *parser) Parse(window []byte, long bool, b *trace.Batch, row int) (taken
 		row++
 	}
 	return taken, row, nil
+}
+
+// plain reads a line of "0x", digits, ": R 0x" or ": W 0x", digits and nothing else
+// into a row, and gives its bytes; 0 if it is different.
+func plain(s *[lines.Slack]byte, b *trace.Batch, row int) (taken int) {
+	pc, at := lines.HexAt(s, len("0x"))
+	if s[0] != '0' || s[1] != 'x' || at == len("0x") || at > len("0x")+16 {
+		return 0
+	}
+	kind := trace.Load
+	switch string(s[at : at+len(": R 0x")]) {
+	case ": R 0x":
+	case ": W 0x":
+		kind = trace.Store
+	default:
+		return 0
+	}
+	begin := at + len(": R 0x")
+	addr, at := lines.HexAt(s, begin)
+	if at == begin || s[at] != '\n' {
+		return 0
+	}
+	b.Addr[row], b.Kind[row], b.PC[row] = addr, kind, pc
+	return at + 1
 }
 
 // skipped tells of trimmed lines without a reference.

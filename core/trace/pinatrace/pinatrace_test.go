@@ -3,6 +3,7 @@ package pinatrace
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -100,6 +101,22 @@ func TestNaiveTwin(t *testing.T) {
 		rapid.StringMatching(`#?[ -~]{0,20}`),
 	)
 	rapid.Check(t, func(t *rapid.T) { compare(t, strings.Join(rapid.SliceOfN(line, 0, 20).Draw(t, "lines"), "\n")) })
+}
+
+// TestWrongByteAnywhere puts every byte into every place of lines that are read in
+// one go.
+func TestWrongByteAnywhere(t *testing.T) {
+	for _, line := range []string{"0x401ab0: R 0x7ffe01234567\n", "0x0123456789abcdef: W 0xfedcba9876543210\n"} {
+		for at := range line {
+			for c := range 256 {
+				text := line[:at] + string([]byte{byte(c)}) + line[at+1:] + "0x1: R 0x2\n"
+				got, want := tracetest.Outcomes(t, reader(strings.NewReader(text)), 4), naive(text)
+				if !slices.Equal(got, want) {
+					t.Fatalf("%q: got %+v, want %+v", text, got, want)
+				}
+			}
+		}
+	}
 }
 
 func TestLongLine(t *testing.T) {

@@ -96,7 +96,12 @@ func (p *parser) Parse(window []byte, long bool, b *trace.Batch, row int) (taken
 		p.line++
 		return len(window), row, lines.TooLong(p.name, p.line, window)
 	}
+	padded := window[:len(window)+lines.Slack]
 	for taken < len(window) && row < b.Len() {
+		if what, addr, n := plain((*[lines.Slack]byte)(padded[taken:])); n > 0 && !p.resumes(what) {
+			taken, p.line, row = taken+n, p.line+1, p.reference(b, row, what, addr)
+			continue
+		}
 		line, _ := lines.First(window[taken:])
 		what, addr, label, wrong := record(lines.Trim(line))
 		if p.resumes(what) {
@@ -120,6 +125,27 @@ func (p *parser) Parse(window []byte, long bool, b *trace.Batch, row int) (taken
 		}
 	}
 	return taken, row, nil
+}
+
+// plain reads a line of a reference with nothing but what Byfl writes, and gives its
+// bytes; 0 if it is different.
+func plain(s *[lines.Slack]byte) (what lineKind, addr trace.Addr, taken int) {
+	begin := 0
+	switch {
+	case string(s[:2]) == "0x":
+		what, begin = load, len("0x")
+	case string(s[:8]) == "LOAD: 0x":
+		what, begin = load, len("LOAD: 0x")
+	case string(s[:9]) == "STORE: 0x":
+		what, begin = store, len("STORE: 0x")
+	default:
+		return blank, 0, 0
+	}
+	addr, at := lines.HexAt(s, begin)
+	if at == begin || s[at] != '\n' {
+		return blank, 0, 0
+	}
+	return what, addr, at + 1
 }
 
 // resumes tells whether what is a reference of a block that goes on after a call.

@@ -286,6 +286,21 @@ func TestNaiveTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { compare(t, strings.Join(rapid.SliceOfN(line, 0, 25).Draw(t, "lines"), "\n")) })
 }
 
+// TestWrongByteAnywhere puts every byte into every place of lines that are read in
+// one go.
+func TestWrongByteAnywhere(t *testing.T) {
+	for _, line := range []string{"LOAD: 0x7ffe01234567\n", "STORE: 0xfedcba9876543210\n", "0x401ab0\n"} {
+		for at := range line {
+			for c := range 256 {
+				text := line[:at] + string([]byte{byte(c)}) + line[at+1:] + "0x2\n"
+				if got, want := rows(t, text, everything, 4), naive(text); !slices.Equal(got, want) {
+					t.Fatalf("%q: got %q, want %q", text, got, want)
+				}
+			}
+		}
+	}
+}
+
 func TestLongLine(t *testing.T) {
 	tracetest.CheckText(t, "0x1\n"+strings.Repeat("x", 300<<10)+"\n0x2\n", reader, []outcome{
 		{Ref: tracetest.Ref{Addr: 1}}, {ErrorLine: 2}, {Ref: tracetest.Ref{Addr: 2}},
