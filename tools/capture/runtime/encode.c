@@ -31,6 +31,8 @@ enum {
 	full_bytes = 1 << 20,
 	full_steps = 1 << 22,
 
+	met_slots = 2048,
+
 	// The most that SG_MOST_WORDS words add to each part.
 	most_control = 24 * SG_MOST_WORDS,
 	most_values = 11 * SG_MOST_WORDS,
@@ -55,6 +57,7 @@ struct sg_encoder {
 	uint32_t ranges_seen; // how many of the file's
 	uint64_t generation;  // the file's when they were copied
 	struct sg_range range; // the one of the block that was met last
+	uint64_t met[met_slots]; // blocks that have a record
 
 	uint64_t before;   // word of the record of the last step's block
 	uint64_t previous; // the last value
@@ -62,7 +65,7 @@ struct sg_encoder {
 
 	uint64_t steps, references, lost;
 	uint64_t first_ticket, told_ticket, ticket; // of the chunk; the last one written; of the steps now
-	uint64_t ticket_steps;                      // that the ticket part does not tell of yet
+	uint64_t ticket_steps;                      // that the ticket part tells of
 	bool ticketed;
 	bool begun;
 
@@ -110,12 +113,12 @@ static void tell_run(struct sg_encoder *e)
 
 static void tell_ticket(struct sg_encoder *e)
 {
-	if (e->ticket_steps) {
-		e->tickets = sg_pv(e->tickets, e->ticket_steps);
+	if (e->steps > e->ticket_steps) {
+		e->tickets = sg_pv(e->tickets, e->steps - e->ticket_steps);
 		e->tickets = sg_pv(e->tickets, e->ticket - e->told_ticket);
 		e->told_ticket = e->ticket;
 	}
-	e->ticket_steps = 0;
+	e->ticket_steps = e->steps;
 }
 
 static void begin_ticket(struct sg_encoder *e, uint64_t ticket)
@@ -252,6 +255,10 @@ static void clear_record(struct sg_encoder *e, struct record *r, const struct __
 	r->scale = e->range.scale + values;
 }
 
+// Which of the blocks met in the chunk are remembered, by address, so that they
+// need not be looked for.
+static uint32_t met_slot(uint64_t word) { return (uint32_t)(word / sizeof(struct __sg_block)) % met_slots; }
+
 // The record of a block that is_block found; 0 where there is no memory.
 static struct record *meet(struct sg_encoder *e, const struct __sg_block *b)
 {
@@ -282,46 +289,62 @@ static inline __attribute__((always_inline)) uint64_t compare(const struct recor
 	return misses;
 }
 
-// Follows expected steps of one block for as long as the block follows itself.
-// The first step's block is expected. Gives where it stopped: at another block, or
-// at a step with misses.
-static inline __attribute__((always_inline)) const uint64_t *follow(struct sg_encoder *e, struct record *r, const uint64_t *at,
-                                                                     const uint64_t *end, uint32_t n, uint64_t *misses)
+// Expected steps of one block, for as long as it follows itself and nothing is a
+// surprise.
+#define FOLLOW(n)                                                     \
+	do {                                                          \
+		misses = compare(r, at + 1, previous, n);             \
+		if (misses)                                           \
+			break;                                        \
+		for (int64_t i = 0; i < (int64_t)(n); i++)            \
+			r->value[i].last = at[1 + i];                 \
+		if (n)                                                \
+			previous = at[n];                             \
+		at += 1 + (n);                                        \
+		run++;                                                \
+		references += b->references;                          \
+	} while (r->next == word && end - at > (int64_t)(n) && *at == word)
+
+// Passes over expected steps and gives where they end: at the end, at another
+// block than expected, at a step that is not whole, or at one with misses. Most of
+// all steps of regular code go by here, so its state is in registers, and the
+// number of values a constant where it is usual.
+static const uint64_t *follow(struct sg_encoder *e, const uint64_t *at, const uint64_t *end, uint64_t *missed)
 {
-	const uint64_t word = *at, again = r->next;
-	uint64_t previous = e->previous, run = 0;
-	do {
-		*misses = compare(r, at + 1, previous, n);
-		if (*misses)
+	struct record *before = record_at(e, e->before);
+	uint64_t previous = e->previous, run = 0, references = 0, misses = 0;
+	while (at < end && *at == before->next) {
+		const uint64_t word = *at, *from = at;
+		const struct __sg_block *b = (const struct __sg_block *)(uintptr_t)word;
+		struct record *r = record_at(e, b->first_value);
+		const uint32_t n = b->values;
+		if (end - at <= (int64_t)n)
 			break;
-		for (uint32_t i = 0; i < n; i++)
-			r->value[i].last = at[1 + i];
-		if (n)
-			previous = at[n];
-		at += 1 + n;
-		run++;
-	} while (again == word && end - at > (int64_t)n && *at == word);
-	if (run)
-		r->sure = ~UINT64_C(0);
+		switch (n) {
+		case 0: FOLLOW(0); break;
+		case 1: FOLLOW(1); break;
+		case 2: FOLLOW(2); break;
+		case 3: FOLLOW(3); break;
+		case 4: FOLLOW(4); break;
+		case 5: FOLLOW(5); break;
+		case 6: FOLLOW(6); break;
+		case 8: FOLLOW(8); break;
+		default: FOLLOW(n);
+		}
+		if (at != from) {
+			r->sure = ~UINT64_C(0);
+			before = r;
+		}
+		if (misses)
+			break;
+	}
+	e->before = (uint64_t)((uint64_t *)before - e->state);
 	e->previous = previous;
 	e->run += run;
+	e->steps += run;
+	e->references += references;
+	*missed = misses;
 	return at;
-}
-
-static const uint64_t *follow_any(struct sg_encoder *e, struct record *r, const uint64_t *at, const uint64_t *end, uint32_t n,
-                                  uint64_t *misses)
-{
-	switch (n) {
-	case 0: return follow(e, r, at, end, 0, misses);
-	case 1: return follow(e, r, at, end, 1, misses);
-	case 2: return follow(e, r, at, end, 2, misses);
-	case 3: return follow(e, r, at, end, 3, misses);
-	case 4: return follow(e, r, at, end, 4, misses);
-	case 5: return follow(e, r, at, end, 5, misses);
-	case 6: return follow(e, r, at, end, 6, misses);
-	case 8: return follow(e, r, at, end, 8, misses);
-	}
-	return follow(e, r, at, end, n, misses);
 }
 
 static bool unwritten(const uint64_t *v, uint64_t misses)
@@ -345,9 +368,9 @@ static void miss(struct sg_encoder *e, struct record *r, uint32_t i, uint64_t va
 }
 
 // One step that is not expected.
-static void surprise(struct sg_encoder *e, struct record *before, const struct __sg_block *b, struct record *r,
-                     const uint64_t *v, uint64_t misses)
+static void tell(struct sg_encoder *e, const struct __sg_block *b, struct record *r, const uint64_t *v, uint64_t misses)
 {
+	struct record *before = record_at(e, e->before);
 	const uint64_t word = (uint64_t)(uintptr_t)b;
 	const struct __sg_block *next = (const struct __sg_block *)(uintptr_t)before->next;
 	unsigned which = word == before->next ? is_next : word == before->other ? is_other : is_off;
@@ -365,6 +388,9 @@ static void surprise(struct sg_encoder *e, struct record *before, const struct _
 	r->sure = ~misses;
 	if (b->values)
 		e->previous = v[b->values - 1];
+	e->before = b->first_value;
+	e->steps++;
+	e->references += b->references;
 }
 
 // Something that is no step: gives where the next one may begin.
@@ -377,19 +403,13 @@ static const uint64_t *stray(struct sg_encoder *e, const uint64_t *at, const uin
 	return at;
 }
 
-static void count(struct sg_encoder *e, const struct __sg_block *b, uint64_t steps)
-{
-	e->steps += steps;
-	e->ticket_steps += steps;
-	e->references += steps * b->references;
-}
-
 // Before the first step of a chunk the block before is block 0.
 static bool begin(struct sg_encoder *e)
 {
 	forget_ranges(e);
 	more_ranges(e);
 	e->epoch++;
+	memset(e->met, 0, sizeof e->met);
 	if (!e->state_words && !grow_state(e, SG_RECORD))
 		return false;
 	const struct __sg_block *zero = &e->none;
@@ -405,62 +425,56 @@ static bool begin(struct sg_encoder *e)
 	return true;
 }
 
+// One step that is not expected, of a block that is known; misses are 0 where
+// nobody looked yet.
+static const uint64_t *surprise(struct sg_encoder *e, const uint64_t *at, const uint64_t *end, uint64_t misses)
+{
+	const struct __sg_block *b = (const struct __sg_block *)(uintptr_t)*at;
+	struct record *r = record_at(e, b->first_value);
+	const uint32_t n = b->values;
+	if (end - at <= (int64_t)n) {
+		e->lost++;
+		return end;
+	}
+	if (!misses)
+		misses = compare(r, at + 1, e->previous, n);
+	if (misses && unwritten(at + 1, misses))
+		e->lost++;
+	else
+		tell(e, b, r, at + 1, misses);
+	return at + 1 + n;
+}
+
+// What stands where another block was expected; gives what is behind it.
+static const uint64_t *other(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
+{
+	const uint64_t word = *at;
+	if (word == record_at(e, e->before)->other || e->met[met_slot(word)] == word)
+		return surprise(e, at, end, 0);
+	if (word & 1 && word != SG_UNWRITTEN) {
+		retake_ticket(e, word >> 1);
+		return at + 1;
+	}
+	if (!is_block(e, word))
+		return stray(e, at, end);
+	if (!meet(e, (const struct __sg_block *)(uintptr_t)word))
+		return stray(e, at, end);
+	e->met[met_slot(word)] = word;
+	return surprise(e, at, end, 0);
+}
+
 void sg_encode(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
 {
 	if (!e->begun && !(e->begun = begin(e))) {
 		e->lost++;
 		return;
 	}
-	while (at < end) {
-		const uint64_t word = *at;
-		struct record *before = record_at(e, e->before), *r;
-		const struct __sg_block *b = (const struct __sg_block *)(uintptr_t)word;
-		bool expected = word == before->next;
-		if (expected) {
-			r = record_at(e, b->first_value);
-		} else if (word & 1 && word != SG_UNWRITTEN) {
-			retake_ticket(e, word >> 1);
-			at++;
-			continue;
-		} else if (!is_block(e, word)) {
-			at = stray(e, at, end);
-			continue;
-		} else if (!(r = meet(e, b))) {
-			e->lost++;
-			at += 1 + b->values;
-			continue;
-		} else {
-			before = record_at(e, e->before);
-		}
-		const uint32_t n = b->values;
-		if (end - at <= (int64_t)n) {
-			e->lost++;
-			return;
-		}
-		uint64_t misses;
-		if (expected) {
-			uint64_t run = e->run;
-			at = follow_any(e, r, at, end, n, &misses);
-			run = e->run - run;
-			if (run) {
-				count(e, b, run);
-				e->before = b->first_value;
-			}
-			if (!misses)
-				continue;
-			before = record_at(e, e->before);
-		} else {
-			misses = compare(r, at + 1, e->previous, n);
-		}
-		if (misses && unwritten(at + 1, misses)) {
-			e->lost++;
-			at += 1 + n;
-			continue;
-		}
-		surprise(e, before, b, r, at + 1, misses);
-		count(e, b, 1);
-		e->before = b->first_value;
-		at += 1 + n;
+	uint64_t misses;
+	while ((at = follow(e, at, end, &misses)) < end) {
+		if (misses || *at == record_at(e, e->before)->next)
+			at = surprise(e, at, end, misses);
+		else
+			at = other(e, at, end);
 	}
 }
 
