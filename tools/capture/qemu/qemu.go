@@ -7,6 +7,12 @@
 // programs. No package has it: it is compiled when it is first needed, by whatever
 // compiler there is, and kept in the user's cache.
 //
+// What is recorded is what the emulator does: of 16 bytes two accesses of 8; of a
+// repeated instruction (rep movs) one access an element, and an entry of its block
+// each time it starts over. Loads and stores of an instruction are apart, those of
+// an atomic one too. QEMU 7 has no AVX-512: programs that insist on it end. What the
+// kernel reads and writes is not seen, nor are children of the process.
+//
 // The recording is to be finished by package arrange, which puts names to
 // addresses.
 package qemu
