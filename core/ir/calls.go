@@ -95,6 +95,7 @@ const (
 	asPointer how = iota // the operand is an address
 	asInteger            // the operand is an integer of any width
 	asProduct            // of two integers of the same type
+	asSum                // of an address and a signed integer
 	asPointee            // the operand is the address of a pointer
 	asFrame              // the frame address of the function
 )

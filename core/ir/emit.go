@@ -332,6 +332,12 @@ func (e *emitter) value(r *recipe) string {
 	case asProduct:
 		a, b := e.widen(&r.of), e.widen(&r.other)
 		return e.compute("mul i64 ", a, ", ", b)
+	case asSum:
+		offset := r.other.text
+		if r.other.typ.bits < 64 {
+			offset = e.compute("sext ", r.other.typeText, " ", offset, " to i64")
+		}
+		return e.compute("add i64 ", e.value(&recipe{how: asPointer, of: r.of}), ", ", offset)
 	case asPointee:
 		return e.pointee(&r.of)
 	case asFrame:

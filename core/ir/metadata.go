@@ -12,9 +12,9 @@ import (
 // Nodes are read when they are asked for, and remembered.
 type metadata struct {
 	text      string
-	at        []int32 // by number: 1 + where the node's text begins; 0 if it is not defined
-	identNode int     // the node of !llvm.ident
-	locations map[int]location
+	at        []int32    // by number: 1 + where the node's text begins; 0 if it is not defined
+	identNode int        // the node of !llvm.ident
+	locations []location // by number
 	scopes    map[int]scope
 	names     map[int]string
 	files     map[int]string
@@ -23,8 +23,9 @@ type metadata struct {
 // location is a DILocation.
 type location struct {
 	line, column uint32
-	scope        int
-	inlinedAt    int // -1: not inlined
+	function     int    // the DISubprogram around it, -1 for none
+	file         string // that it is in
+	known        bool
 }
 
 // scope is a function, a block of it, or a file.
@@ -128,23 +129,35 @@ func remembered[T any](memory *map[int]T, n int, find func() T) T {
 	return found
 }
 
-func (m *metadata) location(n int) location {
-	return remembered(&m.locations, n, func() location {
-		l := location{scope: -1, inlinedAt: -1}
-		visitFields(m.node(n), "!DILocation", func(key, value string) {
-			switch key {
-			case "line":
-				l.line = parseLine(value)
-			case "column":
-				l.column = parseLine(value)
-			case "scope":
-				l.scope = reference(value)
-			case "inlinedAt":
-				l.inlinedAt = reference(value)
-			}
-		})
-		return l
+// location reads node n; what is no DILocation is nowhere.
+func (m *metadata) location(n int) *location {
+	if m.locations == nil {
+		m.locations = make([]location, len(m.at)+1)
+	}
+	if n < 0 || n >= len(m.at) {
+		n = len(m.at)
+	}
+	l := &m.locations[n]
+	if !l.known {
+		m.readLocation(n, l)
+	}
+	return l
+}
+
+func (m *metadata) readLocation(n int, l *location) {
+	in := -1
+	visitFields(m.node(n), "!DILocation", func(key, value string) {
+		switch key {
+		case "line":
+			l.line = parseLine(value)
+		case "column":
+			l.column = parseLine(value)
+		case "scope":
+			in = reference(value)
+		}
 	})
+	s := m.scope(in)
+	l.file, l.function, l.known = s.file, s.function, true
 }
 
 func parseLine(text string) uint32 {
@@ -210,14 +223,11 @@ func (m *metadata) fileName(n int) string {
 
 // place is where location n is, in the innermost function that was inlined.
 func (m *metadata) place(n int) trace.Place {
-	if n < 0 {
-		return trace.Place{}
-	}
 	l := m.location(n)
 	if l.line == 0 && l.column == 0 {
 		return trace.Place{}
 	}
-	return trace.Place{File: m.scope(l.scope).file, Line: l.line, Column: l.column}
+	return trace.Place{File: l.file, Line: l.line, Column: l.column}
 }
 
 // variable is the name of the variable that node n describes: a DILocalVariable,

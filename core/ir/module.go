@@ -24,6 +24,7 @@ type module struct {
 	groups        map[string]string // attribute groups: "#0" → its line
 	metadata      metadata
 	ofDefinitions map[string]bool   // attribute groups on first lines of functions
+	assembly      int               // lines of assembly outside of functions
 	used          bool              // there is a line of llvm.used
 	lines         []extent          // those that change: llvm.used, and attribute groups
 	lastMeta      int               // highest number of metadata
@@ -97,6 +98,8 @@ func readModule(text string) (*module, error) {
 			m.triple = strings.Trim(l[len("target triple = "):], "\" \r")
 		case strings.HasPrefix(l, "source_filename = "):
 			m.name = unquote(strings.TrimSpace(l[len("source_filename = "):]))
+		case strings.HasPrefix(l, "module asm "):
+			m.assembly++
 		case isTopLevel(l):
 		default:
 			return nil, &syntaxError{m.file(), line, l, "a definition, a declaration or metadata"}
@@ -123,7 +126,7 @@ func isTopLevel(line string) bool {
 	if trimmed == "" || trimmed[0] == ';' || trimmed[0] == '$' || trimmed[0] == '^' {
 		return true
 	}
-	for _, word := range []string{"module asm ", "uselistorder", "target "} {
+	for _, word := range []string{"uselistorder", "target "} {
 		if strings.HasPrefix(line, word) {
 			return true
 		}

@@ -362,6 +362,9 @@ func (p *plan) callSites(i int32) (before, after []site) {
 	case isIntrinsic(callee):
 		base := baseName(callee)
 		before = ranges(callee, p.arguments(in))
+		if base == "llvm.load.relative" {
+			before = relativeLoad(p.arguments(in))
+		}
 		if before == nil && !touchesNoMemory(base) && p.lanesOf(i) == nil && p.passesPointers(in) && !strings.HasPrefix(base, "llvm.mem") {
 			p.missed(base, "what this intrinsic reads and writes is not told")
 		}
@@ -380,10 +383,23 @@ func (p *plan) callSites(i int32) (before, after []site) {
 	return before, after
 }
 
+// relativeLoad is the site of llvm.load.relative, which reads 32 bits at an
+// offset in a table of addresses.
+func relativeLoad(a arguments) []site {
+	if !a.has(pointerType, 0) || !a.has(intType, 1) {
+		return nil
+	}
+	s := event(trace.Load, recipe{how: asSum, of: a[0], other: a[1]})
+	s.bytes, s.typ = 4, "i32"
+	return []site{s}
+}
+
 // finish gives the site of a range its type and object.
 func (p *plan) finish(s *site) {
 	if s.kind.IsReference() {
-		s.typ = "i8"
+		if s.typ == "" {
+			s.typ = "i8"
+		}
 		p.nameObject(s)
 	}
 }

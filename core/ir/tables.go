@@ -230,12 +230,11 @@ func (t *tables) lines(b *trace.Block, insts []inst) {
 		if l.line == 0 {
 			continue
 		}
-		s := meta.scope(l.scope)
 		if of < 0 {
-			of, b.File = s.function, s.file
+			of, b.File = l.function, l.file
 			b.FirstLine, b.LastLine = l.line, l.line
 		}
-		if s.function == of && s.file == b.File {
+		if l.function == of && l.file == b.File {
 			b.FirstLine, b.LastLine = min(b.FirstLine, l.line), max(b.LastLine, l.line)
 		}
 	}
@@ -392,6 +391,9 @@ func scaleOf(s *site) byte {
 func (t *tables) finish() {
 	for i := range t.m.globals {
 		t.program.Objects = append(t.program.Objects, t.m.object(&t.m.globals[i]))
+	}
+	if t.m.assembly > 0 {
+		t.missing[trace.Missed{What: "assembly outside of functions", Why: "it cannot be seen what it reads and writes"}] = uint32(t.m.assembly)
 	}
 	list := t.program.Modules[0].Missed
 	for m, n := range t.missing {
