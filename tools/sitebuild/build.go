@@ -75,9 +75,25 @@ func (b *build) copy(name, from string) error {
 	return b.write(name, content)
 }
 
+// small are the packages that are compiled without inlining. They run once a
+// click or a message, never for every reference, and copies of their small
+// functions are a good part of what a first visit transfers.
+var small = []string{
+	"github.com/stackglass/stackglass/ui/...",
+	"github.com/stackglass/stackglass/wasm/...",
+	"github.com/stackglass/stackglass/workers/...",
+	"github.com/stackglass/stackglass/core/report",
+	"github.com/stackglass/stackglass/core/tally",
+	"encoding/json", "fmt", "reflect", "math/big",
+}
+
 func (b *build) compileWasm() error {
 	out := filepath.Join(b.out, "app.wasm")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, "./wasm/app")
+	args := []string{"build", "-trimpath", "-ldflags=-s -w", "-o", out}
+	for _, packages := range small {
+		args = append(args, "-gcflags="+packages+"=-l")
+	}
+	cmd := exec.Command("go", append(args, "./wasm/app")...)
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	cmd.Stderr = b.log
 	if err := cmd.Run(); err != nil {
