@@ -249,8 +249,15 @@ func (d *decoder) short(c *columns, row int, most uint64) (int, uint64, error) {
 			if misses>>uint(i)&1 == 0 {
 				v.sure = true
 			} else {
-				var d uint64
-				d, value = difference(content, value, v.scale)
+				var z, low uint64
+				z, value = prefix(content, value)
+				if v.scale != 0 {
+					if z&1 != 0 {
+						low, value = prefix(content, value)
+					}
+					z >>= 1
+				}
+				d := unzigzag(z)<<(v.scale&7) | low
 				now = v.last + d
 				v.miss(d, now, byStride, byLink, previous)
 			}
