@@ -24,7 +24,7 @@ type Verdict struct {
 // fault: wrong checksums, tables and steps that do not follow the format, chunks
 // that are not what their frames say, tickets that fall, and an index or an end
 // that tells something else. The error tells that there is no container.
-func (r *Reader) Check(tell func(Fault)) (*Verdict, error) {
+func Check(r *Reader, tell func(Fault)) (*Verdict, error) {
 	in, ok := r.source.(*stream)
 	if !ok {
 		return nil, errNotStream

@@ -11,7 +11,7 @@ import (
 
 func faultsOf(t failer, file []byte) (faults []string, v *Verdict) {
 	t.Helper()
-	v, err := NewReader("t", bytes.NewReader(file), Options{}).Check(func(f Fault) { faults = append(faults, f.What) })
+	v, err := Check(NewReader("t", bytes.NewReader(file), Options{}), func(f Fault) { faults = append(faults, f.What) })
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -32,7 +32,7 @@ func TestWholeFilesHaveNoFaults(t *testing.T) {
 		if len(faults) > 0 || v.Decoded != references || v.References != references || v.Steps != uint64(len(steps)) {
 			t.Fatalf("faults %q in a whole file of %d references, %d decoded", faults, references, v.Decoded)
 		}
-		s, err := NewReader("t", bytes.NewReader(file), Options{}).Survey()
+		s, err := Look(NewReader("t", bytes.NewReader(file), Options{}))
 		if err != nil || s.Stopped != nil {
 			t.Fatalf("%v, %v", err, s.Stopped)
 		}
@@ -51,7 +51,7 @@ func TestEveryWrongByteIsAFault(t *testing.T) {
 	for at := range file {
 		wrong := bytes.Clone(file)
 		wrong[at] ^= 0x10
-		if v, err := NewReader("t", bytes.NewReader(wrong), Options{}).Check(func(Fault) {}); err == nil && v.Faults == 0 {
+		if v, err := Check(NewReader("t", bytes.NewReader(wrong), Options{}), func(Fault) {}); err == nil && v.Faults == 0 {
 			t.Errorf("byte %d of %d is wrong, and there is no fault", at, len(file))
 		}
 	}

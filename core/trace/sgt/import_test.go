@@ -159,7 +159,7 @@ func TestImportSmallTraces(t *testing.T) {
 // factsOf gives the facts of a container.
 func factsOf(t failer, file []byte) []trace.Fact {
 	t.Helper()
-	s, err := NewReader("t", bytes.NewReader(file), Options{}).Survey()
+	s, err := Look(NewReader("t", bytes.NewReader(file), Options{}))
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

@@ -321,8 +321,8 @@ func FuzzReader(f *testing.F) {
 		if s, err := NewSource("t", bytes.NewReader(file), int64(len(file)), Options{}); err == nil {
 			drain(t, s.Whole())
 		}
-		_, _ = NewReader("t", bytes.NewReader(file), Options{}).Check(func(Fault) {})
-		_, _ = NewReader("t", bytes.NewReader(file), Options{}).Survey()
+		_, _ = Check(NewReader("t", bytes.NewReader(file), Options{}), func(Fault) {})
+		_, _ = Look(NewReader("t", bytes.NewReader(file), Options{}))
 	})
 }
 
@@ -384,7 +384,7 @@ func FuzzChunk(f *testing.F) {
 			}
 			drain(t, r.(*Reader))
 		}
-		if _, err := NewReader("t", bytes.NewReader(out.Bytes()), Options{}).Check(func(Fault) {}); err != nil {
+		if _, err := Check(NewReader("t", bytes.NewReader(out.Bytes()), Options{}), func(Fault) {}); err != nil {
 			t.Fatal(err)
 		}
 		x := NewRewriter(io.Discard, NewReader("t", bytes.NewReader(out.Bytes()), Options{}), Part{Kinds: trace.DataKinds, Limit: 100})

@@ -14,8 +14,8 @@
 //  3. [Reader] gives rows, from front to back, in the order of tickets: what ran
 //     when, over all threads.
 //  4. [Source] reads at any place by the index, and shares a trace among workers.
-//  5. [Rewriter] takes a part of a container over into another; [Reader.Survey]
-//     and [Reader.Check] tell what is in one, and what is wrong with it.
+//  5. [Rewriter] takes a part of a container over into another; [Look] and
+//     [Check] tell what is in one, and what is wrong with it.
 //
 // The kernel is [decoder.short] for irregular code, and [decoder.loop] where
 // blocks go round: there every value is an arithmetic progression, so that

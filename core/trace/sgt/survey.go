@@ -34,9 +34,10 @@ type ThreadSurvey struct {
 	Chunks, Steps, References uint64
 }
 
-// Survey reads the frames of a container of which nothing was read. The error
-// tells that there is none.
-func (r *Reader) Survey() (*Survey, error) {
+// Look reads the frames of a container of which nothing was read. The error tells
+// that there is none. It is no method, as [Check] is none, so that a program that
+// does without them is linked without them.
+func Look(r *Reader) (*Survey, error) {
 	in, ok := r.source.(*stream)
 	if !ok {
 		return nil, errNotStream

@@ -54,7 +54,7 @@ func (in *Input) Check(ctx context.Context, format string) (*Checked, error) {
 	}
 	c := &Checked{Type: t.Format(), Packings: t.Packings()}
 	if r := t.Container(); r != nil {
-		c.Container, err = r.Check(func(f sgt.Fault) { c.add("byte "+number(f.Offset), f.What) })
+		c.Container, err = sgt.Check(r, func(f sgt.Fault) { c.add("byte "+number(f.Offset), f.What) })
 		if err == nil {
 			c.References = c.Container.Decoded
 		}

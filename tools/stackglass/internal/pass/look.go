@@ -33,7 +33,7 @@ func (in *Input) Look(ctx context.Context, format string, references uint64) (*F
 		return nil, in.readError(ctx, err)
 	}
 	if r := unpacked.Container(); r != nil {
-		survey, err := r.Survey()
+		survey, err := sgt.Look(r)
 		if err != nil {
 			return nil, in.readError(ctx, err)
 		}
