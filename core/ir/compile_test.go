@@ -16,11 +16,11 @@ import (
 
 // toolchain is one version of LLVM on this machine.
 type toolchain struct {
-	version                 string
-	clang, clangxx, opt     string
-	flang                   string // "" where it is not there
-	openMP                  string // folder of its runtime library
-	stub, coverage, modules string
+	version             string
+	clang, clangxx, opt string
+	flang               string // "" where it is not there
+	openMP              string // folder of its runtime library
+	stub, coverage      string
 }
 
 // toolchains finds the versions that the rewriter is made for.

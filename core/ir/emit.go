@@ -61,7 +61,7 @@ func newEmitter(m *module) *emitter {
 const beginStep = `  %$c{0} = load WORD, CURSOR
   %$e{0} = load WORD, END
   %$t{0} = load i64, TICKET
-  %$k{0} = load atomic i64, WORD @__sg_clock monotonic, align 8
+  %$k{0} = LOADCLOCK
   %$n{0} = getelementptr i64, WORD %$c{0}, i64 {1}
   %$f{0} = icmp ugt WORD %$n{0}, %$e{0}
   %$d{0} = icmp ne i64 %$t{0}, %$k{0}
@@ -91,8 +91,13 @@ func (e *emitter) compile(text string) template {
 		clobber = "  call void asm sideeffect \"\", \"~{rax}\"()\n"
 	}
 	block, _ := strings.CutSuffix(e.block(0), "0)")
+	clock := "load atomic i64, " + e.word + " @__sg_clock monotonic, align 8"
+	if e.m.types.layout.pointerBits(0) < 64 {
+		// There, reading 64 bits at once may take a library call.
+		clock = "load volatile i64, " + e.word + " @__sg_clock, align 8"
+	}
 	return makeTemplate(strings.NewReplacer(
-		"CURSOR", words+" "+e.thread(0), "END", words+" "+e.thread(1), "TICKET", e.word+" "+e.thread(2),
+		"LOADCLOCK", clock, "CURSOR", words+" "+e.thread(0), "END", words+" "+e.thread(1), "TICKET", e.word+" "+e.thread(2),
 		"WORD", e.word, "$", e.local, "MORE", e.more, "CLOBBER", clobber, "BLOCK", block, "SELDOM", strconv.Itoa(e.m.lastMeta+1),
 	).Replace(text))
 }

@@ -388,33 +388,48 @@ func (f *function) record(text string) {
 	}
 }
 
-// described reads the value of a debug record; "" if it is no local one.
-func (f *function) described(c *cursor) string {
+// described reads the value of a debug record; -1 if it is no local one.
+func (f *function) described(c *cursor) int32 {
 	if c.peek() == '!' {
 		c.at++
 		if c.name(); c.peek() == '(' {
 			c.group()
 		}
-		return ""
+		return -1
 	}
 	end := typeEnd(c.text, c.at)
 	if end == c.at {
-		return ""
+		return -1
 	}
 	c.at = end
 	if c.take('%') {
-		return c.name()
+		if name := c.name(); !c.failed() {
+			return f.value(name)
+		}
 	}
 	c.fieldValue()
-	return ""
+	return -1
 }
 
-// describe notes that a variable of the source lies in the value, or is it.
-func (f *function) describe(value string, variable int) {
-	if value == "" || variable < 0 {
+// describe notes that a variable of the source lies in the value, or is it. The
+// first to say so is the outermost of those that were inlined.
+func (f *function) describe(value int32, variable int) {
+	if value >= 0 && variable >= 0 && f.debugNames[value] == 0 {
+		f.debugNames[value] = int32(variable) + 1
+	}
+}
+
+// debugCall does the same for a call of llvm.dbg.declare and its like, as up to
+// LLVM 18.
+func (f *function) debugCall(callee string, a []operand) {
+	at := 0
+	switch {
+	case len(a) < 3:
 		return
+	case callee == "llvm.dbg.assign" && len(a) > 4:
+		at = 4
+	case callee == "llvm.dbg.value" && a[2].text != "!DIExpression()":
+		return // the variable is computed from the value
 	}
-	if id := f.value(value); f.debugNames[id] == 0 {
-		f.debugNames[id] = int32(variable) + 1
-	}
+	f.describe(a[at].id, reference(a[1].text))
 }

@@ -660,6 +660,9 @@ func (r *reader) call(in *inst) string {
 		}
 	}
 	r.callProperties(in)
+	if strings.HasPrefix(k.callee, "llvm.dbg.") {
+		r.f.debugCall(k.callee, r.f.args[in.args:])
+	}
 	if k.returns != nil && k.returns.text == "token" {
 		return "tokens are not understood"
 	}

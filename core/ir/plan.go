@@ -305,7 +305,8 @@ func (p *plan) sitesOf(i int32) (before, after []site) {
 	case opCall, opInvoke, opCallBr:
 		return p.callSites(i)
 	case opReturn:
-		if p.task && isPointer(p.taskPointer()) {
+		tail := i > 0 && p.f.insts[i-1].call != nil && p.f.insts[i-1].call.mustTail
+		if p.task && isPointer(p.taskPointer()) && !tail {
 			return []site{event(trace.TaskEnd, pointer(p.taskPointer()))}, nil
 		}
 	case opVaArg:

@@ -1,7 +1,8 @@
 package ir
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
@@ -400,11 +401,8 @@ func (t *tables) finish() {
 		m.Count = n
 		list = append(list, m)
 	}
-	sort.Slice(list, func(i, j int) bool {
-		if list[i].What != list[j].What {
-			return list[i].What < list[j].What
-		}
-		return list[i].Why < list[j].Why
+	slices.SortFunc(list, func(a, b trace.Missed) int {
+		return cmp.Or(strings.Compare(a.What, b.What), strings.Compare(a.Why, b.Why))
 	})
 	t.program.Modules[0].Missed = list
 }
