@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // FuzzInstrument: no text makes the rewriter panic, and what it says of a
@@ -136,6 +139,86 @@ func TestBrokenModules(t *testing.T) {
 		_, err := Instrument([]byte(text), Options{})
 		if err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestDamagedModules: what is left of a module after lines and characters were
+// lost, doubled or swapped is refused, or read to tables that hang together.
+func TestDamagedModules(t *testing.T) {
+	whole := seeds(t)
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SampledFrom(whole).Draw(t, "module")
+		for range rapid.IntRange(1, 4).Draw(t, "damages") {
+			text = damage(t, text)
+		}
+		r, err := Instrument([]byte(text), Options{Instrs: true})
+		if err != nil || len(r.Program.Blocks) == 0 {
+			return
+		}
+		checkProgram(t, r.Program)
+	})
+}
+
+func seeds(t *testing.T) []string {
+	var list []string
+	files, _ := filepath.Glob("testdata/golden/*.ll")
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, string(src))
+	}
+	for _, s := range snippets {
+		list = append(list, s.text)
+	}
+	return list
+}
+
+// damage swaps, doubles or drops a line or a word, or changes a character.
+func damage(t *rapid.T, text string) string {
+	if text == "" {
+		return text
+	}
+	between := rapid.SampledFrom([]string{"\n", " ", ","}).Draw(t, "between")
+	parts := strings.Split(text, between)
+	i := rapid.IntRange(0, len(parts)-1).Draw(t, "part")
+	j := rapid.IntRange(0, len(parts)-1).Draw(t, "other")
+	switch rapid.IntRange(0, 3).Draw(t, "damage") {
+	case 0:
+		parts[i], parts[j] = parts[j], parts[i]
+	case 1:
+		parts[i] = parts[j]
+	case 2:
+		parts = append(parts[:i], parts[i+1:]...)
+	default:
+		at := rapid.IntRange(0, len(text)-1).Draw(t, "at")
+		return text[:at] + rapid.SampledFrom([]string{"", "%", "@", "\"", "(", ")", "[", "{", "}", "<", ">", ":", "0", "\n", "ptr", "!", ","}).Draw(t, "character") + text[at+1:]
+	}
+	return strings.Join(parts, between)
+}
+
+// BenchmarkInstrument rewrites a module as LLVM prints it, with debug
+// information.
+func BenchmarkInstrument(b *testing.B) {
+	src, err := os.ReadFile("testdata/golden/loop.ll")
+	if err != nil {
+		b.Fatal(err)
+	}
+	define, end := bytes.Index(src, []byte("define")), bytes.Index(src, []byte("declare"))
+	var large bytes.Buffer
+	large.Write(src[:define])
+	for i := range 500 {
+		f := bytes.ReplaceAll(src[define:end], []byte("@dot"), []byte("@dot"+strconv.Itoa(i)))
+		large.Write(f)
+	}
+	large.Write(src[end:])
+	b.SetBytes(int64(large.Len()))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Instrument(large.Bytes(), Options{}); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

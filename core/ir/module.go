@@ -14,6 +14,7 @@ type module struct {
 	text          string
 	name          string // source file
 	triple        string
+	layout        string // of data
 	types         *types
 	typed         bool // pointers have the type that they point to, as up to LLVM 14
 	functions     []extent
@@ -64,53 +65,64 @@ func readModule(text string) (*module, error) {
 	}
 	m.metadata.text = text
 	named := map[string]string{}
-	dataLayout := ""
 	line := 0
 	for at := 0; at < len(text); {
 		line++
-		end := lineEnd(text, at)
-		e := extent{at, end, line}
-		switch l := text[at:end]; {
-		case strings.HasPrefix(l, "define "):
-			close := functionEnd(text, at)
-			if close < 0 {
-				return nil, &syntaxError{m.file(), line, l, "a line \"}\" where this function ends"}
-			}
-			e.to = close
-			m.function(e)
-			line += strings.Count(text[end:close], "\n")
-			end = close
-		case strings.HasPrefix(l, "!"):
-			m.metadataLine(e)
-		case strings.HasPrefix(l, "@"):
-			m.globalLine(e)
-		case strings.HasPrefix(l, "declare "):
-			m.declared[calledName(l)] = true
-		case strings.HasPrefix(l, "%"):
-			if name, definition, ok := strings.Cut(l, " = type "); ok {
-				named[name] = strings.TrimRight(definition, " \r")
-			}
-		case strings.HasPrefix(l, "attributes #"):
-			m.groupLine(e)
-		case strings.HasPrefix(l, "target datalayout = "):
-			dataLayout = strings.Trim(l[len("target datalayout = "):], "\" \r")
-		case strings.HasPrefix(l, "target triple = "):
-			m.triple = strings.Trim(l[len("target triple = "):], "\" \r")
-		case strings.HasPrefix(l, "source_filename = "):
-			m.name = unquote(strings.TrimSpace(l[len("source_filename = "):]))
-		case strings.HasPrefix(l, "module asm "):
-			m.assembly++
-		case isTopLevel(l):
-		default:
-			return nil, &syntaxError{m.file(), line, l, "a definition, a declaration or metadata"}
+		e, err := m.topLevel(extent{at, lineEnd(text, at), line}, named)
+		if err != nil {
+			return nil, err
 		}
-		at = end + 1
+		line += strings.Count(m.in(e), "\n")
+		at = e.to + 1
 	}
 	if m.compiler = m.metadata.ident(); len(m.functions) > 0 {
 		m.typed = m.hasTypedPointers()
 	}
-	m.types = newTypes(parseLayout(dataLayout), named)
+	m.types = newTypes(parseLayout(m.layout), named)
 	return m, nil
+}
+
+// topLevel takes in a line of the top level, and gives what of the text it
+// covers: of functions, all of it.
+func (m *module) topLevel(e extent, named map[string]string) (extent, error) {
+	switch l := m.in(e); {
+	case strings.HasPrefix(l, "define "):
+		first := l
+		if e.to = functionEnd(m.text, e.from); e.to < 0 {
+			return e, &syntaxError{m.file(), e.line, first, "a line \"}\" where this function ends"}
+		}
+		m.function(e)
+	case strings.HasPrefix(l, "!"):
+		m.metadataLine(e)
+	case strings.HasPrefix(l, "@"):
+		m.globalLine(e)
+	case strings.HasPrefix(l, "declare "):
+		m.declared[calledName(l)] = true
+	case strings.HasPrefix(l, "%"):
+		if name, definition, ok := strings.Cut(l, " = type "); ok {
+			named[name] = strings.TrimRight(definition, " \r")
+		}
+	case strings.HasPrefix(l, "attributes #"):
+		m.groupLine(e)
+	case strings.HasPrefix(l, "module asm "):
+		m.assembly++
+	case !isTopLevel(l) && !m.header(l):
+		return e, &syntaxError{m.file(), e.line, l, "a definition, a declaration or metadata"}
+	}
+	return e, nil
+}
+
+// header reads the lines that say what the module is and for which machine.
+func (m *module) header(line string) bool {
+	for prefix, to := range map[string]*string{
+		"target datalayout = ": &m.layout, "target triple = ": &m.triple, "source_filename = ": &m.name,
+	} {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			*to = unquote(strings.TrimSpace(rest))
+			return true
+		}
+	}
+	return false
 }
 
 func (m *module) file() string {
@@ -126,7 +138,7 @@ func isTopLevel(line string) bool {
 	if trimmed == "" || trimmed[0] == ';' || trimmed[0] == '$' || trimmed[0] == '^' {
 		return true
 	}
-	for _, word := range []string{"uselistorder", "target "} {
+	for _, word := range []string{"uselistorder"} {
 		if strings.HasPrefix(line, word) {
 			return true
 		}

@@ -133,14 +133,34 @@ func (p *plan) put(now *piece, s site) {
 // add adds an instruction with its sites to the piece, or to a new one if there
 // has to be one.
 func (p *plan) add(now *piece, i int32) *piece {
-	in := &p.f.insts[i]
 	before, after := p.sitesOf(i)
-	values := 0
-	for k := range before {
-		before[k].inst = i
-		values += before[k].n
+	now = p.apart(now, i, before)
+	for _, s := range before {
+		s.inst = i
+		p.put(now, s)
 	}
-	fresh := now.first == i && now.sites == now.site
+	now.last = i + 1
+	if !p.endsPiece(i) {
+		return now
+	}
+	in := &p.f.insts[i]
+	now.callee = p.calleeOf(in)
+	if in.op.ends() && in.op != opInvoke || in.call != nil && in.call.mustTail || !in.op.ends() && p.f.insts[i+1].op == opUnreachable {
+		return now
+	}
+	for _, s := range after {
+		s.inst = i
+		p.pending = append(p.pending, s)
+	}
+	if in.op == opInvoke {
+		return now
+	}
+	return p.next(now, i+1)
+}
+
+// apart begins a new piece before instruction i, whose sites are before, if it
+// cannot be in the same one as what precedes it.
+func (p *plan) apart(now *piece, i int32, before []site) *piece {
 	if l := p.lanesOf(i); l != nil {
 		l.number = p.t.nextBlock()
 		if l.scattered {
@@ -148,29 +168,20 @@ func (p *plan) add(now *piece, i int32) *piece {
 		}
 		now = p.next(now, i)
 		now.lanes = l
-	} else if !fresh && (in.atomic || in.op == opFence || now.values+values > mostValues) {
-		now = p.next(now, i)
-	}
-	for _, s := range before {
-		p.put(now, s)
-	}
-	now.last = i + 1
-	if !p.endsPiece(i) {
 		return now
 	}
-	now.callee = p.calleeOf(in)
-	for k := range after {
-		after[k].inst = i
+	if now.first == i && now.sites == now.site {
+		return now // there is nothing before it
 	}
-	if in.op == opInvoke {
-		p.pending = append(p.pending, after...)
-		return now
+	in := &p.f.insts[i]
+	values := now.values
+	for k := range before {
+		values += before[k].n
 	}
-	if in.op != opCall && !in.atomic && in.op != opFence || in.call != nil && in.call.mustTail || p.f.insts[i+1].op == opUnreachable {
-		return now
+	if in.atomic || in.op == opFence || values > mostValues {
+		return p.next(now, i)
 	}
-	p.pending = append(p.pending, after...)
-	return p.next(now, i+1)
+	return now
 }
 
 // endsPiece tells whether other code may run within the instruction, or other
@@ -283,19 +294,6 @@ func (m *module) pointerTo(typeText string) string {
 	return "ptr"
 }
 
-// localName is the source's name of a local value, or else the compiler's.
-func (f *function) localName(id int32, name string) string {
-	if id >= 0 && f.debugNames[id] > 0 {
-		if v := f.m.metadata.variable(int(f.debugNames[id]) - 1); v != "" {
-			return v
-		}
-	}
-	if name == "" || isDigit(name[0]) {
-		return ""
-	}
-	return strings.TrimSuffix(unquote(name), ".addr")
-}
-
 // sitesOf gives the sites that an instruction makes, before it and after it.
 func (p *plan) sitesOf(i int32) (before, after []site) {
 	in := &p.f.insts[i]
@@ -330,7 +328,14 @@ func (p *plan) access(in *inst) []site {
 	case t.bytes == 0:
 		return nil
 	}
-	p.t.one[0] = event(map[opcode]trace.Kind{opLoad: trace.Load, opStore: trace.Store, opModify: trace.Modify}[in.op], pointer(in.address))
+	kind := trace.Load
+	switch in.op {
+	case opStore:
+		kind = trace.Store
+	case opModify:
+		kind = trace.Modify
+	}
+	p.t.one[0] = event(kind, pointer(in.address))
 	s := &p.t.one[0]
 	s.bytes, s.typ = uint32(t.bytes), t.text
 	if in.atomic {
@@ -422,128 +427,4 @@ func (p *plan) assembly(in *inst) {
 	if strings.Contains(text, "~{memory}") || p.passesPointers(in) {
 		p.missed("inline assembly", "it cannot be seen what it reads and writes")
 	}
-}
-
-// object finds the variable that an address lies in: through address arithmetic
-// to a local variable, an argument, a global variable, or a pointer that was
-// loaded from one of them. Where ways join, all must lead to the same.
-func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
-	var seen [16]int32
-	n, found := 0, false
-	work := make([]operand, 0, 4)
-	work = append(work, o)
-	for len(work) > 0 {
-		o := work[len(work)-1]
-		work = work[:len(work)-1]
-		var more []int32
-		o, more = f.base(o)
-		if more != nil && o.id >= 0 && f.debugNames[o.id] == 0 {
-			known := false
-			for _, id := range seen[:n] {
-				known = known || id == o.id
-			}
-			if known {
-				continue
-			}
-			if n == len(seen) {
-				return "", 0
-			}
-			seen[n] = o.id
-			n++
-			for _, id := range more {
-				if id >= 0 {
-					work = append(work, operand{id: id})
-				} else {
-					return "", 0
-				}
-			}
-			continue
-		}
-		thisName, thisFlags := f.nameOf(o)
-		if thisName == "" || found && (thisName != name || thisFlags != flags) {
-			return "", 0
-		}
-		name, flags, found = thisName, thisFlags, true
-	}
-	return name, flags
-}
-
-// base follows address arithmetic to where it starts; more are the values of a
-// phi that it ends at.
-func (f *function) base(o operand) (at operand, more []int32) {
-	for range 64 {
-		if o.id < 0 || f.defs[o.id] < 0 {
-			return o, nil
-		}
-		in := &f.insts[f.defs[o.id]]
-		switch {
-		case in.op == opAddress, in.op == opCall && passesPointer(baseName(in.call.callee)) && in.args < in.argsEnd:
-			if in.op == opCall {
-				o = f.args[in.args]
-			} else {
-				o = in.address
-			}
-		case in.op == opPhi:
-			return o, f.uses[in.uses:in.usesEnd]
-		case in.word == "select" && in.usesEnd-in.uses == 3:
-			return o, f.uses[in.uses+1 : in.usesEnd]
-		default:
-			return o, nil
-		}
-	}
-	return operand{id: -1}, nil
-}
-
-// nameOf names the variable that a base is.
-func (f *function) nameOf(o operand) (string, trace.SiteFlags) {
-	if o.id < 0 {
-		if name := calledName(o.text); name != "" {
-			return f.m.globalName(name), trace.GlobalSite
-		}
-		return "", 0
-	}
-	d := f.defs[o.id]
-	if d < 0 {
-		if d == undefined {
-			return "", 0
-		}
-		return f.localName(o.id, f.params[-1-d].text), 0
-	}
-	switch in := &f.insts[d]; in.op {
-	case opAlloca:
-		return f.localName(o.id, in.resultName), trace.StackSite
-	case opLoad:
-		return f.pointerVariable(in)
-	}
-	return f.localName(o.id, ""), 0
-}
-
-// pointerVariable names the variable that a pointer was loaded from, if it is
-// one by itself.
-func (f *function) pointerVariable(in *inst) (string, trace.SiteFlags) {
-	o := in.address
-	if o.id < 0 {
-		if strings.HasPrefix(o.text, "@") {
-			return f.m.globalName(o.text[1:]), 0
-		}
-		return "", 0
-	}
-	if d := f.defs[o.id]; d >= 0 && f.insts[d].op == opAlloca {
-		return f.localName(o.id, f.insts[d].resultName), 0
-	}
-	return "", 0
-}
-
-// globalName is the source's name of a global variable, or else the linker's.
-func (m *module) globalName(name string) string {
-	if m.globalNames == nil {
-		m.globalNames = map[string]string{}
-		for i := range m.globals {
-			m.globalNames[m.globals[i].name] = m.object(&m.globals[i]).Name
-		}
-	}
-	if known, ok := m.globalNames[name]; ok {
-		return known
-	}
-	return linkerName(name)
 }

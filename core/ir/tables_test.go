@@ -2,15 +2,23 @@ package ir
 
 import (
 	"reflect"
-	"testing"
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
+// checker is a test of either kind.
+type checker interface {
+	Helper()
+	Error(...any)
+	Errorf(string, ...any)
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
 // checkProgram checks that tables hang together, and that they come back whole
 // from the bytes that go into the module.
-func checkProgram(t *testing.T, p *trace.Program) {
+func checkProgram(t checker, p *trace.Program) {
 	t.Helper()
 	site, block := uint32(0), uint32(0)
 	for n := range p.Functions {
@@ -36,7 +44,7 @@ func checkProgram(t *testing.T, p *trace.Program) {
 	}
 }
 
-func checkBlock(t *testing.T, p *trace.Program, f *trace.Function, i, firstSite uint32) {
+func checkBlock(t checker, p *trace.Program, f *trace.Function, i, firstSite uint32) {
 	t.Helper()
 	b := &p.Blocks[i]
 	if b.FirstSite != firstSite {
