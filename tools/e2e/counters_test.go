@@ -12,7 +12,7 @@ import (
 func TestCounters(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.drop(multiplied)
+	p.drop(p.multiplied())
 	p.waitFor("#digest")
 	if text := p.text("#finding-operations"); !strings.Contains(text, "bytes for each flop") {
 		t.Errorf("the overview says %q", text)
@@ -33,7 +33,7 @@ func TestCounters(t *testing.T) {
 	if name != "multiply-blocks.csv" {
 		t.Errorf("saved as %s", name)
 	}
-	want, err := exec.Command(shared.program, "counters", multiplied, "--by", "block", "--sort", "executions", "--format", "csv").Output()
+	want, err := exec.Command(shared.program, "counters", p.multiplied(), "--by", "block", "--sort", "executions", "--format", "csv").Output()
 	if err != nil || string(content) != string(want) {
 		t.Errorf("the page saves\n%s\nthe command says (%v)\n%s", content, err, want)
 	}

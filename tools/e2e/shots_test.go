@@ -48,7 +48,7 @@ func TestScreenshots(t *testing.T) {
 	p.click("#back")
 	p.waitFor("#kept .open")
 	shoot("first")
-	p.drop(multiplied)
+	p.drop(p.multiplied())
 	p.waitFor("#digest")
 	p.openView("1", "#finding-operations")
 	shoot("counted-overview")

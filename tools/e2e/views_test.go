@@ -105,7 +105,7 @@ func (p *tab) everywhere(look func(state string)) {
 // countersEverywhere shows a profile with counters in every form.
 func (p *tab) countersEverywhere(look func(state string)) {
 	p.t.Helper()
-	p.drop(multiplied)
+	p.drop(p.multiplied())
 	p.waitFor("#digest")
 	p.openView("0", "#counters")
 	look("counters of the program")
@@ -119,7 +119,14 @@ func (p *tab) countersEverywhere(look func(state string)) {
 }
 
 // multiplied is a profile with counters, of a product of two matrices.
-const multiplied = root + "/tools/stackglass/internal/command/testdata/multiply.sgp"
+func (p *tab) multiplied() string {
+	p.t.Helper()
+	path, err := filepath.Abs(filepath.Join(root, "tools", "stackglass", "internal", "command", "testdata", "multiply.sgp"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return path
+}
 
 // TestAccessible has axe-core look at every state of the page, light and dark.
 func TestAccessible(t *testing.T) {
