@@ -7,7 +7,8 @@ import (
 )
 
 // Importer writes a trace that knows no blocks: every row becomes a step of a
-// synthetic block with one site.
+// synthetic block with one site. (Of one that does know blocks, but not their
+// sites, see [execution].)
 //
 // Where rows have the address of their instruction, a site is one (kind, bytes,
 // instruction). Where they have none, what came before tells instructions apart:
@@ -20,7 +21,9 @@ type Importer struct {
 	w       *Writer
 	sites   map[siteGroup][]uint32 // their blocks
 	groups  []siteGroup            // of blocks
-	fresh   []trace.Site           // sites that no table has yet
+	fresh   trace.Program          // what no table has yet, as of one module
+	running execution              // of a block that the trace tells of
+	known   knownBlocks
 	threads map[uint32]*importThread
 	thread  *importThread // of the last row
 	ticket  uint64        // of the last row
@@ -85,6 +88,9 @@ func NewImporter(w io.Writer, facts []trace.Fact) *Importer {
 // Write adds the references of a batch of a trace that has that header.
 func (m *Importer) Write(b *trace.Batch, h trace.Header) error {
 	m.tell(h)
+	if h.Program != nil && b.Site != nil {
+		return m.executions(b, h.Program)
+	}
 	for i, kind := range b.Kind {
 		if !kind.IsReference() {
 			continue
@@ -153,11 +159,8 @@ func (m *Importer) row(group siteGroup, addr trace.Addr) error {
 	s.used = t.rows
 	t.streams[t.before].next = block + 1
 	t.before, t.previous, t.history = block, addr, history
-	if len(m.w.open) == 0 {
-		m.ticket++ // chunks begin with a new one
-	}
 	m.values[0] = addr
-	return m.w.Step(t.number, m.ticket, block, m.values[:group.values()])
+	return m.step(block, m.values[:group.values()])
 }
 
 // choose gives the block for a row.
@@ -200,30 +203,47 @@ func (m *Importer) choose(group siteGroup, addr trace.Addr) uint32 {
 	return m.newSite(group)
 }
 
+// step writes a step of the running thread.
+func (m *Importer) step(block uint32, values []uint64) error {
+	if len(m.w.open) == 0 {
+		m.ticket++ // chunks begin with a new one
+	}
+	return m.w.Step(m.thread.number, m.ticket, block, values)
+}
+
 // newSite gives a group one more site.
 func (m *Importer) newSite(g siteGroup) uint32 {
-	block := uint32(len(m.groups))
-	m.groups = append(m.groups, g)
-	m.sites[g] = append(m.sites[g], block)
 	site := trace.Site{Kind: g.kind, Bytes: g.bytes, PC: g.pc, Flags: g.flags}
-	m.fresh = append(m.fresh, site)
-	m.w.layouts = append(m.w.layouts, layoutOf([]trace.Site{site}))
+	block := m.newBlock(trace.Block{Function: trace.NoFunction, Flags: trace.Synthetic}, g, site)
+	m.sites[g] = append(m.sites[g], block)
 	m.thread.streams = append(m.thread.streams, importStream{})
 	return block
 }
 
-// declare writes the tables of the sites that are new.
+// newBlock adds a block with these sites to the tables and gives its number.
+func (m *Importer) newBlock(b trace.Block, g siteGroup, sites ...trace.Site) uint32 {
+	b.FirstSite, b.Sites = uint32(len(m.fresh.Sites)), uint32(len(sites))
+	m.fresh.Blocks, m.fresh.Sites = append(m.fresh.Blocks, b), append(m.fresh.Sites, sites...)
+	m.groups = append(m.groups, g)
+	m.w.layouts = append(m.w.layouts, layoutOf(sites))
+	return uint32(len(m.groups) - 1)
+}
+
+// declare writes the tables of what is new.
 func (m *Importer) declare() {
-	if len(m.fresh) == 0 {
+	if len(m.fresh.Blocks) == 0 {
 		return
 	}
-	p := &trace.Program{Modules: make([]trace.Module, 1), Sites: m.fresh}
-	for i := range m.fresh {
-		p.Blocks = append(p.Blocks, trace.Block{Function: trace.NoFunction, Flags: trace.Synthetic, FirstSite: uint32(i), Sites: 1})
-	}
-	m.w.put(tagModule, AppendModule(nil, p))
-	m.fresh = m.fresh[:0]
+	m.fresh.Modules = make([]trace.Module, 1)
+	m.w.put(tagModule, AppendModule(nil, &m.fresh))
+	m.fresh = trace.Program{Blocks: m.fresh.Blocks[:0], Sites: m.fresh.Sites[:0]}
+	clear(m.known.functions)
 }
 
 // Close ends the container.
-func (m *Importer) Close(e End) error { return m.w.Close(e) }
+func (m *Importer) Close(e End) error {
+	if err := m.endExecution(); err != nil {
+		return err
+	}
+	return m.w.Close(e)
+}

@@ -5,11 +5,14 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pierrec/lz4/v4"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/lackey"
+	"github.com/stackglass/stackglass/core/trace/ppt"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 	"pgregory.net/rapid"
 )
@@ -164,6 +167,56 @@ func factsOf(t failer, file []byte) []trace.Fact {
 		t.Fatalf("%v", err)
 	}
 	return s.Header.Capture
+}
+
+// TestImportBlocks: of a trace that tells when blocks begin, containers tell that
+// too, and of what block each reference is.
+func TestImportBlocks(t *testing.T) {
+	text := "LOAD: 0x8\nBB START: (main, entry)\nLOAD: 0x10\nSTORE: 0x18\nBB START: (callee, entry)\nSTORE: 0x20\nBB DONE: (callee, entry)\n" +
+		"LOAD: 0x28\nBB DONE: (main, entry)\n" + strings.Repeat("BB START: (main, loop)\n"+strings.Repeat("LOAD: 0x1000\n", 70)+"BB DONE: (main, loop)\n", 3) +
+		"BB START: (main, loop)\nBB DONE: (main, loop)\n"
+	const kinds = trace.DataKinds | 1<<trace.BlockEntry
+	type told struct {
+		kind            trace.Kind
+		addr            trace.Addr
+		function, label string
+		part            uint32
+	}
+	read := func(r described) (all []told) {
+		r.(trace.Selector).Select(kinds)
+		b := trace.NewBatch(0)
+		for r.Next(b) == nil {
+			p := r.Header().Program
+			for i, k := range b.Kind {
+				row := told{kind: k, addr: b.Addr[i]}
+				if b.Site == nil {
+					all = append(all, row)
+					continue
+				}
+				block := b.Site[i]
+				if k != trace.BlockEntry {
+					block = p.Sites[block].Block
+				}
+				row.label, row.part = p.Blocks[block].Label, p.Blocks[block].Part
+				if f := p.Blocks[block].Function; f != trace.NoFunction {
+					row.function = p.Functions[f].Name
+				}
+				all = append(all, row)
+			}
+		}
+		return all
+	}
+	in := ppt.NewReader("t", strings.NewReader(text))
+	in.Select(kinds)
+	file := imported(t, in, chunkSize{bytes: 1 << 20, steps: 3})
+	want := read(ppt.NewReader("t", strings.NewReader(text)))
+	got := read(NewReader("t", bytes.NewReader(file), Options{}))
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%v\nwant\n%v", got, want)
+	}
+	if faults, _ := faultsOf(t, file); len(faults) > 0 {
+		t.Errorf("faults %q", faults)
+	}
 }
 
 // realFile converts a large trace.

@@ -1,0 +1,156 @@
+package sgt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// frames takes a file apart into the bytes of its frames, those of LZ4 with the
+// chunks before them.
+func frames(t failer, file []byte) (all [][]byte) {
+	t.Helper()
+	f := feed{r: bytes.NewReader(file)}
+	for {
+		from := f.at
+		made, err := f.next()
+		if err == io.EOF {
+			return all
+		}
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		if made.tag == tagChunk {
+			c, err := parseChunk(made.body)
+			if err != nil {
+				t.Fatalf("%v", err)
+			}
+			if err := f.skip(int(c.frameBytes)); err != nil {
+				t.Fatalf("%v", err)
+			}
+		}
+		all = append(all, file[from:f.at])
+	}
+}
+
+// chunky is a file of four chunks of ten references each.
+func chunky(t failer) (file []byte, rows []row) {
+	p := blocksOf("ls")
+	var steps []step
+	for i := range uint64(20) {
+		steps = append(steps, step{1, i / 5, 0, []uint64{1<<40 + i*i*8, i}})
+	}
+	return write(t, p, steps, chunkSize{bytes: 1 << 20, steps: 5}), naiveRows(p, steps, trace.AllKinds)
+}
+
+func TestDamage(t *testing.T) {
+	whole, rows := chunky(t)
+	parts := frames(t, whole) // SGT. MODL CHNK CHNK CHNK CHNK DONE INDX
+	foreign := append(binary.LittleEndian.AppendUint32(nil, 0x184d2a51), 3, 0, 0, 0, 'a', 'b', 'c')
+	unknown := AppendFrame(nil, "NEW!", []byte("of a later version"))
+	wrong := func(part []byte, at int) []byte {
+		b := bytes.Clone(part)
+		b[(at+len(b))%len(b)] ^= 1
+		return b
+	}
+	later := AppendFrame(nil, tagFile, []byte{9, 7, 64, 0})
+	readable := AppendFrame(nil, tagFile, []byte{9, 1, 64, 0, 'm', 'o', 'r', 'e'})
+	for _, c := range []struct {
+		name  string
+		parts [][]byte
+		rows  []row
+		want  string // in the error; "": there is none
+	}{
+		{"nothing", parts, rows, ""},
+		{"foreign frames", slices.Insert(slices.Clone(parts), 2, foreign, unknown), rows, ""},
+		{"a later version that is readable", slices.Concat([][]byte{readable}, parts[1:]), rows, ""},
+		{"a later version", slices.Concat([][]byte{later}, parts[1:]), nil, "t: version 9 of the container, which readers from version 7 on understand; this is 1: take a newer stackglass"},
+		{"no bytes", nil, nil, "cut off after 0"},
+		{"another file", [][]byte{foreign, unknown}, nil, "(it does not begin with what a container begins with)"},
+		{"two files", slices.Concat(parts, parts), rows, "(another trace begins here: files cannot be joined, convert each)"},
+		{"content of a chunk", slices.Concat(parts[:3], [][]byte{wrong(parts[3], -9)}, parts[4:]), slices.Concat(rows[:10], rows[20:]), "(1 chunk with 10 references cannot be read; the first: lz4: "},
+		{"frame of a chunk", slices.Concat(parts[:3], [][]byte{wrong(parts[3], 12)}, parts[4:]), slices.Concat(rows[:10], rows[20:]), "(1 chunk with 0 references cannot be read; the first: the checksum of a frame is wrong)"},
+		{"two chunks", slices.Concat(parts[:3], [][]byte{wrong(parts[3], -9), wrong(parts[4], -9)}, parts[5:]), slices.Concat(rows[:10], rows[30:]), "(2 chunks with 20 references cannot be read; the first: lz4: "},
+		{"the end", slices.Concat(parts[:6], [][]byte{wrong(parts[6], 13)}, parts[7:]), rows, "(1 table cannot be read; the first: the checksum of a frame is wrong)"},
+		{"tables", slices.Concat(parts[:1], [][]byte{wrong(parts[1], 13)}, parts[2:]), nil, "(the checksum of a frame is wrong)"},
+		{"tables are missing", slices.Concat(parts[:1], parts[2:]), nil, "(4 chunks with 40 references cannot be read; the first: it has a step of a block that no table tells of)"},
+		{"no index", parts[:7], rows, "cut off"},
+		{"a magic number", slices.Concat(parts[:4], [][]byte{{1, 2, 3, 4, 0, 0, 0, 0}}, parts[4:]), rows[:20], "(there is no frame where one should begin)"},
+	} {
+		file := slices.Concat(c.parts...)
+		got, end := rowsOf(t, NewReader("t", bytes.NewReader(file), Options{}), 0)
+		if c.want == "" && end != io.EOF || c.want != "" && (end == io.EOF || !strings.Contains(end.Error(), c.want)) {
+			t.Errorf("%s: ends with\n%v, want\n%s", c.name, end, c.want)
+		}
+		if !slices.Equal(got, c.rows) {
+			t.Errorf("%s: %d rows, want %d", c.name, len(got), len(c.rows))
+		}
+	}
+}
+
+// TestSourceOfAFileWithAWrongIndex looks at the frames instead.
+func TestSourceOfAFileWithAWrongIndex(t *testing.T) {
+	whole, rows := chunky(t)
+	for at := range 60 {
+		file := bytes.Clone(whole)
+		file[len(file)-1-at] ^= 4
+		s, err := NewSource("t", bytes.NewReader(file), int64(len(file)), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := rowsOf(t, s.Whole(), 0)
+		compareRows(t, "by frames", got, rows)
+	}
+}
+
+// TestReaderWaitsForNoMoreThanTheFloor: with several threads that take turns,
+// the chunks that wait are those of one turn.
+func TestReaderWaitsForNoMoreThanTheFloor(t *testing.T) {
+	p := blocksOf("l")
+	var steps []step
+	for i := range uint64(30000) {
+		steps = append(steps, step{uint32(i%3) + 1, i, 0, []uint64{i * i}})
+	}
+	r := NewReader("t", bytes.NewReader(write(t, p, steps, chunkSize{bytes: 1 << 20, steps: 100})), Options{})
+	b, rows := trace.NewBatch(64), 0
+	for {
+		err := r.Next(b)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows += b.Len()
+		waiting := 0
+		for _, l := range r.lanes {
+			waiting += len(l.queue)
+		}
+		if waiting > 6 {
+			t.Fatalf("%d chunks wait after %d rows, want at most those of two turns of three threads", waiting, rows)
+		}
+	}
+	if rows != len(steps) {
+		t.Errorf("%d rows, want %d", rows, len(steps))
+	}
+}
+
+// TestErrorsOfTheFileAreNoDamage of the trace.
+func TestErrorsOfTheFileAreNoDamage(t *testing.T) {
+	whole, _ := chunky(t)
+	gone := errors.New("the disk is gone")
+	got, end := rowsOf(t, NewReader("t", io.MultiReader(bytes.NewReader(whole[:len(whole)/2]), failing{gone}), Options{}), 0)
+	if end != gone || len(got) == 0 {
+		t.Errorf("%d rows and %v, want some and the error of the file", len(got), end)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
