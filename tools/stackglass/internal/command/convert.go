@@ -19,7 +19,6 @@ func (a *app) convert() *cobra.Command {
 	var (
 		r          *reading
 		output, to string
-		strict     bool
 	)
 	cmd := &cobra.Command{
 		Use:   "convert FILE -o OUT.sgt",
@@ -49,7 +48,7 @@ is written, and the exit code is 3.`,
 				return err
 			}
 			return a.convertOne(r, args[0], output, pass.ConvertOptions{
-				Format: o.Format, To: to, SkipBad: o.Spec.SkipBad, Strict: strict, Tool: "stackglass " + Version, Terminal: o.Terminal,
+				Format: o.Format, To: to, SkipBad: o.Spec.SkipBad, Strict: o.Strict, Tool: "stackglass " + Version, Terminal: o.Terminal,
 				Part: sgt.Part{Kinds: o.Spec.Kinds, Threads: o.Spec.Threads, Skip: o.Spec.Skip, Limit: o.Spec.Limit},
 			})
 		},
@@ -58,7 +57,6 @@ is written, and the exit code is 3.`,
 	f := cmd.Flags()
 	f.StringVarP(&output, "output", "o", "", "write the trace to this `FILE` (- for standard output)")
 	f.StringVar(&to, "to", "sgt", "the `FORMAT` to write: "+strings.Join(pass.WrittenFormats, ", "))
-	f.BoolVar(&strict, "strict", false, "stop at the first part of a container that cannot be read, instead of leaving it out")
 	f.Lookup("kinds").Usage = "references to write: load, store, modify, fetch, data, all"
 	f.Lookup("kinds").DefValue = "all"
 	f.Lookup("threads").Usage = "write these threads only, as in 1,2"

@@ -114,6 +114,7 @@ func TestConvertDamage(t *testing.T) {
 		}
 	}
 	expect(t, ask("convert", "wrong.sgt", "-o", "again.sgt", "--strict"), exitInput, "damaged")
+	expect(t, ask("curve", "wrong.sgt", "--strict"), exitInput, "damaged")
 }
 
 func TestConvertUsage(t *testing.T) {

@@ -25,6 +25,7 @@ type reading struct {
 	skip, limit uint64
 	threads     []uint
 	skipBad     uint64
+	strict      bool
 	mergeable   bool
 	analyses    string // as analysis.ParseAnalyses takes it; "": the default ones
 	memory      string
@@ -34,7 +35,7 @@ type reading struct {
 
 // traceOptions are the names of the options that change what is read. A profile
 // was made with its own; there they are refused.
-var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "mergeable", "analyses"}
+var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses"}
 
 // addReading gives cmd the options.
 func addReading(cmd *cobra.Command) *reading {
@@ -47,6 +48,7 @@ func addReading(cmd *cobra.Command) *reading {
 	f.Uint64Var(&r.limit, "limit", 0, "analyse `N` references at most (0: all)")
 	f.UintSliceVar(&r.threads, "threads", nil, "analyse these threads only, as in 1,2")
 	f.Uint64Var(&r.skipBad, "skip-bad", 0, "tolerate `N` records that cannot be read")
+	f.BoolVar(&r.strict, "strict", false, "stop at the first part of a container that cannot be read, instead of leaving it out")
 	f.StringVar(&r.memory, "memory", "", "stop in good order beyond this much memory, as in 4GiB (default: nine tenths of what is free)")
 	addFormat(cmd, &r.format)
 	return r
@@ -101,6 +103,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 	}
 	o := pass.Options{
 		Format:      r.inputFormat,
+		Strict:      r.strict,
 		Terminal:    a.terminal(),
 		MemoryBytes: pass.AvailableMemory(),
 		Spec: analysis.Spec{

@@ -53,6 +53,9 @@ func (in *Input) Convert(ctx context.Context, w io.Writer, o ConvertOptions) (*C
 	if container := t.Container(); container != nil && o.To == "sgt" {
 		err = c.rewrite(container, w)
 	} else {
+		if o.To == "sgt" {
+			t.Select(trace.AllKinds | 1<<trace.BlockEntry)
+		}
 		err = c.rows(t, newRowWriter(w, o))
 	}
 	c.done.From = t.Header()
@@ -127,8 +130,7 @@ func (c *conversion) rows(t *open.Trace, w rowWriter) error {
 			continue
 		}
 		if err == nil {
-			c.choose(b)
-			c.done.References += uint64(b.Len())
+			c.done.References += c.choose(b)
 			if err := w.Write(b, t.Header()); err != nil {
 				return err
 			}
@@ -145,30 +147,33 @@ func (c *conversion) rows(t *open.Trace, w rowWriter) error {
 	}
 }
 
-// choose keeps the references of a batch that are within the part.
-func (c *conversion) choose(b *trace.Batch) {
+// choose keeps the references of a batch that are within the part, and what
+// entries of blocks are around them. It gives the number of references.
+func (c *conversion) choose(b *trace.Batch) (references uint64) {
 	p, left := &c.options.Part, ^uint64(0)
 	if p.Limit > 0 {
 		left = p.Limit - c.done.References
 	}
 	c.keep = c.keep[:0]
 	for i, kind := range b.Kind {
-		if !kind.IsReference() || !p.Kinds.Has(kind) {
-			continue
-		}
 		if p.Threads != nil && (b.Thread == nil || !slices.Contains(p.Threads, b.Thread[i])) {
 			continue
 		}
-		switch {
-		case c.skipped < p.Skip:
+		switch isReference := kind.IsReference(); {
+		case isReference && !p.Kinds.Has(kind):
+		case isReference && c.skipped < p.Skip:
 			c.skipped++
-		case uint64(len(c.keep)) < left:
+		case c.skipped == p.Skip && references < left:
 			c.keep = append(c.keep, int32(i))
+			if isReference {
+				references++
+			}
 		}
 	}
 	if len(c.keep) < b.Len() {
 		b.Select(c.keep)
 	}
+	return references
 }
 
 // rowWriter writes a trace in some format.

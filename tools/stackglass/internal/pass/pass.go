@@ -29,6 +29,7 @@ import (
 type Options struct {
 	Spec        analysis.Spec
 	Format      string    // as for --input-format; "" finds out
+	Strict      bool      // stop a container at the first part that cannot be read
 	MemoryBytes uint64    // stop in good order beyond this; 0: no limit
 	Terminal    io.Writer // where progress is shown; nil: nowhere
 }
@@ -64,7 +65,7 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	if in.IsByfl {
 		return nil, errors.New(in.Name + ": a result of Byfl holds counters and no references; see them with: stackglass counters " + in.Name)
 	}
-	unpacked, err := open.Open(in.Name, in, open.Options{Format: o.Format, Packings: packings})
+	unpacked, err := open.Open(in.Name, in, open.Options{Format: o.Format, Packings: packings, Strict: o.Strict})
 	if err != nil {
 		return nil, in.readError(ctx, err)
 	}
