@@ -698,7 +698,23 @@ func (c *Counters) chosen(by string) bool { return string(c.App.by()) == by }
 
 func (c *Counters) choose(by string) { c.App.goTo(c.App.Screen.Summed(tally.By(by)), true) }
 
-func (c *Counters) keys() []string { return c.App.counterKeys() }
+// keys are those of the tables in view, or those beside them.
+func (c *Counters) keys(beside bool) (list []string) {
+	for _, key := range c.App.counterKeys() {
+		if (key == "ratios" || key == "memory") == beside {
+			list = append(list, key)
+		}
+	}
+	return list
+}
+
+// layout gives tables of functions and blocks, which are wide, all the room.
+func (c *Counters) layout() string {
+	if c.App.by() == tally.Program {
+		return "columns counters"
+	}
+	return "columns counters wide"
+}
 
 func (c *Counters) missing() []string { return state.MissingCounters(c.App.result.Profile) }
 
@@ -709,8 +725,9 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	var vgiterkey interface{}
 	_ = vgiterkey
 	var vgn *vugu.VGNode
-	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns counters"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "counters"}}}
+	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "counters"}}}
 	vgout.Out = append(vgout.Out, vgn) // root for output
+	vgn.AddAttrInterface("class", c.layout())
 	{
 		vgparent := vgn
 		_ = vgparent
@@ -780,7 +797,7 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				_ = vgparent
 				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
 				vgparent.AppendChild(vgn)
-				for vgiterkeyt, key := range c.keys() {
+				for vgiterkeyt, key := range c.keys(false) {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
 					key := key
@@ -809,7 +826,7 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		}
 		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
 		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "answers"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "What it means"}}}
+		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "answers"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "What follows"}}}
 		vgparent.AppendChild(vgn)
 		{
 			vgparent := vgn
@@ -827,14 +844,62 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			}
 			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
 			vgparent.AppendChild(vgn)
+			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
+			vgparent.AppendChild(vgn)
 			{
-				var vgcomp vugu.Builder = c.Definitions
-				if vgcomp != nil {
-					vgin.BuildEnv.WireComponent(vgcomp)
-					vgout.Components = append(vgout.Components, vgcomp)
-					vgn = &vugu.VGNode{Component: vgcomp}
+				vgparent := vgn
+				_ = vgparent
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+				vgparent.AppendChild(vgn)
+				for vgiterkeyt, key := range c.keys(true) {
+					var vgiterkey interface{} = vgiterkeyt
+					_ = vgiterkey
+					key := key
+					_ = key
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
 					vgparent.AppendChild(vgn)
+					{
+						vgparent := vgn
+						_ = vgparent
+						{
+							var vgcomp vugu.Builder = c.Tables[key]
+							if vgcomp != nil {
+								vgin.BuildEnv.WireComponent(vgcomp)
+								vgout.Components = append(vgout.Components, vgcomp)
+								vgn = &vugu.VGNode{Component: vgcomp}
+								vgparent.AppendChild(vgn)
+							}
+						}
+					}
 				}
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
+				vgparent.AppendChild(vgn)
+			}
+			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
+			vgparent.AppendChild(vgn)
+			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "details", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "counters-definitions"}}}
+			vgparent.AppendChild(vgn)
+			{
+				vgparent := vgn
+				_ = vgparent
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+				vgparent.AppendChild(vgn)
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "summary", Attr: []vugu.VGAttribute(nil)}
+				vgparent.AppendChild(vgn)
+				vgn.SetInnerHTML(vugu.HTML("What each number means"))
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+				vgparent.AppendChild(vgn)
+				{
+					var vgcomp vugu.Builder = c.Definitions
+					if vgcomp != nil {
+						vgin.BuildEnv.WireComponent(vgcomp)
+						vgout.Components = append(vgout.Components, vgcomp)
+						vgn = &vugu.VGNode{Component: vgcomp}
+						vgparent.AppendChild(vgn)
+					}
+				}
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
+				vgparent.AppendChild(vgn)
 			}
 			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
 			vgparent.AppendChild(vgn)

@@ -109,6 +109,8 @@ func (p *tab) countersEverywhere(look func(state string)) {
 	p.waitFor("#digest")
 	p.openView("0", "#counters")
 	look("counters of the program")
+	p.click("#counters-definitions summary")
+	look("counters of the program, with definitions")
 	for _, by := range []string{"function", "block"} {
 		p.click("#by-" + by)
 		p.waitFor("#table-" + by + "s tbody tr")
