@@ -36,6 +36,17 @@ func Small(name string) []byte {
 	return text
 }
 
+// Packed gives a real trace as it comes: the 104,544 data references that lackey
+// saw of a program that adds up an array and then a list, packed by lz4 in blocks
+// without checksums.
+func Packed() []byte {
+	content, err := small.ReadFile("testdata/array-list.lackey.lz4")
+	if err != nil {
+		panic(err)
+	}
+	return content
+}
+
 // RealTraces are the names for [RealText]: a dense product, a stencil, a sort.
 var RealTraces = []string{"gemm", "jacobi2d", "sort"}
 

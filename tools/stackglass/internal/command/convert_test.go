@@ -7,14 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stackglass/stackglass/site"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
 // TestConvertedTracesGiveTheSameAnswers: by way of every format, and for every
 // part.
 func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
-	demo := demoBytes(t)
-	in(t, map[string]string{"a.lz4": demo})
+	in(t, map[string]string{"a.lz4": string(tracetest.Packed())})
 	for _, part := range []string{"", "--skip 1000 --limit 5000", "--kinds store", "--kinds load --skip 7 --limit 3000"} {
 		want := ask(append(strings.Fields("curve a.lz4 --format csv"), strings.Fields(part)...)...)
 		expect(t, want, exitOK)
@@ -69,8 +68,7 @@ func left(t *testing.T) (names string) {
 
 // TestConvertLeavesNothingHalf behind.
 func TestConvertLeavesNothingHalf(t *testing.T) {
-	demo := demoBytes(t)
-	in(t, map[string]string{"bad.din": "0 1000\nwhat\n1 8\n", "good.lz4": demo})
+	in(t, map[string]string{"bad.din": "0 1000\nwhat\n1 8\n", "good.lz4": string(tracetest.Packed())})
 	expect(t, ask("convert", "bad.din", "-o", "out.sgt"), exitInput, "bad.din:2: label \"what\"", "--skip-bad")
 	stopped, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -84,8 +82,8 @@ func TestConvertLeavesNothingHalf(t *testing.T) {
 
 // TestConvertDamage: what can be read of it is written.
 func TestConvertDamage(t *testing.T) {
-	demo := demoBytes(t)
-	in(t, map[string]string{"cut.lz4": demo[:len(demo)*2/3], "whole.lz4": demo})
+	packed := string(tracetest.Packed())
+	in(t, map[string]string{"cut.lz4": packed[:len(packed)*2/3], "whole.lz4": packed})
 	expect(t, ask("convert", "cut.lz4", "-o", "out.sgt"), exitInput, "cut off", "this covers a part of the trace only")
 	expect(t, ask("check", "out.sgt"), exitOK)
 	expect(t, ask("convert", "whole.lz4", "-o", "whole.sgt"), exitOK)
@@ -98,7 +96,7 @@ func TestConvertDamage(t *testing.T) {
 		info                int // its exit code: what is wrong inside of a chunk is no matter for it
 	}{
 		{"short.sgt", string(whole[:len(whole)-30]), "cut off", exitInput},
-		{"wrong.sgt", flipped(string(whole)), "1 chunk with 66560 references cannot be read", exitOK},
+		{"wrong.sgt", flipped(string(whole)), "1 chunk with 104544 references cannot be read", exitOK},
 	} {
 		if err := os.WriteFile(damaged.name, []byte(damaged.content), 0o644); err != nil {
 			t.Fatal(err)
@@ -118,11 +116,7 @@ func TestConvertDamage(t *testing.T) {
 }
 
 func TestConvertUsage(t *testing.T) {
-	demo, err := site.DemoFile("matmul-naive.lackey.lz4")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in(t, map[string]string{"a.lz4": string(demo), "none.csv": "addr\n"})
+	in(t, map[string]string{"a.lz4": string(tracetest.Packed()), "none.csv": "addr\n"})
 	for line, words := range map[string]string{
 		"convert a.lz4":                "name it, as in: stackglass convert a.lz4 -o OUT.sgt",
 		"convert a.lz4 -o b --to elf":  "--to elf, want sgt, lackey, din, csv",
