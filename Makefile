@@ -146,8 +146,10 @@ bench-wasm: bin/wasmtest ## the same benchmarks in Chromium
 generate: ## Go files that are made from Vugu components
 	$(GO) generate ./ui/...
 
-demos: ## the demos' traces, from their C sources (gcc, valgrind, lz4)
-	@$(NEED) 'gcc:gcc,libc6-dev:compiles the demos' 'valgrind:valgrind:traces the demos' 'lz4:lz4:packs the traces'
+demos: ## the demos' traces, from their C sources (clang-19, libomp)
+	@$(NEED) 'clang-19:clang-19,libc6-dev:compiles the demos' \
+		'/usr/lib/llvm-19/lib/libomp.so:libomp-19-dev:runs the demo with OpenMP' \
+		'/usr/include/lz4.h:liblz4-dev:the demos pack their traces with it'
 	site/demos/remake.sh
 	$(GO) test ./site/...
 

@@ -28,7 +28,7 @@ const MetaPolicy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; st
 //go:embed all:dist
 var dist embed.FS
 
-//go:embed demos/demos.json demos/*.lz4 demos/*.c demos/*.h
+//go:embed demos/demos.json demos/*.sgt demos/*.c
 var demos embed.FS
 
 // ErrNotBuilt tells that the program was built without the page in site/dist.
@@ -56,15 +56,20 @@ type Demo struct {
 	References uint64        `json:"references"` // data references in the trace
 	Lines      uint64        `json:"lines"`      // distinct 64-byte lines
 	Lesson     []string      `json:"lesson"`     // the answer, in two sentences
-	Views      []string      `json:"views"`      // where the page shows each sentence: overview, locality, caches
+	Views      []string      `json:"views"`      // where the page shows each sentence: overview, locality, caches, counters
 	Expected   []Expectation `json:"expected"`   // the numbers that the lesson names
 }
 
-// Expectation is a number that a demo's lesson names.
+// Expectation is a number that a demo's lesson names: of misses in a cache, or
+// else of lines that were taken away.
 type Expectation struct {
-	Cache  string `json:"cache"`           // as for --cache
-	Limit  uint64 `json:"limit,omitempty"` // only the first references; 0: all
-	Misses uint64 `json:"misses"`
+	Cache  string `json:"cache,omitempty"`  // as for --cache
+	Limit  uint64 `json:"limit,omitempty"`  // only the first references; 0: all
+	Thread uint32 `json:"thread,omitempty"` // only this thread's references; 0: all
+	Misses uint64 `json:"misses,omitempty"`
+	// Taken counts references to a line that the thread had until another
+	// thread wrote it, where each thread has an unlimited cache of its own.
+	Taken uint64 `json:"taken,omitempty"`
 }
 
 // Demos lists the demos in the order of the page.

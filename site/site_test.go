@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,8 +18,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/open"
 )
 
-// analyse makes the profile of a demo's first references; 0: of all.
-func analyse(t *testing.T, file string, limit uint64) *profile.Profile {
+// read opens a demo's trace.
+func read(t *testing.T, file string) *open.Trace {
 	t.Helper()
 	content, err := DemoFile(file)
 	if err != nil {
@@ -27,7 +29,13 @@ func analyse(t *testing.T, file string, limit uint64) *profile.Profile {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := analysis.NewRunner(analysis.Spec{Limit: limit}, reader)
+	return reader
+}
+
+// analyse makes the profile of a demo's references, as far as spec chooses them.
+func analyse(t *testing.T, file string, spec analysis.Spec) *profile.Profile {
+	t.Helper()
+	runner, err := analysis.NewRunner(spec, read(t, file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,12 +55,12 @@ func TestDemos(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(demos) < 3 {
+	if len(demos) < 5 {
 		t.Fatalf("%d demos", len(demos))
 	}
 	for _, d := range demos {
 		t.Run(d.Name, func(t *testing.T) {
-			p := analyse(t, d.File, 0)
+			p := analyse(t, d.File, analysis.Spec{})
 			if got := p.Totals.AllReferences(); got != d.References {
 				t.Errorf("%d references, demos.json says %d", got, d.References)
 			}
@@ -72,6 +80,28 @@ func TestDemos(t *testing.T) {
 
 func checkExpectation(t *testing.T, d Demo, e Expectation) {
 	t.Helper()
+	named := e.Misses
+	if e.Cache == "" {
+		named = e.Taken
+		checkTaken(t, d, e)
+	} else {
+		checkMisses(t, d, e)
+	}
+	if lesson := strings.ReplaceAll(strings.Join(d.Lesson, " "), ",", ""); !names(lesson, named) {
+		t.Errorf("the lesson does not name the %d that is expected", named)
+	}
+}
+
+// names reports whether a lesson has a number, or "once" for 1.
+func names(lesson string, n uint64) bool {
+	if n == 1 && strings.Contains(lesson, "misses once") {
+		return true
+	}
+	return slices.Contains(regexp.MustCompile(`[0-9]+`).FindAllString(lesson, -1), strconv.FormatUint(n, 10))
+}
+
+func checkMisses(t *testing.T, d Demo, e Expectation) {
+	t.Helper()
 	cache, err := hierarchy.ParseCache(e.Cache)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +109,11 @@ func checkExpectation(t *testing.T, d Demo, e Expectation) {
 	if cache.Ways != 0 {
 		t.Fatalf("%s: only fully associative caches have exact numbers here", e.Cache)
 	}
-	counts, cold := analyse(t, d.File, e.Limit).LocalityAt(cache.LineBytes).Histogram(trace.AllKinds)
+	spec := analysis.Spec{Limit: e.Limit}
+	if e.Thread != 0 {
+		spec.Threads = []uint32{e.Thread}
+	}
+	counts, cold := analyse(t, d.File, spec).LocalityAt(cache.LineBytes).Histogram(trace.AllKinds)
 	misses := profile.NewCurve(counts, cold).Misses
 	got := misses(cache.SizeBytes / uint64(cache.LineBytes))
 	// Where a lesson says that only first accesses are left, they are not before.
@@ -89,9 +123,99 @@ func checkExpectation(t *testing.T, d Demo, e Expectation) {
 	if got != e.Misses {
 		t.Errorf("%s: %d misses, demos.json says %d", e.Cache, got, e.Misses)
 	}
-	if lesson := strings.ReplaceAll(strings.Join(d.Lesson, " "), ",", ""); !strings.Contains(lesson, strconv.FormatUint(e.Misses, 10)) {
-		t.Errorf("the lesson does not name the %d misses that are expected", e.Misses)
+}
+
+func checkTaken(t *testing.T, d Demo, e Expectation) {
+	t.Helper()
+	if got := taken(t, d.File, e.Limit); got != e.Taken {
+		t.Errorf("lines were taken away %d times in %d references, demos.json says %d", got, e.Limit, e.Taken)
 	}
+}
+
+// taken counts what [Expectation.Taken] says. A store makes the line its
+// thread's alone; whoever comes back to it then has lost it.
+func taken(t *testing.T, file string, limit uint64) (count uint64) {
+	t.Helper()
+	type holding struct{ had, has bool }
+	lines := map[trace.Line]map[uint32]holding{}
+	reader, b, seen := read(t, file), trace.NewBatch(0), uint64(0)
+	for {
+		if err := reader.Next(b); err == io.EOF {
+			return count
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for i, kind := range b.Kind {
+			if seen++; seen > limit {
+				return count
+			}
+			line, thread := b.Addr[i]/64, b.Thread[i]
+			if lines[line] == nil {
+				lines[line] = map[uint32]holding{}
+			}
+			if h := lines[line][thread]; h.had && !h.has {
+				count++
+			}
+			if kind != trace.Load {
+				for other := range lines[line] {
+					lines[line][other] = holding{had: true}
+				}
+			}
+			lines[line][thread] = holding{had: true, has: true}
+		}
+	}
+}
+
+// TestDemosTellOfNoFolder: a trace may be passed on, and says nothing of the
+// machine it was made on.
+func TestDemosTellOfNoFolder(t *testing.T) {
+	demos, err := Demos()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range demos {
+		reader, b := read(t, d.File), trace.NewBatch(0)
+		for err == nil {
+			err = reader.Next(b)
+		}
+		if err != io.EOF {
+			t.Fatal(err)
+		}
+		err = nil
+		h := reader.Header()
+		if h.Program == nil || len(h.Capture) == 0 {
+			t.Fatalf("%s tells nothing of the program", d.File)
+		}
+		for _, text := range texts(h) {
+			if strings.HasPrefix(text, "/") {
+				t.Errorf("%s tells of %s", d.File, text)
+			}
+		}
+	}
+}
+
+// texts are the places where a capture may have left a path.
+func texts(h trace.Header) (list []string) {
+	for _, fact := range h.Capture {
+		list = append(list, fact.Value)
+	}
+	for _, m := range h.Program.Modules {
+		list = append(list, m.Name)
+		list = append(list, strings.Fields(m.Options)...)
+	}
+	for i := range h.Program.Functions {
+		list = append(list, h.Program.Functions[i].Place.File)
+	}
+	for i := range h.Program.Blocks {
+		list = append(list, h.Program.Blocks[i].File)
+	}
+	for i := range h.Program.Sites {
+		list = append(list, h.Program.Sites[i].Place.File)
+	}
+	for i := range h.Program.Objects {
+		list = append(list, h.Program.Objects[i].Place.File)
+	}
+	return list
 }
 
 func checkText(t *testing.T, d Demo) {
@@ -103,7 +227,7 @@ func checkText(t *testing.T, d Demo) {
 		t.Errorf("%d sentences are shown in the views %q", len(d.Lesson), d.Views)
 	}
 	for _, view := range d.Views {
-		if view != "overview" && view != "locality" && view != "caches" {
+		if !slices.Contains([]string{"overview", "locality", "caches", "counters"}, view) {
 			t.Errorf("there is no view %q of a demo", view)
 		}
 	}
@@ -117,7 +241,7 @@ func checkText(t *testing.T, d Demo) {
 	if len(packed) > 300<<10 {
 		t.Errorf("%s has %d bytes, want at most 300 KiB", d.File, len(packed))
 	}
-	if source, err := DemoFile(d.Source); err != nil || !bytes.Contains(source, []byte("run(void)")) {
+	if source, err := DemoFile(d.Source); err != nil || !bytes.Contains(source, []byte("int main(void)")) {
 		t.Errorf("source %s: %v", d.Source, err)
 	}
 }

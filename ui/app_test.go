@@ -156,8 +156,11 @@ func (d *desk) act(f func()) {
 const naive = "matmul-naive"
 
 func demoItem() Item {
-	return Item{Demo: naive, URL: "demos/" + naive + ".lackey.lz4", Title: "Matrix multiplication"}
+	return Item{Demo: naive, URL: "demos/" + naive + ".sgt", Title: "Matrix multiplication"}
 }
+
+// textItem is a file that takes many reads, and tells of no instructions.
+func textItem() Item { return Item{File: fileWith("a.lackey.lz4", tracetest.Packed())} }
 
 func TestDemoToResult(t *testing.T) {
 	d := newDesk(t)
@@ -289,7 +292,7 @@ func (f *failing) Read(p []byte) (int, error) {
 func TestDamagedFileIsPartial(t *testing.T) {
 	d := newDesk(t)
 	d.fileOf = func(content []byte) io.Reader { return &failing{bytes.NewReader(content), len(content) / 2} }
-	d.app.Offer(demoItem())
+	d.app.Offer(textItem())
 	d.wants(`class="chip partial"`, "the disk went away")
 	if e := d.entries(); len(e) != 1 || e[0].State != profile.EntryPartial {
 		t.Errorf("kept: %+v", e)
@@ -318,7 +321,7 @@ type slow struct{ r io.Reader }
 
 func (s *slow) Read(p []byte) (int, error) {
 	time.Sleep(time.Millisecond)
-	return s.r.Read(p[:min(len(p), 256)])
+	return s.r.Read(p[:min(len(p), 64)])
 }
 
 func TestDeadWorkerKeepsTheSnapshot(t *testing.T) {
@@ -328,7 +331,7 @@ func TestDeadWorkerKeepsTheSnapshot(t *testing.T) {
 		c, err := d.host()
 		return &dying{Carrier: c, ready: func() bool { return true }}, err
 	}
-	d.app.Offer(demoItem())
+	d.app.Offer(textItem())
 	d.wants("exit code 2", "as a partial analysis", `class="chip partial"`)
 	if e := d.entries(); len(e) != 1 || e[0].State != profile.EntryPartial || e[0].References == 0 {
 		t.Errorf("kept: %+v", e)
@@ -338,7 +341,7 @@ func TestDeadWorkerKeepsTheSnapshot(t *testing.T) {
 // After a crash, dropping the same file goes on and gives the same digest.
 func TestInterruptedRunGoesOn(t *testing.T) {
 	whole := newDesk(t)
-	whole.app.Offer(demoItem())
+	whole.app.Offer(textItem())
 	want := whole.entries()[0].Digest
 
 	d := newDesk(t)
@@ -348,15 +351,15 @@ func TestInterruptedRunGoesOn(t *testing.T) {
 		c, err := d.host()
 		return &dying{Carrier: c, ready: func() bool { return len(d.entries()) > 0 }}, err
 	}
-	d.app.Offer(demoItem())
+	d.app.Offer(textItem())
 	if e := d.entries(); len(e) != 1 || e[0].State != profile.EntryInterrupted {
 		t.Fatalf("kept: %+v", e)
 	}
 	d.app.Navigate("")
-	d.wants("interrupted at", "go on with Matrix multiplication")
+	d.wants("interrupted at", "go on with a.lackey.lz4")
 	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
 	d.connect, d.fileOf = d.host, nil
-	d.app.Offer(demoItem())
+	d.app.Offer(textItem())
 	if e := d.entries(); d.picked != 1 || len(e) != 1 || e[0].State != profile.EntryComplete || e[0].Digest != want {
 		t.Errorf("kept: %+v, want digest %s", e, want)
 	}
@@ -366,9 +369,9 @@ func TestSecondDropWaits(t *testing.T) {
 	d := newDesk(t)
 	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
 	done := make(chan bool)
-	go func() { d.app.Offer(demoItem()); done <- true }()
+	go func() { d.app.Offer(textItem()); done <- true }()
 	until(t, func() bool { return strings.Contains(d.html(), `id="run-cancel"`) })
-	d.app.Offer(demoItem())
+	d.app.Offer(textItem())
 	d.wants("is next.")
 	until(t, func() bool { d.act(d.app.PauseOrResume); return strings.Contains(d.html(), "paused") })
 	d.act(d.app.Cancel)
@@ -396,11 +399,11 @@ func until(t *testing.T, ok func() bool) {
 // growing one is open.
 func TestLookElsewhereDuringARun(t *testing.T) {
 	d := newDesk(t)
-	d.app.Offer(demoItem())
+	d.app.Offer(textItem())
 	kept := "#open=" + d.entries()[0].Key + "&view=overview"
 	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
 	done := make(chan bool)
-	go func() { d.app.Offer(demoItem()); done <- true }()
+	go func() { d.app.Offer(textItem()); done <- true }()
 	until(t, func() bool { return strings.Contains(d.html(), `class="chip growing"`) })
 	running := "#" + d.app.Screen.Hash()
 	d.app.Navigate(kept)
@@ -495,11 +498,11 @@ func TestCountersAlone(t *testing.T) {
 // tab says what to do.
 func TestCountersOfAnyTrace(t *testing.T) {
 	d := newDesk(t)
-	d.app.Offer(demoItem())
+	d.app.Offer(textItem())
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCounters).Hash())
 	d.wants(`id="missing"`, "stackglass cc")
 	d.settings.Touched = true
-	d.app.Offer(demoItem())
+	d.app.Offer(textItem())
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCounters).Hash())
 	d.wants(`id="table-types"`, "The trace tells of no blocks")
 }

@@ -7,9 +7,6 @@
  * order of a full-period linear congruential generator, as after a long life of
  * insertions: neighbours in the list are far apart in memory, and the four
  * nodes that share a line are visited at four different times.
- *
- * Freestanding on purpose: no library and no start-up code, so that all but a few
- * spills to the stack in the trace are references to the array or the list.
  */
 #define N 2048
 #define WALKS 16
@@ -42,7 +39,7 @@ __attribute__((noinline)) static long walk_list(void)
     return sum;
 }
 
-__attribute__((always_inline)) static inline void run(void)
+int main(void)
 {
     for (int i = 0; i < N; i++)
         array[i] = i;
@@ -54,6 +51,5 @@ __attribute__((always_inline)) static inline void run(void)
     }
     for (int w = 0; w < WALKS; w++)
         sink = walk_list();
+    return 0;
 }
-
-#include "start.h"

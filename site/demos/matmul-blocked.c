@@ -5,9 +5,6 @@
  * finishes with three small blocks before it goes on to the next ones. A block
  * of eight doubles by eight is eight cache lines, so that three of them, 24
  * lines, are all that the innermost three loops need.
- *
- * Freestanding on purpose: no library and no start-up code, so that all but a few
- * spills to the stack in the trace are references to the three matrices.
  */
 #define N 32
 #define ALIGNED __attribute__((aligned(64)))
@@ -15,7 +12,7 @@
 
 double a[N][N] ALIGNED, b[N][N] ALIGNED, c[N][N] ALIGNED;
 
-__attribute__((always_inline)) static inline void run(void)
+int main(void)
 {
     for (int ii = 0; ii < N; ii += T)
         for (int jj = 0; jj < N; jj += T)
@@ -27,6 +24,5 @@ __attribute__((always_inline)) static inline void run(void)
                             sum += a[i][k] * b[k][j];
                         c[i][j] = sum;
                     }
+    return 0;
 }
-
-#include "start.h"

@@ -50,7 +50,7 @@ func TestCountersAskedFor(t *testing.T) {
 	p := openPage(t)
 	p.click("#settings summary")
 	p.click(`#settings [name="touched"]`)
-	p.click("#demo-matmul-naive")
+	p.drop(lackeyTrace(t))
 	p.finished()
 	p.openView("0", "#counters")
 	if text := p.text("#counters"); !strings.Contains(text, "bytes touched at least once") || !strings.Contains(text, "tells of no blocks") {

@@ -20,6 +20,5 @@
 //
 // Variables: STACKGLASS_PROGRAM names the command to test (default
 // bin/stackglass), STACKGLASS_CHROMIUM the browser, STACKGLASS_DATA the folder of
-// real traces (default ../shared/data); without the traces the largest demo
-// stands in.
+// real traces (default ../shared/data); without the traces a small one stands in.
 package e2e

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// realTrace is the trace of sort, or the largest demo where there is none.
+// realTrace is the trace of sort, or lackeyTrace where there is none.
 func realTrace(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("STACKGLASS_DATA")
@@ -25,8 +25,14 @@ func realTrace(t *testing.T) string {
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
-	t.Logf("there is no %s (STACKGLASS_DATA names its folder): the demo array-list stands in", path)
-	return absolute(t, filepath.Join(root, "site", "demos", "array-list.lackey.lz4"))
+	t.Logf("there is no %s (STACKGLASS_DATA names its folder): a small trace stands in", path)
+	return lackeyTrace(t)
+}
+
+// lackeyTrace is a small trace as text, packed by lz4; it tells of no blocks.
+func lackeyTrace(t *testing.T) string {
+	t.Helper()
+	return absolute(t, filepath.Join(root, "core", "trace", "tracetest", "testdata", "array-list.lackey.lz4"))
 }
 
 func absolute(t *testing.T, path string) string {

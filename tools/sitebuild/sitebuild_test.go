@@ -119,7 +119,7 @@ func TestPrecacheHasWhatIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"index.html", "app.css", "boot.js", "demos/matmul-naive.lackey.lz4"} {
+	for _, name := range []string{"index.html", "app.css", "boot.js", "demos/matmul-naive.sgt"} {
 		if !bytes.Contains(list, []byte(`["`+name+`", "`)) {
 			t.Errorf("precache.js lacks %s", name)
 		}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
 	"github.com/stackglass/stackglass/site"
 )
 
@@ -33,7 +34,7 @@ func in(t *testing.T, files map[string]string) {
 
 func demoBytes(t *testing.T) string {
 	t.Helper()
-	content, err := site.DemoFile("matmul-naive.lackey.lz4")
+	content, err := site.DemoFile("matmul-naive.sgt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	whole := demoBytes(t)
+	whole := string(tracetest.Packed())
 	in(t, map[string]string{
 		"empty":           "",
 		"unknown":         "this is no trace\nat all\n",
@@ -201,7 +202,7 @@ func readProfile(t *testing.T, path string) *profile.Profile {
 }
 
 func TestTruncatedKeepsPart(t *testing.T) {
-	whole := demoBytes(t)
+	whole := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": whole[:len(whole)/2]})
 	expect(t, ask("analyze", "cut.lz4", "-o", "cut.sgp"), exitInput, "cut off")
 	p := readProfile(t, "cut.sgp")
@@ -318,7 +319,7 @@ func TestOutputThatCannotBe(t *testing.T) {
 
 // What is cut off or interrupted does not replace what is whole.
 func TestPartKeepsTheWhole(t *testing.T) {
-	content := demoBytes(t)
+	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "other.sgp": "no profile"})
 	expect(t, ask("analyze", "demo:matmul-naive", "-o", "a.sgp"), exitOK)
 	before := readProfile(t, "a.sgp")
@@ -429,8 +430,8 @@ func TestCharts(t *testing.T) {
 
 func TestDemoWrites(t *testing.T) {
 	in(t, nil)
-	expect(t, ask("demo", "matmul-naive", "-o", "a.lz4"), exitOK)
-	if content, err := os.ReadFile("a.lz4"); err != nil || string(content) != demoBytes(t) {
+	expect(t, ask("demo", "matmul-naive", "-o", "a.sgt"), exitOK)
+	if content, err := os.ReadFile("a.sgt"); err != nil || string(content) != demoBytes(t) {
 		t.Errorf("the demo was not written as it is (%v)", err)
 	}
 	if got := ask("demo", "matmul-naive", "-o", "-"); got.stdout != demoBytes(t) {

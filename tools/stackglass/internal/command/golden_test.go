@@ -32,7 +32,7 @@ var golden = []string{
 	"curve demo:matmul-naive",
 	"curve demo:matmul-naive --format csv",
 	"curve demo:matmul-naive --format json --limit 1000",
-	"curve demo:array-list --format md --skip 34864",
+	"curve demo:array-list --format md --skip 34832",
 	"what-if demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full",
 	"what-if demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full --format json",
 	"what-if demo:matmul-blocked --cache L1=2KiB,8 --format csv",

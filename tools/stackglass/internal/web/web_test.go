@@ -14,12 +14,12 @@ const policy = "default-src 'none'"
 func answer(t *testing.T, method, target string, head map[string]string) *http.Response {
 	t.Helper()
 	h, err := Handler(fstest.MapFS{
-		"index.html":         {Data: []byte("<!doctype html>")},
-		"index.html.br":      {Data: []byte("packed")},
-		"app.wasm":           {Data: []byte("\x00asm")},
-		"demos/a.lackey.lz4": {Data: []byte("0123456789")},
-		".gitkeep":           {},
-		"_headers":           {Data: []byte("x")},
+		"index.html":    {Data: []byte("<!doctype html>")},
+		"index.html.br": {Data: []byte("packed")},
+		"app.wasm":      {Data: []byte("\x00asm")},
+		"demos/a.sgt":   {Data: []byte("0123456789")},
+		".gitkeep":      {},
+		"_headers":      {Data: []byte("x")},
 	}, policy)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestFiles(t *testing.T) {
 		{"/", "gzip, br;q=0", 200, "<!doctype html>", "", "text/html; charset=utf-8"},
 		{"/index.html", "br;q=0.5", 200, "packed", "br", "text/html; charset=utf-8"},
 		{"/app.wasm", "br", 200, "\x00asm", "", "application/wasm"},
-		{"/demos/a.lackey.lz4", "br", 200, "0123456789", "", "application/octet-stream"},
+		{"/demos/a.sgt", "br", 200, "0123456789", "", "application/octet-stream"},
 		{"/.gitkeep", "", 404, "", "", ""},
 		{"/_headers", "", 404, "", "", ""},
 		{"/index.html.br", "", 404, "", "", ""},
@@ -118,7 +118,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestRange(t *testing.T) {
-	r := answer(t, "GET", "http://127.0.0.1/demos/a.lackey.lz4", map[string]string{"Range": "bytes=2-4"})
+	r := answer(t, "GET", "http://127.0.0.1/demos/a.sgt", map[string]string{"Range": "bytes=2-4"})
 	if got := body(t, r); r.StatusCode != http.StatusPartialContent || got != "234" {
 		t.Errorf("status %d, %q", r.StatusCode, got)
 	}
