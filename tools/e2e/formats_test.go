@@ -17,18 +17,19 @@ import (
 // one that it does not.
 func TestFormats(t *testing.T) {
 	needStage(t)
-	packed := demoFile(t, demos(t)[0].Name)
+	p := openPage(t)
+	packed := p.read(lackeyTrace(t))
 	text, err := io.ReadAll(lz4.NewReader(bytes.NewReader(packed)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := openPage(t)
 	files := map[string]string{
 		".lackey":      p.write("a.lackey", text),
 		".lackey.lz4":  p.write("a.lackey.lz4", packed),
 		".lackey.gz":   p.write("a.lackey.gz", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil })),
 		".lackey.zst":  p.write("a.lackey.zst", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })),
 		".lackey.xz":   p.write("a.lackey.xz", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) })),
+		".sgt":         p.write("a.sgt", demoFile(t, demos(t)[0].Name)),
 		".din":         p.write("a.din", rewrite(text, "", "$KIND $ADDR\n")),
 		".csv":         p.write("a.csv", rewrite(text, "addr,rw,size\n", "0x$ADDR,$KIND,$BYTES\n")),
 		".csv.zst.txt": p.write("a.csv.zst.txt", pack(t, rewrite(text, "addr,rw,size\n", "0x$ADDR,$KIND,$BYTES\n"), func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })),
@@ -50,9 +51,39 @@ func TestFormats(t *testing.T) {
 		}
 	}
 	for _, name := range regexp.MustCompile(`\.[a-z0-9]+`).FindAllString(named, -1) {
-		if name != ".sgp" && files[".lackey"+name] == "" {
+		if name != ".sgp" && files[name] == "" && files[".lackey"+name] == "" {
 			t.Errorf("the first screen names %s, which was not tried", name)
 		}
+	}
+}
+
+// TestCapturedTrace drops what a program with threads recorded of itself, and then
+// what is left of it after a cut.
+func TestCapturedTrace(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	captured := demoFile(t, "openmp-stencil")
+	path := p.write("stencil.sgt", captured)
+	p.drop(path)
+	if got, want := p.finished(), truthOf(t, path).Digest; got != want {
+		t.Errorf("digest %s, the command's is %s", got, want)
+	}
+	if threads := p.text("#fact-threads"); !strings.HasPrefix(threads, "2") {
+		t.Errorf("the page counts %q", threads)
+	}
+	p.openView("0", "#counters")
+	p.click("#by-function")
+	p.waitFor("#table-functions tbody tr")
+	if table := p.text("#table-functions"); !strings.Contains(table, "step.omp_outlined") || !strings.Contains(table, "openmp-stencil.c") {
+		t.Errorf("the functions are %q", table)
+	}
+	cut := p.write("cut.sgt", captured[:len(captured)-len(captured)/8])
+	p.drop(cut)
+	if said := p.problem(); !strings.HasPrefix(said, "The analysis of cut.sgt is partial: ") {
+		t.Errorf("of a file that was cut, the page says %q", said)
+	}
+	if got, want := p.finished(), truthOf(t, cut).Digest; got != want {
+		t.Errorf("digest %s of what is left, the command's is %s", got, want)
 	}
 }
 
