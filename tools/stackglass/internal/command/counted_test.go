@@ -1,0 +1,118 @@
+package command
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// TestCountsOfACompiledProgram traces a matrix multiplication compiled at -O0,
+// where every number follows from the source.
+func TestCountsOfACompiledProgram(t *testing.T) {
+	found := false
+	for _, compiler := range []string{"clang", "clang-14", "clang-19"} {
+		if _, err := exec.LookPath(compiler); err != nil {
+			continue
+		}
+		found = true
+		for _, n := range []int{1, 2, 17} {
+			t.Run(compiler+" "+strconv.Itoa(n), func(t *testing.T) { checkMultiply(t, compiler, n) })
+		}
+	}
+	if !found {
+		t.Skip("left out: no clang is installed, so nothing can be compiled to be traced")
+	}
+}
+
+func checkMultiply(t *testing.T, compiler string, n int) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	program, trace := filepath.Join(dir, "multiply"), filepath.Join(dir, "multiply.sgt")
+	if got := ask("cc", "--", compiler, "-O0", "-g", "-DN="+strconv.Itoa(n), "testdata/compile/multiply.c", "-o", program); got.code != 0 {
+		t.Fatalf("compiling: %s", got)
+	}
+	run := exec.Command(program)
+	run.Env = append(os.Environ(), "STACKGLASS_OUT="+trace, "STACKGLASS_QUIET=1")
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("running: %v\n%s", err, out)
+	}
+	got := countersOf(t, trace)
+	cells := uint64(n) * uint64(n)
+	products := cells * uint64(n)
+	tests := products + 2*cells + 2*uint64(n) + 1 // i < N, j < N, k < N
+	steps := products + cells + uint64(n)         // k++, j++, i++
+	ints := tests + steps + 6*products            // and six indices a product
+	intStores := steps + cells + uint64(n) + 2    // k = 0, j = 0, i = 0, and main's result
+	for counter, want := range map[string]uint64{
+		"flops":                2 * products,
+		"loads":                3*products + ints,
+		"stores":               products + intStores,
+		"bytes_loaded":         3*products*8 + ints*4,
+		"bytes_stored":         products*8 + intStores*4,
+		"branches_conditional": tests,
+		"returns":              2,
+		"calls":                1,
+		"memset_calls":         1,
+		"memset_bytes":         8 * cells,
+		"memmove_calls":        0,
+		"unique_bytes":         3*8*cells + 4*4, // the matrices, i, j, k and main's result
+	} {
+		if got.sums[counter] != want {
+			t.Errorf("%s: %d, want %d", counter, got.sums[counter], want)
+		}
+	}
+	if f := got.functions["multiply"]; f.Invocations != 1 || f.Flops != 2*products || f.UniqueBytes != 3*8*cells+3*4 {
+		t.Errorf("multiply: %+v", f)
+	}
+	if f := got.functions["main"]; f.Invocations != 1 || f.Flops != 0 || f.UniqueBytes != 8*cells+4 {
+		t.Errorf("main: %+v", f)
+	}
+}
+
+// countersAnswer is what the verb counters says.
+type countersAnswer struct {
+	sums      map[string]uint64
+	functions map[string]countedFunction
+}
+
+type countedFunction struct {
+	Function    string
+	Invocations uint64
+	UniqueBytes uint64 `json:"unique_bytes"`
+	Flops       uint64
+}
+
+func countersOf(t *testing.T, file string) countersAnswer {
+	t.Helper()
+	c := countersAnswer{sums: map[string]uint64{}, functions: map[string]countedFunction{}}
+	var program struct {
+		Counters []struct {
+			Counter string
+			Count   uint64
+		}
+	}
+	unmarshal(t, &program, "counters", file, "--format", "json")
+	for _, row := range program.Counters {
+		c.sums[row.Counter] = row.Count
+	}
+	var functions struct{ Functions []countedFunction }
+	unmarshal(t, &functions, "counters", file, "--by", "function", "--format", "json")
+	for _, f := range functions.Functions {
+		c.functions[f.Function] = f
+	}
+	return c
+}
+
+func unmarshal(t *testing.T, into any, args ...string) {
+	t.Helper()
+	got := ask(args...)
+	if got.code != 0 {
+		t.Fatalf("%v: %s", args, got)
+	}
+	if err := json.Unmarshal([]byte(got.stdout), into); err != nil {
+		t.Fatal(err)
+	}
+}
