@@ -30,6 +30,15 @@ type argument struct {
 
 func (a *argument) name() string { return a.words[0] }
 
+// preprocessed tells whether a source includes nothing any more.
+func (a *argument) preprocessed() bool {
+	of := a.language
+	if of == "" {
+		of = languageOf(a.name())
+	}
+	return strings.HasSuffix(of, "cpp-output")
+}
+
 // value is that of an option which has it apart or joined.
 func (a *argument) value(option string) string {
 	if len(a.words) > 1 {

@@ -16,7 +16,13 @@ func (b *build) irArguments(src *argument) []string {
 	args := b.line.words(aSetting, aMachine)
 	args = append(args, b.dependencyArguments(src)...)
 	if !b.compiler.fortran {
-		args = append(args, "-Qunused-arguments", "-fno-discard-value-names", "-Xclang", "-disable-O0-optnone", "-idirafter", b.runtime.Folder)
+		if b.line.mode == building {
+			args = append(args, "-Qunused-arguments") // those for the linker
+		}
+		args = append(args, "-fno-discard-value-names", "-Xclang", "-disable-O0-optnone")
+		if !src.preprocessed() {
+			args = append(args, "-idirafter", b.runtime.Include)
+		}
 	}
 	if !b.debugs() {
 		args = append(args, "-g")

@@ -34,7 +34,8 @@ func must(err error) {
 
 // Runtime is the compiled runtime: files in a folder.
 type Runtime struct {
-	Folder  string // has stackglass.h
+	Folder  string // has its source
+	Include string // folder that has stackglass.h
 	Program string // object that goes into each program
 	Library string // object that goes into each shared library
 	Exports string // what shared libraries need of the program, for a linker
@@ -43,6 +44,7 @@ type Runtime struct {
 func runtimeIn(folder string) *Runtime {
 	return &Runtime{
 		Folder:  folder,
+		Include: filepath.Join(folder, "include"),
 		Program: filepath.Join(folder, "program.o"),
 		Library: filepath.Join(folder, "library.o"),
 		Exports: filepath.Join(folder, "exports.list"),
@@ -172,7 +174,13 @@ func writeSources(folder string) error {
 	if err := os.WriteFile(filepath.Join(folder, "exports.list"), []byte("{ __sg_*; };\n"), 0o600); err != nil {
 		return err
 	}
+	if err := os.Mkdir(filepath.Join(folder, "include"), 0o700); err != nil {
+		return err
+	}
 	return eachSource(func(name string, text []byte) error {
+		if name == "stackglass.h" {
+			name = filepath.Join("include", name)
+		}
 		return os.WriteFile(filepath.Join(folder, name), text, 0o600)
 	})
 }

@@ -1,0 +1,320 @@
+package capture
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+const hello = "#include \"hello.h\"\n#include <stdio.h>\nint main(void) { return puts(HELLO) < 0; }\n"
+
+// helloFolder is a folder with a program of one source and a header; the test goes
+// there.
+func helloFolder(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"hello.c": hello, "hello.h": "#define HELLO \"hello\"\n", "bad.c": "int main(void) { return x; }\n", "hello.i": "int main(void) { return 0; }\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// compiled is what a command line gave.
+type compiled struct {
+	status         int
+	stdout, stderr string
+	files          map[string]string // that it wrote, with the content of dependency files
+}
+
+func filesHere(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		files[e.Name()] = ""
+		if filepath.Ext(e.Name()) == ".d" {
+			text, err := os.ReadFile(e.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[e.Name()] = string(text)
+		}
+	}
+	return files
+}
+
+func compiledByUs(t *testing.T, clang string, args []string) compiled {
+	t.Helper()
+	helloFolder(t)
+	var stdout, stderr bytes.Buffer
+	status, err := Compile(IO{Stdin: strings.NewReader(hello), Stdout: &stdout, Stderr: &stderr}, clang, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled{status, stdout.String(), stderr.String(), filesHere(t)}
+}
+
+func compiledAlone(t *testing.T, clang string, args []string) compiled {
+	t.Helper()
+	helloFolder(t)
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command(clang, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(hello), &stdout, &stderr
+	status, err := statusOf(cmd.Run())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled{status, stdout.String(), stderr.String(), filesHere(t)}
+}
+
+// TestDropIn: the files that a command line leaves, its dependency files, what it
+// says, and its exit status are the compiler's.
+func TestDropIn(t *testing.T) {
+	newestClang(t)
+	for _, line := range []string{
+		"--version", "-v", "-E hello.c", "-M hello.c", "-MM hello.c", "-S hello.c", "-S -emit-llvm hello.c",
+		"-c -emit-llvm hello.c", "-fsyntax-only hello.c", "-print-search-dirs", "-dumpmachine", "-print-prog-name=ld",
+		"-c hello.c", "-c hello.c -o x.o", "-chello.c", "-c -ox.o hello.c", "-c -o /dev/null hello.c",
+		"hello.c", "hello.c -o hello", "-x c -c - -o x.o", "-x c - -o hello", "-x c hello.c -o hello", "-x c++ -c hello.c", "-c hello.i", "-O2 -c hello.i -g",
+		"-MD -c hello.c", "-MMD -c hello.c -o sub.x.o", "-MD hello.c -o hello", "-MMD -MF deps.d -c hello.c", "-MD -MT target -c hello.c",
+		"-MD -MP -MQ a$b -c hello.c -o x.o", "-Wp,-MD,deps.d -c hello.c -o x.o", "-Wp,-MMD,deps.d -c hello.c",
+		"-c bad.c", "bad.c -o bad", "missing.c", "-c missing.c", "hello.c -lmissing", "-c hello.c -unused-option", "-c hello.c --unknown-option", "-c hello.c -Wl,-s -lm",
+		"", "-o hello", "-r hello.c -o joined.o", "-Wall -Werror -std=c99 -pedantic -O3 -march=x86-64-v3 -c hello.c",
+		"-g -O2 hello.c -o hello", "-pie -fPIE hello.c -o hello", "-no-pie hello.c -o hello", "-fuse-ld=bfd hello.c -o hello",
+		"-D HELLO2 -I . -include hello.h -c hello.c", "-Wl,--as-needed -Wl,-O1 hello.c -o hello -lm", "-ffunction-sections -Wl,--gc-sections hello.c -o hello",
+		"-save-temps=obj -c hello.c -o x.o", "-m32 -fsyntax-only hello.c", "-nostdlib -c hello.c",
+	} {
+		for _, clang := range compilers() {
+			args := strings.Fields(line)
+			t.Run(filepath.Base(clang)+" "+line, func(t *testing.T) {
+				got, want := compiledByUs(t, clang, args), compiledAlone(t, clang, args)
+				if got.status != want.status {
+					t.Fatalf("status %d, want %d; said\n%s\nwant\n%s", got.status, want.status, got.stderr, want.stderr)
+				}
+				if want.status == 0 && line != "-v" && got.stderr != want.stderr {
+					t.Errorf("said %q, want %q", got.stderr, want.stderr)
+				}
+				if line != "-print-search-dirs" && got.stdout != want.stdout {
+					t.Errorf("printed %q, want %q", got.stdout, want.stdout)
+				}
+				for name, text := range want.files {
+					if made, there := got.files[name]; !there && !strings.Contains(line, "-save-temps") {
+						t.Errorf("there is no %s", name)
+					} else if made != text {
+						t.Errorf("%s has %q, want %q", name, made, text)
+					}
+				}
+				for name := range got.files {
+					if _, there := want.files[name]; !there && !strings.Contains(line, "-save-temps") {
+						t.Errorf("there is a file %s", name)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestRefusals: what cannot be done is said with what to do instead.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct{ compiler, args, want string }{
+		{"clang-99", "", "clang-99 is not installed; install it, as by: apt-get install clang-99"},
+		{"clang++-99", "-c x.cc", "clang++-99 is not installed; install it, as by: apt-get install clang-99"},
+		{"flang-new-99", "", "flang-new-99 is not installed; install it, as by: apt-get install flang-99"},
+		{"no-compiler", "", "no-compiler: there is no such compiler"},
+		{"true", "x.c", "true is no clang or flang"},
+	} {
+		_, err := Compile(IO{Stderr: &bytes.Buffer{}}, c.compiler, strings.Fields(c.args))
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s %s: %v, want %s", c.compiler, c.args, err, c.want)
+		}
+	}
+	_, err := Compile(IO{Stderr: &bytes.Buffer{}}, newestClang(t), []string{"-fsanitize=address", "x.c"})
+	if want := "-fsanitize=address: a sanitizer has code of its own"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("a sanitizer: %v, want %s", err, want)
+	}
+}
+
+// TestLinkTimeOptimisationIsLeftOut: with a note, and the program is traced.
+func TestLinkTimeOptimisationIsLeftOut(t *testing.T) {
+	got := compiledByUs(t, newestClang(t), strings.Fields("-flto -O2 hello.c -o hello"))
+	if want := "stackglass: note: -flto is left out: each source is traced as it is optimised by itself\n"; got.status != 0 || got.stderr != want {
+		t.Errorf("status %d, said %q, want %q", got.status, got.stderr, want)
+	}
+}
+
+// TestWhatDoesNotCompileStaysAsItWas: a function that the compiler refuses in its
+// rewritten form is left out, and then the source; the object is made all the
+// same. The compiler here refuses by itself what it is told to.
+func TestWhatDoesNotCompileStaysAsItWas(t *testing.T) {
+	clang := newestClang(t)
+	for _, c := range []struct{ refuse, say, note string }{
+		{`call .*@__sg_more.*\n`, "", ""},
+		{`__sg_`, "in function first", "first is not traced: what was made of it does not compile (error: in function first)"},
+		{`__sg_`, "out of luck", "is not traced: what was made of it does not compile (error: out of luck)"},
+	} {
+		helloFolder(t)
+		fake := fakeClang(t, clang, c.refuse, c.say)
+		var stderr bytes.Buffer
+		source := "int a; int first(void) { return a++; } int second(void) { return a++; }\n"
+		if err := os.WriteFile("two.c", []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		status, err := Compile(IO{Stdin: strings.NewReader(""), Stdout: &stderr, Stderr: &stderr}, fake, []string{"-c", "two.c"})
+		if err != nil || status != 0 || !strings.Contains(stderr.String(), c.note) {
+			t.Errorf("%q: status %d, %v, said %q, want %q", c.say, status, err, stderr.String(), c.note)
+		}
+		if _, err := os.Stat("two.o"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// fakeClang is a compiler that is clang but for IR text with a pattern in it,
+// which it refuses with an error, if it has one to say.
+func fakeClang(t *testing.T, clang, pattern, say string) string {
+	t.Helper()
+	if say == "" {
+		return clang
+	}
+	path, err := filepath.Abs("clang-fake")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := `#!/bin/sh
+case " $* " in *" -x ir "*) ;; *) exec ` + clang + ` "$@" ;; esac
+cat >text.ll
+if grep -q '` + pattern + `' text.ll; then echo "error: ` + say + `" >&2; exit 1; fi
+exec ` + clang + ` "$@" <text.ll
+`
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestCulprit(t *testing.T) {
+	text := []byte("@x = global i32 0\ndefine i32 @first(i32 %a) {\n  ret i32 %a\n}\n\ndefine internal void @\"odd name\"() {\n  ret void\n}\n")
+	for _, c := range []struct{ said, want string }{
+		{"<stdin>:3:7: error: expected type\n", "first"},
+		{"<stdin>:7:3: error: x", "odd name"},
+		{"<stdin>:5:1: error: x", ""},
+		{"<stdin>:1:1: error: x", ""},
+		{"LLVM ERROR: Cannot select: 0x55: ch = X86ISD\nIn function: first", ""},
+		{"fatal error: error in backend: Cannot select: in function 'kernel'", "kernel"},
+		{"out of memory", ""},
+	} {
+		if got := culprit(c.said, text); got != c.want {
+			t.Errorf("%q is about %q, want %q", c.said, got, c.want)
+		}
+	}
+}
+
+// TestResponseFiles: @FILE stands for what is in it, in files in files, too.
+func TestResponseFiles(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"a": "-O2 @b 'one word' \"two\\\" words\"", "b": "-c\n\tx\\ y.c", "loop": "@loop"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"-v", "-O2", "-c", "x y.c", "one word", `two" words`, "@missing"}
+	if got := expandResponses([]string{"-v", "@a", "@missing"}); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := expandResponses([]string{"@loop"}); !slices.Equal(got, []string{"@loop"}) {
+		t.Errorf("a file that names itself gives %q", got)
+	}
+}
+
+// TestQuotedWordsComeBack: whatever is quoted as GNU tools quote is split into the
+// same words.
+func TestQuotedWordsComeBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOf(rapid.StringN(1, 10, -1)).Draw(t, "words")
+		var text strings.Builder
+		for _, w := range words {
+			text.WriteString(`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(w) + `" `)
+		}
+		if got := splitResponse(text.String()); !slices.Equal(got, words) {
+			t.Fatalf("%q, want %q", got, words)
+		}
+	})
+}
+
+// TestEveryWordIsKept: taking a line apart loses no word of it.
+func TestEveryWordIsKept(t *testing.T) {
+	word := rapid.OneOf(
+		rapid.SampledFrom([]string{"-o", "-x", "-c", "a.c", "b.o", "-I", "-MF", "-lm", "-", "-Wl,-x", "-shared", "-MD", "-E", "c++", "-xc", "-ofile", "none", "--output=x", "-Xclang", "-flto"}),
+		rapid.StringN(0, 6, -1))
+	rapid.Check(t, func(t *rapid.T) {
+		args := rapid.SliceOf(word).Draw(t, "args")
+		var kept []string
+		for _, a := range parse(args).args {
+			kept = append(kept, a.words...)
+		}
+		if !slices.Equal(kept, args) {
+			t.Fatalf("%q became %q", args, kept)
+		}
+	})
+}
+
+// TestRuntimeIsMadeOnce: and leaves the names of programs alone.
+func TestRuntimeIsMadeOnce(t *testing.T) {
+	newestClang(t)
+	for _, clang := range compilers() {
+		first, err := BuildRuntime(clang)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := os.Stat(first.Program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := BuildRuntime(clang)
+		if err != nil || *second != *first {
+			t.Errorf("the second time it is %+v, %v, want %+v", second, err, first)
+		}
+		if after, err := os.Stat(first.Program); err != nil || !after.ModTime().Equal(before.ModTime()) {
+			t.Errorf("it was compiled again: %v", err)
+		}
+		names, err := exec.Command("nm", "-g", "--defined-only", "-P", first.Program).Output()
+		if err != nil {
+			t.Skip("left out: nm is not installed, so which names the runtime has is not looked at")
+		}
+		for line := range strings.Lines(string(names)) {
+			if !strings.HasPrefix(line, "__sg_") && !strings.HasPrefix(line, "__wrap_") {
+				t.Errorf("the runtime defines %s", line)
+			}
+		}
+	}
+}
+
+// TestRuntimeCompilesCleanly: without a warning, by each compiler, also those
+// parts that gcc compiles into an emulator's plugin.
+func TestRuntimeCompilesCleanly(t *testing.T) {
+	r, err := BuildRuntime(newestClang(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict := []string{"-std=gnu11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", "-c", "-o", "/dev/null"}
+	for _, clang := range compilers() {
+		for _, source := range []string{"whole.c", "library.c", "encode.c", "file.c", "pack.c", "system.c"} {
+			plainCompile(t, clang, append(strict, filepath.Join(r.Folder, source))...)
+		}
+	}
+	if gcc, err := exec.LookPath("gcc"); err == nil {
+		for _, source := range []string{"encode.c", "file.c", "pack.c", "system.c"} {
+			plainCompile(t, gcc, append(strict, filepath.Join(r.Folder, source))...)
+		}
+	}
+}

@@ -1,0 +1,309 @@
+package capture
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Whole programs, compiled by [Compile] and by the compiler alone: they must do
+// the same, and the trace must have what independent counts have.
+
+// sourceOf is the path of a file in testdata/programs, wherever the test runs.
+func sourceOf(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("testdata", "programs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// traceCompile runs Compile, which must succeed and say nothing.
+func traceCompile(t *testing.T, compiler string, args ...string) {
+	t.Helper()
+	var said bytes.Buffer
+	status, err := Compile(IO{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said}, compiler, args)
+	if status != 0 || err != nil || said.Len() > 0 {
+		t.Fatalf("%s %s: status %d, %v\n%s", compiler, strings.Join(args, " "), status, err, said.Bytes())
+	}
+}
+
+// plainCompile runs the compiler alone.
+func plainCompile(t *testing.T, compiler string, args ...string) {
+	t.Helper()
+	if said, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", compiler, strings.Join(args, " "), err, said)
+	}
+}
+
+// compilerFor gives the driver that compiles a file, "" if it is not installed.
+func compilerFor(clang, source string) string {
+	name := filepath.Base(clang)
+	switch filepath.Ext(source) {
+	case ".cc":
+		name = strings.Replace(name, "clang", "clang++", 1)
+	case ".f90":
+		name = strings.Replace(name, "clang", "flang-new", 1)
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// hasOpenMP tells whether a compiler finds its OpenMP library.
+func hasOpenMP(t *testing.T, compiler string) bool {
+	cmd := exec.Command(compiler, "-fopenmp", "-x", "c", "-", "-o", filepath.Join(t.TempDir(), "openmp"))
+	cmd.Stdin = strings.NewReader("int main(void) {\n#pragma omp parallel\n{}\nreturn 0; }\n")
+	return cmd.Run() == nil
+}
+
+// TestProgramsDoTheSame: what a program prints, and its exit status, is that of
+// the program compiled without us; and its trace is whole.
+func TestProgramsDoTheSame(t *testing.T) {
+	newestClang(t)
+	for _, c := range []struct {
+		source string
+		flags  []string
+	}{
+		{source: "gemm.c"}, {source: "jacobi.c", flags: []string{"-lm"}}, {source: "mixed.c"},
+		{source: "exceptions.cc", flags: []string{"-pthread"}},
+		{source: "openmp.c", flags: []string{"-fopenmp"}},
+		{source: "gemm.f90"},
+	} {
+		for _, clang := range compilers() {
+			compiler := compilerFor(clang, c.source)
+			if compiler == "" || c.source == "openmp.c" && !hasOpenMP(t, compiler) {
+				t.Logf("left out: %s with %s, which is not installed in full", c.source, clang)
+				continue
+			}
+			for _, level := range []string{"-O0", "-O2"} {
+				t.Run(fmt.Sprint(c.source, level, filepath.Base(compiler)), func(t *testing.T) {
+					dir, source := t.TempDir(), sourceOf(t, c.source)
+					plain, traced := filepath.Join(dir, "plain"), filepath.Join(dir, "traced")
+					plainCompile(t, compiler, append([]string{level, source, "-o", plain}, c.flags...)...)
+					traceCompile(t, compiler, append([]string{level, source, "-o", traced}, c.flags...)...)
+					want, got := run(t, nil, plain), run(t, nil, traced)
+					if string(want.stdout) != string(got.stdout) || want.state.ExitCode() != got.state.ExitCode() {
+						t.Errorf("it said %q and exited with %d, want %q and %d", got.stdout, got.state.ExitCode(), want.stdout, want.state.ExitCode())
+					}
+					if rows := got.trace(t, everything); rows.Len() < 100 || rows.ending.Lost != 0 {
+						t.Errorf("%d rows, %d steps lost", rows.Len(), rows.ending.Lost)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestCountsAreThoseOfCoverage: clang's own coverage counts the same loads, stores
+// and basic blocks. It instruments the same optimised code, by other means.
+func TestCountsAreThoseOfCoverage(t *testing.T) {
+	newestClang(t)
+	for _, clang := range compilers() {
+		for _, source := range []string{"gemm.c", "jacobi.c", "mixed.c"} {
+			for _, level := range []string{"-O0", "-O1", "-O2", "-O3"} {
+				t.Run(fmt.Sprint(source, level, filepath.Base(clang)), func(t *testing.T) {
+					dir := t.TempDir()
+					traced := filepath.Join(dir, "traced")
+					traceCompile(t, clang, level, sourceOf(t, source), "-o", traced, "-lm")
+					got := countsOf(run(t, nil, traced).trace(t, everything))
+					if want := coverage(t, clang, dir, source, level); !maps.Equal(got, want) {
+						t.Errorf("counts %v, want %v", got, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// countsOf are loads and stores by their bytes, and basic blocks.
+func countsOf(rows *traced) map[string]uint64 {
+	counts, p := map[string]uint64{}, rows.header.Program
+	for i, kind := range rows.Kind {
+		switch kind {
+		case trace.Load, trace.Store:
+			if rows.Bytes[i] <= 16 { // coverage sees none that are longer
+				counts[fmt.Sprint(kind, " ", rows.Bytes[i])]++
+			}
+		case trace.BlockEntry:
+			if p.Blocks[rows.Site[i]].Part == 0 {
+				counts["blocks"]++
+			}
+		}
+	}
+	return counts
+}
+
+// coverage gives the same counts from clang's sanitizer coverage.
+func coverage(t *testing.T, clang, dir, source, level string) map[string]uint64 {
+	t.Helper()
+	object, counters, program := filepath.Join(dir, "c.o"), filepath.Join(dir, "counters.o"), filepath.Join(dir, "covered")
+	plainCompile(t, clang, level, "-fsanitize-coverage=bb,no-prune,trace-pc-guard,trace-loads,trace-stores", "-c", sourceOf(t, source), "-o", object)
+	plainCompile(t, clang, "-O1", "-c", sourceOf(t, "counters.c"), "-o", counters)
+	plainCompile(t, clang, object, counters, "-o", program, "-lm")
+	out, err := os.Create(filepath.Join(dir, "counts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := exec.Command(program)
+	cmd.ExtraFiles = []*os.File{out}
+	_ = cmd.Run() // its status is its own
+	text, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]uint64{}
+	for line := range strings.Lines(string(text)) {
+		var what string
+		var bytes, n uint64
+		if _, err := fmt.Sscanf(line, "%s %d %d", &what, &bytes, &n); err != nil {
+			if _, err = fmt.Sscanf(line, "%s %d", &what, &n); err != nil {
+				t.Fatal(err)
+			}
+			counts[what] = n
+		} else if n > 0 {
+			counts[fmt.Sprint(what, " ", bytes)] = n
+		}
+	}
+	return counts
+}
+
+// TestCountsAreThoseOfTheAlgorithm: without optimisation a matrix product loads
+// and stores its matrices as often as it is written.
+func TestCountsAreThoseOfTheAlgorithm(t *testing.T) {
+	const n = 24
+	want := map[string]uint64{
+		"A store": n * n, "B store": n * n, "C store": n*n + n*n*n,
+		"A load": n * n * n, "B load": n * n * n, "C load": n*n*n + 2,
+	}
+	newestClang(t)
+	for _, clang := range compilers() {
+		traced := filepath.Join(t.TempDir(), "gemm")
+		traceCompile(t, clang, "-O0", sourceOf(t, "gemm.c"), "-o", traced)
+		rows, got := run(t, nil, traced).trace(t, everything), map[string]uint64{}
+		for i, kind := range rows.Kind {
+			if kind != trace.Load && kind != trace.Store {
+				continue
+			}
+			if site := &rows.header.Program.Sites[rows.Site[i]]; site.Flags&trace.GlobalSite != 0 {
+				got[site.Object+" "+kind.String()]++
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", clang, got, want)
+		}
+	}
+}
+
+// TestAddressesAreTheObjects: references to a global variable are where the trace
+// says that it lies, in order.
+func TestAddressesAreTheObjects(t *testing.T) {
+	clang := newestClang(t)
+	traced := filepath.Join(t.TempDir(), "gemm")
+	traceCompile(t, clang, "-O2", sourceOf(t, "gemm.c"), "-o", traced)
+	rows := run(t, nil, traced).trace(t, trace.AllKinds)
+	objects := map[string]trace.Object{}
+	for _, o := range rows.header.Program.Objects {
+		objects[o.Name] = o
+	}
+	within := 0
+	for i, addr := range rows.Addr {
+		site := &rows.header.Program.Sites[rows.Site[i]]
+		if site.Flags&trace.GlobalSite == 0 {
+			continue
+		}
+		o, known := objects[site.Object]
+		if !known || addr < o.Addr || addr+uint64(rows.Bytes[i]) > o.Addr+o.Bytes {
+			t.Fatalf("row %d of %s is at %#x, which lies at %#x and has %d bytes", i, site.Object, addr, o.Addr, o.Bytes)
+		}
+		within++
+	}
+	if within < 20000 {
+		t.Errorf("%d references to global variables, want nearly all of 28802", within)
+	}
+}
+
+// TestSameEveryTime: the same program with the same input makes the same steps.
+func TestSameEveryTime(t *testing.T) {
+	clang := newestClang(t)
+	traced := filepath.Join(t.TempDir(), "mixed")
+	traceCompile(t, clang, "-O2", sourceOf(t, "mixed.c"), "-o", traced)
+	first, second := run(t, nil, traced).trace(t, everything), run(t, nil, traced).trace(t, everything)
+	if first.Len() != second.Len() {
+		t.Fatalf("%d rows, then %d", first.Len(), second.Len())
+	}
+	for i := range first.Site {
+		if first.Site[i] != second.Site[i] || first.Kind[i] != second.Kind[i] || first.Bytes[i] != second.Bytes[i] {
+			t.Fatalf("row %d is different in the second run", i)
+		}
+	}
+}
+
+// TestParts: several objects, a static library, shared libraries that are linked
+// and loaded, and a link apart.
+func TestParts(t *testing.T) {
+	newestClang(t)
+	for _, clang := range compilers() {
+		t.Run(filepath.Base(clang), func(t *testing.T) {
+			part, main := sourceOf(t, "part.c"), sourceOf(t, "parts.c")
+			t.Chdir(t.TempDir())
+			traceCompile(t, clang, "-O1", "-DNAME=in_static", "-c", part, "-o", "static.o")
+			plainCompile(t, "ar", "rc", "libstatic.a", "static.o")
+			traceCompile(t, clang, "-O1", "-DNAME=in_shared", "-fPIC", "-shared", part, "-o", "libshared.so")
+			traceCompile(t, clang, "-O1", "-DNAME=in_loaded", "-fPIC", "-shared", "-Wl,-z,defs", part, "-o", "loaded.so")
+			traceCompile(t, clang, "-O1", "-c", main)
+			traceCompile(t, clang, "parts.o", "-L.", "-lstatic", "-lshared", "-Wl,-rpath,$ORIGIN", "-o", "parts")
+			here, err := os.Getwd()
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := run(t, nil, filepath.Join(here, "parts"), filepath.Join(here, "loaded.so"))
+			if string(o.stdout) != "34\n" {
+				t.Fatalf("it said %q %q", o.stdout, o.stderr)
+			}
+			// Each library stores ten numbers, and one at its end; each call loads one.
+			rows, stores := o.trace(t, everything), map[string]int{}
+			for i, kind := range rows.Kind {
+				if site := rows.Site[i]; kind == trace.Store && rows.header.Program.Sites[site].Object == "table" {
+					stores[moduleOf(rows.header.Program, site).Options]++
+				}
+			}
+			total := 0
+			for _, n := range stores {
+				total += n
+			}
+			if total != 4*(10+1) || len(stores) != 3 {
+				t.Errorf("stores to tables: %v, want 11 each of the static and the linked library, 22 of the loaded one", stores)
+			}
+		})
+	}
+}
+
+func moduleOf(p *trace.Program, site uint32) *trace.Module {
+	return &p.Modules[p.Functions[p.Blocks[p.Sites[site].Block].Function].Module]
+}
+
+// TestStaticProgram: programs without shared libraries work, at fixed and at other
+// places.
+func TestStaticProgram(t *testing.T) {
+	clang := newestClang(t)
+	for _, how := range []string{"-static", "-static-pie"} {
+		traced := filepath.Join(t.TempDir(), "gemm")
+		traceCompile(t, clang, "-O2", how, sourceOf(t, "gemm.c"), "-o", traced)
+		o := run(t, nil, traced)
+		if rows := o.trace(t, trace.AllKinds); string(o.stdout) != "4000 -8372\n" || rows.Len() != 28802 {
+			t.Errorf("%s: it said %q, %d references, want 28802", how, o.stdout, rows.Len())
+		}
+	}
+}

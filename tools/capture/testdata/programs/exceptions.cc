@@ -1,0 +1,50 @@
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+static std::mutex lock;
+static long total, unwound;
+
+struct guard {
+	~guard() { unwound++; }
+};
+
+static void add(int i)
+{
+	std::lock_guard<std::mutex> held(lock);
+	guard g;
+	if (i % 7 == 0)
+		throw std::runtime_error(std::to_string(i));
+	total += i;
+}
+
+int main()
+{
+	std::vector<std::thread> threads;
+	for (int t = 0; t < 3; t++)
+		threads.emplace_back([t] {
+			for (int i = 0; i < 100; i++)
+				try {
+					add(i + t);
+				} catch (const std::exception &e) {
+					std::lock_guard<std::mutex> held(lock);
+					total += (long)std::string(e.what()).size();
+				}
+		});
+	for (auto &t : threads)
+		t.join();
+	std::map<std::string, int> words;
+	for (const char *w : {"one", "two", "three", "two"})
+		words[w]++;
+	std::vector<int> v(100);
+	for (int i = 0; i < 100; i++)
+		v[i] = i * 37 % 101;
+	std::sort(v.begin(), v.end());
+	std::printf("%ld %ld %d %d\n", total, unwound, words["two"], v[50]);
+	return 2;
+}
