@@ -79,7 +79,7 @@ func report(b *testing.B, references uint64) {
 // enters a block for every four references. Reading is copying.
 func BenchmarkEvents(b *testing.B) {
 	program, steps := tracetest.Multiplication(96)
-	whole := chosen(tracetest.Rows(program, steps...), trace.AllKinds|1<<trace.BlockEntry)
+	whole := chosen(tracetest.Rows(program, steps...), trace.AllKinds|1<<trace.BlockEntry|1<<trace.BareBlock)
 	for _, c := range []struct {
 		name string
 		spec analysis.Spec

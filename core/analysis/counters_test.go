@@ -284,6 +284,30 @@ func TestMultiplication(t *testing.T) {
 	}
 }
 
+// Counted by sites or by entries of blocks, the numbers are the same.
+func TestCountersBySite(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 14))
+		p := tracetest.RandomProgram(rng)
+		whole := tracetest.Rows(p, tracetest.RandomSteps(rng, p, 1+rng.IntN(600))...)
+		spec := analysis.Spec{Kinds: []trace.Kinds{trace.DataKinds, trace.AllKinds, 1<<trace.Store | 1<<trace.RangeWrite}[seed%3]}
+		if seed%4 == 0 {
+			spec.Threads = []uint32{1}
+		}
+		few := passed(t, spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(300))).Counters
+		spec.Analyses = analysis.Locality | analysis.Counters
+		all := passed(t, spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(300))).Counters
+		if few == nil {
+			few = &profile.Counters{} // no block with instructions was entered
+		}
+		if !reflect.DeepEqual(few.Code, all.Code) || !reflect.DeepEqual(few.Tallied(profile.Opcodes), all.Tallied(profile.Opcodes)) {
+			if len(few.Code) != 0 || all.Ops {
+				t.Fatalf("seed %d, %v: by site %+v, by entry %+v", seed, spec.Kinds, few.Code, all.Code)
+			}
+		}
+	}
+}
+
 // Without being asked for, counters are those that cost nothing, and only where
 // the trace tells instructions.
 func TestDefaultCounters(t *testing.T) {
@@ -483,7 +507,7 @@ func TestAppendRefusesOtherPrograms(t *testing.T) {
 func TestUnknownBlock(t *testing.T) {
 	p := tracetest.RandomProgram(rand.New(rand.NewPCG(4, 12)))
 	whole := tracetest.Rows(p, tracetest.Step{Block: 0, Values: make([]uint64, 20)})
-	for _, kind := range []trace.Kind{trace.BlockEntry, trace.RangeRead} {
+	for _, kind := range []trace.Kind{trace.BareBlock, trace.RangeRead} {
 		broken := *whole
 		broken.Kind, broken.Site = slices.Clone(whole.Kind), slices.Clone(whole.Site)
 		broken.Kind[0], broken.Site[0] = kind, 1<<30

@@ -67,6 +67,7 @@ const (
 	TaskBegin                     // Addr: the task
 	TaskEnd                       // Addr: the task
 	TaskWait                      //
+	BareBlock                     // as BlockEntry, of blocks that load, store and modify nothing; not beside it
 	endOfKinds
 )
 
@@ -75,7 +76,7 @@ var kindNames = [endOfKinds]string{
 	"block", "call", "return", "alloc", "free", "thread-start", "thread-end",
 	"region-begin", "region-end", "parallel-begin", "parallel-end", "barrier",
 	"loop-begin", "loop-end", "critical-begin", "critical-end",
-	"reduce-begin", "reduce-end", "task-create", "task-begin", "task-end", "task-wait",
+	"reduce-begin", "reduce-end", "task-create", "task-begin", "task-end", "task-wait", "bare-block",
 }
 
 // IsReference tells references from events.

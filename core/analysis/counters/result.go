@@ -51,7 +51,7 @@ func (a *Analysis) counted() *profile.Counters {
 		executed:   make([]uint64, len(a.code.kinds)),
 		functions:  map[uint32]*profile.FunctionCounters{},
 		tallies:    map[tallyKey]*profile.Tally{},
-		executions: a.executions, rows: a.rows, bytes: a.bytes,
+		executions: a.entered(), rows: a.rows, bytes: a.bytes,
 	}
 	s.addSiteless(&a.siteless)
 	if a.code.program != nil {
@@ -62,6 +62,26 @@ func (a *Analysis) counted() *profile.Counters {
 		return nil
 	}
 	return s.finish()
+}
+
+// entered is how often each block was entered; synthetic ones never are.
+func (a *Analysis) entered() []uint64 {
+	if !a.bySite() {
+		return a.executions
+	}
+	entered := append([]uint64{}, a.executions...)
+	for n := range entered {
+		b := &a.code.program.Blocks[n]
+		for site := b.FirstSite; site < b.FirstSite+b.Sites && uint64(site) < uint64(len(a.rows)); site++ {
+			if a.code.program.Sites[site].Kind <= trace.Modify {
+				if b.Flags&trace.Synthetic == 0 {
+					entered[n] = a.rows[site]
+				}
+				break
+			}
+		}
+	}
+	return entered
 }
 
 // sum adds up the counters.
@@ -144,7 +164,7 @@ func (s *sum) ran(first, end int) bool {
 		}
 		b := &s.code.program.Blocks[n]
 		for site := b.FirstSite; site < b.FirstSite+b.Sites && uint64(site) < uint64(len(s.rows)); site++ {
-			if b.Flags&trace.Synthetic == 0 && s.rows[site] != 0 {
+			if b.Flags&trace.Synthetic == 0 && s.code.byRow[site] && s.rows[site] != 0 {
 				return true
 			}
 		}
@@ -195,7 +215,7 @@ func (s *sum) addLoose() {
 	p := s.code.program
 	for n := range s.code.byRow {
 		site := &p.Sites[n]
-		if s.rows[n] == 0 || uint64(site.Block) < uint64(len(p.Blocks)) && p.Blocks[site.Block].Flags&trace.Synthetic == 0 {
+		if !s.code.byRow[n] || s.rows[n] == 0 || uint64(site.Block) < uint64(len(p.Blocks)) && p.Blocks[site.Block].Flags&trace.Synthetic == 0 {
 			continue
 		}
 		function := profile.NoFunction

@@ -205,7 +205,7 @@ func (r *tableReader) readSite() trace.Site {
 
 // isSiteKind tells what sites can be: blocks and functions make the other rows.
 func isSiteKind(k trace.Kind) bool {
-	return k.Valid() && k != trace.BlockEntry && k != trace.Call && k != trace.Return
+	return k.Valid() && k != trace.BlockEntry && k != trace.BareBlock && k != trace.Call && k != trace.Return
 }
 
 func (r *tableReader) objects() {

@@ -1,6 +1,10 @@
 package sgt
 
-import "github.com/stackglass/stackglass/core/trace"
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
 
 // plan says what rows a step of a block makes, of the kinds that were asked for.
 type plan struct {
@@ -65,6 +69,9 @@ func (p *planner) plan(number uint32, b *trace.Block, sites []trace.Site) plan {
 	made := plan{scales: layoutOf(sites).scales}
 	if b.Flags&trace.Synthetic == 0 {
 		p.blockRow(&made, trace.BlockEntry, number)
+		if !p.kinds.Has(trace.BlockEntry) && !slices.ContainsFunc(sites, accesses) {
+			p.blockRow(&made, trace.BareBlock, number)
+		}
 	}
 	if b.Flags&trace.EntryBlock != 0 {
 		p.blockRow(&made, trace.Call, number)
@@ -84,11 +91,14 @@ func (p *planner) plan(number uint32, b *trace.Block, sites []trace.Site) plan {
 	return made
 }
 
+// accesses tells the sites whose rows show that their block was entered.
+func accesses(s trace.Site) bool { return s.Kind <= trace.Modify }
+
 // writePCs fills a column of PCs. Rows of blocks have none.
 func (p *planner) writePCs(pc []trace.Addr, kinds []trace.Kind, sites []uint32) {
 	kinds, sites = kinds[:len(pc)], sites[:len(pc)]
 	for i := range pc {
-		if k := kinds[i]; k == trace.BlockEntry || k == trace.Call || k == trace.Return {
+		if k := kinds[i]; k == trace.BlockEntry || k == trace.BareBlock || k == trace.Call || k == trace.Return {
 			continue
 		}
 		pc[i] = p.pcs[sites[i]]

@@ -24,6 +24,9 @@ func Rows(p *trace.Program, steps ...Step) *trace.Batch {
 		if block.Flags&trace.Synthetic == 0 {
 			addRow(b, trace.BlockEntry, s.Block, s.Thread, 0, 0, 0)
 		}
+		if block.Flags&trace.Synthetic == 0 && bare(p, block) {
+			addRow(b, trace.BareBlock, s.Block, s.Thread, 0, 0, 0)
+		}
 		if block.Flags&trace.EntryBlock != 0 {
 			addRow(b, trace.Call, s.Block, s.Thread, 0, 0, 0)
 		}
@@ -46,6 +49,16 @@ func Rows(p *trace.Program, steps ...Step) *trace.Batch {
 		}
 	}
 	return b
+}
+
+// bare tells that a block loads, stores and modifies nothing.
+func bare(p *trace.Program, b *trace.Block) bool {
+	for _, s := range p.Sites[b.FirstSite : b.FirstSite+b.Sites] {
+		if s.Kind <= trace.Modify {
+			return false
+		}
+	}
+	return true
 }
 
 func addRow(b *trace.Batch, kind trace.Kind, site, thread uint32, addr trace.Addr, bytes uint32, arg uint64) {
@@ -87,7 +100,7 @@ func (r *ProgramReader) Next(b *trace.Batch) error {
 		taken++
 		w, i := r.whole, r.next
 		r.tell(w.Kind[i], w.Site[i])
-		if r.kinds.Has(w.Kind[i]) {
+		if k := w.Kind[i]; r.kinds.Has(k) && (k != trace.BareBlock || !r.kinds.Has(trace.BlockEntry)) {
 			addRow(b, w.Kind[i], w.Site[i], w.Thread[i], w.Addr[i], w.Bytes[i], w.Arg[i])
 		}
 	}
@@ -102,7 +115,7 @@ func (r *ProgramReader) Next(b *trace.Batch) error {
 // tell makes what a row names known, with all that stands before it.
 func (r *ProgramReader) tell(kind trace.Kind, number uint32) {
 	block := number
-	if kind.IsReference() || kind >= trace.Alloc {
+	if kind.IsReference() || kind >= trace.Alloc && kind != trace.BareBlock {
 		block = r.program.Sites[number].Block
 	}
 	if int(block) < len(r.known.Blocks) {
