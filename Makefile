@@ -20,6 +20,8 @@ CAPTURE_NEEDS := \
 	'gcc:gcc,libc6-dev:compiles programs that are traced as they are' \
 	'?clang-14:clang-14,libc6-dev,libstdc++-12-dev:compiles programs that are traced' \
 	'?clang-19:clang-19,libc6-dev,libstdc++-12-dev:compiles programs that are traced' \
+	'?opt-14:llvm-14:counts references in another way, to compare with' \
+	'?opt-19:llvm-19:counts references in another way, to compare with' \
 	'?/usr/lib/llvm-19/lib/libomp.so:libomp-19-dev:runs OpenMP programs that are traced' \
 	'?flang-new-19:flang-19:compiles Fortran programs that are traced' \
 	'?/usr/include/lz4.h:liblz4-dev:traced programs pack their traces with it' \
