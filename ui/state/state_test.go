@@ -232,6 +232,25 @@ func TestKneesAreOnTheCurve(t *testing.T) {
 	}
 }
 
+// Only of several threads there is something to say.
+func TestSummaryCountsThreads(t *testing.T) {
+	for name, want := range map[string][]string{
+		"matmul-naive":  {"references", "lines", "line"},
+		"false-sharing": {"references", "lines", "threads", "line"},
+	} {
+		var got []string
+		for _, f := range NewSummary(demo(t, name, 0), "", false).Facts {
+			got = append(got, f.ID)
+			if f.ID == "threads" && f.Value != "2" {
+				t.Errorf("%s: %s threads, want 2", name, f.Value)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: facts %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestPhasesAreSeen(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	if f, ok := v.phases(); !ok || !strings.Contains(f.Text, "has phases") {

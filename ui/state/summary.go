@@ -25,12 +25,8 @@ func NewSummary(v *View, digest string, live bool) Summary {
 	add := func(id, value, name string) { s.Facts = append(s.Facts, Fact{ID: id, Name: name, Value: value}) }
 	add("references", SI(t.AllReferences()), "references")
 	add("lines", Exact(v.Lines), "lines, "+Bytes(v.FootprintBytes()))
-	if n := len(t.Threads); n > 0 {
-		noun := "threads"
-		if n == 1 {
-			noun = "thread"
-		}
-		add("threads", strconv.Itoa(n), noun)
+	if n := len(t.Threads); n > 1 {
+		add("threads", strconv.Itoa(n), "threads")
 	}
 	add("line", strconv.FormatUint(v.LineBytes, 10)+"-byte", "lines")
 	s.Chips = []string{"exact", completeness(v.Profile.State, live)}
