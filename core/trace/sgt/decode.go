@@ -60,6 +60,8 @@ type decodedBlock struct {
 	first  uint32 // its cells, first up to first+width
 	width  uint8
 	form   form
+	kind   trace.Kind // of the row of a single block
+	site   uint32     // the same
 }
 
 // cell is the state of a value and, in straight blocks, the row of which it is
@@ -138,6 +140,10 @@ func (d *decoder) slot(block uint32) uint32 {
 	d.blocks = append(d.blocks, decodedBlock{
 		next: at.slot, other: at.slot, number: block, first: uint32(len(d.cells)), width: uint8(len(p.scales)), form: p.form,
 	})
+	if p.form == single {
+		b := &d.blocks[at.slot]
+		b.kind, b.site = p.rows[0].kind, p.rows[0].site
+	}
 	for i, scale := range p.scales {
 		c := cell{scale: scale}
 		if p.form == straight {
@@ -209,6 +215,12 @@ func (d *decoder) short(c *columns, row int, most uint64) (int, uint64, error) {
 		slot := blocks[before].next
 		for ; run > 0; run-- {
 			b := &blocks[slot]
+			if b.form == single && row < len(addrs) {
+				c.single(row, b)
+				row++
+				before, slot = slot, b.next
+				continue
+			}
 			if b.form != straight || row+int(b.width) > len(addrs) {
 				break
 			}
@@ -232,7 +244,8 @@ func (d *decoder) short(c *columns, row int, most uint64) (int, uint64, error) {
 			}
 		}
 		b := &blocks[slot]
-		if !fits || b.form != straight || row+int(b.width) > len(addrs) || misses>>b.width != 0 {
+		alone := b.form == single && row < len(addrs)
+		if !fits || !alone && b.form != straight || row+int(b.width) > len(addrs) || misses>>b.width != 0 {
 			d.run, d.misses, d.follows, d.off, d.waiting = run, misses, follows, off, true
 			most += run + 1
 			break
@@ -241,6 +254,11 @@ func (d *decoder) short(c *columns, row int, most uint64) (int, uint64, error) {
 			blocks[before].next, blocks[before].other = slot, blocks[before].next
 		}
 		before = slot
+		if alone {
+			c.single(row, b)
+			row++
+			continue
+		}
 		values := cells[b.first:][:b.width]
 		for i := range values {
 			v := &values[i]
@@ -336,6 +354,13 @@ func (d *decoder) expected(c *columns, row int, n uint64) (next int, done uint64
 	slot := blocks[before].next
 	for done < n {
 		b := &blocks[slot]
+		if b.form == single && row < len(addrs) {
+			c.single(row, b)
+			row++
+			before, slot = slot, b.next
+			done++
+			continue
+		}
 		if b.form != straight || row+int(b.width) > len(addrs) {
 			break
 		}

@@ -214,6 +214,13 @@ func naiveRows(p *trace.Program, steps []step, kinds trace.Kinds) (all []row) {
 		b := p.Blocks[s.block]
 		if b.Flags&trace.Synthetic == 0 {
 			add(row{kind: trace.BlockEntry, site: s.block})
+			sites := p.Sites[b.FirstSite : b.FirstSite+b.Sites]
+			accesses := slices.ContainsFunc(sites, func(s trace.Site) bool {
+				return s.Kind == trace.Load || s.Kind == trace.Store || s.Kind == trace.Modify
+			})
+			if !accesses && !kinds.Has(trace.BlockEntry) {
+				add(row{kind: trace.BareBlock, site: s.block})
+			}
 		}
 		if b.Flags&trace.EntryBlock != 0 {
 			add(row{kind: trace.Call, site: s.block})

@@ -18,6 +18,7 @@ type form uint8
 
 const (
 	straight form = iota // every value is the address of one row, in order, and there are no other rows
+	single               // no values, and one row
 	fixed                // always the same number of rows
 	varying              // ranges of 2^32 bytes or more make several rows; some loops' ends none
 )
@@ -135,6 +136,9 @@ func rowOf(s *trace.Site, number uint32, value int) planRow {
 }
 
 func formOf(p *plan) form {
+	if len(p.scales) == 0 && len(p.rows) == 1 && p.rows[0].how == onlyRow {
+		return single
+	}
 	f := straight
 	if len(p.rows) != len(p.scales) {
 		f = fixed

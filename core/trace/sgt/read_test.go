@@ -144,7 +144,7 @@ func someChunks(t *rapid.T) chunkSize {
 }
 
 func someKinds(t *rapid.T) trace.Kinds {
-	return rapid.SampledFrom([]trace.Kinds{trace.AllKinds, trace.AllKinds | trace.EventKinds, 1 << trace.Load, trace.EventKinds}).Draw(t, "kinds")
+	return rapid.SampledFrom([]trace.Kinds{trace.AllKinds, trace.AllKinds | trace.EventKinds, trace.AllKinds | 1<<trace.BareBlock, 1 << trace.Load, trace.EventKinds}).Draw(t, "kinds")
 }
 
 // TestStepsRoundTrip: what the encoder writes is, to the naive decoder, what it
