@@ -371,6 +371,20 @@ func TestEventsDisturbNothing(t *testing.T) {
 	}
 }
 
+// Few events among many references are told apart in another way.
+func TestFewEventsDisturbNothing(t *testing.T) {
+	p, steps := tracetest.Multiplication(40)
+	whole := tracetest.Rows(p, steps...)
+	want := passed(t, analysis.Spec{Analyses: analysis.Locality}, tracetest.NewProgramReader(p, whole, 0))
+	got := passed(t, analysis.Spec{}, tracetest.NewProgramReader(p, whole, 0))
+	if got.Counters == nil || got.Counters.Program()[profile.Flops] != 2*40*40*40 {
+		t.Errorf("counters %+v", got.Counters)
+	}
+	if got.Counters = nil; !bytes.Equal(got.Encode(), want.Encode()) {
+		t.Error("with few events the result is another one")
+	}
+}
+
 // A part of the trace has the events that lie in it.
 func TestPartsOfEvents(t *testing.T) {
 	p := &trace.Program{

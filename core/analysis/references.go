@@ -29,8 +29,7 @@ func (r *references) of(part *trace.Batch, mixed bool) *trace.Batch {
 	return r.compact(part)
 }
 
-// compact copies the references without a branch on what a row is: each is
-// written, and the next one over it if it was none.
+// compact copies the references.
 func (r *references) compact(part *trace.Batch) *trace.Batch {
 	into := r.apart
 	into.Reset()
@@ -44,6 +43,52 @@ func (r *references) compact(part *trace.Batch) *trace.Batch {
 		into.NeedPC()
 	}
 	into.Resize(part.Len())
+	events := 0
+	for _, k := range part.Kind {
+		if k >= trace.NumKinds {
+			events++
+		}
+	}
+	if events*manyRows < part.Len() {
+		copyRuns(into, part)
+	} else {
+		copyRows(into, part)
+	}
+	into.Resize(part.Len() - events)
+	return into
+}
+
+// manyRows is how many references to an event make it worth to copy what is
+// between two events at once.
+const manyRows = 16
+
+// copyRuns copies what is between two events.
+func copyRuns(into, part *trace.Batch) {
+	n, kinds := 0, part.Kind
+	for lo := 0; lo < len(kinds); lo++ {
+		hi := lo
+		for hi < len(kinds) && kinds[hi] < trace.NumKinds {
+			hi++
+		}
+		copy(into.Addr[n:], part.Addr[lo:hi])
+		copy(into.Bytes[n:], part.Bytes[lo:hi])
+		copy(into.Kind[n:], part.Kind[lo:hi])
+		copyRun(into.Thread, part.Thread, n, lo, hi)
+		copyRun(into.Site, part.Site, n, lo, hi)
+		copyRun(into.PC, part.PC, n, lo, hi)
+		n, lo = n+hi-lo, hi
+	}
+}
+
+func copyRun[T any](into, from []T, n, lo, hi int) {
+	if into != nil {
+		copy(into[n:], from[lo:hi])
+	}
+}
+
+// copyRows copies references without a branch on what a row is: each row is
+// written, and the next one over it if it was none.
+func copyRows(into, part *trace.Batch) {
 	kinds, n := part.Kind, 0
 	froms, addrs := part.Addr[:len(kinds)], into.Addr[:len(kinds)]
 	sizes, bytes := part.Bytes[:len(kinds)], into.Bytes[:len(kinds)]
@@ -54,14 +99,12 @@ func (r *references) compact(part *trace.Batch) *trace.Batch {
 			n++
 		}
 	}
-	compactColumn(into.Thread, part.Thread, kinds)
-	compactColumn(into.Site, part.Site, kinds)
-	compactColumn(into.PC, part.PC, kinds)
-	into.Resize(n)
-	return into
+	copyColumn(into.Thread, part.Thread, kinds)
+	copyColumn(into.Site, part.Site, kinds)
+	copyColumn(into.PC, part.PC, kinds)
 }
 
-func compactColumn[T any](into, from []T, kinds []trace.Kind) {
+func copyColumn[T any](into, from []T, kinds []trace.Kind) {
 	if into == nil {
 		return
 	}

@@ -153,19 +153,27 @@ func (a *Analysis) enter(b *trace.Batch) error {
 		if k < trace.RangeRead {
 			continue
 		}
+		var err error
 		if k == trace.BlockEntry {
-			if uint64(sites[i]) >= uint64(len(a.executions)) {
-				if err := a.grow("block", sites[i]); err != nil {
-					return err
-				}
-			}
-			a.executions[sites[i]]++
+			err = a.addEntry(sites[i])
 		} else if k <= trace.RangeWrite {
-			if err := a.addRow(b, i); err != nil {
-				return err
-			}
+			err = a.addRow(b, i)
+		}
+		if err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// addEntry counts one entry of a block.
+func (a *Analysis) addEntry(block uint32) error {
+	if uint64(block) >= uint64(len(a.executions)) {
+		if err := a.grow("block", block); err != nil {
+			return err
+		}
+	}
+	a.executions[block]++
 	return nil
 }
 
@@ -173,32 +181,44 @@ func (a *Analysis) enter(b *trace.Batch) error {
 func (a *Analysis) pass(b *trace.Batch) error {
 	rows, kinds := a.rows, b.Kind[:len(b.Site)]
 	for i, site := range b.Site {
-		number, what := rows, "site"
-		switch k := kinds[i]; {
-		case k == trace.BareBlock || k == trace.BlockEntry:
-			number, what = a.executions, "block"
-		case k >= trace.NumKinds:
-			continue
-		}
-		if uint64(site) >= uint64(len(number)) {
-			if err := a.grow(what, site); err != nil {
+		if kinds[i] >= trace.RangeRead {
+			if err := a.passOther(b, i); err != nil {
 				return err
 			}
-			if rows, number = a.rows, a.rows; what == "block" {
-				number = a.executions
-			}
+			rows = a.rows
+			continue
 		}
-		number[site]++
+		if uint64(site) >= uint64(len(rows)) {
+			if err := a.grow("site", site); err != nil {
+				return err
+			}
+			rows = a.rows
+		}
+		rows[site]++
 	}
-	a.addBytes(b)
+	if a.code.sized {
+		a.addBytes(b)
+	}
 	return nil
 }
 
-// addBytes adds up the bytes of references that tell theirs. Their sites are
-// known.
+// passOther counts a range, or a block that was entered; for one with loads or
+// stores that is for nothing.
+func (a *Analysis) passOther(b *trace.Batch, i int) error {
+	switch k := b.Kind[i]; {
+	case k <= trace.RangeWrite:
+		return a.addRow(b, i)
+	case k == trace.BareBlock || k == trace.BlockEntry:
+		return a.addEntry(b.Site[i])
+	}
+	return nil
+}
+
+// addBytes adds up the bytes of references that tell theirs, but ranges. Their
+// sites are known.
 func (a *Analysis) addBytes(b *trace.Batch) {
 	for i, k := range b.Kind {
-		if k == trace.RangeRead || k == trace.RangeWrite || a.code.sized && k < trace.RangeRead && a.code.byRow[b.Site[i]] {
+		if k < trace.RangeRead && a.code.byRow[b.Site[i]] {
 			a.bytes[b.Site[i]] += uint64(b.Bytes[i])
 		}
 	}
