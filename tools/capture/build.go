@@ -55,6 +55,20 @@ func Compile(io IO, compilerName string, args []string) (status int, err error) 
 	return b.link()
 }
 
+// Preload gives the path of a shared library that is the runtime, for programs
+// that load traced libraries without being traced themselves: LD_PRELOAD of it.
+func Preload(compilerName string) (path string, err error) {
+	c, err := findCompiler(compilerName)
+	if err != nil {
+		return "", err
+	}
+	r, err := BuildRuntime(c.clang)
+	if err != nil {
+		return "", err
+	}
+	return r.Preload, nil
+}
+
 // compileAll is -c: an object for each source, and whatever the compiler makes of
 // other files.
 func (b *build) compileAll() (int, error) {

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -110,10 +111,10 @@ func (b *build) withoutDebug(text []byte) []byte {
 }
 
 // assemble makes the object of IR text. What a compiler cannot take in rewritten
-// form stays as it was: first single functions, then the whole source.
+// form stays as it was: first single functions, then all, then the whole source.
 func (b *build) assemble(src *argument, text []byte, object string) (status int, err error) {
 	options := ir.Options{Source: src.name(), CompileOptions: strings.Join(b.line.words(aSetting, aMachine), " "), Instrs: true}
-	for range mostSkipped {
+	for everything := false; ; {
 		made, err := ir.Instrument(text, options)
 		if err != nil {
 			b.note(src.name(), " is not traced: ", err.Error())
@@ -123,14 +124,10 @@ func (b *build) assemble(src *argument, text []byte, object string) (status int,
 		if said == "" || err != nil {
 			return 0, err
 		}
-		name := culprit(said, made.Text)
-		first, _, _ := strings.Cut(said, "\n")
-		if name == "" {
-			b.note(src.name(), " is not traced: what was made of it does not compile (", first, ")")
-			break
+		if everything {
+			break // it is not the functions
 		}
-		b.note(src.name(), ": ", name, " is not traced: what was made of it does not compile (", first, ")")
-		options.Skip = append(options.Skip, name)
+		options.Skip, everything = b.leaveOut(src, options.Skip, said, made)
 	}
 	if said, err := b.object(b.withoutDebug(text), object); said == "" || err != nil {
 		return 0, err
@@ -138,7 +135,21 @@ func (b *build) assemble(src *argument, text []byte, object string) (status int,
 	return b.asItIs(src, object)
 }
 
-// mostSkipped is how many functions of a source are tried to be left out.
+// leaveOut adds to the functions to skip the one that an error is about, or all.
+func (b *build) leaveOut(src *argument, skip []string, said string, made *ir.Result) (more []string, everything bool) {
+	first, _, _ := strings.Cut(said, "\n")
+	if name := culprit(said, made.Text); name != "" && !slices.Contains(skip, name) && len(skip) < mostSkipped {
+		b.note(src.name(), ": ", name, " is not traced: what was made of it does not compile (", first, ")")
+		return append(skip, name), false
+	}
+	b.note(src.name(), " is not traced: what was made of it does not compile (", first, ")")
+	for _, f := range made.Program.Functions {
+		skip = append(skip, f.Name)
+	}
+	return skip, true
+}
+
+// mostSkipped is how many functions of a source are left out one by one.
 const mostSkipped = 8
 
 // object makes an object of IR text; said is why it is none.

@@ -12,10 +12,12 @@ var wrapped = []string{
 	"pthread_create", "pthread_join",
 }
 
+func wrapOption() string { return "-Wl,--wrap=" + strings.Join(wrapped, ",--wrap=") }
+
 // programLink are arguments that put the runtime into a program. A static one has
 // no shared libraries to offer it to.
 func (r *Runtime) programLink(static bool) []string {
-	args := []string{r.Program, "-Wl,--wrap=" + strings.Join(wrapped, ",--wrap=")}
+	args := []string{r.Program, wrapOption()}
 	if !static {
 		args = append(args, "-Wl,--dynamic-list="+r.Exports)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,6 +37,7 @@ func playProgram() *trace.Program {
 	add(load(8), load(8), trace.Site{Kind: trace.Store, Bytes: 8})
 	add(load(4), trace.Site{Kind: trace.RangeWrite}, load(1), trace.Site{Kind: trace.Modify, Bytes: 2})
 	add(trace.Site{Kind: trace.Alloc}, trace.Site{Kind: trace.Free}, trace.Site{Kind: trace.LoopBegin}, load(16))
+	add(trace.Site{Kind: trace.Store, Flags: trace.MaskedSite})
 	for _, n := range []int{4, 5, 7, 8, 48} {
 		var many []trace.Site
 		for range n {
@@ -61,7 +63,7 @@ func blocksHeader(p *trace.Program) string {
 		}
 		blocks.WriteString("{" + strconv.Itoa(values) + "," + strconv.Itoa(references) + ",0,0},")
 	}
-	return "enum { play_range = 3 }; // the block that has a range\n" +
+	return "enum { play_range = 3, play_masked = 5 }; // the blocks that have ranges\n" +
 		"static struct __sg_block play_block[] = {" + blocks.String() + "};\n" +
 		"static const uint8_t play_scale[] = {" + scales.String() + "};\n" +
 		"static const uint8_t play_tables[] = {" + byteList(sgt.AppendModule(nil, p)) + "};\n"
@@ -220,6 +222,85 @@ func comparePlayed(t *testing.T, got *traced, said []byte) {
 				v[k] = word()
 			}
 			next(s.Kind, v[0], v[1])
+		}
+	}
+}
+
+// TestMaskedLanes: a reference for each run of lanes, or for each lane.
+func TestMaskedLanes(t *testing.T) {
+	got := run(t, nil, play(t, "masked.c")).trace(t, trace.AllKinds)
+	want := []struct {
+		addr  uint64
+		bytes uint32
+	}{
+		{0x1000, 32}, {0x2000, 4}, {0x2000 + 8, 8}, {0x2000 + 28, 4}, {0x3000, 64}, {0x4000 + 63, 1}, // runs
+		{0x50, 8}, {0x70, 8}, {0x80, 8}, // lanes
+		{7, 8}, // the block behind
+	}
+	if got.Len() != len(want) {
+		t.Fatalf("%d references, want %d", got.Len(), len(want))
+	}
+	for i, w := range want {
+		if got.Addr[i] != w.addr || got.Bytes[i] != w.bytes {
+			t.Errorf("reference %d is of %d bytes at %#x, want %d at %#x", i, got.Bytes[i], got.Addr[i], w.bytes, w.addr)
+		}
+	}
+}
+
+// TestSlicedOrder: every thread's own steps are in order, tickets are few, and
+// threads follow those that made them.
+func TestSlicedOrder(t *testing.T) {
+	o := run(t, []string{"STACKGLASS_ORDER=sliced"}, play(t, "counting.c", "-pthread"))
+	got := o.trace(t, everything)
+	next := map[uint32]uint64{}
+	for i, kind := range got.Kind {
+		if kind != trace.Load {
+			continue
+		}
+		thread := got.Thread[i]
+		if want := next[thread]; got.Addr[i]&(1<<32-1) != want {
+			t.Fatalf("thread %d loads %d, want %d", thread, got.Addr[i]&(1<<32-1), want)
+		}
+		next[thread]++
+	}
+	for thread, loads := range next {
+		if thread != 1 && loads != 200000 {
+			t.Errorf("thread %d made %d loads, want 200000", thread, loads)
+		}
+	}
+	if len(next) != 4 || next[1] != 2 || got.Addr[first(got, trace.Load)] != 0 || got.Thread[last(got, trace.Load)] != 1 {
+		t.Errorf("loads of threads: %v, want 4, of which the first begins and ends", next)
+	}
+	for _, f := range got.header.Capture {
+		if f.Name == "order" && f.Value != "sliced" {
+			t.Errorf("the trace says that its order is %s", f.Value)
+		}
+	}
+}
+
+func first(got *traced, kind trace.Kind) int { return slices.Index(got.Kind, kind) }
+
+func last(got *traced, kind trace.Kind) int {
+	at := -1
+	for i, k := range got.Kind {
+		if k == kind {
+			at = i
+		}
+	}
+	return at
+}
+
+// TestTwoProcesses: a second process of a program does not write into the first
+// one's trace.
+func TestTwoProcesses(t *testing.T) {
+	o := run(t, nil, play(t, "counting.c", "-pthread"), "again")
+	files, err := filepath.Glob(filepath.Join(o.dir, "out.sgt*"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("%v were written, want two files", files)
+	}
+	for _, file := range files {
+		if got := read(t, file, trace.AllKinds); got.err != nil || got.Len() != 3*200000+2 {
+			t.Errorf("%s: %d references, %v, want 600,002", file, got.Len(), got.err)
 		}
 	}
 }

@@ -307,3 +307,24 @@ func TestStaticProgram(t *testing.T) {
 		}
 	}
 }
+
+// TestPreload: a program that is not traced can load a library that is, with the
+// runtime beside it.
+func TestPreload(t *testing.T) {
+	clang := newestClang(t)
+	dir := t.TempDir()
+	library, program := filepath.Join(dir, "loaded.so"), filepath.Join(dir, "parts")
+	traceCompile(t, clang, "-O1", "-DNAME=in_loaded", "-fPIC", "-shared", sourceOf(t, "part.c"), "-o", library)
+	plainCompile(t, clang, "-DNAME=in_static", "-c", sourceOf(t, "part.c"), "-o", filepath.Join(dir, "a.o"))
+	plainCompile(t, clang, "-DNAME=in_shared", "-c", sourceOf(t, "part.c"), "-o", filepath.Join(dir, "b.o"))
+	plainCompile(t, clang, sourceOf(t, "parts.c"), filepath.Join(dir, "a.o"), filepath.Join(dir, "b.o"), "-o", program)
+	preload, err := Preload(clang)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := run(t, []string{"LD_PRELOAD=" + preload}, program, library)
+	rows := o.trace(t, everything)
+	if string(o.stdout) != "34\n" || rows.ending.References != 2*(10+1+1) {
+		t.Errorf("it said %q %q, %d references, want 24", o.stdout, o.stderr, rows.ending.References)
+	}
+}

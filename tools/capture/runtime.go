@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,6 +40,7 @@ type Runtime struct {
 	Program string // object that goes into each program
 	Library string // object that goes into each shared library
 	Exports string // what shared libraries need of the program, for a linker
+	Preload string // shared library for a program that is not traced itself, but loads libraries that are
 }
 
 func runtimeIn(folder string) *Runtime {
@@ -48,6 +50,7 @@ func runtimeIn(folder string) *Runtime {
 		Program: filepath.Join(folder, "program.o"),
 		Library: filepath.Join(folder, "library.o"),
 		Exports: filepath.Join(folder, "exports.list"),
+		Preload: filepath.Join(folder, "preload.so"),
 	}
 }
 
@@ -94,7 +97,7 @@ func runtimeKey(clang string) (string, error) {
 		return "", err
 	}
 	sum := sha256.New()
-	fmt.Fprintln(sum, clang, file.Size(), file.ModTime().UnixNano(), compileOptions)
+	fmt.Fprintln(sum, clang, file.Size(), file.ModTime().UnixNano(), compileOptions, wrapped)
 	must(eachSource(func(name string, text []byte) error {
 		fmt.Fprintln(sum, name, len(text))
 		_, err := sum.Write(text)
@@ -154,11 +157,14 @@ func makeRuntime(clang, folder string) error {
 		return err
 	}
 	made := runtimeIn(work)
-	if err := compileC(clang, work, "whole.c", made.Program); err != nil {
-		return err
-	}
-	if err := compileC(clang, work, "library.c", made.Library); err != nil {
-		return err
+	for _, step := range [][]string{
+		slices.Concat(compileOptions, []string{"-c", "whole.c", "-o", made.Program}),
+		slices.Concat(compileOptions, []string{"-c", "library.c", "-o", made.Library}),
+		{"-shared", made.Program, wrapOption(), "-lpthread", "-o", made.Preload},
+	} {
+		if err := compileC(clang, work, step); err != nil {
+			return err
+		}
 	}
 	if err := os.Rename(work, folder); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTEMPTY) {
 		return err
@@ -194,10 +200,10 @@ func byteList(b []byte) string {
 	return list.String()
 }
 
-var compileOptions = []string{"-std=gnu11", "-O2", "-fPIC", "-fno-exceptions", "-w"}
+var compileOptions = []string{"-std=gnu11", "-O2", "-fPIC", "-fno-exceptions", "-w", "-x", "c"}
 
-func compileC(clang, folder, source, object string) error {
-	cmd := exec.Command(clang, append(compileOptions, "-x", "c", "-c", source, "-o", object)...)
+func compileC(clang, folder string, args []string) error {
+	cmd := exec.Command(clang, args...)
 	cmd.Dir = folder
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return &CompileError{Clang: clang, Output: string(said)}

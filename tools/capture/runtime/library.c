@@ -6,6 +6,18 @@
 extern struct __sg_module *const __start___sg_modules[] __attribute__((weak, visibility("hidden")));
 extern struct __sg_module *const __stop___sg_modules[] __attribute__((weak, visibility("hidden")));
 
-static __attribute__((constructor(101))) void loaded(void) { __sg_register(__start___sg_modules, __stop___sg_modules); }
+// A library without instrumented code may be loaded by a program without a runtime.
+extern __typeof__(__sg_register) __sg_register __attribute__((weak));
+extern __typeof__(__sg_unregister) __sg_unregister __attribute__((weak));
 
-static __attribute__((destructor(101))) void unloaded(void) { __sg_unregister(__start___sg_modules, __stop___sg_modules); }
+static __attribute__((constructor(101))) void loaded(void)
+{
+	if (__sg_register)
+		__sg_register(__start___sg_modules, __stop___sg_modules);
+}
+
+static __attribute__((destructor(101))) void unloaded(void)
+{
+	if (__sg_unregister)
+		__sg_unregister(__start___sg_modules, __stop___sg_modules);
+}

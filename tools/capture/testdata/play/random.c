@@ -26,7 +26,7 @@ static uint64_t value(unsigned block, unsigned i, uint64_t previous)
 	case 4: v = previous + 16; break;
 	case 5: v = previous + stride[block][i] * 8; break;
 	}
-	if (block == play_range && i == 2)
+	if ((block == play_range && i == 2) || (block == play_masked && i == 1))
 		v &= 0x7fffffff; // the bytes of a range: one row
 	return last[block][i] = v;
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"io"
 	"slices"
 	"strings"
 
@@ -22,7 +23,12 @@ is the optimised program.
 
   CC='stackglass cc -- clang' ./configure && make
   make CC='stackglass cc -- clang-19' CXX='stackglass cc -- clang++-19'
-  cmake -DCMAKE_C_COMPILER_LAUNCHER='stackglass;cc;--' -DCMAKE_C_COMPILER=clang .
+  cmake -DCMAKE_C_COMPILER=clang -DCMAKE_C_COMPILER_LAUNCHER='stackglass;cc;--' \
+        -DCMAKE_C_LINKER_LAUNCHER='stackglass;cc;--' .
+
+A traced shared library in a program that is not traced, such as an extension of
+an interpreter, needs the runtime beside it:
+  LD_PRELOAD=$(stackglass cc --preload -- clang) python3 …
 
 Code that is not recompiled (libraries, assembly) is not in the trace; sources that
 cannot be instrumented are compiled as they are, with a note.
@@ -50,6 +56,8 @@ or _exit().`,
 			switch line := slices.Index(args, "--"); {
 			case line == 0 && len(args) > 1:
 				return a.compile(args[1], args[2:])
+			case line == 1 && len(args) == 3 && args[0] == "--preload":
+				return a.preload(args[2])
 			case line < 0 && slices.ContainsFunc(args, isHelp):
 				return cmd.Help()
 			case line < 0 && slices.Equal(args, []string{"--header"}):
@@ -63,6 +71,18 @@ or _exit().`,
 }
 
 func isHelp(arg string) bool { return arg == "--help" || arg == "-h" }
+
+// preload prints the path of the runtime as a library.
+func (a *app) preload(compiler string) error {
+	path, err := capture.Preload(compiler)
+	if errors.As(err, new(*capture.UsageError)) {
+		return asUsage(err)
+	}
+	if err == nil {
+		_, err = io.WriteString(a.stdout, path+"\n")
+	}
+	return err
+}
 
 func (a *app) compile(compiler string, args []string) error {
 	status, err := capture.Compile(capture.IO{Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr}, compiler, args)
