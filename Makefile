@@ -24,7 +24,6 @@ CAPTURE_NEEDS := \
 	'?opt-19:llvm-19:counts references in another way, to compare with' \
 	'?/usr/lib/llvm-19/lib/libomp.so:libomp-19-dev:runs OpenMP programs that are traced' \
 	'?flang-new-19:flang-19:compiles Fortran programs that are traced' \
-	'?/usr/include/lz4.h:liblz4-dev:traced programs pack their traces with it' \
 	'?qemu-x86_64:qemu-user:traces programs as they are' \
 	'?valgrind:valgrind:traces programs where there is no QEMU'
 
