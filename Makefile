@@ -149,8 +149,7 @@ generate: ## Go files that are made from Vugu components
 
 demos: ## the demos' traces, from their C sources (clang-19, libomp)
 	@$(NEED) 'clang-19:clang-19,libc6-dev:compiles the demos' \
-		'/usr/lib/llvm-19/lib/libomp.so:libomp-19-dev:runs the demo with OpenMP' \
-		'/usr/include/lz4.h:liblz4-dev:the demos pack their traces with it'
+		'/usr/lib/llvm-19/lib/libomp.so:libomp-19-dev:runs the demo with OpenMP'
 	site/demos/remake.sh
 	$(GO) test ./site/...
 
