@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"strconv"
 
+	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/site"
 )
 
@@ -21,9 +22,10 @@ func (b *build) writeIndex() error {
 	}
 	var out bytes.Buffer
 	err = page.Execute(&out, struct {
-		Policy string
-		Demos  []site.Demo
-	}{site.MetaPolicy, list})
+		Policy  string
+		Demos   []site.Demo
+		Formats []open.Format
+	}{site.MetaPolicy, list, open.Formats()})
 	if err != nil {
 		return err
 	}
