@@ -20,8 +20,8 @@ const (
 )
 
 // Default are the analyses that run unless others are asked for: locality, and
-// of the counters those that cost next to nothing, where the trace tells of
-// blocks. How often each byte is accessed is left out.
+// of the counters those that cost little, where the trace tells instructions.
+// How often each byte is accessed is left out.
 const Default Analyses = 0
 
 var analysisNames = []string{"locality", "counters"}
