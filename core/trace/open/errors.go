@@ -30,6 +30,29 @@ func (e *PackingError) Error() string {
 	return e.File + ": it is packed with " + e.Packing + ", which is not read here; unpack it first, with " + e.Unpack
 }
 
+// UnpackerError tells that what unpacks a packing is not there or failed
+// itself; the file may be whole. A [Packing] that runs elsewhere gives it, with
+// Err only.
+type UnpackerError struct {
+	File    string
+	Packing string
+	Err     error // what happened, and what to do
+}
+
+func (e *UnpackerError) Error() string {
+	return e.File + ": it is packed with " + e.Packing + ", and " + e.Err.Error() +
+		"; or unpack it first, with " + e.Packing + " -d"
+}
+
+// Nameless is the error without the trace's name.
+func (e *UnpackerError) Nameless() string {
+	nameless := *e
+	nameless.File = "the trace"
+	return nameless.Error()
+}
+
+func (e *UnpackerError) Unwrap() error { return e.Err }
+
 // Refusal is what one format said of a file that is not its own.
 type Refusal struct {
 	Format string

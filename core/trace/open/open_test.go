@@ -275,6 +275,28 @@ func TestErrorOfTheSourceIsNoDamage(t *testing.T) {
 	}
 }
 
+// TestErrorOfTheUnpackerIsNoDamage: the innermost packing that failed is named,
+// also where others are around it, and the rows before are kept.
+func TestErrorOfTheUnpackerIsNoDamage(t *testing.T) {
+	died := errors.New("it died")
+	failing := open.Packing{Name: "xz", New: func(io.Reader) (io.Reader, error) {
+		rows := bytes.NewReader(packGzip(t, tracetest.Small("data.lackey")))
+		return io.MultiReader(io.LimitReader(rows, 100), iotest.ErrReader(&open.UnpackerError{Err: died})), nil
+	}}
+	_, got, err := read(bytes.NewReader(file(t, "crc64.xz")), open.Options{Packings: []open.Packing{failing}})
+	var unpacker *open.UnpackerError
+	if !errors.As(err, &unpacker) || unpacker.Packing != "xz" || !errors.Is(err, died) {
+		t.Fatalf("got %v, want that xz died", err)
+	}
+	if got.Len() == 0 || !isPrefix(got, wanted(t, 1)) {
+		t.Errorf("%d rows before the error", got.Len())
+	}
+	if said, nameless := err.Error(), unpacker.Nameless(); said != "t: it is packed with xz, and it died; or unpack it first, with xz -d" ||
+		nameless != "the trace"+strings.TrimPrefix(said, "t") {
+		t.Errorf("got %q and %q", said, nameless)
+	}
+}
+
 func TestFormats(t *testing.T) {
 	for name, format := range map[string]string{
 		"threads.lackey": "lackey", "blocks.lackey": "lackey", "data.lackey": "lackey", "small.din": "din", "small.csv": "csv",

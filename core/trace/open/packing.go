@@ -13,7 +13,8 @@ import (
 type Packing struct {
 	Name string // as in messages: "lz4", "gzip", "zstd", "xz"
 	// New unpacks r, which is also an io.ByteReader. A stream that ends too
-	// early must end in an error of which io.ErrUnexpectedEOF is one.
+	// early must end in an error of which io.ErrUnexpectedEOF is one. Errors are
+	// taken for damage, unless they are r's or an [*UnpackerError].
 	New func(r io.Reader) (io.Reader, error)
 }
 
@@ -131,6 +132,18 @@ func (l *layer) classify(err error) error {
 	if errors.As(err, &damage) {
 		return damage
 	}
+	var unpacker *UnpackerError
+	if errors.As(err, &unpacker) {
+		return l.name(unpacker)
+	}
 	cut := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 	return &trace.DamageError{File: l.file, Layer: l.packing.Name, Offset: l.bytes, Cut: cut, Err: err}
+}
+
+// name completes an error of the unpacker, unless a packing further out has.
+func (l *layer) name(e *UnpackerError) error {
+	if e.File != "" {
+		return e
+	}
+	return &UnpackerError{File: l.file, Packing: l.packing.Name, Err: e.Err}
 }
