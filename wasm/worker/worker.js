@@ -1,9 +1,10 @@
-// Bootstrap of the analysis worker: loads Go's wasm_exec.js and the program,
-// runs it, and tells the page when it ended. A Go program that runs out of
-// memory ends without any event on the page, so "exited" is a message.
+// Bootstrap of the workers, analysis and unpackers: loads Go's wasm_exec.js and
+// the program, runs it, and tells whoever started the worker when it ended. A Go
+// program that runs out of memory ends without any event there, so "exited" is a
+// message.
 //
 // Served beside wasm_exec.js and app.wasm, which holds the page's program and the
-// worker's. Other addresses, relative to this script, go into its own:
+// analysis worker's. Other addresses, relative to this script, go into its own:
 // worker.js?exec=wasm_exec.1a2b.js&wasm=app.3c4d.wasm
 "use strict";
 

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stackglass/stackglass/wasm/unpack"
+)
+
+func TestPackingsAreTheNames(t *testing.T) {
+	names := unpack.Names()
+	if len(packings) != len(names) {
+		t.Fatalf("%d packings for %q", len(packings), names)
+	}
+	for i, p := range packings {
+		if p.Name != names[i] {
+			t.Errorf("packing %d is %s, want %s", i, p.Name, names[i])
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package unpack
+
+import (
+	"errors"
+	"io"
+
+	"github.com/stackglass/stackglass/core/trace/open"
+)
+
+// errBroken is what a decoder gets where the file could not be read on.
+var errBroken = errors.New("the file could not be read on")
+
+// server is the unpacker's side. It is what the decoder reads packed bytes from.
+type server struct {
+	port   port
+	queue  [][]byte // packed parts that came and were not begun
+	end    error    // behind queue: io.EOF or errBroken; nil: not known yet
+	part   []byte   // the packed part that is being read
+	rest   []byte   // what is left of it
+	broke  bool     // the decoder got errBroken
+	credit int      // unpacked parts that may be sent
+}
+
+// serve unpacks one stream to its end.
+func serve(p port, packings []open.Packing) error {
+	p.post(message{kind: ready, number: protocolVersion})
+	m := p.take()
+	for _, packing := range packings {
+		if m.kind == begin && packing.Name == m.text {
+			s := &server{port: p, credit: ahead}
+			s.conclude(s.unpack(packing))
+			return nil
+		}
+	}
+	return errors.New("nothing here unpacks " + m.text)
+}
+
+// unpack sends what the decoder gives, and gives the decoder's error.
+func (s *server) unpack(packing open.Packing) error {
+	decoder, err := packing.New(s)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF // it has not begun
+	}
+	for chunk := make([]byte, unpackedBytes); err == nil; {
+		var n int
+		n, err = fill(decoder.Read, chunk)
+		if n > 0 {
+			s.send(chunk[:n])
+		}
+	}
+	return err
+}
+
+// send waits until there is room for an unpacked part.
+func (s *server) send(part []byte) {
+	for s.credit == 0 {
+		s.hear()
+	}
+	s.credit--
+	s.port.post(message{kind: unpacked, bytes: part})
+}
+
+// conclude says how the stream ended, in the terms of [open.Packing].
+func (s *server) conclude(err error) {
+	m := message{kind: damaged, text: err.Error()}
+	switch {
+	case err == io.EOF:
+		m = message{kind: whole}
+	case s.broke:
+		m = message{kind: stopped}
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+		m = message{kind: cut}
+	}
+	s.port.post(m)
+}
+
+// hear waits for one message.
+func (s *server) hear() {
+	switch m := s.port.take(); m.kind {
+	case packed:
+		s.queue = append(s.queue, m.bytes)
+	case more:
+		s.credit++
+	case ended:
+		s.end = io.EOF
+	case broken:
+		s.end = errBroken
+	}
+}
+
+// next makes sure that there are packed bytes to read.
+func (s *server) next() error {
+	if len(s.rest) > 0 {
+		return nil
+	}
+	for len(s.queue) == 0 {
+		if s.end != nil {
+			s.broke = s.end == errBroken
+			return s.end
+		}
+		s.hear()
+	}
+	if s.part != nil {
+		s.port.free(s.part)
+	}
+	s.part, s.queue = s.queue[0], s.queue[1:]
+	s.rest = s.part
+	s.port.post(message{kind: took})
+	return nil
+}
+
+// Read gives packed bytes.
+func (s *server) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if err := s.next(); err != nil {
+		return 0, err
+	}
+	n := copy(p, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
+}
+
+// ReadByte gives one of them; decoders ask for it.
+func (s *server) ReadByte() (byte, error) {
+	if err := s.next(); err != nil {
+		return 0, err
+	}
+	c := s.rest[0]
+	s.rest = s.rest[1:]
+	return c, nil
+}

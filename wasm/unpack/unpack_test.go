@@ -1,0 +1,479 @@
+package unpack
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	klauspost "github.com/klauspost/compress/zstd"
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/open/xz"
+	"github.com/stackglass/stackglass/core/trace/open/zstd"
+	ulikunitz "github.com/ulikunitz/xz"
+	"pgregory.net/rapid"
+)
+
+var both = []open.Packing{zstd.Packing, xz.Packing}
+
+// pipe is a [port] between goroutines. It holds both sides to the protocol: no
+// more messages under way than there is room for, and no memory used after it
+// was given back.
+type pipe struct {
+	out  chan<- message
+	in   <-chan message
+	slow func()        // called before each message; the machine may do something else
+	done chan struct{} // closed when the analyser closes its end
+}
+
+func newPipe(slow func()) (analyser, unpacker *pipe) {
+	there, back := make(chan message, mostWaiting), make(chan message, mostWaiting)
+	done := make(chan struct{})
+	return &pipe{there, back, slow, done}, &pipe{back, there, slow, done}
+}
+
+func (p *pipe) post(m message) {
+	p.slow()
+	m.bytes = bytes.Clone(m.bytes)
+	select {
+	case p.out <- m:
+	default:
+		// A test that went on would wait for what is lost here.
+		panic("no room for a message of kind " + strconv.Itoa(int(m.kind)) + ": more are under way than the protocol allows")
+	}
+}
+
+func (p *pipe) take() message {
+	p.slow()
+	select {
+	case m := <-p.in:
+		return m
+	case <-p.done:
+		runtime.Goexit() // as a worker ends
+		panic("unreachable")
+	}
+}
+
+func (p *pipe) free(bytes []byte) {
+	for i := range bytes {
+		bytes[i] = 0xee
+	}
+}
+
+func (p *pipe) close() { close(p.done) }
+
+func (p *pipe) isClosed() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func atOnce() {}
+
+// started is what package open would get for a packing that is unpacked on the
+// other side of a pipe.
+func started(packings []open.Packing, name string, source io.Reader, slow func()) *reader {
+	analyser, unpacker := newPipe(slow)
+	go func() { _ = serve(unpacker, packings) }()
+	return newReader(analyser, name, source)
+}
+
+// linked are both packings on the other side of a pipe.
+func linked() []open.Packing {
+	var list []open.Packing
+	for _, name := range Names() {
+		list = append(list, open.Packing{Name: name, New: func(r io.Reader) (io.Reader, error) {
+			return started(both, name, r, atOnce), nil
+		}})
+	}
+	return list
+}
+
+// din makes a trace of n references that does not pack well.
+func din(n int) []byte {
+	random := rand.New(rand.NewPCG(1, 2))
+	var b []byte
+	for i := range n {
+		b = append(b, '0'+byte(i&1), ' ')
+		b = strconv.AppendUint(b, random.Uint64()>>16, 16)
+		b = append(b, '\n')
+	}
+	return b
+}
+
+func pack(t testing.TB, name string, text []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	var w io.WriteCloser
+	var err error
+	if name == "xz" {
+		w, err = ulikunitz.NewWriter(&out)
+	} else {
+		w, err = klauspost.NewWriter(&out)
+	}
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// wordsOf tells errors apart as package open does.
+func wordsOf(err error) string {
+	switch {
+	case err == nil:
+		return "whole"
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+		return "cut"
+	}
+	return err.Error()
+}
+
+// direct unpacks without a worker: the naive twin.
+func direct(p open.Packing, packed []byte, most int64) ([]byte, string) {
+	r, err := p.New(bufio.NewReader(bytes.NewReader(packed)))
+	if err != nil {
+		return nil, wordsOf(err)
+	}
+	text, err := io.ReadAll(io.LimitReader(r, most))
+	return text, wordsOf(err)
+}
+
+func checkSame(t testing.TB, p open.Packing, packed []byte, most int64) {
+	t.Helper()
+	text, end := direct(p, packed, most)
+	r := started(both, p.Name, bytes.NewReader(packed), atOnce)
+	got, err := io.ReadAll(io.LimitReader(r, most))
+	if r.err == nil {
+		r.port.close()
+	}
+	if !bytes.Equal(got, text) || wordsOf(err) != end {
+		t.Fatalf("%s of %d bytes: %d bytes and %q, without a worker %d and %q", p.Name, len(packed), len(got), wordsOf(err), len(text), end)
+	}
+}
+
+// TestSameAsWithoutWorker unpacks streams of many parts, whole, cut and damaged.
+func TestSameAsWithoutWorker(t *testing.T) {
+	text := din(80_000)
+	for _, p := range both {
+		whole := pack(t, p.Name, text)
+		if len(whole) < (ahead+2)*packedBytes || len(text) < ahead*unpackedBytes {
+			t.Fatalf("%s: %d bytes of %d do not fill the window", p.Name, len(whole), len(text))
+		}
+		checkSame(t, p, whole, 1<<40)
+		checkSame(t, p, append(bytes.Clone(whole), "and a rest"...), 1<<40)
+		random := rand.New(rand.NewPCG(3, 4))
+		for range 3 {
+			at := random.IntN(len(whole))
+			checkSame(t, p, whole[:at], 1<<40)
+			wrong := bytes.Clone(whole)
+			wrong[at] ^= 1 << random.IntN(8)
+			checkSame(t, p, wrong, 1<<40)
+		}
+	}
+}
+
+// TestSameErrors: what is said of a file names the same byte and reason, and the
+// rows before it are the same.
+func TestSameErrors(t *testing.T) {
+	text := din(40_000)
+	for _, p := range both {
+		whole := pack(t, p.Name, text)
+		damaged := bytes.Clone(whole)
+		damaged[len(damaged)/2] ^= 1
+		for what, file := range map[string][]byte{
+			"empty": pack(t, p.Name, nil), "whole": whole, "cut": whole[:len(whole)/2], "damaged": damaged,
+			"cut in the first bytes": whole[:7],
+		} {
+			rows, said := rowsOf(file, both)
+			got, says := rowsOf(file, linked())
+			if got != rows || says != said {
+				t.Errorf("%s, %s: %d rows and %q, without a worker %d and %q", p.Name, what, got, says, rows, said)
+			}
+			if what == "cut" && !strings.Contains(says, "the "+p.Name+" stream is cut off after") {
+				t.Errorf("%s, cut: %q", p.Name, says)
+			}
+		}
+	}
+}
+
+func rowsOf(file []byte, packings []open.Packing) (rows int, said string) {
+	tr, err := open.Open("a.din", bytes.NewReader(file), open.Options{Packings: packings})
+	if err != nil {
+		return 0, err.Error()
+	}
+	b, err := trace.ReadAll(tr)
+	if err != nil {
+		said = err.Error()
+	}
+	return b.Len(), said
+}
+
+// TestNested: unpackers feed each other.
+func TestNested(t *testing.T) {
+	text := din(1000)
+	file := pack(t, "zstd", pack(t, "xz", pack(t, "zstd", text)))
+	if rows, said := rowsOf(file, linked()); rows != 1000 || said != "" {
+		t.Errorf("%d rows, %q", rows, said)
+	}
+	if _, said := rowsOf(file[:len(file)-9], linked()); !strings.Contains(said, "a.din: the zstd stream is cut off") {
+		t.Errorf("cut: %q", said)
+	}
+}
+
+// TestErrorOfTheSource is given on as it is, behind what was unpacked before.
+func TestErrorOfTheSource(t *testing.T) {
+	gone := errors.New("the disk is gone")
+	for _, p := range both {
+		whole := pack(t, p.Name, din(40_000))
+		source := io.MultiReader(bytes.NewReader(whole[:len(whole)*3/4]), iotest.ErrReader(gone))
+		r := started(both, p.Name, source, atOnce)
+		text, err := io.ReadAll(r)
+		want, _ := direct(p, whole[:len(whole)*3/4], 1<<40)
+		if err != gone || !bytes.Equal(text, want) {
+			t.Errorf("%s: %d bytes and %v, want %d and the error of the source", p.Name, len(text), err, len(want))
+		}
+		if _, again := r.Read(make([]byte, 1)); again != gone {
+			t.Errorf("%s: and then %v", p.Name, again)
+		}
+	}
+}
+
+// toy is a decoder that may take many packed bytes for no unpacked one, and the
+// other way around: each byte stands for as many as it says.
+var toy = open.Packing{Name: "toy", New: func(r io.Reader) (io.Reader, error) {
+	return &repeats{source: r.(io.ByteReader)}, nil
+}}
+
+type repeats struct {
+	source io.ByteReader
+	times  int
+}
+
+func (r *repeats) Read(p []byte) (n int, err error) {
+	for n < len(p) {
+		if r.times == 0 {
+			c, err := r.source.ReadByte()
+			if err != nil {
+				return n, err
+			}
+			r.times = int(c) * 100
+			continue
+		}
+		p[n] = byte(r.times)
+		n, r.times = n+1, r.times-1
+	}
+	return n, nil
+}
+
+// counted counts what is read.
+type counted struct {
+	reader io.Reader
+	bytes  int
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.reader.Read(p)
+	c.bytes += n
+	return n, err
+}
+
+// TestReadingIsDeterministic: how far the file is read depends on how much was
+// unpacked, whatever the two sides' speeds, and is never far ahead.
+func TestReadingIsDeterministic(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var file []byte
+		for range rapid.IntRange(1, 6).Draw(rt, "stretches") {
+			c := rapid.SampledFrom([]byte{0, 0, 1, 200}).Draw(rt, "byte")
+			n := rapid.IntRange(1, 400_000).Draw(rt, "times")
+			file = append(file, bytes.Repeat([]byte{c}, n/(4*int(c)+1))...)
+		}
+		var first []int
+		for run := range 3 {
+			slow := atOnce
+			if run > 0 {
+				random := rand.New(rand.NewPCG(uint64(run), 1))
+				slow = func() { pauseAtRandom(random.Uint64()) }
+			}
+			reads := progressOf(t, file, lock(slow))
+			if run == 0 {
+				first = reads
+			} else if !equal(reads, first) {
+				rt.Fatalf("read %v of the file, and then %v", first, reads)
+			}
+		}
+	})
+}
+
+// lock keeps the random numbers of two goroutines apart.
+func lock(f func()) func() {
+	turn := make(chan struct{}, 1)
+	return func() {
+		turn <- struct{}{}
+		f()
+		<-turn
+	}
+}
+
+func pauseAtRandom(n uint64) {
+	for range n % 5 {
+		runtime.Gosched()
+	}
+}
+
+func equal(a, b []int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// progressOf unpacks a toy file and notes how much of it was read at each step.
+func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
+	t.Helper()
+	source := &counted{reader: bytes.NewReader(file)}
+	r := started([]open.Packing{toy}, "toy", source, slow)
+	needed := 0 // of file, for what was unpacked
+	unpackedSoFar, described := 0, 0
+	for buffer := make([]byte, 100_000); ; {
+		n, err := r.Read(buffer)
+		unpackedSoFar += n
+		for described < unpackedSoFar && needed < len(file) {
+			described += int(file[needed]) * 100
+			needed++
+		}
+		if bound := needed + most(file) + ahead*packedBytes; source.bytes > bound {
+			t.Fatalf("%d bytes of the file were read for %d unpacked ones, which take %d: want no more than %d", source.bytes, unpackedSoFar, needed, bound)
+		}
+		reads = append(reads, source.bytes)
+		if err != nil {
+			if err != io.EOF {
+				t.Fatal(err)
+			}
+			return reads
+		}
+	}
+}
+
+// most is how many bytes of file may stand for the unpacked parts that are under
+// way: all of a stretch of zeros, which stands for none.
+func most(file []byte) int {
+	longest, length, credit := 0, 0, 0
+	for _, c := range file {
+		length++
+		credit += int(c) * 100
+		if credit > (ahead+2)*unpackedBytes {
+			longest, length, credit = max(longest, length), 0, 0
+		}
+	}
+	return max(longest, length) + packedBytes
+}
+
+// scripted is an unpacker that says what it is told to say.
+func scripted(says ...message) *reader {
+	analyser, unpacker := newPipe(atOnce)
+	for _, m := range says {
+		unpacker.post(m)
+	}
+	return newReader(analyser, "zstd", strings.NewReader("packed"))
+}
+
+// TestNoUnpacker: each way of not having one is a sentence that says what to do,
+// names the file, and becomes part of a result without its name.
+func TestNoUnpacker(t *testing.T) {
+	const file = "\x28\xb5\x2f\xfd and so on"
+	runs := message{kind: ready, number: protocolVersion}
+	some := message{kind: unpacked, bytes: []byte("0 40\n1 80\n")}
+	for _, c := range []struct {
+		says []message
+		rows int
+		want string
+	}{
+		{[]message{{kind: gone, text: "Failed to fetch"}}, 0,
+			`a.zst: it is packed with zstd, and what unpacks it could not be loaded (Failed to fetch): it comes from this site when it is first needed, so go online and reload the page; or unpack it first, with zstd -d`},
+		{[]message{runs, some, {kind: gone, text: "panic: x"}}, 2,
+			`a.zst: it is packed with zstd, and what unpacks it died (panic: x): reload the page and try again; or unpack it first, with zstd -d`},
+		{[]message{{kind: ready, number: 7}}, 0,
+			`a.zst: it is packed with zstd, and what unpacks it is of another version of this site (7, want 1): reload the page; or unpack it first, with zstd -d`},
+	} {
+		packing := open.Packing{Name: "zstd", New: func(io.Reader) (io.Reader, error) { return scripted(c.says...), nil }}
+		tr, err := open.Open("a.zst", strings.NewReader(file), open.Options{Packings: []open.Packing{packing}})
+		if err == nil {
+			b, readErr := trace.ReadAll(tr)
+			if err = readErr; b.Len() != c.rows {
+				t.Errorf("%d rows, want %d", b.Len(), c.rows)
+			}
+		}
+		if err == nil || err.Error() != c.want {
+			t.Errorf("got\n%v\nwant\n%s", err, c.want)
+			continue
+		}
+		if reason := analysis.StateAfter(err, 2).Reason; strings.Contains(reason, "a.zst") || !strings.Contains(reason, "the trace: it is packed with zstd, and what unpacks it") {
+			t.Errorf("reason %q", reason)
+		}
+	}
+}
+
+// TestEndClosesTheUnpacker: its memory is given back, and what it says later is
+// not heard.
+func TestEndClosesTheUnpacker(t *testing.T) {
+	for _, k := range []kind{whole, cut, damaged, gone} {
+		r := scripted(message{kind: ready, number: protocolVersion}, message{kind: k}, message{kind: unpacked, bytes: []byte("late")})
+		if text, _ := io.ReadAll(r); len(text) > 0 || !r.port.(*pipe).isClosed() {
+			t.Errorf("kind %d: %q; closed: %t", k, text, r.port.(*pipe).isClosed())
+		}
+	}
+}
+
+// TestEndBeforeTheBeginning: a decoder that finds nothing at all to begin with
+// tells of a cut.
+func TestEndBeforeTheBeginning(t *testing.T) {
+	early := open.Packing{Name: "early", New: func(io.Reader) (io.Reader, error) { return nil, io.EOF }}
+	if _, err := started([]open.Packing{early}, "early", strings.NewReader(""), atOnce).Read(make([]byte, 1)); err != io.ErrUnexpectedEOF {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUnknownPacking(t *testing.T) {
+	analyser, unpacker := newPipe(atOnce)
+	newReader(analyser, "rar", strings.NewReader(""))
+	if err := serve(unpacker, both); err == nil || err.Error() != "nothing here unpacks rar" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzSameAsWithoutWorker(f *testing.F) {
+	for i, p := range both {
+		whole := pack(f, p.Name, din(20))
+		f.Add(whole, i == 1)
+		f.Add(whole[:len(whole)/2], i == 1)
+	}
+	f.Fuzz(func(t *testing.T, file []byte, isXZ bool) {
+		p := both[0]
+		if isXZ {
+			p = both[1]
+		}
+		checkSame(t, p, file, 1<<20) // a few bytes may unpack to gigabytes
+	})
+}

@@ -1,0 +1,169 @@
+//go:build js && wasm
+
+package unpack
+
+import (
+	"strconv"
+	"syscall/js"
+	"time"
+)
+
+// wire is a [port] by postMessage. A message is an object with the fields of
+// [message] that are set; bytes is an ArrayBuffer, of which the first length
+// bytes count. It is transferred, and rides back as spare with a later message
+// in the other direction, so that no part takes new memory.
+type wire struct {
+	remote   js.Value // a Worker, or the global scope in the unpacker
+	inbox    chan message
+	late     <-chan time.Time // when to stop waiting for the first message; nil: never
+	buffers  []js.Value       // that may be sent
+	spares   []js.Value       // that are the other side's
+	freed    [][]byte
+	handlers []handler
+	closed   bool
+}
+
+type handler struct {
+	event string
+	run   js.Func
+}
+
+func newWire(remote js.Value) *wire {
+	w := &wire{remote: remote, inbox: make(chan message, mostWaiting+2)} // a worker may end twice: in error, and exited
+	w.on("message", w.receive)
+	return w
+}
+
+// selfWire is the unpacker's end. The bootstrap script kept what came before
+// there was anyone to take it.
+func selfWire() *wire {
+	self := js.Global()
+	w := newWire(self)
+	if early := self.Get("earlyMessages"); early.Truthy() {
+		self.Set("onmessage", js.Null())
+		for i := range early.Length() {
+			w.receive(early.Index(i))
+		}
+		self.Set("earlyMessages", js.Undefined())
+	}
+	return w
+}
+
+// on adds an event handler, which must not wait for anything.
+func (w *wire) on(event string, handle func(event js.Value)) {
+	run := js.FuncOf(func(_ js.Value, args []js.Value) any {
+		handle(args[0])
+		return nil
+	})
+	w.handlers = append(w.handlers, handler{event, run})
+	w.remote.Call("addEventListener", event, run)
+}
+
+// receive puts what an event brings into the inbox, which has room for all that
+// the protocol allows.
+func (w *wire) receive(event js.Value) {
+	object := event.Get("data")
+	if object.Type() != js.TypeObject {
+		return
+	}
+	if exited := object.Get("exited"); exited.Type() == js.TypeNumber {
+		w.lose(lastWords(exited.Int(), object.Get("why")))
+		return
+	}
+	m := message{kind: kind(object.Get("kind").Int()), number: object.Get("number").Int(), text: object.Get("text").String()}
+	if buffer := object.Get("bytes"); buffer.Truthy() {
+		m.bytes = w.copy(buffer, object.Get("length").Int())
+		w.spares = append(w.spares, buffer)
+	}
+	if spare := object.Get("spare"); spare.Truthy() {
+		w.buffers = append(w.buffers, spare)
+	}
+	w.inbox <- m
+}
+
+// lose tells that the other side is gone.
+func (w *wire) lose(why string) {
+	select {
+	case w.inbox <- message{kind: gone, text: why}:
+	default: // it was told
+	}
+}
+
+// lastWords says how a program ended.
+func lastWords(code int, why js.Value) string {
+	if why.Type() == js.TypeString && why.String() != "" {
+		return why.String()
+	}
+	return "exit code " + strconv.Itoa(code)
+}
+
+// copy gives the first n bytes of a buffer on Go's side.
+func (w *wire) copy(buffer js.Value, n int) []byte {
+	var bytes []byte
+	if last := len(w.freed) - 1; last >= 0 {
+		bytes, w.freed = w.freed[last], w.freed[:last]
+	}
+	if cap(bytes) < n {
+		bytes = make([]byte, n)
+	}
+	bytes = bytes[:n]
+	js.CopyBytesToGo(bytes, js.Global().Get("Uint8Array").New(buffer, 0, n))
+	return bytes
+}
+
+func (w *wire) free(bytes []byte) { w.freed = append(w.freed, bytes) }
+
+func (w *wire) post(m message) {
+	if w.closed {
+		return
+	}
+	object := map[string]any{"kind": int(m.kind), "number": m.number, "text": m.text}
+	var transfer []any
+	if len(m.bytes) > 0 {
+		buffer := w.buffer(len(m.bytes))
+		js.CopyBytesToJS(js.Global().Get("Uint8Array").New(buffer), m.bytes)
+		object["bytes"], object["length"] = buffer, len(m.bytes)
+		transfer = append(transfer, buffer)
+	}
+	if last := len(w.spares) - 1; last >= 0 {
+		object["spare"] = w.spares[last]
+		transfer = append(transfer, w.spares[last])
+		w.spares = w.spares[:last]
+	}
+	w.remote.Call("postMessage", object, transfer)
+}
+
+// buffer gives an ArrayBuffer of n bytes or more.
+func (w *wire) buffer(n int) js.Value {
+	if last := len(w.buffers) - 1; last >= 0 {
+		b := w.buffers[last]
+		w.buffers = w.buffers[:last]
+		if b.Get("byteLength").Int() >= n {
+			return b
+		}
+	}
+	return js.Global().Get("ArrayBuffer").New(n)
+}
+
+func (w *wire) take() message {
+	select {
+	case m := <-w.inbox:
+		w.late = nil
+		return m
+	case <-w.late:
+		return message{kind: gone, text: "nothing came within " + strconv.Itoa(int(patience.Seconds())) + " seconds"}
+	}
+}
+
+// close ends the worker, whatever it is doing.
+func (w *wire) close() {
+	if w.closed {
+		return
+	}
+	w.closed = true
+	w.remote.Call("terminate")
+	for _, h := range w.handlers {
+		w.remote.Call("removeEventListener", h.event, h.run)
+		h.run.Release()
+	}
+}

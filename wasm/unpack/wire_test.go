@@ -1,0 +1,198 @@
+//go:build js && wasm
+
+package unpack
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"syscall/js"
+	"testing"
+	"time"
+
+	"github.com/stackglass/stackglass/core/trace/open"
+)
+
+// The test binary is also the unpackers' program.
+func TestMain(m *testing.M) {
+	if js.Global().Get("name").String() == Name {
+		if err := Serve(append([]open.Packing{toy, panics, hungry, mute}, both...)); err != nil {
+			panic(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// panics, hungry and mute are decoders that do not live long.
+var (
+	panics = open.Packing{Name: "panics", New: func(io.Reader) (io.Reader, error) { panic("on purpose") }}
+	hungry = open.Packing{Name: "hungry", New: func(io.Reader) (io.Reader, error) {
+		var all [][]byte
+		for {
+			all = append(all, make([]byte, 256<<20))
+			runtime.KeepAlive(all)
+		}
+	}}
+	mute = open.Packing{Name: "mute", New: func(io.Reader) (io.Reader, error) { select {} }}
+)
+
+func inBrowser(t testing.TB) (base string) {
+	t.Helper()
+	if base = os.Getenv("WASMTEST_URL"); base == "" {
+		t.Skip("left out: web workers need a browser; run with go test -exec=wasmtest (tools/wasmtest)")
+	}
+	return base
+}
+
+func scriptOf(base, program string) string {
+	return base + "src/wasm/worker/worker.js?wasm=" + base + program
+}
+
+func newWorkers(t testing.TB) *Workers {
+	t.Helper()
+	w := &Workers{Script: scriptOf(inBrowser(t), "test.wasm")}
+	t.Cleanup(w.Close)
+	return w
+}
+
+// unpackedBy reads a packing in a worker.
+func unpackedBy(t testing.TB, w *Workers, packing string, source io.Reader) (*reader, *wire) {
+	t.Helper()
+	p, err := w.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newReader(p, packing, source), p
+}
+
+func TestWorkerSameAsWithoutWorker(t *testing.T) {
+	w := newWorkers(t)
+	text := din(80_000)
+	for i, p := range w.Packings() {
+		whole := pack(t, p.Name, text)
+		damaged := bytes.Clone(whole)
+		damaged[len(damaged)/2] ^= 1
+		for what, file := range map[string][]byte{"whole": whole, "cut": whole[:len(whole)/2], "damaged": damaged} {
+			r, err := p.New(bufio.NewReader(bytes.NewReader(file)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(r)
+			want, end := direct(both[i], file, 1<<40)
+			if !bytes.Equal(got, want) || wordsOf(err) != end {
+				t.Errorf("%s, %s: %d bytes and %v, without a worker %d and %s", p.Name, what, len(got), err, len(want), end)
+			}
+		}
+	}
+}
+
+// TestMemoryIsBounded: buffers ride to and fro, however long the stream is.
+func TestMemoryIsBounded(t *testing.T) {
+	file := bytes.Repeat([]byte{1}, 2_000_000)
+	r, p := unpackedBy(t, newWorkers(t), "toy", bytes.NewReader(file))
+	if n, err := io.Copy(io.Discard, r); err != nil || n != 100*int64(len(file)) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if len(p.buffers)+len(p.spares) > 3*ahead || len(p.freed) > 2*ahead {
+		t.Errorf("%d buffers, %d spares, %d pieces of memory are left of 200 MB", len(p.buffers), len(p.spares), len(p.freed))
+	}
+}
+
+// TestUnpackerStopsWithTheAnalysis: who does not read is not sent more than the
+// parts that may be under way.
+func TestUnpackerStopsWithTheAnalysis(t *testing.T) {
+	source := &counted{reader: bytes.NewReader(bytes.Repeat([]byte{1}, 10*ahead*packedBytes))}
+	r, p := unpackedBy(t, newWorkers(t), "toy", source)
+	if _, err := r.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for len(p.inbox) < ahead-1 {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond) // for more to come, if there were more
+	unread := 0
+	for len(p.inbox) > 0 {
+		if m := <-p.inbox; m.kind == unpacked {
+			unread++
+		}
+	}
+	if unread > ahead-1 || source.bytes > (ahead+2)*packedBytes {
+		t.Errorf("%d parts wait, want %d at most; %d bytes of the file were read", unread, ahead-1, source.bytes)
+	}
+}
+
+func TestWorkerThatCannotBeHad(t *testing.T) {
+	base := inBrowser(t)
+	for _, c := range []struct{ script, packing, want string }{
+		{base + "src/none.js", "zstd", "could not be loaded (its script could not be loaded)"},
+		{scriptOf(base, "none.wasm"), "zstd", "404"},
+		{"https://stackglass.example/worker.js", "zstd", "could not be loaded ("},
+		{scriptOf(base, "test.wasm"), "panics", "died (panic: on purpose)"},
+		{scriptOf(base, "test.wasm"), "hungry", "out of memory"},
+		{scriptOf(base, "test.wasm"), "rar", "nothing here unpacks rar"},
+	} {
+		w := &Workers{Script: c.script}
+		r, err := w.packing(c.packing).New(strings.NewReader("packed"))
+		if err == nil {
+			_, err = r.Read(make([]byte, 1))
+		}
+		var unpacker *open.UnpackerError
+		if !errors.As(err, &unpacker) || !strings.Contains(unpacker.Err.Error(), c.want) {
+			t.Errorf("%s, %s: %v, want %q in it", c.script, c.packing, err, c.want)
+		}
+		w.Close()
+	}
+}
+
+// TestCloseEndsUnpackers: whatever they are doing, and more than once.
+func TestCloseEndsUnpackers(t *testing.T) {
+	w := newWorkers(t)
+	_, p := unpackedBy(t, w, "mute", strings.NewReader("packed"))
+	if m := p.take(); m.kind != ready {
+		t.Fatalf("the first message is of kind %d: %s", m.kind, m.text)
+	}
+	w.Close()
+	if !p.closed || len(w.running) > 0 {
+		t.Errorf("closed: %t, %d are left", p.closed, len(w.running))
+	}
+	w.Close()
+}
+
+func TestLateUnpacker(t *testing.T) {
+	_, p := unpackedBy(t, newWorkers(t), "mute", strings.NewReader("packed"))
+	p.inbox = make(chan message) // nothing comes
+	late := make(chan time.Time, 1)
+	late <- time.Time{}
+	p.late = late
+	if m := p.take(); m.kind != gone || !strings.Contains(m.text, "nothing came within 120 seconds") {
+		t.Errorf("got %+v", m)
+	}
+}
+
+// BenchmarkUnpack compares unpacking in a worker to unpacking in place.
+func BenchmarkUnpack(b *testing.B) {
+	w := newWorkers(b)
+	text := bytes.Repeat(din(20_000), 200)
+	for i, p := range w.Packings() {
+		whole := pack(b, p.Name, text)
+		for name, packing := range map[string]open.Packing{"worker": p, "in place": both[i]} {
+			b.Run(p.Name+"/"+name, func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					r, err := packing.New(bufio.NewReader(bytes.NewReader(whole)))
+					if err == nil {
+						_, err = io.Copy(io.Discard, r)
+					}
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
