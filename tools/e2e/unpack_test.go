@@ -1,0 +1,174 @@
+package e2e
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+	"github.com/ulikunitz/xz"
+)
+
+// unpackers are the packings whose decoders the page loads when it needs them.
+var unpackers = map[string]func(io.Writer) (io.WriteCloser, error){
+	"zstd": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
+	"xz":   func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) },
+}
+
+// TestUnpackersOffline ends the server after the first visit, which needed no
+// unpacker.
+func TestUnpackersOffline(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.wait("the site is kept for offline use", `document.getElementById("offline-state").textContent === "It is kept now."`)
+	p.server.stop()
+	p.reload()
+	text := unpacked(t, lackeyTrace(t))
+	for packing, packer := range unpackers {
+		path := p.write("offline."+packing, pack(t, text, packer))
+		p.drop(path)
+		p.wait("the result of "+path, `document.title.startsWith("offline.`+packing+`") && !document.querySelector("[data-running]")`)
+		if got, want := p.finished(), truthOf(t, path).Digest; got != want {
+			t.Errorf("offline, the digest of %s is %s, want %s", path, got, want)
+		}
+	}
+}
+
+// TestUnpackersOnStaticHost serves the page as a folder among others, by a server
+// that knows nothing of it.
+func TestUnpackersOnStaticHost(t *testing.T) {
+	needStage(t)
+	const folder = "/some/folder/"
+	dist := http.FileServer(http.Dir(filepath.Join(root, "site", "dist")))
+	host := httptest.NewServer(http.StripPrefix(folder, dist))
+	t.Cleanup(host.Close)
+	p := newTab(t, &server{origin: host.URL, address: strings.TrimPrefix(host.URL, "http://")})
+	text := unpacked(t, lackeyTrace(t))
+	for packing, packer := range unpackers {
+		path := p.write("hosted."+packing, pack(t, text, packer))
+		p.visit(folder)
+		p.ready()
+		p.drop(path)
+		if got, want := p.finished(), truthOf(t, path).Digest; got != want {
+			t.Errorf("%s: digest %s, want %s", path, got, want)
+		}
+	}
+}
+
+func unpacked(t *testing.T, path string) []byte {
+	t.Helper()
+	packed, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(lz4.NewReader(bytes.NewReader(packed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestNoUnpacker drops files where the unpackers cannot be had.
+func TestNoUnpacker(t *testing.T) {
+	needStage(t)
+	p := newTab(t, newCounter(t, serve(t, ":0"), "/unpack.wasm").server)
+	// The site cannot be kept for offline use without it either.
+	p.watch.allow("unpack.wasm")
+	p.watch.allow("Failed to load resource: the server responded with a status of 404")
+	p.visit("/")
+	p.ready()
+	text := unpacked(t, lackeyTrace(t))
+	for packing, packer := range unpackers {
+		p.drop(p.write("a.lackey."+packing, pack(t, text, packer)))
+		said := p.problem()
+		t.Log(said)
+		if !regexp.MustCompile(`^a\.lackey\.` + packing + `: it is packed with ` + packing + `, and what unpacks it could not be loaded \(.*404.*go online and reload`).MatchString(said) {
+			t.Errorf("the page says %q", said)
+		}
+		p.waitGone("[data-running]")
+		p.click("#problem-dismiss")
+		p.waitGone("#problem")
+	}
+	path := p.write("plain.lackey", text)
+	p.drop(path)
+	if got, want := p.finished(), truthOf(t, path).Digest; got != want {
+		t.Errorf("afterwards, the digest is %s, want %s", got, want)
+	}
+}
+
+// TestBrokenInAnUnpacker drops files that are cut off or damaged: what is kept
+// and said of them is what the command says.
+func TestBrokenInAnUnpacker(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	text := unpacked(t, lackeyTrace(t))
+	text = bytes.Repeat(text, 1+4<<20/len(text))
+	for packing, packer := range unpackers {
+		whole := pack(t, text, packer)
+		damaged := bytes.Clone(whole)
+		damaged[len(damaged)*2/3] ^= 0x10
+		for want, content := range map[string][]byte{"cut off": whole[:len(whole)*3/4], "damaged": damaged} {
+			path := p.write(want+"."+packing, content)
+			p.drop(path)
+			said := p.problem()
+			t.Log(said)
+			if !regexp.MustCompile(`^The analysis of ` + want + `\.` + packing + ` is partial: .*the ` + packing + ` stream is ` + want + ` after [0-9]+ unpacked bytes`).MatchString(said) {
+				t.Errorf("of %s, the page says %q", path, said)
+			}
+			p.waitGone("[data-running]")
+			if got := p.finished(); got != truthOf(t, path).Digest {
+				t.Errorf("%s: digest %s, the command's is %s", path, got, truthOf(t, path).Digest)
+			}
+			p.click("#problem-dismiss")
+			p.waitGone("#problem")
+			p.press("\x1b")
+			p.waitFor("#kept-title")
+		}
+	}
+}
+
+// TestReloadWithAnUnpacker loads the page anew during a run, goes on from its
+// checkpoint, pauses, and ends as if nothing had happened.
+func TestReloadWithAnUnpacker(t *testing.T) {
+	needStage(t)
+	trace := longPacked(t, 40e6)
+	p := openPage(t)
+	p.drop(trace)
+	p.wait("a checkpoint", storedEntries+" > 0")
+	p.reload()
+	p.visit("/")
+	p.ready()
+	p.waitFor("#kept .go-on")
+	p.click("#kept .go-on")
+	p.waitFor("#note")
+	p.pick(trace)
+	p.waitFor("[data-running]")
+	p.wait("it can be paused", `document.querySelector("#run-pause:enabled")`)
+	p.click("#run-pause")
+	p.wait("paused", `document.querySelector("#run-pause").textContent === "Go on"`)
+	p.click("#run-pause")
+	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
+		t.Errorf("digest %s after a reload, the command's is %s", got, want)
+	}
+}
+
+// longPacked is the real trace again and again, in zstd frames one after the
+// other, with at least so many references.
+func longPacked(t *testing.T, references uint64) string {
+	t.Helper()
+	from := realTrace(t)
+	once := truthOf(t, from).References
+	frame := pack(t, unpacked(t, from), unpackers["zstd"])
+	path := filepath.Join(t.TempDir(), "long.zst")
+	if err := os.WriteFile(path, bytes.Repeat(frame, int((references+once-1)/once)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
