@@ -128,7 +128,7 @@ e2e: build ## the built page and command together, in Chromium
 	STACKGLASS_E2E=1 $(GO) test -count=1 ./tools/e2e/...
 
 fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
-	@grep -rlE '^func Fuzz' --include='*_test.go' --exclude-dir=testdata core workers ui | sort | while read -r file; do \
+	@grep -rlE '^func Fuzz' --include='*_test.go' --exclude-dir=testdata core workers wasm ui | sort | while read -r file; do \
 		grep -oE '^func Fuzz[A-Za-z0-9_]*' "$$file" | cut -d' ' -f2 | while read -r name; do \
 			echo "== $$name in $$(dirname "$$file")"; \
 			$(GO) test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) -parallel=1 "./$$(dirname "$$file")" </dev/null; \
