@@ -87,22 +87,37 @@ var small = []string{
 	"encoding/json", "fmt", "reflect", "math/big",
 }
 
+// programs are the wasm files and the packages that they are made of.
+var programs = []struct{ file, folder string }{
+	{"app.wasm", "./wasm/app"},
+	{unpacker, "./wasm/unpack/program"},
+}
+
+// unpacker is loaded when a file is packed in what few files are.
+const unpacker = "unpack.wasm"
+
 func (b *build) compileWasm() error {
-	out := filepath.Join(b.out, "app.wasm")
+	for _, p := range programs {
+		if err := b.compile(p.file, p.folder); err != nil {
+			return err
+		}
+	}
+	return b.copy("worker.js", "wasm/worker/worker.js")
+}
+
+func (b *build) compile(file, folder string) error {
+	out := filepath.Join(b.out, file)
 	args := []string{"build", "-trimpath", "-ldflags=-s -w", "-o", out}
 	for _, packages := range small {
 		args = append(args, "-gcflags="+packages+"=-l")
 	}
-	cmd := exec.Command("go", append(args, "./wasm/app")...)
+	cmd := exec.Command("go", append(args, folder)...)
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	cmd.Stderr = b.log
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("compiling ./wasm/app: %w", err)
+		return fmt.Errorf("compiling %s: %w", folder, err)
 	}
-	if err := os.Chmod(out, 0o644); err != nil {
-		return err
-	}
-	return b.copy("worker.js", "wasm/worker/worker.js")
+	return os.Chmod(out, 0o644)
 }
 
 func (b *build) copyRuntime() error {

@@ -28,7 +28,7 @@ func (b *build) compressAll() error {
 	if err != nil {
 		return err
 	}
-	first := 0
+	first, later := 0, 0
 	for _, name := range names {
 		if !slices.Contains(compressible, filepath.Ext(name)) {
 			continue
@@ -46,12 +46,14 @@ func (b *build) compressAll() error {
 		}
 		if slices.Contains(initial, name) {
 			first += len(packed)
+		} else if name == unpacker {
+			later += len(packed)
 		}
 		if len(content) > 100_000 {
 			fmt.Fprintf(b.log, "%-20s %9d bytes, %8d as brotli\n", name, len(content), len(packed))
 		}
 	}
-	fmt.Fprintf(b.log, "first visit: %d bytes as brotli\n", first)
+	fmt.Fprintf(b.log, "first visit: %d bytes as brotli\nlater, for a file that needs it or for offline use: %d bytes\n", first, later)
 	return nil
 }
 

@@ -2,7 +2,8 @@
 // scratch and from pinned sources only:
 //
 //  1. app.wasm, compiled for js/wasm from ./wasm/app: the page's program and
-//     its worker's in one file;
+//     its worker's in one file; and unpack.wasm, from ./wasm/unpack/program, which
+//     it loads for packings that few files have;
 //  2. wasm_exec.js, out of GOROOT;
 //  3. vugu.js, Vugu's helper script, out of the pinned module: Vugu evals that
 //     string, which the page's policy forbids, so it is served as a file;

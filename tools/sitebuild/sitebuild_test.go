@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -146,5 +147,31 @@ func TestBrotli(t *testing.T) {
 	}
 	if kept, _ := filepath.Glob("build/brotli/*"); len(kept) != 1 {
 		t.Errorf("kept %q", kept)
+	}
+}
+
+// TestSizesApart: what is loaded later is no part of a first visit.
+func TestSizesApart(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var said bytes.Buffer
+	b := &build{out: "dist", log: &said}
+	sizes := map[string]int{}
+	for _, name := range []string{"app.wasm", unpacker} {
+		content := []byte(strings.Repeat(name, 1000))
+		if err := b.write(name, content); err != nil {
+			t.Fatal(err)
+		}
+		packed, err := brotlied(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes[name] = len(packed)
+	}
+	if err := b.compressAll(); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("first visit: %d bytes as brotli\nlater, for a file that needs it or for offline use: %d bytes\n", sizes["app.wasm"], sizes[unpacker])
+	if said.String() != want {
+		t.Errorf("got %q, want %q", said.String(), want)
 	}
 }

@@ -17,9 +17,9 @@ import (
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/open"
-	"github.com/stackglass/stackglass/core/trace/open/zstd"
 	"github.com/stackglass/stackglass/wasm/file"
 	"github.com/stackglass/stackglass/wasm/idb"
+	"github.com/stackglass/stackglass/wasm/unpack"
 	"github.com/stackglass/stackglass/workers"
 	"github.com/stackglass/stackglass/workers/web"
 )
@@ -37,6 +37,9 @@ const (
 	collectAt = 50
 )
 
+// unpackScript, relative to this worker's own script, starts unpackers.
+const unpackScript = "worker.js?wasm=unpack.wasm"
+
 // InWorker tells whether the program runs in a worker: there is no document.
 func InWorker() bool { return !js.Global().Get("document").Truthy() }
 
@@ -45,10 +48,11 @@ func InWorker() bool { return !js.Global().Get("document").Truthy() }
 func Run() error {
 	debug.SetGCPercent(collectAt)
 	debug.SetMemoryLimit(memoryLimit)
+	t := traces{unpackers: unpack.Workers{Script: setting("unpack", unpackScript)}}
 	h := workers.Host{
 		Carrier:              web.Self(),
-		OpenFile:             openFile,
-		OpenTrace:            openTrace,
+		OpenFile:             t.openFile,
+		OpenTrace:            t.open,
 		Yield:                web.Yield,
 		CheckpointReferences: checkpointReferences(),
 		CheckpointMemory:     checkpointMemory,
@@ -62,7 +66,8 @@ func Run() error {
 }
 
 // setting gives a parameter of the worker's address. The site sets none; tests
-// keep to a database of their own and take checkpoints of small traces.
+// keep to a database of their own, take checkpoints of small traces, and have
+// another program for an unpacker.
 func setting(name, otherwise string) string {
 	query := js.Global().Get("URLSearchParams").New(js.Global().Get("location").Get("search"))
 	if value := query.Call("get", name); value.Type() == js.TypeString {
@@ -81,7 +86,21 @@ func checkpointReferences() uint64 {
 	return n
 }
 
-func openFile(attachment any) (io.ReadCloser, uint64, error) {
+// traces opens the traces of one analysis after the other.
+type traces struct{ unpackers unpack.Workers }
+
+// traceFile is a file whose unpackers end when it is closed.
+type traceFile struct {
+	*file.File
+	unpackers *unpack.Workers
+}
+
+func (f traceFile) Close() error {
+	f.unpackers.Close()
+	return f.File.Close()
+}
+
+func (t *traces) openFile(attachment any) (io.ReadCloser, uint64, error) {
 	blob, ok := attachment.(js.Value)
 	if !ok {
 		return nil, 0, errors.New("no file came with the request; choose it again")
@@ -90,12 +109,9 @@ func openFile(attachment any) (io.ReadCloser, uint64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	return f, f.Size(), nil
+	return traceFile{f, &t.unpackers}, f.Size(), nil
 }
 
-// packings are those besides LZ4 and gzip. xz would be another 48 KB to load.
-var packings = []open.Packing{zstd.Packing}
-
-func openTrace(name string, r io.Reader, format string) (trace.Reader, error) {
-	return open.Open(name, r, open.Options{Format: format, Packings: packings})
+func (t *traces) open(name string, r io.Reader, format string) (trace.Reader, error) {
+	return open.Open(name, r, open.Options{Format: format, Packings: t.unpackers.Packings()})
 }

@@ -8,26 +8,38 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"syscall/js"
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
+	klauspost "github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/open/xz"
+	"github.com/stackglass/stackglass/core/trace/open/zstd"
 	"github.com/stackglass/stackglass/wasm/idb"
+	"github.com/stackglass/stackglass/wasm/unpack"
 	"github.com/stackglass/stackglass/workers"
 	"github.com/stackglass/stackglass/workers/web"
+	ulikunitz "github.com/ulikunitz/xz"
 )
 
-// The test binary is also the analysis worker's program.
+// The test binary is also the programs of the analysis worker and of unpackers.
 func TestMain(m *testing.M) {
-	if js.Global().Get("name").String() == "analysis" {
-		if err := Run(); err != nil {
-			panic(err)
+	var err error
+	switch js.Global().Get("name").String() {
+	case "analysis":
+		if err = Run(); err == nil {
+			return
 		}
-		return
+	case unpack.Name:
+		err = unpack.Serve([]open.Packing{zstd.Packing, xz.Packing})
+	}
+	if err != nil {
+		panic(err)
 	}
 	if os.Getenv("WASMTEST_URL") == "" {
 		println("skipped: web workers need a browser; run with go test -exec=wasmtest (tools/wasmtest)")
@@ -69,7 +81,9 @@ func newRun(t testing.TB, settings string) *run {
 func (r *run) spawn(settings string) {
 	r.t.Helper()
 	base := os.Getenv("WASMTEST_URL")
-	carrier, err := web.Spawn(base+"src/wasm/worker/worker.js?wasm="+base+"test.wasm&store=host+test+"+strconv.Itoa(stores)+settings, "analysis")
+	script := base + "src/wasm/worker/worker.js?wasm=" + base + "test.wasm"
+	unpackers := "&unpack=" + js.Global().Call("encodeURIComponent", script).String()
+	carrier, err := web.Spawn(script+"&store=host+test+"+strconv.Itoa(stores)+settings+unpackers, "analysis")
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -168,7 +182,7 @@ func newFile(b []byte, times int) js.Value {
 // direct analyses b here, without worker, file or store.
 func direct(t *testing.T, b []byte) *profile.Profile {
 	t.Helper()
-	reader, err := openTrace("direct", bytes.NewReader(b), "")
+	reader, err := open.Open("direct", bytes.NewReader(b), open.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,34 +219,83 @@ func TestCompleteRun(t *testing.T) {
 func TestPackedRun(t *testing.T) {
 	b := din(200_000, 12)
 	want := direct(t, b).Encode()
-	packers := map[string]func(io.Writer) (io.WriteCloser, error){
-		"lz4":  func(w io.Writer) (io.WriteCloser, error) { return lz4.NewWriter(w), nil },
-		"gzip": func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
-		"zstd": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
-	}
 	r := newRun(t, "")
-	for name, newPacker := range packers {
-		var packed bytes.Buffer
-		w, err := newPacker(&packed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(b); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(packed.Bytes(), 1))
+	for name := range packers {
+		r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(packedBy(t, name, b), 1))
 		if d, _ := r.done(); !bytes.Equal(d.Profile, want) {
 			t.Errorf("%s: the profile differs", name)
 		}
 	}
 }
 
-func TestPauseAndCancel(t *testing.T) {
+var packers = map[string]func(io.Writer) (io.WriteCloser, error){
+	"lz4":  func(w io.Writer) (io.WriteCloser, error) { return lz4.NewWriter(w), nil },
+	"gzip": func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
+	"zstd": func(w io.Writer) (io.WriteCloser, error) { return klauspost.NewWriter(w) },
+	"xz":   func(w io.Writer) (io.WriteCloser, error) { return ulikunitz.NewWriter(w) },
+}
+
+func packedBy(t testing.TB, packing string, b []byte) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	w, err := packers[packing](&packed)
+	if err == nil {
+		_, err = w.Write(b)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+// What an unpacker says of a file becomes part of the result.
+func TestCutAndDamagedInAnUnpacker(t *testing.T) {
+	b := din(300_000, 12)
 	r := newRun(t, "")
-	r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(din(1_000_000, 14), 25))
+	for _, packing := range unpack.Names() {
+		whole := packedBy(t, packing, b)
+		damaged := bytes.Clone(whole)
+		damaged[len(damaged)*3/4] ^= 1
+		for want, file := range map[string][]byte{"cut off": whole[:len(whole)*3/4], "damaged": damaged} {
+			r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(file, 1))
+			_, p := r.done()
+			reason := "the " + packing + " stream is " + want
+			if n := p.Totals.AllReferences(); !p.State.Partial || !strings.Contains(p.State.Reason, reason) || n == 0 || n >= 300_000 {
+				t.Errorf("%s: %d references, %+v, want %q", packing, n, p.State, reason)
+			}
+		}
+	}
+}
+
+// A run whose unpacker cannot be had says so, and the host goes on.
+func TestNoUnpacker(t *testing.T) {
+	r := newRun(t, "&unpack=none.js")
+	b := din(1000, 8)
+	r.start(workers.Start{Key: "k", Name: "a.din.xz"}, newFile(packedBy(t, "xz", b), 1))
+	failed, err := workers.DecodeFailed(r.next(workers.TypeFailed).Body)
+	if err != nil || !strings.Contains(failed.Problem, "a.din.xz: it is packed with xz, and what unpacks it could not be loaded") {
+		t.Errorf("%q, %v", failed.Problem, err)
+	}
+	r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(b, 1))
+	if d, _ := r.done(); !bytes.Equal(d.Profile, direct(t, b).Encode()) {
+		t.Error("the next run's profile differs")
+	}
+}
+
+func TestPauseAndCancel(t *testing.T) {
+	part := din(1_000_000, 14)
+	for name, part := range map[string][]byte{"plain": part, "zstd": packedBy(t, "zstd", part)} {
+		t.Run(name, func(t *testing.T) { pauseAndCancel(t, newFile(part, 25)) })
+	}
+}
+
+// pauseAndCancel runs a file of 25 million references.
+func pauseAndCancel(t *testing.T, file js.Value) {
+	r := newRun(t, "")
+	r.start(workers.Start{Key: "k", Name: "a.din"}, file)
 	r.progress()
 	r.next(workers.TypeSnapshot)
 	asked := time.Now()
@@ -265,7 +328,13 @@ func TestPauseAndCancel(t *testing.T) {
 func TestResumeAfterTheWorkerIsKilled(t *testing.T) {
 	const times = 8
 	part := din(1_000_000, 14)
-	file := newFile(part, times)
+	want := direct(t, bytes.Repeat(part, times)).Encode()
+	for name, part := range map[string][]byte{"plain": part, "zstd": packedBy(t, "zstd", part)} {
+		t.Run(name, func(t *testing.T) { killAndResume(t, newFile(part, times), want) })
+	}
+}
+
+func killAndResume(t *testing.T, file js.Value, want []byte) {
 	r := newRun(t, "&checkpoint=100000")
 	r.start(workers.Start{Key: "k", Name: "a.din"}, file)
 	for {
@@ -287,7 +356,7 @@ func TestResumeAfterTheWorkerIsKilled(t *testing.T) {
 		t.Errorf("went on with %d references, want %d", p.References, e.References)
 	}
 	d, _ := r.done()
-	if !bytes.Equal(d.Profile, direct(t, bytes.Repeat(part, times)).Encode()) {
+	if !bytes.Equal(d.Profile, want) {
 		t.Error("the profile differs from that of an uninterrupted run")
 	}
 	if e := r.entry(); e.State != profile.EntryComplete {
