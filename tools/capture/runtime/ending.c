@@ -159,6 +159,20 @@ static void name_signal(struct sg_sentence *how, int number)
 	how->text[how->length] = 0;
 }
 
+// A fault comes again by itself when its instruction does, with what a debugger
+// wants to know of it. Nothing else does: what a process sent, and what the kernel
+// sends for timers, limits, the terminal, breakpoints and forbidden system calls.
+static bool comes_again(int number, const siginfo_t *info)
+{
+	switch (number) {
+	case SIGSEGV:
+	case SIGBUS:
+	case SIGFPE:
+	case SIGILL: return info->si_code > 0 && info->si_code != SI_KERNEL;
+	}
+	return false;
+}
+
 // The signal does what it would have done, after the trace is whole.
 static void die(int number, siginfo_t *info, void *context)
 {
@@ -171,7 +185,7 @@ static void die(int number, siginfo_t *info, void *context)
 	if (!finishing && !(t && t->busy)) // else the fault is in the runtime, which holds its locks
 		sg_finish(how.text, 128 + number);
 	sigaction(number, &as_ever, 0);
-	if (info->si_code <= 0 || number == SIGABRT) // sent; a fault comes again by itself
+	if (!comes_again(number, info))
 		raise(number);
 	errno = error;
 }
