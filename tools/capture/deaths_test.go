@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // TestSignalsOfTheKernel: what no process sends ends a program, too, as it would
@@ -29,5 +31,35 @@ func wantDeath(t *testing.T, how string, o *outcome, signal syscall.Signal) {
 	sameAddresses(t, how, got.addresses(), counting([2]uint64{0, 100}))
 	if want := fmt.Sprintf("signal %d", signal); got.ending.How != want {
 		t.Errorf("%s: the trace says that it ended by %q, want %q", how, got.ending.How, want)
+	}
+}
+
+// TestThreadsThatBeginLate: a thread whose first steps are made by the destructors
+// of its keys is in the trace, whichever of the rounds that is.
+func TestThreadsThatBeginLate(t *testing.T) {
+	program := play(t, "deaths.c", "-pthread")
+	for _, how := range []string{"late", "later", "last"} {
+		o := run(t, nil, program, how)
+		if !o.state.Success() || string(o.stdout) != "done\n" {
+			t.Errorf("%s: the program said %q and ended by %v", how, o.stdout, o.state)
+		}
+		got := o.trace(t, everything)
+		loads, ends := map[uint32]int{}, 0
+		for i, kind := range got.Kind {
+			switch kind {
+			case trace.Load:
+				loads[got.Thread[i]]++
+			case trace.ThreadEnd:
+				ends++
+			}
+		}
+		for thread, n := range loads {
+			if thread != 1 && n != 10 {
+				t.Errorf("%s: thread %d made %d loads, want 10", how, thread, n)
+			}
+		}
+		if len(loads) != 61 || ends != 61 || got.ending.Lost != 0 {
+			t.Errorf("%s: %d threads with loads, %d that ended, %d steps lost; want 61, 61, none", how, len(loads), ends, got.ending.Lost)
+		}
 	}
 }

@@ -74,7 +74,7 @@ static void drain_threads(void)
 {
 	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next) {
 		sg_acquire(&t->lock);
-		if (sg_load(&t->live) && t->hot)
+		if (sg_load(&t->live))
 			sg_drain(t);
 		t->recording = false;
 		sg_release(&t->lock);
@@ -283,7 +283,7 @@ SG_API bool sg_pause(sigset_t *before)
 	finishing = true;
 	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next) {
 		sg_acquire(&t->lock);
-		if (sg_load(&t->live) && t->hot)
+		if (sg_load(&t->live))
 			sg_drain(t);
 	}
 	if (sg_self())

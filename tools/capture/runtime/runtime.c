@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime.h"
@@ -136,13 +137,13 @@ static void write_chunk(struct sg_thread *t)
 		sg_stop();
 }
 
-// Encodes the words up to there.
-static void consume(struct sg_thread *t, const uint64_t *end)
+// Encodes the words up to there. Ticket is that of the thread's last step.
+static void consume(struct sg_thread *t, const uint64_t *end, uint64_t ticket)
 {
 	if (t->recording && t->encoder && t->from < end) {
 		if (sg_encoder_empty(t->encoder) && !(*t->from & 1)) {
 			// Someone else wrote the chunk meanwhile.
-			uint64_t again = t->hot->ticket << 1 | 1;
+			uint64_t again = ticket << 1 | 1;
 			sg_encode(t->encoder, &again, &again + 1);
 		}
 		sg_encode(t->encoder, t->from, end);
@@ -166,15 +167,64 @@ SG_API void sg_begin_anew(struct sg_thread *t)
 	__sg_thread.ticket = 0;
 }
 
+// The thread ended, and its thread-local memory with it.
+static bool gone(const struct sg_thread *t)
+{
+	int error = errno;
+	bool is = t != self && syscall(SYS_tgkill, getpid(), t->id, 0) != 0 && errno == ESRCH;
+	errno = error;
+	return is;
+}
+
+// For another thread to take. Until then it names none.
+static void leave_node(struct sg_thread *t)
+{
+	sg_free_encoder(t);
+	sg_store(&t->hot, 0);
+	t->id = 0;
+	sg_store(&t->oldest, SG_NONE);
+	sg_store(&t->live, 0);
+}
+
+// The end of what a thread that is gone has written: behind it there is only
+// SG_UNWRITTEN.
+static const uint64_t *end_of_words(const struct sg_thread *t)
+{
+	const uint64_t *end = t->buffer + SG_MOST_WORDS;
+	while (end > t->from && end[-1] == SG_UNWRITTEN)
+		end--;
+	return end;
+}
+
+// For a thread that is gone, and could not say so: what end_thread would have done.
+static void bury(struct sg_thread *t)
+{
+	consume(t, end_of_words(t), sg_load(&t->oldest));
+	if (t->recording && t->encoder) {
+		uint64_t step[] = {take_ticket(t, sg_load(&__sg_clock)) << 1 | 1, (uint64_t)(uintptr_t)&sg_own[sg_thread_end]};
+		sg_encode(t->encoder, step, step + 2);
+		write_chunk(t);
+	}
+	leave_node(t);
+}
+
 SG_API void sg_drain(struct sg_thread *t)
 {
-	uint64_t ticket = t->hot->ticket;
-	consume(t, t->hot->cursor);
+	if (gone(t)) {
+		bury(t);
+		return;
+	}
+	uint64_t oldest = sg_load(&t->oldest);
+	const struct __sg_thread *hot = t == self ? &__sg_thread : t->hot;
+	if (hot) {
+		oldest = hot->ticket;
+		consume(t, hot->cursor, hot->ticket);
+	}
 	if (!t->encoder || !t->recording)
 		return;
 	write_chunk(t);
 	if (t != self)
-		sg_store(&t->oldest, ticket); // it may be writing a step with it just now
+		sg_store(&t->oldest, oldest); // it may be writing a step with it just now
 }
 
 // ---- threads
@@ -185,11 +235,24 @@ static bool claim(struct sg_thread *t)
 	return __atomic_compare_exchange_n(&t->live, &no, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
+// Only of a thread that was about to end may it be unknown that it did.
+static void bury_if_gone(struct sg_thread *t)
+{
+	if (!sg_load(&t->live) || sg_load(&t->hot) || !gone(t))
+		return;
+	sg_acquire(&t->lock);
+	if (sg_load(&t->live) && gone(t))
+		bury(t);
+	sg_release(&t->lock);
+}
+
 static struct sg_thread *new_node(void)
 {
-	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next)
+	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next) {
+		bury_if_gone(t);
 		if (claim(t))
 			return t;
+	}
 	struct sg_thread *t = sg_map(sizeof *t);
 	if (!t)
 		return 0;
@@ -243,17 +306,29 @@ static void end_thread(struct sg_thread *t)
 	sigset_t before;
 	sg_step(&sg_own[sg_thread_end], 0);
 	sg_hold_signals(&before);
+	sg_signal_stack(t, false);
 	sg_acquire(&t->lock);
 	sg_drain(t);
-	sg_free_encoder(t);
 	outside = true;
 	self = 0;
 	take_buffer();
+	leave_node(t);
 	sg_release(&t->lock);
-	sg_signal_stack(t, false);
-	sg_store(&t->oldest, SG_NONE);
-	sg_store(&t->live, 0);
 	sg_bump_clock();
+	sg_let_signals(&before);
+}
+
+// There may be no further round, for a thread that began in one of its own
+// destructors: from now on the others keep away from its thread-local memory, and
+// find in its buffer what it still does.
+static void expect_end(struct sg_thread *t)
+{
+	sigset_t before;
+	sg_hold_signals(&before);
+	sg_acquire(&t->lock);
+	consume(t, __sg_thread.cursor, __sg_thread.ticket);
+	sg_store(&t->hot, 0);
+	sg_release(&t->lock);
 	sg_let_signals(&before);
 }
 
@@ -264,10 +339,12 @@ static void thread_ends(void *node)
 	struct sg_thread *t = node;
 	if (t != self)
 		return; // of a process that fork copied
-	if (++t->rounds < destructor_rounds)
-		pthread_setspecific(at_thread_end, t);
-	else
+	if (++t->rounds == destructor_rounds) {
 		end_thread(t);
+		return;
+	}
+	expect_end(t);
+	pthread_setspecific(at_thread_end, t);
 }
 
 // Empties this thread's buffer, and follows a change of recording.
@@ -277,7 +354,7 @@ static void turn(struct sg_thread *t)
 	sg_acquire(&t->lock);
 	t->busy = true;
 	take_buffer();
-	consume(t, cursor);
+	consume(t, cursor, __sg_thread.ticket);
 	bool record = sg_load(&sg_run.recording);
 	if (t->recording && t->encoder) {
 		bool far = sg_load(&__sg_clock) - sg_load(&t->oldest) > farthest_ticket && sg_load(&t->oldest) != SG_NONE;
@@ -590,7 +667,7 @@ static void drain_all(void)
 	sg_bump_clock();
 	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next) {
 		sg_acquire(&t->lock);
-		if (sg_load(&t->live) && t->hot && sg_run.file)
+		if (sg_load(&t->live) && sg_run.file)
 			sg_drain(t);
 		sg_release(&t->lock);
 	}
@@ -684,7 +761,7 @@ SG_API void sg_flush(void)
 	uint64_t *cursor = __sg_thread.cursor;
 	t->busy = true;
 	take_buffer();
-	consume(t, cursor);
+	consume(t, cursor, __sg_thread.ticket);
 	if (t->encoder)
 		write_chunk(t);
 	give_buffer(t);

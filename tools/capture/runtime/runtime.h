@@ -44,7 +44,7 @@ struct sg_thread {
 	uint64_t oldest; // lower bound of the tickets of steps that are not in the file, or SG_NONE
 
 	struct sg_lock lock;     // of what follows
-	struct __sg_thread *hot; // its thread's
+	struct __sg_thread *hot; // its thread's; 0 when that is about to go with the thread
 	uint64_t *buffer;        // of buffer_bytes
 	uint64_t *from;          // words before are encoded
 	struct sg_encoder *encoder;

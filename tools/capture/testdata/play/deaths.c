@@ -2,6 +2,7 @@
 // argument names.
 #include "play.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
 
@@ -27,6 +28,43 @@ static void compute_until(int which)
 }
 
 
+// ---- threads that begin late
+
+static pthread_key_t late;
+static int rounds_before;
+
+// Its first loads are made in one of the last rounds of destructors.
+static void load_late(void *round)
+{
+	if ((intptr_t)round < rounds_before)
+		pthread_setspecific(late, (void *)((intptr_t)round + 1));
+	else
+		loads(1000, 10);
+}
+
+static void *set_late(void *nothing)
+{
+	pthread_setspecific(late, (void *)1);
+	return nothing;
+}
+
+// Stacks of this size are unmapped when their threads end.
+static void begin_late(int rounds)
+{
+	pthread_t t[20];
+	pthread_attr_t large;
+	rounds_before = rounds;
+	pthread_key_create(&late, load_late);
+	pthread_attr_init(&large);
+	pthread_attr_setstacksize(&large, 64 << 20);
+	for (int turn = 0; turn < 3; turn++) {
+		for (int i = 0; i < 20; i++)
+			pthread_create(&t[i], &large, set_late, 0);
+		for (int i = 0; i < 20; i++)
+			pthread_join(t[i], 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "";
@@ -38,6 +76,9 @@ int main(int argc, char **argv)
 	HOW("virtual", compute_until(ITIMER_VIRTUAL))
 	HOW("profile", compute_until(ITIMER_PROF))
 	HOW("trap", __builtin_debugtrap())
+	HOW("late", begin_late(1))
+	HOW("later", begin_late(3))
+	HOW("last", begin_late(4))
 	puts("done");
 	return 0;
 }
