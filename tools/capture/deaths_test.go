@@ -63,3 +63,15 @@ func TestThreadsThatBeginLate(t *testing.T) {
 		}
 	}
 }
+
+// TestAlternateStacks: the trace is written even from a short one of the program's,
+// and a handler that asks for one where there is none has as much room as without us.
+func TestAlternateStacks(t *testing.T) {
+	program := play(t, "deaths.c", "-pthread")
+	wantDeath(t, "short stack", run(t, nil, program, "short stack"), syscall.SIGTERM)
+	o := run(t, nil, program, "no stack")
+	if !o.state.Success() || string(o.stdout) != "done\n" {
+		t.Errorf("no stack: the program said %q and ended by %v", o.stdout, o.state)
+	}
+	o.trace(t, everything)
+}

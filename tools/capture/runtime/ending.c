@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "runtime.h"
@@ -128,24 +130,49 @@ static void quick_exit_ends(void) { sg_finish("exit", 0); }
 
 // ---- signals
 
-enum { signal_stack_bytes = 1 << 16 };
+enum {
+	least_signal_stack = 8 << 20,
+	guard_bytes = 1 << 16, // a page, of whatever size
+	ending_stack_bytes = 1 << 18,
+};
 
-// A handler of ours may have to run because the stack is full.
+static void unmap_signal_stack(struct sg_thread *t)
+{
+	sg_unmap(t->signal_stack, t->signal_stack_bytes);
+	t->signal_stack = 0;
+}
+
+// A handler of ours may have to run because the stack is full. The program's own
+// handlers may come to run there, too, if they ask for an alternate stack where
+// there would be none: so it has as much room as the thread's stack, of which only
+// what is used costs memory.
+static void give_signal_stack(struct sg_thread *t)
+{
+	size_t bytes = t->stack.high - t->stack.low;
+	bytes = bytes < least_signal_stack ? least_signal_stack : bytes;
+	char *memory = sg_map(bytes);
+	if (!memory)
+		return;
+	mprotect(memory, guard_bytes, PROT_NONE);
+	stack_t ours = {.ss_sp = memory + guard_bytes, .ss_size = bytes - guard_bytes};
+	t->signal_stack = memory;
+	t->signal_stack_bytes = bytes;
+	if (sigaltstack(&ours, 0) != 0)
+		unmap_signal_stack(t);
+}
+
 SG_API void sg_signal_stack(struct sg_thread *t, bool wanted)
 {
 	stack_t now, none = {.ss_flags = SS_DISABLE};
-	if (!wanted && t->signal_stack) {
-		if (sigaltstack(0, &now) == 0 && now.ss_sp == t->signal_stack)
-			sigaltstack(&none, 0);
-		sg_unmap(t->signal_stack, signal_stack_bytes);
-		t->signal_stack = 0;
-	}
-	if (!wanted || sigaltstack(0, &now) != 0 || !(now.ss_flags & SS_DISABLE))
+	if (sigaltstack(0, &now) != 0)
 		return;
-	t->signal_stack = sg_map(signal_stack_bytes);
-	stack_t ours = {.ss_sp = t->signal_stack, .ss_size = signal_stack_bytes};
-	if (t->signal_stack)
-		sigaltstack(&ours, 0);
+	if (wanted && now.ss_flags & SS_DISABLE) {
+		give_signal_stack(t);
+	} else if (!wanted && t->signal_stack) {
+		if ((char *)now.ss_sp == (char *)t->signal_stack + guard_bytes && sigaltstack(&none, 0) != 0)
+			return; // in use: the thread ends in a handler
+		unmap_signal_stack(t);
+	}
 }
 
 static void name_signal(struct sg_sentence *how, int number)
@@ -173,17 +200,43 @@ static bool comes_again(int number, const siginfo_t *info)
 	return false;
 }
 
+static void finish_by_signal(int number)
+{
+	struct sg_sentence how = {0};
+	name_signal(&how, number);
+	sg_finish(how.text, 128 + number);
+}
+
+struct ending_stack {
+	ucontext_t here, there;
+	char room[ending_stack_bytes];
+};
+
+// The handler may be on an alternate stack of the program's, with hardly more room
+// than its frame takes.
+static void finish_on_own_stack(int number)
+{
+	struct ending_stack *s = sg_map(sizeof *s);
+	if (!s || getcontext(&s->there) != 0) {
+		finish_by_signal(number);
+		return;
+	}
+	s->there.uc_stack = (stack_t){.ss_sp = s->room, .ss_size = sizeof s->room};
+	s->there.uc_link = &s->here;
+	makecontext(&s->there, (void (*)(void))finish_by_signal, 1, number);
+	swapcontext(&s->here, &s->there);
+	sg_unmap(s, sizeof *s);
+}
+
 // The signal does what it would have done, after the trace is whole.
 static void die(int number, siginfo_t *info, void *context)
 {
 	(void)context;
-	struct sg_sentence how = {0};
 	struct sg_thread *t = sg_self();
 	struct sigaction as_ever = {.sa_handler = SIG_DFL};
 	int error = errno;
-	name_signal(&how, number);
 	if (!finishing && !(t && t->busy)) // else the fault is in the runtime, which holds its locks
-		sg_finish(how.text, 128 + number);
+		finish_on_own_stack(number);
 	sigaction(number, &as_ever, 0);
 	if (!comes_again(number, info))
 		raise(number);

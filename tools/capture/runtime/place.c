@@ -49,7 +49,7 @@ static void search_mapping(struct mapping_search *s, char c)
 static struct sg_stack mapping_of(uint64_t address)
 {
 	struct mapping_search s = {.inside = address};
-	char part[4096];
+	char part[1024]; // it may run on an alternate stack, which is short
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return s.found;

@@ -205,6 +205,8 @@ static void bury(struct sg_thread *t)
 		sg_encode(t->encoder, step, step + 2);
 		write_chunk(t);
 	}
+	sg_unmap(t->signal_stack, t->signal_stack_bytes);
+	t->signal_stack = 0;
 	leave_node(t);
 }
 

@@ -56,7 +56,8 @@ struct sg_thread {
 	bool busy;             // it is in the runtime
 	int rounds;            // of destructors that it has seen
 	uint64_t open_regions; // a bit each, the innermost lowest: whether it counts for STACKGLASS_REGION
-	void *signal_stack;
+	void *signal_stack; // for handlers, where the thread has none of its own
+	size_t signal_stack_bytes;
 };
 
 struct sg_run {

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 
 static void loads(uint64_t first, uint64_t count)
@@ -27,6 +28,35 @@ static void compute_until(int which)
 		;
 }
 
+
+// ---- alternate stacks
+
+static void ignore(int number) { (void)number; }
+
+// As short as programs make them, with nothing behind.
+static void die_on_short_stack(void)
+{
+	enum { bytes = 8192 };
+	char *room = mmap(0, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	mprotect(room, bytes, PROT_NONE);
+	sigaltstack(&(stack_t){.ss_sp = room + bytes, .ss_size = bytes}, 0);
+	sigaction(SIGUSR1, &(struct sigaction){.sa_handler = ignore, .sa_flags = SA_ONSTACK}, 0);
+	raise(SIGUSR1);
+	raise(SIGTERM);
+}
+
+static void use_much_stack(int number)
+{
+	volatile char room[4 << 20];
+	for (size_t i = 0; i < sizeof room; i += 1024)
+		room[i] = (char)number;
+}
+
+static void handle_without_stack(void)
+{
+	sigaction(SIGUSR1, &(struct sigaction){.sa_handler = use_much_stack, .sa_flags = SA_ONSTACK}, 0);
+	raise(SIGUSR1);
+}
 
 // ---- threads that begin late
 
@@ -76,6 +106,8 @@ int main(int argc, char **argv)
 	HOW("virtual", compute_until(ITIMER_VIRTUAL))
 	HOW("profile", compute_until(ITIMER_PROF))
 	HOW("trap", __builtin_debugtrap())
+	HOW("short stack", die_on_short_stack())
+	HOW("no stack", handle_without_stack())
 	HOW("late", begin_late(1))
 	HOW("later", begin_late(3))
 	HOW("last", begin_late(4))
