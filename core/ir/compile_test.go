@@ -84,6 +84,7 @@ type subject struct {
 
 var subjects = []subject{
 	{name: "kernels", sources: []string{"kernels.c"}, levels: []string{"-O0", "-O1"}},
+	{name: "siblings", sources: []string{"siblings.c"}},
 	{name: "throw", sources: []string{"throw.cc", "throw_too.cc"}, flags: []string{"-std=c++17"}, libs: []string{"-lstdc++"}},
 	{name: "parallel", sources: []string{"parallel.c"}, flags: []string{"-fopenmp"}, openMP: true},
 	{name: "masked-avx2", sources: []string{"masked.c"}, flags: []string{"-mavx2"}, needs: "avx2"},

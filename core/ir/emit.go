@@ -51,8 +51,9 @@ func newEmitter(m *module) *emitter {
 	return e
 }
 
-// beginStep is the code that begins a step: {0} is the block's number, {1} the
-// words of the step, {2} the label of the basic block that it stands in.
+// beginStep is the code that begins a step: {0} is what its names end in, {1} the
+// words of the step, {2} the label of the basic block that it stands in, {3} the
+// block's number.
 //
 //	cursor = thread.cursor
 //	if cursor + words > thread.end or clock != thread.ticket: more(words), cursor = thread.cursor
@@ -73,7 +74,7 @@ CLOBBER  %$r{0} = load WORD, CURSOR
   br label %$g{0}
 $g{0}:
   %$a{0} = phi WORD [ %$c{0}, {2} ], [ %$r{0}, %$m{0} ]
-  store i64 ptrtoint (BLOCK{0}) to i64), WORD %$a{0}
+  store i64 ptrtoint (BLOCK{3}) to i64), WORD %$a{0}
   %$o{0} = getelementptr i64, WORD %$a{0}, i64 {1}
   store WORD %$o{0}, CURSOR
 `
@@ -174,6 +175,9 @@ func (e *emitter) basicBlock(p *plan, basic int32) {
 	if edge := p.edges[basic]; edge >= 0 {
 		e.edge(p, edge)
 	}
+	if p.isDead(basic) {
+		e.writeDeadEntry(p, basic)
+	}
 }
 
 // renameLabels copies a phi. The blocks that it names end in other labels now.
@@ -181,15 +185,23 @@ func (e *emitter) renameLabels(p *plan, in *inst, basic int32) {
 	if in.op != opPhi {
 		return
 	}
+	between := ""
+	e.copyTo(int(p.f.refs[in.refs].open))
 	for _, r := range p.f.refs[in.refs:in.refsEnd] {
-		e.copyTo(int(r.from) - 1)
 		from := p.f.blockOf[r.label]
+		e.done = int(r.close)
+		if p.returnings[from].call >= 0 {
+			continue
+		}
 		last := p.tails[from]
 		if edge := p.edges[from]; edge >= 0 && p.goesOnAt(from) == basic {
 			last = edge
 		}
-		e.put(e.name("g", p.pieces[last].number))
-		e.done = int(r.to)
+		e.put(between, e.m.text[r.open:r.from-1], e.name("g", p.pieces[last].number), e.m.text[r.to:r.close])
+		between = ", "
+	}
+	if between == "" {
+		e.put("[ poison, ", e.deadEntry(p, basic), " ]")
 	}
 }
 
@@ -265,6 +277,12 @@ func (e *emitter) piece(p *plan, i int32, before *string) {
 		if in.op == opAlloca && q.basic == 0 && p.isHoisted(n) {
 			e.leaveHoisted(p, in, n)
 		}
+		if n == p.returnings[q.basic].call {
+			e.returnStep(p, q, n, *before)
+		}
+	}
+	if p.returnings[q.basic].call >= 0 && i == p.tails[q.basic] {
+		e.returnOfCall(p, q.basic)
 	}
 	if edge := p.edges[q.basic]; edge >= 0 && i == p.tails[q.basic] {
 		in := &f.insts[b.last-1]
@@ -299,8 +317,13 @@ func (e *emitter) edge(p *plan, i int32) {
 // step writes the code that begins a step in the basic block of that label,
 // and gives the label of the one that it ends in.
 func (e *emitter) step(q *piece, label string) string {
-	e.out = e.begin.fill(e.out, count(q.number), count(q.values+1), words(label))
-	return "%" + e.local + "g" + strconv.Itoa(int(q.number))
+	e.stepNamed(count(q.number), q, label)
+	return e.name("g", q.number)
+}
+
+// stepNamed writes it with names that end in name.
+func (e *emitter) stepNamed(name arg, q *piece, label string) {
+	e.out = e.begin.fill(e.out, name, count(q.values+1), words(label), count(q.number))
 }
 
 // block is the address of a block's struct, with its type.

@@ -47,8 +47,9 @@ type basicBlock struct {
 
 // labelRef is a label in an instruction.
 type labelRef struct {
-	from, to int32 // its text in the module, without %
-	label    int32
+	from, to    int32 // its text in the module, without %
+	open, close int32 // of a phi: the text of the pair, with its brackets
+	label       int32
 }
 
 // operand is a value with its type.

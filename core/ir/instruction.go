@@ -61,6 +61,7 @@ type call struct {
 	callee   string // name with its quotes; "" if it is not known
 	indirect bool
 	assembly bool
+	tail     bool // its caller's stack frame may be gone by then
 	mustTail bool
 	returns  *datatype
 	typeText string // of what it returns
@@ -551,12 +552,17 @@ func (r *reader) phi(in *inst) {
 	in.typ = r.f.m.types.read(&r.cursor)
 	for !r.failed() {
 		r.want('[')
+		open := r.base + r.at - 1
 		if _, id := r.value(); id < 0 {
 			r.f.uses = append(r.f.uses, -1) // so that uses and labels go together
 		}
 		r.want(',')
 		r.labelName()
 		r.want(']')
+		if !r.failed() {
+			ref := &r.f.refs[len(r.f.refs)-1]
+			ref.open, ref.close = int32(open), int32(r.base+r.at)
+		}
 		before := r.at
 		if !r.take(',') || r.peek() != '[' {
 			r.at = before
@@ -573,7 +579,7 @@ func (r *reader) labelName() {
 	if r.failed() {
 		return
 	}
-	r.f.refs = append(r.f.refs, labelRef{int32(r.base + from), int32(r.base + r.at), r.f.label(name)})
+	r.f.refs = append(r.f.refs, labelRef{from: int32(r.base + from), to: int32(r.base + r.at), label: r.f.label(name)})
 }
 
 // target reads "label %label".
@@ -634,7 +640,7 @@ func (r *reader) landingPad(in *inst) {
 // call reads calls, invokes and asm goto.
 func (r *reader) call(in *inst) string {
 	in.op = opCall
-	k := &call{mustTail: in.word == "musttail"}
+	k := &call{tail: in.word == "tail", mustTail: in.word == "musttail"}
 	in.call = k
 	switch in.word {
 	case "tail", "musttail", "notail":

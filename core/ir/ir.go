@@ -18,7 +18,10 @@
 //     call that may run other code (which may not return, or may throw), around
 //     atomic operations (so that the order of threads' steps is that of the
 //     operations), and where a piece would have more than 48 values. A piece runs
-//     whole or not at all.
+//     whole or not at all. Only behind a tail call that is followed by the return
+//     there is no cut, so that the compiler can still make it a jump and deep
+//     recursion needs no stack: the return, or the step of the block that only
+//     returns, comes before the steps of what is called.
 //  4. At each piece's beginning goes code that opens a step in the thread's
 //     buffer; before each load, store or event its address goes into the step
 //     (tools/capture/runtime/abi.h draws it). Phis and landing pads stay first, and name

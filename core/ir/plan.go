@@ -40,6 +40,8 @@ type plan struct {
 	loops  loops
 	task   bool // the function is a task's body
 
+	returnings []returning // by basic block
+
 	local   []int32 // by instruction: its number in its piece, -1 if it makes no code
 	siteOf  []int32 // by instruction: 1 + its first site, in the plan
 	hoisted []int32 // allocas to be moved to the function's beginning
@@ -49,7 +51,7 @@ type plan struct {
 
 func (p *plan) reset(f *function, t *tables) {
 	*p = plan{
-		f: f, t: t, pieces: p.pieces[:0], sites: p.sites[:0], heads: p.heads[:0], tails: p.tails[:0], edges: p.edges[:0],
+		f: f, t: t, pieces: p.pieces[:0], sites: p.sites[:0], heads: p.heads[:0], tails: p.tails[:0], edges: p.edges[:0], returnings: p.returnings[:0],
 		local: p.local[:0], siteOf: p.siteOf[:0], hoisted: p.hoisted[:0], pending: p.pending[:0],
 	}
 	for range f.insts {
@@ -84,6 +86,7 @@ func (p *plan) begin(basic, i int32, part uint32) *piece {
 // cut makes the pieces of a basic block.
 func (p *plan) cut(basic int32) {
 	b := &p.f.blocks[basic]
+	p.returnings = append(p.returnings, returning{call: -1})
 	p.heads = append(p.heads, int32(len(p.pieces)))
 	now := p.begin(basic, b.first, 0)
 	if basic == 0 {
@@ -146,6 +149,9 @@ func (p *plan) add(now *piece, i int32) *piece {
 	in := &p.f.insts[i]
 	now.callee = p.calleeOf(in)
 	if in.op.ends() && in.op != opInvoke || in.call != nil && in.call.mustTail || !in.op.ends() && p.f.insts[i+1].op == opUnreachable {
+		return now
+	}
+	if len(after) == 0 && p.returnsBy(now.basic, i) {
 		return now
 	}
 	for _, s := range after {

@@ -74,7 +74,7 @@ type BlockFlags uint32
 
 const (
 	EntryBlock  BlockFlags = 1 << iota // the function begins here
-	ReturnBlock                        // the function returns at its end
+	ReturnBlock                        // the function returns at its end; by a call that is a jump, if it has a Callee
 	HeaderBlock                        // it heads a natural loop
 	LatchBlock                         // it jumps back to a header
 	LandingPad                         // exceptions arrive here

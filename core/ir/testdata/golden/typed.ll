@@ -52,10 +52,28 @@ define void @chain(i8* %x) {
   ret void
 }
 
+define i8* @either(i1 %c, i8* %x) {
+  br i1 %c, label %1, label %3
+
+1:                                                ; preds = %0
+  %2 = tail call i8* (i8*, ...) @any(i8* %x)
+  call void @llvm.dbg.value(metadata i8* %2, metadata !7, metadata !DIExpression()), !dbg !8
+  br label %5
+
+3:                                                ; preds = %0
+  %4 = tail call i8* @either(i1 true, i8* %x)
+  br label %5
+
+5:                                                ; preds = %3, %1
+  %6 = phi i8* [ %2, %1 ], [ %4, %3 ]
+  ret i8* %6
+}
+
 declare void @llvm.dbg.declare(metadata, metadata, metadata)
 declare void @llvm.dbg.value(metadata, metadata, metadata)
 declare i32 @__gxx_personality_v0(...)
 declare noalias nonnull i8* @_Znwm(i64)
+declare i8* @any(i8*, ...)
 declare i8* @realloc(i8*, i64)
 declare void @__clang_call_terminate(i8*)
 

@@ -1,0 +1,132 @@
+package ir
+
+// A call that the compiler marks as a tail call, and behind which the function
+// only returns, becomes a jump: recursion that is written so needs no stack. It
+// stays one if no code of ours comes between the call and the return. So there is
+// no piece behind such a call. Where it shares its return with others,
+//
+//	  %r = tail call i32 @odd(i64 %m)            step of block done
+//	  br label %done                             %r = tail call i32 @odd(i64 %m)
+//	done:                                  →     ret i32 %r
+//	  %v = phi i32 [ %r, %more ], [ 1, %entry ]
+//	  ret i32 %v
+//
+// it gets a return of its own, as the code generator would give it, and the step
+// of the block that returns comes before the call.
+
+// returning is how a basic block returns by a call.
+type returning struct {
+	call int32 // the instruction; -1 for none
+	by   int32 // the basic block that returns
+}
+
+// returnsBy tells whether the function only returns behind call i, and notes by
+// which other basic block it does, if it is one.
+func (p *plan) returnsBy(basic, i int32) bool {
+	f := p.f
+	in := &f.insts[i]
+	if in.op != opCall || !in.call.tail || p.task {
+		return false
+	}
+	end := &f.insts[p.nextCode(i+1)]
+	if end.op == opReturn {
+		return f.givesBack(end, in.result)
+	}
+	if end.op != opJump || end.word != "br" || end.refsEnd != end.refs+1 {
+		return false
+	}
+	by := f.blockOf[f.refs[end.refs].label]
+	if !p.onlyReturns(by, basic, in.result) {
+		return false
+	}
+	p.returnings[basic] = returning{i, by}
+	return true
+}
+
+// nextCode is the first instruction from i on that makes code.
+func (p *plan) nextCode(i int32) int32 {
+	for ; !p.f.insts[i].op.ends(); i++ {
+		if _, code := opName(&p.f.insts[i]); code {
+			break
+		}
+	}
+	return i
+}
+
+// givesBack tells whether a return is one of nothing, or of that value.
+func (f *function) givesBack(end *inst, value int32) bool {
+	uses := f.uses[end.uses:end.usesEnd]
+	if len(uses) == 0 {
+		return end.typ != nil && end.typ.kind == voidType
+	}
+	return len(uses) == 1 && uses[0] == value
+}
+
+// onlyReturns tells whether a basic block does nothing but return, and nothing or
+// that value if it comes from another.
+func (p *plan) onlyReturns(basic, from, value int32) bool {
+	f := p.f
+	b := &f.blocks[basic]
+	i := b.first
+	for i < b.last && f.insts[i].op == opPhi {
+		i++
+	}
+	if i == b.last || f.insts[b.last-1].op != opReturn || p.nextCode(i) != b.last-1 {
+		return false
+	}
+	for n := b.first; n < i; n++ {
+		phi := &f.insts[n]
+		for k, r := range f.refs[phi.refs:phi.refsEnd] {
+			if f.blockOf[r.label] == from && f.uses[phi.uses+int32(k)] == value && f.givesBack(&f.insts[b.last-1], phi.result) {
+				return true
+			}
+		}
+	}
+	return f.givesBack(&f.insts[b.last-1], -1)
+}
+
+// isDead tells whether all that came to a basic block returns by calls now.
+func (p *plan) isDead(basic int32) bool {
+	first := &p.f.insts[p.f.blocks[basic].first]
+	if first.op != opPhi {
+		return false // it needs nothing to come from
+	}
+	for _, r := range p.f.refs[first.refs:first.refsEnd] {
+		if p.returnings[p.f.blockOf[r.label]].call < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// returnStep writes, before the call, the step of the basic block that returns.
+func (e *emitter) returnStep(p *plan, q *piece, call int32, label string) {
+	e.copyTo(int(p.f.insts[call].from))
+	by := &p.pieces[p.heads[p.returnings[q.basic].by]]
+	e.stepNamed(words("r"+decimal(uint64(q.number))), by, label)
+}
+
+// returnOfCall writes a return where the basic block jumps to one.
+func (e *emitter) returnOfCall(p *plan, basic int32) {
+	f, r := p.f, p.returnings[basic]
+	jump, end := &f.insts[f.blocks[basic].last-1], &f.insts[f.blocks[r.by].last-1]
+	e.copyTo(int(jump.from))
+	if end.uses == end.usesEnd {
+		e.put("  ret void")
+	} else {
+		e.put("  ret ", f.insts[r.call].call.typeText, " %", f.insts[r.call].resultName)
+	}
+	e.done = int(f.refs[jump.refs].to)
+}
+
+// deadEntry is the label of a basic block that nothing comes to, for the phis of
+// one that has lost all that came: phis must name something.
+func (e *emitter) deadEntry(p *plan, basic int32) string {
+	return e.name("y", p.pieces[p.heads[basic]].number)
+}
+
+func (e *emitter) writeDeadEntry(p *plan, basic int32) {
+	b := &p.f.blocks[basic]
+	e.copyTo(int(p.f.insts[b.last-1].to))
+	e.put("\n\n", e.deadEntry(p, basic)[1:], ":\n  br label %", b.label, "\n")
+}
