@@ -2,6 +2,8 @@ package capture
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -74,4 +76,38 @@ func TestAlternateStacks(t *testing.T) {
 		t.Errorf("no stack: the program said %q and ended by %v", o.stdout, o.state)
 	}
 	o.trace(t, everything)
+}
+
+// fifo makes a pipe with a name.
+func fifo(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "pipe.sgt")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// TestPipe: a trace may go to a pipe, and a pipe without a reader holds nobody up.
+func TestPipe(t *testing.T) {
+	program := play(t, "deaths.c", "-pthread")
+	name := fifo(t)
+	o := run(t, []string{"STACKGLASS_OUT=" + name}, program, "none")
+	if want := "stackglass: " + name + " cannot be written: it is a pipe that nobody reads; the program runs without a trace\n"; string(o.stderr) != want {
+		t.Errorf("without a reader: said %q, want %q", o.stderr, want)
+	}
+	if !o.state.Success() || string(o.stdout) != "done\n" {
+		t.Errorf("without a reader: the program said %q and ended by %v", o.stdout, o.state)
+	}
+	content := make(chan []byte)
+	go func() {
+		all, _ := os.ReadFile(name) // what is missing is missed below
+		content <- all
+	}()
+	o = run(t, []string{"STACKGLASS_OUT=" + name}, program, "none")
+	copied := filepath.Join(o.dir, "out.sgt")
+	if err := os.WriteFile(copied, <-content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sameAddresses(t, "with a reader", o.trace(t, everything).addresses(), counting([2]uint64{0, 100}))
 }

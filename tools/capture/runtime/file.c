@@ -134,11 +134,28 @@ static int out_of_the_way(int fd)
 	return moved;
 }
 
+// A pipe that nobody reads would be waited for, with signals held back: for a
+// second it is, so that its reader may start at the same time.
+static int open_to_write(const char *path, int flags)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+	int fd;
+	for (int tries = 0;; tries++) {
+		fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0666);
+		if (fd >= 0 || errno != ENXIO || tries == 100)
+			break;
+		nanosleep(&pause, 0);
+	}
+	if (fd >= 0)
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	return fd;
+}
+
 static bool still_open(struct sg_file *f)
 {
 	if (ours(f, f->fd))
 		return true;
-	int fd = open(f->path, O_WRONLY | O_CLOEXEC);
+	int fd = open_to_write(f->path, 0);
 	if (fd < 0 || !ours(f, fd)) {
 		if (fd >= 0)
 			close(fd);
@@ -264,7 +281,7 @@ static bool create(struct sg_file *f, const char *path)
 	struct stat s;
 	if (!absolute(f->path, path))
 		return false;
-	f->fd = open(f->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	f->fd = open_to_write(f->path, O_CREAT);
 	if (f->fd < 0)
 		return false;
 	f->fd = out_of_the_way(f->fd);

@@ -62,6 +62,8 @@ void sg_add_error(struct sg_sentence *s, int error)
 	case EROFS: sg_add(s, "the disk is read-only"); break;
 	case ENOENT: sg_add(s, "its folder does not exist"); break;
 	case EISDIR: sg_add(s, "it is a folder"); break;
+	case ENXIO: sg_add(s, "it is a pipe that nobody reads"); break;
+	case EPIPE: sg_add(s, "it is a pipe that nobody reads any more"); break;
 	case ENOMEM: sg_add(s, "no memory"); break;
 	default:
 		sg_add(s, "error ");
