@@ -111,3 +111,23 @@ func TestPipe(t *testing.T) {
 	}
 	sameAddresses(t, "with a reader", o.trace(t, everything).addresses(), counting([2]uint64{0, 100}))
 }
+
+// TestForksAreWhole: daemon() ends the parent within the C library; what it did is
+// in the trace. A parent that goes on goes on in it, too.
+func TestForksAreWhole(t *testing.T) {
+	program := play(t, "deaths.c", "-pthread")
+	for _, c := range []struct {
+		how, ended string
+		loads      []uint64
+	}{
+		{"daemon", "fork", counting([2]uint64{0, 100})},
+		{"forks", "exit", counting([2]uint64{0, 110})},
+	} {
+		o := run(t, nil, program, c.how)
+		got := o.trace(t, everything)
+		sameAddresses(t, c.how, got.addresses(), c.loads)
+		if !o.state.Success() || got.ending.How != c.ended || got.ending.Lost != 0 {
+			t.Errorf("%s: the program ended by %v, the trace by %q with %d steps lost; want success, %q, and none", c.how, o.state, got.ending.How, got.ending.Lost, c.ended)
+		}
+	}
+}

@@ -259,6 +259,27 @@ static void take_signals(void)
 
 static sigset_t before_fork;
 
+// The parent may be about to end where we cannot stand before it: daemon() does
+// that within the C library. What this thread has goes to the file, which is whole
+// then, unless other threads have steps, too.
+static void save_before_fork(void)
+{
+	struct sg_thread *me = sg_self();
+	bool alone = true;
+	if (!sg_run.file || sg_load(&sg_run.over) || getpid() != sg_run.process || me && me->busy)
+		return;
+	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next)
+		alone = alone && (t == me || !sg_load(&t->live));
+	if (me) {
+		sg_acquire(&me->lock);
+		sg_drain(me);
+		sg_release(&me->lock);
+		sg_bump_clock();
+	}
+	if (alone)
+		sg_file_mark(sg_run.file, "fork", lost_steps());
+}
+
 static void fork_begins(void)
 {
 	sigset_t before;
@@ -266,6 +287,7 @@ static void fork_begins(void)
 	sg_acquire(&sg_run.modules);
 	sg_acquire(&sg_run.ending);
 	before_fork = before;
+	save_before_fork();
 }
 
 static void fork_done(void)

@@ -17,6 +17,7 @@ struct sg_file {
 	struct sg_lock lock;
 	int fd, error;
 	bool closed, regular;
+	bool marked; // an end stands behind the frames, which the next one replaces
 	char path[PATH_MAX]; // absolute, so that the file can be opened again
 	dev_t device;
 	ino_t inode;
@@ -207,10 +208,11 @@ static bool append(struct sg_file *f, const uint8_t *from, size_t bytes)
 {
 	if (f->error || f->closed)
 		return false;
-	if (still_open(f))
-		write_unsignalled(f, from, bytes);
-	else
+	if (!still_open(f) || f->marked && ftruncate(f->fd, (off_t)f->bytes) != 0)
 		f->error = errno;
+	else
+		write_unsignalled(f, from, bytes);
+	f->marked = false;
 	if (f->error) {
 		if (f->regular && ours(f, f->fd) && ftruncate(f->fd, (off_t)f->bytes) != 0)
 			return false; // its end is a frame cut off, which readers pass over
@@ -458,25 +460,50 @@ static void write_index(struct sg_file *f)
 	empty(&b);
 }
 
-void sg_file_close(struct sg_file *f, const char *ended, int status, uint64_t lost)
+// The caller holds the lock.
+static void write_end(struct sg_file *f, const char *ended, int status, uint64_t lost)
 {
 	struct sg_body done = {0};
 	sg_put_str(&done, ended);
 	sg_put_uv(&done, (uint32_t)status);
 	sg_put_uv(&done, f->references);
 	sg_put_uv(&done, lost);
+	f->done_at = f->bytes;
+	f->open_count = f->table_count;
+	f->open_last = f->last_table;
+	f->open_bytes = f->tables.bytes;
+	if (add_frame(f, "DONE", &done))
+		write_index(f);
+}
+
+static void forget_end(struct sg_file *f)
+{
+	f->bytes = f->done_at;
+	f->table_count = f->open_count;
+	f->last_table = f->open_last;
+	f->tables.bytes = f->open_bytes;
+}
+
+void sg_file_close(struct sg_file *f, const char *ended, int status, uint64_t lost)
+{
 	sg_acquire(&f->lock);
 	if (!f->closed) {
 		int error = f->error;
 		f->error = 0; // even where a chunk did not fit, these may
-		f->done_at = f->bytes;
-		f->open_count = f->table_count;
-		f->open_last = f->last_table;
-		f->open_bytes = f->tables.bytes;
-		if (add_frame(f, "DONE", &done))
-			write_index(f);
+		write_end(f, ended, status, lost);
 		f->error = error ? error : f->error;
 		f->closed = true;
+	}
+	sg_release(&f->lock);
+}
+
+void sg_file_mark(struct sg_file *f, const char *ended, uint64_t lost)
+{
+	sg_acquire(&f->lock);
+	if (f->regular && !f->closed && !f->error) {
+		write_end(f, ended, 0, lost);
+		forget_end(f);
+		f->marked = true;
 	}
 	sg_release(&f->lock);
 }
@@ -487,10 +514,7 @@ bool sg_file_reopen(struct sg_file *f)
 	bool can = f->closed && f->regular && !f->error && still_open(f) && ftruncate(f->fd, (off_t)f->done_at) == 0;
 	if (can) {
 		f->closed = false;
-		f->bytes = f->done_at;
-		f->table_count = f->open_count;
-		f->last_table = f->open_last;
-		f->tables.bytes = f->open_bytes;
+		forget_end(f);
 	}
 	sg_release(&f->lock);
 	return can;

@@ -73,6 +73,8 @@ SG_API bool sg_file_chunk(struct sg_file *f, const struct sg_chunk *c, uint8_t *
 // file takes no more.
 SG_API void sg_file_close(struct sg_file *f, const char *ended, int status, uint64_t lost);
 SG_API bool sg_file_reopen(struct sg_file *f);
+// Ends the file in the same way, but it goes on: the next frame replaces the end.
+SG_API void sg_file_mark(struct sg_file *f, const char *ended, uint64_t lost);
 // Lets go of a file that another process goes on writing, and of its memory.
 SG_API void sg_file_abandon(struct sg_file *f);
 

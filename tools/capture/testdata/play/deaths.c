@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 
 static void loads(uint64_t first, uint64_t count)
 {
@@ -58,6 +59,18 @@ static void handle_without_stack(void)
 	raise(SIGUSR1);
 }
 
+// ---- forks
+
+static void fork_often(void)
+{
+	for (uint64_t i = 0; i < 10; i++) {
+		if (fork() == 0)
+			_exit(0);
+		wait(0);
+		loads(100 + i, 1);
+	}
+}
+
 // ---- threads that begin late
 
 static pthread_key_t late;
@@ -108,6 +121,8 @@ int main(int argc, char **argv)
 	HOW("trap", __builtin_debugtrap())
 	HOW("short stack", die_on_short_stack())
 	HOW("no stack", handle_without_stack())
+	HOW("daemon", if (daemon(1, 1) != 0) abort(); loads(1000, 10); return 0)
+	HOW("forks", fork_often())
 	HOW("late", begin_late(1))
 	HOW("later", begin_late(3))
 	HOW("last", begin_late(4))
