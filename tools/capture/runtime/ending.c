@@ -98,7 +98,7 @@ SG_API void sg_finish(const char *how, int status)
 		if (!sg_load(&sg_run.over))
 			drain_threads();
 		if (!__atomic_exchange_n(&sg_run.over, true, __ATOMIC_SEQ_CST))
-			sg_file_close(sg_run.file, how, status, lost_steps());
+			sg_file_close(sg_run.file, how, status & 0xff, lost_steps()); // as much as is told to whoever waits
 		tell_result();
 	}
 	sg_run.finished = true;
