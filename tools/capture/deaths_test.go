@@ -139,3 +139,47 @@ func TestStatusIsThatOfTheSystem(t *testing.T) {
 		t.Errorf("the trace says status %d, the system %d, want 255", got, o.state.ExitCode())
 	}
 }
+
+// TestSettings: a value that is not understood is said once, and passed over.
+func TestSettings(t *testing.T) {
+	program := play(t, "deaths.c", "-pthread")
+	for _, c := range []struct{ set, want string }{
+		{"STACKGLASS_MAX_BYTES=1X", "a number of bytes, with K, M, G or T for powers of 1024, as in 1.5G"},
+		{"STACKGLASS_MAX_BYTES=-1", "a number of bytes, with K, M, G or T for powers of 1024, as in 1.5G"},
+		{"STACKGLASS_MAX_BYTES=1Kx", "a number of bytes, with K, M, G or T for powers of 1024, as in 1.5G"},
+		{"STACKGLASS_MAX_BYTES=99999999T", "a number of bytes, with K, M, G or T for powers of 1024, as in 1.5G"},
+		{"STACKGLASS_MAX_BYTES=99999999999999999999", "a number of bytes, with K, M, G or T for powers of 1024, as in 1.5G"},
+		{"STACKGLASS_START=of", "on or off"},
+		{"STACKGLASS_ORDER=slice", "exact or sliced"},
+		{"STACKGLASS_FORK=1", "off or file"},
+	} {
+		o := run(t, []string{c.set, "STACKGLASS_QUIET=1"}, program)
+		if want := "stackglass: " + c.set + " is not understood, and passed over; set " + c.want + "\n"; string(o.stderr) != want {
+			t.Errorf("said %q, want %q", o.stderr, want)
+		}
+		sameAddresses(t, c.set, o.trace(t, everything).addresses(), counting([2]uint64{0, 100}))
+	}
+	for _, set := range []string{
+		"STACKGLASS_MAX_BYTES=", "STACKGLASS_MAX_BYTES=1T", "STACKGLASS_MAX_BYTES=1.5g", "STACKGLASS_MAX_BYTES=2GiB", "STACKGLASS_MAX_BYTES=100000B",
+		"STACKGLASS_START=on", "STACKGLASS_ORDER=exact", "STACKGLASS_FORK=off", "STACKGLASS_FORK=",
+	} {
+		if o := run(t, []string{set, "STACKGLASS_QUIET=1"}, program); len(o.stderr) > 0 {
+			t.Errorf("%s: said %q, want nothing", set, o.stderr)
+		}
+	}
+}
+
+// TestLimitsInDecimals: a limit may have a point and a unit, and is the same
+// without them.
+func TestLimitsInDecimals(t *testing.T) {
+	program, rows := play(t, "ends.c", "-pthread"), map[string]int{}
+	for _, limit := range []string{"3.5M", "3584KiB", "3670016"} {
+		got := run(t, []string{"STACKGLASS_MAX_BYTES=" + limit}, program, "many").trace(t, everything)
+		if rows[limit] = got.Len(); got.ending.How != "limit" {
+			t.Errorf("%s: ended by %q, want limit", limit, got.ending.How)
+		}
+	}
+	if rows["3.5M"] != rows["3670016"] || rows["3584KiB"] != rows["3670016"] {
+		t.Errorf("rows that fit: %v; want as many of the same limits", rows)
+	}
+}

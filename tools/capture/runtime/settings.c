@@ -8,12 +8,6 @@
 
 #include "say.h"
 
-static bool is(const char *name, const char *value)
-{
-	const char *set = secure_getenv(name);
-	return set && strcmp(set, value) == 0;
-}
-
 // %p is the number of the process.
 static void expand(struct sg_sentence *to, const char *pattern)
 {
@@ -40,27 +34,93 @@ static void name_output(char to[PATH_MAX])
 	memcpy(to, path.text, path.length + 1);
 }
 
-// A number of bytes, with K, M or G for the powers of 1024; what is no such number
-// limits nothing.
-static uint64_t bytes(const char *text)
+// ---- what is set
+
+static void reject(const char *name, const char *value, const char *wanted)
 {
-	char *end;
-	if (!text || *text < '0' || *text > '9')
-		return 0;
-	uint64_t n = strtoull(text, &end, 10);
-	const char *units = "KMG", *unit = *end ? strchr(units, *end & ~0x20) : 0;
-	return unit ? n << 10 * (unit - units + 1) : n;
+	struct sg_sentence s = {0};
+	sg_add(&s, "stackglass: ");
+	sg_add(&s, name);
+	sg_add(&s, "=");
+	sg_add(&s, value);
+	sg_add(&s, " is not understood, and passed over; set ");
+	sg_add(&s, wanted);
+	sg_say(&s);
+}
+
+// Whether a variable has its second value; the first is as if it were not set.
+static bool chosen(const char *name, const char *usual, const char *other)
+{
+	const char *set = secure_getenv(name);
+	struct sg_sentence wanted = {0};
+	if (!set || !*set || strcmp(set, usual) == 0)
+		return false;
+	if (strcmp(set, other) == 0)
+		return true;
+	sg_add(&wanted, usual);
+	sg_add(&wanted, " or ");
+	sg_add(&wanted, other);
+	reject(name, set, wanted.text);
+	return false;
+}
+
+// ---- numbers of bytes
+
+static bool is_digit(char c) { return '0' <= c && c <= '9'; }
+
+// The power of two that a unit stands for, -1 if there is no such unit.
+static int unit_bits(const char *unit)
+{
+	static const char units[] = "KMGT";
+	int bits = 0;
+	const char *known = *unit ? strchr(units, *unit & ~0x20) : 0;
+	if (known && *known) {
+		bits = 10 * (int)(known - units + 1);
+		unit += unit[1] == 'i' && unit[2] == 'B' ? 2 : 1;
+	}
+	unit += *unit == 'B';
+	return *unit ? -1 : bits;
+}
+
+// As 4096, 64K, 1.5G; decimals beyond the sixth are passed over.
+static bool parse_bytes(const char *text, uint64_t *bytes)
+{
+	uint64_t whole = 0, millionths = 0;
+	if (!is_digit(*text))
+		return false;
+	for (; is_digit(*text); text++)
+		if (__builtin_mul_overflow(whole, 10, &whole) || __builtin_add_overflow(whole, *text - '0', &whole))
+			return false;
+	if (*text == '.')
+		for (uint64_t place = 100000; is_digit(*++text); place /= 10)
+			millionths += place * (uint64_t)(*text - '0');
+	int bits = unit_bits(text);
+	if (bits < 0 || whole >> (63 - bits))
+		return false;
+	*bytes = (whole << bits) + (millionths << bits) / 1000000;
+	return true;
+}
+
+static uint64_t most_bytes(void)
+{
+	const char *name = "STACKGLASS_MAX_BYTES", *set = secure_getenv(name);
+	uint64_t bytes = 0;
+	if (set && *set && !parse_bytes(set, &bytes))
+		reject(name, set, "a number of bytes, with K, M, G or T for powers of 1024, as in 1.5G");
+	return bytes;
 }
 
 void sg_settings_read(struct sg_settings *s)
 {
+	const char *quiet = secure_getenv("STACKGLASS_QUIET");
 	name_output(s->out);
-	s->max_bytes = bytes(secure_getenv("STACKGLASS_MAX_BYTES"));
+	s->max_bytes = most_bytes();
 	s->region = secure_getenv("STACKGLASS_REGION");
 	if (s->region && !*s->region)
 		s->region = 0;
-	s->only_regions = s->region || is("STACKGLASS_START", "off");
-	s->sliced = is("STACKGLASS_ORDER", "sliced");
-	s->fork_file = is("STACKGLASS_FORK", "file");
-	s->quiet = secure_getenv("STACKGLASS_QUIET") && !is("STACKGLASS_QUIET", "") && !is("STACKGLASS_QUIET", "0");
+	bool off = chosen("STACKGLASS_START", "on", "off");
+	s->only_regions = s->region || off;
+	s->sliced = chosen("STACKGLASS_ORDER", "exact", "sliced");
+	s->fork_file = chosen("STACKGLASS_FORK", "off", "file");
+	s->quiet = quiet && *quiet && strcmp(quiet, "0") != 0;
 }
