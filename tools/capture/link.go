@@ -28,6 +28,9 @@ func (r *Runtime) programLink(static bool) []string {
 // runtime of the program that loads it.
 func (r *Runtime) libraryLink(line *commandLine) []string {
 	args := []string{r.Library}
+	if !line.bare() {
+		args = append(args, r.Calls, wrapOption(), "-lpthread")
+	}
 	if line.refusesUndefined() {
 		// The runtime is in the program.
 		args = append(args, "-Wl,-z,undefs")

@@ -290,6 +290,50 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// TestLibraryEnds: a shared library that ends the program, or makes threads, does so
+// with a whole trace; in a program that is not traced, too, if the runtime is
+// loaded beside it.
+func TestLibraryEnds(t *testing.T) {
+	newestClang(t)
+	for _, clang := range compilers() {
+		dir := t.TempDir()
+		library, program, plain := filepath.Join(dir, "libends.so"), filepath.Join(dir, "within"), filepath.Join(dir, "plain")
+		traceCompile(t, clang, "-O1", "-fPIC", "-shared", "-Wl,-z,defs", sourceOf(t, "ends_library.c"), "-o", library)
+		traceCompile(t, clang, "-O1", sourceOf(t, "ends_within.c"), library, "-o", program)
+		plainCompile(t, clang, "-O1", "-Wl,--allow-shlib-undefined", sourceOf(t, "ends_within.c"), library, "-o", plain)
+		preload, err := Preload(clang)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			o                  *outcome
+			ended              string
+			status, references int
+		}{
+			{run(t, nil, program, "thread"), "exit", 5, 100},
+			{run(t, nil, program, "exec"), "exec", 6, 50},
+			{run(t, []string{"LD_PRELOAD=" + preload}, plain, "thread"), "exit", 5, 100},
+		} {
+			rows := c.o.trace(t, trace.AllKinds)
+			if c.o.state.ExitCode() != c.status || rows.ending.How != c.ended || rows.Len() < c.references {
+				t.Errorf("%s: it exits with %d, want %d, and leaves %d references and the ending %q", clang, c.o.state.ExitCode(), c.status, rows.Len(), rows.ending.How)
+			}
+		}
+	}
+}
+
+// TestProgramsOwnWrappers: a program that tells the linker to wrap what the runtime
+// wraps has its own way.
+func TestProgramsOwnWrappers(t *testing.T) {
+	clang := newestClang(t)
+	traced := filepath.Join(t.TempDir(), "wraps")
+	traceCompile(t, clang, "-O1", "-Wl,--wrap=pthread_create", sourceOf(t, "wraps.c"), "-o", traced)
+	o := run(t, nil, traced)
+	if rows := o.trace(t, everything); string(o.stdout) != "wrapped\n" || o.state.ExitCode() != 1 || rows.ending.How != "exit" {
+		t.Errorf("it said %q and exited with %d, want that its wrapper was called, and 1; the trace says %q", o.stdout, o.state.ExitCode(), rows.ending.How)
+	}
+}
+
 func moduleOf(p *trace.Program, site uint32) *trace.Module {
 	return &p.Modules[p.Functions[p.Blocks[p.Sites[site].Block].Function].Module]
 }

@@ -39,6 +39,7 @@ type Runtime struct {
 	Include string // folder that has stackglass.h
 	Program string // object that goes into each program
 	Library string // object that goes into each shared library
+	Calls   string // and into each that has a C library
 	Exports string // what shared libraries need of the program, for a linker
 	Preload string // shared library for a program that is not traced itself, but loads libraries that are
 }
@@ -49,6 +50,7 @@ func runtimeIn(folder string) *Runtime {
 		Include: filepath.Join(folder, "include"),
 		Program: filepath.Join(folder, "program.o"),
 		Library: filepath.Join(folder, "library.o"),
+		Calls:   filepath.Join(folder, "calls.o"),
 		Exports: filepath.Join(folder, "exports.list"),
 		Preload: filepath.Join(folder, "preload.so"),
 	}
@@ -158,8 +160,9 @@ func makeRuntime(clang, folder string) error {
 	}
 	made := runtimeIn(work)
 	for _, step := range [][]string{
-		slices.Concat(compileOptions, []string{"-c", "whole.c", "-o", made.Program}),
+		slices.Concat(compileOptions, []string{"-c", "program.c", "-o", made.Program}),
 		slices.Concat(compileOptions, []string{"-c", "library.c", "-o", made.Library}),
+		slices.Concat(compileOptions, []string{"-c", "calls.c", "-o", made.Calls}),
 		{"-shared", made.Program, wrapOption(), "-lpthread", "-o", made.Preload},
 	} {
 		if err := compileC(clang, work, step); err != nil {

@@ -1,0 +1,67 @@
+// Goes into each instrumented shared library that has a C library: its calls that
+// end the program, or make threads, are told to the runtime, which is in the
+// program. Without one they are what they were.
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <unistd.h>
+
+// A library's own __wrap_… comes before these.
+#define OURS __attribute__((weak, visibility("hidden")))
+
+#define TOLD(name, parameters, ...)                                                                 \
+	extern int __sg_call_##name parameters __attribute__((weak));                               \
+	int __real_##name parameters;                                                               \
+	OURS int __wrap_##name parameters;                                                          \
+	int __wrap_##name parameters                                                                \
+	{                                                                                           \
+		return __sg_call_##name ? __sg_call_##name(__VA_ARGS__) : __real_##name(__VA_ARGS__); \
+	}
+
+TOLD(execve, (const char *path, char *const argv[], char *const envp[]), path, argv, envp)
+TOLD(execv, (const char *path, char *const argv[]), path, argv)
+TOLD(execvp, (const char *file, char *const argv[]), file, argv)
+TOLD(execvpe, (const char *file, char *const argv[], char *const envp[]), file, argv, envp)
+TOLD(fexecve, (int fd, char *const argv[], char *const envp[]), fd, argv, envp)
+TOLD(pthread_create, (pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *argument), thread, attr, run, argument)
+TOLD(pthread_join, (pthread_t thread, void **result), thread, result)
+
+extern _Noreturn void __sg_call__exit(int status) __attribute__((weak));
+_Noreturn void __real__exit(int status);
+OURS _Noreturn void __wrap__exit(int status);
+OURS _Noreturn void __wrap__Exit(int status);
+
+_Noreturn void __wrap__exit(int status)
+{
+	if (__sg_call__exit)
+		__sg_call__exit(status);
+	__real__exit(status);
+}
+
+_Noreturn void __wrap__Exit(int status) { __wrap__exit(status); }
+
+// The forms with a list of arguments, which 0 ends.
+#define LISTED(name, result)                                             \
+	OURS int __wrap_##name(const char *path, const char *first, ...); \
+	int __wrap_##name(const char *path, const char *first, ...)      \
+	{                                                                \
+		va_list list;                                            \
+		size_t count = first != 0;                               \
+		va_start(list, first);                                   \
+		while (first && va_arg(list, char *))                    \
+			count++;                                         \
+		va_end(list);                                            \
+		char *argv[count + 1];                                   \
+		argv[0] = (char *)(uintptr_t)first;                      \
+		va_start(list, first);                                   \
+		for (size_t i = 1; i <= count; i++)                      \
+			argv[i] = va_arg(list, char *);                  \
+		int failed = result;                                     \
+		va_end(list);                                            \
+		return failed;                                           \
+	}
+
+LISTED(execl, __wrap_execv(path, argv))
+LISTED(execlp, __wrap_execvp(path, argv))
+LISTED(execle, __wrap_execve(path, argv, va_arg(list, char **)))
