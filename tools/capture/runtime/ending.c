@@ -266,7 +266,7 @@ static void save_before_fork(void)
 {
 	struct sg_thread *me = sg_self();
 	bool alone = true;
-	if (!sg_run.file || sg_load(&sg_run.over) || getpid() != sg_run.process || me && me->busy)
+	if (!sg_run.file || sg_load(&sg_run.over) || getpid() != sg_run.process || (me && me->busy))
 		return;
 	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next)
 		alone = alone && (t == me || !sg_load(&t->live));

@@ -208,7 +208,7 @@ static bool append(struct sg_file *f, const uint8_t *from, size_t bytes)
 {
 	if (f->error || f->closed)
 		return false;
-	if (!still_open(f) || f->marked && ftruncate(f->fd, (off_t)f->bytes) != 0)
+	if (!still_open(f) || (f->marked && ftruncate(f->fd, (off_t)f->bytes) != 0))
 		f->error = errno;
 	else
 		write_unsignalled(f, from, bytes);
