@@ -183,3 +183,20 @@ func TestLimitsInDecimals(t *testing.T) {
 		t.Errorf("rows that fit: %v; want as many of the same limits", rows)
 	}
 }
+
+// TestHandlersAreNamed: the trace says which signals the program handles, since
+// steps of handlers may be missing.
+func TestHandlersAreNamed(t *testing.T) {
+	program := play(t, "deaths.c", "-pthread")
+	for how, want := range map[string]string{"none": "", "no stack": "10"} {
+		said := ""
+		for _, f := range run(t, nil, program, how).trace(t, everything).header.Capture {
+			if f.Name == "handlers" {
+				said = f.Value
+			}
+		}
+		if said != want {
+			t.Errorf("%s: the trace names handlers of signals %q, want %q", how, said, want)
+		}
+	}
+}

@@ -83,6 +83,29 @@ static void drain_threads(void)
 	}
 }
 
+static void die(int number, siginfo_t *info, void *context);
+
+// A handler's steps may be lost without being counted (runtime.h), so the trace
+// tells which signals the program handles.
+static void tell_handlers(void)
+{
+	struct sg_sentence numbers = {0};
+	struct sg_body facts = {0};
+	struct sigaction now;
+	for (int number = 1; number < NSIG; number++) {
+		if (sigaction(number, 0, &now) != 0 || now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN || now.sa_sigaction == die)
+			continue;
+		sg_add(&numbers, numbers.length ? " " : "");
+		sg_add_digits(&numbers, (uint64_t)number);
+	}
+	if (numbers.length == 0)
+		return;
+	sg_put_uv(&facts, 1);
+	sg_put_str(&facts, "handlers");
+	sg_put_str(&facts, numbers.text);
+	sg_file_frame(sg_run.file, "CAPT", &facts);
+}
+
 static __thread bool finishing SG_TLS;
 
 SG_API void sg_finish(const char *how, int status)
@@ -95,8 +118,10 @@ SG_API void sg_finish(const char *how, int status)
 	sg_acquire(&sg_run.ending);
 	if (!sg_run.finished && sg_run.file) {
 		sg_store(&sg_run.recording, false);
-		if (!sg_load(&sg_run.over))
+		if (!sg_load(&sg_run.over)) {
 			drain_threads();
+			tell_handlers();
+		}
 		if (!__atomic_exchange_n(&sg_run.over, true, __ATOMIC_SEQ_CST))
 			sg_file_close(sg_run.file, how, status & 0xff, lost_steps()); // as much as is told to whoever waits
 		tell_result();
