@@ -23,11 +23,6 @@ func (c *columns) describe(row int, cells []cell) {
 	}
 }
 
-// single writes the only row of a step of a single block.
-func (c *columns) single(row int, b *decodedBlock) {
-	c.addr[row], c.bytes[row], c.kind[row], c.site[row] = 0, 0, b.kind, b.site
-}
-
 // plain writes the row of a plan whose step has these values.
 func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	c.addr[row], c.bytes[row], c.kind[row], c.site[row] = vals[r.addr], r.bytes, r.kind, r.site

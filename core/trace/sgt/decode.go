@@ -31,47 +31,62 @@ type decoder struct {
 	cells  []cell
 	plans  []plan // by block number
 
-	content         []byte // the three parts and slack
-	control, value  int    // where in content to go on
-	ticket          int
-	controlEnd      int
-	valueEnd        int
-	ticketEnd       int
-	ring            []uint32 // slots of the loop that is being repeated
-	before          uint32   // slot of the last step's block
-	previous        uint64
-	run             uint64 // expected steps that the last token still stands for
-	waiting         bool   // the step behind the run is not made yet
-	misses, follows uint64 // of it: values, and which block it is of
-	off             uint64 // zigzag of its block minus the expected one
-	steps           uint64 // that the chunk still holds
-	ticketNow       uint64
-	ticketSteps     uint64 // that the ticket still holds
+	content        []byte // the three parts and slack
+	control, value int    // where in content to go on
+	ticket         int
+	controlEnd     int
+	valueEnd       int
+	ticketEnd      int
+	ring           []uint32 // slots of the loop that is being repeated
+	before         uint32   // slot of the last step's block
+	previous       uint64
+	run            uint64 // expected steps that the last long token still stands for
+	waiting        bool   // the step behind them is not made yet
+	last           behind // that step
+	steps          uint64 // that the chunk still holds
+	ticketNow      uint64
+	ticketSteps    uint64 // that the ticket still holds
 
 	vals    [MaxValues + 1]uint64 // of the last step that was not straight
 	pending pending
+	queue   queue // the next steps, before the run
 }
 
-// decodedBlock is a block that occurs in the chunk.
-type decodedBlock struct {
-	next   uint32 // slot of the block that followed
-	other  uint32 // slot of the one that did before it
-	number uint32
-	first  uint32 // its cells, first up to first+width
-	width  uint8
-	form   form
-	kind   trace.Kind // of the row of a single block
-	site   uint32     // the same
+// behind is the step behind a run.
+type behind struct {
+	misses  uint64 // a bit for each value
+	follows uint64 // which block it is of
+	off     uint64 // zigzag of its block minus the expected one, for followsNew
 }
+
+// decodedBlock is a block that occurs in the chunk. It takes 64 bytes, a line of
+// the cache. A simple one is straight and has at most one value, or is single: a
+// step of it needs nothing else.
+type decodedBlock struct {
+	links  uint64  // slots: low, of the block that followed; high, of the one that did before it
+	only   [1]cell // of the only value; of a simple block without one, what it writes
+	number uint32
+	first  uint32 // its cells, if it has several values: first up to first+width
+	width  uint8  // its values
+	form   form
+	rows   uint8 // that a step of a simple block makes, 0 or 1
+	limit  uint8 // queued steps below it can be of this block if it is simple; else 0
+}
+
+// next is the slot of the block that followed last.
+func (b *decodedBlock) next() uint32 { return uint32(b.links) }
+
+// follow notes that another block followed than the last time.
+func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot) }
 
 // cell is the state of a value and, in straight blocks, the row of which it is
 // the address: what a step needs of a value lies together.
 type cell struct {
 	last, stride, link uint64
-	pick               uint64 // all ones: predict by link
 	bytes, site        uint32
 	kind               trace.Kind
 	scale              uint8
+	pick               uint8 // 1: predict by link
 	sure               bool
 }
 
@@ -84,7 +99,7 @@ type pending struct {
 // prefix reads a prefix varint at b[at:], without a branch for its length but
 // for the longest.
 func prefix(b []byte, at int) (v uint64, next int) {
-	word := binary.LittleEndian.Uint64(b[at:])
+	word := binary.LittleEndian.Uint64(b[at : at+8 : at+8])
 	t := bits.TrailingZeros64(word | 1<<8)
 	if t == 8 {
 		return binary.LittleEndian.Uint64(b[at+1:]), at + 9
@@ -100,6 +115,7 @@ func (d *decoder) begin(c *chunk, plans []plan) error {
 	d.value, d.valueEnd = d.controlEnd, d.controlEnd+int(c.valueBytes)
 	d.ticket, d.ticketEnd = d.valueEnd, d.valueEnd+int(c.ticketBytes)
 	d.previous, d.run, d.waiting, d.steps, d.ticketSteps = 0, 0, false, c.steps, 0
+	d.queue.empty()
 	d.pending = pending{}
 	d.ticketNow = 0
 	if len(plans) == 0 {
@@ -137,134 +153,189 @@ func (d *decoder) slot(block uint32) uint32 {
 	}
 	*at = slotAt{d.chunk, uint32(len(d.blocks))}
 	p := &d.plans[block]
-	d.blocks = append(d.blocks, decodedBlock{
-		next: at.slot, other: at.slot, number: block, first: uint32(len(d.cells)), width: uint8(len(p.scales)), form: p.form,
-	})
-	if p.form == single {
-		b := &d.blocks[at.slot]
-		b.kind, b.site = p.rows[0].kind, p.rows[0].site
+	b := decodedBlock{
+		links: uint64(at.slot)<<32 | uint64(at.slot), number: block,
+		first: uint32(len(d.cells)), width: uint8(len(p.scales)), form: p.form,
 	}
-	for i, scale := range p.scales {
-		c := cell{scale: scale}
-		if p.form == straight {
-			c.bytes, c.site, c.kind = p.rows[i].bytes, p.rows[i].site, p.rows[i].kind
+	if b.width > 1 {
+		for i, scale := range p.scales {
+			d.cells = append(d.cells, p.cell(i, scale))
 		}
-		d.cells = append(d.cells, c)
+	} else if p.form == single || p.form == straight {
+		b.limit, b.rows = opMiss<<b.width, uint8(len(p.rows))
+		b.only[0].pick = 1 // without a value: "predict" the last one, for it to stay
 	}
+	if b.width == 1 {
+		b.only[0] = p.cell(0, p.scales[0])
+	} else if p.form == single {
+		b.only[0].kind, b.only[0].site = p.rows[0].kind, p.rows[0].site
+	}
+	d.blocks = append(d.blocks, b)
 	return at.slot
 }
 
+// cell is the state of a value at the beginning of a chunk.
+func (p *plan) cell(value int, scale uint8) cell {
+	c := cell{scale: scale}
+	if p.form == straight {
+		r := &p.rows[value]
+		c.bytes, c.site, c.kind = r.bytes, r.site, r.kind
+	}
+	return c
+}
+
 // cellsOf gives the cells of a block.
-func (d *decoder) cellsOf(b *decodedBlock) []cell { return d.cells[b.first:][:b.width] }
+func (d *decoder) cellsOf(b *decodedBlock) []cell {
+	if b.width > 1 {
+		return d.cells[b.first:][:b.width]
+	}
+	return b.only[:b.width]
+}
 
 // fill writes the rows of the next steps, but of no more than most, into c from
 // a row on, until it is full. It gives the row behind the last one and the steps
 // that are left of most.
 func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
-	var err error
 	for most > 0 && row < len(c.addr) {
-		if !d.waiting {
-			if row, most, err = d.short(c, row, most); err != nil || most == 0 {
-				return row, most, err
+		if !d.queue.some() && !d.waiting {
+			if d.expand(); !d.queue.some() {
+				if err := d.token(); err != nil {
+					return row, most, err
+				}
 			}
 		}
-		if !d.waiting {
-			if err = d.token(); err != nil {
-				return row, most, err
-			}
-		}
-		if d.run > 0 {
-			next, done := d.expected(c, row, min(d.run, most))
-			row, most, d.steps, d.run = next, most-done, d.steps-done, d.run-done
-			continue
-		}
-		if row, err = d.missed(c, row); err != nil {
+		next, done, err := d.some(c, row, most)
+		row, most, d.steps = next, most-done, d.steps-done
+		if err != nil {
 			return row, most, err
 		}
-		most--
-		d.steps--
 	}
 	return row, most, nil
 }
 
-// followsMask takes what block follows from a token.
-const followsMask = 3
+// some makes the rows of some of the next steps: of the queue, of a run, or of
+// the one behind it. It gives the row behind the last one and the number of steps.
+func (d *decoder) some(c *columns, row int, most uint64) (next int, done uint64, err error) {
+	if d.queue.some() {
+		if next, done, err = d.quick(c, row, most); done > 0 || err != nil {
+			return next, done, err
+		}
+		if d.queue.ops[d.queue.at] >= opNew {
+			return row, 0, d.relink()
+		}
+		return d.slowly(c, row, most)
+	}
+	if d.run == 0 {
+		d.waiting = false
+		if err = d.turn(d.last); err != nil {
+			return row, 0, err
+		}
+		next, err = d.step(c, row, d.last.misses)
+		return next, 1, err
+	}
+	if n := min(d.run, most); n >= enoughToRepeat {
+		next, done = d.loop(c, row, n)
+		if d.run -= done; done > 0 {
+			return next, done, nil
+		}
+	}
+	// More than there is room for would keep the next batch from seeing a loop.
+	d.run -= d.queue.expect(min(d.run, most, uint64(len(c.addr)-row)))
+	return row, 0, nil
+}
 
-// short carries tokens of short runs and straight blocks out, as long as there
-// are no others and their rows fit; then it leaves a token, or the rest of one,
-// to its slower siblings. All irregular code goes by here, so that it is one
-// function whose state stays in registers: apart it takes twice the time.
-func (d *decoder) short(c *columns, row int, most uint64) (int, uint64, error) {
+// slowly carries the next step of the queue out, whatever its form, and those
+// behind it up to one of a straight block: to change to [decoder.quick] and back
+// for a row of a single one costs more than it saves.
+func (d *decoder) slowly(c *columns, row int, most uint64) (next int, done uint64, err error) {
+	for {
+		was, op := &d.blocks[d.before], d.queue.ops[d.queue.at]
+		was.links = bits.RotateLeft64(was.links, int(op))
+		d.before = was.next()
+		d.queue.at++
+		row, err = d.step(c, row, op>>opMisses)
+		if done++; err != nil || done == most || row == len(c.addr) || !d.queue.some() {
+			return row, done, err
+		}
+		op = d.queue.ops[d.queue.at]
+		slot := uint32(bits.RotateLeft64(d.blocks[d.before].links, int(op)))
+		if op >= opNew || d.blocks[slot].form == straight {
+			return row, done, nil
+		}
+	}
+}
+
+// quick carries steps of the queue out, up to one of a new block, of one that is
+// not simple or straight, or whose rows do not fit. All irregular code goes by
+// here. What the next step is, and whether it has a row, can hardly be foretold
+// there, and a wrongly predicted branch costs as much as several steps do. So
+// there is one way for all simple blocks, without a branch but for misses: it
+// writes a row even where there is none, which the next one overwrites.
+//
+// It is one function, with [decoder.correct] and [difference] written out, so
+// that its state stays in registers: calls in it take a quarter more time.
+func (d *decoder) quick(c *columns, row int, most uint64) (next int, done uint64, err error) {
 	addrs := c.addr
 	kinds, bytes, sites := c.kind[:len(addrs)], c.bytes[:len(addrs)], c.site[:len(addrs)]
-	content, blocks, cells := d.content, d.blocks, d.cells
-	before, previous, value, allowed := d.before, d.previous, d.value, most
-	for most > 0 && d.control < d.controlEnd {
-		token, at := prefix(content, d.control)
-		run, follows, off := token>>2&longRun, token&followsMask, uint64(0)
-		if run == longRun || run >= most || follows > followsNew {
-			break
-		}
-		if follows == followsNew {
-			if off, at = prefix(content, at); at > d.controlEnd {
+	content, blocks := d.content, d.blocks
+	before, previous, value := d.before, d.previous, d.value
+	ops := d.queue.ops[d.queue.at:d.queue.end]
+	ops = ops[:min(uint64(len(ops)), most)]
+	all := len(ops)
+	was := &blocks[before]
+	for {
+		i, follow := 0, was.links
+		for ; i < len(ops) && uint(row) < uint(len(addrs)); i++ {
+			op := ops[i]
+			links := bits.RotateLeft64(follow, int(op))
+			b := &blocks[uint32(links)]
+			if op >= uint64(b.limit) {
 				break
 			}
-		}
-		d.control = at
-		most -= run + 1
-		slot := blocks[before].next
-		for ; run > 0; run-- {
-			b := &blocks[slot]
-			if b.form == single && row < len(addrs) {
-				c.single(row, b)
-				row++
-				before, slot = slot, b.next
-				continue
-			}
-			if b.form != straight || row+int(b.width) > len(addrs) {
-				break
-			}
-			values := cells[b.first:][:b.width]
-			for i := range values {
-				v := &values[i]
-				byStride, byLink := v.last+v.stride, previous+v.link
-				previous = byStride ^ (byStride^byLink)&v.pick
-				v.last, v.sure = previous, true
-				addrs[row], kinds[row], bytes[row], sites[row] = previous, v.kind, v.bytes, v.site
-				row++
-			}
-			before, slot = slot, b.next
-		}
-		misses, fits := token>>4, run == 0
-		if fits && follows != followsNext {
-			if follows == followsNew {
-				slot, fits = d.known(uint64(blocks[slot].number) + unzigzag(off))
-			} else {
-				slot = blocks[before].other
-			}
-		}
-		b := &blocks[slot]
-		alone := b.form == single && row < len(addrs)
-		if !fits || !alone && b.form != straight || row+int(b.width) > len(addrs) || misses>>b.width != 0 {
-			d.run, d.misses, d.follows, d.off, d.waiting = run, misses, follows, off, true
-			most += run + 1
-			break
-		}
-		if follows != followsNext {
-			blocks[before].next, blocks[before].other = slot, blocks[before].next
-		}
-		before = slot
-		if alone {
-			c.single(row, b)
-			row++
-			continue
-		}
-		values := cells[b.first:][:b.width]
-		for i := range values {
-			v := &values[i]
+			v := &b.only[0]
 			byStride, byLink := v.last+v.stride, previous+v.link
-			now := byStride ^ (byStride^byLink)&v.pick
-			if misses>>uint(i)&1 == 0 {
+			now := byStride ^ (byStride^byLink)&-uint64(v.pick)
+			if op < opMiss {
+				v.sure = true
+			} else {
+				z, after := prefix(content, value)
+				low := uint64(0)
+				if v.scale != 0 {
+					if z&1 != 0 {
+						low, after = prefix(content, after)
+					}
+					z >>= 1
+				}
+				if after > d.valueEnd {
+					break
+				}
+				value = after
+				off, predicted := unzigzag(z)<<(v.scale&7)|low, now
+				now = v.last + off
+				v.miss(off, now, byStride^byLink^predicted, previous)
+			}
+			v.last, previous = now, now
+			addrs[row], kinds[row], bytes[row], sites[row] = now&-uint64(b.width), v.kind, v.bytes, v.site
+			row += int(b.rows)
+			was.links, before, was = links, uint32(links), b
+			follow = b.links
+		}
+		ops = ops[i:]
+		if len(ops) == 0 || uint(row) >= uint(len(addrs)) || ops[0] >= opNew {
+			break
+		}
+		links := bits.RotateLeft64(was.links, int(ops[0]))
+		misses := ops[0] >> opMisses
+		b := &blocks[uint32(links)]
+		if b.form != straight || misses>>(b.width&63) != 0 || row+int(b.width) > len(addrs) || b.width < 2 {
+			break
+		}
+		values := d.cells[b.first:][:b.width]
+		for k := range values {
+			v := &values[k]
+			byStride, byLink := v.last+v.stride, previous+v.link
+			now := byStride ^ (byStride^byLink)&-uint64(v.pick)
+			if misses>>uint(k&63)&1 == 0 {
 				v.sure = true
 			} else {
 				var z, low uint64
@@ -275,45 +346,38 @@ func (d *decoder) short(c *columns, row int, most uint64) (int, uint64, error) {
 					}
 					z >>= 1
 				}
-				d := unzigzag(z)<<(v.scale&7) | low
-				now = v.last + d
-				v.miss(d, now, byStride, byLink, previous)
+				off, predicted := unzigzag(z)<<(v.scale&7)|low, now
+				now = v.last + off
+				v.miss(off, now, byStride^byLink^predicted, previous)
 			}
 			v.last, previous = now, now
 			addrs[row], kinds[row], bytes[row], sites[row] = now, v.kind, v.bytes, v.site
 			row++
 		}
 		if value > d.valueEnd {
-			return row - len(values), most, errControl
+			row, err = row-len(values), errControl
+			break
 		}
+		was.links, before, was = links, uint32(links), b
+		ops = ops[1:]
 	}
 	d.before, d.previous, d.value = before, previous, value
-	d.steps -= allowed - most
-	return row, most, nil
+	i := all - len(ops)
+	d.queue.at += i
+	return row, uint64(i), err
 }
 
-// known gives the slot of a block that was in the chunk before.
-func (d *decoder) known(number uint64) (slot uint32, ok bool) {
-	if number >= uint64(len(d.of)) || number >= uint64(len(d.plans)) || d.of[number].chunk != d.chunk {
-		return 0, false
+// miss takes note of a value that was not as predicted: off is what it is off
+// the last one, other what the other prediction was.
+func (v *cell) miss(off, now, other, previous uint64) {
+	pick, stride := v.pick, v.stride
+	if now == other {
+		pick ^= 1
 	}
-	return d.of[number].slot, true
-}
-
-// miss takes note of a value that was not as predicted; d is what it is off the
-// last one.
-func (v *cell) miss(d, now, byStride, byLink, previous uint64) {
-	if v.pick == 0 && now == byLink {
-		v.pick = ^uint64(0)
-	} else if v.pick != 0 && now == byStride {
-		v.pick = 0
+	if !v.sure {
+		stride = off
 	}
-	if v.sure {
-		v.sure = false
-	} else {
-		v.stride = d
-	}
-	v.link = now - previous
+	v.pick, v.stride, v.sure, v.link = pick, stride, false, now-previous
 }
 
 // token takes the next token: a run of expected steps and a step behind them.
@@ -322,7 +386,7 @@ func (d *decoder) token() (err error) {
 		return errControl
 	}
 	token, at := prefix(d.content, d.control)
-	d.misses, d.run, d.follows, d.off = token>>4, token>>2&longRun, token&followsMask, 0
+	d.last, d.run = behind{misses: token >> 4, follows: token & followsMask}, token>>2&longRun
 	if d.run == longRun {
 		var more uint64
 		more, at = prefix(d.content, at)
@@ -330,65 +394,14 @@ func (d *decoder) token() (err error) {
 			return errControl
 		}
 	}
-	if d.follows == followsNew {
-		d.off, at = prefix(d.content, at)
+	if d.last.follows == followsNew {
+		d.last.off, at = prefix(d.content, at)
 	}
-	if d.control = at; at > d.controlEnd || d.run >= d.steps || d.follows > followsNew {
+	if d.control = at; at > d.controlEnd || d.run >= d.steps || d.last.follows > followsNew {
 		return errControl
 	}
 	d.waiting = true
 	return nil
-}
-
-// expected makes the rows of up to n expected steps. Runs are long where a loop
-// runs, so that most of the time goes by here, step after step.
-func (d *decoder) expected(c *columns, row int, n uint64) (next int, done uint64) {
-	if n >= enoughToRepeat {
-		if next, done = d.loop(c, row, n); done > 0 {
-			return next, done
-		}
-	}
-	before, previous := d.before, d.previous
-	addrs, blocks := c.addr, d.blocks
-	kinds, bytes, sites := c.kind[:len(addrs)], c.bytes[:len(addrs)], c.site[:len(addrs)]
-	slot := blocks[before].next
-	for done < n {
-		b := &blocks[slot]
-		if b.form == single && row < len(addrs) {
-			c.single(row, b)
-			row++
-			before, slot = slot, b.next
-			done++
-			continue
-		}
-		if b.form != straight || row+int(b.width) > len(addrs) {
-			break
-		}
-		cells := d.cellsOf(b)
-		for i := range cells {
-			v := &cells[i]
-			byStride, byLink := v.last+v.stride, previous+v.link
-			previous = byStride ^ (byStride^byLink)&v.pick
-			v.last, v.sure = previous, true
-			addrs[row], kinds[row], bytes[row], sites[row] = previous, v.kind, v.bytes, v.site
-			row++
-		}
-		before, slot = slot, b.next
-		done++
-	}
-	d.before, d.previous = before, previous
-	if done == 0 {
-		return d.expectedSlowly(c, row), 1
-	}
-	return row, done
-}
-
-// expectedSlowly makes the rows of one expected step of any form.
-func (d *decoder) expectedSlowly(c *columns, row int) int {
-	d.before = d.blocks[d.before].next
-	b := &d.blocks[d.before]
-	d.correct(d.cellsOf(b), d.vals[:b.width], 0)
-	return d.rows(c, row, &d.plans[b.number])
 }
 
 // enoughToRepeat is the number of steps from which on it is worth looking for a
@@ -419,7 +432,7 @@ func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 // to the one with which they begin again, and gives the number of these steps
 // and of their values; no steps if there is no such loop.
 func (d *decoder) findLoop() (steps uint64, width int) {
-	first := d.blocks[d.before].next
+	first := d.blocks[d.before].next()
 	d.ring = d.ring[:0]
 	for slot := first; ; {
 		b := &d.blocks[slot]
@@ -427,7 +440,7 @@ func (d *decoder) findLoop() (steps uint64, width int) {
 			return 0, 0
 		}
 		d.ring = append(d.ring, slot)
-		if slot = b.next; slot == first {
+		if slot = b.next(); slot == first {
 			return uint64(len(d.ring)), width
 		}
 	}
@@ -486,20 +499,19 @@ func (d *decoder) lastGrows() (grows uint64) {
 	return grows
 }
 
-// missed makes the rows of the step behind a run: of another block than is
-// expected, or with values that miss.
-func (d *decoder) missed(c *columns, row int) (int, error) {
-	if err := d.turn(); err != nil {
-		return row, err
-	}
+// step makes the rows of a step of the block that d.before tells, of any form.
+func (d *decoder) step(c *columns, row int, misses uint64) (int, error) {
 	b := &d.blocks[d.before]
+	if misses>>b.width != 0 {
+		return row, errControl
+	}
 	cells := d.cellsOf(b)
 	direct := b.form == straight && row+len(cells) <= len(c.addr)
 	to := d.vals[:len(cells)]
 	if direct {
 		to = c.addr[row : row+len(cells)]
 	}
-	if d.correct(cells, to, d.misses); d.value > d.valueEnd {
+	if d.correct(cells, to, misses); d.value > d.valueEnd {
 		return row, errControl
 	}
 	if direct {
@@ -509,50 +521,77 @@ func (d *decoder) missed(c *columns, row int) (int, error) {
 	return d.rows(c, row, &d.plans[b.number]), nil
 }
 
-// turn goes to the block of the step behind a run.
-func (d *decoder) turn() error {
-	before, slot := d.before, d.blocks[d.before].next
-	switch d.follows {
+// turn goes to the block of a step.
+func (d *decoder) turn(s behind) error {
+	was := &d.blocks[d.before]
+	slot := was.next()
+	switch s.follows {
 	case followsOther:
-		slot = d.blocks[before].other
+		slot = uint32(was.links >> 32)
 	case followsNew:
-		number := uint64(d.blocks[slot].number) + unzigzag(d.off)
-		if number >= uint64(len(d.plans)) {
-			return errBlock
+		if err := d.follow(s.off); err != nil {
+			return err
 		}
-		slot = d.slot(uint32(number))
+		slot = d.blocks[d.before].next()
 	}
-	if was := &d.blocks[before]; d.follows != followsNext {
-		was.next, was.other = slot, was.next
+	if was := &d.blocks[d.before]; slot != was.next() {
+		was.follow(slot)
 	}
-	d.before, d.waiting = slot, false
-	if d.misses>>d.blocks[slot].width != 0 {
-		return errControl
+	d.before = slot
+	return nil
+}
+
+// follow lets another block be expected next, by the zigzag of its number minus
+// that of the one that is.
+func (d *decoder) follow(off uint64) error {
+	number := uint64(d.blocks[d.blocks[d.before].next()].number) + unzigzag(off)
+	if number >= uint64(len(d.plans)) {
+		return errBlock
+	}
+	slot := d.slot(uint32(number)) // may move the blocks
+	if was := &d.blocks[d.before]; slot != was.next() {
+		was.follow(slot)
 	}
 	return nil
+}
+
+// relink puts the block that is next in the queue, a new one, where it is
+// expected.
+func (d *decoder) relink() error {
+	op := &d.queue.ops[d.queue.at]
+	off := *op >> 32
+	*op &= opNew - 1
+	return d.follow(off)
 }
 
 // one decodes the next step of a ticket that has some left, without making rows:
 // its block's number, and its values, which are valid until the next one.
 func (d *decoder) one() (block uint32, values []uint64, err error) {
-	if !d.waiting {
+	var s behind
+	switch {
+	case d.queue.some():
+		s = d.queue.take()
+	case !d.waiting:
 		if err := d.token(); err != nil {
 			return 0, nil, err
 		}
-	}
-	misses := uint64(0)
-	if d.run > 0 {
-		d.run--
-		d.before = d.blocks[d.before].next
-	} else {
-		if err := d.turn(); err != nil {
-			return 0, nil, err
+		fallthrough
+	default:
+		if d.run == 0 {
+			s, d.waiting = d.last, false
+		} else {
+			d.run--
 		}
-		misses = d.misses
+	}
+	if err := d.turn(s); err != nil {
+		return 0, nil, err
 	}
 	b := &d.blocks[d.before]
 	values = d.vals[:b.width]
-	if d.correct(d.cellsOf(b), values, misses); d.value > d.valueEnd {
+	if s.misses>>b.width != 0 {
+		return 0, nil, errControl
+	}
+	if d.correct(d.cellsOf(b), values, s.misses); d.value > d.valueEnd {
 		return 0, nil, errControl
 	}
 	d.steps--
@@ -566,14 +605,15 @@ func (d *decoder) correct(cells []cell, to []uint64, misses uint64) {
 	for i := range cells {
 		v := &cells[i]
 		byStride, byLink := v.last+v.stride, d.previous+v.link
-		now := byStride ^ (byStride^byLink)&v.pick
+		now := byStride ^ (byStride^byLink)&-uint64(v.pick)
 		if misses>>uint(i)&1 == 0 {
 			v.sure = true
 		} else {
 			var off uint64
 			off, d.value = difference(d.content, d.value, v.scale)
+			predicted := now
 			now = v.last + off
-			v.miss(off, now, byStride, byLink, d.previous)
+			v.miss(off, now, byStride^byLink^predicted, d.previous)
 		}
 		v.last, d.previous, to[i] = now, now, now
 	}

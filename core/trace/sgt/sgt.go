@@ -17,7 +17,7 @@
 //  5. [Rewriter] takes a part of a container over into another; [Look] and
 //     [Check] tell what is in one, and what is wrong with it.
 //
-// The kernel is [decoder.short] for irregular code, and [decoder.loop] where
+// The kernel is [decoder.quick] for irregular code, and [decoder.loop] where
 // blocks go round: there every value is an arithmetic progression, so that
 // columns are filled without looking at steps at all. The idea of predicting by
 // stride or by link is that of value predictors (Sazeides and Smith, The

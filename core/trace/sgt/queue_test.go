@@ -1,0 +1,59 @@
+package sgt
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestQueueHoldsWhatTokensTell: whether tokens are expanded into the queue or
+// taken one by one, the steps are those that were written, up to those that the
+// chunk still holds.
+func TestQueueHoldsWhatTokensTell(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := &decoder{}
+		var want []behind
+		for range rapid.IntRange(1, 400).Draw(t, "tokens") {
+			run := rapid.OneOf(rapid.Uint64Range(0, 20), rapid.Uint64Range(0, 300)).Draw(t, "run")
+			s := behind{follows: rapid.Uint64Range(0, followsNew).Draw(t, "follows")}
+			s.misses = rapid.Uint64Max(1<<rapid.SampledFrom([]uint{1, 3, 10, 24, 25, 48}).Draw(t, "values")-1).Draw(t, "misses")
+			d.content = appendPrefix(d.content, s.misses<<4|min(run, longRun)<<2|s.follows)
+			if run >= longRun {
+				d.content = appendPrefix(d.content, run-longRun)
+			}
+			if s.follows == followsNew {
+				s.off = rapid.Uint64Max(1<<rapid.SampledFrom([]uint{3, 31, 32, 33, 63}).Draw(t, "bits")).Draw(t, "off")
+				d.content = appendPrefix(d.content, s.off)
+			}
+			want = append(want, make([]behind, run)...)
+			want = append(want, s)
+		}
+		d.controlEnd = len(d.content)
+		d.content = append(d.content, make([]byte, slack)...)
+		d.steps = uint64(len(want))
+		got := expanded(t, d)
+		if !slices.Equal(got, want) {
+			t.Fatalf("got\n%v\nwant\n%v", got, want)
+		}
+	})
+}
+
+// expanded takes all steps of a decoder's control part.
+func expanded(t failer, d *decoder) (all []behind) {
+	for d.steps > 0 {
+		from := len(all)
+		if d.expand(); d.queue.some() {
+			for d.queue.some() {
+				all = append(all, d.queue.take())
+			}
+		} else if err := d.token(); err != nil {
+			t.Fatalf("%d steps before the end: %v", d.steps, err)
+		} else {
+			all = append(all, make([]behind, d.run)...)
+			all = append(all, d.last)
+		}
+		d.steps -= uint64(len(all) - from)
+	}
+	return all
+}
