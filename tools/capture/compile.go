@@ -16,6 +16,7 @@ import (
 func (b *build) irArguments(src *argument) []string {
 	args := b.line.words(aSetting, aMachine)
 	args = append(args, b.dependencyArguments(src)...)
+	args = append(args, b.coverageArguments(src)...)
 	if !b.compiler.fortran {
 		if b.line.mode == building {
 			args = append(args, "-Qunused-arguments") // those for the linker
@@ -37,12 +38,22 @@ func (b *build) irArguments(src *argument) []string {
 // debugs tells whether the build asks for debug information itself.
 func (b *build) debugs() bool {
 	for _, a := range b.line.args {
-		if a.role == aSetting && strings.HasPrefix(a.name(), "-g") && a.name() != "-g0" && !strings.HasPrefix(a.name(), "-gcc") {
+		if a.role == aSetting && strings.HasPrefix(a.name(), "-g") && a.name() != "-g0" && !saysHow(a.name()) {
 			return true
 		}
 	}
 	return false
 }
+
+// saysHow tells options with a g that ask for no debug information.
+func saysHow(option string) bool {
+	return slices.ContainsFunc([]string{"-gcc", splitDebug, "-gz", "-gno-"}, func(begins string) bool {
+		return strings.HasPrefix(option, begins)
+	})
+}
+
+// splitDebug puts debug information into a file beside the object.
+const splitDebug = "-gsplit-dwarf"
 
 // dependencyArguments keep dependency files as they would be: where the compiler
 // would name them after the object, it is told the name.
@@ -86,6 +97,11 @@ func (b *build) objectArguments(object string) []string {
 	} else {
 		args = append(args, b.line.words(aMachine)...)
 	}
+	for _, word := range b.line.words(aSetting) {
+		if strings.HasPrefix(word, splitDebug) && b.line.mode == compiling && b.debugs() {
+			args = append(args, word)
+		}
+	}
 	return append(args, "-w", "-O2", "-Xclang", "-disable-llvm-passes", "-x", "ir", "-c", "-", "-o", object)
 }
 
@@ -124,6 +140,9 @@ func (b *build) assemble(src *argument, text []byte, object string) (status int,
 		if said == "" || err != nil {
 			return 0, err
 		}
+		if isAboutOutput(said) {
+			return b.asItIs(src, object) // it says so in its own words
+		}
 		if everything {
 			break // it is not the functions
 		}
@@ -133,6 +152,13 @@ func (b *build) assemble(src *argument, text []byte, object string) (status int,
 		return 0, err
 	}
 	return b.asItIs(src, object)
+}
+
+// isAboutOutput tells whether there is no object because it cannot be written.
+func isAboutOutput(said string) bool {
+	return slices.ContainsFunc([]string{"unable to open output file", "unable to rename temporary", "IO failure on output"}, func(words string) bool {
+		return strings.Contains(said, words)
+	})
 }
 
 // leaveOut adds to the functions to skip the one that an error is about, or all.

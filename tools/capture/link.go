@@ -65,6 +65,9 @@ func (b *build) link() (int, error) {
 		b.note("not traced: it is linked without a C library")
 		return b.io.run(b.compiler.path, b.original())
 	}
+	if len(b.line.sources()) > 0 && b.line.has(splitDebug) && b.debugs() {
+		b.note(splitDebug, " is left out in a link: the debug information is in what is linked")
+	}
 	args, status, err := b.linkArguments(folder)
 	if status != 0 || err != nil {
 		return status, err
