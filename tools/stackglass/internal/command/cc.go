@@ -26,12 +26,14 @@ is the optimised program.
   cmake -DCMAKE_C_COMPILER=clang -DCMAKE_C_COMPILER_LAUNCHER='stackglass;cc;--' \
         -DCMAKE_C_LINKER_LAUNCHER='stackglass;cc;--' .
 
-A traced shared library in a program that is not traced, such as an extension of
-an interpreter, needs the runtime beside it:
+A traced shared library needs the runtime, which is in a program that is traced. In
+one that is not, such as an interpreter of which it is an extension, it needs the
+runtime beside it:
   LD_PRELOAD=$(stackglass cc --preload -- clang) python3 …
 
 Code that is not recompiled (libraries, assembly) is not in the trace; sources that
-cannot be instrumented are compiled as they are, with a note.
+cannot be instrumented are compiled as they are, with a note. Stack frames grow a
+little: where very deep recursion ends by a signal, ulimit -s unlimited helps.
 
 The environment of the traced program:
   STACKGLASS_OUT=FILE        where the trace goes; %p stands for the process's number
