@@ -1,8 +1,10 @@
 package command
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 
@@ -49,6 +51,9 @@ it.`,
 				}
 				o.MostBytes = size
 			}
+			if tracesItself(args[0]) {
+				return usagef(args[0], " was compiled by stackglass cc and traces itself; run it as it is, or trace one that was compiled without")
+			}
 			r, err := record.Run(cmd.Context(), args[0], args[1:], o)
 			if err != nil {
 				return traceError(o.Output, err)
@@ -76,6 +81,21 @@ func aProgram(_ *cobra.Command, args []string) error {
 	return nil
 }
 
+// tracesItself reports whether a program was linked by `stackglass cc`. What
+// cannot be read is for others to complain about.
+func tracesItself(program string) bool {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return false
+	}
+	file, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	return file.Section("__sg_modules") != nil
+}
+
 // traceError makes errors of starting the program ones of usage.
 func traceError(output string, err error) error {
 	if errors.As(err, new(*record.ProgramError)) || errors.As(err, new(*record.TracerError)) || errors.As(err, new(*qemu.BuildError)) {
@@ -88,7 +108,7 @@ func traceError(output string, err error) error {
 func recorded(path string, r record.Result) string {
 	s := path + " has " + grouped(r.References) + " references of " + plural(uint64(r.Threads), "thread")
 	if r.Sites > 0 {
-		s += "; of " + strconv.Itoa(r.Sites) + " places in the code, " + strconv.Itoa(r.Named) + " have a line of source"
+		s += "; of " + strconv.Itoa(r.Sites) + " places in the code, " + strconv.Itoa(r.Named) + " have a line of source" + unlessNamed(r.Named)
 	}
 	switch r.End.How {
 	case "limit":
@@ -109,4 +129,12 @@ func grouped(n uint64) string {
 		digits = digits[:at] + "," + digits[at:]
 	}
 	return digits
+}
+
+// unlessNamed says what would name places in the code.
+func unlessNamed(named int) string {
+	if named > 0 {
+		return ""
+	}
+	return " (compile with -g to have them)"
 }
