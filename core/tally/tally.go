@@ -78,7 +78,7 @@ func Missing(p *profile.Profile) (list []string) {
 		list = append(list, "the trace tells no sizes: bytes loaded and stored are not known, and unique bytes are distinct addresses")
 	}
 	if !c.Touched {
-		list = append(list, "the profile was made without unique bytes and memory usage; analyze with --analyses locality,counters counts them")
+		list = append(list, "unique bytes and memory usage were not counted; “Count each byte's accesses” in the page's settings, or --analyses locality,counters, counts them")
 	}
 	return list
 }

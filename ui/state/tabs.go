@@ -44,7 +44,7 @@ var tabs = [numTabs]struct{ name, slug, missing string }{
 	TabLoops: {"Loops", "loops",
 		"Loop nests are not folded out of traces here: profiles hold none."},
 	TabBlocks: {"Blocks and runtime", "blocks",
-		"Block counts and runtimes are not computed here: none of the formats that are read carries basic blocks."},
+		"Runtimes of blocks are not predicted here. How often each block ran is in Counters, for traces that tell of blocks."},
 	TabCounters: {"Counters", "counters",
 		"This trace tells no instructions, so operations and branches cannot be counted. A program compiled with “stackglass cc” tells them: drop its .sgt trace here. " +
 			"For any other trace, “Count each byte's accesses” in the settings gives its loads and stores by size, its unique bytes and its memory usage. References by kind are in the Overview."},

@@ -66,7 +66,7 @@ func TestCountersSays(t *testing.T) {
 		says string
 	}{
 		{"counters " + none, 2, "holds no counters; analyze the trace again with --analyses locality,counters"},
-		{"counters " + few, 0, "without unique bytes"},
+		{"counters " + few, 0, "unique bytes and memory usage were not counted"},
 		{"counters " + alone, 0, "bytes per flop"},
 		{"curve " + alone, 2, "holds no stack distances"},
 		{"counters " + cut, 3, "cut.byfl, byte 10: the file ends too early"},
