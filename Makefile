@@ -7,6 +7,8 @@ MAKEFLAGS   += --no-builtin-rules
 .DELETE_ON_ERROR:
 
 GO       ?= go
+# The same program with and without a C compiler on the machine.
+export CGO_ENABLED := 0
 WASM     := GOOS=js GOARCH=wasm
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 ARGS     ?=
