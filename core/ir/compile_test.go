@@ -155,7 +155,7 @@ func (b *build) compile(t *testing.T, s *subject, source, name string, level []s
 	compiler := b.c.clang
 	flags := append([]string{"-fno-discard-value-names", "-w"}, level...)
 	if s.fortran {
-		compiler, flags = b.c.flang, level
+		compiler, flags = b.c.flang, append([]string{"-module-dir", b.dir}, level...)
 	}
 	text := filepath.Join(b.dir, name+".ll")
 	command(t, compiler, append(append(flags, s.flags...), "-S", "-emit-llvm", source, "-o", text)...)
