@@ -37,7 +37,7 @@ little: where very deep recursion ends by a signal, ulimit -s unlimited helps.
 
 The environment of the traced program:
   STACKGLASS_OUT=FILE        where the trace goes; %p stands for the process's number
-  STACKGLASS_MAX_BYTES=N     the trace ends there, the program does not (K, M, G)
+  STACKGLASS_MAX_BYTES=N     the trace ends there, the program does not (1.5G; K, M, G, T)
   STACKGLASS_START=off       record only between stackglass_begin("…") and
                              stackglass_end() of stackglass.h (--header prints it)
   STACKGLASS_REGION=NAME     record only in the parts of that name
