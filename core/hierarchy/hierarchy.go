@@ -30,6 +30,53 @@ type Cache struct {
 	SizeBytes uint64
 	Ways      uint32 // 0: fully associative
 	LineBytes uint32
+
+	// Hashed: the set is chosen by a hash of the address, not by its low bits.
+	Hashed      bool
+	Replacement Replacement
+	Inclusion   Inclusion
+	Write       Write
+
+	SharedBy      uint32  // cores; 0 or 1: private to one
+	LatencyCycles float64 // from a load to the use of what hits here; 0: not known
+	BytesPerCycle float64 // that it can give to the level above; 0: not known
+}
+
+// Replacement is how a set chooses the line to give up.
+type Replacement uint8
+
+// The replacements. Profiles answer for LRU; package simulate has all of them.
+const (
+	LRU Replacement = iota
+	TreePLRU
+	Random
+)
+
+// Inclusion is what a level holds of what the levels above it hold.
+type Inclusion uint8
+
+// The inclusions.
+const (
+	Inclusive    Inclusion = iota // all of it: a line that leaves here leaves above
+	NonInclusive                  // what came by here, and no word is sent up
+	Exclusive                     // none of it: lines come from above only
+)
+
+// Write is what a level does with stores.
+type Write uint8
+
+// The writes.
+const (
+	WriteBack          Write = iota // and allocate
+	WriteBackAround                 // and do not allocate what misses
+	WriteThrough                    // and allocate
+	WriteThroughAround              // and do not allocate what misses
+)
+
+// Memory is what is behind the last level.
+type Memory struct {
+	LatencyCycles float64 // from a load to its use; 0: not known
+	BytesPerCycle float64 // that it can give to the last level; 0: not known
 }
 
 // Lines is the cache's capacity in lines.
@@ -58,7 +105,13 @@ func (c Cache) Check() error {
 // Hierarchy is a list of levels, first level first.
 type Hierarchy struct {
 	Name   string
+	Title  string // for people: what processor this is; "": the name says it
+	About  string // what should be known of it, in a sentence or two
 	Levels []Cache
+	Memory Memory
+
+	ClockGHz float64  // at which cycles are counted; 0: not known
+	Sources  []string // where the numbers are from
 }
 
 // Method says how a level's numbers were computed.
@@ -66,9 +119,9 @@ type Method string
 
 // The methods.
 const (
-	Exact     Method = "exact"     // first level, fully associative LRU, from the histogram (MODELS §3)
-	Inclusive Method = "inclusive" // such a level behind the first, as if it saw every access (MODELS §3)
-	SDCM      Method = "sdcm"      // set-associative, by the stack distance cache model (MODELS §5)
+	Exact         Method = "exact"     // first level, LRU, from the histogram or the set table (MODELS §3, §4)
+	AsIfInclusive Method = "inclusive" // such a level behind the first, as if it saw every access (MODELS §3)
+	SDCM          Method = "sdcm"      // set-associative, by the stack distance cache model (MODELS §5)
 )
 
 // Level is the prediction for one cache, in line accesses.
@@ -109,7 +162,7 @@ func Predict(p *profile.Profile, h Hierarchy) (Prediction, []Warning, error) {
 		if i > 0 {
 			above := out.Levels[i-1]
 			if level.Method == Exact {
-				level.Method = Inclusive
+				level.Method = AsIfInclusive
 			}
 			level.Accesses = above.Misses
 			if level.Misses > above.Misses {

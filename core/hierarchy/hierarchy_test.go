@@ -83,14 +83,14 @@ func sample() *profile.Profile {
 }
 
 func TestPredictExact(t *testing.T) {
-	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{"L1", 64 * 10, 0, 64}, {"L2", 64 * 11, 0, 64}, {"L3", 64 * 2000, 0, 64}}}
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * 10, Ways: 0, LineBytes: 64}, {Name: "L2", SizeBytes: 64 * 11, Ways: 0, LineBytes: 64}, {Name: "L3", SizeBytes: 64 * 2000, Ways: 0, LineBytes: 64}}}
 	p, warnings, err := hierarchy.Predict(sample(), h)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := [][3]float64{{200, 100, 100}, {100, 50, 50}, {50, 20, 30}}
 	for i, l := range p.Levels {
-		method := hierarchy.Inclusive
+		method := hierarchy.AsIfInclusive
 		if i == 0 {
 			method = hierarchy.Exact
 		}
@@ -104,7 +104,7 @@ func TestPredictExact(t *testing.T) {
 }
 
 func TestPredictSDCM(t *testing.T) {
-	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{"L1", 64 * 16, 1, 64}}}
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * 16, Ways: 1, LineBytes: 64}}}
 	p, warnings, err := hierarchy.Predict(sample(), h)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestPredictSDCM(t *testing.T) {
 
 // A small lower level cannot miss more than reaches it, and is told on.
 func TestPredictCut(t *testing.T) {
-	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{"L1", 64 * 2000, 0, 64}, {"L2", 64, 1, 64}}}
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * 2000, Ways: 0, LineBytes: 64}, {Name: "L2", SizeBytes: 64, Ways: 1, LineBytes: 64}}}
 	p, warnings, err := hierarchy.Predict(sample(), h)
 	if err != nil || p.Levels[1].Misses != 30 || !strings.Contains(string(warnings[len(warnings)-1]), "cut") {
 		t.Errorf("%v misses, warnings %q, error %v; want 30 misses and a warning", p.Levels[1].Misses, warnings, err)
@@ -128,7 +128,7 @@ func TestPredictCut(t *testing.T) {
 }
 
 func TestPredictRefuses(t *testing.T) {
-	for _, c := range []hierarchy.Cache{{"L1", 1024, 0, 32}, {"L1", 1000, 0, 64}, {"L1", 1024, 3, 64}, {"L1", 0, 0, 64}, {"L1", 1024, 0, 48}} {
+	for _, c := range []hierarchy.Cache{{Name: "L1", SizeBytes: 1024, Ways: 0, LineBytes: 32}, {Name: "L1", SizeBytes: 1000, Ways: 0, LineBytes: 64}, {Name: "L1", SizeBytes: 1024, Ways: 3, LineBytes: 64}, {Name: "L1", SizeBytes: 0, Ways: 0, LineBytes: 64}, {Name: "L1", SizeBytes: 1024, Ways: 0, LineBytes: 48}} {
 		if _, _, err := hierarchy.Predict(sample(), hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}); err == nil {
 			t.Errorf("%s: predicted, want an error", c)
 		}
@@ -140,10 +140,10 @@ func TestPredictRefuses(t *testing.T) {
 
 func TestParseCache(t *testing.T) {
 	for s, want := range map[string]hierarchy.Cache{
-		"L1=32KiB,8":          {"L1", 32768, 8, 64},
-		"L2=1M,full":          {"L2", 1 << 20, 0, 64},
-		"x=4096,4,32":         {"x", 4096, 4, 32},
-		" LLC = 2GiB, 16, 64": {"LLC", 2 << 30, 16, 64},
+		"L1=32KiB,8":          {Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64},
+		"L2=1M,full":          {Name: "L2", SizeBytes: 1 << 20, Ways: 0, LineBytes: 64},
+		"x=4096,4,32":         {Name: "x", SizeBytes: 4096, Ways: 4, LineBytes: 32},
+		" LLC = 2GiB, 16, 64": {Name: "LLC", SizeBytes: 2 << 30, Ways: 16, LineBytes: 64},
 	} {
 		got, err := hierarchy.ParseCache(s)
 		if err != nil || got != want {

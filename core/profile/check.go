@@ -36,6 +36,9 @@ func (p *Profile) Check() error {
 		if i > 0 && l.LineBytes <= p.Locality[i-1].LineBytes {
 			return &CheckError{"line sizes are not ascending"}
 		}
+		if err := l.checkSets(); err != nil {
+			return err
+		}
 	}
 	if err := p.Counters.check(); err != nil {
 		return err

@@ -124,8 +124,8 @@ func finish(p *Profile, r, payload *Decoder, seen int, digest [32]byte) (*Profil
 }
 
 // sectionOrder is the order of the sections that the digest covers: the first
-// three once, then two in turn. CNTR is the last one.
-var sectionOrder = []string{"INPT", "TOTL", "STAT", "LOCA", "WIND"}
+// three once, then the others in turn. CNTR is the last one.
+var sectionOrder = []string{"INPT", "TOTL", "STAT", "LOCA", "WIND", "SETS"}
 
 const onceSections = 3
 
@@ -152,6 +152,8 @@ func (p *Profile) decodeSection(tag string, r *Decoder, seen int, version uint64
 		p.decodeLocality(r)
 	case "WIND":
 		p.decodeWindows(r)
+	case "SETS":
+		p.decodeSets(r)
 	case "CNTR":
 		p.Counters = decodeCounters(r)
 	default:

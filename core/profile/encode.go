@@ -13,7 +13,7 @@ import (
 // said otherwise; a list is its length and then its members.
 //
 //	magic    8 bytes   89 53 47 50 0d 0a 1a 0a
-//	version  uv        3
+//	version  uv        4
 //	sections           until END.
 //	  tag      4 bytes ASCII
 //	  length   uv
@@ -29,6 +29,8 @@ import (
 //	      (distance - previous distance, from -1; count)
 //	WIND  line bytes; references a window; first window; list of rows, each a
 //	      mask of the bins that are not zero, then those bins
+//	SETS  line bytes; for 2^0 to 2^16 sets each a mask of the depths from 0 to 31
+//	      that occur, then their counts. Behind the windows of its line size
 //	CNTR  flags: 1 blocks, 2 instructions, 4 touched bytes; number of counters;
 //	      list of strings, which are their index below;
 //	      list of functions, each: number - (previous + 1); name; file; line;
@@ -51,7 +53,7 @@ import (
 //
 // A profile of two accesses to one line, read from a din trace, begins
 //
-//	89 53 47 50 0d 0a 1a 0a  03
+//	89 53 47 50 0d 0a 1a 0a  04
 //	49 4e 50 54 09           INPT, 9 bytes
 //	  03 64 69 6e              format "din"
 //	  00 37 00 00 00           no flags; all data references; nothing skipped,
@@ -60,7 +62,7 @@ import (
 
 // Version is the newest version of the binary form that this package writes and
 // reads.
-const Version = 3
+const Version = 4
 
 const (
 	magic  = "\x89SGP\r\n\x1a\n"
@@ -107,6 +109,9 @@ func (p *Profile) canonical(w *writer) {
 	for i := range p.Locality {
 		w.section("LOCA", p.Locality[i].encode)
 		w.section("WIND", p.Locality[i].encodeWindows)
+		if p.Locality[i].Sets != nil {
+			w.section("SETS", p.Locality[i].encodeSets)
+		}
 	}
 	if p.Counters != nil {
 		w.section("CNTR", p.Counters.encode)

@@ -25,7 +25,8 @@ type Profile struct {
 	Totals   Totals
 	State    State
 	Locality []Locality // one for each line size, ascending; none where it was not asked for
-	Counters *Counters  // nil where they were not asked for, or the trace tells of no code
+	Sites    *Sites     // nil where they were not asked for, or the trace tells of no code
+	Counters *Counters  // the same
 
 	// Segment is what a later segment of the same trace needs to be appended
 	// (MODELS §9). It holds addresses: it is nil unless asked for, and not part
@@ -73,6 +74,7 @@ type Locality struct {
 	LineBytes uint32
 	Kinds     []KindLocality // the analysed kinds that occur, ascending
 	Windows   Windows
+	Sets      *SetTable // nil where it was not asked for
 }
 
 // KindLocality counts the line accesses of one kind of reference.

@@ -156,7 +156,7 @@ func TestEncodedDigest(t *testing.T) {
 // The example drawn in encode.go.
 func TestDrawing(t *testing.T) {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
-	want := "\x89SGP\r\n\x1a\n\x03INPT\x09\x03din\x00\x37\x00\x00\x00"
+	want := "\x89SGP\r\n\x1a\n\x04INPT\x09\x03din\x00\x37\x00\x00\x00"
 	if got := string(p.Encode()[:len(want)]); got != want {
 		t.Errorf("a profile begins %x, want %x", got, want)
 	}
@@ -181,7 +181,7 @@ func TestDecodeDamaged(t *testing.T) {
 
 // sections makes a profile of sections that a hostile or a newer program wrote:
 // name and payload in turn, with right checks and the right digest.
-func sections(parts ...string) []byte { return sectionsOf("\x03", parts...) }
+func sections(parts ...string) []byte { return sectionsOf("\x04", parts...) }
 
 // sectionsOf makes one of another version.
 func sectionsOf(version string, parts ...string) []byte {

@@ -103,7 +103,7 @@ func methodWords(m hierarchy.Method) string {
 	switch m {
 	case hierarchy.Exact:
 		return "exact: fully associative LRU"
-	case hierarchy.Inclusive:
+	case hierarchy.AsIfInclusive:
 		return "inclusive: fully associative LRU, as if it saw every access; a real one sees only what the level above lets through"
 	case hierarchy.SDCM:
 		return "SDCM: expected for LRU sets, from the exact histogram"

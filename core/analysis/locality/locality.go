@@ -95,6 +95,7 @@ type lineSize struct {
 	shift     uint
 	model     stack.Model
 	mergeable bool
+	follower  Follower // or nil
 
 	// Accesses at distance d < 16 of kind k, at k<<4 | d. Two tables, for even
 	// and odd accesses, because adding to the place that was added to just
@@ -108,6 +109,7 @@ type lineSize struct {
 
 	firstTouches []profile.FirstTouch
 
+	accesses  Accesses // as the follower sees them
 	lines     [maxLines]trace.Line
 	distances [maxLines]uint32
 	kinds     [maxLines]trace.Kind
@@ -117,8 +119,10 @@ type lineSize struct {
 // consume analyses the rows from lo up to hi, all in one window; the first of
 // them is reference number at.
 func (s *lineSize) consume(b *trace.Batch, lo, hi int, at uint64) {
+	s.accesses.Batch = b
 	for lo < hi {
 		n := min(hi-lo, maxLines)
+		s.accesses.First = lo
 		addrs, bytes := b.Addr[lo:lo+n], b.Bytes[lo:lo+n]
 		if s.oneLineEach(addrs, bytes) {
 			s.settle(n, b.Kind[lo:lo+n], nil, at)
@@ -170,6 +174,10 @@ func (s *lineSize) split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind,
 func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64) {
 	distances := s.distances[:n]
 	s.model.Distances(s.lines[:n], distances)
+	if s.follower != nil {
+		s.accesses.Lines, s.accesses.Distances, s.accesses.Rows = s.lines[:n], distances, origin
+		s.follower.Follow(&s.accesses)
+	}
 	kinds = kinds[:n]
 	for i, d := range distances {
 		if d < topDepths {

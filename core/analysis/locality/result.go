@@ -133,6 +133,9 @@ func (s *lineSize) replay(touches []profile.FirstTouch) {
 			s.lines[i] = t.Line
 		}
 		s.model.Distances(s.lines[:n], s.distances[:n])
+		if s.follower != nil {
+			s.follower.Resolve(touches[:n], s.distances[:n])
+		}
 		for i, t := range touches[:n] {
 			d := s.distances[i]
 			if d == stack.Cold {

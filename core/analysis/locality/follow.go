@@ -1,0 +1,40 @@
+package locality
+
+import (
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Follower is fed by the stack pass of one line size, so that what it computes
+// costs no stack of its own.
+type Follower interface {
+	// Follow takes the next accesses, in order. What a points to is valid until
+	// it returns.
+	Follow(a *Accesses)
+	// Resolve takes what first touches of a segment became when it was appended:
+	// distances on the stack of what was before, or stack.Cold. It is called in
+	// order, before anything of the segment's stack is put on top.
+	Resolve(touches []profile.FirstTouch, distances []uint32)
+}
+
+// Accesses are line accesses with their stack distances.
+type Accesses struct {
+	Lines     []trace.Line
+	Distances []uint32 // stack.Cold for the first one to a line
+	// Batch holds the references behind them. Access i belongs to row
+	// First+Rows[i] or, where Rows is nil, to row First+i.
+	Batch *trace.Batch
+	First int
+	Rows  []uint32
+}
+
+// Feed has a follower take the accesses at one of the line sizes.
+func (a *Analysis) Feed(lineBytes uint32, f Follower) {
+	for _, s := range a.sizes {
+		if s.shift == uint(bits.TrailingZeros32(lineBytes)) {
+			s.follower = f
+		}
+	}
+}

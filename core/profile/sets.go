@@ -1,0 +1,121 @@
+package profile
+
+import "math/bits"
+
+const (
+	// SetCounts is the number of numbers of sets of a [SetTable]: 2^0 to 2^16.
+	SetCounts = 17
+	// MaxWays is the most ways of a set that a [SetTable] answers for.
+	MaxWays = 32
+)
+
+// SetTable holds, for each number of sets 2^a, how many accesses found their
+// line at each depth of its set (MODELS §4): Depths[a][d] is the number of
+// accesses with Δ^a = d, the number of distinct lines of the same set since the
+// last access to the line. An LRU cache of 2^a sets and w ways hits exactly
+// those with d < w. Row 0, one set, is the beginning of the histogram.
+type SetTable struct {
+	Depths [SetCounts][MaxWays]uint64
+}
+
+// Hits is the exact number of accesses that hit an LRU cache of the given
+// number of sets and ways. ok is false where the table does not tell: sets that
+// are no power of two, or more of them or of ways than it has.
+func (t *SetTable) Hits(sets, ways uint64) (hits uint64, ok bool) {
+	if t == nil || sets == 0 || sets&(sets-1) != 0 || sets >= 1<<SetCounts || ways == 0 || ways > MaxWays {
+		return 0, false
+	}
+	for _, n := range t.Depths[bits.TrailingZeros64(sets)][:ways] {
+		hits += n
+	}
+	return hits, true
+}
+
+// Add adds the counts of other.
+func (t *SetTable) Add(other *SetTable) {
+	for a := range t.Depths {
+		for d := range t.Depths[a] {
+			t.Depths[a][d] += other.Depths[a][d]
+		}
+	}
+}
+
+func (l *Locality) encodeSets(b []byte) []byte {
+	b = appendUint(b, uint64(l.LineBytes))
+	for a := range l.Sets.Depths {
+		row := &l.Sets.Depths[a]
+		var mask uint64
+		for d, n := range row {
+			if n != 0 {
+				mask |= 1 << d
+			}
+		}
+		b = appendUint(b, mask)
+		for _, n := range row {
+			if n != 0 {
+				b = appendUint(b, n)
+			}
+		}
+	}
+	return b
+}
+
+// decodeSets reads the set table of the line size whose windows came last.
+func (p *Profile) decodeSets(r *Decoder) {
+	if len(p.Locality) == 0 {
+		r.fail("set tables before any histogram")
+		return
+	}
+	l := &p.Locality[len(p.Locality)-1]
+	if r.Uint() != uint64(l.LineBytes) || l.Windows.References == 0 {
+		r.fail("set tables of another line size than the windows before them")
+	}
+	if l.Sets != nil {
+		r.fail("the set tables of a line size again")
+		return
+	}
+	l.Sets = new(SetTable)
+	for a := range l.Sets.Depths {
+		mask := r.UintBelow(1 << MaxWays)
+		for d := range l.Sets.Depths[a] {
+			if mask>>d&1 != 0 {
+				l.Sets.Depths[a][d] = r.Uint()
+			}
+		}
+	}
+}
+
+// checkSets tests what holds in every set table: one set is the histogram, no
+// row counts more than all finite distances, and more sets never bring an access
+// deeper into its own (MODELS §4).
+func (l *Locality) checkSets() error {
+	if l.Sets == nil {
+		return nil
+	}
+	var single [MaxWays]uint64
+	var finite uint64
+	for i := range l.Kinds {
+		finite += l.Kinds[i].Distances.Total()
+		for d := range single {
+			single[d] += l.Kinds[i].Distances.Count(uint64(d))
+		}
+	}
+	if single != l.Sets.Depths[0] {
+		return &CheckError{"the depths in a single set differ from the histogram"}
+	}
+	for a := range l.Sets.Depths {
+		var sum, before uint64
+		for d, n := range l.Sets.Depths[a] {
+			var carry uint64
+			if sum, carry = bits.Add64(sum, n, 0); carry != 0 || sum > finite {
+				return &CheckError{"a set table counts more accesses than there are"}
+			}
+			if a > 0 {
+				if before += l.Sets.Depths[a-1][d]; before > sum {
+					return &CheckError{"a set table hits less with more sets of as many ways"}
+				}
+			}
+		}
+	}
+	return nil
+}

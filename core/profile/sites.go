@@ -1,0 +1,146 @@
+package profile
+
+import (
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Sites tells which places in the code and which data make a trace's line
+// accesses, at one line size. Package analysis/sites defines the numbers and
+// makes them.
+//
+// Distances are counted in bins, so the misses of a site are exact for fully
+// associative caches whose capacity is the edge of a bin, and estimates between.
+// What all sites of a profile add up to is exact: it is in Locality.
+type Sites struct {
+	LineBytes uint32
+	// Capacities are the sizes, in lines, for which utilisation was measured,
+	// ascending; nil: for none.
+	Capacities []uint64
+	// Previous: it was noted who touched a line before.
+	Previous bool
+
+	Code []Site       // ascending by number, then by PC
+	Data []DataObject // in the order of package analysis/sites; nil where the trace names no data
+}
+
+// NoSite is the number of sites of traces that have PCs, or nothing, instead.
+const NoSite = ^uint32(0)
+
+// Site is one place in the code.
+type Site struct {
+	Number   uint32 // in the trace's tables, or NoSite
+	PC       uint64 // 0: not known
+	Module   string // file that holds the PC, without its folder; "" where not known
+	Offset   uint64 // of the PC in it
+	Function string // "" where not known, as the following
+	File     string // without its folder
+	Line     uint32
+	Column   uint32
+	Kind     trace.Kind // of its references
+	Bytes    uint32     // of each; 0: they differ
+	Type     string     // datatype
+	Variable string     // named in the code there
+
+	References uint64
+	Strides    [NumStrides]uint64 // how each reference lies behind the one before, of the same site and thread
+	Reuse      Reuse
+}
+
+// Stride is what one reference of a site is off the one before.
+type Stride uint8
+
+// The strides. The first reference of a site has none; it counts as irregular.
+const (
+	ZeroStride      Stride = iota // the same address
+	UnitStride                    // the next bytes, up or down
+	ConstantStride                // as far as the time before, and not one of these
+	IrregularStride               // anything else
+	NumStrides
+)
+
+// Reuse is how line accesses found their lines.
+type Reuse struct {
+	Cold uint64     // first accesses to a line
+	Bins []BinCount // of distances: ascending, none is zero
+	// Used is the utilisation of the lines that these accesses fetched, for each
+	// of Sites.Capacities.
+	Used []Utilisation
+	// Before is which sites touched a line before these accesses did, for
+	// distances from PreviousFrom on; ascending, none is zero.
+	Before []SiteCount
+}
+
+// PreviousFrom is the least stack distance at which it is noted who touched a
+// line before: nearer reuse hits in any cache.
+const PreviousFrom = 16
+
+// BinCount is a bin of distances, see [SiteBin].
+type BinCount struct {
+	Bin   uint8
+	Count uint64
+}
+
+// Utilisation counts, for a fully associative LRU cache of one capacity, the
+// lines that were fetched and then gone, the end of the trace included, and
+// their bytes that were used in between.
+type Utilisation struct{ Fetched, BytesUsed uint64 }
+
+// SiteCount counts for a site, by its index in [Sites].Code.
+type SiteCount struct {
+	Site  uint32
+	Count uint64
+}
+
+// ObjectKind is where a data object lies.
+type ObjectKind uint8
+
+// The kinds.
+const (
+	HeapObject   ObjectKind = iota // blocks from one allocation site
+	GlobalObject                   // a global variable
+	StackObject                    // a local variable, or a thread's stack
+	OtherObject                    // all that is none of the others
+	numObjectKinds
+)
+
+// DataObject is one data structure: a variable, or all blocks that one place in
+// the code allocated.
+type DataObject struct {
+	Kind     ObjectKind
+	Name     string // of the variable; "" where not known
+	Function string // that allocates, or whose variable it is
+	File     string // of the allocation or declaration, without its folder
+	Line     uint32
+	Blocks   uint64 // allocated
+	Bytes    uint64 // allocated, or the size
+
+	References uint64
+	Reuse      Reuse
+}
+
+// siteSubBins is the number of bins of each power of two of distances.
+const siteSubBins = 4
+
+// SiteBins is the number of bins of distances: of 0 to 3 one each, of the
+// others four a power of two, up to 2^32.
+const SiteBins = siteSubBins + 30*siteSubBins
+
+// SiteBin is the bin that counts distance d.
+func SiteBin(d uint32) int {
+	if d < siteSubBins {
+		return int(d)
+	}
+	e := bits.Len32(d) - 3 // d>>e is 4 to 7
+	return e*siteSubBins + int(d>>e)
+}
+
+// SiteBinFrom is the least distance of a bin, 2^32 for the one behind the last.
+func SiteBinFrom(bin int) uint64 {
+	if bin < 2*siteSubBins {
+		return uint64(bin)
+	}
+	e := bin/siteSubBins - 1
+	return uint64(bin%siteSubBins+siteSubBins) << e
+}
