@@ -13,6 +13,10 @@ type Value struct {
 	count uint64
 	real  float64
 	text  string
+
+	signed   bool // a difference: real has its sign
+	negative bool // and so has count
+	changed  bool // a difference as a share, and no difference of shares
 }
 
 type kind uint8
@@ -77,6 +81,9 @@ type Words struct {
 
 // Shown is the value for people, in that style.
 func (v Value) Shown(w Words) string {
+	if v.signed {
+		return v.withSign(func(m Value) string { return m.Shown(w) })
+	}
 	switch v.kind {
 	case countKind, bytesKind:
 		return w.Count(v.count)
@@ -90,6 +97,9 @@ func (v Value) Shown(w Words) string {
 
 // human is the value for people.
 func (v Value) human() string {
+	if v.signed {
+		return v.withSign(Value.human)
+	}
 	switch v.kind {
 	case countKind:
 		return group(strconv.FormatUint(v.count, 10))
@@ -99,6 +109,9 @@ func (v Value) human() string {
 		}
 		return group(v.decimal())
 	case ratioKind:
+		if v.changed {
+			return group(significant(100*v.real)) + " %"
+		}
 		return strconv.FormatFloat(100*v.real, 'f', 3, 64) + " %"
 	case decimalKind:
 		return group(significant(v.real))
@@ -119,6 +132,9 @@ func (v Value) human() string {
 func (v Value) plain() string {
 	switch v.kind {
 	case countKind, bytesKind:
+		if v.negative {
+			return "-" + strconv.FormatUint(v.count, 10)
+		}
 		return strconv.FormatUint(v.count, 10)
 	case realKind:
 		return v.decimal()
@@ -151,7 +167,11 @@ func Compare(x, y Value) int {
 	if c := cmp.Compare(y.size(), x.size()); c != 0 {
 		return c
 	}
-	return cmp.Or(cmp.Compare(y.count, x.count), cmp.Compare(x.text, y.text))
+	counts := cmp.Compare(y.count, x.count)
+	if x.negative && y.negative {
+		counts = -counts
+	}
+	return cmp.Or(counts, cmp.Compare(x.text, y.text))
 }
 
 func (v Value) rank() int {
@@ -164,6 +184,9 @@ func (v Value) rank() int {
 // size is the number to sort by; counts beyond its precision are compared apart.
 func (v Value) size() float64 {
 	if v.kind == countKind || v.kind == bytesKind || v.kind == yesNoKind {
+		if v.negative {
+			return -float64(v.count)
+		}
 		return float64(v.count)
 	}
 	return v.real

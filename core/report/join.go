@@ -1,0 +1,321 @@
+package report
+
+import "sort"
+
+// Side says in which of two joined tables a row is.
+type Side uint8
+
+// The sides.
+const (
+	InBoth Side = iota
+	InA         // and not in B
+	InB         // and not in A
+)
+
+var sideNames = [...]string{InBoth: "both", InA: "A", InB: "B"}
+
+// Key says which rows of two tables belong together.
+type Key struct {
+	// Columns are the keys of the columns that name a row. Rows with the same
+	// names are paired in their order: the first with the first.
+	Columns []string
+	// Counts: a row that one table has not is a row of zeros there, as it is in
+	// a histogram or in a list of what happened; otherwise it is not known.
+	Counts bool
+}
+
+// Joined is two tables of the same kind side by side: what [Join] makes, and
+// [Joined.Table] and [Joined.Wide] lay out.
+type Joined struct {
+	Title   string
+	Columns []Column // that name a row
+	Cells   []Column // that are compared
+	Rows    []JoinedRow
+}
+
+// JoinedRow is what both tables say of one thing.
+type JoinedRow struct {
+	Name []Value // of Joined.Columns
+	In   Side
+	A, B []Value // of Joined.Cells; [None] where the table has no such row or column
+}
+
+// Difference is B - A of a cell, exact for counts; [None] where there is none.
+func (r *JoinedRow) Difference(cell int) Value { return Difference(r.A[cell], r.B[cell]) }
+
+// Change is the difference as a share of A.
+func (r *JoinedRow) Change(cell int) Value { return Change(r.A[cell], r.B[cell]) }
+
+// Join puts two tables of the same kind side by side, matching rows by name and
+// columns by key.
+//
+// Where the rows of both tables rise by name, as distances do, so do the joined
+// ones. Otherwise they keep the order of a, and what is only in b follows.
+func Join(a, b Table, by Key) *Joined {
+	j := &Joined{Title: a.Title}
+	if len(a.Rows) == 0 && b.Title != "" {
+		j.Title = b.Title
+	}
+	j.addColumns(&a, by)
+	j.addColumns(&b, by)
+	left, right := j.rows(&a, InA), j.rows(&b, InB)
+	rising := rises(left) && rises(right)
+	j.Rows = pair(left, right)
+	if rising {
+		sort.SliceStable(j.Rows, func(x, y int) bool { return compareNames(j.Rows[x].Name, j.Rows[y].Name) < 0 })
+	}
+	if by.Counts {
+		j.fill()
+	}
+	return j
+}
+
+// addColumns enters the columns of t that are not there yet.
+func (j *Joined) addColumns(t *Table, by Key) {
+	for _, c := range t.Columns {
+		list := &j.Cells
+		for _, key := range by.Columns {
+			if c.Key == key {
+				list = &j.Columns
+			}
+		}
+		if at := (&Table{Columns: *list}).Index(c.Key); at < 0 {
+			*list = append(*list, c)
+		}
+	}
+}
+
+// rows are those of t, as if it were alone.
+func (j *Joined) rows(t *Table, in Side) []JoinedRow {
+	list := make([]JoinedRow, len(t.Rows))
+	for i, row := range t.Rows {
+		list[i] = JoinedRow{Name: t.pick(row, j.Columns), In: in, A: nones(len(j.Cells)), B: nones(len(j.Cells))}
+		if in == InA {
+			list[i].A = t.pick(row, j.Cells)
+		} else {
+			list[i].B = t.pick(row, j.Cells)
+		}
+	}
+	return list
+}
+
+// pick gives the cells of a row of t in these columns.
+func (t *Table) pick(row []Value, columns []Column) []Value {
+	cells := nones(len(columns))
+	for i := range columns {
+		if at := t.Index(columns[i].Key); at >= 0 {
+			cells[i] = row[at]
+		}
+	}
+	return cells
+}
+
+func nones(n int) []Value {
+	list := make([]Value, n)
+	for i := range list {
+		list[i] = None()
+	}
+	return list
+}
+
+// pair makes one row of the rows with equal names.
+func pair(left, right []JoinedRow) []JoinedRow {
+	waiting := map[string][]int{} // indexes in left, by name, in order
+	for i := range left {
+		name := nameOf(left[i].Name)
+		waiting[name] = append(waiting[name], i)
+	}
+	rows := left
+	for _, r := range right {
+		name := nameOf(r.Name)
+		if list := waiting[name]; len(list) > 0 {
+			rows[list[0]].B, rows[list[0]].In = r.B, InBoth
+			waiting[name] = list[1:]
+		} else {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// nameOf is a row's name as one string; no two names share one.
+func nameOf(name []Value) string {
+	var b []byte
+	for _, v := range name {
+		b = append(appendString(b, v.plain()), byte(v.kind))
+	}
+	return string(b)
+}
+
+// rises tells whether the names of rows are in ascending order, none twice.
+func rises(rows []JoinedRow) bool {
+	for i := 1; i < len(rows); i++ {
+		if compareNames(rows[i-1].Name, rows[i].Name) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// compareNames orders names upwards, numbers before words.
+func compareNames(x, y []Value) int {
+	for i := range x {
+		a, b := x[i], y[i]
+		switch {
+		case a.IsNumber() && b.IsNumber():
+			a, b = b, a // Compare lets numbers fall
+		case a.IsNumber():
+			return -1
+		case b.IsNumber():
+			return 1
+		}
+		if c := Compare(a, b); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// fill writes zeros where a row of numbers is missing on one side.
+func (j *Joined) fill() {
+	for i := range j.Rows {
+		row := &j.Rows[i]
+		for cell := range j.Cells {
+			switch row.In {
+			case InA:
+				row.B[cell] = row.A[cell].zero()
+			case InB:
+				row.A[cell] = row.B[cell].zero()
+			}
+		}
+	}
+}
+
+// Cell is the index of the compared column with that key, or -1.
+func (j *Joined) Cell(key string) int { return (&Table{Columns: j.Cells}).Index(key) }
+
+// Pick leaves only these compared columns, in this order; keys that there are
+// not are passed over.
+func (j *Joined) Pick(keys ...string) *Joined {
+	picked := &Joined{Title: j.Title, Columns: j.Columns, Rows: make([]JoinedRow, len(j.Rows))}
+	for i := range j.Rows {
+		picked.Rows[i] = JoinedRow{Name: j.Rows[i].Name, In: j.Rows[i].In}
+	}
+	for _, key := range keys {
+		at := j.Cell(key)
+		if at < 0 {
+			continue
+		}
+		picked.Cells = append(picked.Cells, j.Cells[at])
+		for i := range j.Rows {
+			picked.Rows[i].A = append(picked.Rows[i].A, j.Rows[i].A[at])
+			picked.Rows[i].B = append(picked.Rows[i].B, j.Rows[i].B[at])
+		}
+	}
+	return picked
+}
+
+// SortByDifference puts the rows that differ most in a cell first, whatever the
+// sign; those without a difference come last.
+func (j *Joined) SortByDifference(cell int) {
+	sort.SliceStable(j.Rows, func(x, y int) bool {
+		return Compare(j.Rows[x].Difference(cell).magnitude(), j.Rows[y].Difference(cell).magnitude()) < 0
+	})
+}
+
+// Table has a row for every compared cell: the name of the row, in which tables
+// it is, the cell's key, A, B, the difference and the change. Words are compared
+// only where they differ somewhere.
+func (j *Joined) Table(key string) Table { return j.tall(key, true) }
+
+// Brief is Table without the columns that tell nothing here, for people: in
+// which tables a row is, if all are in both, and which cell it is, if there is
+// only one.
+func (j *Joined) Brief(key string) Table { return j.tall(key, false) }
+
+func (j *Joined) tall(key string, whole bool) Table {
+	cells := j.worth()
+	showIn, showCell := whole || !j.allInBoth(), whole || len(cells) != 1
+	t := Table{Key: key, Title: j.Title, Columns: append([]Column{}, j.Columns...)}
+	if showIn {
+		t.Columns = append(t.Columns, Column{Key: "in", Label: "in"})
+	}
+	unit := ""
+	if showCell {
+		t.Columns = append(t.Columns, Column{Key: "number", Label: "number"})
+	} else {
+		unit = j.Cells[cells[0]].heading() + ", "
+	}
+	t.Columns = append(t.Columns, Column{Key: "a", Label: unit + "A"}, Column{Key: "b", Label: unit + "B"},
+		Column{Key: "difference", Label: "difference"}, Column{Key: "change", Label: "change"})
+	for i := range j.Rows {
+		r := &j.Rows[i]
+		for _, cell := range cells {
+			row := append([]Value{}, r.Name...)
+			if showIn {
+				row = append(row, TextOf(sideNames[r.In]))
+			}
+			if showCell {
+				row = append(row, j.cellName(cell, whole))
+			}
+			t.Add(append(row, r.A[cell], r.B[cell], r.Difference(cell), r.Change(cell))...)
+		}
+	}
+	return t
+}
+
+// cellName is a compared column's key for programs, its heading for people.
+func (j *Joined) cellName(cell int, key bool) Value {
+	if key {
+		return TextOf(j.Cells[cell].Key)
+	}
+	return TextOf(j.Cells[cell].heading())
+}
+
+// worth are the cells to show: numbers, and words that differ.
+func (j *Joined) worth() (cells []int) {
+	for cell := range j.Cells {
+		for i := range j.Rows {
+			r := &j.Rows[i]
+			if r.A[cell].IsNumber() || r.B[cell].IsNumber() || r.In == InBoth && r.A[cell] != r.B[cell] {
+				cells = append(cells, cell)
+				break
+			}
+		}
+	}
+	return cells
+}
+
+func (j *Joined) allInBoth() bool {
+	for i := range j.Rows {
+		if j.Rows[i].In != InBoth {
+			return false
+		}
+	}
+	return true
+}
+
+// Wide has a row for every row, and for each compared cell the columns A, B,
+// difference and change, their keys behind the cell's: misses_a, misses_b,
+// misses_difference, misses_change.
+func (j *Joined) Wide(key string) Table {
+	cells := j.worth()
+	t := Table{Key: key, Title: j.Title, Columns: append([]Column{}, j.Columns...)}
+	t.Columns = append(t.Columns, Column{Key: "in", Label: "in"})
+	for _, cell := range cells {
+		c := j.Cells[cell]
+		t.Columns = append(t.Columns, Column{Key: c.Key + "_a", Label: c.Label + ", A", Unit: c.Unit},
+			Column{Key: c.Key + "_b", Label: "B", Unit: c.Unit},
+			Column{Key: c.Key + "_difference", Label: "difference", Unit: c.Unit},
+			Column{Key: c.Key + "_change", Label: "change"})
+	}
+	for i := range j.Rows {
+		r := &j.Rows[i]
+		row := append(append([]Value{}, r.Name...), TextOf(sideNames[r.In]))
+		for _, cell := range cells {
+			row = append(row, r.A[cell], r.B[cell], r.Difference(cell), r.Change(cell))
+		}
+		t.Add(row...)
+	}
+	return t
+}
