@@ -1,7 +1,9 @@
 package profile
 
 import (
+	"cmp"
 	"math/bits"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -21,11 +23,12 @@ type Sites struct {
 	// Previous: it was noted who touched a line before.
 	Previous bool
 
-	Code []Site       // ascending by number, then by PC
-	Data []DataObject // in the order of package analysis/sites; nil where the trace names no data
+	Code []Site       // ascending: see [CompareSites]
+	Data []DataObject // ascending: see [CompareObjects]; nil where the trace names no data
 }
 
-// NoSite is the number of sites of traces that have PCs, or nothing, instead.
+// NoSite is the number of sites of traces that have PCs instead, and of objects
+// that the trace's tables do not list.
 const NoSite = ^uint32(0)
 
 // Site is one place in the code.
@@ -43,9 +46,25 @@ type Site struct {
 	Type     string     // datatype
 	Variable string     // named in the code there
 
-	References uint64
-	Strides    [NumStrides]uint64 // how each reference lies behind the one before, of the same site and thread
-	Reuse      Reuse
+	Strides [NumStrides]uint64 // how each reference lies behind the one before, of the same site and thread
+	Reuse   Reuse
+}
+
+// References is the number of references that the site made.
+func (s *Site) References() uint64 {
+	return s.Strides[ZeroStride] + s.Strides[UnitStride] + s.Strides[ConstantStride] + s.Strides[IrregularStride]
+}
+
+// Stride is the class that most of the site's references are of, the more
+// regular one of equals.
+func (s *Site) Stride() Stride {
+	most := ZeroStride
+	for c := range NumStrides {
+		if s.Strides[c] > s.Strides[most] {
+			most = c
+		}
+	}
+	return most
 }
 
 // Stride is what one reference of a site is off the one before.
@@ -59,6 +78,10 @@ const (
 	IrregularStride               // anything else
 	NumStrides
 )
+
+var strideNames = [NumStrides]string{"zero", "unit", "constant", "irregular"}
+
+func (s Stride) String() string { return strideNames[s] }
 
 // Reuse is how line accesses found their lines.
 type Reuse struct {
@@ -76,6 +99,15 @@ type Reuse struct {
 // line before: nearer reuse hits in any cache.
 const PreviousFrom = 16
 
+// Accesses is the number of line accesses.
+func (r *Reuse) Accesses() uint64 {
+	n := r.Cold
+	for _, b := range r.Bins {
+		n += b.Count
+	}
+	return n
+}
+
 // BinCount is a bin of distances, see [SiteBin].
 type BinCount struct {
 	Bin   uint8
@@ -86,6 +118,14 @@ type BinCount struct {
 // lines that were fetched and then gone, the end of the trace included, and
 // their bytes that were used in between.
 type Utilisation struct{ Fetched, BytesUsed uint64 }
+
+// Share is the share of the bytes fetched that were used; 0 of nothing.
+func (u Utilisation) Share(lineBytes uint32) float64 {
+	if u.Fetched == 0 {
+		return 0
+	}
+	return float64(u.BytesUsed) / (float64(u.Fetched) * float64(lineBytes))
+}
 
 // SiteCount counts for a site, by its index in [Sites].Code.
 type SiteCount struct {
@@ -105,10 +145,15 @@ const (
 	numObjectKinds
 )
 
+var objectNames = [numObjectKinds]string{"heap", "global", "stack", "other"}
+
+func (k ObjectKind) String() string { return objectNames[k] }
+
 // DataObject is one data structure: a variable, or all blocks that one place in
 // the code allocated.
 type DataObject struct {
 	Kind     ObjectKind
+	Number   uint32 // in the trace's tables: of the allocation's site, or of the variable; or NoSite
 	Name     string // of the variable; "" where not known
 	Function string // that allocates, or whose variable it is
 	File     string // of the allocation or declaration, without its folder
@@ -120,6 +165,17 @@ type DataObject struct {
 	Reuse      Reuse
 }
 
+// CompareSites orders by number, then by PC and kind.
+func CompareSites(x, y *Site) int {
+	return cmp.Or(cmp.Compare(x.Number, y.Number), cmp.Compare(x.PC, y.PC), cmp.Compare(x.Kind, y.Kind))
+}
+
+// CompareObjects orders by kind, number, function and name.
+func CompareObjects(x, y *DataObject) int {
+	return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Number, y.Number),
+		strings.Compare(x.Function, y.Function), strings.Compare(x.Name, y.Name))
+}
+
 // siteSubBins is the number of bins of each power of two of distances.
 const siteSubBins = 4
 
@@ -129,10 +185,7 @@ const SiteBins = siteSubBins + 30*siteSubBins
 
 // SiteBin is the bin that counts distance d.
 func SiteBin(d uint32) int {
-	if d < siteSubBins {
-		return int(d)
-	}
-	e := bits.Len32(d) - 3 // d>>e is 4 to 7
+	e := bits.Len32(d|siteSubBins) - 3 // d>>e is 4 to 7, or d itself
 	return e*siteSubBins + int(d>>e)
 }
 
