@@ -47,6 +47,14 @@ func Real(x float64) Value { return Value{kind: realKind, real: x} }
 // programs.
 func Ratio(x float64) Value { return Value{kind: ratioKind, real: x} }
 
+// Share is the ratio of a part to the whole, 0 of an empty one.
+func Share(part, whole uint64) Value {
+	if whole == 0 {
+		return Ratio(0)
+	}
+	return Ratio(float64(part) / float64(whole))
+}
+
 // Decimal is a number with a fraction, as quotients are: three significant
 // digits for people, all of them for programs.
 func Decimal(x float64) Value { return Value{kind: decimalKind, real: x} }

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
 )
 
@@ -31,7 +32,7 @@ func Histogram(name string, lineBytes uint32, counts *profile.Histogram, cold ui
 	var names []string
 	for k := 0; k <= last; k++ {
 		shares = append(shares, percent(bins[k], total))
-		names = append(names, BinName(k))
+		names = append(names, answers.BinName(k))
 	}
 	shares, names = append(shares, percent(cold, total)), append(names, "first access")
 	bars, err := plotter.NewBarChart(shares, vg.Length(0.75)*width/vg.Length(len(shares)+2))
@@ -47,14 +48,4 @@ func Histogram(name string, lineBytes uint32, counts *profile.Histogram, cold ui
 	}
 	fromZero(p, slices.Max(shares))
 	return &Chart{p}, nil
-}
-
-// BinName names bin k of the distances, those with k significant bits: 0, 1,
-// 2–3, 4–7 and so on.
-func BinName(k int) string {
-	if k < 2 {
-		return strconv.Itoa(k)
-	}
-	low, high := uint64(1)<<(k-1), uint64(1)<<k-1
-	return strconv.FormatUint(low, 10) + "–" + strconv.FormatUint(high, 10)
 }

@@ -11,10 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/tally"
-	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
@@ -155,60 +153,6 @@ func (a *app) analyzeOne(r *reading, name, path string, lineBytes []uint32) erro
 		}
 		d.Input = append(d.Input, report.Fact{Key: "profile", Label: "kept in", Value: report.TextOf(path)})
 	}
-	d.Tables = summaryTables(l.Profile)
+	d.Tables = answers.Summary(l.Profile)
 	return a.answer(l, r.format, d)
-}
-
-// summaryTables sum a profile up.
-func summaryTables(p *profile.Profile) []report.Table {
-	tables := []report.Table{localityTable(p), kindTable(p)}
-	if len(p.Locality) == 0 {
-		tables = tables[1:]
-	}
-	if p.Counters == nil {
-		return tables
-	}
-	return append(tables, tally.Sums(p.Counters))
-}
-
-// localityTable sums a profile up, a row a line size.
-func localityTable(p *profile.Profile) report.Table {
-	t := report.Table{Key: "locality", Title: "Locality (miss ratios: fully associative LRU, exact)", Columns: []report.Column{
-		{Key: "line_bytes", Label: "line", Unit: "bytes"},
-		{Key: "accesses", Label: "accesses"},
-		{Key: "lines", Label: "lines"},
-		{Key: "footprint_bytes", Label: "footprint"},
-		{Key: "half_within_lines", Label: "half within", Unit: "lines"},
-		{Key: "miss_ratio_32KiB", Label: "miss ratio in 32 KiB"},
-		{Key: "miss_ratio_1MiB", Label: "in 1 MiB"},
-	}}
-	for i := range p.Locality {
-		l := &p.Locality[i]
-		c := profile.NewCurve(l.Histogram(trace.AllKinds))
-		line := uint64(l.LineBytes)
-		median := report.None()
-		if d, ok := c.DistanceAtShare(0.5); ok && c.Accesses > 0 {
-			// Distance d is within d+1 lines.
-			median = report.Count(d + 1)
-		}
-		t.Add(report.Count(line), report.Count(c.Accesses), report.Count(l.Lines()),
-			report.Bytes(l.Lines()*line), median,
-			share(c.Misses(32<<10/line), c.Accesses), share(c.Misses(1<<20/line), c.Accesses))
-	}
-	return t
-}
-
-// kindTable tells the kinds of references apart.
-func kindTable(p *profile.Profile) report.Table {
-	t := report.Table{Key: "kinds", Title: "References", Columns: []report.Column{
-		{Key: "kind", Label: "kind"},
-		{Key: "references", Label: "references"},
-		{Key: "bytes", Label: "bytes"},
-	}}
-	for k := trace.Kind(0); k < trace.NumKinds; k++ {
-		if p.Totals.References[k] > 0 {
-			t.Add(report.TextOf(k.String()), report.Count(p.Totals.References[k]), report.Count(p.Totals.Bytes[k]))
-		}
-	}
-	return t
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
@@ -40,9 +41,9 @@ from one line on. table and md have powers of two.`,
 			}
 			d := &report.Document{Schema: "stackglass.curve", Version: 1, Input: l.facts(line)}
 			if exactRows(r.format) {
-				d.Tables = []report.Table{breakpoints(c)}
+				d.Tables = []report.Table{answers.Curve(c)}
 			} else {
-				d.Tables = []report.Table{powersOfTwo(c, line)}
+				d.Tables = []report.Table{answers.PowersOfTwo(c, line)}
 			}
 			return a.answer(l, r.format, d)
 		},
@@ -51,36 +52,4 @@ from one line on. table and md have powers of two.`,
 	lineFlag(cmd, &line)
 	plots.add(cmd)
 	return cmd
-}
-
-// breakpoints is the whole curve.
-func breakpoints(c *profile.Curve) report.Table {
-	t := report.Table{Key: "curve", Columns: []report.Column{
-		{Key: "capacity_lines", Label: "capacity", Unit: "lines"},
-		{Key: "misses", Label: "misses"},
-	}}
-	for capacityLines, misses := range c.Points {
-		t.Add(report.Count(capacityLines), report.Count(misses))
-	}
-	return t
-}
-
-// powersOfTwo is the curve at capacities from one line up to the first one that
-// holds everything.
-func powersOfTwo(c *profile.Curve, lineBytes uint32) report.Table {
-	t := report.Table{Key: "curve", Title: "Misses of a fully associative LRU cache, exact (every breakpoint: --format csv)",
-		Columns: []report.Column{
-			{Key: "capacity_bytes", Label: "capacity"},
-			{Key: "capacity_lines", Label: "lines"},
-			{Key: "misses", Label: "misses"},
-			{Key: "miss_ratio", Label: "miss ratio"},
-		}}
-	for lines := uint64(1); ; lines <<= 1 {
-		misses := c.Misses(lines)
-		t.Add(report.Bytes(lines*uint64(lineBytes)), report.Count(lines),
-			report.Count(misses), share(misses, c.Accesses))
-		if misses == c.Cold || lines > 1<<40 {
-			return t
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
@@ -112,7 +113,7 @@ func (a *app) teach(cmd *cobra.Command, d site.Demo, format string) error {
 		{Key: "title", Label: "program", Value: report.TextOf(d.Title)},
 		{Key: "question", Label: "question", Value: report.TextOf(d.Question)},
 	}, l.facts(64)...)
-	answer.Tables = []report.Table{powersOfTwo(profile.NewCurve(found.Histogram(trace.AllKinds)), 64), lessonTable(d)}
+	answer.Tables = []report.Table{answers.PowersOfTwo(profile.NewCurve(found.Histogram(trace.AllKinds)), 64), lessonTable(d)}
 	return a.answer(l, format, answer)
 }
 

@@ -1,14 +1,11 @@
 package command
 
 import (
-	"math/bits"
-
 	"github.com/spf13/cobra"
 
-	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/tools/stackglass/internal/chart"
 )
 
 // histogram prints F(Δ): how often each stack distance occurs.
@@ -42,9 +39,9 @@ csv and json have every distance; table and md sum them up in powers of two.`,
 			}
 			d := &report.Document{Schema: "stackglass.histogram", Version: 1, Input: l.facts(line)}
 			if exactRows(r.format) {
-				d.Tables = []report.Table{everyDistance(counts, cold)}
+				d.Tables = []report.Table{answers.Histogram(counts, cold)}
 			} else {
-				d.Tables = []report.Table{binnedDistances(counts, cold)}
+				d.Tables = []report.Table{answers.BinnedHistogram(counts, cold)}
 			}
 			return a.answer(l, r.format, d)
 		},
@@ -58,57 +55,4 @@ csv and json have every distance; table and md sum them up in powers of two.`,
 // exactRows tells whether a format is for programs, which want every row.
 func exactRows(format string) bool {
 	return format == string(report.CSV) || format == string(report.JSON)
-}
-
-// everyDistance is the histogram as it is, ascending, cold accesses last.
-func everyDistance(counts *profile.Histogram, cold uint64) report.Table {
-	t := report.Table{Key: "histogram", Columns: []report.Column{
-		{Key: "distance", Label: "distance", Unit: "lines"},
-		{Key: "count", Label: "accesses"},
-	}}
-	for d, n := range counts.All() {
-		t.Add(report.Count(d), report.Count(n))
-	}
-	if cold > 0 {
-		t.Add(report.TextOf("inf"), report.Count(cold))
-	}
-	return t
-}
-
-// binnedDistances sums distances up: 0, 1, 2–3, 4–7 and so on.
-func binnedDistances(counts *profile.Histogram, cold uint64) report.Table {
-	t := report.Table{Key: "histogram", Title: "Stack distances in powers of two (every distance: --format csv)",
-		Columns: []report.Column{
-			{Key: "distance", Label: "distance", Unit: "lines"},
-			{Key: "count", Label: "accesses"},
-			{Key: "share", Label: "share"},
-			{Key: "upto", Label: "up to here"},
-		}}
-	var bins [65]uint64
-	total := cold
-	for d, n := range counts.All() {
-		bins[bits.Len64(d)] += n
-		total += n
-	}
-	var upto uint64
-	row := func(name string, n uint64) {
-		upto += n
-		t.Add(report.TextOf(name), report.Count(n), share(n, total), share(upto, total))
-	}
-	last := len(bins) - 1
-	for last >= 0 && bins[last] == 0 {
-		last--
-	}
-	for k := 0; k <= last; k++ {
-		row(chart.BinName(k), bins[k])
-	}
-	row("first access", cold)
-	return t
-}
-
-func share(n, total uint64) report.Value {
-	if total == 0 {
-		return report.Ratio(0)
-	}
-	return report.Ratio(float64(n) / float64(total))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
@@ -128,7 +129,7 @@ func (a *app) profileInfo(ctx context.Context, in *pass.Input, format string) er
 		report.Fact{Key: "bad_records", Label: "bad records", Value: report.Count(p.Totals.BadRecords)},
 		report.Fact{Key: "mergeable", Label: "can be appended to", Value: report.YesNo(p.Segment != nil)},
 	)
-	d.Tables = summaryTables(p)
+	d.Tables = answers.Summary(p)
 	return a.answer(l, format, d)
 }
 

@@ -1,0 +1,162 @@
+// Package answers lays a profile out in tables: what a run is, how far its
+// reuse is, and what caches of every capacity would miss. The command prints
+// these tables, exports carry them, and a comparison joins those of two runs;
+// package tally does the same for counters.
+//
+// Every number is exact. A table that sums up where the exact one is long says
+// so in its title.
+package answers
+
+import (
+	"math/bits"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/tally"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Summary sums a profile up: each line size, each kind of reference, and the
+// counters of the program where there are some.
+func Summary(p *profile.Profile) []report.Table {
+	tables := []report.Table{Locality(p), Kinds(p)}
+	if len(p.Locality) == 0 {
+		tables = tables[1:]
+	}
+	if p.Counters == nil {
+		return tables
+	}
+	return append(tables, tally.Sums(p.Counters))
+}
+
+// Locality has a row for each line size.
+func Locality(p *profile.Profile) report.Table {
+	t := report.Table{Key: "locality", Title: "Locality (miss ratios: fully associative LRU, exact)", Columns: []report.Column{
+		{Key: "line_bytes", Label: "line", Unit: "bytes"},
+		{Key: "accesses", Label: "accesses"},
+		{Key: "lines", Label: "lines"},
+		{Key: "footprint_bytes", Label: "footprint"},
+		{Key: "half_within_lines", Label: "half within", Unit: "lines"},
+		{Key: "miss_ratio_32KiB", Label: "miss ratio in 32 KiB"},
+		{Key: "miss_ratio_1MiB", Label: "in 1 MiB"},
+	}}
+	for i := range p.Locality {
+		l := &p.Locality[i]
+		c := profile.NewCurve(l.Histogram(trace.AllKinds))
+		line := uint64(l.LineBytes)
+		median := report.None()
+		if d, ok := c.DistanceAtShare(0.5); ok && c.Accesses > 0 {
+			// Distance d is within d+1 lines.
+			median = report.Count(d + 1)
+		}
+		t.Add(report.Count(line), report.Count(c.Accesses), report.Count(l.Lines()),
+			report.Bytes(l.Lines()*line), median,
+			report.Share(c.Misses(32<<10/line), c.Accesses), report.Share(c.Misses(1<<20/line), c.Accesses))
+	}
+	return t
+}
+
+// Kinds tells the kinds of references apart.
+func Kinds(p *profile.Profile) report.Table {
+	t := report.Table{Key: "kinds", Title: "References", Columns: []report.Column{
+		{Key: "kind", Label: "kind"},
+		{Key: "references", Label: "references"},
+		{Key: "bytes", Label: "bytes"},
+	}}
+	for k := trace.Kind(0); k < trace.NumKinds; k++ {
+		if p.Totals.References[k] > 0 {
+			t.Add(report.TextOf(k.String()), report.Count(p.Totals.References[k]), report.Count(p.Totals.Bytes[k]))
+		}
+	}
+	return t
+}
+
+// Histogram has a row for every distance, ascending, cold accesses ("inf") last.
+func Histogram(counts *profile.Histogram, cold uint64) report.Table {
+	t := report.Table{Key: "histogram", Columns: []report.Column{
+		{Key: "distance", Label: "distance", Unit: "lines"},
+		{Key: "count", Label: "accesses"},
+	}}
+	for d, n := range counts.All() {
+		t.Add(report.Count(d), report.Count(n))
+	}
+	if cold > 0 {
+		t.Add(report.TextOf("inf"), report.Count(cold))
+	}
+	return t
+}
+
+// BinnedHistogram sums distances up: 0, 1, 2–3, 4–7 and so on.
+func BinnedHistogram(counts *profile.Histogram, cold uint64) report.Table {
+	t := report.Table{Key: "histogram", Title: "Stack distances in powers of two (every distance: --format csv)",
+		Columns: []report.Column{
+			{Key: "distance", Label: "distance", Unit: "lines"},
+			{Key: "count", Label: "accesses"},
+			{Key: "share", Label: "share"},
+			{Key: "upto", Label: "up to here"},
+		}}
+	var bins [65]uint64
+	total := cold
+	for d, n := range counts.All() {
+		bins[bits.Len64(d)] += n
+		total += n
+	}
+	var upto uint64
+	row := func(name string, n uint64) {
+		upto += n
+		t.Add(report.TextOf(name), report.Count(n), report.Share(n, total), report.Share(upto, total))
+	}
+	last := len(bins) - 1
+	for last >= 0 && bins[last] == 0 {
+		last--
+	}
+	for k := 0; k <= last; k++ {
+		row(BinName(k), bins[k])
+	}
+	row("first access", cold)
+	return t
+}
+
+// BinName names bin k of the distances, those with k significant bits: 0, 1,
+// 2–3, 4–7 and so on.
+func BinName(k int) string {
+	if k < 2 {
+		return strconv.Itoa(k)
+	}
+	low, high := uint64(1)<<(k-1), uint64(1)<<k-1
+	return strconv.FormatUint(low, 10) + "–" + strconv.FormatUint(high, 10)
+}
+
+// Curve has a row for each capacity at which the misses of a fully associative
+// LRU cache change, from one line on.
+func Curve(c *profile.Curve) report.Table {
+	t := report.Table{Key: "curve", Columns: []report.Column{
+		{Key: "capacity_lines", Label: "capacity", Unit: "lines"},
+		{Key: "misses", Label: "misses"},
+	}}
+	for capacityLines, misses := range c.Points {
+		t.Add(report.Count(capacityLines), report.Count(misses))
+	}
+	return t
+}
+
+// PowersOfTwo is the curve at capacities from one line up to the first one that
+// holds everything.
+func PowersOfTwo(c *profile.Curve, lineBytes uint32) report.Table {
+	t := report.Table{Key: "curve", Title: "Misses of a fully associative LRU cache, exact (every breakpoint: --format csv)",
+		Columns: []report.Column{
+			{Key: "capacity_bytes", Label: "capacity"},
+			{Key: "capacity_lines", Label: "lines"},
+			{Key: "misses", Label: "misses"},
+			{Key: "miss_ratio", Label: "miss ratio"},
+		}}
+	for lines := uint64(1); ; lines <<= 1 {
+		misses := c.Misses(lines)
+		t.Add(report.Bytes(lines*uint64(lineBytes)), report.Count(lines),
+			report.Count(misses), report.Share(misses, c.Accesses))
+		if misses == c.Cold || lines > 1<<40 {
+			return t
+		}
+	}
+}

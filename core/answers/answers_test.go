@@ -1,0 +1,103 @@
+package answers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// drawHistogram makes a histogram, and the same as a plain map.
+func drawHistogram(t *rapid.T) (*profile.Histogram, map[uint64]uint64, uint64) {
+	h, naive := new(profile.Histogram), map[uint64]uint64{}
+	for range rapid.IntRange(0, 20).Draw(t, "distances") {
+		d := rapid.Uint64Range(0, 1<<rapid.IntRange(0, 20).Draw(t, "bits")).Draw(t, "distance")
+		n := rapid.Uint64Range(1, 1<<20).Draw(t, "count")
+		h.AddN(d, n)
+		naive[d] += n
+	}
+	return h, naive, rapid.Uint64Range(0, 100).Draw(t, "cold")
+}
+
+func number(v report.Value) uint64 {
+	x, _ := v.Number()
+	return uint64(x)
+}
+
+// TestTablesAreTheNaiveOnes counts each row over again from a plain map.
+func TestTablesAreTheNaiveOnes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h, naive, cold := drawHistogram(t)
+		misses := func(lines uint64) uint64 {
+			n := cold
+			for d, count := range naive {
+				if d >= lines {
+					n += count
+				}
+			}
+			return n
+		}
+		c := profile.NewCurve(h, cold)
+		for _, row := range Curve(c).Rows {
+			if got, want := number(row[1]), misses(number(row[0])); got != want {
+				t.Fatalf("curve: %d misses at %d lines, want %d", got, number(row[0]), want)
+			}
+		}
+		powers := PowersOfTwo(c, 64)
+		for _, row := range powers.Rows {
+			if got, want := number(row[2]), misses(number(row[1])); got != want || number(row[0]) != 64*number(row[1]) {
+				t.Fatalf("powers of two: %d misses at %d lines, want %d", got, number(row[1]), want)
+			}
+		}
+		if last := powers.Rows[len(powers.Rows)-1]; number(last[2]) != cold {
+			t.Fatalf("powers of two end at %d misses, want the %d cold ones", number(last[2]), cold)
+		}
+		var all, binned uint64
+		for _, row := range Histogram(h, cold).Rows {
+			all += number(row[1])
+		}
+		for _, row := range BinnedHistogram(h, cold).Rows {
+			binned += number(row[1])
+		}
+		if all != c.Accesses || binned != all {
+			t.Fatalf("rows add up to %d, bins to %d, want %d", all, binned, c.Accesses)
+		}
+	})
+}
+
+func TestBinNames(t *testing.T) {
+	var names []string
+	for k := range 5 {
+		names = append(names, BinName(k))
+	}
+	if got := strings.Join(names, " "); got != "0 1 2–3 4–7 8–15" {
+		t.Error(got)
+	}
+}
+
+func TestSummary(t *testing.T) {
+	p := &profile.Profile{}
+	p.Totals.References[trace.Load], p.Totals.Bytes[trace.Load] = 3, 24
+	keys := func() (list []string) {
+		for _, table := range Summary(p) {
+			list = append(list, table.Key)
+		}
+		return list
+	}
+	if got := fmt.Sprint(keys()); got != "[kinds]" {
+		t.Errorf("without distances: %s", got)
+	}
+	p.Locality = []profile.Locality{{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 3}}}}
+	p.Counters = &profile.Counters{}
+	if got := fmt.Sprint(keys()); got != "[locality kinds counters]" {
+		t.Errorf("with everything: %s", got)
+	}
+	if row := Locality(p).Rows[0]; number(row[1]) != 3 || number(row[3]) != 192 || row[4] != report.None() {
+		t.Errorf("three first accesses: %v", row)
+	}
+}
