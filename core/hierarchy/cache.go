@@ -11,16 +11,20 @@ import (
 // DefaultLineBytes is the line size of a cache that does not say.
 const DefaultLineBytes = 64
 
-const cacheForm = "NAME=SIZE,WAYS[,LINE], as in L1=32KiB,8 or L2=1MiB,full,64"
+const cacheForm = "NAME=SIZE,WAYS[,LINE], as in L1=32KiB,8 or L2=1MiB,full,64, and behind that what else there is to say: " +
+	"latency=CYCLES, bandwidth=BYTES a cycle, shared=CORES, hashed, plru, random, non-inclusive, exclusive, write-through, no-allocate"
 
 // ParseCache reads NAME=SIZE,WAYS[,LINE], as in "L1=32KiB,8" or
 // "L2=1MiB,full,64". WAYS "full" is fully associative; LINE is 64 by default.
-// The error is a [*trace.OptionError].
+// Behind them, in any order and each at most once: latency=, bandwidth=,
+// shared=, and the words hashed, lru, plru, random, inclusive, non-inclusive,
+// exclusive, write-back, write-through, no-allocate. The error is a
+// [*trace.OptionError].
 func ParseCache(s string) (Cache, error) {
 	bad := &trace.OptionError{Option: "cache", Got: s, Want: cacheForm}
 	name, rest, ok := strings.Cut(s, "=")
 	fields := strings.Split(rest, ",")
-	if name = strings.TrimSpace(name); !ok || name == "" || len(fields) < 2 || len(fields) > 3 {
+	if name = strings.TrimSpace(name); !ok || name == "" || len(fields) < 2 {
 		return Cache{}, bad
 	}
 	c := Cache{Name: name, LineBytes: DefaultLineBytes}
@@ -28,21 +32,103 @@ func ParseCache(s string) (Cache, error) {
 	if c.SizeBytes, err = ParseSize(fields[0]); err != nil {
 		return Cache{}, err
 	}
-	if ways := strings.TrimSpace(fields[1]); ways != "full" {
-		n, err := strconv.ParseUint(ways, 10, 32)
-		if err != nil || n == 0 {
-			return Cache{}, bad
-		}
-		c.Ways = uint32(n)
+	if c.Ways, ok = parseWays(fields[1]); !ok {
+		return Cache{}, bad
 	}
-	if len(fields) == 3 {
-		n, err := ParseSize(fields[2])
-		if err != nil || n > 1<<32-1 {
-			return Cache{}, bad
+	properties := fields[2:]
+	if len(properties) > 0 {
+		if n, err := ParseSize(properties[0]); err == nil && n < 1<<32 {
+			c.LineBytes, properties = uint32(n), properties[1:]
 		}
-		c.LineBytes = uint32(n)
+	}
+	if !c.describe(properties) {
+		return Cache{}, bad
 	}
 	return c, c.Check()
+}
+
+func parseWays(s string) (ways uint32, ok bool) {
+	s = strings.TrimSpace(s)
+	if s == "full" {
+		return 0, true
+	}
+	n, err := strconv.ParseUint(s, 10, 32)
+	return uint32(n), err == nil && n > 0
+}
+
+// words are the properties that need no value; of each group at most one.
+var words = map[string]struct {
+	group string
+	set   func(*Cache)
+}{
+	"hashed":        {"hashed", func(c *Cache) { c.Hashed = true }},
+	"lru":           {"replacement", func(c *Cache) { c.Replacement = LRU }},
+	"plru":          {"replacement", func(c *Cache) { c.Replacement = TreePLRU }},
+	"random":        {"replacement", func(c *Cache) { c.Replacement = Random }},
+	"inclusive":     {"inclusion", func(c *Cache) { c.Inclusion = Inclusive }},
+	"non-inclusive": {"inclusion", func(c *Cache) { c.Inclusion = NonInclusive }},
+	"exclusive":     {"inclusion", func(c *Cache) { c.Inclusion = Exclusive }},
+	"write-back":    {"write", func(c *Cache) { c.Write = WriteOf(false, c.Write.Around()) }},
+	"write-through": {"write", func(c *Cache) { c.Write = WriteOf(true, c.Write.Around()) }},
+	"no-allocate":   {"allocate", func(c *Cache) { c.Write = WriteOf(c.Write.Through(), true) }},
+}
+
+// WriteOf is the write policy with these two properties.
+func WriteOf(through, around bool) Write {
+	switch {
+	case through && around:
+		return WriteThroughAround
+	case through:
+		return WriteThrough
+	case around:
+		return WriteBackAround
+	}
+	return WriteBack
+}
+
+// describe takes the properties behind the size, the ways and the line, and
+// tells whether all were understood.
+func (c *Cache) describe(properties []string) bool {
+	said := map[string]bool{}
+	for _, property := range properties {
+		key, value, valued := strings.Cut(strings.TrimSpace(property), "=")
+		key = strings.TrimSpace(key)
+		group, ok := key, false
+		if valued {
+			ok = c.setNumber(key, strings.TrimSpace(value))
+		} else if word, known := words[key]; known {
+			word.set(c)
+			group, ok = word.group, true
+		}
+		if !ok || said[group] {
+			return false
+		}
+		said[group] = true
+	}
+	return true
+}
+
+// setNumber sets a property that has a value.
+func (c *Cache) setNumber(key, value string) (ok bool) {
+	switch key {
+	case "latency":
+		c.LatencyCycles, ok = ParsePositive(value)
+	case "bandwidth":
+		c.BytesPerCycle, ok = ParsePositive(value)
+	case "shared":
+		n, err := strconv.ParseUint(value, 10, 32)
+		c.SharedBy, ok = uint32(n), err == nil && n > 0
+	}
+	return ok
+}
+
+// mostOfAnything is beyond any latency, bandwidth or clock that there is.
+const mostOfAnything = 1e12
+
+// ParsePositive reads a number above zero, with a point or without.
+func ParsePositive(s string) (x float64, ok bool) {
+	x, err := strconv.ParseFloat(s, 64)
+	return x, err == nil && x > 0 && x <= mostOfAnything
 }
 
 // String writes the cache the way ParseCache reads it.
@@ -55,7 +141,65 @@ func (c Cache) String() string {
 	if c.LineBytes != DefaultLineBytes {
 		s += "," + strconv.FormatUint(uint64(c.LineBytes), 10)
 	}
+	if c.LatencyCycles > 0 {
+		s += ",latency=" + FormatNumber(c.LatencyCycles)
+	}
+	if c.BytesPerCycle > 0 {
+		s += ",bandwidth=" + FormatNumber(c.BytesPerCycle)
+	}
+	if c.SharedBy > 0 {
+		s += ",shared=" + strconv.FormatUint(uint64(c.SharedBy), 10)
+	}
+	for _, word := range c.unusual() {
+		s += "," + word
+	}
 	return s
+}
+
+// unusual are the words for what is not the default.
+func (c Cache) unusual() (list []string) {
+	for _, w := range []struct {
+		word  string
+		holds bool
+	}{
+		{"hashed", c.Hashed},
+		{"plru", c.Replacement == TreePLRU}, {"random", c.Replacement == Random},
+		{"non-inclusive", c.Inclusion == NonInclusive}, {"exclusive", c.Inclusion == Exclusive},
+		{"write-through", c.Write.Through()}, {"no-allocate", c.Write.Around()},
+	} {
+		if w.holds {
+			list = append(list, w.word)
+		}
+	}
+	return list
+}
+
+// FormatNumber writes a number with as many digits as it has.
+func FormatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
+// ParseMemory reads what is behind the last level: latency=CYCLES and
+// bandwidth=BYTES a cycle, one of them or both, with a comma between. The error
+// is a [*trace.OptionError].
+func ParseMemory(s string) (Memory, error) {
+	var c Cache
+	c.Name = "memory"
+	fields := strings.Split(s, ",")
+	if !c.describe(fields) || c.SharedBy != 0 || len(c.unusual()) > 0 || c.LatencyCycles == 0 && c.BytesPerCycle == 0 {
+		return Memory{}, &trace.OptionError{Option: "memory", Got: s, Want: "latency=CYCLES, bandwidth=BYTES a cycle, or both, as in latency=230,bandwidth=8"}
+	}
+	return Memory{c.LatencyCycles, c.BytesPerCycle}, nil
+}
+
+// String writes what is known of the memory the way ParseMemory reads it.
+func (m Memory) String() string {
+	var fields []string
+	if m.LatencyCycles > 0 {
+		fields = append(fields, "latency="+FormatNumber(m.LatencyCycles))
+	}
+	if m.BytesPerCycle > 0 {
+		fields = append(fields, "bandwidth="+FormatNumber(m.BytesPerCycle))
+	}
+	return strings.Join(fields, ",")
 }
 
 const units = "KMGT"
@@ -95,20 +239,4 @@ func FormatSize(bytes uint64) string {
 		s += units[unit-1:unit] + "iB"
 	}
 	return s
-}
-
-// Presets are hierarchies to start from, by name: the data caches that one core
-// of a processor sees.
-func Presets() []Hierarchy {
-	const line, kib, mib = 64, 1 << 10, 1 << 20
-	return []Hierarchy{
-		// Intel 64 and IA-32 Architectures Optimization Reference Manual, Haswell.
-		{Name: "i7-4770K", Levels: []Cache{{Name: "L1", SizeBytes: 32 * kib, Ways: 8, LineBytes: line}, {Name: "L2", SizeBytes: 256 * kib, Ways: 8, LineBytes: line}, {Name: "L3", SizeBytes: 8 * mib, Ways: 16, LineBytes: line}}},
-		// AMD Software Optimization Guide for the family 19h processors.
-		{Name: "ryzen-5800x", Levels: []Cache{{Name: "L1", SizeBytes: 32 * kib, Ways: 8, LineBytes: line}, {Name: "L2", SizeBytes: 512 * kib, Ways: 8, LineBytes: line}, {Name: "L3", SizeBytes: 32 * mib, Ways: 16, LineBytes: line}}},
-		// Arm Cortex-A72 Technical Reference Manual; BCM2711 has 1 MiB of L2.
-		{Name: "raspberry-pi-4", Levels: []Cache{{Name: "L1", SizeBytes: 32 * kib, Ways: 2, LineBytes: line}, {Name: "L2", SizeBytes: 1 * mib, Ways: 16, LineBytes: line}}},
-		// The setting of PPT-SASMM's evaluation (SASMM section 4).
-		{Name: "sasmm", Levels: []Cache{{Name: "L1", SizeBytes: 8 * kib, Ways: 8, LineBytes: line}, {Name: "L2", SizeBytes: 128 * kib, Ways: 16, LineBytes: line}}},
-	}
 }

@@ -1,16 +1,289 @@
 package hierarchy_test
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
+
+// withSets adds the set tables of a trace of line numbers, and its histogram,
+// counted the plain way: a list of lines for each set, most recently used first.
+func withSets(lines []uint64) *profile.Profile {
+	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}, Sets: new(profile.SetTable)}
+	for a := range profile.SetCounts {
+		sets := map[uint64][]uint64{}
+		for _, line := range lines {
+			set := line & (1<<a - 1)
+			depth := slices.Index(sets[set], line)
+			if depth >= 0 {
+				sets[set] = slices.Delete(sets[set], depth, depth+1)
+			}
+			sets[set] = slices.Insert(sets[set], 0, line)
+			switch {
+			case a == 0 && depth < 0:
+				l.Kinds[0].Cold++
+			case a == 0:
+				l.Kinds[0].Distances.Add(uint64(depth))
+			}
+			if depth >= 0 && depth < profile.MaxWays {
+				l.Sets.Depths[a][depth]++
+			}
+		}
+	}
+	p := &profile.Profile{Locality: []profile.Locality{l}}
+	p.Totals.References[trace.Load] = uint64(len(lines))
+	p.Totals.Bytes[trace.Load] = 8 * uint64(len(lines))
+	return p
+}
+
+// simulated is the misses of one LRU cache, set by set.
+func simulated(lines []uint64, c hierarchy.Cache) (misses float64) {
+	sets := map[uint64][]uint64{}
+	ways := int(c.Ways)
+	if c.Full() {
+		ways = int(c.Lines())
+	}
+	for _, line := range lines {
+		set := line % c.Sets()
+		at := slices.Index(sets[set], line)
+		if at < 0 {
+			misses++
+			at = len(sets[set])
+			sets[set] = append(sets[set], line)
+		}
+		copy(sets[set][1:at+1], sets[set][:at])
+		sets[set][0] = line
+		sets[set] = sets[set][:min(len(sets[set]), ways)]
+	}
+	return misses
+}
+
+// lineTrace draws line numbers with some locality, and strides that favour few
+// sets.
+func lineTrace(t *rapid.T) []uint64 {
+	stride := rapid.SampledFrom([]uint64{1, 3, 16, 64}).Draw(t, "stride")
+	numbers := rapid.SliceOfN(rapid.Uint64Range(0, 60), 1, 300).Draw(t, "lines")
+	for i := range numbers {
+		numbers[i] *= stride
+	}
+	return numbers
+}
+
+// The first level of any geometry that the tables have equals a simulated cache,
+// and so does a second one where the model is exact too: nothing is cut and the
+// whole stream is what it is asked about.
+func TestPredictIsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := lineTrace(t)
+		c := hierarchy.Cache{Name: "L1", LineBytes: 64}
+		sets := uint64(1) << rapid.IntRange(0, profile.SetCounts-1).Draw(t, "log2 sets")
+		c.Ways = rapid.Uint32Range(1, profile.MaxWays).Draw(t, "ways")
+		if sets == 1 {
+			c.Ways = rapid.Uint32Range(1, 100).Draw(t, "lines")
+		}
+		c.SizeBytes = sets * uint64(c.Ways) * 64
+		p, _, err := hierarchy.Predict(withSets(lines), hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := p.Levels[0]
+		if want := simulated(lines, c); l.Misses != want || l.Method != hierarchy.Exact {
+			t.Errorf("%s: %v misses by %s, want %v, exact", c, l.Misses, l.Method, want)
+		}
+		if l.Accesses != float64(len(lines)) || l.Hits != l.Accesses-l.Misses || p.MemoryAccesses != l.Misses {
+			t.Errorf("%s: %+v of %d accesses", c, p, len(lines))
+		}
+		if l.Beside != (sets > 1) {
+			t.Errorf("%s: SDCM beside it: %v", c, l.Beside)
+		}
+	})
+}
+
+// Where no table answers, SDCM does, and its number is the same whether it is
+// the answer or stands beside one.
+func TestPredictFallsBack(t *testing.T) {
+	var lines []uint64
+	for i := range uint64(4000) {
+		lines = append(lines, i*i%997)
+	}
+	with, without := withSets(lines), withSets(lines)
+	without.Locality[0].Sets = nil
+	one := func(p *profile.Profile, c hierarchy.Cache) (hierarchy.Level, string) {
+		t.Helper()
+		answer, warnings, err := hierarchy.Predict(p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Levels[0], fmt.Sprint(warnings)
+	}
+	regular := hierarchy.Cache{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}
+	exact, said := one(with, regular)
+	model, doubt := one(without, regular)
+	if exact.Method != hierarchy.Exact || model.Method != hierarchy.SDCM || !exact.Beside || model.Beside || exact.SDCMMisses != model.Misses || exact.Misses == model.Misses {
+		t.Errorf("with tables %+v, without %+v", exact, model)
+	}
+	if strings.Contains(said, "SDCM") || !strings.Contains(doubt, "set tables") {
+		t.Errorf("warnings with tables %s, without %s", said, doubt)
+	}
+	for want, c := range map[string]hierarchy.Cache{
+		"hash":           {Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64, Hashed: true},
+		"these are 60":   {Name: "L1", SizeBytes: 30 << 10, Ways: 8, LineBytes: 64},
+		"32 ways":        {Name: "L1", SizeBytes: 32 << 10, Ways: 64, LineBytes: 64},
+		"65,536 sets":    {Name: "L1", SizeBytes: 64 << 20, Ways: 8, LineBytes: 64},
+		"sets at random": {Name: "L1", SizeBytes: 48 << 10, Ways: 64, LineBytes: 64},
+	} {
+		if l, said := one(with, c); l.Method != hierarchy.SDCM || !strings.Contains(said, want) {
+			t.Errorf("%s: %s, warnings %s, want sdcm and %q", c, l.Method, said, want)
+		}
+	}
+}
+
+// Other policies are answered as LRU and said to be.
+func TestPredictOtherPolicies(t *testing.T) {
+	lines := []uint64{1, 2, 3, 1, 2, 3, 64, 128, 192, 1}
+	first := hierarchy.Cache{Name: "L1", SizeBytes: 4096, Ways: 4, LineBytes: 64}
+	for want, change := range map[string]func(*hierarchy.Cache){
+		"tree of bits":            func(c *hierarchy.Cache) { c.Replacement = hierarchy.TreePLRU },
+		"least recently used":     func(c *hierarchy.Cache) { c.Replacement = hierarchy.Random },
+		"does not allocate":       func(c *hierarchy.Cache) { c.Write = hierarchy.WriteBackAround },
+		"through to the next":     func(c *hierarchy.Cache) { c.Write = hierarchy.WriteThrough },
+		"and writes every store":  func(c *hierarchy.Cache) { c.Replacement, c.Write = hierarchy.Random, hierarchy.WriteThrough },
+		"left the levels above":   func(c *hierarchy.Cache) { c.Inclusion = hierarchy.Exclusive },
+		"smaller than L1":         func(c *hierarchy.Cache) { c.SizeBytes = 2048 },
+		"different line sizes":    func(c *hierarchy.Cache) { c.LineBytes = 128 },
+		"shared by cores":         func(c *hierarchy.Cache) { c.SharedBy = 8 },
+		"sees only the misses":    func(c *hierarchy.Cache) {},
+		"its misses are cut to":   func(c *hierarchy.Cache) { c.SizeBytes, c.Ways = 64, 1 },
+		"which it cannot include": func(c *hierarchy.Cache) { c.SizeBytes, c.Ways = 64, 1 },
+	} {
+		second := hierarchy.Cache{Name: "L2", SizeBytes: 8192, Ways: 4, LineBytes: 64}
+		change(&second)
+		p := withSets(lines)
+		wide := withSets(lines).Locality[0]
+		wide.LineBytes = 128
+		p.Locality = append(p.Locality, wide)
+		answer, warnings, err := hierarchy.Predict(p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{first, second}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := fmt.Sprint(warnings); !strings.Contains(said, want) {
+			t.Errorf("%s: warnings %s, want %q", second, said, want)
+		}
+		if answer.Levels[1].Approximate != (second.LineBytes != 64) {
+			t.Errorf("%s: approximate %v", second, answer.Levels[1].Approximate)
+		}
+	}
+	first.Replacement = hierarchy.Random
+	answer, _, err := hierarchy.Predict(withSets(lines), hierarchy.Hierarchy{Levels: []hierarchy.Cache{first}})
+	if err != nil || answer.Levels[0].Method != hierarchy.AsIfLRU {
+		t.Errorf("random replacement: %s, %v; want as-lru", answer.Levels[0].Method, err)
+	}
+	p := withSets(lines)
+	p.Totals.Threads = []uint32{1, 2}
+	if _, warnings, _ := hierarchy.Predict(p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{first}}); !strings.Contains(fmt.Sprint(warnings), "all threads") {
+		t.Errorf("two threads and a private cache: warnings %q", warnings)
+	}
+}
+
+// MODELS §13: E(λ) = P_1 λ_1 + (1−P_1)[P_2 λ_2 + (1−P_2) λ_RAM].
+func TestPredictTimeAndTraffic(t *testing.T) {
+	p := sample()
+	p.Totals.References[trace.Load], p.Totals.Bytes[trace.Load] = 160, 1280
+	p.Counters = &profile.Counters{Functions: []profile.FunctionCounters{{Number: profile.NoFunction}}}
+	p.Counters.Functions[0].Loose[profile.Instructions] = 1000
+	h := hierarchy.Hierarchy{
+		Levels: []hierarchy.Cache{
+			{Name: "L1", SizeBytes: 64 * 10, LineBytes: 64, LatencyCycles: 4, BytesPerCycle: 64},
+			{Name: "L2", SizeBytes: 64 * 2000, LineBytes: 64, LatencyCycles: 12, BytesPerCycle: 32},
+		},
+		Memory: hierarchy.Memory{LatencyCycles: 200, BytesPerCycle: 8}, ClockGHz: 2,
+	}
+	got, _, err := hierarchy.Predict(p, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p1, p2 := 100./200, 70./100
+	want := p1*4 + (1-p1)*(p2*12+(1-p2)*200)
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s %v, want %v", what, got, want)
+		}
+	}
+	near("average cycles", got.AverageCycles, want)
+	near("average nanoseconds", got.AverageNanoseconds, want/2)
+	near("average cycles of what reaches L2", got.Levels[1].AverageCycles, p2*12+(1-p2)*200)
+	near("bytes from L1", got.Levels[0].Bytes, 1280)
+	near("least cycles of L1", got.Levels[0].LeastCycles, 20)
+	near("bytes from L2", got.Levels[1].Bytes, 6400)
+	near("least cycles of L2", got.Levels[1].LeastCycles, 200)
+	near("bytes from memory", got.MemoryBytes, 30*64)
+	near("least cycles of memory", got.MemoryLeastCycles, 240)
+	near("memory accesses a thousand references", got.PerKiloReference(got.MemoryAccesses), 30./160*1000)
+	near("memory accesses a thousand instructions", got.PerKiloInstruction(got.MemoryAccesses), 30)
+	h.Levels[1].LatencyCycles = 0
+	if got, _, _ = hierarchy.Predict(p, h); got.AverageCycles != 0 || got.AverageNanoseconds != 0 {
+		t.Errorf("average %v cycles without a latency of L2", got.AverageCycles)
+	}
+	h.Levels[1].LatencyCycles, h.Memory.LatencyCycles = 12, 0
+	if got, _, _ = hierarchy.Predict(p, h); got.AverageCycles != 0 {
+		t.Errorf("average %v cycles without a latency of memory", got.AverageCycles)
+	}
+}
+
+// Fast sums of SDCM equal plain ones: for gaps, dense distances, and the ways
+// that need other ends of the sum.
+func TestExpectedHits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 3}}}
+		d := rapid.Uint64Range(0, 1<<rapid.IntRange(0, 16).Draw(t, "log2 first")).Draw(t, "first")
+		for range rapid.IntRange(1, 1500).Draw(t, "distances") {
+			l.Kinds[0].Distances.AddN(d, 1+d%7)
+			d += 1 + d*2654435761%rapid.SampledFrom([]uint64{1, 2, 3, 900}).Draw(t, "gap")
+		}
+		ways := rapid.SampledFrom([]uint32{1, 2, 3, 8, 16, 33, 300, 5000}).Draw(t, "ways")
+		c := hierarchy.Cache{Name: "L1", Ways: ways, LineBytes: 64, Hashed: true}
+		c.SizeBytes = 64 * uint64(ways) * rapid.Uint64Range(2, 3000).Draw(t, "sets")
+		got, _, err := hierarchy.Predict(&profile.Profile{Locality: []profile.Locality{l}}, hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0.0
+		for d, n := range l.Kinds[0].Distances.All() {
+			want += float64(n) * hierarchy.HitProbability(d, c.Lines(), uint64(ways))
+		}
+		if e := math.Abs(got.Levels[0].Hits - want); e > 1e-9*got.Levels[0].Accesses {
+			t.Errorf("%s: %v hits, want %v", c, got.Levels[0].Hits, want)
+		}
+	})
+}
+
+// Answers do not depend on what was asked before.
+func TestAskerIsPure(t *testing.T) {
+	p := withSets([]uint64{1, 2, 3, 64, 1, 65, 2, 3})
+	asker := hierarchy.NewAsker(p)
+	for round := range 2 {
+		for ways := uint32(1); ways <= 64; ways *= 2 {
+			h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 8192, Ways: ways, LineBytes: 64, Hashed: true}}}
+			got, _, err := asker.Predict(h)
+			want, _, _ := hierarchy.Predict(p, h)
+			if err != nil || got.Levels[0] != want.Levels[0] {
+				t.Errorf("round %d, %d ways: %+v, %v; want %+v", round, ways, got.Levels[0], err, want.Levels[0])
+			}
+		}
+	}
+}
 
 // exactProbability sums SDCM's terms with 400 bits.
 func exactProbability(distance, lines, ways uint64) float64 {
@@ -43,12 +316,21 @@ func exactProbability(distance, lines, ways uint64) float64 {
 func TestHitProbability(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	worst := 0.0
-	for range 4000 {
+	for n := range 4000 {
 		ways := 1 + rng.Uint64N(1<<rng.UintN(12))
+		if n%4 == 0 {
+			ways = 257 + rng.Uint64N(4000)
+		}
 		lines := ways * (1 + rng.Uint64N(1<<rng.UintN(20)))
-		distance := rng.Uint64N(1 << rng.UintN(41))
-		if rng.IntN(2) == 0 { // where it is neither 0 nor 1
-			distance = uint64(float64(lines) * (0.3 + 2*rng.Float64()))
+		if n%16 == 0 {
+			lines = ways // full
+		}
+		distance := rng.Uint64N(1<<40 + 1)
+		switch n % 3 {
+		case 0:
+			distance >>= rng.UintN(41)
+		case 1: // where it is neither 0 nor 1
+			distance = min(uint64(float64(lines)*(0.3+2*rng.Float64())), 1<<40)
 		}
 		got, want := hierarchy.HitProbability(distance, lines, ways), exactProbability(distance, lines, ways)
 		if e := math.Abs(got - want); e > 1e-9 || math.IsNaN(got) {
@@ -122,7 +404,7 @@ func TestPredictSDCM(t *testing.T) {
 func TestPredictCut(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * 2000, Ways: 0, LineBytes: 64}, {Name: "L2", SizeBytes: 64, Ways: 1, LineBytes: 64}}}
 	p, warnings, err := hierarchy.Predict(sample(), h)
-	if err != nil || p.Levels[1].Misses != 30 || !strings.Contains(string(warnings[len(warnings)-1]), "cut") {
+	if err != nil || p.Levels[1].Misses != 30 || !strings.Contains(fmt.Sprint(warnings), "cut") {
 		t.Errorf("%v misses, warnings %q, error %v; want 30 misses and a warning", p.Levels[1].Misses, warnings, err)
 	}
 }
@@ -140,10 +422,15 @@ func TestPredictRefuses(t *testing.T) {
 
 func TestParseCache(t *testing.T) {
 	for s, want := range map[string]hierarchy.Cache{
-		"L1=32KiB,8":          {Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64},
-		"L2=1M,full":          {Name: "L2", SizeBytes: 1 << 20, Ways: 0, LineBytes: 64},
-		"x=4096,4,32":         {Name: "x", SizeBytes: 4096, Ways: 4, LineBytes: 32},
-		" LLC = 2GiB, 16, 64": {Name: "LLC", SizeBytes: 2 << 30, Ways: 16, LineBytes: 64},
+		"L1=32KiB,8":                  {Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64},
+		"L2=1M,full":                  {Name: "L2", SizeBytes: 1 << 20, Ways: 0, LineBytes: 64},
+		"x=4096,4,32":                 {Name: "x", SizeBytes: 4096, Ways: 4, LineBytes: 32},
+		"L1=32KiB,8,latency=4,hashed": {Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64, LatencyCycles: 4, Hashed: true},
+		"L3=8M,16,64, no-allocate ,exclusive,shared=8,write-through,plru,bandwidth=10.5,latency=40": {Name: "L3", SizeBytes: 8 << 20, Ways: 16, LineBytes: 64,
+			LatencyCycles: 40, BytesPerCycle: 10.5, SharedBy: 8, Replacement: hierarchy.TreePLRU, Inclusion: hierarchy.Exclusive, Write: hierarchy.WriteThroughAround},
+		"a=1K,1,128,lru,inclusive,write-back": {Name: "a", SizeBytes: 1024, Ways: 1, LineBytes: 128},
+		"b=1K,1,random,non-inclusive":         {Name: "b", SizeBytes: 1024, Ways: 1, LineBytes: 64, Replacement: hierarchy.Random, Inclusion: hierarchy.NonInclusive},
+		" LLC = 2GiB, 16, 64":                 {Name: "LLC", SizeBytes: 2 << 30, Ways: 16, LineBytes: 64},
 	} {
 		got, err := hierarchy.ParseCache(s)
 		if err != nil || got != want {
@@ -154,11 +441,54 @@ func TestParseCache(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"", "L1", "L1=", "L1=32KiB", "=32KiB,8", "L1=32KiB,0", "L1=32KiB,x", "L1=32KiB,8,64,1", "L1=32iB,8", "L1=-1,8",
-		"L1=99999999999T,8", "L1=32KiB,7", "L1=32KiB,8,60", "L1=32XB,8"} {
+		"L1=99999999999T,8", "L1=32KiB,7", "L1=32KiB,8,60", "L1=32XB,8", "L1=32KiB,8,latency", "L1=32KiB,8,latency=-4", "L1=32KiB,8,latency=NaN",
+		"L1=32KiB,8,latency=4,latency=5", "L1=32KiB,8,plru,lru", "L1=32KiB,8,bandwidth=1e400", "L1=32KiB,8,shared=0", "L1=32KiB,8,hashed,64", "L1=32KiB,8,", "L1=32KiB,8,colour=red"} {
 		if c, err := hierarchy.ParseCache(s); err == nil {
 			t.Errorf("%q: %+v, want an error", s, c)
 		}
 	}
+}
+
+func TestParseMemory(t *testing.T) {
+	for s, want := range map[string]hierarchy.Memory{
+		"latency=230": {LatencyCycles: 230}, " bandwidth = 7.5 ": {BytesPerCycle: 7.5}, "bandwidth=8,latency=100": {LatencyCycles: 100, BytesPerCycle: 8},
+	} {
+		got, err := hierarchy.ParseMemory(s)
+		if err != nil || got != want {
+			t.Errorf("%q: %+v, %v; want %+v", s, got, err, want)
+		}
+		if again, err := hierarchy.ParseMemory(got.String()); err != nil || again != got {
+			t.Errorf("%q written as %q reads as %+v, %v", s, got, again, err)
+		}
+	}
+	for _, s := range []string{"", "latency", "latency=0", "shared=4", "hashed", "latency=1,latency=2", "latency=1,plru"} {
+		if m, err := hierarchy.ParseMemory(s); err == nil {
+			t.Errorf("%q: %+v, want an error", s, m)
+		}
+	}
+}
+
+// What can be read can be written, and reads as the same again.
+func FuzzParseCache(f *testing.F) {
+	for _, s := range []string{"L1=32KiB,8", "L2=1M,full,128", "L3=8M,16,64,no-allocate,exclusive,shared=8,write-through,plru,bandwidth=10.5,latency=40,hashed", "=,", "a=b=c,d,e"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		c, err := hierarchy.ParseCache(s)
+		if err != nil {
+			var option *trace.OptionError
+			if !errors.As(err, &option) {
+				t.Fatalf("%q: %T, want an option error", s, err)
+			}
+			return
+		}
+		if again, err := hierarchy.ParseCache(c.String()); err != nil || again != c {
+			t.Fatalf("%q written as %q reads as %+v, %v; want %+v", s, c, again, err, c)
+		}
+		if err := c.Check(); err != nil {
+			t.Fatalf("%q: %v", s, err)
+		}
+	})
 }
 
 func TestParseSize(t *testing.T) {

@@ -1,6 +1,11 @@
 package hierarchy
 
-import "math"
+import (
+	"math"
+	"sort"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
 
 // HitProbability is P(h|Δ), the chance that an access with stack distance
 // distance (in lines) hits in a cache of lines lines and ways ways, lines ≥
@@ -98,4 +103,72 @@ func deviance(x, m float64) float64 {
 		}
 		sum = next
 	}
+}
+
+// Between these, a chance of a hit is neither sure nor out of the question.
+const (
+	surely = 1 - 1e-13
+	hardly = 1e-12
+)
+
+// stepsByRecurrence is how far a chance is carried from one distance to the
+// next before it is computed anew: rounding adds up to 1e-13 over as many.
+const stepsByRecurrence = 512
+
+// expectedHits is Σ F(Δ) P(h|Δ) over a curve's distances, for a cache that is
+// not fully associative. The chance falls with the distance, so both ends, where
+// it is 1 or 0, cost nothing. Between them, one more line in between takes away
+// exactly the chance that it is the one too many,
+//
+//	P(h|Δ+1) = P(h|Δ) - p C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1)
+//
+// and that term follows from the one before by one product, so that dense
+// distances, as histograms have them, cost a few operations each.
+func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
+	first := sort.Search(len(c.Distances), func(i int) bool { return HitProbability(c.Distances[i], lines, ways) < surely })
+	var hits float64
+	var before uint64
+	if first > 0 {
+		before = c.Upto[first-1]
+		hits = float64(before)
+	}
+	at := chance{lines: lines, ways: ways}
+	for i := first; i < len(c.Distances); i++ {
+		at.moveTo(c.Distances[i])
+		if at.hit < hardly {
+			break // it only falls from here on
+		}
+		hits += at.hit * float64(c.Upto[i]-before)
+		before = c.Upto[i]
+	}
+	return hits
+}
+
+// chance is P(h|Δ) at one distance, moved to ever longer ones.
+type chance struct {
+	lines, ways uint64
+	distance    uint64
+	hit         float64 // P(h|Δ)
+	last        float64 // C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1): exactly A-1 others in the set
+	steps       uint64  // since hit and last were computed, 0: not yet
+}
+
+func (c *chance) moveTo(distance uint64) {
+	gap := distance - c.distance
+	if c.steps == 0 || c.steps+gap > stepsByRecurrence || c.distance < c.ways {
+		p := float64(c.ways) / float64(c.lines)
+		c.hit, c.steps, c.distance = HitProbability(distance, c.lines, c.ways), 1, distance
+		if distance >= c.ways {
+			c.last = binomial(float64(distance), float64(c.ways-1), p)
+		}
+		return
+	}
+	p := float64(c.ways) / float64(c.lines)
+	for ; c.distance < distance; c.distance++ {
+		c.hit -= p * c.last
+		n := float64(c.distance) + 1
+		c.last *= n / (n - float64(c.ways-1)) * (1 - p)
+	}
+	c.hit = max(0, c.hit)
+	c.steps += gap
 }

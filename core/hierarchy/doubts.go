@@ -1,0 +1,139 @@
+package hierarchy
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// doubts are the warnings that follow from the question, the profile and the
+// answer. What is said of a level begins with its name.
+func (a *Asker) doubts(h Hierarchy, out *Prediction) (warnings []Warning) {
+	say := func(parts ...string) {
+		text := ""
+		for _, part := range parts {
+			text += part
+		}
+		warnings = append(warnings, Warning(text))
+	}
+	if a.p.State.Partial {
+		say("the profile covers only a part of the trace: ", a.p.State.Reason)
+	}
+	if n := a.p.Totals.BadRecords; n > 0 {
+		say(strconv.FormatUint(n, 10), " records of the trace could not be read and are missing")
+	}
+	for i := range out.Levels {
+		l := &out.Levels[i]
+		if l.Method == SDCM {
+			say(l.Cache.Name, " is set-associative: its hits and misses come from a model (SDCM), "+
+				"which lets lines fall into sets at random; strides that favour some sets miss more, dense arrays less. ", a.whySDCM(l.Cache))
+		}
+		if text := otherPolicy(l.Cache, i); text != "" {
+			say(l.Cache.Name, text)
+		}
+	}
+	if alone, together := h.byThreads(len(a.p.Totals.Threads)); alone != "" {
+		say(alone, " shared by cores: answered as if this program's one thread had it alone; others that run beside it would take a part")
+	} else if together != "" {
+		say(together, " private to a core: answered as if all threads of the trace ran on one core, as the profile holds one stack for all of them")
+	}
+	out.misfits(say)
+	if len(h.Levels) > 1 {
+		say("every level is asked about all accesses; a real lower level sees only the misses of the one above, " +
+			"so its order of use, and with it its misses, differ somewhat")
+	}
+	return warnings
+}
+
+// byThreads names the levels that other cores share where the trace has one
+// thread, or those that they do not where it has several.
+func (h *Hierarchy) byThreads(threads int) (shared, private string) {
+	var names []string
+	for _, c := range h.Levels {
+		if (c.SharedBy > 1) == (threads <= 1) {
+			names = append(names, c.Name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return "", ""
+	case threads <= 1:
+		return areNames(names), ""
+	}
+	return "", areNames(names)
+}
+
+func areNames(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " is"
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " are"
+}
+
+// whySDCM says why there is no exact answer.
+func (a *Asker) whySDCM(c Cache) string {
+	sets := c.Sets()
+	switch {
+	case c.Hashed:
+		return "No table is exact for sets that are chosen by a hash"
+	case sets&(sets-1) != 0:
+		return "Exact tables are for powers of two of sets, and these are " + strconv.FormatUint(sets, 10)
+	case sets >= 1<<profile.SetCounts || c.Ways > profile.MaxWays:
+		return "Exact tables end at 65,536 sets and 32 ways"
+	}
+	return "An analysis with set tables makes this exact"
+}
+
+// otherPolicy tells of what a cache does and stack distances do not, in words
+// that follow its name; "" for nothing. i is the level, from 0.
+func otherPolicy(c Cache, i int) string {
+	text := ""
+	also := func(what string) {
+		if text != "" {
+			text += ", and"
+		}
+		text += " " + what
+	}
+	switch {
+	case c.Replacement == TreePLRU && !c.Full():
+		also("replaces by a tree of bits")
+	case c.Replacement != LRU && c.Ways != 1:
+		also("does not replace the least recently used line")
+	}
+	if i > 0 && c.Inclusion == Exclusive {
+		also("holds only lines that left the levels above")
+	}
+	if c.Write.Around() {
+		also("does not allocate lines for stores that miss")
+	}
+	if c.Write.Through() {
+		also("writes every store through to the next level, which is not counted there")
+	}
+	if text == "" {
+		return ""
+	}
+	return text + "; it is answered as LRU, inclusive, write-back and allocating (stackglass simulate runs the trace through it as it is)"
+}
+
+// misfits tells of levels whose sizes do not go with those of the level above.
+func (p *Prediction) misfits(say func(...string)) {
+	mixed := false
+	for i := 1; i < len(p.Levels); i++ {
+		l, above := &p.Levels[i], &p.Levels[i-1]
+		mixed = mixed || l.Cache.LineBytes != above.Cache.LineBytes
+		switch {
+		case l.Cache.SizeBytes < above.Cache.SizeBytes && l.Cache.Inclusion == Inclusive:
+			say(l.Cache.Name, " is smaller than ", above.Cache.Name, ", which it cannot include")
+		case l.Cache.SizeBytes < above.Cache.SizeBytes && l.Cache.Inclusion == NonInclusive:
+			say(l.Cache.Name, " is smaller than ", above.Cache.Name, ", so there is little that it can add")
+		}
+		if l.cut {
+			say(l.Cache.Name, " by itself would miss more than ", above.Cache.Name,
+				" lets through; its misses are cut to that number, so it hits nothing here")
+		}
+	}
+	if mixed {
+		say("levels have different line sizes: each is read from its own histogram, and their sums are approximate")
+	}
+}
