@@ -40,6 +40,9 @@ func (p *Profile) Check() error {
 			return err
 		}
 	}
+	if err := p.checkSites(); err != nil {
+		return err
+	}
 	if err := p.Counters.check(); err != nil {
 		return err
 	}

@@ -97,10 +97,13 @@ func (p *Profile) decodeOptional(tag string, r *Decoder) {
 	switch {
 	case tag == "segm" && p.Segment == nil:
 		p.Segment = decodeSegment(r)
+	case tag == "segs" && p.Segment != nil && p.Segment.Sites == nil:
+		p.Segment.Sites = append([]byte{}, r.in...)
+		r.at = len(r.in)
 	case tag == "segt" && p.Segment != nil && p.Segment.Touched == nil:
 		p.Segment.Touched = append([]byte{}, r.in...)
 		r.at = len(r.in)
-	case tag == "segm" || tag == "segt":
+	case tag == "segm" || tag == "segs" || tag == "segt":
 		r.fail("section " + tag + " a second time, or without the one before it")
 	default:
 		r.at = len(r.in)
@@ -124,7 +127,7 @@ func finish(p *Profile, r, payload *Decoder, seen int, digest [32]byte) (*Profil
 }
 
 // sectionOrder is the order of the sections that the digest covers: the first
-// three once, then the others in turn. CNTR is the last one.
+// three once, then the others in turn. SITE and CNTR are the last ones.
 var sectionOrder = []string{"INPT", "TOTL", "STAT", "LOCA", "WIND", "SETS"}
 
 const onceSections = 3
@@ -136,8 +139,8 @@ func (p *Profile) decodeSection(tag string, r *Decoder, seen int, version uint64
 		r.fail("section " + strconv.Quote(tag) + " out of order")
 		return
 	}
-	if p.Counters != nil || tag == "CNTR" && seen != onceSections {
-		r.fail("section " + strconv.Quote(tag) + " out of order: the counters come last")
+	if p.Counters != nil || p.Sites != nil && tag != "CNTR" || (tag == "CNTR" || tag == "SITE") && seen != onceSections {
+		r.fail("section " + strconv.Quote(tag) + " out of order: sites and then counters come last")
 		return
 	}
 	switch tag {
@@ -154,6 +157,8 @@ func (p *Profile) decodeSection(tag string, r *Decoder, seen int, version uint64
 		p.decodeWindows(r)
 	case "SETS":
 		p.decodeSets(r)
+	case "SITE":
+		p.Sites = decodeSites(r)
 	case "CNTR":
 		p.Counters = decodeCounters(r)
 	default:

@@ -31,6 +31,18 @@ import (
 //	      mask of the bins that are not zero, then those bins
 //	SETS  line bytes; for 2^0 to 2^16 sets each a mask of the depths from 0 to 31
 //	      that occur, then their counts. Behind the windows of its line size
+//	SITE  line bytes; flags: 1 data objects, 2 who touched a line before; list of
+//	      capacities in lines; list of strings, which are their index below;
+//	      list of sites, each: mask of what differs from the site before, then of
+//	      these: number - (previous + 1, or previous if that was 2^32 - 1), as
+//	      all differences modulo 2^32; zigzag PC, offset, line and column -
+//	      previous; kind and bytes xor previous; module; function; file; type;
+//	      variable. (What the first is told from: number 2^32 - 1, all else 0.)
+//	      Mask of the strides that occur, then their counts; reuse;
+//	      list of objects, each: kind; number + 1 modulo 2^32; name; function;
+//	      file; line; blocks; bytes; references; reuse.
+//	      Reuse: cold; list of (bin - (previous + 1), count); for each capacity
+//	      lines fetched, bytes used; list of (site - (previous + 1), count)
 //	CNTR  flags: 1 blocks, 2 instructions, 4 touched bytes; number of counters;
 //	      list of strings, which are their index below;
 //	      list of functions, each: number - (previous + 1); name; file; line;
@@ -43,6 +55,7 @@ import (
 //	segm  start; list of line sizes, each: list of first touches
 //	      (reference - previous, zigzag line - previous, kind); list of lines
 //	      of the stack (zigzag line - previous)
+//	segs  what sites know of lines and strides, as package analysis/sites draws it
 //	segt  how often each byte was accessed, as package analysis/counters draws it
 //	END.  32 bytes: the digest
 //
@@ -86,6 +99,9 @@ func (p *Profile) Encode() []byte {
 	sum := digestSections(w.out[start:])
 	if p.Segment != nil {
 		w.section("segm", p.Segment.encode)
+		if p.Segment.Sites != nil {
+			w.section("segs", func(b []byte) []byte { return append(b, p.Segment.Sites...) })
+		}
 		if p.Segment.Touched != nil {
 			w.section("segt", func(b []byte) []byte { return append(b, p.Segment.Touched...) })
 		}
@@ -112,6 +128,9 @@ func (p *Profile) canonical(w *writer) {
 		if p.Locality[i].Sets != nil {
 			w.section("SETS", p.Locality[i].encodeSets)
 		}
+	}
+	if p.Sites != nil {
+		w.section("SITE", p.Sites.encode)
 	}
 	if p.Counters != nil {
 		w.section("CNTR", p.Counters.encode)

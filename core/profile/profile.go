@@ -182,6 +182,9 @@ func (r *WindowRow) Misses(log2Lines int) uint64 {
 type Segment struct {
 	Start uint64 // number of analysed references before the segment
 	Lines []SegmentLines
+	// Sites is what sites know of lines, strides and blocks of memory, in the form
+	// of package analysis/sites; nil where they were not analysed.
+	Sites []byte
 	// Touched is how often each byte was accessed, and by which functions, in
 	// the form of package analysis/counters; nil where that is not counted.
 	Touched []byte

@@ -288,6 +288,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(sample(false).Encode())
 	f.Add(sample(true).Encode())
 	f.Add(withCounters().Encode())
+	f.Add(withSites().Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := profile.Decode(data)
 		if err != nil {

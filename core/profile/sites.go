@@ -27,6 +27,9 @@ type Sites struct {
 	Data []DataObject // ascending: see [CompareObjects]; nil where the trace names no data
 }
 
+// MaxCapacities is the most capacities that utilisation is measured for.
+const MaxCapacities = 8
+
 // NoSite is the number of sites of traces that have PCs instead, and of objects
 // that the trace's tables do not list.
 const NoSite = ^uint32(0)

@@ -1,0 +1,172 @@
+package profile_test
+
+import (
+	"bytes"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// withSites is the sample with sites and data objects that add up to it.
+func withSites() *profile.Profile {
+	p := sample(false)
+	used := func(fetched, bytes uint64) []profile.Utilisation { return []profile.Utilisation{{fetched, bytes}} }
+	p.Sites = &profile.Sites{
+		LineBytes: 64, Capacities: []uint64{512}, Previous: true,
+		Code: []profile.Site{
+			{Number: 0, PC: 0x401000, Module: "a.out", Offset: 0x1000, Function: "main", File: "a.c", Line: 7, Column: 3, Bytes: 8, Type: "double", Variable: "x",
+				Strides: [profile.NumStrides]uint64{0, 0, 0, 1},
+				Reuse:   profile.Reuse{Cold: 1, Used: used(1, 8)}},
+			{Number: 5, PC: 0x400ff0, Module: "a.out", Offset: 0xff0, Function: "main", File: "a.c", Line: 5, Kind: trace.Store, Bytes: 4,
+				Reuse: profile.Reuse{Cold: 1, Bins: []profile.BinCount{{Bin: 1, Count: 2}}, Used: used(1, 64)}},
+			{Number: profile.NoSite, PC: 12, Strides: [profile.NumStrides]uint64{1, 0, 0, 0},
+				Reuse: profile.Reuse{Bins: []profile.BinCount{{Bin: 1, Count: 1}}, Used: used(0, 0)}},
+		},
+		Data: []profile.DataObject{
+			{Kind: profile.HeapObject, Number: 9, Function: "main", File: "a.c", Line: 2, Blocks: 2, Bytes: 100, References: 2,
+				Reuse: profile.Reuse{Cold: 1, Bins: []profile.BinCount{{Bin: 1, Count: 3}}, Used: used(1, 3)}},
+			{Kind: profile.OtherObject, Number: profile.NoSite, Reuse: profile.Reuse{Cold: 1, Used: used(1, 1)}},
+		},
+	}
+	return p
+}
+
+// far puts one access of the third site and the first object far out.
+func far(p *profile.Profile) *profile.Profile {
+	p.Locality[0].Kinds[0].Distances = profile.Histogram{}
+	p.Locality[0].Kinds[0].Distances.AddN(1, 2)
+	p.Locality[0].Kinds[0].Cold = 40
+	p.Locality[0].Kinds[0].Distances.AddN(30, 1)
+	p.Locality[0].Windows.Rows[0] = profile.WindowRow{1: 2, 5: 1, profile.ColdBin: 40}
+	c, d := p.Sites.Code, p.Sites.Data
+	c[0].Reuse.Cold, d[0].Reuse.Cold = 39, 39
+	c[0].Reuse.Used[0].Fetched, d[0].Reuse.Used[0].Fetched = 39, 39
+	c[2].Reuse.Bins[0].Bin = uint8(profile.SiteBin(30))
+	c[2].Reuse.Before = []profile.SiteCount{{Site: 1, Count: 1}}
+	d[0].Reuse.Bins = []profile.BinCount{{Bin: 1, Count: 2}, {Bin: uint8(profile.SiteBin(30)), Count: 1}}
+	d[0].Reuse.Before = c[2].Reuse.Before
+	return p
+}
+
+func TestSitesSurviveEncoding(t *testing.T) {
+	for name, p := range map[string]*profile.Profile{"near": withSites(), "far": far(withSites())} {
+		data := p.Encode()
+		got, err := profile.Decode(data)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if !bytes.Equal(got.Encode(), data) {
+			t.Errorf("%s: decoding and encoding changed the bytes", name)
+		}
+		site := got.Sites.Code[1]
+		if site.Number != 5 || site.PC != 0x400ff0 || site.Offset != 0xff0 || site.Module != "a.out" || site.File != "a.c" || site.Line != 5 || site.Variable != "" || site.Kind != trace.Store {
+			t.Errorf("%s: the second site is %+v", name, site)
+		}
+		if o := got.Sites.Data[1]; o.Number != profile.NoSite || o.Kind != profile.OtherObject {
+			t.Errorf("%s: the second object is %+v", name, o)
+		}
+	}
+}
+
+func TestCheckSites(t *testing.T) {
+	for name, breakIt := range map[string]func(s *profile.Sites){
+		"line size":           func(s *profile.Sites) { s.LineBytes = 32 },
+		"order of sites":      func(s *profile.Sites) { s.Code[0].Number = 6 },
+		"same site":           func(s *profile.Sites) { s.Code[1] = s.Code[0] },
+		"order of objects":    func(s *profile.Sites) { s.Data[1].Kind, s.Data[1].Number = profile.HeapObject, 8 },
+		"capacities":          func(s *profile.Sites) { s.Capacities = []uint64{0} },
+		"a bin":               func(s *profile.Sites) { s.Code[1].Reuse.Bins[0].Count++ },
+		"a bin of nothing":    func(s *profile.Sites) { s.Code[0].Reuse.Bins = []profile.BinCount{{Bin: 3}} },
+		"cold":                func(s *profile.Sites) { s.Code[1].Reuse.Cold++ },
+		"references":          func(s *profile.Sites) { s.Code[1].Strides[0]++ },
+		"objects' bins":       func(s *profile.Sites) { s.Data[0].Reuse.Bins[0].Count++ },
+		"objects' references": func(s *profile.Sites) { s.Data[1].References++ },
+		"too many bytes used": func(s *profile.Sites) { s.Code[1].Reuse.Used[0].BytesUsed++ },
+		"too few fetched":     func(s *profile.Sites) { s.Code[0].Reuse.Used[0].Fetched = 0 },
+		"too many fetched":    func(s *profile.Sites) { s.Code[0].Reuse.Used[0].Fetched = 4 },
+		"before":              func(s *profile.Sites) { s.Code[1].Reuse.Before = []profile.SiteCount{{Site: 0, Count: 1}} },
+		"a wrap":              func(s *profile.Sites) { s.Code[1].Reuse.Bins[0].Count = math.MaxUint64 },
+	} {
+		p := withSites()
+		if breakIt(p.Sites); p.Check() == nil {
+			t.Errorf("%s: passes, want an error", name)
+		}
+		if _, err := profile.Decode(p.Encode()); err == nil {
+			t.Errorf("%s: decoded, want an error", name)
+		}
+	}
+	for name, breakIt := range map[string]func(s *profile.Sites){
+		"not there":   func(s *profile.Sites) { s.Code[2].Reuse.Before = nil },
+		"another sum": func(s *profile.Sites) { s.Code[2].Reuse.Before[0].Count++ },
+		"no site":     func(s *profile.Sites) { s.Code[2].Reuse.Before[0].Site = 3 },
+		"not asked":   func(s *profile.Sites) { s.Previous = false },
+	} {
+		p := far(withSites())
+		if breakIt(p.Sites); p.Check() == nil {
+			t.Errorf("who was before, %s: passes, want an error", name)
+		}
+	}
+}
+
+// Bins divide all distances without gaps, four to a power of two.
+func TestSiteBins(t *testing.T) {
+	for bin := range profile.SiteBins {
+		from, next := profile.SiteBinFrom(bin), profile.SiteBinFrom(bin+1)
+		if from >= next || profile.SiteBin(uint32(from)) != bin || profile.SiteBin(uint32(next-1)) != bin {
+			t.Errorf("bin %d is from %d up to %d, whose bins are %d and %d", bin, from, next, profile.SiteBin(uint32(from)), profile.SiteBin(uint32(next-1)))
+		}
+	}
+	if end := profile.SiteBinFrom(profile.SiteBins); end != 1<<32 {
+		t.Errorf("the bins end at %d, want 2^32", end)
+	}
+	if profile.SiteBinFrom(profile.SiteBin(profile.PreviousFrom)) != profile.PreviousFrom {
+		t.Error("the least distance for which it is noted who touched a line before is no edge of a bin")
+	}
+}
+
+// A million sites take tens of bytes each, packed, and little more than
+// themselves while they are read.
+func TestMillionSites(t *testing.T) {
+	const n = 1_000_000
+	p := sample(false)
+	p.Totals.References[trace.Load] = n
+	p.Locality[0].Kinds[0] = profile.KindLocality{Cold: 2}
+	p.Locality[0].Kinds[0].Distances.AddN(1, n-2)
+	windows := &p.Locality[0].Windows
+	windows.References = profile.WindowSize(n)
+	windows.Rows = slices.Repeat([]profile.WindowRow{{}}, int((n+windows.References-1)/windows.References))
+	windows.Rows[0][1], windows.Rows[0][profile.ColdBin] = n-2, 2
+	p.Sites = &profile.Sites{LineBytes: 64}
+	for i := range n {
+		s := profile.Site{Number: uint32(i) + uint32(i/1000), Module: "a.out", PC: 0x400000 + 5*uint64(i), Offset: 5 * uint64(i), Function: "f" + strconv.Itoa(i/50),
+			File: "f" + strconv.Itoa(i/5000) + ".c", Line: uint32(i % 5000 / 3), Column: uint32(i * 7 % 40), Bytes: 8, Type: "double"}
+		s.Strides[profile.IrregularStride] = 1
+		if s.Reuse.Bins = []profile.BinCount{{Bin: 1, Count: 1}}; i < 2 {
+			s.Reuse = profile.Reuse{Cold: 1}
+		}
+		p.Sites.Code = append(p.Sites.Code, s)
+	}
+	data := p.Encode()
+	if len(data) > 24*n {
+		t.Errorf("a million sites take %d bytes, want at most 24 each", len(data))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := profile.Decode(data)
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if total := after.TotalAlloc - before.TotalAlloc; total > 2000*n {
+		t.Errorf("reading them took %d bytes of memory, want at most 2,000 each", total)
+	}
+	if !bytes.Equal(got.Encode(), data) {
+		t.Error("decoding and encoding changed the bytes")
+	}
+	t.Logf("%d bytes a site packed, %d allocated reading", len(data)/n, (after.TotalAlloc-before.TotalAlloc)/n)
+}
