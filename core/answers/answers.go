@@ -144,19 +144,7 @@ func Curve(c *profile.Curve) report.Table {
 // PowersOfTwo is the curve at capacities from one line up to the first one that
 // holds everything.
 func PowersOfTwo(c *profile.Curve, lineBytes uint32) report.Table {
-	t := report.Table{Key: "curve", Title: "Misses of a fully associative LRU cache, exact (every breakpoint: --format csv)",
-		Columns: []report.Column{
-			{Key: "capacity_bytes", Label: "capacity"},
-			{Key: "capacity_lines", Label: "lines"},
-			{Key: "misses", Label: "misses"},
-			{Key: "miss_ratio", Label: "miss ratio"},
-		}}
-	for lines := uint64(1); ; lines <<= 1 {
-		misses := c.Misses(lines)
-		t.Add(report.Bytes(lines*uint64(lineBytes)), report.Count(lines),
-			report.Count(misses), report.Share(misses, c.Accesses))
-		if misses == c.Cold || lines > 1<<40 {
-			return t
-		}
-	}
+	t := CurveAt(c, lineBytes, Powers(c))
+	t.Title += " (every breakpoint: --format csv)"
+	return t
 }

@@ -50,7 +50,8 @@ func (r *JoinedRow) Change(cell int) Value { return Change(r.A[cell], r.B[cell])
 // columns by key.
 //
 // Where the rows of both tables rise by name, as distances do, so do the joined
-// ones. Otherwise they keep the order of a, and what is only in b follows.
+// ones. Otherwise they keep the order of a, and a row that is only in b follows
+// the one that it follows there.
 func Join(a, b Table, by Key) *Joined {
 	j := &Joined{Title: a.Title}
 	if len(a.Rows) == 0 && b.Title != "" {
@@ -125,15 +126,20 @@ func pair(left, right []JoinedRow) []JoinedRow {
 		name := nameOf(left[i].Name)
 		waiting[name] = append(waiting[name], i)
 	}
-	rows := left
+	alone := make([][]JoinedRow, len(left)+1) // rows of b, by the number of rows of a before them
+	at := 0
 	for _, r := range right {
 		name := nameOf(r.Name)
 		if list := waiting[name]; len(list) > 0 {
-			rows[list[0]].B, rows[list[0]].In = r.B, InBoth
-			waiting[name] = list[1:]
+			left[list[0]].B, left[list[0]].In = r.B, InBoth
+			waiting[name], at = list[1:], list[0]+1
 		} else {
-			rows = append(rows, r)
+			alone[at] = append(alone[at], r)
 		}
+	}
+	rows := alone[0]
+	for i := range left {
+		rows = append(append(rows, left[i]), alone[i+1]...)
 	}
 	return rows
 }

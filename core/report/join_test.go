@@ -87,7 +87,7 @@ func levels(rows ...string) Table {
 }
 
 func TestJoinTables(t *testing.T) {
-	j := Join(levels("L1 10 exact", "L2 5 exact"), levels("L2 4 sdcm", "L1 12 exact", "L3 1 exact"), Key{Columns: []string{"name"}})
+	j := Join(levels("L1 10 exact", "L2 5 exact"), levels("L1 12 exact", "L2 4 sdcm", "L3 1 exact"), Key{Columns: []string{"name"}})
 	csv := func(t Table) string { return string(t.CSV()) }
 	if got, want := csv(j.Table("levels")), `name,in,number,a,b,difference,change
 L1,both,misses,10,12,2,0.2
@@ -130,23 +130,24 @@ func counts(names []uint64, numbers []uint64) Table {
 	return t
 }
 
-// naiveJoin looks, for each row of a, for the first row of b with its name that
-// is not taken.
+// naiveJoin takes the rows of b one by one: it looks for the first row of a with
+// its name that is not taken, or inserts a line behind the row before.
 func naiveJoin(a, b Table) (lines []string) {
-	taken := make([]bool, len(b.Rows))
 	for _, row := range a.Rows {
-		line := row[0].plain() + " A " + row[1].plain() + " 0"
-		for i, other := range b.Rows {
-			if !taken[i] && other[0] == row[0] {
-				line, taken[i] = row[0].plain()+" both "+row[1].plain()+" "+other[1].plain(), true
-				break
-			}
-		}
-		lines = append(lines, line)
+		lines = append(lines, row[0].plain()+" A "+row[1].plain()+" 0")
 	}
-	for i, row := range b.Rows {
-		if !taken[i] {
-			lines = append(lines, row[0].plain()+" B 0 "+row[1].plain())
+	at := 0
+	for _, row := range b.Rows {
+		alone := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, row[0].plain()+" A ") })
+		if alone < 0 {
+			lines = slices.Insert(lines, at, row[0].plain()+" B 0 "+row[1].plain())
+			at++
+			continue
+		}
+		words := strings.Fields(lines[alone])
+		lines[alone], at = words[0]+" both "+words[2]+" "+row[1].plain(), alone+1
+		for at < len(lines) && strings.Contains(lines[at], " B ") {
+			at++ // behind those of b that follow it already
 		}
 	}
 	return lines

@@ -1,0 +1,154 @@
+package answers
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// keys are the columns that name the rows of each table. Sites and functions of
+// two programs belong together by what the sources call them: numbers in a
+// trace's tables and addresses change with every build.
+var keys = map[string]report.Key{
+	"locality":        {Columns: []string{"line_bytes"}},
+	"kinds":           {Columns: []string{"kind"}, Counts: true},
+	"histogram":       {Columns: []string{"distance"}, Counts: true},
+	"curve":           {Columns: []string{"capacity_bytes", "capacity_lines"}},
+	"levels":          {Columns: []string{"name", "size_bytes", "ways", "line_bytes"}},
+	"memory":          {Columns: []string{"share"}},
+	"sets":            {Columns: []string{"sets", "ways", "line"}},
+	"sites":           {Columns: []string{"function", "file", "line", "kind"}, Counts: true},
+	"functions":       {Columns: []string{"function", "file"}, Counts: true},
+	"blocks":          {Columns: []string{"function", "block"}, Counts: true},
+	"types":           {Columns: []string{"kind", "type", "bytes"}, Counts: true},
+	"instruction_mix": {Columns: []string{"opcode"}, Counts: true},
+	"vectors":         {Columns: []string{"lanes", "bits", "type"}, Counts: true},
+	"calls":           {Columns: []string{"function"}, Counts: true},
+}
+
+// KeyOf says what names the rows of a table: for one that is not known here its
+// first column.
+func KeyOf(t *report.Table) report.Key {
+	if key, known := keys[t.Key]; known {
+		return key
+	}
+	if t.Single || len(t.Columns) == 0 {
+		return report.Key{}
+	}
+	return report.Key{Columns: []string{t.Columns[0].Key}}
+}
+
+// Join joins the tables of two answers to the same question, each with the one
+// of its key, or with none.
+func Join(a, b []report.Table) (list []*report.Joined, tableKeys []string) {
+	find := func(tables []report.Table, key string) report.Table {
+		for i := range tables {
+			if tables[i].Key == key {
+				return tables[i]
+			}
+		}
+		return report.Table{Key: key}
+	}
+	for _, t := range slices.Concat(a, b) {
+		if !slices.Contains(tableKeys, t.Key) {
+			list = append(list, report.Join(find(a, t.Key), find(b, t.Key), KeyOf(&t)))
+			tableKeys = append(tableKeys, t.Key)
+		}
+	}
+	return list, tableKeys
+}
+
+// CurveAt has the misses of fully associative LRU caches of these capacities, in
+// lines.
+func CurveAt(c *profile.Curve, lineBytes uint32, capacities []uint64) report.Table {
+	t := report.Table{Key: "curve", Title: "Misses of a fully associative LRU cache, exact", Columns: []report.Column{
+		{Key: "capacity_bytes", Label: "capacity"},
+		{Key: "capacity_lines", Label: "lines"},
+		{Key: "misses", Label: "misses"},
+		{Key: "miss_ratio", Label: "miss ratio"},
+	}}
+	for _, lines := range capacities {
+		misses := c.Misses(lines)
+		t.Add(report.Bytes(lines*uint64(lineBytes)), report.Count(lines), report.Count(misses), report.Share(misses, c.Accesses))
+	}
+	return t
+}
+
+// Breakpoints are the capacities, in lines, at which the misses of any of the
+// curves change, ascending.
+func Breakpoints(curves ...*profile.Curve) (capacities []uint64) {
+	for _, c := range curves {
+		for lines := range c.Points {
+			capacities = append(capacities, lines)
+		}
+	}
+	slices.Sort(capacities)
+	return slices.Compact(capacities)
+}
+
+// Powers are the capacities of powers of two from one line up to the first that
+// holds all that any of the curves reuses.
+func Powers(curves ...*profile.Curve) (capacities []uint64) {
+	rest := func(lines uint64) bool {
+		return slices.ContainsFunc(curves, func(c *profile.Curve) bool { return c.Misses(lines) != c.Cold })
+	}
+	lines := uint64(1)
+	for ; lines <= 1<<40 && rest(lines); lines <<= 1 {
+		capacities = append(capacities, lines)
+	}
+	return append(capacities, lines)
+}
+
+// Mismatches says in sentences how the profiles a and b differ in what was
+// analysed, rather than in how the program behaves, and what to do.
+func Mismatches(a, b *profile.Profile) (list []string) {
+	differ := func(what, ofA, ofB, todo string) {
+		if ofA != ofB {
+			list = append(list, what+" differ, and with them the numbers: A has "+ofA+", B has "+ofB+"; "+todo)
+		}
+	}
+	differ("the kinds of references", a.Input.Kinds.String(), b.Input.Kinds.String(), "analyze both with the same --kinds")
+	differ("the parts of the traces", part(&a.Input), part(&b.Input), "analyze both with the same --skip and --limit, unless these parts are what you compare")
+	differ("the chosen threads", threads(a), threads(b), "analyze both with the same --threads, unless these are what you compare")
+	differ("the ways to record", recorder(&a.Input.Header), recorder(&b.Input.Header), "formats differ in what they record; compare traces of one kind where you can")
+	if len(list) == 0 && a.Digest() == b.Digest() {
+		list = append(list, "A and B are the same run: their profiles are equal in every byte")
+	}
+	return list
+}
+
+func part(in *profile.Input) string {
+	switch {
+	case in.Skip == 0 && in.Limit == 0:
+		return "the whole trace"
+	case in.Limit == 0:
+		return "all from reference " + strconv.FormatUint(in.Skip, 10) + " on"
+	}
+	return "at most " + strconv.FormatUint(in.Limit, 10) + " references from reference " + strconv.FormatUint(in.Skip, 10) + " on"
+}
+
+func threads(p *profile.Profile) string {
+	if p.Input.Threads == nil {
+		return "all"
+	}
+	text := ""
+	for i, n := range p.Input.Threads {
+		if i > 0 {
+			text += ","
+		}
+		text += strconv.FormatUint(uint64(n), 10)
+	}
+	return "only " + text
+}
+
+// recorder is the trace's format, and whether it has sizes, which decide into
+// how many lines a reference falls.
+func recorder(h *trace.Header) string {
+	if !h.Sizes {
+		return "the format " + h.Format + " without sizes"
+	}
+	return "the format " + h.Format
+}

@@ -1,0 +1,92 @@
+package answers
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// TestCurvesJoinWithoutHoles: at the breakpoints of both, both curves are known,
+// and between them nothing changes.
+func TestCurvesJoinWithoutHoles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ha, _, coldA := drawHistogram(t)
+		hb, _, coldB := drawHistogram(t)
+		a, b := profile.NewCurve(ha, coldA), profile.NewCurve(hb, coldB)
+		points := Breakpoints(a, b)
+		if !slices.IsSorted(points) {
+			t.Fatalf("breakpoints %v are not ascending", points)
+		}
+		list, _ := Join([]report.Table{CurveAt(a, 64, points)}, []report.Table{CurveAt(b, 64, points)})
+		misses := list[0].Cell("misses")
+		for i := range list[0].Rows {
+			row := &list[0].Rows[i]
+			if row.In != report.InBoth {
+				t.Fatalf("%d lines are in one curve only", points[i])
+			}
+			next := points[i] + 1
+			if i+1 < len(points) {
+				next = points[i+1]
+			}
+			if number(row.A[misses]) != a.Misses(next-1) || number(row.B[misses]) != b.Misses(next-1) {
+				t.Fatalf("misses change between %d and %d lines", points[i], next)
+			}
+		}
+	})
+}
+
+func TestJoinPairsTablesByKey(t *testing.T) {
+	p := &profile.Profile{Counters: &profile.Counters{}}
+	p.Totals.References[trace.Load] = 3
+	q := &profile.Profile{Locality: []profile.Locality{{LineBytes: 64}}}
+	list, tableKeys := Join(Summary(p), Summary(q))
+	if got := strings.Join(tableKeys, " "); got != "kinds counters locality" {
+		t.Errorf("joined %s", got)
+	}
+	if row := list[0].Rows[0]; row.In != report.InA || number(row.B[0]) != 0 {
+		t.Errorf("loads, which only A has: %v", row)
+	}
+}
+
+func TestKeyOfTablesUnknownHere(t *testing.T) {
+	for want, table := range map[string]report.Table{
+		"x": {Key: "new", Columns: []report.Column{{Key: "x"}, {Key: "y"}}},
+		"":  {Key: "new", Columns: []report.Column{{Key: "x"}}, Single: true},
+	} {
+		if got := strings.Join(KeyOf(&table).Columns, " "); got != want {
+			t.Errorf("rows are named by %q, want %q", got, want)
+		}
+	}
+}
+
+func TestMismatches(t *testing.T) {
+	of := func(change func(*profile.Profile)) *profile.Profile {
+		p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "sgt", Sizes: true}, Kinds: trace.DataKinds}}
+		change(p)
+		return p
+	}
+	whole := of(func(*profile.Profile) {})
+	for want, p := range map[string]*profile.Profile{
+		"same run":              of(func(*profile.Profile) {}),
+		"--kinds":               of(func(p *profile.Profile) { p.Input.Kinds = trace.AllKinds }),
+		"from reference 7":      of(func(p *profile.Profile) { p.Input.Skip = 7 }),
+		"at most 9 references":  of(func(p *profile.Profile) { p.Input.Limit = 9 }),
+		"only 1,2":              of(func(p *profile.Profile) { p.Input.Threads = []uint32{1, 2} }),
+		"format sgt without si": of(func(p *profile.Profile) { p.Input.Header.Sizes = false }),
+		"format din":            of(func(p *profile.Profile) { p.Input.Header.Format = "din" }),
+	} {
+		if got := Mismatches(whole, p); len(got) != 1 || !strings.Contains(got[0], want) {
+			t.Errorf("%q, want one sentence with %q", got, want)
+		}
+	}
+	other := of(func(p *profile.Profile) { p.Totals.References[trace.Load] = 1 })
+	if got := Mismatches(whole, other); len(got) != 0 {
+		t.Errorf("another run, analysed the same way: %q", got)
+	}
+}
