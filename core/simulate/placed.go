@@ -1,0 +1,189 @@
+package simulate
+
+import (
+	"math/rand/v2"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// placed are frames in which lines stay where they were put. Few ways are
+// searched, many have a table.
+type placed struct {
+	index
+	ways   uint64
+	frames []frame               // set by set
+	at     map[trace.Line]uint64 // the frame of each line; nil where ways are few
+	empty  []uint32              // ways of each set that are empty, set by set; the next to be used is the last one
+	left   []uint32              // how many these are
+}
+
+func newPlaced(where index, ways uint64) placed {
+	lines := where.sets * ways
+	p := placed{index: where, ways: ways, frames: emptyFrames(lines), empty: make([]uint32, lines), left: make([]uint32, where.sets)}
+	for i := range p.empty {
+		p.empty[i] = uint32(ways - 1 - uint64(i)%ways)
+	}
+	for i := range p.left {
+		p.left[i] = uint32(ways)
+	}
+	if ways > fewWays {
+		p.at = map[trace.Line]uint64{}
+	}
+	return p
+}
+
+// find gives the set of a line and its way there.
+func (p *placed) find(line trace.Line) (set, way uint64, found bool) {
+	set = p.set(line)
+	base := set * p.ways
+	if p.at != nil {
+		at, found := p.at[line]
+		return set, at - base, found
+	}
+	for i, f := range p.frames[base : base+p.ways] {
+		if f.line() == line {
+			return set, uint64(i), true
+		}
+	}
+	return set, 0, false
+}
+
+// use marks a line that is there.
+func (p *placed) use(set, way uint64, dirty bool) {
+	if dirty {
+		p.frames[set*p.ways+way] |= 1
+	}
+}
+
+// takeEmpty gives an empty way of a set, if there is one.
+func (p *placed) takeEmpty(set uint64) (way uint64, found bool) {
+	if p.left[set] == 0 {
+		return 0, false
+	}
+	p.left[set]--
+	return uint64(p.empty[set*p.ways+uint64(p.left[set])]), true
+}
+
+// put writes a line over what is in a way.
+func (p *placed) put(line trace.Line, dirty bool, set, way uint64) (victim trace.Line, victimDirty, evicted bool) {
+	at := set*p.ways + way
+	old := p.frames[at]
+	p.frames[at] = frameOf(line, dirty)
+	if p.at != nil {
+		delete(p.at, old.line())
+		p.at[line] = at
+	}
+	return old.line(), old.dirty(), old != emptyFrame
+}
+
+func (p *placed) remove(line trace.Line) (present, dirty bool) {
+	set, way, found := p.find(line)
+	if !found {
+		return false, false
+	}
+	at := set*p.ways + way
+	dirty = p.frames[at].dirty()
+	p.frames[at] = emptyFrame
+	if p.at != nil {
+		delete(p.at, line)
+	}
+	p.empty[set*p.ways+uint64(p.left[set])] = uint32(way)
+	p.left[set]++
+	return true, dirty
+}
+
+func (p *placed) clean(back func(trace.Line)) {
+	for i, f := range p.frames {
+		if f != emptyFrame && f.dirty() {
+			p.frames[i] &^= 1
+			back(f.line())
+		}
+	}
+}
+
+func (p *placed) resident() uint64 {
+	lines := uint64(len(p.frames))
+	for _, n := range p.left {
+		lines -= uint64(n)
+	}
+	return lines
+}
+
+// tree is tree-PLRU. The ways of a set are the leaves of a binary tree, ways a
+// power of two. Node n, from 1, has the children 2n and 2n+1, and way w is node
+// ways+w; each inner node's bit says which half is to give a line up.
+type tree struct {
+	placed
+	points []bool // true: to the higher half; ways a set, of which the first is not used
+}
+
+func newTree(where index, ways uint64) *tree {
+	return &tree{placed: newPlaced(where, ways), points: make([]bool, where.sets*ways)}
+}
+
+func (t *tree) touch(line trace.Line, dirty bool) bool {
+	set, way, found := t.find(line)
+	if found {
+		t.use(set, way, dirty)
+		t.turnAway(set, way)
+	}
+	return found
+}
+
+// turnAway points all nodes above a way to the half that it is not in.
+func (t *tree) turnAway(set, way uint64) {
+	points := t.points[set*t.ways : (set+1)*t.ways]
+	for n := t.ways + way; n > 1; n /= 2 {
+		points[n/2] = n&1 == 0
+	}
+}
+
+func (t *tree) insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool) {
+	set := t.set(line)
+	way, found := t.takeEmpty(set)
+	if !found {
+		way = t.pointedAt(set)
+	}
+	t.turnAway(set, way)
+	return t.put(line, dirty, set, way)
+}
+
+// pointedAt is the way that the bits of a set lead to.
+func (t *tree) pointedAt(set uint64) uint64 {
+	points := t.points[set*t.ways : (set+1)*t.ways]
+	n := uint64(1)
+	for n < t.ways {
+		n *= 2
+		if points[n/2] {
+			n++
+		}
+	}
+	return n - t.ways
+}
+
+// random replaces any line of the set.
+type random struct {
+	placed
+	draw *rand.Rand
+}
+
+func newRandom(where index, ways, seed uint64) *random {
+	return &random{placed: newPlaced(where, ways), draw: rand.New(rand.NewPCG(seed, 0))}
+}
+
+func (t *random) touch(line trace.Line, dirty bool) bool {
+	set, way, found := t.find(line)
+	if found {
+		t.use(set, way, dirty)
+	}
+	return found
+}
+
+func (t *random) insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool) {
+	set := t.set(line)
+	way, found := t.takeEmpty(set)
+	if !found {
+		way = t.draw.Uint64N(t.ways)
+	}
+	return t.put(line, dirty, set, way)
+}

@@ -1,0 +1,76 @@
+package simulate
+
+import "github.com/stackglass/stackglass/core/trace"
+
+// recency is LRU in few ways: the frames of a set stand in the order of their
+// use, most recent first and empty ones last.
+type recency struct {
+	index
+	ways   uint64
+	frames []frame // set by set
+}
+
+func newRecency(where index, ways uint64) *recency {
+	return &recency{index: where, ways: ways, frames: emptyFrames(where.sets * ways)}
+}
+
+func (t *recency) of(line trace.Line) []frame {
+	at := t.set(line) * t.ways
+	return t.frames[at : at+t.ways]
+}
+
+func (t *recency) touch(line trace.Line, dirty bool) bool {
+	set, wanted := t.of(line), frameOf(line, dirty)
+	for i, f := range set {
+		if f.line() == line {
+			toFront(set[:i+1], f|wanted)
+			return true
+		}
+	}
+	return false
+}
+
+// toFront puts f before the others and drops the last.
+func toFront(set []frame, f frame) {
+	for i := len(set) - 1; i > 0; i-- {
+		set[i] = set[i-1]
+	}
+	set[0] = f
+}
+
+func (t *recency) insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool) {
+	set := t.of(line)
+	last := set[len(set)-1]
+	toFront(set, frameOf(line, dirty))
+	return last.line(), last.dirty(), last != emptyFrame
+}
+
+func (t *recency) remove(line trace.Line) (present, dirty bool) {
+	set := t.of(line)
+	for i, f := range set {
+		if f.line() == line {
+			copy(set[i:], set[i+1:])
+			set[len(set)-1] = emptyFrame
+			return true, f.dirty()
+		}
+	}
+	return false, false
+}
+
+func (t *recency) clean(back func(trace.Line)) {
+	for i, f := range t.frames {
+		if f != emptyFrame && f.dirty() {
+			t.frames[i] &^= 1
+			back(f.line())
+		}
+	}
+}
+
+func (t *recency) resident() (lines uint64) {
+	for _, f := range t.frames {
+		if f != emptyFrame {
+			lines++
+		}
+	}
+	return lines
+}

@@ -1,0 +1,106 @@
+package simulate
+
+import (
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// tags is which lines a cache holds, which of them are dirty, and who leaves
+// next.
+type tags interface {
+	// touch uses a line, if it is there, and marks it dirty, if asked to.
+	touch(line trace.Line, dirty bool) (hit bool)
+	// insert puts a line that is not there into its set. If the set is full,
+	// another one leaves.
+	insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool)
+	// remove takes a line out, if it is there.
+	remove(line trace.Line) (present, dirty bool)
+	// clean calls back for each dirty line, set by set, which is clean then. In a
+	// set, LRU goes from the most recently used line on.
+	clean(back func(trace.Line))
+	// resident is the number of lines that are there.
+	resident() uint64
+}
+
+// fewWays is how many ways are searched one by one.
+const fewWays = 32
+
+func newTags(c hierarchy.Cache, seed uint64) tags {
+	ways := uint64(c.Ways)
+	if c.Full() {
+		ways = c.Lines()
+	}
+	where := newIndex(c.Lines()/ways, c.Hashed)
+	switch {
+	case c.Replacement == hierarchy.TreePLRU:
+		return newTree(where, ways)
+	case c.Replacement == hierarchy.Random:
+		return newRandom(where, ways, seed)
+	case ways <= fewWays:
+		return newRecency(where, ways)
+	}
+	return newList(where, ways)
+}
+
+// index chooses the set of a line.
+type index struct {
+	sets   uint64
+	mask   uint64 // sets - 1, where that is all ones; 0: divide
+	pieces uint   // bits of a piece to fold by; 0: no hash
+}
+
+func newIndex(sets uint64, hashed bool) index {
+	x := index{sets: sets}
+	if sets&(sets-1) == 0 {
+		x.mask = sets - 1
+	}
+	if hashed {
+		x.pieces = uint(bits.Len64(sets - 1))
+	}
+	return x
+}
+
+func (x *index) set(line trace.Line) uint64 {
+	if x.pieces > 0 {
+		line = fold(line, x.pieces)
+	}
+	if x.mask != 0 {
+		return line & x.mask
+	}
+	return line % x.sets
+}
+
+// fold adds the pieces of a line's number bit by bit.
+func fold(line trace.Line, pieces uint) trace.Line {
+	folded := trace.Line(0)
+	for ; line != 0; line >>= pieces {
+		folded ^= line & (1<<pieces - 1)
+	}
+	return folded
+}
+
+// A frame holds a line and, in its lowest bit, whether it is dirty. Lines are of
+// 8 bytes at least, so the bits are there.
+type frame uint64
+
+const emptyFrame = ^frame(0)
+
+func frameOf(line trace.Line, dirty bool) frame {
+	if dirty {
+		return frame(line<<1 | 1)
+	}
+	return frame(line << 1)
+}
+
+func (f frame) line() trace.Line { return trace.Line(f >> 1) }
+func (f frame) dirty() bool      { return f&1 != 0 }
+
+func emptyFrames(n uint64) []frame {
+	frames := make([]frame, n)
+	for i := range frames {
+		frames[i] = emptyFrame
+	}
+	return frames
+}

@@ -1,0 +1,152 @@
+package simulate_test
+
+import (
+	"encoding/csv"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/simulate"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// run is one run of DineroIV: its rows of the table of truth, a level each.
+type run []map[string]string
+
+// dineroRuns are the runs on a trace.
+func dineroRuns(t *testing.T, name string) (runs []run) {
+	f, err := os.Open(filepath.Join(tracetest.DataDir(t), "truth", "dinero.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	table, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cells := range table[1:] {
+		row := map[string]string{}
+		for i, column := range table[0] {
+			row[column] = cells[i]
+		}
+		switch {
+		case row["trace"] != name:
+		case row["cache"] == "2level:l2-ucache": // stands below its first level
+			runs[len(runs)-1] = append(runs[len(runs)-1], row)
+		default:
+			runs = append(runs, run{row})
+		}
+	}
+	return runs
+}
+
+// hierarchy is the run's, whose levels below the first one are non-inclusive.
+func (r run) hierarchy(t *testing.T) (h hierarchy.Hierarchy) {
+	for i, row := range r {
+		c := hierarchy.Cache{Name: "L" + strconv.Itoa(i+1), LineBytes: 64, Inclusion: hierarchy.NonInclusive}
+		c.SizeBytes = number(t, row["size_bytes"])
+		if row["assoc"] != "full" {
+			c.Ways = uint32(number(t, row["assoc"]))
+		}
+		h.Levels = append(h.Levels, c)
+	}
+	return h
+}
+
+func number(t *testing.T, text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestDineroIV compares every number of every run of DineroIV, in one reading of
+// each trace. It counts what is written back at the end with the rest.
+func TestDineroIV(t *testing.T) {
+	for _, name := range tracetest.RealTraces {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runs := dineroRuns(t, name)
+			var all []*simulate.Simulator
+			for _, r := range runs {
+				s, err := simulate.New(r.hierarchy(t), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, s)
+			}
+			feed(t, name, all...)
+			for i, r := range runs {
+				compare(t, r, all[i].Finish())
+			}
+			if len(runs) == 0 {
+				t.Error("no run of DineroIV was compared")
+			}
+		})
+	}
+}
+
+// feed reads one of the large traces.
+func feed(t testing.TB, name string, all ...*simulate.Simulator) {
+	f, err := os.Open(tracetest.RealPath(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	reader, err := open.Open(name, f, open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := trace.NewBatch(0)
+	for {
+		err := reader.Next(b)
+		if err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			if err := s.Consume(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// compare holds a result against a run. DineroIV counts what is written back to
+// a level among its writes, whose misses fetch nothing.
+func compare(t *testing.T, r run, got simulate.Result) {
+	for i, l := range got.Levels {
+		written := l.Run.WriteBacksReceived + l.Flush.WriteBacksReceived
+		writeMisses := l.Run.WriteBackMisses + l.Flush.WriteBackMisses
+		fromNext := l.Run.Misses() * 64
+		if i+1 == len(got.Levels) && got.Memory.BytesRead != fromNext {
+			t.Errorf("%v: %d bytes read from memory, want %d", r[i]["command"], got.Memory.BytesRead, fromNext)
+		}
+		split := got.Split
+		if i > 0 {
+			split = 0
+		}
+		for column, n := range map[string]uint64{
+			"fetches":         l.Run.Accesses() + written,
+			"read_fetches":    l.Run.Reads,
+			"write_fetches":   l.Run.Writes + written,
+			"misses":          l.Run.Misses() + writeMisses,
+			"read_misses":     l.Run.ReadMisses,
+			"write_misses":    l.Run.WriteMisses + writeMisses,
+			"multiblock_refs": split,
+			"bytes_from_next": fromNext,
+			"bytes_to_next":   (l.Run.WriteBacksSent + l.Flush.WriteBacksSent) * 64,
+		} {
+			if want := number(t, r[i][column]); n != want {
+				t.Errorf("%s of %s: %d, want %d by %s", column, l.Cache, n, want, r[i]["command"])
+			}
+		}
+	}
+}
