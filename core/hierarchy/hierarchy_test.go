@@ -508,11 +508,44 @@ func TestParseSize(t *testing.T) {
 }
 
 func TestPresets(t *testing.T) {
+	names := map[string]bool{}
 	for _, h := range hierarchy.Presets() {
-		for _, c := range h.Levels {
+		if names[h.Name] || h.Title == "" || len(h.Sources) == 0 || len(h.Levels) == 0 {
+			t.Errorf("%s: a second one of that name, or without a title, levels or sources", h.Name)
+		}
+		names[h.Name] = true
+		for i, c := range h.Levels {
 			if err := c.Check(); err != nil {
 				t.Errorf("%s: %v", h.Name, err)
 			}
+			if again, err := hierarchy.ParseCache(c.String()); err != nil || again != c {
+				t.Errorf("%s: %s reads as %+v, %v", h.Name, c, again, err)
+			}
+			if i > 0 && c.SizeBytes <= h.Levels[i-1].SizeBytes {
+				t.Errorf("%s: %s is not larger than the level above", h.Name, c)
+			}
+			if before := h.Levels[max(i-1, 0)].LatencyCycles; i > 0 && c.LatencyCycles > 0 && c.LatencyCycles <= before {
+				t.Errorf("%s: %s is not slower than the level above", h.Name, c)
+			}
+		}
+	}
+	if len(names) < 10 {
+		t.Errorf("%d presets, want ten or more", len(names))
+	}
+}
+
+func TestPreset(t *testing.T) {
+	for _, name := range []string{"i7-4770K", "I7-4770k", "ryzen-5800x", "raspberry-pi-4", "sasmm", "opteron"} {
+		if h, err := hierarchy.Preset(name); err != nil || !strings.EqualFold(h.Name, name) {
+			t.Errorf("%s: %s, %v", name, h.Name, err)
+		}
+	}
+	for name, want := range map[string]string{
+		"i7-4470k": "i7-4770K", "rasberry-pi-4": "raspberry-pi-4", "ryzen": "ryzen-5800x or ryzen-9950x", "zen 4": "epyc-9654",
+		"graviton": "graviton2 or graviton3", "opteron2": "opteron", "haswell": "i7-4770K",
+	} {
+		if _, err := hierarchy.Preset(name); err == nil || !strings.Contains(err.Error(), "as "+want) {
+			t.Errorf("%s: %v, want one that names %s", name, err, want)
 		}
 	}
 }
