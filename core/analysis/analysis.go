@@ -94,7 +94,7 @@ func (s Spec) Check() error {
 			return &trace.OptionError{Option: "threads", Got: strconv.FormatUint(uint64(t), 10), Want: "thread numbers in ascending order, each once"}
 		}
 	}
-	if s.Analyses&^allAnalyses != 0 {
+	if s.Analyses != None && s.Analyses&^allAnalyses != 0 {
 		return &trace.OptionError{Option: "analyses", Got: strconv.Itoa(int(s.Analyses)), Want: "analyses of this program"}
 	}
 	if s.Kinds&^trace.AllKinds != 0 {

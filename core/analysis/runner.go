@@ -29,7 +29,8 @@ type Runner struct {
 	next     int         // the batch's rows before it are analysed
 	view     trace.Batch // the part of the batch that is being analysed
 
-	references references // of that part
+	references references               // of that part
+	beside     func(*trace.Batch) error // or nil
 
 	totals   profile.Totals
 	analysed uint64 // sum of totals.References
@@ -66,6 +67,10 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 	run.askForEvents()
 	return run, nil
 }
+
+// Beside has consume take the references that the analyses take, batch by
+// batch, after them: for what has a result of its own, such as a simulation.
+func (r *Runner) Beside(consume func(*trace.Batch) error) { r.beside = consume }
 
 // askForEvents has a reader that knows events give those that the analyses
 // take, and all references: which of these count is the spec's to say.
@@ -156,6 +161,9 @@ func (r *Runner) consume() error {
 		if err := a.Consume(rows); err != nil {
 			return err
 		}
+	}
+	if r.beside != nil && references.Len() > 0 {
+		return r.beside(references)
 	}
 	return nil
 }

@@ -24,6 +24,9 @@ const (
 // How often each byte is accessed is left out.
 const Default Analyses = 0
 
+// None are no analyses: a pass only counts, and feeds what stands beside it.
+const None Analyses = 1 << 31
+
 var analysisNames = []string{"locality", "counters"}
 
 // AnalysisNames lists the names that [ParseAnalyses] takes.

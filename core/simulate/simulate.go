@@ -158,8 +158,8 @@ func New(h hierarchy.Hierarchy, seed uint64) (*Simulator, error) {
 			cache:     c,
 			shift:     uint(bits.TrailingZeros32(c.LineBytes)),
 			tags:      newTags(c, seed+uint64(i)),
-			through:   c.Write == hierarchy.WriteThrough || c.Write == hierarchy.WriteThroughAround,
-			around:    c.Write == hierarchy.WriteBackAround || c.Write == hierarchy.WriteThroughAround,
+			through:   c.Write.Through(),
+			around:    c.Write.Around(),
 			inclusive: i > 0 && c.Inclusion == hierarchy.Inclusive,
 			exclusive: i > 0 && c.Inclusion == hierarchy.Exclusive,
 		}
@@ -178,10 +178,7 @@ func check(levels []hierarchy.Cache, i int) error {
 		return err
 	}
 	want := ""
-	ways := uint64(c.Ways)
-	if c.Full() {
-		ways = c.Lines()
-	}
+	ways := c.Lines() / c.Sets()
 	switch {
 	case c.Lines() > mostLines:
 		want = "at most " + strconv.Itoa(mostLines) + " lines to simulate"

@@ -28,11 +28,7 @@ type tags interface {
 const fewWays = 32
 
 func newTags(c hierarchy.Cache, seed uint64) tags {
-	ways := uint64(c.Ways)
-	if c.Full() {
-		ways = c.Lines()
-	}
-	where := newIndex(c.Lines()/ways, c.Hashed)
+	where, ways := newIndex(c.Sets(), c.Hashed), c.Lines()/c.Sets()
 	switch {
 	case c.Replacement == hierarchy.TreePLRU:
 		return newTree(where, ways)

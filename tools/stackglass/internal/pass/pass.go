@@ -32,6 +32,8 @@ type Options struct {
 	Strict      bool      // stop a container at the first part that cannot be read
 	MemoryBytes uint64    // stop in good order beyond this; 0: no limit
 	Terminal    io.Writer // where progress is shown; nil: nowhere
+	// Beside takes the references as analyses do; nil: nobody does.
+	Beside func(*trace.Batch) error
 }
 
 // Result is a profile and where it comes from.
@@ -74,6 +76,7 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	runner.Beside(o.Beside)
 	stopped := in.run(ctx, runner, o)
 	done := runner.Progress()
 	if stopped != nil {

@@ -1,0 +1,60 @@
+package analysis_test
+
+import (
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// What stands beside the analyses takes the references of the part, and needs
+// no analysis to do so.
+func TestBeside(t *testing.T) {
+	whole := tracetest.Lines(64, "a Sb c Ld Se f Sg h Si Sj k")
+	for _, chosen := range []analysis.Analyses{analysis.Default, analysis.None} {
+		spec := analysis.Spec{Kinds: 1 << trace.Store, Skip: 1, Limit: 3, Analyses: chosen}
+		run, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []trace.Addr
+		run.Beside(func(b *trace.Batch) error {
+			for _, addr := range b.Addr {
+				lines = append(lines, addr/64)
+			}
+			return nil
+		})
+		for err == nil {
+			err = run.Step()
+		}
+		if err != io.EOF {
+			t.Fatal(err)
+		}
+		if want := []trace.Addr{5, 7, 9}; !slices.Equal(lines, want) {
+			t.Errorf("%v: lines %v, want %v", chosen, lines, want)
+		}
+		p := run.Finish(profile.State{})
+		if n := p.Totals.AllReferences(); n != 3 {
+			t.Errorf("%v: %d references counted, want 3", chosen, n)
+		}
+		if got, want := len(p.Locality) > 0, chosen == analysis.Default; got != want {
+			t.Errorf("%v: a histogram is there: %t, want %t", chosen, got, want)
+		}
+	}
+}
+
+// Its error ends the run.
+func TestBesideFails(t *testing.T) {
+	run, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.None}, tracetest.NewReader(tracetest.Lines(64, "a b"), 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Beside(func(*trace.Batch) error { return io.ErrShortWrite })
+	if err := run.Step(); err != io.ErrShortWrite {
+		t.Errorf("%v, want %v", err, io.ErrShortWrite)
+	}
+}
