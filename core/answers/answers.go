@@ -39,7 +39,7 @@ func Locality(p *profile.Profile) report.Table {
 		{Key: "footprint_bytes", Label: "footprint"},
 		{Key: "half_within_lines", Label: "half within", Unit: "lines"},
 		{Key: "miss_ratio_32KiB", Label: "miss ratio in 32 KiB"},
-		{Key: "miss_ratio_1MiB", Label: "in 1 MiB"},
+		{Key: "miss_ratio_1MiB", Label: "miss ratio in 1 MiB"},
 	}}
 	for i := range p.Locality {
 		l := &p.Locality[i]

@@ -21,8 +21,8 @@ var keys = map[string]report.Key{
 	"memory":          {Columns: []string{"share"}},
 	"sets":            {Columns: []string{"sets", "ways", "line"}},
 	"sites":           {Columns: []string{"function", "file", "line", "kind"}, Counts: true},
-	"functions":       {Columns: []string{"function", "file"}, Counts: true},
-	"blocks":          {Columns: []string{"function", "block"}, Counts: true},
+	"functions":       {Columns: []string{"function", "file"}, Without: []string{"line"}, Counts: true},
+	"blocks":          {Columns: []string{"function", "block"}, Without: []string{"file", "line", "last_line"}, Counts: true},
 	"types":           {Columns: []string{"kind", "type", "bytes"}, Counts: true},
 	"instruction_mix": {Columns: []string{"opcode"}, Counts: true},
 	"vectors":         {Columns: []string{"lanes", "bits", "type"}, Counts: true},
@@ -41,24 +41,91 @@ func KeyOf(t *report.Table) report.Key {
 	return report.Key{Columns: []string{t.Columns[0].Key}}
 }
 
+// loose are names that are left of a row when no row of one program has the
+// whole name of a row of the other: what they do is called the same, the files
+// are not.
+var loose = map[string]report.Key{
+	"functions": {Columns: []string{"function"}, Without: []string{"file", "line"}, Counts: true},
+}
+
+// Compared is one table of two answers, joined.
+type Compared struct {
+	Key string // of the table
+	*report.Joined
+	Doubt string // about what belongs together, in a sentence; "" for none
+}
+
 // Join joins the tables of two answers to the same question, each with the one
 // of its key, or with none.
-func Join(a, b []report.Table) (list []*report.Joined, tableKeys []string) {
-	find := func(tables []report.Table, key string) report.Table {
-		for i := range tables {
-			if tables[i].Key == key {
-				return tables[i]
-			}
-		}
-		return report.Table{Key: key}
-	}
+func Join(a, b []report.Table) (list []Compared) {
 	for _, t := range slices.Concat(a, b) {
-		if !slices.Contains(tableKeys, t.Key) {
-			list = append(list, report.Join(find(a, t.Key), find(b, t.Key), KeyOf(&t)))
-			tableKeys = append(tableKeys, t.Key)
+		if !slices.ContainsFunc(list, func(c Compared) bool { return c.Key == t.Key }) {
+			list = append(list, joinOne(find(a, t.Key), find(b, t.Key), KeyOf(&t)))
 		}
 	}
-	return list, tableKeys
+	return list
+}
+
+func find(tables []report.Table, key string) report.Table {
+	for i := range tables {
+		if tables[i].Key == key {
+			return tables[i]
+		}
+	}
+	return report.Table{Key: key}
+}
+
+func joinOne(a, b report.Table, by report.Key) Compared {
+	c := Compared{Key: a.Key, Joined: report.Join(a, b, by)}
+	less, known := loose[a.Key]
+	if !known || len(a.Rows) == 0 || len(b.Rows) == 0 || anyInBoth(c.Joined) {
+		return c
+	}
+	if looser := report.Join(a, b, less); anyInBoth(looser) {
+		c.Joined = looser
+		c.Doubt = "no row of the table " + a.Key + " has the same file in A and B; rows are joined by function alone"
+	}
+	return c
+}
+
+func anyInBoth(j *report.Joined) bool {
+	return slices.ContainsFunc(j.Rows, func(r report.JoinedRow) bool { return r.In == report.InBoth })
+}
+
+// mainNumber is the number that says most of a row, of tables with many.
+var mainNumber = map[string]string{
+	"histogram": "count", "curve": "misses", "functions": "bytes", "blocks": "bytes",
+	"types": "count", "instruction_mix": "count",
+}
+
+// ranked are the tables whose order says nothing about what differs.
+var ranked = map[string]bool{"functions": true, "blocks": true, "sites": true}
+
+// Rank puts the rows first that differ most in the named number, or, where that
+// is "", in the main number of tables that have no order of their own. ok is
+// false where the table has no such number.
+func (c *Compared) Rank(number string) (ok bool) {
+	if number == "" && ranked[c.Key] {
+		number = mainNumber[c.Key]
+	}
+	cell := c.Cell(number)
+	if cell >= 0 {
+		c.SortByDifference(cell)
+	}
+	return cell >= 0 || number == ""
+}
+
+// Brief is the table of what was joined for people: of tables with many rows
+// and many numbers a row it has the one number that is named, or the main one.
+func (c *Compared) Brief(number string) report.Table {
+	main := mainNumber[c.Key]
+	if main == "" {
+		return c.Joined.Brief(c.Key)
+	}
+	if number == "" || c.Cell(number) < 0 {
+		number = main
+	}
+	return c.Pick(number).Brief(c.Key)
 }
 
 // CurveAt has the misses of fully associative LRU caches of these capacities, in
@@ -113,11 +180,20 @@ func Mismatches(a, b *profile.Profile) (list []string) {
 	differ("the kinds of references", a.Input.Kinds.String(), b.Input.Kinds.String(), "analyze both with the same --kinds")
 	differ("the parts of the traces", part(&a.Input), part(&b.Input), "analyze both with the same --skip and --limit, unless these parts are what you compare")
 	differ("the chosen threads", threads(a), threads(b), "analyze both with the same --threads, unless these are what you compare")
+	differ("the line sizes", lineSizes(a), lineSizes(b), "analyze both with the same --lines, unless you compare these")
 	differ("the ways to record", recorder(&a.Input.Header), recorder(&b.Input.Header), "formats differ in what they record; compare traces of one kind where you can")
 	if len(list) == 0 && a.Digest() == b.Digest() {
 		list = append(list, "A and B are the same run: their profiles are equal in every byte")
 	}
 	return list
+}
+
+func lineSizes(p *profile.Profile) string {
+	text := ""
+	for i := range p.Locality {
+		text += " " + strconv.FormatUint(uint64(p.Locality[i].LineBytes), 10)
+	}
+	return "lines of" + text + " bytes"
 }
 
 func part(in *profile.Input) string {

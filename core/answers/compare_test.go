@@ -23,7 +23,7 @@ func TestCurvesJoinWithoutHoles(t *testing.T) {
 		if !slices.IsSorted(points) {
 			t.Fatalf("breakpoints %v are not ascending", points)
 		}
-		list, _ := Join([]report.Table{CurveAt(a, 64, points)}, []report.Table{CurveAt(b, 64, points)})
+		list := Join([]report.Table{CurveAt(a, 64, points)}, []report.Table{CurveAt(b, 64, points)})
 		misses := list[0].Cell("misses")
 		for i := range list[0].Rows {
 			row := &list[0].Rows[i]
@@ -45,7 +45,11 @@ func TestJoinPairsTablesByKey(t *testing.T) {
 	p := &profile.Profile{Counters: &profile.Counters{}}
 	p.Totals.References[trace.Load] = 3
 	q := &profile.Profile{Locality: []profile.Locality{{LineBytes: 64}}}
-	list, tableKeys := Join(Summary(p), Summary(q))
+	list := Join(Summary(p), Summary(q))
+	var tableKeys []string
+	for i := range list {
+		tableKeys = append(tableKeys, list[i].Key)
+	}
 	if got := strings.Join(tableKeys, " "); got != "kinds counters locality" {
 		t.Errorf("joined %s", got)
 	}
@@ -79,6 +83,7 @@ func TestMismatches(t *testing.T) {
 		"at most 9 references":  of(func(p *profile.Profile) { p.Input.Limit = 9 }),
 		"only 1,2":              of(func(p *profile.Profile) { p.Input.Threads = []uint32{1, 2} }),
 		"format sgt without si": of(func(p *profile.Profile) { p.Input.Header.Sizes = false }),
+		"lines of 32 128 bytes": of(func(p *profile.Profile) { p.Locality = []profile.Locality{{LineBytes: 32}, {LineBytes: 128}} }),
 		"format din":            of(func(p *profile.Profile) { p.Input.Header.Format = "din" }),
 	} {
 		if got := Mismatches(whole, p); len(got) != 1 || !strings.Contains(got[0], want) {
@@ -88,5 +93,35 @@ func TestMismatches(t *testing.T) {
 	other := of(func(p *profile.Profile) { p.Totals.References[trace.Load] = 1 })
 	if got := Mismatches(whole, other); len(got) != 0 {
 		t.Errorf("another run, analysed the same way: %q", got)
+	}
+}
+
+func functions(rows ...string) report.Table {
+	t := report.Table{Key: "functions", Title: "Functions", Columns: []report.Column{
+		{Key: "function", Label: "function"}, {Key: "file", Label: "file"}, {Key: "loads", Label: "loads"}, {Key: "bytes", Label: "bytes"}}}
+	for i := 0; i < len(rows); i += 2 {
+		t.Add(report.TextOf(rows[i]), report.TextOf(rows[i+1]), report.Count(uint64(i)), report.Count(8*uint64(i)))
+	}
+	return t
+}
+
+// TestFunctionsOfOtherFiles: two programs with a main each have no file in
+// common, and their functions are compared by what they are called.
+func TestFunctionsOfOtherFiles(t *testing.T) {
+	compared := func(a, b report.Table) (string, bool) {
+		c := Join([]report.Table{a}, []report.Table{b})[0]
+		table := c.Brief("")
+		return string(table.CSV()), c.Doubt != ""
+	}
+	got, doubtful := compared(functions("main", "a.c", "solve", "a.c"), functions("main", "a.c", "solve", "b.c"))
+	if want := "function,file,in,a,b,difference,change\nmain,a.c,both,0,0,0,0\nsolve,a.c,A,16,0,-16,-1\nsolve,b.c,B,0,16,16,\n"; got != want || doubtful {
+		t.Errorf("files in common: %v\n%swant\n%s", doubtful, got, want)
+	}
+	got, doubtful = compared(functions("main", "a.c"), functions("main", "b.c", "solve", "b.c"))
+	if want := "function,in,a,b,difference,change\nmain,both,0,0,0,0\nsolve,B,0,16,16,\n"; got != want || !doubtful {
+		t.Errorf("no files in common: %v\n%swant\n%s", doubtful, got, want)
+	}
+	if _, doubtful = compared(functions("main", "a.c"), functions("solve", "b.c")); doubtful {
+		t.Error("nothing in common at all is doubtful")
 	}
 }

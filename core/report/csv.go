@@ -17,7 +17,7 @@ func (t *Table) CSV() (b []byte) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendField(b, row[i].plain())
+			b = appendField(b, row[i].Plain())
 		}
 		b = append(b, '\n')
 	}

@@ -1,6 +1,9 @@
 package report
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // Side says in which of two joined tables a row is.
 type Side uint8
@@ -19,6 +22,9 @@ type Key struct {
 	// Columns are the keys of the columns that name a row. Rows with the same
 	// names are paired in their order: the first with the first.
 	Columns []string
+	// Without are the keys of columns that are left out: they describe a row, and
+	// comparing them says nothing.
+	Without []string
 	// Counts: a row that one table has not is a row of zeros there, as it is in
 	// a histogram or in a list of what happened; otherwise it is not known.
 	Counts bool
@@ -75,12 +81,10 @@ func Join(a, b Table, by Key) *Joined {
 func (j *Joined) addColumns(t *Table, by Key) {
 	for _, c := range t.Columns {
 		list := &j.Cells
-		for _, key := range by.Columns {
-			if c.Key == key {
-				list = &j.Columns
-			}
+		if slices.Contains(by.Columns, c.Key) {
+			list = &j.Columns
 		}
-		if at := (&Table{Columns: *list}).Index(c.Key); at < 0 {
+		if (&Table{Columns: *list}).Index(c.Key) < 0 && !slices.Contains(by.Without, c.Key) {
 			*list = append(*list, c)
 		}
 	}
@@ -148,7 +152,7 @@ func pair(left, right []JoinedRow) []JoinedRow {
 func nameOf(name []Value) string {
 	var b []byte
 	for _, v := range name {
-		b = append(appendString(b, v.plain()), byte(v.kind))
+		b = append(appendString(b, v.Plain()), byte(v.kind))
 	}
 	return string(b)
 }
@@ -230,8 +234,8 @@ func (j *Joined) SortByDifference(cell int) {
 }
 
 // Table has a row for every compared cell: the name of the row, in which tables
-// it is, the cell's key, A, B, the difference and the change. Words are compared
-// only where they differ somewhere.
+// it is, the cell's key, A, B, the difference and the change. Words have a row
+// only where they differ.
 func (j *Joined) Table(key string) Table { return j.tall(key, true) }
 
 // Brief is Table without the columns that tell nothing here, for people: in
@@ -257,6 +261,9 @@ func (j *Joined) tall(key string, whole bool) Table {
 	for i := range j.Rows {
 		r := &j.Rows[i]
 		for _, cell := range cells {
+			if !r.tells(cell) {
+				continue
+			}
 			row := append([]Value{}, r.Name...)
 			if showIn {
 				row = append(row, TextOf(sideNames[r.In]))
@@ -283,13 +290,19 @@ func (j *Joined) worth() (cells []int) {
 	for cell := range j.Cells {
 		for i := range j.Rows {
 			r := &j.Rows[i]
-			if r.A[cell].IsNumber() || r.B[cell].IsNumber() || r.In == InBoth && r.A[cell] != r.B[cell] {
+			if r.A[cell].IsNumber() || r.B[cell].IsNumber() || r.tells(cell) && r.A[cell] != r.B[cell] {
 				cells = append(cells, cell)
 				break
 			}
 		}
 	}
 	return cells
+}
+
+// tells is false of words that are the same in both, or in one table only.
+func (r *JoinedRow) tells(cell int) bool {
+	words := r.A[cell].kind == textKind || r.B[cell].kind == textKind
+	return !words || r.In == InBoth && r.A[cell] != r.B[cell]
 }
 
 func (j *Joined) allInBoth() bool {

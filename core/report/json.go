@@ -76,7 +76,7 @@ func (v Value) appendJSON(b []byte) []byte {
 	if v.kind == noneKind || math.IsNaN(v.real) || math.IsInf(v.real, 0) {
 		return append(b, "null"...) // JSON has no word for them
 	}
-	return append(b, v.plain()...)
+	return append(b, v.Plain()...)
 }
 
 // appendString quotes s as JSON. Bytes that are no UTF-8 become the

@@ -155,7 +155,7 @@ func TestNumbers(t *testing.T) {
 		if got := c.value.human(); got != c.human {
 			t.Errorf("human: %s, want %s", got, c.human)
 		}
-		if got := c.value.plain(); got != c.plain {
+		if got := c.value.Plain(); got != c.plain {
 			t.Errorf("plain: %s, want %s", got, c.plain)
 		}
 	}
@@ -177,8 +177,8 @@ func TestDecimal(t *testing.T) {
 		0: {"0", "0"}, 43.25: {"43.2", "43.25"}, 0.33333: {"0.333", "0.33333"}, 123456.7: {"123,457", "123456.7"}, -2: {"-2.00", "-2"},
 		1e-7: {"0.000000100", "0.0000001"},
 	} {
-		if v := Decimal(x); v.human() != want[0] || v.plain() != want[1] || !v.IsNumber() {
-			t.Errorf("%v: %q and %q, want %q", x, v.human(), v.plain(), want)
+		if v := Decimal(x); v.human() != want[0] || v.Plain() != want[1] || !v.IsNumber() {
+			t.Errorf("%v: %q and %q, want %q", x, v.human(), v.Plain(), want)
 		}
 	}
 }

@@ -136,8 +136,8 @@ func (v Value) human() string {
 	return v.text
 }
 
-// plain is the value for programs, without quotes.
-func (v Value) plain() string {
+// Plain is the value for programs, without quotes.
+func (v Value) Plain() string {
 	switch v.kind {
 	case countKind, bytesKind:
 		if v.negative {

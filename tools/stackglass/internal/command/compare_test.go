@@ -1,0 +1,229 @@
+package command
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func init() {
+	golden = append(golden,
+		"compare demo:matmul-naive demo:matmul-blocked",
+		"compare demo:matmul-naive demo:matmul-blocked --on what-if --cache L1=2KiB,full --cache L2=8KiB,full",
+		"compare demo:matmul-naive demo:matmul-blocked --on what-if --cache L1=2KiB,full --format json --fail-if L1.misses.difference>-96%",
+		"compare demo:matmul-naive demo:matmul-blocked --on curve --sort misses --top 3 --format md",
+		"compare demo:matmul-naive demo:matmul-blocked --on counters --by function --format csv",
+		"compare demo:matmul-naive demo:matmul-blocked --on counters --by block --sort flops --top 4",
+		"compare demo:matmul-naive demo:array-list --on histogram --kinds store",
+	)
+}
+
+const pair = "compare demo:matmul-naive demo:matmul-blocked "
+
+func words(line string) []string { return strings.Fields(line) }
+
+// TestCompareSaysWhatEachVerbSays asks about each file alone and looks for its
+// numbers in the comparison.
+func TestCompareSaysWhatEachVerbSays(t *testing.T) {
+	for _, c := range []struct{ verb, on, name, number string }{
+		{"histogram", "histogram", "distance", "count"},
+		{"what-if --cache L1=2KiB,full --cache L2=4KiB,full", "what-if --cache L1=2KiB,full --cache L2=4KiB,full", "name", "misses"},
+		{"counters", "counters", "counter", "count"},
+	} {
+		verb, options, _ := strings.Cut(c.verb, " ")
+		sides := map[string]map[string]string{}
+		for side, file := range map[string]string{"a": "demo:matmul-naive", "b": "demo:matmul-blocked"} {
+			sides[side] = column(t, words(verb+" "+file+" --format csv "+options), c.name, c.number, nil)
+		}
+		for side, alone := range sides {
+			compared := column(t, words(pair+"--format csv --on "+c.on), c.name, side, func(row map[string]string) bool { return row["number"] == c.number })
+			for name, want := range alone {
+				if compared[name] != want {
+					t.Errorf("%s: %s of %s in %s is %s, want %s", verb, c.number, name, side, compared[name], want)
+				}
+			}
+			for name, got := range compared {
+				if _, there := alone[name]; !there && got != "0" {
+					t.Errorf("%s: %s of %s, which %s has not, is %s", verb, c.number, name, side, got)
+				}
+			}
+		}
+	}
+}
+
+// column gives one column of a command line's CSV by another one.
+func column(t *testing.T, args []string, name, number string, choose func(map[string]string) bool) map[string]string {
+	t.Helper()
+	answer := ask(args...)
+	rows, err := csv.NewReader(strings.NewReader(answer.stdout)).ReadAll()
+	if err != nil || answer.code != 0 || len(rows) < 2 {
+		t.Fatalf("%v: %d rows, %v, %v", args, len(rows), err, answer)
+	}
+	found := map[string]string{}
+	for _, cells := range rows[1:] {
+		row := map[string]string{}
+		for i, key := range rows[0] {
+			row[key] = cells[i]
+		}
+		if choose == nil || choose(row) {
+			found[row[name]] = row[number]
+		}
+	}
+	return found
+}
+
+// TestDifferencesAreDifferences: in every line of every table that is compared.
+func TestDifferencesAreDifferences(t *testing.T) {
+	for _, on := range []string{"summary", "histogram", "curve", "what-if --cache L1=2KiB,8", "counters", "counters --by block"} {
+		answer := ask(words(pair + "--format json --on " + on)...)
+		var tables map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(answer.stdout), &tables); err != nil || answer.code != 0 {
+			t.Fatalf("%s: %v in %s", on, err, answer)
+		}
+		lines := 0
+		for _, text := range tables {
+			var rows []struct {
+				A, B, Difference, Change any // words, where these differ
+				Number                   string
+			}
+			if json.Unmarshal(text, &rows) != nil {
+				continue // the schema, the input, warnings, or words that differ
+			}
+			for _, r := range rows {
+				a, inA := r.A.(float64)
+				b, inB := r.B.(float64)
+				difference, _ := r.Difference.(float64)
+				change, known := r.Change.(float64)
+				if !inA || !inB {
+					continue
+				}
+				lines++
+				if !near(b-a, difference) {
+					t.Errorf("%s: %s: %v to %v differ by %v", on, r.Number, a, b, difference)
+				}
+				if known && a != 0 && !near(difference/a, change) {
+					t.Errorf("%s: %s: a difference of %v of %v is a change of %v", on, r.Number, difference, a, change)
+				}
+			}
+		}
+		if lines == 0 {
+			t.Errorf("%s: nothing is compared", on)
+		}
+	}
+}
+
+func near(x, y float64) bool { return x-y < 0.002 && y-x < 0.002 }
+
+func TestCompareRefuses(t *testing.T) {
+	small := filepath.Join(t.TempDir(), "small.sgp")
+	if got := ask("analyze", "demo:array-list", "--lines", "16", "--analyses", "locality", "-o", small); got.code != 0 {
+		t.Fatal(got)
+	}
+	for line, want := range map[string]string{
+		"compare demo:matmul-naive":                          "give two traces or profiles",
+		"compare - -":                                        "standard input is one trace",
+		pair + "--on nonsense":                               `--on "nonsense", want one of summary, histogram`,
+		pair + "--by function":                               "--by is for --on counters",
+		pair + "--cache L1=2KiB,8":                           "--cache is for --on what-if",
+		pair + "--on what-if":                                "no cache to ask about",
+		pair + "--on what-if --line 32":                      "each level of what-if has a line size of its own",
+		pair + "--on curve --line 48":                        "48",
+		pair + "--sort nonsense":                             `--sort "nonsense", want one of accesses`,
+		pair + "--format xml":                                `format "xml"`,
+		pair + "--on counters --by seven":                    `--by "seven"`,
+		"compare " + small + " demo:matmul-naive":            "have no line size in common",
+		"compare " + small + " demo:matmul-naive --on curve": "holds lines of 16 bytes",
+		"compare " + small + " demo:matmul-naive --on what-if --cache L1=2KiB,8": small,
+		"compare " + small + " demo:matmul-naive --on counters":                  "no counters",
+		"compare " + small + " demo:matmul-naive --kinds load":                   "is a profile",
+		pair + "--fail-if misses>1":                                              "want ROW.NUMBER.difference>BOUND",
+		pair + "--fail-if 64.misses.difference>much":                             "want ROW.NUMBER.difference>BOUND",
+		pair + "--fail-if L9.accesses.difference>1":                              "no number accesses of a row L9 is compared; there are 64.accesses.difference",
+	} {
+		got := ask(words(line)...)
+		if got.code != exitUsage || !strings.Contains(got.stderr, want) || got.stdout != "" {
+			t.Errorf("%s: want %q and exit 2, got %v", line, want, got)
+		}
+	}
+}
+
+func TestCompareWarns(t *testing.T) {
+	folder := t.TempDir()
+	first := filepath.Join(folder, "first.sgp")
+	if got := ask("analyze", "demo:matmul-naive", "--limit", "1000", "-o", first); got.code != 0 {
+		t.Fatal(got)
+	}
+	for line, want := range map[string]string{
+		"compare " + first + " demo:matmul-naive":                                     "A has at most 1000 references from reference 0 on, B has the whole trace",
+		"compare demo:array-list demo:array-list":                                     "are the same run",
+		pair + "--on what-if --cache L1=2KiB,full":                                    "",
+		pair + "--on counters --by function":                                          "joined by function alone",
+		"compare testdata/threads.sgt demo:matmul-naive":                              "",
+		"compare demo:array-list testdata/threads.sgt":                                "",
+		"compare ../../../../core/trace/tracetest/testdata/small.din demo:array-list": "A has the format din without sizes, B has the format sgt",
+	} {
+		got := ask(words(line)...)
+		if got.code != 0 || (want == "") != (got.stderr == "") || !strings.Contains(got.stderr, want) {
+			t.Errorf("%s: want the warning %q, got %s", line, want, got.stderr)
+		}
+	}
+}
+
+func TestBoundsOnDifferences(t *testing.T) {
+	for text, broken := range map[string]bool{
+		"64.accesses.difference>7167":          true,
+		"64.accesses.difference>7168":          false,
+		"64.accesses.difference>=7168":         true,
+		"64.accesses.difference>10%":           true,
+		"64.accesses.difference>11%":           false,
+		"64.half_within_lines.difference<0":    true,
+		"64.half_within_lines.difference<-73%": false,
+		"store.references.difference>299.9%":   true,
+		"*.references.difference<0":            false,
+		"*.lines.difference>0":                 false,
+		" loads.count.difference <= 4096 ":     true,
+	} {
+		got := ask(append(words(pair), "--fail-if", text)...)
+		if want := map[bool]int{true: exitBudget, false: exitOK}[broken]; got.code != want || broken != strings.Contains(got.stderr, strconv.Quote(text)) {
+			t.Errorf("%s: exit %d, want %d: %s", text, got.code, want, got.stderr)
+		}
+	}
+	// A change from nothing is beyond every bound; and names may hold any sign.
+	for _, text := range []string{"*.flops.difference>1000000%", "main/for.body24.loads.difference>5"} {
+		if got := ask(append(words(pair+"--on counters --by block"), "--fail-if", text)...); got.code != exitBudget {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+	for text, want := range map[string]bound{
+		"operator<.misses.difference<=-2.5%": {row: "operator<", percent: true, budget: budget{metric: "misses", ops: "<=", bound: -2.5}},
+		"a.c/7.misses.difference>1e3":        {row: "a.c/7", budget: budget{metric: "misses", ops: ">", bound: 1000}},
+	} {
+		want.text, want.level = text, -1
+		if got, ok := parseBound(text); got != want || !ok {
+			t.Errorf("%s is read as %+v", text, got)
+		}
+	}
+}
+
+// TestCompareProfiles: a profile says what its trace says.
+func TestCompareProfiles(t *testing.T) {
+	folder := t.TempDir()
+	var kept []string
+	for _, name := range []string{"matmul-naive", "matmul-blocked"} {
+		path := filepath.Join(folder, name+".sgp")
+		if got := ask("analyze", "demo:"+name, "-o", path); got.code != 0 {
+			t.Fatal(got)
+		}
+		kept = append(kept, path)
+	}
+	for _, on := range []string{"summary", "curve", "what-if --cache L1=2KiB,full"} {
+		traces := ask(words(pair + "--format csv --on " + on)...)
+		profiles := ask(append([]string{"compare", kept[0], kept[1], "--format", "csv", "--on"}, words(on)...)...)
+		if traces.stdout != profiles.stdout || traces.code != 0 {
+			t.Errorf("%s: of profiles\n%v\nof traces\n%v", on, profiles, traces)
+		}
+	}
+}
