@@ -25,7 +25,7 @@ var withinCore = map[string][]string{
 	"ir":        {"ir", "trace"},
 	"byfl":      {"byfl", "profile"},
 	"tally":     {"tally", "profile", "report"},
-	"answers":   {"answers", "tally", "profile", "report", "trace"},
+	"answers":   {"answers", "tally", "hierarchy", "profile", "report", "trace"},
 	"hierarchy": {"hierarchy", "profile", "trace"},
 	"analysis":  {"analysis", "stack", "profile", "trace"},
 }

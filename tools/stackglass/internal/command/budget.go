@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
@@ -22,7 +23,7 @@ var metrics = map[string]func(hierarchy.Level) float64{
 	"accesses":   func(l hierarchy.Level) float64 { return l.Accesses },
 	"hits":       func(l hierarchy.Level) float64 { return l.Hits },
 	"misses":     func(l hierarchy.Level) float64 { return l.Misses },
-	"miss_ratio": missRatio,
+	"miss_ratio": answers.MissRatio,
 }
 
 // parseBudgets reads NAME.METRIC OP NUMBER, where OP is one of > >= < <=.

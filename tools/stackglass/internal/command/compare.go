@@ -314,7 +314,7 @@ func (c *comparing) whatIf(l, _ *answerable) ([]report.Table, []string, error) {
 	for _, w := range warnings {
 		doubts = append(doubts, string(w))
 	}
-	return []report.Table{levelTable(predicted), memoryTable(predicted)}, doubts, nil
+	return []report.Table{answers.Levels(predicted), answers.Memory(predicted)}, doubts, nil
 }
 
 func (c *comparing) counters(l, _ *answerable) ([]report.Table, []string, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
@@ -54,7 +55,7 @@ it the exit code is 1.`,
 				return asUsage(err)
 			}
 			d := &report.Document{Schema: "stackglass.what-if", Version: 1, Input: l.facts(0)}
-			d.Tables = []report.Table{levelTable(predicted), memoryTable(predicted)}
+			d.Tables = []report.Table{answers.Levels(predicted), answers.Memory(predicted)}
 			for _, doubt := range doubts {
 				d.Warnings = append(d.Warnings, string(doubt))
 			}
@@ -144,40 +145,4 @@ func lineSizes(h hierarchy.Hierarchy) []uint32 {
 	}
 	slices.Sort(sizes)
 	return slices.Compact(sizes)
-}
-
-func levelTable(p hierarchy.Prediction) report.Table {
-	t := report.Table{Key: "levels", Title: "Demand accesses", Columns: []report.Column{
-		{Key: "name", Label: "level"},
-		{Key: "size_bytes", Label: "size"},
-		{Key: "ways", Label: "ways"},
-		{Key: "line_bytes", Label: "line", Unit: "bytes"},
-		{Key: "accesses", Label: "accesses"},
-		{Key: "hits", Label: "hits"},
-		{Key: "misses", Label: "misses"},
-		{Key: "miss_ratio", Label: "miss ratio"},
-		{Key: "method", Label: "method"},
-	}}
-	for _, l := range p.Levels {
-		ways := report.TextOf("full")
-		if l.Cache.Ways != 0 {
-			ways = report.Count(uint64(l.Cache.Ways))
-		}
-		t.Add(report.TextOf(l.Cache.Name), report.Bytes(l.Cache.SizeBytes), ways, report.Count(uint64(l.Cache.LineBytes)),
-			report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), report.Ratio(missRatio(l)), report.TextOf(string(l.Method)))
-	}
-	return t
-}
-
-func missRatio(l hierarchy.Level) float64 {
-	if l.Accesses == 0 {
-		return 0
-	}
-	return l.Misses / l.Accesses
-}
-
-func memoryTable(p hierarchy.Prediction) report.Table {
-	t := report.Table{Key: "memory", Single: true, Columns: []report.Column{{Key: "accesses", Label: "memory accesses"}}}
-	t.Add(report.Real(p.MemoryAccesses))
-	return t
 }
