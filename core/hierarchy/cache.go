@@ -11,8 +11,11 @@ import (
 // DefaultLineBytes is the line size of a cache that does not say.
 const DefaultLineBytes = 64
 
-const cacheForm = "NAME=SIZE,WAYS[,LINE], as in L1=32KiB,8 or L2=1MiB,full,64, and behind that what else there is to say: " +
-	"latency=CYCLES, bandwidth=BYTES a cycle, shared=CORES, hashed, plru, random, non-inclusive, exclusive, write-through, no-allocate"
+const (
+	cacheForm  = "NAME=SIZE,WAYS[,LINE][,PROPERTY…], as in L1=32KiB,8 or L2=1MiB,full,64,latency=12"
+	properties = "behind SIZE, WAYS and LINE each at most once: latency=CYCLES, bandwidth=BYTES a cycle, shared=CORES, " +
+		"hashed, plru, random, non-inclusive, exclusive, write-through, no-allocate"
+)
 
 // ParseCache reads NAME=SIZE,WAYS[,LINE], as in "L1=32KiB,8" or
 // "L2=1MiB,full,64". WAYS "full" is fully associative; LINE is 64 by default.
@@ -35,13 +38,14 @@ func ParseCache(s string) (Cache, error) {
 	if c.Ways, ok = parseWays(fields[1]); !ok {
 		return Cache{}, bad
 	}
-	properties := fields[2:]
-	if len(properties) > 0 {
-		if n, err := ParseSize(properties[0]); err == nil && n < 1<<32 {
-			c.LineBytes, properties = uint32(n), properties[1:]
+	more := fields[2:]
+	if len(more) > 0 {
+		if n, err := ParseSize(more[0]); err == nil && n < 1<<32 {
+			c.LineBytes, more = uint32(n), more[1:]
 		}
 	}
-	if !c.describe(properties) {
+	if !c.describe(more) {
+		bad.Want = properties
 		return Cache{}, bad
 	}
 	return c, c.Check()

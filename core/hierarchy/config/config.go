@@ -1,0 +1,148 @@
+// Package config reads descriptions of memory hierarchies, as files have them,
+// and tells the forms apart by what is in them:
+//
+//   - JSON of this project's schema, which is hierarchy.schema.json beside this
+//     file, and the same in YAML. A YAML library is large, so whoever reads YAML
+//     hands its values over as [Node]; package config does the rest.
+//   - Hardware files of PPT (PPT-AMM and PPT-SASMM; github.com/lanl/PPT, folder
+//     ppt_lite/hardware): Python assignments such as cache_sizes = [32 * kb].
+//   - Configuration files of DynamoRIO's cache simulator (dynamorio.org, Cache
+//     Simulator, Configuration File): L1D { size 32K assoc 8 parent L2 }.
+//   - Lines, one cache on each, as --cache takes them: L1=32KiB,8.
+//
+// What a file says and a hierarchy here cannot hold is a note in the result.
+package config
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+)
+
+// Form is a way to write a hierarchy down.
+type Form string
+
+// The forms.
+const (
+	JSON       Form = "JSON"
+	YAML       Form = "YAML"
+	PPT        Form = "PPT hardware file"
+	DrCacheSim Form = "drcachesim configuration"
+	Lines      Form = "one cache a line"
+)
+
+// Error tells what is wrong with a description, and where.
+type Error struct {
+	Line int // 0: nowhere in particular
+	Text string
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.Text
+	}
+	return "line " + strconv.Itoa(e.Line) + ": " + e.Text
+}
+
+func errorAt(line int, parts ...string) *Error { return &Error{line, strings.Join(parts, "")} }
+
+const (
+	// mostBytes is beyond any description of a hierarchy.
+	mostBytes = 1 << 20
+	// mostLevels is the most levels of a hierarchy.
+	mostLevels = 16
+)
+
+// Recognise tells the form of a description; what looks like nothing else is
+// taken for lines.
+func Recognise(text []byte) Form {
+	if strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
+		return JSON
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, " \t\r\n")
+		word := strings.TrimLeft(line, " \t")
+		switch {
+		case strings.HasPrefix(word, "#"), strings.HasPrefix(word, "//"):
+		case strings.HasPrefix(line, "levels:"), line == "---":
+			return YAML
+		case assigns(word, "cache_sizes"):
+			return PPT
+		case strings.HasSuffix(word, "{") || strings.Contains(word, " {") && !strings.Contains(word, "="):
+			if _, _, dictionary := strings.Cut(word, "="); !dictionary {
+				return DrCacheSim
+			}
+		}
+	}
+	return Lines
+}
+
+// assigns tells whether a line of Python gives a name its value.
+func assigns(line, name string) bool {
+	line = strings.TrimPrefix(line, "self.")
+	line = strings.Trim(line, `"'{ `)
+	rest, found := strings.CutPrefix(line, name)
+	rest = strings.TrimLeft(rest, ` "'`)
+	return found && (strings.HasPrefix(rest, "=") || strings.HasPrefix(rest, ":"))
+}
+
+// Read reads a description in any form but YAML. Notes are what the hierarchy
+// does not hold, in sentences. The error is an [*Error].
+func Read(text []byte) (h hierarchy.Hierarchy, notes []string, err error) {
+	if len(text) > mostBytes {
+		return h, nil, errorAt(0, "larger than 1 MiB, which no hierarchy needs")
+	}
+	switch Recognise(text) {
+	case JSON:
+		var node Node
+		if node, err = parseJSON(string(text)); err == nil {
+			h, err = FromNode(node)
+		}
+	case YAML:
+		err = errorAt(0, "YAML is not read here; JSON of the same keys is")
+	case PPT:
+		h, notes, err = readPPT(string(text))
+	case DrCacheSim:
+		h, notes, err = readDrCacheSim(string(text))
+	case Lines:
+		h, err = readLines(string(text))
+	}
+	if err == nil {
+		err = check(&h)
+	}
+	if err != nil {
+		return hierarchy.Hierarchy{}, nil, err
+	}
+	return h, notes, nil
+}
+
+// check tests what holds for a hierarchy of any form.
+func check(h *hierarchy.Hierarchy) error {
+	if len(h.Levels) == 0 {
+		return errorAt(0, "no cache in it, want at least one level")
+	}
+	if len(h.Levels) > mostLevels {
+		return errorAt(0, strconv.Itoa(len(h.Levels)), " levels, want at most ", strconv.Itoa(mostLevels))
+	}
+	names := map[string]bool{}
+	for _, c := range h.Levels {
+		if !validName(c.Name) {
+			return errorAt(0, "a cache named ", strconv.Quote(c.Name), ", want a name without = and without blanks around it")
+		}
+		if names[c.Name] {
+			return errorAt(0, "two caches named ", strconv.Quote(c.Name), ", want a name of its own for each level")
+		}
+		names[c.Name] = true
+		if err := c.Check(); err != nil {
+			return errorAt(0, err.Error())
+		}
+	}
+	return nil
+}
+
+// validName tells names that every form can have.
+func validName(name string) bool {
+	return name != "" && strings.TrimSpace(name) == name && !strings.Contains(name, "=") && utf8.ValidString(name)
+}

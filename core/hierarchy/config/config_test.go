@@ -1,0 +1,394 @@
+package config_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/hierarchy/config"
+)
+
+const jsonSample = `{
+  "name": "toy", "clock_ghz": 2.5,
+  "levels": [
+    {"name": "L1", "size": "32KiB", "ways": 8, "latency_cycles": 4, "bytes_per_cycle": 64},
+    {"name": "L2", "size": 1048576, "ways": "full", "line": 128, "shared_by": 4, "hashed": true,
+     "replacement": "plru", "inclusion": "exclusive", "write": "through", "allocate": false}
+  ],
+  "memory": {"latency_cycles": 200.5, "bytes_per_cycle": 8},
+  "sources": ["a \"manual\", \u00a7 4 \ud83d\ude00"]
+}
+`
+
+var toy = hierarchy.Hierarchy{
+	Name: "toy", ClockGHz: 2.5,
+	Levels: []hierarchy.Cache{
+		{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64, LatencyCycles: 4, BytesPerCycle: 64},
+		{Name: "L2", SizeBytes: 1 << 20, LineBytes: 128, SharedBy: 4, Hashed: true, Replacement: hierarchy.TreePLRU,
+			Inclusion: hierarchy.Exclusive, Write: hierarchy.WriteThroughAround},
+	},
+	Memory:  hierarchy.Memory{LatencyCycles: 200.5, BytesPerCycle: 8},
+	Sources: []string{`a "manual", § 4 😀`},
+}
+
+// pptSample is laid out as the files of PPT are.
+const pptSample = `###########
+# toy.py
+'''
+  A processor with cache_sizes = [1, 2]
+'''
+ns = 1.0 * 10 ** (-9)  # nanoseconds
+kb = 1024.0
+mb = 1024.0 ** 2
+clockspeed = (
+    2.00 * 10 ** 9  # Hertz
+)
+cache_levels = 3
+cache_sizes = [32 * kb, 256 * kb,
+    3 * mb]  # bytes
+cache_line_sizes = [64, 64, 64 ]
+associativity = [8, 8, 12]
+num_cache_lines = [cache_sizes[0] / cache_line_sizes[0], cache_sizes[1] / 64]
+cache_cycles = [4.0, 12.0, 34.5]
+cache_latency = [cache_cycles[0] / clockspeed, 1]
+cache_bandwidth_cycles = [4 / 8.0, 1, 1]
+bw_ram = (
+    20000 * 10**6
+)
+ram_latency = 50 * ns + 25 / clockspeed
+pipelinetypes = ["iadd", "fadd"]
+pipelinelatencies = {"iadd": 1.0 / clockspeed, "fadd": f(3)}
+`
+
+const drSample = `// Two cores.
+num_cores       2
+line_size       64
+coherence       true
+P0L1I { // P0 L1 I$
+  type instruction
+  core 0
+  size 32768
+  assoc 4
+  parent P0L2
+}
+P0L1D {
+  type            data
+  core            0
+  size            32K
+  assoc           8
+  parent          P0L2
+  replace_policy  LRU
+}
+P1L1D { type data core 1 size 32K assoc 8 parent P1L2 }
+P0L2 { size 512K assoc 16 inclusive true parent LLC }
+P1L2 { size 512K assoc 16 inclusive true parent LLC }
+LLC {
+  size 1M
+  assoc 16
+  exclusive true
+  parent memory
+  replace_policy FIFO
+  prefetcher nextline
+  miss_file misses.txt
+}
+`
+
+func TestReadsEveryForm(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  string
+		form  config.Form
+		want  hierarchy.Hierarchy
+		notes []string // words of each
+	}{
+		"JSON": {jsonSample, config.JSON, toy, nil},
+		"lines": {"# mine\nL1=32KiB,8,latency=4\n\n L2 = 1M,full,128 \nmemory=latency=200\nclock = 3.5 GHz\n", config.Lines,
+			hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64, LatencyCycles: 4}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 128}},
+				Memory: hierarchy.Memory{LatencyCycles: 200}, ClockGHz: 3.5}, nil},
+		"PPT": {pptSample, config.PPT, hierarchy.Hierarchy{Levels: []hierarchy.Cache{
+			{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64, LatencyCycles: 4},
+			{Name: "L2", SizeBytes: 256 << 10, Ways: 8, LineBytes: 64, LatencyCycles: 12},
+			{Name: "L3", SizeBytes: 3 << 20, Ways: 12, LineBytes: 64, LatencyCycles: 34.5},
+		}, Memory: hierarchy.Memory{LatencyCycles: 125, BytesPerCycle: 10}, ClockGHz: 2}, []string{"left out"}},
+		"PPT of a class": {"class core(object):\n  def __init__(self):\n    self.clockspeed = 10**9\n    self.cache_sizes = [2**15, 2**18]\n    self.cache_latency = [3e-9, 1.0e-8]\n", config.PPT,
+			hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, LineBytes: 64, LatencyCycles: 3}, {Name: "L2", SizeBytes: 256 << 10, LineBytes: 64, LatencyCycles: 10}}, ClockGHz: 1},
+			[]string{"fully associative"}},
+		"PPT of a dictionary": {"hw = {\n 'name': 'x',\n 'cache_sizes': [4096],\n 'associativity': [4], 'cache_cycles': [-(-2)], 'ports': {'a': [1, 2]} }\n", config.PPT,
+			hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 4096, Ways: 4, LineBytes: 64, LatencyCycles: 2}}}, nil},
+		"drcachesim": {drSample, config.DrCacheSim, hierarchy.Hierarchy{Levels: []hierarchy.Cache{
+			{Name: "P0L1D", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64, Inclusion: hierarchy.NonInclusive},
+			{Name: "P0L2", SizeBytes: 512 << 10, Ways: 16, LineBytes: 64},
+			{Name: "LLC", SizeBytes: 1 << 20, Ways: 16, LineBytes: 64, Inclusion: hierarchy.Exclusive, SharedBy: 2},
+		}}, []string{"FIFO", "prefetching", "instructions"}},
+	} {
+		if form := config.Recognise([]byte(c.text)); form != c.form {
+			t.Errorf("%s is recognised as %s, want %s", name, form, c.form)
+		}
+		got, notes, err := config.Read([]byte(c.text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", name, got, c.want)
+		}
+		if len(notes) != len(c.notes) {
+			t.Errorf("%s: notes %q, want %d", name, notes, len(c.notes))
+		}
+		for i := range min(len(notes), len(c.notes)) {
+			if !strings.Contains(notes[i], c.notes[i]) {
+				t.Errorf("%s: note %q, want one on %q", name, notes[i], c.notes[i])
+			}
+		}
+	}
+}
+
+// Errors say where.
+func TestRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        "no cache",
+		"L1=32KiB,8\nL2=1MiB,x\n": "line 2: cache",
+		"L1=32KiB,8\nL1=1MiB,8\n": "line 2: cache",
+		"memory=latency=1\nmemory=latency=2\nL1=1K,1": "line 2",
+		"clock=fast\nL1=1K,1":                         "line 1",
+		"{\n  \"levels\": [\n    {\"name\": \"L1\", \"size\": \"32K\",\n     \"ways\": 7}]}": "line 3: L1=32KiB,7, want a number of ways that divides",
+		"{\n\"levels\": [],\n}": "line 3: '}', want a key",
+		"{\"levels\": []}":      "no cache",
+		"{\"level\": []}":       `key "level" is not known`,
+		"{\n\"levels\": [{\"name\": \"L1\", \"size\": 64}]}":                                                           `line 2: a level lacks "ways"`,
+		"{\"levels\": [{\"name\": \"L1\", \"name\": \"L2\"}]}":                                                         "a second time",
+		"{\"levels\": [{\"name\": \"L1\", \"size\": 64, \"ways\": 1, \"write\": \"x\"}]}":                              `"x", want back, through`,
+		"{\"levels\": [{\"name\": \"L1\", \"size\": 64, \"ways\": 1, \"latency_cycles\": -1}]}":                        "-1, want a number above 0",
+		"{\"levels\": [{\"name\": \"L1\", \"size\": 64, \"ways\": 1}, {\"name\": \"L1\", \"size\": 64, \"ways\": 1}]}": "two caches named",
+		"{\"levels\": 1} x":                                 "the end, behind",
+		"{\"levels\": tru}":                                 "want a value",
+		"{\"name\": \"a\nb\"}":                              "line 1",
+		"{\"levels\": " + strings.Repeat("[", 100):          "fewer lists",
+		"---\nlevels:\n":                                    "YAML",
+		"x = 1\ncache_sizes = [x, y]\n":                     "line 2: cache_sizes",
+		"cache_sizes = 4096\n":                              "line 1: cache_sizes",
+		"cache_sizes = [4096]\ncache_sizes = [8192]\n":      "line 2: cache_sizes a second time, after line 1",
+		"cache_sizes = [4000]\nassociativity = [4]\n":       "line 1: L1=4000,4",
+		"cache_sizes = [4096]\nassociativity = [3.5]\n":     "line 2: associativity[0] is 3.5",
+		"L1 {\n size 32K\n assoc 8\n colour red\n}":         `line 4: cache L1: "colour"`,
+		"L1 {\n core 0\n size 32K\n assoc 8\n parent L2\n}": `line 1: cache L1 has the parent "L2"`,
+		"L1 {\n core 0\n size 32K\n assoc 8\n parent L1\n}": "lies behind itself",
+		"L1 {\n size 32K\n assoc 8\n}":                      "no cache for the data of a core",
+		"L1 {\n core 0\n size 32K\n}":                       "lacks its size or assoc",
+		"num_cores 2\nL1 {\n core 0\n size 32K\n assoc":     "no } at the end",
+		"L1 { core 0 size 96 assoc 1 }":                     "",
+		"line_size 48\nL1 { core 0 size 96 assoc 1 }":       "power of two",
+		strings.Repeat(" ", 1<<20+1):                        "1 MiB",
+	} {
+		_, _, err := config.Read([]byte(text))
+		var own *config.Error
+		if !errors.As(err, &own) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80q: %v, want an error with %q", text, err, want)
+		}
+	}
+}
+
+// What is written reads as the same hierarchy, is valid by the published schema,
+// and means the same to another reader of JSON.
+func TestFormat(t *testing.T) {
+	for _, h := range append(hierarchy.Presets(), toy) {
+		text := config.Format(h)
+		again, notes, err := config.Read(text)
+		if err != nil || len(notes) > 0 || !reflect.DeepEqual(again, h) {
+			t.Errorf("%s reads as %+v, %q, %v", text, again, notes, err)
+		}
+		if err := validate(t, text); err != "" {
+			t.Errorf("%s: %s", h.Name, err)
+		}
+	}
+}
+
+// document draws documents that are nearly right.
+func document(t *rapid.T) map[string]any {
+	pick := func(what string, values ...any) any { return rapid.SampledFrom(values).Draw(t, what) }
+	level := func(name string) map[string]any {
+		l := map[string]any{"name": name, "size": pick("size", "32KiB", "1m", 65536, 0, "x", 8192.5), "ways": pick("ways", 1, 4, "full", 0, "some")}
+		if key := pick("key", "latency_cycles", "shared_by", "hashed", "replacement", "inclusion", "write", "allocate", "line", "bytes_per_cycle", "ways", "colour").(string); rapid.Bool().Draw(t, "more") {
+			l[key] = pick("value", 4, 0.5, true, false, "plru", "exclusive", "through", "full", 128, -1, "x")
+		}
+		if rapid.IntRange(0, 9).Draw(t, "drop") == 0 {
+			delete(l, pick("dropped", "name", "size", "ways").(string))
+		}
+		return l
+	}
+	d := map[string]any{"levels": []any{level("L1"), level("L2")}}
+	if key := pick("top", "name", "clock_ghz", "memory", "sources", "levels", "other", "").(string); key != "" {
+		d[key] = pick("content", "x", 3.5, 0, []any{}, []any{"a"}, map[string]any{"latency_cycles": 200}, map[string]any{"latency_cycles": 0})
+	}
+	return d
+}
+
+// The schema takes what the reader takes; the reader refuses besides what no
+// schema can say: sizes and ways that do not go together.
+func TestSchemaAgrees(t *testing.T) {
+	accepted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		text, err := json.Marshal(document(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, refused := config.Read(text)
+		invalid := validate(t, text)
+		switch {
+		case refused == nil && invalid != "":
+			t.Errorf("%s is read, and invalid: %s", text, invalid)
+		case refused != nil && invalid == "" && !strings.Contains(refused.Error(), "divides") && !strings.Contains(refused.Error(), "multiple of") && !strings.Contains(refused.Error(), "power of two"):
+			t.Errorf("%s is valid, and refused: %v", text, refused)
+		case refused == nil:
+			accepted++
+		}
+	})
+	if accepted == 0 {
+		t.Error("not one document was accepted")
+	}
+}
+
+// validate checks text against the published schema and gives what is wrong.
+func validate(t interface{ Fatal(...any) }, text []byte) string {
+	file, err := os.ReadFile("hierarchy.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema map[string]any
+	if err := json.Unmarshal(file, &schema); err != nil {
+		t.Fatal(err)
+	}
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil {
+		return err.Error()
+	}
+	return invalid(schema, v, "$")
+}
+
+// invalid implements the keywords of JSON Schema that the schema uses, and
+// complains of others.
+func invalid(schema map[string]any, v any, at string) string {
+	for key, want := range schema {
+		text := ""
+		switch key {
+		case "$schema", "title", "description":
+		case "type":
+			text = ofType(want.(string), v)
+		case "required":
+			for _, name := range want.([]any) {
+				if m, ok := v.(map[string]any); ok && m[name.(string)] == nil {
+					text = "lacks " + name.(string)
+				}
+			}
+		case "properties", "additionalProperties":
+			properties, _ := schema["properties"].(map[string]any)
+			m, _ := v.(map[string]any)
+			for name, field := range m {
+				if sub, ok := properties[name].(map[string]any); !ok {
+					text = "has " + name
+				} else if why := invalid(sub, field, at+"."+name); why != "" {
+					return why
+				}
+			}
+		case "items":
+			list, _ := v.([]any)
+			for _, item := range list {
+				if why := invalid(want.(map[string]any), item, at+"[]"); why != "" {
+					return why
+				}
+			}
+		case "anyOf":
+			text = "is none of the alternatives"
+			for _, sub := range want.([]any) {
+				if invalid(sub.(map[string]any), v, at) == "" {
+					text = ""
+				}
+			}
+		case "enum":
+			text = "is none of the words"
+			for _, word := range want.([]any) {
+				if word == v {
+					text = ""
+				}
+			}
+		case "minItems", "maxItems":
+			if list, ok := v.([]any); ok && (key == "minItems" && len(list) < int(want.(float64)) || key == "maxItems" && len(list) > int(want.(float64))) {
+				text = "has too few or too many items"
+			}
+		case "minimum", "maximum", "exclusiveMinimum":
+			x, ok := v.(float64)
+			bound := want.(float64)
+			if ok && (key == "minimum" && x < bound || key == "maximum" && x > bound || key == "exclusiveMinimum" && x <= bound) {
+				text = "is out of bounds"
+			}
+		case "pattern":
+			if s, ok := v.(string); ok && !regexp.MustCompile(want.(string)).MatchString(s) {
+				text = "does not match"
+			}
+		default:
+			text = "the test does not know the keyword " + key
+		}
+		if text != "" {
+			return at + " " + text
+		}
+	}
+	return ""
+}
+
+func ofType(want string, v any) string {
+	ok := false
+	switch x := v.(type) {
+	case string:
+		ok = want == "string"
+	case bool:
+		ok = want == "boolean"
+	case float64:
+		ok = want == "number" || want == "integer" && x == math.Trunc(x)
+	case []any:
+		ok = want == "array"
+	case map[string]any:
+		ok = want == "object"
+	}
+	if !ok {
+		return "is no " + want
+	}
+	return ""
+}
+
+// FuzzRead: no bytes do harm; what is read can exist, and can be written and
+// read again; and JSON that is read is JSON to encoding/json too.
+func FuzzRead(f *testing.F) {
+	for _, s := range []string{jsonSample, pptSample, drSample, "L1=32KiB,8\nmemory=latency=4\n", "{}", "a{b c}", "cache_sizes = [((((1))))]\n"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		h, _, err := config.Read(text)
+		if err != nil {
+			var own *config.Error
+			if !errors.As(err, &own) {
+				t.Fatalf("%T", err)
+			}
+			return
+		}
+		for _, c := range h.Levels {
+			if err := c.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if config.Recognise(text) == config.JSON && !json.Valid(bytes.TrimSpace(text)) {
+			t.Fatalf("%q is read as JSON", text)
+		}
+		again, _, err := config.Read(config.Format(h))
+		if err != nil || !reflect.DeepEqual(again.Levels, h.Levels) || again.Memory != h.Memory {
+			t.Fatalf("%s reads as %+v, %v; want %+v", config.Format(h), again, err, h)
+		}
+	})
+}

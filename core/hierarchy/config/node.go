@@ -1,0 +1,229 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+)
+
+// Node is a value of a JSON or YAML document.
+type Node struct {
+	Line   int
+	Kind   Kind
+	Text   string   // of scalars
+	Items  []Node   // of lists
+	Fields []Member // of objects, in order
+}
+
+// Kind is what a node is.
+type Kind uint8
+
+// The kinds.
+const (
+	Scalar Kind = iota // a number, true, false, null: Text as it is written
+	String
+	List
+	Object
+)
+
+// Member is a key and its value.
+type Member struct {
+	Key   string
+	Line  int
+	Value Node
+}
+
+func (n *Node) describe() string {
+	switch n.Kind {
+	case List:
+		return "a list"
+	case Object:
+		return "an object"
+	case String:
+		return strconv.Quote(n.Text)
+	}
+	return n.Text
+}
+
+// FromNode makes a hierarchy of a document of this project's schema. The error
+// is an [*Error].
+func FromNode(n Node) (h hierarchy.Hierarchy, err error) {
+	r := reader{}
+	r.object(n, "the document", map[string]func(Node){
+		"$schema":   func(Node) {},
+		"name":      func(n Node) { h.Name = r.text(n) },
+		"title":     func(n Node) { h.Title = r.text(n) },
+		"about":     func(n Node) { h.About = r.text(n) },
+		"clock_ghz": func(n Node) { h.ClockGHz = r.positive(n) },
+		"levels": func(n Node) {
+			for _, item := range r.list(n) {
+				h.Levels = append(h.Levels, r.cache(item))
+			}
+		},
+		"memory":  func(n Node) { h.Memory = r.memory(n) },
+		"sources": func(n Node) { h.Sources = r.texts(n) },
+	}, "levels")
+	if r.err == nil {
+		err = check(&h)
+	} else {
+		err = r.err
+	}
+	return h, err
+}
+
+// reader keeps the first error of a document.
+type reader struct{ err *Error }
+
+func (r *reader) fail(n Node, want string) {
+	if r.err == nil {
+		r.err = errorAt(n.Line, n.describe(), ", want ", want)
+	}
+}
+
+// object hands the fields of an object to their readers; must are those that
+// may not be missing.
+func (r *reader) object(n Node, what string, fields map[string]func(Node), must ...string) {
+	if n.Kind != Object {
+		r.fail(n, "an object: "+what)
+		return
+	}
+	seen := map[string]bool{}
+	for _, f := range n.Fields {
+		read := fields[f.Key]
+		switch {
+		case r.err != nil:
+			return
+		case read == nil:
+			r.err = errorAt(f.Line, "key ", strconv.Quote(f.Key), " is not known in ", what)
+		case seen[f.Key]:
+			r.err = errorAt(f.Line, "key ", strconv.Quote(f.Key), " a second time")
+		default:
+			seen[f.Key] = true
+			read(f.Value)
+		}
+	}
+	for _, key := range must {
+		if !seen[key] && r.err == nil {
+			r.err = errorAt(n.Line, what, " lacks ", strconv.Quote(key))
+		}
+	}
+}
+
+func (r *reader) list(n Node) []Node {
+	if n.Kind != List {
+		r.fail(n, "a list")
+	}
+	return n.Items
+}
+
+func (r *reader) text(n Node) string {
+	if n.Kind != String {
+		r.fail(n, "a text")
+	}
+	return n.Text
+}
+
+func (r *reader) texts(n Node) (list []string) {
+	for _, item := range r.list(n) {
+		list = append(list, r.text(item))
+	}
+	return list
+}
+
+func (r *reader) positive(n Node) float64 {
+	x, ok := hierarchy.ParsePositive(n.Text)
+	if n.Kind != Scalar || !ok {
+		r.fail(n, "a number above 0")
+	}
+	return x
+}
+
+func (r *reader) whole(n Node, most uint64, want string) uint64 {
+	x, err := strconv.ParseUint(n.Text, 10, 64)
+	if n.Kind != Scalar || err != nil || x == 0 || x > most {
+		r.fail(n, want)
+	}
+	return x
+}
+
+func (r *reader) yes(n Node) bool {
+	if n.Kind != Scalar || n.Text != "true" && n.Text != "false" {
+		r.fail(n, "true or false")
+	}
+	return n.Text == "true"
+}
+
+// oneOf is the index of a text in a list of words.
+func (r *reader) oneOf(n Node, words ...string) int {
+	for i, word := range words {
+		if n.Kind == String && n.Text == word {
+			return i
+		}
+	}
+	r.fail(n, strings.Join(words, ", "))
+	return 0
+}
+
+func (r *reader) size(n Node) uint64 {
+	if n.Kind == Scalar {
+		return r.whole(n, 1<<50, "a number of bytes, or a text such as \"32KiB\"")
+	}
+	bytes, err := hierarchy.ParseSize(r.text(n))
+	if err != nil || bytes == 0 {
+		r.fail(n, "a size such as \"32KiB\"")
+	}
+	return bytes
+}
+
+func (r *reader) ways(n Node) uint32 {
+	if n.Kind == String && n.Text == "full" {
+		return 0
+	}
+	return uint32(r.whole(n, 1<<32-1, "a number of ways, or \"full\""))
+}
+
+func (r *reader) cache(n Node) hierarchy.Cache {
+	c := hierarchy.Cache{LineBytes: hierarchy.DefaultLineBytes}
+	through, around := false, false
+	r.object(n, "a level", map[string]func(Node){
+		"name": func(n Node) {
+			if c.Name = r.text(n); !validName(c.Name) {
+				r.fail(n, "a name without = and without blanks around it")
+			}
+		},
+		"size":            func(n Node) { c.SizeBytes = r.size(n) },
+		"ways":            func(n Node) { c.Ways = r.ways(n) },
+		"line":            func(n Node) { c.LineBytes = uint32(r.whole(n, 1<<32-1, "a line size in bytes")) },
+		"latency_cycles":  func(n Node) { c.LatencyCycles = r.positive(n) },
+		"bytes_per_cycle": func(n Node) { c.BytesPerCycle = r.positive(n) },
+		"shared_by":       func(n Node) { c.SharedBy = uint32(r.whole(n, 1<<32-1, "a number of cores")) },
+		"hashed":          func(n Node) { c.Hashed = r.yes(n) },
+		"replacement":     func(n Node) { c.Replacement = hierarchy.Replacement(r.oneOf(n, replacements...)) },
+		"inclusion":       func(n Node) { c.Inclusion = hierarchy.Inclusion(r.oneOf(n, inclusions...)) },
+		"write":           func(n Node) { through = r.oneOf(n, writes...) == 1 },
+		"allocate":        func(n Node) { around = !r.yes(n) },
+	}, "name", "size", "ways")
+	c.Write = hierarchy.WriteOf(through, around)
+	if r.err == nil {
+		if err := c.Check(); err != nil {
+			r.err = errorAt(n.Line, c.String(), ", want ", wantOf(err))
+		}
+	}
+	return c
+}
+
+// The words of the schema, in the order of their constants.
+var (
+	replacements = []string{"lru", "plru", "random"}
+	inclusions   = []string{"inclusive", "non-inclusive", "exclusive"}
+	writes       = []string{"back", "through"}
+)
+
+func (r *reader) memory(n Node) (m hierarchy.Memory) {
+	r.object(n, "memory", map[string]func(Node){
+		"latency_cycles":  func(n Node) { m.LatencyCycles = r.positive(n) },
+		"bytes_per_cycle": func(n Node) { m.BytesPerCycle = r.positive(n) },
+	})
+	return m
+}
