@@ -26,6 +26,7 @@ var withinCore = map[string][]string{
 	"byfl":      {"byfl", "profile"},
 	"tally":     {"tally", "profile", "report"},
 	"answers":   {"answers", "tally", "hierarchy", "profile", "report", "trace"},
+	"export":    {"export", "analysis", "answers", "tally", "hierarchy", "profile", "report", "trace"},
 	"hierarchy": {"hierarchy", "profile", "trace"},
 	"analysis":  {"analysis", "stack", "profile", "trace"},
 }

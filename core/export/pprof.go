@@ -1,0 +1,230 @@
+package export
+
+import "math"
+
+// Pprof writes the sheet as a profile.proto message, uncompressed
+// (github.com/google/pprof/proto/profile.proto). Each entry is a sample with one
+// location, without callers; its kind of reference, datatype and variable are
+// labels.
+//
+// Values of samples are added up by pprof, so every event is a sum: there is no
+// mean distance, but the sum of the distances, and the first event is the number
+// of accesses, by which `pprof -mean` divides.
+//
+// The encoding is written here because it is small: the library that has it,
+// github.com/google/pprof/profile, brings fmt, regexp and gzip into the page.
+func (s *Sheet) Pprof() []byte {
+	p := &pprof{strings: map[string]uint64{"": 0}, order: []string{""},
+		functions: map[pprofFunction]uint64{}, locations: map[pprofLocation]uint64{}}
+	for _, e := range s.Events {
+		p.out.message(pprofSampleType, func(m *message) {
+			m.uint(1, p.text(e.Key))
+			m.uint(2, p.text(e.Unit))
+		})
+	}
+	modules := s.modules()
+	for i := range s.Entries {
+		p.sample(&s.Entries[i], modules)
+	}
+	for i := range modules {
+		p.mapping(uint64(i+1), &modules[i])
+	}
+	p.out.bytes(p.tables.b)
+	if s.Command != "" {
+		p.out.uint(pprofComment, p.text("program: "+s.Command))
+	}
+	for _, note := range s.Notes {
+		p.out.uint(pprofComment, p.text(note))
+	}
+	if len(s.Events) > 0 {
+		p.out.uint(pprofDefaultSampleType, p.text(s.Events[s.Main].Key))
+	}
+	for _, text := range p.order {
+		p.out.string(pprofString, text)
+	}
+	return p.out.b
+}
+
+// The fields of the message Profile.
+const (
+	pprofSampleType        = 1
+	pprofSample            = 2
+	pprofMapping           = 3
+	pprofLocations         = 4
+	pprofFunctions         = 5
+	pprofString            = 6
+	pprofComment           = 13
+	pprofDefaultSampleType = 14
+)
+
+// pprof is a profile in the making.
+type pprof struct {
+	out       message // all but locations and functions
+	tables    message // these
+	strings   map[string]uint64
+	order     []string
+	functions map[pprofFunction]uint64 // identifiers, from 1
+	locations map[pprofLocation]uint64
+}
+
+type pprofFunction struct{ name, file string }
+
+type pprofLocation struct {
+	mapping, address, function uint64
+	line, column               uint32
+}
+
+// text is the index of a string in the table.
+func (p *pprof) text(s string) uint64 {
+	index, known := p.strings[s]
+	if !known {
+		index = uint64(len(p.order))
+		p.strings[s], p.order = index, append(p.order, s)
+	}
+	return index
+}
+
+func (p *pprof) sample(e *Entry, modules []module) {
+	location := p.location(e, modules)
+	p.out.message(pprofSample, func(m *message) {
+		m.packed(1, []uint64{location})
+		values := make([]uint64, len(e.Counts))
+		for i, n := range e.Counts {
+			values[i] = min(n, math.MaxInt64)
+		}
+		m.packed(2, values)
+		for _, label := range [...]struct{ key, value string }{{"kind", e.Kind}, {"type", e.Type}, {"variable", e.Variable}} {
+			if label.value != "" {
+				m.message(3, func(m *message) {
+					m.uint(1, p.text(label.key))
+					m.uint(2, p.text(label.value))
+				})
+			}
+		}
+	})
+}
+
+func (p *pprof) location(e *Entry, modules []module) uint64 {
+	at := pprofLocation{address: e.PC, function: p.function(pprofFunction{e.Name(), e.File}), line: e.Line, column: e.Column}
+	for i := range modules {
+		if e.PC != 0 && modules[i].holds(e) {
+			at.mapping = uint64(i + 1)
+		}
+	}
+	id, known := p.locations[at]
+	if known {
+		return id
+	}
+	id = uint64(len(p.locations) + 1)
+	p.locations[at] = id
+	p.tables.message(pprofLocations, func(m *message) {
+		m.uint(1, id)
+		m.uint(2, at.mapping)
+		m.uint(3, at.address)
+		m.message(4, func(m *message) {
+			m.uint(1, at.function)
+			m.uint(2, uint64(at.line))
+			m.uint(3, uint64(at.column))
+		})
+	})
+	return id
+}
+
+func (p *pprof) function(f pprofFunction) uint64 {
+	id, known := p.functions[f]
+	if known {
+		return id
+	}
+	id = uint64(len(p.functions) + 1)
+	p.functions[f] = id
+	p.tables.message(pprofFunctions, func(m *message) {
+		m.uint(1, id)
+		m.uint(2, p.text(f.name))
+		m.uint(3, p.text(f.name))
+		m.uint(4, p.text(f.file))
+	})
+	return id
+}
+
+// mapping says that names and lines are known, so that pprof does not look for
+// them in a file that happens to have the module's name.
+func (p *pprof) mapping(id uint64, of *module) {
+	p.out.message(pprofMapping, func(m *message) {
+		m.uint(1, id)
+		m.uint(2, of.base)
+		m.uint(3, of.limit)
+		m.uint(5, p.text(of.name))
+		for _, known := range []int{7, 8, 9} { // has functions, file names, line numbers
+			m.uint(known, 1)
+		}
+	})
+}
+
+// module is an executable file, loaded at base.
+type module struct {
+	name        string
+	base, limit uint64 // limit is behind the last address that occurs
+}
+
+func (m *module) holds(e *Entry) bool { return e.Module == m.name && e.PC-e.Offset == m.base }
+
+// modules are those of the entries with an address, in their order.
+func (s *Sheet) modules() (list []module) {
+	for i := range s.Entries {
+		e := &s.Entries[i]
+		if e.Module == "" || e.PC == 0 {
+			continue
+		}
+		at := 0
+		for at < len(list) && !list[at].holds(e) {
+			at++
+		}
+		if at == len(list) {
+			list = append(list, module{name: e.Module, base: e.PC - e.Offset})
+		}
+		list[at].limit = max(list[at].limit, e.PC+1)
+	}
+	return list
+}
+
+// message is a protocol-buffer message in the making. Zeros are left out, as
+// they are the default, but in repeated fields.
+type message struct{ b []byte }
+
+func (m *message) varint(n uint64) {
+	for n >= 0x80 {
+		m.b = append(m.b, byte(n)|0x80)
+		n >>= 7
+	}
+	m.b = append(m.b, byte(n))
+}
+
+func (m *message) uint(field int, n uint64) {
+	if n != 0 {
+		m.varint(uint64(field) << 3)
+		m.varint(n)
+	}
+}
+
+func (m *message) string(field int, s string) {
+	m.varint(uint64(field)<<3 | 2)
+	m.varint(uint64(len(s)))
+	m.b = append(m.b, s...)
+}
+
+func (m *message) message(field int, fill func(*message)) {
+	var inner message
+	fill(&inner)
+	m.string(field, string(inner.b))
+}
+
+func (m *message) packed(field int, list []uint64) {
+	m.message(field, func(inner *message) {
+		for _, n := range list {
+			inner.varint(n)
+		}
+	})
+}
+
+// bytes appends fields that are encoded already.
+func (m *message) bytes(b []byte) { m.b = append(m.b, b...) }
