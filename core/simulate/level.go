@@ -25,6 +25,9 @@ type level struct {
 
 func (l *level) lineBytes() uint64 { return 1 << l.shift }
 
+// room is the number of bytes from addr to the end of its line.
+func (l *level) room(addr trace.Addr) uint64 { return l.lineBytes() - addr&(l.lineBytes()-1) }
+
 // access is one of the processor's, within a line.
 func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 	if write {
@@ -208,7 +211,7 @@ func (l *level) accept(line trace.Line, dirty bool) {
 // pieces cuts a run of bytes where lines of the level end.
 func (l *level) pieces(addr trace.Addr, bytes uint64, each func(trace.Addr, uint64)) {
 	for bytes > 0 {
-		piece := min(bytes, l.lineBytes()-addr&(l.lineBytes()-1))
+		piece := min(bytes, l.room(addr))
 		each(addr, piece)
 		addr, bytes = addr+piece, bytes-piece
 	}

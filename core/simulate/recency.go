@@ -21,6 +21,10 @@ func (t *recency) of(line trace.Line) []frame {
 
 func (t *recency) touch(line trace.Line, dirty bool) bool {
 	set, wanted := t.of(line), frameOf(line, dirty)
+	if set[0].line() == line { // mostly
+		set[0] |= wanted
+		return true
+	}
 	for i, f := range set {
 		if f.line() == line {
 			toFront(set[:i+1], f|wanted)

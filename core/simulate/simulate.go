@@ -215,12 +215,12 @@ func (s *Simulator) Consume(b *trace.Batch) error {
 		addr, bytes, write := addrs[i], uint64(max(sizes[i], 1)), writes.Has(kind)
 		line, last := addr>>first.shift, (addr+bytes-1)>>first.shift
 		if line >= last {
-			first.access(addr, bytes, write)
+			first.access(addr, min(bytes, first.room(addr)), write)
 			continue
 		}
 		s.split++
 		for ; line <= last; line++ {
-			part := min(bytes, first.lineBytes()-addr&(first.lineBytes()-1))
+			part := min(bytes, first.room(addr))
 			first.access(addr, part, write)
 			addr, bytes = addr+part, bytes-part
 		}

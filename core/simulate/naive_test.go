@@ -1,0 +1,383 @@
+package simulate
+
+import (
+	"cmp"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+)
+
+// naive is the twin: it says what the package's documentation says, carries the
+// data along, and looks everything up the slow way. Data are versions of words
+// of 8 bytes, the number of the store that wrote them.
+type naive struct {
+	levels []*naiveLevel
+	words  data // in memory
+	memory Traffic
+	now    int
+}
+
+type data map[uint64]int
+
+type naiveLevel struct {
+	hierarchy.Cache
+	sets, ways           uint64
+	inclusive, exclusive bool
+	lines                map[uint64]*naiveLine
+	used, emptied        map[[2]uint64]int // when a way of a set was
+	draw                 *rand.Rand
+	counts               Counts
+}
+
+type naiveLine struct {
+	number, set, way uint64
+	words            data
+	dirty            bool
+}
+
+func newNaive(h hierarchy.Hierarchy, seed uint64) *naive {
+	n := &naive{words: data{}}
+	for i, c := range h.Levels {
+		l := &naiveLevel{Cache: c, ways: uint64(c.Ways), lines: map[uint64]*naiveLine{}, used: map[[2]uint64]int{}, emptied: map[[2]uint64]int{}}
+		if c.Ways == 0 {
+			l.ways = c.Lines()
+		}
+		l.sets = c.Lines() / l.ways
+		l.inclusive, l.exclusive = i > 0 && c.Inclusion == hierarchy.Inclusive, i > 0 && c.Inclusion == hierarchy.Exclusive
+		l.draw = rand.New(rand.NewPCG(seed+uint64(i), 0))
+		n.levels = append(n.levels, l)
+	}
+	return n
+}
+
+func (l *naiveLevel) lineSize() uint64 { return uint64(l.LineBytes) }
+
+func (l *naiveLevel) set(line uint64) uint64 {
+	if !l.Hashed || l.sets == 1 {
+		return line % l.sets
+	}
+	width := 0
+	for 1<<width < l.sets {
+		width++
+	}
+	var number uint64
+	for bit := range 64 {
+		number ^= line >> bit & 1 << (bit % width)
+	}
+	return number % l.sets
+}
+
+func (n *naive) use(l *naiveLevel, x *naiveLine) {
+	n.now++
+	l.used[[2]uint64{x.set, x.way}] = n.now
+}
+
+func (n *naive) drop(l *naiveLevel, x *naiveLine) {
+	n.now++
+	l.emptied[[2]uint64{x.set, x.way}] = n.now
+	delete(l.lines, x.number)
+}
+
+// inSet are a set's lines by way.
+func (l *naiveLevel) inSet(set uint64) map[uint64]*naiveLine {
+	found := map[uint64]*naiveLine{}
+	for _, x := range l.lines {
+		if x.set == set {
+			found[x.way] = x
+		}
+	}
+	return found
+}
+
+// wayFor is where the next line of a set goes.
+func (l *naiveLevel) wayFor(set uint64) uint64 {
+	there := l.inSet(set)
+	way, latest := uint64(0), -1
+	for w := range l.ways {
+		if at := l.emptied[[2]uint64{set, w}]; there[w] == nil && at > latest {
+			way, latest = w, at
+		}
+	}
+	switch {
+	case latest >= 0:
+		return way
+	case l.Replacement == hierarchy.Random:
+		return l.draw.Uint64N(l.ways)
+	case l.Replacement == hierarchy.TreePLRU:
+		return l.awayFromLatest(set, 0, l.ways)
+	}
+	return slices.MinFunc(slices.Collect(maps.Keys(there)), func(v, w uint64) int {
+		return cmp.Compare(l.used[[2]uint64{set, v}], l.used[[2]uint64{set, w}])
+	})
+}
+
+// awayFromLatest is tree-PLRU in words: of the two halves of some ways take the
+// one that was not used last, and so on.
+func (l *naiveLevel) awayFromLatest(set, from, to uint64) uint64 {
+	if to-from == 1 {
+		return from
+	}
+	latest := func(from, to uint64) (at int) {
+		for w := from; w < to; w++ {
+			at = max(at, l.used[[2]uint64{set, w}])
+		}
+		return at
+	}
+	middle := (from + to) / 2
+	if latest(from, middle) > latest(middle, to) {
+		return l.awayFromLatest(set, middle, to)
+	}
+	return l.awayFromLatest(set, from, middle)
+}
+
+// part are the words of d in a run of bytes.
+func (d data) part(addr, bytes uint64) data {
+	found := data{}
+	for word, version := range d {
+		if word >= addr/8 && word <= (addr+bytes-1)/8 {
+			found[word] = version
+		}
+	}
+	return found
+}
+
+// demand gives the words of a run of bytes from level i on.
+func (n *naive) demand(i int, addr, bytes uint64) (words data, dirty bool) {
+	if i == len(n.levels) {
+		n.memory.Reads++
+		n.memory.BytesRead += bytes
+		return n.words.part(addr, bytes), false
+	}
+	l, words := n.levels[i], data{}
+	for line := addr / l.lineSize(); line <= (addr+bytes-1)/l.lineSize(); line++ {
+		more, changed := n.read(i, line)
+		maps.Copy(words, more.part(addr, bytes))
+		dirty = dirty || changed
+	}
+	return words, dirty
+}
+
+func (n *naive) read(i int, line uint64) (words data, dirty bool) {
+	l := n.levels[i]
+	l.counts.Reads++
+	x := l.lines[line]
+	switch {
+	case x != nil && l.exclusive:
+		l.counts.Given++
+		n.drop(l, x)
+		return x.words, x.dirty
+	case x != nil:
+		n.use(l, x)
+		return maps.Clone(x.words), false
+	}
+	l.counts.ReadMisses++
+	words, dirty = n.demand(i+1, line*l.lineSize(), l.lineSize())
+	if l.exclusive {
+		return words, dirty
+	}
+	n.put(i, line, maps.Clone(words), dirty)
+	return words, false
+}
+
+// put gives a line its place.
+func (n *naive) put(i int, line uint64, words data, dirty bool) {
+	l := n.levels[i]
+	l.counts.Fills++
+	x := &naiveLine{number: line, set: l.set(line), words: words, dirty: dirty}
+	x.way = l.wayFor(x.set)
+	victim := l.inSet(x.set)[x.way]
+	if victim != nil {
+		delete(l.lines, victim.number)
+	}
+	l.lines[line] = x
+	n.use(l, x)
+	if victim == nil {
+		return
+	}
+	l.counts.Evictions++
+	addr := victim.number * l.lineSize()
+	if l.inclusive {
+		n.recall(i, victim, addr)
+	}
+	if i+1 < len(n.levels) && n.levels[i+1].exclusive {
+		n.accept(i, victim, addr)
+	} else if victim.dirty {
+		n.writeBack(i, addr, victim.words)
+	}
+}
+
+// recall takes what the levels above level i hold of its victim; the level
+// nearest to the processor has the newest words.
+func (n *naive) recall(i int, victim *naiveLine, addr uint64) {
+	for k := i - 1; k >= 0; k-- {
+		above := n.levels[k]
+		for at := addr; at < addr+n.levels[i].lineSize(); at += above.lineSize() {
+			x := above.lines[at/above.lineSize()]
+			if x == nil {
+				continue
+			}
+			above.counts.Taken++
+			n.drop(above, x)
+			if x.dirty {
+				victim.dirty = true
+				maps.Copy(victim.words, x.words)
+			}
+		}
+	}
+}
+
+// accept moves a victim of level i to the exclusive level below.
+func (n *naive) accept(i int, victim *naiveLine, addr uint64) {
+	l := n.levels[i+1]
+	if victim.dirty {
+		n.levels[i].counts.WriteBacksSent++
+		l.counts.WriteBacksReceived++
+		l.counts.WriteBackMisses++
+	} else {
+		l.counts.CleanVictims++
+	}
+	n.put(i+1, victim.number, victim.words, victim.dirty && !l.Write.Through())
+	if victim.dirty && l.Write.Through() {
+		n.writeBack(i+1, addr, victim.words)
+	}
+}
+
+// writeBack sends level i's words of a whole line of it, or what was sent to it,
+// to the level below.
+func (n *naive) writeBack(i int, addr uint64, words data) {
+	n.writeBackRun(i, addr, n.levels[i].lineSize(), words)
+}
+
+func (n *naive) writeBackRun(i int, addr, bytes uint64, words data) {
+	n.levels[i].counts.WriteBacksSent++
+	if i+1 == len(n.levels) {
+		n.write(addr, bytes, words)
+		return
+	}
+	l := n.levels[i+1]
+	for _, piece := range cut(addr, bytes, l.lineSize()) {
+		l.counts.WriteBacksReceived++
+		some := words.part(piece[0], piece[1])
+		line := piece[0] / l.lineSize()
+		x := l.lines[line]
+		if x == nil {
+			l.counts.WriteBackMisses++
+			if piece[1] < l.lineSize() || l.Write.Around() || l.exclusive {
+				n.writeBackRun(i+1, piece[0], piece[1], some)
+				continue
+			}
+			for k := i + 2; k < len(n.levels) && n.levels[k].exclusive; k++ {
+				if old := n.levels[k].lines[line]; old != nil {
+					n.levels[k].counts.Given++
+					n.drop(n.levels[k], old)
+				}
+			}
+			n.put(i+1, line, maps.Clone(some), !l.Write.Through())
+		} else {
+			n.use(l, x)
+			maps.Copy(x.words, some)
+			x.dirty = x.dirty || !l.Write.Through()
+		}
+		if l.Write.Through() {
+			n.writeBackRun(i+1, piece[0], piece[1], some)
+		}
+	}
+}
+
+func (n *naive) write(addr, bytes uint64, words data) {
+	n.memory.Writes++
+	n.memory.BytesWritten += bytes
+	maps.Copy(n.words, words.part(addr, bytes))
+}
+
+// store demands of level i to write.
+func (n *naive) store(i int, addr, bytes uint64, words data) {
+	if i == len(n.levels) {
+		n.write(addr, bytes, words)
+		return
+	}
+	l := n.levels[i]
+	for _, piece := range cut(addr, bytes, l.lineSize()) {
+		l.counts.Writes++
+		line := piece[0] / l.lineSize()
+		some := words.part(piece[0], piece[1])
+		if l.lines[line] == nil {
+			l.counts.WriteMisses++
+			if l.Write.Around() || l.exclusive {
+				n.store(i+1, piece[0], piece[1], some)
+				continue
+			}
+			all, dirty := n.demand(i+1, line*l.lineSize(), l.lineSize())
+			maps.Copy(all, some)
+			n.put(i, line, all, dirty || !l.Write.Through())
+		} else {
+			n.change(l, line, some)
+		}
+		if l.Write.Through() {
+			n.update(i+1, piece[0], piece[1], some)
+		}
+	}
+}
+
+// change writes to a line that is there.
+func (n *naive) change(l *naiveLevel, line uint64, words data) {
+	x := l.lines[line]
+	n.use(l, x)
+	maps.Copy(x.words, words)
+	x.dirty = x.dirty || !l.Write.Through()
+}
+
+// update writes a store through to level i.
+func (n *naive) update(i int, addr, bytes uint64, words data) {
+	if i == len(n.levels) {
+		n.write(addr, bytes, words)
+		return
+	}
+	l := n.levels[i]
+	for _, piece := range cut(addr, bytes, l.lineSize()) {
+		l.counts.Updates++
+		line := piece[0] / l.lineSize()
+		some := words.part(piece[0], piece[1])
+		hit := l.lines[line] != nil
+		if hit {
+			n.change(l, line, some)
+		}
+		if !hit || l.Write.Through() {
+			n.update(i+1, piece[0], piece[1], some)
+		}
+	}
+}
+
+// flush writes back what is dirty.
+func (n *naive) flush() {
+	for i, l := range n.levels {
+		lines := slices.SortedFunc(maps.Values(l.lines), func(x, y *naiveLine) int {
+			if x.set != y.set {
+				return cmp.Compare(x.set, y.set)
+			}
+			if l.Replacement == hierarchy.LRU {
+				return -cmp.Compare(l.used[[2]uint64{x.set, x.way}], l.used[[2]uint64{y.set, y.way}])
+			}
+			return cmp.Compare(x.way, y.way)
+		})
+		for _, x := range lines {
+			if x.dirty {
+				x.dirty = false
+				n.writeBack(i, x.number*l.lineSize(), x.words)
+			}
+		}
+	}
+}
+
+// cut cuts a run of bytes where lines end.
+func cut(addr, bytes, lineBytes uint64) (pieces [][2]uint64) {
+	for a := addr; a < addr+bytes; a++ {
+		if len(pieces) == 0 || a%lineBytes == 0 {
+			pieces = append(pieces, [2]uint64{a, 0})
+		}
+		pieces[len(pieces)-1][1]++
+	}
+	return pieces
+}

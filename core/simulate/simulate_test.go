@@ -1,0 +1,291 @@
+package simulate
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// drawHierarchy gives one to three small levels that go together.
+func drawHierarchy(t *rapid.T) (h hierarchy.Hierarchy) {
+	largest := uint32(0)
+	for i := range rapid.IntRange(1, 3).Draw(t, "levels") {
+		c := hierarchy.Cache{
+			Name:        "L" + strconv.Itoa(i+1),
+			LineBytes:   rapid.SampledFrom([]uint32{16, 16, 16, 8, 32}).Draw(t, "line"),
+			Hashed:      rapid.IntRange(0, 3).Draw(t, "hashed") == 0,
+			Replacement: hierarchy.Replacement(rapid.IntRange(0, 2).Draw(t, "replacement")),
+			Inclusion:   hierarchy.Inclusion(rapid.IntRange(0, 2).Draw(t, "inclusion")),
+			Write:       hierarchy.Write(rapid.IntRange(0, 3).Draw(t, "write")),
+		}
+		switch {
+		case i > 0 && c.Inclusion == hierarchy.Exclusive:
+			c.LineBytes = h.Levels[i-1].LineBytes
+		case i > 0 && c.Inclusion == hierarchy.Inclusive:
+			c.LineBytes = max(c.LineBytes, largest)
+		}
+		largest = max(largest, c.LineBytes)
+		ways := rapid.SampledFrom([]uint32{1, 2, 4, 8, 64}).Draw(t, "ways")
+		if c.Replacement != hierarchy.TreePLRU {
+			ways -= rapid.Uint32Range(0, ways/3).Draw(t, "fewer ways")
+		}
+		sets := uint32(rapid.IntRange(1, 6).Draw(t, "sets"))
+		if c.Ways = ways; sets == 1 {
+			c.Ways = 0
+		}
+		c.SizeBytes = uint64(sets * ways * c.LineBytes)
+		h.Levels = append(h.Levels, c)
+	}
+	return h
+}
+
+// drawBatch gives references to a few hundred bytes, some of which cross lines.
+func drawBatch(t *rapid.T) *trace.Batch {
+	reach := rapid.SampledFrom([]uint64{64, 400, 4000}).Draw(t, "reach")
+	b := trace.NewBatch(0)
+	for range rapid.IntRange(1, 300).Draw(t, "references") {
+		kind := trace.Kind(rapid.IntRange(0, trace.NumKinds-1).Draw(t, "kind"))
+		bytes := rapid.SampledFrom([]uint32{8, 8, 8, 4, 0, 24, 100}).Draw(t, "bytes")
+		b.Append(kind, rapid.Uint64Range(0, reach).Draw(t, "address"), bytes, 0, 0)
+	}
+	return b
+}
+
+func begin(t interface{ Fatal(...any) }, h hierarchy.Hierarchy, seed uint64) *Simulator {
+	s, err := New(h, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// The simulator counts what the twin counts. And the twin's data are right: every
+// read sees the last store, wherever lines have been since, and at the end
+// memory has them all.
+func TestTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h, b, seed := drawHierarchy(t), drawBatch(t), rapid.Uint64().Draw(t, "seed")
+		s, twin := begin(t, h, seed), newNaive(h, seed)
+		if err := s.Consume(b); err != nil {
+			t.Fatal(err)
+		}
+		latest := data{}
+		for i, kind := range b.Kind {
+			twin.reference(t, i+1, kind, b.Addr[i], uint64(max(b.Bytes[i], 1)), latest)
+		}
+		got := s.Finish()
+		for i, l := range twin.levels {
+			if want := l.counts; got.Levels[i].Run != want {
+				t.Fatalf("%s: %+v, want %+v", l.Cache, got.Levels[i].Run, want)
+			}
+			l.counts = Counts{}
+		}
+		if got.Memory != twin.memory {
+			t.Fatalf("memory: %+v, want %+v", got.Memory, twin.memory)
+		}
+		twin.memory = Traffic{}
+		twin.flush()
+		for i, l := range twin.levels {
+			if got.Levels[i].Flush != l.counts || got.Levels[i].Resident != uint64(len(l.lines)) {
+				t.Fatalf("%s at the end: %+v, want %+v and %d lines", l.Cache, got.Levels[i], l.counts, len(l.lines))
+			}
+		}
+		if got.Flush != twin.memory {
+			t.Fatalf("memory at the end: %+v, want %+v", got.Flush, twin.memory)
+		}
+		if !maps.Equal(twin.words, latest) {
+			t.Fatalf("memory has %v, want %v", twin.words, latest)
+		}
+	})
+}
+
+// reference is one of the trace, a store with the given version.
+func (n *naive) reference(t *rapid.T, version int, kind trace.Kind, addr, bytes uint64, latest data) {
+	for _, piece := range cut(addr, bytes, n.levels[0].lineSize()) {
+		switch kind {
+		case trace.Store, trace.Modify, trace.RangeWrite:
+			words := data{}
+			for word := piece[0] / 8; word <= (piece[0]+piece[1]-1)/8; word++ {
+				words[word] = version
+			}
+			maps.Copy(latest, words)
+			n.store(0, piece[0], piece[1], words)
+		default:
+			words, _ := n.read(0, piece[0]/n.levels[0].lineSize())
+			if got, want := words.part(piece[0], piece[1]), latest.part(piece[0], piece[1]); !maps.Equal(got, want) {
+				t.Fatalf("reference %d reads %v, want %v", version, got, want)
+			}
+		}
+	}
+}
+
+// held are the lines of a level.
+func held(l *level) (lines []trace.Line) {
+	var frames []frame
+	switch tags := l.tags.(type) {
+	case *recency:
+		frames = tags.frames
+	case *list:
+		return slices.Collect(maps.Keys(tags.at))
+	case *tree:
+		frames = tags.frames
+	case *random:
+		frames = tags.frames
+	}
+	for _, f := range frames {
+		if f != emptyFrame {
+			lines = append(lines, f.line())
+		}
+	}
+	return lines
+}
+
+// An inclusive level has what the levels above it have, at any time, and an
+// exclusive one nothing of what the level above has. Nothing gets lost: what was
+// filled left or is there; what one level misses the next one is asked for.
+func TestInvariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h, b := drawHierarchy(t), drawBatch(t)
+		s := begin(t, h, 1)
+		for i := range b.Len() {
+			if err := s.Consume(b.View(new(trace.Batch), i, i+1)); err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range s.levels {
+				checkInclusion(t, l)
+			}
+		}
+		checkFlow(t, s.Result())
+	})
+}
+
+func checkInclusion(t *rapid.T, l *level) {
+	lines := held(l)
+	for n := l.above; n != nil; n = n.above {
+		for _, line := range held(n) {
+			found := slices.Contains(lines, line<<n.shift>>l.shift)
+			if l.inclusive && !found || l.exclusive && n == l.above && found {
+				t.Fatalf("%s has line %d of %s: %t", l.cache, line, n.cache, found)
+			}
+		}
+	}
+}
+
+func checkFlow(t *rapid.T, r Result) {
+	for i, l := range r.Levels {
+		if left := l.Run.Evictions + l.Run.Taken + l.Run.Given + l.Resident; l.Run.Fills != left {
+			t.Fatalf("%s: %d filled, %d left or there", l.Cache, l.Run.Fills, left)
+		}
+		if l.Resident > l.Cache.Lines() {
+			t.Fatalf("%s: %d lines in it", l.Cache, l.Resident)
+		}
+		if i == 0 {
+			continue
+		}
+		above := r.Levels[i-1]
+		if above.Cache.LineBytes <= l.Cache.LineBytes && l.Run.Accesses() != above.Run.Misses() {
+			t.Fatalf("%s: %d accesses, but %d misses above", l.Cache, l.Run.Accesses(), above.Run.Misses())
+		}
+		if above.Cache.LineBytes <= l.Cache.LineBytes && l.Run.WriteBacksReceived != above.Run.WriteBacksSent {
+			t.Fatalf("%s: %d written back to it, %d sent", l.Cache, l.Run.WriteBacksReceived, above.Run.WriteBacksSent)
+		}
+	}
+	last := r.Levels[len(r.Levels)-1]
+	if last.Run.ReadMisses > r.Memory.Reads || r.Memory.Reads > last.Run.Misses() {
+		t.Fatalf("%d lines read from memory, for %d misses of reads among %d", r.Memory.Reads, last.Run.ReadMisses, last.Run.Misses())
+	}
+}
+
+// LRU has the inclusion property: with as many sets, more ways hold all that
+// fewer hold, so they never miss more.
+func TestMoreWaysHoldMore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := drawBatch(t)
+		sets := rapid.Uint32Range(1, 5).Draw(t, "sets")
+		var before *level
+		for _, ways := range []uint32{1, 2, 3, 8, 31, 32, 33, 40} {
+			c := hierarchy.Cache{Name: "L1", LineBytes: 8, Ways: ways, SizeBytes: uint64(8 * ways * sets)}
+			s := begin(t, hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}, 0)
+			if err := s.Consume(b); err != nil {
+				t.Fatal(err)
+			}
+			now := s.levels[0]
+			if before != nil {
+				for _, line := range held(before) {
+					if !slices.Contains(held(now), line) {
+						t.Fatalf("line %d is in %s, not in %s", line, before.cache, now.cache)
+					}
+				}
+				if before.counts.Misses() < now.counts.Misses() {
+					t.Fatalf("%s misses %d times, %s %d times", before.cache, before.counts.Misses(), now.cache, now.counts.Misses())
+				}
+			}
+			before = now
+		}
+	})
+}
+
+func TestRefuses(t *testing.T) {
+	for name, levels := range map[string][]string{
+		"no level":                         {},
+		"a cache that cannot exist":        {"L1=1000,8"},
+		"more lines than memory":           {"L1=64GiB,8"},
+		"a tree over three ways":           {"L1=192,3,plru"},
+		"inclusive with smaller lines":     {"L1=1KiB,4,64", "L2=4KiB,4,32"},
+		"inclusive of a level further up":  {"L1=1KiB,4,64", "L2=4KiB,4,32,non-inclusive", "L3=8KiB,4,32"},
+		"exclusive with lines of one size": {"L1=1KiB,4,64", "L2=4KiB,4,128,exclusive"},
+	} {
+		var h hierarchy.Hierarchy
+		for _, text := range levels {
+			c, err := hierarchy.ParseCache(text)
+			if err != nil && text != "L1=1000,8" {
+				t.Fatal(err)
+			}
+			h.Levels = append(h.Levels, c)
+		}
+		if _, err := New(h, 0); err == nil {
+			t.Errorf("%s: simulated, want an error", name)
+		}
+	}
+}
+
+// The highest bytes of the address space are simulated like any, and references
+// that run over its end as one access, as in the stack model.
+func TestTopOfMemory(t *testing.T) {
+	for _, bytes := range []uint32{8, 9, 1 << 31} {
+		c := hierarchy.Cache{Name: "L1", LineBytes: 8, SizeBytes: 64, Write: hierarchy.WriteThrough}
+		s := begin(t, hierarchy.Hierarchy{Levels: []hierarchy.Cache{c, c}}, 0)
+		b := trace.NewBatch(1)
+		b.Append(trace.Store, ^uint64(7), bytes, 0, 0)
+		if err := s.Consume(b); err != nil {
+			t.Fatal(err)
+		}
+		r := s.Finish()
+		if got := r.Levels[0].Run; got.Writes != 1 || r.Memory.BytesWritten != 8 {
+			t.Errorf("%d bytes: %+v, %+v, want one access that writes 8 bytes", bytes, got, r.Memory)
+		}
+	}
+}
+
+// Nothing is allocated for references that hit or that LRU makes room for.
+func TestAllocatesNothing(t *testing.T) {
+	levels := []hierarchy.Cache{
+		{Name: "L1", LineBytes: 8, SizeBytes: 64, Ways: 2},
+		{Name: "L2", LineBytes: 8, SizeBytes: 512, Ways: 4, Inclusion: hierarchy.Exclusive},
+		{Name: "L3", LineBytes: 8, SizeBytes: 1024, Ways: 4},
+	}
+	s := begin(t, hierarchy.Hierarchy{Levels: levels}, 0)
+	b := trace.NewBatch(0)
+	for i := range uint64(4000) {
+		b.Append(trace.Kind(i%3), i*i%4096, 16, 0, 0)
+	}
+	if n := testing.AllocsPerRun(10, func() { _ = s.Consume(b) }); n != 0 {
+		t.Errorf("%v allocations a batch", n)
+	}
+}
