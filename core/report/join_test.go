@@ -33,11 +33,11 @@ func TestDifference(t *testing.T) {
 		{Difference(Count(1), Count(2)), Count(1), "–", "", "–", ""},
 	} {
 		d, share := Difference(c.a, c.b), Change(c.a, c.b)
-		if d.human() != c.human || d.Plain() != c.plain {
-			t.Errorf("%s to %s: difference %q and %q, want %q and %q", c.a.Plain(), c.b.Plain(), d.human(), d.Plain(), c.human, c.plain)
+		if d.Human() != c.human || d.Plain() != c.plain {
+			t.Errorf("%s to %s: difference %q and %q, want %q and %q", c.a.Plain(), c.b.Plain(), d.Human(), d.Plain(), c.human, c.plain)
 		}
-		if share.human() != c.change || share.Plain() != c.as {
-			t.Errorf("%s to %s: change %q and %q, want %q and %q", c.a.Plain(), c.b.Plain(), share.human(), share.Plain(), c.change, c.as)
+		if share.Human() != c.change || share.Plain() != c.as {
+			t.Errorf("%s to %s: change %q and %q, want %q and %q", c.a.Plain(), c.b.Plain(), share.Human(), share.Plain(), c.change, c.as)
 		}
 	}
 }

@@ -9,7 +9,7 @@ func (d *Document) appendMarkdown(b []byte) []byte {
 		b = append(b, "| input | |\n| --- | --- |\n"...)
 		for _, f := range d.Input {
 			b = append(append(b, "| "...), escapePipe(f.Label)...)
-			b = append(append(append(b, " | "...), escapePipe(f.Value.human())...), " |\n"...)
+			b = append(append(append(b, " | "...), escapePipe(f.Value.Human())...), " |\n"...)
 		}
 	}
 	for i := range d.Tables {
@@ -41,7 +41,7 @@ func (t *Table) appendMarkdown(b []byte) []byte {
 	for _, row := range t.Rows {
 		b = append(b, '|')
 		for i := range t.Columns {
-			b = append(append(append(b, ' '), escapePipe(row[i].human())...), " |"...)
+			b = append(append(append(b, ' '), escapePipe(row[i].Human())...), " |"...)
 		}
 		b = append(b, '\n')
 	}

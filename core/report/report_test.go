@@ -152,7 +152,7 @@ func TestNumbers(t *testing.T) {
 		{Bytes(1 << 60), "1 EiB", "1152921504606846976"},
 		{None(), "–", ""},
 	} {
-		if got := c.value.human(); got != c.human {
+		if got := c.value.Human(); got != c.human {
 			t.Errorf("human: %s, want %s", got, c.human)
 		}
 		if got := c.value.Plain(); got != c.plain {
@@ -177,8 +177,8 @@ func TestDecimal(t *testing.T) {
 		0: {"0", "0"}, 43.25: {"43.2", "43.25"}, 0.33333: {"0.333", "0.33333"}, 123456.7: {"123,457", "123456.7"}, -2: {"-2.00", "-2"},
 		1e-7: {"0.000000100", "0.0000001"},
 	} {
-		if v := Decimal(x); v.human() != want[0] || v.Plain() != want[1] || !v.IsNumber() {
-			t.Errorf("%v: %q and %q, want %q", x, v.human(), v.Plain(), want)
+		if v := Decimal(x); v.Human() != want[0] || v.Plain() != want[1] || !v.IsNumber() {
+			t.Errorf("%v: %q and %q, want %q", x, v.Human(), v.Plain(), want)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestCompare(t *testing.T) {
 	for i := range ascending {
 		for j := range ascending {
 			if got := Compare(ascending[i], ascending[j]); got != min(1, max(-1, i-j)) {
-				t.Errorf("%s before %s: %d", ascending[i].human(), ascending[j].human(), got)
+				t.Errorf("%s before %s: %d", ascending[i].Human(), ascending[j].Human(), got)
 			}
 		}
 	}
@@ -208,5 +208,22 @@ func TestShown(t *testing.T) {
 		if got := v.Shown(w); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+func TestTableAsHTML(t *testing.T) {
+	table := Table{Title: "A < B", Columns: []Column{{Key: "name", Label: "name"}, {Key: "n", Label: "misses", Unit: "lines"}}}
+	table.Add(TextOf(`"x" & 'y'`), Count(1234))
+	table.Add(TextOf("bad \xff byte"), None())
+	want := `<table>
+<caption>A &lt; B</caption>
+<thead><tr><th scope="col">name</th><th scope="col" class="n">misses (lines)</th></tr></thead>
+<tbody>
+<tr><th scope="row">&#34;x&#34; &amp; &#39;y&#39;</th><td class="n">1,234</td></tr>
+<tr><th scope="row">bad ` + "\uFFFD" + ` byte</th><td class="n">–</td></tr>
+</tbody></table>
+`
+	if got := string(table.AppendHTML(nil)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

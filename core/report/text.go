@@ -13,7 +13,7 @@ func (d *Document) appendText(b []byte) []byte {
 	}
 	for _, f := range d.Input {
 		b = pad(append(b, f.Label...), wide-utf8.RuneCountInString(f.Label))
-		b = append(append(append(b, gap...), f.Value.human()...), '\n')
+		b = append(append(append(b, gap...), f.Value.Human()...), '\n')
 	}
 	for i := range d.Tables {
 		if len(b) > 0 {
@@ -32,7 +32,7 @@ func (d *Document) appendText(b []byte) []byte {
 func (t *Table) appendPairs(b []byte) []byte {
 	for i := range t.Columns {
 		b = append(append(b, t.Columns[i].heading()...), gap...)
-		b = append(append(b, t.Rows[0][i].human()...), '\n')
+		b = append(append(b, t.Rows[0][i].Human()...), '\n')
 	}
 	return b
 }
@@ -52,7 +52,7 @@ func (t *Table) appendText(b []byte) []byte {
 	for _, row := range t.Rows {
 		line := make([]string, len(t.Columns))
 		for i := range line {
-			line[i] = row[i].human()
+			line[i] = row[i].Human()
 			right[i] = right[i] || row[i].IsNumber()
 		}
 		cells = append(cells, line)

@@ -100,13 +100,13 @@ func (v Value) Shown(w Words) string {
 	case ratioKind:
 		return w.Share(v.real)
 	}
-	return v.human()
+	return v.Human()
 }
 
-// human is the value for people.
-func (v Value) human() string {
+// Human is the value for people.
+func (v Value) Human() string {
 	if v.signed {
-		return v.withSign(Value.human)
+		return v.withSign(Value.Human)
 	}
 	switch v.kind {
 	case countKind:
