@@ -101,3 +101,40 @@ func TestSummary(t *testing.T) {
 		t.Errorf("three first accesses: %v", row)
 	}
 }
+
+// TestSetsMeetTheCurve: one set is the curve of few lines, and a table that is
+// not there has no rows.
+func TestSetsMeetTheCurve(t *testing.T) {
+	l := &profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 5}}, Sets: new(profile.SetTable)}
+	for d := range uint64(profile.MaxWays) {
+		l.Kinds[0].Distances.AddN(d, d+1)
+		for a := range l.Sets.Depths {
+			l.Sets.Depths[a][d] = d + 1
+		}
+	}
+	c := profile.NewCurve(l.Histogram(trace.AllKinds))
+	table := Sets(l)
+	if len(table.Rows) != profile.SetCounts*profile.MaxWays {
+		t.Fatalf("%d rows", len(table.Rows))
+	}
+	for _, row := range table.Rows {
+		if number(row[4]) != c.Misses(number(row[1])) || number(row[3]) != c.Accesses {
+			t.Fatalf("%v, want %d misses of %d", row, c.Misses(number(row[1])), c.Accesses)
+		}
+	}
+	if l.Sets = nil; len(Sets(l).Rows) != 0 {
+		t.Error("rows without a table")
+	}
+}
+
+func TestWindows(t *testing.T) {
+	l := &profile.Locality{LineBytes: 64}
+	l.Windows = profile.Windows{References: 1024, First: 2, Rows: make([]profile.WindowRow, 2)}
+	l.Windows.Rows[0][0], l.Windows.Rows[0][profile.ColdBin] = 7, 3
+	l.Windows.Rows[1][2] = 4 // distances 2 and 3 hit in 4 lines
+	table := Windows(l)
+	want := "first_reference,accesses,misses_1,misses_2,misses_4\n2048,10,3,3,3\n3072,4,4,4,0\n"
+	if got := string(table.CSV()); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}

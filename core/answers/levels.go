@@ -5,6 +5,19 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
+// Predicted is a prediction in tables: its levels, the memory behind them, and
+// where latencies or bandwidths are known, what they come to.
+func Predicted(h hierarchy.Hierarchy, p hierarchy.Prediction) []report.Table {
+	tables := []report.Table{Levels(p), Memory(p)}
+	if timed(h) {
+		tables = append(tables, AverageTime(p), Times(h, p))
+	}
+	if t := Traffic(h, p); len(t.Rows) > 0 {
+		tables = append(tables, t)
+	}
+	return tables
+}
+
 // Levels has a row for each level of a hierarchy, first level first.
 func Levels(p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "levels", Title: "Demand accesses", Columns: []report.Column{
@@ -16,17 +29,64 @@ func Levels(p hierarchy.Prediction) report.Table {
 		{Key: "hits", Label: "hits"},
 		{Key: "misses", Label: "misses"},
 		{Key: "miss_ratio", Label: "miss ratio"},
+		{Key: "mpkr", Label: "misses per 1000 references"},
+		{Key: "mpki", Label: "per 1000 instructions"},
 		{Key: "method", Label: "method"},
+		{Key: "sdcm_misses", Label: "misses by SDCM"},
+		{Key: "sdcm_off", Label: "SDCM off by"},
 	}}
 	for _, l := range p.Levels {
 		ways := report.TextOf("full")
 		if l.Cache.Ways != 0 {
 			ways = report.Count(uint64(l.Cache.Ways))
 		}
+		model, off := report.None(), report.None()
+		if l.Beside {
+			model = report.Real(l.SDCMMisses)
+			if l.Misses > 0 {
+				off = report.Ratio(l.SDCMMisses/l.Misses - 1)
+			}
+		}
 		t.Add(report.TextOf(l.Cache.Name), report.Bytes(l.Cache.SizeBytes), ways, report.Count(uint64(l.Cache.LineBytes)),
-			report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), report.Ratio(MissRatio(l)), report.TextOf(string(l.Method)))
+			report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), report.Ratio(MissRatio(l)),
+			perKilo(p.PerKiloReference(l.Misses), p.References), perKilo(p.PerKiloInstruction(l.Misses), p.Instructions),
+			report.TextOf(string(l.Method)), model, off)
+	}
+	return withoutNothing(t, "mpki", "sdcm_misses", "sdcm_off")
+}
+
+// withoutNothing leaves out columns that have no value in any row.
+func withoutNothing(t report.Table, keys ...string) report.Table {
+	for _, key := range keys {
+		column, empty := t.Index(key), true
+		for _, row := range t.Rows {
+			empty = empty && row[column] == report.None()
+		}
+		if !empty {
+			continue
+		}
+		t.Columns = append(t.Columns[:column:column], t.Columns[column+1:]...)
+		for i, row := range t.Rows {
+			t.Rows[i] = append(row[:column:column], row[column+1:]...)
+		}
 	}
 	return t
+}
+
+// known is a number, or nothing where it is zero and so not known.
+func known(x float64) report.Value {
+	if x == 0 {
+		return report.None()
+	}
+	return report.Decimal(x)
+}
+
+// perKilo is a number a thousand, or nothing where there is nothing to count by.
+func perKilo(x float64, of uint64) report.Value {
+	if of == 0 {
+		return report.None()
+	}
+	return report.Decimal(x)
 }
 
 // MissRatio is the share of the accesses to a level that miss, 0 of none.
@@ -39,7 +99,71 @@ func MissRatio(l hierarchy.Level) float64 {
 
 // Memory is what reaches the memory behind the last level.
 func Memory(p hierarchy.Prediction) report.Table {
-	t := report.Table{Key: "memory", Single: true, Columns: []report.Column{{Key: "accesses", Label: "memory accesses"}}}
-	t.Add(report.Real(p.MemoryAccesses))
+	t := report.Table{Key: "memory", Single: true, Columns: []report.Column{
+		{Key: "accesses", Label: "memory accesses"},
+		{Key: "fetched_bytes", Label: "bytes fetched"},
+	}}
+	t.Add(report.Real(p.MemoryAccesses), report.Real(p.MemoryBytes))
+	return t
+}
+
+// timed tells that something is known of latencies.
+func timed(h hierarchy.Hierarchy) bool {
+	for _, c := range h.Levels {
+		if c.LatencyCycles > 0 {
+			return true
+		}
+	}
+	return h.Memory.LatencyCycles > 0
+}
+
+// AverageTime is the mean time of an access (AMAT).
+func AverageTime(p hierarchy.Prediction) report.Table {
+	t := report.Table{Key: "amat", Single: true, Columns: []report.Column{
+		{Key: "cycles", Label: "average access time", Unit: "cycles"},
+		{Key: "ns", Label: "the same", Unit: "ns"},
+	}}
+	t.Add(known(p.AverageCycles), known(p.AverageNanoseconds))
+	return withoutNothing(t, "ns")
+}
+
+// Times has a row for each level and one for memory: how many of all accesses
+// it serves, and in how many cycles.
+func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
+	t := report.Table{Key: "times", Title: "Where accesses are served", Columns: []report.Column{
+		{Key: "name", Label: "level"},
+		{Key: "latency_cycles", Label: "latency", Unit: "cycles"},
+		{Key: "served", Label: "of all accesses"},
+		{Key: "average_cycles", Label: "average from here on", Unit: "cycles"},
+	}}
+	share := func(n float64) report.Value {
+		if p.Levels[0].Accesses == 0 {
+			return report.Ratio(0)
+		}
+		return report.Ratio(n / p.Levels[0].Accesses)
+	}
+	for _, l := range p.Levels {
+		t.Add(report.TextOf(l.Cache.Name), known(l.Cache.LatencyCycles), share(l.Hits), known(l.AverageCycles))
+	}
+	t.Add(report.TextOf("memory"), known(h.Memory.LatencyCycles), share(p.MemoryAccesses), known(h.Memory.LatencyCycles))
+	return t
+}
+
+// Traffic has a row for each level whose bandwidth is known, and for memory.
+func Traffic(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
+	t := report.Table{Key: "traffic", Title: "Bytes to the level above, write-backs apart, and the least cycles that they take", Columns: []report.Column{
+		{Key: "name", Label: "level"},
+		{Key: "bytes", Label: "bytes"},
+		{Key: "bytes_per_cycle", Label: "bandwidth", Unit: "bytes a cycle"},
+		{Key: "least_cycles", Label: "least cycles"},
+	}}
+	for _, l := range p.Levels {
+		if l.Cache.BytesPerCycle > 0 {
+			t.Add(report.TextOf(l.Cache.Name), report.Real(l.Bytes), known(l.Cache.BytesPerCycle), report.Real(l.LeastCycles))
+		}
+	}
+	if h.Memory.BytesPerCycle > 0 {
+		t.Add(report.TextOf("memory"), report.Real(p.MemoryBytes), known(h.Memory.BytesPerCycle), report.Real(p.MemoryLeastCycles))
+	}
 	return t
 }

@@ -1,0 +1,60 @@
+package answers
+
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// Sets has a row for every number of sets and ways of a set table: the exact
+// misses of an LRU cache of that shape (MODELS §4).
+func Sets(l *profile.Locality) report.Table {
+	t := report.Table{Key: "sets", Title: "Misses of LRU caches by sets and ways, exact", Columns: []report.Column{
+		{Key: "sets", Label: "sets"},
+		{Key: "ways", Label: "ways"},
+		{Key: "line", Label: "line", Unit: "bytes"},
+		{Key: "accesses", Label: "accesses"},
+		{Key: "misses", Label: "misses"},
+	}}
+	if l.Sets == nil {
+		return t
+	}
+	accesses := l.Accesses()
+	for sets := uint64(1); sets < 1<<profile.SetCounts; sets <<= 1 {
+		for ways := uint64(1); ways <= profile.MaxWays; ways++ {
+			hits, _ := l.Sets.Hits(sets, ways)
+			t.Add(report.Count(sets), report.Count(ways), report.Count(uint64(l.LineBytes)), report.Count(accesses), report.Count(accesses-hits))
+		}
+	}
+	return t
+}
+
+// Windows has a row for each window of a run: its line accesses, and the misses
+// of fully associative LRU caches of each power of two of lines, up to the first
+// that misses cold accesses only.
+func Windows(l *profile.Locality) report.Table {
+	w := &l.Windows
+	t := report.Table{Key: "windows", Title: "Misses over time", Columns: []report.Column{
+		{Key: "first_reference", Label: "from reference"},
+		{Key: "accesses", Label: "accesses"},
+	}}
+	last := 0
+	for i := range w.Rows {
+		for last < profile.ColdBin-2 && w.Rows[i].Misses(last) != w.Rows[i][profile.ColdBin] {
+			last++
+		}
+	}
+	for k := 0; k <= last; k++ {
+		lines := strconv.FormatUint(1<<k, 10)
+		t.Columns = append(t.Columns, report.Column{Key: "misses_" + lines, Label: "misses in " + lines + " lines"})
+	}
+	for i := range w.Rows {
+		row := []report.Value{report.Count((w.First + uint64(i)) * w.References), report.Count(w.Rows[i].Accesses())}
+		for k := 0; k <= last; k++ {
+			row = append(row, report.Count(w.Rows[i].Misses(k)))
+		}
+		t.Add(row...)
+	}
+	return t
+}
