@@ -38,6 +38,14 @@ func (w *bodyWriter) list(l []uint32) {
 	}
 }
 
+// numbers writes a list for which none and an empty one are the same.
+func (w *bodyWriter) numbers(l []uint64) {
+	w.number(uint64(len(l)))
+	for _, n := range l {
+		w.number(n)
+	}
+}
+
 // bodyReader reads the primitives of encode.go. After the first error it reads
 // zeros; end gives the error.
 type bodyReader struct {
@@ -113,6 +121,18 @@ func (r *bodyReader) list(want string) []uint32 {
 	l := make([]uint32, 0, n)
 	for range n {
 		l = append(l, uint32(r.below(1<<32, want)))
+	}
+	return l
+}
+
+func (r *bodyReader) numbers(want string) (l []uint64) {
+	n := r.number(want)
+	if n > uint64(len(r.body)-r.at) {
+		r.fail(want)
+		return nil
+	}
+	for range n {
+		l = append(l, r.number(want))
 	}
 	return l
 }

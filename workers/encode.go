@@ -132,6 +132,8 @@ func (w *bodyWriter) spec(s analysis.Spec) {
 	w.flag(s.Mergeable)
 	w.number(uint64(s.Analyses))
 	w.number(s.Start)
+	w.numbers(s.Utilisation)
+	w.flag(s.Previous)
 }
 
 func (r *bodyReader) spec() analysis.Spec {
@@ -145,5 +147,8 @@ func (r *bodyReader) spec() analysis.Spec {
 		Mergeable: r.flag("the mergeable flag"),
 		Analyses:  analysis.Analyses(r.below(1<<32, "the analyses")),
 		Start:     r.number("the segment's start"),
+
+		Utilisation: r.numbers("the capacities"),
+		Previous:    r.flag("the flag of who was before"),
 	}
 }

@@ -59,6 +59,12 @@ type Spec struct {
 	Mergeable bool        // keep what Append needs (addresses) in the profile
 	Analyses  Analyses    // which to run; 0: those of [Default]
 
+	// Utilisation are the capacities in bytes, ascending, for which sites tell how
+	// much of the lines they fetch is used; Previous has them tell who touched
+	// lines before. Both cost time, and memory by line.
+	Utilisation []uint64
+	Previous    bool
+
 	// Start is the number of references analysed in earlier segments. A segment
 	// is read by a reader that begins at its first reference: Skip was applied
 	// before, and Limit counts from the beginning of the trace.
@@ -94,11 +100,33 @@ func (s Spec) Check() error {
 			return &trace.OptionError{Option: "threads", Got: strconv.FormatUint(uint64(t), 10), Want: "thread numbers in ascending order, each once"}
 		}
 	}
+	if err := s.checkUtilisation(); err != nil {
+		return err
+	}
 	if s.Analyses != None && s.Analyses&^allAnalyses != 0 {
 		return &trace.OptionError{Option: "analyses", Got: strconv.Itoa(int(s.Analyses)), Want: "analyses of this program"}
 	}
 	if s.Kinds&^trace.AllKinds != 0 {
 		return &trace.OptionError{Option: "kinds", Got: strconv.Itoa(int(s.Kinds)), Want: "kinds of references"}
+	}
+	return nil
+}
+
+func (s Spec) checkUtilisation() error {
+	line := uint64(s.siteLine())
+	for i, n := range s.Utilisation {
+		bad := &trace.OptionError{Option: "utilisation", Got: strconv.FormatUint(n, 10)}
+		switch {
+		case i == profile.MaxCapacities:
+			bad.Want = "at most " + strconv.Itoa(profile.MaxCapacities) + " capacities"
+		case n == 0 || n%line != 0:
+			bad.Want = "a capacity that is a multiple of the line size of " + strconv.FormatUint(line, 10) + " bytes"
+		case i > 0 && n <= s.Utilisation[i-1]:
+			bad.Want = "capacities in ascending order, each once"
+		default:
+			continue
+		}
+		return bad
 	}
 	return nil
 }

@@ -34,17 +34,36 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 	if a.State.Partial {
 		joined.State = a.State
 	}
+	if a.Sites != nil {
+		spec.Previous = a.Sites.Previous
+		for _, lines := range a.Sites.Capacities {
+			spec.Utilisation = append(spec.Utilisation, lines*uint64(a.Sites.LineBytes))
+		}
+	}
 	noProgram := func() *trace.Program { return nil }
-	for _, analysis := range table(spec, noProgram) {
-		if err := analysis.Restore(a); err != nil {
-			return nil, err
-		}
-		if err := analysis.Append(b); err != nil {
-			return nil, err
-		}
-		analysis.Result(joined, true)
+	if err := join(table(spec, noProgram), a, b, joined); err != nil {
+		return nil, err
 	}
 	return joined, nil
+}
+
+// join has analyses go on where a ends and append b. They go in step, because one
+// may wait for another's part.
+func join(analyses []Analysis, a, b, joined *profile.Profile) error {
+	for _, analysis := range analyses {
+		if err := analysis.Restore(a); err != nil {
+			return err
+		}
+	}
+	for _, analysis := range analyses {
+		if err := analysis.Append(b); err != nil {
+			return err
+		}
+	}
+	for _, analysis := range analyses {
+		analysis.Result(joined, true)
+	}
+	return nil
 }
 
 // follows tests that b is the segment behind a, made with the same options.
@@ -57,11 +76,21 @@ func follows(a, b *profile.Profile) error {
 	}
 	same := analysesOf(a) == analysesOf(b) && a.Input.Kinds == b.Input.Kinds && a.Input.Skip == b.Input.Skip && a.Input.Limit == b.Input.Limit &&
 		slices.Equal(a.Input.Threads, b.Input.Threads) && a.Input.Header.Format == b.Input.Header.Format &&
+		sameSites(a, b) &&
 		slices.EqualFunc(a.Locality, b.Locality, func(x, y profile.Locality) bool { return x.LineBytes == y.LineBytes })
 	if !same {
 		return &AppendError{"the segments were analysed with different options (analyses, kinds, threads, part of the trace or line sizes)"}
 	}
 	return nil
+}
+
+// sameSites reports whether sites were analysed alike, or in one of both there
+// was nothing to analyse.
+func sameSites(a, b *profile.Profile) bool {
+	if a.Sites == nil || b.Sites == nil {
+		return a.Sites == b.Sites || a.Totals.AllReferences() == 0 || b.Totals.AllReferences() == 0
+	}
+	return a.Sites.LineBytes == b.Sites.LineBytes && a.Sites.Previous == b.Sites.Previous && slices.Equal(a.Sites.Capacities, b.Sites.Capacities)
 }
 
 // mergeable reports whether p was made to be joined. A saved run that was not

@@ -85,6 +85,9 @@ func BenchmarkEvents(b *testing.B) {
 		spec analysis.Spec
 	}{
 		{"locality", analysis.Spec{Analyses: analysis.Locality}},
+		{"sites", analysis.Spec{Analyses: analysis.Sites}},
+		{"sites and utilisation", analysis.Spec{Analyses: analysis.Sites, Utilisation: []uint64{32 << 10}}},
+		{"sites and who was before", analysis.Spec{Analyses: analysis.Sites, Previous: true}},
 		{"default", analysis.Spec{}},
 		{"all", analysis.Spec{Analyses: analysis.Locality | analysis.Counters}},
 		{"counters", analysis.Spec{Analyses: analysis.Counters}},

@@ -408,7 +408,7 @@ func (r *Runner) fits(p *profile.Profile) bool {
 		sizes[i] = p.Locality[i].LineBytes
 	}
 	want := r.spec.LineBytes
-	if r.spec.Analyses != Default && r.spec.Analyses&Locality == 0 {
+	if !r.spec.has(Locality) {
 		want = nil
 	}
 	return in.Kinds == r.spec.Kinds && in.Skip == r.spec.Skip && in.Limit == r.spec.Limit &&

@@ -1,10 +1,12 @@
 package analysis
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis/counters"
 	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -16,18 +18,19 @@ type Analyses uint32
 const (
 	Locality    Analyses = 1 << iota // stack distances
 	Counters                         // operations, bytes, and how often each byte is accessed
+	Sites                            // who makes the accesses, and to which data; with locality
 	allAnalyses = 1<<iota - 1
 )
 
-// Default are the analyses that run unless others are asked for: locality, and
-// of the counters those that cost little, where the trace tells instructions.
-// How often each byte is accessed is left out.
+// Default are the analyses that run unless others are asked for: locality, and,
+// where the trace tells of code, sites, and of the counters those that cost
+// little. How often each byte is accessed is left out.
 const Default Analyses = 0
 
 // None are no analyses: a pass only counts, and feeds what stands beside it.
 const None Analyses = 1 << 31
 
-var analysisNames = []string{"locality", "counters"}
+var analysisNames = []string{"locality", "counters", "sites"}
 
 // AnalysisNames lists the names that [ParseAnalyses] takes.
 func AnalysisNames() []string { return analysisNames }
@@ -65,16 +68,44 @@ next:
 	return set, nil
 }
 
-// table is every analysis that the spec asks for, in the order of their
-// sections. program gives what the trace has told so far of its code, or nil.
+// has tells whether an analysis runs.
+func (s Spec) has(a Analyses) bool {
+	return s.Analyses == Default || s.Analyses&a != 0 || a == Locality && s.Analyses&Sites != 0
+}
+
+// table is every analysis that the spec asks for. Sites come before locality,
+// which they follow. program gives what the trace has told so far of its code, or
+// nil.
 func table(s Spec, program func() *trace.Program) (list []Analysis) {
-	if s.Analyses == Default || s.Analyses&Locality != 0 {
-		list = append(list, locality.New(s.LineBytes, s.Start, s.Mergeable))
+	if s.has(Locality) {
+		distances := locality.New(s.LineBytes, s.Start, s.Mergeable)
+		if s.has(Sites) {
+			follower := sites.New(s.sites(), program)
+			distances.Feed(s.siteLine(), follower)
+			list = append(list, follower)
+		}
+		list = append(list, distances)
 	}
-	if s.Analyses == Default || s.Analyses&Counters != 0 {
+	if s.has(Counters) {
 		list = append(list, counters.New(s.Kinds, s.Analyses == Default, program))
 	}
 	return list
+}
+
+// siteLine is the line size at which sites are told apart.
+func (s Spec) siteLine() uint32 {
+	if slices.Contains(s.LineBytes, DefaultLineBytes) {
+		return DefaultLineBytes
+	}
+	return s.LineBytes[0]
+}
+
+func (s Spec) sites() sites.Options {
+	o := sites.Options{LineBytes: s.siteLine(), Previous: s.Previous, Mergeable: s.Mergeable}
+	for _, bytes := range s.Utilisation {
+		o.Capacities = append(o.Capacities, bytes/uint64(o.LineBytes))
+	}
+	return o
 }
 
 // analysesOf are the analyses whose results a profile holds.
@@ -84,6 +115,8 @@ func analysesOf(p *profile.Profile) Analyses {
 		return Default
 	case len(p.Locality) == 0:
 		return Counters
+	case p.Sites == nil:
+		return Locality | Counters
 	}
-	return Locality | Counters
+	return Locality | Counters | Sites
 }

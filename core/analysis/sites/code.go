@@ -1,0 +1,215 @@
+package sites
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// code are the sites that made references, each with a slot, a number from 1 on
+// in the order of their first reference.
+type code struct {
+	program *trace.Program
+	list    []site // by slot
+
+	slotOf []uint32              // by number in the trace's tables; 0 for none yet
+	byPC   [trace.NumKinds]index // slots of sites without a number
+	// slotAt finds slots of either where speed does not matter.
+	slotAt map[siteKey]uint32
+}
+
+// noSlot is the slot of no site.
+const noSlot = 0
+
+// siteKey is what tells sites apart.
+type siteKey struct {
+	number uint32 // or profile.NoSite, and then
+	pc     uint64
+	kind   trace.Kind
+}
+
+// site is a site that made references.
+type site struct {
+	siteKey
+	bytes  uint32        // of each reference of a site without a number; 0: they differ
+	hint   hint          // what the code says of the object
+	before *profile.Site // what an earlier part of the run told of it; nil: nothing
+	base   strideCounts  // of earlier parts, less the first references of threads that go on
+}
+
+// hint is what the code says of the object that a site refers to.
+type hint struct {
+	local    bool // it is the local variable of that name
+	global   bool // it is a global variable of that name, if the address tells none
+	function string
+	name     string
+}
+
+func (c *code) init() {
+	c.list = make([]site, 1)
+	c.slotAt = map[siteKey]uint32{}
+}
+
+// find gives the slots of the batch's references.
+func (c *code) find(b *trace.Batch, slots []uint32) error {
+	if b.Site == nil {
+		c.findPCs(b, slots)
+		return nil
+	}
+	kinds, slotOf := b.Kind[:len(slots)], c.slotOf
+	for i, number := range b.Site[:len(slots)] {
+		if kinds[i] >= trace.NumKinds {
+			continue
+		}
+		if uint64(number) < uint64(len(slotOf)) && slotOf[number] != 0 {
+			slots[i] = slotOf[number]
+			continue
+		}
+		if err := c.meet(number); err != nil {
+			return err
+		}
+		slotOf = c.slotOf
+		slots[i] = slotOf[number]
+	}
+	return nil
+}
+
+// meet gives a numbered site its slot.
+func (c *code) meet(number uint32) error {
+	known := 0
+	if c.program != nil {
+		known = len(c.program.Sites)
+	}
+	if uint64(number) >= uint64(known) {
+		return &UnknownError{Site: number, Known: known}
+	}
+	for len(c.slotOf) < known {
+		c.slotOf = append(c.slotOf, 0)
+	}
+	slot := c.slot(siteKey{number: number})
+	c.slotOf[number] = slot
+	c.list[slot].hint = c.hintOf(&c.program.Sites[number])
+	return nil
+}
+
+// slot gives the slot of a site, a new one if need be.
+func (c *code) slot(key siteKey) uint32 {
+	if key.number != profile.NoSite {
+		key.pc, key.kind = 0, 0
+	}
+	slot, known := c.slotAt[key]
+	if !known {
+		slot = uint32(len(c.list))
+		c.slotAt[key] = slot
+		c.list = append(c.list, site{siteKey: key})
+	}
+	return slot
+}
+
+// findPCs is find for references that tell the instruction's address only.
+func (c *code) findPCs(b *trace.Batch, slots []uint32) {
+	kinds, sizes := b.Kind[:len(slots)], b.Bytes[:len(slots)]
+	for i, pc := range b.PC[:len(slots)] {
+		kind := kinds[i]
+		if kind >= trace.NumKinds {
+			continue
+		}
+		slot, known := c.byPC[kind].find(pc)
+		if !known {
+			slot = c.meetPC(siteKey{profile.NoSite, pc, kind}, sizes[i])
+		}
+		if s := &c.list[slot]; s.bytes != sizes[i] {
+			s.bytes = 0
+		}
+		slots[i] = slot
+	}
+}
+
+// meetPC gives an instruction its slot.
+func (c *code) meetPC(key siteKey, bytes uint32) uint32 {
+	slot := c.slot(key)
+	c.byPC[key.kind].add(key.pc, slot)
+	if s := &c.list[slot]; s.before == nil {
+		s.bytes = bytes
+	}
+	return slot
+}
+
+// less orders sites as profiles do.
+func (s *site) less(other *site) bool {
+	return cmp.Or(cmp.Compare(s.number, other.number), cmp.Compare(s.pc, other.pc), cmp.Compare(s.kind, other.kind)) < 0
+}
+
+func (c *code) hintOf(s *trace.Site) (h hint) {
+	if s.Object == "" {
+		return h
+	}
+	h.local, h.global = s.Flags&trace.StackSite != 0, s.Flags&trace.GlobalSite != 0
+	if h.local || h.global {
+		h.name = s.Object
+	}
+	if h.local {
+		h.function = c.functionName(s)
+	}
+	return h
+}
+
+// functionOf gives the function that a site is in, or nil.
+func (c *code) functionOf(s *trace.Site) *trace.Function {
+	p := c.program
+	if uint64(s.Block) >= uint64(len(p.Blocks)) || uint64(p.Blocks[s.Block].Function) >= uint64(len(p.Functions)) {
+		return nil
+	}
+	return &p.Functions[p.Blocks[s.Block].Function]
+}
+
+func (c *code) functionName(s *trace.Site) string {
+	if f := c.functionOf(s); f != nil {
+		return f.Name
+	}
+	return ""
+}
+
+// describe tells what is known of a site's place in the code.
+func (c *code) describe(slot uint32) profile.Site {
+	s := &c.list[slot]
+	out := profile.Site{Number: s.number, PC: s.pc, Kind: s.kind, Bytes: s.bytes}
+	if s.before != nil {
+		bytes := out.Bytes
+		if out = *s.before; s.number == profile.NoSite {
+			out.Bytes = bytes
+		}
+		out.Strides, out.Reuse = strideCounts{}, profile.Reuse{}
+		return out
+	}
+	if s.number != profile.NoSite {
+		about := &c.program.Sites[s.number]
+		out.PC, out.Kind, out.Bytes, out.Type, out.Variable = about.PC, about.Kind, about.Bytes, about.Type, about.Object
+		out.Function, out.File, out.Line, out.Column = c.functionName(about), fileName(about.Place.File), about.Place.Line, about.Place.Column
+	}
+	if m := c.moduleAt(out.PC); m != nil {
+		out.Module, out.Offset = fileName(m.Name), out.PC-m.Base
+	}
+	return out
+}
+
+// moduleAt gives the loaded file that an address lies in, or nil.
+func (c *code) moduleAt(pc trace.Addr) *trace.Module {
+	if c.program == nil || pc == 0 {
+		return nil
+	}
+	for i := range c.program.Modules {
+		if m := &c.program.Modules[i]; pc >= m.Base && pc < m.End {
+			return m
+		}
+	}
+	return nil
+}
+
+// fileName leaves the folder out: it says where somebody keeps a file, and would
+// give equal programs different profiles.
+func fileName(path string) string {
+	return path[strings.LastIndexAny(path, `/\`)+1:]
+}

@@ -1,0 +1,174 @@
+package sites
+
+import (
+	"math/bits"
+	"sort"
+
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// lines notes of each line which site touched it last and, for each capacity, its
+// stay in an LRU cache of that many lines: the pair that fetched it and the bytes
+// used since. A stay begins with an access that misses there, one at a distance of
+// the capacity or more, and ends with the next one or with the trace.
+type lines struct {
+	shift      uint
+	words      int // 64-bit words of a mask of a line's bytes
+	capacities []uint64
+	previous   bool
+	mergeable  bool
+
+	at   index
+	list []trace.Line // by number
+	last []uint32     // slot of the last site, by number
+
+	stays []stay   // by number and capacity
+	masks []uint64 // of these, words each
+	// What a line's first stay had used when it ended, to be joined to the last
+	// stay of the segment before; zero while it goes on. Kept where mergeable.
+	firsts []uint64
+
+	used   []profile.Utilisation // by pair and capacity
+	before map[beforeKey]uint64
+}
+
+type stay struct {
+	pair  uint32 // that fetched the line
+	later bool   // it is not the line's first one
+}
+
+// beforeKey is a pair, and the slot of a site that touched a line before it.
+type beforeKey struct{ pair, slot uint32 }
+
+func newLines(o Options) *lines {
+	return &lines{
+		shift: uint(bits.TrailingZeros32(o.LineBytes)), words: max(1, int(o.LineBytes/64)),
+		capacities: o.Capacities, previous: o.Previous, mergeable: o.Mergeable, before: map[beforeKey]uint64{},
+	}
+}
+
+// addPair makes room for another pair.
+func (l *lines) addPair() {
+	l.used = append(l.used, make([]profile.Utilisation, len(l.capacities))...)
+}
+
+// number gives the number of a line, a new one if need be.
+func (l *lines) number(line trace.Line) int {
+	n, known := l.at.find(line)
+	if !known {
+		n = uint32(len(l.list))
+		l.at.add(line, n)
+		l.list, l.last = append(l.list, line), append(l.last, 0)
+		for range l.capacities {
+			l.stays = append(l.stays, stay{})
+			for range l.words {
+				l.masks = append(l.masks, 0)
+				if l.mergeable {
+					l.firsts = append(l.firsts, 0)
+				}
+			}
+		}
+	}
+	return int(n)
+}
+
+// follow takes accesses with their pairs.
+func (l *lines) follow(x *locality.Accesses, pairs []uint32, all []pair) {
+	for i, d := range x.Distances {
+		n := l.number(x.Lines[i])
+		slot := all[pairs[i]].slot
+		if l.previous && d >= profile.PreviousFrom && !isCold(d) {
+			l.before[beforeKey{pairs[i], l.last[n]}]++
+		}
+		l.last[n] = slot
+		if len(l.capacities) == 0 {
+			continue
+		}
+		row := x.First + i
+		if x.Rows != nil {
+			row = x.First + int(x.Rows[i])
+		}
+		from, end := l.part(x.Lines[i], x.Batch.Addr[row], x.Batch.Bytes[row])
+		for c, lines := range l.capacities {
+			at := n*len(l.capacities) + c
+			if uint64(d) >= lines {
+				l.fetch(at, c, pairs[i], isCold(d))
+			}
+			mark(l.mask(at), from, end)
+		}
+	}
+}
+
+// part gives the bytes of a line that a reference touches, end not among them.
+func (l *lines) part(line trace.Line, addr trace.Addr, bytes uint32) (from, end uint64) {
+	first := line << l.shift
+	if addr > first {
+		from = addr - first
+	}
+	last := addr + uint64(max(bytes, 1)) - 1
+	return from, min(last-first, 1<<l.shift-1) + 1
+}
+
+func (l *lines) mask(at int) []uint64 { return l.masks[at*l.words:][:l.words] }
+
+// fetch ends a line's stay and begins the next one.
+func (l *lines) fetch(at, capacity int, pair uint32, first bool) {
+	if !first {
+		l.end(at, capacity)
+	}
+	l.stays[at] = stay{pair: pair, later: !first}
+	clear(l.mask(at))
+}
+
+// end counts a line's stay.
+func (l *lines) end(at, capacity int) {
+	s, mask := l.stays[at], l.mask(at)
+	if l.mergeable && !s.later {
+		copy(l.firsts[at*l.words:], mask)
+	}
+	u := &l.used[int(s.pair)*len(l.capacities)+capacity]
+	u.Fetched++
+	u.BytesUsed += count(mask)
+}
+
+// mark sets the bits from from up to end.
+func mark(mask []uint64, from, end uint64) {
+	if len(mask) == 1 {
+		mask[0] |= ^uint64(0) >> (64 - (end - from)) << from
+		return
+	}
+	for ; from < end; from = (from | 63) + 1 {
+		here := min(end, (from|63)+1) - from
+		mask[from/64] |= ^uint64(0) >> (64 - here) << (from % 64)
+	}
+}
+
+func count(mask []uint64) (n uint64) {
+	for _, word := range mask {
+		n += uint64(bits.OnesCount64(word))
+	}
+	return n
+}
+
+// ended gives the utilisation as if all stays ended now, by pair and capacity.
+func (l *lines) ended() []profile.Utilisation {
+	used := append([]profile.Utilisation{}, l.used...)
+	for at, s := range l.stays {
+		u := &used[int(s.pair)*len(l.capacities)+at%len(l.capacities)]
+		u.Fetched++
+		u.BytesUsed += count(l.mask(at))
+	}
+	return used
+}
+
+// inOrder gives the numbers of the lines by their addresses.
+func (l *lines) inOrder() []uint32 {
+	order := make([]uint32, len(l.list))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	sort.Slice(order, func(i, j int) bool { return l.list[order[i]] < l.list[order[j]] })
+	return order
+}

@@ -1,0 +1,340 @@
+package sites
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// memory says which data object an address lies in, now.
+//
+// A block is a run of addresses of one object: a variable, a block of the heap,
+// or a gap between those. Sites remember the block of their last reference and
+// look here only when they leave it, or when it is gone: then it has no bytes.
+// The number of a block that is gone is given again to blocks of the same object
+// only, so that what a site remembers of it stays true.
+type memory struct {
+	blocks   []block
+	objectOf []uint32 // by block
+	placed   ordered  // blocks that are there, but gaps
+	gaps     ordered
+	recent   [recentBlocks]uint32 // blocks found lately, by address
+
+	objects []object
+	number  map[objectKey]uint32
+
+	globals, threads int      // of the program, that were taken in
+	stacks           []extent // of threads, ascending
+}
+
+// block is a run of addresses.
+type block struct {
+	from  trace.Addr
+	bytes uint64
+}
+
+// extent is a run of addresses too.
+type extent struct{ from, end trace.Addr }
+
+// objectKey is what tells data objects apart.
+type objectKey struct {
+	kind           profile.ObjectKind
+	number         uint32 // in the trace's tables, or profile.NoSite
+	function, name string
+}
+
+// object is a data object.
+type object struct {
+	objectKey
+	blocks, bytes uint64              // allocated
+	free          []uint32            // numbers of blocks that are gone
+	before        *profile.DataObject // what an earlier part of the run told of it; nil: nothing
+}
+
+const (
+	recentBlocks = 4096
+	recentShift  = 6 // allocators align blocks to no more than lines
+
+	noBlock    = 0 // no address is in it
+	everywhere = 1 // every address is in it
+	noObject   = 0
+	rest       = 1 // the object of all that is in no other
+)
+
+func (m *memory) init() {
+	m.blocks = []block{{}, {0, math.MaxUint64}}
+	m.objectOf = []uint32{noObject, noObject}
+	m.objects = make([]object, 1)
+	m.number = map[objectKey]uint32{}
+	m.object(objectKey{kind: profile.OtherObject, number: profile.NoSite})
+}
+
+// object gives the number of an object, a new one if need be.
+func (m *memory) object(key objectKey) uint32 {
+	n, known := m.number[key]
+	if !known {
+		n = uint32(len(m.objects))
+		m.number[key] = n
+		m.objects = append(m.objects, object{objectKey: key})
+	}
+	return n
+}
+
+// local gives the number of a local variable.
+func (m *memory) local(function, name string) uint32 {
+	return m.object(objectKey{profile.StackObject, profile.NoSite, function, name})
+}
+
+// learn takes in the variables and stacks that the trace has told of since.
+func (m *memory) learn(p *trace.Program) {
+	if m.globals == len(p.Objects) && m.threads == len(p.Threads) {
+		return
+	}
+	for n := m.globals; n < len(p.Objects); n++ {
+		if o := &p.Objects[n]; o.Addr != 0 && o.Bytes != 0 {
+			m.place(m.object(objectKey{kind: profile.GlobalObject, number: uint32(n)}), o.Addr, o.Bytes)
+		}
+	}
+	for _, t := range p.Threads[m.threads:] {
+		if t.StackLow < t.StackHigh {
+			m.stacks = append(m.stacks, extent{t.StackLow, t.StackHigh})
+		}
+	}
+	slices.SortFunc(m.stacks, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
+	m.globals, m.threads = len(p.Objects), len(p.Threads)
+}
+
+// find gives the block and the object of an address that a site with this hint
+// refers to.
+func (m *memory) find(addr trace.Addr, h *hint) (in, of uint32) {
+	if h.local {
+		return everywhere, m.local(h.function, h.name)
+	}
+	in = m.blockAt(addr)
+	if of = m.objectOf[in]; in == noBlock {
+		of = rest
+	}
+	if k := m.objects[of].kind; h.global && k != profile.HeapObject && k != profile.GlobalObject {
+		of = m.object(objectKey{profile.GlobalObject, profile.NoSite, "", h.name})
+	}
+	return in, of
+}
+
+// blockAt gives the block of an address: noBlock for the last of all addresses,
+// where extents end.
+func (m *memory) blockAt(addr trace.Addr) uint32 {
+	seen := &m.recent[hash(addr>>recentShift)%recentBlocks]
+	if m.holds(*seen, addr) {
+		return *seen
+	}
+	below, above := m.placed.around(addr)
+	if m.holds(below, addr) {
+		*seen = below
+		return below
+	}
+	gap, _ := m.gaps.around(addr)
+	if !m.holds(gap, addr) {
+		if addr == math.MaxUint64 {
+			return noBlock
+		}
+		gap = m.gap(addr, below, above)
+	}
+	*seen = gap
+	return gap
+}
+
+func (m *memory) holds(n uint32, addr trace.Addr) bool {
+	return addr-m.blocks[n].from < m.blocks[n].bytes
+}
+
+// gap makes a block of what is free around an address, between two blocks.
+func (m *memory) gap(addr trace.Addr, below, above uint32) uint32 {
+	free := extent{0, math.MaxUint64}
+	if below != noBlock {
+		free.from = m.blocks[below].from + m.blocks[below].bytes
+	}
+	if above != noBlock {
+		free.end = m.blocks[above].from
+	}
+	of := uint32(rest)
+	for _, s := range m.stacks {
+		switch {
+		case addr >= s.end:
+			free.from = max(free.from, s.end)
+		case addr < s.from:
+			free.end = min(free.end, s.from)
+		default:
+			free.from, free.end = max(free.from, s.from), min(free.end, s.end)
+			of = m.local("", "")
+		}
+	}
+	n := m.newBlock(of, free.from, free.end-free.from)
+	m.gaps.insert(free.from, n)
+	return n
+}
+
+// newBlock makes a block of an object, of a number of one that is gone if there
+// is any.
+func (m *memory) newBlock(of uint32, from trace.Addr, bytes uint64) uint32 {
+	o := &m.objects[of]
+	if last := len(o.free) - 1; last >= 0 {
+		n := o.free[last]
+		o.free = o.free[:last]
+		m.blocks[n] = block{from, bytes}
+		return n
+	}
+	m.blocks = append(m.blocks, block{from, bytes})
+	m.objectOf = append(m.objectOf, of)
+	return uint32(len(m.blocks) - 1)
+}
+
+// drop ends a block.
+func (m *memory) drop(n uint32) {
+	m.blocks[n].bytes = 0
+	o := &m.objects[m.objectOf[n]]
+	o.free = append(o.free, n)
+}
+
+// alloc counts an allocation and places it.
+func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64) {
+	if addr == 0 {
+		return // it failed
+	}
+	m.objects[of].blocks++
+	m.objects[of].bytes += bytes
+	m.place(of, addr, bytes)
+}
+
+// place puts a block where it is, instead of what was there: its release was not
+// told. What is declared stays.
+func (m *memory) place(of uint32, addr trace.Addr, bytes uint64) {
+	if bytes == 0 || addr+bytes < addr {
+		return
+	}
+	for {
+		n, _ := m.placed.around(addr + bytes - 1)
+		if n == noBlock || m.blocks[n].from+m.blocks[n].bytes <= addr {
+			break
+		}
+		if m.objects[m.objectOf[n]].kind == profile.GlobalObject {
+			return
+		}
+		m.remove(n)
+	}
+	m.closeGaps()
+	m.placed.insert(addr, m.newBlock(of, addr, bytes))
+}
+
+// closeGaps forgets what was free.
+func (m *memory) closeGaps() {
+	for _, piece := range m.gaps.pieces {
+		for _, gap := range piece {
+			m.drop(gap.block)
+		}
+	}
+	m.gaps = ordered{}
+}
+
+// free ends a block of the heap.
+func (m *memory) free(addr trace.Addr) {
+	n, _ := m.placed.around(addr)
+	if n != noBlock && m.blocks[n].from == addr && m.objects[m.objectOf[n]].kind == profile.HeapObject {
+		m.remove(n)
+	}
+}
+
+func (m *memory) remove(n uint32) {
+	m.placed.remove(m.blocks[n].from)
+	m.drop(n)
+}
+
+// ordered are blocks by address: a list in pieces short enough to move in.
+type ordered struct {
+	pieces [][]place
+	firsts []trace.Addr // where each piece begins, or before
+}
+
+type place struct {
+	from  trace.Addr
+	block uint32
+}
+
+const longestPiece = 256
+
+// piece gives the number of the last piece that begins at addr or before, or
+// the first one.
+func (o *ordered) piece(addr trace.Addr) int {
+	lo, hi := 0, len(o.firsts)
+	for lo+1 < hi {
+		if mid := (lo + hi) / 2; o.firsts[mid] <= addr {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// upTo gives the number of a piece's places that are at addr or before.
+func upTo(piece []place, addr trace.Addr) int {
+	lo, hi := 0, len(piece)
+	for lo < hi {
+		if mid := (lo + hi) / 2; piece[mid].from <= addr {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// around gives the last block at addr or before, and the one behind that.
+func (o *ordered) around(addr trace.Addr) (below, above uint32) {
+	if len(o.pieces) == 0 {
+		return noBlock, noBlock
+	}
+	p := o.piece(addr)
+	i := upTo(o.pieces[p], addr)
+	if i > 0 {
+		below = o.pieces[p][i-1].block
+	}
+	switch {
+	case i < len(o.pieces[p]):
+		above = o.pieces[p][i].block
+	case p+1 < len(o.pieces):
+		above = o.pieces[p+1][0].block
+	}
+	return below, above
+}
+
+// insert adds a block where none begins.
+func (o *ordered) insert(addr trace.Addr, n uint32) {
+	if len(o.pieces) == 0 {
+		o.pieces, o.firsts = [][]place{{{addr, n}}}, []trace.Addr{0}
+		return
+	}
+	p := o.piece(addr)
+	piece := slices.Insert(o.pieces[p], upTo(o.pieces[p], addr), place{addr, n})
+	o.pieces[p] = piece
+	if half := len(piece) / 2; len(piece) > longestPiece {
+		o.pieces[p] = piece[:half:half]
+		o.pieces = slices.Insert(o.pieces, p+1, slices.Clone(piece[half:]))
+		o.firsts = slices.Insert(o.firsts, p+1, piece[half].from)
+	}
+}
+
+// remove takes out the block that begins at addr.
+func (o *ordered) remove(addr trace.Addr) {
+	p := o.piece(addr)
+	i := upTo(o.pieces[p], addr)
+	o.pieces[p] = slices.Delete(o.pieces[p], i-1, i)
+	if len(o.pieces[p]) == 0 {
+		o.pieces, o.firsts = slices.Delete(o.pieces, p, p+1), slices.Delete(o.firsts, p, p+1)
+		if len(o.firsts) > 0 {
+			o.firsts[0] = 0
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package sites
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Result implements analysis.Analysis.
+func (a *Analysis) Result(p *profile.Profile, state bool) {
+	if a.absent || len(a.code.list) == 1 {
+		return // no references, or none that tell
+	}
+	a.learn()
+	s := summary{a: a, bySlot: make([][]uint32, len(a.code.list)), byObject: make([][]uint32, len(a.memory.objects))}
+	s.group()
+	p.Sites = &profile.Sites{
+		LineBytes: a.options.LineBytes, Capacities: slices.Clone(a.options.Capacities), Previous: a.options.Previous,
+		Code: s.code(), Data: s.data(),
+	}
+	if state {
+		p.Segment.Sites = s.state(p.Sites)
+	}
+}
+
+// summary adds pairs up.
+type summary struct {
+	a                *Analysis
+	bySlot, byObject [][]uint32 // pairs
+	used             []profile.Utilisation
+	before           [][]beforeCount // by pair
+
+	order  []uint32 // slots, as the profile lists them
+	codeAt []uint32 // by slot: 1 + its index in the profile
+	dataAt []uint32 // by object, the same; 0 for the rest where it is the only one
+}
+
+type beforeCount struct {
+	slot  uint32
+	count uint64
+}
+
+func (s *summary) group() {
+	for n, p := range s.a.pairs {
+		s.bySlot[p.slot] = append(s.bySlot[p.slot], uint32(n))
+		s.byObject[p.object] = append(s.byObject[p.object], uint32(n))
+	}
+	if l := s.a.lines; l != nil {
+		s.used = l.ended()
+		s.before = make([][]beforeCount, len(s.a.pairs))
+		for key, n := range l.before {
+			s.before[key.pair] = append(s.before[key.pair], beforeCount{key.slot, n})
+		}
+	}
+}
+
+// code lists the sites.
+func (s *summary) code() []profile.Site {
+	list := s.a.code.list
+	for slot := range list[1:] {
+		s.order = append(s.order, uint32(slot+1))
+	}
+	sort.Slice(s.order, func(i, j int) bool { return list[s.order[i]].less(&list[s.order[j]]) })
+	s.codeAt = make([]uint32, len(list))
+	for i, slot := range s.order {
+		s.codeAt[slot] = uint32(i + 1)
+	}
+	out := make([]profile.Site, len(s.order))
+	for i, slot := range s.order {
+		out[i] = s.a.code.describe(slot)
+		out[i].Strides = list[slot].base
+		for c, n := range s.a.threads.counts(slot) {
+			out[i].Strides[c] += n
+		}
+		out[i].Reuse = s.reuse(s.bySlot[slot])
+	}
+	return out
+}
+
+// reuse sums pairs up.
+func (s *summary) reuse(pairs []uint32) profile.Reuse {
+	var sum [coldBin + 1]uint64
+	for _, n := range pairs {
+		s.a.bins.addTo(&sum, n)
+	}
+	r := reuse(&sum)
+	if s.used == nil {
+		return r
+	}
+	capacities := len(s.a.options.Capacities)
+	if capacities > 0 {
+		r.Used = make([]profile.Utilisation, capacities)
+	}
+	before := map[uint32]uint64{}
+	for _, n := range pairs {
+		for c, u := range s.used[int(n)*capacities:][:capacities] {
+			r.Used[c].Fetched += u.Fetched
+			r.Used[c].BytesUsed += u.BytesUsed
+		}
+		for _, b := range s.before[n] {
+			before[s.codeAt[b.slot]-1] += b.count
+		}
+	}
+	for site, n := range before {
+		if n != 0 {
+			r.Before = append(r.Before, profile.SiteCount{Site: site, Count: n})
+		}
+	}
+	slices.SortFunc(r.Before, func(a, b profile.SiteCount) int { return int(int64(a.Site) - int64(b.Site)) })
+	return r
+}
+
+// data lists the objects; nil where there is nothing but the rest.
+func (s *summary) data() []profile.DataObject {
+	var list []profile.DataObject
+	var objects []uint32
+	for n := rest; n < len(s.a.memory.objects); n++ {
+		o := s.object(uint32(n))
+		if o.Reuse.Accesses() != 0 || s.a.memory.objects[n].blocks != 0 {
+			list, objects = append(list, o), append(objects, uint32(n))
+		}
+	}
+	s.dataAt = make([]uint32, len(s.a.memory.objects))
+	if len(objects) == 0 || len(objects) == 1 && objects[0] == rest {
+		return nil
+	}
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return profile.CompareObjects(&list[i], &list[j]) })
+	sorted := make([]profile.DataObject, len(list))
+	for at, i := range order {
+		sorted[at] = list[i]
+		s.dataAt[objects[i]] = uint32(at + 1)
+	}
+	return sorted
+}
+
+func (s *summary) object(n uint32) profile.DataObject {
+	out := s.a.memory.describe(n, &s.a.code)
+	out.Reuse = s.reuse(s.byObject[n])
+	out.References = out.Reuse.Accesses()
+	for _, pair := range s.byObject[n] {
+		out.References -= s.a.extra[pair]
+	}
+	return out
+}
+
+// describe tells what is known of an object.
+func (m *memory) describe(n uint32, c *code) profile.DataObject {
+	o := &m.objects[n]
+	out := profile.DataObject{Kind: o.kind, Number: o.number, Function: o.function, Name: o.name, Blocks: o.blocks, Bytes: o.bytes}
+	switch {
+	case o.before != nil:
+		out = *o.before
+		out.Reuse = profile.Reuse{}
+		if o.kind != profile.GlobalObject {
+			out.Blocks, out.Bytes = o.blocks, o.bytes
+		}
+	case o.number == profile.NoSite:
+	case o.kind == profile.HeapObject:
+		about := &c.program.Sites[o.number]
+		out.Name, out.Function, out.File, out.Line = about.Object, c.functionName(about), fileName(about.Place.File), about.Place.Line
+	case o.kind == profile.GlobalObject:
+		about := &c.program.Objects[o.number]
+		out.Name, out.Bytes, out.File, out.Line = about.Name, about.Bytes, fileName(about.Place.File), about.Place.Line
+	}
+	return out
+}

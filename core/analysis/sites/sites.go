@@ -1,0 +1,299 @@
+// Package sites tells which places in a program's code make its line accesses,
+// and to which data: the histogram of stack distances, split up.
+//
+// A site is a load or a store in the code, where the trace numbers them (as
+// captured by "stackglass cc" and "stackglass trace"), or else an instruction's
+// address together with a kind of reference. Of each the analysis tells
+//
+//   - how often each stack distance occurs, in bins: cold, and four bins to a
+//     power of two (profile.SiteBin). The bins of all sites add up to the
+//     histogram, exactly. So a site's misses in a fully associative LRU cache
+//     are exact for every capacity at the edge of a bin; package ranking
+//     estimates those between.
+//   - the strides: what each reference's address is off the one before, of the
+//     same site in the same thread. Zero; unit, the next bytes up or down; the
+//     same as the time before; or irregular, as the first one is.
+//   - where it is asked for, the utilisation of lines at chosen capacities: of a
+//     line that misses there, the bytes used until it misses again (or the trace
+//     ends), over the line's bytes. It counts for the site that fetched the line.
+//   - where it is asked for, who touched the line before, for distances from 16
+//     on: Kulkarni's "what was executed between use and reuse" (section 4.1.1),
+//     by sites.
+//
+// The same, but strides, is told of data objects:
+//
+//   - blocks of the heap, by the place in the code that allocated them, from the
+//     moment of the allocation to that of the release;
+//   - global variables with an address;
+//   - local variables: by name where the code names them; arrays and structures
+//     by address too, from the function's entry until something else is allocated
+//     there; else the stacks of threads as a whole;
+//   - all the rest as one object.
+//
+// Where a part of a trace is analysed, what was allocated before it is part of
+// the rest. So it is in profiles that can be appended: a segment does not know
+// the blocks of earlier ones, so none are told apart.
+//
+// # Method
+//
+// Consume takes references and allocations in order. It finds each one's site
+// and object, which are a pair that has a number; mostly the site's pair of the
+// time before, because the address lies in the same object. Package locality
+// then turns the same references into line accesses with distances, which Follow
+// counts by pair. Sums over pairs are the results by site and by object.
+//
+// Fetches, modifies and ranges are references as MODELS §1 says. Segments join
+// as in MODELS §9 (state.go).
+package sites
+
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Options are what to measure.
+type Options struct {
+	LineBytes  uint32
+	Capacities []uint64 // of utilisation, in lines, ascending; at most profile.MaxCapacities
+	Previous   bool     // note who touched a line before
+	Mergeable  bool     // keep what Append needs
+}
+
+// Analysis is the analysis of sites. It follows locality's pass.
+type Analysis struct {
+	options Options
+	program func() *trace.Program
+	known   *trace.Program // as far as it was taken in
+
+	code   code
+	memory memory
+	near   []near // by slot
+	pairs  []pair
+	pairOf map[pair]uint32
+
+	slots []uint32 // of the batch's rows
+	rows  []uint32 // pairs of the batch's references
+	split []uint32 // pairs of accesses, where a reference makes several
+	last  int      // the reference that the last access belongs to
+
+	bins    bins
+	extra   []uint64 // by pair: accesses that are not the first of their reference
+	threads strides
+	lines   *lines // nil where nothing is noted of lines
+
+	absent bool // rows tell neither sites nor PCs
+
+	joining joining // the segment that is being appended
+}
+
+// pair is a site, by its slot, with an object. Slot 0 is no site and object 0 no
+// object: what earlier parts of the run counted is kept by site and by object
+// apart.
+type pair struct{ slot, object uint32 }
+
+// near is where a site's last reference went.
+type near struct {
+	block  uint32 // of memory
+	object uint32 // that it is of, in the site's eyes
+	pair   uint32 // of the site and the object
+}
+
+// New makes an analysis. program gives what the trace has told of its code so
+// far, or nil.
+func New(o Options, program func() *trace.Program) *Analysis {
+	a := &Analysis{options: o, program: program, pairOf: map[pair]uint32{}, near: make([]near, 1)}
+	if len(o.Capacities) > 0 || o.Previous {
+		a.lines = newLines(o)
+	}
+	a.code.init()
+	a.memory.init()
+	a.pairNumber(pair{})
+	return a
+}
+
+// Takes implements analysis.Analysis.
+func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
+	if a.options.Mergeable {
+		return 0, true, true
+	}
+	return 1<<trace.Alloc | 1<<trace.Free, true, true
+}
+
+// Close implements analysis.Analysis: results need all there is.
+func (a *Analysis) Close() {}
+
+// Consume implements analysis.Analysis. It comes before locality's.
+func (a *Analysis) Consume(b *trace.Batch) error {
+	a.last = -1
+	if a.absent = a.absent || b.Site == nil && b.PC == nil; a.absent {
+		return nil
+	}
+	a.learn()
+	if len(a.slots) < b.Len() {
+		a.slots, a.rows = make([]uint32, b.Len()), make([]uint32, b.Len())
+	}
+	if err := a.code.find(b, a.slots[:b.Len()]); err != nil {
+		return err
+	}
+	for len(a.near) < len(a.code.list) {
+		a.near = append(a.near, near{})
+	}
+	references := 0
+	for lo := 0; lo < b.Len(); {
+		hi, thread := b.Len(), uint32(0)
+		if b.Thread != nil {
+			thread = b.Thread[lo]
+			for hi = lo + 1; hi < b.Len() && b.Thread[hi] == thread; hi++ {
+			}
+		}
+		references = a.take(b, lo, hi, a.threads.walksOf(thread, len(a.code.list), a.options.Mergeable), references)
+		lo = hi
+	}
+	return nil
+}
+
+// learn takes in what the trace has told of its program since.
+func (a *Analysis) learn() {
+	p := a.program()
+	if p == nil {
+		return
+	}
+	a.known, a.code.program = p, p
+	a.memory.learn(p)
+}
+
+// take counts the strides and finds the pairs of rows of one thread; references
+// is the number of the batch's references before them.
+func (a *Analysis) take(b *trace.Batch, lo, hi int, w *walks, references int) int {
+	strides := w.sites
+	addrs := b.Addr[lo:hi]
+	kinds, sizes, slots := b.Kind[lo:hi][:len(addrs)], b.Bytes[lo:hi][:len(addrs)], a.slots[lo:hi][:len(addrs)]
+	blocks := a.memory.blocks
+	for i, addr := range addrs {
+		if kinds[i] >= trace.NumKinds {
+			a.event(b, lo+i)
+			blocks = a.memory.blocks
+			continue
+		}
+		slot := slots[i]
+		at := &a.near[slot]
+		if block := &blocks[at.block]; addr-block.from >= block.bytes {
+			a.locate(slot, addr)
+			blocks = a.memory.blocks
+		}
+		a.rows[references] = at.pair
+		references++
+		strides[slot].add(addr, sizes[i])
+		if w.starts != nil {
+			w.starts[slot].note(addr, sizes[i])
+		}
+	}
+	return references
+}
+
+// locate finds the object that a site refers to now.
+func (a *Analysis) locate(slot uint32, addr trace.Addr) {
+	at := &a.near[slot]
+	block, object := a.memory.find(addr, &a.code.list[slot].hint)
+	if at.block = block; at.object != object {
+		at.object, at.pair = object, a.pairNumber(pair{slot, object})
+	}
+}
+
+// pairNumber gives the number of a pair, a new one if need be.
+func (a *Analysis) pairNumber(p pair) uint32 {
+	n, known := a.pairOf[p]
+	if !known {
+		n = uint32(len(a.pairs))
+		a.pairOf[p] = n
+		a.pairs = append(a.pairs, p)
+		a.bins.addList()
+		a.extra = append(a.extra, 0)
+		if a.lines != nil {
+			a.lines.addPair()
+		}
+	}
+	return n
+}
+
+// event takes an allocation or a release. Other events are of no interest.
+func (a *Analysis) event(b *trace.Batch, i int) {
+	switch b.Kind[i] {
+	case trace.Alloc:
+		if b.Site == nil || b.Arg == nil || uint64(b.Site[i]) >= uint64(a.sitesKnown()) {
+			return
+		}
+		number := b.Site[i]
+		site := &a.known.Sites[number]
+		if site.Flags&trace.StackSite != 0 {
+			a.memory.alloc(a.memory.local(a.code.functionName(site), site.Object), b.Addr[i], b.Arg[i])
+		} else {
+			a.memory.alloc(a.memory.object(objectKey{kind: profile.HeapObject, number: number}), b.Addr[i], b.Arg[i])
+		}
+	case trace.Free:
+		a.memory.free(b.Addr[i])
+	}
+}
+
+func (a *Analysis) sitesKnown() int {
+	if a.known == nil {
+		return 0
+	}
+	return len(a.known.Sites)
+}
+
+// Follow implements locality.Follower.
+func (a *Analysis) Follow(x *locality.Accesses) {
+	if a.absent {
+		return
+	}
+	pairs := a.rows[x.First:]
+	if x.Rows != nil {
+		pairs = a.gather(x)
+	}
+	pairs = pairs[:len(x.Distances)]
+	a.bins.add(pairs, x.Distances)
+	if a.lines != nil {
+		a.lines.follow(x, pairs, a.pairs)
+	}
+	if a.options.Mergeable {
+		for i, d := range x.Distances {
+			if d == stack.Cold {
+				a.joining.firsts = append(a.joining.firsts, pairs[i])
+			}
+		}
+	}
+}
+
+// gather gives the pair of each access, of which several may belong to a
+// reference.
+func (a *Analysis) gather(x *locality.Accesses) []uint32 {
+	if len(a.split) < len(x.Rows) {
+		a.split = make([]uint32, len(x.Rows))
+	}
+	pairs := a.split[:len(x.Rows)]
+	for i, row := range x.Rows {
+		reference := x.First + int(row)
+		pairs[i] = a.rows[reference]
+		if reference == a.last {
+			a.extra[pairs[i]]++
+		}
+		a.last = reference
+	}
+	return pairs
+}
+
+// UnknownError tells that a row is of a site that the trace's tables lack.
+type UnknownError struct {
+	Site  uint32
+	Known int
+}
+
+func (e *UnknownError) Error() string {
+	return "a row is of site " + strconv.FormatUint(uint64(e.Site), 10) + ", but the trace's tables tell of " +
+		strconv.Itoa(e.Known) + " only; the file is damaged or was joined from parts: capture it again, or analyse without sites"
+}
