@@ -41,6 +41,16 @@ func (t *Table) class(column int) string {
 }
 
 // EscapeHTML is text as it stands in HTML and SVG, between tags and in quotes.
-func EscapeHTML(s string) string { return escaper.Replace(strings.ToValidUTF8(s, "\uFFFD")) }
+// What no document may hold becomes the replacement character.
+func EscapeHTML(s string) string {
+	return escaper.Replace(strings.Map(printable, strings.ToValidUTF8(s, "\uFFFD")))
+}
 
-var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\x00", "\uFFFD")
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;")
+
+func printable(r rune) rune {
+	if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 || r == 0xfffe || r == 0xffff {
+		return '\uFFFD'
+	}
+	return r
+}

@@ -1,0 +1,205 @@
+package export
+
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/tally"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Report is what an HTML report is about.
+type Report struct {
+	Title    string // the trace's name
+	Facts    []report.Fact
+	Warnings []string
+	Profile  *profile.Profile
+	Answer   *hierarchy.Prediction // nil where nobody asked about a hierarchy
+	Places   []report.Table        // of places in the code and of data, worst first
+}
+
+// HTML writes one file that needs no other: no script, no font, nothing that is
+// loaded. Drawings are SVG with a title and a description, and everything drawn
+// is also a table. It follows the reader's light or dark theme, and prints.
+func HTML(r *Report) []byte {
+	p := new(page)
+	p.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n",
+		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n",
+		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n")
+	p.element("title", r.Title+" – stackglass")
+	p.raw("<style>", style, "</style>\n</head>\n<body>\n<main>\n")
+	p.head(r)
+	if r.Answer != nil {
+		p.hierarchy(r.Answer)
+	}
+	for i := range r.Profile.Locality {
+		p.locality(r, &r.Profile.Locality[i])
+	}
+	if len(r.Places) > 0 {
+		p.element("h2", "Code and data")
+		p.tables(r.Places)
+	}
+	p.counters(r.Profile)
+	p.raw("</main>\n<footer>")
+	p.raw("Computed by stackglass from one pass over the trace. Stack distances, miss-ratio curves and set tables are exact for LRU; ",
+		"every other number says by which method it was computed.</footer>\n</body>\n</html>\n")
+	return p.b
+}
+
+// head is the title, what was analysed, and what is doubtful about it.
+func (p *page) head(r *Report) {
+	p.element("h1", r.Title)
+	p.raw("<dl class=\"facts\">\n")
+	for _, f := range r.Facts {
+		if text := f.Value.Human(); len(text) > 24 {
+			p.raw("<div class=\"long\">")
+		} else {
+			p.raw("<div>")
+		}
+		p.element("dt", f.Label)
+		p.element("dd", f.Value.Human())
+		p.raw("</div>\n")
+	}
+	p.raw("</dl>\n")
+	if len(r.Warnings) > 0 {
+		p.raw("<section class=\"note\" aria-label=\"Warnings\">\n")
+		for _, w := range r.Warnings {
+			p.element("p", w)
+		}
+		p.raw("</section>\n")
+	}
+}
+
+// tables writes tables that may be wider than the page.
+func (p *page) tables(list []report.Table) {
+	for i := range list {
+		if len(list[i].Rows) > 0 {
+			p.raw("<div class=\"wide\">")
+			p.b = list[i].AppendHTML(p.b)
+			p.raw("</div>\n")
+		}
+	}
+}
+
+// locality is the curve, the histogram and the set table of one line size.
+func (p *page) locality(r *Report, l *profile.Locality) {
+	counts, cold := l.Histogram(trace.AllKinds)
+	c := profile.NewCurve(counts, cold)
+	line := strconv.FormatUint(uint64(l.LineBytes), 10)
+	p.element("h2", "Reuse, in lines of "+line+" bytes")
+	if c.Accesses == 0 {
+		p.element("p", "No access was analysed.")
+		return
+	}
+	p.curve(c, l.LineBytes, levelsOf(r.Answer, l.LineBytes))
+	powers := answers.PowersOfTwo(c, l.LineBytes)
+	powers.Title = "Misses of a fully associative LRU cache, exact, at powers of two"
+	p.tables([]report.Table{powers})
+	p.histogram(counts, c)
+	binned := answers.BinnedHistogram(counts, cold)
+	binned.Title = "Accesses by stack distance, in powers of two"
+	p.tables([]report.Table{binned})
+	p.heat(l)
+}
+
+// levelsOf are the levels that are on the curve of a line size.
+func levelsOf(answer *hierarchy.Prediction, lineBytes uint32) (levels []hierarchy.Level) {
+	if answer != nil {
+		for _, l := range answer.Levels {
+			if l.Cache.LineBytes == lineBytes {
+				levels = append(levels, l)
+			}
+		}
+	}
+	return levels
+}
+
+func (p *page) hierarchy(answer *hierarchy.Prediction) {
+	p.element("h2", "Caches")
+	p.tables([]report.Table{answers.Levels(*answer), answers.Memory(*answer)})
+	said := map[hierarchy.Method]bool{}
+	for _, l := range answer.Levels {
+		if words := methods[l.Method]; words != "" && !said[l.Method] {
+			said[l.Method] = true
+			p.element(`p class="second"`, string(l.Method)+": "+words)
+		}
+	}
+}
+
+// methods say how the numbers of a level were computed.
+var methods = map[hierarchy.Method]string{
+	hierarchy.Exact:         "from the histogram of stack distances, or from the set table.",
+	hierarchy.AsIfLRU:       "as if the cache replaced the least recently used line and allocated on every write.",
+	hierarchy.AsIfInclusive: "as if the level saw every access, not only the misses of the one above.",
+	hierarchy.SDCM:          "by the stack distance cache model, which lets lines fall into sets at random.",
+}
+
+// counters are the references by kind, and what the instructions add up to where
+// the trace tells of them.
+func (p *page) counters(of *profile.Profile) {
+	p.element("h2", "Counters")
+	p.tables([]report.Table{answers.Kinds(of)})
+	if of.Counters == nil {
+		return
+	}
+	p.tables(tally.Tables(of))
+	functions := tally.Narrow(tally.Of(of.Counters, tally.Function, ""), "")
+	if len(functions.Rows) > mostRows {
+		functions.Title += ", the " + strconv.Itoa(mostRows) + " with most bytes of " + strconv.Itoa(len(functions.Rows))
+		functions.Rows = functions.Rows[:mostRows]
+	}
+	p.tables([]report.Table{functions})
+}
+
+// mostRows is the most rows of a table that can be long; whoever needs all has
+// CSV and JSON.
+const mostRows = 50
+
+// heat is the set table: a row for each number of sets, a column for each power
+// of two of ways, each cell the miss ratio, darker where it is higher.
+func (p *page) heat(l *profile.Locality) {
+	if l.Sets == nil {
+		return
+	}
+	accesses, cold := float64(l.Accesses()), l.Lines()
+	p.raw("<div class=\"wide\"><table class=\"heat\">\n")
+	p.element("caption", "Miss ratio of LRU caches by sets and ways, exact: darker misses more. Along a falling diagonal from the right the capacity stays the same.")
+	p.raw("<thead><tr><th scope=\"col\">sets</th>")
+	for ways := 1; ways <= profile.MaxWays; ways <<= 1 {
+		p.raw("<th scope=\"col\">", strconv.Itoa(ways), map[bool]string{true: " way", false: " ways"}[ways == 1], "</th>")
+	}
+	p.raw("</tr></thead>\n<tbody>\n")
+	for sets := uint64(1); sets < 1<<profile.SetCounts; sets <<= 1 {
+		p.raw("<tr><th scope=\"row\">", strconv.FormatUint(sets, 10), "</th>")
+		least := uint64(0)
+		for ways := uint64(1); ways <= profile.MaxWays; ways <<= 1 {
+			hits, _ := l.Sets.Hits(sets, ways)
+			ratio := 1 - float64(hits)/accesses
+			if ways == 1 {
+				least = l.Accesses() - hits
+			}
+			p.raw("<td style=\"background:rgba(var(--heat),", strconv.FormatFloat(0.45*ratio, 'f', 3, 64), ")\" title=\"",
+				report.Bytes(sets*ways*uint64(l.LineBytes)).Human(), "\">", percent(ratio), "</td>")
+		}
+		p.raw("</tr>\n")
+		if least == cold {
+			break // more sets change nothing
+		}
+	}
+	p.raw("</tbody></table></div>\n")
+}
+
+// percent is a share to three digits.
+func percent(share float64) string {
+	digits := 2
+	switch {
+	case share == 0 || share == 1:
+		digits = 0
+	case share >= 0.1:
+		digits = 1
+	}
+	return strconv.FormatFloat(100*share, 'f', digits, 64) + " %"
+}

@@ -1,0 +1,160 @@
+package export
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// drawProfile makes the profile of a run that never was: any histogram, with a
+// set table that goes with it as far as a report can tell.
+func drawProfile(t *rapid.T) *profile.Profile {
+	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
+	for _, lineBytes := range rapid.SliceOfNDistinct(rapid.SampledFrom([]uint32{8, 64, 4096}), 0, 3, rapid.ID).Draw(t, "lines") {
+		l := profile.Locality{LineBytes: lineBytes, Kinds: []profile.KindLocality{{Kind: trace.Load}}}
+		for range rapid.IntRange(0, 30).Draw(t, "distances") {
+			d := rapid.Uint64Range(0, 1<<rapid.IntRange(0, 33).Draw(t, "bits")).Draw(t, "distance")
+			l.Kinds[0].Distances.AddN(d, rapid.Uint64Range(1, 1<<40).Draw(t, "count"))
+		}
+		l.Kinds[0].Cold = rapid.Uint64Range(0, 1<<34).Draw(t, "cold")
+		if rapid.Bool().Draw(t, "sets") {
+			l.Sets = new(profile.SetTable)
+			for a := range l.Sets.Depths {
+				for d := range l.Sets.Depths[a] {
+					l.Sets.Depths[a][d] = l.Kinds[0].Distances.Count(uint64(d))
+				}
+			}
+		}
+		p.Locality = append(p.Locality, l)
+		p.Totals.References[trace.Load] = l.Accesses()
+	}
+	if rapid.Bool().Draw(t, "counters") {
+		p.Counters = &profile.Counters{Functions: []profile.FunctionCounters{{Name: rapid.String().Draw(t, "function")}}}
+	}
+	return p
+}
+
+// read parses a report as strictly as XML wants it, and gives its words, without
+// the style.
+func read(t *rapid.T, content []byte) (words string, tags map[string]int) {
+	d := xml.NewDecoder(bytes.NewReader(content))
+	tags = map[string]int{}
+	var text strings.Builder
+	inStyle := false
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return text.String(), tags
+		}
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, content)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			tags[token.Name.Local]++
+			inStyle = token.Name.Local == "style"
+			for _, a := range token.Attr {
+				if name := a.Name.Local; name == "src" || name == "href" || strings.HasPrefix(name, "on") {
+					t.Fatalf("<%s %s=%q> loads or runs something", token.Name.Local, name, a.Value)
+				}
+			}
+		case xml.EndElement:
+			inStyle = false
+		case xml.CharData:
+			if !inStyle {
+				text.Write(token)
+			} else if strings.Contains(string(token), "url(") || strings.Contains(string(token), "@import") {
+				t.Fatal("the style loads something")
+			}
+		}
+	}
+}
+
+// TestReportOfAnything: every report is one well-formed document that loads
+// nothing, whatever the profile and however things are called, with a title and
+// a description in every drawing.
+func TestReportOfAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProfile(t)
+		r := &Report{Title: rapid.String().Draw(t, "title"), Warnings: []string{rapid.String().Draw(t, "warning")}, Profile: p,
+			Facts: []report.Fact{{Label: "file", Value: report.TextOf(rapid.String().Draw(t, "fact"))}}}
+		if len(p.Locality) > 0 && rapid.Bool().Draw(t, "ask") {
+			lineBytes := p.Locality[0].LineBytes
+			answer, _, err := hierarchy.Predict(p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{
+				{Name: "L<1>", SizeBytes: 64 * uint64(lineBytes), Ways: 4, LineBytes: lineBytes},
+				{Name: "L2", SizeBytes: 1 << 30, LineBytes: lineBytes}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Answer = &answer
+		}
+		content := HTML(r)
+		words, tags := read(t, content)
+		for _, want := range []string{r.Title, r.Warnings[0], r.Facts[0].Value.Human()} {
+			want = strings.ReplaceAll(want, "\r", "\uFFFD")
+			if clean := strings.Map(shown, want); !strings.Contains(words, clean) {
+				t.Fatalf("%q is not shown", clean)
+			}
+		}
+		if tags["script"]+tags["img"]+tags["link"]+tags["iframe"] > 0 || tags["title"] != 1+tags["svg"] || tags["desc"] != tags["svg"] || tags["h1"] != 1 {
+			t.Fatalf("elements: %v", tags)
+		}
+		for i := range p.Locality {
+			if p.Locality[i].Accesses() > 0 && tags["svg"] == 0 {
+				t.Fatal("accesses without a drawing")
+			}
+		}
+		if !bytes.Equal(content, HTML(r)) {
+			t.Fatal("another report of the same profile")
+		}
+	})
+}
+
+// shown is what a document shows of a character.
+func shown(r rune) rune {
+	if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 || r == 0xfffe || r == 0xffff {
+		return '\uFFFD'
+	}
+	return r
+}
+
+// TestCurveIsDrawnWhereItIs reads the path back: at every capacity the height
+// is that of the miss ratio.
+func TestCurveIsDrawnWhereItIs(t *testing.T) {
+	counts := new(profile.Histogram)
+	counts.AddN(3, 40)
+	counts.AddN(100, 40)
+	c := profile.NewCurve(counts, 20)
+	at := newPlot(c, 64, nil)
+	path := at.path(c)
+	want := "M64.0 " + number(at.y(1)) + "H" + number(at.x(4)) + "V" + number(at.y(0.6)) + "H" + number(at.x(101)) + "V" + number(at.y(0.2)) + "H" + number(right)
+	if path != want || at.y(0) != bottom || at.y(1) != top || at.x(1) != left || at.x(128) != right {
+		t.Errorf("drawn as %s, want %s", path, want)
+	}
+}
+
+func TestTablesHaveKeysOfTheirOwn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProfile(t)
+		seen := map[string]bool{}
+		answer := hierarchy.Prediction{Levels: []hierarchy.Level{{}}}
+		for _, table := range Tables(p, &answer) {
+			if seen[table.Key] || table.Key == "" {
+				t.Fatalf("the key %q again", table.Key)
+			}
+			seen[table.Key] = true
+		}
+		if !seen["levels"] || !seen["kinds"] {
+			t.Fatal("no levels, or no kinds")
+		}
+	})
+}

@@ -1,0 +1,201 @@
+package export
+
+import (
+	"math"
+	"math/bits"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// The drawings' size and the plot within, in SVG's units.
+const (
+	width, height = 920.0, 340.0
+	left, right   = 64.0, 884.0
+	top, bottom   = 44.0, 284.0
+)
+
+// plot maps a capacity in lines and a miss ratio to a place in the drawing.
+type plot struct {
+	octaves  float64 // the right edge, as a power of two of lines
+	most     float64 // the ratio at the top
+	decades  float64 // below the top, of a logarithmic axis; 0: the axis is linear, from 0
+	byteBits int     // of a line
+}
+
+func newPlot(c *profile.Curve, lineBytes uint32, levels []hierarchy.Level) plot {
+	farthest := uint64(1)
+	if n := len(c.Distances); n > 0 {
+		farthest = c.Distances[n-1] + 1
+	}
+	for i := range levels {
+		farthest = max(farthest, levels[i].Cache.Lines())
+	}
+	p := plot{octaves: float64(max(1, bits.Len64(farthest))), most: c.MissRatio(1), byteBits: bits.TrailingZeros32(lineBytes)}
+	if least := c.MissRatio(1 << 62); least > 0 && p.most/least > 100 {
+		p.most = 1
+		p.decades = math.Ceil(-math.Log10(least))
+	} else {
+		p.most = math.Ceil(p.most*10) / 10
+	}
+	return p
+}
+
+func (p *plot) x(lines float64) float64 {
+	return left + (right-left)*min(1, math.Log2(max(1, lines))/p.octaves)
+}
+
+func (p *plot) y(ratio float64) float64 {
+	part := ratio / p.most
+	if p.decades > 0 {
+		part = 1 + math.Log10(max(part, 1e-18))/p.decades
+	}
+	return bottom - (bottom-top)*min(1, max(0, part))
+}
+
+// axes draws the grid with its labels.
+func (p *plot) axes(to *page) {
+	step := max(1, math.Ceil(p.octaves/12))
+	for k := 0.0; k <= p.octaves; k += step {
+		x := p.x(math.Exp2(k))
+		to.line("grid", x, top, x, bottom)
+		to.text("axis", "middle", x, bottom+18, report.Bytes(1<<(int(k)+p.byteBits)).Human())
+	}
+	for i := 0.0; i <= max(4, p.decades); i++ {
+		ratio := p.most * (1 - i/4)
+		if p.decades > 0 {
+			ratio = math.Pow(10, -i)
+		}
+		if p.decades > 0 && i > p.decades {
+			break
+		}
+		to.line("grid", left, p.y(ratio), right, p.y(ratio))
+		to.text("axis", "end", left-8, p.y(ratio)+4, strconv.FormatFloat(100*ratio, 'g', 3, 64)+" %")
+	}
+	to.line("base", left, bottom, right, bottom)
+	to.text("axis", "middle", (left+right)/2, bottom+42, "capacity")
+	to.text("axis", "start", 4, 16, "miss ratio")
+}
+
+// path is the curve, a step for each breakpoint; steps nearer to each other than
+// a reader can see are one.
+func (p *plot) path(c *profile.Curve) string {
+	b := []byte("M" + number(left) + " " + number(p.y(c.MissRatio(1))))
+	last := left
+	for lines, misses := range c.Points {
+		x := p.x(float64(lines))
+		if x-last < 0.5 && misses != c.Cold {
+			continue
+		}
+		b = append(append(b, 'H'), number(x)...)
+		b = append(append(b, 'V'), number(p.y(float64(misses)/float64(c.Accesses)))...)
+		last = x
+	}
+	return string(append(append(b, 'H'), number(right)...))
+}
+
+// curve draws the miss-ratio curve, with the levels of a hierarchy on it.
+func (p *page) curve(c *profile.Curve, lineBytes uint32, levels []hierarchy.Level) {
+	plot := newPlot(c, lineBytes, levels)
+	about := curveSentence(c, lineBytes)
+	p.begin("Miss-ratio curve", about)
+	plot.axes(p)
+	p.raw("<path class=\"curve\" d=\"", plot.path(c), "\"/>\n")
+	for i := range levels {
+		cache := &levels[i].Cache
+		ratio := c.MissRatio(cache.Lines())
+		x, y, row := plot.x(float64(cache.Lines())), plot.y(ratio), 16+15*float64(i%2)
+		colour := "var(--level" + strconv.Itoa(min(i+1, 4)) + ")"
+		p.raw("<line style=\"stroke:", colour, ";stroke-width:1.5\" stroke-dasharray=\"4 3\" x1=\"", number(x), "\" x2=\"", number(x),
+			"\" y1=\"", number(row+5), "\" y2=\"", number(bottom), "\"/>\n<circle style=\"fill:", colour, "\" r=\"4\" cx=\"", number(x), "\" cy=\"", number(y), "\"/>\n")
+		anchor := "middle"
+		switch {
+		case x > right-110:
+			anchor = "end"
+		case x < left+160:
+			anchor, x = "start", max(x, left+16)
+		}
+		p.text("halo", anchor, x, row, cache.Name+", "+report.Bytes(cache.SizeBytes).Human()+": "+percent(ratio))
+	}
+	p.end(about)
+}
+
+// curveSentence says what the curve shows.
+func curveSentence(c *profile.Curve, lineBytes uint32) string {
+	text := "A fully associative LRU cache of one line misses " + percent(c.MissRatio(1)) + " of " + report.Count(c.Accesses).Human() + " accesses"
+	if n := len(c.Distances); n > 0 {
+		text += ", one of " + report.Bytes((c.Distances[n-1]+1)*uint64(lineBytes)).Human() + " or more " + percent(c.MissRatio(1<<62))
+	}
+	return text + ": the first access to each of " + report.Count(c.Cold).Human() + " lines. Exact; levels are marked where a fully associative cache of their size is."
+}
+
+// histogram draws a bar for each power of two of stack distances, cold accesses
+// apart.
+func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
+	var bins [65]uint64
+	last, most := 0, c.Cold
+	for d, n := range counts.All() {
+		k := bits.Len64(d)
+		bins[k] += n
+		last, most = max(last, k), max(most, bins[k])
+	}
+	about := "Accesses by stack distance, the number of other lines since the last access to the same line; cold ones are first accesses."
+	p.begin("Stack distances", about)
+	p.line("base", left, bottom, right, bottom)
+	p.text("axis", "start", 4, 16, "share of accesses")
+	slot := (right - left) / float64(last+2)
+	for k := 0; k <= last+1; k++ {
+		n, name, class := bins[min(k, last)], answers.BinName(k), "bar"
+		if k > last {
+			n, name, class = c.Cold, "cold", "cold"
+		}
+		tall := (bottom - top) * float64(n) / float64(max(most, 1))
+		x := left + (float64(k)+0.5)*slot
+		p.raw("<rect class=\"", class, "\" x=\"", number(x-0.4*slot), "\" y=\"", number(bottom-tall), "\" width=\"", number(0.8*slot), "\" height=\"", number(tall), "\"/>\n")
+		p.text("axis", "middle", x, bottom-tall-6, percent(float64(n)/float64(c.Accesses)))
+		if slot < 48 {
+			name = shortBin(k, last)
+		}
+		p.text("axis", "middle", x, bottom+18, name)
+	}
+	p.text("axis", "middle", (left+right)/2, bottom+42, "stack distance, in lines")
+	p.end(about)
+}
+
+// shortBin names a bin where there is little room: by its least distance, with a
+// prefix.
+func shortBin(k, last int) string {
+	switch {
+	case k > last:
+		return "cold"
+	case k < 2:
+		return strconv.Itoa(k)
+	case k <= 10:
+		return strconv.Itoa(1<<(k-1)) + "–"
+	}
+	return strconv.Itoa(1<<((k-1)%10)) + "KMGTPE"[(k-1)/10-1:(k-1)/10] + "i–"
+}
+
+// begin opens a drawing that says to those who do not see it what it shows.
+func (p *page) begin(title, about string) {
+	p.raw("<figure>\n<svg viewBox=\"0 0 ", number(width), " ", number(height), "\" role=\"img\">\n")
+	p.element("title", title)
+	p.element("desc", about)
+}
+
+func (p *page) end(about string) {
+	p.raw("</svg>\n")
+	p.element("figcaption", about)
+	p.raw("</figure>\n")
+}
+
+func (p *page) line(class string, x1, y1, x2, y2 float64) {
+	p.raw("<line class=\"", class, "\" x1=\"", number(x1), "\" y1=\"", number(y1), "\" x2=\"", number(x2), "\" y2=\"", number(y2), "\"/>\n")
+}
+
+func (p *page) text(class, anchor string, x, y float64, text string) {
+	p.raw("<text class=\"", class, "\" text-anchor=\"", anchor, "\" x=\"", number(x), "\" y=\"", number(y), "\">", report.EscapeHTML(text), "</text>\n")
+}

@@ -1,0 +1,51 @@
+package export
+
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/tally"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Tables is all that a profile tells, each table under a key of its own: those
+// of a line size end in it, as in curve_64. answer is that of a hierarchy, nil
+// where nobody asked about one.
+func Tables(p *profile.Profile, answer *hierarchy.Prediction) []report.Table {
+	var tables []report.Table
+	if len(p.Locality) > 0 {
+		tables = append(tables, answers.Locality(p))
+	}
+	tables = append(tables, answers.Kinds(p))
+	if answer != nil {
+		tables = append(tables, answers.Levels(*answer), answers.Memory(*answer))
+	}
+	for i := range p.Locality {
+		l := &p.Locality[i]
+		counts, cold := l.Histogram(trace.AllKinds)
+		c := profile.NewCurve(counts, cold)
+		for _, t := range [...]report.Table{answers.Histogram(counts, cold), answers.CurveAt(c, l.LineBytes, answers.Breakpoints(c)), answers.Windows(l), answers.Sets(l)} {
+			if t.Key += "_" + strconv.FormatUint(uint64(l.LineBytes), 10); len(t.Rows) > 0 {
+				tables = append(tables, t)
+			}
+		}
+	}
+	if p.Counters == nil {
+		return tables
+	}
+	for _, t := range tally.Tables(p) {
+		if t.Key == "memory" {
+			t.Key = "memory_usage" // the hierarchy's memory has that name
+		}
+		tables = append(tables, t)
+	}
+	for _, by := range []tally.By{tally.Function, tally.Block} {
+		if t := tally.Of(p.Counters, by, ""); len(t.Rows) > 0 {
+			tables = append(tables, t)
+		}
+	}
+	return tables
+}
