@@ -23,12 +23,9 @@ func (a *Asker) doubts(h Hierarchy, out *Prediction) (warnings []Warning) {
 	if n := a.p.Totals.BadRecords; n > 0 {
 		say(strconv.FormatUint(n, 10), " records of the trace could not be read and are missing")
 	}
+	a.modelled(out.Levels, say)
 	for i := range out.Levels {
 		l := &out.Levels[i]
-		if l.Method == SDCM {
-			say(l.Cache.Name, " is set-associative: its hits and misses come from a model (SDCM), "+
-				"which lets lines fall into sets at random; strides that favour some sets miss more, dense arrays less. ", a.whySDCM(l.Cache))
-		}
 		if text := otherPolicy(l.Cache, i); text != "" {
 			say(l.Cache.Name, text)
 		}
@@ -69,6 +66,27 @@ func areNames(names []string) string {
 		return names[0] + " is"
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " are"
+}
+
+// modelled names the levels that SDCM answers for, those together that it does
+// for the same reason.
+func (a *Asker) modelled(levels []Level, say func(...string)) {
+	var reasons []string
+	names := map[string][]string{}
+	for _, l := range levels {
+		if l.Method != SDCM {
+			continue
+		}
+		why := a.whySDCM(l.Cache)
+		if names[why] == nil {
+			reasons = append(reasons, why)
+		}
+		names[why] = append(names[why], l.Cache.Name)
+	}
+	for _, why := range reasons {
+		say(areNames(names[why]), " set-associative, and answered by a model (SDCM), which lets lines fall into sets at random: "+
+			"strides that favour some sets miss more, dense arrays less. ", why)
+	}
 }
 
 // whySDCM says why there is no exact answer.

@@ -215,8 +215,11 @@ func TestFormat(t *testing.T) {
 func document(t *rapid.T) map[string]any {
 	pick := func(what string, values ...any) any { return rapid.SampledFrom(values).Draw(t, what) }
 	level := func(name string) map[string]any {
-		l := map[string]any{"name": name, "size": pick("size", "32KiB", "1m", 65536, 0, "x", 8192.5), "ways": pick("ways", 1, 4, "full", 0, "some")}
-		if key := pick("key", "latency_cycles", "shared_by", "hashed", "replacement", "inclusion", "write", "allocate", "line", "bytes_per_cycle", "ways", "colour").(string); rapid.Bool().Draw(t, "more") {
+		l := map[string]any{"name": name, "size": pick("size", "32KiB", "1m", 65536), "ways": pick("ways", 1, 4, "full")}
+		if rapid.IntRange(0, 3).Draw(t, "spoilt") == 0 {
+			l["size"], l["ways"] = pick("bad size", 65536, 0, "x", 8192.5), pick("bad ways", 4, 0, "some")
+		}
+		if key := pick("key", "latency_cycles", "shared_by", "hashed", "replacement", "inclusion", "write", "allocate", "line", "bytes_per_cycle", "ways", "colour").(string); rapid.IntRange(0, 2).Draw(t, "more") == 0 {
 			l[key] = pick("value", 4, 0.5, true, false, "plru", "exclusive", "through", "full", 128, -1, "x")
 		}
 		if rapid.IntRange(0, 9).Draw(t, "drop") == 0 {
@@ -225,7 +228,7 @@ func document(t *rapid.T) map[string]any {
 		return l
 	}
 	d := map[string]any{"levels": []any{level("L1"), level("L2")}}
-	if key := pick("top", "name", "clock_ghz", "memory", "sources", "levels", "other", "").(string); key != "" {
+	if key := pick("top", "", "name", "clock_ghz", "memory", "sources", "levels", "other", "", "").(string); key != "" {
 		d[key] = pick("content", "x", 3.5, 0, []any{}, []any{"a"}, map[string]any{"latency_cycles": 200}, map[string]any{"latency_cycles": 0})
 	}
 	return d

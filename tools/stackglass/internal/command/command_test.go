@@ -82,7 +82,7 @@ func TestUsageErrors(t *testing.T) {
 		"curve a.din --line 64B":              "--line \"64B\", want a whole number without a unit",
 		"curve a.din --limit -1":              "--limit \"-1\", want a whole number without a unit or sign",
 		"analyze a.din --lines 64,x":          "--lines \"64,x\", want whole numbers",
-		"what-if a.din --cache memory=1KiB,4": "may not be named \"memory\"",
+		"what-if a.din --cache memory=1KiB,4": "latency=CYCLES",
 		"what-if a.din --cache L1.d=1KiB,4":   "may not be named \"L1.d\"",
 		"curve a.din --line 48":               "48",
 		"curve a.din --line 0":                "line",

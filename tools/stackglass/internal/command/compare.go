@@ -44,7 +44,7 @@ var subjects = []subject{
 	{name: "summary", analyses: analysis.Default, lines: oneLine, tables: (*comparing).summary},
 	{name: "histogram", analyses: analysis.Locality, lines: oneLine, tables: (*comparing).histogram},
 	{name: "curve", analyses: analysis.Locality, lines: oneLine, tables: (*comparing).curve},
-	{name: "what-if", analyses: analysis.Locality, lines: levelLines, tables: (*comparing).whatIf},
+	{name: "what-if", analyses: analysis.Default, lines: levelLines, tables: (*comparing).whatIf},
 	{name: "counters", analyses: analysis.Locality | analysis.Counters, lines: oneLine, tables: (*comparing).counters},
 }
 

@@ -1,0 +1,152 @@
+package command
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/hierarchy/config"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+func presetNames() (names []string) {
+	for _, h := range hierarchy.Presets() {
+		names = append(names, h.Name)
+	}
+	return names
+}
+
+// chooseHierarchy takes the levels from --cache or from --hierarchy.
+func chooseHierarchy(caches []string, named string) (hierarchy.Hierarchy, error) {
+	switch {
+	case len(caches) > 0 && named != "":
+		return hierarchy.Hierarchy{}, usagef("--cache and --hierarchy exclude each other: give the levels by one of them")
+	case len(caches) > 0:
+		return givenLevels(caches)
+	case named == "":
+		return hierarchy.Hierarchy{}, usagef("no cache to ask about: give --cache L1=32KiB,8, or --hierarchy and one of ", strings.Join(presetNames(), ", "))
+	}
+	h, unknown := hierarchy.Preset(named)
+	if unknown == nil {
+		return h, nil
+	}
+	text, err := os.ReadFile(named)
+	if err != nil {
+		return h, usagef("--", unknown.Error(), "; or a file, and there is none of that name that can be read")
+	}
+	return readHierarchy(named, text)
+}
+
+// givenLevels reads the values of --cache.
+func givenLevels(caches []string) (h hierarchy.Hierarchy, err error) {
+	for _, text := range caches {
+		if err := config.Add(&h, text); err != nil {
+			var option *trace.OptionError
+			if errors.As(err, &option) && option.Option == "cache" {
+				return h, asUsage(err)
+			}
+			return h, usagef("--cache ", text, ": ", err.Error())
+		}
+	}
+	if len(h.Levels) == 0 {
+		return h, usagef("--cache ", strings.Join(caches, ", "), ": no cache among them, want one as in L1=32KiB,8")
+	}
+	return h, namable("--cache", h)
+}
+
+// readHierarchy reads a file in any of the forms that package config knows, or
+// in YAML. What it says and a hierarchy cannot hold is in About.
+func readHierarchy(path string, text []byte) (h hierarchy.Hierarchy, err error) {
+	var notes []string
+	form := config.Recognise(text)
+	if form == config.YAML {
+		h, err = readYAML(text)
+	} else {
+		h, notes, err = config.Read(text)
+	}
+	if err != nil {
+		return h, usagef("--hierarchy ", path, " (read as ", string(form), "): ", err.Error())
+	}
+	if h.Name == "" {
+		h.Name = path
+	}
+	h.About = strings.TrimSpace(h.About + " " + strings.Join(notes, "; "))
+	return h, namable("--hierarchy "+path, h)
+}
+
+// namable refuses names of caches that --fail-if could not tell from other
+// things.
+func namable(where string, h hierarchy.Hierarchy) error {
+	for _, c := range h.Levels {
+		if c.Name == "memory" || strings.ContainsAny(c.Name, ".<>") {
+			return usagef(where, ": a cache may not be named ", strconv.Quote(c.Name),
+				": memory, dots, < and > mean something else to --fail-if; give it another name, as in L1")
+		}
+	}
+	return nil
+}
+
+// readYAML reads a description in YAML.
+func readYAML(text []byte) (hierarchy.Hierarchy, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return hierarchy.Hierarchy{}, err
+	}
+	if len(document.Content) == 0 {
+		return hierarchy.Hierarchy{}, &config.Error{Line: 1, Text: "nothing in it"}
+	}
+	node, err := fromYAML(document.Content[0])
+	if err != nil {
+		return hierarchy.Hierarchy{}, err
+	}
+	return config.FromNode(node)
+}
+
+// fromYAML makes a node of package config of one of YAML. Aliases are refused:
+// a hierarchy needs none, and they can make much of little.
+func fromYAML(from *yaml.Node) (config.Node, error) {
+	to := config.Node{Line: from.Line, Text: from.Value}
+	switch from.Kind {
+	case yaml.ScalarNode:
+		if from.Tag == "!!str" {
+			to.Kind = config.String
+		}
+		return to, nil
+	case yaml.SequenceNode:
+		to.Kind = config.List
+		for _, item := range from.Content {
+			n, err := fromYAML(item)
+			if err != nil {
+				return to, err
+			}
+			to.Items = append(to.Items, n)
+		}
+		return to, nil
+	case yaml.MappingNode:
+		to.Kind = config.Object
+		for i := 0; i+1 < len(from.Content); i += 2 {
+			n, err := fromYAML(from.Content[i+1])
+			if err != nil {
+				return to, err
+			}
+			to.Fields = append(to.Fields, config.Member{Key: from.Content[i].Value, Line: from.Content[i].Line, Value: n})
+		}
+		return to, nil
+	}
+	return to, &config.Error{Line: from.Line, Text: "an alias or another construct of YAML that a hierarchy does not need"}
+}
+
+// lineSizes are the different line sizes of the levels, ascending.
+func lineSizes(h hierarchy.Hierarchy) []uint32 {
+	var sizes []uint32
+	for _, c := range h.Levels {
+		sizes = append(sizes, c.LineBytes)
+	}
+	slices.Sort(sizes)
+	return slices.Compact(sizes)
+}
