@@ -57,6 +57,7 @@ type Demo struct {
 	Lines      uint64        `json:"lines"`      // distinct 64-byte lines
 	Lesson     []string      `json:"lesson"`     // the answer, in two sentences
 	Views      []string      `json:"views"`      // where the page shows each sentence: overview, locality, caches, counters
+	Against    string        `json:"against"`    // another demo that it is to be seen beside; "": none
 	Expected   []Expectation `json:"expected"`   // the numbers that the lesson names
 }
 

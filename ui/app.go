@@ -33,6 +33,12 @@ type App struct {
 	wanted  string // key to go on with, chosen in the list
 
 	result  *Result
+	other   *Result // that result is compared with; see comparing
+	against string  // key of the analysis that the next result is compared with
+
+	compared       *state.Comparison
+	comparedTables map[string]*state.Table
+
 	charts  map[string]*state.Chart // handed over, by id
 	changed bool
 }
@@ -109,6 +115,9 @@ func (a *App) Navigate(hash string) {
 		before := a.Screen
 		a.Screen = screen
 		a.Note = ""
+		if screen.Other != "" {
+			a.against = ""
+		}
 		if before.Open == "" {
 			a.origin = "open-" + screen.Open
 		}
@@ -127,6 +136,9 @@ func (a *App) Navigate(hash string) {
 		default:
 			if before.LineBytes != screen.LineBytes {
 				a.result.show(screen.LineBytes)
+				if a.other != nil {
+					a.other.show(screen.LineBytes)
+				}
 			}
 			if before.Tab != screen.Tab {
 				a.Port.Announce(screen.Tab.Name())
@@ -138,7 +150,9 @@ func (a *App) Navigate(hash string) {
 	switch {
 	case load != "":
 		a.load(load)
-	case screen.Open == "":
+	case screen.Open != "":
+		a.loadOther()
+	default:
 		a.reload() // another tab may have kept or deleted something
 	}
 }
@@ -159,9 +173,25 @@ func (a *App) wayBack(key string) string {
 
 // load opens a kept analysis. It waits for the store.
 func (a *App) load(key string) {
-	if a.Store == nil {
-		a.giveUp(a.NoStore)
+	r, problem := a.read(key)
+	if problem != "" {
+		a.giveUp(problem)
 		return
+	}
+	a.update(func() {
+		if a.Screen.Open != key { // gone elsewhere meanwhile
+			return
+		}
+		a.present(r)
+		a.Port.Focus("result-title")
+	})
+	a.loadOther()
+}
+
+// read gets a kept analysis, or says in a sentence why not.
+func (a *App) read(key string) (r *Result, problem string) {
+	if a.Store == nil {
+		return nil, a.NoStore
 	}
 	entries, err := a.Store.List()
 	var entry profile.Entry
@@ -175,24 +205,16 @@ func (a *App) load(key string) {
 		data, err = a.Store.Get(key)
 	}
 	if err == nil && entry.State == profile.EntryInterrupted {
-		a.giveUp("That analysis was interrupted: go on with it from the list.")
-		return
+		return nil, "That analysis was interrupted: go on with it from the list."
 	}
 	var p *profile.Profile
 	if err == nil {
 		p, err = profile.Decode(data)
 	}
 	if err != nil {
-		a.giveUp("The analysis could not be opened: " + err.Error() + ".")
-		return
+		return nil, "The analysis could not be opened: " + err.Error() + "."
 	}
-	a.update(func() {
-		if a.Screen.Open != key { // gone elsewhere meanwhile
-			return
-		}
-		a.present(&Result{Key: key, Name: entry.Name, Digest: entry.Digest, Profile: p})
-		a.Port.Focus("result-title")
-	})
+	return &Result{Key: key, Name: entry.Name, Digest: entry.Digest, Profile: p}, ""
 }
 
 // giveUp goes back to the first screen with a sentence.
@@ -232,6 +254,9 @@ func (a *App) goTo(s state.Screen, replace bool) {
 	a.Port.SetHash(s.Hash(), replace)
 	if before.LineBytes != s.LineBytes && a.result != nil {
 		a.result.show(s.LineBytes)
+		if a.other != nil {
+			a.other.show(s.LineBytes)
+		}
 	}
 	a.drawCharts()
 }
@@ -240,4 +265,18 @@ func (a *App) goTo(s state.Screen, replace bool) {
 func (a *App) Dismiss() {
 	a.Problem, a.Note = "", ""
 	a.touch()
+}
+
+// SortBy sorts the grid in view by another column, from a goroutine.
+func (a *App) SortBy(column string) {
+	a.update(func() { a.goTo(a.Screen.Sorted(column), true) })
+}
+
+// PickRow picks a row of the grid in view, from a goroutine.
+func (a *App) PickRow(row int) {
+	a.update(func() {
+		s := a.Screen
+		s.Picked = row + 1
+		a.goTo(s, true)
+	})
 }

@@ -37,6 +37,7 @@ type desk struct {
 	first    bool
 	focus    string
 	charts   map[string]*state.Chart
+	grids    map[string]*state.Grid
 	saved    map[string][]byte
 	said     []string
 	picked   int
@@ -48,7 +49,7 @@ type desk struct {
 }
 
 func newDesk(t *testing.T) *desk {
-	d := &desk{t: t, store: new(memstore.Store), charts: map[string]*state.Chart{}, saved: map[string][]byte{}}
+	d := &desk{t: t, store: new(memstore.Store), charts: map[string]*state.Chart{}, grids: map[string]*state.Grid{}, saved: map[string][]byte{}}
 	d.app = &App{Env: vugu.NewEventEnvImpl(new(sync.RWMutex), make(chan bool, 64)), Port: d, Store: d.store}
 	d.root = NewRoot(d.app)
 	d.connect = d.host
@@ -83,10 +84,12 @@ func (d *desk) Fetch(url, name string) (File, error) {
 }
 func (d *desk) Demos() []Demo {
 	return []Demo{{Name: naive, Question: "How small may it be?", References: 66560, Lines: 384,
-		Lesson: []Sentence{{Text: "A column needs 32 lines.", Tab: state.TabCaches}, {Text: "Then B.", Tab: state.TabLocality}}}}
+		Lesson: []Sentence{{Text: "A column needs 32 lines.", Tab: state.TabCaches}, {Text: "Then B.", Tab: state.TabLocality}}},
+		{Name: "matmul-blocked", References: 73728, Lines: 384}}
 }
 func (d *desk) Copy(text string) error      { d.saved["clipboard"] = []byte(text); return nil }
 func (d *desk) Settings() state.Settings    { return d.settings }
+func (d *desk) Grid(g *state.Grid)          { d.grids[g.ID] = g }
 func (d *desk) Chart(c *state.Chart)        { d.charts[c.ID] = c }
 func (d *desk) SavePicture(_, _ string)     {}
 func (d *desk) ResetZoom(string)            {}

@@ -39,6 +39,9 @@ type Port interface {
 	// Chart hands a chart to charts.js, which draws it where an sg-chart element
 	// has its id.
 	Chart(c *state.Chart)
+	// Grid hands a table to tables.js, which draws it where an sg-table element has
+	// its id.
+	Grid(g *state.Grid)
 	// SavePicture downloads a chart as it is drawn.
 	SavePicture(chart, name string)
 	// ResetZoom shows all of a chart.

@@ -17,6 +17,12 @@ func (a *App) drawCharts() {
 	if r == nil || r.View == nil || a.Screen.Open != r.Key {
 		return
 	}
+	if a.comparing() {
+		if c := a.comparison(); c != nil {
+			a.drawComparison(c)
+		}
+		return
+	}
 	switch a.Screen.Tab {
 	case state.TabOverview:
 		a.draw(r.View.MissCurve(nil))
@@ -84,6 +90,9 @@ func (a *App) table(chart string) *state.Table {
 	r := a.result
 	if r == nil {
 		return nil
+	}
+	if a.comparing() {
+		return a.comparedTable(chart)
 	}
 	if t := a.counterTable(chart); t != nil || r.View == nil {
 		return t

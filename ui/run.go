@@ -100,6 +100,7 @@ func (a *App) importProfile(file File) {
 		a.Port.ShowFirst(false)
 		a.present(&Result{Key: e.Key, Name: name, Digest: digest, Profile: p})
 		a.Port.Focus("result-title")
+		a.beside(e.Key)
 	})
 	a.reload()
 }
@@ -296,6 +297,7 @@ func (a *App) done(d workers.Done) (last bool) {
 		}
 		if a.Screen.Open == d.Key {
 			a.present(r)
+			a.beside(d.Key)
 		} else {
 			a.Note = words
 		}

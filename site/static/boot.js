@@ -5,14 +5,14 @@
 (function () {
   const $ = (id) => document.getElementById(id);
 
-  // The queue: items are {file, more} or {demo, file, title}. Go takes over with
+  // The queue: items are {file, more}, {demo, file, title} or {pair} of two demos. Go takes over with
   // stackglass.onItem(handler), and gets first what waited.
   const queue = [];
   let handler = null;
   function offer(item) {
     if (handler) return handler(item);
     queue.push(item);
-    $("boot-state").textContent = "The analysis is still loading; " + (item.title || item.file.name) + " is next.";
+    $("boot-state").textContent = "The analysis is still loading; " + (item.pair || [item]).map((i) => i.title || i.file.name).join(" and ") + " is next.";
   }
   const offerAll = (files) => Array.from(files).forEach((file, i) => offer({ file, more: i > 0 }));
   window.stackglass = {
@@ -50,8 +50,11 @@
   });
   addEventListener("click", (e) => {
     const card = e.target.closest && e.target.closest("[data-demo]");
-    if (card) offer({ demo: card.dataset.demo, file: { name: card.dataset.file }, url: card.dataset.file, title: card.dataset.title });
+    if (card) offer(demo(card));
+    const pair = e.target.closest && e.target.closest("[data-pair]");
+    if (pair) offer({ pair: pair.dataset.pair.split(" ").map((name) => demo($("demo-" + name))) });
   });
+  const demo = (card) => ({ demo: card.dataset.demo, file: { name: card.dataset.file }, url: card.dataset.file, title: card.dataset.title });
 
   // The theme.
   const theme = $("theme");
@@ -71,7 +74,7 @@
   addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || keys.open) return;
     const t = e.target;
-    if (t.isContentEditable || /^(SELECT|TEXTAREA)$/.test(t.tagName) || (t.tagName === "INPUT" && t.type === "text")) return;
+    if (t.isContentEditable || /^(SELECT|TEXTAREA)$/.test(t.tagName) || (t.tagName === "INPUT" && /^(text|search)$/.test(t.type))) return;
     if (e.key === "?") { e.preventDefault(); showKeys(); }
     else if (e.key === "o") { e.preventDefault(); picker.click(); }
     else if (/^[0-9]$/.test(e.key)) press('[data-key="' + e.key + '"]', e);

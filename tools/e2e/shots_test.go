@@ -22,16 +22,7 @@ func TestScreenshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := openPage(t)
-	shoot := func(view string) {
-		for _, width := range []int64{1440, 320} {
-			p.viewport(width, 900)
-			for _, scheme := range []string{"light", "dark"} {
-				p.theme(scheme)
-				p.drawn()
-				p.picture(filepath.Join(dir, view+"-"+strconv.FormatInt(width, 10)+"-"+scheme+".png"))
-			}
-		}
-	}
+	shoot := p.shoot
 	shoot("first-empty")
 	p.drop(longTrace(t, 20e6))
 	p.wait("references", `document.querySelector(".chip.growing") && !document.querySelector("#run-pause").disabled`)
@@ -68,6 +59,24 @@ func TestScreenshots(t *testing.T) {
 	for _, v := range views[:3] {
 		p.openView(v.key, v.shows)
 		shoot("demo-" + v.name)
+	}
+}
+
+// shoot takes pictures of a view, wide and narrow, light and dark, where
+// STACKGLASS_SHOTS names a folder for them. The wide light one stays.
+func (p *tab) shoot(view string) {
+	p.t.Helper()
+	dir := os.Getenv("STACKGLASS_SHOTS")
+	if dir == "" {
+		return
+	}
+	for _, width := range []int64{320, 1440} {
+		p.viewport(width, 900)
+		for _, scheme := range []string{"dark", "light"} {
+			p.theme(scheme)
+			p.drawn()
+			p.picture(filepath.Join(dir, view+"-"+strconv.FormatInt(width, 10)+"-"+scheme+".png"))
+		}
 	}
 }
 

@@ -84,7 +84,10 @@ var small = []string{
 	"github.com/stackglass/stackglass/workers/...",
 	"github.com/stackglass/stackglass/core/report",
 	"github.com/stackglass/stackglass/core/tally",
-	"encoding/json", "fmt", "reflect", "math/big",
+	"github.com/stackglass/stackglass/core/answers",
+	"github.com/vugu/vugu/...", "github.com/hack-pad/...",
+	"encoding/json", "fmt", "reflect", "math/big", "compress/gzip", "context", "errors", "log", "os", "syscall", "time",
+	"internal/bisect", "internal/fmtsort", "internal/godebug", "internal/poll",
 }
 
 // programs are the wasm files and the packages that they are made of.

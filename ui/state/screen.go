@@ -13,6 +13,7 @@ import (
 // entry in the reader's own store.
 type Screen struct {
 	Open      string // key of the analysis; "": the first screen
+	Other     string // key of the analysis that it is compared with; "": none
 	Tab       Tab
 	LineBytes uint32            // 0: the profile's default
 	Levels    []hierarchy.Cache // nil: the preset
@@ -21,7 +22,9 @@ type Screen struct {
 	Table     string            // the chart whose table is open; "": none
 	Page      int               // of that table, from 0
 	By        tally.By          // what counters are summed up by; "": the program
-	Sort      string            // the column that they are sorted by; "": the default one
+	Sort      string            // the column that they, or places in the code, are sorted by; "": the default one
+	Place     CodeBy            // what misses in the code are summed up by; "": lines
+	Picked    int               // the place that is picked, from 1; 0: none
 }
 
 // Hash writes the screen for the URL, without "#". What is the default is left
@@ -36,6 +39,7 @@ func (s Screen) Hash() string {
 			parts = append(parts, name+"="+value)
 		}
 	}
+	add("with", safe(s.Other))
 	if s.LineBytes != 0 {
 		add("line", strconv.FormatUint(uint64(s.LineBytes), 10))
 	}
@@ -49,6 +53,10 @@ func (s Screen) Hash() string {
 	add("table", safeKey(s.Table))
 	add("by", safe(string(s.By)))
 	add("sort", safeKey(s.Sort))
+	add("place", safe(string(s.Place)))
+	if s.Picked > 0 {
+		add("picked", strconv.Itoa(s.Picked))
+	}
 	if s.Page > 0 {
 		add("page", strconv.Itoa(s.Page+1))
 	}
@@ -64,6 +72,8 @@ func ParseScreen(hash string) Screen {
 		switch name {
 		case "open":
 			s.Open = safe(value)
+		case "with":
+			s.Other = safe(value)
 		case "view":
 			s.Tab = TabOf(value)
 		case "line":
@@ -84,6 +94,12 @@ func ParseScreen(hash string) Screen {
 			}
 		case "sort":
 			s.Sort = safeKey(value)
+		case "place":
+			s.Place = codeByOf(value)
+		case "picked":
+			if n, err := strconv.Atoi(value); err == nil && n > 0 {
+				s.Picked = n
+			}
 		case "page":
 			if n, err := strconv.Atoi(value); err == nil && n > 0 {
 				s.Page = n - 1
@@ -112,9 +128,25 @@ func safeKey(key string) string {
 	return strings.Join(parts, "_")
 }
 
-// With gives the screen on another tab, its table closed.
+// With gives the screen on another tab, its table closed. What rows are sorted by
+// is the tab's own.
 func (s Screen) With(t Tab) Screen {
+	if t != s.Tab {
+		s.Sort = ""
+	}
 	s.Tab, s.Table, s.Page = t, "", 0
+	return s
+}
+
+// Against gives the screen with two analyses side by side; "" ends that.
+func (s Screen) Against(key string) Screen {
+	s.Other, s.Sort, s.Table, s.Page, s.Picked = key, "", "", 0, 0
+	return s
+}
+
+// SummedIn gives the screen with misses in the code summed up by something else.
+func (s Screen) SummedIn(by CodeBy) Screen {
+	s.Place, s.Picked, s.Sort = by, 0, ""
 	return s
 }
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/report"
@@ -27,6 +28,8 @@ type Table struct {
 
 	Sort   string        // the key of the column that the rows are sorted by
 	Source *report.Table // what it shows, with all columns; nil for tables that are made here
+	Schema string        // of its JSON; "": counters
+	Doubt  string        // about what is in it, in a sentence; "" for none
 }
 
 // PageRows is the number of rows on one page of a table.
@@ -62,6 +65,6 @@ func (t *Table) CSV() string {
 
 // JSON gives all rows of a table that has a Source, as the command does.
 func (t *Table) JSON() string {
-	d := report.Document{Schema: countersSchema, Version: 1, Tables: []report.Table{*t.Source}}
+	d := report.Document{Schema: cmp.Or(t.Schema, countersSchema), Version: 1, Tables: []report.Table{*t.Source}}
 	return string(d.JSON())
 }

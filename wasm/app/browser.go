@@ -20,7 +20,8 @@ const workerScript = "worker.js?wasm=app.wasm"
 type browser struct {
 	focus   string // id of the element to focus after the next render
 	demos   []ui.Demo
-	problem string // that was scrolled into view
+	grids   map[string]*state.Grid // handed over, by id
+	problem string                 // that was scrolled into view
 }
 
 func document() js.Value { return js.Global().Get("document") }

@@ -46,7 +46,7 @@ func run() error {
 	page := &browser{}
 	app := &ui.App{Env: renderer.EventEnv(), Port: page}
 	root := ui.NewRoot(app)
-	go begin(app)
+	go begin(app, page)
 
 	for ok := true; ok; ok = renderer.EventWait() {
 		if !app.Changed() {
@@ -61,7 +61,7 @@ func run() error {
 }
 
 // begin opens the store, and takes over from boot.js.
-func begin(app *ui.App) {
+func begin(app *ui.App, page *browser) {
 	store, err := idb.Open(idb.DefaultName)
 	if err != nil {
 		app.NoStore = "This browser keeps nothing for this page (" + err.Error() +
@@ -75,9 +75,15 @@ func begin(app *ui.App) {
 		go app.Navigate(location.Get("hash").String())
 	})
 	js.Global().Get("stackglass").Call("onItem", function(func(args []js.Value) {
+		if pair := args[0].Get("pair"); pair.Truthy() {
+			first, second := itemOf(pair.Index(0)), itemOf(pair.Index(1))
+			go app.OfferPair(first, second)
+			return
+		}
 		item := itemOf(args[0])
 		go app.Offer(item)
 	}))
+	page.connectTables(app)
 	js.Global().Get("stackglassCharts").Call("onMove", function(func(args []js.Value) {
 		level, bytes := args[0].Int(), uint64(args[1].Float())
 		go app.Move(level, bytes)

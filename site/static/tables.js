@@ -1,0 +1,203 @@
+// Tables of any length: draws the rows in view of what Go hands over, where an
+// <sg-table table="id"> stands. Go is asked for these rows only, so a table of a
+// million rows costs what twenty cost. Scrolling and keys are handled here; Go
+// hears of a row that was picked and of a column to sort by.
+//
+// The box holds a block as high as all rows would be, and in it the table, which
+// sticks to the top: its rows change with how far the box is scrolled. Browsers
+// end at some height; beyond mostHigh a pixel stands for more than a row's share.
+"use strict";
+(function () {
+  const tables = new Map(); // what Go handed over last, by id
+  let onRows = null, onPick = null, onSort = null;
+  const shown = 18, mostHigh = 8e6;
+
+  class Rows extends HTMLElement {
+    static observedAttributes = ["table"];
+
+    connectedCallback() {
+      if (!this.box) this.build();
+      this.resizes = new ResizeObserver(() => this.fit());
+      this.resizes.observe(this);
+      this.draw();
+    }
+
+    disconnectedCallback() { this.resizes.disconnect(); }
+
+    attributeChangedCallback(name, before, after) {
+      if (before !== after) this.at = -1;
+      if (this.box) this.draw();
+    }
+
+    build() {
+      this.at = -1; // the row that the keys are at
+      const make = (name, parent, set) => parent.appendChild(Object.assign(document.createElement(name), set));
+      this.box = make("div", this, { className: "scroll rows" });
+      this.tall = make("div", this.box, {});
+      this.table = make("table", this.tall, { tabIndex: 0 });
+      this.table.setAttribute("role", "grid");
+      this.columns = make("colgroup", this.table, {});
+      this.head = make("tr", make("thead", this.table, {}), {});
+      this.body = make("tbody", this.table, {});
+      this.box.addEventListener("scroll", () => this.fill());
+      this.table.addEventListener("keydown", (e) => this.key(e));
+      this.table.addEventListener("focus", () => { if (this.at < 0) this.go(Math.max(this.data ? this.data.selected : 0, 0)); });
+      this.body.addEventListener("click", (e) => {
+        const row = e.target.closest("tr");
+        if (row) this.pick(this.first + Array.from(this.body.children).indexOf(row));
+      });
+      this.head.addEventListener("click", (e) => {
+        const key = e.target.closest("[data-sort]");
+        if (key) onSort(this.data.id, key.dataset.sort);
+      });
+    }
+
+    draw() {
+      const data = this.data = tables.get(this.getAttribute("table"));
+      this.hidden = !data;
+      if (!data) return;
+      this.table.setAttribute("aria-label", data.caption);
+      this.table.setAttribute("aria-rowcount", data.rows + 1);
+      this.table.id = data.id + "-rows";
+      this.drawHead(data);
+      // Another order or other rows begin at the top; the same ones stay where they are.
+      if (data.order !== this.order) {
+        this.order = data.order;
+        this.at = -1;
+        this.box.scrollTop = 0;
+        this.table.removeAttribute("aria-activedescendant");
+      }
+      this.height = 0;
+      this.fit();
+      if (data.selected >= 0 && data.selected !== this.selected) this.show(data.selected, true);
+      this.selected = data.selected;
+    }
+
+    drawHead(data) {
+      const form = JSON.stringify(data.columns) + data.sort;
+      if (form === this.form) return;
+      const focused = this.head.contains(document.activeElement) && document.activeElement.dataset.sort;
+      this.form = form;
+      this.columns.replaceChildren(...data.columns.map((c) => {
+        const col = document.createElement("col");
+        col.className = c.kind;
+        return col;
+      }));
+      this.head.replaceChildren(...data.columns.map((c) => {
+        const th = document.createElement("th");
+        th.scope = "col";
+        th.className = c.kind;
+        if (!c.key) { th.textContent = c.name; return th; }
+        const button = th.appendChild(Object.assign(document.createElement("button"), { type: "button", className: "plain sort", textContent: c.name }));
+        button.dataset.sort = c.key;
+        if (c.key === data.sort) th.ariaSort = c.kind === "number" ? "descending" : "ascending";
+        return th;
+      }));
+      if (focused) this.head.querySelector('[data-sort="' + focused + '"]')?.focus();
+    }
+
+    // fit makes the block as high as all rows.
+    fit() {
+      if (!this.data || !this.clientWidth) return;
+      const count = Math.min(this.data.rows, shown);
+      while (this.body.children.length > count) this.body.lastChild.remove();
+      while (this.body.children.length < count) this.body.append(document.createElement("tr"));
+      this.fill();
+      if (count === 0) { this.tall.style.height = this.box.style.height = ""; return; }
+      const row = this.body.firstChild.getBoundingClientRect().height;
+      const table = this.table.getBoundingClientRect().height;
+      if (row === this.height && table === this.whole) return;
+      this.height = row;
+      this.whole = table;
+      const extra = this.box.offsetHeight - this.box.clientHeight; // a bar below, if any
+      this.box.style.height = table + extra + "px";
+      this.tall.style.height = table + Math.min((this.data.rows - count) * row, mostHigh) + "px";
+      this.fill();
+    }
+
+    // top is the first row in view.
+    top() {
+      const hidden = this.data.rows - this.body.children.length;
+      const way = this.box.scrollHeight - this.box.clientHeight;
+      if (hidden <= 0 || way <= 0) return 0;
+      return Math.min(hidden, Math.round(this.box.scrollTop / way * hidden));
+    }
+
+    fill() {
+      const data = this.data, rows = this.body.children;
+      if (!data) return;
+      this.first = this.top();
+      const list = onRows ? onRows(data.id, this.first, rows.length) : [];
+      for (let i = 0; i < rows.length; i++) this.fillRow(rows[i], this.first + i, list[i]);
+      this.active();
+    }
+
+    fillRow(tr, number, row) {
+      const data = this.data, cells = row ? row.cells : [];
+      while (tr.children.length > cells.length) tr.lastChild.remove();
+      while (tr.children.length < cells.length) tr.append(document.createElement("td"));
+      tr.id = data.id + "-row-" + number;
+      tr.className = row ? row.mark : "";
+      tr.setAttribute("aria-rowindex", number + 2);
+      if (number === data.selected) tr.setAttribute("aria-selected", "true");
+      else tr.removeAttribute("aria-selected");
+      cells.forEach((text, i) => {
+        const td = tr.children[i], kind = data.columns[i].kind;
+        if (td.className !== kind) td.className = kind;
+        if (td.textContent !== text) td.textContent = td.title = text;
+      });
+    }
+
+    active() {
+      for (const tr of this.body.children) tr.classList.toggle("active", tr.id === this.data.id + "-row-" + this.at);
+    }
+
+    // show scrolls a row into view.
+    show(row, middle) {
+      const count = this.body.children.length, hidden = this.data.rows - count;
+      if (hidden <= 0) return;
+      let first = this.top();
+      if (row >= first && row < first + count) return;
+      if (middle) first = row - (count >> 1);
+      else first = row < first ? row : row - count + 1;
+      first = Math.min(Math.max(first, 0), hidden);
+      this.box.scrollTop = first / hidden * (this.box.scrollHeight - this.box.clientHeight);
+      this.fill();
+    }
+
+    go(row) {
+      if (!this.data || !this.data.rows) return;
+      this.at = Math.min(Math.max(row, 0), this.data.rows - 1);
+      this.show(this.at, false);
+      this.active();
+      this.table.setAttribute("aria-activedescendant", this.data.id + "-row-" + this.at);
+    }
+
+    pick(row) {
+      if (row < 0 || row >= this.data.rows) return;
+      this.at = row;
+      this.active();
+      onPick(this.data.id, row);
+    }
+
+    key(e) {
+      if (e.target !== this.table || e.ctrlKey || e.metaKey || e.altKey) return;
+      const page = Math.max(1, this.body.children.length - 1);
+      const to = { ArrowDown: this.at + 1, ArrowUp: this.at - 1, PageDown: this.at + page, PageUp: this.at - page,
+        Home: 0, End: this.data.rows - 1 }[e.key];
+      if (e.key === "Enter" || e.key === " ") this.pick(this.at);
+      else if (to === undefined) return;
+      else this.go(to);
+      e.preventDefault();
+    }
+  }
+
+  window.stackglassTables = {
+    connect(rows, pick, sort) { [onRows, onPick, onSort] = [rows, pick, sort]; },
+    set(data) {
+      tables.set(data.id, data);
+      for (const host of document.querySelectorAll('sg-table[table="' + data.id + '"]')) if (host.box) host.draw();
+    },
+  };
+  customElements.define("sg-table", Rows);
+})();

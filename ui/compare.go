@@ -1,0 +1,219 @@
+package ui
+
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// comparing tells that two analyses are side by side, or are to be once both are
+// there.
+func (a *App) comparing() bool { return a.Screen.Other != "" }
+
+// comparison is what both say; nil while one is not there.
+func (a *App) comparison() *state.Comparison {
+	x, y := a.result, a.other
+	if !a.comparing() || x == nil || y == nil || x.View == nil || y.View == nil {
+		return nil
+	}
+	if a.compared == nil || a.compared.A != x.View || a.compared.B != y.View {
+		a.compared = &state.Comparison{A: x.View, B: y.View, NameA: x.Name, NameB: y.Name}
+		a.comparedTables = map[string]*state.Table{}
+	}
+	return a.compared
+}
+
+// loadOther opens the analysis that the one in view is compared with. It waits
+// for the store.
+func (a *App) loadOther() {
+	var key string
+	var lineBytes uint32
+	a.update(func() {
+		if key = a.Screen.Other; a.other != nil && a.other.Key == key {
+			key = ""
+		}
+		if a.result != nil && a.result.View != nil {
+			lineBytes = uint32(a.result.View.LineBytes)
+		}
+	})
+	if key == "" {
+		return
+	}
+	r, problem := a.read(key)
+	a.update(func() {
+		if a.Screen.Other != key { // gone elsewhere meanwhile
+			return
+		}
+		if problem != "" {
+			a.trouble("There is nothing to compare with: " + problem)
+			a.goTo(a.Screen.Against(""), true)
+			return
+		}
+		a.other = r
+		r.show(lineBytes)
+		a.drawCharts()
+		a.Port.Announce("A: " + a.sideName(0) + ". B: " + r.Name + ".")
+	})
+}
+
+// sideName is the name of A or of B.
+func (a *App) sideName(side int) string {
+	r := a.result
+	if side == 1 {
+		r = a.other
+	}
+	if r == nil {
+		return "…"
+	}
+	return r.Name
+}
+
+// Candidates are the kept analyses that the one in view can be compared with.
+func (a *App) Candidates() (list []profile.Entry) {
+	for _, e := range a.kept {
+		if e.Key != a.Screen.Open && e.State != profile.EntryInterrupted {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// otherFile is what is chosen instead of a kept analysis.
+const otherFile = "-file"
+
+// CompareWith puts a kept analysis beside the one in view, or the next file that
+// the reader gives.
+func (a *App) CompareWith(key string) {
+	if key != otherFile {
+		a.against = ""
+		a.goTo(a.Screen.Against(key), false)
+		go a.loadOther()
+		return
+	}
+	a.against = a.Screen.Open
+	a.Note = "Choose the file to compare with, or drop it: a trace or a profile."
+	a.Port.Pick()
+	a.touch()
+}
+
+// Against chooses the first of two kept analyses to compare; "" none.
+func (a *App) Against(key string) {
+	a.against = key
+	a.touch()
+	if key != "" {
+		a.Port.Announce("Choose what to compare it with, or drop a file.")
+	}
+}
+
+// beside compares a result that has just come into view with the one that the
+// reader wanted something beside. The caller holds the lock.
+func (a *App) beside(key string) {
+	if a.against == "" || a.against == key {
+		return
+	}
+	first := a.against
+	a.against = ""
+	a.Screen = state.Screen{Open: first, Other: key}
+	a.Port.SetHash(a.Screen.Hash(), true)
+	a.other, a.result = a.result, nil
+	go a.Navigate(a.Screen.Hash())
+}
+
+// OfferPair takes two demos to be seen side by side. One that is kept already is
+// not analysed again.
+func (a *App) OfferPair(first, second Item) {
+	var keys [2]string
+	for i, item := range [...]Item{first, second} {
+		if keys[i] = a.keptDemo(item); keys[i] != "" {
+			continue
+		}
+		a.Offer(item)
+		if keys[i] = a.keptDemo(item); keys[i] == "" {
+			return // what went wrong has been said; or it waits for another run
+		}
+	}
+	screen := state.Screen{Open: keys[0], Other: keys[1]}
+	a.update(func() {
+		a.origin = "pair-" + second.Demo
+		a.Port.SetHash(screen.Hash(), false)
+	})
+	a.Navigate(screen.Hash())
+}
+
+// keptDemo is the key of a demo's whole analysis, if it is kept.
+func (a *App) keptDemo(item Item) string {
+	var references uint64
+	for _, d := range a.Port.Demos() {
+		if d.Name == item.Demo {
+			references = d.References
+		}
+	}
+	if a.Store == nil {
+		return ""
+	}
+	entries, _ := a.Store.List()
+	for _, e := range entries {
+		if e.Name == item.Title && e.State == profile.EntryComplete && e.References == references {
+			return e.Key
+		}
+	}
+	return ""
+}
+
+// drawComparison hands over the charts of both. The caller holds the lock.
+func (a *App) drawComparison(c *state.Comparison) {
+	switch a.Screen.Tab {
+	case state.TabOverview:
+		a.draw(c.Curve(nil))
+	case state.TabLocality:
+		a.draw(c.Histogram())
+		a.draw(c.OverTime(a.comparedCapacity()))
+	case state.TabCaches:
+		a.draw(c.Curve(a.Levels()))
+	}
+}
+
+// comparedCapacity is the one that both are shown over time for.
+func (a *App) comparedCapacity() int {
+	list := a.capacities()
+	return list[min(1, len(list)-1)]
+}
+
+// comparedTable gives a table of both, or nil. Levels, sorts and capacities are
+// part of its name, so that another question makes another table.
+func (a *App) comparedTable(chart string) *state.Table {
+	c := a.comparison()
+	if c == nil {
+		return nil
+	}
+	levels := a.Levels()
+	once := func(question string, make func() *state.Table) *state.Table {
+		key := chart + " " + question
+		if a.comparedTables[key] == nil {
+			a.comparedTables[key] = make()
+		}
+		return a.comparedTables[key]
+	}
+	asked := state.Screen{Open: "x", Levels: levels}.Hash()
+	switch chart {
+	case "curve":
+		return once("", c.CurveTable)
+	case "histogram":
+		return once("", c.HistogramTable)
+	case "time":
+		k := a.comparedCapacity()
+		return once(strconv.Itoa(k), func() *state.Table { return c.TimeTable(k) })
+	case "facts":
+		return once(asked, func() *state.Table { return c.Facts(levels) })
+	case "levels":
+		return once(asked, func() *state.Table { return c.Levels(levels) })
+	case "counters-compared":
+		if c.A.Profile.Counters == nil || c.B.Profile.Counters == nil {
+			return nil
+		}
+		by, sort := a.by(), a.Screen.Sort
+		return once(string(by)+" "+sort, func() *state.Table { return c.CountersBy(by, sort) })
+	}
+	return nil
+}

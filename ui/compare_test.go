@@ -1,0 +1,74 @@
+package ui
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+func demoPair() (Item, Item) {
+	return demoItem(), Item{Demo: "matmul-blocked", URL: "demos/matmul-blocked.sgt", Title: "Matrix multiplication, in blocks"}
+}
+
+// Two demos open side by side, in every view, and neither is analysed twice.
+func TestComparePair(t *testing.T) {
+	d := newDesk(t)
+	d.app.OfferPair(demoPair())
+	d.wants("Two analyses compared", `id="differences"`, "66 560", "73 728", "B makes 73 728 references, A 66 560: 10.8 % more.")
+	for tab, want := range map[state.Tab]string{
+		state.TabLocality: `id="compare-capacity"`, state.TabCaches: `id="table-levels"`, state.TabCounters: `id="table-counters-compared"`,
+	} {
+		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
+		d.wants(want)
+	}
+	if c := d.charts["curve"]; len(c.Series) != 2 || c.Y.Log && c.Y.Min <= 0 || c.X.Min <= 0 || c.Series[0].Label != "A" || c.Series[1].Label != "B" {
+		t.Errorf("the curves are %+v", c.Series)
+	}
+	for _, chart := range []string{"curve", "histogram", "time"} {
+		d.act(func() { d.app.SaveCSV(chart) })
+	}
+	if csv := string(d.saved["Matrix multiplication-curve.csv"]); !strings.Contains(csv, "\n2048,32,both,misses,33920,1152,-32768,") {
+		t.Errorf("the curves' table is\n%s", csv)
+	}
+	d.app.Navigate("")
+	d.app.OfferPair(demoPair())
+	if n := len(d.entries()); n != 2 {
+		t.Errorf("%d analyses are kept of two demos", n)
+	}
+	open := d.app.Screen
+	d.act(func() { d.app.goTo(open.Against(""), false) })
+	d.wants(`id="compare-with"`, "Matrix multiplication, in blocks")
+}
+
+// A result is compared with a file that comes next, and with a row of the list.
+func TestCompareWith(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	first := d.app.Screen.Open
+	d.act(func() { d.app.CompareWith(otherFile) })
+	if d.picked != 1 {
+		t.Error("no file was asked for")
+	}
+	d.app.Offer(textItem())
+	until(t, func() bool { return strings.Contains(d.html(), `id="differences"`) })
+	if d.app.Screen.Open != first || d.app.Screen.Other == "" {
+		t.Errorf("screen %+v", d.app.Screen)
+	}
+	second := d.app.Screen.Other
+	d.app.Navigate("")
+	d.act(func() { d.app.Against(second) })
+	d.wants("with this", `&amp;with=`+first)
+	d.app.Navigate("#open=" + second + "&with=" + first)
+	d.wants(`id="differences"`)
+	// What is deleted meanwhile cannot be compared with.
+	if err := d.store.Delete(first); err != nil {
+		t.Fatal(err)
+	}
+	d.app.other = nil
+	d.app.Navigate("#open=" + second + "&with=" + first)
+	d.wants("There is nothing to compare with")
+	if d.app.comparing() {
+		t.Error("it goes on comparing")
+	}
+}

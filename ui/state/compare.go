@@ -1,0 +1,443 @@
+package state
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/tally"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Comparison is two analyses side by side: A, B, and the difference B - A.
+type Comparison struct {
+	A, B         *View
+	NameA, NameB string
+}
+
+// compareColors are those of A and B wherever they are drawn.
+var compareColors = [2]string{"level1", "level2"}
+
+// both calls f for A and for B.
+func (c *Comparison) both(f func(side int, v *View)) {
+	f(0, c.A)
+	f(1, c.B)
+}
+
+// letter names a side.
+func letter(side int) string { return [...]string{"A", "B"}[side] }
+
+// Curve is both miss-ratio curves in one chart.
+func (c *Comparison) Curve(levels []hierarchy.Cache) *Chart {
+	cards := make([]LevelCard, len(levels))
+	for i, l := range levels {
+		cards[i].Cache = l
+	}
+	a, b := c.A.MissCurve(cards), c.B.MissCurve(cards)
+	lowest := min(a.Y.Min, b.Y.Min)
+	chart := a
+	chart.Title = "Miss ratio over cache size, A and B"
+	chart.X.Min, chart.X.Max = min(a.X.Min, b.X.Min), max(a.X.Max, b.X.Max)
+	chart.Y.Log = a.Y.Log && b.Y.Log
+	if chart.Y.Min = 0; chart.Y.Log {
+		chart.Y.Min = lowest
+	}
+	var ys [2][]float64
+	chart.At, ys[0], ys[1] = joinSteps(a.At, a.Series[0].Y, b.At, b.Series[0].Y)
+	chart.At, ys = extend(chart.At, ys, chart.X.Max)
+	chart.Series = pairOf(ShapeStep, ys)
+	chart.Summary = c.worstSize().Text
+	return chart
+}
+
+// pairOf are the series of A and B.
+func pairOf(shape Shape, ys [2][]float64) (list []Series) {
+	for side, y := range ys {
+		list = append(list, Series{Label: letter(side), Color: compareColors[side], Shape: shape, Dash: side == 1, Y: y})
+	}
+	return list
+}
+
+// joinSteps gives two functions that hold their values between their points at
+// the points of both; NaN before the first one.
+func joinSteps(xa, ya, xb, yb []float64) (at, a, b []float64) {
+	none := math.NaN()
+	lastA, lastB := none, none
+	for i, j := 0, 0; i < len(xa) || j < len(xb); {
+		x := math.Inf(1)
+		if i < len(xa) {
+			x = xa[i]
+		}
+		if j < len(xb) {
+			x = min(x, xb[j])
+		}
+		for ; i < len(xa) && xa[i] == x; i++ {
+			lastA = ya[i]
+		}
+		for ; j < len(xb) && xb[j] == x; j++ {
+			lastB = yb[j]
+		}
+		at, a, b = append(at, x), append(a, lastA), append(b, lastB)
+	}
+	return at, a, b
+}
+
+// extend holds the last values up to x.
+func extend(at []float64, ys [2][]float64, x float64) ([]float64, [2][]float64) {
+	if n := len(at); n > 0 && at[n-1] < x {
+		at = append(at, x)
+		for side := range ys {
+			ys[side] = append(ys[side], ys[side][n-1])
+		}
+	}
+	return at, ys
+}
+
+// Histogram is both histograms of stack distances in logarithmic bins.
+func (c *Comparison) Histogram() *Chart {
+	var bins [2][]Bin
+	var total [2]uint64
+	c.both(func(side int, v *View) { bins[side], total[side] = v.Bins(), v.Curve.Accesses })
+	longest := bins[0]
+	if len(bins[1]) > len(longest) {
+		longest = bins[1]
+	}
+	last := len(longest) - 1
+	chart := &Chart{
+		ID: "histogram", Title: "Accesses by stack distance, A and B",
+		X: Axis{Label: "stack distance: other lines used in between", Unit: UnitBin, Max: float64(last)},
+		Y: Axis{Label: "of all accesses", Unit: UnitShare},
+	}
+	var ys [2][]float64
+	for i, bin := range longest {
+		chart.At = append(chart.At, float64(i))
+		chart.X.Labels = append(chart.X.Labels, bin.Label())
+		for side := range ys {
+			n := len(bins[side]) - 1 // the cold one is last
+			y := 0.0
+			if i == last {
+				y = Ratio(bins[side][n].Count, total[side])
+			} else if i < n {
+				y = Ratio(bins[side][i].Count, total[side])
+			}
+			chart.Y.Max = max(chart.Y.Max, y)
+			ys[side] = append(ys[side], y)
+		}
+	}
+	chart.Y.Max = min(1, max(chart.Y.Max*1.1, 0.001))
+	chart.Series = pairOf(ShapeLine, ys)
+	c.both(func(side int, v *View) { chart.Summary += letter(side) + ": " + v.histogramSentence(bins[side]) + " " })
+	chart.Summary = strings.TrimSpace(chart.Summary)
+	return chart
+}
+
+// OverTime is the misses of both over the run in caches of 2^log2Lines lines.
+// The runs need not be equally long: they are drawn over the references, each
+// from its own first one.
+func (c *Comparison) OverTime(log2Lines int) *Chart {
+	var parts [2]*Chart
+	c.both(func(side int, v *View) { parts[side] = v.OverTime([]int{log2Lines}) })
+	chart := parts[0]
+	chart.Title = "Misses over time in " + Bytes(c.A.CapacityBytes(log2Lines)) + ", A and B"
+	chart.X.Label = "reference"
+	chart.X.Max, chart.Y.Max = max(parts[0].X.Max, parts[1].X.Max), max(parts[0].Y.Max, parts[1].Y.Max)
+	var ys [2][]float64
+	chart.At, ys[0], ys[1] = joinSteps(parts[0].At, parts[0].Series[0].Y, parts[1].At, parts[1].Series[0].Y)
+	for side := range ys { // behind its end a run misses nothing: it is over
+		for i, x := range chart.At {
+			if x > parts[side].X.Max {
+				ys[side][i] = math.NaN()
+			}
+		}
+	}
+	chart.Series = pairOf(ShapeStep, ys)
+	chart.Summary = "A: " + parts[0].Summary + " B: " + parts[1].Summary
+	return chart
+}
+
+// factsTable lists what a view's run is, in numbers.
+func (v *View) factsTable(levels []hierarchy.Cache) report.Table {
+	t := report.Table{Key: "facts", Title: "Facts", Columns: []report.Column{{Key: "fact", Label: "fact"}, {Key: "value", Label: "value"}}}
+	add := func(name string, value report.Value) { t.Add(report.TextOf(name), value) }
+	totals := &v.Profile.Totals
+	add("references", report.Count(totals.AllReferences()))
+	add("line accesses", report.Count(v.Curve.Accesses))
+	add("lines", report.Count(v.Lines))
+	add("footprint", report.Bytes(v.FootprintBytes()))
+	add("cold accesses", report.Count(v.Curve.Cold))
+	var bytes uint64
+	for _, n := range totals.Bytes {
+		bytes += n
+	}
+	if v.Profile.Input.Header.Sizes {
+		add("bytes accessed", report.Bytes(bytes))
+	}
+	if p, _, err := hierarchy.Predict(v.Profile, hierarchy.Hierarchy{Levels: levels}); err == nil {
+		for _, l := range p.Levels {
+			add(l.Cache.Name+" misses", predicted(l.Misses))
+			add(l.Cache.Name+" misses of all accesses", report.Ratio(l.Misses/max(float64(v.Curve.Accesses), 1)))
+		}
+	}
+	if d, ok := v.Curve.DistanceAtShare(0.5); ok {
+		add("cache for half of all hits", report.Bytes((d+1)*v.LineBytes))
+	}
+	if d, ok := v.Curve.DistanceAtShare(0.9); ok {
+		add("cache for nine tenths", report.Bytes((d+1)*v.LineBytes))
+	}
+	return t
+}
+
+// predicted is a number of accesses as a model computes them.
+func predicted(x float64) report.Value {
+	if whole := math.Round(x); math.Abs(whole-x) < 1e-6 {
+		return report.Count(uint64(whole))
+	}
+	return report.Real(x)
+}
+
+// Facts are the facts of both runs, with differences.
+func (c *Comparison) Facts(levels []hierarchy.Cache) *Table {
+	joined := report.Join(c.A.factsTable(levels), c.B.factsTable(levels), report.Key{Columns: []string{"fact"}})
+	return comparedTable(joined, "facts")
+}
+
+// levelsTable is the prediction for a hierarchy.
+func (v *View) levelsTable(levels []hierarchy.Cache) report.Table {
+	t := report.Table{Key: "levels", Title: "Levels", Columns: []report.Column{
+		{Key: "level", Label: "level"}, {Key: "accesses", Label: "accesses"}, {Key: "hits", Label: "hits"},
+		{Key: "misses", Label: "misses"}, {Key: "miss_ratio", Label: "local miss ratio"}}}
+	p, _, err := hierarchy.Predict(v.Profile, hierarchy.Hierarchy{Levels: levels})
+	if err != nil {
+		return t
+	}
+	for _, l := range p.Levels {
+		t.Add(report.TextOf(l.Cache.Name+", "+Bytes(l.Cache.SizeBytes)+", "+WaysText(l.Cache.Ways)), predicted(l.Accesses), predicted(l.Hits),
+			predicted(l.Misses), report.Ratio(l.Misses/max(l.Accesses, 1)))
+	}
+	t.Add(report.TextOf("memory"), predicted(p.MemoryAccesses), report.None(), report.None(), report.None())
+	return t
+}
+
+// Levels is the hierarchy's answer for both, with differences.
+func (c *Comparison) Levels(levels []hierarchy.Cache) *Table {
+	joined := report.Join(c.A.levelsTable(levels), c.B.levelsTable(levels), report.Key{Columns: []string{"level"}})
+	joined.Title = "Levels, A and B"
+	return comparedTable(joined, "levels")
+}
+
+// Doubts are what keeps the runs from being compared number by number, and the
+// warnings about either prediction, each once.
+func (c *Comparison) Doubts(levels []hierarchy.Cache) []string {
+	list := c.Mismatches()
+	for _, w := range append(c.A.Ask(levels).Warnings, c.B.Ask(levels).Warnings...) {
+		if !slices.Contains(list, w) {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// Mismatches says how the analyses differ, rather than the programs.
+func (c *Comparison) Mismatches() (list []string) {
+	for _, m := range answers.Mismatches(c.A.Profile, c.B.Profile) {
+		what, _, _ := strings.Cut(m, "; ") // what to do is said to the command's user
+		list = append(list, upper(what)+".")
+	}
+	return list
+}
+
+// CountersBy are the counters of both, joined by name: of the program, of
+// functions, or of blocks.
+func (c *Comparison) CountersBy(by tally.By, sort string) *Table {
+	a, b := c.A.Profile.Counters, c.B.Profile.Counters
+	if by == tally.Program {
+		joined := report.Join(tally.Pick(tally.Sums(a), 2, 1), tally.Pick(tally.Sums(b), 2, 1), report.Key{Columns: []string{"name"}, Counts: true})
+		return comparedTable(joined, "counters")
+	}
+	joined := answers.Join([]report.Table{tally.Of(a, by, "")}, []report.Table{tally.Of(b, by, "")})[0]
+	t := sortedJoin(joined.Joined, joined.Key, "bytes", sort, "bytes", "flops", "integer_ops", "conditional_branches")
+	if joined.Doubt != "" {
+		t.Doubt = upper(joined.Doubt) + "."
+	}
+	return t
+}
+
+// sortedJoin lays a join out with few columns, sorted by one of them: "" for the
+// difference of cell. Differences are sorted by what they are without their sign.
+func sortedJoin(joined *report.Joined, key, cell, sort string, shown ...string) *Table {
+	if sort == "" {
+		sort = cell + "_difference"
+	}
+	if name, ok := strings.CutSuffix(sort, "_difference"); ok {
+		if at := joined.Cell(name); at >= 0 {
+			joined.SortByDifference(at)
+		}
+	}
+	whole := joined.Wide(key)
+	if at := whole.Index(sort); at >= 0 && !strings.HasSuffix(sort, "_difference") {
+		slices.SortStableFunc(whole.Rows, func(x, y []report.Value) int { return report.Compare(x[at], y[at]) })
+	}
+	columns := make([]int, len(joined.Columns)+1) // what names a row, and in which of the two it is
+	for i := range columns {
+		columns[i] = i
+	}
+	for _, name := range shown {
+		for _, part := range [...]string{"_a", "_b", "_difference"} {
+			if at := whole.Index(name + part); at >= 0 {
+				columns = append(columns, at)
+			}
+		}
+	}
+	t := newCounterTable(tally.Pick(whole, columns...), whole, sort)
+	t.Schema = compareSchema
+	return t
+}
+
+// compareSchema names the JSON of comparisons.
+const compareSchema = "stackglass.compare"
+
+// comparedTable shows a join row by row.
+func comparedTable(joined *report.Joined, key string) *Table {
+	t := newCounterTable(joined.Brief(key), joined.Table(key), "")
+	t.Schema = compareSchema
+	return t
+}
+
+// Findings are the largest differences, in sentences.
+func (c *Comparison) Findings(levels []hierarchy.Cache) []Finding {
+	list := []Finding{c.work(), c.worstSize()}
+	if f, ok := c.levelFinding(levels); ok {
+		list = append(list, f)
+	}
+	list = append(list, c.footprints())
+	if f, ok := c.operations(); ok {
+		list = append(list, f)
+	}
+	return list
+}
+
+// changeWords says how b is to a: 3.2 % more, 96.6 % less, 12 times as many.
+func changeWords(a, b float64, more, less string) string {
+	switch {
+	case a == b:
+		return "as many"
+	case a == 0:
+		return "where A has none"
+	case b >= 10*a:
+		return significant(b/a) + " times as many"
+	case b > a:
+		return Percent(b/a-1) + " " + more
+	}
+	return Percent(1-b/a) + " " + less
+}
+
+func (c *Comparison) work() Finding {
+	a, b := c.A.Profile.Totals.AllReferences(), c.B.Profile.Totals.AllReferences()
+	return Finding{ID: "references", Title: "References", Tab: TabOverview,
+		Text: "B makes " + Exact(b) + " references, A " + Exact(a) + ": " + changeWords(float64(a), float64(b), "more", "less") + "."}
+}
+
+func (c *Comparison) footprints() Finding {
+	a, b := c.A.FootprintBytes(), c.B.FootprintBytes()
+	f := Finding{ID: "footprint", Title: "Footprint", Tab: TabLocality}
+	if a == b {
+		f.Text = "Both touch " + Bytes(a) + " in all."
+		return f
+	}
+	f.Text = "B touches " + Bytes(b) + ", A " + Bytes(a) + ": " + changeWords(float64(a), float64(b), "more", "less") + "."
+	return f
+}
+
+// worstSize is the cache size at which both differ most, in misses of all
+// accesses.
+func (c *Comparison) worstSize() Finding {
+	f := Finding{ID: "size", Title: "Largest difference", Tab: TabCaches}
+	var capacity uint64
+	most := 0.0
+	look := func(v *View) {
+		v.Curve.Points(func(lines, _ uint64) bool {
+			bytes := lines * v.LineBytes
+			if d := math.Abs(c.A.MissRatio(bytes) - c.B.MissRatio(bytes)); d > most {
+				most, capacity = d, bytes
+			}
+			return true
+		})
+	}
+	look(c.A)
+	look(c.B)
+	if most == 0 {
+		f.Text = "Both miss the same share of accesses in a fully associative LRU cache of any size."
+		return f
+	}
+	a, b := c.A.Curve.Misses(capacity/c.A.LineBytes), c.B.Curve.Misses(capacity/c.B.LineBytes)
+	f.Text = "They differ most with " + Bytes(capacity) + " of fully associative cache: A misses " + Percent(c.A.MissRatio(capacity)) +
+		" of its accesses, B " + Percent(c.B.MissRatio(capacity)) + " (" + Exact(a) + " and " + Exact(b) + " misses)."
+	return f
+}
+
+// levelFinding compares the misses of each level.
+func (c *Comparison) levelFinding(levels []hierarchy.Cache) (Finding, bool) {
+	f := Finding{ID: "levels", Title: "In this hierarchy", Tab: TabCaches}
+	a, _, errA := hierarchy.Predict(c.A.Profile, hierarchy.Hierarchy{Levels: levels})
+	b, _, errB := hierarchy.Predict(c.B.Profile, hierarchy.Hierarchy{Levels: levels})
+	if errA != nil || errB != nil {
+		return f, false
+	}
+	for i := range a.Levels {
+		x, y := math.Round(a.Levels[i].Misses), math.Round(b.Levels[i].Misses)
+		if i > 0 {
+			f.Text += "; "
+		}
+		f.Text += a.Levels[i].Cache.Name + " misses " + Count(x) + " times in A, " + Count(y) + " times in B, " + changeWords(x, y, "more", "less")
+	}
+	f.Text += "."
+	return f, true
+}
+
+// operations compares what both do for each byte.
+func (c *Comparison) operations() (Finding, bool) {
+	a, okA := c.A.operations()
+	b, okB := c.B.operations()
+	return Finding{ID: "operations", Title: "Work", Tab: TabCounters, Text: "A: " + a.Text + " B: " + b.Text}, okA && okB
+}
+
+// CurveTable is both curves at powers of two of lines.
+func (c *Comparison) CurveTable() *Table {
+	at := answers.Powers(c.A.Curve, c.B.Curve)
+	joined := answers.Join([]report.Table{answers.CurveAt(c.A.Curve, c.A.Locality.LineBytes, at)},
+		[]report.Table{answers.CurveAt(c.B.Curve, c.B.Locality.LineBytes, at)})[0]
+	joined.Title = "Misses by cache size, A and B"
+	return comparedTable(joined.Joined, "curve")
+}
+
+// HistogramTable is the accesses of both by distance.
+func (c *Comparison) HistogramTable() *Table {
+	var tables [2]report.Table
+	c.both(func(side int, v *View) { tables[side] = answers.BinnedHistogram(v.Locality.Histogram(trace.AllKinds)) })
+	joined := report.Join(tables[0], tables[1], report.Key{Columns: []string{"distance"}, Counts: true}).Pick("count", "share")
+	joined.Title = "Accesses by stack distance, A and B"
+	return comparedTable(joined, "histogram")
+}
+
+// TimeTable is the misses of both by window, for one capacity. Windows of runs
+// of unlike length differ in size: rows are the windows by number.
+func (c *Comparison) TimeTable(log2Lines int) *Table {
+	joined := report.Join(c.A.windowsReport(log2Lines), c.B.windowsReport(log2Lines), report.Key{Columns: []string{"reference"}})
+	joined.Title = "Misses by first reference of the window, A and B"
+	return comparedTable(joined, "time")
+}
+
+func (v *View) windowsReport(log2Lines int) report.Table {
+	lines := strconv.FormatUint(1<<log2Lines, 10)
+	t := report.Table{Key: "time", Columns: []report.Column{{Key: "reference", Label: "first reference"},
+		{Key: "misses_" + lines + "_lines", Label: "misses"}}}
+	w := &v.Locality.Windows
+	for i := range w.Rows {
+		t.Add(report.Count((w.First+uint64(i))*w.References), report.Count(w.Rows[i].Misses(log2Lines)))
+	}
+	return t
+}
