@@ -2,6 +2,7 @@ package command
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,20 +27,27 @@ var metrics = map[string]func(hierarchy.Level) float64{
 	"miss_ratio": answers.MissRatio,
 }
 
-// parseBudgets reads NAME.METRIC OP NUMBER, where OP is one of > >= < <=.
+// parseBudgets reads budgets on hits and misses.
 func parseBudgets(texts []string, h hierarchy.Hierarchy) ([]budget, error) {
+	return parseBudgetsOn(texts, h, "L2.misses>1e6", "accesses", "hits", "misses", "miss_ratio")
+}
+
+// parseBudgetsOn reads NAME.METRIC OP NUMBER, where OP is one of > >= < <=, on
+// these metrics of a level, of which memory has the first.
+func parseBudgetsOn(texts []string, h hierarchy.Hierarchy, example string, metrics ...string) ([]budget, error) {
 	var list []budget
 	for _, text := range texts {
-		b, ok := parseBudget(text, h)
+		b, ok := parseBudget(text, h, metrics)
 		if !ok {
-			return nil, usagef("--fail-if ", strconv.Quote(text), ", want LEVEL.METRIC>NUMBER as in L2.misses>1e6, with a level of this hierarchy or memory.accesses, a metric of accesses, hits, misses, miss_ratio, and > >= < or <=")
+			return nil, usagef("--fail-if ", strconv.Quote(text), ", want LEVEL.METRIC>NUMBER as in ", example, ", with a level of this hierarchy or memory.", metrics[0],
+				", a metric of ", strings.Join(metrics, ", "), ", and > >= < or <=")
 		}
 		list = append(list, b)
 	}
 	return list, nil
 }
 
-func parseBudget(text string, h hierarchy.Hierarchy) (budget, bool) {
+func parseBudget(text string, h hierarchy.Hierarchy, metrics []string) (budget, bool) {
 	b := budget{text: text, level: -1}
 	at := strings.IndexAny(text, "<>")
 	if at < 0 {
@@ -62,19 +70,25 @@ func parseBudget(text string, h hierarchy.Hierarchy) (budget, bool) {
 		}
 	}
 	if b.level < 0 {
-		return b, name == "memory" && metric == "accesses"
+		return b, name == "memory" && metric == metrics[0]
 	}
-	return b, metrics[metric] != nil
+	return b, slices.Contains(metrics, metric)
 }
 
 // checkBudgets names the first budget that the answer exceeds.
 func checkBudgets(list []budget, p hierarchy.Prediction) error {
-	for _, b := range list {
-		value := p.MemoryAccesses
-		if b.level >= 0 {
-			value = metrics[b.metric](p.Levels[b.level])
+	return checkBudgetsOn(list, func(b *budget) float64 {
+		if b.level < 0 {
+			return p.MemoryAccesses
 		}
-		if b.broken(value) {
+		return metrics[b.metric](p.Levels[b.level])
+	})
+}
+
+// checkBudgetsOn names the first budget that is exceeded by what it names.
+func checkBudgetsOn(list []budget, named func(*budget) float64) error {
+	for _, b := range list {
+		if value := named(&b); b.broken(value) {
 			return &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " holds, the number is " + b.shown(value)}
 		}
 	}

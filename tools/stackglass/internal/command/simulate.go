@@ -1,0 +1,210 @@
+package command
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/simulate"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
+)
+
+// simulation is a pass of a trace through simulated caches.
+type simulation struct {
+	asked
+	r    *reading
+	seed uint64
+}
+
+// asked are the options by which a verb is asked about a hierarchy.
+type asked struct {
+	caches []string
+	named  string
+	budget []string
+}
+
+func (q *asked) add(cmd *cobra.Command, budgetExample string) {
+	cmd.Flags().StringArrayVar(&q.caches, "cache", nil, "a level, as in L1=32KiB,8 (repeat for the next one)")
+	cmd.Flags().StringVar(&q.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
+	cmd.Flags().StringArrayVar(&q.budget, "fail-if", nil, "exit 1 if this holds, as in '"+budgetExample+"' (may be repeated)")
+	must(cmd.RegisterFlagCompletionFunc("hierarchy", cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveDefault)))
+}
+
+func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
+	s := &simulation{r: addReading(cmd)}
+	s.add(cmd, budgetExample)
+	cmd.Flags().Uint64Var(&s.seed, "seed", 0, "start random replacement from another `NUMBER`")
+	return s
+}
+
+// simulate counts hits and misses of a hierarchy of caches.
+func (a *app) simulate() *cobra.Command {
+	var s *simulation
+	cmd := &cobra.Command{
+		Use:   "simulate TRACE --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
+		Short: "The same from an exact simulation of the trace",
+		Long: `Run a trace through a hierarchy of caches, one access after the other, and count
+what happens. what-if predicts the same from a profile, for any hierarchy; this
+reads the trace for each, and knows more policies. Properties of a cache:
+
+  lru, plru, random                    what leaves a full set (plru: a tree of bits)
+  inclusive, non-inclusive, exclusive  what it has of the levels above it
+  write-back, write-through            when stores go on down
+  no-allocate                          stores that miss pass it by
+  hashed                               its set is chosen by a hash
+
+What is not said is lru, inclusive, write-back. Accesses are demand: of the first
+level, those of the trace; of each other one, the misses above it. Write-backs
+are counted apart, and those at the end, when all that is dirty is written back,
+apart from them. --fail-if is that of what-if.`,
+		Example: "  stackglass simulate app.lackey.lz4 --cache L1=32KiB,8 --cache L2=1MiB,16,non-inclusive\n" +
+			"  stackglass simulate app.lackey.lz4 --cache L1=32KiB,8,plru --format csv",
+		Args: oneFile,
+		RunE: func(_ *cobra.Command, args []string) error { return a.runSimulate(s, args[0]) },
+	}
+	s = newSimulation(cmd, "L2.misses>1e6")
+	return cmd
+}
+
+func (a *app) runSimulate(s *simulation, name string) error {
+	h, err := chooseHierarchy(s.caches, s.named)
+	if err != nil {
+		return err
+	}
+	budgets, err := parseBudgets(s.budget, h)
+	if err != nil {
+		return err
+	}
+	l, counted, err := a.simulated(s, name, h, analysis.None)
+	if err != nil {
+		return err
+	}
+	measured := measuredOf(h, l, counted)
+	d := &report.Document{Schema: "stackglass.simulate", Version: 1, Input: l.facts(0)}
+	d.Tables = answers.Predicted(h, measured)
+	addWriteBacks(&d.Tables[0], counted)
+	addWrites(&d.Tables[1], counted)
+	d.Tables = append(d.Tables, flowTable(counted))
+	d.Warnings = simulatedDoubts(h, l)
+	if err := a.answer(l, s.r.format, d); err != nil {
+		return err
+	}
+	return checkBudgets(budgets, measured)
+}
+
+// simulated runs a trace through h, and through analyses beside it.
+func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analyses analysis.Analyses) (*answerable, simulate.Result, error) {
+	var none simulate.Result
+	simulator, err := simulate.New(h, s.seed)
+	if err != nil {
+		return nil, none, asUsage(err)
+	}
+	o, err := s.r.options(a, lineSizes(h))
+	if err != nil {
+		return nil, none, err
+	}
+	in, err := pass.Open(s.r.cmd.Context(), name, a.stdin)
+	if err != nil {
+		return nil, none, err
+	}
+	defer in.Close()
+	if in.IsProfile {
+		return nil, none, usagef(in.Name, " is a profile, and a simulation needs the trace; a profile answers: stackglass what-if ", in.Name)
+	}
+	o.Spec.Analyses, o.Beside = analyses, simulator.Consume
+	result, err := in.Analyze(s.r.cmd.Context(), o)
+	if err != nil {
+		return nil, none, err
+	}
+	l := &answerable{Result: result, name: in.Name}
+	l.warnings = l.doubts()
+	return l, simulator.Finish(), nil
+}
+
+// measuredOf lays the result out as an answer of what-if.
+func measuredOf(h hierarchy.Hierarchy, l *answerable, r simulate.Result) hierarchy.Prediction {
+	var counted []hierarchy.Counted
+	for i := range r.Levels {
+		run := &r.Levels[i].Run
+		counted = append(counted, hierarchy.Counted{Accesses: run.Accesses(), Misses: run.Misses()})
+	}
+	p := hierarchy.Measured(h, counted, &l.Profile.Totals)
+	p.MemoryBytes = float64(r.Memory.BytesRead)
+	return p
+}
+
+// simulatedDoubts say what is known of the hierarchy, and what the simulation
+// does not do.
+func simulatedDoubts(h hierarchy.Hierarchy, l *answerable) (list []string) {
+	if h.About != "" {
+		list = append(list, h.Name+": "+h.About)
+	}
+	if threads := len(l.Profile.Totals.Threads); threads > 1 {
+		list = append(list, l.name+": the references of "+strconv.Itoa(threads)+
+			" threads are simulated as if one core made them all, in the order of the trace; --threads chooses some")
+	}
+	return list
+}
+
+// addWriteBacks adds to the table of levels what each wrote back.
+func addWriteBacks(t *report.Table, r simulate.Result) {
+	t.Columns = append(t.Columns,
+		report.Column{Key: "write_backs", Label: "write-backs"},
+		report.Column{Key: "write_backs_at_end", Label: "at the end"})
+	for i, l := range r.Levels {
+		t.Rows[i] = append(t.Rows[i], report.Count(l.Run.WriteBacksSent), report.Count(l.Flush.WriteBacksSent))
+	}
+}
+
+// addWrites adds to the table of memory what it is told to write.
+func addWrites(t *report.Table, r simulate.Result) {
+	for _, c := range []struct {
+		key, label string
+		count      uint64
+	}{
+		{"reads", "lines fetched", r.Memory.Reads},
+		{"writes", "memory writes", r.Memory.Writes},
+		{"written_bytes", "bytes written", r.Memory.BytesWritten},
+		{"writes_at_end", "memory writes at the end", r.Flush.Writes},
+		{"written_bytes_at_end", "bytes written at the end", r.Flush.BytesWritten},
+	} {
+		t.Columns = append(t.Columns, report.Column{Key: c.key, Label: c.label})
+		t.Rows[0] = append(t.Rows[0], report.Count(c.count))
+	}
+}
+
+// flowTable is the rest of what happened at each level.
+func flowTable(r simulate.Result) report.Table {
+	t := report.Table{Key: "flow", Title: "Demand by reads and writes, and what else came and went", Columns: []report.Column{
+		{Key: "name", Label: "level"},
+		{Key: "reads", Label: "reads"},
+		{Key: "read_misses", Label: "missed"},
+		{Key: "writes", Label: "writes"},
+		{Key: "write_misses", Label: "missed"},
+		{Key: "write_backs_received", Label: "written back to it"},
+		{Key: "write_back_misses", Label: "missed"},
+		{Key: "updates", Label: "written through to it"},
+		{Key: "clean_victims", Label: "clean victims"},
+		{Key: "fills", Label: "fills"},
+		{Key: "evictions", Label: "evictions"},
+		{Key: "back_invalidations", Label: "back-invalidated"},
+		{Key: "moved_up", Label: "moved up"},
+	}}
+	for i := range r.Levels {
+		c := &r.Levels[i].Run
+		row := []report.Value{report.TextOf(r.Levels[i].Cache.Name)}
+		for _, n := range []uint64{
+			c.Reads, c.ReadMisses, c.Writes, c.WriteMisses,
+			c.WriteBacksReceived, c.WriteBackMisses, c.Updates, c.CleanVictims,
+			c.Fills, c.Evictions, c.Taken, c.Given,
+		} {
+			row = append(row, report.Count(n))
+		}
+		t.Add(row...)
+	}
+	return t
+}

@@ -1,0 +1,114 @@
+package command
+
+import (
+	"encoding/csv"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func init() {
+	golden = append(golden,
+		"help simulate",
+		"simulate demo:matmul-naive --cache L1=2KiB,8 --cache L2=8KiB,8,non-inclusive",
+		"simulate demo:matmul-naive --cache L1=2KiB,8,plru,latency=4 --cache L2=8KiB,8,exclusive,latency=12 --format json",
+		"simulate demo:array-list --cache L1=2KiB,4,random,write-through,no-allocate --seed 3 --limit 20000 --format csv",
+		"simulate testdata/threads.sgt --cache L1=1KiB,2 --cache L2=4KiB,4,128 --fail-if L2.misses>8 --format md",
+		"simulate testdata/multiply.sgp --cache L1=1KiB,2",
+		"help validate",
+		"validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full",
+		"validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full,non-inclusive --format json --fail-if L2.difference>0.01",
+		"validate demo:array-list --cache L1=2KiB,4,plru --cache L2=8KiB,4,non-inclusive --format csv",
+	)
+}
+
+// What is exact is the same by both roads.
+func TestSimulationIsWhatIsExact(t *testing.T) {
+	for _, cache := range []string{"L1=2KiB,full", "L1=192,full", "L1=4KiB,full,32"} {
+		for _, part := range []string{"", " --kinds store", " --skip 100 --limit 5000"} {
+			options := "demo:matmul-blocked --cache " + cache + part + " --format csv"
+			simulated, predicted := levelsOf(t, "simulate "+options), levelsOf(t, "what-if "+options)
+			for _, column := range []string{"accesses", "hits", "misses"} {
+				if got, want := simulated[0][column], predicted[0][column]; got != want {
+					t.Errorf("%s: %s %s simulated, %s predicted", options, column, got, want)
+				}
+			}
+			if validated := levelsOf(t, "validate "+options); validated[0]["difference"] != "0" {
+				t.Errorf("%s: validate finds a difference of %s", options, validated[0]["difference"])
+			}
+		}
+	}
+}
+
+// levelsOf are the rows of a command line's CSV.
+func levelsOf(t *testing.T, line string) (levels []map[string]string) {
+	t.Helper()
+	got := ask(words(line)...)
+	table, err := csv.NewReader(strings.NewReader(got.stdout)).ReadAll()
+	if err != nil || len(table) < 2 {
+		t.Fatalf("%s: %v\n%s", line, err, got)
+	}
+	for _, row := range table[1:] {
+		level := map[string]string{}
+		for i, name := range table[0] {
+			level[name] = row[i]
+		}
+		levels = append(levels, level)
+	}
+	return levels
+}
+
+// What was simulated before a trace breaks off is printed, said to be a part,
+// and the exit code tells.
+func TestSimulateCut(t *testing.T) {
+	whole, err := os.ReadFile(filepath.Join("testdata", "threads.sgt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in(t, map[string]string{"cut.sgt": string(whole[:len(whole)*3/4]), "bad.din": "0 1000\n1 2000\n7 3000\n0 1000\n"})
+	for _, verb := range []string{"simulate", "validate"} {
+		expect(t, ask(verb, "cut.sgt", "--cache", "L1=1KiB,full"), exitInput, "cut.sgt: this covers a part")
+		expect(t, ask(verb, "bad.din", "--cache", "L1=1KiB,full"), exitInput, "bad.din:3", "covers a part")
+		got := ask(verb, "bad.din", "--cache", "L1=1KiB,full", "--skip-bad", "1")
+		expect(t, got, exitOK, "1 record could not be read")
+	}
+}
+
+func TestSimulateRefuses(t *testing.T) {
+	in(t, map[string]string{"a.din": "0 1000\n"})
+	for line, word := range map[string]string{
+		"simulate":                                                      "as in: stackglass simulate app.lackey.lz4",
+		"simulate a.din":                                                "--cache",
+		"simulate a.din --cache L1=192,3,plru":                          "power of two",
+		"simulate a.din --cache L1=64GiB,8":                             "to simulate",
+		"simulate a.din --cache L1=1KiB,4 --seed":                       "--seed",
+		"simulate a.din --cache L1=1KiB,4 --cache L2=2KiB,4,32":         "inclusive",
+		"validate a.din --cache L1=1KiB,4 --fail-if L1.misses>1":        "L2.difference>0.01",
+		"validate a.din --cache L1=1KiB,4 --fail-if memory.accesses>1":  "memory.difference",
+		"validate a.din --cache L1=1KiB,4 --cache L2=4KiB,4,128,plru,x": "L2=4KiB",
+	} {
+		expect(t, ask(words(line)...), exitUsage, word)
+	}
+}
+
+// The exit code of validate follows the share, whichever its sign.
+func TestValidateBudget(t *testing.T) {
+	const line = "validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full --format csv --fail-if "
+	off := levelsOf(t, line+"memory.difference>1")[1]["difference_ratio"]
+	share, err := strconv.ParseFloat(off, 64)
+	if err != nil || share >= 0 {
+		t.Fatalf("the prediction is off by %s, want a number below zero", off)
+	}
+	for _, metric := range []string{"L2.difference", "memory.difference"} {
+		bound := strconv.FormatFloat(math.Abs(share)/2, 'g', -1, 64)
+		if got := ask(words(line + metric + ">" + bound)...); got.code != exitBudget {
+			t.Errorf("%s>%s: exit %d, want %d", metric, bound, got.code, exitBudget)
+		}
+		if got := ask(words(line + metric + ">1")...); got.code != exitOK {
+			t.Errorf("%s>1: exit %d", metric, got.code)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package command
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/simulate"
+)
+
+// validate holds a prediction against the simulation of the same trace.
+func (a *app) validate() *cobra.Command {
+	var s *simulation
+	cmd := &cobra.Command{
+		Use:   "validate TRACE --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
+		Short: "What what-if predicts, beside the exact simulation",
+		Long: `Read a trace once, predict the accesses and misses of each level of a hierarchy as
+what-if does, and simulate the same hierarchy exactly, as simulate does. The
+difference is what was predicted less what was simulated: in misses, and as a
+share of the level's simulated demand misses. Warnings say where differences come
+from.
+
+--fail-if states a budget on the share, whichever its sign: L2.difference>0.01
+exits 1 if the prediction is off by more than 1 %.`,
+		Example: "  stackglass validate app.lackey.lz4 --cache L1=32KiB,8 --cache L2=1MiB,16,non-inclusive\n" +
+			"  stackglass validate app.lackey.lz4 --hierarchy i7-4770K --fail-if 'L2.difference>0.01'",
+		Args: oneFile,
+		RunE: func(_ *cobra.Command, args []string) error { return a.runValidate(s, args[0]) },
+	}
+	s = newSimulation(cmd, "L2.difference>0.01")
+	return cmd
+}
+
+func (a *app) runValidate(s *simulation, name string) error {
+	h, err := chooseHierarchy(s.caches, s.named)
+	if err != nil {
+		return err
+	}
+	budgets, err := parseBudgetsOn(s.budget, h, "L2.difference>0.01", "difference")
+	if err != nil {
+		return err
+	}
+	l, counted, err := a.simulated(s, name, h, analysis.Locality)
+	if err != nil {
+		return err
+	}
+	predicted, doubts, err := hierarchy.Predict(l.Profile, h)
+	if err != nil {
+		return asUsage(err)
+	}
+	v := validation{predicted, measuredOf(h, l, counted)}
+	d := &report.Document{Schema: "stackglass.validate", Version: 1, Input: l.facts(0)}
+	d.Tables = []report.Table{v.levels(), v.memory()}
+	d.Warnings = simulatedDoubts(h, l)
+	for _, doubt := range doubts {
+		d.Warnings = append(d.Warnings, string(doubt))
+	}
+	d.Warnings = append(d.Warnings, v.reasons(counted)...)
+	if err := a.answer(l, s.r.format, d); err != nil {
+		return err
+	}
+	return checkBudgetsOn(budgets, v.off)
+}
+
+// validation is a prediction beside what was counted.
+type validation struct{ predicted, counted hierarchy.Prediction }
+
+// relative is how far x is off y, as a share of y.
+func relative(x, y float64) float64 {
+	if x == y {
+		return 0
+	}
+	return (x - y) / y
+}
+
+// off is how far a level is off, whichever way; where nothing was to be missed,
+// by all.
+func (v *validation) off(b *budget) float64 {
+	level := b.level
+	if level < 0 {
+		level = len(v.counted.Levels) - 1
+	}
+	return math.Abs(relative(v.predicted.Levels[level].Misses, v.counted.Levels[level].Misses))
+}
+
+// shareOff is relative for a table, which has no room for an infinite one.
+func shareOff(x, y float64) report.Value {
+	if off := relative(x, y); !math.IsInf(off, 0) {
+		return report.Ratio(off)
+	}
+	return report.None()
+}
+
+func (v *validation) levels() report.Table {
+	t := report.Table{Key: "levels", Title: "Demand accesses, as predicted and as simulated", Columns: []report.Column{
+		{Key: "name", Label: "level"},
+		{Key: "size_bytes", Label: "size"},
+		{Key: "ways", Label: "ways"},
+		{Key: "line_bytes", Label: "line", Unit: "bytes"},
+		{Key: "method", Label: "method"},
+		{Key: "predicted_accesses", Label: "predicted accesses"},
+		{Key: "accesses", Label: "accesses"},
+		{Key: "predicted_misses", Label: "predicted misses"},
+		{Key: "misses", Label: "misses"},
+		{Key: "difference", Label: "difference"},
+		{Key: "difference_ratio", Label: "of the misses"},
+	}}
+	for i, p := range v.predicted.Levels {
+		c := v.counted.Levels[i]
+		ways := report.TextOf("full")
+		if p.Cache.Ways != 0 {
+			ways = report.Count(uint64(p.Cache.Ways))
+		}
+		t.Add(report.TextOf(p.Cache.Name), report.Bytes(p.Cache.SizeBytes), ways, report.Count(uint64(p.Cache.LineBytes)),
+			report.TextOf(string(p.Method)), report.Real(p.Accesses), report.Real(c.Accesses), report.Real(p.Misses), report.Real(c.Misses),
+			report.Real(p.Misses-c.Misses), shareOff(p.Misses, c.Misses))
+	}
+	return t
+}
+
+func (v *validation) memory() report.Table {
+	t := report.Table{Key: "memory", Single: true, Columns: []report.Column{
+		{Key: "predicted_accesses", Label: "predicted memory accesses"},
+		{Key: "accesses", Label: "memory accesses"},
+		{Key: "difference", Label: "difference"},
+		{Key: "difference_ratio", Label: "of the accesses"},
+	}}
+	x, y := v.predicted.MemoryAccesses, v.counted.MemoryAccesses
+	t.Add(report.Real(x), report.Real(y), report.Real(x-y), shareOff(x, y))
+	return t
+}
+
+// reasons say what the simulation did at levels that are off, which no stack
+// distance tells.
+func (v *validation) reasons(r simulate.Result) (list []string) {
+	for i, p := range v.predicted.Levels {
+		if p.Misses == v.counted.Levels[i].Misses {
+			continue
+		}
+		run := &r.Levels[i].Run
+		if run.Taken > 0 {
+			list = append(list, p.Cache.Name+" lost "+strconv.FormatUint(run.Taken, 10)+
+				" lines because an inclusive level below lost them; the prediction lets it keep them")
+		}
+		if hits := run.WriteBacksReceived - run.WriteBackMisses; hits > 0 {
+			list = append(list, p.Cache.Name+" used "+strconv.FormatUint(hits, 10)+
+				" lines again because they were written back to it, and none for what hit above it; the prediction has them used when the program does")
+		}
+	}
+	return list
+}
