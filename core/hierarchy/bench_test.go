@@ -1,0 +1,65 @@
+package hierarchy_test
+
+import (
+	"testing"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// dense is a profile with as many distinct distances as a real sort of 20,000
+// keys has, one each.
+func dense() *profile.Profile {
+	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 22494}}}
+	for d := range uint64(22494) {
+		l.Kinds[0].Distances.AddN(d, 1+1_000_000/(1+d))
+	}
+	return &profile.Profile{Locality: []profile.Locality{l}}
+}
+
+// BenchmarkPredict asks about three levels that SDCM answers for, each time of a
+// profile that was never asked before.
+func BenchmarkPredict(b *testing.B) {
+	p := dense()
+	h, err := hierarchy.Preset("i7-4770K")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, _, err := hierarchy.Predict(p, h); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPredictNext asks about another size of one level at each turn, as a
+// hand on a slider does.
+func BenchmarkPredictNext(b *testing.B) {
+	asker := hierarchy.NewAsker(dense())
+	h, err := hierarchy.Preset("i7-4770K")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for size := uint64(1); b.Loop(); size = size%4000 + 1 {
+		h.Levels[1].SizeBytes = size * 8 * 64
+		if _, _, err := asker.Predict(h); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPlainSum is SDCM's sum term by term, for one level of the three.
+func BenchmarkPlainSum(b *testing.B) {
+	p := dense()
+	curve := profile.NewCurve(p.Locality[0].Histogram(trace.AllKinds))
+	for b.Loop() {
+		var sum float64
+		for _, d := range curve.Distances {
+			sum += hierarchy.HitProbability(d, 512, 8)
+		}
+		if sum <= 0 {
+			b.Fatal(sum)
+		}
+	}
+}
