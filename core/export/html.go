@@ -102,7 +102,7 @@ func (p *page) locality(r *Report, l *profile.Locality) {
 	binned := answers.BinnedHistogram(counts, cold)
 	binned.Title = "Accesses by stack distance, in powers of two"
 	p.tables([]report.Table{binned})
-	p.heat(l)
+	p.heat(l, levelsOf(r.Answer, l.LineBytes))
 }
 
 // levelsOf are the levels that are on the curve of a line size.
@@ -159,14 +159,14 @@ func (p *page) counters(of *profile.Profile) {
 const mostRows = 50
 
 // heat is the set table: a row for each number of sets, a column for each power
-// of two of ways, each cell the miss ratio, darker where it is higher.
-func (p *page) heat(l *profile.Locality) {
+// of two of ways, each cell the miss ratio, darker where it is higher, with the
+// names of the levels that have this shape.
+func (p *page) heat(l *profile.Locality, levels []hierarchy.Level) {
 	if l.Sets == nil {
 		return
 	}
-	accesses, cold := float64(l.Accesses()), l.Lines()
 	p.raw("<div class=\"wide\"><table class=\"heat\">\n")
-	p.element("caption", "Miss ratio of LRU caches by sets and ways, exact: darker misses more. Along a falling diagonal from the right the capacity stays the same.")
+	p.element("caption", "Miss ratio of LRU caches by sets and ways, exact: a stronger colour misses more. Caches of one capacity lie on a diagonal.")
 	p.raw("<thead><tr><th scope=\"col\">sets</th>")
 	for ways := 1; ways <= profile.MaxWays; ways <<= 1 {
 		p.raw("<th scope=\"col\">", strconv.Itoa(ways), map[bool]string{true: " way", false: " ways"}[ways == 1], "</th>")
@@ -174,22 +174,26 @@ func (p *page) heat(l *profile.Locality) {
 	p.raw("</tr></thead>\n<tbody>\n")
 	for sets := uint64(1); sets < 1<<profile.SetCounts; sets <<= 1 {
 		p.raw("<tr><th scope=\"row\">", strconv.FormatUint(sets, 10), "</th>")
-		least := uint64(0)
 		for ways := uint64(1); ways <= profile.MaxWays; ways <<= 1 {
-			hits, _ := l.Sets.Hits(sets, ways)
-			ratio := 1 - float64(hits)/accesses
-			if ways == 1 {
-				least = l.Accesses() - hits
-			}
-			p.raw("<td style=\"background:rgba(var(--heat),", strconv.FormatFloat(0.45*ratio, 'f', 3, 64), ")\" title=\"",
-				report.Bytes(sets*ways*uint64(l.LineBytes)).Human(), "\">", percent(ratio), "</td>")
+			p.shape(l, sets, ways, levels)
 		}
 		p.raw("</tr>\n")
-		if least == cold {
-			break // more sets change nothing
-		}
 	}
 	p.raw("</tbody></table></div>\n")
+}
+
+// shape is the cell of one number of sets and ways.
+func (p *page) shape(l *profile.Locality, sets, ways uint64, levels []hierarchy.Level) {
+	hits, _ := l.Sets.Hits(sets, ways)
+	ratio := 1 - float64(hits)/float64(l.Accesses())
+	capacity := report.Bytes(sets * ways * uint64(l.LineBytes)).Human()
+	p.raw("<td style=\"background:rgba(var(--heat),", strconv.FormatFloat(0.45*ratio, 'f', 3, 64), ")\" title=\"", capacity, "\">")
+	for i := range levels {
+		if c := &levels[i].Cache; uint64(c.Ways) == ways && c.Lines() == sets*ways {
+			p.raw("<b>", report.EscapeHTML(c.Name), "</b> ")
+		}
+	}
+	p.raw(percent(ratio), "</td>")
 }
 
 // percent is a share to three digits.

@@ -16,6 +16,7 @@ const (
 	width, height = 920.0, 340.0
 	left, right   = 64.0, 884.0
 	top, bottom   = 44.0, 284.0
+	letter        = 7.0 // what a letter takes at most, about
 )
 
 // plot maps a capacity in lines and a miss ratio to a place in the drawing.
@@ -147,6 +148,7 @@ func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
 	p.line("base", left, bottom, right, bottom)
 	p.text("axis", "start", 4, 16, "share of accesses")
 	slot := (right - left) / float64(last+2)
+	long := slot < letter*float64(len(answers.BinName(last)))
 	for k := 0; k <= last+1; k++ {
 		n, name, class := bins[min(k, last)], answers.BinName(k), "bar"
 		if k > last {
@@ -155,8 +157,10 @@ func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
 		tall := (bottom - top) * float64(n) / float64(max(most, 1))
 		x := left + (float64(k)+0.5)*slot
 		p.raw("<rect class=\"", class, "\" x=\"", number(x-0.4*slot), "\" y=\"", number(bottom-tall), "\" width=\"", number(0.8*slot), "\" height=\"", number(tall), "\"/>\n")
-		p.text("axis", "middle", x, bottom-tall-6, percent(float64(n)/float64(c.Accesses)))
-		if slot < 48 {
+		if slot > 6.5*letter { // else the table tells
+			p.text("axis", "middle", x, bottom-tall-6, percent(float64(n)/float64(c.Accesses)))
+		}
+		if long {
 			name = shortBin(k, last)
 		}
 		p.text("axis", "middle", x, bottom+18, name)
@@ -181,13 +185,13 @@ func shortBin(k, last int) string {
 
 // begin opens a drawing that says to those who do not see it what it shows.
 func (p *page) begin(title, about string) {
-	p.raw("<figure>\n<svg viewBox=\"0 0 ", number(width), " ", number(height), "\" role=\"img\">\n")
+	p.raw("<figure>\n<div class=\"wide\"><svg viewBox=\"0 0 ", number(width), " ", number(height), "\" role=\"img\">\n")
 	p.element("title", title)
 	p.element("desc", about)
 }
 
 func (p *page) end(about string) {
-	p.raw("</svg>\n")
+	p.raw("</svg></div>\n")
 	p.element("figcaption", about)
 	p.raw("</figure>\n")
 }
