@@ -22,6 +22,7 @@ type memory struct {
 	placed   ordered  // blocks that are there, but gaps
 	gaps     ordered
 	recent   [recentBlocks]uint32 // blocks found lately, by address
+	granules granules
 
 	objects []object
 	number  map[objectKey]uint32
@@ -133,6 +134,7 @@ func (m *memory) blockAt(addr trace.Addr) uint32 {
 	below, above := m.placed.around(addr)
 	if m.holds(below, addr) {
 		*seen = below
+		m.granules.note(addr, m.blocks[below], m.objectOf[below])
 		return below
 	}
 	gap, _ := m.gaps.around(addr)
@@ -247,6 +249,7 @@ func (m *memory) free(addr trace.Addr) {
 }
 
 func (m *memory) remove(n uint32) {
+	m.granules.forget(m.blocks[n])
 	m.placed.remove(m.blocks[n].from)
 	m.drop(n)
 }

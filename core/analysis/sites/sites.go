@@ -198,8 +198,14 @@ func (a *Analysis) take(b *trace.Batch, lo, hi int, w *walks, references int) in
 // locate finds the object that a site refers to now.
 func (a *Analysis) locate(slot uint32, addr trace.Addr) {
 	at := &a.near[slot]
-	block, object := a.memory.find(addr, &a.code.list[slot].hint)
-	if at.block = block; at.object != object {
+	object := a.memory.granules.object(addr)
+	switch {
+	case object == noObject || a.code.list[slot].hint.local:
+		at.block, object = a.memory.find(addr, &a.code.list[slot].hint)
+	case object != at.object:
+		at.block = noBlock // which was of the other object
+	}
+	if at.object != object {
 		at.object, at.pair = object, a.pairNumber(pair{slot, object})
 	}
 }
