@@ -14,7 +14,7 @@ func init() {
 	golden = append(golden,
 		"help simulate",
 		"simulate demo:matmul-naive --cache L1=2KiB,8 --cache L2=8KiB,8,non-inclusive",
-		"simulate demo:matmul-naive --cache L1=2KiB,8,plru,latency=4 --cache L2=8KiB,8,exclusive,latency=12 --format json",
+		"simulate demo:matmul-naive --cache L1=2KiB,8,plru,latency=4 --cache L2=8KiB,8,exclusive,latency=12 --cache memory=latency=200 --format json",
 		"simulate demo:array-list --cache L1=2KiB,4,random,write-through,no-allocate --seed 3 --limit 20000 --format csv",
 		"simulate testdata/threads.sgt --cache L1=1KiB,2 --cache L2=4KiB,4,128 --fail-if L2.misses>8 --format md",
 		"simulate testdata/multiply.sgp --cache L1=1KiB,2",
