@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/answers"
@@ -17,8 +18,8 @@ type Report struct {
 	Facts    []report.Fact
 	Warnings []string
 	Profile  *profile.Profile
-	Answer   *hierarchy.Prediction // nil where nobody asked about a hierarchy
-	Places   []report.Table        // of places in the code and of data, worst first
+	Asked    *Question      // nil where nobody asked about a hierarchy
+	Places   []report.Table // of places in the code and of data, worst first
 }
 
 // HTML writes one file that needs no other: no script, no font, nothing that is
@@ -32,8 +33,8 @@ func HTML(r *Report) []byte {
 	p.element("title", r.Title+" – stackglass")
 	p.raw("<style>", style, "</style>\n</head>\n<body>\n<main>\n")
 	p.head(r)
-	if r.Answer != nil {
-		p.hierarchy(r.Answer)
+	if r.Asked != nil {
+		p.hierarchy(r.Asked)
 	}
 	for i := range r.Profile.Locality {
 		p.locality(r, &r.Profile.Locality[i])
@@ -94,7 +95,7 @@ func (p *page) locality(r *Report, l *profile.Locality) {
 		p.element("p", "No access was analysed.")
 		return
 	}
-	p.curve(c, l.LineBytes, levelsOf(r.Answer, l.LineBytes))
+	p.curve(c, l.LineBytes, levelsOf(r.Asked, l.LineBytes))
 	powers := answers.PowersOfTwo(c, l.LineBytes)
 	powers.Title = "Misses of a fully associative LRU cache, exact, at powers of two"
 	p.tables([]report.Table{powers})
@@ -102,13 +103,13 @@ func (p *page) locality(r *Report, l *profile.Locality) {
 	binned := answers.BinnedHistogram(counts, cold)
 	binned.Title = "Accesses by stack distance, in powers of two"
 	p.tables([]report.Table{binned})
-	p.heat(l, levelsOf(r.Answer, l.LineBytes))
+	p.heat(l, levelsOf(r.Asked, l.LineBytes))
 }
 
 // levelsOf are the levels that are on the curve of a line size.
-func levelsOf(answer *hierarchy.Prediction, lineBytes uint32) (levels []hierarchy.Level) {
-	if answer != nil {
-		for _, l := range answer.Levels {
+func levelsOf(asked *Question, lineBytes uint32) (levels []hierarchy.Level) {
+	if asked != nil {
+		for _, l := range asked.Answer.Levels {
 			if l.Cache.LineBytes == lineBytes {
 				levels = append(levels, l)
 			}
@@ -117,11 +118,15 @@ func levelsOf(answer *hierarchy.Prediction, lineBytes uint32) (levels []hierarch
 	return levels
 }
 
-func (p *page) hierarchy(answer *hierarchy.Prediction) {
+func (p *page) hierarchy(asked *Question) {
+	h := &asked.Hierarchy
 	p.element("h2", "Caches")
-	p.tables([]report.Table{answers.Levels(*answer), answers.Memory(*answer)})
+	if name := cmp.Or(h.Title, h.Name); name != "" {
+		p.element("p", name)
+	}
+	p.tables(answers.Predicted(*h, asked.Answer))
 	said := map[hierarchy.Method]bool{}
-	for _, l := range answer.Levels {
+	for _, l := range asked.Answer.Levels {
 		if words := methods[l.Method]; words != "" && !said[l.Method] {
 			said[l.Method] = true
 			p.element(`p class="second"`, string(l.Method)+": "+words)

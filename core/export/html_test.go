@@ -89,13 +89,14 @@ func TestReportOfAnything(t *testing.T) {
 			Facts: []report.Fact{{Label: "file", Value: report.TextOf(rapid.String().Draw(t, "fact"))}}}
 		if len(p.Locality) > 0 && rapid.Bool().Draw(t, "ask") {
 			lineBytes := p.Locality[0].LineBytes
-			answer, _, err := hierarchy.Predict(p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{
-				{Name: "L<1>", SizeBytes: 64 * uint64(lineBytes), Ways: 4, LineBytes: lineBytes},
-				{Name: "L2", SizeBytes: 1 << 30, LineBytes: lineBytes}}})
+			h := hierarchy.Hierarchy{Title: "a & b", Levels: []hierarchy.Cache{
+				{Name: "L<1>", SizeBytes: 64 * uint64(lineBytes), Ways: 4, LineBytes: lineBytes, LatencyCycles: 4},
+				{Name: "L2", SizeBytes: 1 << 30, LineBytes: lineBytes}}}
+			answer, _, err := hierarchy.Predict(p, h)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Answer = &answer
+			r.Asked = &Question{h, answer}
 		}
 		content := HTML(r)
 		words, tags := read(t, content)
@@ -146,8 +147,8 @@ func TestTablesHaveKeysOfTheirOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
 		seen := map[string]bool{}
-		answer := hierarchy.Prediction{Levels: []hierarchy.Level{{}}}
-		for _, table := range Tables(p, &answer) {
+		asked := &Question{Answer: hierarchy.Prediction{Levels: []hierarchy.Level{{}}}}
+		for _, table := range Tables(p, asked) {
 			if seen[table.Key] || table.Key == "" {
 				t.Fatalf("the key %q again", table.Key)
 			}

@@ -11,17 +11,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
+// Question is what was asked about a hierarchy, and the answer.
+type Question struct {
+	Hierarchy hierarchy.Hierarchy
+	Answer    hierarchy.Prediction
+}
+
 // Tables is all that a profile tells, each table under a key of its own: those
-// of a line size end in it, as in curve_64. answer is that of a hierarchy, nil
-// where nobody asked about one.
-func Tables(p *profile.Profile, answer *hierarchy.Prediction) []report.Table {
+// of a line size end in it, as in curve_64. asked is nil where nobody asked about
+// a hierarchy.
+func Tables(p *profile.Profile, asked *Question) []report.Table {
 	var tables []report.Table
 	if len(p.Locality) > 0 {
 		tables = append(tables, answers.Locality(p))
 	}
 	tables = append(tables, answers.Kinds(p))
-	if answer != nil {
-		tables = append(tables, answers.Levels(*answer), answers.Memory(*answer))
+	if asked != nil {
+		tables = append(tables, answers.Predicted(asked.Hierarchy, asked.Answer)...)
 	}
 	for i := range p.Locality {
 		l := &p.Locality[i]

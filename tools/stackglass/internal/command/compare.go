@@ -90,7 +90,7 @@ with a %, on the change. * is any row. Beyond it the exit code is 1.`,
 	f.StringVar(&c.on, "on", "summary", "what to compare: "+strings.Join(subjectNames(), ", "))
 	f.Uint32Var(&c.line, "line", 64, "the cache line in `BYTES`, a power of two from 8 to 4096")
 	f.StringArrayVar(&c.caches, "cache", nil, "a level, as in L1=32KiB,8 (repeat for the next one)")
-	f.StringVar(&c.named, "hierarchy", "", "a preset, or a `FILE` with one cache a line")
+	f.StringVar(&c.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
 	f.StringVar(&c.by, "by", "program", "what to sum counters up by: program, function or block")
 	f.StringVar(&c.sort, "sort", "", "put the rows first that differ most in this `NUMBER`, as json names it")
 	f.Uint64Var(&c.top, "top", 0, "print the first `N` rows of each table only (0: all)")
@@ -314,7 +314,10 @@ func (c *comparing) whatIf(l, _ *answerable) ([]report.Table, []string, error) {
 	for _, w := range warnings {
 		doubts = append(doubts, string(w))
 	}
-	return []report.Table{answers.Levels(predicted), answers.Memory(predicted)}, doubts, nil
+	if c.h.About != "" {
+		doubts = append(doubts, c.h.Name+": "+c.h.About)
+	}
+	return answers.Predicted(c.h, predicted), doubts, nil
 }
 
 func (c *comparing) counters(l, _ *answerable) ([]report.Table, []string, error) {

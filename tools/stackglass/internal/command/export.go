@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,7 @@ type exporting struct {
 // exported is a form to export to: what writes it.
 type exported struct {
 	name  string
-	bytes func(e *exporting, l *answerable, answer *hierarchy.Prediction, doubts []string) ([]byte, error)
+	bytes func(e *exporting, l *answerable, asked *export.Question, doubts []string) ([]byte, error)
 }
 
 var exportedForms = []exported{
@@ -73,7 +74,7 @@ of the whole run: pprof and callgrind add up costs, so they get the sum of stack
 distances, which over accesses less cold ones is their mean.
 
 OUT appears when it is whole; without -o it is standard output.`,
-		Example: "  stackglass export app.sgt --to html --hierarchy skylake -o app.html\n" +
+		Example: "  stackglass export app.sgt --to html --hierarchy i7-6700 -o app.html\n" +
 			"  stackglass export app.sgp --to pprof --cache L1=32KiB,8 -o app.pb.gz && go tool pprof -top app.pb.gz\n" +
 			"  stackglass export app.sgp --to folded --cache L1=32KiB,8 --event L1_misses | flamegraph.pl > app.svg",
 		Args: oneFile,
@@ -98,7 +99,7 @@ OUT appears when it is whole; without -o it is standard output.`,
 func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	at := slices.IndexFunc(exportedForms, func(f exported) bool { return f.name == e.to })
 	if at < 0 {
-		return usagef("--to ", strings.TrimSpace(e.to+", want "), strings.Join(exportedNames(), ", "))
+		return usagef("--to ", strconv.Quote(e.to), ", want ", strings.Join(exportedNames(), ", "))
 	}
 	if err := e.check(cmd, name); err != nil {
 		return err
@@ -116,7 +117,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	if err != nil {
 		return err
 	}
-	answer, doubts, err := e.ask(l)
+	asked, doubts, err := e.ask(l)
 	if err != nil {
 		return err
 	}
@@ -124,10 +125,10 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		a.warn(w)
 	}
 	if e.to == "csv" && e.table == "" {
-		err = e.saveTables(l, answer)
+		err = e.saveTables(l, asked)
 	} else {
 		var content []byte
-		if content, err = exportedForms[at].bytes(e, l, answer, doubts); err == nil {
+		if content, err = exportedForms[at].bytes(e, l, asked, doubts); err == nil {
 			err = a.save(e.output, content)
 		}
 	}
@@ -161,7 +162,7 @@ func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 }
 
 // ask predicts the hierarchy, if there is one, and gives everything doubtful.
-func (e *exporting) ask(l *answerable) (*hierarchy.Prediction, []string, error) {
+func (e *exporting) ask(l *answerable) (*export.Question, []string, error) {
 	doubts := slices.Clone(l.warnings)
 	if !e.asked {
 		return nil, doubts, nil
@@ -173,7 +174,10 @@ func (e *exporting) ask(l *answerable) (*hierarchy.Prediction, []string, error) 
 	for _, w := range warnings {
 		doubts = append(doubts, string(w))
 	}
-	return &answer, doubts, nil
+	if e.h.About != "" {
+		doubts = append(doubts, e.h.Name+": "+e.h.About)
+	}
+	return &export.Question{Hierarchy: e.h, Answer: answer}, doubts, nil
 }
 
 // save writes a file, packed if its name says so.
@@ -201,11 +205,11 @@ func (a *app) save(path string, content []byte) error {
 }
 
 // saveTables writes every table to a file of its own in a folder.
-func (e *exporting) saveTables(l *answerable, answer *hierarchy.Prediction) error {
+func (e *exporting) saveTables(l *answerable, asked *export.Question) error {
 	if err := os.MkdirAll(e.output, 0o777); err != nil {
 		return &outputError{path: e.output, err: err}
 	}
-	for _, t := range e.tables(l, answer) {
+	for _, t := range e.tables(l, asked) {
 		path := filepath.Join(e.output, t.Key+".csv")
 		err := wholefile.Save(path, func(w io.Writer) error { _, err := w.Write(t.CSV()); return err })
 		if err != nil {
@@ -215,13 +219,13 @@ func (e *exporting) saveTables(l *answerable, answer *hierarchy.Prediction) erro
 	return nil
 }
 
-func (e *exporting) tables(l *answerable, answer *hierarchy.Prediction) []report.Table {
-	return export.Tables(l.Profile, answer)
+func (e *exporting) tables(l *answerable, asked *export.Question) []report.Table {
+	return export.Tables(l.Profile, asked)
 }
 
-func (e *exporting) csv(l *answerable, answer *hierarchy.Prediction, _ []string) ([]byte, error) {
+func (e *exporting) csv(l *answerable, asked *export.Question, _ []string) ([]byte, error) {
 	var have []string
-	for _, t := range e.tables(l, answer) {
+	for _, t := range e.tables(l, asked) {
 		if t.Key == e.table {
 			return t.CSV(), nil
 		}
@@ -230,14 +234,14 @@ func (e *exporting) csv(l *answerable, answer *hierarchy.Prediction, _ []string)
 	return nil, usagef("--table ", e.table, ": ", l.name, " gives ", strings.Join(have, ", "))
 }
 
-func (e *exporting) json(l *answerable, answer *hierarchy.Prediction, doubts []string) ([]byte, error) {
-	d := &report.Document{Schema: "stackglass.export", Version: 1, Input: l.factsWithDigest(), Tables: e.tables(l, answer), Warnings: doubts}
+func (e *exporting) json(l *answerable, asked *export.Question, doubts []string) ([]byte, error) {
+	d := &report.Document{Schema: "stackglass.export", Version: 1, Input: l.factsWithDigest(), Tables: e.tables(l, asked), Warnings: doubts}
 	return d.JSON(), nil
 }
 
-func (e *exporting) html(l *answerable, answer *hierarchy.Prediction, doubts []string) ([]byte, error) {
+func (e *exporting) html(l *answerable, asked *export.Question, doubts []string) ([]byte, error) {
 	return export.HTML(&export.Report{
-		Title: filepath.Base(l.name), Facts: l.factsWithDigest(), Warnings: doubts, Profile: l.Profile, Answer: answer,
+		Title: filepath.Base(l.name), Facts: l.factsWithDigest(), Warnings: doubts, Profile: l.Profile, Asked: asked,
 	}), nil
 }
 
