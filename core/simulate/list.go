@@ -30,11 +30,16 @@ func newList(where index, ways uint64) *list {
 }
 
 func (t *list) touch(line trace.Line, dirty bool) bool {
+	wanted, end := frameOf(line, dirty), uint32(t.set(line))
+	if first := &t.nodes[t.nodes[end].next]; first.frame.line() == line { // mostly
+		first.frame |= wanted
+		return true
+	}
 	n, found := t.at[line]
 	if found {
-		t.nodes[n].frame |= frameOf(line, dirty)
+		t.nodes[n].frame |= wanted
 		t.unlink(n)
-		t.toFront(n, uint32(t.set(line)))
+		t.toFront(n, end)
 	}
 	return found
 }

@@ -46,7 +46,7 @@ func (a *app) simulate() *cobra.Command {
 	var s *simulation
 	cmd := &cobra.Command{
 		Use:   "simulate TRACE --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
-		Short: "The same from an exact simulation of the trace",
+		Short: "Hits and misses of a hierarchy, by simulating it exactly",
 		Long: `Run a trace through a hierarchy of caches, one access after the other, and count
 what happens. what-if predicts the same from a profile, for any hierarchy; this
 reads the trace for each, and knows more policies. Properties of a cache:

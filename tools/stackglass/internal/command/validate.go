@@ -17,7 +17,7 @@ func (a *app) validate() *cobra.Command {
 	var s *simulation
 	cmd := &cobra.Command{
 		Use:   "validate TRACE --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
-		Short: "What what-if predicts, beside the exact simulation",
+		Short: "By how much what-if is off the exact simulation",
 		Long: `Read a trace once, predict the accesses and misses of each level of a hierarchy as
 what-if does, and simulate the same hierarchy exactly, as simulate does. The
 difference is what was predicted less what was simulated: in misses, and as a

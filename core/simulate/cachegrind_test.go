@@ -1,0 +1,103 @@
+package simulate_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/simulate"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+)
+
+// TestCachegrind compares with Valgrind's own simulation of a program that its
+// other tool traces. Cachegrind counts a reference that crosses lines once, as a
+// miss if any of its lines is missed; all else is the same.
+func TestCachegrind(t *testing.T) {
+	if _, err := exec.LookPath("valgrind"); err != nil {
+		t.Skip("left out: valgrind is not installed")
+	}
+	dir := t.TempDir()
+	log := filepath.Join(dir, "trace")
+	valgrind(t, "--tool=lackey", "--trace-mem=yes", "--log-file="+log)
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []hierarchy.Cache{
+		{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64},
+		{Name: "L1", SizeBytes: 4096, Ways: 1, LineBytes: 64},
+		{Name: "L1", SizeBytes: 8192, Ways: 2, LineBytes: 32},
+		{Name: "L1", SizeBytes: 4096, Ways: 64, LineBytes: 64},
+	} {
+		geometry := strconv.Itoa(int(c.SizeBytes)) + "," + strconv.Itoa(int(c.Ways)) + "," + strconv.Itoa(int(c.LineBytes))
+		said := valgrind(t, "--tool=cachegrind", "--cache-sim=yes", "--D1="+geometry, "--cachegrind-out-file="+filepath.Join(dir, "out"))
+		got := simulateData(t, text, c)
+		if references := saidCount(t, said, "D   refs"); got.References != references {
+			t.Fatalf("%s: %d references in the trace, Cachegrind saw %d", geometry, got.References, references)
+		}
+		misses, theirs := got.Levels[0].Run.Misses(), saidCount(t, said, "D1  misses")
+		if theirs > misses || misses-theirs > got.Split {
+			t.Errorf("%s: %d misses, Cachegrind has %d; %d references cross lines", geometry, misses, theirs, got.Split)
+		}
+	}
+}
+
+// valgrind runs a small program, always the same way, and gives what is said.
+func valgrind(t *testing.T, options ...string) string {
+	t.Helper()
+	cmd := exec.Command("valgrind", append(options, "/bin/true")...)
+	cmd.Env = []string{}
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	return string(said)
+}
+
+func saidCount(t *testing.T, said, what string) uint64 {
+	t.Helper()
+	found := regexp.MustCompile(what + `: +([0-9,]+)`).FindStringSubmatch(said)
+	if found == nil {
+		t.Fatalf("no %s in %s", what, said)
+	}
+	return number(t, strings.ReplaceAll(found[1], ",", ""))
+}
+
+// simulateData runs the data references of a text trace through one cache.
+func simulateData(t *testing.T, text []byte, c hierarchy.Cache) simulate.Result {
+	t.Helper()
+	reader, err := open.Open("lackey", bytes.NewReader(text), open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := simulate.New(hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := trace.NewBatch(0)
+	for {
+		err := reader.Next(b)
+		if err == io.EOF {
+			return s.Finish()
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		data := trace.NewBatch(b.Len())
+		for i, kind := range b.Kind {
+			if kind != trace.Fetch {
+				data.Append(kind, b.Addr[i], b.Bytes[i], 0, 0)
+			}
+		}
+		if err := s.Consume(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
