@@ -16,6 +16,7 @@ func BenchmarkDistances(b *testing.B) {
 		fresh func() stack.Model
 	}{
 		{"exact", func() stack.Model { return stack.NewExact() }},
+		{"sets", func() stack.Model { return stack.NewSets() }},
 		{"fenwick16", func() stack.Model { return stacktest.NewFenwick(16) }},
 		{"fenwick", func() stack.Model { return stacktest.NewFenwick(0) }},
 	}

@@ -132,15 +132,25 @@ next:
 	return misses
 }
 
-// settle resolves the queued accesses in three steps, each a loop of its own so
-// that the cache misses of one step overlap: touch the table's slots, find the
-// entries and touch the bitmap at their stamps, then count and push in order.
+// settle resolves the queued accesses: it looks them up, then counts and pushes
+// in order.
 func (m *Exact) settle(queue []deep, out []uint32) {
+	var entries, evicted [burst]*entry
+	m.lookUp(queue, &entries, &evicted)
+	for i := range queue {
+		out[queue[i].index] = m.pull(entries[i])
+		m.drop(evicted[i])
+	}
+}
+
+// lookUp finds the entries of queued accesses in two steps, each a loop of its
+// own so that the cache misses of one step overlap: touch the table's slots,
+// then find the entries and touch the bitmap at their stamps.
+func (m *Exact) lookUp(queue []deep, entries, evicted *[burst]*entry) {
 	sink := m.sink
 	for i := range queue {
 		sink += m.table.touch(queue[i].line)
 	}
-	var entries, evicted [burst]*entry
 	for i := range queue {
 		q := &queue[i]
 		e, grew := m.table.findOrAdd(q.line)
@@ -155,21 +165,27 @@ func (m *Exact) settle(queue []deep, out []uint32) {
 		evicted[i] = m.table.find(q.evicted)
 	}
 	m.sink = sink
-	for i := range queue {
-		e := entries[i]
-		if e.stamp == fresh {
-			out[queue[i].index] = Cold
-		} else {
-			out[queue[i].index] = topLines + m.stamps.remove(e.stamp)
-		}
-		e.stamp = onTop
-		if e := evicted[i]; e != nil {
-			if m.stamps.full() {
-				m.compact()
-			}
-			e.stamp = m.stamps.push()
-		}
+}
+
+// pull takes a line from below the top array into it and gives its distance.
+func (m *Exact) pull(e *entry) (distance uint32) {
+	distance = Cold
+	if e.stamp != fresh {
+		distance = topLines + m.stamps.remove(e.stamp)
 	}
+	e.stamp = onTop
+	return distance
+}
+
+// drop stamps the line that fell off the top array's end; nil stands for none.
+func (m *Exact) drop(e *entry) {
+	if e == nil {
+		return
+	}
+	if m.stamps.full() {
+		m.compact()
+	}
+	e.stamp = m.stamps.push()
 }
 
 // compact renumbers the live stamps from zero and makes room for as many again,

@@ -4,7 +4,7 @@
 // accesses with a distance below C, so one pass answers for every capacity
 // (Mattson, Gecsei, Slutz and Traiger, 1970).
 //
-// [Exact] is the model to use. It keeps the stack in two pieces:
+// [Exact] is the model for distances alone. It keeps the stack in two pieces:
 //
 //  1. The topmost 16 lines are a plain array in order of use. Most accesses of
 //     real programs end there: a linear search that shifts while it looks, and
@@ -23,6 +23,22 @@
 //
 // When stamps run out the live ones are renumbered from zero; room for as many
 // new ones keeps that rare.
+//
+// [Sets] answers for set-associative caches too: for every number of sets from
+// 2^0 to 2^16, how deep each access finds its line among the lines of its set
+// (MODELS §4; Hill and Smith, 1989, call it all-associativity simulation). Two
+// lines meet in 2^a sets if the last a bits of their numbers agree, so one count
+// of trailing zeros of their difference answers for all a at once. [Exact]'s two
+// pieces stay, and each is asked in its own way:
+//
+//  1. For a line that the top array holds, the lines above it are at hand. Each
+//     adds one to the depths in all the numbers of sets in which it meets the
+//     line: a word of sixteen 4-bit lanes takes them in one addition.
+//  2. For a line from below, the lines that fell off the array since it did are
+//     counted by a list a set, for each number of sets, of at most 32 numbers
+//     (recency.go); those of the array that did not fall since are added in lanes,
+//     as above. A line visits its lists only when it falls, and no further than to
+//     the first set in whose front it is: with more sets it is in front, too.
 //
 // The idea of counting live marks in a tree over time is Bennett and Kruskal's
 // (1975) and Olken's (1981). Package stacktest has the naive twins and the

@@ -13,6 +13,8 @@ func TestExact(t *testing.T) {
 	stacktest.Run(t, func() stack.Model { return stack.NewExact() })
 }
 
+func TestSets(t *testing.T) { stacktest.RunSets(t, stack.NewSets) }
+
 func TestTwins(t *testing.T) {
 	t.Run("naive", func(t *testing.T) { stacktest.Run(t, func() stack.Model { return new(stacktest.Naive) }) })
 	t.Run("fenwick", func(t *testing.T) { stacktest.Run(t, func() stack.Model { return stacktest.NewFenwick(0) }) })
@@ -72,5 +74,6 @@ func FuzzExact(f *testing.F) {
 			left -= n
 		}
 		stacktest.Equal(t, stack.NewExact(), lines, batches)
+		stacktest.EqualDepths(t, stack.NewSets, lines[:min(len(lines), 2000)], []int{min(len(lines), 2000)})
 	})
 }

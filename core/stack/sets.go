@@ -1,0 +1,359 @@
+package stack
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+const (
+	// SetCounts is the number of numbers of sets that [Sets] answers for: 2^0 to
+	// 2^16.
+	SetCounts = 17
+	// MaxWays is the most ways of a set that [Sets] answers for.
+	MaxWays = 32
+)
+
+// SetDepths counts accesses by how deep in its set the line lay: element [a][d]
+// those with Δ^a = d, for 2^a sets (MODELS §4). An LRU cache of 2^a sets and w
+// ways hits exactly those with d < w.
+type SetDepths [SetCounts][MaxWays]uint64
+
+// Add adds the counts of other.
+func (t *SetDepths) Add(other *SetDepths) {
+	for a := range t {
+		for d := range t[a] {
+			t[a][d] += other[a][d]
+		}
+	}
+}
+
+// Sets is the model for set-associative caches: it gives the distances that
+// [Exact] gives, and counts besides how deep each access found its line in its
+// set, for every number of sets at once. Make one with [NewSets].
+type Sets struct {
+	exact  Exact
+	above  [topLines]above
+	falls  uint32 // how often a line fell off the top array
+	last   uint32 // renew when falls reaches it
+	recent recency
+	tally  tally
+	packed [chunk]uint64 // hits of a scan, in lanes
+}
+
+// tally is what was counted so far.
+type tally struct {
+	accesses uint64
+	cold     uint64
+	whole    [MaxWays]uint64 // accesses at distance d > 0, of all sets in one
+	beyond   uint64          // of those below the top array, at MaxWays or more
+
+	// Hits in the front of the top array by the set bits that the line has in
+	// common with each of those above it; 0 where there is none.
+	front [(setBits + 1) * (setBits + 1) * (setBits + 1)]uint64
+	// Other hits in the top array, by two lanes each.
+	pairs [setBits / 2][1 << (2 * laneBits)]uint64
+}
+
+const (
+	setBits  = SetCounts - 1
+	laneBits = 4 // of a word of depths, one for each number of sets from 2^1 on
+	laneMask = 1<<laneBits - 1
+)
+
+// above is a line of the top array, in no order.
+type above struct {
+	line  trace.Line
+	after uint32 // as in visit; or notThere
+}
+
+const notThere = ^uint32(0) // is left out when lines above are counted
+
+// sharing[n] adds one to the depths in 2^1 to 2^n sets: those in which two lines
+// meet whose numbers have the last n bits in common.
+var sharing = func() (lanes [setBits + 1]uint64) {
+	for n := 1; n <= setBits; n++ {
+		lanes[n] = lanes[n-1] | 1<<((n-1)*laneBits)
+	}
+	return lanes
+}()
+
+// common is the number of last bits that two lines have in common, up to
+// setBits.
+func common(x, y trace.Line) int { return bits.TrailingZeros16(uint16(x ^ y)) }
+
+// NewSets makes an empty model.
+func NewSets() *Sets {
+	m := &Sets{last: notThere - chunk}
+	m.reset()
+	return m
+}
+
+// reset forgets every line.
+func (m *Sets) reset() {
+	m.exact = Exact{}
+	for i := range m.above {
+		m.exact.top[i] = noLine
+		m.above[i] = above{noLine, notThere}
+	}
+	m.exact.stamps.reset(blockStamps, 0)
+	m.falls = 0
+	m.recent.reset()
+}
+
+// Lines implements [Model].
+func (m *Sets) Lines() int { return m.exact.Lines() }
+
+// Stack implements [Model].
+func (m *Sets) Stack() []trace.Line { return m.exact.Stack() }
+
+// Distances implements [Model], and counts depths.
+func (m *Sets) Distances(lines []trace.Line, out []uint32) {
+	m.tally.accesses += uint64(len(lines))
+	for len(lines) > 0 {
+		n := min(len(lines), chunk)
+		if m.falls >= m.last {
+			m.renew()
+		}
+		misses := m.scan(lines[:n], out[:n])
+		for at := 0; at < misses; at += burst {
+			m.settle(m.exact.queue[at:min(at+burst, misses)], out)
+		}
+		lines, out = lines[n:], out[n:]
+	}
+	m.exact.check()
+}
+
+// Push accesses the lines in order and counts nothing.
+func (m *Sets) Push(lines []trace.Line) {
+	m.recent.settle()
+	counted, depths := m.tally, m.recent.depths
+	var out [chunk]uint32
+	for len(lines) > 0 {
+		n := min(len(lines), chunk)
+		m.Distances(lines[:n], out[:])
+		lines = lines[n:]
+	}
+	m.recent.settle()
+	m.tally, m.recent.depths = counted, depths
+}
+
+// renew numbers the falls from zero: it makes the model again from its stack,
+// which holds all that later depths depend on.
+func (m *Sets) renew() {
+	stack := m.Stack()
+	m.recent.settle()
+	m.reset()
+	slices.Reverse(stack)
+	m.Push(stack)
+}
+
+// scan is [Exact]'s, and counts the depths of the lines that the top array
+// holds: those above the line are at hand there.
+func (m *Sets) scan(lines []trace.Line, out []uint32) (misses int) {
+	top, queue, t := &m.exact.top, &m.exact.queue, &m.tally
+	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
+	out = out[:len(lines)]
+	hits := 0
+next:
+	for i, x := range lines {
+		if x == t0 {
+			out[i] = 0
+			continue
+		}
+		d := uint32(frontLines)
+		if x == t3 {
+			d = 3
+		}
+		if x == t2 {
+			d = 2
+		}
+		if x == t1 {
+			d = 1
+		}
+		carry := t3
+		if d >= 3 {
+			t3 = t2
+		}
+		if d >= 2 {
+			t2 = t1
+		}
+		t0, t1 = x, t0
+		out[i] = d
+		if d < frontLines {
+			n1, n2, n3 := common(x, t1), 0, 0
+			if n := common(x, t2); d >= 2 {
+				n2 = n
+			}
+			if n := common(x, t3); d >= 3 {
+				n3 = n
+			}
+			t.whole[d%MaxWays]++
+			t.front[(n1*(setBits+1)+n2)*(setBits+1)+n3]++
+			continue
+		}
+		for j := frontLines; j < topLines; j += 4 {
+			four := (*[4]trace.Line)(top[j:])
+			a, b, c, e := four[0], four[1], four[2], four[3]
+			d := 4
+			last := e
+			if x == e {
+				d = 3
+			}
+			if x == c {
+				d = 2
+			}
+			if x == b {
+				d = 1
+			}
+			if x == a {
+				d = 0
+			}
+			if d >= 3 {
+				e = c
+			}
+			if d >= 2 {
+				c = b
+			}
+			if d >= 1 {
+				b = a
+			}
+			four[0], four[1], four[2], four[3] = carry, b, c, e
+			if d < 4 {
+				d += j
+				out[i] = uint32(d)
+				depths := sharing[common(x, t1)] + sharing[common(x, t2)] + sharing[common(x, t3)]
+				for _, y := range top[frontLines : d%topLines+1] {
+					depths += sharing[common(x, y)]
+				}
+				t.whole[d%MaxWays]++
+				m.packed[hits&(chunk-1)] = depths
+				hits++
+				continue next
+			}
+			carry = last
+		}
+		queue[misses&(chunk-1)] = deep{x, carry, i}
+		misses++
+	}
+	top[0], top[1], top[2], top[3] = t0, t1, t2, t3
+	t.add(m.packed[:hits])
+	return misses
+}
+
+// add counts hits in lanes. Depths never grow with the number of sets, so a word
+// of 0 ends a hit.
+func (t *tally) add(hits []uint64) {
+	const two = 2 * laneBits
+	for _, depths := range hits {
+		t.pairs[0][depths&(1<<two-1)]++
+		t.pairs[1][depths>>two&(1<<two-1)]++
+		depths >>= 2 * two
+		for k := 2; depths != 0; k++ {
+			t.pairs[k%len(t.pairs)][depths&(1<<two-1)]++
+			depths >>= two
+		}
+	}
+}
+
+// settle is [Exact]'s, and has the lists of recency count and move.
+func (m *Sets) settle(queue []deep, out []uint32) {
+	var entries, evicted [burst]*entry
+	m.exact.lookUp(queue, &entries, &evicted)
+	for i := range queue {
+		q, e := &queue[i], entries[i]
+		d := m.exact.pull(e)
+		m.exact.drop(evicted[i])
+		out[q.index] = d
+		at := m.find(q.evicted)
+		if fallen := evicted[i]; fallen != nil {
+			m.falls++
+			fallen.fell = m.falls
+			m.recent.move(q.evicted, at.after, m.falls)
+		}
+		if d == Cold {
+			m.tally.cold++
+			*at = above{q.line, 0}
+			continue
+		}
+		if d < MaxWays {
+			m.tally.whole[d]++
+		} else {
+			m.tally.beyond++
+		}
+		*at = above{noLine, notThere}
+		m.recent.count(q.line, e.fell+1, m.older(q.line, e.fell+1))
+		*at = above{q.line, e.fell + 1}
+	}
+}
+
+// find gives the place of a line of the top array, or a free one.
+func (m *Sets) find(line trace.Line) *above {
+	for i := range m.above[:topLines-1] {
+		if m.above[i].line == line {
+			return &m.above[i]
+		}
+	}
+	return &m.above[topLines-1]
+}
+
+// older counts, in lanes, the lines in the top array that share a set with x but
+// were not below it since x was: the lists do not have them before x.
+func (m *Sets) older(x trace.Line, after uint32) (depths uint64) {
+	for i := range m.above {
+		y := &m.above[i]
+		lanes := sharing[common(x, y.line)]
+		if y.after > after {
+			lanes = 0
+		}
+		depths += lanes
+	}
+	return depths
+}
+
+// Depths gives what was counted.
+func (m *Sets) Depths() *SetDepths {
+	m.recent.settle()
+	t := m.tally.depths()
+	for a := 1; a < SetCounts; a++ {
+		deeper := uint64(0)
+		for d, n := range m.recent.depths[a][:moved] {
+			if d < MaxWays {
+				t[a][d] += n
+			} else {
+				deeper += n
+			}
+		}
+		t[a][0] = m.tally.accesses - m.tally.cold - deeper // and those that are not counted below
+		for _, n := range t[a][1:] {
+			t[a][0] -= n
+		}
+	}
+	return t
+}
+
+// depths gives what the top array counted, and the row of a single set.
+func (t *tally) depths() *SetDepths {
+	s := new(SetDepths)
+	s[0] = t.whole
+	s[0][0] = t.accesses - t.cold - t.beyond
+	for _, n := range t.whole[1:] {
+		s[0][0] -= n
+	}
+	const base = setBits + 1
+	for i, n := range t.front {
+		depths := sharing[i/base/base] + sharing[i/base%base] + sharing[i%base]
+		for a := 1; depths != 0; a++ {
+			s[a][depths&laneMask] += n
+			depths >>= laneBits
+		}
+	}
+	for k := range t.pairs {
+		for pair, n := range t.pairs[k] {
+			s[2*k+1][pair&laneMask] += n
+			s[2*k+2][pair>>laneBits] += n
+		}
+	}
+	return s
+}

@@ -1,0 +1,38 @@
+package stack
+
+import "testing"
+
+// Numbers that run out are too far for a test, unless there are few.
+func TestRenew(t *testing.T) {
+	few := func() *Sets {
+		m := NewSets()
+		m.last = 300
+		return m
+	}
+	lines := make([]uint64, 20_000)
+	for i := range lines {
+		lines[i] = uint64(i*i%1009 + i%7*64)
+	}
+	out, again := make([]uint32, len(lines)), make([]uint32, len(lines))
+	want, got := NewSets(), few()
+	want.Distances(lines, out)
+	renewed := 0
+	for at := 0; at < len(lines); at += 100 {
+		before := got.falls
+		got.Distances(lines[at:at+100], again[at:])
+		if got.falls < before {
+			renewed++
+		}
+	}
+	if renewed < 10 {
+		t.Fatalf("the numbers began anew %d times, want more", renewed)
+	}
+	for i := range out {
+		if out[i] != again[i] {
+			t.Fatalf("access %d: distance %d, want %d", i, again[i], out[i])
+		}
+	}
+	if *got.Depths() != *want.Depths() {
+		t.Error("the depths differ from those without renewing")
+	}
+}

@@ -1,0 +1,115 @@
+package stacktest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Depths is the definition of what [stack.Sets] counts: one simulated LRU cache
+// for each number of sets and ways. What a cache hits and one of a way less does
+// not, lay one way deeper.
+func Depths(lines []trace.Line) *stack.SetDepths {
+	hits := new(stack.SetDepths)
+	for a := range hits {
+		for w := range hits[a] {
+			hits[a][w] = cacheHits(lines, 1<<a, w+1)
+		}
+		for w := stack.MaxWays - 1; w > 0; w-- {
+			hits[a][w] -= hits[a][w-1]
+		}
+	}
+	return hits
+}
+
+// cacheHits simulates one cache.
+func cacheHits(lines []trace.Line, sets, ways int) (hits uint64) {
+	cache := map[trace.Line][]trace.Line{}
+	for _, x := range lines {
+		set := cache[x%trace.Line(sets)]
+		if way := slices.Index(set, x); way >= 0 {
+			hits++
+			set = slices.Delete(set, way, way+1)
+		} else if len(set) == ways {
+			set = set[:ways-1]
+		}
+		cache[x%trace.Line(sets)] = slices.Insert(set, 0, x)
+	}
+	return hits
+}
+
+// RunSets checks a model for all numbers of sets: the suite for distances, and
+// depths against the naive twin, in batches of any length, and of a trace in two
+// parts, of which the second begins with the stack of the first.
+func RunSets(t *testing.T, fresh func() *stack.Sets) {
+	Run(t, func() stack.Model { return fresh() })
+	t.Run("depths", func(t *testing.T) {
+		for seed := range uint64(24) {
+			rng := rand.New(rand.NewPCG(seed, 2))
+			lines := Random(rng, 1+rng.IntN(3000))
+			crowd(rng, lines)
+			EqualDepths(t, fresh, lines, cuts(rng, len(lines)))
+		}
+	})
+	t.Run("two parts", func(t *testing.T) {
+		for seed := range uint64(24) {
+			rng := rand.New(rand.NewPCG(seed, 3))
+			lines := Random(rng, 1+rng.IntN(6000))
+			crowd(rng, lines)
+			inParts(t, fresh, lines, rng.IntN(len(lines)+1))
+		}
+	})
+}
+
+// crowd multiplies lines by a power of two, so that they meet in few sets.
+func crowd(rng *rand.Rand, lines []trace.Line) {
+	shift := rng.UintN(setBits + 1)
+	for i := range lines {
+		lines[i] = lines[i] << shift % (1 << 61)
+	}
+}
+
+const setBits = stack.SetCounts - 1
+
+// EqualDepths compares what a model counts, when it is fed in batches of the
+// given lengths, with the naive twin.
+func EqualDepths(t *testing.T, fresh func() *stack.Sets, lines []trace.Line, batches []int) {
+	t.Helper()
+	m, at := fresh(), 0
+	for _, n := range batches {
+		m.Distances(lines[at:at+n], make([]uint32, n))
+		at += n
+	}
+	sameDepths(t, m.Depths(), Depths(lines))
+}
+
+func sameDepths(t *testing.T, got, want *stack.SetDepths) {
+	t.Helper()
+	for a := range want {
+		for d := range want[a] {
+			if got[a][d] != want[a][d] {
+				t.Fatalf("%d accesses at depth %d of 2^%d sets, want %d", got[a][d], d, a, want[a][d])
+			}
+		}
+	}
+}
+
+// inParts feeds the lines from cut on to a model that was given the stack of
+// those before.
+func inParts(t *testing.T, fresh func() *stack.Sets, lines []trace.Line, cut int) {
+	t.Helper()
+	out := make([]uint32, len(lines))
+	whole, first, second := fresh(), fresh(), fresh()
+	whole.Distances(lines, out)
+	first.Distances(lines[:cut], out)
+	before := first.Stack()
+	slices.Reverse(before)
+	second.Push(before)
+	second.Distances(lines[cut:], out)
+	sum := first.Depths()
+	sum.Add(second.Depths())
+	sameDepths(t, sum, whole.Depths())
+}
