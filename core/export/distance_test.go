@@ -1,0 +1,38 @@
+package export
+
+import (
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestApportionIsFair: the parts add up, and none is a whole one off its share,
+// computed with numbers of any size.
+func TestApportionIsFair(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		total := rapid.Uint64().Draw(t, "total")
+		shares := make([]share, rapid.IntRange(1, 9).Draw(t, "shares"))
+		weights := new(big.Int)
+		for i := range shares {
+			shares[i].weight = rapid.Uint64Range(0, 1<<59).Draw(t, "weight")
+			weights.Add(weights, new(big.Int).SetUint64(shares[i].weight))
+		}
+		apportion(total, shares)
+		sum := uint64(0)
+		for i := range shares {
+			sum += shares[i].part
+			if weights.Sign() == 0 {
+				continue
+			}
+			exact := new(big.Int).Mul(new(big.Int).SetUint64(total), new(big.Int).SetUint64(shares[i].weight))
+			floor := exact.Quo(exact, weights).Uint64()
+			if part := shares[i].part; part != floor && part != floor+1 {
+				t.Fatalf("%d of %d by weight %d of %d gets %d", i, total, shares[i].weight, weights, part)
+			}
+		}
+		if want := map[bool]uint64{true: 0, false: total}[weights.Sign() == 0]; sum != want {
+			t.Fatalf("the parts of %d add up to %d", total, sum)
+		}
+	})
+}

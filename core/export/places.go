@@ -1,0 +1,112 @@
+package export
+
+import (
+	"math"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Attribution says which sites a level's misses are of.
+type Attribution struct {
+	Level string    // its name
+	Sites []float64 // misses by site, in the order of profile.Sites.Code
+	Rest  float64   // of no site
+}
+
+// elsewhere is the function of what no site is known for.
+const elsewhere = "(no place known)"
+
+// NewSheet counts a profile's sites: accesses, references, misses of each level,
+// first accesses, and the sum of stack distances. Numbers that models made are
+// rounded so that they add up to the rounded total.
+func NewSheet(command string, p *profile.Profile, levels []Attribution, notes []string) *Sheet {
+	s := &Sheet{Command: command, Notes: notes, Entries: make([]Entry, len(p.Sites.Code))}
+	for i := range p.Sites.Code {
+		s.Entries[i] = entryOf(&p.Sites.Code[i])
+	}
+	code := p.Sites.Code
+	s.count(Event{"accesses", "count", "line accesses"}, func(i int) uint64 { return code[i].Reuse.Accesses() }, 0)
+	s.count(Event{"references", "count", "references"}, func(i int) uint64 { return code[i].References() }, 0)
+	for i := range levels {
+		misses, rest := whole(levels[i].Sites, levels[i].Rest)
+		s.count(Event{s.key(levels[i].Level + "_misses"), "count", "misses of " + levels[i].Level}, func(i int) uint64 { return misses[i] }, rest)
+	}
+	s.Main = min(2, len(s.Events))
+	s.count(Event{"cold", "count", "first accesses to a line"}, func(i int) uint64 { return code[i].Reuse.Cold }, 0)
+	distances := distanceSums(p)
+	s.count(Event{"distance_sum", "lines", "sum of stack distances"}, func(i int) uint64 { return distances[i] }, 0)
+	s.Notes = append(s.Notes[:len(s.Notes):len(s.Notes)],
+		"distance_sum is the sum of the stack distances in lines of "+strconv.FormatUint(uint64(p.Sites.LineBytes), 10)+
+			" bytes of all accesses that are not cold; over accesses less cold it is their mean")
+	return s
+}
+
+func entryOf(c *profile.Site) Entry {
+	e := Entry{Function: c.Function, File: c.File, Line: c.Line, Column: c.Column, PC: c.PC, Module: c.Module, Offset: c.Offset,
+		Kind: c.Kind.String(), Type: c.Type, Variable: c.Variable}
+	if e.Function == "" && e.PC == 0 && e.Module == "" && c.Number != profile.NoSite {
+		e.Function = "site " + strconv.FormatUint(uint64(c.Number), 10)
+	}
+	return e
+}
+
+// count adds an event: of each of the sites, and of the rest, which gets an
+// entry of its own if it is not nothing.
+func (s *Sheet) count(event Event, ofSite func(int) uint64, rest uint64) {
+	sites := len(s.Entries)
+	if sites > 0 && s.Entries[sites-1].Function == elsewhere {
+		sites--
+	}
+	if rest > 0 && sites == len(s.Entries) {
+		s.Entries = append(s.Entries, Entry{Function: elsewhere, Counts: make([]uint64, len(s.Events))})
+	}
+	s.Events = append(s.Events, event)
+	for i := range s.Entries {
+		n := rest
+		if i < sites {
+			n = ofSite(i)
+		}
+		s.Entries[i].Counts = append(s.Entries[i].Counts, n)
+	}
+}
+
+// key is text as the key of an event, with letters, digits and _ only, that no
+// other event has.
+func (s *Sheet) key(text string) string {
+	key := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '_'
+	}, text)
+	for again := 2; s.Event(key) >= 0; again++ {
+		key = strings.TrimRight(key, "0123456789") + strconv.Itoa(again)
+	}
+	return key
+}
+
+// whole rounds numbers, and a rest, so that they add up to their rounded sum:
+// down, and the largest fractions up.
+func whole(list []float64, rest float64) (rounded []uint64, wholeRest uint64) {
+	all := append(list[:len(list):len(list)], rest)
+	rounded = make([]uint64, len(all))
+	sum, order := 0.0, make([]int, len(all))
+	for i, x := range all {
+		x = max(0, x)
+		sum += x
+		rounded[i], order[i] = uint64(x), i
+	}
+	left := uint64(math.Round(sum))
+	for _, n := range rounded {
+		left -= min(left, n)
+	}
+	fraction := func(i int) float64 { _, f := math.Modf(max(0, all[i])); return f }
+	sort.SliceStable(order, func(x, y int) bool { return fraction(order[x]) > fraction(order[y]) })
+	for _, i := range order[:min(left, uint64(len(order)))] {
+		rounded[i]++
+	}
+	return rounded[:len(list)], rounded[len(list)]
+}
