@@ -1,6 +1,7 @@
 package hierarchy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,7 @@ func (a *Asker) doubts(h Hierarchy, out *Prediction) (warnings []Warning) {
 	a.modelled(out.Levels, say)
 	for i := range out.Levels {
 		l := &out.Levels[i]
-		if text := otherPolicy(l.Cache, i); text != "" {
+		if text := otherPolicy(l.Cache, i > 0 && l.Cache.Inclusion == Exclusive && !l.Together); text != "" {
 			say(l.Cache.Name, text)
 		}
 	}
@@ -36,11 +37,17 @@ func (a *Asker) doubts(h Hierarchy, out *Prediction) (warnings []Warning) {
 		say(together, " private to a core: answered as if all threads of the trace ran on one core, as the profile holds one stack for all of them")
 	}
 	out.misfits(say)
-	if len(h.Levels) > 1 {
+	if out.anyBehind() {
 		say("every level is asked about all accesses; a real lower level sees only the misses of the one above, " +
 			"so its order of use, and with it its misses, differ somewhat")
 	}
 	return warnings
+}
+
+// anyBehind reports whether a level is answered as if it saw every access, and
+// does not.
+func (p *Prediction) anyBehind() bool {
+	return slices.ContainsFunc(p.Levels[1:], func(l Level) bool { return !l.Together })
 }
 
 // byThreads names the levels that other cores share where the trace has one
@@ -103,9 +110,9 @@ func (a *Asker) whySDCM(c Cache) string {
 	return "An analysis with set tables makes this exact"
 }
 
-// otherPolicy tells of what a cache does and stack distances do not, in words
-// that follow its name; "" for nothing. i is the level, from 0.
-func otherPolicy(c Cache, i int) string {
+// otherPolicy tells of what a cache does and its answer does not, in words that
+// follow its name; "" for nothing. exclusive: it is, and is not answered so.
+func otherPolicy(c Cache, exclusive bool) string {
 	text := ""
 	also := func(what string) {
 		if text != "" {
@@ -119,7 +126,7 @@ func otherPolicy(c Cache, i int) string {
 	case c.Replacement != LRU && c.Ways != 1:
 		also("does not replace the least recently used line")
 	}
-	if i > 0 && c.Inclusion == Exclusive {
+	if exclusive {
 		also("holds only lines that left the levels above")
 	}
 	if c.Write.Around() {

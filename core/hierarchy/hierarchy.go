@@ -17,8 +17,10 @@
 // model): level i sees misses_{i-1} accesses and misses what a cache of its size
 // would miss of the whole stream, and no more than it sees. A real lower level
 // sees only what the upper ones let through, in another order of use; a warning
-// says so too. Package simulate has what this model has not: other replacements,
-// exclusive levels, write policies.
+// says so too. Exclusive LRU levels of as many sets as the first one are exact:
+// together with those above they are one cache, of the sum of their ways. Package
+// simulate has what this model has not: other replacements, other exclusive
+// levels, write policies.
 //
 // Times are averages over accesses (MODELS §13): each level's latency counts for
 // what hits there, from the load to the use of its value.

@@ -34,7 +34,10 @@ type Level struct {
 	// Approximate: lines are of another size than the first level's, so its
 	// misses and what it is asked are in different units.
 	Approximate bool
-	cut         bool // by itself it would miss more than reaches it
+	// Together: the level is exclusive and goes with all above it as if they were
+	// one LRU cache, which is what was asked about.
+	Together bool
+	cut      bool // by itself it would miss more than reaches it
 
 	// AverageCycles is the mean time of the accesses that reach this level; 0:
 	// a latency that it takes is not known.
@@ -120,10 +123,12 @@ func (a *Asker) Predict(h Hierarchy) (Prediction, []Warning, error) {
 	}
 	out := Prediction{References: a.p.Totals.AllReferences(), Instructions: a.instrs}
 	for i, cache := range h.Levels {
-		level, err := a.level(cache)
+		asked, together := h.together(i)
+		level, err := a.level(asked)
 		if err != nil {
 			return Prediction{}, nil, err
 		}
+		level.Cache, level.Together = cache, together
 		if i > 0 {
 			level.below(&out.Levels[i-1], h.Levels[0].LineBytes)
 		}
@@ -135,6 +140,32 @@ func (a *Asker) Predict(h Hierarchy) (Prediction, []Warning, error) {
 	out.time(h)
 	out.move(h, &a.p.Totals)
 	return out, warnings, nil
+}
+
+// together is the one cache that level i and all above it amount to, where it is
+// exclusive: LRU levels of as many sets each, chosen in one way, of which each
+// takes what the one above gives up, hold the most recently used lines of a set
+// in order, level by level. Otherwise it is level i by itself.
+func (h *Hierarchy) together(i int) (one Cache, ok bool) {
+	one = h.Levels[i]
+	if i == 0 {
+		return one, false
+	}
+	first := h.Levels[0]
+	sets, whole := first.Sets(), first
+	for k, c := range h.Levels[:i+1] {
+		if c.Replacement != LRU || c.Hashed || c.Write.Around() || c.LineBytes != first.LineBytes || c.Sets() != sets ||
+			k > 0 && c.Inclusion != Exclusive {
+			return one, false
+		}
+		if k > 0 {
+			whole.SizeBytes += c.SizeBytes
+		}
+	}
+	if whole.Ways = 0; sets > 1 {
+		whole.Ways = uint32(whole.Lines() / sets)
+	}
+	return whole, true
 }
 
 // level answers for one cache as if it were the only one.
@@ -166,7 +197,7 @@ func (a *Asker) level(c Cache) (Level, error) {
 
 // below puts the level behind another one (MODELS §3).
 func (l *Level) below(above *Level, firstLineBytes uint32) {
-	if l.Method != SDCM {
+	if l.Method != SDCM && !l.Together {
 		l.Method = AsIfInclusive
 	}
 	l.Accesses, l.cut = above.Misses, l.Misses > above.Misses

@@ -1,0 +1,64 @@
+package simulate
+
+import (
+	"io"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// What is predicted exactly is what the simulator counts: a first LRU level, of
+// sets or not, and exclusive levels of as many sets behind it.
+func TestExactPredictions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h, b := drawExclusive(t), drawBatch(t)
+		spec := analysis.Spec{LineBytes: []uint32{h.Levels[0].LineBytes}, Analyses: analysis.Locality | analysis.Sets}
+		run, err := analysis.NewRunner(spec, tracetest.NewReader(b, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := begin(t, h, 0)
+		run.Beside(s.Consume)
+		for err == nil {
+			err = run.Step()
+		}
+		if err != io.EOF {
+			t.Fatal(err)
+		}
+		predicted, _, err := hierarchy.Predict(run.Finish(profile.State{}), h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, l := range s.Result().Levels {
+			p := predicted.Levels[i]
+			if p.Method != hierarchy.Exact || p.Accesses != float64(l.Run.Accesses()) || p.Misses != float64(l.Run.Misses()) {
+				t.Fatalf("%s: %v misses of %v by %s, want %d of %d", l.Cache, p.Misses, p.Accesses, p.Method, l.Run.Misses(), l.Run.Accesses())
+			}
+		}
+	})
+}
+
+// drawExclusive gives levels of as many sets, the lower ones exclusive, that a
+// set table answers for.
+func drawExclusive(t *rapid.T) (h hierarchy.Hierarchy) {
+	line := rapid.SampledFrom([]uint32{8, 16, 32}).Draw(t, "line")
+	sets := rapid.SampledFrom([]uint32{1, 2, 4, 16}).Draw(t, "sets")
+	for i := range rapid.IntRange(1, 3).Draw(t, "levels") {
+		ways := rapid.Uint32Range(1, 10).Draw(t, "ways")
+		c := hierarchy.Cache{Name: "L" + strconv.Itoa(i+1), LineBytes: line, SizeBytes: uint64(ways * sets * line), Ways: ways}
+		if sets == 1 {
+			c.Ways = 0
+		}
+		if i > 0 {
+			c.Inclusion = hierarchy.Exclusive
+		}
+		h.Levels = append(h.Levels, c)
+	}
+	return h
+}
