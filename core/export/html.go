@@ -74,14 +74,20 @@ func (p *page) head(r *Report) {
 	}
 }
 
-// tables writes tables that may be wider than the page.
+// tables writes tables that may be wider than the page, and of long ones the
+// beginning.
 func (p *page) tables(list []report.Table) {
-	for i := range list {
-		if len(list[i].Rows) > 0 {
-			p.raw("<div class=\"wide\">")
-			p.b = list[i].AppendHTML(p.b)
-			p.raw("</div>\n")
+	for _, t := range list {
+		if len(t.Rows) == 0 {
+			continue
 		}
+		if len(t.Rows) > mostRows {
+			t.Title += " (the first " + strconv.Itoa(mostRows) + " of " + strconv.Itoa(len(t.Rows)) + ")"
+			t.Rows = t.Rows[:mostRows]
+		}
+		p.raw("<div class=\"wide\">")
+		p.b = t.AppendHTML(p.b)
+		p.raw("</div>\n")
 	}
 }
 
@@ -103,6 +109,7 @@ func (p *page) locality(r *Report, l *profile.Locality) {
 	binned := answers.BinnedHistogram(counts, cold)
 	binned.Title = "Accesses by stack distance, in powers of two"
 	p.tables([]report.Table{binned})
+	p.overTime(l, levelsOf(r.Asked, l.LineBytes))
 	p.heat(l, levelsOf(r.Asked, l.LineBytes))
 }
 
@@ -151,12 +158,7 @@ func (p *page) counters(of *profile.Profile) {
 		return
 	}
 	p.tables(tally.Tables(of))
-	functions := tally.Narrow(tally.Of(of.Counters, tally.Function, ""), "")
-	if len(functions.Rows) > mostRows {
-		functions.Title += ", the " + strconv.Itoa(mostRows) + " with most bytes of " + strconv.Itoa(len(functions.Rows))
-		functions.Rows = functions.Rows[:mostRows]
-	}
-	p.tables([]report.Table{functions})
+	p.tables([]report.Table{tally.Narrow(tally.Of(of.Counters, tally.Function, ""), "")})
 }
 
 // mostRows is the most rows of a table that can be long; whoever needs all has

@@ -34,6 +34,11 @@ func drawProfile(t *rapid.T) *profile.Profile {
 				}
 			}
 		}
+		l.Windows.References = profile.MinWindow
+		l.Windows.Rows = make([]profile.WindowRow, rapid.IntRange(0, 4).Draw(t, "windows"))
+		for i := range l.Windows.Rows {
+			l.Windows.Rows[i][rapid.IntRange(0, profile.WindowBins-1).Draw(t, "bin")] = rapid.Uint64().Draw(t, "in window")
+		}
 		p.Locality = append(p.Locality, l)
 		p.Totals.References[trace.Load] = l.Accesses()
 	}

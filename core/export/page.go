@@ -49,7 +49,7 @@ h2{font-size:17px;margin:2.7rem 0 .5rem;padding-top:.8rem;border-top:1px solid v
 p{margin:.5rem 0;max-width:60rem}
 .second,footer{color:var(--second);font-size:14px}
 .facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(15rem,1fr));gap:.5rem 1.5rem;margin:1rem 0}
-.facts div{min-width:0}.facts .long{grid-column:span 2}.long dd{font-size:13px}dt{color:var(--second);font-size:13px}dd{margin:0;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
+.facts div{min-width:0}.facts .long{grid-column:span 2}.long dd{font-size:12px;line-height:22px}dt{color:var(--second);font-size:13px}dd{margin:0;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 .note{background:var(--noteground);color:var(--note);padding:.5rem .8rem;margin:1rem 0;font-size:14px}.note p{margin:.25rem 0;max-width:none}
 figure{margin:.5rem 0}figcaption{color:var(--second);font-size:14px;max-width:60rem}
 svg{display:block;width:100%;min-width:44rem;height:auto;font:13px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif;font-variant-numeric:tabular-nums}
