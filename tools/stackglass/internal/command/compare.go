@@ -161,6 +161,9 @@ func (c *comparing) check(cmd *cobra.Command) (err error) {
 			return usagef("--", option, " is for --on ", on, ", not for --on ", c.on)
 		}
 	}
+	if c.on == "counters" && cmd.Flags().Changed("line") {
+		return usagef("--line: counters are of no line size; leave it out")
+	}
 	if c.on == "what-if" {
 		if cmd.Flags().Changed("line") {
 			return usagef("--line: each level of what-if has a line size of its own, as in --cache L1=32KiB,8,64")
@@ -177,7 +180,12 @@ func (c *comparing) check(cmd *cobra.Command) (err error) {
 func (a *app) loadPair(c *comparing, s subject, args []string) (pair [2]*answerable, err error) {
 	c.r.analyses = s.analyses.String()
 	for i, name := range args {
-		if pair[i], err = a.load(c.r, name, s.lines(c)); err != nil {
+		if c.on == "counters" {
+			pair[i], err = a.loadCounters(c.r, name)
+		} else {
+			pair[i], err = a.load(c.r, name, s.lines(c))
+		}
+		if err != nil {
 			return pair, err
 		}
 		if err := c.r.cmd.Context().Err(); err != nil && pair[i].Stopped != nil {
@@ -220,7 +228,7 @@ func (c *comparing) facts(pair [2]*answerable) []report.Fact {
 			report.Fact{Key: side + "_references", Label: "references in " + label, Value: report.Count(p.Totals.AllReferences())},
 			report.Fact{Key: side + "_complete", Label: label + " is complete", Value: report.YesNo(!p.State.Partial)})
 	}
-	if c.on != "what-if" {
+	if c.on != "what-if" && c.on != "counters" {
 		facts = append(facts, report.Fact{Key: "line_bytes", Label: "line size (bytes)", Value: report.Count(uint64(c.line))})
 	}
 	return facts
@@ -321,11 +329,12 @@ func (c *comparing) whatIf(l, _ *answerable) ([]report.Table, []string, error) {
 }
 
 func (c *comparing) counters(l, _ *answerable) ([]report.Table, []string, error) {
-	if l.Profile.Counters == nil {
-		return nil, nil, usagef(l.name, ": the profile holds no counters; analyze the trace again with --analyses locality,counters")
+	var missing []string
+	if !l.fromByfl() {
+		missing = tally.Missing(l.Profile)
 	}
 	if by := tally.By(c.by); by != tally.Program {
-		return []report.Table{tally.Of(l.Profile.Counters, by, "")}, tally.Missing(l.Profile), nil
+		return []report.Table{tally.Of(l.Profile.Counters, by, "")}, missing, nil
 	}
-	return tally.Tables(l.Profile), tally.Missing(l.Profile), nil
+	return tally.Tables(l.Profile), missing, nil
 }

@@ -130,6 +130,7 @@ func TestCompareRefuses(t *testing.T) {
 		pair + "--cache L1=2KiB,8":                           "--cache is for --on what-if",
 		pair + "--on what-if":                                "no cache to ask about",
 		pair + "--on what-if --line 32":                      "each level of what-if has a line size of its own",
+		pair + "--on counters --line 32":                     "counters are of no line size",
 		pair + "--on curve --line 48":                        "48",
 		pair + "--sort nonsense":                             `--sort "nonsense", want one of accesses`,
 		pair + "--format xml":                                `format "xml"`,
@@ -157,13 +158,14 @@ func TestCompareWarns(t *testing.T) {
 		t.Fatal(got)
 	}
 	for line, want := range map[string]string{
-		"compare " + first + " demo:matmul-naive":                                     "A has at most 1000 references from reference 0 on, B has the whole trace",
-		"compare demo:array-list demo:array-list":                                     "are the same run",
-		pair + "--on what-if --cache L1=2KiB,full":                                    "",
-		pair + "--on counters --by function":                                          "joined by function alone",
-		"compare testdata/threads.sgt demo:matmul-naive":                              "",
-		"compare demo:array-list testdata/threads.sgt":                                "",
-		"compare ../../../../core/trace/tracetest/testdata/small.din demo:array-list": "A has the format din without sizes, B has the format sgt",
+		"compare " + first + " demo:matmul-naive":                                            "A has at most 1000 references from reference 0 on, B has the whole trace",
+		"compare demo:array-list demo:array-list":                                            "are the same run",
+		pair + "--on what-if --cache L1=2KiB,full":                                           "",
+		pair + "--on counters --by function":                                                 "joined by function alone",
+		"compare testdata/threads.sgt demo:matmul-naive":                                     "",
+		"compare ../../../../core/byfl/testdata/table2.byfl demo:matmul-naive --on counters": "Byfl",
+		"compare demo:array-list testdata/threads.sgt":                                       "",
+		"compare ../../../../core/trace/tracetest/testdata/small.din demo:array-list":        "A has the format din without sizes, B has the format sgt",
 	} {
 		got := ask(words(line)...)
 		if got.code != 0 || (want == "") != (got.stderr == "") || !strings.Contains(got.stderr, want) {
