@@ -172,10 +172,11 @@ func Powers(curves ...*profile.Curve) (capacities []uint64) {
 }
 
 // Mismatches says in sentences how the profiles a and b differ in what was
-// analysed, rather than in how the program behaves, and what to do.
+// analysed, rather than in how the program behaves, and what to do. What is not
+// known of one of them, such as a result of another tool, is no difference.
 func Mismatches(a, b *profile.Profile) (list []string) {
 	differ := func(what, ofA, ofB, todo string) {
-		if ofA != ofB {
+		if ofA != ofB && ofA != "" && ofB != "" {
 			list = append(list, what+" differ, and with them the numbers: A has "+ofA+", B has "+ofB+"; "+todo)
 		}
 	}
@@ -191,6 +192,9 @@ func Mismatches(a, b *profile.Profile) (list []string) {
 }
 
 func lineSizes(p *profile.Profile) string {
+	if len(p.Locality) == 0 {
+		return ""
+	}
 	text := ""
 	for i := range p.Locality {
 		text += " " + strconv.FormatUint(uint64(p.Locality[i].LineBytes), 10)

@@ -75,9 +75,9 @@ func TestMismatches(t *testing.T) {
 		change(p)
 		return p
 	}
-	whole := of(func(*profile.Profile) {})
+	whole := of(func(p *profile.Profile) { p.Locality = []profile.Locality{{LineBytes: 64}} })
 	for want, p := range map[string]*profile.Profile{
-		"same run":              of(func(*profile.Profile) {}),
+		"same run":              whole,
 		"--kinds":               of(func(p *profile.Profile) { p.Input.Kinds = trace.AllKinds }),
 		"from reference 7":      of(func(p *profile.Profile) { p.Input.Skip = 7 }),
 		"at most 9 references":  of(func(p *profile.Profile) { p.Input.Limit = 9 }),
