@@ -32,6 +32,9 @@ type App struct {
 	origin  string // id of the element that the result in view was opened from
 	wanted  string // key to go on with, chosen in the list
 
+	presets    []hierarchy.Hierarchy // made when first asked for
+	describing bool                  // the next file is to describe a hierarchy
+
 	result  *Result
 	other   *Result // that result is compared with; see comparing
 	against string  // key of the analysis that the next result is compared with
@@ -54,7 +57,7 @@ type Result struct {
 	demo     *Demo           // that it is the whole of; nil for anything else
 	findings []state.Finding // of View, made when first asked for
 	tables   map[string]*state.Table
-	asked    []hierarchy.Cache // the levels of answer
+	asked    hierarchy.Hierarchy // of answer
 	answer   *state.Caches
 
 	counterKeys []string // of counters, in order

@@ -38,6 +38,7 @@ type desk struct {
 	focus    string
 	charts   map[string]*state.Chart
 	grids    map[string]*state.Grid
+	heat     *state.HeatMap
 	saved    map[string][]byte
 	said     []string
 	picked   int
@@ -89,6 +90,7 @@ func (d *desk) Demos() []Demo {
 }
 func (d *desk) Copy(text string) error      { d.saved["clipboard"] = []byte(text); return nil }
 func (d *desk) Settings() state.Settings    { return d.settings }
+func (d *desk) Heat(m *state.HeatMap)       { d.heat = m }
 func (d *desk) Grid(g *state.Grid)          { d.grids[g.ID] = g }
 func (d *desk) Chart(c *state.Chart)        { d.charts[c.ID] = c }
 func (d *desk) SavePicture(_, _ string)     {}
@@ -223,15 +225,93 @@ func TestTableAndExports(t *testing.T) {
 func TestWhatIf(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
-	d.act(func() { d.app.SetWays(1, 0) })
 	d.app.Move(1, 2048)
-	d.wants("33 920", "exact: fully associative LRU")
-	if s := state.ParseScreen(d.hash); len(s.Levels) == 0 || s.Levels[0].SizeBytes != 2048 || s.Levels[0].Ways != 0 {
+	d.act(func() { d.app.StepWays(1, 1) })
+	d.act(func() { d.app.StepWays(1, 1) })
+	d.wants("33 920", "exact for LRU", `class="chip exact"`, "fully associative")
+	if s := state.ParseScreen(d.hash); len(s.Levels) == 0 || s.Levels[0].SizeBytes != 2048 || s.Levels[0].Ways != 0 || s.Levels[1].LatencyCycles != 12 {
 		t.Errorf("hash %q", d.hash)
 	}
+	d.act(func() { d.app.StepWays(1, -1) })
+	d.wants("16 ways", "SDCM would say")
 	d.act(func() { d.app.SetPreset("sasmm") })
-	d.wants("8 KiB, 8 ways")
+	d.wants("8 KiB", "8 ways", "The setting of PPT-SASMM", "give the latency of L1")
 	d.app.Move(9, 2048) // no such level
+}
+
+func TestLevelsLatenciesAndB(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.act(func() { d.app.SetPreset("i7-6700") })
+	d.wants(`id="average"`, "cycles", "ns", "7-cpu.com")
+	d.act(func() { d.app.KeepBeside(false) })
+	d.act(d.app.AddLevel)
+	d.act(func() { d.app.SetLatency(4, "60,5") })
+	d.act(func() { d.app.RemoveLevel(1) })
+	d.wants(`id="level-3"`, "L4", `id="table-against"`, "A: own sizes", "B: i7-6700", "average access time, cycles")
+	s := state.ParseScreen(d.hash)
+	if len(s.Levels) != 3 || s.Levels[2].LatencyCycles != 60.5 || s.Memory.LatencyCycles != 246 || s.ClockGHz != 4 || s.Beside.Name != "i7-6700" || len(s.Beside.Levels) != 3 {
+		t.Errorf("hash %q", d.hash)
+	}
+	d.act(func() { d.app.SetLatency(1, "fast") }) // stays as it was
+	d.act(func() { d.app.SetMemory("", func(s *state.Screen, x float64) { s.Memory.LatencyCycles = x }) })
+	d.wants("give the latency of memory")
+	if s := state.ParseScreen(d.hash); s.Levels[0].LatencyCycles != 12 || s.Memory.LatencyCycles != 0 {
+		t.Errorf("hash %q", d.hash)
+	}
+	d.app.SaveCSV("against")
+	d.act(func() { d.app.KeepBeside(true) })
+	if page := d.html(); strings.Contains(page, `id="table-against"`) {
+		t.Error("B is forgotten, and still there")
+	}
+}
+
+// A file that describes a hierarchy is taken in the view that shows one, and one
+// that was asked for and is none is a problem that says why.
+func TestMachineFromFile(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.app.Offer(Item{File: fileWith("mine.json", []byte(`{"levels": [{"name": "L1", "size": "1KiB", "ways": 4, "latency_cycles": 2}], "memory": {"latency_cycles": 50}, "clock_ghz": 1}`))})
+	d.wants("1 KiB", "4 ways", "Hierarchy of mine.json", `id="average"`)
+	d.act(d.app.PickMachine)
+	d.app.Offer(Item{File: fileWith("broken.json", []byte("{\n\"levels\": 3}"))})
+	d.wants("broken.json was read as JSON", "line 2")
+	if len(d.entries()) != 1 || d.picked != 1 {
+		t.Errorf("%d analyses kept, %d picks", len(d.entries()), d.picked)
+	}
+	d.app.Offer(textItem()) // a trace is a trace there too
+	if len(d.entries()) != 2 {
+		t.Errorf("%d analyses kept after a trace", len(d.entries()))
+	}
+}
+
+func TestAssociativity(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.act(func() { d.app.goTo(d.app.Screen.With(state.TabAssociativity), false) })
+	d.wants(`id="chart-sets"`, `id="cell-conflict"`, "64 sets, 8 ways", "32 KiB")
+	d.app.MoveCell(2, 8)
+	d.wants("4 sets, 8 ways", "2 KiB: 32 lines of 64 bytes")
+	if d.heat == nil || d.heat.Cell != (state.Cell{Log2Sets: 2, Ways: 8}) || !strings.Contains(d.said[len(d.said)-1], "4 sets, 8 ways") {
+		t.Errorf("the map has %+v, said %q", d.heat, d.said)
+	}
+	d.act(func() { d.app.ShowConflicts(true) })
+	d.wants("Conflict misses by sets and ways")
+	if !d.heat.Signed {
+		t.Error("conflict misses have no sign")
+	}
+	d.act(func() { d.app.goTo(d.app.Screen.Toggle("sets"), true) })
+	d.wants(`id="table-sets"`, "rows 1 to 20 of 544")
+	d.app.SaveCSV("sets")
+	if csv := string(d.saved["Matrix multiplication-sets.csv"]); strings.Count(csv, "\n") != 545 || !strings.HasPrefix(csv, "sets,ways,line,accesses,misses") {
+		t.Errorf("CSV: %.100s", csv)
+	}
+	d.act(d.app.AskCell)
+	d.wants(`id="level-1"`, "2 KiB", "8 ways")
+	d.app.MoveCell(99, 99) // stays on the map
+	if d.app.Screen.Cell != (state.Cell{Log2Sets: 16, Ways: 32}) {
+		t.Errorf("beyond the map: %+v", d.app.Screen.Cell)
+	}
 }
 
 // Nothing that a person drops may end the page, and each refusal says why.

@@ -10,4 +10,7 @@ const (
 		"The line above the bars adds them up: its value at a distance is the hit ratio of a cache of that many lines plus one."
 	helpTime = "The run is cut into windows of equally many references. Each point is the share of the accesses in a window that miss in a fully associative LRU cache of that size, " +
 		"exactly: the cache keeps what it holds from window to window. Levels and steps show the program's phases."
+	helpSets = "A cache of S sets and W ways keeps each line in the one set that the low bits of its number choose, and gives up the least recently used of that set's W lines. " +
+		"The map shows every such cache up to 65 536 sets and 32 ways, exactly, from one pass. Along a dashed line all caches have the same size: to the lower right fewer sets of more ways. " +
+		"Misses are cold (the first access to a line), capacity (what a fully associative cache of the same size misses besides) and conflict (what the sets add; below zero where they happen to keep what LRU over all lines would have given up)."
 )

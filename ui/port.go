@@ -42,6 +42,9 @@ type Port interface {
 	// Grid hands a table to tables.js, which draws it where an sg-table element has
 	// its id.
 	Grid(g *state.Grid)
+	// Heat hands a map of sets and ways to heatmap.js, which draws it where an
+	// sg-heatmap element has its id.
+	Heat(m *state.HeatMap)
 	// SavePicture downloads a chart as it is drawn.
 	SavePicture(chart, name string)
 	// ResetZoom shows all of a chart.

@@ -2,9 +2,7 @@ package ui
 
 import (
 	"cmp"
-	"slices"
 
-	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/ui/state"
 )
@@ -31,6 +29,10 @@ func (a *App) drawCharts() {
 		a.draw(r.View.OverTime(a.capacities()))
 	case state.TabCaches:
 		a.draw(r.View.MissCurve(a.answer().Levels))
+	case state.TabAssociativity:
+		if r.View.Locality.Sets != nil {
+			a.drawMap(r.View.SetsMap(a.cell(), a.Screen.Conflicts, a.Levels()))
+		}
 	}
 }
 
@@ -39,50 +41,18 @@ func (a *App) draw(c *state.Chart) {
 	a.Port.Chart(c)
 }
 
-// Levels are the caches in question: those of the URL, or the preset's.
-func (a *App) Levels() []hierarchy.Cache {
-	levels := a.Screen.Levels
-	if levels == nil {
-		if p := a.preset(); p != nil {
-			levels = p.Levels
-		}
-	}
-	if v := a.result.View; v != nil {
-		levels = v.WithLines(levels)
-	}
-	return levels
-}
-
-func (a *App) preset() *hierarchy.Hierarchy {
-	presets := hierarchy.Presets()
-	for i := range presets {
-		if state.PresetSlug(presets[i].Name) == a.Screen.Preset {
-			return &presets[i]
-		}
-	}
-	if len(presets) > 0 {
-		return &presets[0]
-	}
-	return nil
-}
-
-// answer is the prediction for the levels in question, made when they or the
-// view change.
-func (a *App) answer() *state.Caches {
-	r := a.result
-	levels := a.Levels()
-	if r.answer == nil || !slices.Equal(r.asked, levels) {
-		r.asked, r.answer = levels, r.View.Ask(levels)
-	}
-	return r.answer
-}
-
 // capacities are those of the view over time.
 func (a *App) capacities() []int {
 	if a.Screen.Log2Lines != nil {
 		return a.Screen.Log2Lines
 	}
 	return a.result.View.DefaultLog2Lines()
+}
+
+// drawMap hands a map over; its title and summary are found where charts' are.
+func (a *App) drawMap(m *state.HeatMap) {
+	a.charts[m.ID] = &state.Chart{ID: m.ID, Title: m.Title, Summary: m.Summary}
+	a.Port.Heat(m)
 }
 
 // table gives the table behind a chart, or nil.
@@ -108,6 +78,12 @@ func (a *App) table(chart string) *state.Table {
 		return r.View.CommonTable()
 	case "kinds":
 		return r.View.KindsTable()
+	case "against":
+		return a.besideTable()
+	case "sets":
+		if r.View.Locality.Sets != nil {
+			return r.once(chart, r.View.SetsTable)
+		}
 	}
 	return nil
 }
@@ -218,39 +194,4 @@ func (a *App) SaveProfile() {
 		return
 	}
 	a.Port.Save(FileName(r.Name)+".sgp", "application/octet-stream", r.Profile.Encode())
-}
-
-// SetSize asks about another size of a level, from 1.
-func (a *App) SetSize(level int, bytes uint64) {
-	if a.result == nil || a.result.View == nil {
-		return
-	}
-	levels := a.Levels()
-	if level < 1 || level > len(levels) {
-		return
-	}
-	bytes = max(bytes-bytes%uint64(levels[level-1].LineBytes), uint64(levels[level-1].LineBytes))
-	s := a.Screen
-	s.Levels = state.WithSize(levels, level-1, bytes)
-	a.goTo(s, true)
-}
-
-// SetWays asks about another associativity of a level, from 1; 0 ways: full.
-func (a *App) SetWays(level int, ways uint32) {
-	s := a.Screen
-	s.Levels = state.WithWays(a.Levels(), level-1, ways)
-	a.goTo(s, true)
-}
-
-// SetPreset asks about a preset's levels.
-func (a *App) SetPreset(slug string) {
-	s := a.Screen
-	s.Levels, s.Preset = nil, slug
-	a.goTo(s, true)
-}
-
-// Move asks about another size of a level, from 1, from a goroutine: a handle on
-// the curve was dragged.
-func (a *App) Move(level int, bytes uint64) {
-	a.update(func() { a.SetSize(level, bytes) })
 }

@@ -53,6 +53,9 @@ func (a *App) Offer(item Item) {
 		item.File = file
 		item.File.Name = item.Title
 	}
+	if item.Demo == "" && a.takeMachine(item.File) {
+		return
+	}
 	if head, err := item.File.Read(profileHead); err == nil && profile.IsProfile(head) || strings.HasSuffix(item.File.Name, ".sgp") {
 		a.importProfile(item.File)
 		return

@@ -521,8 +521,10 @@
     resetZoom(id) { for (const host of hosts(id)) host.resetZoom(); },
     savePicture(id, name) {
       const host = hosts(id)[0];
-      if (!host || !host.u) return;
-      const from = host.u.ctx.canvas, em = 15 * (devicePixelRatio || 1);
+      const map = window.stackglassMaps.picture(id);
+      if (!map && (!host || !host.u)) return;
+      const { canvas: from, title, below } = map || { canvas: host.u.ctx.canvas, title: host.data.title, below: host.data.x.label };
+      const em = 15 * (devicePixelRatio || 1);
       const to = document.createElement("canvas");
       to.width = from.width;
       to.height = from.height + em * 4;
@@ -531,12 +533,12 @@
       ctx.fillRect(0, 0, to.width, to.height);
       ctx.fillStyle = css("ink");
       ctx.font = "600 " + em + "px sans-serif";
-      ctx.fillText(host.data.title, em, em * 1.5);
+      ctx.fillText(title, em, em * 1.5);
       ctx.drawImage(from, 0, em * 2);
       ctx.fillStyle = css("second");
       ctx.font = em * 0.8 + "px sans-serif";
       ctx.textAlign = "right";
-      ctx.fillText(host.data.x.label, to.width - em, to.height - em * 0.7);
+      ctx.fillText(below, to.width - em, to.height - em * 0.7);
       to.toBlob((blob) => window.stackglassCharts.save(blob, name), "image/png");
     },
     save(blob, name) {

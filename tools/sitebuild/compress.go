@@ -18,7 +18,7 @@ var compressible = []string{".html", ".css", ".js", ".json", ".svg", ".wasm", ".
 // initial are the files that a first visit transfers until the page can be
 // used; the rest is fetched later, for offline use.
 var initial = []string{
-	"index.html", "app.css", "uplot.css", "theme.js", "boot.js", "charts.js", "tables.js", "uplot.js", "vugu.js",
+	"index.html", "app.css", "uplot.css", "theme.js", "boot.js", "charts.js", "tables.js", "heatmap.js", "uplot.js", "vugu.js",
 	"wasm_exec.js", "worker.js", "start.js", "app.wasm", "icon.svg", "manifest.webmanifest",
 }
 

@@ -17,7 +17,11 @@ type LevelCard struct {
 	Misses   string
 	Ratio    string // local: misses of the accesses to this level
 	Global   string // misses of all accesses of the run
-	Method   string // how it was computed, in words
+	Rate     string // misses a thousand references, and instructions where they are known
+	Time     string // average from here on; "": not known
+	Chip     string // how it was computed, in a word
+	Method   string // the same in a sentence
+	Model    string // what SDCM says beside an exact number; "": nothing
 	Exact    bool
 }
 
@@ -26,41 +30,124 @@ type Caches struct {
 	Levels   []LevelCard
 	Memory   string   // accesses that reach memory
 	Traffic  string   // bytes that they fetch
+	Least    string   // the least time that this takes; "": not known
+	Average  string   // average access time; "": not known
+	Unknown  string   // what it lacks for that
 	Warnings []string // doubts, in sentences
 	Problem  string   // why there is no answer; "" when there is one
+
+	Prediction hierarchy.Prediction
 }
 
 // Ask predicts the levels' hits and misses.
 func (v *View) Ask(levels []hierarchy.Cache) *Caches {
+	return v.Predict(hierarchy.Hierarchy{Levels: levels})
+}
+
+// Predict answers for a hierarchy.
+func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	c := &Caches{}
-	for _, l := range levels {
+	for _, l := range h.Levels {
 		c.Levels = append(c.Levels, LevelCard{Cache: l})
 	}
-	p, warnings, err := hierarchy.Predict(v.Profile, hierarchy.Hierarchy{Levels: levels})
+	if v.asker == nil {
+		v.asker = hierarchy.NewAsker(v.Profile)
+	}
+	p, warnings, err := v.asker.Predict(h)
 	if err != nil {
 		c.Problem = err.Error()
 		return c
 	}
+	c.Prediction = p
 	about := ""
-	for i, l := range p.Levels {
-		card := &c.Levels[i]
-		card.Accesses = about + Count(l.Accesses)
-		if card.Exact = l.Method == hierarchy.Exact; !card.Exact {
+	for i := range p.Levels {
+		if p.Levels[i].Method != hierarchy.Exact {
 			about = "≈ " // and so is what it lets through to the next one
 		}
-		card.Hits, card.Misses = about+Count(l.Hits), about+Count(l.Misses)
-		card.Ratio = about + shareOfWhole(l.Misses, l.Accesses)
-		card.Global = about + shareOfWhole(l.Misses, float64(v.Curve.Accesses))
-		card.Method = methodWords(l.Method)
+		c.Levels[i].answer(&p, &p.Levels[i], about, float64(v.Curve.Accesses))
 	}
 	c.Memory = about + Count(p.MemoryAccesses)
-	lineBytes := v.LineBytes
-	if n := len(levels); n > 0 {
-		lineBytes = uint64(levels[n-1].LineBytes)
+	c.Traffic = about + Bytes(uint64(p.MemoryBytes+0.5))
+	if p.MemoryLeastCycles > 0 {
+		c.Least = about + cycles(p.MemoryLeastCycles, h.ClockGHz)
 	}
-	c.Traffic = about + Bytes(uint64(p.MemoryAccesses+0.5)*lineBytes)
-	c.Warnings = warningSentences(levels, warnings)
+	if p.AverageCycles > 0 {
+		c.Average = about + cycles(p.AverageCycles, h.ClockGHz)
+	} else {
+		c.Unknown = unknownLatencies(h, &p)
+	}
+	c.Warnings = warningSentences(h.Levels, warnings)
 	return c
+}
+
+// answer fills a card in.
+func (card *LevelCard) answer(p *hierarchy.Prediction, l *hierarchy.Level, about string, all float64) {
+	card.Exact = l.Method == hierarchy.Exact
+	card.Accesses = about + Count(l.Accesses)
+	card.Hits, card.Misses = about+Count(l.Hits), about+Count(l.Misses)
+	card.Ratio = about + shareOfWhole(l.Misses, l.Accesses)
+	card.Global = about + shareOfWhole(l.Misses, all)
+	card.Rate = about + significant(p.PerKiloReference(l.Misses))
+	if p.Instructions > 0 {
+		card.Rate += " (" + significant(p.PerKiloInstruction(l.Misses)) + " a thousand instructions)"
+	}
+	if l.AverageCycles > 0 {
+		card.Time = about + cycles(l.AverageCycles, 0)
+	}
+	card.Chip, card.Method = string(l.Method), methodWords(l.Method)
+	if l.Beside {
+		card.Model = modelWords(l)
+	}
+}
+
+// modelWords say what SDCM makes of a level that a table answers for.
+func modelWords(l *hierarchy.Level) string {
+	text := "SDCM would say " + Count(l.SDCMMisses)
+	switch off := l.SDCMMisses - l.Misses; {
+	case math.Round(off) == 0:
+		return text + ", the same"
+	case l.Misses == 0:
+		return text
+	case off > 0:
+		return text + ", " + Percent(off/l.Misses) + " more"
+	default:
+		return text + ", " + Percent(-off/l.Misses) + " fewer"
+	}
+}
+
+// cycles writes a time in cycles, and in nanoseconds where the clock is known.
+func cycles(n, clockGHz float64) string {
+	text := significant(n) + thin + "cycles"
+	if n >= 10_000 {
+		text = SI(uint64(n+0.5)) + thin + "cycles"
+	}
+	switch ns := n / clockGHz; {
+	case clockGHz <= 0:
+	case ns >= 1e6:
+		text += ", " + significant(ns/1e6) + thin + "ms"
+	case ns >= 1e3:
+		text += ", " + significant(ns/1e3) + thin + "µs"
+	default:
+		text += ", " + significant(ns) + thin + "ns"
+	}
+	return text
+}
+
+// unknownLatencies names those that an average time lacks.
+func unknownLatencies(h hierarchy.Hierarchy, p *hierarchy.Prediction) string {
+	var names []string
+	for _, l := range p.Levels {
+		if l.Cache.LatencyCycles == 0 && l.Hits > 0 {
+			names = append(names, l.Cache.Name)
+		}
+	}
+	if h.Memory.LatencyCycles == 0 && p.MemoryAccesses > 0 {
+		names = append(names, "memory")
+	}
+	if len(names) == 0 {
+		return "there are no accesses"
+	}
+	return "give the latency of " + strings.Join(names, ", ")
 }
 
 // warningSentences makes sentences of warnings. One that is the same for
@@ -102,9 +189,11 @@ func shareOfWhole(part, whole float64) string {
 func methodWords(m hierarchy.Method) string {
 	switch m {
 	case hierarchy.Exact:
-		return "exact: fully associative LRU"
+		return "exact for LRU: from stack distances, or from the table of its sets"
+	case hierarchy.AsIfLRU:
+		return "exact for LRU, which this one is not"
 	case hierarchy.AsIfInclusive:
-		return "inclusive: fully associative LRU, as if it saw every access; a real one sees only what the level above lets through"
+		return "inclusive: exact LRU, as if it saw every access; a real one sees only what the level above lets through"
 	case hierarchy.SDCM:
 		return "SDCM: expected for LRU sets, from the exact histogram"
 	}
@@ -123,9 +212,6 @@ func WaysText(ways uint32) string {
 	}
 	return Plural(uint64(ways), "way", "ways")
 }
-
-// MaxLevels is the most levels that the page lets a person ask about.
-const MaxLevels = 4
 
 // Sizes are the cache sizes to choose from: powers of two and one size between
 // each two, as real caches have them, from 1 KiB to 1 GiB. also is among them
@@ -153,45 +239,125 @@ func Sizes(also uint64) []uint64 {
 	return list
 }
 
-// Ways are the associativities to choose from; 0 is fully associative.
-func Ways(also uint32) []uint32 {
-	list := []uint32{1, 2, 4, 8, 12, 16, 20, 24, 32, 0}
-	for _, w := range list {
-		if w == also {
-			return list
+// Ways are the associativities to choose from: those that divide the cache's
+// lines, ascending, and 0, fully associative, last.
+func Ways(c hierarchy.Cache) []uint32 {
+	var list []uint32
+	lines := c.Lines()
+	for w := uint32(1); w <= 64 && uint64(w) < lines; w++ {
+		if lines%uint64(w) == 0 && (w <= 32 || w == 64) || w == c.Ways {
+			list = append(list, w)
 		}
 	}
-	return append(list, also)
-}
-
-// fitWays makes the ways of a cache divide its lines, which a size chosen from
-// a list may have broken.
-func fitWays(c hierarchy.Cache) hierarchy.Cache {
-	lines := c.SizeBytes / uint64(c.LineBytes)
-	for c.Ways > 1 && lines%uint64(c.Ways) != 0 {
-		c.Ways--
+	if c.Ways > 64 && uint64(c.Ways) < lines {
+		list = append(list, c.Ways)
 	}
-	return c
-}
-
-// WithSize gives the levels with one level's size changed.
-func WithSize(levels []hierarchy.Cache, i int, bytes uint64) []hierarchy.Cache {
-	return with(levels, i, func(c *hierarchy.Cache) { c.SizeBytes = bytes })
-}
-
-// WithWays gives the levels with one level's associativity changed.
-func WithWays(levels []hierarchy.Cache, i int, ways uint32) []hierarchy.Cache {
-	return with(levels, i, func(c *hierarchy.Cache) { c.Ways = ways })
-}
-
-func with(levels []hierarchy.Cache, i int, change func(*hierarchy.Cache)) []hierarchy.Cache {
-	if i < 0 || i >= len(levels) {
-		return levels
+	if c.Full() {
+		return append(list, c.Ways)
 	}
-	out := append([]hierarchy.Cache(nil), levels...)
-	change(&out[i])
-	out[i] = fitWays(out[i])
-	return out
+	return append(list, 0)
+}
+
+// Typed is a number as a field shows it; "" for 0, which is not known.
+func Typed(x float64) string {
+	if x == 0 {
+		return ""
+	}
+	return hierarchy.FormatNumber(x)
+}
+
+// Against has the answers for two hierarchies side by side: level by level, and
+// what they come to.
+func Against(nameA, nameB string, a, b *Caches) *Table {
+	type line struct {
+		name string
+		a, b float64
+		unit func(float64) string
+	}
+	var lines []line
+	level := func(c *Caches, i int) (misses, ratio float64) {
+		if i < len(c.Prediction.Levels) {
+			l := c.Prediction.Levels[i]
+			return l.Misses, l.Misses / max(l.Accesses, 1)
+		}
+		return math.NaN(), math.NaN()
+	}
+	name := func(i int) string {
+		for _, c := range []*Caches{a, b} {
+			if i < len(c.Levels) {
+				return c.Levels[i].Cache.Name
+			}
+		}
+		return ""
+	}
+	for i := range max(len(a.Prediction.Levels), len(b.Prediction.Levels)) {
+		missesA, ratioA := level(a, i)
+		missesB, ratioB := level(b, i)
+		lines = append(lines, line{name(i) + " misses", missesA, missesB, Count}, line{name(i) + " local miss ratio", ratioA, ratioB, Percent})
+	}
+	lines = append(lines, line{"memory accesses", a.Prediction.MemoryAccesses, b.Prediction.MemoryAccesses, Count})
+	if a.Average != "" || b.Average != "" {
+		lines = append(lines, line{"average access time, cycles", known(a.Prediction.AverageCycles), known(b.Prediction.AverageCycles), significant},
+			line{"average access time, ns", known(a.Prediction.AverageNanoseconds), known(b.Prediction.AverageNanoseconds), significant})
+	}
+	plain := func(x float64) string {
+		if math.IsNaN(x) {
+			return ""
+		}
+		return strconv.FormatFloat(x, 'g', 12, 64)
+	}
+	return &Table{
+		Caption: "A against B: " + nameA + " and " + nameB,
+		Columns: []Column{{Name: "number", Words: true}, {Name: "A: " + nameA}, {Name: "B: " + nameB}, {Name: "B − A"}, {Name: "change"}},
+		Rows:    len(lines),
+		Row: func(i int) []string {
+			l := lines[i]
+			return append([]string{l.name, orNone(l.a, l.unit), orNone(l.b, l.unit)}, difference(l.a, l.b, l.unit)...)
+		},
+		CSVHeader: "number,a,b,difference",
+		CSVRow: func(i int) string {
+			l := lines[i]
+			return `"` + l.name + `",` + plain(l.a) + "," + plain(l.b) + "," + plain(l.b-l.a)
+		},
+	}
+}
+
+// known is a number that is not zero, which stands for not known.
+func known(x float64) float64 {
+	if x == 0 {
+		return math.NaN()
+	}
+	return x
+}
+
+func orNone(x float64, write func(float64) string) string {
+	if math.IsNaN(x) {
+		return "–"
+	}
+	return write(x)
+}
+
+// difference writes b − a with its sign, and that as a share of a.
+func difference(a, b float64, write func(float64) string) []string {
+	d := b - a
+	if math.IsNaN(d) {
+		return []string{"–", "–"}
+	}
+	sign := "+"
+	if d < 0 {
+		sign = "−"
+	}
+	text, change := sign+write(math.Abs(d)), "–"
+	if write(math.Abs(d)) == write(0) {
+		text, change = write(0), write(0)
+	}
+	if a != 0 {
+		change = Percent(math.Abs(d / a))
+		if d != 0 {
+			change = sign + change
+		}
+	}
+	return []string{text, change}
 }
 
 // WithLines gives the levels with the line size of a view, as far as the
@@ -205,46 +371,4 @@ func (v *View) WithLines(levels []hierarchy.Cache) []hierarchy.Cache {
 		}
 	}
 	return out
-}
-
-// formatLevels writes levels for the URL's hash: L1.32768.8.64_L2.262144.8.64.
-func formatLevels(levels []hierarchy.Cache) string {
-	var parts []string
-	for _, l := range levels {
-		parts = append(parts, safe(l.Name)+"."+strconv.FormatUint(l.SizeBytes, 10)+"."+
-			strconv.FormatUint(uint64(l.Ways), 10)+"."+strconv.FormatUint(uint64(l.LineBytes), 10))
-	}
-	return strings.Join(parts, "_")
-}
-
-// parseLevels reads what formatLevels wrote; anything else gives nil.
-func parseLevels(s string) []hierarchy.Cache {
-	if s == "" {
-		return nil
-	}
-	var levels []hierarchy.Cache
-	for _, part := range strings.Split(s, "_") {
-		f := strings.Split(part, ".")
-		if len(f) != 4 || len(levels) == MaxLevels {
-			return nil
-		}
-		bytes, err1 := strconv.ParseUint(f[1], 10, 40)
-		ways, err2 := strconv.ParseUint(f[2], 10, 16)
-		line, err3 := strconv.ParseUint(f[3], 10, 13)
-		if err1 != nil || err2 != nil || err3 != nil || line == 0 || line&(line-1) != 0 || bytes < line {
-			return nil
-		}
-		levels = append(levels, fitWays(hierarchy.Cache{Name: safe(f[0]), SizeBytes: bytes, Ways: uint32(ways), LineBytes: uint32(line)}))
-	}
-	return levels
-}
-
-// safe keeps letters and digits.
-func safe(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
-			return r
-		}
-		return -1
-	}, name)
 }

@@ -17,14 +17,21 @@ type Screen struct {
 	Tab       Tab
 	LineBytes uint32            // 0: the profile's default
 	Levels    []hierarchy.Cache // nil: the preset
+	Memory    hierarchy.Memory  // behind Levels
+	ClockGHz  float64           // of Levels
 	Preset    string            // "": the default one
-	Log2Lines []int             // capacities of the view over time; nil: the default ones
-	Table     string            // the chart whose table is open; "": none
-	Page      int               // of that table, from 0
-	By        tally.By          // what counters are summed up by; "": the program
-	Sort      string            // the column that they, or places in the code, are sorted by; "": the default one
-	Place     CodeBy            // what misses in the code are summed up by; "": lines
-	Picked    int               // the place that is picked, from 1; 0: none
+	// Beside is a hierarchy that was kept beside the one in question; without
+	// levels: none.
+	Beside    hierarchy.Hierarchy
+	Cell      Cell     // sets × ways that are picked
+	Conflicts bool     // the map of these shows conflict misses
+	Log2Lines []int    // capacities of the view over time; nil: the default ones
+	Table     string   // the chart whose table is open; "": none
+	Page      int      // of that table, from 0
+	By        tally.By // what counters are summed up by; "": the program
+	Sort      string   // the column that they, or places in the code, are sorted by; "": the default one
+	Place     CodeBy   // what misses in the code are summed up by; "": lines
+	Picked    int      // the place that is picked, from 1; 0: none
 }
 
 // Hash writes the screen for the URL, without "#". What is the default is left
@@ -44,7 +51,14 @@ func (s Screen) Hash() string {
 		add("line", strconv.FormatUint(uint64(s.LineBytes), 10))
 	}
 	add("preset", safe(s.Preset))
-	add("levels", formatLevels(s.Levels))
+	if s.Levels != nil {
+		add("levels", formatMachine(hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz}))
+	}
+	add("beside", formatMachine(s.Beside))
+	add("cell", s.Cell.format())
+	if s.Conflicts {
+		add("map", "conflicts")
+	}
 	var capacities []string
 	for _, k := range s.Log2Lines {
 		capacities = append(capacities, strconv.Itoa(k))
@@ -83,7 +97,14 @@ func ParseScreen(hash string) Screen {
 		case "preset":
 			s.Preset = safe(value)
 		case "levels":
-			s.Levels = parseLevels(value)
+			h := parseMachine(value)
+			s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
+		case "beside":
+			s.Beside = parseMachine(value)
+		case "cell":
+			s.Cell = parseCell(value)
+		case "map":
+			s.Conflicts = value == "conflicts"
 		case "time":
 			s.Log2Lines = parseCapacities(value)
 		case "table":

@@ -399,14 +399,17 @@ func TestAsk(t *testing.T) {
 	if l1.Misses != Exact(33920) || !l1.Exact || !strings.Contains(l1.Method, "exact") {
 		t.Errorf("L1: %+v", l1)
 	}
-	if l2 := got.Levels[1]; l2.Exact || l2.Accesses != l1.Misses || !strings.Contains(l2.Method, "SDCM") {
+	if l2 := got.Levels[1]; l2.Exact || l2.Accesses != "≈ "+l1.Misses || l2.Chip != "inclusive" || !strings.Contains(l2.Model, "SDCM") {
 		t.Errorf("L2: %+v", l2)
 	}
 	if got := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 64}, {Name: "L2", SizeBytes: 8192, LineBytes: 64}}).Levels[1]; got.Exact || !strings.HasPrefix(got.Method, "inclusive") || !strings.HasPrefix(got.Misses, "≈") {
 		t.Errorf("a fully associative second level: %+v", got)
 	}
 	if len(got.Warnings) == 0 {
-		t.Error("a second level and SDCM, and no warning")
+		t.Error("a second level, and no warning")
+	}
+	if got := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 6144, Ways: 8, LineBytes: 64}}); got.Levels[0].Chip != "sdcm" || got.Levels[0].Model != "" || len(got.Warnings) == 0 {
+		t.Errorf("twelve sets: %+v, warnings %q", got.Levels[0], got.Warnings)
 	}
 	if bad := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32}}); bad.Problem == "" {
 		t.Error("a line size without a histogram is answered")
@@ -440,12 +443,19 @@ func TestSizesAndWays(t *testing.T) {
 		if !slices.Contains(sizes, also) || !slices.IsSorted(sizes) || len(slices.Compact(slices.Clone(sizes))) != len(sizes) {
 			t.Fatalf("Sizes(%d) = %v", also, sizes)
 		}
-		ways := Ways(uint32(rapid.IntRange(0, 40).Draw(t, "ways")))
-		levels := []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}}
+		levels := []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: uint32(rapid.IntRange(0, 200).Draw(t, "ways")), LineBytes: 64}}
+		levels = WithSize(levels, 0, also)
+		if err := levels[0].Check(); err != nil {
+			t.Fatalf("%d bytes: %v", also, err)
+		}
+		ways := Ways(levels[0])
+		if !slices.Contains(ways, levels[0].Ways) || !slices.IsSortedFunc(ways, func(a, b uint32) int { return int(a-1) - int(b-1) }) {
+			t.Fatalf("%s: ways %v", levels[0], ways)
+		}
 		for _, w := range ways {
-			levels = WithWays(WithSize(levels, 0, also), 0, w)
-			if err := levels[0].Check(); err != nil {
-				t.Fatalf("%d bytes, %d ways: %v", also, w, err)
+			c := levels[0]
+			if c.Ways = w; c.Check() != nil {
+				t.Fatalf("%d bytes, %d ways: %v", also, w, c.Check())
 			}
 		}
 	})
@@ -456,6 +466,9 @@ func TestScreenSurvivesTheURL(t *testing.T) {
 		Open: "t12ab-2", Tab: TabLocality, LineBytes: 128, Preset: "i7-4770K",
 		Levels:    []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64}},
 		Log2Lines: []int{4, 9}, Table: "curve", Page: 3, By: tally.Block, Sort: "integer_ops",
+		Memory: hierarchy.Memory{LatencyCycles: 235.5, BytesPerCycle: 7.25}, ClockGHz: 3.5, Cell: Cell{6, 8}, Conflicts: true,
+		Beside: hierarchy.Hierarchy{Name: "opteron", Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 65536, Ways: 2, LineBytes: 64, LatencyCycles: 3,
+			Hashed: true, SharedBy: 4, Inclusion: hierarchy.Exclusive, Replacement: hierarchy.Random, Write: hierarchy.WriteThroughAround}}},
 	}
 	for _, want := range []Screen{{}, {Open: "x"}, {Open: "x", Tab: TabCounters}, full} {
 		if got := ParseScreen("#" + want.Hash()); got.Hash() != want.Hash() || got.Open != want.Open || got.Tab != want.Tab ||

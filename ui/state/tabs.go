@@ -34,7 +34,7 @@ var tabs = [numTabs]struct{ name, slug, missing string }{
 	TabLocality: {"Locality", "locality", ""},
 	TabCaches:   {"Caches", "caches", ""},
 	TabAssociativity: {"Associativity", "associativity",
-		"Sets × ways is not computed here: profiles hold fully associative stacks. The Caches view models sets with SDCM."},
+		"This profile has no table of sets: it was made by an earlier version, or without “sets” among its analyses. Analyse its trace again. The Caches view models sets with SDCM meanwhile."},
 	TabCode: {"Code", "code",
 		"Misses by line of source are not computed here: profiles hold no counts by site."},
 	TabThreads: {"Threads", "threads",
@@ -62,10 +62,20 @@ func (t Tab) Key() string { return string(rune('0' + (t+1)%10)) }
 // Missing says why the tab is empty for a profile, nil while it is not there
 // yet; "" where it is not.
 func (t Tab) Missing(p *profile.Profile) string {
-	if t == TabCounters && (p == nil || p.Counters != nil) {
+	if t == TabCounters && (p == nil || p.Counters != nil) || t == TabAssociativity && (p == nil || hasSets(p)) {
 		return ""
 	}
 	return tabs[t].missing
+}
+
+// hasSets tells whether a profile has a table of sets for each line size.
+func hasSets(p *profile.Profile) bool {
+	for i := range p.Locality {
+		if p.Locality[i].Sets == nil {
+			return false
+		}
+	}
+	return len(p.Locality) > 0
 }
 
 // TabOf is the tab of a slug; the first one of a slug that is none.

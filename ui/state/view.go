@@ -3,6 +3,7 @@ package state
 import (
 	"sort"
 
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -14,6 +15,8 @@ type View struct {
 	LineBytes uint64
 	Curve     *profile.Curve
 	Lines     uint64 // distinct lines: the footprint
+
+	asker *hierarchy.Asker // made when it is first asked
 }
 
 // NewView sums up p for a line size, or for its first one where it has no

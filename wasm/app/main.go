@@ -84,6 +84,7 @@ func begin(app *ui.App, page *browser) {
 		go app.Offer(item)
 	}))
 	page.connectTables(app)
+	connectMaps(app)
 	js.Global().Get("stackglassCharts").Call("onMove", function(func(args []js.Value) {
 		level, bytes := args[0].Int(), uint64(args[1].Float())
 		go app.Move(level, bytes)

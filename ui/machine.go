@@ -1,0 +1,285 @@
+package ui
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/hierarchy/config"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// Machine is the hierarchy in question: that of the URL, or the preset.
+func (a *App) Machine() hierarchy.Hierarchy {
+	if a.Screen.Levels != nil {
+		return hierarchy.Hierarchy{Levels: a.Levels(), Memory: a.Screen.Memory, ClockGHz: a.Screen.ClockGHz}
+	}
+	var h hierarchy.Hierarchy
+	if p := a.preset(); p != nil {
+		h = *p
+	}
+	h.Levels = a.Levels()
+	return h
+}
+
+// Levels are the caches in question.
+func (a *App) Levels() []hierarchy.Cache {
+	levels := a.Screen.Levels
+	if levels == nil {
+		if p := a.preset(); p != nil {
+			levels = p.Levels
+		}
+	}
+	if a.result == nil || a.result.View == nil {
+		return levels
+	}
+	return a.result.View.WithLines(levels)
+}
+
+func (a *App) preset() *hierarchy.Hierarchy {
+	presets := a.Presets()
+	for i := range presets {
+		if state.PresetSlug(presets[i].Name) == a.Screen.Preset {
+			return &presets[i]
+		}
+	}
+	return &presets[0]
+}
+
+// Presets are made once: every render asks for them.
+func (a *App) Presets() []hierarchy.Hierarchy {
+	if a.presets == nil {
+		a.presets = hierarchy.Presets()
+	}
+	return a.presets
+}
+
+// answer is the prediction for the hierarchy in question, made when it or the
+// view change.
+func (a *App) answer() *state.Caches {
+	r := a.result
+	h := a.Machine()
+	if r.answer == nil || !state.SameMachine(r.asked, h) {
+		r.asked, r.answer = h, r.View.Predict(h)
+	}
+	return r.answer
+}
+
+// besideTable is the table of the hierarchy in question and the one kept beside it.
+func (a *App) besideTable() *state.Table {
+	b := a.Screen.Beside
+	if b.Levels == nil || a.result == nil || a.result.View == nil {
+		return nil
+	}
+	b.Levels = a.result.View.WithLines(b.Levels)
+	return state.Against(a.machineName(), b.Name, a.answer(), a.result.View.Predict(b))
+}
+
+// machineName is a preset's, or what an own one is called.
+func (a *App) machineName() string {
+	if a.Screen.Levels != nil {
+		return "own sizes"
+	}
+	return a.preset().Name
+}
+
+// change asks about other levels; memory and clock stay.
+func (a *App) change(f func(levels []hierarchy.Cache) []hierarchy.Cache) {
+	if a.result == nil || a.result.View == nil {
+		return
+	}
+	s, h := a.Screen, a.Machine()
+	s.Levels, s.Memory, s.ClockGHz = f(h.Levels), h.Memory, h.ClockGHz
+	a.goTo(s, true)
+}
+
+// SetSize asks about another size of a level, from 1.
+func (a *App) SetSize(level int, bytes uint64) {
+	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache {
+		if level < 1 || level > len(levels) {
+			return levels
+		}
+		line := uint64(levels[level-1].LineBytes)
+		return state.WithSize(levels, level-1, max(bytes-bytes%line, line))
+	})
+}
+
+// StepWays asks about more or fewer ways of a level, from 1.
+func (a *App) StepWays(level, by int) {
+	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache {
+		c := levels[level-1]
+		return state.WithWays(levels, level-1, state.Step(state.Ways(c), c.Ways, by))
+	})
+}
+
+// StepLine asks about longer or shorter lines of a level, from 1.
+func (a *App) StepLine(level, by int) {
+	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache {
+		return state.WithLine(levels, level-1, state.Step(a.LineSizes(), levels[level-1].LineBytes, by))
+	})
+}
+
+// LineSizes are those that the profile has.
+func (a *App) LineSizes() (list []uint32) {
+	for i := range a.result.Profile.Locality {
+		list = append(list, a.result.Profile.Locality[i].LineBytes)
+	}
+	return list
+}
+
+// SetLatency takes a level's latency as it was typed, from 1; nothing: not known.
+func (a *App) SetLatency(level int, text string) {
+	cycles, ok := typed(text)
+	if !ok {
+		a.touch()
+		return
+	}
+	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithLatency(levels, level-1, cycles) })
+}
+
+// SetMemory takes the latency of memory, or the clock, as it was typed.
+func (a *App) SetMemory(text string, set func(s *state.Screen, x float64)) {
+	if x, ok := typed(text); ok {
+		a.change(func(levels []hierarchy.Cache) []hierarchy.Cache { return levels })
+		set(&a.Screen, x)
+		a.goTo(a.Screen, true)
+		return
+	}
+	a.touch()
+}
+
+// typed reads a number above zero, or nothing, which is 0.
+func typed(text string) (x float64, ok bool) {
+	text = strings.TrimSpace(strings.ReplaceAll(text, ",", "."))
+	if text == "" || text == "0" {
+		return 0, true
+	}
+	return hierarchy.ParsePositive(text)
+}
+
+// AddLevel asks about one more level, behind the last.
+func (a *App) AddLevel() {
+	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache {
+		return state.WithLevel(levels, uint32(a.result.View.LineBytes))
+	})
+	a.Port.Announce(strconv.Itoa(len(a.Levels())) + " levels")
+}
+
+// RemoveLevel asks about one level less.
+func (a *App) RemoveLevel(level int) {
+	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithoutLevel(levels, level-1) })
+	a.Port.Announce(strconv.Itoa(len(a.Levels())) + " levels")
+	a.Port.Focus("level-add")
+}
+
+// SetPreset asks about a preset's levels.
+func (a *App) SetPreset(slug string) {
+	s := a.Screen
+	s.Levels, s.Preset = nil, slug
+	a.goTo(s, true)
+}
+
+// KeepBeside keeps the hierarchy in question as B; drop forgets it.
+func (a *App) KeepBeside(drop bool) {
+	s := a.Screen
+	s.Beside = hierarchy.Hierarchy{}
+	if !drop {
+		h := a.Machine()
+		s.Beside = hierarchy.Hierarchy{Name: a.machineName(), Levels: h.Levels, Memory: h.Memory, ClockGHz: h.ClockGHz}
+		a.Port.Announce("Kept as B. Change the hierarchy, and see both.")
+	}
+	a.goTo(s, true)
+}
+
+// Move asks about another size of a level, from 1, from a goroutine: a handle on
+// the curve was dragged.
+func (a *App) Move(level int, bytes uint64) {
+	a.update(func() { a.SetSize(level, bytes) })
+}
+
+// PickMachine lets the reader choose a file that describes a hierarchy.
+func (a *App) PickMachine() {
+	a.describing = true
+	a.Port.Pick()
+}
+
+// takeMachine takes a file that describes a hierarchy, in the view that shows
+// one, and tells whether it was such a file. The reader who asked for it is told
+// why another one is not.
+func (a *App) takeMachine(file File) (taken bool) {
+	var wanted, here bool
+	a.update(func() {
+		wanted, a.describing = a.describing, false
+		here = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches && !a.comparing()
+	})
+	if !here || file.Bytes > 1<<20 {
+		return false
+	}
+	text, err := file.Read(0)
+	if err != nil {
+		return false
+	}
+	h, notes, err := config.Read(text)
+	if err == nil && len(h.Levels) > state.MaxLevels {
+		err = &config.Error{Text: "more levels than the page asks about, " + strconv.Itoa(state.MaxLevels)}
+	}
+	if err != nil && !wanted {
+		return false
+	}
+	a.update(func() {
+		if err != nil {
+			a.trouble(file.Name + " was read as " + string(config.Recognise(text)) + ", and describes no hierarchy: " + err.Error() + ".")
+			return
+		}
+		s := a.Screen
+		s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
+		a.Note = strings.Join(append([]string{"Hierarchy of " + file.Name + "."}, notes...), " ")
+		a.goTo(s, true)
+		a.Port.Announce(a.Note)
+	})
+	return true
+}
+
+// cell is the one that is picked on the map of sets and ways.
+func (a *App) cell() state.Cell {
+	if a.Screen.Cell != (state.Cell{}) {
+		return a.Screen.Cell
+	}
+	return state.DefaultCell(a.Levels())
+}
+
+// PickCell picks a cache of the map.
+func (a *App) PickCell(c state.Cell) {
+	r := a.result
+	if r == nil || r.View == nil || r.View.Locality.Sets == nil {
+		return
+	}
+	s := a.Screen
+	s.Cell = c.Move(0, 0)
+	a.goTo(s, true)
+	a.Port.Announce(r.View.CellSentence(s.Cell))
+}
+
+// MoveCell picks a cache from a goroutine: heatmap.js heard a click or a key.
+func (a *App) MoveCell(log2Sets, ways int) {
+	a.update(func() { a.PickCell(state.Cell{Log2Sets: log2Sets, Ways: ways}) })
+}
+
+// ShowConflicts chooses what the map shows.
+func (a *App) ShowConflicts(yes bool) {
+	s := a.Screen
+	s.Conflicts = yes
+	a.goTo(s, true)
+}
+
+// AskCell puts the picked cache where the first level was, in the view Caches.
+func (a *App) AskCell() {
+	c := a.cell()
+	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache {
+		v := a.result.View
+		out := state.WithLine(levels, 0, uint32(v.LineBytes))
+		out[0].SizeBytes, out[0].Ways, out[0].Hashed = c.Lines()*v.LineBytes, uint32(c.Ways), false
+		return out
+	})
+	a.goTo(a.Screen.With(state.TabCaches), false)
+}

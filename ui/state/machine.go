@@ -1,0 +1,229 @@
+package state
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+)
+
+// MaxLevels is the most levels that the page lets a person ask about.
+const MaxLevels = 5
+
+// SameMachine tells whether two hierarchies have the same answer.
+func SameMachine(a, b hierarchy.Hierarchy) bool {
+	return slices.Equal(a.Levels, b.Levels) && a.Memory == b.Memory && a.ClockGHz == b.ClockGHz
+}
+
+// WithSize gives the levels with one level's size changed.
+func WithSize(levels []hierarchy.Cache, i int, bytes uint64) []hierarchy.Cache {
+	return with(levels, i, func(c *hierarchy.Cache) { c.SizeBytes = bytes })
+}
+
+// WithWays gives the levels with one level's associativity changed.
+func WithWays(levels []hierarchy.Cache, i int, ways uint32) []hierarchy.Cache {
+	return with(levels, i, func(c *hierarchy.Cache) { c.Ways = ways })
+}
+
+// WithLine gives the levels with one level's line size changed.
+func WithLine(levels []hierarchy.Cache, i int, lineBytes uint32) []hierarchy.Cache {
+	return with(levels, i, func(c *hierarchy.Cache) {
+		c.LineBytes = lineBytes
+		c.SizeBytes = max(c.SizeBytes-c.SizeBytes%uint64(lineBytes), uint64(lineBytes))
+	})
+}
+
+// WithLatency gives the levels with one level's latency changed; 0: not known.
+func WithLatency(levels []hierarchy.Cache, i int, cycles float64) []hierarchy.Cache {
+	return with(levels, i, func(c *hierarchy.Cache) { c.LatencyCycles = cycles })
+}
+
+// WithLevel gives the levels with one more behind the last: eight times as large.
+func WithLevel(levels []hierarchy.Cache, lineBytes uint32) []hierarchy.Cache {
+	if len(levels) >= MaxLevels {
+		return levels
+	}
+	c := hierarchy.Cache{SizeBytes: 32 << 10, Ways: 8, LineBytes: lineBytes}
+	if n := len(levels); n > 0 {
+		last := levels[n-1]
+		c.SizeBytes, c.LineBytes, c.Ways = min(last.SizeBytes*8, 1<<30), last.LineBytes, 16
+	}
+	for n := len(levels) + 1; ; n++ {
+		c.Name = "L" + strconv.Itoa(n)
+		if !slices.ContainsFunc(levels, func(other hierarchy.Cache) bool { return other.Name == c.Name }) {
+			break
+		}
+	}
+	return append(slices.Clone(levels), fitWays(c))
+}
+
+// WithoutLevel gives the levels without one of them; the last one stays.
+func WithoutLevel(levels []hierarchy.Cache, i int) []hierarchy.Cache {
+	if i < 0 || i >= len(levels) || len(levels) == 1 {
+		return levels
+	}
+	return slices.Delete(slices.Clone(levels), i, i+1)
+}
+
+func with(levels []hierarchy.Cache, i int, change func(*hierarchy.Cache)) []hierarchy.Cache {
+	if i < 0 || i >= len(levels) {
+		return levels
+	}
+	out := slices.Clone(levels)
+	change(&out[i])
+	out[i] = fitWays(out[i])
+	return out
+}
+
+// fitWays makes the ways of a cache divide its lines, which a size chosen from
+// a list may have broken.
+func fitWays(c hierarchy.Cache) hierarchy.Cache {
+	lines := c.SizeBytes / uint64(c.LineBytes)
+	for c.Ways > 1 && lines%uint64(c.Ways) != 0 {
+		c.Ways--
+	}
+	return c
+}
+
+// Step gives the member of a list that is next to the value, up or down; the
+// value where there is none.
+func Step[T comparable](list []T, value T, by int) T {
+	if i := slices.Index(list, value) + by; i >= 0 && i < len(list) && slices.Contains(list, value) {
+		return list[i]
+	}
+	return value
+}
+
+// formatMachine writes a hierarchy for the URL's hash: levels behind each other,
+// L1.32768.8.64_L2.262144.8.64.l12.h, then memory and clock. Letters stand for
+// what is not the default: l latency, b bytes a cycle, s cores, h hashed, r
+// replacement, i inclusion, w write. A d is the point of a number.
+func formatMachine(h hierarchy.Hierarchy) string {
+	var parts []string
+	if h.Name != "" {
+		parts = append(parts, "name."+safe(h.Name))
+	}
+	for _, l := range h.Levels {
+		part := safe(l.Name) + "." + strconv.FormatUint(l.SizeBytes, 10) + "." +
+			strconv.FormatUint(uint64(l.Ways), 10) + "." + strconv.FormatUint(uint64(l.LineBytes), 10) +
+			lettered("l", l.LatencyCycles) + lettered("b", l.BytesPerCycle) + lettered("s", float64(l.SharedBy))
+		if l.Hashed {
+			part += ".h"
+		}
+		part += lettered("r", float64(l.Replacement)) + lettered("i", float64(l.Inclusion)) + lettered("w", float64(l.Write))
+		parts = append(parts, part)
+	}
+	if m := lettered("l", h.Memory.LatencyCycles) + lettered("b", h.Memory.BytesPerCycle); m != "" {
+		parts = append(parts, "memory"+m)
+	}
+	if clock := lettered("g", h.ClockGHz); clock != "" {
+		parts = append(parts, "clock"+clock)
+	}
+	return strings.Join(parts, "_")
+}
+
+func lettered(name string, x float64) string {
+	if x == 0 {
+		return ""
+	}
+	return "." + name + strings.ReplaceAll(hierarchy.FormatNumber(x), ".", "d")
+}
+
+// parseMachine reads what formatMachine wrote; anything else gives no levels.
+func parseMachine(s string) (h hierarchy.Hierarchy) {
+	if s == "" {
+		return h
+	}
+	for _, part := range strings.Split(s, "_") {
+		f := strings.Split(part, ".")
+		ok := len(f) > 1
+		switch {
+		case !ok:
+		case f[0] == "name":
+			h.Name = safe(f[1])
+		case f[0] == "memory":
+			var c hierarchy.Cache
+			ok = describe(&c, f[1:])
+			h.Memory = hierarchy.Memory{LatencyCycles: c.LatencyCycles, BytesPerCycle: c.BytesPerCycle}
+		case f[0] == "clock":
+			h.ClockGHz, ok = numberOf(f[1])
+		default:
+			var c hierarchy.Cache
+			if c, ok = parseLevel(f); ok {
+				h.Levels = append(h.Levels, c)
+			}
+		}
+		if !ok || len(h.Levels) > MaxLevels {
+			return hierarchy.Hierarchy{}
+		}
+	}
+	if len(h.Levels) == 0 {
+		return hierarchy.Hierarchy{}
+	}
+	return h
+}
+
+func parseLevel(f []string) (c hierarchy.Cache, ok bool) {
+	if len(f) < 4 {
+		return c, false
+	}
+	bytes, err1 := strconv.ParseUint(f[1], 10, 40)
+	ways, err2 := strconv.ParseUint(f[2], 10, 32)
+	line, err3 := strconv.ParseUint(f[3], 10, 13)
+	if err1 != nil || err2 != nil || err3 != nil || line == 0 || line&(line-1) != 0 || bytes < line || ways > 1<<16 {
+		return c, false
+	}
+	c = hierarchy.Cache{Name: safe(f[0]), SizeBytes: bytes, Ways: uint32(ways), LineBytes: uint32(line)}
+	ok = describe(&c, f[4:])
+	return fitWays(c), ok
+}
+
+// numberOf reads a letter and its number.
+func numberOf(field string) (float64, bool) {
+	if field == "" {
+		return 0, false
+	}
+	return hierarchy.ParsePositive(strings.ReplaceAll(field[1:], "d", "."))
+}
+
+// describe reads the letters of a level.
+func describe(c *hierarchy.Cache, fields []string) bool {
+	for _, f := range fields {
+		if f == "h" {
+			c.Hashed = true
+			continue
+		}
+		x, ok := numberOf(f)
+		if !ok {
+			return false
+		}
+		switch f[0] {
+		case 'l':
+			c.LatencyCycles = x
+		case 'b':
+			c.BytesPerCycle = x
+		case 's':
+			c.SharedBy = uint32(min(x, 1<<20))
+		case 'r':
+			c.Replacement = hierarchy.Replacement(min(x, float64(hierarchy.Random)))
+		case 'i':
+			c.Inclusion = hierarchy.Inclusion(min(x, float64(hierarchy.Exclusive)))
+		case 'w':
+			c.Write = hierarchy.Write(min(x, float64(hierarchy.WriteThroughAround)))
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// safe keeps letters and digits.
+func safe(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return -1
+	}, name)
+}

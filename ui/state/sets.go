@@ -1,0 +1,280 @@
+package state
+
+import (
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Cell is one cache of the map of sets × ways: 2^Log2Sets sets of Ways ways. The
+// zero value is none.
+type Cell struct{ Log2Sets, Ways int }
+
+func (c Cell) valid() bool {
+	return c.Log2Sets >= 0 && c.Log2Sets < profile.SetCounts && c.Ways >= 1 && c.Ways <= profile.MaxWays
+}
+
+// Lines is the capacity.
+func (c Cell) Lines() uint64 { return uint64(c.Ways) << c.Log2Sets }
+
+// Move gives the cell some sets and ways further, within the map.
+func (c Cell) Move(sets, ways int) Cell {
+	return Cell{min(max(c.Log2Sets+sets, 0), profile.SetCounts-1), min(max(c.Ways+ways, 1), profile.MaxWays)}
+}
+
+// format writes a cell for the URL's hash: 64x8.
+func (c Cell) format() string {
+	if !c.valid() {
+		return ""
+	}
+	return strconv.Itoa(1<<c.Log2Sets) + "x" + strconv.Itoa(c.Ways)
+}
+
+// parseCell reads what format wrote; anything else is none.
+func parseCell(s string) Cell {
+	sets, ways, _ := strings.Cut(s, "x")
+	n, err1 := strconv.ParseUint(sets, 10, 20)
+	w, err2 := strconv.Atoi(ways)
+	if err1 != nil || err2 != nil || n == 0 || n&(n-1) != 0 {
+		return Cell{}
+	}
+	if c := (Cell{bits.TrailingZeros64(n), w}); c.valid() {
+		return c
+	}
+	return Cell{}
+}
+
+// CellAnswer tells the misses of a cell's cache apart. They add up: misses are
+// cold, capacity and conflict misses, and the last may be negative.
+type CellAnswer struct {
+	Misses   uint64
+	Cold     uint64 // first accesses
+	Capacity uint64 // that a fully associative cache of as many lines misses besides
+	Conflict int64  // what the sets add to that, or save
+}
+
+// CellAnswer reads the table of sets; the profile has one.
+func (v *View) CellAnswer(c Cell) CellAnswer {
+	hits, _ := v.Locality.Sets.Hits(1<<c.Log2Sets, uint64(c.Ways))
+	full := v.Curve.Misses(c.Lines())
+	a := CellAnswer{Misses: v.Curve.Accesses - hits, Cold: v.Curve.Cold, Capacity: full - v.Curve.Cold}
+	a.Conflict = int64(a.Misses - full)
+	return a
+}
+
+// DefaultCell is the cell of the first level in question that is one, or that
+// of a usual first level.
+func DefaultCell(levels []hierarchy.Cache) Cell {
+	for _, l := range levels {
+		if c, ok := cellOf(l); ok {
+			return c
+		}
+	}
+	return Cell{6, 8}
+}
+
+// cellOf is where a level is on the map.
+func cellOf(l hierarchy.Cache) (Cell, bool) {
+	sets := l.Sets()
+	if l.Full() || l.Hashed || sets == 0 || sets&(sets-1) != 0 {
+		return Cell{}, false
+	}
+	c := Cell{bits.TrailingZeros64(sets), int(l.Ways)}
+	return c, c.valid()
+}
+
+// HeatMap is what heatmap.js draws: a row for each number of sets, a column for
+// each number of ways.
+type HeatMap struct {
+	ID        string // names the host element
+	Title     string
+	Summary   string
+	LineBytes uint64
+	Rows      int
+	Columns   int
+	// Values are shares of all accesses, row by row. Signed ones are drawn to
+	// both sides of zero.
+	Values []float64
+	Signed bool
+	Least  float64 // of Values
+	Most   float64
+	Cell   Cell
+	Marks  []HeatMark
+}
+
+// HeatMark names a cell: a level of the hierarchy in question.
+type HeatMark struct {
+	Label, Color string
+	Cell         Cell
+}
+
+// SetsMap is the miss ratio of every cache of the table, or its conflict misses.
+func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *HeatMap {
+	m := &HeatMap{ID: "sets", Title: "Miss ratio by sets and ways", LineBytes: v.LineBytes,
+		Rows: profile.SetCounts, Columns: profile.MaxWays, Signed: conflicts, Cell: cell}
+	if conflicts {
+		m.Title = "Conflict misses by sets and ways"
+	}
+	for a := range m.Rows {
+		for w := range m.Columns {
+			answer := v.CellAnswer(Cell{a, w + 1})
+			value := Ratio(answer.Misses, v.Curve.Accesses)
+			if conflicts {
+				value = signedShare(answer.Conflict, v.Curve.Accesses)
+			}
+			if len(m.Values) == 0 || value < m.Least {
+				m.Least = value
+			}
+			if len(m.Values) == 0 || value > m.Most {
+				m.Most = value
+			}
+			m.Values = append(m.Values, value)
+		}
+	}
+	for i, l := range levels {
+		if c, ok := cellOf(l); ok && uint64(l.LineBytes) == v.LineBytes {
+			m.Marks = append(m.Marks, HeatMark{Label: l.Name, Color: LevelColor(i), Cell: c})
+		}
+	}
+	m.Summary = v.setsSentence()
+	return m
+}
+
+func signedShare(n int64, of uint64) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}
+
+// setsSentence says where sets cost most, and where they help.
+func (v *View) setsSentence() string {
+	var worst, best Cell
+	var most, least int64
+	for a := range profile.SetCounts {
+		for w := 1; w <= profile.MaxWays; w++ {
+			switch n := v.CellAnswer(Cell{a, w}).Conflict; {
+			case n > most:
+				worst, most = Cell{a, w}, n
+			case n < least:
+				best, least = Cell{a, w}, n
+			}
+		}
+	}
+	if most == 0 && least == 0 {
+		return "Sets make no difference to this run: every cache misses what a fully associative one of its size misses."
+	}
+	text := "Sets never cost more than full associativity here."
+	if most > 0 {
+		text = "Sets cost most in a cache of " + v.cellWords(worst) + ": " + Percent(signedShare(most, v.Curve.Accesses)) + " of accesses are conflict misses."
+	}
+	if least < 0 {
+		text += " They save most in one of " + v.cellWords(best) + ": " + Percent(signedShare(-least, v.Curve.Accesses)) + " of accesses hit that would miss if it were fully associative."
+	}
+	return text
+}
+
+// cellWords name a cell: 64 sets, 8 ways (32 KiB).
+func (v *View) cellWords(c Cell) string {
+	return Plural(1<<c.Log2Sets, "set", "sets") + ", " + WaysText(uint32(c.Ways)) + " (" + Bytes(c.Lines()*v.LineBytes) + ")"
+}
+
+// CellSentence reads a cell out.
+func (v *View) CellSentence(c Cell) string {
+	a := v.CellAnswer(c)
+	return v.cellWords(c) + ": misses " + Percent(Ratio(a.Misses, v.Curve.Accesses)) +
+		", of these cold " + Exact(a.Cold) + ", capacity " + Exact(a.Capacity) + ", conflict " + Signed(a.Conflict)
+}
+
+// Signed writes a whole number with its sign.
+func Signed(n int64) string {
+	switch {
+	case n < 0:
+		return "−" + Exact(uint64(-n))
+	case n > 0:
+		return "+" + Exact(uint64(n))
+	}
+	return "0"
+}
+
+// ConflictSentence says what the conflict misses of a cell mean.
+func (v *View) ConflictSentence(c Cell) string {
+	a := v.CellAnswer(c)
+	size := Bytes(c.Lines() * v.LineBytes)
+	switch {
+	case c.Log2Sets == 0:
+		return "One set is full associativity: there are no conflicts."
+	case a.Conflict > 0:
+		return "A fully associative cache of " + size + " would miss " + Exact(uint64(a.Conflict)) + " fewer: so many are conflicts within sets."
+	case a.Conflict < 0:
+		return "A fully associative cache of " + size + " would miss " + Exact(uint64(-a.Conflict)) + " more: sets keep lines here that LRU over all of them gives up."
+	}
+	return "A fully associative cache of " + size + " would miss just as many."
+}
+
+// CellFact is one line about a picked cell.
+type CellFact struct{ ID, Name, Value, Share string }
+
+// CellFacts tell the misses of a cell apart, each with its share of all accesses.
+func (v *View) CellFacts(c Cell) []CellFact {
+	a, all := v.CellAnswer(c), v.Curve.Accesses
+	conflict := Percent(signedShare(max(a.Conflict, -a.Conflict), all))
+	if a.Conflict < 0 {
+		conflict = "−" + conflict
+	}
+	facts := []CellFact{
+		{"misses", "misses", Exact(a.Misses), Percent(Ratio(a.Misses, all))},
+		{"cold", "cold: first accesses", Exact(a.Cold), Percent(Ratio(a.Cold, all))},
+		{"capacity", "capacity: too few lines", Exact(a.Capacity), Percent(Ratio(a.Capacity, all))},
+		{"conflict", "conflict: too few ways", Signed(a.Conflict), conflict},
+	}
+	if c.Log2Sets > 0 {
+		if model, ok := v.modelled(c); ok {
+			facts = append(facts, CellFact{"model", "misses by SDCM", "≈ " + Count(model), Percent(model / max(float64(all), 1))})
+		}
+	}
+	return facts
+}
+
+// modelled is what SDCM says of a cell.
+func (v *View) modelled(c Cell) (float64, bool) {
+	if v.asker == nil {
+		v.asker = hierarchy.NewAsker(v.Profile)
+	}
+	p, _, err := v.asker.Predict(hierarchy.Hierarchy{Levels: []hierarchy.Cache{
+		{Name: "L1", SizeBytes: c.Lines() * v.LineBytes, Ways: uint32(c.Ways), LineBytes: uint32(v.LineBytes)}}})
+	if err != nil {
+		return 0, false
+	}
+	return p.Levels[0].SDCMMisses, true
+}
+
+// SetsTable is every cell.
+func (v *View) SetsTable() *Table {
+	cell := func(i int) Cell { return Cell{i / profile.MaxWays, i%profile.MaxWays + 1} }
+	return &Table{
+		Caption: "Misses by number of sets and ways, exact for LRU",
+		Columns: []Column{{Name: "sets"}, {Name: "ways"}, {Name: "cache size"}, {Name: "misses"}, {Name: "miss ratio"},
+			{Name: "cold"}, {Name: "capacity"}, {Name: "conflict"}},
+		Rows: profile.SetCounts * profile.MaxWays,
+		Row: func(i int) []string {
+			c := cell(i)
+			a := v.CellAnswer(c)
+			return []string{Exact(1 << c.Log2Sets), strconv.Itoa(c.Ways), Bytes(c.Lines() * v.LineBytes), Exact(a.Misses),
+				Percent(Ratio(a.Misses, v.Curve.Accesses)), Exact(a.Cold), Exact(a.Capacity), Signed(a.Conflict)}
+		},
+		CSVHeader: "sets,ways,line,accesses,misses,cold,capacity,conflict",
+		CSVRow: func(i int) string {
+			c := cell(i)
+			a := v.CellAnswer(c)
+			text := ""
+			for _, n := range []uint64{1 << c.Log2Sets, uint64(c.Ways), v.LineBytes, v.Curve.Accesses, a.Misses, a.Cold, a.Capacity} {
+				text += strconv.FormatUint(n, 10) + ","
+			}
+			return text + strconv.FormatInt(a.Conflict, 10)
+		},
+	}
+}

@@ -1,0 +1,241 @@
+package state
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// tabled is a view of a trace of line numbers with its table of sets, counted the
+// plain way.
+func tabled(lines []uint64) *View {
+	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}, Sets: new(profile.SetTable)}
+	for a := range profile.SetCounts {
+		sets := map[uint64][]uint64{}
+		for _, line := range lines {
+			set := line & (1<<a - 1)
+			depth := slices.Index(sets[set], line)
+			if depth >= 0 {
+				sets[set] = slices.Delete(sets[set], depth, depth+1)
+			}
+			sets[set] = slices.Insert(sets[set], 0, line)
+			switch {
+			case a == 0 && depth < 0:
+				l.Kinds[0].Cold++
+			case a == 0:
+				l.Kinds[0].Distances.Add(uint64(depth))
+			}
+			if depth >= 0 && depth < profile.MaxWays {
+				l.Sets.Depths[a][depth]++
+			}
+		}
+	}
+	p := &profile.Profile{Locality: []profile.Locality{l}}
+	p.Totals.References[trace.Load] = uint64(len(lines))
+	return NewView(p, 64)
+}
+
+// columns walks a matrix by columns, several times: all of one column fall into
+// few sets.
+func columns() (lines []uint64) {
+	for range 3 {
+		for row := range uint64(40) {
+			lines = append(lines, row*64, row*64+1)
+		}
+	}
+	return lines
+}
+
+// Misses are the sum of their parts, each cell is what Predict says of it, and
+// one set has no conflicts.
+func TestCellAnswersAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		stride := rapid.SampledFrom([]uint64{1, 3, 64}).Draw(t, "stride")
+		lines := rapid.SliceOfN(rapid.Uint64Range(0, 90), 1, 300).Draw(t, "lines")
+		for i := range lines {
+			lines[i] *= stride
+		}
+		v := tabled(lines)
+		c := Cell{rapid.IntRange(0, profile.SetCounts-1).Draw(t, "log2 sets"), rapid.IntRange(1, profile.MaxWays).Draw(t, "ways")}
+		a := v.CellAnswer(c)
+		if int64(a.Misses) != int64(a.Cold)+int64(a.Capacity)+a.Conflict || c.Log2Sets == 0 && a.Conflict != 0 {
+			t.Errorf("%+v: %+v", c, a)
+		}
+		level := hierarchy.Cache{Name: "L1", SizeBytes: c.Lines() * 64, Ways: uint32(c.Ways), LineBytes: 64}
+		if got := v.Ask([]hierarchy.Cache{level}).Prediction; got.MemoryAccesses != float64(a.Misses) {
+			t.Errorf("%+v: the map says %d misses, the prediction %v", c, a.Misses, got.MemoryAccesses)
+		}
+		if at, ok := cellOf(level); c.Log2Sets > 0 && (!ok || at != c) {
+			t.Errorf("%s is at %+v on the map, want %+v", level, at, c)
+		}
+	})
+}
+
+func TestSetsMap(t *testing.T) {
+	v := tabled(columns())
+	levels := []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64}, {Name: "L3", SizeBytes: 8 << 20, Ways: 16, LineBytes: 64, Hashed: true}}
+	ratios, conflicts := v.SetsMap(Cell{6, 8}, false, levels), v.SetsMap(Cell{6, 8}, true, levels)
+	if len(ratios.Marks) != 1 || ratios.Marks[0].Cell != (Cell{6, 8}) {
+		t.Errorf("marks %+v, want L1 at 64 sets of 8 ways", ratios.Marks)
+	}
+	for _, m := range []*HeatMap{ratios, conflicts} {
+		if len(m.Values) != m.Rows*m.Columns || slices.Min(m.Values) != m.Least || slices.Max(m.Values) != m.Most || m.Summary == "" {
+			t.Errorf("%s: %d values from %g to %g", m.Title, len(m.Values), m.Least, m.Most)
+		}
+	}
+	// 80 lines in two sets of 64: a direct-mapped cache of 64 lines misses them all.
+	at := 6*ratios.Columns + 0
+	if ratios.Values[at] != 1 || conflicts.Values[at] != 0 {
+		t.Errorf("64 sets of one way miss %g, by conflict %g", ratios.Values[at], conflicts.Values[at])
+	}
+	// 16 ways of 64 sets hold 1,024 lines, yet not the 40 of a set.
+	if at = 6*ratios.Columns + 15; conflicts.Values[at] <= 0.6 || !conflicts.Signed || ratios.Signed {
+		t.Errorf("64 sets of 16 ways: conflict misses %g, want two thirds", conflicts.Values[at])
+	}
+	if !strings.Contains(ratios.Summary, "conflict misses") {
+		t.Errorf("summary %q", ratios.Summary)
+	}
+	facts := v.CellFacts(Cell{6, 16})
+	if facts[3].ID != "conflict" || !strings.HasPrefix(facts[3].Value, "+") || facts[len(facts)-1].ID != "model" {
+		t.Errorf("facts %+v", facts)
+	}
+	if says := v.ConflictSentence(Cell{6, 16}); !strings.Contains(says, "fewer") {
+		t.Errorf("%q", says)
+	}
+	if says := v.ConflictSentence(Cell{0, 16}); !strings.Contains(says, "no conflicts") {
+		t.Errorf("%q", says)
+	}
+	if says := v.CellSentence(Cell{6, 16}); !strings.Contains(says, "64 sets, 16 ways") {
+		t.Errorf("%q", says)
+	}
+}
+
+// The table's CSV has what the command's has, and adds up.
+func TestSetsTable(t *testing.T) {
+	v := tabled(columns())
+	table := v.SetsTable()
+	if table.Rows != profile.SetCounts*profile.MaxWays || !strings.HasPrefix(table.CSVHeader, "sets,ways,line,accesses,misses") {
+		t.Fatalf("%d rows of %s", table.Rows, table.CSVHeader)
+	}
+	for i := range table.Rows {
+		var n []int64
+		for _, text := range strings.Split(table.CSVRow(i), ",") {
+			x, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n = append(n, x)
+		}
+		if n[4] != n[5]+n[6]+n[7] || n[3] != 240 || len(table.Row(i)) != len(table.Columns) {
+			t.Errorf("row %d: %v", i, n)
+		}
+	}
+}
+
+func TestCells(t *testing.T) {
+	for s, want := range map[string]Cell{"64x8": {6, 8}, "1x1": {0, 1}, "65536x32": {16, 32}, "": {}, "x": {}, "3x4": {}, "131072x1": {}, "64x33": {}, "64x0": {}} {
+		if got := parseCell(s); got != want || want.valid() && got.format() != s {
+			t.Errorf("%q: %+v, written %q, want %+v", s, got, got.format(), want)
+		}
+	}
+	if got := (Cell{0, 1}).Move(-1, -1); got != (Cell{0, 1}) {
+		t.Errorf("beyond the edge: %+v", got)
+	}
+	if got := DefaultCell([]hierarchy.Cache{{Name: "L1", SizeBytes: 48 << 10, Ways: 12, LineBytes: 64}}); got != (Cell{6, 12}) {
+		t.Errorf("of 48 KiB and 12 ways: %+v", got)
+	}
+	if got := DefaultCell(nil); !got.valid() {
+		t.Errorf("of no level: %+v", got)
+	}
+}
+
+// A table makes levels exact, and the cards say both numbers.
+func TestCardsOfTables(t *testing.T) {
+	v := tabled(columns())
+	got := v.Predict(hierarchy.Hierarchy{ClockGHz: 2, Memory: hierarchy.Memory{LatencyCycles: 100, BytesPerCycle: 8}, Levels: []hierarchy.Cache{
+		{Name: "L1", SizeBytes: 4096, Ways: 16, LineBytes: 64, LatencyCycles: 4}, {Name: "L2", SizeBytes: 1 << 20, Ways: 8, LineBytes: 64, LatencyCycles: 12}}})
+	l1, l2 := got.Levels[0], got.Levels[1]
+	if !l1.Exact || l1.Chip != "exact" || !strings.HasPrefix(l1.Model, "SDCM would say ") || l2.Chip != "inclusive" || l2.Time == "" || l1.Rate == "" {
+		t.Errorf("%+v\n%+v", l1, l2)
+	}
+	if !strings.Contains(got.Average, "ns") || got.Unknown != "" || got.Least == "" {
+		t.Errorf("average %q, unknown %q, least %q", got.Average, got.Unknown, got.Least)
+	}
+	if got := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 4096, Ways: 16, LineBytes: 64}}); got.Average != "" || !strings.Contains(got.Unknown, "memory") {
+		t.Errorf("without latencies: average %q, unknown %q", got.Average, got.Unknown)
+	}
+}
+
+func TestAgainst(t *testing.T) {
+	v := tabled(columns())
+	level := func(ways uint32, latency float64) hierarchy.Hierarchy {
+		return hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * 64 * uint64(ways), Ways: ways, LineBytes: 64, LatencyCycles: latency}}, Memory: hierarchy.Memory{LatencyCycles: latency * 10}}
+	}
+	a, b := v.Predict(level(16, 4)), v.Predict(level(64, 0))
+	table := Against("small", "large", a, b)
+	var rows []string
+	for i := range table.Rows {
+		rows = append(rows, strings.ReplaceAll(strings.Join(table.Row(i), "|"), thin, " "))
+		if n := strings.Count(table.CSVRow(i), ","); n != 3 && !strings.Contains(table.Row(i)[0], ",") {
+			t.Errorf("%s", table.CSVRow(i))
+		}
+	}
+	misses := uint64(a.Prediction.Levels[0].Misses)
+	if fewer := misses - uint64(math.Round(b.Prediction.Levels[0].Misses)); !strings.HasPrefix(rows[0], "L1 misses|"+strconv.FormatUint(misses, 10)+"|") || !strings.Contains(rows[0], "|−"+strconv.FormatUint(fewer, 10)+"|−") {
+		t.Errorf("%q, %d misses", rows[0], misses)
+	}
+	if time := rows[3]; !strings.HasPrefix(time, "average access time") || !strings.HasSuffix(time, "|–|–|–") {
+		t.Errorf("%q: B has no latencies", time)
+	}
+	if same := Against("a", "a", a, a); same.Row(0)[3] != "0" {
+		t.Errorf("with itself: %q", same.Row(0))
+	}
+}
+
+func TestLevelsComeAndGo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var levels []hierarchy.Cache
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0, 1:
+				levels = WithLevel(levels, 64)
+			case 2:
+				levels = WithoutLevel(levels, rapid.IntRange(-1, 5).Draw(t, "which"))
+			default:
+				levels = WithLine(levels, 0, rapid.SampledFrom([]uint32{32, 64, 4096}).Draw(t, "line"))
+			}
+			names := map[string]bool{}
+			for _, c := range levels {
+				if err := c.Check(); err != nil || names[c.Name] {
+					t.Fatalf("%v, %v", levels, err)
+				}
+				names[c.Name] = true
+			}
+			if len(levels) > MaxLevels {
+				t.Fatalf("%d levels", len(levels))
+			}
+		}
+	})
+}
+
+// No address does harm, and what is understood is written the same way again.
+func FuzzMachine(f *testing.F) {
+	for _, s := range []string{"", "L1.32768.8.64", "name.x_L1.32768.8.64.l4d5.b64.s4.h.r2.i1.w3_memory.l200.b7d3_clock.g3d5", "a.b.c.d", "L1.64.0.64_", "memory.l1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		h := parseMachine(s)
+		again := parseMachine(formatMachine(h))
+		if !SameMachine(h, again) || h.Name != again.Name {
+			t.Fatalf("%q: %+v, written and read %+v", s, h, again)
+		}
+	})
+}
