@@ -58,6 +58,7 @@ type Spec struct {
 	SkipBad   uint64      // bad records to tolerate
 	Mergeable bool        // keep what Append needs (addresses) in the profile
 	Analyses  Analyses    // which to run; 0: those of [Default]
+	noSets    bool        // no set tables, even by default
 
 	// Utilisation are the capacities in bytes, ascending, for which sites tell how
 	// much of the lines they fetch is used; Previous has them tell who touched

@@ -20,7 +20,7 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 	if err := follows(a, b); err != nil {
 		return nil, err
 	}
-	spec := Spec{Kinds: a.Input.Kinds, Mergeable: true, Start: a.Segment.Start, Analyses: analysesOf(a)}
+	spec := Spec{Kinds: a.Input.Kinds, Mergeable: true, Start: a.Segment.Start, Analyses: analysesOf(a), noSets: !hasSets(a)}
 	for i := range a.Locality {
 		spec.LineBytes = append(spec.LineBytes, a.Locality[i].LineBytes)
 	}
@@ -77,7 +77,9 @@ func follows(a, b *profile.Profile) error {
 	same := analysesOf(a) == analysesOf(b) && a.Input.Kinds == b.Input.Kinds && a.Input.Skip == b.Input.Skip && a.Input.Limit == b.Input.Limit &&
 		slices.Equal(a.Input.Threads, b.Input.Threads) && a.Input.Header.Format == b.Input.Header.Format &&
 		sameSites(a, b) &&
-		slices.EqualFunc(a.Locality, b.Locality, func(x, y profile.Locality) bool { return x.LineBytes == y.LineBytes })
+		slices.EqualFunc(a.Locality, b.Locality, func(x, y profile.Locality) bool {
+			return x.LineBytes == y.LineBytes && (x.Sets == nil) == (y.Sets == nil)
+		})
 	if !same {
 		return &AppendError{"the segments were analysed with different options (analyses, kinds, threads, part of the trace or line sizes)"}
 	}

@@ -406,6 +406,9 @@ func (r *Runner) fits(p *profile.Profile) bool {
 	sizes := make([]uint32, len(p.Locality))
 	for i := range p.Locality {
 		sizes[i] = p.Locality[i].LineBytes
+		if (p.Locality[i].Sets != nil) != r.spec.has(Sets) {
+			return false
+		}
 	}
 	want := r.spec.LineBytes
 	if !r.spec.has(Locality) {

@@ -19,18 +19,20 @@ const (
 	Locality    Analyses = 1 << iota // stack distances
 	Counters                         // operations, bytes, and how often each byte is accessed
 	Sites                            // who makes the accesses, and to which data; with locality
+	Sets                             // depths in sets, for every number of sets; with locality
 	allAnalyses = 1<<iota - 1
 )
 
-// Default are the analyses that run unless others are asked for: locality, and,
-// where the trace tells of code, sites, and of the counters those that cost
-// little. How often each byte is accessed is left out.
+// Default are the analyses that run unless others are asked for: locality with
+// sets, so that nobody has to choose a cache before the run; and, where the trace
+// tells of code, sites, and of the counters those that cost little. How often
+// each byte is accessed is left out.
 const Default Analyses = 0
 
 // None are no analyses: a pass only counts, and feeds what stands beside it.
 const None Analyses = 1 << 31
 
-var analysisNames = []string{"locality", "counters", "sites"}
+var analysisNames = []string{"locality", "counters", "sites", "sets"}
 
 // AnalysisNames lists the names that [ParseAnalyses] takes.
 func AnalysisNames() []string { return analysisNames }
@@ -70,7 +72,10 @@ next:
 
 // has tells whether an analysis runs.
 func (s Spec) has(a Analyses) bool {
-	return s.Analyses == Default || s.Analyses&a != 0 || a == Locality && s.Analyses&Sites != 0
+	if a == Sets && s.noSets {
+		return false
+	}
+	return s.Analyses == Default || s.Analyses&a != 0 || a == Locality && s.Analyses&(Sites|Sets) != 0
 }
 
 // table is every analysis that the spec asks for. Sites come before locality,
@@ -78,7 +83,7 @@ func (s Spec) has(a Analyses) bool {
 // nil.
 func table(s Spec, program func() *trace.Program) (list []Analysis) {
 	if s.has(Locality) {
-		distances := locality.New(s.LineBytes, s.Start, s.Mergeable)
+		distances := locality.New(s.LineBytes, s.Start, s.Mergeable, s.has(Sets))
 		if s.has(Sites) {
 			follower := sites.New(s.sites(), program)
 			distances.Feed(s.siteLine(), follower)
@@ -110,13 +115,22 @@ func (s Spec) sites() sites.Options {
 
 // analysesOf are the analyses whose results a profile holds.
 func analysesOf(p *profile.Profile) Analyses {
-	switch {
-	case p.Counters == nil || !p.Counters.Touched:
+	if p.Counters == nil || !p.Counters.Touched {
 		return Default
-	case len(p.Locality) == 0:
-		return Counters
-	case p.Sites == nil:
-		return Locality | Counters
 	}
-	return Locality | Counters | Sites
+	found := Counters
+	if len(p.Locality) > 0 {
+		found |= Locality
+	}
+	if p.Sites != nil {
+		found |= Sites
+	}
+	if hasSets(p) {
+		found |= Sets
+	}
+	return found
 }
+
+// hasSets reports whether a profile holds set tables: those by default do, unless
+// they were made before there were any, and all or none of the line sizes.
+func hasSets(p *profile.Profile) bool { return len(p.Locality) > 0 && p.Locality[0].Sets != nil }

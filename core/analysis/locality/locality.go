@@ -8,6 +8,8 @@
 //  3. One stack.Model a line size turns lines into distances.
 //  4. Distances are counted by kind: those within the model's top in small
 //     arrays, the others in a profile.Histogram and in the window's bins.
+//  5. On request the model is a stack.Sets, which counts depths in sets too
+//     (MODELS §4).
 //
 // What a segment needs to be joined to an earlier one, its first touches in
 // order and its final stack (MODELS §9), is kept on request.
@@ -30,14 +32,16 @@ type Analysis struct {
 
 // New makes an analysis for the given line sizes in bytes, each valid and in
 // ascending order. start is the number of references in earlier segments;
-// mergeable keeps first touches.
-func New(lineBytes []uint32, start uint64, mergeable bool) *Analysis {
+// mergeable keeps first touches; sets makes set tables.
+func New(lineBytes []uint32, start uint64, mergeable, sets bool) *Analysis {
 	a := &Analysis{start: start}
 	for _, n := range lineBytes {
-		s := &lineSize{
-			shift:     uint(bits.TrailingZeros32(n)),
-			model:     stack.NewExact(),
-			mergeable: mergeable,
+		s := &lineSize{shift: uint(bits.TrailingZeros32(n)), mergeable: mergeable}
+		if sets {
+			s.sets = stack.NewSets()
+			s.model = s.sets
+		} else {
+			s.model = stack.NewExact()
 		}
 		s.windows.References = profile.WindowSize(start)
 		s.windows.First = start / s.windows.References
@@ -61,7 +65,8 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, fal
 // Close implements analysis.Analysis.
 func (a *Analysis) Close() {
 	for _, s := range a.sizes {
-		s.model = nil
+		s.table = s.setTable()
+		s.model, s.sets = nil, nil
 	}
 }
 
@@ -94,6 +99,8 @@ const (
 type lineSize struct {
 	shift     uint
 	model     stack.Model
+	sets      *stack.Sets       // the model, where it counts depths, or nil
+	table     *profile.SetTable // what is not, or no more, in the model; or nil
 	mergeable bool
 	follower  Follower // or nil
 

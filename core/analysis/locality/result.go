@@ -23,7 +23,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 
 func (s *lineSize) result() profile.Locality {
 	s.closeRow()
-	l := profile.Locality{LineBytes: 1 << s.shift, Windows: s.windows}
+	l := profile.Locality{LineBytes: 1 << s.shift, Windows: s.windows, Sets: s.setTable()}
 	l.Windows.Rows = slices.Clone(s.windows.Rows)
 	for k := range trace.NumKinds {
 		counts := profile.KindLocality{Kind: trace.Kind(k), Cold: s.cold[k]}
@@ -49,6 +49,19 @@ func (s *lineSize) result() profile.Locality {
 	return l
 }
 
+// setTable gives the depths that were counted, or nil where none are. It shares
+// nothing with the model.
+func (s *lineSize) setTable() *profile.SetTable {
+	if s.sets == nil {
+		return s.table
+	}
+	t := &profile.SetTable{Depths: *s.sets.Depths()}
+	if s.table != nil {
+		t.Add(s.table)
+	}
+	return t
+}
+
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	a.start, a.done = p.Segment.Start, p.Totals.AllReferences()
@@ -66,6 +79,13 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 
 // add counts what l counted.
 func (s *lineSize) add(l *profile.Locality) {
+	if s.sets != nil && l.Sets != nil {
+		table := *l.Sets
+		if s.table != nil {
+			table.Add(s.table)
+		}
+		s.table = &table
+	}
 	for i := range l.Kinds {
 		k := &l.Kinds[i]
 		s.cold[k.Kind] += k.Cold
@@ -87,7 +107,11 @@ func (s *lineSize) push(lines []trace.Line) {
 		for i := range n {
 			s.lines[i] = lines[end-1-i]
 		}
-		s.model.Distances(s.lines[:n], s.distances[:n])
+		if s.sets != nil {
+			s.sets.Push(s.lines[:n])
+		} else {
+			s.model.Distances(s.lines[:n], s.distances[:n])
+		}
 		end -= n
 	}
 }

@@ -216,18 +216,30 @@ func (m *memory) place(of uint32, addr trace.Addr, bytes uint64) {
 	if bytes == 0 || addr+bytes < addr {
 		return
 	}
-	for {
-		n, _ := m.placed.around(addr + bytes - 1)
-		if n == noBlock || m.blocks[n].from+m.blocks[n].bytes <= addr {
+	for end := addr + bytes; end > addr; {
+		n := m.lastIn(addr, end)
+		if n == noBlock {
 			break
 		}
 		if m.objects[m.objectOf[n]].kind == profile.GlobalObject {
 			return
 		}
+		end = m.blocks[n].from
+	}
+	for n := m.lastIn(addr, addr+bytes); n != noBlock; n = m.lastIn(addr, addr+bytes) {
 		m.remove(n)
 	}
 	m.closeGaps()
 	m.placed.insert(addr, m.newBlock(of, addr, bytes))
+}
+
+// lastIn gives the last block with an address from addr up to end.
+func (m *memory) lastIn(addr, end trace.Addr) uint32 {
+	n, _ := m.placed.around(end - 1)
+	if n == noBlock || m.blocks[n].from+m.blocks[n].bytes <= addr {
+		return noBlock
+	}
+	return n
 }
 
 // closeGaps forgets what was free.

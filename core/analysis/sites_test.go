@@ -1,0 +1,662 @@
+package analysis_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/bits"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// allocating makes a program of references, allocations and releases, with
+// variables of all kinds: a block for each site.
+func allocating() *trace.Program {
+	p := &trace.Program{
+		Modules:   []trace.Module{{Name: "src/a.c", Base: 0x400000, End: 0x500000}},
+		Functions: []trace.Function{{Name: "main"}, {Name: "walk"}},
+		Objects: []trace.Object{
+			{Name: "table", Addr: 1 << 12, Bytes: 300, Type: "[300 x i8]", Place: trace.Place{File: "src/a.h", Line: 3}},
+			{Name: "elsewhere", Bytes: 8}, {Name: "odd", Addr: 1<<12 + 1000, Bytes: 13},
+		},
+		Threads: []trace.Thread{{Number: 1, StackLow: 1 << 13, StackHigh: 1<<13 + 500}, {Number: 2, StackLow: 1<<13 + 1000, StackHigh: 1<<13 + 1100}},
+	}
+	sites := []trace.Site{
+		{Kind: trace.Load, Bytes: 8, Type: "double", Object: "x"}, {Kind: trace.Store, Bytes: 4, Object: "y"},
+		{Kind: trace.Modify, Bytes: 1}, {Kind: trace.Fetch, Bytes: 3},
+		{Kind: trace.RangeRead, Object: "from"}, {Kind: trace.RangeWrite}, {Kind: trace.Load},
+		{Kind: trace.Load, Bytes: 8, Object: "local", Flags: trace.StackSite}, {Kind: trace.Store, Bytes: 8, Object: "local", Flags: trace.StackSite},
+		{Kind: trace.Load, Bytes: 8, Object: "elsewhere", Flags: trace.GlobalSite}, {Kind: trace.Load, Bytes: 8, Flags: trace.GlobalSite},
+		{Kind: trace.Alloc, Object: "p"}, {Kind: trace.Alloc}, {Kind: trace.Alloc, Bytes: 40, Flags: trace.StackSite, Object: "buffer"},
+		{Kind: trace.Free}, {Kind: trace.Free},
+	}
+	for n, s := range sites {
+		s.Block, s.PC = uint32(n), 0x400000+4*trace.Addr(n)
+		s.Place = trace.Place{File: "src/a.c", Line: uint32(10 + n/2), Column: uint32(n)}
+		p.Sites = append(p.Sites, s)
+		p.Blocks = append(p.Blocks, trace.Block{Function: uint32(n % 2), Label: "b", FirstSite: uint32(n), Sites: 1})
+	}
+	return p
+}
+
+// run makes steps of the program: walks of a few sites in a small part of memory,
+// and allocations in it.
+func allocatingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracetest.Step) {
+	const from, bytes = 1 << 12, 1<<12 + 2000
+	var live []trace.Addr
+	var at [16][3]trace.Addr
+	for range steps {
+		block, thread := rng.Uint32N(uint32(len(p.Blocks))), rng.Uint32N(3)
+		site := &p.Sites[block]
+		addr := from + rng.Uint64N(bytes)
+		switch walk := &at[block][thread]; {
+		case site.Kind == trace.Free:
+			if len(live) > 0 && rng.IntN(4) > 0 {
+				addr = live[rng.IntN(len(live))]
+			}
+		case site.Kind == trace.Alloc:
+			live = append(live, addr)
+		case rng.IntN(3) > 0:
+			*walk += []trace.Addr{0, 8, 64, 1}[rng.IntN(4)]
+			addr = from + *walk%bytes
+		default:
+			*walk = addr - from
+		}
+		s := tracetest.Step{Block: block, Thread: thread, Values: []uint64{addr}}
+		if site.Values() == 2 {
+			s.Values = append(s.Values, rng.Uint64N(1<<rng.UintN(9)))
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// naiveSites is the definition of the analysis, reference by reference.
+type naiveSites struct {
+	p    *trace.Program
+	spec analysis.Spec
+	line uint64
+
+	order naiveStack
+	code  map[siteID]*profile.Site
+	data  map[objectID]*profile.DataObject
+	live  []naiveBlock
+	walks map[walkID][]walkAt
+	lines map[trace.Line]*naiveLine
+	// Counted here, made lists at the end.
+	bins   map[any]map[int]uint64
+	before map[any]map[siteID]uint64
+}
+
+type (
+	naiveStack struct{ stacktest.Naive }
+	siteID     struct {
+		number uint32
+		pc     uint64
+		kind   trace.Kind
+	}
+	objectID struct {
+		kind           profile.ObjectKind
+		number         uint32
+		function, name string
+	}
+	naiveBlock struct {
+		from, bytes uint64
+		of          objectID
+	}
+	walkID struct {
+		site   siteID
+		thread uint32
+	}
+	walkAt    struct{ addr, bytes uint64 }
+	naiveStay struct {
+		site  siteID
+		of    objectID
+		bytes map[uint64]bool
+	}
+	naiveLine struct {
+		last  siteID
+		stays []naiveStay
+	}
+)
+
+func sitesByDefinition(p *trace.Program, b *trace.Batch, spec analysis.Spec, lineBytes uint32) *profile.Sites {
+	n := &naiveSites{
+		p: p, spec: spec, line: uint64(lineBytes), code: map[siteID]*profile.Site{}, data: map[objectID]*profile.DataObject{},
+		walks: map[walkID][]walkAt{}, lines: map[trace.Line]*naiveLine{}, bins: map[any]map[int]uint64{}, before: map[any]map[siteID]uint64{},
+	}
+	for i := range b.Kind {
+		switch {
+		case b.Kind[i].IsReference() && spec.Kinds.Has(b.Kind[i]):
+			n.reference(b, i)
+		case !spec.Mergeable && b.Kind[i] == trace.Alloc:
+			n.alloc(b, i)
+		case !spec.Mergeable && b.Kind[i] == trace.Free:
+			n.live = slices.DeleteFunc(n.live, func(at naiveBlock) bool { return at.from == b.Addr[i] && at.of.kind == profile.HeapObject })
+		}
+	}
+	return n.result(spec)
+}
+
+func (n *naiveSites) function(number uint32) string {
+	return n.p.Functions[n.p.Blocks[n.p.Sites[number].Block].Function].Name
+}
+
+func (n *naiveSites) alloc(b *trace.Batch, i int) {
+	site := &n.p.Sites[b.Site[i]]
+	of := objectID{kind: profile.HeapObject, number: b.Site[i]}
+	if site.Flags&trace.StackSite != 0 {
+		of = objectID{profile.StackObject, profile.NoSite, n.function(b.Site[i]), site.Object}
+	}
+	o := n.object(of)
+	o.Blocks++
+	o.Bytes += b.Arg[i]
+	overlaps := func(from, bytes uint64) bool { return from < b.Addr[i]+b.Arg[i] && b.Addr[i] < from+bytes }
+	for _, g := range n.p.Objects {
+		if g.Addr != 0 && overlaps(g.Addr, g.Bytes) || b.Arg[i] == 0 {
+			return
+		}
+	}
+	n.live = slices.DeleteFunc(n.live, func(at naiveBlock) bool { return overlaps(at.from, at.bytes) })
+	n.live = append(n.live, naiveBlock{b.Addr[i], b.Arg[i], of})
+}
+
+func (n *naiveSites) objectOf(addr uint64, number uint32) objectID {
+	hint := &n.p.Sites[number]
+	if hint.Flags&trace.StackSite != 0 {
+		return objectID{profile.StackObject, profile.NoSite, n.function(number), hint.Object}
+	}
+	for _, at := range n.live {
+		if addr >= at.from && addr < at.from+at.bytes {
+			return at.of
+		}
+	}
+	for i, g := range n.p.Objects {
+		if g.Addr != 0 && addr >= g.Addr && addr < g.Addr+g.Bytes {
+			return objectID{kind: profile.GlobalObject, number: uint32(i)}
+		}
+	}
+	if hint.Flags&trace.GlobalSite != 0 && hint.Object != "" {
+		return objectID{profile.GlobalObject, profile.NoSite, "", hint.Object}
+	}
+	for _, t := range n.p.Threads {
+		if addr >= t.StackLow && addr < t.StackHigh {
+			return objectID{profile.StackObject, profile.NoSite, "", ""}
+		}
+	}
+	return objectID{kind: profile.OtherObject, number: profile.NoSite}
+}
+
+func (n *naiveSites) object(of objectID) *profile.DataObject {
+	o := n.data[of]
+	if o != nil {
+		return o
+	}
+	o = &profile.DataObject{Kind: of.kind, Number: of.number, Function: of.function, Name: of.name}
+	if of.number != profile.NoSite && of.kind == profile.HeapObject {
+		s := &n.p.Sites[of.number]
+		o.Name, o.Function, o.File, o.Line = s.Object, n.function(of.number), "a.c", s.Place.Line
+	}
+	if of.number != profile.NoSite && of.kind == profile.GlobalObject {
+		g := &n.p.Objects[of.number]
+		o.Name, o.Bytes, o.Line = g.Name, g.Bytes, g.Place.Line
+		if g.Place.File != "" {
+			o.File = "a.h"
+		}
+	}
+	n.data[of] = o
+	o.Reuse = n.emptyReuse()
+	return o
+}
+
+func (n *naiveSites) emptyReuse() (r profile.Reuse) {
+	if len(n.spec.Utilisation) > 0 {
+		r.Used = make([]profile.Utilisation, len(n.spec.Utilisation))
+	}
+	return r
+}
+
+func (n *naiveSites) reference(b *trace.Batch, i int) {
+	id, number, thread := siteID{number: profile.NoSite, kind: b.Kind[i]}, uint32(profile.NoSite), uint32(0)
+	if b.Site != nil {
+		number = b.Site[i]
+		id = siteID{number: number}
+	} else {
+		id.pc = b.PC[i]
+	}
+	if b.Thread != nil {
+		thread = b.Thread[i]
+	}
+	s := n.code[id]
+	if s == nil {
+		s = &profile.Site{Number: number, PC: id.pc, Kind: id.kind, Bytes: b.Bytes[i], Reuse: n.emptyReuse()}
+		if b.Site != nil {
+			at := &n.p.Sites[number]
+			*s = profile.Site{
+				Number: number, PC: at.PC, Module: "a.c", Offset: at.PC - 0x400000, Function: n.function(number), File: "a.c", Line: at.Place.Line,
+				Column: at.Place.Column, Kind: at.Kind, Bytes: at.Bytes, Type: at.Type, Variable: at.Object, Reuse: n.emptyReuse(),
+			}
+		}
+		n.code[id] = s
+	}
+	if b.Site == nil && s.Bytes != b.Bytes[i] {
+		s.Bytes = 0
+	}
+	of := objectID{kind: profile.OtherObject, number: profile.NoSite}
+	if b.Site != nil {
+		of = n.objectOf(b.Addr[i], number)
+	}
+	o := n.object(of)
+	o.References++
+	bytes := uint64(max(b.Bytes[i], 1))
+	walk := append(n.walks[walkID{id, thread}], walkAt{b.Addr[i], bytes})
+	n.walks[walkID{id, thread}] = walk
+	s.Strides[strideOf(walk)]++
+	for line := b.Addr[i] / n.line; line <= (b.Addr[i]+bytes-1)/n.line; line++ {
+		n.access(line, b.Addr[i], bytes, id, of)
+	}
+}
+
+func strideOf(walk []walkAt) profile.Stride {
+	last := len(walk) - 1
+	if last == 0 {
+		return profile.IrregularStride
+	}
+	step := walk[last].addr - walk[last-1].addr
+	switch {
+	case step == 0:
+		return profile.ZeroStride
+	case step == walk[last].bytes, -step == walk[last].bytes:
+		return profile.UnitStride
+	case last > 1 && step == walk[last-1].addr-walk[last-2].addr:
+		return profile.ConstantStride
+	}
+	return profile.IrregularStride
+}
+
+func (n *naiveSites) access(line trace.Line, addr, bytes uint64, id siteID, of objectID) {
+	var out [1]uint32
+	n.order.Distances([]trace.Line{line}, out[:])
+	d := out[0]
+	s, o := &n.code[id].Reuse, &n.data[of].Reuse
+	at := n.lines[line]
+	if at == nil {
+		at = &naiveLine{stays: make([]naiveStay, len(n.spec.Utilisation))}
+		n.lines[line] = at
+	}
+	if d == stack.Cold {
+		s.Cold++
+		o.Cold++
+	} else {
+		bin := profile.SiteBin(d)
+		count(n.bins, any(id), bin)
+		count(n.bins, any(of), bin)
+		if d >= profile.PreviousFrom && n.spec.Previous {
+			count(n.before, any(id), at.last)
+			count(n.before, any(of), at.last)
+		}
+	}
+	at.last = id
+	for c, capacity := range n.spec.Utilisation {
+		if uint64(d) >= capacity/n.line {
+			n.end(at, c, d == stack.Cold)
+			at.stays[c] = naiveStay{id, of, map[uint64]bool{}}
+		}
+		for b := max(addr, line*n.line); b < min(addr+bytes, (line+1)*n.line); b++ {
+			at.stays[c].bytes[b] = true
+		}
+	}
+}
+
+func count[K comparable](counts map[any]map[K]uint64, of any, what K) {
+	if counts[of] == nil {
+		counts[of] = map[K]uint64{}
+	}
+	counts[of][what]++
+}
+
+func (n *naiveSites) end(at *naiveLine, c int, first bool) {
+	if first {
+		return
+	}
+	for _, u := range []*profile.Utilisation{&n.code[at.stays[c].site].Reuse.Used[c], &n.data[at.stays[c].of].Reuse.Used[c]} {
+		u.Fetched++
+		u.BytesUsed += uint64(len(at.stays[c].bytes))
+	}
+}
+
+func (n *naiveSites) result(spec analysis.Spec) *profile.Sites {
+	out := &profile.Sites{LineBytes: uint32(n.line), Previous: spec.Previous}
+	for c, capacity := range spec.Utilisation {
+		out.Capacities = append(out.Capacities, capacity/n.line)
+		for _, at := range n.lines {
+			n.end(at, c, false)
+		}
+	}
+	var ids []siteID
+	for id := range n.code {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b siteID) int { return profile.CompareSites(n.code[a], n.code[b]) })
+	if len(ids) == 0 {
+		return nil
+	}
+	for _, id := range ids {
+		s := n.code[id]
+		n.lists(&s.Reuse, id, ids)
+		out.Code = append(out.Code, *s)
+	}
+	for id, o := range n.data {
+		n.lists(&o.Reuse, id, ids)
+		out.Data = append(out.Data, *o)
+	}
+	slices.SortFunc(out.Data, func(a, b profile.DataObject) int { return profile.CompareObjects(&a, &b) })
+	if len(out.Data) == 1 && out.Data[0].Kind == profile.OtherObject {
+		out.Data = nil
+	}
+	return out
+}
+
+func (n *naiveSites) lists(r *profile.Reuse, of any, ids []siteID) {
+	for bin := range profile.SiteBins {
+		if c := n.bins[of][bin]; c != 0 {
+			r.Bins = append(r.Bins, profile.BinCount{Bin: uint8(bin), Count: c})
+		}
+	}
+	for i, id := range ids {
+		if c := n.before[of][id]; c != 0 {
+			r.Before = append(r.Before, profile.SiteCount{Site: uint32(i), Count: c})
+		}
+	}
+}
+
+// sitesSpec draws options at one line size.
+func sitesSpec(rng *rand.Rand) analysis.Spec {
+	line := uint32(1) << (4 + rng.UintN(7))
+	spec := analysis.Spec{Kinds: trace.AllKinds, LineBytes: []uint32{line}, Previous: rng.IntN(2) == 0}
+	if rng.IntN(3) > 0 {
+		spec.Utilisation = []uint64{uint64(line) * 2, uint64(line) * 7, uint64(line) * 40}[:1+rng.IntN(3)]
+	}
+	return spec
+}
+
+// asPCs is a reader of rows that tell the instruction's address only.
+func asPCs(p *trace.Program, b *trace.Batch, rows int) (*trace.Batch, trace.Reader) {
+	only := chosen(b, trace.AllKinds)
+	only.Arg, only.PC = nil, make([]trace.Addr, only.Len())
+	for i, n := range only.Site {
+		only.PC[i] = 0x1000 + trace.Addr(n)/2*7 // two sites at an instruction, some of a kind
+	}
+	only.Site = nil
+	return only, tracetest.NewReader(only, rows)
+}
+
+func TestSitesEqualNaive(t *testing.T) {
+	for seed := range uint64(150) {
+		rng := rand.New(rand.NewPCG(seed, 20))
+		p := allocating()
+		whole := tracetest.Rows(p, allocatingSteps(rng, p, 1+rng.IntN(1500))...)
+		spec := sitesSpec(rng)
+		spec.Mergeable = rng.IntN(3) == 0
+		rows := 1 + rng.IntN(2000)
+		reader := trace.Reader(tracetest.NewProgramReader(p, whole, rows))
+		if seed%3 == 0 {
+			whole, reader = asPCs(p, whole, rows)
+		}
+		got := passed(t, spec, reader)
+		want := sitesByDefinition(p, whole, spec, spec.LineBytes[0])
+		equalSites(t, fmt.Sprint("seed ", seed), got.Sites, want)
+	}
+}
+
+func equalSites(t *testing.T, name string, got, want *profile.Sites) {
+	t.Helper()
+	if reflect.DeepEqual(got, want) {
+		return
+	}
+	if got == nil || want == nil || len(got.Code) != len(want.Code) || len(got.Data) != len(want.Data) {
+		t.Fatalf("%s: got\n%+v\nwant\n%+v", name, got, want)
+	}
+	for i := range got.Code {
+		if !reflect.DeepEqual(got.Code[i], want.Code[i]) {
+			t.Fatalf("%s: site %d is\n%+v\nwant\n%+v", name, i, got.Code[i], want.Code[i])
+		}
+	}
+	for i := range got.Data {
+		if !reflect.DeepEqual(got.Data[i], want.Data[i]) {
+			t.Fatalf("%s: object %d is\n%+v\nwant\n%+v", name, i, got.Data[i], want.Data[i])
+		}
+	}
+	t.Fatalf("%s: got\n%+v\nwant\n%+v", name, got, want)
+}
+
+// What is measured for a capacity are exactly its misses.
+func TestUtilisationCountsMisses(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 21))
+		p := allocating()
+		whole := tracetest.Rows(p, allocatingSteps(rng, p, 1+rng.IntN(500))...)
+		lines := uint64(rapid.IntRange(1, 100).Draw(rt, "lines"))
+		got := passed(t, analysis.Spec{Kinds: trace.AllKinds, Utilisation: []uint64{64 * lines}}, tracetest.NewProgramReader(p, whole, 0))
+		var fetched, used uint64
+		if got.Sites == nil {
+			return
+		}
+		for i := range got.Sites.Code {
+			fetched += got.Sites.Code[i].Reuse.Used[0].Fetched
+			used += got.Sites.Code[i].Reuse.Used[0].BytesUsed
+		}
+		curve := profile.NewCurve(got.Locality[0].Histogram(trace.AllKinds))
+		if fetched != curve.Misses(lines) || used > 64*fetched || used < fetched {
+			rt.Fatalf("%d lines were fetched and %d bytes used, want %d misses", fetched, used, curve.Misses(lines))
+		}
+	})
+}
+
+// A run that is saved and goes on, any number of times, tells the same.
+func TestSitesSaveRestore(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 22))
+		p := allocating()
+		whole := tracetest.Rows(p, allocatingSteps(rng, p, 1+rng.IntN(4000))...)
+		spec := sitesSpec(rng)
+		spec.Mergeable = rng.IntN(3) == 0
+		open := func() trace.Reader {
+			if seed%3 == 0 {
+				_, r := asPCs(p, whole, 1+rng.IntN(500))
+				return r
+			}
+			return tracetest.NewProgramReader(p, whole, 1+rng.IntN(500))
+		}
+		want := passed(t, spec, open())
+		var saved []byte
+		for ended, most := false, 8; !ended; most *= 2 { // what was read is read again
+			r, err := analysis.NewRunner(spec, open())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if saved != nil {
+				if err := r.Restore(saved); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 1 + rng.IntN(most) {
+				if err = r.Step(); err != nil {
+					break
+				}
+			}
+			if ended = err == io.EOF; !ended {
+				saved = r.Save()
+				continue
+			}
+			got := checked(t, r.Finish(profile.State{}))
+			equalSites(t, fmt.Sprint("seed ", seed), got.Sites, want.Sites)
+			if !bytes.Equal(got.Encode(), want.Encode()) {
+				t.Fatalf("seed %d: the resumed run differs from the uninterrupted one", seed)
+			}
+		}
+	}
+}
+
+// Segments, however they are split and joined, give what the whole gives.
+func TestSitesAppend(t *testing.T) {
+	for seed := range uint64(80) {
+		rng := rand.New(rand.NewPCG(seed, 23))
+		p := allocating()
+		whole := tracetest.Rows(p, allocatingSteps(rng, p, 1+rng.IntN(3000))...)
+		spec := sitesSpec(rng)
+		spec.Mergeable = true
+		reader := func(b *trace.Batch) trace.Reader {
+			if seed%3 == 0 {
+				_, r := asPCs(p, b, 1+rng.IntN(500))
+				return r
+			}
+			return tracetest.NewProgramReader(p, b, 1+rng.IntN(500))
+		}
+		want := passed(t, spec, reader(whole))
+		var parts []*profile.Profile
+		for lo := 0; lo < whole.Len(); {
+			hi := min(whole.Len(), lo+1+rng.IntN(1+whole.Len()/2))
+			part := spec
+			part.Start = references(whole, lo)
+			parts = append(parts, passed(t, part, reader(tracetest.Part(whole, lo, hi))))
+			lo = hi
+		}
+		for len(parts) > 1 {
+			i := rng.IntN(len(parts) - 1)
+			joined, err := analysis.Append(parts[i], parts[i+1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts = slices.Replace(parts, i, i+2, checked(t, joined))
+		}
+		equalSites(t, fmt.Sprint("seed ", seed), parts[0].Sites, want.Sites)
+		if !bytes.Equal(parts[0].Encode(), want.Encode()) {
+			t.Fatalf("seed %d: the joined profile differs from the whole one's", seed)
+		}
+	}
+}
+
+// The sites of several line sizes are told at 64 bytes, or at the first.
+func TestSitesLineSize(t *testing.T) {
+	p := allocating()
+	whole := tracetest.Rows(p, allocatingSteps(rand.New(rand.NewPCG(1, 1)), p, 300)...)
+	for _, c := range []struct {
+		lines []uint32
+		want  uint32
+	}{{[]uint32{32, 64, 128}, 64}, {[]uint32{16, 256}, 16}} {
+		if got := passed(t, analysis.Spec{LineBytes: c.lines}, tracetest.NewProgramReader(p, whole, 0)); got.Sites.LineBytes != c.want {
+			t.Errorf("lines of %v bytes: sites at %d, want %d", c.lines, got.Sites.LineBytes, c.want)
+		}
+	}
+}
+
+// Where the trace tells of no code there are no sites, and nothing else changes.
+func TestNoSites(t *testing.T) {
+	whole := random(rand.New(rand.NewPCG(1, 24)), 5000)
+	with := passed(t, analysis.Spec{Analyses: analysis.Sites, Utilisation: []uint64{1 << 15}, Previous: true}, tracetest.NewReader(whole, 0))
+	without := passed(t, analysis.Spec{Analyses: analysis.Locality}, tracetest.NewReader(whole, 0))
+	if with.Sites != nil || with.Digest() != without.Digest() {
+		t.Errorf("sites %+v of a trace that tells none, or another profile", with.Sites)
+	}
+}
+
+// A row of a site that the tables lack is an error that says so.
+func TestUnknownSite(t *testing.T) {
+	p := allocating()
+	whole := tracetest.Rows(p, tracetest.Step{Block: 0, Values: []uint64{64}})
+	whole.Site[whole.Len()-1] = 99
+	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Sites}, &copier{rows: whole, p: p})
+	for err == nil {
+		err = r.Step()
+	}
+	if want := "a row is of site 99, but the trace's tables tell of 16 only; the file is damaged or was joined from parts: capture it again, or analyse without sites"; err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestSitesAllocateNothing(t *testing.T) {
+	program, steps := tracetest.Multiplication(16)
+	whole := tracetest.Rows(program, slices.Repeat(steps, 20)...)
+	for _, spec := range []analysis.Spec{{}, {Analyses: analysis.Sites, Utilisation: []uint64{1 << 10}, Previous: true}} {
+		r, err := analysis.NewRunner(spec, &copier{rows: whole, p: program})
+		for range 40 {
+			if err == nil {
+				err = r.Step()
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(10, func() { _ = r.Step() }); n > 0 {
+			t.Errorf("%v: %v allocations a batch in steady state, want none", spec.Analyses, n)
+		}
+	}
+}
+
+// FuzzSitesState: whatever stands where a saved run has its sites, it is refused
+// or gone on from, and never more.
+func FuzzSitesState(f *testing.F) {
+	p := allocating()
+	specs := []analysis.Spec{
+		{Kinds: trace.AllKinds, Utilisation: []uint64{128}, Previous: true},
+		{Kinds: trace.AllKinds, Mergeable: true, LineBytes: []uint32{128}, Utilisation: []uint64{256}},
+	}
+	whole := tracetest.Rows(p, allocatingSteps(rand.New(rand.NewPCG(1, 25)), p, 60)...)
+	saved := make([][]byte, len(specs))
+	for i, spec := range specs {
+		r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, whole, 0))
+		if err != nil {
+			f.Fatal(err)
+		}
+		if err := r.Step(); err != nil {
+			f.Fatal(err)
+		}
+		saved[i] = r.Save()
+		at, err := profile.Decode(saved[i][savedHead(saved[i]):])
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(uint8(i), at.Segment.Sites)
+	}
+	f.Fuzz(func(t *testing.T, which uint8, state []byte) {
+		i := int(which) % len(specs)
+		head := savedHead(saved[i])
+		at, err := profile.Decode(saved[i][head:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		at.Segment.Sites = state
+		r, err := analysis.NewRunner(specs[i], tracetest.NewProgramReader(p, whole, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Restore(append(slices.Clone(saved[i][:head]), at.Encode()...)) == nil {
+			finish(t, r)
+			r.Profile(profile.State{}).Encode()
+		}
+	})
+}
+
+// savedHead is the length of what stands before a saved run's profile.
+func savedHead(saved []byte) int { return bytes.Index(saved, []byte("\x89SGP")) }
+
+func TestDistanceBins(t *testing.T) {
+	for _, d := range []uint32{0, 3, 4, 5, 15, 16, 19, 20, 1 << 20, 1<<32 - 2} {
+		bin := profile.SiteBin(d)
+		if width := profile.SiteBinFrom(bin+1) - profile.SiteBinFrom(bin); d >= 4 && width != 1<<(bits.Len32(d)-3) {
+			t.Errorf("the bin of %d is %d wide", d, width)
+		}
+	}
+}
