@@ -3,12 +3,15 @@ package simulate_test
 import (
 	"encoding/csv"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/open"
@@ -90,6 +93,63 @@ func TestDineroIV(t *testing.T) {
 			}
 		})
 	}
+}
+
+// mostOff is by what share of its demand misses a second level may be off, which
+// is answered as if it saw every access.
+const mostOff = 0.01
+
+// TestPredictionsOfDineroIV holds what is predicted from one profile against
+// every run: first levels exactly, second ones nearly.
+func TestPredictionsOfDineroIV(t *testing.T) {
+	for _, name := range tracetest.RealTraces {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asker := hierarchy.NewAsker(profileOf(t, name))
+			for _, r := range dineroRuns(t, name) {
+				predicted, _, err := asker.Predict(r.hierarchy(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, l := range predicted.Levels {
+					misses := number(t, r[i]["read_misses"]) // demand: below, writes are write-backs
+					if i == 0 {
+						misses = number(t, r[i]["misses"])
+					}
+					off, most := math.Abs(l.Misses-float64(misses)), mostOff*float64(misses)
+					if i == 0 {
+						most = 0
+					} else {
+						t.Logf("%s: %.0f misses by %s, %d by DineroIV (%.3f %%)", l.Cache, l.Misses, l.Method, misses, off/float64(misses)*100)
+					}
+					if off > most {
+						t.Errorf("%s: %.0f misses by %s, %d by %s", l.Cache, l.Misses, l.Method, misses, r[i]["command"])
+					}
+				}
+			}
+		})
+	}
+}
+
+// profileOf analyses one of the large traces.
+func profileOf(t *testing.T, name string) *profile.Profile {
+	f, err := os.Open(tracetest.RealPath(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	reader, err := open.Open(name, f, open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Locality | analysis.Sets}, reader)
+	for err == nil {
+		err = run.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return run.Finish(profile.State{})
 }
 
 // feed reads one of the large traces.

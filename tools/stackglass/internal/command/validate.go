@@ -21,8 +21,8 @@ func (a *app) validate() *cobra.Command {
 		Long: `Read a trace once, predict the accesses and misses of each level of a hierarchy as
 what-if does, and simulate the same hierarchy exactly, as simulate does. The
 difference is what was predicted less what was simulated: in misses, and as a
-share of the level's simulated demand misses. Warnings say where differences come
-from.
+share of the level's simulated demand misses. Where sets are exact, the share by
+which SDCM would be off stands beside it. Warnings say where differences come from.
 
 --fail-if states a budget on the share, whichever its sign: L2.difference>0.01
 exits 1 if the prediction is off by more than 1 %.`,
@@ -44,7 +44,7 @@ func (a *app) runValidate(s *simulation, name string) error {
 	if err != nil {
 		return err
 	}
-	l, counted, err := a.simulated(s, name, h, analysis.Locality)
+	l, counted, err := a.simulated(s, name, h, analysis.Locality|analysis.Sets)
 	if err != nil {
 		return err
 	}
@@ -108,16 +108,20 @@ func (v *validation) levels() report.Table {
 		{Key: "misses", Label: "misses"},
 		{Key: "difference", Label: "difference"},
 		{Key: "difference_ratio", Label: "of the misses"},
+		{Key: "sdcm_difference_ratio", Label: "that of SDCM"},
 	}}
 	for i, p := range v.predicted.Levels {
 		c := v.counted.Levels[i]
-		ways := report.TextOf("full")
+		ways, model := report.TextOf("full"), report.None()
 		if p.Cache.Ways != 0 {
 			ways = report.Count(uint64(p.Cache.Ways))
 		}
+		if !p.Cache.Full() {
+			model = shareOff(p.SDCMMisses, c.Misses)
+		}
 		t.Add(report.TextOf(p.Cache.Name), report.Bytes(p.Cache.SizeBytes), ways, report.Count(uint64(p.Cache.LineBytes)),
 			report.TextOf(string(p.Method)), report.Real(p.Accesses), report.Real(c.Accesses), report.Real(p.Misses), report.Real(c.Misses),
-			report.Real(p.Misses-c.Misses), shareOff(p.Misses, c.Misses))
+			report.Real(p.Misses-c.Misses), shareOff(p.Misses, c.Misses), model)
 	}
 	return t
 }
