@@ -28,6 +28,7 @@ var withinCore = map[string][]string{
 	"answers":   {"answers", "tally", "hierarchy", "profile", "report", "trace"},
 	"export":    {"export", "analysis", "answers", "tally", "hierarchy", "profile", "report", "trace"},
 	"hierarchy": {"hierarchy", "profile", "trace"},
+	"ranking":   {"ranking", "hierarchy", "profile", "trace"},
 	"simulate":  {"simulate", "hierarchy", "trace"},
 	"analysis":  {"analysis", "stack", "profile", "trace"},
 }

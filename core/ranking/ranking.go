@@ -1,0 +1,249 @@
+// Package ranking says which places in the code and which data make the misses of
+// a hierarchy of caches.
+//
+// A profile tells the stack distances of each site in bins (analysis/sites), and
+// those of all sites together exactly. So the misses of a fully associative LRU
+// level are exact by site where its capacity is the edge of a bin. Within the bin
+// that the capacity falls into, each site misses the share that all accesses of
+// the bin do, which is known: so the sum is exact for every capacity. Where
+// utilisation was measured for the capacity, its count of fetched lines is exact
+// by site, and is taken.
+//
+// A set-associative level misses, in each bin, the share that SDCM expects at the
+// bin's mean distance (MODELS §5). These are estimates, and are tied to what
+// hierarchy.Predict says of the level: where it misses less, what sites miss
+// beyond their first accesses is scaled down; where it misses more, bins that may
+// hit or miss take up the difference, and what they cannot hold is of no site.
+// That rest are conflicts among few lines: distances do not tell whose.
+//
+// What all sites of a level miss, and the rest, always add up to the prediction.
+package ranking
+
+import (
+	"math"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Attribution says whose the misses of one level are.
+type Attribution struct {
+	Level hierarchy.Level // as predicted
+	Sites []float64       // misses by site, in the order of profile.Sites.Code
+	Data  []float64       // by data object, the same
+	Rest  float64         // of no site and no object
+	Exact bool            // the numbers of sites and objects are no estimates
+}
+
+// Ranker attributes the misses of one profile, which must not change, to any
+// number of hierarchies.
+type Ranker struct {
+	p     *profile.Profile
+	asker *hierarchy.Asker
+	bins  [profile.SiteBins]bin
+	cold  uint64
+	curve *profile.Curve
+}
+
+// bin is what all accesses of a bin of distances are.
+type bin struct {
+	count uint64
+	mean  float64 // of their distances
+}
+
+// New prepares to attribute the misses of p. ok is false where it tells no sites.
+func New(p *profile.Profile) (r *Ranker, ok bool) {
+	if p.Sites == nil || p.LocalityAt(p.Sites.LineBytes) == nil {
+		return nil, false
+	}
+	r = &Ranker{p: p, asker: hierarchy.NewAsker(p)}
+	h, cold := p.LocalityAt(p.Sites.LineBytes).Histogram(trace.AllKinds)
+	r.curve, r.cold = profile.NewCurve(h, cold), cold
+	for d, n := range h.All() {
+		b := &r.bins[profile.SiteBin(uint32(d))]
+		b.count += n
+		b.mean += float64(d) * float64(n)
+	}
+	for i := range r.bins {
+		if n := r.bins[i].count; n > 0 {
+			r.bins[i].mean /= float64(n)
+		}
+	}
+	return r, true
+}
+
+// Attribute predicts a hierarchy and says whose the misses of each level are. The
+// error and the warnings are those of the prediction, and what else is doubtful
+// about sites.
+func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Warning, error) {
+	predicted, warnings, err := r.asker.Predict(h)
+	if err != nil {
+		return nil, nil, err
+	}
+	list := make([]Attribution, len(predicted.Levels))
+	others := ""
+	for i := range list {
+		list[i] = r.level(&predicted.Levels[i], r.capacity(predicted.Levels[:i+1]))
+		if c := predicted.Levels[i].Cache; c.LineBytes != r.p.Sites.LineBytes {
+			others = c.Name
+		}
+	}
+	if others != "" {
+		warnings = append(warnings, hierarchy.Warning(others+" has lines of another size than those at which sites are told apart: "+
+			"its misses are divided among sites by the latter"))
+	}
+	return list, warnings, nil
+}
+
+// capacity is a cache as far as distances are asked about it.
+type capacity struct {
+	lines, ways uint64 // ways = lines: fully associative
+}
+
+// capacity is that of the last of levels, in lines as sites know them. Exclusive
+// levels that are answered together hold what all above them do not.
+func (r *Ranker) capacity(levels []hierarchy.Level) (c capacity) {
+	last := &levels[len(levels)-1]
+	if !last.Together {
+		levels = levels[len(levels)-1:]
+	}
+	full := true
+	for i := range levels {
+		cache := levels[i].Cache
+		lines := max(1, cache.SizeBytes/uint64(r.p.Sites.LineBytes))
+		c.lines += lines
+		c.ways += max(1, lines/cache.Sets())
+		full = full && cache.Full()
+	}
+	if full || c.ways > c.lines {
+		c.ways = c.lines
+	}
+	return c
+}
+
+// level attributes the misses of one level.
+func (r *Ranker) level(l *hierarchy.Level, c capacity) Attribution {
+	a := Attribution{Level: *l}
+	if at := slices.Index(r.p.Sites.Capacities, c.lines); at >= 0 && c.ways == c.lines && l.Misses == float64(r.curve.Misses(c.lines)) {
+		a.Exact = true
+		a.Sites, a.Data = r.fetched(at)
+		return a
+	}
+	shares := r.shares(c)
+	a.Exact = c.ways == c.lines && (r.atEdge(c.lines) || r.allOrNothing(&shares))
+	cold := 1.0
+	a.Rest = r.fit(&shares, &cold, l)
+	a.Sites = make([]float64, len(r.p.Sites.Code))
+	for i := range a.Sites {
+		a.Sites[i] = misses(&r.p.Sites.Code[i].Reuse, &shares, cold)
+	}
+	a.Data = make([]float64, len(r.p.Sites.Data))
+	for i := range a.Data {
+		a.Data[i] = misses(&r.p.Sites.Data[i].Reuse, &shares, cold)
+	}
+	return a
+}
+
+// fetched are the misses that utilisation counted.
+func (r *Ranker) fetched(at int) (sites, data []float64) {
+	for i := range r.p.Sites.Code {
+		sites = append(sites, float64(r.p.Sites.Code[i].Reuse.Used[at].Fetched))
+	}
+	for i := range r.p.Sites.Data {
+		data = append(data, float64(r.p.Sites.Data[i].Reuse.Used[at].Fetched))
+	}
+	return sites, data
+}
+
+// binShares are the shares of each bin's accesses that miss.
+type binShares [profile.SiteBins]float64
+
+// misses sums up what a site or an object misses.
+func misses(u *profile.Reuse, shares *binShares, cold float64) float64 {
+	sum := cold * float64(u.Cold)
+	for _, b := range u.Bins {
+		sum += shares[b.Bin] * float64(b.Count)
+	}
+	return sum
+}
+
+// shares gives what is expected of each bin.
+func (r *Ranker) shares(c capacity) (shares binShares) {
+	for i, b := range r.bins {
+		from, end := profile.SiteBinFrom(i), profile.SiteBinFrom(i+1)
+		switch {
+		case b.count == 0:
+		case c.ways < c.lines:
+			shares[i] = 1 - hitProbability(b.mean, c)
+		case from >= c.lines:
+			shares[i] = 1
+		case end > c.lines:
+			shares[i] = float64(r.curve.Misses(c.lines)-r.curve.Misses(end)) / float64(b.count)
+		}
+	}
+	return shares
+}
+
+// hitProbability is SDCM's at a mean distance, between those of its neighbours.
+func hitProbability(distance float64, c capacity) float64 {
+	below := uint64(distance)
+	low := hierarchy.HitProbability(below, c.lines, c.ways)
+	high := hierarchy.HitProbability(below+1, c.lines, c.ways)
+	return low + (high-low)*(distance-float64(below))
+}
+
+func (r *Ranker) atEdge(lines uint64) bool {
+	return lines >= 1<<32 || profile.SiteBinFrom(profile.SiteBin(uint32(lines))) == lines
+}
+
+// allOrNothing reports whether each bin hits or misses as a whole.
+func (r *Ranker) allOrNothing(shares *binShares) bool {
+	for i, b := range r.bins {
+		if b.count > 0 && shares[i] != 0 && shares[i] != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// fit ties the shares to what the level misses, and gives what is of no bin.
+func (r *Ranker) fit(shares *binShares, cold *float64, l *hierarchy.Level) (rest float64) {
+	first := float64(r.cold)
+	expected, open := first, 0.0
+	for i, b := range r.bins {
+		expected += shares[i] * float64(b.count)
+		open += min(shares[i], 1-shares[i]) * float64(b.count)
+	}
+	const negligible = 1e-9 // what sums of 64-bit floats are off
+	missing := l.Misses - expected
+	switch {
+	case math.Abs(missing) <= negligible*(1+l.Misses):
+		return 0
+	case l.Misses < first: // of longer lines, there are fewer
+		scale(shares, l.Misses/expected)
+		*cold = l.Misses / expected
+		return 0
+	case missing < 0:
+		scale(shares, (l.Misses-first)/(expected-first))
+		return 0
+	}
+	if open > 0 {
+		part := min(1, missing/open)
+		for i, share := range shares {
+			shares[i] += part * min(share, 1-share)
+		}
+		missing -= part * open
+	}
+	if missing <= negligible*(1+l.Misses) {
+		return 0
+	}
+	return missing
+}
+
+func scale(shares *binShares, factor float64) {
+	for i := range shares {
+		shares[i] *= factor
+	}
+}

@@ -1,0 +1,188 @@
+package ranking_test
+
+import (
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/ranking"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+func analysed(t tracetest.Failer, spec analysis.Spec, p *trace.Program, steps []tracetest.Step) *profile.Profile {
+	t.Helper()
+	spec.Kinds = trace.AllKinds
+	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
+	for err == nil {
+		err = r.Step()
+	}
+	if err != io.EOF {
+		t.Fatalf("%v", err)
+	}
+	return r.Finish(profile.State{})
+}
+
+func attribute(t tracetest.Failer, p *profile.Profile, h hierarchy.Hierarchy) []ranking.Attribution {
+	t.Helper()
+	r, ok := ranking.New(p)
+	if !ok {
+		t.Fatalf("no sites")
+	}
+	levels, _, err := r.Attribute(h)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return levels
+}
+
+func sum(list []float64) (s float64) {
+	for _, x := range list {
+		s += x
+	}
+	return s
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(b)) }
+
+// random makes a profile of a random program and one whose variables are named.
+func random(t *rapid.T, spec analysis.Spec) *profile.Profile {
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+	program := tracetest.RandomProgram(rng)
+	program.Objects = []trace.Object{{Name: "a", Addr: 1, Bytes: 5000}, {Name: "b", Addr: 6000, Bytes: 900}}
+	steps := tracetest.RandomSteps(rng, program, 200+rng.IntN(1500))
+	return analysed(t, spec, program, steps)
+}
+
+func drawCache(t *rapid.T, name string) hierarchy.Cache {
+	ways := uint32(rapid.IntRange(1, 16).Draw(t, "ways"))
+	c := hierarchy.Cache{Name: name, LineBytes: 64, Ways: ways, SizeBytes: 64 * uint64(ways) * uint64(rapid.IntRange(1, 40).Draw(t, "sets"))}
+	if rapid.Bool().Draw(t, "full") {
+		c.Ways = 0
+	}
+	if rapid.IntRange(0, 3).Draw(t, "exclusive") == 0 {
+		c.Inclusion = hierarchy.Exclusive
+	}
+	if rapid.IntRange(0, 4).Draw(t, "longer lines") == 0 {
+		c.LineBytes, c.SizeBytes = 128, c.SizeBytes*2
+	}
+	return c
+}
+
+// What sites miss, and objects, and the rest, is what the level misses.
+func TestMissesAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec := analysis.Spec{LineBytes: []uint32{64, 128}}
+		if rapid.Bool().Draw(t, "set tables") {
+			spec.Analyses = analysis.Sites | analysis.Sets
+		}
+		p := random(t, spec)
+		if p.Sites == nil {
+			return
+		}
+		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{drawCache(t, "L1"), drawCache(t, "L2"), drawCache(t, "L3")}}
+		for _, l := range attribute(t, p, h) {
+			if got := sum(l.Sites) + l.Rest; !near(got, l.Level.Misses) {
+				t.Fatalf("%v: sites miss %v, want %v", l.Level.Cache, got, l.Level.Misses)
+			}
+			if got := sum(l.Data) + l.Rest; len(l.Data) > 0 && !near(got, l.Level.Misses) {
+				t.Fatalf("%v: objects miss %v, want %v", l.Level.Cache, got, l.Level.Misses)
+			}
+			for i := range l.Sites {
+				if most := float64(p.Sites.Code[i].Reuse.Accesses()); l.Sites[i] < 0 || l.Sites[i] > most*(1+1e-9) {
+					t.Fatalf("%v: a site misses %v of %v accesses", l.Level.Cache, l.Sites[i], most)
+				}
+			}
+			if l.Rest < 0 || l.Level.Cache.Full() && l.Level.Cache.LineBytes == 64 && l.Level.Method == hierarchy.Exact && l.Rest != 0 {
+				t.Fatalf("%v: %v misses of no site", l.Level.Cache, l.Rest)
+			}
+		}
+	})
+}
+
+// At the edges of bins sites miss what was counted of them.
+func TestExactAtEdges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := profile.SiteBinFrom(rapid.IntRange(1, 40).Draw(t, "bin"))
+		spec := analysis.Spec{Utilisation: []uint64{64 * lines}}
+		p := random(t, spec)
+		if p.Sites == nil {
+			return
+		}
+		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}}}
+		counted := attribute(t, p, h)[0]
+		binned := *p
+		sites := *p.Sites
+		sites.Capacities, binned.Sites = nil, &sites
+		got := attribute(t, &binned, h)[0]
+		if !got.Exact || !counted.Exact || !slices.Equal(got.Sites, counted.Sites) || !slices.Equal(got.Data, counted.Data) || got.Rest != 0 {
+			t.Fatalf("%d lines: %+v, want %+v", lines, got, counted)
+		}
+	})
+}
+
+// Between edges of bins the sum is exact, and a site's misses are not far off.
+func TestBetweenEdges(t *testing.T) {
+	program, steps := tracetest.Multiplication(48)
+	for _, lines := range []uint64{37, 50, 55, 61, 93, 301} {
+		p := analysed(t, analysis.Spec{Utilisation: []uint64{64 * lines}}, program, steps)
+		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}}}
+		counted := attribute(t, p, h)[0]
+		p.Sites.Capacities = nil
+		got := attribute(t, p, h)[0]
+		if !near(sum(got.Sites), counted.Level.Misses) || got.Rest != 0 {
+			t.Errorf("%d lines: %v misses, want %v", lines, sum(got.Sites), counted.Level.Misses)
+		}
+		off := 0.0
+		for i := range got.Sites {
+			off += math.Abs(got.Sites[i] - counted.Sites[i])
+		}
+		if off > 0.1*counted.Level.Misses {
+			t.Errorf("%d lines: sites are %v off, of %v misses", lines, off, counted.Level.Misses)
+		}
+	}
+}
+
+// Rows hold every site once, and rank.
+func TestRows(t *testing.T) {
+	program, steps := tracetest.Multiplication(24)
+	p := analysed(t, analysis.Spec{}, program, steps)
+	r, _ := ranking.New(p)
+	levels, _, err := r.Attribute(hierarchy.Hierarchy{Levels: []hierarchy.Cache{
+		{Name: "L1", SizeBytes: 1 << 10, LineBytes: 64}, {Name: "L2", SizeBytes: 8 << 10, LineBytes: 64}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for by, want := range map[ranking.By]int{ranking.Site: 5, ranking.Function: 2, ranking.Line: 5} {
+		rows := r.Rows(levels, by, 0)
+		var seen []int
+		var all ranking.Row
+		for i := range rows {
+			seen = append(seen, rows[i].Sites...)
+			if i > 0 && rows[i].Misses[0] > rows[i-1].Misses[0] {
+				t.Errorf("by %s: row %d misses more than the one before", by, i)
+			}
+			all.Merge(&rows[i])
+		}
+		slices.Sort(seen)
+		if len(rows) != want || !slices.Equal(seen, []int{0, 1, 2, 3, 4}) {
+			t.Errorf("by %s: %d rows of the sites %v, want %d of all five", by, len(rows), seen, want)
+		}
+		if all.References != p.Totals.AllReferences() || !near(all.Misses[1], levels[1].Level.Misses) {
+			t.Errorf("by %s: the rows come to %d references and %v misses", by, all.References, all.Misses[1])
+		}
+		if n := ranking.Reaching(rows, 0, 0.9, levels[0].Level.Misses); n < 1 || rows[0].Misses[0] > 0.9*levels[0].Level.Misses && n != 1 {
+			t.Errorf("by %s: %d rows make nine tenths", by, n)
+		}
+	}
+	if rows := r.Rows(levels, ranking.Site, 0); p.Sites.Code[rows[0].Sites[0]].Variable != "B" || rows[0].Stride() != profile.ConstantStride {
+		t.Errorf("the worst site is %+v, want the walk down the columns of B", p.Sites.Code[rows[0].Sites[0]])
+	}
+}
