@@ -289,3 +289,12 @@ func TestAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations a batch", n)
 	}
 }
+
+// Every hierarchy that people start from can be simulated.
+func TestPresets(t *testing.T) {
+	for _, h := range hierarchy.Presets() {
+		if _, err := New(h, 0); err != nil {
+			t.Errorf("%s: %v", h.Name, err)
+		}
+	}
+}
