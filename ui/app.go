@@ -43,6 +43,7 @@ type App struct {
 	comparedTables map[string]*state.Table
 
 	charts  map[string]*state.Chart // handed over, by id
+	code    codeState
 	changed bool
 }
 
@@ -273,13 +274,4 @@ func (a *App) Dismiss() {
 // SortBy sorts the grid in view by another column, from a goroutine.
 func (a *App) SortBy(column string) {
 	a.update(func() { a.goTo(a.Screen.Sorted(column), true) })
-}
-
-// PickRow picks a row of the grid in view, from a goroutine.
-func (a *App) PickRow(row int) {
-	a.update(func() {
-		s := a.Screen
-		s.Picked = row + 1
-		a.goTo(s, true)
-	})
 }

@@ -183,7 +183,7 @@ func TestDemoToResult(t *testing.T) {
 		t.Error("a link leads to the view that it is in")
 	}
 	for tab, want := range map[state.Tab]string{
-		state.TabOverview: `id="finding-footprint"`, state.TabLocality: `id="capacities"`, state.TabCode: `id="missing"`,
+		state.TabOverview: `id="finding-footprint"`, state.TabLocality: `id="capacities"`, state.TabCode: `id="code"`, state.TabThreads: `id="missing"`,
 	} {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(want)

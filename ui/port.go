@@ -70,6 +70,7 @@ type Port interface {
 // File is a file of the reader's, or of the demos.
 type File struct {
 	Name     string
+	Path     string // with the folder that it was chosen with; "" where it is not known
 	Bytes    uint64
 	Modified int64 // milliseconds since 1970; 0: not known
 	Ref      any   // what a Start carries as attachment
@@ -80,6 +81,7 @@ type File struct {
 // Demo is a trace that comes with the page, and what it teaches.
 type Demo struct {
 	Name, Question    string
+	Source            string // address of its source; "" where it has none
 	References, Lines uint64 // of the whole trace, in lines of 64 bytes
 	Lesson            []Sentence
 }

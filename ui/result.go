@@ -27,6 +27,8 @@ func (a *App) drawCharts() {
 	case state.TabLocality:
 		a.draw(r.View.HistogramChart())
 		a.draw(r.View.OverTime(a.capacities()))
+	case state.TabCode:
+		a.drawCode()
 	case state.TabCaches:
 		a.draw(r.View.MissCurve(a.answer().Levels))
 	case state.TabAssociativity:
@@ -76,6 +78,8 @@ func (a *App) table(chart string) *state.Table {
 		return r.View.OverTimeTable(a.capacities())
 	case "common":
 		return r.View.CommonTable()
+	case "code", "place", "before":
+		return a.codeTable(chart)
 	case "kinds":
 		return r.View.KindsTable()
 	case "against":

@@ -53,6 +53,10 @@ func (a *App) Offer(item Item) {
 		item.File = file
 		item.File.Name = item.Title
 	}
+	if a.takesSource(item.File.Name) {
+		a.takeSource(item.File)
+		return
+	}
 	if item.Demo == "" && a.takeMachine(item.File) {
 		return
 	}

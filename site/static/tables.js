@@ -54,7 +54,6 @@
 
     draw() {
       const data = this.data = tables.get(this.getAttribute("table"));
-      this.hidden = !data;
       if (!data) return;
       this.table.setAttribute("aria-label", data.caption);
       this.table.setAttribute("aria-rowcount", data.rows + 1);

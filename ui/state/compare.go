@@ -3,6 +3,7 @@ package state
 import (
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -28,8 +29,8 @@ func (c *Comparison) both(f func(side int, v *View)) {
 	f(1, c.B)
 }
 
-// letter names a side.
-func letter(side int) string { return [...]string{"A", "B"}[side] }
+// sideLetter names a side.
+func sideLetter(side int) string { return [...]string{"A", "B"}[side] }
 
 // Curve is both miss-ratio curves in one chart.
 func (c *Comparison) Curve(levels []hierarchy.Cache) *Chart {
@@ -57,7 +58,7 @@ func (c *Comparison) Curve(levels []hierarchy.Cache) *Chart {
 // pairOf are the series of A and B.
 func pairOf(shape Shape, ys [2][]float64) (list []Series) {
 	for side, y := range ys {
-		list = append(list, Series{Label: letter(side), Color: compareColors[side], Shape: shape, Dash: side == 1, Y: y})
+		list = append(list, Series{Label: sideLetter(side), Color: compareColors[side], Shape: shape, Dash: side == 1, Y: y})
 	}
 	return list
 }
@@ -130,7 +131,9 @@ func (c *Comparison) Histogram() *Chart {
 	}
 	chart.Y.Max = min(1, max(chart.Y.Max*1.1, 0.001))
 	chart.Series = pairOf(ShapeLine, ys)
-	c.both(func(side int, v *View) { chart.Summary += letter(side) + ": " + v.histogramSentence(bins[side]) + " " })
+	c.both(func(side int, v *View) {
+		chart.Summary += sideLetter(side) + ": " + histogramSentence(bins[side], total[side]) + " "
+	})
 	chart.Summary = strings.TrimSpace(chart.Summary)
 	return chart
 }
@@ -268,18 +271,18 @@ func (c *Comparison) CountersBy(by tally.By, sort string) *Table {
 
 // sortedJoin lays a join out with few columns, sorted by one of them: "" for the
 // difference of cell. Differences are sorted by what they are without their sign.
-func sortedJoin(joined *report.Joined, key, cell, sort string, shown ...string) *Table {
-	if sort == "" {
-		sort = cell + "_difference"
+func sortedJoin(joined *report.Joined, key, cell, by string, shown ...string) *Table {
+	if by == "" {
+		by = cell + "_difference"
 	}
-	if name, ok := strings.CutSuffix(sort, "_difference"); ok {
+	if name, ok := strings.CutSuffix(by, "_difference"); ok {
 		if at := joined.Cell(name); at >= 0 {
 			joined.SortByDifference(at)
 		}
 	}
 	whole := joined.Wide(key)
-	if at := whole.Index(sort); at >= 0 && !strings.HasSuffix(sort, "_difference") {
-		slices.SortStableFunc(whole.Rows, func(x, y []report.Value) int { return report.Compare(x[at], y[at]) })
+	if at := whole.Index(by); at >= 0 && !strings.HasSuffix(by, "_difference") {
+		sort.SliceStable(whole.Rows, func(x, y int) bool { return report.Compare(whole.Rows[x][at], whole.Rows[y][at]) < 0 })
 	}
 	columns := make([]int, len(joined.Columns)+1) // what names a row, and in which of the two it is
 	for i := range columns {
@@ -292,7 +295,7 @@ func sortedJoin(joined *report.Joined, key, cell, sort string, shown ...string) 
 			}
 		}
 	}
-	t := newCounterTable(tally.Pick(whole, columns...), whole, sort)
+	t := newCounterTable(tally.Pick(whole, columns...), whole, by)
 	t.Schema = compareSchema
 	return t
 }

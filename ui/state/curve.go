@@ -162,9 +162,13 @@ func (v *View) CommonTable() *Table {
 // HistogramChart is the histogram of stack distances in logarithmic bins, with
 // the cumulative share above it, cold accesses apart.
 func (v *View) HistogramChart() *Chart {
-	bins := v.Bins()
+	return binsChart("histogram", "Accesses by stack distance", v.Bins(), v.Curve.Accesses)
+}
+
+// binsChart draws bins of total accesses, of which the last one is cold.
+func binsChart(id, title string, bins []Bin, total uint64) *Chart {
 	chart := &Chart{
-		ID: "histogram", Title: "Accesses by stack distance",
+		ID: id, Title: title,
 		X:     Axis{Label: "stack distance: other lines used in between", Unit: UnitBin, Max: float64(len(bins) - 1)},
 		Y:     Axis{Label: "of all accesses", Unit: UnitShare, Max: 1},
 		Split: len(bins) - 1,
@@ -175,24 +179,24 @@ func (v *View) HistogramChart() *Chart {
 	for i, b := range bins {
 		chart.At = append(chart.At, float64(i))
 		chart.X.Labels = append(chart.X.Labels, b.Label())
-		share := Ratio(b.Count, v.Curve.Accesses)
+		share := Ratio(b.Count, total)
 		if b.Cold {
 			finite, cold, upto = append(finite, none), append(cold, share), append(upto, none)
 			continue
 		}
 		sum += b.Count
-		finite, cold, upto = append(finite, share), append(cold, none), append(upto, Ratio(sum, v.Curve.Accesses))
+		finite, cold, upto = append(finite, share), append(cold, none), append(upto, Ratio(sum, total))
 	}
 	chart.Series = []Series{
 		{Label: "accesses", Color: "accent", Shape: ShapeBars, Y: finite},
 		{Label: "cold", Color: "memory", Shape: ShapeBars, Y: cold},
 		{Label: "cumulative", Color: "ink", Shape: ShapeLine, Y: upto},
 	}
-	chart.Summary = v.histogramSentence(bins)
+	chart.Summary = histogramSentence(bins, total)
 	return chart
 }
 
-func (v *View) histogramSentence(bins []Bin) string {
+func histogramSentence(bins []Bin, total uint64) string {
 	best := bins[0]
 	for _, b := range bins {
 		if b.Count > best.Count {
@@ -203,8 +207,8 @@ func (v *View) histogramSentence(bins []Bin) string {
 		return "No accesses yet."
 	}
 	if best.Cold {
-		return "Most accesses, " + Percent(Ratio(best.Count, v.Curve.Accesses)) + ", are the first to their line."
+		return "Most accesses, " + Percent(Ratio(best.Count, total)) + ", are the first to their line."
 	}
-	return "The fullest bin, distance " + best.Label() + ", holds " + Percent(Ratio(best.Count, v.Curve.Accesses)) +
-		" of accesses; " + Percent(Ratio(v.Curve.Cold, v.Curve.Accesses)) + " are cold."
+	return "The fullest bin, distance " + best.Label() + ", holds " + Percent(Ratio(best.Count, total)) +
+		" of accesses; " + Percent(Ratio(bins[len(bins)-1].Count, total)) + " are cold."
 }

@@ -26,7 +26,7 @@ func (v *View) Findings() []Finding {
 	list := []Finding{v.footprint(), v.halfDistance(), v.firstLevel()}
 	list = append(list, v.knees()...)
 	list = append(list, v.cold(), v.kinds())
-	for _, f := range []func() (Finding, bool){v.operations, v.splits, v.phases, v.doubts} {
+	for _, f := range []func() (Finding, bool){v.worstLine, v.operations, v.splits, v.phases, v.doubts} {
 		if finding, ok := f(); ok {
 			list = append(list, finding)
 		}

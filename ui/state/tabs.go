@@ -36,7 +36,8 @@ var tabs = [numTabs]struct{ name, slug, missing string }{
 	TabAssociativity: {"Associativity", "associativity",
 		"This profile has no table of sets: it was made by an earlier version, or without “sets” among its analyses. Analyse its trace again. The Caches view models sets with SDCM meanwhile."},
 	TabCode: {"Code", "code",
-		"Misses by line of source are not computed here: profiles hold no counts by site."},
+		"This trace does not tell which code made its references. A program compiled with “stackglass cc” does, and so do programs run by “stackglass trace”, " +
+			"and traces of other tools with instruction addresses: drop one here. Profiles that were made before sites were counted have none either: analyse their trace again."},
 	TabThreads: {"Threads", "threads",
 		"Private and shared stacks of threads are not computed here: profiles hold one stack for all threads together."},
 	TabCommunication: {"Communication", "communication",
@@ -62,7 +63,8 @@ func (t Tab) Key() string { return string(rune('0' + (t+1)%10)) }
 // Missing says why the tab is empty for a profile, nil while it is not there
 // yet; "" where it is not.
 func (t Tab) Missing(p *profile.Profile) string {
-	if t == TabCounters && (p == nil || p.Counters != nil) || t == TabAssociativity && (p == nil || hasSets(p)) {
+	if t == TabCounters && (p == nil || p.Counters != nil) || t == TabCode && (p == nil || p.Sites != nil) ||
+		t == TabAssociativity && (p == nil || hasSets(p)) {
 		return ""
 	}
 	return tabs[t].missing

@@ -98,6 +98,9 @@ func (b *browser) Demos() []ui.Demo {
 		card := cards.Index(i)
 		attributes := card.Get("dataset")
 		d := ui.Demo{Name: attributes.Get("demo").String(), Question: card.Get("textContent").String()}
+		if source := attributes.Get("source"); source.Type() == js.TypeString {
+			d.Source = source.String()
+		}
 		// A card that does not say what it is of is no result's.
 		d.References, _ = strconv.ParseUint(attributes.Get("references").String(), 10, 64)
 		d.Lines, _ = strconv.ParseUint(attributes.Get("lines").String(), 10, 64)

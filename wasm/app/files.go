@@ -22,6 +22,9 @@ func itemOf(v js.Value) ui.Item {
 
 func fileOf(v js.Value) ui.File {
 	f := ui.File{Name: v.Get("name").String(), Bytes: uint64(v.Get("size").Float()), Ref: v}
+	if path := v.Get("webkitRelativePath"); path.Type() == js.TypeString {
+		f.Path = path.String()
+	}
 	if modified := v.Get("lastModified"); modified.Type() == js.TypeNumber {
 		f.Modified = int64(modified.Float())
 	}

@@ -51,8 +51,8 @@ func (b *browser) connectTables(app *ui.App) {
 			return b.rows(args[0].String(), args[1].Int(), args[2].Int())
 		}),
 		function(func(args []js.Value) {
-			row := args[1].Int()
-			go app.PickRow(row)
+			id, row := args[0].String(), args[1].Int()
+			go app.PickRow(id, row)
 		}),
 		function(func(args []js.Value) {
 			column := args[1].String()

@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// demoSource is the C program of a demo.
+func demoSource(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(root, "site", "demos", name+".c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestCode goes from a demo to its worst line, and drops the source beside it.
+func TestCode(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.click("#demo-array-list")
+	p.finished()
+	p.press("1")
+	p.waitFor("#finding-worst-line")
+	p.click("#finding-worst-line a")
+	p.waitFor("#code-rows tbody td")
+	p.shoot("code")
+
+	// The rows are one stop of the Tab key, with arrow keys inside.
+	p.tabTo("the rows", `document.activeElement.id === "code-rows"`)
+	p.press(kb.ArrowDown)
+	p.press(kb.ArrowUp)
+	p.press(kb.Enter)
+	p.waitFor("#place")
+	p.wait("the place is announced", `document.getElementById("live").textContent.includes("misses in")`)
+	worst := p.text("#code-rows tbody tr td")
+	if title := p.text("#place-title"); title != worst || !strings.HasPrefix(title, "array-list.c:") {
+		t.Errorf("picked %q, of the row %q", title, worst)
+	}
+	if focus := eval[string](p, `document.activeElement.id`); focus != "code-rows" {
+		t.Errorf("the focus went to %q", focus)
+	}
+	p.shoot("code-picked")
+
+	p.drop(demoSource(t, "array-list"))
+	p.waitFor("#source-rows tbody td")
+	p.wait("the line is marked", `document.querySelector("#source-rows tr[aria-selected]")`)
+	marked := p.text("#source-rows tr[aria-selected] td:nth-child(3)")
+	if line := strings.Fields(strings.TrimPrefix(worst, "array-list.c:"))[0]; marked != line {
+		t.Errorf("line %q is marked, want %q", marked, line)
+	}
+	p.shoot("code-source")
+
+	// Another file of the same name is asked about.
+	p.drop(p.write("array-list.c", []byte("int main(void) { return 0; }\n")))
+	p.waitFor("#source-which")
+	eval[any](p, `(() => { const s = document.getElementById("source-which"); s.value = "1"; s.dispatchEvent(new Event("change", { bubbles: true })); })()`)
+	p.waitFor("#source-short")
+
+	for _, by := range []string{"site", "function", "object"} {
+		p.click("#code-by-" + by)
+		p.wait("by "+by, `location.hash.includes("place=`+by+`")`)
+		p.waitFor("#code-rows tbody td")
+		p.shoot("code-" + by)
+	}
+	p.click(`#code-rows [data-sort="references"]`)
+	p.wait("sorted by references", `document.querySelector('#code-rows [data-sort="references"]').closest("th").ariaSort === "descending"`)
+	p.click("#code-by-line")
+	p.wait("by line", `!location.hash.includes("place=")`)
+	p.click("#code-search")
+	p.press("array-list.c:")
+	p.wait("found", `document.getElementById("code-summary").textContent.includes("found")`)
+
+	_, path := p.download(func() { p.click("#code-csv") })
+	content, err := os.ReadFile(path)
+	if err != nil || !strings.HasPrefix(string(content), "source_line,kind,references,L1_misses") {
+		t.Errorf("saved (%v)\n%s", err, content)
+	}
+}

@@ -1,0 +1,245 @@
+package ui
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// codeState is what the Code view holds beyond the address: what is searched
+// for, the source files that the reader gave, and what was made for the view
+// last.
+type codeState struct {
+	search  string
+	sources state.Sources
+	chosen  map[string]int // which of several files of one name is shown
+
+	sites  *profile.Sites
+	levels []hierarchy.Cache
+	sums   map[state.CodeBy]*state.Code // of sites, for levels
+	view   *state.CodeView
+	tables map[string]*state.Table // of the place that is picked
+	picked int
+}
+
+// codeView is the Code view of the result in view; nil where there are no sites.
+// It is made again when what it shows changes.
+func (a *App) codeView() *state.CodeView {
+	r, c := a.result, &a.code
+	if r == nil || r.View == nil || r.Profile.Sites == nil {
+		return nil
+	}
+	levels := a.Levels()
+	if c.sites != r.Profile.Sites || !slices.Equal(c.levels, levels) {
+		c.sites, c.levels, c.view, c.sums = r.Profile.Sites, levels, nil, map[state.CodeBy]*state.Code{}
+	}
+	by := a.Screen.Place
+	if by == state.ByObject && len(c.sites.Data) == 0 {
+		by = state.ByLine
+	}
+	if c.sums[by] == nil {
+		c.sums[by] = state.NewCode(c.sites, by, levels)
+	}
+	if v := c.view; v == nil || v.Code != c.sums[by] || v.Sort != a.Screen.Sort || v.Search != c.search {
+		var answer *hierarchy.Prediction
+		if p, _, err := hierarchy.Predict(r.Profile, hierarchy.Hierarchy{Levels: levels}); err == nil {
+			answer = &p
+		}
+		c.view, c.tables = state.NewCodeView(c.sums[by], a.Screen.Sort, c.search, answer), nil
+	}
+	return c.view
+}
+
+// pickedPlace is the place that is picked, or -1.
+func (a *App) pickedPlace() int {
+	if v := a.codeView(); v != nil && a.Screen.Picked <= v.Rows() {
+		return a.Screen.Picked - 1
+	}
+	return -1
+}
+
+// drawCode hands over the tables and the chart of the Code view. The caller holds
+// the lock.
+func (a *App) drawCode() {
+	v := a.codeView()
+	if v == nil {
+		return
+	}
+	a.Port.Grid(v.Grid(a.Screen.Picked))
+	place := a.pickedPlace()
+	if place < 0 {
+		return
+	}
+	a.draw(v.Distances(place))
+	if f, line := a.source(); f != nil {
+		a.Port.Grid(v.SourceGrid(f, line))
+	}
+}
+
+// codeTable gives a table of the Code view, or nil.
+func (a *App) codeTable(chart string) *state.Table {
+	v, place := a.codeView(), a.pickedPlace()
+	if v == nil {
+		return nil
+	}
+	if chart == "code" {
+		return v.Grid(0).Table
+	}
+	if place < 0 {
+		return nil
+	}
+	if a.code.tables == nil || a.code.picked != place {
+		a.code.tables, a.code.picked = map[string]*state.Table{"place": v.DistancesTable(place), "before": v.Before(place)}, place
+	}
+	return a.code.tables[chart]
+}
+
+// SumCodeBy sums misses up by something else.
+func (a *App) SumCodeBy(by state.CodeBy) { a.goTo(a.Screen.SummedIn(by), true) }
+
+// Search shows only the places that hold some words.
+func (a *App) Search(words string) {
+	a.code.search = words
+	a.goTo(a.Screen, true)
+	if v := a.codeView(); v != nil {
+		a.Port.Announce(v.Summary())
+	}
+}
+
+// PickRow takes a row of a grid that was picked, from a goroutine: a place, or a
+// line of source.
+func (a *App) PickRow(grid string, row int) {
+	a.update(func() {
+		v := a.codeView()
+		if v == nil || a.comparing() {
+			return
+		}
+		place := v.At(row)
+		if grid == "source" {
+			f, _ := a.source()
+			if f == nil {
+				return
+			}
+			place = v.LinePlace(f.Name, uint32(row+1))
+		}
+		if place < 0 {
+			return
+		}
+		s := a.Screen
+		s.Picked = place + 1
+		a.goTo(s, true)
+		a.Port.Announce(v.Place(place) + ": " + v.Sentence(place))
+	})
+}
+
+// source is the file and the line of the place that is picked; nil where the
+// reader has not given it.
+func (a *App) source() (f *state.Source, line uint32) {
+	v, place := a.codeView(), a.pickedPlace()
+	if place < 0 {
+		return nil, 0
+	}
+	name, line := v.Location(place)
+	if all := a.code.sources.Of(name); len(all) > 0 {
+		return all[min(a.code.chosen[name], len(all)-1)], line
+	}
+	return nil, line
+}
+
+// ChooseSource shows another of several files of one name.
+func (a *App) ChooseSource(name string, number int) {
+	if a.code.chosen == nil {
+		a.code.chosen = map[string]int{}
+	}
+	a.code.chosen[name] = number
+	a.goTo(a.Screen, true)
+}
+
+// takesSource tells whether a file is source code: by its ending, or because the
+// result in view names it.
+func (a *App) takesSource(name string) bool {
+	if state.IsSource(name) {
+		return true
+	}
+	named := false
+	a.update(func() {
+		if v := a.codeView(); v != nil && a.Screen.Tab == state.TabCode {
+			named = slices.Contains(v.Files(), name)
+		}
+	})
+	return named
+}
+
+// takeSource keeps a file of source code in memory, to show it beside what it
+// makes.
+func (a *App) takeSource(file File) {
+	content, err := file.Read(0)
+	if err != nil {
+		a.update(func() { a.trouble(file.Name + " could not be read: " + err.Error() + ".") })
+		return
+	}
+	f, problem := state.NewSource(file.Name, file.Path, content)
+	a.update(func() {
+		if problem != "" {
+			a.trouble(problem)
+			return
+		}
+		a.code.sources.Add(f)
+		a.Note = a.sourceNote(f)
+		a.Port.Announce(a.Note)
+		a.drawCharts()
+	})
+}
+
+// sourceNote says what becomes of a source file.
+func (a *App) sourceNote(f *state.Source) string {
+	v := a.codeView()
+	switch {
+	case a.result == nil:
+		return f.Name + " is source code: it is shown in the Code view of a result that names it. Drop a trace."
+	case v == nil:
+		return f.Name + " is source code; this result does not tell of any."
+	case !slices.Contains(v.Files(), f.Name):
+		return f.Name + " is source code that this result does not name. It names " + someNames(v.Files()) + "."
+	case len(a.code.sources.Of(f.Name)) > 1:
+		return "There are " + strconv.Itoa(len(a.code.sources.Of(f.Name))) + " files named " + f.Name + " now: choose which one was compiled."
+	}
+	return f.Name + " is shown beside its lines. It stays in this tab's memory, until the tab is closed."
+}
+
+// someNames lists a few names.
+func someNames(names []string) string {
+	const few = 4
+	text := ""
+	for i, n := range names {
+		if i == few {
+			return text + " and " + strconv.Itoa(len(names)-few) + " more"
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += n
+	}
+	return text
+}
+
+// TakeDemoSource gets the source of the demo in view, which is a file of this
+// site.
+func (a *App) TakeDemoSource() {
+	r := a.result
+	if r == nil || r.demo == nil || r.demo.Source == "" {
+		return
+	}
+	url := r.demo.Source
+	go func() {
+		file, err := a.Port.Fetch(url, url[len("demos/"):])
+		if err != nil {
+			a.update(func() { a.trouble("The demo's source could not be loaded (" + err.Error() + ").") })
+			return
+		}
+		a.takeSource(file)
+	}()
+}

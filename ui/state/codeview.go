@@ -1,0 +1,439 @@
+package state
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// CodeView is the Code view of one profile: places in an order, and the one that
+// is picked.
+type CodeView struct {
+	*Code
+	Sort, Search string
+	Answer       *hierarchy.Prediction // for the levels; nil where there is none
+
+	order []int
+	most  int
+	among []bool
+}
+
+// NewCodeView ranks places for a view.
+func NewCodeView(c *Code, by, search string, answer *hierarchy.Prediction) *CodeView {
+	v := &CodeView{Code: c, Sort: by, Search: search, Answer: answer, order: c.Ranked(by, search)}
+	v.most, v.among = c.Most(c.Level(by))
+	return v
+}
+
+// At is the place in a row of the grid, from 0; -1 for the remainder.
+func (v *CodeView) At(row int) int {
+	if row < 0 || row >= len(v.order) {
+		return -1
+	}
+	return v.order[row]
+}
+
+// rowOf is the row of a place, or -1.
+func (v *CodeView) rowOf(place int) int { return slices.Index(v.order, place) }
+
+// sorted is the key of the column that the rows are sorted by.
+func (v *CodeView) sorted() string {
+	if v.Sort == "" {
+		return "misses_1"
+	}
+	return v.Sort
+}
+
+// column is a column of the grid with what its cells say and export.
+type column struct {
+	Column
+	shown func(place int) string
+	plain func(place int) string // for CSV
+}
+
+func count(n func(place int) float64) (shown, plain func(int) string) {
+	return func(i int) string { return Count(n(i)) },
+		func(i int) string { return strconv.FormatFloat(math.Round(n(i)*1000)/1000, 'f', -1, 64) }
+}
+
+// columns are those of the grid.
+func (v *CodeView) columns() (list []column) {
+	add := func(c Column, shown, plain func(int) string) { list = append(list, column{c, shown, plain}) }
+	number := func(key, name string, n func(i int) float64) {
+		shown, plain := count(n)
+		add(Column{Name: name, Key: key}, shown, plain)
+	}
+	add(Column{Name: v.By.Name(), Key: "place", Words: true}, v.Place, v.Place)
+	if v.By == ByObject {
+		kind := func(i int) string { return v.Sites.Data[v.rows[i].first].Kind.String() }
+		add(Column{Name: "kind", Words: true}, kind, kind)
+		number("blocks", "blocks", func(i int) float64 { return float64(v.rows[i].sites) })
+	} else {
+		kind := func(i int) string { return kindWords(v.rows[i].kinds) }
+		add(Column{Name: "kind", Words: true}, kind, kind)
+	}
+	number("references", "references", func(i int) float64 { return float64(v.rows[i].references) })
+	for l, level := range v.Levels {
+		number("misses_"+strconv.Itoa(l+1), level.Name+" misses", func(i int) float64 { return v.rows[i].misses[l] })
+	}
+	l := v.Level(v.Sort)
+	share := func(i int) float64 { return v.rows[i].misses[l] / max(v.totals[l], 1) }
+	add(Column{Name: "of " + v.levelName(l) + " misses"}, func(i int) string { return Percent(share(i)) }, plainRatio(share))
+	ratio := func(i int) float64 { return v.rows[i].misses[0] / float64(max(v.rows[i].accesses, 1)) }
+	add(Column{Name: v.levelName(0) + " miss ratio", Key: "ratio"}, func(i int) string { return Percent(ratio(i)) }, plainRatio(ratio))
+	if v.By != ByObject {
+		stride := func(i int) string { return strideWords(v.rows[i].strides) }
+		add(Column{Name: "stride", Key: "stride", Words: true}, stride, func(i int) string { return strings.ReplaceAll(stride(i), thin, " ") })
+	}
+	if len(v.Sites.Capacities) > 0 {
+		used := func(i int) float64 { return v.rows[i].used.Share(v.Sites.LineBytes) }
+		add(Column{Name: "used of what " + Bytes(v.Sites.Capacities[v.utilisation()]*uint64(v.Sites.LineBytes)) + " fetches", Key: "used"}, func(i int) string {
+			if v.rows[i].used.Fetched == 0 {
+				return "–"
+			}
+			return Percent(used(i))
+		}, plainRatio(used))
+	}
+	return list
+}
+
+func plainRatio(x func(int) float64) func(int) string {
+	return func(i int) string { return strconv.FormatFloat(x(i), 'g', -1, 64) }
+}
+
+func (v *CodeView) levelName(l int) string {
+	if l < len(v.Levels) {
+		return v.Levels[l].Name
+	}
+	return "all"
+}
+
+// Grid is the table of places; picked is one of them, from 1, or 0.
+func (v *CodeView) Grid(picked int) *Grid {
+	columns := v.columns()
+	rest := v.remainder(columns)
+	t := &Table{Caption: "Misses by " + v.By.Name(), Rows: len(v.order), Sort: v.sorted()}
+	if rest != nil && v.Search == "" {
+		t.Rows++
+	}
+	var header []string
+	for _, c := range columns {
+		t.Columns = append(t.Columns, c.Column)
+		header = append(header, strings.ReplaceAll(c.Name, " ", "_"))
+	}
+	t.Row = func(i int) []string {
+		if i >= len(v.order) {
+			return rest
+		}
+		cells := make([]string, len(columns))
+		for j := range columns {
+			cells[j] = columns[j].shown(v.order[i])
+		}
+		return cells
+	}
+	t.CSVHeader = strings.Join(header, ",")
+	t.CSVRow = func(i int) string {
+		if i >= len(v.order) {
+			return strings.ReplaceAll(strings.Join(rest, ","), thin, "")
+		}
+		cells := make([]string, len(columns))
+		for j := range columns {
+			cells[j] = quoted(columns[j].plain(v.order[i]))
+		}
+		return strings.Join(cells, ",")
+	}
+	return &Grid{
+		Table: t, ID: "code", Order: string(v.By) + " " + v.sorted() + " " + v.Search, Selected: v.rowOf(picked - 1),
+		Mark: func(i int) string {
+			switch {
+			case i >= len(v.order):
+				return "rest"
+			case v.among[v.order[i]]:
+				return "most"
+			}
+			return ""
+		},
+	}
+}
+
+// quoted is a field of a CSV file.
+func quoted(field string) string {
+	if strings.ContainsAny(field, ",\"\n") {
+		return `"` + strings.ReplaceAll(field, `"`, `""`) + `"`
+	}
+	return field
+}
+
+// remainder is the row of what the levels miss beyond what the places add up to:
+// what sets, and the levels above, make of it. nil where that is nothing.
+func (v *CodeView) remainder(columns []column) []string {
+	if v.Answer == nil {
+		return nil
+	}
+	cells := make([]string, len(columns))
+	any := false
+	for j := range columns {
+		l, err := strconv.Atoi(strings.TrimPrefix(columns[j].Key, "misses_"))
+		if err != nil || l > len(v.Answer.Levels) {
+			continue
+		}
+		d := math.Round(v.Answer.Levels[l-1].Misses) - math.Round(v.totals[l-1])
+		any = any || d != 0
+		cells[j] = signed(d)
+	}
+	if !any {
+		return nil
+	}
+	cells[0] = "sets and levels above"
+	return cells
+}
+
+func signed(x float64) string {
+	switch {
+	case x > 0:
+		return "+" + Count(x)
+	case x < 0:
+		return "−" + Count(-x)
+	}
+	return "0"
+}
+
+// Summary says in a sentence how few places make most misses.
+func (v *CodeView) Summary() string {
+	if len(v.rows) == 0 {
+		return "No reference of the chosen kinds was made at a place that the trace names."
+	}
+	l := v.Level(v.Sort)
+	text := Exact(uint64(v.most)) + " of " + Plural(uint64(len(v.rows)), v.By.Name(), v.By.Name()+"s") + ", the marked ones, make nine tenths of the " +
+		Count(v.totals[l]) + " misses in " + v.levelName(l) + "."
+	if v.totals[l] == 0 {
+		text = "Nothing misses in " + v.levelName(l) + "."
+	}
+	if v.Search != "" {
+		text = Plural(uint64(len(v.order)), v.By.Name()+" is", v.By.Name()+"s are") + " found. " + text
+	}
+	return text
+}
+
+// Method says how the numbers were computed.
+func (v *CodeView) Method() string {
+	exact := true
+	for _, l := range v.Levels {
+		lines := l.SizeBytes / uint64(v.Sites.LineBytes)
+		exact = exact && (lines > math.MaxUint32 || profile.SiteBinFrom(profile.SiteBin(uint32(lines))) == lines)
+	}
+	text := "Each level is taken as if it were fully associative and saw every access"
+	if exact {
+		return text + ": these numbers are exact. The last row is what its sets and the levels above make of it."
+	}
+	return text + ". Distances are counted in bins here, four to a power of two: a size between two bins is an estimate. " +
+		"The last row is what sets, the levels above and that estimate make of it."
+}
+
+// Sentence says what a place does.
+func (v *CodeView) Sentence(place int) string {
+	r := &v.rows[place]
+	text := Plural(r.references, "reference", "references")
+	for l, level := range v.Levels {
+		text += ", " + Count(r.misses[l]) + " misses in " + level.Name
+	}
+	if v.By != ByObject && r.references > 0 {
+		text += "; stride " + strideWords(r.strides)
+	}
+	return text + "."
+}
+
+// LinePlace is the place of a line of a file, where places are lines; else -1.
+func (v *CodeView) LinePlace(file string, line uint32) int {
+	if v.By == ByLine {
+		for i := range v.rows {
+			if f, n := v.Location(i); f == file && n == line {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// Location is the file and the line of a place; "" where they are not known.
+func (v *CodeView) Location(place int) (file string, line uint32) {
+	r := &v.rows[place]
+	if v.By == ByObject {
+		d := &v.Sites.Data[r.first]
+		return d.File, d.Line
+	}
+	s := &v.Sites.Code[r.first]
+	return s.File, s.Line
+}
+
+// Files are the names of the source files that sites name.
+func (c *Code) Files() []string {
+	seen := map[string]bool{}
+	var list []string
+	for i := range c.Sites.Code {
+		if f := c.Sites.Code[i].File; f != "" && !seen[f] {
+			seen[f] = true
+			list = append(list, f)
+		}
+	}
+	sort.Strings(list)
+	return list
+}
+
+// reuses calls f with the reuse of every site of a place.
+func (v *CodeView) reuses(place int, f func(*profile.Reuse)) {
+	first := v.rows[place].first
+	if v.By == ByObject {
+		f(&v.Sites.Data[first].Reuse)
+		return
+	}
+	key := v.keyOf(first)
+	for i := first; i < len(v.Sites.Code); i++ {
+		if v.keyOf(i) == key {
+			f(&v.Sites.Code[i].Reuse)
+		}
+	}
+}
+
+// bins are the accesses of a place by distance, in the bins of the whole run's.
+func (v *CodeView) bins(place int) (bins []Bin, total uint64) {
+	var counts [profile.WindowBins]uint64
+	var cold uint64
+	longest := 0
+	v.reuses(place, func(r *profile.Reuse) {
+		cold += r.Cold
+		total += r.Accesses()
+		for _, b := range r.Bins {
+			k := profile.DistanceBin(profile.SiteBinFrom(int(b.Bin)))
+			counts[k] += b.Count
+			longest = max(longest, k)
+		}
+	})
+	for k := 0; k <= longest; k++ {
+		b := Bin{Count: counts[k]}
+		if k > 0 {
+			b.Low, b.High = 1<<(k-1), 1<<k-1
+		}
+		bins = append(bins, b)
+	}
+	return append(bins, Bin{Cold: true, Count: cold}), total
+}
+
+// Distances is the histogram of stack distances of a place.
+func (v *CodeView) Distances(place int) *Chart {
+	bins, total := v.bins(place)
+	chart := binsChart("place", "Accesses by stack distance, of this place", bins, total)
+	chart.Y.Label = "of its accesses"
+	return chart
+}
+
+// DistancesTable is the accesses of a place by distance.
+func (v *CodeView) DistancesTable(place int) *Table {
+	bins, total := v.bins(place)
+	return &Table{
+		Caption: "Accesses by stack distance, of this place",
+		Columns: []Column{{Name: "distance", Unit: "lines", Words: true}, {Name: "accesses"}, {Name: "share"}},
+		Rows:    len(bins),
+		Row: func(i int) []string {
+			return []string{bins[i].Label(), Exact(bins[i].Count), Percent(Ratio(bins[i].Count, total))}
+		},
+		CSVHeader: "from_distance,to_distance,accesses",
+		CSVRow: func(i int) string {
+			if bins[i].Cold {
+				return "inf,inf," + strconv.FormatUint(bins[i].Count, 10)
+			}
+			return strconv.FormatUint(bins[i].Low, 10) + "," + strconv.FormatUint(bins[i].High, 10) + "," + strconv.FormatUint(bins[i].Count, 10)
+		},
+	}
+}
+
+// Before lists who touched a line before the accesses of a place did, the most
+// first; nil where that was not noted.
+func (v *CodeView) Before(place int) *Table {
+	if !v.Sites.Previous {
+		return nil
+	}
+	by := map[string]uint64{}
+	var total uint64
+	v.reuses(place, func(r *profile.Reuse) {
+		for _, c := range r.Before {
+			by[siteName(&v.Sites.Code[c.Site])] += c.Count
+			total += c.Count
+		}
+	})
+	names := make([]string, 0, len(by))
+	for name := range by {
+		names = append(names, name)
+	}
+	sort.Slice(names, func(i, j int) bool {
+		x, y := names[i], names[j]
+		return by[x] > by[y] || by[x] == by[y] && x < y
+	})
+	return &Table{
+		Caption: "Who touched the line before, where the distance was " + strconv.Itoa(profile.PreviousFrom) + " or more",
+		Columns: []Column{{Name: "place", Words: true}, {Name: "accesses"}, {Name: "share"}},
+		Rows:    len(names),
+		Row: func(i int) []string {
+			return []string{names[i], Exact(by[names[i]]), Percent(Ratio(by[names[i]], total))}
+		},
+		CSVHeader: "place,accesses",
+		CSVRow:    func(i int) string { return quoted(names[i]) + "," + strconv.FormatUint(by[names[i]], 10) },
+	}
+}
+
+// SourceGrid is a file of source code with the misses of each line in the gutter.
+func (v *CodeView) SourceGrid(f *Source, line uint32) *Grid {
+	level := v.Level(v.Sort)
+	misses := map[uint32]float64{}
+	for i := range v.Sites.Code {
+		if s := &v.Sites.Code[i]; s.File == f.Name && level < len(v.Levels) {
+			misses[s.Line] += missesOf(&s.Reuse, v.Levels[level].SizeBytes/uint64(v.Sites.LineBytes))
+		}
+	}
+	t := &Table{
+		Caption: f.Name + " with the misses in " + v.levelName(level),
+		Columns: []Column{{Name: v.levelName(level) + " misses"}, {Name: "share"}, {Name: "line"}, {Name: "source", Words: true}},
+		Rows:    len(f.Lines),
+		Row: func(i int) []string {
+			n := misses[uint32(i+1)]
+			cells := []string{"", "", strconv.Itoa(i + 1), f.Lines[i]}
+			if n > 0 {
+				cells[0], cells[1] = Count(n), Percent(n/max(v.totals[level], 1))
+			}
+			return cells
+		},
+	}
+	return &Grid{Table: t, ID: "source", Order: f.Name + f.Path, Selected: int(line) - 1, Code: []bool{3: true}}
+}
+
+// MissingLine says that a file is too short for a line that the profile names.
+func MissingLine(f *Source, line uint32) string {
+	if int(line) <= len(f.Lines) {
+		return ""
+	}
+	return f.Name + " has " + Plural(uint64(len(f.Lines)), "line", "lines") + ", and the trace names line " + strconv.FormatUint(uint64(line), 10) +
+		": it is another version than the one that was compiled."
+}
+
+// worstLine is the finding of the source line that misses most in 32 KiB.
+func (v *View) worstLine() (Finding, bool) {
+	s := v.Profile.Sites
+	if s == nil || len(s.Code) == 0 {
+		return Finding{}, false
+	}
+	c := NewCode(s, ByLine, []hierarchy.Cache{{Name: "32" + thin + "KiB", SizeBytes: 32 << 10, LineBytes: s.LineBytes}})
+	if c.totals[0] == 0 {
+		return Finding{}, false
+	}
+	worst := c.Ranked("", "")[0]
+	n, _ := c.Most(0)
+	f := Finding{ID: "worst-line", Title: "Worst line", Tab: TabCode}
+	f.Text = strings.ReplaceAll(c.Place(worst), "  ", " in ") + " makes " + Percent(c.rows[worst].misses[0]/c.totals[0]) + " of the misses of 32" + thin + "KiB, " +
+		Count(c.rows[worst].misses[0]) + " of " + Count(c.totals[0]) + "; " + Plural(uint64(n), "line makes", "lines make") + " nine tenths."
+	return f, true
+}
