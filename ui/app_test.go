@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/hierarchy/config"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/profile/memstore"
 	"github.com/stackglass/stackglass/core/tally"
@@ -88,8 +89,16 @@ func (d *desk) Demos() []Demo {
 		Lesson: []Sentence{{Text: "A column needs 32 lines.", Tab: state.TabCaches}, {Text: "Then B.", Tab: state.TabLocality}}},
 		{Name: "matmul-blocked", References: 73728, Lines: 384}}
 }
-func (d *desk) Copy(text string) error      { d.saved["clipboard"] = []byte(text); return nil }
-func (d *desk) Settings() state.Settings    { return d.settings }
+func (d *desk) Copy(text string) error   { d.saved["clipboard"] = []byte(text); return nil }
+func (d *desk) Settings() state.Settings { return d.settings }
+func (d *desk) Describe(content []byte) ([]byte, error) {
+	h, notes, err := config.Read(content)
+	lines := h.Lines()
+	for _, note := range notes {
+		lines = append(lines, "# "+note)
+	}
+	return []byte(strings.Join(lines, "\n")), err
+}
 func (d *desk) Heat(m *state.HeatMap)       { d.heat = m }
 func (d *desk) Grid(g *state.Grid)          { d.grids[g.ID] = g }
 func (d *desk) Chart(c *state.Chart)        { d.charts[c.ID] = c }
@@ -272,10 +281,10 @@ func TestMachineFromFile(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.app.Offer(Item{File: fileWith("mine.json", []byte(`{"levels": [{"name": "L1", "size": "1KiB", "ways": 4, "latency_cycles": 2}], "memory": {"latency_cycles": 50}, "clock_ghz": 1}`))})
-	d.wants("1 KiB", "4 ways", "Hierarchy of mine.json", `id="average"`)
+	d.wants("1 KiB", "4 ways", "the hierarchy of mine.json", `id="average"`)
 	d.act(d.app.PickMachine)
 	d.app.Offer(Item{File: fileWith("broken.json", []byte("{\n\"levels\": 3}"))})
-	d.wants("broken.json was read as JSON", "line 2")
+	d.wants("broken.json describes no hierarchy", "line 2")
 	if len(d.entries()) != 1 || d.picked != 1 {
 		t.Errorf("%d analyses kept, %d picks", len(d.entries()), d.picked)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
-	"github.com/stackglass/stackglass/core/hierarchy/config"
+	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
@@ -203,41 +203,66 @@ func (a *App) PickMachine() {
 	a.Port.Pick()
 }
 
+// describes tells by its name that a file may describe a hierarchy.
+func describes(name string) bool {
+	for _, ending := range []string{".json", ".py", ".conf", ".cfg"} {
+		if strings.HasSuffix(strings.ToLower(name), ending) {
+			return true
+		}
+	}
+	return false
+}
+
 // takeMachine takes a file that describes a hierarchy, in the view that shows
-// one, and tells whether it was such a file. The reader who asked for it is told
-// why another one is not.
+// one, and tells whether it did: the reader asked for it, or it is named like
+// one. It waits.
 func (a *App) takeMachine(file File) (taken bool) {
-	var wanted, here bool
 	a.update(func() {
-		wanted, a.describing = a.describing, false
-		here = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches && !a.comparing()
+		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches && !a.comparing() &&
+			(a.describing || describes(file.Name)) && file.Bytes <= 1<<20
+		a.describing = false
 	})
-	if !here || file.Bytes > 1<<20 {
+	if !taken {
 		return false
 	}
 	text, err := file.Read(0)
-	if err != nil {
-		return false
+	var lines []byte
+	if err == nil {
+		lines, err = a.Port.Describe(text)
 	}
-	h, notes, err := config.Read(text)
-	if err == nil && len(h.Levels) > state.MaxLevels {
-		err = &config.Error{Text: "more levels than the page asks about, " + strconv.Itoa(state.MaxLevels)}
-	}
-	if err != nil && !wanted {
-		return false
+	var h hierarchy.Hierarchy
+	var notes []string
+	if err == nil {
+		h, notes, err = readLines(string(lines))
 	}
 	a.update(func() {
 		if err != nil {
-			a.trouble(file.Name + " was read as " + string(config.Recognise(text)) + ", and describes no hierarchy: " + err.Error() + ".")
+			a.trouble(file.Name + " describes no hierarchy that the page can ask about: " + err.Error() + ".")
 			return
 		}
 		s := a.Screen
 		s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
-		a.Note = strings.Join(append([]string{"Hierarchy of " + file.Name + "."}, notes...), " ")
+		a.Note = strings.Join(append([]string{"This is the hierarchy of " + file.Name + "."}, notes...), " ")
 		a.goTo(s, true)
 		a.Port.Announce(a.Note)
 	})
 	return true
+}
+
+// readLines reads what [Port] made of a description.
+func readLines(text string) (h hierarchy.Hierarchy, notes []string, err error) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if note, ok := strings.CutPrefix(line, "# "); ok {
+			notes = append(notes, note+".")
+		} else if err := h.Add(line); err != nil {
+			return h, nil, err
+		}
+	}
+	if len(h.Levels) > state.MaxLevels {
+		return h, nil, &trace.OptionError{Option: "hierarchy", Got: strconv.Itoa(len(h.Levels)) + " levels", Want: "at most " + strconv.Itoa(state.MaxLevels)}
+	}
+	return h, notes, nil
 }
 
 // cell is the one that is picked on the map of sets and ways.

@@ -29,6 +29,9 @@ type Port interface {
 	Connect() (workers.Carrier, error)
 	// Fetch gets a file of this site.
 	Fetch(url, name string) (File, error)
+	// Describe has a file that describes a hierarchy of caches read, and gives one
+	// cache a line, and notes behind #.
+	Describe(content []byte) (lines []byte, err error)
 	// Copy puts text on the clipboard.
 	Copy(text string) error
 

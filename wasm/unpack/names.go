@@ -4,3 +4,9 @@ package unpack
 // packed in more often, stays with the page: its decoder is a fortieth of this
 // program.
 func Names() []string { return []string{"zstd", "xz"} }
+
+// Description is no packing, but goes the same way: what goes in is a file that
+// describes a hierarchy of caches, what comes out one cache a line, and notes
+// behind #. Its readers are as large as half of the decoders, and as seldom
+// needed.
+const Description = "description"

@@ -3,6 +3,7 @@
 package unpack
 
 import (
+	"bytes"
 	"io"
 	"slices"
 	"syscall/js"
@@ -44,6 +45,17 @@ func (w *Workers) packing(name string) open.Packing {
 		}
 		return newReader(p, name, r), nil
 	}}
+}
+
+// Describe has a file that describes a hierarchy of caches read, and gives one
+// cache a line. It waits.
+func (w *Workers) Describe(content []byte) (lines []byte, err error) {
+	defer w.Close()
+	r, err := w.packing(Description).New(bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
 }
 
 func (w *Workers) start() (*wire, error) {

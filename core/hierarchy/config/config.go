@@ -50,9 +50,8 @@ func errorAt(line int, parts ...string) *Error { return &Error{line, strings.Joi
 
 const (
 	// mostBytes is beyond any description of a hierarchy.
-	mostBytes = 1 << 20
-	// mostLevels is the most levels of a hierarchy.
-	mostLevels = 16
+	mostBytes  = 1 << 20
+	mostLevels = hierarchy.MostLevels
 )
 
 // Recognise tells the form of a description; what looks like nothing else is

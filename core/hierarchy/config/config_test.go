@@ -211,6 +211,16 @@ func TestFormat(t *testing.T) {
 	}
 }
 
+// Lines carry what they can: levels, memory and clock.
+func TestLinesCarryAHierarchy(t *testing.T) {
+	for _, h := range append(hierarchy.Presets(), toy) {
+		again, _, err := config.Read([]byte(strings.Join(h.Lines(), "\n")))
+		if err != nil || !reflect.DeepEqual(again.Levels, h.Levels) || again.Memory != h.Memory || again.ClockGHz != h.ClockGHz {
+			t.Errorf("%s reads as %+v, %v", h.Lines(), again, err)
+		}
+	}
+}
+
 // document draws documents that are nearly right.
 func document(t *rapid.T) map[string]any {
 	pick := func(what string, values ...any) any { return rapid.SampledFrom(values).Draw(t, what) }

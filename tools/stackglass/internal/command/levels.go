@@ -45,7 +45,7 @@ func chooseHierarchy(caches []string, named string) (hierarchy.Hierarchy, error)
 // givenLevels reads the values of --cache.
 func givenLevels(caches []string) (h hierarchy.Hierarchy, err error) {
 	for _, text := range caches {
-		if err := config.Add(&h, text); err != nil {
+		if err := h.Add(text); err != nil {
 			var option *trace.OptionError
 			if errors.As(err, &option) && option.Option == "cache" {
 				return h, asUsage(err)

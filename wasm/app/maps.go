@@ -7,6 +7,7 @@ import (
 
 	"github.com/stackglass/stackglass/ui"
 	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/wasm/unpack"
 )
 
 // Heat hands a map of sets and ways to heatmap.js.
@@ -21,6 +22,15 @@ func (b *browser) Heat(m *state.HeatMap) {
 		"cell": map[string]any{"sets": m.Cell.Log2Sets, "ways": m.Cell.Ways}, "marks": marks,
 	})
 }
+
+// Describe has the second program read a description of a hierarchy.
+func (b *browser) Describe(content []byte) ([]byte, error) {
+	w := unpack.Workers{Script: unpackScript}
+	return w.Describe(content)
+}
+
+// unpackScript starts the second program, relative to the page.
+const unpackScript = "worker.js?wasm=unpack.wasm"
 
 // connectMaps lets heatmap.js tell which cell was picked.
 func connectMaps(app *ui.App) {
