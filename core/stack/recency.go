@@ -1,7 +1,5 @@
 package stack
 
-import "math/bits"
-
 // recency answers, for each number of sets from 2^1 on, how many lines of a set
 // fell off the top array since a given fall, up to MaxWays. A set is the list of
 // its last lines to fall: only the numbers of their falls, newest first.
@@ -20,57 +18,55 @@ import "math/bits"
 type recency struct {
 	visits  [visitRoom]visit
 	pending int
-	done    [visitRoom]uint64 // depths of visits that went no further
+	done    [visitRoom]uint64 // lanes of visits that go no further
 
-	logs   [setBits + 1][]history         // by number of sets, of the few sets
-	lists  [setBits + 1][][MaxWays]uint32 // of the others
-	depths [setBits + 1][256]uint64
+	lists  [setBits + 1]lists // by number of sets
+	depths [setBits + 1][depthRoom]uint64
+
+	sink uint32 // keeps touches from being optimised away
 }
 
 // visit asks how many lines of a set are newer than a line, or moves it to the
 // front.
 type visit struct {
 	after uint32 // entries from this on are newer than the line; 0: it never fell
-	now   uint32 // the fall that moves it
-	set   uint32 // the line's last bits
-	moves uint32 // 1, or 0: it counts
+	now   uint32 // the fall that moves it; 0: it counts
+	line  uint32 // its last bits
 	above uint64 // lines of the top array to count too, in lanes
 }
 
 const (
 	visitRoom = 1024
-	fewSets   = 8   // up to 2^8 sets are histories
-	moved     = 128 // where depths that are not counted go
+	depthRoom = 64 // more than a list has entries and a lane counts
 )
 
-// history is a list as a log: moving a line sets a bit and clears one.
-type history struct {
-	live    uint64                  // bit i: entries[i] is a line's newest
-	used    uint32                  // entries, from the end
-	entries [historyRoom + 1]uint32 // complements, so that unused ones are newer than all; the last is unused
+// lists are those of one number of sets: the fronts, which most visits see alone,
+// side by side, and what is behind them in pages, so that short traces touch
+// little memory.
+type lists struct {
+	front []uint32 // 0 where there is none
+	rest  []*page  // nil where no set has had a second line
 }
 
-const historyRoom = 63
+type page [pageSets]list
 
+// list is what is behind the front of a set, newest first; 0 ends a short one.
+type list [MaxWays]uint32
+
+const (
+	pageSets  = 16
+	nearLists = 10 // lists of up to 2^10 sets are near enough without touching
+)
+
+// reset empties all lists.
 func (r *recency) reset() {
 	r.pending = 0
 	for a := 1; a <= setBits; a++ {
-		if a <= fewSets {
-			r.logs[a] = make([]history, 1<<a)
-		} else {
-			r.lists[a] = make([][MaxWays]uint32, 1<<a)
-		}
+		r.lists[a] = lists{make([]uint32, 1<<a), make([]*page, (1<<a+pageSets-1)/pageSets)}
 	}
 }
 
-func (r *recency) move(line uint64, after, now uint32) {
-	r.add(visit{after: after, now: now, set: uint32(line), moves: 1})
-}
-
-func (r *recency) count(line uint64, after uint32, above uint64) {
-	r.add(visit{after: after, now: ^uint32(0), set: uint32(line), above: above})
-}
-
+// add appends a visit.
 func (r *recency) add(v visit) {
 	r.visits[r.pending&(visitRoom-1)] = v
 	if r.pending++; r.pending == visitRoom {
@@ -83,123 +79,119 @@ func (r *recency) settle() {
 	visits := r.visits[:r.pending]
 	r.pending = 0
 	for a := 1; a <= setBits; a++ {
-		var stay, done int
-		if a <= fewSets {
-			stay, done = r.visitLogs(a, visits)
-		} else {
-			stay, done = r.visitLists(a, visits)
+		if a > nearLists {
+			r.sink += r.lists[a].touch(visits)
 		}
-		for _, above := range r.done[:done] {
-			for b := a; above != 0; b++ {
-				r.depths[b][above&laneMask]++
-				above >>= laneBits
-			}
-		}
+		stay, done := r.visit(a, visits)
+		r.finish(a, r.done[:done])
 		visits = visits[:stay]
 	}
 }
 
-func (r *recency) visitLogs(a int, visits []visit) (stay, done int) {
-	logs, depths := r.logs[a], &r.depths[a]
+// touch reads what the visits will, so that the cache misses overlap.
+func (l *lists) touch(visits []visit) (sink uint32) {
 	for i := range visits {
-		v := &visits[i]
-		after, now, set, moves, above := v.after, v.now, v.set, v.moves, v.above
-		h := &logs[int(set)&(len(logs)-1)]
-		e := &h.entries
-		limit := int64(^after) + 1
-		j := uint64(int64(e[31])-limit) >> 63 << 5
-		j += uint64(int64(e[j+15])-limit) >> 63 << 4
-		j += uint64(int64(e[j+7])-limit) >> 63 << 3
-		j += uint64(int64(e[j+3])-limit) >> 63 << 2
-		j += uint64(int64(e[j+1])-limit) >> 63 << 1
-		j += uint64(int64(e[j])-limit) >> 63
-		live := h.live
-		newer := live & (1<<(j&63) - 1)
-		older := live &^ newer
-		stays := (-newer | uint64(after) - 1) >> 63 // 1, or 0: the line is in front
-		m := uint64(moves)
-		slot := (historyRoom - 1 - h.used) & historyRoom
-		e[slot] = ^now
-		depths[(ones(newer)+above&laneMask+m*moved)&255] += stays
-		h.live = live&^(older&-older&-m) | m<<slot
-		h.used += moves
-		if h.used == historyRoom {
-			h.compact()
+		set := int(visits[i].line) & (len(l.front) - 1)
+		if p := l.rest[set/pageSets]; p != nil {
+			sink += p[set%pageSets][0] + p[set%pageSets][MaxWays-1]
 		}
-		r.done[done&(visitRoom-1)] = above
-		done += int(1 - stays)
-		k := &visits[stay&(visitRoom-1)]
-		k.after, k.now, k.set, k.moves, k.above = after, now, set, moves, above>>laneBits
-		stay += int(stays)
+		sink += l.front[set]
 	}
-	return stay, done
+	return sink
 }
 
-// ones counts bits as math/bits does where the processor has no instruction:
-// asking whether it has one costs registers in a loop.
-func ones(x uint64) uint64 {
-	x -= x >> 1 & 0x5555555555555555
-	x = x&0x3333333333333333 + x>>2&0x3333333333333333
-	x = (x + x>>4) & 0x0f0f0f0f0f0f0f0f
-	return x * 0x0101010101010101 >> 56
-}
-
-// compact keeps the newest lines, as many as count.
-func (h *history) compact() {
-	var newest [MaxWays]uint32
-	n := 0
-	for live := h.live; live != 0 && n < MaxWays; live &= live - 1 {
-		newest[n] = h.entries[bits.TrailingZeros64(live)]
-		n++
-	}
-	clear(h.entries[:historyRoom-n])
-	copy(h.entries[historyRoom-n:], newest[:n])
-	h.used = uint32(n)
-	h.live = (1<<n - 1) << (historyRoom - n)
-}
-
-func (r *recency) visitLists(a int, visits []visit) (stay, done int) {
-	lists, depths := r.lists[a], &r.depths[a]
+// visit takes visits through the lists of 2^a sets. Those that go on to more sets
+// stay, in order; of the others it notes what is above in the top array.
+func (r *recency) visit(a int, visits []visit) (stay, done int) {
+	front, rest, depths := r.lists[a].front, r.lists[a].rest, &r.depths[a]
 	for i := range visits {
 		v := &visits[i]
-		after, now, above := v.after, v.now, v.above
-		list := &lists[int(v.set)&(len(lists)-1)]
-		if list[0] < after {
+		after, now, line, above := v.after, v.now, v.line, v.above
+		set := int(line) & (len(front) - 1)
+		newest := front[set]
+		if newest < after {
 			r.done[done&(visitRoom-1)] = above
 			done++
 			continue
 		}
-		k := &visits[stay&(visitRoom-1)]
-		k.after, k.now, k.set, k.moves, k.above = after, now, v.set, v.moves, above>>laneBits
+		next := &visits[stay&(visitRoom-1)]
+		next.after, next.now, next.line, next.above = after, now, line, above>>laneBits
 		stay++
-		switch {
-		case v.moves == 0:
-			depths[(newer(list, after)+int(above&laneMask))&255]++
-		case list[MaxWays-1] >= after:
-			copy(list[1:], list[:])
-			list[0] = now
-		default:
-			moveToFront(list, after, now)
+		p := rest[set/pageSets]
+		if now == 0 {
+			n := 1
+			if p != nil {
+				n += p[set%pageSets].newer(after)
+			}
+			depths[(n+int(above&laneMask))%depthRoom]++
+			continue
 		}
+		front[set] = now
+		if newest == 0 {
+			continue // it is the first line of its set
+		}
+		if p == nil {
+			p = new(page)
+			rest[set/pageSets] = p
+		}
+		p[set%pageSets].insert(newest, after)
 	}
 	return stay, done
 }
 
-func newer(list *[MaxWays]uint32, after uint32) (n int) {
-	if list[MaxWays-1] >= after {
-		return MaxWays
+// finish counts, from 2^a sets on, lines that nothing in their lists is newer
+// than: only what is above them in the top array.
+func (r *recency) finish(a int, above []uint64) {
+	for _, lanes := range above {
+		for b := a; lanes != 0; b++ {
+			r.depths[b][lanes&laneMask]++
+			lanes >>= laneBits
+		}
 	}
-	for n < MaxWays && list[n] >= after {
-		n++
-	}
-	return n
 }
 
-func moveToFront(list *[MaxWays]uint32, after, now uint32) {
-	carry := now
-	for i, entry := range list {
-		list[i] = carry
-		if carry = entry; entry < after {
+// newer counts the entries from after on. Four are compared at a time without a
+// branch, which would be hard to predict.
+func (l *list) newer(after uint32) int {
+	from := int64(after)
+	for i := 0; i < MaxWays; i += 4 {
+		four := (*[4]uint32)(l[i:])
+		older := uint64(int64(four[0])-from)>>63 + uint64(int64(four[1])-from)>>63 +
+			uint64(int64(four[2])-from)>>63 + uint64(int64(four[3])-from)>>63
+		if older != 0 {
+			return i + 4 - int(older)
+		}
+		if i == 0 && l[MaxWays-1] >= after {
+			break // all are: a line that was not here for long
+		}
+	}
+	return MaxWays
+}
+
+// insert puts an entry in front and takes out the first one that is older than
+// after, or the last one, with conditional moves four at a time.
+func (l *list) insert(entry, after uint32) {
+	for i := 0; i < MaxWays; i += 4 {
+		four := (*[4]uint32)(l[i:])
+		a, b, c, d := four[0], four[1], four[2], four[3]
+		last := d
+		if c >= after {
+			d = c
+		}
+		if b >= after {
+			c = b
+		}
+		if a >= after {
+			b = a
+		}
+		four[0], four[1], four[2], four[3] = entry, b, c, d
+		if last < after {
+			return
+		}
+		entry = last
+		if i == 0 && l[MaxWays-1] >= after {
+			copy(l[5:], l[4:])
+			l[4] = entry
 			return
 		}
 	}

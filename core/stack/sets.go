@@ -270,7 +270,7 @@ func (m *Sets) settle(queue []deep, out []uint32) {
 		if fallen := evicted[i]; fallen != nil {
 			m.falls++
 			fallen.fell = m.falls
-			m.recent.move(q.evicted, at.after, m.falls)
+			m.recent.add(visit{after: at.after, now: m.falls, line: uint32(q.evicted)})
 		}
 		if d == Cold {
 			m.tally.cold++
@@ -283,8 +283,9 @@ func (m *Sets) settle(queue []deep, out []uint32) {
 			m.tally.beyond++
 		}
 		*at = above{noLine, notThere}
-		m.recent.count(q.line, e.fell+1, m.older(q.line, e.fell+1))
-		*at = above{q.line, e.fell + 1}
+		after := e.fell + 1
+		m.recent.add(visit{after: after, line: uint32(q.line), above: m.older(q.line, after)})
+		*at = above{q.line, after}
 	}
 }
 
@@ -318,7 +319,7 @@ func (m *Sets) Depths() *SetDepths {
 	t := m.tally.depths()
 	for a := 1; a < SetCounts; a++ {
 		deeper := uint64(0)
-		for d, n := range m.recent.depths[a][:moved] {
+		for d, n := range m.recent.depths[a] {
 			if d < MaxWays {
 				t[a][d] += n
 			} else {
