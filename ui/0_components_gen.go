@@ -1357,6 +1357,8 @@ type CodeView struct {
 
 func (c *CodeView) view() *state.CodeView { return c.App.codeView() }
 
+func (c *CodeView) doubts() []string { return state.Warnings(c.App.Levels(), c.App.code.doubts) }
+
 func (c *CodeView) place() int { return c.App.pickedPlace() }
 
 func (c *CodeView) choices() []state.CodeBy {
@@ -1546,6 +1548,44 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "code-method"}}}
 		vgparent.AppendChild(vgn)
 		vgn.SetInnerHTML(c.view().Method())
+		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
+		vgparent.AppendChild(vgn)
+		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
+		vgparent.AppendChild(vgn)
+		{
+			vgparent := vgn
+			_ = vgparent
+			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
+			vgparent.AppendChild(vgn)
+			if len(c.doubts()) > 0 {
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "details", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "code-doubts"}}}
+				vgparent.AppendChild(vgn)
+				{
+					vgparent := vgn
+					_ = vgparent
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+					vgparent.AppendChild(vgn)
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "summary", Attr: []vugu.VGAttribute(nil)}
+					vgparent.AppendChild(vgn)
+					vgn.SetInnerHTML(vugu.HTML("What is doubtful about the levels"))
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+					vgparent.AppendChild(vgn)
+					for vgiterkeyt, w := range c.doubts() {
+						var vgiterkey interface{} = vgiterkeyt
+						_ = vgiterkey
+						w := w
+						_ = w
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
+						vgparent.AppendChild(vgn)
+						vgn.SetInnerHTML(w)
+					}
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
+					vgparent.AppendChild(vgn)
+				}
+			}
+			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
+			vgparent.AppendChild(vgn)
+		}
 		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
 		vgparent.AppendChild(vgn)
 		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
@@ -3994,6 +4034,9 @@ func (c *ResultView) pending() string {
 	case r.Live:
 		return "The first references are being counted …"
 	}
+	if c.has() && c.App.answer().Problem != "" {
+		return "Whose the misses are cannot be told: " + c.App.answer().Problem + "."
+	}
 	return "This profile holds no stack distances: no reference of the chosen kinds was analysed, or they were not asked for."
 }
 
@@ -4001,6 +4044,9 @@ func (c *ResultView) pending() string {
 func (c *ResultView) waits() bool {
 	if c.App.comparing() {
 		return c.App.comparison() == nil
+	}
+	if c.App.Screen.Tab == state.TabCode && c.has() {
+		return c.App.codeView() == nil
 	}
 	return !c.has() && !c.counted()
 }

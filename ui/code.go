@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
-	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
@@ -17,12 +17,14 @@ type codeState struct {
 	sources state.Sources
 	chosen  map[string]int // which of several files of one name is shown
 
-	sites  *profile.Sites
-	levels []hierarchy.Cache
-	sums   map[state.CodeBy]*state.Code // of sites, for levels
-	view   *state.CodeView
-	tables map[string]*state.Table // of the place that is picked
-	picked int
+	of      *state.View
+	machine hierarchy.Hierarchy
+	levels  []ranking.Attribution
+	doubts  []hierarchy.Warning
+	sums    map[state.CodeBy]*state.Code // of the levels
+	view    *state.CodeView
+	tables  map[string]*state.Table // of the place that is picked
+	picked  int
 }
 
 // codeView is the Code view of the result in view; nil where there are no sites.
@@ -32,31 +34,34 @@ func (a *App) codeView() *state.CodeView {
 	if r == nil || r.View == nil || r.Profile.Sites == nil {
 		return nil
 	}
-	levels := a.Levels()
-	if c.sites != r.Profile.Sites || !slices.Equal(c.levels, levels) {
-		c.sites, c.levels, c.view, c.sums = r.Profile.Sites, levels, nil, map[state.CodeBy]*state.Code{}
+	rank := r.View.Ranker()
+	if rank == nil {
+		return nil
 	}
-	by := a.Screen.Place
-	if by == state.ByObject && len(c.sites.Data) == 0 {
+	if h := a.Machine(); c.of != r.View || !state.SameMachine(c.machine, h) {
+		c.of, c.machine, c.view, c.sums = r.View, h, nil, map[state.CodeBy]*state.Code{}
+		c.levels, c.doubts, _ = rank.Attribute(h) // what cannot be answered is said in Caches
+	}
+	sites, by := r.Profile.Sites, a.Screen.Place
+	if by == state.ByObject && len(sites.Data) == 0 {
 		by = state.ByLine
 	}
+	if len(c.levels) == 0 {
+		return nil
+	}
 	if c.sums[by] == nil {
-		c.sums[by] = state.NewCode(c.sites, by, levels)
+		c.sums[by] = state.NewCode(sites, rank, by, c.levels)
 	}
 	if v := c.view; v == nil || v.Code != c.sums[by] || v.Sort != a.Screen.Sort || v.Search != c.search {
-		var answer *hierarchy.Prediction
-		if p, _, err := hierarchy.Predict(r.Profile, hierarchy.Hierarchy{Levels: levels}); err == nil {
-			answer = &p
-		}
-		c.view, c.tables = state.NewCodeView(c.sums[by], a.Screen.Sort, c.search, answer), nil
+		c.view, c.tables = state.NewCodeView(c.sums[by], a.Screen.Sort, c.search), nil
 	}
 	return c.view
 }
 
 // pickedPlace is the place that is picked, or -1.
 func (a *App) pickedPlace() int {
-	if v := a.codeView(); v != nil && a.Screen.Picked <= v.Rows() {
-		return a.Screen.Picked - 1
+	if v := a.codeView(); v != nil {
+		return v.Find(a.Screen.Picked - 1)
 	}
 	return -1
 }
@@ -68,8 +73,8 @@ func (a *App) drawCode() {
 	if v == nil {
 		return
 	}
-	a.Port.Grid(v.Grid(a.Screen.Picked))
 	place := a.pickedPlace()
+	a.Port.Grid(v.Grid(place))
 	if place < 0 {
 		return
 	}
@@ -86,7 +91,7 @@ func (a *App) codeTable(chart string) *state.Table {
 		return nil
 	}
 	if chart == "code" {
-		return v.Grid(0).Table
+		return v.Grid(-1).Table
 	}
 	if place < 0 {
 		return nil
@@ -129,7 +134,7 @@ func (a *App) PickRow(grid string, row int) {
 			return
 		}
 		s := a.Screen
-		s.Picked = place + 1
+		s.Picked = v.ID(place) + 1
 		a.goTo(s, true)
 		a.Port.Announce(v.Place(place) + ": " + v.Sentence(place))
 	})

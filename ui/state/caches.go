@@ -76,7 +76,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	} else {
 		c.Unknown = unknownLatencies(h, &p)
 	}
-	c.Warnings = warningSentences(h.Levels, warnings)
+	c.Warnings = Warnings(h.Levels, warnings)
 	return c
 }
 
@@ -150,9 +150,9 @@ func unknownLatencies(h hierarchy.Hierarchy, p *hierarchy.Prediction) string {
 	return "give the latency of " + strings.Join(names, ", ")
 }
 
-// warningSentences makes sentences of warnings. One that is the same for
+// Warnings makes sentences of warnings. One that is the same for
 // several levels but for their names is said once.
-func warningSentences(levels []hierarchy.Cache, warnings []hierarchy.Warning) []string {
+func Warnings(levels []hierarchy.Cache, warnings []hierarchy.Warning) []string {
 	var list, rests []string
 	var also [][]string
 	for _, w := range warnings {

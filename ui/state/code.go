@@ -6,147 +6,94 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Code is who makes the misses: the places in the code, or the data structures,
-// of a profile, with their misses in each level of a hierarchy as if it were
-// fully associative.
+// Code is who makes the misses of a hierarchy: the places in the code, or the
+// data structures, of a profile, as package ranking attributes them.
 type Code struct {
 	Sites  *profile.Sites
 	By     CodeBy
-	Levels []hierarchy.Cache
+	Levels []ranking.Attribution
 
-	rows   []codeRow // in the order of the profile
-	words  []string  // what is searched in, made when first searched; of rows
-	totals [MaxLevels]float64
+	rows  []ranking.Row
+	most  [MaxLevels]*mostOf // by level, made when first asked for
+	names []string           // of rows, the same
+	first map[int]int // rows by what identifies them: see id
+	words []string    // what is searched in, made when first searched; of rows
 }
 
-// codeRow sums up the sites of one place, or is a data structure.
-type codeRow struct {
-	first      int // its first site, or the structure
-	sites      int
-	references uint64
-	accesses   uint64
-	misses     [MaxLevels]float64
-	strides    [profile.NumStrides]uint64
-	used       profile.Utilisation // at the capacity of utilisation()
-	kinds      uint8               // of its references, a bit each
-}
-
-// NewCode sums the sites up for the levels, as far as there are no more than
-// [MaxLevels].
-func NewCode(s *profile.Sites, by CodeBy, levels []hierarchy.Cache) *Code {
-	c := &Code{Sites: s, By: by, Levels: levels[:min(len(levels), MaxLevels)]}
-	if by == ByObject {
-		for i := range s.Data {
-			d := &s.Data[i]
-			c.rows = append(c.rows, codeRow{first: i, sites: int(d.Blocks), references: d.References})
-			c.addReuse(&c.rows[i], &d.Reuse)
-		}
-	} else {
-		c.sumSites()
-	}
+// NewCode sums up whose the misses of levels are. r is the ranker of a profile
+// with these sites.
+func NewCode(s *profile.Sites, r *ranking.Ranker, by CodeBy, levels []ranking.Attribution) *Code {
+	c := &Code{Sites: s, By: by, Levels: levels, rows: r.Rows(levels, by.ranking(), 0), first: map[int]int{}}
 	for i := range c.rows {
-		for l := range c.Levels {
-			c.totals[l] += c.rows[i].misses[l]
-		}
+		c.first[c.id(i)] = i
 	}
 	return c
 }
 
-// placeKey is what the sites of one row have in common.
-type placeKey struct {
-	function, file string
-	line           uint32
-	site           int // from 1, where nothing else is known
+// id identifies a row whatever the order: its object, or its first site.
+func (c *Code) id(row int) int {
+	if c.By == ByObject {
+		return c.rows[row].Object
+	}
+	return c.rows[row].Sites[0]
 }
 
-// keyOf is the place of a site.
-func (c *Code) keyOf(i int) placeKey {
-	s := &c.Sites.Code[i]
-	switch {
-	case c.By == ByLine && s.File != "" && s.Line > 0:
-		return placeKey{file: s.File, line: s.Line}
-	case c.By == ByFunction && s.Function != "":
-		return placeKey{function: s.Function, file: s.File}
-	case c.By == ByFunction && s.Module != "":
-		return placeKey{file: s.Module}
+// Ranker is that of the view's profile; nil where it tells no sites.
+func (v *View) Ranker() *ranking.Ranker {
+	if v.ranker == nil {
+		v.ranker, _ = ranking.New(v.Profile)
 	}
-	return placeKey{site: i + 1}
-}
-
-func (c *Code) sumSites() {
-	at := map[placeKey]int{}
-	for i := range c.Sites.Code {
-		s := &c.Sites.Code[i]
-		key := c.keyOf(i)
-		n, known := at[key]
-		if !known {
-			n = len(c.rows)
-			at[key] = n
-			c.rows = append(c.rows, codeRow{first: i})
-		}
-		r := &c.rows[n]
-		r.sites++
-		r.references += s.References()
-		r.kinds |= 1 << s.Kind
-		for k, count := range s.Strides {
-			r.strides[k] += count
-		}
-		c.addReuse(r, &s.Reuse)
-	}
-}
-
-func (c *Code) addReuse(r *codeRow, reuse *profile.Reuse) {
-	r.accesses += reuse.Accesses()
-	for l, level := range c.Levels {
-		r.misses[l] += missesOf(reuse, level.SizeBytes/uint64(c.Sites.LineBytes))
-	}
-	if at := c.utilisation(); at < len(reuse.Used) {
-		r.used.Fetched += reuse.Used[at].Fetched
-		r.used.BytesUsed += reuse.Used[at].BytesUsed
-	}
+	return v.ranker
 }
 
 // utilisation is the index of the measured capacity that is nearest to the first
 // level's.
 func (c *Code) utilisation() int {
+	best := 0
 	if len(c.Levels) == 0 {
-		return 0
+		return best
 	}
-	lines, best := c.Levels[0].SizeBytes/uint64(c.Sites.LineBytes), 0
+	lines := c.Levels[0].Level.Cache.Lines()
+	off := func(n uint64) uint64 { return max(n, lines) / max(min(n, lines), 1) }
 	for i, n := range c.Sites.Capacities {
-		if max(n, lines)/max(min(n, lines), 1) < max(c.Sites.Capacities[best], lines)/max(min(c.Sites.Capacities[best], lines), 1) {
+		if off(n) < off(c.Sites.Capacities[best]) {
 			best = i
 		}
 	}
 	return best
 }
 
-// missesOf is the number of accesses with a distance of lines or more: exact at
-// the edge of a bin, in proportion within one.
-func missesOf(r *profile.Reuse, lines uint64) float64 {
-	misses := float64(r.Cold)
-	for _, b := range r.Bins {
-		from, to := profile.SiteBinFrom(int(b.Bin)), profile.SiteBinFrom(int(b.Bin)+1)
-		switch {
-		case from >= lines:
-			misses += float64(b.Count)
-		case to > lines:
-			misses += float64(b.Count) * float64(to-lines) / float64(to-from)
-		}
+// used is the utilisation of what a place fetched, at that capacity.
+func (c *Code) used(row int) (u profile.Utilisation) {
+	if at := c.utilisation(); at < len(c.rows[row].Used) {
+		u = c.rows[row].Used[at]
 	}
-	return misses
+	return u
 }
 
 // Rows is the number of places.
 func (c *Code) Rows() int { return len(c.rows) }
 
-// Total is the number of misses of all places in a level.
-func (c *Code) Total(level int) float64 { return c.totals[level] }
+// Total is the number of misses of a level, those of no place included.
+func (c *Code) Total(level int) float64 {
+	if level >= len(c.Levels) {
+		return 0
+	}
+	return c.Levels[level].Level.Misses
+}
+
+// misses are those of a place in a level.
+func (c *Code) misses(row, level int) float64 {
+	if level >= len(c.Levels) {
+		return 0
+	}
+	return c.rows[row].Misses[level]
+}
 
 // Ranked gives the places in an order, only those that hold the words searched
 // for: by is a column's key; "" ranks by the misses of the first level.
@@ -159,11 +106,13 @@ func (c *Code) Ranked(by, search string) []int {
 		}
 	}
 	if by == "place" {
-		names := make([]string, len(c.rows))
-		for _, i := range order {
-			names[i] = c.Place(i)
+		if c.names == nil {
+			c.names = make([]string, len(c.rows))
+			for i := range c.names {
+				c.names[i] = c.Place(i)
+			}
 		}
-		sort.Sort(&ordering{order, func(x, y int) int { return strings.Compare(names[x], names[y]) }})
+		sort.Sort(&ordering{order, func(x, y int) int { return strings.Compare(c.names[x], c.names[y]) }})
 		return order
 	}
 	keys := make([]float64, len(c.rows))
@@ -201,40 +150,53 @@ func (c *Code) Level(sort string) int {
 }
 
 // number is what a place is sorted by.
-func (c *Code) number(i int, sort string) float64 {
+func (c *Code) number(i int, by string) float64 {
 	r := &c.rows[i]
-	switch sort {
+	switch by {
 	case "references":
-		return float64(r.references)
+		return float64(r.References)
 	case "ratio":
-		return r.misses[0] / float64(max(r.accesses, 1))
+		return c.misses(i, 0) / float64(max(r.Accesses, 1))
 	case "stride":
-		return float64(r.strides[profile.IrregularStride]) / float64(max(r.references, 1))
+		return float64(r.Strides[profile.IrregularStride]) / float64(max(r.References, 1))
 	case "used":
-		if r.used.Fetched == 0 {
-			return -2
+		if u := c.used(i); u.Fetched > 0 {
+			return -u.Share(c.Sites.LineBytes) // the worst first
 		}
-		return -r.used.Share(c.Sites.LineBytes) // the worst first
+		return -2
 	case "blocks":
-		return float64(r.sites)
+		return float64(c.Sites.Data[r.Object].Blocks)
 	}
-	return r.misses[c.Level(sort)]
+	return c.misses(i, c.Level(by))
 }
 
 // Most tells how many places, the worst first, make nine tenths of the misses of
 // a level, and which they are.
 func (c *Code) Most(level int) (n int, among []bool) {
-	among = make([]bool, len(c.rows))
+	if c.most[level] == nil {
+		c.most[level] = c.findMost(level)
+	}
+	return c.most[level].n, c.most[level].among
+}
+
+// mostOf are the rows that make most misses of a level.
+type mostOf struct {
+	n     int
+	among []bool
+}
+
+func (c *Code) findMost(level int) *mostOf {
+	m := &mostOf{among: make([]bool, len(c.rows))}
 	var sum float64
 	for _, i := range c.Ranked("misses_"+strconv.Itoa(level+1), "") {
-		if sum >= 0.9*c.totals[level] {
+		if sum >= 0.9*c.Total(level) {
 			break
 		}
-		sum += c.rows[i].misses[level]
-		among[i] = true
-		n++
+		sum += c.misses(i, level)
+		m.among[i] = true
+		m.n++
 	}
-	return n, among
+	return m
 }
 
 // searched is what is known of a place, in small letters.
@@ -247,7 +209,7 @@ func (c *Code) searched(i int) string {
 	}
 	text := c.Place(i)
 	if c.By != ByObject {
-		s := &c.Sites.Code[c.rows[i].first]
+		s := &c.Sites.Code[c.rows[i].Sites[0]]
 		text += " " + s.Function + " " + s.File + " " + s.Variable + " " + s.Type + " " + s.Module
 	}
 	c.words[i] = strings.ToLower(text)
@@ -259,17 +221,14 @@ func (c *Code) searched(i int) string {
 func (c *Code) Place(i int) string {
 	r := &c.rows[i]
 	if c.By == ByObject {
-		return objectName(&c.Sites.Data[r.first])
+		return objectName(&c.Sites.Data[r.Object])
 	}
-	s := &c.Sites.Code[r.first]
-	key := c.keyOf(r.first)
+	s := &c.Sites.Code[r.Sites[0]]
 	switch {
-	case c.By == ByFunction && key.function != "":
-		return key.function
-	case c.By == ByFunction && key.site == 0:
-		return key.file
-	case key.line > 0:
-		return lineName(key.file, key.line) + blank(s.Function)
+	case c.By == ByFunction && s.Function != "":
+		return s.Function
+	case c.By == ByLine && s.Line > 0:
+		return lineName(s.File, s.Line) + blank(s.Function)
 	}
 	return siteName(s)
 }
@@ -322,12 +281,15 @@ func objectName(d *profile.DataObject) string {
 }
 
 // kindWords names the kinds of references of a place.
-func kindWords(kinds uint8) string {
+func (c *Code) kindWords(row int) string {
+	var seen [trace.NumKinds]bool
 	text := ""
-	for k := trace.Kind(0); k < trace.NumKinds; k++ {
-		if kinds>>k&1 == 0 {
+	for _, i := range c.rows[row].Sites {
+		k := c.Sites.Code[i].Kind
+		if seen[k] {
 			continue
 		}
+		seen[k] = true
 		if text != "" {
 			text += ", "
 		}

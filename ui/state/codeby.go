@@ -1,5 +1,7 @@
 package state
 
+import "github.com/stackglass/stackglass/core/ranking"
+
 // CodeBy is what misses in the code are summed up by.
 type CodeBy string
 
@@ -35,4 +37,12 @@ func codeByOf(text string) CodeBy {
 		}
 	}
 	return ByLine
+}
+
+// ranking is what package ranking calls it.
+func (b CodeBy) ranking() ranking.By {
+	if b == ByLine {
+		return ranking.Line
+	}
+	return ranking.By(b)
 }

@@ -16,7 +16,6 @@ import (
 type CodeView struct {
 	*Code
 	Sort, Search string
-	Answer       *hierarchy.Prediction // for the levels; nil where there is none
 
 	order []int
 	most  int
@@ -24,8 +23,8 @@ type CodeView struct {
 }
 
 // NewCodeView ranks places for a view.
-func NewCodeView(c *Code, by, search string, answer *hierarchy.Prediction) *CodeView {
-	v := &CodeView{Code: c, Sort: by, Search: search, Answer: answer, order: c.Ranked(by, search)}
+func NewCodeView(c *Code, by, search string) *CodeView {
+	v := &CodeView{Code: c, Sort: by, Search: search, order: c.Ranked(by, search)}
 	v.most, v.among = c.Most(c.Level(by))
 	return v
 }
@@ -38,8 +37,16 @@ func (v *CodeView) At(row int) int {
 	return v.order[row]
 }
 
-// rowOf is the row of a place, or -1.
-func (v *CodeView) rowOf(place int) int { return slices.Index(v.order, place) }
+// Find is the place that a row's ID identifies, or -1.
+func (v *CodeView) Find(id int) int {
+	if place, known := v.first[id]; known {
+		return place
+	}
+	return -1
+}
+
+// ID identifies a place whatever the order and the levels.
+func (v *CodeView) ID(place int) int { return v.id(place) }
 
 // sorted is the key of the column that the rows are sorted by.
 func (v *CodeView) sorted() string {
@@ -70,30 +77,29 @@ func (v *CodeView) columns() (list []column) {
 	}
 	add(Column{Name: v.By.Name(), Key: "place", Words: true}, v.Place, v.Place)
 	if v.By == ByObject {
-		kind := func(i int) string { return v.Sites.Data[v.rows[i].first].Kind.String() }
+		kind := func(i int) string { return v.Sites.Data[v.rows[i].Object].Kind.String() }
 		add(Column{Name: "kind", Words: true}, kind, kind)
-		number("blocks", "blocks", func(i int) float64 { return float64(v.rows[i].sites) })
+		number("blocks", "blocks", func(i int) float64 { return v.number(i, "blocks") })
 	} else {
-		kind := func(i int) string { return kindWords(v.rows[i].kinds) }
-		add(Column{Name: "kind", Words: true}, kind, kind)
+		add(Column{Name: "kind", Words: true}, v.kindWords, v.kindWords)
 	}
-	number("references", "references", func(i int) float64 { return float64(v.rows[i].references) })
-	for l, level := range v.Levels {
-		number("misses_"+strconv.Itoa(l+1), level.Name+" misses", func(i int) float64 { return v.rows[i].misses[l] })
+	number("references", "references", func(i int) float64 { return float64(v.rows[i].References) })
+	for l := range v.Levels {
+		number("misses_"+strconv.Itoa(l+1), v.levelName(l)+" misses", func(i int) float64 { return v.misses(i, l) })
 	}
 	l := v.Level(v.Sort)
-	share := func(i int) float64 { return v.rows[i].misses[l] / max(v.totals[l], 1) }
+	share := func(i int) float64 { return v.misses(i, l) / max(v.Total(l), 1) }
 	add(Column{Name: "of " + v.levelName(l) + " misses"}, func(i int) string { return Percent(share(i)) }, plainRatio(share))
-	ratio := func(i int) float64 { return v.rows[i].misses[0] / float64(max(v.rows[i].accesses, 1)) }
+	ratio := func(i int) float64 { return v.number(i, "ratio") }
 	add(Column{Name: v.levelName(0) + " miss ratio", Key: "ratio"}, func(i int) string { return Percent(ratio(i)) }, plainRatio(ratio))
 	if v.By != ByObject {
-		stride := func(i int) string { return strideWords(v.rows[i].strides) }
+		stride := func(i int) string { return strideWords(v.rows[i].Strides) }
 		add(Column{Name: "stride", Key: "stride", Words: true}, stride, func(i int) string { return strings.ReplaceAll(stride(i), thin, " ") })
 	}
 	if len(v.Sites.Capacities) > 0 {
-		used := func(i int) float64 { return v.rows[i].used.Share(v.Sites.LineBytes) }
+		used := func(i int) float64 { return v.used(i).Share(v.Sites.LineBytes) }
 		add(Column{Name: "used of what " + Bytes(v.Sites.Capacities[v.utilisation()]*uint64(v.Sites.LineBytes)) + " fetches", Key: "used"}, func(i int) string {
-			if v.rows[i].used.Fetched == 0 {
+			if v.used(i).Fetched == 0 {
 				return "–"
 			}
 			return Percent(used(i))
@@ -108,12 +114,12 @@ func plainRatio(x func(int) float64) func(int) string {
 
 func (v *CodeView) levelName(l int) string {
 	if l < len(v.Levels) {
-		return v.Levels[l].Name
+		return v.Levels[l].Level.Cache.Name
 	}
 	return "all"
 }
 
-// Grid is the table of places; picked is one of them, from 1, or 0.
+// Grid is the table of places; picked is one of them, or -1.
 func (v *CodeView) Grid(picked int) *Grid {
 	columns := v.columns()
 	rest := v.remainder(columns)
@@ -148,7 +154,7 @@ func (v *CodeView) Grid(picked int) *Grid {
 		return strings.Join(cells, ",")
 	}
 	return &Grid{
-		Table: t, ID: "code", Order: string(v.By) + " " + v.sorted() + " " + v.Search, Selected: v.rowOf(picked - 1),
+		Table: t, ID: "code", Order: string(v.By) + " " + v.sorted() + " " + v.Search, Selected: slices.Index(v.order, picked),
 		Mark: func(i int) string {
 			switch {
 			case i >= len(v.order):
@@ -169,38 +175,24 @@ func quoted(field string) string {
 	return field
 }
 
-// remainder is the row of what the levels miss beyond what the places add up to:
-// what sets, and the levels above, make of it. nil where that is nothing.
+// remainder is the row of the misses that are of no place; nil where there are
+// none.
 func (v *CodeView) remainder(columns []column) []string {
-	if v.Answer == nil {
-		return nil
-	}
 	cells := make([]string, len(columns))
 	any := false
 	for j := range columns {
 		l, err := strconv.Atoi(strings.TrimPrefix(columns[j].Key, "misses_"))
-		if err != nil || l > len(v.Answer.Levels) {
+		if err != nil {
 			continue
 		}
-		d := math.Round(v.Answer.Levels[l-1].Misses) - math.Round(v.totals[l-1])
-		any = any || d != 0
-		cells[j] = signed(d)
+		any = any || v.Levels[l-1].Rest > 0
+		cells[j] = Count(v.Levels[l-1].Rest)
 	}
 	if !any {
 		return nil
 	}
-	cells[0] = "sets and levels above"
+	cells[0] = "of no place: conflicts in sets"
 	return cells
-}
-
-func signed(x float64) string {
-	switch {
-	case x > 0:
-		return "+" + Count(x)
-	case x < 0:
-		return "−" + Count(-x)
-	}
-	return "0"
 }
 
 // Summary says in a sentence how few places make most misses.
@@ -210,8 +202,8 @@ func (v *CodeView) Summary() string {
 	}
 	l := v.Level(v.Sort)
 	text := Exact(uint64(v.most)) + " of " + Plural(uint64(len(v.rows)), v.By.Name(), v.By.Name()+"s") + ", the marked ones, make nine tenths of the " +
-		Count(v.totals[l]) + " misses in " + v.levelName(l) + "."
-	if v.totals[l] == 0 {
+		Count(v.Total(l)) + " misses in " + v.levelName(l) + "."
+	if v.Total(l) == 0 {
 		text = "Nothing misses in " + v.levelName(l) + "."
 	}
 	if v.Search != "" {
@@ -222,28 +214,24 @@ func (v *CodeView) Summary() string {
 
 // Method says how the numbers were computed.
 func (v *CodeView) Method() string {
-	exact := true
 	for _, l := range v.Levels {
-		lines := l.SizeBytes / uint64(v.Sites.LineBytes)
-		exact = exact && (lines > math.MaxUint32 || profile.SiteBinFrom(profile.SiteBin(uint32(lines))) == lines)
+		if !l.Exact {
+			return "The sums are those of the Caches view. Whose misses they are follows from the stack distances of each place, which are counted in bins: " +
+				"an estimate where a level has sets, or a size within a bin."
+		}
 	}
-	text := "Each level is taken as if it were fully associative and saw every access"
-	if exact {
-		return text + ": these numbers are exact. The last row is what its sets and the levels above make of it."
-	}
-	return text + ". Distances are counted in bins here, four to a power of two: a size between two bins is an estimate. " +
-		"The last row is what sets, the levels above and that estimate make of it."
+	return "Exact: the levels are fully associative, and each place's stack distances were counted."
 }
 
 // Sentence says what a place does.
 func (v *CodeView) Sentence(place int) string {
 	r := &v.rows[place]
-	text := Plural(r.references, "reference", "references")
-	for l, level := range v.Levels {
-		text += ", " + Count(r.misses[l]) + " misses in " + level.Name
+	text := Plural(r.References, "reference", "references")
+	for l := range v.Levels {
+		text += ", " + Count(v.misses(place, l)) + " misses in " + v.levelName(l)
 	}
-	if v.By != ByObject && r.references > 0 {
-		text += "; stride " + strideWords(r.strides)
+	if v.By != ByObject && r.References > 0 {
+		text += "; stride " + strideWords(r.Strides)
 	}
 	return text + "."
 }
@@ -263,12 +251,10 @@ func (v *CodeView) LinePlace(file string, line uint32) int {
 // Location is the file and the line of a place; "" where they are not known.
 func (v *CodeView) Location(place int) (file string, line uint32) {
 	r := &v.rows[place]
-	if v.By == ByObject {
-		d := &v.Sites.Data[r.first]
-		return d.File, d.Line
+	if r.File != "" && r.Line == 0 && len(r.Sites) > 0 { // a function: where its first site is
+		return r.File, v.Sites.Code[r.Sites[0]].Line
 	}
-	s := &v.Sites.Code[r.first]
-	return s.File, s.Line
+	return r.File, r.Line
 }
 
 // Files are the names of the source files that sites name.
@@ -287,16 +273,12 @@ func (c *Code) Files() []string {
 
 // reuses calls f with the reuse of every site of a place.
 func (v *CodeView) reuses(place int, f func(*profile.Reuse)) {
-	first := v.rows[place].first
+	r := &v.rows[place]
 	if v.By == ByObject {
-		f(&v.Sites.Data[first].Reuse)
-		return
+		f(&v.Sites.Data[r.Object].Reuse)
 	}
-	key := v.keyOf(first)
-	for i := first; i < len(v.Sites.Code); i++ {
-		if v.keyOf(i) == key {
-			f(&v.Sites.Code[i].Reuse)
-		}
+	for _, i := range r.Sites {
+		f(&v.Sites.Code[i].Reuse)
 	}
 }
 
@@ -392,7 +374,7 @@ func (v *CodeView) SourceGrid(f *Source, line uint32) *Grid {
 	misses := map[uint32]float64{}
 	for i := range v.Sites.Code {
 		if s := &v.Sites.Code[i]; s.File == f.Name && level < len(v.Levels) {
-			misses[s.Line] += missesOf(&s.Reuse, v.Levels[level].SizeBytes/uint64(v.Sites.LineBytes))
+			misses[s.Line] += v.Levels[level].Sites[i]
 		}
 	}
 	t := &Table{
@@ -403,7 +385,7 @@ func (v *CodeView) SourceGrid(f *Source, line uint32) *Grid {
 			n := misses[uint32(i+1)]
 			cells := []string{"", "", strconv.Itoa(i + 1), f.Lines[i]}
 			if n > 0 {
-				cells[0], cells[1] = Count(n), Percent(n/max(v.totals[level], 1))
+				cells[0], cells[1] = Count(n), Percent(n/max(v.Total(level), 1))
 			}
 			return cells
 		},
@@ -422,18 +404,18 @@ func MissingLine(f *Source, line uint32) string {
 
 // worstLine is the finding of the source line that misses most in 32 KiB.
 func (v *View) worstLine() (Finding, bool) {
-	s := v.Profile.Sites
-	if s == nil || len(s.Code) == 0 {
+	s, r := v.Profile.Sites, v.Ranker()
+	if r == nil || len(s.Code) == 0 {
 		return Finding{}, false
 	}
-	c := NewCode(s, ByLine, []hierarchy.Cache{{Name: "32" + thin + "KiB", SizeBytes: 32 << 10, LineBytes: s.LineBytes}})
-	if c.totals[0] == 0 {
+	levels, _, err := r.Attribute(hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, LineBytes: s.LineBytes}}})
+	if err != nil || levels[0].Level.Misses == 0 {
 		return Finding{}, false
 	}
-	worst := c.Ranked("", "")[0]
+	c := NewCode(s, r, ByLine, levels)
+	total, most := c.Total(0), c.misses(0, 0)
 	n, _ := c.Most(0)
-	f := Finding{ID: "worst-line", Title: "Worst line", Tab: TabCode}
-	f.Text = strings.ReplaceAll(c.Place(worst), "  ", " in ") + " makes " + Percent(c.rows[worst].misses[0]/c.totals[0]) + " of the misses of 32" + thin + "KiB, " +
-		Count(c.rows[worst].misses[0]) + " of " + Count(c.totals[0]) + "; " + Plural(uint64(n), "line makes", "lines make") + " nine tenths."
-	return f, true
+	return Finding{ID: "worst-line", Title: "Worst line", Tab: TabCode,
+		Text: strings.ReplaceAll(c.Place(0), "  ", " in ") + " makes " + Percent(most/total) + " of the misses of 32" + thin + "KiB, " +
+			Count(most) + " of " + Count(total) + "; " + Plural(uint64(n), "line makes", "lines make") + " nine tenths."}, true
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -16,7 +17,8 @@ type View struct {
 	Curve     *profile.Curve
 	Lines     uint64 // distinct lines: the footprint
 
-	asker *hierarchy.Asker // made when it is first asked
+	asker  *hierarchy.Asker // made when it is first asked
+	ranker *ranking.Ranker  // the same
 }
 
 // NewView sums up p for a line size, or for its first one where it has no

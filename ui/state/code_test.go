@@ -1,0 +1,235 @@
+package state
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/ranking"
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+func smallCaches() hierarchy.Hierarchy {
+	return hierarchy.Hierarchy{Levels: []hierarchy.Cache{
+		{Name: "L1", SizeBytes: 2 << 10, LineBytes: 64}, {Name: "L2", SizeBytes: 8 << 10, Ways: 4, LineBytes: 64}}}
+}
+
+// codeOf ranks the places of a demo.
+func codeOf(t *testing.T, v *View, by CodeBy) *Code {
+	t.Helper()
+	levels, _, err := v.Ranker().Attribute(smallCaches())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewCode(v.Profile.Sites, v.Ranker(), by, levels)
+}
+
+// Whatever misses are summed up by, the rows and the remainder add up to what the
+// level misses, in any order, and the marked rows are the least that make nine
+// tenths.
+func TestCodeAddsUp(t *testing.T) {
+	v := demo(t, "array-list", 0)
+	for _, by := range CodeBys() {
+		c := codeOf(t, v, by)
+		for l := range c.Levels {
+			sort := "misses_" + string(rune('1'+l))
+			order := c.Ranked(sort, "")
+			sum, rest := 0.0, c.Levels[l].Rest
+			for i, row := range order {
+				if i > 0 && c.misses(row, l) > c.misses(order[i-1], l) {
+					t.Errorf("by %q: row %d misses more in level %d than the one before", by, i, l+1)
+				}
+				sum += c.misses(row, l)
+			}
+			if math.Abs(sum+rest-c.Total(l)) > 1e-6*(1+c.Total(l)) {
+				t.Errorf("by %q: rows and remainder make %g misses of level %d, want %g", by, sum+rest, l+1, c.Total(l))
+			}
+			n, among := c.Most(l)
+			marked, without := 0.0, 0.0
+			for i, row := range order {
+				if among[row] != (i < n) {
+					t.Errorf("by %q: row %d of %d marked ones: %v", by, i, n, among[row])
+				}
+				if i < n {
+					without = marked
+					marked += c.misses(row, l)
+				}
+			}
+			if nine := 0.9 * c.Total(l); n < len(order) && marked < nine || without >= nine && n > 0 {
+				t.Errorf("by %q: %d rows make %g of %g, and one less %g", by, n, marked, c.Total(l), without)
+			}
+		}
+	}
+}
+
+func TestCodeSearches(t *testing.T) {
+	c := codeOf(t, demo(t, "array-list", 0), BySite)
+	all := len(c.Ranked("", ""))
+	found := c.Ranked("place", " WALK_list ")
+	if len(found) == 0 || len(found) == all {
+		t.Fatalf("%d of %d places found", len(found), all)
+	}
+	for i, row := range found {
+		if !strings.Contains(c.Place(row), "walk_list") {
+			t.Errorf("found %q", c.Place(row))
+		}
+		if i > 0 && c.Place(row) < c.Place(found[i-1]) {
+			t.Errorf("%q stands behind %q", c.Place(row), c.Place(found[i-1]))
+		}
+	}
+}
+
+// Every column can be sorted by, and every cell of the grid is there.
+func TestCodeGrid(t *testing.T) {
+	v := demo(t, "matmul-blocked", 0)
+	for _, by := range CodeBys() {
+		c := codeOf(t, v, by)
+		whole := NewCodeView(c, "", "").Grid(-1)
+		for _, column := range whole.Columns {
+			view := NewCodeView(c, column.Key, "")
+			g := view.Grid(view.At(0))
+			if g.Selected != 0 || g.Rows != whole.Rows {
+				t.Errorf("by %q, sorted by %q: row %d of %d is selected", by, column.Key, g.Selected, g.Rows)
+			}
+			rows, marks := g.View(0, g.Rows+5)
+			if len(rows) != g.Rows || len(marks) != g.Rows {
+				t.Errorf("by %q: %d rows in view of %d", by, len(rows), g.Rows)
+			}
+			for _, row := range rows {
+				if len(row) != len(g.Columns) {
+					t.Errorf("by %q: row %q, want %d cells", by, row, len(g.Columns))
+				}
+			}
+		}
+		if lines := strings.Count(whole.CSV(), "\n"); lines != whole.Rows+1 {
+			t.Errorf("by %q: %d lines of CSV for %d rows", by, lines, whole.Rows)
+		}
+	}
+}
+
+// The bins of all places are the histogram, and a place is found again by its
+// number in any order.
+func TestPlaces(t *testing.T) {
+	v := demo(t, "matmul-naive", 0)
+	view := NewCodeView(codeOf(t, v, ByLine), "references", "")
+	sums := map[string]uint64{}
+	for i := range view.Rows() {
+		if view.Find(view.ID(i)) != i {
+			t.Errorf("place %d is found as %d", i, view.Find(view.ID(i)))
+		}
+		bins, _ := view.bins(i)
+		for _, b := range bins {
+			sums[b.Label()] += b.Count
+		}
+		file, line := view.Location(i)
+		if file != "matmul-naive.c" || view.LinePlace(file, line) != i {
+			t.Errorf("place %q is in %q, line %d", view.Place(i), file, line)
+		}
+		if c := view.Distances(i); len(c.At) != view.DistancesTable(i).Rows {
+			t.Errorf("%d bins are drawn, %d are in the table", len(c.At), view.DistancesTable(i).Rows)
+		}
+	}
+	for _, b := range v.Bins() {
+		if sums[b.Label()] != b.Count {
+			t.Errorf("bin %s: places have %d accesses, the run %d", b.Label(), sums[b.Label()], b.Count)
+		}
+	}
+	if view.Find(1<<30) != -1 {
+		t.Error("a place that is not there is found")
+	}
+}
+
+// drawSites makes sites of random places.
+func drawSites(t *rapid.T) *profile.Profile {
+	n := rapid.IntRange(1, 40).Draw(t, "sites")
+	s := &profile.Sites{LineBytes: 64}
+	hist := new(profile.Histogram)
+	var cold uint64
+	for i := range n {
+		site := profile.Site{Number: uint32(i), Function: rapid.SampledFrom([]string{"", "f", "g"}).Draw(t, "function"),
+			File: rapid.SampledFrom([]string{"", "a.c", "b,\"c.c"}).Draw(t, "file"), Line: uint32(rapid.IntRange(0, 3).Draw(t, "line"))}
+		site.Reuse.Cold = uint64(rapid.IntRange(0, 5).Draw(t, "cold"))
+		cold += site.Reuse.Cold
+		for d := range 40 {
+			if count := uint64(rapid.IntRange(0, 3).Draw(t, "count")); count > 0 && profile.SiteBinFrom(profile.SiteBin(uint32(d))) == uint64(d) {
+				site.Reuse.Bins = append(site.Reuse.Bins, profile.BinCount{Bin: uint8(profile.SiteBin(uint32(d))), Count: count})
+				hist.AddN(uint64(d), count)
+			}
+		}
+		site.Strides[profile.IrregularStride] = site.Reuse.Accesses()
+		s.Code = append(s.Code, site)
+	}
+	return &profile.Profile{Sites: s, Locality: []profile.Locality{{LineBytes: 64,
+		Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: cold, Distances: *hist}}}}}
+}
+
+// Of exact levels, the misses of a source line are those counted one by one.
+func TestLinesAreTheNaiveOnes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawSites(t)
+		ranker, ok := ranking.New(p)
+		if !ok {
+			t.Fatal("no ranker")
+		}
+		lines := uint64(1) << rapid.IntRange(0, 5).Draw(t, "lines")
+		levels, _, err := ranker.Attribute(hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := NewCode(p.Sites, ranker, ByLine, levels)
+		for _, row := range c.Ranked("", "") {
+			want := 0.0
+			for i := range p.Sites.Code {
+				s := &p.Sites.Code[i]
+				same := s.Line != 0 && s.Line == c.rows[row].Line && s.File == c.rows[row].File || slices.Contains(c.rows[row].Sites, i)
+				if !same {
+					continue
+				}
+				want += float64(s.Reuse.Cold)
+				for _, b := range s.Reuse.Bins {
+					if profile.SiteBinFrom(int(b.Bin)) >= lines {
+						want += float64(b.Count)
+					}
+				}
+			}
+			if got := c.misses(row, 0); math.Abs(got-want) > 1e-6 {
+				t.Fatalf("%q misses %g times, want %g", c.Place(row), got, want)
+			}
+		}
+	})
+}
+
+func TestSources(t *testing.T) {
+	var s Sources
+	add := func(where, content string) {
+		f, problem := NewSource("a.c", where, []byte(content))
+		if problem != "" {
+			t.Fatal(problem)
+		}
+		s.Add(f)
+	}
+	add("", "one\r\ntwo\n")
+	add("", "one\ntwo\n")
+	add("old/a.c", "one\n")
+	files := s.Of("a.c")
+	if len(files) != 2 || len(files[0].Lines) != 2 || files[1].Label(2) != "old/a.c" || !strings.Contains(files[0].Label(1), "2 lines") {
+		t.Errorf("files %+v", files)
+	}
+	if MissingLine(files[0], 2) != "" || !strings.Contains(MissingLine(files[1], 2), "another version") {
+		t.Error("a line that is missing is not told")
+	}
+	for _, content := range []string{"\x7fELF\x00", strings.Repeat("x", mostSource+1)} {
+		if f, problem := NewSource("a.c", "", []byte(content)); f != nil || problem == "" {
+			t.Errorf("%.10q is taken for source", content)
+		}
+	}
+	for name, want := range map[string]bool{"a.c": true, "A.F90": true, "x.sgt": false, "trace.csv": false, "c": false, "a.din.gz": false} {
+		if IsSource(name) != want {
+			t.Errorf("%s is source: %v", name, !want)
+		}
+	}
+}
