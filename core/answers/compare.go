@@ -3,6 +3,7 @@ package answers
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -22,7 +23,9 @@ var keys = map[string]report.Key{
 	"times":           {Columns: []string{"name"}, Without: []string{"latency_cycles"}},
 	"memory":          {Columns: []string{"share"}},
 	"sets":            {Columns: []string{"sets", "ways", "line"}},
-	"sites":           {Columns: []string{"function", "file", "line", "kind"}, Counts: true},
+	"windows":         {Columns: []string{"first_reference"}},
+	"sites":           {Columns: []string{"function", "file", "line", "column", "kind", "variable"}, Without: []string{"source", "type", "size", "number", "pc", "module", "offset"}, Counts: true},
+	"objects":         objects,
 	"functions":       {Columns: []string{"function", "file"}, Without: []string{"line"}, Counts: true},
 	"blocks":          {Columns: []string{"function", "block"}, Without: []string{"file", "line", "last_line"}, Counts: true},
 	"types":           {Columns: []string{"kind", "type", "bytes"}, Counts: true},
@@ -31,10 +34,21 @@ var keys = map[string]report.Key{
 	"calls":           {Columns: []string{"function"}, Counts: true},
 }
 
+// objects is the key of data, lines that of sites by line or function: their kinds
+// and variables are lists of what stands there.
+var objects = report.Key{Columns: []string{"name", "kind", "function"}, Without: []string{"file", "line", "source"}, Counts: true}
+var lines = report.Key{Columns: []string{"function", "file", "line"}, Without: []string{"source", "kind", "variable", "type"}, Counts: true}
+
 // KeyOf says what names the rows of a table: for one that is not known here its
 // first column.
 func KeyOf(t *report.Table) report.Key {
 	if key, known := keys[t.Key]; known {
+		switch {
+		case t.Key == "sites" && t.Index("name") >= 0:
+			return objects
+		case t.Key == "sites" && t.Index("column") < 0:
+			return lines
+		}
 		return key
 	}
 	if t.Single || len(t.Columns) == 0 {
@@ -43,12 +57,9 @@ func KeyOf(t *report.Table) report.Key {
 	return report.Key{Columns: []string{t.Columns[0].Key}}
 }
 
-// loose are names that are left of a row when no row of one program has the
-// whole name of a row of the other: what they do is called the same, the files
-// are not.
-var loose = map[string]report.Key{
-	"functions": {Columns: []string{"function"}, Without: []string{"file", "line"}, Counts: true},
-}
+// loose is what is left of a function's name when no function of one program is
+// in the same file as in the other.
+var loose = report.Key{Columns: []string{"function"}, Without: []string{"file", "line", "source", "kind", "variable", "type"}, Counts: true}
 
 // Compared is one table of two answers, joined.
 type Compared struct {
@@ -79,25 +90,53 @@ func find(tables []report.Table, key string) report.Table {
 
 func joinOne(a, b report.Table, by report.Key) Compared {
 	c := Compared{Key: a.Key, Joined: report.Join(a, b, by)}
-	less, known := loose[a.Key]
-	if !known || len(a.Rows) == 0 || len(b.Rows) == 0 || anyInBoth(c.Joined) {
+	if !ranked[a.Key] || len(a.Rows) == 0 || len(b.Rows) == 0 || anyPlaceInBoth(c.Joined) {
 		return c
 	}
-	if looser := report.Join(a, b, less); anyInBoth(looser) {
-		c.Joined = looser
-		c.Doubt = "no row of the table " + a.Key + " has the same file in A and B; rows are joined by function alone"
+	if byFunction(&a) && byFunction(&b) {
+		if looser := report.Join(a, b, loose); anyPlaceInBoth(looser) {
+			c.Joined = looser
+			c.Doubt = "no function of A is in the same file in B; rows are joined by function alone"
+		}
+	} else if a.Index("name") < 0 {
+		c.Doubt = "no row of A is in B, as their sources differ; --by function compares what functions of the same name do"
 	}
 	return c
 }
 
-func anyInBoth(j *report.Joined) bool {
-	return slices.ContainsFunc(j.Rows, func(r report.JoinedRow) bool { return r.In == report.InBoth })
+// byFunction tells whether each row is one function.
+func byFunction(t *report.Table) bool {
+	line := t.Index("line")
+	return t.Key == "functions" || t.Key == "sites" && t.Index("name") < 0 &&
+		!slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return line >= 0 && row[line].IsNumber() })
+}
+
+// anyPlaceInBoth tells whether a place in the code is in both; what is of no place
+// has its name in brackets.
+func anyPlaceInBoth(j *report.Joined) bool {
+	return slices.ContainsFunc(j.Rows, func(r report.JoinedRow) bool {
+		return r.In == report.InBoth && !strings.HasPrefix(r.Name[0].Plain(), "(")
+	})
 }
 
 // mainNumber is the number that says most of a row, of tables with many.
 var mainNumber = map[string]string{
 	"histogram": "count", "curve": "misses", "functions": "bytes", "blocks": "bytes",
-	"types": "count", "instruction_mix": "count",
+	"types": "count", "instruction_mix": "count", "sets": "misses",
+}
+
+// main is the main number of the table: of sites the misses of the first level,
+// of windows those of the usual first level, or the most lines that there are.
+func (c *Compared) main() string {
+	if c.Key == "windows" && c.Cell("misses_512") >= 0 {
+		return "misses_512"
+	}
+	for i := range c.Cells {
+		if key := c.Cells[i].Key; c.Key == "sites" && strings.HasSuffix(key, "_misses") || c.Key == "windows" && i == len(c.Cells)-1 {
+			return key
+		}
+	}
+	return mainNumber[c.Key]
 }
 
 // ranked are the tables whose order says nothing about what differs.
@@ -108,7 +147,7 @@ var ranked = map[string]bool{"functions": true, "blocks": true, "sites": true}
 // false where the table has no such number.
 func (c *Compared) Rank(number string) (ok bool) {
 	if number == "" && ranked[c.Key] {
-		number = mainNumber[c.Key]
+		number = c.main()
 	}
 	cell := c.Cell(number)
 	if cell >= 0 {
@@ -120,7 +159,7 @@ func (c *Compared) Rank(number string) (ok bool) {
 // Brief is the table of what was joined for people: of tables with many rows
 // and many numbers a row it has the one number that is named, or the main one.
 func (c *Compared) Brief(number string) report.Table {
-	main := mainNumber[c.Key]
+	main := c.main()
 	if main == "" {
 		return c.Joined.Brief(c.Key)
 	}

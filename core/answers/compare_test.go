@@ -2,6 +2,7 @@ package answers
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -123,5 +124,53 @@ func TestFunctionsOfOtherFiles(t *testing.T) {
 	}
 	if _, doubtful = compared(functions("main", "a.c"), functions("solve", "b.c")); doubtful {
 		t.Error("nothing in common at all is doubtful")
+	}
+}
+
+func sites(columns string, rows ...string) report.Table {
+	t := report.Table{Key: "sites"}
+	for key := range strings.FieldsSeq(columns) {
+		t.Columns = append(t.Columns, report.Column{Key: key, Label: key})
+	}
+	for _, row := range rows {
+		var cells []report.Value
+		for i, word := range strings.Fields(row) {
+			n, err := strconv.ParseUint(word, 10, 64)
+			switch key := t.Columns[i].Key; {
+			case word == "-":
+				cells = append(cells, report.None())
+			case err == nil && (key == "line" || key == "column" || strings.HasSuffix(key, "_misses")):
+				cells = append(cells, report.Count(n))
+			default:
+				cells = append(cells, report.TextOf(word))
+			}
+		}
+		t.Add(cells...)
+	}
+	return t
+}
+
+// TestPlacesBelongTogetherByTheirNames: lines, functions, sites and data, each by
+// what the sources call them.
+func TestPlacesBelongTogetherByTheirNames(t *testing.T) {
+	const lines, site, object = "function file line L1_misses kind", "function file line column kind variable L1_misses number", "name kind function file line L1_misses"
+	for _, c := range []struct {
+		a, b report.Table
+		want string // rows of csv, without its heading
+		says string // a doubt
+	}{
+		{sites(lines, "f a.c 1 7 load", "f a.c 2 3 load"), sites(lines, "f a.c 2 9 load,store"), "f,a.c,1,A,7,0,-7,-1 f,a.c,2,both,3,9,6,2", ""},
+		{sites(lines, "f a.c 1 7 load"), sites(lines, "f b.c 1 9 load"), "f,b.c,1,B,0,9,9, f,a.c,1,A,7,0,-7,-1", "--by function"},
+		{sites(lines, "f a.c - 7 load", "(rest) - - 1 -"), sites(lines, "f b.c - 9 load", "(rest) - - 1 -"), "f,7,9,2,0.2857142857142857 (rest),1,1,0,0", "function alone"},
+		{sites(site, "f a.c 1 5 load x 7 12", "f a.c 1 9 load y 2 13"), sites(site, "f a.c 1 9 load y 3 12"), "f,a.c,1,5,load,x,A,7,0,-7,-1 f,a.c,1,9,load,y,both,2,3,1,0.5", ""},
+		{sites(object, "x global - a.c 12 7"), sites(object, "x global - b.c 13 9"), "x,global,,7,9,2,0.2857142857142857", ""},
+	} {
+		joined := Join([]report.Table{c.a}, []report.Table{c.b})[0]
+		joined.Rank("")
+		table := joined.Brief("")
+		_, rows, _ := strings.Cut(string(table.CSV()), "\n")
+		if got := strings.Join(strings.Split(strings.TrimSpace(rows), "\n"), " "); got != c.want || c.says == "" != (joined.Doubt == "") || !strings.Contains(joined.Doubt, c.says) {
+			t.Errorf("%s (%s), want %s (%s)", got, joined.Doubt, c.want, c.says)
+		}
 	}
 }

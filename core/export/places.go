@@ -7,32 +7,37 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/ranking"
 )
 
-// Attribution says which sites a level's misses are of.
-type Attribution struct {
-	Level string    // its name
-	Sites []float64 // misses by site, in the order of profile.Sites.Code
-	Rest  float64   // of no site
-}
+// elsewhere is the function of misses that are of no site: see package ranking.
+const elsewhere = "(of no site: conflicts in sets)"
 
-// elsewhere is the function of what no site is known for.
-const elsewhere = "(no place known)"
+// Places is what a sheet is made of.
+type Places struct {
+	Command string           // what was traced
+	Profile *profile.Profile // with sites
+	Levels  []ranking.Attribution
+	Name    func(symbol string) string // makes a function's name readable; nil leaves it
+	Notes   []string                   // what is doubtful
+}
 
 // NewSheet counts a profile's sites: accesses, references, misses of each level,
 // first accesses, and the sum of stack distances. Numbers that models made are
 // rounded so that they add up to the rounded total.
-func NewSheet(command string, p *profile.Profile, levels []Attribution, notes []string) *Sheet {
-	s := &Sheet{Command: command, Notes: notes, Entries: make([]Entry, len(p.Sites.Code))}
+func NewSheet(of *Places) *Sheet {
+	p, levels := of.Profile, of.Levels
+	s := &Sheet{Command: of.Command, Notes: of.Notes, Entries: make([]Entry, len(p.Sites.Code))}
 	for i := range p.Sites.Code {
-		s.Entries[i] = entryOf(&p.Sites.Code[i])
+		s.Entries[i] = entryOf(&p.Sites.Code[i], of.Name)
 	}
 	code := p.Sites.Code
 	s.count(Event{"accesses", "count", "line accesses"}, func(i int) uint64 { return code[i].Reuse.Accesses() }, 0)
 	s.count(Event{"references", "count", "references"}, func(i int) uint64 { return code[i].References() }, 0)
 	for i := range levels {
 		misses, rest := whole(levels[i].Sites, levels[i].Rest)
-		s.count(Event{s.key(levels[i].Level + "_misses"), "count", "misses of " + levels[i].Level}, func(i int) uint64 { return misses[i] }, rest)
+		name := levels[i].Level.Cache.Name
+		s.count(Event{s.key(name + "_misses"), "count", "misses of " + name}, func(i int) uint64 { return misses[i] }, rest)
 	}
 	s.Main = min(2, len(s.Events))
 	s.count(Event{"cold", "count", "first accesses to a line"}, func(i int) uint64 { return code[i].Reuse.Cold }, 0)
@@ -44,9 +49,12 @@ func NewSheet(command string, p *profile.Profile, levels []Attribution, notes []
 	return s
 }
 
-func entryOf(c *profile.Site) Entry {
-	e := Entry{Function: c.Function, File: c.File, Line: c.Line, Column: c.Column, PC: c.PC, Module: c.Module, Offset: c.Offset,
+func entryOf(c *profile.Site, name func(string) string) Entry {
+	e := Entry{Function: c.Function, Symbol: c.Function, File: c.File, Line: c.Line, Column: c.Column, PC: c.PC, Module: c.Module, Offset: c.Offset,
 		Kind: c.Kind.String(), Type: c.Type, Variable: c.Variable}
+	if name != nil {
+		e.Function = name(e.Symbol)
+	}
 	if e.Function == "" && e.PC == 0 && e.Module == "" && c.Number != profile.NoSite {
 		e.Function = "site " + strconv.FormatUint(uint64(c.Number), 10)
 	}

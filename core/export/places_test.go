@@ -93,6 +93,15 @@ func TestPprofReadsIt(t *testing.T) {
 	}
 }
 
+// TestPprofNamesTheProgram: of places without modules too.
+func TestPprofNamesTheProgram(t *testing.T) {
+	s := sample()
+	s.Entries = s.Entries[:2]
+	if text := tool(t, s.Pprof(), "go", "tool", "pprof", "-top"); !strings.HasPrefix(text, "File: solve -n") {
+		t.Error(text)
+	}
+}
+
 // TestCallgrindAnnotateReadsIt: the same numbers, and notes where they are shown.
 func TestCallgrindAnnotateReadsIt(t *testing.T) {
 	text := strings.Join(strings.Fields(tool(t, sample().Callgrind(), "callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no")), " ")

@@ -1,6 +1,9 @@
 package export
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Pprof writes the sheet as a profile.proto message, uncompressed
 // (github.com/google/pprof/proto/profile.proto). Each entry is a sample with one
@@ -25,6 +28,9 @@ func (s *Sheet) Pprof() []byte {
 	modules := s.modules()
 	for i := range s.Entries {
 		p.sample(&s.Entries[i], modules)
+	}
+	if len(modules) == 0 && s.Command != "" {
+		modules = []module{{name: s.Command}} // no place is in it, but it names the whole
 	}
 	for i := range modules {
 		p.mapping(uint64(i+1), &modules[i])
@@ -67,7 +73,7 @@ type pprof struct {
 	locations map[pprofLocation]uint64
 }
 
-type pprofFunction struct{ name, file string }
+type pprofFunction struct{ name, symbol, file string }
 
 type pprofLocation struct {
 	mapping, address, function uint64
@@ -105,7 +111,7 @@ func (p *pprof) sample(e *Entry, modules []module) {
 }
 
 func (p *pprof) location(e *Entry, modules []module) uint64 {
-	at := pprofLocation{address: e.PC, function: p.function(pprofFunction{e.Name(), e.File}), line: e.Line, column: e.Column}
+	at := pprofLocation{address: e.PC, function: p.function(pprofFunction{e.Name(), cmp.Or(e.Symbol, e.Name()), e.File}), line: e.Line, column: e.Column}
 	for i := range modules {
 		if e.PC != 0 && modules[i].holds(e) {
 			at.mapping = uint64(i + 1)
@@ -140,7 +146,7 @@ func (p *pprof) function(f pprofFunction) uint64 {
 	p.tables.message(pprofFunctions, func(m *message) {
 		m.uint(1, id)
 		m.uint(2, p.text(f.name))
-		m.uint(3, p.text(f.name))
+		m.uint(3, p.text(f.symbol))
 		m.uint(4, p.text(f.file))
 	})
 	return id

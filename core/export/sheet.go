@@ -39,6 +39,7 @@ type Event struct {
 // Entry is one place in the code.
 type Entry struct {
 	Function     string // "" where not known, as the following
+	Symbol       string // its name in the program, as the linker has it
 	File         string
 	Line, Column uint32
 	PC           uint64 // 0: not known

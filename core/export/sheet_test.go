@@ -3,11 +3,14 @@ package export
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -47,13 +50,13 @@ func drawSites(t *rapid.T) *profile.Profile {
 func TestSheetsAddUpToTheRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSites(t)
-		level := Attribution{Level: "L1", Rest: rapid.Float64Range(0, 100).Draw(t, "rest")}
+		level := ranking.Attribution{Level: levelOf("L1"), Rest: rapid.Float64Range(0, 100).Draw(t, "rest")}
 		misses := level.Rest
 		for range p.Sites.Code {
 			level.Sites = append(level.Sites, rapid.Float64Range(0, 1<<40).Draw(t, "misses"))
 			misses += level.Sites[len(level.Sites)-1]
 		}
-		s := NewSheet("a", p, []Attribution{level, level}, nil)
+		s := NewSheet(&Places{Profile: p, Levels: []ranking.Attribution{level, level}, Name: strings.ToUpper})
 		counts, cold := p.Locality[0].Histogram(trace.AllKinds)
 		var distance uint64
 		for d, n := range counts.All() {
@@ -64,6 +67,9 @@ func TestSheetsAddUpToTheRun(t *testing.T) {
 			t.Fatalf("totals %d, want %d", got, want)
 		}
 		for i := range level.Sites {
+			if e, symbol := &s.Entries[i], p.Sites.Code[i].Function; symbol != "" && (e.Symbol != symbol || e.Function != strings.ToUpper(symbol)) {
+				t.Fatalf("%s is called %s", e.Symbol, e.Function)
+			}
 			if got := float64(s.Entries[i].Counts[s.Event("L1_misses")]); math.Abs(got-level.Sites[i]) >= 1 {
 				t.Fatalf("%v misses of a site are %v", level.Sites[i], got)
 			}
@@ -74,18 +80,21 @@ func TestSheetsAddUpToTheRun(t *testing.T) {
 	})
 }
 
+func levelOf(name string) hierarchy.Level { return hierarchy.Level{Cache: hierarchy.Cache{Name: name}} }
+
 func TestSheetOfOneSite(t *testing.T) {
 	p := &profile.Profile{Locality: []profile.Locality{{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 2}}}},
 		Sites: &profile.Sites{LineBytes: 64, Code: []profile.Site{{Number: 7, Reuse: profile.Reuse{Cold: 2}}}}}
 	p.Sites.Code[0].Strides[profile.IrregularStride] = 2
-	s := NewSheet("a", p, []Attribution{{Level: "L 1", Sites: []float64{1.5}, Rest: 1}, {Level: "L-1", Sites: []float64{2}}}, []string{"x"})
-	if got := fmt.Sprintf("%s %d %s %d", s.Entries[0].Name(), s.Entries[0].Counts, s.Entries[1].Name(), s.Entries[1].Counts); got != "site 7 [2 2 2 2 2 0] (no place known) [0 0 1 0 0 0]" {
+	s := NewSheet(&Places{Profile: p, Levels: []ranking.Attribution{
+		{Level: levelOf("L 1"), Sites: []float64{1.5}, Rest: 1}, {Level: levelOf("L-1"), Sites: []float64{2}}}})
+	if got := fmt.Sprintf("%s %d %s %d", s.Entries[0].Name(), s.Entries[0].Counts, s.Entries[1].Name(), s.Entries[1].Counts); got != "site 7 [2 2 2 2 2 0] (of no site: conflicts in sets) [0 0 1 0 0 0]" {
 		t.Error(got)
 	}
 	if s.Event("L_1_misses") != 2 || s.Event("L_1_misses2") != 3 {
 		t.Errorf("keys %v", s.Events)
 	}
-	if plain := NewSheet("a", p, nil, nil); plain.Events[plain.Main].Key != "cold" {
+	if plain := NewSheet(&Places{Profile: p}); plain.Events[plain.Main].Key != "cold" {
 		t.Errorf("without levels the main event is %v", plain.Events[plain.Main])
 	}
 }

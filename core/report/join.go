@@ -299,8 +299,12 @@ func (j *Joined) worth() (cells []int) {
 	return cells
 }
 
-// tells is false of words that are the same in both, or in one table only.
+// tells is false of words that are the same in both, or in one table only, and of
+// what is in neither.
 func (r *JoinedRow) tells(cell int) bool {
+	if r.A[cell].kind == noneKind && r.B[cell].kind == noneKind {
+		return false
+	}
 	words := r.A[cell].kind == textKind || r.B[cell].kind == textKind
 	return !words || r.In == InBoth && r.A[cell] != r.B[cell]
 }
