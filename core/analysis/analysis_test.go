@@ -93,6 +93,7 @@ func naive(whole *trace.Batch, spec analysis.Spec, lineBytes uint64) (l profile.
 		selected = selected[:min(int(spec.Limit), len(selected))]
 	}
 	var kinds [trace.NumKinds]profile.KindLocality
+	var accessed []trace.Line
 	w := profile.WindowSize(uint64(len(selected)))
 	l.LineBytes, l.Windows.References = uint32(lineBytes), w
 	for n, i := range selected {
@@ -103,6 +104,7 @@ func naive(whole *trace.Batch, spec analysis.Spec, lineBytes uint64) (l profile.
 		row, k := &l.Windows.Rows[len(l.Windows.Rows)-1], &kinds[whole.Kind[i]]
 		last := (whole.Addr[i] + uint64(max(whole.Bytes[i], 1)) - 1) / lineBytes
 		for line := whole.Addr[i] / lineBytes; line <= last; line++ {
+			accessed = append(accessed, line)
 			var d [1]uint32
 			model.Distances([]trace.Line{line}, d[:])
 			if d[0] == stack.Cold {
@@ -119,6 +121,7 @@ func naive(whole *trace.Batch, spec analysis.Spec, lineBytes uint64) (l profile.
 			l.Kinds = append(l.Kinds, kinds[k])
 		}
 	}
+	l.Sets = &profile.SetTable{Depths: *stacktest.DepthsInLists(accessed)}
 	return l, references
 }
 

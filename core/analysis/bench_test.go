@@ -85,6 +85,7 @@ func BenchmarkEvents(b *testing.B) {
 		spec analysis.Spec
 	}{
 		{"locality", analysis.Spec{Analyses: analysis.Locality}},
+		{"sets", analysis.Spec{Analyses: analysis.Sets}},
 		{"sites", analysis.Spec{Analyses: analysis.Sites}},
 		{"sites and utilisation", analysis.Spec{Analyses: analysis.Sites, Utilisation: []uint64{32 << 10}}},
 		{"sites and who was before", analysis.Spec{Analyses: analysis.Sites, Previous: true}},

@@ -375,7 +375,7 @@ func TestEventsDisturbNothing(t *testing.T) {
 func TestFewEventsDisturbNothing(t *testing.T) {
 	p, steps := tracetest.Multiplication(40)
 	whole := tracetest.Rows(p, steps...)
-	want := passed(t, analysis.Spec{Analyses: analysis.Locality}, tracetest.NewProgramReader(p, whole, 0))
+	want := passed(t, analysis.Spec{Analyses: analysis.Sets}, tracetest.NewProgramReader(p, whole, 0))
 	got := passed(t, analysis.Spec{}, tracetest.NewProgramReader(p, whole, 0))
 	if got.Counters == nil || got.Counters.Program()[profile.Flops] != 2*40*40*40 {
 		t.Errorf("counters %+v", got.Counters)

@@ -41,6 +41,29 @@ func cacheHits(lines []trace.Line, sets, ways int) (hits uint64) {
 	return hits
 }
 
+// DepthsInLists is the definition once more, for longer traces: a list a set,
+// searched from the front.
+func DepthsInLists(lines []trace.Line) *stack.SetDepths {
+	depths := new(stack.SetDepths)
+	for a := range depths {
+		sets := map[trace.Line][]trace.Line{}
+		for _, x := range lines {
+			set := sets[x%(1<<a)]
+			d := slices.Index(set, x)
+			if d < 0 {
+				d = len(set)
+				set = append(set, x)
+			} else if d < stack.MaxWays {
+				depths[a][d]++
+			}
+			copy(set[1:d+1], set[:d])
+			set[0] = x
+			sets[x%(1<<a)] = set
+		}
+	}
+	return depths
+}
+
 // RunSets checks a model for all numbers of sets: the suite for distances, and
 // depths against the naive twin, in batches of any length, and of a trace in two
 // parts, of which the second begins with the stack of the first.
@@ -61,6 +84,11 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 			crowd(rng, lines)
 			inParts(t, fresh, lines, rng.IntN(len(lines)+1))
 		}
+	})
+	t.Run("twins", func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(1, 4))
+		lines := Random(rng, 2000)
+		sameDepths(t, DepthsInLists(lines), Depths(lines))
 	})
 }
 
