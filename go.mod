@@ -9,6 +9,7 @@ require (
 	github.com/chromedp/chromedp v0.22.0
 	github.com/cli/browser v1.3.0
 	github.com/hack-pad/go-indexeddb v0.3.2
+	github.com/ianlancetaylor/demangle v0.0.0-20260724033716-83e58baca724
 	github.com/klauspost/compress v1.20.3
 	github.com/pierrec/lz4/v4 v4.1.33
 	github.com/schollz/progressbar/v3 v3.19.1

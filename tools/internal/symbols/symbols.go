@@ -46,8 +46,8 @@ type File struct {
 	// position-independent program.
 	Dynamic bool
 	// Low is the address of the first byte that is loaded: where it lay in memory
-	// less this is how far the file was moved.
-	Low uint64
+	// less this is how far the file was moved. High is behind the last one.
+	Low, High uint64
 
 	functions []Function // ascending
 	variables []Variable // ascending
@@ -73,7 +73,7 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	defer f.Close()
-	s := &File{Machine: f.Machine, Dynamic: f.Type == elf.ET_DYN, Low: low(f), files: []string{""}, numbers: map[string]uint32{}}
+	s := &File{Machine: f.Machine, Dynamic: f.Type == elf.ET_DYN, Low: low(f), High: high(f), files: []string{""}, numbers: map[string]uint32{}}
 	s.readSymbols(f)
 	apart := openApart(f)
 	if apart != nil {
@@ -107,6 +107,16 @@ func low(f *elf.File) uint64 {
 		}
 	}
 	return lowest
+}
+
+// high is the address behind all that is loaded.
+func high(f *elf.File) (highest uint64) {
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD {
+			highest = max(highest, p.Vaddr+p.Memsz)
+		}
+	}
+	return highest
 }
 
 // openApart opens the file of debugging information that belongs to f, if it is

@@ -22,6 +22,7 @@ func (a *app) analyze() *cobra.Command {
 		r      *reading
 		lines  []uint
 		output string
+		named  []string // files of the program
 	)
 	cmd := &cobra.Command{
 		Use:   "analyze FILE… [-o PROFILE.sgp]",
@@ -53,7 +54,7 @@ FILE may be a profile too: its summary is printed again, and -o copies it.`,
 				if i > 0 {
 					fmt.Fprintln(a.stdout)
 				}
-				if err := a.analyzeOne(r, name, paths[i], sizes); err != nil {
+				if err := a.analyzeOne(r, name, paths[i], sizes, named); err != nil {
 					if rest := args[i+1:]; len(rest) > 0 {
 						a.warn("not analysed, because " + name + " comes first: " + strings.Join(rest, ", "))
 					}
@@ -68,9 +69,11 @@ FILE may be a profile too: its summary is printed again, and -o copies it.`,
 	cmd.Flags().UintSliceVar(&lines, "line", []uint{64}, "the same as --lines")
 	must(cmd.Flags().MarkHidden("line"))
 	r.lineOptions = []string{"lines", "line"}
-	cmd.Flags().StringVar(&r.analyses, "analyses", "default", "what to analyse: "+strings.Join(analysis.AnalysisNames(), ", ")+" (default: stack distances, and the counters that cost little)")
+	cmd.Flags().StringVar(&r.analyses, "analyses", "default", "what to analyse: "+strings.Join(analysis.AnalysisNames(), ", ")+" (default: stack distances, and the sites and counters that cost little)")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "keep the profile in this `FILE`, or, for several traces, in this folder")
 	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "keep in the profile what appending a later part of the trace needs: addresses")
+	addMeasures(cmd, r)
+	addSymbols(cmd, &named)
 	return cmd
 }
 
@@ -130,7 +133,7 @@ func outputFor(output, name string, traces int) (string, error) {
 	return output, nil
 }
 
-func (a *app) analyzeOne(r *reading, name, path string, lineBytes []uint32) error {
+func (a *app) analyzeOne(r *reading, name, path string, lineBytes []uint32, named []string) error {
 	var out *wholefile.File
 	if path != "" {
 		// Before the pass, which may take long: can it be kept?
@@ -144,6 +147,11 @@ func (a *app) analyzeOne(r *reading, name, path string, lineBytes []uint32) erro
 	if err != nil {
 		return err
 	}
+	notes, err := symbolize(l.Profile, named)
+	if err != nil {
+		return err
+	}
+	l.warnings = append(l.warnings, notes...)
 	d := &report.Document{Schema: "stackglass.analyze", Version: 1, Input: l.facts(0)}
 	digest := l.Profile.Digest()
 	d.Input = append(d.Input, report.Fact{Key: "digest", Label: "digest", Value: report.TextOf(hex.EncodeToString(digest[:]))})

@@ -31,11 +31,15 @@ type reading struct {
 	memory      string
 	format      string
 	lineOptions []string // those that choose line sizes, rather than one that a profile has
+
+	utilisation []string          // sizes for which sites measure it, as given
+	levels      []hierarchy.Cache // whose sizes they are where none are given
+	previous    bool              // sites note who touched lines before
 }
 
 // traceOptions are the names of the options that change what is read. A profile
 // was made with its own; there they are refused.
-var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses"}
+var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses", "utilisation", "previous"}
 
 // addReading gives cmd the options.
 func addReading(cmd *cobra.Command) *reading {
@@ -111,6 +115,10 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 			LineBytes: lineBytes, Mergeable: r.mergeable, Analyses: analyses,
 		},
 	}
+	o.Spec.Previous = r.previous
+	if o.Spec.Utilisation, err = r.sizes(); err != nil {
+		return o, err
+	}
 	for _, t := range r.threads {
 		if uint64(t) > 1<<32-1 {
 			return o, usagef("--threads ", strconv.FormatUint(uint64(t), 10), ", want thread numbers below 2^32")
@@ -125,6 +133,24 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// sizes are those for which sites measure utilisation, ascending, each once.
+func (r *reading) sizes() (sizes []uint64, err error) {
+	for _, text := range r.utilisation {
+		size, err := hierarchy.ParseSize(text)
+		if err != nil {
+			return nil, usagef("--utilisation: ", err.Error())
+		}
+		sizes = append(sizes, size)
+	}
+	for _, c := range r.levels {
+		if c.SizeBytes%analysis.DefaultLineBytes == 0 && len(sizes) < profile.MaxCapacities {
+			sizes = append(sizes, c.SizeBytes)
+		}
+	}
+	slices.Sort(sizes)
+	return slices.Compact(sizes), nil
 }
 
 // refuseForProfile tells that an option has no meaning for a profile.

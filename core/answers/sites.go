@@ -1,0 +1,395 @@
+package answers
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/ranking"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/tally"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Sites is who makes the misses of a hierarchy, in a table.
+type Sites struct {
+	Profile *profile.Profile
+	Ranker  *ranking.Ranker
+	Levels  []ranking.Attribution
+	By      ranking.By
+	// Name makes a function's name readable; nil leaves it.
+	Name func(string) string
+	// Source gives the text of a line; nil for none.
+	Source func(file string, line uint32) string
+
+	rows   []ranking.Row
+	places int // of the last table: its rows but those of no place
+}
+
+// The names of what is no place in the code.
+const (
+	restName   = "(of no site: conflicts in sets)"
+	othersName = "(all others)"
+)
+
+// Table has a row for each site, line, function or data object, those that miss
+// most in the first level first, and one for what is of none of them. top is how
+// many rows stand by themselves; all others are one.
+func (s *Sites) Table(top int) report.Table {
+	t := report.Table{Key: "sites", Columns: s.columns()}
+	s.rows = s.Ranker.Rows(s.Levels, s.By, 0)
+	shown := s.rows[:min(top, len(s.rows))]
+	for i := range shown {
+		t.Rows = append(t.Rows, s.row(&shown[i]))
+	}
+	s.places = len(shown)
+	if rest := s.rows[len(shown):]; len(rest) > 0 {
+		others := ranking.Row{Object: -1}
+		for i := range rest {
+			others.Merge(&rest[i])
+		}
+		t.Rows = append(t.Rows, s.unplaced(othersName, &others))
+	}
+	none := ranking.Row{Object: -1, Misses: make([]float64, len(s.Levels))}
+	any := false
+	for l := range s.Levels {
+		none.Misses[l] = s.Levels[l].Rest
+		any = any || none.Misses[l] > 0
+	}
+	if any {
+		t.Rows = append(t.Rows, s.unplaced(restName, &none))
+	}
+	return t
+}
+
+// Reaching is the number of rows that make a share of the first level's misses.
+func (s *Sites) Reaching(share float64) int {
+	s.rows = s.Ranker.Rows(s.Levels, s.By, 0)
+	return ranking.Reaching(s.rows, 0, share, s.Levels[0].Level.Misses)
+}
+
+// Sort sorts the last table by a column; numbers fall, words rise. Rows that are
+// no place stay at the end.
+func (s *Sites) Sort(t *report.Table, column string) {
+	at := t.Index(column)
+	if at < 0 {
+		return
+	}
+	rows := t.Rows[:s.places]
+	sort.SliceStable(rows, func(i, j int) bool { return report.Compare(rows[i][at], rows[j][at]) < 0 })
+}
+
+// narrow are the columns for people, between blanks, beside those of misses and
+// utilisation.
+const narrow = " name function file line kind variable references miss_ratio stride source blocks bytes "
+
+// Narrow leaves the columns out that are for programs, but keep.
+func (s *Sites) Narrow(t report.Table, keep string) report.Table {
+	var columns []int
+	for i := range t.Columns {
+		key := t.Columns[i].Key
+		if key == keep || strings.Contains(narrow, " "+key+" ") || strings.HasPrefix(key, "utilisation_") ||
+			strings.HasSuffix(key, "_misses") || key == s.level(0)+"_share" {
+			columns = append(columns, i)
+		}
+	}
+	return tally.Pick(t, columns...)
+}
+
+// level is a level's name as columns begin with it.
+func (s *Sites) level(n int) string { return s.Levels[n].Level.Cache.Name }
+
+func (s *Sites) columns() (list []report.Column) {
+	add := func(key, label, unit string) {
+		list = append(list, report.Column{Key: key, Label: label, Unit: unit})
+	}
+	if s.By == ranking.Object {
+		add("name", "data", "")
+		add("kind", "where", "")
+		add("function", "allocated or declared in", "")
+	} else {
+		add("function", "function", "")
+	}
+	add("file", "file", "")
+	add("line", "line", "")
+	if s.Source != nil {
+		add("source", "source", "")
+	}
+	for n := range s.Levels {
+		add(s.level(n)+"_misses", "misses "+s.level(n), "")
+		add(s.level(n)+"_share", "of all", "")
+	}
+	add("miss_ratio", "miss ratio", "")
+	add("references", "references", "")
+	add("accesses", "accesses", "")
+	add("cold", "first accesses", "")
+	for _, lines := range s.Profile.Sites.Capacities {
+		bytes := lines * uint64(s.Profile.Sites.LineBytes)
+		add("utilisation_"+strconv.FormatUint(bytes, 10), "used in "+hierarchy.FormatSize(bytes), "")
+	}
+	if s.By == ranking.Object {
+		add("blocks", "blocks", "")
+		add("bytes", "size", "")
+		return list
+	}
+	add("stride", "stride", "")
+	for c := range profile.NumStrides {
+		add(c.String()+"_strides", c.String()+" strides", "")
+	}
+	add("kind", "kind", "")
+	add("variable", "data", "")
+	add("type", "type", "")
+	if s.By == ranking.Site {
+		for _, key := range []string{"column", "size", "number", "pc", "module", "offset"} {
+			add(key, key, "")
+		}
+	}
+	return list
+}
+
+// row is that of a place in the code or of data.
+func (s *Sites) row(r *ranking.Row) (row []report.Value) {
+	function := r.Function
+	if s.Name != nil {
+		function = s.Name(function)
+	}
+	if s.By == ranking.Object {
+		o := &s.Profile.Sites.Data[r.Object]
+		row = append(row, report.TextOf(objectName(o)), report.TextOf(o.Kind.String()))
+	} else if function == "" {
+		function = addressOf(&s.Profile.Sites.Code[r.Sites[0]])
+	}
+	row = append(row, report.TextOf(function), report.TextOf(r.File), lineNumber(r.Line))
+	if s.Source != nil {
+		row = append(row, report.TextOf(s.Source(r.File, r.Line)))
+	}
+	row = s.numbers(row, r)
+	if s.By == ranking.Object {
+		o := &s.Profile.Sites.Data[r.Object]
+		blocks := report.None()
+		if o.Blocks > 0 {
+			blocks = report.Count(o.Blocks)
+		}
+		return append(row, blocks, report.Bytes(o.Bytes))
+	}
+	row = append(row, s.strides(r)...)
+	row = append(row,
+		report.TextOf(s.joined(r, func(c *profile.Site) string { return c.Kind.String() })),
+		report.TextOf(s.joined(r, func(c *profile.Site) string { return c.Variable })),
+		report.TextOf(s.joined(r, func(c *profile.Site) string { return c.Type })))
+	if s.By == ranking.Site {
+		row = append(row, identity(&s.Profile.Sites.Code[r.Sites[0]])...)
+	}
+	return row
+}
+
+// unplaced is a row of no place.
+func (s *Sites) unplaced(name string, r *ranking.Row) (row []report.Value) {
+	row = append(row, report.TextOf(name))
+	for _, c := range s.columns()[1:] {
+		if c.Key == s.level(0)+"_misses" {
+			break
+		}
+		row = append(row, report.TextOf(""))
+		if c.Key == "line" {
+			row[len(row)-1] = report.None()
+		}
+	}
+	row = s.numbers(row, r)
+	if s.By != ranking.Object && r.References > 0 {
+		row = append(row, s.strides(r)...)
+		row = append(row, report.TextOf(""), report.TextOf(""), report.TextOf(""))
+	}
+	for len(row) < len(s.columns()) {
+		row = append(row, report.None())
+	}
+	return row
+}
+
+func lineNumber(line uint32) report.Value {
+	if line == 0 {
+		return report.None()
+	}
+	return report.Count(uint64(line))
+}
+
+// objectName names what has none in the source.
+func objectName(o *profile.DataObject) string {
+	switch {
+	case o.Name != "":
+		return o.Name
+	case o.Kind == profile.HeapObject:
+		return "[blocks]"
+	case o.Kind == profile.StackObject:
+		return "[stacks]"
+	}
+	return "[all other data]"
+}
+
+// addressOf names an instruction of no known function.
+func addressOf(s *profile.Site) string {
+	switch {
+	case s.Module != "":
+		return s.Module + "+0x" + strconv.FormatUint(s.Offset, 16)
+	case s.PC != 0:
+		return "0x" + strconv.FormatUint(s.PC, 16)
+	case s.Number != profile.NoSite:
+		return "site " + strconv.FormatUint(uint64(s.Number), 10)
+	}
+	return "(not known)"
+}
+
+// numbers appends what every row has.
+func (s *Sites) numbers(row []report.Value, r *ranking.Row) []report.Value {
+	for n := range s.Levels {
+		share := report.None()
+		if total := s.Levels[n].Level.Misses; total > 0 {
+			share = report.Ratio(r.Misses[n] / total)
+		}
+		row = append(row, report.Real(r.Misses[n]), share)
+	}
+	if r.Accesses == 0 {
+		row = append(row, report.None(), report.None(), report.None(), report.None())
+	} else {
+		row = append(row, report.Ratio(r.Misses[0]/float64(r.Accesses)), report.Count(r.References), report.Count(r.Accesses), report.Count(r.Cold))
+	}
+	for c := range s.Profile.Sites.Capacities {
+		used := report.None()
+		if c < len(r.Used) && r.Used[c].Fetched > 0 {
+			used = report.Ratio(r.Used[c].Share(s.Profile.Sites.LineBytes))
+		}
+		row = append(row, used)
+	}
+	return row
+}
+
+func (s *Sites) strides(r *ranking.Row) []report.Value {
+	row := []report.Value{report.TextOf(r.Stride().String())}
+	for _, n := range r.Strides {
+		row = append(row, report.Count(n))
+	}
+	return row
+}
+
+// joined lists what the sites of a row have of something, each once.
+func (s *Sites) joined(r *ranking.Row, of func(*profile.Site) string) string {
+	var seen []string
+next:
+	for _, i := range r.Sites {
+		text := of(&s.Profile.Sites.Code[i])
+		if text == "" {
+			continue
+		}
+		for _, have := range seen {
+			if have == text {
+				continue next
+			}
+		}
+		seen = append(seen, text)
+	}
+	sort.Strings(seen)
+	return strings.Join(seen, ", ")
+}
+
+// identity is what a site is in the trace and in the program.
+func identity(s *profile.Site) []report.Value {
+	row := []report.Value{lineNumber(s.Column), report.Count(uint64(s.Bytes)), report.None(), report.None(), report.TextOf(s.Module), report.None()}
+	if s.Number != profile.NoSite {
+		row[2] = report.Count(uint64(s.Number))
+	}
+	if s.PC != 0 {
+		row[3] = report.TextOf("0x" + strconv.FormatUint(s.PC, 16))
+	}
+	if s.Module != "" {
+		row[5] = report.TextOf("0x" + strconv.FormatUint(s.Offset, 16))
+	}
+	return row
+}
+
+// Before lists, for the first rows of the table, which others touched their lines
+// before, at distances from profile.PreviousFrom on: the first three of each.
+func (s *Sites) Before(top int) report.Table {
+	t := report.Table{Key: "before", Title: "Who touched the lines before", Columns: []report.Column{
+		{Key: "of", Label: "accesses of"}, {Key: "place", Label: "line touched before by"},
+		{Key: "accesses", Label: "accesses"}, {Key: "share", Label: "of these"}}}
+	rowOf := map[uint32]int{}
+	if s.By != ranking.Object {
+		for n := range s.rows {
+			for _, site := range s.rows[n].Sites {
+				rowOf[uint32(site)] = n
+			}
+		}
+	}
+	for n := range s.rows[:min(top, len(s.rows))] {
+		counts, total := map[int]uint64{}, uint64(0)
+		for _, r := range s.reuses(&s.rows[n]) {
+			for _, c := range r.Before {
+				counts[rowOf[c.Site]] += c.Count
+				total += c.Count
+			}
+		}
+		var others []int
+		for other := range counts {
+			others = append(others, other)
+		}
+		sort.Slice(others, func(i, j int) bool {
+			if counts[others[i]] != counts[others[j]] {
+				return counts[others[i]] > counts[others[j]]
+			}
+			return others[i] < others[j]
+		})
+		for _, other := range others[:min(3, len(others))] {
+			t.Add(report.TextOf(s.place(&s.rows[n])), report.TextOf(s.place(&s.rows[other])),
+				report.Count(counts[other]), report.Ratio(float64(counts[other])/float64(total)))
+		}
+	}
+	return t
+}
+
+func (s *Sites) reuses(r *ranking.Row) (list []*profile.Reuse) {
+	for _, i := range r.Sites {
+		list = append(list, &s.Profile.Sites.Code[i].Reuse)
+	}
+	return list
+}
+
+// place names a row in a few words.
+func (s *Sites) place(r *ranking.Row) string {
+	name := r.Function
+	if s.Name != nil {
+		name = s.Name(name)
+	}
+	if name == "" && len(r.Sites) > 0 {
+		name = addressOf(&s.Profile.Sites.Code[r.Sites[0]])
+	}
+	if r.Line != 0 {
+		name += " " + r.File + ":" + strconv.FormatUint(uint64(r.Line), 10)
+	}
+	if s.By == ranking.Site {
+		c := &s.Profile.Sites.Code[r.Sites[0]]
+		name += " " + c.Kind.String()
+		if c.Variable != "" {
+			name += " " + c.Variable
+		}
+	}
+	return name
+}
+
+// MissingSites says what the sites of a profile leave out.
+func MissingSites(p *profile.Profile) (list []string) {
+	s := p.Sites
+	unknown, all := uint64(0), uint64(0)
+	for i := range s.Code {
+		n := s.Code[i].References()
+		if all += n; s.Code[i].Function == "" && s.Code[i].File == "" {
+			unknown += n
+		}
+	}
+	if unknown > 0 && p.Input.Kinds != 1<<trace.Fetch {
+		share := strconv.FormatFloat(100*float64(unknown)/float64(all), 'f', 1, 64)
+		list = append(list, share+" % of the references have no known place in the source: instructions are named by their addresses; --symbols FILE names them where FILE is the program that was traced")
+	}
+	return list
+}

@@ -1,0 +1,219 @@
+package command
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ianlancetaylor/demangle"
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/ranking"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// siteOptions are what the verb sites takes besides what it reads.
+type siteOptions struct {
+	caches  []string
+	named   string
+	by      string
+	top     int
+	share   string
+	sort    string
+	sources []string
+	symbols []string
+}
+
+// sites ranks places in the code, or data, by misses.
+func (a *app) sites() *cobra.Command {
+	var (
+		r *reading
+		o siteOptions
+	)
+	cmd := &cobra.Command{
+		Use:   "sites FILE [--cache NAME=SIZE,WAYS[,LINE] …]",
+		Short: "Which lines of source, functions or data miss",
+		Long: `Rank lines of source by their misses in a cache: share of all misses, references,
+miss ratio, how their addresses go (stride: zero, unit, constant or irregular), and
+how much of the lines that they fetch is used before these are gone (of traces; for
+the sizes of the caches, or those that --utilisation names). --by sums up by site
+(a load or store in the code), line, function or object (data structure: heap blocks
+by the place that allocated them, global and local variables).
+
+Rows that together make --share of the misses are shown, or --top N; the others are
+one row, and sums are always those of what-if. csv and json have all rows. Misses in
+fully associative caches are exact at capacities that are edges of bins, or that
+utilisation was measured for; in sets they are estimates, tied to the level's total.
+
+FILE is a trace that tells sites or instruction addresses, as "stackglass cc" and
+"stackglass trace" make them, or a profile of one. --source names folders or files
+whose text is shown beside the lines. --symbols names the program of a trace that
+has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`,
+		Example: "  stackglass sites app.sgt --source src\n  stackglass sites app.sgt --cache L1=48KiB,12 --cache L2=2MiB,16 --by object\n" +
+			"  stackglass sites app.sgp --by function --top 10 --sort references",
+		Args: oneFile,
+		RunE: func(_ *cobra.Command, args []string) error { return a.rank(r, &o, args[0]) },
+	}
+	r = addReading(cmd)
+	f := cmd.Flags()
+	f.StringArrayVar(&o.caches, "cache", nil, "a level, as in L1=32KiB,8, which is the default (repeat for the next one)")
+	f.StringVar(&o.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
+	f.StringVar(&o.by, "by", string(ranking.Line), "what to sum up by: site, line, function or object")
+	f.IntVar(&o.top, "top", 0, "show the first `N` rows")
+	f.StringVar(&o.share, "share", "90%", "show as many rows as make this share of the first level's misses")
+	f.StringVar(&o.sort, "sort", "", "the `COLUMN` to sort rows by, as csv names it; numbers fall (default: misses of the first level)")
+	f.StringArrayVar(&o.sources, "source", nil, "a `FOLDER` or file of source, to show the text of each line")
+	addSymbols(cmd, &o.symbols)
+	addMeasures(cmd, r)
+	must(cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{"site", "line", "function", "object"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("hierarchy", cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveDefault)))
+	return cmd
+}
+
+// addMeasures gives cmd what sites measure on request.
+func addMeasures(cmd *cobra.Command, r *reading) {
+	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "cache sizes for which to measure how much of fetched lines is used, as in 32KiB,1MiB")
+	cmd.Flags().BoolVar(&r.previous, "previous", false, "note which site touched a line before, for distances from 16 on")
+}
+
+// rank prints the verb's answer.
+func (a *app) rank(r *reading, o *siteOptions, name string) error {
+	if o.caches == nil && o.named == "" {
+		o.caches = []string{"L1=32KiB,8"}
+	}
+	h, err := chooseHierarchy(o.caches, o.named)
+	if err != nil {
+		return err
+	}
+	share, err := o.check()
+	if err != nil {
+		return err
+	}
+	sources, err := findSources(o.sources)
+	if err != nil {
+		return err
+	}
+	l, err := a.loadSites(r, name, h)
+	if err != nil {
+		return err
+	}
+	notes, err := symbolize(l.Profile, o.symbols)
+	if err != nil {
+		return err
+	}
+	s, doubts, err := attributed(l, h, ranking.By(o.by))
+	if err != nil {
+		return err
+	}
+	if s.Source = nil; len(o.sources) > 0 {
+		s.Source = sources.text
+	}
+	d := &report.Document{Schema: "stackglass.sites", Version: 1, Input: l.facts(l.Profile.Sites.LineBytes)}
+	d.Tables, err = o.tables(s, share, r.format)
+	if err != nil {
+		return err
+	}
+	d.Warnings = slices.Concat(doubts, answers.MissingSites(l.Profile), notes, sources.doubts())
+	return a.answer(l, r.format, d)
+}
+
+// check refuses what the options do not take.
+func (o *siteOptions) check() (share float64, err error) {
+	if !slices.Contains(ranking.Bys(), ranking.By(o.by)) {
+		return 0, usagef("--by ", strconv.Quote(o.by), ", want site, line, function or object")
+	}
+	if o.top < 0 {
+		return 0, usagef("--top ", strconv.Itoa(o.top), ", want a number of rows")
+	}
+	text, percent := strings.CutSuffix(o.share, "%")
+	share, err = strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if percent {
+		share /= 100
+	}
+	if err != nil || !(share > 0 && share <= 1) {
+		return 0, usagef("--share ", strconv.Quote(o.share), ", want a share of the misses, as in 90% or 0.9")
+	}
+	return share, nil
+}
+
+// loadSites opens FILE and gives a profile with sites.
+func (a *app) loadSites(r *reading, name string, h hierarchy.Hierarchy) (*answerable, error) {
+	r.analyses = analysis.Sites.String()
+	if slices.ContainsFunc(h.Levels, func(c hierarchy.Cache) bool { return !c.Full() }) {
+		r.analyses = (analysis.Sites | analysis.Sets).String() // so that totals are those of what-if
+	}
+	if r.utilisation == nil {
+		r.levels = h.Levels
+	}
+	l, err := a.load(r, name, lineSizes(h))
+	if err != nil || l.Profile.Sites != nil {
+		return l, err
+	}
+	if l.Profile.Totals.AllReferences() == 0 {
+		return nil, usagef(l.name, ": no reference was analysed: the trace has none, or none of the chosen kinds, threads and part")
+	}
+	const how = `compile the program with "stackglass cc -- clang …" and run it, or run it by "stackglass trace -- PROGRAM"`
+	if l.Trace {
+		return nil, usagef(l.name, ": the trace tells neither sites nor instruction addresses, so there is nothing to rank; "+how)
+	}
+	return nil, usagef(l.name, ": the profile holds no sites; analyze the trace again with --analyses sites, and if it tells none: "+how)
+}
+
+// attributed says whose the misses of a hierarchy are.
+func attributed(l *answerable, h hierarchy.Hierarchy, by ranking.By) (*answers.Sites, []string, error) {
+	ranker, ok := ranking.New(l.Profile)
+	if !ok {
+		return nil, nil, usagef(l.name, ": the profile holds no sites")
+	}
+	levels, doubts, err := ranker.Attribute(h)
+	if err != nil {
+		return nil, nil, asUsage(err)
+	}
+	var warnings []string
+	for _, doubt := range doubts {
+		warnings = append(warnings, string(doubt))
+	}
+	if by == ranking.Object && l.Profile.Sites.Data == nil {
+		return nil, nil, usagef(l.name, ": --by object: the trace names no data; compile the program with \"stackglass cc -- clang …\"")
+	}
+	return &answers.Sites{Profile: l.Profile, Ranker: ranker, Levels: levels, By: by, Name: readable}, warnings, nil
+}
+
+// readable gives a function's name as its source has it.
+func readable(name string) string {
+	return demangle.Filter(name, demangle.NoEnclosingParams)
+}
+
+// tables are the answer.
+func (o *siteOptions) tables(s *answers.Sites, share float64, format string) ([]report.Table, error) {
+	top := o.top
+	switch {
+	case top > 0:
+	case exactRows(format):
+		top = math.MaxInt
+	default:
+		top = max(1, s.Reaching(share))
+	}
+	t := s.Table(top)
+	if o.sort != "" && t.Index(o.sort) < 0 {
+		var keys []string
+		for _, c := range t.Columns {
+			keys = append(keys, c.Key)
+		}
+		return nil, usagef("--sort ", strconv.Quote(o.sort), ", want one of ", strings.Join(keys, ", "))
+	}
+	s.Sort(&t, o.sort)
+	if !exactRows(format) {
+		t = s.Narrow(t, o.sort)
+		t.Title = "Misses by " + o.by + " (all columns and rows: --format csv)"
+	}
+	tables := []report.Table{t}
+	if s.Profile.Sites.Previous && s.By != ranking.Object {
+		tables = append(tables, s.Before(top))
+	}
+	return tables, nil
+}

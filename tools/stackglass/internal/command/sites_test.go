@@ -1,0 +1,207 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/tools/internal/symbols"
+)
+
+func TestSitesSays(t *testing.T) {
+	dir := t.TempDir()
+	none := filepath.Join(dir, "none.sgp")
+	if err := os.WriteFile(none, multiplied(t, analysis.Spec{Analyses: analysis.Locality}).Encode(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	din := filepath.Join(dir, "a.din")
+	if err := os.WriteFile(din, []byte("0 1000\n1 1040\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		line string
+		code int
+		says string
+	}{
+		{"sites " + din, 2, `the trace tells neither sites nor instruction addresses, so there is nothing to rank; compile the program with "stackglass cc -- clang …"`},
+		{"sites " + none, 2, "the profile holds no sites; analyze the trace again with --analyses sites"},
+		{"sites --utilisation 32KiB " + none, 2, "is a profile, and what it covers was chosen"},
+		{"sites demo:matmul-naive --by module", 2, "want site, line, function or object"},
+		{"sites demo:matmul-naive --share 0", 2, "want a share of the misses, as in 90% or 0.9"},
+		{"sites demo:matmul-naive --top -1", 2, "want a number of rows"},
+		{"sites demo:matmul-naive --sort speed", 2, "want one of function, file, line"},
+		{"sites demo:matmul-naive --source " + dir + "/src", 2, "no such file or directory; give a folder or a file"},
+		{"sites demo:matmul-naive --source " + dir, 0, "not among the source: matmul-naive.c"},
+		{"sites demo:matmul-naive --symbols " + din, 2, "give the program or library that was traced, an ELF file"},
+		{"sites demo:matmul-naive --utilisation 100", 2, "multiple of the line size"},
+		{"sites demo:matmul-naive --cache L1=1KiB,2,32", 0, "miss ratio"},
+		{"sites", 2, "give a trace or a profile"},
+		{"analyze demo:matmul-naive --analyses locality --utilisation 1KiB", 0, "66,560"},
+	} {
+		got := ask(strings.Fields(c.line)...)
+		if got.code != c.code || !strings.Contains(got.stdout+got.stderr, c.says) {
+			t.Errorf("%s: want %q and exit %d, got\n%s", c.line, c.says, c.code, got)
+		}
+	}
+}
+
+// Every column that csv has can be sorted by, whatever is summed up by.
+func TestSitesSortByAll(t *testing.T) {
+	for _, by := range []string{"site", "line", "function", "object"} {
+		head, _, _ := strings.Cut(ask("sites", "demo:array-list", "--by", by, "--format", "csv").stdout, "\n")
+		for column := range strings.SplitSeq(head, ",") {
+			got := ask("sites", "demo:array-list", "--by", by, "--sort", column)
+			if got.code != 0 || strings.Count(got.stdout, "\n") < 8 {
+				t.Errorf("by %s, sorted by %s: %s", by, column, got)
+			}
+		}
+	}
+}
+
+// What a profile answers is what its trace does.
+func TestSitesOfProfile(t *testing.T) {
+	kept := filepath.Join(t.TempDir(), "p.sgp")
+	if got := ask("analyze", "demo:array-list", "--utilisation", "8KiB", "-o", kept); got.code != 0 {
+		t.Fatal(got)
+	}
+	const options = "--cache L1=8KiB,full --format csv --by line"
+	of := func(file string) string {
+		return ask(append([]string{"sites", file}, strings.Fields(options)...)...).stdout
+	}
+	if a, b := of("demo:array-list"), of(kept); a != b || strings.Count(a, "\n") < 5 {
+		t.Errorf("of the trace\n%sof its profile\n%s", a, b)
+	}
+}
+
+const columnWalk = `#include <stdio.h>
+#define N 512
+double m[N][N];
+int main(void)
+{
+    double sum = 0;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            sum += m[i][j]; // along the rows
+    for (int j = 0; j < N; j++)
+        for (int i = 0; i < N; i++)
+            sum += m[i][j]; // down the columns
+    printf("%g\n", sum);
+    return 0;
+}
+`
+
+// built compiles a program by clang, and skips the test where there is none.
+func built(t *testing.T, source string, args ...string) string {
+	t.Helper()
+	clang, err := exec.LookPath("clang-19")
+	if err != nil {
+		t.Skip("left out: clang-19 is not installed, so nothing is compiled")
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile("walk.c", []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args = append([]string{clang, "-g", "-O1", "walk.c", "-o", "walk"}, args...)
+	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return dir
+}
+
+// The road from a source file to the line that misses.
+func TestBadLoopIsFirst(t *testing.T) {
+	built(t, columnWalk)
+	if got := ask("cc", "--", "clang-19", "-g", "-O1", "walk.c", "-o", "walk"); got.code != exitOK {
+		t.Fatal(got)
+	}
+	if out, err := exec.Command("./walk").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	got := ask("sites", "walk.sgt", "--source", ".", "--format", "csv")
+	rows := strings.Split(got.stdout, "\n")
+	if got.code != exitOK || len(rows) < 3 || !strings.HasPrefix(rows[1], "main,walk.c,12,sum += m[i][j]; // down the columns,") {
+		t.Fatalf("want line 12 first:\n%s", got)
+	}
+	if !strings.HasPrefix(rows[2], "main,walk.c,9,sum += m[i][j]; // along the rows,") {
+		t.Errorf("want line 9 second:\n%s", got)
+	}
+	data := ask("sites", "walk.sgt", "--by", "object", "--format", "csv")
+	if !strings.HasPrefix(strings.Split(data.stdout, "\n")[1], "m,global,") {
+		t.Errorf("want m first:\n%s", data)
+	}
+}
+
+// A trace of instruction addresses is named by the program, and by no other.
+func TestSymbols(t *testing.T) {
+	built(t, columnWalk, "-no-pie")
+	file, err := symbols.Open("walk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var main symbols.Function
+	for addr := file.Low; main.Name != "main"; addr += 16 {
+		main, _ = file.Function(addr)
+		if addr > file.Low+1<<20 {
+			t.Fatal("there is no main")
+		}
+	}
+	at, ok := file.Line(main.Addr)
+	if !ok {
+		t.Fatal("the line of main is not known")
+	}
+	write := func(name string, base uint64) {
+		text := "addr,rw,size,pc\n"
+		for i := range 100 {
+			text += fmt.Sprintf("%d,r,8,%d\n", 4096+64*i, main.Addr+base)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("here.csv", 0)
+	write("moved.csv", 0x1000000)
+	head := fmt.Sprintf("main,walk.c,%d,", at.Line)
+	for _, c := range []struct{ line, row, says string }{
+		{"here.csv --symbols walk", head, ""},
+		{"moved.csv --symbols walk", "0x", "no instruction of the trace lies in a function of walk: it is another program"},
+		{fmt.Sprintf("moved.csv --symbols walk@%d", file.Low+0x1000000), head, ""},
+		{"here.csv", "0x", "--symbols FILE names them"},
+	} {
+		got := ask(append([]string{"sites", "--format", "csv"}, strings.Fields(c.line)...)...)
+		rows := strings.Split(got.stdout, "\n")
+		if got.code != 0 || len(rows) < 2 || !strings.HasPrefix(rows[1], c.row) || !strings.Contains(got.stderr, c.says) {
+			t.Errorf("%s: want a row %q and %q:\n%s", c.line, c.row, c.says, got)
+		}
+	}
+	if got := ask("analyze", "here.csv", "--symbols", "walk", "-o", "here.sgp"); got.code != 0 {
+		t.Fatal(got)
+	}
+	if got := ask("sites", "here.sgp", "--format", "csv"); !strings.Contains(got.stdout, "\n"+head) {
+		t.Errorf("the profile does not keep the names:\n%s", got)
+	}
+}
+
+// A file that is none of those that the trace was made of names nothing, and
+// that is said.
+func TestSymbolsOfAnotherFile(t *testing.T) {
+	n := naming{name: "other", file: &symbols.File{}}
+	n.one(&profile.Site{PC: 0x1000, Module: "walk", Offset: 16})
+	if list := n.doubts(); len(list) != 1 || !strings.Contains(list[0], "other is none of the files that the trace was made of (walk)") {
+		t.Errorf("%q", list)
+	}
+}
+
+// C++ names are shown as in the source.
+func TestReadable(t *testing.T) {
+	for name, want := range map[string]string{"_ZN3foo3barEi": "foo::bar(int)", "main": "main", "_ZN9wikipedia7article8print_toERSo": "wikipedia::article::print_to(std::ostream&)"} {
+		if got := readable(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}

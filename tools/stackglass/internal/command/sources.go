@@ -1,0 +1,105 @@
+package command
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// sources are files of source code by their names, as profiles know no folders.
+type sources struct {
+	paths map[string][]string
+	lines map[string][]string // of files that were read
+	asked map[string]bool     // names that rows have
+}
+
+// mostSourceFiles is how many files a folder may have to be looked through.
+const mostSourceFiles = 200_000
+
+// findSources looks through folders for files.
+func findSources(places []string) (*sources, error) {
+	s := &sources{paths: map[string][]string{}, lines: map[string][]string{}, asked: map[string]bool{}}
+	files := 0
+	for _, place := range places {
+		if _, err := os.Stat(place); err != nil {
+			return nil, usagef("--source ", place, ": ", withoutPath(err), "; give a folder or a file of the program's source")
+		}
+		err := filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return nil // what may not be read is left out
+			case d.IsDir() && path != place && strings.HasPrefix(d.Name(), "."):
+				return filepath.SkipDir
+			case d.IsDir():
+				return nil
+			}
+			if files++; files > mostSourceFiles {
+				return fs.SkipAll
+			}
+			s.paths[d.Name()] = append(s.paths[d.Name()], path)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if files > mostSourceFiles {
+		return nil, usagef("--source: more than 200,000 files; give the folder that has the source, or the files")
+	}
+	return s, nil
+}
+
+// text gives a line without what is around it, "" where it is not found.
+func (s *sources) text(file string, line uint32) string {
+	if file == "" || line == 0 {
+		return ""
+	}
+	s.asked[file] = true
+	paths := s.paths[file]
+	if len(paths) == 0 {
+		return ""
+	}
+	lines, read := s.lines[file]
+	if !read {
+		lines = readLines(paths[0])
+		s.lines[file] = lines
+	}
+	if int64(line) > int64(len(lines)) {
+		return ""
+	}
+	return strings.Join(strings.Fields(lines[line-1]), " ")
+}
+
+// readLines reads a file of text; one that is none has no lines.
+func readLines(path string) []string {
+	const mostBytes = 64 << 20
+	st, err := os.Stat(path)
+	if err != nil || !st.Mode().IsRegular() || st.Size() > mostBytes {
+		return nil
+	}
+	content, err := os.ReadFile(path)
+	if err != nil || bytes.IndexByte(content, 0) >= 0 {
+		return nil
+	}
+	return strings.Split(string(content), "\n")
+}
+
+// doubts names files that were looked for and not found, or found twice.
+func (s *sources) doubts() (list []string) {
+	var missing []string
+	for file := range s.asked {
+		switch paths := s.paths[file]; {
+		case len(s.paths) == 0:
+		case len(paths) == 0:
+			missing = append(missing, file)
+		case len(paths) > 1:
+			list = append(list, file+" is there several times; shown is "+paths[0]+": give the right one by --source")
+		}
+	}
+	if len(missing) > 0 {
+		list = append(list, "not among the source: "+strings.Join(sorted(missing), ", "))
+	}
+	return sorted(list)
+}

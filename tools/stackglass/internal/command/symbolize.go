@@ -1,0 +1,122 @@
+package command
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/tools/internal/symbols"
+)
+
+func addSymbols(cmd *cobra.Command, files *[]string) {
+	cmd.Flags().StringArrayVar(files, "symbols", nil, "name the instructions of a trace by this `PROGRAM` or library, or PROGRAM@ADDRESS where it was loaded")
+}
+
+// symbolize names instructions by files of the program: function, file and line.
+// The notes are doubts.
+func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
+	if len(files) > 0 && p.Sites == nil {
+		return nil, usagef("--symbols: the profile holds no sites that could be named")
+	}
+	for _, file := range files {
+		n, err := symbolizeBy(p.Sites, file)
+		if err != nil {
+			return nil, err
+		}
+		notes = append(notes, n...)
+	}
+	return notes, nil
+}
+
+func symbolizeBy(s *profile.Sites, file string) (notes []string, err error) {
+	path, text, moved := strings.Cut(file, "@")
+	known, err := symbols.Open(path)
+	if err != nil {
+		return nil, usagef("--symbols ", path, ": ", withoutPath(err), "; give the program or library that was traced, an ELF file")
+	}
+	base := known.Low
+	if moved {
+		if base, err = strconv.ParseUint(text, 0, 64); err != nil {
+			return nil, usagef("--symbols ", file, ": ", strconv.Quote(text), ", want the address where the file began in memory, as in 0x555555554000")
+		}
+	}
+	n := naming{file: known, name: filepath.Base(path), base: base, moved: moved}
+	for i := range s.Code {
+		n.one(&s.Code[i])
+	}
+	return n.doubts(), nil
+}
+
+// naming names the instructions that lie in one file.
+type naming struct {
+	file  *symbols.File
+	name  string
+	base  uint64 // where the file begins in memory, of sites without a module
+	moved bool   // the user said so
+
+	addresses, named int
+	others           []string // modules that the trace names, and this file is not
+}
+
+// one names a site. What the trace tells itself stays.
+func (n *naming) one(s *profile.Site) {
+	addr := s.PC - n.base + n.file.Low
+	switch {
+	case s.PC == 0 || s.Function != "" && s.Line != 0:
+		return
+	case s.Module == n.name:
+		addr = s.Offset + n.file.Low
+	case s.Module != "":
+		if !slices.Contains(n.others, s.Module) {
+			n.others = append(n.others, s.Module)
+		}
+		return
+	}
+	n.addresses++
+	f, ok := n.file.Function(addr)
+	if !ok || addr < n.file.Low || addr >= n.file.High {
+		return
+	}
+	n.named++
+	if s.Function == "" {
+		s.Function = f.Name
+	}
+	if at, ok := n.file.Line(addr); ok && s.Line == 0 {
+		s.File, s.Line, s.Column = filepath.Base(at.File), uint32(at.Line), uint32(at.Column)
+	}
+}
+
+// doubts tell of a file that is not the one that was traced.
+func (n *naming) doubts() (list []string) {
+	switch {
+	case n.addresses == 0 && len(n.others) > 0:
+		list = append(list, n.name+" is none of the files that the trace was made of ("+strings.Join(sorted(n.others), ", ")+"), so it names nothing")
+	case n.addresses > 0 && n.named == 0 && n.file.Dynamic && !n.moved:
+		list = append(list, "no instruction of the trace lies in "+n.name+", which may lie anywhere in memory: say where it began, as in --symbols "+n.name+"@0x555555554000 (its first line in /proc/PID/maps)")
+	case n.addresses > 0 && n.named == 0:
+		list = append(list, "no instruction of the trace lies in a function of "+n.name+": it is another program than the one that was traced, or has no symbols")
+	case 2*n.named < n.addresses:
+		list = append(list, n.name+" names "+strconv.Itoa(n.named)+" of "+strconv.Itoa(n.addresses)+" instructions: the others lie in other files, or it is another build than the one that was traced")
+	}
+	return list
+}
+
+// withoutPath is an error of the system in its own words.
+func withoutPath(err error) string {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
+}
+
+func sorted(list []string) []string {
+	slices.Sort(list)
+	return list
+}
