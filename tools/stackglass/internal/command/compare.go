@@ -1,6 +1,8 @@
 package command
 
 import (
+	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
@@ -45,6 +48,9 @@ var subjects = []subject{
 	{name: "histogram", analyses: analysis.Locality, lines: oneLine, tables: (*comparing).histogram},
 	{name: "curve", analyses: analysis.Locality, lines: oneLine, tables: (*comparing).curve},
 	{name: "what-if", analyses: analysis.Default, lines: levelLines, tables: (*comparing).whatIf},
+	{name: "sets", analyses: analysis.Sets, lines: oneLine, tables: (*comparing).sets},
+	{name: "sites", analyses: analysis.Sites | analysis.Sets, lines: levelLines, tables: (*comparing).sites},
+	{name: "windows", analyses: analysis.Locality, lines: oneLine, tables: (*comparing).windows},
 	{name: "counters", analyses: analysis.Locality | analysis.Counters, lines: oneLine, tables: (*comparing).counters},
 }
 
@@ -91,7 +97,7 @@ with a %, on the change. * is any row. Beyond it the exit code is 1.`,
 	f.Uint32Var(&c.line, "line", 64, "the cache line in `BYTES`, a power of two from 8 to 4096")
 	f.StringArrayVar(&c.caches, "cache", nil, "a level, as in L1=32KiB,8 (repeat for the next one)")
 	f.StringVar(&c.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
-	f.StringVar(&c.by, "by", "program", "what to sum counters up by: program, function or block")
+	f.StringVar(&c.by, "by", "", "what to sum up by: counters by program, function or block; sites by line, site, function or object")
 	f.StringVar(&c.sort, "sort", "", "put the rows first that differ most in this `NUMBER`, as json names it")
 	f.Uint64Var(&c.top, "top", 0, "print the first `N` rows of each table only (0: all)")
 	f.StringArrayVar(&c.budgets, "fail-if", nil, "exit 1 if this holds, as in 'L1.misses.difference>1%' (may be repeated)")
@@ -156,29 +162,44 @@ func (a *app) runCompare(cmd *cobra.Command, c *comparing, args []string) error 
 
 // check refuses options that mean nothing to what is compared.
 func (c *comparing) check(cmd *cobra.Command) (err error) {
-	for option, on := range map[string]string{"cache": "what-if", "hierarchy": "what-if", "by": "counters"} {
-		if cmd.Flags().Changed(option) && c.on != on {
-			return usagef("--", option, " is for --on ", on, ", not for --on ", c.on)
+	for _, option := range []struct{ name, first, second string }{{"cache", "what-if", "sites"}, {"hierarchy", "what-if", "sites"}, {"by", "counters", "sites"}} {
+		if cmd.Flags().Changed(option.name) && c.on != option.first && c.on != option.second {
+			return usagef("--", option.name, " is for --on ", option.first, " and --on ", option.second, ", not for --on ", c.on)
 		}
+	}
+	if c.by == "" {
+		c.by = map[string]string{"counters": string(tally.Program), "sites": string(ranking.Line)}[c.on]
 	}
 	if c.on == "counters" && cmd.Flags().Changed("line") {
 		return usagef("--line: counters are of no line size; leave it out")
 	}
-	if c.on == "what-if" {
-		if cmd.Flags().Changed("line") {
-			return usagef("--line: each level of what-if has a line size of its own, as in --cache L1=32KiB,8,64")
+	switch c.on {
+	case "counters":
+		return checkSorting(tally.By(c.by), "")
+	case "sites":
+		if !slices.Contains(ranking.Bys(), ranking.By(c.by)) {
+			return usagef("--by ", strconv.Quote(c.by), ", want line, site, function or object")
 		}
-		c.h, err = chooseHierarchy(c.caches, c.named)
+		if c.caches == nil && c.named == "" {
+			c.caches = []string{"L1=32KiB,8"}
+		}
+	case "what-if":
+	default:
+		return nil
 	}
-	if c.on == "counters" && err == nil {
-		err = checkSorting(tally.By(c.by), "")
+	if cmd.Flags().Changed("line") {
+		return usagef("--line: each level of a hierarchy has a line size of its own, as in --cache L1=32KiB,8,64")
 	}
+	c.h, err = chooseHierarchy(c.caches, c.named)
 	return err
 }
 
 // loadPair reads both files.
 func (a *app) loadPair(c *comparing, s subject, args []string) (pair [2]*answerable, err error) {
 	c.r.analyses = s.analyses.String()
+	if c.on == "sites" {
+		c.r.levels = c.h.Levels // at whose sizes it is measured what of fetched lines is used
+	}
 	for i, name := range args {
 		if c.on == "counters" {
 			pair[i], err = a.loadCounters(c.r, name)
@@ -228,7 +249,7 @@ func (c *comparing) facts(pair [2]*answerable) []report.Fact {
 			report.Fact{Key: side + "_references", Label: "references in " + label, Value: report.Count(p.Totals.AllReferences())},
 			report.Fact{Key: side + "_complete", Label: label + " is complete", Value: report.YesNo(!p.State.Partial)})
 	}
-	if c.on != "what-if" && c.on != "counters" {
+	if len(c.h.Levels) == 0 && c.on != "counters" {
 		facts = append(facts, report.Fact{Key: "line_bytes", Label: "line size (bytes)", Value: report.Count(uint64(c.line))})
 	}
 	return facts
@@ -326,6 +347,47 @@ func (c *comparing) whatIf(l, _ *answerable) ([]report.Table, []string, error) {
 		doubts = append(doubts, c.h.Name+": "+c.h.About)
 	}
 	return answers.Predicted(c.h, predicted), doubts, nil
+}
+
+func (c *comparing) sets(l, _ *answerable) ([]report.Table, []string, error) {
+	found, err := l.locality(c.line)
+	if err != nil {
+		return nil, nil, err
+	}
+	if found.Sets == nil {
+		return nil, nil, usagef(l.name, ": the profile holds no set tables; analyze the trace again with --analyses sets, or by default")
+	}
+	t := answers.Sets(found)
+	if !exactRows(c.r.format) {
+		ways := t.Index("ways")
+		t.Title += ", ways that are powers of two (all: --format csv)"
+		t.Rows = slices.DeleteFunc(t.Rows, func(row []report.Value) bool {
+			n, _ := row[ways].Number()
+			return bits.OnesCount(uint(n)) != 1
+		})
+	}
+	return []report.Table{t}, nil, nil
+}
+
+func (c *comparing) sites(l, _ *answerable) ([]report.Table, []string, error) {
+	if l.Profile.Sites == nil {
+		return nil, nil, usagef(l.name, ": no places in the code are known; give a trace made by stackglass cc or stackglass trace, or a profile of one with --analyses sites")
+	}
+	s, doubts, err := attributed(l, c.h, ranking.By(c.by))
+	if err != nil {
+		return nil, nil, err
+	}
+	t := s.Table(math.MaxInt)
+	t.Title = "Misses by " + c.by
+	return []report.Table{t}, append(doubts, answers.MissingSites(l.Profile)...), nil
+}
+
+func (c *comparing) windows(l, _ *answerable) ([]report.Table, []string, error) {
+	found, err := l.locality(c.line)
+	if err != nil {
+		return nil, nil, err
+	}
+	return []report.Table{answers.Windows(found)}, nil, nil
 }
 
 func (c *comparing) counters(l, _ *answerable) ([]report.Table, []string, error) {

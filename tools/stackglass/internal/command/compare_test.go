@@ -18,6 +18,10 @@ func init() {
 		"compare demo:matmul-naive demo:matmul-blocked --on counters --by function --format csv",
 		"compare demo:matmul-naive demo:matmul-blocked --on counters --by block --sort flops --top 4",
 		"compare demo:matmul-naive demo:array-list --on histogram --kinds store",
+		"compare demo:matmul-naive demo:matmul-blocked --on sites --by function --cache L1=2KiB,full",
+		"compare demo:matmul-naive demo:matmul-blocked --on sites --by object --cache L1=2KiB,full --format csv",
+		"compare demo:matmul-naive demo:matmul-blocked --on sets --sort misses --top 5",
+		"compare demo:matmul-naive demo:matmul-blocked --on windows --sort misses_32 --top 3 --format md",
 	)
 }
 
@@ -32,6 +36,7 @@ func TestCompareSaysWhatEachVerbSays(t *testing.T) {
 		{"histogram", "histogram", "distance", "count"},
 		{"what-if --cache L1=2KiB,full --cache L2=4KiB,full", "what-if --cache L1=2KiB,full --cache L2=4KiB,full", "name", "misses"},
 		{"counters", "counters", "counter", "count"},
+		{"sites --by object --cache L1=2KiB,full", "sites --by object --cache L1=2KiB,full", "name", "L1_misses"},
 	} {
 		verb, options, _ := strings.Cut(c.verb, " ")
 		sides := map[string]map[string]string{}
@@ -77,7 +82,7 @@ func column(t *testing.T, args []string, name, number string, choose func(map[st
 
 // TestDifferencesAreDifferences: in every line of every table that is compared.
 func TestDifferencesAreDifferences(t *testing.T) {
-	for _, on := range []string{"summary", "histogram", "curve", "what-if --cache L1=2KiB,8", "counters", "counters --by block"} {
+	for _, on := range []string{"summary", "histogram", "curve", "what-if --cache L1=2KiB,8", "sets", "sites", "windows", "counters", "counters --by block"} {
 		answer := ask(words(pair + "--format json --on " + on)...)
 		var tables map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(answer.stdout), &tables); err != nil || answer.code != 0 {
@@ -123,26 +128,29 @@ func TestCompareRefuses(t *testing.T) {
 		t.Fatal(got)
 	}
 	for line, want := range map[string]string{
-		"compare demo:matmul-naive":                          "give two traces or profiles",
-		"compare - -":                                        "standard input is one trace",
-		pair + "--on nonsense":                               `--on "nonsense", want one of summary, histogram`,
-		pair + "--by function":                               "--by is for --on counters",
-		pair + "--cache L1=2KiB,8":                           "--cache is for --on what-if",
-		pair + "--on what-if":                                "no cache to ask about",
-		pair + "--on what-if --line 32":                      "each level of what-if has a line size of its own",
-		pair + "--on counters --line 32":                     "counters are of no line size",
-		pair + "--on curve --line 48":                        "48",
-		pair + "--sort nonsense":                             `--sort "nonsense", want one of accesses`,
-		pair + "--format xml":                                `format "xml"`,
-		pair + "--on counters --by seven":                    `--by "seven"`,
-		"compare " + small + " demo:matmul-naive":            "have no line size in common",
-		"compare " + small + " demo:matmul-naive --on curve": "holds lines of 16 bytes",
-		"compare " + small + " demo:matmul-naive --on what-if --cache L1=2KiB,8": small,
-		"compare " + small + " demo:matmul-naive --on counters":                  "no counters",
-		"compare " + small + " demo:matmul-naive --kinds load":                   "is a profile",
-		pair + "--fail-if misses>1":                                              "want ROW.NUMBER.difference>BOUND",
-		pair + "--fail-if 64.misses.difference>much":                             "want ROW.NUMBER.difference>BOUND",
-		pair + "--fail-if L9.accesses.difference>1":                              "no number accesses of a row L9 is compared; there are 64.accesses.difference",
+		"compare demo:matmul-naive":      "give two traces or profiles",
+		"compare - -":                    "standard input is one trace",
+		pair + "--on nonsense":           `--on "nonsense", want one of summary, histogram`,
+		pair + "--by function":           "--by is for --on counters and --on sites",
+		pair + "--cache L1=2KiB,8":       "--cache is for --on what-if and --on sites",
+		pair + "--on what-if":            "no cache to ask about",
+		pair + "--on what-if --line 32":  "each level of a hierarchy has a line size of its own",
+		pair + "--on counters --line 32": "counters are of no line size",
+		pair + "--on curve --line 48":    "48",
+		pair + "--sort nonsense":         `--sort "nonsense", want one of accesses`,
+		pair + "--format xml":            `format "xml"`,
+		pair + "--on sites --by seven":   `--by "seven", want line, site`,
+		"compare " + small + " demo:matmul-naive --on sets --line 16":                              "no set tables",
+		"compare ../../../../core/trace/tracetest/testdata/small.din demo:matmul-naive --on sites": "no places in the code are known",
+		pair + "--on counters --by seven":                                                          `--by "seven"`,
+		"compare " + small + " demo:matmul-naive":                                                  "have no line size in common",
+		"compare " + small + " demo:matmul-naive --on curve":                                       "holds lines of 16 bytes",
+		"compare " + small + " demo:matmul-naive --on what-if --cache L1=2KiB,8":                   small,
+		"compare " + small + " demo:matmul-naive --on counters":                                    "no counters",
+		"compare " + small + " demo:matmul-naive --kinds load":                                     "is a profile",
+		pair + "--fail-if misses>1":                                                                "want ROW.NUMBER.difference>BOUND",
+		pair + "--fail-if 64.misses.difference>much":                                               "want ROW.NUMBER.difference>BOUND",
+		pair + "--fail-if L9.accesses.difference>1":                                                "no number accesses of a row L9 is compared; there are 64.accesses.difference",
 	} {
 		got := ask(words(line)...)
 		if got.code != exitUsage || !strings.Contains(got.stderr, want) || got.stdout != "" {

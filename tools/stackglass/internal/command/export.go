@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"encoding/hex"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,8 +14,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
@@ -34,14 +37,26 @@ type exporting struct {
 	h     hierarchy.Hierarchy
 }
 
+// exportedAnswer is what there is to export.
+type exportedAnswer struct {
+	*answerable
+	asked  *export.Question // nil where nobody asked about a hierarchy
+	levels []ranking.Attribution
+	ranker *ranking.Ranker // nil where the profile tells no sites
+	doubts []string
+}
+
 // exported is a form to export to: what writes it.
 type exported struct {
 	name  string
-	bytes func(e *exporting, l *answerable, asked *export.Question, doubts []string) ([]byte, error)
+	bytes func(e *exporting, x *exportedAnswer) ([]byte, error)
 }
 
 var exportedForms = []exported{
 	{"html", (*exporting).html},
+	{"pprof", (*exporting).pprof},
+	{"callgrind", (*exporting).callgrind},
+	{"folded", (*exporting).folded},
 	{"csv", (*exporting).csv},
 	{"json", (*exporting).json},
 }
@@ -113,22 +128,23 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	}
 	lines = append(lines, lineSizes(e.h)...)
 	slices.Sort(lines)
+	e.r.levels = e.h.Levels // at whose sizes it is measured what of fetched lines is used
 	l, err := a.load(e.r, name, slices.Compact(lines))
 	if err != nil {
 		return err
 	}
-	asked, doubts, err := e.ask(l)
+	x, err := e.ask(l)
 	if err != nil {
 		return err
 	}
-	for _, w := range doubts {
+	for _, w := range x.doubts {
 		a.warn(w)
 	}
 	if e.to == "csv" && e.table == "" {
-		err = e.saveTables(l, asked)
+		err = e.saveTables(x)
 	} else {
 		var content []byte
-		if content, err = exportedForms[at].bytes(e, l, asked, doubts); err == nil {
+		if content, err = exportedForms[at].bytes(e, x); err == nil {
 			err = a.save(e.output, content)
 		}
 	}
@@ -161,23 +177,29 @@ func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 	return err
 }
 
-// ask predicts the hierarchy, if there is one, and gives everything doubtful.
-func (e *exporting) ask(l *answerable) (*export.Question, []string, error) {
-	doubts := slices.Clone(l.warnings)
+// ask predicts the hierarchy, if there is one, says whose the misses are, and
+// gives everything doubtful.
+func (e *exporting) ask(l *answerable) (*exportedAnswer, error) {
+	x := &exportedAnswer{answerable: l, doubts: slices.Clone(l.warnings)}
+	x.ranker, _ = ranking.New(l.Profile)
 	if !e.asked {
-		return nil, doubts, nil
+		return x, nil
 	}
-	answer, warnings, err := hierarchy.Predict(l.Profile, e.h)
+	predicted, warnings, err := hierarchy.Predict(l.Profile, e.h)
+	if err == nil && x.ranker != nil {
+		x.levels, warnings, err = x.ranker.Attribute(e.h)
+	}
 	if err != nil {
-		return nil, nil, asUsage(err)
+		return nil, asUsage(err)
 	}
 	for _, w := range warnings {
-		doubts = append(doubts, string(w))
+		x.doubts = append(x.doubts, string(w))
 	}
 	if e.h.About != "" {
-		doubts = append(doubts, e.h.Name+": "+e.h.About)
+		x.doubts = append(x.doubts, e.h.Name+": "+e.h.About)
 	}
-	return &export.Question{Hierarchy: e.h, Answer: answer}, doubts, nil
+	x.asked = &export.Question{Hierarchy: e.h, Answer: predicted}
+	return x, nil
 }
 
 // save writes a file, packed if its name says so.
@@ -205,11 +227,11 @@ func (a *app) save(path string, content []byte) error {
 }
 
 // saveTables writes every table to a file of its own in a folder.
-func (e *exporting) saveTables(l *answerable, asked *export.Question) error {
+func (e *exporting) saveTables(x *exportedAnswer) error {
 	if err := os.MkdirAll(e.output, 0o777); err != nil {
 		return &outputError{path: e.output, err: err}
 	}
-	for _, t := range e.tables(l, asked) {
+	for _, t := range x.tables() {
 		path := filepath.Join(e.output, t.Key+".csv")
 		err := wholefile.Save(path, func(w io.Writer) error { _, err := w.Write(t.CSV()); return err })
 		if err != nil {
@@ -219,30 +241,111 @@ func (e *exporting) saveTables(l *answerable, asked *export.Question) error {
 	return nil
 }
 
-func (e *exporting) tables(l *answerable, asked *export.Question) []report.Table {
-	return export.Tables(l.Profile, asked)
+// tables are all of them: those of places in the code by site, and of data, where
+// there are levels to miss.
+func (x *exportedAnswer) tables() []report.Table {
+	tables := export.Tables(x.Profile, x.asked)
+	for _, by := range []ranking.By{ranking.Site, ranking.Object} {
+		if t, ok := x.places(by, math.MaxInt); ok {
+			tables = append(tables, t)
+		}
+	}
+	return tables
 }
 
-func (e *exporting) csv(l *answerable, asked *export.Question, _ []string) ([]byte, error) {
+// places ranks sites, lines or data by their misses.
+func (x *exportedAnswer) places(by ranking.By, top int) (t report.Table, ok bool) {
+	if len(x.levels) == 0 || by == ranking.Object && len(x.Profile.Sites.Data) == 0 {
+		return t, false
+	}
+	s := answers.Sites{Profile: x.Profile, Ranker: x.ranker, Levels: x.levels, By: by, Name: readable}
+	t = s.Table(top)
+	if by == ranking.Object {
+		t.Key = "objects"
+	}
+	if top < math.MaxInt {
+		t = s.Narrow(t, "")
+	}
+	return t, true
+}
+
+func (e *exporting) csv(x *exportedAnswer) ([]byte, error) {
 	var have []string
-	for _, t := range e.tables(l, asked) {
+	for _, t := range x.tables() {
 		if t.Key == e.table {
 			return t.CSV(), nil
 		}
 		have = append(have, t.Key)
 	}
-	return nil, usagef("--table ", e.table, ": ", l.name, " gives ", strings.Join(have, ", "))
+	return nil, usagef("--table ", e.table, ": ", x.name, " gives ", strings.Join(have, ", "))
 }
 
-func (e *exporting) json(l *answerable, asked *export.Question, doubts []string) ([]byte, error) {
-	d := &report.Document{Schema: "stackglass.export", Version: 1, Input: l.factsWithDigest(), Tables: e.tables(l, asked), Warnings: doubts}
+func (e *exporting) json(x *exportedAnswer) ([]byte, error) {
+	d := &report.Document{Schema: "stackglass.export", Version: 1, Input: x.factsWithDigest(), Tables: x.tables(), Warnings: x.doubts}
 	return d.JSON(), nil
 }
 
-func (e *exporting) html(l *answerable, asked *export.Question, doubts []string) ([]byte, error) {
-	return export.HTML(&export.Report{
-		Title: filepath.Base(l.name), Facts: l.factsWithDigest(), Warnings: doubts, Profile: l.Profile, Asked: asked,
+// reportedPlaces is how many lines and data objects a report has by themselves.
+const reportedPlaces = 25
+
+func (e *exporting) html(x *exportedAnswer) ([]byte, error) {
+	r := &export.Report{Title: filepath.Base(x.name), Facts: x.factsWithDigest(), Warnings: x.doubts, Profile: x.Profile, Asked: x.asked}
+	for _, p := range []struct {
+		by    ranking.By
+		title string
+	}{{ranking.Line, "Lines of source, those first that miss most in the first level"}, {ranking.Object, "Data, the same"}} {
+		if t, ok := x.places(p.by, reportedPlaces); ok {
+			t.Title = p.title
+			r.Places = append(r.Places, t)
+		}
+	}
+	return export.HTML(r), nil
+}
+
+// sheet counts places in the code, for the forms that are about nothing else.
+func (e *exporting) sheet(x *exportedAnswer) (*export.Sheet, error) {
+	if x.ranker == nil {
+		return nil, usagef("--to ", e.to, ": ", x.name, " tells no places in the code; give a trace made by stackglass cc or stackglass trace, or a profile of one with --analyses sites")
+	}
+	return export.NewSheet(&export.Places{
+		Command: filepath.Base(x.name), Profile: x.Profile, Levels: x.levels, Name: readable,
+		Notes: slices.Concat(x.doubts, answers.MissingSites(x.Profile)),
 	}), nil
+}
+
+func (e *exporting) pprof(x *exportedAnswer) ([]byte, error) {
+	s, err := e.sheet(x)
+	if err != nil {
+		return nil, err
+	}
+	return s.Pprof(), nil
+}
+
+func (e *exporting) callgrind(x *exportedAnswer) ([]byte, error) {
+	s, err := e.sheet(x)
+	if err != nil {
+		return nil, err
+	}
+	return s.Callgrind(), nil
+}
+
+func (e *exporting) folded(x *exportedAnswer) ([]byte, error) {
+	s, err := e.sheet(x)
+	if err != nil {
+		return nil, err
+	}
+	event := s.Main
+	if e.event != "" {
+		event = s.Event(e.event)
+	}
+	if event < 0 {
+		var have []string
+		for _, e := range s.Events {
+			have = append(have, e.Key)
+		}
+		return nil, usagef("--event ", strconv.Quote(e.event), ", want one of ", strings.Join(have, ", "))
+	}
+	return s.Folded(event), nil
 }
 
 // factsWithDigest are the facts of a file that may be kept for long: the digest

@@ -1,11 +1,18 @@
 package command
 
 import (
+	"bytes"
 	"compress/gzip"
+	"encoding/csv"
 	"encoding/json"
 	"io"
+	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -13,6 +20,9 @@ import (
 func init() {
 	golden = append(golden,
 		"export demo:matmul-naive --to csv --table curve_64",
+		"export demo:matmul-naive --to callgrind --cache L1=2KiB,full",
+		"export demo:matmul-blocked --to folded --cache L1=2KiB,full",
+		"export demo:array-list --to csv --table objects --cache L1=2KiB,full",
 		"export demo:matmul-blocked --to csv --table levels --cache L1=2KiB,full --cache L2=8KiB,full",
 	)
 }
@@ -69,10 +79,166 @@ func TestExportedReport(t *testing.T) {
 		t.Error("standard output gets another report than a file")
 	}
 	for _, want := range []string{
-		"<h1>demo:matmul-naive</h1>", "33,920", "L2, 8 KiB: 6.54 %", "every level is asked about all accesses", "Instruction mix", "</html>",
+		"<h1>demo:matmul-naive</h1>", "33,920", "L2, 8 KiB: 6.54 %", "every level is asked about all accesses", "Instruction mix", "Lines of source", "<td>matmul-naive.c</td>", "by sets and ways", "</html>",
 	} {
 		if !strings.Contains(string(content), want) {
 			t.Errorf("no %q in the report", want)
+		}
+	}
+}
+
+// exportedSites gives what sites says of each function and line, by event.
+func exportedSites(t *testing.T, file, caches string, events []string) map[string][]float64 {
+	t.Helper()
+	rows, err := csv.NewReader(strings.NewReader(ask(words("sites " + file + " --by line --format csv " + caches)...).stdout)).ReadAll()
+	if err != nil || len(rows) < 2 {
+		t.Fatal(err, len(rows))
+	}
+	found := map[string][]float64{}
+	for _, row := range rows[1:] {
+		cell := func(key string) string { return row[slices.Index(rows[0], key)] }
+		for _, event := range events {
+			n, _ := strconv.ParseFloat(cell(event), 64) // empty where there is none
+			found[cell("file")+":"+cell("line")] = append(found[cell("file")+":"+cell("line")], n)
+		}
+	}
+	return found
+}
+
+const exportedCaches = "--cache L1=2KiB,8 --cache L2=8KiB,full"
+
+var exportedEvents = []string{"accesses", "references", "L1_misses", "L2_misses", "cold"}
+
+// keptProfile is a file of which every verb says the same.
+func keptProfile(t *testing.T, demo string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), demo+".sgp")
+	if got := ask("analyze", "demo:"+demo, "-o", path); got.code != 0 {
+		t.Fatal(got)
+	}
+	return path
+}
+
+// readBack runs a tool on an export, or skips the test where the tool is not
+// installed.
+func readBack(t *testing.T, file, form string, args ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath(args[0]); err != nil {
+		t.Skipf("%s is not installed, which reads the export back", args[0])
+	}
+	path := filepath.Join(t.TempDir(), "exported."+form+".gz")
+	if form == "callgrind" {
+		path = strings.TrimSuffix(path, ".gz")
+	}
+	if got := ask(words("export " + file + " --to " + form + " " + exportedCaches + " -o " + path)...); got.code != 0 {
+		t.Fatal(got)
+	}
+	cmd := exec.Command(args[0], append(args[1:], path)...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s%s", args, err, out, said.Bytes())
+	}
+	return string(out)
+}
+
+// sameCounts compares what a tool read with what sites says: each number is at
+// most one off, for rounding, of several sites of a line as many.
+func sameCounts(t *testing.T, of string, got map[string][]float64, want map[string][]float64) {
+	t.Helper()
+	for place, counts := range want {
+		for i := range counts {
+			have := 0.0
+			if i < len(got[place]) {
+				have = got[place][i]
+			}
+			if off := have - counts[i]; off > 3 || off < -3 || counts[i] == math.Trunc(counts[i]) && i != 2 && off != 0 {
+				t.Errorf("%s: %s of %s are %v, want %v", of, exportedEvents[i], place, have, counts[i])
+			}
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s: %d places, want %d: %v", of, len(got), len(want), got)
+	}
+}
+
+// TestPprofSaysWhatSitesSays reads an export back by go tool pprof, line by line
+// and event by event, and its sums, which are those of what-if.
+func TestPprofSaysWhatSitesSays(t *testing.T) {
+	for _, demo := range []string{"matmul-naive", "array-list"} {
+		file := keptProfile(t, demo)
+		raw := readBack(t, file, "pprof", "go", "tool", "pprof", "-raw")
+		_, samples, _ := strings.Cut(raw, "distance_sum/lines\n")
+		samples, locations, _ := strings.Cut(samples, "Locations\n")
+		places := map[string]string{}
+		for line := range strings.Lines(locations) {
+			if at := regexp.MustCompile(`^ +(\d+): 0x\S+ .* (\S*):(\d+):\d+ s=0`).FindStringSubmatch(line); at != nil {
+				places[at[1]] = at[2] + ":" + at[3]
+				if at[3] == "0" {
+					places[at[1]] = at[2] + ":"
+				}
+			}
+		}
+		got := map[string][]float64{}
+		for line := range strings.Lines(samples) {
+			numbers, location, isSample := strings.Cut(line, ": ")
+			if !isSample {
+				continue
+			}
+			addCounts(got, places[strings.TrimSpace(location)], strings.Fields(numbers))
+		}
+		sameCounts(t, demo, got, exportedSites(t, file, exportedCaches, exportedEvents))
+	}
+}
+
+// addCounts adds numbers to those of a place, as far as there are events.
+func addCounts(to map[string][]float64, place string, numbers []string) {
+	if to[place] == nil {
+		to[place] = make([]float64, len(exportedEvents))
+	}
+	for i := range exportedEvents {
+		n, _ := strconv.ParseFloat(strings.ReplaceAll(numbers[i], ",", ""), 64)
+		to[place][i] += n
+	}
+}
+
+// TestCallgrindSaysWhatSitesSays: the same by callgrind_annotate, which sums up
+// by function.
+func TestCallgrindSaysWhatSitesSays(t *testing.T) {
+	file := keptProfile(t, "array-list")
+	text := readBack(t, file, "callgrind", "callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no")
+	got, want := map[string][]float64{}, map[string][]float64{}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if n := len(exportedEvents) + 1; len(fields) > n && strings.Contains(fields[n], ":") && fields[0] != "Accesses" {
+			addCounts(got, "all", fields[:n])
+		}
+	}
+	for _, counts := range exportedSites(t, file, exportedCaches, exportedEvents) {
+		var numbers []string
+		for _, n := range counts {
+			numbers = append(numbers, strconv.FormatFloat(n, 'f', -1, 64))
+		}
+		addCounts(want, "all", numbers)
+	}
+	sameCounts(t, "array-list", got, want)
+}
+
+// TestFoldedAddsUpToWhatIf: each event of places is that of the run.
+func TestFoldedAddsUpToWhatIf(t *testing.T) {
+	levels := column(t, words("what-if demo:array-list --format csv "+exportedCaches), "name", "misses", nil)
+	for _, level := range []string{"L1", "L2"} {
+		sum := 0
+		for line := range strings.Lines(ask(words("export demo:array-list --to folded --event " + level + "_misses " + exportedCaches)...).stdout) {
+			n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndexByte(line, ' '):]))
+			if err != nil {
+				t.Fatal(line, err)
+			}
+			sum += n
+		}
+		if want, err := strconv.ParseFloat(levels[level], 64); err != nil || float64(sum) != math.Round(want) {
+			t.Errorf("%s: stacks add up to %d, want %v, %v", level, sum, want, err)
 		}
 	}
 }
@@ -117,6 +283,8 @@ func TestExportRefuses(t *testing.T) {
 		"export demo:array-list --to csv --table x":                                      "--table x: demo:array-list gives locality",
 		"export demo:array-list --to json --table x":                                     "--table is for --to csv",
 		"export demo:array-list --to html --event x":                                     "--event is for --to folded",
+		"export demo:array-list --to folded --event x":                                   "want one of accesses, references, cold, distance_sum",
+		"export ../../../../core/trace/tracetest/testdata/small.din --to pprof":          "tells no places in the code",
 		"export demo:array-list --to html --format csv":                                  "--to says what to export",
 		"export demo:array-list --to html --cache L1=7KiB,5":                             "divides",
 		"export " + kept + " --to html -o " + kept:                                       "is the file itself",
