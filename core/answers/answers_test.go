@@ -112,17 +112,34 @@ func TestSetsMeetTheCurve(t *testing.T) {
 			l.Sets.Depths[a][d] = d + 1
 		}
 	}
+	l.Kinds[0].Distances.AddN(1000, 7)
 	c := profile.NewCurve(l.Histogram(trace.AllKinds))
 	table := Sets(l)
-	if len(table.Rows) != profile.SetCounts*profile.MaxWays {
+	if len(table.Rows) != profile.SetCounts*profile.MaxWays+1 {
 		t.Fatalf("%d rows", len(table.Rows))
 	}
+	if last := table.Rows[profile.MaxWays]; number(last[0]) != 1 || number(last[1]) != 1001 {
+		t.Fatalf("the deepest row of one set is %v, want 1001 ways", last)
+	}
 	for _, row := range table.Rows {
+		if number(row[0]) > 1 {
+			continue
+		}
 		if number(row[4]) != c.Misses(number(row[1])) || number(row[3]) != c.Accesses {
 			t.Fatalf("%v, want %d misses of %d", row, c.Misses(number(row[1])), c.Accesses)
 		}
 	}
-	if l.Sets = nil; len(Sets(l).Rows) != 0 {
+	grid := SetsGrid(l)
+	for _, row := range grid.Rows {
+		hits, _ := l.Sets.Hits(number(row[0]), 8)
+		if row[grid.Index("miss_ratio_8")] != report.Share(l.Accesses()-hits, l.Accesses()) {
+			t.Errorf("8 ways in %v", row)
+		}
+	}
+	if len(grid.Rows) != profile.SetCounts {
+		t.Errorf("%d rows, want one for each number of sets", len(grid.Rows))
+	}
+	if l.Sets = nil; len(Sets(l).Rows) != 0 || len(SetsGrid(l).Rows) != 0 {
 		t.Error("rows without a table")
 	}
 }

@@ -5,10 +5,12 @@ import (
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Sets has a row for every number of sets and ways of a set table: the exact
-// misses of an LRU cache of that shape (MODELS §4).
+// misses of an LRU cache of that shape (MODELS §4). For one set there is besides,
+// as in [Curve], every larger number of ways at which they change.
 func Sets(l *profile.Locality) report.Table {
 	t := report.Table{Key: "sets", Title: "Misses of LRU caches by sets and ways, exact", Columns: []report.Column{
 		{Key: "sets", Label: "sets"},
@@ -26,6 +28,42 @@ func Sets(l *profile.Locality) report.Table {
 			hits, _ := l.Sets.Hits(sets, ways)
 			t.Add(report.Count(sets), report.Count(ways), report.Count(uint64(l.LineBytes)), report.Count(accesses), report.Count(accesses-hits))
 		}
+		if sets > 1 {
+			continue
+		}
+		for ways, misses := range profile.NewCurve(l.Histogram(trace.AllKinds)).Points {
+			if ways > profile.MaxWays {
+				t.Add(report.Count(1), report.Count(ways), report.Count(uint64(l.LineBytes)), report.Count(accesses), report.Count(misses))
+			}
+		}
+	}
+	return t
+}
+
+// SetsGrid sums [Sets] up to read: a row for each number of sets, and the miss
+// ratios of as many ways as there are powers of two.
+func SetsGrid(l *profile.Locality) report.Table {
+	t := report.Table{Key: "sets", Title: "Miss ratios of LRU caches, exact (misses, and every number of ways: --format csv)",
+		Columns: []report.Column{{Key: "sets", Label: "sets"}}}
+	for ways := uint64(1); ways <= profile.MaxWays; ways <<= 1 {
+		name := strconv.FormatUint(ways, 10)
+		label := name + " ways"
+		if ways == 1 {
+			label = "1 way"
+		}
+		t.Columns = append(t.Columns, report.Column{Key: "miss_ratio_" + name, Label: label})
+	}
+	accesses := l.Accesses()
+	for sets := uint64(1); sets < 1<<profile.SetCounts; sets <<= 1 {
+		row := []report.Value{report.Count(sets)}
+		for ways := uint64(1); ways <= profile.MaxWays; ways <<= 1 {
+			hits, ok := l.Sets.Hits(sets, ways)
+			if !ok {
+				return t
+			}
+			row = append(row, report.Share(accesses-hits, accesses))
+		}
+		t.Add(row...)
 	}
 	return t
 }

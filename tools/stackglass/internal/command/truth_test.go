@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -90,4 +91,87 @@ func TestTruthOfCurve(t *testing.T) {
 	if checked == 0 {
 		t.Error("no fully associative run of DineroIV was compared")
 	}
+}
+
+// TestTruthOfSets compares every cache of one level that DineroIV simulated with
+// the set tables of one pass, the fully associative ones included.
+func TestTruthOfSets(t *testing.T) {
+	rows := dinero(t)
+	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
+		t.Run(name, func(t *testing.T) {
+			got := ask("sets", dataFile(t, "traces/"+name+".lackey.lz4"), "--format", "csv")
+			if got.code != 0 || got.stderr != "" {
+				t.Fatalf("exit %d: %s", got.code, got.stderr)
+			}
+			misses := missesBySets(t, got.stdout)
+			checked := 0
+			for _, row := range rows {
+				if row["trace"] != name || !strings.HasSuffix(row["cache"], "l1-dcache") {
+					continue
+				}
+				lines, sets := number(t, row["size_bytes"])/64, 1
+				ways := lines
+				if row["assoc"] != "full" {
+					ways = number(t, row["assoc"])
+					sets = lines / ways
+				}
+				if m := misses(sets, ways); m != row["misses"] {
+					t.Errorf("%d sets of %d ways: %s misses, want %s", sets, ways, m, row["misses"])
+				}
+				checked++
+			}
+			if checked != 80 {
+				t.Errorf("%d caches were compared, want 80", checked)
+			}
+		})
+	}
+}
+
+// dinero reads the truth table, by column.
+func dinero(t *testing.T) (rows []map[string]string) {
+	t.Helper()
+	f, err := os.Open(dataFile(t, "truth/dinero.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cells, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range cells[1:] {
+		named := map[string]string{}
+		for i, cell := range row {
+			named[cells[0][i]] = cell
+		}
+		rows = append(rows, named)
+	}
+	return rows
+}
+
+// missesBySets looks misses up in what sets prints: those of one set, whose
+// rows are where they change, at the last row that is not beyond.
+func missesBySets(t *testing.T, printed string) func(sets, ways int) string {
+	t.Helper()
+	rows, err := csv.NewReader(strings.NewReader(printed)).ReadAll()
+	if err != nil || strings.Join(rows[0], ",") != "sets,ways,line,accesses,misses" {
+		t.Fatalf("%v: columns %v", err, rows[0])
+	}
+	return func(sets, ways int) (misses string) {
+		for _, row := range rows[1:] {
+			if s, w := number(t, row[0]), number(t, row[1]); s == sets && w <= ways && (s == 1 || w == ways) {
+				misses = row[4]
+			}
+		}
+		return misses
+	}
+}
+
+func number(t *testing.T, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
