@@ -36,12 +36,12 @@ func HTML(r *Report) []byte {
 	if r.Asked != nil {
 		p.hierarchy(r.Asked)
 	}
-	for i := range r.Profile.Locality {
-		p.locality(r, &r.Profile.Locality[i])
-	}
 	if len(r.Places) > 0 {
 		p.element("h2", "Code and data")
 		p.tables(r.Places)
+	}
+	for i := range r.Profile.Locality {
+		p.locality(r, &r.Profile.Locality[i])
 	}
 	p.counters(r.Profile)
 	p.raw("</main>\n<footer>")
