@@ -109,7 +109,7 @@ func (k *checker) content(c *chunk) {
 
 func (k *checker) decode(c *chunk) (references uint64, err error) {
 	d := &k.d
-	if err := k.r.reused.unpack(c, d); err != nil {
+	if err := d.unpack(c); err != nil {
 		return 0, err
 	}
 	if c.steps == 0 {

@@ -10,6 +10,7 @@ type chunk struct {
 
 	at     uint64 // offset of the CHNK frame
 	packed []byte // the LZ4 frame
+	early  *early // nil: it is not being decoded yet
 }
 
 // Limits that a chunk keeps.

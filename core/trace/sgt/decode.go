@@ -1,11 +1,13 @@
 package sgt
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math/bits"
 	"slices"
 
+	"github.com/pierrec/lz4/v4"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -31,6 +33,8 @@ type decoder struct {
 	cells  []cell
 	plans  []plan // by block number
 
+	packed         bytes.Reader
+	unpacker       *lz4.Reader
 	content        []byte // the three parts and slack
 	control, value int    // where in content to go on
 	ticket         int
@@ -38,7 +42,7 @@ type decoder struct {
 	valueEnd       int
 	ticketEnd      int
 	ring           []uint32 // slots of the loop that is being repeated
-	before         uint32   // slot of the last step's block
+	before         uint32   // slot of the last step's block; of steps in the queue, those with values are behind it
 	previous       uint64
 	run            uint64 // expected steps that the last long token still stands for
 	waiting        bool   // the step behind them is not made yet
@@ -59,18 +63,15 @@ type behind struct {
 	off     uint64 // zigzag of its block minus the expected one, for followsNew
 }
 
-// decodedBlock is a block that occurs in the chunk. It takes 64 bytes, a line of
-// the cache. A simple one is straight and has at most one value, or is single: a
-// step of it needs nothing else.
+// decodedBlock is a block that occurs in the chunk.
 type decodedBlock struct {
-	links  uint64  // slots: low, of the block that followed; high, of the one that did before it
-	only   [1]cell // of the only value; of a simple block without one, what it writes
+	links  uint64 // slots: low, of the block that followed; high, of the one that did before it
+	below  uint64 // a number above the misses of all its steps, if it is straight or single; else 0
+	first  uint32 // its cells: first up to first+width, or the one of a single block's row
 	number uint32
-	first  uint32 // its cells, if it has several values: first up to first+width
-	width  uint8  // its values
+	width  uint8 // its values
+	rows   uint8 // of a step of a straight or single block
 	form   form
-	rows   uint8 // that a step of a simple block makes, 0 or 1
-	limit  uint8 // queued steps below it can be of this block if it is simple; else 0
 }
 
 // next is the slot of the block that followed last.
@@ -83,9 +84,11 @@ func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot
 // the address: what a step needs of a value lies together.
 type cell struct {
 	last, stride, link uint64
+	mask               uint64 // 0 for the row of a single block, whose value is the one before
 	bytes, site        uint32
 	kind               trace.Kind
 	scale              uint8
+	scaled             uint8 // 1: its differences are in units of scale
 	pick               uint8 // 1: predict by link
 	sure               bool
 }
@@ -145,6 +148,10 @@ func (d *decoder) nextTicket() error {
 	return nil
 }
 
+// ticketDone tells whether all steps of the ticket were made rows, but for those
+// in pending.
+func (d *decoder) ticketDone() bool { return d.ticketSteps == 0 && !d.queue.someValues() }
+
 // slot gives the slot of a block, which has a plan.
 func (d *decoder) slot(block uint32) uint32 {
 	at := d.at(block, len(d.plans))
@@ -157,18 +164,15 @@ func (d *decoder) slot(block uint32) uint32 {
 		links: uint64(at.slot)<<32 | uint64(at.slot), number: block,
 		first: uint32(len(d.cells)), width: uint8(len(p.scales)), form: p.form,
 	}
-	if b.width > 1 {
-		for i, scale := range p.scales {
-			d.cells = append(d.cells, p.cell(i, scale))
-		}
-	} else if p.form == single || p.form == straight {
-		b.limit, b.rows = opMiss<<b.width, uint8(len(p.rows))
-		b.only[0].pick = 1 // without a value: "predict" the last one, for it to stay
+	for i, scale := range p.scales {
+		d.cells = append(d.cells, p.cell(i, scale))
 	}
-	if b.width == 1 {
-		b.only[0] = p.cell(0, p.scales[0])
-	} else if p.form == single {
-		b.only[0].kind, b.only[0].site = p.rows[0].kind, p.rows[0].site
+	switch p.form {
+	case straight:
+		b.below, b.rows = 1<<b.width, b.width
+	case single:
+		b.below, b.rows = 1, 1
+		d.cells = append(d.cells, cell{kind: p.rows[0].kind, site: p.rows[0].site, pick: 1})
 	}
 	d.blocks = append(d.blocks, b)
 	return at.slot
@@ -176,7 +180,7 @@ func (d *decoder) slot(block uint32) uint32 {
 
 // cell is the state of a value at the beginning of a chunk.
 func (p *plan) cell(value int, scale uint8) cell {
-	c := cell{scale: scale}
+	c := cell{scale: scale, scaled: min(scale, 1), mask: ^uint64(0)}
 	if p.form == straight {
 		r := &p.rows[value]
 		c.bytes, c.site, c.kind = r.bytes, r.site, r.kind
@@ -185,27 +189,33 @@ func (p *plan) cell(value int, scale uint8) cell {
 }
 
 // cellsOf gives the cells of a block.
-func (d *decoder) cellsOf(b *decodedBlock) []cell {
-	if b.width > 1 {
-		return d.cells[b.first:][:b.width]
-	}
-	return b.only[:b.width]
-}
+func (d *decoder) cellsOf(b *decodedBlock) []cell { return d.cells[b.first:][:b.width] }
 
 // fill writes the rows of the next steps, but of no more than most, into c from
 // a row on, until it is full. It gives the row behind the last one and the steps
-// that are left of most.
+// that are left of most. Rows of steps that are not left may still be to give:
+// as long as the queue holds values.
 func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
-	for most > 0 && row < len(c.addr) {
-		if !d.queue.some() && !d.waiting {
-			if d.expand(); !d.queue.some() {
-				if err := d.token(); err != nil {
-					return row, most, err
-				}
+	for row < len(c.addr) {
+		var err error
+		switch q := &d.queue; {
+		case q.someValues():
+			if row, err = d.quick(c, row); err == nil && q.someValues() && row < len(c.addr) {
+				row, err = d.special(c, row)
+			}
+		case q.wrong != nil:
+			err = q.wrong
+		case most == 0:
+			return row, 0, nil
+		case q.someSteps():
+			most -= d.link(most)
+		case d.waiting:
+			row, most, err = d.long(c, row, most)
+		default:
+			if d.expand(); !q.someSteps() {
+				err = d.token()
 			}
 		}
-		next, done, err := d.some(c, row, most)
-		row, most, d.steps = next, most-done, d.steps-done
 		if err != nil {
 			return row, most, err
 		}
@@ -213,158 +223,86 @@ func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	return row, most, nil
 }
 
-// some makes the rows of some of the next steps: of the queue, of a run, or of
-// the one behind it. It gives the row behind the last one and the number of steps.
-func (d *decoder) some(c *columns, row int, most uint64) (next int, done uint64, err error) {
-	if d.queue.some() {
-		if next, done, err = d.quick(c, row, most); done > 0 || err != nil {
-			return next, done, err
-		}
-		if d.queue.ops[d.queue.at] >= opNew {
-			return row, 0, d.relink()
-		}
-		return d.slowly(c, row, most)
-	}
+// long carries out what a long token stands for: a run and the step behind it.
+func (d *decoder) long(c *columns, row int, most uint64) (int, uint64, error) {
 	if d.run == 0 {
 		d.waiting = false
-		if err = d.turn(d.last); err != nil {
-			return row, 0, err
+		d.steps--
+		if err := d.turn(d.last); err != nil {
+			return row, most, err
 		}
-		next, err = d.step(c, row, d.last.misses)
-		return next, 1, err
+		row, err := d.step(c, row, d.before, d.last.misses)
+		return row, most - 1, err
 	}
-	if n := min(d.run, most); n >= enoughToRepeat {
-		next, done = d.loop(c, row, n)
-		if d.run -= done; done > 0 {
-			return next, done, nil
+	n := min(d.run, most)
+	if n >= enoughToRepeat {
+		next, done := d.loop(c, row, n)
+		d.run -= done
+		d.steps -= done
+		if done > 0 {
+			return next, most - done, nil
 		}
 	}
 	// More than there is room for would keep the next batch from seeing a loop.
-	d.run -= d.queue.expect(min(d.run, most, uint64(len(c.addr)-row)))
-	return row, 0, nil
+	d.run -= d.queue.expect(min(n, uint64(len(c.addr)-row)))
+	return row, most, nil
 }
 
-// slowly carries the next step of the queue out, whatever its form, and those
-// behind it up to one of a straight block: to change to [decoder.quick] and back
-// for a row of a single one costs more than it saves.
-func (d *decoder) slowly(c *columns, row int, most uint64) (next int, done uint64, err error) {
-	for {
-		was, op := &d.blocks[d.before], d.queue.ops[d.queue.at]
-		was.links = bits.RotateLeft64(was.links, int(op))
-		d.before = was.next()
-		d.queue.at++
-		row, err = d.step(c, row, op>>opMisses)
-		if done++; err != nil || done == most || row == len(c.addr) || !d.queue.some() {
-			return row, done, err
-		}
-		op = d.queue.ops[d.queue.at]
-		slot := uint32(bits.RotateLeft64(d.blocks[d.before].links, int(op)))
-		if op >= opNew || d.blocks[slot].form == straight {
-			return row, done, nil
-		}
-	}
+// special carries out the next step of the queue, which is of a block that is
+// neither straight nor single.
+func (d *decoder) special(c *columns, row int) (int, error) {
+	q := &d.queue
+	value := q.values[q.valueAt]
+	q.valueAt++
+	return d.step(c, row, uint32(value), value>>specialMisses&(1<<mostQueuedMisses-1))
 }
 
-// quick carries steps of the queue out, up to one of a new block, of one that is
-// not simple or straight, or whose rows do not fit. All irregular code goes by
-// here. What the next step is, and whether it has a row, can hardly be foretold
-// there, and a wrongly predicted branch costs as much as several steps do. So
-// there is one way for all simple blocks, without a branch but for misses: it
-// writes a row even where there is none, which the next one overwrites.
+// quick makes the rows of values in the queue, up to a special one. All irregular
+// code goes by here. Whether a value misses can hardly be foretold there, and a
+// wrongly predicted branch costs as much as several values do: so it is the only
+// branch that hangs on the trace.
 //
 // It is one function, with [decoder.correct] and [difference] written out, so
 // that its state stays in registers: calls in it take a quarter more time.
-func (d *decoder) quick(c *columns, row int, most uint64) (next int, done uint64, err error) {
-	addrs := c.addr
-	kinds, bytes, sites := c.kind[:len(addrs)], c.bytes[:len(addrs)], c.site[:len(addrs)]
-	content, blocks := d.content, d.blocks
-	before, previous, value := d.before, d.previous, d.value
-	ops := d.queue.ops[d.queue.at:d.queue.end]
-	ops = ops[:min(uint64(len(ops)), most)]
-	all := len(ops)
-	was := &blocks[before]
-	for {
-		i, follow := 0, was.links
-		for ; i < len(ops) && uint(row) < uint(len(addrs)); i++ {
-			op := ops[i]
-			links := bits.RotateLeft64(follow, int(op))
-			b := &blocks[uint32(links)]
-			if op >= uint64(b.limit) {
+func (d *decoder) quick(c *columns, row int) (next int, err error) {
+	values := d.queue.values[d.queue.valueAt:d.queue.valueEnd]
+	values = values[:min(len(values), len(c.addr)-row)]
+	addrs, kinds := c.addr[row:][:len(values)], c.kind[row:][:len(values)]
+	bytes, sites := c.bytes[row:][:len(values)], c.site[row:][:len(values)]
+	content, cells := d.content, d.cells
+	previous, at := d.previous, d.value
+	done := len(values)
+	for i, value := range values {
+		if value >= specialValue {
+			done = i
+			break
+		}
+		v := &cells[uint32(value)]
+		byStride, byLink := v.last+v.stride, previous+v.link
+		now := byStride ^ (byStride^byLink)&-uint64(v.pick)
+		if value < missedValue {
+			v.sure = true
+		} else {
+			z, after := prefix(content, at)
+			low := uint64(0)
+			if z&uint64(v.scaled) != 0 {
+				low, after = prefix(content, after)
+			}
+			z >>= v.scaled & 1
+			if at = after; at > d.valueEnd {
+				done, err = i, errControl
 				break
 			}
-			v := &b.only[0]
-			byStride, byLink := v.last+v.stride, previous+v.link
-			now := byStride ^ (byStride^byLink)&-uint64(v.pick)
-			if op < opMiss {
-				v.sure = true
-			} else {
-				z, after := prefix(content, value)
-				low := uint64(0)
-				if v.scale != 0 {
-					if z&1 != 0 {
-						low, after = prefix(content, after)
-					}
-					z >>= 1
-				}
-				if after > d.valueEnd {
-					break
-				}
-				value = after
-				off, predicted := unzigzag(z)<<(v.scale&7)|low, now
-				now = v.last + off
-				v.miss(off, now, byStride^byLink^predicted, previous)
-			}
-			v.last, previous = now, now
-			addrs[row], kinds[row], bytes[row], sites[row] = now&-uint64(b.width), v.kind, v.bytes, v.site
-			row += int(b.rows)
-			was.links, before, was = links, uint32(links), b
-			follow = b.links
+			off, predicted := unzigzag(z)<<(v.scale&7)|low, now
+			now = v.last + off
+			v.miss(off, now, byStride^byLink^predicted, previous)
 		}
-		ops = ops[i:]
-		if len(ops) == 0 || uint(row) >= uint(len(addrs)) || ops[0] >= opNew {
-			break
-		}
-		links := bits.RotateLeft64(was.links, int(ops[0]))
-		misses := ops[0] >> opMisses
-		b := &blocks[uint32(links)]
-		if b.form != straight || misses>>(b.width&63) != 0 || row+int(b.width) > len(addrs) || b.width < 2 {
-			break
-		}
-		values := d.cells[b.first:][:b.width]
-		for k := range values {
-			v := &values[k]
-			byStride, byLink := v.last+v.stride, previous+v.link
-			now := byStride ^ (byStride^byLink)&-uint64(v.pick)
-			if misses>>uint(k&63)&1 == 0 {
-				v.sure = true
-			} else {
-				var z, low uint64
-				z, value = prefix(content, value)
-				if v.scale != 0 {
-					if z&1 != 0 {
-						low, value = prefix(content, value)
-					}
-					z >>= 1
-				}
-				off, predicted := unzigzag(z)<<(v.scale&7)|low, now
-				now = v.last + off
-				v.miss(off, now, byStride^byLink^predicted, previous)
-			}
-			v.last, previous = now, now
-			addrs[row], kinds[row], bytes[row], sites[row] = now, v.kind, v.bytes, v.site
-			row++
-		}
-		if value > d.valueEnd {
-			row, err = row-len(values), errControl
-			break
-		}
-		was.links, before, was = links, uint32(links), b
-		ops = ops[1:]
+		v.last, previous = now, now
+		addrs[i], kinds[i], bytes[i], sites[i] = now&v.mask, v.kind, v.bytes, v.site
 	}
-	d.before, d.previous, d.value = before, previous, value
-	i := all - len(ops)
-	d.queue.at += i
-	return row, uint64(i), err
+	d.previous, d.value = previous, at
+	d.queue.valueAt += done
+	return row + done, err
 }
 
 // miss takes note of a value that was not as predicted: off is what it is off
@@ -499,9 +437,9 @@ func (d *decoder) lastGrows() (grows uint64) {
 	return grows
 }
 
-// step makes the rows of a step of the block that d.before tells, of any form.
-func (d *decoder) step(c *columns, row int, misses uint64) (int, error) {
-	b := &d.blocks[d.before]
+// step makes the rows of a step of the block in a slot, of any form.
+func (d *decoder) step(c *columns, row int, slot uint32, misses uint64) (int, error) {
+	b := &d.blocks[slot]
 	if misses>>b.width != 0 {
 		return row, errControl
 	}
@@ -555,48 +493,42 @@ func (d *decoder) follow(off uint64) error {
 	return nil
 }
 
-// relink puts the block that is next in the queue, a new one, where it is
-// expected.
-func (d *decoder) relink() error {
-	op := &d.queue.ops[d.queue.at]
-	off := *op >> 32
-	*op &= opNew - 1
-	return d.follow(off)
-}
-
 // one decodes the next step of a ticket that has some left, without making rows:
-// its block's number, and its values, which are valid until the next one.
+// its block's number, and its values, which are valid until the next one. It is
+// not for decoders that fill columns.
 func (d *decoder) one() (block uint32, values []uint64, err error) {
-	var s behind
-	switch {
-	case d.queue.some():
-		s = d.queue.take()
-	case !d.waiting:
-		if err := d.token(); err != nil {
-			return 0, nil, err
-		}
-		fallthrough
-	default:
-		if d.run == 0 {
-			s, d.waiting = d.last, false
-		} else {
-			d.run--
-		}
-	}
-	if err := d.turn(s); err != nil {
+	slot, misses, err := d.next()
+	if err != nil {
 		return 0, nil, err
 	}
-	b := &d.blocks[d.before]
+	b := &d.blocks[slot]
 	values = d.vals[:b.width]
-	if s.misses>>b.width != 0 {
+	if misses>>b.width != 0 {
 		return 0, nil, errControl
 	}
-	if d.correct(d.cellsOf(b), values, s.misses); d.value > d.valueEnd {
+	if d.correct(d.cellsOf(b), values, misses); d.value > d.valueEnd {
 		return 0, nil, errControl
 	}
 	d.steps--
 	d.ticketSteps--
 	return b.number, values, nil
+}
+
+// next takes the next step, token by token.
+func (d *decoder) next() (slot uint32, misses uint64, err error) {
+	if !d.waiting {
+		if err := d.token(); err != nil {
+			return 0, 0, err
+		}
+	}
+	var s behind
+	if d.run == 0 {
+		s, d.waiting = d.last, false
+	} else {
+		d.run--
+	}
+	err = d.turn(s)
+	return d.before, s.misses, err
 }
 
 // correct makes the values of a step, of which those with a bit in misses miss.
@@ -636,7 +568,7 @@ func difference(b []byte, at int, scale uint8) (d uint64, next int) {
 
 // end wants the chunk to be used up.
 func (d *decoder) end() error {
-	if d.control != d.controlEnd || d.value != d.valueEnd || d.ticket != d.ticketEnd || d.waiting {
+	if d.control != d.controlEnd || d.queue.someSteps() || d.value != d.valueEnd || d.ticket != d.ticketEnd || d.waiting {
 		return errRest
 	}
 	return nil

@@ -43,9 +43,15 @@ func TestQueueHoldsWhatTokensTell(t *testing.T) {
 func expanded(t failer, d *decoder) (all []behind) {
 	for d.steps > 0 {
 		from := len(all)
-		if d.expand(); d.queue.some() {
-			for d.queue.some() {
-				all = append(all, d.queue.take())
+		if d.expand(); d.queue.someSteps() {
+			for d.queue.someSteps() {
+				op := d.queue.steps[d.queue.stepAt]
+				d.queue.stepAt++
+				s := behind{misses: op & (opNew - 1) >> opMisses, follows: op / opOther & 1}
+				if op >= opNew {
+					s.follows, s.off = followsNew, op>>32
+				}
+				all = append(all, s)
 			}
 		} else if err := d.token(); err != nil {
 			t.Fatalf("%d steps before the end: %v", d.steps, err)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pierrec/lz4/v4"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -30,13 +29,15 @@ type Reader struct {
 
 	*told
 	planner
-	lanes  map[uint32]*lane
-	turn   []*lane // a heap: the one whose step is next comes first
-	reused reused
-	each   func(frame) error // is shown frames that are no chunks'; may be nil
-	grown  bool              // there may be more columns since a batch was begun
-	lost   Lost
-	err    error // what the trace ended with
+	lanes   map[uint32]*lane
+	turn    []*lane // a heap: the one whose step is next comes first
+	reused  reused
+	each    func(frame) error // is shown frames that are no chunks'; may be nil
+	grown   bool              // there may be more columns since a batch was begun
+	early   earlyLimit
+	earlies int // chunks that are decoded early, or were and have rows to give
+	lost    Lost
+	err     error // what the trace ended with
 }
 
 // source gives chunks in the order of the file, and tells the reader what else
@@ -66,6 +67,7 @@ type lane struct {
 	ticket uint64 // of the next step
 	queue  []*chunk
 	d      *decoder // of the first of them; nil: not begun
+	early  *early   // rows to give before those of d; nil: none
 	rows   uint64   // of it that were given
 }
 
@@ -75,12 +77,15 @@ func NewReader(name string, r io.Reader, o Options) *Reader {
 }
 
 func newReader(name string, o Options, s source, t *told) *Reader {
-	return &Reader{
+	r := &Reader{
 		name: name, options: o, source: s, told: t,
 		planner: planner{kinds: trace.AllKinds},
 		lanes:   map[uint32]*lane{},
-		reused:  reused{unpacker: lz4.NewReader(nil)},
 	}
+	if !o.Strict { // which does not look at what is behind damage
+		r.early = earlyHere()
+	}
+	return r
 }
 
 // Select names the kinds of rows that the reader gives, before the first Next.
@@ -145,11 +150,14 @@ func (r *Reader) columns(b *trace.Batch) columns {
 	if r.hasPC {
 		b.NeedPC()
 	}
-	if r.kinds.Has(trace.Alloc) || r.kinds.Has(trace.LoopBegin) {
+	if needsArg(r.kinds) {
 		b.NeedArg()
 	}
 	return columns{addr: b.Addr, bytes: b.Bytes, kind: b.Kind, site: b.Site, arg: b.Arg}
 }
+
+// needsArg tells whether there is a kind that uses the column.
+func needsArg(kinds trace.Kinds) bool { return kinds.Has(trace.Alloc) || kinds.Has(trace.LoopBegin) }
 
 func fillThread(column []uint32, thread uint32) {
 	for i := range column {
@@ -161,7 +169,7 @@ func fillThread(column []uint32, thread uint32) {
 // an earlier step may come.
 func (r *Reader) top() *lane {
 	for {
-		if len(r.turn) > 0 && (r.ended != nil || r.turn[0].ticket < r.floor) {
+		if len(r.turn) > 0 && r.ready() {
 			return r.turn[0]
 		}
 		if r.ended != nil {
@@ -177,6 +185,12 @@ func (r *Reader) top() *lane {
 	}
 }
 
+// ready tells whether the first lane's step is the next one, and enough chunks
+// are being decoded early.
+func (r *Reader) ready() bool {
+	return r.ended != nil || r.turn[0].ticket < r.floor && r.earlies >= r.early.chunks
+}
+
 func (r *Reader) enqueue(c *chunk) {
 	r.extend(&r.program)
 	r.grown = true
@@ -184,6 +198,9 @@ func (r *Reader) enqueue(c *chunk) {
 	if l == nil {
 		l = &lane{thread: c.thread}
 		r.lanes[c.thread] = l
+	}
+	if len(r.turn) > 0 {
+		r.startEarly(c)
 	}
 	if l.queue = append(l.queue, c); len(l.queue) == 1 {
 		l.ticket = c.firstTicket
@@ -201,14 +218,21 @@ func (r *Reader) run(l *lane, c *columns, row int) int {
 				return r.leave(l, err, row)
 			}
 		}
+		if l.early != nil {
+			var goes bool
+			if row, goes = r.runEarly(l, c, row, limit); !goes {
+				return row
+			}
+			continue
+		}
 		d := l.d
 		switch {
 		case len(d.pending.rows) > 0:
 			row = d.drain(c, row)
 			continue
-		case d.ticketSteps == 0 && d.steps == 0:
+		case d.ticketDone() && d.steps == 0:
 			return r.leave(l, d.end(), row)
-		case d.ticketSteps == 0:
+		case d.ticketDone():
 			if err := d.nextTicket(); err != nil {
 				return r.leave(l, err, row)
 			}
@@ -236,6 +260,7 @@ func (r *Reader) run(l *lane, c *columns, row int) int {
 
 // step decodes the next step, whose values are valid until the one after it.
 func (r *Reader) step() (l *lane, block uint32, values []uint64, err error) {
+	r.early = earlyLimit{} // it is rows that are decoded early
 	for {
 		if l = r.top(); l == nil {
 			return nil, 0, nil, r.end()
@@ -277,7 +302,7 @@ func (r *Reader) pass(l *lane) bool {
 	}
 	d := l.d
 	c := r.reused.scratchColumns()
-	for d.ticketSteps > 0 || len(d.pending.rows) > 0 {
+	for !d.ticketDone() || len(d.pending.rows) > 0 {
 		var err error
 		d.pending.rows = nil
 		if _, d.ticketSteps, err = d.fill(&c, 0, d.ticketSteps); err != nil {
@@ -291,14 +316,17 @@ func (r *Reader) pass(l *lane) bool {
 // begin unpacks the first chunk of a lane.
 func (r *Reader) begin(l *lane) error {
 	c := l.queue[0]
+	l.rows = 0
+	if l.early = c.early; l.early != nil {
+		<-l.early.done
+		l.d, c.early = l.early.d, nil
+		return nil
+	}
 	if err := r.source.load(c); err != nil {
 		return err
 	}
-	l.d, l.rows = r.reused.decoder(), 0
-	if err := r.reused.unpack(c, l.d); err != nil {
-		return err
-	}
-	return l.d.begin(c, r.plans)
+	l.d = r.reused.decoder()
+	return l.d.start(c, r.plans)
 }
 
 // leave ends a lane's first chunk; err tells what is wrong with it. It gives row
@@ -326,6 +354,7 @@ func (r *Reader) lose(l Lost) {
 
 // drop takes the first chunk from a lane, and puts the lane where it belongs.
 func (r *Reader) drop(l *lane) {
+	r.endEarly(l)
 	r.reused.takeBack(l.queue[0], l.d)
 	l.d = nil
 	l.queue = slices.Delete(l.queue, 0, 1)

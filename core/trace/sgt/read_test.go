@@ -147,6 +147,11 @@ func someKinds(t *rapid.T) trace.Kinds {
 	return rapid.SampledFrom([]trace.Kinds{trace.AllKinds, trace.AllKinds | trace.EventKinds, trace.AllKinds | 1<<trace.BareBlock, 1 << trace.Load, trace.EventKinds}).Draw(t, "kinds")
 }
 
+// someEarly draws how much is decoded early, whatever pays on this machine.
+func someEarly(t *rapid.T) earlyLimit {
+	return earlyLimit{rapid.IntRange(0, 4).Draw(t, "early chunks"), rapid.SampledFrom([]int{1, 3, 100, 1 << 20}).Draw(t, "early rows")}
+}
+
 // TestStepsRoundTrip: what the encoder writes is, to the naive decoder, what it
 // was given.
 func TestStepsRoundTrip(t *testing.T) {
@@ -172,6 +177,7 @@ func TestRowsAreThoseOfTheNaiveTwin(t *testing.T) {
 		want := naiveRows(p, steps, kinds)
 		most := rapid.SampledFrom([]int{1, 2, 5, 64, 4096}).Draw(t, "rows")
 		r := NewReader("t", bytes.NewReader(file), Options{})
+		r.early = someEarly(t)
 		sameRows(t, "whole", r, kinds, most, want)
 		if h := r.Header(); !reflect.DeepEqual(*h.Program, *p) || !h.Sites || !h.Threads {
 			t.Fatalf("header %+v, want the program\n%+v", h, p)
@@ -181,7 +187,9 @@ func TestRowsAreThoseOfTheNaiveTwin(t *testing.T) {
 			t.Fatalf("the end is told as %+v, want %d references", e, references)
 		}
 		s := openSource(t, file)
-		sameRows(t, "by the index", s.Whole(), kinds, most, want)
+		whole := s.Whole()
+		whole.early = someEarly(t)
+		sameRows(t, "by the index", whole, kinds, most, want)
 		s.spans = nil
 		s.share(rapid.Uint64Range(1, 100).Draw(t, "references of a span"))
 		var got []row
@@ -238,7 +246,9 @@ func TestCutAnywhere(t *testing.T) {
 		file := write(t, p, steps, chunkSize{bytes: 1 << 20, steps: 20})
 		whole := naiveRows(p, steps, trace.AllKinds)
 		cut := rapid.IntRange(0, len(file)-1).Draw(t, "cut")
-		got, end := rowsOf(t, NewReader("t", bytes.NewReader(file[:cut]), Options{}), 64)
+		r := NewReader("t", bytes.NewReader(file[:cut]), Options{})
+		r.early = someEarly(t)
+		got, end := rowsOf(t, r, 64)
 		var damage *trace.DamageError
 		if !errors.As(end, &damage) || !damage.Cut {
 			t.Fatalf("cut at %d of %d: %v", cut, len(file), end)

@@ -1,7 +1,6 @@
 package sgt
 
 import (
-	"bytes"
 	"errors"
 	"io"
 
@@ -13,8 +12,7 @@ import (
 type reused struct {
 	chunks   []*chunk
 	decoders []*decoder
-	packed   bytes.Reader
-	unpacker *lz4.Reader
+	earlies  []*early
 	scratch  *trace.Batch
 }
 
@@ -39,6 +37,16 @@ func (m *reused) decoder() *decoder {
 	return d
 }
 
+func (m *reused) early() *early {
+	last := len(m.earlies) - 1
+	if last < 0 {
+		return newEarly()
+	}
+	e := m.earlies[last]
+	m.earlies = m.earlies[:last]
+	return e
+}
+
 // takeBack takes a chunk that is done and its decoder, which may be nil.
 func (m *reused) takeBack(c *chunk, d *decoder) {
 	m.chunks = append(m.chunks, c)
@@ -60,9 +68,17 @@ func (m *reused) scratchColumns() columns {
 
 var errContent = errors.New("its content has another length than its frame says")
 
-// unpack puts the content of a chunk into a decoder. LZ4 makes at most 255 bytes
-// of one, so that a length beyond that is not believed.
-func (m *reused) unpack(c *chunk, d *decoder) error {
+// start unpacks a chunk and begins with it.
+func (d *decoder) start(c *chunk, plans []plan) error {
+	if err := d.unpack(c); err != nil {
+		return err
+	}
+	return d.begin(c, plans)
+}
+
+// unpack takes the content of a chunk. LZ4 makes at most 255 bytes of one, so
+// that a length beyond that is not believed.
+func (d *decoder) unpack(c *chunk) error {
 	n := c.contentBytes()
 	if n > 255*uint64(len(c.packed)) {
 		return errContent
@@ -71,13 +87,16 @@ func (m *reused) unpack(c *chunk, d *decoder) error {
 		d.content = make([]byte, n+slack)
 	}
 	d.content = d.content[:n+slack]
-	m.packed.Reset(c.packed)
-	m.unpacker.Reset(&m.packed)
-	if _, err := io.ReadFull(m.unpacker, d.content[:n]); err != nil {
+	d.packed.Reset(c.packed)
+	if d.unpacker == nil {
+		d.unpacker = lz4.NewReader(nil)
+	}
+	d.unpacker.Reset(&d.packed)
+	if _, err := io.ReadFull(d.unpacker, d.content[:n]); err != nil {
 		return err
 	}
 	// Reading on makes the library look at the checksum.
-	if extra, err := m.unpacker.Read(d.content[n : n+1]); extra > 0 || err == nil {
+	if extra, err := d.unpacker.Read(d.content[n : n+1]); extra > 0 || err == nil {
 		return errContent
 	} else if err != io.EOF {
 		return err

@@ -134,6 +134,9 @@ func (s *Source) open(part span) *Reader {
 		floor = min(floor, c.firstTicket)
 	}
 	r := newReader(s.name, s.options, in, s.told)
+	if part != (span{}) {
+		r.early = earlyLimit{} // other spans are for other processors
+	}
 	if r.span = part; part.end == 0 {
 		in.ended, r.lost = s.ended, s.lost
 	}

@@ -1,0 +1,182 @@
+package sgt
+
+import (
+	"runtime"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// early holds the first rows of a chunk, decoded before their turn by a
+// goroutine of its own. Chunks decode on their own, so a reader that has several
+// processors decodes the next ones while the rows of one are given.
+//
+// Memory limits it: a chunk of a regular loop has far more rows than it has
+// bytes. Its decoder stops where the columns are full; the reader goes on from
+// there when it comes to it.
+type early struct {
+	columns columns
+	c       *chunk
+	d       *decoder
+	plans   []plan
+	rows    int           // decoded
+	at      int           // of them, given
+	tickets []earlyTicket // of which the first one is there once it is done
+	ticket  int           // of them, the one whose turn it is
+	ended   bool          // there is no more in the chunk,
+	err     error         // because of this or, where it is nil, of its end
+	done    chan struct{}
+	decode  func() // what the goroutine does; kept, so that starting one takes no memory
+}
+
+func newEarly() *early {
+	e := &early{done: make(chan struct{}, 1)}
+	e.decode = func() {
+		if e.err = e.fill(); e.err != nil {
+			e.ended = true
+		}
+		e.done <- struct{}{}
+	}
+	return e
+}
+
+// earlyTicket is a ticket and the first of its rows.
+type earlyTicket struct {
+	ticket uint64
+	from   int
+}
+
+// earlyLimit is how much a reader decodes early.
+type earlyLimit struct {
+	chunks int // 0: none
+	rows   int // of each
+}
+
+// earlyHere is what pays on this machine: a chunk for each processor, and the
+// one whose rows are being given. More of them would only take memory, for no
+// analysis is as fast.
+func earlyHere() earlyLimit {
+	n := runtime.GOMAXPROCS(0)
+	if n == 1 || runtime.GOARCH == "wasm" {
+		return earlyLimit{}
+	}
+	return earlyLimit{chunks: min(n+1, 5), rows: 1 << 20}
+}
+
+// startEarly begins to decode a chunk that is not the next one to give.
+func (r *Reader) startEarly(c *chunk) {
+	if r.earlies >= r.early.chunks || r.source.load(c) != nil {
+		return // what is wrong with it is told in its turn
+	}
+	r.earlies++
+	e := r.reused.early()
+	e.c, e.d, e.plans = c, r.reused.decoder(), r.plans
+	e.rows, e.at, e.tickets, e.ticket, e.ended = 0, 0, e.tickets[:0], 0, false
+	rows := min(c.references, 8*c.contentBytes()) // regular code makes more of a byte: it is fast anyway
+	if r.kinds&trace.EventKinds != 0 {
+		rows += 3 * c.steps // most often no more: a block, its function's entry or return
+	}
+	e.resize(int(min(rows, uint64(r.early.rows))), needsArg(r.kinds))
+	c.early = e
+	go e.decode()
+}
+
+// resize makes room for so many rows.
+func (e *early) resize(rows int, arg bool) {
+	c := &e.columns
+	rows = max(rows, 1)
+	c.addr, c.bytes, c.kind, c.site = sized(c.addr, rows), sized(c.bytes, rows), sized(c.kind, rows), sized(c.site, rows)
+	if arg {
+		c.arg = sized(c.arg, rows)
+		clear(c.arg)
+	}
+}
+
+// sized gives a column of n rows, with the memory of another if that is enough.
+func sized[T any](column []T, n int) []T {
+	if cap(column) < n {
+		return make([]T, n)
+	}
+	return column[:n]
+}
+
+// fill decodes the chunk until the columns are full.
+func (e *early) fill() error {
+	d := e.d
+	e.tickets = append(e.tickets, earlyTicket{e.c.firstTicket, 0})
+	if err := d.start(e.c, e.plans); err != nil {
+		return err
+	}
+	for e.rows < len(e.columns.addr) {
+		switch {
+		case len(d.pending.rows) > 0:
+			e.rows = d.drain(&e.columns, e.rows)
+		case d.ticketDone() && d.steps == 0:
+			e.ended = true
+			return d.end()
+		case d.ticketDone():
+			if err := d.nextTicket(); err != nil {
+				return err
+			}
+			e.tickets = append(e.tickets, earlyTicket{d.ticketNow, e.rows})
+		default:
+			var err error
+			if e.rows, d.ticketSteps, err = d.fill(&e.columns, e.rows, d.ticketSteps); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// give copies rows of the ticket whose turn it is to c, from a row on. It gives
+// the row behind the last one.
+func (e *early) give(c *columns, row int) int {
+	end := e.rows
+	if e.ticket+1 < len(e.tickets) {
+		end = e.tickets[e.ticket+1].from
+	}
+	from := &e.columns
+	n := copy(c.addr[row:], from.addr[e.at:end])
+	copy(c.bytes[row:], from.bytes[e.at:end])
+	copy(c.kind[row:], from.kind[e.at:end])
+	copy(c.site[row:], from.site[e.at:end])
+	if c.arg != nil {
+		copy(c.arg[row:], from.arg[e.at:end])
+	}
+	e.at += n
+	return row + n
+}
+
+// runEarly gives the rows of a lane that were decoded early, until another one's
+// turn comes or c is full. goes tells whether the lane may go on.
+func (r *Reader) runEarly(l *lane, c *columns, row int, limit place) (next int, goes bool) {
+	e := l.early
+	for row < len(c.addr) {
+		from := row
+		row = e.give(c, row)
+		l.rows += uint64(row - from)
+		switch more := e.ticket+1 < len(e.tickets); {
+		case more && e.at == e.tickets[e.ticket+1].from:
+			e.ticket++
+			if l.ticket = e.tickets[e.ticket].ticket; limit.before(l.place()) {
+				r.sink(0)
+				return row, false
+			}
+		case !more && e.at == e.rows && e.ended:
+			return r.leave(l, e.err, row), false
+		case !more && e.at == e.rows:
+			r.endEarly(l)
+			return row, true
+		}
+	}
+	return row, true
+}
+
+// endEarly gives the memory of a lane's early rows back.
+func (r *Reader) endEarly(l *lane) {
+	if l.early != nil {
+		r.earlies--
+		r.reused.earlies = append(r.reused.earlies, l.early)
+		l.early = nil
+	}
+}
