@@ -419,7 +419,7 @@ func (c *Caches) keepWords() string {
 }
 
 func (c *Caches) linesText(cache hierarchy.Cache) string {
-	return state.Plural(cache.Lines(), "line", "lines") + " of " + strconv.Itoa(int(cache.LineBytes)) + " bytes"
+	return state.Plural(cache.Lines(), "line", "lines")
 }
 
 func (c *Caches) index(cache hierarchy.Cache) string {
@@ -1081,10 +1081,26 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									_ = vgparent
 									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
 									vgparent.AppendChild(vgn)
-									vgn.SetInnerHTML(vugu.HTML("misses a thousand references"))
+									vgn.SetInnerHTML(vugu.HTML("misses per 1000 references"))
 									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "rate"}}}
 									vgparent.AppendChild(vgn)
 									vgn.SetInnerHTML(l.Rate)
+								}
+								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
+								vgparent.AppendChild(vgn)
+								if l.RateOps != "" {
+									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
+									vgparent.AppendChild(vgn)
+									{
+										vgparent := vgn
+										_ = vgparent
+										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
+										vgparent.AppendChild(vgn)
+										vgn.SetInnerHTML(vugu.HTML("per 1000 instructions"))
+										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "rate-ops"}}}
+										vgparent.AppendChild(vgn)
+										vgn.SetInnerHTML(l.RateOps)
+									}
 								}
 								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
 								vgparent.AppendChild(vgn)
@@ -1126,7 +1142,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										_ = vgparent
 										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
 										vgparent.AppendChild(vgn)
-										vgn.SetInnerHTML(vugu.HTML("the model beside it"))
+										vgn.SetInnerHTML(vugu.HTML("beside it"))
 										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "method model"}}}
 										vgparent.AppendChild(vgn)
 										vgn.SetInnerHTML(l.Model)
@@ -1295,7 +1311,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									_ = vgparent
 									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
 									vgparent.AppendChild(vgn)
-									vgn.SetInnerHTML(vugu.HTML("the least time that its bandwidth allows"))
+									vgn.SetInnerHTML(vugu.HTML("least time by bandwidth"))
 									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "least"}}}
 									vgparent.AppendChild(vgn)
 									vgn.SetInnerHTML(c.answer().Least)

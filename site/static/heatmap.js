@@ -141,8 +141,9 @@
       }
     }
 
-    // diagonals join the caches of one size, each power of two of lines, every
-    // fourth with its size.
+    // diagonals join the caches of one size, each second power of two of lines;
+    // every other one has its size, to the right, where cells are too narrow for
+    // numbers.
     diagonals(ctx) {
       const { rows, columns, lineBytes } = this.data;
       const last = Math.log2(columns + 1), most = rows - 1 + Math.floor(last);
@@ -163,8 +164,8 @@
       ctx.textAlign = "left";
       ctx.font = "600 " + this.em * 0.73 + "px " + this.family;
       ctx.lineJoin = "round";
-      for (let k = 2; k <= most; k += 4) {
-        const l = Math.max(k - rows + 1, Math.min(last, k) * 0.5);
+      for (let k = 6; k <= most; k += 4) {
+        const l = Math.max(k - rows + 1, Math.log2(17));
         const text = bytes(lineBytes * 2 ** k), x = this.left + this.width * l / last + 4, y = this.y(k - l) + this.row / 2 - this.row * 0.62;
         if (x + ctx.measureText(text).width > this.left + this.width || y < 4) continue;
         ctx.strokeStyle = style("paper");

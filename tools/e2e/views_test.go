@@ -16,6 +16,7 @@ var views = []struct{ key, name, shows string }{
 	{"1", "overview", "#findings"},
 	{"2", "locality", "#chart-histogram canvas"},
 	{"3", "caches", "#level-1"},
+	{"4", "associativity", "sg-heatmap[data-ready]"},
 	{"5", "code", "#missing"},
 	{"0", "counters", "#missing"},
 }
@@ -79,7 +80,7 @@ func (p *tab) everywhere(look func(state string)) {
 	for _, v := range views {
 		p.openView(v.key, v.shows)
 		look("a result, " + v.name)
-		for _, chart := range eval[[]string](p, `Array.from(document.querySelectorAll("sg-chart"), (c) => c.getAttribute("chart"))`) {
+		for _, chart := range eval[[]string](p, `Array.from(document.querySelectorAll("sg-chart, sg-heatmap"), (c) => c.getAttribute("chart"))`) {
 			p.click("#" + chart + "-table")
 			p.waitFor("#table-" + chart + " tbody tr")
 			look("the table of " + chart + ", " + v.name)

@@ -17,7 +17,8 @@ type LevelCard struct {
 	Misses   string
 	Ratio    string // local: misses of the accesses to this level
 	Global   string // misses of all accesses of the run
-	Rate     string // misses a thousand references, and instructions where they are known
+	Rate     string // misses a thousand references
+	RateOps  string // misses a thousand instructions; "": not known
 	Time     string // average from here on; "": not known
 	Chip     string // how it was computed, in a word
 	Method   string // the same in a sentence
@@ -89,7 +90,7 @@ func (card *LevelCard) answer(p *hierarchy.Prediction, l *hierarchy.Level, about
 	card.Global = about + shareOfWhole(l.Misses, all)
 	card.Rate = about + significant(p.PerKiloReference(l.Misses))
 	if p.Instructions > 0 {
-		card.Rate += " (" + significant(p.PerKiloInstruction(l.Misses)) + " a thousand instructions)"
+		card.RateOps = about + significant(p.PerKiloInstruction(l.Misses))
 	}
 	if l.AverageCycles > 0 {
 		card.Time = about + cycles(l.AverageCycles, 0)
@@ -189,13 +190,13 @@ func shareOfWhole(part, whole float64) string {
 func methodWords(m hierarchy.Method) string {
 	switch m {
 	case hierarchy.Exact:
-		return "exact for LRU: from stack distances, or from the table of its sets"
+		return "exact for LRU, from stack distances or the table of sets"
 	case hierarchy.AsIfLRU:
 		return "exact for LRU, which this one is not"
 	case hierarchy.AsIfInclusive:
-		return "inclusive: exact LRU, as if it saw every access; a real one sees only what the level above lets through"
+		return "inclusive: exact for LRU that sees every access; a real one sees what the level above lets through"
 	case hierarchy.SDCM:
-		return "SDCM: expected for LRU sets, from the exact histogram"
+		return "SDCM: expected for LRU sets, from stack distances"
 	}
 	return string(m)
 }
