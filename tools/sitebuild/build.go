@@ -120,6 +120,16 @@ func (b *build) compile(file, folder string) error {
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("compiling %s: %w", folder, err)
 	}
+	program, err := os.ReadFile(out)
+	if err == nil {
+		program, err = dropLines(program)
+	}
+	if err != nil {
+		return fmt.Errorf("dropping the line tables of %s: %w", out, err)
+	}
+	if err := os.WriteFile(out, program, 0o644); err != nil {
+		return err
+	}
 	return os.Chmod(out, 0o644)
 }
 

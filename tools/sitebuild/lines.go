@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+)
+
+// Line tables tell a program in which file and line each of its instructions
+// was written, for the traces that a crash prints. In a wasm file they cannot be
+// left out as symbols can (-ldflags=-s -w), and packed they are a fourteenth of
+// what a first visit transfers, because they hardly compress. What a crash prints
+// here names the functions without them.
+//
+// They are part of the runtime's table of functions, whose layout is that of
+// src/runtime/symtab.go and src/internal/abi/symtab.go of Go 1.20 to 1.26:
+//
+//	header    magic, then offsets of the parts; see lineHeader
+//	pctab     tables from instruction to a number, shared where they are equal
+//	functab   for each function where it begins and its record, with the offsets
+//	          of its tables in pctab: stack depths, files, lines, and others
+//
+// An offset of 0 stands for no table. So a function's files and lines get that
+// offset, and what of pctab no other offset leads to becomes zeros.
+
+// tableMagic begins the table: the number for Go 1.20 and later, two zeros, the
+// unit of instructions and the size of pointers.
+var tableMagic = []byte{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8}
+
+var errLineTable = errors.New("the table of functions has not the form that is known of Go 1.20 to 1.26: " +
+	"look at src/runtime/symtab.go, and mend dropLines or leave it out")
+
+// lineHeader are the words behind the magic.
+const (
+	headFunctions = iota
+	headFiles
+	headTextStart
+	headNames
+	headUnits
+	headFileNames
+	headTables // pctab
+	headRecords
+	headWords
+)
+
+// Offsets in a function's record, in bytes.
+const (
+	recordStack   = 16
+	recordFiles   = 20
+	recordLines   = 24
+	recordOthers  = 28 // their number
+	recordOffsets = 44 // of these
+)
+
+// dropLines gives a wasm file that a Go compiler made without its line tables. It
+// has the same length.
+func dropLines(file []byte) ([]byte, error) {
+	segments, err := dataSegments(file)
+	if err != nil {
+		return nil, err
+	}
+	memory := image(file, segments)
+	at := bytes.Index(memory, tableMagic)
+	if at < 0 || bytes.Contains(memory[at+1:], tableMagic) {
+		return nil, errLineTable
+	}
+	if err := (&lineTable{memory: memory, at: at}).drop(); err != nil {
+		return nil, err
+	}
+	out := bytes.Clone(file)
+	for _, s := range segments {
+		copy(out[s.file:s.file+s.bytes], memory[s.memory:])
+	}
+	return out, nil
+}
+
+// lineTable is the table of functions in a program's memory.
+type lineTable struct {
+	memory []byte
+	at     int
+}
+
+func (t *lineTable) word(n int) int {
+	return int(binary.LittleEndian.Uint64(t.memory[t.at+len(tableMagic)+8*n:]))
+}
+
+func (t *lineTable) number(at int) int { return int(binary.LittleEndian.Uint32(t.memory[at:])) }
+
+// drop removes files and lines. Memory that ends before the table does makes it
+// panic, which is reported as an unknown form.
+func (t *lineTable) drop() (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errLineTable
+		}
+	}()
+	tables := t.memory[t.at+t.word(headTables) : t.at+t.word(headRecords)]
+	kept := make([]bool, len(tables))
+	keep := func(offset int) {
+		for end := tableEnd(tables, offset); offset > 0 && offset < end; offset++ {
+			kept[offset] = true
+		}
+	}
+	records := t.at + t.word(headRecords)
+	for i := range t.word(headFunctions) {
+		record := records + t.number(records+8*i+4)
+		keep(t.number(record + recordStack))
+		for n := range t.number(record + recordOthers) {
+			keep(t.number(record + recordOffsets + 4*n))
+		}
+		clear(t.memory[record+recordFiles : record+recordLines+4])
+	}
+	for i := range tables {
+		if !kept[i] {
+			tables[i] = 0
+		}
+	}
+	return nil
+}
+
+// tableEnd is where the table of pctab ends that begins at an offset: pairs of
+// variable-length numbers, until the first of a pair is a zero that is not the
+// very first.
+func tableEnd(tables []byte, at int) int {
+	for start := at; at == start || tables[at] != 0; {
+		at = numberEnd(tables, numberEnd(tables, at))
+	}
+	return at + 1
+}
+
+func numberEnd(p []byte, at int) int {
+	for p[at]&0x80 != 0 {
+		at++
+	}
+	return at + 1
+}
+
+// segment is a piece of a wasm file that is put into memory at the start.
+type segment struct{ file, memory, bytes int }
+
+// dataSegments finds them.
+func dataSegments(file []byte) (list []segment, err error) {
+	const headBytes, dataSection = 8, 11
+	r := &wasmReader{file: file, at: headBytes}
+	for r.at < len(file) && !r.bad {
+		id := r.next()
+		section := r.unsigned()
+		end := r.at + section
+		if id != dataSection {
+			r.at = end
+			continue
+		}
+		for range r.unsigned() {
+			if s, ok := r.segment(); ok {
+				list = append(list, s)
+			}
+		}
+	}
+	if r.bad || len(list) == 0 {
+		return nil, errors.New("the wasm file has no data segments that begin at constants")
+	}
+	return list, nil
+}
+
+// image is the memory that segments fill.
+func image(file []byte, segments []segment) []byte {
+	size := 0
+	for _, s := range segments {
+		size = max(size, s.memory+s.bytes)
+	}
+	memory := make([]byte, size)
+	for _, s := range segments {
+		copy(memory[s.memory:], file[s.file:s.file+s.bytes])
+	}
+	return memory
+}
+
+// wasmReader reads numbers of a wasm file; bad notes that it ended too early.
+type wasmReader struct {
+	file []byte
+	at   int
+	bad  bool
+}
+
+func (r *wasmReader) next() byte {
+	if r.at >= len(r.file) {
+		r.bad = true
+		return 0
+	}
+	r.at++
+	return r.file[r.at-1]
+}
+
+// unsigned reads a number of up to 35 bits, seven at a time.
+func (r *wasmReader) unsigned() int {
+	n := 0
+	for shift := 0; shift < 35; shift += 7 {
+		b := r.next()
+		n |= int(b&0x7f) << shift
+		if b < 0x80 {
+			return n
+		}
+	}
+	r.bad = true
+	return 0
+}
+
+// segment reads one: memory 0, i32.const, the address, end, the bytes.
+func (r *wasmReader) segment() (s segment, ok bool) {
+	const i32const, end = 0x41, 0x0b
+	ok = r.next() == 0 && r.next() == i32const
+	s.memory = r.unsigned() & (1<<32 - 1) // addresses below 2 GiB end in a positive digit
+	ok = r.next() == end && ok
+	s.bytes = r.unsigned()
+	s.file = r.at
+	r.at += s.bytes
+	if !ok || r.at > len(r.file) {
+		r.bad = true
+		return segment{}, false
+	}
+	return s, true
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"compress/flate"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// compiled gives a small program for the browser.
+func compiled(t *testing.T) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	source := "package main\n\nimport \"strings\"\n\nfunc main() { println(strings.Repeat(\"=\", 3)) }\n"
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "main.wasm")
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", out, filepath.Join(dir, "main.go"))
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	file, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// What is left of the table of functions is what it was, but for files and lines.
+func TestDropLines(t *testing.T) {
+	file := compiled(t)
+	dropped, err := dropLines(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(dropped) != len(file) || deflated(t, dropped) >= deflated(t, file) {
+		t.Errorf("%d bytes instead of %d; packed %d instead of %d", len(dropped), len(file), deflated(t, dropped), deflated(t, file))
+	}
+	before, after := tableOf(t, file), tableOf(t, dropped)
+	functions, records := before.word(headFunctions), before.at+before.word(headRecords)
+	if functions < 500 {
+		t.Fatalf("only %d functions", functions)
+	}
+	var lines int
+	for i := range functions {
+		record := records + before.number(records+8*i+4)
+		offsets := []int{recordStack}
+		for n := range before.number(record + recordOthers) {
+			offsets = append(offsets, recordOffsets+4*n)
+		}
+		for _, offset := range offsets {
+			if got, want := after.table(record+offset), before.table(record+offset); !bytes.Equal(got, want) {
+				t.Fatalf("function %d: table %x, want %x", i, got, want)
+			}
+		}
+		if len(before.table(record+recordLines)) > 0 {
+			lines++
+		}
+		if after.number(record+recordFiles) != 0 || after.number(record+recordLines) != 0 {
+			t.Errorf("function %d still has files and lines", i)
+		}
+	}
+	if lines < functions/2 {
+		t.Errorf("only %d of %d functions had lines", lines, functions)
+	}
+}
+
+func tableOf(t *testing.T, file []byte) *lineTable {
+	t.Helper()
+	segments, err := dataSegments(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := image(file, segments)
+	return &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}
+}
+
+// table is the table that the offset at an address leads to.
+func (t *lineTable) table(at int) []byte {
+	offset := t.number(at)
+	if offset == 0 {
+		return nil
+	}
+	tables := t.memory[t.at+t.word(headTables) : t.at+t.word(headRecords)]
+	return tables[offset:tableEnd(tables, offset)]
+}
+
+func deflated(t *testing.T, content []byte) int {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := flate.NewWriter(&out, flate.BestSpeed)
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	return out.Len()
+}
+
+// A file of another form is refused, whatever is in it.
+func TestDropLinesRefuses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		body := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "body")
+		if rapid.Bool().Draw(t, "with a table") {
+			body = append(append([]byte{0, 0x41, 0, 0x0b, byte(len(tableMagic) + 40)}, tableMagic...), body...)
+			body = append([]byte{11, byte(len(body)), 1}, body...)
+		}
+		if out, err := dropLines(append([]byte("\x00asm\x01\x00\x00\x00"), body...)); err == nil {
+			t.Fatalf("taken for a program: %x", out)
+		}
+	})
+}
