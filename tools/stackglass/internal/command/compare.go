@@ -358,14 +358,15 @@ func (c *comparing) sets(l, _ *answerable) ([]report.Table, []string, error) {
 		return nil, nil, usagef(l.name, ": the profile holds no set tables; analyze the trace again with --analyses sets, or by default")
 	}
 	t := answers.Sets(found)
-	if !exactRows(c.r.format) {
-		ways := t.Index("ways")
+	every := exactRows(c.r.format)
+	if !every {
 		t.Title += ", ways that are powers of two (all: --format csv)"
-		t.Rows = slices.DeleteFunc(t.Rows, func(row []report.Value) bool {
-			n, _ := row[ways].Number()
-			return bits.OnesCount(uint(n)) != 1
-		})
 	}
+	ways := t.Index("ways")
+	t.Rows = slices.DeleteFunc(t.Rows, func(row []report.Value) bool {
+		n, _ := row[ways].Number()
+		return n > profile.MaxWays || !every && bits.OnesCount(uint(n)) != 1 // beyond, --on curve has no holes
+	})
 	return []report.Table{t}, nil, nil
 }
 

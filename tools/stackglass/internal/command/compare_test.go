@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func init() {
@@ -236,4 +238,32 @@ func TestCompareProfiles(t *testing.T) {
 			t.Errorf("%s: of profiles\n%v\nof traces\n%v", on, profiles, traces)
 		}
 	}
+}
+
+// TestSetsAreComparedWithoutHoles: every shape is in both tables.
+func TestSetsAreComparedWithoutHoles(t *testing.T) {
+	got := ask(words(pair + "--on sets --format csv")...)
+	if rows := strings.Count(got.stdout, ",misses,"); got.code != 0 || rows != 17*32 || strings.Count(got.stdout, ",both,") != 2*rows {
+		t.Errorf("%d shapes, not all in both: %v", rows, got)
+	}
+}
+
+// TestBoundsReadWhatTheySay: whatever a row is called, its bound is read back.
+func TestBoundsReadWhatTheySay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		row := rapid.StringMatching(`[a-z<>=.%/ ]*[a-z]`).Draw(t, "row")
+		want := bound{row: row, percent: rapid.Bool().Draw(t, "percent")}
+		want.level = -1
+		want.metric = rapid.StringMatching(`[a-z_0-9]+`).Draw(t, "number")
+		want.ops = rapid.SampledFrom([]string{">", ">=", "<", "<="}).Draw(t, "operator")
+		want.bound = rapid.Float64Range(-1e9, 1e9).Draw(t, "bound")
+		want.text = strings.TrimLeft(row, " ") + "." + want.metric + ".difference" + want.ops + strconv.FormatFloat(want.bound, 'g', -1, 64)
+		want.row = strings.TrimLeft(row, " ")
+		if want.percent {
+			want.text += "%"
+		}
+		if got, ok := parseBound(want.text); got != want || !ok {
+			t.Fatalf("%q is read as %+v, %v", want.text, got, ok)
+		}
+	})
 }
