@@ -133,6 +133,7 @@ func (w *bodyWriter) spec(s analysis.Spec) {
 	w.number(uint64(s.Analyses))
 	w.number(s.Start)
 	w.numbers(s.Utilisation)
+	w.list(s.UtilisationWays)
 	w.flag(s.Previous)
 }
 
@@ -148,7 +149,8 @@ func (r *bodyReader) spec() analysis.Spec {
 		Analyses:  analysis.Analyses(r.below(1<<32, "the analyses")),
 		Start:     r.number("the segment's start"),
 
-		Utilisation: r.numbers("the capacities"),
-		Previous:    r.flag("the flag of who was before"),
+		Utilisation:     r.numbers("the capacities"),
+		UtilisationWays: r.list("the ways"),
+		Previous:        r.flag("the flag of who was before"),
 	}
 }

@@ -58,13 +58,14 @@ type Spec struct {
 	SkipBad   uint64      // bad records to tolerate
 	Mergeable bool        // keep what Append needs (addresses) in the profile
 	Analyses  Analyses    // which to run; 0: those of [Default]
-	noSets    bool        // no set tables, even by default
 
-	// Utilisation are the capacities in bytes, ascending, for which sites tell how
-	// much of the lines they fetch is used; Previous has them tell who touched
-	// lines before. Both cost time, and memory by line.
-	Utilisation []uint64
-	Previous    bool
+	// Utilisation are the capacities in bytes of LRU caches for which sites tell how
+	// much of the lines they fetch is used, and UtilisationWays their ways, 0 or
+	// left out for fully associative ones; ascending. Previous has sites tell who
+	// touched lines before. Both cost time, and memory by line.
+	Utilisation     []uint64
+	UtilisationWays []uint32
+	Previous        bool
 
 	// Start is the number of references analysed in earlier segments. A segment
 	// is read by a reader that begins at its first reference: Skip was applied
@@ -122,7 +123,9 @@ func (s Spec) checkUtilisation() error {
 			bad.Want = "at most " + strconv.Itoa(profile.MaxCapacities) + " capacities"
 		case n == 0 || n%line != 0:
 			bad.Want = "a capacity that is a multiple of the line size of " + strconv.FormatUint(line, 10) + " bytes"
-		case i > 0 && n <= s.Utilisation[i-1]:
+		case len(s.UtilisationWays) > len(s.Utilisation) || !profile.ValidUtilisation(n/line, s.waysOf(i)):
+			bad.Want = "a cache of at most 2^24 lines, in sets of at most 1,024 ways, which divide them"
+		case i > 0 && (n < s.Utilisation[i-1] || n == s.Utilisation[i-1] && s.waysOf(i) <= s.waysOf(i-1)):
 			bad.Want = "capacities in ascending order, each once"
 		default:
 			continue
@@ -130,4 +133,13 @@ func (s Spec) checkUtilisation() error {
 		return bad
 	}
 	return nil
+}
+
+// waysOf are those of a cache that utilisation is measured for, 0 where it is
+// fully associative.
+func (s Spec) waysOf(i int) uint32 {
+	if i < len(s.UtilisationWays) {
+		return s.UtilisationWays[i]
+	}
+	return 0
 }

@@ -20,7 +20,7 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 	if err := follows(a, b); err != nil {
 		return nil, err
 	}
-	spec := Spec{Kinds: a.Input.Kinds, Mergeable: true, Start: a.Segment.Start, Analyses: analysesOf(a), noSets: !hasSets(a)}
+	spec := Spec{Kinds: a.Input.Kinds, Mergeable: true, Start: a.Segment.Start, Analyses: analysesOf(a)}
 	for i := range a.Locality {
 		spec.LineBytes = append(spec.LineBytes, a.Locality[i].LineBytes)
 	}
@@ -36,12 +36,13 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 	}
 	if a.Sites != nil {
 		spec.Previous = a.Sites.Previous
+		spec.UtilisationWays = a.Sites.Ways
 		for _, lines := range a.Sites.Capacities {
 			spec.Utilisation = append(spec.Utilisation, lines*uint64(a.Sites.LineBytes))
 		}
 	}
 	noProgram := func() *trace.Program { return nil }
-	if err := join(table(spec, noProgram), a, b, joined); err != nil {
+	if err := join(table(spec, hasSets(a), noProgram), a, b, joined); err != nil {
 		return nil, err
 	}
 	return joined, nil
@@ -92,7 +93,8 @@ func sameSites(a, b *profile.Profile) bool {
 	if a.Sites == nil || b.Sites == nil {
 		return a.Sites == b.Sites || a.Totals.AllReferences() == 0 || b.Totals.AllReferences() == 0
 	}
-	return a.Sites.LineBytes == b.Sites.LineBytes && a.Sites.Previous == b.Sites.Previous && slices.Equal(a.Sites.Capacities, b.Sites.Capacities)
+	return a.Sites.LineBytes == b.Sites.LineBytes && a.Sites.Previous == b.Sites.Previous && slices.Equal(a.Sites.Capacities, b.Sites.Capacities) &&
+		slices.Equal(a.Sites.Ways, b.Sites.Ways)
 }
 
 // mergeable reports whether p was made to be joined. A saved run that was not

@@ -60,7 +60,7 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 		return nil, err
 	}
 	run := &Runner{spec: spec, reader: r, batch: trace.NewBatch(0)}
-	run.analyses = table(spec, run.program)
+	run.analyses = table(spec, spec.has(Sets), run.program)
 	if spec.Start == 0 {
 		run.toSkip = spec.Skip
 	}
@@ -388,7 +388,7 @@ func (r *Runner) Restore(saved []byte) error {
 	if !r.fits(p) || mergeable != r.spec.Mergeable || chosen != r.spec.Analyses {
 		return &AppendError{"the saved run had other options (analyses, kinds, threads, part of the trace or line sizes); start again"}
 	}
-	analyses := table(r.spec, r.program)
+	analyses := table(r.spec, r.spec.has(Sets), r.program)
 	for _, a := range analyses {
 		if err := a.Restore(p); err != nil {
 			return err

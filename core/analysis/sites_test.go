@@ -94,6 +94,7 @@ type naiveSites struct {
 	live  []naiveBlock
 	walks map[walkID][]walkAt
 	lines map[trace.Line]*naiveLine
+	sets  map[[2]uint64][]trace.Line // by cache and set, most recently used first
 	// Counted here, made lists at the end.
 	bins   map[any]map[int]uint64
 	before map[any]map[siteID]uint64
@@ -134,7 +135,7 @@ type (
 func sitesByDefinition(p *trace.Program, b *trace.Batch, spec analysis.Spec, lineBytes uint32) *profile.Sites {
 	n := &naiveSites{
 		p: p, spec: spec, line: uint64(lineBytes), code: map[siteID]*profile.Site{}, data: map[objectID]*profile.DataObject{},
-		walks: map[walkID][]walkAt{}, lines: map[trace.Line]*naiveLine{}, bins: map[any]map[int]uint64{}, before: map[any]map[siteID]uint64{},
+		walks: map[walkID][]walkAt{}, lines: map[trace.Line]*naiveLine{}, sets: map[[2]uint64][]trace.Line{}, bins: map[any]map[int]uint64{}, before: map[any]map[siteID]uint64{},
 	}
 	for i := range b.Kind {
 		switch {
@@ -309,7 +310,11 @@ func (n *naiveSites) access(line trace.Line, addr, bytes uint64, id siteID, of o
 	}
 	at.last = id
 	for c, capacity := range n.spec.Utilisation {
-		if uint64(d) >= capacity/n.line {
+		missed := uint64(d) >= capacity/n.line
+		if ways := waysOf(n.spec, c); ways > 0 {
+			missed = n.conflict(c, line, capacity/n.line/ways, ways)
+		}
+		if missed {
 			n.end(at, c, d == stack.Cold)
 			at.stays[c] = naiveStay{id, of, map[uint64]bool{}}
 		}
@@ -317,6 +322,22 @@ func (n *naiveSites) access(line trace.Line, addr, bytes uint64, id siteID, of o
 			at.stays[c].bytes[b] = true
 		}
 	}
+}
+
+// conflict uses a line in a set-associative cache and tells whether it misses.
+func (n *naiveSites) conflict(c int, line trace.Line, sets, ways uint64) bool {
+	key := [2]uint64{uint64(c), line % sets}
+	at := slices.Index(n.sets[key], line)
+	held := slices.DeleteFunc(n.sets[key], func(l trace.Line) bool { return l == line })
+	n.sets[key] = append([]trace.Line{line}, held[:min(len(held), int(ways)-1)]...)
+	return at < 0
+}
+
+func waysOf(spec analysis.Spec, c int) uint64 {
+	if c < len(spec.UtilisationWays) {
+		return uint64(spec.UtilisationWays[c])
+	}
+	return 0
 }
 
 func count[K comparable](counts map[any]map[K]uint64, of any, what K) {
@@ -339,7 +360,7 @@ func (n *naiveSites) end(at *naiveLine, c int, first bool) {
 func (n *naiveSites) result(spec analysis.Spec) *profile.Sites {
 	out := &profile.Sites{LineBytes: uint32(n.line), Previous: spec.Previous}
 	for c, capacity := range spec.Utilisation {
-		out.Capacities = append(out.Capacities, capacity/n.line)
+		out.Capacities, out.Ways = append(out.Capacities, capacity/n.line), append(out.Ways, uint32(waysOf(spec, c)))
 		for _, at := range n.lines {
 			n.end(at, c, false)
 		}
@@ -386,7 +407,13 @@ func sitesSpec(rng *rand.Rand) analysis.Spec {
 	line := uint32(1) << (4 + rng.UintN(7))
 	spec := analysis.Spec{Kinds: trace.AllKinds, LineBytes: []uint32{line}, Previous: rng.IntN(2) == 0}
 	if rng.IntN(3) > 0 {
-		spec.Utilisation = []uint64{uint64(line) * 2, uint64(line) * 7, uint64(line) * 40}[:1+rng.IntN(3)]
+		spec.Utilisation = []uint64{uint64(line) * 2, uint64(line) * 6, uint64(line) * 40, uint64(line) * 40}[:1+rng.IntN(4)]
+		spec.UtilisationWays = [][]uint32{nil, {1}, {0, 2}, {1, 3, 1, 8}}[rng.IntN(min(4, len(spec.Utilisation)+1))]
+		if len(spec.Utilisation) == 4 {
+			spec.UtilisationWays = []uint32{1, 0, 2, 8}
+		} else if len(spec.UtilisationWays) > len(spec.Utilisation) {
+			spec.UtilisationWays = nil
+		}
 	}
 	return spec
 }

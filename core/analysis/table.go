@@ -72,18 +72,15 @@ next:
 
 // has tells whether an analysis runs.
 func (s Spec) has(a Analyses) bool {
-	if a == Sets && s.noSets {
-		return false
-	}
 	return s.Analyses == Default || s.Analyses&a != 0 || a == Locality && s.Analyses&(Sites|Sets) != 0
 }
 
 // table is every analysis that the spec asks for. Sites come before locality,
-// which they follow. program gives what the trace has told so far of its code, or
-// nil.
-func table(s Spec, program func() *trace.Program) (list []Analysis) {
+// which they follow. sets tells whether set tables are made. program gives what the
+// trace has told so far of its code, or nil.
+func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
 	if s.has(Locality) {
-		distances := locality.New(s.LineBytes, s.Start, s.Mergeable, s.has(Sets))
+		distances := locality.New(s.LineBytes, s.Start, s.Mergeable, sets)
 		if s.has(Sites) {
 			follower := sites.New(s.sites(), program)
 			distances.Feed(s.siteLine(), follower)
@@ -109,7 +106,9 @@ func (s Spec) sites() sites.Options {
 	o := sites.Options{LineBytes: s.siteLine(), Previous: s.Previous, Mergeable: s.Mergeable}
 	for _, bytes := range s.Utilisation {
 		o.Capacities = append(o.Capacities, bytes/uint64(o.LineBytes))
+		o.Ways = append(o.Ways, 0)
 	}
+	copy(o.Ways, s.UtilisationWays)
 	return o
 }
 

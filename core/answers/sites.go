@@ -125,9 +125,14 @@ func (s *Sites) columns() (list []report.Column) {
 	add("references", "references", "")
 	add("accesses", "accesses", "")
 	add("cold", "first accesses", "")
-	for _, lines := range s.Profile.Sites.Capacities {
+	for i, lines := range s.Profile.Sites.Capacities {
 		bytes := lines * uint64(s.Profile.Sites.LineBytes)
-		add("utilisation_"+strconv.FormatUint(bytes, 10), "used in "+hierarchy.FormatSize(bytes), "")
+		key, label := "utilisation_"+strconv.FormatUint(bytes, 10), "used in "+hierarchy.FormatSize(bytes)
+		if ways := s.Profile.Sites.Ways[i]; ways > 0 {
+			key += "_" + strconv.FormatUint(uint64(ways), 10)
+			label += "," + strconv.FormatUint(uint64(ways), 10)
+		}
+		add(key, label, "")
 	}
 	if s.By == ranking.Object {
 		add("blocks", "blocks", "")

@@ -32,7 +32,7 @@ import (
 //	SETS  line bytes; for 2^0 to 2^16 sets each a mask of the depths from 0 to 31
 //	      that occur, then their counts. Behind the windows of its line size
 //	SITE  line bytes; flags: 1 data objects, 2 who touched a line before; list of
-//	      capacities in lines; list of strings, which are their index below;
+//	      (capacity in lines, ways or 0); list of strings, which are their index below;
 //	      list of sites, each: mask of what differs from the site before, then of
 //	      these: number - (previous + 1, or previous if that was 2^32 - 1), as
 //	      all differences modulo 2^32; zigzag PC, offset, line and column -

@@ -17,9 +17,11 @@ import (
 // What all sites of a profile add up to is exact: it is in Locality.
 type Sites struct {
 	LineBytes uint32
-	// Capacities are the sizes, in lines, for which utilisation was measured,
-	// ascending; nil: for none.
+	// Capacities are the sizes, in lines, of the LRU caches for which utilisation
+	// was measured, and Ways their ways, 0 where they are fully associative;
+	// ascending, nil: there are none.
 	Capacities []uint64
+	Ways       []uint32
 	// Previous: it was noted who touched a line before.
 	Previous bool
 
@@ -117,9 +119,9 @@ type BinCount struct {
 	Count uint64
 }
 
-// Utilisation counts, for a fully associative LRU cache of one capacity, the
-// lines that were fetched and then gone, the end of the trace included, and
-// their bytes that were used in between.
+// Utilisation counts, for an LRU cache, the lines that were fetched and then gone,
+// the end of the trace included, and their bytes that were used in between. It
+// sees every access: lines fetched are its misses.
 type Utilisation struct{ Fetched, BytesUsed uint64 }
 
 // Share is the share of the bytes fetched that were used; 0 of nothing.

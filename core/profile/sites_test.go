@@ -17,7 +17,7 @@ func withSites() *profile.Profile {
 	p := sample(false)
 	used := func(fetched, bytes uint64) []profile.Utilisation { return []profile.Utilisation{{fetched, bytes}} }
 	p.Sites = &profile.Sites{
-		LineBytes: 64, Capacities: []uint64{512}, Previous: true,
+		LineBytes: 64, Capacities: []uint64{512}, Ways: []uint32{0}, Previous: true,
 		Code: []profile.Site{
 			{Number: 0, PC: 0x401000, Module: "a.out", Offset: 0x1000, Function: "main", File: "a.c", Line: 7, Column: 3, Bytes: 8, Type: "double", Variable: "x",
 				Strides: [profile.NumStrides]uint64{0, 0, 0, 1},
@@ -80,6 +80,7 @@ func TestCheckSites(t *testing.T) {
 		"same site":           func(s *profile.Sites) { s.Code[1] = s.Code[0] },
 		"order of objects":    func(s *profile.Sites) { s.Data[1].Kind, s.Data[1].Number = profile.HeapObject, 8 },
 		"capacities":          func(s *profile.Sites) { s.Capacities = []uint64{0} },
+		"ways":                func(s *profile.Sites) { s.Ways = []uint32{512} },
 		"a bin":               func(s *profile.Sites) { s.Code[1].Reuse.Bins[0].Count++ },
 		"a bin of nothing":    func(s *profile.Sites) { s.Code[0].Reuse.Bins = []profile.BinCount{{Bin: 3}} },
 		"cold":                func(s *profile.Sites) { s.Code[1].Reuse.Cold++ },

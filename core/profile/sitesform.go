@@ -1,8 +1,6 @@
 package profile
 
 import (
-	"slices"
-
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -70,8 +68,9 @@ func (s *Sites) encode(b []byte) []byte {
 	w.uint(uint64(s.LineBytes))
 	w.uint(flags)
 	w.uint(uint64(len(s.Capacities)))
-	for _, c := range s.Capacities {
+	for i, c := range s.Capacities {
 		w.uint(c)
+		w.uint(uint64(s.Ways[i]))
 	}
 	w.uint(uint64(len(body.names.list)))
 	for _, name := range body.names.list {
@@ -189,8 +188,8 @@ func decodeSites(d *Decoder) *Sites {
 	s := &Sites{LineBytes: r.number32()}
 	flags := r.UintBelow(2 * previousFlag)
 	s.Previous = flags&previousFlag != 0
-	for range r.Length(1) {
-		s.Capacities = append(s.Capacities, r.Uint())
+	for range r.Length(2) {
+		s.Capacities, s.Ways = append(s.Capacities, r.Uint()), append(s.Ways, r.number32())
 	}
 	if r.capacities = len(s.Capacities); r.capacities > MaxCapacities {
 		r.fail("utilisation for more capacities than there can be")
@@ -344,9 +343,11 @@ func (p *Profile) checkSites() error {
 }
 
 func (s *Sites) inOrder() bool {
-	ordered := !slices.Contains(s.Capacities, 0) && len(s.Capacities) <= MaxCapacities
-	for i := 1; i < len(s.Capacities); i++ {
-		ordered = ordered && s.Capacities[i-1] < s.Capacities[i]
+	ordered := len(s.Capacities) <= MaxCapacities && len(s.Ways) == len(s.Capacities)
+	for i := 0; i < len(s.Capacities) && ordered; i++ {
+		lines := s.Capacities[i]
+		ordered = ValidUtilisation(lines, s.Ways[i]) && (i == 0 ||
+			s.Capacities[i-1] < lines || s.Capacities[i-1] == lines && s.Ways[i-1] < s.Ways[i])
 	}
 	for i := 1; i < len(s.Code); i++ {
 		ordered = ordered && CompareSites(&s.Code[i-1], &s.Code[i]) < 0
@@ -355,6 +356,16 @@ func (s *Sites) inOrder() bool {
 		ordered = ordered && CompareObjects(&s.Data[i-1], &s.Data[i]) < 0
 	}
 	return ordered
+}
+
+// ValidUtilisation reports whether utilisation can be measured for a cache: its
+// ways, 0 where it is fully associative, have to divide its lines, and those in
+// sets are at most 2^24, in sets of at most 1,024.
+func ValidUtilisation(lines uint64, ways uint32) bool {
+	if ways == 0 {
+		return lines > 0
+	}
+	return lines <= 1<<24 && ways <= 1<<10 && uint64(ways) < lines && lines%uint64(ways) == 0
 }
 
 // checkReuse tests the numbers of one site or object, which made references.
@@ -380,7 +391,10 @@ func (s *Sites) checkReuse(r *Reuse, references []uint64) error {
 		return &CheckError{"a site's utilisation is of other capacities"}
 	}
 	for i, u := range r.Used {
-		low, high := r.missBounds(s.Capacities[i])
+		low, high := r.Cold, all.n
+		if s.Ways[i] == 0 {
+			low, high = r.missBounds(s.Capacities[i])
+		}
 		if u.Fetched < low || u.Fetched > high || u.BytesUsed/uint64(s.LineBytes) > u.Fetched ||
 			u.BytesUsed/uint64(s.LineBytes) == u.Fetched && u.BytesUsed%uint64(s.LineBytes) != 0 {
 			return &CheckError{"a site's utilisation does not fit its distances"}

@@ -5,23 +5,24 @@
 // those of all sites together exactly. So the misses of a fully associative LRU
 // level are exact by site where its capacity is the edge of a bin. Within the bin
 // that the capacity falls into, each site misses the share that all accesses of
-// the bin do, which is known: so the sum is exact for every capacity. Where
-// utilisation was measured for the capacity, its count of fetched lines is exact
-// by site, and is taken.
+// the bin do, which is known: so the sum is exact for every capacity.
 //
-// A set-associative level misses, in each bin, the share that SDCM expects at the
+// Where utilisation was measured for such a cache, fully associative or in sets,
+// its count of fetched lines is exact by site, and is taken.
+//
+// Any other set-associative level misses, in each bin, the share that SDCM expects at the
 // bin's mean distance (MODELS §5). These are estimates, and are tied to what
 // hierarchy.Predict says of the level: where it misses less, what sites miss
 // beyond their first accesses is scaled down; where it misses more, bins that may
 // hit or miss take up the difference, and what they cannot hold is of no site.
-// That rest are conflicts among few lines: distances do not tell whose.
+// That rest are conflicts among few lines: distances do not tell whose, and the
+// trace has to be asked about the cache, by utilisation.
 //
 // What all sites of a level miss, and the rest, always add up to the prediction.
 package ranking
 
 import (
 	"math"
-	"slices"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
@@ -126,9 +127,8 @@ func (r *Ranker) capacity(levels []hierarchy.Level) (c capacity) {
 // level attributes the misses of one level.
 func (r *Ranker) level(l *hierarchy.Level, c capacity) Attribution {
 	a := Attribution{Level: *l}
-	if at := slices.Index(r.p.Sites.Capacities, c.lines); at >= 0 && c.ways == c.lines && l.Misses == float64(r.curve.Misses(c.lines)) {
-		a.Exact = true
-		a.Sites, a.Data = r.fetched(at)
+	if at := r.measured(l, c); at >= 0 {
+		a.Sites, a.Data, a.Exact = r.fetched(at, l.Misses)
 		return a
 	}
 	shares := r.shares(c)
@@ -146,15 +146,42 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity) Attribution {
 	return a
 }
 
-// fetched are the misses that utilisation counted.
-func (r *Ranker) fetched(at int) (sites, data []float64) {
+// measured is the index of the utilisation that was measured for a cache, or -1.
+func (r *Ranker) measured(l *hierarchy.Level, c capacity) int {
+	if l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes {
+		return -1
+	}
+	ways := uint32(c.ways)
+	if c.ways == c.lines {
+		ways = 0
+	}
+	for i, lines := range r.p.Sites.Capacities {
+		if lines == c.lines && r.p.Sites.Ways[i] == ways {
+			return i
+		}
+	}
+	return -1
+}
+
+// fetched are the misses that utilisation counted. Where the level is predicted to
+// miss another number, by a model or because the level above lets fewer through,
+// they are scaled to that, and no more exact.
+func (r *Ranker) fetched(at int, total float64) (sites, data []float64, exact bool) {
+	var sum uint64
 	for i := range r.p.Sites.Code {
-		sites = append(sites, float64(r.p.Sites.Code[i].Reuse.Used[at].Fetched))
+		sum += r.p.Sites.Code[i].Reuse.Used[at].Fetched
+	}
+	factor := 1.0
+	if exact = float64(sum) == total; !exact && sum > 0 {
+		factor = total / float64(sum)
+	}
+	for i := range r.p.Sites.Code {
+		sites = append(sites, factor*float64(r.p.Sites.Code[i].Reuse.Used[at].Fetched))
 	}
 	for i := range r.p.Sites.Data {
-		data = append(data, float64(r.p.Sites.Data[i].Reuse.Used[at].Fetched))
+		data = append(data, factor*float64(r.p.Sites.Data[i].Reuse.Used[at].Fetched))
 	}
-	return sites, data
+	return sites, data, exact
 }
 
 // binShares are the shares of each bin's accesses that miss.

@@ -120,7 +120,7 @@ func TestExactAtEdges(t *testing.T) {
 		counted := attribute(t, p, h)[0]
 		binned := *p
 		sites := *p.Sites
-		sites.Capacities, binned.Sites = nil, &sites
+		sites.Capacities, sites.Ways, binned.Sites = nil, nil, &sites
 		got := attribute(t, &binned, h)[0]
 		if !got.Exact || !counted.Exact || !slices.Equal(got.Sites, counted.Sites) || !slices.Equal(got.Data, counted.Data) || got.Rest != 0 {
 			t.Fatalf("%d lines: %+v, want %+v", lines, got, counted)
@@ -135,7 +135,7 @@ func TestBetweenEdges(t *testing.T) {
 		p := analysed(t, analysis.Spec{Utilisation: []uint64{64 * lines}}, program, steps)
 		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}}}
 		counted := attribute(t, p, h)[0]
-		p.Sites.Capacities = nil
+		p.Sites.Capacities, p.Sites.Ways = nil, nil
 		got := attribute(t, p, h)[0]
 		if !near(sum(got.Sites), counted.Level.Misses) || got.Rest != 0 {
 			t.Errorf("%d lines: %v misses, want %v", lines, sum(got.Sites), counted.Level.Misses)
@@ -147,6 +147,23 @@ func TestBetweenEdges(t *testing.T) {
 		if off > 0.1*counted.Level.Misses {
 			t.Errorf("%d lines: sites are %v off, of %v misses", lines, off, counted.Level.Misses)
 		}
+	}
+}
+
+// A cache in sets that was measured is exact by site, and what is known of it
+// without that adds up to the same.
+func TestMeasuredInSets(t *testing.T) {
+	program, steps := tracetest.Multiplication(64) // a column of B lies in 8 of 64 sets
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 8 << 10, Ways: 2, LineBytes: 64}}}
+	p := analysed(t, analysis.Spec{Analyses: analysis.Sites | analysis.Sets, Utilisation: []uint64{8 << 10}, UtilisationWays: []uint32{2}}, program, steps)
+	counted := attribute(t, p, h)[0]
+	if !counted.Exact || counted.Rest != 0 || sum(counted.Sites) != counted.Level.Misses || counted.Level.Method != hierarchy.Exact {
+		t.Errorf("%+v: want the level's misses, exactly", counted)
+	}
+	p.Sites.Capacities, p.Sites.Ways = nil, nil
+	got := attribute(t, p, h)[0]
+	if got.Exact || got.Rest <= 0 || !near(sum(got.Sites)+got.Rest, counted.Level.Misses) {
+		t.Errorf("%v of sites and %v of none, want conflicts of no site, together %v", sum(got.Sites), got.Rest, counted.Level.Misses)
 	}
 }
 

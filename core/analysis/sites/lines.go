@@ -9,14 +9,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lines notes of each line which site touched it last and, for each capacity, its
-// stay in an LRU cache of that many lines: the pair that fetched it and the bytes
-// used since. A stay begins with an access that misses there, one at a distance of
-// the capacity or more, and ends with the next one or with the trace.
+// lines notes of each line which site touched it last and, for each of some LRU
+// caches, its stay there: the pair that fetched it and the bytes used since. A
+// stay begins with an access that misses, and ends with the next one or with the
+// trace. Where the cache is fully associative, accesses at a distance of its
+// capacity or more miss; sets are simulated.
 type lines struct {
 	shift      uint
 	words      int // 64-bit words of a mask of a line's bytes
 	capacities []uint64
+	sets       []sets // by capacity; empty where it is fully associative
 	previous   bool
 	mergeable  bool
 
@@ -43,9 +45,68 @@ type stay struct {
 type beforeKey struct{ pair, slot uint32 }
 
 func newLines(o Options) *lines {
-	return &lines{
+	l := &lines{
 		shift: uint(bits.TrailingZeros32(o.LineBytes)), words: max(1, int(o.LineBytes/64)),
-		capacities: o.Capacities, previous: o.Previous, mergeable: o.Mergeable, before: map[beforeKey]uint64{},
+		capacities: o.Capacities, previous: o.Previous, mergeable: o.Mergeable, before: map[beforeKey]uint64{}, sets: make([]sets, len(o.Capacities)),
+	}
+	for c, ways := range o.Ways {
+		if ways > 0 {
+			l.sets[c] = newSets(o.Capacities[c]/uint64(ways), int(ways))
+		}
+	}
+	return l
+}
+
+// sets are the lines in a set-associative LRU cache: of each set, the numbers of
+// lines + 1, the most recently used one first, 0 for none. They are in pages, made
+// when first needed.
+type sets struct {
+	number uint64
+	ways   int
+	pages  [][]uint32
+}
+
+const setsOfPage = 64
+
+func newSets(number uint64, ways int) sets {
+	return sets{number: number, ways: ways, pages: make([][]uint32, (number+setsOfPage-1)/setsOfPage)}
+}
+
+// touch uses a line and tells whether it was there.
+func (s *sets) touch(line trace.Line, number int) bool {
+	at := line % s.number
+	page := &s.pages[at/setsOfPage]
+	if *page == nil {
+		*page = make([]uint32, setsOfPage*s.ways)
+	}
+	set := (*page)[int(at%setsOfPage)*s.ways:][:s.ways]
+	entry := uint32(number) + 1
+	for way, there := range set {
+		set[way] = entry
+		entry = there
+		if there == uint32(number)+1 {
+			return true
+		}
+	}
+	return false
+}
+
+// misses tells, of an access to a line, whether it does in a cache.
+func (l *lines) misses(c int, line trace.Line, number int, distance uint32) bool {
+	if s := &l.sets[c]; s.ways > 0 {
+		return !s.touch(line, number)
+	}
+	return uint64(distance) >= l.capacities[c]
+}
+
+// push has the sets hold what they do when lines were used, the first one last.
+func (l *lines) push(used []trace.Line) {
+	for i := len(used) - 1; i >= 0; i-- {
+		for c := range l.sets {
+			if l.sets[c].ways > 0 {
+				l.sets[c].touch(used[i], l.number(used[i]))
+			}
+		}
 	}
 }
 
@@ -91,9 +152,9 @@ func (l *lines) follow(x *locality.Accesses, pairs []uint32, all []pair) {
 			row = x.First + int(x.Rows[i])
 		}
 		from, end := l.part(x.Lines[i], x.Batch.Addr[row], x.Batch.Bytes[row])
-		for c, lines := range l.capacities {
+		for c := range l.capacities {
 			at := n*len(l.capacities) + c
-			if uint64(d) >= lines {
+			if l.misses(c, x.Lines[i], n, d) {
 				l.fetch(at, c, pairs[i], isCold(d))
 			}
 			mark(l.mask(at), from, end)

@@ -16,7 +16,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	s := summary{a: a, bySlot: make([][]uint32, len(a.code.list)), byObject: make([][]uint32, len(a.memory.objects))}
 	s.group()
 	p.Sites = &profile.Sites{
-		LineBytes: a.options.LineBytes, Capacities: slices.Clone(a.options.Capacities), Previous: a.options.Previous,
+		LineBytes: a.options.LineBytes, Capacities: slices.Clone(a.options.Capacities), Ways: slices.Clone(a.options.Ways), Previous: a.options.Previous,
 		Code: s.code(), Data: s.data(),
 	}
 	if state {

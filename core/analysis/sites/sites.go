@@ -13,9 +13,10 @@
 //   - the strides: what each reference's address is off the one before, of the
 //     same site in the same thread. Zero; unit, the next bytes up or down; the
 //     same as the time before; or irregular, as the first one is.
-//   - where it is asked for, the utilisation of lines at chosen capacities: of a
+//   - where it is asked for, the utilisation of lines in chosen LRU caches: of a
 //     line that misses there, the bytes used until it misses again (or the trace
 //     ends), over the line's bytes. It counts for the site that fetched the line.
+//     So the misses there are known by site, exactly, with sets too.
 //   - where it is asked for, who touched the line before, for distances from 16
 //     on: Kulkarni's "what was executed between use and reuse" (section 4.1.1),
 //     by sites.
@@ -59,6 +60,7 @@ import (
 type Options struct {
 	LineBytes  uint32
 	Capacities []uint64 // of utilisation, in lines, ascending; at most profile.MaxCapacities
+	Ways       []uint32 // of each; 0: fully associative
 	Previous   bool     // note who touched a line before
 	Mergeable  bool     // keep what Append needs
 }

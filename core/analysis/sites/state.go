@@ -19,7 +19,8 @@ import (
 //	  uv site · 8 bytes last address · 8 bytes step
 //	  where mergeable: uv references, 2 if there are more · of each
 //	  8 bytes address · uv bytes
-//	list of lines, ascending, none where nothing is noted of lines, each
+//	list of lines, ascending, none where nothing is noted of lines (the stack of
+//	  section segm has as many), each
 //	  uv line − the one before · uv last site; for each capacity
 //	  uv site · uv object, that fetched it · uv 1 if that was not the first time
 //	  · mask of the bytes used · where mergeable: mask of those of the first time
@@ -53,6 +54,7 @@ type joining struct {
 	// Of the segment that is being appended:
 	next  []uint32 // pairs of its first touches that were not resolved yet
 	lines map[trace.Line]*lineState
+	stack []trace.Line // at its end
 }
 
 // lineState is what a segment knows of a line at its end.
@@ -188,7 +190,7 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	}
 	r := &loader{Decoder: profile.NewDecoder(p.Segment.Sites), a: a, in: p.Sites}
 	o := a.options
-	if p.Sites.LineBytes != o.LineBytes || !slices.Equal(p.Sites.Capacities, o.Capacities) || p.Sites.Previous != o.Previous ||
+	if p.Sites.LineBytes != o.LineBytes || !slices.Equal(p.Sites.Capacities, o.Capacities) || !slices.Equal(p.Sites.Ways, o.Ways) || p.Sites.Previous != o.Previous ||
 		r.UintBelow(2) == 1 != o.Mergeable {
 		return errState
 	}
@@ -207,9 +209,11 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	if r.Err() != nil || len(r.Rest()) != 0 || r.wrong {
 		return errState
 	}
+	stack := stackOf(p, o.LineBytes)
 	if restore {
-		return a.resume(states, firsts)
+		return a.resume(states, firsts, stack)
 	}
+	a.joining.stack = stack
 	a.joining.next, a.joining.lines = firsts, map[trace.Line]*lineState{}
 	for i := range states {
 		a.joining.lines[states[i].line] = &states[i]
@@ -217,14 +221,30 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	return nil
 }
 
-// resume goes on where the lines are.
-func (a *Analysis) resume(states []lineState, firsts []uint32) error {
+// stackOf gives the LRU stack of a line size.
+func stackOf(p *profile.Profile, lineBytes uint32) []trace.Line {
+	for i := range p.Locality {
+		if p.Locality[i].LineBytes == lineBytes && i < len(p.Segment.Lines) {
+			return p.Segment.Lines[i].Stack
+		}
+	}
+	return nil
+}
+
+// resume goes on where the lines are. What sets hold follows from the stack.
+func (a *Analysis) resume(states []lineState, firsts []uint32, stack []trace.Line) error {
 	a.joining.firsts = firsts
 	for i := range states {
 		if _, known := a.lines.at.find(states[i].line); known {
 			return errState
 		}
 		a.lines.adopt(&states[i])
+	}
+	if a.lines != nil {
+		if len(a.lines.list) != len(stack) {
+			return errState
+		}
+		a.lines.push(stack)
 	}
 	return nil
 }
@@ -473,6 +493,10 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 			a.lines.join(s, d, n)
 		}
 	}
+	if a.lines != nil && len(a.joining.next) == 0 {
+		a.lines.push(a.joining.stack)
+		a.joining.stack = nil
+	}
 }
 
 // adopt takes in a line that was not known.
@@ -492,6 +516,9 @@ func (l *lines) adopt(s *lineState) {
 func (l *lines) join(s *lineState, distance, pair uint32) {
 	if isCold(distance) {
 		l.adopt(s)
+		for c := range l.capacities {
+			l.misses(c, s.line, l.number(s.line), distance)
+		}
 		return
 	}
 	n := l.number(s.line)
@@ -499,10 +526,10 @@ func (l *lines) join(s *lineState, distance, pair uint32) {
 		l.before[beforeKey{pair, l.last[n]}]++
 	}
 	l.last[n] = s.last
-	for c, lines := range l.capacities {
+	for c := range l.capacities {
 		at := n*len(l.capacities) + c
 		mask, first := s.masks[c*l.words:][:l.words], s.firsts[c*l.words:][:l.words]
-		if uint64(distance) < lines { // the line had stayed, so what fetched it was none
+		if !l.misses(c, s.line, n, distance) { // the line had stayed, so what fetched it was none
 			if !s.stays[c].later {
 				unite(l.mask(at), mask)
 				continue

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -116,7 +117,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		},
 	}
 	o.Spec.Previous = r.previous
-	if o.Spec.Utilisation, err = r.sizes(); err != nil {
+	if err := r.measure(&o.Spec); err != nil {
 		return o, err
 	}
 	for _, t := range r.threads {
@@ -135,22 +136,55 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 	return o, nil
 }
 
-// sizes are those for which sites measure utilisation, ascending, each once.
-func (r *reading) sizes() (sizes []uint64, err error) {
-	for _, text := range r.utilisation {
-		size, err := hierarchy.ParseSize(text)
+// measured is a cache for which sites measure utilisation; 0 ways: fully
+// associative.
+type measured struct {
+	bytes uint64
+	ways  uint32
+}
+
+// measure puts into a spec what sites measure, ascending, each once.
+func (r *reading) measure(spec *analysis.Spec) error {
+	list, err := parseMeasured(r.utilisation)
+	if err != nil {
+		return err
+	}
+	for _, c := range r.levels {
+		m := measured{c.SizeBytes, c.Ways}
+		if c.Full() || c.Hashed {
+			m.ways = 0
+		}
+		if lines := m.bytes / analysis.DefaultLineBytes; m.bytes%analysis.DefaultLineBytes == 0 && profile.ValidUtilisation(lines, m.ways) {
+			list = append(list, m)
+		}
+	}
+	slices.SortFunc(list, func(a, b measured) int { return cmp.Or(cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.ways, b.ways)) })
+	list = slices.Compact(list)
+	if r.utilisation == nil {
+		list = list[:min(len(list), profile.MaxCapacities)]
+	}
+	for _, m := range list {
+		spec.Utilisation, spec.UtilisationWays = append(spec.Utilisation, m.bytes), append(spec.UtilisationWays, m.ways)
+	}
+	return nil
+}
+
+// parseMeasured reads sizes, each with its ways behind it or none.
+func parseMeasured(words []string) (list []measured, err error) {
+	const mostWays = 64 // no size is that small
+	for _, word := range words {
+		word = strings.TrimSpace(word)
+		if ways, err := strconv.ParseUint(word, 10, 8); err == nil && ways > 0 && ways <= mostWays && len(list) > 0 && list[len(list)-1].ways == 0 {
+			list[len(list)-1].ways = uint32(ways)
+			continue
+		}
+		size, err := hierarchy.ParseSize(word)
 		if err != nil {
 			return nil, usagef("--utilisation: ", err.Error())
 		}
-		sizes = append(sizes, size)
+		list = append(list, measured{bytes: size})
 	}
-	for _, c := range r.levels {
-		if c.SizeBytes%analysis.DefaultLineBytes == 0 && len(sizes) < profile.MaxCapacities {
-			sizes = append(sizes, c.SizeBytes)
-		}
-	}
-	slices.Sort(sizes)
-	return slices.Compact(sizes), nil
+	return list, nil
 }
 
 // refuseForProfile tells that an option has no meaning for a profile.

@@ -39,15 +39,15 @@ func (a *app) sites() *cobra.Command {
 		Short: "Which lines of source, functions or data miss",
 		Long: `Rank lines of source by their misses in a cache: share of all misses, references,
 miss ratio, how their addresses go (stride: zero, unit, constant or irregular), and
-how much of the lines that they fetch is used before these are gone (of traces; for
-the sizes of the caches, or those that --utilisation names). --by sums up by site
+how much of the lines that they fetch is used before these are gone (of traces; in the
+caches asked about, or those that --utilisation names). --by sums up by site
 (a load or store in the code), line, function or object (data structure: heap blocks
 by the place that allocated them, global and local variables).
 
 Rows that together make --share of the misses are shown, or --top N; the others are
-one row, and sums are always those of what-if. csv and json have all rows. Misses in
-fully associative caches are exact at capacities that are edges of bins, or that
-utilisation was measured for; in sets they are estimates, tied to the level's total.
+one row, and sums are always those of what-if. csv and json have all rows. Misses of
+the caches that utilisation is measured for are exact, and those in fully associative
+ones at the edges of bins; others are estimates, tied to the level's total.
 
 FILE is a trace that tells sites or instruction addresses, as "stackglass cc" and
 "stackglass trace" make them, or a profile of one. --source names folders or files
@@ -76,7 +76,7 @@ has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`,
 
 // addMeasures gives cmd what sites measure on request.
 func addMeasures(cmd *cobra.Command, r *reading) {
-	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "cache sizes for which to measure how much of fetched lines is used, as in 32KiB,1MiB")
+	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "caches for which to measure how much of fetched lines is used, and misses by site: sizes, each with its ways or fully associative, as in 32KiB,8,1MiB")
 	cmd.Flags().BoolVar(&r.previous, "previous", false, "note which site touched a line before, for distances from 16 on")
 }
 
