@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
@@ -241,9 +242,47 @@ func TestAppendRefuses(t *testing.T) {
 		}
 	}
 	b := run(t, analysis.Spec{Mergeable: true, Start: a.Totals.AllReferences()}, tracetest.NewReader(whole, 10))
+	b.Locality[0].Sets = nil
+	if _, err := analysis.Append(a, checked(t, b)); err == nil {
+		t.Error("set tables in one of both: joined, want an error")
+	}
 	b.Segment.Lines[0].FirstTouches = nil // as a saved run has it
 	if _, err := analysis.Append(a, checked(t, b)); err == nil {
 		t.Error("without first touches: joined, want an error")
+	}
+}
+
+// Profiles that were made before there were set tables are joined without, and
+// saved runs without are not gone on with.
+func TestWithoutSets(t *testing.T) {
+	whole := random(rand.New(rand.NewPCG(2, 1)), 9000)
+	spec := analysis.Spec{Mergeable: true}
+	old := func(spec analysis.Spec, lo, hi int) *profile.Profile {
+		p := run(t, spec, tracetest.NewReader(whole.View(new(trace.Batch), lo, hi), 100))
+		p.Locality[0].Sets = nil
+		return p
+	}
+	a := old(spec, 0, 5000)
+	joined, err := analysis.Append(a, old(analysis.Spec{Mergeable: true, Start: a.Totals.AllReferences()}, 5000, 9000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := old(spec, 0, 9000); !bytes.Equal(joined.Encode(), want.Encode()) {
+		t.Error("joined without set tables, the profile differs from the whole one's")
+	}
+	saver, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Locality}, tracetest.NewReader(whole, 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := saver.Save()
+	const chosen = 4 // the byte of the analyses, in a run that has read nothing
+	saved[chosen] = byte(analysis.Default)
+	r, err := analysis.NewRunner(analysis.Spec{}, tracetest.NewReader(whole, 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Restore(saved); err == nil || !strings.Contains(err.Error(), "start again") {
+		t.Errorf("a saved run without set tables: %v, want to be told to start again", err)
 	}
 }
 
@@ -299,7 +338,7 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	saved := r.Save()
-	for _, other := range []analysis.Spec{{Skip: 1}, {LineBytes: []uint32{32}}, {Mergeable: true}, {Kinds: trace.AllKinds}, {Threads: []uint32{1}}} {
+	for _, other := range []analysis.Spec{{Skip: 1}, {LineBytes: []uint32{32}}, {Mergeable: true}, {Kinds: trace.AllKinds}, {Threads: []uint32{1}}, {Analyses: analysis.Locality}} {
 		if err := fresh(other).Restore(saved); err == nil {
 			t.Errorf("%+v: restored, want an error", other)
 		}

@@ -565,7 +565,7 @@ func TestStepWithEventsAllocatesNothing(t *testing.T) {
 func TestParseAnalyses(t *testing.T) {
 	for text, want := range map[string]analysis.Analyses{
 		"default": analysis.Default, "locality": analysis.Locality, "counters": analysis.Counters,
-		"locality, counters": analysis.Locality | analysis.Counters,
+		"locality, counters": analysis.Locality | analysis.Counters, "sets": analysis.Sets, "sites,sets": analysis.Sites | analysis.Sets,
 	} {
 		got, err := analysis.ParseAnalyses(text)
 		if err != nil || got != want {

@@ -1,0 +1,121 @@
+package profile_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// withSets is the sample with a set table: three accesses at distance 1, of which
+// one meets nobody in 2 sets, and none does in 4.
+func withSets() *profile.Profile {
+	p := sample(true)
+	t := new(profile.SetTable)
+	t.Depths[0][1] = 3
+	t.Depths[1][0], t.Depths[1][1] = 1, 2
+	for a := 2; a < profile.SetCounts; a++ {
+		t.Depths[a][0] = 3
+	}
+	p.Locality[0].Sets = t
+	return p
+}
+
+func TestHits(t *testing.T) {
+	table := withSets().Locality[0].Sets
+	for _, c := range []struct {
+		sets, ways, hits uint64
+		ok               bool
+	}{
+		{1, 1, 0, true}, {1, 2, 3, true}, {2, 1, 1, true}, {2, 32, 3, true}, {1 << 16, 1, 3, true},
+		{0, 1, 0, false}, {3, 1, 0, false}, {1 << 17, 1, 0, false}, {1, 0, 0, false}, {1, 33, 0, false},
+	} {
+		if hits, ok := table.Hits(c.sets, c.ways); hits != c.hits || ok != c.ok {
+			t.Errorf("%d sets, %d ways: %d hits (%v), want %d (%v)", c.sets, c.ways, hits, ok, c.hits, c.ok)
+		}
+	}
+	if _, ok := (*profile.SetTable)(nil).Hits(1, 1); ok {
+		t.Error("a table that is not there tells hits")
+	}
+}
+
+func TestEncodeSets(t *testing.T) {
+	p := withSets()
+	got, err := profile.Decode(p.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *got.Locality[0].Sets != *p.Locality[0].Sets {
+		t.Error("the set table changed on its way through bytes")
+	}
+	if got.Digest() == sample(true).Digest() {
+		t.Error("the digest does not cover the set table")
+	}
+}
+
+// Whatever is in a table, its bytes give it back, or it is refused.
+func TestEncodeAnySets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := withSets()
+		table := p.Locality[0].Sets
+		for range rapid.IntRange(0, 5).Draw(t, "changes") {
+			a, d := rapid.IntRange(0, profile.SetCounts-1).Draw(t, "a"), rapid.IntRange(0, profile.MaxWays-1).Draw(t, "d")
+			table.Depths[a][d] = rapid.Uint64().Draw(t, "accesses")
+		}
+		got, err := profile.Decode(p.Encode())
+		if (err == nil) != (p.Check() == nil) {
+			t.Fatalf("decoded with %v, checked with %v", err, p.Check())
+		}
+		if err == nil && *got.Locality[0].Sets != *table {
+			t.Fatal("the set table changed on its way through bytes")
+		}
+	})
+}
+
+func TestCheckSets(t *testing.T) {
+	if err := withSets().Check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, breakIt := range map[string]func(*profile.SetTable){
+		"not the histogram":         func(t *profile.SetTable) { t.Depths[0][2]++ },
+		"more than there are":       func(t *profile.SetTable) { t.Depths[7][0]++ },
+		"beyond 64 bits":            func(t *profile.SetTable) { t.Depths[7][0], t.Depths[7][1] = 1<<63, 1<<63 },
+		"deeper with more sets":     func(t *profile.SetTable) { t.Depths[3][0], t.Depths[3][1] = 0, 3 },
+		"missing with more sets":    func(t *profile.SetTable) { t.Depths[9][0] = 2 },
+		"not those of the line one": func(t *profile.SetTable) { *t = profile.SetTable{} },
+	} {
+		p := withSets()
+		if breakIt(p.Locality[0].Sets); p.Check() == nil {
+			t.Errorf("%s: passes, want an error", name)
+		}
+		if _, err := profile.Decode(p.Encode()); err == nil {
+			t.Errorf("%s: decoded, want an error", name)
+		}
+	}
+}
+
+// Set tables that stand where none can.
+func TestDecodeSets(t *testing.T) {
+	const input, totals, state = "\x03din\x00\x07\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00"
+	const local, windows = "\x40\x00", "\x40\x80\x08\x00\x00"
+	const none = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+	head := []string{"INPT", input, "TOTL", totals, "STAT", state}
+	whole := append(head[:6:6], "LOCA", local, "WIND", windows, "SETS", "\x40"+none)
+	if _, err := profile.Decode(sections(whole...)); err != nil {
+		t.Errorf("a table without accesses: %v", err)
+	}
+	for name, parts := range map[string][]string{
+		"before any histogram":  append(head[:6:6], "SETS", "\x40"+none),
+		"before the windows":    append(head[:6:6], "LOCA", local, "SETS", "\x40"+none, "WIND", windows),
+		"of another line size":  append(head[:6:6], "LOCA", local, "WIND", windows, "SETS", "\x20"+none),
+		"twice":                 append(whole[:12:12], "SETS", "\x40"+none),
+		"cut":                   append(whole[:10:10], "SETS", "\x40"+none[1:]),
+		"too long":              append(whole[:10:10], "SETS", "\x40"+none+"\x00"),
+		"of more ways than are": append(whole[:10:10], "SETS", "\x40\x80\x80\x80\x80\x10\x01"+none[1:]),
+	} {
+		if _, err := profile.Decode(sections(parts...)); err == nil {
+			t.Errorf("%s: decoded, want an error", name)
+		}
+	}
+}
