@@ -7,10 +7,11 @@ import (
 )
 
 // Line tables tell a program in which file and line each of its instructions
-// was written, for the traces that a crash prints. In a wasm file they cannot be
-// left out as symbols can (-ldflags=-s -w), and packed they are a fourteenth of
-// what a first visit transfers, because they hardly compress. What a crash prints
-// here names the functions without them.
+// was written, which calls were inlined there and where arguments lie, for the
+// traces that a crash prints. In a wasm file they cannot be left out as symbols
+// can (-ldflags=-s -w), and packed they are a tenth of what a first visit
+// transfers, because they hardly compress. What a crash prints here names the
+// functions without them.
 //
 // They are part of the runtime's table of functions, whose layout is that of
 // src/runtime/symtab.go and src/internal/abi/symtab.go of Go 1.20 to 1.26:
@@ -18,10 +19,12 @@ import (
 //	header    magic, then offsets of the parts; see lineHeader
 //	pctab     tables from instruction to a number, shared where they are equal
 //	functab   for each function where it begins and its record, with the offsets
-//	          of its tables in pctab: stack depths, files, lines, and others
+//	          of its tables in pctab: stack depths, files, lines, and others by
+//	          number; and behind them those of data that belongs to them
 //
-// An offset of 0 stands for no table. So a function's files and lines get that
-// offset, and what of pctab no other offset leads to becomes zeros.
+// An offset of 0 stands for no table, one of all ones for no data. So what is for
+// traces only gets that offset, and what of pctab no other offset leads to
+// becomes zeros. What the collector and panics need is left alone.
 
 // tableMagic begins the table: the number for Go 1.20 and later, two zeros, the
 // unit of instructions and the size of pointers.
@@ -49,7 +52,14 @@ const (
 	recordFiles   = 20
 	recordLines   = 24
 	recordOthers  = 28 // their number
-	recordOffsets = 44 // of these
+	recordData    = 43 // the number of data, a byte
+	recordOffsets = 44 // of the others, then of data
+)
+
+// What of the others, and of data, is for traces only.
+var (
+	traceTables = map[int]bool{2: true, 3: true}          // PCDATA_InlTreeIndex, PCDATA_ArgLiveIndex
+	traceData   = map[int]bool{3: true, 5: true, 6: true} // FUNCDATA_InlTree, FUNCDATA_ArgInfo, FUNCDATA_ArgLiveInfo
 )
 
 // dropLines gives a wasm file that a Go compiler made without its line tables. It
@@ -105,8 +115,18 @@ func (t *lineTable) drop() (err error) {
 	for i := range t.word(headFunctions) {
 		record := records + t.number(records+8*i+4)
 		keep(t.number(record + recordStack))
-		for n := range t.number(record + recordOthers) {
-			keep(t.number(record + recordOffsets + 4*n))
+		others := t.number(record + recordOthers)
+		for n := range others {
+			if at := record + recordOffsets + 4*n; traceTables[n] {
+				clear(t.memory[at : at+4])
+			} else {
+				keep(t.number(at))
+			}
+		}
+		for n := range int(t.memory[record+recordData]) {
+			if at := record + recordOffsets + 4*(others+n); traceData[n] {
+				binary.LittleEndian.PutUint32(t.memory[at:], 1<<32-1)
+			}
 		}
 		clear(t.memory[record+recordFiles : record+recordLines+4])
 	}

@@ -52,7 +52,15 @@ func TestDropLines(t *testing.T) {
 		record := records + before.number(records+8*i+4)
 		offsets := []int{recordStack}
 		for n := range before.number(record + recordOthers) {
-			offsets = append(offsets, recordOffsets+4*n)
+			if !traceTables[n] {
+				offsets = append(offsets, recordOffsets+4*n)
+			}
+		}
+		data := record + recordOffsets + 4*before.number(record+recordOthers)
+		for n := range int(before.memory[record+recordData]) {
+			if got, want := after.number(data+4*n), before.number(data+4*n); got != want && !(traceData[n] && got == 1<<32-1) {
+				t.Fatalf("function %d: data %d at %x, want %x", i, n, got, want)
+			}
 		}
 		for _, offset := range offsets {
 			if got, want := after.table(record+offset), before.table(record+offset); !bytes.Equal(got, want) {
