@@ -95,17 +95,22 @@ func naive(whole *trace.Batch, spec analysis.Spec, lineBytes uint64) (l profile.
 	}
 	var kinds [trace.NumKinds]profile.KindLocality
 	var accessed []trace.Line
-	w := profile.WindowSize(uint64(len(selected)))
-	l.LineBytes, l.Windows.References = uint32(lineBytes), w
+	working := map[trace.Line]bool{}
+	w := profile.WindowSize(spec.Start + uint64(len(selected)))
+	l.LineBytes, l.Windows.References, l.Windows.First = uint32(lineBytes), w, spec.Start/w
 	for n, i := range selected {
 		references[whole.Kind[i]]++
-		if n%int(w) == 0 {
+		if n == 0 || (int(spec.Start)+n)%int(w) == 0 {
 			l.Windows.Rows = append(l.Windows.Rows, profile.WindowRow{})
+			l.Windows.Distinct = append(l.Windows.Distinct, 0)
+			clear(working)
 		}
 		row, k := &l.Windows.Rows[len(l.Windows.Rows)-1], &kinds[whole.Kind[i]]
 		last := (whole.Addr[i] + uint64(max(whole.Bytes[i], 1)) - 1) / lineBytes
 		for line := whole.Addr[i] / lineBytes; line <= last; line++ {
 			accessed = append(accessed, line)
+			working[line] = true
+			l.Windows.Distinct[len(l.Windows.Distinct)-1] = uint64(len(working))
 			var d [1]uint32
 			model.Distances([]trace.Line{line}, d[:])
 			if d[0] == stack.Cold {
@@ -151,6 +156,9 @@ func TestRunnerEqualsNaive(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		whole := random(rng, 1+rng.IntN(12_000))
 		spec := specs(rng, whole.Len())
+		if spec.Skip == 0 && spec.Limit == 0 { // a later segment: windows double in it
+			spec.Mergeable, spec.Start = true, 1<<20-rng.Uint64N(12_000)
+		}
 		p := run(t, spec, tracetest.NewReader(whole, 1+rng.IntN(5000)))
 		for i, lineBytes := range spec.LineBytes {
 			want, references := naive(whole, spec, uint64(lineBytes))
@@ -170,8 +178,13 @@ func TestRunnerEqualsNaive(t *testing.T) {
 // twin, this one an identity.
 func TestWindowsDouble(t *testing.T) {
 	const references = 5_000_000
-	whole := tracetest.Stream(references, tracetest.Mixed(5, tracetest.Sequential(1<<20), tracetest.Uniform(3000, 6)))
-	p := run(t, analysis.Spec{}, whole)
+	whole := func() trace.Reader {
+		return tracetest.Stream(references, tracetest.Mixed(5, tracetest.Sequential(1<<20), tracetest.Uniform(3000, 6)))
+	}
+	p := run(t, analysis.Spec{}, whole())
+	if got, want := p.Locality[0].Windows.Distinct, distinctLines(t, whole(), p.Locality[0].Windows.References); !slices.Equal(got, want) {
+		t.Errorf("working sets %v, want %v", got, want)
+	}
 	w := &p.Locality[0].Windows
 	if w.References != 8192 || len(w.Rows) != (references+8191)/8192 {
 		t.Fatalf("%d windows of %d references, want 611 of 8192", len(w.Rows), w.References)
@@ -185,6 +198,31 @@ func TestWindowsDouble(t *testing.T) {
 		}
 		if want := curve.Misses(1 << log2Lines); sum != want {
 			t.Errorf("the windows' misses at 2^%d lines sum to %d, want %d", log2Lines, sum, want)
+		}
+	}
+}
+
+// distinctLines counts the 64-byte lines of each window.
+func distinctLines(t *testing.T, r trace.Reader, window uint64) (distinct []uint64) {
+	t.Helper()
+	var references uint64
+	lines := map[trace.Line]bool{}
+	for b := trace.NewBatch(0); ; {
+		if err := r.Next(b); err == io.EOF {
+			return distinct
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for i, addr := range b.Addr {
+			if references%window == 0 {
+				clear(lines)
+				distinct = append(distinct, 0)
+			}
+			references++
+			for line := addr / 64; line <= (addr+uint64(max(b.Bytes[i], 1))-1)/64; line++ {
+				lines[line] = true
+			}
+			distinct[len(distinct)-1] = uint64(len(lines))
 		}
 	}
 }

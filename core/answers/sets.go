@@ -68,15 +68,18 @@ func SetsGrid(l *profile.Locality) report.Table {
 	return t
 }
 
-// Windows has a row for each window of a run: its line accesses, and the misses
-// of fully associative LRU caches of each power of two of lines, up to the first
-// that misses cold accesses only.
+// Windows has a row for each window of a run: its line accesses, its distinct
+// lines where they were counted, and the misses of fully associative LRU caches of
+// each power of two of lines, up to the first that misses cold accesses only.
 func Windows(l *profile.Locality) report.Table {
 	w := &l.Windows
 	t := report.Table{Key: "windows", Title: "Misses over time", Columns: []report.Column{
 		{Key: "first_reference", Label: "from reference"},
 		{Key: "accesses", Label: "accesses"},
 	}}
+	if w.Distinct != nil {
+		t.Columns = append(t.Columns, report.Column{Key: "lines", Label: "working set", Unit: "lines"})
+	}
 	last := 0
 	for i := range w.Rows {
 		for last < profile.ColdBin-2 && w.Rows[i].Misses(last) != w.Rows[i][profile.ColdBin] {
@@ -89,6 +92,9 @@ func Windows(l *profile.Locality) report.Table {
 	}
 	for i := range w.Rows {
 		row := []report.Value{report.Count((w.First + uint64(i)) * w.References), report.Count(w.Rows[i].Accesses())}
+		if w.Distinct != nil {
+			row = append(row, report.Count(w.Distinct[i]))
+		}
 		for k := 0; k <= last; k++ {
 			row = append(row, report.Count(w.Rows[i].Misses(k)))
 		}

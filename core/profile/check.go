@@ -58,7 +58,11 @@ func (p *Profile) checkSegment() error {
 	if len(s.Lines) != len(p.Locality) {
 		return &CheckError{"its mergeable part is for another number of line sizes"}
 	}
-	end := s.Start + p.Totals.AllReferences()
+	references := p.Totals.AllReferences()
+	end := s.Start + references
+	if end < s.Start {
+		return &CheckError{"its mergeable part begins beyond the references that can be counted"}
+	}
 	for i := range s.Lines {
 		l, cold := &s.Lines[i], [trace.NumKinds]uint64{}
 		for k := range p.Locality[i].Kinds {
@@ -66,6 +70,9 @@ func (p *Profile) checkSegment() error {
 		}
 		if n := uint64(len(l.Stack)); n != p.Locality[i].Lines() || len(l.FirstTouches) != 0 && uint64(len(l.FirstTouches)) != n {
 			return &CheckError{"its mergeable part has another number of lines than its histograms"}
+		}
+		if err := p.Locality[i].Windows.checkWorkingSets(l.WorkingSets, s.Start, references, p.Locality[i].Lines()); err != nil {
+			return err
 		}
 		beyond := false
 		for _, t := range l.FirstTouches {
@@ -139,6 +146,39 @@ func (w *Windows) check(at string, accesses, start, references uint64) error {
 	}
 	if accesses != 0 {
 		return &CheckError{at + "the windows do not add up to the accesses"}
+	}
+	if w.Distinct != nil && len(w.Distinct) != len(w.Rows) {
+		return &CheckError{at + "there are working sets of other windows"}
+	}
+	for i, lines := range w.Distinct {
+		if lines < w.Rows[i][ColdBin] || lines > w.Rows[i].Accesses() {
+			return &CheckError{at + "a window has more first accesses than lines, or more lines than accesses"}
+		}
+	}
+	return nil
+}
+
+// checkWorkingSets tests what goes on from those of windows that are larger than
+// the rows: each is of twice as many references as the one before, until a window
+// holds the segment, and so all its lines.
+func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines uint64) error {
+	if w.Distinct == nil {
+		if larger != nil {
+			return &CheckError{"its mergeable part has working sets that its windows do not"}
+		}
+		return nil
+	}
+	all := append([][]uint64{w.Distinct}, larger...)
+	for i, sets := range all {
+		first, last := start/w.References>>i, (start+references-1)/w.References>>i
+		if uint64(len(sets)) != last-first+1 || (len(sets) == 1) != (i == len(all)-1) {
+			return &CheckError{"its mergeable part has working sets of other windows"}
+		}
+		for _, n := range sets {
+			if n > lines || len(sets) == 1 && n != lines {
+				return &CheckError{"a working set has other lines than its histograms"}
+			}
+		}
 	}
 	return nil
 }

@@ -269,6 +269,9 @@ func (w *Windows) decode(r *Decoder) {
 		}
 		w.Rows = append(w.Rows, row)
 	}
+	if r.at < len(r.in) { // made where they were counted
+		w.Distinct = r.uints(n)
+	}
 }
 
 func decodeSegment(r *Decoder) *Segment {
@@ -286,7 +289,24 @@ func decodeSegment(r *Decoder) *Segment {
 		l.Stack = r.Stack()
 		s.Lines = append(s.Lines, l)
 	}
+	if r.at == len(r.in) {
+		return s // made where there were no working sets
+	}
+	for i := range s.Lines {
+		for range r.UintBelow(64) {
+			s.Lines[i].WorkingSets = append(s.Lines[i].WorkingSets, r.uints(int(r.UintBelow(MaxWindows+1))))
+		}
+	}
 	return s
+}
+
+// uints reads n varints.
+func (r *Decoder) uints(n int) []uint64 {
+	list := make([]uint64, n)
+	for i := range list {
+		list[i] = r.Uint()
+	}
+	return list
 }
 
 // Decoder reads what the encoders of profiles and checkpoints write. After the

@@ -28,7 +28,8 @@ import (
 //	LOCA  line bytes; list of kinds, each: kind; cold; list of
 //	      (distance - previous distance, from -1; count)
 //	WIND  line bytes; references a window; first window; list of rows, each a
-//	      mask of the bins that are not zero, then those bins
+//	      mask of the bins that are not zero, then those bins; where they were
+//	      counted, the distinct lines of each row
 //	SETS  line bytes; for 2^0 to 2^16 sets each a mask of the depths from 0 to 31
 //	      that occur, then their counts. Behind the windows of its line size
 //	SITE  line bytes; flags: 1 data objects, 2 who touched a line before; list of
@@ -54,7 +55,8 @@ import (
 //	      Counts are a mask of the counters that are not zero, then those.
 //	segm  start; list of line sizes, each: list of first touches
 //	      (reference - previous, zigzag line - previous, kind); list of lines
-//	      of the stack (zigzag line - previous)
+//	      of the stack (zigzag line - previous); where they were counted, for
+//	      each line size the list of lists of distinct lines of larger windows
 //	segs  what sites know of lines and strides, as package analysis/sites draws it
 //	segt  how often each byte was accessed, as package analysis/counters draws it
 //	END.  32 bytes: the digest
@@ -249,7 +251,7 @@ func (l *Locality) encodeWindows(b []byte) []byte {
 			}
 		}
 	}
-	return b
+	return appendUint(b, w.Distinct...)
 }
 
 func (s *Segment) encode(b []byte) []byte {
@@ -264,6 +266,15 @@ func (s *Segment) encode(b []byte) []byte {
 			reference, line = t.Reference, t.Line
 		}
 		b = AppendStack(b, l.Stack)
+	}
+	if !slices.ContainsFunc(s.Lines, func(l SegmentLines) bool { return l.WorkingSets != nil }) {
+		return b
+	}
+	for i := range s.Lines {
+		b = appendUint(b, uint64(len(s.Lines[i].WorkingSets)))
+		for _, lines := range s.Lines[i].WorkingSets {
+			b = appendUint(appendUint(b, uint64(len(lines))), lines...)
+		}
 	}
 	return b
 }

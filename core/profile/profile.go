@@ -147,6 +147,7 @@ type Windows struct {
 	References uint64 // references a window: MinWindow × 2^k
 	First      uint64 // number of the first window, 0 but in later segments of a trace
 	Rows       []WindowRow
+	Distinct   []uint64 // distinct lines of each row, its working set; nil where they were not counted
 }
 
 // WindowRow counts the line accesses of one window by distance, in bins.
@@ -194,6 +195,11 @@ type Segment struct {
 type SegmentLines struct {
 	FirstTouches []FirstTouch // in order
 	Stack        []trace.Line // every line of the segment, most recently used first
+	// WorkingSets are the distinct lines of larger windows, of twice as many
+	// references in each list as in the one before; those of the first have twice as
+	// many as the rows', and in the last there is one window. It is nil where there
+	// are no working sets.
+	WorkingSets [][]uint64
 }
 
 // FirstTouch is a segment's first access to a line.

@@ -290,6 +290,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(withCounters().Encode())
 	f.Add(withSites().Encode())
 	f.Add(withSets().Encode())
+	f.Add(withWorkingSets().Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := profile.Decode(data)
 		if err != nil {

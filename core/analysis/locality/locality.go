@@ -8,7 +8,9 @@
 //  3. One stack.Model a line size turns lines into distances.
 //  4. Distances are counted by kind: those within the model's top in small
 //     arrays, the others in a profile.Histogram and in the window's bins.
-//  5. On request the model is a stack.Sets, which counts depths in sets too
+//  5. The distances tell when a line is the first time in a window, too, so that
+//     the distinct lines of each window, its working set, are counted.
+//  6. On request the model is a stack.Sets, which counts depths in sets too
 //     (MODELS §4).
 //
 // What a segment needs to be joined to an earlier one, its first touches in
@@ -45,6 +47,8 @@ func New(lineBytes []uint32, start uint64, mergeable, sets bool) *Analysis {
 		}
 		s.windows.References = profile.WindowSize(start)
 		s.windows.First = start / s.windows.References
+		s.working.start, s.working.least = start, levelOf(s.windows.References)
+		s.working.top = s.working.least
 		a.sizes = append(a.sizes, s)
 	}
 	return a
@@ -113,6 +117,7 @@ type lineSize struct {
 
 	windows profile.Windows
 	counted [topDepths]uint64 // of top, over all kinds, what closed windows hold
+	working workingSets
 
 	firstTouches []profile.FirstTouch
 
@@ -186,7 +191,12 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 		s.follower.Follow(&s.accesses)
 	}
 	kinds = kinds[:n]
+	level := s.working.least
+	least := s.working.from(level)
 	for i, d := range distances {
+		if uint64(d) >= least {
+			least = s.working.note(level, uint64(d))
+		}
 		if d < topDepths {
 			s.top[i&1][int(kinds[i]&(kindSlots-1))<<4|int(d)]++
 			continue
@@ -221,6 +231,7 @@ func (s *lineSize) window(at, size uint64) {
 	coarsen(w, size)
 	if w.First+uint64(len(w.Rows)) <= at/w.References {
 		w.Rows = append(w.Rows, profile.WindowRow{})
+		s.working.begin(at, levelOf(w.References))
 	}
 }
 

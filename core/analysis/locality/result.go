@@ -11,11 +11,15 @@ import (
 // Result implements analysis.Analysis.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	for _, s := range a.sizes {
-		p.Locality = append(p.Locality, s.result())
+		l := s.result()
+		distinct, above := s.working.result(len(l.Windows.Rows))
+		l.Windows.Distinct = distinct
+		p.Locality = append(p.Locality, l)
 		if state {
 			p.Segment.Lines = append(p.Segment.Lines, profile.SegmentLines{
 				FirstTouches: slices.Clone(s.firstTouches),
 				Stack:        s.model.Stack(),
+				WorkingSets:  above,
 			})
 		}
 	}
@@ -69,7 +73,8 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 		l, segment := &p.Locality[i], &p.Segment.Lines[i]
 		s.add(l)
 		s.windows = l.Windows
-		s.windows.Rows = slices.Clone(l.Windows.Rows)
+		s.windows.Rows, s.windows.Distinct = slices.Clone(l.Windows.Rows), nil
+		s.working.restore(&l.Windows, segment.WorkingSets)
 		s.recount()
 		s.firstTouches = slices.Clone(segment.FirstTouches)
 		s.push(segment.Stack)
@@ -121,13 +126,16 @@ func (s *lineSize) push(lines []trace.Line) {
 // the whole trace, or stays a first touch. Then the next segment's lines go on
 // top in their final order.
 func (a *Analysis) Append(next *profile.Profile) error {
-	a.done += next.Totals.AllReferences()
+	references := next.Totals.AllReferences()
+	a.done += references
 	for i, s := range a.sizes {
 		l, segment := &next.Locality[i], &next.Segment.Lines[i]
 		s.closeRow()
 		s.add(l)
 		s.appendWindows(&l.Windows)
-		s.replay(segment.FirstTouches)
+		j := s.working.join(next.Segment.Start, references, &l.Windows)
+		s.replay(segment.FirstTouches, j)
+		j.close(&l.Windows, segment.WorkingSets)
 		s.push(segment.Stack)
 		s.recount()
 	}
@@ -150,7 +158,7 @@ func (s *lineSize) appendWindows(next *profile.Windows) {
 }
 
 // replay resolves first touches that were counted as cold.
-func (s *lineSize) replay(touches []profile.FirstTouch) {
+func (s *lineSize) replay(touches []profile.FirstTouch, j joint) {
 	for len(touches) > 0 {
 		n := min(len(touches), maxLines)
 		for i, t := range touches[:n] {
@@ -162,6 +170,7 @@ func (s *lineSize) replay(touches []profile.FirstTouch) {
 		}
 		for i, t := range touches[:n] {
 			d := s.distances[i]
+			j.note(t.Reference, d)
 			if d == stack.Cold {
 				if s.mergeable {
 					s.firstTouches = append(s.firstTouches, t)

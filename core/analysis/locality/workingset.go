@@ -1,0 +1,153 @@
+package locality
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// workingSets counts the distinct lines of each window of references, Denning's
+// working set (The working set model for program behavior, 1968).
+//
+// An access is its line's first in a window if the lines that were accessed since
+// the window began are all above it on the LRU stack: if its distance is at least
+// their number. So the count itself tells whether to count, and no access needs
+// the time of the one before. A window inside of another one never has more lines,
+// so the search goes from the smallest and ends at the first that has the line.
+//
+// Windows double as the trace grows, and the lines of two neighbours are not the
+// sum: larger windows are counted from the beginning. Level j are windows of
+// MinWindow << j references; those of the rows are the least level in use, and the
+// highest is the first whose window holds the whole segment.
+type workingSets struct {
+	off        bool // not counted: what this goes on from was not
+	start      uint64
+	least, top int
+	open       [levels]uint64   // lines of the window that the run is in
+	closed     [levels][]uint64 // of the windows before it
+}
+
+const levels = 64 - 10 + 1 // the last level's window holds every reference
+
+// levelOf is the level of windows of that many references.
+func levelOf(references uint64) int {
+	return bits.TrailingZeros64(references / profile.MinWindow)
+}
+
+// window is the number of the window of a level that a reference is in.
+func window(level int, reference uint64) uint64 { return reference / profile.MinWindow >> level }
+
+// begin starts the windows that begin with a reference; those of less than least
+// are of no use any more.
+func (w *workingSets) begin(at uint64, least int) {
+	w.raise(least, at)
+	for j := w.least; j <= w.top; j++ {
+		if at > w.start && window(j, at) != window(j, at-1) {
+			w.closed[j] = append(w.closed[j], w.open[j])
+			w.open[j] = 0
+		}
+	}
+}
+
+// raise puts levels to use up to the first whose window holds a reference and all
+// before, and takes those below least out of use.
+func (w *workingSets) raise(least int, at uint64) {
+	for w.top < least || window(w.top, w.start) != window(w.top, at) {
+		w.top++
+		w.open[w.top] = w.open[w.top-1]
+	}
+	for ; w.least < least; w.least++ {
+		w.closed[w.least] = nil
+	}
+}
+
+// from is the least distance that has to be noted at a level.
+func (w *workingSets) from(level int) uint64 {
+	if w.off {
+		return math.MaxUint64
+	}
+	return w.open[level]
+}
+
+// note counts an access at distance d in the windows from level on, and gives the
+// least distance that will have to be noted at that level.
+func (w *workingSets) note(level int, d uint64) uint64 {
+	for j := level; j <= w.top && d >= w.open[j]; j++ {
+		w.open[j]++
+	}
+	return w.open[level]
+}
+
+// of gives the lines of every window of a level so far.
+func (w *workingSets) of(level int) []uint64 {
+	return append(slices.Clone(w.closed[level]), w.open[level])
+}
+
+// result gives the working sets of so many rows, and of the levels above, which a
+// segment keeps.
+func (w *workingSets) result(windows int) (rows []uint64, above [][]uint64) {
+	if w.off || windows == 0 {
+		return nil, nil
+	}
+	for j := w.least + 1; j <= w.top; j++ {
+		above = append(above, w.of(j))
+	}
+	return w.of(w.least), above
+}
+
+// restore makes working sets go on from a result.
+func (w *workingSets) restore(rows *profile.Windows, above [][]uint64) {
+	w.least = levelOf(rows.References)
+	w.top = w.least
+	if rows.Distinct == nil {
+		w.off = len(rows.Rows) > 0
+		return
+	}
+	for i, lines := range append([][]uint64{rows.Distinct}, above...) {
+		w.top = w.least + i
+		last := len(lines) - 1
+		w.closed[w.top], w.open[w.top] = slices.Clone(lines[:last]), lines[last]
+	}
+}
+
+// joint counts the windows that hold the end of one segment and the beginning of
+// the next: what the next one touched first is new to them if it was not in their
+// part of this one.
+type joint struct {
+	*workingSets
+	start uint64 // of the next segment
+}
+
+// join begins to append a segment with these rows. What it touched first is noted
+// then, in order, and closed by what it counted alone.
+func (w *workingSets) join(start, references uint64, rows *profile.Windows) joint {
+	if references > 0 {
+		w.off = w.off || rows.Distinct == nil
+		w.begin(start, levelOf(rows.References))
+		w.raise(w.least, start+references-1)
+	}
+	return joint{w, start}
+}
+
+// note counts a first touch at distance d.
+func (j joint) note(reference uint64, d uint32) {
+	from := bits.Len64(window(0, reference) ^ window(0, j.start))
+	j.workingSets.note(max(from, j.least), uint64(d))
+}
+
+// close goes on with the windows that lie in the next segment alone.
+func (j joint) close(rows *profile.Windows, above [][]uint64) {
+	w := j.workingSets
+	if w.off {
+		return
+	}
+	for i, lines := range append([][]uint64{rows.Distinct}, above...) {
+		level := w.least + i
+		if last := len(lines) - 1; last > 0 {
+			w.closed[level] = append(append(w.closed[level], w.open[level]), lines[1:last]...)
+			w.open[level] = lines[last]
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package profile_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// withWorkingSets is a profile of three windows of one access each, of which the
+// last is to the line of the first.
+func withWorkingSets() *profile.Profile {
+	p := &profile.Profile{Input: profile.Input{Kinds: trace.DataKinds}}
+	p.Totals.References[trace.Load] = 2*profile.MinWindow + 1
+	l := profile.Locality{LineBytes: 64, Kinds: make([]profile.KindLocality, 1)}
+	l.Kinds[0].Cold = 2
+	l.Kinds[0].Distances.AddN(0, 2*profile.MinWindow-2)
+	l.Kinds[0].Distances.AddN(1, 1)
+	l.Windows = profile.Windows{References: profile.MinWindow, Rows: make([]profile.WindowRow, 3), Distinct: []uint64{1, 1, 1}}
+	for i := range 2 {
+		l.Windows.Rows[i][profile.ColdBin] = 1
+		l.Windows.Rows[i][0] = profile.MinWindow - 1
+	}
+	l.Windows.Rows[2][1] = 1
+	p.Locality = []profile.Locality{l}
+	p.Segment = &profile.Segment{Lines: []profile.SegmentLines{{
+		Stack: []trace.Line{1, 2}, WorkingSets: [][]uint64{{2, 1}, {2}},
+	}}}
+	return p
+}
+
+func TestEncodeWorkingSets(t *testing.T) {
+	p := withWorkingSets()
+	got, err := profile.Decode(p.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.Locality[0].Windows.Distinct, p.Locality[0].Windows.Distinct) ||
+		!slices.EqualFunc(got.Segment.Lines[0].WorkingSets, p.Segment.Lines[0].WorkingSets, slices.Equal[[]uint64]) {
+		t.Errorf("working sets changed on their way through bytes: %v, %v", got.Locality[0].Windows.Distinct, got.Segment.Lines[0].WorkingSets)
+	}
+	p.Locality[0].Windows.Distinct, p.Segment.Lines[0].WorkingSets = nil, nil // as before there were any
+	if got, err = profile.Decode(p.Encode()); err != nil || got.Locality[0].Windows.Distinct != nil || got.Segment.Lines[0].WorkingSets != nil {
+		t.Errorf("a profile without working sets: %v", err)
+	}
+}
+
+func TestCheckWorkingSets(t *testing.T) {
+	for name, breakIt := range map[string]func(w *profile.Windows, larger *[][]uint64){
+		"more than rows":          func(w *profile.Windows, _ *[][]uint64) { w.Distinct = []uint64{1, 1, 1, 1} },
+		"fewer than first ones":   func(w *profile.Windows, _ *[][]uint64) { w.Distinct[1] = 0 },
+		"more than accesses":      func(w *profile.Windows, _ *[][]uint64) { w.Distinct[2] = 2 },
+		"more than lines":         func(w *profile.Windows, _ *[][]uint64) { w.Distinct[0] = 3 },
+		"larger ones alone":       func(w *profile.Windows, _ *[][]uint64) { w.Distinct = nil },
+		"none larger":             func(_ *profile.Windows, larger *[][]uint64) { *larger = nil },
+		"not up to a single one":  func(_ *profile.Windows, larger *[][]uint64) { *larger = (*larger)[:1] },
+		"beyond the single one":   func(_ *profile.Windows, larger *[][]uint64) { *larger = append(*larger, []uint64{2}) },
+		"a larger one missing":    func(_ *profile.Windows, larger *[][]uint64) { (*larger)[0] = []uint64{2} },
+		"a single one too small":  func(_ *profile.Windows, larger *[][]uint64) { (*larger)[1][0] = 1 },
+		"a larger one too large":  func(_ *profile.Windows, larger *[][]uint64) { (*larger)[0][1] = 3 },
+		"beyond what is numbered": func(_ *profile.Windows, larger *[][]uint64) { *larger = make([][]uint64, 63) },
+	} {
+		p := withWorkingSets()
+		if breakIt(&p.Locality[0].Windows, &p.Segment.Lines[0].WorkingSets); p.Check() == nil {
+			t.Errorf("%s: passes, want an error", name)
+		}
+		if _, err := profile.Decode(p.Encode()); err == nil {
+			t.Errorf("%s: decoded, want an error", name)
+		}
+	}
+	p := withWorkingSets()
+	p.Segment.Start = ^uint64(0) - 5
+	if p.Check() == nil {
+		t.Error("a segment that begins at the end of all numbers passes, want an error")
+	}
+}
