@@ -203,9 +203,10 @@ func (a *App) PickMachine() {
 	a.Port.Pick()
 }
 
-// describes tells by its name that a file may describe a hierarchy.
+// describes tells by its name that a file describes a hierarchy, rather than
+// being a trace or source code.
 func describes(name string) bool {
-	for _, ending := range []string{".json", ".py", ".conf", ".cfg"} {
+	for _, ending := range []string{".json", ".conf", ".cfg"} {
 		if strings.HasSuffix(strings.ToLower(name), ending) {
 			return true
 		}

@@ -53,11 +53,11 @@ func (a *App) Offer(item Item) {
 		item.File = file
 		item.File.Name = item.Title
 	}
-	if a.takesSource(item.File.Name) {
-		a.takeSource(item.File)
+	if item.Demo == "" && a.takeMachine(item.File) {
 		return
 	}
-	if item.Demo == "" && a.takeMachine(item.File) {
+	if a.takesSource(item.File.Name) {
+		a.takeSource(item.File)
 		return
 	}
 	if head, err := item.File.Read(profileHead); err == nil && profile.IsProfile(head) || strings.HasSuffix(item.File.Name, ".sgp") {
