@@ -1,8 +1,7 @@
 package ranking
 
 import (
-	"cmp"
-	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/profile"
 )
@@ -64,7 +63,7 @@ func (r *Ranker) Rows(levels []Attribution, by By, level int) []Row {
 	} else {
 		rows = r.code(levels, by)
 	}
-	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(b.Misses[level], a.Misses[level]) })
+	sort.SliceStable(rows, func(i, j int) bool { return rows[i].Misses[level] > rows[j].Misses[level] })
 	return rows
 }
 

@@ -1,7 +1,6 @@
 package sites
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -28,7 +27,7 @@ type memory struct {
 	number  map[objectKey]uint32
 
 	globals, threads int      // of the program, that were taken in
-	stacks           []extent // of threads, ascending
+	stacks           []extent // of threads
 }
 
 // block is a run of addresses.
@@ -104,7 +103,6 @@ func (m *memory) learn(p *trace.Program) {
 			m.stacks = append(m.stacks, extent{t.StackLow, t.StackHigh})
 		}
 	}
-	slices.SortFunc(m.stacks, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
 	m.globals, m.threads = len(p.Objects), len(p.Threads)
 }
 

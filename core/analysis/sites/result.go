@@ -107,7 +107,7 @@ func (s *summary) reuse(pairs []uint32) profile.Reuse {
 			r.Before = append(r.Before, profile.SiteCount{Site: site, Count: n})
 		}
 	}
-	slices.SortFunc(r.Before, func(a, b profile.SiteCount) int { return int(int64(a.Site) - int64(b.Site)) })
+	sort.Slice(r.Before, func(i, j int) bool { return r.Before[i].Site < r.Before[j].Site })
 	return r
 }
 
@@ -129,7 +129,7 @@ func (s *summary) data() []profile.DataObject {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(i, j int) int { return profile.CompareObjects(&list[i], &list[j]) })
+	sort.Slice(order, func(i, j int) bool { return profile.CompareObjects(&list[order[i]], &list[order[j]]) < 0 })
 	sorted := make([]profile.DataObject, len(list))
 	for at, i := range order {
 		sorted[at] = list[i]
