@@ -8,17 +8,20 @@ import (
 )
 
 // The benchmarks run every model on the same accesses: the line accesses of the
-// traces in $STACKGLASS_DATA, in memory, and a random chase over 10^7 lines.
+// traces in $STACKGLASS_DATA, in memory, and random chases. Beside the models run
+// the plain method for all numbers of sets, and one cache alone.
 // refs/s are line accesses; compare the models of one run, not two runs.
 func BenchmarkDistances(b *testing.B) {
 	models := []struct {
 		name  string
-		fresh func() stack.Model
+		fresh func() stacktest.Taker
 	}{
-		{"exact", func() stack.Model { return stack.NewExact() }},
-		{"sets", func() stack.Model { return stack.NewSets() }},
-		{"fenwick16", func() stack.Model { return stacktest.NewFenwick(16) }},
-		{"fenwick", func() stack.Model { return stacktest.NewFenwick(0) }},
+		{"exact", func() stacktest.Taker { return stack.NewExact() }},
+		{"sets", func() stacktest.Taker { return stack.NewSets() }},
+		{"plain", func() stacktest.Taker { return stacktest.NewPlain() }},
+		{"cache", func() stacktest.Taker { return new(stacktest.Cache) }},
+		{"fenwick16", func() stacktest.Taker { return stacktest.NewFenwick(16) }},
+		{"fenwick", func() stacktest.Taker { return stacktest.NewFenwick(0) }},
 	}
 	for _, w := range stacktest.Workloads() {
 		b.Run(w.Name, func(b *testing.B) {

@@ -19,13 +19,15 @@ type Workload struct {
 }
 
 // Workloads are the 64-byte line accesses of the real traces, where they are at
-// hand, and a random chase over 10^7 lines, where a model's cost is the
+// hand, and random chases over 10^6 and 10^7 lines, where a model's cost is the
 // machine's cache misses.
 func Workloads() (w []Workload) {
 	for _, name := range tracetest.RealTraces {
 		w = append(w, Workload{name, func(b *testing.B) []trace.Line { return realLines(b, name) }})
 	}
-	return append(w, Workload{"chase", func(*testing.B) []trace.Line { return Chase(10_000_000, 30_000_000) }})
+	return append(w,
+		Workload{"chase1M", func(*testing.B) []trace.Line { return Chase(1_000_000, 6_000_000) }},
+		Workload{"chase", func(*testing.B) []trace.Line { return Chase(10_000_000, 30_000_000) }})
 }
 
 // realLines reads a whole trace into memory.
@@ -61,9 +63,15 @@ func Chase(lines uint64, n int) []trace.Line {
 	return out
 }
 
-// Bench times models made by fresh on whole passes over lines, in batches, and
-// reports accesses a second and, after a pass, heap bytes a distinct line.
-func Bench(b *testing.B, fresh func() stack.Model, lines []trace.Line) {
+// Taker takes accesses: a model, or less.
+type Taker interface {
+	Distances(lines []trace.Line, out []uint32)
+}
+
+// Bench times takers made by fresh on whole passes over lines, in batches, and
+// reports accesses a second and, of a model after a pass, heap bytes a distinct
+// line.
+func Bench(b *testing.B, fresh func() Taker, lines []trace.Line) {
 	out := make([]uint32, trace.DefaultRows)
 	accesses := 0
 	for b.Loop() {
@@ -75,16 +83,18 @@ func Bench(b *testing.B, fresh func() stack.Model, lines []trace.Line) {
 		}
 	}
 	b.StopTimer()
-	b.ReportMetric(bytesPerLine(fresh, lines), "B/line")
+	if _, ok := fresh().(stack.Model); ok {
+		b.ReportMetric(bytesPerLine(fresh, lines), "B/line")
+	}
 	b.ReportMetric(float64(accesses)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
 	b.ReportMetric(0, "ns/op")
 }
 
-func bytesPerLine(fresh func() stack.Model, lines []trace.Line) float64 {
+func bytesPerLine(fresh func() Taker, lines []trace.Line) float64 {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	m, out := fresh(), make([]uint32, len(lines))
+	m, out := fresh().(stack.Model), make([]uint32, len(lines))
 	m.Distances(lines, out)
 	out = nil
 	runtime.GC()
