@@ -135,7 +135,7 @@
           ctx.fillRect(from, this.y(a), to - from + 0.6, this.row + 0.6);
           const text = percent(v);
           if (to - from < this.em * 0.45 * (text.length + 1.5)) continue;
-          ctx.fillStyle = luminance(c) > 0.2 ? "#14171a" : "#fff";
+          ctx.fillStyle = luminance(c) > 0.179 ? "#000" : "#fff";
           ctx.fillText(text, (from + to) / 2, this.y(a) + this.row / 2);
         }
       }
