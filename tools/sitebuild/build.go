@@ -85,8 +85,10 @@ var small = []string{
 	"github.com/stackglass/stackglass/core/report",
 	"github.com/stackglass/stackglass/core/tally",
 	"github.com/stackglass/stackglass/core/answers",
+	"github.com/stackglass/stackglass/core/export",
 	"github.com/vugu/vugu/...", "github.com/hack-pad/...",
-	"encoding/json", "fmt", "reflect", "math/big", "compress/gzip", "context", "errors", "log", "os", "syscall", "time",
+	"encoding/json", "fmt", "reflect", "math/big", "compress/gzip", "context", "crypto/...", "errors", "io", "log", "os", "sort", "strconv", "strings",
+	"syscall", "time", "unicode",
 	"internal/bisect", "internal/fmtsort", "internal/godebug", "internal/poll",
 }
 
