@@ -10,3 +10,7 @@ func Names() []string { return []string{"zstd", "xz"} }
 // behind #. Its readers are as large as half of the decoders, and as seldom
 // needed.
 const Description = "description"
+
+// Export goes the same way: what goes in is an export.Request as bytes, what comes
+// out the file that it asks for.
+const Export = "export"

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
 	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/core/trace/open/xz"
@@ -13,7 +14,7 @@ import (
 )
 
 // packings are those of unpack.Names, and what goes the same way.
-var packings = []open.Packing{zstd.Packing, xz.Packing, {Name: unpack.Description, New: describe}}
+var packings = []open.Packing{zstd.Packing, xz.Packing, {Name: unpack.Description, New: describe}, {Name: unpack.Export, New: exported}}
 
 // mostDescribed is beyond any description of a hierarchy; package config refuses
 // what is longer.
@@ -34,6 +35,26 @@ func describe(r io.Reader) (io.Reader, error) {
 		lines = append(lines, "# "+note)
 	}
 	return bytes.NewReader([]byte(strings.Join(lines, "\n") + "\n")), nil
+}
+
+// mostExported is more than the page can hold of a profile.
+const mostExported = 1 << 30
+
+// exported gives the file that a request asks for.
+func exported(r io.Reader) (io.Reader, error) {
+	content, err := io.ReadAll(io.LimitReader(r, mostExported))
+	if err != nil {
+		return nil, err
+	}
+	request, err := export.ReadRequest(content)
+	if err != nil {
+		return nil, err
+	}
+	file, err := request.Answer()
+	if err != nil {
+		return nil, err
+	}
+	return bytes.NewReader(file), nil
 }
 
 // describeError says what a file was taken for.

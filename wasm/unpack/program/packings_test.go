@@ -10,7 +10,7 @@ import (
 )
 
 func TestPackingsAreTheNames(t *testing.T) {
-	names := append(unpack.Names(), unpack.Description)
+	names := append(unpack.Names(), unpack.Description, unpack.Export)
 	if len(packings) != len(names) {
 		t.Fatalf("%d packings for %q", len(packings), names)
 	}

@@ -1,0 +1,90 @@
+package export_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/export"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// requested is a request about a small product of matrices.
+func requested(t testing.TB, form string) *export.Request {
+	t.Helper()
+	p, steps := tracetest.Multiplication(6)
+	runner, err := analysis.NewRunner(analysis.Spec{}, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
+	for err == nil {
+		err = runner.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return &export.Request{Form: form, Title: "a product", Profile: runner.Profile(profile.State{}).Encode(),
+		Hierarchy: hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 1 << 10, Ways: 2, LineBytes: 64}},
+			Memory: hierarchy.Memory{LatencyCycles: 200}, ClockGHz: 3}}
+}
+
+func TestRequestGoesThere(t *testing.T) {
+	r := requested(t, "html")
+	again, err := export.ReadRequest(r.Encode())
+	if err != nil || !reflect.DeepEqual(r, again) {
+		t.Errorf("%+v becomes %+v, %v", r, again, err)
+	}
+	r.Title = "two\nlines\r\n\n"
+	if again, err = export.ReadRequest(r.Encode()); err != nil || !bytes.Equal(again.Profile, r.Profile) || strings.Contains(again.Title, "\n") {
+		t.Errorf("a title of several lines becomes %q, %v", again.Title, err)
+	}
+}
+
+func TestEveryFormIsAnswered(t *testing.T) {
+	begins := map[string]string{"html": "<!DOCTYPE html>", "json": "{", "callgrind": "# callgrind format"}
+	for _, form := range export.Forms() {
+		content, err := requested(t, form.Name).Answer()
+		if err != nil {
+			t.Errorf("%s: %v", form.Name, err)
+		}
+		if len(content) < 50 || !bytes.HasPrefix(content, []byte(begins[form.Name])) {
+			t.Errorf("%s: %.200q", form.Name, content)
+		}
+		if form.Name == "json" && !json.Valid(content) {
+			t.Errorf("json: %s", content)
+		}
+	}
+	if _, err := requested(t, "xls").Answer(); err == nil || !strings.Contains(err.Error(), "callgrind") {
+		t.Errorf("of an unknown form: %v", err)
+	}
+	r := requested(t, "pprof")
+	p, err := profile.Decode(r.Profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Sites = nil
+	r.Profile = p.Encode()
+	if _, err := r.Answer(); err == nil || !strings.Contains(err.Error(), "places in the code") {
+		t.Errorf("of a profile without sites: %v", err)
+	}
+}
+
+// FuzzReadRequest: what can be read is written the same way again.
+func FuzzReadRequest(f *testing.F) {
+	f.Add([]byte("json\nx\nL1=32KiB,8\nmemory=200\n\nprofile"))
+	f.Add([]byte("\n\n\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := export.ReadRequest(b)
+		if err != nil {
+			return
+		}
+		again, err := export.ReadRequest(r.Encode())
+		if err != nil || again.Form != r.Form || !bytes.Equal(again.Profile, r.Profile) || !reflect.DeepEqual(again.Hierarchy, r.Hierarchy) {
+			t.Fatalf("%q becomes %+v, %v", b, again, err)
+		}
+		_, _ = r.Answer()
+	})
+}
