@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/profile/memstore"
@@ -91,6 +92,13 @@ func (d *desk) Demos() []Demo {
 }
 func (d *desk) Copy(text string) error   { d.saved["clipboard"] = []byte(text); return nil }
 func (d *desk) Settings() state.Settings { return d.settings }
+func (d *desk) Export(request []byte) ([]byte, error) {
+	r, err := export.ReadRequest(request)
+	if err != nil {
+		return nil, err
+	}
+	return r.Answer()
+}
 func (d *desk) Describe(content []byte) ([]byte, error) {
 	h, notes, err := config.Read(content)
 	lines := h.Lines()

@@ -208,6 +208,18 @@ func (a *App) comparedTable(chart string) *state.Table {
 		return once(asked, func() *state.Table { return c.Facts(levels) })
 	case "levels":
 		return once(asked, func() *state.Table { return c.Levels(levels) })
+	case "code-compared":
+		if c.A.Ranker() == nil || c.B.Ranker() == nil {
+			return nil
+		}
+		by, sort, machine := a.Screen.Place, a.Screen.Sort, a.Machine()
+		return once(asked+" "+string(by)+" "+sort, func() *state.Table {
+			t, err := c.CodeBy(by, machine, sort)
+			if err != nil {
+				return &state.Table{Caption: err.Error()}
+			}
+			return t
+		})
 	case "counters-compared":
 		if c.A.Profile.Counters == nil || c.B.Profile.Counters == nil {
 			return nil

@@ -18,6 +18,7 @@ func TestComparePair(t *testing.T) {
 	d.wants("Two analyses compared", `id="differences"`, "66 560", "73 728", "B makes 73 728 references, A 66 560: 10.8 % more.")
 	for tab, want := range map[state.Tab]string{
 		state.TabLocality: `id="compare-capacity"`, state.TabCaches: `id="table-levels"`, state.TabCounters: `id="table-counters-compared"`,
+		state.TabCode: `id="table-code-compared"`, state.TabAssociativity: `id="compare-sets"`,
 	} {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(want)
@@ -30,6 +31,11 @@ func TestComparePair(t *testing.T) {
 	}
 	if csv := string(d.saved["Matrix multiplication-curve.csv"]); !strings.Contains(csv, "\n2048,32,both,misses,33920,1152,-32768,") {
 		t.Errorf("the curves' table is\n%s", csv)
+	}
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
+	d.act(func() { d.app.SumCodeBy(state.ByFunction); d.app.SaveCSV("code-compared") })
+	if csv := string(d.saved["Matrix multiplication-code-compared.csv"]); !strings.Contains(csv, "L1_misses_a,L1_misses_b,L1_misses_difference") || !strings.Contains(csv, "\nmain,both,384,384,0,") {
+		t.Errorf("functions compared:\n%s", csv)
 	}
 	d.app.Navigate("")
 	d.app.OfferPair(demoPair())

@@ -10,6 +10,8 @@ const (
 		"The line above the bars adds them up: its value at a distance is the hit ratio of a cache of that many lines plus one."
 	helpPlace = "The stack distances of the accesses that this place makes: how many other lines were used since the last access to the same line, whoever made that. " +
 		"Those to the right of a cache's number of lines miss in it. The bins of all places add up to the histogram in Locality."
+	helpWorking = "The run is cut into windows of equally many references. Each point is the number of distinct lines that a window touches, times the size of a line: " +
+		"Denning's working set, with disjoint windows. It is exact."
 	helpTime = "The run is cut into windows of equally many references. Each point is the share of the accesses in a window that miss in a fully associative LRU cache of that size, " +
 		"exactly: the cache keeps what it holds from window to window. Levels and steps show the program's phases."
 	helpSets = "A cache of S sets and W ways keeps each line in the one set that the low bits of its number choose, and gives up the least recently used of that set's W lines. " +

@@ -35,6 +35,9 @@ type Port interface {
 	// Copy puts text on the clipboard.
 	Copy(text string) error
 
+	// Export has the file made that an export.Request asks for.
+	Export(request []byte) (content []byte, err error)
+
 	// Settings gives the form of the first screen.
 	Settings() state.Settings
 	// Demos lists the demos of the first screen.

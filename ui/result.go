@@ -2,7 +2,9 @@ package ui
 
 import (
 	"cmp"
+	"strings"
 
+	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/ui/state"
 )
@@ -26,7 +28,10 @@ func (a *App) drawCharts() {
 		a.draw(r.View.MissCurve(nil))
 	case state.TabLocality:
 		a.draw(r.View.HistogramChart())
-		a.draw(r.View.OverTime(a.capacities()))
+		a.draw(a.overTime())
+		if c := r.View.WorkingSet(); c != nil {
+			a.draw(c)
+		}
 	case state.TabCode:
 		a.drawCode()
 	case state.TabCaches:
@@ -48,7 +53,20 @@ func (a *App) capacities() []int {
 	if a.Screen.Log2Lines != nil {
 		return a.Screen.Log2Lines
 	}
+	if list, _ := a.result.View.LevelLog2Lines(a.Levels()); len(list) > 0 {
+		return list
+	}
 	return a.result.View.DefaultLog2Lines()
+}
+
+// overTime is the run over time, for the levels of the hierarchy in question
+// unless other sizes are chosen.
+func (a *App) overTime() *state.Chart {
+	c := a.result.View.OverTime(a.capacities())
+	if _, estimates := a.result.View.LevelLog2Lines(a.Levels()); a.Screen.Log2Lines == nil && len(estimates) > 0 {
+		c.Summary += " For " + strings.Join(estimates, " and ") + ", whose number of lines is no power of two, the next smaller one is drawn: an estimate from above."
+	}
+	return c
 }
 
 // drawMap hands a map over; its title and summary are found where charts' are.
@@ -78,6 +96,8 @@ func (a *App) table(chart string) *state.Table {
 		return r.View.OverTimeTable(a.capacities())
 	case "common":
 		return r.View.CommonTable()
+	case "working-set":
+		return r.once(chart, r.View.WorkingSetTable)
 	case "code", "place", "before":
 		return a.codeTable(chart)
 	case "kinds":
@@ -198,4 +218,44 @@ func (a *App) SaveProfile() {
 		return
 	}
 	a.Port.Save(FileName(r.Name)+".sgp", "application/octet-stream", r.Profile.Encode())
+}
+
+// Forms are what the result in view can be exported to.
+func (a *App) Forms() (list []export.Form) {
+	for _, f := range export.Forms() {
+		if !f.Sites || a.result.Profile.Sites != nil {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// ExportAs downloads the result in view in the form of another tool, or as a
+// report, with the hierarchy in question.
+func (a *App) ExportAs(form string) {
+	r := a.result
+	if r == nil || r.View == nil {
+		return
+	}
+	for _, f := range a.Forms() {
+		if f.Name == form {
+			request := export.Request{Form: form, Title: r.Name, Hierarchy: a.Machine(), Profile: r.Profile.Encode()}
+			a.Note = "Making the " + f.Title + " …"
+			a.touch()
+			go a.saveExport(f, FileName(r.Name)+f.Ending, request.Encode())
+		}
+	}
+}
+
+// saveExport waits for a file and downloads it.
+func (a *App) saveExport(f export.Form, name string, request []byte) {
+	content, err := a.Port.Export(request)
+	a.update(func() {
+		if a.Note = ""; err != nil {
+			a.trouble("The " + f.Title + " could not be made: " + err.Error() + ".")
+			return
+		}
+		a.Port.Save(name, f.Media, content)
+		a.Port.Announce(name + " is saved.")
+	})
 }

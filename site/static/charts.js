@@ -174,7 +174,7 @@
         },
         axes: [
           Object.assign({ splits: this.xSplits(width, em), values: (u, list) => list.map((v) => this.xTick(v)), size: Math.round(em * 2) }, axis),
-          Object.assign({ splits: this.ySplits(), values: (u, list) => list.map((v) => v === null ? "" : share(v)), size: Math.round(em * 3.9) }, axis),
+          Object.assign({ splits: this.ySplits(), values: (u, list) => list.map((v) => v === null ? "" : this.yText(v)), size: Math.round(em * 3.9) }, axis),
         ],
         series: [{}].concat(data.series.map((s) => this.series(s))),
         hooks: {
@@ -241,6 +241,8 @@
       return i < 0 ? "" : short(x.labels[i]);
     }
 
+    yText(v) { return (writers[this.data.y.unit] || share)(v); }
+
     ySplits() {
       if (this.data.y.log) {
         return (u, i, min, max) => {
@@ -255,7 +257,8 @@
         };
       }
       return (u, i, min, max) => {
-        const step = niceStep((max - min) / 5);
+        const rough = (max - min) / 5;
+        const step = this.data.y.unit === "bytes" ? 2 ** Math.ceil(Math.log2(rough || 1)) : niceStep(rough);
         const list = [];
         for (let v = 0; v <= max * 1.0001; v += step) list.push(v);
         return list;
@@ -396,7 +399,7 @@
       const values = data.series
         .map((s, k) => [s, this.points[k + 1][i]])
         .filter(([, v]) => v !== null)
-        .map(([s, v]) => (s.label === "cold" ? "accesses" : s.label) + " " + share(v));
+        .map(([s, v]) => (s.label === "cold" ? "accesses" : s.label) + " " + this.yText(v));
       const text = where + ": " + values.join(", ");
       this.readout.classList.remove("idle");
       this.readout.textContent = text;

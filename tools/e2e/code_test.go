@@ -81,4 +81,14 @@ func TestCode(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(content), "source_line,kind,references,L1_misses") {
 		t.Errorf("saved (%v)\n%s", err, content)
 	}
+
+	// Files for other tools come from the program that is loaded when needed.
+	for form, begins := range map[string]string{"html": "<!DOCTYPE html>", "callgrind": "# callgrind format", "folded": "array-list.c;"} {
+		_, path := p.download(func() {
+			eval[any](p, `(() => { const s = document.getElementById("export-as"); s.value = `+quote(form)+`; s.dispatchEvent(new Event("change", { bubbles: true })); })()`)
+		})
+		if content, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(content), begins) {
+			t.Errorf("%s (%v): %.100q", form, err, content)
+		}
+	}
 }

@@ -95,6 +95,7 @@ func (p *tab) everywhere(look func(state string)) {
 	p.click("#back")
 	p.waitFor("#kept .delete")
 	p.countersEverywhere(look)
+	p.codeEverywhere(look)
 	p.click("#kept .rename")
 	p.waitFor("#rename-input")
 	look("renaming")
@@ -119,6 +120,37 @@ func (p *tab) countersEverywhere(look func(state string)) {
 	}
 	p.click("#back")
 	p.waitFor("#kept .delete")
+}
+
+// codeEverywhere shows places in the code with a source beside them, and two
+// analyses side by side.
+func (p *tab) codeEverywhere(look func(state string)) {
+	p.t.Helper()
+	p.drop(demoSource(p.t, "matmul-naive"))
+	p.waitFor("#note")
+	look("source without a result")
+	p.click("#pair-matmul-blocked")
+	p.waitFor("#differences")
+	for _, v := range []struct{ key, shows, name string }{
+		{"1", "#differences", "overview"}, {"2", "#chart-time canvas", "locality"}, {"3", "#table-levels tbody tr", "caches"}, {"5", "#table-code-compared tbody tr", "code"}, {"0", "#table-counters-compared tbody tr", "counters"},
+	} {
+		p.openView(v.key, v.shows)
+		look("two analyses, " + v.name)
+	}
+	p.click("#compare-end")
+	p.waitFor("#compare-with")
+	p.openView("5", "#code-rows tbody td")
+	look("places in the code")
+	p.click("#code-rows tbody td")
+	p.waitFor("#source-rows tbody td")
+	look("a place in the code")
+	p.click("#back")
+	p.waitFor("#kept .delete")
+	p.click("#kept .compare")
+	p.waitFor("#kept a.compare")
+	look("choosing what to compare")
+	p.click("#kept button.compare")
+	p.waitGone("#kept a.compare")
 }
 
 // multiplied is a profile with counters, of a product of two matrices.

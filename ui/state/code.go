@@ -21,8 +21,8 @@ type Code struct {
 	rows  []ranking.Row
 	most  [MaxLevels]*mostOf // by level, made when first asked for
 	names []string           // of rows, the same
-	first map[int]int // rows by what identifies them: see id
-	words []string    // what is searched in, made when first searched; of rows
+	first map[int]int        // rows by what identifies them: see id
+	words []string           // what is searched in, made when first searched; of rows
 }
 
 // NewCode sums up whose the misses of levels are. r is the ranker of a profile

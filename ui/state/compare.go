@@ -269,6 +269,36 @@ func (c *Comparison) CountersBy(by tally.By, sort string) *Table {
 	return t
 }
 
+// CodeBy is whose the misses of both are, joined by what the sources call them.
+func (c *Comparison) CodeBy(by CodeBy, h hierarchy.Hierarchy, sort string) (*Table, error) {
+	var tables [2][]report.Table
+	var err error
+	c.both(func(side int, v *View) {
+		r := v.Ranker()
+		levels, _, failed := r.Attribute(h)
+		if failed != nil {
+			err = failed
+			return
+		}
+		t := (&answers.Sites{Profile: v.Profile, Ranker: r, Levels: levels, By: by.ranking()}).Table(math.MaxInt)
+		tables[side] = append(tables[side], t)
+	})
+	if err != nil {
+		return nil, err
+	}
+	joined := answers.Join(tables[0], tables[1])[0]
+	joined.Title = "Misses by " + by.Name() + ", A and B"
+	var shown []string
+	for _, l := range h.Levels {
+		shown = append(shown, l.Name+"_misses")
+	}
+	t := sortedJoin(joined.Joined, joined.Key, shown[0], sort, append(shown, "references")...)
+	if joined.Doubt != "" {
+		t.Doubt = upper(joined.Doubt) + "."
+	}
+	return t, nil
+}
+
 // sortedJoin lays a join out with few columns, sorted by one of them: "" for the
 // difference of cell. Differences are sorted by what they are without their sign.
 func sortedJoin(joined *report.Joined, key, cell, by string, shown ...string) *Table {

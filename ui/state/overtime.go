@@ -2,7 +2,10 @@ package state
 
 import (
 	"math/bits"
+	"slices"
 	"strconv"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
 // MaxLines is the most capacities that the view over time shows at once.
@@ -116,4 +119,70 @@ func (v *View) OverTimeTable(log2Lines []int) *Table {
 		return line
 	}
 	return t
+}
+
+// WorkingSet is how many distinct lines each window of the run touches, as bytes;
+// nil where they were not counted.
+func (v *View) WorkingSet() *Chart {
+	w := &v.Locality.Windows
+	if len(w.Distinct) == 0 || len(w.Distinct) != len(w.Rows) {
+		return nil
+	}
+	chart := &Chart{
+		ID: "working-set", Title: "Working set over time",
+		X: Axis{Label: "reference, in windows of " + Exact(w.References), Unit: UnitReferences},
+		Y: Axis{Label: "distinct lines of the window, as bytes", Unit: UnitBytes},
+	}
+	var y []float64
+	most, sum := uint64(0), uint64(0)
+	for i, lines := range w.Distinct {
+		chart.At = append(chart.At, float64((w.First+uint64(i))*w.References))
+		y = append(y, float64(lines*v.LineBytes))
+		most, sum = max(most, lines), sum+lines
+	}
+	n := len(y)
+	end := chart.At[n-1] + float64(w.References) // the last window holds its value up to its end
+	chart.At, y = append(chart.At, end), append(y, y[n-1])
+	chart.X.Min, chart.X.Max, chart.Y.Max = chart.At[0], end, float64(most*v.LineBytes)*1.1
+	chart.Series = []Series{{Label: "working set", Color: "ink", Shape: ShapeStep, Y: y}}
+	chart.Summary = "A window of " + Exact(w.References) + " references touches at most " + Plural(most, "line", "lines") + ", " + Bytes(most*v.LineBytes) +
+		", and " + Bytes(sum*v.LineBytes/uint64(n)) + " on average: what a cache must hold to miss only what is new to the window."
+	return chart
+}
+
+// WorkingSetTable is the distinct lines of each window.
+func (v *View) WorkingSetTable() *Table {
+	w := &v.Locality.Windows
+	first := func(i int) uint64 { return (w.First + uint64(i)) * w.References }
+	return &Table{
+		Caption: "Distinct lines by window of the run",
+		Columns: []Column{{Name: "first reference"}, {Name: "distinct", Unit: "lines"}, {Name: "working set"}},
+		Rows:    len(w.Distinct),
+		Row: func(i int) []string {
+			return []string{Exact(first(i)), Exact(w.Distinct[i]), Bytes(w.Distinct[i] * v.LineBytes)}
+		},
+		CSVHeader: "first_reference,distinct_lines",
+		CSVRow: func(i int) string {
+			return strconv.FormatUint(first(i), 10) + "," + strconv.FormatUint(w.Distinct[i], 10)
+		},
+	}
+}
+
+// LevelLog2Lines are the capacities over time that stand for levels: the largest
+// power of two of lines that each can hold. estimates names the levels that are
+// larger than that.
+func (v *View) LevelLog2Lines(levels []hierarchy.Cache) (list []int, estimates []string) {
+	all := v.Log2Lines()
+	for _, l := range levels {
+		lines := max(l.SizeBytes/v.LineBytes, 1)
+		k := bits.Len64(lines) - 1
+		if lines != 1<<k {
+			estimates = append(estimates, l.Name)
+		}
+		k = min(max(k, all[0]), all[len(all)-1])
+		if !slices.Contains(list, k) && len(list) < MaxLines {
+			list = append(list, k)
+		}
+	}
+	return list, estimates
 }

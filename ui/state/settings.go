@@ -13,6 +13,7 @@ type Settings struct {
 	Kinds     string
 	Format    string // of the trace; "": find out
 	Touched   bool   // count each byte's accesses
+	Reuse     bool   // note who touched a line before, and what of it is used
 }
 
 // Spec turns the form into what to analyse. Nothing chosen means 64-byte lines
@@ -37,7 +38,10 @@ func (s Settings) Spec() (analysis.Spec, error) {
 		spec.Kinds = kinds
 	}
 	if s.Touched {
-		spec.Analyses = analysis.Locality | analysis.Counters
+		spec.Analyses = analysis.Locality | analysis.Counters | analysis.Sites | analysis.Sets
+	}
+	if s.Reuse {
+		spec.Previous, spec.Utilisation = true, []uint64{32 << 10, 1 << 20}
 	}
 	return spec, nil
 }
@@ -50,6 +54,9 @@ func SpecKey(spec analysis.Spec) string {
 	}
 	if spec.Analyses != analysis.Default {
 		text += "," + spec.Analyses.String()
+	}
+	if spec.Previous {
+		text += ",previous"
 	}
 	return text
 }

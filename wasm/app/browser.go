@@ -85,6 +85,7 @@ func (b *browser) Settings() state.Settings {
 		s.Format = format.String()
 	}
 	s.Touched = data.Call("has", "touched").Bool()
+	s.Reuse = data.Call("has", "reuse").Bool()
 	return s
 }
 

@@ -29,6 +29,12 @@ func (b *browser) Describe(content []byte) ([]byte, error) {
 	return w.Describe(content)
 }
 
+// Export has the second program make a file.
+func (b *browser) Export(request []byte) ([]byte, error) {
+	w := unpack.Workers{Script: unpackScript}
+	return w.Export(request)
+}
+
 // unpackScript starts the second program, relative to the page.
 const unpackScript = "worker.js?wasm=unpack.wasm"
 

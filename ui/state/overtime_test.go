@@ -1,0 +1,61 @@
+package state
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/hierarchy"
+)
+
+// The working set of a window is between the lines that are new to it and its
+// accesses, and the chart shows the table.
+func TestWorkingSet(t *testing.T) {
+	v := demo(t, "array-list", 0)
+	c, table := v.WorkingSet(), v.WorkingSetTable()
+	w := &v.Locality.Windows
+	if c == nil || len(c.At) != len(w.Rows)+1 || table.Rows != len(w.Rows) {
+		t.Fatalf("the chart is %+v", c)
+	}
+	most := uint64(0)
+	for i, lines := range w.Distinct {
+		row := &w.Rows[i]
+		if cold := row[len(row)-1]; lines < cold || lines > row.Accesses() {
+			t.Errorf("window %d: %d lines, of which %d are new, in %d accesses", i, lines, cold, row.Accesses())
+		}
+		if c.Series[0].Y[i] != float64(lines*64) {
+			t.Errorf("window %d is drawn at %g bytes, want %d", i, c.Series[0].Y[i], lines*64)
+		}
+		most = max(most, lines)
+	}
+	if !strings.Contains(c.Summary, "at most "+Exact(most)+" lines") {
+		t.Errorf("of %d lines at most it says %q", most, c.Summary)
+	}
+	w.Distinct = nil
+	if v.WorkingSet() != nil {
+		t.Error("a working set that was not counted is drawn")
+	}
+}
+
+func TestLevelsOverTime(t *testing.T) {
+	v := demo(t, "array-list", 0) // 769 lines
+	list, estimates := v.LevelLog2Lines([]hierarchy.Cache{{Name: "L1", SizeBytes: 4 << 10}, {Name: "L2", SizeBytes: 24 << 10}, {Name: "L3", SizeBytes: 1 << 30}})
+	if !slices.Equal(list, []int{6, 8, 10}) || !slices.Equal(estimates, []string{"L2"}) {
+		t.Errorf("%v, %v", list, estimates)
+	}
+}
+
+func TestReuseSetting(t *testing.T) {
+	plain, err := Settings{}.Spec()
+	asked, err2 := Settings{Reuse: true, Touched: true}.Spec()
+	if err != nil || err2 != nil || plain.Previous || !asked.Previous || len(asked.Utilisation) == 0 || SpecKey(plain) == SpecKey(asked) {
+		t.Errorf("%+v, %+v, %v, %v", plain, asked, err, err2)
+	}
+	if all := analysis.Locality | analysis.Counters | analysis.Sites | analysis.Sets; asked.Analyses != all {
+		t.Errorf("analyses %s, want %s", asked.Analyses, all)
+	}
+	if err := asked.WithDefaults().Check(); err != nil {
+		t.Error(err)
+	}
+}
