@@ -44,8 +44,10 @@ const (
 // side by side, and what is behind them in pages, so that short traces touch
 // little memory.
 type lists struct {
-	front []uint32 // 0 where there is none
-	rest  []*page  // nil where no set has had a second line
+	front  []uint32 // 0 where there is none
+	rest   []*page  // nil where no set has had a second line
+	full   uint32   // in no set is a line whose last fall is before; 0 while a list is short
+	visits int      // since full was found
 }
 
 type page [pageSets]list
@@ -62,7 +64,7 @@ const (
 func (r *recency) reset() {
 	r.pending = 0
 	for a := 1; a <= setBits; a++ {
-		r.lists[a] = lists{make([]uint32, 1<<a), make([]*page, (1<<a+pageSets-1)/pageSets)}
+		r.lists[a] = lists{front: make([]uint32, 1<<a), rest: make([]*page, (1<<a+pageSets-1)/pageSets)}
 	}
 }
 
@@ -79,6 +81,7 @@ func (r *recency) settle() {
 	visits := r.visits[:r.pending]
 	r.pending = 0
 	for a := 1; a <= setBits; a++ {
+		r.lists[a].fill(len(visits))
 		if a > nearLists {
 			r.sink += r.lists[a].touch(visits)
 		}
@@ -91,6 +94,9 @@ func (r *recency) settle() {
 // touch reads what the visits will, so that the cache misses overlap.
 func (l *lists) touch(visits []visit) (sink uint32) {
 	for i := range visits {
+		if visits[i].after < l.full && visits[i].now == 0 {
+			continue
+		}
 		set := int(visits[i].line) & (len(l.front) - 1)
 		if p := l.rest[set/pageSets]; p != nil {
 			sink += p[set%pageSets][0] + p[set%pageSets][MaxWays-1]
@@ -100,21 +106,54 @@ func (l *lists) touch(visits []visit) (sink uint32) {
 	return sink
 }
 
+// fill finds from which fall on lines may still be in a list, now and then. Looking
+// through all lists takes a small part of the time of as many visits. In traces
+// whose lines come back late most visits are before, and have nothing to search.
+func (l *lists) fill(visits int) {
+	if l.visits += visits; l.visits < 8*len(l.front) {
+		return
+	}
+	l.visits = 0
+	oldest := ^uint32(0)
+	for set := range l.front {
+		p := l.rest[set/pageSets]
+		if p == nil {
+			return
+		}
+		oldest = min(oldest, p[set%pageSets][MaxWays-1])
+	}
+	if oldest != 0 {
+		l.full = oldest + 1
+	}
+}
+
 // visit takes visits through the lists of 2^a sets. Those that go on to more sets
 // stay, in order; of the others it notes what is above in the top array.
 func (r *recency) visit(a int, visits []visit) (stay, done int) {
-	front, rest, depths := r.lists[a].front, r.lists[a].rest, &r.depths[a]
+	l, depths := &r.lists[a], &r.depths[a]
+	front, rest, full, beyond := l.front, l.rest, l.full, uint64(0)
 	for i := range visits {
 		v := &visits[i]
 		after, now, line, above := v.after, v.now, v.line, v.above
+		next := &visits[stay&(visitRoom-1)]
 		set := int(line) & (len(front) - 1)
+		if after < full { // it is in no list
+			next.after, next.now, next.line, next.above = after, now, line, above>>laneBits
+			stay++
+			if now == 0 {
+				beyond++
+				continue
+			}
+			rest[set/pageSets][set%pageSets].push(front[set])
+			front[set] = now
+			continue
+		}
 		newest := front[set]
 		if newest < after {
 			r.done[done&(visitRoom-1)] = above
 			done++
 			continue
 		}
-		next := &visits[stay&(visitRoom-1)]
 		next.after, next.now, next.line, next.above = after, now, line, above>>laneBits
 		stay++
 		p := rest[set/pageSets]
@@ -136,6 +175,7 @@ func (r *recency) visit(a int, visits []visit) (stay, done int) {
 		}
 		p[set%pageSets].insert(newest, after)
 	}
+	depths[MaxWays] += beyond
 	return stay, done
 }
 
@@ -148,6 +188,12 @@ func (r *recency) finish(a int, above []uint64) {
 			lanes >>= laneBits
 		}
 	}
+}
+
+// push puts an entry in front and takes out the last one.
+func (l *list) push(entry uint32) {
+	copy(l[1:], l[:])
+	l[0] = entry
 }
 
 // newer counts the entries from after on. Four are compared at a time without a
