@@ -22,9 +22,10 @@ import (
 //	          of its tables in pctab: stack depths, files, lines, and others by
 //	          number; and behind them those of data that belongs to them
 //
-// An offset of 0 stands for no table, one of all ones for no data. So what is for
-// traces only gets that offset, and what of pctab no other offset leads to
-// becomes zeros. What the collector and panics need is left alone.
+// Data lies apart, from where the program's moduledata says. An offset of 0 stands
+// for no table, one of all ones for no data. So what is for traces only gets that
+// offset, and what of pctab no other offset leads to, and data for traces, becomes
+// zeros. What the collector and panics need is left alone.
 
 // tableMagic begins the table: the number for Go 1.20 and later, two zeros, the
 // unit of instructions and the size of pointers.
@@ -56,10 +57,32 @@ const (
 	recordOffsets = 44 // of the others, then of data
 )
 
-// What of the others, and of data, is for traces only.
+// What of the others, and of data, is for traces only, by number.
+const (
+	inlinedAt     = 2 // PCDATA_InlTreeIndex: where each inlined call stands
+	argumentsLive = 3 // PCDATA_ArgLiveIndex
+
+	inlinedCalls  = 3 // FUNCDATA_InlTree: records of inlinedBytes each
+	argumentsInfo = 5 // FUNCDATA_ArgInfo: bytes up to argumentsEnd
+	liveInfo      = 6 // FUNCDATA_ArgLiveInfo
+
+	inlinedBytes = 16
+	argumentsEnd = 0xff
+)
+
 var (
-	traceTables = map[int]bool{2: true, 3: true}          // PCDATA_InlTreeIndex, PCDATA_ArgLiveIndex
-	traceData   = map[int]bool{3: true, 5: true, 6: true} // FUNCDATA_InlTree, FUNCDATA_ArgInfo, FUNCDATA_ArgLiveInfo
+	traceTables = map[int]bool{inlinedAt: true, argumentsLive: true}
+	traceData   = map[int]bool{inlinedCalls: true, argumentsInfo: true, liveInfo: true}
+)
+
+const noData = 1<<32 - 1
+
+// Words of moduledata: it begins with addresses of the header and of the names.
+const (
+	moduleHeader = 0
+	moduleNames  = 1
+	moduleData   = 40 // gofunc, which offsets of data count from
+	moduleEnd    = 41 // epclntab, behind all that
 )
 
 // dropLines gives a wasm file that a Go compiler made without its line tables. It
@@ -112,20 +135,33 @@ func (t *lineTable) drop() (err error) {
 		}
 	}
 	records := t.at + t.word(headRecords)
+	data, known := t.data()
+	if !known {
+		return errLineTable
+	}
+	shared := t.keptData()
 	for i := range t.word(headFunctions) {
 		record := records + t.number(records+8*i+4)
 		keep(t.number(record + recordStack))
 		others := t.number(record + recordOthers)
+		calls := 0
 		for n := range others {
-			if at := record + recordOffsets + 4*n; traceTables[n] {
-				clear(t.memory[at : at+4])
-			} else {
+			at := record + recordOffsets + 4*n
+			if !traceTables[n] {
 				keep(t.number(at))
+				continue
 			}
+			if n == inlinedAt {
+				calls = callsOf(tables, t.number(at))
+			}
+			clear(t.memory[at : at+4])
 		}
 		for n := range int(t.memory[record+recordData]) {
 			if at := record + recordOffsets + 4*(others+n); traceData[n] {
-				binary.LittleEndian.PutUint32(t.memory[at:], 1<<32-1)
+				if offset := t.number(at); !shared[offset] {
+					t.clearData(n, data, offset, calls)
+				}
+				binary.LittleEndian.PutUint32(t.memory[at:], noData)
 			}
 		}
 		clear(t.memory[record+recordFiles : record+recordLines+4])
@@ -136,6 +172,64 @@ func (t *lineTable) drop() (err error) {
 		}
 	}
 	return nil
+}
+
+// data is where offsets of data count from.
+func (t *lineTable) data() (at int, known bool) {
+	names := uint64(t.at + t.word(headNames))
+	head := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(t.at)), names)
+	module := bytes.Index(t.memory, head)
+	if module < 0 || bytes.Contains(t.memory[module+1:], head) {
+		return 0, false
+	}
+	word := func(n int) int { return int(binary.LittleEndian.Uint64(t.memory[module+8*n:])) }
+	at = word(moduleData)
+	return at, at > t.at+t.word(headRecords) && at < word(moduleEnd) && word(moduleEnd) <= len(t.memory)
+}
+
+// keptData are the offsets of data that is left alone. The linker keeps one copy of
+// equal data, so some of what is for traces may be needed for something else.
+func (t *lineTable) keptData() map[int]bool {
+	kept := map[int]bool{}
+	records := t.at + t.word(headRecords)
+	for i := range t.word(headFunctions) {
+		record := records + t.number(records+8*i+4)
+		first := record + recordOffsets + 4*t.number(record+recordOthers)
+		for n := range int(t.memory[record+recordData]) {
+			if !traceData[n] {
+				kept[t.number(first+4*n)] = true
+			}
+		}
+	}
+	return kept
+}
+
+// clearData makes zeros of data for traces, as far as its length is known.
+func (t *lineTable) clearData(number, data, offset, calls int) {
+	switch {
+	case offset == noData:
+	case number == inlinedCalls:
+		clear(t.memory[data+offset:][:calls*inlinedBytes])
+	case number == argumentsInfo:
+		info := t.memory[data+offset:]
+		clear(info[:bytes.IndexByte(info, argumentsEnd)])
+	}
+}
+
+// callsOf is the number of inlined calls that a table tells of: one more than its
+// largest value.
+func callsOf(tables []byte, at int) int {
+	if at == 0 {
+		return 0
+	}
+	value, most := -1, -1
+	for start := at; at == start || tables[at] != 0; at = numberEnd(tables, at) {
+		zigzag, n := binary.Uvarint(tables[at:])
+		value += int(zigzag>>1) ^ -int(zigzag&1)
+		most = max(most, value)
+		at += n
+	}
+	return most + 1
 }
 
 // tableEnd is where the table of pctab ends that begins at an offset: pairs of
