@@ -247,10 +247,18 @@ func (c *Comparison) Doubts(levels []hierarchy.Cache) []string {
 // Mismatches says how the analyses differ, rather than the programs.
 func (c *Comparison) Mismatches() (list []string) {
 	for _, m := range answers.Mismatches(c.A.Profile, c.B.Profile) {
-		what, _, _ := strings.Cut(m, "; ") // what to do is said to the command's user
-		list = append(list, upper(what)+".")
+		list = append(list, doubtOf(m))
 	}
 	return list
+}
+
+// doubtOf is a doubt as a sentence, without what it tells the command's user to do.
+func doubtOf(text string) string {
+	if text == "" {
+		return ""
+	}
+	what, _, _ := strings.Cut(text, "; ")
+	return upper(what) + "."
 }
 
 // CountersBy are the counters of both, joined by name: of the program, of
@@ -263,9 +271,7 @@ func (c *Comparison) CountersBy(by tally.By, sort string) *Table {
 	}
 	joined := answers.Join([]report.Table{tally.Of(a, by, "")}, []report.Table{tally.Of(b, by, "")})[0]
 	t := sortedJoin(joined.Joined, joined.Key, "bytes", sort, "bytes", "flops", "integer_ops", "conditional_branches")
-	if joined.Doubt != "" {
-		t.Doubt = upper(joined.Doubt) + "."
-	}
+	t.Doubt = doubtOf(joined.Doubt)
 	return t
 }
 
@@ -293,9 +299,7 @@ func (c *Comparison) CodeBy(by CodeBy, h hierarchy.Hierarchy, sort string) (*Tab
 		shown = append(shown, l.Name+"_misses")
 	}
 	t := sortedJoin(joined.Joined, joined.Key, shown[0], sort, append(shown, "references")...)
-	if joined.Doubt != "" {
-		t.Doubt = upper(joined.Doubt) + "."
-	}
+	t.Doubt = doubtOf(joined.Doubt)
 	return t, nil
 }
 
