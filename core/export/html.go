@@ -143,7 +143,7 @@ func (p *page) hierarchy(asked *Question) {
 
 // methods say how the numbers of a level were computed.
 var methods = map[hierarchy.Method]string{
-	hierarchy.Exact:         "from the histogram of stack distances, or from the set table.",
+	hierarchy.Exact:         "from the histogram of stack distances, from the set table, or counted with the sites.",
 	hierarchy.AsIfLRU:       "as if the cache replaced the least recently used line and allocated on every write.",
 	hierarchy.AsIfInclusive: "as if the level saw every access, not only the misses of the one above.",
 	hierarchy.SDCM:          "by the stack distance cache model, which lets lines fall into sets at random.",

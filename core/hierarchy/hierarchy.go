@@ -7,7 +7,8 @@
 //     of lines (MODELS §3).
 //   - A set-associative one is exact too where the profile has a set table: sets
 //     a power of two up to 65,536, of up to 32 ways, chosen by the low bits of
-//     the line's number (MODELS §4).
+//     the line's number (MODELS §4). So is one for which the profile measured
+//     utilisation: its sets were simulated, whatever their number.
 //   - Any other set-associative level is predicted by SDCM, from the histogram:
 //     the chance of a hit at each distance when lines fall into sets at random
 //     (MODELS §5). It is a model, and a warning says so. Where the table answers,

@@ -12,7 +12,7 @@ type Method string
 
 // The methods.
 const (
-	Exact         Method = "exact"     // first level, LRU, from the histogram or the set table (MODELS §3, §4)
+	Exact         Method = "exact"     // first level, LRU, from the histogram, the set table, or counted with the sites (MODELS §3, §4)
 	AsIfLRU       Method = "as-lru"    // a first level that replaces or writes in another way, as if it were such a one
 	AsIfInclusive Method = "inclusive" // a level behind the first, as if it saw every access and were LRU (MODELS §3)
 	SDCM          Method = "sdcm"      // set-associative, by the stack distance cache model (MODELS §5)
@@ -183,8 +183,12 @@ func (a *Asker) level(c Cache) (Level, error) {
 		if !c.Hashed {
 			hits, ok = a.p.LocalityAt(c.LineBytes).Sets.Hits(c.Sets(), uint64(c.Ways))
 		}
+		misses := curve.Accesses - hits
+		if !ok {
+			misses, ok = fetched(a.p.Sites, c)
+		}
 		if ok {
-			level.Method, level.Misses, level.Beside = Exact, float64(curve.Accesses-hits), true
+			level.Method, level.Misses, level.Beside = Exact, float64(misses), true
 		} else {
 			level.Method, level.Misses = SDCM, level.SDCMMisses
 		}
@@ -193,6 +197,22 @@ func (a *Asker) level(c Cache) (Level, error) {
 		level.Method = AsIfLRU
 	}
 	return level, nil
+}
+
+// fetched is how many lines the cache was counted to fetch, where utilisation was
+// measured for it: that simulates its sets, whose number may be any.
+func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
+	if s == nil || c.Hashed || c.LineBytes != s.LineBytes {
+		return 0, false
+	}
+	at := s.Measured(c.Lines(), c.Ways)
+	if at < 0 {
+		return 0, false
+	}
+	for i := range s.Code {
+		misses += s.Code[i].Reuse.Used[at].Fetched
+	}
+	return misses, true
 }
 
 // below puts the level behind another one (MODELS §3).

@@ -29,6 +29,17 @@ type Sites struct {
 	Data []DataObject // ascending: see [CompareObjects]; nil where the trace names no data
 }
 
+// Measured is the index in Capacities of a cache of so many lines and ways, 0 for
+// fully associative, or -1: its utilisation was not measured.
+func (s *Sites) Measured(lines uint64, ways uint32) int {
+	for i := range s.Capacities {
+		if s.Capacities[i] == lines && s.Ways[i] == ways {
+			return i
+		}
+	}
+	return -1
+}
+
 // MaxCapacities is the most capacities that utilisation is measured for.
 const MaxCapacities = 8
 

@@ -155,12 +155,7 @@ func (r *Ranker) measured(l *hierarchy.Level, c capacity) int {
 	if c.ways == c.lines {
 		ways = 0
 	}
-	for i, lines := range r.p.Sites.Capacities {
-		if lines == c.lines && r.p.Sites.Ways[i] == ways {
-			return i
-		}
-	}
-	return -1
+	return r.p.Sites.Measured(c.lines, ways)
 }
 
 // fetched are the misses that utilisation counted. Where the level is predicted to

@@ -167,6 +167,31 @@ func TestMeasuredInSets(t *testing.T) {
 	}
 }
 
+// What was counted in sets whose number is no power of two stays as it was
+// counted: it is the level's total, and no model's.
+func TestMeasuredInAnySets(t *testing.T) {
+	program, steps := tracetest.Multiplication(64)
+	c := hierarchy.Cache{Name: "L1", SizeBytes: 48 * 64 * 2, Ways: 2, LineBytes: 64}
+	spec := analysis.Spec{Analyses: analysis.Sites | analysis.Sets, Utilisation: []uint64{c.SizeBytes}, UtilisationWays: []uint32{c.Ways}}
+	p := analysed(t, spec, program, steps)
+	var fetched uint64
+	for i := range p.Sites.Code {
+		fetched += p.Sites.Code[i].Reuse.Used[0].Fetched
+	}
+	got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}})[0]
+	if got.Level.Method != hierarchy.Exact || got.Level.Misses != float64(fetched) || !got.Exact || sum(got.Sites) != float64(fetched) {
+		t.Errorf("%+v by %s, exact: %v; want the %d that were counted", got.Level.Misses, got.Level.Method, got.Exact, fetched)
+	}
+	if got.Level.SDCMMisses == got.Level.Misses || !got.Level.Beside {
+		t.Errorf("SDCM says %v, want its own number, beside the exact one", got.Level.SDCMMisses)
+	}
+	hashed := c
+	hashed.Hashed = true
+	if got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{hashed}})[0]; got.Exact || got.Level.Method != hierarchy.SDCM {
+		t.Errorf("a hash chooses other sets than were counted, yet it is answered by %s", got.Level.Method)
+	}
+}
+
 // Rows hold every site once, and rank.
 func TestRows(t *testing.T) {
 	program, steps := tracetest.Multiplication(24)
