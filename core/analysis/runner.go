@@ -30,6 +30,7 @@ type Runner struct {
 	view     trace.Batch // the part of the batch that is being analysed
 
 	references references               // of that part
+	rest       rest                     // of a reference that is analysed in pieces
 	beside     func(*trace.Batch) error // or nil
 
 	totals   profile.Totals
@@ -95,10 +96,14 @@ func (r *Runner) program() *trace.Program {
 }
 
 // Step analyses one batch, or a part of one whose references touch very many
-// bytes, so that its caller soon has a turn. io.EOF tells that the trace, or the part that the
-// spec limits it to, is done. Any other error ends the run; what was analysed
-// before it is in Profile.
+// bytes, or a piece of such a reference, so that its caller soon has a turn. io.EOF
+// tells that the trace, or the part that the spec limits it to, is done. Any other
+// error ends the run; what was analysed before it is in Profile.
 func (r *Runner) Step() error {
+	if r.rest.pending() {
+		r.rest.consume()
+		return nil
+	}
 	if r.spec.Limit > 0 && r.spec.Start+r.analysed >= r.spec.Limit {
 		return io.EOF
 	}
@@ -127,15 +132,15 @@ func (r *Runner) Step() error {
 	return r.consume()
 }
 
-// stepBytes is how many bytes the references of one step may touch, unless it
-// is a single one.
+// stepBytes is how many bytes the references of one step may touch: a power of two
+// that every line size divides.
 const stepBytes = 4 << 20
 
 // consume analyses the rows of the batch from r.next on, up to stepBytes.
 func (r *Runner) consume() error {
 	b := r.batch
 	end, bytes := r.next, uint64(0)
-	for end < b.Len() && (bytes < stepBytes || end == r.next) {
+	for end < b.Len() && (bytes+uint64(b.Bytes[end]) <= stepBytes || end == r.next) {
 		bytes += uint64(b.Bytes[end])
 		end++
 	}
@@ -155,7 +160,7 @@ func (r *Runner) consume() error {
 		if events, _, _ := a.Takes(); events != 0 {
 			rows = part
 		}
-		if rows.Len() == 0 {
+		if rows.Len() == 0 || r.rest.begin(a, rows) {
 			continue
 		}
 		if err := a.Consume(rows); err != nil {
@@ -356,8 +361,14 @@ func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
 // Save gives the state of the run as bytes, from which Restore goes on. Rows
 // that were read are analysed first.
 func (r *Runner) Save() []byte {
+	for r.rest.pending() {
+		r.rest.consume()
+	}
 	for r.failed == nil && r.next < r.batch.Len() {
 		r.failed = r.consume()
+		for r.rest.pending() {
+			r.rest.consume()
+		}
 	}
 	var saved []byte
 	var mergeable uint64

@@ -93,6 +93,20 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
+// ConsumePiece takes a piece of the one reference of b: see analysis.Runner.
+func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
+	if from == 0 {
+		a.done++
+	}
+	at := a.start + a.done - 1
+	addrs, bytes := []trace.Addr{b.Addr[0] + from}, []uint32{uint32(end - from)}
+	for _, s := range a.sizes {
+		s.window(at, profile.WindowSize(at+1))
+		s.accesses.Batch, s.accesses.First = b, 0
+		s.split(addrs, bytes, b.Kind, at)
+	}
+}
+
 const (
 	topDepths = 16 // distances counted in arrays
 	kindSlots = 8  // a power of two ≥ trace.NumKinds, so that masks replace checks

@@ -94,7 +94,11 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 func (in *Input) run(ctx context.Context, runner *analysis.Runner, o Options) error {
 	bar := newBar(o.Terminal, in.Bytes)
 	defer bar.finish()
-	const stepsBetweenLooks = 64 // about 260,000 references
+	const (
+		stepsBetweenLooks = 64      // about 260,000 references
+		linesBetweenLooks = 1 << 17 // some 10 MB: references to ranges come to many lines in few steps
+	)
+	looked := uint64(0) // lines at the last look
 	for step := 0; ; step++ {
 		if ctx.Err() != nil {
 			return ErrInterrupted
@@ -104,10 +108,11 @@ func (in *Input) run(ctx context.Context, runner *analysis.Runner, o Options) er
 		} else if err != nil {
 			return err
 		}
-		if step%stepsBetweenLooks != 0 {
+		progress := runner.Progress()
+		if step%stepsBetweenLooks != 0 && progress.Lines-looked < linesBetweenLooks {
 			continue
 		}
-		progress := runner.Progress()
+		looked = progress.Lines
 		bar.show(in.read.Load(), progress.References, time.Now())
 		if o.MemoryBytes > 0 && memoryInUse() > o.MemoryBytes {
 			return fmt.Errorf("%w (--memory sets the limit)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: progress.References})

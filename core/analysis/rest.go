@@ -1,0 +1,47 @@
+package analysis
+
+import "github.com/stackglass/stackglass/core/trace"
+
+// inPieces is an analysis whose time and memory grow with the bytes of a reference,
+// and that can take one in pieces.
+type inPieces interface {
+	// ConsumePiece takes the bytes from from up to end of a reference, which is all
+	// that b holds; the piece from 0 on counts it. Pieces end where lines of every
+	// size do.
+	ConsumePiece(b *trace.Batch, from, end uint64)
+}
+
+// rest is what is left of a reference that touches more bytes than a step may: a
+// range of gigabytes takes seconds and gigabytes of memory, and whoever steps has to
+// be able to stop within. All analyses but one have the whole reference at once.
+type rest struct {
+	analysis   inPieces
+	batch      *trace.Batch // the reference
+	from, most uint64
+}
+
+func (r *rest) pending() bool { return r.from < r.most }
+
+// begin has a take the first piece of rows, if they are one reference to cut. One
+// that goes beyond the last address is not cut: its first line is all it counts.
+func (r *rest) begin(a Analysis, rows *trace.Batch) bool {
+	taker, ok := a.(inPieces)
+	if !ok || rows.Len() != 1 {
+		return false
+	}
+	bytes := uint64(rows.Bytes[0])
+	if bytes <= stepBytes || rows.Addr[0]+bytes-1 < rows.Addr[0] {
+		return false
+	}
+	*r = rest{analysis: taker, batch: rows, most: bytes}
+	r.consume()
+	return true
+}
+
+// consume has the next piece analysed.
+func (r *rest) consume() {
+	begin := r.batch.Addr[0] + r.from
+	end := min(r.most, r.from+stepBytes-begin%stepBytes)
+	r.analysis.ConsumePiece(r.batch, r.from, end)
+	r.from = end
+}

@@ -1,0 +1,85 @@
+package analysis_test
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// ranges is a trace of references to megabytes among small ones, at addresses where
+// no page begins, and at the highest ones.
+func ranges() *trace.Batch {
+	whole := &trace.Batch{PC: []trace.Addr{}}
+	for i := range uint64(3) {
+		whole.Append(trace.Store, 5000*i, 8, 0, 1)
+		whole.Append(trace.RangeRead, 1<<32+3000*i+1, uint32(9<<20+i), 0, 2)
+		whole.Append(trace.RangeWrite, 1<<32, 5<<20, 0, 3)
+		whole.Append(trace.Load, 1<<32+1<<20, 4, 0, 1)
+	}
+	whole.Append(trace.RangeRead, math.MaxUint64-(7<<20), 6<<20, 0, 4)
+	return whole
+}
+
+// TestRangesInPieces: no step takes more of a reference than a few megabytes, and no
+// result tells.
+func TestRangesInPieces(t *testing.T) {
+	whole := ranges()
+	spec := analysis.Spec{LineBytes: []uint32{2048, 4096}, Kinds: trace.AllKinds, Utilisation: []uint64{1 << 20}}
+	reader := tracetest.NewReader(whole, 100)
+	r, err := analysis.NewRunner(spec, reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for steps := 0; ; steps++ {
+		before := r.Progress()
+		if err := r.Step(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if lines := r.Progress().Lines - before.Lines; lines > 4<<20/2048+1 {
+			t.Errorf("step %d comes to %d lines of 2048 bytes, want 4 MiB at most", steps, lines)
+		}
+	}
+	p := checked(t, r.Profile(profile.State{}))
+	for i, size := range spec.LineBytes {
+		want, references := naive(whole, spec, uint64(size))
+		twin := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: []profile.Locality{want}}
+		got := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: p.Locality[i : i+1]}
+		if p.Totals.References != references || got.Digest() != twin.Digest() {
+			t.Errorf("lines of %d bytes: the profile differs from the naive twin's", size)
+		}
+	}
+	equalSites(t, "ranges", p.Sites, sitesByDefinition(&trace.Program{}, whole, spec, 2048))
+
+	mergeable := spec
+	mergeable.Mergeable = true
+	want := run(t, mergeable, tracetest.NewReader(whole, 100))
+	for steps := range 12 {
+		r, err := analysis.NewRunner(mergeable, tracetest.NewReader(whole, 100))
+		for i := 0; i < steps && err == nil; i++ {
+			err = r.Step()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		saved := r.Save()
+		again, err := analysis.NewRunner(mergeable, tracetest.NewReader(whole, 7))
+		if err == nil {
+			err = again.Restore(saved)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		finish(t, again)
+		if !bytes.Equal(again.Profile(profile.State{}).Encode(), want.Encode()) {
+			t.Errorf("saved after %d steps, the run ends differently", steps)
+		}
+	}
+}
