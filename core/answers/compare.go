@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,7 +90,8 @@ func find(tables []report.Table, key string) report.Table {
 }
 
 func joinOne(a, b report.Table, by report.Key) Compared {
-	c := Compared{Key: a.Key, Joined: report.Join(a, b, by)}
+	a, b, doubt := tellApart(a, b, by)
+	c := Compared{Key: a.Key, Joined: report.Join(a, b, by), Doubt: cmp.Or(repeatedNames(a, b, by), doubt)}
 	if !ranked[a.Key] || len(a.Rows) == 0 || len(b.Rows) == 0 || anyPlaceInBoth(c.Joined) {
 		return c
 	}
