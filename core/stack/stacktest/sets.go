@@ -85,6 +85,21 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 			inParts(t, fresh, lines, rng.IntN(len(lines)+1))
 		}
 	})
+	// So many lines that lists of up to 2^10 sets fill up, and most visits are late.
+	t.Run("chase", func(t *testing.T) {
+		lines := Chase(60_000, 600_000)
+		m, plain := fresh(), NewPlain()
+		m.Distances(lines, make([]uint32, len(lines)))
+		plain.Distances(lines, nil)
+		want := new(stack.SetDepths)
+		for a := range want {
+			copy(want[a][:], plain.Depths[a][:])
+			for b := range a { // it stops where a line is in front
+				want[a][0] += plain.Depths[b][0]
+			}
+		}
+		sameDepths(t, m.Depths(), want)
+	})
 	t.Run("twins", func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 4))
 		lines := Random(rng, 2000)
