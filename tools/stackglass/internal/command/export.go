@@ -1,9 +1,7 @@
 package command
 
 import (
-	"compress/gzip"
 	"encoding/hex"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -19,7 +17,6 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
 // exporting is what one export asks for.
@@ -88,7 +85,10 @@ and json the answer about the hierarchy. What is exported adds up to the numbers
 of the whole run: pprof and callgrind add up costs, so they get the sum of stack
 distances, which over accesses less cold ones is their mean.
 
-OUT appears when it is whole; without -o it is standard output.`,
+OUT appears when it is whole; without -o it is standard output. A pass that ends
+early replaces nothing: what it read is exported beside OUT, as in app.partial.html.
+A folder's input.csv tells what its tables are of, and takes with it those of an
+earlier export that this one does not have.`,
 		Example: "  stackglass export app.sgt --to html --hierarchy i7-6700 -o app.html\n" +
 			"  stackglass export app.sgp --to pprof --cache L1=32KiB,8 -o app.pb.gz && go tool pprof -top app.pb.gz\n" +
 			"  stackglass export app.sgp --to folded --cache L1=32KiB,8 --event L1_misses | flamegraph.pl > app.svg",
@@ -140,16 +140,23 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	for _, w := range x.doubts {
 		a.warn(w)
 	}
+	path := e.output
+	if l.Stopped != nil {
+		path = besideWhole(path)
+	}
 	if e.to == "csv" && e.table == "" {
-		err = e.saveTables(x)
+		err = e.saveTables(x, path)
 	} else {
 		var content []byte
 		if content, err = exportedForms[at].bytes(e, x); err == nil {
-			err = a.save(e.output, content)
+			err = a.save(path, content)
 		}
 	}
 	if err != nil {
 		return err
+	}
+	if path != e.output {
+		a.warn(e.output + " was there and stays as it is; what was analysed now is in " + path)
 	}
 	return l.Stopped
 }
@@ -200,45 +207,6 @@ func (e *exporting) ask(l *answerable) (*exportedAnswer, error) {
 	}
 	x.asked = &export.Question{Hierarchy: e.h, Answer: predicted}
 	return x, nil
-}
-
-// save writes a file, packed if its name says so.
-func (a *app) save(path string, content []byte) error {
-	write := func(w io.Writer) error { _, err := w.Write(content); return err }
-	if strings.HasSuffix(path, ".gz") {
-		write = func(w io.Writer) error {
-			z := gzip.NewWriter(w)
-			if _, err := z.Write(content); err != nil {
-				return err
-			}
-			return z.Close()
-		}
-	}
-	var err error
-	if path == "-" {
-		path, err = "standard output", write(a.stdout)
-	} else {
-		err = wholefile.Save(path, write)
-	}
-	if err != nil {
-		return &outputError{path: path, err: err}
-	}
-	return nil
-}
-
-// saveTables writes every table to a file of its own in a folder.
-func (e *exporting) saveTables(x *exportedAnswer) error {
-	if err := os.MkdirAll(e.output, 0o777); err != nil {
-		return &outputError{path: e.output, err: err}
-	}
-	for _, t := range x.tables() {
-		path := filepath.Join(e.output, t.Key+".csv")
-		err := wholefile.Save(path, func(w io.Writer) error { _, err := w.Write(t.CSV()); return err })
-		if err != nil {
-			return &outputError{path: path, err: err}
-		}
-	}
-	return nil
 }
 
 // tables are all of them: those of places in the code by site, and of data, where

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
 func init() {
@@ -49,7 +51,7 @@ func TestExportedTables(t *testing.T) {
 			t.Errorf("%s is no table of the JSON export", f.Name())
 		}
 	}
-	if len(files)+3 != len(all) { // schema, input and warnings are no tables
+	if len(files)+2 != len(all) { // schema and warnings are no tables
 		t.Errorf("%d files, and JSON has %d keys", len(files), len(all))
 	}
 	for file, verb := range map[string]string{
@@ -296,4 +298,49 @@ func TestExportRefuses(t *testing.T) {
 			t.Errorf("%s: want %q and exit 2, got %v", line, want, got)
 		}
 	}
+}
+
+// TestExportOfAPartKeepsTheWhole: a pass that ends early replaces no export.
+func TestExportOfAPartKeepsTheWhole(t *testing.T) {
+	content := string(tracetest.Packed())
+	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "a.html": "whole", "a.json.gz": "whole"})
+	for to, names := range map[string][2]string{"html": {"a.html", "a.partial.html"}, "json": {"a.json.gz", "a.partial.json.gz"}} {
+		expect(t, ask("export", "cut.lz4", "--to", to, "-o", names[0]), exitInput, names[0]+" was there and stays as it is", "is in "+names[1], "cut off")
+		if kept, err := os.ReadFile(names[0]); err != nil || string(kept) != "whole" {
+			t.Errorf("%s now holds %q, %v", names[0], kept, err)
+		}
+		if part, err := os.ReadFile(names[1]); err != nil || len(part) == 0 {
+			t.Errorf("%s: %v", names[1], err)
+		}
+	}
+	expect(t, ask("export", "cut.lz4", "--to", "html", "-o", "new.html"), exitInput, "cut off")
+	if _, err := os.Stat("new.html"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFolderOfOneExport: a folder holds the tables of one export, and says of which.
+func TestFolderOfOneExport(t *testing.T) {
+	content := string(tracetest.Packed())
+	in(t, map[string]string{"cut.lz4": content[:len(content)/2]})
+	expect(t, ask(words("export demo:array-list --to csv --lines 32,64 --cache L1=2KiB,8 -o tables")...), exitOK)
+	if err := os.WriteFile(filepath.Join("tables", "notes.csv"), []byte("mine"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, ask(words("export cut.lz4 --to csv -o tables")...), exitInput, "tables was there", "is in tables.partial")
+	about, err := os.ReadFile(filepath.Join("tables.partial", "input.csv"))
+	if err != nil || !strings.Contains(string(about), "\ncomplete,false\n") {
+		t.Errorf("%v: the tables of a part do not say so:\n%s", err, about)
+	}
+	expect(t, ask(words("export demo:matmul-naive --to csv -o tables")...), exitOK)
+	for name, want := range map[string]bool{"curve_64.csv": true, "notes.csv": true, "curve_32.csv": false, "levels.csv": false, "objects.csv": false} {
+		if _, err := os.Stat(filepath.Join("tables", name)); (err == nil) != want {
+			t.Errorf("%s: %v, want it there: %v", name, err, want)
+		}
+	}
+	if about, err = os.ReadFile(filepath.Join("tables", "input.csv")); err != nil || !strings.Contains(string(about), "file,demo:matmul-naive\n") {
+		t.Errorf("%v: %s", err, about)
+	}
+	in(t, map[string]string{"input.csv": "a,b\n1,2\n"})
+	expect(t, ask(words("export demo:matmul-naive --to csv -o .")...), exitUsage, "not of an export")
 }
