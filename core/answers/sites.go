@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -24,8 +25,7 @@ type Sites struct {
 	// Source gives the text of a line; nil for none.
 	Source func(file string, line uint32) string
 
-	rows   []ranking.Row
-	places int // of the last table: its rows but those of no place
+	rows []ranking.Row // in the order of the table
 }
 
 // The names of what is no place in the code.
@@ -35,16 +35,15 @@ const (
 )
 
 // Table has a row for each site, line, function or data object, those that miss
-// most in the first level first, and one for what is of none of them. top is how
-// many rows stand by themselves; all others are one.
+// most in the first level first, or in the order of Sort, and one for what is of
+// none of them. top is how many rows stand by themselves; all others are one.
 func (s *Sites) Table(top int) report.Table {
 	t := report.Table{Key: "sites", Columns: s.columns()}
-	s.rows = s.Ranker.Rows(s.Levels, s.By, 0)
+	s.rank()
 	shown := s.rows[:min(top, len(s.rows))]
 	for i := range shown {
 		t.Rows = append(t.Rows, s.row(&shown[i]))
 	}
-	s.places = len(shown)
 	if rest := s.rows[len(shown):]; len(rest) > 0 {
 		others := ranking.Row{Object: -1}
 		for i := range rest {
@@ -64,21 +63,46 @@ func (s *Sites) Table(top int) report.Table {
 	return t
 }
 
+// rank makes the rows, if there are none yet.
+func (s *Sites) rank() {
+	if s.rows == nil {
+		s.rows = s.Ranker.Rows(s.Levels, s.By, 0)
+	}
+}
+
 // Reaching is the number of rows that make a share of the first level's misses.
 func (s *Sites) Reaching(share float64) int {
-	s.rows = s.Ranker.Rows(s.Levels, s.By, 0)
+	s.rank()
 	return ranking.Reaching(s.rows, 0, share, s.Levels[0].Level.Misses)
 }
 
-// Sort sorts the last table by a column; numbers fall, words rise. Rows that are
-// no place stay at the end.
-func (s *Sites) Sort(t *report.Table, column string) {
-	at := t.Index(column)
+// Keys are the columns of the table.
+func (s *Sites) Keys() (keys []string) {
+	for _, c := range s.columns() {
+		keys = append(keys, c.Key)
+	}
+	return keys
+}
+
+// Sort sorts the rows, or the first so many of them, by a column before a table is
+// made of them; numbers fall, words rise.
+func (s *Sites) Sort(column string, first int) {
+	at := slices.Index(s.Keys(), column)
 	if at < 0 {
 		return
 	}
-	rows := t.Rows[:s.places]
-	sort.SliceStable(rows, func(i, j int) bool { return report.Compare(rows[i][at], rows[j][at]) < 0 })
+	s.rank()
+	rows := s.rows[:min(first, len(s.rows))]
+	values, order := make([]report.Value, len(rows)), make([]int, len(rows))
+	for i := range rows {
+		values[i], order[i] = s.row(&rows[i])[at], i
+	}
+	sort.SliceStable(order, func(i, j int) bool { return report.Compare(values[order[i]], values[order[j]]) < 0 })
+	sorted := make([]ranking.Row, len(rows))
+	for i, from := range order {
+		sorted[i] = rows[from]
+	}
+	copy(rows, sorted)
 }
 
 // narrow are the columns for people, between blanks, beside those of misses and
@@ -314,17 +338,21 @@ func identity(s *profile.Site) []report.Value {
 }
 
 // Before lists, for the first rows of the table, which others touched their lines
-// before, at distances from profile.PreviousFrom on: the first three of each.
+// before, at distances from profile.PreviousFrom on: the first three of each. What
+// touched those of data are lines of source.
 func (s *Sites) Before(top int) report.Table {
 	t := report.Table{Key: "before", Title: "Who touched the lines before", Columns: []report.Column{
 		{Key: "of", Label: "accesses of"}, {Key: "place", Label: "line touched before by"},
 		{Key: "accesses", Label: "accesses"}, {Key: "share", Label: "of these"}}}
+	s.rank()
+	code := Sites{Profile: s.Profile, By: s.By, Name: s.Name, rows: s.rows}
+	if s.By == ranking.Object {
+		code.By, code.rows = ranking.Line, s.Ranker.Rows(s.Levels, ranking.Line, 0)
+	}
 	rowOf := map[uint32]int{}
-	if s.By != ranking.Object {
-		for n := range s.rows {
-			for _, site := range s.rows[n].Sites {
-				rowOf[uint32(site)] = n
-			}
+	for n := range code.rows {
+		for _, site := range code.rows[n].Sites {
+			rowOf[uint32(site)] = n
 		}
 	}
 	for n := range s.rows[:min(top, len(s.rows))] {
@@ -346,7 +374,7 @@ func (s *Sites) Before(top int) report.Table {
 			return others[i] < others[j]
 		})
 		for _, other := range others[:min(3, len(others))] {
-			t.Add(report.TextOf(s.place(&s.rows[n])), report.TextOf(s.place(&s.rows[other])),
+			t.Add(report.TextOf(s.place(&s.rows[n])), report.TextOf(code.place(&code.rows[other])),
 				report.Count(counts[other]), report.Ratio(float64(counts[other])/float64(total)))
 		}
 	}
@@ -354,6 +382,9 @@ func (s *Sites) Before(top int) report.Table {
 }
 
 func (s *Sites) reuses(r *ranking.Row) (list []*profile.Reuse) {
+	if s.By == ranking.Object {
+		return []*profile.Reuse{&s.Profile.Sites.Data[r.Object].Reuse}
+	}
 	for _, i := range r.Sites {
 		list = append(list, &s.Profile.Sites.Code[i].Reuse)
 	}
@@ -365,6 +396,9 @@ func (s *Sites) place(r *ranking.Row) string {
 	name := r.Function
 	if s.Name != nil {
 		name = s.Name(name)
+	}
+	if s.By == ranking.Object {
+		name = strings.TrimSpace(objectName(&s.Profile.Sites.Data[r.Object]) + " " + name)
 	}
 	if name == "" && len(r.Sites) > 0 {
 		name = addressOf(&s.Profile.Sites.Code[r.Sites[0]])

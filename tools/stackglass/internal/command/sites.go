@@ -118,6 +118,9 @@ func (a *app) rank(r *reading, o *siteOptions, name string) error {
 		return err
 	}
 	d.Warnings = slices.Concat(doubts, answers.MissingSites(l.Profile), notes, sources.doubts())
+	if len(d.Tables) > 1 && r.format == string(report.CSV) {
+		d.Warnings = append(d.Warnings, "csv is one table, that of misses: who touched the lines before is in the other formats, as in --format json")
+	}
 	return a.answer(l, r.format, d)
 }
 
@@ -190,29 +193,26 @@ func readable(name string) string {
 
 // tables are the answer.
 func (o *siteOptions) tables(s *answers.Sites, share float64, format string) ([]report.Table, error) {
-	top := o.top
+	if keys := s.Keys(); o.sort != "" && !slices.Contains(keys, o.sort) {
+		return nil, usagef("--sort ", strconv.Quote(o.sort), ", want one of ", strings.Join(keys, ", "))
+	}
+	top, sorted := o.top, math.MaxInt // the first by the column, not the first by misses in its order
 	switch {
 	case top > 0:
 	case exactRows(format):
 		top = math.MaxInt
 	default:
 		top = max(1, s.Reaching(share))
+		sorted = top
 	}
+	s.Sort(o.sort, sorted)
 	t := s.Table(top)
-	if o.sort != "" && t.Index(o.sort) < 0 {
-		var keys []string
-		for _, c := range t.Columns {
-			keys = append(keys, c.Key)
-		}
-		return nil, usagef("--sort ", strconv.Quote(o.sort), ", want one of ", strings.Join(keys, ", "))
-	}
-	s.Sort(&t, o.sort)
 	if !exactRows(format) {
 		t = s.Narrow(t, o.sort)
 		t.Title = "Misses by " + o.by + " (all columns and rows: --format csv)"
 	}
 	tables := []report.Table{t}
-	if s.Profile.Sites.Previous && s.By != ranking.Object {
+	if s.Profile.Sites.Previous {
 		tables = append(tables, s.Before(top))
 	}
 	return tables, nil

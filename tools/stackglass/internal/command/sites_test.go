@@ -1,6 +1,7 @@
 package command
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -59,6 +60,42 @@ func TestSitesSortByAll(t *testing.T) {
 			if got.code != 0 || strings.Count(got.stdout, "\n") < 8 {
 				t.Errorf("by %s, sorted by %s: %s", by, column, got)
 			}
+		}
+	}
+}
+
+// The first rows by a column are those with the most of it, wherever misses rank
+// them.
+func TestSitesTopByColumn(t *testing.T) {
+	for _, by := range []string{"site", "line", "function", "object"} {
+		for _, column := range []string{"references", "cold", "L1_misses"} {
+			line := []string{"sites", "demo:array-list", "--by", by, "--cache", "L1=1KiB,full", "--sort", column, "--format", "csv"}
+			all := strings.SplitAfter(ask(line...).stdout, "\n")
+			for n := 1; n < len(all)-1 && n < 4; n++ {
+				got := ask(append(line, "--top", fmt.Sprint(n))...)
+				if want := strings.Join(all[:n+1], ""); got.code != 0 || !strings.HasPrefix(got.stdout, want) {
+					t.Errorf("the first %d by %s, %s:\n%swant\n%s", n, column, by, got.stdout, want)
+				}
+			}
+		}
+	}
+}
+
+// Whatever is summed up by, it is said who touched the lines before, or where that
+// is said.
+func TestSitesPrevious(t *testing.T) {
+	for _, by := range []string{"site", "line", "function", "object"} {
+		line := []string{"sites", "demo:matmul-naive", "--previous", "--by", by}
+		if got := ask(line...); got.code != 0 || !strings.Contains(got.stdout, "Who touched the lines before") || !strings.Contains(got.stdout, "main matmul-naive.c:2") && by != "function" {
+			t.Errorf("by %s: no table of it: %s", by, got)
+		}
+		got := ask(append(line, "--format", "json")...)
+		var answer struct{ Before []map[string]any }
+		if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || len(answer.Before) == 0 {
+			t.Errorf("by %s: %v, %d rows in json", by, err, len(answer.Before))
+		}
+		if got := ask(append(line, "--format", "csv")...); !strings.Contains(got.stderr, "who touched the lines before is in the other formats") {
+			t.Errorf("by %s: csv leaves it out without a word: %s", by, got.stderr)
 		}
 	}
 }
