@@ -115,7 +115,7 @@ func (s Spec) Check() error {
 }
 
 func (s Spec) checkUtilisation() error {
-	line := uint64(s.siteLine())
+	line := uint64(s.SiteLineBytes())
 	for i, n := range s.Utilisation {
 		bad := &trace.OptionError{Option: "utilisation", Got: strconv.FormatUint(n, 10)}
 		switch {

@@ -83,7 +83,7 @@ func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
 		distances := locality.New(s.LineBytes, s.Start, s.Mergeable, sets)
 		if s.has(Sites) {
 			follower := sites.New(s.sites(), program)
-			distances.Feed(s.siteLine(), follower)
+			distances.Feed(s.SiteLineBytes(), follower)
 			list = append(list, follower)
 		}
 		list = append(list, distances)
@@ -94,16 +94,16 @@ func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
 	return list
 }
 
-// siteLine is the line size at which sites are told apart.
-func (s Spec) siteLine() uint32 {
-	if slices.Contains(s.LineBytes, DefaultLineBytes) {
+// SiteLineBytes is the line size at which sites are told apart.
+func (s Spec) SiteLineBytes() uint32 {
+	if s = s.WithDefaults(); slices.Contains(s.LineBytes, DefaultLineBytes) {
 		return DefaultLineBytes
 	}
 	return s.LineBytes[0]
 }
 
 func (s Spec) sites() sites.Options {
-	o := sites.Options{LineBytes: s.siteLine(), Previous: s.Previous, Mergeable: s.Mergeable}
+	o := sites.Options{LineBytes: s.SiteLineBytes(), Previous: s.Previous, Mergeable: s.Mergeable}
 	for _, bytes := range s.Utilisation {
 		o.Capacities = append(o.Capacities, bytes/uint64(o.LineBytes))
 		o.Ways = append(o.Ways, 0)

@@ -24,6 +24,9 @@ type Sites struct {
 	Name func(string) string
 	// Source gives the text of a line; nil for none.
 	Source func(file string, line uint32) string
+	// Number is the only one that the table has, besides what tells rows apart: of a
+	// million rows, all would take gigabytes. "" has all.
+	Number string
 
 	rows []ranking.Row // in the order of the table
 }
@@ -38,18 +41,28 @@ const (
 // most in the first level first, or in the order of Sort, and one for what is of
 // none of them. top is how many rows stand by themselves; all others are one.
 func (s *Sites) Table(top int) report.Table {
-	t := report.Table{Key: "sites", Columns: s.columns()}
+	t := report.Table{Key: "sites"}
+	kept := s.kept()
+	for _, at := range kept {
+		t.Columns = append(t.Columns, s.columns()[at])
+	}
+	add := func(row []report.Value) {
+		if len(kept) < len(row) {
+			row = some(row, kept)
+		}
+		t.Rows = append(t.Rows, row)
+	}
 	s.rank()
 	shown := s.rows[:min(top, len(s.rows))]
 	for i := range shown {
-		t.Rows = append(t.Rows, s.row(&shown[i]))
+		add(s.row(&shown[i]))
 	}
 	if rest := s.rows[len(shown):]; len(rest) > 0 {
 		others := ranking.Row{Object: -1}
 		for i := range rest {
 			others.Merge(&rest[i])
 		}
-		t.Rows = append(t.Rows, s.unplaced(othersName, &others))
+		add(s.unplaced(othersName, &others))
 	}
 	none := ranking.Row{Object: -1, Misses: make([]float64, len(s.Levels))}
 	any := false
@@ -58,9 +71,30 @@ func (s *Sites) Table(top int) report.Table {
 		any = any || none.Misses[l] > 0
 	}
 	if any {
-		t.Rows = append(t.Rows, s.unplaced(restName, &none))
+		add(s.unplaced(restName, &none))
 	}
 	return t
+}
+
+// naming are the columns that tell rows apart, between blanks.
+const naming = " name function file line column kind variable "
+
+// kept are the columns of the table.
+func (s *Sites) kept() (columns []int) {
+	for i, key := range s.Keys() {
+		if s.Number == "" || key == s.Number || strings.Contains(naming, " "+key+" ") {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
+
+func some(row []report.Value, columns []int) []report.Value {
+	list := make([]report.Value, len(columns))
+	for i, at := range columns {
+		list[i] = row[at]
+	}
+	return list
 }
 
 // rank makes the rows, if there are none yet.
@@ -76,7 +110,7 @@ func (s *Sites) Reaching(share float64) int {
 	return ranking.Reaching(s.rows, 0, share, s.Levels[0].Level.Misses)
 }
 
-// Keys are the columns of the table.
+// Keys are all the columns that a table can have.
 func (s *Sites) Keys() (keys []string) {
 	for _, c := range s.columns() {
 		keys = append(keys, c.Key)
@@ -156,6 +190,9 @@ func (s *Sites) columns() (list []report.Column) {
 			key += "_" + strconv.FormatUint(uint64(ways), 10)
 			label += "," + strconv.FormatUint(uint64(ways), 10)
 		}
+		if s.otherLines() {
+			label += ", lines of " + strconv.FormatUint(uint64(s.Profile.Sites.LineBytes), 10) + " B"
+		}
 		add(key, label, "")
 	}
 	if s.By == ranking.Object {
@@ -176,6 +213,12 @@ func (s *Sites) columns() (list []report.Column) {
 		}
 	}
 	return list
+}
+
+// otherLines tells whether a level has lines of another size than the sites, for
+// whose lines alone it is measured what is used.
+func (s *Sites) otherLines() bool {
+	return slices.ContainsFunc(s.Levels, func(l ranking.Attribution) bool { return l.Level.Cache.LineBytes != s.Profile.Sites.LineBytes })
 }
 
 // row is that of a place in the code or of data.
@@ -414,6 +457,23 @@ func (s *Sites) place(r *ranking.Row) string {
 		}
 	}
 	return name
+}
+
+// Estimated says of which levels the sites' misses are estimates that an analysis
+// could count, and how.
+func Estimated(levels []ranking.Attribution) (list []string) {
+	for i := range levels {
+		l := &levels[i]
+		if l.Countable == "" || l.Level.Misses == 0 {
+			continue
+		}
+		text := l.Level.Cache.Name + ": which places miss is estimated from their distances"
+		if l.Rest > 0 {
+			text += ", and " + strconv.FormatFloat(100*l.Rest/l.Level.Misses, 'f', 1, 64) + " % of its misses are of none"
+		}
+		list = append(list, text+"; analyze the trace with --utilisation "+l.Countable+" to count them")
+	}
+	return list
 }
 
 // MissingSites says what the sites of a profile leave out.

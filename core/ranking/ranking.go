@@ -23,6 +23,7 @@ package ranking
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
@@ -36,6 +37,10 @@ type Attribution struct {
 	Data  []float64       // by data object, the same
 	Rest  float64         // of no site and no object
 	Exact bool            // the numbers of sites and objects are no estimates
+	// Countable is the cache by size and ways, as in 32KiB,8, where the numbers of
+	// sites are estimates and an analysis could count them; "" where it could not,
+	// or has.
+	Countable string
 }
 
 // Ranker attributes the misses of one profile, which must not change, to any
@@ -93,7 +98,7 @@ func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Wa
 	}
 	if others != "" {
 		warnings = append(warnings, hierarchy.Warning(others+" has lines of another size than those at which sites are told apart: "+
-			"its misses are divided among sites by the latter"))
+			"its misses are divided among sites by the latter, and how much of its lines is used is not known"))
 	}
 	return list, warnings, nil
 }
@@ -133,6 +138,9 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity) Attribution {
 	}
 	shares := r.shares(c)
 	a.Exact = c.ways == c.lines && (r.atEdge(c.lines) || r.allOrNothing(&shares))
+	if !a.Exact {
+		a.Countable = r.countable(l, c)
+	}
 	cold := 1.0
 	a.Rest = r.fit(&shares, &cold, l)
 	a.Sites = make([]float64, len(r.p.Sites.Code))
@@ -151,11 +159,28 @@ func (r *Ranker) measured(l *hierarchy.Level, c capacity) int {
 	if l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes {
 		return -1
 	}
-	ways := uint32(c.ways)
+	return r.p.Sites.Measured(c.lines, c.waysOrFull())
+}
+
+// waysOrFull are the ways, 0 where it is fully associative.
+func (c capacity) waysOrFull() uint32 {
 	if c.ways == c.lines {
-		ways = 0
+		return 0
 	}
-	return r.p.Sites.Measured(c.lines, ways)
+	return uint32(c.ways)
+}
+
+// countable is the cache as it would have to be measured.
+func (r *Ranker) countable(l *hierarchy.Level, c capacity) string {
+	ways := c.waysOrFull()
+	if l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes || !profile.ValidUtilisation(c.lines, ways) {
+		return ""
+	}
+	text := hierarchy.FormatSize(c.lines * uint64(r.p.Sites.LineBytes))
+	if ways > 0 {
+		text += "," + strconv.FormatUint(uint64(ways), 10)
+	}
+	return text
 }
 
 // fetched are the misses that utilisation counted. Where the level is predicted to

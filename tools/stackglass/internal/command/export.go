@@ -202,6 +202,7 @@ func (e *exporting) ask(l *answerable) (*exportedAnswer, error) {
 	for _, w := range warnings {
 		x.doubts = append(x.doubts, string(w))
 	}
+	x.doubts = append(x.doubts, answers.Estimated(x.levels)...)
 	if e.h.About != "" {
 		x.doubts = append(x.doubts, e.h.Name+": "+e.h.About)
 	}

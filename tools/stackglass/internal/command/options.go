@@ -149,12 +149,16 @@ func (r *reading) measure(spec *analysis.Spec) error {
 	if err != nil {
 		return err
 	}
+	line := uint64(spec.SiteLineBytes())
 	for _, c := range r.levels {
+		if uint64(c.LineBytes) != line {
+			continue // another cache would be measured
+		}
 		m := measured{c.SizeBytes, c.Ways}
 		if c.Full() || c.Hashed {
 			m.ways = 0
 		}
-		if lines := m.bytes / analysis.DefaultLineBytes; m.bytes%analysis.DefaultLineBytes == 0 && profile.ValidUtilisation(lines, m.ways) {
+		if lines := m.bytes / line; m.bytes%line == 0 && profile.ValidUtilisation(lines, m.ways) {
 			list = append(list, m)
 		}
 	}

@@ -44,8 +44,8 @@ caches asked about, or those that --utilisation names). --by sums up by site
 (a load or store in the code), line, function or object (data structure: heap blocks
 by the place that allocated them, global and local variables).
 
-Rows that together make --share of the misses are shown, or --top N; the others are
-one row, and sums are always those of what-if. csv and json have all rows. Misses of
+Rows that together make --share of the misses are shown, 100 at most, or --top N;
+the others are one row, and sums are always those of what-if. csv and json have all rows. Misses of
 the caches that utilisation is measured for are exact, and those in fully associative
 ones at the edges of bins; others are estimates, tied to the level's total.
 
@@ -180,6 +180,7 @@ func attributed(l *answerable, h hierarchy.Hierarchy, by ranking.By) (*answers.S
 	for _, doubt := range doubts {
 		warnings = append(warnings, string(doubt))
 	}
+	warnings = append(warnings, answers.Estimated(levels)...)
 	if by == ranking.Object && l.Profile.Sites.Data == nil {
 		return nil, nil, usagef(l.name, ": --by object: the trace names no data; compile the program with \"stackglass cc -- clang …\"")
 	}
@@ -190,6 +191,9 @@ func attributed(l *answerable, h hierarchy.Hierarchy, by ranking.By) (*answers.S
 func readable(name string) string {
 	return demangle.Filter(name, demangle.NoEnclosingParams)
 }
+
+// mostRows is how many rows people get unless they ask for more by --top.
+const mostRows = 100
 
 // tables are the answer.
 func (o *siteOptions) tables(s *answers.Sites, share float64, format string) ([]report.Table, error) {
@@ -202,7 +206,7 @@ func (o *siteOptions) tables(s *answers.Sites, share float64, format string) ([]
 	case exactRows(format):
 		top = math.MaxInt
 	default:
-		top = max(1, s.Reaching(share))
+		top = min(max(1, s.Reaching(share)), mostRows)
 		sorted = top
 	}
 	s.Sort(o.sort, sorted)

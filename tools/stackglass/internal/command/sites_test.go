@@ -68,7 +68,7 @@ func TestSitesSortByAll(t *testing.T) {
 // them.
 func TestSitesTopByColumn(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
-		for _, column := range []string{"references", "cold", "L1_misses"} {
+		for _, column := range []string{"references", "line", "L1_misses"} {
 			line := []string{"sites", "demo:array-list", "--by", by, "--cache", "L1=1KiB,full", "--sort", column, "--format", "csv"}
 			all := strings.SplitAfter(ask(line...).stdout, "\n")
 			for n := 1; n < len(all)-1 && n < 4; n++ {
@@ -112,6 +112,41 @@ func TestSitesOfProfile(t *testing.T) {
 	}
 	if a, b := of("demo:array-list"), of(kept); a != b || strings.Count(a, "\n") < 5 {
 		t.Errorf("of the trace\n%sof its profile\n%s", a, b)
+	}
+}
+
+// What a profile can only estimate is said with the way to count it, and what was
+// counted is not doubted.
+func TestSitesSayEstimates(t *testing.T) {
+	dir := t.TempDir()
+	plain, counted := filepath.Join(dir, "plain.sgp"), filepath.Join(dir, "counted.sgp")
+	for file, utilisation := range map[string]string{plain: "1MiB", counted: "3KiB,4"} {
+		if got := ask("analyze", "demo:matmul-naive", "--utilisation", utilisation, "-o", file); got.code != 0 {
+			t.Fatal(got)
+		}
+	}
+	const want = "L1: which places miss is estimated from their distances"
+	for _, verb := range []string{"sites FILE", "compare FILE demo:matmul-naive --on sites", "export FILE --to json"} {
+		for file, doubted := range map[string]bool{plain: true, counted: false, "demo:matmul-naive": false} {
+			line := strings.Replace(verb, "FILE", file, 1) + " --cache L1=3KiB,4"
+			got := ask(strings.Fields(line)...)
+			says := strings.Contains(got.stdout+got.stderr, want) && strings.Contains(got.stdout+got.stderr, "--utilisation 3KiB,4 to count them")
+			if got.code != 0 || says != doubted {
+				t.Errorf("%s: says that it is estimated: %v, want %v: %s", line, says, doubted, got.stderr)
+			}
+		}
+	}
+}
+
+// What of the lines of a level is used is measured at its line size or not at all.
+func TestUtilisationOfOtherLines(t *testing.T) {
+	got := ask("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2", "--cache", "L2=8KiB,4,128")
+	if !strings.Contains(got.stdout, "used in 1KiB,2") || strings.Contains(got.stdout, "used in 8KiB") || !strings.Contains(got.stderr, "how much of its lines is used is not known") {
+		t.Errorf("want what is used in L1 alone: %s", got)
+	}
+	got = ask("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2,32")
+	if !strings.Contains(got.stdout, "used in 1KiB,2") || got.stderr != "" {
+		t.Errorf("want what is used in L1, which has the only line size: %s", got)
 	}
 }
 
