@@ -82,11 +82,23 @@ const naming = " name function file line column kind variable "
 // kept are the columns of the table.
 func (s *Sites) kept() (columns []int) {
 	for i, key := range s.Keys() {
-		if s.Number == "" || key == s.Number || strings.Contains(naming, " "+key+" ") {
+		if s.Number == "" || key == s.Number || isNaming(key) {
 			columns = append(columns, i)
 		}
 	}
 	return columns
+}
+
+func isNaming(key string) bool { return strings.Contains(naming, " "+key+" ") }
+
+// Numbers are the columns that Number can be.
+func (s *Sites) Numbers() (keys []string) {
+	for _, key := range s.Keys() {
+		if !isNaming(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 func some(row []report.Value, columns []int) []report.Value {

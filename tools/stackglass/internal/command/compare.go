@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -377,6 +378,10 @@ func (c *comparing) sites(l, _ *answerable) ([]report.Table, []string, error) {
 	s, doubts, err := attributed(l, c.h, ranking.By(c.by))
 	if err != nil {
 		return nil, nil, err
+	}
+	number := cmp.Or(c.sort, c.h.Levels[0].Name+"_misses")
+	if !exactRows(c.r.format) && len(c.budgets) == 0 && slices.Contains(s.Numbers(), number) {
+		s.Number = number // it is printed, and no other one is asked about
 	}
 	t := s.Table(math.MaxInt)
 	t.Title = "Misses by " + c.by

@@ -11,7 +11,9 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/tools/internal/symbols"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
 func TestSitesSays(t *testing.T) {
@@ -275,5 +277,55 @@ func TestReadable(t *testing.T) {
 		if got := readable(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
+	}
+}
+
+// TestManySites: people get a hundred rows at most unless they ask for more, and of
+// two runs one number a row; programs get all.
+func TestManySites(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("address,rw,size,pc\n")
+	for i := range 300 {
+		fmt.Fprintf(&text, "%#x,r,8,%#x\n", 1<<20+64*i, 0x400000+4*i)
+	}
+	in(t, map[string]string{"many.csv": text.String()})
+	for line, rows := range map[string]int{
+		"sites many.csv": 100, "sites many.csv --share 100%": 100, "sites many.csv --top 250": 250,
+		"sites many.csv --format csv": 300, "compare many.csv many.csv --on sites": 300, "compare many.csv many.csv --on sites --sort cold": 300,
+	} {
+		got := ask(words(line)...)
+		if n := strings.Count(got.stdout, "\n0x400"); got.code != 0 || n != rows {
+			t.Errorf("%s: exit %d, %d rows, want %d", line, got.code, n, rows)
+		}
+		if others := strings.Contains(got.stdout, "(all others)"); others != (rows < 300) {
+			t.Errorf("%s: others are one row: %v", line, others)
+		}
+	}
+	expect(t, ask(words("compare many.csv many.csv --on sites --sort function")...), exitUsage, "want one of", "miss_ratio")
+}
+
+// TestTableOfOneNumber: it is the whole table without the other numbers.
+func TestTableOfOneNumber(t *testing.T) {
+	h, err := chooseHierarchy([]string{"L1=2KiB,8"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _, err := attributed(&answerable{Result: &pass.Result{Profile: multiplied(t, analysis.Spec{})}}, h, ranking.Site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := s.Table(2)
+	s.Number = "cold"
+	one, keys := s.Table(2), []string(nil)
+	for i, c := range one.Columns {
+		keys = append(keys, c.Key)
+		for row := range whole.Rows {
+			if got, want := one.Rows[row][i], whole.Rows[row][whole.Index(c.Key)]; got != want {
+				t.Errorf("%s of row %d is %v, want %v", c.Key, row, got, want)
+			}
+		}
+	}
+	if got := strings.Join(keys, " "); got != "function file line cold kind variable column" || len(one.Rows) != len(whole.Rows) {
+		t.Errorf("columns %s, %d rows, want %d", got, len(one.Rows), len(whole.Rows))
 	}
 }
