@@ -3413,6 +3413,10 @@ var _ log.Logger
 // Kept is the list of kept analyses.
 type Kept struct{ App *App }
 
+// listed tells that it is known what is kept: until then an empty list would look
+// like a loss.
+func (c *Kept) listed() bool { return c.App.listed || c.App.Store == nil }
+
 func (c *Kept) empty() string {
 	if c.App.Store == nil {
 		return c.App.NoStore
@@ -3468,7 +3472,19 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			_ = vgparent
 			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
 			vgparent.AppendChild(vgn)
-			if len(c.App.Rows()) == 0 {
+			if !c.listed() {
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "kept-reading"}}}
+				vgparent.AppendChild(vgn)
+				{
+					vgparent := vgn
+					_ = vgparent
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Reading the list …"}
+					vgparent.AppendChild(vgn)
+				}
+			}
+			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
+			vgparent.AppendChild(vgn)
+			if c.listed() && len(c.App.Rows()) == 0 {
 				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "kept-empty"}}}
 				vgparent.AppendChild(vgn)
 				vgn.SetInnerHTML(c.empty())

@@ -23,6 +23,7 @@ type App struct {
 	Note    string // good news, until the next thing happens
 
 	kept    []profile.Entry
+	listed  bool   // kept was read, or could not be
 	editing string // key of the entry that is being renamed
 	newName string
 	doomed  string // key of the entry whose deletion is to be confirmed
@@ -100,6 +101,7 @@ func (a *App) reload() {
 	}
 	entries, err := a.Store.List()
 	a.update(func() {
+		a.listed = true
 		if err != nil {
 			a.Problem = "The list of kept analyses could not be read: " + err.Error() + ". Reload the page to try again."
 			return
@@ -204,12 +206,15 @@ func (a *App) read(key string) (r *Result, problem string) {
 			entry = e
 		}
 	}
+	switch {
+	case err == nil && entry.Key == "":
+		return nil, notKept
+	case entry.State == profile.EntryInterrupted:
+		return nil, "The analysis of " + entry.Name + " was interrupted. Press “go on” beside it in the list, and choose its file again: it goes on where it stopped."
+	}
 	var data []byte
 	if err == nil {
 		data, err = a.Store.Get(key)
-	}
-	if err == nil && entry.State == profile.EntryInterrupted {
-		return nil, "That analysis was interrupted: go on with it from the list."
 	}
 	var p *profile.Profile
 	if err == nil {
@@ -221,7 +226,11 @@ func (a *App) read(key string) (r *Result, problem string) {
 	return &Result{Key: key, Name: entry.Name, Digest: entry.Digest, Profile: p}, ""
 }
 
-// giveUp goes back to the first screen with a sentence.
+// notKept is said of a link to an analysis that the store does not have.
+const notKept = "The link's analysis is not kept in this browser: it was deleted, belongs to another browser, " +
+	"or the page was closed before the first checkpoint of its run. Other analyses are untouched. Open one of them from the list, or drop the link's file again."
+
+// giveUp goes back to the first screen with a sentence. It waits for the store.
 func (a *App) giveUp(problem string) {
 	a.update(func() {
 		a.Problem = problem
@@ -229,6 +238,7 @@ func (a *App) giveUp(problem string) {
 		a.Port.SetHash("", true)
 		a.Port.ShowFirst(true)
 	})
+	a.reload()
 }
 
 // present shows a result. The caller holds the lock.

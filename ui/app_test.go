@@ -358,6 +358,29 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A link to what is not kept says what to do, and takes nothing from the list:
+// neither when it is followed nor when the page starts with it.
+func TestUnknownLink(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	key := d.app.Screen.Open
+	if err := d.store.Put(profile.Entry{Key: "half", Name: "half.sgt", State: profile.EntryInterrupted}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for link, want := range map[string]string{"tdeadbeef": "is not kept in this browser", "half": "Press “go on”"} {
+		app := &App{Env: d.app.Env, Port: d, Store: d.store}
+		d.app, d.root = app, NewRoot(app)
+		if page := d.html(); strings.Contains(page, `id="kept-empty"`) || !strings.Contains(page, `id="kept-reading"`) {
+			t.Error("the list is called empty before it was read")
+		}
+		app.Start("#open=" + link)
+		d.wants(want, `id="open-`+key+`"`, "go on with half.sgt")
+		if app.Screen.Open != "" || strings.Contains(app.Problem, "no such entry") {
+			t.Errorf("%s: problem %q, screen %+v", link, app.Problem, app.Screen)
+		}
+	}
+}
+
 // Files that are dropped together each keep their problem, and what waits is
 // said only as long as it does.
 func TestTwoBadFiles(t *testing.T) {
