@@ -44,9 +44,14 @@ func StateAfter(err error, references uint64) profile.State {
 type MemoryError struct {
 	LimitBytes uint64
 	References uint64 // analysed until then
+	NeedBytes  uint64 // to begin at all, where that is more
 }
 
 func (e *MemoryError) Error() string {
+	if e.NeedBytes > 0 {
+		return "the limit is " + strconv.FormatUint(e.LimitBytes, 10) + " bytes of memory, and " +
+			strconv.FormatUint(e.NeedBytes, 10) + " are needed before the first reference; allow more, or ask for less"
+	}
 	return "the limit of " + strconv.FormatUint(e.LimitBytes, 10) + " bytes of memory was reached after " +
 		strconv.FormatUint(e.References, 10) + " references; allow more, or analyse a part of the trace"
 }

@@ -171,6 +171,17 @@ func New(h hierarchy.Hierarchy, seed uint64) (*Simulator, error) {
 	return s, nil
 }
 
+// MemoryBytes is what New of h takes. The error is that of New.
+func MemoryBytes(h hierarchy.Hierarchy) (bytes uint64, err error) {
+	for i, c := range h.Levels {
+		if err := check(h.Levels, i); err != nil {
+			return 0, err
+		}
+		bytes += tagBytes(c)
+	}
+	return bytes, nil
+}
+
 // check tests whether level i can be simulated where it stands.
 func check(levels []hierarchy.Cache, i int) error {
 	c := levels[i]

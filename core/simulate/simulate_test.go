@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -295,6 +296,30 @@ func TestPresets(t *testing.T) {
 	for _, h := range hierarchy.Presets() {
 		if _, err := New(h, 0); err != nil {
 			t.Errorf("%s: %v", h.Name, err)
+		}
+	}
+}
+
+// TestMemoryBytes: what a simulator takes is known before.
+func TestMemoryBytes(t *testing.T) {
+	for _, text := range []string{"16MiB,8", "16MiB,8,plru", "16MiB,1,random", "16MiB,64", "16MiB,64,plru", "16MiB,full"} {
+		c, err := hierarchy.ParseCache("L1=" + text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}
+		want, err := MemoryBytes(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := New(h, 0); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if off := int64(after.TotalAlloc-before.TotalAlloc) - int64(want); off < 0 || off > 64<<10 {
+			t.Errorf("%s: takes %d bytes more than the %d that were said", text, off, want)
 		}
 	}
 }

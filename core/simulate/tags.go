@@ -40,6 +40,21 @@ func newTags(c hierarchy.Cache, seed uint64) tags {
 	return newList(where, ways)
 }
 
+// tagBytes is the memory that newTags takes: frames of eight bytes, and what is kept
+// beside them.
+func tagBytes(c hierarchy.Cache) uint64 {
+	const frameBytes, wayBytes, bitBytes, listBytes = 8, 4, 1, 24 // listBytes: of a set
+	switch ways := c.Lines() / c.Sets(); {
+	case c.Replacement == hierarchy.TreePLRU:
+		return c.Lines()*(frameBytes+wayBytes+bitBytes) + c.Sets()*wayBytes
+	case c.Replacement == hierarchy.Random:
+		return c.Lines()*(frameBytes+wayBytes) + c.Sets()*wayBytes
+	case ways <= fewWays:
+		return c.Lines() * frameBytes
+	}
+	return c.Sets() * listBytes
+}
+
 // index chooses the set of a line.
 type index struct {
 	sets   uint64

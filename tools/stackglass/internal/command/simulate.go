@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -99,13 +100,20 @@ func (a *app) runSimulate(s *simulation, name string) error {
 // simulated runs a trace through h, and through analyses beside it.
 func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analyses analysis.Analyses) (*answerable, simulate.Result, error) {
 	var none simulate.Result
-	simulator, err := simulate.New(h, s.seed)
-	if err != nil {
-		return nil, none, asUsage(err)
-	}
 	o, err := s.r.options(a, lineSizes(h))
 	if err != nil {
 		return nil, none, err
+	}
+	need, err := simulate.MemoryBytes(h)
+	if err != nil {
+		return nil, none, asUsage(err)
+	}
+	if o.MemoryBytes > 0 && need > o.MemoryBytes {
+		return nil, none, fmt.Errorf("%w (--memory sets the limit)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, NeedBytes: need})
+	}
+	simulator, err := simulate.New(h, s.seed)
+	if err != nil {
+		return nil, none, asUsage(err)
 	}
 	in, err := pass.Open(s.r.cmd.Context(), name, a.stdin)
 	if err != nil {

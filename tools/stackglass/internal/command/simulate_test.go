@@ -112,3 +112,14 @@ func TestValidateBudget(t *testing.T) {
 		}
 	}
 }
+
+// TestSimulateWithinMemory: caches that do not fit into memory are refused before
+// they are made.
+func TestSimulateWithinMemory(t *testing.T) {
+	in(t, map[string]string{"a.din": "0 1000\n"})
+	for _, verb := range []string{"simulate", "validate"} {
+		got := ask(words(verb + " a.din --cache L1=4GiB,1,random --cache L2=8GiB,1,random --memory 200MiB")...)
+		expect(t, got, exitExhausted, "the limit is 209715200 bytes", "are needed before the first reference", "--memory sets the limit")
+	}
+	expect(t, ask(words("simulate a.din --cache L1=4GiB,full --memory 200MiB")...), exitOK)
+}
