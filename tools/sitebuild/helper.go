@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // extractHelper takes the script that Vugu would eval out of its source.
@@ -19,7 +20,28 @@ func (b *build) extractHelper() error {
 	if err != nil {
 		return err
 	}
+	if script, err = wholeLetters(script); err != nil {
+		return err
+	}
 	return b.write("vugu.js", []byte(script+";\n"))
+}
+
+// wholeLetters makes Vugu's script read a text that came in chunks as one. Vugu
+// cuts what fills its buffer of 16 KiB at any byte, and decoding each chunk by
+// itself makes two broken letters of one that lies across the cut. So the decoder
+// keeps a chunk's unfinished bytes for the next one.
+func wholeLetters(script string) (string, error) {
+	for _, change := range [...]struct{ from, to string }{
+		{"readString(){", "readString(more){"},
+		{"this.offset+4,e))", "this.offset+4,e),{stream:more})"},
+		{"case y:{let e=C.readString()", "case y:{let e=C.readString(true)"}, // opcodeBufferInnerHTML
+	} {
+		if n := strings.Count(script, change.from); n != 1 {
+			return "", fmt.Errorf("Vugu's script has %q %d times, not once: its renderer has changed, look whether it still cuts letters in two", change.from, n)
+		}
+		script = strings.Replace(script, change.from, change.to, 1)
+	}
+	return script, nil
 }
 
 // stringConstant gives the value of a string constant in a Go file.

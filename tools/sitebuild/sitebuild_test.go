@@ -21,6 +21,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+func TestOtherScriptOfVugu(t *testing.T) {
+	for _, script := range []string{"", "readString(){readString(){"} {
+		if _, err := wholeLetters(script); err == nil {
+			t.Errorf("%q is taken for Vugu's script", script)
+		}
+	}
+}
+
 func TestHelperIsVugus(t *testing.T) {
 	b := &build{out: t.TempDir(), log: io.Discard}
 	if err := b.extractHelper(); err != nil {

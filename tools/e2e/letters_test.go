@@ -1,0 +1,49 @@
+package e2e
+
+import "testing"
+
+// chunks hands Vugu's script the instructions that a text takes which fills the
+// buffer in the middle of a letter: select an element, a first chunk, the end of
+// its inner HTML (opcodes 36, 37, 29 and 0). It gives what the element shows then.
+const chunks = `(() => {
+	const e = document.createElement("p");
+	e.id = "two-chunks";
+	document.body.append(e);
+	const bytes = new TextEncoder().encode("\u2248\u202f4 KiB, \u2248");
+	const shown = [];
+	for (let cut = 0; cut <= bytes.length; cut++) {
+		const buffer = vuguGetRenderArray();
+		const view = new DataView(buffer.buffer, buffer.byteOffset);
+		let at = 0;
+		const write = (opcode, text) => {
+			buffer[at] = opcode;
+			view.setUint32(at + 1, text.length);
+			buffer.set(text, at + 5);
+			at += 5 + text.length;
+		};
+		write(36, new TextEncoder().encode("#two-chunks"));
+		write(37, bytes.subarray(0, cut));
+		write(29, bytes.subarray(cut));
+		buffer[at] = 0;
+		vuguRender();
+		shown.push(e.textContent);
+	}
+	e.remove();
+	return shown;
+})()`
+
+// TestLettersAcrossChunks cuts a text at every byte, as Vugu does where its buffer
+// is full: every letter arrives whole.
+func TestLettersAcrossChunks(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	shown := eval[[]string](p, chunks)
+	for cut, text := range shown {
+		if want := "\u2248\u202f4 KiB, \u2248"; text != want {
+			t.Errorf("cut at byte %d: %q", cut, text)
+		}
+	}
+	if len(shown) < 16 {
+		t.Errorf("%d cuts were tried", len(shown))
+	}
+}
