@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -223,6 +224,34 @@ func TestNarrow(t *testing.T) {
 	if wide := eval[[]string](p, tooWide); len(wide) == 0 {
 		t.Error("a line of 400 letters makes the page wider, and that was not found")
 	}
+}
+
+// TestNarrowWithLongNames keeps two analyses, one with a long name: neither the
+// list, whose last action stays in reach, nor a choice that has the name in it gets
+// wider than a telephone.
+func TestNarrowWithLongNames(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.viewport(320, 640)
+	names := []string{"short.lackey", strings.Repeat("a_long_name_", 6) + ".lackey"}
+	for i, name := range names {
+		p.drop(p.write(name, []byte(" L 1000,4\n S 2000,4\n")))
+		p.waitFor("#digest")
+		p.click("#back")
+		p.wait("the row", fmt.Sprintf(`document.querySelectorAll("#kept .delete").length === %d`, i+1))
+	}
+	narrow := func(state string) {
+		if wide := eval[[]string](p, tooWide); len(wide) > 0 {
+			t.Errorf("%s: the page scrolls sideways, because of %q", state, wide)
+		}
+	}
+	narrow("the list")
+	if right := eval[float64](p, `Math.max(...Array.from(document.querySelectorAll("#kept .delete"), (e) => e.getBoundingClientRect().right))`); right > 320 {
+		t.Errorf("“delete” ends at %g of 320 pixels", right)
+	}
+	p.click(`#kept [data-name="short.lackey"] .open`)
+	p.waitFor("#compare-with")
+	narrow("a result")
 }
 
 // tooWide names what sticks out of the page, if the page scrolls sideways.
