@@ -141,17 +141,43 @@ func otherPolicy(c Cache, exclusive bool) string {
 	return text + "; it is answered as LRU, inclusive, write-back and allocating (stackglass simulate runs the trace through it as it is)"
 }
 
+// fewTimes is how many times as large as the level above an inclusive one has to be
+// for lines that are in use above to leave it rarely.
+const fewTimes = 4
+
+// sizeMisfit tells of a level that is smaller than the one above; "" if it is not.
+func sizeMisfit(c, above *Cache) string {
+	switch {
+	case c.SizeBytes >= above.SizeBytes || c.Inclusion == Exclusive:
+		return ""
+	case c.Inclusion == Inclusive:
+		return c.Name + " is smaller than " + above.Name + ", which it cannot include"
+	}
+	return c.Name + " is smaller than " + above.Name + ", so there is little that it can add"
+}
+
+// SizeDoubts are the warnings that hold whoever answers for the hierarchy: of levels
+// that are smaller than the one above.
+func (h *Hierarchy) SizeDoubts() (warnings []Warning) {
+	for i := 1; i < len(h.Levels); i++ {
+		if text := sizeMisfit(&h.Levels[i], &h.Levels[i-1]); text != "" {
+			warnings = append(warnings, Warning(text))
+		}
+	}
+	return warnings
+}
+
 // misfits tells of levels whose sizes do not go with those of the level above.
 func (p *Prediction) misfits(say func(...string)) {
 	mixed := false
 	for i := 1; i < len(p.Levels); i++ {
 		l, above := &p.Levels[i], &p.Levels[i-1]
 		mixed = mixed || l.Cache.LineBytes != above.Cache.LineBytes
-		switch {
-		case l.Cache.SizeBytes < above.Cache.SizeBytes && l.Cache.Inclusion == Inclusive:
-			say(l.Cache.Name, " is smaller than ", above.Cache.Name, ", which it cannot include")
-		case l.Cache.SizeBytes < above.Cache.SizeBytes && l.Cache.Inclusion == NonInclusive:
-			say(l.Cache.Name, " is smaller than ", above.Cache.Name, ", so there is little that it can add")
+		if text := sizeMisfit(&l.Cache, &above.Cache); text != "" {
+			say(text)
+		} else if l.Cache.Inclusion == Inclusive && l.Cache.SizeBytes < fewTimes*above.Cache.SizeBytes {
+			say(l.Cache.Name, " is inclusive and not much larger than ", above.Cache.Name, ": what leaves it leaves ", above.Cache.Name,
+				" too, which then misses somewhat more than is said here (stackglass simulate counts that)")
 		}
 		if l.cut {
 			say(l.Cache.Name, " by itself would miss more than ", above.Cache.Name,

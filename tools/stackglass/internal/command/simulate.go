@@ -91,6 +91,9 @@ func (a *app) runSimulate(s *simulation, name string) error {
 	addWrites(&d.Tables[1], counted)
 	d.Tables = append(d.Tables, flowTable(counted))
 	d.Warnings = simulatedDoubts(h, l)
+	for _, doubt := range h.SizeDoubts() {
+		d.Warnings = append(d.Warnings, string(doubt))
+	}
 	if err := a.answer(l, s.r.format, d); err != nil {
 		return err
 	}

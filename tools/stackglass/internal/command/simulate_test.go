@@ -121,5 +121,29 @@ func TestSimulateWithinMemory(t *testing.T) {
 		got := ask(words(verb + " a.din --cache L1=4GiB,1,random --cache L2=8GiB,1,random --memory 200MiB")...)
 		expect(t, got, exitExhausted, "the limit is 209715200 bytes", "are needed before the first reference", "--memory sets the limit")
 	}
-	expect(t, ask(words("simulate a.din --cache L1=4GiB,full --memory 200MiB")...), exitOK)
+}
+
+// TestSimulateWarnsOfSizes: who asks hears once of a level that is smaller than the
+// one above, and of one that takes lines from it by which predictions are off.
+func TestSimulateWarnsOfSizes(t *testing.T) {
+	in(t, map[string]string{"a.din": "0 1000\n"})
+	for _, verb := range []string{"simulate", "validate", "what-if"} {
+		for lower, wants := range map[string]string{
+			"L2=1KiB,4":               "L2 is smaller than L1, which it cannot include",
+			"L2=1KiB,4,non-inclusive": "L2 is smaller than L1, so there is little that it can add",
+			"L2=1KiB,4,exclusive":     "",
+			"L2=4KiB,4,non-inclusive": "",
+			"L2=8KiB,4":               "",
+			"L2=4KiB,4":               "L2 is inclusive and not much larger than L1: what leaves it leaves L1 too",
+		} {
+			if verb == "simulate" && lower == "L2=4KiB,4" {
+				wants = "" // it counts that
+			}
+			got := ask(verb, "a.din", "--cache", "L1=2KiB,4", "--cache", lower)
+			n := strings.Count(got.stderr, "smaller than") + strings.Count(got.stderr, "not much larger")
+			if got.code != exitOK || !strings.Contains(got.stderr, wants) || n != min(1, len(wants)) {
+				t.Errorf("%s, %s: want once %q, got %v", verb, lower, wants, got)
+			}
+		}
+	}
 }
