@@ -447,6 +447,15 @@ func (c *Caches) canLine(cache hierarchy.Cache, by int) bool {
 	return state.Step(c.App.LineSizes(), cache.LineBytes, by) != cache.LineBytes
 }
 
+// spent marks a button that leads no further. Disabling it would take the focus
+// away from a reader who steps with the keyboard.
+func (c *Caches) spent(can bool) any {
+	if can {
+		return nil
+	}
+	return "true"
+}
+
 func (c *Caches) memory(text string) {
 	c.App.SetMemory(text, func(s *state.Screen, x float64) { s.Memory.LatencyCycles = x })
 }
@@ -849,7 +858,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgparent.AppendChild(vgn)
 								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "fewer ways"}}}
 								vgparent.AppendChild(vgn)
-								vgn.AddAttrInterface("disabled", !c.canWays(l.Cache, -1))
+								vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l.Cache, -1)))
 								vgn.AddAttrInterface("id", c.id("ways-less", i))
 								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
 									EventType: "click",
@@ -872,7 +881,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgparent.AppendChild(vgn)
 								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "more ways"}}}
 								vgparent.AppendChild(vgn)
-								vgn.AddAttrInterface("disabled", !c.canWays(l.Cache, 1))
+								vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l.Cache, 1)))
 								vgn.AddAttrInterface("id", c.id("ways-more", i))
 								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
 									EventType: "click",
@@ -911,7 +920,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent.AppendChild(vgn)
 									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "shorter lines"}}}
 									vgparent.AppendChild(vgn)
-									vgn.AddAttrInterface("disabled", !c.canLine(l.Cache, -1))
+									vgn.AddAttrInterface("aria-disabled", c.spent(c.canLine(l.Cache, -1)))
 									vgn.AddAttrInterface("id", c.id("line-less", i))
 									vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
 										EventType: "click",
@@ -934,7 +943,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent.AppendChild(vgn)
 									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "longer lines"}}}
 									vgparent.AppendChild(vgn)
-									vgn.AddAttrInterface("disabled", !c.canLine(l.Cache, 1))
+									vgn.AddAttrInterface("aria-disabled", c.spent(c.canLine(l.Cache, 1)))
 									vgn.AddAttrInterface("id", c.id("line-more", i))
 									vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
 										EventType: "click",
@@ -5025,6 +5034,21 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
 					vgparent.AppendChild(vgn)
 					vgn.SetInnerHTML(c.App.Note)
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
+					vgparent.AppendChild(vgn)
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "note-dismiss"}}}
+					vgparent.AppendChild(vgn)
+					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
+						EventType: "click",
+						Func:      func(event vugu.DOMEvent) { c.App.Dismiss() },
+						// TODO: implement capture, etc. mostly need to decide syntax
+					})
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "dismiss"}
+						vgparent.AppendChild(vgn)
+					}
 				}
 			}
 			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}

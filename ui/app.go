@@ -146,6 +146,9 @@ func (a *App) Navigate(hash string) {
 					a.other.show(screen.LineBytes)
 				}
 			}
+			if before.Other != "" && screen.Other == "" {
+				a.Port.Focus("result-title") // the link that led here is gone
+			}
 			if before.Tab != screen.Tab {
 				a.Port.Announce(screen.Tab.Name())
 			}
@@ -260,9 +263,11 @@ func (r *Result) show(lineBytes uint32) {
 }
 
 // goTo changes the screen by way of the URL, so that the way back is in the
-// history; small changes replace the entry.
+// history; small changes replace the entry. A note was about what was in view
+// before.
 func (a *App) goTo(s state.Screen, replace bool) {
 	before := a.Screen
+	a.Note = ""
 	a.Screen = s
 	a.touch()
 	a.Port.SetHash(s.Hash(), replace)
@@ -275,9 +280,12 @@ func (a *App) goTo(s state.Screen, replace bool) {
 	a.drawCharts()
 }
 
-// Dismiss removes the problem and the note.
+// Dismiss removes the problem and the note, and the button that was pressed.
 func (a *App) Dismiss() {
 	a.Problem, a.Note = "", ""
+	if a.Port.Focus("result-title"); a.Screen.Open == "" {
+		a.Port.Focus("kept-title")
+	}
 	a.touch()
 }
 

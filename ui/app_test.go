@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -283,13 +284,52 @@ func TestLevelsLatenciesAndB(t *testing.T) {
 	}
 }
 
+// What a key was pressed on may go: the focus goes to something that is there.
+func TestFocusStays(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	now := func(what, want string, f func()) {
+		t.Helper()
+		d.focus = ""
+		d.act(f)
+		if d.focus != want || !strings.Contains(d.html(), `id="`+want+`"`) {
+			t.Errorf("%s: the focus goes to %q, want %q on the page", what, d.focus, want)
+		}
+	}
+	for len(d.app.Levels()) < state.MaxLevels-1 {
+		now("another level", "level-add", d.app.AddLevel)
+	}
+	now("the last level", "size-"+strconv.Itoa(state.MaxLevels), d.app.AddLevel)
+	now("one less", "level-add", func() { d.app.RemoveLevel(1) })
+	d.act(func() { d.app.KeepBeside(false) })
+	now("A alone", "machine-keep", func() { d.app.KeepBeside(true) })
+	d.act(func() { d.app.Problem = "Something." })
+	now("dismiss", "result-title", d.app.Dismiss)
+	d.act(func() { d.app.SetPreset("sasmm") })
+	for d.app.Levels()[0].Ways != 0 {
+		d.act(func() { d.app.StepWays(1, 1) })
+	}
+	d.wants(`aria-disabled="true"`)
+	d.app.Navigate("#open=" + d.app.Screen.Open + "&view=caches&preset=i7-6700")
+	for range 9 {
+		d.act(func() { d.app.StepWays(1, 9) })
+	}
+	if d.app.Screen.Levels != nil {
+		t.Error("a step that leads nowhere makes own sizes of a preset")
+	}
+}
+
 // A file that describes a hierarchy is taken in the view that shows one, and one
 // that was asked for and is none is a problem that says why.
 func TestMachineFromFile(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.app.Offer(Item{File: fileWith("mine.json", []byte(`{"levels": [{"name": "L1", "size": "1KiB", "ways": 4, "latency_cycles": 2}], "memory": {"latency_cycles": 50}, "clock_ghz": 1}`))})
-	d.wants("1 KiB", "4 ways", "the hierarchy of mine.json", `id="average"`)
+	d.wants("1 KiB", "4 ways", "the hierarchy of mine.json", `id="average"`, `id="note-dismiss"`)
+	d.act(func() { d.app.SetPreset("i7-6700") })
+	if page := d.html(); strings.Contains(page, "mine.json") {
+		t.Error("another preset is called the hierarchy of mine.json")
+	}
 	d.act(d.app.PickMachine)
 	d.app.Offer(Item{File: fileWith("broken.json", []byte("{\n\"levels\": 3}"))})
 	d.wants("broken.json describes no hierarchy", "line 2")

@@ -43,7 +43,11 @@ func TestComparePair(t *testing.T) {
 		t.Errorf("%d analyses are kept of two demos", n)
 	}
 	open := d.app.Screen
-	d.act(func() { d.app.goTo(open.Against(""), false) })
+	d.focus = ""
+	d.app.Navigate("#" + open.Against("").Hash())
+	if d.focus != "result-title" {
+		t.Errorf("A alone: the focus goes to %q", d.focus)
+	}
 	d.wants(`id="compare-with"`, "Matrix multiplication, in blocks")
 }
 

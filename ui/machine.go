@@ -104,19 +104,21 @@ func (a *App) SetSize(level int, bytes uint64) {
 	})
 }
 
-// StepWays asks about more or fewer ways of a level, from 1.
+// StepWays asks about more or fewer ways of a level, from 1; at the end of the
+// steps nothing changes.
 func (a *App) StepWays(level, by int) {
-	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache {
-		c := levels[level-1]
-		return state.WithWays(levels, level-1, state.Step(state.Ways(c), c.Ways, by))
-	})
+	c := a.Levels()[level-1]
+	if ways := state.Step(state.Ways(c), c.Ways, by); ways != c.Ways {
+		a.change(func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithWays(levels, level-1, ways) })
+	}
 }
 
 // StepLine asks about longer or shorter lines of a level, from 1.
 func (a *App) StepLine(level, by int) {
-	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache {
-		return state.WithLine(levels, level-1, state.Step(a.LineSizes(), levels[level-1].LineBytes, by))
-	})
+	c := a.Levels()[level-1]
+	if line := state.Step(a.LineSizes(), c.LineBytes, by); line != c.LineBytes {
+		a.change(func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithLine(levels, level-1, line) })
+	}
 }
 
 // LineSizes are those that the profile has.
@@ -162,7 +164,13 @@ func (a *App) AddLevel() {
 	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache {
 		return state.WithLevel(levels, uint32(a.result.View.LineBytes))
 	})
-	a.Port.Announce(strconv.Itoa(len(a.Levels())) + " levels")
+	n := len(a.Levels())
+	a.Port.Announce(strconv.Itoa(n) + " levels")
+	// The new level takes the button's place in the document, and the last one
+	// leaves no button.
+	if a.Port.Focus("level-add"); n >= state.MaxLevels {
+		a.Port.Focus("size-" + strconv.Itoa(n))
+	}
 }
 
 // RemoveLevel asks about one level less.
@@ -183,7 +191,9 @@ func (a *App) SetPreset(slug string) {
 func (a *App) KeepBeside(drop bool) {
 	s := a.Screen
 	s.Beside = hierarchy.Hierarchy{}
-	if !drop {
+	if drop {
+		a.Port.Focus("machine-keep") // the button goes
+	} else {
 		h := a.Machine()
 		s.Beside = hierarchy.Hierarchy{Name: a.machineName(), Levels: h.Levels, Memory: h.Memory, ClockGHz: h.ClockGHz}
 		a.Port.Announce("Kept as B. Change the hierarchy, and see both.")
@@ -243,8 +253,8 @@ func (a *App) takeMachine(file File) (taken bool) {
 		}
 		s := a.Screen
 		s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
-		a.Note = strings.Join(append([]string{"This is the hierarchy of " + file.Name + "."}, notes...), " ")
 		a.goTo(s, true)
+		a.Note = strings.Join(append([]string{"This is the hierarchy of " + file.Name + "."}, notes...), " ")
 		a.Port.Announce(a.Note)
 	})
 	return true
