@@ -270,7 +270,7 @@ func (d *decoder) quick(c *columns, row int) (next int, err error) {
 	addrs, kinds := c.addr[row:][:len(values)], c.kind[row:][:len(values)]
 	bytes, sites := c.bytes[row:][:len(values)], c.site[row:][:len(values)]
 	content, cells := d.content, d.cells
-	previous, at := d.previous, d.value
+	previous, at, end := d.previous, d.value, d.valueEnd
 	done := len(values)
 	for i, value := range values {
 		if value >= specialValue {
@@ -289,7 +289,7 @@ func (d *decoder) quick(c *columns, row int) (next int, err error) {
 				low, after = prefix(content, after)
 			}
 			z >>= v.scaled & 1
-			if at = after; at > d.valueEnd {
+			if at = after; at > end {
 				done, err = i, errControl
 				break
 			}

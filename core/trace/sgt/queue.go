@@ -190,8 +190,8 @@ func (d *decoder) linkStraight(end int) {
 		four := (*[2]uint64)(q.values[out:])
 		four[0] = cell | misses&1*missedValue
 		four[1] = cell + 1 | misses>>1&1*missedValue
-		for k := uint64(2); k < uint64(b.rows); k++ {
-			q.values[out+int(k)] = cell + k | misses>>k&1*missedValue
+		if b.rows > 2 {
+			linkMore(q.values[out:], cell, misses, uint64(b.rows))
 		}
 		out += int(b.rows)
 		at++
@@ -219,4 +219,11 @@ func (d *decoder) linkOther() error {
 	q.valueEnd++
 	q.stepAt++
 	return nil
+}
+
+// linkMore writes the values of a step behind the second.
+func linkMore(to []uint64, cell, misses, rows uint64) {
+	for k := uint64(2); k < rows; k++ {
+		to[k] = cell + k | misses>>k&1*missedValue
+	}
 }
