@@ -80,7 +80,8 @@ func (a *App) drawCode() {
 	}
 	a.draw(v.Distances(place))
 	if f, line := a.source(); f != nil {
-		a.Port.Grid(v.SourceGrid(f, line))
+		name, _ := v.Location(place)
+		a.Port.Grid(v.SourceGrid(f, name, line))
 	}
 }
 
@@ -172,7 +173,7 @@ func (a *App) takesSource(name string) bool {
 	named := false
 	a.update(func() {
 		if v := a.codeView(); v != nil && a.Screen.Tab == state.TabCode {
-			named = slices.Contains(v.Files(), name)
+			named = len(v.FilesNamed(name)) > 0
 		}
 	})
 	return named
@@ -207,9 +208,9 @@ func (a *App) sourceNote(f *state.Source) string {
 		return f.Name + " is source code: it is shown in the Code view of a result that names it. Drop a trace."
 	case v == nil:
 		return f.Name + " is source code; this result does not tell of any."
-	case !slices.Contains(v.Files(), f.Name):
+	case len(v.FilesNamed(f.Name)) == 0:
 		return f.Name + " is source code that this result does not name. It names " + someNames(v.Files()) + "."
-	case len(a.code.sources.Of(f.Name)) > 1:
+	case slices.ContainsFunc(v.FilesNamed(f.Name), func(name string) bool { return len(a.code.sources.Of(name)) > 1 }):
 		return "There are " + strconv.Itoa(len(a.code.sources.Of(f.Name))) + " files named " + f.Name + " now: choose which one was compiled."
 	}
 	return f.Name + " is shown beside its lines. It stays in this tab's memory, until the tab is closed."

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -571,6 +572,53 @@ func TestSitesAppend(t *testing.T) {
 		equalSites(t, fmt.Sprint("seed ", seed), parts[0].Sites, want.Sites)
 		if !bytes.Equal(parts[0].Encode(), want.Encode()) {
 			t.Fatalf("seed %d: the joined profile differs from the whole one's", seed)
+		}
+	}
+}
+
+// Files of one name in two folders are told apart, wherever the folders lie and
+// however the trace is split.
+func TestSitesOfFilesOfOneName(t *testing.T) {
+	var first *profile.Profile
+	for _, folder := range []string{"/one/place/", "/another/", ""} {
+		p := allocating()
+		for n := range p.Sites {
+			p.Sites[n].Place.File = folder + []string{"a/util.c", "b/util.c", "main.c"}[n%3]
+		}
+		p.Objects[0].Place.File, p.Objects[2].Place.File = folder+"a/table.h", folder+"b/table.h"
+		whole := tracetest.Rows(p, allocatingSteps(rand.New(rand.NewPCG(1, 30)), p, 2000)...)
+		spec := analysis.Spec{Kinds: trace.AllKinds, Mergeable: true}
+		got := passed(t, spec, tracetest.NewProgramReader(p, whole, 100))
+		for i := range got.Sites.Code {
+			s := &got.Sites.Code[i]
+			if want := strings.TrimPrefix(p.Sites[s.Number].Place.File, folder); s.File != want {
+				t.Fatalf("site %d is in %q, want %q", s.Number, s.File, want)
+			}
+		}
+		objects := 0
+		for i := range got.Sites.Data {
+			if o := &got.Sites.Data[i]; o.Name == "table" && o.File == "a/table.h" || o.Name == "odd" && o.File == "b/table.h" {
+				objects++
+			}
+		}
+		if objects != 2 {
+			t.Errorf("%+v: want a table in a/table.h, and an odd one in b/table.h", got.Sites.Data)
+		}
+		if first == nil {
+			first = got
+		}
+		equalSites(t, "in "+folder, got.Sites, first.Sites)
+		for _, cut := range []int{1, 700, whole.Len() - 1} {
+			behind := spec
+			behind.Start = references(whole, cut)
+			joined, err := analysis.Append(passed(t, spec, tracetest.NewProgramReader(p, tracetest.Part(whole, 0, cut), 100)),
+				passed(t, behind, tracetest.NewProgramReader(p, tracetest.Part(whole, cut, whole.Len()), 100)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(joined.Encode(), got.Encode()) {
+				t.Errorf("cut at %d, the joined profile differs from the whole one's", cut)
+			}
 		}
 	}
 }

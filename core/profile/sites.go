@@ -54,7 +54,7 @@ type Site struct {
 	Module   string // file that holds the PC, without its folder; "" where not known
 	Offset   uint64 // of the PC in it
 	Function string // "" where not known, as the following
-	File     string // without its folder
+	File     string // the least tail of its path that tells it apart, see trace.FileNames
 	Line     uint32
 	Column   uint32
 	Kind     trace.Kind // of its references
@@ -172,7 +172,7 @@ type DataObject struct {
 	Number   uint32 // in the trace's tables: of the allocation's site, or of the variable; or NoSite
 	Name     string // of the variable; "" where not known
 	Function string // that allocates, or whose variable it is
-	File     string // of the allocation or declaration, without its folder
+	File     string // of the allocation or declaration, named as in Site
 	Line     uint32
 	Blocks   uint64 // allocated
 	Bytes    uint64 // allocated, or the size

@@ -203,6 +203,30 @@ func TestLinesAreTheNaiveOnes(t *testing.T) {
 	})
 }
 
+// TestSourcesOfOneName: a file is shown for the place whose folders it has, where
+// they are told.
+func TestSourcesOfOneName(t *testing.T) {
+	var s Sources
+	for _, where := range []string{"x/a/util.c", "x/b/util.c", ""} {
+		f, _ := NewSource("util.c", where, []byte("// "+where))
+		s.Add(f)
+	}
+	for name, want := range map[string]string{
+		"a/util.c": "x/a/util.c", "b/util.c": "x/b/util.c", "c/util.c": "", "util.c": "x/a/util.c x/b/util.c ", "main.c": "none",
+	} {
+		var got []string
+		for _, f := range s.Of(name) {
+			got = append(got, f.Path)
+		}
+		if got == nil {
+			got = []string{"none"}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("for %s %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestSources(t *testing.T) {
 	var s Sources
 	add := func(where, content string) {

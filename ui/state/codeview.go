@@ -2,6 +2,7 @@ package state
 
 import (
 	"math"
+	"path"
 	"slices"
 	"sort"
 	"strconv"
@@ -271,6 +272,16 @@ func (c *Code) Files() []string {
 	return list
 }
 
+// FilesNamed are those of Files with a name, whatever their folders.
+func (c *Code) FilesNamed(name string) (list []string) {
+	for _, f := range c.Files() {
+		if path.Base(f) == name {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
 // reuses calls f with the reuse of every site of a place.
 func (v *CodeView) reuses(place int, f func(*profile.Reuse)) {
 	r := &v.rows[place]
@@ -368,17 +379,18 @@ func (v *CodeView) Before(place int) *Table {
 	}
 }
 
-// SourceGrid is a file of source code with the misses of each line in the gutter.
-func (v *CodeView) SourceGrid(f *Source, line uint32) *Grid {
+// SourceGrid is a file of source code, which sites name so, with the misses of each
+// line in the gutter.
+func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 	level := v.Level(v.Sort)
 	misses := map[uint32]float64{}
 	for i := range v.Sites.Code {
-		if s := &v.Sites.Code[i]; s.File == f.Name && level < len(v.Levels) {
+		if s := &v.Sites.Code[i]; s.File == name && level < len(v.Levels) {
 			misses[s.Line] += v.Levels[level].Sites[i]
 		}
 	}
 	t := &Table{
-		Caption: f.Name + " with the misses in " + v.levelName(level),
+		Caption: name + " with the misses in " + v.levelName(level),
 		Columns: []Column{{Name: v.levelName(level) + " misses"}, {Name: "share"}, {Name: "line"}, {Name: "source", Words: true}},
 		Rows:    len(f.Lines),
 		Row: func(i int) []string {
@@ -390,7 +402,7 @@ func (v *CodeView) SourceGrid(f *Source, line uint32) *Grid {
 			return cells
 		},
 	}
-	return &Grid{Table: t, ID: "source", Order: f.Name + f.Path, Selected: int(line) - 1, Code: []bool{3: true}}
+	return &Grid{Table: t, ID: "source", Order: name + f.Path, Selected: int(line) - 1, Code: []bool{3: true}}
 }
 
 // MissingLine says that a file is too short for a line that the profile names.

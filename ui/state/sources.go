@@ -2,14 +2,17 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Sources are the files of source code that the reader gave, to be shown beside
 // the places in them. They are held in memory, are kept nowhere, and are matched
-// by name alone, as profiles know no folders.
+// by name, and by as many folders as both the profile and the browser tell.
 type Sources struct{ files map[string][]*Source }
 
 // Source is one of them.
@@ -56,8 +59,23 @@ func (s *Sources) Add(f *Source) {
 	s.files[f.Name] = append(s.files[f.Name], f)
 }
 
-// Of lists the files of a name: more than one where it is not known which it is.
-func (s *Sources) Of(name string) []*Source { return s.files[name] }
+// Of lists the files that may be the one that a profile names, those alone that
+// have most folders in common with it: more than one where it is not known which
+// it is.
+func (s *Sources) Of(name string) (list []*Source) {
+	most := 0
+	for _, f := range s.files[path.Base(name)] {
+		parts, whole := trace.CommonTail(name, cmp.Or(f.Path, f.Name))
+		if !whole || parts < most {
+			continue
+		}
+		if parts > most {
+			most, list = parts, nil
+		}
+		list = append(list, f)
+	}
+	return list
+}
 
 // Label tells files of one name apart: by the folder where it is known, else by
 // the length.

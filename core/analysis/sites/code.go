@@ -12,7 +12,8 @@ import (
 // in the order of their first reference.
 type code struct {
 	program *trace.Program
-	list    []site // by slot
+	list    []site            // by slot
+	names   map[string]string // of the program's files, by path
 
 	slotOf []uint32              // by number in the trace's tables; 0 for none yet
 	byPC   [trace.NumKinds]index // slots of sites without a number
@@ -36,6 +37,7 @@ type site struct {
 	bytes  uint32        // of each reference of a site without a number; 0: they differ
 	hint   hint          // what the code says of the object
 	before *profile.Site // what an earlier part of the run told of it; nil: nothing
+	file   string        // as the latest part named it
 	base   strideCounts  // of earlier parts, less the first references of threads that go on
 }
 
@@ -172,6 +174,24 @@ func (c *code) functionName(s *trace.Site) string {
 	return ""
 }
 
+// nameFiles names the program's files. Traces tell of it before its first
+// reference, but for libraries that are loaded later.
+func (c *code) nameFiles() {
+	if c.program == nil {
+		return
+	}
+	var paths []string
+	for i := range c.program.Sites {
+		if path := c.program.Sites[i].Place.File; i == 0 || path != paths[len(paths)-1] {
+			paths = append(paths, path)
+		}
+	}
+	for i := range c.program.Objects {
+		paths = append(paths, c.program.Objects[i].Place.File)
+	}
+	c.names = trace.FileNames(paths)
+}
+
 // describe tells what is known of a site's place in the code.
 func (c *code) describe(slot uint32) profile.Site {
 	s := &c.list[slot]
@@ -181,13 +201,16 @@ func (c *code) describe(slot uint32) profile.Site {
 		if out = *s.before; s.number == profile.NoSite {
 			out.Bytes = bytes
 		}
-		out.Strides, out.Reuse = strideCounts{}, profile.Reuse{}
+		out.Strides, out.Reuse, out.File = strideCounts{}, profile.Reuse{}, s.file
+		if c.program != nil && uint64(s.number) < uint64(len(c.program.Sites)) {
+			out.File = c.names[c.program.Sites[s.number].Place.File]
+		}
 		return out
 	}
 	if s.number != profile.NoSite {
 		about := &c.program.Sites[s.number]
 		out.PC, out.Kind, out.Bytes, out.Type, out.Variable = about.PC, about.Kind, about.Bytes, about.Type, about.Object
-		out.Function, out.File, out.Line, out.Column = c.functionName(about), fileName(about.Place.File), about.Place.Line, about.Place.Column
+		out.Function, out.File, out.Line, out.Column = c.functionName(about), c.names[about.Place.File], about.Place.Line, about.Place.Column
 	}
 	if m := c.moduleAt(out.PC); m != nil {
 		out.Module, out.Offset = fileName(m.Name), out.PC-m.Base
@@ -208,8 +231,8 @@ func (c *code) moduleAt(pc trace.Addr) *trace.Module {
 	return nil
 }
 
-// fileName leaves the folder out: it says where somebody keeps a file, and would
-// give equal programs different profiles.
+// fileName leaves a module's folder out: it says where somebody keeps a file, and
+// would give equal programs different profiles.
 func fileName(path string) string {
 	return path[strings.LastIndexAny(path, `/\`)+1:]
 }

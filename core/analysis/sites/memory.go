@@ -52,6 +52,7 @@ type object struct {
 	blocks, bytes uint64              // allocated
 	free          []uint32            // numbers of blocks that are gone
 	before        *profile.DataObject // what an earlier part of the run told of it; nil: nothing
+	file          string              // as the latest part named it
 }
 
 const (

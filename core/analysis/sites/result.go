@@ -13,6 +13,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 		return // no references, or none that tell
 	}
 	a.learn()
+	a.code.nameFiles()
 	s := summary{a: a, bySlot: make([][]uint32, len(a.code.list)), byObject: make([][]uint32, len(a.memory.objects))}
 	s.group()
 	p.Sites = &profile.Sites{
@@ -162,10 +163,24 @@ func (m *memory) describe(n uint32, c *code) profile.DataObject {
 	case o.number == profile.NoSite:
 	case o.kind == profile.HeapObject:
 		about := &c.program.Sites[o.number]
-		out.Name, out.Function, out.File, out.Line = about.Object, c.functionName(about), fileName(about.Place.File), about.Place.Line
+		out.Name, out.Function, out.Line = about.Object, c.functionName(about), about.Place.Line
 	case o.kind == profile.GlobalObject:
 		about := &c.program.Objects[o.number]
-		out.Name, out.Bytes, out.File, out.Line = about.Name, about.Bytes, fileName(about.Place.File), about.Place.Line
+		out.Name, out.Bytes, out.Line = about.Name, about.Bytes, about.Place.Line
 	}
+	out.File = c.objectFile(o)
 	return out
+}
+
+// objectFile names the file of an allocation or of a global variable, as an
+// earlier part of the run did where the program is not known.
+func (c *code) objectFile(o *object) string {
+	switch p := c.program; {
+	case p == nil:
+	case o.kind == profile.HeapObject && uint64(o.number) < uint64(len(p.Sites)):
+		return c.names[p.Sites[o.number].Place.File]
+	case o.kind == profile.GlobalObject && uint64(o.number) < uint64(len(p.Objects)):
+		return c.names[p.Objects[o.number].Place.File]
+	}
+	return o.file
 }

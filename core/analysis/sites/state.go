@@ -314,6 +314,7 @@ func (s *site) load(from *profile.Site) {
 	if s.before == nil {
 		s.before, s.bytes = from, from.Bytes
 	}
+	s.file = from.File
 	if s.bytes != from.Bytes {
 		s.bytes = 0
 	}
@@ -334,6 +335,7 @@ func (o *object) load(from *profile.DataObject) {
 	if o.before == nil {
 		o.before = from
 	}
+	o.file = from.File
 }
 
 // slot reads a site.

@@ -211,6 +211,48 @@ func TestBadLoopIsFirst(t *testing.T) {
 	}
 }
 
+// Files of one name in two folders are two, in every answer, and each has its own
+// text or none.
+func TestFilesOfOneName(t *testing.T) {
+	clang, err := exec.LookPath("clang-19")
+	if err != nil {
+		t.Skip("left out: clang-19 is not installed, so nothing is compiled")
+	}
+	t.Chdir(t.TempDir())
+	const util = "static double s[4096];\nstatic double walk(void) { double t = 0; for (int i = 0; i < 4096; i++)\n t += s[i]; // in FOLDER\n return t; }\ndouble in_FOLDER(void) { return walk(); }\n"
+	for name, text := range map[string]string{
+		"a/util.c": strings.ReplaceAll(util, "FOLDER", "a"), "b/util.c": strings.ReplaceAll(util, "FOLDER", "b"),
+		"main.c": "double in_a(void), in_b(void);\nint main(void) { return in_a() + in_b() + in_b() > 0; }\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := ask("cc", "--", clang, "-g", "-O0", "a/util.c", "b/util.c", "main.c", "-o", "m"); got.code != exitOK {
+		t.Fatal(got)
+	}
+	if out, err := exec.Command("./m").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for line, want := range map[string][]string{
+		"sites m.sgt --by function --format csv":                    {"\nwalk,a/util.c,", "\nwalk,b/util.c,"},
+		"sites m.sgt --format csv --source .":                       {"a/util.c,3,t += s[i]; // in a,", "b/util.c,3,t += s[i]; // in b,"},
+		"sites m.sgt --format csv --source a":                       {"a/util.c,3,t += s[i]; // in a,", "b/util.c,3,,", "not among the source: b/util.c"},
+		"export m.sgt --to callgrind --cache L1=32KiB,8":            {" a/util.c\n", " b/util.c\n"},
+		"sites m.sgt --by object --format csv --cache L1=1KiB,full": {"a/util.c,1,", "b/util.c,1,"},
+	} {
+		got := ask(strings.Fields(line)...)
+		for _, text := range want {
+			if !strings.Contains(got.stdout+got.stderr, text) {
+				t.Errorf("%s: want %q in %s", line, text, got)
+			}
+		}
+	}
+}
+
 // A trace of instruction addresses is named by the program, and by no other.
 func TestSymbols(t *testing.T) {
 	built(t, columnWalk, "-no-pie")
@@ -327,5 +369,16 @@ func TestTableOfOneNumber(t *testing.T) {
 	}
 	if got := strings.Join(keys, " "); got != "function file line cold kind variable column" || len(one.Rows) != len(whole.Rows) {
 		t.Errorf("columns %s, %d rows, want %d", got, len(one.Rows), len(whole.Rows))
+	}
+}
+
+// Files that symbols name are told apart as those that a trace names.
+func TestSymbolsNameFiles(t *testing.T) {
+	s := &profile.Sites{Code: []profile.Site{{File: "main.c"}, {}, {}, {}}}
+	nameFiles(s, map[*profile.Site]string{&s.Code[1]: "/x/a/util.c", &s.Code[2]: "/x/b/util.c"})
+	for i, want := range []string{"main.c", "a/util.c", "b/util.c", ""} {
+		if got := s.Code[i].File; got != want {
+			t.Errorf("site %d is in %q, want %q", i, got, want)
+		}
 	}
 }

@@ -5,12 +5,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sources are files of source code by their names, as profiles know no folders.
+// sources are files of source code. A profile names one by the tail of its path.
 type sources struct {
-	paths map[string][]string
+	paths map[string][]string // whole, by name
 	lines map[string][]string // of files that were read
 	asked map[string]bool     // names that rows have
 }
@@ -38,7 +41,9 @@ func findSources(places []string) (*sources, error) {
 			if files++; files > mostSourceFiles {
 				return fs.SkipAll
 			}
-			s.paths[d.Name()] = append(s.paths[d.Name()], path)
+			if whole, err := filepath.Abs(path); err == nil && !slices.Contains(s.paths[d.Name()], whole) {
+				s.paths[d.Name()] = append(s.paths[d.Name()], whole)
+			}
 			return nil
 		})
 		if err != nil {
@@ -57,7 +62,7 @@ func (s *sources) text(file string, line uint32) string {
 		return ""
 	}
 	s.asked[file] = true
-	paths := s.paths[file]
+	paths := s.find(file)
 	if len(paths) == 0 {
 		return ""
 	}
@@ -70,6 +75,23 @@ func (s *sources) text(file string, line uint32) string {
 		return ""
 	}
 	return strings.Join(strings.Fields(lines[line-1]), " ")
+}
+
+// find gives the files that may be the one that a profile names: those whose paths
+// end most like it, and say nothing else.
+func (s *sources) find(file string) (paths []string) {
+	most := 0
+	for _, path := range s.paths[filepath.Base(file)] {
+		parts, whole := trace.CommonTail(file, path)
+		if !whole || parts < most {
+			continue
+		}
+		if parts > most {
+			most, paths = parts, nil
+		}
+		paths = append(paths, path)
+	}
+	return paths
 }
 
 // readLines reads a file of text; one that is none has no lines.
@@ -90,7 +112,7 @@ func readLines(path string) []string {
 func (s *sources) doubts() (list []string) {
 	var missing []string
 	for file := range s.asked {
-		switch paths := s.paths[file]; {
+		switch paths := s.find(file); {
 		case len(s.paths) == 0:
 		case len(paths) == 0:
 			missing = append(missing, file)

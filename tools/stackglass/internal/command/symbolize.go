@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/internal/symbols"
 )
 
@@ -24,17 +26,23 @@ func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
 	if len(files) > 0 && p.Sites == nil {
 		return nil, usagef("--symbols: the profile holds no sites that could be named")
 	}
+	paths := map[*profile.Site]string{}
 	for _, file := range files {
-		n, err := symbolizeBy(p.Sites, file)
+		n, err := symbolizeBy(p.Sites, file, paths)
 		if err != nil {
 			return nil, err
 		}
 		notes = append(notes, n...)
 	}
+	if len(paths) > 0 {
+		nameFiles(p.Sites, paths)
+	}
 	return notes, nil
 }
 
-func symbolizeBy(s *profile.Sites, file string) (notes []string, err error) {
+// symbolizeBy names sites by one file. The paths of their sources are still to be
+// named.
+func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) (notes []string, err error) {
 	path, text, moved := strings.Cut(file, "@")
 	known, err := symbols.Open(path)
 	if err != nil {
@@ -46,7 +54,7 @@ func symbolizeBy(s *profile.Sites, file string) (notes []string, err error) {
 			return nil, usagef("--symbols ", file, ": ", strconv.Quote(text), ", want the address where the file began in memory, as in 0x555555554000")
 		}
 	}
-	n := naming{file: known, name: filepath.Base(path), base: base, moved: moved}
+	n := naming{file: known, name: filepath.Base(path), base: base, moved: moved, paths: paths}
 	for i := range s.Code {
 		n.one(&s.Code[i])
 	}
@@ -60,6 +68,7 @@ type naming struct {
 	base  uint64 // where the file begins in memory, of sites without a module
 	moved bool   // the user said so
 
+	paths            map[*profile.Site]string // of the sources of sites that were named
 	addresses, named int
 	others           []string // modules that the trace names, and this file is not
 }
@@ -88,7 +97,21 @@ func (n *naming) one(s *profile.Site) {
 		s.Function = f.Name
 	}
 	if at, ok := n.file.Line(addr); ok && s.Line == 0 {
-		s.File, s.Line, s.Column = filepath.Base(at.File), uint32(at.Line), uint32(at.Column)
+		n.paths[s], s.Line, s.Column = at.File, uint32(at.Line), uint32(at.Column)
+	}
+}
+
+// nameFiles names the files of sites as an analysis does: of those with a path by
+// it, of the others anew.
+func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
+	of := func(site *profile.Site) string { return cmp.Or(paths[site], site.File) }
+	var all []string
+	for i := range s.Code {
+		all = append(all, of(&s.Code[i]))
+	}
+	names := trace.FileNames(all)
+	for i := range s.Code {
+		s.Code[i].File = names[of(&s.Code[i])]
 	}
 }
 
