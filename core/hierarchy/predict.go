@@ -2,6 +2,7 @@ package hierarchy
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -274,26 +275,31 @@ func (a *Asker) curve(c Cache) (*profile.Curve, error) {
 	}
 	l := a.p.LocalityAt(c.LineBytes)
 	if l == nil {
-		return nil, &trace.OptionError{Option: "cache", Got: c.String(), Want: a.lineSizes()}
+		return nil, &trace.OptionError{Option: "cache", Got: c.String(), Want: a.lineSizes(c.LineBytes)}
 	}
 	curve := profile.NewCurve(l.Histogram(trace.AllKinds))
 	a.curves[c.LineBytes] = curve
 	return curve, nil
 }
 
-// lineSizes says which line sizes can be asked about.
-func (a *Asker) lineSizes() string {
+// lineSizes says which line sizes can be asked about, and how others can.
+func (a *Asker) lineSizes(other uint32) string {
 	if len(a.p.Locality) == 0 {
 		return "a profile with stack distances, and this one has none; analyse the trace again, locality included"
 	}
-	var have string
+	var have, all []string
+	missing := strconv.Itoa(int(other))
 	for i := range a.p.Locality {
-		if i > 0 {
-			have += ", "
+		size := a.p.Locality[i].LineBytes
+		if missing != "" && size > other {
+			all, missing = append(all, missing), ""
 		}
-		have += strconv.Itoa(int(a.p.Locality[i].LineBytes))
+		have, all = append(have, strconv.Itoa(int(size))), append(all, strconv.Itoa(int(size)))
 	}
-	return "a line size that the profile has (" + have + " bytes); analyse the trace again with this line size to ask about it"
+	if missing != "" {
+		all = append(all, missing)
+	}
+	return "a line size that the profile has (" + strings.Join(have, ", ") + " bytes); analyse the trace again with this one too to ask about it: --lines " + strings.Join(all, ",")
 }
 
 // sdcmMisses is what SDCM expects the cache to miss of the whole stream.

@@ -30,6 +30,7 @@ type comparing struct {
 	top     uint64
 	caches  []string
 	named   string
+	unasked bool // about caches
 	budgets []string
 
 	h hierarchy.Hierarchy
@@ -181,8 +182,8 @@ func (c *comparing) check(cmd *cobra.Command) (err error) {
 		if !slices.Contains(ranking.Bys(), ranking.By(c.by)) {
 			return usagef("--by ", strconv.Quote(c.by), ", want line, site, function or object")
 		}
-		if c.caches == nil && c.named == "" {
-			c.caches = []string{"L1=32KiB,8"}
+		if c.unasked = c.caches == nil && c.named == ""; c.unasked {
+			c.caches = []string{usualCache}
 		}
 	case "what-if":
 	default:
@@ -376,6 +377,9 @@ func (c *comparing) sites(l, _ *answerable) ([]report.Table, []string, error) {
 		return nil, nil, usagef(l.name, ": no places in the code are known; give a trace made by stackglass cc or stackglass trace, or a profile of one with --analyses sites")
 	}
 	s, doubts, err := attributed(l, c.h, ranking.By(c.by))
+	if c.unasked {
+		err = aboutUsual(l, err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

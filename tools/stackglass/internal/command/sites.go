@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // siteOptions are what the verb sites takes besides what it reads.
@@ -60,7 +62,7 @@ has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`,
 	}
 	r = addReading(cmd)
 	f := cmd.Flags()
-	f.StringArrayVar(&o.caches, "cache", nil, "a level, as in L1=32KiB,8, which is the default (repeat for the next one)")
+	f.StringArrayVar(&o.caches, "cache", nil, "a level, as in "+usualCache+", which is the default (repeat for the next one)")
 	f.StringVar(&o.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
 	f.StringVar(&o.by, "by", string(ranking.Line), "what to sum up by: site, line, function or object")
 	f.IntVar(&o.top, "top", 0, "show the first `N` rows")
@@ -82,8 +84,9 @@ func addMeasures(cmd *cobra.Command, r *reading) {
 
 // rank prints the verb's answer.
 func (a *app) rank(r *reading, o *siteOptions, name string) error {
-	if o.caches == nil && o.named == "" {
-		o.caches = []string{"L1=32KiB,8"}
+	unasked := o.caches == nil && o.named == ""
+	if unasked {
+		o.caches = []string{usualCache}
 	}
 	h, err := chooseHierarchy(o.caches, o.named)
 	if err != nil {
@@ -106,6 +109,9 @@ func (a *app) rank(r *reading, o *siteOptions, name string) error {
 		return err
 	}
 	s, doubts, err := attributed(l, h, ranking.By(o.by))
+	if unasked {
+		err = aboutUsual(l, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -164,6 +170,20 @@ func (a *app) loadSites(r *reading, name string, h hierarchy.Hierarchy) (*answer
 		return nil, usagef(l.name, ": the trace tells neither sites nor instruction addresses, so there is nothing to rank; "+how)
 	}
 	return nil, usagef(l.name, ": the profile holds no sites; analyze the trace again with --analyses sites, and if it tells none: "+how)
+}
+
+// usualCache is what sites are ranked by unless the user asks about another.
+const usualCache = "L1=32KiB,8"
+
+// aboutUsual says of an error about a cache that nobody asked about it, where one
+// comes from.
+func aboutUsual(l *answerable, err error) error {
+	var option *trace.OptionError
+	if !errors.As(err, &option) || option.Option != "cache" {
+		return err
+	}
+	return usagef(l.name, ": the cache that is asked about without --cache, ", usualCache, ", has lines of 64 bytes; give one with a line size of the profile, as in --cache ",
+		usualCache, ",", strconv.Itoa(int(l.Profile.Sites.LineBytes)), ", or analyze the trace again with --lines 64 among others")
 }
 
 // attributed says whose the misses of a hierarchy are.
