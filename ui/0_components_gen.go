@@ -14,8 +14,6 @@ import "github.com/stackglass/stackglass/ui/state"
 
 import "strconv"
 
-import "slices"
-
 import "github.com/stackglass/stackglass/core/hierarchy"
 
 import "cmp"
@@ -23,6 +21,8 @@ import "cmp"
 import "github.com/stackglass/stackglass/core/tally"
 
 import "strings"
+
+import "slices"
 
 // Associativity is the map of sets and ways, and the misses of the picked cache
 // told apart.
@@ -396,7 +396,7 @@ var _ log.Logger
 
 // Caches is the miss-ratio curve and the answer for a hierarchy of caches.
 type Caches struct {
-	App                    *App
+	controls
 	Curve, Common, Against vugu.Builder
 }
 
@@ -409,8 +409,6 @@ func (c *Caches) isPreset(name string) bool {
 	return c.App.Screen.Levels == nil && c.App.preset().Name == name
 }
 
-func (c *Caches) id(name string, level int) string { return name + "-" + strconv.Itoa(level+1) }
-
 func (c *Caches) keepWords() string {
 	if c.App.Screen.Beside.Levels != nil {
 		return "keep this one as B instead"
@@ -420,40 +418,6 @@ func (c *Caches) keepWords() string {
 
 func (c *Caches) linesText(cache hierarchy.Cache) string {
 	return state.Plural(cache.Lines(), "line", "lines")
-}
-
-func (c *Caches) index(cache hierarchy.Cache) string {
-	return strconv.Itoa(max(0, slices.Index(state.Sizes(cache.SizeBytes), cache.SizeBytes)))
-}
-
-func (c *Caches) last(cache hierarchy.Cache) int { return len(state.Sizes(cache.SizeBytes)) - 1 }
-
-func (c *Caches) size(level int, text string) {
-	levels := c.App.Levels()
-	if level >= len(levels) {
-		return
-	}
-	sizes := state.Sizes(levels[level].SizeBytes)
-	if i, err := strconv.Atoi(text); err == nil && i >= 0 && i < len(sizes) {
-		c.App.SetSize(level+1, sizes[i])
-	}
-}
-
-func (c *Caches) canWays(cache hierarchy.Cache, by int) bool {
-	return state.Step(state.Ways(cache), cache.Ways, by) != cache.Ways
-}
-
-func (c *Caches) canLine(cache hierarchy.Cache, by int) bool {
-	return state.Step(c.App.LineSizes(), cache.LineBytes, by) != cache.LineBytes
-}
-
-// spent marks a button that leads no further. Disabling it would take the focus
-// away from a reader who steps with the keyboard.
-func (c *Caches) spent(can bool) any {
-	if can {
-		return nil
-	}
-	return "true"
 }
 
 func (c *Caches) memory(text string) {
@@ -1915,7 +1879,7 @@ var _ log.Logger
 
 // CompareView is every view of two analyses: A, B, and the difference.
 type CompareView struct {
-	App                    *App
+	controls
 	Curve, Histogram, Time vugu.Builder
 	Facts, Levels          vugu.Builder
 	Counters, Code         vugu.Builder
@@ -1923,8 +1887,8 @@ type CompareView struct {
 
 func newCompare(a *App, figure func(id, help string) vugu.Builder) *CompareView {
 	return &CompareView{
-		App:   a,
-		Curve: figure("curve", helpCurve), Histogram: figure("histogram", helpHistogram), Time: figure("time", helpTime),
+		controls: controls{a},
+		Curve:    figure("curve", helpCurve), Histogram: figure("histogram", helpHistogram), Time: figure("time", helpTime),
 		Facts: &DataTable{App: a, Chart: "facts"}, Levels: &DataTable{App: a, Chart: "levels"},
 		Counters: &DataTable{App: a, Chart: "counters-compared"}, Code: &DataTable{App: a, Chart: "code-compared"},
 	}
@@ -2307,6 +2271,131 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
 					vgparent.AppendChild(vgn)
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
+					vgparent.AppendChild(vgn)
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "compare-machine-file"}}}
+						vgparent.AppendChild(vgn)
+						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
+							EventType: "click",
+							Func:      func(event vugu.DOMEvent) { c.App.PickMachine() },
+							// TODO: implement capture, etc. mostly need to decide syntax
+						})
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "from a file …"}
+							vgparent.AppendChild(vgn)
+						}
+					}
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+					vgparent.AppendChild(vgn)
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
+					vgparent.AppendChild(vgn)
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
+						vgparent.AppendChild(vgn)
+						for i, l := range c.App.Levels() {
+							var vgiterkey interface{} = i
+							_ = vgiterkey
+							i := i
+							_ = i
+							l := l
+							_ = l
+							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level-set"}}}
+							vgparent.AppendChild(vgn)
+							{
+								vgparent := vgn
+								_ = vgparent
+								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
+								vgparent.AppendChild(vgn)
+								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
+								vgparent.AppendChild(vgn)
+								vgn.SetInnerHTML(l.Name + " " + state.Bytes(l.SizeBytes))
+								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
+								vgparent.AppendChild(vgn)
+								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "range"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "0"}, vugu.VGAttribute{Namespace: "", Key: "step", Val: "1"}}}
+								vgparent.AppendChild(vgn)
+								vgn.AddAttrInterface("aria-label", l.Name+" size")
+								vgn.AddAttrInterface("aria-valuetext", state.Bytes(l.SizeBytes))
+								vgn.AddAttrInterface("id", c.id("size", i))
+								vgn.AddAttrInterface("max", c.last(l))
+								{
+									b, err := vjson.Marshal(c.index(l))
+									if err != nil {
+										panic(err)
+									}
+									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
+								}
+								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
+									EventType: "input",
+									Func:      func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) },
+									// TODO: implement capture, etc. mostly need to decide syntax
+								})
+								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
+								vgparent.AppendChild(vgn)
+								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "stepper"}, vugu.VGAttribute{Namespace: "", Key: "role", Val: "group"}}}
+								vgparent.AppendChild(vgn)
+								vgn.AddAttrInterface("aria-label", l.Name+" associativity")
+								{
+									vgparent := vgn
+									_ = vgparent
+									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
+									vgparent.AppendChild(vgn)
+									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "fewer ways"}}}
+									vgparent.AppendChild(vgn)
+									vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, -1)))
+									vgn.AddAttrInterface("id", c.id("ways-less", i))
+									vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
+										EventType: "click",
+										Func:      func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) },
+										// TODO: implement capture, etc. mostly need to decide syntax
+									})
+									{
+										vgparent := vgn
+										_ = vgparent
+										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "−"}
+										vgparent.AppendChild(vgn)
+									}
+									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
+									vgparent.AppendChild(vgn)
+									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "output", Attr: []vugu.VGAttribute(nil)}
+									vgparent.AppendChild(vgn)
+									vgn.AddAttrInterface("id", c.id("ways", i))
+									vgn.SetInnerHTML(state.WaysText(l.Ways))
+									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
+									vgparent.AppendChild(vgn)
+									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "more ways"}}}
+									vgparent.AppendChild(vgn)
+									vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, 1)))
+									vgn.AddAttrInterface("id", c.id("ways-more", i))
+									vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
+										EventType: "click",
+										Func:      func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) },
+										// TODO: implement capture, etc. mostly need to decide syntax
+									})
+									{
+										vgparent := vgn
+										_ = vgparent
+										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "+"}
+										vgparent.AppendChild(vgn)
+									}
+									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
+									vgparent.AppendChild(vgn)
+								}
+								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
+								vgparent.AppendChild(vgn)
+							}
+						}
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+						vgparent.AppendChild(vgn)
+					}
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+					vgparent.AppendChild(vgn)
 					{
 						var vgcomp vugu.Builder = c.Levels
 						if vgcomp != nil {
@@ -2388,7 +2477,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn.AddAttrInterface("id", "compare-code-by-"+string(by))
 							vgn.AddAttrInterface("value", string(by))
 							{
-								b, err := vjson.Marshal(c.App.Screen.Place == by)
+								b, err := vjson.Marshal(c.App.table("code-compared").By == by)
 								if err != nil {
 									panic(err)
 								}
@@ -4902,7 +4991,7 @@ func NewRoot(a *App) *Root {
 		App:           a,
 		Overview:      &Overview{App: a, Curve: figure("curve", helpCurve), Kinds: &DataTable{App: a, Chart: "kinds"}},
 		Locality:      &Locality{App: a, Histogram: figure("histogram", helpHistogram), Time: figure("time", helpTime), Working: figure("working-set", helpWorking)},
-		Caches:        &Caches{App: a, Curve: figure("curve", helpCurve), Common: &DataTable{App: a, Chart: "common"}, Against: &DataTable{App: a, Chart: "against"}},
+		Caches:        &Caches{controls: controls{a}, Curve: figure("curve", helpCurve), Common: &DataTable{App: a, Chart: "common"}, Against: &DataTable{App: a, Chart: "against"}},
 		Associativity: &Associativity{App: a, Map: &Figure{App: a, ID: "sets", Heat: true, Help: helpSets, Table: &DataTable{App: a, Chart: "sets"}}},
 		Counters:      newCounters(a),
 		Compare:       newCompare(a, figure),

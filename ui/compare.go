@@ -133,7 +133,7 @@ func (a *App) OfferPair(first, second Item) {
 			return // what went wrong has been said; or it waits for another run
 		}
 	}
-	screen := state.Screen{Open: keys[0], Other: keys[1]}
+	screen := state.Screen{Open: keys[0], Other: keys[1], Levels: smallLevels()}
 	a.update(func() {
 		a.origin = "pair-" + second.Demo
 		a.Port.SetHash(screen.Hash(), false)
@@ -214,7 +214,7 @@ func (a *App) comparedTable(chart string) *state.Table {
 		}
 		by, sort, machine := a.Screen.Place, a.Screen.Sort, a.Machine()
 		return once(asked+" "+string(by)+" "+sort, func() *state.Table {
-			t, err := c.CodeBy(by, machine, sort)
+			t, err := c.Code(by, machine, sort)
 			if err != nil {
 				return &state.Table{Caption: err.Error()}
 			}

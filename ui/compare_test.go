@@ -23,6 +23,16 @@ func TestComparePair(t *testing.T) {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(want)
 	}
+	// The levels are small enough for the pair to differ, and can be changed here.
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
+	d.wants("10 664", "892", `id="size-1"`, `id="ways-more-2"`, `id="compare-machine-file"`)
+	d.act(func() { d.app.SetSize(1, 4<<10) })
+	d.wants("34 944", "1 272")
+	d.app.Offer(Item{File: fileWith("mine.json", []byte(`{"levels": [{"name": "L1", "size": "16KiB", "ways": 8}]}`))})
+	d.wants("16 KiB, 8 ways", "the hierarchy of mine.json")
+	// Their sources are two files: lines cannot be compared, functions can.
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
+	d.wants("functions of the same name are compared instead", "Misses by function, A and B")
 	if c := d.charts["curve"]; len(c.Series) != 2 || c.Y.Log && c.Y.Min <= 0 || c.X.Min <= 0 || c.Series[0].Label != "A" || c.Series[1].Label != "B" {
 		t.Errorf("the curves are %+v", c.Series)
 	}
@@ -32,8 +42,7 @@ func TestComparePair(t *testing.T) {
 	if csv := string(d.saved["Matrix multiplication-curve.csv"]); !strings.Contains(csv, "\n2048,32,both,misses,33920,1152,-32768,") {
 		t.Errorf("the curves' table is\n%s", csv)
 	}
-	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
-	d.act(func() { d.app.SumCodeBy(state.ByFunction); d.app.SaveCSV("code-compared") })
+	d.act(func() { d.app.SetPreset(""); d.app.SumCodeBy(state.ByFunction); d.app.SaveCSV("code-compared") })
 	if csv := string(d.saved["Matrix multiplication-code-compared.csv"]); !strings.Contains(csv, "L1_misses_a,L1_misses_b,L1_misses_difference") || !strings.Contains(csv, "\nmain,both,384,384,0,") {
 		t.Errorf("functions compared:\n%s", csv)
 	}

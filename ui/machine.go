@@ -46,6 +46,15 @@ func (a *App) preset() *hierarchy.Hierarchy {
 	return &presets[0]
 }
 
+// smallLevels are what a pair of demos is asked about first. They are small, and so
+// are demos: all of their data would fit in any real processor's caches.
+func smallLevels() []hierarchy.Cache {
+	return []hierarchy.Cache{
+		{Name: "L1", SizeBytes: 8 << 10, Ways: 8, LineBytes: 64},
+		{Name: "L2", SizeBytes: 64 << 10, Ways: 8, LineBytes: 64},
+	}
+}
+
 // Presets are made once: every render asks for them.
 func (a *App) Presets() []hierarchy.Hierarchy {
 	if a.presets == nil {
@@ -229,7 +238,7 @@ func describes(name string) bool {
 // one. It waits.
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {
-		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches && !a.comparing() &&
+		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches &&
 			(a.describing || describes(file.Name)) && file.Bytes <= 1<<20
 		a.describing = false
 	})

@@ -275,6 +275,28 @@ func (c *Comparison) CountersBy(by tally.By, sort string) *Table {
 	return t
 }
 
+// Code is CodeBy, of functions where the sources have no line in common: what
+// functions of the same name do can be compared even then. The table's By says so.
+func (c *Comparison) Code(by CodeBy, h hierarchy.Hierarchy, sort string) (*Table, error) {
+	t, err := c.CodeBy(by, h, sort)
+	if err != nil || by == ByFunction || by == ByObject || t.inBoth() {
+		return t, err
+	}
+	if functions, err := c.CodeBy(ByFunction, h, sort); err == nil && functions.inBoth() {
+		functions.Doubt = "No " + by.Name() + " of A is in B, as their sources differ: functions of the same name are compared instead."
+		return functions, nil
+	}
+	return t, nil
+}
+
+// inBoth tells whether a row of a comparison is in A and in B.
+func (t *Table) inBoth() bool {
+	in := t.Source.Index("in")
+	return in >= 0 && slices.ContainsFunc(t.Source.Rows, func(row []report.Value) bool {
+		return row[in].Plain() == "both" && !strings.HasPrefix(row[0].Plain(), "(")
+	})
+}
+
 // CodeBy is whose the misses of both are, joined by what the sources call them.
 func (c *Comparison) CodeBy(by CodeBy, h hierarchy.Hierarchy, sort string) (*Table, error) {
 	var tables [2][]report.Table
@@ -299,7 +321,7 @@ func (c *Comparison) CodeBy(by CodeBy, h hierarchy.Hierarchy, sort string) (*Tab
 		shown = append(shown, l.Name+"_misses")
 	}
 	t := sortedJoin(joined.Joined, joined.Key, shown[0], sort, append(shown, "references")...)
-	t.Doubt = doubtOf(joined.Doubt)
+	t.Doubt, t.By = doubtOf(joined.Doubt), by
 	return t, nil
 }
 

@@ -30,6 +30,7 @@ type Table struct {
 	Source *report.Table // what it shows, with all columns; nil for tables that are made here
 	Schema string        // of its JSON; "": counters
 	Doubt  string        // about what is in it, in a sentence; "" for none
+	By     CodeBy        // what places in the code are summed up by
 }
 
 // PageRows is the number of rows on one page of a table.

@@ -1,0 +1,48 @@
+package ui
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// controls are what levels are changed with, wherever they are shown.
+type controls struct{ App *App }
+
+func (c *controls) id(name string, level int) string { return name + "-" + strconv.Itoa(level+1) }
+
+func (c *controls) index(cache hierarchy.Cache) string {
+	return strconv.Itoa(max(0, slices.Index(state.Sizes(cache.SizeBytes), cache.SizeBytes)))
+}
+
+func (c *controls) last(cache hierarchy.Cache) int { return len(state.Sizes(cache.SizeBytes)) - 1 }
+
+func (c *controls) size(level int, text string) {
+	levels := c.App.Levels()
+	if level >= len(levels) {
+		return
+	}
+	sizes := state.Sizes(levels[level].SizeBytes)
+	if i, err := strconv.Atoi(text); err == nil && i >= 0 && i < len(sizes) {
+		c.App.SetSize(level+1, sizes[i])
+	}
+}
+
+func (c *controls) canWays(cache hierarchy.Cache, by int) bool {
+	return state.Step(state.Ways(cache), cache.Ways, by) != cache.Ways
+}
+
+func (c *controls) canLine(cache hierarchy.Cache, by int) bool {
+	return state.Step(c.App.LineSizes(), cache.LineBytes, by) != cache.LineBytes
+}
+
+// spent marks a button that leads no further. Disabling it would take the focus
+// away from a reader who steps with the keyboard.
+func (c *controls) spent(can bool) any {
+	if can {
+		return nil
+	}
+	return "true"
+}
