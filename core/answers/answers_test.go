@@ -155,3 +155,14 @@ func TestWindows(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
+
+// TestMissingSites: what rounds to nothing is not worth a word.
+func TestMissingSites(t *testing.T) {
+	for known, want := range map[uint64]int{10: 1, 1000: 1, 10_000: 0} {
+		p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Function: "f"}, {PC: 1}}}}
+		p.Sites.Code[0].Strides[0], p.Sites.Code[1].Strides[0] = known, 1
+		if list := MissingSites(p); len(list) != want {
+			t.Errorf("1 of %d references without a place: %q", known+1, list)
+		}
+	}
+}

@@ -498,7 +498,8 @@ func MissingSites(p *profile.Profile) (list []string) {
 			unknown += n
 		}
 	}
-	if unknown > 0 && p.Input.Kinds != 1<<trace.Fetch {
+	const few = 2000 // to one: 0.05 %, and less would be said to be 0.0 %
+	if unknown > 0 && unknown >= all/few && p.Input.Kinds != 1<<trace.Fetch {
 		share := strconv.FormatFloat(100*float64(unknown)/float64(all), 'f', 1, 64)
 		list = append(list, share+" % of the references have no known place in the source: instructions are named by their addresses; --symbols FILE names them where FILE is the program that was traced")
 	}

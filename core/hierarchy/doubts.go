@@ -11,18 +11,13 @@ import (
 // doubts are the warnings that follow from the question, the profile and the
 // answer. What is said of a level begins with its name.
 func (a *Asker) doubts(h Hierarchy, out *Prediction) (warnings []Warning) {
+	warnings = ProfileDoubts(a.p)
 	say := func(parts ...string) {
 		text := ""
 		for _, part := range parts {
 			text += part
 		}
 		warnings = append(warnings, Warning(text))
-	}
-	if a.p.State.Partial {
-		say("the profile covers only a part of the trace: ", a.p.State.Reason)
-	}
-	if n := a.p.Totals.BadRecords; n > 0 {
-		say(strconv.FormatUint(n, 10), " records of the trace could not be read and are missing")
 	}
 	a.modelled(out.Levels, say)
 	for i := range out.Levels {
@@ -40,6 +35,18 @@ func (a *Asker) doubts(h Hierarchy, out *Prediction) (warnings []Warning) {
 	if out.anyBehind() {
 		say("every level is asked about all accesses; a real lower level sees only the misses of the one above, " +
 			"so its order of use, and with it its misses, differ somewhat")
+	}
+	return warnings
+}
+
+// ProfileDoubts are the warnings that hold for every answer from a profile: whoever
+// says them by itself passes them over.
+func ProfileDoubts(p *profile.Profile) (warnings []Warning) {
+	if p.State.Partial {
+		warnings = append(warnings, Warning("the profile covers only a part of the trace: "+p.State.Reason))
+	}
+	if n := p.Totals.BadRecords; n > 0 {
+		warnings = append(warnings, Warning(strconv.FormatUint(n, 10)+" records of the trace could not be read and are missing"))
 	}
 	return warnings
 }

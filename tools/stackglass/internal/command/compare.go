@@ -341,10 +341,7 @@ func (c *comparing) whatIf(l, _ *answerable) ([]report.Table, []string, error) {
 	if err != nil {
 		return nil, nil, usagef(l.name, ": ", err.Error())
 	}
-	var doubts []string
-	for _, w := range warnings {
-		doubts = append(doubts, string(w))
-	}
+	doubts := l.told(warnings)
 	if c.h.About != "" {
 		doubts = append(doubts, c.h.Name+": "+c.h.About)
 	}

@@ -199,9 +199,7 @@ func (e *exporting) ask(l *answerable) (*exportedAnswer, error) {
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	for _, w := range warnings {
-		x.doubts = append(x.doubts, string(w))
-	}
+	x.doubts = append(x.doubts, l.told(warnings)...)
 	x.doubts = append(x.doubts, answers.Estimated(x.levels)...)
 	if e.h.About != "" {
 		x.doubts = append(x.doubts, e.h.Name+": "+e.h.About)
@@ -246,7 +244,11 @@ func (e *exporting) csv(x *exportedAnswer) ([]byte, error) {
 		}
 		have = append(have, t.Key)
 	}
-	return nil, usagef("--table ", e.table, ": ", x.name, " gives ", strings.Join(have, ", "))
+	more := ""
+	if !e.asked {
+		more = "; more where --cache or --hierarchy asks about caches: levels, traffic, memory, sites"
+	}
+	return nil, usagef("--table ", e.table, ": ", x.name, " gives ", strings.Join(have, ", "), more)
 }
 
 func (e *exporting) json(x *exportedAnswer) ([]byte, error) {

@@ -267,6 +267,17 @@ func (l *answerable) doubts() (list []string) {
 	return list
 }
 
+// told are the warnings of a prediction but those that doubts has in its own words.
+func (l *answerable) told(warnings []hierarchy.Warning) (list []string) {
+	said := hierarchy.ProfileDoubts(l.Profile)
+	for _, w := range warnings {
+		if !slices.Contains(said, w) {
+			list = append(list, string(w))
+		}
+	}
+	return list
+}
+
 // locality gives the result for one line size.
 func (l *answerable) locality(lineBytes uint32) (*profile.Locality, error) {
 	if found := l.Profile.LocalityAt(lineBytes); found != nil {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
 func init() {
@@ -144,6 +146,18 @@ func TestSimulateWarnsOfSizes(t *testing.T) {
 			if got.code != exitOK || !strings.Contains(got.stderr, wants) || n != min(1, len(wants)) {
 				t.Errorf("%s, %s: want once %q, got %v", verb, lower, wants, got)
 			}
+		}
+	}
+}
+
+// TestPartIsSaidOnce: whoever predicts says of the run what every verb does.
+func TestPartIsSaidOnce(t *testing.T) {
+	content := string(tracetest.Packed())
+	in(t, map[string]string{"cut.lz4": content[:len(content)/2]})
+	for _, line := range []string{"what-if cut.lz4", "validate cut.lz4", "simulate cut.lz4", "compare cut.lz4 demo:matmul-naive --on what-if", "export cut.lz4 --to json"} {
+		got := ask(append(words(line), "--cache", "L1=1KiB,full")...)
+		if n := strings.Count(got.stderr, "a part of the trace"); got.code != exitInput || n != 1 {
+			t.Errorf("%s: said %d times that it is a part\n%s", line, n, got)
 		}
 	}
 }

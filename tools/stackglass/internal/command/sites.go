@@ -196,11 +196,7 @@ func attributed(l *answerable, h hierarchy.Hierarchy, by ranking.By) (*answers.S
 	if err != nil {
 		return nil, nil, asUsage(err)
 	}
-	var warnings []string
-	for _, doubt := range doubts {
-		warnings = append(warnings, string(doubt))
-	}
-	warnings = append(warnings, answers.Estimated(levels)...)
+	warnings := append(l.told(doubts), answers.Estimated(levels)...)
 	if by == ranking.Object && l.Profile.Sites.Data == nil {
 		return nil, nil, usagef(l.name, ": --by object: the trace names no data; compile the program with \"stackglass cc -- clang …\"")
 	}

@@ -56,9 +56,7 @@ func (a *app) runValidate(s *simulation, name string) error {
 	d := &report.Document{Schema: "stackglass.validate", Version: 1, Input: l.facts(0)}
 	d.Tables = []report.Table{v.levels(), v.memory()}
 	d.Warnings = simulatedDoubts(h, l)
-	for _, doubt := range doubts {
-		d.Warnings = append(d.Warnings, string(doubt))
-	}
+	d.Warnings = append(d.Warnings, l.told(doubts)...)
 	d.Warnings = append(d.Warnings, v.reasons(counted)...)
 	if err := a.answer(l, s.r.format, d); err != nil {
 		return err

@@ -69,9 +69,7 @@ miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`,
 			if h.About != "" {
 				doubts = append(doubts, hierarchy.Warning(h.Name+": "+h.About))
 			}
-			for _, doubt := range doubts {
-				d.Warnings = append(d.Warnings, string(doubt))
-			}
+			d.Warnings = l.told(doubts)
 			if err := a.answer(l, r.format, d); err != nil {
 				return err
 			}
