@@ -29,9 +29,10 @@ type App struct {
 	doomed  string // key of the entry whose deletion is to be confirmed
 
 	run     *run
-	waiting []Item // dropped while an analysis ran
-	origin  string // id of the element that the result in view was opened from
-	wanted  string // key to go on with, chosen in the list
+	waiting []Item          // dropped while an analysis ran
+	items   map[string]Item // that were analysed since the page was loaded, by key
+	origin  string          // id of the element that the result in view was opened from
+	wanted  string          // key to go on with, chosen in the list
 
 	presets    []hierarchy.Hierarchy // made when first asked for
 	describing bool                  // the next file is to describe a hierarchy
@@ -58,6 +59,7 @@ type Result struct {
 
 	demo     *Demo           // that it is the whole of; nil for anything else
 	findings []state.Finding // of View, made when first asked for
+	foundFor hierarchy.Hierarchy
 	tables   map[string]*state.Table
 	asked    hierarchy.Hierarchy // of answer
 	answer   *state.Caches

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -77,6 +78,58 @@ func TestCode(t *testing.T) {
 		d.app.PickRow("code", 0)
 		d.wants(`id="place-title"`)
 	}
+}
+
+// columnWalk is a trace of one line that walks down a column: sets of eight ways keep
+// none of its lines, and a cache without sets all.
+func columnWalk() Item {
+	var text strings.Builder
+	text.WriteString("address,rw,size,pc\n")
+	for range 8 {
+		for row := range 64 {
+			fmt.Fprintf(&text, "%#x,r,8,0x400000\n", 1<<20+4096*row)
+			fmt.Fprintf(&text, "%#x,r,8,0x500000\n", 1<<30)
+		}
+	}
+	return Item{File: fileWith("walk.csv", []byte(text.String()))}
+}
+
+// The levels of the hierarchy in view are measured by site. One that is chosen
+// afterwards is estimated, which is said, and is measured when asked for.
+func TestMeasuredHierarchy(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(columnWalk())
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
+	first := func() string { // place, kind, references and misses of the first row
+		rows, _ := d.grids["code"].View(0, 1)
+		return strings.ReplaceAll(strings.Join(rows[0][:4], "|"), "\u202f", " ")
+	}
+	if got := first(); got != "0x400000|load|512|512" {
+		t.Errorf("first is %s", got)
+	}
+	if page := d.html(); strings.Contains(page, `id="code-estimates"`) {
+		t.Error("measured levels are called estimates")
+	}
+	d.act(func() { d.app.SetSize(1, 16<<10) })
+	d.wants(`id="code-estimates"`, "Whose the misses in L1 are is estimated", `id="code-again"`)
+	if got := first(); !strings.Contains(got, "≈") {
+		t.Errorf("an estimate reads %s", got)
+	}
+	d.app.Navigate("#" + d.app.Screen.With(state.TabOverview).Hash())
+	d.wants("misses in L1 of 16 KiB, 8 ways: ≈")
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
+
+	d.act(func() { d.app.Repeat() })
+	until(t, func() bool { return len(d.entries()) == 2 && !strings.Contains(d.html(), `id="code-estimates"`) })
+	if l := d.app.Levels(); d.app.Screen.Tab != state.TabCode || l[0].SizeBytes != 16<<10 {
+		t.Errorf("analysed again, the view is %v with %v", d.app.Screen.Tab, l)
+	}
+	if got := first(); got != "0x400000|load|512|512" {
+		t.Errorf("measured again, first is %s", got)
+	}
+	// In another tab, nobody knows the trace any more.
+	d.act(func() { d.app.items = nil; d.app.SetSize(1, 8<<10) })
+	d.wants("Drop the trace here again")
 }
 
 // A trace that tells no code says how to get one that does.

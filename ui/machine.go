@@ -9,27 +9,24 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// Machine is the hierarchy in question: that of the URL, or the preset.
-func (a *App) Machine() hierarchy.Hierarchy {
+// asked is the hierarchy in question: that of the URL, or the preset.
+func (a *App) asked() hierarchy.Hierarchy {
 	if a.Screen.Levels != nil {
-		return hierarchy.Hierarchy{Levels: a.Levels(), Memory: a.Screen.Memory, ClockGHz: a.Screen.ClockGHz}
+		return hierarchy.Hierarchy{Levels: a.Screen.Levels, Memory: a.Screen.Memory, ClockGHz: a.Screen.ClockGHz}
 	}
-	var h hierarchy.Hierarchy
-	if p := a.preset(); p != nil {
-		h = *p
-	}
+	return *a.preset()
+}
+
+// Machine is the hierarchy in question with lines that the profile has.
+func (a *App) Machine() hierarchy.Hierarchy {
+	h := a.asked()
 	h.Levels = a.Levels()
 	return h
 }
 
-// Levels are the caches in question.
+// Levels are its caches.
 func (a *App) Levels() []hierarchy.Cache {
-	levels := a.Screen.Levels
-	if levels == nil {
-		if p := a.preset(); p != nil {
-			levels = p.Levels
-		}
-	}
+	levels := a.asked().Levels
 	if a.result == nil || a.result.View == nil {
 		return levels
 	}

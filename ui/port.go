@@ -105,4 +105,5 @@ type Item struct {
 	Demo  string // name of a demo
 	URL   string // of the demo's file
 	Title string // of the demo
+	again bool   // it is analysed again, from the view that it was analysed for
 }

@@ -25,7 +25,7 @@ func Rehearse(build func(vugu.Builder)) []func() {
 			}
 		},
 		func() { a.result.show(0) },
-		func() { a.result.Findings() },
+		func() { a.Findings() },
 	}
 	chart := func(id string, draw func(*state.View) *state.Chart) func() {
 		return func() {

@@ -138,10 +138,12 @@ func (a *App) demoOf(r *Result) *Demo {
 	return nil
 }
 
-// Findings are the sentences of the overview.
-func (r *Result) Findings() []state.Finding {
-	if r.findings == nil && r.View != nil {
-		r.findings = r.View.Findings()
+// Findings are the sentences of the overview, made when the view or the hierarchy in
+// question change.
+func (a *App) Findings() []state.Finding {
+	r, h := a.result, a.Machine()
+	if r.View != nil && (r.findings == nil || !state.SameMachine(r.foundFor, h)) {
+		r.findings, r.foundFor = r.View.Findings(h), h
 	}
 	return r.findings
 }

@@ -135,6 +135,7 @@ func (a *App) analyse(item Item) {
 		a.stopped("The settings cannot be used: " + err.Error() + ".")
 		return
 	}
+	a.update(func() { state.Measure(&spec, a.asked().Levels) })
 	key, resume := a.keyFor(item.File, spec)
 	carrier, err := a.Port.Connect()
 	if err != nil {
@@ -147,7 +148,14 @@ func (a *App) analyse(item Item) {
 		if item.Demo != "" {
 			a.origin = "demo-" + item.Demo
 		}
-		a.Screen = state.Screen{Open: key, Tab: state.TabCaches}
+		if a.items == nil {
+			a.items = map[string]Item{}
+		}
+		a.items[key] = item
+		tab := a.Screen.Tab
+		if a.Screen = a.Screen.Anew(key); item.again {
+			a.Screen.Tab = tab
+		}
 		a.Port.SetHash(a.Screen.Hash(), false)
 		a.Port.ShowFirst(false)
 		a.present(&Result{Key: key, Name: item.File.Name, Live: true})
@@ -169,6 +177,22 @@ func (a *App) analyse(item Item) {
 	_ = carrier.Close()
 	a.reload()
 	a.next()
+}
+
+// CanRepeat tells whether the trace of the result in view can be read again: it was
+// since the page was loaded.
+func (a *App) CanRepeat() bool {
+	_, known := a.items[a.result.Key]
+	return known && !a.result.Live
+}
+
+// Repeat analyses the trace of the result in view again, and measures the hierarchy
+// in question by site.
+func (a *App) Repeat() {
+	if item, known := a.items[a.result.Key]; known {
+		item.More, item.again = false, true
+		go a.Offer(item)
+	}
 }
 
 // stopped ends a run that has not begun.

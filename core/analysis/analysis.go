@@ -17,6 +17,7 @@
 package analysis
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/profile"
@@ -133,6 +134,27 @@ func (s Spec) checkUtilisation() error {
 		return bad
 	}
 	return nil
+}
+
+// Measure adds a cache of bytes in sets of ways, 0: fully associative, to those that
+// utilisation is measured for, in their order and each once. One that cannot be
+// measured, or for which there is no more room, is left out.
+func (s *Spec) Measure(bytes uint64, ways uint32) {
+	line := uint64(s.SiteLineBytes())
+	if bytes%line != 0 || !profile.ValidUtilisation(bytes/line, ways) || len(s.Utilisation) == profile.MaxCapacities {
+		return
+	}
+	at := 0
+	for at < len(s.Utilisation) && (s.Utilisation[at] < bytes || s.Utilisation[at] == bytes && s.waysOf(at) < ways) {
+		at++
+	}
+	if at < len(s.Utilisation) && s.Utilisation[at] == bytes && s.waysOf(at) == ways {
+		return
+	}
+	all := make([]uint32, len(s.Utilisation))
+	copy(all, s.UtilisationWays)
+	s.Utilisation = slices.Insert(slices.Clone(s.Utilisation), at, bytes)
+	s.UtilisationWays = slices.Insert(all, at, ways)
 }
 
 // waysOf are those of a cache that utilisation is measured for, 0 where it is

@@ -735,3 +735,39 @@ func TestDistanceBins(t *testing.T) {
 		}
 	}
 }
+
+// TestMeasure: caches are measured in their order, each once, whatever order they are
+// named in, and what cannot be measured is left out; the spec stays valid.
+func TestMeasure(t *testing.T) {
+	type cache struct {
+		bytes uint64
+		ways  uint32
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		spec := analysis.Spec{Utilisation: []uint64{32 << 10}}
+		want := map[cache]bool{{32 << 10, 0}: true}
+		for range rapid.IntRange(0, 12).Draw(t, "caches") {
+			c := cache{rapid.SampledFrom([]uint64{0, 1000, 4 << 10, 32 << 10, 48 << 10, 1 << 20}).Draw(t, "bytes"), rapid.SampledFrom([]uint32{0, 1, 7, 8, 12}).Draw(t, "ways")}
+			spec.Measure(c.bytes, c.ways)
+			if c.bytes%64 == 0 && profile.ValidUtilisation(c.bytes/64, c.ways) && len(want) < profile.MaxCapacities {
+				want[c] = true
+			}
+		}
+		if err := spec.Check(); err != nil {
+			t.Fatal(err)
+		}
+		for i, n := range spec.Utilisation {
+			c := cache{bytes: n}
+			if i < len(spec.UtilisationWays) {
+				c.ways = spec.UtilisationWays[i]
+			}
+			if !want[c] {
+				t.Fatalf("%v is measured", c)
+			}
+			delete(want, c)
+		}
+		if len(want) > 0 {
+			t.Fatalf("%v are not measured", want)
+		}
+	})
+}

@@ -42,7 +42,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		{"view", func() { v = NewView(p, 64) }},
 		{"ask", func() { v.Ask(levels) }},
 		{"curve", func() { v.MissCurve(nil) }},
-		{"findings", func() { v.Findings() }},
+		{"findings", func() { v.Findings(hierarchy.Presets()[0]) }},
 		{"time", func() { v.OverTime(v.DefaultLog2Lines()) }},
 	} {
 		step.do()

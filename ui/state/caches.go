@@ -361,14 +361,19 @@ func difference(a, b float64, write func(float64) string) []string {
 	return []string{text, change}
 }
 
+// withLine is a cache with lines of another size.
+func withLine(c hierarchy.Cache, lineBytes uint32) hierarchy.Cache {
+	c.LineBytes = lineBytes
+	return fitWays(c)
+}
+
 // WithLines gives the levels with the line size of a view, as far as the
 // profile answers for that size only.
 func (v *View) WithLines(levels []hierarchy.Cache) []hierarchy.Cache {
 	out := append([]hierarchy.Cache(nil), levels...)
 	for i := range out {
 		if v.Profile.LocalityAt(out[i].LineBytes) == nil {
-			out[i].LineBytes = uint32(v.LineBytes)
-			out[i] = fitWays(out[i])
+			out[i] = withLine(out[i], uint32(v.LineBytes))
 		}
 	}
 	return out

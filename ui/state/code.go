@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/trace"
@@ -85,6 +86,41 @@ func (c *Code) Total(level int) float64 {
 		return 0
 	}
 	return c.Levels[level].Level.Misses
+}
+
+// about stands before numbers of places in a level that are estimates.
+func (c *Code) about(level int) string {
+	if level < len(c.Levels) && !c.Levels[level].Exact {
+		return "≈" + thin
+	}
+	return ""
+}
+
+// aboutTotal stands before what a level misses where a model says it.
+func (c *Code) aboutTotal(level int) string {
+	if level < len(c.Levels) && c.Levels[level].Level.Method != hierarchy.Exact {
+		return "≈" + thin
+	}
+	return ""
+}
+
+// MostWords say how many places, the worst first, make nine tenths of a level's
+// misses; where all of them make less, how much that is.
+func (c *Code) MostWords(level int) string {
+	n, _ := c.Most(level)
+	made, total := c.most[level].misses, c.Total(level)
+	places := Plural(uint64(len(c.rows)), c.By.Name(), c.By.Name()+"s")
+	of := c.aboutTotal(level) + Count(total) + " misses in " + c.Levels[level].Level.Cache.Name
+	switch {
+	case total == 0:
+		return "Nothing misses in " + c.Levels[level].Level.Cache.Name + "."
+	case made < 0.9*total:
+		return "All " + places + " together make " + c.about(level) + Percent(made/total) + " of the " + of + "; the others are conflicts in sets, of which it is not known whose they are."
+	case !c.Levels[level].Exact:
+		return "About " + Exact(uint64(n)) + " of " + places + ", the marked ones, make nine tenths of the " + of + "."
+	default:
+		return Exact(uint64(n)) + " of " + places + ", the marked ones, make nine tenths of the " + of + "."
+	}
 }
 
 // misses are those of a place in a level.
@@ -181,18 +217,18 @@ func (c *Code) Most(level int) (n int, among []bool) {
 
 // mostOf are the rows that make most misses of a level.
 type mostOf struct {
-	n     int
-	among []bool
+	n      int
+	among  []bool
+	misses float64
 }
 
 func (c *Code) findMost(level int) *mostOf {
 	m := &mostOf{among: make([]bool, len(c.rows))}
-	var sum float64
 	for _, i := range c.Ranked("misses_"+strconv.Itoa(level+1), "") {
-		if sum >= 0.9*c.Total(level) {
+		if m.misses >= 0.9*c.Total(level) {
 			break
 		}
-		sum += c.misses(i, level)
+		m.misses += c.misses(i, level)
 		m.among[i] = true
 		m.n++
 	}

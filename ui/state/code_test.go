@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/ranking"
@@ -62,6 +63,28 @@ func TestCodeAddsUp(t *testing.T) {
 			if nine := 0.9 * c.Total(l); n < len(order) && marked < nine || without >= nine && n > 0 {
 				t.Errorf("by %q: %d rows make %g of %g, and one less %g", by, n, marked, c.Total(l), without)
 			}
+		}
+	}
+}
+
+// Where misses are of no place, fewer than nine tenths may be of places: then it is
+// said how many are. Estimates are marked.
+func TestMostWords(t *testing.T) {
+	c := codeOf(t, demo(t, "array-list", 0), ByLine)
+	c.Levels = slices.Clone(c.Levels)
+	c.Levels[0].Exact, c.Levels[0].Level.Misses = false, 3*c.Total(0)
+	if got := c.MostWords(0); !strings.HasPrefix(got, "All ") || !strings.Contains(got, "≈"+thin+"33") || strings.Contains(got, "nine tenths") {
+		t.Errorf("of a third: %s", got)
+	}
+	c = codeOf(t, demo(t, "array-list", 0), ByLine)
+	for l := range c.Levels {
+		v := NewCodeView(c, "", "")
+		n, _ := c.Most(l)
+		if got := c.MostWords(l); !strings.Contains(got, Exact(uint64(n))+" of ") || strings.HasPrefix(got, "About") == c.Levels[l].Exact {
+			t.Errorf("level %d: %s", l+1, got)
+		}
+		if rows, _ := v.Grid(-1).View(0, 1); strings.HasPrefix(rows[0][3+l], "≈") == c.Levels[l].Exact {
+			t.Errorf("level %d: %q", l+1, rows[0])
 		}
 	}
 }
@@ -254,6 +277,29 @@ func TestSources(t *testing.T) {
 	for name, want := range map[string]bool{"a.c": true, "A.F90": true, "x.sgt": false, "trace.csv": false, "c": false, "a.din.gz": false} {
 		if IsSource(name) != want {
 			t.Errorf("%s is source: %v", name, !want)
+		}
+	}
+}
+
+// What the page measures are the levels that the ranking then finds measured,
+// whatever lines are analysed.
+func TestMeasureLevels(t *testing.T) {
+	for _, lines := range [][]uint32{{64}, {32, 128}, {128}} {
+		spec := analysis.Spec{LineBytes: lines, Kinds: trace.AllKinds}
+		levels := []hierarchy.Cache{{Name: "L1", SizeBytes: 1 << 10, Ways: 2, LineBytes: 64}, {Name: "L2", SizeBytes: 4 << 10, LineBytes: 64},
+			{Name: "L3", SizeBytes: 16 << 10, Ways: 4, LineBytes: 64, Hashed: true}}
+		Measure(&spec, levels)
+		if got := spec.Utilisation; !slices.Equal(got, []uint64{1 << 10, 4 << 10}) || !slices.Equal(spec.UtilisationWays, []uint32{2, 0}) {
+			t.Fatalf("lines of %d: %d in %d ways are measured", lines, got, spec.UtilisationWays)
+		}
+		p := &profile.Sites{LineBytes: spec.SiteLineBytes()}
+		for i, n := range spec.Utilisation {
+			p.Capacities, p.Ways = append(p.Capacities, n/uint64(p.LineBytes)), append(p.Ways, spec.UtilisationWays[i])
+		}
+		for _, l := range levels[:2] {
+			if p.Measured(l.SizeBytes/uint64(p.LineBytes), l.Ways) < 0 {
+				t.Errorf("lines of %d: %s is not found", lines, l.Name)
+			}
 		}
 	}
 }

@@ -86,13 +86,15 @@ func (v *CodeView) columns() (list []column) {
 	}
 	number("references", "references", func(i int) float64 { return float64(v.rows[i].References) })
 	for l := range v.Levels {
-		number("misses_"+strconv.Itoa(l+1), v.levelName(l)+" misses", func(i int) float64 { return v.misses(i, l) })
+		_, plain := count(func(i int) float64 { return v.misses(i, l) })
+		add(Column{Name: v.levelName(l) + " misses", Key: "misses_" + strconv.Itoa(l+1)},
+			func(i int) string { return v.about(l) + Count(v.misses(i, l)) }, plain)
 	}
 	l := v.Level(v.Sort)
 	share := func(i int) float64 { return v.misses(i, l) / max(v.Total(l), 1) }
-	add(Column{Name: "of " + v.levelName(l) + " misses"}, func(i int) string { return Percent(share(i)) }, plainRatio(share))
+	add(Column{Name: "of " + v.levelName(l) + " misses"}, func(i int) string { return v.about(l) + Percent(share(i)) }, plainRatio(share))
 	ratio := func(i int) float64 { return v.number(i, "ratio") }
-	add(Column{Name: v.levelName(0) + " miss ratio", Key: "ratio"}, func(i int) string { return Percent(ratio(i)) }, plainRatio(ratio))
+	add(Column{Name: v.levelName(0) + " miss ratio", Key: "ratio"}, func(i int) string { return v.about(0) + Percent(ratio(i)) }, plainRatio(ratio))
 	if v.By != ByObject {
 		stride := func(i int) string { return strideWords(v.rows[i].Strides) }
 		add(Column{Name: "stride", Key: "stride", Words: true}, stride, func(i int) string { return strings.ReplaceAll(stride(i), thin, " ") })
@@ -187,7 +189,7 @@ func (v *CodeView) remainder(columns []column) []string {
 			continue
 		}
 		any = any || v.Levels[l-1].Rest > 0
-		cells[j] = Count(v.Levels[l-1].Rest)
+		cells[j] = v.about(l-1) + Count(v.Levels[l-1].Rest)
 	}
 	if !any {
 		return nil
@@ -201,16 +203,26 @@ func (v *CodeView) Summary() string {
 	if len(v.rows) == 0 {
 		return "No reference of the chosen kinds was made at a place that the trace names."
 	}
-	l := v.Level(v.Sort)
-	text := Exact(uint64(v.most)) + " of " + Plural(uint64(len(v.rows)), v.By.Name(), v.By.Name()+"s") + ", the marked ones, make nine tenths of the " +
-		Count(v.Total(l)) + " misses in " + v.levelName(l) + "."
-	if v.Total(l) == 0 {
-		text = "Nothing misses in " + v.levelName(l) + "."
-	}
+	text := v.MostWords(v.Level(v.Sort))
 	if v.Search != "" {
 		text = Plural(uint64(len(v.order)), v.By.Name()+" is", v.By.Name()+"s are") + " found. " + text
 	}
 	return text
+}
+
+// Estimates names the levels whose misses an analysis that measures them would tell
+// by site; "" where there are none.
+func (v *CodeView) Estimates() string {
+	var names []string
+	for i := range v.Levels {
+		if l := &v.Levels[i]; l.Countable != "" && !l.Level.Together {
+			names = append(names, v.levelName(i))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "Whose the misses in " + strings.Join(names, " and ") + " are is estimated (≈): this analysis did not measure a cache of that size and these ways by site."
 }
 
 // Method says how the numbers were computed.
@@ -218,10 +230,10 @@ func (v *CodeView) Method() string {
 	for _, l := range v.Levels {
 		if !l.Exact {
 			return "The sums are those of the Caches view. Whose misses they are follows from the stack distances of each place, which are counted in bins: " +
-				"an estimate where a level has sets, or a size within a bin."
+				"an estimate (≈) where a level has sets, or a size within a bin, and was not measured by site."
 		}
 	}
-	return "Exact: the levels are fully associative, and each place's stack distances were counted."
+	return "Exact: each level was measured by site, or is fully associative, and each place's stack distances were counted."
 }
 
 // Sentence says what a place does.
@@ -229,7 +241,7 @@ func (v *CodeView) Sentence(place int) string {
 	r := &v.rows[place]
 	text := Plural(r.References, "reference", "references")
 	for l := range v.Levels {
-		text += ", " + Count(v.misses(place, l)) + " misses in " + v.levelName(l)
+		text += ", " + v.about(l) + Count(v.misses(place, l)) + " misses in " + v.levelName(l)
 	}
 	if v.By != ByObject && r.References > 0 {
 		text += "; stride " + strideWords(r.Strides)
@@ -397,7 +409,7 @@ func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 			n := misses[uint32(i+1)]
 			cells := []string{"", "", strconv.Itoa(i + 1), f.Lines[i]}
 			if n > 0 {
-				cells[0], cells[1] = Count(n), Percent(n/max(v.Total(level), 1))
+				cells[0], cells[1] = v.about(level)+Count(n), v.about(level)+Percent(n/max(v.Total(level), 1))
 			}
 			return cells
 		},
@@ -414,20 +426,20 @@ func MissingLine(f *Source, line uint32) string {
 		": it is another version than the one that was compiled."
 }
 
-// worstLine is the finding of the source line that misses most in 32 KiB.
-func (v *View) worstLine() (Finding, bool) {
+// worstLine is the finding of the source line that misses most in the first level of
+// the hierarchy in question.
+func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 	s, r := v.Profile.Sites, v.Ranker()
 	if r == nil || len(s.Code) == 0 {
 		return Finding{}, false
 	}
-	levels, _, err := r.Attribute(hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, LineBytes: s.LineBytes}}})
-	if err != nil || levels[0].Level.Misses == 0 {
+	levels, _, err := r.Attribute(h)
+	if err != nil || len(levels) == 0 || levels[0].Level.Misses == 0 {
 		return Finding{}, false
 	}
 	c := NewCode(s, r, ByLine, levels)
 	total, most := c.Total(0), c.misses(0, 0)
-	n, _ := c.Most(0)
 	return Finding{ID: "worst-line", Title: "Worst line", Tab: TabCode,
-		Text: strings.ReplaceAll(c.Place(0), "  ", " in ") + " makes " + Percent(most/total) + " of the misses of 32" + thin + "KiB, " +
-			Count(most) + " of " + Count(total) + "; " + Plural(uint64(n), "line makes", "lines make") + " nine tenths."}, true
+		Text: strings.ReplaceAll(c.Place(0), "  ", " in ") + " makes " + c.about(0) + Percent(most/total) + " of the misses in " + levels[0].Level.Cache.Name +
+			" of " + Bytes(levels[0].Level.Cache.SizeBytes) + ", " + WaysText(levels[0].Level.Cache.Ways) + ": " + c.about(0) + Count(most) + " of " + c.aboutTotal(0) + Count(total) + ". " + c.MostWords(0)}, true
 }

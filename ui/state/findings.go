@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 )
 
@@ -17,8 +18,9 @@ type Finding struct {
 	Tab   Tab    // where the evidence is
 }
 
-// Findings says in sentences what the profile shows, most general first.
-func (v *View) Findings() []Finding {
+// Findings says in sentences what the profile shows, most general first, for caches
+// of common sizes and for the hierarchy in question.
+func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	if v.Curve.Accesses == 0 {
 		return []Finding{{ID: "empty", Title: "Nothing to see", Tab: TabOverview,
 			Text: "No reference of the chosen kinds has been analysed."}}
@@ -26,7 +28,10 @@ func (v *View) Findings() []Finding {
 	list := []Finding{v.footprint(), v.halfDistance(), v.firstLevel()}
 	list = append(list, v.knees()...)
 	list = append(list, v.cold(), v.kinds())
-	for _, f := range []func() (Finding, bool){v.worstLine, v.operations, v.splits, v.phases, v.doubts} {
+	if finding, ok := v.worstLine(h); ok {
+		list = append(list, finding)
+	}
+	for _, f := range []func() (Finding, bool){v.operations, v.splits, v.phases, v.doubts} {
 		if finding, ok := f(); ok {
 			list = append(list, finding)
 		}

@@ -149,6 +149,12 @@ func safeKey(key string) string {
 	return strings.Join(parts, "_")
 }
 
+// Anew is the screen of an analysis that begins: of the one before, it keeps the
+// hierarchy in question, which the analysis measures.
+func (s Screen) Anew(key string) Screen {
+	return Screen{Open: key, Tab: TabCaches, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset}
+}
+
 // With gives the screen on another tab, its table closed. What rows are sorted by
 // is the tab's own.
 func (s Screen) With(t Tab) Screen {

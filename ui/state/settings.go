@@ -1,9 +1,11 @@
 package state
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -46,6 +48,26 @@ func (s Settings) Spec() (analysis.Spec, error) {
 	return spec, nil
 }
 
+// Measure has the levels of a hierarchy measured by site, as far as their lines are
+// those at which sites are told apart, or are not analysed at all: whose the misses
+// in sets are, distances do not tell. Sets that a hash chooses cannot be measured.
+func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
+	line := spec.SiteLineBytes()
+	for _, c := range levels {
+		if !slices.Contains(spec.WithDefaults().LineBytes, c.LineBytes) {
+			c = withLine(c, line)
+		}
+		if c.LineBytes != line || c.Hashed {
+			continue
+		}
+		ways := c.Ways
+		if c.Full() {
+			ways = 0
+		}
+		spec.Measure(c.SizeBytes, ways)
+	}
+}
+
 // SpecKey writes what tells two analyses of one file apart.
 func SpecKey(spec analysis.Spec) string {
 	text := spec.Kinds.String()
@@ -57,6 +79,12 @@ func SpecKey(spec analysis.Spec) string {
 	}
 	if spec.Previous {
 		text += ",previous"
+	}
+	for i, n := range spec.Utilisation {
+		text += "," + strconv.FormatUint(n, 10)
+		if i < len(spec.UtilisationWays) {
+			text += "x" + strconv.FormatUint(uint64(spec.UtilisationWays[i]), 10)
+		}
 	}
 	return text
 }

@@ -104,7 +104,7 @@ func TestCounterTables(t *testing.T) {
 
 func TestOperationsFinding(t *testing.T) {
 	find := func(p *profile.Profile) string {
-		for _, f := range NewView(p, 0).Findings() {
+		for _, f := range NewView(p, 0).Findings(hierarchy.Presets()[0]) {
 			if f.ID == "operations" {
 				return f.Text
 			}
@@ -183,7 +183,7 @@ func TestDemoFindings(t *testing.T) {
 		t.Fatalf("2 KiB misses %d times, want 33920", got)
 	}
 	text := map[string]string{}
-	for _, f := range v.Findings() {
+	for _, f := range v.Findings(hierarchy.Presets()[0]) {
 		if f.Text == "" || f.Title == "" {
 			t.Errorf("finding %s is empty", f.ID)
 		}
@@ -599,7 +599,7 @@ func TestEmptyProfile(t *testing.T) {
 	if v == nil {
 		return
 	}
-	if f := v.Findings(); len(f) != 1 {
+	if f := v.Findings(hierarchy.Presets()[0]); len(f) != 1 {
 		t.Errorf("%+v", f)
 	}
 	v.MissCurve(nil)
