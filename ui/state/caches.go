@@ -60,20 +60,21 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 		return c
 	}
 	c.Prediction = p
-	about := ""
+	mark := ""
 	for i := range p.Levels {
+		c.Levels[i].Accesses = mark + Count(p.Levels[i].Accesses)
 		if p.Levels[i].Method != hierarchy.Exact {
-			about = "≈ " // and so is what it lets through to the next one
+			mark = about // and so is what it lets through to the next one
 		}
-		c.Levels[i].answer(&p, &p.Levels[i], about, float64(v.Curve.Accesses))
+		c.Levels[i].answer(&p, &p.Levels[i], mark, float64(v.Curve.Accesses))
 	}
-	c.Memory = about + Count(p.MemoryAccesses)
-	c.Traffic = about + Bytes(uint64(p.MemoryBytes+0.5))
+	c.Memory = mark + Count(p.MemoryAccesses)
+	c.Traffic = mark + Bytes(uint64(p.MemoryBytes+0.5))
 	if p.MemoryLeastCycles > 0 {
-		c.Least = about + cycles(p.MemoryLeastCycles, h.ClockGHz)
+		c.Least = mark + cycles(p.MemoryLeastCycles, h.ClockGHz)
 	}
 	if p.AverageCycles > 0 {
-		c.Average = about + cycles(p.AverageCycles, h.ClockGHz)
+		c.Average = mark + cycles(p.AverageCycles, h.ClockGHz)
 	} else {
 		c.Unknown = unknownLatencies(h, &p)
 	}
@@ -84,7 +85,6 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 // answer fills a card in.
 func (card *LevelCard) answer(p *hierarchy.Prediction, l *hierarchy.Level, about string, all float64) {
 	card.Exact = l.Method == hierarchy.Exact
-	card.Accesses = about + Count(l.Accesses)
 	card.Hits, card.Misses = about+Count(l.Hits), about+Count(l.Misses)
 	card.Ratio = about + shareOfWhole(l.Misses, l.Accesses)
 	card.Global = about + shareOfWhole(l.Misses, all)

@@ -180,8 +180,10 @@ func (v *View) factsTable(levels []hierarchy.Cache) report.Table {
 		add("bytes accessed", report.Bytes(bytes))
 	}
 	if p, _, err := hierarchy.Predict(v.Profile, hierarchy.Hierarchy{Levels: levels}); err == nil {
+		exact := true // what a model lets through is no exact number of accesses either
 		for _, l := range p.Levels {
-			add(l.Cache.Name+" misses", predicted(l.Misses))
+			exact = exact && l.Method == hierarchy.Exact
+			add(l.Cache.Name+" misses", predicted(l.Misses, exact))
 			add(l.Cache.Name+" misses of all accesses", report.Ratio(l.Misses/max(float64(v.Curve.Accesses), 1)))
 		}
 	}
@@ -194,12 +196,13 @@ func (v *View) factsTable(levels []hierarchy.Cache) report.Table {
 	return t
 }
 
-// predicted is a number of accesses as a model computes them.
-func predicted(x float64) report.Value {
-	if whole := math.Round(x); math.Abs(whole-x) < 1e-6 {
-		return report.Count(uint64(whole))
+// predicted is a number of accesses of a model, to whole ones; a count where it
+// is exact.
+func predicted(x float64, exact bool) report.Value {
+	if exact {
+		return report.Count(uint64(math.Round(x)))
 	}
-	return report.Real(x)
+	return report.Real(math.Round(x))
 }
 
 // Facts are the facts of both runs, with differences.
@@ -217,11 +220,14 @@ func (v *View) levelsTable(levels []hierarchy.Cache) report.Table {
 	if err != nil {
 		return t
 	}
+	exact := true
 	for _, l := range p.Levels {
-		t.Add(report.TextOf(l.Cache.Name+", "+Bytes(l.Cache.SizeBytes)+", "+WaysText(l.Cache.Ways)), predicted(l.Accesses), predicted(l.Hits),
-			predicted(l.Misses), report.Ratio(l.Misses/max(l.Accesses, 1)))
+		accesses := predicted(l.Accesses, exact)
+		exact = exact && l.Method == hierarchy.Exact
+		t.Add(report.TextOf(l.Cache.Name+", "+Bytes(l.Cache.SizeBytes)+", "+WaysText(l.Cache.Ways)), accesses, predicted(l.Hits, exact),
+			predicted(l.Misses, exact), report.Ratio(l.Misses/max(l.Accesses, 1)))
 	}
-	t.Add(report.TextOf("memory"), predicted(p.MemoryAccesses), report.None(), report.None(), report.None())
+	t.Add(report.TextOf("memory"), predicted(p.MemoryAccesses, exact), report.None(), report.None(), report.None())
 	return t
 }
 
@@ -267,7 +273,7 @@ func (c *Comparison) CountersBy(by tally.By, sort string) *Table {
 	a, b := c.A.Profile.Counters, c.B.Profile.Counters
 	if by == tally.Program {
 		joined := report.Join(tally.Pick(tally.Sums(a), 2, 1), tally.Pick(tally.Sums(b), 2, 1), report.Key{Columns: []string{"name"}, Counts: true})
-		return comparedTable(joined, "counters")
+		return newComparedTable(joined, "counters", words)
 	}
 	joined := answers.Join([]report.Table{tally.Of(a, by, "")}, []report.Table{tally.Of(b, by, "")})[0]
 	t := sortedJoin(joined.Joined, joined.Key, "bytes", sort, "bytes", "flops", "integer_ops", "conditional_branches")
@@ -361,7 +367,11 @@ const compareSchema = "stackglass.compare"
 
 // comparedTable shows a join row by row.
 func comparedTable(joined *report.Joined, key string) *Table {
-	t := newCounterTable(joined.Brief(key), joined.Table(key), "")
+	return newComparedTable(joined, key, predictedWords)
+}
+
+func newComparedTable(joined *report.Joined, key string, style report.Words) *Table {
+	t := newReportTable(joined.Brief(key), joined.Table(key), "", style)
 	t.Schema = compareSchema
 	return t
 }

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"strings"
+
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/tally"
@@ -11,6 +13,12 @@ const countersSchema = "stackglass.counters"
 
 // words writes values as the page does.
 var words = report.Words{Count: Exact, Real: significant, Share: Percent}
+
+// about stands before what is no exact number.
+const about = "≈ "
+
+// predictedWords are those of tables whose numbers with a fraction are a model's.
+var predictedWords = report.Words{Count: Exact, Real: func(x float64) string { return about + Count(x) }, Share: Percent}
 
 // CounterTables are the tables of a profile's counters, by their keys, in order:
 // the program's, or the one of functions or blocks.
@@ -38,23 +46,44 @@ func CounterTables(p *profile.Profile, by tally.By, sort string) (keys []string,
 
 // newCounterTable shows a table; whole is what is exported. Tables that are
 // sorted by a column can be sorted by any.
-func newCounterTable(shown, whole report.Table, sorted string) *Table {
-	t := &Table{Caption: shown.Title, Rows: len(shown.Rows), Sort: sorted, Source: &whole}
-	for i, c := range shown.Columns {
-		column := Column{Name: c.Label, Words: !numbers(shown.Rows, i)}
+func newCounterTable(brief, whole report.Table, sorted string) *Table {
+	return newReportTable(brief, whole, sorted, words)
+}
+
+// newReportTable shows a report's table in a style.
+func newReportTable(brief, whole report.Table, sorted string, style report.Words) *Table {
+	t := &Table{Caption: brief.Title, Rows: len(brief.Rows), Sort: sorted, Source: &whole}
+	for i, c := range brief.Columns {
+		column := Column{Name: c.Label, Words: !numbers(brief.Rows, i)}
 		if sorted != "" {
 			column.Key = c.Key
 		}
 		t.Columns = append(t.Columns, column)
 	}
 	t.Row = func(i int) []string {
-		cells := make([]string, len(shown.Rows[i]))
-		for j, v := range shown.Rows[i] {
-			cells[j] = v.Shown(words)
+		cells := make([]string, len(brief.Rows[i]))
+		for j, v := range brief.Rows[i] {
+			cells[j] = shown(v, style)
 		}
 		return cells
 	}
 	return t
+}
+
+// shown writes a value with the page's minus, and the sign of a difference next
+// to its digits: ≈ −12.
+func shown(v report.Value, style report.Words) string {
+	text := v.Shown(style)
+	if !v.IsNumber() {
+		return text
+	}
+	text = strings.Replace(text, "-", "−", 1)
+	for _, sign := range [...]string{"+", "−"} {
+		if rest, ok := strings.CutPrefix(text, sign+about); ok {
+			return about + sign + rest
+		}
+	}
+	return text
 }
 
 // numbers tells whether a column has a number in it.
