@@ -1,8 +1,7 @@
 package answers
 
 import (
-	"slices"
-	"strconv"
+	"sort"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/report"
@@ -17,7 +16,7 @@ func tellApart(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt s
 	if a.Key != "sites" && a.Key != "objects" || a.Index("name") < 0 || b.Index("name") < 0 || a.Index("line") < 0 || b.Index("line") < 0 {
 		return a, b, ""
 	}
-	a.Rows, b.Rows = slices.Clone(a.Rows), slices.Clone(b.Rows)
+	a.Rows, b.Rows = append([][]report.Value{}, a.Rows...), append([][]report.Value{}, b.Rows...)
 	inA, inB := sameNames(&a, by), sameNames(&b, by)
 	moved := ""
 	for name, rows := range inA {
@@ -56,9 +55,9 @@ func rowName(t *report.Table, row int, by report.Key) string {
 		if at := t.Index(key); at >= 0 {
 			text = t.Rows[row][at].Plain()
 		}
-		parts = append(parts, strconv.Quote(text))
+		parts = append(parts, text)
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(parts, "\x00")
 }
 
 // nameByLines names rows of a and b by their places, and gives one of the names of
@@ -67,40 +66,45 @@ func nameByLines(a, b *report.Table, inA, inB []int) (moved string) {
 	inCode(a, inA)
 	inCode(b, inB)
 	var restA, restB []int
-	left := slices.Clone(inB)
-	for _, row := range inA {
-		same := slices.IndexFunc(left, func(other int) bool { return comparePlace(a, row, b, other) == 0 })
-		if same < 0 {
-			restA = append(restA, row)
-			continue
+	for len(inA) > 0 || len(inB) > 0 { // as lists are merged
+		order := 0
+		switch {
+		case len(inA) == 0:
+			order = 1
+		case len(inB) == 0:
+			order = -1
+		default:
+			order = comparePlace(a, inA[0], b, inB[0])
 		}
-		rename(b, left[same], placeText(b, left[same]))
-		left = slices.Delete(left, same, same+1)
-		rename(a, row, placeText(a, row))
-	}
-	restB = left
-	for i, row := range restA {
-		text := placeText(a, row)
-		if len(restA) == len(restB) {
-			text += ", in B " + placeText(b, restB[i])
-			rename(b, restB[i], text)
+		if order <= 0 {
+			if order < 0 {
+				restA = append(restA, inA[0])
+			}
+			rename(a, inA[0], placeText(a, inA[0]))
+			inA = inA[1:]
 		}
-		rename(a, row, text)
-		if len(restA) == len(restB) && moved == "" {
-			moved = a.Rows[row][a.Index("name")].Plain()
+		if order >= 0 {
+			if order > 0 {
+				restB = append(restB, inB[0])
+			}
+			rename(b, inB[0], placeText(b, inB[0]))
+			inB = inB[1:]
 		}
 	}
 	if len(restA) != len(restB) {
-		for _, row := range restB {
-			rename(b, row, placeText(b, row))
-		}
+		return ""
+	}
+	for i, row := range restA {
+		rename(a, row, ", in B "+placeText(b, restB[i]))
+		b.Rows[restB[i]][b.Index("name")] = a.Rows[row][a.Index("name")]
+		moved = a.Rows[row][a.Index("name")].Plain()
 	}
 	return moved
 }
 
 // inCode sorts rows by their places in the code.
 func inCode(t *report.Table, rows []int) {
-	slices.SortStableFunc(rows, func(x, y int) int { return comparePlace(t, x, t, y) })
+	sort.SliceStable(rows, func(x, y int) bool { return comparePlace(t, rows[x], t, rows[y]) < 0 })
 }
 
 func comparePlace(a *report.Table, x int, b *report.Table, y int) int {
@@ -118,14 +122,17 @@ func placeText(t *report.Table, row int) string {
 	return file + ":" + line.Plain()
 }
 
-// rename puts words behind a row's name.
+// rename puts words behind a row's name, in a row of its own.
 func rename(t *report.Table, row int, words string) {
 	if words == "" {
 		return
 	}
-	cells := slices.Clone(t.Rows[row])
+	if !strings.HasPrefix(words, ",") {
+		words = " " + words
+	}
+	cells := append([]report.Value{}, t.Rows[row]...)
 	at := t.Index("name")
-	cells[at] = report.TextOf(cells[at].Plain() + " " + words)
+	cells[at] = report.TextOf(cells[at].Plain() + words)
 	t.Rows[row] = cells
 }
 
@@ -136,8 +143,11 @@ func repeatedNames(a, b report.Table, by report.Key) string {
 		return ""
 	}
 	for _, t := range []*report.Table{&a, &b} {
-		misses := slices.IndexFunc(t.Columns, func(c report.Column) bool { return strings.HasSuffix(c.Key, "_misses") })
-		if misses < 0 {
+		misses := 0
+		for misses < len(t.Columns) && !strings.HasSuffix(t.Columns[misses].Key, "_misses") {
+			misses++
+		}
+		if misses == len(t.Columns) {
 			continue
 		}
 		repeated, all := 0.0, 0.0

@@ -85,13 +85,18 @@ func commonParts(a, b []string) (n int) {
 // pathParts are the folders and the name of a path, of whatever system, without
 // those that say nothing.
 func pathParts(path string) (parts []string) {
-	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
-		switch {
+	for path != "" {
+		end := strings.IndexAny(path, `/\`)
+		if end < 0 {
+			end = len(path)
+		}
+		switch part := path[:end]; {
 		case part == "..":
 			parts = parts[:max(0, len(parts)-1)]
-		case part != ".":
+		case part != "." && part != "":
 			parts = append(parts, part)
 		}
+		path = path[min(end+1, len(path)):]
 	}
 	return parts
 }
