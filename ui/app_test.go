@@ -608,6 +608,15 @@ func TestLineSizes(t *testing.T) {
 	s.LineBytes = 128
 	d.app.Navigate("#" + s.Hash())
 	d.wants("128-byte")
+	// Lines that the profile has not are answered with others, which is said, and
+	// stay what was asked for while sizes are changed.
+	d.act(func() { d.app.SetSize(2, 512<<10) })
+	d.wants("L1 was asked about with lines of 64 bytes", `class="chip other lines"`)
+	for _, l := range d.app.answer().Levels {
+		if l.Exact || l.Chip == "exact" {
+			t.Errorf("numbers for other lines are called exact: %+v", l)
+		}
+	}
 }
 
 func TestWithoutStore(t *testing.T) {

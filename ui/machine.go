@@ -64,7 +64,7 @@ func (a *App) Presets() []hierarchy.Hierarchy {
 // view change.
 func (a *App) answer() *state.Caches {
 	r := a.result
-	h := a.Machine()
+	h := a.asked()
 	if r.answer == nil || !state.SameMachine(r.asked, h) {
 		r.asked, r.answer = h, r.View.Predict(h)
 	}
@@ -77,7 +77,6 @@ func (a *App) besideTable() *state.Table {
 	if b.Levels == nil || a.result == nil || a.result.View == nil {
 		return nil
 	}
-	b.Levels = a.result.View.WithLines(b.Levels)
 	return state.Against(a.machineName(), b.Name, a.answer(), a.result.View.Predict(b))
 }
 
@@ -94,7 +93,7 @@ func (a *App) change(f func(levels []hierarchy.Cache) []hierarchy.Cache) {
 	if a.result == nil || a.result.View == nil {
 		return
 	}
-	s, h := a.Screen, a.Machine()
+	s, h := a.Screen, a.asked()
 	s.Levels, s.Memory, s.ClockGHz = f(h.Levels), h.Memory, h.ClockGHz
 	a.goTo(s, true)
 }
@@ -287,7 +286,7 @@ func (a *App) cell() state.Cell {
 	if a.Screen.Cell != (state.Cell{}) {
 		return a.Screen.Cell
 	}
-	return state.DefaultCell(a.Levels())
+	return state.DefaultCell(a.Levels(), uint32(a.result.View.LineBytes))
 }
 
 // PickCell picks a cache of the map.

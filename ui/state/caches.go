@@ -24,6 +24,7 @@ type LevelCard struct {
 	Method   string // the same in a sentence
 	Model    string // what SDCM says beside an exact number; "": nothing
 	Exact    bool
+	Note     string // that other lines were asked about; "": they were not
 }
 
 // Caches is the answer to one question about a hierarchy.
@@ -45,9 +46,11 @@ func (v *View) Ask(levels []hierarchy.Cache) *Caches {
 	return v.Predict(hierarchy.Hierarchy{Levels: levels})
 }
 
-// Predict answers for a hierarchy.
+// Predict answers for a hierarchy. Where the profile does not have a level's line
+// size, it answers for that of the view, and says so.
 func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
-	c := &Caches{}
+	c, asked := &Caches{}, h.Levels
+	h.Levels = v.WithLines(asked)
 	for _, l := range h.Levels {
 		c.Levels = append(c.Levels, LevelCard{Cache: l})
 	}
@@ -63,10 +66,14 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	mark := ""
 	for i := range p.Levels {
 		c.Levels[i].Accesses = mark + Count(p.Levels[i].Accesses)
-		if p.Levels[i].Method != hierarchy.Exact {
+		other := asked[i].LineBytes != h.Levels[i].LineBytes
+		if other || p.Levels[i].Method != hierarchy.Exact {
 			mark = about // and so is what it lets through to the next one
 		}
 		c.Levels[i].answer(&p, &p.Levels[i], mark, float64(v.Curve.Accesses))
+		if other {
+			c.Levels[i].otherLines(asked[i].LineBytes)
+		}
 	}
 	c.Memory = mark + Count(p.MemoryAccesses)
 	c.Traffic = mark + Bytes(uint64(p.MemoryBytes+0.5))
@@ -99,6 +106,15 @@ func (card *LevelCard) answer(p *hierarchy.Prediction, l *hierarchy.Level, about
 	if l.Beside {
 		card.Model = modelWords(l)
 	}
+}
+
+// otherLines says that a card answers for lines of another size than was asked for.
+func (card *LevelCard) otherLines(asked uint32) {
+	card.Exact, card.Chip = false, "other lines"
+	want, has := strconv.FormatUint(uint64(asked), 10), strconv.FormatUint(uint64(card.Cache.LineBytes), 10)
+	card.Method = "answered for lines of " + has + " bytes, in place of " + want
+	card.Note = card.Cache.Name + " was asked about with lines of " + want + " bytes, which this analysis has not: these are the numbers for " + has +
+		". Tick " + want + " among the line sizes in the settings, and analyse the trace again."
 }
 
 // modelWords say what SDCM makes of a level that a table answers for.

@@ -3,6 +3,8 @@ package state
 import (
 	"math"
 	"strconv"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
 // curvePoints is the most points of a drawn curve: more than a screen has
@@ -35,10 +37,12 @@ func (v *View) MissCurve(levels []LevelCard) *Chart {
 	y := v.curvePoints(chart, most)
 	chart.Series = []Series{{Label: "miss ratio", Color: "ink", Shape: ShapeStep, Y: y}}
 	for i, l := range levels {
-		chart.Marks = append(chart.Marks, Mark{
-			Label: l.Cache.Name, Color: LevelColor(i), X: float64(l.Cache.SizeBytes),
-			Y: v.MissRatio(l.Cache.SizeBytes), Level: i + 1,
-		})
+		if v.hasLines(l.Cache) {
+			chart.Marks = append(chart.Marks, Mark{
+				Label: l.Cache.Name, Color: LevelColor(i), X: float64(l.Cache.SizeBytes),
+				Y: v.MissRatio(l.Cache.SizeBytes), Level: i + 1,
+			})
+		}
 	}
 	chart.Summary = v.curveSentence() + v.marksSentence(levels)
 	return chart
@@ -48,16 +52,34 @@ func (v *View) MissCurve(levels []LevelCard) *Chart {
 // cards say, which know of ways and of the levels above.
 func (v *View) marksSentence(levels []LevelCard) string {
 	text := ""
+	var caches []hierarchy.Cache
 	for _, l := range levels {
+		if caches = append(caches, l.Cache); !v.hasLines(l.Cache) {
+			continue
+		}
 		if text != "" {
 			text += ", "
 		}
 		text += l.Cache.Name + " " + Bytes(l.Cache.SizeBytes) + " " + Percent(v.MissRatio(l.Cache.SizeBytes))
 	}
-	if text == "" {
-		return ""
+	if text != "" {
+		text = " The marks are misses of all accesses if each level were alone and fully associative: " + text + "."
 	}
-	return " The marks are misses of all accesses if each level were alone and fully associative: " + text + "."
+	return text + v.unmarked(caches)
+}
+
+// hasLines tells whether a cache has lines of the size that is in view.
+func (v *View) hasLines(c hierarchy.Cache) bool { return uint64(c.LineBytes) == v.LineBytes }
+
+// unmarked says which levels are not marked, as their lines are of another size
+// than those in view.
+func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
+	for _, l := range levels {
+		if !v.hasLines(l) {
+			text += " " + l.Name + " has lines of " + strconv.FormatUint(uint64(l.LineBytes), 10) + " bytes and is not marked: choose that line size above to see it."
+		}
+	}
+	return text
 }
 
 // curvePoints fills the chart's At and gives the ratios. Where there are more

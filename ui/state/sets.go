@@ -65,11 +65,11 @@ func (v *View) CellAnswer(c Cell) CellAnswer {
 	return a
 }
 
-// DefaultCell is the cell of the first level in question that is one, or that
-// of a usual first level.
-func DefaultCell(levels []hierarchy.Cache) Cell {
+// DefaultCell is the cell of the first level in question that is one of a map of
+// lines of that size, or that of a usual first level.
+func DefaultCell(levels []hierarchy.Cache, lineBytes uint32) Cell {
 	for _, l := range levels {
-		if c, ok := cellOf(l); ok {
+		if c, ok := cellOf(l); ok && l.LineBytes == lineBytes {
 			return c
 		}
 	}
@@ -135,11 +135,11 @@ func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *Hea
 		}
 	}
 	for i, l := range levels {
-		if c, ok := cellOf(l); ok && uint64(l.LineBytes) == v.LineBytes {
+		if c, ok := cellOf(l); ok && v.hasLines(l) {
 			m.Marks = append(m.Marks, HeatMark{Label: l.Name, Color: LevelColor(i), Cell: c})
 		}
 	}
-	m.Summary = v.setsSentence()
+	m.Summary = v.setsSentence() + v.unmarked(levels)
 	return m
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -149,10 +150,10 @@ func TestCells(t *testing.T) {
 	if got := (Cell{0, 1}).Move(-1, -1); got != (Cell{0, 1}) {
 		t.Errorf("beyond the edge: %+v", got)
 	}
-	if got := DefaultCell([]hierarchy.Cache{{Name: "L1", SizeBytes: 48 << 10, Ways: 12, LineBytes: 64}}); got != (Cell{6, 12}) {
+	if got := DefaultCell([]hierarchy.Cache{{Name: "L1", SizeBytes: 48 << 10, Ways: 12, LineBytes: 64}}, 64); got != (Cell{6, 12}) {
 		t.Errorf("of 48 KiB and 12 ways: %+v", got)
 	}
-	if got := DefaultCell(nil); !got.valid() {
+	if got := DefaultCell(nil, 64); !got.valid() {
 		t.Errorf("of no level: %+v", got)
 	}
 }
@@ -238,4 +239,27 @@ func FuzzMachine(f *testing.F) {
 			t.Fatalf("%q: %+v, written and read %+v", s, h, again)
 		}
 	})
+}
+
+// TestLevelsOfOtherLines: a level is marked only where lines are as long as its own,
+// and those that are not marked are named.
+func TestLevelsOfOtherLines(t *testing.T) {
+	p := multiplied(t, 8, analysis.Spec{LineBytes: []uint32{64, 128}})
+	levels := []hierarchy.Cache{{Name: "L1", SizeBytes: 4096, Ways: 2, LineBytes: 128}, {Name: "L2", SizeBytes: 8192, Ways: 4, LineBytes: 64}}
+	cards := []LevelCard{{Cache: levels[0]}, {Cache: levels[1]}}
+	for line, names := range map[uint32][2]string{64: {"L2", "L1"}, 128: {"L1", "L2"}} {
+		v := NewView(p, line)
+		curve, sets := v.MissCurve(cards), v.SetsMap(DefaultCell(levels, line), false, levels)
+		if len(curve.Marks) != 1 || curve.Marks[0].Label != names[0] || len(sets.Marks) != 1 || sets.Marks[0].Label != names[0] {
+			t.Errorf("lines of %d: the curve marks %v, the map %v", line, curve.Marks, sets.Marks)
+		}
+		for _, summary := range []string{curve.Summary, sets.Summary} {
+			if !strings.Contains(summary, names[1]+" has lines of") || strings.Contains(summary, names[0]+" has lines of") {
+				t.Errorf("lines of %d: %s", line, summary)
+			}
+		}
+		if len(sets.Marks) == 1 && sets.Cell != sets.Marks[0].Cell {
+			t.Errorf("lines of %d: the map opens at %v", line, sets.Cell)
+		}
+	}
 }

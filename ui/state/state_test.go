@@ -411,8 +411,12 @@ func TestAsk(t *testing.T) {
 	if got := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 6144, Ways: 8, LineBytes: 64}}); got.Levels[0].Chip != "sdcm" || got.Levels[0].Model != "" || len(got.Warnings) == 0 {
 		t.Errorf("twelve sets: %+v, warnings %q", got.Levels[0], got.Warnings)
 	}
-	if bad := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32}}); bad.Problem == "" {
-		t.Error("a line size without a histogram is answered")
+	other := v.Ask([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32}, {Name: "L2", SizeBytes: 8192, LineBytes: 64}})
+	if l := other.Levels[0]; l.Exact || l.Chip == "exact" || !strings.HasPrefix(l.Misses, "≈") || !strings.Contains(l.Note, "lines of 32 bytes") || !strings.Contains(l.Note, "for 64") {
+		t.Errorf("a line size without a histogram is answered with %+v", l)
+	}
+	if l := other.Levels[1]; l.Note != "" {
+		t.Errorf("a line size of the profile is noted: %s", l.Note)
 	}
 	fixed := v.WithLines([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32, Ways: 64}})
 	if answer := v.Ask(fixed); answer.Problem != "" {
