@@ -421,6 +421,20 @@ func TestUnknownLink(t *testing.T) {
 	}
 }
 
+// A trace that is analysed again is told apart from the first time, and read in the
+// format that its endings say.
+func TestSameFileAgain(t *testing.T) {
+	d := newDesk(t)
+	for range 3 {
+		d.app.Offer(textItem())
+		d.wants(`class="chip complete"`)
+	}
+	d.wants(">a.lackey.lz4<", ">a (2).lackey.lz4<", ">a (3).lackey.lz4<")
+	d.app.Offer(demoItem())
+	d.app.Offer(demoItem())
+	d.wants(">Matrix multiplication (2)<")
+}
+
 // Files that are dropped together each keep their problem, and what waits is
 // said only as long as it does.
 func TestTwoBadFiles(t *testing.T) {

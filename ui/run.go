@@ -137,13 +137,17 @@ func (a *App) analyse(item Item) {
 	}
 	a.update(func() { state.Measure(&spec, a.asked().Levels) })
 	key, resume := a.keyFor(item.File, spec)
+	name := item.File.Name
+	if !resume {
+		name = a.freeName(name)
+	}
 	carrier, err := a.Port.Connect()
 	if err != nil {
 		a.stopped("No worker could be started (" + err.Error() + "). Kept analyses are untouched; reload the page.")
 		return
 	}
 	a.update(func() {
-		a.run.key, a.run.carrier = key, carrier
+		a.run.key, a.run.name, a.run.carrier = key, name, carrier
 		a.wanted, a.origin = "", ""
 		if item.Demo != "" {
 			a.origin = "demo-" + item.Demo
@@ -158,11 +162,11 @@ func (a *App) analyse(item Item) {
 		}
 		a.Port.SetHash(a.Screen.Hash(), false)
 		a.Port.ShowFirst(false)
-		a.present(&Result{Key: key, Name: item.File.Name, Live: true})
-		a.Port.Announce("Analysing " + item.File.Name)
+		a.present(&Result{Key: key, Name: name, Live: true})
+		a.Port.Announce("Analysing " + name)
 		a.Port.Focus("result-title")
 	})
-	start := workers.Start{Key: key, Name: item.File.Name, Format: a.Port.Settings().Format, Spec: spec, Resume: resume}
+	start := workers.Start{Key: key, Name: name, Format: a.Port.Settings().Format, Spec: spec, Resume: resume}
 	err = carrier.Send(workers.Message{Type: workers.TypeStart, Job: job, Body: start.Encode(), Attachment: item.File.Ref})
 	for err == nil {
 		var m workers.Message
@@ -261,6 +265,27 @@ func (a *App) keyFor(file File, spec analysis.Spec) (key string, resume bool) {
 		key = base + "-" + strconv.Itoa(n)
 	}
 	return key, false
+}
+
+// freeName gives an analysis a name that no other one has, so that they are told
+// apart wherever they are listed: app (2).lackey.lz4 where app.lackey.lz4 is kept.
+// The number stands before the endings, which tell the format.
+func (a *App) freeName(name string) string {
+	taken := map[string]bool{}
+	a.update(func() {
+		for _, e := range a.kept {
+			taken[e.Name] = true
+		}
+	})
+	stem, endings := name, ""
+	if i := strings.IndexByte(name, '.'); i > 0 {
+		stem, endings = name[:i], name[i:]
+	}
+	free := name
+	for n := 2; taken[free]; n++ {
+		free = stem + " (" + strconv.Itoa(n) + ")" + endings
+	}
+	return free
 }
 
 // receive handles one message and tells whether it was the last one.
