@@ -93,38 +93,3 @@ func BenchmarkWrite(b *testing.B) {
 		})
 	}
 }
-
-// TestNoAllocations: reading goes on in the same memory, from chunk to chunk.
-func TestNoAllocations(t *testing.T) {
-	var out bytes.Buffer
-	p := blocksOf("ls", "l", "")
-	w := NewWriter(&out, 64, nil)
-	w.full.steps = 500
-	if err := w.Module(AppendModule(nil, p)); err != nil {
-		t.Fatal(err)
-	}
-	for i := range uint64(400000) {
-		values := []uint64{i * i, i * 8}
-		if err := w.Step(uint32(i/50%3), i/50, uint32(i%3), values[:len(w.layouts[i%3].scales)]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(End{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range []*Reader{NewReader("t", bytes.NewReader(out.Bytes()), Options{}), openSource(t, out.Bytes()).Whole()} {
-		b := trace.NewBatch(1000)
-		for range 20 {
-			if err := r.Next(b); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := testing.AllocsPerRun(300, func() {
-			if err := r.Next(b); err != nil {
-				t.Fatal(err)
-			}
-		}); n != 0 {
-			t.Errorf("%v allocations a batch, want 0", n)
-		}
-	}
-}
