@@ -117,12 +117,16 @@ func (a *App) Navigate(hash string) {
 	if strings.HasPrefix(hash, "#") && !strings.Contains(hash, "=") {
 		hash = "" // an anchor of the first screen
 	}
-	screen := state.ParseScreen(hash)
+	screen, unread := state.ParseScreen(hash), state.Unread(hash)
 	var load string
 	a.update(func() {
 		before := a.Screen
 		a.Screen = screen
-		a.Note = ""
+		a.Note = strings.Join(unread, " ")
+		if unread != nil {
+			a.Port.SetHash(screen.Hash(), true) // what is shown
+			a.Port.Announce(a.Note)
+		}
 		if screen.Other != "" {
 			a.against = ""
 		}

@@ -271,7 +271,10 @@ func TestLevelsLatenciesAndB(t *testing.T) {
 	if len(s.Levels) != 3 || s.Levels[2].LatencyCycles != 60.5 || s.Memory.LatencyCycles != 246 || s.ClockGHz != 4 || s.Beside.Name != "i7-6700" || len(s.Beside.Levels) != 3 {
 		t.Errorf("hash %q", d.hash)
 	}
-	d.act(func() { d.app.SetLatency(1, "fast") }) // stays as it was
+	for _, text := range []string{"fast", "-5", "0", "1e99"} { // stays as it was
+		d.act(func() { d.app.Note = ""; d.app.SetLatency(1, text) })
+		d.wants("“"+text+"” is not taken", "numbers above zero")
+	}
 	d.act(func() { d.app.SetMemory("", func(s *state.Screen, x float64) { s.Memory.LatencyCycles = x }) })
 	d.wants("give the latency of memory")
 	if s := state.ParseScreen(d.hash); s.Levels[0].LatencyCycles != 12 || s.Memory.LatencyCycles != 0 {
@@ -433,6 +436,29 @@ func TestSameFileAgain(t *testing.T) {
 	d.app.Offer(demoItem())
 	d.app.Offer(demoItem())
 	d.wants(">Matrix multiplication (2)<")
+}
+
+// What a link asks for and cannot have is said, and the address becomes what is
+// shown.
+func TestUnreadLink(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.wants("No line size is chosen")
+	open := "open=" + d.app.Screen.Open
+	for part, want := range map[string]string{
+		"levels=nonsense": "at most 5", "levels=" + strings.Repeat("L1.64.1.64_", 5) + "L6.64.1.64": "at most 5",
+		"levels=L1.32768.7.64": "the nearest possible", "cell=3x99": "SETSxWAYS", "preset=none-such": "no preset",
+	} {
+		d.app.Navigate("#" + open + "&view=caches&" + part)
+		d.wants(want)
+		if strings.Contains(d.hash, part) && part != "preset=none-such" {
+			t.Errorf("%s stays in the address %q", part, d.hash)
+		}
+	}
+	d.app.Navigate("#" + open + "&view=caches&levels=L1.32768.8.64.l4&cell=64x8&preset=i7-6700")
+	if d.app.Note != "" {
+		t.Errorf("a good link is told %q", d.app.Note)
+	}
 }
 
 // Files that are dropped together each keep their problem, and what waits is

@@ -138,7 +138,7 @@ func (a *App) LineSizes() (list []uint32) {
 func (a *App) SetLatency(level int, text string) {
 	cycles, ok := typed(text)
 	if !ok {
-		a.touch()
+		a.refuseTyped(text)
 		return
 	}
 	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithLatency(levels, level-1, cycles) })
@@ -152,13 +152,20 @@ func (a *App) SetMemory(text string, set func(s *state.Screen, x float64)) {
 		a.goTo(a.Screen, true)
 		return
 	}
+	a.refuseTyped(text)
+}
+
+// refuseTyped says why a field is put back.
+func (a *App) refuseTyped(text string) {
+	a.Note = "“" + text + "” is not taken: latencies and the clock are numbers above zero, as 4 or 3.5. An empty field says that it is not known."
+	a.Port.Announce(a.Note)
 	a.touch()
 }
 
 // typed reads a number above zero, or nothing, which is 0.
 func typed(text string) (x float64, ok bool) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, ",", "."))
-	if text == "" || text == "0" {
+	if text == "" {
 		return 0, true
 	}
 	return hierarchy.ParsePositive(text)

@@ -163,6 +163,9 @@ func (a *App) analyse(item Item) {
 		a.Port.SetHash(a.Screen.Hash(), false)
 		a.Port.ShowFirst(false)
 		a.present(&Result{Key: key, Name: name, Live: true})
+		if len(a.Port.Settings().LineBytes) == 0 {
+			a.Note = "No line size is chosen in the settings: lines of 64 bytes are taken."
+		}
 		a.Port.Announce("Analysing " + name)
 		a.Port.Focus("result-title")
 	})

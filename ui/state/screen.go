@@ -130,6 +130,37 @@ func ParseScreen(hash string) Screen {
 	return s
 }
 
+// Unread says in sentences which parts of a hash [ParseScreen] leaves at their
+// defaults, or takes as something else, although they ask for something.
+func Unread(hash string) (list []string) {
+	for _, part := range strings.Split(strings.TrimPrefix(hash, "#"), "&") {
+		name, value, _ := strings.Cut(part, "=")
+		switch {
+		case value == "":
+		case name == "levels" || name == "beside":
+			if h := parseMachine(value); h.Levels == nil {
+				list = append(list, "The link's "+name+" cannot be read, and are left out: each is NAME.BYTES.WAYS.LINE, as L1.32768.8.64, at most "+strconv.Itoa(MaxLevels)+" of them.")
+			} else if formatMachine(h) != value {
+				list = append(list, "The link's "+name+" cannot be as they are there: the nearest possible ones are taken. Ways have to divide the lines of a cache.")
+			}
+		case name == "cell" && parseCell(value) == Cell{}:
+			list = append(list, "The link's cell cannot be read, and is left out: it is SETSxWAYS, as 64x8.")
+		case name == "preset" && !isPreset(safe(value)):
+			list = append(list, "The page knows no preset that is called as in the link: another hierarchy is shown.")
+		}
+	}
+	return list
+}
+
+func isPreset(slug string) bool {
+	for _, p := range hierarchy.Presets() {
+		if PresetSlug(p.Name) == slug {
+			return true
+		}
+	}
+	return false
+}
+
 func parseCapacities(value string) []int {
 	var list []int
 	for _, word := range strings.Split(value, ".") {
