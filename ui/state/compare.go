@@ -430,6 +430,9 @@ func (c *Comparison) worstSize() Finding {
 	look := func(v *View) {
 		v.Curve.Points(func(lines, _ uint64) bool {
 			bytes := lines * v.LineBytes
+			if bytes < max(c.A.LineBytes, c.B.LineBytes) {
+				return true // no cache of one of them, which would miss everything
+			}
 			if d := math.Abs(c.A.MissRatio(bytes) - c.B.MissRatio(bytes)); d > most {
 				most, capacity = d, bytes
 			}

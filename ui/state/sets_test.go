@@ -263,3 +263,14 @@ func TestLevelsOfOtherLines(t *testing.T) {
 		}
 	}
 }
+
+// TestLargestDifferenceFits: sizes that do not hold a line of either are none to
+// compare.
+func TestLargestDifferenceFits(t *testing.T) {
+	p := multiplied(t, 8, analysis.Spec{LineBytes: []uint32{32, 64}})
+	for _, c := range []*Comparison{{A: NewView(p, 32), B: NewView(p, 64)}, {A: NewView(p, 64), B: NewView(p, 32)}} {
+		if got := c.worstSize().Text; strings.Contains(got, "with 32"+thin+"B ") {
+			t.Error(got)
+		}
+	}
+}
