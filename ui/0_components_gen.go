@@ -4310,7 +4310,10 @@ func (c *ResultView) coded() bool {
 }
 
 // single tells that one analysis is in view, by itself.
-func (c *ResultView) single() bool { return c.has() && !c.App.comparing() }
+// single tells whether the tab shows one result, which has something to show.
+func (c *ResultView) single() bool {
+	return c.has() && !c.App.comparing() && c.missing(c.App.Screen.Tab) == ""
+}
 
 func (c *ResultView) alone() string { return "#" + c.App.Screen.Against("").Hash() }
 
@@ -4332,6 +4335,11 @@ func (c *ResultView) counted() bool {
 func (c *ResultView) missing(t state.Tab) string {
 	if c.App.result == nil {
 		return t.Missing(nil)
+	}
+	if r := c.App.result; !r.Live && r.Profile != nil && r.Profile.Totals.Unselected > 0 && t != state.TabCounters {
+		if why := state.Nothing(r.Profile); why != "" {
+			return why
+		}
 	}
 	if why := t.Missing(c.App.result.Profile); why != "" || c.App.comparison() == nil {
 		return why

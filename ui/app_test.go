@@ -799,3 +799,18 @@ func TestFileName(t *testing.T) {
 		}
 	}
 }
+
+// A trace of which the settings leave out everything has no result, and says so
+// wherever numbers would stand.
+func TestNothingOfTheChosenKinds(t *testing.T) {
+	d := newDesk(t)
+	d.settings = state.Settings{Kinds: "fetch"}
+	d.app.Offer(Item{File: fileWith("loads.csv", []byte("address,rw,size\n0x1000,r,8\n0x2000,r,8\n"))})
+	for _, tab := range []state.Tab{state.TabCaches, state.TabOverview, state.TabLocality} {
+		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
+		d.wants(`id="missing"`, "The settings left out all 2 references of this trace", "“fetch”", "choose other kinds")
+	}
+	if page := d.html(); strings.Contains(page, `class="chip exact"`) {
+		t.Error("nothing is called exact")
+	}
+}

@@ -22,8 +22,7 @@ type Finding struct {
 // of common sizes and for the hierarchy in question.
 func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	if v.Curve.Accesses == 0 {
-		return []Finding{{ID: "empty", Title: "Nothing to see", Tab: TabOverview,
-			Text: "No reference of the chosen kinds has been analysed."}}
+		return []Finding{{ID: "empty", Title: "Nothing to see", Tab: TabOverview, Text: Nothing(v.Profile)}}
 	}
 	list := []Finding{v.footprint(), v.halfDistance(), v.firstLevel()}
 	list = append(list, v.knees()...)
@@ -37,6 +36,19 @@ func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 		}
 	}
 	return list
+}
+
+// Nothing says why a profile has no references, and what to do; "" where it has.
+func Nothing(p *profile.Profile) string {
+	t := &p.Totals
+	switch {
+	case t.AllReferences() > 0:
+		return ""
+	case t.Unselected > 0:
+		return "The settings left out all " + Plural(t.Unselected, "reference", "references") + " of this trace: they ask for “" + p.Input.Kinds.String() +
+			"”, and it has none of these. Go back, choose other kinds of references in the settings, and drop the trace again."
+	}
+	return "No reference has been analysed."
 }
 
 func (v *View) footprint() Finding {

@@ -29,7 +29,10 @@ func NewSummary(v *View, digest string, live bool) Summary {
 		add("threads", strconv.Itoa(n), "threads")
 	}
 	add("line", strconv.FormatUint(v.LineBytes, 10)+"-byte", "lines")
-	s.Chips = []string{"exact", completeness(v.Profile.State, live)}
+	if v.Curve.Accesses > 0 {
+		s.Chips = append(s.Chips, "exact")
+	}
+	s.Chips = append(s.Chips, completeness(v.Profile.State, live))
 	return s
 }
 
