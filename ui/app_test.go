@@ -814,3 +814,18 @@ func TestNothingOfTheChosenKinds(t *testing.T) {
 		t.Error("nothing is called exact")
 	}
 }
+
+// Those who listen hear what a preset or a size comes to.
+func TestAnswersAreSaid(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	for _, do := range []func(){
+		func() { d.app.SetPreset("opteron") }, func() { d.app.SetSize(1, 8<<10) }, func() { d.app.StepWays(1, 1) },
+	} {
+		d.said = nil
+		d.act(do)
+		if want := d.app.answer().Sentence(); len(d.said) != 1 || d.said[0] != want || !strings.Contains(want, "misses "+d.app.answer().Levels[0].Ratio) {
+			t.Errorf("said: %q, want %q", d.said, want)
+		}
+	}
+}

@@ -96,6 +96,14 @@ func (a *App) change(f func(levels []hierarchy.Cache) []hierarchy.Cache) {
 	s, h := a.Screen, a.asked()
 	s.Levels, s.Memory, s.ClockGHz = f(h.Levels), h.Memory, h.ClockGHz
 	a.goTo(s, true)
+	a.sayAnswer()
+}
+
+// sayAnswer tells those who listen what the hierarchy in question comes to.
+func (a *App) sayAnswer() {
+	if r := a.result; r != nil && r.View != nil && !a.comparing() {
+		a.Port.Announce(a.answer().Sentence())
+	}
 }
 
 // SetSize asks about another size of a level, from 1.
@@ -197,6 +205,7 @@ func (a *App) SetPreset(slug string) {
 	s := a.Screen
 	s.Levels, s.Preset = nil, slug
 	a.goTo(s, true)
+	a.sayAnswer()
 }
 
 // KeepBeside keeps the hierarchy in question as B; drop forgets it.

@@ -89,6 +89,19 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	return c
 }
 
+// Sentence says what every level misses.
+func (c *Caches) Sentence() string {
+	if c.Problem != "" {
+		return c.Problem
+	}
+	text := ""
+	for i := range c.Levels {
+		l := &c.Levels[i]
+		text += l.Cache.Name + ", " + Bytes(l.Cache.SizeBytes) + ", " + WaysText(l.Cache.Ways) + ", misses " + l.Ratio + "; "
+	}
+	return text + "memory has " + c.Memory + " accesses."
+}
+
 // answer fills a card in.
 func (card *LevelCard) answer(p *hierarchy.Prediction, l *hierarchy.Level, about string, all float64) {
 	card.Exact = l.Method == hierarchy.Exact
