@@ -90,6 +90,9 @@ func Open(path string) (*File, error) {
 	return s, nil
 }
 
+// HasLines tells whether the file knows lines of source.
+func (s *File) HasLines() bool { return len(s.rows) > 0 }
+
 // tidyRows sorts. Where one sequence ends and another begins, the beginning
 // counts; of several rows of an address, the last one.
 func (s *File) tidyRows() {

@@ -1,11 +1,13 @@
 package command
 
 import (
+	"debug/elf"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -310,6 +312,36 @@ func TestSymbolsOfAnotherFile(t *testing.T) {
 	n.one(&profile.Site{PC: 0x1000, Module: "walk", Offset: 16})
 	if list := n.doubts(); len(list) != 1 || !strings.Contains(list[0], "other is none of the files that the trace was made of (walk)") {
 		t.Errorf("%q", list)
+	}
+}
+
+// A trace without addresses cannot be named, and a program that is laid where it has
+// no lines is doubted.
+func TestSymbolsThatAreDoubtful(t *testing.T) {
+	path := filepath.Join(built(t, "int main(void) { volatile int x = 1; return x; }\n", "-no-pie"), "walk")
+	p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: 1, Function: "main"}}}}
+	if list, err := symbolize(p, []string{path}); err != nil || len(list) != 1 || !strings.Contains(list[0], "tells no addresses of instructions") {
+		t.Errorf("%q, %v", list, err)
+	}
+	program, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	all, err := program.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, doubts := range map[string]int{"main": 0, "__do_global_dtors_aux": 1} {
+		at := slices.IndexFunc(all, func(y elf.Symbol) bool { return y.Name == name })
+		if at < 0 {
+			t.Skip("left out: this system links programs without " + name)
+		}
+		p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: profile.NoSite, PC: all[at].Value}}}}
+		list, err := symbolize(p, []string{path})
+		if err != nil || len(list) != doubts || doubts > 0 && !strings.Contains(list[0], "where it has no lines of source") {
+			t.Errorf("%s: %q, %v", name, list, err)
+		}
 	}
 }
 

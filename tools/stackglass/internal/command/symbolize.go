@@ -55,6 +55,7 @@ func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) 
 		}
 	}
 	n := naming{file: known, name: filepath.Base(path), base: base, moved: moved, paths: paths}
+	n.unaddressed = !slices.ContainsFunc(s.Code, func(c profile.Site) bool { return c.PC != 0 })
 	for i := range s.Code {
 		n.one(&s.Code[i])
 	}
@@ -70,6 +71,8 @@ type naming struct {
 
 	paths            map[*profile.Site]string // of the sources of sites that were named
 	addresses, named int
+	lines            int      // of the named, those with a line of source
+	unaddressed      bool     // no site has an address
 	others           []string // modules that the trace names, and this file is not
 }
 
@@ -93,6 +96,9 @@ func (n *naming) one(s *profile.Site) {
 		return
 	}
 	n.named++
+	if _, ok := n.file.Line(addr); ok {
+		n.lines++
+	}
 	if s.Function == "" {
 		s.Function = f.Name
 	}
@@ -118,6 +124,8 @@ func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 // doubts tell of a file that is not the one that was traced.
 func (n *naming) doubts() (list []string) {
 	switch {
+	case n.unaddressed:
+		list = append(list, "the trace tells no addresses of instructions, so "+n.name+" names nothing")
 	case n.addresses == 0 && len(n.others) > 0:
 		list = append(list, n.name+" is none of the files that the trace was made of ("+strings.Join(sorted(n.others), ", ")+"), so it names nothing")
 	case n.addresses > 0 && n.named == 0 && n.file.Dynamic && !n.moved:
@@ -126,6 +134,8 @@ func (n *naming) doubts() (list []string) {
 		list = append(list, "no instruction of the trace lies in a function of "+n.name+": it is another program than the one that was traced, or has no symbols")
 	case 2*n.named < n.addresses:
 		list = append(list, n.name+" names "+strconv.Itoa(n.named)+" of "+strconv.Itoa(n.addresses)+" instructions: the others lie in other files, or it is another build than the one that was traced")
+	case n.lines == 0 && n.file.HasLines():
+		list = append(list, "all instructions that "+n.name+" names lie where it has no lines of source, though it has some: it may be another program than the one that was traced, or have begun at another address")
 	}
 	return list
 }
