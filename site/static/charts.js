@@ -319,6 +319,7 @@
       let top = Math.max(y - em * (room >= 0 ? 1 : 1.4), box.top + em * 0.8);
       const clash = () => this.labels.some((l) => Math.abs(l.top - top) < em * 1.1 && l.left < left + width + em * 0.4 && left < l.left + l.width + em * 0.4);
       while (clash() && top > box.top + em) top -= em * 0.6;
+      while (clash() && top < box.top + box.height - em) top += em * 0.6; // no room above
       this.labels.push({ left, top, width });
       ctx.textAlign = "left";
       ctx.textBaseline = "middle";
@@ -353,6 +354,8 @@
         top = Math.max(top, u.bbox.top + em * 0.6);
         while (taken.some((t) => Math.abs(t - top) < em)) top += em * 0.5;
         taken.push(top);
+        const width = ctx.measureText(s.label).width;
+        this.labels.push({ left: x - width, top, width });
         ctx.textAlign = "right";
         ctx.strokeStyle = css("ground");
         ctx.lineWidth = em * 0.3;

@@ -41,3 +41,43 @@ func TestCompareDemos(t *testing.T) {
 	p.click("#kept a.compare")
 	p.waitFor("#differences")
 }
+
+// labelBoxes draws the chart in view again and gives the pairs of its labels that
+// lie over each other.
+const labelBoxes = `(async () => {
+	const drawn = [], proto = CanvasRenderingContext2D.prototype, fillText = proto.fillText;
+	proto.fillText = function (text, x, y) {
+		if (/^(A|B|L\d)$/.test(text)) {
+			const width = this.measureText(text).width, height = parseFloat(/[\d.]+px/.exec(this.font)[0]);
+			drawn.push({ text, left: this.textAlign === "right" ? x - width : x, width, y, height });
+		}
+		return fillText.apply(this, arguments);
+	};
+	const chart = document.querySelector("sg-chart");
+	chart.style.setProperty("width", "90%");
+	await new Promise((done) => setTimeout(done, 500));
+	proto.fillText = fillText;
+	const last = {};
+	for (const d of drawn) last[d.text] = d;
+	const all = Object.values(last), over = ["drawn: " + all.length];
+	all.forEach((a, i) => all.slice(i + 1).forEach((b) => {
+		if (Math.abs(a.y - b.y) < 0.8 * a.height && a.left < b.left + b.width && b.left < a.left + a.width) over.push(a.text + " over " + b.text);
+	}));
+	return over;
+})()`
+
+// TestCompareLabels has levels where the curves end: the names of curves and
+// levels stand apart.
+func TestCompareLabels(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.click("#pair-matmul-blocked")
+	p.waitFor("#differences")
+	p.openView("3", "#table-levels tbody tr")
+	eval[any](p, `(() => { const e = document.querySelector("#compare-preset"); e.value = "i7-4770K"; e.dispatchEvent(new Event("change", { bubbles: true })); })()`)
+	p.wait("three levels", `document.querySelectorAll("#table-levels tbody tr").length > 9`)
+	over := eval[[]string](p, labelBoxes)
+	if len(over) != 1 || over[0] != "drawn: 5" {
+		t.Errorf("labels: %q", over)
+	}
+}
