@@ -33,9 +33,15 @@
   function percent(share) {
     const p = share * 100, size = Math.abs(p);
     if (size === 0) return "0";
-    if (size < 0.05) return p < 0 ? "−0" : "<.1";
+    if (size < 0.05) return p < 0 ? ">−.1" : "<.1";
     const text = size >= 9.95 ? size.toFixed(0) : size.toFixed(1);
     return (p < 0 ? "−" : "") + text;
+  }
+
+  // whole is the same without decimals, for narrow cells; "" where that says nothing.
+  function whole(share) {
+    const p = share * 100;
+    return Math.abs(p) < 0.5 ? "" : (p < 0 ? "−" : "") + Math.abs(p).toFixed(0);
   }
 
   class HeatMap extends HTMLElement {
@@ -89,6 +95,7 @@
       ctx.clearRect(0, 0, width, height);
       ctx.textBaseline = "middle";
       this.colours();
+      this.place(ctx);
       this.cells(ctx);
       this.diagonals(ctx);
       this.axes(ctx);
@@ -123,6 +130,32 @@
     // More sets are further up.
     y(row) { return this.row * (this.data.rows - 1 - row); }
 
+    // place says where the levels' names and the sizes of diagonals stand: no number
+    // is written there, nor a size over a name.
+    place(ctx) {
+      ctx.font = "600 " + this.em * 0.8 + "px " + this.family;
+      this.names = this.data.marks.map((m) => {
+        const [x, y, w, h] = this.box(m), width = ctx.measureText(m.label).width;
+        return { x: Math.min(x + w + this.em * 0.3, this.left + this.width - width), y: y + h / 2, width };
+      });
+      this.taken = this.names.slice();
+      const { rows, columns, lineBytes } = this.data;
+      const last = Math.log2(columns + 1), most = rows - 1 + Math.floor(last);
+      ctx.font = "600 " + this.em * 0.73 + "px " + this.family;
+      this.sizes = [];
+      for (let k = 6; k <= most; k += 4) {
+        const l = Math.max(k - rows + 1, Math.log2(17)), text = bytes(lineBytes * 2 ** k), width = ctx.measureText(text).width;
+        const x = this.left + this.width * l / last + 4, y = this.y(k - l) + this.row / 2 - this.row * 0.62;
+        if (x + width <= this.left + this.width && y >= 4 && this.free(x, x + width, y)) this.sizes.push({ text, x, y, width });
+      }
+      this.taken = this.names.concat(this.sizes);
+    }
+
+    // free tells that no name or size stands from one place to another in a row.
+    free(from, to, y) {
+      return !this.taken.some((n) => Math.abs(n.y - y) < this.row * 0.9 && n.x < to + 2 && from < n.x + n.width + 2);
+    }
+
     cells(ctx) {
       const { rows, columns, values } = this.data;
       ctx.textAlign = "center";
@@ -133,10 +166,11 @@
           const from = this.x(w), to = this.x(w + 1);
           ctx.fillStyle = css(c);
           ctx.fillRect(from, this.y(a), to - from + 0.6, this.row + 0.6);
-          const text = percent(v);
-          if (to - from < this.em * 0.45 * (text.length + 1.5)) continue;
+          const text = [percent(v), whole(v)].find((t) => ctx.measureText(t).width + 3 <= to - from);
+          const half = text ? ctx.measureText(text).width / 2 : 0, x = (from + to) / 2, y = this.y(a) + this.row / 2;
+          if (!text || !this.free(x - half, x + half, y)) continue;
           ctx.fillStyle = luminance(c) > 0.179 ? "#000" : "#fff";
-          ctx.fillText(text, (from + to) / 2, this.y(a) + this.row / 2);
+          ctx.fillText(text, x, y);
         }
       }
     }
@@ -145,7 +179,7 @@
     // every other one has its size, to the right, where cells are too narrow for
     // numbers.
     diagonals(ctx) {
-      const { rows, columns, lineBytes } = this.data;
+      const { rows, columns } = this.data;
       const last = Math.log2(columns + 1), most = rows - 1 + Math.floor(last);
       ctx.save();
       ctx.strokeStyle = style("ink");
@@ -164,10 +198,7 @@
       ctx.textAlign = "left";
       ctx.font = "600 " + this.em * 0.73 + "px " + this.family;
       ctx.lineJoin = "round";
-      for (let k = 6; k <= most; k += 4) {
-        const l = Math.max(k - rows + 1, Math.log2(17));
-        const text = bytes(lineBytes * 2 ** k), x = this.left + this.width * l / last + 4, y = this.y(k - l) + this.row / 2 - this.row * 0.62;
-        if (x + ctx.measureText(text).width > this.left + this.width || y < 4) continue;
+      for (const { text, x, y } of this.sizes) {
         ctx.strokeStyle = style("paper");
         ctx.lineWidth = 3;
         ctx.strokeText(text, x, y);
@@ -183,7 +214,10 @@
       ctx.textAlign = "right";
       for (let a = 0; a < rows; a += 2) ctx.fillText(String(2 ** a).replace(/\B(?=(\d{3})+$)/g, thin), this.left - 6, this.y(a) + this.row / 2);
       ctx.textAlign = "center";
-      for (const w of [1, 2, 4, 8, 16, 32]) if (w <= columns) ctx.fillText(w, (this.x(w) + this.x(w + 1)) / 2, this.row * rows + this.bottom / 2);
+      for (const w of [1, 2, 4, 8, 16, 32]) if (w <= columns) {
+        const end = this.left + this.width - ctx.measureText(w).width / 2;
+        ctx.fillText(w, Math.min((this.x(w) + this.x(w + 1)) / 2, end), this.row * rows + this.bottom / 2);
+      }
     }
 
     box(cell) {
@@ -194,20 +228,20 @@
     // marks are the levels in question, and the cell that is picked.
     marks(ctx) {
       ctx.font = "600 " + this.em * 0.8 + "px " + this.family;
-      ctx.textAlign = "center";
+      ctx.textAlign = "left";
       ctx.lineJoin = "round";
-      for (const m of this.data.marks) {
+      this.data.marks.forEach((m, i) => {
         const [x, y, w, h] = this.box(m);
         ctx.strokeStyle = style(m.color);
         ctx.lineWidth = 2;
         ctx.strokeRect(x + 1, y + 1, Math.max(w - 2, 3), h - 2);
-        const at = Math.min(x + w + this.em * 0.9, this.left + this.width - this.em * 0.8);
+        const name = this.names[i];
         ctx.strokeStyle = style("paper");
         ctx.lineWidth = 4;
-        ctx.strokeText(m.label, at, y + h / 2);
+        ctx.strokeText(m.label, name.x, name.y);
         ctx.fillStyle = style(m.color);
-        ctx.fillText(m.label, at, y + h / 2);
-      }
+        ctx.fillText(m.label, name.x, name.y);
+      });
       const [x, y, w, h] = this.box(this.data.cell);
       for (const [color, inset, width] of [["paper", -2, 4], ["ink", -1.5, 2]]) {
         ctx.strokeStyle = style(color);

@@ -262,3 +262,47 @@ const tooWide = `(() => {
 		.filter((e) => e.getBoundingClientRect().right > root.clientWidth + 1 && !e.closest(".scroll, .visually-hidden"))
 		.slice(0, 4).map((e) => e.outerHTML.slice(0, 100)));
 })()`
+
+// mapWords draws the map of sets and ways again, and gives what is written on it.
+const mapWords = `(async () => {
+	const host = document.querySelector("sg-heatmap"), canvas = host.querySelector("canvas"), ctx = canvas.getContext("2d");
+	const words = [], fillText = CanvasRenderingContext2D.prototype.fillText;
+	ctx.fillText = function (text, x, y) {
+		const width = this.measureText(text).width, shift = { left: 0, center: 0.5, right: 1 }[this.textAlign];
+		words.push({ text: String(text), left: x - width * shift, right: x + width * (1 - shift), y });
+		return fillText.apply(this, arguments);
+	};
+	host.draw();
+	delete ctx.fillText;
+	const numbers = words.filter((w) => /^[<>−.\d]+$/.test(w.text)), names = words.filter((w) => /^L\d$/.test(w.text));
+	const over = names.flatMap((n) => words.filter((w) => w !== n && Math.abs(w.y - n.y) < 8 && w.left < n.right && n.left < w.right).map((w) => n.text + " over " + w.text));
+	const least = host.x(5); // where caches of five ways begin
+	return {
+		bad: over.concat(words.filter((w) => w.right > host.plot.clientWidth || w.text === "−0").map((w) => "cut or void: " + w.text)),
+		wide: numbers.filter((w) => w.left >= least && w.y < host.row * host.data.rows).length, names: names.length,
+	};
+})()`
+
+// TestMapWords reads the numbers on the map: nothing is cut, no level's name covers
+// one, and caches of five ways have some on a telephone too.
+func TestMapWords(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.click("#demo-matmul-naive")
+	p.waitFor("#digest")
+	p.openView("4", "sg-heatmap[data-ready]")
+	for _, width := range []int64{1280, 320} {
+		p.viewport(width, 900)
+		for _, conflicts := range []bool{false, true} {
+			eval[any](p, fmt.Sprintf(`document.querySelectorAll('input[name="map"]')[%d]?.click()`, map[bool]int{true: 1}[conflicts]))
+			p.wait("the map", fmt.Sprintf(`document.querySelector("sg-heatmap").data.signed === %t`, conflicts))
+			m := eval[struct {
+				Bad         []string
+				Wide, Names int
+			}](p, mapWords)
+			if len(m.Bad) > 0 || m.Wide == 0 || m.Names == 0 {
+				t.Errorf("%d pixels, conflicts %t: %+v", width, conflicts, m)
+			}
+		}
+	}
+}
