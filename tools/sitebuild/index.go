@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"html/template"
+	"regexp"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/trace/open"
@@ -16,7 +17,7 @@ func (b *build) writeIndex() error {
 	if err != nil {
 		return err
 	}
-	page, err := template.New("index.tmpl").Funcs(template.FuncMap{"count": count}).ParseFiles("site/index.tmpl")
+	page, err := template.New("index.tmpl").Funcs(template.FuncMap{"count": count, "spaced": spaced}).ParseFiles("site/index.tmpl")
 	if err != nil {
 		return err
 	}
@@ -39,4 +40,15 @@ func count(n uint64) string {
 		digits = digits[:i] + "\u202f" + digits[i:]
 	}
 	return digits
+}
+
+var thousands = regexp.MustCompile(`(\d),(\d{3})\b`)
+
+// spaced writes the numbers of a lesson, which the command prints too, as the page
+// does.
+func spaced(text string) string {
+	for thousands.MatchString(text) {
+		text = thousands.ReplaceAllString(text, "$1\u202f$2")
+	}
+	return text
 }
