@@ -37,7 +37,7 @@ func wholeLetters(script string) (string, error) {
 		{"case y:{let e=C.readString()", "case y:{let e=C.readString(true)"}, // opcodeBufferInnerHTML
 	} {
 		if n := strings.Count(script, change.from); n != 1 {
-			return "", fmt.Errorf("Vugu's script has %q %d times, not once: its renderer has changed, look whether it still cuts letters in two", change.from, n)
+			return "", fmt.Errorf("the script of Vugu has %q %d times, not once: its renderer has changed, look whether it still cuts letters in two", change.from, n)
 		}
 		script = strings.Replace(script, change.from, change.to, 1)
 	}
