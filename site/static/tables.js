@@ -86,7 +86,10 @@
         const th = document.createElement("th");
         th.scope = "col";
         th.className = c.kind;
-        if (!c.key) { th.textContent = c.name; return th; }
+        if (!c.key) {
+          th.appendChild(Object.assign(document.createElement("span"), { className: "head", textContent: c.name }));
+          return th;
+        }
         const button = th.appendChild(Object.assign(document.createElement("button"), { type: "button", className: "plain sort", textContent: c.name }));
         button.dataset.sort = c.key;
         if (c.key === data.sort) th.ariaSort = c.kind === "number" ? "descending" : "ascending";

@@ -19,6 +19,16 @@ func demoSource(t *testing.T, name string) string {
 	return path
 }
 
+// headsApart is by how much the heads of the rows stand on different lines.
+const headsApart = `(() => {
+	const bottoms = Array.from(document.querySelectorAll("#code-rows thead th"), (th) => {
+		const text = document.createRange();
+		text.selectNodeContents(th.querySelector("button, span") ?? th);
+		return Math.max(...Array.from(text.getClientRects(), (r) => r.bottom));
+	});
+	return Math.max(...bottoms) - Math.min(...bottoms);
+})()`
+
 // TestCode goes from a demo to its worst line, and drops the source beside it.
 func TestCode(t *testing.T) {
 	needStage(t)
@@ -30,6 +40,9 @@ func TestCode(t *testing.T) {
 	p.click("#finding-worst-line a")
 	p.waitFor("#code-rows tbody td")
 	p.shoot("code")
+	if apart := eval[float64](p, headsApart); apart > 1.5 {
+		t.Errorf("the heads' last lines are up to %g pixels apart", apart)
+	}
 
 	// The rows are one stop of the Tab key, with arrow keys inside.
 	p.tabTo("the rows", `document.activeElement.id === "code-rows"`)
