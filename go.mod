@@ -14,6 +14,7 @@ require (
 	github.com/pierrec/lz4/v4 v4.1.33
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/spf13/cobra v1.10.2
+	github.com/tdewolff/minify/v2 v2.24.25
 	github.com/ulikunitz/xz v0.5.15
 	github.com/vugu/vjson v0.0.0-20200505061711-f9cbed27d3d9
 	github.com/vugu/vugu v0.4.0
@@ -22,6 +23,8 @@ require (
 	gonum.org/v1/plot v0.16.0
 	pgregory.net/rapid v1.3.0
 )
+
+require github.com/tdewolff/parse/v2 v2.8.20 // indirect
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect

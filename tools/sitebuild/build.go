@@ -59,6 +59,12 @@ func (b *build) empty() error {
 
 // write puts one file into the output folder.
 func (b *build) write(name string, content []byte) error {
+	if b.compress {
+		var err error
+		if content, err = minified(name, content); err != nil {
+			return err
+		}
+	}
 	path := filepath.Join(b.out, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -86,10 +92,14 @@ var small = []string{
 	"github.com/stackglass/stackglass/core/tally",
 	"github.com/stackglass/stackglass/core/answers",
 	"github.com/stackglass/stackglass/core/export",
+	"github.com/stackglass/stackglass/core/ranking",
+	"github.com/stackglass/stackglass/core/hierarchy/...",
+	"github.com/stackglass/stackglass/core/trace/open",
 	"github.com/vugu/vugu/...", "github.com/hack-pad/...",
 	"encoding/json", "fmt", "reflect", "math/big", "compress/gzip", "context", "crypto/...", "errors", "io", "log", "os", "sort", "strconv", "strings",
 	"syscall", "time", "unicode",
-	"internal/bisect", "internal/fmtsort", "internal/godebug", "internal/poll",
+	"bufio", "html", "iter", "maps",
+	"internal/bisect", "internal/fmtsort", "internal/godebug", "internal/poll", "internal/reflectlite",
 }
 
 // programs are the wasm files and the packages that they are made of.
