@@ -269,7 +269,8 @@
       }
       word(signed ? "of accesses: below zero, sets save misses" : "of accesses miss" + (this.floor ? ", logarithmic" : ""));
       this.scale.replaceChildren(swatches);
-      this.toggleAttribute("data-ready", least <= most);
+      // Not here: Vugu takes away what it did not set.
+      this.canvas.toggleAttribute("data-ready", least <= most);
     }
 
     press(e) {

@@ -76,7 +76,7 @@ func TestSetsMap(t *testing.T) {
 	p := openPage(t)
 	p.pick(trace)
 	p.finished()
-	p.openView("4", "sg-heatmap[data-ready]")
+	p.openView("4", "sg-heatmap canvas[data-ready]")
 	eval[any](p, `document.querySelector("sg-heatmap .plot").focus()`)
 	for _, move := range []struct{ key, title, cache string }{
 		{"ArrowRight", "64 sets, 9 ways", "L1=36KiB,9"},

@@ -33,8 +33,8 @@ func TestUpdate(t *testing.T) {
 	style := append(site.get("/app.css"), "\n:root { --site-version: second; }\n"...)
 	sum := sha256.Sum256(style)
 	list := site.get("/precache.js")
-	changed := regexp.MustCompile(`("app.css", ")[0-9a-f]+`).ReplaceAll(list, []byte("${1}"+hex.EncodeToString(sum[:8])))
-	changed = regexp.MustCompile(`(stackglassVersion = ")[0-9a-f]+`).ReplaceAll(changed, []byte("${1}0123456789abcdef"))
+	changed := regexp.MustCompile(`("app.css", ?")[0-9a-f]+`).ReplaceAll(list, []byte("${1}"+hex.EncodeToString(sum[:8])))
+	changed = regexp.MustCompile(`(stackglassVersion ?= ?")[0-9a-f]+`).ReplaceAll(changed, []byte("${1}0123456789abcdef"))
 	if bytes.Equal(list, changed) {
 		t.Fatalf("precache.js is not what it was: %s", list)
 	}

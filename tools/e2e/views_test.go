@@ -17,7 +17,7 @@ var views = []struct{ key, name, shows string }{
 	{"1", "overview", "#findings"},
 	{"2", "locality", "#chart-histogram canvas"},
 	{"3", "caches", "#level-1"},
-	{"4", "associativity", "sg-heatmap[data-ready]"},
+	{"4", "associativity", "sg-heatmap canvas[data-ready]"},
 	{"5", "code", "#missing"},
 	{"0", "counters", "#missing"},
 }
@@ -290,7 +290,7 @@ func TestMapWords(t *testing.T) {
 	p := openPage(t)
 	p.click("#demo-matmul-naive")
 	p.waitFor("#digest")
-	p.openView("4", "sg-heatmap[data-ready]")
+	p.openView("4", "sg-heatmap canvas[data-ready]")
 	for _, width := range []int64{1280, 320} {
 		p.viewport(width, 900)
 		for _, conflicts := range []bool{false, true} {
