@@ -68,6 +68,11 @@ type Spec struct {
 	UtilisationWays []uint32
 	Previous        bool
 
+	// Cores are the threads that have a private cache in common, each thread in at
+	// most one; those in none have one of their own. Domains are groups of threads
+	// whose cores share a cache; that of all is always there. Both are for Sharing.
+	Cores, Domains [][]uint32
+
 	// Start is the number of references analysed in earlier segments. A segment
 	// is read by a reader that begins at its first reference: Skip was applied
 	// before, and Limit counts from the beginning of the trace.

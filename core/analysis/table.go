@@ -20,6 +20,8 @@ const (
 	Counters                         // operations, bytes, and how often each byte is accessed
 	Sites                            // who makes the accesses, and to which data; with locality
 	Sets                             // depths in sets, for every number of sets; with locality
+	Sharing                          // stacks by thread, shared and coherent
+	Communication                    // what threads write and others use; with sites
 	allAnalyses = 1<<iota - 1
 )
 
@@ -32,7 +34,7 @@ const Default Analyses = 0
 // None are no analyses: a pass only counts, and feeds what stands beside it.
 const None Analyses = 1 << 31
 
-var analysisNames = []string{"locality", "counters", "sites", "sets"}
+var analysisNames = []string{"locality", "counters", "sites", "sets", "sharing", "communication"}
 
 // AnalysisNames lists the names that [ParseAnalyses] takes.
 func AnalysisNames() []string { return analysisNames }

@@ -27,6 +27,9 @@ type Profile struct {
 	Locality []Locality // one for each line size, ascending; none where it was not asked for
 	Sites    *Sites     // nil where they were not asked for, or the trace tells of no code
 	Counters *Counters  // the same
+	Sharing  []Sharing  // as Locality, where threads were asked for
+	// Communication is nil where it was not asked for, or the trace has no threads.
+	Communication *Communication
 
 	// Segment is what a later segment of the same trace needs to be appended
 	// (MODELS §9). It holds addresses: it is nil unless asked for, and not part

@@ -1,0 +1,121 @@
+package profile
+
+// Communication tells what the threads of a trace write and others use (MODELS
+// §7). Package analysis/communication makes it.
+//
+// The source of a reference to a granule is the last thread that wrote it, if that
+// is another one. An event is every reference that has a source (Kulkarni §3), a
+// store too; a transfer is the first load by a thread of a value that another one
+// wrote since: what has to be moved at least.
+type Communication struct {
+	Granules []Granule // ascending: words of 8 bytes, lines, pages
+
+	// The following are of words, but for False, Ownership's classes, and Distances,
+	// which are of lines.
+	Pairs    []SitePair        // by producer, consumer, from, to; none is zero
+	Windows  []FlowWindow      // over the run: equal windows of references
+	Window   uint64            // references of each window
+	Owners   []Ownership       // by object
+	False    []FalseSharing    // most events first
+	Sources  []SourceDistances // by from, to; nil where stacks were not kept
+	Messages uint64            // bytes that a version with messages has to send at least
+}
+
+// Granule is what happened at one granularity.
+type Granule struct {
+	Bytes   uint32 // of a granule, a power of two
+	Flows   []Flow // by from, to; none is zero
+	Classes [NumSharingClasses]ClassCount
+}
+
+// Flow is what one thread wrote and another used.
+type Flow struct {
+	From, To  uint32 // threads
+	Events    uint64
+	Transfers uint64
+	Bytes     uint64 // of the transfers: granules times their size
+}
+
+// SharingClass is how threads use a granule over the whole run.
+type SharingClass uint8
+
+// The classes.
+const (
+	PrivateData      SharingClass = iota // one thread only
+	ReadShared                           // several, and no value goes from one to another
+	ProducerConsumer                     // one writes, others use it
+	Migratory                            // several write, and use what the others wrote
+	FalselyShared                        // events, and none at its words: lines and pages only
+	NumSharingClasses
+)
+
+var sharingClassNames = [NumSharingClasses]string{"private", "read-shared", "producer-consumer", "migratory", "falsely shared"}
+
+func (c SharingClass) String() string { return sharingClassNames[c] }
+
+// ClassCount counts the granules of a class, and the references to them.
+type ClassCount struct{ Granules, References, Events uint64 }
+
+// SitePair is what one place in the code wrote and another used.
+type SitePair struct {
+	Producer, Consumer uint32 // indexes in Sites.Code, or NoSite
+	Object             uint32 // index in Sites.Data, or NoSite
+	Events, Transfers  uint64
+}
+
+// FlowWindow is what went between threads in one window.
+type FlowWindow struct{ Flows []Flow }
+
+// MaxFlowWindows is the most windows; windows double as the trace grows.
+const MaxFlowWindows = 64
+
+// Ownership tells which thread a data structure belongs to, part by part. The
+// parts of objects of several blocks are counted together, by their offset in the
+// block.
+type Ownership struct {
+	Object    uint32 // index in Sites.Data, or NoSite: addresses without a name
+	PartBytes uint64 // a power of two
+	First     uint64 // number of the first part that was touched: its offset in parts
+	Parts     []OwnedPart
+}
+
+// MaxParts is the most parts of an [Ownership].
+const MaxParts = 512
+
+// OwnedPart is one part of a data structure; References 0: it was not touched.
+type OwnedPart struct {
+	FirstTouch uint32 // the thread that touched it first
+	Most       uint32 // the thread that touches it most often, the first of equals
+	Readers    uint32 // threads that load from it
+	Writers    uint32 // threads that store to it
+	Class      SharingClass
+	References uint64
+	Own        uint64 // of them by Most
+}
+
+// FalseSharing is a set of falsely shared lines with the same two places in the
+// code.
+type FalseSharing struct {
+	Object  uint32    // index in Sites.Data, or NoSite
+	Offset  uint64    // of the first of the lines in it, from its block's begin
+	Sites   [2]uint32 // indexes in Sites.Code, or NoSite: the store, and the reference of another thread that it disturbs most
+	Threads [2]uint32 // that make them, most often
+	Lines   uint64
+	Events  uint64 // at the granularity of lines
+	// Apart is the least distance in bytes between words of different threads; what
+	// lies Apart has to be a line apart.
+	Apart uint32
+}
+
+// MaxFalseSharing is how many are kept; the last one may be the sum of the others,
+// with NoSite for all.
+const MaxFalseSharing = 256
+
+// SourceDistances are, of the events of lines between two threads, the current
+// distances of the line in the source's coherent stack (Kulkarni §4.3): of a
+// private cache of C lines, those below C are transfers from cache to cache.
+type SourceDistances struct {
+	From, To  uint32
+	Distances Histogram
+	Transfers Histogram // of those that are transfers
+}
