@@ -125,18 +125,10 @@
       offline.textContent = "The browser refused to keep it (" + e.message + ").";
       return;
     }
-    // A newer version that was fetched during an earlier visit takes over now,
-    // before anything was done here; all open pages load anew, so that no page
-    // runs with a worker of another version. A running analysis is not disturbed:
-    // its page loads anew by hand.
-    if (registration && registration.waiting && navigator.serviceWorker.controller && !busy()) {
-      registration.waiting.postMessage("take over");
-    }
+    // A newer version that was fetched during an earlier visit waits until no page
+    // runs with the older one. It is not hurried: pages and workers are of one
+    // version, and a worker that is told to go while it has work may hold up the
+    // next visit.
+    if (registration.waiting) offline.textContent = "It is kept now. A newer version is kept too: close all tabs of this page, and the next one has it.";
   });
-  const busy = () => queue.length > 0 || document.querySelector("[data-running]") !== null;
-  if (navigator.serviceWorker.controller) {
-    navigator.serviceWorker.addEventListener("controllerchange", () => {
-      if (!busy()) location.reload();
-    }, { once: true });
-  }
 })();

@@ -24,11 +24,6 @@ self.addEventListener("activate", (event) => {
   })());
 });
 
-// A page that finds a newer version waiting when it loads asks for it.
-self.addEventListener("message", (event) => {
-  if (event.data === "take over") self.skipWaiting();
-});
-
 self.addEventListener("fetch", (event) => {
   const url = new URL(event.request.url);
   if (event.request.method !== "GET" || url.origin !== self.location.origin) return;
