@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,6 +52,24 @@ func TestHelperIsVugus(t *testing.T) {
 		if !bytes.Contains(script, []byte(name)) {
 			t.Errorf("vugu.js has no %s: start.js has nothing to wrap", name)
 		}
+	}
+}
+
+// The page is compiled with a variant of Vugu that has not all of it: what it has
+// works as the rest does, and what it has not is not used. Where an update of Vugu
+// changes either, encoding/json is there again or these tests fail.
+func TestVariantOfVugu(t *testing.T) {
+	list := exec.Command("go", "list", "-deps", "-tags="+tags, "./wasm/app")
+	list.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	packages, err := list.Output()
+	if err != nil || !bytes.Contains(packages, []byte("\ngithub.com/vugu/vjson\n")) {
+		t.Fatalf("%s, %v", packages, err)
+	}
+	if bytes.Contains(packages, []byte("\nencoding/json\n")) {
+		t.Error("the page is compiled with encoding/json")
+	}
+	if text, err := exec.Command("go", "test", "-tags="+tags, "./ui").CombinedOutput(); err != nil {
+		t.Errorf("%s", text)
 	}
 }
 
