@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -15,8 +16,8 @@ type code struct {
 	list    []site            // by slot
 	names   map[string]string // of the program's files, by path
 
-	slotOf []uint32              // by number in the trace's tables; 0 for none yet
-	byPC   [trace.NumKinds]index // slots of sites without a number
+	slotOf []uint32                    // by number in the trace's tables; 0 for none yet
+	byPC   [trace.NumKinds]index.Table // slots of sites without a number
 	// slotAt finds slots of either where speed does not matter.
 	slotAt map[siteKey]uint32
 }
@@ -118,7 +119,7 @@ func (c *code) findPCs(b *trace.Batch, slots []uint32) {
 		if kind >= trace.NumKinds {
 			continue
 		}
-		slot, known := c.byPC[kind].find(pc)
+		slot, known := c.byPC[kind].Find(pc)
 		if !known {
 			slot = c.meetPC(siteKey{profile.NoSite, pc, kind}, sizes[i])
 		}
@@ -132,7 +133,7 @@ func (c *code) findPCs(b *trace.Batch, slots []uint32) {
 // meetPC gives an instruction its slot.
 func (c *code) meetPC(key siteKey, bytes uint32) uint32 {
 	slot := c.slot(key)
-	c.byPC[key.kind].add(key.pc, slot)
+	c.byPC[key.kind].Add(key.pc, slot)
 	if s := &c.list[slot]; s.before == nil {
 		s.bytes = bytes
 	}

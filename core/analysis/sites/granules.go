@@ -1,6 +1,9 @@
 package sites
 
-import "github.com/stackglass/stackglass/core/trace"
+import (
+	"github.com/stackglass/stackglass/core/analysis/index"
+	"github.com/stackglass/stackglass/core/trace"
+)
 
 // granules are what was found out of the addresses in small blocks: their
 // objects, by words of 8 bytes. Walks along lists and trees go to another block
@@ -9,7 +12,7 @@ import "github.com/stackglass/stackglass/core/trace"
 //
 // A word is noted when it lies in one block as a whole, and forgotten with it.
 type granules struct {
-	at    index // pages by number
+	at    index.Table // pages by number
 	pages []granulePage
 }
 
@@ -25,7 +28,7 @@ const (
 
 // object gives the object of an address, or noObject where none is noted.
 func (g *granules) object(addr trace.Addr) uint32 {
-	page, known := g.at.find(addr >> pageBits)
+	page, known := g.at.Find(addr >> pageBits)
 	if !known {
 		return noObject
 	}
@@ -38,10 +41,10 @@ func (g *granules) note(addr trace.Addr, in block, of uint32) {
 	if in.bytes >= smallBlock || of >= mostObjects || first < in.from || first+1<<granuleBits > in.from+in.bytes {
 		return
 	}
-	page, known := g.at.find(addr >> pageBits)
+	page, known := g.at.Find(addr >> pageBits)
 	if !known {
 		page = uint32(len(g.pages))
-		g.at.add(addr>>pageBits, page)
+		g.at.Add(addr>>pageBits, page)
 		g.pages = append(g.pages, granulePage{})
 	}
 	g.pages[page][addr>>granuleBits%pageGranules] = uint16(of)
@@ -54,7 +57,7 @@ func (g *granules) forget(b block) {
 	}
 	end := b.from + b.bytes
 	for from := b.from; from < end; from = (from | (1<<pageBits - 1)) + 1 {
-		page, known := g.at.find(from >> pageBits)
+		page, known := g.at.Find(from >> pageBits)
 		if !known {
 			continue
 		}

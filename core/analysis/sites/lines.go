@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"sort"
 
+	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -22,7 +23,7 @@ type lines struct {
 	previous   bool
 	mergeable  bool
 
-	at   index
+	at   index.Table
 	list []trace.Line // by number
 	last []uint32     // slot of the last site, by number
 
@@ -117,10 +118,10 @@ func (l *lines) addPair() {
 
 // number gives the number of a line, a new one if need be.
 func (l *lines) number(line trace.Line) int {
-	n, known := l.at.find(line)
+	n, known := l.at.Find(line)
 	if !known {
 		n = uint32(len(l.list))
-		l.at.add(line, n)
+		l.at.Add(line, n)
 		l.list, l.last = append(l.list, line), append(l.last, 0)
 		for range l.capacities {
 			l.stays = append(l.stays, stay{})

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -126,7 +127,7 @@ func (m *memory) find(addr trace.Addr, h *hint) (in, of uint32) {
 // blockAt gives the block of an address: noBlock for the last of all addresses,
 // where extents end.
 func (m *memory) blockAt(addr trace.Addr) uint32 {
-	seen := &m.recent[hash(addr>>recentShift)%recentBlocks]
+	seen := &m.recent[index.Hash(addr>>recentShift)%recentBlocks]
 	if m.holds(*seen, addr) {
 		return *seen
 	}

@@ -235,7 +235,7 @@ func stackOf(p *profile.Profile, lineBytes uint32) []trace.Line {
 func (a *Analysis) resume(states []lineState, firsts []uint32, stack []trace.Line) error {
 	a.joining.firsts = firsts
 	for i := range states {
-		if _, known := a.lines.at.find(states[i].line); known {
+		if _, known := a.lines.at.Find(states[i].line); known {
 			return errState
 		}
 		a.lines.adopt(&states[i])

@@ -1,0 +1,69 @@
+// Package index maps 64-bit keys, such as lines and addresses of instructions, to
+// the numbers that an analysis gave them: open addressing with linear probing.
+package index
+
+// Table is a map from keys to numbers. The zero value is empty and ready.
+type Table struct {
+	slots []entry // a power of two of them
+	used  int
+}
+
+type entry struct {
+	key   uint64
+	value uint32 // 1 + the number; 0: empty
+}
+
+const firstSlots = 64
+
+// Find gives the number of a key.
+func (x *Table) Find(key uint64) (number uint32, known bool) {
+	mask := uint64(len(x.slots) - 1)
+	if len(x.slots) == 0 {
+		return 0, false
+	}
+	for i := Hash(key) & mask; ; i = (i + 1) & mask {
+		e := &x.slots[i]
+		if e.value == 0 {
+			return 0, false
+		}
+		if e.key == key {
+			return e.value - 1, true
+		}
+	}
+}
+
+// Add gives a number, below 2^32 - 1, to a key that has none.
+func (x *Table) Add(key uint64, number uint32) {
+	if 2*x.used >= len(x.slots) {
+		x.grow()
+	}
+	x.put(entry{key, number + 1})
+	x.used++
+}
+
+func (x *Table) put(e entry) {
+	mask := uint64(len(x.slots) - 1)
+	i := Hash(e.key) & mask
+	for x.slots[i].value != 0 {
+		i = (i + 1) & mask
+	}
+	x.slots[i] = e
+}
+
+func (x *Table) grow() {
+	old := x.slots
+	x.slots = make([]entry, max(firstSlots, 2*len(old)))
+	for _, e := range old {
+		if e.value != 0 {
+			x.put(e)
+		}
+	}
+}
+
+// Hash spreads a key's bits over all.
+func Hash(key uint64) uint64 {
+	h := key * 0x9e3779b97f4a7c15
+	h ^= h >> 32
+	h *= 0xd6e8feb86659fd93
+	return h ^ h>>32
+}
