@@ -46,6 +46,9 @@ func (p *Profile) Check() error {
 	if err := p.Counters.check(); err != nil {
 		return err
 	}
+	if err := p.checkSharing(); err != nil {
+		return err
+	}
 	return p.checkSegment()
 }
 

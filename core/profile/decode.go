@@ -68,13 +68,13 @@ func decode(data []byte) (*Profile, error) {
 	p := new(Profile)
 	start, end := r.at, r.at
 	optional := false // there was an optional section
-	for seen := 0; r.err == nil; {
+	for next := 0; r.err == nil; {
 		tag, payload := r.section()
 		switch {
 		case r.err != nil:
 			return nil, r.err
 		case tag == endTag:
-			return finish(p, r, payload, seen, digestSections(data[start:end]))
+			return finish(p, r, payload, next, digestSections(data[start:end]))
 		case tag[0] >= 'a':
 			optional = true
 			p.decodeOptional(tag, payload)
@@ -82,8 +82,7 @@ func decode(data []byte) (*Profile, error) {
 			payload.fail("a section of the digest after an optional one")
 		default:
 			end = r.at
-			p.decodeSection(tag, payload, seen, v)
-			seen = min(seen+1, onceSections)
+			next = p.decodeSection(tag, payload, next, v)
 		}
 		payload.end(tag)
 		r.err = payload.err
@@ -103,7 +102,10 @@ func (p *Profile) decodeOptional(tag string, r *Decoder) {
 	case tag == "segt" && p.Segment != nil && p.Segment.Touched == nil:
 		p.Segment.Touched = append([]byte{}, r.in...)
 		r.at = len(r.in)
-	case tag == "segm" || tag == "segs" || tag == "segt":
+	case tag == "segh" && p.Segment != nil && p.Segment.Sharing == nil:
+		p.Segment.Sharing = append([]byte{}, r.in...)
+		r.at = len(r.in)
+	case tag == "segm" || tag == "segs" || tag == "segt" || tag == "segh":
 		r.fail("section " + tag + " a second time, or without the one before it")
 	default:
 		r.at = len(r.in)
@@ -111,9 +113,9 @@ func (p *Profile) decodeOptional(tag string, r *Decoder) {
 }
 
 // finish checks what can only be known at the end.
-func finish(p *Profile, r, payload *Decoder, seen int, digest [32]byte) (*Profile, error) {
+func finish(p *Profile, r, payload *Decoder, next int, digest [32]byte) (*Profile, error) {
 	switch {
-	case seen != onceSections:
+	case next < onceSections:
 		r.fail("the sections INPT, TOTL and STAT are not all there")
 	case string(payload.in[payload.at:]) != string(digest[:]):
 		r.fail("the digest does not match the content; the file was changed or damaged")
@@ -126,22 +128,32 @@ func finish(p *Profile, r, payload *Decoder, seen int, digest [32]byte) (*Profil
 	return p, nil
 }
 
-// sectionOrder is the order of the sections that the digest covers: the first
-// three once, then the others in turn. SITE and CNTR are the last ones.
-var sectionOrder = []string{"INPT", "TOTL", "STAT", "LOCA", "WIND", "SETS"}
+// sectionOrder is the order of the sections that the digest covers. The first
+// three have to be there. A line size has several sections, in turn with the next
+// one's; what comes once for each of them, or once, is behind.
+var sectionOrder = [][]string{{"INPT"}, {"TOTL"}, {"STAT"}, {"LOCA", "WIND", "SETS"}, {"SITE"}, {"CNTR"}, {"SHAR"}}
 
 const onceSections = 3
 
-// decodeSection reads a section that the digest covers. seen is how many of the
-// first three came before, in a profile of the given version.
-func (p *Profile) decodeSection(tag string, r *Decoder, seen int, version uint64) {
-	if place := slices.Index(sectionOrder, tag); place >= 0 && min(place, onceSections) != seen {
-		r.fail("section " + strconv.Quote(tag) + " out of order")
-		return
+// follow gives the least place in sectionOrder of what may stand behind a section,
+// if that may stand at next or behind.
+func follow(tag string, next int) (after int, ok bool) {
+	place := slices.IndexFunc(sectionOrder, func(tags []string) bool { return slices.Contains(tags, tag) })
+	after = place + 1
+	if tag == "SHAR" || len(sectionOrder[max(place, 0)]) > 1 {
+		after = place
 	}
-	if p.Counters != nil || p.Sites != nil && tag != "CNTR" || (tag == "CNTR" || tag == "SITE") && seen != onceSections {
-		r.fail("section " + strconv.Quote(tag) + " out of order: sites and then counters come last")
-		return
+	return after, place < 0 || place == next || place > next && next >= onceSections
+}
+
+// decodeSection reads a section that the digest covers, of a profile of the given
+// version. next is the least place in sectionOrder that it may have; it gives that
+// of the section behind it.
+func (p *Profile) decodeSection(tag string, r *Decoder, next int, version uint64) int {
+	after, ok := follow(tag, next)
+	if !ok {
+		r.fail("section " + strconv.Quote(tag) + " out of order")
+		return next
 	}
 	switch tag {
 	case "INPT":
@@ -161,9 +173,12 @@ func (p *Profile) decodeSection(tag string, r *Decoder, seen int, version uint64
 		p.Sites = decodeSites(r)
 	case "CNTR":
 		p.Counters = decodeCounters(r)
+	case "SHAR":
+		p.decodeSharing(r)
 	default:
 		r.fail("section " + strconv.Quote(tag) + " is not known to this program; use a newer stackglass")
 	}
+	return after
 }
 
 // kindsOf gives the number of kinds of references in a version's totals.
@@ -236,19 +251,24 @@ func (l *Locality) decodeKinds(r *Decoder) {
 		}
 		next = k.Kind + 1
 		k.Cold = r.Uint()
-		last := ^uint64(0)
-		for range r.Length(2) {
-			step, count := r.UintBelow(MaxDistance), r.Uint()
-			d := last + step
-			if d > MaxDistance || step == 0 || count == 0 {
-				r.fail("a distance out of order or out of range, or a count of zero")
-			}
-			if r.err != nil {
-				return
-			}
-			k.Distances.AddN(d, count)
-			last = d
+		r.histogram(&k.Distances, MaxDistance)
+	}
+}
+
+// histogram reads distances, none beyond most, into an empty histogram.
+func (r *Decoder) histogram(h *Histogram, most uint64) {
+	last := ^uint64(0)
+	for range r.Length(2) {
+		step, count := r.UintBelow(MaxDistance), r.Uint()
+		d := last + step
+		if d > most || step == 0 || count == 0 {
+			r.fail("a distance out of order or out of range, or a count of zero")
 		}
+		if r.err != nil {
+			return
+		}
+		h.AddN(d, count)
+		last = d
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // said otherwise; a list is its length and then its members.
 //
 //	magic    8 bytes   89 53 47 50 0d 0a 1a 0a
-//	version  uv        4
+//	version  uv        5
 //	sections           until END.
 //	  tag      4 bytes ASCII
 //	  length   uv
@@ -25,8 +25,8 @@ import (
 //	TOTL  references of the 6 kinds (4 in version 1); bytes of the same kinds;
 //	      unselected; bad records; 0, or 1 + list of threads
 //	STAT  0 complete or 1 partial; reason (length, bytes)
-//	LOCA  line bytes; list of kinds, each: kind; cold; list of
-//	      (distance - previous distance, from -1; count)
+//	LOCA  line bytes; list of kinds, each: kind; cold; histogram, which is a list
+//	      of (distance - previous distance, from -1; count)
 //	WIND  line bytes; references a window; first window; list of rows, each a
 //	      mask of the bins that are not zero, then those bins; where they were
 //	      counted, the distinct lines of each row
@@ -53,12 +53,19 @@ import (
 //	      list of tallies, each: kind; name; lanes; size; count; bytes;
 //	      unique bytes; bytes for 5 %, … 100 % of accesses.
 //	      Counts are a mask of the counters that are not zero, then those.
+//	SHAR  line bytes; list of cores, each: list of thread - (previous + 1); counts
+//	      of the private stack; of these, counts of foreign lines; counts of the
+//	      coherent stack; histogram of coherence misses; invalidations; and list of
+//	      domains, each: list of core - (previous + 1); of each of these cores cold;
+//	      histogram; and the five changes; rows as in SETS; counts of foreign lines.
+//	      Counts are cold; histogram; rows as in SETS
 //	segm  start; list of line sizes, each: list of first touches
 //	      (reference - previous, zigzag line - previous, kind); list of lines
 //	      of the stack (zigzag line - previous); where they were counted, for
 //	      each line size the list of lists of distinct lines of larger windows
 //	segs  what sites know of lines and strides, as package analysis/sites draws it
 //	segt  how often each byte was accessed, as package analysis/counters draws it
+//	segh  the stacks of cores and domains, as package analysis/sharing draws them
 //	END.  32 bytes: the digest
 //
 // A section whose tag begins in lower case is optional: readers may skip it and
@@ -68,7 +75,7 @@ import (
 //
 // A profile of two accesses to one line, read from a din trace, begins
 //
-//	89 53 47 50 0d 0a 1a 0a  04
+//	89 53 47 50 0d 0a 1a 0a  05
 //	49 4e 50 54 09           INPT, 9 bytes
 //	  03 64 69 6e              format "din"
 //	  00 37 00 00 00           no flags; all data references; nothing skipped,
@@ -77,7 +84,7 @@ import (
 
 // Version is the newest version of the binary form that this package writes and
 // reads.
-const Version = 4
+const Version = 5
 
 const (
 	magic  = "\x89SGP\r\n\x1a\n"
@@ -106,6 +113,9 @@ func (p *Profile) Encode() []byte {
 		}
 		if p.Segment.Touched != nil {
 			w.section("segt", func(b []byte) []byte { return append(b, p.Segment.Touched...) })
+		}
+		if p.Segment.Sharing != nil {
+			w.section("segh", func(b []byte) []byte { return append(b, p.Segment.Sharing...) })
 		}
 	}
 	w.section(endTag, func(b []byte) []byte { return append(b, sum[:]...) })
@@ -136,6 +146,9 @@ func (p *Profile) canonical(w *writer) {
 	}
 	if p.Counters != nil {
 		w.section("CNTR", p.Counters.encode)
+	}
+	for i := range p.Sharing {
+		w.section("SHAR", p.Sharing[i].encode)
 	}
 }
 
@@ -220,16 +233,21 @@ func (l *Locality) encode(b []byte) []byte {
 	b = appendUint(b, uint64(l.LineBytes), uint64(len(l.Kinds)))
 	for i := range l.Kinds {
 		k := &l.Kinds[i]
-		var n uint64
-		for range k.Distances.All() {
-			n++
-		}
-		b = appendUint(b, uint64(k.Kind), k.Cold, n)
-		last := ^uint64(0)
-		for d, count := range k.Distances.All() {
-			b = binary.AppendUvarint(binary.AppendUvarint(b, d-last), count)
-			last = d
-		}
+		b = k.Distances.encode(appendUint(b, uint64(k.Kind), k.Cold))
+	}
+	return b
+}
+
+func (h *Histogram) encode(b []byte) []byte {
+	var n uint64
+	for range h.All() {
+		n++
+	}
+	b = binary.AppendUvarint(b, n)
+	last := ^uint64(0)
+	for d, count := range h.All() {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, d-last), count)
+		last = d
 	}
 	return b
 }

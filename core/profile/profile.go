@@ -192,6 +192,9 @@ type Segment struct {
 	// Touched is how often each byte was accessed, and by which functions, in
 	// the form of package analysis/counters; nil where that is not counted.
 	Touched []byte
+	// Sharing is what cores and domains have on their stacks, in the form of package
+	// analysis/sharing; nil where there was one thread at most.
+	Sharing []byte
 }
 
 // SegmentLines is the state of one line size at the end of a segment.

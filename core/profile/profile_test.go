@@ -156,7 +156,7 @@ func TestEncodedDigest(t *testing.T) {
 // The example drawn in encode.go.
 func TestDrawing(t *testing.T) {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
-	want := "\x89SGP\r\n\x1a\n\x04INPT\x09\x03din\x00\x37\x00\x00\x00"
+	want := "\x89SGP\r\n\x1a\n\x05INPT\x09\x03din\x00\x37\x00\x00\x00"
 	if got := string(p.Encode()[:len(want)]); got != want {
 		t.Errorf("a profile begins %x, want %x", got, want)
 	}
@@ -181,7 +181,7 @@ func TestDecodeDamaged(t *testing.T) {
 
 // sections makes a profile of sections that a hostile or a newer program wrote:
 // name and payload in turn, with right checks and the right digest.
-func sections(parts ...string) []byte { return sectionsOf("\x04", parts...) }
+func sections(parts ...string) []byte { return sectionsOf("\x05", parts...) }
 
 // sectionsOf makes one of another version.
 func sectionsOf(version string, parts ...string) []byte {
@@ -213,6 +213,7 @@ func TestDecodeSections(t *testing.T) {
 	for name, parts := range map[string][]string{
 		"unknown":             append(whole[:10:10], "NEWR", ""),
 		"optional in between": append([]string{"newr", ""}, whole...),
+		"sharing first":       append(whole[:6:6], "SHAR", "\x40\x00\x00", "LOCA", local, "WIND", windows),
 		"two inputs":          append(whole[:2:2], whole...),
 		"totals before input": append([]string{"TOTL", totals, "INPT", input}, whole[4:]...),
 		"state missing":       append(whole[:4:4], whole[6:]...),
@@ -290,6 +291,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(withCounters().Encode())
 	f.Add(withSites().Encode())
 	f.Add(withSets().Encode())
+	f.Add(withSharing().Encode())
 	f.Add(withWorkingSets().Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := profile.Decode(data)

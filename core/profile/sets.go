@@ -1,6 +1,10 @@
 package profile
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
 
 const (
 	// SetCounts is the number of numbers of sets of a [SetTable]: 2^0 to 2^16.
@@ -41,9 +45,12 @@ func (t *SetTable) Add(other *SetTable) {
 }
 
 func (l *Locality) encodeSets(b []byte) []byte {
-	b = appendUint(b, uint64(l.LineBytes))
-	for a := range l.Sets.Depths {
-		row := &l.Sets.Depths[a]
+	return l.Sets.encode(appendUint(b, uint64(l.LineBytes)))
+}
+
+func (t *SetTable) encode(b []byte) []byte {
+	for a := range t.Depths {
+		row := &t.Depths[a]
 		var mask uint64
 		for d, n := range row {
 			if n != 0 {
@@ -75,11 +82,15 @@ func (p *Profile) decodeSets(r *Decoder) {
 		return
 	}
 	l.Sets = new(SetTable)
-	for a := range l.Sets.Depths {
+	l.Sets.decode(r)
+}
+
+func (t *SetTable) decode(r *Decoder) {
+	for a := range t.Depths {
 		mask := r.UintBelow(1 << MaxWays)
-		for d := range l.Sets.Depths[a] {
+		for d := range t.Depths[a] {
 			if mask>>d&1 != 0 {
-				l.Sets.Depths[a][d] = r.Uint()
+				t.Depths[a][d] = r.Uint()
 			}
 		}
 	}
@@ -92,26 +103,27 @@ func (l *Locality) checkSets() error {
 	if l.Sets == nil {
 		return nil
 	}
-	var single [MaxWays]uint64
-	var finite uint64
-	for i := range l.Kinds {
-		finite += l.Kinds[i].Distances.Total()
-		for d := range single {
-			single[d] += l.Kinds[i].Distances.Count(uint64(d))
+	sum, _ := l.Histogram(^trace.Kinds(0))
+	return l.Sets.check(sum)
+}
+
+// check tests a table against the histogram of the same accesses.
+func (t *SetTable) check(h *Histogram) error {
+	for d, n := range t.Depths[0] {
+		if n != h.Count(uint64(d)) {
+			return &CheckError{"the depths in a single set differ from the histogram"}
 		}
 	}
-	if single != l.Sets.Depths[0] {
-		return &CheckError{"the depths in a single set differ from the histogram"}
-	}
-	for a := range l.Sets.Depths {
+	finite := h.Total()
+	for a := range t.Depths {
 		var sum, before uint64
-		for d, n := range l.Sets.Depths[a] {
+		for d, n := range t.Depths[a] {
 			var carry uint64
 			if sum, carry = bits.Add64(sum, n, 0); carry != 0 || sum > finite {
 				return &CheckError{"a set table counts more accesses than there are"}
 			}
 			if a > 0 {
-				if before += l.Sets.Depths[a-1][d]; before > sum {
+				if before += t.Depths[a-1][d]; before > sum {
 					return &CheckError{"a set table hits less with more sets of as many ways"}
 				}
 			}

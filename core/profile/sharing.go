@@ -19,8 +19,12 @@ type Sharing struct {
 	Domains   []Domain // in the order asked for; the first one is all cores
 }
 
-// MaxCores is the most private stacks of one pass.
-const MaxCores = 64
+const (
+	// MaxCores is the most private stacks of one pass.
+	MaxCores = 64
+	// MaxDomains is the most stacks of one pass that cores share.
+	MaxDomains = 16
+)
 
 // StackCounts counts line accesses by their distance on one stack.
 type StackCounts struct {

@@ -1,0 +1,352 @@
+package profile
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+func (s *Sharing) encode(b []byte) []byte {
+	b = appendUint(b, uint64(s.LineBytes), uint64(len(s.Cores)))
+	for i := range s.Cores {
+		c := &s.Cores[i]
+		b = appendAscending(b, c.Threads)
+		b = c.Private.encode(b)
+		b = c.Foreign.encode(b)
+		b = c.Coherent.StackCounts.encode(b)
+		b = c.Coherent.Lost.encode(b)
+		b = appendUint(b, c.Coherent.Invalidations)
+	}
+	b = appendUint(b, uint64(len(s.Domains)))
+	for i := range s.Domains {
+		b = s.Domains[i].encode(b)
+	}
+	return b
+}
+
+func (d *Domain) encode(b []byte) []byte {
+	b = appendAscending(b, d.Cores)
+	for i := range d.Members {
+		m := &d.Members[i]
+		b = m.Distances.encode(appendUint(b, m.Cold))
+		for _, n := range m.Change.counts() {
+			b = appendUint(b, *n)
+		}
+	}
+	return d.Foreign.encode(d.Sets.encode(b))
+}
+
+func (c *StackCounts) encode(b []byte) []byte {
+	return c.Sets.encode(c.Distances.encode(appendUint(b, c.Cold)))
+}
+
+// counts are the changes in the order of the binary form.
+func (c *Change) counts() [5]*uint64 {
+	return [5]*uint64{&c.Same, &c.Dilated, &c.Overlapped, &c.Intercepted, &c.Brought}
+}
+
+// appendAscending writes a list of ascending numbers as differences.
+func appendAscending(b []byte, list []uint32) []byte {
+	b = appendUint(b, uint64(len(list)))
+	next := uint64(0)
+	for _, n := range list {
+		b = appendUint(b, uint64(n)-next)
+		next = uint64(n) + 1
+	}
+	return b
+}
+
+// mostPages is how many pages the histograms of one section may have: a few bytes
+// make a histogram with room for every distance up to a far one, and there may be
+// thousands of histograms.
+const mostPages = 1 << 20
+
+// sharingReader reads the section.
+type sharingReader struct {
+	*Decoder
+	most  uint64 // the longest distance that there can be
+	pages int    // of the histograms so far
+}
+
+// decodeSharing adds what is known of the threads at a line size, larger than
+// those before.
+func (p *Profile) decodeSharing(d *Decoder) {
+	s := Sharing{LineBytes: d.number32()}
+	l := p.LocalityAt(s.LineBytes)
+	if n := len(p.Sharing); l == nil || n > 0 && s.LineBytes <= p.Sharing[n-1].LineBytes {
+		d.fail("stacks of threads at line sizes that have no histogram or are not ascending")
+		return
+	}
+	r := sharingReader{Decoder: d, most: l.Lines()}
+	for range r.UintBelow(MaxCores + 1) {
+		s.Cores = append(s.Cores, Core{})
+		r.core(&s.Cores[len(s.Cores)-1])
+		if r.err != nil {
+			return
+		}
+	}
+	for range r.UintBelow(MaxDomains + 1) {
+		s.Domains = append(s.Domains, Domain{})
+		r.domain(&s.Domains[len(s.Domains)-1], len(s.Cores))
+		if r.err != nil {
+			return
+		}
+	}
+	p.Sharing = append(p.Sharing, s)
+}
+
+func (r *sharingReader) core(c *Core) {
+	c.Threads = r.ascending(1 << 32)
+	r.counts(&c.Private)
+	r.counts(&c.Foreign)
+	r.counts(&c.Coherent.StackCounts)
+	r.distances(&c.Coherent.Lost)
+	c.Coherent.Invalidations = r.Uint()
+}
+
+func (r *sharingReader) domain(d *Domain, cores int) {
+	d.Cores = r.ascending(uint64(cores))
+	d.Members = make([]Member, len(d.Cores))
+	for i := range d.Members {
+		m := &d.Members[i]
+		m.Cold = r.Uint()
+		r.distances(&m.Distances)
+		for _, n := range m.Change.counts() {
+			*n = r.Uint()
+		}
+	}
+	d.Sets.decode(r.Decoder)
+	r.counts(&d.Foreign)
+}
+
+func (r *sharingReader) counts(c *StackCounts) {
+	c.Cold = r.Uint()
+	r.distances(&c.Distances)
+	c.Sets.decode(r.Decoder)
+}
+
+func (r *sharingReader) distances(h *Histogram) {
+	r.histogram(h, r.most)
+	if r.pages += len(h.pages); r.pages > mostPages {
+		r.fail("distances so long at so many cores that they take gigabytes; analyze fewer cores together")
+	}
+}
+
+// ascending reads what appendAscending wrote; all are below limit.
+func (r *Decoder) ascending(limit uint64) []uint32 {
+	list := make([]uint32, 0, r.Length(1))
+	next := uint64(0)
+	for range cap(list) {
+		n := next + r.UintBelow(limit)
+		if n >= limit {
+			r.fail("a list of numbers that are not below " + strconv.FormatUint(limit, 10))
+		}
+		if r.err != nil {
+			return nil
+		}
+		list = append(list, uint32(n))
+		next = n + 1
+	}
+	return list
+}
+
+// checkSharing tests what ties the stacks of threads to each other, and to the
+// histogram of their line size, which is that of the domain of all cores.
+func (p *Profile) checkSharing() error {
+	for i := range p.Sharing {
+		s := &p.Sharing[i]
+		l := p.LocalityAt(s.LineBytes)
+		if l == nil || i > 0 && s.LineBytes <= p.Sharing[i-1].LineBytes {
+			return &CheckError{"the stacks of its threads are at line sizes without a histogram"}
+		}
+		if err := s.check(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Sharing) check(l *Locality) error {
+	if len(s.Cores) == 0 || len(s.Cores) > MaxCores || len(s.Domains) == 0 || len(s.Domains) > MaxDomains {
+		return &CheckError{"it has no cores, or more cores or domains than there can be"}
+	}
+	if !s.threadsInOrder() {
+		return &CheckError{"the threads of its cores are out of order, or on two cores"}
+	}
+	var accesses counter
+	for i := range s.Cores {
+		if err := s.Cores[i].check(l.Accesses()); err != nil {
+			return err
+		}
+		n, _ := s.Cores[i].Private.sum(l.Accesses())
+		accesses.add(n)
+	}
+	if accesses.over || accesses.n != l.Accesses() {
+		return &CheckError{"its cores have other accesses than the whole trace"}
+	}
+	for i := range s.Domains {
+		if err := s.Domains[i].check(s.Cores); err != nil {
+			return err
+		}
+	}
+	return s.Domains[0].checkAll(s, l)
+}
+
+// threadsInOrder reports whether each core has ascending threads of its own, and
+// cores are in the order of the first ones.
+func (s *Sharing) threadsInOrder() bool {
+	seen := map[uint32]bool{}
+	for i := range s.Cores {
+		threads := s.Cores[i].Threads
+		if len(threads) == 0 || i > 0 && threads[0] <= s.Cores[i-1].Threads[0] || !ascends(threads) {
+			return false
+		}
+		for _, t := range threads {
+			if seen[t] {
+				return false
+			}
+			seen[t] = true
+		}
+	}
+	return true
+}
+
+func ascends(list []uint32) bool {
+	for i := 1; i < len(list); i++ {
+		if list[i] <= list[i-1] {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Core) check(most uint64) error {
+	accesses, ok := c.Private.sum(most)
+	if !ok {
+		return &CheckError{"a core has more accesses than there are"}
+	}
+	lost, fits := summed(&c.Coherent.Lost, most)
+	if coherent, ok := c.Coherent.sum(most); !ok || !fits || c.Coherent.Cold != c.Private.Cold || coherent+lost != accesses {
+		return &CheckError{"the coherent stack of a core has other accesses than its private one"}
+	}
+	if lost > c.Coherent.Invalidations {
+		return &CheckError{"a core misses more lines for coherence than it lost"}
+	}
+	lines := c.Private.Cold
+	for _, h := range []*Histogram{&c.Private.Distances, &c.Coherent.Distances, &c.Coherent.Lost} {
+		if !h.below(lines) {
+			return &CheckError{"a distance on a core's stack is not below the number of its lines"}
+		}
+	}
+	if err := c.Private.Sets.check(&c.Private.Distances); err != nil {
+		return err
+	}
+	if err := c.Coherent.Sets.check(&c.Coherent.Distances); err != nil {
+		return err
+	}
+	return c.Foreign.checkWithin(&c.Private.Distances, &c.Private.Sets, c.Private.Cold)
+}
+
+// checkWithin tests counts of some of the accesses that others count all of.
+func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64) error {
+	more := &CheckError{"more accesses are of lines that another core touched than there are"}
+	if c.Cold > cold {
+		return more
+	}
+	for d, n := range c.Distances.All() {
+		if n > all.Count(d) {
+			return more
+		}
+	}
+	for a := range c.Sets.Depths {
+		for d, n := range c.Sets.Depths[a] {
+			if n > sets.Depths[a][d] {
+				return more
+			}
+		}
+	}
+	return c.Sets.check(&c.Distances)
+}
+
+func (d *Domain) check(cores []Core) error {
+	if len(d.Cores) == 0 || len(d.Members) != len(d.Cores) || !ascends(d.Cores) || int(slices.Max(d.Cores)) >= len(cores) {
+		return &CheckError{"a domain has no cores, or others than there are"}
+	}
+	var lines counter
+	for i := range d.Members {
+		if !d.Members[i].fits(&cores[d.Cores[i]].Private) {
+			return &CheckError{"a core has other accesses in a domain than on its own stack"}
+		}
+		lines.add(d.Members[i].Cold)
+	}
+	sum, cold := d.Concurrent()
+	if lines.over || !sum.below(cold) {
+		return &CheckError{"a distance in a domain is not below the number of its lines"}
+	}
+	if err := d.Sets.check(sum); err != nil {
+		return err
+	}
+	return d.Foreign.checkWithin(sum, &d.Sets, 0)
+}
+
+// fits reports whether a member's accesses are those of its core, each with one
+// change of distance.
+func (m *Member) fits(private *StackCounts) bool {
+	accesses, _ := private.sum(^uint64(0))
+	finite, ok := summed(&m.Distances, accesses)
+	if !ok || m.Cold != accesses-finite || m.Cold > private.Cold || m.Change.Brought != private.Cold-m.Cold {
+		return false
+	}
+	var changes counter
+	for _, n := range m.Change.counts() {
+		changes.add(*n)
+	}
+	return !changes.over && changes.n == finite
+}
+
+// checkAll tests that the domain is that of all cores, and its stack the one of
+// the whole trace.
+func (d *Domain) checkAll(s *Sharing, l *Locality) error {
+	sum, cold := d.Concurrent()
+	all, lines := l.Histogram(^trace.Kinds(0))
+	if len(d.Cores) != len(s.Cores) || cold != lines || !sum.equal(all) || l.Sets != nil && d.Sets != *l.Sets {
+		return &CheckError{"the first domain differs from the whole trace"}
+	}
+	return nil
+}
+
+// sum gives the number of accesses, if it is at most a number.
+func (c *StackCounts) sum(most uint64) (accesses uint64, ok bool) {
+	n, ok := summed(&c.Distances, most)
+	return n + c.Cold, ok && n+c.Cold >= n && n+c.Cold <= most
+}
+
+// summed gives the sum of a histogram, if it is at most a number.
+func summed(h *Histogram, most uint64) (uint64, bool) {
+	var sum counter
+	for _, n := range h.All() {
+		sum.add(n)
+	}
+	return sum.n, !sum.over && sum.n <= most
+}
+
+// below reports whether every distance is below a number.
+func (h *Histogram) below(limit uint64) bool {
+	for d := range h.All() {
+		if d >= limit {
+			return false
+		}
+	}
+	return true
+}
+
+// equal reports whether both count the same.
+func (h *Histogram) equal(other *Histogram) bool {
+	for d, n := range h.All() {
+		if other.Count(d) != n {
+			return false
+		}
+	}
+	return h.Total() == other.Total()
+}
