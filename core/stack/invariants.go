@@ -46,3 +46,55 @@ func (m *Exact) check() {
 		panic("stack: live stamps, lines of the array and lines of the table do not add up")
 	}
 }
+
+// check tests what holds between the pieces: every live stamp is of one line or
+// one hole, and each list begins with the lines of the array that are in its set.
+func (m *Coherent) check() {
+	var live, inHoles, marked uint32
+	exact := &m.near.exact
+	for i := range exact.stamps.blocks {
+		for _, word := range exact.stamps.blocks[i].bits {
+			live += uint32(bits.OnesCount64(word))
+		}
+	}
+	if len(m.holes.levels) > 0 {
+		for _, word := range m.holes.levels[0] {
+			inHoles += uint32(bits.OnesCount64(word))
+		}
+	}
+	lost, ids := 0, map[uint32]bool{}
+	for p := range exact.table.parts {
+		for _, e := range exact.table.parts[p].slots {
+			switch {
+			case e.key == 0:
+			case e.stamp == fresh:
+				lost++
+			default:
+				if ids[e.fell] = true; e.stamp != onTop {
+					marked++
+				}
+			}
+		}
+	}
+	if live != exact.stamps.live || marked+inHoles != live || lost != m.lost || len(ids)+lost != exact.table.lines || len(ids)+len(m.free) != int(m.ids) {
+		panic("stack: live stamps, lines, holes and ids do not add up")
+	}
+	for _, line := range exact.top[:m.used] {
+		for a := 1; a < SetCounts; a++ {
+			l, set := &m.ways.lists[a], int(line)&(1<<a-1)
+			k := 0
+			for _, y := range exact.top[:m.used] {
+				if common(line, y) >= a {
+					k++
+				}
+			}
+			id, here := exact.table.find(line).fell, l.first[set]
+			for d := 0; here != id; d++ {
+				if d+1 == k {
+					panic("stack: a line of the array is not in front of its set")
+				}
+				here = l.list(set)[d]
+			}
+		}
+	}
+}

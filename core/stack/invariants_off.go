@@ -2,4 +2,5 @@
 
 package stack
 
-func (m *Exact) check() {}
+func (m *Exact) check()    {}
+func (m *Coherent) check() {}

@@ -1,0 +1,292 @@
+package stack
+
+import (
+	"math"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Coherent is the LRU stack of one core of several whose private caches are kept
+// coherent by invalidation (MODELS §6.4; Schuff, Parsons and Pai's model as in
+// Kulkarni §2): another core's store takes a line away and leaves a hole in its
+// place, which is a way that is free in every cache that had the line. What is
+// accessed next fills the topmost hole that is above its own place; only what is
+// above that hole moves down, and the old place becomes a hole. So it answers for
+// every capacity at once, and for every number of sets, each with holes of its own,
+// what [Sets] answers for a core alone. Make one with [NewCoherent].
+//
+// The depth of a line is the most valid lines that were above it at any time since
+// its access: holes are what remains of lines that were there. From this follow two
+// facts that Sets builds on for a stack without holes. A line lies no deeper in its
+// set with more sets. And what is above the line that a core touched last is as it
+// would be without holes, down to where the first hole is.
+//
+// So it works in the two pieces of Sets:
+//
+//  1. The top array holds lines that were accessed since holes were last made above
+//     or among them, so that there are none: hits there are counted as by Sets.
+//     Before a line of the array is lost, it and those below fall off.
+//  2. Below it, stamps of holes stay live; coherent_holes.go finds the newest. For each number
+//     of sets there is a list a set (coherent_ways.go), whose first entries are the lines
+//     of the array, in any order, and whose others are lines and holes in the order
+//     of the stack. A line moves in its lists when it comes into the array, and when
+//     it falls off it; what happens in between leaves them as they are.
+type Coherent struct {
+	near  Sets // its top array, table and stamps; nothing of recency
+	array [topLines]trace.Line
+	used  int    // lines in array
+	holes holes  // of the stamps that are live, those without a line
+	ways  ways   // the lists of sets
+	ids   uint32 // given out so far
+	free  []uint32
+	lost  int // lines without a place
+}
+
+// An entry of the table has in fell the id of its line while that has a place on
+// the stack, which is where stamp says; a line that was lost is stamped fresh, and
+// has in fell one more than the depth at which it was lost.
+
+// Op is what happens to a line of a [Coherent].
+type Op uint8
+
+// The operations.
+const (
+	AccessOp Op = iota // the core loads or stores
+	LoseOp             // another core's store takes the line
+	AskOp              // where is it? changes nothing
+)
+
+// Lost stands, as [Cold] does, for the distance of an access to a line that was
+// lost since the core's last access to it: a coherence miss in every cache.
+const Lost = Cold - 1
+
+// NewCoherent makes an empty model.
+func NewCoherent() *Coherent {
+	m := new(Coherent)
+	m.clearArray()
+	m.near.exact.stamps.reset(blockStamps, 0)
+	m.ways.reset()
+	return m
+}
+
+func (m *Coherent) clearArray() {
+	for i := range m.array {
+		m.array[i], m.near.exact.top[i] = noLine, noLine
+	}
+	m.used = 0
+}
+
+// Do does operations in order, on lines below 2^61; all arguments are of equal
+// length. In out it writes, of an access, the depth of its line, in lines and holes
+// from zero, or Cold, or Lost, and then in lost the depth at which it was lost.
+// Of other operations it writes the depth before them, or Cold where the core does
+// not have the line.
+func (m *Coherent) Do(ops []Op, lines []trace.Line, out, lost []uint32) {
+	lines, out, lost = lines[:len(ops)], out[:len(ops)], lost[:len(ops)]
+	for len(ops) > 0 {
+		n := 0
+		for n < min(len(ops), chunk) && ops[n] == AccessOp {
+			n++
+		}
+		switch {
+		case n > 0:
+			m.access(lines[:n], out, lost)
+		case ops[0] == LoseOp:
+			n, out[0] = 1, m.lose(lines[0])
+		default:
+			n, out[0] = 1, m.depth(lines[0])
+		}
+		ops, lines, out, lost = ops[n:], lines[n:], out[n:], lost[n:]
+	}
+	m.check()
+}
+
+// access takes up to chunk accesses.
+func (m *Coherent) access(lines []trace.Line, out, lost []uint32) {
+	m.near.tally.accesses += uint64(len(lines))
+	misses := m.near.scan(lines, out[:len(lines)])
+	for at := 0; at < misses; at += burst {
+		m.settle(m.near.exact.queue[at:min(at+burst, misses)], out, lost)
+	}
+}
+
+// settle resolves queued accesses, those that the top array did not hold.
+func (m *Coherent) settle(queue []deep, out, lost []uint32) {
+	var entries, evicted [burst]*entry
+	m.near.exact.lookUp(queue, &entries, &evicted)
+	for i := range queue {
+		q, e := &queue[i], entries[i]
+		out[q.index], lost[q.index] = m.arrive(q, e, evicted[i])
+	}
+}
+
+// arrive brings a line into the top array, whose entry is e, and takes out the one
+// that fell off.
+func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
+	tally := &m.near.tally
+	depth = m.pull(e)
+	m.replace(q, evicted)
+	if depth < Lost {
+		if depth < MaxWays {
+			tally.whole[depth]++
+		} else {
+			tally.beyond++
+		}
+		m.ways.move(q.line, e.fell)
+		return depth, 0
+	}
+	tally.cold++
+	if depth == Lost {
+		lostAt = e.fell - 1
+		m.lost--
+	}
+	e.fell = m.newID()
+	m.ways.push(q.line, e.fell)
+	return depth, lostAt
+}
+
+// pull takes the line of an entry off its place, gives its depth, and fills the
+// topmost hole above that.
+func (m *Coherent) pull(e *entry) (depth uint32) {
+	stamps, place := &m.near.exact.stamps, e.stamp
+	e.stamp = onTop
+	hole, found := m.holes.newest()
+	switch {
+	case place == fresh:
+		if found {
+			m.holes.remove(hole)
+			stamps.remove(hole)
+		}
+		if e.fell > 0 {
+			return Lost
+		}
+		return Cold
+	case found && hole > place:
+		depth = uint32(m.used) + stamps.live - 1 - stamps.rank(place)
+		m.holes.remove(hole)
+		stamps.remove(hole)
+		m.holes.add(place)
+		return depth
+	}
+	return uint32(m.used) + stamps.remove(place)
+}
+
+// replace puts a line in the place of the one that fell off the array.
+func (m *Coherent) replace(q *deep, evicted *entry) {
+	if evicted == nil {
+		m.array[m.used] = q.line
+		m.used++
+		return
+	}
+	i := 0
+	for i < topLines-1 && m.array[i] != q.evicted {
+		i++
+	}
+	m.array[i] = noLine
+	m.fall(q.evicted, evicted)
+	m.array[i] = q.line
+}
+
+// fall takes a line that is in the array no more to the place in its lists that it
+// has below those in the array, and stamps it.
+func (m *Coherent) fall(line trace.Line, e *entry) {
+	m.ways.fall(line, e.fell, m.meeting(line))
+	m.stamp(e)
+}
+
+// meeting counts, in lanes, the lines of the array that share a set with a line.
+func (m *Coherent) meeting(x trace.Line) (lanes uint64) {
+	for _, y := range m.array {
+		if y != noLine {
+			lanes += sharing[common(x, y)]
+		}
+	}
+	return lanes
+}
+
+// stamp gives a line the newest stamp.
+func (m *Coherent) stamp(e *entry) {
+	exact := &m.near.exact
+	if exact.stamps.full() {
+		m.holes.renumber(exact.stamps.rank)
+		exact.compact()
+	}
+	e.stamp = exact.stamps.push()
+}
+
+func (m *Coherent) newID() uint32 {
+	if n := len(m.free); n > 0 {
+		id := m.free[n-1]
+		m.free = m.free[:n-1]
+		return id
+	}
+	m.ids++
+	return m.ids
+}
+
+// depth gives how deep a line is, or Cold.
+func (m *Coherent) depth(line trace.Line) uint32 {
+	exact := &m.near.exact
+	for i := range exact.top[:m.used] {
+		if exact.top[i] == line {
+			return uint32(i)
+		}
+	}
+	if e := exact.table.find(line); e != nil && e.stamp != fresh {
+		return uint32(m.used) + exact.stamps.live - 1 - exact.stamps.rank(e.stamp)
+	}
+	return Cold
+}
+
+// lose turns a line into a hole and gives how deep that is, or Cold.
+func (m *Coherent) lose(line trace.Line) (depth uint32) {
+	for i := range m.used {
+		if m.near.exact.top[i] == line {
+			m.shorten(i)
+			break
+		}
+	}
+	if depth = m.depth(line); depth == Cold {
+		return Cold
+	}
+	e := m.near.exact.table.find(line)
+	m.holes.add(e.stamp)
+	m.ways.lose(line, e.fell)
+	m.free = append(m.free, e.fell)
+	e.stamp, e.fell = fresh, depth+1
+	m.lost++
+	return depth
+}
+
+// shorten has the lines of the array from a depth on fall off it.
+func (m *Coherent) shorten(to int) {
+	top := &m.near.exact.top
+	copy(m.array[:], top[:m.used])
+	for i := m.used - 1; i >= to; i-- {
+		line := top[i]
+		top[i], m.array[i] = noLine, noLine
+		m.used--
+		m.fall(line, m.near.exact.table.find(line))
+	}
+}
+
+// Lines is the number of distinct lines that the core has accessed so far.
+func (m *Coherent) Lines() int { return m.near.exact.table.lines }
+
+// Depths gives how deep accesses found their lines, as [Sets.Depths] does, but for
+// those to lines that were lost.
+func (m *Coherent) Depths() *SetDepths {
+	tally := &m.near.tally
+	t := tally.depths()
+	for a := 1; a < SetCounts; a++ {
+		t[a][0] = tally.accesses - tally.cold - m.ways.deeper[a] // and those that are not counted below
+		for d := 1; d < MaxWays; d++ {
+			t[a][d] += m.ways.depths[a][d]
+			t[a][0] -= t[a][d]
+		}
+	}
+	return t
+}
+
+// A hole has no id.
+const holeID = math.MaxUint32

@@ -1,0 +1,37 @@
+package stack_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+func TestCoherent(t *testing.T) { stacktest.RunCoherent(t) }
+
+// few draws events on few lines, which meet in few sets or in many.
+func few(t *rapid.T) (events []stacktest.Event) {
+	lines := rapid.IntRange(1, 40).Draw(t, "lines")
+	stride := trace.Line(1) << rapid.IntRange(0, 6).Draw(t, "stride")
+	op := rapid.SampledFrom([]stack.Op{stack.AccessOp, stack.AccessOp, stack.AccessOp, stack.LoseOp, stack.AskOp})
+	line := rapid.IntRange(0, lines-1)
+	for range rapid.IntRange(0, 200).Draw(t, "events") {
+		events = append(events, stacktest.Event{Op: op.Draw(t, "op"), Line: trace.Line(line.Draw(t, "line")) * stride})
+	}
+	return events
+}
+
+func TestCoherentEqualsCaches(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { stacktest.EqualCaches(t, few(t)) })
+}
+
+func TestCoherentEqualsLists(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		events := few(t)
+		cut := rapid.IntRange(0, len(events)).Draw(t, "cut")
+		stacktest.EqualCoherent(t, events, []int{cut, len(events) - cut})
+	})
+}

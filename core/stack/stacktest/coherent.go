@@ -1,0 +1,266 @@
+package stacktest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Event is an operation of a [stack.Coherent] on a line.
+type Event struct {
+	Op   stack.Op
+	Line trace.Line
+}
+
+// Private is the definition of what [stack.Coherent] answers: one simulated cache
+// of LRU sets, in which another core's store makes the way of a line free, and
+// free ways are filled before anything is evicted.
+type Private struct {
+	Sets, Ways int
+	lines      map[trace.Line][]trace.Line // by set, most recently used first
+}
+
+// Do does one operation, and tells whether the cache had the line.
+func (m *Private) Do(e Event) (had bool) {
+	if m.lines == nil {
+		m.lines = map[trace.Line][]trace.Line{}
+	}
+	number := e.Line % trace.Line(m.Sets)
+	set := m.lines[number]
+	way := slices.Index(set, e.Line)
+	if e.Op == stack.AskOp {
+		return way >= 0
+	}
+	if way >= 0 {
+		set = slices.Delete(set, way, way+1)
+	} else if e.Op == stack.AccessOp && len(set) == m.Ways {
+		set = set[:m.Ways-1]
+	}
+	if e.Op == stack.AccessOp {
+		set = slices.Insert(set, 0, e.Line)
+	}
+	m.lines[number] = set
+	return way >= 0
+}
+
+// Holes is the stack with holes as MODELS §6.4 tells it, of one set: a list, from
+// the top. For longer traces than the definition.
+type Holes struct {
+	entries []trace.Line // noLine: a hole
+}
+
+// Do does one operation, and gives the depth of the line before, or -1.
+func (m *Holes) Do(e Event) (depth int) {
+	depth = slices.Index(m.entries, e.Line)
+	if e.Op == stack.LoseOp && depth >= 0 {
+		m.entries[depth] = noLine
+	}
+	if e.Op != stack.AccessOp {
+		return depth
+	}
+	if depth >= 0 {
+		m.entries[depth] = noLine
+	} else {
+		m.entries = append(m.entries, noLine)
+	}
+	hole := slices.Index(m.entries, noLine) // that of the line itself, if there is none above it
+	copy(m.entries[1:hole+1], m.entries[:hole])
+	m.entries[0] = e.Line
+	return depth
+}
+
+// Answers are what [stack.Coherent] gives.
+type Answers struct {
+	Out, Lost []uint32
+	Depths    *stack.SetDepths
+}
+
+// Coherent gives the answers by lists with holes, one for each set of each number
+// of sets.
+func Coherent(events []Event) Answers {
+	a := Answers{make([]uint32, len(events)), make([]uint32, len(events)), new(stack.SetDepths)}
+	for k := range stack.SetCounts {
+		sets := map[trace.Line]*Holes{}
+		lostAt := map[trace.Line]uint32{}
+		seen := map[trace.Line]bool{}
+		for i, e := range events {
+			number := e.Line % (1 << k)
+			if sets[number] == nil {
+				sets[number] = new(Holes)
+			}
+			depth := sets[number].Do(e)
+			if e.Op == stack.AccessOp && depth >= 0 && depth < stack.MaxWays {
+				a.Depths[k][depth]++
+			}
+			if k > 0 {
+				continue
+			}
+			at, wasLost := lostAt[e.Line]
+			switch {
+			case depth >= 0:
+				a.Out[i] = uint32(depth)
+			case e.Op == stack.AccessOp && wasLost:
+				a.Out[i], a.Lost[i] = stack.Lost, at
+			default:
+				a.Out[i] = stack.Cold
+			}
+			switch {
+			case e.Op == stack.AccessOp:
+				seen[e.Line] = true
+				delete(lostAt, e.Line)
+			case e.Op == stack.LoseOp && depth >= 0:
+				lostAt[e.Line] = uint32(depth)
+			}
+		}
+	}
+	return a
+}
+
+// Run gives the answers of a model that takes the events in batches of the given
+// lengths.
+func (a *Answers) Run(m *stack.Coherent, events []Event, batches []int) {
+	ops, lines := make([]stack.Op, len(events)), make([]trace.Line, len(events))
+	for i, e := range events {
+		ops[i], lines[i] = e.Op, e.Line
+	}
+	a.Out, a.Lost = make([]uint32, len(events)), make([]uint32, len(events))
+	at := 0
+	for _, n := range batches {
+		m.Do(ops[at:at+n], lines[at:at+n], a.Out[at:at+n], a.Lost[at:at+n])
+		at += n
+	}
+	a.Depths = m.Depths()
+}
+
+// EqualCoherent compares the answers of a model with those of lists with holes.
+func EqualCoherent(t TB, events []Event, batches []int) {
+	t.Helper()
+	want := Coherent(events)
+	var got Answers
+	got.Run(stack.NewCoherent(), events, batches)
+	got.same(t, events, &want)
+}
+
+// TB is what testing.TB and rapid.T have in common.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+func (a *Answers) same(t TB, events []Event, want *Answers) {
+	t.Helper()
+	for i, e := range events {
+		if a.Out[i] != want.Out[i] {
+			t.Fatalf("event %d of %d, operation %d on line %d: depth %d, want %d", i, len(events), e.Op, e.Line, a.Out[i], want.Out[i])
+		}
+		if e.Op == stack.AccessOp && want.Out[i] == stack.Lost && a.Lost[i] != want.Lost[i] {
+			t.Fatalf("event %d of %d: lost at depth %d, want %d", i, len(events), a.Lost[i], want.Lost[i])
+		}
+	}
+	for k := range want.Depths {
+		for d := range want.Depths[k] {
+			if a.Depths[k][d] != want.Depths[k][d] {
+				t.Fatalf("%d accesses at depth %d of 2^%d sets, want %d", a.Depths[k][d], d, k, want.Depths[k][d])
+			}
+		}
+	}
+}
+
+// EqualCaches compares what a model answers with simulated caches: fully
+// associative ones of every capacity, access by access, and all sets and ways.
+func EqualCaches(t TB, events []Event) {
+	t.Helper()
+	var got Answers
+	m := stack.NewCoherent()
+	got.Run(m, events, []int{len(events)})
+	for capacity := 1; capacity <= m.Lines()+1; capacity++ {
+		cache := Private{Sets: 1, Ways: capacity}
+		for i, e := range events {
+			if had := cache.Do(e); had != (got.Out[i] < uint32(capacity)) {
+				t.Fatalf("event %d, operation %d on line %d: depth %d, but %t that a cache of %d lines has it", i, e.Op, e.Line, got.Out[i], had, capacity)
+			}
+		}
+	}
+	for a := range got.Depths {
+		hits := uint64(0)
+		for w := range got.Depths[a] {
+			hits += got.Depths[a][w]
+			if want := hitsOf(&Private{Sets: 1 << a, Ways: w + 1}, events); hits != want {
+				t.Fatalf("2^%d sets of %d ways: %d hits, want %d", a, w+1, hits, want)
+			}
+		}
+	}
+}
+
+func hitsOf(cache *Private, events []Event) (hits uint64) {
+	for _, e := range events {
+		if cache.Do(e) && e.Op == stack.AccessOp {
+			hits++
+		}
+	}
+	return hits
+}
+
+// RandomEvents makes accesses as [Random] does, and has lines lost in between: each
+// time about gap accesses after the last one, in bursts, and half of the time one of
+// the lines that were accessed last.
+func RandomEvents(rng *rand.Rand, n, gap int) (events []Event) {
+	lines := Random(rng, n)
+	crowd(rng, lines)
+	for i, line := range lines {
+		events = append(events, Event{stack.AccessOp, line})
+		if rng.IntN(gap) > 0 {
+			continue
+		}
+		for range 1 + rng.IntN(4) {
+			from := 0
+			if rng.IntN(2) == 0 {
+				from = max(0, i-20)
+			}
+			op := stack.LoseOp
+			if rng.IntN(4) == 0 {
+				op = stack.AskOp
+			}
+			events = append(events, Event{op, lines[from+rng.IntN(i+1-from)]})
+		}
+	}
+	return events
+}
+
+// RunCoherent checks [stack.Coherent]: the vector of MODELS §6.4, random events
+// against simulated caches, and more of them against lists with holes, in batches of
+// any length.
+func RunCoherent(t *testing.T) {
+	t.Run("vector", func(t *testing.T) {
+		var got Answers
+		events := []Event{{Line: 'a'}, {Line: 'b'}, {stack.LoseOp, 'a'}, {Line: 'c'}, {Line: 'b'}, {Line: 'a'}}
+		got.Run(stack.NewCoherent(), events, []int{len(events)})
+		if want := []uint32{inf, inf, 1, inf, 1, stack.Lost}; !slices.Equal(got.Out, want) || got.Lost[5] != 1 {
+			t.Errorf("depths %v, the last one was lost at %d; want %v, lost at 1", got.Out, got.Lost[5], want)
+		}
+	})
+	t.Run("without losses", func(t *testing.T) {
+		for seed := range uint64(8) {
+			rng := rand.New(rand.NewPCG(seed, 5))
+			lines := Random(rng, 1+rng.IntN(6000))
+			crowd(rng, lines)
+			sets, m := stack.NewSets(), stack.NewCoherent()
+			want, out, lost := make([]uint32, len(lines)), make([]uint32, len(lines)), make([]uint32, len(lines))
+			sets.Distances(lines, want)
+			m.Do(make([]stack.Op, len(lines)), lines, out, lost)
+			if !slices.Equal(out, want) || *m.Depths() != *sets.Depths() {
+				t.Fatalf("seed %d: the answers differ from those of a stack without holes", seed)
+			}
+		}
+	})
+	t.Run("random", func(t *testing.T) {
+		for seed := range uint64(60) {
+			rng := rand.New(rand.NewPCG(seed, 6))
+			events := RandomEvents(rng, 1+rng.IntN(3000), 1+rng.IntN(1+rng.IntN(200)))
+			EqualCoherent(t, events, cuts(rng, len(events)))
+		}
+	})
+}
