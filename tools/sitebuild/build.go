@@ -140,10 +140,10 @@ func (b *build) compile(file, folder string) error {
 	}
 	program, err := os.ReadFile(out)
 	if err == nil {
-		program, err = dropLines(program)
+		program, err = changeData(program, dropLines)
 	}
 	if err != nil {
-		return fmt.Errorf("dropping the line tables of %s: %w", out, err)
+		return fmt.Errorf("changing the data of %s: %w", out, err)
 	}
 	if err := os.WriteFile(out, program, 0o644); err != nil {
 		return err

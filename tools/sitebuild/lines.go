@@ -25,7 +25,9 @@ import (
 // Data lies apart, from where the program's moduledata says. An offset of 0 stands
 // for no table, one of all ones for no data. So what is for traces only gets that
 // offset, and what of pctab no other offset leads to, and data for traces, becomes
-// zeros. What the collector and panics need is left alone.
+// zeros; so do the names of files, the lines at which functions begin, and where
+// signals may interrupt a function, as there are none. What the collector and panics
+// need is left alone.
 
 // tableMagic begins the table: the number for Go 1.20 and later, two zeros, the
 // unit of instructions and the size of pointers.
@@ -53,12 +55,15 @@ const (
 	recordFiles   = 20
 	recordLines   = 24
 	recordOthers  = 28 // their number
+	recordUnit    = 32 // where its files are named
+	recordStart   = 36 // the line at which it begins
 	recordData    = 43 // the number of data, a byte
 	recordOffsets = 44 // of the others, then of data
 )
 
 // What of the others, and of data, is for traces only, by number.
 const (
+	unsafePoints  = 0 // PCDATA_UnsafePoint, for signals
 	inlinedAt     = 2 // PCDATA_InlTreeIndex: where each inlined call stands
 	argumentsLive = 3 // PCDATA_ArgLiveIndex
 
@@ -71,7 +76,7 @@ const (
 )
 
 var (
-	traceTables = map[int]bool{inlinedAt: true, argumentsLive: true}
+	traceTables = map[int]bool{unsafePoints: true, inlinedAt: true, argumentsLive: true}
 	traceData   = map[int]bool{inlinedCalls: true, argumentsInfo: true, liveInfo: true}
 )
 
@@ -85,26 +90,14 @@ const (
 	moduleEnd    = 41 // epclntab, behind all that
 )
 
-// dropLines gives a wasm file that a Go compiler made without its line tables. It
-// has the same length.
-func dropLines(file []byte) ([]byte, error) {
-	segments, err := dataSegments(file)
-	if err != nil {
-		return nil, err
-	}
-	memory := image(file, segments)
+// dropLines removes the line tables of a program that a Go compiler made from what
+// is put into its memory.
+func dropLines(memory []byte) error {
 	at := bytes.Index(memory, tableMagic)
 	if at < 0 || bytes.Contains(memory[at+1:], tableMagic) {
-		return nil, errLineTable
+		return errLineTable
 	}
-	if err := (&lineTable{memory: memory, at: at}).drop(); err != nil {
-		return nil, err
-	}
-	out := bytes.Clone(file)
-	for _, s := range segments {
-		copy(out[s.file:s.file+s.bytes], memory[s.memory:])
-	}
-	return out, nil
+	return (&lineTable{memory: memory, at: at}).drop()
 }
 
 // lineTable is the table of functions in a program's memory.
@@ -165,7 +158,9 @@ func (t *lineTable) drop() (err error) {
 			}
 		}
 		clear(t.memory[record+recordFiles : record+recordLines+4])
+		clear(t.memory[record+recordUnit : record+recordStart+4])
 	}
+	clear(t.memory[t.at+t.word(headUnits) : t.at+t.word(headTables)])
 	for i := range tables {
 		if !kept[i] {
 			tables[i] = 0
@@ -247,90 +242,4 @@ func numberEnd(p []byte, at int) int {
 		at++
 	}
 	return at + 1
-}
-
-// segment is a piece of a wasm file that is put into memory at the start.
-type segment struct{ file, memory, bytes int }
-
-// dataSegments finds them.
-func dataSegments(file []byte) (list []segment, err error) {
-	const headBytes, dataSection = 8, 11
-	r := &wasmReader{file: file, at: headBytes}
-	for r.at < len(file) && !r.bad {
-		id := r.next()
-		section := r.unsigned()
-		end := r.at + section
-		if id != dataSection {
-			r.at = end
-			continue
-		}
-		for range r.unsigned() {
-			if s, ok := r.segment(); ok {
-				list = append(list, s)
-			}
-		}
-	}
-	if r.bad || len(list) == 0 {
-		return nil, errors.New("the wasm file has no data segments that begin at constants")
-	}
-	return list, nil
-}
-
-// image is the memory that segments fill.
-func image(file []byte, segments []segment) []byte {
-	size := 0
-	for _, s := range segments {
-		size = max(size, s.memory+s.bytes)
-	}
-	memory := make([]byte, size)
-	for _, s := range segments {
-		copy(memory[s.memory:], file[s.file:s.file+s.bytes])
-	}
-	return memory
-}
-
-// wasmReader reads numbers of a wasm file; bad notes that it ended too early.
-type wasmReader struct {
-	file []byte
-	at   int
-	bad  bool
-}
-
-func (r *wasmReader) next() byte {
-	if r.at >= len(r.file) {
-		r.bad = true
-		return 0
-	}
-	r.at++
-	return r.file[r.at-1]
-}
-
-// unsigned reads a number of up to 35 bits, seven at a time.
-func (r *wasmReader) unsigned() int {
-	n := 0
-	for shift := 0; shift < 35; shift += 7 {
-		b := r.next()
-		n |= int(b&0x7f) << shift
-		if b < 0x80 {
-			return n
-		}
-	}
-	r.bad = true
-	return 0
-}
-
-// segment reads one: memory 0, i32.const, the address, end, the bytes.
-func (r *wasmReader) segment() (s segment, ok bool) {
-	const i32const, end = 0x41, 0x0b
-	ok = r.next() == 0 && r.next() == i32const
-	s.memory = r.unsigned() & (1<<32 - 1) // addresses below 2 GiB end in a positive digit
-	ok = r.next() == end && ok
-	s.bytes = r.unsigned()
-	s.file = r.at
-	r.at += s.bytes
-	if !ok || r.at > len(r.file) {
-		r.bad = true
-		return segment{}, false
-	}
-	return s, true
 }

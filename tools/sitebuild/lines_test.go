@@ -35,12 +35,12 @@ func compiled(t *testing.T) []byte {
 // What is left of the table of functions is what it was, but for files and lines.
 func TestDropLines(t *testing.T) {
 	file := compiled(t)
-	dropped, err := dropLines(file)
+	dropped, err := changeData(file, dropLines)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(dropped) != len(file) || deflated(t, dropped) >= deflated(t, file) {
-		t.Errorf("%d bytes instead of %d; packed %d instead of %d", len(dropped), len(file), deflated(t, dropped), deflated(t, file))
+	if deflated(t, dropped) >= deflated(t, file) {
+		t.Errorf("packed %d bytes instead of %d", deflated(t, dropped), deflated(t, file))
 	}
 	before, after := tableOf(t, file), tableOf(t, dropped)
 	functions, records := before.word(headFunctions), before.at+before.word(headRecords)
@@ -76,8 +76,10 @@ func TestDropLines(t *testing.T) {
 		if len(before.table(record+recordLines)) > 0 {
 			lines++
 		}
-		if after.number(record+recordFiles) != 0 || after.number(record+recordLines) != 0 {
-			t.Errorf("function %d still has files and lines", i)
+		for _, gone := range []int{recordFiles, recordLines, recordUnit, recordStart} {
+			if after.number(record+gone) != 0 {
+				t.Errorf("function %d still has files and lines", i)
+			}
 		}
 	}
 	if lines < functions/2 {
@@ -87,11 +89,7 @@ func TestDropLines(t *testing.T) {
 
 func tableOf(t *testing.T, file []byte) *lineTable {
 	t.Helper()
-	segments, err := dataSegments(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	memory := image(file, segments)
+	memory := memoryOf(t, file)
 	return &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}
 }
 
@@ -127,8 +125,72 @@ func TestDropLinesRefuses(t *testing.T) {
 			body = append(append([]byte{0, 0x41, 0, 0x0b, byte(len(tableMagic) + 40)}, tableMagic...), body...)
 			body = append([]byte{11, byte(len(body)), 1}, body...)
 		}
-		if out, err := dropLines(append([]byte("\x00asm\x01\x00\x00\x00"), body...)); err == nil {
+		if out, err := changeData(append([]byte("\x00asm\x01\x00\x00\x00"), body...), dropLines); err == nil {
 			t.Fatalf("taken for a program: %x", out)
 		}
 	})
+}
+
+func memoryOf(t *testing.T, file []byte) []byte {
+	t.Helper()
+	_, segments, err := dataSegments(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image(file, segments)
+}
+
+// What is around the data stays, and the data is the same in fewer segments.
+func TestChangeData(t *testing.T) {
+	file := compiled(t)
+	same, err := changeData(file, func([]byte) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, before, _ := dataSegments(file)
+	is, after, err := dataSegments(same)
+	if err != nil || len(after) > 20 || len(before) < 20 {
+		t.Fatalf("%d segments of %d, %v", len(after), len(before), err)
+	}
+	if !bytes.Equal(same[:is.start], file[:was.start]) || !bytes.Equal(same[is.end:], file[was.end:]) {
+		t.Error("more than the data changed")
+	}
+	if got, want := image(same, after), bytes.TrimRight(image(file, before), "\x00"); !bytes.Equal(got, want) {
+		t.Errorf("%d bytes of data are not the %d that they were", len(got), len(want))
+	}
+}
+
+func TestPieces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var memory []byte
+		for range rapid.IntRange(0, 5).Draw(t, "stretches") {
+			memory = append(memory, rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(t, "bytes")...)
+			memory = append(memory, make([]byte, rapid.SampledFrom([]int{1, gapBytes - 1, gapBytes, 3 * gapBytes}).Draw(t, "zeros"))...)
+		}
+		again, end := make([]byte, len(memory)), -gapBytes
+		for _, p := range piecesOf(memory) {
+			if p.start-end < gapBytes || memory[p.start] == 0 || memory[p.end-1] == 0 {
+				t.Fatalf("a piece from %d to %d, behind one that ends at %d", p.start, p.end, end)
+			}
+			copy(again[p.start:], memory[p.start:p.end])
+			end = p.end
+		}
+		if !bytes.Equal(again, memory) {
+			t.Fatal("the pieces are not the memory")
+		}
+	})
+}
+
+// Constants of every size are read as they are written.
+func TestSigned(t *testing.T) {
+	for _, n := range []int64{0, 1, 63, 64, 127, 128, 8191, 8192, 1<<28 + 5, 1<<31 - 1, -1, -64, -65, -1 << 31} {
+		text := appendSigned(nil, n)
+		var got int64
+		for i, b := range text {
+			got |= int64(b&0x7f) << (7 * i)
+		}
+		if bits := 7 * len(text); got<<(64-bits)>>(64-bits) != n || (len(text) > 1 && text[len(text)-1] == 0 && text[len(text)-2] < 0xc0) {
+			t.Errorf("%d became %x", n, text)
+		}
+	}
 }
