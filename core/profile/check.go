@@ -49,13 +49,16 @@ func (p *Profile) Check() error {
 	if err := p.checkSharing(); err != nil {
 		return err
 	}
+	if err := p.Sampled.check(p); err != nil {
+		return err
+	}
 	return p.checkSegment()
 }
 
 // checkSegment tests what appending relies on.
 func (p *Profile) checkSegment() error {
 	s := p.Segment
-	if s == nil {
+	if s == nil || s.Sample != nil { // a sampler goes on from its own state
 		return nil
 	}
 	if len(s.Lines) != len(p.Locality) {

@@ -105,7 +105,10 @@ func (p *Profile) decodeOptional(tag string, r *Decoder) {
 	case tag == "segh" && p.Segment != nil && p.Segment.Sharing == nil:
 		p.Segment.Sharing = append([]byte{}, r.in...)
 		r.at = len(r.in)
-	case tag == "segm" || tag == "segs" || tag == "segt" || tag == "segh":
+	case tag == "segp" && p.Segment != nil && p.Segment.Sample == nil:
+		p.Segment.Sample = append([]byte{}, r.in...)
+		r.at = len(r.in)
+	case tag == "segm" || tag == "segs" || tag == "segt" || tag == "segh" || tag == "segp":
 		r.fail("section " + tag + " a second time, or without the one before it")
 	default:
 		r.at = len(r.in)
@@ -131,7 +134,7 @@ func finish(p *Profile, r, payload *Decoder, next int, digest [32]byte) (*Profil
 // sectionOrder is the order of the sections that the digest covers. The first
 // three have to be there. A line size has several sections, in turn with the next
 // one's; what comes once for each of them, or once, is behind.
-var sectionOrder = [][]string{{"INPT"}, {"TOTL"}, {"STAT"}, {"LOCA", "WIND", "SETS"}, {"SITE"}, {"CNTR"}, {"SHAR"}}
+var sectionOrder = [][]string{{"INPT"}, {"TOTL"}, {"STAT"}, {"SAMP"}, {"LOCA", "WIND", "SETS"}, {"SITE"}, {"CNTR"}, {"SHAR"}}
 
 const onceSections = 3
 
@@ -163,6 +166,8 @@ func (p *Profile) decodeSection(tag string, r *Decoder, next int, version uint64
 	case "STAT":
 		p.State.Partial = r.UintBelow(2) == 1
 		p.State.Reason = r.String()
+	case "SAMP":
+		p.Sampled = decodeSampled(r)
 	case "LOCA":
 		p.decodeLocality(r)
 	case "WIND":

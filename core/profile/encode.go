@@ -25,6 +25,9 @@ import (
 //	TOTL  references of the 6 kinds (4 in version 1); bytes of the same kinds;
 //	      unselected; bad records; 0, or 1 + list of threads
 //	STAT  0 complete or 1 partial; reason (length, bytes)
+//	SAMP  where counts are estimates: mode; seed; threshold; most lines; gap; on;
+//	      period; references read; list of line sizes, each: line bytes; threshold;
+//	      accesses analysed; samples; lines; censored; list of (low, high)
 //	LOCA  line bytes; list of kinds, each: kind; cold; histogram, which is a list
 //	      of (distance - previous distance, from -1; count)
 //	WIND  line bytes; references a window; first window; list of rows, each a
@@ -66,6 +69,7 @@ import (
 //	segs  what sites know of lines and strides, as package analysis/sites draws it
 //	segt  how often each byte was accessed, as package analysis/counters draws it
 //	segh  the stacks of cores and domains, as package analysis/sharing draws them
+//	segp  the samplers, as package analysis/sample draws them
 //	END.  32 bytes: the digest
 //
 // A section whose tag begins in lower case is optional: readers may skip it and
@@ -117,6 +121,9 @@ func (p *Profile) Encode() []byte {
 		if p.Segment.Sharing != nil {
 			w.section("segh", func(b []byte) []byte { return append(b, p.Segment.Sharing...) })
 		}
+		if p.Segment.Sample != nil {
+			w.section("segp", func(b []byte) []byte { return append(b, p.Segment.Sample...) })
+		}
 	}
 	w.section(endTag, func(b []byte) []byte { return append(b, sum[:]...) })
 	return w.out
@@ -134,6 +141,9 @@ func (p *Profile) canonical(w *writer) {
 	w.section("INPT", p.Input.encode)
 	w.section("TOTL", p.Totals.encode)
 	w.section("STAT", p.State.encode)
+	if p.Sampled != nil {
+		w.section("SAMP", p.Sampled.encode)
+	}
 	for i := range p.Locality {
 		w.section("LOCA", p.Locality[i].encode)
 		w.section("WIND", p.Locality[i].encodeWindows)

@@ -31,6 +31,9 @@ type Profile struct {
 	// Communication is nil where it was not asked for, or the trace has no threads.
 	Communication *Communication
 
+	// Sampled is nil in an exact profile; in others, counts are estimates.
+	Sampled *Sampled
+
 	// Segment is what a later segment of the same trace needs to be appended
 	// (MODELS §9). It holds addresses: it is nil unless asked for, and not part
 	// of the digest.
@@ -195,6 +198,9 @@ type Segment struct {
 	// Sharing is what cores and domains have on their stacks, in the form of package
 	// analysis/sharing; nil where there was one thread at most.
 	Sharing []byte
+	// Sample is the state of samplers, in the form of package analysis/sample; nil
+	// where every access was analysed.
+	Sample []byte
 }
 
 // SegmentLines is the state of one line size at the end of a segment.

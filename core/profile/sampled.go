@@ -1,0 +1,154 @@
+package profile
+
+import (
+	"math"
+	"strconv"
+)
+
+// SampleMode says how references were chosen.
+type SampleMode uint8
+
+// The modes (MODELS §8).
+const (
+	SpaceSample SampleMode = iota // lines, at a fixed rate
+	LinesSample                   // lines, at a rate that falls so that they stay few
+	TimeSample                    // single accesses
+	OnOffSample                   // stretches of the run
+	numSampleModes
+)
+
+var sampleModeNames = [numSampleModes]string{"space", "lines", "time", "onoff"}
+
+func (m SampleMode) String() string { return sampleModeNames[m] }
+
+// Sampled tells that a profile's counts are estimates from a part of the references,
+// and how good they are. Package analysis/sample makes it. Counts stand for the
+// whole, so that every question is answered as from an exact profile; but for
+// [OnOffSample], where they are of the references that were analysed.
+type Sampled struct {
+	Mode       SampleMode
+	Seed       uint64
+	Threshold  uint64 // of SpaceSample: lines whose hash is at most this were kept, of 2^64
+	MostLines  uint64 // of LinesSample: kept at once
+	Gap        uint64 // of TimeSample: accesses from one sample to the next, on average
+	On, Period uint64 // of OnOffSample, in references
+	Read       uint64 // references that were read, chosen or not; those of Totals but for OnOffSample
+	Sizes      []SampledSize
+}
+
+// SampledSize is what the result of one line size rests on.
+type SampledSize struct {
+	LineBytes uint32
+	Threshold uint64 // of the lines that were kept in the end, as in Sampled
+	Analysed  uint64 // line accesses that were looked up or counted in the analysis
+	Samples   uint64 // of them, those that give the estimate
+	Lines     uint64 // distinct lines among them; 0: not known
+	Censored  uint64 // of TimeSample: samples whose line was not used again
+	// Bounds hold, for fully associative LRU caches of SiteBinFrom(i) lines, the
+	// misses between which the truth is expected in 95 of 100 runs; of the last for
+	// all larger ones. nil: the sample is too small to tell.
+	Bounds []Bound
+}
+
+// Bound is an interval of counts.
+type Bound struct{ Low, High uint64 }
+
+// Chip says how the references were chosen, in few words.
+func (s *Sampled) Chip() string {
+	switch s.Mode {
+	case SpaceSample:
+		return "sampled " + percent(s.Rate()) + " of the lines"
+	case LinesSample:
+		return "sampled " + strconv.FormatUint(s.MostLines, 10) + " lines"
+	case TimeSample:
+		return "sampled one access in " + strconv.FormatUint(s.Gap, 10)
+	default:
+		return "sampled " + strconv.FormatUint(s.On, 10) + " of every " + strconv.FormatUint(s.Period, 10) + " references"
+	}
+}
+
+// Rate is the share of the lines that SpaceSample keeps.
+func (s *Sampled) Rate() float64 { return (float64(s.Threshold) + 1) / math.Exp2(64) }
+
+func percent(x float64) string { return strconv.FormatFloat(x*100, 'g', 3, 64) + " %" }
+
+// MissBounds are the misses of a fully associative LRU cache of capacityLines lines
+// between which the truth is expected in 95 of 100 runs. ok is false where the
+// profile is exact, or the sample too small to tell.
+func (p *Profile) MissBounds(lineBytes uint32, capacityLines uint64) (b Bound, ok bool) {
+	if p.Sampled == nil {
+		return b, false
+	}
+	for i := range p.Sampled.Sizes {
+		if s := &p.Sampled.Sizes[i]; s.LineBytes == lineBytes && len(s.Bounds) > 0 {
+			return s.bound(capacityLines), true
+		}
+	}
+	return b, false
+}
+
+// bound is the interval at a capacity: that of both neighbours between two.
+func (s *SampledSize) bound(capacityLines uint64) Bound {
+	last := len(s.Bounds) - 1
+	at := min(SiteBin(uint32(min(capacityLines, math.MaxUint32))), last)
+	b := s.Bounds[at]
+	if SiteBinFrom(at) != capacityLines && at < last {
+		b.Low = min(b.Low, s.Bounds[at+1].Low)
+	}
+	return b
+}
+
+func (s *Sampled) encode(b []byte) []byte {
+	b = appendUint(b, uint64(s.Mode), s.Seed, s.Threshold, s.MostLines, s.Gap, s.On, s.Period, s.Read, uint64(len(s.Sizes)))
+	for i := range s.Sizes {
+		z := &s.Sizes[i]
+		b = appendUint(b, uint64(z.LineBytes), z.Threshold, z.Analysed, z.Samples, z.Lines, z.Censored, uint64(len(z.Bounds)))
+		for _, x := range z.Bounds {
+			b = appendUint(b, x.Low, x.High)
+		}
+	}
+	return b
+}
+
+func decodeSampled(r *Decoder) *Sampled {
+	s := &Sampled{Mode: SampleMode(r.UintBelow(uint64(numSampleModes))), Seed: r.Uint(), Threshold: r.Uint(), MostLines: r.Uint(),
+		Gap: r.Uint(), On: r.Uint(), Period: r.Uint(), Read: r.Uint()}
+	for range r.Length(7) {
+		z := SampledSize{LineBytes: uint32(r.UintBelow(MaxLineBytes + 1)), Threshold: r.Uint(), Analysed: r.Uint(),
+			Samples: r.Uint(), Lines: r.Uint(), Censored: r.Uint()}
+		for range r.Length(2) {
+			z.Bounds = append(z.Bounds, Bound{r.Uint(), r.Uint()})
+		}
+		s.Sizes = append(s.Sizes, z)
+	}
+	return s
+}
+
+// check tests that there is an estimate for each line size, and that intervals are
+// intervals.
+func (s *Sampled) check(p *Profile) error {
+	if s == nil {
+		return nil
+	}
+	if s.Read < p.Totals.AllReferences() {
+		return &CheckError{"it was sampled from fewer references than it has"}
+	}
+	if s.Mode != OnOffSample && len(s.Sizes) != len(p.Locality) {
+		return &CheckError{"it was sampled at other line sizes than it has"}
+	}
+	for i := range s.Sizes {
+		z := &s.Sizes[i]
+		if i >= len(p.Locality) || z.LineBytes != p.Locality[i].LineBytes {
+			return &CheckError{"it was sampled at other line sizes than it has"}
+		}
+		if z.Samples > z.Analysed || z.Censored > z.Samples || len(z.Bounds) > SiteBins {
+			return &CheckError{"its sample has more than was analysed"}
+		}
+		for _, b := range z.Bounds {
+			if b.Low > b.High {
+				return &CheckError{"an interval ends before it begins"}
+			}
+		}
+	}
+	return nil
+}
