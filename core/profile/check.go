@@ -49,6 +49,9 @@ func (p *Profile) Check() error {
 	if err := p.checkSharing(); err != nil {
 		return err
 	}
+	if err := p.checkCommunication(); err != nil {
+		return err
+	}
 	if err := p.Sampled.check(p); err != nil {
 		return err
 	}

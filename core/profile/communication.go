@@ -1,5 +1,7 @@
 package profile
 
+import "cmp"
+
 // Communication tells what the threads of a trace write and others use (MODELS
 // §7). Package analysis/communication makes it.
 //
@@ -10,8 +12,11 @@ package profile
 type Communication struct {
 	Granules []Granule // ascending: words of 8 bytes, lines, pages
 
-	// The following are of words, but for False, Ownership's classes, and Distances,
-	// which are of lines.
+	// Beyond is how many threads are taken for one with the 64th: see [MaxThreads].
+	Beyond uint32
+
+	// The following are of words, but for False, the events that make an Ownership's
+	// class, and Sources, which are of lines.
 	Pairs    []SitePair        // by producer, consumer, from, to; none is zero
 	Windows  []FlowWindow      // over the run: equal windows of references
 	Window   uint64            // references of each window
@@ -20,6 +25,15 @@ type Communication struct {
 	Sources  []SourceDistances // by from, to; nil where stacks were not kept
 	Messages uint64            // bytes that a version with messages has to send at least
 }
+
+// MaxThreads is the most threads that are told apart.
+const MaxThreads = 64
+
+// WordBytes and PageBytes are the least and the largest granule.
+const (
+	WordBytes = 8
+	PageBytes = 4096
+)
 
 // Granule is what happened at one granularity.
 type Granule struct {
@@ -39,13 +53,14 @@ type Flow struct {
 // SharingClass is how threads use a granule over the whole run.
 type SharingClass uint8
 
-// The classes.
+// The classes. An event of a line or a page is false at a reference to words of
+// which none has a source.
 const (
 	PrivateData      SharingClass = iota // one thread only
 	ReadShared                           // several, and no value goes from one to another
-	ProducerConsumer                     // one writes, others use it
-	Migratory                            // several write, and use what the others wrote
-	FalselyShared                        // events, and none at its words: lines and pages only
+	ProducerConsumer                     // the values of one thread are used by others
+	Migratory                            // the values of several threads are used by others
+	FalselyShared                        // more than half of its events are false: lines and pages only
 	NumSharingClasses
 )
 
@@ -61,6 +76,11 @@ type SitePair struct {
 	Producer, Consumer uint32 // indexes in Sites.Code, or NoSite
 	Object             uint32 // index in Sites.Data, or NoSite
 	Events, Transfers  uint64
+}
+
+// ComparePairs orders by producer, consumer and object; NoSite comes last.
+func ComparePairs(x, y *SitePair) int {
+	return cmp.Or(cmp.Compare(x.Producer, y.Producer), cmp.Compare(x.Consumer, y.Consumer), cmp.Compare(x.Object, y.Object))
 }
 
 // FlowWindow is what went between threads in one window.
@@ -93,15 +113,15 @@ type OwnedPart struct {
 	Own        uint64 // of them by Most
 }
 
-// FalseSharing is a set of falsely shared lines with the same two places in the
-// code.
+// FalseSharing is a set of falsely shared lines of the same data object and with the
+// same two places in the code.
 type FalseSharing struct {
 	Object  uint32    // index in Sites.Data, or NoSite
 	Offset  uint64    // of the first of the lines in it, from its block's begin
 	Sites   [2]uint32 // indexes in Sites.Code, or NoSite: the store, and the reference of another thread that it disturbs most
 	Threads [2]uint32 // that make them, most often
 	Lines   uint64
-	Events  uint64 // at the granularity of lines
+	Events  uint64 // false ones of these lines
 	// Apart is the least distance in bytes between words of different threads; what
 	// lies Apart has to be a line apart.
 	Apart uint32

@@ -105,10 +105,13 @@ func (p *Profile) decodeOptional(tag string, r *Decoder) {
 	case tag == "segh" && p.Segment != nil && p.Segment.Sharing == nil:
 		p.Segment.Sharing = append([]byte{}, r.in...)
 		r.at = len(r.in)
+	case tag == "segc" && p.Segment != nil && p.Segment.Communication == nil:
+		p.Segment.Communication = append([]byte{}, r.in...)
+		r.at = len(r.in)
 	case tag == "segp" && p.Segment != nil && p.Segment.Sample == nil:
 		p.Segment.Sample = append([]byte{}, r.in...)
 		r.at = len(r.in)
-	case tag == "segm" || tag == "segs" || tag == "segt" || tag == "segh" || tag == "segp":
+	case tag == "segm" || tag == "segs" || tag == "segt" || tag == "segh" || tag == "segc" || tag == "segp":
 		r.fail("section " + tag + " a second time, or without the one before it")
 	default:
 		r.at = len(r.in)
@@ -134,7 +137,7 @@ func finish(p *Profile, r, payload *Decoder, next int, digest [32]byte) (*Profil
 // sectionOrder is the order of the sections that the digest covers. The first
 // three have to be there. A line size has several sections, in turn with the next
 // one's; what comes once for each of them, or once, is behind.
-var sectionOrder = [][]string{{"INPT"}, {"TOTL"}, {"STAT"}, {"SAMP"}, {"LOCA", "WIND", "SETS"}, {"SITE"}, {"CNTR"}, {"SHAR"}}
+var sectionOrder = [][]string{{"INPT"}, {"TOTL"}, {"STAT"}, {"SAMP"}, {"LOCA", "WIND", "SETS"}, {"SITE"}, {"CNTR"}, {"SHAR"}, {"COMM"}}
 
 const onceSections = 3
 
@@ -180,6 +183,8 @@ func (p *Profile) decodeSection(tag string, r *Decoder, next int, version uint64
 		p.Counters = decodeCounters(r)
 	case "SHAR":
 		p.decodeSharing(r)
+	case "COMM":
+		p.Communication = p.decodeCommunication(r)
 	default:
 		r.fail("section " + strconv.Quote(tag) + " is not known to this program; use a newer stackglass")
 	}

@@ -62,6 +62,19 @@ import (
 //	      domains, each: list of core - (previous + 1); of each of these cores cold;
 //	      histogram; and the five changes; rows as in SETS; counts of foreign lines.
 //	      Counts are cold; histogram; rows as in SETS
+//	COMM  threads taken for one with the 64th; list of granularities, each: bytes;
+//	      list of flows; of the 5 classes granules, references and events;
+//	      list of pairs, each: producer; consumer; object; events; transfers;
+//	      references a window; list of windows, each: list of flows;
+//	      list of owned objects, each: object; log2 of the bytes of a part; first
+//	      part; list of parts, each: references; where there are any, first and most
+//	      frequent thread; readers; writers; class; references of the latter;
+//	      list of falsely shared lines, each: object; two sites; offset; two
+//	      threads; lines; events; bytes apart;
+//	      0, or 1 + list of distances between two threads: from; to; histogram of
+//	      events; of transfers.
+//	      A flow is from; to; events; transfers. Sites and objects are their indices
+//	      + 1 in SITE, or 0
 //	segm  start; list of line sizes, each: list of first touches
 //	      (reference - previous, zigzag line - previous, kind); list of lines
 //	      of the stack (zigzag line - previous); where they were counted, for
@@ -69,6 +82,8 @@ import (
 //	segs  what sites know of lines and strides, as package analysis/sites draws it
 //	segt  how often each byte was accessed, as package analysis/counters draws it
 //	segh  the stacks of cores and domains, as package analysis/sharing draws them
+//	segc  what threads know of words and lines, as package analysis/communication
+//	      draws it
 //	segp  the samplers, as package analysis/sample draws them
 //	END.  32 bytes: the digest
 //
@@ -121,6 +136,9 @@ func (p *Profile) Encode() []byte {
 		if p.Segment.Sharing != nil {
 			w.section("segh", func(b []byte) []byte { return append(b, p.Segment.Sharing...) })
 		}
+		if p.Segment.Communication != nil {
+			w.section("segc", func(b []byte) []byte { return append(b, p.Segment.Communication...) })
+		}
 		if p.Segment.Sample != nil {
 			w.section("segp", func(b []byte) []byte { return append(b, p.Segment.Sample...) })
 		}
@@ -159,6 +177,9 @@ func (p *Profile) canonical(w *writer) {
 	}
 	for i := range p.Sharing {
 		w.section("SHAR", p.Sharing[i].encode)
+	}
+	if p.Communication != nil {
+		w.section("COMM", p.Communication.encode)
 	}
 }
 

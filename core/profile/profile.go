@@ -198,6 +198,9 @@ type Segment struct {
 	// Sharing is what cores and domains have on their stacks, in the form of package
 	// analysis/sharing; nil where there was one thread at most.
 	Sharing []byte
+	// Communication is what words and lines hold, and who used them, in the form of
+	// package analysis/communication; nil where it was not analysed.
+	Communication []byte
 	// Sample is the state of samplers, in the form of package analysis/sample; nil
 	// where every access was analysed.
 	Sample []byte

@@ -77,10 +77,11 @@ type Analysis struct {
 	pairs  []pair
 	pairOf map[pair]uint32
 
-	slots []uint32 // of the batch's rows
-	rows  []uint32 // pairs of the batch's references
-	split []uint32 // pairs of accesses, where a reference makes several
-	last  int      // the reference that the last access belongs to
+	slots  []uint32     // of the batch's rows
+	rows   []uint32     // pairs of the batch's references
+	begins []trace.Addr // of the blocks that they lie in; nil where nobody asks
+	split  []uint32     // pairs of accesses, where a reference makes several
+	last   int          // the reference that the last access belongs to
 
 	bins    bins
 	extra   []uint64 // by pair: accesses that are not the first of their reference
@@ -90,6 +91,7 @@ type Analysis struct {
 	absent bool // rows tell neither sites nor PCs
 
 	joining joining // the segment that is being appended
+	places  places
 }
 
 // pair is a site, by its slot, with an object. Slot 0 is no site and object 0 no
@@ -137,6 +139,9 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	a.learn()
 	if len(a.slots) < b.Len() {
 		a.slots, a.rows = make([]uint32, b.Len()), make([]uint32, b.Len())
+		if a.begins != nil {
+			a.begins = make([]trace.Addr, b.Len())
+		}
 	}
 	if err := a.code.find(b, a.slots[:b.Len()]); err != nil {
 		return err
@@ -188,6 +193,10 @@ func (a *Analysis) take(b *trace.Batch, lo, hi int, w *walks, references int) in
 			blocks = a.memory.blocks
 		}
 		a.rows[references] = at.pair
+		if a.begins != nil {
+			a.begins[references] = a.begin(at.block, addr)
+			blocks = a.memory.blocks
+		}
 		references++
 		strides[slot].add(addr, sizes[i])
 		if w.starts != nil {

@@ -195,6 +195,7 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 		return errState
 	}
 	r.results()
+	a.places.slots, a.places.objects = r.slots, r.objects
 	for range r.Length(2) {
 		thread := uint32(r.UintBelow(1 << 32))
 		for range r.Length(1 + 8 + 8) {

@@ -1,0 +1,278 @@
+// Package communication tells what the threads of a trace write and others use
+// (MODELS §7; Kulkarni, Pai, Jonnalagadda, section 3 and 4.3).
+//
+// The source of a reference to a granule is the last thread that wrote it, if that
+// is another one. Two things are counted:
+//
+//   - events: every reference that has a source, be it a load or a store;
+//   - transfers: the first load by a thread of a value that another one wrote
+//     since. A store makes a new value, and what it overwrites need not be moved;
+//     a modify is a load and then a store, and one reference. So transfers are the
+//     least that has to be moved, as a version with messages would.
+//
+// Granules are words of 8 bytes, lines and pages of 4,096 bytes, all in one pass.
+// A reference over several words is one to each of them.
+//
+// Over the whole run a granule is of one class:
+//
+//   - private: one thread refers to it;
+//   - falsely shared, of lines and pages: more than half of its events are false,
+//     at references to words of which none has a source. MODELS §7 says that none
+//     of its words ever has an event; but a counter that is set to zero before the
+//     threads begin, or printed when they are done, has one;
+//   - read-shared: several threads refer to it, and none uses what another wrote;
+//   - producer-consumer: others use the values of one thread;
+//   - migratory: the values of several threads are used by others.
+//
+// # Method
+//
+// A reference is told its site and data object by package sites, which numbers
+// them in the same pass. While one thread only refers to a line, its words need no
+// more than a site and a count each: the site that wrote it last, because whoever
+// comes next may want to know. With the first reference of another thread they
+// become cells: the last writer, a bit for each thread that used its value, and
+// what makes the class. So the memory of a program's private data is small, and
+// the common reference costs one look into a table of lines.
+//
+// Threads are counted by slots, in the order of their first reference. There are
+// at most 64 of them; the threads behind the 63rd are taken for one.
+package communication
+
+import (
+	"errors"
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// wordShift is that of words of 8 bytes, pageShift that of pages.
+const (
+	wordShift = 3
+	pageShift = 12
+)
+
+// The granularities.
+const (
+	words = iota
+	lines
+	pages
+	granularities
+)
+
+// Analysis follows what threads write and others use.
+type Analysis struct {
+	lineShift uint
+	sites     *sites.Analysis
+	mergeable bool
+
+	threads threads
+	memory  memory
+	flows   [granularities]flows
+	pairs   pairs
+	owners  owners
+	windows windows
+	sources sources
+
+	done uint64 // references
+	at   reference
+}
+
+// reference is the one that is being followed.
+type reference struct {
+	thread        uint8  // its slot
+	bit           uint64 // of the thread
+	loads, stores bool
+	site          uint32 // 1 + slot
+	pair          uint32 // of sites
+	object        uint32
+	begin         trace.Addr // of the block that it lies in
+	number        uint64
+	row           uint32 // in the batch
+}
+
+// New makes an analysis at lines of so many bytes, which goes after s with every
+// batch.
+func New(lineBytes uint32, s *sites.Analysis, mergeable bool) *Analysis {
+	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, mergeable: mergeable}
+	s.Locate()
+	a.memory.init(a.lineShift)
+	a.windows.init()
+	return a
+}
+
+// Takes implements analysis.Analysis.
+func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, true, true }
+
+// Close implements analysis.Analysis: results need all there is.
+func (a *Analysis) Close() {}
+
+// errAppend tells what cannot be joined yet.
+var errAppend = errors.New("communication between threads cannot be joined from segments; analyse the trace as a whole")
+
+// Append implements analysis.Analysis.
+func (a *Analysis) Append(*profile.Profile) error { return errAppend }
+
+// Consume implements analysis.Analysis. It comes after that of sites.
+func (a *Analysis) Consume(b *trace.Batch) error {
+	a.sources.begin()
+	if b.Thread == nil {
+		for range b.Len() {
+			a.count()
+		}
+		return nil
+	}
+	pairs, begins := a.sites.Rows()
+	for i, addr := range b.Addr {
+		a.meet(b, i, pairs, begins)
+		bytes := uint64(max(b.Bytes[i], 1))
+		if addr+bytes-1 < addr {
+			bytes = 1 // beyond the last address
+		}
+		a.follow(addr, addr+bytes-1)
+	}
+	return nil
+}
+
+// ConsumePiece takes a piece of the one reference of b: see analysis.Runner.
+func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
+	a.sources.begin()
+	if b.Thread == nil && from == 0 {
+		a.count()
+	}
+	if b.Thread == nil {
+		return
+	}
+	if from == 0 {
+		pairs, begins := a.sites.Rows()
+		a.meet(b, 0, pairs, begins)
+	}
+	a.follow(b.Addr[0]+from, b.Addr[0]+end-1)
+}
+
+const (
+	loading = 1 << iota
+	storing
+)
+
+// what a kind of reference does to the values of words.
+var what = [8]uint8{
+	trace.Load: loading, trace.Store: storing, trace.Modify: loading | storing, trace.Fetch: loading,
+	trace.RangeRead: loading, trace.RangeWrite: storing,
+}
+
+// meet begins with a row.
+func (a *Analysis) meet(b *trace.Batch, i int, pairs []uint32, begins []trace.Addr) {
+	r := &a.at
+	if t := b.Thread[i]; t != a.threads.latest || !a.threads.known {
+		r.thread = a.threads.slot(t)
+		r.bit = 1 << (r.thread & 63)
+	}
+	does := what[b.Kind[i]&7]
+	r.loads, r.stores = does&loading != 0, does&storing != 0
+	r.row, r.number = uint32(i), a.done
+	r.site, r.object, r.begin = 1, 0, 0
+	if pairs != nil {
+		slot, object := a.sites.Pair(pairs[i])
+		r.site, r.pair, r.object, r.begin = slot+1, pairs[i], object, begins[i]
+	}
+	a.count()
+}
+
+// count counts a reference.
+func (a *Analysis) count() {
+	if a.windows.next == a.done {
+		a.windows.turn(a.done, &a.flows[words])
+	}
+	a.done++
+}
+
+// follow refers to the bytes from first to last.
+func (a *Analysis) follow(first, last trace.Addr) {
+	if line := first >> a.lineShift; line == last>>a.lineShift {
+		l := a.memory.lineOf(line, a.at.thread)
+		events := a.line(l, first>>wordShift, last>>wordShift)
+		a.page(l.page, events)
+		return
+	}
+	a.followLines(first, last)
+}
+
+// followLines is follow for bytes of several lines: each page is one reference.
+func (a *Analysis) followLines(first, last trace.Addr) {
+	var events uint64
+	for line := first >> a.lineShift; ; line++ {
+		from, end := max(first, line<<a.lineShift), min(last, line<<a.lineShift|(1<<a.lineShift-1))
+		l := a.memory.lineOf(line, a.at.thread)
+		events += a.line(l, from>>wordShift, end>>wordShift)
+		if end == last || end>>pageShift != (end+1)>>pageShift {
+			a.page(l.page, events)
+			events = 0
+		}
+		if end == last {
+			return
+		}
+	}
+}
+
+// line refers to words of a line, from first to last, and gives how many of them
+// have a source.
+func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
+	r := &a.at
+	place := a.owners.place(r, first, last)
+	if !l.shared {
+		if l.owner == r.thread && a.memory.alone(l, r, first, last) {
+			return 0
+		}
+		a.memory.share(l)
+	}
+	events = a.words(l, place, first, last)
+	s := a.memory.shares.at(l.words)
+	from := s.refer(r)
+	if !from.event {
+		return events
+	}
+	a.flows[lines].add(from, r.thread)
+	place.lineEvent(events == 0)
+	if events == 0 {
+		s.falseEvents++
+		a.memory.tally(s, l, r, from)
+	}
+	if a.sources.asked {
+		a.sources.note(r, l.number, from)
+	}
+	return events
+}
+
+// words refers to words of a line that is shared.
+func (a *Analysis) words(l *line, place place, first, last uint64) (events uint64) {
+	r := &a.at
+	cells := a.memory.cells.run(l.words)
+	for w := first; w <= last; w++ {
+		from := cells[w&a.memory.wordMask].refer(r)
+		if !from.event {
+			continue
+		}
+		events++
+		a.flows[words].add(from, r.thread)
+		a.pairs.add(from, r)
+		if from.transfer {
+			place.transfer(r, w, from)
+		}
+	}
+	return events
+}
+
+// page refers to a page, of which so many words had a source.
+func (a *Analysis) page(number uint32, wordEvents uint64) {
+	p := a.memory.pages.at(number)
+	from := p.refer(&a.at)
+	if !from.event {
+		return
+	}
+	a.flows[pages].add(from, a.at.thread)
+	if wordEvents == 0 {
+		p.falseEvents++
+	}
+}

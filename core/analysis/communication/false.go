@@ -1,0 +1,138 @@
+package communication
+
+import (
+	"cmp"
+	"sort"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// falseKey is what sets of falsely shared lines are told apart by.
+type falseKey struct {
+	object uint32
+	sites  [2]uint32
+}
+
+// falseSet is a set that is being made.
+type falseSet struct {
+	profile.FalseSharing
+	threads map[[2]uint32]uint64 // events, by the threads that make them
+}
+
+// falseSharing groups the lines whose events are false, most of them.
+func (a *Analysis) falseSharing() []profile.FalseSharing {
+	sets := map[falseKey]*falseSet{}
+	m := &a.memory
+	for n := range m.lines.count {
+		l := m.lines.at(n)
+		if !l.shared {
+			continue
+		}
+		if s := m.shares.at(l.words); s.class.of(s.events, s.falseEvents) == profile.FalselyShared {
+			a.addFalse(sets, l, s)
+		}
+	}
+	list := make([]profile.FalseSharing, 0, len(sets))
+	for _, s := range sets {
+		s.Threads = most(s.threads)
+		list = append(list, s.FalseSharing)
+	}
+	sort.Slice(list, func(i, j int) bool { return compareFalse(&list[i], &list[j]) < 0 })
+	return foldFalse(list)
+}
+
+// addFalse adds a line to the set of its two places: those of most of its false
+// events.
+func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *share) {
+	places, threads, offsets := map[falseKey]uint64{}, map[falseKey]map[[2]uint32]uint64{}, map[falseKey]uint64{}
+	for n := s.tallies; n != 0; n = a.memory.tallies[n].next {
+		t := &a.memory.tallies[n]
+		code, data := a.user(t.pair)
+		key := falseKey{data, [2]uint32{a.code(t.site), code}}
+		if offset, met := offsets[key]; !met || t.offset < offset {
+			offsets[key] = t.offset
+		}
+		if threads[key] == nil {
+			threads[key] = map[[2]uint32]uint64{}
+		}
+		places[key] += t.events
+		threads[key][[2]uint32{a.threads.numbers[t.from], a.threads.numbers[t.to]}] += t.events
+	}
+	var key falseKey
+	for k, events := range places {
+		if best := places[key]; events > best || events == best && k.less(key) {
+			key = k
+		}
+	}
+	set, apart := sets[key], a.apart(l)
+	if set == nil {
+		set = &falseSet{FalseSharing: profile.FalseSharing{Object: key.object, Sites: key.sites, Offset: offsets[key], Apart: apart}, threads: map[[2]uint32]uint64{}}
+		sets[key] = set
+	}
+	set.Lines++
+	set.Events += s.falseEvents
+	set.Offset, set.Apart = min(set.Offset, offsets[key]), min(set.Apart, apart)
+	for ends, events := range threads[key] {
+		set.threads[ends] += events
+	}
+}
+
+func (k falseKey) less(other falseKey) bool {
+	return cmp.Or(cmp.Compare(k.object, other.object), cmp.Compare(k.sites[0], other.sites[0]), cmp.Compare(k.sites[1], other.sites[1])) < 0
+}
+
+// most gives the threads of most events, the first of equals.
+func most(threads map[[2]uint32]uint64) (ends [2]uint32) {
+	best := uint64(0)
+	for e, n := range threads {
+		if n > best || n == best && cmp.Or(cmp.Compare(e[0], ends[0]), cmp.Compare(e[1], ends[1])) < 0 {
+			ends, best = e, n
+		}
+	}
+	return ends
+}
+
+// apart is the least distance in bytes between two words of a line to which
+// different threads refer.
+func (a *Analysis) apart(l *line) uint32 {
+	cells := a.memory.cells.run(l.words)
+	least := uint32(len(cells))
+	last := -1 // the word before that was referred to
+	for i := range cells {
+		c := &cells[i]
+		if c.references == 0 {
+			continue
+		}
+		// Where neighbours are of the same one thread, so are those between words
+		// further apart, up to the first that differs.
+		if last >= 0 {
+			if b := &cells[last]; c.class.several || b.class.several || c.class.first != b.class.first {
+				least = min(least, uint32(i-last))
+			}
+		}
+		last = i
+	}
+	return least << wordShift
+}
+
+// compareFalse orders by events, falling, then by what tells sets apart.
+func compareFalse(x, y *profile.FalseSharing) int {
+	return cmp.Or(cmp.Compare(y.Events, x.Events), cmp.Compare(x.Object, y.Object),
+		cmp.Compare(x.Sites[0], y.Sites[0]), cmp.Compare(x.Sites[1], y.Sites[1]))
+}
+
+// foldFalse keeps the first ones, and makes one of the others.
+func foldFalse(list []profile.FalseSharing) []profile.FalseSharing {
+	const kept = profile.MaxFalseSharing - 1
+	if len(list) <= profile.MaxFalseSharing {
+		return list
+	}
+	rest := profile.FalseSharing{Object: profile.NoSite, Sites: [2]uint32{profile.NoSite, profile.NoSite}, Apart: list[kept].Apart}
+	for i := range list[kept:] {
+		f := &list[kept+i]
+		rest.Lines += f.Lines
+		rest.Events += f.Events
+		rest.Apart = min(rest.Apart, f.Apart)
+	}
+	return append(list[:kept:kept], rest)
+}

@@ -1,0 +1,280 @@
+package communication
+
+import (
+	"github.com/stackglass/stackglass/core/analysis/index"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// memory is what is known of words, lines and pages.
+type memory struct {
+	lineShift uint
+	wordMask  uint64 // words of a line - 1
+
+	at      index.Table // lines by their number in the address space
+	lines   arena[line]
+	recent  [recentLines]*line
+	private arena[privateWord] // of lines that are not shared, a run each
+	free    []uint32           // runs of them that are not in use
+	shares  arena[share]       // of lines that are
+	cells   arena[cell]        // of these, a run of words each
+
+	pageAt index.Table
+	pages  arena[share]
+
+	tallies []tally // from 1 on
+}
+
+// recentLines is how many lines are found without a look into the table: those
+// that a loop goes through side by side.
+const recentLines = 256
+
+// line is a line of the trace.
+type line struct {
+	number     trace.Line
+	references uint64 // while it is not shared
+	page       uint32
+	words      uint32 // number of its run among private words, or of its share
+	site       uint32 // while it is not shared: 1 + the slot that wrote it last; 0: none did
+	owner      uint8  // the thread that referred to it first
+	shared     bool
+}
+
+// privateWord is a word to which one thread has referred.
+type privateWord struct {
+	site       uint32 // 1 + the slot that wrote it last; 0: none did
+	references uint32
+}
+
+// mostPrivate is how many references a word can have that is not shared.
+const mostPrivate = 1<<32 - 1
+
+// cell is a granule to which several threads may have referred.
+type cell struct {
+	used       uint64 // the threads that used its value, and did not write it
+	references uint64
+	events     uint64
+	site       uint32 // 1 + the slot that wrote it last; 0: none did
+	writer     uint8
+	class      usage
+}
+
+// usage is what makes the class of what threads refer to.
+type usage struct {
+	first    uint8 // the thread that referred to it first
+	several  bool  // others did too
+	producer uint8 // 1 + the thread whose values others used; 0: none
+}
+
+// manyProducers stands for several threads whose values others used.
+const manyProducers = 0xff
+
+// refer notes a reference of a thread.
+func (u *usage) refer(thread uint8, isFirst bool) {
+	if isFirst {
+		u.first = thread
+	}
+	u.several = u.several || u.first != thread
+}
+
+// produce notes that others used a value of a thread.
+func (u *usage) produce(thread uint8) {
+	if u.producer == 0 {
+		u.producer = thread + 1
+	} else if u.producer != thread+1 {
+		u.producer = manyProducers
+	}
+}
+
+func (u *usage) of(events, falseEvents uint64) profile.SharingClass {
+	switch {
+	case !u.several:
+		return profile.PrivateData
+	case mostlyFalse(events, falseEvents):
+		return profile.FalselyShared
+	case u.producer == 0:
+		return profile.ReadShared
+	case u.producer == manyProducers:
+		return profile.Migratory
+	}
+	return profile.ProducerConsumer
+}
+
+// mostlyFalse tells whether more than half of the events are false.
+func mostlyFalse(events, falseEvents uint64) bool { return falseEvents > events-falseEvents }
+
+// source is where the value of a granule comes from.
+type source struct {
+	event, transfer bool
+	thread          uint8
+	site            uint32 // 1 + slot
+}
+
+// refer refers to a granule.
+func (c *cell) refer(r *reference) (from source) {
+	c.class.refer(r.thread, c.references == 0)
+	c.references++
+	if c.site != 0 && c.writer != r.thread {
+		c.events++
+		from = source{event: true, thread: c.writer, site: c.site}
+		if r.loads && c.used&r.bit == 0 {
+			from.transfer = true
+			c.used |= r.bit
+			c.class.produce(c.writer)
+		}
+	}
+	if r.stores {
+		c.writer, c.site, c.used = r.thread, r.site, 0
+	}
+	return from
+}
+
+// share is a line or a page to which several threads may have referred.
+type share struct {
+	cell
+	falseEvents uint64
+	tallies     uint32 // the first one of its false events; 0: none
+}
+
+// tally counts the false events of a line with the same writer before and the same
+// reference.
+type tally struct {
+	site, pair uint32 // 1 + the slot of the store; the pair of the reference
+	from, to   uint8
+	next       uint32
+	offset     uint64 // of the line in its block, when this was met first
+	events     uint64
+}
+
+func (m *memory) init(lineShift uint) {
+	m.lineShift = lineShift
+	m.wordMask = 1<<(lineShift-wordShift) - 1
+	m.private.length, m.cells.length = int(m.wordMask+1), int(m.wordMask+1)
+	m.lines.length, m.shares.length, m.pages.length = 1, 1, 1
+	m.tallies = make([]tally, 1)
+}
+
+// lineOf gives a line, a new one of a thread if need be.
+func (m *memory) lineOf(number trace.Line, thread uint8) *line {
+	seen := &m.recent[number%recentLines]
+	if *seen != nil && (*seen).number == number {
+		return *seen
+	}
+	n, known := m.at.Find(number)
+	if !known {
+		n = m.newLine(number, thread)
+	}
+	*seen = m.lines.at(n)
+	return *seen
+}
+
+func (m *memory) newLine(number trace.Line, thread uint8) uint32 {
+	n := m.lines.add()
+	m.at.Add(number, n)
+	*m.lines.at(n) = line{number: number, page: m.pageOf(number >> (pageShift - m.lineShift)), words: m.newPrivate(), owner: thread}
+	return n
+}
+
+func (m *memory) pageOf(number uint64) uint32 {
+	n, known := m.pageAt.Find(number)
+	if !known {
+		n = m.pages.add()
+		m.pageAt.Add(number, n)
+	}
+	return n
+}
+
+func (m *memory) newPrivate() uint32 {
+	last := len(m.free) - 1
+	if last < 0 {
+		return m.private.add()
+	}
+	n := m.free[last]
+	m.free = m.free[:last]
+	clear(m.private.run(n))
+	return n
+}
+
+// alone refers to words of a line that one thread has had to itself. It reports
+// whether there was room to count.
+func (m *memory) alone(l *line, r *reference, first, last uint64) bool {
+	if l.references >= mostPrivate {
+		return false
+	}
+	words := m.private.run(l.words)
+	l.references++
+	if !r.stores {
+		for w := first; w <= last; w++ {
+			words[w&m.wordMask].references++
+		}
+		return true
+	}
+	l.site = r.site
+	for w := first; w <= last; w++ {
+		word := &words[w&m.wordMask]
+		word.references++
+		word.site = r.site
+	}
+	return true
+}
+
+// share makes cells of the words of a line.
+func (m *memory) share(l *line) {
+	n := m.shares.add()
+	m.cells.add()
+	of := func(references uint64, site uint32) cell {
+		return cell{references: references, site: site, writer: l.owner, class: usage{first: l.owner}}
+	}
+	m.shares.at(n).cell = of(l.references, l.site)
+	cells := m.cells.run(n)
+	for i, w := range m.private.run(l.words) {
+		cells[i] = of(uint64(w.references), w.site)
+	}
+	m.free = append(m.free, l.words)
+	l.words, l.shared = n, true
+}
+
+// tally counts a false event.
+func (m *memory) tally(s *share, l *line, r *reference, from source) {
+	for n := s.tallies; n != 0; n = m.tallies[n].next {
+		if t := &m.tallies[n]; t.site == from.site && t.pair == r.pair && t.from == from.thread && t.to == r.thread {
+			t.events++
+			return
+		}
+	}
+	begin := l.number << m.lineShift
+	m.tallies = append(m.tallies, tally{
+		site: from.site, pair: r.pair, from: from.thread, to: r.thread, next: s.tallies, offset: max(begin, r.begin) - r.begin, events: 1,
+	})
+	s.tallies = uint32(len(m.tallies) - 1)
+}
+
+// arena holds runs of equal length by number. They stay where they are, so that a
+// large one is never copied.
+type arena[T any] struct {
+	length int // of a run
+	count  uint32
+	chunks [][]T
+}
+
+const (
+	chunkBits = 8
+	chunkRuns = 1 << chunkBits
+)
+
+// add makes room for a run of zeros and gives its number.
+func (a *arena[T]) add() uint32 {
+	if a.count%chunkRuns == 0 {
+		a.chunks = append(a.chunks, make([]T, chunkRuns*a.length))
+	}
+	a.count++
+	return a.count - 1
+}
+
+// run gives a run by its number.
+func (a *arena[T]) run(n uint32) []T {
+	return a.chunks[n>>chunkBits][int(n%chunkRuns)*a.length:][:a.length]
+}
+
+// at gives what is a run by itself.
+func (a *arena[T]) at(n uint32) *T { return &a.chunks[n>>chunkBits][n%chunkRuns] }

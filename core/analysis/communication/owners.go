@@ -1,0 +1,209 @@
+package communication
+
+import (
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// owners tells by part of each data object which threads refer to it.
+type owners struct{ objects []owned } // by number
+
+// owned is an object in parts of equal size, twice as large whenever there would
+// be more than profile.MaxParts.
+type owned struct {
+	shift uint   // log2 of the bytes of a part
+	first uint64 // number of the first part
+	parts []part
+	// counts are references by thread's slot and part; of a thread that did not
+	// refer to the last ones it is shorter, or nil.
+	counts [][]uint64
+}
+
+// part is a part of a data object, in which each word that is referred to counts.
+type part struct {
+	since               uint64 // 1 + the number of the first reference; 0: there was none
+	readers, writers    uint64 // threads
+	events, falseEvents uint64 // of lines
+	class               usage
+}
+
+// leastPart is log2 of the least part: what moves, most often.
+const leastPart = 6
+
+// place is where the reference to words of a line goes.
+type place struct {
+	*owned
+	part int // of its first word
+}
+
+// place counts a reference to the words from first to last.
+func (o *owners) place(r *reference, first, last uint64) place {
+	if uint64(r.object) >= uint64(len(o.objects)) {
+		o.grow(r.object)
+	}
+	of := &o.objects[r.object]
+	from, end := offset(r, first)>>of.shift, offset(r, last)>>of.shift
+	if from-of.first >= uint64(len(of.parts)) || end-of.first >= uint64(len(of.parts)) {
+		of.extend(offset(r, first), offset(r, last))
+		from, end = offset(r, first)>>of.shift, offset(r, last)>>of.shift
+	}
+	at := place{of, int(from - of.first)}
+	if from == end {
+		of.refer(r, at.part, last-first+1)
+		return at
+	}
+	for w := first; w <= last; w++ {
+		of.refer(r, at.of(r, w), 1)
+	}
+	return at
+}
+
+// offset is that of a word in its block.
+func offset(r *reference, word uint64) uint64 {
+	return max(word<<wordShift, r.begin) - r.begin
+}
+
+// of gives the part of a word.
+func (p place) of(r *reference, word uint64) int {
+	return int(offset(r, word)>>p.shift - p.first)
+}
+
+func (o *owners) grow(object uint32) {
+	for uint64(len(o.objects)) <= uint64(object) {
+		o.objects = append(o.objects, owned{shift: leastPart})
+	}
+}
+
+// refer counts references of a thread to so many words of a part.
+func (o *owned) refer(r *reference, n int, words uint64) {
+	p := &o.parts[n]
+	p.class.refer(r.thread, p.since == 0)
+	if p.since == 0 {
+		p.since = r.number + 1
+	}
+	if r.loads {
+		p.readers |= r.bit
+	}
+	if r.stores {
+		p.writers |= r.bit
+	}
+	if int(r.thread) >= len(o.counts) || n >= len(o.counts[r.thread]) {
+		o.count(r.thread)
+	}
+	o.counts[r.thread][n] += words
+}
+
+// count makes room for the counts of a thread.
+func (o *owned) count(thread uint8) {
+	for len(o.counts) <= int(thread) {
+		o.counts = append(o.counts, nil)
+	}
+	of := &o.counts[thread]
+	*of = append(*of, make([]uint64, len(o.parts)-len(*of))...)
+}
+
+// lineEvent counts an event of a line, at its first word that is referred to.
+func (p place) lineEvent(isFalse bool) {
+	at := &p.parts[p.part]
+	at.events++
+	if isFalse {
+		at.falseEvents++
+	}
+}
+
+// transfer notes that a word's value is used.
+func (p place) transfer(r *reference, word uint64, from source) {
+	p.parts[p.of(r, word)].class.produce(from.thread)
+}
+
+// extend makes room for the offsets from first to last.
+func (o *owned) extend(first, last uint64) {
+	if len(o.parts) == 0 {
+		o.first = first >> o.shift
+	}
+	for {
+		low := min(o.first, first>>o.shift)
+		high := max(o.first+uint64(len(o.parts)), last>>o.shift+1)
+		if high-low <= profile.MaxParts {
+			o.reach(low, high)
+			return
+		}
+		o.coarsen()
+	}
+}
+
+// reach has parts from low up to high.
+func (o *owned) reach(low, high uint64) {
+	before := int(o.first - low)
+	o.first = low
+	o.parts = stretched(o.parts, before, int(high-low))
+	for t := range o.counts {
+		if o.counts[t] != nil {
+			o.counts[t] = stretched(o.counts[t], before, before+len(o.counts[t]))
+		}
+	}
+}
+
+// stretched gives list behind so many zeros, as long as is wanted.
+func stretched[T any](list []T, before, length int) []T {
+	out := list
+	if length > cap(list) {
+		out = make([]T, length, min(2*length, profile.MaxParts))
+	}
+	out = out[:length]
+	copy(out[before:], list)
+	clear(out[:before])
+	clear(out[before+len(list):])
+	return out
+}
+
+// coarsen joins parts in twos.
+func (o *owned) coarsen() {
+	first := o.first / 2
+	at := func(i int) int { return int((o.first+uint64(i))/2 - first) }
+	var parts []part
+	for i := range o.parts {
+		if at(i) == len(parts) {
+			parts = append(parts, o.parts[i])
+		} else {
+			parts[at(i)].join(&o.parts[i])
+		}
+	}
+	for t, counts := range o.counts {
+		var sums []uint64
+		for i, n := range counts {
+			if at(i) == len(sums) {
+				sums = append(sums, 0)
+			}
+			sums[at(i)] += n
+		}
+		o.counts[t] = sums
+	}
+	o.first, o.parts = first, parts
+	o.shift++
+}
+
+// join adds the part behind p.
+func (p *part) join(next *part) {
+	if next.since == 0 {
+		return
+	}
+	if p.since == 0 {
+		*p = *next
+		return
+	}
+	p.class.several = p.class.several || next.class.several || p.class.first != next.class.first
+	if next.since < p.since {
+		p.since, p.class.first = next.since, next.class.first
+	}
+	p.readers |= next.readers
+	p.writers |= next.writers
+	p.events += next.events
+	p.falseEvents += next.falseEvents
+	switch {
+	case next.class.producer == 0:
+	case next.class.producer == manyProducers:
+		p.class.producer = manyProducers
+	default:
+		p.class.produce(next.class.producer - 1)
+	}
+}

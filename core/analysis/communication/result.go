@@ -1,0 +1,192 @@
+package communication
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"sort"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Result implements analysis.Analysis. It comes after that of sites. A trace with
+// one thread, or that tells none, has nothing to communicate.
+func (a *Analysis) Result(p *profile.Profile, state bool) {
+	if state {
+		p.Segment.Communication = a.save()
+	}
+	if len(a.threads.numbers) < 2 {
+		return
+	}
+	c := &profile.Communication{
+		Beyond: a.threads.beyond, Granules: a.granules(), Pairs: a.sitePairs(), Window: a.windows.size, Windows: a.flowWindows(),
+		Owners: a.ownerships(), False: a.falseSharing(), Sources: a.sourceDistances(),
+	}
+	for i := range c.Granules[words].Flows {
+		c.Messages += c.Granules[words].Flows[i].Bytes
+	}
+	p.Communication = c
+}
+
+// granules are those of words, lines and pages; of lines as large as one of these,
+// these.
+func (a *Analysis) granules() (list []profile.Granule) {
+	classes := a.classes()
+	for g, bytes := range [granularities]uint32{profile.WordBytes, 1 << a.lineShift, profile.PageBytes} {
+		if len(list) > 0 && list[len(list)-1].Bytes == bytes {
+			continue
+		}
+		list = append(list, profile.Granule{Bytes: bytes, Flows: a.flowsOf(a.flows[g].all(), uint64(bytes)), Classes: classes[g]})
+	}
+	return list
+}
+
+// all lists the flows that are not zero.
+func (f flows) all() window {
+	var none windows
+	return none.since(f)
+}
+
+// flowsOf gives flows of granules of so many bytes as profiles have them.
+func (a *Analysis) flowsOf(w window, bytes uint64) (list []profile.Flow) {
+	for _, c := range w {
+		from, to := a.ends(c.place)
+		list = append(list, profile.Flow{From: from, To: to, Events: c.events, Transfers: c.transfers, Bytes: c.transfers * bytes})
+	}
+	sort.Slice(list, func(i, j int) bool {
+		return cmp.Or(cmp.Compare(list[i].From, list[j].From), cmp.Compare(list[i].To, list[j].To)) < 0
+	})
+	return list
+}
+
+// ends gives the threads of a place in flows.
+func (a *Analysis) ends(place uint32) (from, to uint32) {
+	return a.threads.numbers[place/mostThreads], a.threads.numbers[place%mostThreads]
+}
+
+type classCounts [profile.NumSharingClasses]profile.ClassCount
+
+func (c *classCounts) add(class profile.SharingClass, references, events uint64) {
+	c[class].Granules++
+	c[class].References += references
+	c[class].Events += events
+}
+
+func (a *Analysis) classes() (classes [granularities]classCounts) {
+	m := &a.memory
+	for n := range m.lines.count {
+		l := m.lines.at(n)
+		if !l.shared {
+			classes[lines].add(profile.PrivateData, l.references, 0)
+			for _, w := range m.private.run(l.words) {
+				if w.references > 0 {
+					classes[words].add(profile.PrivateData, uint64(w.references), 0)
+				}
+			}
+			continue
+		}
+		classes[lines].share(m.shares.at(l.words))
+		for i := range m.cells.run(l.words) {
+			if c := &m.cells.run(l.words)[i]; c.references > 0 {
+				classes[words].add(c.class.of(c.events, 0), c.references, c.events)
+			}
+		}
+	}
+	for n := range m.pages.count {
+		classes[pages].share(m.pages.at(n))
+	}
+	return classes
+}
+
+func (c *classCounts) share(s *share) {
+	c.add(s.class.of(s.events, s.falseEvents), s.references, s.events)
+}
+
+// code gives the index in the profile of a site, which is 1 + its slot.
+func (a *Analysis) code(site uint32) uint32 { return a.sites.Code(site - 1) }
+
+// user gives the indices in the profile of a pair's site and object.
+func (a *Analysis) user(pair uint32) (code, data uint32) {
+	slot, object := a.sites.Pair(pair)
+	return a.sites.Code(slot), a.sites.Data(object)
+}
+
+func (a *Analysis) sitePairs() (list []profile.SitePair) {
+	for i := range a.pairs.list {
+		p := &a.pairs.list[i]
+		code, data := a.user(p.pair)
+		list = append(list, profile.SitePair{Producer: a.code(p.site), Consumer: code, Object: data, Events: p.events, Transfers: p.transfers})
+	}
+	sort.Slice(list, func(i, j int) bool { return profile.ComparePairs(&list[i], &list[j]) < 0 })
+	return joinPairs(list)
+}
+
+// joinPairs makes one of equal pairs: there are some where a part of the trace told
+// sites, and another did not.
+func joinPairs(list []profile.SitePair) []profile.SitePair {
+	out := list[:0]
+	for i := range list {
+		if last := len(out) - 1; last >= 0 && profile.ComparePairs(&out[last], &list[i]) == 0 {
+			out[last].Events += list[i].Events
+			out[last].Transfers += list[i].Transfers
+		} else {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}
+
+func (a *Analysis) flowWindows() (list []profile.FlowWindow) {
+	all := a.windows.closed
+	if a.windows.next-a.windows.size < a.done {
+		all = append(slices.Clip(all), a.windows.since(a.flows[words]))
+	}
+	for _, w := range all {
+		list = append(list, profile.FlowWindow{Flows: a.flowsOf(w, profile.WordBytes)})
+	}
+	return list
+}
+
+// ownerships are nil where the trace told of data in a part only.
+func (a *Analysis) ownerships() (list []profile.Ownership) {
+	for n := range a.owners.objects {
+		o := &a.owners.objects[n]
+		if len(o.parts) == 0 {
+			continue
+		}
+		out := profile.Ownership{Object: a.sites.Data(uint32(n)), PartBytes: 1 << o.shift, First: o.first}
+		for i := range o.parts {
+			out.Parts = append(out.Parts, a.ownedPart(o, i))
+		}
+		list = append(list, out)
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Object < list[j].Object })
+	for i := range list {
+		if i > 0 && list[i].Object == list[i-1].Object {
+			return nil
+		}
+	}
+	return list
+}
+
+func (a *Analysis) ownedPart(o *owned, i int) (out profile.OwnedPart) {
+	p := &o.parts[i]
+	if p.since == 0 {
+		return out
+	}
+	out = profile.OwnedPart{
+		FirstTouch: a.threads.numbers[p.class.first], Readers: uint32(bits.OnesCount64(p.readers)), Writers: uint32(bits.OnesCount64(p.writers)),
+		Class: p.class.of(p.events, p.falseEvents),
+	}
+	for slot, counts := range o.counts {
+		if i >= len(counts) {
+			continue
+		}
+		number, n := a.threads.numbers[slot], counts[i]
+		out.References += n
+		if n > out.Own || n == out.Own && n > 0 && number < out.Most {
+			out.Most, out.Own = number, n
+		}
+	}
+	return out
+}

@@ -1,0 +1,458 @@
+package communication
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// What a saved run keeps, in section segc: all there is, as the fields follow each
+// other below, each number an unsigned LEB128 varint, and a list its length first.
+// Sites and objects are their indices in the profile + 1, or 0. One description
+// serves both ways: form writes what the fields hold, or sets them to what it reads.
+type form struct {
+	out     []byte
+	in      *profile.Decoder // nil: it writes
+	wrong   bool
+	sites   *sites.Analysis
+	threads int // that there are
+}
+
+func (f *form) u64(v *uint64) {
+	if f.in == nil {
+		f.out = binary.AppendUvarint(f.out, *v)
+		return
+	}
+	*v = f.in.Uint()
+}
+
+func (f *form) u32(v *uint32) {
+	wide := uint64(*v)
+	f.u64(&wide)
+	*v = uint32(wide)
+	f.wrong = f.wrong || wide>>32 != 0
+}
+
+func (f *form) u8(v *uint8) {
+	wide := uint64(*v)
+	f.u64(&wide)
+	*v = uint8(wide)
+	f.wrong = f.wrong || wide>>8 != 0
+}
+
+// thread is a slot.
+func (f *form) thread(v *uint8) {
+	f.u8(v)
+	f.wrong = f.wrong || int(*v) >= f.threads
+}
+
+func (f *form) flag(v *bool) {
+	var bit uint8
+	if *v {
+		bit = 1
+	}
+	f.u8(&bit)
+	*v = bit == 1
+	f.wrong = f.wrong || bit > 1
+}
+
+// length is that of a list whose members take at least so many bytes each.
+func (f *form) length(n, least int) int {
+	if f.in == nil {
+		f.out = binary.AppendUvarint(f.out, uint64(n))
+		return n
+	}
+	return f.in.Length(least)
+}
+
+// bad tells that there is no use in reading on.
+func (f *form) bad() bool { return f.wrong || f.in != nil && f.in.Err() != nil }
+
+// slot is a site's.
+func (f *form) slot(v *uint32) {
+	code := f.sites.Code(*v) + 1
+	f.u32(&code)
+	if f.in != nil {
+		*v = f.sites.Slot(code - 1)
+	}
+}
+
+// site is 0, or 1 + a slot.
+func (f *form) site(v *uint32) {
+	var code uint32 // 0: none, 1: a site that is not known, 2 + index
+	if *v != 0 {
+		code = f.sites.Code(*v-1) + 2
+	}
+	f.u32(&code)
+	if f.in == nil {
+		return
+	}
+	if *v = 0; code != 0 {
+		*v = f.sites.Slot(code-2) + 1
+	}
+}
+
+func (f *form) object(v *uint32) {
+	data := f.sites.Data(*v) + 1
+	f.u32(&data)
+	if f.in != nil {
+		*v = f.sites.Object(data - 1)
+	}
+}
+
+// pair is a pair of sites.
+func (f *form) pair(v *uint32) {
+	var slot, object uint32
+	if f.in == nil {
+		slot, object = f.sites.Pair(*v)
+	}
+	f.slot(&slot)
+	f.object(&object)
+	if f.in != nil {
+		*v = f.sites.PairOf(slot, object)
+	}
+}
+
+func (f *form) counts(c *counts) {
+	f.u64(&c.events)
+	f.u64(&c.transfers)
+}
+
+func (f *form) usage(u *usage) {
+	f.thread(&u.first)
+	f.flag(&u.several)
+	f.u8(&u.producer)
+	f.wrong = f.wrong || int(u.producer) > f.threads && u.producer != manyProducers
+}
+
+func (f *form) cell(c *cell) {
+	f.u64(&c.references)
+	if c.references == 0 {
+		return
+	}
+	f.u64(&c.used)
+	f.u64(&c.events)
+	f.site(&c.site)
+	f.thread(&c.writer)
+	f.usage(&c.class)
+}
+
+// list is a list of which each member takes at least so many bytes.
+func list[T any](f *form, l *[]T, least int, member func(*T)) {
+	n := f.length(len(*l), least)
+	if f.in != nil {
+		*l = nil
+	}
+	for i := 0; i < n && !f.bad(); i++ {
+		if f.in != nil {
+			var zero T
+			*l = append(*l, zero)
+		}
+		member(&(*l)[i])
+	}
+}
+
+// place is one in flows.
+func (f *form) place(v *uint32) {
+	f.u32(v)
+	f.wrong = f.wrong || *v/mostThreads >= uint32(f.threads) || *v%mostThreads >= uint32(f.threads)
+}
+
+func (f *form) placed(c *placed) {
+	f.place(&c.place)
+	f.counts(&c.counts)
+}
+
+// flows are written as those that are not zero.
+func (f *form) flows(to *flows) {
+	all := to.all()
+	list(f, (*[]placed)(&all), 3, f.placed)
+	if f.in == nil || len(all) == 0 || f.bad() {
+		return
+	}
+	*to = make(flows, mostThreads*mostThreads)
+	for _, c := range all {
+		(*to)[c.place] = c.counts
+	}
+}
+
+// histogram is one of depths below the number of lines.
+func (f *form) histogram(h *profile.Histogram, lines uint32) {
+	var counted [][2]uint64
+	if f.in == nil {
+		for d, n := range h.All() {
+			counted = append(counted, [2]uint64{d, n})
+		}
+	}
+	list(f, &counted, 2, func(c *[2]uint64) {
+		f.u64(&c[0])
+		f.u64(&c[1])
+		if f.wrong = f.wrong || c[0] >= uint64(lines); f.in != nil && !f.bad() {
+			h.AddN(c[0], c[1])
+		}
+	})
+}
+
+func (f *form) owned(o *owned) {
+	shift := uint8(o.shift)
+	f.u8(&shift)
+	f.u64(&o.first)
+	list(f, &o.parts, 1, f.part)
+	list(f, &o.counts, 1, func(counts *[]uint64) {
+		list(f, counts, 1, f.u64)
+		f.wrong = f.wrong || len(*counts) > len(o.parts)
+	})
+	o.shift = uint(shift)
+	f.wrong = f.wrong || shift < leastPart && len(o.parts) > 0 || shift > 63 || len(o.parts) > profile.MaxParts || len(o.counts) > f.threads
+}
+
+func (f *form) part(p *part) {
+	f.u64(&p.since)
+	if p.since == 0 {
+		return
+	}
+	f.u64(&p.readers)
+	f.u64(&p.writers)
+	f.u64(&p.events)
+	f.u64(&p.falseEvents)
+	f.usage(&p.class)
+}
+
+// all describes an analysis.
+func (a *Analysis) all(f *form) {
+	line := uint8(a.lineShift)
+	f.u8(&line)
+	f.wrong = f.wrong || uint(line) != a.lineShift
+	f.u64(&a.done)
+	a.threads.form(f)
+	for g := range a.flows {
+		f.flows(&a.flows[g])
+	}
+	list(f, &a.pairs.list, 4, func(p *sitePair) {
+		f.site(&p.site)
+		f.pair(&p.pair)
+		f.counts(&p.counts)
+	})
+	f.u64(&a.windows.size)
+	f.u64(&a.windows.next)
+	list(f, &a.windows.closed, 1, func(w *window) { list(f, (*[]placed)(w), 3, f.placed) })
+	a.owners.form(f)
+	a.memory.form(f)
+	list(f, &a.sources.list, 3, func(d *distances) {
+		f.place(&d.place)
+		f.histogram(&d.events, a.memory.lines.count)
+		f.histogram(&d.transfers, a.memory.lines.count)
+	})
+}
+
+func (t *threads) form(f *form) {
+	list(f, &t.numbers, 1, f.u32)
+	f.threads = len(t.numbers)
+	f.u32(&t.beyond)
+	f.wrong = f.wrong || len(t.numbers) > mostThreads
+	var others []uint32 // that share the last slot
+	if f.in == nil {
+		others = t.others()
+	}
+	list(f, &others, 1, f.u32)
+	if f.in == nil || f.bad() {
+		return
+	}
+	t.slotOf = map[uint32]uint8{}
+	for slot, number := range t.numbers {
+		t.slotOf[number] = uint8(slot)
+	}
+	for _, number := range others {
+		t.slotOf[number] = mostThreads - 1
+	}
+	f.wrong = f.wrong || len(t.slotOf) != len(t.numbers)+int(t.beyond)
+}
+
+// form writes the objects with parts.
+func (o *owners) form(f *form) {
+	var numbers []uint32
+	for n := range o.objects {
+		if len(o.objects[n].parts) > 0 {
+			numbers = append(numbers, uint32(n))
+		}
+	}
+	list(f, &numbers, 5, func(n *uint32) {
+		f.object(n)
+		if f.bad() {
+			return
+		}
+		if uint64(*n) >= uint64(len(o.objects)) {
+			o.grow(*n)
+		}
+		f.owned(&o.objects[*n])
+	})
+}
+
+// form describes the lines in the order of their numbers, so that they get the same
+// ones again.
+func (m *memory) form(f *form) {
+	n := f.length(int(m.pages.count), 1)
+	pages := m.pageNumbers()
+	for i := 0; i < n && !f.bad(); i++ {
+		if f.in != nil {
+			pages = append(pages, 0)
+		}
+		f.u64(&pages[i])
+		if _, known := m.pageAt.Find(pages[i]); f.in != nil && (known || f.bad()) {
+			f.wrong = true
+			return
+		}
+		if f.in != nil {
+			m.pageOf(pages[i])
+		}
+		m.formShare(f, m.pages.at(uint32(i)))
+	}
+	n = f.length(int(m.lines.count), 4)
+	for i := 0; i < n && !f.bad(); i++ {
+		m.line(f, uint32(i))
+	}
+}
+
+// pageNumbers are in the order of pages.
+func (m *memory) pageNumbers() []uint64 {
+	numbers := make([]uint64, m.pages.count)
+	for n := range m.lines.count {
+		l := m.lines.at(n)
+		numbers[l.page] = l.number >> (pageShift - m.lineShift)
+	}
+	return numbers
+}
+
+// formShare describes a line or a page, and gives the sum of its tallies.
+func (m *memory) formShare(f *form, s *share) (tallied uint64) {
+	f.cell(&s.cell)
+	f.u64(&s.falseEvents)
+	f.wrong = f.wrong || s.falseEvents > s.events
+	var tallies []tally
+	for n := s.tallies; n != 0 && f.in == nil; n = m.tallies[n].next {
+		tallies = append(tallies, m.tallies[n])
+	}
+	list(f, &tallies, 6, func(t *tally) {
+		f.site(&t.site)
+		f.pair(&t.pair)
+		f.thread(&t.from)
+		f.thread(&t.to)
+		f.u64(&t.offset)
+		f.u64(&t.events)
+		f.wrong = f.wrong || t.site == 0
+		tallied += t.events
+	})
+	if f.in == nil {
+		return tallied
+	}
+	for i := len(tallies) - 1; i >= 0; i-- {
+		t := tallies[i]
+		t.next = s.tallies
+		m.tallies = append(m.tallies, t)
+		s.tallies = uint32(len(m.tallies) - 1)
+	}
+	return tallied
+}
+
+// line describes line n.
+func (m *memory) line(f *form, n uint32) {
+	var number uint64
+	var shared bool
+	var owner uint8
+	if f.in == nil {
+		l := m.lines.at(n)
+		number, owner, shared = l.number, l.owner, l.shared
+	}
+	f.u64(&number)
+	f.thread(&owner)
+	f.flag(&shared)
+	if f.bad() {
+		return
+	}
+	if f.in != nil && !m.again(number, owner, shared) {
+		f.wrong = true
+		return
+	}
+	l := m.lines.at(n)
+	if l.shared {
+		s := m.shares.at(l.words)
+		tallied := m.formShare(f, s)
+		f.wrong = f.wrong || tallied != s.falseEvents
+		for i := range m.cells.run(l.words) {
+			f.cell(&m.cells.run(l.words)[i])
+		}
+		return
+	}
+	f.u64(&l.references)
+	f.site(&l.site)
+	words := m.private.run(l.words)
+	for i := range words {
+		f.u32(&words[i].references)
+		if words[i].references > 0 {
+			f.site(&words[i].site)
+		}
+	}
+}
+
+// again makes a line that was saved. It reports whether it can be: there is none of
+// that number, and its page is known.
+func (m *memory) again(number uint64, owner uint8, shared bool) bool {
+	_, known := m.at.Find(number)
+	_, paged := m.pageAt.Find(number >> (pageShift - m.lineShift))
+	if known || !paged {
+		return false
+	}
+	l := m.lines.at(m.newLine(number, owner))
+	if shared {
+		m.share(l)
+	}
+	return true
+}
+
+// save gives the state.
+func (a *Analysis) save() []byte {
+	f := form{sites: a.sites, out: []byte{}}
+	a.all(&f)
+	return f.out
+}
+
+var errState = errors.New("the state of the communication cannot be read; analyse the trace again from its start")
+
+// Restore implements analysis.Analysis. It comes after that of sites.
+func (a *Analysis) Restore(p *profile.Profile) error {
+	if p.Segment.Communication == nil {
+		return errState
+	}
+	f := form{sites: a.sites, in: profile.NewDecoder(p.Segment.Communication)}
+	a.all(&f)
+	if f.bad() || len(f.in.Rest()) != 0 || !a.fits() {
+		return errState
+	}
+	return nil
+}
+
+// fits makes what follows from the state, and reports whether its numbers can be:
+// those of threads that there are, and windows that end where they have to.
+func (a *Analysis) fits() bool {
+	w := &a.windows
+	for i := range a.pairs.list {
+		p := &a.pairs.list[i]
+		if p.site == 0 {
+			return false
+		}
+		a.pairs.at.Add(uint64(p.site)<<32|uint64(p.pair), uint32(i))
+	}
+	for _, closed := range w.closed {
+		w.count(closed)
+	}
+	for i := range a.sources.list {
+		if a.sources.at == nil {
+			a.sources.at = map[uint32]uint32{}
+		}
+		a.sources.at[a.sources.list[i].place] = uint32(i)
+	}
+	return w.size >= leastWindow && w.size&(w.size-1) == 0 && len(w.closed) < profile.MaxFlowWindows &&
+		(a.done == 0 && w.next == 0 || w.next == (uint64(len(w.closed))+1)*w.size && w.next >= a.done)
+}
