@@ -70,7 +70,8 @@ type Spec struct {
 
 	// Cores are the threads that have a private cache in common, each thread in at
 	// most one; those in none have one of their own. Domains are groups of threads
-	// whose cores share a cache; that of all is always there. Both are for Sharing.
+	// whose cores share a cache; that of all is always there. Threads are ascending.
+	// Both are for Sharing.
 	Cores, Domains [][]uint32
 
 	// Start is the number of references analysed in earlier segments. A segment
@@ -109,6 +110,9 @@ func (s Spec) Check() error {
 		}
 	}
 	if err := s.checkUtilisation(); err != nil {
+		return err
+	}
+	if err := s.checkSharing(); err != nil {
 		return err
 	}
 	if s.Analyses != None && s.Analyses&^allAnalyses != 0 {

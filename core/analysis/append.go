@@ -75,6 +75,12 @@ func follows(a, b *profile.Profile) error {
 	if b.Segment.Start != a.Segment.Start+a.Totals.AllReferences() {
 		return &AppendError{"the second segment does not start where the first one ends"}
 	}
+	if len(a.Sharing)+len(b.Sharing) > 0 {
+		return &AppendError{"stacks of several threads cannot be joined yet; analyze the whole trace at once"}
+	}
+	if a.Segment.Communication != nil || b.Segment.Communication != nil {
+		return &AppendError{"what threads write and others use cannot be joined yet; analyze the whole trace at once"}
+	}
 	same := analysesOf(a) == analysesOf(b) && a.Input.Kinds == b.Input.Kinds && a.Input.Skip == b.Input.Skip && a.Input.Limit == b.Input.Limit &&
 		slices.Equal(a.Input.Threads, b.Input.Threads) && a.Input.Header.Format == b.Input.Header.Format &&
 		sameSites(a, b) &&

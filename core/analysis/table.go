@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/analysis/communication"
 	"github.com/stackglass/stackglass/core/analysis/counters"
 	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -16,13 +18,13 @@ type Analyses uint32
 
 // The analyses.
 const (
-	Locality    Analyses = 1 << iota // stack distances
-	Counters                         // operations, bytes, and how often each byte is accessed
-	Sites                            // who makes the accesses, and to which data; with locality
-	Sets                             // depths in sets, for every number of sets; with locality
-	Sharing                          // stacks by thread, shared and coherent
-	Communication                    // what threads write and others use; with sites
-	allAnalyses = 1<<iota - 1
+	Locality      Analyses = 1 << iota // stack distances
+	Counters                           // operations, bytes, and how often each byte is accessed
+	Sites                              // who makes the accesses, and to which data; with locality
+	Sets                               // depths in sets, for every number of sets; with locality
+	Sharing                            // stacks by thread, shared and coherent; with sets
+	Communication                      // what threads write and others use; with sites
+	allAnalyses   = 1<<iota - 1
 )
 
 // Default are the analyses that run unless others are asked for: locality with
@@ -74,12 +76,22 @@ next:
 
 // has tells whether an analysis runs.
 func (s Spec) has(a Analyses) bool {
-	return s.Analyses == Default || s.Analyses&a != 0 || a == Locality && s.Analyses&(Sites|Sets) != 0
+	switch {
+	case s.Analyses == Default:
+		return a&(Sharing|Communication) == 0
+	case a == Locality:
+		return s.Analyses&(Locality|Sites|Sets|Sharing|Communication) != 0
+	case a == Sites:
+		return s.Analyses&(Sites|Communication) != 0
+	case a == Sets:
+		return s.Analyses&(Sets|Sharing) != 0
+	}
+	return s.Analyses&a != 0
 }
 
-// table is every analysis that the spec asks for. Sites come before locality,
-// which they follow. sets tells whether set tables are made. program gives what the
-// trace has told so far of its code, or nil.
+// table is every analysis that the spec asks for. Sites and sharing come before
+// locality, which they follow. sets tells whether set tables are made. program gives
+// what the trace has told so far of its code, or nil.
 func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
 	if s.has(Locality) {
 		distances := locality.New(s.LineBytes, s.Start, s.Mergeable, sets)
@@ -87,6 +99,12 @@ func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
 			follower := sites.New(s.sites(), program)
 			distances.Feed(s.SiteLineBytes(), follower)
 			list = append(list, follower)
+			if s.has(Communication) {
+				list = append(list, communication.New(s.SiteLineBytes(), follower))
+			}
+		}
+		if s.has(Sharing) {
+			list = append(list, sharing.New(sharing.Options{LineBytes: s.LineBytes, Cores: s.Cores, Domains: s.Domains}, distances))
 		}
 		list = append(list, distances)
 	}

@@ -266,6 +266,9 @@ func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64) e
 			}
 		}
 	}
+	if c.Sets == (SetTable{}) {
+		return nil
+	}
 	return c.Sets.check(&c.Distances)
 }
 

@@ -30,11 +30,30 @@ type Accesses struct {
 	Rows  []uint32
 }
 
-// Feed has a follower take the accesses at one of the line sizes.
+// Feed has a follower take the accesses at one of the line sizes, after those that
+// were fed before.
 func (a *Analysis) Feed(lineBytes uint32, f Follower) {
+	if s := a.size(lineBytes); s != nil {
+		s.followers = append(s.followers, f)
+	}
+}
+
+// At gives the result so far at a line size, and the stack, most recently used
+// first.
+func (a *Analysis) At(lineBytes uint32) (profile.Locality, []trace.Line) {
+	s := a.size(lineBytes)
+	return s.result(), s.model.Stack()
+}
+
+// Table gives the set table so far at a line size, nil where none is made.
+func (a *Analysis) Table(lineBytes uint32) *profile.SetTable { return a.size(lineBytes).setTable() }
+
+// size gives the analysis at a line size, or nil.
+func (a *Analysis) size(lineBytes uint32) *lineSize {
 	for _, s := range a.sizes {
 		if s.shift == uint(bits.TrailingZeros32(lineBytes)) {
-			s.follower = f
+			return s
 		}
 	}
+	return nil
 }

@@ -120,7 +120,7 @@ type lineSize struct {
 	sets      *stack.Sets       // the model, where it counts depths, or nil
 	table     *profile.SetTable // what is not, or no more, in the model; or nil
 	mergeable bool
-	follower  Follower // or nil
+	followers []Follower
 
 	// Accesses at distance d < 16 of kind k, at k<<4 | d. Two tables, for even
 	// and odd accesses, because adding to the place that was added to just
@@ -200,9 +200,9 @@ func (s *lineSize) split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind,
 func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64) {
 	distances := s.distances[:n]
 	s.model.Distances(s.lines[:n], distances)
-	if s.follower != nil {
-		s.accesses.Lines, s.accesses.Distances, s.accesses.Rows = s.lines[:n], distances, origin
-		s.follower.Follow(&s.accesses)
+	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows = s.lines[:n], distances, origin
+	for _, f := range s.followers {
+		f.Follow(&s.accesses)
 	}
 	kinds = kinds[:n]
 	level := s.working.least

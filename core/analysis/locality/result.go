@@ -165,8 +165,8 @@ func (s *lineSize) replay(touches []profile.FirstTouch, j joint) {
 			s.lines[i] = t.Line
 		}
 		s.model.Distances(s.lines[:n], s.distances[:n])
-		if s.follower != nil {
-			s.follower.Resolve(touches[:n], s.distances[:n])
+		for _, f := range s.followers {
+			f.Resolve(touches[:n], s.distances[:n])
 		}
 		for i, t := range touches[:n] {
 			d := s.distances[i]

@@ -1,0 +1,124 @@
+package sharing
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// cores says which core a thread is on. Numbers of threads may be any; cores are
+// numbered as they appear.
+//
+// There are at most [profile.MaxCores]. Those that the user grouped always find
+// room; when that is all, other threads that appear are put on the cores that there
+// are, in turn.
+type cores struct {
+	groups [][]uint32 // that the user chose
+	number []int      // of each group's core; -1 as long as it has not appeared
+	list   []group
+	of     map[uint32]uint8
+	turn   int // of threads that had no core of their own
+	recent [256]recentThread
+}
+
+// group is a core's threads, ascending, and those that might be.
+type group struct {
+	threads  []uint32
+	possible []uint32 // nil: the first of threads
+}
+
+// recentThread is a thread that was looked up, by its last bits.
+type recentThread struct {
+	thread uint32
+	known  bool
+	core   uint8
+}
+
+func (c *cores) reset(groups [][]uint32) {
+	*c = cores{groups: groups, of: map[uint32]uint8{}}
+	for range groups {
+		c.number = append(c.number, -1)
+	}
+}
+
+// several tells whether, with these references, there are several cores. As long as
+// there are not, looking costs a comparison each.
+func (c *cores) several(threads []uint32) bool {
+	if len(threads) == 0 {
+		return false
+	}
+	for i := 0; i < len(threads); i++ {
+		t := threads[i]
+		if c.core(t); len(c.list) > 1 {
+			return true
+		}
+		for i+1 < len(threads) && threads[i+1] == t {
+			i++
+		}
+	}
+	return false
+}
+
+// find gives the core of each reference. Where a trace names no threads any more, it
+// is that of thread 0.
+func (c *cores) find(threads []uint32, into []uint8) {
+	if threads == nil {
+		core := c.core(0)
+		for i := range into {
+			into[i] = core
+		}
+		return
+	}
+	for i, t := range threads[:len(into)] {
+		r := &c.recent[t%256]
+		if r.thread != t || !r.known {
+			*r = recentThread{t, true, c.core(t)}
+		}
+		into[i] = r.core
+	}
+}
+
+// core gives a thread's core.
+func (c *cores) core(thread uint32) uint8 {
+	if n, known := c.of[thread]; known {
+		return n
+	}
+	n := c.place(thread)
+	c.of[thread] = uint8(n)
+	at, _ := slices.BinarySearch(c.list[n].threads, thread)
+	c.list[n].threads = slices.Insert(c.list[n].threads, at, thread)
+	return uint8(n)
+}
+
+// place finds a core for a thread that appears, and makes it if need be.
+func (c *cores) place(thread uint32) int {
+	waiting := 0
+	for i, threads := range c.groups {
+		if slices.Contains(threads, thread) {
+			if c.number[i] < 0 {
+				c.number[i] = c.add(threads)
+			}
+			return c.number[i]
+		}
+		if c.number[i] < 0 {
+			waiting++
+		}
+	}
+	if len(c.list)+waiting < profile.MaxCores {
+		return c.add([]uint32{thread})
+	}
+	if len(c.list) == 0 {
+		c.number[0] = c.add(c.groups[0])
+	}
+	c.turn++
+	return (c.turn - 1) % len(c.list)
+}
+
+func (c *cores) add(possible []uint32) int {
+	c.list = append(c.list, group{possible: possible})
+	return len(c.list) - 1
+}
+
+// first is the lowest number in a set of cores.
+func first(set uint64) int { return bits.TrailingZeros64(set) }

@@ -1,0 +1,67 @@
+package sharing
+
+import (
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+)
+
+const topDepths = 16 // distances counted in an array
+
+// counts counts accesses by distance.
+type counts struct {
+	top  [topDepths]uint64
+	cold uint64
+	deep profile.Histogram
+}
+
+func (c *counts) add(distance uint32) {
+	switch {
+	case distance < topDepths:
+		c.top[distance]++
+	case distance == cold:
+		c.cold++
+	default:
+		c.deep.Add(uint64(distance))
+	}
+}
+
+// load adds what a histogram counts.
+func (c *counts) load(h *profile.Histogram, cold uint64) {
+	c.cold += cold
+	for d, n := range h.All() {
+		if d < topDepths {
+			c.top[d] += n
+		} else {
+			c.deep.AddN(d, n)
+		}
+	}
+}
+
+// histogram gives the finite distances; it shares nothing with c.
+func (c *counts) histogram() (h profile.Histogram) {
+	for d, n := range c.top {
+		h.AddN(uint64(d), n)
+	}
+	h.Merge(&c.deep)
+	return h
+}
+
+// tabled is what counts depths in sets.
+type tabled interface{ Depths() *stack.SetDepths }
+
+// table sums what a model counted and what was counted before; a model that was
+// closed is nil.
+type table struct {
+	before profile.SetTable
+	model  tabled
+}
+
+func (t *table) sum() profile.SetTable {
+	sum := t.before
+	if t.model != nil {
+		sum.Add(&profile.SetTable{Depths: *t.model.Depths()})
+	}
+	return sum
+}
+
+func (t *table) close() { t.before, t.model = t.sum(), nil }

@@ -1,0 +1,89 @@
+package sharing
+
+import "github.com/stackglass/stackglass/core/trace"
+
+// directory knows, of every line, who has it and who touched it last: open
+// addressing with linear probing, in 256 parts that grow one at a time, so that no
+// growth stops the run for long and old and new memory stand side by side for one
+// part only.
+type directory struct {
+	parts []part
+	lines int
+}
+
+type part struct {
+	slots []entry
+	used  int
+	limit int // grow when used reaches it: seven tenths of the slots
+}
+
+// entry is what is known of a line.
+type entry struct {
+	key     uint64 // line + 1; 0: empty slot
+	holders uint64 // the cores that have it: those that no store has taken it from
+	last    uint64 // time of the last touch << 8 | core; 0: none yet
+}
+
+const (
+	partBits   = 8
+	firstSlots = 16
+	slowGrowth = 4096 // from this many slots on a part grows by a quarter instead of doubling
+)
+
+func (d *directory) reset() { *d = directory{parts: make([]part, 1<<partBits)} }
+
+func hash(line trace.Line) uint64 {
+	h := line * 0x9e3779b97f4a7c15
+	h ^= h >> 32
+	return h * 0xd6e8feb86659fd93
+}
+
+// home is the slot that hash h prefers among n.
+func home(h uint64, n int) int { return int((h << partBits >> 32) * uint64(n) >> 32) }
+
+// entry gives a line's entry, made if need be. It holds until the next call.
+func (d *directory) entry(line trace.Line) *entry {
+	h := hash(line)
+	p := &d.parts[h>>(64-partBits)]
+	if p.used >= p.limit {
+		p.grow()
+	}
+	slots := p.slots
+	for i := home(h, len(slots)); ; i++ {
+		if i >= len(slots) {
+			i = 0
+		}
+		e := &slots[i]
+		if e.key == line+1 {
+			return e
+		}
+		if e.key == 0 {
+			e.key = line + 1
+			p.used++
+			d.lines++
+			return e
+		}
+	}
+}
+
+func (p *part) grow() {
+	n := max(firstSlots, 2*len(p.slots))
+	if len(p.slots) >= slowGrowth {
+		n = len(p.slots) + len(p.slots)/4
+	}
+	old := p.slots
+	p.slots = make([]entry, n)
+	p.limit = n * 7 / 10
+	for _, e := range old {
+		if e.key == 0 {
+			continue
+		}
+		i := home(hash(e.key-1), n)
+		for p.slots[i].key != 0 {
+			if i++; i == n {
+				i = 0
+			}
+		}
+		p.slots[i] = e
+	}
+}

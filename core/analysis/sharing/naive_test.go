@@ -1,0 +1,205 @@
+package sharing_test
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// access is one line access of a trace.
+type access struct {
+	core  int
+	line  trace.Line
+	write bool
+}
+
+// accessesOf gives the line accesses of a trace, whose threads are on cores.
+func accessesOf(b *trace.Batch, lineBytes uint64, coreOf map[uint32]int) (list []access) {
+	for i, addr := range b.Addr {
+		write := b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite
+		last := (addr + uint64(max(b.Bytes[i], 1)) - 1) / lineBytes
+		for line := addr / lineBytes; line <= last; line++ {
+			list = append(list, access{coreOf[b.Thread[i]], line, write})
+		}
+	}
+	return list
+}
+
+// distancesOn gives the distances of the accesses of some cores on a list that
+// they share, and of others none.
+func distancesOn(all []access, has func(core int) bool) []uint32 {
+	var model stacktest.Naive
+	distances := make([]uint32, len(all))
+	for i, a := range all {
+		if has(a.core) {
+			model.Distances([]trace.Line{a.line}, distances[i:])
+		}
+	}
+	return distances
+}
+
+// before gives the last access before i that is as wanted, or -1.
+func before(all []access, i int, wanted func(a access) bool) int {
+	for i--; i >= 0 && !wanted(all[i]); i-- {
+	}
+	return i
+}
+
+func add(c *profile.StackCounts, distance uint32) {
+	if distance == stack.Cold {
+		c.Cold++
+	} else {
+		c.Distances.Add(uint64(distance))
+	}
+}
+
+// naiveCore counts views 1 and 3 of a core by their definitions.
+func naiveCore(all []access, core int) (private, foreign profile.StackCounts) {
+	distances := distancesOn(all, func(c int) bool { return c == core })
+	var lines []trace.Line
+	for i, a := range all {
+		if a.core != core {
+			continue
+		}
+		lines = append(lines, a.line)
+		add(&private, distances[i])
+		if last := before(all, i, func(b access) bool { return b.line == a.line }); last >= 0 && all[last].core != core {
+			add(&foreign, distances[i])
+		}
+	}
+	private.Sets.Depths = *stacktest.DepthsInLists(lines)
+	return private, foreign
+}
+
+// naiveDomain counts views 2 and 3 of the cores of a domain by their definitions.
+func naiveDomain(all []access, cores []int) (d profile.Domain) {
+	isMember := func(c int) bool { return slices.Contains(cores, c) }
+	var some []access
+	for _, a := range all {
+		if isMember(a.core) {
+			some = append(some, a)
+		}
+	}
+	d.Members = make([]profile.Member, len(cores))
+	shared := distancesOn(some, isMember)
+	var lines []trace.Line
+	for at, core := range cores {
+		m := &d.Members[at]
+		private := distancesOn(some, func(c int) bool { return c == core })
+		for i, a := range some {
+			if a.core != core {
+				continue
+			}
+			if shared[i] == stack.Cold {
+				m.Cold++
+				continue
+			}
+			m.Distances.Add(uint64(shared[i]))
+			*changeOf(&m.Change, some, i, private[i], shared[i])++
+			if last := before(some, i, func(b access) bool { return b.line == a.line }); some[last].core != core {
+				d.Foreign.Distances.Add(uint64(shared[i]))
+			}
+		}
+	}
+	for _, a := range some {
+		lines = append(lines, a.line)
+	}
+	d.Sets.Depths = *stacktest.DepthsInLists(lines)
+	return d
+}
+
+// changeOf gives what counts accesses that change as access i does.
+func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *uint64 {
+	x := all[i]
+	since := before(all, i, func(b access) bool { return b.core == x.core && b.line == x.line })
+	if since < 0 {
+		return &c.Brought
+	}
+	own, others := map[trace.Line]bool{}, map[trace.Line]bool{}
+	for _, a := range all[since+1 : i] {
+		if a.core == x.core {
+			own[a.line] = true
+		} else {
+			others[a.line] = true
+		}
+	}
+	overlap := false
+	for line := range own {
+		overlap = overlap || others[line]
+	}
+	switch {
+	case others[x.line]:
+		return &c.Intercepted
+	case private == shared:
+		return &c.Same
+	case overlap:
+		return &c.Overlapped
+	}
+	return &c.Dilated
+}
+
+// caches are private caches of one shape, kept coherent by invalidation: of each core
+// the lines of each set, most recently used first, and invalid ways.
+type caches struct {
+	sets  trace.Line
+	ways  int
+	lines map[[2]uint64][]trace.Line
+	taken map[[2]uint64]bool // by core and line: it was there when another's store took it
+}
+
+// counted are the misses of a core, and those of them whose line would have been there
+// but for another core's store.
+type counted struct{ misses, taken uint64 }
+
+const invalid = ^trace.Line(0)
+
+// run simulates the caches.
+func (c *caches) run(all []access, cores int) []counted {
+	c.lines, c.taken = map[[2]uint64][]trace.Line{}, map[[2]uint64]bool{}
+	counts := make([]counted, cores)
+	for _, a := range all {
+		for other := range cores {
+			if a.write && other != a.core {
+				c.invalidate(uint64(other), a.line)
+			}
+		}
+		key := [2]uint64{uint64(a.core), a.line}
+		if !c.access(uint64(a.core), a.line) {
+			counts[a.core].misses++
+			if c.taken[key] {
+				counts[a.core].taken++
+			}
+		}
+		delete(c.taken, key)
+	}
+	return counts
+}
+
+func (c *caches) invalidate(core uint64, x trace.Line) {
+	set := c.lines[[2]uint64{core, x % c.sets}]
+	if way := slices.Index(set, x); way >= 0 {
+		set[way] = invalid
+		c.taken[[2]uint64{core, x}] = true
+	}
+}
+
+func (c *caches) access(core uint64, x trace.Line) (hit bool) {
+	key := [2]uint64{core, x % c.sets}
+	set := c.lines[key]
+	way := slices.Index(set, x)
+	hit = way >= 0
+	if !hit {
+		way = slices.Index(set, invalid)
+	}
+	if way < 0 && len(set) == c.ways {
+		way = len(set) - 1
+	}
+	if way >= 0 {
+		set = slices.Delete(set, way, way+1)
+	}
+	c.lines[key] = slices.Insert(set, 0, x)
+	return hit
+}

@@ -1,0 +1,79 @@
+package sharing
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Result implements analysis.Analysis.
+func (a *Analysis) Result(p *profile.Profile, state bool) {
+	if !a.running {
+		return
+	}
+	order := make([]int, len(a.cores.list)) // of cores, by their first thread
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		return cmp.Compare(a.cores.list[i].threads[0], a.cores.list[j].threads[0])
+	})
+	for _, s := range a.sizes {
+		s.addCores(len(order)) // of a core that appeared when the pass ended there may be none
+		p.Sharing = append(p.Sharing, s.result(order))
+	}
+	if state {
+		p.Segment.Sharing = a.state()
+	}
+}
+
+func (s *lineSize) result(order []int) profile.Sharing {
+	r := profile.Sharing{LineBytes: s.bytes}
+	for _, n := range order {
+		r.Cores = append(r.Cores, s.cores[n].result(s.analysis.cores.list[n].threads))
+	}
+	all := s.all.result(order)
+	all.Sets = *s.analysis.pass.Table(s.bytes)
+	r.Domains = append(r.Domains, all)
+	for _, d := range s.domains {
+		if shared := d.result(order); len(shared.Cores) > 0 {
+			shared.Sets = d.table.sum()
+			r.Domains = append(r.Domains, shared)
+		}
+	}
+	return r
+}
+
+func (c *core) result(threads []uint32) profile.Core {
+	return profile.Core{
+		Threads: slices.Clone(threads),
+		Private: profile.StackCounts{Cold: c.privateCounts.cold, Distances: c.privateCounts.histogram(), Sets: c.privateSets.sum()},
+		Foreign: profile.StackCounts{Cold: c.foreign.cold, Distances: c.foreign.histogram()},
+		Coherent: profile.CoherentCounts{
+			StackCounts:   profile.StackCounts{Cold: c.coherentCounts.cold, Distances: c.coherentCounts.histogram(), Sets: c.coherentSets.sum()},
+			Lost:          c.lost.histogram(),
+			Invalidations: c.invalidations,
+		},
+	}
+}
+
+func (d *domain) result(order []int) (r profile.Domain) {
+	for at, n := range order {
+		if !d.has(uint8(n)) {
+			continue
+		}
+		r.Cores = append(r.Cores, uint32(at))
+		r.Members = append(r.Members, d.members[n].result())
+	}
+	r.Foreign.Distances = d.foreign.histogram()
+	return r
+}
+
+func (m *member) result() profile.Member {
+	r := profile.Member{Cold: m.cold, Distances: m.histogram(), Change: profile.Change{
+		Dilated: m.dilated, Overlapped: m.overlapped, Intercepted: m.intercepted, Brought: m.brought,
+	}}
+	r.Change.Same = r.Distances.Total() - m.dilated - m.overlapped - m.intercepted - m.brought
+	return r
+}

@@ -1,0 +1,334 @@
+// Package sharing computes how the threads of a trace use caches of their own and
+// caches that they share: LRU stacks by core, in the four views of MODELS §6, each
+// with all its distances and the depths in sets.
+//
+//  1. Threads are put on cores: each on its own, or as the user groups them
+//     (cores.go). Cores that share a cache are a domain; that of all cores is always
+//     there.
+//  2. The pass follows package locality. The stack of the whole trace, which that
+//     keeps anyway, is the concurrent stack of all cores, and its distances are
+//     theirs: view 2 costs nothing again.
+//  3. A directory (directory.go) knows of every line which cores have it, which one
+//     touched it last, and when. So it finds the stores that take a line from others,
+//     at no cost for lines that one core has alone, and the accesses that find a line
+//     touched last by another core, which Anger's model counts apart (§6.3).
+//  4. Accesses are dealt out to their cores, each with a stack of its own for view 1,
+//     and one for view 4 in which lost lines leave holes (stack.Coherent). Further
+//     domains have a stack and a directory each.
+//  5. With both its distances at hand, each access tells why they differ: Wu and
+//     Yeung's dilation, overlap and interception (SASMM §2.3; overlap.go).
+//
+// A trace costs nothing here before a second core appears: until then the stack of
+// the trace is the one of the only core, in all views. The analysis begins with it,
+// and with what was counted.
+package sharing
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Options are the user's choices.
+type Options struct {
+	LineBytes []uint32
+	// Cores are threads that have a private cache in common. Domains are threads whose
+	// cores share one.
+	Cores, Domains [][]uint32
+}
+
+// Locality is the pass that is followed.
+type Locality interface {
+	// Feed has a follower take the accesses at a line size.
+	Feed(lineBytes uint32, f locality.Follower)
+	// At gives the result so far at a line size, and the stack.
+	At(lineBytes uint32) (profile.Locality, []trace.Line)
+	// Table gives the set table so far at a line size.
+	Table(lineBytes uint32) *profile.SetTable
+}
+
+// Analysis is the sharing analysis.
+type Analysis struct {
+	options Options
+	pass    Locality
+	cores   cores
+	sizes   []*lineSize
+	rows    []uint8 // cores of the batch's references
+	running bool    // several cores have appeared
+}
+
+// New makes an analysis that follows a pass with the same line sizes, with set
+// tables. It has to see every batch before the pass does.
+func New(o Options, pass Locality) *Analysis {
+	a := &Analysis{options: o, pass: pass}
+	a.cores.reset(o.Cores)
+	for _, n := range o.LineBytes {
+		s := &lineSize{analysis: a, bytes: n}
+		pass.Feed(n, s)
+		a.sizes = append(a.sizes, s)
+	}
+	return a
+}
+
+// Takes implements analysis.Analysis.
+func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
+
+// Consume implements analysis.Analysis. It notes the cores of the references; their
+// accesses come from the pass.
+func (a *Analysis) Consume(b *trace.Batch) error {
+	if !a.running && !a.cores.several(b.Thread) {
+		return nil
+	}
+	if len(a.rows) < b.Len() {
+		a.rows = make([]uint8, b.Len())
+	}
+	a.cores.find(b.Thread, a.rows[:b.Len()])
+	if a.running {
+		return nil
+	}
+	a.running = true
+	for _, s := range a.sizes {
+		s.begin()
+	}
+	return nil
+}
+
+// Accesses are line accesses about to be made.
+type Accesses struct {
+	Lines []trace.Line
+	Cores []uint8 // by order of their appearance
+	// Batch holds the references behind them. Access i belongs to row First+Rows[i]
+	// or, where Rows is nil, to row First+i.
+	Batch *trace.Batch
+	First int
+	Rows  []uint32
+}
+
+// Question asks where a line is in the coherent stack of a core, just before one of
+// the accesses is made.
+type Question struct {
+	Access uint32 // index in Accesses
+	Core   uint8
+	Line   trace.Line
+}
+
+// Asker is asked for questions about the stacks while the pass goes on: what is
+// communicated comes from a cache if the line is still in it.
+type Asker interface {
+	// Ask appends its questions about the next accesses, in their order. What a
+	// points to is valid until it returns.
+	Ask(a *Accesses, questions []Question) []Question
+	// Answer takes the depths that were asked for, in the order of the questions:
+	// stack.Cold where the core does not have the line.
+	Answer(depths []uint32)
+}
+
+// Feed has an asker asked at one of the line sizes, once several cores have
+// appeared.
+func (a *Analysis) Feed(lineBytes uint32, asker Asker) {
+	for _, s := range a.sizes {
+		if s.bytes == lineBytes {
+			s.asker = asker
+		}
+	}
+}
+
+// Threads gives the threads of each core so far, by order of appearance: the
+// numbers that [Accesses] has.
+func (a *Analysis) Threads() [][]uint32 {
+	list := make([][]uint32, len(a.cores.list))
+	for i := range a.cores.list {
+		list[i] = slices.Clone(a.cores.list[i].threads)
+	}
+	return list
+}
+
+// Close implements analysis.Analysis.
+func (a *Analysis) Close() {
+	for _, s := range a.sizes {
+		s.close()
+	}
+}
+
+const (
+	maxAccesses = 4096 // that the pass hands over at once
+	writes      = trace.Kinds(1<<trace.Store | 1<<trace.Modify | 1<<trace.RangeWrite)
+)
+
+// lineSize is the analysis at one line size.
+type lineSize struct {
+	analysis *Analysis
+	bytes    uint32
+	asker    Asker // or nil
+
+	all     domain    // of all cores
+	domains []*domain // further ones
+	cores   []*core
+
+	accesses  Accesses
+	questions []Question
+	answers   []uint32
+
+	// Of the accesses that the pass handed over:
+	core    [maxAccesses]uint8
+	write   [maxAccesses]bool
+	private [maxAccesses]uint32 // distances on the stack of their core
+}
+
+// begin makes stacks for the cores that there are. All that was before belongs to
+// the first one.
+func (s *lineSize) begin() {
+	s.reset()
+	l, lines := s.analysis.pass.At(s.bytes)
+	h, cold := l.Histogram(trace.AllKinds)
+	before := profile.StackCounts{Cold: cold, Distances: *h, Sets: *l.Sets}
+	s.addCores(1)
+	s.cores[0].start(&before, lines)
+	s.all.start(0, &before, lines)
+	for _, d := range s.domains {
+		if d.has(0) {
+			d.start(0, &before, lines)
+		}
+	}
+}
+
+// reset makes empty domains.
+func (s *lineSize) reset() {
+	s.all = domain{}
+	s.all.directory.reset()
+	for i := range s.analysis.options.Domains {
+		s.domains = append(s.domains, newDomain(s.analysis.options.Domains[i]))
+	}
+}
+
+// addCores has stacks made for new cores, up to n.
+func (s *lineSize) addCores(n int) {
+	for len(s.cores) < n {
+		number := len(s.cores)
+		s.cores = append(s.cores, newCore())
+		s.all.join(uint8(number))
+		for _, d := range s.domains {
+			if d.isFor(&s.analysis.cores.list[number]) {
+				d.join(uint8(number))
+			}
+		}
+	}
+}
+
+// Follow implements locality.Follower.
+func (s *lineSize) Follow(a *locality.Accesses) {
+	if !s.analysis.running {
+		return
+	}
+	s.addCores(len(s.analysis.cores.list))
+	s.take(a)
+	s.ask(a)
+	s.deal(a.Lines)
+	for _, c := range s.cores {
+		c.run(&s.private)
+	}
+	s.answer()
+	n := len(a.Lines)
+	s.all.count(s.core[:n], s.private[:n], a.Distances, s.all.flags[:n])
+	for i, foreign := range s.all.flags[:n] {
+		if foreign&foreignFlag != 0 {
+			s.cores[s.core[i]].foreign.add(s.private[i])
+		}
+	}
+	for _, d := range s.domains {
+		d.follow(a.Lines, s.core[:n], s.private[:n])
+	}
+}
+
+// take notes of each access its core and whether it writes.
+func (s *lineSize) take(a *locality.Accesses) {
+	kinds, rows := a.Batch.Kind[a.First:], s.analysis.rows[a.First:]
+	if a.Rows == nil {
+		n := copy(s.core[:len(a.Lines)], rows)
+		for i, k := range kinds[:n] {
+			s.write[i] = writes.Has(k)
+		}
+		return
+	}
+	for i, row := range a.Rows {
+		s.core[i], s.write[i] = rows[row], writes.Has(kinds[row])
+	}
+}
+
+// ask collects questions.
+func (s *lineSize) ask(a *locality.Accesses) {
+	if s.questions = s.questions[:0]; s.asker == nil {
+		return
+	}
+	s.accesses = Accesses{Lines: a.Lines, Cores: s.core[:len(a.Lines)], Batch: a.Batch, First: a.First, Rows: a.Rows}
+	s.questions = s.asker.Ask(&s.accesses, s.questions)
+}
+
+// deal gives each access to its core, the loss of a line that it writes to the
+// others that have it, and each question to the core that it is about.
+func (s *lineSize) deal(lines []trace.Line) {
+	questions, next := s.questions, uint32(maxAccesses)
+	if len(questions) > 0 {
+		next = questions[0].Access
+	}
+	d := &s.all
+	for i, x := range lines {
+		for uint32(i) == next {
+			s.cores[questions[0].Core].ask(questions[0].Line)
+			questions = questions[1:]
+			if next = maxAccesses; len(questions) > 0 {
+				next = questions[0].Access
+			}
+		}
+		number := s.core[i]
+		e := d.directory.entry(x)
+		d.flags[i] = d.touch(e, number)
+		holder := uint64(1) << number
+		if s.write[i] {
+			for others := e.holders &^ holder; others != 0; others &= others - 1 {
+				s.cores[first(others)].lose(x)
+			}
+			e.holders = 0
+		}
+		e.holders |= holder
+		s.cores[number].access(x, uint32(i))
+	}
+}
+
+// answer hands over what was asked for.
+func (s *lineSize) answer() {
+	if s.asker == nil {
+		return
+	}
+	s.answers = s.answers[:0]
+	var at [profile.MaxCores]int
+	for _, q := range s.questions {
+		depths := s.cores[q.Core].asked
+		s.answers = append(s.answers, depths[at[q.Core]])
+		at[q.Core]++
+	}
+	s.asker.Answer(s.answers)
+}
+
+// Resolve implements locality.Follower. Segments with several cores are not joined:
+// see Append.
+func (s *lineSize) Resolve([]profile.FirstTouch, []uint32) {}
+
+func (s *lineSize) close() {
+	for _, c := range s.cores {
+		c.close()
+	}
+	for _, d := range s.domains {
+		d.close()
+	}
+	s.all.directory = directory{}
+}
+
+// The stacks' word for a first access, and for one after a loss.
+const (
+	cold = stack.Cold
+	lost = stack.Lost
+)

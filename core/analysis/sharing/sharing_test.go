@@ -1,0 +1,210 @@
+package sharing_test
+
+import (
+	"io"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// analyse runs a trace and checks its profile.
+func analyse(t rapid.TB, spec analysis.Spec, r trace.Reader) *profile.Profile {
+	t.Helper()
+	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		err = runner.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	growing := runner.Profile(profile.State{})
+	p := runner.Finish(profile.State{})
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if growing.Digest() != p.Digest() {
+		t.Fatal("the result differs from the one while running")
+	}
+	return p
+}
+
+// multithreaded draws a trace of up to 16 threads.
+func multithreaded(most int) *rapid.Generator[*trace.Batch] {
+	return rapid.Custom(func(t *rapid.T) *trace.Batch {
+		b := &trace.Batch{Thread: []uint32{}}
+		threads := rapid.SliceOfNDistinct(rapid.OneOf(rapid.Uint32(), rapid.Uint32Range(0, 20)), 1, 16, rapid.ID[uint32]).Draw(t, "threads")
+		lines := rapid.Uint64Range(0, rapid.Uint64Range(0, 40).Draw(t, "lines"))
+		apart := rapid.SampledFrom([]uint64{1, 2, 16, 1 << 16, 1 << 30}).Draw(t, "apart")
+		kinds := rapid.SampledFrom([]trace.Kind{trace.Load, trace.Load, trace.Store, trace.Modify, trace.RangeRead, trace.RangeWrite})
+		sizes := rapid.SampledFrom([]uint32{0, 1, 8, 8, 8, 8, 200})
+		thread := rapid.SampledFrom(threads)
+		for range rapid.IntRange(1, most).Draw(t, "references") {
+			b.Append(kinds.Draw(t, "kind"), lines.Draw(t, "line")*apart*64+32, sizes.Draw(t, "bytes"), thread.Draw(t, "thread"), 0)
+		}
+		return b
+	})
+}
+
+// ascending gives the threads of a trace and, of each, its core.
+func ascending(b *trace.Batch) (threads []uint32, coreOf map[uint32]int) {
+	threads = slices.Compact(slices.Sorted(slices.Values(b.Thread)))
+	coreOf = map[uint32]int{}
+	for i, t := range threads {
+		coreOf[t] = i
+	}
+	return threads, coreOf
+}
+
+func sameCounts(t rapid.TB, what string, got, want *profile.StackCounts) {
+	t.Helper()
+	gotD, wantD := maps.Collect(got.Distances.All()), maps.Collect(want.Distances.All())
+	if got.Cold != want.Cold || !maps.Equal(gotD, wantD) {
+		t.Fatalf("%s: cold %d and distances %v, want %d and %v", what, got.Cold, gotD, want.Cold, wantD)
+	}
+	if got.Sets != want.Sets {
+		t.Fatalf("%s: other depths in sets: in 2 sets %v, want %v", what, got.Sets.Depths[1], want.Sets.Depths[1])
+	}
+}
+
+// sameDomain compares a domain with its twin, whose numbers of cores it has.
+func sameDomain(t rapid.TB, what string, got, want *profile.Domain) {
+	t.Helper()
+	if got.Sets != want.Sets {
+		t.Fatalf("%s: other depths in sets", what)
+	}
+	for i := range want.Members {
+		g, w := &got.Members[i], &want.Members[i]
+		sameCounts(t, what, &profile.StackCounts{Cold: g.Cold, Distances: g.Distances}, &profile.StackCounts{Cold: w.Cold, Distances: w.Distances})
+		if g.Change != w.Change {
+			t.Fatalf("%s: core %d: changes %+v, want %+v", what, got.Cores[i], g.Change, w.Change)
+		}
+	}
+	foreign := want.Foreign
+	foreign.Sets = got.Foreign.Sets
+	sameCounts(t, what+", foreign", &got.Foreign, &foreign)
+}
+
+// sameMisses compares a core's coherent stack with literal caches of every capacity
+// up to all its lines, and of the given numbers of sets and ways.
+func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways []int) {
+	t.Helper()
+	var most uint64
+	for i := range cores {
+		most = max(most, cores[i].Private.Cold)
+	}
+	for capacity := 1; capacity <= int(most)+1; capacity++ {
+		for i, want := range (&caches{sets: 1, ways: capacity}).run(all, len(cores)) {
+			c := &cores[i].Coherent
+			got := counted{misses: c.Accesses()}
+			for d := range uint64(capacity) {
+				got.misses -= c.Distances.Count(d)
+				got.taken += c.Lost.Count(d)
+			}
+			if got != want {
+				t.Fatalf("core %d, capacity %d: %+v, want %+v", i, capacity, got, want)
+			}
+		}
+	}
+	for _, a := range sets {
+		for _, w := range ways {
+			for i, want := range (&caches{sets: 1 << a, ways: w}).run(all, len(cores)) {
+				c := &cores[i].Coherent
+				hits, _ := c.Sets.Hits(1<<a, uint64(w))
+				if got := c.Accesses() - hits; got != want.misses {
+					t.Fatalf("core %d, 2^%d sets of %d ways: %d misses, want %d", i, a, w, got, want.misses)
+				}
+			}
+		}
+	}
+}
+
+// All four views are what literal lists and caches give.
+func TestViewsAreWhatListsGive(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := multithreaded(120).Draw(t, "trace")
+		threads, coreOf := ascending(b)
+		p := analyse(t, analysis.Spec{LineBytes: []uint32{32, 64}, Analyses: analysis.Sharing}, tracetest.NewReader(b, rapid.IntRange(1, 50).Draw(t, "rows")))
+		if len(threads) == 1 {
+			if p.Sharing != nil {
+				t.Fatal("a trace of one thread tells how threads share")
+			}
+			return
+		}
+		for i := range p.Sharing {
+			s := &p.Sharing[i]
+			all := accessesOf(b, uint64(s.LineBytes), coreOf)
+			sameViews(t, s, all, threads)
+			sameMisses(t, all, s.Cores, []int{rapid.IntRange(0, 16).Draw(t, "sets"), 1}, []int{rapid.IntRange(1, 32).Draw(t, "ways"), 1, 2})
+		}
+	})
+}
+
+// sameViews compares views 1 to 3.
+func sameViews(t rapid.TB, s *profile.Sharing, all []access, threads []uint32) {
+	t.Helper()
+	everybody := []int{}
+	for i := range s.Cores {
+		c := &s.Cores[i]
+		everybody = append(everybody, i)
+		if !slices.Equal(c.Threads, threads[i:i+1]) {
+			t.Fatalf("core %d has threads %v, want %d", i, c.Threads, threads[i])
+		}
+		private, foreign := naiveCore(all, i)
+		sameCounts(t, "private", &c.Private, &private)
+		foreign.Sets = c.Foreign.Sets
+		sameCounts(t, "foreign", &c.Foreign, &foreign)
+	}
+	want := naiveDomain(all, everybody)
+	sameDomain(t, "all cores", &s.Domains[0], &want)
+}
+
+// batchOf makes a trace of the letters of lines, by these threads.
+func batchOf(lines string, threads ...uint32) *trace.Batch {
+	b := &trace.Batch{Thread: []uint32{}}
+	for i, x := range lines {
+		kind := trace.Load
+		if x < 'a' {
+			kind, x = trace.Store, x-'A'+'a'
+		}
+		b.Append(kind, uint64(x)*64, 8, threads[i], 0)
+	}
+	return b
+}
+
+// SASMM Table 2, whose times count from one.
+func TestTable2OfSASMM(t *testing.T) {
+	threads := []uint32{1, 2, 1, 1, 1, 2, 2, 1, 1, 1}
+	p := analyse(t, analysis.Spec{Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("acbaedbdab", threads...), 0))
+	s := &p.Sharing[0]
+	// Thread 1: a ∞, b ∞, a 2 (private 1: c in between), e ∞, d 1 (private ∞), a 3
+	// (private 2: b in between, and d by both), b 2 (private 3: thread 2 touched it).
+	one := s.Domains[0].Members[0]
+	if got := maps.Collect(one.Distances.All()); !maps.Equal(got, map[uint64]uint64{1: 1, 2: 2, 3: 1}) || one.Cold != 3 {
+		t.Errorf("concurrent distances of thread 1: %v and %d cold", got, one.Cold)
+	}
+	if want := (profile.Change{Dilated: 1, Overlapped: 1, Intercepted: 1, Brought: 1}); one.Change != want {
+		t.Errorf("changes of thread 1: %+v, want %+v", one.Change, want)
+	}
+	if got := maps.Collect(s.Cores[0].Private.Distances.All()); !maps.Equal(got, map[uint64]uint64{1: 1, 2: 1, 3: 1}) {
+		t.Errorf("private distances of thread 1: %v", got)
+	}
+}
+
+// The vector of MODELS §6.4: c fills the hole that a left.
+func TestHoleIsFilled(t *testing.T) {
+	p := analyse(t, analysis.Spec{Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("abAcba", 1, 1, 2, 1, 1, 1), 0))
+	c := &p.Sharing[0].Cores[0].Coherent
+	if c.Cold != 3 || c.Distances.Count(1) != 1 || c.Distances.Total() != 1 || c.Lost.Count(1) != 1 || c.Lost.Total() != 1 || c.Invalidations != 1 {
+		t.Errorf("thread 1: %+v; want three cold accesses, one at distance 1, and a coherence miss of depth 1", c)
+	}
+}
