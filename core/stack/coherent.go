@@ -191,7 +191,7 @@ func (m *Coherent) replace(q *deep, evicted *entry) {
 // has below those in the array, and stamps it.
 func (m *Coherent) fall(line trace.Line, e *entry) {
 	m.ways.fall(line, e.fell, m.meeting(line))
-	m.stamp(e)
+	e.stamp = m.newStamp()
 }
 
 // meeting counts, in lanes, the lines of the array that share a set with a line.
@@ -204,14 +204,14 @@ func (m *Coherent) meeting(x trace.Line) (lanes uint64) {
 	return lanes
 }
 
-// stamp gives a line the newest stamp.
-func (m *Coherent) stamp(e *entry) {
+// newStamp gives a stamp that is newer than all.
+func (m *Coherent) newStamp() uint32 {
 	exact := &m.near.exact
 	if exact.stamps.full() {
 		m.holes.renumber(exact.stamps.rank)
 		exact.compact()
 	}
-	e.stamp = exact.stamps.push()
+	return exact.stamps.push()
 }
 
 func (m *Coherent) newID() uint32 {

@@ -1,6 +1,8 @@
 package stack_test
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -33,5 +35,40 @@ func TestCoherentEqualsLists(t *testing.T) {
 		events := few(t)
 		cut := rapid.IntRange(0, len(events)).Draw(t, "cut")
 		stacktest.EqualCoherent(t, events, []int{cut, len(events) - cut})
+	})
+}
+
+func TestCoherentRestored(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		events := few(t)
+		stacktest.EqualRestored(t, events, rapid.IntRange(0, len(events)).Draw(t, "cut"))
+	})
+}
+
+// FuzzCoherentState lets the fuzzer choose a state: a model takes it and works, or
+// says no.
+func FuzzCoherentState(f *testing.F) {
+	for seed := range uint64(4) {
+		m := stack.NewCoherent()
+		var a stacktest.Answers
+		a.Run(m, stacktest.RandomEvents(rand.New(rand.NewPCG(seed, 1)), 300, 5), []int{300})
+		f.Add(m.State())
+	}
+	f.Fuzz(func(t *testing.T, state []byte) {
+		m := stack.NewCoherent()
+		if m.Restore(state) != nil {
+			return
+		}
+		again := stack.NewCoherent()
+		if err := again.Restore(m.State()); err != nil {
+			t.Fatal(err)
+		}
+		var a, b stacktest.Answers
+		events := stacktest.RandomEvents(rand.New(rand.NewPCG(1, 1)), 300, 5)
+		a.Run(m, events, []int{len(events)})
+		b.Run(again, events, []int{len(events)})
+		if !slices.Equal(a.Out, b.Out) || *a.Depths != *b.Depths {
+			t.Error("a model and one made of its state differ")
+		}
 	})
 }

@@ -79,10 +79,14 @@ func (w *ways) push(line trace.Line, id uint32) {
 // the place of a line, which becomes a hole if it is below that. It gives how deep
 // the line was, or MaxWays. Nothing moves past a hole, so that none falls off the end.
 func (l *wayLists) shift(set int, first, id uint32) int {
-	list := l.list(set)
 	if l.holes[set] == 0 {
-		return list.moveDown(first, id)
+		return l.list(set).moveDown(first, id)
 	}
+	if l.below[set/pageSets] == nil { // the hole is all there is
+		l.holes[set] = 0
+		return MaxWays
+	}
+	list := l.list(set)
 	at := 0 // below the hole
 	for entry := first; entry != holeID; at++ {
 		if entry == id {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/stack"
@@ -68,6 +69,49 @@ type Taker interface {
 	Distances(lines []trace.Line, out []uint32)
 }
 
+// counter is a taker that counts distinct lines.
+type counter interface{ Lines() int }
+
+// Losing is a core that loses a line after each so many accesses, one that it
+// accessed among the last 1,024; after none where it is 0.
+type Losing struct {
+	*stack.Coherent
+	every, next int
+	rng         *rand.Rand
+	ops         []stack.Op
+	lines       []trace.Line
+	lost        []uint32
+	out         []uint32
+}
+
+// NewLosing makes a core with an empty stack.
+func NewLosing(every int) *Losing {
+	return &Losing{Coherent: stack.NewCoherent(), every: every, next: every, rng: rand.New(rand.NewPCG(1, 3))}
+}
+
+// Distances accesses the lines and leaves out as it is.
+func (m *Losing) Distances(lines []trace.Line, _ []uint32) {
+	m.ops, m.lines = m.ops[:0], m.lines[:0]
+	for i := 0; i < len(lines); {
+		n := len(lines) - i
+		if m.every > 0 {
+			n = min(n, m.next)
+		}
+		m.lines = append(m.lines, lines[i:i+n]...)
+		m.ops = append(m.ops, make([]stack.Op, n)...)
+		i += n
+		if m.next -= n; m.every > 0 && m.next == 0 {
+			m.lines = append(m.lines, lines[max(0, i-1-m.rng.IntN(1024))])
+			m.ops = append(m.ops, stack.LoseOp)
+			m.next = m.every
+		}
+	}
+	for len(m.lost) < len(m.ops) {
+		m.lost, m.out = append(m.lost, 0), append(m.out, 0)
+	}
+	m.Do(m.ops, m.lines, m.out[:len(m.ops)], m.lost[:len(m.ops)])
+}
+
 // Bench times takers made by fresh on whole passes over lines, in batches, and
 // reports accesses a second and, of a model after a pass, heap bytes a distinct
 // line.
@@ -83,7 +127,7 @@ func Bench(b *testing.B, fresh func() Taker, lines []trace.Line) {
 		}
 	}
 	b.StopTimer()
-	if _, ok := fresh().(stack.Model); ok {
+	if _, ok := fresh().(counter); ok {
 		b.ReportMetric(bytesPerLine(fresh, lines), "B/line")
 	}
 	b.ReportMetric(float64(accesses)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
@@ -94,12 +138,14 @@ func bytesPerLine(fresh func() Taker, lines []trace.Line) float64 {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	m, out := fresh().(stack.Model), make([]uint32, len(lines))
-	m.Distances(lines, out)
+	m, out := fresh(), make([]uint32, trace.DefaultRows)
+	for batch := range slices.Chunk(lines, len(out)) {
+		m.Distances(batch, out)
+	}
 	out = nil
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	n := float64(max(m.Lines(), 1))
+	n := float64(max(m.(counter).Lines(), 1))
 	runtime.KeepAlive(lines)
 	return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / n
 }

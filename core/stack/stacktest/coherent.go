@@ -1,6 +1,7 @@
 package stacktest
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -144,6 +145,29 @@ func EqualCoherent(t TB, events []Event, batches []int) {
 	got.same(t, events, &want)
 }
 
+// EqualRestored compares a model with one that was made of its state at a cut, and
+// that one's state with what it was made of.
+func EqualRestored(t TB, events []Event, cut int) {
+	t.Helper()
+	whole, again := stack.NewCoherent(), stack.NewCoherent()
+	var before, want, got Answers
+	before.Run(whole, events[:cut], []int{cut})
+	state := whole.State()
+	if err := again.Restore(state); err != nil {
+		t.Fatalf("%v", err)
+	}
+	if !bytes.Equal(again.State(), state) {
+		t.Fatalf("the state of a restored model differs from what it was made of")
+	}
+	want.Run(whole, events[cut:], []int{len(events) - cut})
+	got.Run(again, events[cut:], []int{len(events) - cut})
+	got.Depths.Add(before.Depths)
+	got.same(t, events[cut:], &want)
+	if whole.Lines() != again.Lines() || !bytes.Equal(whole.State(), again.State()) {
+		t.Fatalf("a restored model ends elsewhere")
+	}
+}
+
 // TB is what testing.TB and rapid.T have in common.
 type TB interface {
 	Helper()
@@ -261,6 +285,7 @@ func RunCoherent(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 6))
 			events := RandomEvents(rng, 1+rng.IntN(3000), 1+rng.IntN(1+rng.IntN(200)))
 			EqualCoherent(t, events, cuts(rng, len(events)))
+			EqualRestored(t, events, rng.IntN(len(events)+1))
 		}
 	})
 }

@@ -1,0 +1,315 @@
+package stack
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/bits"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// What is kept of a [Coherent], uv being an unsigned LEB128 varint:
+//
+//	list of lines that were lost, ascending, each
+//	  uv line − the one before · uv depth at which it was lost
+//	list of runs of the stack, from the top, each
+//	  list of lines, each: zigzag varint line − the one before in the stack
+//	  uv holes below them
+//	for 2^1, 2^2, … 2^16 sets: list of the sets that have holes, ascending, each
+//	  uv set − the one before · uv mask of the depths, up to 31, that are holes
+//
+// A list is uv its length and that many entries. The lines of a set are in the
+// order that they have in the stack of all, so masks are enough.
+
+// State gives what [Coherent.Restore] makes a model of that goes on as this one
+// would. It has no counts of what was accessed so far.
+func (m *Coherent) State() []byte {
+	b := m.appendLost(nil)
+	b = appendStack(b, m.entries())
+	for a := 1; a < SetCounts; a++ {
+		b = m.ways.lists[a].appendHoles(b)
+	}
+	return b
+}
+
+func (m *Coherent) appendLost(b []byte) []byte {
+	lost := make([]entry, 0, m.lost)
+	for p := range m.near.exact.table.parts {
+		for _, e := range m.near.exact.table.parts[p].slots {
+			if e.key != 0 && e.stamp == fresh {
+				lost = append(lost, e)
+			}
+		}
+	}
+	slices.SortFunc(lost, func(x, y entry) int {
+		if x.key < y.key {
+			return -1
+		}
+		return 1
+	})
+	b = binary.AppendUvarint(b, uint64(len(lost)))
+	last := trace.Line(0)
+	for _, e := range lost {
+		b = binary.AppendUvarint(b, e.key-1-last)
+		b = binary.AppendUvarint(b, uint64(e.fell-1))
+		last = e.key - 1
+	}
+	return b
+}
+
+// entries gives the stack from the top, with noLine for holes.
+func (m *Coherent) entries() []trace.Line {
+	exact := &m.near.exact
+	all := make([]trace.Line, m.used+int(exact.stamps.live))
+	for i := range all {
+		all[i] = noLine
+	}
+	copy(all, exact.top[:m.used])
+	for p := range exact.table.parts {
+		for _, e := range exact.table.parts[p].slots {
+			if e.key != 0 && e.stamp < fresh {
+				all[uint32(len(all))-1-exact.stamps.rank(e.stamp)] = e.key - 1
+			}
+		}
+	}
+	return all
+}
+
+func appendStack(b []byte, entries []trace.Line) []byte {
+	var runs [][2]int // lines, and holes below them
+	for i, line := range entries {
+		if i == 0 || line != noLine && entries[i-1] == noLine {
+			runs = append(runs, [2]int{})
+		}
+		if run := &runs[len(runs)-1]; line != noLine {
+			run[0]++
+		} else {
+			run[1]++
+		}
+	}
+	b = binary.AppendUvarint(b, uint64(len(runs)))
+	last := trace.Line(0)
+	for _, run := range runs {
+		b = binary.AppendUvarint(b, uint64(run[0]))
+		for _, line := range entries[:run[0]] {
+			b = binary.AppendVarint(b, int64(line-last))
+			last = line
+		}
+		b = binary.AppendUvarint(b, uint64(run[1]))
+		entries = entries[run[0]+run[1]:]
+	}
+	return b
+}
+
+func (l *wayLists) appendHoles(b []byte) []byte {
+	sets := 0
+	for _, n := range l.holes {
+		if n > 0 {
+			sets++
+		}
+	}
+	b = binary.AppendUvarint(b, uint64(sets))
+	last := 0
+	for set, n := range l.holes {
+		if n > 0 {
+			b = binary.AppendUvarint(b, uint64(set-last))
+			b = binary.AppendUvarint(b, uint64(l.mask(set)))
+			last = set
+		}
+	}
+	return b
+}
+
+// mask has a bit for each depth of a set at which there is a hole.
+func (l *wayLists) mask(set int) (mask uint32) {
+	if l.first[set] == holeID {
+		mask = 1
+	}
+	if p := l.below[set/pageSets]; p != nil {
+		for i, id := range p[set%pageSets] {
+			if id == holeID {
+				mask |= 2 << i
+			}
+		}
+	}
+	return mask
+}
+
+var errState = errors.New("the state of a stack with holes cannot be read; analyse the trace again from its start")
+
+// Restore brings a model that is empty to where another one was when it gave its
+// state. After an error the model is of no use.
+func (m *Coherent) Restore(state []byte) error {
+	r := &stateReader{in: state}
+	m.readLost(r)
+	entries := m.readStack(r)
+	for i := len(entries) - 1; i >= 0 && !r.wrong; i-- {
+		m.place(r, entries[i])
+	}
+	lines := slices.DeleteFunc(entries, func(line trace.Line) bool { return line == noLine })
+	lists := [SetCounts][]setMask{}
+	for a := 1; a < SetCounts; a++ {
+		lists[a] = r.masks(1 << a)
+	}
+	if r.wrong || len(r.in) > 0 {
+		return errState
+	}
+	for a := setBits; a > 0; a-- {
+		var ok bool
+		if lines, ok = m.fill(a, lines, lists[a]); !ok {
+			return errState
+		}
+	}
+	m.check()
+	return nil
+}
+
+func (m *Coherent) readLost(r *stateReader) {
+	n := r.length(2)
+	line := trace.Line(0)
+	for i := 0; i < n && !r.wrong; i++ {
+		step, depth := r.below(maxLines), r.below(Lost)
+		if i > 0 && step == 0 || line+step >= maxLines {
+			r.wrong = true
+			return
+		}
+		line += step
+		e, _ := m.near.exact.table.findOrAdd(line)
+		e.fell = uint32(depth) + 1
+		m.lost++
+	}
+}
+
+// readStack gives the stack from the top, with noLine for holes, of which there are
+// at most as many as lines that were lost.
+func (m *Coherent) readStack(r *stateReader) (entries []trace.Line) {
+	line, holes := trace.Line(0), 0
+	for range r.length(2) {
+		for range r.length(1) {
+			line += trace.Line(r.step())
+			if line >= maxLines {
+				r.wrong = true
+				return nil
+			}
+			entries = append(entries, line)
+		}
+		n := int(r.below(uint64(m.lost-holes) + 1))
+		holes += n
+		for range n {
+			entries = append(entries, noLine)
+		}
+	}
+	return entries
+}
+
+// place puts an entry on top of those that were placed before.
+func (m *Coherent) place(r *stateReader, line trace.Line) {
+	if line == noLine {
+		m.holes.add(m.newStamp())
+		return
+	}
+	e, _ := m.near.exact.table.findOrAdd(line)
+	if e.stamp != fresh || e.fell != 0 {
+		r.wrong = true // it is there twice, or was lost
+		return
+	}
+	e.fell = m.newID()
+	e.stamp = m.newStamp()
+}
+
+// fill makes the lists of 2^a sets of lines in the order of the stack and holes. It
+// gives the lines that are in a list: others are in none of fewer sets.
+func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []trace.Line, ok bool) {
+	l := &m.ways.lists[a]
+	masks, used := make([]uint32, 1<<a), make([]uint8, 1<<a)
+	for _, h := range holes {
+		masks[h.set] = h.mask
+		l.holes[h.set] = uint8(bits.OnesCount32(h.mask))
+	}
+	put := func(set int, id uint32) {
+		if used[set] == 0 {
+			l.first[set] = id
+		} else {
+			l.list(set)[used[set]-1] = id
+		}
+		used[set]++
+	}
+	putHoles := func(set int) {
+		for used[set] < MaxWays && masks[set]>>used[set]&1 != 0 {
+			put(set, holeID)
+		}
+	}
+	for _, line := range lines {
+		set := int(line) & (1<<a - 1)
+		if putHoles(set); used[set] < MaxWays {
+			put(set, m.near.exact.table.find(line).fell)
+			listed = append(listed, line)
+		}
+	}
+	for _, h := range holes {
+		if putHoles(h.set); h.mask>>used[h.set] != 0 {
+			return nil, false // there is nothing above them
+		}
+	}
+	return listed, true
+}
+
+// maxLines is above every line.
+const maxLines = 1 << 61
+
+// setMask tells which depths of a set are holes.
+type setMask struct {
+	set  int
+	mask uint32
+}
+
+// stateReader reads a state. After something that cannot be, it reads zeros.
+type stateReader struct {
+	in    []byte
+	wrong bool
+}
+
+// below reads a number below a limit.
+func (r *stateReader) below(limit uint64) uint64 {
+	x, n := binary.Uvarint(r.in)
+	if n <= 0 || x >= limit {
+		r.in, r.wrong = nil, true
+		return 0
+	}
+	r.in = r.in[n:]
+	return x
+}
+
+// step reads a difference.
+func (r *stateReader) step() int64 {
+	x, n := binary.Varint(r.in)
+	if n <= 0 {
+		r.in, r.wrong = nil, true
+		return 0
+	}
+	r.in = r.in[n:]
+	return x
+}
+
+// length reads that of a list whose entries take at least so many bytes.
+func (r *stateReader) length(least int) int {
+	return int(r.below(uint64(len(r.in)/least) + 1))
+}
+
+// masks reads which of a number of sets have holes.
+func (r *stateReader) masks(sets int) []setMask {
+	list := make([]setMask, r.length(2))
+	set := uint64(0)
+	for i := range list {
+		step := r.below(uint64(sets) - set)
+		set += step
+		mask := uint32(r.below(1 << MaxWays))
+		if mask == 0 || i > 0 && step == 0 {
+			r.wrong = true
+			return nil
+		}
+		list[i] = setMask{int(set), mask}
+	}
+	return list
+}
