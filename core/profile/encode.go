@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"hash/crc32"
 	"slices"
@@ -185,7 +184,7 @@ func (p *Profile) canonical(w *writer) {
 
 // digestSections hashes written sections without their checks.
 func digestSections(sections []byte) (sum [32]byte) {
-	hash := sha256.New()
+	hash := newHash()
 	for len(sections) > 0 {
 		length, n := binary.Uvarint(sections[4:])
 		end := 4 + n + int(length)

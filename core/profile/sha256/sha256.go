@@ -1,0 +1,146 @@
+// Package sha256 computes SHA-256 as FIPS 180-4, section 6.2, says, for digests of
+// results in the browser. The standard library's, which is used everywhere else,
+// brings ciphers and random generators along that the rules for certified programs
+// ask for: they would be a fortieth of what a first visit to the page transfers.
+//
+// Its words come from the standard's definition: the first 32 bits of the fractions
+// of square and cube roots of the first primes.
+package sha256
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Size is the length of a sum, in bytes.
+const Size = 32
+
+const (
+	blockBytes = 64
+	rounds     = 64
+	lengthAt   = blockBytes - 8 // of the message's length, in bits, in the last block
+)
+
+// Hash is a hash of what was written to it; the zero value is not one, see [New].
+type Hash struct {
+	state [8]uint32
+	part  [blockBytes]byte // of a block, the first bytes % blockBytes
+	bytes uint64           // written
+}
+
+// New is a hash of nothing.
+func New() *Hash { return &Hash{state: initial} }
+
+// Write adds bytes. It never fails.
+func (h *Hash) Write(p []byte) (int, error) {
+	written := len(p)
+	if filled := int(h.bytes % blockBytes); filled > 0 {
+		n := copy(h.part[filled:], p)
+		p = p[n:]
+		if filled+n == blockBytes {
+			h.block(h.part[:])
+		}
+	}
+	h.bytes += uint64(written)
+	for ; len(p) >= blockBytes; p = p[blockBytes:] {
+		h.block(p)
+	}
+	if len(p) > 0 {
+		copy(h.part[:], p)
+	}
+	return written, nil
+}
+
+// Sum appends the sum of what was written, to which more can be added behind.
+func (h *Hash) Sum(out []byte) []byte {
+	end := *h
+	padding := [2 * blockBytes]byte{0x80}
+	n := blockBytes - int(h.bytes%blockBytes)
+	if n <= blockBytes-lengthAt {
+		n += blockBytes
+	}
+	binary.BigEndian.PutUint64(padding[n-8:], 8*h.bytes)
+	end.Write(padding[:n])
+	for _, word := range end.state {
+		out = binary.BigEndian.AppendUint32(out, word)
+	}
+	return out
+}
+
+// block adds the first block of p. It is long because its words live in registers.
+func (h *Hash) block(p []byte) {
+	var w [rounds]uint32
+	for i := range 16 {
+		w[i] = binary.BigEndian.Uint32(p[4*i:])
+	}
+	for i := 16; i < rounds; i++ {
+		x, y := w[i-15], w[i-2]
+		s0 := bits.RotateLeft32(x, -7) ^ bits.RotateLeft32(x, -18) ^ x>>3
+		s1 := bits.RotateLeft32(y, -17) ^ bits.RotateLeft32(y, -19) ^ y>>10
+		w[i] = w[i-16] + s0 + w[i-7] + s1
+	}
+	a, b, c, d, e, f, g, k := h.state[0], h.state[1], h.state[2], h.state[3], h.state[4], h.state[5], h.state[6], h.state[7]
+	for i, word := range w {
+		s1 := bits.RotateLeft32(e, -6) ^ bits.RotateLeft32(e, -11) ^ bits.RotateLeft32(e, -25)
+		t1 := k + s1 + (e&f ^ ^e&g) + constants[i] + word
+		s0 := bits.RotateLeft32(a, -2) ^ bits.RotateLeft32(a, -13) ^ bits.RotateLeft32(a, -22)
+		t2 := s0 + (a&b ^ a&c ^ b&c)
+		a, b, c, d, e, f, g, k = t1+t2, a, b, c, d+t1, e, f, g
+	}
+	for i, word := range [8]uint32{a, b, c, d, e, f, g, k} {
+		h.state[i] += word
+	}
+}
+
+var initial, constants = words()
+
+// words computes the initial state, of square roots, and the rounds' constants, of
+// cube roots, both of the primes in order.
+func words() (state [8]uint32, constants [rounds]uint32) {
+	n := 0
+	for p := uint64(2); n < rounds; p++ {
+		if !isPrime(p) {
+			continue
+		}
+		if n < len(state) {
+			state[n] = fraction(p, 2)
+		}
+		constants[n] = fraction(p, 3)
+		n++
+	}
+	return state, constants
+}
+
+func isPrime(n uint64) bool {
+	for d := uint64(2); d*d <= n; d++ {
+		if n%d == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fraction gives the first 32 bits behind the point of a prime's root, by trying
+// bit after bit whether the power of the root with it is still below the prime.
+func fraction(prime uint64, degree int) uint32 {
+	root := uint64(0) // in units of 2 to the -32
+	for bit := uint64(1) << 36; bit > 0; bit >>= 1 {
+		if below(root|bit, degree, prime) {
+			root |= bit
+		}
+	}
+	return uint32(root)
+}
+
+// below tells whether root to the power of degree, 2 or 3, is less than n. The
+// power is taken of 37 bits, exactly, in three words.
+func below(root uint64, degree int, n uint64) bool {
+	high, low := bits.Mul64(root, root) // in units of 2 to the -64
+	if degree == 2 {
+		return high < n
+	}
+	top, mid := bits.Mul64(high, root)
+	carry, _ := bits.Mul64(low, root)
+	_, over := bits.Add64(mid, carry, 0)
+	return (top+over)<<32|(mid+carry)>>32 < n // in units of 2 to the -96
+}

@@ -1,0 +1,38 @@
+package sha256
+
+import (
+	"bytes"
+	standard "crypto/sha256"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The standard library's is the twin.
+func TestSumIsTheStandardLibrarys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		hash, twin := New(), standard.New()
+		for range rapid.IntRange(0, 6).Draw(t, "writes") {
+			part := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "part")
+			if n, err := hash.Write(part); n != len(part) || err != nil {
+				t.Fatalf("%d of %d written, %v", n, len(part), err)
+			}
+			twin.Write(part)
+			if got, want := hash.Sum([]byte("x")), twin.Sum([]byte("x")); !bytes.Equal(got, want) {
+				t.Fatalf("%x, want %x", got, want)
+			}
+		}
+	})
+}
+
+// Every place in a block for the end of what is hashed.
+func TestLengths(t *testing.T) {
+	text := bytes.Repeat([]byte("stack distance "), 20)
+	for n := range text {
+		hash := New()
+		hash.Write(text[:n])
+		if got, want := hash.Sum(nil), standard.Sum256(text[:n]); !bytes.Equal(got, want[:]) {
+			t.Errorf("%d bytes: %x, want %x", n, got, want)
+		}
+	}
+}
