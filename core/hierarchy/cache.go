@@ -13,7 +13,7 @@ const DefaultLineBytes = 64
 
 const (
 	cacheForm  = "NAME=SIZE,WAYS[,LINE][,PROPERTY…], as in L1=32KiB,8 or L2=1MiB,full,64,latency=12"
-	properties = "behind SIZE, WAYS and LINE each at most once: latency=CYCLES, bandwidth=BYTES a cycle, shared=CORES, " +
+	properties = "behind SIZE, WAYS and LINE each at most once: latency=CYCLES, bandwidth=BYTES a cycle, shared=CORES or shared=all, " +
 		"hashed, plru, random, non-inclusive, exclusive, write-through, no-allocate"
 )
 
@@ -50,6 +50,8 @@ func ParseCache(s string) (Cache, error) {
 	}
 	return c, c.Check()
 }
+
+const allCores = "all"
 
 func parseWays(s string) (ways uint32, ok bool) {
 	s = strings.TrimSpace(s)
@@ -120,6 +122,10 @@ func (c *Cache) setNumber(key, value string) (ok bool) {
 	case "bandwidth":
 		c.BytesPerCycle, ok = ParsePositive(value)
 	case "shared":
+		if value == allCores {
+			c.SharedBy = AllCores
+			return true
+		}
 		n, err := strconv.ParseUint(value, 10, 32)
 		c.SharedBy, ok = uint32(n), err == nil && n > 0
 	}
@@ -151,7 +157,10 @@ func (c Cache) String() string {
 	if c.BytesPerCycle > 0 {
 		s += ",bandwidth=" + FormatNumber(c.BytesPerCycle)
 	}
-	if c.SharedBy > 0 {
+	switch {
+	case c.SharedBy == AllCores:
+		s += ",shared=" + allCores
+	case c.SharedBy > 0:
 		s += ",shared=" + strconv.FormatUint(uint64(c.SharedBy), 10)
 	}
 	for _, word := range c.unusual() {

@@ -50,10 +50,13 @@ type Cache struct {
 	Inclusion   Inclusion
 	Write       Write
 
-	SharedBy      uint32  // cores; 0 or 1: private to one
+	SharedBy      uint32  // consecutive cores; 0 or 1: private to one
 	LatencyCycles float64 // from a load to the use of what hits here; 0: not known
 	BytesPerCycle float64 // that it can give to the level above; 0: not known
 }
+
+// AllCores is SharedBy of a level that all cores share, however many there are.
+const AllCores = 1<<32 - 1
 
 // Replacement is how a set chooses the line to give up.
 type Replacement uint8

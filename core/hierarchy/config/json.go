@@ -265,7 +265,11 @@ func (w *jsonWriter) cache(c hierarchy.Cache) {
 		}
 		w.number("latency_cycles", c.LatencyCycles)
 		w.number("bytes_per_cycle", c.BytesPerCycle)
-		w.number("shared_by", float64(c.SharedBy))
+		if c.SharedBy == hierarchy.AllCores {
+			w.text("shared_by", "all")
+		} else {
+			w.number("shared_by", float64(c.SharedBy))
+		}
 		if c.Hashed {
 			w.key("hashed")
 			w.out = append(w.out, "true"...)

@@ -176,6 +176,13 @@ func (r *reader) size(n Node) uint64 {
 	return bytes
 }
 
+func (r *reader) cores(n Node) uint32 {
+	if n.Text == "all" {
+		return hierarchy.AllCores
+	}
+	return uint32(r.whole(n, 1<<32-1, "a number of cores, or \"all\""))
+}
+
 func (r *reader) ways(n Node) uint32 {
 	if n.Kind == String && n.Text == "full" {
 		return 0
@@ -197,7 +204,7 @@ func (r *reader) cache(n Node) hierarchy.Cache {
 		"line":            func(n Node) { c.LineBytes = uint32(r.whole(n, 1<<32-1, "a line size in bytes")) },
 		"latency_cycles":  func(n Node) { c.LatencyCycles = r.positive(n) },
 		"bytes_per_cycle": func(n Node) { c.BytesPerCycle = r.positive(n) },
-		"shared_by":       func(n Node) { c.SharedBy = uint32(r.whole(n, 1<<32-1, "a number of cores")) },
+		"shared_by":       func(n Node) { c.SharedBy = r.cores(n) },
 		"hashed":          func(n Node) { c.Hashed = r.yes(n) },
 		"replacement":     func(n Node) { c.Replacement = hierarchy.Replacement(r.oneOf(n, replacements...)) },
 		"inclusion":       func(n Node) { c.Inclusion = hierarchy.Inclusion(r.oneOf(n, inclusions...)) },
