@@ -35,7 +35,7 @@ func benchmark(b *testing.B, name string, caches ...string) {
 	parts := inMemory(b, name)
 	references := uint64(0)
 	for b.Loop() {
-		s, err := simulate.New(h, 0)
+		s, err := simulate.New(h, simulate.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func simulateData(t *testing.T, text []byte, c hierarchy.Cache) simulate.Result 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := simulate.New(hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}, 0)
+	s, err := simulate.New(hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}, simulate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,12 @@ import (
 // level is one cache with its neighbours. What goes from level to level is a
 // run of bytes: whole lines of the level above, or a store within one.
 type level struct {
-	above, below *level   // nil: the processor; memory
-	memory       *Traffic // what is behind the last level
+	above   []*level // caches that have it in common; none: the processor
+	connect *bus     // between them; nil: they need none
+	below   *level   // nil: memory
+	memory  *Traffic // what is behind the last level
+	bus     *bus     // to the caches beside it
+	member  int      // its number there
 
 	cache hierarchy.Cache
 	shift uint // its lines are of 1 << shift bytes
@@ -20,7 +24,8 @@ type level struct {
 	inclusive bool
 	exclusive bool
 
-	counts Counts
+	counts *Counts                 // of the core that uses it
+	lost   map[trace.Line]struct{} // that were here until another core stored to them
 }
 
 func (l *level) lineBytes() uint64 { return 1 << l.shift }
@@ -48,8 +53,17 @@ func (l *level) read(line trace.Line) (dirty bool) {
 		return false
 	}
 	l.counts.ReadMisses++
+	l.missed(line)
 	l.fill(line, l.fetch(line))
 	return false
+}
+
+// missed notes a demand miss of a line that was lost.
+func (l *level) missed(line trace.Line) {
+	if _, lost := l.lost[line]; lost {
+		l.counts.CoherenceMisses++
+		delete(l.lost, line)
+	}
 }
 
 // giveUp is a demand for a line of an exclusive level, which keeps nothing of
@@ -60,6 +74,7 @@ func (l *level) giveUp(line trace.Line) (dirty bool) {
 		return dirty
 	}
 	l.counts.ReadMisses++
+	l.missed(line)
 	return l.fetch(line)
 }
 
@@ -83,6 +98,7 @@ func (l *level) store(addr trace.Addr, bytes uint64) {
 	line := addr >> l.shift
 	if !l.tags.touch(line, !l.through) {
 		l.counts.WriteMisses++
+		l.missed(line)
 		if l.around || l.exclusive {
 			l.storeBelow(addr, bytes)
 			return
@@ -162,6 +178,7 @@ func (l *level) supersede(line trace.Line) {
 // fill puts a line into its set, from which another may have to leave.
 func (l *level) fill(line trace.Line, dirty bool) {
 	l.counts.Fills++
+	delete(l.lost, line)
 	victim, victimDirty, evicted := l.tags.insert(line, dirty)
 	if !evicted {
 		return
@@ -172,6 +189,9 @@ func (l *level) fill(line trace.Line, dirty bool) {
 	}
 	switch {
 	case l.below != nil && l.below.exclusive:
+		if victimDirty {
+			l.counts.WriteBacksSent++
+		}
 		l.below.accept(victim, victimDirty)
 	case victimDirty:
 		l.sendBack(victim<<l.shift, l.lineBytes())
@@ -181,28 +201,44 @@ func (l *level) fill(line trace.Line, dirty bool) {
 // takeFromAbove takes a line from all levels above, and tells whether it was
 // changed in one of them.
 func (l *level) takeFromAbove(line trace.Line) (dirty bool) {
-	for n := l.above; n != nil; n = n.above {
-		first := line << l.shift >> n.shift
-		for i := range l.lineBytes() >> n.shift {
-			if present, changed := n.tags.remove(first + i); present {
+	for _, n := range l.above {
+		n.everyCopy(line<<l.shift, l.lineBytes(), func(n *level, line trace.Line) {
+			if present, changed := n.tags.remove(line); present {
 				n.counts.Taken++
 				dirty = dirty || changed
 			}
-		}
+		})
 	}
 	return dirty
 }
 
-// accept takes the victim of the level above into an exclusive level.
+// everyCopy calls for each line that holds bytes of a run, if it is there, in this
+// level and those above it.
+func (l *level) everyCopy(addr trace.Addr, bytes uint64, each func(*level, trace.Line)) {
+	for line := addr >> l.shift; line <= (addr+bytes-1)>>l.shift; line++ {
+		each(l, line)
+	}
+	for _, n := range l.above {
+		n.everyCopy(addr, bytes, each)
+	}
+}
+
+// accept takes the victim of the level above into an exclusive level. It may be
+// there already, if another core had the line too and gave it up before.
 func (l *level) accept(line trace.Line, dirty bool) {
-	if dirty {
+	hit := l.tags.touch(line, dirty && !l.through)
+	switch {
+	case !dirty:
+		l.counts.CleanVictims++
+	case hit:
+		l.counts.WriteBacksReceived++
+	default:
 		l.counts.WriteBacksReceived++
 		l.counts.WriteBackMisses++
-		l.above.counts.WriteBacksSent++
-	} else {
-		l.counts.CleanVictims++
 	}
-	l.fill(line, dirty && !l.through)
+	if !hit {
+		l.fill(line, dirty && !l.through)
+	}
 	if dirty && l.through {
 		l.sendBack(line<<l.shift, l.lineBytes())
 	}

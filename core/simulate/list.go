@@ -71,6 +71,17 @@ func (t *list) remove(line trace.Line) (present, dirty bool) {
 	return true, t.nodes[n].frame.dirty()
 }
 
+func (t *list) look(line trace.Line) (present, dirty bool) {
+	n, found := t.at[line]
+	return found, found && t.nodes[n].frame.dirty()
+}
+
+func (t *list) wash(line trace.Line) {
+	if n, found := t.at[line]; found {
+		t.nodes[n].frame &^= 1
+	}
+}
+
 func (t *list) newNode() uint32 {
 	if last := len(t.unused) - 1; last >= 0 {
 		n := t.unused[last]

@@ -13,7 +13,10 @@ import (
 // data along, and looks everything up the slow way. Data are versions of words
 // of 8 bytes, the number of the store that wrote them.
 type naive struct {
-	levels []*naiveLevel
+	caches [][]*naiveLevel // of each level
+	levels []*naiveLevel   // those of the core whose reference it is
+	states map[place]map[int]byte
+	msi    bool
 	words  data // in memory
 	memory Traffic
 	now    int
@@ -21,14 +24,24 @@ type naive struct {
 
 type data map[uint64]int
 
+// place is a line on the bus that connects caches of a level.
+type place struct {
+	level, behind int
+	line          uint64
+}
+
 type naiveLevel struct {
 	hierarchy.Cache
+	number               int
+	first, end           int // cores
 	sets, ways           uint64
 	inclusive, exclusive bool
 	lines                map[uint64]*naiveLine
+	lost                 map[uint64]bool
 	used, emptied        map[[2]uint64]int // when a way of a set was
 	draw                 *rand.Rand
-	counts               Counts
+	counts               *Counts
+	by                   map[int]*Counts // of each core
 }
 
 type naiveLine struct {
@@ -37,19 +50,66 @@ type naiveLine struct {
 	dirty            bool
 }
 
-func newNaive(h hierarchy.Hierarchy, seed uint64) *naive {
-	n := &naive{words: data{}}
+func newNaive(h hierarchy.Hierarchy, cores int, o Options) *naive {
+	n := &naive{words: data{}, states: map[place]map[int]byte{}, msi: o.Protocol == MSI}
 	for i, c := range h.Levels {
-		l := &naiveLevel{Cache: c, ways: uint64(c.Ways), lines: map[uint64]*naiveLine{}, used: map[[2]uint64]int{}, emptied: map[[2]uint64]int{}}
-		if c.Ways == 0 {
-			l.ways = c.Lines()
+		each := min(max(int(c.SharedBy), 1), cores)
+		n.caches = append(n.caches, nil)
+		for first := 0; first < cores; first += each {
+			n.caches[i] = append(n.caches[i], newNaiveLevel(c, i, first, first+each, o.Seed))
+			n.caches[i][len(n.caches[i])-1].number = len(n.caches[i]) - 1
 		}
-		l.sets = c.Lines() / l.ways
-		l.inclusive, l.exclusive = i > 0 && c.Inclusion == hierarchy.Inclusive, i > 0 && c.Inclusion == hierarchy.Exclusive
-		l.draw = rand.New(rand.NewPCG(seed+uint64(i), 0))
-		n.levels = append(n.levels, l)
 	}
 	return n
+}
+
+func newNaiveLevel(c hierarchy.Cache, i, first, end int, seed uint64) *naiveLevel {
+	l := &naiveLevel{
+		Cache: c, first: first, end: end, ways: uint64(c.Ways), lines: map[uint64]*naiveLine{}, lost: map[uint64]bool{},
+		used: map[[2]uint64]int{}, emptied: map[[2]uint64]int{}, by: map[int]*Counts{},
+	}
+	if c.Ways == 0 {
+		l.ways = c.Lines()
+	}
+	for core := first; core < end; core++ {
+		l.by[core] = new(Counts)
+	}
+	l.counts = l.by[first]
+	l.sets = c.Lines() / l.ways
+	l.inclusive, l.exclusive = i > 0 && c.Inclusion == hierarchy.Inclusive, i > 0 && c.Inclusion == hierarchy.Exclusive
+	l.draw = rand.New(rand.NewPCG(seed+uint64(i)+uint64(first/(end-first))<<32, 0))
+	return l
+}
+
+// path are the caches of a core.
+func (n *naive) path(core int) (path []*naiveLevel) {
+	for _, caches := range n.caches {
+		for _, l := range caches {
+			if l.first <= core && core < l.end {
+				path = append(path, l)
+			}
+		}
+	}
+	return path
+}
+
+// run lets a core go on.
+func (n *naive) run(core int) {
+	n.levels = n.path(core)
+	for _, l := range n.levels {
+		l.counts = l.by[core]
+	}
+}
+
+// sum are the counts of a level.
+func (n *naive) sum(i int) (sum Counts, lines int) {
+	for _, l := range n.caches[i] {
+		lines += len(l.lines)
+		for _, c := range l.by {
+			sum.add(c)
+		}
+	}
+	return sum, lines
 }
 
 func (l *naiveLevel) lineSize() uint64 { return uint64(l.LineBytes) }
@@ -173,6 +233,7 @@ func (n *naive) read(i int, line uint64) (words data, dirty bool) {
 		return maps.Clone(x.words), false
 	}
 	l.counts.ReadMisses++
+	l.missed(line)
 	words, dirty = n.demand(i+1, line*l.lineSize(), l.lineSize())
 	if l.exclusive {
 		return words, dirty
@@ -181,10 +242,18 @@ func (n *naive) read(i int, line uint64) (words data, dirty bool) {
 	return words, false
 }
 
+func (l *naiveLevel) missed(line uint64) {
+	if l.lost[line] {
+		l.counts.CoherenceMisses++
+	}
+	l.lost[line] = false
+}
+
 // put gives a line its place.
 func (n *naive) put(i int, line uint64, words data, dirty bool) {
 	l := n.levels[i]
 	l.counts.Fills++
+	l.lost[line] = false
 	x := &naiveLine{number: line, set: l.set(line), words: words, dirty: dirty}
 	x.way = l.wayFor(x.set)
 	victim := l.inSet(x.set)[x.way]
@@ -212,17 +281,21 @@ func (n *naive) put(i int, line uint64, words data, dirty bool) {
 // nearest to the processor has the newest words.
 func (n *naive) recall(i int, victim *naiveLine, addr uint64) {
 	for k := i - 1; k >= 0; k-- {
-		above := n.levels[k]
-		for at := addr; at < addr+n.levels[i].lineSize(); at += above.lineSize() {
-			x := above.lines[at/above.lineSize()]
-			if x == nil {
+		for _, above := range n.caches[k] {
+			if above.first < n.levels[i].first || above.first >= n.levels[i].end {
 				continue
 			}
-			above.counts.Taken++
-			n.drop(above, x)
-			if x.dirty {
-				victim.dirty = true
-				maps.Copy(victim.words, x.words)
+			for at := addr; at < addr+n.levels[i].lineSize(); at += above.lineSize() {
+				x := above.lines[at/above.lineSize()]
+				if x == nil {
+					continue
+				}
+				above.counts.Taken++
+				n.drop(above, x)
+				if x.dirty {
+					victim.dirty = true
+					maps.Copy(victim.words, x.words)
+				}
 			}
 		}
 	}
@@ -231,14 +304,23 @@ func (n *naive) recall(i int, victim *naiveLine, addr uint64) {
 // accept moves a victim of level i to the exclusive level below.
 func (n *naive) accept(i int, victim *naiveLine, addr uint64) {
 	l := n.levels[i+1]
+	there := l.lines[victim.number]
 	if victim.dirty {
 		n.levels[i].counts.WriteBacksSent++
 		l.counts.WriteBacksReceived++
-		l.counts.WriteBackMisses++
+		if there == nil {
+			l.counts.WriteBackMisses++
+		}
 	} else {
 		l.counts.CleanVictims++
 	}
-	n.put(i+1, victim.number, victim.words, victim.dirty && !l.Write.Through())
+	if there == nil {
+		n.put(i+1, victim.number, victim.words, victim.dirty && !l.Write.Through())
+	} else {
+		n.use(l, there)
+		there.words = victim.words
+		there.dirty = there.dirty || victim.dirty && !l.Write.Through()
+	}
 	if victim.dirty && l.Write.Through() {
 		n.writeBack(i+1, addr, victim.words)
 	}
@@ -305,6 +387,7 @@ func (n *naive) store(i int, addr, bytes uint64, words data) {
 		some := words.part(piece[0], piece[1])
 		if l.lines[line] == nil {
 			l.counts.WriteMisses++
+			l.missed(line)
 			if l.Write.Around() || l.exclusive {
 				n.store(i+1, piece[0], piece[1], some)
 				continue
@@ -352,22 +435,194 @@ func (n *naive) update(i int, addr, bytes uint64, words data) {
 
 // flush writes back what is dirty.
 func (n *naive) flush() {
+	for i, caches := range n.caches {
+		for _, l := range caches {
+			n.levels = n.path(l.first)
+			n.flushCache(i, l)
+		}
+	}
+}
+
+func (n *naive) flushCache(i int, l *naiveLevel) {
+	lines := slices.SortedFunc(maps.Values(l.lines), func(x, y *naiveLine) int {
+		if x.set != y.set {
+			return cmp.Compare(x.set, y.set)
+		}
+		if l.Replacement == hierarchy.LRU {
+			return -cmp.Compare(l.used[[2]uint64{x.set, x.way}], l.used[[2]uint64{y.set, y.way}])
+		}
+		return cmp.Compare(x.way, y.way)
+	})
+	for _, x := range lines {
+		if x.dirty {
+			x.dirty = false
+			n.writeBack(i, x.number*l.lineSize(), x.words)
+		}
+	}
+}
+
+// cohere lets the other cores know of an access of one, whose line at the first
+// level begins at addr.
+func (n *naive) cohere(addr uint64, write bool) {
 	for i, l := range n.levels {
-		lines := slices.SortedFunc(maps.Values(l.lines), func(x, y *naiveLine) int {
-			if x.set != y.set {
-				return cmp.Compare(x.set, y.set)
-			}
-			if l.Replacement == hierarchy.LRU {
-				return -cmp.Compare(l.used[[2]uint64{x.set, x.way}], l.used[[2]uint64{y.set, y.way}])
-			}
-			return cmp.Compare(x.way, y.way)
-		})
-		for _, x := range lines {
-			if x.dirty {
-				x.dirty = false
-				n.writeBack(i, x.number*l.lineSize(), x.words)
+		own, behind, members := max(l.SharedBy, 1), 0, n.caches[i]
+		if i+1 < len(n.levels) {
+			next := n.levels[i+1]
+			behind = next.number
+			members = slices.DeleteFunc(slices.Clone(members), func(m *naiveLevel) bool { return m.first < next.first || m.first >= next.end })
+			if own == max(next.SharedBy, 1) {
+				continue // there is one cache before each of the next level
 			}
 		}
+		if own >= MaxCores {
+			continue
+		}
+		bytes := uint64(0)
+		for _, above := range n.levels[:i+1] {
+			bytes = max(bytes, above.lineSize())
+		}
+		line := addr / bytes
+		here := slices.ContainsFunc(n.levels[:i+1], func(l *naiveLevel) bool { return l.hasAll(addr, n.levels[0].lineSize()) })
+		if here && !write {
+			return
+		}
+		n.transact(i, place{i, behind, line}, l, members, bytes, write, here)
+	}
+}
+
+func (l *naiveLevel) hasAll(addr, bytes uint64) bool {
+	for at := addr; at < addr+bytes; at += 8 {
+		if l.lines[at/l.lineSize()] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// transact is one request on a bus, by the book.
+func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, bytes uint64, write, here bool) {
+	state := n.states[p]
+	if state == nil {
+		state = map[int]byte{}
+		n.states[p] = state
+	}
+	addr := p.line * bytes
+	for _, m := range members {
+		if !n.above(i, m, addr, bytes, func(*naiveLevel, *naiveLine) {}) {
+			delete(state, m.number) // left without a word
+		}
+	}
+	mine := state[me.number]
+	switch {
+	case write && here && mine == 'M':
+	case write && here && mine == 'E':
+		me.counts.Bus.SilentUpgrades++
+	case write && here:
+		me.counts.Bus.Upgrades++
+	case write:
+		me.counts.Bus.ReadsExclusive++
+	default:
+		me.counts.Bus.Reads++
+	}
+	others, dirty := false, false
+	for _, m := range members {
+		if m == me || state[m.number] == 0 {
+			continue
+		}
+		others = true
+		dirty = n.yield(i, m, addr, bytes, write) || dirty
+		if state[m.number] = 'S'; write {
+			delete(state, m.number)
+		}
+	}
+	if !here && others && dirty {
+		me.counts.Bus.RemoteDirty++
+	} else if !here && others {
+		me.counts.Bus.RemoteClean++
+	}
+	switch {
+	case write:
+		state[me.number] = 'M'
+	case others:
+		state[me.number] = 'S'
+	case mine == 'M' || mine == 'E':
+	case n.msi:
+		state[me.number] = 'S'
+	default:
+		state[me.number] = 'E'
+	}
+}
+
+// above calls for the lines of a run of bytes in a cache of level i and those above
+// it, and tells whether there was one.
+func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naiveLevel, *naiveLine)) (found bool) {
+	for k := i; k >= 0; k-- {
+		for _, l := range n.caches[k] {
+			if l.first < m.first || l.first >= m.end {
+				continue
+			}
+			for _, piece := range cut(addr, bytes, l.lineSize()) {
+				if x := l.lines[piece[0]/l.lineSize()]; x != nil {
+					found = true
+					each(l, x)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// yield has a cache and those above it write back a line and, for a store, lose it.
+func (n *naive) yield(i int, m *naiveLevel, addr, bytes uint64, write bool) (dirty bool) {
+	changed := data{} // words of dirty lines, newest ones, by what is nearest to the processor
+	n.above(i, m, addr, bytes, func(_ *naiveLevel, x *naiveLine) {
+		if x.dirty {
+			dirty = true
+			maps.Copy(changed, x.words)
+		}
+	})
+	if dirty {
+		if write {
+			m.counts.Bus.WriteBacksForWrites++
+		} else {
+			m.counts.Bus.WriteBacksForReads++
+		}
+		n.sendChanged(i, m, addr, bytes, changed)
+	}
+	n.above(i, m, addr, bytes, func(l *naiveLevel, x *naiveLine) {
+		x.dirty = false
+		maps.Copy(x.words, changed.part(x.number*l.lineSize(), l.lineSize()))
+		if write {
+			l.counts.Invalidated++
+			l.lost[x.number] = true
+			n.drop(l, x)
+		}
+	})
+	return dirty
+}
+
+// sendChanged writes back the dirty lines in a run of bytes, neighbours together.
+func (n *naive) sendChanged(i int, m *naiveLevel, addr, bytes uint64, changed data) {
+	back := n.levels
+	defer func() { n.levels = back }()
+	n.levels = n.path(m.first)
+	dirty := map[uint64]bool{}
+	n.above(i, m, addr, bytes, func(l *naiveLevel, x *naiveLine) {
+		for at := range l.lineSize() {
+			if x.dirty {
+				dirty[x.number*l.lineSize()+at] = true
+			}
+		}
+	})
+	for at := addr; at < addr+bytes; {
+		end := at
+		for end < addr+bytes && dirty[end] {
+			end++
+		}
+		if end > at {
+			n.writeBackRun(i, at, end-at, changed.part(at, end-at))
+		}
+		at = end + 1
 	}
 }
 

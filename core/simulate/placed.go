@@ -92,6 +92,17 @@ func (p *placed) remove(line trace.Line) (present, dirty bool) {
 	return true, dirty
 }
 
+func (p *placed) look(line trace.Line) (present, dirty bool) {
+	set, way, found := p.find(line)
+	return found, found && p.frames[set*p.ways+way].dirty()
+}
+
+func (p *placed) wash(line trace.Line) {
+	if set, way, found := p.find(line); found {
+		p.frames[set*p.ways+way] &^= 1
+	}
+}
+
 func (p *placed) clean(back func(trace.Line)) {
 	for i, f := range p.frames {
 		if f != emptyFrame && f.dirty() {

@@ -23,7 +23,7 @@ func TestExactPredictions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := begin(t, h, 0)
+		s := begin(t, h, Options{})
 		run.Beside(s.Consume)
 		for err == nil {
 			err = run.Step()

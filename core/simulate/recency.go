@@ -61,6 +61,28 @@ func (t *recency) remove(line trace.Line) (present, dirty bool) {
 	return false, false
 }
 
+// find gives the frame of a line, or nil.
+func (t *recency) find(line trace.Line) *frame {
+	set := t.of(line)
+	for i, f := range set {
+		if f.line() == line {
+			return &set[i]
+		}
+	}
+	return nil
+}
+
+func (t *recency) look(line trace.Line) (present, dirty bool) {
+	f := t.find(line)
+	return f != nil, f != nil && f.dirty()
+}
+
+func (t *recency) wash(line trace.Line) {
+	if f := t.find(line); f != nil {
+		*f &^= 1
+	}
+}
+
 func (t *recency) clean(back func(trace.Line)) {
 	for i, f := range t.frames {
 		if f != emptyFrame && f.dirty() {

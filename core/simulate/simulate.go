@@ -63,6 +63,42 @@
 // used (tree-PLRU, ways a power of two); or a random one, the same for the same
 // seed.
 //
+// # Cores
+//
+// Each thread of the trace runs on a core of its own, unless [Options.Cores] puts
+// several on one; beyond [MaxCores], threads that appear are put on those in turn. A
+// level that SharedBy says nothing of is private: each core has a
+// cache of it. Of a level that n cores share, every n consecutive cores have one.
+// Cores are in the order that was asked for, by their first thread, and then in
+// the order in which threads appear; references are made one after the other, in
+// the order of the trace. One core goes through the caches as if there were no
+// other.
+//
+// # Coherence
+//
+// Private caches are kept coherent by snooping and write-invalidate (Culler and
+// Singh, Parallel Computer Architecture, 1999, §5.3). Wherever several caches have
+// the next level or memory in common, a bus connects them; a cache with those above
+// it stands for its cores there. A read that they cannot answer goes on the bus
+// (BusRd), and so does every store, as a miss (BusRdX) or, of a line that they have,
+// as an upgrade (BusUpgr). Before it is demanded of the next level,
+//
+//   - another that has the line dirty writes it back, and keeps it clean for a read;
+//   - all others lose it for a store. Their next demand for it, if it misses, is a
+//     coherence miss. The frame is empty then, and filled before another line leaves.
+//
+// Stores tell nobody where the line is modified (M) already, and under MESI where
+// it is exclusive (E), for no other had it when it was read. Under MSI it would be
+// shared, and an upgrade. So MSI and MESI differ in traffic, never in misses. A line
+// that leaves leaves without a word, so others may be taken to share it still.
+//
+// Lines that another cache has too are still demanded of the next level; what could
+// have come from a cache is counted (remote, clean or dirty). Where lines of the
+// caches on one bus differ in size, the largest are kept coherent.
+//
+// One private level misses exactly what the coherent stack says of each core (MODELS
+// §6.4), for it is the same caches.
+//
 // # The end
 //
 // [Simulator.Finish] writes back what is dirty, as DineroIV does: level by
@@ -71,7 +107,7 @@
 package simulate
 
 import (
-	"math/bits"
+	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -81,17 +117,27 @@ import (
 // Result is what a simulation counted.
 type Result struct {
 	Levels        []Level // first level first
+	Cores         []Core  // by number
 	Memory, Flush Traffic // during the run, and by what is written back at its end
 
+	Folded     int    // threads that share a core, for there are more than [MaxCores]
 	References uint64 // of the trace
 	Split      uint64 // those of them that touch more than one line of the first level
 }
 
-// Level is what one cache counted, during the run and while it was flushed.
+// Level is what the caches of one level counted, during the run and while they were
+// flushed.
 type Level struct {
 	Cache      hierarchy.Cache
 	Run, Flush Counts
-	Resident   uint64 // lines that it holds at the end
+	Resident   uint64   // lines that they hold at the end
+	Caches     int      // how many there are
+	Cores      []Counts // those of Run that each core is the cause of; what it loses to others is its own
+}
+
+// Core is a processor of the simulation.
+type Core struct {
+	Threads []uint32 // of the trace, ascending
 }
 
 // Counts are what happened at one level.
@@ -108,12 +154,17 @@ type Counts struct {
 	// What goes to the level below besides demand.
 	WriteBacksSent uint64
 
-	// The lines that it holds: what was filled was evicted, taken or given, or
-	// is still there.
+	// The lines that it holds: what was filled was evicted, taken, given or
+	// invalidated, or is still there.
 	Fills     uint64 // lines that came, on demand or from above
 	Evictions uint64 // lines that left because others came
 	Taken     uint64 // lines that left because an inclusive level below lost them (back-invalidations)
 	Given     uint64 // lines that left an exclusive level for one above
+
+	// With several cores.
+	CoherenceMisses uint64 // those of Misses whose line was here until another core stored to it
+	Invalidated     uint64 // lines that left because another core stored to them
+	Bus             Bus
 }
 
 // Accesses is the number of demand accesses.
@@ -131,10 +182,35 @@ type Traffic struct {
 	BytesRead, BytesWritten uint64
 }
 
+// Options are choices about a simulation.
+type Options struct {
+	Seed     uint64 // of random replacement
+	Protocol Protocol
+	// Cores are the threads that run on one core, each thread in at most one; those
+	// in none have one of their own.
+	Cores       [][]uint32
+	MemoryBytes uint64 // limit of what caches take; 0: none
+}
+
 // Simulator simulates one hierarchy.
 type Simulator struct {
-	levels []*level
-	memory Traffic
+	h        hierarchy.Hierarchy
+	protocol Protocol
+	seed     uint64
+	caches   [][]*level // of each level, by number
+	connect  *bus       // between the caches of the last level
+	buses    []int      // levels whose caches are on one
+	memory   Traffic
+
+	cores        []*core
+	byThread     map[uint32]*core
+	unused       *core // the first one, until a thread runs on it
+	appeared     []*core
+	folded       int    // threads that had to share a core, for there were too many
+	now          *core  // whose reference it is
+	thread       uint32 // that runs on it
+	threaded     bool   // the trace says who makes references
+	bytes, limit uint64
 
 	references, split uint64
 }
@@ -143,35 +219,32 @@ type Simulator struct {
 const mostLines = 1 << 27
 
 // New makes a simulator of h with empty caches. The error is a
-// [*trace.OptionError]. Random replacement is drawn from seed.
-func New(h hierarchy.Hierarchy, seed uint64) (*Simulator, error) {
+// [*trace.OptionError], or a [*MemoryError].
+func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 	if len(h.Levels) == 0 {
 		return nil, &trace.OptionError{Option: "hierarchy", Got: h.Name, Want: "at least one level"}
 	}
-	s := &Simulator{}
-	for i, c := range h.Levels {
+	s := &Simulator{
+		h: h, protocol: o.Protocol, seed: o.Seed, limit: o.MemoryBytes,
+		caches: make([][]*level, len(h.Levels)), byThread: map[uint32]*core{},
+	}
+	for i := range h.Levels {
 		if err := check(h.Levels, i); err != nil {
 			return nil, err
 		}
-		l := &level{
-			memory:    &s.memory,
-			cache:     c,
-			shift:     uint(bits.TrailingZeros32(c.LineBytes)),
-			tags:      newTags(c, seed+uint64(i)),
-			through:   c.Write.Through(),
-			around:    c.Write.Around(),
-			inclusive: i > 0 && c.Inclusion == hierarchy.Inclusive,
-			exclusive: i > 0 && c.Inclusion == hierarchy.Exclusive,
+		if isBus(h.Levels, i) {
+			s.buses = append(s.buses, i)
 		}
-		if i > 0 {
-			l.above, s.levels[i-1].below = s.levels[i-1], l
-		}
-		s.levels = append(s.levels, l)
 	}
-	return s, nil
+	if len(o.Cores) > 0 {
+		return s, s.setCores(o.Cores)
+	}
+	var err error
+	s.unused, err = s.newCore()
+	return s, err
 }
 
-// MemoryBytes is what New of h takes. The error is that of New.
+// MemoryBytes is what the caches of one core take. The error is that of New.
 func MemoryBytes(h hierarchy.Hierarchy) (bytes uint64, err error) {
 	for i, c := range h.Levels {
 		if err := check(h.Levels, i); err != nil {
@@ -213,30 +286,52 @@ func largestLine(levels []hierarchy.Cache) (bytes uint32) {
 }
 
 // Consume simulates the references of a batch; rows that are none are passed
-// over.
+// over. The error is that of [New], for caches of further cores.
 func (s *Simulator) Consume(b *trace.Batch) error {
-	first := s.levels[0]
 	kinds := b.Kind
 	addrs, sizes := b.Addr[:len(kinds)], b.Bytes[:len(kinds)]
+	s.threaded = s.threaded || b.Thread != nil
 	for i, kind := range kinds {
 		if !kind.IsReference() {
 			continue
 		}
-		s.references++
-		addr, bytes, write := addrs[i], uint64(max(sizes[i], 1)), writes.Has(kind)
-		line, last := addr>>first.shift, (addr+bytes-1)>>first.shift
-		if line >= last {
-			first.access(addr, min(bytes, first.room(addr)), write)
-			continue
+		thread := uint32(0)
+		if b.Thread != nil {
+			thread = b.Thread[i]
 		}
-		s.split++
-		for ; line <= last; line++ {
-			part := min(bytes, first.room(addr))
-			first.access(addr, part, write)
-			addr, bytes = addr+part, bytes-part
+		if s.now == nil || thread != s.thread {
+			if err := s.switchTo(thread); err != nil {
+				return err
+			}
 		}
+		s.reference(addrs[i], uint64(max(sizes[i], 1)), writes.Has(kind))
 	}
 	return nil
+}
+
+// reference makes an access for each line that a reference touches.
+func (s *Simulator) reference(addr trace.Addr, bytes uint64, write bool) {
+	s.references++
+	first := s.now.path[0]
+	line, last := addr>>first.shift, (addr+bytes-1)>>first.shift
+	if line >= last {
+		s.access(addr, min(bytes, first.room(addr)), write)
+		return
+	}
+	s.split++
+	for ; line <= last; line++ {
+		part := min(bytes, first.room(addr))
+		s.access(addr, part, write)
+		addr, bytes = addr+part, bytes-part
+	}
+}
+
+// access is one of the core's, within a line of its first level.
+func (s *Simulator) access(addr trace.Addr, bytes uint64, write bool) {
+	if s.threaded {
+		s.now.tell(s.buses, addr, write)
+	}
+	s.now.path[0].access(addr, bytes, write)
 }
 
 // writes are the kinds that change memory.
@@ -244,11 +339,28 @@ const writes = trace.Kinds(1<<trace.Store | 1<<trace.Modify | 1<<trace.RangeWrit
 
 // Result gives what was counted so far.
 func (s *Simulator) Result() Result {
-	r := Result{Memory: s.memory, References: s.references, Split: s.split}
-	for _, l := range s.levels {
-		r.Levels = append(r.Levels, Level{Cache: l.cache, Run: l.counts, Resident: l.tags.resident()})
+	r := Result{Memory: s.memory, References: s.references, Split: s.split, Folded: s.folded}
+	for _, c := range s.cores {
+		r.Cores = append(r.Cores, Core{slices.Sorted(slices.Values(c.threads))})
+	}
+	for i, caches := range s.caches {
+		l := Level{Cache: s.h.Levels[i], Caches: len(caches)}
+		l.Run, l.Cores, l.Resident = s.counted(i)
+		r.Levels = append(r.Levels, l)
 	}
 	return r
+}
+
+// counted is what level i counted so far, in sum and by core, and what it holds.
+func (s *Simulator) counted(i int) (sum Counts, cores []Counts, resident uint64) {
+	for _, c := range s.cores {
+		sum.add(c.counts[i])
+		cores = append(cores, *c.counts[i])
+	}
+	for _, cache := range s.caches[i] {
+		resident += cache.tags.resident()
+	}
+	return sum, cores, resident
 }
 
 // Finish writes back all that is dirty and gives the result. It ends the
@@ -256,15 +368,38 @@ func (s *Simulator) Result() Result {
 func (s *Simulator) Finish() Result {
 	r := s.Result()
 	s.memory = Traffic{}
-	for _, l := range s.levels {
-		l.counts = Counts{}
+	for _, c := range s.cores {
+		for _, counts := range c.counts {
+			*counts = Counts{}
+		}
 	}
-	for _, l := range s.levels {
-		l.flush()
+	for _, caches := range s.caches {
+		for _, cache := range caches {
+			cache.flush()
+		}
 	}
-	for i, l := range s.levels {
-		r.Levels[i].Flush, r.Levels[i].Resident = l.counts, l.tags.resident()
+	for i := range s.caches {
+		r.Levels[i].Flush, _, r.Levels[i].Resident = s.counted(i)
 	}
 	r.Flush = s.memory
 	return r
+}
+
+func (c *Counts) add(d *Counts) {
+	for _, n := range []struct {
+		sum  *uint64
+		more uint64
+	}{
+		{&c.Reads, d.Reads}, {&c.Writes, d.Writes}, {&c.ReadMisses, d.ReadMisses}, {&c.WriteMisses, d.WriteMisses},
+		{&c.WriteBacksReceived, d.WriteBacksReceived}, {&c.WriteBackMisses, d.WriteBackMisses},
+		{&c.Updates, d.Updates}, {&c.CleanVictims, d.CleanVictims}, {&c.WriteBacksSent, d.WriteBacksSent},
+		{&c.Fills, d.Fills}, {&c.Evictions, d.Evictions}, {&c.Taken, d.Taken}, {&c.Given, d.Given},
+		{&c.CoherenceMisses, d.CoherenceMisses}, {&c.Invalidated, d.Invalidated},
+		{&c.Bus.Reads, d.Bus.Reads}, {&c.Bus.ReadsExclusive, d.Bus.ReadsExclusive},
+		{&c.Bus.Upgrades, d.Bus.Upgrades}, {&c.Bus.SilentUpgrades, d.Bus.SilentUpgrades},
+		{&c.Bus.RemoteClean, d.Bus.RemoteClean}, {&c.Bus.RemoteDirty, d.Bus.RemoteDirty},
+		{&c.Bus.WriteBacksForReads, d.Bus.WriteBacksForReads}, {&c.Bus.WriteBacksForWrites, d.Bus.WriteBacksForWrites},
+	} {
+		*n.sum += n.more
+	}
 }

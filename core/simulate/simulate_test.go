@@ -58,8 +58,8 @@ func drawBatch(t *rapid.T) *trace.Batch {
 	return b
 }
 
-func begin(t interface{ Fatal(...any) }, h hierarchy.Hierarchy, seed uint64) *Simulator {
-	s, err := New(h, seed)
+func begin(t interface{ Fatal(...any) }, h hierarchy.Hierarchy, o Options) *Simulator {
+	s, err := New(h, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,46 +71,70 @@ func begin(t interface{ Fatal(...any) }, h hierarchy.Hierarchy, seed uint64) *Si
 // memory has them all.
 func TestTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h, b, seed := drawHierarchy(t), drawBatch(t), rapid.Uint64().Draw(t, "seed")
-		s, twin := begin(t, h, seed), newNaive(h, seed)
-		if err := s.Consume(b); err != nil {
-			t.Fatal(err)
-		}
-		latest := data{}
-		for i, kind := range b.Kind {
-			twin.reference(t, i+1, kind, b.Addr[i], uint64(max(b.Bytes[i], 1)), latest)
-		}
-		got := s.Finish()
-		for i, l := range twin.levels {
-			if want := l.counts; got.Levels[i].Run != want {
-				t.Fatalf("%s: %+v, want %+v", l.Cache, got.Levels[i].Run, want)
-			}
-			l.counts = Counts{}
-		}
-		if got.Memory != twin.memory {
-			t.Fatalf("memory: %+v, want %+v", got.Memory, twin.memory)
-		}
-		twin.memory = Traffic{}
-		twin.flush()
-		for i, l := range twin.levels {
-			if got.Levels[i].Flush != l.counts || got.Levels[i].Resident != uint64(len(l.lines)) {
-				t.Fatalf("%s at the end: %+v, want %+v and %d lines", l.Cache, got.Levels[i], l.counts, len(l.lines))
-			}
-		}
-		if got.Flush != twin.memory {
-			t.Fatalf("memory at the end: %+v, want %+v", got.Flush, twin.memory)
-		}
-		if !maps.Equal(twin.words, latest) {
-			t.Fatalf("memory has %v, want %v", twin.words, latest)
-		}
+		h, b, o := drawHierarchy(t), drawBatch(t), Options{Seed: rapid.Uint64().Draw(t, "seed")}
+		holdAgainstTwin(t, h, b, o, 1)
 	})
 }
 
+// holdAgainstTwin runs a trace whose threads are 0 to cores-1, in the order in which
+// they first appear.
+func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Options, cores int) {
+	s, twin := begin(t, h, o), newNaive(h, cores, o)
+	if err := s.Consume(b); err != nil {
+		t.Fatal(err)
+	}
+	latest := data{}
+	for i, kind := range b.Kind {
+		core := 0
+		if b.Thread != nil {
+			core = int(b.Thread[i])
+		}
+		twin.run(core)
+		twin.reference(t, i+1, b.Thread != nil, kind, b.Addr[i], uint64(max(b.Bytes[i], 1)), latest)
+	}
+	got := s.Finish()
+	for i, caches := range twin.caches {
+		want, _ := twin.sum(i)
+		if got.Levels[i].Run != want {
+			t.Fatalf("%s: %+v, want %+v", got.Levels[i].Cache, got.Levels[i].Run, want)
+		}
+		for _, l := range caches {
+			for core, want := range l.by {
+				if core < len(got.Cores) && got.Levels[i].Cores[core] != *want {
+					t.Fatalf("%s of core %d: %+v, want %+v", l.Cache, core, got.Levels[i].Cores[core], *want)
+				}
+				*want = Counts{}
+			}
+		}
+	}
+	if got.Memory != twin.memory {
+		t.Fatalf("memory: %+v, want %+v", got.Memory, twin.memory)
+	}
+	twin.memory = Traffic{}
+	twin.flush()
+	for i := range twin.caches {
+		if want, lines := twin.sum(i); got.Levels[i].Flush != want || got.Levels[i].Resident != uint64(lines) {
+			t.Fatalf("%s at the end: %+v, want %+v and %d lines", got.Levels[i].Cache, got.Levels[i], want, lines)
+		}
+	}
+	if got.Flush != twin.memory {
+		t.Fatalf("memory at the end: %+v, want %+v", got.Flush, twin.memory)
+	}
+	if !maps.Equal(twin.words, latest) {
+		t.Fatalf("memory has %v, want %v", twin.words, latest)
+	}
+}
+
 // reference is one of the trace, a store with the given version.
-func (n *naive) reference(t *rapid.T, version int, kind trace.Kind, addr, bytes uint64, latest data) {
-	for _, piece := range cut(addr, bytes, n.levels[0].lineSize()) {
+func (n *naive) reference(t *rapid.T, version int, threaded bool, kind trace.Kind, addr, bytes uint64, latest data) {
+	first := n.levels[0].lineSize()
+	for _, piece := range cut(addr, bytes, first) {
+		start := piece[0] / first * first
 		switch kind {
 		case trace.Store, trace.Modify, trace.RangeWrite:
+			if threaded {
+				n.cohere(start, true)
+			}
 			words := data{}
 			for word := piece[0] / 8; word <= (piece[0]+piece[1]-1)/8; word++ {
 				words[word] = version
@@ -118,7 +142,10 @@ func (n *naive) reference(t *rapid.T, version int, kind trace.Kind, addr, bytes 
 			maps.Copy(latest, words)
 			n.store(0, piece[0], piece[1], words)
 		default:
-			words, _ := n.read(0, piece[0]/n.levels[0].lineSize())
+			if threaded {
+				n.cohere(start, false)
+			}
+			words, _ := n.read(0, piece[0]/first)
 			if got, want := words.part(piece[0], piece[1]), latest.part(piece[0], piece[1]); !maps.Equal(got, want) {
 				t.Fatalf("reference %d reads %v, want %v", version, got, want)
 			}
@@ -153,13 +180,13 @@ func held(l *level) (lines []trace.Line) {
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
-		s := begin(t, h, 1)
+		s := begin(t, h, Options{Seed: 1})
 		for i := range b.Len() {
 			if err := s.Consume(b.View(new(trace.Batch), i, i+1)); err != nil {
 				t.Fatal(err)
 			}
-			for _, l := range s.levels {
-				checkInclusion(t, l)
+			for _, caches := range s.caches {
+				checkInclusion(t, caches[0])
 			}
 		}
 		checkFlow(t, s.Result())
@@ -168,19 +195,27 @@ func TestInvariants(t *testing.T) {
 
 func checkInclusion(t *rapid.T, l *level) {
 	lines := held(l)
-	for n := l.above; n != nil; n = n.above {
+	for n := above(l); n != nil; n = above(n) {
 		for _, line := range held(n) {
 			found := slices.Contains(lines, line<<n.shift>>l.shift)
-			if l.inclusive && !found || l.exclusive && n == l.above && found {
+			if l.inclusive && !found || l.exclusive && n == above(l) && found {
 				t.Fatalf("%s has line %d of %s: %t", l.cache, line, n.cache, found)
 			}
 		}
 	}
 }
 
+// above is the cache above that of one core.
+func above(l *level) *level {
+	if len(l.above) == 0 {
+		return nil
+	}
+	return l.above[0]
+}
+
 func checkFlow(t *rapid.T, r Result) {
 	for i, l := range r.Levels {
-		if left := l.Run.Evictions + l.Run.Taken + l.Run.Given + l.Resident; l.Run.Fills != left {
+		if left := l.Run.Evictions + l.Run.Taken + l.Run.Given + l.Run.Invalidated + l.Resident; l.Run.Fills != left {
 			t.Fatalf("%s: %d filled, %d left or there", l.Cache, l.Run.Fills, left)
 		}
 		if l.Resident > l.Cache.Lines() {
@@ -212,11 +247,11 @@ func TestMoreWaysHoldMore(t *testing.T) {
 		var before *level
 		for _, ways := range []uint32{1, 2, 3, 8, 31, 32, 33, 40} {
 			c := hierarchy.Cache{Name: "L1", LineBytes: 8, Ways: ways, SizeBytes: uint64(8 * ways * sets)}
-			s := begin(t, hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}, 0)
+			s := begin(t, hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}, Options{})
 			if err := s.Consume(b); err != nil {
 				t.Fatal(err)
 			}
-			now := s.levels[0]
+			now := s.caches[0][0]
 			if before != nil {
 				for _, line := range held(before) {
 					if !slices.Contains(held(now), line) {
@@ -250,7 +285,7 @@ func TestRefuses(t *testing.T) {
 			}
 			h.Levels = append(h.Levels, c)
 		}
-		if _, err := New(h, 0); err == nil {
+		if _, err := New(h, Options{}); err == nil {
 			t.Errorf("%s: simulated, want an error", name)
 		}
 	}
@@ -261,7 +296,7 @@ func TestRefuses(t *testing.T) {
 func TestTopOfMemory(t *testing.T) {
 	for _, bytes := range []uint32{8, 9, 1 << 31} {
 		c := hierarchy.Cache{Name: "L1", LineBytes: 8, SizeBytes: 64, Write: hierarchy.WriteThrough}
-		s := begin(t, hierarchy.Hierarchy{Levels: []hierarchy.Cache{c, c}}, 0)
+		s := begin(t, hierarchy.Hierarchy{Levels: []hierarchy.Cache{c, c}}, Options{})
 		b := trace.NewBatch(1)
 		b.Append(trace.Store, ^uint64(7), bytes, 0, 0)
 		if err := s.Consume(b); err != nil {
@@ -281,7 +316,7 @@ func TestAllocatesNothing(t *testing.T) {
 		{Name: "L2", LineBytes: 8, SizeBytes: 512, Ways: 4, Inclusion: hierarchy.Exclusive},
 		{Name: "L3", LineBytes: 8, SizeBytes: 1024, Ways: 4},
 	}
-	s := begin(t, hierarchy.Hierarchy{Levels: levels}, 0)
+	s := begin(t, hierarchy.Hierarchy{Levels: levels}, Options{})
 	b := trace.NewBatch(0)
 	for i := range uint64(4000) {
 		b.Append(trace.Kind(i%3), i*i%4096, 16, 0, 0)
@@ -294,7 +329,7 @@ func TestAllocatesNothing(t *testing.T) {
 // Every hierarchy that people start from can be simulated.
 func TestPresets(t *testing.T) {
 	for _, h := range hierarchy.Presets() {
-		if _, err := New(h, 0); err != nil {
+		if _, err := New(h, Options{}); err != nil {
 			t.Errorf("%s: %v", h.Name, err)
 		}
 	}
@@ -314,7 +349,7 @@ func TestMemoryBytes(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if _, err := New(h, 0); err != nil {
+		if _, err := New(h, Options{}); err != nil {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)

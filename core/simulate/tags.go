@@ -17,6 +17,10 @@ type tags interface {
 	insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool)
 	// remove takes a line out, if it is there.
 	remove(line trace.Line) (present, dirty bool)
+	// look tells of a line, which is not used by that.
+	look(line trace.Line) (present, dirty bool)
+	// wash marks a line clean, if it is there.
+	wash(line trace.Line)
 	// clean calls back for each dirty line, set by set, which is clean then. In a
 	// set, LRU goes from the most recently used line on.
 	clean(back func(trace.Line))

@@ -78,7 +78,7 @@ func TestDineroIV(t *testing.T) {
 			runs := dineroRuns(t, name)
 			var all []*simulate.Simulator
 			for _, r := range runs {
-				s, err := simulate.New(r.hierarchy(t), 0)
+				s, err := simulate.New(r.hierarchy(t), simulate.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -114,7 +114,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	if o.MemoryBytes > 0 && need > o.MemoryBytes {
 		return nil, none, fmt.Errorf("%w (--memory sets the limit)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, NeedBytes: need})
 	}
-	simulator, err := simulate.New(h, s.seed)
+	simulator, err := simulate.New(h, simulate.Options{Seed: s.seed, Cores: o.Spec.Cores, MemoryBytes: o.MemoryBytes})
 	if err != nil {
 		return nil, none, asUsage(err)
 	}

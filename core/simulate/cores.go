@@ -1,0 +1,192 @@
+package simulate
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// MaxCores is the most cores of a simulation.
+const MaxCores = profile.MaxCores
+
+// core is a processor with the caches that it goes through, first level first.
+type core struct {
+	threads []uint32
+	path    []*level
+	counts  []*Counts // at each of them
+}
+
+// group is the number of the cache of c that a core uses.
+func group(c hierarchy.Cache, core int) int { return core / int(max(c.SharedBy, 1)) }
+
+// isBus tells whether caches of level i have to be kept coherent: fewer cores share
+// it than what is behind it.
+func isBus(levels []hierarchy.Cache, i int) bool {
+	behind := uint32(hierarchy.AllCores)
+	if i+1 < len(levels) {
+		behind = levels[i+1].SharedBy
+	}
+	return max(levels[i].SharedBy, 1) < min(max(behind, 1), MaxCores)
+}
+
+// checkShared tests that whoever shares a level shares those behind it.
+func checkShared(levels []hierarchy.Cache) error {
+	for i := 1; i < len(levels); i++ {
+		above, here := max(levels[i-1].SharedBy, 1), max(levels[i].SharedBy, 1)
+		if here < MaxCores && here%above != 0 {
+			return &trace.OptionError{Option: "cache", Got: levels[i].String(), Want: "shared= a multiple of the " +
+				strconv.FormatUint(uint64(above), 10) + " cores that share " + levels[i-1].Name + " above it, or shared=all"}
+		}
+	}
+	return nil
+}
+
+// setCores makes the cores that were asked for, in the order of their first threads.
+func (s *Simulator) setCores(groups [][]uint32) error {
+	sorted := make([][]uint32, len(groups))
+	for i, threads := range groups {
+		sorted[i] = slices.Sorted(slices.Values(threads))
+		if len(threads) == 0 {
+			return &trace.OptionError{Option: "cores", Got: "a core without threads", Want: "at least one thread for each"}
+		}
+	}
+	slices.SortFunc(sorted, func(a, b []uint32) int { return cmp.Compare(a[0], b[0]) })
+	for _, threads := range sorted {
+		c, err := s.newCore()
+		if err != nil {
+			return err
+		}
+		for _, t := range threads {
+			if _, twice := s.byThread[t]; twice {
+				return &trace.OptionError{Option: "cores", Got: "thread " + strconv.FormatUint(uint64(t), 10) + " twice", Want: "each thread on one core"}
+			}
+			s.byThread[t] = c
+		}
+	}
+	return nil
+}
+
+// switchTo makes the core of a thread the one that references are of.
+func (s *Simulator) switchTo(thread uint32) error {
+	c := s.byThread[thread]
+	if c == nil {
+		var err error
+		if c, err = s.place(); err != nil {
+			return err
+		}
+		s.byThread[thread] = c
+	}
+	if len(c.threads) == 0 {
+		s.appeared = append(s.appeared, c)
+	}
+	if !slices.Contains(c.threads, thread) {
+		c.threads = append(c.threads, thread)
+	}
+	s.now, s.thread = c, thread
+	for i, l := range c.path {
+		l.counts = c.counts[i]
+	}
+	return nil
+}
+
+// place finds a core for a thread that nobody spoke of: a new one, or, when there
+// are as many as can be, those that threads appeared on in turn.
+func (s *Simulator) place() (*core, error) {
+	switch first := s.unused; {
+	case first != nil:
+		s.unused = nil
+		return first, nil
+	case len(s.cores) < MaxCores:
+		return s.newCore()
+	case len(s.appeared) == 0:
+		return s.cores[0], nil
+	}
+	s.folded++
+	return s.appeared[(s.folded-1)%len(s.appeared)], nil
+}
+
+// newCore adds a core, with caches for those levels that it does not share with
+// one that is there.
+func (s *Simulator) newCore() (*core, error) {
+	n := len(s.cores)
+	if err := checkShared(s.h.Levels); n == 1 && err != nil {
+		return nil, err
+	}
+	if n == MaxCores {
+		return nil, &trace.OptionError{Option: "cores", Got: "more than " + strconv.Itoa(MaxCores), Want: "at most " + strconv.Itoa(MaxCores) + " cores"}
+	}
+	if err := s.reserve(n); err != nil {
+		return nil, err
+	}
+	c := &core{path: make([]*level, len(s.h.Levels)), counts: make([]*Counts, len(s.h.Levels))}
+	for i := len(s.h.Levels) - 1; i >= 0; i-- {
+		cache := s.h.Levels[i]
+		if group(cache, n) == len(s.caches[i]) {
+			s.addCache(c, i)
+		}
+		c.path[i], c.counts[i] = s.caches[i][group(cache, n)], new(Counts)
+		c.path[i].counts = c.counts[i]
+	}
+	s.cores = append(s.cores, c)
+	return c, nil
+}
+
+// reserve tests whether the caches that core n needs for itself have room.
+func (s *Simulator) reserve(n int) error {
+	need := s.bytes
+	for i, cache := range s.h.Levels {
+		if group(cache, n) == len(s.caches[i]) {
+			need += tagBytes(cache)
+		}
+	}
+	if s.limit > 0 && need > s.limit {
+		return &MemoryError{LimitBytes: s.limit, NeedBytes: need, Cores: n + 1}
+	}
+	s.bytes = need
+	return nil
+}
+
+// addCache adds a cache of level i, which core c is the first to use.
+func (s *Simulator) addCache(c *core, i int) {
+	cache, nth := s.h.Levels[i], len(s.caches[i])
+	l := &level{
+		memory:    &s.memory,
+		cache:     cache,
+		shift:     uint(bits.TrailingZeros32(cache.LineBytes)),
+		tags:      newTags(cache, s.seed+uint64(i)+uint64(nth)<<32),
+		through:   cache.Write.Through(),
+		around:    cache.Write.Around(),
+		inclusive: i > 0 && cache.Inclusion == hierarchy.Inclusive,
+		exclusive: i > 0 && cache.Inclusion == hierarchy.Exclusive,
+	}
+	s.caches[i] = append(s.caches[i], l)
+	connect := &s.connect
+	if i+1 < len(s.h.Levels) {
+		l.below = c.path[i+1]
+		l.below.above = append(l.below.above, l)
+		connect = &l.below.connect
+	}
+	if !isBus(s.h.Levels, i) {
+		return
+	}
+	if *connect == nil {
+		*connect = newBus(s.h.Levels[:i+1], s.protocol)
+	}
+	(*connect).join(l)
+}
+
+// MemoryError tells that the caches of all cores need more memory than there is.
+type MemoryError struct {
+	LimitBytes, NeedBytes uint64
+	Cores                 int
+}
+
+func (e *MemoryError) Error() string {
+	return "the caches of " + strconv.Itoa(e.Cores) + " cores take " + strconv.FormatUint(e.NeedBytes, 10) +
+		" bytes to simulate, more than the limit of " + strconv.FormatUint(e.LimitBytes, 10)
+}

@@ -1,0 +1,231 @@
+package simulate
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// drawShared says who shares the levels of a hierarchy, the more the further down.
+func drawShared(t *rapid.T, h hierarchy.Hierarchy) {
+	cores := uint32(1)
+	for i := range h.Levels {
+		switch cores *= rapid.SampledFrom([]uint32{1, 1, 2, 3}).Draw(t, "cores more that share"); {
+		case cores > 6 || rapid.IntRange(0, 4).Draw(t, "all") == 0:
+			cores = hierarchy.AllCores
+			h.Levels[i].SharedBy = cores
+			for k := range h.Levels[i+1:] {
+				h.Levels[i+1+k].SharedBy = cores
+			}
+			return
+		default:
+			h.Levels[i].SharedBy = cores
+		}
+	}
+}
+
+// withThreads gives references to threads, numbered by their first one, a few in a
+// row to each.
+func withThreads(t *rapid.T, b *trace.Batch, most int) (threads int) {
+	b.NeedThread()
+	now := 0
+	for i := range b.Thread {
+		if i == 0 || rapid.IntRange(0, 2).Draw(t, "goes on") == 0 {
+			now = rapid.IntRange(0, min(threads, most-1)).Draw(t, "thread")
+		}
+		b.Thread[i], threads = uint32(now), max(threads, now+1)
+	}
+	return threads
+}
+
+// Several cores count what the twin counts, whose reads see the last store of any.
+func TestCoresTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h, b := drawHierarchy(t), drawBatch(t)
+		drawShared(t, h)
+		withThreads(t, b, 8)
+		o := Options{Seed: rapid.Uint64().Draw(t, "seed"), Protocol: Protocol(rapid.IntRange(0, 1).Draw(t, "protocol"))}
+		holdAgainstTwin(t, h, b, o, 8)
+	})
+}
+
+// What the bus forgets is what nobody has: it counts the same if it forgets all the
+// time.
+func TestBusForgets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h, b := drawHierarchy(t), drawBatch(t)
+		drawShared(t, h)
+		withThreads(t, b, 8)
+		keeps, forgets := begin(t, h, Options{}), begin(t, h, Options{})
+		for i := range b.Len() {
+			row := b.View(new(trace.Batch), i, i+1)
+			for _, s := range []*Simulator{keeps, forgets} {
+				if err := s.Consume(row); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, l := range forgets.now.path {
+				if l.bus != nil {
+					l.bus.full = 0
+				}
+			}
+		}
+		if got, want := forgets.Finish(), keeps.Finish(); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v, want %+v", got, want)
+		}
+	})
+}
+
+// A trace that speaks of threads only from some reference on is simulated as if it
+// had from the beginning, but for what the bus was not told of then.
+func TestThreadsAppear(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h, b := drawHierarchy(t), drawBatch(t)
+		drawShared(t, h)
+		withThreads(t, b, 4)
+		silent := rapid.IntRange(0, b.Len()).Draw(t, "without")
+		clear(b.Thread[:silent])
+		whole, parts := begin(t, h, Options{}), begin(t, h, Options{})
+		before, after := b.View(new(trace.Batch), 0, silent), b.View(new(trace.Batch), silent, b.Len())
+		before.Thread = nil
+		for s, rows := range map[*Simulator][]*trace.Batch{whole: {b}, parts: {before, after}} {
+			for _, r := range rows {
+				if err := s.Consume(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		want, got := whole.Finish(), parts.Finish()
+		for i := range want.Levels {
+			for _, r := range []*Result{&want, &got} {
+				r.Levels[i].Run.Bus.Reads, r.Levels[i].Run.Bus.ReadsExclusive, r.Levels[i].Run.Bus.SilentUpgrades = 0, 0, 0
+			}
+			if want.Levels[i].Run != got.Levels[i].Run || want.Memory != got.Memory {
+				t.Fatalf("%+v, want %+v", got.Levels[i].Run, want.Levels[i].Run)
+			}
+		}
+	})
+}
+
+// MSI and MESI miss the same; a store to what nobody else has is an upgrade to one
+// only.
+func TestProtocols(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h, b := drawHierarchy(t), drawBatch(t)
+		drawShared(t, h)
+		withThreads(t, b, 8)
+		mesi, msi := begin(t, h, Options{}), begin(t, h, Options{Protocol: MSI})
+		for _, s := range []*Simulator{mesi, msi} {
+			if err := s.Consume(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x, y := mesi.Result(), msi.Result()
+		for i := range x.Levels {
+			a, b := x.Levels[i].Run, y.Levels[i].Run
+			if a.Bus.Upgrades+a.Bus.SilentUpgrades != b.Bus.Upgrades || b.Bus.SilentUpgrades != 0 {
+				t.Fatalf("upgrades of %s: %+v under MESI, %+v under MSI", x.Levels[i].Cache, a.Bus, b.Bus)
+			}
+			a.Bus.Upgrades, a.Bus.SilentUpgrades, b.Bus.Upgrades = 0, 0, 0
+			if a != b {
+				t.Fatalf("%s: %+v under MESI, %+v under MSI", x.Levels[i].Cache, a, b)
+			}
+		}
+	})
+}
+
+// Cores are numbered by their first threads where they are given, and then as they
+// appear, and those that share a cache stand together.
+func TestWhoSharesWhat(t *testing.T) {
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{
+		{Name: "L1", LineBytes: 8, SizeBytes: 64},
+		{Name: "L2", LineBytes: 8, SizeBytes: 512, SharedBy: 2},
+		{Name: "L3", LineBytes: 8, SizeBytes: 4096, SharedBy: hierarchy.AllCores},
+	}}
+	s := begin(t, h, Options{Cores: [][]uint32{{9}, {7, 2}}})
+	b := trace.NewBatch(0)
+	b.NeedThread()
+	for _, thread := range []uint32{9, 7, 1 << 31, 4, 1 << 31, 2} {
+		b.Append(trace.Load, 0, 8, 0, 0)
+		b.Thread[b.Len()-1] = thread
+	}
+	if err := s.Consume(b); err != nil {
+		t.Fatal(err)
+	}
+	r := s.Result()
+	if got := fmt.Sprint(r.Cores); got != "[{[2 7]} {[9]} {[2147483648]} {[4]}]" {
+		t.Errorf("cores %s", got)
+	}
+	for i, want := range [][3]int{{4, 6, 4}, {2, 4, 2}, {1, 2, 1}} {
+		l := r.Levels[i]
+		if got := [3]int{l.Caches, int(l.Run.Accesses()), int(l.Run.Misses())}; got != want {
+			t.Errorf("%s: caches, accesses and misses %v, want %v", l.Cache, got, want)
+		}
+	}
+}
+
+// onePerThread is a load of each of some threads.
+func onePerThread(threads uint32) *trace.Batch {
+	b := trace.NewBatch(int(threads))
+	b.NeedThread()
+	for i := range threads {
+		b.Append(trace.Load, trace.Addr(i), 8, 0, 0)
+		b.Thread[i] = i
+	}
+	return b
+}
+
+// Threads beyond the most cores are put on them in turn.
+func TestFolds(t *testing.T) {
+	s := begin(t, hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", LineBytes: 8, SizeBytes: 64}}}, Options{})
+	if err := s.Consume(onePerThread(MaxCores + 2)); err != nil {
+		t.Fatal(err)
+	}
+	r := s.Result()
+	if len(r.Cores) != MaxCores || r.Folded != 2 || !slices.Equal(r.Cores[1].Threads, []uint32{1, MaxCores + 1}) {
+		t.Errorf("%d cores, %d folded, threads %v on the second one", len(r.Cores), r.Folded, r.Cores[1].Threads)
+	}
+}
+
+// Hierarchies of several cores that cannot be are refused, and so are more cores
+// than there is room for.
+func TestRefusesCores(t *testing.T) {
+	crowd := [][]uint32{}
+	for i := range uint32(MaxCores + 1) {
+		crowd = append(crowd, []uint32{i})
+	}
+	two := onePerThread(2)
+	for name, c := range map[string]struct {
+		levels []string
+		o      Options
+		b      *trace.Batch
+	}{
+		"more cores than can be":       {[]string{"L1=1KiB,4"}, Options{Cores: crowd}, two},
+		"private behind shared":        {[]string{"L1=1KiB,4,shared=2", "L2=1KiB,4"}, Options{}, two},
+		"two thirds":                   {[]string{"L1=1KiB,4,shared=2", "L2=1KiB,4,shared=3"}, Options{}, two},
+		"a thread on two cores":        {[]string{"L1=1KiB,4"}, Options{Cores: [][]uint32{{1}, {1, 2}}}, two},
+		"a core without threads":       {[]string{"L1=1KiB,4"}, Options{Cores: [][]uint32{{}}}, two},
+		"more caches than fit":         {[]string{"L1=1KiB,4"}, Options{MemoryBytes: 200}, two},
+		"private behind what all have": {[]string{"L1=1KiB,4,shared=all", "L2=1KiB,4,shared=2"}, Options{}, two},
+	} {
+		h := hierarchy.Hierarchy{}
+		for _, text := range c.levels {
+			if err := h.Add(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := New(h, c.o)
+		if err == nil {
+			err = s.Consume(c.b)
+		}
+		if err == nil {
+			t.Errorf("%s: simulated, want an error", name)
+		}
+	}
+}
