@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -74,10 +75,19 @@ type Spec struct {
 	// Both are for Sharing.
 	Cores, Domains [][]uint32
 
+	// Sample has locality be estimated from a sample of the accesses; nil: from all.
+	// Analyses that need them all are left out, but counters, which stay exact.
+	Sample Sampling
+
 	// Start is the number of references analysed in earlier segments. A segment
 	// is read by a reader that begins at its first reference: Skip was applied
 	// before, and Limit counts from the beginning of the trace.
 	Start uint64
+}
+
+// Sampling estimates what package locality counts. Package analysis/sample has some.
+type Sampling interface {
+	Locality(lineBytes []uint32) locality.Sampled
 }
 
 // DefaultLineBytes is the line size unless the user wants another.
@@ -112,6 +122,9 @@ func (s Spec) Check() error {
 	if err := s.checkUtilisation(); err != nil {
 		return err
 	}
+	if err := s.checkSample(); err != nil {
+		return err
+	}
 	if err := s.checkSharing(); err != nil {
 		return err
 	}
@@ -120,6 +133,22 @@ func (s Spec) Check() error {
 	}
 	if s.Kinds&^trace.AllKinds != 0 {
 		return &trace.OptionError{Option: "kinds", Got: strconv.Itoa(int(s.Kinds)), Want: "kinds of references"}
+	}
+	return nil
+}
+
+// checkSample tests that nothing is asked for which a sample cannot tell.
+func (s Spec) checkSample() error {
+	switch {
+	case s.Sample == nil:
+		return nil
+	case s.Mergeable:
+		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "one of both: sampled profiles cannot be joined"}
+	case s.Analyses != None && s.Analyses&(Sites|Sharing|Communication) != 0:
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "locality, sets or counters with a sample of lines or accesses; " +
+			"sites, sharing and communication need all accesses, or stretches of the run (onoff)"}
+	case len(s.Utilisation) > 0 || s.Previous:
+		return &trace.OptionError{Option: "utilisation", Got: "with a sample", Want: "all accesses, or stretches of the run (onoff)"}
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -312,7 +311,7 @@ func (r *Runner) Progress() Progress {
 		Resuming:   r.rows < r.resumeRows,
 	}
 	for _, a := range r.analyses {
-		if l, ok := a.(*locality.Analysis); ok {
+		if l, ok := a.(interface{ Lines() uint64 }); ok {
 			p.Lines = l.Lines()
 		}
 	}

@@ -28,9 +28,10 @@ const (
 )
 
 // Default are the analyses that run unless others are asked for: locality with
-// sets, so that nobody has to choose a cache before the run; and, where the trace
-// tells of code, sites, and of the counters those that cost little. How often
-// each byte is accessed is left out.
+// sets, so that nobody has to choose a cache before the run; where the trace has
+// several threads, how they share caches, unless the result is to be appended to,
+// which these stacks cannot be yet; and, where it tells of code, sites, and of the
+// counters those that cost little. How often each byte is accessed is left out.
 const Default Analyses = 0
 
 // None are no analyses: a pass only counts, and feeds what stands beside it.
@@ -74,11 +75,16 @@ next:
 	return set, nil
 }
 
+// notSampled are the analyses that need every access.
+const notSampled = Sites | Sets | Sharing | Communication
+
 // has tells whether an analysis runs.
 func (s Spec) has(a Analyses) bool {
 	switch {
+	case s.Sample != nil && a&notSampled != 0:
+		return false
 	case s.Analyses == Default:
-		return a&(Sharing|Communication) == 0
+		return a&Communication == 0 && (a != Sharing || !s.Mergeable)
 	case a == Locality:
 		return s.Analyses&(Locality|Sites|Sets|Sharing|Communication) != 0
 	case a == Sites:
@@ -93,7 +99,9 @@ func (s Spec) has(a Analyses) bool {
 // locality, which they follow. sets tells whether set tables are made. program gives
 // what the trace has told so far of its code, or nil.
 func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
-	if s.has(Locality) {
+	if s.Sample != nil && s.has(Locality) {
+		list = append(list, s.Sample.Locality(s.LineBytes))
+	} else if s.has(Locality) {
 		distances := locality.New(s.LineBytes, s.Start, s.Mergeable, sets)
 		if s.has(Sites) {
 			follower := sites.New(s.sites(), program)

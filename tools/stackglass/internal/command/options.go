@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -29,6 +30,8 @@ type reading struct {
 	strict      bool
 	mergeable   bool
 	analyses    string // as analysis.ParseAnalyses takes it; "": the default ones
+	sample      string // as sample.Parse takes it; "": all
+	seed        uint64 // of the sample
 	memory      string
 	format      string
 	lineOptions []string // those that choose line sizes, rather than one that a profile has
@@ -40,7 +43,7 @@ type reading struct {
 
 // traceOptions are the names of the options that change what is read. A profile
 // was made with its own; there they are refused.
-var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses", "utilisation", "previous"}
+var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses", "sample", "sample-seed", "utilisation", "previous"}
 
 // addReading gives cmd the options.
 func addReading(cmd *cobra.Command) *reading {
@@ -54,6 +57,8 @@ func addReading(cmd *cobra.Command) *reading {
 	f.UintSliceVar(&r.threads, "threads", nil, "analyse these threads only, as in 1,2")
 	f.Uint64Var(&r.skipBad, "skip-bad", 0, "tolerate `N` records that cannot be read")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first part of a container that cannot be read, instead of leaving it out")
+	f.StringVar(&r.sample, "sample", "", "estimate from a sample: space=RATE or lines=COUNT of the lines, time=GAP (one access in so many), onoff=ON/PERIOD references")
+	f.Uint64Var(&r.seed, "sample-seed", 0, "choose another sample by another `NUMBER`")
 	f.StringVar(&r.memory, "memory", "", "stop in good order beyond this much memory, as in 4GiB (default: nine tenths of what is free)")
 	addFormat(cmd, &r.format)
 	return r
@@ -116,6 +121,9 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 			LineBytes: lineBytes, Mergeable: r.mergeable, Analyses: analyses,
 		},
 	}
+	if o.Sample, err = r.sampling(); err != nil {
+		return o, err
+	}
 	o.Spec.Previous = r.previous
 	if err := r.measure(&o.Spec); err != nil {
 		return o, err
@@ -134,6 +142,19 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// sampling is what --sample asks for, or nil.
+func (r *reading) sampling() (*sample.Options, error) {
+	if r.sample == "" {
+		return nil, nil
+	}
+	o, err := sample.Parse(r.sample)
+	if err != nil {
+		return nil, asUsage(errors.New("--" + err.Error()))
+	}
+	o.Seed = r.seed
+	return &o, nil
 }
 
 // measured is a cache for which sites measure utilisation; 0 ways: fully

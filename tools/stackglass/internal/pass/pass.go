@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/open"
@@ -28,10 +29,11 @@ import (
 // Options say how to read a trace. None of them applies to a profile.
 type Options struct {
 	Spec        analysis.Spec
-	Format      string    // as for --input-format; "" finds out
-	Strict      bool      // stop a container at the first part that cannot be read
-	MemoryBytes uint64    // stop in good order beyond this; 0: no limit
-	Terminal    io.Writer // where progress is shown; nil: nowhere
+	Sample      *sample.Options // nil: every reference is analysed
+	Format      string          // as for --input-format; "" finds out
+	Strict      bool            // stop a container at the first part that cannot be read
+	MemoryBytes uint64          // stop in good order beyond this; 0: no limit
+	Terminal    io.Writer       // where progress is shown; nil: nowhere
 	// Beside takes the references as analyses do; nil: nobody does.
 	Beside func(*trace.Batch) error
 }
@@ -72,7 +74,8 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 		return nil, in.readError(ctx, err)
 	}
 	watched := &watcher{reader: unpacked}
-	runner, err := analysis.NewRunner(o.Spec, watched)
+	reader, onOff := o.sampled(watched)
+	runner, err := analysis.NewRunner(o.Spec, reader)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +90,24 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	}
 	result := &Result{Trace: true, Stopped: stopped, FirstBad: watched.firstBad}
 	result.Profile = runner.Finish(analysis.StateAfter(stopped, done.References))
+	if onOff != nil {
+		result.Profile.Sampled = onOff.Sampled()
+	}
 	return result, nil
+}
+
+// sampled has the spec, or what is read, be a sample, if that is asked for.
+func (o *Options) sampled(r trace.Reader) (trace.Reader, *sample.OnOff) {
+	if o.Sample == nil {
+		return r, nil
+	}
+	if o.Sample.Mode != profile.OnOffSample {
+		o.Spec.Sample = *o.Sample
+		return r, nil
+	}
+	kinds := o.Spec.WithDefaults().Kinds
+	onOff := sample.NewOnOff(r, *o.Sample, kinds, o.Spec.Threads)
+	return onOff, onOff
 }
 
 // run steps through the trace until it ends, or something ends it.

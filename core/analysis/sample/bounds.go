@@ -1,0 +1,100 @@
+package sample
+
+import (
+	"math"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+const (
+	fewLines   = 32   // sampled lines, or single samples, that tell of no interval
+	student    = 2.13 // quantile 0.975 of Student's t with groups-1 degrees of freedom
+	normal     = 1.96 // the same of the normal distribution
+	deviations = 2    // that all distances may be off
+)
+
+// bounds are the intervals of misses at the edges of profile.SiteBin. Two things are
+// uncertain: how many accesses have distances of a capacity or more, which independent
+// samples, or groups of lines, tell by their spread; and the distances themselves,
+// all of which may be off to the same side, so that misses of smaller and larger
+// capacities are within.
+func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.SampledSize) (list []profile.Bound) {
+	single := s.front == 0
+	if single && size.Samples < fewLines || !single && size.Lines < fewLines {
+		return nil
+	}
+	misses := siteBinMisses(l)
+	off := s.offByGroups(factor, size)
+	if single {
+		off = offBySamples(misses, size.Samples)
+	}
+	most := misses[profile.SiteBin(s.front)] // that are not known to hit
+	for bin := 0; bin <= outOf; bin++ {
+		capacity := profile.SiteBinFrom(bin)
+		if capacity <= uint64(s.front) {
+			list = append(list, profile.Bound{Low: misses[bin], High: misses[bin]})
+			continue
+		}
+		wide := deviations * s.sampler.deviation(float64(capacity))
+		below := profile.SiteBin(uint32(min(float64(capacity)*max(0, 1-wide), math.MaxUint32)))
+		above := profile.SiteBin(uint32(min(float64(capacity)*(1+wide), math.MaxUint32)))
+		if wide > 0 {
+			above = min(above+1, outOf)
+		}
+		high := min(misses[below]+off[below].High, most)
+		low := misses[above] - min(off[above].Low, misses[above])
+		list = append(list, profile.Bound{Low: min(low, high), High: high})
+		if capacity > 2*max(l.Lines(), frontLines) {
+			break
+		}
+	}
+	return list
+}
+
+// siteBinMisses are the misses in fully associative LRU caches of SiteBinFrom lines.
+func siteBinMisses(l *profile.Locality) (misses [outOf + 1]uint64) {
+	counts, cold := l.Histogram(trace.AllKinds)
+	for d, n := range counts.All() {
+		misses[profile.SiteBin(uint32(d))] += n
+	}
+	misses[outOf] = cold
+	for bin := outOf - 1; bin >= 0; bin-- {
+		misses[bin] += misses[bin+1]
+	}
+	return misses
+}
+
+// offByGroups is by how much misses may be off, from the spread of the groups. The
+// closer the rate is to 1, the less is left to chance.
+func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [outOf + 1]profile.Bound) {
+	var sums [groups]float64
+	rest := 1 - rateOf(size.Threshold)
+	for bin := outOf; bin >= 0; bin-- {
+		var sum, squares float64
+		for g := range sums {
+			sums[g] += float64(s.spread[g][bin])
+			sum += sums[g]
+		}
+		for _, x := range sums {
+			squares += (x - sum/groups) * (x - sum/groups)
+		}
+		half := uint64(math.Ceil(student * factor * math.Sqrt(rest*squares*groups/(groups-1))))
+		off[bin] = profile.Bound{Low: half, High: half}
+	}
+	return off
+}
+
+// offBySamples is the same for samples that are independent, by Wilson's score
+// interval (1927).
+func offBySamples(misses [outOf + 1]uint64, samples uint64) (off [outOf + 1]profile.Bound) {
+	all, n := float64(misses[0]), float64(samples)
+	const z2 = normal * normal
+	for bin, m := range misses {
+		p := float64(m) / max(all, 1)
+		middle := (p + z2/(2*n)) / (1 + z2/n)
+		half := normal / (1 + z2/n) * math.Sqrt(p*(1-p)/n+z2/(4*n*n))
+		off[bin] = profile.Bound{Low: uint64(max(0, p-middle+half) * all), High: uint64(max(0, middle+half-p) * all)}
+	}
+	return off
+}

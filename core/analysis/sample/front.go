@@ -1,0 +1,97 @@
+package sample
+
+import "github.com/stackglass/stackglass/core/trace"
+
+// frontLines is how many lines of the top of the stack are kept for every access.
+const frontLines = 16
+
+const noLine = ^trace.Line(0) // line numbers are below 2^61
+
+// front is the top of an LRU stack as a plain array: the accesses that end in it are
+// known exactly, every one.
+type front [frontLines]trace.Line
+
+func (f *front) clear() {
+	for i := range f {
+		f[i] = noLine
+	}
+}
+
+// fetch is an access that the front did not hold, and the line that left for it.
+type fetch struct {
+	line, left trace.Line
+	index      int
+}
+
+// scan takes the accesses through the front. It writes the distances of those that
+// it holds and queues the others, whose number it returns; see stack.Exact, which
+// begins in the same way, for why lines are compared by fours.
+func (f *front) scan(lines []trace.Line, out []uint32, queue *[chunk]fetch) (fetches int) {
+	t0, t1, t2, t3 := f[0], f[1], f[2], f[3]
+	out = out[:len(lines)]
+next:
+	for i, x := range lines {
+		if x == t0 {
+			out[i] = 0
+			continue
+		}
+		d := uint32(4)
+		if x == t3 {
+			d = 3
+		}
+		if x == t2 {
+			d = 2
+		}
+		if x == t1 {
+			d = 1
+		}
+		carry := t3
+		if d >= 3 {
+			t3 = t2
+		}
+		if d >= 2 {
+			t2 = t1
+		}
+		t0, t1 = x, t0
+		out[i] = d
+		if d < 4 {
+			continue
+		}
+		for j := 4; j < frontLines; j += 4 {
+			four := (*[4]trace.Line)(f[j:])
+			a, b, c, e := four[0], four[1], four[2], four[3]
+			d, last := 4, e
+			if x == e {
+				d = 3
+			}
+			if x == c {
+				d = 2
+			}
+			if x == b {
+				d = 1
+			}
+			if x == a {
+				d = 0
+			}
+			if d >= 3 {
+				e = c
+			}
+			if d >= 2 {
+				c = b
+			}
+			if d >= 1 {
+				b = a
+			}
+			four[0], four[1], four[2], four[3] = carry, b, c, e
+			if d < 4 {
+				out[i] = uint32(j + d)
+				continue next
+			}
+			carry = last
+		}
+		queue[fetches&(chunk-1)] = fetch{x, carry, i}
+		fetches++
+	}
+	f[0], f[1], f[2], f[3] = t0, t1, t2, t3
+	return fetches
+}

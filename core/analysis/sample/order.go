@@ -1,0 +1,162 @@
+package sample
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// order keeps some lines in the order in which they were put down, and counts those
+// put down after a line: the part of an LRU stack that holds the sampled lines. It
+// is a Fenwick tree over live stamps (Bennett and Kruskal, 1975), renumbered when
+// stamps run out.
+type order struct {
+	place map[trace.Line]uint32 // of its stamp in lines; or away
+	lines []placed              // by stamp, from 0
+	sums  []uint32              // Fenwick tree over the live ones, from 1
+	live  int
+}
+
+// placed is a line that was put down, and when, by its user's clock. It is live if
+// place leads back to it.
+type placed struct {
+	line trace.Line
+	at   uint64
+}
+
+const (
+	away       = ^uint32(0) // the line was put down before, and taken
+	firstRoom  = 1 << 10
+	orderSlack = 3 // room for stamps, in live lines, after they were renumbered
+)
+
+func newOrder() *order {
+	o := &order{place: map[trace.Line]uint32{}}
+	o.renumber()
+	return o
+}
+
+// known is the number of lines that were ever put down or noted, and not dropped.
+func (o *order) known() int { return len(o.place) }
+
+// note remembers a line that is not put down yet. It reports whether it was known.
+func (o *order) note(line trace.Line) (known bool) {
+	if _, known = o.place[line]; !known {
+		o.place[line] = away
+	}
+	return known
+}
+
+// put puts a line that is noted or away down, on top of all others.
+func (o *order) put(line trace.Line, at uint64) {
+	if len(o.lines) == cap(o.lines) {
+		o.renumber()
+	}
+	stamp := uint32(len(o.lines))
+	o.lines = append(o.lines, placed{line, at})
+	o.place[line] = stamp
+	o.live++
+	for i := stamp + 1; int(i) < len(o.sums); i += i & -i {
+		o.sums[i]++
+	}
+}
+
+// take takes a line away. above is the number of lines put down after it and still
+// there, at when it was put down; down is false where it was not.
+func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
+	stamp, known := o.place[line]
+	if !known || stamp == away {
+		return 0, 0, false
+	}
+	above, at = o.live-o.upto(stamp+1), o.lines[stamp].at
+	o.remove(stamp)
+	o.place[line] = away
+	return above, at, true
+}
+
+// since is the number of lines put down later than at and still there.
+func (o *order) since(at uint64) int {
+	first := sort.Search(len(o.lines), func(i int) bool { return o.lines[i].at > at })
+	return o.live - o.upto(uint32(first))
+}
+
+// upto is the number of live lines among the first so many stamps.
+func (o *order) upto(stamps uint32) (n int) {
+	for i := stamps; i > 0; i -= i & -i {
+		n += int(o.sums[i])
+	}
+	return n
+}
+
+func (o *order) remove(stamp uint32) {
+	o.live--
+	for i := stamp + 1; int(i) < len(o.sums); i += i & -i {
+		o.sums[i]--
+	}
+}
+
+// renumber gives the live lines the first stamps, and makes room for more.
+func (o *order) renumber() {
+	old := o.lines
+	o.lines = make([]placed, 0, max(firstRoom, o.live*orderSlack))
+	for stamp, p := range old {
+		if now, known := o.place[p.line]; known && now == uint32(stamp) {
+			o.place[p.line] = uint32(len(o.lines))
+			o.lines = append(o.lines, p)
+		}
+	}
+	o.sums = make([]uint32, cap(o.lines)+1)
+	for i := range o.lines {
+		o.sums[i+1] = 1
+	}
+	for i := 1; i < len(o.sums); i++ {
+		if up := i + i&-i; up < len(o.sums) {
+			o.sums[up] += o.sums[i]
+		}
+	}
+}
+
+// drop forgets the lines that keep does not want.
+func (o *order) drop(keep func(trace.Line) bool) {
+	for line, stamp := range o.place {
+		if keep(line) {
+			continue
+		}
+		if stamp != away {
+			o.remove(stamp)
+		}
+		delete(o.place, line)
+	}
+	o.renumber()
+}
+
+// save writes the lines that are down, in order, and those that are away.
+func (o *order) save(b []byte) []byte {
+	o.renumber()
+	b = appendUint(b, uint64(len(o.lines)))
+	for _, p := range o.lines {
+		b = appendUint(b, p.line, p.at)
+	}
+	gone := make([]trace.Line, 0, len(o.place)-len(o.lines))
+	for line, stamp := range o.place {
+		if stamp == away {
+			gone = append(gone, line)
+		}
+	}
+	slices.Sort(gone)
+	return profile.AppendStack(b, gone)
+}
+
+func (o *order) restore(d *profile.Decoder) {
+	for range d.Length(2) {
+		line, at := d.Uint(), d.Uint()
+		if _, twice := o.place[line]; !twice {
+			o.put(line, at)
+		}
+	}
+	for _, line := range d.Stack() {
+		o.note(line)
+	}
+}

@@ -1,0 +1,223 @@
+package sample
+
+import (
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// sampler chooses accesses and finds their distances.
+type sampler interface {
+	// sample takes the next line accesses, in order, and writes for each its
+	// distance; stack.Cold where it is the first one to its line; or passed, where
+	// it is not in the sample. What weight gives holds for all of them.
+	sample(lines []trace.Line, kinds []trace.Kind, out []uint32)
+	// weight is how many accesses one of the sample stands for, up to a factor that
+	// is the same for the whole run.
+	weight() uint64
+	// group is the part of the sample that an access to a line belongs to.
+	group(line trace.Line) int
+	// after is called when what sample wrote is counted.
+	after()
+	// describe fills in what only the sampler knows. It gives the factor by which
+	// weights become accesses, 0 where they have to come to all there are; and
+	// samples whose access is still to come, by kind.
+	describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64)
+	// deviation is the relative standard deviation of distances about one that all
+	// of them may have in common.
+	deviation(distance float64) float64
+	save(b []byte) []byte
+	restore(d *profile.Decoder)
+}
+
+// Analysis is locality's analysis from a sample, for one or several line sizes.
+type Analysis struct {
+	options Options
+	sizes   []*lineSize
+	done    uint64 // references analysed
+}
+
+// Locality makes the analysis: see [analysis.Sampling].
+func (o Options) Locality(lineBytes []uint32) locality.Sampled {
+	a := &Analysis{options: o}
+	for _, n := range lineBytes {
+		s := &lineSize{shift: uint(bits.TrailingZeros32(n)), front: frontLines}
+		switch o.Mode {
+		case profile.TimeSample:
+			s.sampler, s.front = newTime(o.Gap, o.Seed), 0
+		case profile.LinesSample:
+			s.sampler = newSpace(^uint64(0), o.Seed, int(o.Lines))
+		default:
+			s.sampler = newSpace(o.Threshold, o.Seed, 0)
+		}
+		s.windows.References = profile.MinWindow
+		a.sizes = append(a.sizes, s)
+	}
+	return a
+}
+
+// Takes implements analysis.Analysis.
+func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
+
+// Close implements analysis.Analysis.
+func (a *Analysis) Close() {}
+
+// Lines is about the number of distinct lines so far, of the smallest line size.
+func (a *Analysis) Lines() uint64 {
+	var s profile.SampledSize
+	factor, _ := a.sizes[0].sampler.describe(&s)
+	return uint64(float64(s.Lines) * max(factor, 1))
+}
+
+// Consume implements analysis.Analysis.
+func (a *Analysis) Consume(b *trace.Batch) error {
+	for lo := 0; lo < b.Len(); {
+		w := profile.WindowSize(a.done + 1)
+		hi := b.Len()
+		if room := w - a.done%w; uint64(hi-lo) > room {
+			hi = lo + int(room)
+		}
+		for _, s := range a.sizes {
+			s.reach(a.done, w)
+			s.consume(b, lo, hi)
+		}
+		a.done += uint64(hi - lo)
+		lo = hi
+	}
+	return nil
+}
+
+// ConsumePiece takes a piece of the one reference of b: see analysis.Runner.
+func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
+	if from == 0 {
+		a.done++
+	}
+	addrs, sizes := []trace.Addr{b.Addr[0] + from}, []uint32{uint32(end - from)}
+	for _, s := range a.sizes {
+		s.reach(a.done-1, profile.WindowSize(a.done))
+		s.split(addrs, sizes, b.Kind)
+	}
+}
+
+const (
+	maxLines  = 4096
+	kindSlots = 8 // a power of two ≥ trace.NumKinds, so that masks replace checks
+	outOf     = profile.SiteBins
+)
+
+// counts are what one line size has counted.
+type counts struct {
+	// Accesses of kind k that the front holds at d, at k<<4 | d; even and odd ones
+	// apart, because adding to the place that was added to just before waits.
+	near   [2][kindSlots * frontLines]uint64
+	beyond [kindSlots]uint64 // accesses that it does not hold, in the sample or not
+	deep   [trace.NumKinds]profile.Histogram
+	cold   [trace.NumKinds]uint64
+
+	samples uint64
+	spread  [groups][outOf + 1]uint64 // by profile.SiteBin, cold ones last
+}
+
+// lineSize is the analysis at one line size of 1 << shift bytes.
+type lineSize struct {
+	shift   uint
+	sampler sampler
+	front   uint32 // distances below it are known of every access: frontLines, or 0
+	counts
+	windows windows
+
+	lines     [maxLines]trace.Line
+	kinds     [maxLines]trace.Kind
+	distances [maxLines]uint32
+}
+
+// consume analyses the rows from lo up to hi, all in one window.
+func (s *lineSize) consume(b *trace.Batch, lo, hi int) {
+	for lo < hi {
+		n := min(hi-lo, maxLines)
+		addrs, sizes := b.Addr[lo:lo+n], b.Bytes[lo:lo+n]
+		if s.oneLineEach(addrs, sizes) {
+			s.settle(n, b.Kind[lo:lo+n])
+		} else {
+			s.split(addrs, sizes, b.Kind[lo:lo+n])
+		}
+		lo += n
+	}
+}
+
+// oneLineEach writes each reference's line; it reports whether no reference crosses
+// into a second one.
+func (s *lineSize) oneLineEach(addrs []trace.Addr, sizes []uint32) bool {
+	lineBytes, shift := int64(1)<<(s.shift&63), s.shift&63
+	lines := s.lines[:len(addrs)]
+	sizes = sizes[:len(addrs)]
+	var room int64 // negative as soon as one reference crosses
+	for i, addr := range addrs {
+		lines[i] = addr >> shift
+		room |= lineBytes - int64(addr&uint64(lineBytes-1)) - int64(sizes[i])
+	}
+	return room >= 0
+}
+
+// split settles every line of every reference.
+func (s *lineSize) split(addrs []trace.Addr, sizes []uint32, kinds []trace.Kind) {
+	n := 0
+	for i, addr := range addrs {
+		line := addr >> s.shift
+		last := (addr + uint64(max(sizes[i], 1)) - 1) >> s.shift
+		for ; ; line++ {
+			s.lines[n], s.kinds[n] = line, kinds[i]
+			if n++; n == maxLines {
+				s.settle(n, s.kinds[:n])
+				n = 0
+			}
+			if line >= last {
+				break
+			}
+		}
+	}
+	s.settle(n, s.kinds[:n])
+}
+
+// settle counts the first n accesses in s.lines.
+func (s *lineSize) settle(n int, kinds []trace.Kind) {
+	distances := s.distances[:n]
+	kinds = kinds[:n]
+	s.sampler.sample(s.lines[:n], kinds, distances)
+	row := s.windows.last()
+	for i, d := range distances {
+		if d < s.front {
+			s.near[i&1][int(kinds[i]&(kindSlots-1))<<4|int(d)]++
+			continue
+		}
+		s.beyond[kinds[i]&(kindSlots-1)]++
+		row.beyond++
+		if d != passed {
+			s.count(s.lines[i], kinds[i], d, row)
+		}
+	}
+	s.sampler.after()
+}
+
+// count counts an access of the sample.
+func (s *lineSize) count(line trace.Line, kind trace.Kind, d uint32, row *row) {
+	weight := s.sampler.weight()
+	s.samples++
+	bin, siteBin := profile.ColdBin, outOf
+	if d == stack.Cold {
+		s.cold[kind] += weight
+	} else {
+		s.deep[kind].AddN(uint64(d), weight)
+		bin, siteBin = profile.DistanceBin(uint64(d)), profile.SiteBin(d)
+	}
+	row.sample[bin] += weight
+	s.spread[s.sampler.group(line)][siteBin] += weight
+}
+
+// nearAt is how many accesses of a kind the front held at a distance.
+func (c *counts) nearAt(kind, d int) uint64 {
+	return c.near[0][kind<<4|d] + c.near[1][kind<<4|d]
+}

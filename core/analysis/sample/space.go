@@ -1,0 +1,150 @@
+package sample
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+const (
+	chunk = 512 // accesses scanned before the queued ones are settled, a power of two
+	// passed is the distance of an access that is not in the sample.
+	passed = stack.Cold - 1
+	groups = 16 // parts of the sample whose spread gives intervals, a power of two
+)
+
+// mix spreads a line's bits over 64 (the finalizer of SplitMix64; Steele, Lea and
+// Flood, 2014). Its order chooses lines, its low bits the group.
+func mix(line trace.Line, seed uint64) uint64 {
+	h := line + seed*0x9e3779b97f4a7c15
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}
+
+// space samples lines: see the package comment.
+type space struct {
+	seed      uint64
+	threshold uint64 // lines whose mix is at most this are in the sample
+	rate      float64
+	most      int // sampled lines; beyond it the rate is halved. 0: any number
+	halvings  uint
+
+	front   front
+	below   *order
+	times   reuse
+	fetches uint64 // the clock: as many lines have left
+	looked  uint64 // accesses to lines of the sample, those that the front holds apart
+	queue   [chunk]fetch
+}
+
+func newSpace(threshold, seed uint64, most int) *space {
+	s := &space{seed: seed, threshold: threshold, most: most, below: newOrder()}
+	s.rate = rateOf(threshold)
+	s.front.clear()
+	return s
+}
+
+func rateOf(threshold uint64) float64 { return (float64(threshold) + 1) / math.Exp2(64) }
+
+// sample implements sampler: distances are exact below frontLines.
+func (s *space) sample(lines []trace.Line, _ []trace.Kind, out []uint32) {
+	for len(lines) > 0 {
+		n := min(len(lines), chunk)
+		fetches := s.front.scan(lines[:n], out[:n], &s.queue)
+		for i := range s.queue[:fetches] {
+			q := &s.queue[i]
+			out[q.index] = s.fetch(q.line)
+			s.fetches++
+			if q.left != noLine && mix(q.left, s.seed) <= s.threshold {
+				s.below.put(q.left, s.fetches)
+				s.times.left++
+			}
+		}
+		lines, out = lines[n:], out[n:]
+	}
+}
+
+// fetch gives the distance of an access that the front does not hold.
+func (s *space) fetch(line trace.Line) uint32 {
+	if mix(line, s.seed) > s.threshold {
+		return passed
+	}
+	s.looked++
+	above, at, down := s.below.take(line)
+	if !down {
+		s.below.note(line)
+		return stack.Cold
+	}
+	time := s.fetches - at
+	distance := weigh(s.times.distance(time), above, s.rate)
+	s.times.times[reuseBin(time)]++
+	distance = min(distance, float64(time))
+	return frontLines + uint32(min(math.Round(distance), passed-1-frontLines))
+}
+
+// after implements sampler: with too many lines in the sample, the rate is halved.
+func (s *space) after() {
+	for s.most > 0 && s.below.known() > s.most {
+		s.threshold /= 2
+		s.rate = rateOf(s.threshold)
+		s.halvings++
+		s.below.drop(func(line trace.Line) bool { return mix(line, s.seed) <= s.threshold })
+	}
+}
+
+// weight implements sampler. At the rate at the beginning it is 1.
+func (s *space) weight() uint64 { return 1 << s.halvings }
+
+// group implements sampler.
+func (s *space) group(line trace.Line) int { return int(mix(line, s.seed) % groups) }
+
+// describe implements sampler.
+func (s *space) describe(size *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64) {
+	size.Threshold, size.Lines, size.Analysed = s.threshold, uint64(s.below.known()), s.looked
+	return math.Exp2(-float64(s.halvings)) / s.rate, open
+}
+
+// deviation implements sampler: see weigh.
+func (s *space) deviation(distance float64) float64 {
+	if s.rate >= 1 {
+		return 0
+	}
+	return 1 / math.Sqrt(trust+s.rate/(1-s.rate)*distance)
+}
+
+func (s *space) save(b []byte) []byte {
+	b = appendUint(b, s.threshold, uint64(s.halvings), s.fetches, s.looked, s.times.left, s.times.built)
+	b = appendUint(b, s.front[:]...)
+	b = appendUint(b, s.times.times[:]...)
+	for _, x := range s.times.upto {
+		b = appendUint(b, math.Float64bits(x))
+	}
+	return s.below.save(b)
+}
+
+func (s *space) restore(d *profile.Decoder) {
+	s.threshold, s.halvings = d.Uint(), uint(d.UintBelow(64))
+	s.rate = rateOf(s.threshold)
+	s.fetches, s.looked, s.times.left, s.times.built = d.Uint(), d.Uint(), d.Uint(), d.Uint()
+	for i := range s.front {
+		s.front[i] = d.Uint()
+	}
+	for i := range s.times.times {
+		s.times.times[i] = d.Uint()
+	}
+	for i := range s.times.upto {
+		s.times.upto[i] = math.Float64frombits(d.Uint())
+	}
+	s.below.restore(d)
+}
+
+func appendUint(b []byte, values ...uint64) []byte {
+	for _, v := range values {
+		b = binary.AppendUvarint(b, v)
+	}
+	return b
+}

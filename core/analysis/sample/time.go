@@ -1,0 +1,248 @@
+package sample
+
+import (
+	"math"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+const (
+	// A sample is young, and followed exactly, for as many accesses as are youngShare
+	// of the mean gap, but no fewer than leastYoung: so this is about the most of
+	// the run that is looked at closely.
+	youngShare = 16
+	leastYoung = 1 << 14
+	// Later, one line in 1 << oldBits is counted.
+	oldBits = 6
+)
+
+// timed samples accesses: see the package comment.
+type timed struct {
+	seed, gap uint64
+	draws     uint64 // gaps drawn
+	next      uint64 // accesses until the next sample
+	now       uint64 // accesses so far
+
+	watched map[trace.Line]watch
+	filter  [1 << 8]uint64 // bits of the watched lines' mixes, and of some that are no more
+	young   []watching     // those that recent follows, and some that are no more, in order
+	recent  *stack.Exact   // lines since the first young one was sampled; nil: none is
+	old     *order         // lines at oldRate since the first watched one was sampled
+
+	analysed, samples uint64
+	distances         [chunk]uint32
+}
+
+// watch is a sample whose line is waited for.
+type watch struct {
+	kind trace.Kind // of the sampled access
+	at   uint64     // when it was
+	old  bool
+}
+
+type watching struct {
+	line trace.Line
+	at   uint64
+}
+
+func newTime(gap, seed uint64) *timed {
+	t := &timed{seed: seed, gap: gap, watched: map[trace.Line]watch{}}
+	t.next = t.draw()
+	return t
+}
+
+// draw is how many accesses are left out before the next sample: geometric, so that
+// each is a sample by the same chance, 1/gap, whatever the others are.
+func (t *timed) draw() uint64 {
+	if t.gap <= 1 {
+		return 0
+	}
+	t.draws++
+	u := (float64(mix(t.draws, ^t.seed)>>11) + 0.5) / (1 << 53)
+	return uint64(math.Log(u) / math.Log1p(-1/float64(t.gap)))
+}
+
+// sample implements sampler. While no line is watched, accesses are passed without
+// a look.
+func (t *timed) sample(lines []trace.Line, kinds []trace.Kind, out []uint32) {
+	for i := range out {
+		out[i] = passed
+	}
+	for len(lines) > 0 {
+		n := int(min(uint64(len(lines)), t.next))
+		if len(t.watched) > 0 {
+			n = min(n, chunk)
+			t.follow(lines[:n], out)
+		}
+		t.now += uint64(n)
+		t.next -= uint64(n)
+		if t.next == 0 && n < len(lines) {
+			t.begin(lines[n], kinds[n], out[n:])
+			t.next = t.draw()
+			n++
+		}
+		lines, kinds, out = lines[n:], kinds[n:], out[n:]
+	}
+}
+
+// begin makes an access a sample. Another one may have waited for it.
+func (t *timed) begin(line trace.Line, kind trace.Kind, out []uint32) {
+	one := [1]trace.Line{line}
+	if len(t.watched) > 0 {
+		t.follow(one[:], out)
+	}
+	t.now++
+	if t.recent == nil {
+		t.recent = stack.NewExact()
+		t.recent.Distances(one[:], t.distances[:])
+		t.analysed++
+	}
+	if t.old == nil {
+		t.old = newOrder()
+	}
+	t.samples++
+	t.watch(line, watch{kind: kind, at: t.now})
+	t.young = append(t.young, watching{line, t.now})
+}
+
+func (t *timed) watch(line trace.Line, w watch) {
+	t.watched[line] = w
+	h := mix(line, t.seed)
+	t.filter[h&255] |= 1 << (h >> 8 & 63)
+}
+
+// follow takes accesses while lines are watched. Those behind the last one that was
+// waited for are of no interest.
+func (t *timed) follow(lines []trace.Line, out []uint32) {
+	exact, counted := t.recent != nil, 0
+	if exact {
+		t.recent.Distances(lines, t.distances[:])
+	}
+	for i, line := range lines {
+		h := mix(line, t.seed)
+		if t.filter[h&255]>>(h>>8&63)&1 != 0 {
+			if w, found := t.watched[line]; found {
+				out[i] = t.end(line, w, t.distances[i])
+				if len(t.watched) == 0 {
+					lines = lines[:i+1]
+					break
+				}
+			}
+		}
+		if h>>(64-oldBits) == 0 {
+			t.old.take(line)
+			t.old.put(line, t.now+uint64(i)+1)
+			counted++
+		}
+	}
+	if exact {
+		counted = len(lines)
+	}
+	t.analysed += uint64(counted)
+	t.age()
+}
+
+// end gives the distance of the access that a sample waited for.
+func (t *timed) end(line trace.Line, w watch, exact uint32) uint32 {
+	delete(t.watched, line)
+	if w.old {
+		return uint32(min(t.old.since(w.at)<<oldBits, passed-1))
+	}
+	return exact
+}
+
+// age forgets what no sample needs any more.
+func (t *timed) age() {
+	if len(t.watched) == 0 {
+		t.young, t.recent, t.old, t.filter = t.young[:0], nil, nil, [1 << 8]uint64{}
+		return
+	}
+	most := max(t.gap/youngShare, leastYoung)
+	first := 0
+	for _, y := range t.young {
+		w, found := t.watched[y.line]
+		if found = found && w.at == y.at; found {
+			if t.now-y.at <= most {
+				break
+			}
+			w.old = true
+			t.watched[y.line] = w
+		}
+		first++
+	}
+	if t.young = slices.Delete(t.young, 0, first); len(t.young) == 0 {
+		t.recent = nil
+	}
+}
+
+// weight, group, after and describe implement sampler. Every sample stands for as
+// many accesses, so their parts are of no use.
+func (t *timed) weight() uint64            { return 1 }
+func (t *timed) group(line trace.Line) int { return 0 }
+func (t *timed) after()                    {}
+
+func (t *timed) describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64) {
+	s.Analysed = t.analysed
+	for _, w := range t.watched {
+		open[w.kind]++
+	}
+	return 0, open
+}
+
+// deviation implements sampler: distances are exact, and longer ones counted in so
+// many lines that they are off by little, and not to one side.
+func (t *timed) deviation(float64) float64 { return 0 }
+
+func (t *timed) save(b []byte) []byte {
+	b = appendUint(b, t.draws, t.next, t.now, t.analysed, t.samples, uint64(len(t.watched)))
+	lines := make([]trace.Line, 0, len(t.watched))
+	for line := range t.watched {
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	for _, line := range lines {
+		w := t.watched[line]
+		old := uint64(0)
+		if w.old {
+			old = 1
+		}
+		b = appendUint(b, line, uint64(w.kind), w.at, old)
+	}
+	if len(t.watched) == 0 {
+		return b
+	}
+	b = t.old.save(b)
+	b = appendUint(b, uint64(len(t.young)))
+	for _, y := range t.young {
+		b = appendUint(b, y.line, y.at)
+	}
+	if len(t.young) > 0 {
+		b = profile.AppendStack(b, t.recent.Stack())
+	}
+	return b
+}
+
+func (t *timed) restore(d *profile.Decoder) {
+	t.draws, t.next, t.now, t.analysed, t.samples = d.Uint(), d.Uint(), d.Uint(), d.Uint(), d.Uint()
+	for range d.Length(4) {
+		line, w := d.Uint(), watch{kind: trace.Kind(d.UintBelow(uint64(trace.NumKinds))), at: d.Uint(), old: d.UintBelow(2) == 1}
+		t.watch(line, w)
+	}
+	if len(t.watched) == 0 {
+		return
+	}
+	t.old = newOrder()
+	t.old.restore(d)
+	for range d.Length(2) {
+		t.young = append(t.young, watching{d.Uint(), d.Uint()})
+	}
+	if len(t.young) > 0 {
+		t.recent = stack.NewExact()
+		lines := d.Stack()
+		slices.Reverse(lines)
+		t.recent.Distances(lines, make([]uint32, len(lines)))
+	}
+}
