@@ -106,4 +106,6 @@ type Item struct {
 	URL   string // of the demo's file
 	Title string // of the demo
 	again bool   // it is analysed again, from the view that it was analysed for
+
+	domains [][]uint32 // threads that share a cache in that view
 }

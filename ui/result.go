@@ -32,6 +32,8 @@ func (a *App) drawCharts() {
 		if c := r.View.WorkingSet(); c != nil {
 			a.draw(c)
 		}
+	case state.TabThreads:
+		a.drawThreads()
 	case state.TabCode:
 		a.drawCode()
 	case state.TabCaches:
@@ -100,6 +102,8 @@ func (a *App) table(chart string) *state.Table {
 		return r.once(chart, r.View.WorkingSetTable)
 	case "code", "place", "before":
 		return a.codeTable(chart)
+	case "cores", "own", "shared", "change":
+		return a.threadsTable(chart)
 	case "kinds":
 		return r.View.KindsTable()
 	case "against":

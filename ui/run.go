@@ -135,6 +135,7 @@ func (a *App) analyse(item Item) {
 		a.stopped("The settings cannot be used: " + err.Error() + ".")
 		return
 	}
+	spec.Domains = item.domains
 	a.update(func() { state.Measure(&spec, a.asked().Levels) })
 	key, resume := a.keyFor(item.File, spec)
 	name := item.File.Name
@@ -156,9 +157,9 @@ func (a *App) analyse(item Item) {
 			a.items = map[string]Item{}
 		}
 		a.items[key] = item
-		tab := a.Screen.Tab
+		before := a.Screen
 		if a.Screen = a.Screen.Anew(key); item.again {
-			a.Screen.Tab = tab
+			a.Screen.Tab, a.Screen.Groups, a.Screen.SharedBytes, a.Screen.OwnBytes = before.Tab, before.Groups, before.SharedBytes, before.OwnBytes
 		}
 		a.Port.SetHash(a.Screen.Hash(), false)
 		a.Port.ShowFirst(false)
@@ -198,6 +199,9 @@ func (a *App) CanRepeat() bool {
 func (a *App) Repeat() {
 	if item, known := a.items[a.result.Key]; known {
 		item.More, item.again = false, true
+		if t := a.threads(); t != nil {
+			item.domains = t.Domains(a.groups())
+		}
 		go a.Offer(item)
 	}
 }

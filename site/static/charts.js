@@ -112,6 +112,7 @@
 
     height(width) {
       const base = this.em / 15;
+      if (this.data && this.data.small) return Math.round(150 * base);
       return Math.round(Math.min(Math.max(width * 0.45, 240 * base), 420 * base));
     }
 
@@ -127,8 +128,8 @@
         return;
       }
       this.plot.setAttribute("aria-label", data.title + ". " + data.summary + " Arrow keys read it out.");
-      this.up.textContent = data.y.label;
-      this.right.textContent = data.x.label;
+      this.up.textContent = data.small ? "" : data.y.label;
+      this.right.textContent = data.small ? "" : data.x.label;
       const width = this.plot.clientWidth;
       const at = Array.from(data.at);
       if (data.split > 0) at[data.split] += 0.5;
@@ -368,7 +369,7 @@
     // ---- Reading
 
     rest() {
-      this.readout.textContent = "Point at the chart, or use the arrow keys, to read values.";
+      this.readout.textContent = this.data.small ? "" : "Point at the chart, or use the arrow keys, to read values.";
       this.readout.classList.add("idle");
     }
 

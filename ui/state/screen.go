@@ -32,6 +32,11 @@ type Screen struct {
 	Sort      string   // the column that they, or places in the code, are sorted by; "": the default one
 	Place     CodeBy   // what misses in the code are summed up by; "": lines
 	Picked    int      // the place that is picked, from 1; 0: none
+
+	Stack       Stack  // of which threads' curves are shown; "": private
+	OwnBytes    uint64 // size of a cache for each thread; 0: that of the first level
+	SharedBytes uint64 // of a cache that threads share; 0: that of the last level
+	Groups      string // of threads that share one, as [Groups]; "": all
 }
 
 // Hash writes the screen for the URL, without "#". What is the default is left
@@ -71,6 +76,16 @@ func (s Screen) Hash() string {
 	if s.Picked > 0 {
 		add("picked", strconv.Itoa(s.Picked))
 	}
+	add("stack", safe(string(s.Stack)))
+	for _, size := range []struct {
+		name  string
+		bytes uint64
+	}{{"own", s.OwnBytes}, {"shared", s.SharedBytes}} {
+		if size.bytes > 0 {
+			add(size.name, strconv.FormatUint(size.bytes, 10))
+		}
+	}
+	add("groups", safe(s.Groups))
 	if s.Page > 0 {
 		add("page", strconv.Itoa(s.Page+1))
 	}
@@ -121,6 +136,14 @@ func ParseScreen(hash string) Screen {
 			if n, err := strconv.Atoi(value); err == nil && n > 0 {
 				s.Picked = n
 			}
+		case "stack":
+			s.Stack = stackOf(value)
+		case "own":
+			s.OwnBytes = parseSize(value)
+		case "shared":
+			s.SharedBytes = parseSize(value)
+		case "groups":
+			s.Groups = safe(value)
 		case "page":
 			if n, err := strconv.Atoi(value); err == nil && n > 0 {
 				s.Page = n - 1
@@ -150,6 +173,15 @@ func Unread(hash string) (list []string) {
 		}
 	}
 	return list
+}
+
+// parseSize reads a cache's size; anything that is none is left at its default.
+func parseSize(text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 41)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 func isPreset(slug string) bool {

@@ -77,6 +77,14 @@ func SpecKey(spec analysis.Spec) string {
 	if spec.Analyses != analysis.Default {
 		text += "," + spec.Analyses.String()
 	}
+	for _, list := range [][][]uint32{spec.Cores, spec.Domains} {
+		for _, threads := range list {
+			text += ";"
+			for _, n := range threads {
+				text += "," + strconv.FormatUint(uint64(n), 10)
+			}
+		}
+	}
 	if spec.Previous {
 		text += ",previous"
 	}

@@ -39,7 +39,8 @@ var tabs = [numTabs]struct{ name, slug, missing string }{
 		"This trace does not tell which code made its references. A program compiled with “stackglass cc” does, and so do programs run by “stackglass trace”, " +
 			"and traces of other tools with instruction addresses: drop one here. Profiles that were made before sites were counted have none either: analyse their trace again."},
 	TabThreads: {"Threads", "threads",
-		"Private and shared stacks of threads are not computed here: profiles hold one stack for all threads together."},
+		"This trace tells of one thread only, or does not say which thread made a reference, so there is nobody to share with. Overview, Caches and Code say all there is. " +
+			"A program with threads that is compiled with “stackglass cc” tells them, and so do gem5, drmemtrace and csv traces with a column for it: drop one here, or try the demos with several threads."},
 	TabCommunication: {"Communication", "communication",
 		"Which thread reads what another wrote is not computed here: profiles hold no counts by pair of threads."},
 	TabLoops: {"Loops", "loops",
@@ -63,6 +64,13 @@ func (t Tab) Key() string { return string(rune('0' + (t+1)%10)) }
 // Missing says why the tab is empty for a profile, nil while it is not there
 // yet; "" where it is not.
 func (t Tab) Missing(p *profile.Profile) string {
+	if t == TabThreads && (p == nil || len(p.Sharing) > 0) {
+		return ""
+	}
+	if t == TabThreads && len(p.Totals.Threads) > 1 {
+		return "This analysis has one stack for all " + Plural(uint64(len(p.Totals.Threads)), "thread", "threads") +
+			" of the trace: it was made before stacks were kept by thread, or without “sharing” among its analyses. Analyse the trace again."
+	}
 	if t == TabCounters && (p == nil || p.Counters != nil) || t == TabCode && (p == nil || p.Sites != nil) ||
 		t == TabAssociativity && (p == nil || hasSets(p)) {
 		return ""

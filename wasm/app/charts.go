@@ -22,7 +22,7 @@ func (b *browser) Chart(c *state.Chart) {
 		marks[i] = map[string]any{"label": m.Label, "color": m.Color, "x": m.X, "y": m.Y, "level": m.Level}
 	}
 	js.Global().Get("stackglassCharts").Call("set", map[string]any{
-		"id": c.ID, "title": c.Title, "summary": c.Summary, "split": c.Split,
+		"id": c.ID, "title": c.Title, "summary": c.Summary, "split": c.Split, "small": c.Small,
 		"x": axis(c.X), "y": axis(c.Y), "at": floats(c.At), "series": series, "marks": marks,
 	})
 }

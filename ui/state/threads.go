@@ -1,0 +1,589 @@
+package state
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Stack is one of the ways in which a core's accesses are counted: MODELS §6.
+type Stack string
+
+// The stacks.
+const (
+	PrivateStack  Stack = "private"  // the core's own, as if nobody else stored
+	CoherentStack Stack = "coherent" // the core's own, from which others' stores take lines
+	SharedStack   Stack = "shared"   // that of all cores together
+)
+
+// Stacks lists them all.
+func Stacks() []Stack { return []Stack{PrivateStack, CoherentStack, SharedStack} }
+
+// Name is what a choice of stacks says.
+func (s Stack) Name() string {
+	return map[Stack]string{PrivateStack: "private", CoherentStack: "private and coherent", SharedStack: "shared by all"}[s]
+}
+
+// stackOf reads a stack from the URL.
+func stackOf(text string) Stack {
+	if s := Stack(text); s == CoherentStack || s == SharedStack {
+		return s
+	}
+	return ""
+}
+
+// Threads is the view of caches of their own and caches that they share, for the
+// cores of a profile at one line size.
+type Threads struct {
+	*profile.Sharing
+	view  *View
+	cores []coreCurves
+}
+
+// coreCurves are the miss-ratio curves of one core. Every coherence miss misses in
+// every cache; Lost tells the others apart.
+type coreCurves struct {
+	private, coherent, shared *profile.Curve
+	lost                      *profile.Curve // of coherence misses, by the depth at which they were lost
+}
+
+// Threads gives the view, or nil where the profile has no stacks of threads for the
+// line size.
+func (v *View) Threads() *Threads {
+	if v.threads != nil {
+		return v.threads
+	}
+	for i := range v.Profile.Sharing {
+		if s := &v.Profile.Sharing[i]; uint64(s.LineBytes) == v.LineBytes && len(s.Domains) > 0 {
+			v.threads = newThreads(v, s)
+		}
+	}
+	return v.threads
+}
+
+func newThreads(v *View, s *profile.Sharing) *Threads {
+	t := &Threads{Sharing: s, view: v, cores: make([]coreCurves, len(s.Cores))}
+	for i := range s.Cores {
+		c := &s.Cores[i]
+		t.cores[i] = coreCurves{
+			private:  profile.NewCurve(&c.Private.Distances, c.Private.Cold),
+			coherent: profile.NewCurve(&c.Coherent.Distances, c.Coherent.Cold+c.Coherent.Lost.Total()),
+			lost:     profile.NewCurve(&c.Coherent.Lost, 0),
+		}
+	}
+	t.sharedCurves(&s.Domains[0], func(core int, c *profile.Curve) { t.cores[core].shared = c })
+	return t
+}
+
+// sharedCurves gives each member's curve on the stack of a domain.
+func (t *Threads) sharedCurves(d *profile.Domain, give func(core int, c *profile.Curve)) {
+	for i, core := range d.Cores {
+		m := &d.Members[i]
+		give(int(core), profile.NewCurve(&m.Distances, m.Cold))
+	}
+}
+
+// CoreName names a core by its threads: thread 3, or threads 0, 1.
+func (t *Threads) CoreName(core int) string {
+	threads := t.Cores[core].Threads
+	words := make([]string, len(threads))
+	for i, n := range threads {
+		words[i] = strconv.FormatUint(uint64(n), 10)
+	}
+	if len(words) == 1 {
+		return "thread " + words[0]
+	}
+	if len(words) > 4 {
+		return "threads " + strings.Join(words[:3], ", ") + " and " + strconv.Itoa(len(words)-3) + " more"
+	}
+	return "threads " + strings.Join(words, ", ")
+}
+
+// curve is that of a core on one of its stacks.
+func (t *Threads) curve(core int, s Stack) *profile.Curve {
+	switch s {
+	case CoherentStack:
+		return t.cores[core].coherent
+	case SharedStack:
+		return t.cores[core].shared
+	}
+	return t.cores[core].private
+}
+
+// MostCores is how many cores the charts show at once; the tables have all.
+const MostCores = 16
+
+// coreColors tell curves apart together with their dashes.
+var coreColors = []string{"level1", "level2", "level3", "ink", "accent", "memory"}
+
+func coreSeries(i int, label string, y []float64) Series {
+	return Series{Label: label, Color: coreColors[i%len(coreColors)], Shape: ShapeStep, Dash: i/len(coreColors)%2 == 1 || i%2 == 1, Y: y}
+}
+
+// Overlaid draws the curves of all cores on one of their stacks.
+func (t *Threads) Overlaid(s Stack, caches ...uint64) *Chart {
+	chart := t.chart("cores", "Miss ratio by thread, "+s.Name(), caches)
+	var curves []*profile.Curve
+	for i := range min(len(t.Cores), MostCores) {
+		curves = append(curves, t.curve(i, s))
+	}
+	for i, y := range sample(chart, curves, t.view.LineBytes) {
+		chart.Series = append(chart.Series, coreSeries(i, t.CoreName(i), y))
+	}
+	chart.Summary = t.stackSentence(s)
+	if n := len(t.Cores); n > MostCores {
+		chart.Summary += " The first " + strconv.Itoa(MostCores) + " of " + strconv.Itoa(n) + " are drawn; the table has all."
+	}
+	return chart
+}
+
+// CoreChartID names the small chart of a core.
+func CoreChartID(core int) string { return "core-" + strconv.Itoa(core) }
+
+// Each draws the three curves of one core, in small.
+func (t *Threads) Each(core int, caches ...uint64) *Chart {
+	chart := t.chart(CoreChartID(core), t.CoreName(core), caches)
+	chart.Small = true
+	c := &t.cores[core]
+	for i, y := range sample(chart, []*profile.Curve{c.private, c.coherent, c.shared}, t.view.LineBytes) {
+		chart.Series = append(chart.Series, Series{Label: string(Stacks()[i]), Color: LevelColor(i), Shape: ShapeStep, Dash: i == 2, Y: y})
+	}
+	chart.Summary = "Accesses " + Exact(c.private.Accesses) + ", of which " + Exact(c.lost.Accesses) + " are coherence misses."
+	return chart
+}
+
+// chart is an empty one with the axes of a miss-ratio curve.
+func (t *Threads) chart(id, title string, caches []uint64) *Chart {
+	line := t.view.LineBytes
+	most := float64(max(t.view.FootprintBytes()*2, 64*line))
+	for _, bytes := range caches {
+		most = max(most, float64(bytes)*1.5)
+	}
+	chart := &Chart{
+		ID: id, Title: title,
+		X: Axis{Label: "cache size, fully associative LRU, " + strconv.FormatUint(line, 10) + "-byte lines", Unit: UnitBytes, Log: true, Min: float64(line), Max: most},
+		Y: Axis{Label: "misses of the thread's accesses", Unit: UnitShare, Max: 1},
+	}
+	low := 1.0
+	for i := range t.cores {
+		for _, s := range Stacks() {
+			low = min(low, leastRatio(t.curve(i, s)))
+		}
+	}
+	if low > 0 && low < 0.3 {
+		chart.Y.Log, chart.Y.Min = true, math.Pow(10, math.Floor(math.Log10(low)))
+	}
+	return chart
+}
+
+// leastRatio is what misses in a cache of any size.
+func leastRatio(c *profile.Curve) float64 {
+	if c == nil || c.Accesses == 0 {
+		return 1
+	}
+	return c.MissRatio(math.MaxUint64)
+}
+
+// sample gives the curves' ratios at common capacities: sixteen for each power of
+// two, and where there are fewer, every number of lines. Steps between are in the
+// table.
+func sample(chart *Chart, curves []*profile.Curve, lineBytes uint64) [][]float64 {
+	const each = 16
+	last := uint64(0)
+	for n := 0; ; n++ {
+		lines := uint64(math.Exp2(float64(n) / each))
+		if lines <= last {
+			continue
+		}
+		last = lines
+		chart.At = append(chart.At, float64(lines*lineBytes))
+		if chart.At[len(chart.At)-1] >= chart.X.Max {
+			break
+		}
+	}
+	ys := make([][]float64, len(curves))
+	for i, c := range curves {
+		for _, at := range chart.At {
+			y := math.NaN()
+			if c != nil && c.Accesses > 0 {
+				y = c.MissRatio(uint64(at) / lineBytes)
+			}
+			ys[i] = append(ys[i], y)
+		}
+	}
+	return ys
+}
+
+func (t *Threads) stackSentence(s Stack) string {
+	switch s {
+	case CoherentStack:
+		var lost, accesses uint64
+		for i := range t.cores {
+			lost += t.cores[i].lost.Accesses
+			accesses += t.cores[i].coherent.Accesses
+		}
+		return "Each thread has a cache of its own, and a store of another thread takes the line away. " + Exact(lost) +
+			" accesses, " + Percent(Ratio(lost, accesses)) + ", find that their line was taken: no size of cache saves them."
+	case SharedStack:
+		return "All threads share one cache. Each curve is one thread's accesses to it."
+	}
+	return "Each thread has a cache of its own, as if no other thread stored to its lines."
+}
+
+// CurvesTable is every core's misses at sizes that caches have.
+func (t *Threads) CurvesTable() *Table {
+	sizes := t.sizes()
+	at := func(i int) (core int, lines uint64) { return i / len(sizes), sizes[i%len(sizes)] / t.view.LineBytes }
+	misses := func(core int, lines uint64) [4]uint64 {
+		c := &t.cores[core]
+		return [4]uint64{c.private.Misses(lines), c.coherent.Misses(lines), c.byStore(lines), c.shared.Misses(lines)}
+	}
+	return &Table{
+		Caption: "Misses by thread and cache size, fully associative LRU",
+		Columns: []Column{{Name: "thread", Words: true}, {Name: "cache size"}, {Name: "private"}, {Name: "coherent"}, {Name: "of these taken by a store"}, {Name: "shared by all"}, {Name: "accesses"}},
+		Rows:    len(sizes) * len(t.cores),
+		Row: func(i int) []string {
+			core, lines := at(i)
+			m := misses(core, lines)
+			return []string{t.CoreName(core), Bytes(lines * t.view.LineBytes), Exact(m[0]), Exact(m[1]), Exact(m[2]), Exact(m[3]), Exact(t.cores[core].private.Accesses)}
+		},
+		CSVHeader: "threads,capacity_lines,accesses,private,coherent,coherence,shared",
+		CSVRow: func(i int) string {
+			core, lines := at(i)
+			m := misses(core, lines)
+			text := t.threadsCSV(core)
+			for _, n := range []uint64{lines, t.cores[core].private.Accesses, m[0], m[1], m[2], m[3]} {
+				text += "," + strconv.FormatUint(n, 10)
+			}
+			return text
+		},
+	}
+}
+
+func (t *Threads) threadsCSV(core int) string {
+	var words []string
+	for _, n := range t.Cores[core].Threads {
+		words = append(words, strconv.FormatUint(uint64(n), 10))
+	}
+	return strings.Join(words, " ")
+}
+
+// sizes are those of the table, from one line to the first that holds everything.
+func (t *Threads) sizes() []uint64 {
+	var list []uint64
+	for bytes := t.view.LineBytes; ; bytes *= 2 {
+		if list = append(list, bytes); bytes >= t.view.FootprintBytes() {
+			return list
+		}
+	}
+}
+
+// byStore is how many coherence misses a private cache of so many lines owes to
+// stores alone: those whose line it had when it was lost.
+func (c *coreCurves) byStore(lines uint64) uint64 {
+	return c.lost.Accesses - c.lost.Misses(lines)
+}
+
+// OwnTable tells the misses of a private cache of every core apart, for one size.
+func (t *Threads) OwnTable(bytes uint64) *Table {
+	lines := bytes / t.view.LineBytes
+	type row struct{ accesses, private, misses, cold, capacity, coherence, lost uint64 }
+	rows := make([]row, len(t.cores))
+	for i := range t.cores {
+		c, core := &t.cores[i], &t.Cores[i]
+		r := row{accesses: c.private.Accesses, private: c.private.Misses(lines), misses: c.coherent.Misses(lines),
+			cold: core.Coherent.Cold, coherence: c.byStore(lines), lost: core.Coherent.Invalidations}
+		r.capacity = r.misses - r.cold - r.coherence
+		rows[i] = r
+	}
+	return &Table{
+		Caption: "Misses in a cache of " + Bytes(bytes) + " for each thread",
+		Columns: []Column{{Name: "thread", Words: true}, {Name: "accesses"}, {Name: "misses"}, {Name: "miss ratio"}, {Name: "cold"}, {Name: "capacity"}, {Name: "coherence"},
+			{Name: "without others"}, {Name: "lines lost"}},
+		Rows: len(rows),
+		Row: func(i int) []string {
+			r := rows[i]
+			return []string{t.CoreName(i), Exact(r.accesses), Exact(r.misses), Percent(Ratio(r.misses, r.accesses)), Exact(r.cold), Exact(r.capacity), Exact(r.coherence),
+				Exact(r.private), Exact(r.lost)}
+		},
+		CSVHeader: "threads,capacity_lines,accesses,misses,cold,capacity,coherence,private,invalidations",
+		CSVRow: func(i int) string {
+			r, text := rows[i], t.threadsCSV(i)
+			for _, n := range []uint64{lines, r.accesses, r.misses, r.cold, r.capacity, r.coherence, r.private, r.lost} {
+				text += "," + strconv.FormatUint(n, 10)
+			}
+			return text
+		},
+	}
+}
+
+// OwnSentence says what private caches of a size miss because others store.
+func (t *Threads) OwnSentence(bytes uint64) string {
+	var accesses, misses, coherence uint64
+	for i := range t.cores {
+		c := &t.cores[i]
+		accesses += c.private.Accesses
+		misses += c.coherent.Misses(bytes / t.view.LineBytes)
+		coherence += c.byStore(bytes / t.view.LineBytes)
+	}
+	text := "With " + Bytes(bytes) + " for each thread, " + Exact(misses) + " accesses miss, " + Percent(Ratio(misses, accesses)) + "; "
+	if coherence == 0 {
+		return text + "none of them because another thread stored to the line."
+	}
+	return text + Exact(coherence) + " of them, " + Percent(Ratio(coherence, misses)) + ", only because another thread stored to the line."
+}
+
+// Groups are the caches that cores share: for each core, the number of its group,
+// from 0, numbered by their first cores.
+type Groups []int
+
+// OneGroup has all cores share one cache.
+func OneGroup(cores int) Groups { return make(Groups, cores) }
+
+// ParseGroups reads what String wrote for so many cores; anything else is one group.
+func ParseGroups(text string, cores int) Groups {
+	g := make(Groups, 0, cores)
+	for _, word := range strings.Split(text, ".") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 0 || n >= cores {
+			return OneGroup(cores)
+		}
+		g = append(g, n)
+	}
+	if len(g) != cores {
+		return OneGroup(cores)
+	}
+	return g.number()
+}
+
+// String writes groups for the URL; "" for one group.
+func (g Groups) String() string {
+	words := make([]string, len(g))
+	one := true
+	for i, n := range g {
+		one = one && n == 0
+		words[i] = strconv.Itoa(n)
+	}
+	if one {
+		return ""
+	}
+	return strings.Join(words, ".")
+}
+
+// number numbers the groups by their first cores.
+func (g Groups) number() Groups {
+	to := map[int]int{}
+	out := make(Groups, len(g))
+	for i, n := range g {
+		if _, ok := to[n]; !ok {
+			to[n] = len(to)
+		}
+		out[i] = to[n]
+	}
+	return out
+}
+
+// Count is the number of groups.
+func (g Groups) Count() int {
+	most := -1
+	for _, n := range g {
+		most = max(most, n)
+	}
+	return most + 1
+}
+
+// Move puts a core into a group; one that is not there yet is made.
+func (g Groups) Move(core, group int) Groups {
+	if core < 0 || core >= len(g) {
+		return g
+	}
+	out := slices.Clone(g)
+	out[core] = min(group, g.Count())
+	return out.number()
+}
+
+// members are the cores of each group.
+func (g Groups) members() [][]uint32 {
+	list := make([][]uint32, g.Count())
+	for core, n := range g {
+		list[n] = append(list[n], uint32(core))
+	}
+	return list
+}
+
+// Domains are the threads of each group of several cores, for an analysis that
+// counts what they share.
+func (t *Threads) Domains(g Groups) (domains [][]uint32) {
+	for _, cores := range g.members() {
+		if len(cores) < 2 || len(cores) == len(t.Cores) {
+			continue
+		}
+		var threads []uint32
+		for _, c := range cores {
+			threads = append(threads, t.Cores[c].Threads...)
+		}
+		slices.Sort(threads)
+		domains = append(domains, threads)
+	}
+	return domains
+}
+
+// SharedGroup is what one group of cores misses in the cache that they share.
+type SharedGroup struct {
+	Name    string
+	Known   bool // the profile has the stack of these cores
+	Members []SharedMember
+}
+
+// SharedMember is one core's part in it.
+type SharedMember struct {
+	Core             int
+	Accesses, Misses uint64
+	Alone            uint64 // misses if the cache were the core's alone
+	// Effective is the size in lines of a private cache in which the core would miss
+	// as often: its share of the shared one.
+	Effective uint64
+}
+
+// Shared answers for a cache of some size in each group.
+func (t *Threads) Shared(g Groups, bytes uint64) []SharedGroup {
+	lines := bytes / t.view.LineBytes
+	var list []SharedGroup
+	for n, cores := range g.members() {
+		group := SharedGroup{Name: "cache " + strconv.Itoa(n+1)}
+		curves := t.groupCurves(cores)
+		group.Known = curves != nil
+		for _, core := range cores {
+			m := SharedMember{Core: int(core), Accesses: t.cores[core].private.Accesses, Alone: t.cores[core].private.Misses(lines)}
+			if c := curves[int(core)]; c != nil {
+				m.Misses = c.Misses(lines)
+				m.Effective = effective(t.cores[core].private, m.Misses, lines, t.view.Lines)
+			}
+			group.Members = append(group.Members, m)
+		}
+		list = append(list, group)
+	}
+	return list
+}
+
+// groupCurves are the members' curves on the group's stack, nil where the profile
+// has it not.
+func (t *Threads) groupCurves(cores []uint32) map[int]*profile.Curve {
+	if len(cores) == 1 {
+		return map[int]*profile.Curve{int(cores[0]): t.cores[cores[0]].private}
+	}
+	for i := range t.Sharing.Domains {
+		if d := &t.Sharing.Domains[i]; slices.Equal(d.Cores, cores) {
+			curves := map[int]*profile.Curve{}
+			t.sharedCurves(d, func(core int, c *profile.Curve) { curves[core] = c })
+			return curves
+		}
+	}
+	return nil
+}
+
+// effective is the least private capacity that misses no more than misses (Anger,
+// Figure 8), at most most: what is shared may even be worth more than the whole
+// cache, because other threads bring lines.
+func effective(private *profile.Curve, misses, lines, most uint64) uint64 {
+	low, high := uint64(0), max(most, lines)
+	for low < high {
+		mid := low + (high-low)/2
+		if private.Misses(mid) <= misses {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
+}
+
+// SharedTable is what [Threads.Shared] answers, thread by thread.
+func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
+	type row struct {
+		group SharedGroup
+		SharedMember
+	}
+	var rows []row
+	for _, group := range t.Shared(g, bytes) {
+		for _, m := range group.Members {
+			rows = append(rows, row{group, m})
+		}
+	}
+	known := func(r row, text string) string {
+		if r.group.Known {
+			return text
+		}
+		return "–"
+	}
+	return &Table{
+		Caption: "Misses in shared caches of " + Bytes(bytes),
+		Columns: []Column{{Name: "cache", Words: true}, {Name: "thread", Words: true}, {Name: "accesses"}, {Name: "misses"}, {Name: "miss ratio"}, {Name: "if it were alone"}, {Name: "effective share"}},
+		Rows:    len(rows),
+		Row: func(i int) []string {
+			r := rows[i]
+			return []string{r.group.Name, t.CoreName(r.Core), Exact(r.Accesses), known(r, Exact(r.Misses)), known(r, Percent(Ratio(r.Misses, r.Accesses))),
+				Exact(r.Alone), known(r, Bytes(r.Effective*t.view.LineBytes))}
+		},
+		CSVHeader: "cache,threads,capacity_lines,accesses,misses,alone,effective_lines",
+		CSVRow: func(i int) string {
+			r := rows[i]
+			n := func(v uint64) string { return strconv.FormatUint(v, 10) }
+			return r.group.Name + "," + t.threadsCSV(r.Core) + "," + n(bytes/t.view.LineBytes) + "," + n(r.Accesses) + "," +
+				known(r, n(r.Misses)) + "," + n(r.Alone) + "," + known(r, n(r.Effective))
+		},
+	}
+}
+
+// SharedSentence says what sharing costs or saves.
+func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
+	var misses, alone, accesses uint64
+	for _, group := range t.Shared(g, bytes) {
+		if !group.Known {
+			return "This analysis has no stack for these groups: analyse the trace again with them."
+		}
+		for _, m := range group.Members {
+			misses, alone, accesses = misses+m.Misses, alone+m.Alone, accesses+m.Accesses
+		}
+	}
+	text := "Sharing " + Bytes(bytes) + ", the threads miss " + Exact(misses) + " times, " + Percent(Ratio(misses, accesses)) + "; "
+	switch {
+	case misses < alone:
+		return text + "with as much for each alone they would miss " + Exact(alone-misses) + " more: they bring each other lines."
+	case misses > alone:
+		return text + "with as much for each alone they would miss " + Exact(misses-alone) + " fewer: they push each other's lines out."
+	}
+	return text + "with as much for each alone they would miss as often."
+}
+
+// ChangeTable tells why distances on the stack of all differ from private ones.
+func (t *Threads) ChangeTable() *Table {
+	d := &t.Sharing.Domains[0]
+	numbers := func(i int) []uint64 {
+		c := &d.Members[i].Change
+		return []uint64{c.Same, c.Dilated, c.Overlapped, c.Intercepted, c.Brought}
+	}
+	return &Table{
+		Caption: "How distances change when all threads share one stack",
+		Columns: []Column{{Name: "thread", Words: true}, {Name: "same"}, {Name: "dilated"}, {Name: "overlapped"}, {Name: "intercepted"}, {Name: "brought"}},
+		Rows:    len(d.Members),
+		Row: func(i int) []string {
+			row := []string{t.CoreName(int(d.Cores[i]))}
+			for _, n := range numbers(i) {
+				row = append(row, Exact(n))
+			}
+			return row
+		},
+		CSVHeader: "threads,same,dilated,overlapped,intercepted,brought",
+		CSVRow: func(i int) string {
+			text := t.threadsCSV(int(d.Cores[i]))
+			for _, n := range numbers(i) {
+				text += "," + strconv.FormatUint(n, 10)
+			}
+			return text
+		},
+	}
+}

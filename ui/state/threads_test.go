@@ -1,0 +1,200 @@
+package state
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// access is one of a trace of several threads.
+type access struct {
+	core  int
+	line  uint64
+	store bool
+}
+
+// shared is a view of a trace of several threads, counted the plain way: lists of
+// lines, and for coherent ones of lines and holes (nobody is line 0).
+func shared(cores int, trace []access) *View {
+	s := profile.Sharing{LineBytes: 64, Cores: make([]profile.Core, cores), Domains: []profile.Domain{{Members: make([]profile.Member, cores)}}}
+	d := &s.Domains[0]
+	lists, holes, lost := make([][]uint64, cores), make([][]uint64, cores), make([]map[uint64]int, cores)
+	var all []uint64
+	for c := range cores {
+		s.Cores[c].Threads = []uint32{uint32(c)}
+		d.Cores = append(d.Cores, uint32(c))
+		lost[c] = map[uint64]int{}
+	}
+	var lines []uint64
+	for _, a := range trace {
+		line := a.line + 1
+		lines = append(lines, a.line)
+		core := &s.Cores[a.core]
+		toFront(&lists[a.core], line, &core.Private.Cold, &core.Private.Distances)
+		toFront(&all, line, &d.Members[a.core].Cold, &d.Members[a.core].Distances)
+		if depth, ok := lost[a.core][line]; ok {
+			delete(lost[a.core], line)
+			core.Coherent.Lost.Add(uint64(depth))
+			fill(&holes[a.core], line, -1)
+		} else {
+			at := slices.Index(holes[a.core], line)
+			if at < 0 {
+				core.Coherent.Cold++
+			} else {
+				core.Coherent.Distances.Add(uint64(at))
+			}
+			fill(&holes[a.core], line, at)
+		}
+		for c := range cores {
+			if at := slices.Index(holes[c], line); a.store && c != a.core && at >= 0 {
+				holes[c][at], lost[c][line] = 0, at
+				s.Cores[c].Coherent.Invalidations++
+			}
+		}
+	}
+	v := tabled(lines)
+	v.Profile.Sharing = []profile.Sharing{s}
+	return v
+}
+
+func toFront(list *[]uint64, line uint64, cold *uint64, distances *profile.Histogram) {
+	if at := slices.Index(*list, line); at >= 0 {
+		distances.Add(uint64(at))
+		*list = slices.Delete(*list, at, at+1)
+	} else {
+		*cold++
+	}
+	*list = slices.Insert(*list, 0, line)
+}
+
+// fill puts a line that was at a place, or at none, in front; the topmost hole above
+// takes what moves.
+func fill(list *[]uint64, line uint64, at int) {
+	hole := slices.Index(*list, 0)
+	if at >= 0 && (hole < 0 || hole > at) {
+		*list = slices.Delete(*list, at, at+1)
+	} else {
+		if at >= 0 {
+			(*list)[at] = 0
+		}
+		if hole >= 0 {
+			*list = slices.Delete(*list, hole, hole+1)
+		}
+	}
+	*list = slices.Insert(*list, 0, line)
+}
+
+func drawTrace(t *rapid.T, cores int) []access {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) access {
+		return access{rapid.IntRange(0, cores-1).Draw(t, "core"), rapid.Uint64Range(0, 20).Draw(t, "line"), rapid.Bool().Draw(t, "store")}
+	}), 1, 200).Draw(t, "trace")
+}
+
+// MODELS §6.4's vector: thread 1 has three cold misses, one at distance 1 and a
+// coherence miss of a line that lay at depth 1.
+func TestThreadsVector(t *testing.T) {
+	v := shared(2, []access{{0, 'a', false}, {0, 'b', false}, {1, 'a', true}, {0, 'c', false}, {0, 'b', false}, {0, 'a', false}})
+	threads := v.Threads()
+	rows := func(bytes uint64) []string { return threads.OwnTable(bytes).Row(0)[1:] }
+	if got := strings.Join(rows(64), " "); got != "5 5 100\u202f% 3 2 0 5 1" {
+		t.Errorf("one line: %s", got)
+	}
+	if got := strings.Join(rows(128), " "); got != "5 4 80\u202f% 3 0 1 4 1" {
+		t.Errorf("two lines: %s", got)
+	}
+	if s := threads.OwnSentence(128); !strings.Contains(s, "1 of them, 20\u202f%, only because another thread stored") {
+		t.Error(s)
+	}
+}
+
+// The misses of every core add up at every size, more lines never miss more, and
+// what a group of one core shares is its own.
+func TestThreadsAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cores := rapid.IntRange(2, 5).Draw(t, "cores")
+		v := shared(cores, drawTrace(t, cores))
+		threads := v.Threads()
+		for lines := uint64(1); lines < 24; lines++ {
+			for i := range threads.cores {
+				c := &threads.cores[i]
+				cold, coherence := threads.Cores[i].Coherent.Cold, c.byStore(lines)
+				if misses := c.coherent.Misses(lines); cold+coherence > misses || misses > c.private.Accesses {
+					t.Fatalf("core %d, %d lines: %d misses, %d cold, %d by stores", i, lines, misses, cold, coherence)
+				}
+			}
+			alone := make(Groups, cores)
+			for i := range alone {
+				alone[i] = i
+			}
+			for _, g := range threads.Shared(alone, lines*64) {
+				if m := g.Members[0]; !g.Known || m.Misses != m.Alone || m.Accesses > 0 && m.Effective > lines {
+					t.Fatalf("alone: %+v", g)
+				}
+			}
+			sum := uint64(0)
+			for _, m := range threads.Shared(OneGroup(cores), lines*64)[0].Members {
+				sum += m.Misses
+				if private := threads.cores[m.Core].private; m.Effective > 0 && private.Misses(m.Effective) > m.Misses && m.Effective < v.Lines {
+					t.Fatalf("core %d misses %d times in its share of %d lines, %d in the shared cache", m.Core, private.Misses(m.Effective), m.Effective, m.Misses)
+				}
+			}
+			if sum != v.Curve.Misses(lines) {
+				t.Fatalf("%d lines: the members miss %d times, all together %d", lines, sum, v.Curve.Misses(lines))
+			}
+		}
+	})
+}
+
+// Groups survive the URL, and moves number them by their first cores.
+func TestGroups(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := OneGroup(rapid.IntRange(2, 8).Draw(t, "cores"))
+		for range rapid.IntRange(0, 20).Draw(t, "moves") {
+			g = g.Move(rapid.IntRange(-1, len(g)).Draw(t, "core"), rapid.IntRange(0, 9).Draw(t, "group"))
+			if !slices.Equal(ParseGroups(g.String(), len(g)), g) || !slices.Equal(g.number(), g) || g[0] != 0 {
+				t.Fatalf("%v is written %q", g, g.String())
+			}
+		}
+	})
+	for _, text := range []string{"", "0.1", "0.x.1", "0.1.7", "1.2.2.2"} {
+		if g := ParseGroups(text, 3); !slices.Equal(g, OneGroup(3)) {
+			t.Errorf("%q: %v", text, g)
+		}
+	}
+	threads := shared(4, []access{{0, 1, false}, {1, 1, false}, {2, 1, false}, {3, 1, true}}).Threads()
+	if got := threads.Domains(Groups{0, 0, 1, 2}); len(got) != 1 || !slices.Equal(got[0], []uint32{0, 1}) {
+		t.Errorf("domains %v", got)
+	}
+	if s := threads.SharedSentence(Groups{0, 0, 1, 2}, 64); !strings.Contains(s, "analyse the trace again") {
+		t.Error(s)
+	}
+	if table := threads.SharedTable(Groups{0, 0, 1, 2}, 64); table.Row(0)[3] != "–" || table.Row(2)[3] != "1" {
+		t.Errorf("%v %v", table.Row(0), table.Row(2))
+	}
+}
+
+// Charts have a value for every core at every size, and three curves for each.
+func TestThreadsCharts(t *testing.T) {
+	v := shared(3, []access{{0, 1, false}, {1, 1, true}, {0, 1, false}, {2, 5, false}})
+	for _, s := range Stacks() {
+		c := v.Threads().Overlaid(s, 32<<10)
+		if len(c.Series) != 3 || len(c.At) < 10 || c.At[0] != 64 || c.Summary == "" {
+			t.Errorf("%s: %d series, %d points", s, len(c.Series), len(c.At))
+		}
+		for _, series := range c.Series {
+			if len(series.Y) != len(c.At) {
+				t.Errorf("%s: %d values for %d sizes", s, len(series.Y), len(c.At))
+			}
+		}
+	}
+	if c := v.Threads().Each(0); len(c.Series) != 3 || c.Series[1].Y[0] <= c.Series[0].Y[0]-1e-9 || !c.Small {
+		t.Errorf("%+v", c)
+	}
+	if v.Threads() == nil || tabled([]uint64{1, 2}).Threads() != nil {
+		t.Error("a profile without stacks of threads has a view of them")
+	}
+}
