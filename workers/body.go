@@ -46,6 +46,14 @@ func (w *bodyWriter) numbers(l []uint64) {
 	}
 }
 
+// lists writes lists of numbers; none and an empty one are the same.
+func (w *bodyWriter) lists(l [][]uint32) {
+	w.number(uint64(len(l)))
+	for _, inner := range l {
+		w.list(inner)
+	}
+}
+
 // bodyReader reads the primitives of encode.go. After the first error it reads
 // zeros; end gives the error.
 type bodyReader struct {
@@ -133,6 +141,18 @@ func (r *bodyReader) numbers(want string) (l []uint64) {
 	}
 	for range n {
 		l = append(l, r.number(want))
+	}
+	return l
+}
+
+func (r *bodyReader) lists(want string) (l [][]uint32) {
+	n := r.number(want)
+	if n > uint64(len(r.body)-r.at) {
+		r.fail(want)
+		return nil
+	}
+	for range n {
+		l = append(l, r.list(want))
 	}
 	return l
 }

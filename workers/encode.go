@@ -18,7 +18,7 @@ import (
 //
 // A page and a worker of different versions meet when a browser holds an old
 // one of them in its cache; the version tells that apart from damage.
-const protocolVersion = 2
+const protocolVersion = 3
 
 // BodyError tells that a message's body cannot be read.
 type BodyError struct {
@@ -135,6 +135,8 @@ func (w *bodyWriter) spec(s analysis.Spec) {
 	w.numbers(s.Utilisation)
 	w.list(s.UtilisationWays)
 	w.flag(s.Previous)
+	w.lists(s.Cores)
+	w.lists(s.Domains)
 }
 
 func (r *bodyReader) spec() analysis.Spec {
@@ -152,5 +154,8 @@ func (r *bodyReader) spec() analysis.Spec {
 		Utilisation:     r.numbers("the capacities"),
 		UtilisationWays: r.list("the ways"),
 		Previous:        r.flag("the flag of who was before"),
+
+		Cores:   r.lists("the cores"),
+		Domains: r.lists("the domains"),
 	}
 }
