@@ -13,14 +13,15 @@ type inPieces interface {
 
 // rest is what is left of a reference that touches more bytes than a step may: a
 // range of gigabytes takes seconds and gigabytes of memory, and whoever steps has to
-// be able to stop within. All analyses but one have the whole reference at once.
+// be able to stop within. The other analyses have the whole reference at once.
 type rest struct {
-	analysis   inPieces
-	batch      *trace.Batch // the reference
-	from, most uint64
+	analyses  []inPieces
+	batch     *trace.Batch // the reference
+	from, end uint64       // the latest piece
+	most      uint64
 }
 
-func (r *rest) pending() bool { return r.from < r.most }
+func (r *rest) pending() bool { return r.end < r.most }
 
 // begin has a take the first piece of rows, if they are one reference to cut. One
 // that goes beyond the last address is not cut: its first line is all it counts.
@@ -33,15 +34,25 @@ func (r *rest) begin(a Analysis, rows *trace.Batch) bool {
 	if bytes <= stepBytes || rows.Addr[0]+bytes-1 < rows.Addr[0] {
 		return false
 	}
-	*r = rest{analysis: taker, batch: rows, most: bytes}
-	r.consume()
+	if !r.pending() {
+		*r = rest{analyses: r.analyses[:0], batch: rows, most: bytes}
+		r.piece()
+	}
+	r.analyses = append(r.analyses, taker)
+	taker.ConsumePiece(rows, r.from, r.end)
 	return true
+}
+
+// piece goes on to the next one.
+func (r *rest) piece() {
+	r.from = r.end
+	r.end = min(r.most, r.from+stepBytes-(r.batch.Addr[0]+r.from)%stepBytes)
 }
 
 // consume has the next piece analysed.
 func (r *rest) consume() {
-	begin := r.batch.Addr[0] + r.from
-	end := min(r.most, r.from+stepBytes-begin%stepBytes)
-	r.analysis.ConsumePiece(r.batch, r.from, end)
-	r.from = end
+	r.piece()
+	for _, a := range r.analyses {
+		a.ConsumePiece(r.batch, r.from, r.end)
+	}
 }

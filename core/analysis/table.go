@@ -103,16 +103,22 @@ func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
 		list = append(list, s.Sample.Locality(s.LineBytes))
 	} else if s.has(Locality) {
 		distances := locality.New(s.LineBytes, s.Start, s.Mergeable, sets)
+		var communicated *communication.Analysis
 		if s.has(Sites) {
 			follower := sites.New(s.sites(), program)
 			distances.Feed(s.SiteLineBytes(), follower)
 			list = append(list, follower)
 			if s.has(Communication) {
-				list = append(list, communication.New(s.SiteLineBytes(), follower))
+				communicated = communication.New(s.SiteLineBytes(), follower)
+				list = append(list, communicated)
 			}
 		}
 		if s.has(Sharing) {
-			list = append(list, sharing.New(sharing.Options{LineBytes: s.LineBytes, Cores: s.Cores, Domains: s.Domains}, distances))
+			stacks := sharing.New(sharing.Options{LineBytes: s.LineBytes, Cores: s.Cores, Domains: s.Domains}, distances)
+			if communicated != nil {
+				communicated.Follow(stacks)
+			}
+			list = append(list, stacks)
 		}
 		list = append(list, distances)
 	}

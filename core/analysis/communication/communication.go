@@ -65,7 +65,6 @@ const (
 type Analysis struct {
 	lineShift uint
 	sites     *sites.Analysis
-	mergeable bool
 
 	threads threads
 	memory  memory
@@ -94,8 +93,8 @@ type reference struct {
 
 // New makes an analysis at lines of so many bytes, which goes after s with every
 // batch.
-func New(lineBytes uint32, s *sites.Analysis, mergeable bool) *Analysis {
-	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, mergeable: mergeable}
+func New(lineBytes uint32, s *sites.Analysis) *Analysis {
+	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s}
 	s.Locate()
 	a.memory.init(a.lineShift)
 	a.windows.init()
@@ -239,7 +238,7 @@ func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 		s.falseEvents++
 		a.memory.tally(s, l, r, from)
 	}
-	if a.sources.asked {
+	if a.sources.stacks != nil {
 		a.sources.note(r, l.number, from)
 	}
 	return events

@@ -44,7 +44,7 @@ func (a *Analysis) granules() (list []profile.Granule) {
 // all lists the flows that are not zero.
 func (f flows) all() window {
 	var none windows
-	return none.since(f)
+	return none.since(f, nil)
 }
 
 // flowsOf gives flows of granules of so many bytes as profiles have them.
@@ -139,7 +139,7 @@ func joinPairs(list []profile.SitePair) []profile.SitePair {
 func (a *Analysis) flowWindows() (list []profile.FlowWindow) {
 	all := a.windows.closed
 	if a.windows.next-a.windows.size < a.done {
-		all = append(slices.Clip(all), a.windows.since(a.flows[words]))
+		all = append(slices.Clip(all), a.windows.since(a.flows[words], nil))
 	}
 	for _, w := range all {
 		list = append(list, profile.FlowWindow{Flows: a.flowsOf(w, profile.WordBytes)})

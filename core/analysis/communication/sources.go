@@ -1,9 +1,12 @@
 package communication
 
 import (
+	"slices"
 	"sort"
 
+	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -13,16 +16,16 @@ import (
 // others need comes from memory.
 //
 // The stacks are package sharing's, which follows the same references later. So the
-// events of a batch wait here until it asks.
+// events of a batch wait here until it asks. Threads that have a core in common are
+// left out: they have the cache in common, too.
 type sources struct {
-	asked    bool        // somebody is going to ask
-	queue    []lineEvent // of the batch
-	next     int         // of these, the first one that nobody asked about yet
-	waiting  []lineEvent // asked about, and not answered yet
-	coreOf   [mostThreads]uint8
-	list     []distances
-	at       map[uint32]uint32 // indices in list, by place in flows
-	unplaced uint64            // events whose line was not in the source's stack
+	stacks  *sharing.Analysis  // nil: nobody asks
+	queue   []lineEvent        // of the batch, by row and line
+	next    int                // of these, the first one that was not asked about yet
+	waiting []lineEvent        // asked about, and not answered yet
+	cores   [mostThreads]uint8 // by slot: 1 + the core; 0: not known yet
+	list    []distances
+	at      map[uint32]uint32 // indices in list, by place in flows
 }
 
 // lineEvent is an event of a line, by a row of the batch.
@@ -45,6 +48,65 @@ func (s *sources) begin() { s.queue, s.next = s.queue[:0], 0 }
 // note keeps an event.
 func (s *sources) note(r *reference, line trace.Line, from source) {
 	s.queue = append(s.queue, lineEvent{row: r.row, line: line, from: from.thread, to: r.thread, transfer: from.transfer})
+}
+
+// Follow has the depths of sources told by an analysis of the stacks of cores, which
+// comes later with every batch.
+func (a *Analysis) Follow(stacks *sharing.Analysis) {
+	a.sources.stacks = stacks
+	stacks.Feed(1<<a.lineShift, a)
+}
+
+// Ask implements sharing.Asker.
+func (a *Analysis) Ask(x *sharing.Accesses, questions []sharing.Question) []sharing.Question {
+	s := &a.sources
+	s.waiting = s.waiting[:0]
+	i := 0
+	for ; s.next < len(s.queue); s.next++ {
+		e := &s.queue[s.next]
+		for i < len(x.Lines) && (x.Lines[i] != e.line || rowOf(x, i) != int(e.row)) {
+			i++
+		}
+		if i == len(x.Lines) {
+			break
+		}
+		if from := a.coreOf(e.from); from != 0 && from-1 != x.Cores[i] {
+			s.waiting = append(s.waiting, *e)
+			questions = append(questions, sharing.Question{Access: uint32(i), Core: from - 1, Line: e.line})
+		}
+	}
+	return questions
+}
+
+// rowOf gives the row of the batch that an access belongs to.
+func rowOf(x *sharing.Accesses, i int) int {
+	if x.Rows == nil {
+		return x.First + i
+	}
+	return x.First + int(x.Rows[i])
+}
+
+// coreOf gives 1 + the core of a thread, or 0.
+func (a *Analysis) coreOf(slot uint8) uint8 {
+	known := &a.sources.cores[slot%mostThreads]
+	if *known != 0 {
+		return *known
+	}
+	for core, threads := range a.sources.stacks.Threads() {
+		if slices.Contains(threads, a.threads.numbers[slot]) {
+			*known = uint8(core) + 1
+		}
+	}
+	return *known
+}
+
+// Answer implements sharing.Asker.
+func (a *Analysis) Answer(depths []uint32) {
+	for i, depth := range depths {
+		if depth != stack.Cold {
+			a.sources.count(&a.sources.waiting[i], uint64(depth))
+		}
+	}
 }
 
 // between gives the distances between two threads.
@@ -71,7 +133,7 @@ func (s *sources) count(e *lineEvent, depth uint64) {
 }
 
 func (a *Analysis) sourceDistances() (list []profile.SourceDistances) {
-	if !a.sources.asked {
+	if a.sources.stacks == nil {
 		return nil
 	}
 	list = []profile.SourceDistances{}

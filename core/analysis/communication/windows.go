@@ -9,6 +9,7 @@ type windows struct {
 	size, next uint64   // references of a window; number of the first one behind the last window
 	counted    flows    // what those that are closed hold
 	closed     []window // but the last one
+	spare      []window // room for others
 }
 
 // window holds flows, ascending by place.
@@ -28,13 +29,15 @@ func (w *windows) init() { w.size = leastWindow }
 // turn begins a window with reference number done.
 func (w *windows) turn(done uint64, f *flows) {
 	if done > 0 {
-		last := w.since(*f)
+		last := w.since(*f, w.room())
 		w.closed = append(w.closed, last)
 		w.count(last)
 	}
 	if len(w.closed) == profile.MaxFlowWindows {
 		for i := range profile.MaxFlowWindows / 2 {
-			w.closed[i] = merged(w.closed[2*i], w.closed[2*i+1])
+			x, y := w.closed[2*i], w.closed[2*i+1]
+			w.closed[i] = merged(w.room(), x, y)
+			w.spare = append(w.spare, x, y)
 		}
 		w.closed = w.closed[:profile.MaxFlowWindows/2]
 		w.size *= 2
@@ -53,8 +56,19 @@ func (w *windows) count(last window) {
 	}
 }
 
-// since gives what is in f and not in closed windows.
-func (w *windows) since(f flows) (last window) {
+// room gives an empty window.
+func (w *windows) room() window {
+	last := len(w.spare) - 1
+	if last < 0 {
+		return nil
+	}
+	room := w.spare[last][:0]
+	w.spare = w.spare[:last]
+	return room
+}
+
+// since appends to last what is in f and not in closed windows.
+func (w *windows) since(f flows, last window) window {
 	for place, c := range f {
 		if w.counted != nil {
 			c.events -= w.counted[place].events
@@ -67,8 +81,8 @@ func (w *windows) since(f flows) (last window) {
 	return last
 }
 
-// merged joins two windows.
-func merged(x, y window) (sum window) {
+// merged appends two windows to sum, joined.
+func merged(sum, x, y window) window {
 	for len(x) > 0 && len(y) > 0 {
 		switch {
 		case x[0].place < y[0].place:

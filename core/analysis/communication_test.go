@@ -1,0 +1,754 @@
+package analysis_test
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"math/bits"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// naiveCommunication is the definition of the analysis, word by word.
+type naiveCommunication struct {
+	p      *profile.Profile // whose sites and data it names
+	where  *naiveSites      // for the objects of addresses
+	size   [3]uint64        // of granules
+	memory [3]map[uint64]*naiveGranule
+	flows  [3]map[[2]uint32]*profile.Flow
+	pairs  map[[3]uint32]*profile.SitePair
+	byTime []naiveEvent
+	owners map[uint32]map[uint64]*naiveWord // by object and offset in words of its blocks
+	done   uint64
+}
+
+type naiveGranule struct {
+	written        bool
+	writer         uint32
+	site           uint32
+	used           map[uint32]bool
+	users          map[uint32]bool
+	producers      map[uint32]bool
+	references     uint64
+	events, untrue uint64
+	falses         map[naiveFalse]uint64 // events
+	offsets        map[naiveFalse]uint64
+}
+
+// naiveFalse is a place that disturbs another one: object, two sites, two threads.
+type naiveFalse struct{ object, store, reference, from, to uint32 }
+
+type naiveEvent struct {
+	reference uint64
+	from, to  uint32
+	transfer  bool
+}
+
+// naiveWord is what is known of a part of data.
+type naiveWord struct {
+	first                     uint64
+	thread                    uint32
+	by                        map[uint32]uint64
+	readers, writers, sources map[uint32]bool
+	events, untrue            uint64
+}
+
+func communicationByDefinition(got *profile.Profile, where *naiveSites, b *trace.Batch, kinds trace.Kinds) *profile.Communication {
+	n := &naiveCommunication{
+		p: got, where: where, size: [3]uint64{8, where.line, 4096},
+		pairs: map[[3]uint32]*profile.SitePair{}, owners: map[uint32]map[uint64]*naiveWord{},
+	}
+	for g := range n.memory {
+		n.memory[g], n.flows[g] = map[uint64]*naiveGranule{}, map[[2]uint32]*profile.Flow{}
+	}
+	for i := range b.Kind {
+		switch {
+		case b.Kind[i].IsReference() && kinds.Has(b.Kind[i]):
+			n.reference(b, i)
+			n.done++
+		case b.Kind[i] == trace.Alloc:
+			where.alloc(b, i)
+		case b.Kind[i] == trace.Free:
+			where.live = slices.DeleteFunc(where.live, func(at naiveBlock) bool { return at.from == b.Addr[i] && at.of.kind == profile.HeapObject })
+		}
+	}
+	return n.result()
+}
+
+// codeIndex and dataIndex find what the profile calls a site and an object.
+func (n *naiveCommunication) codeIndex(number uint32) uint32 {
+	return uint32(slices.IndexFunc(n.p.Sites.Code, func(s profile.Site) bool { return s.Number == number }))
+}
+
+func (n *naiveCommunication) dataIndex(of objectID) uint32 {
+	return uint32(slices.IndexFunc(n.p.Sites.Data, func(o profile.DataObject) bool {
+		return o.Kind == of.kind && o.Number == of.number && (of.number != profile.NoSite || o.Function == of.function && o.Name == of.name)
+	}))
+}
+
+// begin is that of the block of an address, 0 where it is in none.
+func (n *naiveCommunication) begin(addr uint64) uint64 {
+	for _, at := range n.where.live {
+		if addr >= at.from && addr < at.from+at.bytes {
+			return at.from
+		}
+	}
+	for _, g := range n.where.p.Objects {
+		if g.Addr != 0 && addr >= g.Addr && addr < g.Addr+g.Bytes {
+			return g.Addr
+		}
+	}
+	return 0
+}
+
+// at gives a granule and refers to it.
+func (n *naiveCommunication) at(g int, number uint64, thread uint32) *naiveGranule {
+	m := n.memory[g][number]
+	if m == nil {
+		m = &naiveGranule{users: map[uint32]bool{}, producers: map[uint32]bool{}, used: map[uint32]bool{}, falses: map[naiveFalse]uint64{}, offsets: map[naiveFalse]uint64{}}
+		n.memory[g][number] = m
+	}
+	m.references++
+	m.users[thread] = true
+	return m
+}
+
+// use tells of an event, and whether it is a transfer.
+func (n *naiveCommunication) use(g int, m *naiveGranule, thread uint32, loads bool) (event, transfer bool) {
+	if !m.written || m.writer == thread {
+		return false, false
+	}
+	m.events++
+	f := n.flows[g][[2]uint32{m.writer, thread}]
+	if f == nil {
+		f = &profile.Flow{From: m.writer, To: thread}
+		n.flows[g][[2]uint32{m.writer, thread}] = f
+	}
+	f.Events++
+	if transfer = loads && !m.used[thread]; transfer {
+		m.used[thread] = true
+		m.producers[m.writer] = true
+		f.Transfers++
+		f.Bytes += n.size[g]
+	}
+	return true, transfer
+}
+
+func (n *naiveCommunication) reference(b *trace.Batch, i int) {
+	addr, bytes, thread := b.Addr[i], uint64(max(b.Bytes[i], 1)), b.Thread[i]
+	loads := b.Kind[i] != trace.Store && b.Kind[i] != trace.RangeWrite
+	stores := b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite
+	site, object, begin := n.codeIndex(b.Site[i]), n.dataIndex(n.where.objectOf(addr, b.Site[i])), n.begin(addr)
+	sourced := map[[2]uint64]bool{} // granules with a word that has a source
+	for w := addr / 8; w <= (addr+bytes-1)/8; w++ {
+		m := n.at(0, w, thread)
+		part := n.part(object, (max(w*8, begin)-begin)/64, thread)
+		part.by[thread]++
+		if loads {
+			part.readers[thread] = true
+		}
+		if stores {
+			part.writers[thread] = true
+		}
+		event, transfer := n.use(0, m, thread, loads)
+		if event {
+			sourced[[2]uint64{1, w * 8 / n.size[1]}], sourced[[2]uint64{2, w * 8 / 4096}] = true, true
+			n.byTime = append(n.byTime, naiveEvent{n.done, m.writer, thread, transfer})
+			key := [3]uint32{m.site, site, object}
+			if n.pairs[key] == nil {
+				n.pairs[key] = &profile.SitePair{Producer: m.site, Consumer: site, Object: object}
+			}
+			n.pairs[key].Events++
+			if transfer {
+				n.pairs[key].Transfers++
+				part.sources[m.writer] = true
+			}
+		}
+	}
+	for g := 1; g < 3; g++ {
+		for number := addr / n.size[g]; number <= (addr+bytes-1)/n.size[g]; number++ {
+			m := n.at(g, number, thread)
+			event, _ := n.use(g, m, thread, loads)
+			untrue := event && !sourced[[2]uint64{uint64(g), number}]
+			if untrue {
+				m.untrue++
+			}
+			if event && g == 1 {
+				first := max(addr/8, number*n.size[1]/8)
+				part := n.part(object, (max(first*8, begin)-begin)/64, thread)
+				part.events++
+				if untrue {
+					part.untrue++
+					key := naiveFalse{object, m.site, site, m.writer, thread}
+					m.falses[key]++
+					if _, met := m.offsets[key]; !met {
+						m.offsets[key] = max(number*n.size[1], begin) - begin
+					}
+				}
+			}
+		}
+	}
+	if !stores {
+		return
+	}
+	for g := range n.memory {
+		for number := addr / n.size[g]; number <= (addr+bytes-1)/n.size[g]; number++ {
+			m := n.memory[g][number]
+			m.written, m.writer, m.site, m.used = true, thread, site, map[uint32]bool{}
+		}
+	}
+}
+
+func (n *naiveCommunication) part(object uint32, offset uint64, thread uint32) *naiveWord {
+	if n.owners[object] == nil {
+		n.owners[object] = map[uint64]*naiveWord{}
+	}
+	w := n.owners[object][offset]
+	if w == nil {
+		w = &naiveWord{first: n.done, thread: thread, by: map[uint32]uint64{}, readers: map[uint32]bool{}, writers: map[uint32]bool{}, sources: map[uint32]bool{}}
+		n.owners[object][offset] = w
+	}
+	return w
+}
+
+func naiveClass(users, producers int, events, untrue uint64) profile.SharingClass {
+	switch {
+	case users == 1:
+		return profile.PrivateData
+	case 2*untrue > events:
+		return profile.FalselyShared
+	case producers == 0:
+		return profile.ReadShared
+	case producers == 1:
+		return profile.ProducerConsumer
+	}
+	return profile.Migratory
+}
+
+func flowList(flows map[[2]uint32]*profile.Flow) (list []profile.Flow) {
+	for _, f := range flows {
+		list = append(list, *f)
+	}
+	sort.Slice(list, func(i, j int) bool {
+		return list[i].From < list[j].From || list[i].From == list[j].From && list[i].To < list[j].To
+	})
+	return list
+}
+
+func (n *naiveCommunication) result() *profile.Communication {
+	c := &profile.Communication{}
+	for g, bytes := range n.size {
+		if len(c.Granules) > 0 && c.Granules[len(c.Granules)-1].Bytes == uint32(bytes) {
+			continue
+		}
+		out := profile.Granule{Bytes: uint32(bytes), Flows: flowList(n.flows[g])}
+		for _, m := range n.memory[g] {
+			class := &out.Classes[naiveClass(len(m.users), len(m.producers), m.events, m.untrue)]
+			class.Granules++
+			class.References += m.references
+			class.Events += m.events
+		}
+		c.Granules = append(c.Granules, out)
+	}
+	for _, f := range c.Granules[0].Flows {
+		c.Messages += f.Bytes
+	}
+	for _, p := range n.pairs {
+		c.Pairs = append(c.Pairs, *p)
+	}
+	sort.Slice(c.Pairs, func(i, j int) bool { return profile.ComparePairs(&c.Pairs[i], &c.Pairs[j]) < 0 })
+	n.windows(c)
+	for _, object := range slices.Sorted(maps.Keys(n.owners)) {
+		c.Owners = append(c.Owners, n.ownership(object))
+	}
+	n.falseSharing(c)
+	return c
+}
+
+func (n *naiveCommunication) windows(c *profile.Communication) {
+	c.Window = 1024
+	for (n.done+c.Window-1)/c.Window > 64 {
+		c.Window *= 2
+	}
+	for from := uint64(0); from < n.done; from += c.Window {
+		flows := map[[2]uint32]*profile.Flow{}
+		for _, e := range n.byTime {
+			if e.reference < from || e.reference >= from+c.Window {
+				continue
+			}
+			key := [2]uint32{e.from, e.to}
+			if flows[key] == nil {
+				flows[key] = &profile.Flow{From: e.from, To: e.to}
+			}
+			flows[key].Events++
+			if e.transfer {
+				flows[key].Transfers++
+				flows[key].Bytes += 8
+			}
+		}
+		c.Windows = append(c.Windows, profile.FlowWindow{Flows: flowList(flows)})
+	}
+}
+
+func (n *naiveCommunication) ownership(object uint32) profile.Ownership {
+	offsets := slices.Sorted(maps.Keys(n.owners[object]))
+	shift := 0
+	for offsets[len(offsets)-1]>>shift-offsets[0]>>shift >= profile.MaxParts {
+		shift++
+	}
+	o := profile.Ownership{Object: object, PartBytes: 64 << shift, First: offsets[0] >> shift}
+	o.Parts = make([]profile.OwnedPart, offsets[len(offsets)-1]>>shift-o.First+1)
+	for i := range o.Parts {
+		sum := &naiveWord{first: 1 << 63, by: map[uint32]uint64{}, readers: map[uint32]bool{}, writers: map[uint32]bool{}, sources: map[uint32]bool{}}
+		for _, offset := range offsets {
+			if offset>>shift != o.First+uint64(i) {
+				continue
+			}
+			w := n.owners[object][offset]
+			if w.first < sum.first {
+				sum.first, sum.thread = w.first, w.thread
+			}
+			sum.events += w.events
+			sum.untrue += w.untrue
+			for t, count := range w.by {
+				sum.by[t] += count
+			}
+			maps.Copy(sum.readers, w.readers)
+			maps.Copy(sum.writers, w.writers)
+			maps.Copy(sum.sources, w.sources)
+		}
+		if len(sum.by) == 0 {
+			continue
+		}
+		p := &o.Parts[i]
+		*p = profile.OwnedPart{
+			FirstTouch: sum.thread, Readers: uint32(len(sum.readers)), Writers: uint32(len(sum.writers)),
+			Class: naiveClass(len(sum.by), len(sum.sources), sum.events, sum.untrue),
+		}
+		for _, t := range slices.Sorted(maps.Keys(sum.by)) {
+			p.References += sum.by[t]
+			if sum.by[t] > p.Own {
+				p.Most, p.Own = t, sum.by[t]
+			}
+		}
+	}
+	return o
+}
+
+func (n *naiveCommunication) falseSharing(c *profile.Communication) {
+	type set struct {
+		out     profile.FalseSharing
+		threads map[[2]uint32]uint64
+	}
+	sets := map[[3]uint32]*set{}
+	for number, m := range n.memory[1] {
+		if naiveClass(len(m.users), len(m.producers), m.events, m.untrue) != profile.FalselyShared {
+			continue
+		}
+		sums := map[[3]uint32]uint64{}
+		for f, events := range m.falses {
+			sums[[3]uint32{f.object, f.store, f.reference}] += events
+		}
+		keys := slices.Collect(maps.Keys(sums))
+		slices.SortFunc(keys, func(x, y [3]uint32) int {
+			if sums[x] != sums[y] {
+				return int(sums[y]) - int(sums[x])
+			}
+			return slices.Compare(x[:], y[:])
+		})
+		s := sets[keys[0]]
+		if s == nil {
+			s = &set{threads: map[[2]uint32]uint64{}}
+			s.out = profile.FalseSharing{Object: keys[0][0], Sites: [2]uint32(keys[0][1:]), Offset: 1<<64 - 1, Apart: 1<<32 - 1}
+			sets[keys[0]] = s
+		}
+		s.out.Lines++
+		s.out.Events += m.untrue
+		s.out.Apart = min(s.out.Apart, n.apart(number))
+		for f, events := range m.falses {
+			if [3]uint32{f.object, f.store, f.reference} == keys[0] {
+				s.threads[[2]uint32{f.from, f.to}] += events
+				s.out.Offset = min(s.out.Offset, m.offsets[f])
+			}
+		}
+	}
+	c.False = []profile.FalseSharing{}
+	for _, s := range sets {
+		ends := slices.Collect(maps.Keys(s.threads))
+		slices.SortFunc(ends, func(x, y [2]uint32) int {
+			if s.threads[x] != s.threads[y] {
+				return int(s.threads[y]) - int(s.threads[x])
+			}
+			return slices.Compare(x[:], y[:])
+		})
+		s.out.Threads = ends[0]
+		c.False = append(c.False, s.out)
+	}
+	slices.SortFunc(c.False, func(x, y profile.FalseSharing) int {
+		if x.Events != y.Events {
+			return int(y.Events) - int(x.Events)
+		}
+		return slices.Compare([]uint32{x.Object, x.Sites[0], x.Sites[1]}, []uint32{y.Object, y.Sites[0], y.Sites[1]})
+	})
+}
+
+// apart is the least distance of two words of a line to which different threads
+// refer.
+func (n *naiveCommunication) apart(number uint64) uint32 {
+	least := uint32(n.size[1])
+	of := func(i uint64) map[uint32]bool {
+		if m := n.memory[0][number*n.size[1]/8+i]; m != nil {
+			return m.users
+		}
+		return nil
+	}
+	for i := range n.size[1] / 8 {
+		for j := range i {
+			for t := range of(i) {
+				for u := range of(j) {
+					if t != u {
+						least = min(least, uint32(i-j)*8)
+					}
+				}
+			}
+		}
+	}
+	return least
+}
+
+// sharingSteps makes steps of a few threads, which mostly refer to few words.
+func sharingSteps(rng *rand.Rand, p *trace.Program, steps int, threads uint32) []tracetest.Step {
+	list := allocatingSteps(rng, p, steps)
+	const from, words = 1 << 12, 24
+	first := 0
+	if rng.IntN(2) == 0 {
+		first = rng.IntN(steps) // one thread until then
+	}
+	for i := range list {
+		s := &list[i]
+		s.Thread = 5
+		if i >= first {
+			s.Thread += rng.Uint32N(threads)
+		}
+		if p.Sites[s.Block].Kind.IsReference() && rng.IntN(3) > 0 {
+			s.Values[0] = from + 8*rng.Uint64N(words)
+		}
+	}
+	return list
+}
+
+func TestCommunicationEqualsNaive(t *testing.T) {
+	program := allocating()
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 61))
+		spec := analysis.Spec{Analyses: analysis.Communication, Kinds: trace.AllKinds, LineBytes: []uint32{1 << (3 + rng.UintN(10))}}.WithDefaults()
+		whole := tracetest.Rows(program, sharingSteps(rng, program, 1+rng.IntN(3000), 1+rng.Uint32N(5))...)
+		p := passed(t, spec, tracetest.NewProgramReader(program, whole, rng.IntN(300)))
+		if len(p.Totals.Threads) < 2 {
+			if p.Communication != nil {
+				t.Fatalf("%d: communication of %d threads", seed, len(p.Totals.Threads))
+			}
+			continue
+		}
+		where := &naiveSites{p: program, spec: spec, line: uint64(spec.LineBytes[0]), data: map[objectID]*profile.DataObject{}}
+		want := communicationByDefinition(p, where, whole, spec.Kinds)
+		equalCommunication(t, p.Communication, want)
+	}
+}
+
+func equalCommunication(t *testing.T, got, want *profile.Communication) {
+	t.Helper()
+	g, w := reflect.ValueOf(*got), reflect.ValueOf(*want)
+	for i := range g.NumField() {
+		if x, y := g.Field(i), w.Field(i); !reflect.DeepEqual(x.Interface(), y.Interface()) {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", g.Type().Field(i).Name, x.Interface(), y.Interface())
+		}
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// Lines of 4,096 bytes are pages, and of 8 bytes words: no granularity is there
+// twice.
+func TestCommunicationGranularities(t *testing.T) {
+	program := allocating()
+	steps := sharingSteps(rand.New(rand.NewPCG(1, 63)), program, 500, 3)
+	for line, want := range map[uint32][]uint32{8: {8, 4096}, 64: {8, 64, 4096}, 4096: {8, 4096}} {
+		p := passed(t, analysis.Spec{Analyses: analysis.Communication, LineBytes: []uint32{line}}, tracetest.NewProgramReader(program, tracetest.Rows(program, steps...), 0))
+		var got []uint32
+		for _, g := range p.Communication.Granules {
+			got = append(got, g.Bytes)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("lines of %d bytes: granules of %v, want %v", line, got, want)
+		}
+	}
+}
+
+// traffic runs a trace of loads and stores of whole words and gives what it
+// communicates.
+func traffic(t *testing.T, refs []tracetest.Ref) *profile.Communication {
+	t.Helper()
+	p := passed(t, analysis.Spec{Analyses: analysis.Communication}, tracetest.NewReader(tracetest.Of(refs...), 0))
+	if p.Communication == nil {
+		t.Fatal("no communication")
+	}
+	return p.Communication
+}
+
+func words(kind trace.Kind, thread uint32, first, n int) (refs []tracetest.Ref) {
+	for i := range n {
+		refs = append(refs, tracetest.Ref{Kind: kind, Addr: 1<<16 + 8*uint64(first+i), Bytes: 8, Thread: thread + 1})
+	}
+	return refs
+}
+
+// sums adds flows of words up, and tests their bytes.
+func sums(t *testing.T, c *profile.Communication) (events, transfers uint64) {
+	t.Helper()
+	for _, f := range c.Granules[0].Flows {
+		events += f.Events
+		transfers += f.Transfers
+		if f.Bytes != 8*f.Transfers {
+			t.Errorf("%d bytes of %d transfers", f.Bytes, f.Transfers)
+		}
+	}
+	if c.Messages != 8*transfers {
+		t.Errorf("messages of %d bytes, want %d", c.Messages, 8*transfers)
+	}
+	return events, transfers
+}
+
+// Traffic that is known: k values around a ring of n threads; a transpose, n² values
+// of which each thread has a row and reads a column; a broadcast of k values.
+func TestKnownTraffic(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n, k := rapid.IntRange(2, 70).Draw(rt, "threads"), rapid.IntRange(1, 20).Draw(rt, "values")
+		n = min(n, 16)
+		var ring, transpose, broadcast []tracetest.Ref
+		ring = append(ring, words(trace.Store, 0, 0, k)...)
+		for i := 1; i <= n; i++ { // each passes on what it got, in a buffer of its own, and reads it twice
+			from, to := (i-1)*32, i*32
+			ring = append(ring, words(trace.Load, uint32(i%n), from, k)...)
+			ring = append(ring, words(trace.Load, uint32(i%n), from, k)...)
+			ring = append(ring, words(trace.Store, uint32(i%n), to, k)...)
+		}
+		for row := range n {
+			transpose = append(transpose, words(trace.Store, uint32(row), row*n, n)...)
+		}
+		for column := range n {
+			for row := range n {
+				transpose = append(transpose, words(trace.Load, uint32(column), row*n+column, 1)...)
+			}
+		}
+		broadcast = append(broadcast, words(trace.Store, 0, 0, k)...)
+		for thread := range n {
+			broadcast = append(broadcast, words(trace.Load, uint32(thread), 0, k)...)
+		}
+		for _, c := range []struct {
+			name              string
+			refs              []tracetest.Ref
+			events, transfers int
+		}{
+			{"ring", ring, 2 * n * k, n * k},
+			{"transpose", transpose, n*n - n, n*n - n},
+			{"broadcast", broadcast, (n - 1) * k, (n - 1) * k},
+		} {
+			events, transfers := sums(t, traffic(t, c.refs))
+			if events != uint64(c.events) || transfers != uint64(c.transfers) {
+				rt.Errorf("%s: %d events and %d transfers, want %d and %d", c.name, events, transfers, c.events, c.transfers)
+			}
+		}
+	})
+}
+
+// A reference over several words is one event to each of them, a range too; a store
+// is no transfer; a modify is one event, and a transfer.
+func TestCommunicationOfKinds(t *testing.T) {
+	at := func(kind trace.Kind, thread, bytes uint32) tracetest.Ref {
+		return tracetest.Ref{Kind: kind, Addr: 1 << 20, Bytes: bytes, Thread: thread}
+	}
+	for name, c := range map[string]struct {
+		refs              []tracetest.Ref
+		events, transfers uint64
+	}{
+		"two words":         {[]tracetest.Ref{at(trace.Store, 1, 16), at(trace.Load, 2, 16)}, 2, 2},
+		"a range":           {[]tracetest.Ref{at(trace.RangeWrite, 1, 10000), at(trace.RangeRead, 2, 10000)}, 1250, 1250},
+		"a store":           {[]tracetest.Ref{at(trace.Store, 1, 8), at(trace.Store, 2, 8)}, 1, 0},
+		"a modify":          {[]tracetest.Ref{at(trace.Store, 1, 8), at(trace.Modify, 2, 8), at(trace.Load, 2, 8)}, 1, 1},
+		"loads again":       {[]tracetest.Ref{at(trace.Store, 1, 8), at(trace.Load, 2, 8), at(trace.Load, 2, 8)}, 2, 1},
+		"a store between":   {[]tracetest.Ref{at(trace.Store, 1, 8), at(trace.Load, 2, 8), at(trace.Store, 1, 8), at(trace.Load, 2, 8)}, 2, 2},
+		"nothing written":   {[]tracetest.Ref{at(trace.Load, 1, 8), at(trace.Load, 2, 8)}, 0, 0},
+		"no size":           {[]tracetest.Ref{at(trace.Store, 1, 0), at(trace.Load, 2, 0)}, 1, 1},
+		"the last address":  {[]tracetest.Ref{{Kind: trace.Store, Addr: 1<<64 - 1, Bytes: 1, Thread: 1}, {Kind: trace.Load, Addr: 1<<64 - 8, Bytes: 8, Thread: 2}}, 1, 1},
+		"a range in pieces": {[]tracetest.Ref{at(trace.RangeWrite, 1, 20<<20), at(trace.Load, 2, 8)}, 1, 1},
+	} {
+		if events, transfers := sums(t, traffic(t, c.refs)); events != c.events || transfers != c.transfers {
+			t.Errorf("%s: %d events and %d transfers, want %d and %d", name, events, transfers, c.events, c.transfers)
+		}
+	}
+}
+
+// Threads behind the 63rd are one; whatever their numbers.
+func TestCommunicationOfManyThreads(t *testing.T) {
+	var refs []tracetest.Ref
+	for thread := range uint32(100) {
+		refs = append(refs, tracetest.Ref{Kind: trace.Modify, Addr: 4096, Bytes: 8, Thread: 1<<32 - 1 - thread})
+	}
+	c := traffic(t, refs)
+	events, transfers := sums(t, c)
+	if c.Beyond != 36 || events != 63 || transfers != 63 {
+		t.Errorf("%d threads beyond, %d events, %d transfers, want 36, 63, 63", c.Beyond, events, transfers)
+	}
+	if class := c.Granules[0].Classes[profile.Migratory]; class.Granules != 1 || class.References != 100 {
+		t.Errorf("migratory words: %+v, want one with 100 references", class)
+	}
+}
+
+// Nothing is told of a trace with one thread, or without threads.
+func TestNoCommunication(t *testing.T) {
+	for name, words := range map[string]string{"one thread": "1:Sa 1:La", "no threads": "Sa La"} {
+		p := passed(t, analysis.Spec{Analyses: analysis.Communication}, tracetest.NewReader(tracetest.Lines(64, words), 0))
+		if p.Communication != nil {
+			t.Errorf("%s: %+v", name, p.Communication)
+		}
+	}
+}
+
+func TestCommunicationSaveRestore(t *testing.T) {
+	program := allocating()
+	for seed := range uint64(12) {
+		rng := rand.New(rand.NewPCG(seed, 62))
+		whole := tracetest.Rows(program, sharingSteps(rng, program, 100+rng.IntN(3000), 1+rng.Uint32N(5))...)
+		spec := analysis.Spec{Analyses: analysis.Communication, Kinds: trace.AllKinds, LineBytes: []uint32{64 << rng.UintN(3)}}
+		reader := func() trace.Reader { return tracetest.NewProgramReader(program, whole, 100) }
+		want := passed(t, spec, reader())
+		first, err := analysis.NewRunner(spec, reader())
+		for range 1 + rng.IntN(whole.Len()/100+1) {
+			if err == nil {
+				err = first.Step()
+			}
+		}
+		if err != nil && err != io.EOF {
+			t.Fatal(err)
+		}
+		again, err := analysis.NewRunner(spec, reader())
+		if err == nil {
+			err = again.Restore(first.Save())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if saved := again.Save(); !bytes.Equal(saved, first.Save()) && len(saved) != len(first.Save()) {
+			t.Fatalf("%d: saved again it is %d bytes, and was %d", seed, len(saved), len(first.Save()))
+		}
+		finish(t, again)
+		if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
+			equalCommunication(t, got.Communication, want.Communication)
+			t.Fatalf("%d: another profile than without a break", seed)
+		}
+	}
+}
+
+// Segments are refused, even if each has one thread only.
+func TestCommunicationIsNotJoined(t *testing.T) {
+	spec := analysis.Spec{Analyses: analysis.Communication, Mergeable: true}
+	a := passed(t, spec, tracetest.NewReader(tracetest.Lines(64, "1:Sa 1:Sb"), 0))
+	spec.Start = 2
+	b := passed(t, spec, tracetest.NewReader(tracetest.Lines(64, "2:La"), 0))
+	if _, err := analysis.Append(a, b); err == nil || !strings.Contains(err.Error(), "cannot be joined") {
+		t.Errorf("%v, want that they cannot be joined", err)
+	}
+}
+
+func TestCommunicationAllocatesNothing(t *testing.T) {
+	program := allocating()
+	steps := sharingSteps(rand.New(rand.NewPCG(1, 66)), program, 20000, 4)
+	steps = slices.DeleteFunc(steps, func(s tracetest.Step) bool { return !program.Sites[s.Block].Kind.IsReference() })
+	whole := tracetest.Rows(program, slices.Repeat(steps, 24)...)
+	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Communication}, &copier{rows: whole, p: program})
+	for range 100 {
+		if err == nil {
+			err = r.Step()
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(5, func() { _ = r.Step() }); n > 0 {
+		t.Errorf("%v allocations a batch in steady state, want none", n)
+	}
+}
+
+// FuzzCommunicationState: whatever stands where a saved run has its words and
+// lines, it is refused or gone on from, and never more.
+func FuzzCommunicationState(f *testing.F) {
+	p := allocating()
+	spec := analysis.Spec{Analyses: analysis.Communication, LineBytes: []uint32{128}}
+	whole := tracetest.Rows(p, sharingSteps(rand.New(rand.NewPCG(1, 65)), p, 80, 3)...)
+	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, whole, 0))
+	if err == nil {
+		err = r.Step()
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	saved := r.Save()
+	head := savedHead(saved)
+	at, err := profile.Decode(saved[head:])
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(at.Segment.Communication)
+	f.Fuzz(func(t *testing.T, state []byte) {
+		at, err := profile.Decode(saved[head:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		at.Segment.Communication = state
+		r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, whole, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Restore(append(slices.Clone(saved[:head]), at.Encode()...)) == nil {
+			finish(t, r)
+			r.Profile(profile.State{}).Encode()
+		}
+	})
+}
+
+// BenchmarkCommunication is what it costs beside the stacks that a program's
+// threads have together: four threads of a stencil, or one.
+func BenchmarkCommunication(b *testing.B) {
+	program, steps := tracetest.Multiplication(96)
+	for _, threads := range []uint32{1, 4} {
+		for i := range steps {
+			steps[i].Thread = 1 + uint32(bits.Reverse32(uint32(i>>12)))>>30%threads
+		}
+		whole := chosen(tracetest.Rows(program, steps...), trace.AllKinds)
+		for _, c := range []struct {
+			name string
+			what analysis.Analyses
+		}{{"sets", analysis.Sets}, {"sites", analysis.Sites}, {"communication", analysis.Communication}} {
+			b.Run(c.name+"/"+string(rune('0'+threads)), func(b *testing.B) {
+				var references uint64
+				for b.Loop() {
+					references += pass(b, analysis.Spec{Analyses: c.what}, &copier{rows: whole, p: program}).Totals.AllReferences()
+				}
+				report(b, references)
+			})
+		}
+	}
+}
