@@ -25,7 +25,7 @@ type cores struct {
 // group is a core's threads, ascending, and those that might be.
 type group struct {
 	threads  []uint32
-	possible []uint32 // nil: the first of threads
+	possible []uint32 // but for those that found no room
 }
 
 // recentThread is a thread that was looked up, by its last bits.

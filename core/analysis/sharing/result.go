@@ -1,7 +1,6 @@
 package sharing
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/profile"
@@ -12,13 +11,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if !a.running {
 		return
 	}
-	order := make([]int, len(a.cores.list)) // of cores, by their first thread
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(i, j int) int {
-		return cmp.Compare(a.cores.list[i].threads[0], a.cores.list[j].threads[0])
-	})
+	order := a.cores.order()
 	for _, s := range a.sizes {
 		s.addCores(len(order)) // of a core that appeared when the pass ended there may be none
 		p.Sharing = append(p.Sharing, s.result(order))

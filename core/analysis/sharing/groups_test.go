@@ -1,0 +1,168 @@
+package sharing_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// grouped draws which threads are on which cores, and domains of whole cores.
+func grouped(t *rapid.T, threads []uint32) (cores, domains [][]uint32) {
+	for _, n := range threads {
+		switch {
+		case rapid.Bool().Draw(t, "alone"):
+		case len(cores) > 0 && rapid.Bool().Draw(t, "together"):
+			cores[len(cores)-1] = append(cores[len(cores)-1], n)
+		default:
+			cores = append(cores, []uint32{n})
+		}
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "domains") {
+		var domain []uint32
+		for _, n := range threads {
+			whole := []uint32{n}
+			if at := slices.IndexFunc(cores, func(c []uint32) bool { return slices.Contains(c, n) }); at >= 0 {
+				whole = cores[at]
+			}
+			if whole[0] == n && rapid.Bool().Draw(t, "inside") {
+				domain = append(domain, whole...)
+			}
+		}
+		slices.Sort(domain)
+		if len(domain) > 0 {
+			domains = append(domains, domain)
+		}
+	}
+	return cores, domains
+}
+
+// coresOf gives the core of each thread.
+func coresOf(s *profile.Sharing) map[uint32]int {
+	coreOf := map[uint32]int{}
+	for i := range s.Cores {
+		for _, n := range s.Cores[i].Threads {
+			coreOf[n] = i
+		}
+	}
+	return coreOf
+}
+
+// Cores of several threads, and domains of some cores.
+func TestGroupsAreWhatListsGive(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := multithreaded(80).Draw(t, "trace")
+		threads, _ := ascending(b)
+		spec := analysis.Spec{Analyses: analysis.Sharing}
+		spec.Cores, spec.Domains = grouped(t, threads)
+		p := analyse(t, spec, tracetest.NewReader(b, rapid.IntRange(1, 50).Draw(t, "rows")))
+		if p.Sharing == nil {
+			if len(threads) > 1 && (len(spec.Cores) == 0 || len(spec.Cores[0]) < len(threads)) {
+				t.Fatal("nothing is told of several cores")
+			}
+			return
+		}
+		s := &p.Sharing[0]
+		coreOf := coresOf(s)
+		for _, group := range spec.Cores {
+			for _, n := range group {
+				if !slices.Equal(s.Cores[coreOf[n]].Threads, group) {
+					t.Fatalf("thread %d is on a core of %v, want %v", n, s.Cores[coreOf[n]].Threads, group)
+				}
+			}
+		}
+		all := accessesOf(b, 64, coreOf)
+		for i := range s.Cores {
+			private, _ := naiveCore(all, i)
+			sameCounts(t, "private", &s.Cores[i].Private, &private)
+		}
+		sameMisses(t, all, s.Cores, []int{1}, []int{1, 2})
+		sameDomains(t, s, spec.Domains, all, coreOf)
+	})
+}
+
+// sameDomains compares the domains behind the first with those that were asked for.
+func sameDomains(t rapid.TB, s *profile.Sharing, domains [][]uint32, all []access, coreOf map[uint32]int) {
+	t.Helper()
+	if len(s.Domains) != 1+len(domains) {
+		t.Fatalf("%d domains, want that of all and %v", len(s.Domains), domains)
+	}
+	for i, domain := range domains {
+		var members []int
+		for _, n := range domain {
+			if at, found := slices.BinarySearch(members, coreOf[n]); !found {
+				members = slices.Insert(members, at, coreOf[n])
+			}
+		}
+		got := &s.Domains[i+1]
+		if !slices.EqualFunc(got.Cores, members, func(x uint32, y int) bool { return int(x) == y }) {
+			t.Fatalf("the domain of threads %v has cores %v, want %v", domain, got.Cores, members)
+		}
+		want := naiveDomain(all, members)
+		sameDomain(t, "domain", got, &want)
+	}
+}
+
+// More threads than cores share those that there are, and all accesses count.
+func TestManyThreads(t *testing.T) {
+	b := &trace.Batch{Thread: []uint32{}}
+	for i := range uint32(3000) {
+		b.Append(trace.Kind(i%2), uint64(i*i%97)*64, 8, 4_000_000_000+i*7%200, 0)
+	}
+	together := []uint32{4_000_000_100, 4_000_000_199}
+	for _, cores := range [][][]uint32{nil, {together}} {
+		p := analyse(t, analysis.Spec{Analyses: analysis.Sharing, Cores: cores}, tracetest.NewReader(b, 100))
+		s := &p.Sharing[0]
+		if len(s.Cores) != profile.MaxCores || len(p.Totals.Threads) != 200 {
+			t.Fatalf("%d cores for %d threads, want %d for 200", len(s.Cores), len(p.Totals.Threads), profile.MaxCores)
+		}
+		coreOf := coresOf(s)
+		for i := range s.Cores {
+			private, _ := naiveCore(accessesOf(b, 64, coreOf), i)
+			sameCounts(t, "private", &s.Cores[i].Private, &private)
+		}
+		if cores != nil && coreOf[together[0]] != coreOf[together[1]] {
+			t.Errorf("threads %v are not on one core", together)
+		}
+	}
+}
+
+func TestRefusesGroups(t *testing.T) {
+	var many [][]uint32
+	for i := range uint32(profile.MaxCores + 1) {
+		many = append(many, []uint32{i})
+	}
+	for name, spec := range map[string]analysis.Spec{
+		"two cores":         {Cores: [][]uint32{{1, 2}, {2, 3}}},
+		"order":             {Cores: [][]uint32{{2, 1}}},
+		"twice":             {Domains: [][]uint32{{2, 2}}},
+		"nobody":            {Domains: [][]uint32{{}}},
+		"half a core":       {Cores: [][]uint32{{1, 2}}, Domains: [][]uint32{{2, 3}}},
+		"too many cores":    {Cores: many},
+		"too many domains":  {Domains: many[:profile.MaxDomains]},
+		"of what is joined": {Analyses: analysis.Sharing, Mergeable: true},
+	} {
+		if err := spec.WithDefaults().Check(); err == nil {
+			t.Errorf("%s: taken, want an error", name)
+		}
+	}
+}
+
+func TestParseGroups(t *testing.T) {
+	for text, want := range map[string]string{"0,1/2,3": "0,1/2,3", "3,0-2/4294967295": "0,1,2,3/4294967295", " 1, 1 ": "1"} {
+		groups, err := analysis.ParseGroups("cores", text)
+		if got := analysis.FormatGroups(groups); err != nil || got != want {
+			t.Errorf("%q: %q (%v), want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "1/", "a", "3-1", "0-4294967295", "4294967296", "-1", "1,,2"} {
+		if groups, err := analysis.ParseGroups("cores", text); err == nil {
+			t.Errorf("%q: %v, want an error", text, groups)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package sharing_test
+
+import (
+	"io"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/analysis/sharing"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// A run that is saved and restored gives what one without a break gives.
+func TestSaveRestore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := multithreaded(200).Draw(t, "trace")
+		threads, _ := ascending(b)
+		spec := analysis.Spec{Analyses: analysis.Sharing, LineBytes: []uint32{16, 64}}
+		spec.Cores, spec.Domains = grouped(t, threads)
+		rows := rapid.IntRange(1, 50).Draw(t, "rows")
+		want := analyse(t, spec, tracetest.NewReader(b, rows))
+		var saved []byte
+		for range rapid.IntRange(1, 2).Draw(t, "stops") {
+			runner := resumed(t, spec, tracetest.NewReader(b, rows), saved)
+			steps(t, runner, rapid.IntRange(0, 1+b.Len()/rows).Draw(t, "steps"))
+			saved = runner.Save()
+		}
+		runner := resumed(t, spec, tracetest.NewReader(b, rows), saved)
+		steps(t, runner, b.Len()+1)
+		if got := runner.Finish(profile.State{}); got.Digest() != want.Digest() {
+			t.Fatal("the resumed run differs from the uninterrupted one")
+		}
+	})
+}
+
+// resumed goes on from what was saved, or begins.
+func resumed(t rapid.TB, spec analysis.Spec, r trace.Reader, saved []byte) *analysis.Runner {
+	t.Helper()
+	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))
+	if err == nil && saved != nil {
+		err = runner.Restore(saved)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runner
+}
+
+// steps goes on for some steps, at most to the end.
+func steps(t rapid.TB, runner *analysis.Runner, n int) {
+	t.Helper()
+	for range n {
+		if err := runner.Step(); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// saved is the profile of a run of three threads while it goes on.
+func saved(t rapid.TB) (*profile.Profile, sharing.Options) {
+	spec := analysis.Spec{Analyses: analysis.Sharing, Cores: [][]uint32{{1, 2}}, Domains: [][]uint32{{1, 2}, {3}, {4}}}
+	b := batchOf("abAcbaBdDaxyzXab", 1, 1, 2, 1, 3, 3, 3, 2, 1, 3, 1, 3, 2, 1, 3, 1)
+	runner := resumed(t, spec, tracetest.NewReader(b, 0), nil)
+	steps(t, runner, 2)
+	p, err := profile.Decode(behindOptions(t, runner.Save()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, sharing.Options{LineBytes: []uint32{64}, Cores: spec.Cores, Domains: spec.Domains}
+}
+
+// behindOptions gives the profile in what a runner saved: behind five numbers.
+func behindOptions(t rapid.TB, saved []byte) []byte {
+	d := profile.NewDecoder(saved)
+	for range 5 {
+		d.Uint()
+	}
+	if d.Err() != nil {
+		t.Fatal(d.Err())
+	}
+	return d.Rest()
+}
+
+// What another program saved is refused, or can be gone on from.
+func FuzzRestore(f *testing.F) {
+	p, options := saved(f)
+	f.Add(p.Segment.Sharing)
+	f.Fuzz(func(t *testing.T, state []byte) {
+		p, _ := saved(t)
+		p.Segment.Sharing = state
+		pass := locality.New(options.LineBytes, 0, false, true)
+		a := sharing.New(options, pass)
+		if err := a.Restore(p); err != nil {
+			return
+		}
+		if err := pass.Restore(p); err != nil {
+			t.Fatal(err)
+		}
+		b := batchOf("abABcdyzZA", 1, 2, 3, 4, 5, 3, 2, 1, 1, 3)
+		if err := a.Consume(b); err != nil {
+			t.Fatal(err)
+		}
+		if err := pass.Consume(b); err != nil {
+			t.Fatal(err)
+		}
+		out := &profile.Profile{Segment: &profile.Segment{}}
+		a.Result(out, true)
+		if n := len(out.Sharing[0].Cores); n < 2 || n > profile.MaxCores {
+			t.Fatalf("%d cores", n)
+		}
+	})
+}
+
+// A state of other groups of threads is not taken for that of these.
+func TestRestoreOtherGroups(t *testing.T) {
+	p, options := saved(t)
+	restore := func(o sharing.Options) error {
+		return sharing.New(o, locality.New(o.LineBytes, 0, false, true)).Restore(p)
+	}
+	if err := restore(options); err != nil {
+		t.Fatal(err)
+	}
+	others := options
+	others.Cores = nil
+	if restore(others) == nil {
+		t.Error("a state with other cores is taken")
+	}
+	others = options
+	others.Domains = slices.Clone(options.Domains[:1])
+	if restore(others) == nil {
+		t.Error("a state with other domains is taken")
+	}
+	p.Segment.Sharing = nil
+	if restore(options) == nil {
+		t.Error("results without a state are taken")
+	}
+}
