@@ -16,6 +16,8 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -30,6 +32,8 @@ type naiveCommunication struct {
 	pairs  map[[3]uint32]*profile.SitePair
 	byTime []naiveEvent
 	owners map[uint32]map[uint64]*naiveWord // by object and offset in words of its blocks
+	stacks map[uint32]*stacktest.Holes      // coherent, by thread
+	depths map[[2]uint32]*profile.SourceDistances
 	done   uint64
 }
 
@@ -68,6 +72,7 @@ func communicationByDefinition(got *profile.Profile, where *naiveSites, b *trace
 	n := &naiveCommunication{
 		p: got, where: where, size: [3]uint64{8, where.line, 4096},
 		pairs: map[[3]uint32]*profile.SitePair{}, owners: map[uint32]map[uint64]*naiveWord{},
+		stacks: map[uint32]*stacktest.Holes{}, depths: map[[2]uint32]*profile.SourceDistances{},
 	}
 	for g := range n.memory {
 		n.memory[g], n.flows[g] = map[uint64]*naiveGranule{}, map[[2]uint32]*profile.Flow{}
@@ -179,7 +184,13 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	for g := 1; g < 3; g++ {
 		for number := addr / n.size[g]; number <= (addr+bytes-1)/n.size[g]; number++ {
 			m := n.at(g, number, thread)
-			event, _ := n.use(g, m, thread, loads)
+			event, transfer := n.use(g, m, thread, loads)
+			if event && g == 1 {
+				n.distance(m.writer, thread, number, transfer)
+			}
+			if g == 1 {
+				n.touch(thread, number, stores)
+			}
 			untrue := event && !sourced[[2]uint64{uint64(g), number}]
 			if untrue {
 				m.untrue++
@@ -206,6 +217,33 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 		for number := addr / n.size[g]; number <= (addr+bytes-1)/n.size[g]; number++ {
 			m := n.memory[g][number]
 			m.written, m.writer, m.site, m.used = true, thread, site, map[uint32]bool{}
+		}
+	}
+}
+
+// distance counts the depth of a line in the stack of its source.
+func (n *naiveCommunication) distance(from, to uint32, line trace.Line, transfer bool) {
+	d := n.depths[[2]uint32{from, to}]
+	if d == nil {
+		d = &profile.SourceDistances{From: from, To: to}
+		n.depths[[2]uint32{from, to}] = d
+	}
+	depth := uint64(n.stacks[from].Do(stacktest.Event{Op: stack.AskOp, Line: line}))
+	d.Distances.Add(depth)
+	if transfer {
+		d.Transfers.Add(depth)
+	}
+}
+
+// touch accesses a line on the stack of a thread, and takes it from others.
+func (n *naiveCommunication) touch(thread uint32, line trace.Line, stores bool) {
+	if n.stacks[thread] == nil {
+		n.stacks[thread] = new(stacktest.Holes)
+	}
+	n.stacks[thread].Do(stacktest.Event{Op: stack.AccessOp, Line: line})
+	for other, s := range n.stacks {
+		if other != thread && stores {
+			s.Do(stacktest.Event{Op: stack.LoseOp, Line: line})
 		}
 	}
 }
@@ -273,6 +311,13 @@ func (n *naiveCommunication) result() *profile.Communication {
 		c.Owners = append(c.Owners, n.ownership(object))
 	}
 	n.falseSharing(c)
+	c.Sources = []profile.SourceDistances{}
+	for _, d := range n.depths {
+		c.Sources = append(c.Sources, *d)
+	}
+	slices.SortFunc(c.Sources, func(x, y profile.SourceDistances) int {
+		return slices.Compare([]uint32{x.From, x.To}, []uint32{y.From, y.To})
+	})
 	return c
 }
 
@@ -453,6 +498,9 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 61))
 		spec := analysis.Spec{Analyses: analysis.Communication, Kinds: trace.AllKinds, LineBytes: []uint32{1 << (3 + rng.UintN(10))}}.WithDefaults()
+		if seed%2 == 0 {
+			spec.Analyses |= analysis.Sharing
+		}
 		whole := tracetest.Rows(program, sharingSteps(rng, program, 1+rng.IntN(3000), 1+rng.Uint32N(5))...)
 		p := passed(t, spec, tracetest.NewProgramReader(program, whole, rng.IntN(300)))
 		if len(p.Totals.Threads) < 2 {
@@ -463,6 +511,9 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 		}
 		where := &naiveSites{p: program, spec: spec, line: uint64(spec.LineBytes[0]), data: map[objectID]*profile.DataObject{}}
 		want := communicationByDefinition(p, where, whole, spec.Kinds)
+		if spec.Analyses&analysis.Sharing == 0 {
+			want.Sources = nil
+		}
 		equalCommunication(t, p.Communication, want)
 	}
 }
@@ -633,6 +684,9 @@ func TestCommunicationSaveRestore(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 62))
 		whole := tracetest.Rows(program, sharingSteps(rng, program, 100+rng.IntN(3000), 1+rng.Uint32N(5))...)
 		spec := analysis.Spec{Analyses: analysis.Communication, Kinds: trace.AllKinds, LineBytes: []uint32{64 << rng.UintN(3)}}
+		if seed%2 == 0 {
+			spec.Analyses |= analysis.Sharing
+		}
 		reader := func() trace.Reader { return tracetest.NewProgramReader(program, whole, 100) }
 		want := passed(t, spec, reader())
 		first, err := analysis.NewRunner(spec, reader())
