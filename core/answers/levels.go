@@ -28,6 +28,8 @@ func Levels(p hierarchy.Prediction) report.Table {
 		{Key: "accesses", Label: "accesses"},
 		{Key: "hits", Label: "hits"},
 		{Key: "misses", Label: "misses"},
+		{Key: "misses_low", Label: "at least"},
+		{Key: "misses_high", Label: "at most"},
 		{Key: "miss_ratio", Label: "miss ratio"},
 		{Key: "mpkr", Label: "MPKR"},
 		{Key: "mpki", Label: "MPKI"},
@@ -47,12 +49,16 @@ func Levels(p hierarchy.Prediction) report.Table {
 				off = report.Ratio(l.SDCMMisses/l.Misses - 1)
 			}
 		}
+		low, high := report.None(), report.None()
+		if l.Bounded {
+			low, high = report.Real(l.Low), report.Real(l.High)
+		}
 		t.Add(report.TextOf(l.Cache.Name), report.Bytes(l.Cache.SizeBytes), ways, report.Count(uint64(l.Cache.LineBytes)),
-			report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), report.Ratio(MissRatio(l)),
+			report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), low, high, report.Ratio(MissRatio(l)),
 			perKilo(p.PerKiloReference(l.Misses), p.References), perKilo(p.PerKiloInstruction(l.Misses), p.Instructions),
 			report.TextOf(string(l.Method)), model, off)
 	}
-	return withoutNothing(t, "mpki", "sdcm_misses", "sdcm_off")
+	return withoutNothing(t, "misses_low", "misses_high", "mpki", "sdcm_misses", "sdcm_off")
 }
 
 // withoutNothing leaves out columns that have no value in any row.

@@ -45,6 +45,9 @@ func ProfileDoubts(p *profile.Profile) (warnings []Warning) {
 	if p.State.Partial {
 		warnings = append(warnings, Warning("the profile covers only a part of the trace: "+p.State.Reason))
 	}
+	if text := SampleDoubt(p.Sampled); text != "" {
+		warnings = append(warnings, Warning(text))
+	}
 	if n := p.Totals.BadRecords; n > 0 {
 		warnings = append(warnings, Warning(strconv.FormatUint(n, 10)+" records of the trace could not be read and are missing"))
 	}
@@ -88,7 +91,7 @@ func (a *Asker) modelled(levels []Level, say func(...string)) {
 	var reasons []string
 	names := map[string][]string{}
 	for _, l := range levels {
-		if l.Method != SDCM {
+		if !l.Method.IsSDCM() {
 			continue
 		}
 		why := a.whySDCM(l.Cache)
@@ -109,6 +112,8 @@ func (a *Asker) whySDCM(c Cache) string {
 	switch {
 	case c.Hashed:
 		return "No table is exact for sets that are chosen by a hash"
+	case estimated(a.p):
+		return "A sample has too few lines of each set to count in them"
 	case sets&(sets-1) != 0:
 		return "Exact tables are for powers of two of sets, and these are " + strconv.FormatUint(sets, 10)
 	case sets >= 1<<profile.SetCounts || c.Ways > profile.MaxWays:

@@ -38,7 +38,11 @@ type Level struct {
 	// Together: the level is exclusive and goes with all above it as if they were
 	// one LRU cache, which is what was asked about.
 	Together bool
-	cut      bool // by itself it would miss more than reaches it
+	// Low and High are an interval that has the misses in 95 of 100 samples; Bounded
+	// tells that there is one.
+	Low, High float64
+	Bounded   bool
+	cut       bool // by itself it would miss more than reaches it
 
 	// AverageCycles is the mean time of the accesses that reach this level; 0:
 	// a latency that it takes is not known.
@@ -197,6 +201,7 @@ func (a *Asker) level(c Cache) (Level, error) {
 	if level.Method == Exact && (c.Replacement != LRU && c.Ways != 1 || c.Write.Around()) {
 		level.Method = AsIfLRU
 	}
+	a.sample(&level, float64(curve.Misses(c.Lines())))
 	return level, nil
 }
 
@@ -218,9 +223,12 @@ func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
 
 // below puts the level behind another one (MODELS §3).
 func (l *Level) below(above *Level, firstLineBytes uint32) {
-	if l.Method != SDCM && !l.Together {
-		l.Method = AsIfInclusive
+	if !l.Method.IsSDCM() && !l.Together {
+		if l.Method = AsIfInclusive; l.Bounded || above.Method.IsSampled() {
+			l.Method = SampledInclusive
+		}
 	}
+	l.Low, l.High = min(l.Low, above.Misses), min(l.High, above.Misses)
 	l.Accesses, l.cut = above.Misses, l.Misses > above.Misses
 	l.Misses = min(l.Misses, above.Misses)
 	l.SDCMMisses = min(l.SDCMMisses, above.Misses)

@@ -117,7 +117,7 @@ func (p *Profile) checkLocality(l *Locality) error {
 		}
 		next = k.Kind + 1
 		for d, count := range k.Distances.All() {
-			if d >= lines {
+			if d >= lines && p.Sampled == nil {
 				return &CheckError{at + "a distance is not below the number of lines"}
 			}
 			if accesses += count; accesses < count {

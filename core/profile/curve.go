@@ -59,6 +59,14 @@ func (c *Curve) Points(yield func(capacityLines, misses uint64) bool) {
 	}
 }
 
+// Capacities are those of Points.
+func (c *Curve) Capacities() (lines []uint64) {
+	for capacityLines := range c.Points {
+		lines = append(lines, capacityLines)
+	}
+	return lines
+}
+
 // DistanceAtShare is the least distance d such that at least share (0 to 1) of
 // all accesses have a distance of at most d. ok is false when cold accesses
 // keep that share out of reach.

@@ -68,7 +68,10 @@ func (s *Sampled) Chip() string {
 }
 
 // Rate is the share of the lines that SpaceSample keeps.
-func (s *Sampled) Rate() float64 { return (float64(s.Threshold) + 1) / math.Exp2(64) }
+func (s *Sampled) Rate() float64 { return RateOf(s.Threshold) }
+
+// RateOf is the share of all lines whose hash is at most a threshold.
+func RateOf(threshold uint64) float64 { return (float64(threshold) + 1) / math.Exp2(64) }
 
 func percent(x float64) string { return strconv.FormatFloat(x*100, 'g', 3, 64) + " %" }
 

@@ -224,6 +224,12 @@ func methodWords(m hierarchy.Method) string {
 		return "exact for LRU, which this one is not"
 	case hierarchy.AsIfInclusive:
 		return "inclusive: exact for LRU that sees every access; a real one sees what the level above lets through"
+	case hierarchy.Sampled:
+		return "sampled: estimated from a part of the accesses"
+	case hierarchy.SampledInclusive:
+		return "sampled, and inclusive: as if LRU saw every access"
+	case hierarchy.SampledSDCM:
+		return "sampled, and SDCM: expected for LRU sets"
 	case hierarchy.SDCM:
 		return "SDCM: expected for LRU sets, from stack distances"
 	}

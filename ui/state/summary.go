@@ -30,7 +30,11 @@ func NewSummary(v *View, digest string, live bool) Summary {
 	}
 	add("line", strconv.FormatUint(v.LineBytes, 10)+"-byte", "lines")
 	if v.Curve.Accesses > 0 {
-		s.Chips = append(s.Chips, "exact")
+		how := "exact"
+		if v.Profile.Sampled != nil {
+			how = v.Profile.Sampled.Chip()
+		}
+		s.Chips = append(s.Chips, how)
 	}
 	s.Chips = append(s.Chips, completeness(v.Profile.State, live))
 	return s

@@ -45,8 +45,8 @@ func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.Sam
 		high := min(misses[below]+off[below].High, most)
 		low := misses[above] - min(off[above].Low, misses[above])
 		list = append(list, profile.Bound{Low: min(low, high), High: high})
-		if capacity > 2*max(l.Lines(), frontLines) {
-			break
+		if bin == outOf || misses[below] == misses[outOf] {
+			break // and so it stays
 		}
 	}
 	return list
@@ -69,7 +69,7 @@ func siteBinMisses(l *profile.Locality) (misses [outOf + 1]uint64) {
 // closer the rate is to 1, the less is left to chance.
 func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [outOf + 1]profile.Bound) {
 	var sums [groups]float64
-	rest := 1 - rateOf(size.Threshold)
+	rest := 1 - profile.RateOf(size.Threshold)
 	for bin := outOf; bin >= 0; bin-- {
 		var sum, squares float64
 		for g := range sums {

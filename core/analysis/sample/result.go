@@ -35,7 +35,6 @@ func (s *lineSize) result() (profile.Locality, profile.SampledSize) {
 		size.Samples += open[k]
 		size.Censored += open[k]
 	}
-	lines := pooled.cold
 	for k := range trace.NumKinds {
 		counts := profile.KindLocality{Kind: trace.Kind(k), Cold: kinds[k].cold}
 		total := counts.Cold
@@ -45,8 +44,7 @@ func (s *lineSize) result() (profile.Locality, profile.SampledSize) {
 			total += n
 		}
 		for d, n := range kinds[k].deep.All() {
-			// No distance is beyond the lines that there are, as far as is known.
-			counts.Distances.AddN(min(d, max(lines, 1)-1), n)
+			counts.Distances.AddN(d, n)
 			total += n
 		}
 		if total > 0 {

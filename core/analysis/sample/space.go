@@ -43,12 +43,10 @@ type space struct {
 
 func newSpace(threshold, seed uint64, most int) *space {
 	s := &space{seed: seed, threshold: threshold, most: most, below: newOrder()}
-	s.rate = rateOf(threshold)
+	s.rate = profile.RateOf(threshold)
 	s.front.clear()
 	return s
 }
-
-func rateOf(threshold uint64) float64 { return (float64(threshold) + 1) / math.Exp2(64) }
 
 // sample implements sampler: distances are exact below frontLines.
 func (s *space) sample(lines []trace.Line, _ []trace.Kind, out []uint32) {
@@ -90,7 +88,7 @@ func (s *space) fetch(line trace.Line) uint32 {
 func (s *space) after() {
 	for s.most > 0 && s.below.known() > s.most {
 		s.threshold /= 2
-		s.rate = rateOf(s.threshold)
+		s.rate = profile.RateOf(s.threshold)
 		s.halvings++
 		s.below.drop(func(line trace.Line) bool { return mix(line, s.seed) <= s.threshold })
 	}
@@ -128,7 +126,7 @@ func (s *space) save(b []byte) []byte {
 
 func (s *space) restore(d *profile.Decoder) {
 	s.threshold, s.halvings = d.Uint(), uint(d.UintBelow(64))
-	s.rate = rateOf(s.threshold)
+	s.rate = profile.RateOf(s.threshold)
 	s.fetches, s.looked, s.times.left, s.times.built = d.Uint(), d.Uint(), d.Uint(), d.Uint()
 	for i := range s.front {
 		s.front[i] = d.Uint()

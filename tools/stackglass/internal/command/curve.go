@@ -42,8 +42,10 @@ from one line on. table and md have powers of two.`,
 			d := &report.Document{Schema: "stackglass.curve", Version: 1, Input: l.facts(line)}
 			if exactRows(r.format) {
 				d.Tables = []report.Table{answers.Curve(c)}
+				answers.Bound(&d.Tables[0], l.Profile, line, c.Capacities())
 			} else {
 				d.Tables = []report.Table{answers.PowersOfTwo(c, line)}
+				answers.Bound(&d.Tables[0], l.Profile, line, answers.Powers(c))
 			}
 			return a.answer(l, r.format, d)
 		},

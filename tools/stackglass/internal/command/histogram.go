@@ -43,6 +43,7 @@ csv and json have every distance; table and md sum them up in powers of two.`,
 			} else {
 				d.Tables = []report.Table{answers.BinnedHistogram(counts, cold)}
 			}
+			answers.FromSample(&d.Tables[0], l.Profile)
 			return a.answer(l, r.format, d)
 		},
 	}

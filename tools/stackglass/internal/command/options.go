@@ -11,6 +11,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -278,6 +279,9 @@ func (l *answerable) doubts() (list []string) {
 	if p.Input.Threads != nil && !p.Input.Header.Threads {
 		list = append(list, l.name+": threads were chosen, but the trace has no thread numbers, so none of it was analysed")
 	}
+	if text := hierarchy.SampleDoubt(p.Sampled); text != "" {
+		list = append(list, l.name+": "+text)
+	}
 	if n := p.Totals.BadRecords; n > 0 {
 		text := l.name + ": " + plural(n, "record") + " could not be read and left out"
 		if l.FirstBad != nil {
@@ -357,6 +361,7 @@ func (l *answerable) facts(lineBytes uint32) []report.Fact {
 		{Key: "references", Label: "references", Value: report.Count(p.Totals.AllReferences())},
 		{Key: "complete", Label: "complete", Value: report.YesNo(!p.State.Partial)},
 	}
+	facts = append(facts, answers.Sample(p)...)
 	if lineBytes != 0 {
 		facts = append(facts, report.Fact{Key: "line_bytes", Label: "line size (bytes)", Value: report.Count(uint64(lineBytes))})
 	}
