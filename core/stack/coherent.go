@@ -141,7 +141,7 @@ func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 		m.lost--
 	}
 	e.fell = m.newID()
-	m.ways.push(q.line, e.fell)
+	m.ways.add(q.line, e.fell)
 	return depth, lostAt
 }
 
@@ -278,11 +278,11 @@ func (m *Coherent) Lines() int { return m.near.exact.table.lines }
 func (m *Coherent) Depths() *SetDepths {
 	tally := &m.near.tally
 	t := tally.depths()
+	deeper := m.ways.count(t)
 	for a := 1; a < SetCounts; a++ {
-		t[a][0] = tally.accesses - tally.cold - m.ways.deeper[a] // and those that are not counted below
-		for d := 1; d < MaxWays; d++ {
-			t[a][d] += m.ways.depths[a][d]
-			t[a][0] -= t[a][d]
+		t[a][0] = tally.accesses - tally.cold - deeper[a] // and those that are not counted below
+		for _, n := range t[a][1:] {
+			t[a][0] -= n
 		}
 	}
 	return t

@@ -17,7 +17,7 @@ import (
 //	  list of lines, each: zigzag varint line − the one before in the stack
 //	  uv holes below them
 //	for 2^1, 2^2, … 2^16 sets: list of the sets that have holes, ascending, each
-//	  uv set − the one before · uv mask of the depths, up to 31, that are holes
+//	  uv set − the one before · uv mask of the depths, up to 32, that are holes
 //
 // A list is uv its length and that many entries. The lines of a set are in the
 // order that they have in the stack of all, so masks are enough.
@@ -104,17 +104,17 @@ func appendStack(b []byte, entries []trace.Line) []byte {
 
 func (l *wayLists) appendHoles(b []byte) []byte {
 	sets := 0
-	for _, n := range l.holes {
-		if n > 0 {
+	for i := range l.sets {
+		if l.sets[i].holes > 0 {
 			sets++
 		}
 	}
 	b = binary.AppendUvarint(b, uint64(sets))
 	last := 0
-	for set, n := range l.holes {
-		if n > 0 {
+	for set := range l.sets {
+		if l.sets[set].holes > 0 {
 			b = binary.AppendUvarint(b, uint64(set-last))
-			b = binary.AppendUvarint(b, uint64(l.mask(set)))
+			b = binary.AppendUvarint(b, l.mask(set))
 			last = set
 		}
 	}
@@ -122,13 +122,15 @@ func (l *wayLists) appendHoles(b []byte) []byte {
 }
 
 // mask has a bit for each depth of a set at which there is a hole.
-func (l *wayLists) mask(set int) (mask uint32) {
-	if l.first[set] == holeID {
+func (l *wayLists) mask(set int) (mask uint64) {
+	s := &l.sets[set]
+	if s.first == holeID {
 		mask = 1
 	}
 	if p := l.below[set/pageSets]; p != nil {
-		for i, id := range p[set%pageSets] {
-			if id == holeID {
+		ring := &p[set%pageSets]
+		for i := range ring {
+			if ring[(int(s.head)+i)%MaxWays] == holeID {
 				mask |= 2 << i
 			}
 		}
@@ -148,6 +150,7 @@ func (m *Coherent) Restore(state []byte) error {
 		m.place(r, entries[i])
 	}
 	lines := slices.DeleteFunc(entries, func(line trace.Line) bool { return line == noLine })
+	m.ways.gone = make([]uint8, m.ids+1)
 	lists := [SetCounts][]setMask{}
 	for a := 1; a < SetCounts; a++ {
 		lists[a] = r.masks(1 << a)
@@ -222,29 +225,31 @@ func (m *Coherent) place(r *stateReader, line trace.Line) {
 // gives the lines that are in a list: others are in none of fewer sets.
 func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []trace.Line, ok bool) {
 	l := &m.ways.lists[a]
-	masks, used := make([]uint32, 1<<a), make([]uint8, 1<<a)
+	masks, used := make([]uint64, 1<<a), make([]uint8, 1<<a)
 	for _, h := range holes {
 		masks[h.set] = h.mask
-		l.holes[h.set] = uint8(bits.OnesCount32(h.mask))
+		l.sets[h.set].holes = uint8(bits.OnesCount64(h.mask))
 	}
 	put := func(set int, id uint32) {
 		if used[set] == 0 {
-			l.first[set] = id
+			l.sets[set].first = id
 		} else {
-			l.list(set)[used[set]-1] = id
+			l.ring(set)[used[set]-1] = id
 		}
 		used[set]++
 	}
 	putHoles := func(set int) {
-		for used[set] < MaxWays && masks[set]>>used[set]&1 != 0 {
+		for masks[set]>>used[set]&1 != 0 {
 			put(set, holeID)
 		}
 	}
 	for _, line := range lines {
-		set := int(line) & (1<<a - 1)
-		if putHoles(set); used[set] < MaxWays {
-			put(set, m.near.exact.table.find(line).fell)
+		set, id := int(line)&(1<<a-1), m.near.exact.table.find(line).fell
+		if putHoles(set); used[set] < listEntries {
+			put(set, id)
 			listed = append(listed, line)
+		} else {
+			m.ways.gone[id] = uint8(a)
 		}
 	}
 	for _, h := range holes {
@@ -261,7 +266,7 @@ const maxLines = 1 << 61
 // setMask tells which depths of a set are holes.
 type setMask struct {
 	set  int
-	mask uint32
+	mask uint64
 }
 
 // stateReader reads a state. After something that cannot be, it reads zeros.
@@ -304,7 +309,7 @@ func (r *stateReader) masks(sets int) []setMask {
 	for i := range list {
 		step := r.below(uint64(sets) - set)
 		set += step
-		mask := uint32(r.below(1 << MaxWays))
+		mask := r.below(1 << listEntries)
 		if mask == 0 || i > 0 && step == 0 {
 			r.wrong = true
 			return nil

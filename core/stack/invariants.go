@@ -88,12 +88,12 @@ func (m *Coherent) check() {
 					k++
 				}
 			}
-			id, here := exact.table.find(line).fell, l.first[set]
+			id, here := exact.table.find(line).fell, l.sets[set].first
 			for d := 0; here != id; d++ {
 				if d+1 == k {
 					panic("stack: a line of the array is not in front of its set")
 				}
-				here = l.list(set)[d]
+				here = l.ring(set)[(int(l.sets[set].head)+d)%MaxWays]
 			}
 		}
 	}
