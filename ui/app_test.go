@@ -42,6 +42,7 @@ type desk struct {
 	charts   map[string]*state.Chart
 	grids    map[string]*state.Grid
 	heat     *state.HeatMap
+	matrix   *state.Matrix
 	saved    map[string][]byte
 	said     []string
 	picked   int
@@ -109,6 +110,7 @@ func (d *desk) Describe(content []byte) ([]byte, error) {
 	return []byte(strings.Join(lines, "\n")), err
 }
 func (d *desk) Heat(m *state.HeatMap)       { d.heat = m }
+func (d *desk) Matrix(m *state.Matrix)      { d.matrix = m }
 func (d *desk) Grid(g *state.Grid)          { d.grids[g.ID] = g }
 func (d *desk) Chart(c *state.Chart)        { d.charts[c.ID] = c }
 func (d *desk) SavePicture(_, _ string)     {}

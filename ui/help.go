@@ -20,4 +20,8 @@ const (
 	helpCores = "Each curve is one thread: the share of its accesses that miss in a fully associative cache with LRU replacement, for every size at once. " +
 		"Private is a stack of the thread's own accesses alone. In a coherent one a store of another thread takes the line away and leaves a hole (Schuff's model): the next access to it is a coherence miss at every size. " +
 		"Shared is one stack for the accesses of all threads, in the order of the trace. All are counted exactly."
+	helpFlows = "A row is the thread that wrote, a column the thread that used. An event is a reference to a word, line or page whose last writer is another thread; " +
+		"a transfer is the first load of a value that another thread wrote since, and its bytes are what has to be moved at least. Lines and pages count what only lies near, too. All are counted exactly, in the order of the trace."
+	helpOwners = "The data structure in parts of equal size, in two rows each: the thread that touched a part first, to which many systems give the memory, and below it the thread that refers to it most often (after Kulkarni and others). " +
+		"Numbers, colours and hatching are threads."
 )

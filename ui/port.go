@@ -51,6 +51,9 @@ type Port interface {
 	// Heat hands a map of sets and ways to heatmap.js, which draws it where an
 	// sg-heatmap element has its id.
 	Heat(m *state.HeatMap)
+	// Matrix hands a matrix to matrix.js, which draws it where an sg-matrix element
+	// has its id.
+	Matrix(m *state.Matrix)
 	// SavePicture downloads a chart as it is drawn.
 	SavePicture(chart, name string)
 	// ResetZoom shows all of a chart.

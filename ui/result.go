@@ -32,6 +32,8 @@ func (a *App) drawCharts() {
 		if c := r.View.WorkingSet(); c != nil {
 			a.draw(c)
 		}
+	case state.TabCommunication:
+		a.drawCommunication()
 	case state.TabThreads:
 		a.drawThreads()
 	case state.TabCode:
@@ -102,6 +104,8 @@ func (a *App) table(chart string) *state.Table {
 		return r.once(chart, r.View.WorkingSetTable)
 	case "code", "place", "before":
 		return a.codeTable(chart)
+	case "flows", "pairs", "classes", "owners":
+		return a.communicationTable(chart)
 	case "cores", "own", "shared", "change":
 		return a.threadsTable(chart)
 	case "kinds":

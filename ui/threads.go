@@ -100,7 +100,11 @@ func (a *App) SetOwn(bytes uint64) {
 	s := a.Screen
 	s.OwnBytes = bytes
 	a.goTo(s, true)
-	a.Port.Announce(a.threads().OwnSentence(a.ownBytes()))
+	if c := a.communication(); a.Screen.Tab == state.TabCommunication && c != nil {
+		a.Port.Announce(c.SourceSentence(a.ownBytes()))
+	} else if t := a.threads(); t != nil {
+		a.Port.Announce(t.OwnSentence(a.ownBytes()))
+	}
 }
 
 // SetShared asks about another size of the caches that threads share.

@@ -37,6 +37,12 @@ type Screen struct {
 	OwnBytes    uint64 // size of a cache for each thread; 0: that of the first level
 	SharedBytes uint64 // of a cache that threads share; 0: that of the last level
 	Groups      string // of threads that share one, as [Groups]; "": all
+
+	Granule int         // of flows between threads: 0 words, 1 lines, 2 pages
+	Measure FlowMeasure // of them; "": transfers
+	Window  int         // of the run, from 1; 0: all of it
+	Flow    [2]int      // row and column of the matrix that are picked, from 1; 0: none
+	Owner   int         // the data structure whose owners are shown, from 1; 0: the first
 }
 
 // Hash writes the screen for the URL, without "#". What is the default is left
@@ -86,6 +92,15 @@ func (s Screen) Hash() string {
 		}
 	}
 	add("groups", safe(s.Groups))
+	add("measure", safe(string(s.Measure)))
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"granule", s.Granule}, {"window", s.Window}, {"from", s.Flow[0]}, {"to", s.Flow[1]}, {"owner", s.Owner}} {
+		if n.value > 0 {
+			add(n.name, strconv.Itoa(n.value))
+		}
+	}
 	if s.Page > 0 {
 		add("page", strconv.Itoa(s.Page+1))
 	}
@@ -142,6 +157,18 @@ func ParseScreen(hash string) Screen {
 			s.OwnBytes = parseSize(value)
 		case "shared":
 			s.SharedBytes = parseSize(value)
+		case "measure":
+			s.Measure = measureOf(value)
+		case "granule":
+			s.Granule = min(parseNumber(value), 2)
+		case "window":
+			s.Window = parseNumber(value)
+		case "from":
+			s.Flow[0] = parseNumber(value)
+		case "to":
+			s.Flow[1] = parseNumber(value)
+		case "owner":
+			s.Owner = parseNumber(value)
 		case "groups":
 			s.Groups = safe(value)
 		case "page":
@@ -173,6 +200,15 @@ func Unread(hash string) (list []string) {
 		}
 	}
 	return list
+}
+
+// parseNumber reads a small number; anything else is 0.
+func parseNumber(text string) int {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0
+	}
+	return int(n)
 }
 
 // parseSize reads a cache's size; anything that is none is left at its default.

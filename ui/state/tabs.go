@@ -42,7 +42,8 @@ var tabs = [numTabs]struct{ name, slug, missing string }{
 		"This trace tells of one thread only, or does not say which thread made a reference, so there is nobody to share with. Overview, Caches and Code say all there is. " +
 			"A program with threads that is compiled with “stackglass cc” tells them, and so do gem5, drmemtrace and csv traces with a column for it: drop one here, or try the demos with several threads."},
 	TabCommunication: {"Communication", "communication",
-		"Which thread reads what another wrote is not computed here: profiles hold no counts by pair of threads."},
+		"This trace tells of one thread only, or does not say which thread made a reference, so nothing goes from one to another. " +
+			"A program with threads that is compiled with “stackglass cc” tells them, and so do gem5, drmemtrace and csv traces with a column for it: drop one here, or try the demos with several threads."},
 	TabLoops: {"Loops", "loops",
 		"Loop nests are not folded out of traces here: profiles hold none."},
 	TabBlocks: {"Blocks and runtime", "blocks",
@@ -66,6 +67,12 @@ func (t Tab) Key() string { return string(rune('0' + (t+1)%10)) }
 func (t Tab) Missing(p *profile.Profile) string {
 	if t == TabThreads && (p == nil || len(p.Sharing) > 0) {
 		return ""
+	}
+	if t == TabCommunication && (p == nil || p.Communication != nil) {
+		return ""
+	}
+	if t == TabCommunication && len(p.Totals.Threads) > 1 {
+		return "This analysis does not tell which thread uses what another one wrote: it was made before that was counted, or without “communication” among its analyses. Analyse the trace again."
 	}
 	if t == TabThreads && len(p.Totals.Threads) > 1 {
 		return "This analysis has one stack for all " + Plural(uint64(len(p.Totals.Threads)), "thread", "threads") +

@@ -22,6 +22,9 @@ type browser struct {
 	demos   []ui.Demo
 	grids   map[string]*state.Grid // handed over, by id
 	problem string                 // that was scrolled into view
+
+	app      *ui.App
+	matrices map[string]*state.Matrix // handed over, by id; nil before matrix.js is asked for
 }
 
 func document() js.Value { return js.Global().Get("document") }

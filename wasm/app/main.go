@@ -45,6 +45,7 @@ func run() error {
 	}
 	page := &browser{}
 	app := &ui.App{Env: renderer.EventEnv(), Port: page}
+	page.app = app
 	root := ui.NewRoot(app)
 	go begin(app, page)
 

@@ -23,6 +23,50 @@ func (b *browser) Heat(m *state.HeatMap) {
 	})
 }
 
+// Matrix hands a matrix to matrix.js, which is loaded for the first one.
+func (b *browser) Matrix(m *state.Matrix) {
+	if b.matrices == nil {
+		b.matrices = map[string]*state.Matrix{}
+		script := document().Call("createElement", "script")
+		script.Set("src", "matrix.js")
+		script.Call("addEventListener", "load", function(func([]js.Value) {
+			connectMatrices(b.app)
+			for _, m := range b.matrices {
+				setMatrix(m)
+			}
+		}))
+		document().Get("head").Call("append", script)
+	}
+	b.matrices[m.ID] = m
+	if js.Global().Get("stackglassMatrices").Truthy() {
+		setMatrix(m)
+	}
+}
+
+func setMatrix(m *state.Matrix) {
+	js.Global().Get("stackglassMatrices").Call("set", map[string]any{
+		"id": m.ID, "title": m.Title, "summary": m.Summary, "rows": words(m.Rows), "columns": words(m.Columns),
+		"rowAxis": m.RowAxis, "columnAxis": m.ColumnAxis, "values": floats(m.Values), "texts": words(m.Texts),
+		"row": m.Row, "column": m.Column, "letters": words(m.Letters),
+	})
+}
+
+func words(list []string) []any {
+	out := make([]any, len(list))
+	for i, w := range list {
+		out[i] = w
+	}
+	return out
+}
+
+// connectMatrices lets matrix.js tell which cell was picked.
+func connectMatrices(app *ui.App) {
+	js.Global().Get("stackglassMatrices").Call("onPick", function(func(args []js.Value) {
+		row, column := args[1].Int(), args[2].Int()
+		go app.PickFlow(row, column)
+	}))
+}
+
 // Describe has the second program read a description of a hierarchy.
 func (b *browser) Describe(content []byte) ([]byte, error) {
 	w := unpack.Workers{Script: unpackScript}

@@ -1,0 +1,516 @@
+package state
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Measure is what flows between threads are counted in.
+type FlowMeasure string
+
+// The measures.
+const (
+	Transfers FlowMeasure = "transfers" // first loads of a value that another thread wrote
+	Events    FlowMeasure = "events"    // references whose last writer is another thread
+	FlowBytes FlowMeasure = "bytes"     // of the transfers
+)
+
+// FlowMeasures lists them all.
+func FlowMeasures() []FlowMeasure { return []FlowMeasure{Transfers, Events, FlowBytes} }
+
+func measureOf(text string) FlowMeasure {
+	if m := FlowMeasure(text); m == Events || m == FlowBytes {
+		return m
+	}
+	return ""
+}
+
+func (m FlowMeasure) of(f *profile.Flow) uint64 {
+	switch m {
+	case Events:
+		return f.Events
+	case FlowBytes:
+		return f.Bytes
+	}
+	return f.Transfers
+}
+
+// text writes a number of that measure.
+func (m FlowMeasure) text(n uint64) string {
+	if m == FlowBytes {
+		return Bytes(n)
+	}
+	return Exact(n)
+}
+
+// Communication is the view of what threads write and others use.
+type Communication struct {
+	*profile.Communication
+	view    *View
+	threads []uint32 // of any flow, ascending
+}
+
+// Communication gives the view, or nil where the profile has none.
+func (v *View) Communication() *Communication {
+	if v.communication == nil && v.Profile.Communication != nil {
+		c := &Communication{Communication: v.Profile.Communication, view: v}
+		for i := range c.Granules {
+			for _, f := range c.Granules[i].Flows {
+				c.threads = append(c.threads, f.From, f.To)
+			}
+		}
+		c.threads = append(c.threads, v.Profile.Totals.Threads...)
+		slices.Sort(c.threads)
+		c.threads = slices.Compact(c.threads)
+		if len(c.threads) > profile.MaxThreads {
+			c.threads = c.threads[:profile.MaxThreads]
+		}
+		v.communication = c
+	}
+	return v.communication
+}
+
+// GranuleName names a granularity: words, lines or pages.
+func (c *Communication) GranuleName(i int) string {
+	size := " of " + strconv.FormatUint(uint64(c.Granules[i].Bytes), 10) + " bytes"
+	switch i {
+	case 0:
+		return "words" + size
+	case len(c.Granules) - 1:
+		return "pages" + size
+	}
+	return "lines" + size
+}
+
+// Flows are those of a granularity, or, of words, those of one window, from 1.
+func (c *Communication) Flows(granule, window int) []profile.Flow {
+	if window > 0 && window <= len(c.Windows) {
+		return c.Windows[window-1].Flows
+	}
+	return c.Granules[granule].Flows
+}
+
+// Matrix is what matrix.js draws: a row for each thread that writes, a column for
+// each that uses.
+type Matrix struct {
+	ID                  string
+	Title               string
+	Summary             string
+	Rows                []string // what they are called
+	Columns             []string
+	RowAxis, ColumnAxis string
+	Values              []float64 // row by row
+	Texts               []string  // of the values
+	Row, Column         int       // that is picked; -1: none
+	// Colors are those of app.css by value, from 1 on, with a letter each; nil: the
+	// values are shades. Of a value of 0 nothing is drawn.
+	Letters []string
+}
+
+// FlowMatrix draws flows between threads.
+func (c *Communication) FlowMatrix(granule, window int, m FlowMeasure, picked [2]int) *Matrix {
+	n := len(c.threads)
+	x := &Matrix{ID: "flows", Title: upper(string(m)) + " from thread to thread", RowAxis: "written by", ColumnAxis: "used by",
+		Values: make([]float64, n*n), Texts: make([]string, n*n), Row: picked[0], Column: picked[1]}
+	for _, t := range c.threads {
+		x.Rows = append(x.Rows, strconv.FormatUint(uint64(t), 10))
+	}
+	x.Columns = x.Rows
+	flows := c.Flows(granule, window)
+	for i := range flows {
+		from, ok1 := slices.BinarySearch(c.threads, flows[i].From)
+		to, ok2 := slices.BinarySearch(c.threads, flows[i].To)
+		if ok1 && ok2 {
+			v := m.of(&flows[i])
+			x.Values[from*n+to], x.Texts[from*n+to] = float64(v), m.text(v)
+		}
+	}
+	x.Summary = c.flowSentence(flows, m) + c.windowWords(window)
+	return x
+}
+
+// windowWords say which part of the run is drawn.
+func (c *Communication) windowWords(window int) string {
+	if window == 0 || window > len(c.Windows) {
+		return ""
+	}
+	from := uint64(window-1) * c.Window
+	return " These are the words from reference " + Exact(from+1) + " to " + Exact(from+c.Window) + "."
+}
+
+func (c *Communication) flowSentence(flows []profile.Flow, m FlowMeasure) string {
+	var sum, most uint64
+	var largest *profile.Flow
+	for i := range flows {
+		n := m.of(&flows[i])
+		if sum += n; n > most {
+			most, largest = n, &flows[i]
+		}
+	}
+	if sum == 0 {
+		return "Nothing that one thread wrote was used by another."
+	}
+	return m.text(sum) + m.noun() + " in all; most of them, " + m.text(most) + ", from thread " +
+		strconv.FormatUint(uint64(largest.From), 10) + " to thread " + strconv.FormatUint(uint64(largest.To), 10) + "."
+}
+
+func (m FlowMeasure) noun() string {
+	if m == FlowBytes {
+		return ""
+	}
+	return " " + string(m)
+}
+
+// FlowSentence reads a cell of the matrix out.
+func (c *Communication) FlowSentence(granule, window int, picked [2]int) string {
+	if !c.valid(picked) {
+		return "Pick a cell to see which places in the code it is: a click, or the arrow keys and Enter."
+	}
+	from, to := c.threads[picked[0]], c.threads[picked[1]]
+	text := "Thread " + strconv.FormatUint(uint64(from), 10) + " to thread " + strconv.FormatUint(uint64(to), 10) + ": "
+	for _, f := range c.Flows(granule, window) {
+		if f.From == from && f.To == to {
+			return text + Exact(f.Transfers) + " transfers, " + Bytes(f.Bytes) + ", in " + Exact(f.Events) + " events."
+		}
+	}
+	return text + "nothing."
+}
+
+func (c *Communication) valid(picked [2]int) bool {
+	return picked[0] >= 0 && picked[0] < len(c.threads) && picked[1] >= 0 && picked[1] < len(c.threads)
+}
+
+// Flow is the pair of threads of a cell, if it is one.
+func (c *Communication) flow(picked [2]int) (from, to uint32, ok bool) {
+	if !c.valid(picked) {
+		return 0, 0, false
+	}
+	return c.threads[picked[0]], c.threads[picked[1]], true
+}
+
+// FlowsTable is the matrix as a list.
+func (c *Communication) FlowsTable(granule, window int) *Table {
+	flows := c.Flows(granule, window)
+	return &Table{
+		Caption: "Flows between threads, by " + c.GranuleName(granule),
+		Columns: []Column{{Name: "from thread"}, {Name: "to thread"}, {Name: "transfers"}, {Name: "bytes"}, {Name: "events"}},
+		Rows:    len(flows),
+		Row: func(i int) []string {
+			f := &flows[i]
+			return []string{strconv.FormatUint(uint64(f.From), 10), strconv.FormatUint(uint64(f.To), 10), Exact(f.Transfers), Exact(f.Bytes), Exact(f.Events)}
+		},
+		CSVHeader: "from,to,transfers,bytes,events",
+		CSVRow: func(i int) string {
+			f := &flows[i]
+			return csvNumbers(uint64(f.From), uint64(f.To), f.Transfers, f.Bytes, f.Events)
+		},
+	}
+}
+
+func csvNumbers(list ...uint64) (text string) {
+	for i, n := range list {
+		if i > 0 {
+			text += ","
+		}
+		text += strconv.FormatUint(n, 10)
+	}
+	return text
+}
+
+// SiteName names a place in the code of the profile; words for none.
+func (v *View) SiteName(site uint32) string {
+	if s := v.Profile.Sites; s != nil && site < uint32(len(s.Code)) {
+		return siteName(&s.Code[site])
+	}
+	return "code that the trace does not name"
+}
+
+// ObjectName names a data structure of the profile; words for none.
+func (v *View) ObjectName(object uint32) string {
+	if s := v.Profile.Sites; s != nil && object < uint32(len(s.Data)) {
+		return objectName(&s.Data[object])
+	}
+	return "data without a name"
+}
+
+// PairsTable is which places write what others use, most transfers first; of the
+// picked flow, or of all.
+func (c *Communication) PairsTable(picked [2]int) *Table {
+	pairs := c.pairs(picked)
+	var events uint64
+	for i := range pairs {
+		events += pairs[i].Events
+	}
+	return &Table{
+		Caption: "Places that write what others use",
+		Columns: []Column{{Name: "written at", Words: true}, {Name: "used at", Words: true}, {Name: "data", Words: true}, {Name: "transfers"}, {Name: "events"}, {Name: "of events"}},
+		Rows:    len(pairs),
+		Row: func(i int) []string {
+			p := &pairs[i]
+			return []string{c.view.SiteName(p.Producer), c.view.SiteName(p.Consumer), c.view.ObjectName(p.Object), Exact(p.Transfers), Exact(p.Events), Percent(Ratio(p.Events, events))}
+		},
+		CSVHeader: "producer,consumer,object,transfers,events",
+		CSVRow: func(i int) string {
+			p := &pairs[i]
+			return quoted(c.view.SiteName(p.Producer)) + "," + quoted(c.view.SiteName(p.Consumer)) + "," + quoted(c.view.ObjectName(p.Object)) + "," + csvNumbers(p.Transfers, p.Events)
+		},
+	}
+}
+
+// pairs are those of a flow, or of all, by transfers and then events.
+func (c *Communication) pairs(picked [2]int) []profile.SitePair {
+	list := sumPairs(c.Pairs)
+	slices.SortStableFunc(list, func(x, y profile.SitePair) int {
+		return cmp.Or(cmp.Compare(y.Transfers, x.Transfers), cmp.Compare(y.Events, x.Events))
+	})
+	return list
+}
+
+// sumPairs adds up the flows of each pair of places and data structure.
+func sumPairs(list []profile.SitePair) (out []profile.SitePair) {
+	at := map[[3]uint32]int{}
+	for _, p := range list {
+		key := [3]uint32{p.Producer, p.Consumer, p.Object}
+		i, known := at[key]
+		if !known {
+			i, at[key] = len(out), len(out)
+			out = append(out, profile.SitePair{Producer: p.Producer, Consumer: p.Consumer, Object: p.Object})
+		}
+		out[i].Events += p.Events
+		out[i].Transfers += p.Transfers
+	}
+	return out
+}
+
+// ClassesTable is how threads use granules.
+func (c *Communication) ClassesTable(granule int) *Table {
+	g := &c.Granules[granule]
+	return &Table{
+		Caption: "How threads use " + c.GranuleName(granule),
+		Columns: []Column{{Name: "class", Words: true}, {Name: "granules"}, {Name: "references"}, {Name: "events"}},
+		Rows:    int(profile.NumSharingClasses),
+		Row: func(i int) []string {
+			n := &g.Classes[i]
+			return []string{profile.SharingClass(i).String(), Exact(n.Granules), Exact(n.References), Exact(n.Events)}
+		},
+		CSVHeader: "class,granules,references,events",
+		CSVRow: func(i int) string {
+			n := &g.Classes[i]
+			return profile.SharingClass(i).String() + "," + csvNumbers(n.Granules, n.References, n.Events)
+		},
+	}
+}
+
+// FalseFinding is one case of false sharing in words.
+type FalseFinding struct {
+	Title, Text, Advice string
+	Sites               [2]uint32
+}
+
+// FalseFindings are the cases of false sharing, most events first, up to most.
+func (c *Communication) FalseFindings(most int) (list []FalseFinding) {
+	for i := range c.False[:min(most, len(c.False))] {
+		f := &c.False[i]
+		if f.Sites[0] == profile.NoSite && f.Sites[1] == profile.NoSite && f.Object == profile.NoSite && i > 0 {
+			list = append(list, FalseFinding{Title: "Others", Text: Plural(f.Events, "event", "events") + " in " + Plural(f.Lines, "line", "lines") + " besides.", Sites: f.Sites})
+			continue
+		}
+		name := c.view.ObjectName(f.Object)
+		list = append(list, FalseFinding{
+			Title: name,
+			Text: "Thread " + strconv.FormatUint(uint64(f.Threads[0]), 10) + " stores at " + c.view.SiteName(f.Sites[0]) + ", and thread " +
+				strconv.FormatUint(uint64(f.Threads[1]), 10) + " refers to other words of the same " + pluralLines(f.Lines) + " at " + c.view.SiteName(f.Sites[1]) +
+				": " + Plural(f.Events, "reference finds", "references find") + " the line taken although nothing in it was written for them.",
+			Advice: c.advice(f), Sites: f.Sites,
+		})
+	}
+	return list
+}
+
+func pluralLines(n uint64) string {
+	if n == 1 {
+		return "line"
+	}
+	return Exact(n) + " lines"
+}
+
+// advice says what cures false sharing.
+func (c *Communication) advice(f *profile.FalseSharing) string {
+	line := uint64(c.Granules[min(1, len(c.Granules)-1)].Bytes)
+	if f.Apart == 0 {
+		return "Keep what different threads use in lines of " + strconv.FormatUint(line, 10) + " bytes of their own."
+	}
+	text := "Words of different threads lie " + Plural(uint64(f.Apart), "byte", "bytes") + " apart there: put them " + strconv.FormatUint(line, 10) + " bytes apart"
+	if pad := line - uint64(f.Apart)%line; uint64(f.Apart) < line {
+		text += ", with " + Plural(pad, "byte", "bytes") + " of padding or alignas(" + strconv.FormatUint(line, 10) + ")"
+	}
+	return text + "."
+}
+
+// FalseSentence sums false sharing up.
+func (c *Communication) FalseSentence() string {
+	var events, lines uint64
+	for i := range c.False {
+		events += c.False[i].Events
+		lines += c.False[i].Lines
+	}
+	if events == 0 {
+		return "There is no false sharing: no line goes from thread to thread for words that only one of them uses."
+	}
+	return Plural(events, "reference finds", "references find") + " a line taken by a store to words that they do not use, in " + Plural(lines, "line", "lines") + "."
+}
+
+// Objects are the data structures whose parts are known, those that most threads'
+// references touch first.
+func (c *Communication) Objects() []int {
+	order := make([]int, len(c.Owners))
+	weight := make([]uint64, len(c.Owners))
+	for i := range c.Owners {
+		order[i] = i
+		for _, p := range c.Owners[i].Parts {
+			if p.Class != profile.PrivateData {
+				weight[i] += p.References
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(weight[y], weight[x]) })
+	return order
+}
+
+// OwnerName names the data structure of an entry of Owners.
+func (c *Communication) OwnerName(i int) string {
+	o := &c.Owners[i]
+	return c.view.ObjectName(o.Object) + ", " + Plural(uint64(len(o.Parts)), "part", "parts") + " of " + Bytes(o.PartBytes)
+}
+
+// OwnerMap draws who touched each part of a data structure first, and who touches it
+// most.
+func (c *Communication) OwnerMap(i int) *Matrix {
+	o := &c.Owners[i]
+	const perRow = 64
+	m := &Matrix{ID: "owners", Title: "Whose is " + c.view.ObjectName(o.Object), RowAxis: "", ColumnAxis: "parts of " + Bytes(o.PartBytes), Row: -1, Column: -1}
+	columns := min(perRow, max(len(o.Parts), 1))
+	for k := range columns {
+		m.Columns = append(m.Columns, strconv.Itoa(k))
+	}
+	for _, t := range c.threads {
+		m.Letters = append(m.Letters, strconv.FormatUint(uint64(t), 10))
+	}
+	for from := 0; from < len(o.Parts); from += columns {
+		offset := Bytes((o.First + uint64(from)) * o.PartBytes)
+		m.Rows = append(m.Rows, offset+" first", "most")
+		for pass := range 2 {
+			for k := range columns {
+				value, text := 0.0, ""
+				if from+k < len(o.Parts) && o.Parts[from+k].References > 0 {
+					p := &o.Parts[from+k]
+					value, text = c.owner(p, pass), c.partWords(o, from+k)
+				}
+				m.Values, m.Texts = append(m.Values, value), append(m.Texts, text)
+			}
+		}
+	}
+	m.Summary = c.ownerSentence(o)
+	return m
+}
+
+// owner is 1 + the index of the thread that touched a part first, or touches it most.
+func (c *Communication) owner(p *profile.OwnedPart, pass int) float64 {
+	t := p.FirstTouch
+	if pass == 1 {
+		t = p.Most
+	}
+	if at, ok := slices.BinarySearch(c.threads, t); ok {
+		return float64(at + 1)
+	}
+	return 0
+}
+
+func (c *Communication) partWords(o *profile.Ownership, part int) string {
+	p := &o.Parts[part]
+	from := (o.First + uint64(part)) * o.PartBytes
+	return "bytes " + Exact(from) + " to " + Exact(from+o.PartBytes-1) + ": first thread " + strconv.FormatUint(uint64(p.FirstTouch), 10) +
+		", most thread " + strconv.FormatUint(uint64(p.Most), 10) + " (" + Percent(Ratio(p.Own, p.References)) + " of " + Plural(p.References, "reference", "references") + "), " + p.Class.String()
+}
+
+func (c *Communication) ownerSentence(o *profile.Ownership) string {
+	var touched, moved, shared uint64
+	for i := range o.Parts {
+		p := &o.Parts[i]
+		if p.References == 0 {
+			continue
+		}
+		touched++
+		if p.FirstTouch != p.Most {
+			moved++
+		}
+		if p.Class != profile.PrivateData {
+			shared++
+		}
+	}
+	return Plural(touched, "part was", "parts were") + " touched, " + Exact(shared) + " of them by several threads. " +
+		Plural(moved, "part is", "parts are") + " used most by another thread than the one that touched it first, where memory is placed by first touch."
+}
+
+// OwnersTable lists the parts of a data structure.
+func (c *Communication) OwnersTable(i int) *Table {
+	o := &c.Owners[i]
+	return &Table{
+		Caption: "Parts of " + c.view.ObjectName(o.Object),
+		Columns: []Column{{Name: "offset", Unit: "bytes"}, {Name: "first touch"}, {Name: "used most by"}, {Name: "of its references"}, {Name: "references"}, {Name: "readers"}, {Name: "writers"}, {Name: "class", Words: true}},
+		Rows:    len(o.Parts),
+		Row: func(i int) []string {
+			p := &o.Parts[i]
+			offset := Exact((o.First + uint64(i)) * o.PartBytes)
+			if p.References == 0 {
+				return []string{offset, "–", "–", "–", "0", "0", "0", "–"}
+			}
+			return []string{offset, strconv.FormatUint(uint64(p.FirstTouch), 10), strconv.FormatUint(uint64(p.Most), 10), Percent(Ratio(p.Own, p.References)),
+				Exact(p.References), Exact(uint64(p.Readers)), Exact(uint64(p.Writers)), p.Class.String()}
+		},
+		CSVHeader: "offset,first_touch,most,own,references,readers,writers,class",
+		CSVRow: func(i int) string {
+			p := &o.Parts[i]
+			return csvNumbers((o.First+uint64(i))*o.PartBytes, uint64(p.FirstTouch), uint64(p.Most), p.Own, p.References, uint64(p.Readers), uint64(p.Writers)) + "," + p.Class.String()
+		},
+	}
+}
+
+// Sentence sums up what goes between threads.
+func (c *Communication) Sentence() string {
+	var events, transfers uint64
+	for _, f := range c.Granules[0].Flows {
+		events, transfers = events+f.Events, transfers+f.Transfers
+	}
+	if events == 0 {
+		return "No thread uses a word that another one wrote."
+	}
+	return Exact(events) + " references, " + Percent(Ratio(events, c.view.Profile.Totals.AllReferences())) + ", are to words that another thread wrote last; " +
+		Exact(transfers) + " of them are the first to load the new value. A version of the program with messages would have to send at least " + Bytes(c.Messages) + "."
+}
+
+// SourceSentence says, for a private cache of some size, where transfers of lines
+// come from.
+func (c *Communication) SourceSentence(bytes uint64) string {
+	if c.Sources == nil {
+		return "Where lines come from was not counted: analyse the trace again with “sharing” among its analyses."
+	}
+	lines := bytes / c.view.LineBytes
+	var cached, all uint64
+	for i := range c.Sources {
+		h := &c.Sources[i].Transfers
+		curve := profile.NewCurve(h, 0)
+		all += h.Total()
+		cached += h.Total() - curve.Misses(lines)
+	}
+	if all == 0 {
+		return "No line goes from one thread to another."
+	}
+	per := float64(all*c.view.LineBytes) * 1000 / math.Max(float64(c.view.Profile.Totals.AllReferences()), 1)
+	return "Of " + Exact(all) + " transfers of lines, " + Exact(cached) + ", " + Percent(Ratio(cached, all)) + ", come out of the other thread's cache of " + Bytes(bytes) +
+		"; the others come from memory. That is " + Bytes(uint64(per+0.5)) + " a thousand references between caches and memory."
+}

@@ -1,0 +1,114 @@
+package state
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// ring is the view of a ring of three threads, with a case of false sharing.
+func ring() *View {
+	v := tabled([]uint64{1, 2, 3})
+	p := v.Profile
+	p.Totals.Threads = []uint32{1, 2, 7}
+	p.Sites = &profile.Sites{LineBytes: 64, Code: []profile.Site{{File: "ring.c", Line: 9, Function: "make"}, {File: "ring.c", Line: 14, Function: "use"}},
+		Data: []profile.DataObject{{Kind: profile.GlobalObject, Name: "buffer"}}}
+	flows := []profile.Flow{{From: 1, To: 2, Events: 30, Transfers: 20, Bytes: 160}, {From: 2, To: 7, Events: 5, Transfers: 5, Bytes: 40}, {From: 7, To: 1, Events: 1, Transfers: 1, Bytes: 8}}
+	part := func(first, most uint32, class profile.SharingClass) profile.OwnedPart {
+		return profile.OwnedPart{FirstTouch: first, Most: most, Readers: 2, Writers: 1, Class: class, References: 10, Own: 6}
+	}
+	var transfers profile.Histogram
+	transfers.AddN(3, 4)
+	transfers.AddN(100, 6)
+	p.Communication = &profile.Communication{
+		Granules: []profile.Granule{{Bytes: 8, Flows: flows}, {Bytes: 64, Flows: flows[:1]}, {Bytes: 4096}},
+		Pairs:    []profile.SitePair{{Producer: 0, Consumer: 1, Object: 0, Events: 35, Transfers: 25}, {Producer: 1, Consumer: 0, Object: profile.NoSite, Events: 1, Transfers: 1}},
+		Windows:  []profile.FlowWindow{{Flows: flows[:1]}, {Flows: flows[1:]}}, Window: 1024,
+		Owners: []profile.Ownership{{Object: 0, PartBytes: 64, First: 2, Parts: []profile.OwnedPart{part(1, 1, profile.PrivateData), part(1, 7, profile.ProducerConsumer), {}}}},
+		False: []profile.FalseSharing{{Object: 0, Offset: 128, Sites: [2]uint32{0, 1}, Threads: [2]uint32{1, 7}, Lines: 1, Events: 40, Apart: 8},
+			{Object: profile.NoSite, Sites: [2]uint32{profile.NoSite, profile.NoSite}, Lines: 3, Events: 9}},
+		Sources:  []profile.SourceDistances{{From: 1, To: 2, Transfers: transfers}},
+		Messages: 208,
+	}
+	return v
+}
+
+func TestFlowMatrix(t *testing.T) {
+	c := ring().Communication()
+	m := c.FlowMatrix(0, 0, FlowBytes, [2]int{0, 1})
+	if got := strings.Join(m.Rows, " "); got != "1 2 7" || len(m.Values) != 9 {
+		t.Fatalf("rows %s, %d values", got, len(m.Values))
+	}
+	want := []float64{0, 160, 0, 0, 0, 40, 8, 0, 0}
+	for i, v := range want {
+		if m.Values[i] != v {
+			t.Errorf("value %d is %v, want %v", i, m.Values[i], v)
+		}
+	}
+	if m.Texts[1] != "160\u202fB" || m.Row != 0 || m.Column != 1 || !strings.Contains(m.Summary, "from thread 1 to thread 2") {
+		t.Errorf("%+v", m)
+	}
+	if m := c.FlowMatrix(0, 2, Events, [2]int{-1, -1}); m.Values[1] != 0 || m.Values[5] != 5 || !strings.Contains(m.Summary, "from reference 1\u202f025") {
+		t.Errorf("window 2: %v, %s", m.Values, m.Summary)
+	}
+	if m := c.FlowMatrix(2, 0, Events, [2]int{-1, -1}); !strings.HasPrefix(m.Summary, "Nothing that one thread wrote") {
+		t.Error(m.Summary)
+	}
+	if s := c.FlowSentence(0, 0, [2]int{0, 1}); s != "Thread 1 to thread 2: 20 transfers, 160\u202fB, in 30 events." {
+		t.Error(s)
+	}
+	if s := c.FlowSentence(0, 0, [2]int{1, 1}); !strings.HasSuffix(s, "nothing.") {
+		t.Error(s)
+	}
+	if got := c.FlowsTable(1, 0).CSV(); got != "from,to,transfers,bytes,events\n1,2,20,160,30\n" {
+		t.Error(got)
+	}
+}
+
+func TestCommunicationWords(t *testing.T) {
+	c := ring().Communication()
+	if got := strings.Join(c.PairsTable([2]int{-1, -1}).Row(0), "|"); got != "ring.c:9  make|ring.c:14  use|buffer|25|35|97.2\u202f%" {
+		t.Error(got)
+	}
+	if s := c.SourceSentence(4 * 64); !strings.HasPrefix(s, "Of 10 transfers of lines, 4, 40\u202f%, come out of") {
+		t.Error(s)
+	}
+	f := c.FalseFindings(8)
+	if len(f) != 2 || f[0].Title != "buffer" || !strings.Contains(f[0].Text, "stores at ring.c:9") || !strings.Contains(f[0].Advice, "put them 64 bytes apart, with 56 bytes of padding") || f[1].Title != "Others" {
+		t.Errorf("%+v", f)
+	}
+	if s := c.FalseSentence(); !strings.HasPrefix(s, "49 references find a line taken") {
+		t.Error(s)
+	}
+	if s := c.Sentence(); !strings.Contains(s, "36 references") || !strings.Contains(s, "26 of them are the first") || !strings.Contains(s, "208\u202fB") {
+		t.Error(s)
+	}
+	c.Communication.False = nil
+	if s := c.FalseSentence(); !strings.HasPrefix(s, "There is no false sharing") {
+		t.Error(s)
+	}
+}
+
+func TestOwnerMap(t *testing.T) {
+	c := ring().Communication()
+	m := c.OwnerMap(c.Objects()[0])
+	if len(m.Rows) != 2 || len(m.Columns) != 3 || strings.Join(m.Letters, " ") != "1 2 7" {
+		t.Fatalf("%+v", m)
+	}
+	want := []float64{1, 1, 0, 1, 3, 0}
+	for i, v := range want {
+		if m.Values[i] != v {
+			t.Errorf("value %d is %v, want %v", i, m.Values[i], v)
+		}
+	}
+	if m.Texts[4] != "bytes 192 to 255: first thread 1, most thread 7 (60\u202f% of 10 references), producer-consumer" {
+		t.Error(m.Texts[4])
+	}
+	if !strings.Contains(m.Summary, "1 part is used most by another thread") {
+		t.Error(m.Summary)
+	}
+	if row := c.OwnersTable(0).Row(2); row[1] != "–" || row[0] != "256" {
+		t.Error(row)
+	}
+}
