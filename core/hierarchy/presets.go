@@ -259,7 +259,7 @@ func settings() []Hierarchy {
 			About: "The two levels of the evaluation in the paper on PPT-SASMM, a predictor of this kind: the second one is shared by all cores there.",
 			Levels: []Cache{
 				cached("L1", 8*kib, 8, 0),
-				cached("L2", 128*kib, 16, 0),
+				cached("L2", 128*kib, 16, 0, sharedBy(AllCores)),
 			},
 			Sources: []string{"PPT-SASMM: Scalable Analytical Shared Memory Model, section 4"}},
 	}
