@@ -473,7 +473,7 @@ func TestScreenSurvivesTheURL(t *testing.T) {
 		Memory: hierarchy.Memory{LatencyCycles: 235.5, BytesPerCycle: 7.25}, ClockGHz: 3.5, Cell: Cell{6, 8}, Conflicts: true,
 		Beside: hierarchy.Hierarchy{Name: "opteron", Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 65536, Ways: 2, LineBytes: 64, LatencyCycles: 3,
 			Hashed: true, SharedBy: 4, Inclusion: hierarchy.Exclusive, Replacement: hierarchy.Random, Write: hierarchy.WriteThroughAround}}},
-		Stack: CoherentStack, OwnBytes: 12 << 10, SharedBytes: 1 << 30, Groups: "0.0.1", Granule: 2, Measure: FlowBytes, Window: 7, Flow: [2]int{2, 64}, Owner: 3,
+		Stack: CoherentStack, OwnBytes: 12 << 10, SharedBytes: 1 << 30, Groups: "0-0-1", Granule: 2, Measure: FlowBytes, Window: 7, Flow: [2]int{2, 64}, Owner: 3,
 	}
 	for _, want := range []Screen{{}, {Open: "x"}, {Open: "x", Tab: TabCounters}, full} {
 		if got := ParseScreen("#" + want.Hash()); got.Hash() != want.Hash() || got.Open != want.Open || got.Tab != want.Tab ||

@@ -268,7 +268,7 @@ func (t *Threads) threadsCSV(core int) string {
 	for _, n := range t.Cores[core].Threads {
 		words = append(words, strconv.FormatUint(uint64(n), 10))
 	}
-	return strings.Join(words, " ")
+	return strings.Join(words, "-")
 }
 
 // sizes are those of the table, from one line to the first that holds everything.
@@ -346,7 +346,7 @@ func OneGroup(cores int) Groups { return make(Groups, cores) }
 // ParseGroups reads what String wrote for so many cores; anything else is one group.
 func ParseGroups(text string, cores int) Groups {
 	g := make(Groups, 0, cores)
-	for _, word := range strings.Split(text, ".") {
+	for _, word := range strings.Split(text, "-") {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 0 || n >= cores {
 			return OneGroup(cores)
@@ -370,7 +370,7 @@ func (g Groups) String() string {
 	if one {
 		return ""
 	}
-	return strings.Join(words, ".")
+	return strings.Join(words, "-")
 }
 
 // number numbers the groups by their first cores.

@@ -160,7 +160,7 @@ func TestGroups(t *testing.T) {
 			}
 		}
 	})
-	for _, text := range []string{"", "0.1", "0.x.1", "0.1.7", "1.2.2.2"} {
+	for _, text := range []string{"", "0-1", "0-x-1", "0-1-7", "1-2-2-2"} {
 		if g := ParseGroups(text, 3); !slices.Equal(g, OneGroup(3)) {
 			t.Errorf("%q: %v", text, g)
 		}
