@@ -268,7 +268,7 @@ func (t *Threads) threadsCSV(core int) string {
 	for _, n := range t.Cores[core].Threads {
 		words = append(words, strconv.FormatUint(uint64(n), 10))
 	}
-	return strings.Join(words, "-")
+	return strings.Join(words, " ")
 }
 
 // sizes are those of the table, from one line to the first that holds everything.
