@@ -36,7 +36,10 @@ type wayPage [pageSets]wayRing
 // short list. So an entry that pushes all others down is a store.
 type wayRing [MaxWays]uint32
 
-const listEntries = 1 + MaxWays
+const (
+	pageSets    = 16
+	listEntries = 1 + MaxWays
+)
 
 func (w *ways) reset() {
 	for a := 1; a < SetCounts; a++ {

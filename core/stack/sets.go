@@ -33,13 +33,15 @@ func (t *SetDepths) Add(other *SetDepths) {
 // [Exact] gives, and counts besides how deep each access found its line in its
 // set, for every number of sets at once. Make one with [NewSets].
 type Sets struct {
-	exact  Exact
-	above  [topLines]above
-	falls  uint32 // how often a line fell off the top array
-	last   uint32 // renew when falls reaches it
-	recent recency
-	tally  tally
-	packed [chunk]uint64 // hits of a scan, in lanes
+	exact   Exact
+	above   [topLines]above
+	follows bool   // the lists follow accesses, not falls
+	now     uint32 // the last number that a fall or an access was given
+	last    uint32 // renew when now reaches it
+	share   share
+	recent  recency
+	tally   tally
+	packed  [chunk]uint64 // hits of a scan, in lanes
 }
 
 // tally is what was counted so far.
@@ -85,7 +87,7 @@ func common(x, y trace.Line) int { return bits.TrailingZeros16(uint16(x ^ y)) }
 
 // NewSets makes an empty model.
 func NewSets() *Sets {
-	m := &Sets{last: notThere - chunk}
+	m := &Sets{last: notThere - 2*chunk}
 	m.reset()
 	return m
 }
@@ -98,7 +100,7 @@ func (m *Sets) reset() {
 		m.above[i] = above{noLine, notThere}
 	}
 	m.exact.stamps.reset(blockStamps, 0)
-	m.falls = 0
+	m.follows, m.now, m.share = false, 0, share{}
 	m.recent.reset()
 }
 
@@ -113,13 +115,18 @@ func (m *Sets) Distances(lines []trace.Line, out []uint32) {
 	m.tally.accesses += uint64(len(lines))
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
-		if m.falls >= m.last {
+		if m.now >= m.last {
 			m.renew()
 		}
 		misses := m.scan(lines[:n], out[:n])
-		for at := 0; at < misses; at += burst {
-			m.settle(m.exact.queue[at:min(at+burst, misses)], out)
+		if m.follows {
+			m.settleAccesses(lines[:n], m.exact.queue[:misses], out)
+		} else {
+			for at := 0; at < misses; at += burst {
+				m.settle(m.exact.queue[at:min(at+burst, misses)], out)
+			}
 		}
+		m.choose(n, misses)
 		lines, out = lines[n:], out[n:]
 	}
 	m.exact.check()
@@ -137,6 +144,7 @@ func (m *Sets) Push(lines []trace.Line) {
 	}
 	m.recent.settle()
 	m.tally, m.recent.depths = counted, depths
+	m.share = share{hits: counted.hits()}
 }
 
 // renew numbers the falls from zero: it makes the model again from its stack,
@@ -175,13 +183,13 @@ func (m *Sets) settle(queue []deep, out []uint32) {
 		out[q.index] = d
 		at := m.find(q.evicted)
 		if fallen := evicted[i]; fallen != nil {
-			m.falls++
-			fallen.fell = m.falls
-			m.recent.add(visit{after: at.after, now: m.falls, line: uint32(q.evicted)})
+			m.now++
+			fallen.fell = m.now
+			m.recent.visit(visit{after: at.after, now: m.now, line: uint32(q.evicted)})
 		}
 		if d == Cold {
 			m.tally.cold++
-			*at = above{q.line, 0}
+			*at = above{q.line, never}
 			continue
 		}
 		if d < MaxWays {
@@ -191,8 +199,112 @@ func (m *Sets) settle(queue []deep, out []uint32) {
 		}
 		*at = above{noLine, notThere}
 		after := e.fell + 1
-		m.recent.add(visit{after: after, line: uint32(q.line), above: m.older(q.line, after)})
+		m.recent.visit(visit{after: after, line: uint32(q.line), above: m.older(q.line, after)})
 		*at = above{q.line, after}
+	}
+}
+
+// share is how many accesses of late were not held by the top array, and how many
+// it held, but not on top.
+type share struct {
+	accesses, misses int
+	hits             uint64
+}
+
+// choose lets the lists follow accesses where most lines that move come from below
+// the top array, and falls where most do not.
+func (m *Sets) choose(accesses, misses int) {
+	s := &m.share
+	s.accesses += accesses
+	s.misses += misses
+	if s.accesses < chunk {
+		return
+	}
+	hits := m.tally.hits()
+	moved := int(hits-s.hits) + s.misses
+	switch {
+	case !m.follows && 4*s.misses > 3*moved:
+		m.follow(true)
+	case m.follows && 2*s.misses < moved:
+		m.follow(false)
+	}
+	*s = share{hits: hits}
+}
+
+// hits is the number of accesses that the top array held, but not on top.
+func (t *tally) hits() (hits uint64) {
+	for _, n := range t.whole[:topLines] {
+		hits += n
+	}
+	return hits
+}
+
+// follow has the lists follow accesses, or falls.
+func (m *Sets) follow(accesses bool) {
+	if m.follows == accesses {
+		return
+	}
+	m.follows = accesses
+	m.recent.settle()
+	for i := topLines - 1; i >= 0; i-- {
+		line := m.exact.top[i]
+		e := m.exact.table.find(line)
+		switch {
+		case e == nil:
+			m.above[i] = above{noLine, notThere}
+		case accesses:
+			m.access(e, line, m.find(line).after, uncounted)
+		default:
+			m.above[i] = above{line, e.fell + 1}
+		}
+	}
+	m.recent.settle()
+}
+
+// access moves a line to the front in the lists that follow accesses.
+func (m *Sets) access(e *entry, line trace.Line, after, how uint32) {
+	m.now++
+	e.fell = m.now
+	m.recent.access(access{after, m.now, uint32(line)&^uncounted | how})
+}
+
+// settleAccesses is settle where the lists follow accesses, those too that the top
+// array held, but not on top.
+func (m *Sets) settleAccesses(lines []trace.Line, queue []deep, out []uint32) {
+	var entries, evicted [burst]*entry
+	next := 0
+	for i := range queue {
+		if i%burst == 0 {
+			m.exact.lookUp(queue[i:min(i+burst, len(queue))], &entries, &evicted)
+		}
+		q, e := &queue[i], entries[i%burst]
+		m.moveHits(lines[next:q.index], out[next:])
+		next = q.index + 1
+		d := m.exact.pull(e)
+		m.exact.drop(evicted[i%burst])
+		out[q.index] = d
+		how := uint32(0)
+		switch {
+		case d == Cold:
+			m.tally.cold++
+			how = uncounted
+		case d < MaxWays:
+			m.tally.whole[d]++
+		default:
+			m.tally.beyond++
+		}
+		m.access(e, q.line, e.fell+1, how)
+	}
+	m.moveHits(lines[next:], out[next:])
+}
+
+// moveHits moves lines that the top array held; their depths are counted.
+func (m *Sets) moveHits(lines []trace.Line, out []uint32) {
+	for i, x := range lines {
+		if out[i] != 0 {
+			e := m.exact.table.find(x)
+			m.access(e, x, e.fell+1, uncounted)
+		}
 	}
 }
 

@@ -18,9 +18,9 @@ func TestRenew(t *testing.T) {
 	want.Distances(lines, out)
 	renewed := 0
 	for at := 0; at < len(lines); at += 100 {
-		before := got.falls
+		before := got.now
 		got.Distances(lines[at:at+100], again[at:])
-		if got.falls < before {
+		if got.now < before {
 			renewed++
 		}
 	}

@@ -1,0 +1,68 @@
+package stack_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+// What the lists follow changes nothing, whenever it changes.
+func TestFollow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
+		lines := stacktest.Random(rng, rapid.IntRange(1, 5000).Draw(t, "accesses"))
+		shift := rapid.IntRange(0, 16).Draw(t, "shift")
+		for i := range lines {
+			lines[i] = lines[i] << shift % (1 << 61)
+		}
+		m, twin := stack.NewSets(), new(stacktest.Naive)
+		if rapid.Bool().Draw(t, "few numbers") {
+			m.FewNumbers()
+		}
+		got, want := make([]uint32, len(lines)), make([]uint32, len(lines))
+		twin.Distances(lines, want)
+		for at := 0; at < len(lines); {
+			n := min(rapid.IntRange(1, 1500).Draw(t, "batch"), len(lines)-at)
+			m.Distances(lines[at:at+n], got[at:])
+			m.Follow(rapid.Bool().Draw(t, "follow accesses"))
+			at += n
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("access %d of %d: distance %d, want %d", i, len(lines), got[i], want[i])
+			}
+		}
+		if *m.Depths() != *stacktest.DepthsInLists(lines) {
+			t.Error("the depths differ from the naive twin's")
+		}
+	})
+}
+
+// A trace that turns from a chase to a small loop and back is followed each way.
+func TestFollowsWhatIsFrequent(t *testing.T) {
+	m := stack.NewSets()
+	var lines []trace.Line
+	phase := func(accesses []trace.Line, want bool) {
+		t.Helper()
+		lines = append(lines, accesses...)
+		m.Distances(accesses, make([]uint32, len(accesses)))
+		if got := m.Follows(); got != want {
+			t.Fatalf("after %d accesses the lists follow accesses: %t, want %t", len(lines), got, want)
+		}
+	}
+	loop := make([]trace.Line, 5000)
+	for i := range loop {
+		loop[i] = trace.Line(i % 12)
+	}
+	for range 3 {
+		phase(stacktest.Chase(5000, 20_000), true)
+		phase(loop, false)
+	}
+	if *m.Depths() != *stacktest.DepthsInLists(lines) {
+		t.Error("the depths differ from the naive twin's")
+	}
+}
