@@ -46,7 +46,8 @@ type naiveGranule struct {
 	producers      map[uint32]bool
 	references     uint64
 	events, untrue uint64
-	falses         map[naiveFalse]uint64 // events
+	holders        map[uint32]bool       // threads with the latest line
+	falses         map[naiveFalse]uint64 // misses
 	offsets        map[naiveFalse]uint64
 }
 
@@ -121,11 +122,10 @@ func (n *naiveCommunication) begin(addr uint64) uint64 {
 func (n *naiveCommunication) at(g int, number uint64, thread uint32) *naiveGranule {
 	m := n.memory[g][number]
 	if m == nil {
-		m = &naiveGranule{users: map[uint32]bool{}, producers: map[uint32]bool{}, used: map[uint32]bool{}, falses: map[naiveFalse]uint64{}, offsets: map[naiveFalse]uint64{}}
+		m = &naiveGranule{users: map[uint32]bool{}, producers: map[uint32]bool{}, used: map[uint32]bool{}, holders: map[uint32]bool{}, falses: map[naiveFalse]uint64{}, offsets: map[naiveFalse]uint64{}}
 		n.memory[g][number] = m
 	}
 	m.references++
-	m.users[thread] = true
 	return m
 }
 
@@ -158,6 +158,7 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	sourced := map[[2]uint64]bool{} // granules with a word that has a source
 	for w := addr / 8; w <= (addr+bytes-1)/8; w++ {
 		m := n.at(0, w, thread)
+		m.users[thread] = true
 		part := n.part(object, (max(w*8, begin)-begin)/64, thread)
 		part.by[thread]++
 		if loads {
@@ -184,6 +185,11 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	for g := 1; g < 3; g++ {
 		for number := addr / n.size[g]; number <= (addr+bytes-1)/n.size[g]; number++ {
 			m := n.at(g, number, thread)
+			lost := m.users[thread] && !m.holders[thread]
+			m.users[thread], m.holders[thread] = true, true
+			if stores {
+				m.holders = map[uint32]bool{thread: true}
+			}
 			event, transfer := n.use(g, m, thread, loads)
 			if event && g == 1 {
 				n.distance(m.writer, thread, number, transfer)
@@ -201,6 +207,8 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 				part.events++
 				if untrue {
 					part.untrue++
+				}
+				if untrue && lost {
 					key := naiveFalse{object, m.site, site, m.writer, thread}
 					m.falses[key]++
 					if _, met := m.offsets[key]; !met {
@@ -398,12 +406,14 @@ func (n *naiveCommunication) falseSharing(c *profile.Communication) {
 	}
 	sets := map[[3]uint32]*set{}
 	for number, m := range n.memory[1] {
-		if naiveClass(len(m.users), len(m.producers), m.events, m.untrue) != profile.FalselyShared {
+		if naiveClass(len(m.users), len(m.producers), m.events, m.untrue) != profile.FalselyShared || len(m.falses) == 0 {
 			continue
 		}
 		sums := map[[3]uint32]uint64{}
-		for f, events := range m.falses {
-			sums[[3]uint32{f.object, f.store, f.reference}] += events
+		misses := uint64(0)
+		for f, n := range m.falses {
+			sums[[3]uint32{f.object, f.store, f.reference}] += n
+			misses += n
 		}
 		keys := slices.Collect(maps.Keys(sums))
 		slices.SortFunc(keys, func(x, y [3]uint32) int {
@@ -420,6 +430,7 @@ func (n *naiveCommunication) falseSharing(c *profile.Communication) {
 		}
 		s.out.Lines++
 		s.out.Events += m.untrue
+		s.out.Misses += misses
 		s.out.Apart = min(s.out.Apart, n.apart(number))
 		for f, events := range m.falses {
 			if [3]uint32{f.object, f.store, f.reference} == keys[0] {
@@ -441,8 +452,8 @@ func (n *naiveCommunication) falseSharing(c *profile.Communication) {
 		c.False = append(c.False, s.out)
 	}
 	slices.SortFunc(c.False, func(x, y profile.FalseSharing) int {
-		if x.Events != y.Events {
-			return int(y.Events) - int(x.Events)
+		if x.Misses != y.Misses {
+			return int(y.Misses) - int(x.Misses)
 		}
 		return slices.Compare([]uint32{x.Object, x.Sites[0], x.Sites[1]}, []uint32{y.Object, y.Sites[0], y.Sites[1]})
 	})

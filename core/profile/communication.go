@@ -21,7 +21,7 @@ type Communication struct {
 	Windows  []FlowWindow      // over the run: equal windows of references
 	Window   uint64            // references of each window
 	Owners   []Ownership       // by object
-	False    []FalseSharing    // most events first
+	False    []FalseSharing    // most misses first
 	Sources  []SourceDistances // by from, to; nil where stacks were not kept
 	Messages uint64            // bytes that a version with messages has to send at least
 }
@@ -114,7 +114,8 @@ type OwnedPart struct {
 }
 
 // FalseSharing is a set of falsely shared lines of the same data object and with the
-// same two places in the code.
+// same two places in the code, that go to and fro. A line that a thread has filled
+// in, and another one goes on with, is not among them.
 type FalseSharing struct {
 	Object  uint32    // index in Sites.Data, or NoSite
 	Offset  uint64    // of the first of the lines in it, from its block's begin
@@ -122,6 +123,9 @@ type FalseSharing struct {
 	Threads [2]uint32 // that make them, most often
 	Lines   uint64
 	Events  uint64 // false ones of these lines
+	// Misses are those events at which the thread had the line before, and lost it to
+	// a store of another: misses in private caches of any size.
+	Misses uint64
 	// Apart is the least distance in bytes between words of different threads; what
 	// lies Apart has to be a line apart.
 	Apart uint32

@@ -19,8 +19,8 @@ import (
 //	  payload  length bytes
 //	  check    4 bytes little-endian CRC-32C of tag, length and payload
 //
-//	INPT  format (length, bytes); flags: 1 threads, 2 PCs, 4 sizes; kinds;
-//	      skip; limit; 0, or 1 + list of threads
+//	INPT  format (length, bytes); flags: 1 threads, 2 PCs, 4 sizes, 8 threads in
+//	      order by slices of time only; kinds; skip; limit; 0, or 1 + list of threads
 //	TOTL  references of the 6 kinds (4 in version 1); bytes of the same kinds;
 //	      unselected; bad records; 0, or 1 + list of threads
 //	STAT  0 complete or 1 partial; reason (length, bytes)
@@ -69,7 +69,7 @@ import (
 //	      part; list of parts, each: references; where there are any, first and most
 //	      frequent thread; readers; writers; class; references of the latter;
 //	      list of falsely shared lines, each: object; two sites; offset; two
-//	      threads; lines; events; bytes apart;
+//	      threads; lines; events; misses; bytes apart;
 //	      0, or 1 + list of distances between two threads: from; to; histogram of
 //	      events; of transfers.
 //	      A flow is from; to; events; transfers. Sites and objects are their indices
@@ -235,7 +235,7 @@ func zigzag(d int64) uint64 { return uint64(d<<1) ^ uint64(d>>63) }
 
 func (in *Input) encode(b []byte) []byte {
 	var flags uint64
-	for i, set := range []bool{in.Header.Threads, in.Header.PCs, in.Header.Sizes} {
+	for i, set := range []bool{in.Header.Threads, in.Header.PCs, in.Header.Sizes, in.Header.Sliced} {
 		if set {
 			flags |= 1 << i
 		}

@@ -25,6 +25,9 @@ func (t *Table) appendMarkdown(b []byte) []byte {
 	if t.Title != "" {
 		b = append(append(append(b, "**"...), t.Title...), "**\n\n"...)
 	}
+	if len(t.Columns) == 0 {
+		return b // there is nothing to tell but the title
+	}
 	b = append(b, '|')
 	for i := range t.Columns {
 		b = append(append(append(b, ' '), escapePipe(t.Columns[i].heading())...), " |"...)

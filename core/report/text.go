@@ -41,6 +41,9 @@ func (t *Table) appendText(b []byte) []byte {
 	if t.Title != "" {
 		b = append(append(b, t.Title...), '\n')
 	}
+	if len(t.Columns) == 0 {
+		return b // there is nothing to tell but the title
+	}
 	cells := make([][]string, 0, len(t.Rows)+1)
 	head := make([]string, len(t.Columns))
 	wide := make([]int, len(t.Columns))

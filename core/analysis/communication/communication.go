@@ -24,6 +24,10 @@
 //   - producer-consumer: others use the values of one thread;
 //   - migratory: the values of several threads are used by others.
 //
+// What false sharing costs are false misses: those in a cache of any size, because
+// the line was lost to another thread's store, at false events. Lines without any are
+// falsely shared, but only one thread at a time is interested.
+//
 // # Method
 //
 // A reference is told its site and data object by package sites, which numbers
@@ -228,7 +232,7 @@ func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 	}
 	events = a.words(l, place, first, last)
 	s := a.memory.shares.at(l.words)
-	from := s.refer(r)
+	from, miss := s.refer(r)
 	if !from.event {
 		return events
 	}
@@ -236,6 +240,8 @@ func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 	place.lineEvent(events == 0)
 	if events == 0 {
 		s.falseEvents++
+	}
+	if events == 0 && miss {
 		a.memory.tally(s, l, r, from)
 	}
 	if a.sources.stacks != nil {

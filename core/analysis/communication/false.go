@@ -16,10 +16,11 @@ type falseKey struct {
 // falseSet is a set that is being made.
 type falseSet struct {
 	profile.FalseSharing
-	threads map[[2]uint32]uint64 // events, by the threads that make them
+	threads map[[2]uint32]uint64 // misses, by the threads that make them
 }
 
-// falseSharing groups the lines whose events are false, most of them.
+// falseSharing groups the lines whose events are false, most of them, and that go to
+// and fro for that.
 func (a *Analysis) falseSharing() []profile.FalseSharing {
 	sets := map[falseKey]*falseSet{}
 	m := &a.memory
@@ -28,7 +29,7 @@ func (a *Analysis) falseSharing() []profile.FalseSharing {
 		if !l.shared {
 			continue
 		}
-		if s := m.shares.at(l.words); s.class.of(s.events, s.falseEvents) == profile.FalselyShared {
+		if s := m.shares.at(l.words); s.tallies != 0 && s.class.of(s.events, s.falseEvents) == profile.FalselyShared {
 			a.addFalse(sets, l, s)
 		}
 	}
@@ -42,8 +43,8 @@ func (a *Analysis) falseSharing() []profile.FalseSharing {
 }
 
 // addFalse adds a line to the set of its two places: those of most of its false
-// events.
-func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *share) {
+// misses.
+func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *sharedLine) {
 	places, threads, offsets := map[falseKey]uint64{}, map[falseKey]map[[2]uint32]uint64{}, map[falseKey]uint64{}
 	for n := s.tallies; n != 0; n = a.memory.tallies[n].next {
 		t := &a.memory.tallies[n]
@@ -55,12 +56,14 @@ func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *share) {
 		if threads[key] == nil {
 			threads[key] = map[[2]uint32]uint64{}
 		}
-		places[key] += t.events
-		threads[key][[2]uint32{a.threads.numbers[t.from], a.threads.numbers[t.to]}] += t.events
+		places[key] += t.misses
+		threads[key][[2]uint32{a.threads.numbers[t.from], a.threads.numbers[t.to]}] += t.misses
 	}
 	var key falseKey
-	for k, events := range places {
-		if best := places[key]; events > best || events == best && k.less(key) {
+	misses := uint64(0)
+	for k, n := range places {
+		misses += n
+		if best := places[key]; n > best || n == best && k.less(key) {
 			key = k
 		}
 	}
@@ -71,9 +74,10 @@ func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *share) {
 	}
 	set.Lines++
 	set.Events += s.falseEvents
+	set.Misses += misses
 	set.Offset, set.Apart = min(set.Offset, offsets[key]), min(set.Apart, apart)
-	for ends, events := range threads[key] {
-		set.threads[ends] += events
+	for ends, n := range threads[key] {
+		set.threads[ends] += n
 	}
 }
 
@@ -81,7 +85,7 @@ func (k falseKey) less(other falseKey) bool {
 	return cmp.Or(cmp.Compare(k.object, other.object), cmp.Compare(k.sites[0], other.sites[0]), cmp.Compare(k.sites[1], other.sites[1])) < 0
 }
 
-// most gives the threads of most events, the first of equals.
+// most gives the threads of most misses, the first of equals.
 func most(threads map[[2]uint32]uint64) (ends [2]uint32) {
 	best := uint64(0)
 	for e, n := range threads {
@@ -115,9 +119,9 @@ func (a *Analysis) apart(l *line) uint32 {
 	return least << wordShift
 }
 
-// compareFalse orders by events, falling, then by what tells sets apart.
+// compareFalse orders by misses, falling, then by what tells sets apart.
 func compareFalse(x, y *profile.FalseSharing) int {
-	return cmp.Or(cmp.Compare(y.Events, x.Events), cmp.Compare(x.Object, y.Object),
+	return cmp.Or(cmp.Compare(y.Misses, x.Misses), cmp.Compare(x.Object, y.Object),
 		cmp.Compare(x.Sites[0], y.Sites[0]), cmp.Compare(x.Sites[1], y.Sites[1]))
 }
 
@@ -132,6 +136,7 @@ func foldFalse(list []profile.FalseSharing) []profile.FalseSharing {
 		f := &list[kept+i]
 		rest.Lines += f.Lines
 		rest.Events += f.Events
+		rest.Misses += f.Misses
 		rest.Apart = min(rest.Apart, f.Apart)
 	}
 	return append(list[:kept:kept], rest)

@@ -16,7 +16,7 @@ type memory struct {
 	recent  [recentLines]*line
 	private arena[privateWord] // of lines that are not shared, a run each
 	free    []uint32           // runs of them that are not in use
-	shares  arena[share]       // of lines that are
+	shares  arena[sharedLine]  // of lines that are
 	cells   arena[cell]        // of these, a run of words each
 
 	pageAt index.Table
@@ -133,17 +133,36 @@ func (c *cell) refer(r *reference) (from source) {
 type share struct {
 	cell
 	falseEvents uint64
-	tallies     uint32 // the first one of its false events; 0: none
 }
 
-// tally counts the false events of a line with the same writer before and the same
-// reference.
+// sharedLine is a line of this kind. A thread that had it, and not since the latest
+// store of another one, misses it in a cache of any size: a coherence miss.
+type sharedLine struct {
+	share
+	had, has uint64 // the threads that referred to it, ever and since the latest store of another one
+	tallies  uint32 // the first one of its false misses; 0: none
+}
+
+// refer refers to a line, and tells whether that is a coherence miss.
+func (s *sharedLine) refer(r *reference) (from source, miss bool) {
+	miss = s.had&^s.has&r.bit != 0
+	s.had |= r.bit
+	s.has |= r.bit
+	if r.stores {
+		s.has = r.bit
+	}
+	return s.cell.refer(r), miss
+}
+
+// tally counts the false misses of a line with the same writer before and the same
+// reference: coherence misses at false events (Dubois et al., 1993, call those
+// useless).
 type tally struct {
 	site, pair uint32 // 1 + the slot of the store; the pair of the reference
 	from, to   uint8
 	next       uint32
 	offset     uint64 // of the line in its block, when this was met first
-	events     uint64
+	misses     uint64
 }
 
 func (m *memory) init(lineShift uint) {
@@ -225,7 +244,8 @@ func (m *memory) share(l *line) {
 	of := func(references uint64, site uint32) cell {
 		return cell{references: references, site: site, writer: l.owner, class: usage{first: l.owner}}
 	}
-	m.shares.at(n).cell = of(l.references, l.site)
+	s := m.shares.at(n)
+	s.cell, s.had, s.has = of(l.references, l.site), 1<<l.owner, 1<<l.owner
 	cells := m.cells.run(n)
 	for i, w := range m.private.run(l.words) {
 		cells[i] = of(uint64(w.references), w.site)
@@ -234,17 +254,17 @@ func (m *memory) share(l *line) {
 	l.words, l.shared = n, true
 }
 
-// tally counts a false event.
-func (m *memory) tally(s *share, l *line, r *reference, from source) {
+// tally counts a false miss.
+func (m *memory) tally(s *sharedLine, l *line, r *reference, from source) {
 	for n := s.tallies; n != 0; n = m.tallies[n].next {
 		if t := &m.tallies[n]; t.site == from.site && t.pair == r.pair && t.from == from.thread && t.to == r.thread {
-			t.events++
+			t.misses++
 			return
 		}
 	}
 	begin := l.number << m.lineShift
 	m.tallies = append(m.tallies, tally{
-		site: from.site, pair: r.pair, from: from.thread, to: r.thread, next: s.tallies, offset: max(begin, r.begin) - r.begin, events: 1,
+		site: from.site, pair: r.pair, from: from.thread, to: r.thread, next: s.tallies, offset: max(begin, r.begin) - r.begin, misses: 1,
 	})
 	s.tallies = uint32(len(m.tallies) - 1)
 }

@@ -85,7 +85,7 @@ func (a *Analysis) classes() (classes [granularities]classCounts) {
 			}
 			continue
 		}
-		classes[lines].share(m.shares.at(l.words))
+		classes[lines].share(&m.shares.at(l.words).share)
 		for i := range m.cells.run(l.words) {
 			if c := &m.cells.run(l.words)[i]; c.references > 0 {
 				classes[words].add(c.class.of(c.events, 0), c.references, c.events)

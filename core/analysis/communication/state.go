@@ -307,7 +307,7 @@ func (m *memory) form(f *form) {
 		if f.in != nil {
 			m.pageOf(pages[i])
 		}
-		m.formShare(f, m.pages.at(uint32(i)))
+		f.share(m.pages.at(uint32(i)))
 	}
 	n = f.length(int(m.lines.count), 4)
 	for i := 0; i < n && !f.bad(); i++ {
@@ -325,11 +325,17 @@ func (m *memory) pageNumbers() []uint64 {
 	return numbers
 }
 
-// formShare describes a line or a page, and gives the sum of its tallies.
-func (m *memory) formShare(f *form, s *share) (tallied uint64) {
+func (f *form) share(s *share) {
 	f.cell(&s.cell)
 	f.u64(&s.falseEvents)
 	f.wrong = f.wrong || s.falseEvents > s.events
+}
+
+// sharedLine describes a line and its tallies.
+func (m *memory) sharedLine(f *form, s *sharedLine) {
+	f.share(&s.share)
+	f.u64(&s.had)
+	f.u64(&s.has)
 	var tallies []tally
 	for n := s.tallies; n != 0 && f.in == nil; n = m.tallies[n].next {
 		tallies = append(tallies, m.tallies[n])
@@ -340,12 +346,11 @@ func (m *memory) formShare(f *form, s *share) (tallied uint64) {
 		f.thread(&t.from)
 		f.thread(&t.to)
 		f.u64(&t.offset)
-		f.u64(&t.events)
+		f.u64(&t.misses)
 		f.wrong = f.wrong || t.site == 0
-		tallied += t.events
 	})
 	if f.in == nil {
-		return tallied
+		return
 	}
 	for i := len(tallies) - 1; i >= 0; i-- {
 		t := tallies[i]
@@ -353,7 +358,6 @@ func (m *memory) formShare(f *form, s *share) (tallied uint64) {
 		m.tallies = append(m.tallies, t)
 		s.tallies = uint32(len(m.tallies) - 1)
 	}
-	return tallied
 }
 
 // line describes line n.
@@ -377,9 +381,7 @@ func (m *memory) line(f *form, n uint32) {
 	}
 	l := m.lines.at(n)
 	if l.shared {
-		s := m.shares.at(l.words)
-		tallied := m.formShare(f, s)
-		f.wrong = f.wrong || tallied != s.falseEvents
+		m.sharedLine(f, m.shares.at(l.words))
 		for i := range m.cells.run(l.words) {
 			f.cell(&m.cells.run(l.words)[i])
 		}

@@ -1,0 +1,367 @@
+package answers
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// Communication is what threads write and others use, in tables.
+type Communication struct {
+	Profile *profile.Profile // has a Communication
+	// Name makes a function's name readable; nil leaves it.
+	Name func(string) string
+}
+
+func (c *Communication) of() *profile.Communication { return c.Profile.Communication }
+
+// Granule gives the granularity of words, lines or pages, or nil.
+func (c *Communication) Granule(bytes uint32) *profile.Granule {
+	for i := range c.of().Granules {
+		if g := &c.of().Granules[i]; g.Bytes == bytes {
+			return g
+		}
+	}
+	return nil
+}
+
+// LineBytes is the granularity of lines: that of sites, as analyses choose it.
+func (c *Communication) LineBytes() uint32 {
+	if l := c.Profile.Locality; len(l) > 0 && c.Profile.LocalityAt(usualLine) == nil {
+		return l[0].LineBytes
+	}
+	return usualLine
+}
+
+const usualLine = 64 // bytes
+
+// flowTotals adds flows up.
+func flowTotals(flows []profile.Flow) (sum profile.Flow) {
+	for _, f := range flows {
+		sum.Events += f.Events
+		sum.Transfers += f.Transfers
+		sum.Bytes += f.Bytes
+	}
+	return sum
+}
+
+// Traffic has a row for each granularity.
+func (c *Communication) Traffic() report.Table {
+	t := report.Table{Key: "traffic", Title: "What goes between threads", Columns: []report.Column{
+		{Key: "granule_bytes", Label: "granule", Unit: "bytes"}, {Key: "references", Label: "references to granules"},
+		{Key: "events", Label: "with another thread's value"}, {Key: "transfers", Label: "transfers"}, {Key: "bytes", Label: "transferred"}}}
+	for _, class := range classColumns {
+		t.Columns = append(t.Columns, report.Column{Key: class.key, Label: class.label})
+	}
+	for i := range c.of().Granules {
+		g := &c.of().Granules[i]
+		sum, references := flowTotals(g.Flows), uint64(0)
+		for _, class := range g.Classes {
+			references += class.References
+		}
+		row := []report.Value{report.Count(uint64(g.Bytes)), report.Count(references), report.Count(sum.Events), report.Count(sum.Transfers), report.Bytes(sum.Bytes)}
+		for class := range classColumns {
+			row = append(row, report.Count(g.Classes[class].Granules))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// classColumns are of the granules of each class.
+var classColumns = [profile.NumSharingClasses]struct{ key, label string }{
+	{"private", "private"}, {"read_shared", "read-shared"}, {"producer_consumer", "producer-consumer"},
+	{"migratory", "migratory"}, {"falsely_shared", "falsely shared"},
+}
+
+// flowColumns are what every flow has.
+var flowColumns = []report.Column{
+	{Key: "events", Label: "events"}, {Key: "transfers", Label: "transfers"}, {Key: "bytes", Label: "transferred"}}
+
+func flowValues(f *profile.Flow) []report.Value {
+	return []report.Value{report.Count(f.Events), report.Count(f.Transfers), report.Bytes(f.Bytes)}
+}
+
+// Flows has a row for each pair of threads between which something goes.
+func (c *Communication) Flows(g *profile.Granule) report.Table {
+	t := report.Table{Key: "flows", Title: "Flows of granules of " + granuleName(g.Bytes), Columns: append([]report.Column{
+		{Key: "from", Label: "from thread"}, {Key: "to", Label: "to thread"}}, flowColumns...)}
+	for i := range g.Flows {
+		f := &g.Flows[i]
+		t.Add(append([]report.Value{threadNumber(f.From), threadNumber(f.To)}, flowValues(f)...)...)
+	}
+	return t
+}
+
+func granuleName(bytes uint32) string { return strconv.FormatUint(uint64(bytes), 10) + " bytes" }
+
+// threadNumber is a name, not a count.
+func threadNumber(n uint32) report.Value { return report.TextOf(strconv.FormatUint(uint64(n), 10)) }
+
+// Matrix has a row for each thread that others used values of, and a column for each
+// that used them: bytes transferred.
+func (c *Communication) Matrix(g *profile.Granule) report.Table {
+	t := report.Table{Key: "matrix", Title: "Transferred, from the thread of a row to that of a column, in granules of " + granuleName(g.Bytes),
+		Columns: []report.Column{{Key: "from", Label: "from \\ to"}}}
+	var froms, tos []uint32
+	for _, f := range g.Flows {
+		froms, tos = append(froms, f.From), append(tos, f.To)
+	}
+	slices.Sort(froms)
+	slices.Sort(tos)
+	tos = slices.Compact(tos)
+	for _, to := range tos {
+		name := strconv.FormatUint(uint64(to), 10)
+		t.Columns = append(t.Columns, report.Column{Key: "to_" + name, Label: name})
+	}
+	for _, from := range slices.Compact(froms) {
+		row := []report.Value{threadNumber(from)}
+		for range tos {
+			row = append(row, report.None())
+		}
+		for _, f := range g.Flows {
+			if at, _ := slices.BinarySearch(tos, f.To); f.From == from {
+				row[1+at] = report.Bytes(f.Bytes)
+			}
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// Sites has a row for what one place in the code wrote and another used of a data
+// object: most events first. top is how many rows stand by themselves; all others
+// are one.
+func (c *Communication) Sites(top int) report.Table {
+	t := report.Table{Key: "sites", Title: "Who uses what others wrote (all rows: --by site --format csv)", Columns: slices.Concat(
+		placeColumns("producer", "written by"), placeColumns("consumer", "used by"),
+		[]report.Column{{Key: "consumer_kind", Label: "kind"}, {Key: "object", Label: "data"}}, flowColumns)}
+	pairs := slices.Clone(c.of().Pairs)
+	sort.SliceStable(pairs, func(i, j int) bool {
+		return cmp.Or(cmp.Compare(pairs[j].Events, pairs[i].Events), profile.ComparePairs(&pairs[i], &pairs[j])) < 0
+	})
+	for i := range pairs[:min(top, len(pairs))] {
+		p := &pairs[i]
+		kind := report.None()
+		if p.Consumer != profile.NoSite {
+			kind = report.TextOf(c.Profile.Sites.Code[p.Consumer].Kind.String())
+		}
+		f := pairFlow(p)
+		t.Add(slices.Concat(c.place(p.Producer), c.place(p.Consumer), []report.Value{kind, c.object(p.Object)}, flowValues(&f))...)
+	}
+	if top < len(pairs) {
+		var rest profile.Flow
+		for i := range pairs[top:] {
+			f := pairFlow(&pairs[top+i])
+			rest = flowTotals([]profile.Flow{rest, f})
+		}
+		none := report.None()
+		t.Add(append([]report.Value{report.TextOf(othersName), report.TextOf(""), none, report.TextOf(""), report.TextOf(""), none, none, report.TextOf("")}, flowValues(&rest)...)...)
+	}
+	return t
+}
+
+func pairFlow(p *profile.SitePair) profile.Flow {
+	return profile.Flow{Events: p.Events, Transfers: p.Transfers, Bytes: p.Transfers * profile.WordBytes}
+}
+
+func placeColumns(key, label string) []report.Column {
+	return []report.Column{{Key: key, Label: label}, {Key: key + "_file", Label: "file"}, {Key: key + "_line", Label: "line"}}
+}
+
+// place names a site.
+func (c *Communication) place(site uint32) []report.Value {
+	if site == profile.NoSite {
+		return []report.Value{report.TextOf("(not known)"), report.TextOf(""), report.None()}
+	}
+	s := &c.Profile.Sites.Code[site]
+	function := s.Function
+	if c.Name != nil {
+		function = c.Name(function)
+	}
+	if function == "" {
+		function = addressOf(s)
+	}
+	return []report.Value{report.TextOf(function), report.TextOf(s.File), lineNumber(s.Line)}
+}
+
+// words names a site in a few words.
+func (c *Communication) words(site uint32) string {
+	p := c.place(site)
+	if p[1].Plain() == "" || p[2].Plain() == "" {
+		return p[0].Plain()
+	}
+	return p[0].Plain() + " " + p[1].Plain() + ":" + p[2].Plain()
+}
+
+func (c *Communication) object(data uint32) report.Value {
+	if data == profile.NoSite {
+		return report.TextOf("")
+	}
+	return report.TextOf(objectName(&c.Profile.Sites.Data[data]))
+}
+
+// Objects has a row for each data object: what goes between threads through it, and
+// to whom its parts belong; most events first. Those that nothing goes through are
+// left out unless all are asked for.
+func (c *Communication) Objects(all bool) report.Table {
+	t := report.Table{Key: "objects", Title: "Data that threads share", Columns: slices.Concat([]report.Column{{Key: "object", Label: "data"}}, flowColumns, []report.Column{
+		{Key: "references", Label: "references to words"}, {Key: "own_share", Label: "by the most frequent owners"},
+		{Key: "first_touch_share", Label: "who were the first to touch"}, {Key: "threads", Label: "threads that own parts"}, {Key: "class", Label: "class of most references"}})}
+	flows := map[uint32]profile.Flow{}
+	for i := range c.of().Pairs {
+		p := &c.of().Pairs[i]
+		flows[p.Object] = flowTotals([]profile.Flow{flows[p.Object], pairFlow(p)})
+	}
+	owners := slices.Clone(c.of().Owners)
+	sort.SliceStable(owners, func(i, j int) bool { return flows[owners[i].Object].Events > flows[owners[j].Object].Events })
+	for i := range owners {
+		o := &owners[i]
+		f := flows[o.Object]
+		if f.Events == 0 && !all {
+			break
+		}
+		name := c.object(o.Object)
+		if o.Object == profile.NoSite {
+			name = report.TextOf("[all data]")
+		}
+		t.Add(slices.Concat([]report.Value{name}, flowValues(&f), ownerValues(o))...)
+	}
+	return t
+}
+
+// ownerValues sum the parts of an object up.
+func ownerValues(o *profile.Ownership) []report.Value {
+	var references, own, first uint64
+	var classes [profile.NumSharingClasses]uint64
+	var threads []uint32
+	for i := range o.Parts {
+		p := &o.Parts[i]
+		if p.References == 0 {
+			continue
+		}
+		references += p.References
+		own += p.Own
+		if p.FirstTouch == p.Most {
+			first += p.Own
+		}
+		classes[p.Class] += p.References
+		threads = append(threads, p.Most)
+	}
+	slices.Sort(threads)
+	class := profile.PrivateData
+	for k := range classes {
+		if classes[k] > classes[class] {
+			class = profile.SharingClass(k)
+		}
+	}
+	return []report.Value{report.Count(references), report.Share(own, references), report.Share(first, references),
+		report.Count(uint64(len(slices.Compact(threads)))), report.TextOf(class.String())}
+}
+
+// Owners has a row for each part of each data object.
+func (c *Communication) Owners() report.Table {
+	t := report.Table{Key: "owners", Title: "Parts of data and the threads they belong to", Columns: []report.Column{
+		{Key: "object", Label: "data"}, {Key: "offset", Label: "offset", Unit: "bytes"}, {Key: "bytes", Label: "size", Unit: "bytes"},
+		{Key: "first_touch", Label: "first touched by"}, {Key: "most", Label: "most used by"}, {Key: "references", Label: "references to words"},
+		{Key: "own_share", Label: "of these by it"}, {Key: "readers", Label: "readers"}, {Key: "writers", Label: "writers"}, {Key: "class", Label: "class"}}}
+	for i := range c.of().Owners {
+		o := &c.of().Owners[i]
+		for n := range o.Parts {
+			p := &o.Parts[n]
+			if p.References == 0 {
+				continue
+			}
+			t.Add(c.object(o.Object), report.Count((o.First+uint64(n))*o.PartBytes), report.Count(o.PartBytes), threadNumber(p.FirstTouch), threadNumber(p.Most),
+				report.Count(p.References), report.Share(p.Own, p.References), report.Count(uint64(p.Readers)), report.Count(uint64(p.Writers)), report.TextOf(p.Class.String()))
+		}
+	}
+	return t
+}
+
+// Windows has a row for each window and flow in it.
+func (c *Communication) Windows() report.Table {
+	t := report.Table{Key: "windows", Title: "What goes between threads over the run, in words", Columns: append([]report.Column{
+		{Key: "first_reference", Label: "from reference"}, {Key: "from", Label: "from thread"}, {Key: "to", Label: "to thread"}}, flowColumns...)}
+	for i := range c.of().Windows {
+		for n := range c.of().Windows[i].Flows {
+			f := &c.of().Windows[i].Flows[n]
+			t.Add(append([]report.Value{report.Count(uint64(i) * c.of().Window), threadNumber(f.From), threadNumber(f.To)}, flowValues(f)...)...)
+		}
+	}
+	return t
+}
+
+// FalseSharing has a row for each set of falsely shared lines, and what cures it.
+func (c *Communication) FalseSharing() report.Table {
+	t := report.Table{Key: "false_sharing", Title: "False sharing: lines that threads take from each other for different words", Columns: slices.Concat(
+		[]report.Column{{Key: "object", Label: "data"}, {Key: "offset", Label: "offset", Unit: "bytes"}, {Key: "lines", Label: "lines"}, {Key: "misses", Label: "misses"}, {Key: "events", Label: "events"}},
+		placeColumns("store", "stored by"), placeColumns("disturbed", "disturbs"),
+		[]report.Column{{Key: "from", Label: "of thread"}, {Key: "to", Label: "thread"}, {Key: "apart_bytes", Label: "apart", Unit: "bytes"}, {Key: "cure", Label: "cure"}})}
+	for i := range c.of().False {
+		f := &c.of().False[i]
+		if f.Lines > 0 && f.Threads[0] == f.Threads[1] {
+			none := report.None()
+			t.Add(report.TextOf(othersName), none, report.Count(f.Lines), report.Count(f.Misses), report.Count(f.Events), report.TextOf(""), report.TextOf(""), none,
+				report.TextOf(""), report.TextOf(""), none, none, none, report.Count(uint64(f.Apart)), report.TextOf(""))
+			continue
+		}
+		t.Add(slices.Concat([]report.Value{c.object(f.Object), report.Count(f.Offset), report.Count(f.Lines), report.Count(f.Misses), report.Count(f.Events)}, c.place(f.Sites[0]), c.place(f.Sites[1]),
+			[]report.Value{threadNumber(f.Threads[0]), threadNumber(f.Threads[1]), report.Count(uint64(f.Apart)), report.TextOf(c.cure(f))})...)
+	}
+	return t
+}
+
+// cure says what to do about false sharing.
+func (c *Communication) cure(f *profile.FalseSharing) string {
+	line := strconv.FormatUint(uint64(c.LineBytes()), 10)
+	return "begin what each thread writes on a line of its own: align to " + line + " bytes, and put " + line + " instead of " +
+		strconv.FormatUint(uint64(f.Apart), 10) + " bytes between the parts"
+}
+
+// Worst tells of the worst false sharing in a sentence; "" where there is none.
+func (c *Communication) Worst() string {
+	if len(c.of().False) == 0 || c.of().False[0].Threads[0] == c.of().False[0].Threads[1] {
+		return ""
+	}
+	f := &c.of().False[0]
+	name := c.object(f.Object).Plain()
+	if name != "" {
+		name = " in " + name
+	}
+	return "False sharing" + name + ": the store at " + c.words(f.Sites[0]) + " takes the line from " + c.words(f.Sites[1]) + " in another thread, which misses it " +
+		strconv.FormatUint(f.Misses, 10) + " times for words that nobody else wrote. To cure it, " + c.cure(f)
+}
+
+// Caches tells, of private caches, how many of the transfers of lines come from the
+// cache of the thread that wrote the line, and how many from memory, because it was
+// gone there.
+func (c *Communication) Caches(levels []hierarchy.Cache) report.Table {
+	line := uint64(c.LineBytes())
+	t := report.Table{Key: "caches", Title: "Transfers of lines of " + granuleName(uint32(line)) + ", with private caches", Columns: []report.Column{
+		{Key: "cache", Label: "cache"}, {Key: "capacity_bytes", Label: "size"}, {Key: "transfers", Label: "transfers"},
+		{Key: "cache_to_cache", Label: "from cache to cache"}, {Key: "from_memory", Label: "from memory"}, {Key: "cache_share", Label: "from caches"},
+		{Key: "bytes_per_kilo_reference", Label: "coherence bandwidth", Unit: "bytes per 1,000 references"}}}
+	for i := range levels {
+		near, all := uint64(0), uint64(0)
+		for n := range c.of().Sources {
+			for d, count := range c.of().Sources[n].Transfers.All() {
+				all += count
+				if d < levels[i].SizeBytes/line {
+					near += count
+				}
+			}
+		}
+		perThousand := report.None()
+		if references := c.Profile.Totals.AllReferences(); references > 0 {
+			perThousand = report.Decimal(1000 * float64(near*line) / float64(references))
+		}
+		t.Add(report.TextOf(levels[i].Name), report.Bytes(levels[i].SizeBytes), report.Count(all), report.Count(near), report.Count(all-near), report.Share(near, all), perThousand)
+	}
+	return t
+}
