@@ -36,6 +36,19 @@ func (c *Curve) Hits(capacityLines uint64) uint64 {
 // Misses is the number of accesses that miss in a cache of capacityLines lines.
 func (c *Curve) Misses(capacityLines uint64) uint64 { return c.Accesses - c.Hits(capacityLines) }
 
+// CapacityFor is the least capacity in lines that misses no more than so often. ok is
+// false where there is none.
+func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
+	if misses < c.Cold {
+		return 0, false
+	}
+	if misses >= c.Accesses {
+		return 0, true
+	}
+	i := sort.Search(len(c.Upto), func(i int) bool { return c.Accesses-c.Upto[i] <= misses })
+	return c.Distances[i] + 1, true
+}
+
 // MissRatio is the share of accesses that miss, 0 for no accesses.
 func (c *Curve) MissRatio(capacityLines uint64) float64 {
 	if c.Accesses == 0 {

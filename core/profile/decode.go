@@ -241,9 +241,9 @@ func (p *Profile) decodeWindows(r *Decoder) {
 func (in *Input) decode(r *Decoder) {
 	in.Header.Format = r.String()
 	flags := r.Uint()
-	in.Header.Threads, in.Header.PCs, in.Header.Sizes = flags&1 != 0, flags&2 != 0, flags&4 != 0
+	in.Header.Threads, in.Header.PCs, in.Header.Sizes, in.Header.Sliced = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
 	kinds := r.Uint()
-	if kinds > uint64(trace.AllKinds) || flags > 7 {
+	if kinds > uint64(trace.AllKinds) || flags > 15 {
 		r.fail("unknown kinds or flags")
 	}
 	in.Kinds = trace.Kinds(kinds)

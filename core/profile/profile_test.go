@@ -84,6 +84,14 @@ func TestCurve(t *testing.T) {
 	if want := [][2]uint64{{1, 8}, {3, 5}, {101, 4}}; !slices.Equal(points, want) {
 		t.Errorf("breakpoints %v, want %v", points, want)
 	}
+	for misses, capacity := range map[uint64]uint64{13: 0, 14: 0, 12: 1, 8: 1, 7: 3, 5: 3, 4: 101} {
+		if got, ok := c.CapacityFor(misses); got != capacity || !ok {
+			t.Errorf("%d misses at most take %d lines (%v), want %d", misses, got, ok, capacity)
+		}
+	}
+	if _, ok := c.CapacityFor(3); ok {
+		t.Errorf("fewer misses than cold accesses can be had")
+	}
 	if d, ok := c.DistanceAtShare(0.5); d != 2 || !ok {
 		t.Errorf("half of all accesses within %d (%v), want 2", d, ok)
 	}

@@ -24,6 +24,7 @@ func apart(c *profile.StackCounts) {
 // stores to 4 and 9.
 func withSharing() *profile.Profile {
 	p := sample(true)
+	p.Input.Header.Sliced = true
 	s := profile.Sharing{LineBytes: 64, Cores: make([]profile.Core, 2), Domains: make([]profile.Domain, 1)}
 	one, two, all := &s.Cores[0], &s.Cores[1], &s.Domains[0]
 	one.Threads, two.Threads = []uint32{1}, []uint32{7, 1<<32 - 1}
@@ -58,6 +59,9 @@ func TestSharingSurvivesEncoding(t *testing.T) {
 	}
 	if !bytes.Equal(got.Encode(), data) || string(got.Segment.Sharing) != "stacks" {
 		t.Error("decoding and encoding changed the bytes")
+	}
+	if !got.Input.Header.Sliced {
+		t.Error("the order of threads became exact on the way through bytes")
 	}
 	if got.Digest() == sample(false).Digest() {
 		t.Error("the digest does not cover the stacks of threads")

@@ -26,6 +26,9 @@ type Header struct {
 	PCs     bool   // data records carry the instruction's address
 	Sizes   bool   // records carry the number of bytes
 	Sites   bool   // rows carry their site
+	// Sliced: the references of several threads are in order only from one slice of
+	// time to the next. Within one, nobody knows which thread came first.
+	Sliced bool
 
 	// Program is what the capture tells of the program; nil where the format
 	// tells nothing. It only grows: numbers keep their meaning.
@@ -47,6 +50,7 @@ func (h *Header) Join(other Header) {
 	h.PCs = h.PCs || other.PCs
 	h.Sizes = h.Sizes || other.Sizes
 	h.Sites = h.Sites || other.Sites
+	h.Sliced = h.Sliced || other.Sliced
 	if h.Program == nil {
 		h.Program = other.Program
 	}

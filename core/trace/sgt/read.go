@@ -97,6 +97,7 @@ func (r *Reader) Header() trace.Header {
 		Format: "sgt", Sites: true, PCs: r.hasPC,
 		Threads: !r.noThreads, Sizes: !r.noSizes,
 		Program: &r.program, Capture: r.facts,
+		Sliced: slices.Contains(r.facts, trace.Fact{Name: "order", Value: "sliced"}),
 	}
 }
 

@@ -73,6 +73,7 @@ FILE may be a profile too: its summary is printed again, and -o copies it.`,
 	cmd.Flags().StringVarP(&output, "output", "o", "", "keep the profile in this `FILE`, or, for several traces, in this folder")
 	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "keep in the profile what appending a later part of the trace needs: addresses")
 	addMeasures(cmd, r)
+	addGroups(cmd, r)
 	addSymbols(cmd, &named)
 	return cmd
 }

@@ -40,11 +40,13 @@ type reading struct {
 	utilisation []string          // sizes for which sites measure it, as given
 	levels      []hierarchy.Cache // whose sizes they are where none are given
 	previous    bool              // sites note who touched lines before
+
+	cores, domains string // groups of threads, as analysis.ParseGroups reads them; "": none
 }
 
 // traceOptions are the names of the options that change what is read. A profile
 // was made with its own; there they are refused.
-var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses", "sample", "sample-seed", "utilisation", "previous"}
+var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses", "sample", "sample-seed", "utilisation", "previous", "cores", "domains"}
 
 // addReading gives cmd the options.
 func addReading(cmd *cobra.Command) *reading {
@@ -126,6 +128,9 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		return o, err
 	}
 	o.Spec.Previous = r.previous
+	if err := r.group(&o.Spec); err != nil {
+		return o, err
+	}
 	if err := r.measure(&o.Spec); err != nil {
 		return o, err
 	}

@@ -1,0 +1,127 @@
+//go:build unix
+
+package sharing_test
+
+import (
+	"io"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// BenchmarkViews is what the four views cost beside the single stack with set
+// tables, on interleavings of four threads: parts of real traces, of which each
+// thread has a quarter, or several threads all of it, so that lines are shared and
+// lost. cpu-ns/ref is the processor's time, which neighbours disturb least; compare the
+// analyses of one run, not two runs.
+func BenchmarkViews(b *testing.B) {
+	for _, name := range tracetest.RealTraces {
+		for _, split := range []struct {
+			name  string
+			apart bool
+		}{{"quarters", true}, {"together", false}} {
+			b.Run(name+"/"+split.name, func(b *testing.B) {
+				whole := interleaved(b, name, 4, split.apart)
+				for _, a := range []analysis.Analyses{analysis.Sets, analysis.Sharing} {
+					b.Run(a.String(), func(b *testing.B) { benchmark(b, whole, a) })
+				}
+			})
+		}
+	}
+}
+
+func benchmark(b *testing.B, whole *trace.Batch, a analysis.Analyses) {
+	before := processor(b)
+	for b.Loop() {
+		runner, err := analysis.NewRunner(analysis.Spec{Analyses: a}, &reader{whole: whole})
+		for err == nil {
+			err = runner.Step()
+		}
+		if err != io.EOF {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(processor(b)-before)/float64(b.N)/float64(whole.Len()), "cpu-ns/ref")
+}
+
+// processor is the time in ns that this process has had a processor.
+func processor(b *testing.B) int64 {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return used.Utime.Nano() + used.Stime.Nano()
+}
+
+// reader hands out a trace without copying it.
+type reader struct {
+	whole *trace.Batch
+	next  int
+}
+
+func (r *reader) Next(b *trace.Batch) error {
+	if r.next == r.whole.Len() {
+		return io.EOF
+	}
+	end := min(r.next+trace.DefaultRows, r.whole.Len())
+	r.whole.View(b, r.next, end)
+	r.next = end
+	return nil
+}
+
+const (
+	benchRefs = 4_000_000
+	run       = 50 // references of a thread before it is the next one's turn
+)
+
+// interleaved gives a part of a real trace to threads, which take turns: to each a
+// part of its own, or to all the same, which they go through together.
+func interleaved(b *testing.B, name string, threads int, apart bool) *trace.Batch {
+	all := part(b, name)
+	whole := &trace.Batch{Thread: []uint32{}}
+	each := all.Len() / threads
+	for at := 0; at+run <= each; at += run {
+		for t := range threads {
+			from := at
+			if apart {
+				from += t * each
+			}
+			for i := from; i < from+run; i++ {
+				whole.Append(all.Kind[i], all.Addr[i], all.Bytes[i], uint32(t), 0)
+			}
+		}
+	}
+	return whole
+}
+
+// part reads the beginning of a real trace.
+func part(b *testing.B, name string) *trace.Batch {
+	file, err := os.Open(tracetest.RealPath(b, name))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	r, err := open.Open(name, file, open.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	all := &trace.Batch{}
+	for batch := trace.NewBatch(0); all.Len() < benchRefs; {
+		if err := r.Next(batch); err == io.EOF {
+			return all
+		} else if err != nil {
+			b.Fatal(err)
+		}
+		for i, k := range batch.Kind {
+			if trace.DataKinds.Has(k) {
+				all.Append(k, batch.Addr[i], batch.Bytes[i], 0, 0)
+			}
+		}
+	}
+	return all
+}

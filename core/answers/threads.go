@@ -1,0 +1,267 @@
+package answers
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Threads lays out how threads use caches of their own and caches that they share
+// (MODELS §6).
+type Threads struct {
+	Profile *profile.Profile
+	Levels  []hierarchy.Cache // each is asked about by itself
+	asker   *hierarchy.CoreAsker
+	levels  []hierarchy.ByCore // what each level comes to, core by core
+}
+
+// NewThreads asks about every level, which has to be of a line size for which the
+// profile has stacks of threads.
+func NewThreads(p *profile.Profile, levels []hierarchy.Cache) (*Threads, []hierarchy.Warning, error) {
+	t := &Threads{Profile: p, Levels: levels, asker: hierarchy.NewCoreAsker(p)}
+	var doubts []hierarchy.Warning
+	for _, c := range levels {
+		one, warnings, err := t.asker.Predict(hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}}, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		t.levels = append(t.levels, one)
+		for _, w := range warnings {
+			if !contains(doubts, w) {
+				doubts = append(doubts, w)
+			}
+		}
+	}
+	return t, doubts, nil
+}
+
+func contains(list []hierarchy.Warning, w hierarchy.Warning) bool {
+	for _, other := range list {
+		if other == w {
+			return true
+		}
+	}
+	return false
+}
+
+// SharingAt gives the stacks of threads for a line size, or nil.
+func SharingAt(p *profile.Profile, lineBytes uint32) *profile.Sharing {
+	for i := range p.Sharing {
+		if p.Sharing[i].LineBytes == lineBytes {
+			return &p.Sharing[i]
+		}
+	}
+	return nil
+}
+
+// NumbersOf writes threads, or other numbers, with commas, and runs of three and more
+// as 0-3.
+func NumbersOf(list []uint32) string {
+	var words []string
+	for i := 0; i < len(list); {
+		end := i + 1
+		for end < len(list) && list[end] == list[end-1]+1 {
+			end++
+		}
+		if end-i < 3 {
+			end = i + 1
+		}
+		word := strconv.FormatUint(uint64(list[i]), 10)
+		if end > i+1 {
+			word += "-" + strconv.FormatUint(uint64(list[end-1]), 10)
+		}
+		words = append(words, word)
+		i = end
+	}
+	return strings.Join(words, ",")
+}
+
+// Cores has a row for each core and level that cores do not share: its accesses,
+// the misses of a cache that no store of others disturbs, and those of one that is
+// kept coherent, by cause. A miss is cold if the core never had the line; it is of
+// coherence if another core's store took it since; all others come from capacity or
+// conflicts. Taken are the coherence misses that would have hit but for the store;
+// expected, where the cache has sets.
+func (t *Threads) Cores() report.Table {
+	table := report.Table{Key: "cores", Title: "Caches of their own", Columns: []report.Column{
+		{Key: "level", Label: "level"},
+		{Key: "core", Label: "core"},
+		{Key: "threads", Label: "threads"},
+		{Key: "accesses", Label: "accesses"},
+		{Key: "private_misses", Label: "misses undisturbed"},
+		{Key: "misses", Label: "misses"},
+		{Key: "cold", Label: "cold"},
+		{Key: "capacity", Label: "capacity, conflict"},
+		{Key: "coherence", Label: "coherence"},
+		{Key: "taken", Label: "lost to the store"},
+		{Key: "invalidations", Label: "lines lost"},
+	}}
+	for i, level := range t.Levels {
+		if level.SharedBy > 1 {
+			continue
+		}
+		s := SharingAt(t.Profile, level.LineBytes)
+		for n := range s.Cores {
+			c, asked := &s.Cores[n], &t.levels[i].Cores[n].Levels[0]
+			lost := float64(c.Coherent.Lost.Total())
+			table.Add(report.TextOf(level.Name), report.Count(uint64(n)), report.TextOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
+				report.Real(alone(&c.Private, level)), report.Real(asked.Misses), report.Count(c.Coherent.Cold),
+				report.Real(asked.Misses-lost-float64(c.Coherent.Cold)), report.Real(lost), report.Real(asked.Coherence), report.Count(c.Coherent.Invalidations))
+		}
+	}
+	return table
+}
+
+// alone is what a cache would miss of some accesses if there were no others.
+func alone(c *profile.StackCounts, cache hierarchy.Cache) float64 {
+	cache.SharedBy = 0
+	p := &profile.Profile{Locality: []profile.Locality{{
+		LineBytes: cache.LineBytes, Sets: &c.Sets,
+		Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: c.Cold, Distances: c.Distances}},
+	}}}
+	predicted, _, err := hierarchy.Predict(p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{cache}})
+	if err != nil {
+		return 0 // no cache that was asked about before
+	}
+	return predicted.Levels[0].Misses
+}
+
+// Views has a row for each level that cores do not share, with what the models of
+// MODELS §6 say that all cores miss together.
+func (t *Threads) Views() report.Table {
+	table := report.Table{Key: "views", Title: "Caches of their own, all cores", Columns: []report.Column{
+		{Key: "level", Label: "level"},
+		{Key: "accesses", Label: "accesses"},
+		{Key: "private_misses", Label: "misses undisturbed"},
+		{Key: "anger_misses", Label: "coherent by Anger"},
+		{Key: "misses", Label: "coherent by invalidation"},
+		{Key: "exact", Label: "exact"},
+	}}
+	for _, level := range t.Levels {
+		if v, ok := t.asker.Views(level); ok && level.SharedBy <= 1 {
+			table.Add(report.TextOf(level.Name), report.Real(v.Accesses), report.Real(v.Private), report.Real(v.Anger), report.Real(v.Coherent), report.YesNo(v.Exact))
+		}
+	}
+	return table
+}
+
+// Domains has a row for each core and level that cores share: its misses there, those
+// that it would have if it were alone, and its share: the capacity of a fully
+// associative cache of its own in which it would miss as often as in the shared one
+// of that many lines (Anger, Figure 8). There is none where others bring it lines
+// that it would miss in a cache of any size.
+func (t *Threads) Domains() report.Table {
+	table := report.Table{Key: "domains", Title: "Caches that cores share", Columns: []report.Column{
+		{Key: "level", Label: "level"},
+		{Key: "cores", Label: "of cores"},
+		{Key: "core", Label: "core"},
+		{Key: "threads", Label: "threads"},
+		{Key: "accesses", Label: "accesses"},
+		{Key: "misses", Label: "misses"},
+		{Key: "alone_misses", Label: "misses alone"},
+		{Key: "share_bytes", Label: "effective share"},
+	}}
+	for i, level := range t.Levels {
+		if level.SharedBy <= 1 {
+			continue
+		}
+		s := SharingAt(t.Profile, level.LineBytes)
+		for n := range s.Cores {
+			c, asked := &s.Cores[n], &t.levels[i].Cores[n].Levels[0]
+			cores, member := memberOf(s, level, n)
+			share := report.None()
+			if lines, ok := effectiveShare(&c.Private, member, level.Lines()); ok {
+				share = report.Bytes(lines * uint64(level.LineBytes))
+			}
+			table.Add(report.TextOf(level.Name), report.TextOf(NumbersOf(cores)), report.Count(uint64(n)), report.TextOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
+				report.Real(asked.Misses), report.Real(alone(&c.Private, level)), share)
+		}
+	}
+	return table
+}
+
+// memberOf gives the cores that share a level with a core, and its part in their
+// accesses; nil where it has the level for itself.
+func memberOf(s *profile.Sharing, level hierarchy.Cache, core int) (cores []uint32, m *profile.Member) {
+	size := uint64(level.SharedBy)
+	first := uint64(core) / size * size
+	last := min(first+size, uint64(len(s.Cores))) - 1
+	for i := range s.Domains {
+		d := &s.Domains[i]
+		if uint64(len(d.Cores)) == last-first+1 && uint64(d.Cores[0]) == first && uint64(d.Cores[len(d.Cores)-1]) == last {
+			return d.Cores, &d.Members[uint64(core)-first]
+		}
+	}
+	return []uint32{uint32(core)}, nil
+}
+
+// effectiveShare is the least capacity in lines at which a core alone would miss no
+// more than as a member of those who share a cache of that many lines.
+func effectiveShare(private *profile.StackCounts, m *profile.Member, lines uint64) (share uint64, ok bool) {
+	if m == nil {
+		return lines, true
+	}
+	misses := profile.NewCurve(&m.Distances, m.Cold).Misses(lines)
+	return profile.NewCurve(&private.Distances, private.Cold).CapacityFor(misses)
+}
+
+// Changes has a row for each domain and core: how the distances of its accesses on
+// the stack that it shares differ from those on its own, and why.
+func Changes(s *profile.Sharing) report.Table {
+	t := report.Table{Key: "changes", Title: "What sharing does to stack distances", Columns: []report.Column{
+		{Key: "cores", Label: "shared by cores"},
+		{Key: "core", Label: "core"},
+		{Key: "threads", Label: "threads"},
+		{Key: "accesses", Label: "accesses"},
+		{Key: "same", Label: "same"},
+		{Key: "dilated", Label: "dilated"},
+		{Key: "overlapped", Label: "overlapped"},
+		{Key: "intercepted", Label: "intercepted"},
+		{Key: "brought", Label: "brought"},
+		{Key: "cold", Label: "cold"},
+	}}
+	for i := range s.Domains {
+		d := &s.Domains[i]
+		for k, n := range d.Cores {
+			c, m := &s.Cores[n], &d.Members[k]
+			t.Add(report.TextOf(NumbersOf(d.Cores)), report.Count(uint64(n)), report.TextOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
+				report.Count(m.Change.Same), report.Count(m.Change.Dilated), report.Count(m.Change.Overlapped), report.Count(m.Change.Intercepted),
+				report.Count(m.Change.Brought), report.Count(m.Cold))
+		}
+	}
+	return t
+}
+
+// ThreadCurves has a row for each core, view and capacity at which the misses of a
+// fully associative LRU cache change: of the core's own, undisturbed (private) or
+// kept coherent, and of the one that all cores share (concurrent).
+func ThreadCurves(s *profile.Sharing) report.Table {
+	t := report.Table{Key: "curves", Columns: []report.Column{
+		{Key: "core", Label: "core"},
+		{Key: "threads", Label: "threads"},
+		{Key: "view", Label: "view"},
+		{Key: "capacity_lines", Label: "capacity", Unit: "lines"},
+		{Key: "misses", Label: "misses"},
+	}}
+	for n := range s.Cores {
+		c, m := &s.Cores[n], &s.Domains[0].Members[n]
+		for _, view := range []struct {
+			name string
+			h    *profile.Histogram
+			cold uint64
+		}{
+			{"private", &c.Private.Distances, c.Private.Cold},
+			{"concurrent", &m.Distances, m.Cold},
+			{"coherent", &c.Coherent.Distances, c.Coherent.Cold + c.Coherent.Lost.Total()},
+		} {
+			for lines, misses := range profile.NewCurve(view.h, view.cold).Points {
+				t.Add(report.Count(uint64(n)), report.TextOf(NumbersOf(c.Threads)), report.TextOf(view.name), report.Count(lines), report.Count(misses))
+			}
+		}
+	}
+	return t
+}
