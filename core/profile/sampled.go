@@ -3,6 +3,8 @@ package profile
 import (
 	"math"
 	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // SampleMode says how references were chosen.
@@ -154,4 +156,30 @@ func (s *Sampled) check(p *Profile) error {
 		}
 	}
 	return nil
+}
+
+// Accuracy is how alike two histograms are (Kulkarni, section 2.1): 1 - E/2, where E
+// is what the shares of accesses in bins, the powers of two and cold ones, differ by
+// in sum. 1: they are the same; 0: no bin has accesses of both.
+func Accuracy(a, b *Locality) float64 {
+	x, y := a.shares(), b.shares()
+	var e float64
+	for bin := range x {
+		e += math.Abs(x[bin] - y[bin])
+	}
+	return 1 - e/2
+}
+
+// shares are the shares of accesses by DistanceBin.
+func (l *Locality) shares() (bins [WindowBins]float64) {
+	counts, cold := l.Histogram(trace.AllKinds)
+	for d, n := range counts.All() {
+		bins[DistanceBin(d)] += float64(n)
+	}
+	bins[ColdBin] = float64(cold)
+	all := float64(max(1, l.Accesses()))
+	for bin := range bins {
+		bins[bin] /= all
+	}
+	return bins
 }

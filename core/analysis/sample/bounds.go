@@ -9,8 +9,7 @@ import (
 
 const (
 	fewLines   = 32   // sampled lines, or single samples, that tell of no interval
-	student    = 2.13 // quantile 0.975 of Student's t with groups-1 degrees of freedom
-	normal     = 1.96 // the same of the normal distribution
+	student    = 2.13 // quantile 0.975 of Student's t with groups-1 degrees of freedom; a little wide for single samples
 	deviations = 2    // that all distances may be off
 )
 
@@ -39,7 +38,7 @@ func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.Sam
 		wide := deviations * s.sampler.deviation(float64(capacity))
 		below := profile.SiteBin(uint32(min(float64(capacity)*max(0, 1-wide), math.MaxUint32)))
 		above := profile.SiteBin(uint32(min(float64(capacity)*(1+wide), math.MaxUint32)))
-		if wide > 0 {
+		if wide > 0 && above < outOf {
 			above = min(above+1, outOf)
 		}
 		high := min(misses[below]+off[below].High, most)
@@ -89,11 +88,11 @@ func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [
 // interval (1927).
 func offBySamples(misses [outOf + 1]uint64, samples uint64) (off [outOf + 1]profile.Bound) {
 	all, n := float64(misses[0]), float64(samples)
-	const z2 = normal * normal
+	const z2 = student * student
 	for bin, m := range misses {
 		p := float64(m) / max(all, 1)
 		middle := (p + z2/(2*n)) / (1 + z2/n)
-		half := normal / (1 + z2/n) * math.Sqrt(p*(1-p)/n+z2/(4*n*n))
+		half := student / (1 + z2/n) * math.Sqrt(p*(1-p)/n+z2/(4*n*n))
 		off[bin] = profile.Bound{Low: uint64(max(0, p-middle+half) * all), High: uint64(max(0, middle+half-p) * all)}
 	}
 	return off

@@ -33,6 +33,7 @@ type timed struct {
 	old     *order         // lines at oldRate since the first watched one was sampled
 
 	analysed, samples uint64
+	ends, oldEnds     [profile.WindowBins]uint64 // samples that ended, and those that old counted, by profile.DistanceBin
 	distances         [chunk]uint32
 }
 
@@ -148,10 +149,14 @@ func (t *timed) follow(lines []trace.Line, out []uint32) {
 // end gives the distance of the access that a sample waited for.
 func (t *timed) end(line trace.Line, w watch, exact uint32) uint32 {
 	delete(t.watched, line)
-	if w.old {
-		return uint32(min(t.old.since(w.at)<<oldBits, passed-1))
+	if !w.old {
+		t.ends[profile.DistanceBin(uint64(exact))]++
+		return exact
 	}
-	return exact
+	d := min(t.old.since(w.at)<<oldBits, passed-1)
+	t.ends[profile.DistanceBin(uint64(d))]++
+	t.oldEnds[profile.DistanceBin(uint64(d))]++
+	return uint32(d)
 }
 
 // age forgets what no sample needs any more.
@@ -192,12 +197,22 @@ func (t *timed) describe(s *profile.SampledSize) (factor float64, open [trace.Nu
 	return 0, open
 }
 
-// deviation implements sampler: distances are exact, and longer ones counted in so
-// many lines that they are off by little, and not to one side.
-func (t *timed) deviation(float64) float64 { return 0 }
+// deviation implements sampler. What old counts is one of so many lines, chosen once
+// for all; what is young is exact. It is told by the mix of both among samples of about
+// that distance.
+func (t *timed) deviation(distance float64) float64 {
+	bin := profile.DistanceBin(uint64(distance))
+	ends, old := t.ends[bin], t.oldEnds[bin]
+	if bin > 0 {
+		ends, old = ends+t.ends[bin-1], old+t.oldEnds[bin-1]
+	}
+	return float64(old) / float64(max(ends, 1)) * math.Sqrt((1<<oldBits-1)/distance)
+}
 
 func (t *timed) save(b []byte) []byte {
-	b = appendUint(b, t.draws, t.next, t.now, t.analysed, t.samples, uint64(len(t.watched)))
+	b = appendUint(b, t.draws, t.next, t.now, t.analysed, t.samples)
+	b = appendUint(appendUint(b, t.ends[:]...), t.oldEnds[:]...)
+	b = appendUint(b, uint64(len(t.watched)))
 	lines := make([]trace.Line, 0, len(t.watched))
 	for line := range t.watched {
 		lines = append(lines, line)
@@ -227,6 +242,8 @@ func (t *timed) save(b []byte) []byte {
 
 func (t *timed) restore(d *profile.Decoder) {
 	t.draws, t.next, t.now, t.analysed, t.samples = d.Uint(), d.Uint(), d.Uint(), d.Uint(), d.Uint()
+	fill(t.ends[:], d)
+	fill(t.oldEnds[:], d)
 	for range d.Length(4) {
 		line, w := d.Uint(), watch{kind: trace.Kind(d.UintBelow(uint64(trace.NumKinds))), at: d.Uint(), old: d.UintBelow(2) == 1}
 		t.watch(line, w)

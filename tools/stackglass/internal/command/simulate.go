@@ -103,6 +103,9 @@ func (a *app) runSimulate(s *simulation, name string) error {
 // simulated runs a trace through h, and through analyses beside it.
 func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analyses analysis.Analyses) (*answerable, simulate.Result, error) {
 	var none simulate.Result
+	if s.r.sample != "" {
+		return nil, none, usagef("--sample: a simulation runs every access through the caches; a sample answers: stackglass what-if")
+	}
 	o, err := s.r.options(a, lineSizes(h))
 	if err != nil {
 		return nil, none, err

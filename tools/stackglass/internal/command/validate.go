@@ -14,7 +14,10 @@ import (
 
 // validate holds a prediction against the simulation of the same trace.
 func (a *app) validate() *cobra.Command {
-	var s *simulation
+	var (
+		s       *simulation
+		samples *[]string
+	)
 	cmd := &cobra.Command{
 		Use:   "validate TRACE --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
 		Short: "By how much what-if is off the exact simulation",
@@ -25,13 +28,26 @@ share of the level's simulated demand misses. Where sets are exact, the share by
 which SDCM would be off stands beside it. Warnings say where differences come from.
 
 --fail-if states a budget on the share, whichever its sign: L2.difference>0.01
-exits 1 if the prediction is off by more than 1 %.`,
+exits 1 if the prediction is off by more than 1 %.
+
+--sampling holds samples against the analysis of every access instead: how alike the
+histograms are, 1 - E/2 where E is by how much the shares of accesses in powers of two
+of distance differ, how much was analysed and in which time, and the misses of caches of
+every power of two with their intervals. It reads the trace once for each, three times
+where that is short.`,
 		Example: "  stackglass validate app.lackey.lz4 --cache L1=32KiB,8 --cache L2=1MiB,16,non-inclusive\n" +
-			"  stackglass validate app.lackey.lz4 --hierarchy i7-4770K --fail-if 'L2.difference>0.01'",
+			"  stackglass validate app.lackey.lz4 --hierarchy i7-4770K --fail-if 'L2.difference>0.01'\n" +
+			"  stackglass validate app.sgt --sampling space=0.01,time=1e6",
 		Args: oneFile,
-		RunE: func(_ *cobra.Command, args []string) error { return a.runValidate(s, args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(*samples) > 0 {
+				return a.runValidateSampling(s, args[0], *samples)
+			}
+			return a.runValidate(s, args[0])
+		},
 	}
 	s = newSimulation(cmd, "L2.difference>0.01")
+	samples = addSampling(s)
 	return cmd
 }
 

@@ -1,0 +1,95 @@
+package sample
+
+import (
+	"io"
+	"os"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// linesOf reads a real trace as accesses to 64-byte lines.
+func linesOf(t testing.TB, name string) (lines []trace.Line) {
+	file, err := os.Open(tracetest.RealPath(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := open.Open(name, file, open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := trace.NewBatch(0)
+	for {
+		if err := r.Next(b); err == io.EOF {
+			return lines
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for i, addr := range b.Addr {
+			if !trace.DataKinds.Has(b.Kind[i]) {
+				continue
+			}
+			for line := addr / 64; line <= (addr+uint64(max(b.Bytes[i], 1))-1)/64; line++ {
+				lines = append(lines, line)
+			}
+		}
+	}
+}
+
+// generated gives so many lines of a pattern.
+func generated(n int, p tracetest.Pattern) []trace.Line {
+	lines := make([]trace.Line, n)
+	p.Fill(lines)
+	for i := range lines {
+		lines[i] /= 64
+	}
+	return lines
+}
+
+// batch has a load of each line.
+func batch(lines []trace.Line) *trace.Batch {
+	b := trace.NewBatch(len(lines))
+	for _, line := range lines {
+		b.Append(trace.Load, line*64, 8, 0, 0)
+	}
+	return b
+}
+
+// sampled estimates from accesses to lines.
+func sampled(o Options, lines []trace.Line) (*profile.Locality, *profile.SampledSize) {
+	a := o.Locality([]uint32{64}).(*Analysis)
+	s := a.sizes[0]
+	var loads [maxLines]trace.Kind
+	s.reach(0, profile.MinWindow)
+	for len(lines) > 0 {
+		n := copy(s.lines[:], lines)
+		s.settle(n, loads[:n])
+		lines = lines[n:]
+	}
+	l, size := s.result()
+	return &l, &size
+}
+
+// exact counts the same accesses, all of them.
+func exact(lines []trace.Line) *profile.Locality {
+	out := make([]uint32, len(lines))
+	stack.NewExact().Distances(lines, out)
+	k := profile.KindLocality{Kind: trace.Load}
+	for _, d := range out {
+		if d == stack.Cold {
+			k.Cold++
+		} else {
+			k.Distances.Add(uint64(d))
+		}
+	}
+	return &profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{k}}
+}
+
+func curve(l *profile.Locality) *profile.Curve {
+	return profile.NewCurve(l.Histogram(trace.AllKinds))
+}

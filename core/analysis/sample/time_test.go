@@ -1,0 +1,76 @@
+package sample
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// TestTimeIsUnbiased: over 200 seeds, the mean share of each power of two that has a
+// hundredth of the accesses is the truth, within three standard errors (one bin of
+// three hundred is beyond by chance).
+func TestTimeIsUnbiased(t *testing.T) {
+	const seeds = 200
+	for name, lines := range map[string][]trace.Line{
+		"loop and random": generated(400_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<17), tracetest.Uniform(1<<12, 5))),
+		"zipf":            generated(400_000, tracetest.Zipf(1<<14, 1.1, 7)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			truth := bins(exact(lines))
+			var sum, squares [profile.WindowBins]float64
+			for seed := range uint64(seeds) {
+				l, _ := sampled(Options{Mode: profile.TimeSample, Gap: 1000, Seed: seed}, lines)
+				for bin, x := range bins(l) {
+					sum[bin] += x
+					squares[bin] += x * x
+				}
+			}
+			for bin, want := range truth {
+				if want < 0.01 {
+					continue
+				}
+				mean := sum[bin] / seeds
+				deviation := math.Sqrt(max(0, squares[bin]/seeds-mean*mean) / seeds)
+				t.Logf("bin %d: %.4f ± %.4f, exactly %.4f", bin, mean, deviation, want)
+				if math.Abs(mean-want) > 3*deviation {
+					t.Errorf("bin %d: %.4f of the accesses, want %.4f ± %.4f", bin, mean, want, deviation)
+				}
+			}
+		})
+	}
+}
+
+// bins are shares of all accesses by distance.
+func bins(l *profile.Locality) (shares [profile.WindowBins]float64) {
+	counts, cold := l.Histogram(trace.AllKinds)
+	for d, n := range counts.All() {
+		shares[profile.DistanceBin(d)] += float64(n) / float64(l.Accesses())
+	}
+	shares[profile.ColdBin] = float64(cold) / float64(l.Accesses())
+	return shares
+}
+
+// TestEveryAccessASample: with a mean gap of one, every access is a sample, so that
+// the result is exact.
+func TestEveryAccessASample(t *testing.T) {
+	lines := generated(10_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<14), tracetest.Uniform(1<<8, 5)))
+	s := newTime(1, 3)
+	out, want := make([]uint32, len(lines)), make([]uint32, len(lines))
+	s.sample(lines, make([]trace.Kind, len(lines)), out)
+	stack.NewExact().Distances(lines, want)
+	for i := range out {
+		if want[i] == stack.Cold {
+			want[i] = passed
+		}
+		if out[i] != want[i] {
+			t.Fatalf("access %d: distance %d, want %d", i, out[i], want[i])
+		}
+	}
+	if lines := exact(lines).Lines(); uint64(len(s.watched)) != lines {
+		t.Errorf("%d samples are open at the end, want one for each of %d lines", len(s.watched), lines)
+	}
+}

@@ -1,0 +1,185 @@
+package command
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/sample"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
+)
+
+// sampledPass is a pass over the trace, and the least time that it took.
+type sampledPass struct {
+	text  string // as sample.Parse takes it; "": every access
+	found *answerable
+	took  time.Duration
+}
+
+const (
+	timedPasses = 3               // of each way, one way after the other
+	longPass    = 5 * time.Second // a pass that takes so long is made once
+)
+
+// runValidateSampling is validate with --sampling.
+func (a *app) runValidateSampling(s *simulation, name string, texts []string) error {
+	if len(s.caches) > 0 || s.named != "" || len(s.budget) > 0 {
+		return usagef("--sampling: samples are validated by themselves; leave out --cache, --hierarchy and --fail-if")
+	}
+	line, err := s.lineOf()
+	if err != nil {
+		return err
+	}
+	return a.validateSampling(s.r, name, line, texts)
+}
+
+// validateSampling holds samples against the analysis of every access.
+func (a *app) validateSampling(r *reading, name string, line uint32, texts []string) error {
+	if r.sample != "" {
+		return usagef("--sample: give what is to be validated to --sampling; the other side is every access")
+	}
+	if name == "-" {
+		return usagef("-: the trace is read once for each sample, and standard input can be read once only; give a file")
+	}
+	passes := []sampledPass{{}}
+	for _, text := range texts {
+		if _, err := sample.Parse(text); err != nil {
+			return asUsage(err)
+		}
+		passes = append(passes, sampledPass{text: text})
+	}
+	for range timedPasses {
+		for i := range passes {
+			if err := a.takePass(r, name, line, &passes[i]); err != nil {
+				return err
+			}
+		}
+		if passes[0].took > longPass {
+			break
+		}
+	}
+	full := passes[0].found
+	truth, err := full.locality(line)
+	if err != nil {
+		return err
+	}
+	d := &report.Document{Schema: "stackglass.validate-sampling", Version: 1, Input: full.facts(line)}
+	d.Tables = []report.Table{samplesTable(passes, truth, line), sampleErrors(passes[1:], truth, line)}
+	for _, p := range passes[1:] {
+		d.Warnings = append(d.Warnings, p.found.warnings...)
+	}
+	return a.answer(full, r.format, d)
+}
+
+// takePass makes a pass, and keeps the least time of those so far.
+func (a *app) takePass(r *reading, name string, line uint32, p *sampledPass) error {
+	r.sample = p.text
+	defer func() { r.sample = "" }()
+	o, err := r.options(a, []uint32{line})
+	if err != nil {
+		return err
+	}
+	o.Spec.Analyses = analysis.Locality
+	in, err := pass.Open(r.cmd.Context(), name, a.stdin)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if in.IsProfile {
+		return usagef(in.Name, " is a profile; give the trace, which is read once for each sample")
+	}
+	begin := time.Now()
+	result, err := in.Analyze(r.cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	if took := time.Since(begin); p.found == nil || took < p.took {
+		p.took = took
+	}
+	p.found = &answerable{Result: result, name: in.Name}
+	p.found.warnings = p.found.doubts()
+	return result.Stopped
+}
+
+// samplesTable has a row for each sample, and one for every access.
+func samplesTable(passes []sampledPass, truth *profile.Locality, line uint32) report.Table {
+	t := report.Table{Key: "samples", Title: "Samples (times: whole passes, reading included, one after the other)", Columns: []report.Column{
+		{Key: "sample", Label: "sample"},
+		{Key: "accuracy", Label: "accuracy"},
+		{Key: "analysed", Label: "accesses analysed"},
+		{Key: "samples", Label: "samples"},
+		{Key: "seconds", Label: "time", Unit: "s"},
+		{Key: "references_per_second", Label: "references a second"},
+		{Key: "speed_up", Label: "speed-up"},
+	}}
+	for i := range passes {
+		p := &passes[i]
+		text, samples, analysed := "none: every access", report.None(), report.Ratio(1)
+		found := p.found.Profile
+		read := found.Totals.AllReferences()
+		l := found.LocalityAt(line)
+		if s := found.Sampled; s != nil {
+			text, read = p.text, s.Read
+			analysed = report.Share(l.Accesses(), truth.Accesses())
+			if len(s.Sizes) > 0 {
+				samples, analysed = report.Count(s.Sizes[0].Samples), report.Share(s.Sizes[0].Analysed, truth.Accesses())
+			}
+		}
+		t.Add(report.TextOf(text), report.Ratio(profile.Accuracy(l, truth)), analysed, samples, report.Decimal(p.took.Seconds()),
+			report.Decimal(float64(read)/p.took.Seconds()), report.Decimal(passes[0].took.Seconds()/p.took.Seconds()))
+	}
+	return t
+}
+
+// sampleErrors has a row for each sample and power of two, up to the footprint.
+func sampleErrors(passes []sampledPass, truth *profile.Locality, line uint32) report.Table {
+	t := report.Table{Key: "errors", Title: "Misses of a fully associative LRU cache, by sample and exactly", Columns: []report.Column{
+		{Key: "sample", Label: "sample"},
+		{Key: "capacity_lines", Label: "capacity", Unit: "lines"},
+		{Key: "misses", Label: "misses"},
+		{Key: "exact_misses", Label: "exact"},
+		{Key: "error", Label: "off by"},
+		{Key: "misses_low", Label: "at least"},
+		{Key: "misses_high", Label: "at most"},
+		{Key: "within", Label: "exact within"},
+	}}
+	want := profile.NewCurve(truth.Histogram(trace.AllKinds))
+	for i := range passes {
+		found := passes[i].found.Profile
+		got := profile.NewCurve(found.LocalityAt(line).Histogram(trace.AllKinds))
+		scale := 1.
+		if found.Sampled.Mode == profile.OnOffSample && got.Accesses > 0 {
+			scale = float64(want.Accesses) / float64(got.Accesses) // its counts are of the stretches
+		}
+		for _, lines := range answers.Powers(want) {
+			exact, estimate := want.Misses(lines), float64(got.Misses(lines))*scale
+			low, high, within := report.None(), report.None(), report.None()
+			if b, ok := found.MissBounds(line, lines); ok {
+				low, high, within = report.Count(b.Low), report.Count(b.High), report.YesNo(b.Low <= exact && exact <= b.High)
+			}
+			t.Add(report.TextOf(passes[i].text), report.Count(lines), report.Real(estimate), report.Count(exact),
+				shareOff(estimate, float64(exact)), low, high, within)
+		}
+	}
+	return t
+}
+
+// addSampling gives cmd the option that asks for samples.
+func addSampling(s *simulation) *[]string {
+	list := s.r.cmd.Flags().StringSlice("sampling", nil, "hold these samples, as --sample takes them, against the analysis of every access, instead of a prediction against a simulation")
+	s.r.cmd.Flags().Uint32("line", analysis.DefaultLineBytes, "the cache line in `BYTES` for --sampling")
+	return list
+}
+
+// lineOf is --line.
+func (s *simulation) lineOf() (uint32, error) {
+	n, err := s.r.cmd.Flags().GetUint32("line")
+	if err == nil && !profile.ValidLineBytes(n) {
+		err = usagef("--line ", strconv.FormatUint(uint64(n), 10), ": not a power of two from 8 to 4096")
+	}
+	return n, err
+}
