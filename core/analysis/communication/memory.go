@@ -11,7 +11,6 @@ type memory struct {
 	lineShift uint
 	wordMask  uint64 // words of a line - 1
 
-	at      index.Table // lines by their number in the address space
 	lines   arena[line]
 	recent  [recentLines]*line
 	private arena[privateWord] // of lines that are not shared, a run each
@@ -19,8 +18,13 @@ type memory struct {
 	shares  arena[sharedLine]  // of lines that are
 	cells   arena[cell]        // of these, a run of words each
 
-	pageAt index.Table
+	pageAt index.Table // pages by their number in the address space
 	pages  arena[share]
+	latest struct {
+		number uint64
+		page   uint32
+	}
+	linesOf arena[uint32] // of each page: 1 + the number of each line, 0 where there is none yet
 
 	tallies []tally // from 1 on
 }
@@ -170,6 +174,7 @@ func (m *memory) init(lineShift uint) {
 	m.wordMask = 1<<(lineShift-wordShift) - 1
 	m.private.length, m.cells.length = int(m.wordMask+1), int(m.wordMask+1)
 	m.lines.length, m.shares.length, m.pages.length = 1, 1, 1
+	m.linesOf.length = 1 << (pageShift - lineShift)
 	m.tallies = make([]tally, 1)
 }
 
@@ -179,27 +184,32 @@ func (m *memory) lineOf(number trace.Line, thread uint8) *line {
 	if *seen != nil && (*seen).number == number {
 		return *seen
 	}
-	n, known := m.at.Find(number)
-	if !known {
-		n = m.newLine(number, thread)
+	page := m.pageOf(number >> (pageShift - m.lineShift))
+	n := &m.linesOf.run(page)[number%uint64(m.linesOf.length)]
+	if *n == 0 {
+		*n = m.newLine(number, page, thread) + 1
 	}
-	*seen = m.lines.at(n)
+	*seen = m.lines.at(*n - 1)
 	return *seen
 }
 
-func (m *memory) newLine(number trace.Line, thread uint8) uint32 {
+func (m *memory) newLine(number trace.Line, page uint32, thread uint8) uint32 {
 	n := m.lines.add()
-	m.at.Add(number, n)
-	*m.lines.at(n) = line{number: number, page: m.pageOf(number >> (pageShift - m.lineShift)), words: m.newPrivate(), owner: thread}
+	*m.lines.at(n) = line{number: number, page: page, words: m.newPrivate(), owner: thread}
 	return n
 }
 
 func (m *memory) pageOf(number uint64) uint32 {
+	if m.latest.number == number && m.pages.count > 0 {
+		return m.latest.page
+	}
 	n, known := m.pageAt.Find(number)
 	if !known {
 		n = m.pages.add()
+		m.linesOf.add()
 		m.pageAt.Add(number, n)
 	}
+	m.latest.number, m.latest.page = number, n
 	return n
 }
 

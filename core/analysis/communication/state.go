@@ -401,12 +401,11 @@ func (m *memory) line(f *form, n uint32) {
 // again makes a line that was saved. It reports whether it can be: there is none of
 // that number, and its page is known.
 func (m *memory) again(number uint64, owner uint8, shared bool) bool {
-	_, known := m.at.Find(number)
-	_, paged := m.pageAt.Find(number >> (pageShift - m.lineShift))
-	if known || !paged {
+	page, known := m.pageAt.Find(number >> (pageShift - m.lineShift))
+	if !known || m.linesOf.run(page)[number%uint64(m.linesOf.length)] != 0 {
 		return false
 	}
-	l := m.lines.at(m.newLine(number, owner))
+	l := m.lineOf(number, owner)
 	if shared {
 		m.share(l)
 	}
