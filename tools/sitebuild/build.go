@@ -140,7 +140,7 @@ func (b *build) compile(file, folder string) error {
 	}
 	program, err := os.ReadFile(out)
 	if err == nil {
-		program, err = changeData(program, dropLines)
+		program, err = changeData(program, dropLines, fold)
 	}
 	if err != nil {
 		return fmt.Errorf("changing the data of %s: %w", out, err)
@@ -151,12 +151,21 @@ func (b *build) compile(file, folder string) error {
 	return os.Chmod(out, 0o644)
 }
 
+// copyRuntime makes wasm_exec.js, which puts back what fold has folded, too.
 func (b *build) copyRuntime() error {
 	root, err := output("go", "env", "GOROOT")
 	if err != nil {
 		return err
 	}
-	return b.copy("wasm_exec.js", filepath.Join(root, "lib", "wasm", "wasm_exec.js"))
+	script, err := os.ReadFile(filepath.Join(root, "lib", "wasm", "wasm_exec.js"))
+	if err != nil {
+		return err
+	}
+	unfold, err := os.ReadFile("wasm/worker/unfold.js")
+	if err != nil {
+		return err
+	}
+	return b.write("wasm_exec.js", append(script, unfold...))
 }
 
 func (b *build) copyCharts() error {

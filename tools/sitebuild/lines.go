@@ -84,10 +84,11 @@ const noData = 1<<32 - 1
 
 // Words of moduledata: it begins with addresses of the header and of the names.
 const (
-	moduleHeader = 0
-	moduleNames  = 1
-	moduleData   = 40 // gofunc, which offsets of data count from
-	moduleEnd    = 41 // epclntab, behind all that
+	moduleHeader  = 0
+	moduleNames   = 1
+	moduleBuckets = 19 // findfunctab
+	moduleData    = 40 // gofunc, which offsets of data count from
+	moduleEnd     = 41 // epclntab, behind all that
 )
 
 // dropLines removes the line tables of a program that a Go compiler made from what
@@ -171,15 +172,21 @@ func (t *lineTable) drop() (err error) {
 
 // data is where offsets of data count from.
 func (t *lineTable) data() (at int, known bool) {
-	names := uint64(t.at + t.word(headNames))
-	head := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(t.at)), names)
-	module := bytes.Index(t.memory, head)
-	if module < 0 || bytes.Contains(t.memory[module+1:], head) {
+	module, known := t.module()
+	if !known {
 		return 0, false
 	}
 	word := func(n int) int { return int(binary.LittleEndian.Uint64(t.memory[module+8*n:])) }
 	at = word(moduleData)
 	return at, at > t.at+t.word(headRecords) && at < word(moduleEnd) && word(moduleEnd) <= len(t.memory)
+}
+
+// module is where the program's moduledata lies.
+func (t *lineTable) module() (at int, known bool) {
+	names := uint64(t.at + t.word(headNames))
+	head := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(t.at)), names)
+	at = bytes.Index(t.memory, head)
+	return at, at >= 0 && !bytes.Contains(t.memory[at+1:], head)
 }
 
 // keptData are the offsets of data that is left alone. The linker keeps one copy of

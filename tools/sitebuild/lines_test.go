@@ -125,7 +125,7 @@ func TestDropLinesRefuses(t *testing.T) {
 			body = append(append([]byte{0, 0x41, 0, 0x0b, byte(len(tableMagic) + 40)}, tableMagic...), body...)
 			body = append([]byte{11, byte(len(body)), 1}, body...)
 		}
-		if out, err := changeData(append([]byte("\x00asm\x01\x00\x00\x00"), body...), dropLines); err == nil {
+		if out, err := changeData(append([]byte("\x00asm\x01\x00\x00\x00"), body...), dropLines, fold); err == nil {
 			t.Fatalf("taken for a program: %x", out)
 		}
 	})
@@ -143,7 +143,7 @@ func memoryOf(t *testing.T, file []byte) []byte {
 // What is around the data stays, and the data is the same in fewer segments.
 func TestChangeData(t *testing.T) {
 	file := compiled(t)
-	same, err := changeData(file, func([]byte) error { return nil })
+	same, err := changeData(file)
 	if err != nil {
 		t.Fatal(err)
 	}

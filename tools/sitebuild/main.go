@@ -3,8 +3,10 @@
 //
 //  1. app.wasm, compiled for js/wasm from ./wasm/app: the page's program and
 //     its worker's in one file; and unpack.wasm, from ./wasm/unpack/program, which
-//     it loads for packings that few files have;
-//  2. wasm_exec.js, out of GOROOT;
+//     it loads for packings that few files have. Both are made smaller once they are
+//     linked, without a change to their code: see lines.go, fold.go and segments.go;
+//  2. wasm_exec.js, out of GOROOT, with wasm/worker/unfold.js behind it, which puts
+//     back in memory what fold.go took out of the file;
 //  3. vugu.js, Vugu's helper script, out of the pinned module: Vugu evals that
 //     string, which the page's policy forbids, so it is served as a file;
 //  4. uplot.js and uplot.css, out of the npm package that site/package-lock.json

@@ -16,14 +16,16 @@ import (
 const gapBytes = 4096
 
 // changeData gives a wasm file whose data was changed, in few segments.
-func changeData(file []byte, change func(memory []byte) error) ([]byte, error) {
+func changeData(file []byte, changes ...func(memory []byte) error) ([]byte, error) {
 	section, segments, err := dataSegments(file)
 	if err != nil {
 		return nil, err
 	}
 	memory := image(file, segments)
-	if err := change(memory); err != nil {
-		return nil, err
+	for _, change := range changes {
+		if err := change(memory); err != nil {
+			return nil, err
+		}
 	}
 	body := appendSegments(nil, memory)
 	out := bytes.Clone(file[:section.start])

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+)
+
+// The table of functions that dropLines leaves is half offsets, which compress
+// badly as they stand. So they are folded: what follows from other numbers is left
+// out, the rest goes field by field, each offset as the step from the largest before
+// it, because most are new and the linker lays what they lead to out in this order.
+// unfold.js, which goes into wasm_exec.js, puts the table back before the program
+// begins, which takes a few milliseconds, and checks it. In words of 32 bits:
+//
+//	the table, for n functions       folded
+//	n pairs: entry, record           number of other tables, of each function
+//	the entry behind the last        ids of each, the number of data on top
+//	records, each at an even word:   further words of records, field by field: 1 to 6,
+//	  entry                          8 and 9, the other tables, and data by number
+//	  words 1 to 10
+//	  other tables, then data
+//
+// The entry of a function is its number in the file, one more than that of the
+// function before. From an instruction, which is its function's number and a block's
+// of 16 bits, the runtime gets to the table by another one, of buckets; that
+// follows from the number of functions alone.
+
+// folding says where unfold.js finds all this. It lies where no program in Go has
+// anything, below its smallest address, and becomes zeros again.
+type folding struct {
+	Magic     uint32
+	Table     uint32 // all addresses in words of 32 bits
+	Words     uint32 // of the folded table
+	Functions uint32
+	First     uint32 // the first entry
+	Buckets   uint32 // address of the table of buckets
+	Sum       uint32 // of the table, see sumOf
+}
+
+const (
+	foldingAt    = 4 // address, in words
+	foldingWords = 7
+	foldingMagic = 0x646c6f66
+)
+
+// Parts of a record, in words.
+const (
+	wordEntry  = 0
+	wordName   = 1
+	wordStack  = recordStack / 4
+	wordOthers = recordOthers / 4
+	wordIDs    = recordData / 4
+	wordHead   = recordOffsets / 4
+)
+
+// The runtime's table of buckets (abi.FuncTabBucketSize).
+const (
+	bucketsOfFunction = 1 << 16 / 4096
+	bucketWords       = 5 // the number of a function, and 16 steps of a byte
+)
+
+// old marks an offset that is not larger than all before it.
+const old = 1 << 31
+
+var errFold = errors.New("the table of functions cannot be folded: its layout is not that of Go 1.26; " +
+	"look at src/runtime/symtab.go and src/cmd/link/internal/ld/pcln.go, and mend fold or leave it out")
+
+// fold folds the table of functions of a program in memory. Memory that ends before
+// the table does, and one that would not become the same again, is of another form.
+func fold(memory []byte) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errFold
+		}
+	}()
+	words := wordsOf(memory)
+	whole := slices.Clone(words)
+	f := (&lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}).folding()
+	t := newFunctionTable(f)
+	for i := range f.Functions {
+		record := f.Table + words[f.Table+2*i+1]/4
+		t.others[i], t.data[i] = words[record+wordOthers], words[record+wordIDs]>>24
+	}
+	t.place()
+	folded := t.fold(words)
+	f.Words, f.Sum = uint32(len(folded)), sumOf(words[f.Table:t.end])
+	clear(words[f.Table:t.end])
+	copy(words[f.Table:], folded)
+	clear(f.buckets(words))
+	copy(words[foldingAt:], []uint32{f.Magic, f.Table, f.Words, f.Functions, f.First, f.Buckets, f.Sum})
+	writeWords(memory, words)
+	unfold(words)
+	if !slices.Equal(words, whole) {
+		return errFold
+	}
+	return nil
+}
+
+// folding says where a table lies that is not folded yet.
+func (t *lineTable) folding() folding {
+	module, _ := t.module()
+	buckets := binary.LittleEndian.Uint64(t.memory[module+8*moduleBuckets:])
+	table := t.at + t.word(headRecords)
+	return folding{
+		Magic: foldingMagic, Table: uint32(table / 4), Functions: uint32(t.word(headFunctions)),
+		First: uint32(t.number(table)), Buckets: uint32(buckets / 4),
+	}
+}
+
+// buckets is the table of buckets. The last function has one, of which only the
+// first word has something in it.
+func (f *folding) buckets(words []uint32) []uint32 {
+	return words[f.Buckets:][:bucketWords*bucketsOfFunction*(f.Functions-1)+1]
+}
+
+// functionTable is where the records of functions lie, whose lengths differ.
+type functionTable struct {
+	folding
+	starts []uint32 // of records
+	others []uint32 // how many other tables each has
+	data   []uint32
+	end    uint32 // behind the last one
+}
+
+func newFunctionTable(f folding) *functionTable {
+	n := f.Functions
+	return &functionTable{folding: f, starts: make([]uint32, n), others: make([]uint32, n), data: make([]uint32, n)}
+}
+
+// place finds where records lie.
+func (t *functionTable) place() {
+	t.end = t.Table + 2*t.Functions + 1
+	for i := range t.starts {
+		t.end += t.end & 1
+		t.starts[i] = t.end
+		t.end += wordHead + t.others[i] + t.data[i]
+	}
+}
+
+// field is one of records: where it lies in each that has it.
+type field struct {
+	at      []uint32
+	offsets bool // coded by steps
+}
+
+// fields are those that are folded, in order.
+func (t *functionTable) fields() (list []field) {
+	for word := uint32(wordName); word < wordIDs; word++ {
+		if word == wordOthers {
+			continue
+		}
+		f := field{offsets: word == wordName || word == wordStack}
+		for _, start := range t.starts {
+			f.at = append(f.at, start+word)
+		}
+		list = append(list, f)
+	}
+	none := make([]uint32, t.Functions)
+	return append(append(list, t.tables(none, t.others)...), t.tables(t.others, t.data)...)
+}
+
+// tables are fields of offsets behind the heads of records: so many in each, after
+// so many of others.
+func (t *functionTable) tables(after, many []uint32) (list []field) {
+	for number := range slices.Max(many) {
+		f := field{offsets: true}
+		for i, start := range t.starts {
+			if number < many[i] {
+				f.at = append(f.at, start+wordHead+after[i]+number)
+			}
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// fold gives the words of the folded table.
+func (t *functionTable) fold(words []uint32) (folded []uint32) {
+	folded = append(folded, t.others...)
+	for _, start := range t.starts {
+		folded = append(folded, words[start+wordIDs])
+	}
+	for _, f := range t.fields() {
+		largest := uint32(0)
+		for _, at := range f.at {
+			word := words[at]
+			switch {
+			case !f.offsets || word == noData:
+			case word > largest:
+				word, largest = word-largest, word
+			default:
+				word |= old
+			}
+			folded = append(folded, word)
+		}
+	}
+	return folded
+}
+
+// unfold is what unfold.js does.
+func unfold(words []uint32) {
+	w := words[foldingAt:][:foldingWords]
+	t := newFunctionTable(folding{Magic: w[0], Table: w[1], Words: w[2], Functions: w[3], First: w[4], Buckets: w[5], Sum: w[6]})
+	clear(w)
+	folded := slices.Clone(words[t.Table:][:t.Words])
+	clear(words[t.Table:][:t.Words])
+	ids := folded[t.Functions:]
+	for i := range t.starts {
+		t.others[i], t.data[i] = folded[i], ids[i]>>24
+	}
+	t.place()
+	for i, start := range t.starts {
+		entry := t.First + uint32(i)
+		words[t.Table+2*uint32(i)], words[t.Table+2*uint32(i)+1] = entry, 4*(start-t.Table)
+		words[start+wordEntry], words[start+wordOthers], words[start+wordIDs] = entry, t.others[i], ids[i]
+	}
+	words[t.Table+2*t.Functions] = t.First + t.Functions
+	t.unfold(words, folded[2*t.Functions:])
+	buckets := t.buckets(words)
+	for at := 0; at < len(buckets); at += bucketWords {
+		buckets[at] = uint32(at / (bucketWords * bucketsOfFunction))
+	}
+}
+
+// unfold puts the fields of records back.
+func (t *functionTable) unfold(words, folded []uint32) {
+	for _, f := range t.fields() {
+		largest := uint32(0)
+		for i, at := range f.at {
+			word := folded[i]
+			switch {
+			case !f.offsets || word == noData:
+			case word < old:
+				largest += word
+				word = largest
+			default:
+				word &^= old
+			}
+			words[at] = word
+		}
+		folded = folded[len(f.at):]
+	}
+}
+
+// sumOf is a check of words: FNV-1a, a word at a time.
+func sumOf(words []uint32) uint32 {
+	sum := uint32(2166136261)
+	for _, word := range words {
+		sum = (sum ^ word) * 16777619
+	}
+	return sum
+}
+
+// wordsOf gives a memory as words; bytes that make up none are left out.
+func wordsOf(memory []byte) []uint32 {
+	words := make([]uint32, len(memory)/4)
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint32(memory[4*i:])
+	}
+	return words
+}
+
+func writeWords(memory []byte, words []uint32) {
+	for i, word := range words {
+		binary.LittleEndian.PutUint32(memory[4*i:], word)
+	}
+}
