@@ -2,6 +2,7 @@ package stacktest
 
 import (
 	"bytes"
+	"container/list"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -219,6 +220,58 @@ func EqualCaches(t TB, events []Event) {
 	}
 }
 
+// EqualLarge compares what a model answers with a few simulated caches, on more
+// events than all of them can take.
+func EqualLarge(t TB, events []Event, batches []int) {
+	t.Helper()
+	var got Answers
+	m := stack.NewCoherent()
+	got.Run(m, events, batches)
+	for capacity := 1; capacity <= 4*m.Lines(); capacity *= 9 {
+		cache := large{capacity: capacity, at: map[trace.Line]*list.Element{}}
+		for i, e := range events {
+			if had := cache.do(e); had != (got.Out[i] < uint32(capacity)) {
+				t.Fatalf("event %d, operation %d on line %d: depth %d, but %t that a cache of %d lines has it", i, e.Op, e.Line, got.Out[i], had, capacity)
+			}
+		}
+	}
+	for a := 1; a < stack.SetCounts; a += 5 {
+		hits := uint64(0)
+		for w := range got.Depths[a] {
+			hits += got.Depths[a][w]
+			if w%15 != 0 {
+				continue
+			}
+			if want := hitsOf(&Private{Sets: 1 << a, Ways: w + 1}, events); hits != want {
+				t.Fatalf("2^%d sets of %d ways: %d hits, want %d", a, w+1, hits, want)
+			}
+		}
+	}
+}
+
+// large is [Private] of one set and any number of ways.
+type large struct {
+	capacity int
+	order    list.List // most recently used first
+	at       map[trace.Line]*list.Element
+}
+
+func (m *large) do(e Event) (had bool) {
+	element, had := m.at[e.Line]
+	switch {
+	case e.Op == stack.AccessOp && had:
+		m.order.MoveToFront(element)
+	case e.Op == stack.AccessOp:
+		if m.order.Len() == m.capacity {
+			delete(m.at, m.order.Remove(m.order.Back()).(trace.Line))
+		}
+		m.at[e.Line] = m.order.PushFront(e.Line)
+	case e.Op == stack.LoseOp && had:
+		delete(m.at, m.order.Remove(element).(trace.Line))
+	}
+	return had
+}
+
 func hitsOf(cache *Private, events []Event) (hits uint64) {
 	for _, e := range events {
 		if cache.Do(e) && e.Op == stack.AccessOp {
@@ -254,9 +307,22 @@ func RandomEvents(rng *rand.Rand, n, gap int) (events []Event) {
 	return events
 }
 
-// RunCoherent checks [stack.Coherent]: the vector of MODELS §6.4, random events
-// against simulated caches, and more of them against lists with holes, in batches of
-// any length.
+// chaseEvents makes n accesses to random lines, of which one in gap is followed by
+// the loss of another one.
+func chaseEvents(lines, gap, n int) (events []Event) {
+	rng := rand.New(rand.NewPCG(1, uint64(gap)))
+	for _, line := range Chase(uint64(lines), n) {
+		events = append(events, Event{stack.AccessOp, line})
+		if rng.IntN(gap) == 0 {
+			events = append(events, Event{stack.LoseOp, trace.Line(rng.IntN(lines))})
+		}
+	}
+	return events
+}
+
+// RunCoherent checks [stack.Coherent]: the vector of MODELS §6.4, what [stack.Sets]
+// answers where nothing is lost, random events against lists with holes, in batches
+// of any length, and so many that stamps run out against simulated caches.
 func RunCoherent(t *testing.T) {
 	t.Run("vector", func(t *testing.T) {
 		var got Answers
@@ -287,5 +353,12 @@ func RunCoherent(t *testing.T) {
 			EqualCoherent(t, events, cuts(rng, len(events)))
 			EqualRestored(t, events, rng.IntN(len(events)+1))
 		}
+	})
+	t.Run("chase", func(t *testing.T) {
+		for _, gap := range []int{2, 200} {
+			events := chaseEvents(60_000, gap, 250_000)
+			EqualLarge(t, events, []int{len(events)})
+		}
+		EqualLarge(t, chaseEvents(50, 10, 300_000)[:300_000], []int{300_000})
 	})
 }
