@@ -1,10 +1,22 @@
 package stack
 
-import "github.com/stackglass/stackglass/core/trace"
+import (
+	"runtime"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
 
 // scan is [Exact]'s, and counts the depths of the lines that the top array
 // holds: those above the line are at hand there.
 func (m *Sets) scan(lines []trace.Line, out []uint32) (misses int) {
+	if runtime.GOARCH == "wasm" {
+		return m.scanSteps(lines, out)
+	}
+	return m.scanOnce(lines, out)
+}
+
+// scanOnce is scan for processors, which predict most branches: a loop does it all.
+func (m *Sets) scanOnce(lines []trace.Line, out []uint32) (misses int) {
 	top, queue, t := &m.exact.top, &m.exact.queue, &m.tally
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
 	out = out[:len(lines)]

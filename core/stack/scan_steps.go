@@ -1,0 +1,182 @@
+package stack
+
+import "github.com/stackglass/stackglass/core/trace"
+
+// scanSteps is scan for WebAssembly, where loops with few branches and few values
+// in use are what is fast. It goes through the accesses in steps. Those that
+// compare and move lines only note what they find, and others take the notes as
+// the place to count in: of what the address of a load depends on, the compiler
+// makes branches instead of conditional moves.
+func (m *Sets) scanSteps(lines []trace.Line, out []uint32) (misses int) {
+	var notes [chunk]uint16
+	hits, deeper := m.scanFront(lines, out, &notes)
+	m.tally.addFront(notes[:hits])
+	hits, misses = m.scanRest(deeper, out, &notes)
+	m.tally.addWhole(notes[:hits])
+	m.tally.add(m.packed[:hits])
+	return misses
+}
+
+// A note of a hit in front, below the topmost line, is its index in tally.front
+// and whether its distance is at least 2, and 3.
+const (
+	noteSecond = 1 << 13
+	noteThird  = 1 << 14
+	noteIndex  = noteSecond - 1
+)
+
+// In a queued access's place in Sets.packed scanFront leaves three numbers of
+// common bits, of so many bits each.
+const commonBits = 5
+
+// scanFront takes the accesses through the front of the top array. It writes the
+// distances of those that it holds, and notes them but for the topmost line; it
+// queues the others.
+func (m *Sets) scanFront(lines []trace.Line, out []uint32, notes *[chunk]uint16) (hits, deeper int) {
+	top, queue, packed := &m.exact.top, &m.exact.queue, &m.packed
+	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
+	out = out[:len(lines)]
+	for i, x := range lines {
+		if x == t0 {
+			out[i] = 0
+			continue
+		}
+		d := frontLines
+		if x == t3 {
+			d = 3
+		}
+		if x == t2 {
+			d = 2
+		}
+		if x == t1 {
+			d = 1
+		}
+		last := t3
+		if d >= 3 {
+			t3 = t2
+		}
+		if d >= 2 {
+			t2 = t1
+		}
+		t0, t1 = x, t0
+		out[i] = uint32(d)
+		n1, n2, n3 := common(x, t1), common(x, t2), common(x, t3)
+		if d == frontLines {
+			at := deeper & (chunk - 1)
+			queue[at] = deep{x, last, i}
+			packed[at] = uint64(n1 | n2<<commonBits | n3<<(2*commonBits))
+			deeper++
+			continue
+		}
+		second, third := n2*(setBits+1)+noteSecond, n3+noteThird
+		if d < 2 {
+			second = 0
+		}
+		if d < 3 {
+			third = 0
+		}
+		notes[hits&(chunk-1)] = uint16(n1*(setBits+1)*(setBits+1) + second + third)
+		hits++
+	}
+	top[0], top[1], top[2], top[3] = t0, t1, t2, t3
+	return hits, deeper
+}
+
+// addFront counts what scanFront noted.
+func (t *tally) addFront(notes []uint16) {
+	second, third := uint64(0), uint64(0)
+	for _, n := range notes {
+		t.front[n&noteIndex]++
+		second += uint64(n / noteSecond & 1)
+		third += uint64(n / noteThird)
+	}
+	t.whole[1] += uint64(len(notes)) - second
+	t.whole[2] += second - third
+	t.whole[3] += third
+}
+
+// scanRest takes the queued accesses through the rest of the top array, four lines
+// at a time as in [Exact]. It writes the distances of those that it holds and
+// notes them, with their depths in lanes; the others stay in the queue.
+func (m *Sets) scanRest(deeper int, out []uint32, notes *[chunk]uint16) (hits, misses int) {
+	top, queue, packed := &m.exact.top, &m.exact.queue, &m.packed
+next:
+	for k := range queue[:deeper] {
+		q := &queue[k]
+		x, carry := q.line, q.evicted
+		for j := frontLines; j < topLines; j += 4 {
+			four := (*[4]trace.Line)(top[j:])
+			a, b, c, e := four[0], four[1], four[2], four[3]
+			d := 4
+			last := e
+			if x == e {
+				d = 3
+			}
+			if x == c {
+				d = 2
+			}
+			if x == b {
+				d = 1
+			}
+			if x == a {
+				d = 0
+			}
+			if d >= 3 {
+				e = c
+			}
+			if d >= 2 {
+				c = b
+			}
+			if d >= 1 {
+				b = a
+			}
+			four[0], four[1], four[2], four[3] = carry, b, c, e
+			if d < 4 {
+				out[q.index] = uint32(j + d)
+				lb, lc, le := lanes(x, b), lanes(x, c), lanes(x, e)
+				if d < 1 {
+					lb = 0
+				}
+				if d < 2 {
+					lc = 0
+				}
+				if d < 3 {
+					le = 0
+				}
+				depths := frontLanes(packed[k&(chunk-1)]) + lanes(x, carry) + lb + lc + le
+				for i := frontLines; i < j; i += 4 {
+					four := (*[4]trace.Line)(top[i:])
+					depths += lanes(x, four[0]) + lanes(x, four[1]) + lanes(x, four[2]) + lanes(x, four[3])
+				}
+				packed[hits&(chunk-1)] = depths
+				notes[hits&(chunk-1)] = uint16(j + d)
+				hits++
+				continue next
+			}
+			carry = last
+		}
+		queue[misses&(chunk-1)] = deep{x, carry, q.index}
+		misses++
+	}
+	return hits, misses
+}
+
+// lanes is sharing of what two lines have in common, without a load.
+func lanes(x, y trace.Line) uint64 {
+	const all = 0x1111_1111_1111_1111
+	none := 2 * (setBits - common(x, y)) // half of the bits to drop: a shift takes fewer than 64
+	return all >> (none & 63) >> (none & 63)
+}
+
+// frontLanes is the sharing of the lines in front of a queued access.
+func frontLanes(n uint64) uint64 {
+	const mask = 1<<commonBits - 1
+	return sharing[n&mask] + sharing[n>>commonBits&mask] + sharing[n>>(2*commonBits)&mask]
+}
+
+// addWhole counts distances.
+func (t *tally) addWhole(distances []uint16) {
+	for _, d := range distances {
+		t.whole[d%MaxWays]++
+	}
+}

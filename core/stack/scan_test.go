@@ -1,0 +1,48 @@
+package stack
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+// Both ways to scan find, queue and count the same, wherever they run.
+func TestScans(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		once, steps := NewSets(), NewSets()
+		lines := rapid.SliceOfN(rapid.Uint64Range(0, 23), 0, 4*chunk).Draw(t, "lines")
+		shift := rapid.IntRange(0, setBits+1).Draw(t, "shift")
+		for i := range lines {
+			lines[i] <<= shift
+		}
+		for batch := range slices.Chunk(lines, chunk) {
+			equalScans(t, once, steps, batch)
+		}
+		want, got := once.tally.depths(), steps.tally.depths()
+		for a := range want {
+			if got[a] != want[a] {
+				t.Fatalf("2^%d sets: depths %v, want %v", a, got[a], want[a])
+			}
+		}
+	})
+}
+
+func equalScans(t *rapid.T, once, steps *Sets, lines []trace.Line) {
+	want, got := make([]uint32, len(lines)), make([]uint32, len(lines))
+	wantQueue := once.exact.queue[:once.scanOnce(lines, want)]
+	gotQueue := steps.exact.queue[:steps.scanSteps(lines, got)]
+	if !slices.Equal(gotQueue, wantQueue) {
+		t.Fatalf("queued %v, want %v", gotQueue, wantQueue)
+	}
+	for _, miss := range wantQueue {
+		want[miss.index], got[miss.index] = 0, 0 // settled later
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("distances %v, want %v", got, want)
+	}
+	if steps.exact.top != once.exact.top {
+		t.Fatalf("top %v, want %v", steps.exact.top, once.exact.top)
+	}
+}
