@@ -12,33 +12,33 @@ func (m *Sets) scanSteps(lines []trace.Line, out []uint32) (misses int) {
 	hits, deeper := m.scanFront(lines, out, &notes)
 	m.tally.addFront(notes[:hits])
 	hits, misses = m.scanRest(deeper, out, &notes)
-	m.tally.addWhole(notes[:hits])
-	m.tally.add(m.packed[:hits])
+	m.tally.addRest(notes[:hits], m.packed[:hits])
 	return misses
 }
 
-// A note of a hit in front, below the topmost line, is its index in tally.front
-// and whether its distance is at least 2, and 3.
+// A note of a hit in front is its index in tally.front, and whether its distance is
+// at least 2, and 3.
 const (
 	noteSecond = 1 << 13
 	noteThird  = 1 << 14
 	noteIndex  = noteSecond - 1
 )
 
-// In a queued access's place in Sets.packed scanFront leaves three numbers of
-// common bits, of so many bits each.
+// commonBits hold what two lines have in common. For a queued access, scanFront
+// leaves in packed what it has in common with each of the three lines below it in
+// front.
 const commonBits = 5
 
 // scanFront takes the accesses through the front of the top array. It writes the
-// distances of those that it holds, and notes them but for the topmost line; it
+// distances of those that it holds and notes those below the topmost line; it
 // queues the others.
 func (m *Sets) scanFront(lines []trace.Line, out []uint32, notes *[chunk]uint16) (hits, deeper int) {
 	top, queue, packed := &m.exact.top, &m.exact.queue, &m.packed
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
 	out = out[:len(lines)]
 	for i, x := range lines {
+		out[i] = 0
 		if x == t0 {
-			out[i] = 0
 			continue
 		}
 		d := frontLines
@@ -61,22 +61,22 @@ func (m *Sets) scanFront(lines []trace.Line, out []uint32, notes *[chunk]uint16)
 		t0, t1 = x, t0
 		out[i] = uint32(d)
 		n1, n2, n3 := common(x, t1), common(x, t2), common(x, t3)
-		if d == frontLines {
-			at := deeper & (chunk - 1)
-			queue[at] = deep{x, last, i}
-			packed[at] = uint64(n1 | n2<<commonBits | n3<<(2*commonBits))
-			deeper++
+		if d < frontLines {
+			second, third := n2*(setBits+1)+noteSecond, n3+noteThird
+			if d < 2 {
+				second = 0
+			}
+			if d < 3 {
+				third = 0
+			}
+			notes[hits&(chunk-1)] = uint16(n1*(setBits+1)*(setBits+1) + second + third)
+			hits++
 			continue
 		}
-		second, third := n2*(setBits+1)+noteSecond, n3+noteThird
-		if d < 2 {
-			second = 0
-		}
-		if d < 3 {
-			third = 0
-		}
-		notes[hits&(chunk-1)] = uint16(n1*(setBits+1)*(setBits+1) + second + third)
-		hits++
+		at := deeper & (chunk - 1)
+		queue[at] = deep{x, last, i}
+		packed[at] = uint64(n1 | n2<<commonBits | n3<<(2*commonBits))
+		deeper++
 	}
 	top[0], top[1], top[2], top[3] = t0, t1, t2, t3
 	return hits, deeper
@@ -133,20 +133,9 @@ next:
 			four[0], four[1], four[2], four[3] = carry, b, c, e
 			if d < 4 {
 				out[q.index] = uint32(j + d)
-				lb, lc, le := lanes(x, b), lanes(x, c), lanes(x, e)
-				if d < 1 {
-					lb = 0
-				}
-				if d < 2 {
-					lc = 0
-				}
-				if d < 3 {
-					le = 0
-				}
-				depths := frontLanes(packed[k&(chunk-1)]) + lanes(x, carry) + lb + lc + le
-				for i := frontLines; i < j; i += 4 {
-					four := (*[4]trace.Line)(top[i:])
-					depths += lanes(x, four[0]) + lanes(x, four[1]) + lanes(x, four[2]) + lanes(x, four[3])
+				depths := frontLanes(packed[k&(chunk-1)])
+				for _, y := range top[frontLines : j+d+1] {
+					depths += lanes(x, y)
 				}
 				packed[hits&(chunk-1)] = depths
 				notes[hits&(chunk-1)] = uint16(j + d)
@@ -174,9 +163,23 @@ func frontLanes(n uint64) uint64 {
 	return sharing[n&mask] + sharing[n>>commonBits&mask] + sharing[n>>(2*commonBits)&mask]
 }
 
-// addWhole counts distances.
-func (t *tally) addWhole(distances []uint16) {
-	for _, d := range distances {
+// addRest counts what scanRest noted: the distances, and, as add does with more
+// branches, the depths in lanes.
+func (t *tally) addRest(distances []uint16, depths []uint64) {
+	const two = 2 * laneBits
+	depths = depths[:len(distances)]
+	for i, d := range distances {
 		t.whole[d%MaxWays]++
+		lanes := depths[i]
+		t.pairs[0][lanes&(1<<two-1)]++
+		t.pairs[1][lanes>>two&(1<<two-1)]++
+		t.pairs[2][lanes>>(2*two)&(1<<two-1)]++
+		t.pairs[3][lanes>>(3*two)&(1<<two-1)]++
+		if lanes >>= 4 * two; lanes != 0 {
+			t.pairs[4][lanes&(1<<two-1)]++
+			t.pairs[5][lanes>>two&(1<<two-1)]++
+			t.pairs[6][lanes>>(2*two)&(1<<two-1)]++
+			t.pairs[7][lanes>>(3*two)]++
+		}
 	}
 }
