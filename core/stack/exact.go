@@ -66,8 +66,8 @@ func (m *Exact) scan(lines []trace.Line, out []uint32) (misses int) {
 	out = out[:len(lines)]
 next:
 	for i, x := range lines {
+		out[i] = 0 // here, so that nothing but the loop's end follows the branch
 		if x == t0 {
-			out[i] = 0
 			continue
 		}
 		d := uint32(frontLines)

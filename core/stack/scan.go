@@ -23,8 +23,8 @@ func (m *Sets) scanOnce(lines []trace.Line, out []uint32) (misses int) {
 	hits := 0
 next:
 	for i, x := range lines {
+		out[i] = 0
 		if x == t0 {
-			out[i] = 0
 			continue
 		}
 		d := uint32(frontLines)
