@@ -273,7 +273,7 @@
       ctx.save();
       const box = u.bbox;
       this.labels = [];
-      if (this.data.series.length > 1) this.labelSeries(u, ctx, em, family);
+      if (this.data.series.length > 1 && !this.data.small) this.labelSeries(u, ctx, em, family);
       for (const m of this.data.marks) {
         const x = u.valToPos(m.x, "x", true), y = u.valToPos(m.y, "y", true);
         if (x < box.left - 1 || x > box.left + box.width + 1) continue;

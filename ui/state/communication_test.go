@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 )
 
@@ -87,6 +88,21 @@ func TestCommunicationWords(t *testing.T) {
 	c.Communication.False = nil
 	if s := c.FalseSentence(); !strings.HasPrefix(s, "There is no false sharing") {
 		t.Error(s)
+	}
+}
+
+// The overview names false sharing, and what flows most.
+func TestThreadFindings(t *testing.T) {
+	text := ""
+	for _, f := range ring().Findings(hierarchy.Hierarchy{}) {
+		if f.Tab == TabCommunication {
+			text += f.ID + ": " + f.Text + "\n"
+		}
+	}
+	for _, want := range []string{"false-sharing: Buffer. Thread 1 stores at", "put them 64 bytes apart", "flow: 36 references", "160\u202fB, goes from thread 1 to thread 2."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
+		}
 	}
 }
 

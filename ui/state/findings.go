@@ -30,7 +30,7 @@ func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	if finding, ok := v.worstLine(h); ok {
 		list = append(list, finding)
 	}
-	for _, f := range []func() (Finding, bool){v.operations, v.splits, v.phases, v.doubts} {
+	for _, f := range []func() (Finding, bool){v.operations, v.falseSharing, v.coherence, v.largestFlow, v.splits, v.phases, v.doubts} {
 		if finding, ok := f(); ok {
 			list = append(list, finding)
 		}

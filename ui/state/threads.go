@@ -94,7 +94,7 @@ func (t *Threads) CoreName(core int) string {
 		words[i] = strconv.FormatUint(uint64(n), 10)
 	}
 	if len(words) == 1 {
-		return "thread " + words[0]
+		return "thread" + nbsp + words[0]
 	}
 	if len(words) > 4 {
 		return "threads " + strings.Join(words[:3], ", ") + " and " + strconv.Itoa(len(words)-3) + " more"
@@ -112,6 +112,8 @@ func (t *Threads) curve(core int, s Stack) *profile.Curve {
 	}
 	return t.cores[core].private
 }
+
+const nbsp = "\u00a0"
 
 // MostCores is how many cores the charts show at once; the tables have all.
 const MostCores = 16
