@@ -42,22 +42,27 @@ func (c *cores) reset(groups [][]uint32) {
 	}
 }
 
-// several tells whether, with these references, there are several cores. As long as
-// there are not, looking costs a comparison each.
+// several tells whether, with these references, there are several cores.
 func (c *cores) several(threads []uint32) bool {
 	if len(threads) == 0 {
 		return false
 	}
-	for i := 0; i < len(threads); i++ {
-		t := threads[i]
-		if c.core(t); len(c.list) > 1 {
-			return true
-		}
-		for i+1 < len(threads) && threads[i+1] == t {
-			i++
+	first, others := threads[0], uint32(0)
+	for _, t := range threads { // that of most traces, so it has no branches
+		others |= t ^ first
+	}
+	c.core(first)
+	if others == 0 {
+		return len(c.list) > 1
+	}
+	last := first
+	for _, t := range threads {
+		if t != last {
+			c.core(t)
+			last = t
 		}
 	}
-	return false
+	return len(c.list) > 1
 }
 
 // find gives the core of each reference. Where a trace names no threads any more, it

@@ -141,65 +141,32 @@ func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *u
 	return &c.Dilated
 }
 
-// caches are private caches of one shape, kept coherent by invalidation: of each core
-// the lines of each set, most recently used first, and invalid ways.
-type caches struct {
-	sets  trace.Line
-	ways  int
-	lines map[[2]uint64][]trace.Line
-	taken map[[2]uint64]bool // by core and line: it was there when another's store took it
-}
-
 // counted are the misses of a core, and those of them whose line would have been there
 // but for another core's store.
 type counted struct{ misses, taken uint64 }
 
-const invalid = ^trace.Line(0)
-
-// run simulates the caches.
-func (c *caches) run(all []access, cores int) []counted {
-	c.lines, c.taken = map[[2]uint64][]trace.Line{}, map[[2]uint64]bool{}
+// misses simulates private caches of one shape, kept coherent by invalidation.
+func misses(all []access, cores, sets, ways int) []counted {
+	caches := make([]stacktest.Private, cores)
+	for i := range caches {
+		caches[i] = stacktest.Private{Sets: sets, Ways: ways}
+	}
+	taken := map[[2]uint64]bool{} // by core and line: it was there when another's store took it
 	counts := make([]counted, cores)
 	for _, a := range all {
 		for other := range cores {
-			if a.write && other != a.core {
-				c.invalidate(uint64(other), a.line)
+			if a.write && other != a.core && caches[other].Do(stacktest.Event{Op: stack.LoseOp, Line: a.line}) {
+				taken[[2]uint64{uint64(other), a.line}] = true
 			}
 		}
 		key := [2]uint64{uint64(a.core), a.line}
-		if !c.access(uint64(a.core), a.line) {
+		if !caches[a.core].Do(stacktest.Event{Op: stack.AccessOp, Line: a.line}) {
 			counts[a.core].misses++
-			if c.taken[key] {
+			if taken[key] {
 				counts[a.core].taken++
 			}
 		}
-		delete(c.taken, key)
+		delete(taken, key)
 	}
 	return counts
-}
-
-func (c *caches) invalidate(core uint64, x trace.Line) {
-	set := c.lines[[2]uint64{core, x % c.sets}]
-	if way := slices.Index(set, x); way >= 0 {
-		set[way] = invalid
-		c.taken[[2]uint64{core, x}] = true
-	}
-}
-
-func (c *caches) access(core uint64, x trace.Line) (hit bool) {
-	key := [2]uint64{core, x % c.sets}
-	set := c.lines[key]
-	way := slices.Index(set, x)
-	hit = way >= 0
-	if !hit {
-		way = slices.Index(set, invalid)
-	}
-	if way < 0 && len(set) == c.ways {
-		way = len(set) - 1
-	}
-	if way >= 0 {
-		set = slices.Delete(set, way, way+1)
-	}
-	c.lines[key] = slices.Insert(set, 0, x)
-	return hit
 }

@@ -103,7 +103,7 @@ func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways
 		most = max(most, cores[i].Private.Cold)
 	}
 	for capacity := 1; capacity <= int(most)+1; capacity++ {
-		for i, want := range (&caches{sets: 1, ways: capacity}).run(all, len(cores)) {
+		for i, want := range misses(all, len(cores), 1, capacity) {
 			c := &cores[i].Coherent
 			got := counted{misses: c.Accesses()}
 			for d := range uint64(capacity) {
@@ -117,7 +117,7 @@ func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways
 	}
 	for _, a := range sets {
 		for _, w := range ways {
-			for i, want := range (&caches{sets: 1 << a, ways: w}).run(all, len(cores)) {
+			for i, want := range misses(all, len(cores), 1<<a, w) {
 				c := &cores[i].Coherent
 				hits, _ := c.Sets.Hits(1<<a, uint64(w))
 				if got := c.Accesses() - hits; got != want.misses {
