@@ -7,12 +7,11 @@ import (
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
-	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
 // MaxCores is the most cores of a simulation.
-const MaxCores = profile.MaxCores
+const MaxCores = hierarchy.MostCores
 
 // core is a processor with the caches that it goes through, first level first.
 type core struct {
@@ -188,5 +187,6 @@ type MemoryError struct {
 
 func (e *MemoryError) Error() string {
 	return "the caches of " + strconv.Itoa(e.Cores) + " cores take " + strconv.FormatUint(e.NeedBytes, 10) +
-		" bytes to simulate, more than the limit of " + strconv.FormatUint(e.LimitBytes, 10)
+		" bytes to simulate, more than the limit of " + strconv.FormatUint(e.LimitBytes, 10) +
+		"; allow more, or put threads on fewer cores"
 }

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
@@ -48,6 +49,7 @@ func exitCode(err error) int {
 		option *trace.OptionError
 		budget *budgetError
 		memory *analysis.MemoryError
+		caches *simulate.MemoryError
 		output *outputError
 		demo   *pass.DemoError
 	)
@@ -56,7 +58,7 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.Is(err, pass.ErrInterrupted):
 		return exitInterrupted
-	case errors.As(err, &memory), isFull(err):
+	case errors.As(err, &memory), errors.As(err, &caches), isFull(err):
 		return exitExhausted
 	case errors.As(err, &usage), errors.As(err, &option), errors.As(err, &output), errors.As(err, &demo):
 		return exitUsage

@@ -1,8 +1,12 @@
 package command
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +21,9 @@ import (
 // simulation is a pass of a trace through simulated caches.
 type simulation struct {
 	asked
-	r    *reading
-	seed uint64
+	r        *reading
+	seed     uint64
+	protocol string
 }
 
 // asked are the options by which a verb is asked about a hierarchy.
@@ -39,6 +44,9 @@ func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
 	s := &simulation{r: addReading(cmd)}
 	s.add(cmd, budgetExample)
 	cmd.Flags().Uint64Var(&s.seed, "seed", 0, "start random replacement from another `NUMBER`")
+	cmd.Flags().StringVar(&s.protocol, "protocol", simulate.MESI.String(), "what private caches know of each other's lines: mesi or msi")
+	cmd.Flags().StringVar(&s.r.cores, "cores", "", "threads that run on one core, as in 0,1/2,3 (default: each on its own)")
+	must(cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions([]string{"mesi", "msi"}, cobra.ShellCompDirectiveNoFileComp)))
 	return s
 }
 
@@ -57,11 +65,16 @@ reads the trace for each, and knows more policies. Properties of a cache:
   write-back, write-through            when stores go on down
   no-allocate                          stores that miss pass it by
   hashed                               its set is chosen by a hash
+  shared=CORES, shared=all             so many cores, one after the other, have one
 
-What is not said is lru, inclusive, write-back. Accesses are demand: of the first
-level, those of the trace; of each other one, the misses above it. Write-backs
-are counted apart, and those at the end, when all that is dirty is written back,
-apart from them. --fail-if is that of what-if.`,
+What is not said is lru, inclusive, write-back, private to a core. Each thread runs
+on a core of its own, or --cores puts some on one. Private caches are kept coherent
+by snooping: a store takes the line from all other cores, and misses that come of
+that are told apart. --protocol mesi or msi differ in what goes over the bus.
+
+Accesses are demand: of the first level, those of the trace; of each other one, the
+misses above it. Write-backs are counted apart, and those at the end, when all that
+is dirty is written back, apart from them. --fail-if is that of what-if.`,
 		Example: "  stackglass simulate app.lackey.lz4 --cache L1=32KiB,8 --cache L2=1MiB,16,non-inclusive\n" +
 			"  stackglass simulate app.lackey.lz4 --cache L1=32KiB,8,plru --format csv",
 		Args: oneFile,
@@ -90,7 +103,11 @@ func (a *app) runSimulate(s *simulation, name string) error {
 	addWriteBacks(&d.Tables[0], counted)
 	addWrites(&d.Tables[1], counted)
 	d.Tables = append(d.Tables, flowTable(counted))
-	d.Warnings = simulatedDoubts(h, l)
+	if len(counted.Cores) > 1 {
+		addCoherence(&d.Tables[0], counted)
+		d.Tables = append(d.Tables, coreTable(counted), busTable(counted))
+	}
+	d.Warnings = simulatedDoubts(h, s, l, counted)
 	for _, doubt := range h.SizeDoubts() {
 		d.Warnings = append(d.Warnings, string(doubt))
 	}
@@ -110,6 +127,11 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	if err != nil {
 		return nil, none, err
 	}
+	protocol, err := simulate.ParseProtocol(s.protocol)
+	if err != nil {
+		return nil, none, asUsage(errors.New("--" + err.Error()))
+	}
+	o.Spec.Domains = domainsOf(h, o.Spec.Cores)
 	need, err := simulate.MemoryBytes(h)
 	if err != nil {
 		return nil, none, asUsage(err)
@@ -117,7 +139,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	if o.MemoryBytes > 0 && need > o.MemoryBytes {
 		return nil, none, fmt.Errorf("%w (--memory sets the limit)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, NeedBytes: need})
 	}
-	simulator, err := simulate.New(h, simulate.Options{Seed: s.seed, Cores: o.Spec.Cores, MemoryBytes: o.MemoryBytes})
+	simulator, err := simulate.New(h, simulate.Options{Seed: s.seed, Protocol: protocol, Cores: o.Spec.Cores, MemoryBytes: o.MemoryBytes})
 	if err != nil {
 		return nil, none, asUsage(err)
 	}
@@ -151,17 +173,122 @@ func measuredOf(h hierarchy.Hierarchy, l *answerable, r simulate.Result) hierarc
 	return p
 }
 
-// simulatedDoubts say what is known of the hierarchy, and what the simulation
-// does not do.
-func simulatedDoubts(h hierarchy.Hierarchy, l *answerable) (list []string) {
+// domainsOf are the threads of the cores that share a cache, for levels that are
+// neither private nor everybody's.
+func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
+	cores = slices.SortedFunc(slices.Values(cores), func(a, b []uint32) int { return cmp.Compare(a[0], b[0]) })
+	for _, c := range h.Levels {
+		if c.SharedBy <= 1 || uint64(c.SharedBy) >= uint64(len(cores)) {
+			continue
+		}
+		for group := range slices.Chunk(cores, int(c.SharedBy)) {
+			if threads := slices.Concat(group...); len(group) > 1 {
+				slices.Sort(threads)
+				domains = append(domains, threads)
+			}
+		}
+	}
+	return domains
+}
+
+// simulatedDoubts say what is known of the hierarchy, and how threads were put on
+// cores.
+func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simulate.Result) (list []string) {
 	if h.About != "" {
 		list = append(list, h.Name+": "+h.About)
 	}
-	if threads := len(l.Profile.Totals.Threads); threads > 1 {
-		list = append(list, l.name+": the references of "+strconv.Itoa(threads)+
-			" threads are simulated as if one core made them all, in the order of the trace; --threads chooses some")
+	if s.r.cores != "" && !l.Profile.Input.Header.Threads {
+		list = append(list, l.name+": the trace does not say which thread made a reference, so there is one core")
+	}
+	if r.Folded > 0 {
+		list = append(list, l.name+": there are more threads than the "+strconv.Itoa(simulate.MaxCores)+" cores that can be; "+
+			plural(uint64(r.Folded), "thread")+" more were put on these in turn (--cores chooses)")
+	}
+	if text := hierarchy.OrderDoubt(l.Profile); text != "" {
+		list = append(list, string(text))
+	}
+	for i, level := range r.Levels {
+		if n := int(level.Cache.SharedBy); s.r.cores == "" && level.Caches > 1 && n > 1 {
+			list = append(list, level.Cache.Name+" is shared by "+strconv.Itoa(n)+" cores each, in the order in which their threads appear: "+
+				sharers(r, i, n)+" (--cores chooses another)")
+		}
 	}
 	return list
+}
+
+// sharers are the threads that have each cache of a level.
+func sharers(r simulate.Result, level, n int) string {
+	var groups []string
+	for cores := range slices.Chunk(r.Cores, n) {
+		var threads []uint32
+		for _, c := range cores {
+			threads = append(threads, c.Threads...)
+		}
+		groups = append(groups, answers.NumbersOf(threads))
+	}
+	return "threads " + strings.Join(groups, ", then ")
+}
+
+// addCoherence adds to the table of levels how many caches there are, and which
+// misses are of lines lost to other cores' stores.
+func addCoherence(t *report.Table, r simulate.Result) {
+	t.Columns = append(t.Columns,
+		report.Column{Key: "caches", Label: "caches"},
+		report.Column{Key: "coherence_misses", Label: "misses of coherence"},
+		report.Column{Key: "invalidated", Label: "lines lost"})
+	for i, l := range r.Levels {
+		t.Rows[i] = append(t.Rows[i], report.Count(uint64(l.Caches)), report.Count(l.Run.CoherenceMisses), report.Count(l.Run.Invalidated))
+	}
+}
+
+// coreTable is what each core asks of each level.
+func coreTable(r simulate.Result) report.Table {
+	t := report.Table{Key: "cores", Title: "Demand accesses by core", Columns: []report.Column{
+		{Key: "core", Label: "core"},
+		{Key: "threads", Label: "threads"},
+		{Key: "name", Label: "level"},
+		{Key: "accesses", Label: "accesses"},
+		{Key: "hits", Label: "hits"},
+		{Key: "misses", Label: "misses"},
+		{Key: "coherence_misses", Label: "of coherence"},
+		{Key: "invalidated", Label: "lines lost"},
+	}}
+	for n, core := range r.Cores {
+		for i := range r.Levels {
+			c := &r.Levels[i].Cores[n]
+			t.Add(report.Count(uint64(n)), report.TextOf(answers.NumbersOf(core.Threads)), report.TextOf(r.Levels[i].Cache.Name),
+				report.Count(c.Accesses()), report.Count(c.Hits()), report.Count(c.Misses()), report.Count(c.CoherenceMisses), report.Count(c.Invalidated))
+		}
+	}
+	return t
+}
+
+// busTable is what goes over the buses that connect the caches of a level.
+func busTable(r simulate.Result) report.Table {
+	t := report.Table{Key: "bus", Title: "Between the caches of a level", Columns: []report.Column{
+		{Key: "name", Label: "level"},
+		{Key: "bus_reads", Label: "BusRd"},
+		{Key: "bus_reads_exclusive", Label: "BusRdX"},
+		{Key: "upgrades", Label: "BusUpgr"},
+		{Key: "silent_upgrades", Label: "E to M, silent"},
+		{Key: "remote_clean", Label: "another has it clean"},
+		{Key: "remote_dirty", Label: "another has it dirty"},
+		{Key: "write_backs_for_reads", Label: "written back for a read"},
+		{Key: "write_backs_for_writes", Label: "for a write"},
+	}}
+	for _, l := range r.Levels {
+		row := []report.Value{report.TextOf(l.Cache.Name)}
+		b := &l.Run.Bus
+		for _, n := range []uint64{
+			b.Reads, b.ReadsExclusive, b.Upgrades, b.SilentUpgrades, b.RemoteClean, b.RemoteDirty, b.WriteBacksForReads, b.WriteBacksForWrites,
+		} {
+			row = append(row, report.Count(n))
+		}
+		if l.Run.Bus != (simulate.Bus{}) {
+			t.Add(row...)
+		}
+	}
+	return t
 }
 
 // addWriteBacks adds to the table of levels what each wrote back.

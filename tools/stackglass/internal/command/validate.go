@@ -27,6 +27,11 @@ difference is what was predicted less what was simulated: in misses, and as a
 share of the level's simulated demand misses. Where sets are exact, the share by
 which SDCM would be off stands beside it. Warnings say where differences come from.
 
+Of a trace with several threads, each on a core of its own or as --cores puts them,
+private levels are compared model by model: private (no other core's store disturbs),
+Anger's formula, and coherent (stores take lines from others), which is exact for one
+private level; and core by core.
+
 --fail-if states a budget on the share, whichever its sign: L2.difference>0.01
 exits 1 if the prediction is off by more than 1 %.
 
@@ -60,18 +65,25 @@ func (a *app) runValidate(s *simulation, name string) error {
 	if err != nil {
 		return err
 	}
-	l, counted, err := a.simulated(s, name, h, analysis.Locality|analysis.Sets)
+	l, counted, err := a.simulated(s, name, h, analysis.Locality|analysis.Sets|analysis.Sharing)
 	if err != nil {
 		return err
 	}
-	predicted, doubts, err := hierarchy.Predict(l.Profile, h)
+	if err := groupsKnown(s, counted); err != nil {
+		return err
+	}
+	asker := hierarchy.NewCoreAsker(l.Profile)
+	predicted, doubts, err := asker.Predict(h, nil)
 	if err != nil {
 		return asUsage(err)
 	}
-	v := validation{predicted, measuredOf(h, l, counted)}
+	v := validation{predicted.Prediction, measuredOf(h, l, counted), predicted}
 	d := &report.Document{Schema: "stackglass.validate", Version: 1, Input: l.facts(0)}
 	d.Tables = []report.Table{v.levels(), v.memory()}
-	d.Warnings = simulatedDoubts(h, l)
+	if len(predicted.Cores) > 0 {
+		d.Tables = append(d.Tables, v.views(asker), v.cores(counted))
+	}
+	d.Warnings = simulatedDoubts(h, s, l, counted)
 	d.Warnings = append(d.Warnings, l.told(doubts)...)
 	d.Warnings = append(d.Warnings, v.reasons(counted)...)
 	if err := a.answer(l, s.r.format, d); err != nil {
@@ -81,7 +93,10 @@ func (a *app) runValidate(s *simulation, name string) error {
 }
 
 // validation is a prediction beside what was counted.
-type validation struct{ predicted, counted hierarchy.Prediction }
+type validation struct {
+	predicted, counted hierarchy.Prediction
+	byCore             hierarchy.ByCore // that predicted is the sum of
+}
 
 // relative is how far x is off y, as a share of y.
 func relative(x, y float64) float64 {

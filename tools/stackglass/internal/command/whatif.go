@@ -1,10 +1,15 @@
 package command
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 )
 
@@ -12,9 +17,9 @@ import (
 func (a *app) whatIf() *cobra.Command {
 	var (
 		r      *reading
-		caches []string
-		named  string
-		budget []string
+		q      asked
+		by     string
+		shares []string
 	)
 	cmd := &cobra.Command{
 		Use:   "what-if FILE --cache NAME=SIZE,WAYS[,LINE] …",
@@ -40,6 +45,12 @@ policy, taken for LRU), or sdcm: a model of sets. Where sets are exact, what SDC
 would have said stands beside it. MPKR and MPKI are misses a thousand references
 and a thousand instructions.
 
+Where the trace has several threads, each runs on a core of its own (--cores puts
+some on one). Levels are private to a core unless shared=CORES or shared=all says
+how many have one in common; other cores' stores take lines from private ones, and
+the misses that come of that are told apart. --by core has the numbers of each core.
+--share 0=4MiB,1=2MiB parts the last shared level between the threads' cores.
+
 --fail-if states a budget, as in L2.misses>1e6, on accesses, hits, misses or
 miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`,
 		Example: "  stackglass what-if app.sgp --cache L1=32KiB,full --cache L2=1MiB,full\n" +
@@ -48,40 +59,84 @@ miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`,
 			"  stackglass what-if app.sgp --cache L1=32KiB,8 --fail-if 'L1.miss_ratio>0.05'",
 		Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
-			h, err := chooseHierarchy(caches, named)
-			if err != nil {
-				return err
-			}
-			budgets, err := parseBudgets(budget, h)
-			if err != nil {
-				return err
-			}
-			l, err := a.load(r, args[0], lineSizes(h))
-			if err != nil {
-				return err
-			}
-			predicted, doubts, err := hierarchy.Predict(l.Profile, h)
-			if err != nil {
-				return asUsage(err)
-			}
-			d := &report.Document{Schema: "stackglass.what-if", Version: 1, Input: l.facts(0)}
-			d.Tables = answers.Predicted(h, predicted)
-			if h.About != "" {
-				doubts = append(doubts, hierarchy.Warning(h.Name+": "+h.About))
-			}
-			d.Warnings = l.told(doubts)
-			if err := a.answer(l, r.format, d); err != nil {
-				return err
-			}
-			return checkBudgets(budgets, predicted)
+			return a.runWhatIf(r, &q, args[0], by, shares)
 		},
 	}
 	r = addReading(cmd)
-	cmd.Flags().StringArrayVar(&caches, "cache", nil, "a level, as in L1=32KiB,8 (repeat for the next one)")
-	cmd.Flags().StringVar(&named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
-	cmd.Flags().StringArrayVar(&budget, "fail-if", nil, "exit 1 if this holds, as in 'L2.misses>1e6' (may be repeated)")
-	must(cmd.RegisterFlagCompletionFunc("hierarchy", cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveDefault)))
+	q.add(cmd, "L2.misses>1e6")
+	addGroups(cmd, r)
+	cmd.Flags().StringVar(&by, "by", "level", "print what each core asks of each level: level or core")
+	cmd.Flags().StringSliceVar(&shares, "share", nil, "parts of the last shared level that threads have to themselves, as in 0=4MiB,1=2MiB")
+	must(cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{"level", "core"}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
+}
+
+func (a *app) runWhatIf(r *reading, q *asked, name, by string, shares []string) error {
+	h, err := chooseHierarchy(q.caches, q.named)
+	if err != nil {
+		return err
+	}
+	budgets, err := parseBudgets(q.budget, h)
+	if err != nil {
+		return err
+	}
+	if by != "level" && by != "core" {
+		return usagef("--by ", strconv.Quote(by), ", want level or core")
+	}
+	parts, err := parseShares(shares)
+	if err != nil {
+		return err
+	}
+	l, err := a.load(r, name, lineSizes(h))
+	if err != nil {
+		return err
+	}
+	predicted, doubts, err := hierarchy.NewCoreAsker(l.Profile).Predict(h, parts)
+	if err != nil {
+		return asUsage(err)
+	}
+	d := &report.Document{Schema: "stackglass.what-if", Version: 1, Input: l.facts(0)}
+	d.Tables = answers.PredictedByCore(h, predicted)
+	if h.About != "" {
+		doubts = append(doubts, hierarchy.Warning(h.Name+": "+h.About))
+	}
+	if by == "core" {
+		if len(predicted.Cores) == 0 {
+			doubts = append(doubts, oneCore(l.Profile))
+		} else {
+			d.Tables = slices.Insert(d.Tables, 0, answers.CoreLevels(predicted))
+		}
+	}
+	d.Warnings = l.told(doubts)
+	if err := a.answer(l, r.format, d); err != nil {
+		return err
+	}
+	return checkBudgets(budgets, predicted.Prediction)
+}
+
+// oneCore says why there is nothing to tell by core.
+func oneCore(p *profile.Profile) hierarchy.Warning {
+	switch {
+	case !p.Input.Header.Threads:
+		return "the trace does not say which thread made a reference, so there is one core"
+	case len(p.Totals.Threads) < 2:
+		return "the trace has one thread, so there is one core"
+	}
+	return "the profile has no stacks of threads; analyze the trace again, by default or with --analyses sharing"
+}
+
+// parseShares reads THREAD=SIZE.
+func parseShares(list []string) (shares []hierarchy.Share, err error) {
+	for _, text := range list {
+		thread, size, found := strings.Cut(text, "=")
+		number, bad := strconv.ParseUint(strings.TrimSpace(thread), 10, 32)
+		bytes, err := hierarchy.ParseSize(size)
+		if !found || bad != nil || err != nil || bytes == 0 {
+			return nil, usagef("--share ", strconv.Quote(text), ", want a thread and its part of the cache, as in 0=4MiB")
+		}
+		shares = append(shares, hierarchy.Share{Thread: uint32(number), SizeBytes: bytes})
+	}
+	return shares, nil
 }
 
 // presetLines lists the presets, a few a line.

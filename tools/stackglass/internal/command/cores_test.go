@@ -1,0 +1,109 @@
+package command
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// kernels are programs with OpenMP, and their traces.
+const kernels = "../../../../core/simulate/testdata/kernels/"
+
+func init() {
+	golden = append(golden,
+		"simulate "+kernels+"histogram.sgt --cache L1=512,2 --cache L2=4KiB,4,shared=all",
+		"simulate "+kernels+"histogram.sgt --cache L1=512,2 --cache L2=4KiB,4,shared=2 --protocol msi --format json",
+		"simulate "+kernels+"multiply.sgt --cache L1=512,2 --cores 1,3/2 --format csv",
+		"validate "+kernels+"stencil.sgt --cache L1=512,full --cache L2=4KiB,8,shared=all,non-inclusive",
+		"validate "+kernels+"histogram.sgt --cache L1=512,2 --cache L2=2KiB,4,shared=2,non-inclusive --cores 1/2/3/4 --format json",
+		"what-if "+kernels+"histogram.sgt --cache L1=512,2,latency=4 --cache L2=4KiB,8,shared=all,latency=20 --cache memory=latency=100",
+		"what-if "+kernels+"histogram.sgt --cache L1=512,2 --cache L2=2KiB,4,shared=2 --domains 1,2/3,4 --by core --format csv",
+		"what-if "+kernels+"multiply.sgt --cache L1=512,2 --cache L2=4KiB,8,shared=all --share 1=2KiB --by core",
+	)
+}
+
+// One private level misses what is predicted, on every core and for every cache;
+// a program captured here and now says the same as the traces that are kept.
+func TestCoherentLevelIsSimulated(t *testing.T) {
+	for _, name := range []string{"stencil", "histogram", "multiply"} {
+		traces := []string{kernels + name + ".sgt"}
+		if fresh := captured(t, name); fresh != "" {
+			traces = append(traces, fresh)
+		}
+		for _, path := range traces {
+			for _, cache := range []string{"64,full", "512,full", "2KiB,full", "512,1", "1KiB,2", "2KiB,8", "4KiB,4"} {
+				for _, level := range levelsOf(t, "validate "+path+" --cache L1="+cache+" --format csv") {
+					if level["difference"] != "0" || level["method"] != "exact" {
+						t.Errorf("%s, %s: %v", path, cache, level)
+					}
+				}
+			}
+		}
+	}
+}
+
+// captured compiles a kernel so that it traces itself and runs it; "" where that
+// cannot be done.
+func captured(t *testing.T, name string) (path string) {
+	t.Helper()
+	if _, err := exec.LookPath("clang-19"); err != nil {
+		t.Log("no program was captured: clang-19 is not installed")
+		return ""
+	}
+	source, err := filepath.Abs(kernels + name + ".c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	program, path := filepath.Join(dir, name), filepath.Join(dir, name+".sgt")
+	if exec.Command("clang-19", "-fopenmp", source, "-o", program).Run() != nil {
+		t.Log("no program was captured: there is no OpenMP for clang-19 (libomp-19-dev)")
+		return ""
+	}
+	if got := ask("cc", "--", "clang-19", "-O2", "-fopenmp", source, "-o", program); got.code != exitOK {
+		t.Fatal(got)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), "STACKGLASS_OUT="+path, "STACKGLASS_QUIET=1")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// What is asked of cores that cannot be, or that the trace does not tell of, is
+// refused or said.
+func TestCoresRefused(t *testing.T) {
+	in(t, map[string]string{"a.din": "0 1000\n"})
+	for line, word := range map[string]string{
+		"simulate a.din --cache L1=1KiB,4 --protocol moesi":        "mesi or msi",
+		"simulate a.din --cache L1=1KiB,4 --cores 0/0,1":           "each thread on one core",
+		"what-if a.din --cache L1=1KiB,4 --by thread":              "want level or core",
+		"what-if a.din --cache L1=1KiB,4,shared=all --share 0":     "0=4MiB",
+		"what-if a.din --cache L1=1KiB,4,shared=all --share 0=512": "several threads",
+	} {
+		expect(t, ask(words(line)...), exitUsage, word)
+	}
+	expect(t, ask(words("what-if a.din --cache L1=1KiB,4 --by core")...), exitOK, "does not say which thread")
+	expect(t, ask(words("simulate a.din --cache L1=1KiB,4 --cores 0/1")...), exitOK, "does not say which thread")
+}
+
+func TestSharesAndGroupsRefused(t *testing.T) {
+	for line, word := range map[string]string{
+		"validate " + kernels + "stencil.sgt --cache L1=512,2,shared=2":                      "--cores 1/2/3/4",
+		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=2":                       "--domains 1,2/3,4",
+		"what-if " + kernels + "stencil.sgt --cache L1=512,2 --share 1=256":                  "a level that cores share",
+		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 9=256":       "a thread of the trace",
+		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=256,1=128": "one part for each core",
+		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=1KiB":      "no more than the 512",
+		"simulate " + kernels + "stencil.sgt --cache L1=1KiB,2,shared=2 --cache L2=4KiB,2":   "shared= a multiple of the 2",
+	} {
+		expect(t, ask(words(line)...), exitUsage, word)
+	}
+	got := ask(words("simulate " + kernels + "stencil.sgt --cache L1=512,2,shared=2")...)
+	expect(t, got, exitOK, "in the order in which their threads appear: threads ")
+	got = ask(words("simulate " + kernels + "stencil.sgt --cache L1=1GiB,1,random --memory " + strconv.Itoa(3<<28))...)
+	expect(t, got, exitExhausted, "cores")
+}

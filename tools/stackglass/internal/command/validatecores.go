@@ -1,0 +1,112 @@
+package command
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/simulate"
+)
+
+// groupsKnown refuses levels that some cores share where it was not said which: the
+// stacks that they share are chosen before the trace is read.
+func groupsKnown(s *simulation, r simulate.Result) error {
+	for _, l := range r.Levels {
+		n := int(min(uint64(l.Cache.SharedBy), simulate.MaxCores))
+		if n <= 1 || n >= len(r.Cores) || s.r.cores != "" {
+			continue
+		}
+		text := ""
+		for i, threads := range sortedCores(r) {
+			if i > 0 {
+				text += "/"
+			}
+			text += answers.NumbersOf(threads)
+		}
+		return usagef(l.Cache.Name, " is shared by ", strconv.Itoa(n), " of ", strconv.Itoa(len(r.Cores)),
+			" cores; say which stand together by naming all: --cores ", text)
+	}
+	return nil
+}
+
+// sortedCores are the threads of each core, by the first one.
+func sortedCores(r simulate.Result) (cores [][]uint32) {
+	for _, c := range r.Cores {
+		if len(c.Threads) > 0 {
+			cores = append(cores, c.Threads)
+		}
+	}
+	slices.SortFunc(cores, slices.Compare)
+	return cores
+}
+
+// views has a row for each level and model of MODELS §6 that says something of it,
+// beside what was simulated: for private levels, what each core would miss alone
+// (§6.1), Anger's formula (§6.3), and stacks that lose lines to other cores' stores
+// (§6.4); for shared ones the stack that cores share (§6.2). Misses are cut to those
+// of the level above in the same model.
+func (v *validation) views(asker *hierarchy.CoreAsker) report.Table {
+	t := report.Table{Key: "views", Title: "Misses of all cores by each model of coherence, and as simulated", Columns: []report.Column{
+		{Key: "name", Label: "level"},
+		{Key: "view", Label: "model"},
+		{Key: "predicted_misses", Label: "predicted misses"},
+		{Key: "misses", Label: "misses"},
+		{Key: "difference", Label: "difference"},
+		{Key: "difference_ratio", Label: "of the misses"},
+		{Key: "method", Label: "method"},
+	}}
+	above := hierarchy.Views{}
+	for i, p := range v.predicted.Levels {
+		misses := v.counted.Levels[i].Misses
+		add := func(name string, predicted float64, method hierarchy.Method) {
+			t.Add(report.TextOf(p.Cache.Name), report.TextOf(name), report.Real(predicted), report.Real(misses),
+				report.Real(predicted-misses), shareOff(predicted, misses), report.TextOf(string(method)))
+		}
+		views, ok := asker.Views(p.Cache)
+		if p.Cache.SharedBy > 1 || !ok {
+			add("concurrent", p.Misses, p.Method)
+			continue
+		}
+		if i > 0 {
+			views.Private, views.Anger, views.Coherent = min(views.Private, above.Private), min(views.Anger, above.Anger), p.Misses
+		}
+		method := hierarchy.SDCM
+		if views.Exact {
+			method = p.Method
+		}
+		add("private", views.Private, p.Method)
+		add("Anger", views.Anger, method)
+		add("coherent", views.Coherent, p.Method)
+		above = views
+	}
+	return t
+}
+
+// cores holds each core's prediction against what was simulated of it.
+func (v *validation) cores(r simulate.Result) report.Table {
+	t := report.Table{Key: "cores", Title: "Misses by core, as predicted and as simulated", Columns: []report.Column{
+		{Key: "threads", Label: "threads"},
+		{Key: "name", Label: "level"},
+		{Key: "predicted_misses", Label: "predicted misses"},
+		{Key: "misses", Label: "misses"},
+		{Key: "difference", Label: "difference"},
+		{Key: "difference_ratio", Label: "of the misses"},
+		{Key: "predicted_coherence_misses", Label: "predicted, of coherence"},
+		{Key: "coherence_misses", Label: "of coherence"},
+	}}
+	for _, core := range v.byCore.Cores {
+		n := slices.IndexFunc(r.Cores, func(c simulate.Core) bool { return slices.Equal(c.Threads, core.Threads) })
+		if n < 0 {
+			continue
+		}
+		for i, l := range core.Levels {
+			run := &r.Levels[i].Cores[n]
+			misses := float64(run.Misses())
+			t.Add(report.TextOf(answers.NumbersOf(core.Threads)), report.TextOf(r.Levels[i].Cache.Name), report.Real(l.Misses), report.Real(misses),
+				report.Real(l.Misses-misses), shareOff(l.Misses, misses), report.Real(l.Coherence), report.Count(run.CoherenceMisses))
+		}
+	}
+	return t
+}
