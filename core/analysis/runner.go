@@ -424,7 +424,7 @@ func (r *Runner) fits(p *profile.Profile) bool {
 	if !r.spec.has(Locality) {
 		want = nil
 	}
-	return in.Kinds == r.spec.Kinds && in.Skip == r.spec.Skip && in.Limit == r.spec.Limit &&
+	return (p.Sampled == nil) == (r.spec.Sample == nil) && in.Kinds == r.spec.Kinds && in.Skip == r.spec.Skip && in.Limit == r.spec.Limit &&
 		slices.Equal(in.Threads, r.spec.Threads) && (in.Threads == nil) == (r.spec.Threads == nil) &&
 		slices.Equal(sizes, want) && p.Segment != nil && p.Segment.Start == r.spec.Start
 }

@@ -17,7 +17,7 @@ var soak = os.Getenv("STACKGLASS_SOAK") != ""
 // truth is within the interval, or the estimate off by a fifth at most, with 90 of 100
 // seeds.
 func TestIntervalsCoverTheTruth(t *testing.T) {
-	seeds := 10
+	seeds := 6
 	if soak {
 		seeds = 100
 	}

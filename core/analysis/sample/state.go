@@ -25,7 +25,9 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 		return &StateError{"the saved run was not sampled, or in another way; start again"}
 	}
 	d := profile.NewDecoder(p.Segment.Sample)
-	a.done = d.Uint()
+	if a.done = d.Uint(); a.done != p.Totals.AllReferences() {
+		return &StateError{"the saved run is damaged: it has other references than its sample; start again"}
+	}
 	if d.Uint() != uint64(len(a.sizes)) {
 		return &StateError{"the saved run had other line sizes; start again"}
 	}
@@ -36,6 +38,9 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 		s.sampler.restore(d)
 		s.counts.restore(d)
 		s.windows.restore(d)
+		if d.Err() == nil && !s.windows.cover(a.done) {
+			return &StateError{"the saved run is damaged: its windows are not those of its references; start again"}
+		}
 	}
 	return d.Err()
 }
@@ -115,4 +120,14 @@ func (w *windows) restore(d *profile.Decoder) {
 		fill(w.rows[i].sample[:], d)
 	}
 	fill(w.counted[:], d)
+}
+
+// cover tells that there are as many windows, and as long, as so many references have.
+func (w *windows) cover(references uint64) bool {
+	of := profile.Windows{References: w.References}
+	if w.References != profile.WindowSize(references) {
+		return false
+	}
+	_, rows := of.Span(0, references)
+	return uint64(len(w.rows)) == rows
 }

@@ -16,14 +16,14 @@ import (
 func TestTimeIsUnbiased(t *testing.T) {
 	const seeds = 200
 	for name, lines := range map[string][]trace.Line{
-		"loop and random": generated(400_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<17), tracetest.Uniform(1<<12, 5))),
-		"zipf":            generated(400_000, tracetest.Zipf(1<<14, 1.1, 7)),
+		"loop and random": generated(100_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<17), tracetest.Uniform(1<<12, 5))),
+		"zipf":            generated(100_000, tracetest.Zipf(1<<14, 1.1, 7)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			truth := bins(exact(lines))
 			var sum, squares [profile.WindowBins]float64
 			for seed := range uint64(seeds) {
-				l, _ := sampled(Options{Mode: profile.TimeSample, Gap: 1000, Seed: seed}, lines)
+				l, _ := sampled(Options{Mode: profile.TimeSample, Gap: 300, Seed: seed}, lines)
 				for bin, x := range bins(l) {
 					sum[bin] += x
 					squares[bin] += x * x

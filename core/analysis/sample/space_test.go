@@ -1,0 +1,219 @@
+package sample
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// drawLines is a random run with lines that come again soon, late and never.
+func drawLines(t *rapid.T) []trace.Line {
+	n := rapid.IntRange(1, 3000).Draw(t, "accesses")
+	few := rapid.Uint64Range(1, 40).Draw(t, "few lines")
+	many := rapid.Uint64Range(1, 1000).Draw(t, "many lines")
+	choose := rapid.Uint64().Draw(t, "seed")
+	lines := make([]trace.Line, n)
+	for i := range lines {
+		r := mix(uint64(i), choose)
+		lines[i] = r >> 8 % few
+		if r%4 == 0 {
+			lines[i] = r >> 8 % many
+		}
+	}
+	return lines
+}
+
+// naive is a sample of lines by its definition: the whole stack as a list. The
+// expectation from times is the sampler's own.
+type naive struct {
+	seed, threshold uint64
+	stack           []trace.Line
+	left            map[trace.Line]int // fetches when the line last left the front
+	fetches         int
+	times           reuse
+}
+
+func (n *naive) access(line trace.Line) uint32 {
+	at := slices.Index(n.stack, line)
+	whole := slices.Clone(n.stack)
+	if at >= 0 {
+		n.stack = slices.Delete(n.stack, at, at+1)
+	}
+	n.stack = slices.Insert(n.stack, 0, line)
+	if at >= 0 && at < frontLines {
+		return uint32(at)
+	}
+	d := n.distance(line, at, whole)
+	n.fetches++
+	if len(whole) >= frontLines {
+		if out := whole[frontLines-1]; mix(out, n.seed) <= n.threshold {
+			n.left[out] = n.fetches
+			n.times.left++
+		}
+	}
+	return d
+}
+
+func (n *naive) distance(line trace.Line, at int, whole []trace.Line) uint32 {
+	if mix(line, n.seed) > n.threshold {
+		return passed
+	}
+	if at < 0 {
+		return stack.Cold
+	}
+	above := 0
+	for _, other := range whole[frontLines:at] {
+		if mix(other, n.seed) <= n.threshold {
+			above++
+		}
+	}
+	time := uint64(n.fetches - n.left[line])
+	d := weigh(n.times.distance(time), above, profile.RateOf(n.threshold))
+	n.times.times[reuseBin(time)]++
+	return frontLines + uint32(math.Round(min(d, float64(time))))
+}
+
+func TestSpaceIsItsDefinition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := drawLines(t)
+		limit := threshold(rapid.SampledFrom([]float64{1, 0.5, 0.25, 0.01}).Draw(t, "rate"))
+		seed := rapid.Uint64().Draw(t, "of the sample")
+		fast, slow := newSpace(limit, seed, 0), naive{seed: seed, threshold: limit, left: map[trace.Line]int{}}
+		out := make([]uint32, len(lines))
+		fast.sample(lines, nil, out)
+		for i, line := range lines {
+			if want := slow.access(line); out[i] != want {
+				t.Fatalf("access %d: %d, want %d", i, out[i], want)
+			}
+		}
+	})
+}
+
+// TestAllLinesAreExact: a sample of all lines is no estimate.
+func TestAllLinesAreExact(t *testing.T) {
+	for _, o := range []Options{
+		{Mode: profile.SpaceSample, Threshold: math.MaxUint64},
+		{Mode: profile.LinesSample, Lines: 1000},
+	} {
+		rapid.Check(t, func(t *rapid.T) {
+			lines := drawLines(t)
+			l, size := sampled(o, lines)
+			want := exact(lines)
+			for _, c := range []uint64{1, 2, 15, 16, 17, 30, 100, 1000} {
+				if got, want := curve(l).Misses(c), curve(want).Misses(c); got != want {
+					t.Fatalf("%v, %d lines: %d misses, want %d", o, c, got, want)
+				}
+				b, ok := (&profile.Profile{Sampled: &profile.Sampled{Sizes: []profile.SampledSize{*size}}}).MissBounds(64, c)
+				if want := curve(want).Misses(c); ok && (b.Low != want || b.High != want) && profile.SiteBinFrom(profile.SiteBin(uint32(c))) == c {
+					t.Fatalf("%v, %d lines: misses from %d to %d, want %d", o, c, b.Low, b.High, want)
+				}
+			}
+		})
+	}
+}
+
+// TestFewLinesStayFew: there are never more lines in the sample than allowed, and they
+// are those of the least hashes; what was counted stands for about all there was.
+func TestFewLinesStayFew(t *testing.T) {
+	lines := generated(200_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<17), tracetest.Uniform(1<<13, 5)))
+	for seed := range uint64(5) {
+		s := newSpace(math.MaxUint64, seed, 300)
+		out := make([]uint32, maxLines)
+		var weights, fetches float64
+		for rest := lines; len(rest) > 0; {
+			n := min(len(rest), 256)
+			s.sample(rest[:n], nil, out)
+			for _, d := range out[:n] {
+				if d >= frontLines {
+					fetches++
+				}
+				if d >= frontLines && d != passed {
+					weights += float64(s.weight())
+				}
+			}
+			s.after()
+			if s.below.known() > 300 {
+				t.Fatalf("seed %d: %d lines", seed, s.below.known())
+			}
+			rest = rest[n:]
+		}
+		for line := range s.below.place {
+			if mix(line, seed) > s.threshold {
+				t.Fatalf("seed %d: line %d is in the sample, and beyond its threshold", seed, line)
+			}
+		}
+		if off := weights/fetches - 1; math.Abs(off) > 0.2 {
+			t.Errorf("seed %d: samples stand for %.3f of the accesses", seed, weights/fetches)
+		}
+	}
+}
+
+// TestReuseTimes: where n lines are chosen at random, those that left in a stretch of t
+// are n(1-(1-1/n)^t) different ones.
+func TestReuseTimes(t *testing.T) {
+	const lines = 1000
+	var r reuse
+	last := map[uint64]uint64{}
+	for now := range uint64(400_000) {
+		line := mix(now, 3) % lines
+		if then, known := last[line]; known {
+			r.times[reuseBin(now-then)]++
+		}
+		last[line] = now
+		r.left++
+	}
+	for _, time := range []uint64{1, 10, 100, 1000, 5000} {
+		want := lines * (1 - math.Pow(1-1./lines, float64(time)))
+		if got := r.distance(time); math.Abs(got/want-1) > 0.05 {
+			t.Errorf("time %d: %.1f lines, want %.1f", time, got, want)
+		}
+	}
+}
+
+// naiveOrder is order as a list.
+type naiveOrder []placed
+
+func TestOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o, list := newOrder(), naiveOrder{}
+		choose := rapid.Uint64().Draw(t, "seed")
+		for i := range rapid.Uint64Range(0, 5000).Draw(t, "steps") {
+			r := mix(i, choose)
+			line := r >> 32 % 300
+			at := slices.IndexFunc(list, func(p placed) bool { return p.line == line })
+			above, when, down := o.take(line)
+			if down != (at >= 0) || down && (above != len(list)-1-at || when != list[at].at) {
+				t.Fatalf("step %d: took %d, %d, %v, and it was at %d of %d", i, above, when, down, at, len(list))
+			}
+			if at >= 0 {
+				list = slices.Delete(list, at, at+1)
+			}
+			if r%8 > 0 {
+				o.put(line, i)
+				list = append(list, placed{line, i})
+			}
+			since := i - min(i, r>>16%1000)
+			newer := 0
+			for _, p := range list {
+				if p.at > since {
+					newer++
+				}
+			}
+			if got := o.since(since); got != newer {
+				t.Fatalf("step %d: %d put down since %d, want %d", i, got, since, newer)
+			}
+			if r>>8%1000 == 0 {
+				keep := func(line trace.Line) bool { return line%3 != 0 }
+				o.drop(keep)
+				list = slices.DeleteFunc(list, func(p placed) bool { return !keep(p.line) })
+			}
+		}
+	})
+}
