@@ -33,8 +33,8 @@
 		words[table + 2 * functions] = first + functions;
 
 		let next = 2 * functions;
-		// One field, of the records that have more of its kind than number.
-		const field = (offsets, many, number, at) => {
+		// One word of the records that have more of its kind than number.
+		const field = (offsets, many, number) => {
 			let largest = 0;
 			for (let i = 0; i < functions; i++) {
 				if (number >= many[i]) continue;
@@ -42,29 +42,31 @@
 				if (offsets && word !== NONE) {
 					word = word < OLD ? largest += word : word - OLD;
 				}
-				words[at(i)] = word;
+				words[starts[i] + number] = word;
 			}
 		};
-		const each = new Uint32Array(functions).fill(1);
+		const head = new Uint32Array(functions).fill(HEAD);
 		for (let word = NAME; word < IDS; word++) {
-			if (word !== OTHERS) field(word === NAME || word === STACK, each, 0, (i) => starts[i] + word);
+			if (word !== OTHERS) field(word === NAME || word === STACK, head, word);
 		}
-		for (let n = 0; next < length && others.some((many) => n < many); n++) {
-			field(true, others, n, (i) => starts[i] + HEAD + n);
-		}
-		for (let n = 0; next < length; n++) {
-			field(true, data, n, (i) => starts[i] + HEAD + others[i] + n);
+		for (const [before, many] of [[head, others], [others, data]]) {
+			let most = 0;
+			for (let i = 0; i < functions; i++) {
+				starts[i] += before[i];
+				if (many[i] > most) most = many[i];
+			}
+			for (let number = 0; number < most; number++) field(true, many, number);
 		}
 
-		for (let i = 0; i < functions * BUCKETS - BUCKETS + 1; i++) {
-			words[buckets + i * BUCKET] = i / BUCKETS;
+		for (let i = 0, at = buckets; i < functions; i++) {
+			for (let n = i < functions - 1 ? BUCKETS : 1; n > 0; n--, at += BUCKET) words[at] = i;
 		}
 		check(words.subarray(table, end), sum);
 	};
 
 	const check = (words, sum) => {
 		let got = 2166136261;
-		for (const word of words) got = Math.imul(got ^ word, 16777619);
+		for (let i = 0; i < words.length; i++) got = Math.imul(got ^ words[i], 16777619);
 		if (got >>> 0 !== sum) throw new Error("the program's table of functions is damaged; reload the page");
 	};
 
