@@ -1,6 +1,11 @@
 package hierarchy
 
-import "github.com/stackglass/stackglass/core/profile"
+import (
+	"math"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
 
 // The methods of levels of a sampled profile (MODELS §8): those above, with distances
 // that are estimates.
@@ -57,4 +62,24 @@ func SampleDoubt(s *profile.Sampled) string {
 		}
 	}
 	return s.Chip() + ": counts are estimates, with the interval that has the truth in 95 of 100 runs"
+}
+
+// ModelledSets is the table of sets that the stack distance cache model expects from
+// the distances of a line size (MODELS §5), for profiles that have none.
+func ModelledSets(l *profile.Locality) *profile.SetTable {
+	curve := profile.NewCurve(l.Histogram(trace.AllKinds))
+	t := new(profile.SetTable)
+	for a := range t.Depths {
+		sets, before := uint64(1)<<a, uint64(0)
+		for d := range t.Depths[a] {
+			ways := uint64(d) + 1
+			hits := uint64(math.Round(expectedHits(curve, sets*ways, ways)))
+			if a == 0 {
+				hits = curve.Hits(ways)
+			}
+			hits = max(hits, before)
+			t.Depths[a][d], before = hits-before, hits
+		}
+	}
+	return t
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 )
@@ -40,6 +41,10 @@ miss ratios, with a row for each number of sets.`,
 			} else {
 				d.Tables = []report.Table{answers.SetsGrid(found)}
 			}
+			answers.FromSample(&d.Tables[0], l.Profile)
+			if l.Profile.Sampled != nil && l.Profile.LocalityAt(line).Sets == nil {
+				d.Warnings = append(d.Warnings, "a sample has too few lines of each set to count in them; these are what the stack distance cache model (SDCM) expects, which lets lines fall into sets at random")
+			}
 			return a.answer(l, r.format, d)
 		},
 	}
@@ -52,6 +57,11 @@ miss ratios, with a row for each number of sets.`,
 // setTable gives the result for one line size, with its set table.
 func (l *answerable) setTable(lineBytes uint32) (*profile.Locality, error) {
 	found, err := l.locality(lineBytes)
+	if err == nil && found.Sets == nil && l.Profile.Sampled != nil {
+		modelled := *found
+		modelled.Sets = hierarchy.ModelledSets(found)
+		return &modelled, nil
+	}
 	if err == nil && found.Sets == nil {
 		err = usagef("the profile ", l.name, " holds no set tables; analyze the trace again, by default or with --analyses sets")
 	}

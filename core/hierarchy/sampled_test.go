@@ -1,0 +1,72 @@
+package hierarchy_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	sampling "github.com/stackglass/stackglass/core/analysis/sample"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// sampledRun analyses a random walk from a sample, or all of it.
+func sampledRun(t *testing.T, text string) *profile.Profile {
+	spec := analysis.Spec{Analyses: analysis.Sets}
+	if text != "" {
+		o, err := sampling.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec.Sample = o
+	}
+	r, err := analysis.NewRunner(spec, tracetest.Stream(400_000, tracetest.Zipf(1<<14, 0.8, 3)))
+	for err == nil {
+		err = r.Step()
+	}
+	return r.Finish(profile.State{})
+}
+
+func TestSampledMethods(t *testing.T) {
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{
+		{Name: "L1", SizeBytes: 64 << 10, LineBytes: 64},
+		{Name: "L2", SizeBytes: 128 << 10, LineBytes: 64},
+		{Name: "L3", SizeBytes: 256 << 10, LineBytes: 64, Ways: 8},
+	}}
+	want, _, err := hierarchy.Predict(sampledRun(t, ""), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, warnings, err := hierarchy.Predict(sampledRun(t, "space=0.1"), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(warnings) == 0 || warnings[0] != "sampled 10 % of the lines: counts are estimates, with the interval that has the truth in 95 of 100 runs" {
+		t.Errorf("warnings %q, want what the counts rest on first", warnings)
+	}
+	for i, method := range []hierarchy.Method{hierarchy.Sampled, hierarchy.SampledInclusive, hierarchy.SampledSDCM} {
+		l := &got.Levels[i]
+		if l.Method != method || !l.Bounded {
+			t.Errorf("%s: method %s, bounded %v, want %s with an interval", l.Cache.Name, l.Method, l.Bounded, method)
+		}
+		if exact := want.Levels[i].Misses; l.Low > exact || l.High < exact || l.Low > l.Misses || l.High < l.Misses {
+			t.Errorf("%s: %.0f misses, from %.0f to %.0f, exactly %.0f", l.Cache.Name, l.Misses, l.Low, l.High, exact)
+		}
+	}
+}
+
+// TestModelledSets: lines chosen at random fall into sets as the model says.
+func TestModelledSets(t *testing.T) {
+	l := &sampledRun(t, "").Locality[0]
+	table := hierarchy.ModelledSets(l)
+	for _, sets := range []uint64{1, 16, 1024} {
+		for _, ways := range []uint64{1, 4, 32} {
+			got, _ := table.Hits(sets, ways)
+			want, _ := l.Sets.Hits(sets, ways)
+			if off := math.Abs(float64(got)-float64(want)) / float64(l.Accesses()); off > 0.01 || sets == 1 && got != want {
+				t.Errorf("%d sets of %d ways: %d hits, counted %d", sets, ways, got, want)
+			}
+		}
+	}
+}
