@@ -36,7 +36,7 @@ SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/site
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
 .PHONY: help setup run build site wasm test check format vet staticcheck generated unit wasmtest e2e \
-	lint generate fuzz bench bench-wasm demos shot golden clean
+	lint generate fuzz soak bench bench-wasm demos shot golden clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -137,6 +137,9 @@ fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
 		done; done
 
 # ---- measure it
+
+soak: ## what takes an hour: samplers over a hundred seeds, and over 10^9 accesses
+	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run 'IntervalsCoverTheTruth|LongRun' ./core/analysis/sample
 
 bench: ## benchmarks, native (BENCH=Stack picks some)
 	$(GO) test -run='^$$' -bench='$(BENCH)' ./core/...
