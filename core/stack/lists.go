@@ -1,33 +1,30 @@
 package stack
 
-// lists are those of one number of sets: the fronts, which most visits see alone,
-// side by side, and what is behind them.
+// lists are those of one number of sets.
 type lists struct {
-	most  int      // they are of 2^most sets,
-	least int      // and sets of down to 2^least are put together from them
-	front []uint32 // 0 where there is none
-	turn  []uint8  // by set: how often its list was turned
-	rest  []list   // nil until some set has a second line, so that short traces touch little memory
+	most  int     // they are of 2^most sets,
+	least int     // and sets of down to 2^least are put together from them
+	turn  []uint8 // by set: how often its list was turned
+	sets  []list
 }
 
-// list is what is behind the front of a set: MaxWays entries in order; 0 stands
-// for none, older than any. It is a ring: where it is full and gets another entry,
-// the oldest makes way and the list turns by one, which is a single store. It
-// turns only then, so that the newest half of a list that is not full keeps to one
-// line of the cache.
+// list has the entries of a set in order; 0 stands for none, older than any. It is
+// a ring: where it is full and gets another entry, the oldest makes way and the list
+// turns by one, which is a single store. It turns only then, so that the newest half
+// of a list that is not full keeps to one line of the cache.
 type list [MaxWays]uint32
 
 const half = MaxWays / 2
 
 // makeLists makes empty lists.
 func makeLists(least, most int) lists {
-	return lists{most: most, least: least, front: make([]uint32, 1<<most), turn: make([]uint8, 1<<most)}
+	return lists{most: most, least: least, turn: make([]uint8, 1<<most), sets: make([]list, 1<<most)}
 }
 
 // of is the place of a line's list. Those that are put together lie side by side.
 func (l *lists) of(line uint32) int {
-	set := int(line) & (len(l.front) - 1)
-	return (set<<((l.most-l.least)&31) | set>>(l.least&31)) & (len(l.front) - 1)
+	set := int(line) & (len(l.sets) - 1)
+	return (set<<((l.most-l.least)&31) | set>>(l.least&31)) & (len(l.sets) - 1)
 }
 
 // beside is the number of newer lines, in a set of 2^b, that are not in the set of
@@ -35,38 +32,17 @@ func (l *lists) of(line uint32) int {
 func (l *lists) beside(set, b, n int, after uint32) (beside int) {
 	step := 1 << (b - l.least)
 	for k := step; k < 1<<(l.most-l.least) && n+beside < MaxWays; k += 2 * step {
-		beside += l.newer(set^k, after)
+		beside += l.sets[set^k].newer(l.turn[set^k], after)
 	}
 	return beside
-}
-
-// behind makes room for second lines.
-func (l *lists) behind() []list {
-	if l.rest == nil {
-		l.rest = make([]list, len(l.front))
-	}
-	return l.rest
 }
 
 // at is the place of the kth newest entry, from 0.
 func at(turn uint8, k int) int { return (int(turn) + half - 1 - k) & (MaxWays - 1) }
 
-// newer counts the entries from after on: of the first four, or of one half, by
-// quarters and then within one, without branches, which would be hard to predict.
+// newer counts the entries from after on: in one half, by quarters and then within
+// one, without branches, which would be hard to predict.
 func (l *list) newer(turn uint8, after uint32) int {
-	if l[at(turn, 3)] < after {
-		n := 0
-		if l[at(turn, 0)] >= after {
-			n++
-		}
-		if l[at(turn, 1)] >= after {
-			n++
-		}
-		if l[at(turn, 2)] >= after {
-			n++
-		}
-		return n
-	}
 	first := 0
 	if l[at(turn, half-1)] >= after {
 		if l[at(turn, MaxWays-1)] >= after {
@@ -112,7 +88,7 @@ func (l *list) insert(turn uint8, n int, entry uint32) {
 
 // toFront is newer and insert in one, for a list whose newest half has the place to
 // insert at: it goes through all of that half, without branches.
-func (l *list) toFront(turn uint8, newest, after uint32) (n int) {
+func (l *list) toFront(turn uint8, entry, after uint32) (n int) {
 	for k := 0; k < half; k += 4 {
 		pa, pb, pc, pd := at(turn, k), at(turn, k+1), at(turn, k+2), at(turn, k+3)
 		a, b, c, d := l[pa], l[pb], l[pc], l[pd]
@@ -138,11 +114,11 @@ func (l *list) toFront(turn uint8, newest, after uint32) (n int) {
 		if a >= after {
 			b = a
 		}
-		if newest >= after {
-			a = newest
+		if entry >= after {
+			a = entry
 		}
 		l[pa], l[pb], l[pc], l[pd] = a, b, c, d
-		newest = carry
+		entry = carry
 	}
 	return n
 }
@@ -151,32 +127,21 @@ func (l *list) toFront(turn uint8, newest, after uint32) (n int) {
 func (l *lists) push(set int, entry uint32) {
 	turn := l.turn[set] + 1
 	l.turn[set] = turn
-	l.rest[set][at(turn, 0)] = entry
-}
-
-// newer is the number of lines of a set from a number on.
-func (l *lists) newer(set int, after uint32) int {
-	if l.front[set] < after {
-		return 0
-	}
-	if l.rest == nil {
-		return 1
-	}
-	return 1 + l.rest[set].newer(l.turn[set], after)
+	l.sets[set][at(turn, 0)] = entry
 }
 
 // move moves a line to the front. It tells whether it was not there.
 func (l *lists) move(set int, after, now uint32) bool {
-	newest := l.front[set]
-	l.front[set] = now
-	if newest < after {
-		return newest == 0 // it is the first line of its set
+	list, turn := &l.sets[set], l.turn[set]
+	if newest := &list[at(turn, 0)]; *newest < after {
+		first := *newest == 0
+		*newest = now
+		return first
 	}
-	list, turn := &l.behind()[set], l.turn[set]
 	if n := list.newer(turn, after); n < MaxWays {
-		list.insert(turn, n, newest)
+		list.insert(turn, n, now)
 	} else {
-		l.push(set, newest)
+		l.push(set, now)
 	}
 	return true
 }
@@ -189,12 +154,8 @@ func (l *lists) touch(set int, beside bool) (sink uint32) {
 		n <<= l.most - l.least
 	}
 	for k := range n {
-		s := set ^ k
-		sink += l.front[s]
-		if l.rest != nil {
-			list, turn := &l.rest[s], l.turn[s]
-			sink += list[at(turn, 0)] + list[at(turn, half-1)]
-		}
+		list, turn := &l.sets[set^k], l.turn[set^k]
+		sink += list[at(turn, 0)] + list[at(turn, half-1)]
 	}
 	return sink
 }

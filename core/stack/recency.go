@@ -147,7 +147,7 @@ func (r *recency) visitLists(l *lists, visits []visit) (stay int) {
 func (r *recency) count(l *lists, v *visit) bool {
 	a, set := l.most, l.of(v.line)
 	lanes := v.above >> ((a - 1) * laneBits)
-	n := l.newer(set, v.after)
+	n := l.sets[set].newer(l.turn[set], v.after)
 	if n == 0 {
 		r.finish(a, lanes)
 	} else {
@@ -188,28 +188,21 @@ func (l *lists) touchAccesses(accesses []access) (sink uint32) {
 func (r *recency) accessLists(l *lists, accesses []access) {
 	r.sink += l.touchAccesses(accesses)
 	var late uint64
-	rest := l.behind()
 	for i := range accesses {
 		v := &accesses[i]
-		after := v.after
-		set := l.of(v.line)
-		newest := l.front[set]
-		l.front[set] = v.now
+		set, after := l.of(v.line), v.after
+		list, turn := &l.sets[set], l.turn[set]
 		n := 0
-		if newest >= after {
-			list, turn := &rest[set], l.turn[set]
-			switch {
-			case list[at(turn, half-1)] < after:
-				n = 1 + list.toFront(turn, newest, after)
-			case list[at(turn, MaxWays-1)] >= after:
-				l.push(set, newest)
-				late += uint64(^v.line >> 31)
-				continue
-			default:
-				n = list.newer(turn, after)
-				list.insert(turn, n, newest)
-				n++
-			}
+		switch {
+		case list[at(turn, half-1)] < after:
+			n = list.toFront(turn, v.now, after)
+		case list[at(turn, MaxWays-1)] >= after:
+			l.push(set, v.now)
+			late += uint64(^v.line >> 31)
+			continue
+		default:
+			n = list.newer(turn, after)
+			list.insert(turn, n, v.now)
 		}
 		if v.line&uncounted != 0 {
 			continue
@@ -219,7 +212,7 @@ func (r *recency) accessLists(l *lists, accesses []access) {
 			if b--; b < l.least {
 				break
 			}
-			n = min(n+l.beside(set, b, n, v.after), MaxWays)
+			n = min(n+l.beside(set, b, n, after), MaxWays)
 		}
 	}
 	for b := l.least; b <= l.most; b++ {

@@ -35,7 +35,7 @@
 //     adds one to the depths in all the numbers of sets in which it meets the
 //     line: a word of sixteen 4-bit lanes takes them in one addition.
 //  2. For a line from below, the lines that fell off the array since it did are
-//     counted by a list a set, for each number of sets, of at most 33 numbers
+//     counted by a list a set, for each number of sets, of at most 32 numbers
 //     (recency.go); those of the array that did not fall since are added in lanes,
 //     as above. A line visits its lists only when it falls, and no further than to
 //     the first set in whose front it is: with more sets it is in front, too. Where
