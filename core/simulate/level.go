@@ -60,6 +60,12 @@ func (l *level) read(line trace.Line) (dirty bool) {
 
 // missed notes a demand miss of a line that was lost.
 func (l *level) missed(line trace.Line) {
+	if l.lost != nil {
+		l.missedLost(line)
+	}
+}
+
+func (l *level) missedLost(line trace.Line) {
 	if _, lost := l.lost[line]; lost {
 		l.counts.CoherenceMisses++
 		delete(l.lost, line)
@@ -178,7 +184,9 @@ func (l *level) supersede(line trace.Line) {
 // fill puts a line into its set, from which another may have to leave.
 func (l *level) fill(line trace.Line, dirty bool) {
 	l.counts.Fills++
-	delete(l.lost, line)
+	if l.lost != nil {
+		delete(l.lost, line)
+	}
 	victim, victimDirty, evicted := l.tags.insert(line, dirty)
 	if !evicted {
 		return

@@ -288,10 +288,37 @@ func largestLine(levels []hierarchy.Cache) (bytes uint32) {
 // Consume simulates the references of a batch; rows that are none are passed
 // over. The error is that of [New], for caches of further cores.
 func (s *Simulator) Consume(b *trace.Batch) error {
+	s.threaded = s.threaded || b.Thread != nil
+	if s.threaded {
+		return s.consumeThreads(b)
+	}
+	if s.now == nil {
+		if err := s.switchTo(0); err != nil {
+			return err
+		}
+	}
+	first := s.now.path[0]
 	kinds := b.Kind
 	addrs, sizes := b.Addr[:len(kinds)], b.Bytes[:len(kinds)]
-	s.threaded = s.threaded || b.Thread != nil
 	for i, kind := range kinds {
+		if !kind.IsReference() {
+			continue
+		}
+		addr, bytes, write := addrs[i], uint64(max(sizes[i], 1)), writes.Has(kind)
+		if addr>>first.shift < (addr+bytes-1)>>first.shift {
+			s.reference(addr, bytes, write)
+			continue
+		}
+		s.references++
+		first.access(addr, min(bytes, first.room(addr)), write)
+	}
+	return nil
+}
+
+// consumeThreads is Consume where the trace says who makes references. Rows that do
+// not say are thread 0's.
+func (s *Simulator) consumeThreads(b *trace.Batch) error {
+	for i, kind := range b.Kind {
 		if !kind.IsReference() {
 			continue
 		}
@@ -304,7 +331,7 @@ func (s *Simulator) Consume(b *trace.Batch) error {
 				return err
 			}
 		}
-		s.reference(addrs[i], uint64(max(sizes[i], 1)), writes.Has(kind))
+		s.reference(b.Addr[i], uint64(max(b.Bytes[i], 1)), writes.Has(kind))
 	}
 	return nil
 }
