@@ -56,7 +56,7 @@ type Demo struct {
 	References uint64        `json:"references"` // data references in the trace
 	Lines      uint64        `json:"lines"`      // distinct 64-byte lines
 	Lesson     []string      `json:"lesson"`     // the answer, in two sentences
-	Views      []string      `json:"views"`      // where the page shows each sentence: overview, locality, caches, counters
+	Views      []string      `json:"views"`      // where the page shows each sentence: overview, locality, caches, threads, communication, counters
 	Against    string        `json:"against"`    // another demo that it is to be seen beside; "": none
 	Expected   []Expectation `json:"expected"`   // the numbers that the lesson names
 }
@@ -71,6 +71,11 @@ type Expectation struct {
 	// Taken counts references to a line that the thread had until another
 	// thread wrote it, where each thread has an unlimited cache of its own.
 	Taken uint64 `json:"taken,omitempty"`
+	// Transfers counts the words that a thread is the first to load after another one
+	// wrote them; From and To name the threads, 0: all.
+	Transfers uint64 `json:"transfers,omitempty"`
+	From      uint32 `json:"from,omitempty"`
+	To        uint32 `json:"to,omitempty"`
 }
 
 // Demos lists the demos in the order of the page.

@@ -81,10 +81,14 @@ func TestDemos(t *testing.T) {
 func checkExpectation(t *testing.T, d Demo, e Expectation) {
 	t.Helper()
 	named := e.Misses
-	if e.Cache == "" {
+	switch {
+	case e.Transfers > 0:
+		named = e.Transfers
+		checkTransfers(t, d, e)
+	case e.Cache == "":
 		named = e.Taken
 		checkTaken(t, d, e)
-	} else {
+	default:
 		checkMisses(t, d, e)
 	}
 	if lesson := strings.ReplaceAll(strings.Join(d.Lesson, " "), ",", ""); !names(lesson, named) {
@@ -122,6 +126,19 @@ func checkMisses(t *testing.T, d Demo, e Expectation) {
 	}
 	if got != e.Misses {
 		t.Errorf("%s: %d misses, demos.json says %d", e.Cache, got, e.Misses)
+	}
+}
+
+func checkTransfers(t *testing.T, d Demo, e Expectation) {
+	t.Helper()
+	got := uint64(0)
+	for _, f := range analyse(t, d.File, analysis.Spec{Analyses: analysis.Communication}).Communication.Granules[0].Flows {
+		if (e.From == 0 || f.From == e.From) && (e.To == 0 || f.To == e.To) {
+			got += f.Transfers
+		}
+	}
+	if got != e.Transfers {
+		t.Errorf("%d words go from thread %d to thread %d, demos.json says %d", got, e.From, e.To, e.Transfers)
 	}
 }
 
@@ -227,7 +244,7 @@ func checkText(t *testing.T, d Demo) {
 		t.Errorf("%d sentences are shown in the views %q", len(d.Lesson), d.Views)
 	}
 	for _, view := range d.Views {
-		if !slices.Contains([]string{"overview", "locality", "caches", "counters"}, view) {
+		if !slices.Contains([]string{"overview", "locality", "caches", "threads", "communication", "counters"}, view) {
 			t.Errorf("there is no view %q of a demo", view)
 		}
 	}
