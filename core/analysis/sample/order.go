@@ -151,12 +151,12 @@ func (o *order) save(b []byte) []byte {
 
 func (o *order) restore(d *profile.Decoder) {
 	for range d.Length(2) {
-		line, at := d.Uint(), d.Uint()
+		line, at := d.UintBelow(beyond), d.Uint()
 		if _, twice := o.place[line]; !twice {
 			o.put(line, at)
 		}
 	}
-	for _, line := range d.Stack() {
+	for _, line := range stackOf(d) {
 		o.note(line)
 	}
 }

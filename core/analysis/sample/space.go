@@ -116,7 +116,9 @@ func (s *space) deviation(distance float64) float64 {
 
 func (s *space) save(b []byte) []byte {
 	b = appendUint(b, s.threshold, uint64(s.halvings), s.fetches, s.looked, s.times.left, s.times.built)
-	b = appendUint(b, s.front[:]...)
+	for _, line := range s.front {
+		b = appendUint(b, line+1) // 0: no line
+	}
 	b = appendUint(b, s.times.times[:]...)
 	for _, x := range s.times.upto {
 		b = appendUint(b, math.Float64bits(x))
@@ -129,7 +131,7 @@ func (s *space) restore(d *profile.Decoder) {
 	s.rate = profile.RateOf(s.threshold)
 	s.fetches, s.looked, s.times.left, s.times.built = d.Uint(), d.Uint(), d.Uint(), d.Uint()
 	for i := range s.front {
-		s.front[i] = d.Uint()
+		s.front[i] = d.UintBelow(beyond+1) - 1
 	}
 	for i := range s.times.times {
 		s.times.times[i] = d.Uint()

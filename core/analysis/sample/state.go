@@ -1,6 +1,8 @@
 package sample
 
 import (
+	"slices"
+
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -93,6 +95,14 @@ func (c *counts) restore(d *profile.Decoder) {
 	for g := range c.spread {
 		fill(c.spread[g][:], d)
 	}
+}
+
+// beyond is more than any line's number.
+const beyond = 1 << 61
+
+// stackOf reads what profile.AppendStack wrote; lines that cannot be are left out.
+func stackOf(d *profile.Decoder) []trace.Line {
+	return slices.DeleteFunc(d.Stack(), func(line trace.Line) bool { return line >= beyond })
 }
 
 func fill(values []uint64, d *profile.Decoder) {

@@ -245,7 +245,7 @@ func (t *timed) restore(d *profile.Decoder) {
 	fill(t.ends[:], d)
 	fill(t.oldEnds[:], d)
 	for range d.Length(4) {
-		line, w := d.Uint(), watch{kind: trace.Kind(d.UintBelow(uint64(trace.NumKinds))), at: d.Uint(), old: d.UintBelow(2) == 1}
+		line, w := d.UintBelow(beyond), watch{kind: trace.Kind(d.UintBelow(uint64(trace.NumKinds))), at: d.Uint(), old: d.UintBelow(2) == 1}
 		t.watch(line, w)
 	}
 	if len(t.watched) == 0 {
@@ -254,11 +254,11 @@ func (t *timed) restore(d *profile.Decoder) {
 	t.old = newOrder()
 	t.old.restore(d)
 	for range d.Length(2) {
-		t.young = append(t.young, watching{d.Uint(), d.Uint()})
+		t.young = append(t.young, watching{d.UintBelow(beyond), d.Uint()})
 	}
 	if len(t.young) > 0 {
 		t.recent = stack.NewExact()
-		lines := d.Stack()
+		lines := stackOf(d)
 		slices.Reverse(lines)
 		t.recent.Distances(lines, make([]uint32, len(lines)))
 	}
