@@ -45,6 +45,13 @@ type Share struct {
 type CoreAsker struct {
 	*Asker
 	stacks map[stackKey]stackCurve
+	bySDCM map[stackCache]float64 // misses by SDCM, which take longest
+}
+
+// stackCache is a cache of sets that a stack was asked about.
+type stackCache struct {
+	stackKey
+	geometry
 }
 
 // stackKey names a stack of a profile.
@@ -73,7 +80,7 @@ type stackCurve struct {
 
 // NewCoreAsker is a CoreAsker for p.
 func NewCoreAsker(p *profile.Profile) *CoreAsker {
-	return &CoreAsker{NewAsker(p), map[stackKey]stackCurve{}}
+	return &CoreAsker{NewAsker(p), map[stackKey]stackCurve{}, map[stackCache]float64{}}
 }
 
 // Predict answers for every level of h, as [Asker.Predict] where the profile knows
@@ -192,7 +199,7 @@ func (a *CoreAsker) perCore(s *profile.Sharing, c Cache, parted bool, parts []Ca
 	cores = make([]ofCore, len(s.Cores))
 	if parted && len(parts) > 0 {
 		for k := range cores {
-			cores[k] = a.stack(stackKey{s.LineBytes, privateStack, 0, k}, s).answer(parts[k])
+			cores[k] = a.answer(stackKey{s.LineBytes, privateStack, 0, k}, s, parts[k])
 		}
 		return cores, nil
 	}
@@ -210,13 +217,9 @@ func (a *CoreAsker) perCore(s *profile.Sharing, c Cache, parted bool, parts []Ca
 
 // coherent answers for a core's own cache.
 func (a *CoreAsker) coherent(s *profile.Sharing, c Cache, core int) ofCore {
-	n := a.stack(stackKey{s.LineBytes, coherentStack, 0, core}, s).answer(c)
-	lost := a.stack(stackKey{s.LineBytes, lostStack, 0, core}, s)
-	if c.Full() {
-		n.coherence = float64(lost.Hits(c.Lines()))
-	} else {
-		n.coherence = min(n.misses, expectedHits(lost.Curve, c.Lines(), uint64(c.Ways)))
-	}
+	n := a.answer(stackKey{s.LineBytes, coherentStack, 0, core}, s, c)
+	lost := a.answer(stackKey{s.LineBytes, lostStack, 0, core}, s, c) // as if their lines had stayed
+	n.coherence = min(n.misses, lost.accesses-lost.misses)
 	return n
 }
 
@@ -231,8 +234,9 @@ func (a *CoreAsker) concurrent(s *profile.Sharing, c Cache, first int, cores []o
 	var cold float64
 	var accesses uint64
 	for k := range cores {
-		member := a.stack(stackKey{s.LineBytes, memberStack, number, first + k}, s)
-		cores[k] = member.answer(c)
+		key := stackKey{s.LineBytes, memberStack, number, first + k}
+		member := a.stack(key, s)
+		cores[k] = a.answer(key, s, c)
 		accesses += member.Accesses
 		cold += float64(member.Cold)
 	}
@@ -264,20 +268,35 @@ func apportion(cores []ofCore, members []profile.Member, sum, cold float64) {
 }
 
 // answer is what a stack says of a cache.
-func (s stackCurve) answer(c Cache) ofCore {
-	n := ofCore{accesses: float64(s.Accesses), method: Exact}
+func (a *CoreAsker) answer(key stackKey, s *profile.Sharing, c Cache) ofCore {
+	stack := a.stack(key, s)
+	n := ofCore{accesses: float64(stack.Accesses), method: Exact}
 	if c.Full() {
-		n.misses = float64(s.Misses(c.Lines()))
+		n.misses = float64(stack.Misses(c.Lines()))
 		n.sdcm = n.misses
 		return n
 	}
-	n.sdcm = max(0, n.accesses-expectedHits(s.Curve, c.Lines(), uint64(c.Ways)))
-	if hits, ok := tableHits(s.sets, c); ok {
-		n.misses = float64(s.Accesses - hits)
+	n.sdcm = a.modelledMisses(key, stack.Curve, c)
+	if hits, ok := tableHits(stack.sets, c); ok {
+		n.misses = float64(stack.Accesses - hits)
 	} else {
 		n.misses, n.method = n.sdcm, SDCM
 	}
 	return n
+}
+
+// modelledMisses is what SDCM expects a cache of sets to miss.
+func (a *CoreAsker) modelledMisses(key stackKey, curve *profile.Curve, c Cache) float64 {
+	of := stackCache{key, geometry{c.LineBytes, c.Ways, c.Lines()}}
+	misses, kept := a.bySDCM[of]
+	if !kept {
+		misses = max(0, float64(curve.Accesses)-expectedHits(curve, c.Lines(), uint64(c.Ways)))
+		if len(a.bySDCM) >= keptAnswers {
+			clear(a.bySDCM)
+		}
+		a.bySDCM[of] = misses
+	}
+	return misses
 }
 
 // tableHits is what a set table says of a cache, if it can.
@@ -434,7 +453,7 @@ func (a *CoreAsker) Views(c Cache) (v Views, ok bool) {
 	}
 	v.Exact = true
 	count := func(key stackKey, c Cache) (accesses, misses float64) {
-		n := a.stack(key, s).answer(c)
+		n := a.answer(key, s, c)
 		v.Exact = v.Exact && n.method == Exact
 		return n.accesses, n.misses
 	}

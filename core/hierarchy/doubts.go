@@ -29,7 +29,7 @@ func (a *Asker) doubts(h Hierarchy, out *Prediction) (warnings []Warning) {
 	if alone, together := h.byThreads(len(a.p.Totals.Threads)); alone != "" {
 		say(alone, " shared by cores: answered as if this program's one thread had it alone; others that run beside it would take a part")
 	} else if together != "" {
-		say(together, " private to a core: answered as if all threads of the trace ran on one core, as the profile holds one stack for all of them")
+		say(together, " private to a core: answered as if all threads of the trace ran on one core, from the stack that they have in common")
 	}
 	out.misfits(say)
 	if out.anyBehind() {

@@ -23,6 +23,11 @@
 // simulate has what this model has not: other replacements, other exclusive
 // levels, write policies.
 //
+// That is for one core. [CoreAsker] answers for the cores that the threads of a
+// program run on: private levels from each core's own stack, which other cores'
+// stores take lines from, and shared ones from the stack of those that share them
+// (MODELS §6).
+//
 // Times are averages over accesses (MODELS §13): each level's latency counts for
 // what hits there, from the load to the use of its value.
 //

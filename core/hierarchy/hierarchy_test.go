@@ -442,7 +442,7 @@ func TestParseCache(t *testing.T) {
 	}
 	for _, s := range []string{"", "L1", "L1=", "L1=32KiB", "=32KiB,8", "L1=32KiB,0", "L1=32KiB,x", "L1=32KiB,8,64,1", "L1=32iB,8", "L1=-1,8",
 		"L1=99999999999T,8", "L1=32KiB,7", "L1=32KiB,8,60", "L1=32XB,8", "L1=32KiB,8,latency", "L1=32KiB,8,latency=-4", "L1=32KiB,8,latency=NaN",
-		"L1=32KiB,8,latency=4,latency=5", "L1=32KiB,8,plru,lru", "L1=32KiB,8,bandwidth=1e400", "L1=32KiB,8,shared=0", "L1=32KiB,8,hashed,64", "L1=32KiB,8,", "L1=32KiB,8,colour=red"} {
+		"L1=32KiB,8,latency=4,latency=5", "L1=32KiB,8,plru,lru", "L1=32KiB,8,bandwidth=1e400", "L1=32KiB,8,shared=0", "L1=32KiB,8,shared=ALL", "L1=32KiB,8,hashed,64", "L1=32KiB,8,", "L1=32KiB,8,colour=red"} {
 		if c, err := hierarchy.ParseCache(s); err == nil {
 			t.Errorf("%q: %+v, want an error", s, c)
 		}
@@ -470,7 +470,7 @@ func TestParseMemory(t *testing.T) {
 
 // What can be read can be written, and reads as the same again.
 func FuzzParseCache(f *testing.F) {
-	for _, s := range []string{"L1=32KiB,8", "L2=1M,full,128", "L3=8M,16,64,no-allocate,exclusive,shared=8,write-through,plru,bandwidth=10.5,latency=40,hashed", "=,", "a=b=c,d,e"} {
+	for _, s := range []string{"L1=32KiB,8", "L2=1M,full,128", "L2=1M,8,shared=all", "L3=8M,16,64,no-allocate,exclusive,shared=8,write-through,plru,bandwidth=10.5,latency=40,hashed", "=,", "a=b=c,d,e"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -1,0 +1,242 @@
+package hierarchy_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// stacked are the stacks of cores that share nothing: each has the lines of one trace,
+// whose accesses all cores make in turn to lines of their own.
+func stacked(traces [][]uint64) *profile.Profile {
+	s := profile.Sharing{LineBytes: 64, Domains: make([]profile.Domain, 1)}
+	var whole []uint64
+	for n, lines := range traces {
+		l := withSets(lines).Locality[0]
+		alone := profile.StackCounts{Cold: l.Kinds[0].Cold, Distances: l.Kinds[0].Distances, Sets: *l.Sets}
+		s.Cores = append(s.Cores, profile.Core{Threads: []uint32{uint32(10 * n)}, Private: alone, Coherent: profile.CoherentCounts{StackCounts: alone}})
+		d := &s.Domains[0]
+		d.Cores = append(d.Cores, uint32(n))
+		d.Members = append(d.Members, profile.Member{Cold: alone.Cold, Distances: alone.Distances}) // one core after the other
+		for _, line := range lines {
+			whole = append(whole, line+uint64(n)<<40)
+		}
+	}
+	p := withSets(whole)
+	s.Domains[0].Sets = *p.Locality[0].Sets
+	p.Sharing = []profile.Sharing{s}
+	return p
+}
+
+func drawTraces(t *rapid.T) (traces [][]uint64) {
+	for range rapid.IntRange(2, 5).Draw(t, "cores") {
+		traces = append(traces, lineTrace(t))
+	}
+	return traces
+}
+
+func predictCores(t interface{ Fatal(...any) }, p *profile.Profile, shares []hierarchy.Share, levels ...string) (hierarchy.ByCore, []hierarchy.Warning) {
+	var h hierarchy.Hierarchy
+	for _, text := range levels {
+		if err := h.Add(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	predicted, warnings, err := hierarchy.NewCoreAsker(p).Predict(h, shares)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return predicted, warnings
+}
+
+// Of cores that share no line, each misses in caches of its own what it would miss if
+// it were alone, in all levels, and the sums are theirs.
+func TestCoresAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		traces := drawTraces(t)
+		levels := []string{"L1=512,2", "L2=2KiB,full", "L3=4KiB,16,hashed"}
+		got, _ := predictCores(t, stacked(traces), nil, levels...)
+		var misses float64
+		for n, lines := range traces {
+			alone, _ := predictCores(t, withSets(lines), nil, levels...)
+			if alone.Cores != nil {
+				t.Fatal("cores of a trace without threads")
+			}
+			for i, want := range alone.Levels {
+				l := got.Cores[n].Levels[i]
+				if l.Accesses != want.Accesses || l.Hits != want.Hits || l.Misses != want.Misses || l.Coherence != 0 {
+					t.Fatalf("%s of core %d: %+v, want %+v", want.Cache, n, l, want)
+				}
+				if got.Levels[i].Method != want.Method || got.Levels[i].Beside != want.Beside {
+					t.Fatalf("%s: %s, want %s", want.Cache, got.Levels[i].Method, want.Method)
+				}
+			}
+			misses += alone.MemoryAccesses
+		}
+		if difference := misses - got.MemoryAccesses; difference > 1e-6 || difference < -1e-6 {
+			t.Fatalf("%v accesses to memory, want %v", got.MemoryAccesses, misses)
+		}
+	})
+}
+
+// A shared cache that is parted is one of the part's size for each core; those that
+// are not named part what is left.
+func TestShares(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		traces := drawTraces(t)
+		part := rapid.Uint64Range(1, 10).Draw(t, "lines")
+		rest := rapid.Uint64Range(1, 10).Draw(t, "lines of each other")
+		whole := part + rest*uint64(len(traces)-1)
+		shared := hierarchy.Cache{Name: "L1", SizeBytes: whole * 64, LineBytes: 64, SharedBy: hierarchy.AllCores}
+		got, _ := predictCores(t, stacked(traces), []hierarchy.Share{{Thread: 10, SizeBytes: part * 64}}, shared.String())
+		for n, lines := range traces {
+			c := hierarchy.Cache{Name: "L1", SizeBytes: rest * 64, LineBytes: 64}
+			if n == 1 {
+				c.SizeBytes = part * 64
+			}
+			if want := simulated(lines, c); got.Cores[n].Levels[0].Misses != want {
+				t.Fatalf("core %d: %v misses in %s, want %v", n, got.Cores[n].Levels[0].Misses, c, want)
+			}
+		}
+	})
+}
+
+// What a sum of the cores is apportioned by keeps the sum, and to what a core can
+// miss.
+func TestApportioned(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		traces := drawTraces(t)
+		p := stacked(traces)
+		c := hierarchy.Cache{Name: "L1", SizeBytes: 64 * 4 * uint64(rapid.SampledFrom([]int{2, 8, 64}).Draw(t, "sets")), Ways: 4, LineBytes: 64, SharedBy: hierarchy.AllCores}
+		got, _ := predictCores(t, p, nil, c.String())
+		hits, ok := p.Sharing[0].Domains[0].Sets.Hits(c.Sets(), 4)
+		l := got.Levels[0]
+		if difference := l.Hits - float64(hits); !ok || difference > 1e-6 || difference < -1e-6 || l.Method != hierarchy.Exact {
+			t.Fatalf("%s: %v hits by %s, want %d", c, l.Hits, l.Method, hits)
+		}
+		for n, core := range got.Cores {
+			cold, one := float64(p.Sharing[0].Cores[n].Private.Cold), core.Levels[0]
+			if one.Misses < cold-1e-6 || one.Misses > one.Accesses+1e-6 {
+				t.Fatalf("core %d: %v misses, want %v to %v", n, one.Misses, cold, one.Accesses)
+			}
+		}
+	})
+}
+
+// The models agree where no line is shared, and Anger's cache of all cores has what
+// one of them takes from another.
+func TestViews(t *testing.T) {
+	p := stacked([][]uint64{{1, 2, 1, 2}, {1, 2, 3, 1}})
+	asker := hierarchy.NewCoreAsker(p)
+	c := hierarchy.Cache{Name: "L1", SizeBytes: 2 * 64, LineBytes: 64}
+	if v, ok := asker.Views(c); !ok || v != (hierarchy.Views{Accesses: 8, Private: 6, Anger: 6, Coherent: 6, Exact: true}) {
+		t.Errorf("%+v", v)
+	}
+	// The last access of each core finds a line that the other one touched last: at
+	// distance 1 and 2 of its own, at 3 and 4 of all.
+	for n := range p.Sharing[0].Cores {
+		p.Sharing[0].Cores[n].Foreign.Distances.Add(uint64(n + 1))
+		p.Sharing[0].Domains[0].Foreign.Distances.Add(uint64(n + 3))
+	}
+	v, _ := hierarchy.NewCoreAsker(p).Views(c)
+	// Of two lines: the first one hits alone and in four lines, the second in neither.
+	if v.Anger != 6 || v.Private != 6 {
+		t.Errorf("two lines: %+v", v)
+	}
+	c.SizeBytes = 3 * 64
+	// Of three: both hit alone, and in six lines.
+	if v, _ = hierarchy.NewCoreAsker(p).Views(c); v.Anger != 5 || v.Private != 5 {
+		t.Errorf("three lines: %+v", v)
+	}
+	c.SizeBytes = 128 * 64
+	if _, ok := asker.Views(hierarchy.Cache{Name: "L1", SizeBytes: 256, LineBytes: 128}); ok {
+		t.Error("views of lines that the profile does not have")
+	}
+}
+
+// A line that was lost to another core's store misses in any cache; it is of coherence
+// where it would have been there.
+func TestCoherenceMisses(t *testing.T) {
+	p := stacked([][]uint64{{1, 2, 3, 1}, {1}})
+	coherent := &p.Sharing[0].Cores[0].Coherent
+	coherent.Lost.AddN(1, 5)
+	coherent.Lost.AddN(70, 2)
+	for size, want := range map[string]float64{"64": 0, "128": 5, "4KiB": 5, "8KiB": 7} {
+		got, _ := predictCores(t, p, nil, "L1="+size+",full", "L2=16KiB,full,shared=all")
+		l := got.Cores[0].Levels[0]
+		if l.Coherence != want || got.Coherence[0] != want || l.Accesses != 11 || got.Coherence[1] != 0 {
+			t.Errorf("%s: %+v, want %v misses of coherence", size, l, want)
+		}
+	}
+}
+
+func TestCoresWarn(t *testing.T) {
+	p := stacked([][]uint64{{1}, {1}, {1}})
+	s := &p.Sharing[0]
+	pair := s.Domains[0]
+	pair.Cores, pair.Members = pair.Cores[:2], pair.Members[:2]
+	s.Domains = append(s.Domains, pair)
+	p.Totals.Threads = []uint32{0, 10, 20}
+	p.Input.Header.Sliced = true
+	_, warnings := predictCores(t, p, nil, "L1=64,full", "L2=128,full,shared=2", "L3=256,full,shared=all")
+	for _, want := range []string{"L2 loses lines to stores of cores that do not share it", "one slice of time to the next"} {
+		if n := strings.Count(join(warnings), want); n != 1 {
+			t.Errorf("%q is said %d times in %q", want, n, warnings)
+		}
+	}
+	if strings.Contains(join(warnings), "one core") {
+		t.Errorf("%q", warnings)
+	}
+	s.Domains = s.Domains[:1]
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64, LineBytes: 64, SharedBy: 2}}}
+	if _, _, err := hierarchy.NewCoreAsker(p).Predict(h, nil); err == nil || !strings.Contains(err.Error(), "--domains 0,10/20") {
+		t.Errorf("a stack that is not there: %v", err)
+	}
+}
+
+func join(warnings []hierarchy.Warning) (text string) {
+	for _, w := range warnings {
+		text += string(w) + "\n"
+	}
+	return text
+}
+
+// Where there is one core, the answer is that for one core.
+func TestOneCore(t *testing.T) {
+	p := withSets([]uint64{1, 2, 1, 3, 1})
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64, SharedBy: 2}, {Name: "L2", SizeBytes: 256, Ways: 2, LineBytes: 64}}}
+	got, gotWarnings, err := hierarchy.NewCoreAsker(p).Predict(h, nil)
+	want, wantWarnings, wantErr := hierarchy.Predict(p, h)
+	if err != nil || wantErr != nil || !reflect.DeepEqual(got.Prediction, want) || !reflect.DeepEqual(gotWarnings, wantWarnings) {
+		t.Errorf("%+v %v, want %+v %v", got, gotWarnings, want, wantWarnings)
+	}
+}
+
+// BenchmarkCores asks about three levels of four cores, each time of a profile that was
+// never asked before.
+func BenchmarkCores(b *testing.B) {
+	l := dense().Locality[0].Kinds[0]
+	s := profile.Sharing{LineBytes: 64, Domains: make([]profile.Domain, 1)}
+	for n := range uint32(4) {
+		counts := profile.StackCounts{Cold: l.Cold, Distances: l.Distances}
+		s.Cores = append(s.Cores, profile.Core{Threads: []uint32{n}, Private: counts, Coherent: profile.CoherentCounts{StackCounts: counts}})
+		s.Domains[0].Cores = append(s.Domains[0].Cores, n)
+		s.Domains[0].Members = append(s.Domains[0].Members, profile.Member{Cold: l.Cold, Distances: l.Distances})
+	}
+	p := dense()
+	p.Sharing = []profile.Sharing{s}
+	h, err := hierarchy.Preset("i7-4770K")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, _, err := hierarchy.NewCoreAsker(p).Predict(h, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
