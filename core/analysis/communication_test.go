@@ -32,7 +32,7 @@ type naiveCommunication struct {
 	pairs  map[[3]uint32]*profile.SitePair
 	byTime []naiveEvent
 	owners map[uint32]map[uint64]*naiveWord // by object and offset in words of its blocks
-	stacks map[uint32]*stacktest.Holes      // coherent, by thread
+	stacks map[uint32]*stacktest.Holes      // coherent, by core
 	depths map[[2]uint32]*profile.SourceDistances
 	done   uint64
 }
@@ -229,14 +229,27 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	}
 }
 
+// core gives the first thread of those that have a core in common.
+func (n *naiveCommunication) core(thread uint32) uint32 {
+	for _, together := range n.where.spec.Cores {
+		if slices.Contains(together, thread) {
+			return together[0]
+		}
+	}
+	return thread
+}
+
 // distance counts the depth of a line in the stack of its source.
 func (n *naiveCommunication) distance(from, to uint32, line trace.Line, transfer bool) {
+	if n.core(from) == n.core(to) {
+		return
+	}
 	d := n.depths[[2]uint32{from, to}]
 	if d == nil {
 		d = &profile.SourceDistances{From: from, To: to}
 		n.depths[[2]uint32{from, to}] = d
 	}
-	depth := uint64(n.stacks[from].Do(stacktest.Event{Op: stack.AskOp, Line: line}))
+	depth := uint64(n.stacks[n.core(from)].Do(stacktest.Event{Op: stack.AskOp, Line: line}))
 	d.Distances.Add(depth)
 	if transfer {
 		d.Transfers.Add(depth)
@@ -245,6 +258,7 @@ func (n *naiveCommunication) distance(from, to uint32, line trace.Line, transfer
 
 // touch accesses a line on the stack of a thread, and takes it from others.
 func (n *naiveCommunication) touch(thread uint32, line trace.Line, stores bool) {
+	thread = n.core(thread)
 	if n.stacks[thread] == nil {
 		n.stacks[thread] = new(stacktest.Holes)
 	}
@@ -512,6 +526,9 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 		if seed%2 == 0 {
 			spec.Analyses |= analysis.Sharing
 		}
+		if seed%4 == 0 {
+			spec.Cores = [][]uint32{{5, 7}, {6, 8, 100}}
+		}
 		whole := tracetest.Rows(program, sharingSteps(rng, program, 1+rng.IntN(3000), 1+rng.Uint32N(5))...)
 		p := passed(t, spec, tracetest.NewProgramReader(program, whole, rng.IntN(300)))
 		if len(p.Totals.Threads) < 2 {
@@ -526,6 +543,26 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 			want.Sources = nil
 		}
 		equalCommunication(t, p.Communication, want)
+	}
+}
+
+// In long traces windows double, and in large data parts do.
+func TestLongCommunicationEqualsNaive(t *testing.T) {
+	program := allocating()
+	rng := rand.New(rand.NewPCG(1, 64))
+	var steps []tracetest.Step
+	for range 150_000 {
+		steps = append(steps, tracetest.Step{Block: rng.Uint32N(3), Thread: rng.Uint32N(3), Values: []uint64{1<<18 + 64*(rng.Uint64N(1<<rng.UintN(15))^1<<13)}})
+	}
+	whole := tracetest.Rows(program, steps...)
+	spec := analysis.Spec{Analyses: analysis.Communication}.WithDefaults()
+	p := passed(t, spec, tracetest.NewProgramReader(program, whole, 0))
+	where := &naiveSites{p: program, spec: spec, line: 64, data: map[objectID]*profile.DataObject{}}
+	want := communicationByDefinition(p, where, whole, spec.Kinds)
+	want.Sources = nil
+	equalCommunication(t, p.Communication, want)
+	if c := p.Communication; c.Window <= 1024 || c.Owners[len(c.Owners)-1].PartBytes <= 64 {
+		t.Errorf("windows of %d and parts of %d bytes: neither doubled", c.Window, c.Owners[len(c.Owners)-1].PartBytes)
 	}
 }
 
