@@ -337,7 +337,7 @@ func (c *comparing) curve(l, other *answerable) ([]report.Table, []string, error
 }
 
 func (c *comparing) whatIf(l, _ *answerable) ([]report.Table, []string, error) {
-	predicted, warnings, err := hierarchy.Predict(l.Profile, c.h)
+	predicted, warnings, err := hierarchy.NewCoreAsker(l.Profile).Predict(c.h, nil)
 	if err != nil {
 		return nil, nil, usagef(l.name, ": ", err.Error())
 	}
@@ -345,7 +345,7 @@ func (c *comparing) whatIf(l, _ *answerable) ([]report.Table, []string, error) {
 	if c.h.About != "" {
 		doubts = append(doubts, c.h.Name+": "+c.h.About)
 	}
-	return answers.Predicted(c.h, predicted), doubts, nil
+	return answers.Predicted(c.h, predicted.Prediction), doubts, nil
 }
 
 func (c *comparing) sets(l, _ *answerable) ([]report.Table, []string, error) {
