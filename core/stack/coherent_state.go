@@ -102,37 +102,38 @@ func appendStack(b []byte, entries []trace.Line) []byte {
 	return b
 }
 
-func (l *wayLists) appendHoles(b []byte) []byte {
-	sets := 0
-	for i := range l.sets {
-		if l.sets[i].holes > 0 {
-			sets++
+func (l wayLists) appendHoles(b []byte) []byte {
+	var list []setMask
+	for i, p := range l {
+		for set := 0; p != nil && set < pageSets; set++ {
+			if p.sets[set].holes > 0 {
+				list = append(list, setMask{i*pageSets + set, p.holeMask(set)})
+			}
 		}
 	}
-	b = binary.AppendUvarint(b, uint64(sets))
+	b = binary.AppendUvarint(b, uint64(len(list)))
 	last := 0
-	for set := range l.sets {
-		if l.sets[set].holes > 0 {
-			b = binary.AppendUvarint(b, uint64(set-last))
-			b = binary.AppendUvarint(b, l.mask(set))
-			last = set
-		}
+	for _, h := range list {
+		b = binary.AppendUvarint(b, uint64(h.set-last))
+		b = binary.AppendUvarint(b, h.mask)
+		last = h.set
 	}
 	return b
 }
 
-// mask has a bit for each depth of a set at which there is a hole.
-func (l *wayLists) mask(set int) (mask uint64) {
-	s := &l.sets[set]
+// holeMask has a bit for each depth of a set at which there is a hole.
+func (p *wayPage) holeMask(set int) (mask uint64) {
+	s := &p.sets[set]
 	if s.first == holeID {
 		mask = 1
 	}
-	if p := l.below[set/pageSets]; p != nil {
-		ring := &p[set%pageSets]
-		for i := range ring {
-			if ring[(int(s.head)+i)%MaxWays] == holeID {
-				mask |= 2 << i
-			}
+	if p.rings == nil {
+		return mask
+	}
+	ring := p.ring(set)
+	for i := range ring {
+		if ring[(int(s.head)+i)&(len(ring)-1)] == holeID {
+			mask |= 2 << i
 		}
 	}
 	return mask
@@ -224,40 +225,42 @@ func (m *Coherent) place(r *stateReader, line trace.Line) {
 // fill makes the lists of 2^a sets of lines in the order of the stack and holes. It
 // gives the lines that are in a list: others are in none of fewer sets.
 func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []trace.Line, ok bool) {
-	l := &m.ways.lists[a]
-	masks, used := make([]uint64, 1<<a), make([]uint8, 1<<a)
+	lists, masks := make([][]uint32, 1<<a), make([]uint64, 1<<a)
 	for _, h := range holes {
 		masks[h.set] = h.mask
-		l.sets[h.set].holes = uint8(bits.OnesCount64(h.mask))
-	}
-	put := func(set int, id uint32) {
-		if used[set] == 0 {
-			l.sets[set].first = id
-		} else {
-			l.ring(set)[used[set]-1] = id
-		}
-		used[set]++
 	}
 	putHoles := func(set int) {
-		for masks[set]>>used[set]&1 != 0 {
-			put(set, holeID)
+		for masks[set]>>len(lists[set])&1 != 0 {
+			lists[set] = append(lists[set], holeID)
 		}
 	}
 	for _, line := range lines {
 		set, id := int(line)&(1<<a-1), m.near.exact.table.find(line).fell
-		if putHoles(set); used[set] < listEntries {
-			put(set, id)
+		if putHoles(set); len(lists[set]) < listEntries {
+			lists[set] = append(lists[set], id)
 			listed = append(listed, line)
 		} else {
 			m.ways.gone[id] = uint8(a)
 		}
 	}
-	for _, h := range holes {
-		if putHoles(h.set); h.mask>>used[h.set] != 0 {
+	for set, mask := range masks {
+		if putHoles(set); mask>>len(lists[set]) != 0 {
 			return nil, false // there is nothing above them
+		}
+		if lists[set] != nil {
+			p, at := m.ways.page(a, trace.Line(set))
+			p.fill(at, lists[set], uint8(bits.OnesCount64(mask)))
 		}
 	}
 	return listed, true
+}
+
+// fill makes the list of a set that has none.
+func (p *wayPage) fill(set int, list []uint32, holes uint8) {
+	for i := len(list) - 1; i > 0; i-- {
+		p.push(set, list[i])
+	}
+	p.sets[set].first, p.sets[set].holes = list[0], holes
 }
 
 // maxLines is above every line.

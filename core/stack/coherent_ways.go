@@ -16,12 +16,18 @@ type ways struct {
 	late   [SetCounts]uint64              // lines that were not found, by gone
 }
 
-// wayLists are those of one number of sets: the topmost entries side by side, for
-// most walks see no others, and what is below them in pages, so that memory grows
-// with the sets in use.
-type wayLists struct {
-	sets  []waySet
-	below []*wayPage
+// wayLists are those of one number of sets, in pages of neighbouring sets, so that
+// memory grows with the sets in use.
+type wayLists []*wayPage
+
+// wayPage keeps the topmost entries of sets side by side, for many walks see no
+// others. What is below them is in rings, from head on and around; 0 ends a short
+// list. So an entry that pushes all others down is a store. Rings are short until
+// one of the page is full.
+type wayPage struct {
+	sets  [pageSets]waySet
+	rings []uint32 // of all sets; nil where none has two entries
+	mask  uint8    // entries of a ring - 1
 }
 
 type waySet struct {
@@ -30,32 +36,52 @@ type waySet struct {
 	holes uint8  // entries that are holes, the topmost one too
 }
 
-type wayPage [pageSets]wayRing
-
-// wayRing is what is below the topmost entry, from head on and around; 0 ends a
-// short list. So an entry that pushes all others down is a store.
-type wayRing [MaxWays]uint32
-
 const (
 	pageSets    = 16
+	shortRing   = 4
 	listEntries = 1 + MaxWays
 )
 
 func (w *ways) reset() {
 	for a := 1; a < SetCounts; a++ {
-		w.lists[a] = wayLists{make([]waySet, 1<<a), make([]*wayPage, (1<<a+pageSets-1)/pageSets)}
+		w.lists[a] = make(wayLists, (1<<a+pageSets-1)/pageSets)
 	}
 	w.gone = []uint8{0} // of what has no id, 0
 }
 
-// ring gives what is below the topmost entry of a set.
-func (l *wayLists) ring(set int) *wayRing {
-	p := l.below[set/pageSets]
+// page gives the page of the set of a line in 2^a sets, and its number there.
+func (w *ways) page(a int, line trace.Line) (p *wayPage, set int) {
+	number := int(line) & (1<<a - 1)
+	p = w.lists[a][number/pageSets]
 	if p == nil {
 		p = new(wayPage)
-		l.below[set/pageSets] = p
+		w.lists[a][number/pageSets] = p
 	}
-	return &p[set%pageSets]
+	return p, number % pageSets
+}
+
+// ring gives what is below the topmost entry of a set: a power of two entries.
+func (p *wayPage) ring(set int) []uint32 {
+	entries := int(p.mask) + 1
+	return p.rings[set*entries:][:entries]
+}
+
+// lengthen makes the rings longer.
+func (p *wayPage) lengthen() {
+	before, entries := *p, shortRing
+	if p.rings != nil {
+		entries = MaxWays
+	}
+	p.rings, p.mask = make([]uint32, pageSets*entries), uint8(entries-1)
+	if before.rings == nil {
+		return
+	}
+	for set := range p.sets {
+		ring, head := before.ring(set), int(before.sets[set].head)
+		copy(p.ring(set), ring[head:])
+		copy(p.ring(set)[len(ring)-head:], ring[:head])
+		p.sets[set].head = 0
+	}
 }
 
 // add puts a line on top that is in no list, whose id may be the next one.
@@ -73,20 +99,18 @@ func (w *ways) move(line trace.Line, id uint32) {
 	w.late[gone]++
 	w.push(line, id, gone)
 	for a := gone + 1; a < SetCounts; a++ {
-		l := &w.lists[a]
-		set := int(line) & (len(l.sets) - 1)
-		s := &l.sets[set]
+		p, set := w.page(a, line)
+		s := &p.sets[set]
 		first := s.first
 		if first == id {
 			break
 		}
 		s.first = id
-		ring := l.ring(set)
 		d := 0
 		if s.holes == 0 {
-			d = ring.moveDown(s.head, first, id)
+			d = moveDown(p.ring(set), s.head, first, id)
 		} else {
-			d = ring.fillHole(s.head, first, id)
+			d = fillHole(p.ring(set), s.head, first, id)
 		}
 		w.depths[a][d%listEntries]++
 	}
@@ -97,32 +121,43 @@ func (w *ways) move(line trace.Line, id uint32) {
 // fills the topmost hole of a set or pushes its last entry out.
 func (w *ways) push(line trace.Line, id uint32, most int) {
 	for a := 1; a <= most; a++ {
-		l := &w.lists[a]
-		set := int(line) & (len(l.sets) - 1)
-		s := &l.sets[set]
+		p, set := w.page(a, line)
+		s := &p.sets[set]
 		first := s.first
 		s.first = id
 		switch {
 		case first == 0:
 		case s.holes == 0:
-			s.head = (s.head - 1) % MaxWays
-			last := &l.ring(set)[s.head]
-			w.gone[*last] = uint8(a)
-			*last = first
+			w.gone[p.push(set, first)] = uint8(a)
 		default:
 			s.holes--
 			if first != holeID {
-				l.ring(set).fillHole(s.head, first, holeID)
+				fillHole(p.ring(set), s.head, first, holeID)
 			}
 		}
 	}
 }
 
-// moveDown moves a topmost entry and those below it down, to the place of a line,
+// push puts an entry in front of a ring and gives what falls off its end, or 0.
+func (p *wayPage) push(set int, entry uint32) (last uint32) {
+	if p.rings == nil {
+		p.lengthen()
+	}
+	s := &p.sets[set]
+	if p.mask < MaxWays-1 && p.ring(set)[(s.head-1)&p.mask] != 0 {
+		p.lengthen()
+	}
+	s.head = (s.head - 1) & p.mask
+	place := &p.ring(set)[s.head]
+	last, *place = *place, entry
+	return last
+}
+
+// moveDown moves a topmost entry and those of its ring down, to the place of a line,
 // whose depth it gives. It is there.
-func (r *wayRing) moveDown(head uint8, entry, id uint32) int {
-	for d := range len(r) {
-		place := &r[(int(head)+d)%len(r)]
+func moveDown(ring []uint32, head uint8, entry, id uint32) int {
+	for d := range len(ring) {
+		place := &ring[(int(head)+d)&(len(ring)-1)]
 		here := *place
 		*place = entry
 		if here == id {
@@ -135,18 +170,18 @@ func (r *wayRing) moveDown(head uint8, entry, id uint32) int {
 
 // fillHole does so down to the topmost hole, if the line is below that: its place
 // becomes a hole then. Nothing moves past a hole, so that none falls off the end.
-func (r *wayRing) fillHole(head uint8, entry, id uint32) int {
+func fillHole(ring []uint32, head uint8, entry, id uint32) int {
 	d := 0
 	for entry != holeID {
-		place := &r[(int(head)+d)%len(r)]
+		place := &ring[(int(head)+d)&(len(ring)-1)]
 		if d++; *place == id {
 			*place = entry
 			return d
 		}
 		entry, *place = *place, entry
 	}
-	for ; d < len(r); d++ {
-		if place := &r[(int(head)+d)%len(r)]; *place == id {
+	for ; d < len(ring); d++ {
+		if place := &ring[(int(head)+d)&(len(ring)-1)]; *place == id {
 			*place = holeID
 			return d + 1
 		}
@@ -172,16 +207,15 @@ func (w *ways) count(t *SetDepths) (deeper [SetCounts]uint64) {
 // in its set is given in lanes, to below them.
 func (w *ways) fall(line trace.Line, id uint32, above uint64) {
 	for a := 1; above != 0; a++ {
-		l := &w.lists[a]
-		set := int(line) & (len(l.sets) - 1)
-		s, ring := &l.sets[set], l.ring(set)
-		next := &ring[s.head%MaxWays]
+		p, set := w.page(a, line)
+		s, ring := &p.sets[set], p.ring(set)
+		next := &ring[int(s.head)&(len(ring)-1)]
 		if s.first == id {
 			s.first, *next = *next, id
 		}
 		for i := 1; i < int(above&laneMask); i++ {
 			place := next
-			next = &ring[(int(s.head)+i)%MaxWays]
+			next = &ring[(int(s.head)+i)&(len(ring)-1)]
 			if *place == id {
 				*place, *next = *next, id
 			}
@@ -193,15 +227,14 @@ func (w *ways) fall(line trace.Line, id uint32, above uint64) {
 // lose makes holes of a line.
 func (w *ways) lose(line trace.Line, id uint32) {
 	for a := setBits; a > int(w.gone[id]); a-- {
-		l := &w.lists[a]
-		set := int(line) & (len(l.sets) - 1)
-		s := &l.sets[set]
+		p, set := w.page(a, line)
+		s := &p.sets[set]
 		s.holes++
 		if s.first == id {
 			s.first = holeID
 			continue
 		}
-		for i, ring := 0, l.ring(set); i < len(ring); i++ {
+		for i, ring := 0, p.ring(set); i < len(ring); i++ {
 			if ring[i] == id {
 				ring[i] = holeID
 				break

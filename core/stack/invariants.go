@@ -81,19 +81,19 @@ func (m *Coherent) check() {
 	}
 	for _, line := range exact.top[:m.used] {
 		for a := 1; a < SetCounts; a++ {
-			l, set := &m.ways.lists[a], int(line)&(1<<a-1)
+			p, set := m.ways.page(a, line)
 			k := 0
 			for _, y := range exact.top[:m.used] {
 				if common(line, y) >= a {
 					k++
 				}
 			}
-			id, here := exact.table.find(line).fell, l.sets[set].first
+			id, here := exact.table.find(line).fell, p.sets[set].first
 			for d := 0; here != id; d++ {
 				if d+1 == k {
 					panic("stack: a line of the array is not in front of its set")
 				}
-				here = l.ring(set)[(int(l.sets[set].head)+d)%MaxWays]
+				here = p.ring(set)[(int(p.sets[set].head)+d)&int(p.mask)]
 			}
 		}
 	}
