@@ -1,10 +1,13 @@
 package command
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -42,6 +45,55 @@ func TestCoherentLevelIsSimulated(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestKernelTable keeps the table of testdata/kernels/README.md true.
+func TestKernelTable(t *testing.T) {
+	const begin = "| kernel | caches |"
+	text, err := os.ReadFile(kernels + "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	about, table, _ := strings.Cut(string(text), begin)
+	table = begin + table
+	want := begin + " level | model | predicted | simulated | difference |\n| --- | --- | --- | --- | ---: | ---: | ---: |\n"
+	for _, name := range []string{"stencil", "histogram", "multiply"} {
+		for _, caches := range []string{"1KiB,full; 4KiB,full", "1KiB,2; 4KiB,8", "1KiB,2; 16KiB,8"} {
+			want += kernelRows(t, name, caches)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(kernels+"README.md", []byte(about+want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if table != want {
+		t.Errorf("got:\n%s\nwant:\n%s", table, want)
+	}
+}
+
+// kernelRows are the rows of a kernel in caches of two levels.
+func kernelRows(t *testing.T, name, caches string) (rows string) {
+	first, second, _ := strings.Cut(caches, "; ")
+	got := ask("validate", kernels+name+".sgt", "--cache", "L1="+first, "--cache", "L2="+second+",shared=all,non-inclusive", "--format", "json")
+	var answer struct {
+		Views []struct {
+			Name, View, Method string
+			PredictedMisses    float64 `json:"predicted_misses"`
+			Misses             float64
+			Share              float64 `json:"difference_ratio"`
+		}
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || len(answer.Views) != 4 {
+		t.Fatalf("%v\n%s", err, got)
+	}
+	for _, v := range answer.Views {
+		method := ""
+		if v.Method == "sdcm" {
+			method = " (by SDCM)"
+		}
+		rows += fmt.Sprintf("| %s | %s | %s | %s%s | %.0f | %.0f | %+.2f %% |\n", name, caches, v.Name, v.View, method, v.PredictedMisses, v.Misses, 100*v.Share)
+	}
+	return rows
 }
 
 // captured compiles a kernel so that it traces itself and runs it; "" where that
