@@ -15,11 +15,10 @@ import (
 // every capacity at once, and for every number of sets, each with holes of its own,
 // what [Sets] answers for a core alone. Make one with [NewCoherent].
 //
-// The depth of a line is the most valid lines that were above it at any time since
-// its access: holes are what remains of lines that were there. From this follow two
-// facts that Sets builds on for a stack without holes. A line lies no deeper in its
-// set with more sets. And what is above the line that a core touched last is as it
-// would be without holes, down to where the first hole is.
+// The depth of a line is the most valid lines that were above it at any one time
+// since its access: holes are what is left of lines that were there. So a line lies
+// no deeper in its set with more sets, and one that is on top of its set, since
+// nothing of that set was accessed after it, is on top with more sets too.
 //
 // So it works in the two pieces of Sets:
 //

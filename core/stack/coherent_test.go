@@ -45,6 +45,19 @@ func TestCoherentRestored(t *testing.T) {
 	})
 }
 
+func TestCoherentAllocatesNothing(t *testing.T) {
+	events := stacktest.RandomEvents(rand.New(rand.NewPCG(3, 1)), 3000, 10)
+	m, n := stack.NewCoherent(), len(events)
+	ops, lines, out, lost := make([]stack.Op, n), make([]trace.Line, n), make([]uint32, n), make([]uint32, n)
+	for i, e := range events {
+		ops[i], lines[i] = e.Op, e.Line
+	}
+	m.Do(ops, lines, out, lost)
+	if n := testing.AllocsPerRun(100, func() { m.Do(ops, lines, out, lost) }); n != 0 {
+		t.Errorf("%.1f allocations a batch, want none", n)
+	}
+}
+
 // FuzzCoherentState lets the fuzzer choose a state: a model takes it and works, or
 // says no.
 func FuzzCoherentState(f *testing.F) {

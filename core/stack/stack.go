@@ -42,6 +42,9 @@
 //     the array misses most accesses the lists follow all accesses instead of falls:
 //     one visit then counts and moves.
 //
+// [Coherent] answers the same for one core of several, whose lines other cores'
+// stores take away (MODELS §6.4).
+//
 // The idea of counting live marks in a tree over time is Bennett and Kruskal's
 // (1975) and Olken's (1981). Package stacktest has the naive twins and the
 // suite that every model passes.

@@ -32,7 +32,7 @@ type part struct {
 type entry struct {
 	key   uint64 // line + 1; 0: empty slot
 	stamp uint32 // or onTop or fresh
-	fell  uint32 // when it last fell off the top array, numbered by [Sets]; 0: never
+	fell  uint32 // when it last fell off the top array, numbered by [Sets]; 0: never; of [Coherent], see there
 }
 
 const (
