@@ -20,19 +20,20 @@ func (f *front) clear() {
 // fetch is an access that the front did not hold, and the line that left for it.
 type fetch struct {
 	line, left trace.Line
-	index      int
+	kind       trace.Kind
 }
 
-// scan takes the accesses through the front. It writes the distances of those that
+// scan takes the accesses through the front. It counts the distances of those that
 // it holds and queues the others, whose number it returns; see stack.Exact, which
 // begins in the same way, for why lines are compared by fours.
-func (f *front) scan(lines []trace.Line, out []uint32, queue *[chunk]fetch) (fetches int) {
+func (f *front) scan(lines []trace.Line, kinds []trace.Kind, near *nearCounts, queue *[chunk]fetch) (fetches int) {
 	t0, t1, t2, t3 := f[0], f[1], f[2], f[3]
-	out = out[:len(lines)]
+	kinds = kinds[:len(lines)]
 next:
 	for i, x := range lines {
+		counts, kind := &near[i&1], uint32(kinds[i]&(kindSlots-1))<<4
 		if x == t0 {
-			out[i] = 0
+			counts[kind]++
 			continue
 		}
 		d := uint32(4)
@@ -53,8 +54,8 @@ next:
 			t2 = t1
 		}
 		t0, t1 = x, t0
-		out[i] = d
 		if d < 4 {
+			counts[kind|d]++
 			continue
 		}
 		for j := 4; j < frontLines; j += 4 {
@@ -84,12 +85,12 @@ next:
 			}
 			four[0], four[1], four[2], four[3] = carry, b, c, e
 			if d < 4 {
-				out[i] = uint32(j + d)
+				counts[kind|uint32(j+d)&(frontLines-1)]++
 				continue next
 			}
 			carry = last
 		}
-		queue[fetches&(chunk-1)] = fetch{x, carry, i}
+		queue[fetches&(chunk-1)] = fetch{x, carry, kinds[i]}
 		fetches++
 	}
 	f[0], f[1], f[2], f[3] = t0, t1, t2, t3

@@ -93,3 +93,25 @@ func exact(lines []trace.Line) *profile.Locality {
 func curve(l *profile.Locality) *profile.Curve {
 	return profile.NewCurve(l.Histogram(trace.AllKinds))
 }
+
+// passed stands for an access that is not in the sample.
+const passed = stack.Cold - 1
+
+// distances are what a sampler makes of each access.
+func distances(s sampler, lines []trace.Line) []uint32 {
+	out := make([]uint32, len(lines))
+	for i := range lines {
+		var c counts
+		s.sample(lines[i:i+1], []trace.Kind{trace.Load}, &c)
+		out[i] = passed
+		for d := range frontLines {
+			if c.nearAt(int(trace.Load), d) > 0 {
+				out[i] = uint32(d)
+			}
+		}
+		if len(c.taken) > 0 {
+			out[i] = c.taken[0].distance
+		}
+	}
+	return out
+}

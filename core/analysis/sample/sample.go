@@ -11,16 +11,17 @@ import (
 
 // sampler chooses accesses and finds their distances.
 type sampler interface {
-	// sample takes the next line accesses, in order, and writes for each its
-	// distance; stack.Cold where it is the first one to its line; or passed, where
-	// it is not in the sample. What weight gives holds for all of them.
-	sample(lines []trace.Line, kinds []trace.Kind, out []uint32)
+	// sample takes the next line accesses, at most maxLines, in order. It counts
+	// those of which the front knows the distance, and those that it does not hold,
+	// and adds what is in the sample to c.taken, which is empty. It gives the number
+	// of those that the front does not hold.
+	sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64)
 	// weight is how many accesses one of the sample stands for, up to a factor that
 	// is the same for the whole run.
 	weight() uint64
 	// group is the part of the sample that an access to a line belongs to.
 	group(line trace.Line) int
-	// after is called when what sample wrote is counted.
+	// after is called when what sample took is counted.
 	after()
 	// describe fills in what only the sampler knows. It gives the factor by which
 	// weights become accesses, 0 where they have to come to all there are; and
@@ -108,17 +109,28 @@ const (
 	outOf     = profile.SiteBins
 )
 
+// nearCounts are accesses of kind k that the front holds at distance d, at k<<4 | d;
+// even and odd ones apart, because adding to the place that was added to just before
+// waits.
+type nearCounts [2][kindSlots * frontLines]uint64
+
 // counts are what one line size has counted.
 type counts struct {
-	// Accesses of kind k that the front holds at d, at k<<4 | d; even and odd ones
-	// apart, because adding to the place that was added to just before waits.
-	near   [2][kindSlots * frontLines]uint64
+	near   nearCounts
 	beyond [kindSlots]uint64 // accesses that it does not hold, in the sample or not
 	deep   [trace.NumKinds]profile.Histogram
 	cold   [trace.NumKinds]uint64
 
+	taken   []taken // of the accesses at hand
 	samples uint64
 	spread  [groups][outOf + 1]uint64 // by profile.SiteBin, cold ones last
+}
+
+// taken is an access in the sample, and its distance or stack.Cold.
+type taken struct {
+	line     trace.Line
+	distance uint32
+	kind     trace.Kind
 }
 
 // lineSize is the analysis at one line size of 1 << shift bytes.
@@ -129,9 +141,8 @@ type lineSize struct {
 	counts
 	windows windows
 
-	lines     [maxLines]trace.Line
-	kinds     [maxLines]trace.Kind
-	distances [maxLines]uint32
+	lines [maxLines]trace.Line
+	kinds [maxLines]trace.Kind
 }
 
 // consume analyses the rows from lo up to hi, all in one window.
@@ -184,37 +195,28 @@ func (s *lineSize) split(addrs []trace.Addr, sizes []uint32, kinds []trace.Kind)
 
 // settle counts the first n accesses in s.lines.
 func (s *lineSize) settle(n int, kinds []trace.Kind) {
-	distances := s.distances[:n]
-	kinds = kinds[:n]
-	s.sampler.sample(s.lines[:n], kinds, distances)
 	row := s.windows.last()
-	for i, d := range distances {
-		if d < s.front {
-			s.near[i&1][int(kinds[i]&(kindSlots-1))<<4|int(d)]++
-			continue
-		}
-		s.beyond[kinds[i]&(kindSlots-1)]++
-		row.beyond++
-		if d != passed {
-			s.count(s.lines[i], kinds[i], d, row)
-		}
+	row.beyond += s.sampler.sample(s.lines[:n], kinds[:n], &s.counts)
+	for i := range s.taken {
+		s.count(&s.taken[i], row)
 	}
+	s.taken = s.taken[:0]
 	s.sampler.after()
 }
 
 // count counts an access of the sample.
-func (s *lineSize) count(line trace.Line, kind trace.Kind, d uint32, row *row) {
+func (s *lineSize) count(x *taken, row *row) {
 	weight := s.sampler.weight()
 	s.samples++
 	bin, siteBin := profile.ColdBin, outOf
-	if d == stack.Cold {
-		s.cold[kind] += weight
+	if x.distance == stack.Cold {
+		s.cold[x.kind] += weight
 	} else {
-		s.deep[kind].AddN(uint64(d), weight)
-		bin, siteBin = profile.DistanceBin(uint64(d)), profile.SiteBin(d)
+		s.deep[x.kind].AddN(uint64(x.distance), weight)
+		bin, siteBin = profile.DistanceBin(uint64(x.distance)), profile.SiteBin(x.distance)
 	}
 	row.sample[bin] += weight
-	s.spread[s.sampler.group(line)][siteBin] += weight
+	s.spread[s.sampler.group(x.line)][siteBin] += weight
 }
 
 // nearAt is how many accesses of a kind the front held at a distance.

@@ -10,10 +10,9 @@ import (
 )
 
 const (
-	chunk = 512 // accesses scanned before the queued ones are settled, a power of two
-	// passed is the distance of an access that is not in the sample.
-	passed = stack.Cold - 1
-	groups = 16 // parts of the sample whose spread gives intervals, a power of two
+	chunk    = 512            // accesses scanned before the queued ones are settled, a power of two
+	farthest = stack.Cold - 1 // distance
+	groups   = 16             // parts of the sample whose spread gives intervals, a power of two
 )
 
 // mix spreads a line's bits over 64 (the finalizer of SplitMix64; Steele, Lea and
@@ -49,28 +48,31 @@ func newSpace(threshold, seed uint64, most int) *space {
 }
 
 // sample implements sampler: distances are exact below frontLines.
-func (s *space) sample(lines []trace.Line, _ []trace.Kind, out []uint32) {
+func (s *space) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64) {
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
-		fetches := s.front.scan(lines[:n], out[:n], &s.queue)
+		fetches := s.front.scan(lines[:n], kinds[:n], &c.near, &s.queue)
 		for i := range s.queue[:fetches] {
 			q := &s.queue[i]
-			out[q.index] = s.fetch(q.line)
+			c.beyond[q.kind&(kindSlots-1)]++
+			if mix(q.line, s.seed) <= s.threshold {
+				c.taken = append(c.taken, taken{q.line, s.fetch(q.line), q.kind})
+			}
 			s.fetches++
-			if q.left != noLine && mix(q.left, s.seed) <= s.threshold {
+			if mix(q.left, s.seed) <= s.threshold && q.left != noLine {
 				s.below.put(q.left, s.fetches)
 				s.times.left++
 			}
 		}
-		lines, out = lines[n:], out[n:]
+		beyond += uint64(fetches)
+		lines, kinds = lines[n:], kinds[n:]
 	}
+	return beyond
 }
 
-// fetch gives the distance of an access that the front does not hold.
+// fetch gives the distance of an access to a line of the sample that the front does
+// not hold.
 func (s *space) fetch(line trace.Line) uint32 {
-	if mix(line, s.seed) > s.threshold {
-		return passed
-	}
 	s.looked++
 	above, at, down := s.below.take(line)
 	if !down {
@@ -81,7 +83,7 @@ func (s *space) fetch(line trace.Line) uint32 {
 	distance := weigh(s.times.distance(time), above, s.rate)
 	s.times.times[reuseBin(time)]++
 	distance = min(distance, float64(time))
-	return frontLines + uint32(min(math.Round(distance), passed-1-frontLines))
+	return frontLines + uint32(min(math.Round(distance), farthest-frontLines))
 }
 
 // after implements sampler: with too many lines in the sample, the rate is halved.

@@ -86,8 +86,7 @@ func TestSpaceIsItsDefinition(t *testing.T) {
 		limit := threshold(rapid.SampledFrom([]float64{1, 0.5, 0.25, 0.01}).Draw(t, "rate"))
 		seed := rapid.Uint64().Draw(t, "of the sample")
 		fast, slow := newSpace(limit, seed, 0), naive{seed: seed, threshold: limit, left: map[trace.Line]int{}}
-		out := make([]uint32, len(lines))
-		fast.sample(lines, nil, out)
+		out := distances(fast, lines)
 		for i, line := range lines {
 			if want := slow.access(line); out[i] != want {
 				t.Fatalf("access %d: %d, want %d", i, out[i], want)
@@ -123,21 +122,15 @@ func TestAllLinesAreExact(t *testing.T) {
 // are those of the least hashes; what was counted stands for about all there was.
 func TestFewLinesStayFew(t *testing.T) {
 	lines := generated(200_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<17), tracetest.Uniform(1<<13, 5)))
+	var loads [256]trace.Kind
 	for seed := range uint64(5) {
 		s := newSpace(math.MaxUint64, seed, 300)
-		out := make([]uint32, maxLines)
 		var weights, fetches float64
 		for rest := lines; len(rest) > 0; {
 			n := min(len(rest), 256)
-			s.sample(rest[:n], nil, out)
-			for _, d := range out[:n] {
-				if d >= frontLines {
-					fetches++
-				}
-				if d >= frontLines && d != passed {
-					weights += float64(s.weight())
-				}
-			}
+			var c counts
+			fetches += float64(s.sample(rest[:n], loads[:n], &c))
+			weights += float64(len(c.taken)) * float64(s.weight())
 			s.after()
 			if s.below.known() > 300 {
 				t.Fatalf("seed %d: %d lines", seed, s.below.known())

@@ -68,32 +68,34 @@ func (t *timed) draw() uint64 {
 
 // sample implements sampler. While no line is watched, accesses are passed without
 // a look.
-func (t *timed) sample(lines []trace.Line, kinds []trace.Kind, out []uint32) {
-	for i := range out {
-		out[i] = passed
+func (t *timed) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64) {
+	for _, kind := range kinds {
+		c.beyond[kind&(kindSlots-1)]++
 	}
+	beyond = uint64(len(lines))
 	for len(lines) > 0 {
 		n := int(min(uint64(len(lines)), t.next))
 		if len(t.watched) > 0 {
 			n = min(n, chunk)
-			t.follow(lines[:n], out)
+			t.follow(lines[:n], kinds, c)
 		}
 		t.now += uint64(n)
 		t.next -= uint64(n)
 		if t.next == 0 && n < len(lines) {
-			t.begin(lines[n], kinds[n], out[n:])
+			t.begin(lines[n], kinds[n], c)
 			t.next = t.draw()
 			n++
 		}
-		lines, kinds, out = lines[n:], kinds[n:], out[n:]
+		lines, kinds = lines[n:], kinds[n:]
 	}
+	return beyond
 }
 
 // begin makes an access a sample. Another one may have waited for it.
-func (t *timed) begin(line trace.Line, kind trace.Kind, out []uint32) {
+func (t *timed) begin(line trace.Line, kind trace.Kind, c *counts) {
 	one := [1]trace.Line{line}
 	if len(t.watched) > 0 {
-		t.follow(one[:], out)
+		t.follow(one[:], []trace.Kind{kind}, c)
 	}
 	t.now++
 	if t.recent == nil {
@@ -117,7 +119,7 @@ func (t *timed) watch(line trace.Line, w watch) {
 
 // follow takes accesses while lines are watched. Those behind the last one that was
 // waited for are of no interest.
-func (t *timed) follow(lines []trace.Line, out []uint32) {
+func (t *timed) follow(lines []trace.Line, kinds []trace.Kind, c *counts) {
 	exact, counted := t.recent != nil, 0
 	if exact {
 		t.recent.Distances(lines, t.distances[:])
@@ -126,7 +128,7 @@ func (t *timed) follow(lines []trace.Line, out []uint32) {
 		h := mix(line, t.seed)
 		if t.filter[h&255]>>(h>>8&63)&1 != 0 {
 			if w, found := t.watched[line]; found {
-				out[i] = t.end(line, w, t.distances[i])
+				c.taken = append(c.taken, taken{line, t.end(line, w, t.distances[i]), kinds[i]})
 				if len(t.watched) == 0 {
 					lines = lines[:i+1]
 					break
@@ -153,7 +155,7 @@ func (t *timed) end(line trace.Line, w watch, exact uint32) uint32 {
 		t.ends[profile.DistanceBin(uint64(exact))]++
 		return exact
 	}
-	d := min(t.old.since(w.at)<<oldBits, passed-1)
+	d := min(t.old.since(w.at)<<oldBits, farthest)
 	t.ends[profile.DistanceBin(uint64(d))]++
 	t.oldEnds[profile.DistanceBin(uint64(d))]++
 	return uint32(d)

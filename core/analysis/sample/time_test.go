@@ -59,8 +59,7 @@ func bins(l *profile.Locality) (shares [profile.WindowBins]float64) {
 func TestEveryAccessASample(t *testing.T) {
 	lines := generated(10_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<14), tracetest.Uniform(1<<8, 5)))
 	s := newTime(1, 3)
-	out, want := make([]uint32, len(lines)), make([]uint32, len(lines))
-	s.sample(lines, make([]trace.Kind, len(lines)), out)
+	out, want := distances(s, lines), make([]uint32, len(lines))
 	stack.NewExact().Distances(lines, want)
 	for i := range out {
 		if want[i] == stack.Cold {

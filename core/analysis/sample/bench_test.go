@@ -1,0 +1,67 @@
+package sample_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// container is a real trace in the form that is read fastest.
+func container(b *testing.B, name string) []byte {
+	file, err := os.Open(tracetest.RealPath(b, name))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	r, err := open.Open(name, file, open.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var out bytes.Buffer
+	to, rows := sgt.NewImporter(&out, nil), trace.NewBatch(0)
+	for err = r.Next(rows); err == nil; err = r.Next(rows) {
+		if err := to.Write(rows, trace.Header{Format: "lackey"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err != io.EOF {
+		b.Fatal(err)
+	}
+	if err := to.Close(sgt.End{How: "exit"}); err != nil {
+		b.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// BenchmarkPass is whole passes over containers: reading alone, every access, and
+// samples.
+func BenchmarkPass(b *testing.B) {
+	for _, name := range tracetest.RealTraces {
+		file := container(b, name)
+		for _, mode := range []string{"reading", "all", "space=0.01", "lines=8192", "time=1e6"} {
+			b.Run(name+"/"+mode, func(b *testing.B) {
+				spec := analysis.Spec{Analyses: analysis.Locality}
+				switch mode {
+				case "reading":
+					spec.Analyses = analysis.None
+				case "all":
+				default:
+					spec.Sample = options(b, mode)
+				}
+				var references uint64
+				for b.Loop() {
+					references += run(b, spec, sgt.NewReader(name, bytes.NewReader(file), sgt.Options{})).Totals.AllReferences()
+				}
+				b.ReportMetric(float64(references)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
