@@ -92,7 +92,7 @@ var small = []string{
 	"github.com/stackglass/stackglass/core/tally",
 	"github.com/stackglass/stackglass/core/answers",
 	"github.com/stackglass/stackglass/core/export",
-	"github.com/stackglass/stackglass/core/ranking",
+	"github.com/stackglass/stackglass/core/profile", "github.com/stackglass/stackglass/core/ranking",
 	"github.com/stackglass/stackglass/core/hierarchy/...",
 	"github.com/stackglass/stackglass/core/trace/open",
 	"github.com/vugu/vugu/...", "github.com/hack-pad/...",
