@@ -27,7 +27,8 @@ type OneCore struct {
 type CoreLevel struct {
 	Accesses, Hits, Misses float64
 	// Coherence are those of Misses whose line the core lost to another one's store
-	// while it was here: expected, where the level has sets.
+	// while it was here (or above, in an exclusive level): expected, where the level
+	// has sets.
 	Coherence float64
 }
 

@@ -23,7 +23,27 @@ func BenchmarkConsume(b *testing.B) {
 	}
 }
 
+// BenchmarkCores has four threads take turns, 64 references each, in the same trace.
+func BenchmarkCores(b *testing.B) {
+	for _, name := range tracetest.RealTraces {
+		b.Run(name+"/32KiB,8", func(b *testing.B) {
+			parts := inMemory(b, name)
+			for _, part := range parts {
+				part.NeedThread()
+				for i := range part.Thread {
+					part.Thread[i] = uint32(i / 64 % 4)
+				}
+			}
+			benchmarkParts(b, parts, "L1=32KiB,8")
+		})
+	}
+}
+
 func benchmark(b *testing.B, name string, caches ...string) {
+	benchmarkParts(b, inMemory(b, name), caches...)
+}
+
+func benchmarkParts(b *testing.B, parts []*trace.Batch, caches ...string) {
 	var h hierarchy.Hierarchy
 	for _, text := range caches {
 		c, err := hierarchy.ParseCache(text)
@@ -32,7 +52,6 @@ func benchmark(b *testing.B, name string, caches ...string) {
 		}
 		h.Levels = append(h.Levels, c)
 	}
-	parts := inMemory(b, name)
 	references := uint64(0)
 	for b.Loop() {
 		s, err := simulate.New(h, simulate.Options{})

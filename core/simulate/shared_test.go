@@ -73,6 +73,34 @@ func TestExactByCore(t *testing.T) {
 	})
 }
 
+// Exclusive levels of a core's own, of as many sets, are one stack with holes: what is
+// lost in one leaves room there.
+func TestExclusiveByCore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, _ := drawLines(t)
+		b = references(b)
+		h := drawExclusive(t)
+		for i := range h.Levels {
+			h.Levels[i].SizeBytes *= uint64(64 / h.Levels[i].LineBytes)
+			h.Levels[i].LineBytes = 64
+		}
+		s := begin(t, h, Options{Cores: ascending(b.Thread)})
+		if err := s.Consume(b); err != nil {
+			t.Fatal(err)
+		}
+		r := s.Result()
+		predicted, _ := predictedByCore(t, b, h, nil)
+		for k, core := range predicted.Cores {
+			for i, l := range core.Levels {
+				got := &r.Levels[i].Cores[k]
+				if l.Accesses != float64(got.Accesses()) || l.Misses != float64(got.Misses()) || predicted.Levels[i].Method != hierarchy.Exact {
+					t.Fatalf("%s of threads %v: %+v by %s, want %d misses of %d", r.Levels[i].Cache, core.Threads, l, predicted.Levels[i].Method, got.Misses(), got.Accesses())
+				}
+			}
+		}
+	})
+}
+
 // near is equality but for what apportioning a sum rounds.
 func near(x float64, n uint64) bool { return math.Abs(x-float64(n)) < 1e-6 }
 
