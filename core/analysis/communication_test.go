@@ -854,3 +854,35 @@ func BenchmarkCommunication(b *testing.B) {
 		}
 	}
 }
+
+// By default it is told of traces whose tables list several threads, and the same.
+func TestCommunicationByDefault(t *testing.T) {
+	program := allocating()
+	whole := tracetest.Rows(program, sharingSteps(rand.New(rand.NewPCG(1, 67)), program, 2000, 3)...)
+	asked := passed(t, analysis.Spec{Analyses: analysis.Communication | analysis.Sharing}, tracetest.NewProgramReader(program, whole, 0))
+	by := passed(t, analysis.Spec{}, tracetest.NewProgramReader(program, whole, 0))
+	equalCommunication(t, by.Communication, asked.Communication)
+	program.Threads = program.Threads[:1]
+	for name, spec := range map[string]analysis.Spec{"one thread in the tables": {}, "to be joined": {Mergeable: true}} {
+		r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(program, whole, 100))
+		for range 9 {
+			if err == nil {
+				err = r.Step()
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := analysis.NewRunner(spec, tracetest.NewProgramReader(program, whole, 100))
+		if err == nil {
+			err = again.Restore(r.Save())
+		}
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		finish(t, again)
+		if p := checked(t, again.Finish(profile.State{})); p.Communication != nil {
+			t.Errorf("%s: %+v", name, p.Communication)
+		}
+	}
+}

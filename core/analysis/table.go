@@ -29,9 +29,10 @@ const (
 
 // Default are the analyses that run unless others are asked for: locality with
 // sets, so that nobody has to choose a cache before the run; where the trace has
-// several threads, how they share caches, unless the result is to be appended to,
-// which these stacks cannot be yet; and, where it tells of code, sites, and of the
-// counters those that cost little. How often each byte is accessed is left out.
+// several threads, how they share caches, and what they communicate if its tables
+// tell of these threads, unless the result is to be appended to, which neither can be
+// yet; and, where it tells of code, sites, and of the counters those that cost little.
+// How often each byte is accessed is left out.
 const Default Analyses = 0
 
 // None are no analyses: a pass only counts, and feeds what stands beside it.
@@ -84,7 +85,7 @@ func (s Spec) has(a Analyses) bool {
 	case s.Sample != nil && a&notSampled != 0:
 		return false
 	case s.Analyses == Default:
-		return a&Communication == 0 && (a != Sharing || !s.Mergeable)
+		return a&(Sharing|Communication) == 0 || !s.Mergeable
 	case a == Locality:
 		return s.Analyses&(Locality|Sites|Sets|Sharing|Communication) != 0
 	case a == Sites:
@@ -109,7 +110,11 @@ func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
 			distances.Feed(s.SiteLineBytes(), follower)
 			list = append(list, follower)
 			if s.has(Communication) {
-				communicated = communication.New(s.SiteLineBytes(), follower)
+				decides := program
+				if s.Analyses != Default {
+					decides = nil
+				}
+				communicated = communication.New(s.SiteLineBytes(), follower, decides)
 				list = append(list, communicated)
 			}
 		}

@@ -69,6 +69,8 @@ const (
 type Analysis struct {
 	lineShift uint
 	sites     *sites.Analysis
+	program   func() *trace.Program // what decides; nil once that is done
+	off       bool                  // decided against
 
 	threads threads
 	memory  memory
@@ -96,10 +98,12 @@ type reference struct {
 }
 
 // New makes an analysis at lines of so many bytes, which goes after s with every
-// batch.
-func New(lineBytes uint32, s *sites.Analysis) *Analysis {
-	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s}
-	s.Locate()
+// batch. Where program is given, what it tells of the trace by the first batch has to
+// list several threads, or nothing is done: to follow all that one thread does, in
+// case that there will be another one, takes half the time of its stack distances.
+func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
+	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, program: program}
+	s.Locate(true)
 	a.memory.init(a.lineShift)
 	a.windows.init()
 	return a
@@ -119,6 +123,9 @@ func (a *Analysis) Append(*profile.Profile) error { return errAppend }
 
 // Consume implements analysis.Analysis. It comes after that of sites.
 func (a *Analysis) Consume(b *trace.Batch) error {
+	if a.decide(); a.off {
+		return nil
+	}
 	a.sources.begin()
 	if b.Thread == nil {
 		for range b.Len() {
@@ -140,6 +147,9 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 
 // ConsumePiece takes a piece of the one reference of b: see analysis.Runner.
 func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
+	if a.decide(); a.off {
+		return
+	}
 	a.sources.begin()
 	if b.Thread == nil && from == 0 {
 		a.count()
@@ -152,6 +162,23 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 		a.meet(b, 0, pairs, begins)
 	}
 	a.follow(b.Addr[0]+from, b.Addr[0]+end-1)
+}
+
+// decide makes up its mind, once.
+func (a *Analysis) decide() {
+	if a.program == nil {
+		return
+	}
+	p := a.program()
+	a.program = nil
+	if p == nil || len(p.Threads) < 2 {
+		a.turnOff()
+	}
+}
+
+func (a *Analysis) turnOff() {
+	a.program, a.off = nil, true
+	a.sites.Locate(false)
 }
 
 const (

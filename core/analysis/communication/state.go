@@ -423,9 +423,16 @@ var errState = errors.New("the state of the communication cannot be read; analys
 
 // Restore implements analysis.Analysis. It comes after that of sites.
 func (a *Analysis) Restore(p *profile.Profile) error {
-	if p.Segment.Communication == nil {
+	switch {
+	case p.Segment.Communication == nil && a.program == nil:
 		return errState
+	case p.Segment.Communication == nil:
+		if p.Totals.AllReferences() > 0 {
+			a.turnOff()
+		}
+		return nil
 	}
+	a.program = nil
 	f := form{sites: a.sites, in: profile.NewDecoder(p.Segment.Communication)}
 	a.all(&f)
 	if f.bad() || len(f.in.Rest()) != 0 || !a.fits() {

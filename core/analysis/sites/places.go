@@ -12,9 +12,13 @@ type places struct {
 	slots, objects []uint32 // of the latest profile that was loaded: by index in it
 }
 
-// Locate has the analysis find where the block of each reference begins, too, for
-// one that stands beside it; see [Analysis.Rows].
-func (a *Analysis) Locate() { a.begins = []trace.Addr{} }
+// Locate has the analysis find where the block of each reference begins, too, or no
+// more, for one that stands beside it; see [Analysis.Rows].
+func (a *Analysis) Locate(begins bool) {
+	if a.begins = nil; begins {
+		a.begins = make([]trace.Addr, len(a.rows))
+	}
+}
 
 // Rows gives, of the references of the batch that Consume took last, their numbers
 // of pairs, and where the blocks of memory begin that they lie in: 0 outside of
