@@ -51,15 +51,6 @@ func generated(n int, p tracetest.Pattern) []trace.Line {
 	return lines
 }
 
-// batch has a load of each line.
-func batch(lines []trace.Line) *trace.Batch {
-	b := trace.NewBatch(len(lines))
-	for _, line := range lines {
-		b.Append(trace.Load, line*64, 8, 0, 0)
-	}
-	return b
-}
-
 // sampled estimates from accesses to lines.
 func sampled(o Options, lines []trace.Line) (*profile.Locality, *profile.SampledSize) {
 	a := o.Locality([]uint32{64}).(*Analysis)
