@@ -204,7 +204,7 @@ func describe(c *hierarchy.Cache, fields []string) bool {
 		case 'b':
 			c.BytesPerCycle = x
 		case 's':
-			c.SharedBy = uint32(min(x, 1<<20))
+			c.SharedBy = uint32(min(x, hierarchy.AllCores))
 		case 'r':
 			c.Replacement = hierarchy.Replacement(min(x, float64(hierarchy.Random)))
 		case 'i':

@@ -468,7 +468,7 @@ func TestSizesAndWays(t *testing.T) {
 func TestScreenSurvivesTheURL(t *testing.T) {
 	full := Screen{
 		Open: "t12ab-2", Tab: TabLocality, LineBytes: 128, Preset: "i7-4770K",
-		Levels:    []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64}},
+		Levels:    []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64, SharedBy: hierarchy.AllCores}},
 		Log2Lines: []int{4, 9}, Table: "curve", Page: 3, By: tally.Block, Sort: "integer_ops",
 		Memory: hierarchy.Memory{LatencyCycles: 235.5, BytesPerCycle: 7.25}, ClockGHz: 3.5, Cell: Cell{6, 8}, Conflicts: true,
 		Beside: hierarchy.Hierarchy{Name: "opteron", Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 65536, Ways: 2, LineBytes: 64, LatencyCycles: 3,
