@@ -18,7 +18,9 @@ func withCommunication() *profile.Profile {
 	flow := func(from, to uint32, events, transfers, bytes uint64) profile.Flow {
 		return profile.Flow{From: from, To: to, Events: events, Transfers: transfers, Bytes: transfers * bytes}
 	}
-	granule := func(bytes uint32, flows ...profile.Flow) profile.Granule { return profile.Granule{Bytes: bytes, Flows: flows} }
+	granule := func(bytes uint32, flows ...profile.Flow) profile.Granule {
+		return profile.Granule{Bytes: bytes, Flows: flows}
+	}
 	c := &profile.Communication{
 		Granules: []profile.Granule{granule(8, flow(1, 7, 2, 1, 8)), granule(64, flow(1, 7, 3, 2, 64), flow(7, 1, 1, 1, 64)), granule(4096, flow(1, 7, 2, 1, 4096))},
 		Pairs:    []profile.SitePair{{Producer: 0, Consumer: 1, Object: 0, Events: 1, Transfers: 1}, {Producer: 0, Consumer: profile.NoSite, Object: profile.NoSite, Events: 1}},

@@ -169,6 +169,9 @@ func aboutThreads(l *answerable) (doubts []string) {
 		doubts = append(doubts, l.name+": there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+
 			" that come last are taken for one, and what goes between these is left out; choose some with --threads")
 	}
+	if l.Profile.Input.Header.Sliced {
+		doubts = append(doubts, l.name+": the threads are in order only from one time slice to the next, so within a slice a value may seem to come from another store than it did; capture the program with STACKGLASS_ORDER=exact to know")
+	}
 	return doubts
 }
 
