@@ -31,7 +31,7 @@ type recency struct {
 	accesses []access // pending, while they follow accesses
 
 	lists  [len(kept)]lists
-	depths [setBits + 1][depthRoom]uint64
+	depths [setBits + 1][2 * depthRoom]uint64 // those of marked lines from depthRoom on
 
 	sink uint32 // keeps touches from being optimised away
 }
@@ -41,22 +41,23 @@ type recency struct {
 type visit struct {
 	after uint32 // entries from this on are newer than the line; 1: the lists never had it
 	now   uint32 // the number that moves it; 0: it counts
-	line  uint32 // its last bits
+	line  uint32 // its last bits, or those and marked
 	above uint64 // lines of the top array to count too, in lanes
 }
 
 // access moves a line to the front of its set, and counts how deep it was.
 type access struct {
 	after, now uint32 // as in visit
-	line       uint32 // its last bits, or those and uncounted
+	line       uint32 // its last bits, or those and uncounted or marked
 }
 
 const (
 	never     = 1       // in after: the lists never had the line
 	uncounted = 1 << 31 // in an access: it moves its line only
+	marked    = 1 << 30 // it counts apart
 
 	visitRoom = 1024
-	depthRoom = 64 // more than a list has entries and a lane counts
+	depthRoom = 64 // more than a list has entries and a lane counts, a power of two
 	nearLists = 10 // lists of up to 2^10 sets are near enough without touching
 	nearGroup = 12 // and of up to 2^12 those that are put together
 	nearby    = 32 // accesses whose lists are touched at once
@@ -147,29 +148,32 @@ func (r *recency) visitLists(l *lists, visits []visit) (stay int) {
 func (r *recency) count(l *lists, v *visit) bool {
 	a, set := l.most, l.of(v.line)
 	lanes := v.above >> ((a - 1) * laneBits)
-	n := l.sets[set].newer(l.turn[set], v.after)
+	n, apart := l.sets[set].newer(l.turn[set], v.after), apart(v.line)
 	if n == 0 {
-		r.finish(a, lanes)
+		r.finish(a, lanes, apart)
 	} else {
-		r.depths[a][(n+int(lanes&laneMask))%depthRoom]++
+		r.depths[a][(n+int(lanes&laneMask))%depthRoom+apart]++
 	}
 	all := n
 	for b := a - 1; b >= l.least; b-- {
 		all += l.beside(set, b, all, v.after)
 		lanes := v.above >> ((b - 1) * laneBits)
-		r.depths[b][min(all, MaxWays)+int(lanes&laneMask)]++
+		r.depths[b][min(all, MaxWays)+int(lanes&laneMask)+apart]++
 	}
 	return n > 0
 }
 
 // finish counts, from 2^a sets on, a line that nothing in its lists is newer
 // than: only what is above it in the top array.
-func (r *recency) finish(a int, lanes uint64) {
+func (r *recency) finish(a int, lanes uint64, apart int) {
 	for ; lanes != 0; a++ {
-		r.depths[a][lanes&laneMask]++
+		r.depths[a][int(lanes&laneMask)+apart]++
 		lanes >>= laneBits
 	}
 }
+
+// apart gives where the depths of a line begin: 0, or depthRoom where it is marked.
+func apart(line uint32) int { return int(line & marked / (marked / depthRoom)) }
 
 // touchAccesses touches what accesses will read.
 func (l *lists) touchAccesses(accesses []access) (sink uint32) {
@@ -187,7 +191,7 @@ func (l *lists) touchAccesses(accesses []access) (sink uint32) {
 // come from below the top array is spent here.
 func (r *recency) accessLists(l *lists, accesses []access) {
 	r.sink += l.touchAccesses(accesses)
-	var late uint64
+	var late [2]uint64 // those that are marked apart
 	for i := range accesses {
 		v := &accesses[i]
 		set, after := l.of(v.line), v.after
@@ -198,7 +202,7 @@ func (r *recency) accessLists(l *lists, accesses []access) {
 			n = list.toFront(turn, v.now, after)
 		case list[at(turn, MaxWays-1)] >= after:
 			l.push(set, v.now)
-			late += uint64(^v.line >> 31)
+			late[apart(v.line)/depthRoom] += uint64(^v.line >> 31)
 			continue
 		default:
 			n = list.newer(turn, after)
@@ -207,8 +211,9 @@ func (r *recency) accessLists(l *lists, accesses []access) {
 		if v.line&uncounted != 0 {
 			continue
 		}
+		apart := apart(v.line)
 		for b := l.most; ; {
-			r.depths[b][n%depthRoom]++
+			r.depths[b][n%depthRoom+apart]++
 			if b--; b < l.least {
 				break
 			}
@@ -216,6 +221,7 @@ func (r *recency) accessLists(l *lists, accesses []access) {
 		}
 	}
 	for b := l.least; b <= l.most; b++ {
-		r.depths[b][MaxWays] += late
+		r.depths[b][MaxWays] += late[0]
+		r.depths[b][MaxWays+depthRoom] += late[1]
 	}
 }

@@ -9,15 +9,20 @@ import (
 // scan is [Exact]'s, and counts the depths of the lines that the top array
 // holds: those above the line are at hand there.
 func (m *Sets) scan(lines []trace.Line, out []uint32) (misses int) {
+	return m.scanInto(&m.tally, lines, out)
+}
+
+// scanInto is scan that counts elsewhere.
+func (m *Sets) scanInto(t *tally, lines []trace.Line, out []uint32) (misses int) {
 	if runtime.GOARCH == "wasm" {
-		return m.scanSteps(lines, out)
+		return m.scanSteps(t, lines, out)
 	}
-	return m.scanOnce(lines, out)
+	return m.scanOnce(t, lines, out)
 }
 
 // scanOnce is scan for processors, which predict most branches: a loop does it all.
-func (m *Sets) scanOnce(lines []trace.Line, out []uint32) (misses int) {
-	top, queue, t := &m.exact.top, &m.exact.queue, &m.tally
+func (m *Sets) scanOnce(t *tally, lines []trace.Line, out []uint32) (misses int) {
+	top, queue := &m.exact.top, &m.exact.queue
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
 	out = out[:len(lines)]
 	hits := 0

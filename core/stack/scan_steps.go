@@ -7,12 +7,12 @@ import "github.com/stackglass/stackglass/core/trace"
 // compare and move lines only note what they find, and others take the notes as
 // the place to count in: of what the address of a load depends on, the compiler
 // makes branches instead of conditional moves.
-func (m *Sets) scanSteps(lines []trace.Line, out []uint32) (misses int) {
+func (m *Sets) scanSteps(t *tally, lines []trace.Line, out []uint32) (misses int) {
 	var notes [chunk]uint16
 	hits, deeper := m.scanFront(lines, out, &notes)
-	m.tally.addFront(notes[:hits])
+	t.addFront(notes[:hits])
 	hits, misses = m.scanRest(deeper, out, &notes)
-	m.tally.addRest(notes[:hits], m.packed[:hits])
+	t.addRest(notes[:hits], m.packed[:hits])
 	return misses
 }
 

@@ -32,8 +32,8 @@ func TestScans(t *testing.T) {
 
 func equalScans(t *rapid.T, once, steps *Sets, lines []trace.Line) {
 	want, got := make([]uint32, len(lines)), make([]uint32, len(lines))
-	wantQueue := once.exact.queue[:once.scanOnce(lines, want)]
-	gotQueue := steps.exact.queue[:steps.scanSteps(lines, got)]
+	wantQueue := once.exact.queue[:once.scanOnce(&once.tally, lines, want)]
+	gotQueue := steps.exact.queue[:steps.scanSteps(&steps.tally, lines, got)]
 	if !slices.Equal(gotQueue, wantQueue) {
 		t.Fatalf("queued %v, want %v", gotQueue, wantQueue)
 	}

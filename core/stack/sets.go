@@ -41,6 +41,7 @@ type Sets struct {
 	share   share
 	recent  recency
 	tally   tally
+	marks   marks
 	packed  [chunk]uint64 // hits of a scan, in lanes
 }
 
@@ -113,23 +114,33 @@ func (m *Sets) Stack() []trace.Line { return m.exact.Stack() }
 // Distances implements [Model], and counts depths.
 func (m *Sets) Distances(lines []trace.Line, out []uint32) {
 	m.tally.accesses += uint64(len(lines))
+	m.marks.now = nil
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
-		if m.now >= m.last {
-			m.renew()
-		}
-		misses := m.scan(lines[:n], out[:n])
-		if m.follows {
-			m.settleAccesses(lines[:n], m.exact.queue[:misses], out)
-		} else {
-			for at := 0; at < misses; at += burst {
-				m.settle(m.exact.queue[at:min(at+burst, misses)], out)
-			}
-		}
-		m.choose(n, misses)
+		m.makeRoom()
+		m.finish(lines[:n], m.scan(lines[:n], out[:n]), out)
 		lines, out = lines[n:], out[n:]
 	}
 	m.exact.check()
+}
+
+// makeRoom makes sure that there are numbers for the moves of a chunk.
+func (m *Sets) makeRoom() {
+	if m.now >= m.last {
+		m.renew()
+	}
+}
+
+// finish settles what a scan of a chunk has queued.
+func (m *Sets) finish(lines []trace.Line, misses int, out []uint32) {
+	if m.follows {
+		m.settleAccesses(lines, m.exact.queue[:misses], out)
+	} else {
+		for at := 0; at < misses; at += burst {
+			m.settle(m.exact.queue[at:min(at+burst, misses)], out)
+		}
+	}
+	m.choose(len(lines), misses)
 }
 
 // Push accesses the lines in order and counts nothing.
@@ -143,18 +154,19 @@ func (m *Sets) Push(lines []trace.Line) {
 		lines = lines[n:]
 	}
 	m.recent.settle()
-	m.tally, m.recent.depths = counted, depths
-	m.share = share{hits: counted.hits()}
+	m.tally, m.recent.depths = counted, depths // marked ones are not in tally, and not pushed
+	m.share = share{hits: counted.hits() + m.marks.hits()}
 }
 
 // renew numbers the falls from zero: it makes the model again from its stack,
 // which holds all that later depths depend on.
 func (m *Sets) renew() {
-	stack := m.Stack()
+	stack, marked := m.Stack(), m.marks.now
 	m.recent.settle()
 	m.reset()
 	slices.Reverse(stack)
 	m.Push(stack)
+	m.marks.now = marked
 }
 
 // add counts hits in lanes. Depths never grow with the number of sets, so a word
@@ -187,19 +199,20 @@ func (m *Sets) settle(queue []deep, out []uint32) {
 			fallen.fell = m.now
 			m.recent.visit(visit{after: at.after, now: m.now, line: uint32(q.evicted)})
 		}
+		t, how := m.tallyOf(q.index)
 		if d == Cold {
-			m.tally.cold++
+			t.cold++
 			*at = above{q.line, never}
 			continue
 		}
 		if d < MaxWays {
-			m.tally.whole[d]++
+			t.whole[d]++
 		} else {
-			m.tally.beyond++
+			t.beyond++
 		}
 		*at = above{noLine, notThere}
 		after := e.fell + 1
-		m.recent.visit(visit{after: after, line: uint32(q.line), above: m.older(q.line, after)})
+		m.recent.visit(visit{after: after, line: uint32(q.line)&^marked | how, above: m.older(q.line, after)})
 		*at = above{q.line, after}
 	}
 }
@@ -220,7 +233,7 @@ func (m *Sets) choose(accesses, misses int) {
 	if s.accesses < chunk {
 		return
 	}
-	hits := m.tally.hits()
+	hits := m.tally.hits() + m.marks.hits()
 	moved := int(hits-s.hits) + s.misses
 	switch {
 	case !m.follows && 4*s.misses > 3*moved:
@@ -265,7 +278,7 @@ func (m *Sets) follow(accesses bool) {
 func (m *Sets) access(e *entry, line trace.Line, after, how uint32) {
 	m.now++
 	e.fell = m.now
-	m.recent.access(access{after, m.now, uint32(line)&^uncounted | how})
+	m.recent.access(access{after, m.now, uint32(line)&^(uncounted|marked) | how})
 }
 
 // settleAccesses is settle where the lists follow accesses, those too that the top
@@ -283,15 +296,15 @@ func (m *Sets) settleAccesses(lines []trace.Line, queue []deep, out []uint32) {
 		d := m.exact.pull(e)
 		m.exact.drop(evicted[i%burst])
 		out[q.index] = d
-		how := uint32(0)
+		t, how := m.tallyOf(q.index)
 		switch {
 		case d == Cold:
-			m.tally.cold++
+			t.cold++
 			how = uncounted
 		case d < MaxWays:
-			m.tally.whole[d]++
+			t.whole[d]++
 		default:
-			m.tally.beyond++
+			t.beyond++
 		}
 		m.access(e, q.line, e.fell+1, how)
 	}
@@ -332,25 +345,35 @@ func (m *Sets) older(x trace.Line, after uint32) (depths uint64) {
 	return depths
 }
 
-// Depths gives what was counted.
+// Depths gives what was counted, of marked accesses too.
 func (m *Sets) Depths() *SetDepths {
 	m.recent.settle()
-	t := m.tally.depths()
+	t := m.tally.with(&m.recent.depths, 0)
+	if m.marks.tally != nil {
+		t.Add(m.MarkedDepths())
+	}
+	return t
+}
+
+// with gives what the top array counted together with the lists, whose depths begin
+// at a place.
+func (t *tally) with(lists *[setBits + 1][2 * depthRoom]uint64, at int) *SetDepths {
+	s := t.depths()
 	for a := 1; a < SetCounts; a++ {
 		deeper := uint64(0)
-		for d, n := range m.recent.depths[a] {
+		for d, n := range lists[a][at : at+depthRoom] {
 			if d < MaxWays {
-				t[a][d] += n
+				s[a][d] += n
 			} else {
 				deeper += n
 			}
 		}
-		t[a][0] = m.tally.accesses - m.tally.cold - deeper // and those that are not counted below
-		for _, n := range t[a][1:] {
-			t[a][0] -= n
+		s[a][0] = t.accesses - t.cold - deeper // and those that are not counted below
+		for _, n := range s[a][1:] {
+			s[a][0] -= n
 		}
 	}
-	return t
+	return s
 }
 
 // depths gives what the top array counted, and the row of a single set.

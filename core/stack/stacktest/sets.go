@@ -43,17 +43,20 @@ func cacheHits(lines []trace.Line, sets, ways int) (hits uint64) {
 
 // DepthsInLists is the definition once more, for longer traces: a list a set,
 // searched from the front.
-func DepthsInLists(lines []trace.Line) *stack.SetDepths {
+func DepthsInLists(lines []trace.Line) *stack.SetDepths { return MarkedDepths(lines, nil) }
+
+// MarkedDepths is DepthsInLists for the accesses that are marked, nil: all.
+func MarkedDepths(lines []trace.Line, marked []bool) *stack.SetDepths {
 	depths := new(stack.SetDepths)
 	for a := range depths {
 		sets := map[trace.Line][]trace.Line{}
-		for _, x := range lines {
+		for i, x := range lines {
 			set := sets[x%(1<<a)]
 			d := slices.Index(set, x)
 			if d < 0 {
 				d = len(set)
 				set = append(set, x)
-			} else if d < stack.MaxWays {
+			} else if d < stack.MaxWays && (marked == nil || marked[i]) {
 				depths[a][d]++
 			}
 			copy(set[1:d+1], set[:d])
