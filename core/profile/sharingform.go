@@ -266,9 +266,6 @@ func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64) e
 			}
 		}
 	}
-	if c.Sets == (SetTable{}) {
-		return nil
-	}
 	return c.Sets.check(&c.Distances)
 }
 

@@ -19,6 +19,13 @@ type Follower interface {
 	Resolve(touches []profile.FirstTouch, distances []uint32)
 }
 
+// Marker is a follower that has some accesses counted apart in the set tables.
+type Marker interface {
+	// Mark tells which of the next accesses; nil: none. Their distances are not known
+	// yet. What it gives is valid until the next call.
+	Mark(a *Accesses) []bool
+}
+
 // Accesses are line accesses with their stack distances.
 type Accesses struct {
 	Lines     []trace.Line
@@ -35,6 +42,9 @@ type Accesses struct {
 func (a *Analysis) Feed(lineBytes uint32, f Follower) {
 	if s := a.size(lineBytes); s != nil {
 		s.followers = append(s.followers, f)
+		if m, ok := f.(Marker); ok && s.sets != nil {
+			s.marker = m
+		}
 	}
 }
 
@@ -47,6 +57,27 @@ func (a *Analysis) At(lineBytes uint32) (profile.Locality, []trace.Line) {
 
 // Table gives the set table so far at a line size, nil where none is made.
 func (a *Analysis) Table(lineBytes uint32) *profile.SetTable { return a.size(lineBytes).setTable() }
+
+// Marked gives what the set table counts apart.
+func (a *Analysis) Marked(lineBytes uint32) profile.SetTable { return a.size(lineBytes).markedTable() }
+
+func (s *lineSize) markedTable() profile.SetTable {
+	if s.sets == nil {
+		return s.marked
+	}
+	return profile.SetTable{Depths: *s.sets.MarkedDepths()}
+}
+
+// measure has the model take accesses.
+func (s *lineSize) measure(lines []trace.Line, distances []uint32) {
+	if s.marker != nil {
+		if marked := s.marker.Mark(&s.accesses); marked != nil {
+			s.sets.DistancesMarked(lines, marked, distances)
+			return
+		}
+	}
+	s.model.Distances(lines, distances)
+}
 
 // size gives the analysis at a line size, or nil.
 func (a *Analysis) size(lineBytes uint32) *lineSize {

@@ -69,7 +69,7 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, fal
 // Close implements analysis.Analysis.
 func (a *Analysis) Close() {
 	for _, s := range a.sizes {
-		s.table = s.setTable()
+		s.table, s.marked = s.setTable(), s.markedTable()
 		s.model, s.sets = nil, nil
 	}
 }
@@ -121,6 +121,8 @@ type lineSize struct {
 	table     *profile.SetTable // what is not, or no more, in the model; or nil
 	mergeable bool
 	followers []Follower
+	marker    Marker           // or nil
+	marked    profile.SetTable // of a model that was closed
 
 	// Accesses at distance d < 16 of kind k, at k<<4 | d. Two tables, for even
 	// and odd accesses, because adding to the place that was added to just
@@ -199,8 +201,9 @@ func (s *lineSize) split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind,
 // belongs to reference at + i.
 func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64) {
 	distances := s.distances[:n]
-	s.model.Distances(s.lines[:n], distances)
-	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows = s.lines[:n], distances, origin
+	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows = s.lines[:n], nil, origin
+	s.measure(s.lines[:n], distances)
+	s.accesses.Distances = distances
 	for _, f := range s.followers {
 		f.Follow(&s.accesses)
 	}

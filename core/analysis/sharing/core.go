@@ -12,6 +12,7 @@ type core struct {
 	coherent       *stack.Coherent
 	privateSets    table
 	coherentSets   table
+	foreignSets    table
 	privateCounts  counts
 	coherentCounts counts
 	foreign        counts // of the private stack, lines that another core touched last
@@ -22,6 +23,8 @@ type core struct {
 	// there is one; until then it is lines that are all accessed.
 	lines   []trace.Line
 	indexes []uint32 // of the accesses
+	marks   []bool   // those that are foreign
+	several bool     // some are
 	mixed   bool
 	ops     []stack.Op
 	opLines []trace.Line
@@ -32,7 +35,7 @@ type core struct {
 
 func newCore() *core {
 	c := &core{private: stack.NewSets(), coherent: stack.NewCoherent()}
-	c.privateSets.model, c.coherentSets.model = c.private, c.coherent
+	c.privateSets.model, c.coherentSets.model, c.foreignSets.model = c.private, c.coherent, marked{c.private}
 	return c
 }
 
@@ -66,9 +69,9 @@ func push(lines []trace.Line, on func([]trace.Line)) {
 	}
 }
 
-func (c *core) access(line trace.Line, index uint32) {
-	c.lines = append(c.lines, line)
-	c.indexes = append(c.indexes, index)
+func (c *core) access(line trace.Line, index uint32, foreign bool) {
+	c.lines, c.indexes, c.marks = append(c.lines, line), append(c.indexes, index), append(c.marks, foreign)
+	c.several = c.several || foreign
 	if c.mixed {
 		c.ops, c.opLines = append(c.ops, stack.AccessOp), append(c.opLines, line)
 	}
@@ -104,15 +107,27 @@ func (c *core) run(private *[maxAccesses]uint32) {
 		return
 	}
 	c.room(len(lines))
-	c.private.Distances(c.lines, c.depths)
+	c.measure(private)
+	c.coherent.Do(ops, lines, c.depths, c.lostAt)
+	c.count(ops, c.depths[:len(ops)], c.lostAt)
+	c.lines, c.indexes, c.marks, c.mixed, c.several = c.lines[:0], c.indexes[:0], c.marks[:0], false, false
+}
+
+// measure makes the accesses on the private stack.
+func (c *core) measure(private *[maxAccesses]uint32) {
+	if c.several {
+		c.private.DistancesMarked(c.lines, c.marks, c.depths)
+	} else {
+		c.private.Distances(c.lines, c.depths)
+	}
 	for i, index := range c.indexes {
 		d := c.depths[i]
 		private[index%maxAccesses] = d
 		c.privateCounts.add(d)
+		if c.several && c.marks[i] {
+			c.foreign.add(d)
+		}
 	}
-	c.coherent.Do(ops, lines, c.depths, c.lostAt)
-	c.count(ops, c.depths[:len(ops)], c.lostAt)
-	c.lines, c.indexes, c.mixed = c.lines[:0], c.indexes[:0], false
 }
 
 // room makes room for the results of so many operations.
@@ -142,5 +157,6 @@ func (c *core) count(ops []stack.Op, depths, lostAt []uint32) {
 func (c *core) close() {
 	c.privateSets.close()
 	c.coherentSets.close()
+	c.foreignSets.close()
 	c.private, c.coherent = nil, nil
 }

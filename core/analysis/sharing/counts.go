@@ -49,6 +49,12 @@ func (c *counts) histogram() (h profile.Histogram) {
 // tabled is what counts depths in sets.
 type tabled interface{ Depths() *stack.SetDepths }
 
+// marked is what a model counted of marked accesses.
+type marked struct{ *stack.Sets }
+
+// Depths implements tabled.
+func (m marked) Depths() *stack.SetDepths { return m.MarkedDepths() }
+
 // table sums what a model counted and what was counted before; a model that was
 // closed is nil.
 type table struct {

@@ -17,8 +17,14 @@ type domain struct {
 	members   []*member // by core; nil: not in the domain
 	directory directory
 	overlaps  overlaps
-	foreign   counts
-	flags     [maxAccesses]uint8
+
+	foreign      counts
+	foreignTable table
+
+	// Of the accesses that were taken last: another core touched the line last; or none
+	// did, but a line that the core used too, in between.
+	isForeign, isOverlap [maxAccesses]bool
+	several              bool // some are foreign
 
 	lines     []trace.Line // the members' accesses, and of each its core and its private distance
 	core      []uint8
@@ -35,7 +41,7 @@ type member struct {
 
 func newDomain(threads []uint32) *domain {
 	d := &domain{threads: threads, sets: stack.NewSets()}
-	d.table.model = d.sets
+	d.table.model, d.foreignTable.model = d.sets, marked{d.sets}
 	d.directory.reset()
 	return d
 }
@@ -63,13 +69,30 @@ func (d *domain) start(core uint8, before *profile.StackCounts, lines []trace.Li
 	d.members[core].load(&before.Distances, before.Cold)
 	for i := range lines {
 		e := d.directory.entry(lines[len(lines)-1-i])
-		d.touch(e, core)
+		d.overlaps.touch(e, core)
 		e.holders = 1 << core
 	}
 	if d.sets != nil {
 		d.table.before.Add(&before.Sets)
 		push(lines, d.sets.Push)
 	}
+}
+
+// touch has a core touch a line by access i; it tells whether that is foreign.
+func (d *domain) touch(e *entry, core uint8, i int) (foreign bool) {
+	foreign, d.isOverlap[i] = d.overlaps.touch(e, core)
+	d.isForeign[i] = foreign
+	d.several = d.several || foreign
+	return foreign
+}
+
+// marked tells of the accesses which are foreign; nil: none.
+func (d *domain) marked(n int) []bool {
+	if !d.several {
+		return nil
+	}
+	d.several = false
+	return d.isForeign[:n]
 }
 
 // follow takes the accesses of the trace, of which those of members count.
@@ -84,33 +107,33 @@ func (d *domain) follow(lines []trace.Line, cores []uint8, private []uint32) {
 		d.distances = make([]uint32, max(n, maxAccesses))
 	}
 	for i, x := range d.lines {
-		d.flags[i] = d.touch(d.directory.entry(x), d.core[i])
+		d.touch(d.directory.entry(x), d.core[i], i)
 	}
-	d.sets.Distances(d.lines, d.distances)
-	d.count(d.core, d.private, d.distances, d.flags[:])
+	if foreign := d.marked(len(d.lines)); foreign != nil {
+		d.sets.DistancesMarked(d.lines, foreign, d.distances)
+	} else {
+		d.sets.Distances(d.lines, d.distances)
+	}
+	d.count(d.core, d.private, d.distances)
 }
 
 // count counts accesses of cores by their distances on the private and the shared
 // stack.
-func (d *domain) count(cores []uint8, private, concurrent []uint32, flags []uint8) {
-	concurrent, private, flags = concurrent[:len(cores)], private[:len(cores)], flags[:len(cores)]
+func (d *domain) count(cores []uint8, private, concurrent []uint32) {
+	concurrent, private = concurrent[:len(cores)], private[:len(cores)]
 	for i, core := range cores {
-		m, far := d.members[core], concurrent[i]
+		m, near, far := d.members[core], private[i], concurrent[i]
 		m.add(far)
-		near, flag := private[i], flags[i]
-		if flag == 0 && near == far || far == cold {
-			continue
-		}
 		switch {
-		case flag&foreignFlag != 0:
+		case d.isForeign[i%maxAccesses]:
 			d.foreign.add(far)
 			if near == cold {
 				m.brought++
 			} else {
 				m.intercepted++
 			}
-		case near == far:
-		case flag&overlapFlag != 0:
+		case near == far: // both may be cold
+		case d.isOverlap[i%maxAccesses]:
 			m.overlapped++
 		default:
 			m.dilated++
@@ -120,5 +143,6 @@ func (d *domain) count(cores []uint8, private, concurrent []uint32, flags []uint
 
 func (d *domain) close() {
 	d.table.close()
+	d.foreignTable.close()
 	d.sets, d.directory = nil, directory{}
 }

@@ -60,17 +60,20 @@ func add(c *profile.StackCounts, distance uint32) {
 func naiveCore(all []access, core int) (private, foreign profile.StackCounts) {
 	distances := distancesOn(all, func(c int) bool { return c == core })
 	var lines []trace.Line
+	var marked []bool
 	for i, a := range all {
 		if a.core != core {
 			continue
 		}
-		lines = append(lines, a.line)
+		lines, marked = append(lines, a.line), append(marked, false)
 		add(&private, distances[i])
 		if last := before(all, i, func(b access) bool { return b.line == a.line }); last >= 0 && all[last].core != core {
 			add(&foreign, distances[i])
+			marked[len(lines)-1] = true
 		}
 	}
 	private.Sets.Depths = *stacktest.DepthsInLists(lines)
+	foreign.Sets.Depths = *stacktest.MarkedDepths(lines, marked)
 	return private, foreign
 }
 
@@ -104,10 +107,14 @@ func naiveDomain(all []access, cores []int) (d profile.Domain) {
 			}
 		}
 	}
-	for _, a := range some {
+	marked := make([]bool, len(some))
+	for i, a := range some {
 		lines = append(lines, a.line)
+		last := before(some, i, func(b access) bool { return b.line == a.line })
+		marked[i] = last >= 0 && some[last].core != a.core
 	}
 	d.Sets.Depths = *stacktest.DepthsInLists(lines)
+	d.Foreign.Sets.Depths = *stacktest.MarkedDepths(lines, marked)
 	return d
 }
 

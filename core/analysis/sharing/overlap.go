@@ -16,27 +16,15 @@ type overlaps struct {
 	both [profile.MaxCores]uint64 // of each core the greatest minimum
 }
 
-// Flags of an access.
-const (
-	foreignFlag = 1 << iota // another core touched the line last
-	overlapFlag             // none did, but a line that the core used too, in between
-)
-
-// touch notes that a core touches a line, and gives the flags of the access.
-func (d *domain) touch(e *entry, core uint8) (flags uint8) {
-	o := &d.overlaps
+// touch notes that a core touches a line, and how it finds it.
+func (o *overlaps) touch(e *entry, core uint8) (foreign, overlap bool) {
 	o.now++
 	last, before := uint8(e.last), e.last>>8
 	e.last = o.now<<8 | uint64(core)
-	switch {
-	case before == 0:
-		return 0
-	case last != core:
-		o.both[core%profile.MaxCores] = max(o.both[core%profile.MaxCores], before)
-		o.both[last%profile.MaxCores] = max(o.both[last%profile.MaxCores], before)
-		return foreignFlag
-	case o.both[core%profile.MaxCores] > before:
-		return overlapFlag
+	own, other := &o.both[core%profile.MaxCores], &o.both[last%profile.MaxCores]
+	if before != 0 && last != core {
+		*own, *other = max(*own, before), max(*other, before)
+		return true, false
 	}
-	return 0
+	return false, before != 0 && *own > before
 }

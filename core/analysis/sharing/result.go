@@ -28,6 +28,8 @@ func (s *lineSize) result(order []int) profile.Sharing {
 	}
 	all := s.all.result(order)
 	all.Sets = *s.analysis.pass.Table(s.bytes)
+	foreign := s.analysis.pass.Marked(s.bytes)
+	all.Foreign.Sets.Add(&foreign)
 	r.Domains = append(r.Domains, all)
 	for _, d := range s.domains {
 		if shared := d.result(order); len(shared.Cores) > 0 {
@@ -42,7 +44,7 @@ func (c *core) result(threads []uint32) profile.Core {
 	return profile.Core{
 		Threads: slices.Clone(threads),
 		Private: profile.StackCounts{Cold: c.privateCounts.cold, Distances: c.privateCounts.histogram(), Sets: c.privateSets.sum()},
-		Foreign: profile.StackCounts{Cold: c.foreign.cold, Distances: c.foreign.histogram()},
+		Foreign: profile.StackCounts{Cold: c.foreign.cold, Distances: c.foreign.histogram(), Sets: c.foreignSets.sum()},
 		Coherent: profile.CoherentCounts{
 			StackCounts:   profile.StackCounts{Cold: c.coherentCounts.cold, Distances: c.coherentCounts.histogram(), Sets: c.coherentSets.sum()},
 			Lost:          c.lost.histogram(),
@@ -59,7 +61,7 @@ func (d *domain) result(order []int) (r profile.Domain) {
 		r.Cores = append(r.Cores, uint32(at))
 		r.Members = append(r.Members, d.members[n].result())
 	}
-	r.Foreign.Distances = d.foreign.histogram()
+	r.Foreign.Distances, r.Foreign.Sets = d.foreign.histogram(), d.foreignTable.sum()
 	return r
 }
 

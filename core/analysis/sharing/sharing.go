@@ -46,8 +46,10 @@ type Locality interface {
 	Feed(lineBytes uint32, f locality.Follower)
 	// At gives the result so far at a line size, and the stack.
 	At(lineBytes uint32) (profile.Locality, []trace.Line)
-	// Table gives the set table so far at a line size.
+	// Table gives the set table so far at a line size, and Marked what of it a
+	// locality.Marker has had counted apart.
 	Table(lineBytes uint32) *profile.SetTable
+	Marked(lineBytes uint32) profile.SetTable
 }
 
 // Analysis is the sharing analysis.
@@ -218,26 +220,30 @@ func (s *lineSize) addCores(n int) {
 	}
 }
 
-// Follow implements locality.Follower.
-func (s *lineSize) Follow(a *locality.Accesses) {
+// Mark implements locality.Marker: it marks foreign accesses, those to lines that
+// another core touched last.
+func (s *lineSize) Mark(a *locality.Accesses) (foreign []bool) {
 	if !s.analysis.running {
-		return
+		return nil
 	}
 	s.addCores(len(s.analysis.cores.list))
 	s.take(a)
 	s.ask(a)
 	s.deal(a.Lines)
+	return s.all.marked(len(a.Lines))
+}
+
+// Follow implements locality.Follower.
+func (s *lineSize) Follow(a *locality.Accesses) {
+	if !s.analysis.running {
+		return
+	}
 	for _, c := range s.cores {
 		c.run(&s.private)
 	}
 	s.answer()
 	n := len(a.Lines)
-	s.all.count(s.core[:n], s.private[:n], a.Distances, s.all.flags[:n])
-	for i, foreign := range s.all.flags[:n] {
-		if foreign&foreignFlag != 0 {
-			s.cores[s.core[i]].foreign.add(s.private[i])
-		}
-	}
+	s.all.count(s.core[:n], s.private[:n], a.Distances)
 	for _, d := range s.domains {
 		d.follow(a.Lines, s.core[:n], s.private[:n])
 	}
@@ -285,7 +291,7 @@ func (s *lineSize) deal(lines []trace.Line) {
 		}
 		number := s.core[i]
 		e := d.directory.entry(x)
-		d.flags[i] = d.touch(e, number)
+		foreign := d.touch(e, number, i)
 		holder := uint64(1) << number
 		if s.write[i] {
 			for others := e.holders &^ holder; others != 0; others &= others - 1 {
@@ -294,7 +300,7 @@ func (s *lineSize) deal(lines []trace.Line) {
 			e.holders = 0
 		}
 		e.holders |= holder
-		s.cores[number].access(x, uint32(i))
+		s.cores[number].access(x, uint32(i), foreign)
 	}
 }
 

@@ -245,6 +245,7 @@ func (c *core) load(known *profile.Core) {
 	c.invalidations = known.Coherent.Invalidations
 	c.privateSets.before.Add(&known.Private.Sets)
 	c.coherentSets.before.Add(&known.Coherent.Sets)
+	c.foreignSets.before.Add(&known.Foreign.Sets)
 }
 
 // domain reads the stack and directory of a domain; of that of all cores, the
@@ -314,6 +315,7 @@ func (d *domain) load(known *profile.Domain, order []int) bool {
 		m.intercepted, m.brought = result.Change.Intercepted, result.Change.Brought
 	}
 	d.foreign.load(&known.Foreign.Distances, 0)
+	d.foreignTable.before.Add(&known.Foreign.Sets)
 	return true
 }
 
