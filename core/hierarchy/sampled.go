@@ -54,7 +54,7 @@ func SampleDoubt(s *profile.Sampled) string {
 	case s == nil:
 		return ""
 	case s.Mode == profile.OnOffSample:
-		return s.Chip() + ": counts are of these; what was accessed in between is not on the stacks, so distances across a gap are too short"
+		return s.Chip() + ": counts are of these; what was accessed in between is not on the stacks, so distances across a gap are too short, and values written in between count as older ones"
 	}
 	for i := range s.Sizes {
 		if len(s.Sizes[i].Bounds) == 0 {
