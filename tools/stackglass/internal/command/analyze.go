@@ -73,7 +73,7 @@ FILE may be a profile too: its summary is printed again, and -o copies it.`,
 	cmd.Flags().UintSliceVar(&lines, "line", []uint{64}, "the same as --lines")
 	must(cmd.Flags().MarkHidden("line"))
 	r.lineOptions = []string{"lines", "line"}
-	cmd.Flags().StringVar(&r.analyses, "analyses", "default", "what to analyse: "+strings.Join(analysis.AnalysisNames(), ", ")+" (default: stack distances, and the sites and counters that cost little)")
+	cmd.Flags().StringVar(&r.analyses, "analyses", "default", "what to analyse: "+strings.Join(analysis.AnalysisNames(), ", ")+" (default: stack distances, also by thread, and the sites and counters that cost little)")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "keep the profile in this `FILE`, or, for several traces, in this folder")
 	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "keep in the profile what appending a later part of the trace needs: addresses")
 	addMeasures(cmd, r)
