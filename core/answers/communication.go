@@ -52,7 +52,7 @@ func flowTotals(flows []profile.Flow) (sum profile.Flow) {
 
 // Traffic has a row for each granularity.
 func (c *Communication) Traffic() report.Table {
-	t := report.Table{Key: "traffic", Title: "What goes between threads", Columns: []report.Column{
+	t := report.Table{Key: "traffic", Title: c.sentence(), Columns: []report.Column{
 		{Key: "granule_bytes", Label: "granule", Unit: "bytes"}, {Key: "references", Label: "references to granules"},
 		{Key: "events", Label: "with another thread's value"}, {Key: "transfers", Label: "transfers"}, {Key: "bytes", Label: "transferred"}}}
 	for _, class := range classColumns {
@@ -71,6 +71,20 @@ func (c *Communication) Traffic() report.Table {
 		t.Add(row...)
 	}
 	return t
+}
+
+// sentence sums the traffic in words up.
+func (c *Communication) sentence() string {
+	g := &c.of().Granules[0]
+	sum, references := flowTotals(g.Flows), uint64(0)
+	for _, class := range g.Classes {
+		references += class.References
+	}
+	if sum.Events == 0 {
+		return "No reference uses what another thread wrote"
+	}
+	return report.Share(sum.Events, references).Human() + " of the references are to words that another thread wrote last; at least " +
+		report.Bytes(c.of().Messages).Human() + " have to go from thread to thread"
 }
 
 // classColumns are of the granules of each class.

@@ -210,7 +210,11 @@ func (o *communicationOptions) tables(c *answers.Communication, caches []hierarc
 	case format == string(report.CSV):
 		return append(list, c.Flows(granule))
 	}
-	return append(list, c.Traffic(), c.Matrix(granule), c.Sites(top), c.Objects(false), o.falsely(c, format))
+	falsely, rest := o.falsely(c, format), []report.Table{c.Matrix(granule), c.Sites(top), c.Objects(false)}
+	if len(falsely.Rows) > 0 { // what can be cured comes first
+		return append(append(list, falsely, c.Traffic()), rest...)
+	}
+	return append(append(append(list, c.Traffic()), rest...), falsely)
 }
 
 // falsely is the table of false sharing; to people it says what to do, or that there
