@@ -349,7 +349,7 @@ func (c *Communication) Worst() string {
 		name = " in " + name
 	}
 	return "False sharing" + name + ": the store at " + c.words(f.Sites[0]) + " takes the line from " + c.words(f.Sites[1]) + " in another thread, which misses it " +
-		strconv.FormatUint(f.Misses, 10) + " times for words that nobody else wrote. To cure it, " + c.cure(f)
+		strconv.FormatUint(f.Misses, 10) + " times for words that the other did not write. To cure it, " + c.cure(f)
 }
 
 // Caches tells, of private caches, how many of the transfers of lines come from the
