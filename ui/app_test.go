@@ -42,7 +42,7 @@ type desk struct {
 	charts   map[string]*state.Chart
 	grids    map[string]*state.Grid
 	heat     *state.HeatMap
-	matrix   *state.Matrix
+	matrices map[string]*state.Matrix
 	saved    map[string][]byte
 	said     []string
 	picked   int
@@ -54,7 +54,7 @@ type desk struct {
 }
 
 func newDesk(t *testing.T) *desk {
-	d := &desk{t: t, store: new(memstore.Store), charts: map[string]*state.Chart{}, grids: map[string]*state.Grid{}, saved: map[string][]byte{}}
+	d := &desk{t: t, store: new(memstore.Store), charts: map[string]*state.Chart{}, grids: map[string]*state.Grid{}, matrices: map[string]*state.Matrix{}, saved: map[string][]byte{}}
 	d.app = &App{Env: vugu.NewEventEnvImpl(new(sync.RWMutex), make(chan bool, 64)), Port: d, Store: d.store}
 	d.root = NewRoot(d.app)
 	d.connect = d.host
@@ -110,7 +110,7 @@ func (d *desk) Describe(content []byte) ([]byte, error) {
 	return []byte(strings.Join(lines, "\n")), err
 }
 func (d *desk) Heat(m *state.HeatMap)       { d.heat = m }
-func (d *desk) Matrix(m *state.Matrix)      { d.matrix = m }
+func (d *desk) Matrix(m *state.Matrix)      { d.matrices[m.ID] = m }
 func (d *desk) Grid(g *state.Grid)          { d.grids[g.ID] = g }
 func (d *desk) Chart(c *state.Chart)        { d.charts[c.ID] = c }
 func (d *desk) SavePicture(_, _ string)     {}
@@ -157,7 +157,7 @@ func (d *desk) wants(parts ...string) {
 	d.t.Helper()
 	page := d.html()
 	for _, part := range parts {
-		if !strings.Contains(page, part) {
+		if !strings.Contains(page, strings.ReplaceAll(part, "\u202f", " ")) {
 			d.t.Errorf("the page lacks %q:\n%s", part, page)
 		}
 	}

@@ -1,0 +1,279 @@
+package ui
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// threaded is a demo of several threads.
+func threaded(name string) Item { return Item{Demo: name, URL: "demos/" + name + ".sgt", Title: name} }
+
+// at has a desk show a tab of a demo of several threads.
+func at(t *testing.T, demo string, tab state.Tab) *desk {
+	t.Helper()
+	d := newDesk(t)
+	d.app.Offer(threaded(demo))
+	d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
+	return d
+}
+
+// lastSaid is what was announced last.
+func (d *desk) lastSaid() string { return d.said[len(d.said)-1] }
+
+// sum adds up a column of a table as it is exported.
+func (d *desk) sum(chart, column string) (n uint64) {
+	d.t.Helper()
+	d.act(func() { d.app.SaveCSV(chart) })
+	lines := strings.Split(strings.TrimSpace(string(d.saved[FileName(d.app.result.Name)+"-"+chart+".csv"])), "\n")
+	at := -1
+	for i, name := range strings.Split(lines[0], ",") {
+		if name == column {
+			at = i
+		}
+	}
+	if at < 0 {
+		d.t.Fatalf("the table %s has no column %s: %s", chart, column, lines[0])
+	}
+	for _, line := range lines[1:] {
+		cell, err := strconv.ParseUint(strings.Split(quoted.ReplaceAllString(line, "x"), ",")[at], 10, 64)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		n += cell
+	}
+	return n
+}
+
+var quoted = regexp.MustCompile(`"[^"]*"`)
+
+func TestThreadsView(t *testing.T) {
+	d := at(t, "openmp-stencil", state.TabThreads)
+	threads := d.app.threads()
+	d.wants(`id="chart-cores"`, `id="table-own"`, `id="table-shared"`, `id="table-change"`, `id="stack-coherent"`,
+		threads.OwnSentence(32<<10), `id="core-chip-0"`, "another cache")
+	if n := len(threads.Cores); n < 2 || len(d.charts["cores"].Series) != n || len(d.charts["core-1"].Series) != 3 {
+		t.Fatalf("%d cores, charts %v", n, d.charts)
+	}
+	private := d.charts["cores"]
+	d.act(func() { d.app.ShowStack(state.CoherentStack) })
+	if c := d.charts["cores"]; c.Title == private.Title || c.Summary != d.lastSaid() || !strings.Contains(c.Summary, "was taken") {
+		t.Errorf("coherent curves: %q, said %q", c.Title, d.lastSaid())
+	}
+	d.act(func() { d.app.ShowStack(state.PrivateStack) })
+	if d.app.Screen.Stack != "" || d.charts["cores"].Title != private.Title {
+		t.Errorf("back to private: %+v", d.app.Screen)
+	}
+	d.act(func() { d.app.goTo(d.app.Screen.Toggle("cores"), true) })
+	d.wants(`id="table-cores"`, "of these taken by a store")
+}
+
+// The sizes in question answer in sentence, table and what is said, and are in the
+// address.
+func TestThreadsSizes(t *testing.T) {
+	d := at(t, "openmp-stencil", state.TabThreads)
+	before := d.sum("own", "misses")
+	d.act(func() { d.app.SetOwn(1 << 10) })
+	if after := d.sum("own", "misses"); after <= before {
+		t.Errorf("%d misses in 1 KiB, %d in 32 KiB", after, before)
+	}
+	d.wants("With 1 KiB for each thread", `aria-valuetext="1 KiB"`)
+	if !strings.HasPrefix(strings.ReplaceAll(d.lastSaid(), "\u202f", " "), "With 1 KiB for each thread") || state.ParseScreen(d.hash).OwnBytes != 1<<10 {
+		t.Errorf("said %q, hash %q", d.lastSaid(), d.hash)
+	}
+	if own := d.sum("own", "cold") + d.sum("own", "capacity") + d.sum("own", "coherence"); own != d.sum("own", "misses") {
+		t.Errorf("the kinds of misses come to %d", own)
+	}
+	d.act(func() { d.app.SetShared(2 << 10) })
+	d.wants("Sharing 2 KiB, the threads miss")
+	few := d.sum("shared", "misses")
+	d.act(func() { d.app.SetShared(1 << 20) })
+	if more := d.sum("shared", "misses"); more >= few {
+		t.Errorf("%d misses in 1 MiB, %d in 2 KiB", more, few)
+	}
+	d.act(func() { d.app.SetOwn(77) }) // no size of whole lines
+	if d.app.ownBytes() != 64 {
+		t.Errorf("77 bytes are taken as %d", d.app.ownBytes())
+	}
+}
+
+// Groups that the analysis has no stack of are unknown until the trace is analysed
+// again with them; then they answer.
+func TestThreadsGroups(t *testing.T) {
+	d := at(t, "ring", state.TabThreads)
+	cores := len(d.app.threads().Cores)
+	if cores < 4 {
+		t.Fatalf("the demo has %d threads", cores)
+	}
+	d.act(func() { d.app.SetShared(2 << 10) })
+	d.act(func() { d.app.MoveCore(2, 1) })
+	d.act(func() { d.app.MoveCore(3, 1) })
+	d.wants(`id="groups-unknown"`, `id="groups-again"`, `id="group-3"`, "analyse the trace again with them")
+	if d.app.Screen.Groups != "0-0-1-1" || d.charts["cores"] == nil {
+		t.Errorf("groups %q", d.app.Screen.Groups)
+	}
+	before := d.app.Screen.Open
+	d.act(d.app.Repeat)
+	until(t, func() bool {
+		d.app.Env.RLock()
+		defer d.app.Env.RUnlock()
+		return d.app.run == nil && d.app.Screen.Open != before
+	})
+	if page := d.html(); strings.Contains(page, `id="groups-unknown"`) {
+		t.Error("the groups are unknown after an analysis with them")
+	}
+	d.wants("Sharing 2 KiB, the threads miss", `id="group-3"`)
+	if s := d.app.Screen; s.Groups != "0-0-1-1" || s.Tab != state.TabThreads || s.SharedBytes != 2<<10 {
+		t.Errorf("after the analysis: %+v", s)
+	}
+	domains := d.app.result.Profile.Sharing[0].Domains
+	if len(domains) != 3 || len(domains[1].Cores) != 2 {
+		t.Errorf("domains %+v", domains)
+	}
+	// Each thread by itself needs no stack of its own.
+	for core := range cores {
+		d.act(func() { d.app.MoveCore(core, cores) })
+	}
+	if page := d.html(); strings.Contains(page, `id="groups-unknown"`) || d.app.Screen.Groups != "0-1-2-3" {
+		t.Errorf("groups %q are unknown", d.app.Screen.Groups)
+	}
+}
+
+func TestCommunicationView(t *testing.T) {
+	d := at(t, "ring", state.TabCommunication)
+	c := d.app.communication()
+	d.wants(`id="chart-flows"`, `id="table-pairs"`, `id="table-classes"`, `id="false-sentence"`, `id="source-sentence"`, c.Sentence(), "Pick a cell")
+	all := d.sum("flows", "transfers")
+	if all == 0 || d.sum("pairs", "transfers") != all {
+		t.Errorf("%d transfers flow, and %d from place to place", all, d.sum("pairs", "transfers"))
+	}
+	d.act(func() { d.app.ShowMeasure(state.FlowBytes) })
+	if !strings.HasPrefix(d.matrixOf("flows").Title, "Bytes") || d.app.measure() != state.FlowBytes {
+		t.Errorf("the matrix is called %q", d.matrixOf("flows").Title)
+	}
+	d.act(func() { d.app.ShowGranule(1) })
+	d.act(func() { d.app.goTo(d.app.Screen.Toggle("flows"), true) })
+	d.wants("Flows between threads, by lines of 64 bytes")
+	if d.app.granule() != 1 || !strings.HasSuffix(d.matrixOf("flows").Summary, d.lastSaid()) {
+		t.Errorf("granule %d, said %q", d.app.granule(), d.lastSaid())
+	}
+	d.act(func() { d.app.SetOwn(1 << 10) })
+	if s := strings.ReplaceAll(d.lastSaid(), "\u202f", " "); !strings.Contains(s, "cache of 1 KiB") {
+		t.Errorf("said %q", s)
+	}
+}
+
+// A window shows what flows in it alone: windows add up to the whole.
+func TestFlowsByWindow(t *testing.T) {
+	d := at(t, "ring", state.TabCommunication)
+	all, sum := d.sum("flows", "events"), uint64(0)
+	windows := len(d.app.communication().Windows)
+	if windows < 2 {
+		t.Fatalf("%d windows", windows)
+	}
+	for n := range windows {
+		d.act(func() { d.app.ShowWindow(n + 1) })
+		sum += d.sum("flows", "events")
+	}
+	if sum != all || !strings.Contains(d.lastSaid(), "These are the words from reference") {
+		t.Errorf("windows have %d events, the run %d; said %q", sum, all, d.lastSaid())
+	}
+	d.wants(`id="flow-window"`, strconv.Itoa(windows)+" of "+strconv.Itoa(windows))
+	d.act(func() { d.app.ShowGranule(2) }) // windows are of words
+	if d.app.Screen.Window != 0 || d.app.granule() != 2 {
+		t.Errorf("screen %+v", d.app.Screen)
+	}
+}
+
+// A picked cell tells of its flow, and picking it again lets it go.
+func TestPickFlow(t *testing.T) {
+	d := at(t, "ring", state.TabCommunication)
+	all := d.sum("pairs", "transfers")
+	flow := d.app.communication().Granules[0].Flows[0]
+	row, column := d.threadIndex(flow.From), d.threadIndex(flow.To)
+	d.app.PickFlow(row, column)
+	d.wants("Thread " + strconv.Itoa(int(flow.From)) + " to thread " + strconv.Itoa(int(flow.To)) + ": ")
+	if m := d.matrixOf("flows"); m.Row != row || m.Column != column || d.lastSaid() == "" {
+		t.Errorf("the matrix has %d, %d picked", m.Row, m.Column)
+	}
+	if s := state.ParseScreen(d.hash); s.Flow != [2]int{row + 1, column + 1} {
+		t.Errorf("hash %q", d.hash)
+	}
+	d.app.PickFlow(row, column)
+	if d.sum("pairs", "transfers") != all || d.app.Screen.Flow != [2]int{} {
+		t.Errorf("let go, %+v is picked", d.app.Screen.Flow)
+	}
+	d.app.Navigate("#" + d.app.Screen.With(state.TabThreads).Hash())
+	d.app.PickFlow(0, 1) // no matrix is there
+	if d.app.Screen.Flow != [2]int{} {
+		t.Error("a cell was picked where no matrix is")
+	}
+}
+
+func (d *desk) threadIndex(thread uint32) int {
+	for i, name := range d.matrixOf("flows").Rows {
+		if name == strconv.Itoa(int(thread)) {
+			return i
+		}
+	}
+	d.t.Fatalf("the matrix has no thread %d", thread)
+	return -1
+}
+
+// matrixOf is the matrix that was handed over last by that id.
+func (d *desk) matrixOf(id string) *state.Matrix { return d.matrices[id] }
+
+func TestOwners(t *testing.T) {
+	d := at(t, "openmp-stencil", state.TabCommunication)
+	c := d.app.communication()
+	list := c.Objects()
+	if len(list) < 2 {
+		t.Fatalf("%d data structures have owners", len(list))
+	}
+	d.wants(`id="owner-object"`, `id="chart-owners"`, c.OwnerName(list[0]))
+	d.act(func() { d.app.ShowOwners(list[1]) })
+	if m := d.matrixOf("owners"); m.Title != c.OwnerMap(list[1]).Title || d.lastSaid() != m.Summary || len(m.Letters) < 2 {
+		t.Errorf("owners of %q, said %q", m.Title, d.lastSaid())
+	}
+	d.act(func() { d.app.goTo(d.app.Screen.Toggle("owners"), true) })
+	d.wants(`id="table-owners"`, "used most by")
+	d.app.Navigate("#" + d.app.Screen.Hash() + "&owner=999") // none of them
+	d.wants(c.OwnerName(list[0]))
+}
+
+// False sharing is named with the structure, both places and what cures it; the
+// first case of the overview too.
+func TestFalseSharingNamed(t *testing.T) {
+	d := at(t, "false-sharing", state.TabCommunication)
+	f := d.app.communication().FalseFindings(1)[0]
+	d.wants(`id="false-1"`, ">"+f.Title+"<", f.Advice, "the store in Code", "the other reference in Code")
+	if !strings.Contains(f.Text, "false-sharing.c:") || !strings.Contains(f.Advice, "padding") {
+		t.Errorf("%+v", f)
+	}
+	d.app.Navigate("#" + d.app.Screen.With(state.TabOverview).Hash())
+	d.wants(`id="finding-false-sharing"`, `id="finding-coherence"`, `id="finding-flow"`)
+	d = at(t, "ring", state.TabCommunication)
+	if page := d.html(); len(d.app.communication().False) == 0 && !strings.Contains(page, "There is no false sharing") {
+		t.Error("the ring's page does not say that it has none")
+	}
+}
+
+// What a tab lacks, it says, with what to do.
+func TestThreadsMissing(t *testing.T) {
+	p := &profile.Profile{Totals: profile.Totals{Threads: []uint32{1, 2}}}
+	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” among its analyses", state.TabCommunication: "“communication” among its analyses"} {
+		if why := tab.Missing(p); !strings.Contains(why, want) {
+			t.Errorf("%s of two threads: %q", tab.Name(), why)
+		}
+	}
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	for _, tab := range []state.Tab{state.TabThreads, state.TabCommunication} {
+		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
+		d.wants(`id="missing"`, "one thread only")
+	}
+}
