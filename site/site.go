@@ -75,7 +75,13 @@ type Expectation struct {
 	// wrote them; From and To name the threads, 0: all.
 	Transfers uint64 `json:"transfers,omitempty"`
 	From      uint32 `json:"from,omitempty"`
-	To        uint32 `json:"to,omitempty"`
+	// False counts the misses of false sharing that is named first, with the place of
+	// the store, FILE:LINE, and the data. Unshared: there is none, and nothing is taken.
+	False    uint64 `json:"false,omitempty"`
+	At       string `json:"at,omitempty"`
+	Data     string `json:"data,omitempty"`
+	Unshared bool   `json:"unshared,omitempty"`
+	To       uint32 `json:"to,omitempty"`
 }
 
 // Demos lists the demos in the order of the page.

@@ -85,6 +85,9 @@ func checkExpectation(t *testing.T, d Demo, e Expectation) {
 	case e.Transfers > 0:
 		named = e.Transfers
 		checkTransfers(t, d, e)
+	case e.Unshared || e.False > 0:
+		named = e.False
+		checkFalse(t, d, e)
 	case e.Cache == "":
 		named = e.Taken
 		checkTaken(t, d, e)
@@ -126,6 +129,27 @@ func checkMisses(t *testing.T, d Demo, e Expectation) {
 	}
 	if got != e.Misses {
 		t.Errorf("%s: %d misses, demos.json says %d", e.Cache, got, e.Misses)
+	}
+}
+
+func checkFalse(t *testing.T, d Demo, e Expectation) {
+	t.Helper()
+	p := analyse(t, d.File, analysis.Spec{Analyses: analysis.Communication})
+	cases := p.Communication.False
+	if e.Unshared {
+		if got := taken(t, d.File, d.References); len(cases) != 0 || got != 0 {
+			t.Errorf("false sharing %+v, and lines are taken away %d times", cases, got)
+		}
+		return
+	}
+	if len(cases) == 0 {
+		t.Fatal("no false sharing")
+	}
+	first := &cases[0]
+	site := &p.Sites.Code[first.Sites[0]]
+	at, data := site.File+":"+strconv.Itoa(int(site.Line)), p.Sites.Data[first.Object].Name
+	if first.Misses != e.False || at != e.At || data != e.Data || first.Apart != 8 {
+		t.Errorf("false sharing of %s at %s, %d misses, %d bytes apart; demos.json says %+v", data, at, first.Misses, first.Apart, e)
 	}
 }
 

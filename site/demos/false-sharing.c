@@ -1,13 +1,13 @@
 /*
- * Two threads count, each in a counter of its own: first in counters that are
- * neighbours, then in counters with the rest of a cache line between them.
+ * Four threads count what they find, each in a counter of its own. The counters are
+ * neighbours.
  *
- * No thread ever looks at the other's counter, so the program is right, and
- * both halves make the same references. But neighbours lie in one cache line,
- * and a core that writes a line takes it away from all other cores: in the first
- * half the line goes to and fro, in the second both lines stay where they are.
+ * No thread ever looks at another one's counter, so the program is right. But eight
+ * counters lie in one cache line, and a core that writes a line takes it away from
+ * all other cores: the line goes round and round. Its twin false-sharing-padded
+ * differs in one line, which puts the counters a cache line apart.
  *
- * The threads take turns, count by count, as they would on two cores of the same
+ * The threads take turns, number by number, as they would on four cores of the same
  * speed. The turns are what makes the trace the same each time. They are not in
  * it: semaphores belong to the C library, which is not traced.
  */
@@ -15,46 +15,45 @@
 #include <semaphore.h>
 #include <stdio.h>
 
-#define TURNS 10000
-#define LINE 64
+#define THREADS 4
+#define NUMBERS 2048
 
-static struct {
-    volatile long left, right;
-} neighbours __attribute__((aligned(LINE)));
+static struct counter {
+    long found;
+} counters[THREADS] __attribute__((aligned(64)));
 
-static struct {
-    volatile long left;
-    char between[LINE - sizeof(long)];
-    volatile long right;
-} apart __attribute__((aligned(LINE)));
+static int numbers[THREADS][NUMBERS] __attribute__((aligned(64)));
+static sem_t turn[THREADS];
 
-static sem_t turn_of_left, turn_of_right;
-
-__attribute__((noinline)) static void count(volatile long *counter, sem_t *mine, sem_t *other)
+__attribute__((noinline)) static void look(volatile long *found, const int *number)
 {
-    for (int i = 0; i < TURNS; i++) {
-        sem_wait(mine);
-        ++*counter;
-        sem_post(other);
-    }
+    if (*number % 3 != 1)
+        ++*found;
 }
 
-static void *right(void *unused)
+static void *run(void *number)
 {
-    sem_post(&turn_of_left);
-    count(&neighbours.right, &turn_of_right, &turn_of_left);
-    count(&apart.right, &turn_of_right, &turn_of_left);
-    return unused;
+    int me = (int)(long)number;
+    for (int i = 0; i < NUMBERS; i++) {
+        sem_wait(&turn[me]);
+        look(&counters[me].found, &numbers[me][i]);
+        sem_post(&turn[(me + 1) % THREADS]);
+    }
+    return 0;
 }
 
 int main(void)
 {
-    pthread_t thread;
-    if (pthread_create(&thread, 0, right, 0) != 0)
-        return 1;
-    count(&neighbours.left, &turn_of_left, &turn_of_right);
-    count(&apart.left, &turn_of_left, &turn_of_right);
-    pthread_join(thread, 0);
-    printf("%ld %ld %ld %ld\n", neighbours.left, neighbours.right, apart.left, apart.right);
+    pthread_t thread[THREADS];
+    for (long i = 0; i < THREADS; i++)
+        sem_init(&turn[i], 0, 0);
+    for (long i = 1; i < THREADS; i++)
+        if (pthread_create(&thread[i], 0, run, (void *)i) != 0)
+            return 1;
+    sem_post(&turn[0]);
+    run((void *)0);
+    for (long i = 1; i < THREADS; i++)
+        pthread_join(thread[i], 0);
+    printf("%ld\n", counters[0].found + counters[1].found + counters[2].found + counters[3].found);
     return 0;
 }

@@ -47,7 +47,7 @@ for source in *.c; do
 	name=${source%.c}
 	threads=
 	case $name in
-	false-sharing | ring | migratory-counter) threads=-pthread ;;
+	false-sharing* | ring | migratory-counter) threads=-pthread ;;
 	openmp-stencil) threads=-fopenmp ;;
 	esac
 	cp "$source" "$work"

@@ -95,7 +95,7 @@ var golden = []string{
 	"communication demo:openmp-stencil --by window --format json",
 	"communication demo:openmp-stencil --by site --top 2",
 	"communication demo:openmp-stencil --by site --granularity line",
-	"communication demo:false-sharing --by owner --format csv",
+	"communication demo:migratory-counter --by owner --format csv",
 	"communication demo:matmul-naive",
 	"analyze demo:array-list --analyses counters",
 	"info demo:array-list",
