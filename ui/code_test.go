@@ -120,7 +120,9 @@ func TestMeasuredHierarchy(t *testing.T) {
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
 
 	d.act(func() { d.app.Repeat() })
-	until(t, func() bool { return len(d.entries()) == 2 && !strings.Contains(d.html(), `id="code-estimates"`) })
+	until(t, func() bool {
+		return len(d.entries()) == 2 && !strings.Contains(d.html(), `id="code-estimates"`) && d.rests()
+	})
 	if l := d.app.Levels(); d.app.Screen.Tab != state.TabCode || l[0].SizeBytes != 16<<10 {
 		t.Errorf("analysed again, the view is %v with %v", d.app.Screen.Tab, l)
 	}

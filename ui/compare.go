@@ -226,6 +226,14 @@ func (a *App) comparedTable(chart string) *state.Table {
 		}
 		by, sort := a.by(), a.Screen.Sort
 		return once(string(by)+" "+sort, func() *state.Table { return c.CountersBy(by, sort) })
+	case "own-compared":
+		return c.Own(a.ownBytes(), a.Screen.Sort)
+	case "shared-compared":
+		return c.Shared(a.sharedBytes(), a.Screen.Sort)
+	case "flows-compared":
+		return c.Flows(a.Screen.Sort)
+	case "pairs-compared":
+		return once(a.Screen.Sort, func() *state.Table { return c.Pairs(a.Screen.Sort) })
 	}
 	return nil
 }

@@ -100,7 +100,9 @@ func (a *App) SetOwn(bytes uint64) {
 	s := a.Screen
 	s.OwnBytes = bytes
 	a.goTo(s, true)
-	if c := a.communication(); a.Screen.Tab == state.TabCommunication && c != nil {
+	if c := a.comparison(); c != nil {
+		a.Port.Announce(c.OwnSentence(a.ownBytes()))
+	} else if c := a.communication(); a.Screen.Tab == state.TabCommunication && c != nil {
 		a.Port.Announce(c.SourceSentence(a.ownBytes()))
 	} else if t := a.threads(); t != nil {
 		a.Port.Announce(t.OwnSentence(a.ownBytes()))
@@ -124,5 +126,9 @@ func (a *App) MoveCore(core, group int) {
 }
 
 func (a *App) sayShared() {
+	if c := a.comparison(); c != nil {
+		a.Port.Announce(c.SharedSentence(a.sharedBytes()))
+		return
+	}
 	a.Port.Announce(a.threads().SharedSentence(a.groups(), a.sharedBytes()))
 }

@@ -25,6 +25,13 @@ func at(t *testing.T, demo string, tab state.Tab) *desk {
 // lastSaid is what was announced last.
 func (d *desk) lastSaid() string { return d.said[len(d.said)-1] }
 
+// rests tells that nothing is being analysed.
+func (d *desk) rests() bool {
+	d.app.Env.RLock()
+	defer d.app.Env.RUnlock()
+	return d.app.run == nil
+}
+
 // sum adds up a column of a table as it is exported.
 func (d *desk) sum(chart, column string) (n uint64) {
 	d.t.Helper()
@@ -118,11 +125,7 @@ func TestThreadsGroups(t *testing.T) {
 	}
 	before := d.app.Screen.Open
 	d.act(d.app.Repeat)
-	until(t, func() bool {
-		d.app.Env.RLock()
-		defer d.app.Env.RUnlock()
-		return d.app.run == nil && d.app.Screen.Open != before
-	})
+	until(t, func() bool { return d.rests() && d.app.Screen.Open != before })
 	if page := d.html(); strings.Contains(page, `id="groups-unknown"`) {
 		t.Error("the groups are unknown after an analysis with them")
 	}
@@ -276,4 +279,42 @@ func TestThreadsMissing(t *testing.T) {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(`id="missing"`, "one thread only")
 	}
+}
+
+// Counters side by side and apart, next to each other: what threads lose to each
+// other, what they send each other, and the differences.
+func TestCompareThreads(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(threaded("false-sharing"))
+	first := d.app.Screen.Open
+	d.app.Offer(threaded("false-sharing-padded"))
+	d.app.Navigate("#" + state.Screen{Open: first, Other: d.app.Screen.Open}.Hash())
+	d.wants(`id="difference-coherence"`, `id="difference-false-sharing"`)
+	d.app.Navigate("#" + d.app.Screen.With(state.TabThreads).Hash())
+	d.wants(`id="table-own-compared"`, `id="table-shared-compared"`, "all threads", "misses, A")
+	c := d.app.comparison()
+	d.act(func() { d.app.SetOwn(128) })
+	d.wants(c.OwnSentence(128))
+	if d.lastSaid() != c.OwnSentence(128) {
+		t.Errorf("said %q", d.lastSaid())
+	}
+	if a, b := d.sum("own-compared", "coherence_a"), d.sum("own-compared", "coherence_b"); a == 0 || b >= a {
+		t.Errorf("%d coherence misses side by side, %d apart", a, b)
+	}
+	d.act(func() { d.app.SetShared(64) })
+	d.wants("A: Sharing 64 B, the threads miss", "B: Sharing 64 B, the threads miss")
+	d.act(func() { d.app.goTo(d.app.Screen.Sorted("accesses_a"), true) })
+	d.wants(`data-sort="accesses_a"`)
+
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCommunication).Hash())
+	d.wants(`id="table-flows-compared"`, `id="table-pairs-compared"`, `id="compare-false"`, "B: There is no false sharing")
+	if a := d.sum("flows-compared", "events_a"); a != d.sum("pairs-compared", "events_a") {
+		t.Errorf("%d events flow in A, and others from place to place", a)
+	}
+
+	// With a run of one thread there is nothing to compare.
+	d.app.Navigate("")
+	d.app.Offer(demoItem())
+	d.app.Navigate("#" + state.Screen{Open: first, Other: d.app.Screen.Open, Tab: state.TabThreads}.Hash())
+	d.wants(`id="missing"`, "B has nothing to compare here")
 }

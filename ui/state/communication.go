@@ -353,9 +353,8 @@ func (c *Communication) advice(f *profile.FalseSharing) string {
 
 // FalseSentence sums false sharing up.
 func (c *Communication) FalseSentence() string {
-	var events, lines uint64
+	events, lines := falseEvents(c.Communication), uint64(0)
 	for i := range c.False {
-		events += c.False[i].Events
 		lines += c.False[i].Lines
 	}
 	if events == 0 {

@@ -386,7 +386,7 @@ func (c *Comparison) Findings(levels []hierarchy.Cache) []Finding {
 	if f, ok := c.operations(); ok {
 		list = append(list, f)
 	}
-	return list
+	return append(list, c.threadFindings()...)
 }
 
 // changeWords says how b is to a: 3.2 % more, 96.6 % less, 12 times as many.
