@@ -241,8 +241,8 @@ func TestSummaryCountsThreads(t *testing.T) {
 		var got []string
 		for _, f := range NewSummary(demo(t, name, 0), "", false).Facts {
 			got = append(got, f.ID)
-			if f.ID == "threads" && f.Value != "2" {
-				t.Errorf("%s: %s threads, want 2", name, f.Value)
+			if f.ID == "threads" && f.Value != "4" {
+				t.Errorf("%s: %s threads, want 4", name, f.Value)
 			}
 		}
 		if !slices.Equal(got, want) {
