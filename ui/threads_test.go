@@ -203,6 +203,9 @@ func TestPickFlow(t *testing.T) {
 	if m := d.matrixOf("flows"); m.Row != row || m.Column != column || d.lastSaid() == "" {
 		t.Errorf("the matrix has %d, %d picked", m.Row, m.Column)
 	}
+	if got := d.sum("pairs", "transfers"); got != flow.Transfers {
+		t.Errorf("the places of a flow of %d transfers have %d", flow.Transfers, got)
+	}
 	if s := state.ParseScreen(d.hash); s.Flow != [2]int{row + 1, column + 1} {
 		t.Errorf("hash %q", d.hash)
 	}

@@ -29,7 +29,7 @@ type naiveCommunication struct {
 	size   [3]uint64        // of granules
 	memory [3]map[uint64]*naiveGranule
 	flows  [3]map[[2]uint32]*profile.Flow
-	pairs  map[[3]uint32]*profile.SitePair
+	pairs  map[[5]uint32]*profile.SitePair
 	byTime []naiveEvent
 	owners map[uint32]map[uint64]*naiveWord // by object and offset in words of its blocks
 	stacks map[uint32]*stacktest.Holes      // coherent, by core
@@ -72,7 +72,7 @@ type naiveWord struct {
 func communicationByDefinition(got *profile.Profile, where *naiveSites, b *trace.Batch, kinds trace.Kinds) *profile.Communication {
 	n := &naiveCommunication{
 		p: got, where: where, size: [3]uint64{8, where.line, 4096},
-		pairs: map[[3]uint32]*profile.SitePair{}, owners: map[uint32]map[uint64]*naiveWord{},
+		pairs: map[[5]uint32]*profile.SitePair{}, owners: map[uint32]map[uint64]*naiveWord{},
 		stacks: map[uint32]*stacktest.Holes{}, depths: map[[2]uint32]*profile.SourceDistances{},
 	}
 	for g := range n.memory {
@@ -171,9 +171,9 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 		if event {
 			sourced[[2]uint64{1, w * 8 / n.size[1]}], sourced[[2]uint64{2, w * 8 / 4096}] = true, true
 			n.byTime = append(n.byTime, naiveEvent{n.done, m.writer, thread, transfer})
-			key := [3]uint32{m.site, site, object}
+			key := [5]uint32{m.site, site, object, m.writer, thread}
 			if n.pairs[key] == nil {
-				n.pairs[key] = &profile.SitePair{Producer: m.site, Consumer: site, Object: object}
+				n.pairs[key] = &profile.SitePair{Producer: m.site, Consumer: site, Object: object, From: m.writer, To: thread}
 			}
 			n.pairs[key].Events++
 			if transfer {

@@ -155,7 +155,7 @@ func (c *Communication) Sites(top int) report.Table {
 	t := report.Table{Key: "sites", Title: "Who uses what others wrote (all rows: --by site --format csv)", Columns: slices.Concat(
 		placeColumns("producer", "written by"), placeColumns("consumer", "used by"),
 		[]report.Column{{Key: "consumer_kind", Label: "kind"}, {Key: "object", Label: "data"}}, flowColumns)}
-	pairs := slices.Clone(c.of().Pairs)
+	pairs := c.of().Places(nil)
 	sort.SliceStable(pairs, func(i, j int) bool {
 		return cmp.Or(cmp.Compare(pairs[j].Events, pairs[i].Events), profile.ComparePairs(&pairs[i], &pairs[j])) < 0
 	})

@@ -17,7 +17,7 @@ type Communication struct {
 
 	// The following are of words, but for False, the events that make an Ownership's
 	// class, and Sources, which are of lines.
-	Pairs    []SitePair        // by producer, consumer, from, to; none is zero
+	Pairs    []SitePair        // in the order of ComparePairs; none is zero
 	Windows  []FlowWindow      // over the run: equal windows of references
 	Window   uint64            // references of each window
 	Owners   []Ownership       // by object
@@ -71,16 +71,36 @@ func (c SharingClass) String() string { return sharingClassNames[c] }
 // ClassCount counts the granules of a class, and the references to them.
 type ClassCount struct{ Granules, References, Events uint64 }
 
-// SitePair is what one place in the code wrote and another used.
+// SitePair is what one place in the code wrote in one thread and another place used
+// in another thread.
 type SitePair struct {
 	Producer, Consumer uint32 // indexes in Sites.Code, or NoSite
 	Object             uint32 // index in Sites.Data, or NoSite
+	From, To           uint32 // threads; 0 and 0 in sums over them
 	Events, Transfers  uint64
 }
 
-// ComparePairs orders by producer, consumer and object; NoSite comes last.
+// ComparePairs orders by producer, consumer, object and threads; NoSite comes last.
 func ComparePairs(x, y *SitePair) int {
-	return cmp.Or(cmp.Compare(x.Producer, y.Producer), cmp.Compare(x.Consumer, y.Consumer), cmp.Compare(x.Object, y.Object))
+	return cmp.Or(cmp.Compare(x.Producer, y.Producer), cmp.Compare(x.Consumer, y.Consumer), cmp.Compare(x.Object, y.Object),
+		cmp.Compare(x.From, y.From), cmp.Compare(x.To, y.To))
+}
+
+// Places adds up the pairs of the flows that are wanted, nil for all, over threads.
+func (c *Communication) Places(wanted func(from, to uint32) bool) (sums []SitePair) {
+	for _, p := range c.Pairs {
+		if wanted != nil && !wanted(p.From, p.To) {
+			continue
+		}
+		p.From, p.To = 0, 0
+		if last := len(sums) - 1; last >= 0 && ComparePairs(&sums[last], &p) == 0 {
+			sums[last].Events += p.Events
+			sums[last].Transfers += p.Transfers
+		} else {
+			sums = append(sums, p)
+		}
+	}
+	return sums
 }
 
 // FlowWindow is what went between threads in one window.

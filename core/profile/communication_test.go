@@ -23,7 +23,7 @@ func withCommunication() *profile.Profile {
 	}
 	c := &profile.Communication{
 		Granules: []profile.Granule{granule(8, flow(1, 7, 2, 1, 8)), granule(64, flow(1, 7, 3, 2, 64), flow(7, 1, 1, 1, 64)), granule(4096, flow(1, 7, 2, 1, 4096))},
-		Pairs:    []profile.SitePair{{Producer: 0, Consumer: 1, Object: 0, Events: 1, Transfers: 1}, {Producer: 0, Consumer: profile.NoSite, Object: profile.NoSite, Events: 1}},
+		Pairs:    []profile.SitePair{{Producer: 0, Consumer: 1, Object: 0, From: 1, To: 7, Events: 1, Transfers: 1}, {Producer: 0, Consumer: profile.NoSite, Object: profile.NoSite, From: 1, To: 7, Events: 1}},
 		Window:   1024, Windows: []profile.FlowWindow{{Flows: []profile.Flow{flow(1, 7, 2, 1, 8)}}},
 		Owners: []profile.Ownership{
 			{Object: 0, PartBytes: 64, First: 3, Parts: []profile.OwnedPart{
@@ -43,6 +43,19 @@ func withCommunication() *profile.Profile {
 	c.Sources[0].Transfers.AddN(1, 1)
 	p.Communication = c
 	return p
+}
+
+// Places adds up what its callers want of the flows.
+func TestPlacesAddUp(t *testing.T) {
+	c := withCommunication().Communication
+	c.Pairs = append(c.Pairs[:1:1], profile.SitePair{Producer: 0, Consumer: 1, Object: 0, From: 7, To: 1, Events: 5, Transfers: 2}, c.Pairs[1])
+	all := c.Places(nil)
+	if len(all) != 2 || all[0] != (profile.SitePair{Producer: 0, Consumer: 1, Object: 0, Events: 6, Transfers: 3}) || all[1].Events != 1 {
+		t.Errorf("all threads: %+v", all)
+	}
+	if back := c.Places(func(from, _ uint32) bool { return from == 7 }); len(back) != 1 || back[0].Events != 5 || c.Pairs[0].To != 7 {
+		t.Errorf("of thread 7: %+v", back)
+	}
 }
 
 func TestCommunicationSurvivesEncoding(t *testing.T) {
@@ -78,6 +91,7 @@ func TestCheckCommunication(t *testing.T) {
 		"order of pairs":       func(c *communication) { c.Pairs[0], c.Pairs[1] = c.Pairs[1], c.Pairs[0] },
 		"unknown site":         func(c *communication) { c.Pairs[0].Consumer = 3 },
 		"unknown object":       func(c *communication) { c.Pairs[0].Object = 2 },
+		"threads of pairs":     func(c *communication) { c.Pairs[0].From = 2 },
 		"sum of pairs":         func(c *communication) { c.Pairs = c.Pairs[:1] },
 		"windows":              func(c *communication) { c.Windows = append(c.Windows, profile.FlowWindow{}) },
 		"size of windows":      func(c *communication) { c.Window = 1000 },

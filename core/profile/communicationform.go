@@ -18,7 +18,7 @@ func (c *Communication) encode(b []byte) []byte {
 	b = appendUint(b, uint64(len(c.Pairs)))
 	for i := range c.Pairs {
 		p := &c.Pairs[i]
-		b = appendUint(appendIndices(b, p.Producer, p.Consumer, p.Object), p.Events, p.Transfers)
+		b = appendUint(appendIndices(b, p.Producer, p.Consumer, p.Object), uint64(p.From), uint64(p.To), p.Events, p.Transfers)
 	}
 	b = appendUint(b, c.Window, uint64(len(c.Windows)))
 	for i := range c.Windows {
@@ -88,8 +88,8 @@ func (p *Profile) decodeCommunication(d *Decoder) *Communication {
 	for range r.UintBelow(4) {
 		c.Granules = append(c.Granules, r.granule())
 	}
-	for range r.Length(5) {
-		c.Pairs = append(c.Pairs, SitePair{Producer: r.index(), Consumer: r.index(), Object: r.index(), Events: r.Uint(), Transfers: r.Uint()})
+	for range r.Length(7) {
+		c.Pairs = append(c.Pairs, SitePair{Producer: r.index(), Consumer: r.index(), Object: r.index(), From: r.number32(), To: r.number32(), Events: r.Uint(), Transfers: r.Uint()})
 	}
 	c.Window = r.Uint()
 	for range r.UintBelow(MaxFlowWindows + 1) {
@@ -263,7 +263,7 @@ func (p *Profile) checkPairs(c *Communication) error {
 	for i := range c.Pairs {
 		s := &c.Pairs[i]
 		if i > 0 && ComparePairs(&c.Pairs[i-1], s) >= 0 || s.Events == 0 || s.Transfers > s.Events ||
-			!p.isSite(s.Producer) || !p.isSite(s.Consumer) || !p.isObject(s.Object) {
+			!p.isSite(s.Producer) || !p.isSite(s.Consumer) || !p.isObject(s.Object) || s.From == s.To || !p.hasThread(s.From) || !p.hasThread(s.To) {
 			return &CheckError{"its pairs of sites are out of order or unknown"}
 		}
 		sum.add(s.Events, s.Transfers)

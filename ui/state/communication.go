@@ -184,7 +184,7 @@ func (c *Communication) valid(picked [2]int) bool {
 	return picked[0] >= 0 && picked[0] < len(c.threads) && picked[1] >= 0 && picked[1] < len(c.threads)
 }
 
-// Flow is the pair of threads of a cell, if it is one.
+// flow is the pair of threads of a cell, if it is one.
 func (c *Communication) flow(picked [2]int) (from, to uint32, ok bool) {
 	if !c.valid(picked) {
 		return 0, 0, false
@@ -245,8 +245,12 @@ func (c *Communication) PairsTable(picked [2]int) *Table {
 	for i := range pairs {
 		events += pairs[i].Events
 	}
+	caption := "Places that write what others use"
+	if from, to, ok := c.flow(picked); ok {
+		caption += ", thread " + strconv.FormatUint(uint64(from), 10) + " to thread " + strconv.FormatUint(uint64(to), 10)
+	}
 	return &Table{
-		Caption: "Places that write what others use",
+		Caption: caption,
 		Columns: []Column{{Name: "written at", Words: true}, {Name: "used at", Words: true}, {Name: "data", Words: true}, {Name: "transfers"}, {Name: "events"}, {Name: "of events"}},
 		Rows:    len(pairs),
 		Row: func(i int) []string {
@@ -263,27 +267,12 @@ func (c *Communication) PairsTable(picked [2]int) *Table {
 
 // pairs are those of a flow, or of all, by transfers and then events.
 func (c *Communication) pairs(picked [2]int) []profile.SitePair {
-	list := sumPairs(c.Pairs)
+	from, to, ok := c.flow(picked)
+	list := c.Places(func(producer, consumer uint32) bool { return !ok || producer == from && consumer == to })
 	slices.SortStableFunc(list, func(x, y profile.SitePair) int {
 		return cmp.Or(cmp.Compare(y.Transfers, x.Transfers), cmp.Compare(y.Events, x.Events))
 	})
 	return list
-}
-
-// sumPairs adds up the flows of each pair of places and data structure.
-func sumPairs(list []profile.SitePair) (out []profile.SitePair) {
-	at := map[[3]uint32]int{}
-	for _, p := range list {
-		key := [3]uint32{p.Producer, p.Consumer, p.Object}
-		i, known := at[key]
-		if !known {
-			i, at[key] = len(out), len(out)
-			out = append(out, profile.SitePair{Producer: p.Producer, Consumer: p.Consumer, Object: p.Object})
-		}
-		out[i].Events += p.Events
-		out[i].Transfers += p.Transfers
-	}
-	return out
 }
 
 // ClassesTable is how threads use granules.

@@ -24,8 +24,9 @@ func ring() *View {
 	transfers.AddN(100, 6)
 	p.Communication = &profile.Communication{
 		Granules: []profile.Granule{{Bytes: 8, Flows: flows}, {Bytes: 64, Flows: flows[:1]}, {Bytes: 4096}},
-		Pairs:    []profile.SitePair{{Producer: 0, Consumer: 1, Object: 0, Events: 35, Transfers: 25}, {Producer: 1, Consumer: 0, Object: profile.NoSite, Events: 1, Transfers: 1}},
-		Windows:  []profile.FlowWindow{{Flows: flows[:1]}, {Flows: flows[1:]}}, Window: 1024,
+		Pairs: []profile.SitePair{{Producer: 0, Consumer: 1, Object: 0, From: 1, To: 2, Events: 30, Transfers: 20},
+			{Producer: 0, Consumer: 1, Object: 0, From: 2, To: 7, Events: 5, Transfers: 5}, {Producer: 1, Consumer: 0, Object: profile.NoSite, From: 7, To: 1, Events: 1, Transfers: 1}},
+		Windows: []profile.FlowWindow{{Flows: flows[:1]}, {Flows: flows[1:]}}, Window: 1024,
 		Owners: []profile.Ownership{{Object: 0, PartBytes: 64, First: 2, Parts: []profile.OwnedPart{part(1, 1, profile.PrivateData), part(1, 7, profile.ProducerConsumer), {}}}},
 		False: []profile.FalseSharing{{Object: 0, Offset: 128, Sites: [2]uint32{0, 1}, Threads: [2]uint32{1, 7}, Lines: 1, Events: 40, Apart: 8},
 			{Object: profile.NoSite, Sites: [2]uint32{profile.NoSite, profile.NoSite}, Lines: 3, Events: 9}},
@@ -71,6 +72,9 @@ func TestCommunicationWords(t *testing.T) {
 	c := ring().Communication()
 	if got := strings.Join(c.PairsTable([2]int{-1, -1}).Row(0), "|"); got != "ring.c:9  make|ring.c:14  use|buffer|25|35|97.2\u202f%" {
 		t.Error(got)
+	}
+	if picked := c.PairsTable([2]int{1, 2}); picked.Rows != 1 || strings.Join(picked.Row(0)[3:], "|") != "5|5|100\u202f%" || !strings.HasSuffix(picked.Caption, "thread 2 to thread 7") {
+		t.Errorf("of a flow: %s, %s", picked.Caption, picked.CSV())
 	}
 	if s := c.SourceSentence(4 * 64); !strings.HasPrefix(s, "Of 10 transfers of lines, 4, 40\u202f%, come out of") {
 		t.Error(s)

@@ -2,29 +2,45 @@ package communication
 
 import "github.com/stackglass/stackglass/core/analysis/index"
 
-// pairs counts what one place in the code wrote and another used, of data objects.
+// pairs counts what one place in the code wrote and another used, of data objects,
+// by threads.
 type pairs struct {
-	at   index.Table // by the site that wrote, and the pair that used
-	list []sitePair
+	at     index.Table // by the site that wrote, and the pair that used: which of both
+	both   uint32      // how many of both there are
+	placed index.Table // by these, and the place in flows: in list
+	list   []sitePair
 }
 
 type sitePair struct {
 	site, pair uint32 // 1 + the slot of the store; the pair of sites of the reference
+	place      uint32 // in flows
 	counts
 }
 
 func (p *pairs) add(from source, r *reference) {
-	p.of(from.site, r.pair).add(from)
+	p.of(from.site, r.pair, uint32(from.thread)*mostThreads+uint32(r.thread)).add(from)
 }
 
-// of gives the counts of a pair.
-func (p *pairs) of(site, pair uint32) *counts {
-	key := uint64(site)<<32 | uint64(pair)
-	n, known := p.at.Find(key)
+// of gives the counts of a pair at a place in flows.
+func (p *pairs) of(site, pair, place uint32) *counts {
+	key := p.key(site, pair, place)
+	n, known := p.placed.Find(key)
 	if !known {
 		n = uint32(len(p.list))
-		p.at.Add(key, n)
-		p.list = append(p.list, sitePair{site: site, pair: pair})
+		p.placed.Add(key, n)
+		p.list = append(p.list, sitePair{site: site, pair: pair, place: place})
 	}
 	return &p.list[n].counts
+}
+
+// key numbers what the two of a pair and the place in flows are together.
+func (p *pairs) key(site, pair, place uint32) uint64 {
+	two := uint64(site)<<32 | uint64(pair)
+	n, known := p.at.Find(two)
+	if !known {
+		n = p.both
+		p.both++
+		p.at.Add(two, n)
+	}
+	return uint64(n)*mostThreads*mostThreads + uint64(place)
 }

@@ -118,7 +118,8 @@ func (a *Analysis) sitePairs() (list []profile.SitePair) {
 	for i := range a.pairs.list {
 		p := &a.pairs.list[i]
 		code, data := a.user(p.pair)
-		list = append(list, profile.SitePair{Producer: a.code(p.site), Consumer: code, Object: data, Events: p.events, Transfers: p.transfers})
+		from, to := a.ends(p.place)
+		list = append(list, profile.SitePair{Producer: a.code(p.site), Consumer: code, Object: data, From: from, To: to, Events: p.events, Transfers: p.transfers})
 	}
 	sort.Slice(list, func(i, j int) bool { return profile.ComparePairs(&list[i], &list[j]) < 0 })
 	return joinPairs(list)

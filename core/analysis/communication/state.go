@@ -230,9 +230,10 @@ func (a *Analysis) all(f *form) {
 	for g := range a.flows {
 		f.flows(&a.flows[g])
 	}
-	list(f, &a.pairs.list, 4, func(p *sitePair) {
+	list(f, &a.pairs.list, 5, func(p *sitePair) {
 		f.site(&p.site)
 		f.pair(&p.pair)
+		f.place(&p.place)
 		f.counts(&p.counts)
 	})
 	f.u64(&a.windows.size)
@@ -450,7 +451,7 @@ func (a *Analysis) fits() bool {
 		if p.site == 0 {
 			return false
 		}
-		a.pairs.at.Add(uint64(p.site)<<32|uint64(p.pair), uint32(i))
+		a.pairs.placed.Add(a.pairs.key(p.site, p.pair, p.place), uint32(i))
 	}
 	for _, closed := range w.closed {
 		w.count(closed)
