@@ -60,6 +60,25 @@ func TestScreenshots(t *testing.T) {
 		p.openView(v.key, v.shows)
 		shoot("demo-" + v.name)
 	}
+	p.openView("5", "#code-rows tbody td")
+	shoot("demo-code")
+	for _, demo := range []string{"ring", "false-sharing", "openmp-stencil"} {
+		p.click("#back")
+		p.waitFor("#kept .open")
+		p.click("#demo-" + demo)
+		p.finished()
+		for _, v := range threadViews {
+			p.openView(v.key, v.shows)
+			shoot(demo + "-" + v.name)
+		}
+	}
+	p.click("#back")
+	p.waitFor("#kept .open")
+	p.click("#pair-matmul-blocked")
+	for _, v := range comparedViews {
+		p.openView(v.key, v.shows)
+		shoot("compare-" + v.name)
+	}
 }
 
 // shoot takes pictures of a view, wide and narrow, light and dark, where

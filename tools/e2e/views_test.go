@@ -22,6 +22,12 @@ var views = []struct{ key, name, shows string }{
 	{"0", "counters", "#missing"},
 }
 
+// comparedViews are the views of two results side by side.
+var comparedViews = []struct{ key, shows, name string }{
+	{"1", "#differences", "overview"}, {"2", "#chart-time canvas", "locality"}, {"3", "#table-levels tbody tr", "caches"},
+	{"5", "#table-code-compared tbody tr", "code"}, {"0", "#table-counters-compared tbody tr", "counters"},
+}
+
 // openView goes to a view of the result by its key.
 func (p *tab) openView(key, shows string) {
 	p.t.Helper()
@@ -97,6 +103,7 @@ func (p *tab) everywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 	p.countersEverywhere(look)
 	p.codeEverywhere(look)
+	p.threadsEverywhere(look)
 	p.click("#kept .rename")
 	p.waitFor("#rename-input")
 	look("renaming")
@@ -132,9 +139,7 @@ func (p *tab) codeEverywhere(look func(state string)) {
 	look("source without a result")
 	p.click("#pair-matmul-blocked")
 	p.waitFor("#differences")
-	for _, v := range []struct{ key, shows, name string }{
-		{"1", "#differences", "overview"}, {"2", "#chart-time canvas", "locality"}, {"3", "#table-levels tbody tr", "caches"}, {"5", "#table-code-compared tbody tr", "code"}, {"0", "#table-counters-compared tbody tr", "counters"},
-	} {
+	for _, v := range comparedViews {
 		p.openView(v.key, v.shows)
 		look("two analyses, " + v.name)
 	}
