@@ -21,6 +21,8 @@ import (
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/analysis/sharing"
+	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -76,7 +78,8 @@ type Spec struct {
 	Cores, Domains [][]uint32
 
 	// Sample has locality be estimated from a sample of the accesses; nil: from all.
-	// Analyses that need them all are left out, but counters, which stay exact.
+	// Sites, sharing and communication follow it where it has lines that stay in it.
+	// Counters stay exact.
 	Sample Sampling
 
 	// Start is the number of references analysed in earlier segments. A segment
@@ -88,6 +91,23 @@ type Spec struct {
 // Sampling estimates what package locality counts. Package analysis/sample has some.
 type Sampling interface {
 	Locality(lineBytes []uint32) locality.Sampled
+	// KeepsLines tells whether all accesses to some lines are in the sample, so that
+	// Followers estimates what other analyses tell.
+	KeepsLines() bool
+	// Followers are the analyses of a trace of which only these lines are kept, in the
+	// order in which they take batches.
+	Followers(w Wanted) []Analysis
+}
+
+// Wanted is what is asked of the lines of a sample.
+type Wanted struct {
+	LineBytes     uint32           // at which sites are told apart
+	Sites         *sites.Options   // nil: not asked for, as in the following
+	Sharing       *sharing.Options // at all its line sizes
+	Communication bool             // with sites
+	// Program gives what the trace has told of its code, or nil. Decides is the same
+	// where communication is left out of traces that do not list several threads.
+	Program, Decides func() *trace.Program
 }
 
 // DefaultLineBytes is the line size unless the user wants another.
@@ -144,9 +164,9 @@ func (s Spec) checkSample() error {
 		return nil
 	case s.Mergeable:
 		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "one of both: sampled profiles cannot be joined"}
-	case s.Analyses != None && s.Analyses&(Sites|Sharing|Communication) != 0:
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "locality, sets or counters with a sample of lines or accesses; " +
-			"sites, sharing and communication need all accesses, or stretches of the run (onoff)"}
+	case s.Analyses != None && s.Analyses&(Sites|Sharing|Communication) != 0 && !s.Sample.KeepsLines():
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "locality, sets or counters with a sample of accesses, or of so many lines; " +
+			"sites, sharing and communication need all accesses, a share of the lines (space), or stretches of the run (onoff)"}
 	case len(s.Utilisation) > 0 || s.Previous:
 		return &trace.OptionError{Option: "utilisation", Got: "with a sample", Want: "all accesses, or stretches of the run (onoff)"}
 	}

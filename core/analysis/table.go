@@ -76,13 +76,13 @@ next:
 	return set, nil
 }
 
-// notSampled are the analyses that need every access.
-const notSampled = Sites | Sets | Sharing | Communication
+// byLine are the analyses that need every access to a line.
+const byLine = Sites | Sharing | Communication
 
 // has tells whether an analysis runs.
 func (s Spec) has(a Analyses) bool {
 	switch {
-	case s.Sample != nil && a&notSampled != 0:
+	case s.Sample != nil && (a == Sets || a&byLine != 0 && !s.Sample.KeepsLines()):
 		return false
 	case s.Analyses == Default:
 		return a&(Sharing|Communication) == 0 || !s.Mergeable
@@ -102,6 +102,7 @@ func (s Spec) has(a Analyses) bool {
 func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
 	if s.Sample != nil && s.has(Locality) {
 		list = append(list, s.Sample.Locality(s.LineBytes))
+		list = append(list, s.Sample.Followers(s.wanted(program))...)
 	} else if s.has(Locality) {
 		distances := locality.New(s.LineBytes, s.Start, s.Mergeable, sets)
 		var communicated *communication.Analysis
@@ -110,16 +111,12 @@ func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
 			distances.Feed(s.SiteLineBytes(), follower)
 			list = append(list, follower)
 			if s.has(Communication) {
-				decides := program
-				if s.Analyses != Default {
-					decides = nil
-				}
-				communicated = communication.New(s.SiteLineBytes(), follower, decides)
+				communicated = communication.New(s.SiteLineBytes(), follower, s.decides(program))
 				list = append(list, communicated)
 			}
 		}
 		if s.has(Sharing) {
-			stacks := sharing.New(sharing.Options{LineBytes: s.LineBytes, Cores: s.Cores, Domains: s.Domains}, distances)
+			stacks := sharing.New(s.sharing(), distances)
 			if communicated != nil {
 				communicated.Follow(stacks)
 			}
@@ -133,12 +130,38 @@ func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
 	return list
 }
 
+// wanted is what a sample of lines is asked for.
+func (s Spec) wanted(program func() *trace.Program) Wanted {
+	w := Wanted{LineBytes: s.SiteLineBytes(), Communication: s.has(Communication), Program: program, Decides: s.decides(program)}
+	if s.has(Sites) {
+		o := s.sites()
+		w.Sites = &o
+	}
+	if s.has(Sharing) {
+		o := s.sharing()
+		w.Sharing = &o
+	}
+	return w
+}
+
+// decides is what communication makes up its mind by: nil where it was asked for.
+func (s Spec) decides(program func() *trace.Program) func() *trace.Program {
+	if s.Analyses != Default {
+		return nil
+	}
+	return program
+}
+
 // SiteLineBytes is the line size at which sites are told apart.
 func (s Spec) SiteLineBytes() uint32 {
 	if s = s.WithDefaults(); slices.Contains(s.LineBytes, DefaultLineBytes) {
 		return DefaultLineBytes
 	}
 	return s.LineBytes[0]
+}
+
+func (s Spec) sharing() sharing.Options {
+	return sharing.Options{LineBytes: s.LineBytes, Cores: s.Cores, Domains: s.Domains}
 }
 
 func (s Spec) sites() sites.Options {

@@ -120,7 +120,7 @@ func (t *Threads) Cores() report.Table {
 func alone(c *profile.StackCounts, cache hierarchy.Cache) float64 {
 	cache.SharedBy = 0
 	p := &profile.Profile{Locality: []profile.Locality{{
-		LineBytes: cache.LineBytes, Sets: &c.Sets,
+		LineBytes: cache.LineBytes, Sets: c.Counted(),
 		Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: c.Cold, Distances: c.Distances}},
 	}}}
 	predicted, _, err := hierarchy.Predict(p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{cache}})

@@ -144,6 +144,9 @@ func (a *CoreAsker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache) err
 		coherence += out.Cores[k].add(n, &level)
 	}
 	level.name(i, &h, out.Levels)
+	if estimated(a.p) {
+		level.estimate()
+	}
 	out.Levels, out.Coherence = append(out.Levels, level), append(out.Coherence, coherence)
 	out.MemoryAccesses = level.Misses
 	return nil
@@ -194,6 +197,18 @@ func (l *Level) name(i int, h *Hierarchy, above []Level) {
 	l.Approximate = i > 0 && (l.Cache.LineBytes != h.Levels[0].LineBytes || above[i-1].Approximate)
 }
 
+// estimate says that a level was answered from a sample.
+func (l *Level) estimate() {
+	switch l.Beside = false; l.Method {
+	case Exact, AsIfLRU:
+		l.Method = Sampled
+	case SDCM:
+		l.Method = SampledSDCM
+	case AsIfInclusive:
+		l.Method = SampledInclusive
+	}
+}
+
 // perCore answers for the caches of a level, core by core; parts are those of the
 // cores, if this is the level that is parted.
 func (a *CoreAsker) perCore(s *profile.Sharing, c Cache, parted bool, parts []Cache) (cores []ofCore, err error) {
@@ -241,7 +256,7 @@ func (a *CoreAsker) concurrent(s *profile.Sharing, c Cache, first int, cores []o
 		accesses += member.Accesses
 		cold += float64(member.Cold)
 	}
-	if hits, ok := tableHits(&s.Domains[number].Sets, c); ok {
+	if hits, ok := tableHits(s.Domains[number].Counted(), c); ok {
 		apportion(cores, s.Domains[number].Members, float64(accesses-hits), cold)
 	}
 	return nil
@@ -329,11 +344,7 @@ func (a *CoreAsker) stack(key stackKey, s *profile.Sharing) stackCurve {
 
 func countsOf(key stackKey, s *profile.Sharing) stackCurve {
 	of := func(n *profile.StackCounts, lost uint64) stackCurve {
-		made := stackCurve{profile.NewCurve(&n.Distances, n.Cold+lost), &n.Sets}
-		if n.Sets == (profile.SetTable{}) && n.Distances.Total() > 0 {
-			made.sets = nil // was not counted
-		}
-		return made
+		return stackCurve{profile.NewCurve(&n.Distances, n.Cold+lost), n.Counted()}
 	}
 	switch key.kind {
 	case privateStack:
@@ -452,7 +463,7 @@ func (a *CoreAsker) Views(c Cache) (v Views, ok bool) {
 	if s == nil || c.Check() != nil {
 		return v, false
 	}
-	v.Exact = true
+	v.Exact = !estimated(a.p)
 	count := func(key stackKey, c Cache) (accesses, misses float64) {
 		n := a.answer(key, s, c)
 		v.Exact = v.Exact && n.method == Exact

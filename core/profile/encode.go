@@ -84,6 +84,7 @@ import (
 //	segc  what threads know of words and lines, as package analysis/communication
 //	      draws it
 //	segp  the samplers, as package analysis/sample draws them
+//	segk  what is kept of sampled lines, as package analysis/sample draws it
 //	END.  32 bytes: the digest
 //
 // A section whose tag begins in lower case is optional: readers may skip it and
@@ -140,6 +141,9 @@ func (p *Profile) Encode() []byte {
 		}
 		if p.Segment.Sample != nil {
 			w.section("segp", func(b []byte) []byte { return append(b, p.Segment.Sample...) })
+		}
+		if p.Segment.Kept != nil {
+			w.section("segk", func(b []byte) []byte { return append(b, p.Segment.Kept...) })
 		}
 	}
 	w.section(endTag, func(b []byte) []byte { return append(b, sum[:]...) })

@@ -202,8 +202,9 @@ type Segment struct {
 	// package analysis/communication; nil where it was not analysed.
 	Communication []byte
 	// Sample is the state of samplers, in the form of package analysis/sample; nil
-	// where every access was analysed.
-	Sample []byte
+	// where every access was analysed. Kept is that of analyses of the lines of a
+	// sample, in the form of the same package; nil where there are none.
+	Sample, Kept []byte
 }
 
 // SegmentLines is the state of one line size at the end of a segment.

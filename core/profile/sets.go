@@ -107,6 +107,28 @@ func (l *Locality) checkSets() error {
 	return l.Sets.check(sum)
 }
 
+// Counted is the table, or nil: that of stacks of sampled lines was not counted, and is
+// zero.
+func (c *StackCounts) Counted() *SetTable {
+	if c.Sets == (SetTable{}) && c.Distances.Total() > 0 {
+		return nil
+	}
+	return &c.Sets
+}
+
+// Counted is the same of the stack that cores share.
+func (d *Domain) Counted() *SetTable {
+	if d.Sets != (SetTable{}) {
+		return &d.Sets
+	}
+	for i := range d.Members {
+		if d.Members[i].Distances.Total() > 0 {
+			return nil
+		}
+	}
+	return &d.Sets
+}
+
 // check tests a table against the histogram of the same accesses.
 func (t *SetTable) check(h *Histogram) error {
 	for d, n := range t.Depths[0] {

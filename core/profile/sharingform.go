@@ -160,14 +160,16 @@ func (p *Profile) checkSharing() error {
 		if l == nil || i > 0 && s.LineBytes <= p.Sharing[i-1].LineBytes {
 			return &CheckError{"the stacks of its threads are at line sizes without a histogram"}
 		}
-		if err := s.check(l); err != nil {
+		if err := s.check(l, p.Sampled != nil && p.Sampled.Mode == SpaceSample); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Sharing) check(l *Locality) error {
+// check tests stacks; estimated ones have no set tables, nor changes of distances, and
+// threads of which nothing was sampled are not there.
+func (s *Sharing) check(l *Locality, estimated bool) error {
 	if len(s.Cores) == 0 || len(s.Cores) > MaxCores || len(s.Domains) == 0 || len(s.Domains) > MaxDomains {
 		return &CheckError{"it has no cores, or more cores or domains than there can be"}
 	}
@@ -176,19 +178,22 @@ func (s *Sharing) check(l *Locality) error {
 	}
 	var accesses counter
 	for i := range s.Cores {
-		if err := s.Cores[i].check(l.Accesses()); err != nil {
+		if err := s.Cores[i].check(l.Accesses(), estimated); err != nil {
 			return err
 		}
 		n, _ := s.Cores[i].Private.sum(l.Accesses())
 		accesses.add(n)
 	}
-	if accesses.over || accesses.n != l.Accesses() {
+	if accesses.over || accesses.n > l.Accesses() || !estimated && accesses.n != l.Accesses() {
 		return &CheckError{"its cores have other accesses than the whole trace"}
 	}
 	for i := range s.Domains {
-		if err := s.Domains[i].check(s.Cores); err != nil {
+		if err := s.Domains[i].check(s.Cores, estimated); err != nil {
 			return err
 		}
+	}
+	if estimated && len(s.Domains[0].Cores) == len(s.Cores) {
+		return nil
 	}
 	return s.Domains[0].checkAll(s, l)
 }
@@ -221,7 +226,7 @@ func ascends(list []uint32) bool {
 	return true
 }
 
-func (c *Core) check(most uint64) error {
+func (c *Core) check(most uint64, estimated bool) error {
 	accesses, ok := c.Private.sum(most)
 	if !ok {
 		return &CheckError{"a core has more accesses than there are"}
@@ -239,17 +244,28 @@ func (c *Core) check(most uint64) error {
 			return &CheckError{"a distance on a core's stack is not below the number of its lines"}
 		}
 	}
-	if err := c.Private.Sets.check(&c.Private.Distances); err != nil {
+	if err := c.Private.Sets.checkOf(&c.Private.Distances, estimated); err != nil {
 		return err
 	}
-	if err := c.Coherent.Sets.check(&c.Coherent.Distances); err != nil {
+	if err := c.Coherent.Sets.checkOf(&c.Coherent.Distances, estimated); err != nil {
 		return err
 	}
-	return c.Foreign.checkWithin(&c.Private.Distances, &c.Private.Sets, c.Private.Cold)
+	return c.Foreign.checkWithin(&c.Private.Distances, &c.Private.Sets, c.Private.Cold, estimated)
+}
+
+// checkOf is check, or tests that there is no table where distances are estimates.
+func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
+	if !estimated {
+		return t.check(h)
+	}
+	if *t != (SetTable{}) {
+		return &CheckError{"stacks of sampled lines have set tables"}
+	}
+	return nil
 }
 
 // checkWithin tests counts of some of the accesses that others count all of.
-func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64) error {
+func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64, estimated bool) error {
 	more := &CheckError{"more accesses are of lines that another core touched than there are"}
 	if c.Cold > cold {
 		return more
@@ -266,16 +282,16 @@ func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64) e
 			}
 		}
 	}
-	return c.Sets.check(&c.Distances)
+	return c.Sets.checkOf(&c.Distances, estimated)
 }
 
-func (d *Domain) check(cores []Core) error {
+func (d *Domain) check(cores []Core, estimated bool) error {
 	if len(d.Cores) == 0 || len(d.Members) != len(d.Cores) || !ascends(d.Cores) || int(slices.Max(d.Cores)) >= len(cores) {
 		return &CheckError{"a domain has no cores, or others than there are"}
 	}
 	var lines counter
 	for i := range d.Members {
-		if !d.Members[i].fits(&cores[d.Cores[i]].Private) {
+		if !d.Members[i].fits(&cores[d.Cores[i]].Private, estimated) {
 			return &CheckError{"a core has other accesses in a domain than on its own stack"}
 		}
 		lines.add(d.Members[i].Cold)
@@ -284,18 +300,24 @@ func (d *Domain) check(cores []Core) error {
 	if lines.over || !sum.below(cold) {
 		return &CheckError{"a distance in a domain is not below the number of its lines"}
 	}
-	if err := d.Sets.check(sum); err != nil {
+	if err := d.Sets.checkOf(sum, estimated); err != nil {
 		return err
 	}
-	return d.Foreign.checkWithin(sum, &d.Sets, 0)
+	return d.Foreign.checkWithin(sum, &d.Sets, 0, estimated)
 }
 
 // fits reports whether a member's accesses are those of its core, each with one
 // change of distance.
-func (m *Member) fits(private *StackCounts) bool {
+func (m *Member) fits(private *StackCounts, estimated bool) bool {
 	accesses, _ := private.sum(^uint64(0))
 	finite, ok := summed(&m.Distances, accesses)
-	if !ok || m.Cold != accesses-finite || m.Cold > private.Cold || m.Change.Brought != private.Cold-m.Cold {
+	if !ok || m.Cold != accesses-finite || m.Cold > private.Cold {
+		return false
+	}
+	if estimated {
+		return m.Change == Change{}
+	}
+	if m.Change.Brought != private.Cold-m.Cold {
 		return false
 	}
 	var changes counter

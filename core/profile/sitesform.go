@@ -339,7 +339,26 @@ func (p *Profile) checkSites() error {
 			return err
 		}
 	}
+	if p.Sampled != nil && p.Sampled.Mode == SpaceSample {
+		return s.checkTotals(l)
+	}
 	return s.checkSums(l, p.Totals.AllReferences())
+}
+
+// checkTotals tests what holds where the distances of sites are estimates: all their
+// accesses are known.
+func (s *Sites) checkTotals(l *Locality) error {
+	var code, data counter
+	for i := range s.Code {
+		code.add(s.Code[i].Reuse.Accesses())
+	}
+	for i := range s.Data {
+		data.add(s.Data[i].Reuse.Accesses())
+	}
+	if code.over || data.over || code.n != l.Accesses() || s.Data != nil && data.n != l.Accesses() {
+		return &CheckError{"its sites or data objects have other accesses than the whole trace"}
+	}
+	return nil
 }
 
 func (s *Sites) inOrder() bool {

@@ -18,6 +18,9 @@
 // That rest are conflicts among few lines: distances do not tell whose, and the
 // trace has to be asked about the cache, by utilisation.
 //
+// Of a sample of lines the bins of sites are estimates, too, and do not add up to the
+// histogram; they are tied to the prediction in the same way.
+//
 // What all sites of a level miss, and the rest, always add up to the prediction.
 package ranking
 
@@ -51,6 +54,8 @@ type Ranker struct {
 	bins  [profile.SiteBins]bin
 	cold  uint64
 	curve *profile.Curve
+
+	estimated bool // the bins are, from a sample of lines
 }
 
 // bin is what all accesses of a bin of distances are.
@@ -77,7 +82,28 @@ func New(p *profile.Profile) (r *Ranker, ok bool) {
 			r.bins[i].mean /= float64(n)
 		}
 	}
+	if r.estimated = p.Sampled != nil && p.Sampled.Mode == profile.SpaceSample; r.estimated {
+		r.addUp()
+	}
 	return r, true
+}
+
+// addUp has bins hold what sites add up to: of a sample, that is not the histogram.
+func (r *Ranker) addUp() {
+	r.cold = 0
+	for i := range r.bins {
+		if r.bins[i].count == 0 {
+			r.bins[i].mean = float64(profile.SiteBinFrom(i)+profile.SiteBinFrom(i+1)-1) / 2
+		}
+		r.bins[i].count = 0
+	}
+	for i := range r.p.Sites.Code {
+		reuse := &r.p.Sites.Code[i].Reuse
+		r.cold += reuse.Cold
+		for _, b := range reuse.Bins {
+			r.bins[b.Bin].count += b.Count
+		}
+	}
 }
 
 // Attribute predicts a hierarchy and says whose the misses of each level are. The
@@ -137,8 +163,8 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity) Attribution {
 		return a
 	}
 	shares := r.shares(c)
-	a.Exact = c.ways == c.lines && (r.atEdge(c.lines) || r.allOrNothing(&shares))
-	if !a.Exact {
+	a.Exact = !r.estimated && c.ways == c.lines && (r.atEdge(c.lines) || r.allOrNothing(&shares))
+	if !a.Exact && !r.estimated {
 		a.Countable = r.countable(l, c)
 	}
 	cold := 1.0
@@ -227,10 +253,20 @@ func (r *Ranker) shares(c capacity) (shares binShares) {
 		case from >= c.lines:
 			shares[i] = 1
 		case end > c.lines:
-			shares[i] = float64(r.curve.Misses(c.lines)-r.curve.Misses(end)) / float64(b.count)
+			shares[i] = r.within(from, c.lines, end)
 		}
 	}
 	return shares
+}
+
+// within is the share of the accesses at distances from from up to end that are at
+// lines or beyond.
+func (r *Ranker) within(from, lines, end uint64) float64 {
+	far, all := r.curve.Misses(lines)-r.curve.Misses(end), r.curve.Misses(from)-r.curve.Misses(end)
+	if all == 0 {
+		return float64(end-lines) / float64(end-from)
+	}
+	return float64(far) / float64(all)
 }
 
 // hitProbability is SDCM's at a mean distance, between those of its neighbours.

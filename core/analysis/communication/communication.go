@@ -80,8 +80,9 @@ type Analysis struct {
 	windows windows
 	sources sources
 
-	done uint64 // references
-	at   reference
+	done  uint64 // references
+	among among
+	at    reference
 }
 
 // reference is the one that is being followed.
@@ -128,8 +129,8 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	}
 	a.sources.begin()
 	if b.Thread == nil {
-		for range b.Len() {
-			a.count()
+		for i := range b.Len() {
+			a.number(i)
 		}
 		return nil
 	}
@@ -152,7 +153,7 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	}
 	a.sources.begin()
 	if b.Thread == nil && from == 0 {
-		a.count()
+		a.number(0)
 	}
 	if b.Thread == nil {
 		return
@@ -201,13 +202,13 @@ func (a *Analysis) meet(b *trace.Batch, i int, pairs []uint32, begins []trace.Ad
 	}
 	does := what[b.Kind[i]&7]
 	r.loads, r.stores = does&loading != 0, does&storing != 0
-	r.row, r.number = uint32(i), a.done
+	r.row, r.number = uint32(i), a.number(i)
 	r.site, r.object, r.begin = 1, 0, 0
 	if pairs != nil {
+		i = a.among.row(i)
 		slot, object := a.sites.Pair(pairs[i])
 		r.site, r.pair, r.object, r.begin = slot+1, pairs[i], object, begins[i]
 	}
-	a.count()
 }
 
 // count counts a reference.

@@ -54,6 +54,14 @@ func New(lineBytes []uint32, start uint64, mergeable, sets bool) *Analysis {
 	return a
 }
 
+// NewOn makes an analysis at one line size that takes its distances from a model, and
+// no set tables.
+func NewOn(lineBytes uint32, m stack.Model) *Analysis {
+	a := New([]uint32{lineBytes}, 0, false, false)
+	a.sizes[0].model = m
+	return a
+}
+
 // Lines is the number of distinct lines so far, of the smallest line size.
 func (a *Analysis) Lines() uint64 {
 	var lines uint64

@@ -26,6 +26,31 @@
 // a hundredth a set of 8 ways has a twelfth of a sampled line. Sets of a sampled
 // profile are answered by the stack distance cache model instead (MODELS §5).
 //
+// # What follows the lines
+//
+// At a fixed rate a line is in the sample from its first access to its last, so that
+// other analyses can be told of these lines and no others (followers.go). They run as
+// ever on the shorter trace, and what they count is divided by the rate, distances
+// included (scale.go):
+//
+//   - Sites take every reference, because that costs no stack: what they and data
+//     objects refer to, and their strides, are exact. Distances are those of sampled
+//     lines. As the number of all accesses is known, of each site and each object,
+//     first accesses and long distances are taken from the sample, and the rest is at
+//     distance 0 (SHARDS-adj, site by site).
+//   - Stacks of threads, private, coherent and shared, are of sampled lines; each
+//     core's accesses are counted, all of them, and dealt with in the same way. There
+//     are no depths in sets, for which SDCM stands in, and no changes of distances:
+//     whether something came in between two accesses is not seen if it is rare.
+//   - Communication knows of sampled lines all that it knows of any, so words and lines
+//     are estimated without bias. Pages are left out: who wrote to one last is told by
+//     all its lines only. Parts of data without a sampled line have no owner.
+//
+// What rests on few lines, such as a counter that all threads write, is in the sample
+// or it is not: one falsely shared line of many references is missed at a rate of a
+// hundredth, 99 times of a hundred, and counts for a hundred such lines otherwise.
+// The intervals below are of the histograms alone.
+//
 // # Accesses
 //
 // A sample in time follows single accesses until their line is used again (Kulkarni,

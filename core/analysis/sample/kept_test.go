@@ -1,0 +1,233 @@
+package sample_test
+
+import (
+	"io"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// threadRows are references of four threads from several places in the code; some
+// cross lines.
+func threadRows(seed uint64, n int) *trace.Batch {
+	from := tracetest.Generate(n, tracetest.Mixed(seed, tracetest.Strided(24, 1<<16), tracetest.Zipf(1<<12, 1, seed)))
+	b := trace.NewBatch(n)
+	b.NeedThread()
+	b.NeedPC()
+	kinds := []trace.Kind{trace.Load, trace.Load, trace.Store, trace.Modify, trace.RangeRead}
+	for i, addr := range from.Addr {
+		r := addr*0x9e3779b97f4a7c15 + uint64(i)*0xbf58476d1ce4e5b9
+		r ^= r >> 29
+		b.Append(kinds[r%5], addr, uint32(r>>8%6)*16, uint32(r>>16%4), trace.Addr(0x400000+r>>24%8*16))
+	}
+	return b
+}
+
+// threadReader gives a batch in small ones, with all columns.
+type threadReader struct {
+	all      *trace.Batch
+	at, step int
+}
+
+func (r *threadReader) Next(b *trace.Batch) error {
+	if r.at == r.all.Len() {
+		return io.EOF
+	}
+	b.Reset()
+	b.NeedThread()
+	b.NeedPC()
+	for end := min(r.at+r.step, r.all.Len()); r.at < end; r.at++ {
+		b.Append(r.all.Kind[r.at], r.all.Addr[r.at], r.all.Bytes[r.at], r.all.Thread[r.at], r.all.PC[r.at])
+	}
+	return nil
+}
+
+const everything = analysis.Sites | analysis.Sharing | analysis.Communication
+
+// spec asks for everything, of a sample unless it is "".
+func everythingOf(t testing.TB, sampled string, seed uint64) analysis.Spec {
+	spec := analysis.Spec{Analyses: everything, Kinds: trace.AllKinds &^ trace.EventKinds}
+	if sampled != "" {
+		o := options(t, sampled)
+		o.Seed = seed
+		spec.Sample = o
+	}
+	return spec
+}
+
+// TestKeptInFull: of a sample of all lines, sites, threads and communication are those
+// of every access, but for what a sample does not tell.
+func TestKeptInFull(t *testing.T) {
+	for seed := range uint64(4) {
+		b := threadRows(seed, 30000)
+		want := run(t, everythingOf(t, "", 0), &threadReader{all: b, step: 1000})
+		got := run(t, everythingOf(t, "space=1", seed), &threadReader{all: b, step: 777})
+		if len(want.Sharing) == 0 || want.Communication == nil || want.Sites == nil {
+			t.Fatal("the trace tells nothing of threads")
+		}
+		for i := range want.Sharing {
+			withoutSets(&want.Sharing[i])
+		}
+		want.Communication.Granules = want.Communication.Granules[:2]
+		want.Locality, want.Sampled = got.Locality, got.Sampled // which other tests are of
+		if string(want.Encode()) != string(got.Encode()) {
+			t.Errorf("seed %d: other results than of every access", seed)
+			difference(t, want, got)
+		}
+	}
+}
+
+func withoutSets(s *profile.Sharing) {
+	for i := range s.Cores {
+		c := &s.Cores[i]
+		c.Private.Sets, c.Foreign.Sets, c.Coherent.Sets = profile.SetTable{}, profile.SetTable{}, profile.SetTable{}
+	}
+	for i := range s.Domains {
+		s.Domains[i].Sets, s.Domains[i].Foreign.Sets = profile.SetTable{}, profile.SetTable{}
+		for k := range s.Domains[i].Members {
+			s.Domains[i].Members[k].Change = profile.Change{}
+		}
+	}
+}
+
+// TestKeptHolds: whatever the rate, what is told adds up, and its form gives it back.
+func TestKeptHolds(t *testing.T) {
+	for seed := range uint64(6) {
+		for _, mode := range []string{"space=0.9", "space=0.3", "space=0.07", "space=0.01", "space=0.0001"} {
+			spec := everythingOf(t, mode, seed)
+			spec.LineBytes = []uint32{16, 64, 4096}[:1+seed%3]
+			p := run(t, spec, &threadReader{all: threadRows(seed, 20000), step: 900})
+			if err := p.Check(); err != nil {
+				t.Fatalf("%s, seed %d: %v", mode, seed, err)
+			}
+			again, err := profile.Decode(p.Encode())
+			if err != nil {
+				t.Fatalf("%s, seed %d: %v", mode, seed, err)
+			}
+			if string(again.Encode()) != string(p.Encode()) {
+				t.Errorf("%s, seed %d: the form gives another profile", mode, seed)
+			}
+		}
+	}
+}
+
+// TestKeptRestore: a run that is saved and restored anywhere gives the same bytes.
+func TestKeptRestore(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		seed := rapid.Uint64().Draw(rt, "seed")
+		all := threadRows(seed, 6000)
+		spec := everythingOf(t, rapid.SampledFrom([]string{"space=1", "space=0.2", "space=0.02"}).Draw(rt, "mode"), seed)
+		spec.LineBytes = rapid.SampledFrom([][]uint32{nil, {16, 64}, {128}}).Draw(rt, "line sizes")
+		if rapid.Bool().Draw(rt, "by default") {
+			spec.Analyses = analysis.Default
+		}
+		want := run(t, spec, &threadReader{all: all, step: 500})
+		half, err := analysis.NewRunner(spec, &threadReader{all: all, step: 500})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for range rapid.IntRange(0, 12).Draw(rt, "steps") {
+			if err := half.Step(); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		again, err := analysis.NewRunner(spec, &threadReader{all: all, step: 300})
+		if err == nil {
+			err = again.Restore(half.Save())
+		}
+		for err == nil {
+			err = again.Step()
+		}
+		if err != io.EOF {
+			rt.Fatal(err)
+		}
+		if string(again.Finish(profile.State{}).Encode()) != string(want.Encode()) {
+			rt.Error("another result after the break")
+		}
+	})
+}
+
+// told are totals that a sample estimates.
+func told(p *profile.Profile) map[string]float64 {
+	list := map[string]float64{}
+	for i := range p.Sites.Code {
+		s := &p.Sites.Code[i]
+		name := s.Kind.String() + strconv.FormatUint(s.PC, 16)
+		list["references "+name] = float64(s.References())
+		list["cold "+name] = float64(s.Reuse.Cold)
+		for _, b := range s.Reuse.Bins {
+			if profile.SiteBinFrom(int(b.Bin)) >= 256 {
+				list["far "+name] += float64(b.Count)
+			}
+		}
+	}
+	s := &p.Sharing[0]
+	for i := range s.Cores {
+		c, name := &s.Cores[i], strconv.Itoa(i)
+		list["private "+name] = float64(profile.NewCurve(&c.Private.Distances, c.Private.Cold).Misses(512))
+		list["coherent "+name] = float64(profile.NewCurve(&c.Coherent.Distances, c.Coherent.Cold+c.Coherent.Lost.Total()).Misses(512))
+		list["lost "+name] = float64(c.Coherent.Lost.Total())
+		list["concurrent "+name] = float64(profile.NewCurve(&s.Domains[0].Members[i].Distances, s.Domains[0].Members[i].Cold).Misses(512))
+	}
+	for _, g := range p.Communication.Granules {
+		for _, f := range g.Flows {
+			name := strconv.Itoa(int(g.Bytes)) + " " + strconv.Itoa(int(f.From)) + strconv.Itoa(int(f.To))
+			list["events "+name], list["transfers "+name] = float64(f.Events), float64(f.Transfers)
+		}
+	}
+	return list
+}
+
+// TestKeptIsUnbiased: over many samples, means are what they estimate, within their
+// standard errors and a hundredth for the distances that few lines tell.
+func TestKeptIsUnbiased(t *testing.T) {
+	const samples = 40
+	all := threadRows(7, 40000)
+	spec := everythingOf(t, "", 0)
+	want := told(run(t, spec, &threadReader{all: all, step: 4000}))
+	sums, squares := map[string]float64{}, map[string]float64{}
+	for seed := range uint64(samples) {
+		for name, x := range told(run(t, everythingOf(t, "space=0.2", seed), &threadReader{all: all, step: 4000})) {
+			sums[name] += x
+			squares[name] += x * x
+		}
+	}
+	for name, w := range want {
+		if strings.Contains(name, " 4096 ") {
+			continue // pages are left out
+		}
+		mean := sums[name] / samples
+		deviation := math.Sqrt(max(0, squares[name]/samples-mean*mean) / (samples - 1))
+		if off := math.Abs(mean - w); off > 4*deviation+w/100 {
+			t.Errorf("%s: %.0f on average, is %.0f; standard error %.1f", name, mean, w, deviation)
+		}
+	}
+}
+
+// difference names the parts in which profiles differ.
+func difference(t *testing.T, want, got *profile.Profile) {
+	t.Helper()
+	parts := func(p *profile.Profile) map[string]any {
+		list := map[string]any{"sites": p.Sites, "totals": p.Totals}
+		if c := p.Communication; c != nil {
+			list["granules"], list["pairs"], list["windows"] = c.Granules, c.Pairs, c.Windows
+			list["owners"], list["false sharing"] = c.Owners, c.False
+		}
+		return list
+	}
+	others := parts(got)
+	for name, w := range parts(want) {
+		if !reflect.DeepEqual(w, others[name]) {
+			t.Errorf("%s differ:\n%.300v\nwant\n%.300v", name, others[name], w)
+		}
+	}
+}
