@@ -112,7 +112,8 @@ func (m *Coherent) access(lines []trace.Line, out, lost []uint32) {
 // settle resolves queued accesses, those that the top array did not hold.
 func (m *Coherent) settle(queue []deep, out, lost []uint32) {
 	var entries, evicted [burst]*entry
-	m.near.exact.lookUp(queue, &entries, &evicted)
+	m.near.exact.lookUp(queue, &entries)
+	m.near.exact.lookUpEvicted(queue, &evicted)
 	for i := range queue {
 		q, e := &queue[i], entries[i]
 		out[q.index], lost[q.index] = m.arrive(q, e, evicted[i])

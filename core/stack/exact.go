@@ -1,6 +1,8 @@
 package stack
 
 import (
+	"slices"
+
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -16,18 +18,21 @@ const (
 // Exact is the model to use: exact distances, by the method in the package
 // comment. Make one with [NewExact].
 type Exact struct {
-	top    [topLines]trace.Line // the topmost lines, most recently used first
-	table  table
-	stamps stamps
+	top     [topLines]trace.Line // the topmost lines, most recently used first
+	stamped bool                 // every line has a stamp, and the array is not searched
+	newest  trace.Line           // where all are stamped, the line that was scanned last
+	table   table
+	stamps  stamps
+	share   share
 
 	queue [chunk]deep
 	sink  uint64 // keeps touches from being optimised away
 }
 
-// deep is an access that the top array did not hold.
+// deep is an access that the top array did not hold, or was not searched for.
 type deep struct {
 	line    trace.Line
-	evicted trace.Line // what fell off the top array's end
+	evicted trace.Line // what fell off the top array's end, if it was searched
 	index   int
 }
 
@@ -45,10 +50,12 @@ func NewExact() *Exact {
 func (m *Exact) Distances(lines []trace.Line, out []uint32) {
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
-		misses := m.scan(lines[:n], out[:n])
-		for at := 0; at < misses; at += burst {
-			m.settle(m.queue[at:min(at+burst, misses)], out)
+		if m.stamped {
+			m.settleStamped(m.queue[:m.scanStamped(lines[:n], out[:n])], out)
+		} else {
+			m.settle(m.queue[:m.scan(lines[:n], out[:n])], out)
 		}
+		m.stampAll(m.share.prefers(m.stamped, out[:n]))
 		lines, out = lines[n:], out[n:]
 	}
 	m.check()
@@ -136,35 +143,43 @@ next:
 // in order.
 func (m *Exact) settle(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
-	m.lookUp(queue, &entries, &evicted)
-	for i := range queue {
-		out[queue[i].index] = m.pull(entries[i])
-		m.drop(evicted[i])
+	for few := range slices.Chunk(queue, burst) {
+		m.lookUp(few, &entries)
+		m.lookUpEvicted(few, &evicted)
+		for i := range few {
+			out[few[i].index] = m.pull(entries[i])
+			m.drop(evicted[i])
+		}
 	}
 }
 
 // lookUp finds the entries of queued accesses in two steps, each a loop of its
 // own so that the cache misses of one step overlap: touch the table's slots,
 // then find the entries and touch the bitmap at their stamps.
-func (m *Exact) lookUp(queue []deep, entries, evicted *[burst]*entry) {
+func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
 	sink := m.sink
 	for i := range queue {
 		sink += m.table.touch(queue[i].line)
 	}
 	for i := range queue {
-		q := &queue[i]
-		e, grew := m.table.findOrAdd(q.line)
+		e, grew := m.table.findOrAdd(queue[i].line)
 		if grew {
 			for j := range i { // what was found before may have moved
 				entries[j] = m.table.find(queue[j].line)
-				evicted[j] = m.table.find(queue[j].evicted)
 			}
 		}
 		entries[i] = e
 		sink += m.stamps.touch(e.stamp)
-		evicted[i] = m.table.find(q.evicted)
 	}
 	m.sink = sink
+}
+
+// lookUpEvicted finds the entries of the lines that fell off the top array, nil
+// where none did.
+func (m *Exact) lookUpEvicted(queue []deep, evicted *[burst]*entry) {
+	for i := range queue {
+		evicted[i] = m.table.find(queue[i].evicted)
+	}
 }
 
 // pull takes a line from below the top array into it and gives its distance.
@@ -179,13 +194,17 @@ func (m *Exact) pull(e *entry) (distance uint32) {
 
 // drop stamps the line that fell off the top array's end; nil stands for none.
 func (m *Exact) drop(e *entry) {
-	if e == nil {
-		return
+	if e != nil {
+		e.stamp = m.newStamp()
 	}
+}
+
+// newStamp gives a stamp that is newer than all.
+func (m *Exact) newStamp() uint32 {
 	if m.stamps.full() {
 		m.compact()
 	}
-	e.stamp = m.stamps.push()
+	return m.stamps.push()
 }
 
 // compact renumbers the live stamps from zero and makes room for as many again,
@@ -221,6 +240,9 @@ func (m *Exact) Stack() []trace.Line {
 				below[uint32(len(below))-1-m.stamps.rank(s)] = e.key - 1
 			}
 		}
+	}
+	if m.stamped {
+		return below
 	}
 	stack := make([]trace.Line, 0, m.table.lines)
 	for _, line := range m.top {

@@ -4,7 +4,10 @@ package stack
 func (m *Sets) Follow(accesses bool) { m.follow(accesses) }
 
 // Follows tells what they follow.
-func (m *Sets) Follows() (accesses bool) { return m.follows }
+func (m *Sets) Follows() (accesses bool) { return m.exact.stamped }
 
 // FewNumbers has the moves numbered anew, again and again.
 func (m *Sets) FewNumbers() { m.last = 300 }
+
+// Stamp has all lines of the stack stamped, or those below the top array.
+func (m *Exact) Stamp(all bool) { m.stampAll(all) }

@@ -14,12 +14,18 @@ func (m *Exact) check() {
 		}
 	}
 	onArray := 0
-	for _, line := range m.top {
-		if line != noLine {
+	for i, line := range m.top {
+		if line == noLine {
+			continue
+		}
+		e := m.table.find(line)
+		switch {
+		case e == nil || m.stamped == (e.stamp == onTop):
+			panic("stack: a line of the top array is not marked so in the table")
+		case !m.stamped:
 			onArray++
-			if e := m.table.find(line); e == nil || e.stamp != onTop {
-				panic("stack: a line of the top array is not marked so in the table")
-			}
+		case m.stamps.rank(e.stamp) != m.stamps.live-1-uint32(i):
+			panic("stack: the top array is not that of the newest stamps")
 		}
 	}
 	lines := 0

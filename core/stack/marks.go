@@ -9,14 +9,6 @@ type marks struct {
 	queued [chunk]deep
 }
 
-// hits is as of a tally.
-func (k *marks) hits() uint64 {
-	if k.tally == nil {
-		return 0
-	}
-	return k.tally.hits()
-}
-
 // DistancesMarked is [Sets.Distances], and counts the accesses that are marked
 // a second time, for [Sets.MarkedDepths].
 func (m *Sets) DistancesMarked(lines []trace.Line, marked []bool, out []uint32) {
@@ -27,7 +19,7 @@ func (m *Sets) DistancesMarked(lines []trace.Line, marked []bool, out []uint32) 
 		n := min(len(lines), chunk)
 		m.makeRoom()
 		m.marks.now = marked[:n]
-		m.finish(lines[:n], m.scanMarked(lines[:n], marked[:n], out[:n]), out)
+		m.finish(m.exact.queue[:m.scanMarked(lines[:n], marked[:n], out[:n])], out[:n])
 		lines, marked, out = lines[n:], marked[n:], out[n:]
 	}
 	m.marks.now = nil

@@ -6,9 +6,9 @@ package stack
 //
 // What moves a line is up to [Sets]. Where the top array holds most accesses, it is
 // a fall off the array's end: a hit costs nothing here, a miss has one line counted
-// and another one moved. Where the array misses most accesses, it is every access
-// that is not on top: a miss counts and moves in one search of its own sets, and a
-// hit moves. The lists are the same, those of an array without lines.
+// and another one moved. Where every line has a stamp, it is every access that is not
+// on top, which counts and moves in one search of its own sets. The lists are the
+// same, those of an array without lines.
 //
 // When a line moves, it goes to the front of its list. Where it is there already,
 // nothing changes with more sets, because whoever shares a set with it there shares

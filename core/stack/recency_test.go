@@ -2,6 +2,7 @@ package stack_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/stack"
@@ -31,6 +32,9 @@ func TestFollow(t *testing.T) {
 			m.Follow(rapid.Bool().Draw(t, "follow accesses"))
 			at += n
 		}
+		if !slices.Equal(m.Stack(), twin.Stack()) {
+			t.Error("the stack differs from the naive twin's")
+		}
 		for i := range want {
 			if got[i] != want[i] {
 				t.Fatalf("access %d of %d: distance %d, want %d", i, len(lines), got[i], want[i])
@@ -38,6 +42,29 @@ func TestFollow(t *testing.T) {
 		}
 		if *m.Depths() != *stacktest.DepthsInLists(lines) {
 			t.Error("the depths differ from the naive twin's")
+		}
+	})
+}
+
+// Which lines have stamps changes nothing, whenever it changes.
+func TestStamp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))
+		lines := stacktest.Random(rng, rapid.IntRange(1, 5000).Draw(t, "accesses"))
+		m, twin := stack.NewExact(), new(stacktest.Naive)
+		got, want := make([]uint32, len(lines)), make([]uint32, len(lines))
+		for at := 0; at < len(lines); {
+			n := min(rapid.IntRange(1, 1500).Draw(t, "batch"), len(lines)-at)
+			m.Distances(lines[at:at+n], got[at:])
+			twin.Distances(lines[at:at+n], want[at:])
+			m.Stamp(rapid.Bool().Draw(t, "all"))
+			at += n
+			if !slices.Equal(got[:at], want[:at]) {
+				t.Fatalf("the distances differ from the naive twin's:\n%d, want\n%d", got[:at], want[:at])
+			}
+			if !slices.Equal(m.Stack(), twin.Stack()) {
+				t.Fatalf("after %d accesses the stack differs from the naive twin's", at)
+			}
 		}
 	})
 }

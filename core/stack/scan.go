@@ -6,14 +6,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// scan is [Exact]'s, and counts the depths of the lines that the top array
-// holds: those above the line are at hand there.
+// scan is [Exact]'s, either one, and counts the depths of the lines that the top
+// array holds, if it is searched: those above the line are at hand there.
 func (m *Sets) scan(lines []trace.Line, out []uint32) (misses int) {
 	return m.scanInto(&m.tally, lines, out)
 }
 
 // scanInto is scan that counts elsewhere.
 func (m *Sets) scanInto(t *tally, lines []trace.Line, out []uint32) (misses int) {
+	if m.exact.stamped {
+		return m.exact.scanStamped(lines, out)
+	}
 	if runtime.GOARCH == "wasm" {
 		return m.scanSteps(t, lines, out)
 	}

@@ -33,16 +33,14 @@ func (t *SetDepths) Add(other *SetDepths) {
 // [Exact] gives, and counts besides how deep each access found its line in its
 // set, for every number of sets at once. Make one with [NewSets].
 type Sets struct {
-	exact   Exact
-	above   [topLines]above
-	follows bool   // the lists follow accesses, not falls
-	now     uint32 // the last number that a fall or an access was given
-	last    uint32 // renew when now reaches it
-	share   share
-	recent  recency
-	tally   tally
-	marks   marks
-	packed  [chunk]uint64 // hits of a scan, in lanes
+	exact  Exact
+	above  [topLines]above
+	now    uint32 // the last number that a fall or an access was given
+	last   uint32 // renew when now reaches it
+	recent recency
+	tally  tally
+	marks  marks
+	packed [chunk]uint64 // hits of a scan, in lanes
 }
 
 // tally is what was counted so far.
@@ -101,7 +99,7 @@ func (m *Sets) reset() {
 		m.above[i] = above{noLine, notThere}
 	}
 	m.exact.stamps.reset(blockStamps, 0)
-	m.follows, m.now, m.share = false, 0, share{}
+	m.now = 0
 	m.recent.reset()
 }
 
@@ -118,7 +116,7 @@ func (m *Sets) Distances(lines []trace.Line, out []uint32) {
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
 		m.makeRoom()
-		m.finish(lines[:n], m.scan(lines[:n], out[:n]), out)
+		m.finish(m.exact.queue[:m.scan(lines[:n], out[:n])], out[:n])
 		lines, out = lines[n:], out[n:]
 	}
 	m.exact.check()
@@ -131,16 +129,15 @@ func (m *Sets) makeRoom() {
 	}
 }
 
-// finish settles what a scan of a chunk has queued.
-func (m *Sets) finish(lines []trace.Line, misses int, out []uint32) {
-	if m.follows {
-		m.settleAccesses(lines, m.exact.queue[:misses], out)
+// finish settles the accesses that a scan of a chunk has queued.
+func (m *Sets) finish(queue []deep, out []uint32) {
+	stamped := m.exact.stamped
+	if stamped {
+		m.settleStamped(queue, out)
 	} else {
-		for at := 0; at < misses; at += burst {
-			m.settle(m.exact.queue[at:min(at+burst, misses)], out)
-		}
+		m.settle(queue, out)
 	}
-	m.choose(len(lines), misses)
+	m.follow(m.exact.share.prefers(stamped, out))
 }
 
 // Push accesses the lines in order and counts nothing.
@@ -155,7 +152,6 @@ func (m *Sets) Push(lines []trace.Line) {
 	}
 	m.recent.settle()
 	m.tally, m.recent.depths = counted, depths // marked ones are not in tally, and not pushed
-	m.share = share{hits: counted.hits() + m.marks.hits()}
 }
 
 // renew numbers the falls from zero: it makes the model again from its stack,
@@ -187,77 +183,57 @@ func (t *tally) add(hits []uint64) {
 // settle is [Exact]'s, and has the lists of recency count and move.
 func (m *Sets) settle(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
-	m.exact.lookUp(queue, &entries, &evicted)
-	for i := range queue {
-		q, e := &queue[i], entries[i]
-		d := m.exact.pull(e)
-		m.exact.drop(evicted[i])
-		out[q.index] = d
-		at := m.find(q.evicted)
-		if fallen := evicted[i]; fallen != nil {
-			m.now++
-			fallen.fell = m.now
-			m.recent.visit(visit{after: at.after, now: m.now, line: uint32(q.evicted)})
+	for few := range slices.Chunk(queue, burst) {
+		m.exact.lookUp(few, &entries)
+		m.exact.lookUpEvicted(few, &evicted)
+		for i := range few {
+			out[few[i].index] = m.arrive(&few[i], entries[i], evicted[i])
 		}
-		t, how := m.tallyOf(q.index)
-		if d == Cold {
-			t.cold++
-			*at = above{q.line, never}
-			continue
-		}
-		if d < MaxWays {
-			t.whole[d]++
-		} else {
-			t.beyond++
-		}
-		*at = above{noLine, notThere}
-		after := e.fell + 1
-		m.recent.visit(visit{after: after, line: uint32(q.line)&^marked | how, above: m.older(q.line, after)})
-		*at = above{q.line, after}
 	}
 }
 
-// share is how many accesses of late were not held by the top array, and how many
-// it held, but not on top.
-type share struct {
-	accesses, misses int
-	hits             uint64
+// arrive brings a line into the top array, whose entry is e, and takes out the one
+// that fell off.
+func (m *Sets) arrive(q *deep, e, evicted *entry) (d uint32) {
+	d = m.exact.pull(e)
+	m.exact.drop(evicted)
+	at := m.find(q.evicted)
+	if evicted != nil {
+		m.now++
+		evicted.fell = m.now
+		m.recent.visit(visit{after: at.after, now: m.now, line: uint32(q.evicted)})
+	}
+	t, how := m.tallyOf(q.index)
+	t.settle(d)
+	if d == Cold {
+		*at = above{q.line, never}
+		return d
+	}
+	*at = above{noLine, notThere}
+	after := e.fell + 1
+	m.recent.visit(visit{after: after, line: uint32(q.line)&^marked | how, above: m.older(q.line, after)})
+	*at = above{q.line, after}
+	return d
 }
 
-// choose lets the lists follow accesses where most lines that move come from below
-// the top array, and falls where most do not.
-func (m *Sets) choose(accesses, misses int) {
-	s := &m.share
-	s.accesses += accesses
-	s.misses += misses
-	if s.accesses < chunk {
-		return
-	}
-	hits := m.tally.hits() + m.marks.hits()
-	moved := int(hits-s.hits) + s.misses
+// settle counts an access that a scan has queued.
+func (t *tally) settle(d uint32) {
 	switch {
-	case !m.follows && 4*s.misses > 3*moved:
-		m.follow(true)
-	case m.follows && 2*s.misses < moved:
-		m.follow(false)
+	case d == Cold:
+		t.cold++
+	case d < MaxWays:
+		t.whole[d]++
+	default:
+		t.beyond++
 	}
-	*s = share{hits: hits}
 }
 
-// hits is the number of accesses that the top array held, but not on top.
-func (t *tally) hits() (hits uint64) {
-	for _, n := range t.whole[:topLines] {
-		hits += n
-	}
-	return hits
-}
-
-// follow has the lists follow accesses, or falls.
+// follow has all lines stamped and the lists follow accesses, or falls.
 func (m *Sets) follow(accesses bool) {
-	if m.follows == accesses {
+	if m.exact.stamped == accesses {
 		return
 	}
-	m.follows = accesses
+	m.exact.stampAll(accesses)
 	m.recent.settle()
 	for i := topLines - 1; i >= 0; i-- {
 		line := m.exact.top[i]
@@ -281,44 +257,24 @@ func (m *Sets) access(e *entry, line trace.Line, after, how uint32) {
 	m.recent.access(access{after, m.now, uint32(line)&^(uncounted|marked) | how})
 }
 
-// settleAccesses is settle where the lists follow accesses, those too that the top
-// array held, but not on top.
-func (m *Sets) settleAccesses(lines []trace.Line, queue []deep, out []uint32) {
-	var entries, evicted [burst]*entry
-	next := 0
-	for i := range queue {
-		if i%burst == 0 {
-			m.exact.lookUp(queue[i:min(i+burst, len(queue))], &entries, &evicted)
-		}
-		q, e := &queue[i], entries[i%burst]
-		m.moveHits(lines[next:q.index], out[next:])
-		next = q.index + 1
-		d := m.exact.pull(e)
-		m.exact.drop(evicted[i%burst])
-		out[q.index] = d
-		t, how := m.tallyOf(q.index)
-		switch {
-		case d == Cold:
-			t.cold++
-			how = uncounted
-		case d < MaxWays:
-			t.whole[d]++
-		default:
-			t.beyond++
-		}
-		m.access(e, q.line, e.fell+1, how)
-	}
-	m.moveHits(lines[next:], out[next:])
-}
-
-// moveHits moves lines that the top array held; their depths are counted.
-func (m *Sets) moveHits(lines []trace.Line, out []uint32) {
-	for i, x := range lines {
-		if out[i] != 0 {
-			e := m.exact.table.find(x)
-			m.access(e, x, e.fell+1, uncounted)
+// settleStamped is [Exact]'s, and has the lists of recency follow the accesses.
+func (m *Sets) settleStamped(queue []deep, out []uint32) {
+	var entries [burst]*entry
+	for few := range slices.Chunk(queue, burst) {
+		m.exact.lookUp(few, &entries)
+		for i := range few {
+			q, e := &few[i], entries[i]
+			d := m.exact.restamp(e)
+			out[q.index] = d
+			t, how := m.tallyOf(q.index)
+			t.settle(d)
+			if d == Cold {
+				how = uncounted
+			}
+			m.access(e, q.line, e.fell+1, how)
 		}
 	}
+	m.exact.bringUp(queue)
 }
 
 // find gives the place of a line of the top array, or a free one.

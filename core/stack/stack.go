@@ -21,6 +21,12 @@
 // touched one after the other, so that their cache misses overlap, then they
 // are resolved in order.
 //
+// Where most accesses miss the array, it is only in the way: it is searched in vain,
+// and two lines are looked up, the one that comes back and the one that falls off.
+// Then every line has a stamp (stamped.go), an access to the line before is told by
+// comparing the two, and any other is one look into the table. The array is brought
+// up to date once in a while, so that it is there when most accesses hit it again.
+//
 // When stamps run out the live ones are renumbered from zero; room for as many
 // new ones keeps that rare.
 //
@@ -39,8 +45,8 @@
 //     (recency.go); those of the array that did not fall since are added in lanes,
 //     as above. A line visits its lists only when it falls, and no further than to
 //     the first set in whose front it is: with more sets it is in front, too. Where
-//     the array misses most accesses the lists follow all accesses instead of falls:
-//     one visit then counts and moves.
+//     every line has a stamp the lists follow all accesses instead of falls: one
+//     visit then counts and moves.
 //
 // [Coherent] answers the same for one core of several, whose lines other cores'
 // stores take away (MODELS §6.4).

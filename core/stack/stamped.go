@@ -1,0 +1,126 @@
+package stack
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// share is how many accesses of late moved a line to the top, and how many of
+// these lines came from below the topmost ones: of the last quarter of a stretch of
+// accesses, for counting takes time too.
+type share struct {
+	accesses, moved, deep int
+}
+
+const stretch = 4 * chunk
+
+// prefers tells, after accesses with the given distances, whether all lines should
+// be stamped, as they are now or not: most that move come from so deep that it is
+// in vain to search the top array for them.
+func (s *share) prefers(stamped bool, distances []uint32) bool {
+	s.accesses += len(distances)
+	if s.accesses <= stretch/4*3 {
+		return stamped
+	}
+	s.moved += atLeast(1, distances)
+	s.deep += atLeast(topLines, distances)
+	if s.accesses < stretch {
+		return stamped
+	}
+	if stamped {
+		stamped = 2*s.deep >= s.moved
+	} else {
+		stamped = 4*s.deep > 3*s.moved
+	}
+	*s = share{}
+	return stamped
+}
+
+// atLeast counts the distances that are not below a limit.
+func atLeast(limit uint64, distances []uint32) int {
+	n := uint64(0)
+	for _, d := range distances {
+		n += (uint64(d) + 1<<32 - limit) >> 32
+	}
+	return int(n)
+}
+
+// stampAll has every line stamped, or those below the top array only.
+func (m *Exact) stampAll(all bool) {
+	if all == m.stamped {
+		return
+	}
+	m.stamped, m.newest = all, m.top[0]
+	for i := topLines - 1; i >= 0; i-- {
+		e := m.table.find(m.top[i])
+		switch {
+		case e == nil:
+		case all:
+			e.stamp = m.newStamp()
+		default:
+			m.stamps.remove(e.stamp)
+			e.stamp = onTop
+		}
+	}
+}
+
+// scanStamped queues the accesses that are not to the line before, whose number it
+// returns.
+func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
+	last := m.newest
+	out = out[:len(lines)]
+	for i, x := range lines {
+		out[i] = 0
+		q := &m.queue[queued&(chunk-1)]
+		q.line, q.index = x, i
+		if x != last {
+			queued++
+		}
+		last = x
+	}
+	m.newest = last
+	return queued
+}
+
+// settleStamped is settle where every line is stamped.
+func (m *Exact) settleStamped(queue []deep, out []uint32) {
+	var entries [burst]*entry
+	for few := range slices.Chunk(queue, burst) {
+		m.lookUp(few, &entries)
+		for i := range few {
+			out[few[i].index] = m.restamp(entries[i])
+		}
+	}
+	m.bringUp(queue)
+}
+
+// restamp gives the distance of a line, and a new stamp to it.
+func (m *Exact) restamp(e *entry) (distance uint32) {
+	if m.stamps.full() {
+		m.compact()
+	}
+	distance = Cold
+	if e.stamp != fresh {
+		distance = m.stamps.remove(e.stamp)
+	}
+	e.stamp = m.stamps.push()
+	return distance
+}
+
+// bringUp makes the lines of queued accesses the topmost ones of the array.
+func (m *Exact) bringUp(queue []deep) {
+	before, n := m.top, 0
+	bring := func(line trace.Line) {
+		if !slices.Contains(m.top[:n], line) {
+			m.top[n] = line
+			n++
+		}
+	}
+	for i := len(queue) - 1; i >= 0 && n < topLines; i-- {
+		bring(queue[i].line)
+	}
+	for i := 0; i < topLines && n < topLines && before[i] != noLine; i++ {
+		bring(before[i])
+	}
+}
