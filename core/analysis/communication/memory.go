@@ -26,7 +26,8 @@ type memory struct {
 	}
 	linesOf arena[uint32] // of each page: 1 + the number of each line, 0 where there is none yet
 
-	tallies []tally // from 1 on
+	tallies []tally  // from 1 on
+	tallyAt []uint32 // numbers of tallies by the hash of their keys, a power of two; 0: none
 }
 
 // recentLines is how many lines are found without a look into the table: those
@@ -162,11 +163,17 @@ func (s *sharedLine) refer(r *reference) (from source, miss bool) {
 // reference: coherence misses at false events (Dubois et al., 1993, call those
 // useless).
 type tally struct {
+	tallyKey
+	next   uint32 // of the line; 0: none
+	offset uint64 // of the line in its block, when this was met first
+	misses uint64
+}
+
+// tallyKey is what tallies are told apart by.
+type tallyKey struct {
+	line       uint32 // number of its share
 	site, pair uint32 // 1 + the slot of the store; the pair of the reference
 	from, to   uint8
-	next       uint32
-	offset     uint64 // of the line in its block, when this was met first
-	misses     uint64
 }
 
 func (m *memory) init(lineShift uint) {
@@ -264,20 +271,49 @@ func (m *memory) share(l *line) {
 	l.words, l.shared = n, true
 }
 
-// tally counts a false miss.
+// tally counts a false miss. A line that many places in the code refer to has very
+// many tallies, so that none is looked for among those of the line.
 func (m *memory) tally(s *sharedLine, l *line, r *reference, from source) {
-	for n := s.tallies; n != 0; n = m.tallies[n].next {
-		if t := &m.tallies[n]; t.site == from.site && t.pair == r.pair && t.from == from.thread && t.to == r.thread {
-			t.misses++
-			return
+	t := tally{tallyKey: tallyKey{line: l.words, site: from.site, pair: r.pair, from: from.thread, to: r.thread}}
+	slot := m.tallySlot(t.tallyKey)
+	if slot == nil || *slot == 0 {
+		begin := l.number << m.lineShift
+		t.offset = max(begin, r.begin) - r.begin
+		m.addTally(s, t)
+		slot = m.tallySlot(t.tallyKey)
+	}
+	m.tallies[*slot].misses++
+}
+
+// tallySlot is where the number of a tally is, or goes; nil: there is no room.
+func (m *memory) tallySlot(k tallyKey) *uint32 {
+	if len(m.tallyAt) == 0 {
+		return nil
+	}
+	mask := uint64(len(m.tallyAt) - 1)
+	h := index.Hash(uint64(k.site)<<32|uint64(k.pair)) + uint64(k.line)<<16 + uint64(k.from)<<8 + uint64(k.to)
+	for i := index.Hash(h) & mask; ; i = (i + 1) & mask {
+		if n := m.tallyAt[i]; n == 0 || m.tallies[n].tallyKey == k {
+			return &m.tallyAt[i]
 		}
 	}
-	begin := l.number << m.lineShift
-	m.tallies = append(m.tallies, tally{
-		site: from.site, pair: r.pair, from: from.thread, to: r.thread, next: s.tallies, offset: max(begin, r.begin) - r.begin, misses: 1,
-	})
-	s.tallies = uint32(len(m.tallies) - 1)
 }
+
+// addTally adds a tally that there is none of to those of a line.
+func (m *memory) addTally(s *sharedLine, t tally) {
+	t.next, s.tallies = s.tallies, uint32(len(m.tallies))
+	m.tallies = append(m.tallies, t)
+	if 2*len(m.tallies) <= len(m.tallyAt) {
+		*m.tallySlot(t.tallyKey) = s.tallies
+		return
+	}
+	m.tallyAt = make([]uint32, max(firstTallies, 2*len(m.tallyAt)))
+	for n := 1; n < len(m.tallies); n++ {
+		*m.tallySlot(m.tallies[n].tallyKey) = uint32(n)
+	}
+}
+
+const firstTallies = 64 // slots
 
 // arena holds runs of equal length by number. They stay where they are, so that a
 // large one is never copied.

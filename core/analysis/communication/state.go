@@ -332,8 +332,9 @@ func (f *form) share(s *share) {
 	f.wrong = f.wrong || s.falseEvents > s.events
 }
 
-// sharedLine describes a line and its tallies.
-func (m *memory) sharedLine(f *form, s *sharedLine) {
+// sharedLine describes the share of a line, by its number, and its tallies.
+func (m *memory) sharedLine(f *form, number uint32) {
+	s := m.shares.at(number)
 	f.share(&s.share)
 	f.u64(&s.had)
 	f.u64(&s.has)
@@ -354,10 +355,8 @@ func (m *memory) sharedLine(f *form, s *sharedLine) {
 		return
 	}
 	for i := len(tallies) - 1; i >= 0; i-- {
-		t := tallies[i]
-		t.next = s.tallies
-		m.tallies = append(m.tallies, t)
-		s.tallies = uint32(len(m.tallies) - 1)
+		tallies[i].line = number
+		m.addTally(s, tallies[i])
 	}
 }
 
@@ -382,7 +381,7 @@ func (m *memory) line(f *form, n uint32) {
 	}
 	l := m.lines.at(n)
 	if l.shared {
-		m.sharedLine(f, m.shares.at(l.words))
+		m.sharedLine(f, l.words)
 		for i := range m.cells.run(l.words) {
 			f.cell(&m.cells.run(l.words)[i])
 		}
