@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/sample"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -18,7 +20,7 @@ import (
 //
 // A page and a worker of different versions meet when a browser holds an old
 // one of them in its cache; the version tells that apart from damage.
-const protocolVersion = 3
+const protocolVersion = 4
 
 // BodyError tells that a message's body cannot be read.
 type BodyError struct {
@@ -137,6 +139,35 @@ func (w *bodyWriter) spec(s analysis.Spec) {
 	w.flag(s.Previous)
 	w.lists(s.Cores)
 	w.lists(s.Domains)
+	w.sample(s.Sample)
+}
+
+// sample writes how to sample; nothing but the options of package sample gets to a
+// worker.
+func (w *bodyWriter) sample(s analysis.Sampling) {
+	o, ok := s.(sample.Options)
+	w.flag(ok)
+	if !ok {
+		return
+	}
+	for _, n := range []uint64{uint64(o.Mode), o.Threshold, o.Lines, o.Gap, o.On, o.Period, o.Seed} {
+		w.number(n)
+	}
+}
+
+func (r *bodyReader) sample() analysis.Sampling {
+	if !r.flag("the flag of a sample") {
+		return nil
+	}
+	o := sample.Options{
+		Mode: profile.SampleMode(r.below(256, "the way to sample")), Threshold: r.number("the threshold"), Lines: r.number("the lines to keep"),
+		Gap: r.number("the gap"), On: r.number("the stretch"), Period: r.number("the period"), Seed: r.number("the seed"),
+	}
+	if !o.Valid() {
+		r.fail("a sample")
+		return nil
+	}
+	return o
 }
 
 func (r *bodyReader) spec() analysis.Spec {
@@ -157,5 +188,6 @@ func (r *bodyReader) spec() analysis.Spec {
 
 		Cores:   r.lists("the cores"),
 		Domains: r.lists("the domains"),
+		Sample:  r.sample(),
 	}
 }

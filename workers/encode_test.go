@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/sample"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 	"pgregory.net/rapid"
 )
@@ -77,6 +79,8 @@ func fill(v reflect.Value) {
 		v.SetBool(true)
 	case reflect.Int:
 		v.SetInt(77)
+	case reflect.Interface:
+		v.Set(reflect.ValueOf(sample.Options{Mode: profile.TimeSample, Threshold: 1, Lines: 2, Gap: 3, On: 4, Period: 5, Seed: 6}))
 	default:
 		v.SetUint(99)
 	}
@@ -89,8 +93,8 @@ func TestDecodeNamesTheFault(t *testing.T) {
 		body []byte
 		want string
 	}{
-		{"empty", nil, "progress message: byte 0: want version 3 of the protocol"},
-		{"other version", append([]byte{9}, whole[1:]...), "progress message: byte 0: want version 3 of the protocol"},
+		{"empty", nil, "progress message: byte 0: want version 4 of the protocol"},
+		{"other version", append([]byte{9}, whole[1:]...), "progress message: byte 0: want version 4 of the protocol"},
 		{"cut off", whole[:2], "progress message: byte 1: want the bytes read"},
 		{"left over", append(bytes.Clone(whole), 0), "progress message: byte 24: want the end of the message"},
 		{"flag", append(bytes.Clone(whole[:len(whole)-2]), 2, 0), "progress message: byte 22: want the ending flag"},

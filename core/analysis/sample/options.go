@@ -41,23 +41,36 @@ func Parse(text string) (Options, error) {
 	case "lines":
 		o.Mode = profile.LinesSample
 		o.Lines, ok = whole(value)
-		ok = ok && o.Lines >= MinLines && o.Lines <= maxLinesKept
 	case "time":
 		o.Mode = profile.TimeSample
 		o.Gap, ok = whole(value)
-		ok = ok && o.Gap > 0
 	case "onoff":
 		o.Mode = profile.OnOffSample
 		on, period, _ := strings.Cut(value, "/")
 		var okOn bool
 		o.On, okOn = whole(on)
 		o.Period, ok = whole(period)
-		ok = ok && okOn && o.On > 0 && o.On <= o.Period
+		ok = ok && okOn
 	}
-	if !ok {
+	if !ok || !o.Valid() {
 		return Options{}, &trace.OptionError{Option: "sample", Got: text, Want: wantSample}
 	}
 	return o, nil
+}
+
+// Valid tells whether numbers are those of a sample, as [Parse] takes them.
+func (o Options) Valid() bool {
+	switch o.Mode {
+	case profile.SpaceSample:
+		return true
+	case profile.LinesSample:
+		return o.Lines >= MinLines && o.Lines <= maxLinesKept
+	case profile.TimeSample:
+		return o.Gap > 0
+	case profile.OnOffSample:
+		return o.On > 0 && o.On <= o.Period
+	}
+	return false
 }
 
 func number(text string) (float64, bool) {
