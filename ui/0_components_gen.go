@@ -4125,6 +4125,14 @@ func (c *Figure) summary() string {
 	return ""
 }
 
+// chip sets what is exact apart from estimates.
+func (c *Figure) chip() string {
+	if c.App.how() == state.Exactly {
+		return "chip exact"
+	}
+	return "chip"
+}
+
 func (c *Figure) open() bool { return c.App.Screen.Table == c.ID }
 
 func (c *Figure) expanded() string {
@@ -4162,9 +4170,10 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgn.SetInnerHTML(c.title())
 			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
 			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "chip exact"}}}
+			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
 			vgparent.AppendChild(vgn)
-			vgn.SetInnerHTML(vugu.HTML("exact"))
+			vgn.AddAttrInterface("class", c.chip())
+			vgn.SetInnerHTML(c.App.how())
 			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
 			vgparent.AppendChild(vgn)
 			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}

@@ -831,3 +831,42 @@ func TestAnswersAreSaid(t *testing.T) {
 		}
 	}
 }
+
+// A sample is what the settings say: its analysis says so on every chart, and what
+// is exact beside it is another analysis. What cannot be taken is said.
+func TestSampleAndCores(t *testing.T) {
+	d := newDesk(t)
+	d.settings = state.Settings{Sample: " space=0.5 ", Touched: true}
+	d.app.Offer(demoItem())
+	d.wants("sampled 50 % of the lines")
+	d.app.Navigate("#" + d.app.Screen.With(state.TabLocality).Hash())
+	if page := d.html(); strings.Contains(page, `class="chip exact"`) {
+		t.Error("a chart of a sample is called exact")
+	}
+	first := d.app.Screen.Open
+	d.settings = state.Settings{}
+	d.app.Offer(demoItem())
+	if d.app.Screen.Open == first || d.app.result.Profile.Sampled != nil {
+		t.Errorf("all of it is %+v", d.app.result.Profile.Sampled)
+	}
+	d.app.Navigate("#" + state.Screen{Open: d.app.Screen.Open, Other: first}.Hash())
+	if how := d.app.how(); !strings.HasPrefix(how, "sampled") {
+		t.Errorf("a comparison with a sample is %s", how)
+	}
+
+	d.settings = state.Settings{Cores: "1,2/3,4"}
+	d.app.Offer(threaded("ring"))
+	if cores := d.app.threads().Cores; len(cores) != 2 || len(cores[0].Threads) != 2 {
+		t.Errorf("cores %+v", cores)
+	}
+	for _, bad := range []state.Settings{{Cores: "1,x"}, {Sample: "half"}, {Sample: "onoff=1e3/1e6"}} {
+		d.app.Offer(demoItem())
+		d.settings = bad
+		d.app.Offer(demoItem())
+		if !strings.Contains(d.app.Problem, "The settings cannot be used") {
+			t.Errorf("%+v: %q", bad, d.app.Problem)
+		}
+		d.act(d.app.Dismiss)
+		d.settings = state.Settings{}
+	}
+}

@@ -47,6 +47,17 @@ func (a *App) drawCharts() {
 	}
 }
 
+// how says how what is drawn was computed: of two analyses, that of the estimates.
+func (a *App) how() string {
+	how := state.Exactly
+	for _, r := range []*Result{a.result, a.other} {
+		if r != nil && r.View != nil && how == state.Exactly && (r == a.result || a.comparing()) {
+			how = r.View.How()
+		}
+	}
+	return how
+}
+
 func (a *App) draw(c *state.Chart) {
 	a.charts[c.ID] = c
 	a.Port.Chart(c)

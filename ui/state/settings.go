@@ -3,9 +3,12 @@ package state
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -16,6 +19,8 @@ type Settings struct {
 	Format    string // of the trace; "": find out
 	Touched   bool   // count each byte's accesses
 	Reuse     bool   // note who touched a line before, and what of it is used
+	Cores     string // threads that have a private cache in common, as in 0,1/2,3; "": none have
+	Sample    string // as [sample.Parse] takes it; "": everything
 }
 
 // Spec turns the form into what to analyse. Nothing chosen means 64-byte lines
@@ -45,13 +50,45 @@ func (s Settings) Spec() (analysis.Spec, error) {
 	if s.Reuse {
 		spec.Previous, spec.Utilisation = true, []uint64{32 << 10, 1 << 20}
 	}
-	return spec, nil
+	if text := strings.TrimSpace(s.Cores); text != "" {
+		cores, err := analysis.ParseGroups("threads that share a private cache", text)
+		if err != nil {
+			return spec, err
+		}
+		spec.Cores = cores
+	}
+	return spec, s.sample(&spec)
+}
+
+// sample has a spec be of a sample, where one is wanted. Stretches of a run, which
+// are read and not chosen, are the command's.
+func (s Settings) sample(spec *analysis.Spec) error {
+	text := strings.TrimSpace(s.Sample)
+	if text == "" {
+		return nil
+	}
+	o, err := sample.Parse(text)
+	if err != nil {
+		return err
+	}
+	if o.Mode == profile.OnOffSample {
+		return &trace.OptionError{Option: "sample", Got: text, Want: "space=RATE, lines=COUNT or time=GAP; stretches of the run are analysed by the command, whose profile can be opened here"}
+	}
+	spec.Sample = o
+	if spec.Analyses != analysis.Default {
+		spec.Analyses &= analysis.Locality | analysis.Counters
+	}
+	return nil
 }
 
 // Measure has the levels of a hierarchy measured by site, as far as their lines are
 // those at which sites are told apart, or are not analysed at all: whose the misses
-// in sets are, distances do not tell. Sets that a hash chooses cannot be measured.
+// in sets are, distances do not tell. Sets that a hash chooses cannot be measured,
+// nor can anything of a sample.
 func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
+	if spec.Sample != nil {
+		return
+	}
 	line := spec.SiteLineBytes()
 	for _, c := range levels {
 		if !slices.Contains(spec.WithDefaults().LineBytes, c.LineBytes) {
@@ -87,6 +124,11 @@ func SpecKey(spec analysis.Spec) string {
 	}
 	if spec.Previous {
 		text += ",previous"
+	}
+	if o, ok := spec.Sample.(sample.Options); ok {
+		for _, n := range []uint64{uint64(o.Mode), o.Threshold, o.Lines, o.Gap, o.Seed} {
+			text += "~" + strconv.FormatUint(n, 10)
+		}
 	}
 	for i, n := range spec.Utilisation {
 		text += "," + strconv.FormatUint(n, 10)

@@ -30,14 +30,21 @@ func NewSummary(v *View, digest string, live bool) Summary {
 	}
 	add("line", strconv.FormatUint(v.LineBytes, 10)+"-byte", "lines")
 	if v.Curve.Accesses > 0 {
-		how := "exact"
-		if v.Profile.Sampled != nil {
-			how = v.Profile.Sampled.Chip()
-		}
-		s.Chips = append(s.Chips, how)
+		s.Chips = append(s.Chips, v.How())
 	}
 	s.Chips = append(s.Chips, completeness(v.Profile.State, live))
 	return s
+}
+
+// Exactly is said of numbers that are no estimates.
+const Exactly = "exact"
+
+// How says in few words how the numbers of a view were computed.
+func (v *View) How() string {
+	if s := v.Profile.Sampled; s != nil {
+		return s.Chip()
+	}
+	return Exactly
 }
 
 func completeness(state profile.State, live bool) string {

@@ -132,7 +132,7 @@ func (t *Threads) Overlaid(s Stack, caches ...uint64) *Chart {
 	for i := range min(len(t.Cores), MostCores) {
 		curves = append(curves, t.curve(i, s))
 	}
-	for i, y := range sample(chart, curves, t.view.LineBytes) {
+	for i, y := range ratios(chart, curves, t.view.LineBytes) {
 		chart.Series = append(chart.Series, coreSeries(i, t.CoreName(i), y))
 	}
 	chart.Summary = t.stackSentence(s)
@@ -150,7 +150,7 @@ func (t *Threads) Each(core int, caches ...uint64) *Chart {
 	chart := t.chart(CoreChartID(core), t.CoreName(core), caches)
 	chart.Small = true
 	c := &t.cores[core]
-	for i, y := range sample(chart, []*profile.Curve{c.private, c.coherent, c.shared}, t.view.LineBytes) {
+	for i, y := range ratios(chart, []*profile.Curve{c.private, c.coherent, c.shared}, t.view.LineBytes) {
 		chart.Series = append(chart.Series, Series{Label: string(Stacks()[i]), Color: LevelColor(i), Shape: ShapeStep, Dash: i == 2, Y: y})
 	}
 	chart.Summary = "Accesses " + Exact(c.private.Accesses) + ", of which " + Exact(c.lost.Accesses) + " are coherence misses."
@@ -189,10 +189,10 @@ func leastRatio(c *profile.Curve) float64 {
 	return c.MissRatio(math.MaxUint64)
 }
 
-// sample gives the curves' ratios at common capacities: sixteen for each power of
+// ratios gives the curves' ratios at common capacities: sixteen for each power of
 // two, and where there are fewer, every number of lines. Steps between are in the
 // table.
-func sample(chart *Chart, curves []*profile.Curve, lineBytes uint64) [][]float64 {
+func ratios(chart *Chart, curves []*profile.Curve, lineBytes uint64) [][]float64 {
 	const each = 16
 	last := uint64(0)
 	for n := 0; ; n++ {
@@ -568,10 +568,14 @@ func (t *Threads) ChangeTable() *Table {
 		c := &d.Members[i].Change
 		return []uint64{c.Same, c.Dilated, c.Overlapped, c.Intercepted, c.Brought}
 	}
+	caption, rows := "How distances change when all threads share one stack", len(d.Members)
+	if s := t.view.Profile.Sampled; s != nil && s.Mode == profile.SpaceSample {
+		caption, rows = caption+": not told by a sample of lines", 0
+	}
 	return &Table{
-		Caption: "How distances change when all threads share one stack",
+		Caption: caption,
 		Columns: []Column{{Name: "thread", Words: true}, {Name: "same"}, {Name: "dilated"}, {Name: "overlapped"}, {Name: "intercepted"}, {Name: "brought"}},
-		Rows:    len(d.Members),
+		Rows:    rows,
 		Row: func(i int) []string {
 			row := []string{t.CoreName(int(d.Cores[i]))}
 			for _, n := range numbers(i) {

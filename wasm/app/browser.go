@@ -87,6 +87,11 @@ func (b *browser) Settings() state.Settings {
 	if format := data.Call("get", "format"); format.Type() == js.TypeString {
 		s.Format = format.String()
 	}
+	for name, to := range map[string]*string{"cores": &s.Cores, "sample": &s.Sample} {
+		if text := data.Call("get", name); text.Type() == js.TypeString {
+			*to = text.String()
+		}
+	}
 	s.Touched = data.Call("has", "touched").Bool()
 	s.Reuse = data.Call("has", "reuse").Bool()
 	return s
