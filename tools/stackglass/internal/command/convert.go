@@ -40,6 +40,9 @@ is written, and the exit code is 3.`,
 			if !slices.Contains(pass.WrittenFormats, to) {
 				return usagef("--to ", to, ", want ", strings.Join(pass.WrittenFormats, ", "))
 			}
+			if r.sample != "" {
+				return usagef("--sample: convert writes references, and a sample is of what is computed from them; give it to analyze")
+			}
 			o, err := r.options(a, nil)
 			if err != nil {
 				return err
@@ -63,7 +66,9 @@ is written, and the exit code is 3.`,
 	f.Lookup("limit").Usage = "write `N` references at most (0: all)"
 	must(f.Set("kinds", "all"))
 	f.Lookup("kinds").Changed = false
-	must(f.MarkHidden("memory"))
+	for _, name := range []string{"memory", "sample", "sample-seed"} {
+		must(f.MarkHidden(name))
+	}
 	must(cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(pass.WrittenFormats, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
