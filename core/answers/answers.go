@@ -54,6 +54,7 @@ func Locality(p *profile.Profile) report.Table {
 			report.Bytes(l.Lines()*line), median,
 			report.Share(c.Misses(32<<10/line), c.Accesses), report.Share(c.Misses(1<<20/line), c.Accesses))
 	}
+	FromSample(&t, p)
 	return t
 }
 

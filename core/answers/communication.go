@@ -80,7 +80,10 @@ func (c *Communication) sentence() string {
 	for _, class := range g.Classes {
 		references += class.References
 	}
-	if sum.Events == 0 {
+	switch {
+	case sum.Events == 0 && IsOfLines(c.Profile):
+		return "No reference to the sampled lines uses what another thread wrote"
+	case sum.Events == 0:
 		return "No reference uses what another thread wrote"
 	}
 	return report.Share(sum.Events, references).Human() + " of the references are to words that another thread wrote last; at least " +

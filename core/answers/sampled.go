@@ -68,3 +68,24 @@ func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []u
 		t.Rows[i] = slices.Insert(slices.Clone(row), after, report.Count(b.Low), report.Count(b.High))
 	}
 }
+
+// IsOfLines reports whether sites, threads and communication of a profile are those of a
+// sample of lines.
+func IsOfLines(p *profile.Profile) bool {
+	return p.Sampled != nil && p.Sampled.Mode == profile.SpaceSample
+}
+
+// What answers rest on, and what they leave open, where they are of a sample of lines.
+const (
+	SitesOfLines         = "references and strides are of all accesses; how they miss, by place and by data, is that of the sampled lines, and has no interval"
+	ThreadsOfLines       = "what cores miss is that of the sampled lines, and has no interval; why sharing changes distances is not told"
+	CommunicationOfLines = "communication is that of the sampled lines, and has no interval: what goes through few lines, such as a counter, may be missed, or stand for many; pages are not told"
+)
+
+// RestsOnLines gives one of these sentences for a profile that it is true of.
+func RestsOnLines(p *profile.Profile, sentence string) []string {
+	if !IsOfLines(p) {
+		return nil
+	}
+	return []string{p.Sampled.Chip() + ": " + sentence}
+}

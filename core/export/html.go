@@ -45,7 +45,11 @@ func HTML(r *Report) []byte {
 	}
 	p.counters(r.Profile)
 	p.raw("</main>\n<footer>")
-	p.raw("Computed by stackglass from one pass over the trace. Stack distances, miss-ratio curves and set tables are exact for LRU; ",
+	exact := "Stack distances, miss-ratio curves and set tables are exact for LRU; "
+	if s := r.Profile.Sampled; s != nil {
+		exact = "Stack distances and what follows from them are " + s.Chip() + ", and no more exact than that; "
+	}
+	p.raw("Computed by stackglass from one pass over the trace. ", exact,
 		"every other number says by which method it was computed.</footer>\n</body>\n</html>\n")
 	return p.b
 }
@@ -104,13 +108,18 @@ func (p *page) locality(r *Report, l *profile.Locality) {
 	p.curve(c, l.LineBytes, levelsOf(r.Asked, l.LineBytes))
 	powers := answers.PowersOfTwo(c, l.LineBytes)
 	powers.Title = "Misses of a fully associative LRU cache, exact, at powers of two"
+	answers.Bound(&powers, r.Profile, l.LineBytes, answers.Powers(c))
 	p.tables([]report.Table{powers})
 	p.histogram(counts, c)
 	binned := answers.BinnedHistogram(counts, cold)
 	binned.Title = "Accesses by stack distance, in powers of two"
 	p.tables([]report.Table{binned})
 	p.overTime(l, levelsOf(r.Asked, l.LineBytes))
-	p.heat(l, levelsOf(r.Asked, l.LineBytes))
+	exact := "exact"
+	if s := r.Profile.Sampled; s != nil {
+		exact = s.Chip()
+	}
+	p.heat(l, levelsOf(r.Asked, l.LineBytes), exact)
 }
 
 // levelsOf are the levels that are on the curve of a line size.
@@ -171,12 +180,12 @@ const mostRows = 50
 // heat is the set table: a row for each number of sets, a column for each power
 // of two of ways, each cell the miss ratio, darker where it is higher, with the
 // names of the levels that have this shape.
-func (p *page) heat(l *profile.Locality, levels []hierarchy.Level) {
+func (p *page) heat(l *profile.Locality, levels []hierarchy.Level, exact string) {
 	if l.Sets == nil {
 		return
 	}
 	p.raw("<div class=\"wide\"><table class=\"heat\">\n")
-	p.element("caption", "Miss ratio of LRU caches by sets and ways, exact: a stronger colour misses more. Caches of one capacity lie on a diagonal.")
+	p.element("caption", "Miss ratio of LRU caches by sets and ways, "+exact+": a stronger colour misses more. Caches of one capacity lie on a diagonal.")
 	p.raw("<thead><tr><th scope=\"col\">sets</th>")
 	for ways := 1; ways <= profile.MaxWays; ways <<= 1 {
 		p.raw("<th scope=\"col\">", strconv.Itoa(ways), map[bool]string{true: " way", false: " ways"}[ways == 1], "</th>")

@@ -164,3 +164,22 @@ func TestTablesHaveKeysOfTheirOwn(t *testing.T) {
 		}
 	})
 }
+
+// TestReportOfASample: nothing that is estimated is called exact.
+func TestReportOfASample(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProfile(t)
+		of := func() string {
+			words, _ := read(t, HTML(&Report{Title: "a run", Profile: p}))
+			return words
+		}
+		if len(p.Locality) > 0 && !strings.Contains(of(), "exact") {
+			t.Error("a report of all accesses says of nothing that it is exact")
+		}
+		p.Sampled = &profile.Sampled{Mode: profile.SpaceSample, Threshold: 1 << 62}
+		words := strings.ReplaceAll(of(), "no more exact than that", "")
+		if strings.Contains(words, "exact") || !strings.Contains(words, p.Sampled.Chip()) {
+			t.Errorf("the report of a sample says %q", words)
+		}
+	})
+}

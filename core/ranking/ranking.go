@@ -177,7 +177,24 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity) Attribution {
 	for i := range a.Data {
 		a.Data[i] = misses(&r.p.Sites.Data[i].Reuse, &shares, cold)
 	}
+	if r.estimated {
+		tie(a.Data, l.Misses-a.Rest)
+	}
 	return a
+}
+
+// tie has numbers add up to a sum: objects of a sample differ from its sites.
+func tie(list []float64, to float64) {
+	var sum float64
+	for _, n := range list {
+		sum += n
+	}
+	if sum == 0 {
+		return
+	}
+	for i := range list {
+		list[i] *= to / sum
+	}
 }
 
 // measured is the index of the utilisation that was measured for a cache, or -1.
@@ -312,6 +329,9 @@ func (r *Ranker) fit(shares *binShares, cold *float64, l *hierarchy.Level) (rest
 		scale(shares, (l.Misses-first)/(expected-first))
 		return 0
 	}
+	if r.estimated {
+		return r.fill(shares, missing)
+	}
 	if open > 0 {
 		part := min(1, missing/open)
 		for i, share := range shares {
@@ -323,6 +343,20 @@ func (r *Ranker) fit(shares *binShares, cold *float64, l *hierarchy.Level) (rest
 		return 0
 	}
 	return missing
+}
+
+// fill takes what is missing from the bins of the longest distances that hit: of a
+// sample, distances about the capacity are the least certain. It gives what no bin has.
+func (r *Ranker) fill(shares *binShares, missing float64) (rest float64) {
+	for i := len(shares) - 1; i >= 0 && missing > 0; i-- {
+		count := float64(r.bins[i].count)
+		if hits := (1 - shares[i]) * count; hits > 0 {
+			more := min(missing, hits)
+			shares[i] += more / count
+			missing -= more
+		}
+	}
+	return max(missing, 0)
 }
 
 func scale(shares *binShares, factor float64) {

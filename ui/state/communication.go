@@ -77,10 +77,10 @@ func (v *View) Communication() *Communication {
 // GranuleName names a granularity: words, lines or pages.
 func (c *Communication) GranuleName(i int) string {
 	size := " of " + strconv.FormatUint(uint64(c.Granules[i].Bytes), 10) + " bytes"
-	switch i {
-	case 0:
+	switch {
+	case i == 0:
 		return "words" + size
-	case len(c.Granules) - 1:
+	case c.Granules[i].Bytes == profile.PageBytes:
 		return "pages" + size
 	}
 	return "lines" + size

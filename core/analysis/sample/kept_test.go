@@ -11,7 +11,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -209,6 +211,36 @@ func TestKeptIsUnbiased(t *testing.T) {
 		deviation := math.Sqrt(max(0, squares[name]/samples-mean*mean) / (samples - 1))
 		if off := math.Abs(mean - w); off > 4*deviation+w/100 {
 			t.Errorf("%s: %.0f on average, is %.0f; standard error %.1f", name, mean, w, deviation)
+		}
+	}
+}
+
+// TestKeptRanksAddUp: of a sample, too, what sites miss, and what is of none, is what
+// the cache is predicted to miss, and no site misses more often than it accesses.
+func TestKeptRanksAddUp(t *testing.T) {
+	for seed := range uint64(5) {
+		p := run(t, everythingOf(t, "space=0.1", seed), &threadReader{all: threadRows(seed, 20000), step: 900})
+		r, ok := ranking.New(p)
+		if !ok {
+			t.Fatal("no sites")
+		}
+		for lines := uint64(8); lines <= 1<<14; lines *= 2 {
+			for _, ways := range []uint32{0, 4} {
+				list, _, err := r.Attribute(hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: lines * 64, Ways: ways, LineBytes: 64}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum := list[0].Rest
+				for i, n := range list[0].Sites {
+					sum += n
+					if most := float64(p.Sites.Code[i].Reuse.Accesses()); n < 0 || n > most*(1+1e-9) {
+						t.Errorf("seed %d, %d lines: a site misses %.1f of %.0f", seed, lines, n, most)
+					}
+				}
+				if want := list[0].Level.Misses; math.Abs(sum-want) > 1e-6*want || list[0].Exact {
+					t.Errorf("seed %d, %d lines of %d ways: sites miss %.1f, the cache %.1f, exact %v", seed, lines, ways, sum, want, list[0].Exact)
+				}
+			}
 		}
 	}
 }

@@ -37,7 +37,8 @@ it as PROFILE.partial.sgp.
 
 --sample estimates stack distances from a part of the accesses, and says how far they
 may be off; counters stay exact, and sets are answered by a model. Sites, threads and
-communication need every access, or stretches of the run: --sample onoff=1e6/1e8.
+communication follow a share of the lines (--sample space=0.01), or stretches of the run
+(onoff=1e6/1e8); the other samples leave them out.
 
 FILE may be a profile too: its summary is printed again, and -o copies it.`,
 		Example: "  stackglass analyze app.lackey.lz4 -o app.sgp --lines 32,64,128\n  zcat huge.din.gz | stackglass analyze - -o huge.sgp",

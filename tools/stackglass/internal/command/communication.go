@@ -110,13 +110,16 @@ func (a *app) communicate(r *reading, o *communicationOptions, name string) erro
 		return err
 	}
 	c := &answers.Communication{Profile: l.Profile, Name: readable}
+	if o.granularity == "page" && c.Granule(profile.PageBytes) == nil {
+		return usagef(l.name, ": --granularity page: a sample of lines tells nothing of pages, which are known from all their lines only; take word or line, or stretches of the run, as in --sample onoff=1e6/1e8")
+	}
 	doubts, err := aboutCaches(l, c, caches)
 	if err != nil {
 		return err
 	}
 	d := &report.Document{Schema: "stackglass.communication", Version: 1, Input: l.facts(c.LineBytes()), Tables: o.tables(c, caches, r.format)}
 	d.Input = append(d.Input, report.Fact{Key: "threads", Label: "threads", Value: report.Count(uint64(len(l.Profile.Totals.Threads)))})
-	d.Warnings = slices.Concat(doubts, notes, aboutThreads(l))
+	d.Warnings = slices.Concat(doubts, notes, aboutThreads(l), answers.RestsOnLines(l.Profile, answers.CommunicationOfLines))
 	if l.Profile.Sites != nil {
 		d.Warnings = append(d.Warnings, answers.MissingSites(l.Profile)...)
 	}
@@ -141,6 +144,8 @@ func (a *app) loadCommunication(r *reading, o *communicationOptions, name string
 		return nil, usagef(l.name, `: the trace has no thread numbers, so nothing tells what threads share; compile the program with "stackglass cc -- clang …" and run it; sites and counters do without threads`)
 	case len(p.Totals.Threads) == 1:
 		return nil, usagef(l.name, ": all references are of one thread, ", strconv.FormatUint(uint64(p.Totals.Threads[0]), 10), ", so nothing goes between threads")
+	case answers.IsOfLines(p):
+		return nil, usagef(l.name, ": the sample has lines of one thread only, or none; take a larger one, or another by --sample-seed")
 	}
 	return nil, usagef(l.name, ": the profile tells nothing of communication; analyze the trace again with --analyses communication")
 }
@@ -224,7 +229,11 @@ func (o *communicationOptions) falsely(c *answers.Communication, format string) 
 	switch {
 	case exactRows(format):
 	case len(t.Rows) == 0:
-		return report.Table{Title: "No false sharing: no line goes to and fro for words that only one thread writes"}
+		title := "No false sharing"
+		if answers.IsOfLines(c.Profile) {
+			title += " on the sampled lines"
+		}
+		return report.Table{Title: title + ": no line goes to and fro for words that only one thread writes"}
 	default:
 		t.Columns = t.Columns[:len(t.Columns)-1] // the cure is in the title
 		for i := range t.Rows {

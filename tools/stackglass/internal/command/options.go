@@ -131,6 +131,9 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 	if err := r.group(&o.Spec); err != nil {
 		return o, err
 	}
+	if o.Sample != nil && o.Sample.Mode != profile.OnOffSample {
+		r.levels = nil // utilisation needs every access, and was not asked for by the user
+	}
 	if err := r.measure(&o.Spec); err != nil {
 		return o, err
 	}

@@ -132,13 +132,16 @@ func (a *app) shareCaches(r *reading, o *threadOptions, name string) error {
 		_, err := l.locality(o.line)
 		return err
 	}
+	if o.by == "change" && answers.IsOfLines(l.Profile) {
+		return usagef(l.name, ": --by change: how distances change is not told by a sample of lines; take stretches of the run instead, as in --sample onoff=1e6/1e8")
+	}
 	t, doubts, err := answers.NewThreads(l.Profile, levels)
 	if err != nil {
 		return asUsage(err)
 	}
 	d := &report.Document{Schema: "stackglass.threads", Version: 1, Input: l.facts(0), Tables: o.tables(t, s, r.format)}
 	d.Input = append(d.Input, report.Fact{Key: "threads", Label: "threads", Value: report.Count(uint64(len(l.Profile.Totals.Threads)))})
-	d.Warnings = append(l.told(doubts), aboutFolded(l)...)
+	d.Warnings = slices.Concat(l.told(doubts), aboutFolded(l), answers.RestsOnLines(l.Profile, answers.ThreadsOfLines))
 	return a.answer(l, r.format, d)
 }
 
@@ -158,6 +161,8 @@ func (a *app) loadThreads(r *reading, name string, lines []uint32) (*answerable,
 	case len(p.Totals.Threads) == 1:
 		return nil, usagef(l.name, ": all references are of one thread, ", strconv.FormatUint(uint64(p.Totals.Threads[0]), 10),
 			", so its caches are disturbed by nobody; curve, sets and what-if answer for them")
+	case l.Trace && r.sample != "":
+		return nil, usagef(l.name, ": the sample has lines of one core only, or none; take a larger one, or another by --sample-seed")
 	case l.Trace:
 		return nil, usagef(l.name, ": --cores ", r.cores, " puts all threads on one core, so its caches are disturbed by nobody; curve, sets and what-if answer for them")
 	}
@@ -189,7 +194,11 @@ func (o *threadOptions) tables(t *answers.Threads, s *profile.Sharing, format st
 		return []report.Table{t.Cores()}
 	}
 	var list []report.Table
-	for _, table := range []report.Table{t.Cores(), t.Views(), t.Domains(), answers.Changes(s)} {
+	asked := []report.Table{t.Cores(), t.Views(), t.Domains()}
+	if !answers.IsOfLines(t.Profile) {
+		asked = append(asked, answers.Changes(s))
+	}
+	for _, table := range asked {
 		if len(table.Rows) > 0 || format == string(report.JSON) {
 			list = append(list, table)
 		}
