@@ -351,8 +351,8 @@ func (c *Communication) Worst() string {
 	if name != "" {
 		name = " in " + name
 	}
-	return "False sharing" + name + ": the store at " + c.words(f.Sites[0]) + " takes the line from " + c.words(f.Sites[1]) + " in another thread, which misses it " +
-		strconv.FormatUint(f.Misses, 10) + " times for words that the other did not write. To cure it, " + c.cure(f)
+	return "False sharing" + name + ": threads miss lines " + strconv.FormatUint(f.Misses, 10) + " times for words that others did not write, most often at " +
+		c.words(f.Sites[1]) + ", after the store at " + c.words(f.Sites[0]) + " in another thread. To cure it, " + c.cure(f)
 }
 
 // Caches tells, of private caches, how many of the transfers of lines come from the
