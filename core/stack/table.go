@@ -7,7 +7,7 @@ import (
 // table maps each line of the trace to its time stamp: open addressing with
 // linear probing, in 256 parts that grow one at a time, so that no growth stops
 // the run for long and old and new memory stand side by side for one part only.
-// Parts grow by a quarter once they are large: 23 to 29 bytes a line.
+// Parts grow by half once they are large: 23 to 35 bytes a line.
 type table struct {
 	parts [tableParts]part
 	lines int // entries in all parts
@@ -18,7 +18,7 @@ const (
 	tableParts = 1 << partBits
 	firstSlots = 16
 	slotGroup  = 4
-	// From this many slots on a part grows by a quarter instead of doubling.
+	// From this many slots on a part grows by half instead of doubling.
 	slowGrowth = 4096
 )
 
@@ -120,7 +120,7 @@ func (t *table) touch(line trace.Line) uint64 {
 func (p *part) grow() {
 	n := max(firstSlots, 2*len(p.slots))
 	if len(p.slots) >= slowGrowth {
-		n = (len(p.slots) + len(p.slots)/4) / slotGroup * slotGroup
+		n = (len(p.slots) + len(p.slots)/2) / slotGroup * slotGroup
 	}
 	old := p.slots
 	p.slots = make([]entry, n)
