@@ -228,7 +228,11 @@ func (l *Level) below(above *Level, firstLineBytes uint32) {
 			l.Method = SampledInclusive
 		}
 	}
-	l.Low, l.High = min(l.Low, above.Misses), min(l.High, above.Misses)
+	low, high := above.Misses, above.Misses
+	if above.Bounded {
+		low, high = above.Low, above.High
+	}
+	l.Low, l.High = min(l.Low, low), min(l.High, high)
 	l.Accesses, l.cut = above.Misses, l.Misses > above.Misses
 	l.Misses = min(l.Misses, above.Misses)
 	l.SDCMMisses = min(l.SDCMMisses, above.Misses)

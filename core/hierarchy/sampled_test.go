@@ -12,13 +12,16 @@ import (
 )
 
 // sampledRun analyses a random walk from a sample, or all of it.
-func sampledRun(t *testing.T, text string) *profile.Profile {
+func sampledRun(t *testing.T, text string) *profile.Profile { return sampledBy(t, text, 0) }
+
+func sampledBy(t *testing.T, text string, seed uint64) *profile.Profile {
 	spec := analysis.Spec{Analyses: analysis.Sets}
 	if text != "" {
 		o, err := sampling.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
+		o.Seed = seed
 		spec.Sample = o
 	}
 	r, err := analysis.NewRunner(spec, tracetest.Stream(400_000, tracetest.Zipf(1<<14, 0.8, 3)))
@@ -53,6 +56,34 @@ func TestSampledMethods(t *testing.T) {
 		if exact := want.Levels[i].Misses; l.Low > exact || l.High < exact || l.Low > l.Misses || l.High < l.Misses {
 			t.Errorf("%s: %.0f misses, from %.0f to %.0f, exactly %.0f", l.Cache.Name, l.Misses, l.Low, l.High, exact)
 		}
+	}
+}
+
+// TestSampledLevelsBehind: a level is not much larger than the one above, whose misses
+// are as uncertain as its own: its interval does not end at the estimate of these.
+func TestSampledLevelsBehind(t *testing.T) {
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 << 10, LineBytes: 64}, {Name: "L2", SizeBytes: 65 << 10, LineBytes: 64}}}
+	want, _, err := hierarchy.Predict(sampledRun(t, ""), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const runs = 20
+	within := 0
+	for seed := range uint64(runs) {
+		got, _, err := hierarchy.Predict(sampledBy(t, "space=0.02", seed), h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &got.Levels[1]
+		if l.Low > l.Misses || l.High < l.Misses {
+			t.Errorf("%.0f misses, from %.0f to %.0f", l.Misses, l.Low, l.High)
+		}
+		if exact := want.Levels[1].Misses; l.Low <= exact && exact <= l.High {
+			within++
+		}
+	}
+	if within < runs-2 {
+		t.Errorf("the interval had the misses in %d of %d runs", within, runs)
 	}
 }
 
