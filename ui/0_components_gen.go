@@ -6116,7 +6116,7 @@ func (c *Threads) threads() *state.Threads { return c.App.threads() }
 
 func (c *Threads) drawn() int { return min(len(c.threads().Cores), state.MostCores) }
 
-func (c *Threads) about(core int) string { return c.threads().Each(core).Summary }
+func (c *Threads) about(core int) string { return c.threads().CoreSentence(core) }
 
 func (c *Threads) last(bytes uint64) int { return len(state.Sizes(bytes)) - 1 }
 

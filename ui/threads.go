@@ -55,8 +55,12 @@ func (a *App) drawThreads() {
 	}
 	own := a.ownBytes()
 	a.draw(t.Overlaid(a.stack(), own))
+	if a.smalls == t {
+		return
+	}
+	a.smalls = t // which no question changes
 	for core := range min(len(t.Cores), state.MostCores) {
-		a.draw(t.Each(core, own))
+		a.Port.Chart(t.Each(core))
 	}
 }
 

@@ -153,8 +153,14 @@ func (t *Threads) Each(core int, caches ...uint64) *Chart {
 	for i, y := range ratios(chart, []*profile.Curve{c.private, c.coherent, c.shared}, t.view.LineBytes) {
 		chart.Series = append(chart.Series, Series{Label: string(Stacks()[i]), Color: LevelColor(i), Shape: ShapeStep, Dash: i == 2, Y: y})
 	}
-	chart.Summary = "Accesses " + Exact(c.private.Accesses) + ", of which " + Exact(c.lost.Accesses) + " are coherence misses."
+	chart.Summary = t.CoreSentence(core)
 	return chart
+}
+
+// CoreSentence says how often a core misses because of others.
+func (t *Threads) CoreSentence(core int) string {
+	c := &t.cores[core]
+	return "Accesses " + Exact(c.private.Accesses) + ", of which " + Exact(c.lost.Accesses) + " are coherence misses."
 }
 
 // chart is an empty one with the axes of a miss-ratio curve.
