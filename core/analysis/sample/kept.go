@@ -134,7 +134,7 @@ func profileOf(d *profile.Decoder) (*profile.Profile, error) {
 		return nil, d.Err()
 	}
 	p, err := profile.Decode([]byte(data))
-	if err == nil && (p.Segment == nil || p.Segment.Start != 0) {
+	if err == nil && (p.Segment == nil || p.Segment.Start != 0 || p.Segment.Sample != nil) {
 		err = errKept
 	}
 	return p, err

@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/sharing"
+	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/ranking"
@@ -262,4 +264,63 @@ func difference(t *testing.T, want, got *profile.Profile) {
 			t.Errorf("%s differ:\n%.300v\nwant\n%.300v", name, others[name], w)
 		}
 	}
+}
+
+// FuzzKeptRestore: no state of what follows a sample of lines, however damaged, makes
+// it panic.
+func FuzzKeptRestore(f *testing.F) {
+	all := threadRows(3, 1500)
+	after := func(spec analysis.Spec) *profile.Profile {
+		runner, err := analysis.NewRunner(spec, &threadReader{all: all, step: 500})
+		for range 2 {
+			if err == nil {
+				err = runner.Step()
+			}
+		}
+		if err != nil {
+			f.Fatal(err)
+		}
+		d := profile.NewDecoder(runner.Save())
+		for range 5 {
+			d.Uint() // what the runner keeps
+		}
+		p, err := profile.Decode(d.Rest())
+		if err != nil {
+			f.Fatal(err)
+		}
+		return p
+	}
+	specs := []analysis.Spec{everythingOf(f, "space=0.5", 1), everythingOf(f, "space=0.1", 2)}
+	specs[1].Analyses = analysis.Sharing
+	var saved []*profile.Profile
+	for i := range specs {
+		saved = append(saved, after(specs[i]))
+		f.Add(uint8(i), saved[i].Segment.Kept)
+	}
+	f.Fuzz(func(t *testing.T, which uint8, state []byte) {
+		spec := specs[which%2]
+		before := saved[which%2]
+		p := &profile.Profile{Input: before.Input, Totals: before.Totals, Locality: before.Locality, Sampled: before.Sampled,
+			Segment: &profile.Segment{Kept: state}}
+		for _, a := range followersOf(spec) {
+			if a.Restore(p) != nil {
+				return
+			}
+			if err := a.Consume(all); err != nil {
+				return
+			}
+			a.Result(p, true)
+		}
+	})
+}
+
+// followersOf are the analyses that follow a sample.
+func followersOf(spec analysis.Spec) []analysis.Analysis {
+	spec = spec.WithDefaults()
+	none := func() *trace.Program { return nil }
+	w := analysis.Wanted{LineBytes: 64, Sharing: &sharing.Options{LineBytes: spec.LineBytes}, Program: none}
+	if spec.Analyses&analysis.Sites != 0 {
+		w.Sites, w.Communication = &sites.Options{LineBytes: 64}, true
+	}
+	return spec.Sample.Followers(w)
 }
