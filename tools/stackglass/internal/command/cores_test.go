@@ -159,3 +159,20 @@ func TestSharesAndGroupsRefused(t *testing.T) {
 	got = ask(words("simulate " + kernels + "stencil.sgt --cache L1=1GiB,1,random --memory " + strconv.Itoa(3<<28))...)
 	expect(t, got, exitExhausted, "cores")
 }
+
+// TestThreadsOfAbsentCores: a core is kept for threads that never come, so that one
+// more finds no room. Both is said.
+func TestThreadsOfAbsentCores(t *testing.T) {
+	for threads, folded := range map[int]bool{63: false, 64: true} {
+		text := "addr,rw,size,tid\n"
+		for thread := range threads {
+			text += "0x1000,w,8," + strconv.Itoa(thread) + "\n"
+		}
+		in(t, map[string]string{"a.csv": text})
+		got := ask("threads", "a.csv", "--cores", "500-502")
+		expect(t, got, exitOK, "--cores 500,501,502: the trace has none of these threads, but 0-"+strconv.Itoa(threads-1))
+		if said := strings.Contains(got.stderr, "at most 64 cores"); said != folded {
+			t.Errorf("%d threads: %s", threads, got)
+		}
+	}
+}
