@@ -1,8 +1,6 @@
 package stack
 
 import (
-	"slices"
-
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -143,7 +141,8 @@ next:
 // in order.
 func (m *Exact) settle(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
-	for few := range slices.Chunk(queue, burst) {
+	for at := 0; at < len(queue); at += burst {
+		few := queue[at:min(at+burst, len(queue))]
 		m.lookUp(few, &entries)
 		m.lookUpEvicted(few, &evicted)
 		for i := range few {

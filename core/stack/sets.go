@@ -183,7 +183,8 @@ func (t *tally) add(hits []uint64) {
 // settle is [Exact]'s, and has the lists of recency count and move.
 func (m *Sets) settle(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
-	for few := range slices.Chunk(queue, burst) {
+	for at := 0; at < len(queue); at += burst {
+		few := queue[at:min(at+burst, len(queue))]
 		m.exact.lookUp(few, &entries)
 		m.exact.lookUpEvicted(few, &evicted)
 		for i := range few {
@@ -260,7 +261,8 @@ func (m *Sets) access(e *entry, line trace.Line, after, how uint32) {
 // settleStamped is [Exact]'s, and has the lists of recency follow the accesses.
 func (m *Sets) settleStamped(queue []deep, out []uint32) {
 	var entries [burst]*entry
-	for few := range slices.Chunk(queue, burst) {
+	for at := 0; at < len(queue); at += burst {
+		few := queue[at:min(at+burst, len(queue))]
 		m.exact.lookUp(few, &entries)
 		for i := range few {
 			q, e := &few[i], entries[i]

@@ -86,7 +86,8 @@ func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
 // settleStamped is settle where every line is stamped.
 func (m *Exact) settleStamped(queue []deep, out []uint32) {
 	var entries [burst]*entry
-	for few := range slices.Chunk(queue, burst) {
+	for at := 0; at < len(queue); at += burst {
+		few := queue[at:min(at+burst, len(queue))]
 		m.lookUp(few, &entries)
 		for i := range few {
 			out[few[i].index] = m.restamp(entries[i])
@@ -111,16 +112,17 @@ func (m *Exact) restamp(e *entry) (distance uint32) {
 // bringUp makes the lines of queued accesses the topmost ones of the array.
 func (m *Exact) bringUp(queue []deep) {
 	before, n := m.top, 0
-	bring := func(line trace.Line) {
+	for i := 0; i < len(queue)+topLines && n < topLines; i++ {
+		line := before[max(i-len(queue), 0)]
+		if i < len(queue) {
+			line = queue[len(queue)-1-i].line
+		}
+		if line == noLine {
+			return
+		}
 		if !slices.Contains(m.top[:n], line) {
 			m.top[n] = line
 			n++
 		}
-	}
-	for i := len(queue) - 1; i >= 0 && n < topLines; i-- {
-		bring(queue[i].line)
-	}
-	for i := 0; i < topLines && n < topLines && before[i] != noLine; i++ {
-		bring(before[i])
 	}
 }
