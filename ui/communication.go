@@ -1,6 +1,8 @@
 package ui
 
 import (
+	"strconv"
+
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/vugu/vugu"
 )
@@ -83,7 +85,8 @@ func (a *App) communicationTable(chart string) *state.Table {
 	case "flows":
 		return c.FlowsTable(a.granule(), a.window())
 	case "pairs":
-		return c.PairsTable(a.flow())
+		flow := a.flow()
+		return a.result.once(chart+" "+strconv.Itoa(flow[0])+" "+strconv.Itoa(flow[1]), func() *state.Table { return c.PairsTable(flow) })
 	case "classes":
 		return c.ClassesTable(a.granule())
 	}

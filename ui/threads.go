@@ -1,6 +1,8 @@
 package ui
 
 import (
+	"strconv"
+
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/vugu/vugu"
 )
@@ -82,11 +84,13 @@ func (a *App) threadsTable(chart string) *state.Table {
 	case "cores":
 		return a.result.once(chart, t.CurvesTable)
 	case "own":
-		return t.OwnTable(a.ownBytes())
+		bytes := a.ownBytes()
+		return a.result.once(chart+" "+strconv.FormatUint(bytes, 10), func() *state.Table { return t.OwnTable(bytes) })
 	case "shared":
-		return t.SharedTable(a.groups(), a.sharedBytes())
+		groups, bytes := a.groups(), a.sharedBytes()
+		return a.result.once(chart+" "+strconv.FormatUint(bytes, 10)+" "+groups.String(), func() *state.Table { return t.SharedTable(groups, bytes) })
 	}
-	return t.ChangeTable()
+	return a.result.once(chart, t.ChangeTable)
 }
 
 // ShowStack shows another stack's curves of all threads.
