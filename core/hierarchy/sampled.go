@@ -2,6 +2,7 @@ package hierarchy
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -46,6 +47,25 @@ func (a *Asker) sample(l *Level, fullMisses float64) {
 		l.Low, l.High = l.Low*scale, l.High*scale
 	}
 	l.Low, l.High = min(l.Low, l.Misses), max(l.High, l.Misses)
+}
+
+// fewLines is how many lines of a sample a cache has to hold for distances about its
+// size to be told within a fifth.
+const fewLines = 25
+
+// coarse warns of a cache that holds few lines of a sample: stacks of cores have nothing
+// but their number to tell distances by. "" for others.
+func coarse(s *profile.Sampled, c Cache) string {
+	if s == nil || s.Mode != profile.SpaceSample || s.Rate() == 1 {
+		return ""
+	}
+	lines := float64(c.Lines()) * s.Rate()
+	if lines >= fewLines {
+		return ""
+	}
+	off := strconv.FormatFloat(100/math.Sqrt(max(lines, 1)), 'f', 0, 64)
+	return c.Name + " holds about " + strconv.FormatFloat(lines, 'g', 2, 64) + " of the sampled lines, so distances about its size are known to " +
+		off + " % only, and misses are blurred as much; take a larger share of the lines"
 }
 
 // SampleDoubt says what the counts of a sampled profile rest on; "" for others.
