@@ -1,5 +1,7 @@
 package stack
 
+import "runtime"
+
 // lists are those of one number of sets.
 type lists struct {
 	most  int     // they are of 2^most sets,
@@ -51,6 +53,10 @@ func (l *list) newer(turn uint8, after uint32) int {
 		first = half
 		turn -= half
 	}
+	if runtime.GOARCH == "wasm" {
+		n := 4 * (since(l[at(turn, 3)], after) + since(l[at(turn, 7)], after) + since(l[at(turn, 11)], after))
+		return first + n + since(l[at(turn, n)], after) + since(l[at(turn, n+1)], after) + since(l[at(turn, n+2)], after)
+	}
 	quarter := 0
 	if l[at(turn, 3)] >= after {
 		quarter++
@@ -74,6 +80,10 @@ func (l *list) newer(turn uint8, after uint32) int {
 	}
 	return first + n
 }
+
+// since is 1 where an entry is from after on, and 0 where not. It is arithmetic:
+// for WebAssembly the compiler branches for what the address of a load depends on.
+func since(entry, after uint32) int { return int((uint64(after) - 1 - uint64(entry)) >> 63) }
 
 // insert puts an entry in front of the n newest ones, in place of the next.
 func (l *list) insert(turn uint8, n int, entry uint32) {
