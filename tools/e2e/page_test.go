@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/chromedp"
 )
 
@@ -65,8 +66,22 @@ func newTab(t *testing.T, s *server) *tab {
 	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy violated: " + e.violatedDirective + " " + e.blockedURI));`,
 	})
+	forgetEarlier(p)
 	call(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	return p
+}
+
+// owners are the servers that tabs have shown, by origin.
+var owners = map[string]*server{}
+
+// forgetEarlier has the browser forget what it keeps of an earlier server that had
+// the same address by chance.
+func forgetEarlier(p *tab) {
+	p.t.Helper()
+	before := owners[p.server.origin]
+	if owners[p.server.origin] = p.server; before != nil && before != p.server {
+		call(p, storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: p.server.origin, StorageTypes: "all"})
+	}
 }
 
 // call runs a command of the protocol on the tab.
