@@ -451,9 +451,11 @@ type SharedMember struct {
 	Core             int
 	Accesses, Misses uint64
 	Alone            uint64 // misses if the cache were the core's alone
-	// Effective is the size in lines of a private cache in which the core would miss
-	// as often: its share of the shared one.
+	// Effective is the least size in lines of a private cache in which the core would
+	// miss no more often: its share of the shared one (Anger, Figure 8). Bounded tells
+	// that there is one; none is large enough where others bring lines.
 	Effective uint64
+	Bounded   bool
 }
 
 // Shared answers for a cache of some size in each group.
@@ -468,7 +470,7 @@ func (t *Threads) Shared(g Groups, bytes uint64) []SharedGroup {
 			m := SharedMember{Core: int(core), Accesses: t.cores[core].private.Accesses, Alone: t.cores[core].private.Misses(lines)}
 			if c := curves[int(core)]; c != nil {
 				m.Misses = c.Misses(lines)
-				m.Effective = effective(t.cores[core].private, m.Misses, lines, t.view.Lines)
+				m.Effective, m.Bounded = t.cores[core].private.CapacityFor(m.Misses)
 			}
 			group.Members = append(group.Members, m)
 		}
@@ -493,22 +495,6 @@ func (t *Threads) groupCurves(cores []uint32) map[int]*profile.Curve {
 	return nil
 }
 
-// effective is the least private capacity that misses no more than misses (Anger,
-// Figure 8), at most most: what is shared may even be worth more than the whole
-// cache, because other threads bring lines.
-func effective(private *profile.Curve, misses, lines, most uint64) uint64 {
-	low, high := uint64(0), max(most, lines)
-	for low < high {
-		mid := low + (high-low)/2
-		if private.Misses(mid) <= misses {
-			high = mid
-		} else {
-			low = mid + 1
-		}
-	}
-	return low
-}
-
 // SharedTable is what [Threads.Shared] answers, thread by thread.
 func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
 	type row struct {
@@ -527,6 +513,12 @@ func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
 		}
 		return "–"
 	}
+	share := func(r row, text string) string {
+		if r.Bounded {
+			return text
+		}
+		return "–"
+	}
 	return &Table{
 		Caption: "Misses in shared caches of " + Bytes(bytes),
 		Columns: []Column{{Name: "cache", Words: true}, {Name: "thread", Words: true}, {Name: "accesses"}, {Name: "misses"}, {Name: "miss ratio"}, {Name: "if it were alone"}, {Name: "effective share"}},
@@ -534,14 +526,14 @@ func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
 		Row: func(i int) []string {
 			r := rows[i]
 			return []string{r.group.Name, t.CoreName(r.Core), Exact(r.Accesses), known(r, Exact(r.Misses)), known(r, Percent(Ratio(r.Misses, r.Accesses))),
-				Exact(r.Alone), known(r, Bytes(r.Effective*t.view.LineBytes))}
+				Exact(r.Alone), share(r, Bytes(r.Effective*t.view.LineBytes))}
 		},
 		CSVHeader: "cache,threads,capacity_lines,accesses,misses,alone,effective_lines",
 		CSVRow: func(i int) string {
 			r := rows[i]
 			n := func(v uint64) string { return strconv.FormatUint(v, 10) }
 			return r.group.Name + "," + t.threadsCSV(r.Core) + "," + n(bytes/t.view.LineBytes) + "," + n(r.Accesses) + "," +
-				known(r, n(r.Misses)) + "," + n(r.Alone) + "," + known(r, n(r.Effective))
+				known(r, n(r.Misses)) + "," + n(r.Alone) + "," + share(r, n(r.Effective))
 		},
 	}
 }
