@@ -493,3 +493,32 @@ func TestStepAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations a batch in steady state, want none", n)
 	}
 }
+
+// Threads are listed in ascending order, each once, whatever the order in which they
+// appear, and those of a run that was interrupted with the others.
+func TestThreadsInAnyOrder(t *testing.T) {
+	whole := &trace.Batch{Thread: []uint32{}}
+	for _, n := range rand.New(rand.NewPCG(1, 2)).Perm(3000) {
+		whole.Append(trace.Load, 64, 8, 1<<32-1-uint32(n)%2000, 0)
+	}
+	spec := analysis.Spec{Analyses: analysis.Locality}
+	first, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 1000))
+	if err == nil {
+		err = first.Step()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 1000))
+	if err == nil {
+		err = again.Restore(first.Save())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(t, again)
+	got := checked(t, again.Finish(profile.State{})).Totals.Threads
+	if len(got) != 2000 || got[0] != 1<<32-2000 || !slices.IsSorted(got) || len(slices.Compact(got)) != 2000 {
+		t.Errorf("%d threads from %d on, ascending: %v; want 2000 from %d on", len(got), got[0], slices.IsSorted(got), uint32(1<<32-2000))
+	}
+}

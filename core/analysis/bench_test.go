@@ -59,6 +59,18 @@ func BenchmarkLocality(b *testing.B) {
 	}
 }
 
+// BenchmarkThreads counts references of very many threads, the last one first.
+func BenchmarkThreads(b *testing.B) {
+	whole := &trace.Batch{Thread: []uint32{}}
+	for i := range uint32(200_000) {
+		whole.Append(trace.Load, 64, 8, 100_000-i%100_000, 0)
+	}
+	for b.Loop() {
+		pass(b, analysis.Spec{Analyses: analysis.None}, tracetest.NewReader(whole, 4096))
+	}
+	b.ReportMetric(float64(b.N*whole.Len())/b.Elapsed().Seconds()/1e6, "Mrefs/s")
+}
+
 func pass(b *testing.B, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	runner, err := analysis.NewRunner(spec, r)
 	for err == nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -32,11 +33,12 @@ type Runner struct {
 	rest       rest                     // of a reference that is analysed in pieces
 	beside     func(*trace.Batch) error // or nil
 
-	totals   profile.Totals
-	analysed uint64 // sum of totals.References
-	toSkip   uint64 // references still to leave out
-	rows     uint64 // rows that the reader delivered, events included
-	bad      uint64 // bad records that the reader met
+	totals   profile.Totals // its threads in the order of appearance
+	threads  index.Table    // these
+	analysed uint64         // sum of totals.References
+	toSkip   uint64         // references still to leave out
+	rows     uint64         // rows that the reader delivered, events included
+	bad      uint64         // bad records that the reader met
 
 	failed                error        // of an analysis, while saving
 	resumeRows, resumeBad uint64       // what a restored run has behind it
@@ -312,9 +314,11 @@ func (r *Runner) countKinds(kinds []trace.Kind, sizes []uint32) {
 	}
 }
 
+// seeThread notes a thread, in the order of appearance.
 func (r *Runner) seeThread(t uint32) {
-	if i, found := slices.BinarySearch(r.totals.Threads, t); !found {
-		r.totals.Threads = slices.Insert(r.totals.Threads, i, t)
+	if _, known := r.threads.Find(uint64(t)); !known {
+		r.threads.Add(uint64(t), uint32(len(r.totals.Threads)))
+		r.totals.Threads = append(r.totals.Threads, t)
 	}
 }
 
@@ -364,6 +368,7 @@ func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
 		p.Input.Header.Program, p.Input.Header.Capture = nil, nil // they name files and paths
 	}
 	p.Totals.Threads = slices.Clone(r.totals.Threads)
+	slices.Sort(p.Totals.Threads)
 	if segment {
 		p.Segment = &profile.Segment{Start: r.spec.Start}
 	}
@@ -421,6 +426,11 @@ func (r *Runner) Restore(saved []byte) error {
 		}
 	}
 	r.analyses, r.totals, r.header = analyses, p.Totals, p.Input.Header
+	threads := r.totals.Threads
+	r.threads, r.totals.Threads = index.Table{}, nil
+	for _, t := range threads {
+		r.seeThread(t)
+	}
 	r.analysed = p.Totals.AllReferences()
 	r.resumeRows, r.resumeBad, r.toSkip = rows, bad, toSkip
 	return nil
