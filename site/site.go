@@ -1,6 +1,6 @@
 // Package site carries the page and the demos inside a Go program, for the
-// command's serve and demo verbs, and holds the page's security policy, which
-// every way of serving it repeats.
+// command's serve and demo verbs. Package policy says under which rules the page is
+// served.
 //
 // The page is made by tools/sitebuild in site/dist; a program that was built
 // before that carries no page, and [Dist] says so.
@@ -12,18 +12,6 @@ import (
 	"errors"
 	"io/fs"
 )
-
-// Policy is the content security policy of the page: it may load and connect
-// to nothing but its own origin. Served as a header by the command and by
-// _headers on static hosts, and as a meta element in the page itself for hosts
-// that send no headers (there without frame-ancestors, which only a header can
-// say: [MetaPolicy]).
-const Policy = MetaPolicy + "; frame-ancestors 'none'"
-
-// MetaPolicy is the part of [Policy] that a meta element may carry.
-const MetaPolicy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; " +
-	"img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; worker-src 'self'; " +
-	"manifest-src 'self'; base-uri 'none'; form-action 'none'"
 
 //go:embed all:dist
 var dist embed.FS

@@ -3,14 +3,14 @@ package main
 import (
 	"strings"
 
-	"github.com/stackglass/stackglass/site"
+	"github.com/stackglass/stackglass/site/policy"
 )
 
 // writeHeaders writes the _headers file that static hosts read.
 func (b *build) writeHeaders() error {
 	lines := []string{
 		"/*",
-		"  Content-Security-Policy: " + site.Policy,
+		"  Content-Security-Policy: " + policy.Content,
 		"  X-Content-Type-Options: nosniff",
 		"  Referrer-Policy: no-referrer",
 		"  Cross-Origin-Opener-Policy: same-origin",

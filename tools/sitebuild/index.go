@@ -8,6 +8,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/site"
+	"github.com/stackglass/stackglass/site/policy"
 )
 
 // writeIndex renders the first screen: it needs no wasm, and has a card for
@@ -26,7 +27,7 @@ func (b *build) writeIndex() error {
 		Policy  string
 		Demos   []site.Demo
 		Formats []open.Format
-	}{site.MetaPolicy, list, open.Formats()})
+	}{policy.Meta, list, open.Formats()})
 	if err != nil {
 		return err
 	}

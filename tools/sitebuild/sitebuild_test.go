@@ -12,6 +12,7 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/stackglass/stackglass/site"
+	"github.com/stackglass/stackglass/site/policy"
 )
 
 // TestMain runs everything from the repository's root, as sitebuild is run.
@@ -146,7 +147,7 @@ func TestIndexUnderThePolicy(t *testing.T) {
 		}
 	}
 	headers, err := os.ReadFile(filepath.Join(b.out, "_headers"))
-	if err != nil || !strings.Contains(string(headers), "Content-Security-Policy: "+site.Policy+"\n") {
+	if err != nil || !strings.Contains(string(headers), "Content-Security-Policy: "+policy.Content+"\n") {
 		t.Errorf("_headers lacks the policy: %s, %v", headers, err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 	"github.com/stackglass/stackglass/site"
+	"github.com/stackglass/stackglass/site/policy"
 )
 
 // in makes a fresh folder the current one, with these files in it.
@@ -546,7 +547,7 @@ func TestServe(t *testing.T) {
 	if err != nil || !bytes.Contains(page, []byte("<title>stackglass</title>")) {
 		t.Errorf("the page is not served (%v)", err)
 	}
-	if got := answer.Header.Get("Content-Security-Policy"); got != site.Policy {
+	if got := answer.Header.Get("Content-Security-Policy"); got != policy.Content {
 		t.Errorf("policy %q", got)
 	}
 	interrupt()

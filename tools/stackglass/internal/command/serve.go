@@ -44,7 +44,7 @@ analysed in the browser; the server only hands out the page.`,
 			if err != nil {
 				return err
 			}
-			handler, err := web.Handler(files, site.Policy)
+			handler, err := web.Handler(files)
 			if err != nil {
 				return err
 			}

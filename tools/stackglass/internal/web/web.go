@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stackglass/stackglass/site/policy"
 )
 
 // types are the media types of the page's files, by ending: the system's own
@@ -35,23 +37,33 @@ var types = map[string]string{
 	".h":           "text/plain; charset=utf-8",
 }
 
+// codings are the ways in which a file may be packed, the best first, by their
+// names in HTTP and the endings of the files that are packed so.
+var codings = [...]struct{ name, ending string }{{"br", ".br"}, {"gzip", ".gz"}}
+
+// form is a file's content as it is sent.
+type form struct {
+	coding  string // "": as it is
+	content []byte
+	tag     string
+}
+
 // file is one file of the page, in memory.
 type file struct {
-	plain, brotli       []byte // brotli is nil where there is none
-	plainTag, brotliTag string
-	mediaType           string
+	plain     *form
+	packed    [len(codings)]*form // nil where there is none
+	mediaType string
 }
 
 // handler serves files.
 type handler struct {
-	files  map[string]*file // by path, without a leading slash
-	policy string
+	files map[string]*file // by path, without a leading slash
 }
 
-// Handler serves the files under the policy. Files named X.br are what X is
-// packed by brotli, and serve as X for browsers that take that.
-func Handler(files fs.FS, policy string) (http.Handler, error) {
-	h := &handler{files: map[string]*file{}, policy: policy}
+// Handler serves the files under the page's policy. Files named X.br and X.gz are
+// X packed, and serve as X for browsers that take that.
+func Handler(files fs.FS) (http.Handler, error) {
+	h := &handler{files: map[string]*file{}}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || hidden(name) {
 			return err
@@ -66,26 +78,33 @@ func Handler(files fs.FS, policy string) (http.Handler, error) {
 	return h, err
 }
 
-// hidden tells of files that are for other hosts: .gitkeep, _headers.
+// hidden tells of files that are for other hosts: .assetsignore, _headers.
 func hidden(name string) bool {
 	base := path.Base(name)
 	return strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
 }
 
 func (h *handler) add(name string, content []byte) {
-	plainName, packed := strings.CutSuffix(name, ".br")
-	f := h.files[plainName]
-	if f == nil {
-		f = &file{mediaType: mediaType(plainName)}
-		h.files[plainName] = f
-	}
 	sum := sha256.Sum256(content)
-	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
-	if packed {
-		f.brotli, f.brotliTag = content, tag
-	} else {
-		f.plain, f.plainTag = content, tag
+	made := &form{content: content, tag: `"` + hex.EncodeToString(sum[:16]) + `"`}
+	for i, coding := range codings {
+		if plain, packed := strings.CutSuffix(name, coding.ending); packed {
+			made.coding = coding.name
+			h.file(plain).packed[i] = made
+			return
+		}
 	}
+	h.file(name).plain = made
+}
+
+// file gives the file of a name, which is new or not.
+func (h *handler) file(name string) *file {
+	f := h.files[name]
+	if f == nil {
+		f = &file{mediaType: mediaType(name)}
+		h.files[name] = f
+	}
+	return f
 }
 
 func mediaType(name string) string {
@@ -96,18 +115,24 @@ func mediaType(name string) string {
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	secure(w.Header(), h.policy)
+	for _, header := range policy.Headers() {
+		w.Header().Set(header.Name, header.Value)
+	}
 	if !local(r.Host) {
 		// A name that some other site made to point here (DNS rebinding).
 		http.Error(w, "this server answers on loopback addresses only", http.StatusMisdirectedRequest)
 		return
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.ContentLength != 0 {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "there is nothing to send to: traces stay in the browser", http.StatusMethodNotAllowed)
 		return
 	}
-	f := h.find(r.URL.Path)
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	if name == "" || strings.HasSuffix(name, "/") {
+		name += "index.html"
+	}
+	f := h.files[name]
 	if f == nil || f.plain == nil {
 		http.Error(w, "there is no such file", http.StatusNotFound)
 		return
@@ -115,36 +140,17 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
 	head.Set("Content-Type", f.mediaType)
 	head.Set("Vary", "Accept-Encoding")
-	// Ask every time; the answer is almost always 304. So a page is never made
-	// of files of two versions.
-	head.Set("Cache-Control", "no-cache")
-	content, tag := f.plain, f.plainTag
-	if f.brotli != nil && takesBrotli(r.Header) {
-		content, tag = f.brotli, f.brotliTag
-		head.Set("Content-Encoding", "br")
+	head.Set("Cache-Control", policy.Cache(name))
+	sent := f.plain
+	for i, coding := range codings {
+		if f.packed[i] != nil && takes(r.Header, coding.name) {
+			sent = f.packed[i]
+			head.Set("Content-Encoding", sent.coding)
+			break
+		}
 	}
-	head.Set("ETag", tag)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
-}
-
-// find gives the file of a URL's path; a folder's is its index.html.
-func (h *handler) find(urlPath string) *file {
-	name := strings.TrimPrefix(urlPath, "/")
-	if name == "" || strings.HasSuffix(name, "/") {
-		name += "index.html"
-	}
-	return h.files[name]
-}
-
-// secure sets what keeps the page to itself.
-func secure(head http.Header, policy string) {
-	head.Set("Content-Security-Policy", policy)
-	head.Set("Cross-Origin-Opener-Policy", "same-origin")
-	head.Set("Cross-Origin-Resource-Policy", "same-origin")
-	head.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-	head.Set("Referrer-Policy", "no-referrer")
-	head.Set("X-Content-Type-Options", "nosniff")
-	head.Set("X-Frame-Options", "DENY")
+	head.Set("ETag", sent.tag)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(sent.content))
 }
 
 // local tells whether a request was sent to a loopback address by name or
@@ -158,11 +164,12 @@ func local(host string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// takesBrotli reads Accept-Encoding.
-func takesBrotli(head http.Header) bool {
+// takes tells whether Accept-Encoding names a coding, and does not refuse it by a
+// weight of 0.
+func takes(head http.Header, wanted string) bool {
 	for _, word := range strings.Split(strings.Join(head.Values("Accept-Encoding"), ","), ",") {
 		coding, parameters, _ := strings.Cut(strings.TrimSpace(word), ";")
-		if strings.TrimSpace(coding) != "br" {
+		if strings.TrimSpace(coding) != wanted {
 			continue
 		}
 		q, weighed := strings.CutPrefix(strings.TrimSpace(parameters), "q=")

@@ -7,20 +7,23 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-)
 
-const policy = "default-src 'none'"
+	"github.com/stackglass/stackglass/site/policy"
+)
 
 func answer(t *testing.T, method, target string, head map[string]string) *http.Response {
 	t.Helper()
 	h, err := Handler(fstest.MapFS{
 		"index.html":    {Data: []byte("<!doctype html>")},
 		"index.html.br": {Data: []byte("packed")},
-		"app.wasm":      {Data: []byte("\x00asm")},
+		"index.html.gz": {Data: []byte("zipped")},
+		"gz.txt":        {Data: []byte("text")},
+		"gz.txt.gz":     {Data: []byte("zipped text")},
+		"assets/a.wasm": {Data: []byte("\x00asm")},
 		"demos/a.sgt":   {Data: []byte("0123456789")},
 		".gitkeep":      {},
 		"_headers":      {Data: []byte("x")},
-	}, policy)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,13 +53,17 @@ func TestFiles(t *testing.T) {
 	}{
 		{"/", "", 200, "<!doctype html>", "", "text/html; charset=utf-8"},
 		{"/", "gzip, deflate, br, zstd", 200, "packed", "br", "text/html; charset=utf-8"},
-		{"/", "gzip, br;q=0", 200, "<!doctype html>", "", "text/html; charset=utf-8"},
+		{"/", "gzip, br;q=0", 200, "zipped", "gzip", "text/html; charset=utf-8"},
 		{"/index.html", "br;q=0.5", 200, "packed", "br", "text/html; charset=utf-8"},
-		{"/app.wasm", "br", 200, "\x00asm", "", "application/wasm"},
+		{"/index.html", "gzip", 200, "zipped", "gzip", "text/html; charset=utf-8"},
+		{"/gz.txt", "br, gzip", 200, "zipped text", "gzip", "text/plain; charset=utf-8"},
+		{"/gz.txt", "gzip;q=0", 200, "text", "", "text/plain; charset=utf-8"},
+		{"/assets/a.wasm", "br", 200, "\x00asm", "", "application/wasm"},
 		{"/demos/a.sgt", "br", 200, "0123456789", "", "application/octet-stream"},
 		{"/.gitkeep", "", 404, "", "", ""},
 		{"/_headers", "", 404, "", "", ""},
 		{"/index.html.br", "", 404, "", "", ""},
+		{"/index.html.gz", "", 404, "", "", ""},
 		{"/../web.go", "", 404, "", "", ""},
 		{"/none", "", 404, "", "", ""},
 	} {
@@ -64,8 +71,10 @@ func TestFiles(t *testing.T) {
 		if r.StatusCode != c.status {
 			t.Errorf("%s: status %d, want %d", c.path, r.StatusCode, c.status)
 		}
-		if got := r.Header.Get("Content-Security-Policy"); got != policy {
-			t.Errorf("%s: policy %q", c.path, got)
+		for _, want := range policy.Headers() {
+			if got := r.Header.Get(want.Name); got != want.Value {
+				t.Errorf("%s: %s is %q, want %q", c.path, want.Name, got, want.Value)
+			}
 		}
 		if c.status != 200 {
 			continue
@@ -88,8 +97,10 @@ func TestNothingIsStale(t *testing.T) {
 	if plain.Header.Get("ETag") == packed.Header.Get("ETag") {
 		t.Error("the plain and the packed file have one tag")
 	}
-	if got := plain.Header.Get("Cache-Control"); got != "no-cache" {
-		t.Errorf("Cache-Control %q", got)
+	for path, want := range map[string]string{"/": policy.Ask, "/assets/a.wasm": policy.Forever} {
+		if got := answer(t, "GET", "http://localhost"+path, nil).Header.Get("Cache-Control"); got != want {
+			t.Errorf("%s: Cache-Control %q, want %q", path, got, want)
+		}
 	}
 	again := answer(t, "GET", "http://localhost/", map[string]string{"If-None-Match": plain.Header.Get("ETag")})
 	if again.StatusCode != http.StatusNotModified {
@@ -104,6 +115,14 @@ func TestNothingIsStale(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	if r := answer(t, "POST", "http://127.0.0.1/", nil); r.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST: status %d", r.StatusCode)
+	}
+	h, err := Handler(fstest.MapFS{"index.html": {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/", strings.NewReader("a trace"))); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("GET with a body: status %d", w.Code)
 	}
 	for _, host := range []string{"evil.example", "evil.example:7411", "10.0.0.1:80", "127.0.0.1.evil.example"} {
 		if r := answer(t, "GET", "http://"+host+"/", nil); r.StatusCode != http.StatusMisdirectedRequest {
