@@ -296,7 +296,7 @@ func TestDist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pattern := range []string{"index.html", "app.wasm", "_headers"} {
+	for _, pattern := range []string{"index.html", "assets/app.*.wasm", "assets/app.*.wasm.br", "assets/app.*.wasm.gz", "_headers"} {
 		if found, err := fs.Glob(files, pattern); len(found) != 1 {
 			t.Errorf("%s: %q, %v", pattern, found, err)
 		}

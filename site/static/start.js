@@ -1,4 +1,4 @@
-// Starts app.wasm under the page's policy.
+// Starts the program under the page's policy.
 "use strict";
 (function () {
   // Vugu evals its helper script. The policy forbids eval, and vugu.js has that
@@ -46,7 +46,7 @@
     }
     const go = new Go();
     try {
-      const { instance } = await load("app.wasm", go.importObject);
+      const { instance } = await load(document.documentElement.dataset.program, go.importObject);
       await go.run(instance);
     } catch (e) {
       fail("The page's program could not be started (" + e.message + "). Kept analyses are untouched; reload the page.");

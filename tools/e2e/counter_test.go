@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,7 @@ type counter struct {
 	bytes map[string]int // by path
 }
 
-// newCounter counts for a server until the test ends. One path is not found.
+// newCounter counts for a server until the test ends. Paths of a pattern are not found.
 func newCounter(t *testing.T, behind *server, hidden string) *counter {
 	t.Helper()
 	to, err := url.Parse(behind.origin)
@@ -31,17 +32,17 @@ func newCounter(t *testing.T, behind *server, hidden string) *counter {
 	c := &counter{bytes: map[string]int{}}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proxy.ModifyResponse = func(answer *http.Response) error {
-		path := answer.Request.URL.Path
+		asked := answer.Request.URL.Path
 		head, err := httputil.DumpResponse(answer, false)
 		if err != nil {
 			return err
 		}
-		c.add(path, len(head))
-		answer.Body = &countedBody{ReadCloser: answer.Body, add: func(n int) { c.add(path, n) }}
+		c.add(asked, len(head))
+		answer.Body = &countedBody{ReadCloser: answer.Body, add: func(n int) { c.add(asked, n) }}
 		return nil
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == hidden {
+		if gone, err := path.Match(hidden, r.URL.Path); gone || err != nil {
 			http.NotFound(w, r)
 			return
 		}

@@ -78,9 +78,9 @@ func unpacked(t *testing.T, path string) []byte {
 // TestNoUnpacker drops files where the unpackers cannot be had.
 func TestNoUnpacker(t *testing.T) {
 	needStage(t)
-	p := newTab(t, newCounter(t, serve(t, ":0"), "/unpack.wasm").server)
+	p := newTab(t, newCounter(t, serve(t, ":0"), "/assets/unpack.*.wasm").server)
 	// The site cannot be kept for offline use without it either.
-	p.watch.allow("unpack.wasm")
+	p.watch.allow("assets/unpack.")
 	p.watch.allow("Failed to load resource: the server responded with a status of 404")
 	p.visit("/")
 	p.ready()

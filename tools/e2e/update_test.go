@@ -16,11 +16,13 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
+
+	"github.com/stackglass/stackglass/site/policy"
 )
 
-// TestUpdate changes the site between two visits: a page keeps its version, a tab
-// that is opened when all others are closed has the new one, and what was kept
-// stays.
+// TestUpdate changes the site between two visits: a page keeps its version, though
+// the host has none of its files any more, a tab that is opened when all others are
+// closed has the new one, and what was kept stays.
 func TestUpdate(t *testing.T) {
 	needStage(t)
 	site := newChanging(t, serve(t, ":0"))
@@ -32,19 +34,8 @@ func TestUpdate(t *testing.T) {
 	demo := demos(t)[0]
 	p.click("#demo-" + demo.Name)
 	p.finished()
+	site.update()
 
-	style := append(site.get("/app.css"), "\n:root { --site-version: second; }\n"...)
-	sum := sha256.Sum256(style)
-	list := site.get("/precache.js")
-	changed := regexp.MustCompile(`("app.css", ?")[0-9a-f]+`).ReplaceAll(list, []byte("${1}"+hex.EncodeToString(sum[:8])))
-	changed = regexp.MustCompile(`(stackglassVersion ?= ?")[0-9a-f]+`).ReplaceAll(changed, []byte("${1}0123456789abcdef"))
-	if bytes.Equal(list, changed) {
-		t.Fatalf("precache.js is not what it was: %s", list)
-	}
-	site.change("/app.css", style)
-	site.change("/precache.js", changed)
-
-	const version = `getComputedStyle(document.documentElement).getPropertyValue("--site-version").trim()`
 	p.visit("/")
 	p.ready()
 	p.wait("the new version is there, and waits", `(await navigator.serviceWorker.getRegistration()).waiting`)
@@ -52,7 +43,7 @@ func TestUpdate(t *testing.T) {
 	if got, want := p.finished(), truthOf(t, realTrace(t)).Digest; got != want {
 		t.Errorf("while a new version waits: digest %s, want %s", got, want)
 	}
-	if got := eval[string](p, version); got != "" {
+	if got := eval[string](p, siteVersion); got != "" {
 		t.Errorf("the %s version took over under a running page", got)
 	}
 
@@ -62,7 +53,7 @@ func TestUpdate(t *testing.T) {
 	p.watch.unwatched = true
 	p.visit("/")
 	p.ready()
-	if got := eval[string](p, version); got != "second" {
+	if got := eval[string](p, siteVersion); got != "second" {
 		t.Errorf("the version %q after all pages of the first were closed, want second", got)
 	}
 	p.waitFor(row(demo.Title) + " .chip.complete")
@@ -70,6 +61,43 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("the caches %q are left", caches)
 	}
 }
+
+// TestUpdateDuringRun changes the site while a trace is analysed in a page that no
+// service worker keeps: the run ends as if nothing had happened, and so does the
+// next one of that page, whose files the browser may keep for ever.
+func TestUpdateDuringRun(t *testing.T) {
+	needStage(t)
+	site := newChanging(t, serve(t, ":0"))
+	site.change("/sw.js", nil)
+	p := newTab(t, site.server)
+	p.watch.allow("A bad HTTP response code (404) was received when fetching the script.") // sw.js
+	p.visit("/")
+	p.ready()
+	trace := longTrace(t, 20e6)
+	p.drop(trace)
+	p.wait("it can be paused", `document.querySelector(".chip.growing") && document.querySelector("#run-pause:enabled")`)
+	p.click("#run-pause")
+	p.wait("paused", `document.querySelector("#run-pause").textContent === "Go on"`)
+	site.update()
+	p.click("#run-pause")
+	for _, next := range []string{"", realTrace(t)} {
+		if next != "" {
+			p.drop(next)
+			trace = next
+			p.waitFor("[data-running]")
+		}
+		if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
+			t.Errorf("%s, under a newer version: digest %s, want %s", trace, got, want)
+		}
+	}
+	p.visit("/?") // not the page that the browser has already
+	p.ready()
+	if got := eval[string](p, siteVersion); got != "second" {
+		t.Errorf("the version %q on the next visit, want second", got)
+	}
+}
+
+const siteVersion = `getComputedStyle(document.documentElement).getPropertyValue("--site-version").trim()`
 
 // changing stands between the browser and a server, and answers some requests
 // with other content.
@@ -79,7 +107,7 @@ type changing struct {
 	behind string
 
 	mu    sync.Mutex
-	other map[string][]byte // by path
+	other map[string][]byte // by path; nil: there is no such file
 }
 
 func newChanging(t *testing.T, behind *server) *changing {
@@ -98,8 +126,12 @@ func newChanging(t *testing.T, behind *server) *changing {
 			proxy.ServeHTTP(w, r)
 			return
 		}
-		w.Header().Set("Content-Type", map[string]string{".css": "text/css", ".js": "text/javascript"}[path.Ext(r.URL.Path)])
-		w.Header().Set("Cache-Control", "no-cache")
+		if content == nil {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", map[string]string{".css": "text/css", ".js": "text/javascript", ".wasm": "application/wasm", "": "text/html"}[path.Ext(r.URL.Path)])
+		w.Header().Set("Cache-Control", policy.Cache(strings.TrimPrefix(r.URL.Path, "/")))
 		w.Write(content)
 	}))
 	t.Cleanup(front.Close)
@@ -112,6 +144,41 @@ func (c *changing) change(path string, content []byte) {
 	defer c.mu.Unlock()
 	c.other[path] = content
 }
+
+// update puts a second version in the place of the first: every script, style and
+// program has another content and another name, and the old names lead nowhere.
+func (c *changing) update() {
+	c.t.Helper()
+	index, list := c.get("/"), string(c.get("/precache.js"))
+	names := regexp.MustCompile(`assets/[^"]+`).FindAllString(list, -1)
+	if len(names) < 10 {
+		c.t.Fatalf("precache.js is not what it was: %s", list)
+	}
+	entry := func(name string, content []byte) string {
+		sum := sha256.Sum256(content)
+		return `"` + name + `","` + hex.EncodeToString(sum[:8]) + `"`
+	}
+	list = strings.ReplaceAll(list, `", "`, `","`)
+	before := entry("index.html", index)
+	for _, name := range names {
+		content := c.get("/" + name)
+		second := append(bytes.Clone(content), secondOf[path.Ext(name)]...)
+		renamed := regexp.MustCompile(`[0-9a-f]{16}`).ReplaceAllStringFunc(name, func(hash string) string { return hash[8:] + hash[:8] })
+		index = bytes.ReplaceAll(index, []byte(path.Base(name)), []byte(path.Base(renamed)))
+		list = strings.ReplaceAll(list, entry(name, content), entry(renamed, second))
+		c.change("/"+name, nil)
+		c.change("/"+renamed, second)
+	}
+	list = strings.ReplaceAll(list, before, entry("index.html", index))
+	list = regexp.MustCompile(`(stackglassVersion ?= ?")[0-9a-f]+`).ReplaceAllString(list, "${1}0123456789abcdef")
+	c.change("/", index)
+	c.change("/index.html", index)
+	c.change("/precache.js", []byte(list))
+}
+
+// secondOf is what makes the second version of a file, by its ending: in a program,
+// a section that is passed over.
+var secondOf = map[string]string{".css": "\n:root { --site-version: second; }\n", ".js": "\n// second\n", ".wasm": "\x00\x07\x06second"}
 
 // get gives what the server behind has.
 func (c *changing) get(path string) []byte {

@@ -16,6 +16,7 @@ type build struct {
 	out      string
 	compress bool
 	log      io.Writer
+	hashed   map[string]string // names with hashes, by the names without
 }
 
 func (b *build) run() error {
@@ -27,7 +28,7 @@ func (b *build) run() error {
 	}
 	for _, step := range []func() error{
 		b.compileWasm, b.copyRuntime, b.extractHelper, b.copyCharts,
-		b.copyStatic, b.copyDemos, b.writeIndex, b.writeHeaders, b.writePrecache,
+		b.copyStatic, b.copyDemos, b.writeIndex, b.writeHeaders, b.writePrecache, b.writeIgnored,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -39,15 +40,15 @@ func (b *build) run() error {
 	return b.compressAll()
 }
 
-// empty removes what an earlier run made. Hidden files stay: one keeps the
-// folder in the repository.
+// empty removes what an earlier run made. The file that keeps the folder in the
+// repository stays.
 func (b *build) empty() error {
 	entries, err := os.ReadDir(b.out)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), ".") {
+		if entry.Name() == ".gitkeep" {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(b.out, entry.Name())); err != nil {
@@ -57,13 +58,17 @@ func (b *build) empty() error {
 	return nil
 }
 
-// write puts one file into the output folder.
+// write puts one file into the output folder: under a name with the hash of its
+// content, if only files that are made here name it.
 func (b *build) write(name string, content []byte) error {
 	if b.compress {
 		var err error
 		if content, err = minified(name, content); err != nil {
 			return err
 		}
+	}
+	if hashable(name) {
+		name = b.hash(name, content)
 	}
 	path := filepath.Join(b.out, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -127,7 +132,12 @@ func (b *build) compileWasm() error {
 }
 
 func (b *build) compile(file, folder string) error {
-	out := filepath.Join(b.out, file)
+	temporary, err := os.MkdirTemp("", "sitebuild")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temporary)
+	out := filepath.Join(temporary, file)
 	args := []string{"build", "-trimpath", "-tags=" + tags, "-ldflags=-s -w", "-o", out}
 	for _, packages := range small {
 		args = append(args, "-gcflags="+packages+"=-l")
@@ -143,12 +153,9 @@ func (b *build) compile(file, folder string) error {
 		program, err = changeData(program, dropLines, fold)
 	}
 	if err != nil {
-		return fmt.Errorf("changing the data of %s: %w", out, err)
+		return fmt.Errorf("changing the data of %s: %w", file, err)
 	}
-	if err := os.WriteFile(out, program, 0o644); err != nil {
-		return err
-	}
-	return os.Chmod(out, 0o644)
+	return b.write(file, program)
 }
 
 // copyRuntime makes wasm_exec.js, which puts back what fold has folded, too.

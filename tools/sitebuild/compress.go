@@ -2,17 +2,21 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 
 	"github.com/andybalholm/brotli"
 )
 
-// compressible are the endings of files that gain from brotli.
+// compressible are the endings of files that gain from packing.
 var compressible = []string{".html", ".css", ".js", ".json", ".svg", ".wasm", ".webmanifest", ".c", ".md", ".txt"}
 
 // initial are the files that a first visit transfers until the page can be
@@ -22,39 +26,66 @@ var initial = []string{
 	"wasm_exec.js", "worker.js", "start.js", "app.wasm", "icon.svg", "manifest.webmanifest",
 }
 
-// compressAll writes the .br siblings and reports what a first visit costs.
+// compressAll writes the .br and .gz siblings and reports what a first visit costs.
 func (b *build) compressAll() error {
 	names, err := b.files()
 	if err != nil {
 		return err
 	}
+	made := map[string]string{}
+	for name, hashed := range b.hashed {
+		made[hashed] = name
+	}
 	first, later := 0, 0
-	for _, name := range names {
-		if !slices.Contains(compressible, filepath.Ext(name)) {
+	for _, file := range names {
+		if !slices.Contains(compressible, path.Ext(file)) {
 			continue
 		}
-		content, err := os.ReadFile(filepath.Join(b.out, name))
+		content, err := os.ReadFile(filepath.Join(b.out, file))
 		if err != nil {
 			return err
 		}
-		packed, err := brotlied(content)
+		brotli, err := b.pack(file, content)
 		if err != nil {
 			return err
 		}
-		if err := b.write(name+".br", packed); err != nil {
-			return err
-		}
+		name := cmp.Or(made[file], file)
 		if slices.Contains(initial, name) {
-			first += len(packed)
+			first += brotli
 		} else if name == unpacker {
-			later += len(packed)
+			later += brotli
 		}
 		if len(content) > 100_000 {
-			fmt.Fprintf(b.log, "%-20s %9d bytes, %8d as brotli\n", name, len(content), len(packed))
+			fmt.Fprintf(b.log, "%-20s %9d bytes, %8d as brotli\n", name, len(content), brotli)
 		}
 	}
 	fmt.Fprintf(b.log, "first visit: %d bytes as brotli\nlater, for a file that needs it or for offline use: %d bytes\n", first, later)
 	return nil
+}
+
+// pack writes the packed siblings of one file, and gives the size of the smaller.
+func (b *build) pack(file string, content []byte) (brotli int, err error) {
+	br, err := brotlied(content)
+	if err != nil {
+		return 0, err
+	}
+	gz, err := gzipped(content)
+	if err != nil {
+		return 0, err
+	}
+	return len(br), errors.Join(b.write(file+".br", br), b.write(file+".gz", gz))
+}
+
+// gzipped compresses; the result has no name or time in it.
+func gzipped(content []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.Write(content)
+	err = errors.Join(err, w.Close())
+	return out.Bytes(), err
 }
 
 // brotlied compresses, or takes what an earlier run compressed.

@@ -6,18 +6,28 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// writeHeaders writes the _headers file that static hosts read.
+// writeHeaders writes the _headers file that static hosts read. Where several of
+// its rules set one header, some hosts send all of the values: so no rule for all
+// files says how long they may be kept.
 func (b *build) writeHeaders() error {
-	lines := []string{
-		"/*",
-		"  Content-Security-Policy: " + policy.Content,
-		"  X-Content-Type-Options: nosniff",
-		"  Referrer-Policy: no-referrer",
-		"  Cross-Origin-Opener-Policy: same-origin",
-		"  Cross-Origin-Resource-Policy: same-origin",
-		"  Permissions-Policy: camera=(), geolocation=(), microphone=()",
-		"  Cache-Control: no-cache",
-		"",
+	var text strings.Builder
+	rule := func(pattern string, headers ...policy.Header) {
+		text.WriteString(pattern + "\n")
+		for _, h := range headers {
+			text.WriteString("  " + h.Name + ": " + h.Value + "\n")
+		}
 	}
-	return b.write("_headers", []byte(strings.Join(lines, "\n")))
+	cache := func(how string) policy.Header { return policy.Header{Name: "Cache-Control", Value: how} }
+	rule("/*", policy.Headers()...)
+	rule("/"+policy.Hashed+"*", cache(policy.Forever))
+	for _, path := range []string{"", "index.html", "sw.js", "precache.js", "demos/*"} {
+		rule("/"+path, cache(policy.Ask))
+	}
+	return b.write("_headers", []byte(text.String()))
+}
+
+// writeIgnored writes what hosts that pack files themselves need not be sent:
+// Cloudflare's tools read this file.
+func (b *build) writeIgnored() error {
+	return b.write(".assetsignore", []byte("*.br\n*.gz\n"))
 }

@@ -18,7 +18,9 @@ func (b *build) writeIndex() error {
 	if err != nil {
 		return err
 	}
-	page, err := template.New("index.tmpl").Funcs(template.FuncMap{"count": count, "spaced": spaced}).ParseFiles("site/index.tmpl")
+	page, err := template.New("index.tmpl").Funcs(template.FuncMap{
+		"count": count, "spaced": spaced, "address": b.address, "worker": b.worker,
+	}).ParseFiles("site/index.tmpl")
 	if err != nil {
 		return err
 	}

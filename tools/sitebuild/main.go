@@ -15,7 +15,9 @@
 //     site/index.tmpl with a card for every demo;
 //  6. _headers with the content security policy, and precache.js, the list of
 //     files and hashes by which the service worker takes the whole site offline;
-//  7. a .br sibling of every file that compresses.
+//  7. .br and .gz siblings of every file that compresses.
+//
+// Scripts, styles and programs get names with hashes: see names.go.
 //
 // The same sources give the same bytes. Compressed files are kept under build/
 // by the hash of their content, so that a second run is quick.
@@ -32,7 +34,7 @@ import (
 )
 
 func main() {
-	dev := flag.Bool("dev", false, "leave the .br files out")
+	dev := flag.Bool("dev", false, "leave the packed files out")
 	out := flag.String("o", "site/dist", "folder to build")
 	flag.Parse()
 	if flag.NArg() > 0 {

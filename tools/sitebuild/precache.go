@@ -13,7 +13,7 @@ import (
 )
 
 // leftOut are files that a visitor never asks for.
-var leftOut = []string{"_headers", "precache.js", "sw.js"}
+var leftOut = append([]string{"_headers"}, asked...)
 
 // files lists the output folder, slash-separated, sorted.
 func (b *build) files() ([]string, error) {

@@ -2,11 +2,16 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"html"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -36,7 +41,7 @@ func TestHelperIsVugus(t *testing.T) {
 	if err := b.extractHelper(); err != nil {
 		t.Fatal(err)
 	}
-	script, err := os.ReadFile(filepath.Join(b.out, "vugu.js"))
+	script, err := os.ReadFile(filepath.Join(b.out, b.hashed["vugu.js"]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,9 +94,17 @@ func TestStringConstant(t *testing.T) {
 	}
 }
 
-// made builds what needs neither a compiler nor the network.
+// standIns stand in for the files that need a compiler or the network.
+var standIns = []string{"app.wasm", "unpack.wasm", "worker.js", "wasm_exec.js", "vugu.js", "uplot.js", "uplot.css"}
+
+// made builds what needs neither, and stand-ins for the rest.
 func made(t *testing.T) *build {
 	b := &build{out: t.TempDir(), log: io.Discard}
+	for _, name := range standIns {
+		if err := b.write(name, []byte("/* "+name+" */")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, step := range []func() error{b.copyStatic, b.copyDemos, b.writeIndex, b.writeHeaders, b.writePrecache} {
 		if err := step(); err != nil {
 			t.Fatal(err)
@@ -158,7 +171,7 @@ func TestPrecacheHasWhatIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"index.html", "app.css", "boot.js", "demos/matmul-naive.sgt"} {
+	for _, name := range []string{"index.html", b.hashed["app.css"], b.hashed["boot.js"], "demos/matmul-naive.sgt"} {
 		if !bytes.Contains(list, []byte(`["`+name+`", "`)) {
 			t.Errorf("precache.js lacks %s", name)
 		}
@@ -167,6 +180,71 @@ func TestPrecacheHasWhatIsServed(t *testing.T) {
 		if bytes.Contains(list, []byte(`["`+name+`"`)) {
 			t.Errorf("precache.js has %s", name)
 		}
+	}
+}
+
+// TestNamesHaveHashes: a file of that kind has the hash of what is in it in its
+// name, so another content has another name.
+func TestNamesHaveHashes(t *testing.T) {
+	b := made(t)
+	names, err := b.files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashed := 0
+	for _, name := range names {
+		content, err := os.ReadFile(filepath.Join(b.out, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(content)
+		has := strings.Contains(name, "."+hex.EncodeToString(sum[:8])+".")
+		switch {
+		case strings.HasPrefix(name, policy.Hashed) != has:
+			t.Errorf("%s has the hash of its content: %t", name, has)
+		case has:
+			hashed++
+		case hashable(name):
+			t.Errorf("%s lies among the files that are asked for by name", name)
+		}
+	}
+	if hashed < len(standIns)+8 {
+		t.Errorf("only %d files have hashes", hashed)
+	}
+}
+
+// TestAddressesLead: everything that index.html names is there, relative to the
+// page, and what a worker's address names is beside the worker's script.
+func TestAddressesLead(t *testing.T) {
+	b := made(t)
+	content, err := os.ReadFile(filepath.Join(b.out, "index.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, m := range regexp.MustCompile(` (?:src|href|data-(?:file|source|program|worker|unpacker|matrix))="([^"#][^"]*)"`).FindAllStringSubmatch(string(content), -1) {
+		at, err := url.Parse(html.UnescapeString(m[1]))
+		if err != nil || at.IsAbs() || strings.HasPrefix(at.Path, "/") {
+			t.Fatalf("%s: %v, want a relative address", m[0], err)
+		}
+		queue := []*url.URL{at}
+		for ; len(queue) > 0; queue = queue[1:] {
+			at := queue[0]
+			if _, err := os.Stat(filepath.Join(b.out, at.Path)); err != nil {
+				t.Errorf("%s: %v", m[0], err)
+			}
+			found++
+			for _, values := range at.Query() {
+				next, err := at.Parse(values[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				queue = append(queue, next)
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d addresses were found", found)
 	}
 }
 

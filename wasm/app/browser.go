@@ -13,8 +13,11 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// workerScript, relative to the page, starts this very program again.
-const workerScript = "worker.js?wasm=app.wasm"
+// address gives the address of a file of the site, relative to the page, which knows
+// it: worker starts this very program again, unpacker the second program.
+func address(file string) string {
+	return document().Get("documentElement").Get("dataset").Get(file).String()
+}
 
 // browser is the page's [ui.Port].
 type browser struct {
@@ -70,7 +73,7 @@ func (b *browser) showProblem() {
 
 // Connect starts a worker.
 func (b *browser) Connect() (workers.Carrier, error) {
-	return web.Spawn(workerScript, "analysis")
+	return web.Spawn(address("worker"), "analysis")
 }
 
 // Settings gives the form of the first screen.

@@ -23,24 +23,35 @@ func (b *browser) Heat(m *state.HeatMap) {
 	})
 }
 
-// Matrix hands a matrix to matrix.js, which is loaded for the first one.
+// Matrix hands a matrix to matrix.js, which is loaded for the first one, unless it
+// is there already: the page that is one file loads nothing.
 func (b *browser) Matrix(m *state.Matrix) {
 	if b.matrices == nil {
 		b.matrices = map[string]*state.Matrix{}
-		script := document().Call("createElement", "script")
-		script.Set("src", "matrix.js")
-		script.Call("addEventListener", "load", function(func([]js.Value) {
+		if matricesReady() {
 			connectMatrices(b.app)
-			for _, m := range b.matrices {
-				setMatrix(m)
-			}
-		}))
-		document().Get("head").Call("append", script)
+		} else {
+			b.loadMatrices()
+		}
 	}
 	b.matrices[m.ID] = m
-	if js.Global().Get("stackglassMatrices").Truthy() {
+	if matricesReady() {
 		setMatrix(m)
 	}
+}
+
+func matricesReady() bool { return js.Global().Get("stackglassMatrices").Truthy() }
+
+func (b *browser) loadMatrices() {
+	script := document().Call("createElement", "script")
+	script.Set("src", address("matrix"))
+	script.Call("addEventListener", "load", function(func([]js.Value) {
+		connectMatrices(b.app)
+		for _, m := range b.matrices {
+			setMatrix(m)
+		}
+	}))
+	document().Get("head").Call("append", script)
 }
 
 func setMatrix(m *state.Matrix) {
@@ -69,18 +80,15 @@ func connectMatrices(app *ui.App) {
 
 // Describe has the second program read a description of a hierarchy.
 func (b *browser) Describe(content []byte) ([]byte, error) {
-	w := unpack.Workers{Script: unpackScript}
+	w := unpack.Workers{Script: address("unpacker")}
 	return w.Describe(content)
 }
 
 // Export has the second program make a file.
 func (b *browser) Export(request []byte) ([]byte, error) {
-	w := unpack.Workers{Script: unpackScript}
+	w := unpack.Workers{Script: address("unpacker")}
 	return w.Export(request)
 }
-
-// unpackScript starts the second program, relative to the page.
-const unpackScript = "worker.js?wasm=unpack.wasm"
 
 // connectMaps lets heatmap.js tell which cell was picked.
 func connectMaps(app *ui.App) {

@@ -65,7 +65,7 @@ func Run() error {
 	return h.Serve()
 }
 
-// setting gives a parameter of the worker's address. The site sets none; tests
+// setting gives a parameter of the worker's address. The site names the unpackers' script; tests
 // keep to a database of their own, take checkpoints of small traces, and have
 // another program for an unpacker.
 func setting(name, otherwise string) string {
