@@ -378,9 +378,15 @@ func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
 	return p
 }
 
-// Save gives the state of the run as bytes, from which Restore goes on. Rows
-// that were read are analysed first.
-func (r *Runner) Save() []byte {
+// State is where a run is, and all that it needs to go on from there. It shares
+// nothing with the run.
+type State struct {
+	head []byte // what is not in the profile
+	so   *profile.Profile
+}
+
+// State gives where the run is. Rows that were read are analysed first.
+func (r *Runner) State() *State {
 	for r.rest.pending() {
 		r.rest.consume()
 	}
@@ -390,15 +396,30 @@ func (r *Runner) Save() []byte {
 			r.rest.consume()
 		}
 	}
-	var saved []byte
+	s := &State{so: r.profile(profile.State{Partial: true, Reason: "saved while running"}, true)}
 	var mergeable uint64
 	if r.spec.Mergeable {
 		mergeable = 1
 	}
 	for _, v := range []uint64{max(r.rows, r.resumeRows), max(r.bad, r.resumeBad), r.toSkip, mergeable, uint64(r.spec.Analyses)} {
-		saved = binary.AppendUvarint(saved, v)
+		s.head = binary.AppendUvarint(s.head, v)
 	}
-	return append(saved, r.profile(profile.State{Partial: true, Reason: "saved while running"}, true).Encode()...)
+	return s
+}
+
+// EncodeTo writes the state in the form that [Runner.Restore] reads. The error is
+// that of w.
+func (s *State) EncodeTo(w io.Writer) error {
+	if _, err := w.Write(s.head); err != nil {
+		return err
+	}
+	return s.so.EncodeTo(w)
+}
+
+// Save gives the state of the run as bytes, from which Restore goes on.
+func (r *Runner) Save() []byte {
+	s := r.State()
+	return append(s.head, s.so.Encode()...)
 }
 
 // Restore makes a fresh runner go on where Save was called: with the same spec

@@ -3,6 +3,7 @@ package profile
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"io"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/trace"
@@ -120,34 +121,45 @@ func IsProfile(head []byte) bool {
 
 // Encode gives the profile's binary form.
 func (p *Profile) Encode() []byte {
-	w := writer{out: append(make([]byte, 0, 1<<12), magic...)}
-	w.out = binary.AppendUvarint(w.out, Version)
+	w := appender{make([]byte, 0, 1<<12)}
+	_ = p.EncodeTo(&w) // an appender takes everything
+	return w.out
+}
+
+// appender is a writer to memory.
+type appender struct{ out []byte }
+
+func (a *appender) Write(b []byte) (int, error) {
+	a.out = append(a.out, b...)
+	return len(b), nil
+}
+
+// EncodeTo writes the profile's binary form. No more of a segment's state is put
+// together at a time than one section of it; the error is that of to.
+func (p *Profile) EncodeTo(to io.Writer) error {
+	w := writer{out: binary.AppendUvarint([]byte(magic), Version)}
 	start := len(w.out)
 	p.canonical(&w)
 	sum := digestSections(w.out[start:])
-	if p.Segment != nil {
-		w.section("segm", p.Segment.encode)
-		if p.Segment.Sites != nil {
-			w.section("segs", func(b []byte) []byte { return append(b, p.Segment.Sites...) })
-		}
-		if p.Segment.Touched != nil {
-			w.section("segt", func(b []byte) []byte { return append(b, p.Segment.Touched...) })
-		}
-		if p.Segment.Sharing != nil {
-			w.section("segh", func(b []byte) []byte { return append(b, p.Segment.Sharing...) })
-		}
-		if p.Segment.Communication != nil {
-			w.section("segc", func(b []byte) []byte { return append(b, p.Segment.Communication...) })
-		}
-		if p.Segment.Sample != nil {
-			w.section("segp", func(b []byte) []byte { return append(b, p.Segment.Sample...) })
-		}
-		if p.Segment.Kept != nil {
-			w.section("segk", func(b []byte) []byte { return append(b, p.Segment.Kept...) })
+	w.flush(to)
+	if s := p.Segment; s != nil {
+		w.payload = s.encode(w.payload[:0])
+		w.send(to, "segm", w.payload)
+		w.payload = nil // it may be large, and nothing more is put together
+		for _, part := range []struct {
+			tag   string
+			state []byte
+		}{
+			{"segs", s.Sites}, {"segt", s.Touched}, {"segh", s.Sharing},
+			{"segc", s.Communication}, {"segp", s.Sample}, {"segk", s.Kept},
+		} {
+			if part.state != nil {
+				w.send(to, part.tag, part.state)
+			}
 		}
 	}
-	w.section(endTag, func(b []byte) []byte { return append(b, sum[:]...) })
-	return w.out
+	w.send(to, endTag, sum[:])
+	return w.err
 }
 
 // Digest is the SHA-256 of the profile's canonical sections: equal for the same
@@ -199,8 +211,11 @@ func digestSections(sections []byte) (sum [32]byte) {
 	return sum
 }
 
-// writer appends sections to out.
-type writer struct{ out, payload []byte }
+// writer appends sections to out, or sends them.
+type writer struct {
+	out, payload []byte
+	err          error // the first one of sending
+}
 
 func (w *writer) section(tag string, encode func([]byte) []byte) {
 	w.payload = encode(w.payload[:0])
@@ -210,6 +225,25 @@ func (w *writer) section(tag string, encode func([]byte) []byte) {
 	w.out = binary.AppendUvarint(w.out, uint64(len(w.payload)))
 	w.out = append(w.out, w.payload...)
 	w.out = binary.LittleEndian.AppendUint32(w.out, crc32.Checksum(w.out[start:], castagnoli))
+}
+
+// send writes a section whose payload is there already, without a copy of it.
+func (w *writer) send(to io.Writer, tag string, payload []byte) {
+	w.out = binary.AppendUvarint(append(w.out[:0], tag...), uint64(len(payload)))
+	check := crc32.Update(crc32.Checksum(w.out, castagnoli), castagnoli, payload)
+	w.flush(to)
+	if w.err == nil {
+		_, w.err = to.Write(payload)
+	}
+	w.out = binary.LittleEndian.AppendUint32(w.out[:0], check)
+	w.flush(to)
+}
+
+// flush sends what is in out.
+func (w *writer) flush(to io.Writer) {
+	if w.err == nil {
+		_, w.err = to.Write(w.out)
+	}
 }
 
 func appendUint(b []byte, values ...uint64) []byte {
