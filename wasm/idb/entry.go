@@ -11,13 +11,34 @@ import (
 
 // entryToJS gives the object that is stored for an entry. Numbers of the browser
 // are exact up to 2^53, far beyond any file or trace.
-func entryToJS(e profile.Entry, chunks, stored int, sum uint64) js.Value {
-	return js.ValueOf(map[string]any{
+func entryToJS(e profile.Entry, g generation) js.Value {
+	object := g.toJS()
+	for name, value := range map[string]any{
 		"key": e.Key, "name": e.Name, "created": float64(e.Created),
 		"bytes": float64(e.Bytes), "references": float64(e.References),
 		"digest": e.Digest, "state": string(e.State), "reason": e.Reason, "done": e.Done,
-		"chunks": chunks, "stored": stored, "sum": sumText(sum),
+	} {
+		object.Set(name, value)
+	}
+	return object
+}
+
+func (g generation) toJS() js.Value {
+	return js.ValueOf(map[string]any{
+		"generation": g.number, "chunks": g.sum.Pieces, "stored": float64(g.sum.Bytes), "sum": sumText(g.sum.XXH64),
 	})
+}
+
+// generationsFromJS gives the data of a stored object, newest first. A sum that
+// cannot be read is that of no data.
+func generationsFromJS(object js.Value) (list []generation) {
+	for ; object.Type() == js.TypeObject && len(list) < 2; object = object.Get("before") {
+		g := generation{number: int(number(object, "generation"))}
+		g.sum.Pieces, g.sum.Bytes = int(number(object, "chunks")), number(object, "stored")
+		g.sum.XXH64, _ = strconv.ParseUint(text(object, "sum"), 16, 64)
+		list = append(list, g)
+	}
+	return list
 }
 
 // entryFromJS reads a stored object; fields that another version did not write

@@ -6,13 +6,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strconv"
 	"sync"
 	"syscall/js"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/hack-pad/go-indexeddb/idb"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/workers/web"
@@ -24,7 +24,7 @@ const DefaultName = "stackglass"
 const (
 	entriesStore = "entries"
 	chunksStore  = "chunks"
-	chunkBytes   = 4 << 20
+	chunkBytes   = profile.PieceBytes
 	// openPatience bounds the wait for a database: a blocked one has no event.
 	openPatience = 10 * time.Second
 )
@@ -57,9 +57,9 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 var (
-	errDamaged = errors.New("the stored bytes are damaged or incomplete; delete the entry and analyse the trace again")
 	errNoStore = errors.New("this browser offers no IndexedDB here, as some do in private windows; results can only be exported")
 	errBlocked = errors.New("the database does not open; close other tabs of this page, or restart the browser")
+	errNewer   = errors.New("a newer version of this page has been here, and what it keeps cannot be read by this one; reload the page")
 	errNoKey   = errors.New("an entry needs a key")
 )
 
@@ -91,6 +91,9 @@ func (s *Store) connect() error {
 		return err
 	}
 	db, err := request.Await(ctx)
+	if isDOM(err, "VersionError") {
+		return errNewer
+	}
 	if err != nil {
 		return err
 	}
@@ -171,7 +174,23 @@ func chunkRange(key string) js.Value {
 	return js.Global().Get("IDBKeyRange").Call("bound", []any{key}, []any{key, []any{}})
 }
 
-func chunkKey(key string, i int) js.Value { return js.ValueOf([]any{key, i}) }
+// generation is the data of an entry, or of the checkpoint before it.
+type generation struct {
+	number int // 0 for what is finished
+	sum    profile.Sum
+}
+
+// chunkRange holds the keys of its chunks; number is not 0.
+func (g generation) chunkRange(key string) js.Value {
+	return js.Global().Get("IDBKeyRange").Call("bound", []any{key, g.number, 0}, []any{key, g.number, []any{}})
+}
+
+func (g generation) chunkKey(key string, i int) js.Value {
+	if g.number == 0 {
+		return js.ValueOf([]any{key, i})
+	}
+	return js.ValueOf([]any{key, g.number, i})
+}
 
 // Put implements [profile.Store].
 func (s *Store) Put(e profile.Entry, data []byte) error {
@@ -179,32 +198,97 @@ func (s *Store) Put(e profile.Entry, data []byte) error {
 		return &Error{"keep", "", errNoKey}
 	}
 	return s.transact("keep", e.Key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
-		if e.State == profile.EntryInterrupted {
-			old, err := find(entries, e.Key)
-			if err == nil && text(old, "state") != string(profile.EntryInterrupted) {
-				return profile.ErrFinished
-			} else if err != nil && err != profile.ErrNotFound {
-				return err
-			}
-		}
 		if _, err := chunks.Delete(chunkRange(e.Key)); err != nil {
 			return err
 		}
-		n := 0
+		g := generation{}
 		for part := range slices.Chunk(data, chunkBytes) {
-			array := js.Global().Get("Uint8Array").New(len(part))
-			js.CopyBytesToJS(array, part)
-			if _, err := chunks.PutKey(chunkKey(e.Key, n), array); err != nil {
+			if err := putChunk(chunks, g.chunkKey(e.Key, g.sum.Pieces), part); err != nil {
 				return err
 			}
-			n++
+			g.sum.Pieces++
 		}
-		_, err := entries.PutKey(js.ValueOf(e.Key), entryToJS(e, n, len(data), xxhash.Sum64(data)))
+		g.sum = profile.SumOf(data)
+		_, err := entries.PutKey(js.ValueOf(e.Key), entryToJS(e, g))
 		return err
 	})
 }
 
-// Get implements [profile.Store].
+func putChunk(chunks *idb.ObjectStore, key js.Value, part []byte) error {
+	array := js.Global().Get("Uint8Array").New(len(part))
+	js.CopyBytesToJS(array, part)
+	_, err := chunks.PutKey(key, array)
+	return err
+}
+
+// Save implements [profile.Checkpoints].
+func (s *Store) Save(e profile.Entry, write func(io.Writer) error) error {
+	if e.Key == "" {
+		return &Error{"keep", "", errNoKey}
+	}
+	err := s.save(e, write, true)
+	if errors.Is(err, profile.ErrFull) {
+		err = s.save(e, write, false)
+	}
+	return err
+}
+
+// save stores a checkpoint beside the one before, or in its place.
+func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) error {
+	return s.transact("keep", e.Key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
+		old, err := find(entries, e.Key)
+		if err != nil && err != profile.ErrNotFound {
+			return err
+		}
+		var generations []generation
+		if err == nil {
+			if text(old, "state") != string(profile.EntryInterrupted) {
+				return profile.ErrFinished
+			}
+			generations = generationsFromJS(old)
+		}
+		newest := generation{number: 1}
+		if len(generations) > 0 {
+			newest.number = generations[0].number + 1
+		}
+		if err := makeRoom(chunks, e.Key, generations, beside); err != nil {
+			return err
+		}
+		pieces := profile.NewPieces(func(i int, piece []byte) error {
+			return putChunk(chunks, newest.chunkKey(e.Key, i), piece)
+		})
+		if err := write(pieces); err != nil {
+			return err
+		}
+		if newest.sum, err = pieces.Close(); err != nil {
+			return err
+		}
+		e.State, e.Bytes = profile.EntryInterrupted, newest.sum.Bytes
+		object := entryToJS(e, newest)
+		if beside && len(generations) > 0 {
+			object.Set("before", generations[0].toJS())
+		}
+		_, err = entries.PutKey(js.ValueOf(e.Key), object)
+		return err
+	})
+}
+
+// makeRoom removes what a new generation takes the place of: all but the newest, or
+// all.
+func makeRoom(chunks *idb.ObjectStore, key string, generations []generation, beside bool) error {
+	if !beside || len(generations) == 0 || generations[0].number == 0 {
+		_, err := chunks.Delete(chunkRange(key))
+		return err
+	}
+	for _, g := range generations[1:] {
+		if _, err := chunks.Delete(g.chunkRange(key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Get implements [profile.Checkpoints].
 func (s *Store) Get(key string) ([]byte, error) {
 	var data []byte
 	err := s.transact("read", key, idb.TransactionReadOnly, func(entries, chunks *idb.ObjectStore) error {
@@ -212,17 +296,31 @@ func (s *Store) Get(key string) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		data = make([]byte, object.Get("stored").Int())
-		if err := readChunks(chunks, key, object.Get("chunks").Int(), data); err != nil {
-			return err
+		for _, g := range generationsFromJS(object) {
+			if data, err = g.read(chunks, key); !errors.Is(err, profile.ErrDamaged) {
+				break
+			}
 		}
-		if sumText(xxhash.Sum64(data)) != object.Get("sum").String() {
-			return errDamaged
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
+	}
+	return data, nil
+}
+
+// read gives the data, or profile.ErrDamaged.
+func (g generation) read(chunks *idb.ObjectStore, key string) ([]byte, error) {
+	const mostBytes = 1 << 32 // that a program can hold
+	if g.sum.Bytes > mostBytes || uint64(g.sum.Pieces) != (g.sum.Bytes+chunkBytes-1)/chunkBytes {
+		return nil, profile.ErrDamaged
+	}
+	data := make([]byte, g.sum.Bytes)
+	if err := g.readChunks(chunks, key, data); err != nil {
+		return nil, err
+	}
+	if profile.SumOf(data) != g.sum {
+		return nil, profile.ErrDamaged
 	}
 	return data, nil
 }
@@ -240,15 +338,13 @@ func find(entries *idb.ObjectStore, key string) (js.Value, error) {
 	return object, err
 }
 
-// readChunks fills data with an entry's chunks. All are asked for at once; each
-// is copied as it comes, in the event handler.
-func readChunks(chunks *idb.ObjectStore, key string, n int, data []byte) error {
-	if want := (len(data) + chunkBytes - 1) / chunkBytes; n != want {
-		return errDamaged
-	}
+// readChunks fills data with the chunks. All are asked for at once; each is copied
+// as it comes, in the event handler.
+func (g generation) readChunks(chunks *idb.ObjectStore, key string, data []byte) error {
+	n := g.sum.Pieces
 	results := make(chan error, n)
 	for i := range n {
-		request, err := chunks.Get(chunkKey(key, i))
+		request, err := chunks.Get(g.chunkKey(key, i))
 		if err != nil {
 			return err
 		}
@@ -275,7 +371,7 @@ func copyChunk(to []byte, request *idb.Request) error {
 		return err
 	}
 	if !array.InstanceOf(js.Global().Get("Uint8Array")) || js.CopyBytesToGo(to, array) != len(to) || array.Length() != len(to) {
-		return errDamaged
+		return profile.ErrDamaged
 	}
 	return nil
 }
@@ -315,7 +411,7 @@ func (s *Store) Rename(key, name string) error {
 	})
 }
 
-// Delete implements [profile.Store]. Deleting what is not there is no error.
+// Delete implements [profile.Checkpoints].
 func (s *Store) Delete(key string) error {
 	return s.transact("delete", key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
 		if _, err := chunks.Delete(chunkRange(key)); err != nil {

@@ -4,7 +4,9 @@ package idb
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"os"
 	"strconv"
 	"syscall/js"
@@ -64,6 +66,83 @@ func TestStore(t *testing.T) {
 	storetest.TestStore(t, func(t *testing.T) profile.Store { return openNew(t) })
 }
 
+func TestCheckpoints(t *testing.T) {
+	storetest.TestCheckpoints(t, func(t *testing.T) (profile.Checkpoints, func(key string)) {
+		s := openNew(t)
+		return s, func(key string) { damageNewest(t, s, key) }
+	})
+}
+
+// damageNewest changes a byte of the newest generation that is whole.
+func damageNewest(t *testing.T, s *Store, key string) {
+	t.Helper()
+	err := s.transact("damage", key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
+		object, err := find(entries, key)
+		if err != nil {
+			return err
+		}
+		for _, g := range generationsFromJS(object) {
+			data, err := g.read(chunks, key)
+			if err != nil || len(data) == 0 {
+				continue
+			}
+			part := data[:min(len(data), chunkBytes)]
+			part[len(part)/2] ^= 1
+			return putChunk(chunks, g.chunkKey(key, 0), part)
+		}
+		return errors.New("nothing is whole")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is left of a key in the browser's storage, after checkpoints and after a
+// result, is what the entry names and nothing else.
+func TestNoOrphans(t *testing.T) {
+	s := openNew(t)
+	count := func() (n uint) {
+		err := s.transact("count", "", idb.TransactionReadOnly, func(_, chunks *idb.ObjectStore) error {
+			request, err := chunks.Count()
+			if err == nil {
+				n, err = request.Await(context.Background())
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	data := bytes.Repeat([]byte{7}, 2*chunkBytes+1)
+	for i, want := range []uint{3, 6, 6, 6} {
+		err := s.Save(profile.Entry{Key: "k"}, func(w io.Writer) error { _, err := w.Write(data); return err })
+		if got := count(); err != nil || got != want {
+			t.Errorf("%d chunks after %d checkpoints, %v, want %d", got, i+1, err, want)
+		}
+	}
+	if err := s.Put(profile.Entry{Key: "k"}, data[:chunkBytes+1]); err != nil || count() != 2 {
+		t.Errorf("%d chunks of a result of two; %v", count(), err)
+	}
+	if err := s.Delete("k"); err != nil || count() != 0 {
+		t.Errorf("%d chunks of nothing; %v", count(), err)
+	}
+}
+
+// A database that a newer page has made is not touched.
+func TestNewerVersion(t *testing.T) {
+	const name = "test newer"
+	opening := js.Global().Get("indexedDB").Call("open", name, 99)
+	opened := make(chan struct{})
+	opening.Set("onsuccess", js.FuncOf(func(js.Value, []js.Value) any { close(opened); return nil }))
+	<-opened
+	opening.Get("result").Call("close")
+	defer js.Global().Get("indexedDB").Call("deleteDatabase", name)
+	if _, err := Open(name); !errors.Is(err, errNewer) {
+		t.Errorf("Open: %v, want %v", err, errNewer)
+	}
+}
+
 func TestReopened(t *testing.T) {
 	s := openNew(t)
 	e := profile.Entry{Key: "k", Name: "n", State: profile.EntryComplete}
@@ -100,19 +179,19 @@ func TestClosedConnection(t *testing.T) {
 func TestDamage(t *testing.T) {
 	damage := map[string]func(chunks *idb.ObjectStore) error{
 		"a chunk is missing": func(chunks *idb.ObjectStore) error {
-			_, err := chunks.Delete(chunkKey("k", 1))
+			_, err := chunks.Delete(generation{}.chunkKey("k", 1))
 			return err
 		},
 		"a chunk is other bytes": func(chunks *idb.ObjectStore) error {
-			_, err := chunks.PutKey(chunkKey("k", 0), js.Global().Get("Uint8Array").New(chunkBytes))
+			_, err := chunks.PutKey(generation{}.chunkKey("k", 0), js.Global().Get("Uint8Array").New(chunkBytes))
 			return err
 		},
 		"a chunk is short": func(chunks *idb.ObjectStore) error {
-			_, err := chunks.PutKey(chunkKey("k", 1), js.Global().Get("Uint8Array").New(5))
+			_, err := chunks.PutKey(generation{}.chunkKey("k", 1), js.Global().Get("Uint8Array").New(5))
 			return err
 		},
 		"a chunk is no bytes": func(chunks *idb.ObjectStore) error {
-			_, err := chunks.PutKey(chunkKey("k", 1), js.ValueOf("text"))
+			_, err := chunks.PutKey(generation{}.chunkKey("k", 1), js.ValueOf("text"))
 			return err
 		},
 	}
@@ -128,8 +207,8 @@ func TestDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			var failed *Error
-			if _, err := s.Get("k"); !errors.Is(err, errDamaged) || !errors.As(err, &failed) || failed.Key != "k" {
-				t.Errorf("Get: %v, want %v", err, errDamaged)
+			if _, err := s.Get("k"); !errors.Is(err, profile.ErrDamaged) || !errors.As(err, &failed) || failed.Key != "k" {
+				t.Errorf("Get: %v, want %v", err, profile.ErrDamaged)
 			}
 			if err := s.Put(profile.Entry{Key: "k"}, []byte("whole")); err != nil {
 				t.Error(err)

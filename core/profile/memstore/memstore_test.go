@@ -11,4 +11,15 @@ func TestStore(t *testing.T) {
 	storetest.TestStore(t, func(t *testing.T) profile.Store { return new(Store) })
 }
 
+func TestCheckpoints(t *testing.T) {
+	storetest.TestCheckpoints(t, func(t *testing.T) (profile.Checkpoints, func(key string)) {
+		s := new(Store)
+		return s, func(key string) {
+			if !s.Damage(key) {
+				t.Error("nothing is whole")
+			}
+		}
+	})
+}
+
 func TestFull(t *testing.T) { storetest.TestFull(t, &Store{Quota: 24 << 20}) }

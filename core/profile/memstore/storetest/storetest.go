@@ -4,6 +4,7 @@ package storetest
 import (
 	"bytes"
 	"errors"
+	"io"
 	"reflect"
 	"strconv"
 	"sync"
@@ -28,7 +29,7 @@ func TestStore(t *testing.T, open func(t *testing.T) profile.Store) {
 		"an entry needs a key":  testNoKey,
 		"every field of Entry":  testEntry,
 		"rename keeps the data": testRenameKeepsData,
-		"checkpoint":            testCheckpoint,
+		"finished":              testFinished,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
@@ -70,7 +71,26 @@ func put(t *testing.T, s profile.Store, e profile.Entry, data []byte) {
 	}
 }
 
-func wantData(t *testing.T, s profile.Store, key string, want []byte) {
+func save(t *testing.T, s profile.Checkpoints, key string, data []byte) {
+	t.Helper()
+	if err := s.Save(profile.Entry{Key: key}, writing(data)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writing writes data in a few parts that are no pieces.
+func writing(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		for _, part := range [][]byte{data[:len(data)/3], data[len(data)/3 : len(data)/2], data[len(data)/2:]} {
+			if _, err := w.Write(part); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func wantData(t *testing.T, s profile.Checkpoints, key string, want []byte) {
 	t.Helper()
 	got, err := s.Get(key)
 	if err != nil || !bytes.Equal(got, want) {
@@ -99,12 +119,16 @@ func testReplace(t *testing.T, s profile.Store) {
 
 // A checkpoint comes after a checkpoint, and a result after either; nothing
 // finished gives way to a checkpoint.
-func testCheckpoint(t *testing.T, s profile.Store) {
-	put(t, s, profile.Entry{Key: "k", State: profile.EntryInterrupted}, pattern(10, 1))
-	put(t, s, profile.Entry{Key: "k", State: profile.EntryInterrupted}, pattern(20, 2))
+func testFinished(t *testing.T, s profile.Store) {
+	save(t, s, "k", pattern(10, 1))
+	save(t, s, "k", pattern(20, 2))
+	entries, err := s.List()
+	if err != nil || len(entries) != 1 || entries[0].State != profile.EntryInterrupted || entries[0].Bytes != 20 {
+		t.Errorf("List: %+v, %v", entries, err)
+	}
 	for _, finished := range []profile.EntryState{profile.EntryPartial, profile.EntryComplete} {
 		put(t, s, profile.Entry{Key: "k", State: finished}, pattern(30, 3))
-		if err := s.Put(profile.Entry{Key: "k", State: profile.EntryInterrupted}, pattern(40, 4)); !errors.Is(err, profile.ErrFinished) {
+		if err := s.Save(profile.Entry{Key: "k"}, writing(pattern(40, 4))); !errors.Is(err, profile.ErrFinished) {
 			t.Errorf("a checkpoint over a %s analysis: %v, want ErrFinished", finished, err)
 		}
 		wantData(t, s, "k", pattern(30, 3))
@@ -250,8 +274,13 @@ func testEntry(t *testing.T, s profile.Store) {
 // own old value too. s is empty and has room for 16 MiB, but not for 64.
 func TestFull(t *testing.T, s profile.Store) {
 	old := pattern(5<<20, 9)
-	put(t, s, profile.Entry{Key: "k", Name: "old", State: profile.EntryInterrupted}, old)
+	if err := s.Save(profile.Entry{Key: "k", Name: "old"}, writing(old)); err != nil {
+		t.Fatal(err)
+	}
 	for _, key := range []string{"k", "other"} {
+		if err := s.Save(profile.Entry{Key: key, Name: "new"}, writing(pattern(64<<20, 8))); !errors.Is(err, profile.ErrFull) {
+			t.Fatalf("Save of 64 MiB under %q into a full store: %v, want %v", key, err, profile.ErrFull)
+		}
 		err := s.Put(profile.Entry{Key: key, Name: "new", State: profile.EntryComplete}, pattern(64<<20, 8))
 		if !errors.Is(err, profile.ErrFull) {
 			t.Fatalf("Put of 64 MiB under %q into a full store: %v, want %v", key, err, profile.ErrFull)
