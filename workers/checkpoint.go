@@ -4,56 +4,146 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// checkpoint is a run that can go on: the model, the choices that it was made
-// with, and enough about the file to tell another one from it.
-type checkpoint struct {
-	name   string // of the file, for the sentence that asks for it
-	format string
-	spec   analysis.Spec
-	size   uint64 // of the file; 0: not known
-	read   uint64 // bytes of the file read by then
-	sum    uint64 // XXH64 of those bytes
-	model  []byte // of analysis.Runner.Save
+// Checkpoint is a run that can go on: the choices that it was made with, enough
+// about the file to tell another one from it, and the state of the analyses.
+type Checkpoint struct {
+	Name   string // of the file, for the sentence that asks for it
+	Format string
+	Spec   analysis.Spec
+	Size   uint64 // bytes of the file; 0: not known
+	Read   Prefix // of the file
+	State  []byte // of analysis.Runner.Save
 }
 
 // typeCheckpoint names a stored checkpoint in a BodyError; it is never sent.
 const typeCheckpoint Type = 255
 
-// encode gives the stored form: like a message's body.
-func (c *checkpoint) encode() []byte {
-	w := newBody(len(c.model) + len(c.name) + 128)
-	w.text("stackglass checkpoint")
-	w.text(c.name)
-	w.text(c.format)
-	w.spec(c.spec)
-	w.number(c.size)
-	w.number(c.read)
-	w.number(c.sum)
-	w.bytes = append(w.bytes, c.model...)
-	return w.bytes
+// checkpointTag begins every stored checkpoint; its number changes with the form.
+const checkpointTag = "stackglass checkpoint 2"
+
+// encodeTo writes the stored form, which is like a message's body, with a state
+// that is not in memory as bytes.
+func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {
+	head := newBody(len(c.Name) + 8*len(c.Read.Blocks) + 128)
+	head.text(checkpointTag)
+	head.text(c.Name)
+	head.text(c.Format)
+	head.spec(c.Spec)
+	head.number(c.Size)
+	head.number(c.Read.Bytes)
+	head.number(c.Read.Tail)
+	head.numbers(c.Read.Blocks)
+	if _, err := w.Write(head.bytes); err != nil {
+		return err
+	}
+	return state(w)
 }
 
-func decodeCheckpoint(stored []byte) (*checkpoint, error) {
+// errNoCheckpoint is what stored bytes are that this version does not read.
+var errNoCheckpoint = errors.New("what is stored there is not a checkpoint of this version")
+
+// DecodeCheckpoint reads what a [Keeper] stored; the State lies in stored.
+func DecodeCheckpoint(stored []byte) (*Checkpoint, error) {
 	r := openBody(typeCheckpoint, stored)
-	if r.text("a checkpoint") != "stackglass checkpoint" {
+	if r.text("a checkpoint") != checkpointTag {
 		r.fail("a checkpoint")
 	}
-	c := &checkpoint{
-		name:   r.text("the file's name"),
-		format: r.text("the format"),
-		spec:   r.spec(),
-		size:   r.number("the file's size"),
-		read:   r.number("the bytes read"),
-		sum:    r.number("the checksum"),
+	c := &Checkpoint{
+		Name:   r.text("the file's name"),
+		Format: r.text("the format"),
+		Spec:   r.spec(),
+		Size:   r.number("the file's size"),
 	}
-	c.model = r.rest()
-	return c, r.end()
+	c.Read = Prefix{Bytes: r.number("the bytes read"), Tail: r.number("the checksum"), Blocks: r.numbers("the checksums")}
+	if uint64(len(c.Read.Blocks)) != c.Read.Bytes/BlockBytes {
+		r.fail("a checksum for each block")
+	}
+	c.State = r.rest()
+	if r.end() != nil {
+		return nil, errNoCheckpoint
+	}
+	return c, nil
+}
+
+// Keeper takes the checkpoints of one run.
+type Keeper struct {
+	Store profile.Checkpoints // nil: there are none
+	Key   string
+	// Checkpoint says what run it is; its Read and State are not used.
+	Checkpoint
+
+	File   *File
+	Runner *analysis.Runner
+	Now    func() time.Time
+
+	// Bytes and References are the volumes of input between two checkpoints,
+	// whichever comes first: of the file, packed as it is, and of what was
+	// analysed. It goes by volume so that the same file has the same checkpoints on
+	// every machine; time only ever makes them fewer. 0: 256 MiB, 2^24.
+	Bytes, References uint64
+
+	pace       share
+	bytes      uint64 // of the file at the last checkpoint
+	references uint64 // at the last checkpoint
+}
+
+// defaultBytes and defaultReferences are the volumes between two checkpoints.
+const (
+	defaultBytes      = 256 << 20
+	defaultReferences = 1 << 24
+)
+
+// Begin notes where the run begins: at its start, or at a checkpoint that was
+// restored.
+func (k *Keeper) Begin() {
+	if k.Bytes == 0 {
+		k.Bytes = defaultBytes
+	}
+	if k.References == 0 {
+		k.References = defaultReferences
+	}
+	k.references = k.Runner.Progress().References
+	if want := k.File.want; want != nil {
+		k.bytes = want.Read.Bytes
+	}
+	k.pace = share{began: k.Now()}
+}
+
+// Due tells whether it is time for a checkpoint: enough was read since the last one,
+// and what all take together, this one too, stays within a twentieth of the run.
+func (k *Keeper) Due() bool {
+	at := k.Runner.Progress()
+	if k.Store == nil || at.Resuming || k.File.Position() < k.bytes+k.Bytes && at.References < k.references+k.References {
+		return false
+	}
+	return k.pace.due(k.Now())
+}
+
+// Paused leaves d out of the time that checkpoints take a share of.
+func (k *Keeper) Paused(d time.Duration) { k.pace.began = k.pace.began.Add(d) }
+
+// Save stores where the run is.
+func (k *Keeper) Save() error {
+	begin := k.Now()
+	c := k.Checkpoint
+	state := k.Runner.State()
+	c.Read = k.File.Prefix() // behind the state: all that it knows was read before
+	e := profile.Entry{Key: k.Key, Name: k.Name, Created: begin.UnixMilli(), References: k.Runner.Progress().References}
+	if c.Size > 0 {
+		e.Done = float64(c.Read.Bytes) / float64(c.Size)
+	}
+	if err := k.Store.Save(e, func(w io.Writer) error { return c.encodeTo(w, state.EncodeTo) }); err != nil {
+		return err
+	}
+	k.bytes, k.references = c.Read.Bytes, e.References
+	k.pace.ran(k.Now().Sub(begin))
+	return nil
 }
 
 // checkpointError tells that a run cannot go on.
@@ -69,20 +159,37 @@ func (e *checkpointError) Error() string {
 
 func (e *checkpointError) Unwrap() error { return e.err }
 
-// otherFileError tells that a run was to go on with a file that is not the one
-// that it began with.
-type otherFileError struct {
-	name string
-	want *checkpoint
+// OtherFileError tells that a run was to go on with a file that is not the one
+// that it began with, or that was changed since.
+type OtherFileError struct {
+	Name string
+	Size uint64 // of the file; 0: not known
+	From uint64 // byte in front of which both are the same
+	Want *Checkpoint
 }
 
-func (e *otherFileError) Error() string {
-	return e.name + " is not the file that the interrupted run began with: that was " + e.want.name + ", " +
-		strconv.FormatUint(e.want.size, 10) + " bytes, and unchanged since. The checkpoint is kept. " +
+func (e *OtherFileError) Error() string {
+	return e.Name + " is not the file that the interrupted run began with: that was " + e.Want.Name + ", " +
+		e.Difference() + ". The checkpoint is kept. " +
 		"Choose that file, or analyse this one from its start."
 }
 
-func (h *Host) loadCheckpoint(key string) (*checkpoint, error) {
+// Difference says in a clause by what the file is told from the one before.
+func (e *OtherFileError) Difference() string {
+	was := strconv.FormatUint(e.Want.Size, 10) + " bytes"
+	switch {
+	case e.Size != e.Want.Size && e.Size != 0 && e.Want.Size != 0:
+		return was + ", and this one has " + strconv.FormatUint(e.Size, 10)
+	case e.Want.Size == 0:
+		was = "of a length that was not known"
+	}
+	if e.From == 0 {
+		return was + ", and this one differs from the beginning on"
+	}
+	return was + ", and this one differs behind byte " + strconv.FormatUint(e.From, 10)
+}
+
+func (h *Host) loadCheckpoint(key string) (*Checkpoint, error) {
 	if h.Store == nil {
 		return nil, &checkpointError{key: key, err: errors.New(h.NoStore)}
 	}
@@ -90,20 +197,17 @@ func (h *Host) loadCheckpoint(key string) (*checkpoint, error) {
 	if err != nil {
 		return nil, &checkpointError{key: key, err: err}
 	}
-	c, err := decodeCheckpoint(stored)
+	c, err := DecodeCheckpoint(stored)
 	if err != nil {
-		return nil, &checkpointError{key: key, err: errors.New("what is stored there is not a checkpoint of this version")}
+		return nil, &checkpointError{key: key, err: err}
 	}
 	return c, nil
 }
 
-// wantsCheckpoint goes by volume of input, so that the same file has the same
-// checkpoints on every machine; time only ever makes them fewer.
+// wantsCheckpoint tells whether to take one now.
 func (j *job) wantsCheckpoint() bool {
 	h := j.host
-	due := j.file.read >= j.marked+h.CheckpointBytes ||
-		j.runner.Progress().References >= j.markedAt+h.CheckpointReferences
-	if !due || h.Store == nil || j.unsaved != "" {
+	if j.unsaved != "" || h.Store == nil || !j.keeper.Due() {
 		return false
 	}
 	if h.CheckpointMemory > 0 && h.Memory() > h.CheckpointMemory {
@@ -115,75 +219,9 @@ func (j *job) wantsCheckpoint() bool {
 // saveCheckpoint stores the running model. When the store does not take it the
 // run goes on without.
 func (j *job) saveCheckpoint() {
-	h := j.host
-	c := checkpoint{
-		name: j.start.Name, format: j.start.Format, spec: j.start.Spec,
-		size: j.size, read: j.file.read, sum: j.file.sum64(), model: j.runner.Save(),
-	}
-	data := c.encode()
-	c.model = nil // data has a copy, and the next checkpoint is far
-	e := profile.Entry{
-		Key: j.start.Key, Name: j.start.Name, Created: h.Now().UnixMilli(), Bytes: uint64(len(data)),
-		References: j.runner.Progress().References, State: profile.EntryInterrupted,
-	}
-	if j.size > 0 {
-		e.Done = float64(c.read) / float64(j.size)
-	}
-	if h.put(e, data) != "" {
+	err := j.keeper.Save()
+	j.host.askStorage()
+	if err != nil {
 		j.unsaved = "the storage did not take one"
-		return
 	}
-	j.marked, j.markedAt = c.read, e.References
-}
-
-// hashedFile counts and hashes what is read, and compares it to what a
-// checkpoint has seen before anything behind that is analysed.
-type hashedFile struct {
-	name  string
-	file  io.ReadCloser
-	read  uint64
-	hash  *xxhash.Digest
-	want  *checkpoint // what the first bytes have to be; nil: anything, or checked
-	wrong error       // final, once set
-}
-
-func (f *hashedFile) Read(p []byte) (int, error) {
-	if f.wrong != nil {
-		return 0, f.wrong
-	}
-	if f.want != nil {
-		p = p[:min(uint64(len(p)), f.want.read-f.read)]
-	}
-	n, err := f.file.Read(p)
-	if f.hash == nil {
-		f.hash = xxhash.New()
-	}
-	f.hash.Write(p[:n])
-	f.read += uint64(n)
-	if f.want != nil && (f.read == f.want.read && f.hash.Sum64() != f.want.sum || f.read < f.want.read && err == io.EOF) {
-		f.wrong = &otherFileError{name: f.name, want: f.want}
-		return 0, f.wrong
-	}
-	if f.want != nil && f.read == f.want.read {
-		f.want = nil
-	}
-	if err != nil && err != io.EOF {
-		f.wrong = err
-	}
-	return n, err
-}
-
-// verify reads on to where the checkpoint was, if need be: wrong tells whether
-// this is another file.
-func (f *hashedFile) verify() {
-	for skipped := make([]byte, 64<<10); f.want != nil && f.wrong == nil; {
-		_, _ = f.Read(skipped) // its error is in wrong, or that of a later read
-	}
-}
-
-func (f *hashedFile) sum64() uint64 {
-	if f.hash == nil {
-		return xxhash.Sum64(nil)
-	}
-	return f.hash.Sum64()
 }

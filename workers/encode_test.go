@@ -137,6 +137,6 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("failed %+v became %+v, %v", m, again, err)
 			}
 		}
-		decodeCheckpoint(body) // may refuse, may not panic
+		DecodeCheckpoint(body) // may refuse, may not panic
 	})
 }

@@ -37,9 +37,7 @@ type Host struct {
 	// runtime.
 	Memory func() uint64
 
-	// CheckpointBytes and CheckpointReferences are the volumes of input between
-	// two checkpoints, whichever comes first: of the file, packed as it is, and
-	// of what was analysed. 0: 256 MiB, 2^24.
+	// CheckpointBytes and CheckpointReferences are as in [Keeper].
 	CheckpointBytes, CheckpointReferences uint64
 	// CheckpointMemory is the most memory the program may hold for a checkpoint
 	// to be taken, which copies the model; 0: no bound.
@@ -103,12 +101,6 @@ func (h *Host) fillDefaults() {
 	}
 	if h.Memory == nil {
 		h.Memory = goMemory
-	}
-	if h.CheckpointBytes == 0 {
-		h.CheckpointBytes = 256 << 20
-	}
-	if h.CheckpointReferences == 0 {
-		h.CheckpointReferences = 1 << 24
 	}
 	if h.NoStore == "" {
 		h.NoStore = "There is no storage for results here; export this one to keep it."

@@ -34,44 +34,39 @@ type job struct {
 	host   *Host
 	id     uint32
 	start  Start
-	file   *hashedFile
+	opened io.Closer
+	file   *File  // what opened gives
 	size   uint64 // of the file; 0: not known
 	runner *analysis.Runner
+	keeper Keeper
 
-	began      time.Time
-	pausedFor  time.Duration
-	turn       pace
-	progress   pace
-	snapshot   pace
-	checkpoint pace
-	marked     uint64 // file bytes at the last checkpoint
-	markedAt   uint64 // references at the last checkpoint
-	unsaved    string // why no more checkpoints are tried
-	shown      uint64 // references in the last snapshot
+	began     time.Time
+	pausedFor time.Duration
+	turn      pace
+	progress  pace
+	snapshot  pace
+	unsaved   string // why no more checkpoints are tried
+	shown     uint64 // references in the last snapshot
 }
 
 // open prepares the run; for a Start that resumes, up to where it stopped.
 func (j *job) open(attachment any) error {
 	h := j.host
-	var from *checkpoint
+	var from *Checkpoint
 	if j.start.Resume {
 		var err error
 		if from, err = h.loadCheckpoint(j.start.Key); err != nil {
 			return err
 		}
-		j.start.Spec, j.start.Format = from.spec, from.format
+		j.start.Spec, j.start.Format = from.Spec, from.Format
 	}
 	file, size, err := h.OpenFile(attachment)
 	if err != nil {
 		return err
 	}
-	j.file, j.size = &hashedFile{name: j.start.Name, file: file}, size
-	if from != nil {
-		if from.size != size {
-			return &otherFileError{name: j.start.Name, want: from}
-		}
-		j.file.want = from
-		j.marked = from.read
+	j.opened, j.size = file, size
+	if j.file, err = NewFile(j.start.Name, file, size, from); err != nil {
+		return err
 	}
 	reader, err := h.OpenTrace(j.start.Name, j.file, j.start.Format)
 	if err != nil {
@@ -80,22 +75,27 @@ func (j *job) open(attachment any) error {
 	return j.prepare(reader, from)
 }
 
-func (j *job) prepare(reader trace.Reader, from *checkpoint) (err error) {
+func (j *job) prepare(reader trace.Reader, from *Checkpoint) (err error) {
 	if j.runner, err = analysis.NewRunner(j.start.Spec, reader); err != nil {
 		return err
 	}
 	if from != nil {
-		if err := j.runner.Restore(from.model); err != nil {
+		if err := j.runner.Restore(from.State); err != nil {
 			return &checkpointError{key: j.start.Key, err: err}
 		}
-		j.markedAt = j.runner.Progress().References
 	}
+	j.keeper = Keeper{
+		Store: j.host.Store, Key: j.start.Key, File: j.file, Runner: j.runner, Now: j.host.Now,
+		Checkpoint: Checkpoint{Name: j.start.Name, Format: j.start.Format, Spec: j.start.Spec, Size: j.size},
+		Bytes:      j.host.CheckpointBytes, References: j.host.CheckpointReferences,
+	}
+	j.keeper.Begin()
 	return nil
 }
 
 func (j *job) close() {
-	if j.file != nil {
-		j.file.file.Close()
+	if j.opened != nil {
+		j.opened.Close()
 	}
 }
 
@@ -108,7 +108,6 @@ func (j *job) run() error {
 	j.turn = pace{least: turnEvery, next: now} // a Cancel may have come with the Start
 	j.progress = pace{least: progressEvery, next: now}
 	j.snapshot = pace{least: snapshotEvery, next: now.Add(firstSnapshot)}
-	j.checkpoint = pace{next: now}
 	for {
 		if now := j.host.Now(); j.turn.due(now) {
 			if err := j.takeTurn(); err != nil {
@@ -127,9 +126,9 @@ func (j *job) run() error {
 // it, also when the decoder stopped before the file was known to be the
 // checkpoint's.
 func (j *job) blame(err error) error {
-	j.file.verify()
-	if j.file.wrong != nil {
-		return j.file.wrong
+	j.file.Verify()
+	if wrong := j.file.Wrong(); wrong != nil {
+		return wrong
 	}
 	return err
 }
@@ -152,9 +151,8 @@ func (j *job) takeTurn() error {
 		}
 		j.snapshot.ran(begin, j.host.Now())
 	}
-	if begin := j.host.Now(); j.wantsCheckpoint() && j.checkpoint.due(begin) {
+	if j.wantsCheckpoint() {
 		j.saveCheckpoint()
-		j.checkpoint.ran(begin, j.host.Now())
 	}
 	return nil
 }
@@ -222,22 +220,29 @@ func (j *job) pause() error {
 	}
 	for m := range j.host.inbox {
 		if m.Type == TypeResume && m.Job == j.id {
-			j.pausedFor += j.host.Now().Sub(begin)
+			j.wasPaused(begin)
 			return j.sendProgress(nil)
 		}
 		if err := j.take(m); err != nil {
-			j.pausedFor += j.host.Now().Sub(begin)
+			j.wasPaused(begin)
 			return err
 		}
 	}
 	return errGone
 }
 
+// wasPaused leaves the time since begin out of every count.
+func (j *job) wasPaused(begin time.Time) {
+	d := j.host.Now().Sub(begin)
+	j.pausedFor += d
+	j.keeper.Paused(d)
+}
+
 // sendProgress sends where the run is; tell, if not nil, adds to it.
 func (j *job) sendProgress(tell func(*Progress)) error {
 	at := j.runner.Progress()
 	p := Progress{
-		Bytes:      j.file.read,
+		Bytes:      j.file.Position(),
 		TotalBytes: j.size,
 		References: at.References,
 		Lines:      at.Lines,
@@ -301,8 +306,8 @@ func (j *job) finish(why error) {
 		j.conclude(profile.State{})
 		return
 	}
-	var other *otherFileError
-	if !errors.As(why, &other) && j.file.want != nil {
+	var other *OtherFileError
+	if !errors.As(why, &other) && j.file.Verifying() {
 		// Nothing was analysed that the checkpoint does not have.
 		what := why.Error()
 		if why == errCancelled {

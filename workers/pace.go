@@ -16,3 +16,21 @@ func (p *pace) ran(begin, end time.Time) {
 	const share = 20
 	p.next = end.Add(max(p.least, (share-1)*end.Sub(begin)))
 }
+
+// share keeps something that is done again and again within a twentieth of the time
+// since began, the next time too: that is taken to cost half more than the last.
+type share struct {
+	began       time.Time
+	spent, last time.Duration
+}
+
+func (s *share) due(now time.Time) bool {
+	const share = 20
+	return now.Sub(s.began) >= share*(s.spent+s.last+s.last/2)
+}
+
+// ran notes what it took once.
+func (s *share) ran(took time.Duration) {
+	s.last = took
+	s.spent += took
+}

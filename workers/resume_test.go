@@ -50,7 +50,7 @@ func interrupt(t *testing.T, b []byte, size int, spec analysis.Spec) *memstore.S
 		}
 		if len(entries) == 1 && entries[0].References > 250_000 {
 			checkpoint, err := f.store.Get("k")
-			if err != nil || left.Put(entries[0], checkpoint) != nil {
+			if err != nil || left.Save(entries[0], func(w io.Writer) error { _, err := w.Write(checkpoint); return err }) != nil {
 				t.Fatal(err)
 			}
 			break

@@ -1,0 +1,138 @@
+package workers
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/iotest"
+
+	"github.com/cespare/xxhash/v2"
+	"pgregory.net/rapid"
+)
+
+// prefixOf is the naive twin of what File sums up.
+func prefixOf(b []byte) Prefix {
+	p := Prefix{Bytes: uint64(len(b))}
+	for ; len(b) >= BlockBytes; b = b[BlockBytes:] {
+		p.Blocks = append(p.Blocks, xxhash.Sum64(b[:BlockBytes]))
+	}
+	p.Tail = xxhash.Sum64(b)
+	return p
+}
+
+func noise(n int) []byte {
+	b := make([]byte, n)
+	random := rand.NewChaCha8([32]byte{1})
+	_, _ = random.Read(b) // never fails
+	return b
+}
+
+// inPieces reads in pieces of drawn lengths.
+func inPieces(t *rapid.T, r io.Reader) (all []byte, err error) {
+	buffer := make([]byte, rapid.SampledFrom([]int{1 << 16, 1<<20 + 7, 5 << 20}).Draw(t, "piece"))
+	for {
+		n, err := r.Read(buffer)
+		all = append(all, buffer[:n]...)
+		if err == io.EOF {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+	}
+}
+
+// lengths lie around the ends of blocks.
+var lengths = []int{0, 1, 1000, BlockBytes - 1, BlockBytes, BlockBytes + 1, 2 * BlockBytes, 2*BlockBytes + 5}
+
+func TestFileIsSummedUp(t *testing.T) {
+	whole := noise(2*BlockBytes + 5)
+	rapid.Check(t, func(t *rapid.T) {
+		content := whole[:rapid.SampledFrom(lengths).Draw(t, "length")]
+		f, err := NewFile("f", bytes.NewReader(content), 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, err := inPieces(t, f); err != nil || !bytes.Equal(all, content) {
+			t.Fatalf("read %d bytes, %v", len(all), err)
+		}
+		got, want := f.Prefix(), prefixOf(content)
+		if got.Bytes != want.Bytes || got.Tail != want.Tail || !slices.Equal(got.Blocks, want.Blocks) || f.Position() != want.Bytes {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+}
+
+// The same file is read to its end; one that differs in any byte that was read
+// before, or ends earlier, gives no byte behind the block that differs.
+func TestFileIsCompared(t *testing.T) {
+	whole := noise(2*BlockBytes + 5)
+	rapid.Check(t, func(t *rapid.T) {
+		read := rapid.SampledFrom(lengths).Draw(t, "read before")
+		content := bytes.Clone(whole)
+		from, differs := len(whole), false
+		switch change := rapid.SampledFrom([]string{"none", "a byte", "cut"}).Draw(t, "change"); {
+		case change == "a byte":
+			at := rapid.IntRange(0, len(whole)-1).Draw(t, "at")
+			content[at] ^= 1
+			from, differs = at/BlockBytes*BlockBytes, at < read
+		case change == "cut":
+			from = rapid.IntRange(0, len(whole)-1).Draw(t, "cut at")
+			content, differs = content[:from], from < read
+			from = from / BlockBytes * BlockBytes
+		}
+		f, err := NewFile("f", bytes.NewReader(content), 0, &Checkpoint{Read: prefixOf(whole[:read])})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := inPieces(t, f)
+		var other *OtherFileError
+		if !differs {
+			if err != nil || !bytes.Equal(all, content) || f.Verifying() {
+				t.Errorf("the same beginning: %d bytes, %v", len(all), err)
+			}
+			return
+		}
+		if !errors.As(err, &other) || int(other.From) != from || f.Wrong() != err {
+			t.Errorf("another file: %v, want it to differ behind %d", err, from)
+		}
+		if len(all) >= from+BlockBytes {
+			t.Errorf("%d bytes were given away, the block at %d differs", len(all), from)
+		}
+	})
+}
+
+// Where nobody reads on, what was not compared is.
+func TestFileIsVerified(t *testing.T) {
+	content := noise(2 * BlockBytes)
+	for _, same := range []bool{true, false} {
+		other := bytes.Clone(content)
+		if !same {
+			other[len(other)-1] ^= 1
+		}
+		f, err := NewFile("f", bytes.NewReader(other), 0, &Checkpoint{Read: prefixOf(content)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Verify()
+		if f.Verifying() == same || (f.Wrong() == nil) != same {
+			t.Errorf("the same: %t, verifying %t, wrong %v", same, f.Verifying(), f.Wrong())
+		}
+	}
+}
+
+// An error of the disk is the file's own, and is given again.
+func TestFileFails(t *testing.T) {
+	gone := errors.New("the disk is gone")
+	f, err := NewFile("f", io.MultiReader(bytes.NewReader(noise(100)), iotest.ErrReader(gone)), 0, &Checkpoint{Read: prefixOf(noise(1000))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Verify()
+	if _, err := f.Read(make([]byte, 1)); f.Wrong() != gone || err != gone || !f.Verifying() {
+		t.Errorf("wrong %v, read again %v", f.Wrong(), err)
+	}
+}
