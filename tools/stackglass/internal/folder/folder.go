@@ -1,0 +1,250 @@
+// Package folder keeps the checkpoints of runs in a folder of files: the native
+// [profile.Checkpoints], for runs that are killed.
+//
+// A generation is a file KEY-NUMBER.checkpoint: the data, and behind it 24 bytes:
+//
+//	magic  8 bytes  "sgckpt1\n"
+//	bytes  8 bytes little-endian: of the data
+//	sum    8 bytes little-endian: XXH64 of the data
+//
+// One that is being written is called KEY.part. It gets its name once it is on the
+// disk, and only then the generation before last is removed: whatever moment the
+// program or the machine is stopped at, the newest whole generation is the newest or
+// the one before. KEY.lock is locked by the process that runs the analysis.
+package folder
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+const (
+	magic        = "sgckpt1\n"
+	trailerBytes = 24
+	ending       = ".checkpoint"
+)
+
+// Folder is an open folder of checkpoints.
+type Folder struct {
+	dir string
+}
+
+// Open opens the folder, and makes it when it is not there.
+func Open(dir string) (*Folder, error) {
+	return &Folder{dir: dir}, os.MkdirAll(dir, 0o777)
+}
+
+// ErrOwned tells that another process runs the same analysis.
+var ErrOwned = errors.New("another run of the same analysis keeps its checkpoints there; wait until it ends, or end it")
+
+// Own has this process be the only one that runs an analysis, until release or its
+// end, and removes what an earlier one did not finish writing. The error is
+// [ErrOwned], or one of the system.
+func (f *Folder) Own(key string) (release func(), err error) {
+	if err := check(key); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(f.dir, key+".lock")
+	for {
+		lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+		if err != nil {
+			return nil, err
+		}
+		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+			lock.Close()
+			if err == syscall.EWOULDBLOCK {
+				err = ErrOwned
+			}
+			return nil, err
+		}
+		if stillThere(path, lock) {
+			// What is in the way of removing will be in the way of writing too.
+			_ = os.Remove(f.part(key))
+			return func() {
+				_ = os.Remove(path) // while it is locked, so that nobody has it open but to look
+				lock.Close()
+			}, nil
+		}
+		lock.Close() // its owner removed it just now: the next file is another one
+	}
+}
+
+func stillThere(path string, lock *os.File) bool {
+	named, err := os.Stat(path)
+	open, openErr := lock.Stat()
+	return err == nil && openErr == nil && os.SameFile(named, open)
+}
+
+// Save implements [profile.Checkpoints]. The files tell nothing of the entry but its
+// key.
+func (f *Folder) Save(e profile.Entry, write func(io.Writer) error) error {
+	if err := check(e.Key); err != nil {
+		return err
+	}
+	numbers, err := f.generations(e.Key)
+	if err != nil {
+		return err
+	}
+	err = f.write(e.Key, write)
+	if isFull(err) && len(numbers) > 1 {
+		if err := f.drop(e.Key, numbers[1:]); err != nil {
+			return err
+		}
+		numbers = numbers[:1]
+		err = f.write(e.Key, write)
+	}
+	if isFull(err) {
+		return errors.Join(profile.ErrFull, err)
+	}
+	if err != nil {
+		return err
+	}
+	next := uint64(1)
+	if len(numbers) > 0 {
+		next = numbers[0] + 1
+	}
+	if err := os.Rename(f.part(e.Key), f.file(e.Key, next)); err != nil {
+		return err
+	}
+	if err := f.sync(); err != nil {
+		return err
+	}
+	if len(numbers) > 1 {
+		return f.drop(e.Key, numbers[1:])
+	}
+	return nil
+}
+
+// write makes a generation that has no name yet; after an error there is none.
+func (f *Folder) write(key string, write func(io.Writer) error) error {
+	file, err := os.OpenFile(f.part(key), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	pieces := profile.NewPieces(func(_ int, piece []byte) error {
+		_, err := file.Write(piece)
+		return err
+	})
+	err = write(pieces)
+	if err == nil {
+		var sum profile.Sum
+		if sum, err = pieces.Close(); err == nil {
+			_, err = file.Write(trailer(sum))
+		}
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		_ = os.Remove(f.part(key))
+	}
+	return err
+}
+
+func trailer(sum profile.Sum) []byte {
+	b := append(make([]byte, 0, trailerBytes), magic...)
+	b = binary.LittleEndian.AppendUint64(b, sum.Bytes)
+	return binary.LittleEndian.AppendUint64(b, sum.XXH64)
+}
+
+// Get implements [profile.Checkpoints].
+func (f *Folder) Get(key string) ([]byte, error) {
+	if err := check(key); err != nil {
+		return nil, err
+	}
+	numbers, err := f.generations(key)
+	if err != nil {
+		return nil, err
+	}
+	if len(numbers) == 0 {
+		return nil, profile.ErrNotFound
+	}
+	for _, n := range numbers {
+		stored, err := os.ReadFile(f.file(key, n))
+		if err != nil {
+			return nil, err
+		}
+		at := len(stored) - trailerBytes
+		if at >= 0 && string(stored[at:]) == string(trailer(profile.SumOf(stored[:at]))) {
+			return stored[:at:at], nil
+		}
+	}
+	return nil, profile.ErrDamaged
+}
+
+// Delete implements [profile.Checkpoints].
+func (f *Folder) Delete(key string) error {
+	numbers, err := f.generations(key)
+	if err != nil {
+		return err
+	}
+	return f.drop(key, numbers)
+}
+
+func (f *Folder) drop(key string, numbers []uint64) error {
+	for _, n := range numbers {
+		if err := os.Remove(f.file(key, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generations gives the numbers of those that have their name, newest first.
+func (f *Folder) generations(key string) (numbers []uint64, err error) {
+	entries, err := os.ReadDir(f.dir)
+	for _, e := range entries {
+		digits, ok := strings.CutPrefix(e.Name(), key+"-")
+		if digits, whole := strings.CutSuffix(digits, ending); ok && whole {
+			if n, err := strconv.ParseUint(digits, 10, 63); err == nil {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	slices.SortFunc(numbers, func(a, b uint64) int { return cmp.Compare(b, a) })
+	return numbers, err
+}
+
+func (f *Folder) file(key string, number uint64) string {
+	return filepath.Join(f.dir, key+"-"+strconv.FormatUint(number, 10)+ending)
+}
+
+func (f *Folder) part(key string) string { return filepath.Join(f.dir, key+".part") }
+
+// sync has the names on the disk, where the system can do that.
+func (f *Folder) sync() error {
+	dir, err := os.Open(f.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
+
+// check refuses keys that are no names of files.
+func check(key string) error {
+	if key == "" || strings.ContainsAny(key, "/\\\x00") || key[0] == '.' {
+		return errors.New("an entry needs a key that can be a file's name")
+	}
+	return nil
+}
+
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+}
