@@ -23,6 +23,7 @@ func (a *app) analyze() *cobra.Command {
 		lines  []uint
 		output string
 		named  []string // files of the program
+		saved  checkpoints
 	)
 	cmd := &cobra.Command{
 		Use:   "analyze FILE… [-o PROFILE.sgp]",
@@ -39,6 +40,11 @@ it as PROFILE.partial.sgp.
 may be off; counters stay exact, and sets are answered by a model. Sites, threads and
 communication follow a share of the lines (--sample space=0.01), or stretches of the run
 (onoff=1e6/1e8); the other samples leave them out.
+
+With --checkpoint DIR the state of the pass is kept in a folder now and then. When the
+pass is ended, by an interrupt, a kill or a power cut, the same command goes on from
+there, and gives the same bytes as if nothing had happened. The folder is empty again
+when the analysis is over.
 
 FILE may be a profile too: its summary is printed again, and -o copies it.`,
 		Example: "  stackglass analyze app.lackey.lz4 -o app.sgp --lines 32,64,128\n  zcat huge.din.gz | stackglass analyze - -o huge.sgp",
@@ -59,6 +65,9 @@ FILE may be a profile too: its summary is printed again, and -o copies it.`,
 				if i > 0 {
 					fmt.Fprintln(a.stdout)
 				}
+				if saved.dir != "" {
+					r.checkpoints = &checkpoints{dir: saved.dir, references: saved.references}
+				}
 				if err := a.analyzeOne(r, name, paths[i], sizes, named); err != nil {
 					if rest := args[i+1:]; len(rest) > 0 {
 						a.warn("not analysed, because " + name + " comes first: " + strings.Join(rest, ", "))
@@ -77,6 +86,8 @@ FILE may be a profile too: its summary is printed again, and -o copies it.`,
 	cmd.Flags().StringVar(&r.analyses, "analyses", "default", "what to analyse: "+strings.Join(analysis.AnalysisNames(), ", ")+" (default: stack distances, also by thread, and the sites and counters that cost little)")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "keep the profile in this `FILE`, or, for several traces, in this folder")
 	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "keep in the profile what appending a later part of the trace needs: addresses")
+	cmd.Flags().StringVar(&saved.dir, "checkpoint", "", "keep the state of the pass in this folder, `DIR`, and go on from what is there")
+	cmd.Flags().Uint64Var(&saved.references, "checkpoint-every", 0, "take a checkpoint every `N` references, as far as that takes no more than a twentieth of the time (0: 2^24, or 256 MiB of the file)")
 	addMeasures(cmd, r)
 	addGroups(cmd, r)
 	addSymbols(cmd, &named)
@@ -140,22 +151,31 @@ func outputFor(output, name string, traces int) (string, error) {
 }
 
 func (a *app) analyzeOne(r *reading, name, path string, lineBytes []uint32, named []string) error {
+	l, err := a.analyzeAndKeep(r, name, path, lineBytes, named)
+	if r.checkpoints != nil {
+		return r.checkpoints.end(a, l, err)
+	}
+	return err
+}
+
+// analyzeAndKeep gives the result too, where there is one.
+func (a *app) analyzeAndKeep(r *reading, name, path string, lineBytes []uint32, named []string) (*answerable, error) {
 	var out *wholefile.File
 	if path != "" {
 		// Before the pass, which may take long: can it be kept?
 		var err error
 		if out, err = wholefile.Create(path); err != nil {
-			return &outputError{path: path, err: err}
+			return nil, &outputError{path: path, err: err}
 		}
 		defer out.Discard()
 	}
 	l, err := a.load(r, name, lineBytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	notes, err := symbolize(l.Profile, named)
 	if err != nil {
-		return err
+		return l, err
 	}
 	l.warnings = append(l.warnings, notes...)
 	d := &report.Document{Schema: "stackglass.analyze", Version: 1, Input: l.facts(0)}
@@ -163,10 +183,10 @@ func (a *app) analyzeOne(r *reading, name, path string, lineBytes []uint32, name
 	d.Input = append(d.Input, report.Fact{Key: "digest", Label: "digest", Value: report.TextOf(hex.EncodeToString(digest[:]))})
 	if out != nil {
 		if path, err = a.keep(l, out, path); err != nil {
-			return err
+			return l, err
 		}
 		d.Input = append(d.Input, report.Fact{Key: "profile", Label: "kept in", Value: report.TextOf(path)})
 	}
 	d.Tables = answers.Summary(l.Profile)
-	return a.answer(l, r.format, d)
+	return l, a.answer(l, r.format, d)
 }

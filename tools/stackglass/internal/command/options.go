@@ -42,6 +42,8 @@ type reading struct {
 	previous    bool              // sites note who touched lines before
 
 	cores, domains string // groups of threads, as analysis.ParseGroups reads them; "": none
+
+	checkpoints *checkpoints // nil: the verb takes none
 }
 
 // traceOptions are the names of the options that change what is read. A profile
@@ -259,6 +261,11 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 			return nil, err
 		}
 	}
+	if r.checkpoints != nil && !in.IsProfile && !in.IsByfl {
+		if o.Checkpoints, err = r.checkpoints.use(a, in, o); err != nil {
+			return nil, err
+		}
+	}
 	result, err := in.Analyze(r.cmd.Context(), o)
 	if err != nil {
 		return nil, err
@@ -280,6 +287,9 @@ func (l *answerable) doubts() (list []string) {
 	p := l.Profile
 	if p.State.Partial {
 		list = append(list, l.name+": this covers a part of the trace only: "+p.State.Reason)
+	}
+	if l.Changed {
+		list = append(list, l.name+": the file was written to while it was read, so this may be of no state that it ever had; analyse it again once nothing writes to it")
 	}
 	if p.Totals.AllReferences() == 0 {
 		list = append(list, l.name+": no reference was analysed: the trace has none, or none of the chosen kinds, threads and part")

@@ -28,6 +28,8 @@ type Input struct {
 	content *bufio.Reader
 	read    atomic.Int64
 	close   func() error
+	file    *os.File    // nil: it is none
+	opened  os.FileInfo // what file was when it was opened
 }
 
 // Open opens what name stands for: "-" is stdin, "demo:NAME" an embedded demo,
@@ -55,6 +57,11 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 			return nil, err
 		}
 		in.Bytes, in.close, source = size, f.Close, f
+		in.file = f
+		if in.opened, err = f.Stat(); err != nil {
+			f.Close()
+			return nil, err
+		}
 		if size == 0 { // a pipe or a device: reading may wait
 			source = endedBy(ctx, f)
 		}
@@ -127,6 +134,16 @@ func (in *Input) Read(p []byte) (int, error) {
 	n, err := in.content.Read(p)
 	in.read.Add(int64(n))
 	return n, err
+}
+
+// Changed tells whether the file was written to since it was opened: what was read
+// of it may be neither what it was nor what it is.
+func (in *Input) Changed() bool {
+	if in.file == nil || !in.opened.Mode().IsRegular() {
+		return false
+	}
+	now, err := in.file.Stat()
+	return err == nil && (now.Size() != in.opened.Size() || !now.ModTime().Equal(in.opened.ModTime()))
 }
 
 // Close releases the file.

@@ -24,6 +24,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/core/trace/open/xz"
 	"github.com/stackglass/stackglass/core/trace/open/zstd"
+	"github.com/stackglass/stackglass/workers"
 )
 
 // Options say how to read a trace. None of them applies to a profile.
@@ -34,8 +35,12 @@ type Options struct {
 	Strict      bool            // stop a container at the first part that cannot be read
 	MemoryBytes uint64          // stop in good order beyond this; 0: no limit
 	Terminal    io.Writer       // where progress is shown; nil: nowhere
-	// Beside takes the references as analyses do; nil: nobody does.
+	// Beside takes the references as analyses do; nil: nobody does. What it makes
+	// of them is in no checkpoint.
 	Beside func(*trace.Batch) error
+	// Checkpoints have the pass go on where an earlier one was ended; nil: it
+	// begins at the start.
+	Checkpoints *Checkpoints
 }
 
 // Result is a profile and where it comes from.
@@ -45,6 +50,11 @@ type Result struct {
 	Stopped error // why the pass ended early; nil: it did not
 	// FirstBad is the first record that could not be read and was tolerated.
 	FirstBad *trace.SyntaxError
+	// Changed tells that the file was written to while it was read.
+	Changed bool
+	// Unsaved is why there is no checkpoint of all that was done; nil: there is, or
+	// none was asked for.
+	Unsaved error
 }
 
 // packings are those that are read besides the ones that every program reads.
@@ -69,9 +79,17 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	if in.IsByfl {
 		return nil, errors.New(in.Name + ": a result of Byfl holds counters and no references; see them with: stackglass counters " + in.Name)
 	}
-	unpacked, err := open.Open(in.Name, in, open.Options{Format: o.Format, Packings: packings, Strict: o.Strict})
+	from, err := o.Checkpoints.load(in)
 	if err != nil {
-		return nil, in.readError(ctx, err)
+		return nil, err
+	}
+	content, err := workers.NewFile(in.Name, in, uint64(in.Bytes), from)
+	if err != nil {
+		return nil, o.Checkpoints.refuse(in, err)
+	}
+	unpacked, err := open.Open(in.Name, content, open.Options{Format: o.Format, Packings: packings, Strict: o.Strict})
+	if err != nil {
+		return nil, in.blame(ctx, o, content, err)
 	}
 	watched := &watcher{reader: unpacked}
 	reader, onOff := o.sampled(watched)
@@ -80,15 +98,19 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	runner.Beside(o.Beside)
-	stopped := in.run(ctx, runner, o)
+	saver, err := o.Checkpoints.begin(in, content, runner, &o, from)
+	if err != nil {
+		return nil, err
+	}
+	stopped := in.run(ctx, runner, o, saver)
 	done := runner.Progress()
-	if stopped != nil {
-		stopped = in.readError(ctx, stopped)
-		if done.References == 0 {
+	if stopped = in.blame(ctx, o, content, stopped); stopped != nil {
+		if other := new(workers.OtherFileError); done.References == 0 || errors.As(stopped, &other) {
 			return nil, stopped
 		}
+		saver.atEnd(stopped)
 	}
-	result := &Result{Trace: true, Stopped: stopped, FirstBad: watched.firstBad}
+	result := &Result{Trace: true, Stopped: stopped, FirstBad: watched.firstBad, Changed: in.Changed(), Unsaved: saver.unsaved}
 	result.Profile = runner.Finish(analysis.StateAfter(stopped, done.References))
 	if onOff != nil {
 		result.Profile.Sampled = onOff.Sampled()
@@ -111,7 +133,7 @@ func (o *Options) sampled(r trace.Reader) (trace.Reader, *sample.OnOff) {
 }
 
 // run steps through the trace until it ends, or something ends it.
-func (in *Input) run(ctx context.Context, runner *analysis.Runner, o Options) error {
+func (in *Input) run(ctx context.Context, runner *analysis.Runner, o Options, saver *saver) error {
 	bar := newBar(o.Terminal, in.Bytes)
 	defer bar.finish()
 	const (
@@ -134,10 +156,26 @@ func (in *Input) run(ctx context.Context, runner *analysis.Runner, o Options) er
 		}
 		looked = progress.Lines
 		bar.show(in.read.Load(), progress.References, time.Now())
+		saver.look()
 		if o.MemoryBytes > 0 && memoryInUse() > o.MemoryBytes {
 			return fmt.Errorf("%w (--memory sets the limit)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: progress.References})
 		}
 	}
+}
+
+// blame gives the complaint that the input is another one than it was precedence over
+// what came of that. err nil: the input has ended.
+func (in *Input) blame(ctx context.Context, o Options, content *workers.File, err error) error {
+	if ctx.Err() == nil {
+		content.Verify()
+	}
+	if other := new(workers.OtherFileError); errors.As(content.Wrong(), &other) {
+		return o.Checkpoints.refuse(in, other)
+	}
+	if err == nil {
+		return nil
+	}
+	return in.readError(ctx, err)
 }
 
 // readError is what to tell of an error while reading: that the user asked for

@@ -3,10 +3,12 @@ package pass
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestAvailableMemory(t *testing.T) {
@@ -56,5 +58,34 @@ func TestDemosOpen(t *testing.T) {
 	}
 	if _, err := Open(context.Background(), "demo:none", nil); err == nil || !strings.Contains(err.Error(), "array-list") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestChanged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.din")
+	change := map[string]func() error{
+		"not":     func() error { return nil },
+		"grows":   func() error { return os.WriteFile(path, []byte("0 1000\n0 1000\n"), 0o600) },
+		"shrinks": func() error { return os.Truncate(path, 3) },
+		"is written over": func() error {
+			return os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour))
+		},
+	}
+	for name, change := range change {
+		if err := os.WriteFile(path, []byte("0 1000\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in, err := Open(context.Background(), path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		result, err := in.Analyze(context.Background(), Options{})
+		if err != nil || result.Changed != (name != "not") {
+			t.Errorf("a file that %s: %+v, %v", name, result, err)
+		}
+		in.Close()
 	}
 }

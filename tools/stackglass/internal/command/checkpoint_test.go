@@ -1,0 +1,321 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stackglass/stackglass/tools/stackglass/internal/folder"
+)
+
+// asCommand has the tests' own program be the command, so that it can be killed.
+const asCommand = "STACKGLASS_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// process is the command in a process of its own.
+func process(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	return cmd
+}
+
+// accesses is a din trace with many lines and some locality, so that a state is of
+// some size.
+func accesses(n int) string {
+	random := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, 0, 14*n)
+	for i := range n {
+		address := random.Uint64N(1 << 22)
+		if i%2 == 0 {
+			address = uint64(i) * 8 % (1 << 16)
+		}
+		b = append(b, '0'+byte(i%2), ' ')
+		b = strconv.AppendUint(b, 0x10000+address, 16)
+		b = append(b, '\n')
+	}
+	return string(b)
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func files(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// TestKilled kills analyses at random moments, again and again, until each has come
+// to its end by repeating its command: the profile is that of one that nothing
+// happened to, and nothing is left behind.
+func TestKilled(t *testing.T) {
+	const kills = 24
+	in(t, map[string]string{"a.din": accesses(600_000)})
+	random := rand.New(rand.NewPCG(20, 24))
+	begin := time.Now()
+	if out, err := process(t, "analyze", "a.din", "-o", "whole.sgp", "--lines", "32,64").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	whole := time.Since(begin)
+	line := []string{"analyze", "a.din", "-o", "a.sgp", "--lines", "32,64", "--checkpoint", "kept", "--checkpoint-every", "50000"}
+	killed, resumed, ended := 0, 0, 0
+	for killed < kills || ended == 0 {
+		var stderr bytes.Buffer
+		cmd := process(t, line...)
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if killed < kills {
+			time.AfterFunc(time.Duration(random.Float64()*float64(whole)), func() { _ = cmd.Process.Kill() })
+		}
+		err := cmd.Wait()
+		if strings.Contains(stderr.String(), "going on behind") {
+			resumed++
+		}
+		if err == nil {
+			ended++
+			if !bytes.Equal(read(t, "a.sgp"), read(t, "whole.sgp")) {
+				t.Fatalf("the profile after %d kills differs from that of an uninterrupted run", killed)
+			}
+			if left := files(t, "kept"); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+			if err := os.Remove("a.sgp"); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		if cmd.ProcessState.ExitCode() != -1 {
+			t.Fatalf("%v: %s", err, stderr.String())
+		}
+		killed++
+		if _, err := os.Stat("a.sgp"); err == nil {
+			if !bytes.Equal(read(t, "a.sgp"), read(t, "whole.sgp")) {
+				t.Fatal("a run that was killed has left a profile that is not whole")
+			}
+		}
+	}
+	if resumed == 0 {
+		t.Error("no run has gone on from a checkpoint")
+	}
+	t.Logf("%d kills, %d runs that went on from a checkpoint, %d that ended", killed, resumed, ended)
+}
+
+// interruptAnalysis leaves an analysis of a.din in the middle, with its checkpoint in
+// the folder "kept".
+func interruptAnalysis(t *testing.T, more ...string) {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(t.Context())
+	content := read(t, "a.din")
+	stdin := &interrupting{Reader: bytes.NewReader(content), at: len(content) / 2, interrupt: interrupt}
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, append([]string{"analyze", "-", "--checkpoint", "kept"}, more...), stdin, &stdout, &stderr)
+	expect(t, answer{stdout.String(), stderr.String(), code}, exitInterrupted, "the same command goes on from the checkpoint in kept", "interrupted")
+	if len(files(t, "kept")) != 1 {
+		t.Fatalf("the folder holds %q, want one checkpoint", files(t, "kept"))
+	}
+}
+
+// interrupting is standard input that has its reader interrupted.
+type interrupting struct {
+	*bytes.Reader
+	at        int
+	interrupt func()
+}
+
+func (r *interrupting) Read(p []byte) (int, error) {
+	if r.Len() <= r.at {
+		r.interrupt()
+	}
+	return r.Reader.Read(p[:min(len(p), 1000)])
+}
+
+// Standard input is compared too, and a pass that was interrupted goes on where it was.
+func TestInterruptedGoesOn(t *testing.T) {
+	for _, options := range [][]string{
+		nil, {"--mergeable"}, {"--skip", "1000", "--limit", "250000"}, {"--sample", "space=0.1"}, {"--sample", "onoff=1000/10000"}, {"--analyses", "locality,sets,sites,counters"},
+	} {
+		t.Run(strings.Join(options, " "), func(t *testing.T) {
+			text := accesses(300_000)
+			in(t, map[string]string{"a.din": text})
+			interruptAnalysis(t, options...)
+			expect(t, askWith(text, append([]string{"analyze", "-", "-o", "whole.sgp"}, options...)...), exitOK, warned(options)...)
+			got := askWith(text, append([]string{"analyze", "-", "-o", "a.sgp", "--checkpoint", "kept"}, options...)...)
+			expect(t, got, exitOK, append(warned(options), "standard input: going on behind")...)
+			if !bytes.Equal(read(t, "a.sgp"), read(t, "whole.sgp")) {
+				t.Error("the profile differs from that of an uninterrupted run")
+			}
+			if left := files(t, "kept"); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
+	}
+}
+
+// warned are words of what a command line with these options warns of.
+func warned(options []string) []string {
+	if len(options) > 0 && options[0] == "--sample" {
+		return []string{"sample"}
+	}
+	return nil
+}
+
+// Other options make another analysis, which begins at the start and takes nothing
+// away.
+func TestOtherOptionsBegin(t *testing.T) {
+	text := accesses(300_000)
+	in(t, map[string]string{"a.din": text})
+	interruptAnalysis(t)
+	expect(t, askWith(text, "analyze", "-", "--lines", "128", "--checkpoint", "kept"), exitOK)
+	if len(files(t, "kept")) != 1 {
+		t.Errorf("the folder holds %q, want the checkpoint of the other analysis", files(t, "kept"))
+	}
+}
+
+// A file that was changed, in any way, is not gone on with, and the checkpoint stays.
+func TestChangedFile(t *testing.T) {
+	text := accesses(600_000)
+	late := []byte(text)
+	late[4<<20+1000] ^= 1 // a digit, or what separates records
+	early := []byte(text)
+	early[100] ^= 1
+	for name, c := range map[string]struct{ text, says string }{
+		"early bytes": {string(early), "this one differs from the beginning on"},
+		"late bytes":  {string(late), "this one differs behind byte 4194304"},
+		"shorter":     {text[:2000], "this one differs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, map[string]string{"a.din": text})
+			interruptLate(t)
+			before := files(t, "kept")
+			got := askWith(c.text, "analyze", "-", "-o", "a.sgp", "--checkpoint", "kept")
+			expect(t, got, exitInput, "standard input: it was changed since its analysis was interrupted", c.says, "delete "+filepath.Join("kept", "standard-input-"))
+			if after := files(t, "kept"); len(after) != 1 || after[0] != before[0] {
+				t.Errorf("the folder held %q, now %q", before, after)
+			}
+			if _, err := os.Stat("a.sgp"); err == nil {
+				t.Error("there is a profile")
+			}
+		})
+	}
+}
+
+func interruptLate(t *testing.T) {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(t.Context())
+	content := read(t, "a.din")
+	stdin := &interrupting{Reader: bytes.NewReader(content), at: len(content) / 8, interrupt: interrupt}
+	var stdout, stderr bytes.Buffer
+	if code := run(ctx, []string{"analyze", "-", "--checkpoint", "kept"}, stdin, &stdout, &stderr); code != exitInterrupted {
+		t.Fatalf("exit %d: %s", code, stderr.String())
+	}
+}
+
+// A file of another length is refused before anything is read.
+func TestGrownFile(t *testing.T) {
+	text := accesses(600_000)
+	in(t, map[string]string{"a.din": text})
+	cmd := process(t, "analyze", "a.din", "--checkpoint", "kept", "--checkpoint-every", "20000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for checkpoints := 0; checkpoints == 0; {
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended without a checkpoint: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+		found, err := filepath.Glob("kept/*.checkpoint")
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkpoints = len(found)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Skip("left out: the analysis was over before it could be killed")
+	}
+	if err := os.WriteFile("a.din", []byte(text+"0 1000\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, ask("analyze", "a.din", "--checkpoint", "kept"), exitInput, "a.din: it was changed since its analysis was interrupted", "bytes, and this one has")
+}
+
+// What is damaged, or of another version, is said to be, and stays.
+func TestUnusableCheckpoint(t *testing.T) {
+	text := accesses(300_000)
+	in(t, map[string]string{"a.din": text})
+	interruptAnalysis(t)
+	path := filepath.Join("kept", files(t, "kept")[0])
+	whole := read(t, path)
+	damaged := bytes.Clone(whole)
+	damaged[len(damaged)/2] ^= 1
+	if err := os.WriteFile(path, damaged, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitInput, "cannot go on from kept", "damaged", "delete that")
+	if !bytes.Equal(read(t, path), damaged) {
+		t.Error("the damaged checkpoint is gone")
+	}
+}
+
+// One analysis has one owner.
+func TestSecondCommand(t *testing.T) {
+	text := accesses(300_000)
+	in(t, map[string]string{"a.din": text})
+	interruptAnalysis(t)
+	f, err := folder.Open("kept")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, _, _ := strings.Cut(files(t, "kept")[0], "-1.checkpoint")
+	release, err := f.Own(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitUsage, "another run of the same analysis")
+	release()
+	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitOK, "going on behind")
+}
+
+// A folder that cannot be one is a mistake of the command line.
+func TestCheckpointFolder(t *testing.T) {
+	in(t, map[string]string{"a.din": "0 1000\n", "file": ""})
+	expect(t, ask("analyze", "a.din", "--checkpoint", "file"), exitUsage, "file: cannot be written")
+	expect(t, ask("analyze", "a.din", "--checkpoint", "new/folder"), exitOK)
+}

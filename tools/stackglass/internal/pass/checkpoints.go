@@ -1,0 +1,165 @@
+package pass
+
+import (
+	"encoding/binary"
+	"errors"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// Checkpoints say where a pass leaves its state, so that the same pass goes on from
+// there when it was ended by whatever.
+type Checkpoints struct {
+	Store      profile.Checkpoints
+	Key        string
+	Place      string // of the key's checkpoints, for messages
+	References uint64 // from one checkpoint to the next; 0: as many as are worth it
+	// Resumed is told how far the checkpoint is from which a pass goes on: its
+	// references, and the share of the input, 0 where that is not known.
+	Resumed func(references uint64, done float64)
+}
+
+// Key names a pass over the input with these options: another one has another key.
+func (in *Input) Key(o Options) string {
+	name, base := in.Name, filepath.Base(in.Name)
+	if path, err := filepath.Abs(name); err == nil && in.Bytes > 0 {
+		name = path
+	}
+	spec := o.Spec
+	if o.Sample != nil {
+		spec.Sample = *o.Sample
+	}
+	h := xxhash.New()
+	_, _ = h.Write(workers.Start{Name: name, Format: o.Format, Spec: spec, Resume: o.Strict}.Encode())
+	safe := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' {
+			return r
+		}
+		return '-'
+	}, strings.TrimLeft(base, "."))
+	const most = 100 // names of files end at 255 bytes
+	return safe[:min(len(safe), most)] + "-" + strconv.FormatUint(binary.BigEndian.Uint64(h.Sum(nil)), 16)
+}
+
+// load gives the checkpoint to go on from, or nil.
+func (c *Checkpoints) load(in *Input) (*workers.Checkpoint, error) {
+	if c == nil {
+		return nil, nil
+	}
+	stored, err := c.Store.Get(c.Key)
+	if errors.Is(err, profile.ErrNotFound) {
+		return nil, nil
+	}
+	var from *workers.Checkpoint
+	if err == nil {
+		from, err = workers.DecodeCheckpoint(stored)
+	}
+	if err != nil {
+		return nil, c.unusable(in, err)
+	}
+	return from, nil
+}
+
+// unusable tells that a pass cannot go on from what is there, and leaves it there.
+func (c *Checkpoints) unusable(in *Input, err error) error {
+	return &CheckpointError{Name: in.Name, Place: c.Place, Err: err}
+}
+
+// refuse puts the complaint of a file that is not the one it was in the command's
+// words.
+func (c *Checkpoints) refuse(in *Input, err error) error {
+	var other *workers.OtherFileError
+	if c == nil || !errors.As(err, &other) {
+		return err
+	}
+	return &CheckpointError{Name: in.Name, Place: c.Place, Err: other}
+}
+
+// CheckpointError tells that a pass cannot go on from its checkpoint.
+type CheckpointError struct {
+	Name  string // of the input
+	Place string // of the checkpoint
+	Err   error  // a *workers.OtherFileError where the input is another one
+}
+
+func (e *CheckpointError) Error() string {
+	var other *workers.OtherFileError
+	if errors.As(e.Err, &other) {
+		return e.Name + ": it was changed since its analysis was interrupted: it had " + other.Difference() +
+			"; bring it back, or delete " + e.Place + " to analyse it from the start"
+	}
+	return e.Name + ": its analysis cannot go on from " + e.Place + ": " + e.Err.Error() +
+		"; delete that to analyse it from the start"
+}
+
+func (e *CheckpointError) Unwrap() error { return e.Err }
+
+// saver takes the checkpoints of one pass.
+type saver struct {
+	keeper  *workers.Keeper // nil: there are none to take
+	memory  uint64          // that the process may hold; 0: no limit
+	unsaved error           // why no more are taken
+}
+
+// begin has the runner go on from a checkpoint, if there is one.
+func (c *Checkpoints) begin(in *Input, content *workers.File, runner *analysis.Runner, o *Options, from *workers.Checkpoint) (*saver, error) {
+	if c == nil {
+		return &saver{}, nil
+	}
+	if from != nil {
+		if err := runner.Restore(from.State); err != nil {
+			return nil, c.unusable(in, err)
+		}
+		if c.Resumed != nil {
+			done := 0.0
+			if from.Size > 0 {
+				done = float64(from.Read.Bytes) / float64(from.Size)
+			}
+			c.Resumed(runner.Progress().References, done)
+		}
+	}
+	keeper := &workers.Keeper{
+		Store: c.Store, Key: c.Key, File: content, Runner: runner, Now: time.Now, References: c.References,
+		Checkpoint: workers.Checkpoint{Name: in.Name, Format: o.Format, Spec: o.Spec, Size: uint64(in.Bytes)},
+	}
+	keeper.Begin()
+	return &saver{keeper: keeper, memory: o.MemoryBytes}, nil
+}
+
+// look takes a checkpoint if it is time.
+func (s *saver) look() {
+	if s.keeper != nil && s.unsaved == nil && s.keeper.Due() {
+		s.save()
+	}
+}
+
+var errNoMemory = errors.New("it would take more memory than --memory allows, or than is free")
+
+// save takes a checkpoint. It holds a copy of the state for a moment.
+func (s *saver) save() {
+	held := memoryInUse()
+	if s.memory > 0 && held > s.memory/2 {
+		s.unsaved = errNoMemory
+		return
+	}
+	s.unsaved = s.keeper.Save()
+	if s.memory > 0 && held > s.memory/4 {
+		debug.FreeOSMemory() // the copy is not the pass's, and must not end it
+	}
+}
+
+// atEnd takes a checkpoint of a pass that its user ended.
+func (s *saver) atEnd(stopped error) {
+	if s.keeper != nil && s.unsaved == nil && errors.Is(stopped, ErrInterrupted) && !s.keeper.Runner.Progress().Resuming {
+		s.save()
+	}
+}
