@@ -44,6 +44,21 @@ func NewExact() *Exact {
 	return m
 }
 
+// Reset forgets every line, and keeps the memory for those to come.
+func (m *Exact) Reset() {
+	for i := range m.top {
+		m.top[i] = noLine
+	}
+	m.stamped, m.newest, m.share = false, 0, share{}
+	for p := range m.table.parts {
+		part := &m.table.parts[p]
+		clear(part.slots)
+		part.used = 0
+	}
+	m.table.lines = 0
+	m.stamps.reset(uint32(len(m.stamps.blocks))*blockStamps, 0)
+}
+
 // Distances implements [Model].
 func (m *Exact) Distances(lines []trace.Line, out []uint32) {
 	for len(lines) > 0 {

@@ -11,3 +11,10 @@ func (m *Sets) FewNumbers() { m.last = 300 }
 
 // Stamp has all lines of the stack stamped, or those below the top array.
 func (m *Exact) Stamp(all bool) { m.stampAll(all) }
+
+// NewShelvedInBlocks is [NewShelved] with blocks of so many bytes.
+func NewShelvedInBlocks(shelf Shelf, sets bool, size int) *Shelved {
+	m := NewShelved(shelf, sets)
+	m.writer.size = size
+	return m
+}

@@ -103,6 +103,16 @@ func (m *Sets) reset() {
 	m.recent.reset()
 }
 
+// Reset forgets every line and what was counted, and keeps the memory of the table.
+func (m *Sets) Reset() {
+	exact := m.exact
+	exact.Reset()
+	m.recent.settle()
+	m.reset()
+	m.exact = exact
+	m.tally, m.marks, m.recent.depths = tally{}, marks{}, [setBits + 1][2 * depthRoom]uint64{}
+}
+
 // Lines implements [Model].
 func (m *Sets) Lines() int { return m.exact.Lines() }
 

@@ -1,0 +1,147 @@
+package stack
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Shelf keeps blocks of bytes outside of memory, in a folder or a database. Blocks
+// are numbered within runs; those of a run are written in order, from 0.
+type Shelf interface {
+	// Write stores a block. It does not keep data.
+	Write(run, block uint32, data []byte) error
+	// Read gives a block as it was written; it is valid until the next call.
+	Read(run, block uint32) ([]byte, error)
+	// Drop forgets a block. Nothing reads it any more.
+	Drop(run, block uint32) error
+}
+
+// shelfBlock is how many bytes a block has, at least, but for the last of a run:
+// what databases in browsers and disks take best is one to four million.
+const shelfBlock = 2 << 20
+
+var errShelfBlock = errors.New("a block of the model that was moved out of memory is not as it was written; free the disk of errors, or start again")
+
+// shelfWriter writes lines in ascending order with their stamps. Both are stored as
+// differences to those before, so that a line next to one that was used just before
+// it takes two bytes.
+//
+//	block   lines in it, a uvarint, behind a checksum of 8 bytes
+//	line    difference to the line before; to 0 for the first of a block: uvarint
+//	stamp   difference to the stamp before plus 1; to 0: varint
+type shelfWriter struct {
+	shelf      Shelf
+	size       int // of a block
+	run, block uint32
+	lines      uint64 // in the block
+	line       trace.Line
+	next       uint32 // a stamp behind the last one
+	data       []byte
+	head       [binary.MaxVarintLen64]byte
+}
+
+const shelfHead = 8 + binary.MaxVarintLen64 // room before the lines of a block
+
+func (w *shelfWriter) begin(shelf Shelf, run uint32) {
+	if w.data == nil {
+		w.data = make([]byte, shelfHead, w.size+2*binary.MaxVarintLen64)
+	}
+	w.shelf, w.run, w.block = shelf, run, 0
+}
+
+// write adds a line.
+func (w *shelfWriter) write(line trace.Line, stamp uint32) error {
+	w.data = binary.AppendUvarint(w.data, line-w.line)
+	w.data = binary.AppendVarint(w.data, int64(stamp)-int64(w.next))
+	w.line, w.next = line, stamp+1
+	w.lines++
+	if len(w.data) >= w.size {
+		return w.flush()
+	}
+	return nil
+}
+
+// flush stores what was written since the last block.
+func (w *shelfWriter) flush() error {
+	if w.lines == 0 {
+		return nil
+	}
+	n := binary.PutUvarint(w.head[:], w.lines)
+	data := w.data[shelfHead-8-n:]
+	copy(data[8:], w.head[:n])
+	binary.LittleEndian.PutUint64(data, xxhash.Sum64(data[8:]))
+	if err := w.shelf.Write(w.run, w.block, data); err != nil {
+		return err
+	}
+	w.block++
+	w.lines, w.line, w.next, w.data = 0, 0, 0, w.data[:shelfHead]
+	return nil
+}
+
+// shelfReader reads the lines of a run in order, and drops blocks behind it.
+type shelfReader struct {
+	shelf  Shelf
+	run    uint32
+	block  uint32 // the next one
+	blocks uint32 // in the run
+	keep   bool   // blocks are not dropped
+	left   uint64 // lines in the block
+	data   []byte // that are still to read
+	line   trace.Line
+	next   uint32
+}
+
+// read gives the next line; more is false behind the last.
+func (r *shelfReader) read() (line trace.Line, stamp uint32, more bool, err error) {
+	if r.left == 0 {
+		if more, err := r.open(); !more {
+			return 0, 0, false, err
+		}
+	}
+	gap, n := binary.Uvarint(r.data)
+	if n <= 0 {
+		return 0, 0, false, errShelfBlock
+	}
+	step, m := binary.Varint(r.data[n:])
+	if m <= 0 {
+		return 0, 0, false, errShelfBlock
+	}
+	r.data = r.data[n+m:]
+	r.left--
+	r.line += gap
+	stamp = uint32(int64(r.next) + step)
+	r.next = stamp + 1
+	return r.line, stamp, true, nil
+}
+
+// open goes on to the next block.
+func (r *shelfReader) open() (more bool, err error) {
+	if err := r.done(); err != nil || r.block == r.blocks {
+		return false, err
+	}
+	data, err := r.shelf.Read(r.run, r.block)
+	if err != nil {
+		return false, err
+	}
+	if len(data) < 8 || binary.LittleEndian.Uint64(data) != xxhash.Sum64(data[8:]) {
+		return false, errShelfBlock
+	}
+	n := 0
+	if r.left, n = binary.Uvarint(data[8:]); n <= 0 || r.left == 0 {
+		return false, errShelfBlock
+	}
+	r.block++
+	r.data, r.line, r.next = data[8+n:], 0, 0
+	return true, nil
+}
+
+// done drops the block that was read.
+func (r *shelfReader) done() error {
+	if r.keep || r.block == 0 {
+		return nil
+	}
+	return r.shelf.Drop(r.run, r.block-1)
+}

@@ -1,0 +1,235 @@
+package stack
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Shelved is an LRU stack that does not fit in memory. What it takes are segments of
+// a trace, each analysed by a model of its own that does: it gives the first touches
+// of a segment the distances that they have in the whole, and puts the segment's lines
+// on top (MODELS §9).
+//
+//	m.Join(segment, touched)        // the lines, in the order of their first touches
+//	m.Distances(touched, distances) // at once or in parts, in that order
+//
+// The lines lie on a [Shelf] in ascending order, each with the stamp of its last
+// access. One pass over all of them answers for all touches of a segment: they are
+// brought into the same order, each finds its line on the way, and gets the segment's
+// stamp there. Two things stay in memory, at about a bit and a half a line, and as many
+// again of stamps that are not in use: which stamps are live, and counts of them. So a
+// distance is what it is for [Exact]: the number of live stamps that are newer, and
+// of the touches before.
+type Shelved struct {
+	shelf  Shelf
+	run    uint32 // that holds the lines
+	blocks uint32 // of it
+	lines  int
+	stamps stamps
+	writer shelfWriter
+	sets   *shelvedSets // or nil
+
+	touched []touched // of the segment that was joined last, by line
+	found   []uint32  // the stamps that they had, in the order of touches; or fresh
+	at      int       // how many of them have their distances
+	failed  error
+}
+
+// touched is a line of a segment.
+type touched struct {
+	line  trace.Line
+	index uint32 // of its first touch
+	place uint32 // in the segment's stack, from the bottom
+}
+
+// NewShelved makes an empty model on an empty shelf. With sets it counts depths too.
+func NewShelved(shelf Shelf, sets bool) *Shelved {
+	m := &Shelved{shelf: shelf, writer: shelfWriter{size: shelfBlock}}
+	m.stamps.reset(blockStamps, 0)
+	if sets {
+		m.sets = newShelvedSets()
+	}
+	return m
+}
+
+// Segment is the model of a segment: [Exact] or [Sets].
+type Segment interface {
+	Model
+	// places writes how many lines lie below each of some.
+	places(of []touched)
+}
+
+var errTooManyLines = errors.New("the trace has more distinct lines than can be told apart: 4,294,000,000; analyse a part of it (--limit), or larger lines (--line)")
+
+// Join reads the shelf for the lines of a segment, in the order in which it touched
+// them first, each once. After an error the model is of no use.
+func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool)) error {
+	if m.failed == nil {
+		m.failed = m.join(segment, lines)
+	}
+	return m.failed
+}
+
+func (m *Shelved) join(segment Segment, lines func(yield func(trace.Line) bool)) error {
+	m.settle()
+	m.touched = m.touched[:0]
+	for line := range lines {
+		m.touched = append(m.touched, touched{line: line, index: uint32(len(m.touched))})
+	}
+	slices.SortFunc(m.touched, func(x, y touched) int { return cmp.Compare(x.line, y.line) })
+	segment.places(m.touched)
+	before, err := m.makeRoom()
+	if err != nil {
+		return err
+	}
+	m.found = slices.Grow(m.found[:0], len(m.touched))[:len(m.touched)]
+	m.at = 0
+	if err := m.merge(before); err != nil {
+		return err
+	}
+	if m.sets != nil {
+		m.sets.begin(m.touched)
+	}
+	return nil
+}
+
+// makeRoom makes sure that there are stamps for the joined lines. Where it renumbers
+// it gives what numbered them before.
+func (m *Shelved) makeRoom() (before *stamps, err error) {
+	need := uint64(len(m.touched))
+	if m.sets != nil {
+		need *= 2 // and for the touches, for the time of the lists
+	}
+	if uint64(m.stamps.next)+need <= uint64(len(m.stamps.blocks))*blockStamps {
+		return nil, nil
+	}
+	live := uint64(m.stamps.live)
+	if live+need > maxStamps {
+		return nil, errTooManyLines
+	}
+	old := m.stamps
+	m.stamps = stamps{}
+	m.stamps.reset(uint32(min(max(2*live, live+4*need), maxStamps)), uint32(live))
+	if m.sets != nil {
+		m.sets.renumber(&old)
+	}
+	return &old, nil
+}
+
+// merge writes all lines to a new run, with new stamps for those that were joined,
+// and notes the stamps that these had.
+func (m *Shelved) merge(before *stamps) error {
+	old := shelfReader{shelf: m.shelf, run: m.run, blocks: m.blocks}
+	m.writer.begin(m.shelf, m.run+1)
+	first := m.firstStamp()
+	joined := m.touched
+	for {
+		line, stamp, more, err := old.read()
+		if err != nil {
+			return err
+		}
+		for len(joined) > 0 && (!more || joined[0].line < line) {
+			m.found[joined[0].index] = fresh
+			if err := m.writer.write(joined[0].line, first+joined[0].place); err != nil {
+				return err
+			}
+			joined = joined[1:]
+			m.lines++
+		}
+		if !more {
+			break
+		}
+		if before != nil {
+			stamp = before.rank(stamp)
+		}
+		if len(joined) > 0 && joined[0].line == line {
+			m.found[joined[0].index] = stamp
+			stamp = first + joined[0].place
+			joined = joined[1:]
+		}
+		if err := m.writer.write(line, stamp); err != nil {
+			return err
+		}
+	}
+	m.run, m.blocks = m.run+1, 0
+	err := m.writer.flush()
+	m.blocks = m.writer.block
+	return err
+}
+
+// firstStamp is that of the lowest line of the segment that is being joined.
+func (m *Shelved) firstStamp() uint32 {
+	if m.sets != nil {
+		return m.stamps.next + uint32(len(m.touched))
+	}
+	return m.stamps.next
+}
+
+// Distances gives the next of the joined touches their distances, or [Cold], in lines.
+func (m *Shelved) Distances(lines []trace.Line, out []uint32) {
+	for i := range lines {
+		stamp := m.found[m.at]
+		out[i] = Cold
+		if stamp != fresh {
+			out[i] = m.stamps.remove(stamp) + uint32(m.at)
+		}
+		if m.sets != nil {
+			m.sets.touch(lines[i], stamp, m.stamps.next+uint32(m.at), out[i])
+		}
+		m.at++
+	}
+	if m.at == len(m.found) {
+		m.settle()
+	}
+}
+
+// settle puts the joined lines on top, where they are not yet.
+func (m *Shelved) settle() {
+	if len(m.touched) == 0 {
+		return
+	}
+	if first := m.firstStamp(); m.sets != nil {
+		m.sets.push(m.touched, first)
+		m.stamps.next = first
+	}
+	for range m.touched {
+		m.stamps.push()
+	}
+	m.touched = m.touched[:0]
+}
+
+// Lines is the number of distinct lines.
+func (m *Shelved) Lines() int { return m.lines }
+
+// Depths gives what was counted in sets: of the touches alone.
+func (m *Shelved) Depths() *SetDepths { return m.sets.depths() }
+
+// places implements [Segment].
+func (m *Exact) places(of []touched) {
+	sink := m.sink
+	for at := 0; at < len(of); at += burst {
+		few := of[at:min(at+burst, len(of))]
+		for i := range few {
+			sink += m.table.touch(few[i].line)
+		}
+		for i := range few {
+			few[i].place = m.place(few[i].line)
+		}
+	}
+	m.sink = sink
+}
+
+// place is how many lines lie below one.
+func (m *Exact) place(line trace.Line) uint32 {
+	e := m.table.find(line)
+	if e.stamp != onTop {
+		return m.stamps.rank(e.stamp)
+	}
+	return uint32(m.table.lines - 1 - slices.Index(m.top[:], line))
+}
+
+// places implements [Segment].
+func (m *Sets) places(of []touched) { m.exact.places(of) }

@@ -1,0 +1,80 @@
+package stack
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// shelvedSets counts how deep in their sets the touches of [Shelved] find their lines.
+// Its lists follow accesses, as those of [Sets] do where every line has a stamp, and
+// the number of an access is its stamp plus one.
+type shelvedSets struct {
+	recent recency
+	tally  tally
+	order  []trace.Line // of the joined lines, from the bottom of the segment's stack
+	last   []uint32     // the numbers of their touches, in the same order
+	places []uint32     // of touches
+	at     int
+}
+
+func newShelvedSets() *shelvedSets {
+	s := new(shelvedSets)
+	s.recent.reset()
+	return s
+}
+
+// begin prepares for the touches of a segment.
+func (s *shelvedSets) begin(joined []touched) {
+	s.order = slices.Grow(s.order[:0], len(joined))[:len(joined)]
+	s.last = slices.Grow(s.last[:0], len(joined))[:len(joined)]
+	s.places = slices.Grow(s.places[:0], len(joined))[:len(joined)]
+	s.at = 0
+	for i := range joined {
+		s.order[joined[i].place] = joined[i].line
+		s.places[joined[i].index] = joined[i].place
+	}
+}
+
+// touch counts a line with the stamp that it had, which now gets another one.
+func (s *shelvedSets) touch(line trace.Line, before, now, distance uint32) {
+	after, how := uint32(never), uint32(uncounted)
+	s.tally.accesses++
+	if s.tally.settle(distance); before != fresh {
+		after, how = before+2, 0
+	}
+	s.last[s.places[s.at]] = now + 1
+	s.at++
+	s.recent.access(access{after, now + 1, uint32(line)&^(uncounted|marked) | how})
+}
+
+// push moves the joined lines to the front in the order of the segment's stack.
+func (s *shelvedSets) push(joined []touched, first uint32) {
+	for place, line := range s.order[:len(joined)] {
+		s.recent.access(access{s.last[place] + 1, first + uint32(place) + 1, uint32(line)&^(uncounted|marked) | uncounted})
+	}
+	s.recent.settle()
+}
+
+// renumber gives the accesses in the lists the numbers that the live stamps among
+// before get when they are numbered from zero. Of lines whose number in a list is not
+// that of their last access, the order stays.
+func (s *shelvedSets) renumber(before *stamps) {
+	s.recent.settle()
+	for k := range s.recent.lists {
+		sets := s.recent.lists[k].sets
+		for i := range sets {
+			for j, number := range sets[i] {
+				if number != 0 {
+					sets[i][j] = before.rank(number-1) + 1
+				}
+			}
+		}
+	}
+}
+
+// depths gives what was counted.
+func (s *shelvedSets) depths() *SetDepths {
+	s.recent.settle()
+	return s.tally.with(&s.recent.depths, 0)
+}
