@@ -82,6 +82,11 @@ type Spec struct {
 	// Counters stay exact.
 	Sample Sampling
 
+	// Budget is how much memory the stacks may take, and where what does not fit goes;
+	// nil: there is no limit. Analyses that keep something else of every line are left
+	// out then: Sites, Sharing, Communication.
+	Budget *locality.Budget
+
 	// Start is the number of references analysed in earlier segments. A segment
 	// is read by a reader that begins at its first reference: Skip was applied
 	// before, and Limit counts from the beginning of the trace.
@@ -148,6 +153,9 @@ func (s Spec) Check() error {
 	if err := s.checkSharing(); err != nil {
 		return err
 	}
+	if err := s.checkBudget(); err != nil {
+		return err
+	}
 	if s.Analyses != None && s.Analyses&^allAnalyses != 0 {
 		return &trace.OptionError{Option: "analyses", Got: strconv.Itoa(int(s.Analyses)), Want: "analyses of this program"}
 	}
@@ -171,6 +179,24 @@ func (s Spec) checkSample() error {
 		return &trace.OptionError{Option: "utilisation", Got: "with a sample", Want: "all accesses, or stretches of the run (onoff)"}
 	}
 	return nil
+}
+
+// checkBudget tests that what is kept of each line are stacks alone.
+func (s Spec) checkBudget() error {
+	bad := &trace.OptionError{Option: "spill"}
+	switch {
+	case s.Budget == nil:
+		return nil
+	case s.Mergeable || s.Start > 0:
+		bad.Got, bad.Want = "with mergeable", "one of both: a profile to be joined holds the whole stack"
+	case s.Sample != nil:
+		bad.Got, bad.Want = "with a sample", "one of both: a sample is small"
+	case s.Analyses != None && s.Analyses&byLine != 0, len(s.Utilisation) > 0, s.Previous:
+		bad.Got, bad.Want = "with "+s.Analyses.String(), "locality, sets and counters: sites, sharing and communication keep more of every line, which stays in memory"
+	default:
+		return nil
+	}
+	return bad
 }
 
 func (s Spec) checkUtilisation() error {

@@ -101,6 +101,21 @@ func (r *Runner) program() *trace.Program {
 // tells that the trace, or the part that the spec limits it to, is done. Any other
 // error ends the run; what was analysed before it is in Profile.
 func (r *Runner) Step() error {
+	err := r.step()
+	if err != io.EOF {
+		return err
+	}
+	for _, a := range r.analyses {
+		if s, ok := a.(interface{ Settle() error }); ok {
+			if err := s.Settle(); err != nil {
+				return err
+			}
+		}
+	}
+	return io.EOF
+}
+
+func (r *Runner) step() error {
 	if r.rest.pending() {
 		r.rest.consume()
 		return nil

@@ -82,6 +82,8 @@ const byLine = Sites | Sharing | Communication
 // has tells whether an analysis runs.
 func (s Spec) has(a Analyses) bool {
 	switch {
+	case s.Budget != nil && a&byLine != 0:
+		return false
 	case s.Sample != nil && (a == Sets || a&byLine != 0 && !s.Sample.KeepsLines()):
 		return false
 	case s.Analyses == Default:
@@ -103,6 +105,8 @@ func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
 	if s.Sample != nil && s.has(Locality) {
 		list = append(list, s.Sample.Locality(s.LineBytes))
 		list = append(list, s.Sample.Followers(s.wanted(program))...)
+	} else if s.has(Locality) && s.Budget != nil {
+		list = append(list, locality.NewShelved(s.LineBytes, sets, *s.Budget))
 	} else if s.has(Locality) {
 		distances := locality.New(s.LineBytes, s.Start, s.Mergeable, sets)
 		var communicated *communication.Analysis

@@ -14,22 +14,40 @@ const (
 // Histogram counts occurrences of each distance exactly, however long
 // (MODELS §2). The zero value is empty and ready.
 //
-// Counters are 32 bits wide, in blocks of 256 consecutive distances made when
-// first needed, so a histogram takes little more than four bytes for each
-// distinct line of the trace, and far less where distances are few. A counter
-// that wraps leaves its 2^32 in a map.
+// Counters are in blocks of 256 consecutive distances made when first needed, of 8
+// bits each until one in the block overflows, then of 32. So a histogram takes little
+// more than a byte for each distinct line of a trace whose distances are spread, and
+// far less where they are few. A counter that wraps at 32 bits leaves its 2^32 in a map.
 type Histogram struct {
-	pages []*[pageLen]*[blockLen]uint32
+	pages []*[pageLen]block
 	wraps map[uint64]uint64 // distance → times that its counter wrapped
+	bytes uint64            // of pages and blocks
+}
+
+// block has counters of one width or, if it is empty, none.
+type block struct {
+	narrow *[blockLen]uint8
+	wide   *[blockLen]uint32
 }
 
 // Add counts one occurrence of distance d ≤ MaxDistance.
 func (h *Histogram) Add(d uint64) {
-	c := h.counter(d)
-	*c++
-	if *c == 0 {
-		h.wrap(d, 1)
+	if i := d / (blockLen * pageLen); i < uint64(len(h.pages)) && h.pages[i] != nil {
+		b := &h.pages[i][d/blockLen%pageLen]
+		if b.wide != nil {
+			c := &b.wide[d%blockLen]
+			*c++
+			if *c == 0 {
+				h.wrap(d, 1)
+			}
+			return
+		}
+		if b.narrow != nil && b.narrow[d%blockLen] != 1<<8-1 {
+			b.narrow[d%blockLen]++
+			return
+		}
 	}
+	h.AddN(d, 1)
 }
 
 // AddN counts n occurrences of distance d ≤ MaxDistance.
@@ -37,7 +55,20 @@ func (h *Histogram) AddN(d, n uint64) {
 	if n == 0 {
 		return
 	}
-	c := h.counter(d)
+	b := h.block(d)
+	if b.wide == nil {
+		if b.narrow == nil {
+			b.narrow = new([blockLen]uint8)
+			h.bytes += blockLen
+		}
+		c := &b.narrow[d%blockLen]
+		if n < 1<<8-uint64(*c) {
+			*c += uint8(n)
+			return
+		}
+		h.widen(b)
+	}
+	c := &b.wide[d%blockLen]
 	sum := uint64(*c) + n&(1<<32-1)
 	*c = uint32(sum)
 	if times := sum>>32 + n>>32; times != 0 {
@@ -45,32 +76,26 @@ func (h *Histogram) AddN(d, n uint64) {
 	}
 }
 
-// counter gives the place where d is counted, made if need be.
-func (h *Histogram) counter(d uint64) *uint32 {
-	i := d / (blockLen * pageLen)
-	if i < uint64(len(h.pages)) {
-		if page := h.pages[i]; page != nil {
-			if block := page[d/blockLen%pageLen]; block != nil {
-				return &block[d%blockLen]
-			}
-		}
-	}
-	return h.newCounter(d)
-}
-
-func (h *Histogram) newCounter(d uint64) *uint32 {
+// block gives the one that counts d.
+func (h *Histogram) block(d uint64) *block {
 	i := d / (blockLen * pageLen)
 	for uint64(len(h.pages)) <= i {
 		h.pages = append(h.pages, nil)
 	}
 	if h.pages[i] == nil {
-		h.pages[i] = new([pageLen]*[blockLen]uint32)
+		h.pages[i] = new([pageLen]block)
+		h.bytes += pageLen * 16
 	}
-	block := &h.pages[i][d/blockLen%pageLen]
-	if *block == nil {
-		*block = new([blockLen]uint32)
+	return &h.pages[i][d/blockLen%pageLen]
+}
+
+func (h *Histogram) widen(b *block) {
+	b.wide = new([blockLen]uint32)
+	for i, c := range b.narrow {
+		b.wide[i] = uint32(c)
 	}
-	return &(*block)[d%blockLen]
+	b.narrow = nil
+	h.bytes += blockLen * 3
 }
 
 func (h *Histogram) wrap(d, times uint64) {
@@ -80,17 +105,22 @@ func (h *Histogram) wrap(d, times uint64) {
 	h.wraps[d] += times
 }
 
+// MemoryBytes is about how much memory the counters take.
+func (h *Histogram) MemoryBytes() uint64 { return h.bytes }
+
 // Count is the number of occurrences of distance d.
 func (h *Histogram) Count(d uint64) uint64 {
 	i := d / (blockLen * pageLen)
 	if i >= uint64(len(h.pages)) || h.pages[i] == nil {
 		return 0
 	}
-	block := h.pages[i][d/blockLen%pageLen]
-	if block == nil {
-		return 0
+	switch b := &h.pages[i][d/blockLen%pageLen]; {
+	case b.wide != nil:
+		return uint64(b.wide[d%blockLen]) + h.wraps[d]<<32
+	case b.narrow != nil:
+		return uint64(b.narrow[d%blockLen])
 	}
-	return uint64(block[d%blockLen]) + h.wraps[d]<<32
+	return 0
 }
 
 // All yields each distance that occurs, ascending, with its count.
@@ -100,12 +130,9 @@ func (h *Histogram) All() iter.Seq2[uint64, uint64] {
 			if page == nil {
 				continue
 			}
-			for j, block := range page {
-				if block == nil {
-					continue
-				}
+			for j := range page {
 				first := (uint64(i)*pageLen + uint64(j)) * blockLen
-				if !h.yieldBlock(block, first, yield) {
+				if !h.yieldBlock(&page[j], first, yield) {
 					return
 				}
 			}
@@ -113,14 +140,23 @@ func (h *Histogram) All() iter.Seq2[uint64, uint64] {
 	}
 }
 
-func (h *Histogram) yieldBlock(block *[blockLen]uint32, first uint64, yield func(d, count uint64) bool) bool {
-	for k, c := range block {
-		count := uint64(c)
-		if h.wraps != nil {
-			count += h.wraps[first+uint64(k)] << 32
+func (h *Histogram) yieldBlock(b *block, first uint64, yield func(d, count uint64) bool) bool {
+	switch {
+	case b.narrow != nil:
+		for k, c := range b.narrow {
+			if c != 0 && !yield(first+uint64(k), uint64(c)) {
+				return false
+			}
 		}
-		if count != 0 && !yield(first+uint64(k), count) {
-			return false
+	case b.wide != nil:
+		for k, c := range b.wide {
+			count := uint64(c)
+			if h.wraps != nil {
+				count += h.wraps[first+uint64(k)] << 32
+			}
+			if count != 0 && !yield(first+uint64(k), count) {
+				return false
+			}
 		}
 	}
 	return true

@@ -204,8 +204,27 @@ func (m *Shelved) settle() {
 // Lines is the number of distinct lines.
 func (m *Shelved) Lines() int { return m.lines }
 
-// Depths gives what was counted in sets: of the touches alone.
-func (m *Shelved) Depths() *SetDepths { return m.sets.depths() }
+// Depths gives what was counted in sets, of the touches alone; nil where nothing is.
+func (m *Shelved) Depths() *SetDepths {
+	if m.sets == nil {
+		return nil
+	}
+	return m.sets.depths()
+}
+
+// MemoryBytes is about how much memory the model takes between two segments, without
+// what it keeps for the lines of a segment.
+func (m *Shelved) MemoryBytes() uint64 {
+	bytes := uint64(len(m.stamps.blocks)) * blockBytes
+	if m.sets != nil {
+		bytes += listBytes
+	}
+	return bytes
+}
+
+// SegmentLineBytes is about how much memory a line of a segment takes: in the model of
+// the segment, and while it is joined.
+const SegmentLineBytes = 64
 
 // places implements [Segment].
 func (m *Exact) places(of []touched) {

@@ -18,6 +18,9 @@ type shelvedSets struct {
 	at     int
 }
 
+// listBytes is about how much memory the lists take.
+const listBytes = 12 << 20
+
 func newShelvedSets() *shelvedSets {
 	s := new(shelvedSets)
 	s.recent.reset()

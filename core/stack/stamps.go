@@ -37,6 +37,7 @@ type block struct {
 const (
 	blockStamps = 1 << 16
 	blockWords  = blockStamps / 64
+	blockBytes  = 8 * (blockWords + 256 + 64 + 16 + 4 + 1)
 	maxStamps   = 1<<32 - 4*blockStamps
 
 	laneStep = 0x0001_0001_0001_0000 // + 1 in lanes 1, 2, 3

@@ -45,13 +45,18 @@ func New(lineBytes []uint32, start uint64, mergeable, sets bool) *Analysis {
 		} else {
 			s.model = stack.NewExact()
 		}
-		s.windows.References = profile.WindowSize(start)
-		s.windows.First = start / s.windows.References
-		s.working.start, s.working.least = start, levelOf(s.windows.References)
-		s.working.top = s.working.least
+		s.begin(start)
 		a.sizes = append(a.sizes, s)
 	}
 	return a
+}
+
+// begin has windows begin at reference number start.
+func (s *lineSize) begin(start uint64) {
+	s.windows.References = profile.WindowSize(start)
+	s.windows.First = start / s.windows.References
+	s.working.start, s.working.least = start, levelOf(s.windows.References)
+	s.working.top = s.working.least
 }
 
 // NewOn makes an analysis at one line size that takes its distances from a model, and
@@ -78,7 +83,7 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, fal
 func (a *Analysis) Close() {
 	for _, s := range a.sizes {
 		s.table, s.marked = s.setTable(), s.markedTable()
-		s.model, s.sets = nil, nil
+		s.model, s.sets, s.shelved = nil, nil, nil
 	}
 }
 
@@ -126,6 +131,7 @@ type lineSize struct {
 	shift     uint
 	model     stack.Model
 	sets      *stack.Sets       // the model, where it counts depths, or nil
+	shelved   *stack.Shelved    // the stack, where it is not in memory and there is no model; or nil
 	table     *profile.SetTable // what is not, or no more, in the model; or nil
 	mergeable bool
 	followers []Follower

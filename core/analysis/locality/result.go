@@ -35,7 +35,7 @@ func (s *lineSize) result() profile.Locality {
 		for d := range topDepths {
 			counts.Distances.AddN(uint64(d), s.top[0][k<<4|d]+s.top[1][k<<4|d])
 		}
-		if s.model == nil { // closed: the histogram grows no more
+		if s.model == nil && s.shelved == nil { // closed: the histogram grows no more
 			deep := s.deep[k]
 			deep.Merge(&counts.Distances)
 			counts.Distances = deep
@@ -56,10 +56,15 @@ func (s *lineSize) result() profile.Locality {
 // setTable gives the depths that were counted, or nil where none are. It shares
 // nothing with the model.
 func (s *lineSize) setTable() *profile.SetTable {
-	if s.sets == nil {
+	var t *profile.SetTable
+	switch {
+	case s.sets != nil:
+		t = &profile.SetTable{Depths: *s.sets.Depths()}
+	case s.shelved != nil && s.shelved.Depths() != nil:
+		t = &profile.SetTable{Depths: *s.shelved.Depths()}
+	default:
 		return s.table
 	}
-	t := &profile.SetTable{Depths: *s.sets.Depths()}
 	if s.table != nil {
 		t.Add(s.table)
 	}
@@ -84,7 +89,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 
 // add counts what l counted.
 func (s *lineSize) add(l *profile.Locality) {
-	if s.sets != nil && l.Sets != nil {
+	if l.Sets != nil && (s.sets != nil || s.shelved != nil) {
 		table := *l.Sets
 		if s.table != nil {
 			table.Add(s.table)
@@ -134,7 +139,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 		s.add(l)
 		s.appendWindows(&l.Windows)
 		j := s.working.join(next.Segment.Start, references, &l.Windows)
-		s.replay(segment.FirstTouches, j)
+		s.replay(segment.FirstTouches, j, s.model)
 		j.close(&l.Windows, segment.WorkingSets)
 		s.push(segment.Stack)
 		s.recount()
@@ -157,14 +162,17 @@ func (s *lineSize) appendWindows(next *profile.Windows) {
 	}
 }
 
-// replay resolves first touches that were counted as cold.
-func (s *lineSize) replay(touches []profile.FirstTouch, j joint) {
+// replay resolves first touches that were counted as cold, on the stack of what was
+// before.
+func (s *lineSize) replay(touches []profile.FirstTouch, j joint, on interface {
+	Distances(lines []trace.Line, out []uint32)
+}) {
 	for len(touches) > 0 {
 		n := min(len(touches), maxLines)
 		for i, t := range touches[:n] {
 			s.lines[i] = t.Line
 		}
-		s.model.Distances(s.lines[:n], s.distances[:n])
+		on.Distances(s.lines[:n], s.distances[:n])
 		for _, f := range s.followers {
 			f.Resolve(touches[:n], s.distances[:n])
 		}

@@ -1,0 +1,91 @@
+package analysis_test
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// A run whose lines do not fit gives the bytes of one whose lines do, wherever it is
+// looked at in between.
+func TestBudget(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		whole := random(rng, 1+rng.IntN(9000))
+		spec := analysis.Spec{Kinds: trace.AllKinds, LineBytes: [][]uint32{{64}, {32, 128}, {16}}[seed%3], Analyses: analysis.Locality}
+		if seed%2 == 0 {
+			spec.Analyses = analysis.Sets | analysis.Counters
+		}
+		rows := 1 + rng.IntN(500)
+		want := run(t, spec, tracetest.NewReader(whole, rows))
+
+		shelf := new(stacktest.Shelf)
+		spec.Budget = &locality.Budget{Lines: 1 + rng.IntN(300), Shelf: shelf}
+		runner, err := analysis.NewRunner(spec, tracetest.NewReader(whole, rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rng.IntN(4) != 0 {
+			_ = runner.Step()
+		}
+		checked(t, runner.Profile(profile.State{}))
+		finish(t, runner)
+		if got := checked(t, runner.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
+			t.Fatalf("seed %d: with a budget of %d lines the profile differs", seed, spec.Budget.Lines)
+		}
+	}
+}
+
+// Where the shelf fails the run ends, and what it counted until then says that it is
+// not the whole.
+func TestBudgetFails(t *testing.T) {
+	whole := random(rand.New(rand.NewPCG(3, 7)), 6000)
+	for fails := 1; ; fails++ {
+		shelf := &stacktest.Shelf{Fails: fails}
+		spec := analysis.Spec{Kinds: trace.AllKinds, Budget: &locality.Budget{Lines: 50, Shelf: shelf}}
+		runner, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 200))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			err = runner.Step()
+		}
+		p := checked(t, runner.Finish(profile.State{}))
+		if shelf.Calls() < fails {
+			if fails < 20 || p.State.Partial {
+				t.Fatalf("%d calls of the shelf, state %v", shelf.Calls(), p.State)
+			}
+			return
+		}
+		if !errors.Is(err, stacktest.ErrShelf) {
+			t.Fatalf("call %d failed: the run ended with %v", fails, err)
+		}
+		if !p.State.Partial || !strings.Contains(p.State.Reason, stacktest.ErrShelf.Error()) {
+			t.Fatalf("call %d failed: state %+v", fails, p.State)
+		}
+	}
+}
+
+func TestBudgetRefuses(t *testing.T) {
+	for name, spec := range map[string]analysis.Spec{
+		"mergeable":   {Mergeable: true},
+		"sites":       {Analyses: analysis.Sites},
+		"sharing":     {Analyses: analysis.Sharing},
+		"utilisation": {Utilisation: []uint64{4096}},
+	} {
+		spec.Budget = &locality.Budget{Shelf: new(stacktest.Shelf)}
+		var option *trace.OptionError
+		if _, err := analysis.NewRunner(spec, tracetest.NewReader(new(trace.Batch), 1)); !errors.As(err, &option) || option.Option != "spill" {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package locality
+
+import (
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Budget is how much memory the models may take, and where what does not fit goes.
+type Budget struct {
+	Bytes uint64
+	Lines int // of a segment at most; 0: what fits
+	Shelf stack.Shelf
+}
+
+// Shelved is the locality analysis of a trace whose lines do not fit in memory. It
+// analyses segments that do, one after the other, and appends each to a stack on a
+// shelf; the result is that of [Analysis].
+type Shelved struct {
+	near   *Analysis // the segment
+	far    *Analysis // what was before it
+	budget Budget
+	room   int    // lines of a segment
+	lines  uint64 // before it, of the smallest size
+	failed error
+}
+
+// A segment has some lines even where the budget says otherwise: what it costs to
+// append it grows with all lines.
+const leastRoom = 1 << 16
+
+// NewShelved makes an analysis as [New] does, on an empty shelf.
+func NewShelved(lineBytes []uint32, sets bool, b Budget) *Shelved {
+	a := &Shelved{near: New(lineBytes, 0, true, sets), far: New(lineBytes, 0, false, false), budget: b}
+	for i, s := range a.far.sizes {
+		s.shelved = stack.NewShelved(shelfOf{b.Shelf, uint32(i), uint32(len(lineBytes))}, sets)
+		s.model = nil
+	}
+	a.makeRoom()
+	return a
+}
+
+// shelfOf is a shelf of which each line size has a share of the runs.
+type shelfOf struct {
+	stack.Shelf
+	first, step uint32
+}
+
+func (s shelfOf) Write(run, block uint32, data []byte) error {
+	return s.Shelf.Write(s.first+run*s.step, block, data)
+}
+
+func (s shelfOf) Read(run, block uint32) ([]byte, error) {
+	return s.Shelf.Read(s.first+run*s.step, block)
+}
+
+func (s shelfOf) Drop(run, block uint32) error { return s.Shelf.Drop(s.first+run*s.step, block) }
+
+// touchBytes is what a first touch takes.
+const touchBytes = 24
+
+// makeRoom shares the budget: what all lines take grows, and the segments have the
+// rest.
+func (a *Shelved) makeRoom() {
+	taken := uint64(0)
+	for i := range a.far.sizes {
+		n, f := a.near.sizes[i], a.far.sizes[i]
+		taken += f.shelved.MemoryBytes()
+		if n.sets != nil {
+			taken += f.shelved.MemoryBytes()
+		}
+		for k := range f.deep {
+			taken += f.deep[k].MemoryBytes()
+		}
+	}
+	line := uint64(len(a.near.sizes)) * (stack.SegmentLineBytes + touchBytes)
+	a.room = int(max((a.budget.Bytes-min(taken, a.budget.Bytes))/line, leastRoom))
+	if a.budget.Lines > 0 {
+		a.room = min(a.room, a.budget.Lines)
+	}
+}
+
+// Lines is the number of distinct lines so far, of the smallest line size, those of
+// the segment left out while others are known.
+func (a *Shelved) Lines() uint64 {
+	return max(a.lines, a.near.Lines())
+}
+
+// Takes implements analysis.Analysis.
+func (a *Shelved) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
+
+// Close implements analysis.Analysis.
+func (a *Shelved) Close() {
+	_ = a.Settle() // Result tells
+	a.near.Close()
+	a.far.Close()
+}
+
+// Consume implements analysis.Analysis.
+func (a *Shelved) Consume(b *trace.Batch) error {
+	if a.failed != nil {
+		return a.failed
+	}
+	if err := a.near.Consume(b); err != nil {
+		return err
+	}
+	if a.near.sizes[0].model.Lines() < a.room {
+		return nil
+	}
+	return a.Settle()
+}
+
+// ConsumePiece takes a piece of the one reference of b: see analysis.Runner.
+func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
+	if a.failed != nil {
+		return
+	}
+	a.near.ConsumePiece(b, from, end)
+}
+
+// Settle has every line lie where the result takes it from. It fails where the shelf
+// does.
+func (a *Shelved) Settle() error {
+	references := a.near.done
+	if references == 0 {
+		return a.failed
+	}
+	for i, f := range a.far.sizes {
+		a.append(a.near.sizes[i], f, references)
+	}
+	a.far.done += references
+	a.lines = uint64(a.far.sizes[0].shelved.Lines())
+	a.near.start, a.near.done = a.near.start+references, 0
+	a.makeRoom()
+	return a.failed
+}
+
+// append moves the lines of a segment to the shelf. Where that fails, what the
+// segment touched first is left as first accesses.
+func (a *Shelved) append(n, f *lineSize, references uint64) {
+	l := n.result()
+	distinct, above := n.working.result(len(l.Windows.Rows))
+	l.Windows.Distinct = distinct
+	if err := f.shelved.Join(n.model.(stack.Segment), n.touched); err != nil && a.failed == nil {
+		a.failed = err
+	}
+	f.closeRow()
+	f.add(&l)
+	f.appendWindows(&l.Windows)
+	f.working.off = f.working.off || a.failed != nil
+	j := f.working.join(a.near.start, references, &l.Windows)
+	if a.failed == nil {
+		f.replay(n.firstTouches, j, f.shelved)
+	}
+	j.close(&l.Windows, above)
+	f.recount()
+	n.again(a.near.start + references)
+}
+
+// touched yields the lines that were touched, each once, in order.
+func (s *lineSize) touched(yield func(trace.Line) bool) {
+	for i := range s.firstTouches {
+		if !yield(s.firstTouches[i].Line) {
+			return
+		}
+	}
+}
+
+// again makes s begin another segment, with the memory that it has.
+func (s *lineSize) again(start uint64) {
+	*s = lineSize{shift: s.shift, model: s.model, sets: s.sets, mergeable: true, firstTouches: s.firstTouches[:0]}
+	if s.sets != nil {
+		s.sets.Reset()
+	} else {
+		s.model.(*stack.Exact).Reset()
+	}
+	s.begin(start)
+}
+
+// Result implements analysis.Analysis.
+func (a *Shelved) Result(p *profile.Profile, state bool) {
+	if a.near.sizes[0].model != nil {
+		_ = a.Settle()
+	}
+	if a.failed != nil && !p.State.Partial {
+		p.State = profile.State{Partial: true, Reason: "what does not fit in memory could not be kept, so that many accesses to lines count as the first ones: " + a.failed.Error()}
+	}
+	a.far.Result(p, state)
+}
+
+// Restore implements analysis.Analysis.
+func (a *Shelved) Restore(*profile.Profile) error { return errKept }
+
+// Append implements analysis.Analysis.
+func (a *Shelved) Append(*profile.Profile) error { return errKept }
+
+var errKept = &keptError{}
+
+type keptError struct{}
+
+func (*keptError) Error() string {
+	return "a stack that is kept outside of memory cannot go on from a profile"
+}
