@@ -92,7 +92,9 @@ func (a *Shelved) Takes() (events trace.Kinds, sites, pcs bool) { return 0, fals
 // Close implements analysis.Analysis.
 func (a *Shelved) Close() {
 	_ = a.Settle() // Result tells
-	a.near.Close()
+	for _, s := range a.near.sizes {
+		*s = lineSize{}
+	}
 	a.far.Close()
 }
 

@@ -34,6 +34,7 @@ type reading struct {
 	sample      string // as sample.Parse takes it; "": all
 	seed        uint64 // of the sample
 	memory      string
+	spill       string // folder for what does not fit in memory; "": nothing goes there
 	format      string
 	lineOptions []string // those that choose line sizes, rather than one that a profile has
 
@@ -48,7 +49,7 @@ type reading struct {
 
 // traceOptions are the names of the options that change what is read. A profile
 // was made with its own; there they are refused.
-var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses", "sample", "sample-seed", "utilisation", "previous", "cores", "domains"}
+var traceOptions = []string{"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses", "sample", "sample-seed", "utilisation", "previous", "cores", "domains", "spill"}
 
 // addReading gives cmd the options.
 func addReading(cmd *cobra.Command) *reading {
@@ -65,6 +66,7 @@ func addReading(cmd *cobra.Command) *reading {
 	f.StringVar(&r.sample, "sample", "", "estimate from a sample: space=RATE or lines=COUNT of the lines, time=GAP (one access in so many), onoff=ON/PERIOD references")
 	f.Uint64Var(&r.seed, "sample-seed", 0, "choose another sample by another `NUMBER`")
 	f.StringVar(&r.memory, "memory", "", "stop in good order beyond this much memory, as in 4GiB (default: nine tenths of what is free)")
+	f.StringVar(&r.spill, "spill", "", "keep what does not fit in --memory in this `FOLDER`, instead of stopping; for distances and sets")
 	addFormat(cmd, &r.format)
 	return r
 }
@@ -152,6 +154,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 			return o, usagef("--memory: ", err.Error())
 		}
 	}
+	o.Spill = r.spill
 	return o, nil
 }
 

@@ -1,10 +1,16 @@
 package pass
 
 import (
+	"fmt"
+	"math"
 	"os"
+	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
 	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/shelf"
 )
 
 // memoryInUse is the number of bytes that the process holds from the system.
@@ -16,6 +22,29 @@ func memoryInUse() uint64 {
 	metrics.Read(sample)
 	return sample[0].Value.Uint64() - sample[1].Value.Uint64()
 }
+
+// spill has the models keep within the limit of memory and put what does not fit into
+// a folder, which end removes.
+func (o *Options) spill() (end func(), err error) {
+	folder, err := shelf.New(o.Spill)
+	if err != nil {
+		return nil, fmt.Errorf("--spill: %w", err)
+	}
+	limit := o.MemoryBytes
+	if limit == 0 {
+		limit = math.MaxInt64
+	}
+	before := debug.SetMemoryLimit(int64(min(limit/100*95, math.MaxInt64)))
+	o.Spec.Budget = &locality.Budget{Bytes: limit / 100 * modelShare, Shelf: folder}
+	return func() {
+		debug.SetMemoryLimit(before)
+		_ = folder.Close()
+	}, nil
+}
+
+// modelShare is how much of the memory models may take, in hundredths: results, the
+// reader and what is free between two collections need some.
+const modelShare = 70
 
 // AvailableMemory is nine tenths of the bytes that the system can give without
 // swapping, as far as it says so; 0: not known. Running out of memory cannot be

@@ -34,6 +34,7 @@ type Options struct {
 	Format      string          // as for --input-format; "" finds out
 	Strict      bool            // stop a container at the first part that cannot be read
 	MemoryBytes uint64          // stop in good order beyond this; 0: no limit
+	Spill       string          // folder for what would go beyond it; "": nothing goes there
 	Terminal    io.Writer       // where progress is shown; nil: nowhere
 	// Beside takes the references as analyses do; nil: nobody does. What it makes
 	// of them is in no checkpoint.
@@ -93,6 +94,13 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	}
 	watched := &watcher{reader: unpacked}
 	reader, onOff := o.sampled(watched)
+	if o.Spill != "" {
+		end, err := o.spill()
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+	}
 	runner, err := analysis.NewRunner(o.Spec, reader)
 	if err != nil {
 		return nil, err

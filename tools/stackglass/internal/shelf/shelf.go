@@ -1,0 +1,67 @@
+// Package shelf keeps what does not fit in memory in a folder: a file for each block.
+package shelf
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Folder is a stack.Shelf in a folder of its own.
+type Folder struct {
+	path string
+	read []byte
+}
+
+// New makes an empty one in a folder, which is made if need be.
+func New(parent string) (*Folder, error) {
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return nil, err
+	}
+	path, err := os.MkdirTemp(parent, "stackglass-")
+	return &Folder{path: path}, err
+}
+
+// Close removes it with all that is in it.
+func (f *Folder) Close() error { return os.RemoveAll(f.path) }
+
+func (f *Folder) name(run, block uint32) string {
+	return filepath.Join(f.path, strconv.FormatUint(uint64(run), 10)+"-"+strconv.FormatUint(uint64(block), 10))
+}
+
+// Write implements stack.Shelf.
+func (f *Folder) Write(run, block uint32, data []byte) error {
+	return os.WriteFile(f.name(run, block), data, 0o600)
+}
+
+// Read implements stack.Shelf.
+func (f *Folder) Read(run, block uint32) ([]byte, error) {
+	file, err := os.Open(f.name(run, block))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	size := int(info.Size())
+	if cap(f.read) < size {
+		f.read = make([]byte, size)
+	}
+	f.read = f.read[:size]
+	_, err = io.ReadFull(file, f.read)
+	return f.read, err
+}
+
+// Drop implements stack.Shelf.
+func (f *Folder) Drop(run, block uint32) error {
+	err := os.Remove(f.name(run, block))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,121 @@
+package shelf
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// size is that of the traces: of `make soak`, or one that takes seconds.
+var size = func() (s struct {
+	references, lines int
+	memory            uint64
+}) {
+	s.references, s.lines, s.memory = 3_000_000, 300_000, 96<<20
+	if os.Getenv("STACKGLASS_SOAK") != "" {
+		s.references, s.lines, s.memory = 1_010_000_000, 101_000_000, 1000<<20
+	}
+	return s
+}()
+
+// analyze runs over a trace with models of up to so much memory, 0: any.
+func analyze(t *testing.T, r trace.Reader, memory uint64) *profile.Profile {
+	t.Helper()
+	spec := analysis.Spec{Analyses: analysis.Locality}
+	if memory > 0 {
+		folder, err := New(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer folder.Close()
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory / 100 * 92)))
+		spec.Budget = &locality.Budget{Bytes: memory / 100 * 65, Shelf: folder}
+	}
+	runner, err := analysis.NewRunner(spec, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, told := time.Now(), time.Now()
+	for err == nil {
+		err = runner.Step()
+		if time.Since(told) > 30*time.Second {
+			told = time.Now()
+			t.Logf("%v: %+v, at most %d MB so far", time.Since(begin).Round(time.Second), runner.Progress(), peak()>>20)
+		}
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	p := runner.Finish(profile.State{})
+	t.Logf("%d references in %v, at most %d MB", p.Totals.AllReferences(), time.Since(begin).Round(time.Millisecond), peak()>>20)
+	return p
+}
+
+// peak is the most memory that the process ever had, in bytes; 0: not known.
+func peak() uint64 {
+	status, _ := os.ReadFile("/proc/self/status")
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	kib, _ := strconv.ParseUint(strings.TrimSpace(rest[:max(strings.Index(rest, "kB"), 0)]), 10, 64)
+	return kib << 10
+}
+
+// A loop over more lines than fit: each access but the first ones comes after all
+// others.
+func TestCyclic(t *testing.T) {
+	p := analyze(t, tracetest.Stream(size.references, tracetest.Strided(64, size.lines*64)), size.memory)
+	if most := peak(); most > size.memory && os.Getenv("STACKGLASS_SOAK") != "" {
+		t.Errorf("%d bytes of memory at most, want %d", most, size.memory)
+	}
+	var cold, far, other uint64
+	for _, k := range p.Locality[0].Kinds {
+		cold += k.Cold
+		for d, n := range k.Distances.All() {
+			if d == uint64(size.lines)-1 {
+				far += n
+			} else {
+				other += n
+			}
+		}
+	}
+	if cold != uint64(size.lines) || far != uint64(size.references-size.lines) || other != 0 {
+		t.Errorf("%d first accesses, %d after all lines, %d others", cold, far, other)
+	}
+}
+
+// Accesses to lines at random: the profile is that of a run with all memory there is.
+func TestRandom(t *testing.T) {
+	pattern := func() trace.Reader { return tracetest.Stream(size.references, tracetest.Uniform(size.lines, 1)) }
+	p := analyze(t, pattern(), size.memory)
+	got := p.Digest()
+	if most := peak(); most > size.memory && os.Getenv("STACKGLASS_SOAK") != "" {
+		t.Errorf("%d bytes of memory at most, want %d", most, size.memory)
+	}
+	var deep uint64
+	for _, k := range p.Locality[0].Kinds {
+		for d, n := range k.Distances.All() {
+			if d >= uint64(size.lines)/2 {
+				deep += n
+			}
+		}
+	}
+	if deep < uint64(size.references)/5 {
+		t.Errorf("%d accesses come from the lower half of the stack, want a fifth", deep)
+	}
+	p = nil
+	runtime.GC()
+	if want := analyze(t, pattern(), 0).Digest(); !bytes.Equal(got[:], want[:]) {
+		t.Error("the profile differs from that of a run with all memory there is")
+	}
+}
