@@ -138,8 +138,9 @@ fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
 
 # ---- measure it
 
-soak: ## what takes an hour: samplers over a hundred seeds, and over 10^9 accesses
+soak: ## what takes hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run 'IntervalsCoverTheTruth|LongRun' ./core/analysis/sample
+	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run "Cyclic|Random" ./tools/stackglass/internal/shelf
 
 bench: ## benchmarks, native (BENCH=Stack picks some)
 	$(GO) test -run='^$$' -bench='$(BENCH)' ./core/...

@@ -57,6 +57,9 @@ FILE may be a profile too: its summary is printed again, and -o copies it.`,
 			if len(args) > 1 && r.format != string(report.Text) && r.format != string(report.Markdown) {
 				return usagef("--format ", r.format, " is for one trace, and ", plural(uint64(len(args)), "trace"), " are given; analyze them one by one")
 			}
+			if saved.dir != "" && r.spill != "" {
+				return usagef("--checkpoint with --spill, want one of both: a checkpoint holds the whole model")
+			}
 			paths, err := outputsFor(output, args)
 			if err != nil {
 				return err
@@ -79,6 +82,7 @@ FILE may be a profile too: its summary is printed again, and -o copies it.`,
 		},
 	}
 	r = addReading(cmd)
+	r.addSpill()
 	cmd.Flags().UintSliceVar(&lines, "lines", []uint{64}, "cache line sizes in bytes, powers of two from 8 to 4096")
 	cmd.Flags().UintSliceVar(&lines, "line", []uint{64}, "the same as --lines")
 	must(cmd.Flags().MarkHidden("line"))

@@ -51,6 +51,7 @@ from one line on. table and md have powers of two.`,
 		},
 	}
 	r = addReading(cmd)
+	r.addSpill()
 	lineFlag(cmd, &line)
 	plots.add(cmd)
 	return cmd

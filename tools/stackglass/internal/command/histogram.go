@@ -48,6 +48,7 @@ csv and json have every distance; table and md sum them up in powers of two.`,
 		},
 	}
 	r = addReading(cmd)
+	r.addSpill()
 	lineFlag(cmd, &line)
 	plots.add(cmd)
 	return cmd

@@ -66,9 +66,13 @@ func addReading(cmd *cobra.Command) *reading {
 	f.StringVar(&r.sample, "sample", "", "estimate from a sample: space=RATE or lines=COUNT of the lines, time=GAP (one access in so many), onoff=ON/PERIOD references")
 	f.Uint64Var(&r.seed, "sample-seed", 0, "choose another sample by another `NUMBER`")
 	f.StringVar(&r.memory, "memory", "", "stop in good order beyond this much memory, as in 4GiB (default: nine tenths of what is free)")
-	f.StringVar(&r.spill, "spill", "", "keep what does not fit in --memory in this `FOLDER`, instead of stopping; for distances and sets")
 	addFormat(cmd, &r.format)
 	return r
+}
+
+// addSpill gives cmd the option for traces whose lines do not fit in memory.
+func (r *reading) addSpill() {
+	r.cmd.Flags().StringVar(&r.spill, "spill", "", "keep what does not fit in --memory in a `FOLDER`, instead of stopping; distances, sets and counters can be")
 }
 
 // formatNames lists the formats of traces.

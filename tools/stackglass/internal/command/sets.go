@@ -49,6 +49,7 @@ miss ratios, with a row for each number of sets.`,
 		},
 	}
 	r = addReading(cmd)
+	r.addSpill()
 	r.analyses = "sets"
 	lineFlag(cmd, &line)
 	return cmd

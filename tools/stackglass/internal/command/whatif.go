@@ -63,6 +63,7 @@ miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`,
 		},
 	}
 	r = addReading(cmd)
+	r.addSpill()
 	q.add(cmd, "L2.misses>1e6")
 	addGroups(cmd, r)
 	cmd.Flags().StringVar(&by, "by", "level", "print what each core asks of each level: level or core")

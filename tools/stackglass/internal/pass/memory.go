@@ -1,7 +1,6 @@
 package pass
 
 import (
-	"fmt"
 	"math"
 	"os"
 	"runtime/debug"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/shelf"
 )
 
@@ -28,7 +28,7 @@ func memoryInUse() uint64 {
 func (o *Options) spill() (end func(), err error) {
 	folder, err := shelf.New(o.Spill)
 	if err != nil {
-		return nil, fmt.Errorf("--spill: %w", err)
+		return nil, &trace.OptionError{Option: "spill", Got: o.Spill, Want: "a folder that can be written (" + err.Error() + ")"}
 	}
 	limit := o.MemoryBytes
 	if limit == 0 {

@@ -1,0 +1,42 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// A pass that keeps its stacks in a folder prints what one with all in memory does, and
+// leaves nothing there.
+func TestSpill(t *testing.T) {
+	var text strings.Builder
+	for i := range 300_000 {
+		fmt.Fprintf(&text, "%d %x\n", i%2, 0x100000+uint64(i)*7919%200_003*64)
+	}
+	in(t, map[string]string{"a.din": text.String(), "file": ""})
+	for _, verb := range []string{"histogram", "curve", "sets", "what-if", "analyze"} {
+		line := []string{verb, "a.din", "--format", "csv"}
+		switch verb {
+		case "analyze":
+			line = append(line, "--analyses", "sets,counters")
+		case "what-if":
+			line = append(line, "--cache", "L1=32KiB,8")
+		}
+		want := ask(line...)
+		_ = os.Remove("kept")
+		got := ask(append(line, "--spill", "kept")...)
+		if want.code != exitOK || got.stdout != want.stdout {
+			t.Errorf("%s: exit %d, %q; with --spill exit %d, %q: %s", verb, want.code, head(want.stdout), got.code, head(got.stdout), got.stderr)
+		}
+		if left, err := os.ReadDir("kept"); err != nil || len(left) != 0 {
+			t.Errorf("%s: left %v, %v", verb, left, err)
+		}
+	}
+	expect(t, ask("histogram", "a.din", "--spill", "file"), exitUsage, "--spill", "file")
+	expect(t, ask("analyze", "a.din", "--spill", "kept", "--analyses", "sites"), exitUsage, "spill", "sites", "locality, sets and counters")
+	expect(t, ask("analyze", "a.din", "--spill", "kept", "--mergeable"), exitUsage, "spill", "one of both")
+	expect(t, ask("analyze", "a.din", "--spill", "kept", "--checkpoint", "here"), exitUsage, "--checkpoint", "--spill")
+}
+
+func head(s string) string { return s[:min(len(s), 200)] }
