@@ -34,12 +34,14 @@ type naiveCommunication struct {
 	owners map[uint32]map[uint64]*naiveWord // by object and offset in words of its blocks
 	stacks map[uint32]*stacktest.Holes      // coherent, by core
 	depths map[[2]uint32]*profile.SourceDistances
+	slots  []uint32 // threads in the order of their first reference
 	done   uint64
 }
 
 type naiveGranule struct {
 	written        bool
 	writer         uint32
+	wrote          uint32 // the writer, of those that are taken for one
 	site           uint32
 	used           map[uint32]bool
 	users          map[uint32]bool
@@ -150,8 +152,16 @@ func (n *naiveCommunication) use(g int, m *naiveGranule, thread uint32, loads bo
 	return true, transfer
 }
 
+// one gives the thread that a thread is taken for.
+func (n *naiveCommunication) one(thread uint32) uint32 {
+	if !slices.Contains(n.slots, thread) {
+		n.slots = append(n.slots, thread)
+	}
+	return n.slots[min(slices.Index(n.slots, thread), profile.MaxThreads-1)]
+}
+
 func (n *naiveCommunication) reference(b *trace.Batch, i int) {
-	addr, bytes, thread := b.Addr[i], uint64(max(b.Bytes[i], 1)), b.Thread[i]
+	addr, bytes, thread := b.Addr[i], uint64(max(b.Bytes[i], 1)), n.one(b.Thread[i])
 	loads := b.Kind[i] != trace.Store && b.Kind[i] != trace.RangeWrite
 	stores := b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite
 	site, object, begin := n.codeIndex(b.Site[i]), n.dataIndex(n.where.objectOf(addr, b.Site[i])), n.begin(addr)
@@ -192,10 +202,10 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 			}
 			event, transfer := n.use(g, m, thread, loads)
 			if event && g == 1 {
-				n.distance(m.writer, thread, number, transfer)
+				n.distance(m, b.Thread[i], number, transfer)
 			}
 			if g == 1 {
-				n.touch(thread, number, stores)
+				n.touch(b.Thread[i], number, stores)
 			}
 			untrue := event && !sourced[[2]uint64{uint64(g), number}]
 			if untrue {
@@ -224,13 +234,20 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	for g := range n.memory {
 		for number := addr / n.size[g]; number <= (addr+bytes-1)/n.size[g]; number++ {
 			m := n.memory[g][number]
-			m.written, m.writer, m.site, m.used = true, thread, site, map[uint32]bool{}
+			m.written, m.writer, m.wrote, m.site, m.used = true, thread, b.Thread[i], site, map[uint32]bool{}
 		}
 	}
 }
 
 // core gives the first thread of those that have a core in common.
 func (n *naiveCommunication) core(thread uint32) uint32 {
+	if len(n.p.Sharing) > 0 && len(n.p.Totals.Threads) > profile.MaxCores { // which is tested elsewhere
+		for _, c := range n.p.Sharing[0].Cores {
+			if slices.Contains(c.Threads, thread) {
+				return c.Threads[0]
+			}
+		}
+	}
 	for _, together := range n.where.spec.Cores {
 		if slices.Contains(together, thread) {
 			return together[0]
@@ -240,16 +257,17 @@ func (n *naiveCommunication) core(thread uint32) uint32 {
 }
 
 // distance counts the depth of a line in the stack of its source.
-func (n *naiveCommunication) distance(from, to uint32, line trace.Line, transfer bool) {
-	if n.core(from) == n.core(to) {
+func (n *naiveCommunication) distance(m *naiveGranule, to uint32, line trace.Line, transfer bool) {
+	if n.core(m.wrote) == n.core(to) {
 		return
 	}
-	d := n.depths[[2]uint32{from, to}]
+	ends := [2]uint32{m.writer, n.one(to)}
+	d := n.depths[ends]
 	if d == nil {
-		d = &profile.SourceDistances{From: from, To: to}
-		n.depths[[2]uint32{from, to}] = d
+		d = &profile.SourceDistances{From: ends[0], To: ends[1]}
+		n.depths[ends] = d
 	}
-	depth := uint64(n.stacks[n.core(from)].Do(stacktest.Event{Op: stack.AskOp, Line: line}))
+	depth := uint64(n.stacks[n.core(m.wrote)].Do(stacktest.Event{Op: stack.AskOp, Line: line}))
 	d.Distances.Add(depth)
 	if transfer {
 		d.Transfers.Add(depth)
@@ -307,7 +325,7 @@ func flowList(flows map[[2]uint32]*profile.Flow) (list []profile.Flow) {
 }
 
 func (n *naiveCommunication) result() *profile.Communication {
-	c := &profile.Communication{}
+	c := &profile.Communication{Beyond: uint32(max(len(n.slots), profile.MaxThreads) - profile.MaxThreads)}
 	for g, bytes := range n.size {
 		if len(c.Granules) > 0 && c.Granules[len(c.Granules)-1].Bytes == uint32(bytes) {
 			continue
@@ -543,6 +561,39 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 			want.Sources = nil
 		}
 		equalCommunication(t, p.Communication, want)
+	}
+}
+
+// Threads behind the 63rd are taken for one, though each is on a core of its own.
+func TestManyThreadsEqualNaive(t *testing.T) {
+	program := allocating()
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 66))
+		spec := analysis.Spec{Analyses: analysis.Communication | analysis.Sharing, Kinds: trace.AllKinds}.WithDefaults()
+		if seed%2 == 0 {
+			spec.Cores = [][]uint32{{5, 77, 78}, {70, 71, 72, 73, 80}}
+		}
+		whole := tracetest.Rows(program, sharingSteps(rng, program, 2000, 65+rng.Uint32N(20))...)
+		reader := func() trace.Reader { return tracetest.NewProgramReader(program, whole, 1+rng.IntN(300)) }
+		p := passed(t, spec, reader())
+		where := &naiveSites{p: program, spec: spec, line: 64, data: map[objectID]*profile.DataObject{}}
+		equalCommunication(t, p.Communication, communicationByDefinition(p, where, whole, spec.Kinds))
+		if p.Communication.Beyond == 0 {
+			t.Fatal("there are not too many threads")
+		}
+		first, again := newRunner(t, spec, reader()), newRunner(t, spec, reader())
+		for range 4 {
+			if err := first.Step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := again.Restore(first.Save()); err != nil {
+			t.Fatal(err)
+		}
+		finish(t, again)
+		if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), p.Encode()) {
+			t.Error("after a break the result is another")
+		}
 	}
 }
 

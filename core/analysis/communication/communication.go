@@ -39,7 +39,8 @@
 // the common reference costs one look into a table of lines.
 //
 // Threads are counted by slots, in the order of their first reference. There are
-// at most 64 of them; the threads behind the 63rd are taken for one.
+// at most 64 of them; the threads behind the 63rd are taken for one, but where the
+// caches of cores are asked about: each of these threads may be on another core.
 package communication
 
 import (
@@ -88,14 +89,16 @@ type Analysis struct {
 // reference is the one that is being followed.
 type reference struct {
 	thread        uint8  // its slot
-	bit           uint64 // of the thread
+	number        uint32 // of the thread
+	beyond        bool   // the slot is another thread's too, which came first
+	bit           uint64 // of the slot
 	loads, stores bool
 	site          uint32 // 1 + slot
 	pair          uint32 // of sites
 	object        uint32
 	begin         trace.Addr // of the block that it lies in
-	number        uint64
-	row           uint32 // in the batch
+	at            uint64     // number of the reference
+	row           uint32     // in the batch
 }
 
 // New makes an analysis at lines of so many bytes, which goes after s with every
@@ -197,12 +200,13 @@ var what = [8]uint8{
 func (a *Analysis) meet(b *trace.Batch, i int, pairs []uint32, begins []trace.Addr) {
 	r := &a.at
 	if t := b.Thread[i]; t != a.threads.latest || !a.threads.known {
-		r.thread = a.threads.slot(t)
+		r.thread, r.number = a.threads.slot(t), t
+		r.beyond = a.threads.numbers[r.thread] != t
 		r.bit = 1 << (r.thread & 63)
 	}
 	does := what[b.Kind[i]&7]
 	r.loads, r.stores = does&loading != 0, does&storing != 0
-	r.row, r.number = uint32(i), a.number(i)
+	r.row, r.at = uint32(i), a.number(i)
 	r.site, r.object, r.begin = 1, 0, 0
 	if pairs != nil {
 		i = a.among.row(i)
@@ -253,13 +257,15 @@ func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 	r := &a.at
 	place := a.owners.place(r, first, last)
 	if !l.shared {
-		if l.owner == r.thread && a.memory.alone(l, r, first, last) {
+		if l.owner == r.thread && !r.beyond && a.memory.alone(l, r, first, last) {
 			return 0
 		}
 		a.memory.share(l)
+		a.memory.shares.at(l.words).wrote = a.threads.numbers[l.owner]
 	}
 	events = a.words(l, place, first, last)
 	s := a.memory.shares.at(l.words)
+	wrote := s.wrote
 	from, miss := s.refer(r)
 	if !from.event {
 		return events
@@ -273,7 +279,7 @@ func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 		a.memory.tally(s, l, r, from)
 	}
 	if a.sources.stacks != nil {
-		a.sources.note(r, l.number, from)
+		a.sources.note(r, l.number, from, wrote)
 	}
 	return events
 }

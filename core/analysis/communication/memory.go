@@ -146,6 +146,7 @@ type sharedLine struct {
 	share
 	had, has uint64 // the threads that referred to it, ever and since the latest store of another one
 	tallies  uint32 // the first one of its false misses; 0: none
+	wrote    uint32 // the thread that wrote it last, if one did: its writer's slot may be several threads'
 }
 
 // refer refers to a line, and tells whether that is a coherence miss.
@@ -154,7 +155,7 @@ func (s *sharedLine) refer(r *reference) (from source, miss bool) {
 	s.had |= r.bit
 	s.has |= r.bit
 	if r.stores {
-		s.has = r.bit
+		s.has, s.wrote = r.bit, r.number
 	}
 	return s.cell.refer(r), miss
 }

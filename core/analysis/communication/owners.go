@@ -78,7 +78,7 @@ func (o *owned) refer(r *reference, n int, words uint64) {
 	p := &o.parts[n]
 	p.class.refer(r.thread, p.since == 0)
 	if p.since == 0 {
-		p.since = r.number + 1
+		p.since = r.at + 1
 	}
 	if r.loads {
 		p.readers |= r.bit

@@ -1,7 +1,6 @@
 package communication
 
 import (
-	"slices"
 	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/sharing"
@@ -23,7 +22,7 @@ type sources struct {
 	queue   []lineEvent        // of the batch, by row and line
 	next    int                // of these, the first one that was not asked about yet
 	waiting []lineEvent        // asked about, and not answered yet
-	cores   [mostThreads]uint8 // by slot: 1 + the core; 0: not known yet
+	cores   [mostThreads]uint8 // of the first thread of each slot: 1 + the core; 0: not known yet
 	list    []distances
 	at      map[uint32]uint32 // indices in list, by place in flows
 }
@@ -31,6 +30,7 @@ type sources struct {
 // lineEvent is an event of a line, by a row of the batch.
 type lineEvent struct {
 	row      uint32
+	wrote    uint32 // the thread that the value comes from, of those of its slot
 	line     trace.Line
 	from, to uint8
 	transfer bool
@@ -46,8 +46,8 @@ type distances struct {
 func (s *sources) begin() { s.queue, s.next = s.queue[:0], 0 }
 
 // note keeps an event.
-func (s *sources) note(r *reference, line trace.Line, from source) {
-	s.queue = append(s.queue, lineEvent{row: r.row, line: line, from: from.thread, to: r.thread, transfer: from.transfer})
+func (s *sources) note(r *reference, line trace.Line, from source, wrote uint32) {
+	s.queue = append(s.queue, lineEvent{row: r.row, wrote: wrote, line: line, from: from.thread, to: r.thread, transfer: from.transfer})
 }
 
 // Follow has the depths of sources told by an analysis of the stacks of cores, which
@@ -70,7 +70,7 @@ func (a *Analysis) Ask(x *sharing.Accesses, questions []sharing.Question) []shar
 		if i == len(x.Lines) {
 			break
 		}
-		if from := a.coreOf(e.from); from != 0 && from-1 != x.Cores[i] {
+		if from := a.coreOf(e); from != 0 && from-1 != x.Cores[i] {
 			s.waiting = append(s.waiting, *e)
 			questions = append(questions, sharing.Question{Access: uint32(i), Core: from - 1, Line: e.line})
 		}
@@ -86,18 +86,20 @@ func rowOf(x *sharing.Accesses, i int) int {
 	return x.First + int(x.Rows[i])
 }
 
-// coreOf gives 1 + the core of a thread, or 0.
-func (a *Analysis) coreOf(slot uint8) uint8 {
-	known := &a.sources.cores[slot%mostThreads]
-	if *known != 0 {
+// coreOf gives 1 + the core of the thread that an event's value comes from, or 0.
+func (a *Analysis) coreOf(e *lineEvent) uint8 {
+	known := &a.sources.cores[e.from%mostThreads]
+	if *known != 0 && e.wrote == a.threads.numbers[e.from] {
 		return *known
 	}
-	for core, threads := range a.sources.stacks.Threads() {
-		if slices.Contains(threads, a.threads.numbers[slot]) {
-			*known = uint8(core) + 1
-		}
+	core, ok := a.sources.stacks.Core(e.wrote)
+	if !ok {
+		return 0
 	}
-	return *known
+	if e.wrote == a.threads.numbers[e.from] {
+		*known = core + 1
+	}
+	return core + 1
 }
 
 // Answer implements sharing.Asker.

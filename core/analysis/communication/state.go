@@ -17,7 +17,8 @@ type form struct {
 	in      *profile.Decoder // nil: it writes
 	wrong   bool
 	sites   *sites.Analysis
-	threads int // that there are
+	threads int      // slots that there are
+	slots   *threads // these
 }
 
 func (f *form) u64(v *uint64) {
@@ -250,7 +251,7 @@ func (a *Analysis) all(f *form) {
 
 func (t *threads) form(f *form) {
 	list(f, &t.numbers, 1, f.u32)
-	f.threads = len(t.numbers)
+	f.threads, f.slots = len(t.numbers), t
 	f.u32(&t.beyond)
 	f.wrong = f.wrong || len(t.numbers) > mostThreads
 	var others []uint32 // that share the last slot
@@ -332,12 +333,27 @@ func (f *form) share(s *share) {
 	f.wrong = f.wrong || s.falseEvents > s.events
 }
 
+// wrote describes the thread that wrote a line last: only where its slot has several,
+// it is not known by that.
+func (f *form) wrote(s *sharedLine) {
+	switch {
+	case f.bad():
+	case f.slots.beyond > 0 && s.writer == mostThreads-1:
+		f.u32(&s.wrote)
+		slot, known := f.slots.slotOf[s.wrote]
+		f.wrong = f.wrong || !known || slot != s.writer
+	case f.in != nil:
+		s.wrote = f.slots.numbers[s.writer]
+	}
+}
+
 // sharedLine describes the share of a line, by its number, and its tallies.
 func (m *memory) sharedLine(f *form, number uint32) {
 	s := m.shares.at(number)
 	f.share(&s.share)
 	f.u64(&s.had)
 	f.u64(&s.has)
+	f.wrote(s)
 	var tallies []tally
 	for n := s.tallies; n != 0 && f.in == nil; n = m.tallies[n].next {
 		tallies = append(tallies, m.tallies[n])

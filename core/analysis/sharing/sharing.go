@@ -148,6 +148,12 @@ func (a *Analysis) Threads() [][]uint32 {
 	return list
 }
 
+// Core gives the core of a thread: the number that [Accesses] has.
+func (a *Analysis) Core(thread uint32) (core uint8, known bool) {
+	core, known = a.cores.of[thread]
+	return core, known
+}
+
 // Close implements analysis.Analysis.
 func (a *Analysis) Close() {
 	for _, s := range a.sizes {
