@@ -199,6 +199,19 @@ func TestCoresWarn(t *testing.T) {
 	}
 }
 
+// A trace that names no threads is not one of one thread.
+func TestNoThreadIsNotOne(t *testing.T) {
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64, SharedBy: 2}}}
+	for words, threads := range map[string][]uint32{"does not say which thread": nil, "this program's one thread": {7}} {
+		p := withSets([]uint64{1, 2, 1, 3, 1})
+		p.Totals.Threads = threads
+		_, warnings, err := hierarchy.NewCoreAsker(p).Predict(h, nil)
+		if err != nil || strings.Count(join(warnings), "thread") != 1 || !strings.Contains(join(warnings), words) {
+			t.Errorf("threads %v: %q, %v; want %q", threads, warnings, err, words)
+		}
+	}
+}
+
 func join(warnings []hierarchy.Warning) (text string) {
 	for _, w := range warnings {
 		text += string(w) + "\n"

@@ -27,7 +27,11 @@ func (a *Asker) doubts(h Hierarchy, out *Prediction) (warnings []Warning) {
 		}
 	}
 	if alone, together := h.byThreads(len(a.p.Totals.Threads)); alone != "" {
-		say(alone, " shared by cores: answered as if this program's one thread had it alone; others that run beside it would take a part")
+		why := "answered as if this program's one thread had it alone; others that run beside it would take a part"
+		if len(a.p.Totals.Threads) == 0 {
+			why = "the trace does not say which thread made a reference, so it is answered as if one core had made all of them, and had it alone; others would take a part"
+		}
+		say(alone, " shared by cores: ", why)
 	} else if together != "" {
 		say(together, " private to a core: answered as if all threads of the trace ran on one core, from the stack that they have in common")
 	}
