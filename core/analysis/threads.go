@@ -36,7 +36,7 @@ func (s Spec) checkOverlap() error {
 	for i, threads := range s.Cores {
 		shared := func(other []uint32) (n int) {
 			for _, t := range other {
-				if slices.Contains(threads, t) {
+				if _, found := slices.BinarySearch(threads, t); found {
 					n++
 				}
 			}

@@ -100,7 +100,7 @@ func (c *cores) core(thread uint32) uint8 {
 func (c *cores) place(thread uint32) int {
 	waiting := 0
 	for i, threads := range c.groups {
-		if slices.Contains(threads, thread) {
+		if _, found := slices.BinarySearch(threads, thread); found {
 			if c.number[i] < 0 {
 				c.number[i] = c.add(threads)
 			}

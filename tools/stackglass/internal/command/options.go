@@ -278,7 +278,7 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 		return nil, err
 	}
 	loaded := &answerable{Result: result, name: in.Name}
-	loaded.warnings = loaded.doubts()
+	loaded.warnings = append(loaded.doubts(), loaded.aboutGroups(r)...)
 	return loaded, nil
 }
 

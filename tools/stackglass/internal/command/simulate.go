@@ -157,7 +157,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 		return nil, none, err
 	}
 	l := &answerable{Result: result, name: in.Name}
-	l.warnings = l.doubts()
+	l.warnings = append(l.doubts(), l.aboutGroups(s.r)...)
 	return l, simulator.Finish(), nil
 }
 
@@ -196,9 +196,6 @@ func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
 func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simulate.Result) (list []string) {
 	if h.About != "" {
 		list = append(list, h.Name+": "+h.About)
-	}
-	if s.r.cores != "" && !l.Profile.Input.Header.Threads {
-		list = append(list, l.name+": the trace does not say which thread made a reference, so there is one core")
 	}
 	if r.Folded > 0 {
 		list = append(list, l.name+": there are more threads than the "+strconv.Itoa(simulate.MaxCores)+" cores that can be; "+

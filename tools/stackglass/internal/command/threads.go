@@ -141,7 +141,7 @@ func (a *app) shareCaches(r *reading, o *threadOptions, name string) error {
 	}
 	d := &report.Document{Schema: "stackglass.threads", Version: 1, Input: l.facts(0), Tables: o.tables(t, s, r.format)}
 	d.Input = append(d.Input, report.Fact{Key: "threads", Label: "threads", Value: report.Count(uint64(len(l.Profile.Totals.Threads)))})
-	d.Warnings = slices.Concat(l.told(doubts), aboutCores(l, r.cores), answers.RestsOnLines(l.Profile, answers.ThreadsOfLines))
+	d.Warnings = slices.Concat(l.told(doubts), aboutCores(l, r), answers.RestsOnLines(l.Profile, answers.ThreadsOfLines))
 	return a.answer(l, r.format, d)
 }
 
@@ -169,28 +169,43 @@ func (a *app) loadThreads(r *reading, name string, lines []uint32) (*answerable,
 	return nil, usagef(l.name, ": the profile holds no stacks of threads; analyze the trace again, by default or with --analyses sharing")
 }
 
-// aboutCores tells of groups of threads, as --cores has them, that the trace does not
-// have, and of threads that found no core of their own. A core is kept for each group.
-func aboutCores(l *answerable, text string) (doubts []string) {
-	p := l.Profile
-	var groups [][]uint32
-	if text != "" {
-		groups, _ = analysis.ParseGroups("cores", text) // which was read before
-	}
-	absent, single := 0, slices.Clone(p.Totals.Threads)
-	for _, group := range groups {
-		before := len(single)
-		single = slices.DeleteFunc(single, func(t uint32) bool { return slices.Contains(group, t) })
-		if len(single) == before {
-			absent++
-			doubts = append(doubts, l.name+": --cores "+analysis.FormatGroups([][]uint32{group})+": the trace has none of these threads, but "+answers.NumbersOf(p.Totals.Threads))
+// groups are those of --cores and --domains, which were read before.
+func (r *reading) groups() (cores, domains [][]uint32) {
+	var spec analysis.Spec
+	_ = r.group(&spec)
+	return spec.Cores, spec.Domains
+}
+
+// aboutGroups tells of threads in groups, as --cores and --domains have them, that the
+// trace does not have.
+func (l *answerable) aboutGroups(r *reading) (doubts []string) {
+	cores, domains := r.groups()
+	for i, groups := range [][][]uint32{cores, domains} {
+		option := [...]string{"--cores ", "--domains "}[i]
+		for _, text := range answers.AbsentThreads(l.Profile, groups) {
+			doubts = append(doubts, l.name+": "+option+text)
 		}
 	}
-	if len(single) <= profile.MaxCores-len(groups) || len(p.Sharing[0].Cores)+absent < profile.MaxCores {
-		return doubts
+	return doubts
+}
+
+// aboutCores tells of threads that found no core of their own. A core is kept for each
+// group.
+func aboutCores(l *answerable, r *reading) []string {
+	p := l.Profile
+	groups, _ := r.groups()
+	absent, single := 0, len(p.Totals.Threads)
+	for _, group := range groups {
+		known := len(answers.KnownThreads(p, group))
+		if single -= known; known == 0 {
+			absent++
+		}
 	}
-	return append(doubts, l.name+": there are "+plural(uint64(len(p.Totals.Threads)), "thread")+" and at most "+strconv.Itoa(profile.MaxCores)+
-		" cores; those that came last share the others' in turn; --cores says which go together, and --threads which to analyse")
+	if single <= profile.MaxCores-len(groups) || len(p.Sharing[0].Cores)+absent < profile.MaxCores {
+		return nil
+	}
+	return []string{l.name + ": there are " + plural(uint64(len(p.Totals.Threads)), "thread") + " and at most " + strconv.Itoa(profile.MaxCores) +
+		" cores; those that came last share the others' in turn; --cores says which go together, and --threads which to analyse"}
 }
 
 // tables are the answer.
