@@ -2,6 +2,7 @@ package answers
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/profile"
@@ -43,4 +44,26 @@ func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 		}
 	}
 	return known
+}
+
+// ManyThreads says what is left out of the communication of more threads than are told
+// apart, in sentences; caches tells whether it is asked where lines come from.
+func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
+	if n := p.Communication.Beyond; n > 0 {
+		doubts = append(doubts, "there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+
+			" that come last are taken for one, and what goes between these is left out")
+	}
+	if cores := coresOf(p); caches && p.Communication.Sources != nil && cores > 0 && cores < len(p.Totals.Threads) {
+		doubts = append(doubts, strconv.Itoa(len(p.Totals.Threads))+" threads run on "+strconv.Itoa(cores)+
+			" cores; those on one core have its cache in common, so what goes between them is not among the transfers from cache to cache or from memory")
+	}
+	return doubts
+}
+
+// coresOf is how many cores a profile has stacks of.
+func coresOf(p *profile.Profile) int {
+	if len(p.Sharing) == 0 {
+		return 0
+	}
+	return len(p.Sharing[0].Cores)
 }

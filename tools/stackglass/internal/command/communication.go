@@ -119,7 +119,7 @@ func (a *app) communicate(r *reading, o *communicationOptions, name string) erro
 	}
 	d := &report.Document{Schema: "stackglass.communication", Version: 1, Input: l.facts(c.LineBytes()), Tables: o.tables(c, caches, r.format)}
 	d.Input = append(d.Input, report.Fact{Key: "threads", Label: "threads", Value: report.Count(uint64(len(l.Profile.Totals.Threads)))})
-	d.Warnings = slices.Concat(doubts, notes, aboutThreads(l), answers.RestsOnLines(l.Profile, answers.CommunicationOfLines))
+	d.Warnings = slices.Concat(doubts, notes, aboutThreads(l, len(caches) > 0), answers.RestsOnLines(l.Profile, answers.CommunicationOfLines))
 	if l.Profile.Sites != nil {
 		d.Warnings = append(d.Warnings, answers.MissingSites(l.Profile)...)
 	}
@@ -169,10 +169,9 @@ func aboutCaches(l *answerable, c *answers.Communication, caches []hierarchy.Cac
 }
 
 // aboutThreads are doubts about threads.
-func aboutThreads(l *answerable) (doubts []string) {
-	if n := l.Profile.Communication.Beyond; n > 0 {
-		doubts = append(doubts, l.name+": there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+
-			" that come last are taken for one, and what goes between these is left out; choose some with --threads")
+func aboutThreads(l *answerable, caches bool) (doubts []string) {
+	for _, text := range answers.ManyThreads(l.Profile, caches) {
+		doubts = append(doubts, l.name+": "+text+"; choose some with --threads")
 	}
 	if l.Profile.Input.Header.Sliced {
 		doubts = append(doubts, l.name+": the threads are in order only from one time slice to the next, so within a slice a value may seem to come from another store than it did; capture the program with STACKGLASS_ORDER=exact to know")

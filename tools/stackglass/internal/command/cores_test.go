@@ -201,3 +201,40 @@ func TestThreadsOfAbsentCores(t *testing.T) {
 		}
 	}
 }
+
+// TestCachesOfManyThreads: what each thread wrote is looked for in its own core's cache,
+// also where threads are taken for one; what is left out is said.
+func TestCachesOfManyThreads(t *testing.T) {
+	const threads = 70 // of which six share the first cores, that of thread 0 among them
+	text := "addr,rw,size,tid\n"
+	for _, kind := range []string{"w", "r"} {
+		for i := range threads {
+			thread := i
+			if kind == "r" {
+				thread = 0
+			}
+			text += strconv.Itoa(1<<16+64*i) + "," + kind + ",8," + strconv.Itoa(thread) + "\n"
+		}
+	}
+	in(t, map[string]string{"a.csv": text})
+	got := ask(words("communication a.csv --cache L1=32KiB,full --format json")...)
+	var answer struct {
+		Caches []struct {
+			Transfers uint64
+			Near      uint64 `json:"cache_to_cache"`
+		}
+		Warnings []string
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || len(answer.Caches) != 1 {
+		t.Fatalf("%v\n%s", err, got)
+	}
+	if c := answer.Caches[0]; c.Transfers != threads-2 || c.Near != threads-2 {
+		t.Errorf("%d transfers, %d of them from cache to cache, want %d: all but those to thread 0 and from the one on its core", c.Transfers, c.Near, threads-2)
+	}
+	said := strings.Join(answer.Warnings, "\n")
+	for _, words := range []string{"more than 64 threads; the 7 that come last are taken for one", "70 threads run on 64 cores"} {
+		if !strings.Contains(said, words) {
+			t.Errorf("warnings %q lack %q", said, words)
+		}
+	}
+}
