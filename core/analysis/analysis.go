@@ -111,7 +111,7 @@ type Wanted struct {
 	Sharing       *sharing.Options // at all its line sizes
 	Communication bool             // with sites
 	// Program gives what the trace has told of its code, or nil. Decides is the same
-	// where communication is left out of traces that do not list several threads.
+	// where communication is given up when no second thread appears.
 	Program, Decides func() *trace.Program
 }
 

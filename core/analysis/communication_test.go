@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/communication"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/stack/stacktest"
@@ -950,34 +951,67 @@ func BenchmarkCommunication(b *testing.B) {
 	}
 }
 
-// By default it is told of traces whose tables list several threads, and the same.
+// By default it is told of traces whose tables list several threads, or that have a
+// second one soon enough, and the same.
 func TestCommunicationByDefault(t *testing.T) {
 	program := allocating()
 	whole := tracetest.Rows(program, sharingSteps(rand.New(rand.NewPCG(1, 67)), program, 2000, 3)...)
-	asked := passed(t, analysis.Spec{Analyses: analysis.Communication | analysis.Sharing}, tracetest.NewProgramReader(program, whole, 0))
-	by := passed(t, analysis.Spec{}, tracetest.NewProgramReader(program, whole, 0))
-	equalCommunication(t, by.Communication, asked.Communication)
-	program.Threads = program.Threads[:1]
-	for name, spec := range map[string]analysis.Spec{"one thread in the tables": {}, "to be joined": {Mergeable: true}} {
-		r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(program, whole, 100))
-		for range 9 {
-			if err == nil {
-				err = r.Step()
+	all := program.Threads
+	for _, listed := range [][]trace.Thread{all, all[:1], nil} {
+		program.Threads = listed
+		asked := passed(t, analysis.Spec{Analyses: analysis.Communication | analysis.Sharing}, tracetest.NewProgramReader(program, whole, 0))
+		by := passed(t, analysis.Spec{}, tracetest.NewProgramReader(program, whole, 100))
+		equalCommunication(t, by.Communication, asked.Communication)
+	}
+	if p := passed(t, analysis.Spec{Mergeable: true}, tracetest.NewProgramReader(program, whole, 0)); p.Communication != nil {
+		t.Errorf("to be joined: %+v", p.Communication)
+	}
+}
+
+// late is a trace of one thread, and of another one from a reference on, which reads
+// what the first one wrote.
+func late(first, references int) *trace.Batch {
+	b := &trace.Batch{Thread: []uint32{}}
+	for i := range references {
+		if i < first {
+			b.Append(trace.Store, uint64(i%100)*8, 8, 1, 0)
+		} else {
+			b.Append(trace.Load, uint64(i%100)*8, 8, 2, 0)
+		}
+	}
+	return b
+}
+
+// A second thread is waited for up to a certain reference, however the trace comes in
+// batches, and whether the run is interrupted or not.
+func TestSecondThreadInTime(t *testing.T) {
+	for first, want := range map[int]bool{0: true, communication.Trial - 1: true, communication.Trial: false, communication.Trial + 5000: false} {
+		whole := late(first, communication.Trial+10_000)
+		if first == 0 {
+			whole.Thread[0] = 3
+		}
+		for _, rows := range []int{1000, 4096, 7777} {
+			reader := func() trace.Reader { return tracetest.NewReader(whole, rows) }
+			p := passed(t, analysis.Spec{}, reader())
+			if (p.Communication != nil) != want {
+				t.Fatalf("a second thread from reference %d on, %d rows at once: communication is told: %v, want %v", first, rows, !want, want)
 			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := analysis.NewRunner(spec, tracetest.NewProgramReader(program, whole, 100))
-		if err == nil {
-			err = again.Restore(r.Save())
-		}
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		finish(t, again)
-		if p := checked(t, again.Finish(profile.State{})); p.Communication != nil {
-			t.Errorf("%s: %+v", name, p.Communication)
+			if want && first > 0 && p.Communication.Granules[0].Flows[0].Transfers != 100 {
+				t.Errorf("flows %+v, want 100 transfers", p.Communication.Granules[0].Flows)
+			}
+			before, again := newRunner(t, analysis.Spec{}, reader()), newRunner(t, analysis.Spec{}, reader())
+			for range communication.Trial/rows - 1 + rows%3 { // before and behind the end of the trial
+				if err := before.Step(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := again.Restore(before.Save()); err != nil {
+				t.Fatal(err)
+			}
+			finish(t, again)
+			if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), p.Encode()) {
+				t.Errorf("a second thread from reference %d on, %d rows at once: after a break the result is another", first, rows)
+			}
 		}
 	}
 }

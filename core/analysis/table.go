@@ -30,8 +30,8 @@ const (
 // Default are the analyses that run unless others are asked for: locality with
 // sets, so that nobody has to choose a cache before the run; where the trace has
 // several threads, how they share caches, and what they communicate if its tables
-// tell of these threads, unless the result is to be appended to, which neither can be
-// yet; and, where it tells of code, sites, and of the counters those that cost little.
+// tell of these threads or two of them appear soon (see communication.Trial), unless the
+// result is to be appended to, which neither can be yet; and, where it tells of code, sites, and of the counters those that cost little.
 // How often each byte is accessed is left out.
 const Default Analyses = 0
 

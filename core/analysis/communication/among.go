@@ -21,6 +21,9 @@ func (a *Analysis) Among(rows []uint32, first uint64) { a.among = among{first, r
 
 // Reach counts references that are not followed, up to so many in all.
 func (a *Analysis) Reach(references uint64) {
+	if a.off {
+		return
+	}
 	for a.windows.next < references {
 		a.windows.turn(a.windows.next, &a.flows[words])
 	}

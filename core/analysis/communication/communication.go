@@ -70,8 +70,8 @@ const (
 type Analysis struct {
 	lineShift uint
 	sites     *sites.Analysis
-	program   func() *trace.Program // what decides; nil once that is done
-	off       bool                  // decided against
+	program   func() *trace.Program // tells of threads that may come; nil: to be followed to the end
+	off       bool                  // given up
 
 	threads threads
 	memory  memory
@@ -102,9 +102,10 @@ type reference struct {
 }
 
 // New makes an analysis at lines of so many bytes, which goes after s with every
-// batch. Where program is given, what it tells of the trace by the first batch has to
-// list several threads, or nothing is done: to follow all that one thread does, in
-// case that there will be another one, takes half the time of its stack distances.
+// batch. Where program is given, what it tells of the trace has to list several threads
+// before reference number [Trial], or a second one has to make a reference before it, or
+// the analysis is given up: to follow all that one thread does, in case that there will
+// be another one, takes half the time of its stack distances.
 func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
 	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, program: program}
 	s.Locate(true)
@@ -127,7 +128,7 @@ func (a *Analysis) Append(*profile.Profile) error { return errAppend }
 
 // Consume implements analysis.Analysis. It comes after that of sites.
 func (a *Analysis) Consume(b *trace.Batch) error {
-	if a.decide(); a.off {
+	if a.decide(b); a.off {
 		return nil
 	}
 	a.sources.begin()
@@ -151,7 +152,10 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 
 // ConsumePiece takes a piece of the one reference of b: see analysis.Runner.
 func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
-	if a.decide(); a.off {
+	if from == 0 {
+		a.decide(b)
+	}
+	if a.off {
 		return
 	}
 	a.sources.begin()
@@ -168,20 +172,54 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	a.follow(b.Addr[0]+from, b.Addr[0]+end-1)
 }
 
-// decide makes up its mind, once.
-func (a *Analysis) decide() {
-	if a.program == nil {
+// Trial is how many references are followed of one thread without knowing of another.
+const Trial = 1 << 16
+
+// decide makes up its mind before a batch. A trace without threads is given up at once.
+func (a *Analysis) decide(b *trace.Batch) {
+	if a.program == nil || b.Len() == 0 {
 		return
 	}
-	p := a.program()
-	a.program = nil
-	if p == nil || len(p.Threads) < 2 {
+	switch p := a.program(); {
+	case len(a.threads.numbers) > 1 || p != nil && len(p.Threads) > 1:
+		a.program = nil
+	case b.Thread == nil || a.upTo(b) > Trial && !a.another(b):
 		a.turnOff()
 	}
 }
 
+// upTo is the number of the reference behind the batch.
+func (a *Analysis) upTo(b *trace.Batch) uint64 { return a.coming(b.Len()-1) + 1 }
+
+// coming is the number that the reference of a row will have.
+func (a *Analysis) coming(i int) uint64 {
+	if a.among.rows != nil {
+		return a.among.first + uint64(a.among.rows[i])
+	}
+	return a.done + uint64(i)
+}
+
+// another tells whether a row before the end of the trial is of another thread than the
+// first one.
+func (a *Analysis) another(b *trace.Batch) bool {
+	first := b.Thread[0]
+	if len(a.threads.numbers) > 0 {
+		first = a.threads.numbers[0]
+	}
+	for i, t := range b.Thread {
+		if a.coming(i) >= Trial {
+			break
+		}
+		if t != first {
+			return true
+		}
+	}
+	return false
+}
+
+// turnOff gives up, and the memory with it.
 func (a *Analysis) turnOff() {
-	a.program, a.off = nil, true
+	*a = Analysis{lineShift: a.lineShift, sites: a.sites, off: true}
 	a.sites.Locate(false)
 }
 

@@ -12,7 +12,7 @@ import (
 // Result implements analysis.Analysis. It comes after that of sites. A trace with
 // one thread, or that tells none, has nothing to communicate.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
-	if a.off || a.program != nil {
+	if a.off {
 		return
 	}
 	if state {

@@ -448,7 +448,6 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 		}
 		return nil
 	}
-	a.program = nil
 	f := form{sites: a.sites, in: profile.NewDecoder(p.Segment.Communication)}
 	a.all(&f)
 	if f.bad() || len(f.in.Rest()) != 0 || !a.fits() {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis/communication"
 )
 
 // kernels are programs with OpenMP, and their traces.
@@ -236,5 +238,25 @@ func TestCachesOfManyThreads(t *testing.T) {
 		if !strings.Contains(said, words) {
 			t.Errorf("warnings %q lack %q", said, words)
 		}
+	}
+}
+
+// TestCommunicationIsMissed: a profile tells of communication where a second thread
+// appears soon, and else its analysis says how to have it.
+func TestCommunicationIsMissed(t *testing.T) {
+	for rows, missed := range map[int]bool{100: false, communication.Trial: true} {
+		text := "addr,rw,size,tid\n" + strings.Repeat("0x1000,w,8,1\n", rows) + "0x1000,r,8,2\n"
+		in(t, map[string]string{"a.csv": text})
+		got := ask("analyze", "a.csv", "-o", "a.sgp")
+		if said := strings.Contains(got.stderr, "--analyses sharing,communication"); got.code != exitOK || said != missed {
+			t.Errorf("%d references of one thread: said %v, want %v: %s", rows, said, missed, got)
+		}
+		if got := ask("communication", "a.sgp"); (got.code == exitOK) == missed {
+			t.Error(got)
+		}
+		if got := ask("analyze", "a.csv", "-o", "b.sgp", "--analyses", "sharing,communication"); got.code != exitOK || strings.Contains(got.stderr, "communicate") {
+			t.Error(got)
+		}
+		expect(t, ask("communication", "b.sgp"), exitOK, "")
 	}
 }
