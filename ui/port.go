@@ -110,5 +110,6 @@ type Item struct {
 	Title string // of the demo
 	again bool   // it is analysed again, from the view that it was analysed for
 
-	domains [][]uint32 // threads that share a cache in that view
+	domains       [][]uint32 // threads that share a cache in that view
+	communication bool       // what threads communicate is asked for
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"hash/fnv"
@@ -27,6 +28,7 @@ type run struct {
 	key, name string
 	carrier   workers.Carrier
 	progress  workers.Progress
+	cores     [][]uint32       // threads that it was asked to put together
 	pausing   bool             // Pause or Resume was sent and not answered yet
 	stopping  bool             // Cancel was sent
 	snapshot  []byte           // the last one, as it came
@@ -136,6 +138,9 @@ func (a *App) analyse(item Item) {
 		return
 	}
 	spec.Domains = item.domains
+	if item.communication {
+		spec.Analyses |= analysis.Sharing | analysis.Communication
+	}
 	a.update(func() { state.Measure(&spec, a.asked().Levels) })
 	key, resume := a.keyFor(item.File, spec)
 	name := item.File.Name
@@ -148,7 +153,7 @@ func (a *App) analyse(item Item) {
 		return
 	}
 	a.update(func() {
-		a.run.key, a.run.name, a.run.carrier = key, name, carrier
+		a.run.key, a.run.name, a.run.carrier, a.run.cores = key, name, carrier, spec.Cores
 		a.wanted, a.origin = "", ""
 		if item.Demo != "" {
 			a.origin = "demo-" + item.Demo
@@ -198,12 +203,25 @@ func (a *App) CanRepeat() bool {
 // in question by site.
 func (a *App) Repeat() {
 	if item, known := a.items[a.result.Key]; known {
-		item.More, item.again = false, true
-		if t := a.threads(); t != nil {
-			item.domains = t.Domains(a.groups())
-		}
-		go a.Offer(item)
+		a.repeat(item)
 	}
+}
+
+// RepeatForCommunication analyses the trace of the result in view again, and follows
+// what its threads communicate from its first reference on.
+func (a *App) RepeatForCommunication() {
+	if item, known := a.items[a.result.Key]; known {
+		item.communication = true
+		a.repeat(item)
+	}
+}
+
+func (a *App) repeat(item Item) {
+	item.More, item.again = false, true
+	if t := a.threads(); t != nil {
+		item.domains = t.Domains(a.groups())
+	}
+	go a.Offer(item)
 }
 
 // stopped ends a run that has not begun.
@@ -348,7 +366,7 @@ func (a *App) done(d workers.Done) (last bool) {
 	}
 	a.update(func() {
 		r := &Result{Key: d.Key, Name: a.run.name, Digest: d.Digest, Profile: p}
-		asked := a.run.stopping
+		asked, absent := a.run.stopping, state.AbsentThreads(p, a.run.cores)
 		a.run = nil
 		a.trouble(d.Problem)
 		words := "The analysis of " + r.Name + " is complete."
@@ -361,6 +379,7 @@ func (a *App) done(d workers.Done) (last bool) {
 		if a.Screen.Open == d.Key {
 			a.present(r)
 			a.beside(d.Key)
+			a.Note = cmp.Or(absent, a.Note)
 		} else {
 			a.Note = words
 		}

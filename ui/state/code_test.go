@@ -303,3 +303,29 @@ func TestMeasureLevels(t *testing.T) {
 		}
 	}
 }
+
+// Side by side, too, what is estimated is told from what is exact.
+func TestComparedCodeTellsEstimates(t *testing.T) {
+	v := demo(t, "array-list", 0)
+	levels, _, err := v.Ranker().Attribute(smallCaches())
+	if err != nil || !levels[0].Exact || levels[1].Exact {
+		t.Fatalf("%+v, %v: want an exact level, and an estimated one", levels, err)
+	}
+	table, err := (&Comparison{A: v, B: v}).CodeBy(ByFunction, smallCaches(), "")
+	if err != nil || table.Rows == 0 {
+		t.Fatal(table, err)
+	}
+	row, seen := table.Row(0), 0
+	for i, column := range table.Columns {
+		level := strings.HasPrefix(column.Key, "L2_misses")
+		if column.Words {
+			continue
+		}
+		if seen += len(row[i]); strings.HasPrefix(row[i], about) != level || strings.Contains(row[i], ".") {
+			t.Errorf("%s: %q", column.Key, row[i])
+		}
+	}
+	if seen == 0 || len(row) < 8 {
+		t.Errorf("%q", row)
+	}
+}

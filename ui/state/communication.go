@@ -2,10 +2,13 @@ package state
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 )
 
@@ -51,27 +54,62 @@ func (m FlowMeasure) text(n uint64) string {
 type Communication struct {
 	*profile.Communication
 	view    *View
-	threads []uint32 // of any flow, ascending
+	threads []uint32       // that are told apart, ascending
+	objects []int          // see Objects
+	sources *profile.Curve // of all transfers of lines
 }
 
 // Communication gives the view, or nil where the profile has none.
 func (v *View) Communication() *Communication {
 	if v.communication == nil && v.Profile.Communication != nil {
 		c := &Communication{Communication: v.Profile.Communication, view: v}
-		for i := range c.Granules {
-			for _, f := range c.Granules[i].Flows {
-				c.threads = append(c.threads, f.From, f.To)
-			}
-		}
-		c.threads = append(c.threads, v.Profile.Totals.Threads...)
-		slices.Sort(c.threads)
-		c.threads = slices.Compact(c.threads)
-		if len(c.threads) > profile.MaxThreads {
-			c.threads = c.threads[:profile.MaxThreads]
-		}
+		c.threads = c.toldApart()
 		v.communication = c
 	}
 	return v.communication
+}
+
+// toldApart are the threads that flows and owners name, which stand for the others too
+// where there are very many, and of those that nothing is told of as many as find room.
+func (c *Communication) toldApart() []uint32 {
+	named := map[uint32]bool{}
+	for i := range c.Granules {
+		for _, f := range c.Granules[i].Flows {
+			named[f.From], named[f.To] = true, true
+		}
+	}
+	for i := range c.Owners {
+		for _, p := range c.Owners[i].Parts {
+			if p.References > 0 {
+				named[p.FirstTouch], named[p.Most] = true, true
+			}
+		}
+	}
+	for _, t := range c.view.Profile.Totals.Threads {
+		if len(named) < profile.MaxThreads {
+			named[t] = true
+		}
+	}
+	list := slices.Sorted(maps.Keys(named))
+	return list[:min(len(list), profile.MaxThreads)]
+}
+
+// Doubts are sentences about what is left out, or not known.
+func (c *Communication) Doubts() []string {
+	return c.view.threadDoubts(answers.ManyThreads(c.view.Profile, true), answers.CommunicationOfLines)
+}
+
+// threadDoubts makes sentences of doubts, and of those about the order of threads and
+// about a sample of lines.
+func (v *View) threadDoubts(list []string, ofLines string) []string {
+	var doubts []hierarchy.Warning
+	for _, text := range append(list, answers.RestsOnLines(v.Profile, ofLines)...) {
+		doubts = append(doubts, hierarchy.Warning(text))
+	}
+	if text := hierarchy.OrderDoubt(v.Profile); text != "" {
+		doubts = append(doubts, text)
+	}
+	return Warnings(nil, doubts)
 }
 
 // GranuleName names a granularity: words, lines or pages.
@@ -355,6 +393,13 @@ func (c *Communication) FalseSentence() string {
 // Objects are the data structures whose parts are known, those that most threads'
 // references touch first.
 func (c *Communication) Objects() []int {
+	if c.objects == nil {
+		c.objects = c.byUse()
+	}
+	return c.objects
+}
+
+func (c *Communication) byUse() []int {
 	order := make([]int, len(c.Owners))
 	weight := make([]uint64, len(c.Owners))
 	for i := range c.Owners {
@@ -487,18 +532,20 @@ func (c *Communication) SourceSentence(bytes uint64) string {
 	if c.Sources == nil {
 		return "Where lines come from was not counted: analyse the trace again with “sharing” among its analyses."
 	}
-	lines := bytes / c.view.LineBytes
-	var cached, all uint64
-	for i := range c.Sources {
-		h := &c.Sources[i].Transfers
-		curve := profile.NewCurve(h, 0)
-		all += h.Total()
-		cached += h.Total() - curve.Misses(lines)
+	if c.sources == nil {
+		var sum profile.Histogram
+		for i := range c.Sources {
+			sum.Merge(&c.Sources[i].Transfers)
+		}
+		c.sources = profile.NewCurve(&sum, 0)
 	}
+	all := c.sources.Accesses
+	lineBytes := uint64((&answers.Communication{Profile: c.view.Profile}).LineBytes())
+	cached := all - c.sources.Misses(bytes/lineBytes)
 	if all == 0 {
 		return "No line goes from one thread to another."
 	}
-	per := float64(all*c.view.LineBytes) * 1000 / math.Max(float64(c.view.Profile.Totals.AllReferences()), 1)
+	per := float64(all*lineBytes) * 1000 / math.Max(float64(c.view.Profile.Totals.AllReferences()), 1)
 	return "Of " + Exact(all) + " transfers of lines, " + Exact(cached) + ", " + Percent(Ratio(cached, all)) + ", come out of the other thread's cache of " + Bytes(bytes) +
 		"; the others come from memory. That is " + Bytes(uint64(per+0.5)) + " a thousand references between caches and memory."
 }

@@ -132,3 +132,40 @@ func TestOwnerMap(t *testing.T) {
 		t.Error(row)
 	}
 }
+
+// Flows of threads with high numbers are drawn where there are too many threads, and
+// what is left out is said.
+func TestFlowsOfManyThreads(t *testing.T) {
+	v := ring()
+	p := v.Profile
+	p.Totals.Threads = nil
+	for n := range uint32(100) {
+		p.Totals.Threads = append(p.Totals.Threads, n)
+	}
+	p.Communication.Granules[0].Flows = []profile.Flow{{From: 98, To: 99, Events: 3, Transfers: 2, Bytes: 16}}
+	p.Communication.Beyond = 36
+	p.Sharing = []profile.Sharing{{LineBytes: 64, Cores: make([]profile.Core, 64)}}
+	c := v.Communication()
+	m := c.FlowMatrix(0, 0, Transfers, [2]int{-1, -1})
+	if n := len(m.Rows); n != profile.MaxThreads || m.Rows[n-1] != "99" || m.Values[(n-2)*n+n-1] != 2 {
+		t.Errorf("%d rows, %v", len(m.Rows), m.Rows)
+	}
+	if got := strings.Join(c.Doubts(), "\n"); !strings.Contains(got, "There are more than 64 threads; the 37 that come last are taken for one") || !strings.Contains(got, "100 threads run on 64 cores") {
+		t.Error(got)
+	}
+	if got := ring().Communication().Doubts(); len(got) != 0 {
+		t.Errorf("three threads: %q", got)
+	}
+}
+
+// Who put threads together that the trace does not have is told.
+func TestAbsentThreads(t *testing.T) {
+	p := ring().Profile
+	if got := AbsentThreads(p, [][]uint32{{1, 2}, {8, 9}, {7, 10}}); got != "Threads that share a private cache, 8,9: the trace has none of these threads, but 1,2,7. "+
+		"Threads that share a private cache, 7,10: of these threads the trace has only 7." {
+		t.Error(got)
+	}
+	if got := AbsentThreads(p, [][]uint32{{1, 2}}); got != "" {
+		t.Error(got)
+	}
+}

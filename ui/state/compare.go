@@ -276,7 +276,7 @@ func (c *Comparison) CountersBy(by tally.By, sort string) *Table {
 		return newComparedTable(joined, "counters", words)
 	}
 	joined := answers.Join([]report.Table{tally.Of(a, by, "")}, []report.Table{tally.Of(b, by, "")})[0]
-	t := sortedJoin(joined.Joined, joined.Key, "bytes", sort, "bytes", "flops", "integer_ops", "conditional_branches")
+	t := sortedJoin(joined.Joined, joined.Key, words, "bytes", sort, "bytes", "flops", "integer_ops", "conditional_branches")
 	t.Doubt = doubtOf(joined.Doubt)
 	return t
 }
@@ -307,6 +307,7 @@ func (t *Table) inBoth() bool {
 func (c *Comparison) CodeBy(by CodeBy, h hierarchy.Hierarchy, sort string) (*Table, error) {
 	var tables [2][]report.Table
 	var err error
+	estimates := map[string]bool{} // columns
 	c.both(func(side int, v *View) {
 		r := v.Ranker()
 		levels, _, failed := r.Attribute(h)
@@ -316,6 +317,12 @@ func (c *Comparison) CodeBy(by CodeBy, h hierarchy.Hierarchy, sort string) (*Tab
 		}
 		t := (&answers.Sites{Profile: v.Profile, Ranker: r, Levels: levels, By: by.ranking()}).Table(math.MaxInt)
 		tables[side] = append(tables[side], t)
+		for _, l := range levels {
+			column := l.Level.Cache.Name + "_misses"
+			for _, part := range [...]string{[...]string{"_a", "_b"}[side], "_difference"} {
+				estimates[column+part] = estimates[column+part] || !l.Exact
+			}
+		}
 	})
 	if err != nil {
 		return nil, err
@@ -326,14 +333,24 @@ func (c *Comparison) CodeBy(by CodeBy, h hierarchy.Hierarchy, sort string) (*Tab
 	for _, l := range h.Levels {
 		shown = append(shown, l.Name+"_misses")
 	}
-	t := sortedJoin(joined.Joined, joined.Key, shown[0], sort, append(shown, "references")...)
+	t := sortedJoin(joined.Joined, joined.Key, joinedWords, shown[0], sort, append(shown, "references")...)
 	t.Doubt, t.By = doubtOf(joined.Doubt), by
+	exactly := t.Row
+	t.Row = func(i int) []string {
+		cells := exactly(i)
+		for j, column := range t.Columns {
+			if estimates[column.Key] && cells[j] != "–" {
+				cells[j] = about + cells[j]
+			}
+		}
+		return cells
+	}
 	return t, nil
 }
 
 // sortedJoin lays a join out with few columns, sorted by one of them: "" for the
 // difference of cell. Differences are sorted by what they are without their sign.
-func sortedJoin(joined *report.Joined, key, cell, by string, shown ...string) *Table {
+func sortedJoin(joined *report.Joined, key string, style report.Words, cell, by string, shown ...string) *Table {
 	if by == "" {
 		by = cell + "_difference"
 	}
@@ -357,10 +374,14 @@ func sortedJoin(joined *report.Joined, key, cell, by string, shown ...string) *T
 			}
 		}
 	}
-	t := newCounterTable(tally.Pick(whole, columns...), whole, by)
+	t := newReportTable(tally.Pick(whole, columns...), whole, by, style)
 	t.Schema = compareSchema
 	return t
 }
+
+// joinedWords are those of misses by place, of which whole numbers are shown, with a ≈
+// in columns of estimates.
+var joinedWords = report.Words{Count: Exact, Real: Count, Share: Percent}
 
 // compareSchema names the JSON of comparisons.
 const compareSchema = "stackglass.compare"

@@ -98,7 +98,7 @@ func joinThreads(a, b report.Table, title, cell, by string, names ...string) *Ta
 	for _, c := range joined.Cells {
 		shown = append(shown, c.Key)
 	}
-	return sortedJoin(joined, a.Key, cell, by, shown...)
+	return sortedJoin(joined, a.Key, words, cell, by, shown...)
 }
 
 // Own compares private caches of a size by thread; nil where one run has no stacks

@@ -45,7 +45,7 @@ func (s Settings) Spec() (analysis.Spec, error) {
 		spec.Kinds = kinds
 	}
 	if s.Touched {
-		spec.Analyses = analysis.Locality | analysis.Counters | analysis.Sites | analysis.Sets
+		spec.Analyses = analysis.Locality | analysis.Counters | analysis.Sites | analysis.Sets | analysis.Sharing | analysis.Communication
 	}
 	if s.Reuse {
 		spec.Previous, spec.Utilisation = true, []uint64{32 << 10, 1 << 20}
@@ -75,7 +75,7 @@ func (s Settings) sample(spec *analysis.Spec) error {
 		return &trace.OptionError{Option: "sample", Got: text, Want: "space=RATE, lines=COUNT or time=GAP; stretches of the run are analysed by the command, whose profile can be opened here"}
 	}
 	spec.Sample = o
-	if spec.Analyses != analysis.Default {
+	if spec.Analyses != analysis.Default && !o.KeepsLines() {
 		spec.Analyses &= analysis.Locality | analysis.Counters
 	}
 	return nil

@@ -72,7 +72,7 @@ func (t Tab) Missing(p *profile.Profile) string {
 		return ""
 	}
 	if t == TabCommunication && len(p.Totals.Threads) > 1 {
-		return "This analysis does not tell which thread uses what another one wrote: it was made before that was counted, or without “communication” among its analyses, or its trace does not list its threads beforehand. " +
+		return "This analysis does not tell which thread uses what another one wrote: it was made before that was counted, or without “communication” among its analyses, or its trace does not list its threads and has one only for long. " +
 			"Analyse it with “stackglass analyze --analyses sharing,communication -o file.sgp”, and drop that file here."
 	}
 	if t == TabThreads && len(p.Totals.Threads) > 1 {

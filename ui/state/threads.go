@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
 )
 
@@ -76,6 +77,16 @@ func newThreads(v *View, s *profile.Sharing) *Threads {
 	}
 	t.sharedCurves(&s.Domains[0], func(core int, c *profile.Curve) { t.cores[core].shared = c })
 	return t
+}
+
+// Doubts are sentences about what is not known, or not as it seems.
+func (t *Threads) Doubts() []string {
+	var list []string
+	if threads := len(t.view.Profile.Totals.Threads); threads > profile.MaxCores && len(t.Cores) == profile.MaxCores {
+		list = append(list, "there are "+Exact(uint64(threads))+" threads and at most "+strconv.Itoa(profile.MaxCores)+
+			" cores; those that came last share the others' in turn")
+	}
+	return t.view.threadDoubts(list, answers.ThreadsOfLines)
 }
 
 // sharedCurves gives each member's curve on the stack of a domain.
@@ -590,4 +601,14 @@ func (t *Threads) ChangeTable() *Table {
 			return text
 		},
 	}
+}
+
+// AbsentThreads says which of the threads that share a private cache, as the settings
+// have them, an analysis did not find; "" where it found all.
+func AbsentThreads(p *profile.Profile, cores [][]uint32) string {
+	text := ""
+	for _, doubt := range answers.AbsentThreads(p, cores) {
+		text += " Threads that share a private cache, " + doubt + "."
+	}
+	return strings.TrimSpace(text)
 }
