@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/analysis/communication"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/ui/state"
 )
@@ -320,4 +321,26 @@ func TestCompareThreads(t *testing.T) {
 	d.app.Offer(demoItem())
 	d.app.Navigate("#" + state.Screen{Open: first, Other: d.app.Screen.Open, Tab: state.TabThreads}.Hash())
 	d.wants(`id="missing"`, "B has nothing to compare here")
+}
+
+// A trace whose second thread comes late has no communication until it is asked for;
+// threads in the settings that it does not have are named.
+func TestLateThread(t *testing.T) {
+	d := newDesk(t)
+	text := "addr,rw,size,tid\n" + strings.Repeat("0x1000,w,8,1\n", communication.Trial) + "0x1000,r,8,2\n"
+	d.settings = state.Settings{Cores: "8,9"}
+	d.app.Offer(Item{File: fileWith("late.csv", []byte(text))})
+	d.wants(`id="note"`, "8,9: the trace has none of these threads, but 1,2")
+	d.settings = state.Settings{}
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCommunication).Hash())
+	d.wants(`id="missing"`, `id="communication-again"`)
+	before := d.app.Screen.Open
+	d.act(d.app.RepeatForCommunication)
+	until(t, func() bool { return d.rests() && d.app.Screen.Open != before })
+	if page := d.html(); strings.Contains(page, `id="missing"`) || d.app.Screen.Tab != state.TabCommunication {
+		t.Error("communication is not told after an analysis with it")
+	}
+	if n := d.sum("flows", "transfers"); n != 1 {
+		t.Errorf("%d transfers, want 1", n)
+	}
 }
