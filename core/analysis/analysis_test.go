@@ -363,9 +363,9 @@ func TestSaveRestore(t *testing.T) {
 }
 
 func TestRestoreRefuses(t *testing.T) {
-	whole := random(rand.New(rand.NewPCG(1, 1)), 5000)
+	whole := random(rand.New(rand.NewPCG(1, 1)), 60)
 	fresh := func(spec analysis.Spec) *analysis.Runner {
-		r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 1000))
+		r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 30))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,10 +1,17 @@
 package e2e
 
 import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp/kb"
 )
 
@@ -180,4 +187,87 @@ func TestFalseSharing(t *testing.T) {
 	p.openView("1", "#finding-false-sharing")
 	p.click("#finding-false-sharing a")
 	p.waitFor("#false-1")
+}
+
+// manyThreads is a trace of 64 threads, each with data of its own and some that it
+// takes from its neighbours.
+func manyThreads() []byte {
+	rng := rand.New(rand.NewPCG(1, 64))
+	var text bytes.Buffer
+	text.WriteString("addr,rw,size,tid\n")
+	for range 200_000 {
+		thread := rng.IntN(64)
+		addr, kind := 1<<20+thread<<16+rng.IntN(1<<(6+rng.IntN(10)))&^7, "rw"[rng.IntN(2)]
+		if rng.IntN(4) == 0 {
+			addr = 1<<30 + (thread+rng.IntN(3))%64<<8 + rng.IntN(1<<12)&^7
+		}
+		fmt.Fprintf(&text, "%d,%c,8,%d\n", addr, kind, thread)
+	}
+	return text.Bytes()
+}
+
+// TestManyThreadsFollowTheHand is TestAnswersFollowTheHand for 64 threads, in the
+// views of threads and of communication, and with 32 caches of two threads each.
+func TestManyThreadsFollowTheHand(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.drop(p.write("many.csv", manyThreads()))
+	p.finished()
+	p.openView("6", "#chart-core-3 canvas")
+	p.follow("a cache for each thread", "#own-size", "#own-sentence")
+	p.follow("a cache of all threads", "#shared-size", "#shared-sentence")
+	groups := make([]string, 64)
+	for i := range groups {
+		groups[i] = strconv.Itoa(i / 2)
+	}
+	hash := eval[string](p, `location.hash`)
+	p.visit("/" + hash + "&groups=" + strings.Join(groups, "-"))
+	p.waitFor("#group-32")
+	p.follow("a cache for each thread, beside groups", "#own-size", "#own-sentence")
+	p.follow("caches of two threads", "#shared-size", "#shared-bytes")
+	p.openView("7", "#chart-flows canvas[data-ready]")
+	p.follow("from cache to cache", "#source-size", "#source-sentence")
+	p.follow("a part of the run", "#flow-window", "#flows-summary")
+}
+
+// follow moves a slider to and fro and logs how long it takes until what it changes is
+// drawn.
+func (p *tab) follow(what, slider, changes string) {
+	p.t.Helper()
+	p.waitFor(slider)
+	call(p, performance.Enable, performance.EnableParams{TimeDomain: "threadTicks"})
+	before := p.busy()
+	took := eval[[]float64](p, `(async () => {
+		const took = [];
+		for (let i = 0; i < 24; i++) {
+			const slider = document.querySelector(`+quote(slider)+`), most = Number(slider.max);
+			const before = document.querySelector(`+quote(changes)+`).textContent;
+			slider.value = 1 + (i % 2 ? i : most - i + most) % most;
+			if (slider.value === slider.getAttribute("value")) continue;
+			const begun = performance.now();
+			slider.dispatchEvent(new Event("input", { bubbles: true }));
+			while (document.querySelector(`+quote(changes)+`).textContent === before && performance.now() - begun < 5000) await new Promise((f) => requestAnimationFrame(f));
+			await new Promise((f) => requestAnimationFrame(f));
+			took.push(performance.now() - begun);
+		}
+		return took;
+	})()`)
+	slices.Sort(took)
+	p.t.Logf("%s, from the hand to the drawn answer: median %.0f ms, longest %.0f ms of %d; the page was busy for %.0f ms each", what,
+		took[len(took)/2], took[len(took)-1], len(took), (p.busy()-before)/float64(len(took)))
+	if took[len(took)/2] >= 5000 {
+		p.t.Errorf("%s: answers never came", what)
+	}
+}
+
+// busy is how many milliseconds of a processor the page's main thread has used.
+func (p *tab) busy() float64 {
+	p.t.Helper()
+	for _, m := range call(p, performance.GetMetrics, cdp.Empty{}).Metrics {
+		if m.Name == "TaskDuration" {
+			return 1000 * m.Value
+		}
+	}
+	p.t.Fatal("the browser does not say how long it was busy")
+	return 0
 }
