@@ -6171,6 +6171,7 @@ type Threads struct {
 	App                        *App
 	Cores, Own, Shared, Change vugu.Builder
 	dragged                    int
+	boxes                      int // the caches to put threads in
 }
 
 func (c *Threads) threads() *state.Threads { return c.App.threads() }
@@ -6196,26 +6197,23 @@ func (c *Threads) size(text string, now uint64, set func(uint64)) {
 	}
 }
 
-// boxes are the caches to put threads in, one more than there are while there are
-// threads for it.
-func (c *Threads) boxes() int {
-	return min(c.App.groups().Count()+1, len(c.threads().Cores))
+// groups are the cores in each cache, and none in one more while there are threads for
+// it.
+func (c *Threads) groups() [][]int {
+	of := c.App.groups()
+	c.boxes = min(of.Count()+1, len(of))
+	list := make([][]int, c.boxes)
+	for core, group := range of {
+		list[group] = append(list[group], core)
+	}
+	return list
 }
 
-func (c *Threads) boxName(g int) string {
-	if g >= c.App.groups().Count() {
+func (c *Threads) boxName(members []int, g int) string {
+	if len(members) == 0 {
 		return "another cache"
 	}
 	return "cache " + strconv.Itoa(g+1)
-}
-
-func (c *Threads) members(g int) (cores []int) {
-	for core, group := range c.App.groups() {
-		if group == g {
-			cores = append(cores, core)
-		}
-	}
-	return cores
 }
 
 func (c *Threads) known() bool {
@@ -6581,11 +6579,13 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = vgparent
 					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
 					vgparent.AppendChild(vgn)
-					for g := range c.boxes() {
+					for g, members := range c.groups() {
 						var vgiterkey interface{} = g
 						_ = vgiterkey
 						g := g
 						_ = g
+						members := members
+						_ = members
 						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "group"}}}
 						vgparent.AppendChild(vgn)
 						vgn.AddAttrInterface("id", "group-"+strconv.Itoa(g+1))
@@ -6606,10 +6606,10 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent.AppendChild(vgn)
 							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
 							vgparent.AppendChild(vgn)
-							vgn.SetInnerHTML(c.boxName(g))
+							vgn.SetInnerHTML(c.boxName(members, g))
 							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
 							vgparent.AppendChild(vgn)
-							for vgiterkeyt, core := range c.members(g) {
+							for vgiterkeyt, core := range members {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								core := core
@@ -6644,7 +6644,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										_ = vgparent
 										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
 										vgparent.AppendChild(vgn)
-										for to := range c.boxes() {
+										for to := range c.boxes {
 											var vgiterkey interface{} = to
 											_ = vgiterkey
 											to := to

@@ -45,6 +45,7 @@ type App struct {
 	comparedTables map[string]*state.Table
 
 	charts  map[string]*state.Chart // handed over, by id
+	handed  map[string]any          // the latest of each id
 	smalls  *state.Threads          // whose charts of single threads were
 	code    codeState
 	changed bool

@@ -72,7 +72,9 @@ func (a *App) drawCommunication() {
 
 func (a *App) drawMatrix(m *state.Matrix) {
 	a.charts[m.ID] = &state.Chart{ID: m.ID, Title: m.Title, Summary: m.Summary}
-	a.Port.Matrix(m)
+	if a.handsOver(m.ID, m) {
+		a.Port.Matrix(m)
+	}
 }
 
 // communicationTable gives a table of the view, or nil.

@@ -60,7 +60,20 @@ func (a *App) how() string {
 
 func (a *App) draw(c *state.Chart) {
 	a.charts[c.ID] = c
-	a.Port.Chart(c)
+	if a.handsOver(c.ID, c) {
+		a.Port.Chart(c)
+	}
+}
+
+// handsOver tells whether what is drawn is another thing than the browser has by that
+// id already: to draw many curves or cells again takes long.
+func (a *App) handsOver(id string, drawn any) bool {
+	if a.handed == nil {
+		a.handed = map[string]any{}
+	}
+	was := a.handed[id]
+	a.handed[id] = drawn
+	return was != drawn
 }
 
 // capacities are those of the view over time.

@@ -57,6 +57,22 @@ type Communication struct {
 	threads []uint32       // that are told apart, ascending
 	objects []int          // see Objects
 	sources *profile.Curve // of all transfers of lines
+	flowMap drawnMatrix
+	owned   drawnMatrix
+}
+
+// drawnMatrix is what was drawn last, and of what.
+type drawnMatrix struct {
+	of     any
+	matrix *Matrix
+}
+
+// once gives the matrix of something, made by draw unless it was drawn last.
+func (d *drawnMatrix) once(of any, draw func() *Matrix) *Matrix {
+	if d.matrix == nil || d.of != of {
+		d.of, d.matrix = of, draw()
+	}
+	return d.matrix
 }
 
 // Communication gives the view, or nil where the profile has none.
@@ -149,8 +165,18 @@ type Matrix struct {
 	Letters []string
 }
 
-// FlowMatrix draws flows between threads.
+// FlowMatrix draws flows between threads. The same matrix as before is the same
+// pointer, as of [Communication.OwnerMap].
 func (c *Communication) FlowMatrix(granule, window int, m FlowMeasure, picked [2]int) *Matrix {
+	type question struct {
+		granule, window int
+		measure         FlowMeasure
+		picked          [2]int
+	}
+	return c.flowMap.once(question{granule, window, m, picked}, func() *Matrix { return c.drawFlows(granule, window, m, picked) })
+}
+
+func (c *Communication) drawFlows(granule, window int, m FlowMeasure, picked [2]int) *Matrix {
 	n := len(c.threads)
 	x := &Matrix{ID: "flows", Title: upper(string(m)) + " from thread to thread", RowAxis: "written by", ColumnAxis: "used by",
 		Values: make([]float64, n*n), Texts: make([]string, n*n), Row: picked[0], Column: picked[1]}
@@ -423,7 +449,10 @@ func (c *Communication) OwnerName(i int) string {
 // OwnerMap draws who touched each part of a data structure first, and who touches it
 // most.
 func (c *Communication) OwnerMap(i int) *Matrix {
-	o := &c.Owners[i]
+	return c.owned.once(i, func() *Matrix { return c.drawOwners(&c.Owners[i]) })
+}
+
+func (c *Communication) drawOwners(o *profile.Ownership) *Matrix {
 	const perRow = 64
 	m := &Matrix{ID: "owners", Title: "Whose is " + c.view.ObjectName(o.Object), RowAxis: "", ColumnAxis: "parts of " + Bytes(o.PartBytes), Row: -1, Column: -1}
 	columns := min(perRow, max(len(o.Parts), 1))

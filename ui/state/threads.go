@@ -42,6 +42,11 @@ type Threads struct {
 	*profile.Sharing
 	view  *View
 	cores []coreCurves
+	// On the stack of each domain, the curve of each core; made when first asked for.
+	domains []map[int]*profile.Curve
+	// What was drawn last, which a slider mostly leaves as it is.
+	overlaid *Chart
+	stack    Stack // of that
 }
 
 // coreCurves are the miss-ratio curves of one core. Every coherence miss misses in
@@ -66,7 +71,7 @@ func (v *View) Threads() *Threads {
 }
 
 func newThreads(v *View, s *profile.Sharing) *Threads {
-	t := &Threads{Sharing: s, view: v, cores: make([]coreCurves, len(s.Cores))}
+	t := &Threads{Sharing: s, view: v, cores: make([]coreCurves, len(s.Cores)), domains: make([]map[int]*profile.Curve, len(s.Domains))}
 	for i := range s.Cores {
 		c := &s.Cores[i]
 		t.cores[i] = coreCurves{
@@ -75,7 +80,9 @@ func newThreads(v *View, s *profile.Sharing) *Threads {
 			lost:     profile.NewCurve(&c.Coherent.Lost, 0),
 		}
 	}
-	t.sharedCurves(&s.Domains[0], func(core int, c *profile.Curve) { t.cores[core].shared = c })
+	for core, c := range t.domainCurves(0) {
+		t.cores[core].shared = c
+	}
 	return t
 }
 
@@ -89,12 +96,17 @@ func (t *Threads) Doubts() []string {
 	return t.view.threadDoubts(list, answers.ThreadsOfLines)
 }
 
-// sharedCurves gives each member's curve on the stack of a domain.
-func (t *Threads) sharedCurves(d *profile.Domain, give func(core int, c *profile.Curve)) {
-	for i, core := range d.Cores {
-		m := &d.Members[i]
-		give(int(core), profile.NewCurve(&m.Distances, m.Cold))
+// domainCurves gives each member's curve on the stack of a domain.
+func (t *Threads) domainCurves(n int) map[int]*profile.Curve {
+	if t.domains[n] == nil {
+		t.domains[n] = map[int]*profile.Curve{}
+		d := &t.Sharing.Domains[n]
+		for i, core := range d.Cores {
+			m := &d.Members[i]
+			t.domains[n][int(core)] = profile.NewCurve(&m.Distances, m.Cold)
+		}
 	}
+	return t.domains[n]
 }
 
 // CoreName names a core by its threads: thread 3, or threads 0, 1.
@@ -136,9 +148,14 @@ func coreSeries(i int, label string, y []float64) Series {
 	return Series{Label: label, Color: coreColors[i%len(coreColors)], Shape: ShapeStep, Dash: i/len(coreColors)%2 == 1 || i%2 == 1, Y: y}
 }
 
-// Overlaid draws the curves of all cores on one of their stacks.
+// Overlaid draws the curves of all cores on one of their stacks. The same chart as
+// before is the same pointer.
 func (t *Threads) Overlaid(s Stack, caches ...uint64) *Chart {
 	chart := t.chart("cores", "Miss ratio by thread, "+s.Name(), caches)
+	if t.overlaid != nil && t.stack == s && t.overlaid.X.Max == chart.X.Max {
+		return t.overlaid
+	}
+	t.overlaid, t.stack = chart, s
 	var curves []*profile.Curve
 	for i := range min(len(t.Cores), MostCores) {
 		curves = append(curves, t.curve(i, s))
@@ -497,10 +514,8 @@ func (t *Threads) groupCurves(cores []uint32) map[int]*profile.Curve {
 		return map[int]*profile.Curve{int(cores[0]): t.cores[cores[0]].private}
 	}
 	for i := range t.Sharing.Domains {
-		if d := &t.Sharing.Domains[i]; slices.Equal(d.Cores, cores) {
-			curves := map[int]*profile.Curve{}
-			t.sharedCurves(d, func(core int, c *profile.Curve) { curves[core] = c })
-			return curves
+		if slices.Equal(t.Sharing.Domains[i].Cores, cores) {
+			return t.domainCurves(i)
 		}
 	}
 	return nil
