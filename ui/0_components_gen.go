@@ -6233,9 +6233,10 @@ func (c *Threads) drop(g int, event vugu.DOMEvent) {
 }
 
 func (c *Threads) move(core int, text string) {
-	if g, err := strconv.Atoi(text); err == nil {
-		c.App.MoveCore(core, g)
+	if n, err := strconv.Atoi(text); err == nil && n > 0 {
+		c.App.MoveCore(core, n-1)
 	}
+	c.App.touch() // whatever was typed, the number is the cache's
 }
 func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
@@ -6628,44 +6629,23 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
 									vgparent.AppendChild(vgn)
 									vgn.SetInnerHTML(c.threads().CoreName(core))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute(nil)}
+									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "number"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "1"}}}
 									vgparent.AppendChild(vgn)
 									vgn.AddAttrInterface("aria-label", "cache of "+c.threads().CoreName(core))
 									vgn.AddAttrInterface("id", "core-group-"+strconv.Itoa(core))
+									vgn.AddAttrInterface("max", c.boxes)
+									{
+										b, err := vjson.Marshal(g + 1)
+										if err != nil {
+											panic(err)
+										}
+										vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
+									}
 									vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
 										EventType: "change",
 										Func:      func(event vugu.DOMEvent) { c.move(core, event.PropString("target", "value")) },
 										// TODO: implement capture, etc. mostly need to decide syntax
 									})
-									{
-										vgparent := vgn
-										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
-										for to := range c.boxes {
-											var vgiterkey interface{} = to
-											_ = vgiterkey
-											to := to
-											_ = to
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-											vgparent.AppendChild(vgn)
-											vgn.AddAttrInterface("value", to)
-											{
-												b, err := vjson.Marshal(to == g)
-												if err != nil {
-													panic(err)
-												}
-												vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-											}
-											vgn.SetInnerHTML(to + 1)
-										}
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
-									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
 								}
 							}
 							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}

@@ -39,14 +39,14 @@ func (p *tab) threadsEverywhere(look func(state string)) {
 		}
 	}
 	p.openView("6", "#core-group-1")
-	p.choose("core-group-1", "1")
+	p.choose("core-group-1", "2")
 	p.waitFor("#group-2 #core-group-1")
 	look("each thread with a cache of its own")
 	p.click("#back")
 	p.waitFor("#kept .delete")
 }
 
-// choose picks an option of a list.
+// choose picks an option of a list, or another number.
 func (p *tab) choose(id, value string) {
 	p.t.Helper()
 	eval[any](p, `(() => {
@@ -97,9 +97,9 @@ func TestThreads(t *testing.T) {
 	p.said("a store of another thread takes the line away")
 
 	// Two caches of two threads each: an answer needs an analysis of its own.
-	p.choose("core-group-2", "1")
+	p.choose("core-group-2", "2")
 	p.waitFor("#group-2 #core-group-2")
-	p.choose("core-group-3", "1")
+	p.choose("core-group-3", "2")
 	p.waitFor("#group-2 #core-group-3")
 	p.waitFor("#groups-again")
 	p.said("analyse the trace again with them")
