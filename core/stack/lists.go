@@ -2,13 +2,19 @@ package stack
 
 import "runtime"
 
-// lists are those of one number of sets.
+// lists are those of one number of sets, in pages that are made when a set of
+// theirs is first visited: a model of few lines is small.
 type lists struct {
 	most  int     // they are of 2^most sets,
 	least int     // and sets of down to 2^least are put together from them
-	turn  []uint8 // by set: how often its list was turned
-	sets  []list
+	turn  []uint8 // by place: how often its list was turned
+	pages []*listPage
 }
+
+// listPage has lists side by side. Those that are put together are in the same page.
+type listPage [pageLists]list
+
+const pageLists = 128
 
 // list has the entries of a set in order; 0 stands for none, older than any. It is
 // a ring: where it is full and gets another entry, the oldest makes way and the list
@@ -18,23 +24,33 @@ type list [MaxWays]uint32
 
 const half = MaxWays / 2
 
-// makeLists makes empty lists.
+// makeLists makes empty lists. Pages of few sets are made at once, and others when
+// their sets are touched.
 func makeLists(least, most int) lists {
-	return lists{most: most, least: least, turn: make([]uint8, 1<<most), sets: make([]list, 1<<most)}
+	l := lists{most: most, least: least, turn: make([]uint8, 1<<most), pages: make([]*listPage, max(1, 1<<most/pageLists))}
+	for i := range l.pages {
+		if l.near() {
+			l.pages[i] = new(listPage)
+		}
+	}
+	return l
 }
 
+// near tells whether lists are so few that they stay in the cache by themselves.
+func (l *lists) near() bool { return l.most <= nearLists }
+
 // of is the place of a line's list. Those that are put together lie side by side.
-func (l *lists) of(line uint32) int {
-	set := int(line) & (len(l.sets) - 1)
-	return (set<<((l.most-l.least)&31) | set>>(l.least&31)) & (len(l.sets) - 1)
+func (l *lists) of(line uint32) (place uint32) {
+	place = line & uint32(len(l.turn)-1)
+	return (place<<((l.most-l.least)&31) | place>>(l.least&31)) & uint32(len(l.turn)-1)
 }
 
 // beside is the number of newer lines, in a set of 2^b, that are not in the set of
 // 2^(b+1) that it is made of, where n are: several lists put together.
-func (l *lists) beside(set, b, n int, after uint32) (beside int) {
-	step := 1 << (b - l.least)
+func (l *lists) beside(p *listPage, place uint32, b, n int, after uint32) (beside int) {
+	step := uint32(1) << (b - l.least)
 	for k := step; k < 1<<(l.most-l.least) && n+beside < MaxWays; k += 2 * step {
-		list, turn := &l.sets[set^k], l.turn[set^k]
+		list, turn := &p[(place^k)%pageLists], l.turn[place^k]
 		if few && list[at(turn, 3)] < after {
 			beside += since(list[at(turn, 0)], after) + since(list[at(turn, 1)], after) + since(list[at(turn, 2)], after)
 			continue
@@ -143,15 +159,16 @@ func (l *list) toFront(turn uint8, entry, after uint32) (n int) {
 }
 
 // push puts an entry in front of a list in place of the oldest.
-func (l *lists) push(set int, entry uint32) {
-	turn := l.turn[set] + 1
-	l.turn[set] = turn
-	l.sets[set][at(turn, 0)] = entry
+func (l *lists) push(p *listPage, place, entry uint32) {
+	turn := l.turn[place] + 1
+	l.turn[place] = turn
+	p[place%pageLists][at(turn, 0)] = entry
 }
 
 // move moves a line to the front. It tells whether it was not there.
-func (l *lists) move(set int, after, now uint32) bool {
-	list, turn := &l.sets[set], l.turn[set]
+func (l *lists) move(place, after, now uint32) bool {
+	p, turn := l.pages[place/pageLists], l.turn[place]
+	list := &p[place%pageLists]
 	if newest := &list[at(turn, 0)]; *newest < after {
 		first := *newest == 0
 		*newest = now
@@ -160,20 +177,25 @@ func (l *lists) move(set int, after, now uint32) bool {
 	if n := list.newer(turn, after); n < MaxWays {
 		list.insert(turn, n, now)
 	} else {
-		l.push(set, now)
+		l.push(p, place, now)
 	}
 	return true
 }
 
-// touch reads what a visit to a set will, and to those that are put together with
-// it where these are many.
-func (l *lists) touch(set int, beside bool) (sink uint32) {
-	n := 1
+// touch reads what a visit to a list will, and to those that are put together with it
+// where these are many. It makes their page.
+func (l *lists) touch(place uint32, beside bool) (sink uint32) {
+	p := l.pages[place/pageLists]
+	if p == nil {
+		p = new(listPage)
+		l.pages[place/pageLists] = p
+	}
+	n := uint32(1)
 	if beside && l.most > nearGroup {
 		n <<= l.most - l.least
 	}
 	for k := range n {
-		list, turn := &l.sets[set^k], l.turn[set^k]
+		list, turn := &p[(place^k)%pageLists], l.turn[place^k]
 		sink += list[at(turn, 0)] + list[at(turn, half-1)]
 	}
 	return sink

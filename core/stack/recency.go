@@ -111,7 +111,7 @@ func (r *recency) settle() {
 
 // touchVisits touches what visits will read, so that the cache misses overlap.
 func (l *lists) touchVisits(visits []visit) (sink uint32) {
-	if l.most <= nearLists {
+	if l.near() {
 		return 0
 	}
 	for i := range visits {
@@ -146,9 +146,9 @@ func (r *recency) visitLists(l *lists, visits []visit) (stay int) {
 // the fewer ones that are put together from them. It tells whether there are any in
 // the former.
 func (r *recency) count(l *lists, v *visit) bool {
-	a, set := l.most, l.of(v.line)
-	lanes := v.above >> ((a - 1) * laneBits)
-	n, apart := l.sets[set].newer(l.turn[set], v.after), apart(v.line)
+	a, place := l.most, l.of(v.line)
+	p, lanes := l.pages[place/pageLists], v.above>>((a-1)*laneBits)
+	n, apart := p[place%pageLists].newer(l.turn[place], v.after), apart(v.line)
 	if n == 0 {
 		r.finish(a, lanes, apart)
 	} else {
@@ -156,7 +156,7 @@ func (r *recency) count(l *lists, v *visit) bool {
 	}
 	all := n
 	for b := a - 1; b >= l.least; b-- {
-		all += l.beside(set, b, all, v.after)
+		all += l.beside(p, place, b, all, v.after)
 		lanes := v.above >> ((b - 1) * laneBits)
 		r.depths[b][min(all, MaxWays)+int(lanes&laneMask)+apart]++
 	}
@@ -177,7 +177,7 @@ func apart(line uint32) int { return int(line & marked / (marked / depthRoom)) }
 
 // touchAccesses touches what accesses will read.
 func (l *lists) touchAccesses(accesses []access) (sink uint32) {
-	if l.most <= nearLists {
+	if l.near() {
 		return 0
 	}
 	for i := range accesses {
@@ -194,14 +194,15 @@ func (r *recency) accessLists(l *lists, accesses []access) {
 	var late [2]uint64 // those that are marked apart
 	for i := range accesses {
 		v := &accesses[i]
-		set, after := l.of(v.line), v.after
-		list, turn := &l.sets[set], l.turn[set]
+		place, after := l.of(v.line), v.after
+		p, turn := l.pages[place/pageLists], l.turn[place]
+		list := &p[place%pageLists]
 		n := 0
 		switch {
 		case list[at(turn, half-1)] < after:
 			n = list.toFront(turn, v.now, after)
 		case list[at(turn, MaxWays-1)] >= after:
-			l.push(set, v.now)
+			l.push(p, place, v.now)
 			late[apart(v.line)/depthRoom] += uint64(^v.line >> 31)
 			continue
 		default:
@@ -217,7 +218,7 @@ func (r *recency) accessLists(l *lists, accesses []access) {
 			if b--; b < l.least {
 				break
 			}
-			n = min(n+l.beside(set, b, n, after), MaxWays)
+			n = min(n+l.beside(p, place, b, n, after), MaxWays)
 		}
 	}
 	for b := l.least; b <= l.most; b++ {

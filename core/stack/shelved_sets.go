@@ -65,12 +65,19 @@ func (s *shelvedSets) push(joined []touched, first uint32) {
 func (s *shelvedSets) renumber(before *stamps) {
 	s.recent.settle()
 	for k := range s.recent.lists {
-		sets := s.recent.lists[k].sets
-		for i := range sets {
-			for j, number := range sets[i] {
-				if number != 0 {
-					sets[i][j] = before.rank(number-1) + 1
-				}
+		for _, page := range s.recent.lists[k].pages {
+			if page != nil {
+				page.renumber(before)
+			}
+		}
+	}
+}
+
+func (p *listPage) renumber(before *stamps) {
+	for i := range p {
+		for j, number := range p[i] {
+			if number != 0 {
+				p[i][j] = before.rank(number-1) + 1
 			}
 		}
 	}
