@@ -1,7 +1,7 @@
 package stack
 
 import (
-	"math"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -33,17 +33,14 @@ import (
 type Coherent struct {
 	near  Sets // its top array, table and stamps; nothing of recency
 	array [topLines]trace.Line
-	used  int    // lines in array
-	holes holes  // of the stamps that are live, those without a line
-	ways  ways   // the lists of sets
-	ids   uint32 // given out so far
-	free  []uint32
-	lost  int // lines without a place
+	used  int   // lines in array
+	holes holes // of the stamps that are live, those without a line
+	ways  ways  // the lists of sets
+	lost  int   // lines without a place
 }
 
-// An entry of the table has in fell the id of its line while that has a place on
-// the stack, which is where stamp says; a line that was lost is stamped fresh, and
-// has in fell one more than the depth at which it was lost.
+// An entry of the table has in fell the id of its line, or 0 where that is new. A
+// line that was lost is stamped fresh.
 
 // Op is what happens to a line of a [Coherent].
 type Op uint8
@@ -75,25 +72,36 @@ func (m *Coherent) clearArray() {
 	m.used = 0
 }
 
-// Do does operations in order, on lines below 2^61; all arguments are of equal
-// length. In out it writes, of an access, the depth of its line, in lines and holes
-// from zero, or Cold, or Lost, and then in lost the depth at which it was lost.
-// Of other operations it writes the depth before them, or Cold where the core does
-// not have the line.
+// Access accesses lines below 2^61 in order. In out it writes the depth of each, in
+// lines and holes from zero, or Cold, or Lost, and then in lost the depth at which it
+// was lost. It gives how many were lost. Both are at least as long as lines.
+func (m *Coherent) Access(lines []trace.Line, out, lost []uint32) (back int) {
+	before := m.lost
+	for len(lines) > 0 {
+		n := min(len(lines), chunk)
+		m.access(lines[:n], out, lost)
+		lines, out, lost = lines[n:], out[n:], lost[n:]
+	}
+	return before - m.lost
+}
+
+// Do does operations in order; all arguments are of equal length. Of an access it
+// writes in out and lost what [Coherent.Access] does, and of another operation the
+// depth of its line before that, or Cold where the core does not have it.
 func (m *Coherent) Do(ops []Op, lines []trace.Line, out, lost []uint32) {
 	lines, out, lost = lines[:len(ops)], out[:len(ops)], lost[:len(ops)]
 	for len(ops) > 0 {
 		n := 0
-		for n < min(len(ops), chunk) && ops[n] == AccessOp {
+		for n < len(ops) && ops[n] == AccessOp {
 			n++
 		}
 		switch {
 		case n > 0:
-			m.access(lines[:n], out, lost)
+			m.Access(lines[:n], out, lost)
 		case ops[0] == LoseOp:
-			n, out[0] = 1, m.lose(lines[0])
+			n, out[0] = 1, m.Lose(lines[0])
 		default:
-			n, out[0] = 1, m.depth(lines[0])
+			n, out[0] = 1, m.Depth(lines[0])
 		}
 		ops, lines, out, lost = ops[n:], lines[n:], out[n:], lost[n:]
 	}
@@ -126,22 +134,22 @@ func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 	tally := &m.near.tally
 	depth = m.pull(e)
 	m.replace(q, evicted)
-	if depth < Lost {
-		if depth < MaxWays {
-			tally.whole[depth]++
-		} else {
-			tally.beyond++
-		}
+	switch {
+	case depth < MaxWays:
+		tally.whole[depth]++
 		m.ways.move(q.line, e.fell)
-		return depth, 0
-	}
-	tally.cold++
-	if depth == Lost {
-		lostAt = e.fell - 1
+	case depth < Lost:
+		tally.beyond++
+		m.ways.move(q.line, e.fell)
+	case depth == Lost:
+		tally.cold++
 		m.lost--
+		lostAt = m.ways.comeBack(q.line, e.fell)
+	default:
+		tally.cold++
+		e.fell = m.ways.newID()
+		m.ways.push(q.line, e.fell, setBits)
 	}
-	e.fell = m.newID()
-	m.ways.add(q.line, e.fell)
 	return depth, lostAt
 }
 
@@ -214,46 +222,42 @@ func (m *Coherent) newStamp() uint32 {
 	return exact.stamps.push()
 }
 
-func (m *Coherent) newID() uint32 {
-	if n := len(m.free); n > 0 {
-		id := m.free[n-1]
-		m.free = m.free[:n-1]
-		return id
-	}
-	m.ids++
-	return m.ids
+// inArray is the place of a line in the array, or -1.
+func (m *Coherent) inArray(line trace.Line) int {
+	return slices.Index(m.near.exact.top[:m.used], line)
 }
 
-// depth gives how deep a line is, or Cold.
-func (m *Coherent) depth(line trace.Line) uint32 {
-	exact := &m.near.exact
-	for i := range exact.top[:m.used] {
-		if exact.top[i] == line {
-			return uint32(i)
-		}
+// Depth gives how deep a line is, or Cold where the core does not have it. It changes
+// nothing.
+func (m *Coherent) Depth(line trace.Line) uint32 {
+	if i := m.inArray(line); i >= 0 {
+		return uint32(i)
 	}
-	if e := exact.table.find(line); e != nil && e.stamp != fresh {
-		return uint32(m.used) + exact.stamps.live - 1 - exact.stamps.rank(e.stamp)
-	}
-	return Cold
+	return m.depthOf(m.near.exact.table.find(line))
 }
 
-// lose turns a line into a hole and gives how deep that is, or Cold.
-func (m *Coherent) lose(line trace.Line) (depth uint32) {
-	for i := range m.used {
-		if m.near.exact.top[i] == line {
-			m.shorten(i)
-			break
-		}
-	}
-	if depth = m.depth(line); depth == Cold {
+// depthOf is the depth of a line below the array, whose entry is e or that has none.
+func (m *Coherent) depthOf(e *entry) uint32 {
+	if e == nil || e.stamp == fresh {
 		return Cold
 	}
+	stamps := &m.near.exact.stamps
+	return uint32(m.used) + stamps.live - 1 - stamps.rank(e.stamp)
+}
+
+// Lose turns a line, which another core's store takes away, into a hole, and gives how
+// deep that is, or Cold where the core does not have the line.
+func (m *Coherent) Lose(line trace.Line) (depth uint32) {
+	if i := m.inArray(line); i >= 0 {
+		m.shorten(i)
+	}
 	e := m.near.exact.table.find(line)
+	if depth = m.depthOf(e); depth == Cold {
+		return Cold
+	}
 	m.holes.add(e.stamp)
-	m.ways.lose(line, e.fell)
-	m.free = append(m.free, e.fell)
-	e.stamp, e.fell = fresh, depth+1
+	m.ways.lose(line, e.fell, depth)
+	e.stamp = fresh
 	m.lost++
 	return depth
 }
@@ -287,6 +291,3 @@ func (m *Coherent) Depths() *SetDepths {
 	}
 	return t
 }
-
-// A hole has no id.
-const holeID = math.MaxUint32

@@ -28,7 +28,7 @@ func (m *Coherent) State() []byte {
 	b := m.appendLost(nil)
 	b = appendStack(b, m.entries())
 	for a := 1; a < SetCounts; a++ {
-		b = m.ways.lists[a].appendHoles(b)
+		b = m.ways.appendHoles(b, a)
 	}
 	return b
 }
@@ -52,7 +52,7 @@ func (m *Coherent) appendLost(b []byte) []byte {
 	last := trace.Line(0)
 	for _, e := range lost {
 		b = binary.AppendUvarint(b, e.key-1-last)
-		b = binary.AppendUvarint(b, uint64(e.fell-1))
+		b = binary.AppendUvarint(b, uint64(m.ways.lostAt[e.fell]))
 		last = e.key - 1
 	}
 	return b
@@ -102,12 +102,13 @@ func appendStack(b []byte, entries []trace.Line) []byte {
 	return b
 }
 
-func (l wayLists) appendHoles(b []byte) []byte {
+// appendHoles writes those of the lists of 2^a sets.
+func (w *ways) appendHoles(b []byte, a int) []byte {
 	var list []setMask
-	for i, p := range l {
+	for i, p := range w.lists[a] {
 		for set := 0; p != nil && set < pageSets; set++ {
-			if p.sets[set].holes > 0 {
-				list = append(list, setMask{i*pageSets + set, p.holeMask(set)})
+			if mask := w.holeMask(p, set); mask != 0 {
+				list = append(list, setMask{i*pageSets + set, mask})
 			}
 		}
 	}
@@ -122,12 +123,12 @@ func (l wayLists) appendHoles(b []byte) []byte {
 }
 
 // holeMask has a bit for each depth of a set at which there is a hole.
-func (p *wayPage) holeMask(set int) (mask uint64) {
+func (w *ways) holeMask(p *wayPage, set int) (mask uint64) {
 	s := &p.sets[set]
-	if s.first == holeID {
+	if s.first != noID && w.empty[s.first] {
 		mask = 1
 	}
-	if p.rings == nil {
+	if s.holes == 0 {
 		return mask
 	}
 	ring := p.ring(set)
@@ -151,7 +152,6 @@ func (m *Coherent) Restore(state []byte) error {
 		m.place(r, entries[i])
 	}
 	lines := slices.DeleteFunc(entries, func(line trace.Line) bool { return line == noLine })
-	m.ways.gone = make([]uint8, m.ids+1)
 	lists := [SetCounts][]setMask{}
 	for a := 1; a < SetCounts; a++ {
 		lists[a] = r.masks(1 << a)
@@ -180,7 +180,8 @@ func (m *Coherent) readLost(r *stateReader) {
 		}
 		line += step
 		e, _ := m.near.exact.table.findOrAdd(line)
-		e.fell = uint32(depth) + 1
+		e.fell = m.ways.newID()
+		m.ways.note(e.fell, uint32(depth))
 		m.lost++
 	}
 }
@@ -218,7 +219,7 @@ func (m *Coherent) place(r *stateReader, line trace.Line) {
 		r.wrong = true // it is there twice, or was lost
 		return
 	}
-	e.fell = m.newID()
+	e.fell = m.ways.newID()
 	e.stamp = m.newStamp()
 }
 
@@ -236,7 +237,10 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 	}
 	for _, line := range lines {
 		set, id := int(line)&(1<<a-1), m.near.exact.table.find(line).fell
-		if putHoles(set); len(lists[set]) < listEntries {
+		if putHoles(set); len(lists[set]) == 0 && !m.ways.onTop(a+1, line, id) {
+			return nil, false
+		}
+		if len(lists[set]) < listEntries {
 			lists[set] = append(lists[set], id)
 			listed = append(listed, line)
 		} else {
@@ -249,13 +253,13 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 		}
 		if lists[set] != nil {
 			p, at := m.ways.page(a, trace.Line(set))
-			p.fill(at, lists[set], uint8(bits.OnesCount64(mask)))
+			p.fill(at, lists[set], uint8(bits.OnesCount64(mask>>1)))
 		}
 	}
 	return listed, true
 }
 
-// fill makes the list of a set that has none.
+// fill makes the list of a set that has none, with holes below its topmost entry.
 func (p *wayPage) fill(set int, list []uint32, holes uint8) {
 	for i := len(list) - 1; i > 0; i-- {
 		p.push(set, list[i])

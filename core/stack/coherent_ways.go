@@ -1,17 +1,26 @@
 package stack
 
-import "github.com/stackglass/stackglass/core/trace"
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
 
 // ways are the stacks of sets of a [Coherent], for each number of sets from 2^1 on:
 // a list a set of its topmost entries, the ids of lines, and holes. What falls off
 // its end never comes back by itself, so what is deeper does not matter.
 //
 // A line that is on top with some number of sets is so with more, and coming there
-// again changes nothing: walks end there. With how few sets a line is in no list
-// is noted by id, so that nobody looks for what is not there.
+// again changes nothing: walks end there. A line that is lost there stays: what is
+// on top of a set is a hole if its line is empty, for whoever comes next takes its
+// place anyway. So the walk of a line that is lost, and of one that comes back to
+// its own hole, ends there too. With how few sets a line is in no list is noted by
+// id, so that nobody looks for what is not there.
 type ways struct {
 	lists  [SetCounts]wayLists
 	gone   []uint8                        // by id: the most sets, 2^a, in whose lists it is not
+	empty  []bool                         // by id: the line was lost, or is none
+	lostAt []uint32                       // by id, as far as lines were lost: how deep it was
 	depths [SetCounts][listEntries]uint64 // of lines that were found and moved, from 1 on
 	late   [SetCounts]uint64              // lines that were not found, by gone
 }
@@ -31,10 +40,17 @@ type wayPage struct {
 }
 
 type waySet struct {
-	first uint32 // the topmost entry; 0: there is none
+	first uint32 // the topmost entry
 	head  uint8  // where in the ring the next one is
-	holes uint8  // entries that are holes, the topmost one too
+	holes uint8  // entries of the ring that are holes
 }
+
+// The ids that are no line's.
+const (
+	noID   = iota // there is no entry
+	holeID        // a hole
+	firstID
+)
 
 const (
 	pageSets    = 16
@@ -46,7 +62,13 @@ func (w *ways) reset() {
 	for a := 1; a < SetCounts; a++ {
 		w.lists[a] = make(wayLists, (1<<a+pageSets-1)/pageSets)
 	}
-	w.gone = []uint8{0} // of what has no id, 0
+	w.gone, w.empty = make([]uint8, firstID), []bool{noID: true, holeID: true}
+}
+
+// newID gives the id of a line that is new.
+func (w *ways) newID() uint32 {
+	w.gone, w.empty = append(w.gone, 0), append(w.empty, false)
+	return uint32(len(w.gone) - 1)
 }
 
 // page gives the page of the set of a line in 2^a sets, and its number there.
@@ -58,6 +80,15 @@ func (w *ways) page(a int, line trace.Line) (p *wayPage, set int) {
 		w.lists[a][number/pageSets] = p
 	}
 	return p, number % pageSets
+}
+
+// onTop tells whether a line is on top of its set, as with more than 2^16 sets all are.
+func (w *ways) onTop(a int, line trace.Line, id uint32) bool {
+	if a > setBits {
+		return true
+	}
+	p, set := w.page(a, line)
+	return p.sets[set].first == id
 }
 
 // ring gives what is below the topmost entry of a set: a power of two entries.
@@ -84,15 +115,6 @@ func (p *wayPage) lengthen() {
 	}
 }
 
-// add puts a line on top that is in no list, whose id may be the next one.
-func (w *ways) add(line trace.Line, id uint32) {
-	if int(id) == len(w.gone) {
-		w.gone = append(w.gone, 0)
-	}
-	w.push(line, id, setBits)
-	w.gone[id] = 0
-}
-
 // move moves a line to the top of its lists and counts how deep it was.
 func (w *ways) move(line trace.Line, id uint32) {
 	gone := int(w.gone[id])
@@ -107,33 +129,46 @@ func (w *ways) move(line trace.Line, id uint32) {
 		}
 		s.first = id
 		d := 0
-		if s.holes == 0 {
+		switch {
+		case w.empty[first]:
+			s.holes++
+			d = fillHole(p.ring(set), s.head, holeID, id)
+		case s.holes == 0:
 			d = moveDown(p.ring(set), s.head, first, id)
-		} else {
+		default:
 			d = fillHole(p.ring(set), s.head, first, id)
 		}
 		w.depths[a][d%listEntries]++
 	}
-	w.gone[id] = 0
 }
 
-// push puts a line on top of its lists of up to 2^most sets, where it is not. It
-// fills the topmost hole of a set or pushes its last entry out.
+// comeBack puts a line that was lost on top of its lists, and tells how deep it was
+// then.
+func (w *ways) comeBack(line trace.Line, id uint32) (lostAt uint32) {
+	w.push(line, id, setBits)
+	w.empty[id] = false
+	return w.lostAt[id]
+}
+
+// push puts a line on top of its lists of up to 2^most sets, where it is not, or on
+// top as a hole. It fills the topmost hole of a set or pushes its last entry out.
 func (w *ways) push(line trace.Line, id uint32, most int) {
+	w.gone[id] = 0
 	for a := 1; a <= most; a++ {
 		p, set := w.page(a, line)
 		s := &p.sets[set]
 		first := s.first
+		if first == id {
+			return
+		}
 		s.first = id
 		switch {
-		case first == 0:
+		case w.empty[first]:
 		case s.holes == 0:
 			w.gone[p.push(set, first)] = uint8(a)
 		default:
 			s.holes--
-			if first != holeID {
-				fillHole(p.ring(set), s.head, first, holeID)
-			}
+			fillHole(p.ring(set), s.head, first, holeID)
 		}
 	}
 }
@@ -224,21 +259,28 @@ func (w *ways) fall(line trace.Line, id uint32, above uint64) {
 	}
 }
 
-// lose makes holes of a line.
-func (w *ways) lose(line trace.Line, id uint32) {
-	for a := setBits; a > int(w.gone[id]); a-- {
+// lose makes holes of a line, and notes how deep it was.
+func (w *ways) lose(line trace.Line, id, depth uint32) {
+	for a := int(w.gone[id]) + 1; a < SetCounts; a++ {
 		p, set := w.page(a, line)
 		s := &p.sets[set]
-		s.holes++
 		if s.first == id {
-			s.first = holeID
-			continue
+			break
 		}
-		for i, ring := 0, p.ring(set); i < len(ring); i++ {
-			if ring[i] == id {
-				ring[i] = holeID
-				break
-			}
+		ring := p.ring(set)
+		if i := slices.Index(ring, id); i >= 0 {
+			ring[i] = holeID
+			s.holes++
 		}
 	}
+	w.note(id, depth)
+}
+
+// note notes that a line was lost at a depth.
+func (w *ways) note(id, depth uint32) {
+	w.empty[id] = true
+	if n := int(id) + 1 - len(w.lostAt); n > 0 {
+		w.lostAt = append(w.lostAt, make([]uint32, n)...)
+	}
+	w.lostAt[id] = depth
 }

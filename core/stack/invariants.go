@@ -75,14 +75,15 @@ func (m *Coherent) check() {
 			case e.key == 0:
 			case e.stamp == fresh:
 				lost++
-			default:
-				if ids[e.fell] = true; e.stamp != onTop {
-					marked++
-				}
+			case e.stamp != onTop:
+				marked++
+			}
+			if e.key != 0 && m.ways.empty[e.fell] == (e.stamp == fresh) {
+				ids[e.fell] = true
 			}
 		}
 	}
-	if live != exact.stamps.live || marked+inHoles != live || lost != m.lost || len(ids)+lost != exact.table.lines || len(ids)+len(m.free) != int(m.ids) {
+	if live != exact.stamps.live || marked+inHoles != live || lost != m.lost || len(ids) != exact.table.lines || len(m.ways.gone) != firstID+len(ids) {
 		panic("stack: live stamps, lines, holes and ids do not add up")
 	}
 	for _, line := range exact.top[:m.used] {
