@@ -4,9 +4,8 @@ import "github.com/stackglass/stackglass/core/trace"
 
 // marks count some accesses of a [Sets] apart.
 type marks struct {
-	now    []bool // of the chunk that is being taken; nil: none
-	tally  *tally // of marked accesses, which the model's own has not; nil: there were none
-	queued [chunk]deep
+	now   []bool // of the chunk that is being taken; nil: none
+	tally *tally // of marked accesses, which the model's own has not; nil: there were none
 }
 
 // DistancesMarked is [Sets.Distances], and counts the accesses that are marked
@@ -26,24 +25,45 @@ func (m *Sets) DistancesMarked(lines []trace.Line, marked []bool, out []uint32) 
 	m.exact.check()
 }
 
-// scanMarked scans accesses by runs that are all marked, or not at all, and queues
-// what the top array held in none of them.
+// scanMarked scans accesses in steps, as scanSteps does, so that it is known of each
+// what it counts and where.
 func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (misses int) {
-	for lo := 0; lo < len(lines); {
-		hi := lo + 1
-		for hi < len(lines) && marked[hi] == marked[lo] {
-			hi++
+	few := uint64(0)
+	for _, is := range marked {
+		if is {
+			few++
 		}
-		t, _ := m.tallyOf(lo)
-		t.accesses += uint64(hi - lo)
-		for _, q := range m.exact.queue[:m.scanInto(t, lines[lo:hi], out[lo:hi])] {
-			q.index += lo
-			m.marks.queued[misses] = q
-			misses++
-		}
-		lo = hi
 	}
-	copy(m.exact.queue[:], m.marks.queued[:misses])
+	m.marks.tally.accesses += few
+	m.tally.accesses += uint64(len(marked)) - few
+	if m.exact.stamped {
+		return m.exact.scanStamped(lines, out)
+	}
+	var front, rest [chunk]uint16
+	_, deeper := m.scanFront(lines, out, &front)
+	_, misses = m.scanRest(deeper, out, &rest)
+	for _, q := range m.exact.queue[:misses] {
+		out[q.index] = topLines
+	}
+	tallies := [2]*tally{&m.tally, m.marks.tally}
+	near, far := 0, 0
+	for i, d := range out[:len(lines)] {
+		if d-1 >= topLines-1 {
+			continue
+		}
+		t := tallies[0]
+		if marked[i] {
+			t = tallies[1]
+		}
+		t.whole[d%MaxWays]++
+		if d < frontLines {
+			t.front[front[near&(chunk-1)]&noteIndex]++
+			near++
+		} else {
+			t.addLanes(m.packed[far&(chunk-1)])
+			far++
+		}
+	}
 	return misses
 }
 

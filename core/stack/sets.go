@@ -175,18 +175,23 @@ func (m *Sets) renew() {
 	m.marks.now = marked
 }
 
-// add counts hits in lanes. Depths never grow with the number of sets, so a word
-// of 0 ends a hit.
+// add counts hits in lanes.
 func (t *tally) add(hits []uint64) {
-	const two = 2 * laneBits
 	for _, depths := range hits {
-		t.pairs[0][depths&(1<<two-1)]++
-		t.pairs[1][depths>>two&(1<<two-1)]++
-		depths >>= 2 * two
-		for k := 2; depths != 0; k++ {
-			t.pairs[k%len(t.pairs)][depths&(1<<two-1)]++
-			depths >>= two
-		}
+		t.addLanes(depths)
+	}
+}
+
+// addLanes counts a hit in lanes. Depths never grow with the number of sets, so a
+// word of 0 ends it.
+func (t *tally) addLanes(depths uint64) {
+	const two = 2 * laneBits
+	t.pairs[0][depths&(1<<two-1)]++
+	t.pairs[1][depths>>two&(1<<two-1)]++
+	depths >>= 2 * two
+	for k := 2; depths != 0; k++ {
+		t.pairs[k%len(t.pairs)][depths&(1<<two-1)]++
+		depths >>= two
 	}
 }
 
