@@ -15,22 +15,29 @@ type core struct {
 	foreignSets    table
 	privateCounts  counts
 	coherentCounts counts
-	foreign        counts // of the private stack, lines that another core touched last
+	foreignCounts  counts // of the private stack, lines that another core touched last
 	lost           counts
 	invalidations  uint64
 
-	// What the core has to do. ops holds losses and questions too, but only once
-	// there is one; until then it is lines that are all accessed.
+	// What the core has to do: its accesses, and other operations before some.
 	lines   []trace.Line
-	indexes []uint32 // of the accesses
-	marks   []bool   // those that are foreign
-	several bool     // some are
-	mixed   bool
-	ops     []stack.Op
-	opLines []trace.Line
+	foreign []bool // of each access
+	several bool   // some are foreign
+	turns   []turn
+	others  []other
 
 	depths, lostAt []uint32
 	asked          []uint32 // depths that were asked for
+}
+
+// turn is where accesses in a row are among those that the pass handed over.
+type turn struct{ first, accesses int }
+
+// other is a loss or a question, before one of the accesses.
+type other struct {
+	access int
+	op     stack.Op
+	line   trace.Line
 }
 
 func newCore() *core {
@@ -53,7 +60,7 @@ func (c *core) start(before *profile.StackCounts, lines []trace.Line) {
 // pushCoherent accesses lines for the first time: that counts no depth.
 func (c *core) pushCoherent(lines []trace.Line) {
 	c.room(len(lines))
-	c.coherent.Do(onlyAccesses[:len(lines)], lines, c.depths, c.lostAt)
+	c.coherent.Access(lines, c.depths, c.lostAt)
 }
 
 // push pushes lines, the last one first.
@@ -69,88 +76,88 @@ func push(lines []trace.Line, on func([]trace.Line)) {
 	}
 }
 
-func (c *core) access(line trace.Line, index uint32, foreign bool) {
-	c.lines, c.indexes, c.marks = append(c.lines, line), append(c.indexes, index), append(c.marks, foreign)
-	c.several = c.several || foreign
-	if c.mixed {
-		c.ops, c.opLines = append(c.ops, stack.AccessOp), append(c.opLines, line)
-	}
+// take notes accesses in a row, the first of which has a number among those that the
+// pass handed over, and which of them are foreign, if any is.
+func (c *core) take(lines []trace.Line, foreign []bool, first int, several bool) {
+	c.lines, c.foreign = append(c.lines, lines...), append(c.foreign, foreign...)
+	c.turns = append(c.turns, turn{first, len(lines)})
+	c.several = c.several || several
 }
 
-func (c *core) lose(line trace.Line) { c.other(stack.LoseOp, line) }
-func (c *core) ask(line trace.Line)  { c.other(stack.AskOp, line) }
-
+// other notes another operation.
 func (c *core) other(op stack.Op, line trace.Line) {
-	if !c.mixed {
-		c.mixed = true
-		c.opLines = append(c.opLines[:0], c.lines...)
-		c.ops = c.ops[:0]
-		for range c.lines {
-			c.ops = append(c.ops, stack.AccessOp)
-		}
-	}
-	c.ops, c.opLines = append(c.ops, op), append(c.opLines, line)
+	c.others = append(c.others, other{len(c.lines), op, line})
 }
-
-// onlyAccesses are the operations of a core that loses nothing.
-var onlyAccesses [maxAccesses]stack.Op
 
 // run does what there is to do, and writes the distances of the accesses on the
-// private stack to where their indexes say.
+// private stack to where their turns were.
 func (c *core) run(private *[maxAccesses]uint32) {
 	c.asked = c.asked[:0]
-	ops, lines := onlyAccesses[:len(c.lines)], c.lines
-	if c.mixed {
-		ops, lines = c.ops, c.opLines
-	}
-	if len(lines) == 0 {
-		return
-	}
-	c.room(len(lines))
+	c.room(len(c.lines))
 	c.measure(private)
-	c.coherent.Do(ops, lines, c.depths, c.lostAt)
-	c.count(ops, c.depths[:len(ops)], c.lostAt)
-	c.lines, c.indexes, c.marks, c.mixed, c.several = c.lines[:0], c.indexes[:0], c.marks[:0], false, false
+	c.cohere()
+	c.lines, c.foreign, c.turns, c.others, c.several = c.lines[:0], c.foreign[:0], c.turns[:0], c.others[:0], false
 }
 
 // measure makes the accesses on the private stack.
 func (c *core) measure(private *[maxAccesses]uint32) {
-	if c.several {
-		c.private.DistancesMarked(c.lines, c.marks, c.depths)
+	depths := c.depths[:len(c.lines)]
+	if !c.several {
+		c.private.Distances(c.lines, depths)
 	} else {
-		c.private.Distances(c.lines, c.depths)
-	}
-	for i, index := range c.indexes {
-		d := c.depths[i]
-		private[index%maxAccesses] = d
-		c.privateCounts.add(d)
-		if c.several && c.marks[i] {
-			c.foreign.add(d)
+		c.private.DistancesMarked(c.lines, c.foreign, depths)
+		for i, d := range depths {
+			if c.foreign[i] {
+				c.foreignCounts.add(d)
+			}
 		}
 	}
-}
-
-// room makes room for the results of so many operations.
-func (c *core) room(operations int) {
-	if len(c.depths) < operations {
-		n := max(operations, maxAccesses)
-		c.depths, c.lostAt = make([]uint32, n), make([]uint32, n)
+	c.privateCounts.addAll(depths)
+	for _, t := range c.turns {
+		copy(private[t.first:], depths[:t.accesses])
+		depths = depths[t.accesses:]
 	}
 }
 
-// count counts what operations on the coherent stack gave.
-func (c *core) count(ops []stack.Op, depths, lostAt []uint32) {
-	for i, d := range depths {
-		switch {
-		case ops[i] == stack.LoseOp:
+// cohere does all operations on the coherent stack.
+func (c *core) cohere() {
+	done := 0
+	for i := range c.others {
+		o := &c.others[i]
+		c.access(done, o.access)
+		done = o.access
+		if o.op == stack.LoseOp {
+			c.coherent.Lose(o.line)
 			c.invalidations++
-		case ops[i] == stack.AskOp:
-			c.asked = append(c.asked, d)
-		case d == lost:
-			c.lost.add(lostAt[i])
-		default:
-			c.coherentCounts.add(d)
+		} else {
+			c.asked = append(c.asked, c.coherent.Depth(o.line))
 		}
+	}
+	c.access(done, len(c.lines))
+	c.coherentCounts.addAll(c.depths[:len(c.lines)])
+}
+
+// access makes some of the accesses on the coherent stack, and counts apart those to
+// lines that were lost.
+func (c *core) access(lo, hi int) {
+	if lo == hi {
+		return
+	}
+	if c.coherent.Access(c.lines[lo:hi], c.depths[lo:], c.lostAt[lo:]) == 0 {
+		return
+	}
+	for i, d := range c.depths[lo:hi] {
+		if d == lost {
+			c.lost.add(c.lostAt[lo+i])
+		}
+	}
+}
+
+// room makes room for the results of so many accesses.
+func (c *core) room(accesses int) {
+	if len(c.depths) < accesses {
+		n := max(accesses, maxAccesses)
+		c.depths, c.lostAt = make([]uint32, n), make([]uint32, n)
 	}
 }
 

@@ -125,5 +125,5 @@ func (c *cores) add(possible []uint32) int {
 	return len(c.list) - 1
 }
 
-// first is the lowest number in a set of cores.
-func first(set uint64) int { return bits.TrailingZeros64(set) }
+// lowest is the lowest number in a set of cores.
+func lowest(set uint64) int { return bits.TrailingZeros64(set) }

@@ -25,6 +25,21 @@ func (c *counts) add(distance uint32) {
 	}
 }
 
+// addAll adds distances, but for those of lines that were lost.
+func (c *counts) addAll(distances []uint32) {
+	var top [2][topDepths]uint64 // adding to the place that was added to just before waits for that store
+	for i, d := range distances {
+		if d < topDepths {
+			top[i&1][d]++
+		} else if d != lost {
+			c.add(d)
+		}
+	}
+	for d := range c.top {
+		c.top[d] += top[0][d] + top[1][d]
+	}
+}
+
 // load adds what a histogram counts.
 func (c *counts) load(h *profile.Histogram, cold uint64) {
 	c.cold += cold

@@ -5,10 +5,18 @@ import "github.com/stackglass/stackglass/core/trace"
 // directory knows, of every line, who has it and who touched it last: open
 // addressing with linear probing, in 256 parts that grow one at a time, so that no
 // growth stops the run for long and old and new memory stand side by side for one
-// part only.
+// part only. Where the lines of late are is noted, for threads mostly go on with
+// lines that they, or others, have just used.
 type directory struct {
-	parts []part
-	lines int
+	parts  []part
+	recent [recentLines]found
+	lines  int
+}
+
+// found is where a line was found.
+type found struct {
+	key   uint64 // as in entry
+	entry *entry
 }
 
 type part struct {
@@ -28,6 +36,8 @@ const (
 	partBits   = 8
 	firstSlots = 16
 	slowGrowth = 4096 // from this many slots on a part grows by a quarter instead of doubling
+
+	recentLines = 128 // a power of two
 )
 
 func (d *directory) reset() { *d = directory{parts: make([]part, 1<<partBits)} }
@@ -43,10 +53,19 @@ func home(h uint64, n int) int { return int((h << partBits >> 32) * uint64(n) >>
 
 // entry gives a line's entry, made if need be. It holds until the next call.
 func (d *directory) entry(line trace.Line) *entry {
+	r := &d.recent[line%recentLines]
+	if r.key != line+1 {
+		*r = found{line + 1, d.find(line)}
+	}
+	return r.entry
+}
+
+func (d *directory) find(line trace.Line) *entry {
 	h := hash(line)
 	p := &d.parts[h>>(64-partBits)]
 	if p.used >= p.limit {
 		p.grow()
+		d.recent = [recentLines]found{} // entries have moved
 	}
 	slots := p.slots
 	for i := home(h, len(slots)); ; i++ {

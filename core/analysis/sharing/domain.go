@@ -121,11 +121,27 @@ func (d *domain) follow(lines []trace.Line, cores []uint8, private []uint32) {
 // stack.
 func (d *domain) count(cores []uint8, private, concurrent []uint32) {
 	concurrent, private = concurrent[:len(cores)], private[:len(cores)]
-	for i, core := range cores {
-		m, near, far := d.members[core], private[i], concurrent[i]
-		m.add(far)
+	for lo := 0; lo < len(cores); {
+		m, at := d.members[cores[lo]], lo
+		for lo++; lo < len(cores) && cores[lo] == cores[at]; lo++ {
+		}
+		d.countOf(m, at, private[at:lo], concurrent[at:lo])
+	}
+}
+
+// countOf counts accesses in a row of one core, from one of those that were taken
+// last on.
+func (d *domain) countOf(m *member, first int, private, concurrent []uint32) {
+	foreign := d.isForeign[first:][:len(private)]
+	for i, near := range private {
+		far := concurrent[i]
+		if far < topDepths {
+			m.top[far]++
+		} else {
+			m.add(far)
+		}
 		switch {
-		case d.isForeign[i%maxAccesses]:
+		case foreign[i]:
 			d.foreign.add(far)
 			if near == cold {
 				m.brought++
@@ -133,7 +149,7 @@ func (d *domain) count(cores []uint8, private, concurrent []uint32) {
 				m.intercepted++
 			}
 		case near == far: // both may be cold
-		case d.isOverlap[i%maxAccesses]:
+		case d.isOverlap[first+i]:
 			m.overlapped++
 		default:
 			m.dilated++

@@ -44,7 +44,7 @@ func (c *core) result(threads []uint32) profile.Core {
 	return profile.Core{
 		Threads: slices.Clone(threads),
 		Private: profile.StackCounts{Cold: c.privateCounts.cold, Distances: c.privateCounts.histogram(), Sets: c.privateSets.sum()},
-		Foreign: profile.StackCounts{Cold: c.foreign.cold, Distances: c.foreign.histogram(), Sets: c.foreignSets.sum()},
+		Foreign: profile.StackCounts{Cold: c.foreignCounts.cold, Distances: c.foreignCounts.histogram(), Sets: c.foreignSets.sum()},
 		Coherent: profile.CoherentCounts{
 			StackCounts:   profile.StackCounts{Cold: c.coherentCounts.cold, Distances: c.coherentCounts.histogram(), Sets: c.coherentSets.sum()},
 			Lost:          c.lost.histogram(),

@@ -280,34 +280,48 @@ func (s *lineSize) ask(a *locality.Accesses) {
 }
 
 // deal gives each access to its core, the loss of a line that it writes to the
-// others that have it, and each question to the core that it is about.
+// others that have it, and each question to the core that it is about. It takes
+// accesses in a row of one core at once.
 func (s *lineSize) deal(lines []trace.Line) {
-	questions, next := s.questions, uint32(maxAccesses)
-	if len(questions) > 0 {
-		next = questions[0].Access
-	}
-	d := &s.all
-	for i, x := range lines {
-		for uint32(i) == next {
-			s.cores[questions[0].Core].ask(questions[0].Line)
-			questions = questions[1:]
-			if next = maxAccesses; len(questions) > 0 {
-				next = questions[0].Access
+	questions := s.questions
+	for lo := 0; lo < len(lines); {
+		limit := len(lines)
+		for len(questions) > 0 && limit == len(lines) {
+			if q := &questions[0]; int(q.Access) > lo {
+				limit = int(q.Access)
+			} else {
+				s.cores[q.Core].other(stack.AskOp, q.Line)
+				questions = questions[1:]
 			}
 		}
-		number := s.core[i]
+		hi := lo + 1
+		for hi < limit && s.core[hi] == s.core[lo] {
+			hi++
+		}
+		s.turn(lines[lo:hi], lo)
+		lo = hi
+	}
+}
+
+// turn takes accesses of one core, from one of those that the pass handed over on.
+func (s *lineSize) turn(lines []trace.Line, first int) {
+	number, d := s.core[first], &s.all
+	holder, foreign := uint64(1)<<number, false
+	for i, x := range lines {
 		e := d.directory.entry(x)
-		foreign := d.touch(e, number, i)
-		holder := uint64(1) << number
-		if s.write[i] {
+		foreign = d.touch(e, number, first+i) || foreign
+		if e.holders == holder {
+			continue
+		}
+		if s.write[first+i] {
 			for others := e.holders &^ holder; others != 0; others &= others - 1 {
-				s.cores[first(others)].lose(x)
+				s.cores[lowest(others)].other(stack.LoseOp, x)
 			}
 			e.holders = 0
 		}
 		e.holders |= holder
-		s.cores[number].access(x, uint32(i), foreign)
 	}
+	s.cores[number].take(lines, d.isForeign[first:first+len(lines)], first, foreign)
 }
 
 // answer hands over what was asked for.

@@ -240,7 +240,7 @@ func beyond(lines []trace.Line) bool {
 func (c *core) load(known *profile.Core) {
 	c.privateCounts.load(&known.Private.Distances, known.Private.Cold)
 	c.coherentCounts.load(&known.Coherent.Distances, known.Coherent.Cold)
-	c.foreign.load(&known.Foreign.Distances, known.Foreign.Cold)
+	c.foreignCounts.load(&known.Foreign.Distances, known.Foreign.Cold)
 	c.lost.load(&known.Coherent.Lost, 0)
 	c.invalidations = known.Coherent.Invalidations
 	c.privateSets.before.Add(&known.Private.Sets)
