@@ -204,7 +204,7 @@ func (m *Coherent) fall(line trace.Line, e *entry) {
 
 // meeting counts, in lanes, the lines of the array that share a set with a line.
 func (m *Coherent) meeting(x trace.Line) (lanes uint64) {
-	for _, y := range m.array {
+	for _, y := range m.array[:m.used] {
 		if y != noLine {
 			lanes += sharing[common(x, y)]
 		}
@@ -248,12 +248,15 @@ func (m *Coherent) depthOf(e *entry) uint32 {
 // Lose turns a line, which another core's store takes away, into a hole, and gives how
 // deep that is, or Cold where the core does not have the line.
 func (m *Coherent) Lose(line trace.Line) (depth uint32) {
-	if i := m.inArray(line); i >= 0 {
-		m.shorten(i)
-	}
 	e := m.near.exact.table.find(line)
-	if depth = m.depthOf(e); depth == Cold {
+	switch {
+	case e == nil || e.stamp == fresh:
 		return Cold
+	case e.stamp == onTop:
+		depth = uint32(m.inArray(line))
+		m.shorten(int(depth))
+	default:
+		depth = m.depthOf(e)
 	}
 	m.holes.add(e.stamp)
 	m.ways.lose(line, e.fell, depth)
