@@ -29,3 +29,29 @@ func TestNewer(t *testing.T) {
 		}
 	})
 }
+
+// A model of few lines has few pages of lists, and one of many lines all.
+func TestListsGrow(t *testing.T) {
+	for _, c := range []struct {
+		lines, most int // pages
+	}{{100, 24}, {10_000, 330}, {1 << setBits, 3 + 32 + 128 + 512}} {
+		m := NewSets()
+		lines, out := make([]uint64, 2*c.lines), make([]uint32, 2*c.lines)
+		for i := range lines {
+			lines[i] = uint64(12_345 + i%c.lines)
+		}
+		m.Distances(lines, out)
+		m.Depths()
+		pages := 0
+		for k := range m.recent.lists {
+			for _, p := range m.recent.lists[k].pages {
+				if p != nil {
+					pages++
+				}
+			}
+		}
+		if pages > c.most || c.lines == 1<<setBits && pages < c.most {
+			t.Errorf("%d lines in a row: %d pages of lists, want at most %d", c.lines, pages, c.most)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package sharing
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// A directory has what a map has, also of lines that are touched again just after
+// their part has grown.
+func TestDirectoryIsAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var d directory
+		d.reset()
+		want := map[trace.Line]uint64{}
+		step := rapid.Uint64().Draw(t, "step")>>8 | 1
+		again := rapid.Uint64Range(2, 100).Draw(t, "again")
+		for i := range uint64(20_000) {
+			line := i * step
+			if i%2 == 1 {
+				line = (i - i%again) * step
+			}
+			e := d.entry(line)
+			if e.holders != want[line] {
+				t.Fatalf("touch %d, of line %d: holders %d, want %d", i, line, e.holders, want[line])
+			}
+			e.holders = i + 1
+			want[line] = i + 1
+		}
+		for line, holders := range want {
+			if e := d.entry(line); e.holders != holders {
+				t.Fatalf("line %d: holders %d, want %d", line, e.holders, holders)
+			}
+		}
+		if d.lines != len(want) {
+			t.Fatalf("%d lines, want %d", d.lines, len(want))
+		}
+	})
+}
