@@ -31,7 +31,7 @@ CAPTURE_NEEDS := \
 
 # What runs in a browser, and what the page is made of.
 WASM_PACKAGES := ./core/... ./workers/... ./wasm/... ./ui/...
-WASM_TESTS    := ./wasm/... ./workers/...
+WASM_TESTS    := ./wasm/... ./workers/... ./core/stack
 SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/sitebuild -type f \
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
