@@ -13,7 +13,8 @@ type Curve struct {
 
 // NewCurve sums up a histogram and its cold accesses.
 func NewCurve(h *Histogram, cold uint64) *Curve {
-	c := &Curve{Cold: cold}
+	n := h.distinct() // so that lists need not grow, which takes most of the time
+	c := &Curve{Cold: cold, Distances: make([]uint64, 0, n), Upto: make([]uint64, 0, n)}
 	var hits uint64
 	for d, count := range h.All() {
 		hits += count
