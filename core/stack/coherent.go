@@ -37,6 +37,9 @@ type Coherent struct {
 	holes holes // of the stamps that are live, those without a line
 	ways  ways  // the lists of sets
 	lost  int   // lines without a place
+
+	noting bool
+	filled []uint32 // what Filled will tell
 }
 
 // An entry of the table has in fell the id of its line, or 0 where that is new. A
@@ -132,6 +135,9 @@ func (m *Coherent) settle(queue []deep, out, lost []uint32) {
 // that fell off.
 func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 	tally := &m.near.tally
+	if m.noting && e.stamp == fresh {
+		m.filled = append(m.filled, m.holed(q.line))
+	}
 	depth = m.pull(e)
 	m.replace(q, evicted)
 	switch {

@@ -112,6 +112,10 @@ func (w *ways) appendHoles(b []byte, a int) []byte {
 			}
 		}
 	}
+	return appendMasks(b, list)
+}
+
+func appendMasks(b []byte, list []setMask) []byte {
 	b = binary.AppendUvarint(b, uint64(len(list)))
 	last := 0
 	for _, h := range list {

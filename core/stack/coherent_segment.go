@@ -1,0 +1,397 @@
+package stack
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// NoteHoles has a model note, of each access to a line that the core does not have,
+// what [Coherent.Filled] tells.
+func (m *Coherent) NoteHoles() { m.noting = true }
+
+// Filled tells of the accesses that gave Cold or Lost since it was called last, in
+// order, with which numbers of sets they filled a hole: bit a stands for 2^a sets. It is
+// valid until the next access.
+func (m *Coherent) Filled() []uint32 {
+	filled := m.filled
+	m.filled = m.filled[:0]
+	return filled
+}
+
+// holed tells with which numbers of sets there is a hole where a line belongs.
+func (m *Coherent) holed(line trace.Line) (mask uint32) {
+	if _, found := m.holes.newest(); found {
+		mask = 1
+	}
+	for a := 1; a < SetCounts; a++ {
+		p, set := m.ways.page(a, line)
+		if s := &p.sets[set]; s.holes > 0 || s.first != noID && m.ways.empty[s.first] {
+			mask |= 1 << a
+		}
+	}
+	return mask
+}
+
+// Below is the stack of a core below a segment of a trace that is appended to what
+// was before (MODELS §9). The segment was run on an empty [Coherent]; on the stack of
+// both, the entries of its own stack are always on top, and below them is what was
+// there before, less what the segment has taken. Only three things that happen in the
+// segment reach down to it, and are told in order:
+//
+//   - [Below.Touch]: the segment's first access to a line, which is taken from below;
+//   - [Below.Again]: an access to a line that was lost in the segment;
+//   - [Below.Lose]: a store of another core to a line not yet touched in the segment.
+//
+// The first two push what is above down by one and fill the topmost hole below, as
+// far as the segment had no hole of its own to fill. That is so or not for each number
+// of sets, which is why segments note it. The depth of an entry below is that among
+// those below, and the entries of the segment's stack so far.
+type Below struct {
+	above  uint32 // entries of the segment's stack
+	stamps stamps // of entries below, the topmost one last
+	holes  holes
+	table  table // of lines: those taken are onTop; those lost are fresh, as in Coherent
+	sets   [SetCounts][]belowSet
+	depths SetDepths
+}
+
+// belowSet is the stack of one set.
+type belowSet struct {
+	above   uint32
+	entries []trace.Line // noLine for holes; none deeper than the lists of a Coherent
+}
+
+// NewBelow makes it of the state of a model.
+func NewBelow(state []byte) (*Below, error) {
+	s, ok := readState(state)
+	if !ok {
+		return nil, errState
+	}
+	r := new(Below)
+	n := uint32(len(s.entries))
+	r.stamps.reset(max(n, blockStamps), n)
+	for _, l := range s.lost {
+		e, _ := r.table.findOrAdd(l.line)
+		e.fell = l.depth + 1
+	}
+	lines := make([]trace.Line, 0, len(s.entries))
+	for i, line := range s.entries {
+		stamp := n - 1 - uint32(i)
+		if line == noLine {
+			r.holes.add(stamp)
+			continue
+		}
+		e, _ := r.table.findOrAdd(line)
+		if e.stamp != fresh || e.fell != 0 {
+			return nil, errState // it is there twice, or was lost
+		}
+		e.stamp = stamp
+		lines = append(lines, line)
+	}
+	for a := setBits; a > 0; a-- {
+		if r.sets[a], lines, ok = setsOf(a, lines, s.holes[a]); !ok {
+			return nil, errState
+		}
+	}
+	return r, nil
+}
+
+// setsOf makes the stacks of 2^a sets of lines in the order of the stack of all, and
+// gives the lines that are in one.
+func setsOf(a int, lines []trace.Line, holes []setMask) (sets []belowSet, listed []trace.Line, ok bool) {
+	sets = make([]belowSet, 1<<a)
+	masks, sizes := make([]uint64, 1<<a), make([]uint32, 1<<a)
+	all := 0
+	for _, h := range holes {
+		masks[h.set], sizes[h.set] = h.mask, uint32(bits.OnesCount64(h.mask))
+		all += bits.OnesCount64(h.mask)
+	}
+	for _, line := range lines {
+		if size := &sizes[line&(1<<a-1)]; *size < listEntries {
+			*size++
+			all++
+		}
+	}
+	room := make([]trace.Line, all)
+	for i := range sets {
+		sets[i].entries, room = room[:0:sizes[i]], room[sizes[i]:]
+	}
+	putHoles := func(i int) {
+		for masks[i]>>len(sets[i].entries)&1 != 0 {
+			sets[i].entries = append(sets[i].entries, noLine)
+		}
+	}
+	for _, line := range lines {
+		i := int(line) & (1<<a - 1)
+		if putHoles(i); len(sets[i].entries) < listEntries {
+			sets[i].entries = append(sets[i].entries, line)
+			listed = append(listed, line)
+		}
+	}
+	for i := range sets {
+		if putHoles(i); masks[i]>>len(sets[i].entries) != 0 {
+			return nil, nil, false // there is nothing above them
+		}
+	}
+	return sets, listed, true
+}
+
+// find gives the entry of a line that is below, or nil.
+func (r *Below) find(line trace.Line) *entry {
+	if e := r.table.find(line); e != nil && e.stamp < fresh {
+		return e
+	}
+	return nil
+}
+
+// depth gives how deep an entry that is below is.
+func (r *Below) depth(e *entry) uint32 {
+	return r.above + r.stamps.live - 1 - r.stamps.rank(e.stamp)
+}
+
+// Depth gives how deep a line is that the segment has not touched, or Cold.
+func (r *Below) Depth(line trace.Line) uint32 {
+	if e := r.find(line); e != nil {
+		return r.depth(e)
+	}
+	return Cold
+}
+
+// Touch takes the first access of the segment to a line, which filled holes of the
+// segment with some numbers of sets. It gives the depth of the line, and that at which
+// it was lost, as [Coherent.Do] does, and the numbers of sets with which a hole was
+// filled, of those below too; these have no meaning where the line has a depth.
+func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32) {
+	e, place := r.table.find(line), uint32(fresh)
+	depth = Cold
+	switch {
+	case e == nil || e.stamp == onTop:
+	case e.stamp < fresh:
+		depth, place = r.depth(e), e.stamp
+	default:
+		depth, lostAt = Lost, e.fell-1
+	}
+	all = r.push(line, place, filled)
+	if e != nil {
+		e.stamp, e.fell = onTop, 0
+	}
+	return depth, lostAt, all
+}
+
+// Again takes an access of the segment to a line that it lost: see Touch.
+func (r *Below) Again(line trace.Line, filled uint32) (all uint32) {
+	return r.push(line, fresh, filled)
+}
+
+// push takes a line that is at a place, or none, to the segment's stack.
+func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
+	all = filled | r.pushOnAll(place, filled&1 != 0)
+	below := place != fresh
+	for a := setBits; a > 0; a-- {
+		s, at := &r.sets[a][line&(1<<a-1)], -1
+		if below {
+			at = slices.Index(s.entries, line)
+			below = at >= 0 // a line that is in no list is in none of fewer sets
+		}
+		if at >= 0 {
+			if d := s.above + uint32(at); d < MaxWays {
+				r.depths[a][d]++
+			}
+		}
+		if s.push(at, filled>>a&1 != 0) {
+			all |= 1 << a
+		}
+	}
+	return all
+}
+
+// pushOnAll is push on the stack of all lines. It gives 1 if that fills a hole below,
+// else 0.
+func (r *Below) pushOnAll(place uint32, filled bool) uint32 {
+	if place != fresh {
+		if d := r.above + r.stamps.live - 1 - r.stamps.rank(place); d < MaxWays {
+			r.depths[0][d]++
+		}
+	}
+	if filled {
+		if place != fresh {
+			r.holes.add(place)
+		}
+		return 0
+	}
+	r.above++
+	hole, found := r.holes.newest()
+	switch {
+	case found && (place == fresh || hole > place):
+		r.holes.remove(hole)
+		r.stamps.remove(hole)
+		if place != fresh {
+			r.holes.add(place)
+		}
+		return 1
+	case place != fresh:
+		r.stamps.remove(place)
+	}
+	return 0
+}
+
+// push takes the entry at a place, or none, and tells whether a hole below was filled.
+func (s *belowSet) push(at int, filled bool) bool {
+	if filled {
+		if at >= 0 {
+			s.entries[at] = noLine
+		}
+		return false
+	}
+	hole := slices.Index(s.entries, noLine)
+	found := hole >= 0 && (at < 0 || hole < at)
+	switch {
+	case found:
+		if at >= 0 {
+			s.entries[at] = noLine
+		}
+		s.entries = slices.Delete(s.entries, hole, hole+1)
+	case at >= 0:
+		s.entries = slices.Delete(s.entries, at, at+1)
+	}
+	s.above++
+	s.entries = s.entries[:min(len(s.entries), max(0, listEntries-int(s.above)))]
+	return found
+}
+
+// Lose takes the store of another core to a line that the segment has not touched. It
+// gives the depth that the line had, or Cold.
+func (r *Below) Lose(line trace.Line) (depth uint32) {
+	e := r.find(line)
+	if e == nil {
+		return Cold
+	}
+	depth = r.depth(e)
+	r.holes.add(e.stamp)
+	e.stamp, e.fell = fresh, depth+1
+	for a := setBits; a > 0; a-- {
+		entries := r.sets[a][line&(1<<a-1)].entries
+		at := slices.Index(entries, line)
+		if at < 0 {
+			break
+		}
+		entries[at] = noLine
+	}
+	return depth
+}
+
+// Depths counts the lines that were touched by how deep they were in their sets, as
+// [Coherent.Depths] does.
+func (r *Below) Depths() *SetDepths { return &r.depths }
+
+// Join puts the segment on top, whose state at its end is given, and gives the state
+// of both.
+func (r *Below) Join(state []byte) ([]byte, error) {
+	s, ok := readState(state)
+	if !ok || len(s.entries) != int(r.above) {
+		return nil, errState
+	}
+	s.entries, s.lost = append(s.entries, r.entries()...), append(s.lost, r.lost()...)
+	slices.SortFunc(s.lost, func(x, y lostLine) int {
+		if x.line < y.line {
+			return -1
+		}
+		return 1
+	})
+	for a := 1; a < SetCounts; a++ {
+		s.holes[a] = r.joinHoles(a, s.holes[a])
+	}
+	return s.append(nil), nil
+}
+
+// entries gives what is below from the top, with noLine for holes.
+func (r *Below) entries() []trace.Line {
+	all := make([]trace.Line, r.stamps.live)
+	for i := range all {
+		all[i] = noLine
+	}
+	for p := range r.table.parts {
+		for _, e := range r.table.parts[p].slots {
+			if e.key != 0 && e.stamp < fresh {
+				all[r.stamps.live-1-r.stamps.rank(e.stamp)] = e.key - 1
+			}
+		}
+	}
+	return all
+}
+
+func (r *Below) lost() (lost []lostLine) {
+	for p := range r.table.parts {
+		for _, e := range r.table.parts[p].slots {
+			if e.key != 0 && e.stamp == fresh {
+				lost = append(lost, lostLine{e.key - 1, e.fell - 1})
+			}
+		}
+	}
+	return lost
+}
+
+// joinHoles adds the holes that are below to those of the segment.
+func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
+	for i := range r.sets[a] {
+		s, mask := &r.sets[a][i], uint64(0)
+		if len(above) > 0 && above[0].set == i {
+			mask, above = above[0].mask, above[1:]
+		}
+		for d, line := range s.entries {
+			if line == noLine {
+				mask |= 1 << (s.above + uint32(d))
+			}
+		}
+		if mask != 0 {
+			all = append(all, setMask{i, mask})
+		}
+	}
+	return all
+}
+
+// coherentState is what the state of a [Coherent] says.
+type coherentState struct {
+	lost    []lostLine // ascending
+	entries []trace.Line
+	holes   [SetCounts][]setMask
+}
+
+type lostLine struct {
+	line  trace.Line
+	depth uint32
+}
+
+func readState(state []byte) (s coherentState, ok bool) {
+	m, r := Coherent{}, &stateReader{in: state}
+	line := trace.Line(0)
+	for i, n := 0, r.length(2); i < n && !r.wrong; i++ {
+		step, depth := r.below(maxLines), r.below(Lost)
+		line += step
+		r.wrong = r.wrong || i > 0 && step == 0 || line >= maxLines
+		s.lost = append(s.lost, lostLine{line, uint32(depth)})
+	}
+	m.lost = len(s.lost)
+	s.entries = m.readStack(r)
+	for a := 1; a < SetCounts; a++ {
+		s.holes[a] = r.masks(1 << a)
+	}
+	return s, !r.wrong && len(r.in) == 0
+}
+
+func (s *coherentState) append(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s.lost)))
+	last := trace.Line(0)
+	for _, l := range s.lost {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, l.line-last), uint64(l.depth))
+		last = l.line
+	}
+	b = appendStack(b, s.entries)
+	for a := 1; a < SetCounts; a++ {
+		b = appendMasks(b, s.holes[a])
+	}
+	return b
+}

@@ -1,0 +1,68 @@
+package stack_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+)
+
+// split draws lengths that add up to n.
+func split(t *rapid.T, n int) (lengths []int) {
+	for n > 0 {
+		part := rapid.IntRange(0, n).Draw(t, "length")
+		lengths = append(lengths, part)
+		n -= part
+	}
+	return append(lengths, 0)
+}
+
+func TestSegmentsJoined(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		events := few(t)
+		stacktest.EqualAppended(t, events, split(t, len(events)), func(pairs int) int { return rapid.IntRange(0, pairs-1).Draw(t, "pair") })
+	})
+}
+
+// Longer ones, whose sets have more entries than their lists.
+func TestLongSegmentsJoined(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		events := stacktest.RandomEvents(rng, 1+rng.IntN(1500), 1+rng.IntN(1+rng.IntN(60)))
+		var lengths []int
+		for left := len(events); left > 0; {
+			n := min(left, rng.IntN(1+len(events)/2))
+			lengths, left = append(lengths, n), left-n
+		}
+		stacktest.EqualAppended(t, events, lengths, rng.IntN)
+	}
+}
+
+// FuzzBelow lets the fuzzer choose a state: it is taken and can be appended to, or
+// refused.
+func FuzzBelow(f *testing.F) {
+	for seed := range uint64(4) {
+		m := stack.NewCoherent()
+		var a stacktest.Answers
+		a.Run(m, stacktest.RandomEvents(rand.New(rand.NewPCG(seed, 1)), 300, 5), []int{300})
+		f.Add(m.State())
+	}
+	next := stack.NewCoherent()
+	f.Fuzz(func(t *testing.T, state []byte) {
+		r, err := stack.NewBelow(state)
+		if err != nil {
+			return
+		}
+		for line := range uint64(40) {
+			r.Lose(line)
+			r.Touch(line*7%31, uint32(line)|1<<20-1)
+			r.Again(line, 0)
+		}
+		if _, err := r.Join(next.State()); err == nil {
+			t.Error("a segment that pushed entries ends with an empty stack, and is joined")
+		}
+	})
+}

@@ -1,0 +1,141 @@
+package stacktest
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Segment is a run of events on a [stack.Coherent] that began empty, with what it takes
+// to append it to the events before (MODELS §9).
+type Segment struct {
+	first   int // number of its first event
+	answers Answers
+	steps   []step // those that depend on what was before, in order
+	state   []byte
+}
+
+// step is an event that reaches below the segment's stack.
+type step struct {
+	Event
+	again  bool   // an access to a line that was lost in the segment
+	filled uint32 // the numbers of sets with which an access filled a hole of the segment
+	number int    // of the event
+}
+
+// everywhere has a bit for each number of sets.
+const everywhere = 1<<stack.SetCounts - 1
+
+// NewSegment runs events, of which the first one has a number.
+func NewSegment(events []Event, first int) *Segment {
+	s, m := &Segment{first: first}, stack.NewCoherent()
+	m.NoteHoles()
+	s.answers = Answers{make([]uint32, len(events)), make([]uint32, len(events)), nil}
+	touched := map[trace.Line]bool{}
+	for i, e := range events {
+		m.Do([]stack.Op{e.Op}, []trace.Line{e.Line}, s.answers.Out[i:], s.answers.Lost[i:])
+		at := step{Event: e, number: first + i, again: touched[e.Line]}
+		if filled := m.Filled(); len(filled) > 0 {
+			at.filled = filled[0]
+		}
+		switch {
+		case e.Op != stack.AccessOp:
+			if !touched[e.Line] {
+				s.add(at)
+			}
+		case !touched[e.Line] || s.answers.Out[i] == stack.Lost && at.filled != everywhere:
+			s.add(at)
+		}
+		touched[e.Line] = touched[e.Line] || e.Op == stack.AccessOp
+	}
+	s.answers.Depths, s.state = m.Depths(), m.State()
+	return s
+}
+
+// add adds a step; what a line is lost to is the first store.
+func (s *Segment) add(at step) {
+	if at.Op == stack.LoseOp && slices.ContainsFunc(s.steps, func(x step) bool { return x.Event == at.Event }) {
+		return
+	}
+	s.steps = append(s.steps, at)
+}
+
+// touched reports whether a line was accessed.
+func (s *Segment) touched(line trace.Line) bool {
+	return slices.ContainsFunc(s.steps, func(x step) bool { return x.Event == Event{stack.AccessOp, line} })
+}
+
+// Append gives the segment of both.
+func (s *Segment) Append(t TB, next *Segment) *Segment {
+	t.Helper()
+	r, err := stack.NewBelow(s.state)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	sum := &Segment{first: s.first, steps: slices.Clone(s.steps)}
+	sum.answers = Answers{slices.Concat(s.answers.Out, next.answers.Out), slices.Concat(s.answers.Lost, next.answers.Lost), new(stack.SetDepths)}
+	for _, at := range next.steps {
+		out, lost := &sum.answers.Out[at.number-s.first], &sum.answers.Lost[at.number-s.first]
+		known := s.touched(at.Line)
+		switch {
+		case at.again:
+			known, at.filled = false, r.Again(at.Line, at.filled)
+		case at.Op == stack.LoseOp:
+			if known {
+				*out = r.Lose(at.Line)
+			}
+		case at.Op == stack.AskOp:
+			if known {
+				*out = r.Depth(at.Line)
+			}
+		default:
+			*out, *lost, at.filled = r.Touch(at.Line, at.filled)
+			known, at.again = false, known
+			if *out < stack.Lost {
+				continue
+			}
+		}
+		if !known && (!at.again || at.filled != everywhere) {
+			sum.add(at)
+		}
+	}
+	for _, depths := range []*stack.SetDepths{s.answers.Depths, next.answers.Depths, r.Depths()} {
+		sum.answers.Depths.Add(depths)
+	}
+	if sum.state, err = r.Join(next.state); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return sum
+}
+
+// EqualAppended compares segments of the given lengths, of which any two neighbours
+// are joined until one is left, with one that has all events, and that with lists with
+// holes. pick chooses one of so many pairs.
+func EqualAppended(t TB, events []Event, lengths []int, pick func(pairs int) int) {
+	t.Helper()
+	var parts []*Segment
+	at := 0
+	for _, n := range lengths {
+		parts = append(parts, NewSegment(events[at:at+n], at))
+		at += n
+	}
+	for len(parts) > 1 {
+		i := pick(len(parts) - 1)
+		parts = slices.Replace(parts, i, i+2, parts[i].Append(t, parts[i+1]))
+	}
+	whole, want := NewSegment(events, 0), Coherent(events)
+	parts[0].answers.same(t, events, &want)
+	if !bytes.Equal(parts[0].state, whole.state) {
+		t.Fatalf("joined segments end with another stack than the whole")
+	}
+	for i, at := range parts[0].steps {
+		if i >= len(whole.steps) || at != whole.steps[i] {
+			t.Fatalf("joined segments have another step %d than the whole: %+v", i, at)
+		}
+	}
+	if len(parts[0].steps) < len(whole.steps) {
+		t.Fatalf("joined segments have %d steps, the whole %d", len(parts[0].steps), len(whole.steps))
+	}
+}
