@@ -297,7 +297,7 @@ func TestWithoutSets(t *testing.T) {
 	spec := analysis.Spec{Mergeable: true}
 	old := func(spec analysis.Spec, lo, hi int) *profile.Profile {
 		p := run(t, spec, tracetest.NewReader(whole.View(new(trace.Batch), lo, hi), 100))
-		p.Locality[0].Sets = nil
+		p.Locality[0].Sets, p.Sharing, p.Segment.Sharing = nil, nil, nil
 		return p
 	}
 	a := old(spec, 0, 5000)

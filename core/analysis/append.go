@@ -3,6 +3,7 @@ package analysis
 import (
 	"slices"
 
+	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -23,6 +24,9 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 	spec := Spec{Kinds: a.Input.Kinds, Mergeable: true, Start: a.Segment.Start, Analyses: analysesOf(a)}
 	for i := range a.Locality {
 		spec.LineBytes = append(spec.LineBytes, a.Locality[i].LineBytes)
+	}
+	if err := spec.askSharing(a, b); err != nil {
+		return nil, err
 	}
 	joined := &profile.Profile{
 		Input:   a.Input,
@@ -75,15 +79,12 @@ func follows(a, b *profile.Profile) error {
 	if b.Segment.Start != a.Segment.Start+a.Totals.AllReferences() {
 		return &AppendError{"the second segment does not start where the first one ends"}
 	}
-	if len(a.Sharing)+len(b.Sharing) > 0 {
-		return &AppendError{"stacks of several threads cannot be joined yet; analyze the whole trace at once"}
-	}
 	if a.Segment.Communication != nil || b.Segment.Communication != nil {
 		return &AppendError{"what threads write and others use cannot be joined yet; analyze the whole trace at once"}
 	}
 	same := analysesOf(a) == analysesOf(b) && a.Input.Kinds == b.Input.Kinds && a.Input.Skip == b.Input.Skip && a.Input.Limit == b.Input.Limit &&
 		slices.Equal(a.Input.Threads, b.Input.Threads) && a.Input.Header.Format == b.Input.Header.Format &&
-		sameSites(a, b) &&
+		sameSites(a, b) && sameSharing(a, b) &&
 		slices.EqualFunc(a.Locality, b.Locality, func(x, y profile.Locality) bool {
 			return x.LineBytes == y.LineBytes && (x.Sets == nil) == (y.Sets == nil)
 		})
@@ -101,6 +102,37 @@ func sameSites(a, b *profile.Profile) bool {
 	}
 	return a.Sites.LineBytes == b.Sites.LineBytes && a.Sites.Previous == b.Sites.Previous && slices.Equal(a.Sites.Capacities, b.Sites.Capacities) &&
 		slices.Equal(a.Sites.Ways, b.Sites.Ways)
+}
+
+// sameSharing reports whether sharing was analysed alike, or in one of both there was
+// nothing to analyse.
+func sameSharing(a, b *profile.Profile) bool {
+	if a.Totals.AllReferences() == 0 || b.Totals.AllReferences() == 0 {
+		return true
+	}
+	if a.Segment.Sharing == nil || b.Segment.Sharing == nil {
+		return a.Segment.Sharing == nil && b.Segment.Sharing == nil
+	}
+	cores, domains, err := sharing.Groups(a.Segment.Sharing)
+	otherCores, otherDomains, otherErr := sharing.Groups(b.Segment.Sharing)
+	same := func(x, y [][]uint32) bool { return slices.EqualFunc(x, y, slices.Equal[[]uint32]) }
+	return err == nil && otherErr == nil && same(cores, otherCores) && same(domains, otherDomains)
+}
+
+// askSharing has a spec ask for sharing as the segments did.
+func (s *Spec) askSharing(a, b *profile.Profile) (err error) {
+	state := a.Segment.Sharing
+	if state == nil {
+		state = b.Segment.Sharing
+	}
+	if state == nil {
+		return nil
+	}
+	if s.Analyses != Default {
+		s.Analyses |= Sharing
+	}
+	s.Cores, s.Domains, err = sharing.Groups(state)
+	return err
 }
 
 // mergeable reports whether p was made to be joined. A saved run that was not

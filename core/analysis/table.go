@@ -31,7 +31,7 @@ const (
 // sets, so that nobody has to choose a cache before the run; where the trace has
 // several threads, how they share caches, and what they communicate if its tables
 // tell of these threads or two of them appear soon (see communication.Trial), unless the
-// result is to be appended to, which neither can be yet; and, where it tells of code, sites, and of the counters those that cost little.
+// result is to be appended to, which that cannot be yet; and, where it tells of code, sites, and of the counters those that cost little.
 // How often each byte is accessed is left out.
 const Default Analyses = 0
 
@@ -87,7 +87,7 @@ func (s Spec) has(a Analyses) bool {
 	case s.Sample != nil && (a == Sets || a&byLine != 0 && !s.Sample.KeepsLines()):
 		return false
 	case s.Analyses == Default:
-		return a&(Sharing|Communication) == 0 || !s.Mergeable
+		return a != Communication || !s.Mergeable
 	case a == Locality:
 		return s.Analyses&(Locality|Sites|Sets|Sharing|Communication) != 0
 	case a == Sites:
@@ -165,7 +165,7 @@ func (s Spec) SiteLineBytes() uint32 {
 }
 
 func (s Spec) sharing() sharing.Options {
-	return sharing.Options{LineBytes: s.LineBytes, Cores: s.Cores, Domains: s.Domains}
+	return sharing.Options{LineBytes: s.LineBytes, Cores: s.Cores, Domains: s.Domains, Mergeable: s.Mergeable}
 }
 
 func (s Spec) sites() sites.Options {

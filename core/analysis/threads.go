@@ -11,9 +11,6 @@ import (
 
 // checkSharing tests the groups of threads.
 func (s Spec) checkSharing() error {
-	if s.Mergeable && s.Analyses != Default && s.Analyses&Sharing != 0 {
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "none of sharing with mergeable: stacks of several threads cannot be joined yet"}
-	}
 	if len(s.Cores) > profile.MaxCores {
 		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(len(s.Cores)) + " groups", Want: "at most " + strconv.Itoa(profile.MaxCores)}
 	}

@@ -54,14 +54,16 @@ type Below struct {
 	stamps stamps // of entries below, the topmost one last
 	holes  holes
 	table  table // of lines: those taken are onTop; those lost are fresh, as in Coherent
-	sets   [SetCounts][]belowSet
+	sets   [SetCounts]belowSets
 	depths SetDepths
 }
 
 // belowSet is the stack of one set.
 type belowSet struct {
-	above   uint32
 	entries []trace.Line // noLine for holes; none deeper than the lists of a Coherent
+	above   uint32
+	room    uint8
+	mask    uint64 // of the holes that the state tells
 }
 
 // NewBelow makes it of the state of a model.
@@ -99,44 +101,68 @@ func NewBelow(state []byte) (*Below, error) {
 	return r, nil
 }
 
+// belowSets are those of one number of sets, in pages of neighbours, as in Coherent.
+type belowSets []*[pageSets]belowSet
+
+// of gives the set of a line, made if need be.
+func (l belowSets) of(line trace.Line) *belowSet {
+	number := int(line) & (len(l)*pageSets - 1)
+	p := &l[number/pageSets]
+	if *p == nil {
+		*p = new([pageSets]belowSet)
+	}
+	return &(*p)[number%pageSets]
+}
+
+// all lists the sets that there are, by number.
+func (l belowSets) all(each func(number int, s *belowSet)) {
+	for i, p := range l {
+		for k := 0; p != nil && k < pageSets; k++ {
+			each(i*pageSets+k, &p[k])
+		}
+	}
+}
+
 // setsOf makes the stacks of 2^a sets of lines in the order of the stack of all, and
 // gives the lines that are in one.
-func setsOf(a int, lines []trace.Line, holes []setMask) (sets []belowSet, listed []trace.Line, ok bool) {
-	sets = make([]belowSet, 1<<a)
-	masks, sizes := make([]uint64, 1<<a), make([]uint32, 1<<a)
+func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed []trace.Line, ok bool) {
+	sets = make(belowSets, max(1, 1<<a/pageSets))
 	all := 0
 	for _, h := range holes {
-		masks[h.set], sizes[h.set] = h.mask, uint32(bits.OnesCount64(h.mask))
-		all += bits.OnesCount64(h.mask)
+		s := sets.of(trace.Line(h.set))
+		s.mask, s.room = h.mask, uint8(bits.OnesCount64(h.mask))
+		all += int(s.room)
 	}
 	for _, line := range lines {
-		if size := &sizes[line&(1<<a-1)]; *size < listEntries {
-			*size++
+		if s := sets.of(line & (1<<a - 1)); s.room < listEntries {
+			s.room++
 			all++
 		}
 	}
 	room := make([]trace.Line, all)
-	for i := range sets {
-		sets[i].entries, room = room[:0:sizes[i]], room[sizes[i]:]
-	}
-	putHoles := func(i int) {
-		for masks[i]>>len(sets[i].entries)&1 != 0 {
-			sets[i].entries = append(sets[i].entries, noLine)
-		}
-	}
+	sets.all(func(_ int, s *belowSet) {
+		s.entries, room = room[:0:s.room], room[s.room:]
+	})
 	for _, line := range lines {
-		i := int(line) & (1<<a - 1)
-		if putHoles(i); len(sets[i].entries) < listEntries {
-			sets[i].entries = append(sets[i].entries, line)
+		s := sets.of(line & (1<<a - 1))
+		if s.putHoles(); len(s.entries) < listEntries {
+			s.entries = append(s.entries, line)
 			listed = append(listed, line)
 		}
 	}
-	for i := range sets {
-		if putHoles(i); masks[i]>>len(sets[i].entries) != 0 {
-			return nil, nil, false // there is nothing above them
-		}
+	ok = true
+	sets.all(func(_ int, s *belowSet) {
+		s.putHoles()
+		ok = ok && s.mask>>len(s.entries) == 0 // there is something above them
+	})
+	return sets, listed, ok
+}
+
+// putHoles puts those that come next.
+func (s *belowSet) putHoles() {
+	for s.mask>>len(s.entries)&1 != 0 {
+		s.entries = append(s.entries, noLine)
 	}
-	return sets, listed, true
 }
 
 // find gives the entry of a line that is below, or nil.
@@ -191,7 +217,7 @@ func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 	all = filled | r.pushOnAll(place, filled&1 != 0)
 	below := place != fresh
 	for a := setBits; a > 0; a-- {
-		s, at := &r.sets[a][line&(1<<a-1)], -1
+		s, at := r.sets[a].of(line&(1<<a-1)), -1
 		if below {
 			at = slices.Index(s.entries, line)
 			below = at >= 0 // a line that is in no list is in none of fewer sets
@@ -273,7 +299,7 @@ func (r *Below) Lose(line trace.Line) (depth uint32) {
 	r.holes.add(e.stamp)
 	e.stamp, e.fell = fresh, depth+1
 	for a := setBits; a > 0; a-- {
-		entries := r.sets[a][line&(1<<a-1)].entries
+		entries := r.sets[a].of(line & (1<<a - 1)).entries
 		at := slices.Index(entries, line)
 		if at < 0 {
 			break
@@ -336,8 +362,11 @@ func (r *Below) lost() (lost []lostLine) {
 
 // joinHoles adds the holes that are below to those of the segment.
 func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
-	for i := range r.sets[a] {
-		s, mask := &r.sets[a][i], uint64(0)
+	for _, h := range above { // so that they are among all
+		r.sets[a].of(trace.Line(h.set))
+	}
+	r.sets[a].all(func(i int, s *belowSet) {
+		mask := uint64(0)
 		if len(above) > 0 && above[0].set == i {
 			mask, above = above[0].mask, above[1:]
 		}
@@ -349,7 +378,7 @@ func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
 		if mask != 0 {
 			all = append(all, setMask{i, mask})
 		}
-	}
+	})
 	return all
 }
 
@@ -394,4 +423,11 @@ func (s *coherentState) append(b []byte) []byte {
 		b = appendMasks(b, s.holes[a])
 	}
 	return b
+}
+
+// CoherentState gives the state of a model that lost none of these lines, most
+// recently used first.
+func CoherentState(lines []trace.Line) []byte {
+	s := coherentState{entries: lines}
+	return s.append(nil)
 }

@@ -24,6 +24,8 @@ type Marker interface {
 	// Mark tells which of the next accesses; nil: none. Their distances are not known
 	// yet. What it gives is valid until the next call.
 	Mark(a *Accesses) []bool
+	// MarkFirst tells which of the next first touches of a segment that is appended.
+	MarkFirst(touches []profile.FirstTouch) []bool
 }
 
 // Accesses are line accesses with their stack distances.
@@ -55,6 +57,11 @@ func (a *Analysis) At(lineBytes uint32) (profile.Locality, []trace.Line) {
 	return s.result(), s.model.Stack()
 }
 
+// FirstTouches gives those so far at a line size, where they are kept.
+func (a *Analysis) FirstTouches(lineBytes uint32) []profile.FirstTouch {
+	return a.size(lineBytes).firstTouches
+}
+
 // Table gives the set table so far at a line size, nil where none is made.
 func (a *Analysis) Table(lineBytes uint32) *profile.SetTable { return a.size(lineBytes).setTable() }
 
@@ -77,6 +84,23 @@ func (s *lineSize) measure(lines []trace.Line, distances []uint32) {
 		}
 	}
 	s.model.Distances(lines, distances)
+}
+
+// measureFirst has a model take first touches of a segment that is appended.
+func (s *lineSize) measureFirst(touches []profile.FirstTouch, on interface {
+	Distances(lines []trace.Line, out []uint32)
+}) {
+	lines, distances := s.lines[:len(touches)], s.distances[:len(touches)]
+	for i, t := range touches {
+		lines[i] = t.Line
+	}
+	if s.marker != nil {
+		if marked := s.marker.MarkFirst(touches); marked != nil {
+			s.sets.DistancesMarked(lines, marked, distances)
+			return
+		}
+	}
+	on.Distances(lines, distances)
 }
 
 // size gives the analysis at a line size, or nil.

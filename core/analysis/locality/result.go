@@ -169,10 +169,7 @@ func (s *lineSize) replay(touches []profile.FirstTouch, j joint, on interface {
 }) {
 	for len(touches) > 0 {
 		n := min(len(touches), maxLines)
-		for i, t := range touches[:n] {
-			s.lines[i] = t.Line
-		}
-		on.Distances(s.lines[:n], s.distances[:n])
+		s.measureFirst(touches[:n], on)
 		for _, f := range s.followers {
 			f.Resolve(touches[:n], s.distances[:n])
 		}

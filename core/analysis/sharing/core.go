@@ -26,6 +26,7 @@ type core struct {
 	turns   []turn
 	others  []other
 
+	noting         bool // holes that are filled
 	depths, lostAt []uint32
 	asked          []uint32 // depths that were asked for
 }
@@ -40,8 +41,8 @@ type other struct {
 	line   trace.Line
 }
 
-func newCore() *core {
-	c := &core{private: stack.NewSets(), coherent: stack.NewCoherent()}
+func newCore(noting bool) *core {
+	c := &core{private: stack.NewSets(), coherent: stack.NewCoherent(), noting: noting}
 	c.privateSets.model, c.coherentSets.model, c.foreignSets.model = c.private, c.coherent, marked{c.private}
 	return c
 }
@@ -95,6 +96,9 @@ func (c *core) run(private *[maxAccesses]uint32) {
 	c.asked = c.asked[:0]
 	c.room(len(c.lines))
 	c.measure(private)
+	if c.noting {
+		c.coherent.NoteHoles() // and not of lines that were there when it began
+	}
 	c.cohere()
 	c.lines, c.foreign, c.turns, c.others, c.several = c.lines[:0], c.foreign[:0], c.turns[:0], c.others[:0], false
 }

@@ -85,6 +85,26 @@ func (d *directory) find(line trace.Line) *entry {
 	}
 }
 
+// known gives a line's entry, nil where it has none.
+func (d *directory) known(line trace.Line) *entry {
+	h := hash(line)
+	slots := d.parts[h>>(64-partBits)].slots
+	if len(slots) == 0 {
+		return nil
+	}
+	for i := home(h, len(slots)); ; i++ {
+		if i >= len(slots) {
+			i = 0
+		}
+		if e := &slots[i]; e.key == line+1 || e.key == 0 {
+			if e.key == 0 {
+				return nil
+			}
+			return e
+		}
+	}
+}
+
 func (p *part) grow() {
 	n := max(firstSlots, 2*len(p.slots))
 	if len(p.slots) >= slowGrowth {

@@ -63,6 +63,16 @@ func (d *domain) has(core uint8) bool {
 	return int(core) < len(d.members) && d.members[core] != nil
 }
 
+// set gives the members.
+func (d *domain) set() (members uint64) {
+	for n, m := range d.members {
+		if m != nil {
+			members |= 1 << n
+		}
+	}
+	return members
+}
+
 // start has a domain begin with what was counted before, all of one core, and with
 // these lines on its stack, most recently used first.
 func (d *domain) start(core uint8, before *profile.StackCounts, lines []trace.Line) {

@@ -138,14 +138,13 @@ func TestRefusesGroups(t *testing.T) {
 		many = append(many, []uint32{i})
 	}
 	for name, spec := range map[string]analysis.Spec{
-		"two cores":         {Cores: [][]uint32{{1, 2}, {2, 3}}},
-		"order":             {Cores: [][]uint32{{2, 1}}},
-		"twice":             {Domains: [][]uint32{{2, 2}}},
-		"nobody":            {Domains: [][]uint32{{}}},
-		"half a core":       {Cores: [][]uint32{{1, 2}}, Domains: [][]uint32{{2, 3}}},
-		"too many cores":    {Cores: many},
-		"too many domains":  {Domains: many[:profile.MaxDomains]},
-		"of what is joined": {Analyses: analysis.Sharing, Mergeable: true},
+		"two cores":        {Cores: [][]uint32{{1, 2}, {2, 3}}},
+		"order":            {Cores: [][]uint32{{2, 1}}},
+		"twice":            {Domains: [][]uint32{{2, 2}}},
+		"nobody":           {Domains: [][]uint32{{}}},
+		"half a core":      {Cores: [][]uint32{{1, 2}}, Domains: [][]uint32{{2, 3}}},
+		"too many cores":   {Cores: many},
+		"too many domains": {Domains: many[:profile.MaxDomains]},
 	} {
 		if err := spec.WithDefaults().Check(); err == nil {
 			t.Errorf("%s: taken, want an error", name)

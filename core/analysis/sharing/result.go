@@ -8,15 +8,14 @@ import (
 
 // Result implements analysis.Analysis.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
-	if !a.running {
-		return
+	if a.running {
+		order := a.cores.order()
+		for _, s := range a.sizes {
+			s.addCores(len(order)) // of a core that appeared when the pass ended there may be none
+			p.Sharing = append(p.Sharing, s.result(order))
+		}
 	}
-	order := a.cores.order()
-	for _, s := range a.sizes {
-		s.addCores(len(order)) // of a core that appeared when the pass ended there may be none
-		p.Sharing = append(p.Sharing, s.result(order))
-	}
-	if state {
+	if state && (a.running || a.options.Mergeable && a.seen && !a.absent) {
 		p.Segment.Sharing = a.state()
 	}
 }

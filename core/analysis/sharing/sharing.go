@@ -21,6 +21,10 @@
 // A trace costs nothing here before a second core appears: until then the stack of
 // the trace is the one of the only core, in all views. The analysis begins with it,
 // and with what was counted.
+//
+// Segments of a trace are joined exactly (append.go), also of one core each. Where that
+// is wanted, a segment notes what depends on what was before it (segment.go): first
+// touches by core, accesses after a loss, and which lines are stored to.
 package sharing
 
 import (
@@ -38,6 +42,7 @@ type Options struct {
 	// Cores are threads that have a private cache in common. Domains are threads whose
 	// cores share one.
 	Cores, Domains [][]uint32
+	Mergeable      bool // keep what Append needs
 }
 
 // Locality is the pass that is followed.
@@ -46,6 +51,8 @@ type Locality interface {
 	Feed(lineBytes uint32, f locality.Follower)
 	// At gives the result so far at a line size, and the stack.
 	At(lineBytes uint32) (profile.Locality, []trace.Line)
+	// FirstTouches gives those so far at a line size, where they are kept.
+	FirstTouches(lineBytes uint32) []profile.FirstTouch
 	// Table gives the set table so far at a line size, and Marked what of it a
 	// locality.Marker has had counted apart.
 	Table(lineBytes uint32) *profile.SetTable
@@ -60,6 +67,8 @@ type Analysis struct {
 	sizes   []*lineSize
 	rows    []uint8 // cores of the batch's references
 	running bool    // several cores have appeared
+	seen    bool    // there were references
+	absent  bool    // a part of the trace was analysed without
 }
 
 // New makes an analysis that follows a pass with the same line sizes, with set
@@ -69,6 +78,9 @@ func New(o Options, pass Locality) *Analysis {
 	a.cores.reset(o.Cores)
 	for _, n := range o.LineBytes {
 		s := &lineSize{analysis: a, bytes: n}
+		if o.Mergeable {
+			s.segment = newSegment()
+		}
 		pass.Feed(n, s)
 		a.sizes = append(a.sizes, s)
 	}
@@ -81,6 +93,10 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, fal
 // Consume implements analysis.Analysis. It notes the cores of the references; their
 // accesses come from the pass.
 func (a *Analysis) Consume(b *trace.Batch) error {
+	a.seen = a.seen || b.Len() > 0
+	if a.absent {
+		return nil
+	}
 	if !a.running && !a.cores.several(b.Thread) {
 		return nil
 	}
@@ -91,11 +107,16 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	if a.running {
 		return nil
 	}
+	a.begin()
+	return nil
+}
+
+// begin begins with the stacks of several cores.
+func (a *Analysis) begin() {
 	a.running = true
 	for _, s := range a.sizes {
 		s.begin()
 	}
-	return nil
 }
 
 // Accesses are line accesses about to be made.
@@ -170,7 +191,9 @@ const (
 type lineSize struct {
 	analysis *Analysis
 	bytes    uint32
-	asker    Asker // or nil
+	asker    Asker    // or nil
+	segment  *segment // or nil
+	joint    *joint   // while a segment is appended, or nil
 
 	all     domain    // of all cores
 	domains []*domain // further ones
@@ -201,6 +224,9 @@ func (s *lineSize) begin() {
 			d.start(0, &before, lines)
 		}
 	}
+	if s.segment != nil {
+		s.segment.begin(s.analysis.pass.FirstTouches(s.bytes))
+	}
 }
 
 // reset makes empty domains.
@@ -216,7 +242,7 @@ func (s *lineSize) reset() {
 func (s *lineSize) addCores(n int) {
 	for len(s.cores) < n {
 		number := len(s.cores)
-		s.cores = append(s.cores, newCore())
+		s.cores = append(s.cores, newCore(s.segment != nil))
 		s.all.join(uint8(number))
 		for _, d := range s.domains {
 			if d.isFor(&s.analysis.cores.list[number]) {
@@ -242,10 +268,19 @@ func (s *lineSize) Mark(a *locality.Accesses) (foreign []bool) {
 // Follow implements locality.Follower.
 func (s *lineSize) Follow(a *locality.Accesses) {
 	if !s.analysis.running {
+		if s.segment != nil {
+			s.segment.follow(a)
+		}
 		return
 	}
-	for _, c := range s.cores {
+	for n, c := range s.cores {
 		c.run(&s.private)
+		if s.segment != nil {
+			s.segment.fill(n, c.coherent.Filled())
+		}
+	}
+	if s.segment != nil {
+		s.segment.settle()
 	}
 	s.answer()
 	n := len(a.Lines)
@@ -310,6 +345,9 @@ func (s *lineSize) turn(lines []trace.Line, first int) {
 	for i, x := range lines {
 		e := d.directory.entry(x)
 		foreign = d.touch(e, number, first+i) || foreign
+		if s.segment != nil {
+			s.segment.note(x, number, s.write[first+i], e.holders&holder == 0)
+		}
 		if e.holders == holder {
 			continue
 		}
@@ -339,10 +377,6 @@ func (s *lineSize) answer() {
 	s.asker.Answer(s.answers)
 }
 
-// Resolve implements locality.Follower. Segments with several cores are not joined:
-// see Append.
-func (s *lineSize) Resolve([]profile.FirstTouch, []uint32) {}
-
 func (s *lineSize) close() {
 	for _, c := range s.cores {
 		c.close()
@@ -350,7 +384,7 @@ func (s *lineSize) close() {
 	for _, d := range s.domains {
 		d.close()
 	}
-	s.all.directory = directory{}
+	s.all.directory, s.segment = directory{}, nil
 }
 
 // The stacks' word for a first access, and for one after a loss.

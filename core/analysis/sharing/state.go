@@ -33,6 +33,17 @@ import (
 //	    last · overlaps
 //	overlaps are, for each core, the uv lines that were last touched before the time of
 //	its overlap. Only the order of times matters: it is that of the stack.
+//
+// Where results are to be appended to, there may be one core or none, and of each line
+// size nothing but a
+//
+//	list of lines that were stored to, each: zigzag varint line − the one before
+//	  · uv first touches since
+//
+// and where there are several, behind each line size's stacks, a
+//
+//	list of notes (segment.go), each: zigzag varint line − the one before
+//	  · uv operation + core × 4 + the numbers of sets with holes × 256
 
 // state writes it.
 func (a *Analysis) state() []byte {
@@ -46,7 +57,13 @@ func (a *Analysis) state() []byte {
 		b = appendThreads(b, g.threads)
 	}
 	for _, s := range a.sizes {
-		b = s.state(b)
+		if !a.running {
+			b = appendStores(b, s.segment.stores)
+			continue
+		}
+		if b = s.state(b); s.segment != nil {
+			b = appendNotes(b, s.segment.notes)
+		}
 	}
 	return b
 }
@@ -109,33 +126,45 @@ func (d *domain) appendOverlaps(b []byte, lines []trace.Line, cores int) []byte 
 
 var errState = errors.New("the state of the stacks of threads cannot be read; analyse the trace again from its start")
 
-// Append implements analysis.Analysis. Segments with stacks of several threads are
-// refused before it comes to that.
-func (a *Analysis) Append(next *profile.Profile) error { return nil }
-
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error {
-	if p.Segment.Sharing == nil && len(p.Sharing) == 0 {
-		if a.cores.several(p.Totals.Threads) {
-			return errState
-		}
-		return nil
+	references := p.Totals.AllReferences()
+	a.seen = references > 0
+	switch {
+	case p.Segment.Sharing != nil:
+		return a.restore(p)
+	case a.options.Mergeable:
+		a.absent = a.seen
+	case len(p.Sharing) > 0 || a.cores.several(p.Totals.Threads):
+		return errState
 	}
+	return nil
+}
+
+func (a *Analysis) restore(p *profile.Profile) error {
 	r := &loader{Decoder: profile.NewDecoder(p.Segment.Sharing), a: a}
 	r.threads()
-	if r.Err() != nil || r.wrong || len(p.Sharing) != len(a.sizes) {
+	if slices.ContainsFunc(p.Locality, func(l profile.Locality) bool { return l.Sets == nil }) {
+		return errState
+	}
+	if a.running = len(p.Sharing) > 0; r.Err() != nil || r.wrong || a.running && len(p.Sharing) != len(a.sizes) ||
+		a.running != (len(a.cores.list) > 1) || !a.running && !a.options.Mergeable {
 		return errState
 	}
 	for i, s := range a.sizes {
-		if p.Sharing[i].LineBytes != s.bytes || len(p.Sharing[i].Cores) != len(a.cores.list) {
+		if !a.running {
+			s.segment.touches = uint64(len(stackOf(p, s.bytes)))
+			s.segment.resume(r.stores(s.segment.touches))
+		} else if p.Sharing[i].LineBytes != s.bytes || len(p.Sharing[i].Cores) != len(a.cores.list) {
 			return errState
+		} else if at := r.part(s.bytes, &p.Sharing[i], stackOf(p, s.bytes)); at != nil {
+			r.wrong = r.wrong || !s.load(at)
 		}
-		r.size(s, &p.Sharing[i], stackOf(p, s.bytes))
 		if r.Err() != nil || r.wrong {
 			return errState
 		}
 	}
-	if a.running = true; len(r.Rest()) != 0 {
+	if len(r.Rest()) != 0 {
 		return errState
 	}
 	return nil
@@ -194,128 +223,213 @@ func (r *loader) threads() {
 			c.of[t] = uint8(n)
 		}
 	}
-	r.wrong = r.wrong || len(c.list) < 2
 }
 
-// size reads the stacks of a line size, whose results and stack of all are known.
-func (r *loader) size(s *lineSize, known *profile.Sharing, stack []trace.Line) {
-	s.reset()
-	s.addCores(len(r.a.cores.list))
+// sizePart is what is kept of a line size besides results, and these.
+type sizePart struct {
+	cores   []corePart
+	domains []domainPart // that of all cores, and those asked for
+	notes   []note
+	lines   directory // that notes tell of
+}
+
+type corePart struct {
+	*profile.Core
+	private  []trace.Line
+	coherent []byte
+}
+
+// domainPart is of a domain with members, or empty.
+type domainPart struct {
+	*profile.Domain
+	members  []*profile.Member // by core
+	stack    []trace.Line      // most recently used first
+	touchers []toucher         // of these lines
+	overlaps []uint64          // of each core, lines that were last touched before
+}
+
+// toucher is who touched a line last, and who has it.
+type toucher struct {
+	last    uint8
+	holders uint64
+}
+
+// part reads that of a line size, whose results and stack of all are known; nil: it
+// cannot be.
+func (r *loader) part(lineBytes uint32, known *profile.Sharing, stack []trace.Line) *sizePart {
+	p, list := new(sizePart), r.a.cores.list
 	order := r.a.cores.order()
-	for n, c := range s.cores {
-		r.core(c, &known.Cores[slices.Index(order, n)])
+	for n := range list {
+		c := corePart{&known.Cores[slices.Index(order, n)], r.Stack(), []byte(r.String())}
+		if r.wrong = r.wrong || r.Err() != nil || uint64(len(c.private)) != c.Private.Cold || beyond(c.private); r.wrong {
+			return nil
+		}
+		p.cores = append(p.cores, c)
 	}
 	at := 0 // in known.Domains
-	for _, d := range append([]*domain{&s.all}, s.domains...) {
-		if len(d.members) == 0 {
+	for i := range len(r.a.options.Domains) + 1 {
+		d, members := domainPart{}, r.a.cores.in(i, r.a.options.Domains)
+		if members == 0 {
+			p.domains = append(p.domains, d)
 			continue
 		}
-		if r.wrong || r.Err() != nil || at == len(known.Domains) {
-			r.wrong = true
-			return
+		if r.wrong = r.wrong || r.Err() != nil || at == len(known.Domains); r.wrong {
+			return nil
 		}
-		r.domain(d, &known.Domains[at], order, stack)
+		d.Domain, d.stack = &known.Domains[at], stack
+		if r.domain(&d, i > 0, members, order); r.wrong {
+			return nil
+		}
+		p.domains = append(p.domains, d)
 		at++
 	}
-	r.wrong = r.wrong || at != len(known.Domains)
+	if r.wrong = r.wrong || r.Err() != nil || at != len(known.Domains); !r.wrong && r.a.options.Mergeable {
+		p.notes, p.lines = r.notes(len(list))
+	}
+	return p
 }
 
-func (r *loader) core(c *core, known *profile.Core) {
-	private, coherent := r.Stack(), r.String()
-	if r.wrong = r.wrong || r.Err() != nil || uint64(len(private)) != known.Private.Cold || beyond(private); r.wrong {
-		return
+// in gives the cores of a domain: the first one is that of all.
+func (c *cores) in(number int, domains [][]uint32) (members uint64) {
+	if number == 0 {
+		return 1<<len(c.list) - 1
 	}
-	c.load(known)
-	push(private, c.private.Push)
-	err := c.coherent.Restore([]byte(coherent))
-	r.wrong = err != nil || c.private.Lines() != len(private) || c.coherent.Lines() != len(private)
+	d := domain{threads: domains[number-1]}
+	for n := range c.list {
+		if d.isFor(&c.list[n]) {
+			members |= 1 << n
+		}
+	}
+	return members
 }
+
+// load has a line size go on from a part. It reports whether it can.
+func (s *lineSize) load(p *sizePart) bool {
+	s.reset()
+	s.addCores(len(p.cores))
+	for n, c := range s.cores {
+		c.load(p.cores[n].Core)
+		push(p.cores[n].private, c.private.Push)
+		if c.coherent.Restore(p.cores[n].coherent) != nil || c.private.Lines() != len(p.cores[n].private) || c.coherent.Lines() != len(p.cores[n].private) {
+			return false
+		}
+	}
+	for i, d := range s.allDomains() {
+		if p.domains[i].Domain == nil {
+			continue
+		}
+		d.load(&p.domains[i])
+		if !d.place(&p.domains[i]) {
+			return false
+		}
+	}
+	if s.segment != nil {
+		s.segment.notes, s.segment.lines, s.segment.from = p.notes, p.lines, len(p.notes)
+	}
+	return true
+}
+
+func (s *lineSize) allDomains() []*domain { return append([]*domain{&s.all}, s.domains...) }
 
 // beyond reports whether lines are beyond the address space.
 func beyond(lines []trace.Line) bool {
 	return slices.ContainsFunc(lines, func(x trace.Line) bool { return x >= 1<<61 })
 }
 
-// load has a core go on from its result.
+// load adds the result of a core.
 func (c *core) load(known *profile.Core) {
 	c.privateCounts.load(&known.Private.Distances, known.Private.Cold)
 	c.coherentCounts.load(&known.Coherent.Distances, known.Coherent.Cold)
 	c.foreignCounts.load(&known.Foreign.Distances, known.Foreign.Cold)
 	c.lost.load(&known.Coherent.Lost, 0)
-	c.invalidations = known.Coherent.Invalidations
+	c.invalidations += known.Coherent.Invalidations
 	c.privateSets.before.Add(&known.Private.Sets)
 	c.coherentSets.before.Add(&known.Coherent.Sets)
 	c.foreignSets.before.Add(&known.Foreign.Sets)
 }
 
-// domain reads the stack and directory of a domain; of that of all cores, the
-// stack is known.
-func (r *loader) domain(d *domain, known *profile.Domain, order []int, stack []trace.Line) {
-	if d.sets != nil {
-		stack = r.Stack()
+// domain reads the stack and directory of a domain with some cores; of that of all
+// cores, the stack is known.
+func (r *loader) domain(d *domainPart, own bool, members uint64, order []int) {
+	if own {
+		d.stack = r.Stack()
 	}
-	_, cold := known.Concurrent()
-	if r.wrong = uint64(len(stack)) != cold || beyond(stack) || !d.load(known, order); r.wrong {
+	_, cold := d.Concurrent()
+	if r.wrong = uint64(len(d.stack)) != cold || beyond(d.stack) || len(d.Cores) != bits.OnesCount64(members); r.wrong {
 		return
 	}
-	if d.sets != nil {
-		push(stack, d.sets.Push)
-		d.table.before.Add(&known.Sets)
+	d.members = make([]*profile.Member, len(order))
+	for i, at := range d.Cores {
+		n := order[at]
+		d.members[n] = &d.Members[i]
+		r.wrong = r.wrong || members>>n&1 == 0
 	}
-	for i, x := range stack {
-		e := d.directory.entry(x)
-		if e.last != 0 { // a second time
-			r.wrong = true
-		}
-		last, holders := r.toucher(d, len(order))
-		e.last, e.holders = uint64(len(stack)-i)<<8|last, holders
+	for range d.stack {
+		t := r.toucher(own, len(order))
+		r.wrong = r.wrong || members>>t.last&1 == 0
+		d.touchers = append(d.touchers, t)
 	}
-	d.overlaps.now = uint64(len(stack))
-	for n := range order {
-		// Touches of the lines up to that one were before.
-		d.overlaps.both[n] = r.UintBelow(uint64(len(stack))+1) + 1
+	for range order {
+		d.overlaps = append(d.overlaps, r.UintBelow(uint64(len(d.stack))+1))
 	}
+	r.wrong = r.wrong || r.Err() != nil
 }
 
 // toucher reads who touched a line last, and who has it.
-func (r *loader) toucher(d *domain, cores int) (last, holders uint64) {
-	if d.sets != nil {
-		last = r.UintBelow(uint64(cores))
-		r.wrong = r.wrong || !d.has(uint8(last))
-		return last, 0
+func (r *loader) toucher(own bool, cores int) (t toucher) {
+	if own {
+		t.last = uint8(r.UintBelow(uint64(cores)))
+		return t
 	}
-	last = r.UintBelow(2 * uint64(cores))
-	if holders = 1 << (last >> 1); last&1 != 0 {
-		holders = r.Uint()
+	last := r.UintBelow(2 * uint64(cores))
+	if t.last, t.holders = uint8(last>>1), 1<<(last>>1); last&1 != 0 {
+		t.holders = r.Uint()
 	}
-	r.wrong = r.wrong || bits.Len64(holders) > cores
-	return last >> 1, holders
+	r.wrong = r.wrong || bits.Len64(t.holders) > cores
+	return t
 }
 
-// load has a domain go on from its result; it reports whether that has the same
-// cores.
-func (d *domain) load(known *profile.Domain, order []int) bool {
-	members := 0
-	for _, m := range d.members {
-		if m != nil {
-			members++
+// load adds the result of a domain, whose cores are its members.
+func (d *domain) load(known *domainPart) {
+	for n, result := range known.members {
+		if result != nil {
+			d.members[n].include(result)
 		}
-	}
-	if members != len(known.Cores) {
-		return false
-	}
-	for i, at := range known.Cores {
-		n := order[at]
-		if !d.has(uint8(n)) {
-			return false
-		}
-		m, result := d.members[n], &known.Members[i]
-		m.counts.load(&result.Distances, result.Cold)
-		m.dilated, m.overlapped = result.Change.Dilated, result.Change.Overlapped
-		m.intercepted, m.brought = result.Change.Intercepted, result.Change.Brought
 	}
 	d.foreign.load(&known.Foreign.Distances, 0)
 	d.foreignTable.before.Add(&known.Foreign.Sets)
+	if d.sets != nil {
+		d.table.before.Add(&known.Sets)
+	}
+}
+
+// include adds the result of a member.
+func (m *member) include(known *profile.Member) {
+	m.counts.load(&known.Distances, known.Cold)
+	m.dilated += known.Change.Dilated
+	m.overlapped += known.Change.Overlapped
+	m.intercepted += known.Change.Intercepted
+	m.brought += known.Change.Brought
+}
+
+// place puts the lines of a domain that is empty where they are. It reports whether
+// each is there once.
+func (d *domain) place(known *domainPart) bool {
+	if d.sets != nil {
+		push(known.stack, d.sets.Push)
+	}
+	for i, x := range known.stack {
+		e := d.directory.entry(x)
+		if e.last != 0 {
+			return false
+		}
+		t := known.touchers[i]
+		e.last, e.holders = uint64(len(known.stack)-i)<<8|uint64(t.last), t.holders
+	}
+	d.overlaps.now = uint64(len(known.stack))
+	for n, older := range known.overlaps {
+		d.overlaps.both[n] = older + 1 // touches of the lines up to that one were before
+	}
 	return true
 }
 

@@ -1,0 +1,89 @@
+package analysis_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// demo gives all rows of a demo, and its program.
+func demo(t *testing.T, name string) (whole *trace.Batch, p *trace.Program) {
+	t.Helper()
+	file, err := os.Open("../../site/demos/" + name + ".sgt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := open.Open(name, file, open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Select(trace.Kinds(^uint32(0)))
+	whole = &trace.Batch{Thread: []uint32{}, Site: []uint32{}, Arg: []uint64{}}
+	b := trace.NewBatch(0)
+	for err = r.Next(b); err == nil; err = r.Next(b) {
+		for i := range b.Kind {
+			at := whole.Len()
+			if whole.Append(b.Kind[i], b.Addr[i], b.Bytes[i], b.Thread[i], 0); b.Site != nil {
+				whole.Site[at] = b.Site[i]
+			}
+			if b.Arg != nil {
+				whole.Arg[at] = b.Arg[i]
+			}
+		}
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return whole, r.Header().Program
+}
+
+// Demos with threads, in any number of segments, give the bytes of the whole.
+func TestAppendDemos(t *testing.T) {
+	for _, name := range []string{"false-sharing", "ring", "migratory-counter", "openmp-stencil"} {
+		t.Run(name, func(t *testing.T) {
+			whole, p := demo(t, name)
+			spec := analysis.Spec{Mergeable: true}
+			want := passed(t, spec, tracetest.NewProgramReader(p, whole, 4096))
+			if len(want.Sharing) == 0 {
+				t.Fatal("nothing is told of threads")
+			}
+			for _, segments := range []int{2, 7, 64} {
+				var parts []*profile.Profile
+				for i := range segments {
+					lo, hi := whole.Len()*i/segments, whole.Len()*(i+1)/segments
+					spec.Start = references(whole, lo)
+					parts = append(parts, passed(t, spec, tracetest.NewProgramReader(p, tracetest.Part(whole, lo, hi), 4096)))
+				}
+				for len(parts) > 1 { // in pairs, as a tree
+					var sums []*profile.Profile
+					for i := 0; i < len(parts); i += 2 {
+						if i+1 == len(parts) {
+							sums = append(sums, parts[i])
+							continue
+						}
+						joined, err := analysis.Append(parts[i], parts[i+1])
+						if err != nil {
+							t.Fatal(err)
+						}
+						sums = append(sums, checked(t, joined))
+					}
+					parts = sums
+				}
+				if parts[0].Digest() != want.Digest() {
+					t.Fatalf("%d segments: the joined result differs from that of the whole", segments)
+				}
+				if !bytes.Equal(parts[0].Encode(), want.Encode()) {
+					t.Fatalf("%d segments: the joined state differs from that of the whole", segments)
+				}
+			}
+		})
+	}
+}

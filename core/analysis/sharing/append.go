@@ -1,0 +1,165 @@
+package sharing
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// How a segment is appended (MODELS §9). Its results are added first, and are right
+// but for accesses that are the first ones to a line in it. The notes of the segment
+// are taken in order, to see what these find of what was before:
+//
+//  1. The directories tell which of them are foreign, and where lines overlap. A store
+//     takes its line from the cores that had it, and have not touched it in the segment.
+//  2. The stacks of each core tell the distances: the private one as in package
+//     locality, and below the coherent one of the segment that of before (stack.Below).
+//  3. The stacks of domains do so too. That of all cores is the one of the pass, which
+//     comes later, so that what it tells is counted as it resolves its first touches.
+//
+// Then the lines of the segment are put on top. A note stays if nothing of before has
+// answered it.
+
+// ErrManyCores tells that threads do not have a core of their own in all segments.
+var ErrManyCores = errors.New("the segments have more than 64 threads or groups of them together, and which of these share a core depends on the whole trace; " +
+	"group threads as cores, or analyze the whole trace at once")
+
+// Groups gives the groups of threads that a segment's state was made with.
+func Groups(state []byte) (cores, domains [][]uint32, err error) {
+	r := &loader{Decoder: profile.NewDecoder(state)}
+	cores, domains = r.groups(), r.groups()
+	if r.Err() != nil {
+		return nil, nil, errState
+	}
+	return cores, domains, nil
+}
+
+// Append implements analysis.Analysis. It comes before that of the pass.
+func (a *Analysis) Append(next *profile.Profile) error {
+	references := next.Totals.AllReferences()
+	switch {
+	case references == 0:
+		return nil
+	case a.absent || next.Segment.Sharing == nil:
+		a.absent = true
+		return nil
+	case slices.ContainsFunc(next.Locality, func(l profile.Locality) bool { return l.Sets == nil }):
+		return errState
+	case !a.seen:
+		return a.Restore(next)
+	}
+	r := &loader{Decoder: profile.NewDecoder(next.Segment.Sharing), a: &Analysis{options: a.options}}
+	r.a.cores.reset(a.options.Cores)
+	r.threads()
+	if r.Err() != nil || r.wrong {
+		return errState
+	}
+	to, err := a.cores.join(&r.a.cores, a.running)
+	if err != nil {
+		return err
+	}
+	if !a.running && len(a.cores.list) > 1 {
+		a.begin()
+	}
+	for i, s := range a.sizes {
+		if err := s.append(r, to, next, i); err != nil {
+			return err
+		}
+	}
+	if len(r.Rest()) != 0 {
+		return errState
+	}
+	return nil
+}
+
+// join adds the cores of the segment that follows, and gives their numbers. One that
+// names no threads is of the core that was alone or, if there are several, of thread
+// 0's.
+func (c *cores) join(next *cores, several bool) (to []uint8, err error) {
+	for i := range next.list {
+		for _, t := range next.list[i].threads {
+			to = append(to[:i], c.core(t))
+		}
+	}
+	switch {
+	case len(next.list) > 0:
+	case several:
+		to = []uint8{c.core(0)}
+	case len(c.list) > 0:
+		to = []uint8{0}
+	}
+	if c.turn > 0 || next.turn > 0 {
+		return nil, ErrManyCores
+	}
+	return to, nil
+}
+
+// append appends line size number i of the next segment.
+func (s *lineSize) append(r *loader, to []uint8, next *profile.Profile, i int) error {
+	lines, touches := stackOf(next, s.bytes), next.Segment.Lines[i].FirstTouches
+	if len(next.Sharing) > 0 {
+		if i >= len(next.Sharing) || next.Sharing[i].LineBytes != s.bytes || len(next.Sharing[i].Cores) != len(to) {
+			return errState
+		}
+		p := r.part(s.bytes, &next.Sharing[i], lines)
+		if r.wrong || r.Err() != nil || !p.begins(touches) {
+			return errState
+		}
+		return s.join(p, to)
+	}
+	stores := r.stores(uint64(len(touches)))
+	switch {
+	case r.wrong || r.Err() != nil || len(to) > 1:
+		return errState
+	case s.analysis.running:
+		s.addCores(len(s.analysis.cores.list))
+		return s.join(s.alone(&next.Locality[i], touches, lines, stores, to[0]), to)
+	}
+	s.joint = &joint{stores: stores, touches: len(touches)}
+	return nil
+}
+
+// alone makes the part of a segment with one core.
+func (s *lineSize) alone(l *profile.Locality, touches []profile.FirstTouch, lines []trace.Line, stores []store, core uint8) *sizePart {
+	h, cold := l.Histogram(trace.AllKinds)
+	all := profile.StackCounts{Cold: cold, Distances: *h, Sets: *l.Sets}
+	p := &sizePart{notes: alone(touches, stores)}
+	p.cores = []corePart{{&profile.Core{Private: all, Coherent: profile.CoherentCounts{StackCounts: all}}, lines, stack.CoherentState(lines)}}
+	p.lines.reset()
+	for _, store := range stores {
+		p.lines.entry(store.line).last = 1
+	}
+	for _, d := range s.allDomains() {
+		var of domainPart
+		if d.has(core) {
+			of = domainPart{stack: lines, overlaps: []uint64{0}, touchers: make([]toucher, len(lines))}
+			of.Domain, of.members = &profile.Domain{Sets: all.Sets}, []*profile.Member{{Cold: cold, Distances: *h}}
+			for i := range of.touchers {
+				of.touchers[i].holders = 1
+			}
+		}
+		p.domains = append(p.domains, of)
+	}
+	return p
+}
+
+// begins reports whether the first touches of the lines are those of the pass.
+func (p *sizePart) begins(touches []profile.FirstTouch) bool {
+	var seen directory
+	seen.reset()
+	for _, n := range p.notes {
+		if n.op() != touched {
+			continue
+		}
+		if e := seen.entry(n.line); e.last == 0 {
+			if e.last = 1; len(touches) == 0 || touches[0].Line != n.line {
+				return false
+			}
+			touches = touches[1:]
+		}
+	}
+	return len(touches) == 0
+}

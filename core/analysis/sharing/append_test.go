@@ -1,0 +1,74 @@
+package sharing_test
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// Segments of any lengths, joined in any order, give the same bytes as the whole; and
+// that has what a run has that is not to be appended to.
+func TestAppend(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := multithreaded(150).Draw(t, "trace")
+		threads, _ := ascending(b)
+		spec := analysis.Spec{Analyses: analysis.Sharing, LineBytes: []uint32{16, 64}, Mergeable: true}
+		if rapid.Bool().Draw(t, "default") {
+			spec.Analyses, spec.LineBytes = analysis.Default, nil
+		}
+		if rapid.Bool().Draw(t, "grouped") {
+			spec.Cores, spec.Domains = grouped(t, threads)
+		}
+		want := analyse(t, spec, tracetest.NewReader(b, 0))
+		plain := spec
+		plain.Mergeable = false
+		if spec.Analyses == analysis.Sharing && analyse(t, plain, tracetest.NewReader(b, 0)).Digest() != want.Digest() {
+			t.Fatal("results that can be appended to differ from others")
+		}
+		var parts []*profile.Profile
+		for lo := 0; lo < b.Len() || len(parts) == 0; {
+			hi := lo + rapid.IntRange(0, b.Len()-lo).Draw(t, "length")
+			spec.Start = uint64(lo)
+			parts = append(parts, analyse(t, spec, tracetest.NewReader(b.View(new(trace.Batch), lo, hi), rapid.IntRange(1, 50).Draw(t, "rows"))))
+			lo = hi
+		}
+		for len(parts) > 1 {
+			i := rapid.IntRange(0, len(parts)-2).Draw(t, "pair")
+			parts = slices.Replace(parts, i, i+2, join(t, parts[i], parts[i+1]))
+		}
+		same(t, parts[0], want)
+	})
+}
+
+// join appends b to a.
+func join(t rapid.TB, a, b *profile.Profile) *profile.Profile {
+	t.Helper()
+	joined, err := analysis.Append(a, b)
+	if err == nil {
+		err = joined.Check()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return joined
+}
+
+func same(t rapid.TB, got, want *profile.Profile) {
+	t.Helper()
+	if got.Digest() != want.Digest() {
+		t.Fatal("the joined result differs from that of the whole")
+	}
+	if !bytes.Equal(got.Segment.Sharing, want.Segment.Sharing) {
+		t.Fatal("the joined state of the stacks differs from that of the whole")
+	}
+	if !bytes.Equal(got.Encode(), want.Encode()) {
+		t.Fatal("the joined state differs from that of the whole")
+	}
+}

@@ -1,0 +1,413 @@
+package sharing
+
+import (
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// joint is a segment that is being appended at a line size.
+type joint struct {
+	*sizePart
+	touchedBy directory // holders: the cores that have touched a line in the segment so far
+	kept      []bool    // of each note, whether it stays
+	near      []uint32  // of each note that is a first touch, its private distance
+	work      []work    // of each core
+	first     []firsts  // of each domain
+
+	// While there is one core:
+	stores  []store
+	touches int
+
+	resolved int // first touches of the pass so far
+}
+
+// work is what a core has to do.
+type work struct {
+	steps []int // notes that reach below the segment on its coherent stack
+
+	// Its first touches, by note: whether another core touched the line last, and the
+	// segment counts them as such.
+	touches          []int
+	lines            []trace.Line
+	foreign, counted []bool
+}
+
+// firsts are the first touches in a domain.
+type firsts struct {
+	overlapped uint64 // cores with overlap in the segment so far
+	list       []firstTouch
+	others     []int // notes of first touches by a core that are not the domain's
+}
+
+// firstTouch is one, by its note: how it finds its line.
+type firstTouch struct {
+	note             int
+	foreign, overlap bool
+}
+
+// join appends a part, whose cores have these numbers here.
+func (s *lineSize) join(p *sizePart, to []uint8) error {
+	s.addCores(len(s.analysis.cores.list))
+	p.renumber(to, len(s.cores))
+	j := &joint{sizePart: p, kept: make([]bool, len(p.notes)), near: make([]uint32, len(p.notes))}
+	j.touchedBy.reset()
+	j.work, j.first = make([]work, len(s.cores)), make([]firsts, len(p.domains))
+	s.joint = j
+	s.add(p)
+	for i := range p.notes {
+		s.meet(j, i)
+	}
+	for n, c := range s.cores {
+		c.measureFirst(&j.work[n], j.near)
+		if err := c.joinCoherent(j, n); err != nil {
+			return err
+		}
+	}
+	for k, d := range s.domains {
+		d.resolve(j, k+1)
+	}
+	for _, note := range j.first[0].others {
+		s.all.members[p.notes[note].core()].met(j.near[note])
+	}
+	s.putOnTop(j)
+	s.keepNotes(j)
+	return nil
+}
+
+// renumber gives cores the numbers that they have here.
+func (p *sizePart) renumber(to []uint8, cores int) {
+	all := make([]corePart, cores)
+	mask := func(set uint64) (there uint64) {
+		for n, core := range to {
+			there |= set >> n & 1 << core
+		}
+		return there
+	}
+	for n := range p.cores {
+		all[to[n]] = p.cores[n]
+	}
+	p.cores = all
+	for i := range p.notes {
+		n := &p.notes[i]
+		*n = noteOf(n.line, n.op(), to[n.core()], n.filled())
+	}
+	for i := range p.domains {
+		d := &p.domains[i]
+		if d.Domain == nil {
+			continue
+		}
+		members, overlaps := make([]*profile.Member, cores), make([]uint64, cores)
+		for n, core := range to {
+			members[core], overlaps[core] = d.members[n], d.overlaps[n]
+		}
+		d.members, d.overlaps = members, overlaps
+		for k := range d.touchers {
+			t := &d.touchers[k]
+			t.last, t.holders = to[t.last], mask(t.holders)
+		}
+	}
+}
+
+// add adds the results of a part.
+func (s *lineSize) add(p *sizePart) {
+	for n, c := range s.cores {
+		if p.cores[n].Core != nil {
+			c.load(p.cores[n].Core)
+		}
+	}
+	for i, d := range s.allDomains() {
+		if p.domains[i].Domain != nil {
+			d.load(&p.domains[i])
+		}
+	}
+}
+
+// meet has a note find what was before it.
+func (s *lineSize) meet(j *joint, i int) {
+	n := j.notes[i]
+	e, bit := j.touchedBy.entry(n.line), uint64(1)<<n.core()
+	if n.op() == stored {
+		if before := s.all.directory.known(n.line); before != nil {
+			for victims := before.holders &^ e.holders &^ bit; victims != 0; victims &= victims - 1 {
+				w := &j.work[lowest(victims)]
+				w.steps = append(w.steps, i)
+			}
+		}
+		before := s.segment.lines.known(n.line)
+		j.kept[i] = before == nil || before.last == 0
+		return
+	}
+	w := &j.work[n.core()]
+	if w.steps = append(w.steps, i); n.op() == again {
+		return
+	}
+	foreign := false
+	for k, d := range s.allDomains() {
+		if d.has(n.core()) && d.meet(&j.first[k], i, n, e.holders) && k == 0 {
+			foreign = true
+		}
+	}
+	w.touches, w.lines = append(w.touches, i), append(w.lines, n.line)
+	w.foreign, w.counted = append(w.foreign, foreign), append(w.counted, e.holders != 0)
+	e.holders |= bit
+}
+
+// meet has a core's first touch, after those of others, find who touched the line last
+// in a domain. It tells whether that was another core.
+func (d *domain) meet(f *firsts, i int, n note, others uint64) (foreign bool) {
+	core, o := n.core(), &d.overlaps
+	if others &= d.set(); others != 0 { // the first of these has overlapped, others did already
+		f.overlapped |= others | 1<<core
+		f.others = append(f.others, i)
+		return true
+	}
+	at := firstTouch{note: i}
+	if e := d.directory.known(n.line); e != nil {
+		last, before := uint8(e.last), e.last>>8
+		if at.foreign = last != core; at.foreign {
+			o.both[core], o.both[last] = max(o.both[core], before), max(o.both[last], before)
+		} else {
+			at.overlap = f.overlapped>>core&1 != 0 || o.both[core] > before
+		}
+	}
+	f.list = append(f.list, at)
+	return at.foreign
+}
+
+// measureFirst makes the first touches of a segment on the private stack.
+func (c *core) measureFirst(w *work, near []uint32) {
+	c.room(len(w.lines))
+	c.private.DistancesMarked(w.lines, w.foreign, c.depths)
+	for i, note := range w.touches {
+		d := c.depths[i]
+		if near[note] = d; d != cold {
+			c.privateCounts.cold--
+			c.privateCounts.add(d)
+		}
+		switch {
+		case !w.foreign[i]:
+		case !w.counted[i]:
+			c.foreignCounts.add(d)
+		case d != cold:
+			c.foreignCounts.cold--
+			c.foreignCounts.add(d)
+		}
+	}
+}
+
+// joinCoherent puts the coherent stack of a segment on top of that of the core with
+// this number, and has its notes tell what they find below.
+func (c *core) joinCoherent(j *joint, number int) error {
+	steps := j.work[number].steps
+	if len(steps) == 0 {
+		return nil
+	}
+	below, err := stack.NewBelow(c.coherent.State())
+	if err != nil {
+		return err
+	}
+	for _, i := range steps {
+		n := &j.notes[i]
+		switch n.op() {
+		case stored:
+			below.Lose(n.line)
+			c.invalidations++
+		case again:
+			*n = noteOf(n.line, again, n.core(), below.Again(n.line, n.filled()))
+			j.kept[i] = n.matters()
+		default:
+			j.kept[i] = c.touch(below, n)
+		}
+	}
+	state := j.cores[number].coherent
+	if state == nil {
+		state = stack.CoherentState(nil)
+	}
+	if state, err = below.Join(state); err != nil {
+		return err
+	}
+	c.coherentSets.close()
+	c.coherentSets.before.Add(&profile.SetTable{Depths: *below.Depths()})
+	c.coherent = stack.NewCoherent()
+	c.coherentSets.model = c.coherent
+	return c.coherent.Restore(state)
+}
+
+// touch counts a first touch in a segment, and tells whether the note of it stays.
+func (c *core) touch(below *stack.Below, n *note) bool {
+	depth, lostAt, filled := below.Touch(n.line, n.filled())
+	switch depth {
+	case cold:
+		*n = noteOf(n.line, touched, n.core(), filled)
+		return true
+	case lost:
+		c.coherentCounts.cold--
+		c.lost.add(lostAt)
+		*n = noteOf(n.line, again, n.core(), filled)
+		return n.matters()
+	}
+	c.coherentCounts.cold--
+	c.coherentCounts.add(depth)
+	return false
+}
+
+// resolve makes the first touches of a segment on the stack of a domain.
+func (d *domain) resolve(j *joint, k int) {
+	f := &j.first[k]
+	for len(f.list) > 0 {
+		var lines [maxAccesses]trace.Line
+		var foreign [maxAccesses]bool
+		n := min(len(f.list), maxAccesses)
+		for i, at := range f.list[:n] {
+			lines[i], foreign[i] = j.notes[at.note].line, at.foreign
+		}
+		if len(d.distances) < n {
+			d.distances = make([]uint32, maxAccesses)
+		}
+		d.sets.DistancesMarked(lines[:n], foreign[:n], d.distances)
+		d.settle(j, f.list[:n], d.distances)
+		f.list = f.list[n:]
+	}
+	for _, note := range f.others {
+		d.members[j.notes[note].core()].met(j.near[note])
+	}
+}
+
+// settle counts first touches of a segment that was counted as if they were cold, by
+// their distances on the stack of the domain.
+func (d *domain) settle(j *joint, list []firstTouch, distances []uint32) {
+	for i, at := range list {
+		m, near, far := d.members[j.notes[at.note].core()], j.near[at.note], distances[i]
+		if far == cold {
+			continue
+		}
+		m.cold--
+		m.add(far)
+		switch {
+		case at.foreign:
+			d.foreign.add(far)
+			if near == cold {
+				m.brought++
+			} else {
+				m.intercepted++
+			}
+		case near == far:
+		case at.overlap:
+			m.overlapped++
+		default:
+			m.dilated++
+		}
+	}
+}
+
+// met counts a core's first touch of a line that another core has touched in the
+// segment, by its private distance.
+func (m *member) met(near uint32) {
+	if near != cold {
+		m.brought--
+		m.intercepted++
+	}
+}
+
+// putOnTop puts the lines of a segment on top.
+func (s *lineSize) putOnTop(j *joint) {
+	for n, c := range s.cores {
+		push(j.cores[n].private, c.private.Push)
+	}
+	for k, d := range s.allDomains() {
+		d.putOnTop(&j.domains[k], &j.first[k], &j.lines)
+	}
+}
+
+// putOnTop does so for a domain. stored tells of the lines that were stored to.
+func (d *domain) putOnTop(p *domainPart, f *firsts, stored *directory) {
+	o := &d.overlaps
+	before := o.now
+	for i := len(p.stack) - 1; i >= 0; i-- {
+		t, e := p.touchers[i], d.directory.entry(p.stack[i])
+		if of := stored.known(p.stack[i]); of == nil || of.last == 0 {
+			t.holders |= e.holders
+		}
+		o.now++
+		e.last, e.holders = o.now<<8|uint64(t.last), t.holders
+	}
+	for n, older := range p.overlaps {
+		if f.overlapped>>n&1 != 0 {
+			o.both[n] = before + older + 1
+		}
+	}
+	if d.sets != nil {
+		push(p.stack, d.sets.Push)
+	}
+}
+
+// keepNotes adds the notes that nothing before the segment has answered.
+func (s *lineSize) keepNotes(j *joint) {
+	g := s.segment
+	for i, n := range j.notes {
+		if !j.kept[i] {
+			continue
+		}
+		g.notes = append(g.notes, n)
+		switch n.op() {
+		case touched:
+			g.lines.entry(n.line).holders |= 1 << n.core()
+		case stored:
+			g.lines.entry(n.line).last = 1
+		}
+	}
+	g.from = len(g.notes)
+}
+
+// MarkFirst implements locality.Marker.
+func (s *lineSize) MarkFirst(touches []profile.FirstTouch) []bool {
+	if s.joint == nil || s.joint.sizePart == nil {
+		return nil
+	}
+	foreign := make([]bool, len(touches))
+	for i, at := range s.joint.first[0].list[:len(touches)] {
+		foreign[i] = at.foreign
+	}
+	return foreign
+}
+
+// Resolve implements locality.Follower.
+func (s *lineSize) Resolve(touches []profile.FirstTouch, distances []uint32) {
+	j := s.joint
+	switch {
+	case j == nil:
+		return
+	case j.sizePart == nil:
+		s.segment.resolve(j, distances[:len(touches)])
+		return
+	}
+	f := &j.first[0]
+	s.all.settle(j, f.list[:len(touches)], distances)
+	if f.list = f.list[len(touches):]; len(f.list) == 0 {
+		s.joint = nil
+	}
+}
+
+// resolve appends what a core that was alone did, and still is.
+func (g *segment) resolve(j *joint, distances []uint32) {
+	for _, d := range distances {
+		j.settle(g)
+		if j.resolved++; d == cold {
+			g.touches++
+		}
+	}
+	if j.resolved == j.touches {
+		j.settle(g)
+	}
+}
+
+// settle appends the stores before the next first touch.
+func (j *joint) settle(g *segment) {
+	for len(j.stores) > 0 && j.stores[0].touches <= uint64(j.resolved) {
+		if g.isFirst(j.stores[0].line) {
+			g.stores = append(g.stores, store{j.stores[0].line, g.touches})
+		}
+		j.stores = j.stores[1:]
+	}
+}

@@ -1,0 +1,240 @@
+package sharing
+
+import (
+	"encoding/binary"
+
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// segment notes what happens in a segment of a trace that depends on what was before
+// it (MODELS §9): of each core the first touch of each line, what it accesses again
+// after a loss, and the first store to each line, which takes it from cores that had
+// it before; all in order.
+//
+// While one core is alone, first touches are those of the pass, nothing is lost, and
+// only stores are noted.
+type segment struct {
+	notes []note
+	lines directory // of each, holders: the cores that touched it; last: 1 if it was stored to
+
+	open [profile.MaxCores][]int // of each core notes of these accesses that wait for what its stack tells
+	from int                     // the first note of these accesses
+
+	touches uint64 // first touches while one core is alone
+	stores  []store
+	recent  [recentStores]uint64 // lines + 1 that were stored to lately
+}
+
+// recentStores is how many lines need no look into the table.
+const recentStores = 1024
+
+// note is a line, and what happens to it: an operation, the core × 4, and the numbers of
+// sets with which an access fills a hole of the segment × 256.
+type note struct {
+	line trace.Line
+	what uint32
+}
+
+const (
+	touched = iota // the core's first touch
+	again          // an access after a loss
+	stored         // the first store, before the touch of the same access
+)
+
+// everywhere is all numbers of sets.
+const everywhere = 1<<stack.SetCounts - 1
+
+func (n note) op() uint32     { return n.what & 3 }
+func (n note) core() uint8    { return uint8(n.what >> 2 & 63) }
+func (n note) filled() uint32 { return n.what >> 8 }
+
+func noteOf(line trace.Line, op uint32, core uint8, filled uint32) note {
+	return note{line, op | uint32(core)<<2 | filled<<8}
+}
+
+// store is the first one to a line while one core is alone.
+type store struct {
+	line    trace.Line
+	touches uint64 // first touches before it, but for its own
+}
+
+func newSegment() *segment {
+	g := new(segment)
+	g.lines.reset()
+	return g
+}
+
+// isFirst tells whether a store to a line is the first one.
+func (g *segment) isFirst(line trace.Line) bool {
+	recent := &g.recent[line%recentStores]
+	if *recent == line+1 {
+		return false
+	}
+	*recent = line + 1
+	e := g.lines.entry(line)
+	if e.last != 0 {
+		return false
+	}
+	e.last = 1
+	return true
+}
+
+// follow takes accesses of the only core.
+func (g *segment) follow(a *locality.Accesses) {
+	kinds := a.Batch.Kind[a.First:]
+	for i, line := range a.Lines {
+		row := i
+		if a.Rows != nil {
+			row = int(a.Rows[i])
+		}
+		if writes.Has(kinds[row]) && g.isFirst(line) {
+			g.stores = append(g.stores, store{line, g.touches})
+		}
+		if a.Distances[i] == cold {
+			g.touches++
+		}
+	}
+}
+
+// begin notes what the first core did before there were others.
+func (g *segment) begin(touches []profile.FirstTouch) {
+	g.notes = alone(touches, g.stores)
+	for _, t := range touches {
+		g.lines.entry(t.Line).holders = 1
+	}
+	g.stores, g.touches, g.from = nil, 0, len(g.notes)
+}
+
+// resume goes on with stores of a core that is alone.
+func (g *segment) resume(stores []store) {
+	g.stores = stores
+	for _, s := range stores {
+		g.lines.entry(s.line).last = 1
+	}
+}
+
+// alone gives the notes of a core that was alone.
+func alone(touches []profile.FirstTouch, stores []store) (notes []note) {
+	for i, t := range touches {
+		for len(stores) > 0 && stores[0].touches == uint64(i) {
+			notes, stores = append(notes, noteOf(stores[0].line, stored, 0, 0)), stores[1:]
+		}
+		notes = append(notes, noteOf(t.Line, touched, 0, 0))
+	}
+	for _, s := range stores {
+		notes = append(notes, noteOf(s.line, stored, 0, 0))
+	}
+	return notes
+}
+
+// note takes an access of one of several cores, which has the line or not.
+func (g *segment) note(line trace.Line, core uint8, writes, missing bool) {
+	if writes && g.isFirst(line) {
+		g.notes = append(g.notes, noteOf(line, stored, core, 0))
+	}
+	if !missing {
+		return
+	}
+	op := uint32(again)
+	if e := g.lines.entry(line); e.holders>>core&1 == 0 {
+		e.holders |= 1 << core
+		op = touched
+	}
+	g.open[core%profile.MaxCores] = append(g.open[core%profile.MaxCores], len(g.notes))
+	g.notes = append(g.notes, noteOf(line, op, core, 0))
+}
+
+// fill notes which holes the accesses of a core filled.
+func (g *segment) fill(core int, filled []uint32) {
+	for i, at := range g.open[core] {
+		g.notes[at].what |= filled[i] << 8
+	}
+	g.open[core] = g.open[core][:0]
+}
+
+// settle leaves out what filled holes of the segment everywhere.
+func (g *segment) settle() {
+	kept := g.notes[:g.from]
+	for _, n := range g.notes[g.from:] {
+		if n.matters() {
+			kept = append(kept, n)
+		}
+	}
+	g.notes, g.from = kept, len(kept)
+}
+
+// matters reports whether a note tells something of what is below the segment.
+func (n note) matters() bool { return n.op() != again || n.filled() != everywhere }
+
+func appendNotes(b []byte, notes []note) []byte {
+	b = binary.AppendUvarint(b, uint64(len(notes)))
+	last := trace.Line(0)
+	for _, n := range notes {
+		b = binary.AppendUvarint(binary.AppendVarint(b, int64(n.line-last)), uint64(n.what))
+		last = n.line
+	}
+	return b
+}
+
+// notes reads them, and what they tell of lines.
+func (r *loader) notes(cores int) (notes []note, lines directory) {
+	lines.reset()
+	line := trace.Line(0)
+	for range r.Length(2) {
+		line += trace.Line(r.step())
+		n := note{line, uint32(r.UintBelow((everywhere + 1) << 8))}
+		if r.wrong = r.wrong || r.Err() != nil || line >= 1<<61 || int(n.core()) >= cores; r.wrong {
+			return nil, lines
+		}
+		e := lines.entry(line)
+		known := e.holders>>n.core()&1 != 0
+		switch n.op() {
+		case touched:
+			e.holders |= 1 << n.core()
+			r.wrong = known
+		case again:
+			r.wrong = !known || !n.matters()
+		default:
+			r.wrong = n.op() != stored || n.filled() != 0 || e.last != 0
+			e.last = 1
+		}
+		notes = append(notes, n)
+	}
+	return notes, lines
+}
+
+// step reads a difference.
+func (r *loader) step() int64 {
+	v := r.Uint()
+	return int64(v>>1) ^ -int64(v&1)
+}
+
+func appendStores(b []byte, stores []store) []byte {
+	b = binary.AppendUvarint(b, uint64(len(stores)))
+	last := store{}
+	for _, s := range stores {
+		b = binary.AppendUvarint(binary.AppendVarint(b, int64(s.line-last.line)), s.touches-last.touches)
+		last = s
+	}
+	return b
+}
+
+// stores reads those of a core that made so many first touches.
+func (r *loader) stores(touches uint64) (stores []store) {
+	var lines directory
+	lines.reset()
+	last := store{}
+	for range r.Length(2) {
+		last.line += trace.Line(r.step())
+		last.touches += r.UintBelow(touches + 1)
+		if r.wrong = r.wrong || r.Err() != nil || last.line >= 1<<61 || last.touches > touches || lines.entry(last.line).last != 0; r.wrong {
+			return nil
+		}
+		lines.entry(last.line).last = 1
+		stores = append(stores, last)
+	}
+	return stores
+}
