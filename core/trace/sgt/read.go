@@ -161,8 +161,9 @@ func (r *Reader) columns(b *trace.Batch) columns {
 func needsArg(kinds trace.Kinds) bool { return kinds.Has(trace.Alloc) || kinds.Has(trace.LoopBegin) }
 
 func fillThread(column []uint32, thread uint32) {
-	for i := range column {
-		column[i] = thread
+	if len(column) > 0 {
+		column[0] = thread
+		copyOn(column, 0, 1, len(column))
 	}
 }
 
