@@ -11,10 +11,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// slack is how far behind the parts of a chunk its decoder may read: a step of
-// MaxValues misses, each two numbers of nine bytes, before it looks whether they
-// were there, and a number of eight bytes at the end.
-const slack = MaxValues*2*9 + 16
+// slack is how far behind the parts of a chunk its decoder may read before it looks
+// whether they were there: a [window], and a number of nine bytes at its end.
+const slack = window + 16
+
+// window is how much of the content the loops over it look at, by a mask that
+// keeps indices in bounds. It holds what all values of a full queue may take.
+const window = 1 << 16
 
 // What can be wrong with a chunk whose checksum is right.
 var (
@@ -29,8 +32,8 @@ var (
 // A chunk that goes wrong in the middle gives the rows before that.
 type decoder struct {
 	slots
-	blocks []decodedBlock
-	cells  []cell
+	blocks table[decodedBlock]
+	cells  table[cell]
 	plans  []plan // by block number
 
 	packed         bytes.Reader
@@ -54,6 +57,7 @@ type decoder struct {
 	vals    [MaxValues + 1]uint64 // of the last step that was not straight
 	pending pending
 	queue   queue // the next steps, before the run
+	split   bool  // make rows of values by inSteps
 }
 
 // behind is the step behind a run.
@@ -66,7 +70,7 @@ type behind struct {
 // decodedBlock is a block that occurs in the chunk.
 type decodedBlock struct {
 	links  uint64 // slots: low, of the block that followed; high, of the one that did before it
-	below  uint64 // a number above the misses of all its steps, if it is straight or single; else 0
+	below  uint64 // a number above the misses of all its steps, if linkNarrow takes it; else 0
 	first  uint32 // its cells: first up to first+width, or the one of a single block's row
 	number uint32
 	width  uint8 // its values
@@ -85,12 +89,46 @@ func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot
 type cell struct {
 	last, stride, link uint64
 	mask               uint64 // 0 for the row of a single block, whose value is the one before
+	pick               uint64 // all ones: predict by link; else 0
+	missed             uint64 // all ones: it missed the last time; else 0
 	bytes, site        uint32
 	kind               trace.Kind
 	scale              uint8
 	scaled             uint8 // 1: its differences are in units of scale
-	pick               uint8 // 1: predict by link
-	sure               bool
+}
+
+// predict gives the value that is expected, and the other one that may be.
+func (v *cell) predict(previous uint64) (now, other uint64) {
+	byStride, byLink := v.last+v.stride, previous+v.link
+	both := byStride ^ byLink
+	now = byStride ^ both&v.pick
+	return now, now ^ both
+}
+
+// miss takes note of a value that was not as predicted, but not of the value
+// itself: off is what it is off the last one, other what the other prediction was.
+func (v *cell) miss(now, previous, other, off uint64) {
+	pick, stride := v.pick, v.stride
+	if now == other {
+		pick = ^pick
+	}
+	if v.missed != 0 {
+		stride = off
+	}
+	v.pick, v.stride, v.missed, v.link = pick, stride, ^uint64(0), now-previous
+}
+
+// learn takes note of a value: missed is all ones if it was not as predicted, and
+// then it is off the last one by off; other is what the other prediction was.
+func (v *cell) learn(now, previous, other, off, missed uint64) {
+	pick := v.pick ^ missed
+	if now != other {
+		pick = v.pick
+	}
+	v.pick = pick
+	v.stride ^= (v.stride ^ off) & missed & v.missed
+	v.link ^= (v.link ^ (now - previous)) & missed
+	v.last, v.missed = now, missed
 }
 
 // pending is a step in vals whose rows are not all given yet.
@@ -113,7 +151,7 @@ func prefix(b []byte, at int) (v uint64, next int) {
 // begin starts a chunk, whose parts are in content.
 func (d *decoder) begin(c *chunk, plans []plan) error {
 	d.forget()
-	d.blocks, d.cells, d.plans = d.blocks[:0], d.cells[:0], plans
+	d.blocks.used, d.cells.used, d.plans = 0, 0, plans
 	d.control, d.controlEnd = 0, int(c.controlBytes)
 	d.value, d.valueEnd = d.controlEnd, d.controlEnd+int(c.valueBytes)
 	d.ticket, d.ticketEnd = d.valueEnd, d.valueEnd+int(c.ticketBytes)
@@ -158,29 +196,32 @@ func (d *decoder) slot(block uint32) uint32 {
 	if at.chunk == d.chunk {
 		return at.slot
 	}
-	*at = slotAt{d.chunk, uint32(len(d.blocks))}
+	*at = slotAt{d.chunk, uint32(d.blocks.used)}
 	p := &d.plans[block]
 	b := decodedBlock{
 		links: uint64(at.slot)<<32 | uint64(at.slot), number: block,
-		first: uint32(len(d.cells)), width: uint8(len(p.scales)), form: p.form,
+		first: uint32(d.cells.used), width: uint8(len(p.scales)), form: p.form,
 	}
 	for i, scale := range p.scales {
-		d.cells = append(d.cells, p.cell(i, scale))
+		d.cells.add(p.cell(i, scale))
 	}
 	switch p.form {
 	case straight:
-		b.below, b.rows = 1<<b.width, b.width
+		b.rows = b.width
+		if b.width <= narrow {
+			b.below = 1 << b.width
+		}
 	case single:
 		b.below, b.rows = 1, 1
-		d.cells = append(d.cells, cell{kind: p.rows[0].kind, site: p.rows[0].site, pick: 1})
+		d.cells.add(cell{kind: p.rows[0].kind, site: p.rows[0].site, pick: ^uint64(0)})
 	}
-	d.blocks = append(d.blocks, b)
+	d.blocks.add(b)
 	return at.slot
 }
 
 // cell is the state of a value at the beginning of a chunk.
 func (p *plan) cell(value int, scale uint8) cell {
-	c := cell{scale: scale, scaled: min(scale, 1), mask: ^uint64(0)}
+	c := cell{scale: scale, scaled: min(scale, 1), mask: ^uint64(0), missed: ^uint64(0)}
 	if p.form == straight {
 		r := &p.rows[value]
 		c.bytes, c.site, c.kind = r.bytes, r.site, r.kind
@@ -189,7 +230,7 @@ func (p *plan) cell(value int, scale uint8) cell {
 }
 
 // cellsOf gives the cells of a block.
-func (d *decoder) cellsOf(b *decodedBlock) []cell { return d.cells[b.first:][:b.width] }
+func (d *decoder) cellsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.width] }
 
 // fill writes the rows of the next steps, but of no more than most, into c from
 // a row on, until it is full. It gives the row behind the last one and the steps
@@ -200,15 +241,21 @@ func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 		var err error
 		switch q := &d.queue; {
 		case q.someValues():
-			if row, err = d.quick(c, row); err == nil && q.someValues() && row < len(c.addr) {
-				row, err = d.special(c, row)
+			if d.split {
+				row, err = d.inSteps(c, row)
+			} else {
+				row, err = d.inTurn(c, row)
 			}
 		case q.wrong != nil:
 			err = q.wrong
 		case most == 0:
 			return row, 0, nil
 		case q.someSteps():
-			most -= d.link(most)
+			if n := d.link(most); n > 0 {
+				most -= n
+			} else if q.wrong == nil {
+				row, most, err = d.specials(c, row, most)
+			}
 		case d.waiting:
 			row, most, err = d.long(c, row, most)
 		default:
@@ -246,76 +293,6 @@ func (d *decoder) long(c *columns, row int, most uint64) (int, uint64, error) {
 	// More than there is room for would keep the next batch from seeing a loop.
 	d.run -= d.queue.expect(min(n, uint64(len(c.addr)-row)))
 	return row, most, nil
-}
-
-// special carries out the next step of the queue, which is of a block that is
-// neither straight nor single.
-func (d *decoder) special(c *columns, row int) (int, error) {
-	q := &d.queue
-	value := q.values[q.valueAt]
-	q.valueAt++
-	return d.step(c, row, uint32(value), value>>specialMisses&(1<<mostQueuedMisses-1))
-}
-
-// quick makes the rows of values in the queue, up to a special one. All irregular
-// code goes by here. Whether a value misses can hardly be foretold there, and a
-// wrongly predicted branch costs as much as several values do: so it is the only
-// branch that hangs on the trace.
-//
-// It is one function, with [decoder.correct] and [difference] written out, so
-// that its state stays in registers: calls in it take a quarter more time.
-func (d *decoder) quick(c *columns, row int) (next int, err error) {
-	values := d.queue.values[d.queue.valueAt:d.queue.valueEnd]
-	values = values[:min(len(values), len(c.addr)-row)]
-	addrs, kinds := c.addr[row:][:len(values)], c.kind[row:][:len(values)]
-	bytes, sites := c.bytes[row:][:len(values)], c.site[row:][:len(values)]
-	content, cells := d.content, d.cells
-	previous, at, end := d.previous, d.value, d.valueEnd
-	done := len(values)
-	for i, value := range values {
-		if value >= specialValue {
-			done = i
-			break
-		}
-		v := &cells[uint32(value)]
-		byStride, byLink := v.last+v.stride, previous+v.link
-		now := byStride ^ (byStride^byLink)&-uint64(v.pick)
-		if value < missedValue {
-			v.sure = true
-		} else {
-			z, after := prefix(content, at)
-			low := uint64(0)
-			if z&uint64(v.scaled) != 0 {
-				low, after = prefix(content, after)
-			}
-			z >>= v.scaled & 1
-			if at = after; at > end {
-				done, err = i, errControl
-				break
-			}
-			off, predicted := unzigzag(z)<<(v.scale&7)|low, now
-			now = v.last + off
-			v.miss(off, now, byStride^byLink^predicted, previous)
-		}
-		v.last, previous = now, now
-		addrs[i], kinds[i], bytes[i], sites[i] = now&v.mask, v.kind, v.bytes, v.site
-	}
-	d.previous, d.value = previous, at
-	d.queue.valueAt += done
-	return row + done, err
-}
-
-// miss takes note of a value that was not as predicted: off is what it is off
-// the last one, other what the other prediction was.
-func (v *cell) miss(off, now, other, previous uint64) {
-	pick, stride := v.pick, v.stride
-	if now == other {
-		pick ^= 1
-	}
-	if !v.sure {
-		stride = off
-	}
-	v.pick, v.stride, v.sure, v.link = pick, stride, false, now-previous
 }
 
 // token takes the next token: a run of expected steps and a step behind them.
@@ -370,10 +347,10 @@ func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 // to the one with which they begin again, and gives the number of these steps
 // and of their values; no steps if there is no such loop.
 func (d *decoder) findLoop() (steps uint64, width int) {
-	first := d.blocks[d.before].next()
+	first := d.blocks.all[d.before].next()
 	d.ring = d.ring[:0]
 	for slot := first; ; {
-		b := &d.blocks[slot]
+		b := &d.blocks.all[slot]
 		if width += int(b.width); b.form != straight || width > mostInLoop || len(d.ring) == mostInLoop {
 			return 0, 0
 		}
@@ -387,7 +364,7 @@ func (d *decoder) findLoop() (steps uint64, width int) {
 // round makes the rows of one round of the loop in d.ring.
 func (d *decoder) round(c *columns, row int) int {
 	for _, slot := range d.ring {
-		b := &d.blocks[slot]
+		b := &d.blocks.all[slot]
 		cells := d.cellsOf(b)
 		d.correct(cells, c.addr[row:row+len(cells)], 0)
 		c.describe(row, cells)
@@ -403,7 +380,7 @@ func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 	end := row + rounds*width
 	i := row
 	for _, slot := range d.ring {
-		b := &d.blocks[slot]
+		b := &d.blocks.all[slot]
 		cells := d.cellsOf(b)
 		for k := range cells {
 			v := &cells[k]
@@ -427,7 +404,7 @@ func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 // lastGrows is what the last value of a round grows by.
 func (d *decoder) lastGrows() (grows uint64) {
 	for _, slot := range slices.Backward(d.ring) {
-		for _, v := range slices.Backward(d.cellsOf(&d.blocks[slot])) {
+		for _, v := range slices.Backward(d.cellsOf(&d.blocks.all[slot])) {
 			if v.pick == 0 {
 				return v.stride
 			}
@@ -439,7 +416,7 @@ func (d *decoder) lastGrows() (grows uint64) {
 
 // step makes the rows of a step of the block in a slot, of any form.
 func (d *decoder) step(c *columns, row int, slot uint32, misses uint64) (int, error) {
-	b := &d.blocks[slot]
+	b := &d.blocks.all[slot]
 	if misses>>b.width != 0 {
 		return row, errControl
 	}
@@ -461,7 +438,7 @@ func (d *decoder) step(c *columns, row int, slot uint32, misses uint64) (int, er
 
 // turn goes to the block of a step.
 func (d *decoder) turn(s behind) error {
-	was := &d.blocks[d.before]
+	was := &d.blocks.all[d.before]
 	slot := was.next()
 	switch s.follows {
 	case followsOther:
@@ -470,9 +447,9 @@ func (d *decoder) turn(s behind) error {
 		if err := d.follow(s.off); err != nil {
 			return err
 		}
-		slot = d.blocks[d.before].next()
+		slot = d.blocks.all[d.before].next()
 	}
-	if was := &d.blocks[d.before]; slot != was.next() {
+	if was := &d.blocks.all[d.before]; slot != was.next() {
 		was.follow(slot)
 	}
 	d.before = slot
@@ -482,12 +459,12 @@ func (d *decoder) turn(s behind) error {
 // follow lets another block be expected next, by the zigzag of its number minus
 // that of the one that is.
 func (d *decoder) follow(off uint64) error {
-	number := uint64(d.blocks[d.blocks[d.before].next()].number) + unzigzag(off)
+	number := uint64(d.blocks.all[d.blocks.all[d.before].next()].number) + unzigzag(off)
 	if number >= uint64(len(d.plans)) {
 		return errBlock
 	}
 	slot := d.slot(uint32(number)) // may move the blocks
-	if was := &d.blocks[d.before]; slot != was.next() {
+	if was := &d.blocks.all[d.before]; slot != was.next() {
 		was.follow(slot)
 	}
 	return nil
@@ -501,7 +478,7 @@ func (d *decoder) one() (block uint32, values []uint64, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	b := &d.blocks[slot]
+	b := &d.blocks.all[slot]
 	values = d.vals[:b.width]
 	if misses>>b.width != 0 {
 		return 0, nil, errControl
@@ -536,18 +513,14 @@ func (d *decoder) correct(cells []cell, to []uint64, misses uint64) {
 	to = to[:len(cells)]
 	for i := range cells {
 		v := &cells[i]
-		byStride, byLink := v.last+v.stride, d.previous+v.link
-		now := byStride ^ (byStride^byLink)&-uint64(v.pick)
-		if misses>>uint(i)&1 == 0 {
-			v.sure = true
-		} else {
-			var off uint64
+		now, other := v.predict(d.previous)
+		var off, missed uint64
+		if misses>>uint(i)&1 != 0 {
 			off, d.value = difference(d.content, d.value, v.scale)
-			predicted := now
-			now = v.last + off
-			v.miss(off, now, byStride^byLink^predicted, d.previous)
+			now, missed = v.last+off, ^uint64(0)
 		}
-		v.last, d.previous, to[i] = now, now, now
+		v.learn(now, d.previous, other, off, missed)
+		d.previous, to[i] = now, now
 	}
 }
 
@@ -572,4 +545,20 @@ func (d *decoder) end() error {
 		return errRest
 	}
 	return nil
+}
+
+// table is a list whose memory has a power of two of entries, so that a mask keeps
+// an index in bounds: a comparison would do so too, but makes a loop slower.
+type table[T any] struct {
+	all  []T // at least one once there is an entry
+	used int
+}
+
+// add appends an entry. It may move the others.
+func (t *table[T]) add(entry T) {
+	if t.used == len(t.all) {
+		t.all = append(t.all, make([]T, max(t.used, 16))...)
+	}
+	t.all[t.used] = entry
+	t.used++
 }

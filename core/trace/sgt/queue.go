@@ -9,23 +9,28 @@ import (
 // one number each:
 //
 //	bit 5        the block is the other one
-//	from bit 6   the values that miss
+//	from bit 6   the values that miss: at most 24, for tokens of four bytes
 //	opNew        the block is a new one; zigzag of it minus the expected one is
 //	             in the upper half
 //
 // So 0 is an expected step. [decoder.link] makes of them values, one number
-// each: the index of the cell and, above it, missedValue. A step of a block that
-// is neither straight nor single is a special one: its slot, specialValue, and
-// which of its values miss from bit specialMisses on.
+// each: the index of the cell and, above it, whether it misses. Steps of blocks
+// that are neither straight nor single stay for [decoder.specials].
 //
 // Three loops, of tokens, of blocks and of values, so that what one of them
-// cannot foretell does not hold up the others.
+// cannot foretell does not hold up the others. Masks keep indices in bounds
+// there: in WebAssembly a comparison ends what is optimised as a whole.
 type queue struct {
 	stepAt, stepEnd   int // the steps that are left
 	valueAt, valueEnd int // the values that are left, of earlier steps
-	steps             [stepRoom + stepSlack]uint64
-	values            [valueRoom + valueSlack]uint64
-	wrong             error // with the next of the steps
+	missAt, missEnd   int // of them, those that miss
+	tokens            int // that expandShort took
+	written           int // steps that may be other than 0
+	steps             [stepRoom]uint64
+	values            [valueRoom]uint64
+	misses            [valueRoom]uint16 // where in values
+	offs              [valueRoom]uint64 // by what they are off
+	wrong             error             // with the next of the steps
 }
 
 const (
@@ -33,17 +38,14 @@ const (
 	opMisses = 6
 	opNew    = 1 << 31
 
-	missedValue   = 1 << 32
-	specialValue  = 1 << 33
-	specialMisses = 34
+	missedShift = 32
+	narrow      = 2 // the most values of a step that linkNarrow takes
 
-	mostQueuedMisses = 24 // values of a short token that can miss: four bytes hold no more
-
+	// Powers of two, so that masks keep indices in bounds.
 	stepRoom   = 1024
-	stepSlack  = 16 // what is written in one go behind the last one
 	valueRoom  = 2048
-	valueSlack = MaxValues + 4
-	mostRun    = enoughToRepeat - 1 // expected steps of a short token
+	mostValues = valueRoom - MaxValues // before the last step
+	mostRun    = enoughToRepeat - 1    // expected steps of a short token
 )
 
 func (q *queue) empty()           { q.stepAt, q.stepEnd, q.valueAt, q.valueEnd, q.wrong = 0, 0, 0, 0, nil }
@@ -98,24 +100,18 @@ var shortTokens = func() (t [256]shortToken) {
 	return t
 }()
 
-// expand fills the queue, which has no steps, with those of the next tokens, up to one that
-// is long. A token tells of a run of expected steps, whose length can hardly be
+// expand fills the queue, which has no steps, with those of the next tokens, up to
+// one that is long. A token tells of a run of expected steps, whose length can hardly be
 // foretold; carried out as they come, runs would cost a wrongly predicted branch
-// each. So their steps are written without looking how many they are, and the
-// next ones over those that are too many.
+// each. So all steps are expected ones at first, and tokens pass over their runs.
 func (d *decoder) expand() {
-	q, content, control, controlEnd := &d.queue, d.content, d.control, d.controlEnd
-	at, end := 0, int(min(stepRoom, d.steps))
-	for control < controlEnd {
-		if t := &shortTokens[content[control]]; t.run <= shortRun && at < end-shortRun {
-			*(*[shortRun]uint64)(q.steps[at:]) = [shortRun]uint64{}
-			at += int(t.run)
-			q.steps[at] = uint64(t.op)
-			at++
-			control++
-			continue
-		}
-		word := binary.LittleEndian.Uint64(content[control : control+8 : control+8])
+	q := &d.queue
+	end := int(min(stepRoom, d.steps))
+	clear(q.steps[:q.written])
+	at := d.expandShort(0, end, d.control)
+	control := d.control + q.tokens
+	for control < d.controlEnd {
+		word := binary.LittleEndian.Uint64(d.content[control:])
 		next := control + int(tokenBytes[word&0xff])
 		more := uint(bits.TrailingZeros64(word | 1<<8))
 		word >>= (more + 1) & 63
@@ -128,7 +124,7 @@ func (d *decoder) expand() {
 		}
 		run += behind >> 1 & 0x7f & -long
 		op := token>>4<<opMisses | token&1*opOther
-		if run > mostRun || at+int(run) >= end || next > controlEnd {
+		if run > mostRun || at+int(run) >= end || next > d.controlEnd {
 			break
 		}
 		if follows := token & followsMask; follows > followsOther {
@@ -136,94 +132,147 @@ func (d *decoder) expand() {
 				break
 			}
 			var off uint64
-			if off, next = prefix(content, next); off >= 1<<32 || next > controlEnd {
+			if off, next = prefix(d.content, next); off >= 1<<32 || next > d.controlEnd {
 				break
 			}
 			op |= opNew | off<<32
 		}
-		*(*[4]uint64)(q.steps[at:]) = [4]uint64{}
-		if run > 4 {
-			*(*[12]uint64)(q.steps[at+4:]) = [12]uint64{}
-		}
 		at += int(run)
 		q.steps[at] = op
-		at++
-		control = next
+		at = d.expandShort(at+1, end, next)
+		control = next + q.tokens
 	}
-	d.control, q.stepAt, q.stepEnd = control, 0, at
+	d.control, q.stepAt, q.stepEnd, q.written = control, 0, at, at
+}
+
+// expandShort goes on with tokens of one byte, from one in content on, and says how
+// many steps there are then. It leaves the number of tokens in the queue.
+func (d *decoder) expandShort(at, end, control int) int {
+	q := &d.queue
+	content := (*[window]byte)(d.content[control:])
+	n, most := 0, d.controlEnd-control
+	for (at+shortRun-end)&(n-most) < 0 {
+		t := shortTokens[content[n&(window-1)]]
+		if t.run > shortRun {
+			break
+		}
+		at += int(t.run)
+		q.steps[at&(stepRoom-1)] = uint64(t.op)
+		at++
+		n++
+	}
+	q.tokens = n
+	return at
 }
 
 // link makes values of up to most steps, as many as there is room for, and says
-// of how many steps. It stops before a step that cannot be.
+// of how many steps. It stops before a step of a block that is neither straight nor
+// single, and before one that cannot be.
 func (d *decoder) link(most uint64) uint64 {
 	q := &d.queue
 	from := q.stepAt
 	end := min(q.stepEnd, from+int(min(most, stepRoom)))
-	q.valueAt, q.valueEnd = 0, 0
-	d.linkStraight(end)
-	for q.stepAt < end && q.valueEnd < valueRoom && q.wrong == nil {
-		q.wrong = d.linkOther()
-		d.linkStraight(end)
+	q.valueAt, q.valueEnd, q.missAt, q.missEnd = 0, 0, 0, 0
+	for d.linkNarrow(end); q.stepAt < end && q.valueEnd < mostValues; d.linkNarrow(end) {
+		if q.steps[q.stepAt] >= opNew {
+			q.wrong = d.linkNew()
+		}
+		if q.wrong != nil || !d.linkWide() {
+			break
+		}
 	}
 	steps := uint64(q.stepAt - from)
 	d.steps -= steps
 	return steps
 }
 
-// linkStraight goes on with steps of known straight and single blocks up to end. What block
-// comes next hangs on the one before and on nothing else.
-func (d *decoder) linkStraight(end int) {
-	q := &d.queue
-	blocks, steps, at, out := d.blocks, q.steps[:end], q.stepAt, q.valueEnd
+// linkNarrow goes on with steps up to end, as long as they are of known straight
+// and single blocks of few values. What block comes next hangs on the one before
+// and on nothing else. Each step is written as if it had two values.
+func (d *decoder) linkNarrow(end int) {
+	q, blocks := &d.queue, d.blocks.all
+	if len(blocks) == 0 {
+		return
+	}
+	at, out, miss := q.stepAt, q.valueEnd, q.missEnd
 	before := uint64(d.before)
-	was := &blocks[before]
-	for at < len(steps) && out < valueRoom {
-		op := steps[at]
+	was := &blocks[int(before)&(len(blocks)-1)]
+	for (at-end)&(out-mostValues) < 0 {
+		op := q.steps[at&(stepRoom-1)]
 		links := bits.RotateLeft64(was.links, int(op))
-		misses, b := op>>opMisses, &blocks[uint32(links)]
-		if misses >= b.below || op >= opNew {
+		misses, b := op>>opMisses, &blocks[int(links)&(len(blocks)-1)]
+		if misses >= b.below {
 			break
 		}
 		was.links = links
 		was, before = b, links
 		cell := uint64(b.first)
-		four := (*[2]uint64)(q.values[out:])
-		four[0] = cell | misses&1*missedValue
-		four[1] = cell + 1 | misses>>1&1*missedValue
-		if b.rows > 2 {
-			linkMore(q.values[out:], cell, misses, uint64(b.rows))
-		}
+		m0, m1 := misses&1, misses>>1&1
+		q.values[out&(valueRoom-1)] = cell | m0<<missedShift
+		q.values[(out+1)&(valueRoom-1)] = cell + 1 | m1<<missedShift
+		q.misses[miss&(valueRoom-1)] = uint16(out)
+		miss += int(m0)
+		q.misses[miss&(valueRoom-1)] = uint16(out + 1)
+		miss += int(m1)
 		out += int(b.rows)
 		at++
 	}
-	d.before, q.stepAt, q.valueEnd = uint32(before), at, out
+	d.before, q.stepAt, q.valueEnd, q.missEnd = uint32(before), at, out, miss
 }
 
-// linkOther goes on with a step of a new block, or of one that is neither.
-func (d *decoder) linkOther() error {
+// linkWide goes on with one step of a straight or single block, and tells whether
+// it is of one.
+func (d *decoder) linkWide() bool {
 	q := &d.queue
-	op := &q.steps[q.stepAt]
-	if *op >= opNew {
-		off := *op >> 32
-		*op &= opNew - 1
-		return d.follow(off) // the block is the expected one now
-	}
-	was := &d.blocks[d.before]
-	links := bits.RotateLeft64(was.links, int(*op))
-	b, misses := &d.blocks[uint32(links)], *op>>opMisses
-	if b.below != 0 || misses>>b.width != 0 {
-		return errControl
+	op := q.steps[q.stepAt]
+	was := &d.blocks.all[d.before]
+	links := bits.RotateLeft64(was.links, int(op))
+	b, misses := &d.blocks.all[uint32(links)], op>>opMisses
+	if b.form > single || misses>>b.width != 0 {
+		return false
 	}
 	was.links, d.before = links, uint32(links)
-	q.values[q.valueEnd] = uint64(d.before) | specialValue | misses<<specialMisses
-	q.valueEnd++
+	out := q.valueEnd
+	for k := range uint64(b.rows) {
+		missed := misses >> k & 1
+		q.values[out] = uint64(b.first) + k | missed<<missedShift
+		q.misses[q.missEnd] = uint16(out)
+		q.missEnd += int(missed)
+		out++
+	}
+	q.valueEnd = out
 	q.stepAt++
-	return nil
+	return true
 }
 
-// linkMore writes the values of a step behind the second.
-func linkMore(to []uint64, cell, misses, rows uint64) {
-	for k := uint64(2); k < rows; k++ {
-		to[k] = cell + k | misses>>k&1*missedValue
+// linkNew makes the block of the next step, which is a new one, the expected one.
+func (d *decoder) linkNew() error {
+	op := &d.queue.steps[d.queue.stepAt]
+	off := *op >> 32
+	*op &= opNew - 1
+	return d.follow(off)
+}
+
+// specials carries out the next steps, up to most, as long as they are of known
+// blocks that are neither straight nor single. It gives what [decoder.fill] does.
+func (d *decoder) specials(c *columns, row int, most uint64) (int, uint64, error) {
+	q := &d.queue
+	for row < len(c.addr) && most > 0 && q.someSteps() {
+		op := q.steps[q.stepAt]
+		was := &d.blocks.all[d.before]
+		links := bits.RotateLeft64(was.links, int(op))
+		b, misses := &d.blocks.all[uint32(links)], op>>opMisses
+		if op >= opNew || b.form <= single && misses>>b.width == 0 {
+			break
+		}
+		was.links, d.before = links, uint32(links)
+		q.stepAt++
+		d.steps--
+		most--
+		var err error
+		if row, err = d.step(c, row, d.before, misses); err != nil {
+			return row, most, err
+		}
 	}
+	return row, most, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -81,6 +82,7 @@ func newReader(name string, o Options, s source, t *told) *Reader {
 		name: name, options: o, source: s, told: t,
 		planner: planner{kinds: trace.AllKinds},
 		lanes:   map[uint32]*lane{},
+		reused:  reused{split: runtime.GOARCH == "wasm"},
 	}
 	if !o.Strict { // which does not look at what is behind damage
 		r.early = earlyHere()

@@ -177,7 +177,7 @@ func TestRowsAreThoseOfTheNaiveTwin(t *testing.T) {
 		want := naiveRows(p, steps, kinds)
 		most := rapid.SampledFrom([]int{1, 2, 5, 64, 4096}).Draw(t, "rows")
 		r := NewReader("t", bytes.NewReader(file), Options{})
-		r.early = someEarly(t)
+		r.early, r.reused.split = someEarly(t), rapid.Bool().Draw(t, "split")
 		sameRows(t, "whole", r, kinds, most, want)
 		if h := r.Header(); !reflect.DeepEqual(*h.Program, *p) || !h.Sites || !h.Threads {
 			t.Fatalf("header %+v, want the program\n%+v", h, p)
@@ -188,7 +188,7 @@ func TestRowsAreThoseOfTheNaiveTwin(t *testing.T) {
 		}
 		s := openSource(t, file)
 		whole := s.Whole()
-		whole.early = someEarly(t)
+		whole.early, whole.reused.split = someEarly(t), !r.reused.split
 		sameRows(t, "by the index", whole, kinds, most, want)
 		s.spans = nil
 		s.share(rapid.Uint64Range(1, 100).Draw(t, "references of a span"))
@@ -325,22 +325,31 @@ func FuzzReader(f *testing.F) {
 		}).Example(seed))
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		r := NewReader("t", bytes.NewReader(file), Options{})
+		r, other := NewReader("t", bytes.NewReader(file), Options{}), NewReader("t", bytes.NewReader(file), Options{})
 		r.Select(trace.AllKinds | trace.EventKinds)
-		drain(t, r)
+		other.Select(trace.AllKinds | trace.EventKinds)
+		drain(t, r, other)
 		if s, err := NewSource("t", bytes.NewReader(file), int64(len(file)), Options{}); err == nil {
-			drain(t, s.Whole())
+			drain(t, s.Whole(), s.Whole())
 		}
 		_, _ = Check(NewReader("t", bytes.NewReader(file), Options{}), func(Fault) {})
 		_, _ = Look(NewReader("t", bytes.NewReader(file), Options{}))
 	})
 }
 
-// drain reads a part of what may be very much.
-func drain(t *testing.T, r *Reader) {
-	b := trace.NewBatch(0)
+// drain reads a part of what may be very much, from readers of the same, which
+// make rows of values in the two ways: they give the same.
+func drain(t *testing.T, r, other *Reader) {
+	r.reused.split, other.reused.split = false, true
+	b, same := trace.NewBatch(0), trace.NewBatch(0)
 	for range 200 {
 		err := r.Next(b)
+		if otherErr := other.Next(same); (err == nil) != (otherErr == nil) || err != nil && err.Error() != otherErr.Error() {
+			t.Fatalf("error %v, split %v", err, otherErr)
+		}
+		if !slices.Equal(b.Addr, same.Addr) || !slices.Equal(b.Kind, same.Kind) || !slices.Equal(b.Bytes, same.Bytes) || !slices.Equal(b.Site, same.Site) {
+			t.Fatalf("%d rows, split %d others", b.Len(), same.Len())
+		}
 		if err != nil && b.Len() > 0 || err == nil && b.Len() == 0 {
 			t.Fatalf("%d rows, error %v", b.Len(), err)
 		}
@@ -382,17 +391,14 @@ func FuzzChunk(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, strict := range []bool{false, true} {
-			drain(t, NewReader("t", bytes.NewReader(out.Bytes()), Options{Strict: strict}))
+			o := Options{Strict: strict}
+			drain(t, NewReader("t", bytes.NewReader(out.Bytes()), o), NewReader("t", bytes.NewReader(out.Bytes()), o))
 		}
 		s := openSource(t, out.Bytes())
 		s.spans = nil
 		s.share(1)
 		for i := range min(s.Spans(), 4) {
-			r, err := s.Open(i)
-			if err != nil {
-				t.Fatal(err)
-			}
-			drain(t, r.(*Reader))
+			drain(t, s.open(s.spans[i]), s.open(s.spans[i]))
 		}
 		if _, err := Check(NewReader("t", bytes.NewReader(out.Bytes()), Options{}), func(Fault) {}); err != nil {
 			t.Fatal(err)

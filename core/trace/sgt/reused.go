@@ -14,6 +14,7 @@ type reused struct {
 	decoders []*decoder
 	earlies  []*early
 	scratch  *trace.Batch
+	split    bool // what decoders have
 }
 
 // chunk gives an empty one, with the memory of one that is done.
@@ -30,7 +31,7 @@ func (m *reused) chunk() *chunk {
 func (m *reused) decoder() *decoder {
 	last := len(m.decoders) - 1
 	if last < 0 {
-		return &decoder{}
+		return &decoder{split: m.split}
 	}
 	d := m.decoders[last]
 	m.decoders = m.decoders[:last]

@@ -17,10 +17,10 @@
 //  5. [Rewriter] takes a part of a container over into another; [Look] and
 //     [Check] tell what is in one, and what is wrong with it.
 //
-// The kernel is [decoder.quick] for irregular code, and [decoder.loop] where
-// blocks go round: there every value is an arithmetic progression, so that
-// columns are filled without looking at steps at all. The idea of predicting by
-// stride or by link is that of value predictors (Sazeides and Smith, The
+// The kernel is [decoder.inTurn] for irregular code, [decoder.inSteps] for it in
+// WebAssembly, and [decoder.loop] where blocks go round: there every value is an
+// arithmetic progression, so that columns are filled without looking at steps at
+// all. The idea of predicting by stride or by link is that of value predictors (Sazeides and Smith, The
 // Predictability of Data Values, MICRO 1997) and of trace compressors built on
 // them (Burtscher, VPC3, SIGMETRICS 2004); instead of choosing among many
 // predictors by the value, each value keeps two and switches on a miss.
