@@ -859,7 +859,7 @@ func TestSampleAndCores(t *testing.T) {
 	if cores := d.app.threads().Cores; len(cores) != 2 || len(cores[0].Threads) != 2 {
 		t.Errorf("cores %+v", cores)
 	}
-	for _, bad := range []state.Settings{{Cores: "1,x"}, {Sample: "half"}, {Sample: "onoff=1e3/1e6"}} {
+	for _, bad := range []state.Settings{{Cores: "1,x"}, {Sample: "half"}, {Sample: "onoff=1e6/1e3"}} {
 		d.app.Offer(demoItem())
 		d.settings = bad
 		d.app.Offer(demoItem())

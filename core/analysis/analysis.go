@@ -78,7 +78,7 @@ type Spec struct {
 	Cores, Domains [][]uint32
 
 	// Sample has locality be estimated from a sample of the accesses; nil: from all.
-	// Sites, sharing and communication follow it where it has lines that stay in it.
+	// Sites and sharing follow it, and communication where it has lines that stay in it.
 	// Counters stay exact.
 	Sample Sampling
 
@@ -97,14 +97,23 @@ type Spec struct {
 type Sampling interface {
 	Locality(lineBytes []uint32) locality.Sampled
 	// KeepsLines tells whether all accesses to some lines are in the sample, so that
-	// Followers estimates what other analyses tell.
+	// it tells who wrote to them last.
 	KeepsLines() bool
-	// Followers are the analyses of a trace of which only these lines are kept, in the
-	// order in which they take batches.
+	// Followers are the analyses that estimate what others tell, in the order in which
+	// they take batches.
 	Followers(w Wanted) []Analysis
+	// Stretches gives what is read of r where whole stretches of the run are sampled,
+	// of references of these kinds and threads; nil: of all of it.
+	Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) Stretches
 }
 
-// Wanted is what is asked of the lines of a sample.
+// Stretches reads parts of a run, which every analysis sees in full.
+type Stretches interface {
+	trace.Reader
+	Sampled() *profile.Sampled // what was read
+}
+
+// Wanted is what is asked of a sample.
 type Wanted struct {
 	LineBytes     uint32           // at which sites are told apart
 	Sites         *sites.Options   // nil: not asked for, as in the following
@@ -172,9 +181,11 @@ func (s Spec) checkSample() error {
 		return nil
 	case s.Mergeable:
 		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "one of both: sampled profiles cannot be joined"}
-	case s.Analyses != None && s.Analyses&(Sites|Sharing|Communication) != 0 && !s.Sample.KeepsLines():
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "locality, sets or counters with a sample of accesses, or of so many lines; " +
-			"sites, sharing and communication need all accesses, a share of the lines (space), or stretches of the run (onoff)"}
+	case s.Sample.Stretches(nil, s.Kinds, nil) != nil:
+		return nil
+	case s.Analyses != None && s.Analyses&Communication != 0 && !s.Sample.KeepsLines():
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no communication with a sample of single accesses: who wrote a value last, only those know who " +
+			"saw every access to it; take a share of the lines (space), so many of them (lines), or stretches of the run (onoff)"}
 	case len(s.Utilisation) > 0 || s.Previous:
 		return &trace.OptionError{Option: "utilisation", Got: "with a sample", Want: "all accesses, or stretches of the run (onoff)"}
 	}

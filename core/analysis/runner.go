@@ -19,15 +19,16 @@ import (
 //	}
 //	p := r.Finish(profile.State{})
 type Runner struct {
-	spec     Spec
-	reader   trace.Reader
-	analyses []Analysis
-	events   trace.Kinds // that the analyses take
-	batch    *trace.Batch
-	mixed    bool // events are among the batch's rows
-	keep     []int32
-	next     int         // the batch's rows before it are analysed
-	view     trace.Batch // the part of the batch that is being analysed
+	spec      Spec
+	reader    trace.Reader
+	stretches Stretches // the reader, where it leaves parts of the run out; or nil
+	analyses  []Analysis
+	events    trace.Kinds // that the analyses take
+	batch     *trace.Batch
+	mixed     bool // events are among the batch's rows
+	keep      []int32
+	next      int         // the batch's rows before it are analysed
+	view      trace.Batch // the part of the batch that is being analysed
 
 	references references               // of that part
 	rest       rest                     // of a reference that is analysed in pieces
@@ -62,6 +63,12 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 		return nil, err
 	}
 	run := &Runner{spec: spec, reader: r, batch: trace.NewBatch(0)}
+	if s := spec.Sample; s != nil {
+		if run.stretches = s.Stretches(r, spec.Kinds, spec.Threads); run.stretches != nil {
+			run.reader, run.spec.Sample = run.stretches, nil
+			spec = run.spec
+		}
+	}
 	run.analyses = table(spec, spec.has(Sets), run.program)
 	if spec.Start == 0 {
 		run.toSkip = spec.Skip
@@ -355,7 +362,11 @@ func (r *Runner) Progress() Progress {
 
 // Profile gives the result so far. It shares nothing with the running analyses.
 func (r *Runner) Profile(state profile.State) *profile.Profile {
-	return r.profile(state, r.spec.Mergeable)
+	p := r.profile(state, r.spec.Mergeable)
+	if r.stretches != nil {
+		p.Sampled = r.stretches.Sampled()
+	}
+	return p
 }
 
 // Finish gives the result and ends the run: the models' memory is free before

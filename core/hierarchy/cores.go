@@ -506,11 +506,6 @@ func (a *CoreAsker) coreDoubts(h Hierarchy, out *ByCore) (warnings []Warning) {
 			say(l.Cache.Name, " loses lines to stores of cores that do not share it; it is answered as if it kept them")
 		}
 	}
-	for i := range out.Levels {
-		if text := coarse(a.p.Sampled, out.Levels[i].Cache); text != "" {
-			say(text)
-		}
-	}
 	if text := OrderDoubt(a.p); text != "" {
 		warnings = append(warnings, text)
 	}

@@ -2,7 +2,6 @@ package hierarchy
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -18,9 +17,7 @@ const (
 
 // estimated reports whether a profile's distances are estimates. Where whole stretches
 // of the run were analysed, they are exact for these.
-func estimated(p *profile.Profile) bool {
-	return p.Sampled != nil && p.Sampled.Mode != profile.OnOffSample
-}
+func estimated(p *profile.Profile) bool { return p.Sampled.Estimates() }
 
 // IsSDCM reports whether the stack distance cache model gives the misses.
 func (m Method) IsSDCM() bool { return m == SDCM || m == SampledSDCM }
@@ -49,30 +46,11 @@ func (a *Asker) sample(l *Level, fullMisses float64) {
 	l.Low, l.High = min(l.Low, l.Misses), max(l.High, l.Misses)
 }
 
-// fewLines is how many lines of a sample a cache has to hold for distances about its
-// size to be told within a fifth.
-const fewLines = 25
-
-// coarse warns of a cache that holds few lines of a sample: stacks of cores have nothing
-// but their number to tell distances by. "" for others.
-func coarse(s *profile.Sampled, c Cache) string {
-	if s == nil || s.Mode != profile.SpaceSample || s.Rate() == 1 {
-		return ""
-	}
-	lines := float64(c.Lines()) * s.Rate()
-	if lines >= fewLines {
-		return ""
-	}
-	off := strconv.FormatFloat(100/math.Sqrt(max(lines, 1)), 'f', 0, 64)
-	return c.Name + " holds about " + strconv.FormatFloat(lines, 'g', 2, 64) + " of the sampled lines, so distances about its size are known to " +
-		off + " % only, and misses are blurred as much; take a larger share of the lines"
-}
-
 // SampleDoubt says what the counts of a sampled profile rest on; "" for others.
 func SampleDoubt(s *profile.Sampled) string {
 	switch {
-	case s == nil:
-		return ""
+	case s == nil || s.Mode != profile.OnOffSample && !s.Estimates():
+		return "" // all lines are in the sample
 	case s.Mode == profile.OnOffSample:
 		return s.Chip() + ": counts are of these; what was accessed in between is not on the stacks, so distances across a gap are too short, and values written in between count as older ones"
 	}

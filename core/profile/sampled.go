@@ -55,6 +55,27 @@ type SampledSize struct {
 // Bound is an interval of counts.
 type Bound struct{ Low, High uint64 }
 
+// Chosen reports whether accesses or lines were chosen, so that stacks of threads have no
+// set tables, and there is nothing of pages.
+func (s *Sampled) Chosen() bool { return s != nil && s.Mode != OnOffSample }
+
+// Estimates reports whether counts are estimates: those of stretches of a run are exact
+// for these, and so are those of a sample of lines that has all of them.
+func (s *Sampled) Estimates() bool {
+	switch {
+	case s == nil || s.Mode == OnOffSample:
+		return false
+	case s.Mode == TimeSample || s.Mode == SpaceSample && s.Threshold != math.MaxUint64:
+		return true
+	}
+	for i := range s.Sizes {
+		if s.Sizes[i].Threshold != math.MaxUint64 {
+			return true
+		}
+	}
+	return false
+}
+
 // Chip says how the references were chosen, in few words.
 func (s *Sampled) Chip() string {
 	switch s.Mode {
@@ -86,19 +107,20 @@ func (p *Profile) MissBounds(lineBytes uint32, capacityLines uint64) (b Bound, o
 	}
 	for i := range p.Sampled.Sizes {
 		if s := &p.Sampled.Sizes[i]; s.LineBytes == lineBytes && len(s.Bounds) > 0 {
-			return s.bound(capacityLines), true
+			return BoundAt(s.Bounds, capacityLines), true
 		}
 	}
 	return b, false
 }
 
-// bound is the interval at a capacity: that of both neighbours between two.
-func (s *SampledSize) bound(capacityLines uint64) Bound {
-	last := len(s.Bounds) - 1
+// BoundAt is the interval at a capacity, of bounds as in [SampledSize], of which there
+// are some: that of both neighbours between two.
+func BoundAt(bounds []Bound, capacityLines uint64) Bound {
+	last := len(bounds) - 1
 	at := min(SiteBin(uint32(min(capacityLines, math.MaxUint32))), last)
-	b := s.Bounds[at]
+	b := bounds[at]
 	if SiteBinFrom(at) != capacityLines && at < last {
-		b.Low = min(b.Low, s.Bounds[at+1].Low)
+		b.Low = min(b.Low, bounds[at+1].Low)
 	}
 	return b
 }

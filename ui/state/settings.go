@@ -60,8 +60,7 @@ func (s Settings) Spec() (analysis.Spec, error) {
 	return spec, s.sample(&spec)
 }
 
-// sample has a spec be of a sample, where one is wanted. Stretches of a run, which
-// are read and not chosen, are the command's.
+// sample has a spec be of a sample, where one is wanted.
 func (s Settings) sample(spec *analysis.Spec) error {
 	text := strings.TrimSpace(s.Sample)
 	if text == "" {
@@ -71,12 +70,9 @@ func (s Settings) sample(spec *analysis.Spec) error {
 	if err != nil {
 		return err
 	}
-	if o.Mode == profile.OnOffSample {
-		return &trace.OptionError{Option: "sample", Got: text, Want: "space=RATE, lines=COUNT or time=GAP; stretches of the run are analysed by the command, whose profile can be opened here"}
-	}
 	spec.Sample = o
-	if spec.Analyses != analysis.Default && !o.KeepsLines() {
-		spec.Analyses &= analysis.Locality | analysis.Counters
+	if spec.Analyses != analysis.Default && o.Mode == profile.TimeSample {
+		spec.Analyses &^= analysis.Communication
 	}
 	return nil
 }

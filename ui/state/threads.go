@@ -593,7 +593,7 @@ func (t *Threads) ChangeTable() *Table {
 		return []uint64{c.Same, c.Dilated, c.Overlapped, c.Intercepted, c.Brought}
 	}
 	caption, rows := "How distances change when all threads share one stack", len(d.Members)
-	if s := t.view.Profile.Sampled; s != nil && s.Mode == profile.SpaceSample {
+	if t.view.Profile.Sampled.Chosen() {
 		caption, rows = caption+": not told by a sample of lines", 0
 	}
 	return &Table{

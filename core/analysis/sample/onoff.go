@@ -3,6 +3,7 @@ package sample
 import (
 	"slices"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -21,6 +22,14 @@ type OnOff struct {
 
 	Read uint64 // references of these kinds and threads, so far
 	keep []int32
+}
+
+// Stretches implements analysis.Sampling.
+func (o Options) Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) analysis.Stretches {
+	if o.Mode != profile.OnOffSample {
+		return nil
+	}
+	return NewOnOff(r, o, kinds, threads)
 }
 
 // NewOnOff reads r; only references of these kinds and threads count.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/byfl"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/tally"
@@ -75,7 +77,17 @@ func (a *app) loadCounters(r *reading, name string) (*answerable, error) {
 	if err == nil && l.Profile.Counters == nil {
 		err = usagef(l.name, ": the profile holds no counters; analyze the trace again with --analyses locality,counters")
 	}
+	if err == nil && l.Profile.Sampled.Estimates() {
+		l.countsAll()
+	}
 	return l, err
+}
+
+// countsAll leaves out what is said of a sample: counters are of every reference.
+func (l *answerable) countsAll() {
+	doubt := l.name + ": " + hierarchy.SampleDoubt(l.Profile.Sampled)
+	l.warnings = slices.DeleteFunc(l.warnings, func(text string) bool { return text == doubt })
+	l.Profile.Sampled = nil
 }
 
 // loadByfl reads a result of Byfl as a profile that holds nothing but counters.

@@ -93,7 +93,9 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 		return nil, in.blame(ctx, o, content, err)
 	}
 	watched := &watcher{reader: unpacked}
-	reader, onOff := o.sampled(watched)
+	if o.Sample != nil {
+		o.Spec.Sample = *o.Sample
+	}
 	if o.Spill != "" {
 		end, err := o.spill()
 		if err != nil {
@@ -101,7 +103,7 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 		}
 		defer end()
 	}
-	runner, err := analysis.NewRunner(o.Spec, reader)
+	runner, err := analysis.NewRunner(o.Spec, watched)
 	if err != nil {
 		return nil, err
 	}
@@ -120,24 +122,7 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	}
 	result := &Result{Trace: true, Stopped: stopped, FirstBad: watched.firstBad, Changed: in.Changed(), Unsaved: saver.unsaved}
 	result.Profile = runner.Finish(analysis.StateAfter(stopped, done.References))
-	if onOff != nil {
-		result.Profile.Sampled = onOff.Sampled()
-	}
 	return result, nil
-}
-
-// sampled has the spec, or what is read, be a sample, if that is asked for.
-func (o *Options) sampled(r trace.Reader) (trace.Reader, *sample.OnOff) {
-	if o.Sample == nil {
-		return r, nil
-	}
-	if o.Sample.Mode != profile.OnOffSample {
-		o.Spec.Sample = *o.Sample
-		return r, nil
-	}
-	kinds := o.Spec.WithDefaults().Kinds
-	onOff := sample.NewOnOff(r, *o.Sample, kinds, o.Spec.Threads)
-	return onOff, onOff
 }
 
 // run steps through the trace until it ends, or something ends it.
