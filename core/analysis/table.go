@@ -84,7 +84,7 @@ func (s Spec) has(a Analyses) bool {
 	switch {
 	case s.Budget != nil && a&byLine != 0:
 		return false
-	case s.Sample != nil && (a == Sets || a&byLine != 0 && !s.Sample.KeepsLines()):
+	case s.Sample != nil && (a == Sets || a == Communication && !s.Sample.KeepsLines()):
 		return false
 	case s.Analyses == Default:
 		return a != Communication || !s.Mergeable

@@ -24,7 +24,29 @@ type Communication struct {
 	False    []FalseSharing    // most misses first
 	Sources  []SourceDistances // by from, to; nil where stacks were not kept
 	Messages uint64            // bytes that a version with messages has to send at least
+
+	Off *CommunicationOff // nil where these are no estimates
 }
+
+// CommunicationOff is half of each interval that has the truth in 95 of 100 runs, of
+// what stands at the same place in a [Communication].
+type CommunicationOff struct {
+	Granules []GranuleOff
+	Pairs    []FlowOff
+	False    []FalseOff
+}
+
+// FalseOff is that of a [FalseSharing].
+type FalseOff struct{ Lines, Events, Misses uint64 }
+
+// GranuleOff is that of a [Granule].
+type GranuleOff struct {
+	Flows   []FlowOff
+	Classes [NumSharingClasses]ClassCount
+}
+
+// FlowOff is that of a [Flow] or a [SitePair].
+type FlowOff struct{ Events, Transfers uint64 }
 
 // MaxThreads is the most threads that are told apart.
 const MaxThreads = 64

@@ -82,7 +82,7 @@ type communicationReader struct {
 func (p *Profile) decodeCommunication(d *Decoder) *Communication {
 	r := communicationReader{Decoder: d}
 	for i := range p.Locality {
-		r.most = max(r.most, p.Locality[i].Lines())
+		r.most = max(r.most, p.longest(&p.Locality[i]))
 	}
 	c := &Communication{Beyond: r.number32()}
 	for range r.UintBelow(4) {
@@ -177,7 +177,7 @@ func (p *Profile) checkCommunication() error {
 	if c == nil {
 		return nil
 	}
-	estimated := p.Sampled != nil && p.Sampled.Mode == SpaceSample // of lines, so nothing of pages
+	estimated := p.Sampled.Chosen() // of lines, so nothing of pages
 	if len(c.Granules) == 0 || c.Granules[0].Bytes != WordBytes || !estimated && (len(c.Granules) < 2 || c.Granules[len(c.Granules)-1].Bytes != PageBytes) {
 		return &CheckError{"its communication is not of words, lines and pages"}
 	}
@@ -200,7 +200,7 @@ func (p *Profile) checkCommunication() error {
 
 // slack is how much sums may differ by of so many counts: each estimate is rounded.
 func (p *Profile) slack(counts int) uint64 {
-	if p.Sampled == nil || p.Sampled.Mode != SpaceSample {
+	if !p.Sampled.Chosen() {
 		return 0
 	}
 	return uint64(counts)

@@ -94,6 +94,8 @@ func decode(data []byte) (*Profile, error) {
 // know.
 func (p *Profile) decodeOptional(tag string, r *Decoder) {
 	switch {
+	case tag == "smpi" && p.Sampled != nil:
+		p.decodeIntervals(r)
 	case tag == "segm" && p.Segment == nil:
 		p.Segment = decodeSegment(r)
 	case tag == "segs" && p.Segment != nil && p.Segment.Sites == nil:

@@ -75,6 +75,14 @@ import (
 //	      events; of transfers.
 //	      A flow is from; to; events; transfers. Sites and objects are their indices
 //	      + 1 in SITE, or 0
+//	smpi  of a sample, halves of intervals and intervals, each a list of its own
+//	      length: of each core in SHAR 0, or 1 + list of (low, high) of its private
+//	      misses; of coherent ones; first accesses; coherence misses; invalidations;
+//	      of each member of its domains list of (low, high); of each site and object
+//	      in SITE list of (bin, half); for COMM 0, or 1 + for each flow events and
+//	      transfers, and for each class granules, references and events, granularity
+//	      by granularity; events and transfers of each pair; and lines, events and
+//	      misses of false sharing
 //	segm  start; list of line sizes, each: list of first touches
 //	      (reference - previous, zigzag line - previous, kind); list of lines
 //	      of the stack (zigzag line - previous); where they were counted, for
@@ -141,6 +149,9 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	start := len(w.out)
 	p.canonical(&w)
 	sum := digestSections(w.out[start:])
+	if p.hasIntervals() {
+		w.section("smpi", p.encodeIntervals)
+	}
 	w.flush(to)
 	if s := p.Segment; s != nil {
 		w.payload = s.encode(w.payload[:0])

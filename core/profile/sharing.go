@@ -44,6 +44,16 @@ type Core struct {
 	// F_invalidated of §6.3, where Private is F_private.
 	Foreign  StackCounts
 	Coherent CoherentCounts
+	// Off is how far off estimates are; nil where they are none.
+	Off *CoreIntervals
+}
+
+// CoreIntervals are those that have the truth in 95 of 100 runs. Bounds hold the misses
+// of fully associative LRU caches, as in [SampledSize], of the core's own; other numbers
+// are half of an interval about a count.
+type CoreIntervals struct {
+	Private, Coherent         []Bound
+	Cold, Lost, Invalidations uint64
 }
 
 // CoherentCounts are accesses on a stack with holes. An access to a line that was
@@ -77,6 +87,7 @@ type Member struct {
 	Cold      uint64 // lines that no core of the domain touched before
 	Distances Histogram
 	Change    Change
+	Bounds    []Bound // of estimates: see CoreIntervals
 }
 
 // Change tells how the concurrent distances of a core's accesses differ from its

@@ -57,6 +57,15 @@ func appendAscending(b []byte, list []uint32) []byte {
 	return b
 }
 
+// longest is the longest distance that there can be at a line size: estimates of stacks
+// differ by their number of lines.
+func (p *Profile) longest(l *Locality) uint64 {
+	if p.Sampled.Chosen() {
+		return min(max(l.Lines(), l.Accesses()), MaxDistance)
+	}
+	return l.Lines()
+}
+
 // mostPages is how many pages the histograms of one section may have: a few bytes
 // make a histogram with room for every distance up to a far one, and there may be
 // thousands of histograms.
@@ -78,7 +87,7 @@ func (p *Profile) decodeSharing(d *Decoder) {
 		d.fail("stacks of threads at line sizes that have no histogram or are not ascending")
 		return
 	}
-	r := sharingReader{Decoder: d, most: l.Lines()}
+	r := sharingReader{Decoder: d, most: p.longest(l)}
 	for range r.UintBelow(MaxCores + 1) {
 		s.Cores = append(s.Cores, Core{})
 		r.core(&s.Cores[len(s.Cores)-1])
@@ -160,7 +169,7 @@ func (p *Profile) checkSharing() error {
 		if l == nil || i > 0 && s.LineBytes <= p.Sharing[i-1].LineBytes {
 			return &CheckError{"the stacks of its threads are at line sizes without a histogram"}
 		}
-		if err := s.check(l, p.Sampled != nil && p.Sampled.Mode == SpaceSample); err != nil {
+		if err := s.check(l, p.Sampled.Chosen()); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"strings"
 
@@ -109,6 +110,25 @@ type Reuse struct {
 	// Before is which sites touched a line before these accesses did, for
 	// distances from PreviousFrom on; ascending, none is zero.
 	Before []SiteCount
+	// Off is, where these are estimates, half of the interval about the misses of a
+	// fully associative LRU cache of SiteBinFrom(Bin) lines that has the truth in 95 of
+	// 100 runs; where it changes, ascending, and 0 below.
+	Off []BinCount
+}
+
+// OffAt is half of the interval about the misses of a cache of so many lines; between
+// two bins, the wider one.
+func (r *Reuse) OffAt(lines uint64) (off uint64) {
+	bin := SiteBin(uint32(min(lines, math.MaxUint32)))
+	for _, b := range r.Off {
+		if int(b.Bin) > bin && (int(b.Bin) > bin+1 || SiteBinFrom(bin) == lines) {
+			break
+		}
+		if off = max(off, b.Count); int(b.Bin) < bin {
+			off = b.Count
+		}
+	}
+	return off
 }
 
 // PreviousFrom is the least stack distance at which it is noted who touched a

@@ -339,7 +339,7 @@ func (p *Profile) checkSites() error {
 			return err
 		}
 	}
-	if p.Sampled != nil && p.Sampled.Mode == SpaceSample {
+	if p.Sampled.Chosen() {
 		return s.checkTotals(l)
 	}
 	return s.checkSums(l, p.Totals.AllReferences())

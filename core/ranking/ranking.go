@@ -82,7 +82,7 @@ func New(p *profile.Profile) (r *Ranker, ok bool) {
 			r.bins[i].mean /= float64(n)
 		}
 	}
-	if r.estimated = p.Sampled != nil && p.Sampled.Mode == profile.SpaceSample; r.estimated {
+	if r.estimated = p.Sampled.Chosen(); r.estimated {
 		r.addUp()
 	}
 	return r, true

@@ -18,9 +18,16 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if state {
 		p.Segment.Communication = a.save()
 	}
-	if len(a.threads.numbers) < 2 {
-		return
+	if a.Threads() >= 2 {
+		p.Communication = a.Told()
 	}
+}
+
+// Threads is how many threads there are.
+func (a *Analysis) Threads() int { return len(a.threads.numbers) }
+
+// Told is what was counted since, of one thread too. It comes after the result of sites.
+func (a *Analysis) Told() *profile.Communication {
 	c := &profile.Communication{
 		Beyond: a.threads.beyond, Granules: a.granules(), Pairs: a.sitePairs(), Window: a.windows.size, Windows: a.flowWindows(),
 		Owners: a.ownerships(), False: a.falseSharing(), Sources: a.sourceDistances(),
@@ -28,7 +35,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	for i := range c.Granules[words].Flows {
 		c.Messages += c.Granules[words].Flows[i].Bytes
 	}
-	p.Communication = c
+	return c
 }
 
 // granules are those of words, lines and pages; of lines as large as one of these,

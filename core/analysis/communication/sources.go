@@ -18,13 +18,19 @@ import (
 // events of a batch wait here until it asks. Threads that have a core in common are
 // left out: they have the cache in common, too.
 type sources struct {
-	stacks  *sharing.Analysis  // nil: nobody asks
+	stacks  Stacks             // nil: nobody asks
 	queue   []lineEvent        // of the batch, by row and line
 	next    int                // of these, the first one that was not asked about yet
 	waiting []lineEvent        // asked about, and not answered yet
 	cores   [mostThreads]uint8 // of the first thread of each slot: 1 + the core; 0: not known yet
 	list    []distances
 	at      map[uint32]uint32 // indices in list, by place in flows
+}
+
+// Stacks tell where lines are in the coherent stacks of cores: a [sharing.Analysis].
+type Stacks interface {
+	Feed(lineBytes uint32, asker sharing.Asker)
+	Threads() [][]uint32 // of each core so far, by order of appearance
 }
 
 // lineEvent is an event of a line, by a row of the batch.
@@ -42,6 +48,15 @@ type distances struct {
 	events, transfers profile.Histogram
 }
 
+// deepest is more than the depth of any line, of which so many are known: stacks that are
+// estimated have others too.
+func (s *sources) deepest(lines uint32) uint32 {
+	if _, all := s.stacks.(*sharing.Analysis); all || s.stacks == nil {
+		return lines
+	}
+	return profile.MaxDistance - 1
+}
+
 // begin forgets the batch before.
 func (s *sources) begin() { s.queue, s.next = s.queue[:0], 0 }
 
@@ -52,7 +67,7 @@ func (s *sources) note(r *reference, line trace.Line, from source, wrote uint32)
 
 // Follow has the depths of sources told by an analysis of the stacks of cores, which
 // comes later with every batch.
-func (a *Analysis) Follow(stacks *sharing.Analysis) {
+func (a *Analysis) Follow(stacks Stacks) {
 	a.sources.stacks = stacks
 	stacks.Feed(1<<a.lineShift, a)
 }

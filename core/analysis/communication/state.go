@@ -244,8 +244,8 @@ func (a *Analysis) all(f *form) {
 	a.memory.form(f)
 	list(f, &a.sources.list, 3, func(d *distances) {
 		f.place(&d.place)
-		f.histogram(&d.events, a.memory.lines.count)
-		f.histogram(&d.transfers, a.memory.lines.count)
+		f.histogram(&d.events, a.sources.deepest(a.memory.lines.count))
+		f.histogram(&d.transfers, a.sources.deepest(a.memory.lines.count))
 	})
 }
 

@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	fewLines   = 32   // sampled lines, or single samples, that tell of no interval
-	student    = 2.13 // quantile 0.975 of Student's t with groups-1 degrees of freedom; a little wide for single samples
-	deviations = 2    // that all distances may be off
+	fewLines    = 32   // sampled lines, or single samples, that tell of no interval
+	student     = 2.13 // quantile 0.975 of Student's t with groups-1 degrees of freedom; a little wide for single samples
+	studentTalk = 2.36 // the same with talkGroups-1
+	deviations  = 2    // that all distances may be off
 )
 
 // bounds are the intervals of misses at the edges of profile.SiteBin. Two things are
@@ -23,19 +24,26 @@ func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.Sam
 	if single && size.Samples < fewLines || !single && size.Lines < fewLines {
 		return nil
 	}
-	misses := siteBinMisses(l)
+	counts, cold := l.Histogram(trace.AllKinds)
+	misses := siteBinMisses(counts, cold)
 	off := s.offByGroups(factor, size)
 	if single {
 		off = offBySamples(misses, size.Samples)
 	}
-	most := misses[profile.SiteBin(s.front)] // that are not known to hit
+	return boundsOf(&misses, &off, s.front, s.sampler.deviation)
+}
+
+// boundsOf are the intervals of misses that may be off by so much, and of which the
+// capacity may be; a front of so many lines is exact.
+func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front uint32, deviation func(distance float64) float64) (list []profile.Bound) {
+	most := misses[profile.SiteBin(front)] // that are not known to hit
 	for bin := 0; bin <= outOf; bin++ {
 		capacity := profile.SiteBinFrom(bin)
-		if capacity <= uint64(s.front) {
+		if capacity <= uint64(front) {
 			list = append(list, profile.Bound{Low: misses[bin], High: misses[bin]})
 			continue
 		}
-		wide := deviations * s.sampler.deviation(float64(capacity))
+		wide := deviations * deviation(float64(capacity))
 		below := profile.SiteBin(uint32(min(float64(capacity)*max(0, 1-wide), math.MaxUint32)))
 		above := profile.SiteBin(uint32(min(float64(capacity)*(1+wide), math.MaxUint32)))
 		if wide > 0 && above < outOf {
@@ -52,8 +60,7 @@ func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.Sam
 }
 
 // siteBinMisses are the misses in fully associative LRU caches of SiteBinFrom lines.
-func siteBinMisses(l *profile.Locality) (misses [outOf + 1]uint64) {
-	counts, cold := l.Histogram(trace.AllKinds)
+func siteBinMisses(counts *profile.Histogram, cold uint64) (misses [outOf + 1]uint64) {
 	for d, n := range counts.All() {
 		misses[profile.SiteBin(uint32(d))] += n
 	}

@@ -1,6 +1,6 @@
-// Package sample estimates a trace's stack-distance histograms from a part of its
-// accesses, and tells how far the estimates may be off (MODELS §8). It stands in for
-// package locality, at a fraction of its time and memory.
+// Package sample estimates from a part of a trace's accesses what other analyses count of
+// all of them, and tells how far the estimates may be off (MODELS §8). It stands in for
+// package locality, and for what follows it, at a fraction of their time and memory.
 //
 // # Lines
 //
@@ -26,31 +26,6 @@
 // a hundredth a set of 8 ways has a twelfth of a sampled line. Sets of a sampled
 // profile are answered by the stack distance cache model instead (MODELS §5).
 //
-// # What follows the lines
-//
-// At a fixed rate a line is in the sample from its first access to its last, so that
-// other analyses can be told of these lines and no others (followers.go). They run as
-// ever on the shorter trace, and what they count is divided by the rate, distances
-// included (scale.go):
-//
-//   - Sites take every reference, because that costs no stack: what they and data
-//     objects refer to, and their strides, are exact. Distances are those of sampled
-//     lines. As the number of all accesses is known, of each site and each object,
-//     first accesses and long distances are taken from the sample, and the rest is at
-//     distance 0 (SHARDS-adj, site by site).
-//   - Stacks of threads, private, coherent and shared, are of sampled lines; each
-//     core's accesses are counted, all of them, and dealt with in the same way. There
-//     are no depths in sets, for which SDCM stands in, and no changes of distances:
-//     whether something came in between two accesses is not seen if it is rare.
-//   - Communication knows of sampled lines all that it knows of any, so words and lines
-//     are estimated without bias. Pages are left out: who wrote to one last is told by
-//     all its lines only. Parts of data without a sampled line have no owner.
-//
-// What rests on few lines, such as a counter that all threads write, is in the sample
-// or it is not: one falsely shared line of many references is missed at a rate of a
-// hundredth, 99 times of a hundred, and counts for a hundred such lines otherwise.
-// The intervals below are of the histograms alone.
-//
 // # Accesses
 //
 // A sample in time follows single accesses until their line is used again (Kulkarni,
@@ -62,15 +37,54 @@
 // it, by hash, as above. A sample whose line is not used again stands for a cold
 // access: as many lines have a last access as a first one.
 //
+// # What follows
+//
+// Other analyses are answered from samples of the same kind (followers.go):
+//
+//   - Sites and data objects (bysite.go) have all their references counted, and their
+//     strides. The access that a sample ends with tells whose distance it is; those that
+//     the front holds are exact, of each site. As the number of all accesses is known, of
+//     each site and each object, what is left is at the shortest distance (SHARDS-adj,
+//     site by site).
+//   - Threads (threads.go) have a stack each, and each domain that shares a cache has one,
+//     with the front and the times of its own, or with samples of accesses of its own; the
+//     accesses of each core are counted, all of them. On the coherent stack (MODELS §6.4)
+//     lines and holes are followed exactly at the top, and below as far as they are of the
+//     sample: distances are those of the private stack, less by as much as holes have made
+//     them among the sampled lines. A sample of an access ends at the next one of its core,
+//     which is a coherence miss if another core stored to the line before; the depth at
+//     which it was lost is the number of lines since. There are no depths in sets, for
+//     which SDCM stands in, and no changes of distances: whether something came in between
+//     two accesses is not seen if it is rare.
+//   - Communication (talk.go) knows of sampled lines all that it knows of any, so words and
+//     lines are estimated without bias. Where the rate falls, lines go with all that they
+//     counted, so that the rest is what the last rate would have counted from the start.
+//     Pages are left out: who wrote to one last is told by all its lines only. Parts of
+//     data without a sampled line have no owner. From single accesses it cannot be told:
+//     the source of a use is the last writer of a word, which only those know who look at
+//     every access; Kulkarni (section 3.1) proposes lines, or stretches, for that reason.
+//
+// Of single accesses, it is known who used a line last, but not who was first. First
+// accesses, and lines lost to stores, are told instead by up to 8,192 lines that are
+// chosen by their hash, of which every access is seen.
+//
+// What rests on few lines, such as a counter that all threads write, is in the sample
+// or it is not: one falsely shared line of many references is missed at a rate of a
+// hundredth, 99 times of a hundred, and counts for a hundred such lines otherwise.
+//
 // # Stretches
 //
 // [OnOff] leaves out parts of the run, so that any analysis sees the rest in full.
 //
 // # Intervals
 //
-// The sampled lines are 16 independent parts, by their hash. By how much the parts
-// differ tells the standard deviation of the number of misses (Student's t with 15
-// degrees of freedom); that of distances is known from how they were combined, and
-// widens the interval to the misses of the capacities that may be meant. Single
-// accesses are independent, so their share is a binomial one (Wilson's interval).
+// The sampled lines are 16 independent parts, by their hash; single accesses are dealt
+// out to 16 in turn. By how much the parts differ tells the standard deviation of the
+// number of misses, of each core, site or flow (Student's t with 15 degrees of freedom;
+// of communication there are 8 parts); that of distances is known from how they were
+// combined, and widens the interval to the misses of the capacities that may be meant.
+// Of what is nowhere in the sample there may be three draws (the rule of three). Where
+// rows of a table sum up several sites or flows, halves of intervals are added, because
+// all may be off to the same side. The histogram of single accesses has a share that is
+// a binomial one (Wilson's interval).
 package sample

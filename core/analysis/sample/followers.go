@@ -1,34 +1,42 @@
 package sample
 
 import (
-	"math"
+	"math/bits"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// KeepsLines implements analysis.Sampling: with a rate that does not change, a line is
-// in the sample from its first access to its last.
-func (o Options) KeepsLines() bool { return o.Mode == profile.SpaceSample }
+// KeepsLines implements analysis.Sampling.
+func (o Options) KeepsLines() bool {
+	return o.Mode == profile.SpaceSample || o.Mode == profile.LinesSample
+}
 
 // Followers implements analysis.Sampling.
 func (o Options) Followers(w analysis.Wanted) []analysis.Analysis {
-	if !o.KeepsLines() || w.Sites == nil && w.Sharing == nil {
+	if w.Sites == nil && w.Sharing == nil {
 		return nil
 	}
-	k := &kept{options: o, rate: profile.RateOf(o.Threshold)}
+	k := &kept{options: o, lineBytes: w.LineBytes}
 	var list []analysis.Analysis
-	if w.Sites != nil {
-		k.lineBytes, k.sites = w.LineBytes, sites.New(*w.Sites, w.Program)
-		k.whole = locality.NewOn(w.LineBytes, &keptStack{threshold: o.Threshold, seed: o.Seed, rate: k.rate, below: stack.NewExact()})
-		k.whole.Feed(w.LineBytes, k.sites)
-		list = append(list, ahead{k.sites})
+	var lineBytes []uint32
+	if w.Sharing != nil {
+		lineBytes = slices.Clone(w.Sharing.LineBytes)
 	}
-	k.addSizes(w)
+	if w.Sites != nil {
+		k.sites = sites.New(*w.Sites, w.Program)
+		list = append(list, ahead{k.sites})
+		if !slices.Contains(lineBytes, w.LineBytes) {
+			lineBytes = append(lineBytes, w.LineBytes)
+		}
+	}
+	slices.Sort(lineBytes)
+	for _, n := range lineBytes {
+		k.sizes = append(k.sizes, newKeptSize(k, n, w))
+	}
 	return append(list, k)
 }
 
@@ -43,74 +51,51 @@ func (ahead) Close()                                         {}
 func (ahead) Restore(*profile.Profile) error                 { return nil }
 func (ahead) Append(*profile.Profile) error                  { return nil }
 
-// keptStack is an LRU stack of the lines of a sample: distances are those counted
-// divided by the rate. Of a line that is not in the sample it says 0, the shortest
-// there is, which is what accesses that the sample does not account for are taken for.
-type keptStack struct {
-	threshold, seed uint64
-	rate            float64
-	below           *stack.Exact
-
-	lines  []trace.Line
-	at     []uint32
-	depths []uint32
-}
-
-// Distances implements stack.Model.
-func (s *keptStack) Distances(lines []trace.Line, out []uint32) {
-	if len(s.at) < len(lines) {
-		s.lines, s.at, s.depths = make([]trace.Line, len(lines)), make([]uint32, len(lines)), make([]uint32, len(lines))
-	}
-	n := 0
-	for i, line := range lines {
-		out[i] = 0
-		s.lines[n], s.at[n] = line, uint32(i)
-		if mix(line, s.seed) <= s.threshold {
-			n++
-		}
-	}
-	s.below.Distances(s.lines[:n], s.depths)
-	for i, d := range s.depths[:n] {
-		out[s.at[i]] = scaledDistance(d, s.rate)
-	}
-}
-
-// Lines implements stack.Model.
-func (s *keptStack) Lines() int { return s.below.Lines() }
-
-// Stack implements stack.Model.
-func (s *keptStack) Stack() []trace.Line { return s.below.Stack() }
-
-// scaledDistance is what a distance in lines of the sample stands for.
-func scaledDistance(d uint32, rate float64) uint32 {
-	if d == stack.Cold {
-		return d
-	}
-	return uint32(min(math.Round(float64(d)/rate), stack.Lost-1))
-}
-
-// kept has analyses see the lines of a sample: see the package comment.
+// kept has what is told of sites, threads and communication follow a sample: see the
+// package comment.
 type kept struct {
-	options Options
-	rate    float64
-	done    uint64 // references
-
-	lineBytes uint32
-	sites     *sites.Analysis    // nil where they are not asked for; it takes all references
-	whole     *locality.Analysis // what sites follow
-	sizes     []*thinned
+	options   Options
+	lineBytes uint32          // of sites and communication
+	done      uint64          // references
+	sites     *sites.Analysis // nil where they are not asked for; it takes all references
+	sizes     []*keptSize
+	failed    error
 }
 
-func (k *kept) addSizes(w analysis.Wanted) {
-	var lineBytes []uint32
-	if w.Sharing != nil {
-		lineBytes = w.Sharing.LineBytes
-	} else if w.Communication {
-		lineBytes = []uint32{w.LineBytes}
+// keptSize is what follows a sample at one line size: all accesses go to each.
+type keptSize struct {
+	of      *kept
+	bytes   uint32
+	shift   uint
+	bySite  *bySite  // nil where it is not asked for, or at another line size
+	threads *threads // nil where it is not asked for
+	talk    *talk    // nil where it is not asked for, or at another line size
+
+	lines []trace.Line // accesses, and their rows in the batch
+	rows  []uint32
+	parts []part // of references, where somebody wants to know
+	cores []uint8
+}
+
+// part is what an access is of its reference.
+type part struct {
+	addr  trace.Addr
+	bytes uint32
+}
+
+func newKeptSize(k *kept, lineBytes uint32, w analysis.Wanted) *keptSize {
+	s := &keptSize{of: k, bytes: lineBytes, shift: uint(bits.TrailingZeros32(lineBytes)), lines: make([]trace.Line, 0, maxLines), rows: make([]uint32, 0, maxLines)}
+	if w.Sharing != nil && slices.Contains(w.Sharing.LineBytes, lineBytes) {
+		s.threads = newThreads(k.options, lineBytes, w.Sharing)
 	}
-	for _, n := range lineBytes {
-		k.sizes = append(k.sizes, newThinned(k, n, w))
+	if lineBytes != w.LineBytes || k.sites == nil {
+		return s
 	}
+	s.bySite = newBySite(k.options, k.sites)
+	if w.Communication && k.options.KeepsLines() {
+		s.talk = newTalk(s, w.Decides)
+	}
+	return s
 }
 
 // Takes implements analysis.Analysis.
@@ -118,34 +103,18 @@ func (k *kept) Takes() (events trace.Kinds, sites, pcs bool) {
 	return 0, k.sites != nil, k.sites != nil
 }
 
-// Close implements analysis.Analysis.
-func (k *kept) Close() {
-	if k.whole != nil {
-		k.whole.Close()
-	}
-	for _, t := range k.sizes {
-		t.close()
-	}
-}
+// Close implements analysis.Analysis: results need all there is.
+func (k *kept) Close() {}
 
 // Consume implements analysis.Analysis. It comes after that of sites.
 func (k *kept) Consume(b *trace.Batch) error {
-	if k.whole != nil {
-		if err := k.whole.Consume(b); err != nil {
-			return err
-		}
-	}
-	for _, t := range k.sizes {
-		t.begin(b)
+	for _, s := range k.sizes {
 		for i, addr := range b.Addr {
-			t.take(b, i, addr, b.Bytes[i])
+			s.take(b, i, addr, b.Bytes[i])
 		}
-		if err := t.flush(); err != nil {
-			return err
-		}
+		s.flush(b)
 	}
-	k.reach(k.done + uint64(b.Len()))
-	return nil
+	return k.reach(k.done + uint64(b.Len()))
 }
 
 // ConsumePiece takes a piece of the one reference of b: see analysis.Runner.
@@ -153,24 +122,92 @@ func (k *kept) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if from > 0 {
 		k.done-- // the piece before counted it
 	}
-	if k.whole != nil {
-		k.whole.ConsumePiece(b, from, end)
+	for _, s := range k.sizes {
+		s.take(b, 0, b.Addr[0]+from, uint32(end-from))
+		s.flush(b)
 	}
-	for _, t := range k.sizes {
-		t.begin(b)
-		t.take(b, 0, b.Addr[0]+from, uint32(end-from))
-		t.failed = t.flush()
-	}
-	k.reach(k.done + 1)
+	k.failed = k.reach(k.done + 1)
 }
 
-func (k *kept) reach(references uint64) {
+func (k *kept) reach(references uint64) error {
 	k.done = references
-	for _, t := range k.sizes {
-		if t.communicated != nil {
-			t.communicated.Reach(references)
+	for _, s := range k.sizes {
+		if s.talk != nil {
+			s.talk.reach(references)
 		}
 	}
+	return k.failed
+}
+
+// take takes some bytes of row i of a batch.
+func (s *keptSize) take(b *trace.Batch, i int, addr trace.Addr, bytes uint32) {
+	first, end := addr>>s.shift, addr+uint64(max(bytes, 1))-1
+	last := end >> s.shift
+	if last < first {
+		last, end = first, addr // beyond the last address
+	}
+	for line := first; line <= last; line++ {
+		if len(s.lines) == maxLines {
+			s.flush(b)
+		}
+		s.lines, s.rows = append(s.lines, line), append(s.rows, uint32(i))
+		if s.talk != nil {
+			from := max(addr, line<<s.shift)
+			upto := min(end, line<<s.shift|(uint64(s.bytes)-1))
+			s.parts = append(s.parts, part{from, uint32(upto - from + 1)})
+		}
+	}
+}
+
+// writes are the kinds that take lines from others.
+const writes = trace.Kinds(1<<trace.Store | 1<<trace.Modify | 1<<trace.RangeWrite)
+
+// flush hands accesses on.
+func (s *keptSize) flush(b *trace.Batch) {
+	if len(s.lines) == 0 {
+		return
+	}
+	if s.bySite != nil {
+		s.bySite.take(b, s.lines, s.rows)
+	}
+	if s.threads != nil && (b.Thread != nil || len(s.threads.cores) > 0) {
+		s.flushThreads(b)
+	} else if s.talk != nil && s.of.failed == nil {
+		s.of.failed = s.talk.take(b)
+	}
+	s.lines, s.rows, s.parts = s.lines[:0], s.rows[:0], s.parts[:0]
+}
+
+func (s *keptSize) flushThreads(b *trace.Batch) {
+	s.cores = s.cores[:0]
+	thread, core := uint32(0), s.threads.coreOf(threadOf(b, s.rows[0]))
+	for i, row := range s.rows {
+		if now := threadOf(b, row); i == 0 || now != thread {
+			thread, core = now, s.threads.coreOf(now)
+		}
+		s.cores = append(s.cores, core)
+	}
+	var ask asking
+	if s.talk != nil && s.of.failed == nil {
+		if s.of.failed = s.talk.take(b); s.of.failed == nil {
+			ask = s.talk.ask(b)
+		}
+	}
+	for i, line := range s.lines {
+		for ask.next(i) {
+			q := ask.question()
+			ask.answer(s.threads.depth(q.Core, q.Line))
+		}
+		s.threads.access(s.cores[i], line, writes.Has(b.Kind[s.rows[i]]))
+	}
+	ask.done()
+}
+
+func threadOf(b *trace.Batch, row uint32) uint32 {
+	if b.Thread == nil {
+		return 0
+	}
+	return b.Thread[row]
 }
 
 // Append implements analysis.Analysis.

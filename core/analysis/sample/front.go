@@ -17,6 +17,42 @@ func (f *front) clear() {
 	}
 }
 
+// access puts a line on top, and gives where it was: frontLines if not here, and then
+// the line that left for it.
+func (f *front) access(line trace.Line) (at int, left trace.Line) {
+	if f[0] == line {
+		return 0, noLine
+	}
+	carry := f[0]
+	f[0] = line
+	for at = 1; at < frontLines; at++ {
+		here := f[at]
+		if f[at] = carry; here == line {
+			return at, noLine
+		}
+		carry = here
+	}
+	return frontLines, carry
+}
+
+// holds tells whether a line is in it.
+func (f *front) holds(line trace.Line) bool {
+	for _, x := range f {
+		if x == line {
+			return true
+		}
+	}
+	return false
+}
+
+// lines is how many it holds.
+func (f *front) lines() (n int) {
+	for n < frontLines && f[n] != noLine {
+		n++
+	}
+	return n
+}
+
 // fetch is an access that the front did not hold, and the line that left for it.
 type fetch struct {
 	line, left trace.Line

@@ -85,9 +85,6 @@ func curve(l *profile.Locality) *profile.Curve {
 	return profile.NewCurve(l.Histogram(trace.AllKinds))
 }
 
-// passed stands for an access that is not in the sample.
-const passed = stack.Cold - 1
-
 // distances are what a sampler makes of each access.
 func distances(s sampler, lines []trace.Line) []uint32 {
 	out := make([]uint32, len(lines))
@@ -106,3 +103,5 @@ func distances(s sampler, lines []trace.Line) []uint32 {
 	}
 	return out
 }
+
+func decoderOf(b []byte) *profile.Decoder { return profile.NewDecoder(b) }

@@ -1,9 +1,11 @@
 package sample
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Result implements analysis.Analysis. It comes after the histograms of the sample.
@@ -12,30 +14,29 @@ func (k *kept) Result(p *profile.Profile, state bool) {
 	if state {
 		saved = appendUint([]byte{}, k.done)
 	}
-	s := scale{rate: k.rate}
 	if k.sites != nil {
-		whole := k.wholeResult(p, state)
-		if state {
-			saved = appendProfile(saved, whole)
-		}
-		if p.Sites = whole.Sites; p.Sites != nil {
-			s.sites(p.Sites)
-		}
+		saved = k.siteResult(p, saved, state)
 	}
-	for _, t := range k.sizes {
-		thin := t.result(p, state)
-		communicated := thin.Communication
-		if thin.Communication = nil; state { // it names sites, and is made anew from what is kept
-			saved = t.appendThreads(appendProfile(saved, thin))
+	for _, s := range k.sizes {
+		if s.talk != nil {
+			p.Communication = s.talk.result()
 		}
-		s = scale{rate: k.rate, longest: ^uint64(0)}.upTo(p.LocalityAt(t.lineBytes).Lines())
-		if communicated != nil {
-			s.communication(communicated, t.lineBytes)
-			p.Communication = communicated
+		if s.threads != nil {
+			if r, ok := s.threads.result(); ok {
+				p.Sharing = append(p.Sharing, r)
+			}
 		}
-		for i := range thin.Sharing {
-			s.sharing(&thin.Sharing[i], t.made)
-			p.Sharing = append(p.Sharing, thin.Sharing[i])
+		if !state {
+			continue
+		}
+		if s.bySite != nil {
+			saved = s.bySite.save(saved)
+		}
+		if s.threads != nil {
+			saved = s.threads.save(saved)
+		}
+		if s.talk != nil {
+			saved = s.talk.save(p, saved)
 		}
 	}
 	if state {
@@ -43,49 +44,42 @@ func (k *kept) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// wholeResult is that of sites, and of the distances that they follow.
-func (k *kept) wholeResult(of *profile.Profile, state bool) *profile.Profile {
-	p := &profile.Profile{Input: of.Input, Totals: of.Totals, Sampled: k.options.sampled()}
-	p.Sampled.Read = of.Totals.AllReferences()
-	p.Sampled.Sizes = []profile.SampledSize{{LineBytes: k.lineBytes}}
+// siteResult is that of sites. What is kept is a profile of what package sites counted,
+// in which the accesses of the histograms are those of the sample.
+func (k *kept) siteResult(p *profile.Profile, saved []byte, state bool) []byte {
+	whole := &profile.Profile{Input: p.Input, Totals: p.Totals, Sampled: k.options.sampled()}
+	whole.Sampled.Read = p.Totals.AllReferences()
+	whole.Sampled.Sizes = []profile.SampledSize{{LineBytes: k.lineBytes}}
 	if state {
-		p.Segment = new(profile.Segment)
+		whole.Segment = &profile.Segment{Sample: []byte{}}
 	}
-	k.sites.Result(p, state)
-	k.whole.Result(p, state)
-	p.Locality[0].Windows.Distinct = nil // of estimates
+	k.sites.Result(whole, state)
 	if state {
-		p.Segment.Lines[0].WorkingSets = nil
+		if l := p.LocalityAt(k.lineBytes); l != nil {
+			whole.Locality = []profile.Locality{*l}
+		}
+		saved = appendProfile(saved, whole)
 	}
-	return p
+	if p.Sites = whole.Sites; p.Sites == nil {
+		return saved
+	}
+	for _, s := range k.sizes {
+		if s.bySite != nil {
+			s.bySite.result(p.Sites)
+		}
+	}
+	return saved
 }
 
 // The state, in section segk: uv references; where sites are analysed, a profile of all
-// accesses with those outside of the sample at distance 0; for each line size with
-// stacks of threads, or at which they communicate, a profile of the sample's lines; and
-// the list of threads, ascending: uv number · uv accesses · uv whether some are in the
-// sample. A profile is uv its length and that many bytes; its counts are not scaled.
+// accesses with those outside of the front at the shortest distance; and for each line
+// size what bySite, threads and talk write, where they are. A profile is uv its length
+// and that many bytes.
 
-func appendProfile(b []byte, p *profile.Profile) []byte {
-	data := p.Encode()
+func appendProfile(b []byte, p *profile.Profile) []byte { return appendBytes(b, p.Encode()) }
+
+func appendBytes(b, data []byte) []byte {
 	return append(appendUint(b, uint64(len(data))), data...)
-}
-
-func (t *thinned) appendThreads(b []byte) []byte {
-	numbers := make([]uint32, 0, len(t.threads))
-	for thread := range t.threads {
-		numbers = append(numbers, thread)
-	}
-	slices.Sort(numbers)
-	b = appendUint(b, uint64(len(numbers)))
-	for _, thread := range numbers {
-		n, sampled := t.threads[thread], uint64(0)
-		if n.sampled {
-			sampled = 1
-		}
-		b = appendUint(b, uint64(thread), n.accesses, sampled)
-	}
-	return b
 }
 
 // Restore implements analysis.Analysis.
@@ -100,23 +94,23 @@ func (k *kept) Restore(p *profile.Profile) error {
 	if k.sites != nil {
 		whole, err := profileOf(d)
 		if err == nil {
-			err = k.restoreWhole(whole, p)
+			err = k.restoreSites(whole, p)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	for _, t := range k.sizes {
-		thin, err := profileOf(d)
-		if err == nil {
-			err = t.check(thin)
+	for _, s := range k.sizes {
+		if s.bySite != nil {
+			s.bySite.restore(d)
 		}
-		if err == nil {
-			t.readThreads(d)
-			err = t.restore(thin)
+		if s.threads != nil && d.Err() == nil {
+			s.threads.restore(d)
 		}
-		if err != nil {
-			return err
+		if s.talk != nil && d.Err() == nil {
+			if err := s.talk.restore(d, p); err != nil {
+				return err
+			}
 		}
 	}
 	if d.Err() == nil && len(d.Rest()) > 0 {
@@ -134,33 +128,288 @@ func profileOf(d *profile.Decoder) (*profile.Profile, error) {
 		return nil, d.Err()
 	}
 	p, err := profile.Decode([]byte(data))
-	if err == nil && (p.Segment == nil || p.Segment.Start != 0 || p.Segment.Sample != nil) {
+	if err == nil && (p.Segment == nil || p.Segment.Start != 0) {
 		err = errKept
 	}
 	return p, err
 }
 
-func (k *kept) restoreWhole(whole, p *profile.Profile) error {
-	if len(whole.Locality) != 1 || whole.Locality[0].LineBytes != k.lineBytes || len(whole.Segment.Lines) != 1 || whole.Totals.AllReferences() != p.Totals.AllReferences() {
+func (k *kept) restoreSites(whole, p *profile.Profile) error {
+	if whole.Totals.AllReferences() != p.Totals.AllReferences() {
 		return errKept
 	}
-	if err := k.sites.Restore(whole); err != nil {
-		return err
-	}
-	return k.whole.Restore(whole)
+	return k.sites.Restore(whole)
 }
 
-// check tests that a profile is one of this line size.
-func (t *thinned) check(p *profile.Profile) error {
-	if len(p.Locality) != 1 || p.Locality[0].LineBytes != t.lineBytes || len(p.Segment.Lines) != 1 || p.Locality[0].Sets == nil {
-		return errKept
-	}
-	return nil
+// placedCount is what is saved of a pair, by its places in the profile.
+type placedCount struct {
+	code, data, bin uint32
+	parts           [groups]uint64
 }
 
-func (t *thinned) readThreads(d *profile.Decoder) {
+// save writes what is counted by places in the profile of package sites' latest result.
+func (p *bySite) save(b []byte) []byte {
+	b = appendUint(b, p.accesses, uint64(p.samples))
+	var list []placedCount
+	for key, n := range p.counts {
+		slot, object := p.sites.Pair(key.pair)
+		list = append(list, placedCount{p.sites.Code(slot), p.sites.Data(object), key.bin, p.parts[n]})
+	}
+	slices.SortFunc(list, func(x, y placedCount) int {
+		return cmp.Or(cmp.Compare(x.code, y.code), cmp.Compare(x.data, y.data), cmp.Compare(x.bin, y.bin))
+	})
+	b = appendUint(b, uint64(len(list)))
+	for i := range list {
+		x := &list[i]
+		b = appendUint(b, uint64(x.code), uint64(x.data), uint64(x.bin))
+		b = appendUint(b, x.parts[:]...)
+	}
+	if p.time == nil {
+		return p.space.save(b)
+	}
+	b = appendUint(p.time.save(b), p.first.threshold, uint64(p.first.halvings))
+	return profile.AppendStack(b, sortedLines(p.first.lines))
+}
+
+func (p *bySite) restore(d *profile.Decoder) {
+	p.accesses, p.samples = d.Uint(), int(d.UintBelow(1<<62))
+	for range d.Length(3 + groups) {
+		code, data, bin := uint32(d.UintBelow(1<<32)), uint32(d.UintBelow(1<<32)), uint32(d.UintBelow(outOf+1))
+		key := placedBin{p.sites.PairOf(p.sites.Slot(code), p.sites.Object(data)), bin}
+		var parts [groups]uint64
+		fill(parts[:], d)
+		n, known := p.counts[key]
+		if !known {
+			n = uint32(len(p.parts))
+			p.counts[key] = n
+			p.parts = append(p.parts, [groups]uint64{})
+		}
+		for g := range parts {
+			p.parts[n][g] += parts[g]
+		}
+	}
+	if p.time == nil {
+		p.space.restore(d)
+		return
+	}
+	p.time.restore(d)
+	p.first.threshold, p.first.halvings = d.Uint(), uint(d.UintBelow(64))
+	for _, line := range stackOf(d) {
+		p.first.lines[line] = struct{}{}
+	}
+}
+
+func sortedLines[T any](of map[trace.Line]T) []trace.Line {
+	list := make([]trace.Line, 0, len(of))
+	for line := range of {
+		list = append(list, line)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// save writes the threads in the order in which they came; what is known of lines; and
+// the stacks of cores and domains.
+func (t *threads) save(b []byte) []byte {
+	appeared := t.grouping.Appeared()
+	b = appendUint(b, uint64(len(appeared)))
+	for _, thread := range appeared {
+		b = appendUint(b, uint64(thread))
+	}
+	b = appendUint(b, t.lines.threshold, uint64(t.lines.halvings), uint64(t.draws), uint64(len(t.lines.of)))
+	for _, line := range sortedLines(t.lines.of) {
+		l := t.lines.of[line]
+		b = appendUint(b, line, l.ever, l.holders)
+		for _, core := range l.last {
+			b = appendUint(b, uint64(core))
+		}
+	}
+	for _, c := range t.cores {
+		b = c.save(b)
+	}
+	for _, d := range t.domains {
+		b = d.save(b)
+	}
+	return b
+}
+
+func (t *threads) restore(d *profile.Decoder) {
+	for range d.Length(1) {
+		t.coreOf(uint32(d.UintBelow(1 << 32)))
+	}
+	t.lines.threshold, t.lines.halvings, t.draws = d.Uint(), uint(d.UintBelow(64)), int(d.UintBelow(1<<62))
+	all := uint64(1)<<len(t.cores) - 1
 	for range d.Length(3) {
-		thread := uint32(d.UintBelow(1 << 32))
-		t.threads[thread] = &ofThread{accesses: d.Uint(), sampled: d.UintBelow(2) == 1}
+		line := d.UintBelow(beyond)
+		l := &knownLine{ever: d.Uint() & all, holders: d.Uint() & all, last: make([]uint8, len(t.domains))}
+		for i := range l.last {
+			l.last[i] = uint8(d.UintBelow(uint64(len(t.cores)) + 1))
+		}
+		t.lines.of[line] = l
 	}
+	for n, c := range t.cores {
+		c.restore(d)
+		t.find(uint8(n))
+	}
+	for _, dom := range t.domains {
+		dom.restore(d, len(t.cores))
+	}
+}
+
+// find makes what is known of all cores' lines follow from one of them.
+func (t *threads) find(core uint8) {
+	c := t.cores[core]
+	for line := range c.waits {
+		t.waiting[line] |= 1 << core
+	}
+	for _, line := range c.top {
+		if c.space != nil && line < hole {
+			t.inFront[line] |= 1 << core
+		}
+	}
+}
+
+func (c *coreStacks) save(b []byte) []byte {
+	b = appendUint(b, c.accesses)
+	for _, x := range []*counted{&c.private, &c.coherent, &c.foreign} {
+		b = x.save(b)
+	}
+	b = appendUint(b, c.lostNear[:]...)
+	b = appendUint(saveHistogram(b, &c.lost), c.lostSpread[:]...)
+	b = appendUint(b, c.taken[:]...)
+	if c.time != nil {
+		b = appendUint(c.time.save(b), uint64(len(c.waits)))
+		for _, line := range sortedLines(c.waits) {
+			w, how := c.waits[line], uint64(0)
+			if w.foreign {
+				how = 1
+			}
+			if w.lost {
+				how |= 2
+			}
+			b = appendUint(b, line, how, uint64(w.at))
+		}
+		return b
+	}
+	b = c.space.save(b)
+	for _, line := range c.top {
+		b = appendUint(b, line+2) // 0: a hole, 1: nothing
+	}
+	b = appendUint(b, uint64(len(c.nearLost)))
+	for _, line := range sortedLines(c.nearLost) {
+		b = appendUint(b, line, uint64(c.nearLost[line]))
+	}
+	b = c.holed.save(c.own.save(b))
+	b = appendUint(b, uint64(len(c.lostAt)))
+	for _, line := range sortedLines(c.lostAt) {
+		b = appendUint(b, line, uint64(c.lostAt[line]))
+	}
+	return b
+}
+
+func (c *coreStacks) restore(d *profile.Decoder) {
+	c.accesses = d.Uint()
+	for _, x := range []*counted{&c.private, &c.coherent, &c.foreign} {
+		x.restore(d)
+	}
+	fill(c.lostNear[:], d)
+	restoreHistogram(d, &c.lost)
+	fill(c.lostSpread[:], d)
+	fill(c.taken[:], d)
+	if c.time != nil {
+		c.time.restore(d)
+		for range d.Length(3) {
+			line, how := d.UintBelow(beyond), d.UintBelow(4)
+			c.waits[line] = wait{how&1 != 0, how&2 != 0, uint32(d.UintBelow(1 << 32))}
+		}
+		return
+	}
+	c.space.restore(d)
+	for i := range c.top {
+		c.top[i] = d.UintBelow(beyond+2) - 2
+	}
+	for range d.Length(2) {
+		line := d.UintBelow(beyond)
+		c.nearLost[line] = int(d.UintBelow(frontLines))
+	}
+	c.own.restore(d)
+	c.holed.restore(d)
+	for range d.Length(2) {
+		line := d.UintBelow(beyond)
+		c.lostAt[line] = uint32(d.UintBelow(1 << 32))
+	}
+}
+
+func (d *domainStacks) save(b []byte) []byte {
+	b = appendUint(b, d.accesses)
+	for _, m := range d.members {
+		if m != nil {
+			b = m.save(b)
+		}
+	}
+	b = d.foreign.save(b)
+	if d.time == nil {
+		return d.space.save(b)
+	}
+	b = appendUint(d.time.save(b), uint64(len(d.waits)))
+	for _, line := range sortedLines(d.waits) {
+		b = appendUint(b, line, uint64(d.waits[line]))
+	}
+	return b
+}
+
+func (d *domainStacks) restore(r *profile.Decoder, cores int) {
+	d.accesses = r.Uint()
+	for _, m := range d.members {
+		if m != nil {
+			m.restore(r)
+		}
+	}
+	d.foreign.restore(r)
+	if d.time == nil {
+		d.space.restore(r)
+		return
+	}
+	d.time.restore(r)
+	for range r.Length(2) {
+		line := r.UintBelow(beyond)
+		d.waits[line] = uint8(r.UintBelow(uint64(cores)))
+	}
+}
+
+// save writes, of each power of two of hashes, the state of the analyses that there are.
+func (t *talk) save(p *profile.Profile, b []byte) []byte {
+	live := uint64(len(t.live()))
+	b = appendUint(b, live)
+	for n, o := range t.octaves {
+		if o == nil {
+			continue
+		}
+		b = appendUint(b, uint64(n))
+		for _, l := range o.listeners() {
+			part := &profile.Profile{Input: p.Input, Totals: p.Totals, Sites: p.Sites, Segment: new(profile.Segment)}
+			l.Result(part, true)
+			b = appendBytes(b, part.Segment.Communication)
+		}
+	}
+	return b
+}
+
+func (t *talk) restore(d *profile.Decoder, p *profile.Profile) error {
+	for range d.Length(1 + talkGroups) {
+		n := int(d.UintBelow(uint64(len(t.octaves))))
+		for _, l := range t.octave(n).listeners() {
+			part := &profile.Profile{Input: p.Input, Totals: p.Totals, Sites: p.Sites, Segment: new(profile.Segment)}
+			if data := d.String(); data != "" {
+				part.Segment.Communication = []byte(data)
+			}
+			if d.Err() != nil {
+				return d.Err()
+			}
+			if err := l.Restore(part); err != nil {
+				return err
+			}
+		}
+	}
+	return d.Err()
 }

@@ -5,12 +5,12 @@ import (
 	"math"
 	"reflect"
 	"strconv"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -63,7 +63,9 @@ func everythingOf(t testing.TB, sampled string, seed uint64) analysis.Spec {
 	if sampled != "" {
 		o := options(t, sampled)
 		o.Seed = seed
-		spec.Sample = o
+		if spec.Sample = o; !o.KeepsLines() {
+			spec.Analyses &^= analysis.Communication
+		}
 	}
 	return spec
 }
@@ -106,7 +108,7 @@ func withoutSets(s *profile.Sharing) {
 // TestKeptHolds: whatever the rate, what is told adds up, and its form gives it back.
 func TestKeptHolds(t *testing.T) {
 	for seed := range uint64(6) {
-		for _, mode := range []string{"space=0.9", "space=0.3", "space=0.07", "space=0.01", "space=0.0001"} {
+		for _, mode := range []string{"space=0.9", "space=0.3", "space=0.07", "space=0.01", "space=0.0001", "lines=64", "lines=1000", "time=1", "time=10", "time=3000", "time=1e6"} {
 			spec := everythingOf(t, mode, seed)
 			spec.LineBytes = []uint32{16, 64, 4096}[:1+seed%3]
 			p := run(t, spec, &threadReader{all: threadRows(seed, 20000), step: 900})
@@ -129,7 +131,7 @@ func TestKeptRestore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		all := threadRows(seed, 6000)
-		spec := everythingOf(t, rapid.SampledFrom([]string{"space=1", "space=0.2", "space=0.02"}).Draw(rt, "mode"), seed)
+		spec := everythingOf(t, rapid.SampledFrom([]string{"space=1", "space=0.2", "space=0.02", "lines=100", "time=20", "time=500"}).Draw(rt, "mode"), seed)
 		spec.LineBytes = rapid.SampledFrom([][]uint32{nil, {16, 64}, {128}}).Draw(rt, "line sizes")
 		if rapid.Bool().Draw(rt, "by default") {
 			spec.Analyses = analysis.Default
@@ -182,6 +184,9 @@ func told(p *profile.Profile) map[string]float64 {
 		list["lost "+name] = float64(c.Coherent.Lost.Total())
 		list["concurrent "+name] = float64(profile.NewCurve(&s.Domains[0].Members[i].Distances, s.Domains[0].Members[i].Cold).Misses(512))
 	}
+	if p.Communication == nil {
+		return list
+	}
 	for _, g := range p.Communication.Granules {
 		for _, f := range g.Flows {
 			name := strconv.Itoa(int(g.Bytes)) + " " + strconv.Itoa(int(f.From)) + strconv.Itoa(int(f.To))
@@ -192,28 +197,32 @@ func told(p *profile.Profile) map[string]float64 {
 }
 
 // TestKeptIsUnbiased: over many samples, means are what they estimate, within their
-// standard errors and a hundredth for the distances that few lines tell.
+// standard errors and a hundredth for the distances that few lines tell, or, of cores and
+// of samples of accesses, those that are told apart from the time that a line was away.
 func TestKeptIsUnbiased(t *testing.T) {
 	const samples = 40
 	all := threadRows(7, 40000)
-	spec := everythingOf(t, "", 0)
-	want := told(run(t, spec, &threadReader{all: all, step: 4000}))
-	sums, squares := map[string]float64{}, map[string]float64{}
-	for seed := range uint64(samples) {
-		for name, x := range told(run(t, everythingOf(t, "space=0.2", seed), &threadReader{all: all, step: 4000})) {
-			sums[name] += x
-			squares[name] += x * x
-		}
-	}
-	for name, w := range want {
-		if strings.Contains(name, " 4096 ") {
-			continue // pages are left out
-		}
-		mean := sums[name] / samples
-		deviation := math.Sqrt(max(0, squares[name]/samples-mean*mean) / (samples - 1))
-		if off := math.Abs(mean - w); off > 4*deviation+w/100 {
-			t.Errorf("%s: %.0f on average, is %.0f; standard error %.1f", name, mean, w, deviation)
-		}
+	want := told(run(t, everythingOf(t, "", 0), &threadReader{all: all, step: 4000}))
+	for _, mode := range []string{"space=0.2", "lines=700", "time=20"} {
+		t.Run(mode, func(t *testing.T) {
+			sums, squares := map[string]float64{}, map[string]float64{}
+			for seed := range uint64(samples) {
+				for name, x := range told(run(t, everythingOf(t, mode, seed), &threadReader{all: all, step: 4000})) {
+					sums[name] += x
+					squares[name] += x * x
+				}
+			}
+			for name, w := range want {
+				if _, is := sums[name]; !is {
+					continue // pages are left out, and of single accesses communication
+				}
+				mean := sums[name] / samples
+				deviation := math.Sqrt(max(0, squares[name]/samples-mean*mean) / (samples - 1))
+				if off := math.Abs(mean - w); off > 4*deviation+w/100 {
+					t.Errorf("%s: %.0f on average, is %.0f; standard error %.1f", name, mean, w, deviation)
+				}
+			}
+		})
 	}
 }
 
@@ -290,7 +299,7 @@ func FuzzKeptRestore(f *testing.F) {
 		}
 		return p
 	}
-	specs := []analysis.Spec{everythingOf(f, "space=0.5", 1), everythingOf(f, "space=0.1", 2)}
+	specs := []analysis.Spec{everythingOf(f, "space=0.5", 1), everythingOf(f, "space=0.1", 2), everythingOf(f, "lines=100", 3), everythingOf(f, "time=20", 4)}
 	specs[1].Analyses = analysis.Sharing
 	var saved []*profile.Profile
 	for i := range specs {
@@ -298,8 +307,8 @@ func FuzzKeptRestore(f *testing.F) {
 		f.Add(uint8(i), saved[i].Segment.Kept)
 	}
 	f.Fuzz(func(t *testing.T, which uint8, state []byte) {
-		spec := specs[which%2]
-		before := saved[which%2]
+		spec := specs[which%4]
+		before := saved[which%4]
 		p := &profile.Profile{Input: before.Input, Totals: before.Totals, Locality: before.Locality, Sampled: before.Sampled,
 			Segment: &profile.Segment{Kept: state}}
 		for _, a := range followersOf(spec) {
@@ -323,4 +332,174 @@ func followersOf(spec analysis.Spec) []analysis.Analysis {
 		w.Sites, w.Communication = &sites.Options{LineBytes: 64}, true
 	}
 	return spec.Sample.Followers(w)
+}
+
+// TestIntervalsAreKept: the form gives the intervals of everything back.
+func TestIntervalsAreKept(t *testing.T) {
+	for _, mode := range []string{"space=0.1", "lines=300", "time=40"} {
+		spec := everythingOf(t, mode, 3)
+		p := run(t, spec, &threadReader{all: threadRows(3, 20000), step: 900})
+		if p.Sharing[0].Cores[0].Off == nil || p.Sharing[0].Domains[0].Members[0].Bounds == nil || len(p.Sites.Code[0].Reuse.Off) == 0 ||
+			spec.Sample.KeepsLines() && p.Communication.Off == nil {
+			t.Fatalf("%s: something has no interval", mode)
+		}
+		again, err := profile.Decode(p.Encode())
+		if err != nil {
+			t.Fatalf("%s: %v", mode, err)
+		}
+		if !reflect.DeepEqual(p.Sharing[0].Cores[1].Off, again.Sharing[0].Cores[1].Off) || !reflect.DeepEqual(p.Sites.Code[1].Reuse.Off, again.Sites.Code[1].Reuse.Off) ||
+			p.Communication != nil && !reflect.DeepEqual(p.Communication.Off, again.Communication.Off) {
+			t.Errorf("%s: other intervals", mode)
+		}
+	}
+}
+
+// TestKeptIntervalsCover: over many samples, nine in ten intervals of cores, sites, flows
+// and classes have the truth, of every sort.
+func TestKeptIntervalsCover(t *testing.T) {
+	const samples, capacity = 20, 512
+	all := threadRows(7, 40000)
+	want := run(t, everythingOf(t, "", 0), &threadReader{all: all, step: 4000})
+	for _, mode := range []string{"space=0.1", "lines=500", "time=20"} {
+		held, of := map[string]int{}, map[string]int{}
+		note := func(sort string, low, truth, high float64) {
+			if of[sort]++; low <= truth && truth <= high {
+				held[sort]++
+			}
+		}
+		about := func(sort string, got, off, truth uint64) {
+			note(sort, float64(got)-float64(off), float64(truth), float64(got)+float64(off))
+		}
+		bounded := func(sort string, bounds []profile.Bound, truth uint64) {
+			b := profile.BoundAt(bounds, capacity)
+			note(sort, float64(b.Low), float64(truth), float64(b.High))
+		}
+		for seed := range uint64(samples) {
+			got := run(t, everythingOf(t, mode, seed), &threadReader{all: all, step: 4000})
+			for i := range got.Sharing[0].Cores {
+				g, w := &got.Sharing[0].Cores[i], &want.Sharing[0].Cores[i]
+				bounded("private", g.Off.Private, profile.NewCurve(&w.Private.Distances, w.Private.Cold).Misses(capacity))
+				bounded("coherent", g.Off.Coherent, profile.NewCurve(&w.Coherent.Distances, w.Coherent.Cold+w.Coherent.Lost.Total()).Misses(capacity))
+				about("cold", g.Private.Cold, g.Off.Cold, w.Private.Cold)
+				about("lost", g.Coherent.Lost.Total(), g.Off.Lost, w.Coherent.Lost.Total())
+				about("invalidations", g.Coherent.Invalidations, g.Off.Invalidations, w.Coherent.Invalidations)
+				m, n := &got.Sharing[0].Domains[0].Members[i], &want.Sharing[0].Domains[0].Members[i]
+				bounded("members", m.Bounds, profile.NewCurve(&n.Distances, n.Cold).Misses(capacity))
+			}
+			for i := range got.Sites.Code {
+				about("sites", missesAt(&got.Sites.Code[i].Reuse, capacity), got.Sites.Code[i].Reuse.OffAt(capacity), missesAt(&want.Sites.Code[i].Reuse, capacity))
+			}
+			if got.Communication == nil {
+				continue
+			}
+			for i, g := range got.Communication.Granules {
+				w := want.Communication.Granules[i]
+				for k := range g.Flows {
+					about("flows", g.Flows[k].Events, got.Communication.Off.Granules[i].Flows[k].Events, w.Flows[k].Events)
+				}
+				for k := range g.Classes {
+					about("classes", g.Classes[k].Granules, got.Communication.Off.Granules[i].Classes[k].Granules, w.Classes[k].Granules)
+				}
+			}
+		}
+		for sort, n := range of {
+			t.Logf("%s: %s held %d of %d", mode, sort, held[sort], n)
+			if held[sort]*10 < n*9 {
+				t.Errorf("%s: intervals of %s held in %d of %d", mode, sort, held[sort], n)
+			}
+		}
+	}
+}
+
+// missesAt are the misses of a cache of so many lines, the edge of a bin.
+func missesAt(r *profile.Reuse, lines uint64) uint64 {
+	n := r.Cold
+	for _, b := range r.Bins {
+		if profile.SiteBinFrom(int(b.Bin)) >= lines {
+			n += b.Count
+		}
+	}
+	return n
+}
+
+// TestFewLinesCommunicate: what so many lines tell of communication is, in the end, what
+// the last rate would have told from the start.
+func TestFewLinesCommunicate(t *testing.T) {
+	for seed := range uint64(4) {
+		got := run(t, everythingOf(t, "lines=300", seed), &threadReader{all: threadRows(seed, 20000), step: 900})
+		spec := everythingOf(t, "space=1", seed)
+		o := spec.Sample.(sample.Options)
+		o.Threshold = got.Sampled.Sizes[0].Threshold
+		spec.Sample = o
+		want := run(t, spec, &threadReader{all: threadRows(seed, 20000), step: 333})
+		if o.Threshold == ^uint64(0) || len(got.Communication.Pairs) == 0 {
+			t.Fatal("the rate did not fall")
+		}
+		g, w := got.Communication, want.Communication
+		if !reflect.DeepEqual(g.Granules, w.Granules) || !reflect.DeepEqual(g.Pairs, w.Pairs) || !reflect.DeepEqual(g.Windows, w.Windows) || !reflect.DeepEqual(g.Off, w.Off) {
+			t.Errorf("seed %d: another communication than at the last rate", seed)
+		}
+		if len(g.Owners) != len(w.Owners) {
+			t.Errorf("seed %d: owners of %d objects, want %d", seed, len(g.Owners), len(w.Owners))
+		}
+	}
+}
+
+// TestEveryAccessOfThreads: with a mean gap of one, what cores and sites miss is exact,
+// and so is how often lines were lost.
+func TestEveryAccessOfThreads(t *testing.T) {
+	for seed := range uint64(4) {
+		all := threadRows(seed, 9000)
+		want := run(t, everythingOf(t, "", 0), &threadReader{all: all, step: 1000})
+		got := run(t, everythingOf(t, "time=1", seed), &threadReader{all: all, step: 777})
+		g, w := &got.Sharing[0], &want.Sharing[0]
+		same := func(what string, a, b *profile.Histogram, coldA, coldB uint64) {
+			x, y := profile.NewCurve(a, coldA), profile.NewCurve(b, coldB)
+			for lines := uint64(1); lines < 5000; lines += 7 {
+				if x.Misses(lines) != y.Misses(lines) {
+					t.Fatalf("seed %d, %s, %d lines: %d misses, want %d", seed, what, lines, x.Misses(lines), y.Misses(lines))
+				}
+			}
+		}
+		for i := range w.Cores {
+			a, b := &g.Cores[i], &w.Cores[i]
+			same("private", &a.Private.Distances, &b.Private.Distances, a.Private.Cold, b.Private.Cold)
+			same("foreign", &a.Foreign.Distances, &b.Foreign.Distances, a.Foreign.Cold, b.Foreign.Cold)
+			m, n := &g.Domains[0].Members[i], &w.Domains[0].Members[i]
+			same("concurrent", &m.Distances, &n.Distances, m.Cold, n.Cold)
+			if a.Coherent.Lost.Total() != b.Coherent.Lost.Total() || a.Coherent.Invalidations != b.Coherent.Invalidations {
+				t.Errorf("seed %d: core %d lost %d of %d lines, want %d of %d", seed, i, a.Coherent.Lost.Total(), a.Coherent.Invalidations, b.Coherent.Lost.Total(), b.Coherent.Invalidations)
+			}
+		}
+		for i := range want.Sites.Code {
+			if a, b := &got.Sites.Code[i].Reuse, &want.Sites.Code[i].Reuse; a.Cold != b.Cold || !reflect.DeepEqual(a.Bins, b.Bins) {
+				t.Errorf("seed %d: site %d: %v, want %v", seed, i, a, b)
+			}
+		}
+	}
+}
+
+// TestTopIsExact: caches of up to 16 lines are exact, core by core, and site by site,
+// whatever the share of the lines.
+func TestTopIsExact(t *testing.T) {
+	all := threadRows(5, 20000)
+	want := run(t, everythingOf(t, "", 0), &threadReader{all: all, step: 1000})
+	for _, mode := range []string{"space=0.001", "lines=64"} {
+		got := run(t, everythingOf(t, mode, 1), &threadReader{all: all, step: 777})
+		for lines := uint64(1); lines <= 16; lines++ {
+			hits := func(h *profile.Histogram) uint64 { return profile.NewCurve(h, 0).Hits(lines) }
+			for i := range want.Sharing[0].Cores {
+				a, b := &got.Sharing[0].Cores[i], &want.Sharing[0].Cores[i]
+				m, n := &got.Sharing[0].Domains[0].Members[i], &want.Sharing[0].Domains[0].Members[i]
+				if hits(&a.Private.Distances) != hits(&b.Private.Distances) || hits(&a.Coherent.Distances) != hits(&b.Coherent.Distances) || hits(&m.Distances) != hits(&n.Distances) {
+					t.Fatalf("%s: core %d, %d lines: other hits than there are", mode, i, lines)
+				}
+			}
+		}
+		for i := range want.Sites.Code {
+			if a, b := missesAt(&got.Sites.Code[i].Reuse, 16), missesAt(&want.Sites.Code[i].Reuse, 16); a != b {
+				t.Errorf("%s: site %d misses %d times in 16 lines, want %d", mode, i, a, b)
+			}
+		}
+	}
 }

@@ -16,13 +16,11 @@ type sampler interface {
 	// and adds what is in the sample to c.taken, which is empty. It gives the number
 	// of those that the front does not hold.
 	sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64)
-	// weight is how many accesses one of the sample stands for, up to a factor that
+	// weight is how many accesses one of the sample stands for now, up to a factor that
 	// is the same for the whole run.
 	weight() uint64
 	// group is the part of the sample that an access to a line belongs to.
 	group(line trace.Line) int
-	// after is called when what sample took is counted.
-	after()
 	// describe fills in what only the sampler knows. It gives the factor by which
 	// weights become accesses, 0 where they have to come to all there are; and
 	// samples whose access is still to come, by kind.
@@ -129,6 +127,7 @@ type counts struct {
 // taken is an access in the sample, and its distance or stack.Cold.
 type taken struct {
 	line     trace.Line
+	weight   uint64 // how many accesses it stands for, up to sampler's factor
 	distance uint32
 	kind     trace.Kind
 }
@@ -201,12 +200,11 @@ func (s *lineSize) settle(n int, kinds []trace.Kind) {
 		s.count(&s.taken[i], row)
 	}
 	s.taken = s.taken[:0]
-	s.sampler.after()
 }
 
 // count counts an access of the sample.
 func (s *lineSize) count(x *taken, row *row) {
-	weight := s.sampler.weight()
+	weight := x.weight
 	s.samples++
 	bin, siteBin := profile.ColdBin, outOf
 	if x.distance == stack.Cold {

@@ -269,3 +269,38 @@ func FuzzRestore(f *testing.F) {
 		a.Result(p, true)
 	})
 }
+
+// TestStretchesRestore: a run of stretches that is saved and restored anywhere gives the
+// same bytes, and tells what it read.
+func TestStretchesRestore(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		all := rows(rapid.Uint64Range(0, 5).Draw(rt, "trace"), 5000)
+		spec := analysis.Spec{Sample: options(t, "onoff=300/700"), Kinds: trace.AllKinds &^ trace.EventKinds}
+		want := run(t, spec, &reader{all: all, step: 333})
+		if s := want.Sampled; s == nil || s.Read != 5000 || want.Totals.AllReferences() != 2200 {
+			rt.Fatalf("it was read as %+v", s)
+		}
+		half, err := analysis.NewRunner(spec, &reader{all: all, step: 333})
+		for range rapid.IntRange(0, 15).Draw(rt, "steps") {
+			if err == nil {
+				err = half.Step()
+			}
+		}
+		if err != nil {
+			rt.Fatal(err)
+		}
+		again, err := analysis.NewRunner(spec, &reader{all: all, step: 500})
+		if err == nil {
+			err = again.Restore(half.Save())
+		}
+		for err == nil {
+			err = again.Step()
+		}
+		if err != io.EOF {
+			rt.Fatal(err)
+		}
+		if !bytes.Equal(again.Finish(profile.State{}).Encode(), want.Encode()) {
+			rt.Error("another result after the break")
+		}
+	})
+}

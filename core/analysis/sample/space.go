@@ -11,7 +11,8 @@ import (
 
 const (
 	chunk    = 512            // accesses scanned before the queued ones are settled, a power of two
-	farthest = stack.Cold - 1 // distance
+	passed   = stack.Cold - 1 // stands for the distance of an access that is not in the sample
+	farthest = passed - 1     // distance
 	groups   = 16             // parts of the sample whose spread gives intervals, a power of two
 )
 
@@ -55,19 +56,39 @@ func (s *space) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 		for i := range s.queue[:fetches] {
 			q := &s.queue[i]
 			c.beyond[q.kind&(kindSlots-1)]++
-			if mix(q.line, s.seed) <= s.threshold {
-				c.taken = append(c.taken, taken{q.line, s.fetch(q.line), q.kind})
-			}
-			s.fetches++
-			if mix(q.left, s.seed) <= s.threshold && q.left != noLine {
-				s.below.put(q.left, s.fetches)
-				s.times.left++
+			if d := s.exchange(q.line, q.left); d != passed {
+				c.taken = append(c.taken, taken{q.line, s.weight(), d, q.kind})
+				s.after()
 			}
 		}
 		beyond += uint64(fetches)
 		lines, kinds = lines[n:], kinds[n:]
 	}
 	return beyond
+}
+
+// exchange has a line come to the front for one that leaves it, and gives its distance,
+// or passed.
+func (s *space) exchange(line, left trace.Line) uint32 {
+	d := uint32(passed)
+	if mix(line, s.seed) <= s.threshold {
+		d = s.fetch(line)
+	}
+	s.fetches++
+	if left != noLine && mix(left, s.seed) <= s.threshold {
+		s.below.put(left, s.fetches)
+		s.times.left++
+	}
+	return d
+}
+
+// access gives the distance of one access, which below frontLines is exact, or passed.
+func (s *space) access(line trace.Line) uint32 {
+	d, left := s.front.access(line)
+	if d < frontLines {
+		return uint32(d)
+	}
+	return s.exchange(line, left)
 }
 
 // fetch gives the distance of an access to a line of the sample that the front does
@@ -86,14 +107,19 @@ func (s *space) fetch(line trace.Line) uint32 {
 	return frontLines + uint32(min(math.Round(distance), farthest-frontLines))
 }
 
-// after implements sampler: with too many lines in the sample, the rate is halved.
+// after halves the rate while there are too many lines in the sample.
 func (s *space) after() {
 	for s.most > 0 && s.below.known() > s.most {
-		s.threshold /= 2
-		s.rate = profile.RateOf(s.threshold)
-		s.halvings++
-		s.below.drop(func(line trace.Line) bool { return mix(line, s.seed) <= s.threshold })
+		s.halve()
 	}
+}
+
+// halve halves the rate, and gives up the lines that are in the sample no more.
+func (s *space) halve() {
+	s.threshold /= 2
+	s.rate = profile.RateOf(s.threshold)
+	s.halvings++
+	s.below.drop(func(line trace.Line) bool { return mix(line, s.seed) <= s.threshold })
 }
 
 // weight implements sampler. At the rate at the beginning it is 1.

@@ -130,8 +130,9 @@ func TestFewLinesStayFew(t *testing.T) {
 			n := min(len(rest), 256)
 			var c counts
 			fetches += float64(s.sample(rest[:n], loads[:n], &c))
-			weights += float64(len(c.taken)) * float64(s.weight())
-			s.after()
+			for i := range c.taken {
+				weights += float64(c.taken[i].weight)
+			}
 			if s.below.known() > 300 {
 				t.Fatalf("seed %d: %d lines", seed, s.below.known())
 			}

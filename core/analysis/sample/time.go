@@ -35,6 +35,7 @@ type timed struct {
 	analysed, samples uint64
 	ends, oldEnds     [profile.WindowBins]uint64 // samples that ended, and those that old counted, by profile.DistanceBin
 	distances         [chunk]uint32
+	one               counts // of a single access
 }
 
 // watch is a sample whose line is waited for.
@@ -91,6 +92,35 @@ func (t *timed) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 	return beyond
 }
 
+// access takes one access, and gives the distance that a sample waited for, or passed.
+// began tells whether it is a sample itself.
+func (t *timed) access(line trace.Line) (distance uint32, began bool) {
+	if len(t.watched) == 0 && t.next > 0 {
+		t.now, t.next = t.now+1, t.next-1
+		return passed, false
+	}
+	before := t.samples
+	t.one.taken = t.one.taken[:0]
+	t.sample([]trace.Line{line}, []trace.Kind{trace.Load}, &t.one)
+	distance = passed
+	if len(t.one.taken) > 0 {
+		distance = t.one.taken[0].distance
+	}
+	return distance, t.samples != before
+}
+
+// soFar is the distance that a sample's line would have if it were used now.
+func (t *timed) soFar(line trace.Line) uint32 {
+	w, found := t.watched[line]
+	if !found || !w.old && t.recent == nil {
+		return 0
+	}
+	if w.old {
+		return uint32(min(t.old.since(w.at)<<oldBits, farthest))
+	}
+	return uint32(max(0, slices.Index(t.recent.Stack(), line))) // once a sample at most, so that it may take long
+}
+
 // begin makes an access a sample. Another one may have waited for it.
 func (t *timed) begin(line trace.Line, kind trace.Kind, c *counts) {
 	one := [1]trace.Line{line}
@@ -128,7 +158,7 @@ func (t *timed) follow(lines []trace.Line, kinds []trace.Kind, c *counts) {
 		h := mix(line, t.seed)
 		if t.filter[h&255]>>(h>>8&63)&1 != 0 {
 			if w, found := t.watched[line]; found {
-				c.taken = append(c.taken, taken{line, t.end(line, w, t.distances[i]), kinds[i]})
+				c.taken = append(c.taken, taken{line, 1, t.end(line, w, t.distances[i]), kinds[i]})
 				if len(t.watched) == 0 {
 					lines = lines[:i+1]
 					break
@@ -185,11 +215,10 @@ func (t *timed) age() {
 	}
 }
 
-// weight, group, after and describe implement sampler. Every sample stands for as
+// weight, group and describe implement sampler. Every sample stands for as
 // many accesses, so their parts are of no use.
 func (t *timed) weight() uint64            { return 1 }
 func (t *timed) group(line trace.Line) int { return 0 }
-func (t *timed) after()                    {}
 
 func (t *timed) describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64) {
 	s.Analysed = t.analysed

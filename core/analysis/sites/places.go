@@ -15,7 +15,9 @@ type places struct {
 // Locate has the analysis find where the block of each reference begins, too, or no
 // more, for one that stands beside it; see [Analysis.Rows].
 func (a *Analysis) Locate(begins bool) {
-	if a.begins = nil; begins {
+	if !begins {
+		a.begins = nil
+	} else if a.begins == nil {
 		a.begins = make([]trace.Addr, len(a.rows))
 	}
 }

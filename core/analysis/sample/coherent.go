@@ -1,0 +1,255 @@
+package sample
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// hole is the place of a line that another core's store took.
+const hole = noLine - 1
+
+// holedFront is the top of a core's coherent stack (MODELS §6.4): lines, and holes that
+// other cores' stores left. What it tells of an access is exact.
+type holedFront front
+
+func (f *holedFront) clear() { (*front)(f).clear() }
+
+// access puts a line on top, and gives where it was: frontLines if not here. What is
+// above moves down, to the topmost hole, which is filled, or else to the place of the
+// line, or one line leaves.
+func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
+	if f[0] == line {
+		return 0, noLine
+	}
+	left, to := noLine, frontLines
+	for at = 0; at < frontLines && f[at] != line; at++ {
+		if f[at] == hole && to == frontLines {
+			to = at
+		}
+	}
+	switch {
+	case to < frontLines && at < frontLines:
+		f[at] = hole
+	case to < frontLines:
+	case at < frontLines:
+		to = at
+	default:
+		to, left = frontLines-1, f[frontLines-1]
+	}
+	copy(f[1:to+1], f[:to])
+	f[0] = line
+	return at, left
+}
+
+// lose makes a hole of a line, and gives where it was: frontLines if not here.
+func (f *holedFront) lose(line trace.Line) (at int) {
+	if at = slices.Index(f[:], line); at < 0 {
+		return frontLines
+	}
+	f[at] = hole
+	return at
+}
+
+// depth is where a line is: frontLines if not here.
+func (f *holedFront) depth(line trace.Line) int {
+	if at := slices.Index(f[:], line); at >= 0 {
+		return at
+	}
+	return frontLines
+}
+
+// holed is a coherent stack of the lines of a sample: as many lines and holes are above
+// one as its sums say, of stamps as in order. A hole is filled only as the topmost one.
+type holed struct {
+	place map[trace.Line]uint32 // stamps; or away: the line was lost
+	lines []trace.Line          // by stamp; hole, or noLine for what is not there any more
+	sums  []uint32              // Fenwick tree over lines and holes, from 1
+	holes []uint32              // stamps, ascending
+	live  int
+}
+
+func newHoled() *holed {
+	h := &holed{place: map[trace.Line]uint32{}}
+	h.renumber()
+	return h
+}
+
+// found is how a stack finds a line.
+type found uint8
+
+const (
+	foundHere found = iota
+	foundLost       // another core's store took it
+	foundNew
+)
+
+// access puts a line on top; above is what was above it, where it was here.
+func (h *holed) access(line trace.Line) (above int, how found) {
+	stamp, known := h.place[line]
+	how = foundHere
+	switch {
+	case !known:
+		how = foundNew
+	case stamp == away:
+		how = foundLost
+	default:
+		above = h.above(stamp)
+	}
+	here := how == foundHere
+	if last := len(h.holes) - 1; last >= 0 && (!here || h.holes[last] > stamp) {
+		h.remove(h.holes[last])
+		if h.holes = h.holes[:last]; here {
+			h.dig(stamp)
+		}
+	} else if here {
+		h.remove(stamp)
+	}
+	h.push(line)
+	return above, how
+}
+
+// lose makes a hole of a line that is here, and gives what was above it.
+func (h *holed) lose(line trace.Line) (above int, here bool) {
+	stamp, known := h.place[line]
+	if !known || stamp == away {
+		return 0, false
+	}
+	above = h.above(stamp)
+	h.place[line] = away
+	h.dig(stamp)
+	return above, true
+}
+
+// depth is what is above a line.
+func (h *holed) depth(line trace.Line) (above int, here bool) {
+	stamp, known := h.place[line]
+	if !known || stamp == away {
+		return 0, false
+	}
+	return h.above(stamp), true
+}
+
+func (h *holed) dig(stamp uint32) {
+	h.lines[stamp] = hole
+	at, _ := slices.BinarySearch(h.holes, stamp)
+	h.holes = slices.Insert(h.holes, at, stamp)
+}
+
+func (h *holed) push(line trace.Line) {
+	if len(h.lines) == cap(h.lines) {
+		h.renumber()
+	}
+	stamp := uint32(len(h.lines))
+	h.lines = append(h.lines, line)
+	h.place[line] = stamp
+	h.live++
+	for i := stamp + 1; int(i) < len(h.sums); i += i & -i {
+		h.sums[i]++
+	}
+}
+
+func (h *holed) above(stamp uint32) int {
+	below := 0
+	for i := stamp + 1; i > 0; i -= i & -i {
+		below += int(h.sums[i])
+	}
+	return h.live - below
+}
+
+func (h *holed) remove(stamp uint32) {
+	h.lines[stamp] = noLine
+	h.live--
+	for i := stamp + 1; int(i) < len(h.sums); i += i & -i {
+		h.sums[i]--
+	}
+}
+
+// renumber gives what is here the first stamps, and makes room for more.
+func (h *holed) renumber() {
+	old := h.lines
+	h.lines = make([]trace.Line, 0, max(firstRoom, h.live*orderSlack))
+	h.holes = h.holes[:0]
+	for _, line := range old {
+		switch stamp := uint32(len(h.lines)); line {
+		case noLine:
+			continue
+		case hole:
+			h.holes = append(h.holes, stamp)
+		default:
+			h.place[line] = stamp
+		}
+		h.lines = append(h.lines, line)
+	}
+	h.sums = make([]uint32, cap(h.lines)+1)
+	for i := range h.lines {
+		h.sums[i+1] = 1
+	}
+	for i := 1; i < len(h.sums); i++ {
+		if up := i + i&-i; up < len(h.sums) {
+			h.sums[up] += h.sums[i]
+		}
+	}
+	h.live = len(h.lines)
+}
+
+// drop forgets the lines that keep does not want, and every other hole: as many of
+// those that they left, whichever these are.
+func (h *holed) drop(keep func(trace.Line) bool) {
+	for line := range h.place {
+		if !keep(line) {
+			delete(h.place, line)
+		}
+	}
+	for i, stamp := range h.holes {
+		if i%2 == 1 {
+			h.lines[stamp] = noLine
+		}
+	}
+	for stamp, line := range h.lines {
+		if line != noLine && line != hole && !keep(line) {
+			h.lines[stamp] = noLine
+		}
+	}
+	h.renumber()
+}
+
+// save writes lines and holes in order, 0 for a hole, and those that were lost.
+func (h *holed) save(b []byte) []byte {
+	h.renumber()
+	b = appendUint(b, uint64(len(h.lines)))
+	for _, line := range h.lines {
+		if line == hole {
+			b = append(b, 0)
+			continue
+		}
+		b = appendUint(b, line+1)
+	}
+	var lost []trace.Line
+	for line, stamp := range h.place {
+		if stamp == away {
+			lost = append(lost, line)
+		}
+	}
+	slices.Sort(lost)
+	return profile.AppendStack(b, lost)
+}
+
+func (h *holed) restore(d *profile.Decoder) {
+	for range d.Length(1) {
+		line := d.UintBelow(beyond+1) - 1
+		if _, twice := h.place[line]; line == noLine {
+			h.push(hole)
+			delete(h.place, hole)
+			h.holes = append(h.holes, uint32(len(h.lines)-1))
+		} else if !twice {
+			h.push(line)
+		}
+	}
+	for _, line := range stackOf(d) {
+		if _, here := h.place[line]; !here {
+			h.place[line] = away
+		}
+	}
+}

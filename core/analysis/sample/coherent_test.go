@@ -1,0 +1,83 @@
+package sample
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// naiveHoled is a coherent stack as MODELS §6.4 draws it: a list of lines and holes.
+type naiveHoled struct {
+	list []trace.Line
+	lost map[trace.Line]bool
+}
+
+func (n *naiveHoled) access(line trace.Line) (at int, how found) {
+	at, top := slices.Index(n.list, line), slices.Index(n.list, hole)
+	switch {
+	case at >= 0 && top >= 0 && top < at:
+		n.list[at] = hole
+		n.list = slices.Delete(n.list, top, top+1)
+	case at >= 0:
+		n.list = slices.Delete(n.list, at, at+1)
+	case top >= 0:
+		n.list = slices.Delete(n.list, top, top+1)
+	}
+	n.list = slices.Insert(n.list, 0, line)
+	switch {
+	case at >= 0:
+		return at, foundHere
+	case n.lost[line]:
+		delete(n.lost, line)
+		return 0, foundLost
+	}
+	return 0, foundNew
+}
+
+func (n *naiveHoled) lose(line trace.Line) (at int, here bool) {
+	if at = slices.Index(n.list, line); at < 0 {
+		return 0, false
+	}
+	n.list[at], n.lost[line] = hole, true
+	return at, true
+}
+
+// TestHoled: the stack of a sample, and the top of a stack, are the list, also after
+// they were saved and restored.
+func TestHoled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		fast, slow, top := newHoled(), naiveHoled{lost: map[trace.Line]bool{}}, holedFront{}
+		top.clear()
+		lines := rapid.Uint64Range(1, 60).Draw(t, "lines")
+		choose := rapid.Uint64().Draw(t, "seed")
+		for i := range rapid.Uint64Range(0, 4000).Draw(t, "steps") {
+			r := mix(i, choose)
+			line := r >> 8 % lines
+			if r%4 == 0 {
+				at, here := slow.lose(line)
+				if d, is := fast.lose(line); d != at || is != here {
+					t.Fatalf("step %d: lost at %d, %v, want %d, %v", i, d, is, at, here)
+				}
+				if got := top.lose(line); here && at < frontLines && got != at || (!here || at >= frontLines) && got != frontLines {
+					t.Fatalf("step %d: lost at %d of the front, want %d", i, got, at)
+				}
+				continue
+			}
+			at, how := slow.access(line)
+			if d, is := fast.access(line); d != at || is != how {
+				t.Fatalf("step %d: at %d, %v, want %d, %v", i, d, is, at, how)
+			}
+			if got, _ := top.access(line); how == foundHere && got != min(at, frontLines) || how != foundHere && got != frontLines {
+				t.Fatalf("step %d: at %d of the front, want %d, %v", i, got, at, how)
+			}
+			if r>>40%500 == 0 {
+				again := newHoled()
+				again.restore(decoderOf(fast.save(nil)))
+				fast = again
+			}
+		}
+	})
+}

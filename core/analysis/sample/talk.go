@@ -1,0 +1,345 @@
+package sample
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/analysis/communication"
+	"github.com/stackglass/stackglass/core/analysis/sharing"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// talk has package communication see the references to the lines of a sample and no
+// others. What a reference touches of several lines are as many rows.
+//
+// What happens to a line is known from that line alone. So the lines of each power of
+// two of hashes have an analysis of their own: where the rate falls, that of the lines
+// which are given up goes, with all that it counted; what is left has been in the sample
+// from first to last, as with the rate that there is now. And each analysis has parts
+// beside it, of a few of its lines, whose results only tell how far theirs are off.
+type talk struct {
+	size    *keptSize
+	decides func() *trace.Program
+	octaves [65]*talker // by leading zeros of hashes; the first one where the rate is fixed
+}
+
+// talkGroups is how many parts there are.
+const talkGroups = 8
+
+type talker struct {
+	whole  listener
+	parts  [talkGroups]listener
+	at     []int // of the rows, the accesses
+	asked  []sharing.Question
+	depths []uint32
+}
+
+// listener is an analysis, and rows that it will take.
+type listener struct {
+	*communication.Analysis
+	batch *trace.Batch
+	rows  []uint32 // of the whole batch, by row of this one
+}
+
+func newTalk(s *keptSize, decides func() *trace.Program) *talk {
+	t := &talk{size: s, decides: decides}
+	t.octave(0)
+	return t
+}
+
+// octave gives the analyses of one power of two of hashes.
+func (t *talk) octave(n int) *talker {
+	if t.octaves[n] == nil {
+		t.octaves[n] = new(talker)
+		t.octaves[n].whole = t.listener()
+		if t.size.threads != nil {
+			t.octaves[n].whole.Follow(t)
+		}
+		for g := range talkGroups {
+			t.octaves[n].parts[g] = t.listener()
+		}
+	}
+	return t.octaves[n]
+}
+
+func (t *talk) listener() listener {
+	l := listener{Analysis: communication.New(t.size.bytes, t.size.of.sites, t.decides), batch: trace.NewBatch(16)}
+	l.Reach(t.size.of.done)
+	return l
+}
+
+// Threads implements communication.Stacks.
+func (t *talk) Threads() [][]uint32 { return t.size.threads.grouping.Threads() }
+
+// Feed implements communication.Stacks: the asker is asked by [talk.ask].
+func (t *talk) Feed(uint32, sharing.Asker) {}
+
+// threshold is that of the lines that are in the sample, and rest the share that is not.
+func (t *talk) threshold() uint64 { return t.size.bySite.space.threshold }
+
+func (t *talk) rate() float64 { return profile.RateOf(t.threshold()) }
+
+// live are the analyses of lines that are in the sample still.
+func (t *talk) live() (list []*talker) {
+	for n, o := range t.octaves {
+		if o != nil && n < int(t.size.bySite.space.halvings) {
+			t.octaves[n] = nil
+		} else if o != nil {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// take takes the accesses to lines of the sample.
+func (t *talk) take(b *trace.Batch) error {
+	for _, o := range t.live() {
+		o.reset(b)
+	}
+	s := t.size
+	for i, line := range s.lines {
+		h := mix(line, s.of.options.Seed)
+		if h > t.threshold() {
+			continue
+		}
+		n := 0
+		if s.of.options.Mode == profile.LinesSample {
+			n = bits.LeadingZeros64(h)
+		}
+		o := t.octaves[n]
+		if o == nil {
+			o = t.octave(n)
+			o.reset(b)
+		}
+		row := s.rows[i]
+		o.at = append(o.at, i)
+		o.whole.add(b, row, s.parts[i])
+		o.parts[h%talkGroups].add(b, row, s.parts[i])
+	}
+	for _, o := range t.live() {
+		for _, l := range o.listeners() {
+			if l.batch.Len() == 0 {
+				continue
+			}
+			l.Among(l.rows, s.of.done)
+			if err := l.Consume(l.batch); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (o *talker) reset(b *trace.Batch) {
+	o.at = o.at[:0]
+	for _, l := range o.listeners() {
+		l.rows = l.rows[:0]
+		if l.batch.Reset(); b.Thread != nil {
+			l.batch.NeedThread()
+		}
+	}
+}
+
+func (o *talker) listeners() (list []*listener) {
+	list = append(list, &o.whole)
+	for g := range o.parts {
+		list = append(list, &o.parts[g])
+	}
+	return list
+}
+
+func (l *listener) add(b *trace.Batch, row uint32, p part) {
+	l.batch.Append(b.Kind[row], p.addr, p.bytes, threadOf(b, row), 0)
+	l.rows = append(l.rows, row)
+}
+
+func (t *talk) reach(references uint64) {
+	for _, o := range t.live() {
+		for _, l := range o.listeners() {
+			l.Reach(references)
+		}
+	}
+}
+
+// asking goes through the questions of all analyses by the accesses that they are before.
+type asking struct {
+	list  []askedOf
+	given int
+	of    []*talker
+}
+
+type askedOf struct {
+	sharing.Question
+	access int
+	of     *talker
+}
+
+// ask gathers questions about the accesses at hand.
+func (t *talk) ask(b *trace.Batch) (a asking) {
+	s := t.size
+	for _, o := range t.live() {
+		x := sharing.Accesses{Batch: o.whole.batch}
+		for _, at := range o.at {
+			x.Lines, x.Cores = append(x.Lines, s.lines[at]), append(x.Cores, s.cores[at])
+		}
+		o.asked, o.depths = o.whole.Ask(&x, o.asked[:0]), o.depths[:0]
+		for _, q := range o.asked {
+			a.list = append(a.list, askedOf{q, o.at[q.Access], o})
+		}
+		a.of = append(a.of, o)
+	}
+	slices.SortStableFunc(a.list, func(x, y askedOf) int { return cmp.Compare(x.access, y.access) })
+	return a
+}
+
+// next reports whether there is a question left before an access.
+func (a *asking) next(access int) bool {
+	return a.given < len(a.list) && a.list[a.given].access <= access
+}
+
+func (a *asking) question() sharing.Question { return a.list[a.given].Question }
+
+func (a *asking) answer(depth uint32) {
+	of := a.list[a.given].of
+	of.depths = append(of.depths, depth)
+	a.given++
+}
+
+// done hands the answers over.
+func (a *asking) done() {
+	for _, o := range a.of {
+		o.whole.Answer(o.depths)
+	}
+}
+
+// result is the communication of all lines; nil where there is none. It comes after that
+// of sites.
+func (t *talk) result() *profile.Communication {
+	var wholes []*profile.Communication
+	var parts [talkGroups][]*profile.Communication
+	threads := 0
+	for _, o := range t.live() {
+		threads = max(threads, o.whole.Threads())
+	}
+	if threads < 2 {
+		return nil
+	}
+	for _, o := range t.live() {
+		wholes = append(wholes, o.whole.Told())
+		for g := range o.parts {
+			parts[g] = append(parts[g], o.parts[g].Told())
+		}
+	}
+	sum := wholes[0]
+	for _, c := range wholes[1:] {
+		joinCommunication(sum, c)
+	}
+	rate := t.rate()
+	if rate < 1 {
+		var off offs
+		for g := range parts {
+			for _, c := range parts[g] {
+				off.add(c, g)
+			}
+		}
+		sum.Off = off.of(sum, 1/rate, 1-rate)
+	}
+	scaleCommunication(sum, rate, t.size.bytes)
+	return sum
+}
+
+// offs are counts by part, for what is told apart.
+type offs map[offKey]*[3][talkGroups]float64
+
+// offKey is a granularity and a flow, or a class, or a pair of places.
+type offKey struct {
+	bytes    uint32
+	class    uint8
+	from, to uint32
+	pair     profile.SitePair
+}
+
+func (o *offs) at(k offKey) *[3][talkGroups]float64 {
+	if *o == nil {
+		*o = offs{}
+	}
+	n := (*o)[k]
+	if n == nil {
+		n = new([3][talkGroups]float64)
+		(*o)[k] = n
+	}
+	return n
+}
+
+const noClass = profile.NumSharingClasses
+
+func flowKey(bytes uint32, f *profile.Flow) offKey {
+	return offKey{bytes: bytes, class: uint8(noClass), from: f.From, to: f.To}
+}
+
+func pairKey(p *profile.SitePair) offKey {
+	k := *p
+	k.Events, k.Transfers = 0, 0
+	return offKey{class: uint8(noClass), pair: k}
+}
+
+func falseKey(f *profile.FalseSharing) offKey {
+	return offKey{class: uint8(noClass) + 1, pair: profile.SitePair{Producer: f.Sites[0], Consumer: f.Sites[1], Object: f.Object}}
+}
+
+func (o *offs) add(c *profile.Communication, part int) {
+	note := func(k offKey, counts ...uint64) {
+		at := o.at(k)
+		for i, n := range counts {
+			at[i][part] += float64(n)
+		}
+	}
+	for i := range c.Granules {
+		g := &c.Granules[i]
+		for k := range g.Flows {
+			note(flowKey(g.Bytes, &g.Flows[k]), g.Flows[k].Events, g.Flows[k].Transfers)
+		}
+		for class, n := range g.Classes {
+			note(offKey{bytes: g.Bytes, class: uint8(class)}, n.Granules, n.References, n.Events)
+		}
+	}
+	for i := range c.Pairs {
+		note(pairKey(&c.Pairs[i]), c.Pairs[i].Events, c.Pairs[i].Transfers)
+	}
+	for i := range c.False {
+		note(falseKey(&c.False[i]), c.False[i].Lines, c.False[i].Events, c.False[i].Misses)
+	}
+}
+
+// of are the intervals of a sum.
+func (o *offs) of(c *profile.Communication, factor, rest float64) *profile.CommunicationOff {
+	half := func(k offKey, i int) uint64 {
+		parts := o.at(k)[i]
+		return uint64(math.Ceil(halfOf(parts[:], factor, rest)))
+	}
+	flow := func(k offKey) profile.FlowOff { return profile.FlowOff{Events: half(k, 0), Transfers: half(k, 1)} }
+	off := new(profile.CommunicationOff)
+	for i := range c.Granules {
+		g := &c.Granules[i]
+		var granule profile.GranuleOff
+		for k := range g.Flows {
+			granule.Flows = append(granule.Flows, flow(flowKey(g.Bytes, &g.Flows[k])))
+		}
+		for class := range g.Classes {
+			k := offKey{bytes: g.Bytes, class: uint8(class)}
+			granule.Classes[class] = profile.ClassCount{Granules: half(k, 0), References: half(k, 1), Events: half(k, 2)}
+		}
+		off.Granules = append(off.Granules, granule)
+	}
+	for i := range c.Pairs {
+		off.Pairs = append(off.Pairs, flow(pairKey(&c.Pairs[i])))
+	}
+	for i := range c.False {
+		k := falseKey(&c.False[i])
+		off.False = append(off.False, profile.FalseOff{Lines: half(k, 0), Events: half(k, 1), Misses: half(k, 2)})
+	}
+	return off
+}

@@ -1,0 +1,176 @@
+package sample
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// joinCommunication adds what goes through other lines. Of parts of data that have lines
+// of both, the owner is that of more references.
+func joinCommunication(to, from *profile.Communication) {
+	to.Beyond = max(to.Beyond, from.Beyond)
+	to.Messages += from.Messages
+	for i := range min(len(to.Granules), len(from.Granules)) {
+		a, b := &to.Granules[i], &from.Granules[i]
+		a.Flows = joinFlows(a.Flows, b.Flows)
+		for class, n := range b.Classes {
+			c := &a.Classes[class]
+			c.Granules, c.References, c.Events = c.Granules+n.Granules, c.References+n.References, c.Events+n.Events
+		}
+	}
+	to.Pairs = joinSorted(to.Pairs, from.Pairs, profile.ComparePairs, func(a, b *profile.SitePair) {
+		a.Events, a.Transfers = a.Events+b.Events, a.Transfers+b.Transfers
+	})
+	for i := range min(len(to.Windows), len(from.Windows)) {
+		to.Windows[i].Flows = joinFlows(to.Windows[i].Flows, from.Windows[i].Flows)
+	}
+	to.Owners = joinSorted(to.Owners, from.Owners, func(a, b *profile.Ownership) int { return cmp.Compare(a.Object, b.Object) }, joinOwners)
+	to.False = joinFalse(to.False, from.False)
+	to.Sources = joinSorted(to.Sources, from.Sources, func(a, b *profile.SourceDistances) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	}, func(a, b *profile.SourceDistances) {
+		a.Distances.Merge(&b.Distances)
+		a.Transfers.Merge(&b.Transfers)
+	})
+}
+
+// joinSorted merges two lists in one order, of which equal ones are added.
+func joinSorted[T any](a, b []T, order func(a, b *T) int, add func(a, b *T)) []T {
+	out := make([]T, 0, max(len(a), len(b)))
+	for len(a) > 0 && len(b) > 0 {
+		switch n := order(&a[0], &b[0]); {
+		case n < 0:
+			out, a = append(out, a[0]), a[1:]
+		case n > 0:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			add(&a[0], &b[0])
+			out, a, b = append(out, a[0]), a[1:], b[1:]
+		}
+	}
+	if out = append(append(out, a...), b...); len(out) == 0 {
+		return a // nil where it was
+	}
+	return out
+}
+
+func joinFlows(a, b []profile.Flow) []profile.Flow {
+	return joinSorted(a, b, func(a, b *profile.Flow) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	}, func(a, b *profile.Flow) {
+		a.Events, a.Transfers, a.Bytes = a.Events+b.Events, a.Transfers+b.Transfers, a.Bytes+b.Bytes
+	})
+}
+
+// joinOwners joins the parts of one object, which become as large as those of either.
+func joinOwners(a, b *profile.Ownership) {
+	for a.PartBytes != b.PartBytes || max(a.First+uint64(len(a.Parts)), b.First+uint64(len(b.Parts)))-min(a.First, b.First) > profile.MaxParts {
+		if a.PartBytes <= b.PartBytes {
+			coarsen(a)
+			continue
+		}
+		coarsen(b)
+	}
+	first := min(a.First, b.First)
+	parts := make([]profile.OwnedPart, max(a.First+uint64(len(a.Parts)), b.First+uint64(len(b.Parts)))-first)
+	copy(parts[a.First-first:], a.Parts)
+	for i := range b.Parts {
+		joinPart(&parts[b.First-first+uint64(i)], &b.Parts[i])
+	}
+	a.First, a.Parts = first, parts
+}
+
+// coarsen makes parts of twice the size.
+func coarsen(o *profile.Ownership) {
+	parts := make([]profile.OwnedPart, (o.First+uint64(len(o.Parts))+1)/2-o.First/2)
+	for i := range o.Parts {
+		joinPart(&parts[(o.First+uint64(i))/2-o.First/2], &o.Parts[i])
+	}
+	o.PartBytes, o.First, o.Parts = o.PartBytes*2, o.First/2, parts
+}
+
+func joinPart(a, b *profile.OwnedPart) {
+	if b.References > a.References {
+		*a, b = *b, &profile.OwnedPart{References: a.References, Own: a.Own, Most: a.Most, Readers: a.Readers, Writers: a.Writers}
+	}
+	if a.References += b.References; a.Most == b.Most {
+		a.Own += b.Own
+	}
+	a.Readers, a.Writers = max(a.Readers, b.Readers), max(a.Writers, b.Writers)
+}
+
+func joinFalse(a, b []profile.FalseSharing) []profile.FalseSharing {
+next:
+	for i := range b {
+		for k := range a {
+			if a[k].Object == b[i].Object && a[k].Sites == b[i].Sites {
+				a[k].Lines, a[k].Events, a[k].Misses = a[k].Lines+b[i].Lines, a[k].Events+b[i].Events, a[k].Misses+b[i].Misses
+				a[k].Offset, a[k].Apart = min(a[k].Offset, b[i].Offset), min(a[k].Apart, b[i].Apart)
+				continue next
+			}
+		}
+		a = append(a, b[i])
+	}
+	slices.SortStableFunc(a, func(x, y profile.FalseSharing) int { return cmp.Compare(y.Misses, x.Misses) })
+	return a[:min(len(a), profile.MaxFalseSharing)]
+}
+
+// scaleCommunication has counts of a share of the lines stand for all, and leaves pages
+// out: what happens to one is known from all its lines only.
+func scaleCommunication(c *profile.Communication, rate float64, lineBytes uint32) {
+	if last := len(c.Granules) - 1; c.Granules[last].Bytes > lineBytes {
+		if c.Granules = c.Granules[:last]; c.Off != nil {
+			c.Off.Granules = c.Off.Granules[:last]
+		}
+	}
+	scale := func(counts ...*uint64) {
+		for _, n := range counts {
+			*n = uint64(math.Round(float64(*n) / rate))
+		}
+	}
+	flows := func(list []profile.Flow, bytes uint64) {
+		for i := range list {
+			scale(&list[i].Events, &list[i].Transfers)
+			list[i].Bytes = list[i].Transfers * bytes
+		}
+	}
+	c.Messages = 0
+	for i := range c.Granules {
+		g := &c.Granules[i]
+		flows(g.Flows, uint64(g.Bytes))
+		for class := range g.Classes {
+			n := &g.Classes[class]
+			scale(&n.Granules, &n.References, &n.Events)
+		}
+	}
+	for _, f := range c.Granules[0].Flows {
+		c.Messages += f.Bytes
+	}
+	for i := range c.Pairs {
+		scale(&c.Pairs[i].Events, &c.Pairs[i].Transfers)
+	}
+	for i := range c.Windows {
+		flows(c.Windows[i].Flows, profile.WordBytes)
+	}
+	for i := range c.Owners {
+		for k := range c.Owners[i].Parts {
+			scale(&c.Owners[i].Parts[k].References, &c.Owners[i].Parts[k].Own)
+		}
+	}
+	for i := range c.False {
+		scale(&c.False[i].Lines, &c.False[i].Events, &c.False[i].Misses)
+	}
+	for i := range c.Sources {
+		for _, h := range []*profile.Histogram{&c.Sources[i].Distances, &c.Sources[i].Transfers} {
+			var out profile.Histogram
+			for d, n := range h.All() {
+				scale(&n)
+				out.AddN(d, n)
+			}
+			*h = out
+		}
+	}
+}

@@ -1,0 +1,466 @@
+package sample
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/analysis/sharing"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// threads estimates, at one line size, how threads use caches of their own and shared
+// ones: what package sharing counts.
+type threads struct {
+	options  Options
+	bytes    uint32
+	grouping *sharing.Grouping
+	groups   [][]uint32 // the domains that are asked for
+	cores    []*coreStacks
+	domains  []*domainStacks // the first one is all cores
+
+	lines   knownLines
+	inFront map[trace.Line]uint64 // cores on top of whose coherent stacks a line is
+	waiting map[trace.Line]uint64 // cores with a sample that waits for a line
+	draws   int                   // samples of single accesses so far
+}
+
+// knownLines are lines chosen by their hash, every access to which is seen: those of the
+// sample, or, where single accesses are sampled, lines that tell of first accesses and
+// of losses, which no single access does.
+type knownLines struct {
+	seed, threshold uint64
+	most            int // 0: any number
+	halvings        uint
+	of              map[trace.Line]*knownLine
+}
+
+// knownLine is a line, and the cores that had it, have it, and had it last.
+type knownLine struct {
+	ever, holders uint64
+	last          []uint8 // by domain: 1 + the core
+}
+
+// firstLines is how many lines tell of first accesses where single ones are sampled.
+const firstLines = 1 << 13
+
+// coreStacks is what is known of one core.
+type coreStacks struct {
+	accesses                   uint64
+	private, coherent, foreign counted
+	lostNear                   [frontLines]uint64 // coherence misses of lines that the front of the private stack holds, all
+	lost                       profile.Histogram  // and of others, in the sample
+	lostSpread                 [groups]uint64
+	taken                      [groups]uint64 // lines lost to other cores' stores
+
+	// Of a sample of lines:
+	space    *space
+	top      holedFront
+	nearLost map[trace.Line]int // lines that the private front holds and were lost: their depths
+	own      *order             // sampled lines on the private stack
+	holed    *holed             // and on the coherent one
+	lostAt   map[trace.Line]uint32
+
+	// Of single accesses:
+	time  *timed
+	waits map[trace.Line]wait
+}
+
+// wait is what happened to the line of a sample since.
+type wait struct {
+	foreign bool // another core touched it
+	lost    bool // and stored to it
+	at      uint32
+}
+
+// domainStacks is what is known of cores that share a cache.
+type domainStacks struct {
+	threads  []uint32 // nil: all
+	accesses uint64
+	members  []*counted // by core; nil: none of it
+	foreign  counted
+	space    *space
+	time     *timed
+	waits    map[trace.Line]uint8 // cores that began samples
+}
+
+func newThreads(o Options, lineBytes uint32, w *sharing.Options) *threads {
+	t := &threads{options: o, bytes: lineBytes, grouping: sharing.NewGrouping(w.Cores), groups: w.Domains,
+		inFront: map[trace.Line]uint64{}, waiting: map[trace.Line]uint64{}}
+	t.lines = knownLines{seed: o.Seed, threshold: o.Threshold, of: map[trace.Line]*knownLine{}}
+	switch o.Mode {
+	case profile.LinesSample:
+		t.lines.threshold, t.lines.most = math.MaxUint64, int(o.Lines)
+	case profile.TimeSample:
+		t.lines.threshold, t.lines.most = math.MaxUint64, firstLines
+	}
+	t.addDomain(nil)
+	for _, threads := range w.Domains {
+		t.addDomain(threads)
+	}
+	return t
+}
+
+func (t *threads) addDomain(threads []uint32) {
+	d := &domainStacks{threads: threads}
+	if t.single() {
+		d.time, d.waits = newTime(t.options.Gap, t.seedOf(profile.MaxCores+len(t.domains))), map[trace.Line]uint8{}
+	} else {
+		d.space = t.newSpace()
+	}
+	t.domains = append(t.domains, d)
+}
+
+// single reports whether single accesses are sampled.
+func (t *threads) single() bool { return t.options.Mode == profile.TimeSample }
+
+// seedOf gives each stack samples of its own.
+func (t *threads) seedOf(number int) uint64 { return mix(uint64(number)+1, t.options.Seed) }
+
+// newSpace makes a stack of the lines that are in the sample now.
+func (t *threads) newSpace() *space {
+	s := newSpace(t.lines.threshold, t.lines.seed, 0)
+	s.halvings = t.lines.halvings
+	return s
+}
+
+// coreOf gives the core of a thread, with stacks.
+func (t *threads) coreOf(thread uint32) uint8 {
+	core := t.grouping.Core(thread)
+	for len(t.cores) < t.grouping.Cores() {
+		number := uint8(len(t.cores))
+		c := &coreStacks{}
+		if t.single() {
+			c.time, c.waits = newTime(t.options.Gap, t.seedOf(int(number))), map[trace.Line]wait{}
+		} else {
+			c.space, c.own, c.holed = t.newSpace(), newOrder(), newHoled()
+			c.nearLost, c.lostAt = map[trace.Line]int{}, map[trace.Line]uint32{}
+			c.top.clear()
+		}
+		t.cores = append(t.cores, c)
+		for _, d := range t.domains {
+			member := (*counted)(nil)
+			if d.threads == nil || t.grouping.IsIn(number, d.threads) {
+				member = new(counted)
+			}
+			d.members = append(d.members, member)
+		}
+	}
+	return core
+}
+
+// weight is how many accesses one of the sample's lines stands for, as for [space].
+func (l *knownLines) weight() uint64 { return 1 << l.halvings }
+
+// factor makes accesses of weights.
+func (l *knownLines) factor() float64 {
+	return math.Exp2(-float64(l.halvings)) / profile.RateOf(l.threshold)
+}
+
+// access takes an access of a core to a line.
+func (t *threads) access(core uint8, line trace.Line, write bool) {
+	c, bit := t.cores[core], uint64(1)<<core
+	c.accesses++
+	h := mix(line, t.lines.seed)
+	group := int(h % groups)
+	var known *knownLine
+	if h <= t.lines.threshold {
+		known = t.lines.of[line]
+		if known == nil {
+			known = &knownLine{last: make([]uint8, len(t.domains))}
+			t.lines.of[line] = known
+		}
+	}
+	if t.single() {
+		t.accessTimed(c, core, line, write, known, group)
+	} else {
+		t.accessSampled(c, core, line, write, known, group)
+	}
+	if known == nil {
+		return
+	}
+	if write {
+		for others := known.holders &^ bit; others != 0; others &= others - 1 {
+			t.cores[bits.TrailingZeros64(others)].taken[group] += t.lines.weight()
+		}
+		known.holders = 0
+	}
+	known.ever |= bit
+	known.holders |= bit
+	for i, d := range t.domains {
+		if d.members[core] != nil {
+			known.last[i] = core + 1
+		}
+	}
+	for t.lines.most > 0 && len(t.lines.of) > t.lines.most {
+		t.halve()
+	}
+}
+
+// accessSampled is access for a sample of lines; known is nil for others.
+func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, write bool, known *knownLine, group int) {
+	weight := t.lines.weight()
+	d := c.space.access(line)
+	c.private.add(d, weight, group)
+	t.accessCoherent(c, core, line, d, known, group)
+	if write {
+		t.take(core, line, known)
+	}
+	for i, dom := range t.domains {
+		member := dom.members[core]
+		if member == nil {
+			continue
+		}
+		dom.accesses++
+		together := dom.space.access(line)
+		member.add(together, weight, group)
+		if known == nil || known.last[i] == 0 || known.last[i] == core+1 {
+			continue
+		}
+		dom.foreign.sampled(together, weight, group)
+		if i == 0 && d == stack.Cold {
+			c.foreign.add(d, weight, group)
+		} else if i == 0 {
+			c.foreign.sampled(d, weight, group)
+		}
+	}
+}
+
+// accessCoherent counts an access on a core's coherent stack; private is its distance on
+// the private one.
+//
+// What the front holds is exact: a line that the front of the private stack holds, and
+// that of the coherent one does not, was lost, because no line is deeper on the latter.
+// Of other lines of the sample, the coherent distance is the private one in the
+// proportion of both among the sampled lines, which holes have made it shorter by.
+func (t *threads) accessCoherent(c *coreStacks, core uint8, line trace.Line, private uint32, known *knownLine, group int) {
+	at, left := c.top.access(line)
+	if at == frontLines {
+		t.inFront[line] |= 1 << core
+		t.leave(left, core)
+		if private < frontLines {
+			c.lostNear[c.nearLost[line]&(frontLines-1)]++
+		}
+	} else {
+		c.coherent.near[at]++
+	}
+	if len(c.nearLost) > 0 {
+		delete(c.nearLost, line)
+	}
+	if known == nil {
+		return
+	}
+	ownAbove, _, _ := c.own.take(line)
+	c.own.note(line)
+	c.own.put(line, 0)
+	above, how := c.holed.access(line)
+	lostAt := c.lostAt[line]
+	if how == foundLost {
+		delete(c.lostAt, line)
+	}
+	weight := t.lines.weight()
+	switch {
+	case at < frontLines || private < frontLines: // counted
+	case how == foundLost:
+		c.lost.AddN(uint64(lostAt), weight)
+		c.lostSpread[group] += weight
+	case how == foundNew || private == stack.Cold:
+		c.coherent.add(stack.Cold, weight, group)
+	default:
+		c.coherent.sampled(c.deeper(private, ownAbove, above), weight, group)
+	}
+}
+
+// deeper is the coherent distance of a line that the front does not hold.
+func (c *coreStacks) deeper(private uint32, ownAbove, above int) uint32 {
+	if c.space.rate >= 1 {
+		return uint32(above)
+	}
+	if above == ownAbove || ownAbove == 0 {
+		return private
+	}
+	return max(frontLines, uint32(math.Round(float64(private)*float64(above)/float64(ownAbove))))
+}
+
+// leave notes that a line, if it is one, left the top of a core's coherent stack.
+func (t *threads) leave(line trace.Line, core uint8) {
+	if line == noLine {
+		return
+	}
+	if cores := t.inFront[line] &^ (1 << core); cores != 0 {
+		t.inFront[line] = cores
+	} else {
+		delete(t.inFront, line)
+	}
+}
+
+// mostNearLost is how many lines may be remembered that the private front has lost, of
+// which it holds frontLines at most.
+const mostNearLost = 4 * frontLines
+
+// take takes a line that a core stores to from the others.
+func (t *threads) take(core uint8, line trace.Line, known *knownLine) {
+	for others := t.inFront[line] &^ (1 << core); others != 0; others &= others - 1 {
+		other := uint8(bits.TrailingZeros64(others))
+		c := t.cores[other]
+		at := c.top.lose(line)
+		t.leave(line, other)
+		if known != nil {
+			c.lostAt[line] = uint32(at)
+		}
+		if !c.space.front.holds(line) {
+			continue
+		}
+		c.nearLost[line] = at
+		for other := range c.nearLost {
+			if len(c.nearLost) > mostNearLost && !c.space.front.holds(other) {
+				delete(c.nearLost, other)
+			}
+		}
+	}
+	if known == nil {
+		return
+	}
+	for others := known.holders &^ (1 << core); others != 0; others &= others - 1 {
+		c := t.cores[bits.TrailingZeros64(others)]
+		above, here := c.holed.lose(line)
+		if _, near := c.lostAt[line]; here && !near {
+			c.lostAt[line] = c.scaled(above)
+		}
+	}
+}
+
+// scaled is the depth at which there are so many sampled lines above one that the front
+// does not hold.
+func (c *coreStacks) scaled(above int) uint32 {
+	if c.space.rate >= 1 {
+		return uint32(above)
+	}
+	return uint32(min(max(frontLines, math.Round(float64(above)/c.space.rate)), farthest))
+}
+
+// depth is where a core's coherent stack has a line of the sample: stack.Cold if nowhere.
+func (t *threads) depth(core uint8, line trace.Line) uint32 {
+	if int(core) >= len(t.cores) {
+		return stack.Cold
+	}
+	c := t.cores[core]
+	if at := c.top.depth(line); at < frontLines {
+		return uint32(at)
+	}
+	if above, here := c.holed.depth(line); here {
+		return c.scaled(above)
+	}
+	return stack.Cold
+}
+
+// accessTimed is access for samples of single accesses. Each stack has its own; a sample
+// of a core's ends with its next access to the line, which is a coherence miss if another
+// core stored to it before.
+func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write bool, known *knownLine, group int) {
+	bit := uint64(1) << core
+	if len(t.waiting) > 0 {
+		for others := t.waiting[line] &^ bit; others != 0; others &= others - 1 {
+			other := t.cores[bits.TrailingZeros64(others)]
+			w := other.waits[line]
+			if w.foreign = true; write && !w.lost {
+				w.lost, w.at = true, other.time.soFar(line)
+			}
+			other.waits[line] = w
+		}
+	}
+	d, began := c.time.access(line)
+	if d != passed {
+		w := c.waits[line]
+		delete(c.waits, line)
+		t.stopWaiting(line, bit)
+		of := t.draw()
+		c.private.sampled(d, 1, of)
+		if w.foreign {
+			c.foreign.sampled(d, 1, of)
+		}
+		if w.lost {
+			c.lost.Add(uint64(w.at))
+			c.lostSpread[of]++
+		} else {
+			c.coherent.sampled(d, 1, of)
+		}
+	}
+	if began {
+		c.waits[line] = wait{}
+		t.waiting[line] |= bit
+	}
+	weight := t.lines.weight()
+	if known != nil && known.ever&bit == 0 {
+		c.private.add(stack.Cold, weight, group)
+		c.coherent.add(stack.Cold, weight, group)
+	}
+	for i, dom := range t.domains {
+		member := dom.members[core]
+		if member == nil {
+			continue
+		}
+		dom.accesses++
+		if known != nil && known.last[i] == 0 {
+			member.add(stack.Cold, weight, group)
+		}
+		d, began := dom.time.access(line)
+		if d != passed {
+			of := t.draw()
+			member.sampled(d, 1, of)
+			if dom.waits[line] != core {
+				dom.foreign.sampled(d, 1, of)
+			}
+			delete(dom.waits, line)
+		}
+		if began {
+			dom.waits[line] = core
+		}
+		if i == 0 && known != nil && known.ever&bit == 0 && known.last[0] != 0 && known.last[0] != core+1 {
+			c.foreign.add(stack.Cold, weight, group)
+		}
+	}
+}
+
+// draw gives samples of single accesses to groups in turn.
+func (t *threads) draw() int {
+	t.draws++
+	return t.draws % groups
+}
+
+func (t *threads) stopWaiting(line trace.Line, bit uint64) {
+	if cores := t.waiting[line] &^ bit; cores != 0 {
+		t.waiting[line] = cores
+	} else {
+		delete(t.waiting, line)
+	}
+}
+
+// halve halves the rate of the sampled lines, of all stacks.
+func (t *threads) halve() {
+	t.lines.threshold /= 2
+	t.lines.halvings++
+	keep := func(line trace.Line) bool { return mix(line, t.lines.seed) <= t.lines.threshold }
+	for line := range t.lines.of {
+		if !keep(line) {
+			delete(t.lines.of, line)
+		}
+	}
+	if t.single() {
+		return
+	}
+	for _, d := range t.domains {
+		d.space.halve()
+	}
+	for _, c := range t.cores {
+		c.space.halve()
+		c.own.drop(keep)
+		c.holed.drop(keep)
+		for line := range c.lostAt {
+			if !keep(line) {
+				delete(c.lostAt, line)
+			}
+		}
+	}
+}

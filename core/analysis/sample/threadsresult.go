@@ -1,0 +1,212 @@
+package sample
+
+import (
+	"math"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// result makes the sample stand for all accesses. ok is false where there are not
+// several cores.
+func (t *threads) result() (r profile.Sharing, ok bool) {
+	if len(t.cores) < 2 {
+		return r, false
+	}
+	r.LineBytes = t.bytes
+	order := t.grouping.Order()
+	threads := t.grouping.Threads()
+	for _, n := range order {
+		core := t.cores[n].result(t)
+		core.Threads = threads[n]
+		r.Cores = append(r.Cores, core)
+	}
+	for _, d := range t.domains {
+		if shared := d.result(t, order, r.Cores); len(shared.Cores) > 0 {
+			r.Domains = append(r.Domains, shared)
+		}
+	}
+	return r, true
+}
+
+// weighing is how the counts of a stack become accesses.
+type weighing struct {
+	front      uint32  // distances below it are exact: frontLines, or 0
+	deep, cold float64 // accesses that one stands for
+	deepRest   float64 // share of the draws that are not in the sample
+	coldRest   float64
+	deviation  func(distance float64) float64
+	least      uint64 // lines that there are at least
+}
+
+// weighing is that of a stack, on which so many accesses were made.
+func (t *threads) weighing(lines *space, single *timed, accesses uint64) (w weighing) {
+	w.cold, w.coldRest = t.lines.factor(), 1-profile.RateOf(t.lines.threshold)
+	if single != nil {
+		w.deep, w.deepRest, w.deviation, w.least = 1, 1, single.deviation, 1
+		if single.samples > 0 {
+			w.deep = max(1, float64(accesses)/float64(single.samples))
+		}
+		if single.gap == 1 {
+			w.deepRest = 0
+		}
+		return w
+	}
+	w.front, w.deep, w.deepRest, w.deviation = frontLines, w.cold, w.coldRest, lines.deviation
+	w.least = uint64(lines.front.lines())
+	if lines.fetches > w.least {
+		w.least++ // others came before
+	}
+	return w
+}
+
+func (c *coreStacks) result(t *threads) (out profile.Core) {
+	w := t.weighing(c.space, c.time, c.accesses)
+	near, nearCoherent := c.private.nearTotal(), c.coherent.nearTotal()
+	for _, n := range c.lostNear {
+		nearCoherent += n
+	}
+	b := budget{left: c.accesses - nearCoherent, factor: w.cold} // near ones are fewer
+	cold := min(max(b.take(c.private.cold), w.least), c.accesses-nearCoherent)
+	longest := max(cold, 1) - 1
+	shortest := min(uint64(w.front), longest)
+
+	p := &out.Private
+	b = budget{left: c.accesses - near - cold, factor: w.deep}
+	p.Cold = cold
+	c.private.addNear(&p.Distances)
+	b.histogram(&c.private.deep, &p.Distances, longest)
+	b.rest(&p.Distances, shortest)
+
+	x := &out.Coherent
+	b = budget{left: c.accesses - nearCoherent - cold, factor: w.deep}
+	x.Cold = cold
+	for d, n := range c.lostNear {
+		x.Lost.AddN(uint64(d), n)
+	}
+	b.histogram(&c.lost, &x.Lost, longest)
+	c.coherent.addNear(&x.Distances)
+	b.histogram(&c.coherent.deep, &x.Distances, longest)
+	b.rest(&x.Distances, shortest)
+	taken := uint64(0)
+	for _, n := range c.taken {
+		taken += n
+	}
+	x.Invalidations = max(uint64(math.Round(float64(taken)*w.cold)), x.Lost.Total())
+	w.within(&out.Foreign, &c.foreign, &p.Distances, cold, longest)
+	out.Off = c.intervals(&out, w)
+	return out
+}
+
+// within gives counts of some of the accesses of which others count all.
+func (w *weighing) within(out *profile.StackCounts, c *counted, all *profile.Histogram, cold, longest uint64) {
+	out.Cold = min(uint64(math.Round(float64(c.cold)*w.cold)), cold)
+	for d, n := range c.deep.All() {
+		to := min(d, longest)
+		out.Distances.AddN(to, min(uint64(math.Round(float64(n)*w.deep)), all.Count(to)-out.Distances.Count(to)))
+	}
+}
+
+func (d *domainStacks) result(t *threads, order []int, cores []profile.Core) (r profile.Domain) {
+	w := t.weighing(d.space, d.time, d.accesses)
+	var budgets []budget
+	lines := uint64(0)
+	for at, n := range order {
+		if d.members[n] == nil {
+			continue
+		}
+		r.Cores = append(r.Cores, uint32(at))
+		b := budget{left: t.cores[n].accesses - d.members[n].nearTotal(), factor: w.cold}
+		b.left = min(b.left, cores[at].Private.Cold)
+		m := profile.Member{Cold: b.take(d.members[n].cold)}
+		lines += m.Cold
+		r.Members, budgets = append(r.Members, m), append(budgets, b)
+	}
+	for k := range r.Members { // as far as there have to be more lines
+		n := min(w.least-min(lines, w.least), budgets[k].left)
+		r.Members[k].Cold += n
+		lines += n
+	}
+	longest := max(lines, 1) - 1
+	shortest := min(uint64(w.front), longest)
+	for k := range r.Members {
+		m, c := &r.Members[k], d.members[order[r.Cores[k]]]
+		c.addNear(&m.Distances)
+		b := budget{left: t.cores[order[r.Cores[k]]].accesses - c.nearTotal() - m.Cold, factor: w.deep}
+		b.histogram(&c.deep, &m.Distances, longest)
+		b.rest(&m.Distances, shortest)
+		m.Bounds = w.bounds(&m.Distances, m.Cold, &c.spread, nil)
+	}
+	if len(r.Members) > 0 {
+		all, _ := r.Concurrent()
+		w.within(&r.Foreign, &d.foreign, all, 0, longest)
+	}
+	return r
+}
+
+// intervals are those of a core's estimates.
+func (c *coreStacks) intervals(of *profile.Core, w weighing) *profile.CoreIntervals {
+	if w.deepRest <= 0 && w.coldRest <= 0 {
+		return nil
+	}
+	var cold, lost, taken [groups]float64
+	for g := range cold {
+		cold[g], lost[g], taken[g] = float64(c.private.spread[g][outOf]), float64(c.lostSpread[g]), float64(c.taken[g])
+	}
+	half := func(parts *[groups]float64, factor, rest float64) uint64 {
+		return min(uint64(math.Ceil(halfWidth(parts, factor, rest))), c.accesses)
+	}
+	x := &of.Coherent
+	return &profile.CoreIntervals{
+		Private:  w.bounds(&of.Private.Distances, of.Private.Cold, &c.private.spread, nil),
+		Coherent: w.bounds(&x.Distances, x.Cold+x.Lost.Total(), &c.coherent.spread, &c.lostSpread),
+		Cold:     half(&cold, w.cold, w.coldRest), Lost: half(&lost, w.deep, w.deepRest), Invalidations: half(&taken, w.cold, w.coldRest),
+	}
+}
+
+// bounds are the intervals of the misses that a spread, and that of coherence misses,
+// tell of.
+func (w *weighing) bounds(h *profile.Histogram, cold uint64, s *spread, lost *[groups]uint64) []profile.Bound {
+	if w.deepRest <= 0 && w.coldRest <= 0 {
+		return nil
+	}
+	misses := siteBinMisses(h, cold)
+	return w.boundsOf(&misses, s, lost)
+}
+
+// boundsOf is bounds for misses by bin.
+func (w *weighing) boundsOf(misses *[outOf + 1]uint64, s *spread, lost *[groups]uint64) []profile.Bound {
+	off := w.off(s, lost)
+	var bounds [outOf + 1]profile.Bound
+	for bin, half := range off {
+		n := uint64(math.Ceil(half))
+		bounds[bin] = profile.Bound{Low: n, High: n}
+	}
+	list := boundsOf(misses, &bounds, w.front, w.deviation)
+	return slices.Clip(list[:min(len(list), profile.SiteBins)])
+}
+
+// off is by how much the misses may be off that a spread tells of. Where first accesses
+// and distances are sampled in two ways, they are independent.
+func (w *weighing) off(s *spread, lost *[groups]uint64) (off [outOf + 1]float64) {
+	var deep, cold [groups]float64
+	for g := range s {
+		cold[g] = float64(s[g][outOf])
+		if lost != nil {
+			deep[g] = float64(lost[g])
+		}
+	}
+	together := w.front > 0
+	coldOff := halfWidth(&cold, w.cold, w.coldRest)
+	for bin := outOf; bin >= 0; bin-- {
+		for g := range s {
+			if bin < outOf || together {
+				deep[g] += float64(s[g][bin])
+			}
+		}
+		if off[bin] = halfWidth(&deep, w.deep, w.deepRest); !together {
+			off[bin] = math.Hypot(off[bin], coldOff)
+		}
+	}
+	return off
+}
