@@ -58,6 +58,7 @@ func (c *Communication) Traffic() report.Table {
 	for _, class := range classColumns {
 		t.Columns = append(t.Columns, report.Column{Key: class.key, Label: class.label})
 	}
+	var off offs
 	for i := range c.of().Granules {
 		g := &c.of().Granules[i]
 		sum, references := flowTotals(g.Flows), uint64(0)
@@ -69,7 +70,23 @@ func (c *Communication) Traffic() report.Table {
 			row = append(row, report.Count(g.Classes[class].Granules))
 		}
 		t.Add(row...)
+		if o := c.of().Off; o != nil {
+			var sum profile.FlowOff
+			references := uint64(0)
+			for _, f := range o.Granules[i].Flows {
+				sum.Events, sum.Transfers = sum.Events+f.Events, sum.Transfers+f.Transfers
+			}
+			for class := range o.Granules[i].Classes {
+				references += o.Granules[i].Classes[class].References
+			}
+			off.add("references", report.Count(references))
+			off.addFlow(&sum, g.Bytes)
+			for class, name := range classColumns {
+				off.add(name.key, report.Count(o.Granules[i].Classes[class].Granules))
+			}
+		}
 	}
+	off.insert(&t)
 	return t
 }
 
@@ -81,7 +98,7 @@ func (c *Communication) sentence() string {
 		references += class.References
 	}
 	switch {
-	case sum.Events == 0 && IsOfLines(c.Profile):
+	case sum.Events == 0 && IsOfSample(c.Profile):
 		return "No reference to the sampled lines uses what another thread wrote"
 	case sum.Events == 0:
 		return "No reference uses what another thread wrote"
@@ -108,12 +125,46 @@ func flowValues(f *profile.Flow) []report.Value {
 func (c *Communication) Flows(g *profile.Granule) report.Table {
 	t := report.Table{Key: "flows", Title: "Flows of granules of " + granuleName(g.Bytes), Columns: append([]report.Column{
 		{Key: "from", Label: "from thread"}, {Key: "to", Label: "to thread"}}, flowColumns...)}
+	var off offs
 	for i := range g.Flows {
 		f := &g.Flows[i]
 		t.Add(append([]report.Value{threadNumber(f.From), threadNumber(f.To)}, flowValues(f)...)...)
+		off.addFlow(c.flowOff(g, i), g.Bytes)
 	}
+	off.insert(&t)
 	return t
 }
+
+// flowOff is half of each interval about a flow, nil where there is none.
+func (c *Communication) flowOff(g *profile.Granule, flow int) *profile.FlowOff {
+	if c.of().Off == nil {
+		return nil
+	}
+	for i := range c.of().Granules {
+		if &c.of().Granules[i] == g {
+			return &c.of().Off.Granules[i].Flows[flow]
+		}
+	}
+	return nil
+}
+
+// pairOffs adds up halves of the intervals about pairs, by what of tells them apart by;
+// nil where there are none. All may be off to the same side.
+func pairOffs[K comparable](c *Communication, of func(*profile.SitePair) K) map[K]profile.FlowOff {
+	if c.of().Off == nil {
+		return nil
+	}
+	sums := map[K]profile.FlowOff{}
+	for i, o := range c.of().Off.Pairs {
+		k := of(&c.of().Pairs[i])
+		sum := sums[k]
+		sums[k] = profile.FlowOff{Events: sum.Events + o.Events, Transfers: sum.Transfers + o.Transfers}
+	}
+	return sums
+}
+
+// places are what pairs are told apart by, over threads.
+func places(p *profile.SitePair) [3]uint32 { return [3]uint32{p.Producer, p.Consumer, p.Object} }
 
 func granuleName(bytes uint32) string { return strconv.FormatUint(uint64(bytes), 10) + " bytes" }
 
@@ -162,8 +213,13 @@ func (c *Communication) Sites(top int) report.Table {
 	sort.SliceStable(pairs, func(i, j int) bool {
 		return cmp.Or(cmp.Compare(pairs[j].Events, pairs[i].Events), profile.ComparePairs(&pairs[i], &pairs[j])) < 0
 	})
+	offOf := pairOffs(c, places)
+	var off offs
 	for i := range pairs[:min(top, len(pairs))] {
 		p := &pairs[i]
+		if o, is := offOf[places(p)]; is {
+			off.addFlow(&o, profile.WordBytes)
+		}
 		kind := report.None()
 		if p.Consumer != profile.NoSite {
 			kind = report.TextOf(c.Profile.Sites.Code[p.Consumer].Kind.String())
@@ -180,6 +236,7 @@ func (c *Communication) Sites(top int) report.Table {
 		none := report.None()
 		t.Add(append([]report.Value{report.TextOf(othersName), report.TextOf(""), none, report.TextOf(""), report.TextOf(""), none, none, report.TextOf("")}, flowValues(&rest)...)...)
 	}
+	off.insert(&t)
 	return t
 }
 
@@ -235,6 +292,8 @@ func (c *Communication) Objects(all bool) report.Table {
 		p := &c.of().Pairs[i]
 		flows[p.Object] = flowTotals([]profile.Flow{flows[p.Object], pairFlow(p)})
 	}
+	offOf := pairOffs(c, func(p *profile.SitePair) uint32 { return p.Object })
+	var off offs
 	owners := slices.Clone(c.of().Owners)
 	sort.SliceStable(owners, func(i, j int) bool { return flows[owners[i].Object].Events > flows[owners[j].Object].Events })
 	for i := range owners {
@@ -248,7 +307,12 @@ func (c *Communication) Objects(all bool) report.Table {
 			name = report.TextOf("[all data]")
 		}
 		t.Add(slices.Concat([]report.Value{name}, flowValues(&f), ownerValues(o))...)
+		if offOf != nil {
+			of := offOf[o.Object]
+			off.addFlow(&of, profile.WordBytes)
+		}
 	}
+	off.insert(&t)
 	return t
 }
 
@@ -320,8 +384,14 @@ func (c *Communication) FalseSharing() report.Table {
 		[]report.Column{{Key: "object", Label: "data"}, {Key: "offset", Label: "offset", Unit: "bytes"}, {Key: "lines", Label: "lines"}, {Key: "misses", Label: "misses"}, {Key: "events", Label: "events"}},
 		placeColumns("store", "stored by"), placeColumns("disturbed", "disturbs"),
 		[]report.Column{{Key: "from", Label: "of thread"}, {Key: "to", Label: "thread"}, {Key: "apart_bytes", Label: "apart", Unit: "bytes"}, {Key: "cure", Label: "cure"}})}
+	var off offs
 	for i := range c.of().False {
 		f := &c.of().False[i]
+		if o := c.of().Off; o != nil {
+			off.add("lines", report.Count(o.False[i].Lines))
+			off.add("misses", report.Count(o.False[i].Misses))
+			off.add("events", report.Count(o.False[i].Events))
+		}
 		if f.Lines > 0 && f.Threads[0] == f.Threads[1] {
 			none := report.None()
 			t.Add(report.TextOf(othersName), none, report.Count(f.Lines), report.Count(f.Misses), report.Count(f.Events), report.TextOf(""), report.TextOf(""), none,
@@ -331,6 +401,7 @@ func (c *Communication) FalseSharing() report.Table {
 		t.Add(slices.Concat([]report.Value{c.object(f.Object), report.Count(f.Offset), report.Count(f.Lines), report.Count(f.Misses), report.Count(f.Events)}, c.place(f.Sites[0]), c.place(f.Sites[1]),
 			[]report.Value{threadNumber(f.Threads[0]), threadNumber(f.Threads[1]), report.Count(uint64(f.Apart)), report.TextOf(c.cure(f))})...)
 	}
+	off.insert(&t)
 	return t
 }
 

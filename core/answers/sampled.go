@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -49,7 +50,7 @@ func Sample(p *profile.Profile) (facts []report.Fact) {
 
 // FromSample says of a table of exact counts that they are estimates, where they are.
 func FromSample(t *report.Table, p *profile.Profile) {
-	if p.Sampled != nil {
+	if p.Sampled != nil && (p.Sampled.Estimates() || p.Sampled.Mode == profile.OnOffSample) {
 		t.Title = strings.Replace(t.Title, "exact", p.Sampled.Chip(), 1)
 	}
 }
@@ -69,23 +70,82 @@ func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []u
 	}
 }
 
-// IsOfLines reports whether sites, threads and communication of a profile are those of a
-// sample of lines.
-func IsOfLines(p *profile.Profile) bool {
-	return p.Sampled != nil && p.Sampled.Mode == profile.SpaceSample
-}
+// IsOfSample reports whether sites, threads and communication of a profile are those of a
+// sample of lines or accesses.
+func IsOfSample(p *profile.Profile) bool { return p.Sampled.Chosen() }
 
-// What answers rest on, and what they leave open, where they are of a sample of lines.
+// What answers rest on, and what they leave open, where they are of a sample.
 const (
-	SitesOfLines         = "references and strides are of all accesses; how they miss, by place and by data, is that of the sampled lines, and has no interval"
-	ThreadsOfLines       = "what cores miss is that of the sampled lines, and has no interval; why sharing changes distances is not told"
-	CommunicationOfLines = "communication is that of the sampled lines, and has no interval: what goes through few lines, such as a counter, may be missed, or stand for many; pages are not told"
+	half                  = "; ± is half of the interval that has the truth in 95 of 100 runs"
+	SitesOfSample         = "references and strides are of all accesses; how they miss, by place and by data, is estimated" + half
+	ThreadsOfSample       = "what cores miss is estimated" + half + "; why sharing changes distances is not told"
+	CommunicationOfSample = "communication is that of the sampled lines" + half + ", but what goes through few lines, such as a counter, may be missed, or stand for many; pages are not told"
 )
 
-// RestsOnLines gives one of these sentences for a profile that it is true of.
-func RestsOnLines(p *profile.Profile, sentence string) []string {
-	if !IsOfLines(p) {
+// RestsOnSample gives one of these sentences for a profile that it is true of.
+func RestsOnSample(p *profile.Profile, sentence string) []string {
+	if !IsOfSample(p) || !p.Sampled.Estimates() {
 		return nil
 	}
 	return []string{p.Sampled.Chip() + ": " + sentence}
 }
+
+// offs are columns of halves of intervals, one value for each row of a table.
+type offs struct {
+	keys   []string // of the columns that they stand behind
+	values map[string][]report.Value
+}
+
+// add adds the value of the next row.
+func (o *offs) add(key string, v report.Value) {
+	if o.values == nil {
+		o.values = map[string][]report.Value{}
+	}
+	if _, met := o.values[key]; !met {
+		o.keys = append(o.keys, key)
+	}
+	o.values[key] = append(o.values[key], v)
+}
+
+// addFlow adds those of a flow, if there are some.
+func (o *offs) addFlow(f *profile.FlowOff, granuleBytes uint32) {
+	if f == nil {
+		return
+	}
+	o.add("events", report.Count(f.Events))
+	o.add("transfers", report.Count(f.Transfers))
+	o.add("bytes", report.Bytes(f.Transfers*uint64(granuleBytes)))
+}
+
+// insert puts the columns behind theirs; rows at the end may have none.
+func (o *offs) insert(t *report.Table) {
+	for _, key := range o.keys {
+		at := t.Index(key) + 1
+		t.Columns = slices.Insert(slices.Clone(t.Columns), at, report.Column{Key: key + "_off", Label: "±"})
+		for i, row := range t.Rows {
+			v := report.None()
+			if i < len(o.values[key]) {
+				v = o.values[key][i]
+			}
+			t.Rows[i] = slices.Insert(slices.Clone(row), at, v)
+		}
+	}
+}
+
+// missesOff is half of the interval about the misses of a cache, of the bounds of fully
+// associative ones, of which one of its lines would miss full; nothing where there are
+// none.
+func missesOff(bounds []profile.Bound, lines, full uint64, misses float64) float64 {
+	if len(bounds) == 0 {
+		return 0
+	}
+	b := profile.BoundAt(bounds, lines)
+	scale := 1.0
+	if full > 0 {
+		scale = misses / float64(full)
+	}
+	return max(0, float64(b.High)*scale-misses, misses-float64(b.Low)*scale)
+}
+
+// wholeOff is a half of an interval as tables have it.
+func wholeOff(x float64) report.Value { return report.Count(uint64(math.Ceil(x))) }

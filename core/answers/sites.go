@@ -161,7 +161,7 @@ func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 	for i := range t.Columns {
 		key := t.Columns[i].Key
 		if key == keep || strings.Contains(narrow, " "+key+" ") || strings.HasPrefix(key, "utilisation_") ||
-			strings.HasSuffix(key, "_misses") || key == s.level(0)+"_share" {
+			strings.HasSuffix(key, "_misses") || strings.HasSuffix(key, "_misses_off") || key == s.level(0)+"_share" {
 			columns = append(columns, i)
 		}
 	}
@@ -189,12 +189,18 @@ func (s *Sites) columns() (list []report.Column) {
 	}
 	for n := range s.Levels {
 		add(s.level(n)+"_misses", "misses "+s.level(n), "")
+		if s.estimated() {
+			add(s.level(n)+"_misses_off", "±", "")
+		}
 		add(s.level(n)+"_share", "of all", "")
 	}
 	add("miss_ratio", "miss ratio", "")
 	add("references", "references", "")
 	add("accesses", "accesses", "")
 	add("cold", "first accesses", "")
+	if s.estimated() {
+		add("cold_off", "±", "")
+	}
 	for i, lines := range s.Profile.Sites.Capacities {
 		bytes := lines * uint64(s.Profile.Sites.LineBytes)
 		key, label := "utilisation_"+strconv.FormatUint(bytes, 10), "used in "+hierarchy.FormatSize(bytes)
@@ -332,12 +338,22 @@ func (s *Sites) numbers(row []report.Value, r *ranking.Row) []report.Value {
 		if total := s.Levels[n].Level.Misses; total > 0 {
 			share = report.Ratio(r.Misses[n] / total)
 		}
-		row = append(row, report.Real(r.Misses[n]), share)
+		row = append(row, report.Real(r.Misses[n]))
+		if s.estimated() {
+			row = append(row, s.missesOff(r, n))
+		}
+		row = append(row, share)
 	}
-	if r.Accesses == 0 {
+	switch {
+	case r.Accesses == 0 && s.estimated():
+		row = append(row, report.None(), report.None(), report.None(), report.None(), report.None())
+	case r.Accesses == 0:
 		row = append(row, report.None(), report.None(), report.None(), report.None())
-	} else {
+	default:
 		row = append(row, report.Ratio(r.Misses[0]/float64(r.Accesses)), report.Count(r.References), report.Count(r.Accesses), report.Count(r.Cold))
+		if s.estimated() {
+			row = append(row, s.coldOff(r))
+		}
 	}
 	for c := range s.Profile.Sites.Capacities {
 		used := report.None()
@@ -347,6 +363,42 @@ func (s *Sites) numbers(row []report.Value, r *ranking.Row) []report.Value {
 		row = append(row, used)
 	}
 	return row
+}
+
+// estimated reports whether misses are those of a sample.
+func (s *Sites) estimated() bool { return s.Profile.Sampled.Estimates() && IsOfSample(s.Profile) }
+
+// missesOff is half of the interval about the misses of a row at a level, of which places
+// may all be off to the same side; nothing for what is of no place.
+func (s *Sites) missesOff(r *ranking.Row, level int) report.Value {
+	if r.Accesses == 0 {
+		return report.None()
+	}
+	lines := s.Levels[level].Level.Cache.SizeBytes / uint64(s.Profile.Sites.LineBytes)
+	off := uint64(0)
+	for _, u := range s.reusesOf(r) {
+		off += u.OffAt(lines)
+	}
+	return report.Count(min(off, r.Accesses))
+}
+
+// coldOff is that of first accesses.
+func (s *Sites) coldOff(r *ranking.Row) report.Value {
+	off := uint64(0)
+	for _, u := range s.reusesOf(r) {
+		if n := len(u.Off); n > 0 {
+			off += u.Off[n-1].Count
+		}
+	}
+	return report.Count(min(off, r.Accesses))
+}
+
+// reusesOf is reuses; of others, which are many, none.
+func (s *Sites) reusesOf(r *ranking.Row) []*profile.Reuse {
+	if s.By == ranking.Object && r.Object < 0 {
+		return nil
+	}
+	return s.reuses(r)
 }
 
 func (s *Sites) strides(r *ranking.Row) []report.Value {

@@ -100,6 +100,7 @@ func (t *Threads) Cores() report.Table {
 		{Key: "taken", Label: "lost to the store"},
 		{Key: "invalidations", Label: "lines lost"},
 	}}
+	var off offs
 	for i, level := range t.Levels {
 		if level.SharedBy > 1 {
 			continue
@@ -111,9 +112,39 @@ func (t *Threads) Cores() report.Table {
 			table.Add(report.TextOf(level.Name), report.Count(uint64(n)), report.TextOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
 				report.Real(alone(&c.Private, level)), report.Real(asked.Misses), report.Count(c.Coherent.Cold),
 				report.Real(asked.Misses-lost-float64(c.Coherent.Cold)), report.Real(lost), report.Real(asked.Coherence), report.Count(c.Coherent.Invalidations))
+			if o := c.Off; o != nil {
+				misses := coherentOff(c, level, asked.Misses)
+				off.add("private_misses", wholeOff(privateOff(c, level)))
+				off.add("misses", wholeOff(misses))
+				off.add("cold", report.Count(o.Cold))
+				off.add("capacity", wholeOff(min(misses+float64(o.Cold+o.Lost), float64(c.Private.Accesses()))))
+				off.add("coherence", report.Count(o.Lost))
+				off.add("taken", report.Count(o.Lost))
+				off.add("invalidations", report.Count(o.Invalidations))
+			}
 		}
 	}
+	off.insert(&table)
 	return table
+}
+
+// privateOff is half of the interval about the misses of a core's cache that nobody
+// disturbs, 0 where they are no estimate.
+func privateOff(c *profile.Core, level hierarchy.Cache) float64 {
+	if c.Off == nil {
+		return 0
+	}
+	full := profile.NewCurve(&c.Private.Distances, c.Private.Cold).Misses(level.Lines())
+	return missesOff(c.Off.Private, level.Lines(), full, alone(&c.Private, level))
+}
+
+// coherentOff is that of the misses of one that is kept coherent.
+func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64 {
+	if c.Off == nil {
+		return 0
+	}
+	full := profile.NewCurve(&c.Coherent.Distances, c.Coherent.Cold+c.Coherent.Lost.Total()).Misses(level.Lines())
+	return missesOff(c.Off.Coherent, level.Lines(), full, misses)
 }
 
 // alone is what a cache would miss of some accesses if there were no others.
@@ -141,12 +172,32 @@ func (t *Threads) Views() report.Table {
 		{Key: "misses", Label: "coherent by invalidation"},
 		{Key: "exact", Label: "exact"},
 	}}
-	for _, level := range t.Levels {
+	var off offs
+	for i, level := range t.Levels {
 		if v, ok := t.asker.Views(level); ok && level.SharedBy <= 1 {
+			if private, coherent, is := t.viewsOff(i); is {
+				off.add("private_misses", wholeOff(private))
+				off.add("anger_misses", report.None())
+				off.add("misses", wholeOff(coherent))
+			}
 			table.Add(report.TextOf(level.Name), report.Real(v.Accesses), report.Real(v.Private), report.Real(v.Anger), report.Real(v.Coherent), report.YesNo(v.Exact))
 		}
 	}
+	off.insert(&table)
 	return table
+}
+
+// viewsOff are halves of the intervals about sums of cores, which may all be off to the
+// same side.
+func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
+	s := SharingAt(t.Profile, t.Levels[level].LineBytes)
+	for n := range s.Cores {
+		c := &s.Cores[n]
+		is = is || c.Off != nil
+		private += privateOff(c, t.Levels[level])
+		coherent += coherentOff(c, t.Levels[level], t.levels[level].Cores[n].Levels[0].Misses)
+	}
+	return private, coherent, is
 }
 
 // Domains has a row for each core and level that cores share: its misses there, those
@@ -165,6 +216,7 @@ func (t *Threads) Domains() report.Table {
 		{Key: "alone_misses", Label: "misses alone"},
 		{Key: "share_bytes", Label: "effective share"},
 	}}
+	var off offs
 	for i, level := range t.Levels {
 		if level.SharedBy <= 1 {
 			continue
@@ -179,8 +231,19 @@ func (t *Threads) Domains() report.Table {
 			}
 			table.Add(report.TextOf(level.Name), report.TextOf(NumbersOf(cores)), report.Count(uint64(n)), report.TextOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
 				report.Real(asked.Misses), report.Real(alone(&c.Private, level)), share)
+			if c.Off == nil {
+				continue
+			}
+			misses := coherentOff(c, level, asked.Misses)
+			if member != nil {
+				full := profile.NewCurve(&member.Distances, member.Cold).Misses(level.Lines())
+				misses = missesOff(member.Bounds, level.Lines(), full, asked.Misses)
+			}
+			off.add("misses", wholeOff(misses))
+			off.add("alone_misses", wholeOff(privateOff(c, level)))
 		}
 	}
+	off.insert(&table)
 	return table
 }
 
@@ -247,9 +310,14 @@ func ThreadCurves(s *profile.Sharing) report.Table {
 		{Key: "capacity_lines", Label: "capacity", Unit: "lines"},
 		{Key: "misses", Label: "misses"},
 	}}
+	var off offs
 	for n := range s.Cores {
 		c, m := &s.Cores[n], &s.Domains[0].Members[n]
-		for _, view := range []struct {
+		bounds := [3][]profile.Bound{1: m.Bounds}
+		if c.Off != nil {
+			bounds[0], bounds[2] = c.Off.Private, c.Off.Coherent
+		}
+		for i, view := range []struct {
 			name string
 			h    *profile.Histogram
 			cold uint64
@@ -260,8 +328,12 @@ func ThreadCurves(s *profile.Sharing) report.Table {
 		} {
 			for lines, misses := range profile.NewCurve(view.h, view.cold).Points {
 				t.Add(report.Count(uint64(n)), report.TextOf(NumbersOf(c.Threads)), report.TextOf(view.name), report.Count(lines), report.Count(misses))
+				if bounds[i] != nil {
+					off.add("misses", wholeOff(missesOff(bounds[i], lines, misses, float64(misses))))
+				}
 			}
 		}
 	}
+	off.insert(&t)
 	return t
 }

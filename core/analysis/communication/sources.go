@@ -30,7 +30,7 @@ type sources struct {
 // Stacks tell where lines are in the coherent stacks of cores: a [sharing.Analysis].
 type Stacks interface {
 	Feed(lineBytes uint32, asker sharing.Asker)
-	Threads() [][]uint32 // of each core so far, by order of appearance
+	Core(thread uint32) (core uint8, known bool) // by order of appearance
 }
 
 // lineEvent is an event of a line, by a row of the batch.

@@ -71,8 +71,10 @@ func (t *talk) listener() listener {
 	return l
 }
 
-// Threads implements communication.Stacks.
-func (t *talk) Threads() [][]uint32 { return t.size.threads.grouping.Threads() }
+// Core implements communication.Stacks.
+func (t *talk) Core(thread uint32) (core uint8, known bool) {
+	return t.size.threads.grouping.Known(thread)
+}
 
 // Feed implements communication.Stacks: the asker is asked by [talk.ask].
 func (t *talk) Feed(uint32, sharing.Asker) {}

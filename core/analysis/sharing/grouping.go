@@ -27,6 +27,12 @@ func (g *Grouping) Core(thread uint32) uint8 {
 	return r.core
 }
 
+// Known gives a thread's core if it has appeared.
+func (g *Grouping) Known(thread uint32) (core uint8, known bool) {
+	core, known = g.cores.of[thread]
+	return core, known
+}
+
 // Cores is how many there are.
 func (g *Grouping) Cores() int { return len(g.cores.list) }
 

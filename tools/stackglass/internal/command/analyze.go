@@ -39,9 +39,9 @@ it read, marked as partial; it replaces no complete profile, but is kept beside
 it as PROFILE.partial.sgp.
 
 --sample estimates stack distances from a part of the accesses, and says how far they
-may be off; counters stay exact, and sets are answered by a model. Sites, threads and
-communication follow a share of the lines (--sample space=0.01), or stretches of the run
-(onoff=1e6/1e8); the other samples leave them out.
+may be off; counters stay exact, and sets are answered by a model. Sites and threads
+follow every sample, communication lines (--sample space=0.01, lines=8192), or stretches
+of the run (onoff=1e6/1e8).
 
 With --checkpoint DIR the state of the pass is kept in a folder now and then. When the
 pass is ended, by an interrupt, a kill or a power cut, the same command goes on from

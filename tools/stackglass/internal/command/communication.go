@@ -119,7 +119,7 @@ func (a *app) communicate(r *reading, o *communicationOptions, name string) erro
 	}
 	d := &report.Document{Schema: "stackglass.communication", Version: 1, Input: l.facts(c.LineBytes()), Tables: o.tables(c, caches, r.format)}
 	d.Input = append(d.Input, report.Fact{Key: "threads", Label: "threads", Value: report.Count(uint64(len(l.Profile.Totals.Threads)))})
-	d.Warnings = slices.Concat(doubts, notes, aboutThreads(l, len(caches) > 0), answers.RestsOnLines(l.Profile, answers.CommunicationOfLines))
+	d.Warnings = slices.Concat(doubts, notes, aboutThreads(l, len(caches) > 0), answers.RestsOnSample(l.Profile, answers.CommunicationOfSample))
 	if l.Profile.Sites != nil {
 		d.Warnings = append(d.Warnings, answers.MissingSites(l.Profile)...)
 	}
@@ -144,7 +144,7 @@ func (a *app) loadCommunication(r *reading, o *communicationOptions, name string
 		return nil, usagef(l.name, `: the trace has no thread numbers, so nothing tells what threads share; compile the program with "stackglass cc -- clang …" and run it; sites and counters do without threads`)
 	case len(p.Totals.Threads) == 1:
 		return nil, usagef(l.name, ": all references are of one thread, ", strconv.FormatUint(uint64(p.Totals.Threads[0]), 10), ", so nothing goes between threads")
-	case answers.IsOfLines(p):
+	case answers.IsOfSample(p):
 		return nil, usagef(l.name, ": the sample has lines of one thread only, or none; take a larger one, or another by --sample-seed")
 	}
 	return nil, usagef(l.name, ": the profile tells nothing of communication; analyze the trace again with --analyses communication")
@@ -229,7 +229,7 @@ func (o *communicationOptions) falsely(c *answers.Communication, format string) 
 	case exactRows(format):
 	case len(t.Rows) == 0:
 		title := "No false sharing"
-		if answers.IsOfLines(c.Profile) {
+		if answers.IsOfSample(c.Profile) {
 			title += " on the sampled lines"
 		}
 		return report.Table{Title: title + ": no line goes to and fro for words that only one thread writes"}

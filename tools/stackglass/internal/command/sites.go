@@ -123,7 +123,7 @@ func (a *app) rank(r *reading, o *siteOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	d.Warnings = slices.Concat(doubts, answers.MissingSites(l.Profile), notes, sources.doubts(), answers.RestsOnLines(l.Profile, answers.SitesOfLines))
+	d.Warnings = slices.Concat(doubts, answers.MissingSites(l.Profile), notes, sources.doubts(), answers.RestsOnSample(l.Profile, answers.SitesOfSample))
 	if len(d.Tables) > 1 && r.format == string(report.CSV) {
 		d.Warnings = append(d.Warnings, "csv is one table, that of misses: who touched the lines before is in the other formats, as in --format json")
 	}

@@ -132,8 +132,8 @@ func (a *app) shareCaches(r *reading, o *threadOptions, name string) error {
 		_, err := l.locality(o.line)
 		return err
 	}
-	if o.by == "change" && answers.IsOfLines(l.Profile) {
-		return usagef(l.name, ": --by change: how distances change is not told by a sample of lines; take stretches of the run instead, as in --sample onoff=1e6/1e8")
+	if o.by == "change" && answers.IsOfSample(l.Profile) {
+		return usagef(l.name, ": --by change: how distances change is not told by a sample; take stretches of the run instead, as in --sample onoff=1e6/1e8")
 	}
 	t, doubts, err := answers.NewThreads(l.Profile, levels)
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *app) shareCaches(r *reading, o *threadOptions, name string) error {
 	}
 	d := &report.Document{Schema: "stackglass.threads", Version: 1, Input: l.facts(0), Tables: o.tables(t, s, r.format)}
 	d.Input = append(d.Input, report.Fact{Key: "threads", Label: "threads", Value: report.Count(uint64(len(l.Profile.Totals.Threads)))})
-	d.Warnings = slices.Concat(l.told(doubts), aboutCores(l, r), answers.RestsOnLines(l.Profile, answers.ThreadsOfLines))
+	d.Warnings = slices.Concat(l.told(doubts), aboutCores(l, r), answers.RestsOnSample(l.Profile, answers.ThreadsOfSample))
 	return a.answer(l, r.format, d)
 }
 
@@ -224,7 +224,7 @@ func (o *threadOptions) tables(t *answers.Threads, s *profile.Sharing, format st
 	}
 	var list []report.Table
 	asked := []report.Table{t.Cores(), t.Views(), t.Domains()}
-	if !answers.IsOfLines(t.Profile) {
+	if !answers.IsOfSample(t.Profile) {
 		asked = append(asked, answers.Changes(s))
 	}
 	for _, table := range asked {
