@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/core/trace/sgt"
@@ -60,6 +61,41 @@ func BenchmarkPass(b *testing.B) {
 					references += run(b, spec, sgt.NewReader(name, bytes.NewReader(file), sgt.Options{})).Totals.AllReferences()
 				}
 				b.ReportMetric(float64(references)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// BenchmarkBatches is analyses of batches that are in memory: every access, and samples.
+func BenchmarkBatches(b *testing.B) {
+	for _, name := range tracetest.RealTraces {
+		var batches []*trace.Batch
+		references := 0
+		r := sgt.NewReader(name, bytes.NewReader(container(b, name)), sgt.Options{})
+		for {
+			rows := trace.NewBatch(0)
+			if err := r.Next(rows); err == io.EOF {
+				break
+			} else if err != nil {
+				b.Fatal(err)
+			}
+			batches, references = append(batches, rows), references+rows.Len()
+		}
+		for _, mode := range []string{"all", "space=0.01", "lines=8192", "time=1e6"} {
+			b.Run(name+"/"+mode, func(b *testing.B) {
+				for b.Loop() {
+					consume := locality.New([]uint32{64}, 0, false, false).Consume
+					if mode != "all" {
+						consume = options(b, mode).Locality([]uint32{64}).Consume
+					}
+					for _, rows := range batches {
+						if err := consume(rows); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+				b.ReportMetric(float64(references)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
 				b.ReportMetric(0, "ns/op")
 			})
 		}

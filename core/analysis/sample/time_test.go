@@ -11,8 +11,10 @@ import (
 )
 
 // TestTimeIsUnbiased: over 200 seeds, the mean share of each power of two that has a
-// hundredth of the accesses is the truth, within three standard errors (one bin of
-// three hundred is beyond by chance).
+// hundredth of the accesses is the truth, within three standard errors: one bin in three
+// hundred is beyond that by chance, and one in three is beyond one standard error. All of
+// them together are no farther off than one such test in a thousand by chance: the sum of
+// the squares, in standard errors, is about that of χ² with a degree of freedom for each.
 func TestTimeIsUnbiased(t *testing.T) {
 	const seeds = 200
 	for name, lines := range map[string][]trace.Line{
@@ -29,6 +31,7 @@ func TestTimeIsUnbiased(t *testing.T) {
 					squares[bin] += x * x
 				}
 			}
+			chi2, degrees := 0., 0.
 			for bin, want := range truth {
 				if want < 0.01 {
 					continue
@@ -39,9 +42,22 @@ func TestTimeIsUnbiased(t *testing.T) {
 				if math.Abs(mean-want) > 3*deviation {
 					t.Errorf("bin %d: %.4f of the accesses, want %.4f ± %.4f", bin, mean, want, deviation)
 				}
+				chi2, degrees = chi2+(mean-want)*(mean-want)/(deviation*deviation), degrees+1
+			}
+			if most := quantileOfChi2(degrees); chi2 > most {
+				t.Errorf("χ² is %.1f of %.0f bins, want %.1f at most", chi2, degrees, most)
+			} else {
+				t.Logf("χ² is %.1f of %.0f bins, of at most %.1f", chi2, degrees, most)
 			}
 		})
 	}
+}
+
+// quantileOfChi2 is that for 0.999 (Wilson and Hilferty, 1931).
+func quantileOfChi2(degrees float64) float64 {
+	const normal = 3.09 // quantile
+	x := 1 - 2/(9*degrees) + normal*math.Sqrt(2/(9*degrees))
+	return degrees * x * x * x
 }
 
 // bins are shares of all accesses by distance.
