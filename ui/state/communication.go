@@ -112,14 +112,14 @@ func (c *Communication) toldApart() []uint32 {
 
 // Doubts are sentences about what is left out, or not known.
 func (c *Communication) Doubts() []string {
-	return c.view.threadDoubts(answers.ManyThreads(c.view.Profile, true), answers.CommunicationOfLines)
+	return c.view.threadDoubts(answers.ManyThreads(c.view.Profile, true), answers.CommunicationOfSample)
 }
 
 // threadDoubts makes sentences of doubts, and of those about the order of threads and
-// about a sample of lines.
-func (v *View) threadDoubts(list []string, ofLines string) []string {
+// about a sample.
+func (v *View) threadDoubts(list []string, ofSample string) []string {
 	var doubts []hierarchy.Warning
-	for _, text := range append(list, answers.RestsOnLines(v.Profile, ofLines)...) {
+	for _, text := range append(list, answers.RestsOnSample(v.Profile, ofSample)...) {
 		doubts = append(doubts, hierarchy.Warning(text))
 	}
 	if text := hierarchy.OrderDoubt(v.Profile); text != "" {

@@ -93,7 +93,7 @@ func (t *Threads) Doubts() []string {
 		list = append(list, "there are "+Exact(uint64(threads))+" threads and at most "+strconv.Itoa(profile.MaxCores)+
 			" cores; those that came last share the others' in turn")
 	}
-	return t.view.threadDoubts(list, answers.ThreadsOfLines)
+	return t.view.threadDoubts(list, answers.ThreadsOfSample)
 }
 
 // domainCurves gives each member's curve on the stack of a domain.
