@@ -377,10 +377,20 @@ func (d *domainStacks) restore(r *profile.Decoder, cores int) {
 	}
 }
 
-// save writes, of each power of two of hashes, the state of the analyses that there are.
+// save writes whether it is decided what to do (0: no, 1: yes, 2: against, or else 3 + the
+// thread of the first reference); and, of each power of two of hashes, the state of the
+// analyses that there are.
 func (t *talk) save(p *profile.Profile, b []byte) []byte {
-	live := uint64(len(t.live()))
-	b = appendUint(b, live)
+	how := uint64(0)
+	switch {
+	case t.off:
+		how = 2
+	case t.decides == nil:
+		how = 1
+	case t.met:
+		how = 3 + uint64(t.first)
+	}
+	b = appendUint(b, how, uint64(len(t.live())))
 	for n, o := range t.octaves {
 		if o == nil {
 			continue
@@ -396,13 +406,23 @@ func (t *talk) save(p *profile.Profile, b []byte) []byte {
 }
 
 func (t *talk) restore(d *profile.Decoder, p *profile.Profile) error {
+	switch how := d.UintBelow(3 + 1<<32); how {
+	case 0:
+	case 1:
+		t.decides = nil
+	case 2:
+		t.turnOff()
+	default:
+		t.met, t.first = true, uint32(how-3)
+	}
 	for range d.Length(1 + talkGroups) {
 		n := int(d.UintBelow(uint64(len(t.octaves))))
+		if t.off {
+			return errKept
+		}
 		for _, l := range t.octave(n).listeners() {
 			part := &profile.Profile{Input: p.Input, Totals: p.Totals, Sites: p.Sites, Segment: new(profile.Segment)}
-			if data := d.String(); data != "" {
-				part.Segment.Communication = []byte(data)
-			}
+			part.Segment.Communication = []byte(d.String())
 			if d.Err() != nil {
 				return d.Err()
 			}

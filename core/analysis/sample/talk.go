@@ -22,8 +22,12 @@ import (
 // beside it, of a few of its lines, whose results only tell how far theirs are off.
 type talk struct {
 	size    *keptSize
-	decides func() *trace.Program
 	octaves [65]*talker // by leading zeros of hashes; the first one where the rate is fixed
+
+	decides func() *trace.Program // what it makes up its mind by; nil once that is done
+	met     bool                  // a reference
+	first   uint32                // its thread
+	off     bool                  // decided against
 }
 
 // talkGroups is how many parts there are.
@@ -66,7 +70,7 @@ func (t *talk) octave(n int) *talker {
 }
 
 func (t *talk) listener() listener {
-	l := listener{Analysis: communication.New(t.size.bytes, t.size.of.sites, t.decides), batch: trace.NewBatch(16)}
+	l := listener{Analysis: communication.New(t.size.bytes, t.size.of.sites, nil), batch: trace.NewBatch(16)}
 	l.Reach(t.size.of.done)
 	return l
 }
@@ -96,8 +100,41 @@ func (t *talk) live() (list []*talker) {
 	return list
 }
 
+// decide makes up its mind, as package communication does, for all of its analyses, of
+// which each sees a part only.
+func (t *talk) decide(b *trace.Batch) {
+	if t.decides == nil {
+		return
+	}
+	several := false
+	for i, thread := range b.Thread {
+		if t.size.of.done+uint64(i) >= communication.Trial {
+			break
+		}
+		if !t.met {
+			t.met, t.first = true, thread
+		}
+		several = several || thread != t.first
+	}
+	switch p := t.decides(); {
+	case several || p != nil && len(p.Threads) > 1:
+		t.decides = nil
+	case b.Thread == nil || t.size.of.done+uint64(b.Len()) > communication.Trial:
+		t.turnOff()
+	}
+}
+
+func (t *talk) turnOff() {
+	t.decides, t.off = nil, true
+	clear(t.octaves[:])
+	t.size.of.sites.Locate(false)
+}
+
 // take takes the accesses to lines of the sample.
 func (t *talk) take(b *trace.Batch) error {
+	if t.decide(b); t.off {
+		return nil
+	}
 	for _, o := range t.live() {
 		o.reset(b)
 	}
