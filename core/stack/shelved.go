@@ -27,6 +27,7 @@ type Shelved struct {
 	shelf  Shelf
 	run    uint32 // that holds the lines
 	blocks uint32 // of it
+	kept   [2]run // by Keep, the older one first
 	lines  int
 	stamps stamps
 	writer shelfWriter
@@ -122,7 +123,7 @@ func (m *Shelved) makeRoom() (before *stamps, err error) {
 // merge writes all lines to a new run, with new stamps for those that were joined,
 // and notes the stamps that these had.
 func (m *Shelved) merge(before *stamps) error {
-	old := shelfReader{shelf: m.shelf, run: m.run, blocks: m.blocks}
+	old := shelfReader{shelf: m.shelf, run: m.run, blocks: m.blocks, keep: m.isKept()}
 	m.writer.begin(m.shelf, m.run+1)
 	first := m.firstStamp()
 	joined := m.touched

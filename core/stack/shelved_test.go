@@ -13,13 +13,19 @@ import (
 
 // inSegments takes a trace through models of segments of up to so many lines, and
 // gives the distances and depths of the whole.
-func inSegments(m *stack.Shelved, segment stack.Segment, lines []trace.Line, room int) ([]uint32, *stack.SetDepths, error) {
+// again, if there is one, is called before each segment is joined.
+func inSegments(m *stack.Shelved, segment stack.Segment, lines []trace.Line, room int, again func(**stack.Shelved) error) ([]uint32, *stack.SetDepths, error) {
 	out := make([]uint32, len(lines))
 	sets, _ := segment.(*stack.Sets)
 	depths := new(stack.SetDepths)
 	var touches []trace.Line
 	var at []int
 	end := func() error {
+		if again != nil {
+			if err := again(&m); err != nil {
+				return err
+			}
+		}
 		if err := m.Join(segment, slices.Values(touches)); err != nil {
 			return err
 		}
@@ -73,7 +79,7 @@ func TestShelved(t *testing.T) {
 
 		shelf := new(stacktest.Shelf)
 		m := stack.NewShelvedInBlocks(shelf, false, 100)
-		got, _, err := inSegments(m, stack.NewExact(), lines, room)
+		got, _, err := inSegments(m, stack.NewExact(), lines, room, nil)
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("seed %d: in segments of %d lines, distances differ from those of the whole (error %v)", seed, room, err)
 		}
@@ -85,12 +91,81 @@ func TestShelved(t *testing.T) {
 			t.Errorf("seed %d: %d blocks, at most %d at a time, for %d lines", seed, shelf.Blocks(), shelf.Most, m.Lines())
 		}
 
-		got, depths, err := inSegments(stack.NewShelvedInBlocks(new(stacktest.Shelf), true, 100), stack.NewSets(), lines, room)
+		got, depths, err := inSegments(stack.NewShelvedInBlocks(new(stacktest.Shelf), true, 100), stack.NewSets(), lines, room, nil)
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("seed %d: with sets, in segments of %d lines, distances differ from those of the whole (error %v)", seed, room, err)
 		}
 		if *depths != *whole.Depths() {
 			t.Fatalf("seed %d: in segments of %d lines, depths differ from those of the whole", seed, room)
+		}
+	}
+}
+
+// A model that goes on from a state is as good as one that was never left, and so is
+// one from the state before.
+func TestShelvedState(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		n := 1 + rng.IntN(6000)
+		if seed%10 == 0 {
+			n = 150_000
+		}
+		lines, room, sets := stacktest.Random(rng, n), 1+rng.IntN(1000), seed%2 == 0
+		shelf := new(stacktest.Shelf)
+		fresh := func() stack.Segment {
+			if sets {
+				return stack.NewSets()
+			}
+			return stack.NewExact()
+		}
+		whole, want := fresh(), make([]uint32, n)
+		whole.Distances(lines, want)
+
+		var states [2][]byte
+		depths := new(stack.SetDepths)
+		again := func(m **stack.Shelved) error {
+			switch rng.IntN(4) {
+			case 0:
+				state, err := (*m).Keep()
+				if err != nil {
+					return err
+				}
+				states = [2][]byte{states[1], state}
+			case 1:
+				state, err := (*m).Keep()
+				if err != nil {
+					return err
+				}
+				states = [2][]byte{states[1], state}
+				if sets {
+					depths.Add((*m).Depths())
+				}
+				if *m, err = stack.RestoreShelved(shelf, sets, state); err != nil {
+					return err
+				}
+				if older := states[0]; older != nil {
+					if _, err := stack.RestoreShelved(shelf, sets, older); err != nil {
+						t.Fatalf("seed %d: from the state before: %v", seed, err)
+					}
+				}
+				for cut := range min(len(state), 300) {
+					if _, err := stack.RestoreShelved(shelf, sets, state[:cut]); err == nil {
+						t.Fatalf("seed %d: a state that was cut at %d of %d is taken", seed, cut, len(state))
+					}
+				}
+			}
+			return nil
+		}
+		m := stack.NewShelvedInBlocks(shelf, sets, 100)
+		got, counted, err := inSegments(m, fresh(), lines, room, again)
+		if err != nil || !slices.Equal(got, want) {
+			t.Fatalf("seed %d: distances differ from those of the whole (error %v)", seed, err)
+		}
+		if sets {
+			depths.Add(counted)
+			if *depths != *whole.(*stack.Sets).Depths() {
+				t.Fatalf("seed %d: depths differ from those of the whole", seed)
+			}
 		}
 	}
 }
@@ -101,7 +176,7 @@ func TestShelvedFails(t *testing.T) {
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 1)), 3000)
 	run := func(shelf *stacktest.Shelf) (*stack.Shelved, error) {
 		m := stack.NewShelvedInBlocks(shelf, false, 200)
-		_, _, err := inSegments(m, stack.NewExact(), lines, 100)
+		_, _, err := inSegments(m, stack.NewExact(), lines, 100, nil)
 		return m, err
 	}
 	whole := new(stacktest.Shelf)

@@ -92,6 +92,36 @@ func (b *block) fill(live uint32) {
 	}
 }
 
+// count counts anew what is live in the bitmaps.
+func (t *stamps) count() {
+	t.live = 0
+	perBlock, counts := make([]uint64, len(t.blocks)), make([]uint64, blockWords)
+	for i := range t.blocks {
+		b := &t.blocks[i]
+		for w, word := range b.bits {
+			counts[w] = uint64(bits.OnesCount64(word))
+		}
+		for _, nodes := range [...][]uint64{b.by256[:], b.by1k[:], b.by4k[:], b.by16k[:], b.by64k[:]} {
+			for n := range nodes {
+				c := counts[4*n : 4*n+4]
+				nodes[n] = c[0]<<16 | (c[0]+c[1])<<32 | (c[0]+c[1]+c[2])<<48
+				counts[n] = c[0] + c[1] + c[2] + c[3]
+			}
+		}
+		perBlock[i] = counts[0]
+		t.live += uint32(counts[0])
+	}
+	for _, nodes := range t.wide {
+		for n := range nodes {
+			var c [4]uint64
+			copy(c[:], perBlock[4*n:min(4*n+4, len(perBlock))])
+			nodes[n] = [2]uint64{c[0] << 32, (c[0] + c[1]) | (c[0]+c[1]+c[2])<<32}
+			perBlock[n] = c[0] + c[1] + c[2] + c[3]
+		}
+		perBlock = perBlock[:len(nodes)]
+	}
+}
+
 // full reports whether push has no stamp left to give.
 func (t *stamps) full() bool { return int(t.next/blockStamps) >= len(t.blocks) }
 
