@@ -3,6 +3,7 @@ package analysis_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -41,6 +42,48 @@ func TestBudget(t *testing.T) {
 		finish(t, runner)
 		if got := checked(t, runner.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Fatalf("seed %d: with a budget of %d lines the profile differs", seed, spec.Budget.Lines)
+		}
+	}
+}
+
+// A run that was saved goes on from there, or from where it was saved before, with the
+// shelf as it is by then.
+func TestBudgetRestore(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		whole := random(rng, 1+rng.IntN(9000))
+		spec := analysis.Spec{Kinds: trace.AllKinds, LineBytes: [][]uint32{{64}, {32, 128}}[seed%2], Analyses: analysis.Sets}
+		rows := 1 + rng.IntN(500)
+		want := run(t, spec, tracetest.NewReader(whole, rows))
+
+		spec.Budget = &locality.Budget{Lines: 1 + rng.IntN(300), Shelf: new(stacktest.Shelf)}
+		var saved [2][]byte // the last but one, and the last
+		for lives := 0; ; lives++ {
+			runner, err := analysis.NewRunner(spec, tracetest.NewReader(whole, rows))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if from := saved[rng.IntN(2)]; from != nil {
+				if err := runner.Restore(from); err != nil {
+					t.Fatalf("seed %d, life %d: %v", seed, lives, err)
+				}
+				saved = [2][]byte{nil, from}
+			}
+			for err == nil && (lives > 20 || rng.IntN(30) != 0) {
+				if err = runner.Step(); err == nil && rng.IntN(8) == 0 {
+					saved = [2][]byte{saved[1], runner.Save()}
+				}
+			}
+			if err == nil {
+				continue // it dies
+			}
+			if err != io.EOF {
+				t.Fatal(err)
+			}
+			if got := checked(t, runner.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
+				t.Fatalf("seed %d: after %d lives the profile differs", seed, lives+1)
+			}
+			break
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (p *Profile) checkSegment() error {
 		for k := range p.Locality[i].Kinds {
 			cold[p.Locality[i].Kinds[k].Kind] = p.Locality[i].Kinds[k].Cold
 		}
-		if n := uint64(len(l.Stack)); n != p.Locality[i].Lines() || len(l.FirstTouches) != 0 && uint64(len(l.FirstTouches)) != n {
+		if n := uint64(len(l.Stack)); s.Shelved == nil && n != p.Locality[i].Lines() || len(l.FirstTouches) != 0 && uint64(len(l.FirstTouches)) != n {
 			return &CheckError{"its mergeable part has another number of lines than its histograms"}
 		}
 		if err := p.Locality[i].Windows.checkWorkingSets(l.WorkingSets, s.Start, references, p.Locality[i].Lines()); err != nil {

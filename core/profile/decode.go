@@ -113,10 +113,13 @@ func (p *Profile) decodeOptional(tag string, r *Decoder) {
 	case tag == "segp" && p.Segment != nil && p.Segment.Sample == nil:
 		p.Segment.Sample = append([]byte{}, r.in...)
 		r.at = len(r.in)
+	case tag == "segf" && p.Segment != nil && p.Segment.Shelved == nil:
+		p.Segment.Shelved = append([]byte{}, r.in...)
+		r.at = len(r.in)
 	case tag == "segk" && p.Segment != nil && p.Segment.Kept == nil:
 		p.Segment.Kept = append([]byte{}, r.in...)
 		r.at = len(r.in)
-	case tag == "segk" || tag == "segm" || tag == "segs" || tag == "segt" || tag == "segh" || tag == "segc" || tag == "segp":
+	case tag == "segf" || tag == "segk" || tag == "segm" || tag == "segs" || tag == "segt" || tag == "segh" || tag == "segc" || tag == "segp":
 		r.fail("section " + tag + " a second time, or without the one before it")
 	default:
 		r.at = len(r.in)

@@ -94,6 +94,7 @@ import (
 //	      draws it
 //	segp  the samplers, as package analysis/sample draws them
 //	segk  what is kept of sampled lines, as package analysis/sample draws it
+//	segf  where stacks lie that are not in memory, as package stack draws it
 //	END.  32 bytes: the digest
 //
 // A section whose tag begins in lower case is optional: readers may skip it and
@@ -162,7 +163,7 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 			state []byte
 		}{
 			{"segs", s.Sites}, {"segt", s.Touched}, {"segh", s.Sharing},
-			{"segc", s.Communication}, {"segp", s.Sample}, {"segk", s.Kept},
+			{"segc", s.Communication}, {"segp", s.Sample}, {"segk", s.Kept}, {"segf", s.Shelved},
 		} {
 			if part.state != nil {
 				w.send(to, part.tag, part.state)

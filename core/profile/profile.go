@@ -205,6 +205,9 @@ type Segment struct {
 	// where every access was analysed. Kept is that of analyses of the lines of a
 	// sample, in the form of the same package; nil where there are none.
 	Sample, Kept []byte
+	// Shelved tells where stacks lie that are not in memory, in the form of package
+	// stack, one after the other; Lines have none then. nil: they have.
+	Shelved []byte
 }
 
 // SegmentLines is the state of one line size at the end of a segment.

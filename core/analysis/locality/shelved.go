@@ -1,6 +1,10 @@
 package locality
 
 import (
+	"encoding/binary"
+	"errors"
+	"slices"
+
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -33,11 +37,16 @@ const leastRoom = 1 << 16
 func NewShelved(lineBytes []uint32, sets bool, b Budget) *Shelved {
 	a := &Shelved{near: New(lineBytes, 0, true, sets), far: New(lineBytes, 0, false, false), budget: b}
 	for i, s := range a.far.sizes {
-		s.shelved = stack.NewShelved(shelfOf{b.Shelf, uint32(i), uint32(len(lineBytes))}, sets)
+		s.shelved = stack.NewShelved(a.shelf(i), sets)
 		s.model = nil
 	}
 	a.makeRoom()
 	return a
+}
+
+// shelf is that of a line size.
+func (a *Shelved) shelf(i int) stack.Shelf {
+	return shelfOf{a.budget.Shelf, uint32(i), uint32(len(a.far.sizes))}
 }
 
 // shelfOf is a shelf of which each line size has a share of the runs.
@@ -179,27 +188,67 @@ func (s *lineSize) again(start uint64) {
 	s.begin(start)
 }
 
-// Result implements analysis.Analysis.
+// Result implements analysis.Analysis. With state, the shelf keeps what that needs
+// until two more results with state were made.
 func (a *Shelved) Result(p *profile.Profile, state bool) {
 	if a.near.sizes[0].model != nil {
 		_ = a.Settle()
 	}
+	a.far.Result(p, false)
+	if state {
+		a.keep(p.Segment)
+	}
 	if a.failed != nil && !p.State.Partial {
 		p.State = profile.State{Partial: true, Reason: "what does not fit in memory could not be kept, so that many accesses to lines count as the first ones: " + a.failed.Error()}
 	}
-	a.far.Result(p, state)
 }
 
-// Restore implements analysis.Analysis.
-func (a *Shelved) Restore(*profile.Profile) error { return errKept }
+// keep writes what Restore goes on from.
+func (a *Shelved) keep(to *profile.Segment) {
+	to.Shelved = []byte{}
+	for _, s := range a.far.sizes {
+		_, above := s.working.result(len(s.windows.Rows))
+		to.Lines = append(to.Lines, profile.SegmentLines{WorkingSets: above})
+		state, err := s.shelved.Keep()
+		if err != nil && a.failed == nil {
+			a.failed = err
+		}
+		to.Shelved = append(binary.AppendUvarint(to.Shelved, uint64(len(state))), state...)
+	}
+}
+
+// Restore implements analysis.Analysis: the shelf is that of the run that p is of, and
+// what was written there since is of no use.
+func (a *Shelved) Restore(p *profile.Profile) error {
+	states := p.Segment.Shelved
+	for i, s := range a.far.sizes {
+		n, head := binary.Uvarint(states)
+		if head <= 0 || n > uint64(len(states)-head) {
+			return stack.ErrShelvedState
+		}
+		l := &p.Locality[i]
+		var err error
+		if s.shelved, err = stack.RestoreShelved(a.shelf(i), l.Sets != nil, states[head:head+int(n)]); err != nil {
+			return err
+		}
+		if uint64(s.shelved.Lines()) != l.Lines() {
+			return stack.ErrShelvedState
+		}
+		states = states[head+int(n):]
+		s.add(l)
+		s.windows = l.Windows
+		s.windows.Rows, s.windows.Distinct = slices.Clone(l.Windows.Rows), nil
+		s.working.restore(&l.Windows, p.Segment.Lines[i].WorkingSets)
+		s.recount()
+		a.near.sizes[i].again(p.Totals.AllReferences())
+	}
+	a.far.done, a.near.start = p.Totals.AllReferences(), p.Totals.AllReferences()
+	a.lines = uint64(a.far.sizes[0].shelved.Lines())
+	a.makeRoom()
+	return nil
+}
 
 // Append implements analysis.Analysis.
-func (a *Shelved) Append(*profile.Profile) error { return errKept }
+func (a *Shelved) Append(*profile.Profile) error { return errNotMergeable }
 
-var errKept = &keptError{}
-
-type keptError struct{}
-
-func (*keptError) Error() string {
-	return "a stack that is kept outside of memory cannot go on from a profile"
-}
+var errNotMergeable = errors.New("a stack that is kept outside of memory takes no segments of others")

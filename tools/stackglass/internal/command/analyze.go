@@ -59,9 +59,6 @@ FILE may be a profile too: its summary is printed again, and -o copies it.`,
 			if len(args) > 1 && r.format != string(report.Text) && r.format != string(report.Markdown) {
 				return usagef("--format ", r.format, " is for one trace, and ", plural(uint64(len(args)), "trace"), " are given; analyze them one by one")
 			}
-			if saved.dir != "" && r.spill != "" {
-				return usagef("--checkpoint with --spill, want one of both: a checkpoint holds the whole model")
-			}
 			paths, err := outputsFor(output, args)
 			if err != nil {
 				return err
@@ -71,7 +68,7 @@ FILE may be a profile too: its summary is printed again, and -o copies it.`,
 					fmt.Fprintln(a.stdout)
 				}
 				if saved.dir != "" {
-					r.checkpoints = &checkpoints{dir: saved.dir, references: saved.references}
+					r.checkpoints = &checkpoints{dir: saved.dir, references: saved.references, spill: r.spill}
 				}
 				if err := a.analyzeOne(r, name, paths[i], sizes, named); err != nil {
 					if rest := args[i+1:]; len(rest) > 0 {

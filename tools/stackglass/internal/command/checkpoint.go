@@ -10,12 +10,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/folder"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/shelf"
 )
 
 // checkpoints are those of one analysis, in a folder.
 type checkpoints struct {
 	dir        string
 	references uint64 // from one to the next; 0: as many as are worth it
+	spill      string // the folder with what did not fit in memory; "": there is none
 
 	folder  *folder.Folder
 	key     string
@@ -69,6 +71,11 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 		}
 		if dropped := c.folder.Delete(c.key); dropped != nil {
 			a.warn(l.name + ": its checkpoint could not be removed: " + dropped.Error())
+		}
+		if c.spill != "" {
+			if spilled, err := shelf.Open(c.spill, c.key); err == nil {
+				_ = spilled.Remove()
+			}
 		}
 	}
 	return err

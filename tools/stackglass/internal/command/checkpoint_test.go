@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,27 +80,48 @@ func files(t *testing.T, dir string) (names []string) {
 // to its end by repeating its command: the profile is that of one that nothing
 // happened to, and nothing is left behind.
 func TestKilled(t *testing.T) {
-	const kills = 24
+	t.Run("in memory", func(t *testing.T) { testKilled(t, 24) })
+	t.Run("spilled", func(t *testing.T) { testKilled(t, 8, "--analyses", "sets", "--spill", "spilled") })
+}
+
+// hasCheckpoint tells whether there is one to go on from.
+func hasCheckpoint(dir string) bool {
+	found, _ := filepath.Glob(filepath.Join(dir, "*.checkpoint"))
+	return len(found) > 0
+}
+
+// Every other kill waits until there is a checkpoint, however slow the machine is.
+func testKilled(t *testing.T, kills int, more ...string) {
 	in(t, map[string]string{"a.din": accesses(600_000)})
 	random := rand.New(rand.NewPCG(20, 24))
 	begin := time.Now()
-	if out, err := process(t, "analyze", "a.din", "-o", "whole.sgp", "--lines", "32,64").CombinedOutput(); err != nil {
+	plain := append([]string{"analyze", "a.din", "-o", "whole.sgp", "--lines", "32,64"}, more...)
+	if out, err := process(t, plain[:min(len(plain), 8)]...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	whole := time.Since(begin)
-	line := []string{"analyze", "a.din", "-o", "a.sgp", "--lines", "32,64", "--checkpoint", "kept", "--checkpoint-every", "50000"}
+	line := append([]string{"analyze", "a.din", "-o", "a.sgp", "--lines", "32,64", "--checkpoint", "kept", "--checkpoint-every", "50000"}, more...)
 	killed, resumed, ended := 0, 0, 0
 	for killed < kills || ended == 0 {
 		var stderr bytes.Buffer
+		var over atomic.Bool
 		cmd := process(t, line...)
 		cmd.Stderr = &stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		if killed < kills {
-			time.AfterFunc(time.Duration(random.Float64()*float64(whole)), func() { _ = cmd.Process.Kill() })
+			delay, behind := time.Duration(random.Float64()*float64(whole)), killed%2 == 1
+			go func() {
+				for behind && !hasCheckpoint("kept") && !over.Load() {
+					time.Sleep(time.Millisecond)
+				}
+				time.Sleep(delay)
+				_ = cmd.Process.Kill()
+			}()
 		}
 		err := cmd.Wait()
+		over.Store(true)
 		if strings.Contains(stderr.String(), "going on behind") {
 			resumed++
 		}
@@ -108,8 +130,10 @@ func TestKilled(t *testing.T) {
 			if !bytes.Equal(read(t, "a.sgp"), read(t, "whole.sgp")) {
 				t.Fatalf("the profile after %d kills differs from that of an uninterrupted run", killed)
 			}
-			if left := files(t, "kept"); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
+			for _, dir := range []string{"kept", "spilled"} {
+				if left, _ := os.ReadDir(dir); len(left) > 0 {
+					t.Errorf("left behind in %s: %v", dir, left)
+				}
 			}
 			if err := os.Remove("a.sgp"); err != nil {
 				t.Error(err)
@@ -176,8 +200,10 @@ func TestInterruptedGoesOn(t *testing.T) {
 			if !bytes.Equal(read(t, "a.sgp"), read(t, "whole.sgp")) {
 				t.Error("the profile differs from that of an uninterrupted run")
 			}
-			if left := files(t, "kept"); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
+			for _, dir := range []string{"kept", "spilled"} {
+				if left, _ := os.ReadDir(dir); len(left) > 0 {
+					t.Errorf("left behind in %s: %v", dir, left)
+				}
 			}
 		})
 	}

@@ -36,7 +36,6 @@ func TestSpill(t *testing.T) {
 	expect(t, ask("histogram", "a.din", "--spill", "file"), exitUsage, "--spill", "file")
 	expect(t, ask("analyze", "a.din", "--spill", "kept", "--analyses", "sites"), exitUsage, "spill", "sites", "locality, sets and counters")
 	expect(t, ask("analyze", "a.din", "--spill", "kept", "--mergeable"), exitUsage, "spill", "one of both")
-	expect(t, ask("analyze", "a.din", "--spill", "kept", "--checkpoint", "here"), exitUsage, "--checkpoint", "--spill")
 }
 
 func head(s string) string { return s[:min(len(s), 200)] }

@@ -132,7 +132,11 @@ func (c *Checkpoints) begin(in *Input, content *workers.File, runner *analysis.R
 		Checkpoint: workers.Checkpoint{Name: in.Name, Format: o.Format, Spec: o.Spec, Size: uint64(in.Bytes)},
 	}
 	keeper.Begin()
-	return &saver{keeper: keeper, memory: o.MemoryBytes}, nil
+	s := &saver{keeper: keeper, memory: o.MemoryBytes}
+	if o.Spill != "" {
+		s.memory = 0 // the state is small
+	}
+	return s, nil
 }
 
 // look takes a checkpoint if it is time.

@@ -24,9 +24,14 @@ func memoryInUse() uint64 {
 }
 
 // spill has the models keep within the limit of memory and put what does not fit into
-// a folder, which end removes.
+// a folder. end removes that, unless a checkpoint needs it.
 func (o *Options) spill() (end func(), err error) {
-	folder, err := shelf.New(o.Spill)
+	var folder *shelf.Folder
+	if o.Checkpoints != nil {
+		folder, err = shelf.Open(o.Spill, o.Checkpoints.Key)
+	} else {
+		folder, err = shelf.New(o.Spill)
+	}
 	if err != nil {
 		return nil, &trace.OptionError{Option: "spill", Got: o.Spill, Want: "a folder that can be written (" + err.Error() + ")"}
 	}
@@ -38,7 +43,9 @@ func (o *Options) spill() (end func(), err error) {
 	o.Spec.Budget = &locality.Budget{Bytes: limit / 100 * modelShare, Shelf: folder}
 	return func() {
 		debug.SetMemoryLimit(before)
-		_ = folder.Close()
+		if o.Checkpoints == nil {
+			_ = folder.Remove()
+		}
 	}, nil
 }
 

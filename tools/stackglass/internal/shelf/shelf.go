@@ -21,12 +21,20 @@ func New(parent string) (*Folder, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
 	}
-	path, err := os.MkdirTemp(parent, "stackglass-")
+	path, err := os.MkdirTemp(parent, prefix)
 	return &Folder{path: path}, err
 }
 
-// Close removes it with all that is in it.
-func (f *Folder) Close() error { return os.RemoveAll(f.path) }
+const prefix = "stackglass-"
+
+// Open opens the one of a key with what is in it, or makes it.
+func Open(parent, key string) (*Folder, error) {
+	f := &Folder{path: filepath.Join(parent, prefix+key)}
+	return f, os.MkdirAll(f.path, 0o700)
+}
+
+// Remove removes it with all that is in it.
+func (f *Folder) Remove() error { return os.RemoveAll(f.path) }
 
 func (f *Folder) name(run, block uint32) string {
 	return filepath.Join(f.path, strconv.FormatUint(uint64(run), 10)+"-"+strconv.FormatUint(uint64(block), 10))

@@ -39,7 +39,7 @@ func analyze(t *testing.T, r trace.Reader, memory uint64) *profile.Profile {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer folder.Close()
+		defer folder.Remove()
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory / 100 * 92)))
 		spec.Budget = &locality.Budget{Bytes: memory / 100 * 65, Shelf: folder}
 	}
