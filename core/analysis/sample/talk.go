@@ -83,7 +83,7 @@ func (t *talk) Core(thread uint32) (core uint8, known bool) {
 // Feed implements communication.Stacks: the asker is asked by [talk.ask].
 func (t *talk) Feed(uint32, sharing.Asker) {}
 
-// threshold is that of the lines that are in the sample, and rest the share that is not.
+// threshold is that of the lines that are in the sample.
 func (t *talk) threshold() uint64 { return t.size.bySite.space.threshold }
 
 func (t *talk) rate() float64 { return profile.RateOf(t.threshold()) }

@@ -16,7 +16,6 @@ type threads struct {
 	options  Options
 	bytes    uint32
 	grouping *sharing.Grouping
-	groups   [][]uint32 // the domains that are asked for
 	cores    []*coreStacks
 	domains  []*domainStacks // the first one is all cores
 
@@ -86,7 +85,7 @@ type domainStacks struct {
 }
 
 func newThreads(o Options, lineBytes uint32, w *sharing.Options) *threads {
-	t := &threads{options: o, bytes: lineBytes, grouping: sharing.NewGrouping(w.Cores), groups: w.Domains,
+	t := &threads{options: o, bytes: lineBytes, grouping: sharing.NewGrouping(w.Cores),
 		inFront: map[trace.Line]uint64{}, waiting: map[trace.Line]uint64{}}
 	t.lines = knownLines{seed: o.Seed, threshold: o.Threshold, of: map[trace.Line]*knownLine{}}
 	switch o.Mode {
