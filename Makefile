@@ -63,7 +63,7 @@ build/npm.stamp: site/package.json site/package-lock.json
 	@[ -e /etc/ssl/certs/ca-certificates.crt ] || [ -n "$${SSL_CERT_FILE:-$${SSL_CERT_DIR:-}}" ] || ! command -v apt-get >/dev/null || \
 		$(NEED) 'update-ca-certificates:ca-certificates:downloads need certificates to trust'
 	@echo "fetching the two npm packages of the page and its tests; compiling what fetches them takes half a minute the first time"
-	$(GO) run ./tools/npmfetch
+	$(GO) run ./tools/npmfetch uplot axe-core
 	@mkdir -p build && touch $@
 
 build/site.stamp: build/npm.stamp $(SITE_SOURCES)

@@ -19,12 +19,17 @@ const maxArchive = 64 << 20
 // fetcher brings the packages of one folder.
 type fetcher struct {
 	folder, registry string
+	names            []string // of the packages; none: all
 	client           *http.Client
 	log              io.Writer
 }
 
 func (f *fetcher) run(ctx context.Context) error {
-	list, err := readLock(filepath.Join(f.folder, "package-lock.json"))
+	all, err := readLock(filepath.Join(f.folder, "package-lock.json"))
+	if err != nil {
+		return err
+	}
+	list, err := wanted(all, f.names)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -138,6 +139,59 @@ func TestFetches(t *testing.T) {
 	}
 	if got := w.left(t); !slices.Equal(got, []string{"@scope", "plain"}) {
 		t.Errorf("node_modules holds %v", got)
+	}
+}
+
+// TestFetchesWhatIsNamed: with what it needs, and nothing for other machines.
+func TestFetchesWhatIsNamed(t *testing.T) {
+	with := func(name, more string) string {
+		entry := lockEntry(name, packed(t, whole(name)))
+		return strings.TrimSuffix(entry, "}") + ", " + more + "}"
+	}
+	w := newWorld(t,
+		with("tool", `"dependencies": {"part": "^1", "tool": "*"}, "optionalDependencies": {"here": "1", "elsewhere": "1", "unknown": "1"}`),
+		with("part", `"dependencies": {"tool": "1"}`),
+		with("here", `"os": ["`+system(runtime.GOOS)+`"], "cpu": ["`+processor(runtime.GOARCH)+`"]`),
+		with("elsewhere", `"os": ["plan10"], "dependencies": {"needed-there": "1"}`),
+		with("needed-there", `"dev": true`),
+		with("other", `"dev": true`),
+	)
+	w.serve = func(out http.ResponseWriter, path string) {
+		out.Write(packed(t, whole(strings.Split(path, "/")[1])))
+	}
+	w.names = []string{"tool"}
+	if err := w.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.left(t); !slices.Equal(got, []string{"here", "part", "tool"}) {
+		t.Errorf("node_modules holds %v", got)
+	}
+	w.names = nil
+	if err := w.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.left(t); !slices.Equal(got, []string{"here", "needed-there", "other", "part", "tool"}) {
+		t.Errorf("node_modules holds %v, want all but what is for another machine", got)
+	}
+	w.names = []string{"unknown"}
+	if err := w.run(t.Context()); err == nil || !strings.Contains(err.Error(), "unknown is not in the lock file") {
+		t.Errorf("an unknown package: %v", err)
+	}
+}
+
+// TestProgramsCanRun: a file that is a program is one afterwards, others are not.
+func TestProgramsCanRun(t *testing.T) {
+	archive := packed(t, whole("plain"), tar.Header{Name: "package/bin/run", Typeflag: tar.TypeReg, Mode: 0o755})
+	w := newWorld(t, lockEntry("plain", archive))
+	w.serve = func(out http.ResponseWriter, _ string) { out.Write(archive) }
+	if err := w.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]os.FileMode{"bin/run": 0o111, "dist/a.js": 0} {
+		info, err := os.Stat(filepath.Join(w.folder, "node_modules", "plain", name))
+		if err != nil || info.Mode()&0o111 != want {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -18,6 +20,9 @@ type pinned struct {
 	name    string // "uplot", "@scope/name"
 	version string
 	sha512  []byte // of the archive
+	needs   []string
+	likes   []string // packages that it can do without, most for other machines
+	fits    bool     // this machine
 }
 
 // A name and a version become part of paths and addresses, so only what npm
@@ -37,8 +42,10 @@ func readLock(file string) ([]pinned, error) {
 	var lock struct {
 		LockfileVersion int `json:"lockfileVersion"`
 		Packages        map[string]struct {
-			Version, Integrity string
-			Link               bool
+			Version, Integrity                 string
+			Link                               bool
+			Dependencies, OptionalDependencies map[string]string
+			OS, CPU, Libc                      []string
 		}
 	}
 	if err := json.Unmarshal(text, &lock); err != nil {
@@ -64,10 +71,77 @@ func readLock(file string) ([]pinned, error) {
 		if !found || err != nil || len(digest) != 64 {
 			return nil, fmt.Errorf("%s: %s: integrity %q, want sha512- and 64 bytes in base64", file, name, p.Integrity)
 		}
-		list = append(list, pinned{name, p.Version, digest})
+		list = append(list, pinned{
+			name: name, version: p.Version, sha512: digest,
+			needs: slices.Sorted(maps.Keys(p.Dependencies)), likes: slices.Sorted(maps.Keys(p.OptionalDependencies)),
+			fits: fits(p.OS, system(runtime.GOOS)) && fits(p.CPU, processor(runtime.GOARCH)) && fits(p.Libc, libc()),
+		})
 	}
 	slices.SortFunc(list, func(a, b pinned) int { return cmp.Compare(a.name, b.name) })
 	return list, nil
+}
+
+// wanted gives the packages of these names and those that they need; without names,
+// all packages. Those that are not for this machine are left out.
+func wanted(all []pinned, names []string) ([]pinned, error) {
+	byName := map[string]pinned{}
+	for _, p := range all {
+		byName[p.name] = p
+	}
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(byName))
+	}
+	var list []pinned
+	for queue := slices.Clone(names); len(queue) > 0; queue = queue[1:] {
+		p, found := byName[queue[0]]
+		if !found {
+			return nil, fmt.Errorf("package %s is not in the lock file: npm install --package-lock-only enters what package.json names", queue[0])
+		}
+		if !p.fits || slices.ContainsFunc(list, func(q pinned) bool { return q.name == p.name }) {
+			continue
+		}
+		list = append(list, p)
+		queue = append(queue, p.needs...)
+		for _, name := range p.likes {
+			if _, found := byName[name]; found {
+				queue = append(queue, name)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b pinned) int { return cmp.Compare(a.name, b.name) })
+	return list, nil
+}
+
+// fits tells whether a package that is for some systems only, if any are named, is
+// for this one.
+func fits(named []string, this string) bool {
+	return len(named) == 0 || slices.Contains(named, this)
+}
+
+// system and processor give npm's names of what Go names otherwise.
+func system(goos string) string {
+	if goos == "windows" {
+		return "win32"
+	}
+	return goos
+}
+
+func processor(goarch string) string {
+	switch goarch {
+	case "amd64":
+		return "x64"
+	case "386":
+		return "ia32"
+	}
+	return goarch
+}
+
+// libc is the C library that programs of this machine use.
+func libc() string {
+	if musl, _ := filepath.Glob("/lib/ld-musl-*"); len(musl) > 0 {
+		return "musl"
+	}
+	return "glibc"
 }
 
 // address is where a registry keeps the package's archive.

@@ -1,8 +1,9 @@
-// Npmfetch puts the npm packages that site/package-lock.json pins into
+// Npmfetch puts npm packages that site/package-lock.json pins into
 // site/node_modules, as `npm ci --ignore-scripts` would, without npm and the
-// hundred packages that a system installs for it.
+// hundred packages that a system installs for it: those that are named, with what
+// they need, or all. Packages for other machines are left out.
 //
-//  1. Of every package that the lock file names, the version in
+//  1. Of every such package, the version in
 //     node_modules/NAME/package.json is compared; a match needs nothing.
 //  2. The archive of another is downloaded from the registry and compared with
 //     the lock file's SHA-512 before a byte of it is unpacked.
@@ -14,7 +15,7 @@
 //
 // Usage, from the repository's root:
 //
-//	go run ./tools/npmfetch [-C site]
+//	go run ./tools/npmfetch [-C site] [NAME …]
 package main
 
 import (
@@ -32,14 +33,11 @@ import (
 func main() {
 	folder := flag.String("C", "site", "folder with package-lock.json")
 	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "npmfetch: unexpected argument %q\n", flag.Arg(0))
-		os.Exit(2)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	f := &fetcher{
 		folder:   *folder,
+		names:    flag.Args(),
 		registry: strings.TrimRight(cmp.Or(os.Getenv("npm_config_registry"), os.Getenv("NPM_CONFIG_REGISTRY"), "https://registry.npmjs.org"), "/"),
 		client:   &http.Client{Timeout: 5 * time.Minute},
 		log:      os.Stderr,

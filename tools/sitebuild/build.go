@@ -178,10 +178,10 @@ func (b *build) copyRuntime() error {
 func (b *build) copyCharts() error {
 	const module = "site/node_modules/uplot/dist/"
 	if _, err := os.Stat(module + "uPlot.iife.min.js"); err != nil {
-		cmd := exec.Command("go", "run", "./tools/npmfetch")
+		cmd := exec.Command("go", "run", "./tools/npmfetch", "uplot")
 		cmd.Stderr = b.log
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("fetching the npm packages: %w", err)
+			return fmt.Errorf("fetching the npm package: %w", err)
 		}
 	}
 	if err := b.copy("uplot.js", module+"uPlot.iife.min.js"); err != nil {
