@@ -35,7 +35,7 @@ WASM_TESTS    := ./wasm/... ./workers/... ./core/stack
 SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/sitebuild -type f \
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
-.PHONY: help setup run build site wasm test check format vet staticcheck generated unit wasmtest e2e \
+.PHONY: help setup run build site zip single wasm test check format vet staticcheck generated unit wasmtest e2e \
 	lint generate fuzz soak bench bench-wasm demos shot golden clean
 
 help: ## this list
@@ -51,6 +51,16 @@ build: site ## bin/stackglass: the command, with the page inside
 	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/stackglass ./tools/stackglass
 
 site: build/site.stamp ## site/dist: the page, ready for any static host
+
+single: build/stackglass.html ## the page as one HTML file, which runs from the disk: build/stackglass.html
+
+build/stackglass.html: build/site.stamp
+	$(GO) run ./tools/sitebuild -single $@
+
+zip: build/stackglass.zip ## the page for use without a network, to unzip: build/stackglass.zip
+
+build/stackglass.zip: build/site.stamp site/bundle/README.txt
+	$(GO) run ./tools/sitebuild -zip $@ -version $(VERSION)
 
 wasm: ## compile what runs in the browser, and nothing else
 	$(WASM) $(GO) build $(WASM_PACKAGES)
@@ -123,7 +133,7 @@ wasmtest: bin/wasmtest ## tests that run in Chromium
 bin/wasmtest: go.mod $(wildcard tools/wasmtest/*.go tools/wasmtest/*/*)
 	$(GO) build -o $@ ./tools/wasmtest
 
-e2e: build ## the built page and command together, in Chromium
+e2e: build single zip ## the built page and command together, in Chromium, in every hosting
 	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
 	@echo "trying the page and the command in Chromium, from end to end; this takes a few minutes"
 	@# Never from the cache: what they test is programs, which the cache does not see.

@@ -112,6 +112,10 @@
 
   // Offline use.
   const offline = $("offline-state");
+  if ("single" in document.documentElement.dataset) {
+    offline.textContent = "It is: all of it is in this one file.";
+    return;
+  }
   if (!("serviceWorker" in navigator) || !isSecureContext) {
     offline.textContent = "It cannot be: either this browser does not do that, or the page was not opened over https or from localhost.";
     return;

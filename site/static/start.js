@@ -40,6 +40,10 @@
   }
 
   async function start() {
+    if (location.protocol === "file:" && !("single" in document.documentElement.dataset)) {
+      fail("Browsers start no programs from the files of a folder. Open stackglass.html, which is one file and needs no server; or have any web server serve this folder, for instance by “python3 -m http.server”, and open the address that it prints.");
+      return;
+    }
     if (typeof WebAssembly !== "object") {
       fail("This browser has no WebAssembly. The command stackglass does the same without a browser.");
       return;

@@ -22,9 +22,14 @@
 // The same sources give the same bytes. Compressed files are kept under build/
 // by the hash of their content, so that a second run is quick.
 //
+// Of that folder, as it is, it makes two more forms of the page: one HTML file that
+// runs where there is no server (single.go), and an archive of both (bundle.go).
+//
 // Usage, from the repository's root:
 //
 //	go run ./tools/sitebuild [-dev]
+//	go run ./tools/sitebuild -single build/stackglass.html
+//	go run ./tools/sitebuild -zip build/stackglass.zip -version v1.2.3
 package main
 
 import (
@@ -36,13 +41,25 @@ import (
 func main() {
 	dev := flag.Bool("dev", false, "leave the packed files out")
 	out := flag.String("o", "site/dist", "folder to build")
+	single := flag.String("single", "", "make this one HTML `file` of the folder")
+	bundle := flag.String("zip", "", "make this archive, a `file`, of the folder and the one HTML file")
+	version := flag.String("version", "development", "what the archive calls itself")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "sitebuild: unexpected argument %q\n", flag.Arg(0))
 		os.Exit(2)
 	}
 	b := &build{out: *out, compress: !*dev, log: os.Stderr}
-	if err := b.run(); err != nil {
+	var err error
+	switch {
+	case *single != "":
+		err = b.writeSingle(*single)
+	case *bundle != "":
+		err = b.writeBundle(*bundle, *version)
+	default:
+		err = b.run()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "sitebuild:", err)
 		os.Exit(1)
 	}

@@ -13,6 +13,7 @@ import (
 	"io"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"syscall/js"
 
 	"github.com/stackglass/stackglass/core/trace"
@@ -65,11 +66,16 @@ func Run() error {
 	return h.Serve()
 }
 
-// setting gives a parameter of the worker's address. The site names the unpackers' script; tests
-// keep to a database of their own, take checkpoints of small traces, and have
-// another program for an unpacker.
+// setting gives a parameter of the worker's address, where worker.js looks for its
+// own, too. The site names the unpackers' script; tests keep to a database of their
+// own, take checkpoints of small traces, and have another program for an unpacker.
 func setting(name, otherwise string) string {
-	query := js.Global().Get("URLSearchParams").New(js.Global().Get("location").Get("search"))
+	address := js.Global().Get("location")
+	parameters := address.Get("search").String()
+	if parameters == "" {
+		parameters = strings.TrimPrefix(address.Get("hash").String(), "#")
+	}
+	query := js.Global().Get("URLSearchParams").New(parameters)
 	if value := query.Call("get", name); value.Type() == js.TypeString {
 		return value.String()
 	}

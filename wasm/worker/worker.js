@@ -6,6 +6,8 @@
 // Served beside wasm_exec.js and app.wasm, which holds the page's program and the
 // analysis worker's. Other addresses, relative to this script, go into its own:
 // worker.js?exec=wasm_exec.1a2b.js&wasm=app.3c4d.wasm
+// A worker that was made from a blob has them behind a #: nothing may stand behind
+// a ? there.
 "use strict";
 
 // Messages that come before the program listens; it takes them over.
@@ -13,7 +15,7 @@ self.earlyMessages = [];
 self.onmessage = (event) => self.earlyMessages.push(event);
 
 {
-	const settings = new URLSearchParams(self.location.search);
+	const settings = new URLSearchParams(self.location.search || self.location.hash.slice(1));
 	const decoder = new TextDecoder();
 	let lastWords = ""; // from the first sign of trouble on
 

@@ -1,0 +1,69 @@
+// The host that a page in one file carries in itself. What the page and its workers
+// would fetch, import and start as workers elsewhere comes out of the file here: so
+// they need not know, and the policy can forbid every connection.
+//
+// tools/sitebuild/single.go makes that file. It has this script first, and elements
+// script[data-file] with programs and demos, packed by gzip and as base64. This is
+// the first script of every worker, too: it gets the files as a message.
+"use strict";
+(function () {
+  const bundle = ["single.js", "wasm_exec.js", "worker.js"]; // what a worker runs
+  const types = { wasm: "application/wasm", c: "text/plain; charset=utf-8" };
+  const page = self.document;
+  const found = page ? parsed().then(collect) : arrived();
+
+  function parsed() {
+    return new Promise((resolve) => page.addEventListener("DOMContentLoaded", resolve));
+  }
+
+  function collect() {
+    const files = new Map(), scripts = new Map();
+    for (const e of page.querySelectorAll("script[data-file]")) {
+      const to = bundle.includes(e.dataset.file) ? scripts : files;
+      to.set(e.dataset.file, e.textContent);
+      if (e.type === "text/plain") e.remove();
+    }
+    for (const [name, text] of files) files.set(name, new Blob([text]));
+    const worker = new Blob(bundle.map((name) => scripts.get(name) + "\n;\n"), { type: "text/javascript" });
+    return { files, worker, address: URL.createObjectURL(worker) };
+  }
+
+  function arrived() {
+    self.importScripts = () => {}; // wasm_exec.js is there already
+    return new Promise((resolve) => {
+      self.addEventListener("message", function take(event) {
+        if (!event.data.files) return;
+        event.stopImmediatePropagation(); // it is no message for the program
+        self.removeEventListener("message", take);
+        resolve({ ...event.data, address: URL.createObjectURL(event.data.worker) });
+      });
+    });
+  }
+
+  self.fetch = async function (name) {
+    const { files } = await found;
+    if (!files.has(name)) throw new TypeError(name + " is not in this file");
+    const packed = Uint8Array.from(atob(await files.get(name).text()), (letter) => letter.charCodeAt(0));
+    const body = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(body, { headers: { "Content-Type": types[name.split(".").pop()] || "application/octet-stream" } });
+  };
+
+  // A worker begins before it has its files: its program waits for them in fetch.
+  let address = "", parts = null;
+  found.then((all) => { parts = { files: all.files, worker: all.worker }; address = all.address; });
+  self.Worker = class extends self.Worker {
+    constructor(name, options) {
+      super(address + "#" + name.split("?")[1], options);
+      this.postMessage(parts);
+    }
+  };
+
+  // The demos' sources are opened out of the file as well.
+  if (page) page.addEventListener("click", async (event) => {
+    const link = event.target.closest('a[href^="demos/"]');
+    if (!link) return;
+    event.preventDefault();
+    const response = await fetch(link.getAttribute("href"));
+    open(URL.createObjectURL(await response.blob()));
+  });
+})();

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/stackglass/stackglass/site/policy"
+)
+
+// single makes one HTML file of the folder that a run before has built. It is its
+// index.html with everything inside:
+//
+//  1. scripts and styles as elements, allowed by their hashes alone;
+//  2. the icon as an address that holds it;
+//  3. programs, demos and the workers' script as elements that are no scripts to
+//     the browser; site/single.js hands them out, as a host would.
+//
+// Browsers that open it as a file give it no origin, from which something could be
+// loaded, so its policy allows no connection at all.
+type single struct {
+	*build
+	page            string
+	names           map[string]string // of files with hashes, by the names without
+	scripts, styles []string          // hashes for the policy
+	last            strings.Builder   // what comes at the end of the body
+}
+
+// Elements of index.html.
+var (
+	htmlElement  = regexp.MustCompile(`<html [^>]*>`)
+	policyMeta   = regexp.MustCompile(`(<meta http-equiv="Content-Security-Policy" content=")[^"]*"`)
+	policyText   = regexp.MustCompile(`(<code id="policy">)[^<]*(</code>\. It lets scripts connect to) this site only`)
+	styleLink    = regexp.MustCompile(`<link rel="stylesheet" href="([^"]+)">`)
+	iconLink     = regexp.MustCompile(`(<link rel="icon" href=")([^"]+)"`)
+	manifestLink = regexp.MustCompile(`<link rel="manifest"[^>]*>\n?`)
+	scriptTag    = regexp.MustCompile(`<script src="([^"]+)"( defer)?></script>\n?`)
+	hashInName   = regexp.MustCompile(`\.[0-9a-f]{16}(\.[a-z]+)$`)
+	outside      = regexp.MustCompile(`<(?:link|script|img)[^>]* (?:src|href)="[^"#:]*"`)
+)
+
+// writeSingle makes the file at to.
+func (b *build) writeSingle(to string) error {
+	text, err := os.ReadFile(filepath.Join(b.out, "index.html"))
+	if err != nil {
+		return fmt.Errorf("%w; build the folder first: go run ./tools/sitebuild", err)
+	}
+	s := &single{build: b, page: string(text), names: map[string]string{}}
+	files, err := b.files()
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		s.names[hashInName.ReplaceAllString(strings.TrimPrefix(file, policy.Hashed), "$1")] = file
+	}
+	for _, step := range []func() error{s.inlineStyles, s.inlineIcon, s.addFiles, s.inlineScripts, s.setPolicy} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	if left := outside.FindString(s.page); left != "" {
+		return fmt.Errorf("index.html loads something that the single file has no place for: %s", left)
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	fmt.Fprintf(b.log, "%s: %d bytes\n", to, len(s.page))
+	return os.WriteFile(to, []byte(s.page), 0o644)
+}
+
+// replace puts what make gives for the parts of each match in its place.
+func (s *single) replace(element *regexp.Regexp, make func(parts []string) (string, error)) (err error) {
+	if !element.MatchString(s.page) {
+		return fmt.Errorf("index.html has no %s", element)
+	}
+	s.page = element.ReplaceAllStringFunc(s.page, func(match string) string {
+		text, fault := make(element.FindStringSubmatch(match))
+		err = errors.Join(err, fault)
+		return text
+	})
+	return err
+}
+
+func (s *single) read(name string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(s.out, filepath.FromSlash(name)))
+}
+
+func source(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+func (s *single) inlineStyles() error {
+	return s.replace(styleLink, func(parts []string) (string, error) {
+		text, err := s.read(parts[1])
+		s.styles = append(s.styles, source(string(text)))
+		return "<style>" + string(text) + "</style>", err
+	})
+}
+
+func (s *single) inlineIcon() error {
+	s.page = manifestLink.ReplaceAllString(s.page, "")
+	return s.replace(iconLink, func(parts []string) (string, error) {
+		picture, err := s.read(parts[2])
+		return parts[1] + "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(picture) + `"`, err
+	})
+}
+
+// addFiles adds what is fetched elsewhere.
+func (s *single) addFiles() error {
+	for _, name := range slices.Sorted(maps.Keys(s.names)) {
+		if !fetched(name) {
+			continue
+		}
+		content, err := s.read(s.names[name])
+		if err != nil {
+			return err
+		}
+		packed, err := gzipped(content)
+		if err != nil {
+			return err
+		}
+		s.last.WriteString(`<script type="text/plain" data-file="` + name + `">` + base64.StdEncoding.EncodeToString(packed) + "</script>\n")
+	}
+	worker, err := s.read(s.names["worker.js"])
+	if err != nil {
+		return err
+	}
+	element, err := inline(`type="text/plain" data-file="worker.js"`, worker)
+	s.last.WriteString(element + "\n")
+	return err
+}
+
+// fetched tells of files that the page fetches: programs, and the demos' traces and
+// sources.
+func fetched(name string) bool {
+	switch path.Ext(name) {
+	case ".wasm":
+		return true
+	case ".sgt", ".c":
+		return path.Dir(name) == "demos"
+	}
+	return false
+}
+
+// inline makes an element of a script.
+func inline(attributes string, text []byte) (string, error) {
+	if lower := bytes.ToLower(text); bytes.Contains(lower, []byte("</script")) || bytes.Contains(lower, []byte("<!--")) {
+		return "", fmt.Errorf("a script has </script or <!-- in it, which would end it inside of a page: %.80q", text)
+	}
+	return "<script " + attributes + ">" + string(text) + "</script>", nil
+}
+
+// inlineScripts moves the scripts that wait for the document to its end, behind
+// the one that stands in for the host.
+func (s *single) inlineScripts() error {
+	host, err := os.ReadFile("site/single.js")
+	if err == nil {
+		host, err = minified("single.js", host)
+	}
+	if err == nil {
+		err = s.addScript("single.js", host)
+	}
+	if err != nil {
+		return err
+	}
+	deferred := []string{s.names["matrix.js"]}
+	err = s.replace(scriptTag, func(parts []string) (string, error) {
+		if parts[2] != "" {
+			deferred = append(deferred, parts[1])
+			return "", nil
+		}
+		text, err := s.read(parts[1])
+		s.scripts = append(s.scripts, source(string(text)))
+		element, fault := inline("", text)
+		return element + "\n", errors.Join(err, fault)
+	})
+	for _, file := range deferred {
+		if err != nil {
+			return err
+		}
+		var text []byte
+		if text, err = s.read(file); err == nil {
+			err = s.addScript(hashInName.ReplaceAllString(path.Base(file), "$1"), text)
+		}
+	}
+	s.page = strings.Replace(s.page, "</body>", s.last.String()+"</body>", 1)
+	return err
+}
+
+// addScript adds a script to the end of the body.
+func (s *single) addScript(name string, text []byte) error {
+	s.scripts = append(s.scripts, source(string(text)))
+	element, err := inline(`data-file="`+name+`"`, text)
+	s.last.WriteString(element + "\n")
+	return err
+}
+
+// setPolicy puts the policy of a single file in the place of that of a site, and
+// says so to the scripts.
+func (s *single) setPolicy() error {
+	text := html.EscapeString(policy.Single(s.scripts, s.styles))
+	return errors.Join(
+		s.replace(htmlElement, func([]string) (string, error) {
+			return `<html lang="en" data-single="1" data-program="app.wasm" data-worker="worker.js?wasm=app.wasm&amp;unpack=worker.js%3Fwasm%3Dunpack.wasm" data-unpacker="worker.js?wasm=unpack.wasm">`, nil
+		}),
+		s.replace(policyMeta, func(parts []string) (string, error) { return parts[1] + text + `"`, nil }),
+		s.replace(policyText, func(parts []string) (string, error) { return parts[1] + text + parts[2] + " nothing", nil }),
+	)
+}

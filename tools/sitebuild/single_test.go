@@ -1,0 +1,164 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"html"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/site"
+)
+
+// singlePage makes the one file of stand-ins, and reads it.
+func singlePage(t *testing.T) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "new", "stackglass.html")
+	if err := made(t).writeSingle(to); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
+
+// TestSingleUnderItsPolicy: the hashes in the policy are those of the scripts and
+// styles in the page, no more and no less, and nothing is loaded from elsewhere.
+func TestSingleUnderItsPolicy(t *testing.T) {
+	page := singlePage(t)
+	meta := policyMeta.FindString(page)
+	if meta == "" {
+		t.Fatal("there is no policy")
+	}
+	rules := html.UnescapeString(meta)
+	inside := regexp.MustCompile(`(?s)<(script|style)([^>]*)>(.*?)</(?:script|style)>`).FindAllStringSubmatch(page, -1)
+	hashes := 0
+	for _, m := range inside {
+		if strings.Contains(m[2], "text/plain") {
+			continue
+		}
+		hashes++
+		_, allowed, _ := strings.Cut(rules, m[1]+"-src ")
+		allowed, _, _ = strings.Cut(allowed, ";")
+		if !strings.Contains(allowed, source(m[3])) {
+			t.Errorf("the policy does not allow %s%s: %.60q", m[1], m[2], m[3])
+		}
+	}
+	if n := strings.Count(rules, "'sha256-"); n != hashes || n < 12 {
+		t.Errorf("%d hashes for %d scripts and styles", n, hashes)
+	}
+	if found := outside.FindString(page); found != "" || strings.Contains(page, "assets/") {
+		t.Errorf("it loads %q", found)
+	}
+}
+
+// TestSingleHasFiles: programs, demos and sources come out as they went in.
+func TestSingleHasFiles(t *testing.T) {
+	page, found := singlePage(t), map[string]string{}
+	for _, m := range regexp.MustCompile(`<script type="text/plain" data-file="([^"]+)">([^<]*)</script>`).FindAllStringSubmatch(page, -1) {
+		packed, err := base64.StdEncoding.DecodeString(m[2])
+		if err != nil {
+			found[m[1]] = m[2] // a script
+			continue
+		}
+		unzipped, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(unzipped)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[m[1]] = string(content)
+	}
+	for _, name := range []string{"app.wasm", "unpack.wasm", "worker.js"} {
+		if found[name] != "/* "+name+" */" {
+			t.Errorf("%s is %q", name, found[name])
+		}
+	}
+	list, err := site.Demos()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range list {
+		for _, name := range []string{d.File, d.Source} {
+			want, err := site.DemoFile(name)
+			if err != nil || found["demos/"+name] != string(want) {
+				t.Errorf("demos/%s has %d bytes, want %d (%v)", name, len(found["demos/"+name]), len(want), err)
+			}
+		}
+	}
+	if want := 3 + 2*len(list); len(found) != want {
+		t.Errorf("%d files, want %d", len(found), want)
+	}
+}
+
+func TestScriptsThatEndThemselves(t *testing.T) {
+	for _, text := range []string{`a = "</script>"`, `a = "</SCRIPT>"`, "<!-- a"} {
+		if element, err := inline("", []byte(text)); err == nil {
+			t.Errorf("%q became %q", text, element)
+		}
+	}
+}
+
+func TestSingleOfOtherPages(t *testing.T) {
+	if err := (&build{out: t.TempDir(), log: io.Discard}).writeSingle("none"); err == nil || !strings.Contains(err.Error(), "build the folder first") {
+		t.Errorf("of an empty folder: %v", err)
+	}
+	b := made(t)
+	if err := os.WriteFile(filepath.Join(b.out, "index.html"), []byte("<html lang=en>"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.writeSingle("none"); err == nil || !strings.Contains(err.Error(), "index.html has no ") {
+		t.Errorf("of a page without scripts: %v", err)
+	}
+}
+
+// TestBundle: the archive has every file that is not packed, the page as one file,
+// and a README.txt that names the version; and it is the same every time.
+func TestBundle(t *testing.T) {
+	b := made(t)
+	if err := b.write("index.html.br", []byte("packed")); err != nil {
+		t.Fatal(err)
+	}
+	first, second := filepath.Join(t.TempDir(), "a.zip"), filepath.Join(t.TempDir(), "b.zip")
+	for _, to := range []string{first, second} {
+		if err := b.writeBundle(to, "v1.2.3"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, err1 := os.ReadFile(first)
+	two, err2 := os.ReadFile(second)
+	if err1 != nil || err2 != nil || !bytes.Equal(one, two) {
+		t.Errorf("two archives of one folder differ (%v, %v)", err1, err2)
+	}
+	archive, err := zip.NewReader(bytes.NewReader(one), int64(len(one)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, has := range map[string]string{
+		"README.txt": "This is version v1.2.3.", "stackglass.html": `data-single="1"`, "index.html": "<title>stackglass</title>", "_headers": "Content-Security-Policy",
+		b.hashed["app.wasm"]: "app.wasm", "demos/ring.sgt": "",
+	} {
+		file, err := archive.Open(bundleFolder + name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		content, err := io.ReadAll(file)
+		if err != nil || !strings.Contains(string(content), has) {
+			t.Errorf("%s lacks %q (%v)", name, has, err)
+		}
+	}
+	if _, err := archive.Open(bundleFolder + "index.html.br"); err == nil {
+		t.Error("a packed file is in the archive")
+	}
+}
