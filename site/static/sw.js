@@ -4,6 +4,10 @@
 // files (precache.js). Files whose hash did not change are copied from the
 // cache before, the rest is fetched. Only a cache that holds every file is
 // served from, so a page never runs with scripts of two versions.
+//
+// What it hands out has the headers of the site's policy, whatever the host sent:
+// workers are under a policy only if their scripts come with one, and a host that
+// sends none leaves them free.
 "use strict";
 importScripts("precache.js");
 
@@ -47,7 +51,7 @@ async function fill() {
     if (await cache.match(url)) continue;
     const kept = before && await before.match(url);
     if (kept && kept.headers.get(hashHeader) === hash) {
-      await cache.put(url, kept);
+      await cache.put(url, await marked(name, kept, hash));
       continue;
     }
     const response = await fetch(url, { cache: "no-cache" });
@@ -67,6 +71,7 @@ async function marked(name, response, hash) {
   const headers = new Headers(response.headers);
   headers.delete("Content-Encoding");
   headers.delete("Content-Length");
+  for (const [header, value] of self.stackglassHeaders) headers.set(header, value);
   headers.set(hashHeader, hash);
   return new Response(body, { status: 200, headers });
 }
