@@ -33,9 +33,9 @@ CAPTURE_NEEDS := \
 WASM_PACKAGES := ./core/... ./workers/... ./wasm/... ./ui/...
 WASM_TESTS    := ./wasm/... ./workers/... ./core/stack
 SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/sitebuild -type f \
-	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
+	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path 'workers/edge/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
-.PHONY: help setup run build site zip single wasm test check format vet staticcheck generated unit wasmtest e2e \
+.PHONY: help setup run build site zip single edge wasm test check format vet staticcheck generated unit wasmtest e2e \
 	lint generate fuzz soak bench bench-wasm demos shot golden clean
 
 help: ## this list
@@ -61,6 +61,22 @@ zip: build/stackglass.zip ## the page for use without a network, to unzip: build
 
 build/stackglass.zip: build/site.stamp site/bundle/README.txt
 	$(GO) run ./tools/sitebuild -zip $@ -version $(VERSION)
+
+edge: build/edge/app.wasm build/site.stamp ## build/edge: the Cloudflare worker in Go, which workers/edge/wrangler.jsonc deploys
+
+build/edge/app.wasm: go.mod go.sum $(wildcard workers/edge/*.go workers/edge/program/*.go workers/web/*.go workers/*.go site/policy/*.go)
+	@echo "compiling the Cloudflare worker; the first time takes about a minute"
+	@# It empties its folder first.
+	$(GO) tool workers-assets-gen -mode=go -o build/edge
+	$(WASM) $(GO) build -trimpath -ldflags '-s -w' -o $@ ./workers/edge/program
+
+# What deploys that worker, and runs it in the tests as Cloudflare does: 190 MB,
+# which nothing else needs. It runs in Node.
+build/wrangler.stamp: site/package-lock.json
+	@command -v node >/dev/null || { echo "Left out: the Cloudflare worker in Cloudflare's runtime; there is no node (20.3 or later)"; exit 0; }; \
+	echo "fetching wrangler, which runs the Cloudflare worker in the tests"; \
+	$(GO) run ./tools/npmfetch wrangler 2>&1 | tail -1; \
+	mkdir -p build && touch $@
 
 wasm: ## compile what runs in the browser, and nothing else
 	$(WASM) $(GO) build $(WASM_PACKAGES)
@@ -133,7 +149,7 @@ wasmtest: bin/wasmtest ## tests that run in Chromium
 bin/wasmtest: go.mod $(wildcard tools/wasmtest/*.go tools/wasmtest/*/*)
 	$(GO) build -o $@ ./tools/wasmtest
 
-e2e: build single zip ## the built page and command together, in Chromium, in every hosting
+e2e: build single zip edge build/wrangler.stamp ## the built page and command together, in Chromium, in every hosting
 	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
 	@echo "trying the page and the command in Chromium, from end to end; this takes a few minutes"
 	@# Never from the cache: what they test is programs, which the cache does not see.
@@ -177,5 +193,5 @@ shot: build ## the picture in README.md, site/screenshot.png
 	$(GO) run ./tools/shot -out site/screenshot.png
 
 clean: ## remove everything that was built
-	rm -rf bin build site/node_modules
+	rm -rf bin build site/node_modules workers/edge/.wrangler
 	find site/dist -mindepth 1 -not -name .gitkeep -delete

@@ -14,6 +14,7 @@ require (
 	github.com/pierrec/lz4/v4 v4.1.33
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/spf13/cobra v1.10.2
+	github.com/syumai/workers v0.31.0
 	github.com/tdewolff/minify/v2 v2.24.25
 	github.com/ulikunitz/xz v0.5.15
 	github.com/vugu/vjson v0.0.0-20200505061711-f9cbed27d3d9
@@ -56,6 +57,7 @@ require (
 )
 
 tool (
+	github.com/syumai/workers/cmd/workers-assets-gen
 	github.com/vugu/vugu/cmd/vugufmt
 	github.com/vugu/vugu/cmd/vugugen
 	honnef.co/go/tools/cmd/staticcheck

@@ -26,8 +26,7 @@ func (b *build) writeHeaders() error {
 	return b.write("_headers", []byte(text.String()))
 }
 
-// writeIgnored writes what hosts that pack files themselves need not be sent:
-// Cloudflare's tools read this file.
+// writeIgnored writes what Cloudflare need not be sent, which packs files itself.
 func (b *build) writeIgnored() error {
-	return b.write(".assetsignore", []byte("*.br\n*.gz\n"))
+	return b.write(".assetsignore", []byte("*.br\n*.gz\n.gitkeep\n"))
 }

@@ -1,0 +1,89 @@
+// Package edge is the Cloudflare worker that serves the page: as an http.Handler,
+// which runs natively in tests as it does in the worker. ./program connects it to
+// the worker by github.com/syumai/workers.
+//
+// A Go program starts anew for every request that it answers, in some ten
+// milliseconds. So it answers few: Cloudflare hands out the files of the site by
+// itself, with the headers of site/dist/_headers, and refuses to have anything sent
+// to their addresses; wrangler.jsonc in this folder says which paths are asked for
+// here first. Those are
+//
+//	/healthz   "ok", for whoever watches the host
+//	/version   the version, as JSON
+//	/upload    a page that says that nothing can be uploaded
+//
+// and whatever is no file. Nothing is accepted anywhere: requests with another
+// method than GET and HEAD, or with a body, are answered with status 405 and that
+// page, and what they carry is not read. Every answer has the headers of package
+// policy, those of files that come through here, too.
+package edge
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/site/policy"
+)
+
+// Paths that have an answer of their own.
+const (
+	HealthPath  = "/healthz"
+	VersionPath = "/version"
+	UploadPath  = "/upload"
+)
+
+// noUploads is the page for whoever wants to send something.
+const noUploads = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>stackglass: no uploads</title>
+<h1>Nothing can be uploaded here</h1>
+<p>This server hands out the files of the page and takes nothing: no trace, no profile,
+no form. Traces are analysed in the browser, on the computer where they are, and do not
+leave it.</p>
+<p><a href="/">Open the page</a> and drop a trace there.</p>
+`
+
+// Handler answers for a version of the site. Requests for files go to files.
+func Handler(version string, files http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, h := range policy.Headers() {
+			w.Header().Set(h.Name, h.Value)
+		}
+		switch {
+		case sends(r):
+			w.Header().Set("Allow", "GET, HEAD")
+			answer(w, r, http.StatusMethodNotAllowed, "text/html; charset=utf-8", noUploads)
+		case r.URL.Path == HealthPath:
+			answer(w, r, http.StatusOK, "text/plain; charset=utf-8", "ok\n")
+		case r.URL.Path == VersionPath:
+			answer(w, r, http.StatusOK, "application/json", `{"name":"stackglass","version":`+strconv.Quote(version)+"}\n")
+		case strings.TrimSuffix(r.URL.Path, "/") == UploadPath:
+			answer(w, r, http.StatusOK, "text/html; charset=utf-8", noUploads)
+		default:
+			files.ServeHTTP(w, r)
+		}
+	})
+}
+
+// sends tells of requests that carry something, or mean to.
+func sends(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return true
+	}
+	return r.ContentLength != 0 || r.Header.Get("Transfer-Encoding") != ""
+}
+
+func answer(w http.ResponseWriter, r *http.Request, status int, mediaType, text string) {
+	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.Header().Set("Cache-Control", policy.Ask)
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		io.WriteString(w, text)
+	}
+}
