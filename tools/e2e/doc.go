@@ -18,6 +18,10 @@
 //  4. Tests wait for conditions, as long as a slow machine needs; no time is
 //     asserted.
 //
+// Most tests take the page as the command serves it. hostings_test.go has the other
+// ways: a static host without headers, Cloudflare's runtime, the unzipped archive and
+// the single file; TestPolicy does everything that one can do in each of them.
+//
 // Variables: STACKGLASS_PROGRAM names the command to test (default
 // bin/stackglass), STACKGLASS_CHROMIUM the browser, STACKGLASS_DATA the folder of
 // real traces (default ../shared/data); without the traces a small one stands in.

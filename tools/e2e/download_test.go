@@ -19,7 +19,7 @@ func (p *tab) download(what func()) (name, path string) {
 	defer cancel()
 	var mu sync.Mutex
 	names := map[string]string{}
-	done := make(chan string, 16)
+	done := make(chan string, 1)
 	err := chromedp.ListenBrowser(ctx, func(ev any) {
 		switch ev := ev.(type) {
 		case *browser.EventDownloadWillBegin:
@@ -28,7 +28,10 @@ func (p *tab) download(what func()) (name, path string) {
 			mu.Unlock()
 		case *browser.EventDownloadProgress:
 			if ev.State == "completed" {
-				done <- ev.GUID
+				select {
+				case done <- ev.GUID:
+				default: // nobody waits here any more, and the browser must go on
+				}
 			}
 		}
 	})

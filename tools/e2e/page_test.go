@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,7 +55,7 @@ func newTab(t *testing.T, s *server) *tab {
 	}
 	p := &tab{t: t, ctx: ctx, server: s}
 	var err error
-	if p.watch, err = watchPage(ctx, s.origin); err != nil {
+	if p.watch, err = watchPage(ctx, s); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -105,9 +106,11 @@ func (p *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
+// visit opens the page; path is "/" and what comes after it in the address.
 func (p *tab) visit(path string) {
 	p.t.Helper()
-	p.do("open "+path, chromedp.Navigate(p.server.origin+path))
+	home := cmp.Or(p.server.home, "/")
+	p.do("open "+path, chromedp.Navigate(p.server.origin+home+strings.TrimPrefix(path, "/")))
 }
 
 // ready waits until the program runs.

@@ -93,6 +93,7 @@ func (d *decoy) received() []string {
 type server struct {
 	origin  string // without a slash at the end
 	address string
+	home    string // the page's path; "": /
 	cmd     *exec.Cmd
 	once    sync.Once
 }

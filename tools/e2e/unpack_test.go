@@ -3,12 +3,9 @@ package e2e
 import (
 	"bytes"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -45,15 +42,11 @@ func TestUnpackersOffline(t *testing.T) {
 // that knows nothing of it.
 func TestUnpackersOnStaticHost(t *testing.T) {
 	needStage(t)
-	const folder = "/some/folder/"
-	dist := http.FileServer(http.Dir(filepath.Join(root, "site", "dist")))
-	host := httptest.NewServer(http.StripPrefix(folder, dist))
-	t.Cleanup(host.Close)
-	p := newTab(t, &server{origin: host.URL, address: strings.TrimPrefix(host.URL, "http://")})
+	p := newTab(t, folder(t, filepath.Join(root, "site", "dist")))
 	text := unpacked(t, lackeyTrace(t))
 	for packing, packer := range unpackers {
 		path := p.write("hosted."+packing, pack(t, text, packer))
-		p.visit(folder)
+		p.visit("/")
 		p.ready()
 		p.drop(path)
 		if got, want := p.finished(), truthOf(t, path).Digest; got != want {

@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
@@ -16,7 +19,7 @@ import (
 
 // watch collects what a page and its workers must not do.
 type watch struct {
-	origin  string
+	within  []string // what the addresses of requests begin with
 	pageCtx context.Context
 	// unwatched leaves service workers alone: a watched one is never idle, and
 	// so never makes way for the next version.
@@ -31,9 +34,13 @@ type watch struct {
 }
 
 // watchPage begins to watch the tab of ctx.
-func watchPage(ctx context.Context, origin string) (*watch, error) {
+func watchPage(ctx context.Context, s *server) (*watch, error) {
+	within := []string{s.origin + "/", "blob:" + s.origin + "/", "data:"}
+	if s.origin == "file://" {
+		within = []string{s.origin + s.home, "blob:null/", "data:"} // itself alone
+	}
 	w := &watch{
-		origin: origin, pageCtx: ctx,
+		within: within, pageCtx: ctx,
 		workers: map[target.ID]context.Context{}, kinds: map[target.ID]string{},
 	}
 	return w, chromedp.Listen(ctx, func(ev any) { w.event("page", ev) })
@@ -69,8 +76,7 @@ func (w *watch) event(who string, ev any) {
 
 func (w *watch) request(who string, ev *network.EventRequestWillBeSent) {
 	url := ev.Request.URL
-	if !strings.HasPrefix(url, w.origin+"/") && !strings.HasPrefix(url, "blob:"+w.origin) &&
-		!strings.HasPrefix(url, "data:") {
+	if !slices.ContainsFunc(w.within, func(begin string) bool { return strings.HasPrefix(url, begin) }) {
 		w.fault(who, "request to another origin", url)
 	}
 }
@@ -113,6 +119,16 @@ func (w *watch) count(part string) (n int) {
 	return n
 }
 
+// await waits for so many faults that contain part, as long as some may still be on
+// their way, and gives their number.
+func (w *watch) await(part string, want int) (n int) {
+	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
+		if n = w.count(part); n >= want || time.Now().After(late) {
+			return n
+		}
+	}
+}
+
 // workersOf gives the workers of a kind that were there so far.
 func (w *watch) workersOf(kind string) (list []context.Context) {
 	w.attached.Wait()
@@ -124,6 +140,29 @@ func (w *watch) workersOf(kind string) (list []context.Context) {
 		}
 	}
 	return list
+}
+
+// forgetWorkers forgets the workers so far: most have ended, some before they could
+// be watched.
+func (w *watch) forgetWorkers() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.workers)
+}
+
+// awaitWorker waits for a worker of a kind that is not forgotten.
+func (w *watch) awaitWorker(kind string) (context.Context, error) {
+	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(askEvery) {
+		w.mu.Lock()
+		for id, ctx := range w.workers {
+			if w.kinds[id] == kind {
+				w.mu.Unlock()
+				return ctx, nil
+			}
+		}
+		w.mu.Unlock()
+	}
+	return nil, errors.New("there is no " + kind)
 }
 
 // check fails the test for every fault.

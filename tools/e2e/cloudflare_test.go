@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var wranglerReady = regexp.MustCompile(`Ready on (http://([0-9.:]+))`)
+
+// cloudflare runs the worker and the asset server as Cloudflare does, in its own
+// runtime, by its own tool and the file that deploys them, until the test ends.
+func cloudflare(t *testing.T) *server {
+	t.Helper()
+	tool := absolute(t, filepath.Join(root, "site", "node_modules", "wrangler", "bin", "wrangler.js"))
+	node, err := exec.LookPath("node")
+	if err == nil {
+		_, err = os.Stat(tool)
+	}
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%v; make e2e fetches wrangler, and Node is to be installed", err)
+		}
+		t.Skipf("left out: the worker in Cloudflare's runtime; %v (Node 20.3 or later runs it, make e2e fetches it)", err)
+	}
+	for _, made := range []string{"build/edge/app.wasm", "site/dist/index.html"} {
+		if _, err := os.Stat(filepath.Join(root, made)); err != nil {
+			t.Fatalf("%v; make edge makes it", err)
+		}
+	}
+	cmd := exec.Command(node, tool, "dev", "--ip", "127.0.0.1", "--port", "0", "--inspector-port", "0", "--var", "VERSION:"+edgeVersion,
+		"--persist-to", t.TempDir(), "--show-interactive-dev-session=false")
+	cmd.Dir = filepath.Join(root, "workers", "edge")
+	// It is to ask nobody for anything: not for news, and not for where it is.
+	cmd.Env = append(os.Environ(), "CI=1", "NO_COLOR=1", "WRANGLER_SEND_METRICS=false", "WRANGLER_HIDE_BANNER=true", "CLOUDFLARE_CF_FETCH_ENABLED=false",
+		"WRANGLER_LOG_PATH="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it has children
+	// A file, not a pipe: whoever kills this test leaves nobody to read that.
+	said, err := os.Create(filepath.Join(t.TempDir(), "wrangler.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-ended
+	})
+	for late := time.After(patience); ; {
+		log, err := os.ReadFile(said.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := wranglerReady.FindSubmatch(log); found != nil {
+			return &server{origin: string(found[1]), address: string(found[2])}
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("wrangler dev ended before it served (%v):\n%s", err, log)
+		case <-late:
+			t.Fatalf("wrangler dev does not serve:\n%s", log)
+		case <-time.After(askEvery):
+		}
+	}
+}
+
+// edgeVersion is what the worker says its version is.
+const edgeVersion = "v1.2.3-e2e"

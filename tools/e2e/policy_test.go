@@ -1,0 +1,274 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+)
+
+// actions are what one can do with the page, one after the other: every view, every
+// way in and every way out.
+var actions = []struct {
+	name string
+	do   func(p *tab)
+}{
+	{"theme, keys, settings", func(p *tab) {
+		for _, theme := range []string{"dark", "light", "system"} {
+			p.choose("theme", theme)
+		}
+		p.press("?")
+		p.wait("the list of keys", `document.getElementById("keys").open`)
+		p.press("\x1b")
+		p.click("#settings summary")
+		for _, choice := range []string{`[name=line][value="32"]`, "[name=touched]", "[name=touched]", "[name=reuse]", "[name=reuse]"} {
+			p.click("#settings-form " + choice)
+		}
+	}},
+	{"every demo in every view", func(p *tab) {
+		for _, demo := range demos(p.t) {
+			p.click("#demo-" + demo.Name)
+			p.wait("the result of "+demo.Name, `document.title.startsWith(`+quote(demo.Title)+`)`)
+			p.finished()
+			p.everyView(func() {})
+			p.home()
+		}
+	}},
+	{"two demos side by side", func(p *tab) {
+		p.click("#pair-matmul-blocked")
+		p.waitFor("#differences")
+		p.everyView(func() {})
+		p.click("#compare-end")
+		p.waitFor("#compare-with")
+		p.home()
+	}},
+	{"a trace, dropped", func(p *tab) {
+		trace := lackeyTrace(p.t)
+		p.drop(trace)
+		p.wait("the result", `document.title.startsWith(`+quote(filepath.Base(trace))+`)`)
+		if got, want := p.finished(), p.analysed(trace); got != want {
+			p.t.Errorf("digest %s, the command's is %s", got, want)
+		}
+		p.home()
+	}},
+	{"packed traces, picked", func(p *tab) {
+		text := unpacked(p.t, lackeyTrace(p.t))
+		for name, packer := range map[string]func(io.Writer) (io.WriteCloser, error){
+			"a.zst": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
+			"a.xz":  func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) },
+		} {
+			path := p.write(name, pack(p.t, text, packer))
+			p.pick(path)
+			p.wait("the result of "+name, `document.title.startsWith(`+quote(name)+`)`)
+			if got, want := p.finished(), p.analysed(path); got != want {
+				p.t.Errorf("%s: digest %s, the command's is %s", name, got, want)
+			}
+			p.home()
+		}
+	}},
+	{"what is no trace", func(p *tab) {
+		p.drop(p.write("letter.txt", []byte("Dear Sir or Madam,\n\nno trace\n")))
+		p.problem()
+		p.click("#problem-dismiss")
+		p.waitGone("#problem")
+	}},
+	{"a profile, in every view, with all that can be saved", func(p *tab) {
+		p.drop(p.multiplied())
+		p.waitFor("#digest")
+		p.everyView(p.saveAll)
+		p.home()
+	}},
+	{"a demo with threads, with all that can be saved", func(p *tab) {
+		p.click("#demo-false-sharing")
+		p.finished()
+		p.everyView(p.saveAll)
+	}},
+	{"files for other tools", func(p *tab) {
+		if name, path := p.download(func() { p.click("#export-profile") }); !strings.HasSuffix(name, ".sgp") || len(p.read(path)) == 0 {
+			p.t.Errorf("exported as %q", name)
+		}
+		forms := eval[[]string](p, `Array.from(document.querySelectorAll("#export-as option"), (o) => o.value).filter((v) => v)`)
+		if len(forms) < 5 {
+			p.t.Errorf("the forms are %q", forms)
+		}
+		for _, form := range forms {
+			if _, path := p.download(func() { p.choose("export-as", form) }); len(p.read(path)) == 0 {
+				p.t.Errorf("%s: nothing is saved", form)
+			}
+		}
+	}},
+	{"a hierarchy from a file", func(p *tab) {
+		p.openView("3", "#level-1")
+		p.pick(p.write("mine.json", []byte(`{"levels": [{"name": "X1", "size": "2KiB", "ways": "full", "latency_cycles": 3}], "memory": {"latency_cycles": 70}}`)))
+		p.wait("the file's levels", `document.querySelector("#level-1 h3").textContent.includes("X1")`)
+	}},
+	{"a source, beside a place in the code", func(p *tab) {
+		p.openView("5", "#code-rows tbody td")
+		p.click("#code-rows tbody td")
+		p.drop(demoSource(p.t, "false-sharing"))
+		p.waitFor("#source-rows tbody td")
+		p.home()
+	}},
+	{"the list", func(p *tab) {
+		_, path := p.download(func() { p.click("#kept .export") })
+		p.click("#kept .rename")
+		p.wait("the name is being edited", `document.activeElement.id === "rename-input"`)
+		eval[any](p, `document.getElementById("rename-input").select()`)
+		p.press("another name\r")
+		p.waitFor(row("another name"))
+		p.click(row("another name") + " .delete")
+		p.click("#delete-yes")
+		p.waitGone(row("another name"))
+		p.drop(p.write("back again.sgp", p.read(path)))
+		p.waitFor("#digest")
+		p.home()
+		p.waitFor(row("back again"))
+	}},
+	{"a visit later", func(p *tab) {
+		p.visit("/")
+		p.ready()
+		p.waitFor(row("back again"))
+		p.click(row("back again") + " .open")
+		p.waitFor("#digest")
+		p.home()
+	}},
+}
+
+// everyView goes to every view of a result.
+func (p *tab) everyView(there func()) {
+	p.t.Helper()
+	keys := eval[[]string](p, `Array.from(document.querySelectorAll(".tabs a"), (a) => a.dataset.key)`)
+	if len(keys) < 5 {
+		p.t.Fatalf("the views are %q\n%s", keys, p.screen())
+	}
+	for _, key := range keys {
+		p.openView(key, "main")
+		p.drawn()
+		there()
+	}
+}
+
+// betweenDownloads keeps to what Chromium allows a page: of more than ten downloads
+// in a second it drops the rest without a word.
+const betweenDownloads = 150 * time.Millisecond
+
+// saveAll saves the tables and pictures of a view.
+func (p *tab) saveAll() {
+	p.t.Helper()
+	for _, id := range eval[[]string](p, `Array.from(document.querySelectorAll('button[id$="-csv"], button[id$="-json"], button[id$="-png"]'), (b) => b.id)`) {
+		if name, path := p.download(func() { p.click("#" + id) }); len(p.read(path)) == 0 {
+			p.t.Errorf("%s: %s is empty", id, name)
+		}
+		time.Sleep(betweenDownloads)
+	}
+}
+
+// home goes back to the first screen.
+func (p *tab) home() {
+	p.t.Helper()
+	p.press("\x1b")
+	p.waitFor("#kept .delete")
+}
+
+// analysed is the digest that the command gives a trace, with the settings that
+// the actions chose.
+func (p *tab) analysed(trace string) string {
+	p.t.Helper()
+	profile := filepath.Join(p.t.TempDir(), "p.sgp")
+	return truthIn(p.t, ask(p.t, "analyze", trace, "--lines", "32,64", "--utilisation", measured, "--format", "json", "-o", profile)).Digest
+}
+
+// TestPolicy does everything that one can do, in every hosting: the page violates
+// no policy and asks nobody but its own host for anything. Then it is made to try.
+func TestPolicy(t *testing.T) {
+	needStage(t)
+	for _, h := range hostings {
+		t.Run(h.name, func(t *testing.T) {
+			p := newTab(t, h.open(t))
+			p.visit("/")
+			p.ready()
+			for _, a := range actions {
+				a.do(p)
+				p.watch.check(t)
+				quiet(t, a.name)
+				if t.Failed() {
+					t.Fatalf("after: %s", a.name)
+				}
+			}
+			p.shoot("hosted-" + strings.ReplaceAll(h.name, " ", "-"))
+			p.wait("no network is needed", `document.getElementById("offline-state").textContent === `+quote(h.offline))
+			p.reload()
+			p.tryToLeave()
+		})
+	}
+}
+
+// tryToLeave tries to send something from the page and from a worker of it. The
+// decoys must not hear of it.
+func (p *tab) tryToLeave() {
+	t, s := p.t, shared
+	t.Helper()
+	p.watch.forgetWorkers()
+	p.drop(longTrace(t, 80e6))
+	p.wait("it can be paused", `document.querySelector(".chip.growing") && document.querySelector("#run-pause:enabled")`)
+	p.click("#run-pause") // so that the worker has time
+	p.wait("paused", `document.querySelector("#run-pause").textContent === "Go on"`)
+	worker, err := p.watch.awaitWorker("worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	neighbour := "http://127.0.0.1:" + strconv.Itoa(s.neighbour.port) + "/"
+	for _, part := range []string{neighbour, "stackglass.example", "policy violated: ", "violates the following Content Security Policy"} {
+		p.watch.allow(part)
+	}
+	for _, base := range []string{neighbour + "NAME", "https://NAME.stackglass.example/", "http://NAME.stackglass.example/"} {
+		before := p.watch.count("policy violated: ")
+		tries := eval[int](p, "("+attempts+")("+quote(base)+")")
+		want := tries - 1 // a beacon may be refused without an event
+		if p.server.origin == "file://" {
+			want -= 3 // fetch, twice, and Worker look into the file only
+		}
+		if seen := p.watch.await("policy violated: ", before+want) - before; seen < want {
+			t.Errorf("%d ways to reach %s from the page, %d violations of the policy, want %d", tries, base, seen, want)
+		}
+		ctx, cancel := context.WithTimeout(worker, patience)
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[int]("("+attempts+")("+quote(base)+")", chromedp.EvalAwaitPromise))
+		cancel()
+		if err != nil {
+			t.Errorf("in the worker: %v", err)
+		}
+	}
+	// Before it asks the policy about a form or a frame, Chromium connects to
+	// where they point. It sends nothing there.
+	s.anyHost.forgive("TLS form.stackglass.example", "TLS frame.stackglass.example")
+	quiet(t, "the page and its worker tried to send something")
+	p.click("#run-cancel")
+	p.finished()
+}
+
+// TestFolderFromDisk opens the folder's page as a file: it cannot run, and says how
+// it can.
+func TestFolderFromDisk(t *testing.T) {
+	needStage(t)
+	dir := filepath.Join(unzipped(t), "stackglass")
+	p := newTab(t, &server{origin: "file://", home: filepath.ToSlash(filepath.Join(dir, "index.html"))})
+	p.watch.allow("file://")
+	p.visit("/")
+	p.wait("what to do", `document.getElementById("boot-state").textContent.includes("stackglass.html")`)
+	readme, err := os.ReadFile(filepath.Join(dir, "README.txt"))
+	if err != nil || !bytes.Contains(readme, []byte("stackglass.html")) {
+		t.Errorf("README.txt: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "stackglass.html")); err != nil {
+		t.Error(err)
+	}
+}

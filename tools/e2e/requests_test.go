@@ -1,0 +1,188 @@
+package e2e
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stackglass/stackglass/site/policy"
+)
+
+// careful are the hostings whose servers know what they serve.
+var careful = []string{"serve", "Cloudflare"}
+
+// TestRequests sends what browsers and others send to the servers that are ours.
+func TestRequests(t *testing.T) {
+	needStage(t)
+	for _, h := range hostings {
+		if !slices.Contains(careful, h.name) {
+			continue
+		}
+		t.Run(h.name, func(t *testing.T) {
+			s := h.open(t)
+			index := s.ask(t, "GET", "/", "")
+			if index.status != 200 || !strings.Contains(index.body, "<title>stackglass</title>") {
+				t.Fatalf("/: status %d", index.status)
+			}
+			s.files(t, index.body)
+			s.refusals(t, index.body)
+			if h.name == "Cloudflare" {
+				// What stands before it here waits for the end of a body.
+				s.refuseChunks(t, "0\r\n\r\n")
+				s.edge(t)
+			} else {
+				s.refuseChunks(t, "")
+			}
+		})
+	}
+}
+
+// reply is what a server answered.
+type reply struct {
+	status int
+	head   http.Header
+	body   string
+}
+
+// ask sends a request and checks the headers that every answer has.
+func (s *server) ask(t *testing.T, method, path, body string, headers ...string) reply {
+	t.Helper()
+	var sent io.Reader
+	if body != "" {
+		sent = strings.NewReader(body)
+	}
+	request, err := http.NewRequest(method, s.origin+path, sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept-Encoding", "identity")
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	for _, h := range policy.Headers() {
+		if got := answer.Header.Values(h.Name); len(got) != 1 || got[0] != h.Value {
+			t.Errorf("%s %s: %s is %q, want %q once", method, path, h.Name, got, h.Value)
+		}
+	}
+	return reply{answer.StatusCode, answer.Header, string(text)}
+}
+
+// files asks for one file of each kind.
+func (s *server) files(t *testing.T, index string) {
+	t.Helper()
+	for name, mediaType := range map[string]string{
+		"/": "text/html", "/sw.js": "text/javascript", "/icon.svg": "image/svg+xml", "/manifest.webmanifest": "application/manifest+json", "/demos/ring.sgt": "",
+		"/" + named(t, index, "app.*.css"): "text/css", "/" + named(t, index, "boot.*.js"): "text/javascript", "/" + named(t, index, "app.*.wasm"): "application/wasm",
+	} {
+		got := s.ask(t, "GET", name, "")
+		if got.status != 200 || got.body == "" || !strings.HasPrefix(got.head.Get("Content-Type"), mediaType) {
+			t.Errorf("%s: status %d, %d bytes of type %q", name, got.status, len(got.body), got.head.Get("Content-Type"))
+		}
+		if name == "/manifest.webmanifest" || name == "/icon.svg" {
+			continue // as long as the host sees fit
+		}
+		if cache, want := got.head.Get("Cache-Control"), policy.Cache(name[1:]); cache != want {
+			t.Errorf("%s: Cache-Control %q, want %q", name, cache, want)
+		}
+		head := s.ask(t, "HEAD", name, "")
+		if head.status != 200 || head.body != "" {
+			t.Errorf("HEAD %s: status %d, %d bytes", name, head.status, len(head.body))
+		}
+		again := s.ask(t, "GET", name, "", "If-None-Match", got.head.Get("ETag"))
+		if again.status != http.StatusNotModified {
+			t.Errorf("%s, with its tag: status %d", name, again.status)
+		}
+	}
+	for _, coding := range []string{"br", "gzip"} {
+		got := s.ask(t, "GET", "/", "", "Accept-Encoding", coding)
+		if got.head.Get("Content-Encoding") != coding || len(got.body) > len(index)/2 {
+			t.Errorf("accepting %s: %d bytes of coding %q", coding, len(got.body), got.head.Get("Content-Encoding"))
+		}
+	}
+}
+
+// named finds the address of a file in the page.
+func named(t *testing.T, index, pattern string) string {
+	t.Helper()
+	for _, word := range strings.FieldsFunc(index, func(r rune) bool { return strings.ContainsRune(`"?`, r) }) {
+		if folder, name := path.Split(word); folder == policy.Hashed {
+			if found, err := path.Match(pattern, name); found && err == nil {
+				return word
+			}
+		}
+	}
+	t.Fatalf("the page names no %s", pattern)
+	return ""
+}
+
+// refusals sends what is not accepted.
+func (s *server) refusals(t *testing.T, index string) {
+	t.Helper()
+	paths := []string{"/", "/" + named(t, index, "app.*.wasm"), "/upload", "/healthz", "/version", "/nothing/here", "/demos/ring.sgt"}
+	for _, path := range paths {
+		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+			got := s.ask(t, method, path, "a trace")
+			if got.status != http.StatusMethodNotAllowed || got.head.Get("Allow") != "GET, HEAD" || got.body == "" {
+				t.Errorf("%s %s with a body: status %d, Allow %q, %q", method, path, got.status, got.head.Get("Allow"), got.body)
+			}
+			if method == "GET" {
+				continue
+			}
+			if got := s.ask(t, method, path, ""); got.status != http.StatusMethodNotAllowed {
+				t.Errorf("%s %s: status %d", method, path, got.status)
+			}
+		}
+	}
+	for _, path := range []string{"/nothing/here", "/_headers", "/.assetsignore", "/.gitkeep", "/index.html.br", "/sw.js.gz", "/assets/", "/../go.mod"} {
+		if got := s.ask(t, "GET", path, ""); got.status != http.StatusNotFound {
+			t.Errorf("%s: status %d", path, got.status)
+		}
+	}
+}
+
+// refuseChunks sends a body without saying how long it is, and then its end. Without
+// one, the answer must not wait for it.
+func (s *server) refuseChunks(t *testing.T, end string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "POST /upload HTTP/1.1\r\nHost: "+s.address+"\r\nTransfer-Encoding: chunked\r\n\r\n7\r\na trace\r\n"+end)
+	conn.SetReadDeadline(time.Now().Add(patience))
+	line := make([]byte, len("HTTP/1.1 405"))
+	if _, err := io.ReadFull(conn, line); err != nil || string(line) != "HTTP/1.1 405" {
+		t.Errorf("a body in chunks: %q, %v", line, err)
+	}
+}
+
+// edge asks for what only the worker has.
+func (s *server) edge(t *testing.T) {
+	t.Helper()
+	for path, says := range map[string]string{
+		"/healthz": "ok", "/version": edgeVersion, "/upload": "Nothing can be uploaded here", "/upload/": "Nothing can be uploaded here",
+	} {
+		if got := s.ask(t, "GET", path, ""); got.status != 200 || !strings.Contains(got.body, says) {
+			t.Errorf("%s: status %d, %q", path, got.status, got.body)
+		}
+	}
+	if got := s.ask(t, "POST", "/", "a trace"); !strings.Contains(got.body, "Nothing can be uploaded here") {
+		t.Errorf("sent a trace, it says %q", got.body)
+	}
+}
