@@ -28,6 +28,9 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 	if err := spec.askSharing(a, b); err != nil {
 		return nil, err
 	}
+	if spec.Analyses != Default && (a.Segment.Communication != nil || b.Segment.Communication != nil) {
+		spec.Analyses |= Communication
+	}
 	joined := &profile.Profile{
 		Input:   a.Input,
 		Totals:  addTotals(a.Totals, b.Totals),
@@ -78,9 +81,6 @@ func follows(a, b *profile.Profile) error {
 	}
 	if b.Segment.Start != a.Segment.Start+a.Totals.AllReferences() {
 		return &AppendError{"the second segment does not start where the first one ends"}
-	}
-	if a.Segment.Communication != nil || b.Segment.Communication != nil {
-		return &AppendError{"what threads write and others use cannot be joined yet; analyze the whole trace at once"}
 	}
 	same := analysesOf(a) == analysesOf(b) && a.Input.Kinds == b.Input.Kinds && a.Input.Skip == b.Input.Skip && a.Input.Limit == b.Input.Limit &&
 		slices.Equal(a.Input.Threads, b.Input.Threads) && a.Input.Header.Format == b.Input.Header.Format &&

@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"sort"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -618,7 +617,7 @@ func TestLongCommunicationEqualsNaive(t *testing.T) {
 	}
 }
 
-func equalCommunication(t *testing.T, got, want *profile.Communication) {
+func equalCommunication(t rapid.TB, got, want *profile.Communication) {
 	t.Helper()
 	g, w := reflect.ValueOf(*got), reflect.ValueOf(*want)
 	for i := range g.NumField() {
@@ -860,15 +859,75 @@ func TestCommunicationSaveRestore(t *testing.T) {
 	}
 }
 
-// Segments are refused, even if each has one thread only.
-func TestCommunicationIsNotJoined(t *testing.T) {
-	spec := analysis.Spec{Analyses: analysis.Communication, Mergeable: true}
-	a := passed(t, spec, tracetest.NewReader(tracetest.Lines(64, "1:Sa 1:Sb"), 0))
-	spec.Start = 2
-	b := passed(t, spec, tracetest.NewReader(tracetest.Lines(64, "2:La"), 0))
-	if _, err := analysis.Append(a, b); err == nil || !strings.Contains(err.Error(), "cannot be joined") {
-		t.Errorf("%v, want that they cannot be joined", err)
+// Segments of any lengths, joined in any order, give the same bytes as the whole; and
+// that has what a run has that is not to be appended to, but for distances of sources.
+func TestAppendCommunication(t *testing.T) {
+	program := allocating()
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 68))
+		steps := sharingSteps(rng, program, rapid.IntRange(1, 400).Draw(t, "steps"), uint32(rapid.IntRange(1, 5).Draw(t, "threads")))
+		steps = slices.DeleteFunc(steps, func(s tracetest.Step) bool { return !program.Sites[s.Block].Kind.IsReference() })
+		if long := rapid.IntRange(0, 15).Draw(t, "long"); long == 0 {
+			steps = slices.Repeat(steps, 1+70_000/(1+len(steps))) // windows double
+		}
+		whole := tracetest.Rows(program, steps...)
+		spec := analysis.Spec{Analyses: analysis.Communication, Kinds: trace.AllKinds, LineBytes: []uint32{rapid.SampledFrom([]uint32{64, 8, 256, 4096}).Draw(t, "line")}}
+		if rapid.Bool().Draw(t, "default") {
+			spec.Analyses = analysis.Default
+		}
+		plain := passedBy(t, spec, program, whole)
+		spec.Mergeable = true
+		want := passedBy(t, spec, program, whole)
+		if (plain.Communication == nil) != (want.Communication == nil) {
+			t.Fatal("there is communication, or none, if results can be appended to")
+		}
+		if plain.Communication != nil {
+			plain.Communication.Sources = nil
+			equalCommunication(t, want.Communication, plain.Communication)
+		}
+		var parts []*profile.Profile
+		for lo, n := 0, whole.Len(); lo < n || len(parts) == 0; {
+			hi := lo + rapid.IntRange(0, n-lo).Draw(t, "length")
+			spec.Start = references(whole, lo)
+			parts = append(parts, passedBy(t, spec, program, tracetest.Part(whole, lo, hi)))
+			lo = hi
+		}
+		for len(parts) > 1 {
+			i := rapid.IntRange(0, len(parts)-2).Draw(t, "pair")
+			joined, err := analysis.Append(parts[i], parts[i+1])
+			if err == nil {
+				err = joined.Check()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts = slices.Replace(parts, i, i+2, joined)
+		}
+		if got := parts[0]; !bytes.Equal(got.Encode(), want.Encode()) {
+			if got.Communication != nil && want.Communication != nil {
+				equalCommunication(t, got.Communication, want.Communication)
+			}
+			t.Fatalf("the joined result differs from that of the whole; equal digests: %t, states of communication: %t", got.Digest() == want.Digest(),
+				bytes.Equal(got.Segment.Communication, want.Segment.Communication))
+		}
+	})
+}
+
+// passedBy runs rows of a program.
+func passedBy(t rapid.TB, spec analysis.Spec, program *trace.Program, rows *trace.Batch) *profile.Profile {
+	t.Helper()
+	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(program, rows, 100))
+	for err == nil {
+		err = r.Step()
 	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	p := r.Finish(profile.State{})
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func TestCommunicationAllocatesNothing(t *testing.T) {

@@ -30,9 +30,10 @@ const (
 // Default are the analyses that run unless others are asked for: locality with
 // sets, so that nobody has to choose a cache before the run; where the trace has
 // several threads, how they share caches, and what they communicate if its tables
-// tell of these threads or two of them appear soon (see communication.Trial), unless the
-// result is to be appended to, which that cannot be yet; and, where it tells of code, sites, and of the counters those that cost little.
-// How often each byte is accessed is left out.
+// tell of these threads or two of them appear soon (see communication.Trial); and, where
+// it tells of code, sites, and of the counters those that cost little. How often each
+// byte is accessed is left out. Where the result is to be appended to, communication is
+// of traces whose tables list several threads, and without the distances of sources.
 const Default Analyses = 0
 
 // None are no analyses: a pass only counts, and feeds what stands beside it.
@@ -87,7 +88,7 @@ func (s Spec) has(a Analyses) bool {
 	case s.Sample != nil && (a == Sets || a == Communication && !s.Sample.KeepsLines()):
 		return false
 	case s.Analyses == Default:
-		return a != Communication || !s.Mergeable
+		return true
 	case a == Locality:
 		return s.Analyses&(Locality|Sites|Sets|Sharing|Communication) != 0
 	case a == Sites:
@@ -116,12 +117,14 @@ func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
 			list = append(list, follower)
 			if s.has(Communication) {
 				communicated = communication.New(s.SiteLineBytes(), follower, s.decides(program))
-				list = append(list, communicated)
+				if list = append(list, communicated); s.Mergeable {
+					communicated.Mergeable(s.Start)
+				}
 			}
 		}
 		if s.has(Sharing) {
 			stacks := sharing.New(s.sharing(), distances)
-			if communicated != nil {
+			if communicated != nil && !s.Mergeable {
 				communicated.Follow(stacks)
 			}
 			list = append(list, stacks)

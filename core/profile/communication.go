@@ -22,7 +22,7 @@ type Communication struct {
 	Window   uint64            // references of each window
 	Owners   []Ownership       // by object
 	False    []FalseSharing    // most misses first
-	Sources  []SourceDistances // by from, to; nil where stacks were not kept
+	Sources  []SourceDistances // by from, to; nil where stacks were not kept, or the result can be appended to
 	Messages uint64            // bytes that a version with messages has to send at least
 
 	Off *CommunicationOff // nil where these are no estimates

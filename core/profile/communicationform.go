@@ -293,8 +293,11 @@ func (p *Profile) checkPairs(c *Communication) error {
 }
 
 func (p *Profile) checkFlowWindows(c *Communication) error {
-	references := p.Totals.AllReferences()
-	if c.Window == 0 || c.Window&(c.Window-1) != 0 || len(c.Windows) > MaxFlowWindows || p.Sampled == nil && uint64(len(c.Windows)) != (references-1)/c.Window+1 {
+	first, last := uint64(0), p.Totals.AllReferences()-1
+	if p.Segment != nil {
+		first, last = p.Segment.Start, last+p.Segment.Start
+	}
+	if c.Window == 0 || c.Window&(c.Window-1) != 0 || len(c.Windows) > MaxFlowWindows || p.Sampled == nil && uint64(len(c.Windows)) != last/c.Window-first/c.Window+1 {
 		return &CheckError{"the windows of what goes between threads do not cover the references"}
 	}
 	var sum flowSums

@@ -41,14 +41,25 @@
 // Threads are counted by slots, in the order of their first reference. There are
 // at most 64 of them; the threads behind the 63rd are taken for one, but where the
 // caches of cores are asked about: each of these threads may be on another core.
+//
+// # Segments
+//
+// Segments of a trace are joined exactly (MODELS §9): a segment keeps the references
+// whose sources depend on what was before it (pending.go), and append.go finds these.
+// What is kept grows with the words that are used before they are written, times the
+// places that use them.
+//
+// Left out, where results are to be appended to, are the distances of sources. An event
+// at a line that the segment has not written yet is at the depth that the line has on
+// the stack of a thread that is not known yet, and that depth changes all the time: what
+// had to be kept for each line, and each thread that may have written it, would grow
+// with the references.
 package communication
 
 import (
-	"errors"
 	"math/bits"
 
 	"github.com/stackglass/stackglass/core/analysis/sites"
-	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -72,6 +83,8 @@ type Analysis struct {
 	sites     *sites.Analysis
 	program   func() *trace.Program // tells of threads that may come; nil: to be followed to the end
 	off       bool                  // given up
+	mergeable bool                  // keeps what Append needs
+	start     uint64                // references before the segment
 
 	threads threads
 	memory  memory
@@ -80,6 +93,7 @@ type Analysis struct {
 	owners  owners
 	windows windows
 	sources sources
+	pending pending
 
 	done  uint64 // references
 	among among
@@ -120,11 +134,13 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, tru
 // Close implements analysis.Analysis: results need all there is.
 func (a *Analysis) Close() {}
 
-// errAppend tells what cannot be joined yet.
-var errAppend = errors.New("communication between threads cannot be joined from segments; analyse the trace as a whole")
-
-// Append implements analysis.Analysis.
-func (a *Analysis) Append(*profile.Profile) error { return errAppend }
+// Mergeable has the analysis keep what Append needs, of a segment that begins behind so
+// many references. It is given up then, if a program is given, unless that lists several
+// threads by the first batch, as all segments of a trace do or do not.
+func (a *Analysis) Mergeable(start uint64) {
+	a.mergeable, a.start, a.done, a.memory.sharesAll = true, start, start, true
+	a.windows.begin(start)
+}
 
 // Consume implements analysis.Analysis. It comes after that of sites.
 func (a *Analysis) Consume(b *trace.Batch) error {
@@ -181,6 +197,8 @@ func (a *Analysis) decide(b *trace.Batch) {
 		return
 	}
 	switch p := a.program(); {
+	case a.mergeable && (p == nil || len(p.Threads) < 2): // the same in all segments
+		a.turnOff()
 	case len(a.threads.numbers) > 1 || p != nil && len(p.Threads) > 1:
 		a.program = nil
 	case b.Thread == nil || a.upTo(b) > Trial && !a.another(b):
@@ -256,13 +274,18 @@ func (a *Analysis) meet(b *trace.Batch, i int, pairs []uint32, begins []trace.Ad
 // count counts a reference.
 func (a *Analysis) count() {
 	if a.windows.next == a.done {
-		a.windows.turn(a.done, &a.flows[words])
+		if a.windows.turn(a.done, &a.flows[words]) {
+			a.pending.coarsen()
+		}
 	}
 	a.done++
 }
 
 // follow refers to the bytes from first to last.
 func (a *Analysis) follow(first, last trace.Addr) {
+	if a.mergeable {
+		a.pend(first, last)
+	}
 	if line := first >> a.lineShift; line == last>>a.lineShift {
 		l := a.memory.lineOf(line, a.at.thread)
 		events := a.line(l, first>>wordShift, last>>wordShift)

@@ -26,6 +26,8 @@ type memory struct {
 	}
 	linesOf arena[uint32] // of each page: 1 + the number of each line, 0 where there is none yet
 
+	sharesAll bool // lines are shared from the first reference on
+
 	tallies []tally  // from 1 on
 	tallyAt []uint32 // numbers of tallies by the hash of their keys, a power of two; 0: none
 }
@@ -196,6 +198,9 @@ func (m *memory) lineOf(number trace.Line, thread uint8) *line {
 	n := &m.linesOf.run(page)[number%uint64(m.linesOf.length)]
 	if *n == 0 {
 		*n = m.newLine(number, page, thread) + 1
+		if m.sharesAll {
+			m.share(m.lines.at(*n - 1))
+		}
 	}
 	*seen = m.lines.at(*n - 1)
 	return *seen
@@ -263,7 +268,9 @@ func (m *memory) share(l *line) {
 		return cell{references: references, site: site, writer: l.owner, class: usage{first: l.owner}}
 	}
 	s := m.shares.at(n)
-	s.cell, s.had, s.has = of(l.references, l.site), 1<<l.owner, 1<<l.owner
+	if s.cell = of(l.references, l.site); l.references > 0 {
+		s.had, s.has = 1<<l.owner, 1<<l.owner
+	}
 	cells := m.cells.run(n)
 	for i, w := range m.private.run(l.words) {
 		cells[i] = of(uint64(w.references), w.site)
@@ -276,14 +283,18 @@ func (m *memory) share(l *line) {
 // many tallies, so that none is looked for among those of the line.
 func (m *memory) tally(s *sharedLine, l *line, r *reference, from source) {
 	t := tally{tallyKey: tallyKey{line: l.words, site: from.site, pair: r.pair, from: from.thread, to: r.thread}}
+	t.offset = max(l.number<<m.lineShift, r.begin) - r.begin
+	m.tallyOf(s, t).misses++
+}
+
+// tallyOf gives the tally with the key of one, which is added if there is none.
+func (m *memory) tallyOf(s *sharedLine, t tally) *tally {
 	slot := m.tallySlot(t.tallyKey)
 	if slot == nil || *slot == 0 {
-		begin := l.number << m.lineShift
-		t.offset = max(begin, r.begin) - r.begin
 		m.addTally(s, t)
 		slot = m.tallySlot(t.tallyKey)
 	}
-	m.tallies[*slot].misses++
+	return &m.tallies[*slot]
 }
 
 // tallySlot is where the number of a tally is, or goes; nil: there is no room.

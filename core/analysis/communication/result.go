@@ -15,7 +15,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.off {
 		return
 	}
-	if state {
+	if state && !(a.mergeable && a.done == a.start) {
 		p.Segment.Communication = a.save()
 	}
 	if a.Threads() >= 2 {

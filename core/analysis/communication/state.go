@@ -1,8 +1,10 @@
 package communication
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
@@ -19,6 +21,7 @@ type form struct {
 	sites   *sites.Analysis
 	threads int      // slots that there are
 	slots   *threads // these
+	ordered bool     // lists are written in an order that does not tell of how they were made
 }
 
 func (f *form) u64(v *uint64) {
@@ -202,6 +205,14 @@ func (f *form) owned(o *owned) {
 	f.u64(&o.first)
 	list(f, &o.parts, 1, f.part)
 	list(f, &o.counts, 1, func(counts *[]uint64) {
+		if f.ordered {
+			trimmed := *counts
+			for len(trimmed) > 0 && trimmed[len(trimmed)-1] == 0 {
+				trimmed = trimmed[:len(trimmed)-1]
+			}
+			list(f, &trimmed, 1, f.u64)
+			return
+		}
 		list(f, counts, 1, f.u64)
 		f.wrong = f.wrong || len(*counts) > len(o.parts)
 	})
@@ -221,6 +232,13 @@ func (f *form) part(p *part) {
 	f.usage(&p.class)
 }
 
+func (f *form) sitePair(p *sitePair) {
+	f.site(&p.site)
+	f.pair(&p.pair)
+	f.place(&p.place)
+	f.counts(&p.counts)
+}
+
 // all describes an analysis.
 func (a *Analysis) all(f *form) {
 	line := uint8(a.lineShift)
@@ -231,17 +249,20 @@ func (a *Analysis) all(f *form) {
 	for g := range a.flows {
 		f.flows(&a.flows[g])
 	}
-	list(f, &a.pairs.list, 5, func(p *sitePair) {
-		f.site(&p.site)
-		f.pair(&p.pair)
-		f.place(&p.place)
-		f.counts(&p.counts)
-	})
+	if f.in != nil {
+		list(f, &a.pairs.list, 5, f.sitePair)
+	} else {
+		pairs := f.inOrder(a.pairs.list)
+		list(f, &pairs, 5, f.sitePair)
+	}
 	f.u64(&a.windows.size)
 	f.u64(&a.windows.next)
 	list(f, &a.windows.closed, 1, func(w *window) { list(f, (*[]placed)(w), 3, f.placed) })
 	a.owners.form(f)
 	a.memory.form(f)
+	if a.mergeable {
+		list(f, &a.pending.list, 8, f.use)
+	}
 	list(f, &a.sources.list, 3, func(d *distances) {
 		f.place(&d.place)
 		f.histogram(&d.events, a.sources.deepest(a.memory.lines.count))
@@ -279,6 +300,9 @@ func (o *owners) form(f *form) {
 		if len(o.objects[n].parts) > 0 {
 			numbers = append(numbers, uint32(n))
 		}
+	}
+	if f.ordered {
+		slices.SortFunc(numbers, func(x, y uint32) int { return cmp.Compare(f.sites.Data(x)+1, f.sites.Data(y)+1) })
 	}
 	list(f, &numbers, 5, func(n *uint32) {
 		f.object(n)
@@ -358,6 +382,9 @@ func (m *memory) sharedLine(f *form, number uint32) {
 	for n := s.tallies; n != 0 && f.in == nil; n = m.tallies[n].next {
 		tallies = append(tallies, m.tallies[n])
 	}
+	if f.ordered {
+		tallies = f.talliesInOrder(tallies)
+	}
 	list(f, &tallies, 6, func(t *tally) {
 		f.site(&t.site)
 		f.pair(&t.pair)
@@ -422,15 +449,15 @@ func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 		return false
 	}
 	l := m.lineOf(number, owner)
-	if shared {
+	if shared && !l.shared {
 		m.share(l)
 	}
-	return true
+	return l.shared == shared
 }
 
 // save gives the state.
 func (a *Analysis) save() []byte {
-	f := form{sites: a.sites, out: []byte{}}
+	f := form{sites: a.sites, out: []byte{}, ordered: a.mergeable}
 	a.all(&f)
 	return f.out
 }
@@ -440,6 +467,8 @@ var errState = errors.New("the state of the communication cannot be read; analys
 // Restore implements analysis.Analysis. It comes after that of sites.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	switch {
+	case a.mergeable && p.Totals.AllReferences() == 0:
+		return nil
 	case p.Segment.Communication == nil && a.program == nil:
 		return errState
 	case p.Segment.Communication == nil:
@@ -448,7 +477,14 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 		}
 		return nil
 	}
-	f := form{sites: a.sites, in: profile.NewDecoder(p.Segment.Communication)}
+	if a.mergeable {
+		a.program = nil
+	}
+	return a.load(p.Segment.Communication)
+}
+
+func (a *Analysis) load(state []byte) error {
+	f := form{sites: a.sites, in: profile.NewDecoder(state)}
 	a.all(&f)
 	if f.bad() || len(f.in.Rest()) != 0 || !a.fits() {
 		return errState
@@ -460,6 +496,15 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 // those of threads that there are, and windows that end where they have to.
 func (a *Analysis) fits() bool {
 	w := &a.windows
+	if w.size < leastWindow || w.size&(w.size-1) != 0 {
+		return false
+	}
+	if w.open = a.done > a.start; w.open {
+		w.first = w.next/w.size - 1 - uint64(len(w.closed))
+	}
+	if a.mergeable && !a.pending.follows(&a.memory) {
+		return false
+	}
 	for i := range a.pairs.list {
 		p := &a.pairs.list[i]
 		if p.site == 0 {
@@ -476,6 +521,6 @@ func (a *Analysis) fits() bool {
 		}
 		a.sources.at[a.sources.list[i].place] = uint32(i)
 	}
-	return w.size >= leastWindow && w.size&(w.size-1) == 0 && len(w.closed) < profile.MaxFlowWindows &&
-		(a.done == 0 && w.next == 0 || w.next == (uint64(len(w.closed))+1)*w.size && w.next >= a.done)
+	return len(w.closed) < profile.MaxFlowWindows && a.done >= a.start &&
+		(!w.open && w.next == a.start || w.first == a.start/w.size && w.next%w.size == 0 && w.next >= a.done && w.next-w.size <= a.done)
 }

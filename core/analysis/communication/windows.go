@@ -7,6 +7,8 @@ import "github.com/stackglass/stackglass/core/profile"
 // profile.MaxFlowWindows.
 type windows struct {
 	size, next uint64   // references of a window; number of the first one behind the last window
+	first      uint64   // number of the first window: 0 but in later segments
+	open       bool     // there is one
 	counted    flows    // what those that are closed hold
 	closed     []window // but the last one
 	spare      []window // room for others
@@ -26,23 +28,53 @@ const leastWindow = 1024
 
 func (w *windows) init() { w.size = leastWindow }
 
-// turn begins a window with reference number done.
-func (w *windows) turn(done uint64, f *flows) {
-	if done > 0 {
+// begin has the first window be the one of a reference.
+func (w *windows) begin(start uint64) {
+	w.size, w.next = sizeFor(start), start
+	w.first = start / w.size
+}
+
+// sizeFor is the size of the window of a reference, in a run that begins with number 0.
+func sizeFor(reference uint64) (size uint64) {
+	for size = leastWindow; reference/size >= profile.MaxFlowWindows; size *= 2 {
+	}
+	return size
+}
+
+// now is the number of the window that the run is in.
+func (w *windows) now() uint32 { return uint32(w.next/w.size - 1) }
+
+// turn begins a window with reference number done. It tells whether they are twice as
+// long from now on.
+func (w *windows) turn(done uint64, f *flows) (doubled bool) {
+	if w.open {
 		last := w.since(*f, w.room())
 		w.closed = append(w.closed, last)
 		w.count(last)
 	}
-	if len(w.closed) == profile.MaxFlowWindows {
-		for i := range profile.MaxFlowWindows / 2 {
-			x, y := w.closed[2*i], w.closed[2*i+1]
-			w.closed[i] = merged(w.room(), x, y)
-			w.spare = append(w.spare, x, y)
-		}
-		w.closed = w.closed[:profile.MaxFlowWindows/2]
-		w.size *= 2
+	if doubled = w.first+uint64(len(w.closed)) == profile.MaxFlowWindows; doubled {
+		w.double()
 	}
-	w.next = done + w.size
+	w.open, w.next = true, (done/w.size+1)*w.size
+	return doubled
+}
+
+// double joins windows in twos.
+func (w *windows) double() {
+	first, to := w.first/2, 0
+	for i := 0; i < len(w.closed); to++ {
+		last := i
+		if (w.first+uint64(i))%2 == 0 && i+1 < len(w.closed) {
+			last++
+			x, y := w.closed[i], w.closed[last]
+			w.closed[to] = merged(w.room(), x, y)
+			w.spare = append(w.spare, x, y)
+		} else {
+			w.closed[to] = w.closed[i]
+		}
+		i = last + 1
+	}
+	w.closed, w.first, w.size = w.closed[:to], first, 2*w.size
 }
 
 // count adds to what closed windows hold.

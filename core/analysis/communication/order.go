@@ -1,0 +1,61 @@
+package communication
+
+import (
+	"cmp"
+	"slices"
+)
+
+// inOrder orders pairs by what is written of them.
+func (f *form) inOrder(list []sitePair) []sitePair {
+	if !f.ordered {
+		return list
+	}
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(x, y sitePair) int {
+		return cmp.Or(f.compareSites(x.site, y.site, x.pair, y.pair), cmp.Compare(x.place, y.place))
+	})
+	return list
+}
+
+// compareSites compares stores and then pairs of references by what is written of them.
+func (f *form) compareSites(site, otherSite, pair, otherPair uint32) int {
+	slot, object := f.sites.Pair(pair)
+	otherSlot, otherObject := f.sites.Pair(otherPair)
+	return cmp.Or(cmp.Compare(f.sites.Code(site-1)+1, f.sites.Code(otherSite-1)+1), cmp.Compare(f.sites.Code(slot)+1, f.sites.Code(otherSlot)+1),
+		cmp.Compare(f.sites.Data(object)+1, f.sites.Data(otherObject)+1))
+}
+
+// talliesInOrder does so with tallies, but for those that turned out to be none.
+func (f *form) talliesInOrder(list []tally) []tally {
+	list = slices.DeleteFunc(list, func(t tally) bool { return t.misses == 0 })
+	slices.SortFunc(list, func(x, y tally) int {
+		return cmp.Or(f.compareSites(x.site, y.site, x.pair, y.pair), cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to))
+	})
+	return list
+}
+
+func (f *form) use(u *useCount) {
+	f.u64(&u.granule)
+	for _, v := range []*uint16{&u.first, &u.last, &u.closed} {
+		wide := uint32(*v)
+		f.u32(&wide)
+		*v = uint16(wide)
+		f.wrong = f.wrong || wide > pageWords
+	}
+	f.u8((*uint8)(&u.status))
+	for _, v := range []*bool{&u.isPage, &u.loads, &u.stores, &u.isFirst, &u.isMiss} {
+		f.flag(v)
+	}
+	f.thread(&u.thread)
+	f.u64(&u.count)
+	if u.isPage {
+		return
+	}
+	f.pair(&u.pair)
+	f.u64(&u.begin)
+	f.u32(&u.window)
+	if u.status == closed {
+		f.site(&u.site)
+		f.thread(&u.from)
+	}
+}
