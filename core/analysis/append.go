@@ -79,6 +79,9 @@ func follows(a, b *profile.Profile) error {
 	if !mergeable(a) || !mergeable(b) {
 		return &AppendError{"only profiles made with --mergeable can be joined"}
 	}
+	if a.Sampled != nil || b.Sampled != nil {
+		return &AppendError{"profiles of samples cannot be joined"}
+	}
 	if b.Segment.Start != a.Segment.Start+a.Totals.AllReferences() {
 		return &AppendError{"the second segment does not start where the first one ends"}
 	}

@@ -3,6 +3,7 @@ package analysis_test
 import (
 	"bytes"
 	"io"
+	"math/rand/v2"
 	"os"
 	"testing"
 
@@ -86,4 +87,37 @@ func TestAppendDemos(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzAppend lets the fuzzer choose what a segment tells of threads, the first or the
+// second one: it is appended or refused, and never more.
+func FuzzAppend(f *testing.F) {
+	p := allocating()
+	rows := tracetest.Rows(p, sharingSteps(rand.New(rand.NewPCG(1, 69)), p, 120, 3)...)
+	spec := analysis.Spec{Analyses: analysis.Communication | analysis.Sharing, Mergeable: true, LineBytes: []uint32{128}}
+	var parts [2]*profile.Profile
+	parts[0] = passedBy(f, spec, p, tracetest.Part(rows, 0, 60))
+	spec.Start = parts[0].Totals.AllReferences()
+	parts[1] = passedBy(f, spec, p, tracetest.Part(rows, 60, rows.Len()))
+	for i := range parts {
+		f.Add(i == 1, false, parts[i].Segment.Sharing)
+		f.Add(i == 1, true, parts[i].Segment.Communication)
+	}
+	f.Fuzz(func(t *testing.T, second, communication bool, state []byte) {
+		segments := parts
+		i := 0
+		if second {
+			i = 1
+		}
+		changed, segment := *parts[i], *parts[i].Segment
+		if changed.Segment = &segment; communication {
+			segment.Communication = state
+		} else {
+			segment.Sharing = state
+		}
+		segments[i] = &changed
+		if joined, err := analysis.Append(segments[0], segments[1]); err == nil {
+			joined.Encode()
+		}
+	})
 }

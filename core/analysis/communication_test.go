@@ -875,6 +875,7 @@ func TestAppendCommunication(t *testing.T) {
 		if rapid.Bool().Draw(t, "default") {
 			spec.Analyses = analysis.Default
 		}
+		choose(t, &spec, max(1, whole.Len()))
 		plain := passedBy(t, spec, program, whole)
 		spec.Mergeable = true
 		want := passedBy(t, spec, program, whole)
@@ -888,8 +889,8 @@ func TestAppendCommunication(t *testing.T) {
 		var parts []*profile.Profile
 		for lo, n := 0, whole.Len(); lo < n || len(parts) == 0; {
 			hi := lo + rapid.IntRange(0, n-lo).Draw(t, "length")
-			spec.Start = references(whole, lo)
 			parts = append(parts, passedBy(t, spec, program, tracetest.Part(whole, lo, hi)))
+			spec.Start += parts[len(parts)-1].Totals.AllReferences()
 			lo = hi
 		}
 		for len(parts) > 1 {
@@ -911,6 +912,19 @@ func TestAppendCommunication(t *testing.T) {
 				bytes.Equal(got.Segment.Communication, want.Segment.Communication))
 		}
 	})
+}
+
+// choose has a spec take a part of the references, or all.
+func choose(t *rapid.T, spec *analysis.Spec, references int) {
+	if rapid.IntRange(0, 3).Draw(t, "some kinds") == 0 {
+		spec.Kinds = trace.Kinds(rapid.IntRange(1, int(trace.AllKinds)).Draw(t, "kinds"))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "some threads") == 0 {
+		spec.Threads = []uint32{5, 6, 8}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "limited") == 0 {
+		spec.Limit = uint64(rapid.IntRange(1, references).Draw(t, "limit"))
+	}
 }
 
 // passedBy runs rows of a program.

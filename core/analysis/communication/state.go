@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis/sites"
@@ -217,7 +218,8 @@ func (f *form) owned(o *owned) {
 		f.wrong = f.wrong || len(*counts) > len(o.parts)
 	})
 	o.shift = uint(shift)
-	f.wrong = f.wrong || shift < leastPart && len(o.parts) > 0 || shift > 63 || len(o.parts) > profile.MaxParts || len(o.counts) > f.threads
+	f.wrong = f.wrong || shift < leastPart && len(o.parts) > 0 || shift > 63 || len(o.parts) > profile.MaxParts || len(o.counts) > f.threads ||
+		len(o.parts) > 0 && o.first+uint64(len(o.parts))-1 > math.MaxUint64>>(shift&63)
 }
 
 func (f *form) part(p *part) {

@@ -26,6 +26,15 @@ func TestAppend(t *testing.T) {
 		if rapid.Bool().Draw(t, "grouped") {
 			spec.Cores, spec.Domains = grouped(t, threads)
 		}
+		if rapid.IntRange(0, 3).Draw(t, "some threads") == 0 {
+			spec.Threads = threads[:(1+len(threads))/2]
+		}
+		if rapid.IntRange(0, 3).Draw(t, "some kinds") == 0 {
+			spec.Kinds = 1<<trace.Load | 1<<trace.Modify | 1<<trace.RangeWrite
+		}
+		if rapid.IntRange(0, 3).Draw(t, "limited") == 0 {
+			spec.Limit = uint64(rapid.IntRange(1, b.Len()).Draw(t, "limit"))
+		}
 		want := analyse(t, spec, tracetest.NewReader(b, 0))
 		plain := spec
 		plain.Mergeable = false
@@ -35,8 +44,8 @@ func TestAppend(t *testing.T) {
 		var parts []*profile.Profile
 		for lo := 0; lo < b.Len() || len(parts) == 0; {
 			hi := lo + rapid.IntRange(0, b.Len()-lo).Draw(t, "length")
-			spec.Start = uint64(lo)
 			parts = append(parts, analyse(t, spec, tracetest.NewReader(b.View(new(trace.Batch), lo, hi), rapid.IntRange(1, 50).Draw(t, "rows"))))
+			spec.Start += parts[len(parts)-1].Totals.AllReferences()
 			lo = hi
 		}
 		for len(parts) > 1 {
