@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -140,6 +141,23 @@ func (w *bodyWriter) spec(s analysis.Spec) {
 	w.lists(s.Cores)
 	w.lists(s.Domains)
 	w.sample(s.Sample)
+	w.budget(s.Budget)
+}
+
+// budget writes what models may take. The shelf is the worker's own.
+func (w *bodyWriter) budget(b *locality.Budget) {
+	w.flag(b != nil)
+	if b != nil {
+		w.number(b.Bytes)
+		w.number(uint64(b.Lines))
+	}
+}
+
+func (r *bodyReader) budget() *locality.Budget {
+	if !r.flag("the flag of a budget") {
+		return nil
+	}
+	return &locality.Budget{Bytes: r.number("the budget"), Lines: int(r.below(1<<32, "the lines of a segment"))}
 }
 
 // sample writes how to sample; nothing but the options of package sample gets to a
@@ -189,5 +207,6 @@ func (r *bodyReader) spec() analysis.Spec {
 		Cores:   r.lists("the cores"),
 		Domains: r.lists("the domains"),
 		Sample:  r.sample(),
+		Budget:  r.budget(),
 	}
 }

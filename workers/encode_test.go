@@ -9,6 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 	"pgregory.net/rapid"
 )
@@ -79,7 +80,13 @@ func fill(v reflect.Value) {
 		v.SetBool(true)
 	case reflect.Int:
 		v.SetInt(77)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
 	case reflect.Interface:
+		if v.Type() == reflect.TypeFor[stack.Shelf]() {
+			return // is the worker's own
+		}
 		v.Set(reflect.ValueOf(sample.Options{Mode: profile.TimeSample, Threshold: 1, Lines: 2, Gap: 3, On: 4, Period: 5, Seed: 6}))
 	default:
 		v.SetUint(99)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -27,6 +28,11 @@ type Host struct {
 	OpenFile func(attachment any) (file io.ReadCloser, size uint64, err error)
 	// OpenTrace reads file as a trace; format is as in Start.
 	OpenTrace func(name string, file io.Reader, format string) (trace.Reader, error)
+
+	// OpenShelf gives the place for what a run with a budget cannot hold in memory, by
+	// the run's key: as it is, where the run goes on, else empty. remove deletes it. nil:
+	// there is no such place.
+	OpenShelf func(key string, goesOn bool) (shelf stack.Shelf, remove func(), err error)
 
 	// Yield lets messages come in. It is called some fifty times a second.
 	// nil: runtime.Gosched.

@@ -46,6 +46,7 @@ type job struct {
 	progress  pace
 	snapshot  pace
 	unsaved   string // why no more checkpoints are tried
+	unshelve  func() // removes what did not fit in memory; nil: all did
 	shown     uint64 // references in the last snapshot
 }
 
@@ -76,6 +77,14 @@ func (j *job) open(attachment any) error {
 }
 
 func (j *job) prepare(reader trace.Reader, from *Checkpoint) (err error) {
+	if b := j.start.Spec.Budget; b != nil {
+		if j.host.OpenShelf == nil {
+			return errNoShelf
+		}
+		if b.Shelf, j.unshelve, err = j.host.OpenShelf(j.start.Key, from != nil); err != nil {
+			return err
+		}
+	}
 	if j.runner, err = analysis.NewRunner(j.start.Spec, reader); err != nil {
 		return err
 	}
@@ -92,6 +101,9 @@ func (j *job) prepare(reader trace.Reader, from *Checkpoint) (err error) {
 	j.keeper.Begin()
 	return nil
 }
+
+// errNoShelf tells that a run with a budget has no place for what is beyond it.
+var errNoShelf = errors.New("there is no storage here for what does not fit in memory; analyse without a limit of memory")
 
 func (j *job) close() {
 	if j.opened != nil {
@@ -341,6 +353,9 @@ func (j *job) conclude(state profile.State) {
 		e.State, e.Reason = profile.EntryPartial, state.Reason
 	}
 	problem := j.host.put(e, data)
+	if j.unshelve != nil {
+		j.unshelve() // what was the checkpoint's is not needed any more
+	}
 	done := Done{Key: e.Key, Digest: e.Digest, Kept: problem == "", Problem: problem, Profile: data}
 	_ = j.send(TypeDone, done.Encode())
 }
