@@ -38,6 +38,7 @@ type Sets struct {
 	now    uint32 // the last number that a fall or an access was given
 	last   uint32 // renew when now reaches it
 	recent recency
+	pushed bool // what is taken is not counted
 	tally  tally
 	marks  marks
 	packed [chunk]uint64 // hits of a scan, in lanes
@@ -155,12 +156,14 @@ func (m *Sets) Push(lines []trace.Line) {
 	m.recent.settle()
 	counted, depths := m.tally, m.recent.depths
 	var out [chunk]uint32
+	m.pushed = true // to find out how deep they lay takes most of the time
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
 		m.Distances(lines[:n], out[:])
 		lines = lines[n:]
 	}
 	m.recent.settle()
+	m.pushed = false
 	m.tally, m.recent.depths = counted, depths // marked ones are not in tally, and not pushed
 }
 
@@ -227,7 +230,9 @@ func (m *Sets) arrive(q *deep, e, evicted *entry) (d uint32) {
 	}
 	*at = above{noLine, notThere}
 	after := e.fell + 1
-	m.recent.visit(visit{after: after, line: uint32(q.line)&^marked | how, above: m.older(q.line, after)})
+	if !m.pushed {
+		m.recent.visit(visit{after: after, line: uint32(q.line)&^marked | how, above: m.older(q.line, after)})
+	}
 	*at = above{q.line, after}
 	return d
 }
@@ -285,7 +290,7 @@ func (m *Sets) settleStamped(queue []deep, out []uint32) {
 			out[q.index] = d
 			t, how := m.tallyOf(q.index)
 			t.settle(d)
-			if d == Cold {
+			if d == Cold || m.pushed {
 				how = uncounted
 			}
 			m.access(e, q.line, e.fell+1, how)
