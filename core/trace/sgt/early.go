@@ -75,7 +75,7 @@ func (r *Reader) startEarly(c *chunk) {
 	if r.kinds&trace.EventKinds != 0 {
 		rows += 3 * c.steps // most often no more: a block, its function's entry or return
 	}
-	e.resize(int(min(rows, uint64(r.early.rows))), needsArg(r.kinds))
+	e.resize(int(min(rows, uint64(r.early.rows))), r.hasArg)
 	c.early = e
 	go e.decode()
 }
@@ -85,10 +85,12 @@ func (e *early) resize(rows int, arg bool) {
 	c := &e.columns
 	rows = max(rows, 1)
 	c.addr, c.bytes, c.kind, c.site = sized(c.addr, rows), sized(c.bytes, rows), sized(c.kind, rows), sized(c.site, rows)
-	if arg {
-		c.arg = sized(c.arg, rows)
-		clear(c.arg)
+	if !arg {
+		c.arg = nil
+		return
 	}
+	c.arg = sized(c.arg, rows)
+	clear(c.arg)
 }
 
 // sized gives a column of n rows, with the memory of another if that is enough.
@@ -140,7 +142,7 @@ func (e *early) give(c *columns, row int) int {
 	copy(c.bytes[row:], from.bytes[e.at:end])
 	copy(c.kind[row:], from.kind[e.at:end])
 	copy(c.site[row:], from.site[e.at:end])
-	if c.arg != nil {
+	if c.arg != nil && from.arg != nil {
 		copy(c.arg[row:], from.arg[e.at:end])
 	}
 	e.at += n

@@ -48,10 +48,11 @@ const constantValue = MaxValues
 
 // planner makes the plans of a program's blocks.
 type planner struct {
-	kinds trace.Kinds
-	plans []plan
-	pcs   []trace.Addr // by site
-	hasPC bool         // a site among them has a PC
+	kinds  trace.Kinds
+	plans  []plan
+	pcs    []trace.Addr // by site
+	hasPC  bool         // a site among them has a PC
+	hasArg bool         // rows of a site among them have a second value
 }
 
 // extend makes the plans of the blocks that have none yet.
@@ -59,6 +60,7 @@ func (p *planner) extend(program *trace.Program) {
 	for _, s := range program.Sites[len(p.pcs):] {
 		p.pcs = append(p.pcs, s.PC)
 		p.hasPC = p.hasPC || s.PC != 0
+		p.hasArg = p.hasArg || (s.Kind == trace.Alloc || s.Kind == trace.LoopBegin) && p.kinds.Has(s.Kind)
 	}
 	for i := len(p.plans); i < len(program.Blocks); i++ {
 		b := &program.Blocks[i]

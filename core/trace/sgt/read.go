@@ -153,14 +153,11 @@ func (r *Reader) columns(b *trace.Batch) columns {
 	if r.hasPC {
 		b.NeedPC()
 	}
-	if needsArg(r.kinds) {
+	if r.hasArg {
 		b.NeedArg()
 	}
 	return columns{addr: b.Addr, bytes: b.Bytes, kind: b.Kind, site: b.Site, arg: b.Arg}
 }
-
-// needsArg tells whether there is a kind that uses the column.
-func needsArg(kinds trace.Kinds) bool { return kinds.Has(trace.Alloc) || kinds.Has(trace.LoopBegin) }
 
 func fillThread(column []uint32, thread uint32) {
 	if len(column) > 0 {
