@@ -1,0 +1,182 @@
+package analysis
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// intake reads a trace and keeps the rows that a spec selects.
+type intake struct {
+	want   Spec
+	reader trace.Reader
+	events trace.Kinds // that the analyses take
+	keep   []int32
+	toSkip uint64 // references still to leave out
+	rows   uint64 // that the reader delivered, events included
+	bad    uint64 // bad records that the reader met
+
+	unselected uint64 // references of other kinds and threads
+	tolerated  uint64 // bad records
+
+	resumeRows, resumeBad uint64 // what a restored run has behind it
+}
+
+// newIntake has a reader that knows events give those that the analyses take, and
+// all references: which of these count is the spec's to say.
+func newIntake(spec Spec, r trace.Reader, events trace.Kinds) intake {
+	in := intake{want: spec, reader: r, events: events}
+	if spec.Start == 0 {
+		in.toSkip = spec.Skip
+	}
+	if s, ok := r.(trace.Selector); ok && events != 0 {
+		s.Select(trace.AllKinds | events)
+	}
+	return in
+}
+
+// program gives what the trace has told so far of its code, or nil.
+func (in *intake) program() *trace.Program {
+	if d, ok := in.reader.(trace.Describer); ok {
+		return d.Header().Program
+	}
+	return nil
+}
+
+// position is how far a trace was read.
+type position struct{ rows, bad, toSkip uint64 }
+
+func (in *intake) position() position { return position{in.rows, in.bad, in.toSkip} }
+
+// restore has what was read up to a position be read again, and passed over.
+func (in *intake) restore(t *profile.Totals, at position) {
+	in.unselected, in.tolerated = t.Unselected, t.BadRecords
+	in.resumeRows, in.resumeBad, in.toSkip = at.rows, at.bad, at.toSkip
+}
+
+// left is what was left out so far.
+func (in *intake) left() profile.Totals {
+	return profile.Totals{Unselected: in.unselected, BadRecords: in.tolerated}
+}
+
+// isDone tells that no more than these references of a segment are to be analysed.
+func (in *intake) isDone(analysed uint64) bool {
+	return in.want.Limit > 0 && in.want.Start+analysed >= in.want.Limit
+}
+
+// read fills b with the next rows that count, behind so many references; there may
+// be none. mixed tells that events may be among them.
+func (in *intake) read(b *trace.Batch, analysed uint64) (mixed bool, err error) {
+	if err := in.reader.Next(b); err != nil {
+		return false, in.tolerate(err)
+	}
+	before := in.rows
+	in.rows += uint64(b.Len())
+	if before < in.resumeRows {
+		if in.rows <= in.resumeRows {
+			b.Resize(0)
+			return false, nil
+		}
+		b.Slice(int(in.resumeRows-before), b.Len())
+	}
+	mixed = in.selectRows(b, analysed)
+	in.selectPart(b, mixed, analysed)
+	return mixed, nil
+}
+
+// tolerate gives nil for a bad record that the spec puts up with.
+func (in *intake) tolerate(err error) error {
+	if !trace.IsSyntax(err) {
+		return err
+	}
+	in.bad++
+	if in.bad <= in.resumeBad {
+		return nil
+	}
+	if in.tolerated >= in.want.SkipBad {
+		return err
+	}
+	in.tolerated++
+	return nil
+}
+
+// selectRows keeps the rows of the chosen kinds and threads, and the events of
+// these threads. A row without a thread is of none of the chosen ones.
+func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
+	others := trace.Kinds(0)
+	for _, k := range b.Kind {
+		others |= 1 << (k & 31)
+	}
+	mixed = others&trace.EventKinds != 0
+	byThread := in.want.Threads != nil
+	if others&^(in.want.Kinds|in.events) == 0 && !byThread {
+		return mixed
+	}
+	if in.keep == nil {
+		in.keep = make([]int32, 0, b.Cap())
+	}
+	room := in.room(analysed)
+	keep, references, seen := in.keep[:0], uint64(0), uint64(0)
+	for i, k := range b.Kind {
+		if references == room {
+			break // what follows the limit was not read, as far as counts go
+		}
+		chosen := !byThread || b.Thread != nil && slices.Contains(in.want.Threads, b.Thread[i])
+		if !k.IsReference() {
+			if chosen && in.events.Has(k) {
+				keep = append(keep, int32(i))
+			}
+			continue
+		}
+		seen++
+		if chosen && in.want.Kinds.Has(k) {
+			keep = append(keep, int32(i))
+			references++
+		}
+	}
+	in.unselected += seen - references
+	b.Select(keep)
+	return mixed
+}
+
+// room is the number of selected references, those to skip included, up to the
+// limit.
+func (in *intake) room(analysed uint64) uint64 {
+	if in.want.Limit == 0 {
+		return ^uint64(0)
+	}
+	left := in.want.Limit - in.want.Start - analysed
+	return in.toSkip + min(left, ^in.toSkip) // no more than there are numbers
+}
+
+// selectPart applies Skip and Limit. They count references: the part begins
+// behind the last one to skip and ends with the last one within the limit, and
+// events go with what is around them.
+func (in *intake) selectPart(b *trace.Batch, mixed bool, analysed uint64) {
+	if !mixed {
+		end := min(uint64(b.Len()), in.room(analysed))
+		skip := min(in.toSkip, end)
+		in.toSkip -= skip
+		if skip > 0 || end < uint64(b.Len()) {
+			b.Slice(int(skip), int(end))
+		}
+		return
+	}
+	if in.toSkip == 0 && in.want.Limit == 0 {
+		return
+	}
+	room := in.room(analysed)
+	lo, hi, references := 0, 0, uint64(0)
+	for hi < b.Len() && references < room {
+		before := references
+		if hi++; b.Kind[hi-1].IsReference() {
+			references++
+		}
+		if before < in.toSkip {
+			lo = hi
+		}
+	}
+	in.toSkip -= min(in.toSkip, references)
+	b.Slice(lo, hi)
+}
