@@ -103,6 +103,7 @@ func (m *memory) learn(p *trace.Program) {
 	for _, t := range p.Threads[m.threads:] {
 		if t.StackLow < t.StackHigh {
 			m.stacks = append(m.stacks, extent{t.StackLow, t.StackHigh})
+			m.closeGaps() // which were taken for what is in no stack
 		}
 	}
 	m.globals, m.threads = len(p.Objects), len(p.Threads)
@@ -200,13 +201,15 @@ func (m *memory) drop(n uint32) {
 	o.free = append(o.free, n)
 }
 
-// alloc counts an allocation and places it.
-func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64) {
+// alloc places what was allocated, and counts it if that is wanted.
+func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64, counted bool) {
 	if addr == 0 {
 		return // it failed
 	}
-	m.objects[of].blocks++
-	m.objects[of].bytes += bytes
+	if counted {
+		m.objects[of].blocks++
+		m.objects[of].bytes += bytes
+	}
 	m.place(of, addr, bytes)
 }
 

@@ -63,6 +63,9 @@ type Options struct {
 	Ways       []uint32 // of each; 0: fully associative
 	Previous   bool     // note who touched a line before
 	Mergeable  bool     // keep what Append needs
+	// Follows says that Follow will tell where blocks lie, so that they are told apart in
+	// what can be appended, too.
+	Follows bool
 }
 
 // Analysis is the analysis of sites. It follows locality's pass.
@@ -121,10 +124,33 @@ func New(o Options, program func() *trace.Program) *Analysis {
 
 // Takes implements analysis.Analysis.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
-	if a.options.Mergeable {
+	if a.options.Mergeable && !a.options.Follows {
 		return 0, true, true
 	}
-	return 1<<trace.Alloc | 1<<trace.Free, true, true
+	return Events, true, true
+}
+
+// Events tell where blocks lie.
+const Events = trace.Kinds(1<<trace.Alloc | 1<<trace.Free)
+
+// Move has blocks lie as these rows tell, which are another segment's to count.
+func (a *Analysis) Move(b *trace.Batch) {
+	a.learn()
+	for i, k := range b.Kind {
+		if Events.Has(k) {
+			a.event(b, i, false)
+		}
+	}
+}
+
+// Succeed has blocks lie where they did at the end of another segment, whose
+// analysis is of no use any more, and goes on from there.
+func (a *Analysis) Succeed(before *Analysis) {
+	a.memory = before.memory
+	for i := range a.memory.objects {
+		o := &a.memory.objects[i]
+		o.blocks, o.bytes, o.before, o.file = 0, 0, nil, ""
+	}
 }
 
 // Close implements analysis.Analysis: results need all there is.
@@ -182,7 +208,7 @@ func (a *Analysis) take(b *trace.Batch, lo, hi int, w *walks, references int) in
 	blocks := a.memory.blocks
 	for i, addr := range addrs {
 		if kinds[i] >= trace.NumKinds {
-			a.event(b, lo+i)
+			a.event(b, lo+i, true)
 			blocks = a.memory.blocks
 			continue
 		}
@@ -208,11 +234,11 @@ func (a *Analysis) take(b *trace.Batch, lo, hi int, w *walks, references int) in
 
 // locate finds the object that a site refers to now.
 func (a *Analysis) locate(slot uint32, addr trace.Addr) {
-	at := &a.near[slot]
+	at, h := &a.near[slot], &a.code.list[slot].hint
 	object := a.memory.granules.object(addr)
 	switch {
-	case object == noObject || a.code.list[slot].hint.local:
-		at.block, object = a.memory.find(addr, &a.code.list[slot].hint)
+	case object == noObject || h.local || h.global && a.memory.objects[object].kind == profile.StackObject:
+		at.block, object = a.memory.find(addr, h)
 	case object != at.object:
 		at.block = noBlock // which was of the other object
 	}
@@ -237,8 +263,9 @@ func (a *Analysis) pairNumber(p pair) uint32 {
 	return n
 }
 
-// event takes an allocation or a release. Other events are of no interest.
-func (a *Analysis) event(b *trace.Batch, i int) {
+// event takes an allocation, which may be counted, or a release. Other events are of
+// no interest.
+func (a *Analysis) event(b *trace.Batch, i int, counted bool) {
 	switch b.Kind[i] {
 	case trace.Alloc:
 		if b.Site == nil || b.Arg == nil || uint64(b.Site[i]) >= uint64(a.sitesKnown()) {
@@ -246,11 +273,13 @@ func (a *Analysis) event(b *trace.Batch, i int) {
 		}
 		number := b.Site[i]
 		site := &a.known.Sites[number]
+		of := uint32(noObject)
 		if site.Flags&trace.StackSite != 0 {
-			a.memory.alloc(a.memory.local(a.code.functionName(site), site.Object), b.Addr[i], b.Arg[i])
+			of = a.memory.local(a.code.functionName(site), site.Object)
 		} else {
-			a.memory.alloc(a.memory.object(objectKey{kind: profile.HeapObject, number: number}), b.Addr[i], b.Arg[i])
+			of = a.memory.object(objectKey{kind: profile.HeapObject, number: number})
 		}
+		a.memory.alloc(of, b.Addr[i], b.Arg[i], counted)
 	case trace.Free:
 		a.memory.free(b.Addr[i])
 	}

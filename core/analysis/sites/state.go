@@ -25,7 +25,7 @@ import (
 //	  uv site · uv object, that fetched it · uv 1 if that was not the first time
 //	  · mask of the bytes used · where mergeable: mask of those of the first time
 //	list of first touches where mergeable, in order, each: uv site · uv object
-//	list of blocks, ascending, each: uv object · 8 bytes address · uv bytes
+//	list of blocks, none where mergeable, ascending, each: uv object · 8 bytes address · uv bytes
 //
 // With this a segment is appended (MODELS §9). Its first touches become accesses
 // at a distance, of the same pair; its first stay of a line is joined to the last
@@ -153,6 +153,9 @@ func appendMask(b []byte, mask []uint64) []byte {
 }
 
 func (s *summary) appendBlocks(b []byte) []byte {
+	if s.a.options.Mergeable {
+		return binary.AppendUvarint(b, 0)
+	}
 	m := &s.a.memory
 	var list []uint32
 	for _, piece := range m.placed.pieces {
@@ -190,8 +193,9 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	}
 	r := &loader{Decoder: profile.NewDecoder(p.Segment.Sites), a: a, in: p.Sites}
 	o := a.options
+	r.mergeable = r.UintBelow(2) == 1
 	if p.Sites.LineBytes != o.LineBytes || !slices.Equal(p.Sites.Capacities, o.Capacities) || !slices.Equal(p.Sites.Ways, o.Ways) || p.Sites.Previous != o.Previous ||
-		r.UintBelow(2) == 1 != o.Mergeable {
+		restore && r.mergeable != o.Mergeable || !restore && !r.mergeable {
 		return errState
 	}
 	r.results()
@@ -258,6 +262,8 @@ type loader struct {
 	slots   []uint32 // of the profile's sites
 	objects []uint32 // of its objects, from 1 on
 	wrong   bool
+
+	mergeable bool // it can be appended, whatever it is added to
 }
 
 // results adds the profile's sites and objects.
@@ -362,7 +368,7 @@ func (r *loader) pair() uint32 { return r.a.pairNumber(pair{r.slot(), r.object()
 func (r *loader) walk(thread uint32) {
 	slot := r.slot()
 	next, start := stride{last: r.Word(), step: r.Word()}, walkStart{}
-	if r.a.options.Mergeable {
+	if r.mergeable {
 		for range r.UintBelow(3) {
 			addr, bytes := r.Word(), uint32(r.UintBelow(1<<32))
 			start.note(addr, bytes)
@@ -380,7 +386,7 @@ func (r *loader) walk(thread uint32) {
 		next.counts[profile.IrregularStride] = 1
 		base[profile.IrregularStride]--
 		*at = next
-	} else if r.a.options.Mergeable {
+	} else if r.mergeable {
 		at.join(&next, &start, base)
 	} else {
 		r.wrong = true
@@ -430,7 +436,7 @@ func (r *loader) lines() (states []lineState) {
 			from := stay{r.pair(), r.UintBelow(2) == 1}
 			s.stays = append(s.stays, from)
 			s.masks = r.mask(s.masks, l.words)
-			if l.mergeable {
+			if r.mergeable {
 				s.firsts = r.mask(s.firsts, l.words)
 			}
 			u := &l.used[int(from.pair)*len(l.capacities)+c]
@@ -455,7 +461,7 @@ func (r *loader) firsts() (firsts []uint32) {
 	for i := range r.in.Code {
 		cold += r.in.Code[i].Reuse.Cold
 	}
-	r.wrong = r.wrong || r.a.options.Mergeable && uint64(n) != cold || !r.a.options.Mergeable && n != 0
+	r.wrong = r.wrong || r.mergeable && uint64(n) != cold || !r.mergeable && n != 0
 	for range n {
 		if r.Err() == nil {
 			firsts = append(firsts, r.pair())
