@@ -102,7 +102,13 @@ func (s Spec) has(a Analyses) bool {
 // table is every analysis that the spec asks for. Sites and sharing come before
 // locality, which they follow. sets tells whether set tables are made. program gives
 // what the trace has told so far of its code, or nil.
-func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
+func table(s Spec, sets bool, program func() *trace.Program) []Analysis {
+	return s.tableFor(sets, program, false)
+}
+
+// tableFor is table, perhaps for a segment that is told where blocks of memory lie at
+// its beginning.
+func (s Spec) tableFor(sets bool, program func() *trace.Program, told bool) (list []Analysis) {
 	if s.Sample != nil && s.has(Locality) {
 		list = append(list, s.Sample.Locality(s.LineBytes))
 		list = append(list, s.Sample.Followers(s.wanted(program))...)
@@ -112,7 +118,9 @@ func table(s Spec, sets bool, program func() *trace.Program) (list []Analysis) {
 		distances := locality.New(s.LineBytes, s.Start, s.Mergeable, sets)
 		var communicated *communication.Analysis
 		if s.has(Sites) {
-			follower := sites.New(s.sites(), program)
+			o := s.sites()
+			o.Follows = told
+			follower := sites.New(o, program)
 			distances.Feed(s.SiteLineBytes(), follower)
 			list = append(list, follower)
 			if s.has(Communication) {

@@ -1,0 +1,495 @@
+package analysis
+
+import (
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Parallel is a [Runner] on several processors, with the same bytes as the result
+// (MODELS §9; the scheme is that of PARDA: Niu, Dinan, Lu and Sadayappan, PARDA: a
+// fast parallel reuse distance analysis algorithm, IPDPS 2012).
+//
+//  1. One goroutine reads the trace and selects rows, ahead of all others. So a limit,
+//     a bad record or the end of a cut file are where they are for one processor, and
+//     any trace that can be read can be shared.
+//  2. The caller's goroutine has the live analyses take rows in order, in [Parallel.Step].
+//  3. Workers take stretches further on, and analyse each as a segment that can be
+//     appended. Where the live analyses come to one, they append it, and go on behind
+//     it. If it is not done yet it is cut short, so that nobody waits.
+//
+// PARDA gives each processor an equal part of the trace and joins all in the end. Here
+// the live analyses join nothing that they analyse themselves, and stretches are as
+// long as they have to be for joining to cost little: see [sizes].
+type Parallel struct {
+	spec    Spec
+	intake  intake
+	options ParallelOptions
+
+	live     feed
+	header   *trace.Header    // what the trace had told where the live analyses are
+	left     profile.Totals   // out, until there
+	position position         // of the reader, there
+	restored *profile.Profile // where the run goes on; nil: it begins at the start
+	failed   error            // of an analysis, while its state was asked for
+	running  bool
+	current  *block      // whose rows the live analyses have; nil: none
+	none     trace.Batch // no rows
+
+	reading chan struct{} // closed when the reader has ended
+	mu      sync.Mutex
+	changed *sync.Cond    // something in the following
+	wake    chan struct{} // has one if something changed, for Step
+	blocks  []block       // from number at on
+	at      int           // the block that the live analyses come to next
+	claims  claims
+	free    []*trace.Batch
+	joining bool    // the live analyses can append segments
+	alone   bool    // the live analyses can append nothing any more
+	halted  bool    // nothing more is to be read
+	closed  bool    // all goroutines are to end
+	ended   *ending // nil: there is more to read
+
+	told  told // the reader's
+	moves moves
+}
+
+// ParallelOptions say how to share the work.
+type ParallelOptions struct {
+	Workers int // goroutines that analyse, at least 2
+	// SegmentReferences has segments be of about so many references; 0 finds out what is
+	// good.
+	SegmentReferences int
+	MemoryBytes       uint64 // that the run may take, most of it for its analyses; 0: any
+}
+
+// ending is how the trace ended.
+type ending struct {
+	err    error
+	header *trace.Header
+	left   profile.Totals
+}
+
+// Splits tells whether several goroutines can share a run of the spec.
+func (s Spec) Splits() bool { return s.Sample == nil && s.Budget == nil && s.Analyses != None }
+
+// NewParallel checks spec and begins to read r. Whoever makes one closes it. The error
+// is a [*trace.OptionError].
+func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error) {
+	spec = spec.WithDefaults()
+	if err := spec.Check(); err != nil {
+		return nil, err
+	}
+	o.Workers = max(2, o.Workers)
+	p := &Parallel{spec: spec, options: o, wake: make(chan struct{}, 1), reading: make(chan struct{}), header: &trace.Header{}}
+	p.changed = sync.NewCond(&p.mu)
+	p.live.batch = &p.none
+	p.live.analyses = table(spec, spec.has(Sets), func() *trace.Program { return p.header.Program })
+	events := p.live.ask()
+	p.intake = newIntake(spec, r, events)
+	p.moves.wanted = events & sites.Events
+	return p, nil
+}
+
+// begin has the other goroutines begin.
+func (p *Parallel) begin() {
+	rows, segment := trace.DefaultRows, 0
+	if n := p.options.SegmentReferences; n > 0 {
+		rows = min(rows, n)
+		segment = (n + rows - 1) / rows
+	}
+	p.claims.sizes = newSizes(p.options.Workers, segment, p.options.MemoryBytes)
+	p.running = true
+	go p.read(rows)
+	for range p.options.Workers - 1 {
+		w := &worker{p: p, header: &trace.Header{}}
+		if p.restored != nil && p.moves.wanted != 0 {
+			w.before = sites.New(p.spec.sites(), w.program)
+			if w.before.Restore(p.restored) != nil { // which it was for the live analyses
+				p.alone = true
+			}
+		}
+		p.moves.followers = append(p.moves.followers, w)
+		go w.work()
+	}
+}
+
+// notify tells everybody that something changed.
+func (p *Parallel) notify() {
+	p.changed.Broadcast()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// read reads until the trace ends.
+func (p *Parallel) read(rows int) {
+	defer close(p.reading)
+	analysed := p.live.analysed
+	taken := p.intake.left() // until the block before
+	for {
+		b := p.batch(rows)
+		if b == nil {
+			return
+		}
+		err := error(io.EOF)
+		mixed := false
+		if !p.intake.isDone(analysed) {
+			mixed, err = p.intake.read(b, analysed)
+		}
+		left := p.intake.left()
+		since := profile.Totals{Unselected: left.Unselected - taken.Unselected, BadRecords: left.BadRecords - taken.BadRecords}
+		if err != nil {
+			p.mu.Lock()
+			p.ended = &ending{err, p.told.header(p.intake.reader), since}
+			p.notify()
+			p.mu.Unlock()
+			return
+		}
+		if b.Len() == 0 {
+			p.giveBack(b)
+			continue
+		}
+		taken = left
+		made := block{rows: b, mixed: mixed, first: analysed, references: uint64(b.Len()), header: p.told.header(p.intake.reader), left: since, position: p.intake.position()}
+		if mixed {
+			made.look()
+		}
+		analysed += made.references
+		p.mu.Lock()
+		p.moves.note(p.at+len(p.blocks), &made)
+		p.blocks = append(p.blocks, made)
+		p.notify()
+		p.mu.Unlock()
+	}
+}
+
+// look counts the references, and finds out whether blocks of memory move.
+func (b *block) look() {
+	all, events := trace.Kinds(0), uint64(0)
+	for _, k := range b.rows.Kind {
+		all |= 1 << (k & 31)
+		if !k.IsReference() {
+			events++
+		}
+	}
+	b.references -= events
+	b.moves = all&sites.Events != 0
+}
+
+// batch waits for room and gives a batch to fill; nil: there is no need any more.
+func (p *Parallel) batch(rows int) *trace.Batch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.closed && !p.halted && len(p.blocks) >= p.claims.room() {
+		p.changed.Wait()
+	}
+	if p.halted {
+		p.ended = &ending{err: ErrStopped, header: p.told.header(p.intake.reader)}
+		p.notify()
+	}
+	if p.closed || p.halted {
+		return nil
+	}
+	if last := len(p.free) - 1; last >= 0 {
+		b := p.free[last]
+		p.free = p.free[:last]
+		return b
+	}
+	return trace.NewBatch(rows)
+}
+
+func (p *Parallel) giveBack(b *trace.Batch) {
+	p.mu.Lock()
+	p.free = append(p.free, b)
+	p.mu.Unlock()
+}
+
+// patience is how long Step waits at most, so that its caller soon has a turn.
+const patience = 20 * time.Millisecond
+
+// Step analyses one batch, or a part of one, or appends a segment, or waits a moment
+// for one. Its results are those of [Runner.Step].
+func (p *Parallel) Step() error {
+	if !p.running {
+		p.begin()
+	}
+	if p.live.rest.pending() {
+		p.live.rest.consume()
+		return nil
+	}
+	if p.failed != nil {
+		return p.failed
+	}
+	if p.live.pending() {
+		return p.live.consume()
+	}
+	p.mu.Lock()
+	p.finishBlock()
+	c := p.arrive()
+	switch {
+	case c != nil && c.ended:
+		p.mu.Unlock()
+		return p.take(c)
+	case c == nil && len(p.blocks) > 0:
+		p.current = &p.blocks[0]
+		p.mu.Unlock()
+		p.header, p.live.batch, p.live.mixed, p.live.next = p.current.header, p.current.rows, p.current.mixed, 0
+		p.left, p.position = addTotals(p.left, p.current.left), p.current.position
+		return p.live.consume()
+	case c == nil && p.ended != nil:
+		defer p.mu.Unlock()
+		p.header, p.left = p.ended.header, addTotals(p.left, p.ended.left)
+		p.ended.left = profile.Totals{}
+		return p.ended.err
+	}
+	p.mu.Unlock()
+	p.wait()
+	return nil
+}
+
+// wait gives others time to change something.
+func (p *Parallel) wait() {
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-p.wake:
+	case <-t.C:
+	}
+}
+
+// finishBlock is for the time when the live analyses are done with a block.
+func (p *Parallel) finishBlock() {
+	if p.current == nil {
+		return
+	}
+	p.current = nil
+	p.live.batch, p.live.next = &p.none, 0 // the rows are to be read into again
+	p.leave(1)
+	if !p.alone {
+		var later bool
+		if p.joining, later = p.joins(nil); !later {
+			p.alone, p.moves = true, moves{}
+		}
+	}
+	p.notify()
+}
+
+// leave forgets blocks that are analysed.
+func (p *Parallel) leave(blocks int) {
+	for i := range p.blocks[:blocks] {
+		p.free = append(p.free, p.blocks[i].rows)
+	}
+	p.blocks = p.blocks[blocks:]
+	p.at += blocks
+}
+
+// joins tells whether segments with references of these threads can be appended now,
+// or perhaps later.
+func (p *Parallel) joins(threads []uint32) (now, later bool) {
+	now, later = true, true
+	for _, a := range p.live.analyses {
+		if j, ok := a.(interface {
+			Joins(threads []uint32) (now, later bool)
+		}); ok {
+			a, b := j.Joins(threads)
+			now, later = now && a, later && b
+		}
+	}
+	return now, later
+}
+
+// arrive gives the claim that begins where the live analyses are, or nil. If it has not
+// ended but is long enough to be worth joining, it is to end now.
+func (p *Parallel) arrive() *claim {
+	if len(p.claims.list) == 0 || p.claims.list[0].from != p.at {
+		return nil
+	}
+	c := p.claims.list[0]
+	if !c.ended && !p.claims.fixed && c.done.Load() >= int64(max(1, p.claims.blocks/4)) {
+		c.cut.Store(true)
+	}
+	return c
+}
+
+// take appends a segment. One that cannot be appended, such as one in which something
+// went wrong, is analysed again by the live analyses, which find the same.
+func (p *Parallel) take(c *claim) error {
+	s := c.result
+	if s != nil {
+		if now, _ := p.joins(s.Totals.Threads); !now || s.Totals.AllReferences() == 0 {
+			s = nil
+		}
+	}
+	if s != nil {
+		for _, a := range p.live.analyses {
+			if err := a.Append(s); err != nil {
+				return err
+			}
+		}
+		p.live.add(&s.Totals)
+		for i := range c.blocks[:c.to-c.from] {
+			b := &c.blocks[i]
+			p.left, p.header, p.position = addTotals(p.left, b.left), b.header, b.position
+			if site := sitesOf(p.live.analyses); site != nil && b.moves {
+				site.Move(b.rows)
+			}
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.claims.list = p.claims.list[1:]
+	if s != nil {
+		p.claims.learn(s, c.to)
+		p.leave(c.to - c.from)
+	}
+	p.notify()
+	return nil
+}
+
+// add counts the references of a segment.
+func (f *feed) add(t *profile.Totals) {
+	for k := range t.References {
+		f.totals.References[k] += t.References[k]
+		f.totals.Bytes[k] += t.Bytes[k]
+	}
+	for _, thread := range t.Threads {
+		f.seeThread(thread)
+	}
+	f.analysed += t.AllReferences()
+}
+
+// sitesOf finds the analysis that follows where blocks of memory lie, or nil.
+func sitesOf(analyses []Analysis) *sites.Analysis {
+	for _, a := range analyses {
+		if s, ok := a.(*sites.Analysis); ok {
+			return s
+		}
+	}
+	return nil
+}
+
+// Progress tells how far the run is.
+func (p *Parallel) Progress() Progress {
+	at := p.live.progress()
+	at.BadRecords = p.left.BadRecords
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at.Resuming = p.restored != nil && p.at == 0 && len(p.blocks) == 0 && p.ended == nil
+	return at
+}
+
+// Profile gives the result so far. It shares nothing with the running analyses.
+func (p *Parallel) Profile(state profile.State) *profile.Profile {
+	return p.profile(state, p.spec.Mergeable)
+}
+
+func (p *Parallel) profile(state profile.State, segment bool) *profile.Profile {
+	header := *p.header
+	if p.restored != nil {
+		header.Join(p.restored.Input.Header)
+	}
+	return p.live.profile(&p.spec, header, p.left, state, segment)
+}
+
+// State gives where the run is: see [Runner.State]. Segments that were not appended
+// yet are no part of it.
+func (p *Parallel) State() *State {
+	if p.failed == nil {
+		p.failed = p.live.all()
+	}
+	return p.intake.state(p.position, p.profile(saved, true))
+}
+
+// Restore makes a fresh run go on where [Parallel.State], or [Runner.State], was asked
+// for: see [Runner.Restore].
+func (p *Parallel) Restore(saved []byte) error {
+	from, at, err := p.intake.restored(saved)
+	if err != nil {
+		return err
+	}
+	analyses, err := restore(p.spec, from, func() *trace.Program { return p.header.Program })
+	if err != nil {
+		return err
+	}
+	p.live.analyses, p.restored = analyses, from
+	p.live.restore(&from.Totals)
+	p.intake.restore(&from.Totals, at)
+	p.left, p.position = p.intake.left(), at
+	return nil
+}
+
+// Finish gives the result and ends the run: the models' memory is free before the
+// result takes its own. Only Progress may be asked afterwards.
+func (p *Parallel) Finish(state profile.State) *profile.Profile {
+	p.Close()
+	if !p.spec.Mergeable {
+		p.live.close()
+	}
+	return p.Profile(state)
+}
+
+// Halt has nothing more be read. What was read is still analysed; then Step gives
+// [ErrStopped].
+func (p *Parallel) Halt() {
+	p.mu.Lock()
+	p.halted = true
+	p.notify()
+	p.mu.Unlock()
+}
+
+// Close has all goroutines end. It tells whether the reader is used no more: where it
+// waits for input for longer than a moment, it is left to that.
+func (p *Parallel) Close() (unused bool) {
+	p.mu.Lock()
+	p.closed = true
+	p.notify()
+	p.mu.Unlock()
+	if !p.running {
+		return true
+	}
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	select {
+	case <-p.reading:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// told keeps headers as they are at a block: readers go on to add to their tables.
+type told struct{ latest *trace.Header }
+
+// header gives what a trace has told so far.
+func (t *told) header(r trace.Reader) *trace.Header {
+	d, ok := r.(trace.Describer)
+	if !ok {
+		return &trace.Header{}
+	}
+	h := d.Header()
+	if t.latest != nil && sameHeader(t.latest, &h) {
+		return t.latest
+	}
+	if h.Program != nil {
+		program := *h.Program
+		program.Objects, program.Threads = slices.Clone(program.Objects), slices.Clone(program.Threads)
+		h.Program = &program
+	}
+	t.latest = &h
+	return t.latest
+}
+
+// sameHeader tells whether nothing was added. Tables only grow.
+func sameHeader(a, b *trace.Header) bool {
+	p, q := a.Program, b.Program
+	return a.Format == b.Format && a.Threads == b.Threads && a.PCs == b.PCs && a.Sizes == b.Sizes && a.Sites == b.Sites && a.Sliced == b.Sliced &&
+		(p == nil) == (q == nil) && (p == nil || len(p.Modules) == len(q.Modules) && len(p.Functions) == len(q.Functions) &&
+		len(p.Blocks) == len(q.Blocks) && len(p.Sites) == len(q.Sites) && len(p.Objects) == len(q.Objects) && len(p.Threads) == len(q.Threads))
+}

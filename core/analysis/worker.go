@@ -1,0 +1,194 @@
+package analysis
+
+import (
+	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// worker analyses claims, one after the other.
+type worker struct {
+	p      *Parallel
+	header *trace.Header   // of the rows that are being analysed
+	before *sites.Analysis // knows where blocks of memory lie at block at; nil: none yet
+	at     int
+}
+
+// moves are the rows that tell where blocks of memory lie, and what the trace told
+// meanwhile, as far back as somebody needs them.
+type moves struct {
+	wanted    trace.Kinds // 0: nobody does
+	list      []move
+	latest    *trace.Header
+	followers []*worker
+}
+
+// move are the rows of one block.
+type move struct {
+	block  int
+	rows   *trace.Batch // nil: none
+	header *trace.Header
+}
+
+// note keeps what a block tells.
+func (m *moves) note(number int, b *block) {
+	if m.wanted == 0 || !b.moves && b.header == m.latest {
+		return
+	}
+	m.latest = b.header
+	one := move{block: number, header: b.header}
+	if b.moves {
+		one.rows = only(b.rows, m.wanted)
+	}
+	m.list = append(m.list, one)
+}
+
+// only copies the events of these kinds, as far as it matters where they are.
+func only(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
+	some := &trace.Batch{}
+	for i, k := range b.Kind {
+		if !kinds.Has(k) {
+			continue
+		}
+		some.Kind, some.Addr = append(some.Kind, k), append(some.Addr, b.Addr[i])
+		if b.Site != nil {
+			some.Site = append(some.Site, b.Site[i])
+		}
+		if b.Arg != nil {
+			some.Arg = append(some.Arg, b.Arg[i])
+		}
+	}
+	return some
+}
+
+// since gives those from one block up to another, and forgets what everybody knows.
+func (m *moves) since(from, to int) (list []move) {
+	known := to
+	for _, w := range m.followers {
+		known = min(known, w.at)
+	}
+	n := 0
+	for n < len(m.list) && m.list[n].block < known {
+		n++
+	}
+	m.list = m.list[n:]
+	for _, one := range m.list {
+		if one.block >= from && one.block < to {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// work takes claims until there are no more.
+func (w *worker) work() {
+	for c := w.claim(); c != nil; c = w.claim() {
+		w.analyse(c)
+	}
+}
+
+// claim waits for one; nil: there are no more.
+func (w *worker) claim() *claim {
+	p := w.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.closed && !p.alone {
+		end := p.at + len(p.blocks)
+		if from, to := p.claims.next(p.at, end, p.ended != nil); to > from && p.joining {
+			c := &claim{from: from, to: to, blocks: p.blocks[from-p.at : to-p.at]}
+			p.claims.list = append(p.claims.list, c)
+			w.follow(from)
+			return c
+		}
+		if w.at+maxBehind < p.at {
+			w.follow(p.at)
+			continue
+		}
+		p.changed.Wait()
+	}
+	return nil
+}
+
+// maxBehind is how many blocks a worker without work may be behind in following what
+// moves.
+const maxBehind = 256
+
+// follow has the worker know where blocks of memory lie at a block. It holds the lock
+// but for the time that this takes.
+func (w *worker) follow(to int) {
+	list := w.p.moves.since(w.at, to)
+	w.at = to
+	if len(list) == 0 {
+		return
+	}
+	w.p.mu.Unlock()
+	defer w.p.mu.Lock()
+	if w.before == nil {
+		w.before = sites.New(w.p.spec.sites(), w.program)
+	}
+	for _, one := range list {
+		w.header = one.header
+		if one.rows == nil {
+			one.rows = &trace.Batch{}
+		}
+		w.before.Move(one.rows)
+	}
+}
+
+// program gives what the trace had told at the rows that are being analysed.
+func (w *worker) program() *trace.Program { return w.header.Program }
+
+// table makes the analyses of a segment that begins behind so many references.
+func (w *worker) table(first uint64) []Analysis {
+	spec := w.p.spec
+	spec.Start += first
+	told := !spec.Mergeable
+	spec.Mergeable = true
+	return spec.tableFor(spec.has(Sets), w.program, told)
+}
+
+// analyse makes a segment of a claim.
+func (w *worker) analyse(c *claim) {
+	first := &c.blocks[0]
+	w.header = first.header
+	f := feed{analyses: w.table(first.first)}
+	f.ask()
+	site := sitesOf(f.analyses)
+	if site != nil && w.before != nil {
+		site.Succeed(w.before)
+	}
+	done, ok := 0, true
+	for ; ok && done < len(c.blocks) && !c.cut.Load(); done++ {
+		b := &c.blocks[done]
+		w.header, f.batch, f.mixed, f.next = b.header, b.rows, b.mixed, 0
+		ok = f.all() == nil
+		c.done.Add(1)
+	}
+	var result *profile.Profile
+	if ok {
+		spec := w.p.spec
+		spec.Start += first.first
+		result = f.profile(&spec, *w.header, profile.Totals{}, profile.State{}, true)
+	}
+	p := w.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if site != nil {
+		w.before = site
+	}
+	c.to, c.result, c.ended = c.from+done, result, true
+	w.at = c.to
+	p.notify()
+}
+
+// all analyses what is left of the batch.
+func (f *feed) all() error {
+	for f.pending() || f.rest.pending() {
+		if f.rest.pending() {
+			f.rest.consume()
+		} else if err := f.consume(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
