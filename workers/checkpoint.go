@@ -79,7 +79,7 @@ type Keeper struct {
 	Checkpoint
 
 	File   *File
-	Runner *analysis.Runner
+	Runner analysis.Run
 	Now    func() time.Time
 
 	// Bytes and References are the volumes of input between two checkpoints,

@@ -22,9 +22,9 @@ type Runner struct {
 	intake
 	feed
 
-	stretches Stretches // the reader, where it leaves parts of the run out; or nil
-	failed error        // of an analysis, while saving
-	header trace.Header // what a restored run knew of the trace
+	stretches Stretches    // the reader, where it leaves parts of the run out; or nil
+	failed    error        // of an analysis, while saving
+	header    trace.Header // what a restored run knew of the trace
 }
 
 // Progress is what a runner can tell between two steps.

@@ -162,7 +162,9 @@ func interruptAnalysis(t *testing.T, more ...string) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
 	content := read(t, "a.din")
-	stdin := &interrupting{Reader: bytes.NewReader(content), at: len(content) / 2, interrupt: interrupt}
+	over := make(chan struct{})
+	defer close(over)
+	stdin := &interrupting{Reader: bytes.NewReader(content), at: len(content) / 2, interrupt: interrupt, over: over}
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, append([]string{"analyze", "-", "--checkpoint", "kept"}, more...), stdin, &stdout, &stderr)
 	expect(t, answer{stdout.String(), stderr.String(), code}, exitInterrupted, "the same command goes on from the checkpoint in kept", "interrupted")
@@ -171,16 +173,18 @@ func interruptAnalysis(t *testing.T, more ...string) {
 	}
 }
 
-// interrupting is standard input that has its reader interrupted.
+// interrupting is standard input that has its reader interrupted, and wait.
 type interrupting struct {
 	*bytes.Reader
 	at        int
 	interrupt func()
+	over      chan struct{}
 }
 
 func (r *interrupting) Read(p []byte) (int, error) {
 	if r.Len() <= r.at {
 		r.interrupt()
+		<-r.over
 	}
 	return r.Reader.Read(p[:min(len(p), 1000)])
 }

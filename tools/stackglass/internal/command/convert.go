@@ -57,6 +57,7 @@ is written, and the exit code is 3.`,
 		},
 	}
 	r = addReading(cmd)
+	must(cmd.Flags().MarkHidden("workers")) // of analyses
 	f := cmd.Flags()
 	f.StringVarP(&output, "output", "o", "", "write the trace to this `FILE` (- for standard output)")
 	f.StringVar(&to, "to", "sgt", "the `FORMAT` to write: "+strings.Join(pass.WrittenFormats, ", "))

@@ -35,6 +35,8 @@ type reading struct {
 	seed        uint64 // of the sample
 	memory      string
 	spill       string // folder for what does not fit in memory; "": nothing goes there
+	workers     uint
+	segment     uint
 	format      string
 	lineOptions []string // those that choose line sizes, rather than one that a profile has
 
@@ -66,6 +68,9 @@ func addReading(cmd *cobra.Command) *reading {
 	f.StringVar(&r.sample, "sample", "", "estimate from a sample: space=RATE or lines=COUNT of the lines, time=GAP (one access in so many), onoff=ON/PERIOD references")
 	f.Uint64Var(&r.seed, "sample-seed", 0, "choose another sample by another `NUMBER`")
 	f.StringVar(&r.memory, "memory", "", "stop in good order beyond this much memory, as in 4GiB (default: nine tenths of what is free)")
+	f.UintVar(&r.workers, "workers", 0, "share the analysis among `N` processors; the result is the same (0: all there are)")
+	f.UintVar(&r.segment, "segment", 0, "give each of them about `N` references at a time (0: find out)")
+	must(f.MarkHidden("segment"))
 	addFormat(cmd, &r.format)
 	return r
 }
@@ -107,6 +112,9 @@ func must(err error) {
 	}
 }
 
+// mostWorkers is more than one program has processors.
+const mostWorkers = 1 << 10
+
 // options turns the flags into what a pass needs, for these line sizes.
 func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 	if _, err := parseFormat(r.format); err != nil {
@@ -127,6 +135,8 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		Strict:      r.strict,
 		Terminal:    a.terminal(),
 		MemoryBytes: pass.AvailableMemory(),
+		Workers:     int(min(r.workers, mostWorkers)),
+		Segment:     int(min(r.segment, 1<<30)),
 		Spec: analysis.Spec{
 			Kinds: kinds, Skip: r.skip, Limit: r.limit, SkipBad: r.skipBad,
 			LineBytes: lineBytes, Mergeable: r.mergeable, Analyses: analyses,

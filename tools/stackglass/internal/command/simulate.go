@@ -42,6 +42,7 @@ func (q *asked) add(cmd *cobra.Command, budgetExample string) {
 
 func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
 	s := &simulation{r: addReading(cmd)}
+	must(cmd.Flags().MarkHidden("workers")) // of analyses; what is simulated has one order
 	s.add(cmd, budgetExample)
 	cmd.Flags().Uint64Var(&s.seed, "seed", 0, "start random replacement from another `NUMBER`")
 	cmd.Flags().StringVar(&s.protocol, "protocol", simulate.MESI.String(), "what private caches know of each other's lines: mesi or msi")

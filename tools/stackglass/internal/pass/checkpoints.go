@@ -111,7 +111,7 @@ type saver struct {
 }
 
 // begin has the runner go on from a checkpoint, if there is one.
-func (c *Checkpoints) begin(in *Input, content *workers.File, runner *analysis.Runner, o *Options, from *workers.Checkpoint) (*saver, error) {
+func (c *Checkpoints) begin(in *Input, content *workers.File, runner analysis.Run, o *Options, from *workers.Checkpoint) (*saver, error) {
 	if c == nil {
 		return &saver{}, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
@@ -35,6 +36,8 @@ type Options struct {
 	Strict      bool            // stop a container at the first part that cannot be read
 	MemoryBytes uint64          // stop in good order beyond this; 0: no limit
 	Spill       string          // folder for what would go beyond it; "": nothing goes there
+	Workers     int             // goroutines that analyse; 0: one for each processor
+	Segment     int             // references that one of several takes at a time; 0: finds out
 	Terminal    io.Writer       // where progress is shown; nil: nowhere
 	// Beside takes the references as analyses do; nil: nobody does. What it makes
 	// of them is in no checkpoint.
@@ -90,6 +93,7 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	}
 	unpacked, err := open.Open(in.Name, content, open.Options{Format: o.Format, Packings: packings, Strict: o.Strict})
 	if err != nil {
+		in.verify(ctx, content)
 		return nil, in.blame(ctx, o, content, err)
 	}
 	watched := &watcher{reader: unpacked}
@@ -103,17 +107,21 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 		}
 		defer end()
 	}
-	runner, err := analysis.NewRunner(o.Spec, watched)
+	runner, err := o.runner(watched)
 	if err != nil {
 		return nil, err
 	}
-	runner.Beside(o.Beside)
 	saver, err := o.Checkpoints.begin(in, content, runner, &o, from)
 	if err != nil {
 		return nil, err
 	}
 	stopped := in.run(ctx, runner, o, saver)
 	done := runner.Progress()
+	if p, ok := runner.(*analysis.Parallel); ok && !p.Close() {
+		watched = &watcher{} // the other one is still waiting for input
+	} else {
+		in.verify(ctx, content)
+	}
 	if stopped = in.blame(ctx, o, content, stopped); stopped != nil {
 		if other := new(workers.OtherFileError); done.References == 0 || errors.As(stopped, &other) {
 			return nil, stopped
@@ -125,8 +133,26 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	return result, nil
 }
 
+// runner makes the run. What goes on beside one, and samples, are of the order of all
+// references.
+func (o *Options) runner(r trace.Reader) (analysis.Run, error) {
+	workers := o.Workers
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	if workers > 1 && o.Beside == nil && o.Spec.Splits() {
+		return analysis.NewParallel(o.Spec, r, analysis.ParallelOptions{Workers: workers, SegmentReferences: o.Segment, MemoryBytes: o.MemoryBytes})
+	}
+	runner, err := analysis.NewRunner(o.Spec, r)
+	if err != nil {
+		return nil, err
+	}
+	runner.Beside(o.Beside)
+	return runner, nil
+}
+
 // run steps through the trace until it ends, or something ends it.
-func (in *Input) run(ctx context.Context, runner *analysis.Runner, o Options, saver *saver) error {
+func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver *saver) error {
 	bar := newBar(o.Terminal, in.Bytes)
 	defer bar.finish()
 	const (
@@ -134,8 +160,9 @@ func (in *Input) run(ctx context.Context, runner *analysis.Runner, o Options, sa
 		linesBetweenLooks = 1 << 17 // some 10 MB: references to ranges come to many lines in few steps
 	)
 	looked := uint64(0) // lines at the last look
+	begun := false      // others may have to begin first
 	for step := 0; ; step++ {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && !halt(runner) {
 			return ErrInterrupted
 		}
 		if err := runner.Step(); err == io.EOF {
@@ -144,24 +171,39 @@ func (in *Input) run(ctx context.Context, runner *analysis.Runner, o Options, sa
 			return err
 		}
 		progress := runner.Progress()
-		if step%stepsBetweenLooks != 0 && progress.Lines-looked < linesBetweenLooks {
+		begins := !begun && progress.References > 0
+		if step%stepsBetweenLooks != 0 && progress.Lines-looked < linesBetweenLooks && !begins {
 			continue
 		}
+		begun = begun || begins
 		looked = progress.Lines
 		bar.show(in.read.Load(), progress.References, time.Now())
 		saver.look()
-		if o.MemoryBytes > 0 && memoryInUse() > o.MemoryBytes {
+		if o.MemoryBytes > 0 && begun && memoryInUse() > o.MemoryBytes {
 			return fmt.Errorf("%w (--memory sets the limit)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: progress.References})
 		}
+	}
+}
+
+// halt has a run read no more, if others are ahead of it.
+func halt(r analysis.Run) bool {
+	p, ok := r.(*analysis.Parallel)
+	if ok {
+		p.Halt()
+	}
+	return ok
+}
+
+// verify reads on to where a checkpoint was, unless the user ended the pass.
+func (in *Input) verify(ctx context.Context, content *workers.File) {
+	if ctx.Err() == nil {
+		content.Verify()
 	}
 }
 
 // blame gives the complaint that the input is another one than it was precedence over
 // what came of that. err nil: the input has ended.
 func (in *Input) blame(ctx context.Context, o Options, content *workers.File, err error) error {
-	if ctx.Err() == nil {
-		content.Verify()
-	}
 	if other := new(workers.OtherFileError); errors.As(content.Wrong(), &other) {
 		return o.Checkpoints.refuse(in, other)
 	}

@@ -1,0 +1,63 @@
+package pass
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+	"github.com/stackglass/stackglass/site"
+)
+
+// Any number of workers, and any split, gives the same bytes: of the demos, and of the
+// first references of the real traces.
+func TestWorkersGiveTheSameBytes(t *testing.T) {
+	inputs := map[string]Options{}
+	demos, err := site.Demos()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range demos {
+		inputs[demoPrefix+d.Name] = Options{}
+	}
+	if _, err := tracetest.FindData(); err != nil {
+		t.Log("without the real traces: ", err)
+	} else {
+		for _, name := range tracetest.RealTraces {
+			o := Options{}
+			o.Spec.Limit = 400_000
+			inputs[tracetest.RealPath(t, name)] = o
+		}
+	}
+	for name, o := range inputs {
+		t.Run(name, func(t *testing.T) {
+			o.Workers = 1
+			one, references := analyzed(t, name, o)
+			for _, o.Workers = range []int{2, 3, 4, 8} {
+				for _, segments := range []int{0, 1, 2, 7, 64} {
+					o.Segment = 0
+					if segments > 0 {
+						o.Segment = (references + segments - 1) / segments
+					}
+					if several, _ := analyzed(t, name, o); !bytes.Equal(several, one) {
+						t.Errorf("%d workers with %d segments give another profile than one", o.Workers, segments)
+					}
+				}
+			}
+		})
+	}
+}
+
+func analyzed(t *testing.T, name string, o Options) (encoded []byte, references int) {
+	t.Helper()
+	in, err := Open(context.Background(), name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	result, err := in.Analyze(context.Background(), o)
+	if err != nil || result.Stopped != nil {
+		t.Fatal(err, result)
+	}
+	return result.Profile.Encode(), int(result.Profile.Totals.AllReferences())
+}
