@@ -51,7 +51,9 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	case !a.seen:
 		return a.Restore(next)
 	}
-	r := &loader{Decoder: profile.NewDecoder(next.Segment.Sharing), a: &Analysis{options: a.options}}
+	o := a.options
+	o.Mergeable = true // which the segment is, whatever it is added to
+	r := &loader{Decoder: profile.NewDecoder(next.Segment.Sharing), a: &Analysis{options: o}}
 	r.a.cores.reset(a.options.Cores)
 	r.threads()
 	if r.Err() != nil || r.wrong {
@@ -73,6 +75,18 @@ func (a *Analysis) Append(next *profile.Profile) error {
 		return errState
 	}
 	return nil
+}
+
+// Joins tells whether a segment with references of these threads can be appended now,
+// or perhaps later: as long as each thread finds room.
+func (a *Analysis) Joins(threads []uint32) (now, later bool) {
+	n := len(a.cores.of)
+	for _, t := range threads {
+		if _, known := a.cores.of[t]; !known {
+			n++
+		}
+	}
+	return n <= profile.MaxCores, n <= profile.MaxCores
 }
 
 // join adds the cores of the segment that follows, and gives their numbers. One that

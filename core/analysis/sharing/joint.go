@@ -134,8 +134,10 @@ func (s *lineSize) meet(j *joint, i int) {
 				w.steps = append(w.steps, i)
 			}
 		}
-		before := s.segment.lines.known(n.line)
-		j.kept[i] = before == nil || before.last == 0
+		if s.segment != nil {
+			before := s.segment.lines.known(n.line)
+			j.kept[i] = before == nil || before.last == 0
+		}
 		return
 	}
 	w := &j.work[n.core()]
@@ -345,6 +347,9 @@ func (d *domain) putOnTop(p *domainPart, f *firsts, stored *directory) {
 // keepNotes adds the notes that nothing before the segment has answered.
 func (s *lineSize) keepNotes(j *joint) {
 	g := s.segment
+	if g == nil {
+		return
+	}
 	for i, n := range j.notes {
 		if !j.kept[i] {
 			continue
@@ -377,6 +382,8 @@ func (s *lineSize) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	j := s.joint
 	switch {
 	case j == nil:
+		return
+	case j.sizePart == nil && s.segment == nil:
 		return
 	case j.sizePart == nil:
 		s.segment.resolve(j, distances[:len(touches)])
