@@ -323,7 +323,7 @@ func (p *Parallel) arrive() *claim {
 func (p *Parallel) take(c *claim) error {
 	s := c.result
 	if s != nil {
-		if now, _ := p.joins(s.Totals.Threads); !now || s.Totals.AllReferences() == 0 {
+		if now, _ := p.joins(s.Totals.Threads); !now || s.Totals.AllReferences() == 0 || p.live.analysed == 0 {
 			s = nil
 		}
 	}

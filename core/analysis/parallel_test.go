@@ -87,6 +87,12 @@ func TestParallelFollowsBlocks(t *testing.T) {
 			spec = analysis.Spec{Analyses: analysis.Sites | analysis.Counters, Utilisation: []uint64{1 << 9, 1 << 11}, Previous: true}
 		}
 		if rng.IntN(3) == 0 {
+			spec = analysis.Spec{Analyses: analysis.Sites | analysis.Sharing, LineBytes: []uint32{32, 64}}
+			if rng.IntN(2) == 0 {
+				spec.Domains = [][]uint32{{0, 2}}
+			}
+		}
+		if rng.IntN(3) == 0 {
 			spec.Skip, spec.Limit = rng.Uint64N(2000), 1+rng.Uint64N(8000)
 		}
 		spec.Mergeable = rng.IntN(4) == 0
