@@ -103,12 +103,18 @@ func (s Spec) has(a Analyses) bool {
 // locality, which they follow. sets tells whether set tables are made. program gives
 // what the trace has told so far of its code, or nil.
 func table(s Spec, sets bool, program func() *trace.Program) []Analysis {
-	return s.tableFor(sets, program, false)
+	return s.tableFor(sets, program, part{})
 }
 
-// tableFor is table, perhaps for a segment that is told where blocks of memory lie at
-// its beginning.
-func (s Spec) tableFor(sets bool, program func() *trace.Program, told bool) (list []Analysis) {
+// part says that analyses are of a segment that a [Parallel] run appends.
+type part struct {
+	is   bool
+	told bool // where blocks of memory lie at its beginning
+}
+
+// tableFor is table, perhaps for a part. What threads communicate is in none: parts are
+// of runs that have given it up.
+func (s Spec) tableFor(sets bool, program func() *trace.Program, of part) (list []Analysis) {
 	if s.Sample != nil && s.has(Locality) {
 		list = append(list, s.Sample.Locality(s.LineBytes))
 		list = append(list, s.Sample.Followers(s.wanted(program))...)
@@ -119,11 +125,11 @@ func (s Spec) tableFor(sets bool, program func() *trace.Program, told bool) (lis
 		var communicated *communication.Analysis
 		if s.has(Sites) {
 			o := s.sites()
-			o.Follows = told
+			o.Follows = of.told
 			follower := sites.New(o, program)
 			distances.Feed(s.SiteLineBytes(), follower)
 			list = append(list, follower)
-			if s.has(Communication) {
+			if s.has(Communication) && !of.is {
 				communicated = communication.New(s.SiteLineBytes(), follower, s.decides(program))
 				if list = append(list, communicated); s.Mergeable {
 					communicated.Mergeable(s.Start)

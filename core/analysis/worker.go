@@ -144,7 +144,7 @@ func (w *worker) table(first uint64) []Analysis {
 	spec.Start += first
 	told := !spec.Mergeable
 	spec.Mergeable = true
-	return spec.tableFor(spec.has(Sets), w.program, told)
+	return spec.tableFor(spec.has(Sets), w.program, part{is: true, told: told})
 }
 
 // analyse makes a segment of a claim.

@@ -69,6 +69,10 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
+// Joins tells whether a segment can be appended now, or perhaps later, without a loss:
+// it does not have the distances of sources.
+func (a *Analysis) Joins([]uint32) (now, later bool) { return a.off, a.off || a.program != nil }
+
 // join gives threads that appear slots behind the others, and tells which those of the
 // next segment have.
 func (t *threads) join(next *threads) (to []uint8, err error) {
