@@ -830,6 +830,7 @@ func TestCommunicationSaveRestore(t *testing.T) {
 		if seed%2 == 0 {
 			spec.Analyses |= analysis.Sharing
 		}
+		spec.Mergeable = seed%3 == 0
 		reader := func() trace.Reader { return tracetest.NewProgramReader(program, whole, 100) }
 		want := passed(t, spec, reader())
 		first, err := analysis.NewRunner(spec, reader())
