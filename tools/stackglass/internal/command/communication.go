@@ -154,6 +154,9 @@ func (a *app) loadCommunication(r *reading, o *communicationOptions, name string
 // about the others.
 func aboutCaches(l *answerable, c *answers.Communication, caches []hierarchy.Cache) (doubts []string, err error) {
 	if len(caches) > 0 && l.Profile.Communication.Sources == nil {
+		if len(l.Profile.Sharing) > 0 {
+			return nil, usagef(l.name, ": --cache: what comes from other caches is left out of profiles that can be appended to; analyze the trace again without --mergeable")
+		}
 		return nil, usagef(l.name, ": --cache: the profile has no stacks of threads; analyze the trace again with --analyses communication,sharing")
 	}
 	for _, cache := range caches {
