@@ -5,7 +5,8 @@
 // cache before, the rest is fetched. Only a cache that holds every file is
 // served from, so a page never runs with scripts of two versions.
 //
-// What it hands out has the headers of the site's policy, whatever the host sent:
+// What it hands out has the headers of the site's policy, whatever the host sent
+// (but for the one that forbids to guess types, which the host may not know):
 // workers are under a policy only if their scripts come with one, and a host that
 // sends none leaves them free.
 "use strict";

@@ -130,7 +130,7 @@ func newChanging(t *testing.T, behind *server) *changing {
 			http.NotFound(w, r)
 			return
 		}
-		w.Header().Set("Content-Type", map[string]string{".css": "text/css", ".js": "text/javascript", ".wasm": "application/wasm", "": "text/html"}[path.Ext(r.URL.Path)])
+		w.Header().Set("Content-Type", map[string]string{".css": "text/css", ".js": "text/javascript", ".wasm": "application/wasm", ".html": "text/html", "": "text/html"}[path.Ext(r.URL.Path)])
 		w.Header().Set("Cache-Control", policy.Cache(strings.TrimPrefix(r.URL.Path, "/")))
 		w.Write(content)
 	}))

@@ -176,6 +176,11 @@ func TestPrecacheHasWhatIsServed(t *testing.T) {
 			t.Errorf("precache.js lacks %s", name)
 		}
 	}
+	for _, h := range policy.Headers() {
+		if has, want := bytes.Contains(list, []byte(`["`+h.Name+`", "`+h.Value+`"]`)), h.Name != "X-Content-Type-Options"; has != want {
+			t.Errorf("precache.js has the header %s: %t, want %t", h.Name, has, want)
+		}
+	}
 	for _, name := range leftOut {
 		if bytes.Contains(list, []byte(`["`+name+`"`)) {
 			t.Errorf("precache.js has %s", name)
