@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
@@ -58,6 +59,28 @@ func processor(b *testing.B) int64 {
 	return used.Utime.Nano() + used.Stime.Nano()
 }
 
+// Segments of real traces, which threads go through together, give what the whole gives.
+func TestAppendRealTraces(t *testing.T) {
+	for _, name := range tracetest.RealTraces {
+		whole := interleaved(t, name, 4, false)
+		whole = whole.View(new(trace.Batch), 0, whole.Len()/8)
+		spec := analysis.Spec{Analyses: analysis.Sharing | analysis.Communication, Mergeable: true}
+		want := analyse(t, spec, tracetest.NewReader(whole, 0))
+		var sum *profile.Profile
+		for i := range 3 {
+			lo, hi := whole.Len()*i/3, whole.Len()*(i+1)/3
+			spec.Start = uint64(lo)
+			next := analyse(t, spec, tracetest.NewReader(whole.View(new(trace.Batch), lo, hi), 0))
+			if sum == nil {
+				sum = next
+				continue
+			}
+			sum = join(t, sum, next)
+		}
+		same(t, sum, want)
+	}
+}
+
 // reader hands out a trace without copying it.
 type reader struct {
 	whole *trace.Batch
@@ -81,7 +104,7 @@ const (
 
 // interleaved gives a part of a real trace to threads, which take turns: to each a
 // part of its own, or to all the same, which they go through together.
-func interleaved(b *testing.B, name string, threads int, apart bool) *trace.Batch {
+func interleaved(b testing.TB, name string, threads int, apart bool) *trace.Batch {
 	all := part(b, name)
 	whole := &trace.Batch{Thread: []uint32{}}
 	each := all.Len() / threads
@@ -100,7 +123,7 @@ func interleaved(b *testing.B, name string, threads int, apart bool) *trace.Batc
 }
 
 // part reads the beginning of a real trace.
-func part(b *testing.B, name string) *trace.Batch {
+func part(b testing.TB, name string) *trace.Batch {
 	file, err := os.Open(tracetest.RealPath(b, name))
 	if err != nil {
 		b.Fatal(err)
