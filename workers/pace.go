@@ -18,15 +18,21 @@ func (p *pace) ran(begin, end time.Time) {
 }
 
 // share keeps something that is done again and again within a twentieth of the time
-// since began, the next time too: that is taken to cost half more than the last.
+// since began, the next time too.
 type share struct {
 	began       time.Time
 	spent, last time.Duration
 }
 
-func (s *share) due(now time.Time) bool {
+// due tells whether to do it; first is what the first time is taken to cost, and
+// every other to cost half more than the one before.
+func (s *share) due(now time.Time, first time.Duration) bool {
 	const share = 20
-	return now.Sub(s.began) >= share*(s.spent+s.last+s.last/2)
+	next := s.last + s.last/2
+	if s.spent == 0 {
+		next = first
+	}
+	return now.Sub(s.began) >= share*(s.spent+next)
 }
 
 // ran notes what it took once.
