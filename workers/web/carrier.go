@@ -4,9 +4,11 @@ package web
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"sync"
 	"syscall/js"
+	"time"
 
 	"github.com/stackglass/stackglass/workers"
 )
@@ -32,7 +34,13 @@ func Spawn(url, name string) (workers.Carrier, error) {
 		return nil, err
 	}
 	c := &carrier{remote: worker, close: func() { worker.Call("terminate") }}
-	c.on("message", c.takeMessage)
+	c.on("message", func(event js.Value) {
+		if data := event.Get("data"); data.Type() == js.TypeObject && data.Get("alive").Type() == js.TypeString {
+			c.watch(data.Get("alive"))
+			return
+		}
+		c.takeMessage(event)
+	})
 	c.on("messageerror", func(js.Value) {
 		c.mailbox.End(&workers.DeadError{Code: -1, Why: "a message could not be read"})
 	})
@@ -44,6 +52,39 @@ func Spawn(url, name string) (workers.Carrier, error) {
 		c.mailbox.End(&workers.DeadError{Code: -1, Why: why})
 	})
 	return c, nil
+}
+
+// lastWordsWait is how long a worker's last message may be under way once its locks
+// are free.
+const lastWordsWait = 500 * time.Millisecond
+
+// watch ends the connection when the worker lets go of its lock: some ends send no
+// message and raise no event.
+func (c *carrier) watch(lock js.Value) {
+	var free js.Func
+	free = js.FuncOf(func(js.Value, []js.Value) any {
+		free.Release()
+		time.AfterFunc(lastWordsWait, func() {
+			c.mailbox.End(&workers.DeadError{Code: -1, Why: "it ended without a word"})
+		})
+		return nil
+	})
+	js.Global().Get("navigator").Get("locks").Call("request", lock, free)
+}
+
+// beAlive has this worker hold a lock for as long as it lives, and tells the page
+// which, where the browser has locks.
+func beAlive(self js.Value) {
+	locks := self.Get("navigator").Get("locks")
+	if !locks.Truthy() {
+		return
+	}
+	name := "stackglass worker " + self.Get("crypto").Call("randomUUID").String()
+	locks.Call("request", name, js.FuncOf(func(js.Value, []js.Value) any {
+		self.Call("postMessage", map[string]any{"alive": name})
+		// Never settled: the lock is held. Function.prototype does nothing.
+		return self.Get("Promise").New(self.Get("Function").Get("prototype"))
+	}))
 }
 
 // Self gives the worker's end of its connection to the page. It is to be
@@ -63,6 +104,7 @@ func Self() workers.Carrier {
 		}
 		self.Set("earlyMessages", js.Undefined())
 	}
+	beAlive(self)
 	return c
 }
 
@@ -76,7 +118,8 @@ func (c *carrier) on(event string, handle func(event js.Value)) {
 	c.remote.Call("addEventListener", event, handler)
 }
 
-// takeMessage puts what an event brings into the mailbox.
+// takeMessage puts what an event brings into the mailbox. What no carrier sends is
+// dropped: anything that runs on the page may send to a worker.
 func (c *carrier) takeMessage(event js.Value) {
 	object := event.Get("data")
 	if object.Type() != js.TypeObject {
@@ -87,11 +130,14 @@ func (c *carrier) takeMessage(event js.Value) {
 		return
 	}
 	kind, job := object.Get("type"), object.Get("job")
-	if kind.Type() != js.TypeNumber || job.Type() != js.TypeNumber {
+	if !isWhole(kind, 1<<8-1) || !isWhole(job, 1<<32-1) {
 		return
 	}
 	m := workers.Message{Type: workers.Type(kind.Int()), Job: uint32(job.Float())}
-	if body := object.Get("body"); body.Type() == js.TypeObject {
+	if body := object.Get("body"); !body.IsUndefined() {
+		if !body.InstanceOf(js.Global().Get("ArrayBuffer")) {
+			return
+		}
 		bytes := js.Global().Get("Uint8Array").New(body)
 		m.Body = make([]byte, bytes.Length())
 		js.CopyBytesToGo(m.Body, bytes)
@@ -100,6 +146,15 @@ func (c *carrier) takeMessage(event js.Value) {
 		m.Attachment = attachment
 	}
 	c.mailbox.Put(m)
+}
+
+// isWhole tells whether v is a whole number from 0 to most.
+func isWhole(v js.Value, most float64) bool {
+	if v.Type() != js.TypeNumber {
+		return false
+	}
+	f := v.Float()
+	return f >= 0 && f <= most && f == math.Trunc(f)
 }
 
 // endOf says what the end of a worker's program means.

@@ -25,6 +25,18 @@ func TestMain(m *testing.M) {
 		panic("on purpose")
 	case "out of memory":
 		outOfMemory()
+	case "silent":
+		Self()
+		// The lock is told of first: one that ends while it is loading is seen to.
+		time.Sleep(100 * time.Millisecond)
+		js.Global().Call("close")
+		<-make(chan struct{}) // the program does not end, its worker does
+	case "poisons":
+		for _, poison := range poisons() {
+			js.Global().Call("postMessage", poison)
+		}
+		workerstest.Peer(Self())
+		return
 	case "busy":
 		busy(Self())
 		return
@@ -110,6 +122,44 @@ func TestPanicIsReported(t *testing.T) { wantDead(t, spawn(t, "panics"), 2, "pan
 
 func TestOutOfMemoryIsReported(t *testing.T) {
 	wantDead(t, spawn(t, "out of memory"), 2, "out of memory")
+}
+
+// A worker that ends without a message, as one that the browser ends, is dead.
+func TestSilentEndIsReported(t *testing.T) {
+	wantDead(t, spawn(t, "silent"), -1, "without a word")
+}
+
+// poisons are what no carrier sends.
+func poisons() []any {
+	nested := js.ValueOf(map[string]any{})
+	nested.Set("self", nested)
+	return []any{
+		nil, 5, "text", true, nested, []any{1, 2}, map[string]any{},
+		map[string]any{"type": "start", "job": 1}, map[string]any{"type": 1}, map[string]any{"job": 1},
+		map[string]any{"type": -1, "job": 1}, map[string]any{"type": 1e300, "job": 1}, map[string]any{"type": 1.5, "job": 1},
+		map[string]any{"type": js.Global().Get("NaN"), "job": 1}, map[string]any{"type": 1, "job": -1}, map[string]any{"type": 1, "job": 1e300},
+		map[string]any{"type": 2, "job": 1, "body": map[string]any{"length": 1e15}}, map[string]any{"type": 2, "job": 1, "body": "text"},
+		map[string]any{"type": 2, "job": 1, "body": js.Global().Get("Uint8Array").New(5)}, map[string]any{"type": 2, "job": 1, "body": nil},
+		map[string]any{"exited": "text"}, map[string]any{"alive": 5},
+	}
+}
+
+// What no carrier sends is dropped on either side, and messages come through.
+func TestPoisonIsDropped(t *testing.T) {
+	c := spawn(t, "poisons")
+	for _, poison := range poisons() {
+		c.(*carrier).remote.Call("postMessage", poison)
+	}
+	want := workers.Message{Type: workers.TypeStart, Job: 7, Body: []byte("body")}
+	if err := c.Send(workers.Message{Type: want.Type, Job: want.Job, Body: []byte("body")}); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := c.Receive(); err != nil || m.Type != workers.TypeReady {
+		t.Fatalf("received %+v, %v", m, err)
+	}
+	if m, err := c.Receive(); err != nil || m.Type != want.Type || m.Job != want.Job || string(m.Body) != string(want.Body) {
+		t.Errorf("received %+v, %v, want it back", m, err)
+	}
 }
 
 func TestMissingScriptIsReported(t *testing.T) {
