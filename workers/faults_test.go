@@ -1,0 +1,249 @@
+package workers_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/profile/memstore"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// refusing is a store that refuses what is written from the n-th on, once or for good.
+type refusing struct {
+	*memstore.Store
+	at, writes int
+	once       bool
+	err        error
+}
+
+func (s *refusing) refuse() error {
+	s.writes++
+	if s.writes == s.at || s.writes > s.at && !s.once {
+		return s.err
+	}
+	return nil
+}
+
+func (s *refusing) Save(e profile.Entry, write func(io.Writer) error) error {
+	if err := s.refuse(); err != nil {
+		return err
+	}
+	return s.Store.Save(e, write)
+}
+
+func (s *refusing) Put(e profile.Entry, data []byte) error {
+	if err := s.refuse(); err != nil {
+		return err
+	}
+	return s.Store.Put(e, data)
+}
+
+// Whatever write finds no room, the run ends with the result of one that finds all;
+// and what the store held by then is whole.
+func TestStoreRefusesAnyWrite(t *testing.T) {
+	b := din(120_000)
+	want := direct(t, b, spec).Encode()
+	for _, once := range []bool{false, true} {
+		for _, at := range []int{1, 2, 3, 5, 8} {
+			t.Run(strconv.Itoa(at)+" once "+strconv.FormatBool(once), func(t *testing.T) {
+				f := newFixture(t)
+				store := &refusing{Store: f.store, at: at, once: once, err: profile.ErrFull}
+				f.host.Store, f.host.CheckpointBytes, f.host.Yield = store, 60_000, runtime.Gosched
+				f.serve()
+				f.start(1, workers.Start{Key: "k", Name: "a.din", Spec: spec}, bytesFile(b))
+				d, _ := f.done()
+				if !bytes.Equal(d.Profile, want) {
+					t.Error("the profile differs")
+				}
+				entries, err := f.store.List()
+				if err != nil || d.Kept && (len(entries) != 1 || entries[0].State != profile.EntryComplete) {
+					t.Errorf("kept %t, entries %+v, %v", d.Kept, entries, err)
+				}
+				if d.Kept {
+					return
+				}
+				wantContains(t, d.Problem, "The storage is full", "Export it now")
+				for _, e := range entries {
+					stored, err := f.store.Get(e.Key)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := workers.DecodeCheckpoint(stored); err != nil {
+						t.Errorf("what is left is no checkpoint: %v", err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A run goes on from the generation before one that is damaged, and ends with the
+// same bytes.
+func TestResumeFromGenerationBefore(t *testing.T) {
+	b := din(800_000)
+	store := interrupt(t, b, len(b), spec)
+	newest, err := store.Get("k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := func(w io.Writer) error { _, err := w.Write(append(bytes.Clone(newest), 0)); return err }
+	if err := store.Save(profile.Entry{Key: "k"}, later); err != nil || !store.Damage("k") {
+		t.Fatal(err)
+	}
+	f := newFixture(t)
+	f.store, f.host.Store = store, store
+	f.serve()
+	f.start(1, workers.Start{Key: "k", Name: "a.din", Resume: true}, bytesFile(b))
+	if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
+		t.Error("the profile differs from that of an uninterrupted run")
+	}
+}
+
+// Every cut and many flips of a checkpoint are refused or give the same bytes: none
+// gives another result, or panics.
+func TestPoisonedCheckpoint(t *testing.T) {
+	b := din(800_000)
+	whole, err := interrupt(t, b, len(b), spec).Get("k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := direct(t, b, spec).Encode()
+	for i := range 16 {
+		poisoned := bytes.Clone(whole)
+		if at := i * len(whole) / 16; i%2 == 0 {
+			poisoned[at] ^= 0x10
+		} else {
+			poisoned = poisoned[:at]
+		}
+		f := newFixture(t)
+		save := func(w io.Writer) error { _, err := w.Write(poisoned); return err }
+		if err := f.store.Save(profile.Entry{Key: "k"}, save); err != nil {
+			t.Fatal(err)
+		}
+		f.serve()
+		f.start(1, workers.Start{Key: "k", Name: "a.din", Resume: true}, bytesFile(b))
+		for {
+			m, err := f.asker.Receive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Type == workers.TypeFailed {
+				break
+			}
+			if m.Type == workers.TypeDone {
+				d, err := workers.DecodeDone(m.Body)
+				if err != nil || !bytes.Equal(d.Profile, want) {
+					t.Errorf("poisoned at %d of 16: another result (%v)", i, err)
+				}
+				break
+			}
+		}
+	}
+}
+
+// leaping is a clock that leaps to and fro.
+type leaping struct {
+	*clock
+	n int
+}
+
+func (c *leaping) Now() time.Time {
+	c.n++
+	now := c.clock.Now()
+	if c.n%7 == 0 {
+		return now.Add(-24 * time.Hour)
+	}
+	if c.n%11 == 0 {
+		return now.Add(24 * time.Hour)
+	}
+	return now
+}
+
+// A clock that leaps changes nothing of the result, and the run comes to its end.
+func TestClockLeaps(t *testing.T) {
+	b := din(120_000)
+	f := newFixture(t)
+	f.host.Now = (&leaping{clock: f.clock}).Now
+	f.host.CheckpointBytes = 60_000
+	f.serve()
+	f.start(1, workers.Start{Key: "k", Name: "a.din", Spec: spec}, bytesFile(b))
+	if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
+		t.Error("the profile differs")
+	}
+}
+
+// Messages of every type with bodies of any kind leave the host serving: each is
+// answered or dropped, and the next analysis is what it should be.
+func TestPoisonedMessages(t *testing.T) {
+	b := din(1000)
+	f := newFixture(t)
+	f.serve()
+	for kind := range 256 {
+		for _, body := range [][]byte{nil, {}, {0}, {255, 255, 255, 255, 255, 255, 255, 255, 255, 255}, bytes.Repeat([]byte{4}, 100)} {
+			f.send(workers.Message{Type: workers.Type(kind), Job: 7, Body: body, Attachment: errors.New("no file")})
+		}
+	}
+	f.send(workers.Message{Type: workers.TypeStart, Job: 8, Body: workers.Start{Key: "k", Name: "a.din", Spec: spec}.Encode(), Attachment: bytesFile(b)})
+	for {
+		m, err := f.asker.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Type != workers.TypeDone {
+			continue
+		}
+		d, err := workers.DecodeDone(m.Body)
+		if err != nil || m.Job != 8 || !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
+			t.Errorf("job %d, %v", m.Job, err)
+		}
+		return
+	}
+}
+
+// An analysis that is cancelled at any message ends in a result that says so, or in a
+// sentence, and the host serves the next one.
+func TestCancelAtEveryMessage(t *testing.T) {
+	b := din(120_000)
+	want := direct(t, b, analysis.Spec{}).Encode()
+	for at := range 10 {
+		f := newFixture(t)
+		f.host.CheckpointBytes = 60_000
+		f.serve()
+		f.start(1, workers.Start{Key: "k", Name: "a.din"}, bytesFile(b))
+		for n := 0; ; n++ {
+			if n == at {
+				f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
+			}
+			m, err := f.asker.Receive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Type == workers.TypeFailed {
+				break
+			}
+			if m.Type != workers.TypeDone {
+				continue
+			}
+			d, err := workers.DecodeDone(m.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := profile.Decode(d.Profile)
+			if err != nil || !p.State.Partial && !bytes.Equal(d.Profile, want) || !d.Kept {
+				t.Errorf("cancelled at message %d: %v, kept %t", at, err, d.Kept)
+			}
+			break
+		}
+		f.start(2, workers.Start{Key: "k2", Name: "a.din"}, bytesFile(b))
+		if d, _ := f.done(); !bytes.Equal(d.Profile, want) {
+			t.Error("the next analysis differs")
+		}
+	}
+}
