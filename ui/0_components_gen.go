@@ -268,6 +268,16 @@ func (c *Bar) href() string {
 	return "#" + state.Screen{Open: c.App.run.key, Tab: state.TabCaches}.Hash()
 }
 
+// watching tells that another tab runs it.
+func (c *Bar) watching() bool { return c.App.run.leave != nil }
+
+func (c *Bar) cancelWords() string {
+	if c.watching() {
+		return "Stop watching"
+	}
+	return "Cancel and keep"
+}
+
 func (c *Bar) pauseWord() string {
 	if c.App.run.progress.Paused {
 		return "Go on"
@@ -365,18 +375,13 @@ func (c *Bar) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent.AppendChild(vgn)
 				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "run-cancel"}}}
 				vgparent.AppendChild(vgn)
-				vgn.AddAttrInterface("disabled", c.App.run.stopping || c.App.run.carrier == nil)
+				vgn.AddAttrInterface("disabled", c.App.run.stopping || c.App.run.carrier == nil && !c.watching())
+				vgn.SetInnerHTML(c.cancelWords())
 				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
 					EventType: "click",
 					Func:      func(event vugu.DOMEvent) { c.App.Cancel() },
 					// TODO: implement capture, etc. mostly need to decide syntax
 				})
-				{
-					vgparent := vgn
-					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Cancel and keep"}
-					vgparent.AppendChild(vgn)
-				}
 				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
 				vgparent.AppendChild(vgn)
 			}
@@ -4423,6 +4428,13 @@ func (c *Kept) hash(row state.KeptRow) string {
 	return "#" + state.Screen{Open: c.App.against, Other: row.Key}.Hash()
 }
 
+func (c *Kept) state(row state.KeptRow) string {
+	if row.Running {
+		return "running in another tab"
+	}
+	return row.State
+}
+
 func (c *Kept) class(row state.KeptRow) string {
 	if row.Interrupted {
 		return "interrupted"
@@ -4609,7 +4621,7 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgparent.AppendChild(vgn)
 										vgn.AddAttrInterface("class", "chip "+c.class(row))
 										vgn.AddAttrInterface("title", row.Reason)
-										vgn.SetInnerHTML(row.State)
+										vgn.SetInnerHTML(c.state(row))
 									}
 									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
 									vgparent.AppendChild(vgn)
@@ -4685,7 +4697,7 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 												}
 												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
 												vgparent.AppendChild(vgn)
-												if row.Interrupted {
+												if row.Interrupted && !row.Running {
 													vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain go-on"}}}
 													vgparent.AppendChild(vgn)
 													vgn.AddAttrInterface("aria-label", "go on with "+row.Name)
@@ -4787,19 +4799,21 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 												}
 												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
 												vgparent.AppendChild(vgn)
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain delete"}}}
-												vgparent.AppendChild(vgn)
-												vgn.AddAttrInterface("aria-label", "delete "+row.Name)
-												vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-													EventType: "click",
-													Func:      func(event vugu.DOMEvent) { c.App.Doom(row.Key) },
-													// TODO: implement capture, etc. mostly need to decide syntax
-												})
-												{
-													vgparent := vgn
-													_ = vgparent
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "delete"}
+												if !row.Running {
+													vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain delete"}}}
 													vgparent.AppendChild(vgn)
+													vgn.AddAttrInterface("aria-label", "delete "+row.Name)
+													vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
+														EventType: "click",
+														Func:      func(event vugu.DOMEvent) { c.App.Doom(row.Key) },
+														// TODO: implement capture, etc. mostly need to decide syntax
+													})
+													{
+														vgparent := vgn
+														_ = vgparent
+														vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "delete"}
+														vgparent.AppendChild(vgn)
+													}
 												}
 												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
 												vgparent.AppendChild(vgn)

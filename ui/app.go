@@ -17,16 +17,20 @@ type App struct {
 	Store profile.Store // nil: the browser has none; NoStore says why
 	// NoStore says why nothing is kept, in a sentence.
 	NoStore string
+	Tabs    Tabs    // nil: none can be told of
+	Handles Handles // nil: the browser keeps none
 
 	Screen  state.Screen
 	Problem string // what went wrong, until dismissed; see [state.AddProblem]
 	Note    string // good news, until the next thing happens
 
-	kept    []profile.Entry
-	listed  bool   // kept was read, or could not be
-	editing string // key of the entry that is being renamed
-	newName string
-	doomed  string // key of the entry whose deletion is to be confirmed
+	kept      []profile.Entry
+	elsewhere map[string]bool // keys whose analyses run in any tab, when kept was read
+	files     map[string]bool // keys of interrupted ones whose files can be opened again
+	listed    bool            // kept was read, or could not be
+	editing   string          // key of the entry that is being renamed
+	newName   string
+	doomed    string // key of the entry whose deletion is to be confirmed
 
 	run     *run
 	waiting []Item          // dropped while an analysis ran
@@ -104,8 +108,16 @@ func (a *App) reload() {
 		return
 	}
 	entries, err := a.Store.List()
+	var elsewhere, files map[string]bool
+	if a.Tabs != nil {
+		elsewhere = a.Tabs.Owned()
+	}
+	if err == nil {
+		files = a.remembered(entries, elsewhere)
+	}
 	a.update(func() {
 		a.listed = true
+		a.elsewhere, a.files = elsewhere, files
 		if err != nil {
 			a.Problem = "The list of kept analyses could not be read: " + err.Error() + ". Reload the page to try again."
 			return

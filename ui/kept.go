@@ -16,7 +16,11 @@ func (a *App) Rows() []state.KeptRow {
 		}
 		shown = append(shown, e)
 	}
-	return state.KeptRows(shown, a.Port.Now())
+	rows := state.KeptRows(shown, a.Port.Now())
+	for i := range rows {
+		rows[i].Running = rows[i].Interrupted && a.elsewhere[rows[i].Key]
+	}
+	return rows
 }
 
 // Edit begins to rename an entry.
@@ -44,6 +48,7 @@ func (a *App) Rename() {
 			a.update(func() { a.Problem = "It could not be renamed: " + err.Error() + "." })
 		}
 		a.reload()
+		a.tell()
 	}()
 }
 
@@ -81,6 +86,7 @@ func (a *App) Delete() {
 			a.Port.Announce("Deleted")
 		})
 		a.reload()
+		a.tell()
 	}()
 }
 
@@ -96,8 +102,12 @@ func (a *App) Export(row state.KeptRow) {
 	}()
 }
 
-// GoOn asks for the file of an interrupted analysis.
+// GoOn asks for the file of an interrupted analysis, or opens it again.
 func (a *App) GoOn(row state.KeptRow) {
+	if a.files[row.Key] {
+		go a.reopen(row.Key, row.Name)
+		return
+	}
 	a.wanted = row.Key
 	a.Note = "Choose " + row.Name + " again, or drop it: the analysis goes on where it stopped."
 	a.Port.Pick()

@@ -83,6 +83,7 @@ type File struct {
 	Bytes    uint64
 	Modified int64 // milliseconds since 1970; 0: not known
 	Ref      any   // what a Start carries as attachment
+	Handle   any   // what [Handles] keep; nil: nothing
 	// Read gives the content, or its first most bytes; most 0: all of it.
 	Read func(most int) ([]byte, error)
 }

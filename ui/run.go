@@ -33,6 +33,7 @@ type run struct {
 	stopping  bool             // Cancel was sent
 	snapshot  []byte           // the last one, as it came
 	growing   *profile.Profile // the same
+	leave     chan struct{}    // ends watching; nil: it runs in this tab
 }
 
 // Offer takes a dropped or picked file, or a demo: a profile is imported, a
@@ -142,14 +143,38 @@ func (a *App) analyse(item Item) {
 		spec.Analyses |= analysis.Sharing | analysis.Communication
 	}
 	a.update(func() { state.Measure(&spec, a.asked().Levels) })
+	if a.Tabs != nil {
+		a.reload() // another tab may have kept something
+	}
 	key, resume := a.keyFor(item.File, spec)
 	name := item.File.Name
 	if !resume {
 		name = a.freeName(name)
 	}
+	release, over := a.own(key, name)
+	if over {
+		a.next()
+		return
+	}
+	if e, ok := a.entry(key); ok {
+		resume = e.State == profile.EntryInterrupted
+	}
+	a.keepFile(key, item.File)
+	a.runOwned(item, spec, key, name, resume)
+	release()
+	a.reload()
+	a.tell()
+	a.next()
+}
+
+// runOwned runs one analysis to its end.
+func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume bool) {
 	carrier, err := a.Port.Connect()
 	if err != nil {
-		a.stopped("No worker could be started (" + err.Error() + "). Kept analyses are untouched; reload the page.")
+		a.update(func() {
+			a.run = nil
+			a.trouble("No worker could be started (" + err.Error() + "). Kept analyses are untouched; reload the page.")
+		})
 		return
 	}
 	a.update(func() {
@@ -188,8 +213,6 @@ func (a *App) analyse(item Item) {
 	}
 	// The worker's end gives its memory back.
 	_ = carrier.Close()
-	a.reload()
-	a.next()
 }
 
 // CanRepeat tells whether the trace of the result in view can be read again: it was
@@ -321,9 +344,14 @@ func (a *App) receive(m workers.Message) (last bool) {
 		if err != nil {
 			return a.refuse(err)
 		}
+		key := ""
 		a.update(func() {
 			a.run.progress, a.run.pausing = p, false
+			key = a.run.key
 		})
+		if a.Tabs != nil {
+			a.Tabs.Tell(key, m.Body)
+		}
 	case workers.TypeSnapshot:
 		p, err := profile.Decode(m.Body)
 		if err != nil {
@@ -424,16 +452,8 @@ func (a *App) lost(err error) {
 }
 
 func (a *App) hasCheckpoint(key string) bool {
-	if a.Store == nil {
-		return false
-	}
-	entries, _ := a.Store.List()
-	for _, e := range entries {
-		if e.Key == key {
-			return e.State == profile.EntryInterrupted
-		}
-	}
-	return false
+	e, ok := a.entry(key)
+	return ok && e.State == profile.EntryInterrupted
 }
 
 // keepSnapshot stores what was last seen of a lost run, marked partial, and
@@ -487,10 +507,15 @@ func (a *App) PauseOrResume() {
 
 // Cancel ends the run; what it has counted is kept as a partial analysis.
 func (a *App) Cancel() {
-	if a.run == nil {
+	if a.run == nil || a.run.stopping {
 		return
 	}
 	a.run.stopping = true
+	if a.run.leave != nil {
+		close(a.run.leave)
+		a.touch()
+		return
+	}
 	a.command(workers.TypeCancel)
 }
 

@@ -5,7 +5,8 @@
 (function () {
   const $ = (id) => document.getElementById(id);
 
-  // The queue: items are {file, more}, {demo, file, title} or {pair} of two demos. Go takes over with
+  // The queue: items are {file, more, handle}, where handle is a promise of what opens the file
+  // again; {demo, file, title}; or {pair} of two demos. Go takes over with
   // stackglass.onItem(handler), and gets first what waited.
   const queue = [];
   let handler = null;
@@ -14,7 +15,7 @@
     queue.push(item);
     $("boot-state").textContent = "The analysis is still loading; " + (item.pair || [item]).map((i) => i.title || i.file.name).join(" and ") + " is next.";
   }
-  const offerAll = (files) => Array.from(files).forEach((file, i) => offer({ file, more: i > 0 }));
+  const offerAll = (files, handles = []) => Array.from(files).forEach((file, i) => offer({ file, more: i > 0, handle: handles[i] }));
   window.stackglass = {
     onItem(f) {
       handler = f;
@@ -41,7 +42,9 @@
     e.preventDefault();
     depth = 0;
     root.classList.remove("dropping");
-    offerAll(e.dataTransfer.files);
+    // Handles can be asked for within the event only.
+    const files = Array.from(e.dataTransfer.items).filter((item) => item.kind === "file");
+    offerAll(e.dataTransfer.files, files.map((item) => item.getAsFileSystemHandle && item.getAsFileSystemHandle().catch(() => null)));
   });
   const picker = $("file");
   picker.addEventListener("change", () => {

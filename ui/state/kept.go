@@ -13,6 +13,7 @@ type KeptRow struct {
 	Reason                                   string // why it is partial
 	Hash                                     string // opens it; "" for an interrupted one
 	Interrupted                              bool
+	Running                                  bool // in some tab
 }
 
 // KeptRows words the store's entries; now is in the reader's time zone.

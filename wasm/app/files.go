@@ -17,7 +17,11 @@ func itemOf(v js.Value) ui.Item {
 	if demo := v.Get("demo"); demo.Truthy() {
 		return ui.Item{Demo: demo.String(), URL: v.Get("url").String(), Title: v.Get("title").String()}
 	}
-	return ui.Item{File: fileOf(v.Get("file")), More: v.Get("more").Truthy()}
+	item := ui.Item{File: fileOf(v.Get("file")), More: v.Get("more").Truthy()}
+	if handle := v.Get("handle"); handle.Truthy() {
+		item.File.Handle = handle
+	}
+	return item
 }
 
 func fileOf(v js.Value) ui.File {

@@ -70,6 +70,8 @@ func begin(app *ui.App, page *browser) {
 	} else {
 		app.Store = store
 	}
+	app.Tabs, app.Handles = newTabs(app), newHandles()
+	listen("focus", func(js.Value) { go app.Refresh() })
 	location := js.Global().Get("location")
 	app.Start(location.Get("hash").String())
 	listen("hashchange", func(js.Value) {

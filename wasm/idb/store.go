@@ -76,11 +76,17 @@ func Open(name string) (*Store, error) {
 }
 
 // connect opens the database anew.
-func (s *Store) connect() error {
+func (s *Store) connect() (err error) {
+	s.db, err = open(s.name, entriesStore, chunksStore)
+	return err
+}
+
+// open opens a database of these object stores, and makes it when it is not there.
+func open(name string, stores ...string) (*idb.Database, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
 	defer cancel()
-	request, err := idb.Global().Open(ctx, s.name, 1, func(db *idb.Database, _, _ uint) error {
-		for _, store := range []string{entriesStore, chunksStore} {
+	request, err := idb.Global().Open(ctx, name, 1, func(db *idb.Database, _, _ uint) error {
+		for _, store := range stores {
 			if _, err := db.CreateObjectStore(store, idb.ObjectStoreOptions{}); err != nil {
 				return err
 			}
@@ -88,20 +94,19 @@ func (s *Store) connect() error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	db, err := request.Await(ctx)
 	if isDOM(err, "VersionError") {
-		return errNewer
+		return nil, errNewer
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if ctx.Err() != nil { // Await gives no error then
-		return errBlocked
+		return nil, errBlocked
 	}
-	s.db = db
-	return nil
+	return db, nil
 }
 
 // Close lets go of the database; the store is not to be used afterwards.

@@ -1,0 +1,66 @@
+package ui
+
+import "github.com/stackglass/stackglass/core/profile"
+
+// Handles are what some browsers keep of dropped files, to open them again: where
+// they are, not what is in them. Its methods wait.
+type Handles interface {
+	// Keep remembers a file under the key of its analysis.
+	Keep(key string, f File)
+	// Keys are those under which one is remembered.
+	Keys() []string
+	// Reopen gives the file as it is now, once the reader has allowed it. Browsers
+	// ask within a click only.
+	Reopen(key string) (File, error)
+	Forget(key string)
+}
+
+// keepFile remembers the file of an analysis that begins.
+func (a *App) keepFile(key string, f File) {
+	if a.Handles != nil && f.Handle != nil {
+		go a.Handles.Keep(key, f)
+	}
+}
+
+// remembered gives the keys of interrupted analyses whose files the browser opens
+// again, and forgets the others'.
+func (a *App) remembered(entries []profile.Entry, elsewhere map[string]bool) map[string]bool {
+	if a.Handles == nil {
+		return nil
+	}
+	interrupted := map[string]bool{}
+	for _, e := range entries {
+		interrupted[e.Key] = e.State == profile.EntryInterrupted
+	}
+	var running string
+	a.update(func() {
+		if a.run != nil {
+			running = a.run.key
+		}
+	})
+	remembered := map[string]bool{}
+	for _, key := range a.Handles.Keys() {
+		switch {
+		case interrupted[key]:
+			remembered[key] = true
+		case key != running && !elsewhere[key]:
+			a.Handles.Forget(key)
+		}
+	}
+	return remembered
+}
+
+// reopen goes on with an interrupted analysis whose file the browser opens again.
+func (a *App) reopen(key, name string) {
+	f, err := a.Handles.Reopen(key)
+	if err != nil {
+		a.update(func() {
+			a.wanted = key
+			a.trouble(name + " could not be opened again (" + err.Error() + "). Drop it, or press “go on” to choose it: the analysis goes on where it stopped.")
+			delete(a.files, key)
+		})
+		return
+	}
+	a.update(func() { a.wanted = key })
+	a.Offer(Item{File: f})
+}

@@ -1,0 +1,119 @@
+package ui
+
+import (
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// Tabs are the other tabs of this page in the same browser. Each analysis runs in one
+// of them; the others that were given its file watch, and one of those takes over
+// when that tab ends, however it does.
+type Tabs interface {
+	// Own has this tab be the only one that runs the analysis of a key, until
+	// release or its end; nil where another one is.
+	Own(key string) (release func())
+	// Await waits until it is, or until leave is closed: nil. Like Own it waits.
+	Await(key string, leave <-chan struct{}) (release func())
+	// Owned are the keys whose analyses run in any tab. It waits.
+	Owned() map[string]bool
+	// Tell has the other tabs call [App.Heard].
+	Tell(key string, progress []byte)
+}
+
+// Heard takes what another tab told: how far the analysis of a key is, or, of no key,
+// that the list of kept analyses is another one. It waits for the store.
+func (a *App) Heard(key string, progress []byte) {
+	p, err := workers.DecodeProgress(progress)
+	known := false
+	a.update(func() {
+		known = key != "" && a.elsewhere[key]
+		if r := a.run; err == nil && r != nil && r.leave != nil && r.key == key {
+			r.progress, known = p, true
+		}
+	})
+	if !known {
+		a.reload()
+	}
+}
+
+// Refresh reads the list again: a tab that ended tells nothing. It waits for the
+// store.
+func (a *App) Refresh() {
+	open := false
+	a.update(func() { open = a.Screen.Open != "" })
+	if !open {
+		a.reload()
+	}
+}
+
+// tell has the other tabs read the list again.
+func (a *App) tell() {
+	if a.Tabs != nil {
+		a.Tabs.Tell("", nil)
+	}
+}
+
+// own has this tab run the analysis of a key. Where another one does, it is watched,
+// and goes on here when that tab ends before it; over tells that it did not.
+func (a *App) own(key, name string) (release func(), over bool) {
+	if a.Tabs == nil {
+		return func() {}, false
+	}
+	if release := a.Tabs.Own(key); release != nil {
+		return release, false
+	}
+	leave := make(chan struct{})
+	a.update(func() {
+		a.run.key, a.run.name, a.run.leave = key, name, leave
+		a.Screen = a.Screen.Anew(key)
+		a.Port.SetHash(a.Screen.Hash(), false)
+		a.Port.ShowFirst(false)
+		a.present(&Result{Key: key, Name: name, Live: true})
+		a.Note = name + " is being analysed in another tab. Its progress is shown here too; if that tab is closed, the analysis goes on in this one."
+		a.Port.Announce(a.Note)
+		a.Port.Focus("result-title")
+	})
+	release = a.Tabs.Await(key, leave)
+	if release == nil {
+		a.endWatch("")
+		return nil, true
+	}
+	a.update(func() { a.run.leave, a.Note = nil, "" })
+	if e, ok := a.entry(key); ok && e.State != profile.EntryInterrupted {
+		release()
+		a.endWatch(key)
+		return nil, true
+	}
+	return release, false
+}
+
+// endWatch ends a run that another tab had, and opens its result; "": goes back to
+// the list.
+func (a *App) endWatch(key string) {
+	a.update(func() {
+		a.run, a.result, a.Note = nil, nil, ""
+		if key == "" {
+			a.goTo(a.Screen.Anew(""), true)
+			a.Port.ShowFirst(true)
+			a.Port.Focus("kept-title")
+		}
+	})
+	if key != "" {
+		a.load(key)
+	}
+	a.reload()
+}
+
+// entry asks the store for an entry.
+func (a *App) entry(key string) (e profile.Entry, ok bool) {
+	if a.Store == nil {
+		return e, false
+	}
+	entries, _ := a.Store.List()
+	for _, e := range entries {
+		if e.Key == key {
+			return e, true
+		}
+	}
+	return e, false
+}

@@ -1,0 +1,295 @@
+package ui
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// window is a browser with several tabs.
+type window struct {
+	mu    sync.Mutex
+	freed sync.Cond
+	owner map[string]*tabOf
+	tabs  []*tabOf
+}
+
+// tabOf is one of them.
+type tabOf struct {
+	window *window
+	app    *App
+}
+
+func newWindow() *window {
+	w := &window{owner: map[string]*tabOf{}}
+	w.freed.L = &w.mu
+	return w
+}
+
+// open gives a desk in another tab over the same store.
+func (w *window) open(t *testing.T, first *desk) *desk {
+	d := newDesk(t)
+	if first != nil {
+		d.store = first.store
+		d.app.Store = first.store
+	}
+	tab := &tabOf{w, d.app}
+	w.tabs = append(w.tabs, tab)
+	d.app.Tabs = tab
+	d.checkpointBytes = 16 << 10
+	return d
+}
+
+func (o *tabOf) Own(key string) func() {
+	o.window.mu.Lock()
+	defer o.window.mu.Unlock()
+	return o.take(key)
+}
+
+func (o *tabOf) take(key string) func() {
+	if o.window.owner[key] != nil {
+		return nil
+	}
+	o.window.owner[key] = o
+	return func() {
+		o.window.mu.Lock()
+		defer o.window.mu.Unlock()
+		delete(o.window.owner, key)
+		o.window.freed.Broadcast()
+	}
+}
+
+func (o *tabOf) Await(key string, leave <-chan struct{}) func() {
+	left := false
+	go func() {
+		<-leave
+		o.window.mu.Lock()
+		defer o.window.mu.Unlock()
+		left = true
+		o.window.freed.Broadcast()
+	}()
+	o.window.mu.Lock()
+	defer o.window.mu.Unlock()
+	for !left {
+		if release := o.take(key); release != nil {
+			return release
+		}
+		o.window.freed.Wait()
+	}
+	return nil
+}
+
+func (o *tabOf) Owned() map[string]bool {
+	o.window.mu.Lock()
+	defer o.window.mu.Unlock()
+	owned := map[string]bool{}
+	for key := range o.window.owner {
+		owned[key] = true
+	}
+	return owned
+}
+
+func (o *tabOf) Tell(key string, progress []byte) {
+	for _, other := range o.window.tabs {
+		if other != o {
+			go other.app.Heard(key, bytes.Clone(progress))
+		}
+	}
+}
+
+// deathOnCommand is a carrier whose worker dies when told to.
+type deathOnCommand struct {
+	workers.Carrier
+	die <-chan struct{}
+}
+
+func (c *deathOnCommand) Receive() (workers.Message, error) {
+	select {
+	case <-c.die:
+		return workers.Message{}, &workers.DeadError{Code: -1, Why: "the test killed it"}
+	default:
+		return c.Carrier.Receive()
+	}
+}
+
+// twoTabs has a first tab run an analysis until die is closed, or to its end if it is
+// not, and a second one watch it.
+func twoTabs(t *testing.T) (first, second *desk, die chan struct{}, ended [2]chan struct{}) {
+	w := newWindow()
+	first = w.open(t, nil)
+	second = w.open(t, first)
+	die = make(chan struct{})
+	slowly := func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
+	first.fileOf = slowly
+	first.connect = func() (workers.Carrier, error) {
+		c, err := first.host()
+		return &deathOnCommand{Carrier: c, die: die}, err
+	}
+	for i, d := range []*desk{first, second} {
+		ended[i] = make(chan struct{})
+		go func() {
+			d.app.Offer(textItem())
+			close(ended[i])
+		}()
+		want := []string{`id="run-pause"`, "Stop watching"}[i]
+		until(t, func() bool { return strings.Contains(d.html(), want) && len(first.entries()) == 1 })
+	}
+	return first, second, die, ended
+}
+
+func digestOfText(t *testing.T) string {
+	whole := newDesk(t)
+	whole.app.Offer(textItem())
+	return whole.entries()[0].Digest
+}
+
+func TestSecondTabTakesOver(t *testing.T) {
+	first, second, die, ended := twoTabs(t)
+	second.wants("is being analysed in another tab", "Stop watching")
+	until(t, func() bool {
+		progress := second.html()
+		return !strings.Contains(progress, `<b id="run-references">0</b>`)
+	})
+	close(die)
+	<-ended[0]
+	<-ended[1]
+	first.wants("go on from the list")
+	e := second.entries()
+	if len(e) != 1 || e[0].State != profile.EntryComplete || e[0].Digest != digestOfText(t) {
+		t.Errorf("kept: %+v", e)
+	}
+	second.wants(`class="chip complete"`)
+}
+
+func TestSecondTabOpensTheResult(t *testing.T) {
+	first, second, _, ended := twoTabs(t)
+	<-ended[0]
+	<-ended[1]
+	e := second.entries()
+	if len(e) != 1 || e[0].State != profile.EntryComplete || e[0].Digest != digestOfText(t) {
+		t.Errorf("kept: %+v", e)
+	}
+	first.wants(`class="chip complete"`)
+	second.wants(`class="chip complete"`)
+}
+
+func TestStopWatching(t *testing.T) {
+	_, second, _, ended := twoTabs(t)
+	second.act(second.app.Cancel)
+	second.act(second.app.Cancel) // pressed twice
+	<-ended[1]
+	if second.app.Screen.Open != "" || !second.first {
+		t.Errorf("the screen is %+v", second.app.Screen)
+	}
+	second.app.Refresh()
+	second.wants("running in another tab")
+	if page := second.html(); strings.Contains(page, "go on with") || strings.Contains(page, "delete a.lackey") {
+		t.Errorf("what another tab runs can be gone on with, or deleted:\n%s", page)
+	}
+	<-ended[0]
+	until(t, func() bool { return strings.Contains(second.html(), `id="open-`) })
+}
+
+// What another tab says is not believed.
+func TestPoisonFromAnotherTab(t *testing.T) {
+	first, second, die, ended := twoTabs(t)
+	for _, body := range [][]byte{nil, {}, {0}, {255, 255}, bytes.Repeat([]byte{0xff}, 1000)} {
+		second.app.Heard("", body)
+		second.app.Heard("other", body)
+		second.app.Heard(second.app.run.key, body)
+		first.app.Heard(first.app.run.key, body)
+	}
+	second.wants("Stop watching")
+	close(die)
+	<-ended[0]
+	<-ended[1]
+}
+
+// keeper keeps files in memory.
+type keeper struct {
+	mu    sync.Mutex
+	files map[string]File
+	err   error // of opening
+}
+
+func (k *keeper) Keep(key string, f File) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.files[key] = f
+}
+
+func (k *keeper) Keys() (keys []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for key := range k.files {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+func (k *keeper) Reopen(key string) (File, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.files[key], k.err
+}
+
+func (k *keeper) Forget(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.files, key)
+}
+
+// interruptedWith leaves an interrupted analysis of a file that the browser can open.
+func interruptedWith(t *testing.T, k *keeper) *desk {
+	d := newDesk(t)
+	d.app.Handles = k
+	d.checkpointBytes = 16 << 10
+	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
+	d.connect = func() (workers.Carrier, error) {
+		c, err := d.host()
+		return &dying{Carrier: c, ready: func() bool { return len(d.entries()) > 0 && len(k.Keys()) > 0 }}, err
+	}
+	item := textItem()
+	item.File.Handle = "a handle"
+	d.app.Offer(item)
+	d.connect, d.fileOf = d.host, nil
+	d.app.Navigate("")
+	return d
+}
+
+func TestOneClickGoesOn(t *testing.T) {
+	k := &keeper{files: map[string]File{}}
+	d := interruptedWith(t, k)
+	k.Keep("of an analysis that is gone", File{})
+	d.app.Refresh()
+	if len(k.Keys()) != 1 {
+		t.Errorf("files of %q are remembered", k.Keys())
+	}
+	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
+	until(t, func() bool { return d.entries()[0].State == profile.EntryComplete })
+	if e := d.entries(); d.picked != 0 || len(e) != 1 || e[0].Digest != digestOfText(t) {
+		t.Errorf("picked %d times, kept %+v", d.picked, e)
+	}
+	until(t, func() bool { return len(k.Keys()) == 0 })
+}
+
+func TestFileIsNotAllowed(t *testing.T) {
+	k := &keeper{files: map[string]File{}, err: errors.New("not allowed")}
+	d := interruptedWith(t, k)
+	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
+	until(t, func() bool { return strings.Contains(d.html(), "could not be opened again (not allowed)") })
+	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
+	if d.picked != 1 {
+		t.Errorf("picked %d times", d.picked)
+	}
+	d.app.Offer(textItem())
+	if e := d.entries(); len(e) != 1 || e[0].State != profile.EntryComplete {
+		t.Errorf("kept %+v", e)
+	}
+}

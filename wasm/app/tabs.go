@@ -1,0 +1,128 @@
+//go:build js && wasm
+
+package main
+
+import (
+	"strings"
+	"syscall/js"
+
+	"github.com/stackglass/stackglass/ui"
+	"github.com/stackglass/stackglass/workers/web"
+)
+
+// ownsPrefix begins the names of the locks of analyses; their keys follow.
+const ownsPrefix = "stackglass analysis "
+
+// tabs are this browser's: Web Locks tell who runs what, and are let go of when a
+// tab ends, however it does; a BroadcastChannel carries the rest.
+type tabs struct {
+	locks   js.Value
+	channel js.Value
+}
+
+// newTabs gives nil where the browser has neither, as where a page is not secure.
+func newTabs(app *ui.App) ui.Tabs {
+	locks, kind := js.Global().Get("navigator").Get("locks"), js.Global().Get("BroadcastChannel")
+	if !locks.Truthy() || !kind.Truthy() {
+		return nil
+	}
+	t := &tabs{locks: locks, channel: kind.New("stackglass")}
+	t.channel.Call("addEventListener", "message", function(func(args []js.Value) {
+		key, progress, ok := told(args[0].Get("data"))
+		if ok {
+			go app.Heard(key, progress)
+		}
+	}))
+	return t
+}
+
+// told reads what another tab sent; one of another version may send anything.
+func told(data js.Value) (key string, progress []byte, ok bool) {
+	if data.Type() != js.TypeObject || data.Get("key").Type() != js.TypeString {
+		return "", nil, false
+	}
+	if bytes := data.Get("progress"); bytes.InstanceOf(js.Global().Get("Uint8Array")) {
+		const most = 1 << 16
+		progress = make([]byte, min(bytes.Length(), most))
+		js.CopyBytesToGo(progress, bytes)
+	}
+	return data.Get("key").String(), progress, true
+}
+
+// Own implements [ui.Tabs].
+func (t *tabs) Own(key string) (release func()) {
+	return t.request(key, map[string]any{"ifAvailable": true})
+}
+
+// Await implements [ui.Tabs].
+func (t *tabs) Await(key string, leave <-chan struct{}) (release func()) {
+	controller := js.Global().Get("AbortController").New()
+	got := make(chan struct{})
+	defer close(got)
+	go func() {
+		select {
+		case <-leave:
+			controller.Call("abort")
+		case <-got:
+		}
+	}()
+	return t.request(key, map[string]any{"signal": controller.Get("signal")})
+}
+
+// request asks for a lock, and gives what lets go of it; nil: it is not to be had.
+func (t *tabs) request(key string, options map[string]any) (release func()) {
+	granted := make(chan js.Value, 1) // what ends the promise that holds the lock; undefined: not granted
+	var hold js.Func
+	hold = js.FuncOf(func(_ js.Value, args []js.Value) any {
+		if !args[0].Truthy() {
+			granted <- js.Undefined()
+			return nil
+		}
+		executor := js.FuncOf(func(_ js.Value, args []js.Value) any {
+			granted <- args[0]
+			return nil
+		})
+		defer executor.Release()
+		return js.Global().Get("Promise").New(executor)
+	})
+	settled := make(chan struct{})
+	request := t.locks.Call("request", ownsPrefix+key, options, hold)
+	go func() {
+		_, _ = web.Await(request) // an abort is one that was asked for
+		hold.Release()
+		close(settled)
+	}()
+	select {
+	case end := <-granted:
+		if end.IsUndefined() {
+			return nil
+		}
+		return func() {
+			end.Invoke()
+			<-settled
+		}
+	case <-settled:
+		return nil
+	}
+}
+
+// Owned implements [ui.Tabs].
+func (t *tabs) Owned() map[string]bool {
+	owned := map[string]bool{}
+	state, err := web.Await(t.locks.Call("query"))
+	if err != nil {
+		return owned
+	}
+	held := state.Get("held")
+	for i := range held.Length() {
+		if key, ok := strings.CutPrefix(held.Index(i).Get("name").String(), ownsPrefix); ok {
+			owned[key] = true
+		}
+	}
+	return owned
+}
+
+// Tell implements [ui.Tabs].
+func (t *tabs) Tell(key string, progress []byte) {
+	t.channel.Call("postMessage", map[string]any{"key": key, "progress": bytesOf(progress)})
+}

@@ -1,0 +1,110 @@
+//go:build js && wasm
+
+package idb
+
+import (
+	"context"
+	"syscall/js"
+
+	"github.com/hack-pad/go-indexeddb/idb"
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+const handlesStore = "handles"
+
+// Handles is a database of values of the browser that only it can read and write,
+// such as handles of files. Like a [Store], it is not for event handlers.
+type Handles struct{ db *idb.Database }
+
+// OpenHandles opens the database, and makes it when it is not there.
+func OpenHandles(name string) (*Handles, error) {
+	if !js.Global().Get("indexedDB").Truthy() {
+		return nil, &Error{Op: "open", Err: errNoStore}
+	}
+	db, err := open(name, handlesStore)
+	if err != nil {
+		return nil, &Error{Op: "open", Err: err}
+	}
+	return &Handles{db}, nil
+}
+
+// Close lets go of the database.
+func (h *Handles) Close() error { return h.db.Close() }
+
+// do asks one thing in a transaction of its own, and gives the answer.
+func (h *Handles) do(op, key string, mode idb.TransactionMode, ask func(*idb.ObjectStore) (*idb.Request, error)) (js.Value, error) {
+	t, err := h.db.Transaction(mode, handlesStore)
+	if err != nil {
+		return js.Undefined(), &Error{op, key, err}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- t.Await(context.Background()) }()
+	var answer js.Value
+	store, err := t.ObjectStore(handlesStore)
+	if err == nil {
+		var request *idb.Request
+		if request, err = ask(store); err == nil {
+			answer, err = request.Await(context.Background())
+		}
+	}
+	if err != nil {
+		_ = t.Abort() // it may have aborted by itself already
+		<-ended
+		return js.Undefined(), &Error{op, key, err}
+	}
+	if err := <-ended; err != nil {
+		return js.Undefined(), &Error{op, key, err}
+	}
+	return answer, nil
+}
+
+// Put stores a value in the place of what is there.
+func (h *Handles) Put(key string, value js.Value) error {
+	_, err := h.do("keep", key, idb.TransactionReadWrite, func(s *idb.ObjectStore) (*idb.Request, error) {
+		return s.PutKey(js.ValueOf(key), value)
+	})
+	return err
+}
+
+// Get gives the value last put, or profile.ErrNotFound.
+func (h *Handles) Get(key string) (js.Value, error) {
+	value, err := h.do("read", key, idb.TransactionReadOnly, func(s *idb.ObjectStore) (*idb.Request, error) {
+		return s.Get(js.ValueOf(key))
+	})
+	if err == nil && value.Type() != js.TypeObject {
+		err = &Error{"read", key, profile.ErrNotFound}
+	}
+	return value, err
+}
+
+// Keys lists what is there.
+func (h *Handles) Keys() (keys []string, err error) {
+	list, err := h.do("list", "", idb.TransactionReadOnly, func(s *idb.ObjectStore) (*idb.Request, error) {
+		all, err := s.GetAllKeys()
+		if err != nil {
+			return nil, err
+		}
+		return all.Request, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Length() {
+		if key := list.Index(i); key.Type() == js.TypeString {
+			keys = append(keys, key.String())
+		}
+	}
+	return keys, nil
+}
+
+// Delete removes a value. Deleting what is not there is no error.
+func (h *Handles) Delete(key string) error {
+	_, err := h.do("delete", key, idb.TransactionReadWrite, func(s *idb.ObjectStore) (*idb.Request, error) {
+		ack, err := s.Delete(js.ValueOf(key))
+		if err != nil {
+			return nil, err
+		}
+		return ack.Request, nil
+	})
+	return err
+}
