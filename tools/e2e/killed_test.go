@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// steadyTrace is a long trace with the same date in every run.
+func steadyTrace(t *testing.T) string {
+	t.Helper()
+	trace := longTrace(t, 30e6)
+	if err := os.Chtimes(trace, modified, modified); err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
+// open shows the first screen anew.
+func (p *tab) open() {
+	p.t.Helper()
+	p.visit("/")
+	p.ready()
+}
+
+// inWorker evaluates an expression in the workers that are there, and tells whether
+// there was one.
+func (p *tab) inWorker(expression string) (done bool) {
+	p.t.Helper()
+	for _, ctx := range p.watch.workersOf("worker") {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[any](expression))
+		cancel()
+		done = done || err == nil
+	}
+	return done
+}
+
+// TestKilledAtRandom ends one analysis at twenty moments, by loading its page anew,
+// by killing its worker with and without a word, and by crashing its tab; it goes on
+// each time its file is dropped, and its result is that of one that nothing happened
+// to.
+func TestKilledAtRandom(t *testing.T) {
+	needStage(t)
+	const kills = 20
+	trace := steadyTrace(t)
+	want := truthOf(t, trace).Digest
+	random := rand.New(rand.NewPCG(20, 2026))
+	p := openPage(t)
+	interrupted, finished := 0, 0
+	for i := range kills {
+		p.drop(trace)
+		p.wait("a run, or its result", `document.querySelector("#run-cancel, #digest")`)
+		time.Sleep(time.Duration(random.Float64() * 2.5 * float64(time.Second)))
+		switch i % 4 {
+		case 0:
+			p.reload()
+		case 1:
+			p.watch.allow(lastWords)
+			p.inWorker(`performance.now = () => { throw new Error(` + quote(lastWords) + `); }; null`)
+			p.waitGone("[data-running]")
+		case 2:
+			p.inWorker(`self.close(); null`)
+			p.waitGone("[data-running]")
+		case 3:
+			ctx, cancel := context.WithTimeout(p.ctx, time.Second)
+			_, _ = chromedp.Call(ctx, page.Crash, cdp.Empty{}) // answers nothing any more
+			cancel()
+			p = newTab(t, p.server)
+		}
+		p.open()
+		p.wait("the list", `document.querySelector("#kept-empty, #kept .chip")`)
+		switch {
+		case p.has("#kept .chip.interrupted"):
+			interrupted++
+		case p.has("#kept .chip.complete"):
+			finished++
+			p.click("#kept .open")
+			p.wait("the opened analysis", `document.querySelector("#digest")`)
+			if got := p.digest(); got != want {
+				t.Errorf("digest %s after %d kills, the command's is %s", got, i+1, want)
+			}
+			p.click("#back")
+			p.click("#kept .delete")
+			p.waitFor("#delete-yes")
+			p.click("#delete-yes")
+			p.waitFor("#kept-empty")
+		case p.has("#kept .chip.partial"):
+			p.click("#kept .delete")
+			p.waitFor("#delete-yes")
+			p.click("#delete-yes")
+			p.waitFor("#kept-empty")
+		}
+	}
+	p.drop(trace)
+	p.waitFor("[data-running]")
+	if got := p.finished(); got != want {
+		t.Errorf("digest %s after %d kills, the command's is %s", got, kills, want)
+	}
+	if interrupted == 0 {
+		t.Error("no run has left a checkpoint")
+	}
+	t.Logf("%d kills: %d left a checkpoint, %d came after the end", kills, interrupted, finished)
+}
+
+// TestTwoTabs gives one file to two tabs: one analyses it, the other watches, and goes
+// on when the first is closed.
+func TestTwoTabs(t *testing.T) {
+	needStage(t)
+	trace := steadyTrace(t)
+	first := openPage(t)
+	first.drop(trace)
+	first.wait("a checkpoint", storedEntries+" > 0")
+
+	second := newTab(t, first.server)
+	second.open()
+	second.waitFor("#kept .chip.interrupted")
+	if says := second.text("#kept .chip.interrupted"); says != "running in another tab" || second.has("#kept .go-on") {
+		t.Errorf("the list says %q", says)
+	}
+	second.drop(trace)
+	second.wait("it watches", `document.querySelector("#run-cancel")?.textContent === "Stop watching"`)
+	second.wait("how far it is", `/^[1-9]/.test(document.querySelector("#run-percent")?.textContent)`)
+	t.Log(second.text("#note"))
+	first.visit("/robots.txt") // any address without the program
+	second.wait("it goes on here", `document.querySelector("#run-cancel")?.textContent === "Cancel and keep"`)
+	if got, want := second.finished(), truthOf(t, trace).Digest; got != want {
+		t.Errorf("digest %s, the command's is %s", got, want)
+	}
+}
+
+// TestWorkerEndsSilently ends a worker without a message or an event.
+func TestWorkerEndsSilently(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.drop(steadyTrace(t))
+	p.wait("a checkpoint", storedEntries+" > 0")
+	if !p.inWorker(`self.close(); null`) {
+		t.Fatal("there is no worker to end")
+	}
+	p.waitGone("[data-running]")
+	t.Log(p.problem())
+	p.open()
+	p.waitFor("#kept .go-on")
+}
+
+// TestOneClick goes on with a dropped file that the browser finds again.
+func TestOneClick(t *testing.T) {
+	needStage(t)
+	trace := steadyTrace(t)
+	p := openPage(t)
+	p.drop(trace)
+	p.wait("a checkpoint", storedEntries+" > 0")
+	p.reload()
+	p.open()
+	p.waitFor("#kept .go-on")
+	p.click("#kept .go-on")
+	p.waitFor("[data-running]")
+	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
+		t.Errorf("digest %s, the command's is %s", got, want)
+	}
+}
