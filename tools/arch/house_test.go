@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -100,6 +101,31 @@ func TestNamesSayWhat(t *testing.T) {
 	for _, s := range sources(t) {
 		if empty[s.syntax.Name.Name] {
 			t.Errorf("%s: package %s: name it by what it computes", s.name, s.syntax.Name.Name)
+		}
+	}
+}
+
+// TestFaultsAreTested: the table of what can go wrong names tests that there are.
+func TestFaultsAreTested(t *testing.T) {
+	table, err := os.ReadFile(filepath.Join(root(t), "wasm", "FAULTS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, d := range s.syntax.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && (s.test || isHelper(s.dir)) {
+				tests[f.Name.Name] = true
+			}
+		}
+	}
+	names := regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`").FindAllSubmatch(table, -1)
+	if len(names) < 20 {
+		t.Errorf("wasm/FAULTS.md names %d tests", len(names))
+	}
+	for _, name := range names {
+		if !tests[string(name[1])] {
+			t.Errorf("wasm/FAULTS.md: there is no test %s", name[1])
 		}
 	}
 }

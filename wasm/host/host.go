@@ -29,9 +29,10 @@ const (
 	// memoryLimit makes the collector work harder before WebAssembly's memory
 	// ends, at 4 GiB, which would end the program.
 	memoryLimit = 3 << 30
-	// checkpointMemory is the most that may be in use for a checkpoint: it
-	// holds the model twice more, as bytes and as the browser's copy.
-	checkpointMemory = 1 << 30
+	// checkpointMemory is the most that may be in use for a checkpoint, which
+	// holds a copy of the state until it is written: less than the models take,
+	// and both stay within memoryLimit.
+	checkpointMemory = memoryLimit / 2
 	// collectAt is the growth of the heap, in percent, at which garbage is
 	// collected. The models are few large arrays, cheap to scan, and the
 	// address space is small.

@@ -348,4 +348,5 @@ func TestCheckpointFolder(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n", "file": ""})
 	expect(t, ask("analyze", "a.din", "--checkpoint", "file"), exitUsage, "file: cannot be written")
 	expect(t, ask("analyze", "a.din", "--checkpoint", "new/folder"), exitOK)
+	expect(t, ask("analyze", "a.din", "--checkpoint", "kept", "--spill", "spilt", "--analyses", "locality"), exitUsage, "want one of both")
 }
