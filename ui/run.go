@@ -440,8 +440,13 @@ func (a *App) lost(err error) {
 	var snapshot []byte
 	a.update(func() { key, name, snapshot = a.run.key, a.run.name, a.run.snapshot })
 	problem := name + ": " + err.Error() + "."
+	e, kept := a.entry(key)
 	switch {
-	case a.hasCheckpoint(key):
+	case kept && e.State != profile.EntryInterrupted:
+		// It had kept its result already, and died before it told.
+		a.endRun(key)
+		return
+	case kept:
 		problem += " What it did up to its last checkpoint is kept: go on from the list."
 	case snapshot == nil:
 		problem += " It had no result yet. Analyse a part of the trace, or use the command."
@@ -449,11 +454,6 @@ func (a *App) lost(err error) {
 		problem += a.keepSnapshot(key, name, snapshot)
 	}
 	a.update(func() { a.fail(problem) })
-}
-
-func (a *App) hasCheckpoint(key string) bool {
-	e, ok := a.entry(key)
-	return ok && e.State == profile.EntryInterrupted
 }
 
 // keepSnapshot stores what was last seen of a lost run, marked partial, and

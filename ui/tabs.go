@@ -75,24 +75,28 @@ func (a *App) own(key, name string) (release func(), over bool) {
 	})
 	release = a.Tabs.Await(key, leave)
 	if release == nil {
-		a.endWatch("")
+		a.endRun("")
 		return nil, true
 	}
 	a.update(func() { a.run.leave, a.Note = nil, "" })
 	if e, ok := a.entry(key); ok && e.State != profile.EntryInterrupted {
 		release()
-		a.endWatch(key)
+		a.endRun(key)
 		return nil, true
 	}
 	return release, false
 }
 
-// endWatch ends a run that another tab had, and opens its result; "": goes back to
-// the list.
-func (a *App) endWatch(key string) {
+// endRun ends a run that told nothing of its end, and opens its result; "": goes back
+// to the list.
+func (a *App) endRun(key string) {
 	a.update(func() {
-		a.run, a.result, a.Note = nil, nil, ""
-		if key == "" {
+		inView := a.result != nil && a.result.Key == a.run.key
+		a.run, a.Note = nil, ""
+		if inView {
+			a.result = nil
+		}
+		if inView && key == "" {
 			a.goTo(a.Screen.Anew(""), true)
 			a.Port.ShowFirst(true)
 			a.Port.Focus("kept-title")

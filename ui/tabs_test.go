@@ -293,3 +293,28 @@ func TestFileIsNotAllowed(t *testing.T) {
 		t.Errorf("kept %+v", e)
 	}
 }
+
+// A worker that dies once its result is kept, but before it has told, loses nothing.
+func TestDeathBehindTheResult(t *testing.T) {
+	d := newDesk(t)
+	d.connect = func() (workers.Carrier, error) {
+		c, err := d.host()
+		return &mute{c}, err
+	}
+	d.app.Offer(textItem())
+	if e := d.entries(); len(e) != 1 || e[0].State != profile.EntryComplete || e[0].Digest != digestOfText(t) {
+		t.Errorf("kept: %+v", e)
+	}
+	d.wants(`class="chip complete"`)
+}
+
+// mute is a worker that dies instead of telling that it is done.
+type mute struct{ workers.Carrier }
+
+func (c *mute) Receive() (workers.Message, error) {
+	m, err := c.Carrier.Receive()
+	if m.Type == workers.TypeDone {
+		return workers.Message{}, &workers.DeadError{Code: -1, Why: "the test killed it"}
+	}
+	return m, err
+}
