@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
@@ -23,6 +24,10 @@ const profileHead = 64
 // errWorkerEnded is why a profile is partial that its worker did not finish.
 var errWorkerEnded = errors.New("the worker died")
 
+// errLeft is why a run has ended of a page that was left and that the browser brings
+// back.
+var errLeft = errors.New("the page was left, which ends what runs there")
+
 // run is one running analysis.
 type run struct {
 	key, name string
@@ -34,6 +39,8 @@ type run struct {
 	snapshot  []byte           // the last one, as it came
 	growing   *profile.Profile // the same
 	leave     chan struct{}    // ends watching; nil: it runs in this tab
+	release   func()           // lets other tabs run it
+	left      bool             // the page was left
 }
 
 // Offer takes a dropped or picked file, or a demo: a profile is imported, a
@@ -160,6 +167,8 @@ func (a *App) analyse(item Item) {
 		resume = e.State == profile.EntryInterrupted
 	}
 	a.keepFile(key, item.File)
+	release = sync.OnceFunc(release)
+	a.update(func() { a.run.release = release })
 	a.runOwned(item, spec, key, name, resume)
 	release()
 	a.reload()
@@ -438,7 +447,12 @@ func (a *App) fail(problem string) {
 func (a *App) lost(err error) {
 	var key, name string
 	var snapshot []byte
-	a.update(func() { key, name, snapshot = a.run.key, a.run.name, a.run.snapshot })
+	a.update(func() {
+		key, name, snapshot = a.run.key, a.run.name, a.run.snapshot
+		if a.run.left {
+			err, snapshot = errLeft, nil // another tab may have it now
+		}
+	})
 	problem := name + ": " + err.Error() + "."
 	e, kept := a.entry(key)
 	switch {
@@ -449,7 +463,7 @@ func (a *App) lost(err error) {
 	case kept:
 		problem += " What it did up to its last checkpoint is kept: go on from the list."
 	case snapshot == nil:
-		problem += " It had no result yet. Analyse a part of the trace, or use the command."
+		problem += " It had no result yet. Analyse it again, or a part of the trace, or use the command."
 	default:
 		problem += a.keepSnapshot(key, name, snapshot)
 	}

@@ -46,6 +46,26 @@ func (a *App) Refresh() {
 	}
 }
 
+// Leave ends what runs, or is watched, in a page that the browser puts aside: it would
+// stand still there, and no other tab could run it.
+func (a *App) Leave() {
+	var left *run
+	a.update(func() {
+		if left = a.run; left == nil {
+			return
+		}
+		if left.leave != nil {
+			a.Cancel()
+		}
+		left.left = true
+	})
+	if left == nil || left.carrier == nil {
+		return
+	}
+	_ = left.carrier.Close()
+	left.release()
+}
+
 // tell has the other tabs read the list again.
 func (a *App) tell() {
 	if a.Tabs != nil {

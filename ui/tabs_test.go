@@ -167,6 +167,27 @@ func TestSecondTabTakesOver(t *testing.T) {
 	second.wants(`class="chip complete"`)
 }
 
+// A page that is put aside lets go of what it runs, and says so when it comes back.
+func TestLeftPageLetsGo(t *testing.T) {
+	first, second, _, ended := twoTabs(t)
+	first.app.Leave()
+	<-ended[0]
+	<-ended[1]
+	first.wants("the page was left")
+	e := second.entries()
+	if len(e) != 1 || e[0].State != profile.EntryComplete || e[0].Digest != digestOfText(t) {
+		t.Errorf("kept: %+v", e)
+	}
+	second.app.Leave() // nothing runs there any more
+}
+
+func TestLeftPageStopsWatching(t *testing.T) {
+	_, second, _, ended := twoTabs(t)
+	second.app.Leave()
+	<-ended[1]
+	<-ended[0]
+}
+
 func TestSecondTabOpensTheResult(t *testing.T) {
 	first, second, _, ended := twoTabs(t)
 	<-ended[0]

@@ -72,6 +72,11 @@ func begin(app *ui.App, page *browser) {
 	}
 	app.Tabs, app.Handles = newTabs(app), newHandles()
 	listen("focus", func(js.Value) { go app.Refresh() })
+	listen("pagehide", func(event js.Value) {
+		if event.Get("persisted").Truthy() {
+			go app.Leave()
+		}
+	})
 	location := js.Global().Get("location")
 	app.Start(location.Get("hash").String())
 	listen("hashchange", func(js.Value) {
