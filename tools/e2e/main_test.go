@@ -72,16 +72,24 @@ func newStage(ctx context.Context, dir string) (*stage, error) {
 	if err := errors.Join(os.Mkdir(profile, 0o700), os.Mkdir(s.files, 0o700)); err != nil {
 		return nil, err
 	}
-	ctx, _ = chromedp.NewExecAllocator(ctx, chromium.Options(browserPath, flags(profile, s.anyHost.port)...)...)
-	s.ctx, _ = chromedp.NewContext(ctx)
-	if err := chromedp.Do(s.ctx); err != nil {
-		return nil, fmt.Errorf("start %s: %w", browserPath, err)
+	if s.ctx, err = startBrowser(ctx, browserPath, profile, s.anyHost.port); err != nil {
+		return nil, err
 	}
 	events := true
 	_, err = chromedp.CallBrowser(s.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
 		Behavior: browser.SetDownloadBehaviorBehaviorAllowAndName, DownloadPath: s.files, EventsEnabled: &events,
 	})
 	return s, err
+}
+
+// startBrowser starts Chromium with a profile on disk.
+func startBrowser(ctx context.Context, path, profile string, anyHost int) (context.Context, error) {
+	ctx, _ = chromedp.NewExecAllocator(ctx, chromium.Options(path, flags(profile, anyHost)...)...)
+	browser, _ := chromedp.NewContext(ctx)
+	if err := chromedp.Do(browser); err != nil {
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	return browser, nil
 }
 
 func flags(profile string, anyHost int) []chromedp.ExecAllocatorOption {

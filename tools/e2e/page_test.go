@@ -48,7 +48,13 @@ func openPage(t *testing.T) *tab {
 // newTab makes an empty tab that is going to show the server's page.
 func newTab(t *testing.T, s *server) *tab {
 	t.Helper()
-	ctx, closeTab := chromedp.NewContext(needStage(t).ctx)
+	return newTabIn(t, needStage(t).ctx, s)
+}
+
+// newTabIn makes it in the browser of a context.
+func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
+	t.Helper()
+	ctx, closeTab := chromedp.NewContext(browser)
 	t.Cleanup(closeTab)
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal("open a tab: ", err)

@@ -72,8 +72,7 @@ func (t *tabs) Await(key string, leave <-chan struct{}) (release func()) {
 // request asks for a lock, and gives what lets go of it; nil: it is not to be had.
 func (t *tabs) request(key string, options map[string]any) (release func()) {
 	granted := make(chan js.Value, 1) // what ends the promise that holds the lock; undefined: not granted
-	var hold js.Func
-	hold = js.FuncOf(func(_ js.Value, args []js.Value) any {
+	hold := js.FuncOf(func(_ js.Value, args []js.Value) any {
 		if !args[0].Truthy() {
 			granted <- js.Undefined()
 			return nil
