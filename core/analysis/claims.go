@@ -24,6 +24,7 @@ type claim struct {
 	from, to int     // numbers of blocks; to moves back where the segment is cut
 	blocks   []block // those
 
+	lone bool         // without sharing: see part
 	done atomic.Int64 // blocks analysed
 	cut  atomic.Bool  // it shall end at the next block
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -49,6 +50,7 @@ type Parallel struct {
 	at      int           // the block that the live analyses come to next
 	claims  claims
 	free    []*trace.Batch
+	lone    bool    // all is of one core so far
 	joining bool    // the live analyses can append segments
 	alone   bool    // the live analyses can append nothing any more
 	halted  bool    // nothing more is to be read
@@ -277,6 +279,8 @@ func (p *Parallel) finishBlock() {
 		if p.joining, later = p.joins(nil); !later {
 			p.alone, p.moves = true, moves{}
 		}
+		stacks := sharingOf(p.live.analyses)
+		p.lone = stacks != nil && stacks.Alone(nil)
 	}
 	p.notify()
 }
@@ -323,12 +327,16 @@ func (p *Parallel) arrive() *claim {
 func (p *Parallel) take(c *claim) error {
 	s := c.result
 	if s != nil {
-		if now, _ := p.joins(s.Totals.Threads); !now || s.Totals.AllReferences() == 0 || p.live.analysed == 0 {
+		stacks := sharingOf(p.live.analyses)
+		if now, _ := p.joins(s.Totals.Threads); !now || c.lone && !stacks.Alone(s.Totals.Threads) || s.Totals.AllReferences() == 0 || p.live.analysed == 0 {
 			s = nil
 		}
 	}
 	if s != nil {
 		for _, a := range p.live.analyses {
+			if _, is := a.(*sharing.Analysis); is && c.lone {
+				continue
+			}
 			if err := a.Append(s); err != nil {
 				return err
 			}
@@ -369,6 +377,16 @@ func (f *feed) add(t *profile.Totals) {
 func sitesOf(analyses []Analysis) *sites.Analysis {
 	for _, a := range analyses {
 		if s, ok := a.(*sites.Analysis); ok {
+			return s
+		}
+	}
+	return nil
+}
+
+// sharingOf finds the analysis of several cores, or nil.
+func sharingOf(analyses []Analysis) *sharing.Analysis {
+	for _, a := range analyses {
+		if s, ok := a.(*sharing.Analysis); ok {
 			return s
 		}
 	}

@@ -110,6 +110,7 @@ func table(s Spec, sets bool, program func() *trace.Program) []Analysis {
 type part struct {
 	is   bool
 	told bool // where blocks of memory lie at its beginning
+	lone bool // it is given up if there is more than one core
 }
 
 // tableFor is table, perhaps for a part. What threads communicate is in none: parts are
@@ -136,7 +137,7 @@ func (s Spec) tableFor(sets bool, program func() *trace.Program, of part) (list 
 				}
 			}
 		}
-		if s.has(Sharing) {
+		if s.has(Sharing) && !of.lone {
 			stacks := sharing.New(s.sharing(), distances)
 			if communicated != nil && !s.Mergeable {
 				communicated.Follow(stacks)

@@ -95,7 +95,7 @@ func (w *worker) claim() *claim {
 	for !p.closed && !p.alone {
 		end := p.at + len(p.blocks)
 		if from, to := p.claims.next(p.at, end, p.ended != nil); to > from && p.joining {
-			c := &claim{from: from, to: to, blocks: p.blocks[from-p.at : to-p.at]}
+			c := &claim{from: from, to: to, blocks: p.blocks[from-p.at : to-p.at], lone: p.lone}
 			p.claims.list = append(p.claims.list, c)
 			w.follow(from)
 			return c
@@ -139,19 +139,19 @@ func (w *worker) follow(to int) {
 func (w *worker) program() *trace.Program { return w.header.Program }
 
 // table makes the analyses of a segment that begins behind so many references.
-func (w *worker) table(first uint64) []Analysis {
+func (w *worker) table(first uint64, lone bool) []Analysis {
 	spec := w.p.spec
 	spec.Start += first
 	told := !spec.Mergeable
 	spec.Mergeable = true
-	return spec.tableFor(spec.has(Sets), w.program, part{is: true, told: told})
+	return spec.tableFor(spec.has(Sets), w.program, part{is: true, told: told, lone: lone})
 }
 
 // analyse makes a segment of a claim.
 func (w *worker) analyse(c *claim) {
 	first := &c.blocks[0]
 	w.header = first.header
-	f := feed{analyses: w.table(first.first)}
+	f := feed{analyses: w.table(first.first, c.lone)}
 	f.ask()
 	site := sitesOf(f.analyses)
 	if site != nil && w.before != nil {

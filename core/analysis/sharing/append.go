@@ -89,6 +89,21 @@ func (a *Analysis) Joins(threads []uint32) (now, later bool) {
 	return n <= profile.MaxCores, n <= profile.MaxCores
 }
 
+// Alone tells whether all that was analysed, and references of these threads, are of one
+// core. Then a segment that has them, and is not to be appended to, need not tell of
+// sharing.
+func (a *Analysis) Alone(threads []uint32) bool {
+	if a.running || a.absent || a.options.Mergeable || !a.seen {
+		return false
+	}
+	for _, t := range threads {
+		if _, known := a.cores.of[t]; !known {
+			return false
+		}
+	}
+	return true
+}
+
 // join adds the cores of the segment that follows, and gives their numbers. One that
 // names no threads is of the core that was alone or, if there are several, of thread
 // 0's.
