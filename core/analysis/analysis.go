@@ -13,7 +13,7 @@
 // A run can be interrupted: [Runner.Save] between two batches and
 // [Runner.Restore] give the same bytes in the end as a run without a break. And
 // it can be split: segments of a trace, analysed one by one, are joined by
-// [Append], which is exact (MODELS §9).
+// [Append], which is exact (MODELS §9). So [Parallel] shares a run among processors.
 package analysis
 
 import (
