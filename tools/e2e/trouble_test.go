@@ -135,7 +135,7 @@ func TestInterruptedByReload(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
 	p := openPage(t)
-	p.drop(trace)
+	p.pick(trace) // of a dropped one the browser would ask whether it may open it again
 	p.wait("a checkpoint", storedEntries+" > 0")
 	p.reload()
 	p.visit("/")
