@@ -221,8 +221,9 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 				if untrue && lost {
 					key := naiveFalse{object, m.site, site, m.writer, thread}
 					m.falses[key]++
-					if _, met := m.offsets[key]; !met {
-						m.offsets[key] = max(number*n.size[1], begin) - begin
+					offset := max(number*n.size[1], begin) - begin
+					if least, met := m.offsets[key]; !met || offset < least {
+						m.offsets[key] = offset
 					}
 				}
 			}

@@ -328,8 +328,8 @@ func (j *joint) lineEvents(u, next *useCount, s *sharedLine, l *line, o *lineOpe
 func (j *joint) misses(u *useCount, s *sharedLine, l *line, from source) *tally {
 	m := &j.a.memory
 	return m.tallyOf(s, tally{
-		tallyKey: tallyKey{line: l.words, site: from.site, pair: u.pair, from: from.thread, to: u.thread},
-		offset:   max(l.number<<m.lineShift, u.begin) - u.begin,
+		tallyKey: tallyKey{line: l.words, site: from.site, pair: u.pair, from: from.thread, to: u.thread,
+			offset: max(l.number<<m.lineShift, u.begin) - u.begin},
 	})
 }
 

@@ -168,7 +168,6 @@ func (s *sharedLine) refer(r *reference) (from source, miss bool) {
 type tally struct {
 	tallyKey
 	next   uint32 // of the line; 0: none
-	offset uint64 // of the line in its block, when this was met first
 	misses uint64
 }
 
@@ -177,6 +176,7 @@ type tallyKey struct {
 	line       uint32 // number of its share
 	site, pair uint32 // 1 + the slot of the store; the pair of the reference
 	from, to   uint8
+	offset     uint64 // of the line in its block, which is not always the same
 }
 
 func (m *memory) init(lineShift uint) {
@@ -303,7 +303,7 @@ func (m *memory) tallySlot(k tallyKey) *uint32 {
 		return nil
 	}
 	mask := uint64(len(m.tallyAt) - 1)
-	h := index.Hash(uint64(k.site)<<32|uint64(k.pair)) + uint64(k.line)<<16 + uint64(k.from)<<8 + uint64(k.to)
+	h := index.Hash(uint64(k.site)<<32|uint64(k.pair)) + uint64(k.line)<<16 + uint64(k.from)<<8 + uint64(k.to) + k.offset<<32
 	for i := index.Hash(h) & mask; ; i = (i + 1) & mask {
 		if n := m.tallyAt[i]; n == 0 || m.tallies[n].tallyKey == k {
 			return &m.tallyAt[i]

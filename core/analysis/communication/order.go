@@ -29,7 +29,7 @@ func (f *form) compareSites(site, otherSite, pair, otherPair uint32) int {
 func (f *form) talliesInOrder(list []tally) []tally {
 	list = slices.DeleteFunc(list, func(t tally) bool { return t.misses == 0 })
 	slices.SortFunc(list, func(x, y tally) int {
-		return cmp.Or(f.compareSites(x.site, y.site, x.pair, y.pair), cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to))
+		return cmp.Or(f.compareSites(x.site, y.site, x.pair, y.pair), cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to), cmp.Compare(x.offset, y.offset))
 	})
 	return list
 }
