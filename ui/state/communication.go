@@ -218,7 +218,14 @@ func (c *Communication) flowSentence(flows []profile.Flow, m FlowMeasure) string
 	if sum == 0 {
 		return "Nothing that one thread wrote was used by another."
 	}
-	return m.text(sum) + m.noun() + " in all; most of them, " + m.text(most) + ", from thread " +
+	link := ", "
+	switch {
+	case most < sum && most > sum-most:
+		link = "; most, " + m.text(most) + ", "
+	case most < sum:
+		link = "; at most " + m.text(most) + " between two, as "
+	}
+	return m.text(sum) + m.noun() + " in all" + link + "from thread " +
 		strconv.FormatUint(uint64(largest.From), 10) + " to thread " + strconv.FormatUint(uint64(largest.To), 10) + "."
 }
 
@@ -514,8 +521,15 @@ func (c *Communication) ownerSentence(o *profile.Ownership) string {
 			shared++
 		}
 	}
-	return Plural(touched, "part was", "parts were") + " touched, " + Exact(shared) + " of them by several threads. " +
-		Plural(moved, "part is", "parts are") + " used most by another thread than the one that touched it first, where memory is placed by first touch."
+	by, elsewhere := "none", "No part is"
+	if shared > 0 {
+		by = Exact(shared) + " of them"
+	}
+	if moved > 0 {
+		elsewhere = Plural(moved, "part is", "parts are")
+	}
+	return Plural(touched, "part was", "parts were") + " touched, " + by + " by several threads. " +
+		elsewhere + " used most by another thread than the one that touched it first, where memory is placed by first touch."
 }
 
 // OwnersTable lists the parts of a data structure.
@@ -577,7 +591,11 @@ func (c *Communication) SourceSentence(bytes uint64) string {
 	if all == 0 {
 		return "No line goes from one thread to another."
 	}
+	others := "the others come"
+	if cached == all {
+		others = "none comes"
+	}
 	per := float64(all*lineBytes) * 1000 / math.Max(float64(c.view.Profile.Totals.AllReferences()), 1)
 	return "Of " + Exact(all) + " transfers of lines, " + Exact(cached) + ", " + Percent(Ratio(cached, all)) + ", come out of the other thread's cache of " + Bytes(bytes) +
-		"; the others come from memory. That is " + Bytes(uint64(per+0.5)) + " a thousand references between caches and memory."
+		"; " + others + " from memory. That is " + Bytes(uint64(per+0.5)) + " a thousand references between caches and memory."
 }

@@ -76,7 +76,23 @@ func TestCommunicationWords(t *testing.T) {
 	if picked := c.PairsTable([2]int{1, 2}); picked.Rows != 1 || strings.Join(picked.Row(0)[3:], "|") != "5|5|100\u202f%" || !strings.HasSuffix(picked.Caption, "thread 2 to thread 7") {
 		t.Errorf("of a flow: %s, %s", picked.Caption, picked.CSV())
 	}
-	if s := c.SourceSentence(4 * 64); !strings.HasPrefix(s, "Of 10 transfers of lines, 4, 40\u202f%, come out of") {
+	if s := c.SourceSentence(4 * 64); !strings.HasPrefix(s, "Of 10 transfers of lines, 4, 40\u202f%, come out of") || !strings.Contains(s, "; the others come from memory.") {
+		t.Error(s)
+	}
+	if s := c.SourceSentence(1 << 30); !strings.Contains(s, "; none comes from memory.") {
+		t.Error(s)
+	}
+	for want, flows := range map[string][]profile.Flow{
+		"20 transfers in all, from thread 1 to thread 2.":                          {{From: 1, To: 2, Transfers: 20}},
+		"26 transfers in all; most, 20, from thread 1 to thread 2.":                {{From: 1, To: 2, Transfers: 20}, {From: 2, To: 1, Transfers: 6}},
+		"3 transfers in all; at most 1 between two, as from thread 2 to thread 1.": {{From: 2, To: 1, Transfers: 1}, {From: 3, To: 1, Transfers: 1}, {From: 4, To: 1, Transfers: 1}},
+		"Nothing that one thread wrote was used by another.":                       {{From: 1, To: 2, Events: 3}},
+	} {
+		if got := c.flowSentence(flows, Transfers); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if s := c.ownerSentence(&profile.Ownership{Parts: []profile.OwnedPart{{References: 1}}}); s != "1 part was touched, none by several threads. No part is used most by another thread than the one that touched it first, where memory is placed by first touch." {
 		t.Error(s)
 	}
 	f := c.FalseFindings(8)
