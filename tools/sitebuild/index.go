@@ -45,13 +45,16 @@ func count(n uint64) string {
 	return digits
 }
 
-var thousands = regexp.MustCompile(`(\d),(\d{3})\b`)
+var (
+	thousands = regexp.MustCompile(`(\d),(\d{3})\b`)
+	units     = regexp.MustCompile(`(\d) ((?:[KMG]i)?B\b|%)`)
+)
 
 // spaced writes the numbers of a lesson, which the command prints too, as the page
-// does.
+// does: they do not part from their units at the end of a line.
 func spaced(text string) string {
 	for thousands.MatchString(text) {
 		text = thousands.ReplaceAllString(text, "$1\u202f$2")
 	}
-	return text
+	return units.ReplaceAllString(text, "$1\u202f$2")
 }
