@@ -167,7 +167,7 @@
       const self = this;
       return {
         width, height: this.height(width), legend: { show: false },
-        padding: [12, data.small ? Math.round(em * 1.7) : 12, 0, 0], // half of the last number may stand beyond the end
+        padding: [12, Math.round(em * 1.7), 0, 0], // half of the last number may stand beyond the end
         cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: true, dist: 6 } },
         scales: {
           x: { time: false, distr: data.x.log ? 3 : 1, log: 2, range: (u, min, max) => self.range(min, max) },
