@@ -5204,6 +5204,8 @@ func (c *ResultView) pending() string {
 	switch r := c.App.result; {
 	case r == nil || c.App.comparing() && c.App.other == nil:
 		return "Opening …"
+	case r.Live && c.App.run != nil && c.App.run.leave != nil:
+		return "Another tab counts the references; the result is shown here too, once it is complete."
 	case r.Live:
 		return "The first references are being counted …"
 	}
