@@ -146,6 +146,25 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestNumberedCompiler: where a compiler is there under a name with its number only,
+// that one is named.
+func TestNumberedCompiler(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"clang-14", "clang-19", "clang-20"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	for name, want := range map[string]string{
+		"clang": "clang is not installed, but clang-19 is: use that", "flang": "flang is not installed; install it",
+	} {
+		if _, err := findCompiler(name); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
 // TestLinkTimeOptimisationIsLeftOut: with a note, and the program is traced.
 func TestLinkTimeOptimisationIsLeftOut(t *testing.T) {
 	got := compiledByUs(t, newestClang(t), strings.Fields("-flto -O2 hello.c -o hello"))

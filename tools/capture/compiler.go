@@ -7,8 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 )
+
+// The versions of LLVM that are known to work.
+const oldestLLVM, newestLLVM = 14, 19
 
 // compiler is the one that a build names.
 type compiler struct {
@@ -52,9 +56,24 @@ func notFound(name string, err error) error {
 		return err
 	}
 	if ofLLVM.MatchString(filepath.Base(name)) {
+		if there := numbered(name); there != "" {
+			return usage(name, " is not installed, but ", there, " is: use that")
+		}
 		return usage(name, " is not installed; install it, as by: apt-get install ", debianPackage(filepath.Base(name)))
 	}
 	return usage(name, ": there is no such compiler; use clang, as in `stackglass cc -- clang`")
+}
+
+// numbered is the newest version of a compiler that is installed under a name with its
+// number only, as Debian's clang-19 is without the package clang; "" where there is none.
+func numbered(name string) string {
+	for version := newestLLVM; version >= oldestLLVM; version-- {
+		there := name + "-" + strconv.Itoa(version)
+		if _, err := exec.LookPath(there); err == nil {
+			return there
+		}
+	}
+	return ""
 }
 
 func debianPackage(name string) string {
