@@ -876,8 +876,9 @@ func TestAppendCommunication(t *testing.T) {
 		spec := analysis.Spec{Analyses: analysis.Communication, Kinds: trace.AllKinds, LineBytes: []uint32{rapid.SampledFrom([]uint32{64, 8, 256, 4096}).Draw(t, "line")}}
 		if rapid.Bool().Draw(t, "default") {
 			spec.Analyses = analysis.Default
+		} else {
+			choose(t, &spec, max(1, whole.Len()))
 		}
-		choose(t, &spec, max(1, whole.Len()))
 		plain := passedBy(t, spec, program, whole)
 		spec.Mergeable = true
 		want := passedBy(t, spec, program, whole)
