@@ -55,7 +55,7 @@ func (a *App) reopen(key, name string) {
 	f, err := a.Handles.Reopen(key)
 	if err != nil {
 		a.update(func() {
-			a.wanted = key
+			a.wanted, a.Note = key, ""
 			a.trouble(name + " could not be opened again (" + err.Error() + "). Drop it, or press “go on” to choose it: the analysis goes on where it stopped.")
 			delete(a.files, key)
 		})

@@ -305,6 +305,9 @@ func TestFileIsNotAllowed(t *testing.T) {
 	d := interruptedWith(t, k)
 	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
 	until(t, func() bool { return strings.Contains(d.html(), "could not be opened again (not allowed)") })
+	if strings.Contains(d.html(), "may ask whether") {
+		t.Error("the page still waits for leave")
+	}
 	d.act(func() { d.app.GoOn(d.app.Rows()[0]) })
 	if d.picked != 1 {
 		t.Errorf("picked %d times", d.picked)
