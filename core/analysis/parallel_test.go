@@ -60,6 +60,12 @@ func TestParallelIsOne(t *testing.T) {
 			whole.Thread = nil
 			spec.Threads = nil
 		}
+		if rng.IntN(3) == 0 { // instructions whose references have one size, or several
+			for range n {
+				whole.PC = append(whole.PC, 0x400000+rng.Uint64N(1000))
+			}
+			spec.Analyses, spec.Previous = analysis.Sites, rng.IntN(2) == 0
+		}
 		want, _ := alone(t, spec, tracetest.NewReader(whole, 4096))
 		for _, workers := range []int{2, 3, 8} {
 			segment := 1 + rng.IntN(n)

@@ -271,10 +271,13 @@ func (r *loader) results() {
 	a := r.a
 	for i := range r.in.Code {
 		s := &r.in.Code[i]
+		met := len(a.code.list)
 		slot := a.code.slot(siteKey{s.Number, s.PC, s.Kind})
 		r.slots = append(r.slots, slot)
-		a.code.list[slot].load(s)
-		r.load(pair{slot, noObject}, &s.Reuse)
+		a.code.list[slot].load(s, int(slot) == met)
+	}
+	for i := range r.in.Code { // any site may be named as the one before
+		r.load(pair{r.slots[i], noObject}, &r.in.Code[i].Reuse)
 	}
 	r.objects = []uint32{rest}
 	for i := range r.in.Data {
@@ -313,13 +316,16 @@ func (r *loader) load(p pair, from *profile.Reuse) uint32 {
 	return n
 }
 
-// load adds what a profile tells of the site.
-func (s *site) load(from *profile.Site) {
+// load adds what a profile tells of the site, which is new or has made references.
+func (s *site) load(from *profile.Site, isNew bool) {
 	for c, n := range from.Strides {
 		s.base[c] += n
 	}
 	if s.before == nil {
-		s.before, s.bytes = from, from.Bytes
+		s.before = from
+	}
+	if isNew {
+		s.bytes = from.Bytes
 	}
 	s.file = from.File
 	if s.bytes != from.Bytes {
