@@ -2,6 +2,7 @@ package hierarchy
 
 import (
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
@@ -291,7 +292,7 @@ func nearest(name string, presets []Hierarchy) (names []string) {
 		}
 		names = append(names, h.Name)
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return distance[a] - distance[b] })
+	sort.SliceStable(names, func(i, j int) bool { return distance[names[i]] < distance[names[j]] })
 	last := 1
 	for last < min(3, len(names)) && distance[names[last]] <= distance[names[0]]+1 {
 		last++

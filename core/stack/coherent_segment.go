@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -321,12 +322,7 @@ func (r *Below) Join(state []byte) ([]byte, error) {
 		return nil, errState
 	}
 	s.entries, s.lost = append(s.entries, r.entries()...), append(s.lost, r.lost()...)
-	slices.SortFunc(s.lost, func(x, y lostLine) int {
-		if x.line < y.line {
-			return -1
-		}
-		return 1
-	})
+	sort.Slice(s.lost, func(i, j int) bool { return s.lost[i].line < s.lost[j].line })
 	for a := 1; a < SetCounts; a++ {
 		s.holes[a] = r.joinHoles(a, s.holes[a])
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/bits"
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -42,12 +43,7 @@ func (m *Coherent) appendLost(b []byte) []byte {
 			}
 		}
 	}
-	slices.SortFunc(lost, func(x, y entry) int {
-		if x.key < y.key {
-			return -1
-		}
-		return 1
-	})
+	sort.Slice(lost, func(i, j int) bool { return lost[i].key < lost[j].key })
 	b = binary.AppendUvarint(b, uint64(len(lost)))
 	last := trace.Line(0)
 	for _, e := range lost {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/answers"
@@ -340,8 +341,9 @@ func (c *Communication) PairsTable(picked [2]int) *Table {
 func (c *Communication) pairs(picked [2]int) []profile.SitePair {
 	from, to, ok := c.flow(picked)
 	list := c.Places(func(producer, consumer uint32) bool { return !ok || producer == from && consumer == to })
-	slices.SortStableFunc(list, func(x, y profile.SitePair) int {
-		return cmp.Or(cmp.Compare(y.Transfers, x.Transfers), cmp.Compare(y.Events, x.Events))
+	sort.SliceStable(list, func(i, j int) bool {
+		x, y := &list[i], &list[j]
+		return cmp.Or(cmp.Compare(y.Transfers, x.Transfers), cmp.Compare(y.Events, x.Events)) < 0
 	})
 	return list
 }
@@ -443,7 +445,7 @@ func (c *Communication) byUse() []int {
 			}
 		}
 	}
-	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(weight[y], weight[x]) })
+	sort.SliceStable(order, func(i, j int) bool { return weight[order[j]] < weight[order[i]] })
 	return order
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sort"
 	"strconv"
 	"sync"
 	"syscall/js"
@@ -397,8 +398,9 @@ func (s *Store) List() ([]profile.Entry, error) {
 			return err
 		})
 	})
-	slices.SortFunc(list, func(a, b profile.Entry) int {
-		return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(a.Key, b.Key))
+	sort.Slice(list, func(i, j int) bool {
+		a, b := &list[i], &list[j]
+		return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(a.Key, b.Key)) < 0
 	})
 	return list, err
 }

@@ -1,7 +1,6 @@
 package communication
 
 import (
-	"cmp"
 	"slices"
 	"sort"
 )
@@ -88,7 +87,7 @@ func (w window) in(to []uint8) window {
 	for i := range out {
 		out[i].place = placeIn(out[i].place, to)
 	}
-	slices.SortFunc(out, func(x, y placed) int { return cmp.Compare(x.place, y.place) })
+	sort.Slice(out, func(i, j int) bool { return out[i].place < out[j].place })
 	return out
 }
 

@@ -3,6 +3,7 @@ package communication
 import (
 	"cmp"
 	"slices"
+	"sort"
 )
 
 // inOrder orders pairs by what is written of them.
@@ -11,8 +12,9 @@ func (f *form) inOrder(list []sitePair) []sitePair {
 		return list
 	}
 	list = slices.Clone(list)
-	slices.SortFunc(list, func(x, y sitePair) int {
-		return cmp.Or(f.compareSites(x.site, y.site, x.pair, y.pair), cmp.Compare(x.place, y.place))
+	sort.Slice(list, func(i, j int) bool {
+		x, y := &list[i], &list[j]
+		return cmp.Or(f.compareSites(x.site, y.site, x.pair, y.pair), cmp.Compare(x.place, y.place)) < 0
 	})
 	return list
 }
@@ -28,8 +30,9 @@ func (f *form) compareSites(site, otherSite, pair, otherPair uint32) int {
 // talliesInOrder does so with tallies, but for those that turned out to be none.
 func (f *form) talliesInOrder(list []tally) []tally {
 	list = slices.DeleteFunc(list, func(t tally) bool { return t.misses == 0 })
-	slices.SortFunc(list, func(x, y tally) int {
-		return cmp.Or(f.compareSites(x.site, y.site, x.pair, y.pair), cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to), cmp.Compare(x.offset, y.offset))
+	sort.Slice(list, func(i, j int) bool {
+		x, y := &list[i], &list[j]
+		return cmp.Or(f.compareSites(x.site, y.site, x.pair, y.pair), cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to), cmp.Compare(x.offset, y.offset)) < 0
 	})
 	return list
 }

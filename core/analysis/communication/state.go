@@ -1,11 +1,10 @@
 package communication
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"math"
-	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
@@ -304,7 +303,7 @@ func (o *owners) form(f *form) {
 		}
 	}
 	if f.ordered {
-		slices.SortFunc(numbers, func(x, y uint32) int { return cmp.Compare(f.sites.Data(x)+1, f.sites.Data(y)+1) })
+		sort.Slice(numbers, func(i, j int) bool { return f.sites.Data(numbers[i])+1 < f.sites.Data(numbers[j])+1 })
 	}
 	list(f, &numbers, 5, func(n *uint32) {
 		f.object(n)

@@ -1,9 +1,9 @@
 package sample
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/sites"
@@ -209,7 +209,7 @@ func (w *weighing) reuse(r *profile.Reuse, s *spread) {
 	if b.left > 0 {
 		r.Bins = append(r.Bins, profile.BinCount{Bin: at, Count: b.left})
 	}
-	slices.SortFunc(r.Bins, func(x, y profile.BinCount) int { return cmp.Compare(x.Bin, y.Bin) })
+	sort.Slice(r.Bins, func(i, j int) bool { return r.Bins[i].Bin < r.Bins[j].Bin })
 	w.reuseOff(r, s)
 }
 

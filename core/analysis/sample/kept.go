@@ -3,6 +3,7 @@ package sample
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -155,8 +156,9 @@ func (p *bySite) save(b []byte) []byte {
 		slot, object := p.sites.Pair(key.pair)
 		list = append(list, placedCount{p.sites.Code(slot), p.sites.Data(object), key.bin, p.parts[n]})
 	}
-	slices.SortFunc(list, func(x, y placedCount) int {
-		return cmp.Or(cmp.Compare(x.code, y.code), cmp.Compare(x.data, y.data), cmp.Compare(x.bin, y.bin))
+	sort.Slice(list, func(i, j int) bool {
+		x, y := &list[i], &list[j]
+		return cmp.Or(cmp.Compare(x.code, y.code), cmp.Compare(x.data, y.data), cmp.Compare(x.bin, y.bin)) < 0
 	})
 	b = appendUint(b, uint64(len(list)))
 	for i := range list {

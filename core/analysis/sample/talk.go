@@ -1,10 +1,9 @@
 package sample
 
 import (
-	"cmp"
 	"math"
 	"math/bits"
-	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/communication"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
@@ -230,7 +229,7 @@ func (t *talk) ask(b *trace.Batch) (a asking) {
 		}
 		a.of = append(a.of, o)
 	}
-	slices.SortStableFunc(a.list, func(x, y askedOf) int { return cmp.Compare(x.access, y.access) })
+	sort.SliceStable(a.list, func(i, j int) bool { return a.list[i].access < a.list[j].access })
 	return a
 }
 

@@ -3,7 +3,7 @@ package sample
 import (
 	"cmp"
 	"math"
-	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/profile"
 )
@@ -114,7 +114,7 @@ next:
 		}
 		a = append(a, b[i])
 	}
-	slices.SortStableFunc(a, func(x, y profile.FalseSharing) int { return cmp.Compare(y.Misses, x.Misses) })
+	sort.SliceStable(a, func(i, j int) bool { return a[j].Misses < a[i].Misses })
 	return a[:min(len(a), profile.MaxFalseSharing)]
 }
 

@@ -1,7 +1,6 @@
 package sharing
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"math/bits"
@@ -439,6 +438,6 @@ func (c *cores) order() []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(c.list[i].threads[0], c.list[j].threads[0]) })
+	sort.Slice(order, func(i, j int) bool { return c.list[order[i]].threads[0] < c.list[order[j]].threads[0] })
 	return order
 }
