@@ -86,9 +86,10 @@ func (b *build) copy(name, from string) error {
 	return b.write(name, content)
 }
 
-// small are the packages that are compiled without inlining. They run once a
-// click or a message, never for every reference, and copies of their small
-// functions are a good part of what a first visit transfers.
+// small are the packages that are compiled without inlining: copies of their small
+// functions are a good part of what a first visit transfers. They run once a click or
+// a message, or for every reference of a sample, of what threads communicate, or of
+// a format that few have.
 var small = []string{
 	"github.com/stackglass/stackglass/ui/...",
 	"github.com/stackglass/stackglass/wasm/...",
@@ -100,6 +101,11 @@ var small = []string{
 	"github.com/stackglass/stackglass/core/profile", "github.com/stackglass/stackglass/core/ranking",
 	"github.com/stackglass/stackglass/core/hierarchy/...",
 	"github.com/stackglass/stackglass/core/trace/open",
+	"github.com/stackglass/stackglass/core/trace/champsim", "github.com/stackglass/stackglass/core/trace/drmemtrace",
+	"github.com/stackglass/stackglass/core/trace/execlog", "github.com/stackglass/stackglass/core/trace/gem5",
+	"github.com/stackglass/stackglass/core/trace/pinatrace", "github.com/stackglass/stackglass/core/trace/ppt",
+	"github.com/stackglass/stackglass/core/analysis/sample", "github.com/stackglass/stackglass/core/analysis/communication",
+	"github.com/stackglass/stackglass/core/analysis", "github.com/stackglass/stackglass/core/byfl", "github.com/stackglass/stackglass/core/trace",
 	"github.com/vugu/vugu/...", "github.com/hack-pad/...",
 	"fmt", "reflect", "compress/gzip", "context", "crypto/...", "errors", "io", "log", "os", "sort", "strconv", "strings",
 	"syscall", "time", "unicode",

@@ -96,7 +96,7 @@ func brotlied(content []byte) ([]byte, error) {
 		return packed, nil
 	}
 	var buf bytes.Buffer
-	w := brotli.NewWriterLevel(&buf, brotli.BestCompression)
+	w := brotli.NewWriterOptions(&buf, brotli.WriterOptions{Quality: brotli.BestCompression, LGWin: 24}) // programs are larger than 4 MiB
 	if _, err := w.Write(content); err != nil {
 		return nil, err
 	}
