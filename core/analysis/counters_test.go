@@ -457,19 +457,30 @@ func TestSaveRestoreWithEvents(t *testing.T) {
 }
 
 func TestAppendWithEvents(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(120) {
 		rng := rand.New(rand.NewPCG(seed, 10))
 		p := tracetest.RandomProgram(rng)
 		whole := tracetest.Rows(p, tracetest.RandomSteps(rng, p, 1+rng.IntN(2000))...)
 		n := whole.Len()
-		spec := analysis.Spec{Kinds: trace.AllKinds, Mergeable: true, Analyses: []analysis.Analyses{analysis.Default,
+		spec := analysis.Spec{Kinds: []trace.Kinds{trace.AllKinds, 1 << trace.Load, trace.DataKinds}[rng.IntN(3)], Mergeable: true, Analyses: []analysis.Analyses{analysis.Default,
 			analysis.Counters, analysis.Locality | analysis.Counters}[seed%3]}
+		if rng.IntN(2) == 0 {
+			spec.Threads = []uint32{0, 1}[:1+rng.IntN(2)]
+		}
+		if rng.IntN(2) == 0 {
+			spec.Limit = 1 + rng.Uint64N(uint64(n))
+		}
 		want := passed(t, spec, tracetest.NewProgramReader(p, whole, 0))
 		var parts []*profile.Profile
 		for lo := 0; lo < n; {
 			hi := min(n, lo+1+rng.IntN(1+n/2))
+			if rng.IntN(3) == 0 {
+				hi = min(n, lo+rng.IntN(4)) // maybe without a reference, or a row
+			}
 			part := spec
-			part.Start = references(whole, lo)
+			if part.Start = selected(whole, lo, spec); spec.Limit > 0 {
+				part.Start = min(part.Start, spec.Limit)
+			}
 			parts = append(parts, passed(t, part, tracetest.NewProgramReader(p, tracetest.Part(whole, lo, hi), 1+rng.IntN(4096))))
 			lo = hi
 		}
@@ -580,4 +591,14 @@ func TestParseAnalyses(t *testing.T) {
 			t.Errorf("%q: %v, want an error", text, got)
 		}
 	}
+}
+
+// selected counts the references before a row that a spec selects.
+func selected(b *trace.Batch, before int, spec analysis.Spec) (n uint64) {
+	for i, k := range b.Kind[:before] {
+		if k.IsReference() && spec.Kinds.Has(k) && (spec.Threads == nil || slices.Contains(spec.Threads, b.Thread[i])) {
+			n++
+		}
+	}
+	return n
 }
