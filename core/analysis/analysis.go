@@ -202,8 +202,10 @@ func (s Spec) checkBudget() error {
 		bad.Got, bad.Want = "with mergeable", "one of both: a profile to be joined holds the whole stack"
 	case s.Sample != nil && s.Sample.Stretches(nil, s.Kinds, nil) == nil:
 		bad.Got, bad.Want = "with a sample", "one of both: a sample is small"
-	case s.Analyses != None && s.Analyses&byLine != 0, len(s.Utilisation) > 0, s.Previous:
-		bad.Got, bad.Want = "with "+s.Analyses.String(), "locality, sets and counters: sites, sharing and communication keep more of every line, which stays in memory"
+	case len(s.Utilisation) > 0 || s.Previous:
+		bad.Got, bad.Want = "with utilisation or who touched lines before", "neither: sites keep them for every line, in memory"
+	case s.Analyses != None && s.Analyses&byLine != 0:
+		bad.Got, bad.Want = "with "+s.Analyses.String(), "locality, sets and counters: sites, sharing and communication keep more of every line, in memory"
 	default:
 		return nil
 	}

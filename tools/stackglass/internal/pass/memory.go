@@ -45,6 +45,8 @@ func (o *Options) spill() (end func(), err error) {
 		debug.SetMemoryLimit(before)
 		if o.Checkpoints == nil {
 			_ = folder.Remove()
+		} else {
+			folder.Close()
 		}
 	}, nil
 }

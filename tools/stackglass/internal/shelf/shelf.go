@@ -33,6 +33,9 @@ func Open(parent, key string) (*Folder, error) {
 	return f, os.MkdirAll(f.path, 0o700)
 }
 
+// Close removes it if nothing is in it.
+func (f *Folder) Close() { _ = os.Remove(f.path) }
+
 // Remove removes it with all that is in it.
 func (f *Folder) Remove() error { return os.RemoveAll(f.path) }
 
