@@ -26,9 +26,6 @@ type checkpoints struct {
 
 // use has a pass go on from its checkpoint, and take others.
 func (c *checkpoints) use(a *app, in *pass.Input, o pass.Options) (*pass.Checkpoints, error) {
-	if o.Spill != "" {
-		return nil, usagef("--checkpoint with --spill, want one of both: a checkpoint would have to fit in memory")
-	}
 	var err error
 	if c.folder, err = folder.Open(c.dir); err != nil {
 		return nil, &outputError{path: c.dir, err: err}
