@@ -153,7 +153,7 @@ e2e: build single zip edge build/wrangler.stamp ## the built page and command to
 	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
 	@echo "trying the page and the command in Chromium, from end to end; this takes a few minutes"
 	@# Never from the cache: what they test is programs, which the cache does not see.
-	STACKGLASS_E2E=1 $(GO) test -count=1 ./tools/e2e/...
+	STACKGLASS_E2E=1 $(GO) test -count=1 -timeout=25m ./tools/e2e/...
 
 fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
 	@grep -rlE '^func Fuzz' --include='*_test.go' --exclude-dir=testdata core workers wasm ui | sort | while read -r file; do \
