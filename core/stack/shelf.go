@@ -23,7 +23,7 @@ type Shelf interface {
 // what databases in browsers and disks take best is one to four million.
 const shelfBlock = 2 << 20
 
-var errShelfBlock = errors.New("a block of the model that was moved out of memory is not as it was written; free the disk of errors, or start again")
+var errShelfBlock = errors.New("a part of the model that was moved out of memory is not as it was written; check the disk, and analyse the trace again")
 
 // shelfWriter writes lines in ascending order with their stamps. Both are stored as
 // differences to those before, so that a line next to one that was used just before

@@ -51,6 +51,10 @@
 // [Coherent] answers the same for one core of several, whose lines other cores'
 // stores take away (MODELS §6.4).
 //
+// [Shelved] is for more lines than fit in memory: they lie outside, on a [Shelf], and
+// segments of the trace that were analysed in memory are appended one by one
+// (MODELS §9).
+//
 // The idea of counting live marks in a tree over time is Bennett and Kruskal's
 // (1975) and Olken's (1981). Package stacktest has the naive twins and the
 // suite that every model passes.
