@@ -67,13 +67,59 @@ type Describer interface{ Header() Header }
 // asked gives references only.
 type Selector interface{ Select(Kinds) }
 
-// Source is a trace that can be read in spans, so that several workers share
-// it. Span i covers the references before span i+1; a reader of a span starts
-// at its first reference.
-type Source interface {
-	Spans() int
-	Open(span int) (Reader, error)
+// Position is somewhere between two rows of a trace that is stored in chunks: so many
+// rows behind the beginning of one. How many rows a chunk has hangs on the kinds that
+// the reader was asked for.
+type Position struct {
+	Chunk uint64 // offset of the chunk in the file; [AtEnd]: behind all
+	Rows  uint64
 }
+
+// Before tells whether p comes before another position, with rows of the same kinds.
+func (p Position) Before(other Position) bool {
+	return p.Chunk < other.Chunk || p.Chunk == other.Chunk && p.Rows < other.Rows
+}
+
+// AtEnd is the chunk of the position behind all rows.
+const AtEnd = ^uint64(0)
+
+// Chunk is a part of a trace that can be read without those before it.
+type Chunk struct {
+	At         uint64 // its offset in the file
+	References uint64 // in it
+}
+
+// Source is a trace that can be read from several positions at the same time, so that
+// several workers share it.
+type Source interface {
+	// Chunks lists the chunks in the order of the trace; nil: it cannot be shared.
+	Chunks() []Chunk
+	// Kinds are those of all rows that the trace may have.
+	Kinds() Kinds
+	// Open makes a reader of the rows of these kinds from the beginning of a chunk on.
+	// Such readers may be used at the same time.
+	Open(chunk uint64, kinds Kinds) Mover
+}
+
+// Mover is a [Reader] of a trace in chunks.
+type Mover interface {
+	Reader
+	Describer
+	// Position is behind the rows that were given. Batches hold rows of one chunk.
+	Position() Position
+	// Until has Next give rows up to a position, and then [ErrThere], until it is called
+	// with another one. It is no position that was passed.
+	Until(Position)
+	// Pass moves on to the beginning of a chunk, or to the end, and decodes nothing. The
+	// error is one that Next gives, or [ErrNotThere].
+	Pass(chunk uint64) error
+}
+
+// ErrThere tells that a reader has come to where it shall stop.
+var ErrThere = errors.New("the position to stop at is reached")
+
+// ErrNotThere tells that a trace has no such position any more.
+var ErrNotThere = errors.New("the file is not the same any more as a moment ago: it was changed while it was read")
 
 // SyntaxError is one record that does not follow its format. The reader goes on
 // behind it.

@@ -26,7 +26,6 @@ type Reader struct {
 	source  source
 	ended   error  // what the source ended with, io.EOF for a whole file; nil: not yet
 	floor   uint64 // tickets below it do not come any more
-	span    span
 
 	*told
 	planner
@@ -39,6 +38,7 @@ type Reader struct {
 	earlies int // chunks that are decoded early, or were and have rows to give
 	lost    Lost
 	err     error // what the trace ended with
+	apart   apart
 }
 
 // source gives chunks in the order of the file, and tells the reader what else
@@ -48,10 +48,6 @@ type source interface {
 	load(c *chunk) error
 	at() uint64 // bytes read
 }
-
-// span is a range of tickets, from first up to but not including end; an end of
-// 0 stands for none.
-type span struct{ first, end uint64 }
 
 // Lost is what could not be read of a file.
 type Lost struct {
@@ -124,12 +120,25 @@ func (r *Reader) Next(b *trace.Batch) error {
 			r.err = r.end()
 			break
 		}
-		if c.addr == nil || r.grown {
+		chunk := l.queue[0].at
+		if r.apart.is {
+			if row > 0 && chunk != r.apart.here.Chunk {
+				break
+			}
+			if row == 0 && !r.apart.room(b, chunk) {
+				b.Resize(0)
+				return trace.ErrThere
+			}
+		}
+		if c.addr == nil || r.grown || row == 0 {
 			c = r.columns(b)
 		}
 		next := r.run(l, &c, row)
 		if b.Thread != nil {
 			fillThread(b.Thread[row:next], l.thread)
+		}
+		if next > row {
+			r.apart.gave(chunk, next-row)
 		}
 		row = next
 	}
@@ -242,12 +251,6 @@ func (r *Reader) run(l *lane, c *columns, row int) int {
 				return row
 			}
 		}
-		if l.ticket < r.span.first || r.span.end > 0 && l.ticket >= r.span.end {
-			if !r.pass(l) {
-				return row
-			}
-			continue
-		}
 		from := row
 		var err error
 		row, d.ticketSteps, err = d.fill(c, row, d.ticketSteps)
@@ -292,26 +295,6 @@ func (r *Reader) step() (l *lane, block uint32, values []uint64, err error) {
 		}
 		r.leave(l, err, 0)
 	}
-}
-
-// pass passes over the steps of a ticket that is not in the span; false if the
-// lane has come to its end.
-func (r *Reader) pass(l *lane) bool {
-	if l.ticket >= r.span.first {
-		r.drop(l)
-		return false
-	}
-	d := l.d
-	c := r.reused.scratchColumns()
-	for !d.ticketDone() || len(d.pending.rows) > 0 {
-		var err error
-		d.pending.rows = nil
-		if _, d.ticketSteps, err = d.fill(&c, 0, d.ticketSteps); err != nil {
-			r.leave(l, err, 0)
-			return false
-		}
-	}
-	return true
 }
 
 // begin unpacks the first chunk of a lane.

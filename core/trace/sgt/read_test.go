@@ -168,7 +168,7 @@ func TestStepsRoundTrip(t *testing.T) {
 }
 
 // TestRowsAreThoseOfTheNaiveTwin, in batches of any size, from front to back and
-// by the index, in one or in several spans.
+// by the index.
 func TestRowsAreThoseOfTheNaiveTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -190,22 +190,6 @@ func TestRowsAreThoseOfTheNaiveTwin(t *testing.T) {
 		whole := s.Whole()
 		whole.early, whole.reused.split = someEarly(t), !r.reused.split
 		sameRows(t, "by the index", whole, kinds, most, want)
-		s.spans = nil
-		s.share(rapid.Uint64Range(1, 100).Draw(t, "references of a span"))
-		var got []row
-		for i := range s.Spans() {
-			span, err := s.Open(i)
-			if err != nil {
-				t.Fatalf("%v", err)
-			}
-			span.(*Reader).Select(kinds)
-			part, end := rowsOf(t, span, most)
-			if end != io.EOF {
-				t.Fatalf("span %d: %v", i, end)
-			}
-			got = append(got, part...)
-		}
-		compareRows(t, "in spans", got, want)
 	})
 }
 
@@ -395,10 +379,8 @@ func FuzzChunk(f *testing.F) {
 			drain(t, NewReader("t", bytes.NewReader(out.Bytes()), o), NewReader("t", bytes.NewReader(out.Bytes()), o))
 		}
 		s := openSource(t, out.Bytes())
-		s.spans = nil
-		s.share(1)
-		for i := range min(s.Spans(), 4) {
-			drain(t, s.open(s.spans[i]), s.open(s.spans[i]))
+		for _, c := range s.Chunks() {
+			_, _ = rowsOf(t, s.Open(c.At, trace.AllKinds|trace.EventKinds), 0)
 		}
 		if _, err := Check(NewReader("t", bytes.NewReader(out.Bytes()), Options{}), func(Fault) {}); err != nil {
 			t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/pierrec/lz4/v4"
-	"github.com/stackglass/stackglass/core/trace"
 )
 
 // reused keeps memory from chunk to chunk.
@@ -13,7 +12,6 @@ type reused struct {
 	chunks   []*chunk
 	decoders []*decoder
 	earlies  []*early
-	scratch  *trace.Batch
 	split    bool // what decoders have
 }
 
@@ -54,17 +52,6 @@ func (m *reused) takeBack(c *chunk, d *decoder) {
 	if d != nil {
 		m.decoders = append(m.decoders, d)
 	}
-}
-
-// scratchColumns gives columns for rows that nobody wants.
-func (m *reused) scratchColumns() columns {
-	if m.scratch == nil {
-		m.scratch = trace.NewBatch(0)
-		m.scratch.NeedSite()
-		m.scratch.Resize(m.scratch.Cap())
-	}
-	b := m.scratch
-	return columns{addr: b.Addr, bytes: b.Bytes, kind: b.Kind, site: b.Site}
 }
 
 var errContent = errors.New("its content has another length than its frame says")

@@ -48,6 +48,16 @@ var (
 	errSecond = errors.New("another trace begins here: files cannot be joined, convert each")
 )
 
+// clone gives one that can learn on its own. What only grows is shared.
+func (t *told) clone() *told {
+	c := *t
+	p := &c.program
+	p.Modules, p.Functions, p.Blocks, p.Sites = slices.Clip(p.Modules), slices.Clip(p.Functions), slices.Clip(p.Blocks), slices.Clip(p.Sites)
+	p.Objects, p.Threads = slices.Clone(p.Objects), slices.Clone(p.Threads) // what is known later is known better
+	p.Tags, c.facts, c.firstObject, c.tables = slices.Clip(p.Tags), slices.Clip(c.facts), slices.Clip(c.firstObject), slices.Clip(c.tables)
+	return &c
+}
+
 // take learns from a frame that is not a chunk's.
 func (t *told) take(f frame) error {
 	r := cursor{bytes: f.body}

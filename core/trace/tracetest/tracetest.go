@@ -2,8 +2,8 @@
 // by hand, generated ones, small real ones, and the way to the large ones.
 //
 //   - [Lines] and [Of] build traces of a few references.
-//   - [NewReader] replays one in batches of any size, [NewSource] in spans;
-//     both spoil the batch of the call before, so that a consumer that kept
+//   - [NewReader] replays one in batches of any size;
+//     it spoils the batch of the call before, so that a consumer that kept
 //     a reference to it fails its test. [Spoil] does that for any reader.
 //   - [Stream] generates references by a [Pattern], as many as wanted, the same
 //     ones for the same seed.
@@ -190,27 +190,6 @@ func (r *broken) Next(b *trace.Batch) error {
 		r.err = nil
 	}
 	return err
-}
-
-// Source is a trace in spans of about equal length.
-type Source struct {
-	whole *trace.Batch
-	spans int
-	rows  int
-}
-
-// NewSource cuts whole into spans, to be read in batches of at most rows rows.
-func NewSource(whole *trace.Batch, spans, rows int) *Source {
-	return &Source{whole: whole, spans: spans, rows: rows}
-}
-
-// Spans is the number of spans.
-func (s *Source) Spans() int { return s.spans }
-
-// Open makes a reader of one span.
-func (s *Source) Open(span int) (trace.Reader, error) {
-	n := s.whole.Len()
-	return NewReader(Part(s.whole, n*span/s.spans, n*(span+1)/s.spans), s.rows), nil
 }
 
 // Part gives the rows of whole from lo up to hi. It shares them with whole.

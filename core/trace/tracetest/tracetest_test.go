@@ -37,26 +37,6 @@ func TestReaderSpoilsTheBatch(t *testing.T) {
 	}
 }
 
-func TestSourceCoversTheTrace(t *testing.T) {
-	whole := Generate(1000, Uniform(50, 1))
-	for spans := 1; spans < 8; spans++ {
-		s := NewSource(whole, spans, 7)
-		var addrs []trace.Addr
-		for i := range s.Spans() {
-			r, err := s.Open(i)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, o := range Outcomes(t, r, 0) {
-				addrs = append(addrs, o.Addr)
-			}
-		}
-		if !slices.Equal(addrs, whole.Addr) {
-			t.Errorf("%d spans do not make the trace", spans)
-		}
-	}
-}
-
 func TestBroken(t *testing.T) {
 	whole := Lines(64, "a b c d e")
 	gone := errors.New("gone")

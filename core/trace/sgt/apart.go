@@ -1,0 +1,73 @@
+package sgt
+
+import (
+	"io"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// apart is where a reader is among chunks of one thread: see [trace.Mover].
+type apart struct {
+	is   bool
+	here trace.Position // behind the rows that were given
+	stop trace.Position // where there are no more to give
+}
+
+// gave notes that rows of a chunk were given.
+func (a *apart) gave(chunk uint64, rows int) {
+	if a.here.Chunk != chunk {
+		a.here = trace.Position{Chunk: chunk}
+	}
+	a.here.Rows += uint64(rows)
+}
+
+// room makes b as long as there are rows of a chunk up to where the reader stops, and
+// tells whether there may be any.
+func (a *apart) room(b *trace.Batch, chunk uint64) bool {
+	if chunk < a.stop.Chunk {
+		return true
+	}
+	left := uint64(0)
+	if chunk == a.stop.Chunk {
+		left = a.stop.Rows
+		if a.here.Chunk == chunk {
+			left -= min(left, a.here.Rows)
+		}
+	}
+	b.Resize(int(min(uint64(b.Cap()), left)))
+	return left > 0
+}
+
+// Position is behind the rows that were given.
+func (r *Reader) Position() trace.Position { return r.apart.here }
+
+// Until has Next stop at a position, and give no batch with rows of two chunks. The
+// chunks have to be of one thread: see [Source.Chunks].
+func (r *Reader) Until(stop trace.Position) {
+	r.apart.is, r.apart.stop = true, stop
+	r.early = earlyLimit{} // chunks may be passed over
+}
+
+// Pass moves on to the beginning of a chunk, or to the end: see [trace.Mover]. Chunks are
+// read, but not decoded.
+func (r *Reader) Pass(chunk uint64) error {
+	for r.err == nil {
+		l := r.top()
+		switch {
+		case l == nil && chunk == trace.AtEnd:
+			return nil
+		case l == nil:
+			if r.err = r.end(); r.err == io.EOF {
+				return trace.ErrNotThere
+			}
+			return r.err
+		case l.queue[0].at > chunk || l.queue[0].at == chunk && r.apart.here.Chunk == chunk:
+			return trace.ErrNotThere
+		case l.queue[0].at == chunk:
+			r.apart.here = trace.Position{Chunk: chunk}
+			return nil
+		}
+		r.drop(l)
+	}
+	return r.err
+}

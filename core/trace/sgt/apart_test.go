@@ -1,0 +1,92 @@
+package sgt
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// TestPartsAreTheWhole: a trace of one thread is read in turns, by a reader that goes
+// on and by others that begin where it stops, and comes out whole.
+func TestPartsAreTheWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := someProgram(t)
+		steps := someSteps(t, p, 8)
+		for i := range steps {
+			steps[i].thread = 1
+		}
+		file, kinds := write(t, p, steps, someChunks(t)), someKinds(t)
+		want := naiveRows(p, steps, kinds)
+		most := rapid.SampledFrom([]int{1, 2, 5, 64, 4096}).Draw(t, "rows")
+		s := openSource(t, file)
+		if s.Chunks() == nil && len(steps) > 0 {
+			t.Fatal("the chunks of one thread cannot be shared")
+		}
+		live := NewReader("t", bytes.NewReader(file), Options{})
+		live.Select(kinds)
+		stops := positions(t, s, kinds, most)
+		var got []row
+		for i, stop := range stops {
+			part := trace.Mover(live)
+			if i%2 == 1 {
+				from := live.Position()
+				if part = s.Open(from.Chunk, kinds); from.Rows > 0 {
+					part.Until(from)
+					if _, end := rowsOf(t, part, most); end != trace.ErrThere {
+						t.Fatalf("on the way to %+v: %v", from, end)
+					}
+				}
+			}
+			part.Until(stop)
+			rows, end := rowsOf(t, part, most)
+			if !errors.Is(end, trace.ErrThere) && !(end == io.EOF && stop.Chunk == trace.AtEnd) {
+				t.Fatalf("up to %+v: %v", stop, end)
+			}
+			if got = append(got, rows...); i%2 == 1 {
+				err := error(nil)
+				if stop.Chunk != live.Position().Chunk {
+					err = live.Pass(stop.Chunk)
+				}
+				live.Until(stop)
+				if _, end := rowsOf(t, live, most); err != nil || end != trace.ErrThere && end != io.EOF {
+					t.Fatalf("pass to %+v: %v, %v", stop, err, end)
+				}
+			}
+		}
+		compareRows(t, "in parts", got, want)
+		if _, end := rowsOf(t, live, 1); end != io.EOF {
+			t.Fatalf("the end is %v", end)
+		}
+	})
+}
+
+// positions draws some, ascending, the end among them.
+func positions(t *rapid.T, s *Source, kinds trace.Kinds, most int) (some []trace.Position) {
+	r := s.Open(0, kinds)
+	b := trace.NewBatch(most)
+	for before := uint64(0); r.Next(b) == nil; before = r.Position().Chunk {
+		at := r.Position()
+		if at.Chunk != before && rapid.IntRange(0, 2).Draw(t, "here") == 0 {
+			some = append(some, trace.Position{Chunk: at.Chunk})
+		}
+		if rows := uint64(b.Len()); rapid.IntRange(0, 3).Draw(t, "there") == 0 {
+			at.Rows -= rapid.Uint64Range(0, rows-1).Draw(t, "within")
+			some = append(some, at)
+		}
+	}
+	return append(some, trace.Position{Chunk: trace.AtEnd})
+}
+
+// TestSourceSharesNoThreads: chunks of several threads say nothing of what is before.
+func TestSourceSharesNoThreads(t *testing.T) {
+	p := blocksOf("l")
+	steps := []step{{1, 0, 0, []uint64{1}}, {2, 1, 0, []uint64{2}}, {1, 2, 0, []uint64{3}}}
+	if chunks := openSource(t, write(t, p, steps, chunkSize{bytes: 1 << 20, steps: 10})).Chunks(); chunks != nil {
+		t.Fatalf("chunks %v of two threads", chunks)
+	}
+}
