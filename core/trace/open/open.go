@@ -37,6 +37,10 @@ type Options struct {
 	// Packings are those that are read besides LZ4 and gzip. They are apart
 	// because they are large: a program has only those that it names.
 	Packings []Packing
+	// Watch, if not nil, is asked before everything that is read or unpacked. Its
+	// error ends the trace as the file's own would: a few bytes may unpack to blank
+	// lines without end, in which Next would find no row to come back with.
+	Watch func() error
 	// Strict stops a container at the first chunk that cannot be read; otherwise
 	// it is left out, and told of at the end.
 	Strict bool
@@ -61,7 +65,7 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	source := &origin{reader: r}
+	source := &origin{reader: r, watch: o.Watch}
 	t := &Trace{}
 	stream := bufio.NewReaderSize(source, 4*beginning)
 	for {
@@ -117,6 +121,15 @@ func (t *Trace) Select(kinds trace.Kinds) {
 func (t *Trace) Container() *sgt.Reader {
 	r, _ := t.reader.(*sgt.Reader)
 	return r
+}
+
+// Mover gives the reader of a trace that is our own container, and not packed again:
+// its chunks are where it says in the file. Else nil.
+func (t *Trace) Mover() trace.Mover {
+	if r := t.Container(); r != nil && len(t.packings) == 0 {
+		return r
+	}
+	return nil
 }
 
 // Header tells what the trace had so far.

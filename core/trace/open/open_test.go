@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -556,5 +557,45 @@ func BenchmarkOpen(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows), "ns/line")
 		})
+	}
+}
+
+// TestBombs: files that unpack to a thousand times their length and more take no more
+// memory than others, whatever is in them.
+func TestBombs(t *testing.T) {
+	const length = 16 << 20
+	contents := map[string]struct{ head, fill, want string }{
+		"blank lines":  {" L 10,8\n", "\n", ""},
+		"one line":     {" L 10,8\n", "8", "want at most"},
+		"zeros":        {"", "\x00", "unknown format"},
+		"events alone": {"==7== lackey\n", "==7== nothing\n", ""},
+	}
+	packers := map[string]func(testing.TB, []byte) []byte{
+		"lz4":  func(t testing.TB, text []byte) []byte { return packLZ4(t, text) },
+		"gzip": packGzip,
+	}
+	for name, c := range contents {
+		text := append([]byte(c.head), bytes.Repeat([]byte(c.fill), length/len(c.fill))...)
+		for packing, pack := range packers {
+			t.Run(name+" in "+packing, func(t *testing.T) {
+				packed := pack(t, text)
+				tr, err := open.Open("t", bytes.NewReader(packed), all)
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				rows := 0
+				for b := trace.NewBatch(0); err == nil; {
+					if err = tr.Next(b); err == nil {
+						rows += b.Len()
+					}
+				}
+				runtime.ReadMemStats(&after)
+				if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
+					t.Errorf("%d bytes took %d bytes of memory, want at most 8 MiB", len(packed), n)
+				}
+				if c.want == "" && err != io.EOF || c.want != "" && !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%d rows, then %v, want %q", rows, err, c.want)
+				}
+			})
+		}
 	}
 }

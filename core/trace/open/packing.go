@@ -77,12 +77,28 @@ func isSkippable(magic uint32) bool { return magic&^0xf == 0x184d2a50 }
 // not taken for one of the packed bytes.
 type origin struct {
 	reader io.Reader
+	watch  func() error // [Options.Watch]
 	err    error
+}
+
+// goOn asks whether to; the error is kept like the reader's.
+func (o *origin) goOn() error {
+	if o.watch == nil {
+		return nil
+	}
+	err := o.watch()
+	if err != nil {
+		o.err = err
+	}
+	return err
 }
 
 func (o *origin) Read(p []byte) (int, error) {
 	if o.err != nil {
 		return 0, o.err
+	}
+	if err := o.goOn(); err != nil {
+		return 0, err
 	}
 	n, err := o.reader.Read(p)
 	o.err = err
@@ -107,6 +123,9 @@ func newLayer(file string, p Packing, packed io.Reader, source *origin) *layer {
 // Read gives whatever could be unpacked before an error.
 func (l *layer) Read(p []byte) (n int, err error) {
 	if l.err != nil {
+		return 0, l.err
+	}
+	if l.err = l.source.goOn(); l.err != nil {
 		return 0, l.err
 	}
 	if l.unpacked == nil {

@@ -1,9 +1,12 @@
 package symbols
 
 import (
+	"encoding/binary"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"testing"
 )
 
@@ -146,3 +149,46 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+// TestClaims: sections that claim to be as long as can be, and what is packed in them,
+// take no memory for it.
+func TestClaims(t *testing.T) {
+	for _, options := range [][]string{{"-g", "-O1"}, {"-g", "-gz", "-O1"}} {
+		program := compile(t, options...)
+		whole, err := os.ReadFile(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		headers, count := wordAt(whole, 0x28), int(whole[0x3c])
+		for i := range count {
+			header := int(headers) + i*64
+			packed := int(wordAt(whole, header+24)) + 8 // ch_size
+			for _, at := range []int{header + 16, header + 24, header + 32, packed} {
+				if at+8 > len(whole) {
+					continue
+				}
+				for _, claim := range []uint64{1 << 60, 1<<64 - 1, 1 << 40} {
+					text := slices.Clone(whole)
+					binary.LittleEndian.PutUint64(text[at:], claim)
+					if err := os.WriteFile(program, text, 0o777); err != nil {
+						t.Fatal(err)
+					}
+					var before, after runtime.MemStats
+					runtime.ReadMemStats(&before)
+					file, err := Open(program)
+					runtime.ReadMemStats(&after)
+					if err == nil {
+						file.Function(0x1100)
+						file.Lines(0x1000, 0x2000)
+					}
+					if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
+						t.Errorf("section %d, byte %d: %d bytes for a file of %d", i, at, n, len(text))
+					}
+				}
+			}
+		}
+	}
+}
+
+// wordAt is the word of a file at a place.
+func wordAt(file []byte, at int) uint64 { return binary.LittleEndian.Uint64(file[at:]) }
