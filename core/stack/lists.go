@@ -16,6 +16,15 @@ type listPage [pageLists]list
 
 const pageLists = 128
 
+// have writes to memory that is new, before it is read: the system maps what is read
+// first twice, and the second time interrupts the other processors for it.
+func (p *listPage) have() {
+	const each = 4096 / (4 * MaxWays) // lists in a page of the system
+	for i := 0; i < pageLists; i += each {
+		p[i][0] = 0
+	}
+}
+
 // list has the entries of a set in order; 0 stands for none, older than any. It is
 // a ring: where it is full and gets another entry, the oldest makes way and the list
 // turns by one, which is a single store. It turns only then, so that the newest half
@@ -188,6 +197,7 @@ func (l *lists) touch(place uint32, beside bool) (sink uint32) {
 	p := l.pages[place/pageLists]
 	if p == nil {
 		p = new(listPage)
+		p.have()
 		l.pages[place/pageLists] = p
 	}
 	n := uint32(1)

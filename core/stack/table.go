@@ -124,6 +124,9 @@ func (p *part) grow() {
 	}
 	old := p.slots
 	p.slots = make([]entry, n)
+	for i := 0; i < n; i += 4096 / 16 {
+		p.slots[i] = entry{} // see listPage.have
+	}
 	p.limit = n / 10 * 7
 	for _, e := range old {
 		if e.key == 0 {
