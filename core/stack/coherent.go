@@ -88,29 +88,6 @@ func (m *Coherent) Access(lines []trace.Line, out, lost []uint32) (back int) {
 	return before - m.lost
 }
 
-// Do does operations in order; all arguments are of equal length. Of an access it
-// writes in out and lost what [Coherent.Access] does, and of another operation the
-// depth of its line before that, or Cold where the core does not have it.
-func (m *Coherent) Do(ops []Op, lines []trace.Line, out, lost []uint32) {
-	lines, out, lost = lines[:len(ops)], out[:len(ops)], lost[:len(ops)]
-	for len(ops) > 0 {
-		n := 0
-		for n < len(ops) && ops[n] == AccessOp {
-			n++
-		}
-		switch {
-		case n > 0:
-			m.Access(lines[:n], out, lost)
-		case ops[0] == LoseOp:
-			n, out[0] = 1, m.Lose(lines[0])
-		default:
-			n, out[0] = 1, m.Depth(lines[0])
-		}
-		ops, lines, out, lost = ops[n:], lines[n:], out[n:], lost[n:]
-	}
-	m.check()
-}
-
 // access takes up to chunk accesses.
 func (m *Coherent) access(lines []trace.Line, out, lost []uint32) {
 	m.near.tally.accesses += uint64(len(lines))
@@ -289,6 +266,7 @@ func (m *Coherent) Lines() int { return m.near.exact.table.lines }
 // Depths gives how deep accesses found their lines, as [Sets.Depths] does, but for
 // those to lines that were lost.
 func (m *Coherent) Depths() *SetDepths {
+	m.check()
 	tally := &m.near.tally
 	t := tally.depths()
 	deeper := m.ways.count(t)

@@ -52,8 +52,8 @@ func TestCoherentAllocatesNothing(t *testing.T) {
 	for i, e := range events {
 		ops[i], lines[i] = e.Op, e.Line
 	}
-	m.Do(ops, lines, out, lost)
-	if n := testing.AllocsPerRun(100, func() { m.Do(ops, lines, out, lost) }); n != 0 {
+	stacktest.Do(m, ops, lines, out, lost)
+	if n := testing.AllocsPerRun(100, func() { stacktest.Do(m, ops, lines, out, lost) }); n != 0 {
 		t.Errorf("%.1f allocations a batch, want none", n)
 	}
 }

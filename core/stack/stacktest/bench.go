@@ -109,7 +109,7 @@ func (m *Losing) Distances(lines []trace.Line, _ []uint32) {
 	for len(m.lost) < len(m.ops) {
 		m.lost, m.out = append(m.lost, 0), append(m.out, 0)
 	}
-	m.Do(m.ops, m.lines, m.out[:len(m.ops)], m.lost[:len(m.ops)])
+	Do(m.Coherent, m.ops, m.lines, m.out[:len(m.ops)], m.lost[:len(m.ops)])
 }
 
 // Bench times takers made by fresh on whole passes over lines, in batches, and

@@ -131,7 +131,7 @@ func (a *Answers) Run(m *stack.Coherent, events []Event, batches []int) {
 	a.Out, a.Lost = make([]uint32, len(events)), make([]uint32, len(events))
 	at := 0
 	for _, n := range batches {
-		m.Do(ops[at:at+n], lines[at:at+n], a.Out[at:at+n], a.Lost[at:at+n])
+		Do(m, ops[at:at+n], lines[at:at+n], a.Out[at:at+n], a.Lost[at:at+n])
 		at += n
 	}
 	a.Depths = m.Depths()
@@ -340,7 +340,7 @@ func RunCoherent(t *testing.T) {
 			sets, m := stack.NewSets(), stack.NewCoherent()
 			want, out, lost := make([]uint32, len(lines)), make([]uint32, len(lines)), make([]uint32, len(lines))
 			sets.Distances(lines, want)
-			m.Do(make([]stack.Op, len(lines)), lines, out, lost)
+			Do(m, make([]stack.Op, len(lines)), lines, out, lost)
 			if !slices.Equal(out, want) || *m.Depths() != *sets.Depths() {
 				t.Fatalf("seed %d: the answers differ from those of a stack without holes", seed)
 			}

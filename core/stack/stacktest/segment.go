@@ -35,7 +35,7 @@ func NewSegment(events []Event, first int) *Segment {
 	s.answers = Answers{make([]uint32, len(events)), make([]uint32, len(events)), nil}
 	touched := map[trace.Line]bool{}
 	for i, e := range events {
-		m.Do([]stack.Op{e.Op}, []trace.Line{e.Line}, s.answers.Out[i:], s.answers.Lost[i:])
+		Do(m, []stack.Op{e.Op}, []trace.Line{e.Line}, s.answers.Out[i:], s.answers.Lost[i:])
 		at := step{Event: e, number: first + i, again: touched[e.Line]}
 		if filled := m.Filled(); len(filled) > 0 {
 			at.filled = filled[0]
