@@ -15,6 +15,6 @@ func (m *Exact) Stamp(all bool) { m.stampAll(all) }
 // NewShelvedInBlocks is [NewShelved] with blocks of so many bytes.
 func NewShelvedInBlocks(shelf Shelf, sets bool, size int) *Shelved {
 	m := NewShelved(shelf, sets)
-	m.writer.size = size
+	m.writer.size, m.adoptLines = size, size
 	return m
 }

@@ -37,6 +37,8 @@ type Shelved struct {
 	found   []uint32  // the stamps that they had, in the order of touches; or fresh
 	at      int       // how many of them have their distances
 	failed  error
+
+	adoptLines int // at a time
 }
 
 // touched is a line of a segment.
@@ -48,7 +50,7 @@ type touched struct {
 
 // NewShelved makes an empty model on an empty shelf. With sets it counts depths too.
 func NewShelved(shelf Shelf, sets bool) *Shelved {
-	m := &Shelved{shelf: shelf, writer: shelfWriter{size: shelfBlock}}
+	m := &Shelved{shelf: shelf, writer: shelfWriter{size: shelfBlock}, adoptLines: adoptLines}
 	m.stamps.reset(blockStamps, 0)
 	if sets {
 		m.sets = newShelvedSets()
@@ -61,6 +63,13 @@ type Segment interface {
 	Model
 	// places writes how many lines lie below each of some.
 	places(of []touched)
+	// collect appends lines from first to last, with stamps from begin on and before
+	// end, in no order, with their places. Those without one have those before fresh.
+	collect(to []touched, first, last trace.Line, begin, end uint32) []touched
+	// split gives lines, ascending, that part all of them into about so many each.
+	split(lines int) []trace.Line
+	// nextStamp is greater than every stamp.
+	nextStamp() uint32
 }
 
 var errTooManyLines = errors.New("the trace has more distinct lines than can be told apart: 4,294,000,000; analyse a part of it (--limit), or larger lines (--line)")
@@ -72,6 +81,55 @@ func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool))
 		m.failed = m.join(segment, lines)
 	}
 	return m.failed
+}
+
+// Adopt has an empty model hold the lines of another one, in the order of its stack, and
+// counts nothing. It takes them in parts, so that it needs little more memory than both.
+func (m *Shelved) Adopt(from Segment) error {
+	if m.failed == nil {
+		m.failed = m.adopt(from)
+	}
+	return m.failed
+}
+
+// adoptLines is about how many lines [Shelved.Adopt] takes at a time.
+const adoptLines = 1 << 20
+
+func (m *Shelved) adopt(from Segment) error {
+	if m.lines = from.Lines(); uint64(m.lines) > maxStamps {
+		return errTooManyLines
+	}
+	m.stamps.reset(uint32(min(2*uint64(m.lines)+blockStamps, maxStamps)), uint32(m.lines))
+	m.writer.begin(m.shelf, m.run+1)
+	var part []touched
+	first := trace.Line(0)
+	for _, last := range append(from.split(m.adoptLines), noLine) {
+		part = from.collect(part[:0], first, last, 0, fresh)
+		slices.SortFunc(part, func(x, y touched) int { return cmp.Compare(x.line, y.line) })
+		for i := range part {
+			if err := m.writer.write(part[i].line, part[i].place); err != nil {
+				return err
+			}
+		}
+		first = last + 1
+	}
+	if err := m.writer.flush(); err != nil {
+		return err
+	}
+	m.run, m.blocks = m.run+1, m.writer.block
+	if m.sets == nil {
+		return nil
+	}
+	next := from.nextStamp()
+	for begin, end := uint32(0), uint32(0); end != fresh; begin = end {
+		if end = fresh; uint64(begin)+uint64(m.adoptLines) < uint64(next) {
+			end = begin + uint32(m.adoptLines)
+		}
+		part = from.collect(part[:0], 0, noLine, begin, end)
+		slices.SortFunc(part, func(x, y touched) int { return cmp.Compare(x.place, y.place) })
+		m.sets.adopt(part)
+	}
+	return nil
 }
 
 func (m *Shelved) join(segment Segment, lines func(yield func(trace.Line) bool)) error {
@@ -253,3 +311,48 @@ func (m *Exact) place(line trace.Line) uint32 {
 
 // places implements [Segment].
 func (m *Sets) places(of []touched) { m.exact.places(of) }
+
+// collect implements [Segment].
+func (m *Exact) collect(to []touched, first, last trace.Line, begin, end uint32) []touched {
+	for p := range m.table.parts {
+		for _, e := range m.table.parts[p].slots {
+			if line := e.key - 1; e.key != 0 && e.stamp >= begin && e.stamp < end && line >= first && line <= last {
+				to = append(to, touched{line: line, place: m.stamps.rank(e.stamp)})
+			}
+		}
+	}
+	if m.stamped || end != fresh {
+		return to
+	}
+	for i, line := range m.top {
+		if line != noLine && line >= first && line <= last {
+			to = append(to, touched{line: line, place: uint32(m.table.lines - 1 - i)})
+		}
+	}
+	return to
+}
+
+// split implements [Segment]. A part of the table has a sample of the lines.
+func (m *Exact) split(lines int) (at []trace.Line) {
+	var sample []trace.Line
+	for _, e := range m.table.parts[0].slots {
+		if e.key != 0 {
+			sample = append(sample, e.key-1)
+		}
+	}
+	slices.Sort(sample)
+	parts := m.table.lines/lines + 1
+	for i := 1; i < parts && len(sample) >= parts; i++ {
+		at = append(at, sample[len(sample)*i/parts])
+	}
+	return at
+}
+
+// nextStamp implements [Segment].
+func (m *Exact) nextStamp() uint32 { return m.stamps.next }
+
+func (m *Sets) collect(to []touched, first, last trace.Line, begin, end uint32) []touched {
+	return m.exact.collect(to, first, last, begin, end)
+}
+func (m *Sets) split(lines int) []trace.Line { return m.exact.split(lines) }
+func (m *Sets) nextStamp() uint32            { return m.exact.nextStamp() }

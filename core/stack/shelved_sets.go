@@ -59,6 +59,15 @@ func (s *shelvedSets) push(joined []touched, first uint32) {
 	s.recent.settle()
 }
 
+// adopt moves lines that were never seen to the front, in the order of their places,
+// which are their stamps.
+func (s *shelvedSets) adopt(lines []touched) {
+	for i := range lines {
+		s.recent.access(access{never, lines[i].place + 1, uint32(lines[i].line)&^(uncounted|marked) | uncounted})
+	}
+	s.recent.settle()
+}
+
 // renumber gives the accesses in the lists the numbers that the live stamps among
 // before get when they are numbered from zero. Of lines whose number in a list is not
 // that of their last access, the order stays.

@@ -71,7 +71,36 @@ func RestoreShelved(shelf Shelf, sets bool, state []byte) (*Shelved, error) {
 	if len(state) != 0 {
 		return nil, ErrShelvedState
 	}
+	if err := m.plausible(fields[5]); err != nil {
+		return nil, err
+	}
 	return m, m.readStamps(fields[5])
+}
+
+// What a state may say follows from what the shelf holds: nothing is made, or done,
+// that a forged one asks for alone.
+const (
+	leastLineBytes = 2  // a line on the shelf
+	mostLineBytes  = 15 // the same
+	// stampsOfLine is how many stamps a line needs at most: makeRoom makes room for
+	// twice what is live, or for that and four times what is joined, with sets twice as
+	// many.
+	stampsOfLine = 9
+)
+
+// plausible compares a state, with stamps below next, to the last block on the shelf.
+// Blocks of a run are written in order, so that all others should be there.
+func (m *Shelved) plausible(next uint32) error {
+	blocks := uint64(m.blocks)
+	if uint64(m.lines) > blocks*(shelfBlock+mostLineBytes)/leastLineBytes || uint64(next) > stampsOfLine*uint64(m.lines)+2*blockStamps ||
+		uint64(m.kept[0].blocks) > (blocks+1)*(mostLineBytes/leastLineBytes+1) {
+		return ErrShelvedState
+	}
+	if blocks == 0 {
+		return nil
+	}
+	_, err := m.shelf.Read(m.run, m.blocks-1)
+	return err
 }
 
 // readStamps makes those stamps live that the lines on the shelf have: below next.

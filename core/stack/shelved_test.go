@@ -1,8 +1,10 @@
 package stack_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -170,6 +172,93 @@ func TestShelvedState(t *testing.T) {
 	}
 }
 
+// forged is a state with these counts and no lists: of runs and blocks that are kept, of
+// lines and stamps.
+func forged(counts ...uint64) (state []byte) {
+	for _, n := range counts {
+		state = binary.AppendUvarint(state, n)
+	}
+	return state
+}
+
+// A forged state asks for no more memory or time than what is on the shelf does.
+func TestShelvedStateForged(t *testing.T) {
+	shelf := new(stacktest.Shelf)
+	m := stack.NewShelvedInBlocks(shelf, false, 100)
+	lines := stacktest.Random(rand.New(rand.NewPCG(1, 7)), 3000)
+	if _, _, err := inSegments(m, stack.NewExact(), lines, 500, nil); err != nil {
+		t.Fatal(err)
+	}
+	state, err := m.Keep()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var is [6]uint64
+	for i, rest := 0, state; i < len(is); i++ {
+		v, n := binary.Uvarint(rest)
+		is[i], rest = v, rest[n:]
+	}
+	const most = 1<<32 - 1<<18
+	for _, c := range []struct {
+		field int
+		count uint64
+	}{{1, most}, {3, most}, {3, is[3] + 1}, {4, most}, {4, is[4] + 1}, {5, most}, {5, is[5] - 1}} {
+		counts := is
+		counts[c.field] = c.count
+		var err error
+		if bytes := allocated(func() { _, err = stack.RestoreShelved(shelf, false, forged(counts[:]...)) }); err == nil || bytes > 8<<20 {
+			t.Errorf("count %d is %d instead of %d: %d bytes are allocated, error %v, want one", c.field, c.count, is[c.field], bytes, err)
+		}
+	}
+}
+
+func allocated(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// FuzzRestoreShelved: no state panics, and what is taken for one goes on.
+func FuzzRestoreShelved(f *testing.F) {
+	lines := stacktest.Random(rand.New(rand.NewPCG(1, 8)), 400)
+	kept := func(sets bool) (*stacktest.Shelf, []byte) {
+		shelf, segment := new(stacktest.Shelf), stack.Segment(stack.NewExact())
+		if sets {
+			segment = stack.NewSets()
+		}
+		m := stack.NewShelvedInBlocks(shelf, sets, 100)
+		if _, _, err := inSegments(m, segment, lines, 100, nil); err != nil {
+			f.Fatal(err)
+		}
+		state, err := m.Keep()
+		if err != nil {
+			f.Fatal(err)
+		}
+		return shelf, state
+	}
+	for _, sets := range []bool{false, true} {
+		_, state := kept(sets)
+		f.Add(sets, state)
+	}
+	f.Add(false, forged(0, 0, 0, 0, 0, 1<<31))
+	f.Fuzz(func(t *testing.T, sets bool, state []byte) {
+		shelf, _ := kept(sets)
+		m, err := stack.RestoreShelved(shelf, sets, state)
+		if err != nil {
+			return
+		}
+		segment := stack.Segment(stack.NewExact())
+		if sets {
+			segment = stack.NewSets()
+		}
+		_, _, _ = inSegments(m, segment, lines, 50, nil)
+		_, _ = m.Keep()
+		_, _ = m.Keep()
+	})
+}
+
 // Wherever the shelf fails, and whatever byte of it is wrong, there is an error, and
 // the same one from then on.
 func TestShelvedFails(t *testing.T) {
@@ -195,6 +284,39 @@ func TestShelvedFails(t *testing.T) {
 	for n := range 40 {
 		if _, err := run(&stacktest.Shelf{Flips: n + 1}); err == nil {
 			t.Errorf("read %d gave a wrong byte: no error", n+1)
+		}
+	}
+}
+
+// A model that has taken over the lines of one in memory goes on as that would.
+func TestShelvedAdopts(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		n := 1 + rng.IntN(6000)
+		if seed%10 == 0 {
+			n = 150_000
+		}
+		lines, room := stacktest.Random(rng, n), 1+rng.IntN(1000)
+		at := rng.IntN(n + 1)
+		whole, first, want := stack.NewSets(), stack.NewSets(), make([]uint32, n)
+		whole.Distances(lines, want)
+		first.Distances(lines[:at], make([]uint32, at))
+
+		for _, sets := range []bool{false, true} {
+			m, segment := stack.NewShelvedInBlocks(new(stacktest.Shelf), sets, 100), stack.Segment(stack.NewExact())
+			if sets {
+				segment = stack.NewSets()
+			}
+			if err := m.Adopt(first); err != nil || m.Lines() != first.Lines() {
+				t.Fatalf("seed %d: %d lines, want %d (error %v)", seed, m.Lines(), first.Lines(), err)
+			}
+			got, depths, err := inSegments(m, segment, lines[at:], room, nil)
+			if err != nil || !slices.Equal(got, want[at:]) {
+				t.Fatalf("seed %d: distances behind %d accesses differ from those of the whole (error %v)", seed, at, err)
+			}
+			if depths.Add(first.Depths()); sets && *depths != *whole.Depths() {
+				t.Fatalf("seed %d: depths behind %d accesses differ from those of the whole", seed, at)
+			}
 		}
 	}
 }

@@ -1,0 +1,21 @@
+package shelf
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+)
+
+func TestFolder(t *testing.T) {
+	parent := t.TempDir()
+	stacktest.RunShelf(t, func(asItIs bool) (stack.Shelf, error) {
+		if !asItIs {
+			if err := os.RemoveAll(parent); err != nil {
+				return nil, err
+			}
+		}
+		return Open(parent, "key")
+	})
+}
