@@ -53,11 +53,20 @@ func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
 	return digest, true
 }
 
+// All histograms of a profile together take no more memory than histogramBytes, and
+// histogramRatio times the length of the file: three bytes are enough for a distance
+// that no other one is near, which takes thousands.
+const (
+	histogramBytes = 1 << 29
+	histogramRatio = 64
+)
+
 func decode(data []byte) (*Profile, error) {
 	if !IsProfile(data) {
 		return nil, &FormatError{0, "it does not begin like a profile; want a .sgp file as written by analyze or the page"}
 	}
-	r := &Decoder{in: data, at: len(magic)}
+	room := uint64(histogramBytes + histogramRatio*len(data))
+	r := &Decoder{in: data, at: len(magic), room: &room}
 	v := r.Uint()
 	if r.err == nil && v > Version {
 		return nil, &VersionError{v}
@@ -282,11 +291,17 @@ func (r *Decoder) histogram(h *Histogram, most uint64) {
 		if d > most || step == 0 || count == 0 {
 			r.fail("a distance out of order or out of range, or a count of zero")
 		}
+		if r.room != nil && h.bytes > *r.room {
+			r.fail("distances so far apart that they take gigabytes; analyze fewer line sizes or threads together")
+		}
 		if r.err != nil {
 			return
 		}
 		h.AddN(d, count)
 		last = d
+	}
+	if r.room != nil {
+		*r.room -= min(*r.room, h.bytes)
 	}
 }
 
@@ -352,7 +367,8 @@ func (r *Decoder) uints(n int) []uint64 {
 type Decoder struct {
 	in   []byte
 	at   int
-	base int // offset of in within the file
+	base int     // offset of in within the file
+	room *uint64 // bytes that histograms may still take; nil: any number
 	err  error
 }
 
@@ -485,7 +501,7 @@ func (r *Decoder) section() (tag string, payload *Decoder) {
 		r.fail("section " + strconv.Quote(tag) + " is damaged (wrong checksum); copy the file again")
 		return "", nil
 	}
-	payload = &Decoder{in: r.in[body:r.at], base: body}
+	payload = &Decoder{in: r.in[body:r.at], base: body, room: r.room}
 	r.at += 4
 	return tag, payload
 }

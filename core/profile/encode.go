@@ -143,20 +143,20 @@ func (a *appender) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// EncodeTo writes the profile's binary form. No more of a segment's state is put
-// together at a time than one section of it; the error is that of to.
+// EncodeTo writes the profile's binary form. No more of it is put together at a time
+// than one section, and of the histograms of locality, which may be larger than all
+// else, a piece; the error is that of to.
 func (p *Profile) EncodeTo(to io.Writer) error {
-	w := writer{out: binary.AppendUvarint([]byte(magic), Version)}
-	start := len(w.out)
-	p.canonical(&w)
-	sum := digestSections(w.out[start:])
+	w := newWriter(to)
+	w.send(binary.AppendUvarint([]byte(magic), Version))
+	p.canonical(w)
+	var sum [32]byte
+	w.digest.Sum(sum[:0])
 	if p.hasIntervals() {
 		w.section("smpi", p.encodeIntervals)
 	}
-	w.flush(to)
 	if s := p.Segment; s != nil {
-		w.payload = s.encode(w.payload[:0])
-		w.send(to, "segm", w.payload)
+		w.section("segm", s.encode)
 		w.payload = nil // it may be large, and nothing more is put together
 		for _, part := range []struct {
 			tag   string
@@ -166,20 +166,21 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 			{"segc", s.Communication}, {"segp", s.Sample}, {"segk", s.Kept}, {"segf", s.Shelved},
 		} {
 			if part.state != nil {
-				w.send(to, part.tag, part.state)
+				w.put(part.tag, part.state)
 			}
 		}
 	}
-	w.send(to, endTag, sum[:])
+	w.put(endTag, sum[:])
 	return w.err
 }
 
 // Digest is the SHA-256 of the profile's canonical sections: equal for the same
 // trace and options, wherever and however it was analysed.
-func (p *Profile) Digest() [32]byte {
-	var w writer
-	p.canonical(&w)
-	return digestSections(w.out)
+func (p *Profile) Digest() (sum [32]byte) {
+	w := newWriter(io.Discard)
+	p.canonical(w)
+	w.digest.Sum(sum[:0])
+	return sum
 }
 
 func (p *Profile) canonical(w *writer) {
@@ -190,7 +191,7 @@ func (p *Profile) canonical(w *writer) {
 		w.section("SAMP", p.Sampled.encode)
 	}
 	for i := range p.Locality {
-		w.section("LOCA", p.Locality[i].encode)
+		w.inPieces("LOCA", p.Locality[i].encode)
 		w.section("WIND", p.Locality[i].encodeWindows)
 		if p.Locality[i].Sets != nil {
 			w.section("SETS", p.Locality[i].encodeSets)
@@ -223,38 +224,71 @@ func digestSections(sections []byte) (sum [32]byte) {
 	return sum
 }
 
-// writer appends sections to out, or sends them.
+// writer sends sections.
 type writer struct {
-	out, payload []byte
-	err          error // the first one of sending
+	to     io.Writer
+	digest interface { // of the sections whose tags begin in upper case
+		io.Writer
+		Sum(b []byte) []byte
+	}
+	payload []byte
+	err     error // the first one of sending
 }
 
+func newWriter(to io.Writer) *writer { return &writer{to: to, digest: newHash()} }
+
+// section puts one together and sends it.
 func (w *writer) section(tag string, encode func([]byte) []byte) {
 	w.payload = encode(w.payload[:0])
-	start := len(w.out)
-	w.out = slices.Grow(w.out, len(w.payload)+18)
-	w.out = append(w.out, tag...)
-	w.out = binary.AppendUvarint(w.out, uint64(len(w.payload)))
-	w.out = append(w.out, w.payload...)
-	w.out = binary.LittleEndian.AppendUint32(w.out, crc32.Checksum(w.out[start:], castagnoli))
+	w.put(tag, w.payload)
 }
 
-// send writes a section whose payload is there already, without a copy of it.
-func (w *writer) send(to io.Writer, tag string, payload []byte) {
-	w.out = binary.AppendUvarint(append(w.out[:0], tag...), uint64(len(payload)))
-	check := crc32.Update(crc32.Checksum(w.out, castagnoli), castagnoli, payload)
-	w.flush(to)
-	if w.err == nil {
-		_, w.err = to.Write(payload)
+// put sends a section whose payload is there, without a copy of it.
+func (w *writer) put(tag string, payload []byte) {
+	check := w.head(tag, len(payload))
+	w.body(tag, payload, &check)
+	w.send(binary.LittleEndian.AppendUint32(nil, check))
+}
+
+// pieceBytes is how long pieces of a section are, or a little more.
+const pieceBytes = 1 << 16
+
+// inPieces puts a section together twice, to know its length, and sends it in pieces.
+// encode calls full with every piece, and goes on with what that gives.
+func (w *writer) inPieces(tag string, encode func(b []byte, full func([]byte) []byte) []byte) {
+	length := 0
+	piece := encode(w.payload[:0], func(b []byte) []byte {
+		length += len(b)
+		return b[:0]
+	})
+	check := w.head(tag, length+len(piece))
+	w.payload = encode(piece[:0], func(b []byte) []byte {
+		w.body(tag, b, &check)
+		return b[:0]
+	})
+	w.body(tag, w.payload, &check)
+	w.send(binary.LittleEndian.AppendUint32(nil, check))
+}
+
+// head sends the beginning of a section, and gives its check so far.
+func (w *writer) head(tag string, length int) (check uint32) {
+	head := binary.AppendUvarint(append(make([]byte, 0, 16), tag...), uint64(length))
+	w.body(tag, head, &check)
+	return check
+}
+
+// body sends a part of a section.
+func (w *writer) body(tag string, part []byte, check *uint32) {
+	*check = crc32.Update(*check, castagnoli, part)
+	if tag != endTag && tag[0] < 'a' {
+		w.digest.Write(part)
 	}
-	w.out = binary.LittleEndian.AppendUint32(w.out[:0], check)
-	w.flush(to)
+	w.send(part)
 }
 
-// flush sends what is in out.
-func (w *writer) flush(to io.Writer) {
+func (w *writer) send(b []byte) {
 	if w.err == nil {
-		_, w.err = to.Write(w.out)
+		_, w.err = w.to.Write(b)
 	}
 }
 
@@ -309,16 +343,21 @@ func (s *State) encode(b []byte) []byte {
 	return appendString(append(b, 1), s.Reason)
 }
 
-func (l *Locality) encode(b []byte) []byte {
+func (l *Locality) encode(b []byte, full func([]byte) []byte) []byte {
 	b = appendUint(b, uint64(l.LineBytes), uint64(len(l.Kinds)))
 	for i := range l.Kinds {
 		k := &l.Kinds[i]
-		b = k.Distances.encode(appendUint(b, uint64(k.Kind), k.Cold))
+		b = k.Distances.encodeIn(appendUint(b, uint64(k.Kind), k.Cold), full)
 	}
 	return b
 }
 
 func (h *Histogram) encode(b []byte) []byte {
+	return h.encodeIn(b, func(b []byte) []byte { return b })
+}
+
+// encodeIn hands what it has written to full whenever that is a piece.
+func (h *Histogram) encodeIn(b []byte, full func([]byte) []byte) []byte {
 	var n uint64
 	for range h.All() {
 		n++
@@ -326,7 +365,9 @@ func (h *Histogram) encode(b []byte) []byte {
 	b = binary.AppendUvarint(b, n)
 	last := ^uint64(0)
 	for d, count := range h.All() {
-		b = binary.AppendUvarint(binary.AppendUvarint(b, d-last), count)
+		if b = binary.AppendUvarint(binary.AppendUvarint(b, d-last), count); len(b) >= pieceBytes {
+			b = full(b)
+		}
 		last = d
 	}
 	return b

@@ -253,6 +253,64 @@ func TestDecodeAsksForLittle(t *testing.T) {
 	}
 }
 
+// A profile of a few megabytes whose distances are far apart would take sixteen
+// gigabytes: all kinds, all line sizes, one distance in each page.
+func TestDecodeBomb(t *testing.T) {
+	var kind strings.Builder
+	kind.Write(binary.AppendUvarint(nil, 1<<60))   // cold
+	kind.Write(binary.AppendUvarint(nil, 1<<16-1)) // distances
+	for range 1<<16 - 1 {
+		kind.WriteString("\x80\x80\x04\x01")
+	}
+	parts := []string{"INPT", "\x03din\x00\x3f\x00\x00\x00", "TOTL", strings.Repeat("\x00", 15), "STAT", "\x00\x00"}
+	for lineBytes := uint64(profile.MinLineBytes); lineBytes <= profile.MaxLineBytes; lineBytes *= 2 {
+		local := string(binary.AppendUvarint(nil, lineBytes)) + "\x06"
+		for k := range 6 {
+			local += string(rune(k)) + kind.String()
+		}
+		parts = append(parts, "LOCA", local)
+	}
+	data := sections(parts...)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := profile.Decode(data); err == nil || !strings.Contains(err.Error(), "so far apart that they take gigabytes") {
+		t.Errorf("got %v, want an error about the distances", err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 2<<30 {
+		t.Errorf("%d bytes of profile took %d bytes of memory, want at most 2 GiB", len(data), n)
+	}
+}
+
+// Lists that say they have 2^60 members take no memory.
+func TestDecodeClaims(t *testing.T) {
+	whole := []string{"INPT", "\x03din\x00\x3f\x00\x00\x00", "TOTL", strings.Repeat("\x00", 15), "STAT", "\x00\x00", "LOCA", "\x40\x00", "WIND", "\x40\x80\x08\x00\x00"}
+	huge := string(binary.AppendUvarint(nil, 1<<60))
+	for tag, heads := range map[string][]string{
+		"LOCA": {"\x80\x01", "\x80\x01\x01\x00\x00"},
+		"WIND": {"\x40\x80\x08\x00"},
+		"SETS": {"\x40", "\x40\x00"},
+		"SITE": {"", "\x00", "\x40", "\x40\x00", "\x40\x00\x00"},
+		"CNTR": {"", "\x00", "\x00\x00", "\x01\x00"},
+		"SHAR": {"\x40", "\x40\x01", "\x40\x01\x00\x00"},
+		"COMM": {"", "\x00", "\x00\x02\x08\x00"},
+		"segm": {"\x00", "\x00\x01"},
+	} {
+		for _, head := range heads {
+			data := sections(append(whole[:len(whole):len(whole)], tag, head+huge+strings.Repeat("\x01", 100))...)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			if _, err := profile.Decode(data); err == nil {
+				t.Errorf("%s %q: decoded, want an error", tag, head)
+			}
+			runtime.ReadMemStats(&after)
+			if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+				t.Errorf("%s %q: took %d bytes of memory, want at most 1 MiB", tag, head, n)
+			}
+		}
+	}
+}
+
 func TestDecodeNewer(t *testing.T) {
 	data := sample(false).Encode()
 	data[8] = profile.Version + 1
@@ -325,4 +383,55 @@ func TestDecodeVersion1(t *testing.T) {
 	if p.Totals.References != [trace.NumKinds]uint64{1, 2} || p.Totals.Bytes != [trace.NumKinds]uint64{8, 16} {
 		t.Errorf("totals %+v", p.Totals)
 	}
+}
+
+// TestEncodeInPieces: a histogram of many distances goes out in pieces, and says the same.
+func TestEncodeInPieces(t *testing.T) {
+	p := &profile.Profile{Input: profile.Input{Kinds: trace.DataKinds}, Locality: []profile.Locality{{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 1 << 25}}}}}
+	h, want := &p.Locality[0].Kinds[0].Distances, map[uint64]uint64{}
+	for d := range uint64(100_000) {
+		h.AddN(200*d, d+1)
+		want[200*d] = d + 1
+	}
+	accesses := p.Locality[0].Kinds[0].Accesses()
+	p.Totals.References[trace.Load] = accesses
+	w := &p.Locality[0].Windows
+	w.References = profile.WindowSize(accesses)
+	_, rows := w.Span(0, accesses)
+	w.Rows = make([]profile.WindowRow, rows)
+	w.Rows[0][0] = accesses
+	var out pieces
+	if err := p.EncodeTo(&out); err != nil {
+		t.Fatal(err)
+	}
+	if out.most > 1<<17 || len(out.all) < 3<<17 {
+		t.Fatalf("%d bytes, at most %d at a time", len(out.all), out.most)
+	}
+	if digest, ok := profile.EncodedDigest(out.all); !ok || digest != p.Digest() || !bytes.Equal(out.all, p.Encode()) {
+		t.Fatal("the digest at the end is another one")
+	}
+	back, err := profile.Decode(out.all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d, n := range back.Locality[0].Kinds[0].Distances.All() {
+		if want[d] != n {
+			t.Fatalf("%d accesses at distance %d, want %d", n, d, want[d])
+		}
+		delete(want, d)
+	}
+	if len(want) > 0 {
+		t.Fatalf("%d distances are missing", len(want))
+	}
+}
+
+// pieces takes what is written, and notes the longest piece.
+type pieces struct {
+	all  []byte
+	most int
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.all, p.most = append(p.all, b...), max(p.most, len(b))
+	return len(b), nil
 }

@@ -28,6 +28,7 @@ type Entry struct {
 	State      EntryState
 	Reason     string  // why it is partial
 	Done       float64 // share of the file that was read, 0 to 1, while interrupted
+	Outside    uint64  // bytes of stacks outside of memory that the checkpoint needs, about
 }
 
 // EntryState says what a kept analysis is.

@@ -257,7 +257,7 @@ func testNoKey(t *testing.T, s profile.Store) {
 func testEntry(t *testing.T, s profile.Store) {
 	e := profile.Entry{
 		Key: "k", Name: "n", Created: 1700000000123, Bytes: 1<<53 - 1, References: 1<<53 - 2, Digest: "00ff",
-		State: profile.EntryInterrupted, Reason: "r", Done: 0.625,
+		State: profile.EntryInterrupted, Reason: "r", Done: 0.625, Outside: 1<<53 - 3,
 	}
 	for v, i := reflect.ValueOf(e), 0; i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
