@@ -65,7 +65,7 @@ func (f *holedFront) depth(line trace.Line) int {
 type holed struct {
 	place map[trace.Line]uint32 // stamps; or away: the line was lost
 	lines []trace.Line          // by stamp; hole, or noLine for what is not there any more
-	sums  []uint32              // Fenwick tree over lines and holes, from 1
+	sums  sums                  // over lines and holes
 	holes []uint32              // stamps, ascending
 	live  int
 }
@@ -145,25 +145,15 @@ func (h *holed) push(line trace.Line) {
 	h.lines = append(h.lines, line)
 	h.place[line] = stamp
 	h.live++
-	for i := stamp + 1; int(i) < len(h.sums); i += i & -i {
-		h.sums[i]++
-	}
+	h.sums.add(stamp)
 }
 
-func (h *holed) above(stamp uint32) int {
-	below := 0
-	for i := stamp + 1; i > 0; i -= i & -i {
-		below += int(h.sums[i])
-	}
-	return h.live - below
-}
+func (h *holed) above(stamp uint32) int { return h.live - h.sums.upto(stamp+1) }
 
 func (h *holed) remove(stamp uint32) {
 	h.lines[stamp] = noLine
 	h.live--
-	for i := stamp + 1; int(i) < len(h.sums); i += i & -i {
-		h.sums[i]--
-	}
+	h.sums.remove(stamp)
 }
 
 // renumber gives what is here the first stamps, and makes room for more.
@@ -182,15 +172,7 @@ func (h *holed) renumber() {
 		}
 		h.lines = append(h.lines, line)
 	}
-	h.sums = make([]uint32, cap(h.lines)+1)
-	for i := range h.lines {
-		h.sums[i+1] = 1
-	}
-	for i := 1; i < len(h.sums); i++ {
-		if up := i + i&-i; up < len(h.sums) {
-			h.sums[up] += h.sums[i]
-		}
-	}
+	h.sums = newSums(cap(h.lines), len(h.lines))
 	h.live = len(h.lines)
 }
 

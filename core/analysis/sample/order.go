@@ -15,7 +15,7 @@ import (
 type order struct {
 	place map[trace.Line]uint32 // of its stamp in lines; or away
 	lines []placed              // by stamp, from 0
-	sums  []uint32              // Fenwick tree over the live ones, from 1
+	sums  sums                  // over the live ones
 	live  int
 }
 
@@ -58,9 +58,7 @@ func (o *order) put(line trace.Line, at uint64) {
 	o.lines = append(o.lines, placed{line, at})
 	o.place[line] = stamp
 	o.live++
-	for i := stamp + 1; int(i) < len(o.sums); i += i & -i {
-		o.sums[i]++
-	}
+	o.sums.add(stamp)
 }
 
 // take takes a line away. above is the number of lines put down after it and still
@@ -70,7 +68,7 @@ func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 	if !known || stamp == away {
 		return 0, 0, false
 	}
-	above, at = o.live-o.upto(stamp+1), o.lines[stamp].at
+	above, at = o.live-o.sums.upto(stamp+1), o.lines[stamp].at
 	o.remove(stamp)
 	o.place[line] = away
 	return above, at, true
@@ -79,22 +77,12 @@ func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
 // since is the number of lines put down later than at and still there.
 func (o *order) since(at uint64) int {
 	first := sort.Search(len(o.lines), func(i int) bool { return o.lines[i].at > at })
-	return o.live - o.upto(uint32(first))
-}
-
-// upto is the number of live lines among the first so many stamps.
-func (o *order) upto(stamps uint32) (n int) {
-	for i := stamps; i > 0; i -= i & -i {
-		n += int(o.sums[i])
-	}
-	return n
+	return o.live - o.sums.upto(uint32(first))
 }
 
 func (o *order) remove(stamp uint32) {
 	o.live--
-	for i := stamp + 1; int(i) < len(o.sums); i += i & -i {
-		o.sums[i]--
-	}
+	o.sums.remove(stamp)
 }
 
 // renumber gives the live lines the first stamps, and makes room for more.
@@ -107,15 +95,7 @@ func (o *order) renumber() {
 			o.lines = append(o.lines, p)
 		}
 	}
-	o.sums = make([]uint32, cap(o.lines)+1)
-	for i := range o.lines {
-		o.sums[i+1] = 1
-	}
-	for i := 1; i < len(o.sums); i++ {
-		if up := i + i&-i; up < len(o.sums) {
-			o.sums[up] += o.sums[i]
-		}
-	}
+	o.sums = newSums(cap(o.lines), len(o.lines))
 }
 
 // drop forgets the lines that keep does not want.

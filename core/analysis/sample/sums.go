@@ -1,0 +1,38 @@
+package sample
+
+// sums counts stamps, a Fenwick tree (1994) over what is live: sums[0] is unused.
+type sums []uint32
+
+// newSums has room for so many stamps, the first of which are live.
+func newSums(room, live int) sums {
+	s := make(sums, room+1)
+	for i := range live {
+		s[i+1] = 1
+	}
+	for i := 1; i < len(s); i++ {
+		if up := i + i&-i; up < len(s) {
+			s[up] += s[i]
+		}
+	}
+	return s
+}
+
+func (s sums) add(stamp uint32) {
+	for i := stamp + 1; int(i) < len(s); i += i & -i {
+		s[i]++
+	}
+}
+
+func (s sums) remove(stamp uint32) {
+	for i := stamp + 1; int(i) < len(s); i += i & -i {
+		s[i]--
+	}
+}
+
+// upto is the number of live ones among the first so many stamps.
+func (s sums) upto(stamps uint32) (n int) {
+	for i := stamps; i > 0; i -= i & -i {
+		n += int(s[i])
+	}
+	return n
+}
