@@ -109,7 +109,7 @@ func (t *Threads) Cores() report.Table {
 		for n := range s.Cores {
 			c, asked := &s.Cores[n], &t.levels[i].Cores[n].Levels[0]
 			lost := float64(c.Coherent.Lost.Total())
-			table.Add(report.TextOf(level.Name), report.Count(uint64(n)), report.TextOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
+			table.Add(report.TextOf(level.Name), report.Count(uint64(n)), report.ListOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
 				report.Real(alone(&c.Private, level)), report.Real(asked.Misses), report.Count(c.Coherent.Cold),
 				report.Real(asked.Misses-lost-float64(c.Coherent.Cold)), report.Real(lost), report.Real(asked.Coherence), report.Count(c.Coherent.Invalidations))
 			if o := c.Off; o != nil {
@@ -229,7 +229,7 @@ func (t *Threads) Domains() report.Table {
 			if lines, ok := effectiveShare(&c.Private, member, level.Lines()); ok {
 				share = report.Bytes(lines * uint64(level.LineBytes))
 			}
-			table.Add(report.TextOf(level.Name), report.TextOf(NumbersOf(cores)), report.Count(uint64(n)), report.TextOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
+			table.Add(report.TextOf(level.Name), report.ListOf(NumbersOf(cores)), report.Count(uint64(n)), report.ListOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
 				report.Real(asked.Misses), report.Real(alone(&c.Private, level)), share)
 			if c.Off == nil {
 				continue
@@ -291,7 +291,7 @@ func Changes(s *profile.Sharing) report.Table {
 		d := &s.Domains[i]
 		for k, n := range d.Cores {
 			c, m := &s.Cores[n], &d.Members[k]
-			t.Add(report.TextOf(NumbersOf(d.Cores)), report.Count(uint64(n)), report.TextOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
+			t.Add(report.ListOf(NumbersOf(d.Cores)), report.Count(uint64(n)), report.ListOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
 				report.Count(m.Change.Same), report.Count(m.Change.Dilated), report.Count(m.Change.Overlapped), report.Count(m.Change.Intercepted),
 				report.Count(m.Change.Brought), report.Count(m.Cold))
 		}
@@ -327,7 +327,7 @@ func ThreadCurves(s *profile.Sharing) report.Table {
 			{"coherent", &c.Coherent.Distances, c.Coherent.Cold + c.Coherent.Lost.Total()},
 		} {
 			for lines, misses := range profile.NewCurve(view.h, view.cold).Points {
-				t.Add(report.Count(uint64(n)), report.TextOf(NumbersOf(c.Threads)), report.TextOf(view.name), report.Count(lines), report.Count(misses))
+				t.Add(report.Count(uint64(n)), report.ListOf(NumbersOf(c.Threads)), report.TextOf(view.name), report.Count(lines), report.Count(misses))
 				if bounds[i] != nil {
 					off.add("misses", wholeOff(missesOff(bounds[i], lines, misses, float64(misses))))
 				}

@@ -227,3 +227,17 @@ func TestTableAsHTML(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+func TestLists(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                  "",
+		"0-3,8":                             "0-3,8",
+		strings.Repeat("x", 99):             strings.Repeat("x", 99),
+		"0,2" + strings.Repeat(",44", 2000): "0,2" + strings.Repeat(",44", 13) + " and 1,987 more",
+	} {
+		v := ListOf(text)
+		if v.Human() != want || v.Plain() != text {
+			t.Errorf("%.60q is shown as %q, and is %.60q to programs", text, v.Human(), v.Plain())
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"strings"
 )
 
 // Value is one cell: a count, a measured number, a ratio or a text.
@@ -17,6 +18,7 @@ type Value struct {
 	signed   bool // a difference: real has its sign
 	negative bool // and so has count
 	changed  bool // a difference as a share, and no difference of shares
+	list     bool // text has parts with commas between them
 }
 
 type kind uint8
@@ -34,6 +36,24 @@ const (
 
 // TextOf is a name or a sentence.
 func TextOf(s string) Value { return Value{kind: textKind, text: s} }
+
+// ListOf is a text of parts with commas between them, of which people are shown the
+// first ones, and how many more there are.
+func ListOf(s string) Value { return Value{kind: textKind, text: s, list: true} }
+
+// brief is the beginning of a list that is too long for a table.
+func brief(list string) string {
+	const most = 40 // letters, and the rest of a part
+	if len(list) <= most {
+		return list
+	}
+	end := strings.IndexByte(list[most:], ',')
+	if end < 0 {
+		return list
+	}
+	end += most
+	return list[:end] + " and " + group(strconv.Itoa(strings.Count(list[end:], ","))) + " more"
+}
 
 // Count is a whole number, shown exactly.
 func Count(n uint64) Value { return Value{kind: countKind, count: n} }
@@ -132,6 +152,9 @@ func (v Value) Human() string {
 		return "–"
 	case bytesKind:
 		return binary(v.count)
+	}
+	if v.list {
+		return brief(v.text)
 	}
 	return v.text
 }
