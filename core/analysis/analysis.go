@@ -13,7 +13,9 @@
 // A run can be interrupted: [Runner.Save] between two batches and
 // [Runner.Restore] give the same bytes in the end as a run without a break. And
 // it can be split: segments of a trace, analysed one by one, are joined by
-// [Append], which is exact (MODELS §9). So [Parallel] shares a run among processors.
+// [Append], which is exact (MODELS §9). So [Divided] shares a run among processors, or
+// workers of a browser, that read parts of a trace on their own; and [Parallel] among
+// processors, of a trace that can only be read from front to back.
 package analysis
 
 import (

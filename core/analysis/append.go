@@ -22,6 +22,9 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 		return nil, err
 	}
 	spec := Spec{Kinds: a.Input.Kinds, Mergeable: true, Start: a.Segment.Start, Analyses: analysesOf(a)}
+	if !hasReferences(a) {
+		spec.Analyses = analysesOf(b)
+	}
 	for i := range a.Locality {
 		spec.LineBytes = append(spec.LineBytes, a.Locality[i].LineBytes)
 	}
@@ -41,13 +44,7 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 	if a.State.Partial {
 		joined.State = a.State
 	}
-	if a.Sites != nil {
-		spec.Previous = a.Sites.Previous
-		spec.UtilisationWays = a.Sites.Ways
-		for _, lines := range a.Sites.Capacities {
-			spec.Utilisation = append(spec.Utilisation, lines*uint64(a.Sites.LineBytes))
-		}
-	}
+	spec.askSites(a, b)
 	noProgram := func() *trace.Program { return nil }
 	if err := join(table(spec, hasSets(a), noProgram), a, b, joined); err != nil {
 		return nil, err
@@ -85,7 +82,7 @@ func follows(a, b *profile.Profile) error {
 	if b.Segment.Start != a.Segment.Start+a.Totals.AllReferences() {
 		return &AppendError{"the second segment does not start where the first one ends"}
 	}
-	same := analysesOf(a) == analysesOf(b) && a.Input.Kinds == b.Input.Kinds && a.Input.Skip == b.Input.Skip && a.Input.Limit == b.Input.Limit &&
+	same := sameAnalyses(a, b) && a.Input.Kinds == b.Input.Kinds && a.Input.Skip == b.Input.Skip && a.Input.Limit == b.Input.Limit &&
 		slices.Equal(a.Input.Threads, b.Input.Threads) && a.Input.Header.Format == b.Input.Header.Format &&
 		sameSites(a, b) && sameSharing(a, b) &&
 		slices.EqualFunc(a.Locality, b.Locality, func(x, y profile.Locality) bool {
@@ -97,11 +94,24 @@ func follows(a, b *profile.Profile) error {
 	return nil
 }
 
+// hasReferences tells whether there was anything to analyse.
+func hasReferences(p *profile.Profile) bool { return p.Totals.AllReferences() > 0 }
+
+// sameAnalyses reports whether the same analyses were made. That of sites leaves
+// nothing where there was nothing to analyse.
+func sameAnalyses(a, b *profile.Profile) bool {
+	differ := analysesOf(a) ^ analysesOf(b)
+	if !hasReferences(a) || !hasReferences(b) {
+		differ &^= Sites
+	}
+	return differ == 0
+}
+
 // sameSites reports whether sites were analysed alike, or in one of both there
 // was nothing to analyse.
 func sameSites(a, b *profile.Profile) bool {
 	if a.Sites == nil || b.Sites == nil {
-		return a.Sites == b.Sites || a.Totals.AllReferences() == 0 || b.Totals.AllReferences() == 0
+		return a.Sites == b.Sites || !hasReferences(a) || !hasReferences(b)
 	}
 	return a.Sites.LineBytes == b.Sites.LineBytes && a.Sites.Previous == b.Sites.Previous && slices.Equal(a.Sites.Capacities, b.Sites.Capacities) &&
 		slices.Equal(a.Sites.Ways, b.Sites.Ways)
@@ -110,7 +120,7 @@ func sameSites(a, b *profile.Profile) bool {
 // sameSharing reports whether sharing was analysed alike, or in one of both there was
 // nothing to analyse.
 func sameSharing(a, b *profile.Profile) bool {
-	if a.Totals.AllReferences() == 0 || b.Totals.AllReferences() == 0 {
+	if !hasReferences(a) || !hasReferences(b) {
 		return true
 	}
 	if a.Segment.Sharing == nil || b.Segment.Sharing == nil {
@@ -120,6 +130,21 @@ func sameSharing(a, b *profile.Profile) bool {
 	otherCores, otherDomains, otherErr := sharing.Groups(b.Segment.Sharing)
 	same := func(x, y [][]uint32) bool { return slices.EqualFunc(x, y, slices.Equal[[]uint32]) }
 	return err == nil && otherErr == nil && same(cores, otherCores) && same(domains, otherDomains)
+}
+
+// askSites has a spec ask for sites as the segments did.
+func (s *Spec) askSites(a, b *profile.Profile) {
+	of := a.Sites
+	if of == nil {
+		of = b.Sites
+	}
+	if of == nil {
+		return
+	}
+	s.Previous, s.UtilisationWays = of.Previous, of.Ways
+	for _, lines := range of.Capacities {
+		s.Utilisation = append(s.Utilisation, lines*uint64(of.LineBytes))
+	}
 }
 
 // askSharing has a spec ask for sharing as the segments did.

@@ -58,3 +58,26 @@ func TestBesideFails(t *testing.T) {
 		t.Errorf("%v, want %v", err, io.ErrShortWrite)
 	}
 }
+
+// A run without analyses goes on from where it was saved, too.
+func TestRestoreOfNone(t *testing.T) {
+	whole, spec := tracetest.Lines(64, "a Sb c Ld Se f Sg h Si Sj k"), analysis.Spec{Analyses: analysis.None}
+	run := func(from []byte, steps int) *analysis.Runner {
+		r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 2))
+		if err == nil && from != nil {
+			err = r.Restore(from)
+		}
+		for ; err == nil && steps > 0; steps-- {
+			err = r.Step()
+		}
+		if err != nil && err != io.EOF {
+			t.Fatal(err)
+		}
+		return r
+	}
+	saved := run(nil, 3).Save()
+	got, want := run(saved, 20).Finish(profile.State{}), run(nil, 20).Finish(profile.State{})
+	if got.Digest() != want.Digest() || got.Totals.AllReferences() != 11 {
+		t.Errorf("%d references, and a digest that is equal: %t", got.Totals.AllReferences(), got.Digest() == want.Digest())
+	}
+}

@@ -69,23 +69,12 @@ func newSizes(workers, blocks int, memoryBytes uint64) sizes {
 // room is how many blocks may wait or be analysed at a time.
 func (s *sizes) room() int { return (s.workers + 2) * s.blocks }
 
-// touchCost is about how many references a first touch, or a line of the stack, costs
-// as much as when it is joined: its line is found nowhere near.
-const touchCost = 3
-
 // learn looks at a segment that was joined, up to a block.
 func (s *sizes) learn(p *profile.Profile, to int) {
 	if s.fixed {
 		return
 	}
-	cost, references := uint64(0), p.Totals.AllReferences()
-	for i := range p.Segment.Lines {
-		cost += touchCost * uint64(len(p.Segment.Lines[i].FirstTouches)+len(p.Segment.Lines[i].Stack))
-	}
-	cost /= uint64(max(1, len(p.Segment.Lines)))
-	if p.Sites != nil {
-		cost += touchCost * uint64(len(p.Sites.Code)+len(p.Sites.Data))
-	}
+	cost, references := joinCost(p), p.Totals.AllReferences()
 	switch {
 	case cost > references/2 && s.blocks == s.most:
 		s.pause = max(2*s.pause, 8*s.blocks)

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -276,7 +275,7 @@ func (p *Parallel) finishBlock() {
 	p.leave(1)
 	if !p.alone {
 		var later bool
-		if p.joining, later = p.joins(nil); !later {
+		if p.joining, later = p.live.joins(nil); !later {
 			p.alone, p.moves = true, moves{}
 		}
 		stacks := sharingOf(p.live.analyses)
@@ -292,21 +291,6 @@ func (p *Parallel) leave(blocks int) {
 	}
 	p.blocks = p.blocks[blocks:]
 	p.at += blocks
-}
-
-// joins tells whether segments with references of these threads can be appended now,
-// or perhaps later.
-func (p *Parallel) joins(threads []uint32) (now, later bool) {
-	now, later = true, true
-	for _, a := range p.live.analyses {
-		if j, ok := a.(interface {
-			Joins(threads []uint32) (now, later bool)
-		}); ok {
-			a, b := j.Joins(threads)
-			now, later = now && a, later && b
-		}
-	}
-	return now, later
 }
 
 // arrive gives the claim that begins where the live analyses are, or nil. If it has not
@@ -326,22 +310,13 @@ func (p *Parallel) arrive() *claim {
 // went wrong, is analysed again by the live analyses, which find the same.
 func (p *Parallel) take(c *claim) error {
 	s := c.result
-	if s != nil {
-		stacks := sharingOf(p.live.analyses)
-		if now, _ := p.joins(s.Totals.Threads); !now || c.lone && !stacks.Alone(s.Totals.Threads) || s.Totals.AllReferences() == 0 || p.live.analysed == 0 {
-			s = nil
-		}
+	if s != nil && (p.live.analysed == 0 || !p.live.takes(s, c.lone)) {
+		s = nil
 	}
 	if s != nil {
-		for _, a := range p.live.analyses {
-			if _, is := a.(*sharing.Analysis); is && c.lone {
-				continue
-			}
-			if err := a.Append(s); err != nil {
-				return err
-			}
+		if err := p.live.append(s, c.lone); err != nil {
+			return err
 		}
-		p.live.add(&s.Totals)
 		for i := range c.blocks[:c.to-c.from] {
 			b := &c.blocks[i]
 			p.left, p.header, p.position = addTotals(p.left, b.left), b.header, b.position
@@ -358,38 +333,6 @@ func (p *Parallel) take(c *claim) error {
 		p.leave(c.to - c.from)
 	}
 	p.notify()
-	return nil
-}
-
-// add counts the references of a segment.
-func (f *feed) add(t *profile.Totals) {
-	for k := range t.References {
-		f.totals.References[k] += t.References[k]
-		f.totals.Bytes[k] += t.Bytes[k]
-	}
-	for _, thread := range t.Threads {
-		f.seeThread(thread)
-	}
-	f.analysed += t.AllReferences()
-}
-
-// sitesOf finds the analysis that follows where blocks of memory lie, or nil.
-func sitesOf(analyses []Analysis) *sites.Analysis {
-	for _, a := range analyses {
-		if s, ok := a.(*sites.Analysis); ok {
-			return s
-		}
-	}
-	return nil
-}
-
-// sharingOf finds the analysis of several cores, or nil.
-func sharingOf(analyses []Analysis) *sharing.Analysis {
-	for _, a := range analyses {
-		if s, ok := a.(*sharing.Analysis); ok {
-			return s
-		}
-	}
 	return nil
 }
 

@@ -61,7 +61,11 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 		}
 	}
 	run.analyses = table(spec, spec.has(Sets), run.program)
-	run.intake = newIntake(spec, r, run.feed.ask())
+	events := run.feed.ask()
+	if b := spec.Budget; b != nil {
+		events |= b.Events
+	}
+	run.intake = newIntake(spec, r, events)
 	return run, nil
 }
 
@@ -75,9 +79,16 @@ func (r *Runner) Beside(consume func(*trace.Batch) error) { r.beside = consume }
 // error ends the run; what was analysed before it is in Profile.
 func (r *Runner) Step() error {
 	err := r.step()
-	if err != io.EOF {
-		return err
+	if err == io.EOF {
+		if failed := r.settle(); failed != nil {
+			return failed
+		}
 	}
+	return err
+}
+
+// settle has everything lie where results take it from. It fails where a shelf does.
+func (r *Runner) settle() error {
 	for _, a := range r.analyses {
 		if s, ok := a.(interface{ Settle() error }); ok {
 			if err := s.Settle(); err != nil {
@@ -85,7 +96,7 @@ func (r *Runner) Step() error {
 			}
 		}
 	}
-	return io.EOF
+	return nil
 }
 
 func (r *Runner) step() error {
@@ -148,8 +159,9 @@ func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
 // State is where a run is, and all that it needs to go on from there. It shares
 // nothing with the run.
 type State struct {
-	head []byte // what is not in the profile
-	so   *profile.Profile
+	head   []byte // what is not in the profile
+	so     *profile.Profile
+	failed error // of what keeps stacks outside of memory
 }
 
 // State gives where the run is. Rows that were read are analysed first.
@@ -163,7 +175,9 @@ func (r *Runner) State() *State {
 			r.rest.consume()
 		}
 	}
-	return r.intake.state(r.intake.position(), r.profile(saved, true))
+	s := r.intake.state(r.intake.position(), r.profile(saved, true))
+	s.failed = r.settle()
+	return s
 }
 
 var saved = profile.State{Partial: true, Reason: "saved while running"}
@@ -182,8 +196,11 @@ func (in *intake) state(at position, so *profile.Profile) *State {
 }
 
 // EncodeTo writes the state in the form that [Runner.Restore] reads. The error is
-// that of w.
+// that of w, or of what keeps stacks outside of memory: there is no such state then.
 func (s *State) EncodeTo(w io.Writer) error {
+	if s.failed != nil {
+		return s.failed
+	}
 	if _, err := w.Write(s.head); err != nil {
 		return err
 	}
@@ -230,7 +247,7 @@ func restore(spec Spec, p *profile.Profile, program func() *trace.Program) ([]An
 func (in *intake) restored(saved []byte) (*profile.Profile, position, error) {
 	d := profile.NewDecoder(saved)
 	rows, bad, toSkip, mergeable := d.Uint(), d.Uint(), d.Uint(), d.UintBelow(2) == 1
-	chosen := Analyses(d.UintBelow(uint64(allAnalyses) + 1))
+	chosen := d.Uint()
 	if d.Err() != nil {
 		return nil, position{}, d.Err()
 	}
@@ -238,7 +255,7 @@ func (in *intake) restored(saved []byte) (*profile.Profile, position, error) {
 	if err != nil {
 		return nil, position{}, err
 	}
-	if !in.want.fits(p) || mergeable != in.want.Mergeable || chosen != in.want.Analyses {
+	if !in.want.fits(p) || mergeable != in.want.Mergeable || chosen != uint64(in.want.Analyses) {
 		return nil, position{}, &AppendError{"the saved run had other options (analyses, kinds, threads, part of the trace or line sizes); start again"}
 	}
 	return p, position{rows, bad, toSkip}, nil

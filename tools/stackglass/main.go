@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 
 	"github.com/stackglass/stackglass/tools/stackglass/internal/command"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
 // version is set by the linker; see the Makefile.
@@ -25,6 +26,7 @@ func main() {
 		// A stack model is a few large tables without pointers: looking through
 		// them costs nothing, keeping what they outgrew would double them.
 		debug.SetGCPercent(20)
+		pass.HoldBallast()
 	}
 	command.Version = version
 	os.Exit(command.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

@@ -138,7 +138,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 		s.closeRow()
 		s.add(l)
 		s.appendWindows(&l.Windows)
-		j := s.working.join(next.Segment.Start, references, &l.Windows)
+		j := s.working.join(next.Segment.Start, references, false, &l.Windows)
 		s.replay(segment.FirstTouches, j, s.model)
 		j.close(&l.Windows, segment.WorkingSets)
 		s.push(segment.Stack)

@@ -15,6 +15,9 @@ type Budget struct {
 	Bytes uint64
 	Lines int // of a segment at most; 0: what fits
 	Shelf stack.Shelf
+	// Events are read although nobody takes them: the run began in memory, with analyses
+	// that did, and counts the same rows when it is restored.
+	Events trace.Kinds
 }
 
 // Shelved is the locality analysis of a trace whose lines do not fit in memory. It
@@ -26,7 +29,9 @@ type Shelved struct {
 	budget Budget
 	room   int    // lines of a segment
 	lines  uint64 // before it, of the smallest size
-	failed error
+	// The segment's first reference is the last one of that before, too.
+	resumed bool
+	failed  error
 }
 
 // A segment has some lines even where the budget says otherwise: what it costs to
@@ -42,6 +47,44 @@ func NewShelved(lineBytes []uint32, sets bool, b Budget) *Shelved {
 	}
 	a.makeRoom()
 	return a
+}
+
+// Shelve gives an analysis that goes on where this one is, with its stacks on an empty
+// shelf. This one, and what follows it, is of no use any more. Where the shelf fails,
+// what comes next tells.
+func (a *Analysis) Shelve(b Budget) *Shelved {
+	var lineBytes []uint32
+	for _, s := range a.sizes {
+		lineBytes = append(lineBytes, 1<<s.shift)
+		s.followers, s.marker = nil, nil
+	}
+	to := NewShelved(lineBytes, a.sizes[0].sets != nil, b)
+	references := a.start + a.done
+	for i, s := range a.sizes {
+		l := s.result()
+		distinct, above := s.working.result(len(l.Windows.Rows))
+		l.Windows.Distinct = distinct
+		if err := to.far.sizes[i].shelved.Adopt(s.model.(stack.Segment)); err != nil && to.failed == nil {
+			to.failed = err
+		}
+		*s = lineSize{} // its memory is the next one's
+		to.goOn(i, &l, above, references)
+	}
+	to.far.done, to.near.start = references, references
+	to.lines = uint64(to.far.sizes[0].shelved.Lines())
+	to.makeRoom()
+	return to
+}
+
+// goOn has a line size count on from a result behind so many references.
+func (a *Shelved) goOn(i int, l *profile.Locality, above [][]uint64, references uint64) {
+	s := a.far.sizes[i]
+	s.add(l)
+	s.windows = l.Windows
+	s.windows.Rows, s.windows.Distinct = slices.Clone(l.Windows.Rows), nil
+	s.working.restore(&l.Windows, above)
+	s.recount()
+	a.near.sizes[i].again(references)
 }
 
 // shelf is that of a line size.
@@ -109,24 +152,38 @@ func (a *Shelved) Close() {
 
 // Consume implements analysis.Analysis.
 func (a *Shelved) Consume(b *trace.Batch) error {
-	if a.failed != nil {
-		return a.failed
-	}
-	if err := a.near.Consume(b); err != nil {
+	if err := a.near.Consume(b); err != nil { // what is counted has to be there, come what may
 		return err
 	}
-	if a.near.sizes[0].model.Lines() < a.room {
-		return nil
+	if a.failed != nil || a.near.sizes[0].model.Lines() < a.room {
+		return a.failed
 	}
 	return a.Settle()
 }
 
-// ConsumePiece takes a piece of the one reference of b: see analysis.Runner.
+// ConsumePiece takes a piece of the one reference of b: see analysis.Runner. A segment
+// may end in the middle of it. Then the next one begins with the same reference.
 func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if a.failed != nil {
 		return
 	}
+	if from > 0 && a.near.done == 0 {
+		a.resume()
+	}
 	a.near.ConsumePiece(b, from, end)
+	if a.near.sizes[0].model.Lines() >= a.room {
+		_ = a.Settle() // what comes next tells
+	}
+}
+
+// resume has the segment begin in the middle of the reference that the one before
+// ended in.
+func (a *Shelved) resume() {
+	a.near.start--
+	a.near.done, a.resumed = 1, true
+	for _, s := range a.near.sizes {
+		s.begin(a.near.start)
+	}
 }
 
 // Settle has every line lie where the result takes it from. It fails where the shelf
@@ -139,9 +196,9 @@ func (a *Shelved) Settle() error {
 	for i, f := range a.far.sizes {
 		a.append(a.near.sizes[i], f, references)
 	}
-	a.far.done += references
 	a.lines = uint64(a.far.sizes[0].shelved.Lines())
-	a.near.start, a.near.done = a.near.start+references, 0
+	a.near.start, a.near.done, a.resumed = a.near.start+references, 0, false
+	a.far.done = a.near.start
 	a.makeRoom()
 	return a.failed
 }
@@ -159,7 +216,7 @@ func (a *Shelved) append(n, f *lineSize, references uint64) {
 	f.add(&l)
 	f.appendWindows(&l.Windows)
 	f.working.off = f.working.off || a.failed != nil
-	j := f.working.join(a.near.start, references, &l.Windows)
+	j := f.working.join(a.near.start, references, a.resumed, &l.Windows)
 	if a.failed == nil {
 		f.replay(n.firstTouches, j, f.shelved)
 	}
@@ -196,25 +253,31 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 	}
 	a.far.Result(p, false)
 	if state {
-		a.keep(p.Segment)
+		if err := a.keep(p.Segment); err != nil && a.failed == nil {
+			a.failed = err
+		}
 	}
 	if a.failed != nil && !p.State.Partial {
 		p.State = profile.State{Partial: true, Reason: "what does not fit in memory could not be kept, so that many accesses to lines count as the first ones: " + a.failed.Error()}
 	}
 }
 
-// keep writes what Restore goes on from.
-func (a *Shelved) keep(to *profile.Segment) {
+// keep writes what Restore goes on from, and has it lie on the shelf for good.
+func (a *Shelved) keep(to *profile.Segment) error {
 	to.Shelved = []byte{}
 	for _, s := range a.far.sizes {
 		_, above := s.working.result(len(s.windows.Rows))
 		to.Lines = append(to.Lines, profile.SegmentLines{WorkingSets: above})
 		state, err := s.shelved.Keep()
-		if err != nil && a.failed == nil {
-			a.failed = err
+		if err != nil {
+			return err
 		}
 		to.Shelved = append(binary.AppendUvarint(to.Shelved, uint64(len(state))), state...)
 	}
+	if s, ok := a.budget.Shelf.(interface{ Sync() error }); ok {
+		return s.Sync()
+	}
+	return nil
 }
 
 // Restore implements analysis.Analysis: the shelf is that of the run that p is of, and
@@ -235,12 +298,7 @@ func (a *Shelved) Restore(p *profile.Profile) error {
 			return stack.ErrShelvedState
 		}
 		states = states[head+int(n):]
-		s.add(l)
-		s.windows = l.Windows
-		s.windows.Rows, s.windows.Distinct = slices.Clone(l.Windows.Rows), nil
-		s.working.restore(&l.Windows, p.Segment.Lines[i].WorkingSets)
-		s.recount()
-		a.near.sizes[i].again(p.Totals.AllReferences())
+		a.goOn(i, l, p.Segment.Lines[i].WorkingSets, p.Totals.AllReferences())
 	}
 	a.far.done, a.near.start = p.Totals.AllReferences(), p.Totals.AllReferences()
 	a.lines = uint64(a.far.sizes[0].shelved.Lines())

@@ -121,11 +121,16 @@ type joint struct {
 }
 
 // join begins to append a segment with these rows. What it touched first is noted
-// then, in order, and closed by what it counted alone.
-func (w *workingSets) join(start, references uint64, rows *profile.Windows) joint {
+// then, in order, and closed by what it counted alone. resumed tells that it begins
+// within the last reference of what was before.
+func (w *workingSets) join(start, references uint64, resumed bool, rows *profile.Windows) joint {
 	if references > 0 {
 		w.off = w.off || rows.Distinct == nil
-		w.begin(start, levelOf(rows.References))
+		if resumed {
+			w.raise(levelOf(rows.References), start)
+		} else {
+			w.begin(start, levelOf(rows.References))
+		}
 		w.raise(w.least, start+references-1)
 	}
 	return joint{w, start}

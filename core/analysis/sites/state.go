@@ -269,6 +269,8 @@ type loader struct {
 // results adds the profile's sites and objects.
 func (r *loader) results() {
 	a := r.a
+	a.code.list = slices.Grow(a.code.list, len(r.in.Code))
+	r.slots = slices.Grow(r.slots, len(r.in.Code))
 	for i := range r.in.Code {
 		s := &r.in.Code[i]
 		met := len(a.code.list)

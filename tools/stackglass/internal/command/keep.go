@@ -23,7 +23,7 @@ func (a *app) keep(l *answerable, out *wholefile.File, path string) (string, err
 		}
 		defer out.Discard()
 	}
-	if _, err := out.Write(l.Profile.Encode()); err != nil {
+	if err := l.Profile.EncodeTo(out); err != nil {
 		return "", &outputError{path: path, err: err}
 	}
 	if err := out.Commit(); err != nil {

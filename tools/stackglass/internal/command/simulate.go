@@ -254,7 +254,7 @@ func coreTable(r simulate.Result) report.Table {
 	for n, core := range r.Cores {
 		for i := range r.Levels {
 			c := &r.Levels[i].Cores[n]
-			t.Add(report.Count(uint64(n)), report.TextOf(answers.NumbersOf(core.Threads)), report.TextOf(r.Levels[i].Cache.Name),
+			t.Add(report.Count(uint64(n)), report.ListOf(answers.NumbersOf(core.Threads)), report.TextOf(r.Levels[i].Cache.Name),
 				report.Count(c.Accesses()), report.Count(c.Hits()), report.Count(c.Misses()), report.Count(c.CoherenceMisses), report.Count(c.Invalidated))
 		}
 	}

@@ -104,7 +104,7 @@ func (v *validation) cores(r simulate.Result) report.Table {
 		for i, l := range core.Levels {
 			run := &r.Levels[i].Cores[n]
 			misses := float64(run.Misses())
-			t.Add(report.TextOf(answers.NumbersOf(core.Threads)), report.TextOf(r.Levels[i].Cache.Name), report.Real(l.Misses), report.Real(misses),
+			t.Add(report.ListOf(answers.NumbersOf(core.Threads)), report.TextOf(r.Levels[i].Cache.Name), report.Real(l.Misses), report.Real(misses),
 				report.Real(l.Misses-misses), shareOff(l.Misses, misses), report.Real(l.Coherence), report.Count(run.CoherenceMisses))
 		}
 	}

@@ -28,6 +28,7 @@ type Input struct {
 	content *bufio.Reader
 	read    atomic.Int64
 	close   func() error
+	places  io.ReaderAt // the same from any place; nil: it only comes in order
 	file    *os.File    // nil: it is none
 	opened  os.FileInfo // what file was when it was opened
 }
@@ -50,14 +51,14 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 		if err != nil {
 			return nil, err
 		}
-		in.Bytes, source = int64(len(demo)), bytes.NewReader(demo)
+		in.Bytes, source, in.places = int64(len(demo)), bytes.NewReader(demo), bytes.NewReader(demo)
 	default:
 		f, size, err := openUntil(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		in.Bytes, in.close, source = size, f.Close, f
-		in.file = f
+		in.file, in.places = f, f
 		if in.opened, err = f.Stat(); err != nil {
 			f.Close()
 			return nil, err

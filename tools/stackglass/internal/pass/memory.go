@@ -13,6 +13,27 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/shelf"
 )
 
+// ballast is memory that nobody touches, so that the system gives none for it. The
+// collector counts it: with it a small heap is not collected again and again, which
+// would slow all goroutines down. A run with many lines drops it.
+var ballast []byte
+
+// HoldBallast is for a program that collects garbage often, for the sake of large heaps.
+func HoldBallast() { ballast = make([]byte, ballastBytes) }
+
+const (
+	ballastBytes = 512 << 20
+	ballastLines = 1 << 19
+)
+
+// dropBallast gives it back at once, so that nothing counts it any more.
+func dropBallast() {
+	if ballast != nil {
+		ballast = nil
+		debug.FreeOSMemory()
+	}
+}
+
 // memoryInUse is the number of bytes that the process holds from the system.
 func memoryInUse() uint64 {
 	sample := []metrics.Sample{
@@ -20,7 +41,7 @@ func memoryInUse() uint64 {
 		{Name: "/memory/classes/heap/released:bytes"},
 	}
 	metrics.Read(sample)
-	return sample[0].Value.Uint64() - sample[1].Value.Uint64()
+	return sample[0].Value.Uint64() - sample[1].Value.Uint64() - uint64(len(ballast))
 }
 
 // spill has the models keep within the limit of memory and put what does not fit into
@@ -39,6 +60,7 @@ func (o *Options) spill() (end func(), err error) {
 	if limit == 0 {
 		limit = math.MaxInt64
 	}
+	dropBallast() // the limit would count it
 	before := debug.SetMemoryLimit(int64(min(limit/100*95, math.MaxInt64)))
 	o.Spec.Budget = &locality.Budget{Bytes: limit / 100 * modelShare, Shelf: folder}
 	return func() {

@@ -25,6 +25,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/core/trace/open/xz"
 	"github.com/stackglass/stackglass/core/trace/open/zstd"
+	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/workers"
 )
 
@@ -107,7 +108,7 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 		}
 		defer end()
 	}
-	runner, err := o.runner(watched)
+	runner, err := in.runner(&o, unpacked, watched)
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +136,17 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 
 // runner makes the run. What goes on beside one, and samples, are of the order of all
 // references.
-func (o *Options) runner(r trace.Reader) (analysis.Run, error) {
+func (in *Input) runner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run, error) {
 	workers := o.Workers
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
 	if workers > 1 && o.Beside == nil && o.Spec.Splits() {
+		if source := in.source(t); source != nil && o.Spec.Divides(source.Kinds()) && source.Chunks() != nil {
+			return analysis.NewDivided(o.Spec, r, t.Container(), source, analysis.DividedOptions{
+				Helpers: analysis.Goroutines(workers-1, o.Spec, source), SegmentReferences: o.Segment, MemoryBytes: o.MemoryBytes,
+			})
+		}
 		return analysis.NewParallel(o.Spec, r, analysis.ParallelOptions{Workers: workers, SegmentReferences: o.Segment, MemoryBytes: o.MemoryBytes})
 	}
 	runner, err := analysis.NewRunner(o.Spec, r)
@@ -149,6 +155,18 @@ func (o *Options) runner(r trace.Reader) (analysis.Run, error) {
 	}
 	runner.Beside(o.Beside)
 	return runner, nil
+}
+
+// source is the input as a container that can be read at any place; nil: it is none.
+func (in *Input) source(t *open.Trace) *sgt.Source {
+	if in.places == nil || in.Bytes == 0 || t.Container() == nil || len(t.Packings()) > 0 {
+		return nil
+	}
+	s, err := sgt.NewSource(in.Name, in.places, in.Bytes, sgt.Options{})
+	if err != nil {
+		return nil // which the reader finds too
+	}
+	return s
 }
 
 // run steps through the trace until it ends, or something ends it.
@@ -176,7 +194,9 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 			continue
 		}
 		begun = begun || begins
-		looked = progress.Lines
+		if looked = progress.Lines; looked > ballastLines {
+			dropBallast()
+		}
 		bar.show(in.read.Load(), progress.References, time.Now())
 		saver.look()
 		if o.MemoryBytes > 0 && begun && memoryInUse() > o.MemoryBytes {

@@ -3,14 +3,17 @@ package pass
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 	"github.com/stackglass/stackglass/site"
 )
 
 // Any number of workers, and any split, gives the same bytes: of the demos, and of the
-// first references of the real traces.
+// first references of the real traces, as they are and as containers.
 func TestWorkersGiveTheSameBytes(t *testing.T) {
 	inputs := map[string]Options{}
 	demos, err := site.Demos()
@@ -27,6 +30,7 @@ func TestWorkersGiveTheSameBytes(t *testing.T) {
 			o := Options{}
 			o.Spec.Limit = 400_000
 			inputs[tracetest.RealPath(t, name)] = o
+			inputs[converted(t, name)] = Options{}
 		}
 	}
 	for name, o := range inputs {
@@ -46,6 +50,25 @@ func TestWorkersGiveTheSameBytes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// converted makes a container of the first references of a real trace.
+func converted(t *testing.T, name string) (path string) {
+	t.Helper()
+	in, err := Open(context.Background(), tracetest.RealPath(t, name), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	var out bytes.Buffer
+	if _, err := in.Convert(context.Background(), &out, ConvertOptions{To: "sgt", Part: sgt.Part{Limit: 400_000}}); err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), filepath.Base(name)+".sgt")
+	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func analyzed(t *testing.T, name string, o Options) (encoded []byte, references int) {

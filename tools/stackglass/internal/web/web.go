@@ -35,6 +35,7 @@ var types = map[string]string{
 	".md":          "text/plain; charset=utf-8",
 	".c":           "text/plain; charset=utf-8",
 	".h":           "text/plain; charset=utf-8",
+	".names":       "text/plain; charset=utf-8",
 }
 
 // codings are the ways in which a file may be packed, the best first, by their

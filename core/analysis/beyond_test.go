@@ -1,0 +1,122 @@
+package analysis_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// spills are specs of runs that begin in memory.
+var spills = []analysis.Spec{
+	{}, {LineBytes: []uint32{32, 128}, Utilisation: []uint64{4096}, Previous: true}, {Analyses: analysis.Locality},
+	{Analyses: analysis.Sites | analysis.Counters}, {Analyses: analysis.Sharing, Cores: [][]uint32{{0, 1}}}, {Kinds: trace.AllKinds, Limit: 2000},
+}
+
+// A run that goes on outside of memory from any step on gives the bytes of one that was
+// there from its start, also where it is left and goes on from what was saved.
+func TestSpill(t *testing.T) {
+	p := allocating()
+	for seed := range uint64(24) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		whole := tracetest.Rows(p, allocatingSteps(rng, p, 1+rng.IntN(6000))...)
+		spec, rows, lines := spills[seed%uint64(len(spills))], 1+rng.IntN(500), 1+rng.IntN(300)
+		reader := func() trace.Reader { return tracetest.NewProgramReader(p, whole, rows) }
+		want := run(t, spec.Beyond(locality.Budget{Lines: lines, Shelf: new(stacktest.Shelf)}), reader())
+
+		budget := locality.Budget{Lines: lines, Shelf: new(stacktest.Shelf)}
+		runner, err := analysis.NewRunner(spec, reader())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil && rng.IntN(8) != 0 {
+			err = runner.Step()
+		}
+		now, ok := runner.Spill(budget)
+		if _, again := runner.Spill(budget); !ok || again {
+			t.Fatalf("seed %d: spilled %t, and again %t", seed, ok, again)
+		}
+		for lives := 0; err != io.EOF; lives++ {
+			if err = runner.Step(); err != nil || rng.IntN(6) != 0 || lives > 20 {
+				continue
+			}
+			state := runner.Save()
+			if runner, err = analysis.NewRunner(now, reader()); err != nil {
+				t.Fatal(err)
+			}
+			if err = runner.Restore(state); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+		if got := checked(t, runner.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
+			t.Fatalf("seed %d: the profile differs from that of a run that was outside of memory from its start", seed)
+		}
+	}
+}
+
+// A shelf that fails while a run moves there ends the run; what was counted stays.
+func TestSpillFails(t *testing.T) {
+	whole := random(rand.New(rand.NewPCG(2, 9)), 3000)
+	for fails := 1; fails < 4; fails++ {
+		runner, err := analysis.NewRunner(analysis.Spec{LineBytes: []uint32{32, 64, 128}}, tracetest.NewReader(whole, 1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := runner.Step(); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := runner.Spill(locality.Budget{Shelf: &stacktest.Shelf{Fails: fails}}); !ok {
+			t.Fatal("not spilled")
+		}
+		if err := runner.Step(); !errors.Is(err, stacktest.ErrShelf) {
+			t.Errorf("call %d failed: %v, want the shelf's error", fails, err)
+		}
+		if p := checked(t, runner.Finish(profile.State{})); !p.State.Partial || p.Locality[0].Lines() == 0 {
+			t.Errorf("call %d failed: %+v, %d lines", fails, p.State, p.Locality[0].Lines())
+		}
+	}
+}
+
+// A reference to more lines than a segment may have ends segments in its middle, and
+// a run goes outside of memory there, too.
+func TestSpillWithinAReference(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 9))
+	whole := random(rng, 2047) // windows end there
+	for range 3 {
+		whole.Append(trace.RangeRead, 1<<30, 9<<20, 1, 0)
+		whole.Append(trace.RangeWrite, 1<<30+5<<20, 9<<20, 0, 0)
+		for range 1 + rng.IntN(1100) {
+			whole.Append(trace.Load, 1<<30+rng.Uint64N(14<<20), 8, 0, 0)
+		}
+	}
+	spec := analysis.Spec{Analyses: analysis.Sets, LineBytes: []uint32{512, 1024}, Kinds: trace.AllKinds}
+	want := run(t, spec, tracetest.NewReader(whole, 100)).Encode()
+	for seed := range 8 {
+		runner, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range seed * 4 {
+			_ = runner.Step()
+		}
+		if _, ok := runner.Spill(locality.Budget{Lines: 1 + rng.IntN(20_000), Shelf: new(stacktest.Shelf)}); !ok {
+			t.Fatal("not spilled")
+		}
+		for err == nil {
+			if err = runner.Step(); rng.IntN(40) == 0 {
+				checked(t, runner.Profile(profile.State{}))
+			}
+		}
+		if err != io.EOF || !bytes.Equal(checked(t, runner.Finish(profile.State{})).Encode(), want) {
+			t.Fatalf("behind %d steps: the profile differs (%v)", seed*4, err)
+		}
+	}
+}

@@ -1,0 +1,466 @@
+package analysis
+
+import (
+	"io"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Divided is a [Runner] with helpers that read parts of the trace on their own, with the
+// same bytes as the result (MODELS §9). It is for files that can be read at any place;
+// [Parallel] is for all others.
+//
+//  1. The live analyses take rows in order, in [Divided.Step], as those of a Runner do.
+//  2. Helpers take stretches further on, as long as the file's index shows that all will
+//     be done at about the same time.
+//  3. Where the live analyses come to a stretch they append its segment, and go on behind
+//     it. If it is not done yet it is cut short, and what is left of it divided again.
+//
+// That is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012), with the last
+// of its steps done as early as it can be: what is analysed live need not be joined.
+type Divided struct {
+	*Runner
+	mover   trace.Mover // what the runner reads
+	before  []uint64    // references before each chunk, and in all
+	chunks  []trace.Chunk
+	helpers []*helping
+	claims  []*stretching // ascending
+	wake    chan struct{} // has one if a helper may have something to tell
+	over    bool          // nothing is divided any more
+
+	least, most uint64 // references of a stretch
+	live        uint64 // references before which no stretch begins any more: a helper has failed there
+	fixed       bool
+	moves       bool // blocks of memory matter
+}
+
+// Helper analyses stretches elsewhere. Its methods are called by the goroutine that
+// steps the run, and wait for nothing.
+type Helper interface {
+	// Begin has it analyse a stretch. It has no other at that time.
+	Begin(Stretch)
+	// Cut has it end the stretch soon, where it is.
+	Cut()
+	// Analysed tells how many references of the stretch it has behind it, and whether it
+	// has ended.
+	Analysed() (references uint64, ended bool)
+	// Segment gives what came of a stretch that has ended; that is asked once.
+	Segment() Segment
+	// Gone tells that it died: nothing more will come of it.
+	Gone() bool
+	// Close ends it, whatever it does.
+	Close()
+}
+
+// DividedOptions say how to share the work.
+type DividedOptions struct {
+	// Helpers makes those that help. They call wake whenever a stretch has ended.
+	Helpers func(wake func()) []Helper
+	// SegmentReferences has stretches be of about so many references; 0 finds out what is
+	// good.
+	SegmentReferences int
+	MemoryBytes       uint64 // that the run may take, most of it for its analyses; 0: any
+}
+
+// helping is a helper and what it does.
+type helping struct {
+	Helper
+	claim *stretching // nil: nothing
+}
+
+// stretching is a stretch that a helper has, or had.
+type stretching struct {
+	from, to uint64 // references before it, and up to its end; about, if there are events
+	start    trace.Position
+	lone     bool
+	by       *helping
+	ended    bool
+	cut      bool
+	segment  Segment
+}
+
+// Stretches, in references. Long ones cost little to join, short ones let an interrupted
+// run go on where it was.
+const (
+	leastStretch = 1 << 17
+	mostStretch  = 1 << 26
+	lastStretch  = 1 << 29 // where joining is dear
+)
+
+// Divides tells whether a run of the spec can be shared by helpers that read a source on
+// their own: every reference that the file holds counts, and where they stand is known.
+func (s Spec) Divides(kinds trace.Kinds) bool {
+	s = s.WithDefaults()
+	return s.Splits() && s.Skip == 0 && s.Limit == 0 && s.Threads == nil && s.Start == 0 && kinds&trace.AllKinds&^s.Kinds == 0
+}
+
+// NewDivided checks spec and prepares to read r, which moves as mover does; source is the
+// same file, of which helpers read. Whoever makes one closes it. The error is a
+// [*trace.OptionError].
+func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Source, o DividedOptions) (*Divided, error) {
+	runner, err := NewRunner(spec, r)
+	if err != nil {
+		return nil, err
+	}
+	d := &Divided{Runner: runner, mover: mover, chunks: source.Chunks(), wake: make(chan struct{}, 1), least: leastStretch, most: mostStretch}
+	n := uint64(0)
+	for i := range d.chunks {
+		d.before = append(d.before, n)
+		n += d.chunks[i].References
+	}
+	d.before = append(d.before, n)
+	for _, h := range o.Helpers(d.notify) {
+		d.helpers = append(d.helpers, &helping{Helper: h})
+	}
+	if o.MemoryBytes > 0 {
+		d.most = min(d.most, max(d.least, o.MemoryBytes/memoryShare/uint64(len(d.helpers)+1)))
+	}
+	if s := uint64(o.SegmentReferences); s > 0 {
+		d.least, d.most, d.fixed = 1, s, true
+	}
+	d.moves = blocksMatter(d.events, source, d.spec.Mergeable) && sitesOf(d.analyses) != nil
+	mover.Until(trace.Position{Chunk: trace.AtEnd})
+	return d, nil
+}
+
+// memoryShare: each reference of a stretch may be to a line of its own, which takes some
+// sixty bytes in each of the stack, the set tables and what joining needs.
+const memoryShare = 512
+
+// notify is for helpers: something has changed.
+func (d *Divided) notify() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Step analyses one batch, or a part of one, or appends a segment, or waits a moment for
+// one. Its results are those of [Runner.Step].
+func (d *Divided) Step() error {
+	d.share()
+	err := d.Runner.Step()
+	if err != trace.ErrThere {
+		return err
+	}
+	return d.meet()
+}
+
+// share takes what helpers have done, and gives work to those that have none.
+func (d *Divided) share() {
+	if d.rows < d.resumeRows || d.pending() || d.rest.pending() {
+		return
+	}
+	for _, h := range d.helpers {
+		if h.claim != nil {
+			if _, ended := h.Analysed(); !ended {
+				continue
+			}
+			d.end(h.claim, h.Segment())
+			if h.Gone() && h.claim.segment.Profile == nil {
+				d.release(h.claim)
+			}
+			h.claim = nil
+		}
+		if h.Gone() {
+			continue
+		}
+		if c := d.claim(); c != nil {
+			h.claim, c.by = c, h
+			h.Begin(Stretch{From: c.start, To: d.place(c.to), First: d.firstOf(c.start), Events: d.events, Lone: c.lone})
+			d.stop()
+		}
+	}
+}
+
+// end notes what came of a stretch. What it leaves of it is nobody's.
+func (d *Divided) end(c *stretching, s Segment) {
+	c.segment, c.ended = s, true
+	if p := s.Profile; p != nil && p.Segment != nil {
+		c.to = d.references(s.To)
+	}
+}
+
+// release leaves a stretch to whoever takes it next.
+func (d *Divided) release(c *stretching) {
+	if i := slices.Index(d.claims, c); i >= 0 { // else the live analyses have it
+		d.claims = slices.Delete(d.claims, i, i+1)
+		d.stop()
+	}
+}
+
+// stop has the reader stop where the next stretch begins.
+func (d *Divided) stop() {
+	stop := trace.Position{Chunk: trace.AtEnd}
+	if len(d.claims) > 0 {
+		stop = d.claims[0].start
+	}
+	d.mover.Until(stop)
+}
+
+// firstOf gives the references before the chunk of a position.
+func (d *Divided) firstOf(at trace.Position) uint64 {
+	return d.before[sort.Search(len(d.chunks), func(i int) bool { return d.chunks[i].At >= at.Chunk })]
+}
+
+// place is behind about so many references.
+func (d *Divided) place(references uint64) trace.Position {
+	if references >= d.before[len(d.chunks)] {
+		return trace.Position{Chunk: trace.AtEnd}
+	}
+	i := sort.Search(len(d.chunks), func(i int) bool { return d.before[i+1] > references })
+	return trace.Position{Chunk: d.chunks[i].At, Rows: references - d.before[i]}
+}
+
+// references is the reverse, about.
+func (d *Divided) references(at trace.Position) uint64 {
+	i := sort.Search(len(d.chunks), func(i int) bool { return d.chunks[i].At >= at.Chunk })
+	if i == len(d.chunks) || d.chunks[i].At != at.Chunk {
+		return d.before[i]
+	}
+	return min(d.before[i]+at.Rows, d.before[i+1])
+}
+
+// gap is a part of the trace that nobody has, and that the live analyses take if nobody
+// else does.
+type gap struct{ from, to uint64 }
+
+// gaps lists those in front of each claim, and behind the last one.
+func (d *Divided) gaps() (list []gap, references uint64) {
+	at := max(d.references(d.mover.Position()), d.live)
+	for _, c := range d.claims {
+		list = append(list, gap{min(at, c.from), c.from})
+		at = c.to
+	}
+	list = append(list, gap{min(at, d.Total()), d.Total()})
+	for _, g := range list {
+		references += g.to - g.from
+	}
+	return list, references
+}
+
+// Total is the number of references in the trace, as its index has it.
+func (d *Divided) Total() uint64 { return d.before[len(d.chunks)] }
+
+// Ahead is the number of references that helpers have analysed, of stretches that the
+// live analyses have not come to yet.
+func (d *Divided) Ahead() (references uint64) {
+	for _, c := range d.claims {
+		switch done, _ := c.by.Analysed(); {
+		case !c.ended && c.by.claim == c:
+			references += min(done, c.to-c.from)
+		case c.segment.Profile != nil:
+			references += c.segment.Profile.Totals.AllReferences()
+		}
+	}
+	return references
+}
+
+// claim gives a stretch to a helper that is free; nil: there is none that pays.
+func (d *Divided) claim() *stretching {
+	if _, later := d.joins(nil); !later {
+		d.over = true
+	}
+	if d.over || len(d.claims) >= 2*len(d.helpers) {
+		return nil
+	}
+	gaps, references := d.gaps()
+	free := uint64(1)
+	for _, h := range d.helpers {
+		if h.claim == nil && !h.Gone() {
+			free++
+		}
+	}
+	want := min(references/free, d.most)
+	if d.fixed {
+		want = d.most
+	}
+	from, to, at := d.choose(gaps, references, max(want, 1))
+	if to < from+d.least || to == from {
+		return nil
+	}
+	stacks := sharingOf(d.analyses)
+	c := &stretching{from: from, to: to, start: d.place(from), lone: stacks != nil && (stacks.Alone(nil) || d.analysed == 0 && !d.spec.Mergeable)}
+	d.claims = append(d.claims, nil)
+	copy(d.claims[at+1:], d.claims[at:])
+	d.claims[at] = c
+	return c
+}
+
+// choose gives a stretch of about so many references, which lies before the claim number
+// at. Those at the end of the trace come first, with as much left in front of them for the
+// live analyses; then halves of what was left.
+func (d *Divided) choose(gaps []gap, references, want uint64) (from, to uint64, at int) {
+	at = len(gaps) - 1
+	tail := gaps[at]
+	if size := tail.to - tail.from; size > 0 {
+		reserve := references - size
+		from = tail.from
+		if 2*reserve < want {
+			from += want - reserve
+		}
+		if from = d.even(from, want); from < tail.to {
+			if to = d.even(min(from+want, tail.to), want); to+d.least > tail.to {
+				to = tail.to
+			}
+			return from, to, at
+		}
+	}
+	if d.fixed {
+		return 0, 0, 0
+	}
+	for i, g := range gaps {
+		if g.to-g.from > gaps[at].to-gaps[at].from {
+			at = i
+		}
+	}
+	g := gaps[at]
+	return max(g.from, d.even(g.from+(g.to-g.from)/2, g.to-g.from)), g.to, at
+}
+
+// even moves a place to the beginning of a chunk nearby, so that nothing is decoded twice.
+func (d *Divided) even(references, stretch uint64) uint64 {
+	i := sort.Search(len(d.chunks), func(i int) bool { return d.before[i+1] > references })
+	if i == len(d.chunks) {
+		return references
+	}
+	near := stretch / 16
+	if over := references - d.before[i]; over <= near {
+		return d.before[i]
+	}
+	if under := d.before[i+1] - references; under <= near {
+		return d.before[i+1]
+	}
+	return references
+}
+
+// meet is for the time when the live analyses have come to a claim.
+func (d *Divided) meet() error {
+	if len(d.claims) == 0 {
+		d.stop()
+		return nil
+	}
+	c := d.claims[0]
+	if here := d.mover.Position(); here != c.start && !(c.start.Rows == 0 && here.Chunk < c.start.Chunk) {
+		d.give(c) // a chunk has fewer rows than the index says
+		return nil
+	}
+	if c.ended {
+		return d.take(c)
+	}
+	if done, _ := c.by.Analysed(); !c.cut && !d.fixed && c.to-c.from > done+d.least {
+		c.cut = true
+		c.by.Cut()
+	}
+	d.wait()
+	return nil
+}
+
+// give leaves a stretch to the live analyses.
+func (d *Divided) give(c *stretching) {
+	d.claims, d.live = d.claims[1:], c.to
+	if !c.ended {
+		c.by.Cut()
+	}
+	d.stop()
+}
+
+// wait gives helpers time.
+func (d *Divided) wait() {
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-d.wake:
+	case <-t.C:
+	}
+}
+
+// take appends a segment. One that cannot be appended is analysed live, which finds what
+// is wrong.
+func (d *Divided) take(c *stretching) error {
+	s := c.segment.Profile
+	if s == nil || d.analysed == 0 || s.Segment == nil || s.Segment.Start != d.analysed || !d.takes(s, c.lone) {
+		d.give(c)
+		return nil
+	}
+	if err := d.pass(c.segment.To); err != nil {
+		return err
+	}
+	if err := d.feed.append(s, c.lone); err != nil {
+		return err
+	}
+	d.rows += c.segment.Rows
+	d.claims = d.claims[1:]
+	d.stop()
+	d.learn(s)
+	return nil
+}
+
+// pass moves on to the end of a segment. Where blocks of memory matter it is read to know
+// where they lie there.
+func (d *Divided) pass(to trace.Position) error {
+	if !d.moves && d.mover.Position().Chunk != to.Chunk {
+		if err := d.mover.Pass(to.Chunk); err != nil {
+			return err
+		}
+	}
+	d.mover.Until(to)
+	for {
+		err := d.mover.Next(d.batch)
+		switch {
+		case err == trace.ErrThere && (to.Rows == 0 || d.mover.Position() == to), err != nil && err != trace.ErrThere && to.Chunk == trace.AtEnd:
+			d.batch.Reset()
+			d.next = 0
+			return nil
+		case err == trace.ErrThere || err == io.EOF:
+			return trace.ErrNotThere
+		case err != nil:
+			return err
+		}
+		if d.moves {
+			sitesOf(d.analyses).Move(d.batch)
+		}
+	}
+}
+
+// learn looks at what joining a segment cost.
+func (d *Divided) learn(s *profile.Profile) {
+	if d.fixed {
+		return
+	}
+	cost, references := joinCost(s), s.Totals.AllReferences()
+	d.least = max(leastStretch, min(2*cost, d.most))
+	if cost > references/8 && d.most < lastStretch && references >= d.most/2 {
+		d.most *= 2
+	}
+}
+
+// Close ends the helpers.
+func (d *Divided) Close() {
+	d.over = true
+	for _, h := range d.helpers {
+		h.Close()
+	}
+	d.helpers, d.claims = nil, nil
+	d.stop()
+}
+
+// Spill takes stacks out of memory, where no segments can be appended to them: see
+// [Runner.Spill].
+func (d *Divided) Spill(b locality.Budget) (now Spec, ok bool) {
+	d.Close()
+	return d.Runner.Spill(b)
+}
+
+// Finish gives the result and ends the run: see [Runner.Finish].
+func (d *Divided) Finish(state profile.State) *profile.Profile {
+	d.Close()
+	return d.Runner.Finish(state)
+}
+
+var _ Run = (*Divided)(nil)

@@ -1,0 +1,183 @@
+package analysis
+
+import (
+	"errors"
+	"io"
+
+	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Stretch is a part of a trace that is analysed as a segment, apart from what comes
+// before it: by another goroutine, or in another worker of a browser.
+type Stretch struct {
+	From, To trace.Position
+	First    uint64      // references of the trace before the chunk that it begins in
+	Events   trace.Kinds // that the analyses of the whole run take
+	Lone     bool        // without sharing: all is of one core
+}
+
+// Segment is what came of a stretch.
+type Segment struct {
+	Profile *profile.Profile // from which another goes on; nil: it could not be analysed
+	To      trace.Position   // where it ends: before its stretch does, if it was cut
+	Rows    uint64           // that were read, events included
+}
+
+// Stretcher analyses stretches of a run, one after the other.
+type Stretcher struct {
+	spec   Spec
+	source trace.Source
+	reader trace.Mover
+	stage  stage
+	now    Stretch
+	runner *Runner
+	rows   *trace.Batch
+
+	before  *sites.Analysis // knows where blocks of memory lie; nil: nobody has to
+	settled bool            // known is where it does
+	known   trace.Position
+	passed  uint64 // references before known, or before the stretch once that is found
+}
+
+// stage is what a stretcher does.
+type stage int
+
+const (
+	toKnown   stage = iota // on the way to where blocks are known
+	toStretch              // on the way to the stretch
+	inStretch
+)
+
+// NewStretcher makes one for a run with this spec.
+func NewStretcher(spec Spec, source trace.Source) *Stretcher {
+	return &Stretcher{spec: spec.WithDefaults(), source: source}
+}
+
+// Begin goes on to a stretch.
+func (s *Stretcher) Begin(next Stretch) {
+	s.now, s.runner = next, nil
+	if s.stage = toKnown; !s.follows() {
+		s.before, s.known, s.passed = nil, trace.Position{Chunk: next.From.Chunk}, next.First
+	} else if !s.settled || next.From.Before(s.known) {
+		s.before, s.known, s.passed = sites.New(s.spec.sites(), s.program), trace.Position{}, 0
+	}
+	s.settled = false
+	s.reader = s.source.Open(s.known.Chunk, trace.AllKinds|next.Events)
+	s.reader.Until(s.known)
+	if s.rows == nil {
+		s.rows = trace.NewBatch(0)
+	}
+}
+
+// follows tells whether it matters where blocks of memory lie.
+func (s *Stretcher) follows() bool { return blocksMatter(s.now.Events, s.source, s.spec.Mergeable) }
+
+// blocksMatter tells whether a run with these events has to know where blocks of memory lie.
+// What can be appended tells none apart.
+func blocksMatter(events trace.Kinds, source trace.Source, mergeable bool) bool {
+	return !mergeable && events&source.Kinds()&sites.Events != 0
+}
+
+func (s *Stretcher) program() *trace.Program { return s.reader.Header().Program }
+
+// Step reads or analyses some rows. io.EOF tells that the stretch is done; any other
+// error that there will be no segment.
+func (s *Stretcher) Step() error {
+	if s.stage == inStretch {
+		return s.analyse()
+	}
+	switch err := s.reader.Next(s.rows); {
+	case err == nil && s.stage == toStretch:
+		s.pass()
+		return nil
+	case err == nil:
+		return nil
+	case err != trace.ErrThere:
+		return short(err)
+	}
+	if s.stage++; s.stage == toStretch {
+		s.reader.Until(s.now.From)
+		return nil
+	}
+	s.prepare()
+	return nil
+}
+
+// pass counts references in front of the stretch, and follows blocks.
+func (s *Stretcher) pass() {
+	for _, k := range s.rows.Kind {
+		if k.IsReference() {
+			s.passed++
+		}
+	}
+	if s.before != nil {
+		s.before.Move(s.rows)
+	}
+}
+
+// prepare makes the analyses of the stretch.
+func (s *Stretcher) prepare() {
+	spec := s.spec
+	spec.Start = s.passed
+	r := &Runner{spec: spec, feed: feed{batch: s.rows}}
+	told := !spec.Mergeable
+	spec.Mergeable = true
+	r.analyses = spec.tableFor(spec.has(Sets), s.program, part{is: true, told: told, lone: s.now.Lone})
+	r.feed.ask()
+	if site := sitesOf(r.analyses); site != nil && s.before != nil {
+		site.Succeed(s.before)
+	}
+	r.intake = intake{want: spec, reader: s.reader, events: s.now.Events}
+	s.reader.Until(s.now.To)
+	s.runner = r
+}
+
+func (s *Stretcher) analyse() error {
+	err := s.runner.step()
+	switch {
+	case err == nil:
+		return nil
+	case err == trace.ErrThere && (s.reader.Position() == s.now.To || s.now.To.Rows == 0),
+		err == io.EOF && s.now.To.Chunk == trace.AtEnd:
+		return io.EOF
+	}
+	return short(err)
+}
+
+// short is for a trace that ends where it should not.
+func short(err error) error {
+	if err == io.EOF || err == trace.ErrThere {
+		return errShort
+	}
+	return err
+}
+
+var errShort = errors.New("the index tells something else of a chunk")
+
+// Progress tells how many references and distinct lines of the stretch there are so far.
+func (s *Stretcher) Progress() (references, lines uint64) {
+	if s.runner == nil {
+		return 0, 0
+	}
+	at := s.runner.Progress()
+	return at.References, at.Lines
+}
+
+// Segment gives what was analysed so far, and ends the stretch. whole tells that it is
+// done.
+func (s *Stretcher) Segment(whole bool) Segment {
+	r := s.runner
+	if r == nil || !whole && r.rows == 0 || r.feed.all() != nil {
+		return Segment{}
+	}
+	made := Segment{To: s.now.To, Rows: r.rows, Profile: r.profile(profile.State{}, true)}
+	if !whole {
+		made.To = s.reader.Position()
+	}
+	if s.follows() {
+		s.before, s.known, s.passed, s.settled = sitesOf(r.analyses), made.To, s.passed+r.analysed, true
+	}
+	return made
+}
