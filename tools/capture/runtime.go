@@ -127,8 +127,7 @@ func isOurs(folder string) bool {
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
 		return false
 	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(owner.Uid) == os.Getuid()
+	return isOwn(info)
 }
 
 func eachSource(do func(name string, text []byte) error) error {

@@ -60,11 +60,8 @@ func (f *Folder) Own(key string) (release func(), err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if err := tryLock(lock); err != nil {
 			lock.Close()
-			if err == syscall.EWOULDBLOCK {
-				err = ErrOwned
-			}
 			return nil, err
 		}
 		if stillThere(path, lock) {
@@ -231,10 +228,7 @@ func (f *Folder) sync() error {
 		return err
 	}
 	defer dir.Close()
-	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	return nil
+	return syncNames(dir)
 }
 
 // check refuses keys that are no names of files.

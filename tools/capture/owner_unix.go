@@ -1,0 +1,15 @@
+//go:build unix
+
+package capture
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// isOwn tells whether a file belongs to the user.
+func isOwn(info fs.FileInfo) bool {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(owner.Uid) == os.Getuid()
+}
