@@ -70,15 +70,35 @@ func (w *wire) receive(event js.Value) {
 		w.lose(lastWords(exited.Int(), object.Get("why")))
 		return
 	}
-	m := message{kind: kind(object.Get("kind").Int()), number: object.Get("number").Int(), text: object.Get("text").String()}
-	if buffer := object.Get("bytes"); buffer.Truthy() {
-		m.bytes = w.copy(buffer, object.Get("length").Int())
+	m := message{kind: kind(numberIn(object, "kind", int(gone))), number: numberIn(object, "number", 1<<16)}
+	if m.kind == 0 || len(w.inbox) == cap(w.inbox) {
+		return // no unpacker sends it
+	}
+	if text := object.Get("text"); text.Type() == js.TypeString {
+		m.text = text.String()
+	}
+	if buffer := object.Get("bytes"); isBuffer(buffer) {
+		n := min(buffer.Get("byteLength").Int(), unpackedBytes)
+		m.bytes = w.copy(buffer, numberIn(object, "length", n+1))
 		w.spares = append(w.spares, buffer)
 	}
-	if spare := object.Get("spare"); spare.Truthy() {
+	if spare := object.Get("spare"); isBuffer(spare) {
 		w.buffers = append(w.buffers, spare)
 	}
 	w.inbox <- m
+}
+
+// numberIn gives a field that is a number below limit, else 0.
+func numberIn(object js.Value, field string, limit int) int {
+	v := object.Get(field)
+	if v.Type() != js.TypeNumber || !(v.Float() >= 0 && v.Float() < float64(limit)) {
+		return 0
+	}
+	return v.Int()
+}
+
+func isBuffer(v js.Value) bool {
+	return v.Type() == js.TypeObject && v.InstanceOf(js.Global().Get("ArrayBuffer"))
 }
 
 // lose tells that the other side is gone.

@@ -20,7 +20,7 @@ import (
 // The test binary is also the unpackers' program.
 func TestMain(m *testing.M) {
 	if js.Global().Get("name").String() == Name {
-		if err := Serve(append([]open.Packing{toy, panics, hungry, mute}, both...)); err != nil {
+		if err := Serve(append([]open.Packing{toy, poisonous, panics, hungry, mute}, both...)); err != nil {
 			panic(err)
 		}
 		return
@@ -40,6 +40,46 @@ var (
 	}}
 	mute = open.Packing{Name: "mute", New: func(io.Reader) (io.Reader, error) { select {} }}
 )
+
+// poisonous says what no unpacker says, and is toy otherwise.
+var poisonous = open.Packing{Name: "poisonous", New: func(r io.Reader) (io.Reader, error) {
+	poison(js.Global())
+	return toy.New(r)
+}}
+
+// poison sends what neither side sends.
+func poison(remote js.Value) {
+	buffer := js.Global().Get("ArrayBuffer").New(8)
+	nested := js.ValueOf(map[string]any{})
+	nested.Set("self", nested)
+	for _, p := range []any{
+		nil, 5, "text", true, nested, []any{1, 2}, map[string]any{}, map[string]any{"kind": "packed"}, map[string]any{"kind": -1},
+		map[string]any{"kind": 0, "bytes": buffer}, map[string]any{"kind": 13, "text": "gone"}, map[string]any{"kind": 1e300},
+		map[string]any{"kind": js.Global().Get("NaN")}, map[string]any{"exited": "text"}, map[string]any{"bytes": buffer, "length": 1e9},
+		map[string]any{"kind": 99, "spare": map[string]any{"byteLength": 1e9}},
+	} {
+		remote.Call("postMessage", p)
+	}
+}
+
+// TestPoisonIsDropped: what neither side sends changes nothing.
+func TestPoisonIsDropped(t *testing.T) {
+	file := bytes.Repeat([]byte{1}, 200_000)
+	r, p := unpackedBy(t, newWorkers(t), "poisonous", bytes.NewReader(file))
+	poison(p.remote)
+	if n, err := io.Copy(io.Discard, r); err != nil || n != 100*int64(len(file)) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	for _, c := range []struct{ length, want int }{{5, 5}, {8, 8}, {9, 0}, {-1, 0}} {
+		buffer := js.Global().Get("ArrayBuffer").New(8)
+		event := js.ValueOf(map[string]any{"data": map[string]any{"kind": int(unpacked), "bytes": buffer, "length": c.length}})
+		w := newWire(js.Global())
+		w.receive(event)
+		if m := <-w.inbox; len(m.bytes) != c.want {
+			t.Errorf("%d bytes of a buffer of 8 are %d, want %d", c.length, len(m.bytes), c.want)
+		}
+	}
+}
 
 func inBrowser(t testing.TB) (base string) {
 	t.Helper()
