@@ -81,14 +81,18 @@ type Keeper struct {
 	File   *File
 	Runner analysis.Run
 	Now    func() time.Time
+	// Outside is how many bytes of stacks lie outside of memory; nil: none do.
+	Outside func() uint64
 
 	// Bytes and References are the volumes of input between two checkpoints,
 	// whichever comes first: of the file, packed as it is, and of what was
 	// analysed. It goes by volume so that the same file has the same checkpoints on
-	// every machine; time only ever makes them fewer. 0: 256 MiB, 2^24.
+	// every machine; time only ever makes them fewer, and not where References says
+	// how many are wanted. 0: 256 MiB, 2^24.
 	Bytes, References uint64
 
 	pace       share
+	unpaced    bool   // whatever checkpoints cost
 	bytes      uint64 // of the file at the last checkpoint
 	references uint64 // at the last checkpoint
 }
@@ -110,7 +114,7 @@ func (k *Keeper) Begin() {
 	if k.Bytes == 0 {
 		k.Bytes = defaultBytes
 	}
-	if k.References == 0 {
+	if k.unpaced = k.References != 0; !k.unpaced {
 		k.References = defaultReferences
 	}
 	k.references = k.Runner.Progress().References
@@ -121,13 +125,14 @@ func (k *Keeper) Begin() {
 }
 
 // Due tells whether it is time for a checkpoint: enough was read since the last one,
-// and what all take together, this one too, stays within a twentieth of the run.
+// and what all take together, this one too, stays within a twentieth of the run (but
+// where it was said after how many references).
 func (k *Keeper) Due() bool {
 	at := k.Runner.Progress()
 	if k.Store == nil || at.Resuming || k.File.Position() < k.bytes+k.Bytes && at.References < k.references+k.References {
 		return false
 	}
-	return k.pace.due(k.Now(), time.Duration(at.Lines)*costPerLine)
+	return k.unpaced || k.pace.due(k.Now(), time.Duration(at.Lines)*costPerLine)
 }
 
 // Paused leaves d out of the time that checkpoints take a share of.
@@ -142,6 +147,9 @@ func (k *Keeper) Save() error {
 	e := profile.Entry{Key: k.Key, Name: k.Name, Created: begin.UnixMilli(), References: k.Runner.Progress().References}
 	if c.Size > 0 {
 		e.Done = float64(c.Read.Bytes) / float64(c.Size)
+	}
+	if k.Outside != nil {
+		e.Outside = k.Outside()
 	}
 	if err := k.Store.Save(e, func(w io.Writer) error { return c.encodeTo(w, state.EncodeTo) }); err != nil {
 		return err
@@ -215,7 +223,7 @@ func (j *job) wantsCheckpoint() bool {
 	if j.unsaved != "" || h.Store == nil || !j.keeper.Due() {
 		return false
 	}
-	if h.CheckpointMemory > 0 && h.Memory() > h.CheckpointMemory {
+	if h.CheckpointMemory > 0 && h.Memory() > h.CheckpointMemory && j.shelf == nil { // whose lines it copies
 		j.unsaved = "the model is too large for one"
 	}
 	return j.unsaved == ""
@@ -228,5 +236,7 @@ func (j *job) saveCheckpoint() {
 	j.host.askStorage()
 	if err != nil {
 		j.unsaved = "the storage did not take one"
+		return
 	}
+	j.saved, j.needed = true, j.shelf != nil
 }

@@ -1,8 +1,10 @@
 package workers
 
 import (
+	"encoding/binary"
 	"strconv"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/sample"
@@ -21,7 +23,7 @@ import (
 //
 // A page and a worker of different versions meet when a browser holds an old
 // one of them in its cache; the version tells that apart from damage.
-const protocolVersion = 4
+const protocolVersion = 5
 
 // BodyError tells that a message's body cannot be read.
 type BodyError struct {
@@ -43,6 +45,9 @@ func (s Start) Encode() []byte {
 	w.text(s.Format)
 	w.spec(s.Spec)
 	w.flag(s.Resume)
+	w.number(s.Memory)
+	w.number(uint64(s.Workers))
+	w.number(uint64(s.SegmentReferences))
 	return w.bytes
 }
 
@@ -52,6 +57,9 @@ func DecodeStart(body []byte) (Start, error) {
 	s := Start{Key: r.text("the key"), Name: r.text("the name"), Format: r.text("the format")}
 	s.Spec = r.spec()
 	s.Resume = r.flag("the resume flag")
+	s.Memory = r.number("the limit of memory")
+	s.Workers = uint32(r.below(1<<32, "the workers"))
+	s.SegmentReferences = uint32(r.below(1<<32, "the references of a segment"))
 	return s, r.end()
 }
 
@@ -59,13 +67,17 @@ func DecodeStart(body []byte) (Start, error) {
 func (p Progress) Encode() []byte {
 	w := newBody(64)
 	for _, n := range []uint64{p.Bytes, p.TotalBytes, p.References, p.Lines, uint64(max(p.Threads, 0)),
-		p.BadRecords, p.Memory, p.Storage, p.Millis} {
+		p.BadRecords, p.Memory, p.Limit, p.Outside, p.Storage, p.Millis} {
 		w.number(n)
 	}
 	w.flag(p.Paused)
 	w.flag(p.Resuming)
+	w.flag(p.Beyond)
 	w.flag(p.Ending)
 	w.text(p.Unsaved)
+	w.number(uint64(p.Workers))
+	w.number(p.Ahead)
+	w.number(p.Total)
 	return w.bytes
 }
 
@@ -81,12 +93,18 @@ func DecodeProgress(body []byte) (Progress, error) {
 		Threads:    int(r.below(1<<31, "the threads")),
 		BadRecords: r.number("the bad records"),
 		Memory:     r.number("the memory"),
+		Limit:      r.number("the limit of memory"),
+		Outside:    r.number("the bytes outside of memory"),
 		Storage:    r.number("the storage"),
 		Millis:     r.number("the milliseconds"),
 		Paused:     r.flag("the paused flag"),
 		Resuming:   r.flag("the resuming flag"),
+		Beyond:     r.flag("the flag of stacks outside of memory"),
 		Ending:     r.flag("the ending flag"),
 		Unsaved:    r.text("why no checkpoint is kept"),
+		Workers:    uint32(r.below(1<<32, "the workers")),
+		Ahead:      r.number("the references further on"),
+		Total:      r.number("the references of the trace"),
 	}
 	return p, r.end()
 }
@@ -125,6 +143,100 @@ func DecodeFailed(body []byte) (Failed, error) {
 	return f, r.end()
 }
 
+// Encode gives the binary form of h.
+func (h Help) Encode() []byte {
+	w := newBody(len(h.Name) + 64)
+	w.text(h.Name)
+	w.spec(h.Spec)
+	w.number(h.MostLines)
+	return w.bytes
+}
+
+// DecodeHelp reads what [Help.Encode] wrote. Its error is a *[BodyError].
+func DecodeHelp(body []byte) (Help, error) {
+	r := openBody(TypeHelp, body)
+	h := Help{Name: r.text("the name")}
+	h.Spec = r.spec()
+	h.MostLines = r.number("the lines")
+	return h, r.end()
+}
+
+// Encode gives the binary form of a.
+func (a Analysed) Encode() []byte {
+	w := newBody(24)
+	w.number(a.References)
+	w.number(a.Memory)
+	return w.bytes
+}
+
+// DecodeAnalysed reads what [Analysed.Encode] wrote. Its error is a *[BodyError].
+func DecodeAnalysed(body []byte) (Analysed, error) {
+	r := openBody(TypeAnalysed, body)
+	a := Analysed{References: r.number("the references"), Memory: r.number("the memory")}
+	return a, r.end()
+}
+
+// EncodeStretch gives the binary form of s.
+func EncodeStretch(s analysis.Stretch) []byte {
+	w := newBody(64)
+	w.position(s.From)
+	w.position(s.To)
+	w.number(s.First)
+	w.number(uint64(s.Events))
+	w.flag(s.Lone)
+	return w.bytes
+}
+
+// DecodeStretch reads what [EncodeStretch] wrote. Its error is a *[BodyError].
+func DecodeStretch(body []byte) (analysis.Stretch, error) {
+	r := openBody(TypeStretch, body)
+	s := analysis.Stretch{
+		From: r.position(), To: r.position(), First: r.number("the first reference"),
+		Events: trace.Kinds(r.below(1<<32, "the events")), Lone: r.flag("the flag of one core"),
+	}
+	return s, r.end()
+}
+
+// EncodeSegment gives the binary form of s, with a checksum: what goes wrong with it would
+// be counted. One without a profile is told so.
+func EncodeSegment(s analysis.Segment) []byte {
+	w := newBody(64)
+	w.position(s.To)
+	w.number(s.Rows)
+	if s.Profile != nil {
+		w.bytes = append(w.bytes, s.Profile.Encode()...)
+	}
+	return binary.LittleEndian.AppendUint64(w.bytes, xxhash.Sum64(w.bytes))
+}
+
+// DecodeSegment reads what [EncodeSegment] wrote. Its error is a *[BodyError], or tells
+// what is wrong with the profile.
+func DecodeSegment(body []byte) (s analysis.Segment, err error) {
+	sum := max(0, len(body)-8)
+	r := openBody(TypeSegment, body[:sum])
+	if r.err == nil && xxhash.Sum64(r.body) != binary.LittleEndian.Uint64(body[sum:]) {
+		r.fail("a segment with its checksum")
+	}
+	s.To, s.Rows = r.position(), r.number("the rows")
+	encoded := r.rest()
+	if err := r.end(); err != nil {
+		return analysis.Segment{}, err
+	}
+	if len(encoded) > 0 {
+		s.Profile, err = profile.Decode(encoded)
+	}
+	return s, err
+}
+
+func (w *bodyWriter) position(p trace.Position) {
+	w.number(p.Chunk)
+	w.number(p.Rows)
+}
+
+func (r *bodyReader) position() trace.Position {
+	return trace.Position{Chunk: r.number("the chunk"), Rows: r.number("the rows in the chunk")}
+}
+
 func (w *bodyWriter) spec(s analysis.Spec) {
 	w.number(uint64(s.Kinds))
 	w.number(s.Skip)
@@ -150,6 +262,7 @@ func (w *bodyWriter) budget(b *locality.Budget) {
 	if b != nil {
 		w.number(b.Bytes)
 		w.number(uint64(b.Lines))
+		w.number(uint64(b.Events))
 	}
 }
 
@@ -157,7 +270,9 @@ func (r *bodyReader) budget() *locality.Budget {
 	if !r.flag("the flag of a budget") {
 		return nil
 	}
-	return &locality.Budget{Bytes: r.number("the budget"), Lines: int(r.below(1<<32, "the lines of a segment"))}
+	return &locality.Budget{
+		Bytes: r.number("the budget"), Lines: int(r.below(1<<32, "the lines of a segment")), Events: trace.Kinds(r.below(1<<32, "the events")),
+	}
 }
 
 // sample writes how to sample; nothing but the options of package sample gets to a

@@ -60,6 +60,17 @@ func TestEveryFieldSurvives(t *testing.T) {
 	var f Failed
 	fill(reflect.ValueOf(&f).Elem())
 	check("failed", &f, func() (any, error) { return DecodeFailed(f.Encode()) })
+	var h Help
+	fill(reflect.ValueOf(&h).Elem())
+	check("help", &h, func() (any, error) { return DecodeHelp(h.Encode()) })
+	var a Analysed
+	fill(reflect.ValueOf(&a).Elem())
+	check("analysed", &a, func() (any, error) { return DecodeAnalysed(a.Encode()) })
+	var stretch analysis.Stretch
+	fill(reflect.ValueOf(&stretch).Elem())
+	check("stretch", &stretch, func() (any, error) { return DecodeStretch(EncodeStretch(stretch)) })
+	segment := analysis.Segment{To: trace.Position{Chunk: 5, Rows: 6}, Rows: 7}
+	check("segment", &segment, func() (any, error) { return DecodeSegment(EncodeSegment(segment)) })
 }
 
 // fill sets every field to something that is not its zero value.
@@ -100,11 +111,11 @@ func TestDecodeNamesTheFault(t *testing.T) {
 		body []byte
 		want string
 	}{
-		{"empty", nil, "progress message: byte 0: want version 4 of the protocol"},
-		{"other version", append([]byte{9}, whole[1:]...), "progress message: byte 0: want version 4 of the protocol"},
+		{"empty", nil, "progress message: byte 0: want version 5 of the protocol"},
+		{"other version", append([]byte{9}, whole[1:]...), "progress message: byte 0: want version 5 of the protocol"},
 		{"cut off", whole[:2], "progress message: byte 1: want the bytes read"},
-		{"left over", append(bytes.Clone(whole), 0), "progress message: byte 24: want the end of the message"},
-		{"flag", append(bytes.Clone(whole[:len(whole)-2]), 2, 0), "progress message: byte 22: want the ending flag"},
+		{"left over", append(bytes.Clone(whole), 0), "progress message: byte 30: want the end of the message"},
+		{"flag", append(bytes.Clone(whole[:len(whole)-5]), 2, 0, 0, 0, 0), "progress message: byte 25: want the ending flag"},
 	}
 	for _, c := range cases {
 		_, err := DecodeProgress(c.body)
@@ -121,6 +132,10 @@ func FuzzDecode(f *testing.F) {
 	f.Add(Progress{Bytes: 1 << 40, Threads: 3}.Encode())
 	f.Add(Done{Key: "k", Digest: "00ff", Kept: true, Profile: []byte("profile")}.Encode())
 	f.Add(Failed{Problem: "no"}.Encode())
+	f.Add(Help{Name: "a.sgt", Spec: analysis.Spec{Kinds: trace.AllKinds}}.Encode())
+	f.Add(Analysed{References: 1 << 40}.Encode())
+	f.Add(EncodeStretch(analysis.Stretch{To: trace.Position{Chunk: trace.AtEnd}, First: 7}))
+	f.Add(EncodeSegment(analysis.Segment{Profile: &profile.Profile{}, Rows: 7}))
 	f.Add([]byte{protocolVersion, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if s, err := DecodeStart(body); err == nil {
@@ -144,6 +159,22 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("failed %+v became %+v, %v", m, again, err)
 			}
 		}
+		if h, err := DecodeHelp(body); err == nil {
+			if again, err := DecodeHelp(h.Encode()); err != nil || !reflect.DeepEqual(h, again) {
+				t.Errorf("help %+v became %+v, %v", h, again, err)
+			}
+		}
+		if a, err := DecodeAnalysed(body); err == nil {
+			if again, err := DecodeAnalysed(a.Encode()); err != nil || a != again {
+				t.Errorf("analysed %+v became %+v, %v", a, again, err)
+			}
+		}
+		if s, err := DecodeStretch(body); err == nil {
+			if again, err := DecodeStretch(EncodeStretch(s)); err != nil || s != again {
+				t.Errorf("stretch %+v became %+v, %v", s, again, err)
+			}
+		}
+		DecodeSegment(body)    // may refuse, may not panic
 		DecodeCheckpoint(body) // may refuse, may not panic
 	})
 }

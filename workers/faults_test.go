@@ -2,6 +2,7 @@ package workers_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"io"
 	"runtime"
@@ -246,4 +247,64 @@ func TestCancelAtEveryMessage(t *testing.T) {
 			t.Error("the next analysis differs")
 		}
 	}
+}
+
+// A trace that unpacks to blank lines without end has no row to come back with: the
+// run can be cancelled all the same, packed or not, and while it is being opened.
+func TestCancelWithoutRows(t *testing.T) {
+	if runtime.GOOS == "js" {
+		t.Skip("goroutines do not interrupt each other in a browser; package wasm/host cancels runs there")
+	}
+	blank := func() io.Reader { return &endless{part: bytes.Repeat([]byte("\n"), 1<<20)} }
+	packed := packedTwice(t, append([]byte("0 10\n"), bytes.Repeat([]byte("\n"), 64<<20)...))
+	for name, c := range map[string]struct {
+		file io.Reader
+		rows bool // before the blank ones
+	}{
+		"plain":  {io.MultiReader(bytes.NewReader(din(10)), blank()), true},
+		"packed": {&endless{part: packed}, true},
+		"empty":  {&endless{part: packedTwice(t, nil)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			yields, deep := 0, make(chan struct{})
+			f.host.Yield = func() {
+				if yields++; yields == 6 { // turns have ended, and a step looks
+					close(deep)
+				}
+			}
+			f.serve()
+			f.start(1, workers.Start{Key: "k", Name: "a.din", Format: "din"}, attached{open: func() io.ReadCloser { return io.NopCloser(c.file) }})
+			<-deep
+			f.send(workers.Message{Type: workers.TypePause, Job: 2}) // of no job
+			f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
+			m := f.next(workers.TypeDone, workers.TypeFailed)
+			if (m.Type == workers.TypeDone) != c.rows {
+				t.Errorf("type %d: %q", m.Type, m.Body)
+			} else if !c.rows {
+				wantContains(t, string(m.Body), "cancelled before anything of the trace was found")
+			}
+			f.start(1, workers.Start{Key: "k", Name: "a.din"}, bytesFile(din(10)))
+			if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, din(10), analysis.Spec{}).Encode()) {
+				t.Error("the next analysis differs")
+			}
+		})
+	}
+}
+
+// packedTwice is text in gzip in gzip: a thousandth, twice.
+func packedTwice(t *testing.T, text []byte) []byte {
+	t.Helper()
+	for range 2 {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		if _, err := w.Write(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		text = packed.Bytes()
+	}
+	return text
 }

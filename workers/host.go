@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/stackglass/stackglass/core/profile"
@@ -26,13 +27,17 @@ type Host struct {
 	// OpenFile opens the attachment of a Start: its bytes and, where known,
 	// their number, else 0.
 	OpenFile func(attachment any) (file io.ReadCloser, size uint64, err error)
-	// OpenTrace reads file as a trace; format is as in Start.
-	OpenTrace func(name string, file io.Reader, format string) (trace.Reader, error)
+	// OpenTrace reads file as a trace; format is as in Start. The reader asks watch,
+	// as open.Options has it, so that a job can be stopped in which no row comes.
+	OpenTrace func(name string, file io.Reader, format string, watch func() error) (trace.Reader, error)
 
 	// OpenShelf gives the place for what a run with a budget cannot hold in memory, by
 	// the run's key: as it is, where the run goes on, else empty. remove deletes it. nil:
 	// there is no such place.
 	OpenShelf func(key string, goesOn bool) (shelf stack.Shelf, remove func(), err error)
+
+	// Sharing has helpers share long runs; nil: one worker does all.
+	Sharing *Sharing
 
 	// Yield lets messages come in. It is called some fifty times a second.
 	// nil: runtime.Gosched.
@@ -42,6 +47,12 @@ type Host struct {
 	// Memory is the number of bytes that the program holds; nil: ask the Go
 	// runtime.
 	Memory func() uint64
+	// Live is the number of bytes of it that are in use, or were until garbage was
+	// collected; nil: ask the Go runtime.
+	Live func() uint64
+	// SetLimit has the program hold no more than so many bytes, as far as it can; nil:
+	// nobody cares.
+	SetLimit func(bytes uint64)
 
 	// CheckpointBytes and CheckpointReferences are as in [Keeper].
 	CheckpointBytes, CheckpointReferences uint64
@@ -49,10 +60,13 @@ type Host struct {
 	// to be taken, which copies the model; 0: no bound.
 	CheckpointMemory uint64
 
-	inbox   chan Message // closed when the carrier ends
-	pending []Message    // Starts that wait for the running job
-	end     error        // why inbox is closed
-	storage uint64       // bytes in use in the store when last asked
+	inbox chan Message // closed when the carrier ends
+	// cancelled is the job of the last Cancel in inbox, and one; 0: there is none.
+	// A job that has no turn sees it there.
+	cancelled atomic.Uint64
+	pending   []Message // Starts that wait for the running job
+	end       error     // why inbox is closed
+	storage   uint64    // bytes in use in the store when last asked
 }
 
 // Serve runs jobs until the carrier ends. Its error is why; nil after Close.
@@ -61,7 +75,8 @@ func (h *Host) Serve() error {
 	if err := h.Carrier.Send(Message{Type: TypeReady}); err != nil {
 		return endOf(err)
 	}
-	h.inbox = make(chan Message)
+	const unread = 16 // more messages than a page sends before it cancels
+	h.inbox = make(chan Message, unread)
 	go func() {
 		for {
 			m, err := h.Carrier.Receive()
@@ -69,6 +84,9 @@ func (h *Host) Serve() error {
 				h.end = err
 				close(h.inbox)
 				return
+			}
+			if m.Type == TypeCancel {
+				h.cancelled.Store(uint64(m.Job) + 1)
 			}
 			h.inbox <- m
 		}
@@ -79,6 +97,7 @@ func (h *Host) Serve() error {
 			if !ok {
 				return endOf(h.end)
 			}
+			h.took(m)
 			if m.Type == TypeStart { // others are late: their job is over
 				h.pending = append(h.pending, m)
 			}
@@ -89,6 +108,16 @@ func (h *Host) Serve() error {
 		h.runJob(m)
 	}
 }
+
+// took notes that a message is not in inbox any more.
+func (h *Host) took(m Message) {
+	if m.Type == TypeCancel {
+		h.cancelled.CompareAndSwap(uint64(m.Job)+1, 0)
+	}
+}
+
+// unopened tells of a trace that had nothing to show before it was cancelled.
+const unopened = "This analysis was cancelled before anything of the trace was found."
 
 // endOf makes an orderly end of a carrier no error.
 func endOf(err error) error {
@@ -108,6 +137,9 @@ func (h *Host) fillDefaults() {
 	if h.Memory == nil {
 		h.Memory = goMemory
 	}
+	if h.Live == nil {
+		h.Live = goLive
+	}
 	if h.NoStore == "" {
 		h.NoStore = "There is no storage for results here; export this one to keep it."
 	}
@@ -118,6 +150,13 @@ func goMemory() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.Sys - m.HeapReleased
+}
+
+// goLive is what the Go runtime has given out and not found to be garbage yet.
+func goLive() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 // runJob answers one Start. A panic ends the job, not the host.
@@ -136,7 +175,11 @@ func (h *Host) runJob(m Message) {
 	j := &job{host: h, id: m.Job, start: start}
 	defer j.close()
 	if err := j.open(m.Attachment); err != nil {
-		h.fail(m.Job, err.Error())
+		problem := err.Error()
+		if errors.Is(err, errCancelled) {
+			problem = unopened
+		}
+		h.fail(m.Job, problem)
 		return
 	}
 	j.finish(j.run())

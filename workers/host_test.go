@@ -58,8 +58,8 @@ func bytesFile(b []byte) attached {
 	return attached{func() io.ReadCloser { return io.NopCloser(bytes.NewReader(b)) }, uint64(len(b))}
 }
 
-func openTrace(name string, file io.Reader, format string) (trace.Reader, error) {
-	return open.Open(name, file, open.Options{Format: format})
+func openTrace(name string, file io.Reader, format string, watch func() error) (trace.Reader, error) {
+	return open.Open(name, file, open.Options{Format: format, Watch: watch})
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -185,7 +185,7 @@ func din(n int) []byte {
 // direct analyses b without any host.
 func direct(t *testing.T, b []byte, spec analysis.Spec) *profile.Profile {
 	t.Helper()
-	reader, err := openTrace("direct", bytes.NewReader(b), "")
+	reader, err := openTrace("direct", bytes.NewReader(b), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -37,7 +38,8 @@ type job struct {
 	opened io.Closer
 	file   *File  // what opened gives
 	size   uint64 // of the file; 0: not known
-	runner *analysis.Runner
+	runner run
+	team   *team // helpers; nil: there are none
 	keeper Keeper
 
 	began     time.Time
@@ -46,8 +48,16 @@ type job struct {
 	progress  pace
 	snapshot  pace
 	unsaved   string // why no more checkpoints are tried
-	unshelve  func() // removes what did not fit in memory; nil: all did
-	shown     uint64 // references in the last snapshot
+	saved     bool   // there is a checkpoint
+	outside
+	shown   uint64 // references in the last snapshot
+	watched uint64 // calls of watch
+}
+
+// run is an [analysis.Run] whose stacks can be moved out of memory.
+type run interface {
+	analysis.Run
+	Spill(locality.Budget) (analysis.Spec, bool)
 }
 
 // open prepares the run; for a Start that resumes, up to where it stopped.
@@ -69,23 +79,27 @@ func (j *job) open(attachment any) error {
 	if j.file, err = NewFile(j.start.Name, file, size, from); err != nil {
 		return err
 	}
-	reader, err := h.OpenTrace(j.start.Name, j.file, j.start.Format)
+	reader, err := h.OpenTrace(j.start.Name, j.file, j.start.Format, j.watch)
 	if err != nil {
 		return j.blame(err)
 	}
-	return j.prepare(reader, from)
+	return j.prepare(reader, attachment, from)
 }
 
-func (j *job) prepare(reader trace.Reader, from *Checkpoint) (err error) {
+func (j *job) prepare(reader trace.Reader, attachment any, from *Checkpoint) (err error) {
+	j.limit()
 	if b := j.start.Spec.Budget; b != nil {
 		if j.host.OpenShelf == nil {
 			return errNoShelf
 		}
-		if b.Shelf, j.unshelve, err = j.host.OpenShelf(j.start.Key, from != nil); err != nil {
+		if err := j.openShelf(b, from != nil); err != nil {
 			return err
 		}
 	}
-	if j.runner, err = analysis.NewRunner(j.start.Spec, reader); err != nil {
+	j.saved, j.needed = from != nil, from != nil && j.shelf != nil
+	if d := j.divide(reader, attachment); d != nil {
+		j.runner = d
+	} else if j.runner, err = analysis.NewRunner(j.start.Spec, reader); err != nil {
 		return err
 	}
 	if from != nil {
@@ -96,16 +110,15 @@ func (j *job) prepare(reader trace.Reader, from *Checkpoint) (err error) {
 	j.keeper = Keeper{
 		Store: j.host.Store, Key: j.start.Key, File: j.file, Runner: j.runner, Now: j.host.Now,
 		Checkpoint: Checkpoint{Name: j.start.Name, Format: j.start.Format, Spec: j.start.Spec, Size: j.size},
-		Bytes:      j.host.CheckpointBytes, References: j.host.CheckpointReferences,
+		Bytes:      j.host.CheckpointBytes, References: j.host.CheckpointReferences, Outside: j.bytesOutside,
 	}
 	j.keeper.Begin()
 	return nil
 }
 
-// errNoShelf tells that a run with a budget has no place for what is beyond it.
-var errNoShelf = errors.New("there is no storage here for what does not fit in memory; analyse without a limit of memory")
-
 func (j *job) close() {
+	j.team.close()
+	j.closeShelf()
 	if j.opened != nil {
 		j.opened.Close()
 	}
@@ -129,6 +142,9 @@ func (j *job) run() error {
 			j.turn.ran(now, now)
 		}
 		if err := j.runner.Step(); err != nil {
+			if errors.Is(err, errCancelled) {
+				return errCancelled
+			}
 			return j.blame(err)
 		}
 	}
@@ -145,11 +161,32 @@ func (j *job) blame(err error) error {
 	return err
 }
 
+// watch is asked while a step reads: what it reads may be long and have no row. It
+// only looks whether the job was cancelled, for a run can do nothing else in the
+// middle of a step. A trace is opened within a few reads, and then says more of
+// itself than that it was cancelled.
+func (j *job) watch() error {
+	const every, opening = 256, 1024 // reads of 16 KiB or more
+	if j.watched++; j.watched%every == 0 {
+		j.host.Yield()
+	}
+	if j.runner == nil && j.watched < opening {
+		return nil
+	}
+	if j.host.cancelled.Load() == uint64(j.id)+1 {
+		return errCancelled
+	}
+	return nil
+}
+
 // takeTurn does what is due between two steps.
 func (j *job) takeTurn() error {
 	j.host.Yield()
 	if err := j.obey(); err != nil {
 		return err
+	}
+	if j.isTooLarge() {
+		j.spill()
 	}
 	if now := j.host.Now(); j.progress.due(now) {
 		if err := j.sendProgress(nil); err != nil {
@@ -171,33 +208,46 @@ func (j *job) takeTurn() error {
 
 // obey reads the messages that are there.
 func (j *job) obey() error {
+	if err := j.ended; err != nil {
+		return err
+	}
 	for {
-		select {
-		case m, ok := <-j.host.inbox:
-			if !ok {
-				return errGone
-			}
-			switch m.Type {
-			case TypePause:
-				if m.Job == j.id {
-					if err := j.pause(); err != nil {
-						return err
-					}
-				}
-			default:
-				if err := j.take(m); err != nil {
-					return err
-				}
-			}
-		default:
-			return nil
+		m, ok, err := j.message()
+		if !ok || err != nil {
+			return err
 		}
+		if m.Type == TypePause && m.Job == j.id {
+			err = j.pause()
+		} else if m.Type != TypePause {
+			err = j.take(m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// message gives the next message, if there is one.
+func (j *job) message() (m Message, ok bool, err error) {
+	if len(j.held) > 0 {
+		m, j.held = j.held[0], j.held[1:]
+		return m, true, nil
+	}
+	select {
+	case m, ok := <-j.host.inbox:
+		if !ok {
+			return m, false, errGone
+		}
+		return m, true, nil
+	default:
+		return m, false, nil
 	}
 }
 
 // take handles the messages that mean the same whether the job is paused or
 // not.
 func (j *job) take(m Message) error {
+	j.host.took(m)
 	switch {
 	case m.Type == TypeStart:
 		j.host.pending = append(j.host.pending, m)
@@ -227,10 +277,16 @@ func (j *job) pause() error {
 		return err
 	}
 	begin := j.host.Now()
+	j.team.tell(TypePause)
+	defer j.team.tell(TypeResume)
 	if err := j.sendStill(); err != nil {
 		return err
 	}
-	for m := range j.host.inbox {
+	for {
+		m, ok := j.wait()
+		if !ok {
+			return errGone
+		}
 		if m.Type == TypeResume && m.Job == j.id {
 			j.wasPaused(begin)
 			return j.sendProgress(nil)
@@ -240,7 +296,15 @@ func (j *job) pause() error {
 			return err
 		}
 	}
-	return errGone
+}
+
+// wait gives the next message.
+func (j *job) wait() (m Message, ok bool) {
+	if m, ok, _ := j.message(); ok {
+		return m, ok
+	}
+	m, ok = <-j.host.inbox
+	return m, ok
 }
 
 // wasPaused leaves the time since begin out of every count.
@@ -260,11 +324,18 @@ func (j *job) sendProgress(tell func(*Progress)) error {
 		Lines:      at.Lines,
 		Threads:    at.Threads,
 		BadRecords: at.BadRecords,
-		Memory:     j.host.Memory(),
+		Memory:     j.host.Memory() + j.team.memory(),
 		Storage:    j.host.storage,
 		Millis:     uint64(max(0, (j.host.Now().Sub(j.began) - j.pausedFor).Milliseconds())),
 		Resuming:   at.Resuming,
 		Unsaved:    j.unsaved,
+		Limit:      j.start.Memory,
+		Beyond:     j.shelf != nil,
+		Outside:    j.bytesOutside(),
+		Workers:    1 + j.team.size(),
+	}
+	if d, ok := j.runner.(*analysis.Divided); ok {
+		p.Ahead, p.Total = d.Ahead(), d.Total()
 	}
 	if tell != nil {
 		tell(&p)
@@ -328,6 +399,10 @@ func (j *job) finish(why error) {
 		j.host.fail(j.id, what+". The checkpoint is kept: go on from it again.")
 		return
 	}
+	if errors.Is(why, profile.ErrFull) && j.saved && j.shelf != nil {
+		j.host.fail(j.id, fullOutside)
+		return
+	}
 	if errors.As(why, &other) || why != errCancelled && j.runner.Progress().References == 0 {
 		j.host.fail(j.id, why.Error())
 		return
@@ -352,9 +427,12 @@ func (j *job) conclude(state profile.State) {
 	if state.Partial {
 		e.State, e.Reason = profile.EntryPartial, state.Reason
 	}
+	if j.shelf != nil && e.Reason == "" {
+		e.Reason = leftOut
+	}
 	problem := j.host.put(e, data)
-	if j.unshelve != nil {
-		j.unshelve() // what was the checkpoint's is not needed any more
+	if j.unshelve() && problem != "" { // there is room now
+		problem = j.host.put(e, data)
 	}
 	done := Done{Key: e.Key, Digest: e.Digest, Kept: problem == "", Problem: problem, Profile: data}
 	_ = j.send(TypeDone, done.Encode())

@@ -16,6 +16,17 @@
 //  6. One [Done] or [Failed] ends the job. A cancelled or damaged run ends in
 //     Done with a partial profile that says why; Failed means no result at all.
 //
+// A host may share a run with helpers in workers of their own ([Sharing], [HelperHost]),
+// which it reaches by carriers, too:
+//
+//  1. The run sends [Help] with the trace attached, and Stretch, whose number every
+//     message about it carries.
+//  2. The helper answers with [Analysed] ten times a second, and with one Segment.
+//  3. The run may send Cut, which has the segment come soon, Pause and Resume.
+//
+// A helper that dies or answers what nobody understands is not used any more; the run
+// analyses itself what that one had.
+//
 // A [Carrier] carries messages: workers/local (channels) and workers/web
 // (postMessage) behave alike, which one suite of tests (workerstest) shows on
 // both. Bodies are bytes, encoded by hand (encode.go): reflection and JSON
@@ -46,9 +57,17 @@ const (
 	TypeSnapshot // body: an encoded partial profile
 	TypeDone     // body: Done
 	TypeFailed   // body: Failed
+	// From a run to a helper.
+	TypeHelp    // body: Help; attachment: the trace
+	TypeStretch // body: an analysis.Stretch; Job: its number
+	TypeCut     // no body
+	// From a helper to the run.
+	TypeAnalysed // body: Analysed
+	TypeSegment  // body: an analysis.Segment
 )
 
-var typeNames = [...]string{"none", "start", "pause", "resume", "cancel", "ready", "progress", "snapshot", "done", "failed"}
+var typeNames = [...]string{"none", "start", "pause", "resume", "cancel", "ready", "progress", "snapshot", "done", "failed",
+	"help", "stretch", "cut", "analysed", "segment"}
 
 // String gives the type's name in lower case.
 func (t Type) String() string {
@@ -112,6 +131,14 @@ type Start struct {
 	Format string // as for --input-format; "" finds out
 	Spec   analysis.Spec
 	Resume bool // go on from the checkpoint under Key
+	// Memory is how much the program may hold, in bytes. A run that would need more goes
+	// on with its stacks outside, where the host has a place for them; 0: any.
+	Memory uint64
+
+	Workers uint32 // that analyse, as far as the trace can be shared; 0: as many as are good here
+	// SegmentReferences has helpers take stretches of about so many references, of short
+	// traces, too; 0 finds out what is good.
+	SegmentReferences uint32
 }
 
 // Progress tells how far an analysis is.
@@ -123,12 +150,18 @@ type Progress struct {
 	Threads    int
 	BadRecords uint64
 	Memory     uint64 // bytes that the host's Go program holds
+	Limit      uint64 // of these; 0: none
+	Outside    uint64 // bytes of stacks that lie outside of memory
 	Storage    uint64 // bytes in use in the store, as far as known
 	Millis     uint64 // spent so far, pauses left out
 	Paused     bool
 	Resuming   bool   // reading again what was analysed before the interruption
 	Unsaved    string // why no checkpoint can be kept any more, in a few words; ""
+	Beyond     bool   // the stacks lie outside of memory, and [analysis.Spec.Beyond] is what is analysed
 	Ending     bool   // the run is over, or Cancel was obeyed; the result is being put together
+	Workers    uint32 // that take part so far, and have not died
+	Ahead      uint64 // references that helpers have analysed further on, besides References
+	Total      uint64 // references of the trace, where that is known from the start; else 0
 }
 
 // Done ends an analysis: complete, or partial with the reason in the profile.
@@ -138,6 +171,20 @@ type Done struct {
 	Kept    bool   // the profile is in the store
 	Problem string // why it is not kept, in a sentence; or ""
 	Profile []byte // encoded
+}
+
+// Help tells a helper what run it is for.
+type Help struct {
+	Name string // of the file
+	Spec analysis.Spec
+	// MostLines is how many distinct lines a stretch may have: it is cut there; 0: any.
+	MostLines uint64
+}
+
+// Analysed tells how far a helper is with its stretch.
+type Analysed struct {
+	References uint64
+	Memory     uint64 // bytes that its Go program holds
 }
 
 // Failed ends an analysis that has no result at all.

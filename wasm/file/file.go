@@ -56,7 +56,7 @@ func (e *ReadError) Error() string {
 // Open opens a File or a Blob.
 func Open(blob js.Value) (*File, error) {
 	if blob.Type() != js.TypeObject || blob.Get("size").Type() != js.TypeNumber {
-		return nil, errors.New("what was sent to be analysed is no local file")
+		return nil, errNoFile
 	}
 	f := &File{name: "the file", size: uint64(blob.Get("size").Float()), view: js.Undefined()}
 	if name := blob.Get("name"); name.Type() == js.TypeString {
@@ -66,6 +66,8 @@ func Open(blob js.Value) (*File, error) {
 	f.ahead = f.source.begin(js.Undefined())
 	return f, nil
 }
+
+var errNoFile = errors.New("what was sent to be analysed is no local file")
 
 // Size is the number of bytes in the file.
 func (f *File) Size() uint64 { return f.size }

@@ -16,8 +16,10 @@ import (
 	"strings"
 	"syscall/js"
 
+	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/wasm/file"
 	"github.com/stackglass/stackglass/wasm/idb"
 	"github.com/stackglass/stackglass/wasm/unpack"
@@ -48,23 +50,60 @@ func InWorker() bool { return !js.Global().Get("document").Truthy() }
 // Run serves the page until it ends the worker. Its error is why it cannot go
 // on.
 func Run() error {
+	if js.Global().Get("name").String() == web.Helper {
+		return newHelper().Serve()
+	}
+	return newHost().Serve()
+}
+
+// newHelper shares an analysis with the worker that started this one.
+func newHelper() *workers.HelperHost {
+	debug.SetGCPercent(collectAt)
+	debug.SetMemoryLimit(memoryLimit)
+	return &workers.HelperHost{Carrier: web.Self(), OpenSource: openSource, Yield: web.Yield}
+}
+
+func newHost() *workers.Host {
 	debug.SetGCPercent(collectAt)
 	debug.SetMemoryLimit(memoryLimit)
 	t := traces{unpackers: unpack.Workers{Script: setting("unpack", unpackScript)}}
-	h := workers.Host{
+	h := &workers.Host{
 		Carrier:              web.Self(),
 		OpenFile:             t.openFile,
 		OpenTrace:            t.open,
 		Yield:                web.Yield,
 		CheckpointReferences: checkpointReferences(),
 		CheckpointMemory:     checkpointMemory,
+		SetLimit:             setLimit,
+		Sharing: &workers.Sharing{
+			OpenSource: openSource, Connect: web.Help, MemoryBytes: memoryLimit,
+			Workers: js.Global().Get("navigator").Get("hardwareConcurrency").Int(),
+		},
 	}
-	if store, err := idb.Open(setting("store", idb.DefaultName)); err != nil {
+	name := setting("store", idb.DefaultName)
+	if store, err := idb.Open(name); err != nil {
 		h.NoStore = "This result is not kept (" + err.Error() + "). Export it now."
 	} else {
 		h.Store = store
+		h.OpenShelf = func(key string, goesOn bool) (stack.Shelf, func(), error) {
+			shelf, err := idb.OpenShelf(name, key, goesOn)
+			if err != nil {
+				return nil, nil, err
+			}
+			return shelf, shelf.Remove, nil
+		}
 	}
-	return h.Serve()
+	return h
+}
+
+// setLimit has the program keep within so much memory, 0: as much as there is, but for
+// the runtime's own.
+func setLimit(bytes uint64) {
+	limit := int64(memoryLimit)
+	if bytes > 0 {
+		limit = int64(min(bytes, memoryLimit) / 100 * 92)
+	}
+	debug.SetMemoryLimit(limit)
 }
 
 // setting gives a parameter of the worker's address, where worker.js looks for its
@@ -107,10 +146,12 @@ func (f traceFile) Close() error {
 	return f.File.Close()
 }
 
+var errNoAttachment = errors.New("no file came with the request; choose it again")
+
 func (t *traces) openFile(attachment any) (io.ReadCloser, uint64, error) {
 	blob, ok := attachment.(js.Value)
 	if !ok {
-		return nil, 0, errors.New("no file came with the request; choose it again")
+		return nil, 0, errNoAttachment
 	}
 	f, err := file.Open(blob)
 	if err != nil {
@@ -119,6 +160,19 @@ func (t *traces) openFile(attachment any) (io.ReadCloser, uint64, error) {
 	return traceFile{f, &t.unpackers}, f.Size(), nil
 }
 
-func (t *traces) open(name string, r io.Reader, format string) (trace.Reader, error) {
-	return open.Open(name, r, open.Options{Format: format, Packings: t.unpackers.Packings()})
+// openSource reads a container at any place.
+func openSource(name string, attachment any) (trace.Source, error) {
+	blob, ok := attachment.(js.Value)
+	if !ok {
+		return nil, errNoAttachment
+	}
+	f, err := file.OpenAt(blob)
+	if err != nil {
+		return nil, err
+	}
+	return sgt.NewIndexed(name, f, f.Size())
+}
+
+func (t *traces) open(name string, r io.Reader, format string, watch func() error) (trace.Reader, error) {
+	return open.Open(name, r, open.Options{Format: format, Packings: t.unpackers.Packings(), Watch: watch})
 }

@@ -31,8 +31,13 @@ import (
 func TestMain(m *testing.M) {
 	var err error
 	switch js.Global().Get("name").String() {
-	case "analysis":
+	case web.Helper, "analysis":
+		die()
 		if err = Run(); err == nil {
+			return
+		}
+	case soakName:
+		if err = soakHost().Serve(); err == nil {
 			return
 		}
 	case unpack.Name:
@@ -80,10 +85,15 @@ func newRun(t testing.TB, settings string) *run {
 // spawn starts the worker, in the place of the one before.
 func (r *run) spawn(settings string) {
 	r.t.Helper()
+	r.spawnAs("analysis", settings)
+}
+
+func (r *run) spawnAs(program, settings string) {
+	r.t.Helper()
 	base := os.Getenv("WASMTEST_URL")
 	script := base + "src/wasm/worker/worker.js?wasm=" + base + "test.wasm"
 	unpackers := "&unpack=" + js.Global().Call("encodeURIComponent", script).String()
-	carrier, err := web.Spawn(script+"&store=host+test+"+strconv.Itoa(stores)+settings+unpackers, "analysis")
+	carrier, err := web.Spawn(script+"&store=host+test+"+strconv.Itoa(stores)+settings+unpackers, program)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -118,7 +128,7 @@ func (r *run) next(want workers.Type) workers.Message {
 			return m
 		}
 		if m.Type == workers.TypeFailed || m.Type == workers.TypeDone {
-			r.t.Fatalf("%v: %q", m.Type, m.Body)
+			r.t.Fatalf("%v: %.200q", m.Type, m.Body)
 		}
 	}
 }
@@ -182,11 +192,16 @@ func newFile(b []byte, times int) js.Value {
 // direct analyses b here, without worker, file or store.
 func direct(t *testing.T, b []byte) *profile.Profile {
 	t.Helper()
+	return directly(t, analysis.Spec{}, b)
+}
+
+func directly(t *testing.T, spec analysis.Spec, b []byte) *profile.Profile {
+	t.Helper()
 	reader, err := open.Open("direct", bytes.NewReader(b), open.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := analysis.NewRunner(analysis.Spec{}, reader)
+	r, err := analysis.NewRunner(spec, reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +211,7 @@ func direct(t *testing.T, b []byte) *profile.Profile {
 	if err != io.EOF {
 		t.Fatal(err)
 	}
-	return r.Profile(profile.State{})
+	return r.Finish(profile.State{})
 }
 
 func TestCompleteRun(t *testing.T) {

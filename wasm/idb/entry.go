@@ -16,7 +16,7 @@ func entryToJS(e profile.Entry, g generation) js.Value {
 	for name, value := range map[string]any{
 		"key": e.Key, "name": e.Name, "created": float64(e.Created),
 		"bytes": float64(e.Bytes), "references": float64(e.References),
-		"digest": e.Digest, "state": string(e.State), "reason": e.Reason, "done": e.Done,
+		"digest": e.Digest, "state": string(e.State), "reason": e.Reason, "done": e.Done, "outside": float64(e.Outside),
 	} {
 		object.Set(name, value)
 	}
@@ -48,7 +48,7 @@ func entryFromJS(object js.Value) profile.Entry {
 		Key: text(object, "key"), Name: text(object, "name"), Created: int64(number(object, "created")),
 		Bytes: number(object, "bytes"), References: number(object, "references"),
 		Digest: text(object, "digest"), State: profile.EntryState(text(object, "state")),
-		Reason: text(object, "reason"), Done: float(object, "done"),
+		Reason: text(object, "reason"), Done: float(object, "done"), Outside: number(object, "outside"),
 	}
 }
 

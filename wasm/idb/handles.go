@@ -18,7 +18,7 @@ type Handles struct{ db *idb.Database }
 
 // OpenHandles opens the database, and makes it when it is not there.
 func OpenHandles(name string) (*Handles, error) {
-	if !js.Global().Get("indexedDB").Truthy() {
+	if !offered() {
 		return nil, &Error{Op: "open", Err: errNoStore}
 	}
 	db, err := open(name, handlesStore)
@@ -37,22 +37,18 @@ func (h *Handles) do(op, key string, mode idb.TransactionMode, ask func(*idb.Obj
 	if err != nil {
 		return js.Undefined(), &Error{op, key, err}
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- t.Await(context.Background()) }()
-	var answer js.Value
-	store, err := t.ObjectStore(handlesStore)
-	if err == nil {
-		var request *idb.Request
-		if request, err = ask(store); err == nil {
-			answer, err = request.Await(context.Background())
+	answer := js.Undefined()
+	err = <-start(t, func() error {
+		store, err := t.ObjectStore(handlesStore)
+		if err == nil {
+			var request *idb.Request
+			if request, err = ask(store); err == nil {
+				answer, err = request.Await(context.Background())
+			}
 		}
-	}
+		return err
+	})
 	if err != nil {
-		_ = t.Abort() // it may have aborted by itself already
-		<-ended
-		return js.Undefined(), &Error{op, key, err}
-	}
-	if err := <-ended; err != nil {
 		return js.Undefined(), &Error{op, key, err}
 	}
 	return answer, nil

@@ -26,9 +26,10 @@ const (
 	entriesStore = "entries"
 	chunksStore  = "chunks"
 	chunkBytes   = profile.PieceBytes
-	// openPatience bounds the wait for a database: a blocked one has no event.
-	openPatience = 10 * time.Second
 )
+
+// openPatience bounds the wait for a database: a blocked one has no event.
+var openPatience = 10 * time.Second
 
 // Store is a database of kept analyses. Its methods may be called from several
 // goroutines, but not from event handlers. Other tabs and workers may have the
@@ -67,7 +68,7 @@ var (
 // Open opens the database, and makes it when it is not there.
 func Open(name string) (*Store, error) {
 	s := &Store{name: name}
-	if !js.Global().Get("indexedDB").Truthy() {
+	if !offered() {
 		return nil, &Error{Op: "open", Err: errNoStore}
 	}
 	if err := s.connect(); err != nil {
@@ -76,17 +77,27 @@ func Open(name string) (*Store, error) {
 	return s, nil
 }
 
-// connect opens the database anew.
-func (s *Store) connect() (err error) {
-	s.db, err = open(s.name, entriesStore, chunksStore)
+// offered tells whether there is IndexedDB: some browsers throw where it is asked for.
+func offered() (yes bool) {
+	defer func() { _ = recover() }()
+	return js.Global().Get("Reflect").Call("get", js.Global(), "indexedDB").Truthy()
+}
+
+// connect opens the database anew. What does not open leaves the connection that
+// there was, which is asked again next time.
+func (s *Store) connect() error {
+	db, err := open(s.name, entriesStore, chunksStore)
+	if err == nil {
+		s.db = db
+	}
 	return err
 }
 
 // open opens a database of these object stores, and makes it when it is not there.
 func open(name string, stores ...string) (*idb.Database, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
-	defer cancel()
-	request, err := idb.Global().Open(ctx, name, 1, func(db *idb.Database, _, _ uint) error {
+	// One that opens late makes its object stores all the same: without them it would
+	// be of this version, and of no use, for ever.
+	request, err := idb.Global().Open(context.Background(), name, 1, func(db *idb.Database, _, _ uint) error {
 		for _, store := range stores {
 			if _, err := db.CreateObjectStore(store, idb.ObjectStoreOptions{}); err != nil {
 				return err
@@ -97,6 +108,8 @@ func open(name string, stores ...string) (*idb.Database, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
+	defer cancel()
 	db, err := request.Await(ctx)
 	if isDOM(err, "VersionError") {
 		return nil, errNewer
@@ -105,9 +118,20 @@ func open(name string, stores ...string) (*idb.Database, error) {
 		return nil, err
 	}
 	if ctx.Err() != nil { // Await gives no error then
+		closeLate(request)
 		return nil, errBlocked
 	}
 	return db, nil
+}
+
+// closeLate lets go of a database that opens when nobody waits for it any more: it
+// would be in the way of the next page.
+func closeLate(request *idb.OpenDBRequest) {
+	_ = request.Listen(context.Background(), func() {
+		if db, err := request.Result(); err == nil {
+			_ = db.Close()
+		}
+	}, func() {})
 }
 
 // Close lets go of the database; the store is not to be used afterwards.
@@ -138,10 +162,7 @@ func (s *Store) transact(op, key string, mode idb.TransactionMode, do func(entri
 	if err != nil {
 		return &Error{op, key, err}
 	}
-	// The listeners have to be there before the transaction can end.
-	ended := make(chan error, 1)
-	go func() { ended <- t.Await(context.Background()) }()
-	err = func() error {
+	err = <-start(t, func() error {
 		entries, err := t.ObjectStore(entriesStore)
 		if err != nil {
 			return err
@@ -151,17 +172,33 @@ func (s *Store) transact(op, key string, mode idb.TransactionMode, do func(entri
 			return err
 		}
 		return do(entries, chunks)
-	}()
-	if err != nil {
-		_ = t.Abort() // it may have aborted by itself already
-		<-ended
-	} else if err = <-ended; err == nil {
+	})
+	if err == nil {
 		return nil
 	}
-	if isDOM(err, "QuotaExceededError") {
-		err = profile.ErrFull
+	return &Error{op, key, full(err)}
+}
+
+// start runs do in a transaction, and gives what tells how that ended: committed, or
+// undone.
+func start(t *idb.Transaction, do func() error) chan error {
+	// The listeners have to be there before the transaction can end.
+	ended := make(chan error, 1)
+	go func() { ended <- t.Await(context.Background()) }()
+	if err := do(); err != nil {
+		_ = t.Abort() // it may have aborted by itself already
+		<-ended
+		ended <- err
 	}
-	return &Error{op, key, err}
+	return ended
+}
+
+// full gives profile.ErrFull for the browser's word for it.
+func full(err error) error {
+	if isDOM(err, "QuotaExceededError") {
+		return profile.ErrFull
+	}
+	return err
 }
 
 // isDOM reports whether err is the browser's error of that name, which comes as

@@ -143,6 +143,121 @@ func TestNewerVersion(t *testing.T) {
 	}
 }
 
+// hold opens a database as a page does that does not let go of it, and has it deleted:
+// whoever opens it now waits for that. Its result lets go.
+func hold(t *testing.T, name string) (letGo func()) {
+	t.Helper()
+	indexedDB := js.Global().Get("indexedDB")
+	opening := indexedDB.Call("open", name)
+	opened, blocked := make(chan struct{}), make(chan struct{})
+	opening.Set("onsuccess", js.FuncOf(func(js.Value, []js.Value) any { close(opened); return nil }))
+	<-opened
+	deleting := indexedDB.Call("deleteDatabase", name)
+	deleting.Set("onblocked", js.FuncOf(func(js.Value, []js.Value) any { close(blocked); return nil }))
+	<-blocked
+	return func() { opening.Get("result").Call("close") }
+}
+
+// A database that another page has in its hand does not open, which is said; once the
+// other lets go, it opens and is whole, and the page that gave up is not in the way.
+func TestBlocked(t *testing.T) {
+	defer func(before time.Duration) { openPatience = before }(openPatience)
+	openPatience = 300 * time.Millisecond
+	const name = "test blocked"
+	letGo := hold(t, name)
+	if _, err := Open(name); !errors.Is(err, errBlocked) {
+		t.Fatalf("Open: %v, want %v", err, errBlocked)
+	}
+	if _, err := OpenHandles(name); !errors.Is(err, errBlocked) {
+		t.Fatalf("OpenHandles: %v, want %v", err, errBlocked)
+	}
+	letGo()
+	openPatience = 10 * time.Second
+	s, err := Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(profile.Entry{Key: "k"}, []byte("data")); err != nil {
+		t.Error(err)
+	}
+	s.Close()
+	deleted := make(chan string, 2)
+	deleting := js.Global().Get("indexedDB").Call("deleteDatabase", name)
+	for _, event := range []string{"blocked", "success"} {
+		deleting.Set("on"+event, js.FuncOf(func(js.Value, []js.Value) any { deleted <- event; return nil }))
+	}
+	if what := <-deleted; what != "success" {
+		t.Errorf("deleting it is %s: a page that gave up has it still", what)
+	}
+}
+
+// A newer page that is to change the database is not kept waiting by one that has it
+// open; which is then told that it is older.
+func TestNewerVersionIsNotBlocked(t *testing.T) {
+	s := openNew(t)
+	opening := js.Global().Get("indexedDB").Call("open", s.name, 2)
+	what := make(chan string, 3)
+	for _, event := range []string{"blocked", "success", "error"} {
+		opening.Set("on"+event, js.FuncOf(func(js.Value, []js.Value) any { what <- event; return nil }))
+	}
+	if got := <-what; got != "success" {
+		t.Fatalf("the newer page is %s", got)
+	}
+	opening.Get("result").Call("close")
+	for range 2 {
+		if err := s.Put(profile.Entry{Key: "k"}, []byte("data")); !errors.Is(err, errNewer) {
+			t.Errorf("Put: %v, want %v", err, errNewer)
+		}
+	}
+}
+
+// What the browser has thrown away is not there any more, and the store goes on.
+func TestEvicted(t *testing.T) {
+	s := openNew(t)
+	if err := s.Put(profile.Entry{Key: "k"}, []byte("data")); err != nil {
+		t.Fatal(err)
+	}
+	deleting := js.Global().Get("indexedDB").Call("deleteDatabase", s.name)
+	gone := make(chan struct{})
+	deleting.Set("onsuccess", js.FuncOf(func(js.Value, []js.Value) any { close(gone); return nil }))
+	<-gone
+	if got, err := s.Get("k"); !errors.Is(err, profile.ErrNotFound) {
+		t.Errorf("Get: %q, %v, want %v", got, err, profile.ErrNotFound)
+	}
+	write := func(w io.Writer) error { _, err := w.Write([]byte("checkpoint")); return err }
+	if err := s.Save(profile.Entry{Key: "k2"}, write); err != nil {
+		t.Error(err)
+	}
+	if list, err := s.List(); err != nil || len(list) != 1 || list[0].Key != "k2" {
+		t.Errorf("List: %+v, %v", list, err)
+	}
+}
+
+// Browsers that have no IndexedDB, or throw where it is asked for, get a sentence.
+func TestNoIndexedDB(t *testing.T) {
+	indexedDB, throws := js.Global().Get("indexedDB"), js.Global().Get("Promise") // unless it is made with new
+	define := js.Global().Get("Object").Get("defineProperty")
+	for name, c := range map[string]struct {
+		of       js.Value
+		property string
+		value    map[string]any
+	}{
+		"absent":      {js.Global(), "indexedDB", map[string]any{"value": nil, "configurable": true}},
+		"not to ask":  {js.Global(), "indexedDB", map[string]any{"get": throws, "configurable": true}},
+		"not to open": {indexedDB, "open", map[string]any{"value": throws, "configurable": true}},
+	} {
+		define.Invoke(c.of, c.property, c.value)
+		_, err := Open("test none")
+		_, handles := OpenHandles("test none")
+		c.of.Delete(c.property) // what the browser has is behind it again
+		if err == nil || handles == nil || err.Error() != handles.Error() {
+			t.Errorf("%s: %v, %v, want one error", name, err, handles)
+		}
+		t.Logf("%s: %v", name, err)
+	}
+	openNew(t)
+}
+
 func TestReopened(t *testing.T) {
 	s := openNew(t)
 	e := profile.Entry{Key: "k", Name: "n", State: profile.EntryComplete}

@@ -19,6 +19,7 @@ type carrier struct {
 	remote   js.Value
 	mailbox  workers.Mailbox
 	handlers []js.Func
+	kept     int    // of the first handlers, which outlive the connection
 	close    func() // ends the worker, from this end
 	once     sync.Once
 }
@@ -34,6 +35,16 @@ func Spawn(url, name string) (workers.Carrier, error) {
 		return nil, err
 	}
 	c := &carrier{remote: worker, close: func() { worker.Call("terminate") }}
+	c.on("error", func(event js.Value) {
+		// Else it would be taken for an error of the worker that started this one.
+		event.Call("preventDefault")
+		why := "its script could not be loaded"
+		if text := event.Get("message"); text.Type() == js.TypeString {
+			why = text.String()
+		}
+		c.mailbox.End(&workers.DeadError{Code: -1, Why: why})
+	})
+	c.kept = len(c.handlers) // a worker that is ended may still raise errors
 	c.on("message", func(event js.Value) {
 		if data := event.Get("data"); data.Type() == js.TypeObject && data.Get("alive").Type() == js.TypeString {
 			c.watch(data.Get("alive"))
@@ -44,14 +55,28 @@ func Spawn(url, name string) (workers.Carrier, error) {
 	c.on("messageerror", func(js.Value) {
 		c.mailbox.End(&workers.DeadError{Code: -1, Why: "a message could not be read"})
 	})
-	c.on("error", func(event js.Value) {
-		why := "its script could not be loaded"
-		if text := event.Get("message"); text.Type() == js.TypeString {
-			why = text.String()
-		}
-		c.mailbox.End(&workers.DeadError{Code: -1, Why: why})
-	})
 	return c, nil
+}
+
+// Helper is the name of workers that [Help] starts.
+const Helper = "helper"
+
+// Help starts another worker with the script and the program of this one, which is
+// compiled already.
+func Help() (workers.Carrier, error) {
+	self := js.Global()
+	address := self.Get("location").Get("href").String()
+	if settings := self.Get("location").Get("hash").String(); settings != "" { // it is made from a blob
+		address = "worker.js?" + settings[1:]
+	}
+	c, err := Spawn(address, Helper)
+	if err != nil {
+		return nil, err
+	}
+	_, err = Try(func() js.Value {
+		return c.(*carrier).remote.Call("postMessage", map[string]any{"program": self.Get("program")})
+	})
+	return c, err
 }
 
 // lastWordsWait is how long a worker's last message may be under way once its locks
@@ -202,7 +227,7 @@ func (c *carrier) Close() error {
 	c.once.Do(func() {
 		c.mailbox.End(workers.ErrClosed)
 		c.close()
-		for _, h := range c.handlers {
+		for _, h := range c.handlers[c.kept:] {
 			h.Release()
 		}
 	})

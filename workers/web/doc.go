@@ -2,6 +2,7 @@
 // the twin of workers/local for the browser. It builds for js/wasm only.
 //
 //   - [Spawn], on the page, starts a worker and gives the page's end.
+//   - [Help], in a worker, starts another one with the same program.
 //   - [Self], in the worker's program, gives the worker's end.
 //   - [Yield] lets events in while a worker computes; [Await] waits for a
 //     promise.

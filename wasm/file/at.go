@@ -1,0 +1,79 @@
+//go:build js && wasm
+
+package file
+
+import (
+	"errors"
+	"io"
+	"syscall/js"
+
+	"github.com/stackglass/stackglass/workers/web"
+)
+
+// At is a local file that is read at any place, as an io.ReaderAt for one goroutine. Only
+// workers have it: it has the whole worker wait for the disk, a few milliseconds for each
+// window, which needs no turn of the event loop.
+type At struct {
+	name   string
+	blob   js.Value
+	reader js.Value // a FileReaderSync
+	size   int64
+	window []byte // of the file
+	at     int64  // where it begins
+}
+
+// windowBytes are read at once: browsers take nearly as long for much less.
+const windowBytes = 1 << 20
+
+// OpenAt prepares to read a File or Blob of the browser.
+func OpenAt(blob js.Value) (*At, error) {
+	if blob.Type() != js.TypeObject || blob.Get("size").Type() != js.TypeNumber {
+		return nil, errNoFile
+	}
+	kind := js.Global().Get("FileReaderSync")
+	if kind.Type() != js.TypeFunction {
+		return nil, errors.New("this browser reads files in order only")
+	}
+	return &At{name: "the file", blob: blob, reader: kind.New(), size: int64(blob.Get("size").Float())}, nil
+}
+
+// Size is the number of bytes in the file.
+func (a *At) Size() int64 { return a.size }
+
+// ReadAt implements io.ReaderAt. Its error, besides io.EOF, is a *[ReadError].
+func (a *At) ReadAt(p []byte, off int64) (n int, err error) {
+	for n < len(p) {
+		at := off + int64(n)
+		if at < a.at || at >= a.at+int64(len(a.window)) {
+			if at < 0 || at >= a.size {
+				return n, io.EOF
+			}
+			if err := a.fill(at); err != nil {
+				return n, err
+			}
+		}
+		n += copy(p[n:], a.window[at-a.at:])
+	}
+	return n, nil
+}
+
+// fill moves the window.
+func (a *At) fill(at int64) error {
+	end := min(a.size, at+windowBytes)
+	buffer, err := web.Try(func() js.Value {
+		return a.reader.Call("readAsArrayBuffer", a.blob.Call("slice", at, end))
+	})
+	if err != nil {
+		return &ReadError{Name: a.name, Offset: uint64(at), Cause: words(err)}
+	}
+	bytes := js.Global().Get("Uint8Array").New(buffer)
+	if int64(bytes.Length()) != end-at {
+		return &ReadError{Name: a.name, Offset: uint64(at), Cause: "it became shorter"}
+	}
+	if a.window == nil {
+		a.window = make([]byte, windowBytes)
+	}
+	a.window, a.at = a.window[:end-at], at
+	js.CopyBytesToGo(a.window, bytes)
+	return nil
+}

@@ -1,0 +1,99 @@
+//go:build js && wasm
+
+package host
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"syscall/js"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/wasm/idb"
+	"github.com/stackglass/stackglass/workers"
+	"github.com/stackglass/stackglass/workers/web"
+)
+
+// tight is a limit of memory that a few hundred thousand lines reach.
+const tight = 40 << 20
+
+// setQuota limits the storage of this origin; 0: no limit.
+func setQuota(t *testing.T, bytes uint64) {
+	t.Helper()
+	url := os.Getenv("WASMTEST_URL") + "quota"
+	if bytes > 0 {
+		url += "?bytes=" + strconv.FormatUint(bytes, 10)
+	}
+	response, err := web.Await(js.Global().Call("fetch", url, map[string]any{"method": "POST"}))
+	if err != nil || !response.Get("ok").Bool() {
+		t.Fatal("set the quota:", err)
+	}
+}
+
+func storeName() string { return "host test " + strconv.Itoa(stores) }
+
+// A run that finds no room for what does not fit in memory keeps what it counted, and
+// says why it ended. (Chromium asks for the room that is left only every half a minute:
+// a limit that is set later would go unnoticed.)
+func TestNoRoomOutside(t *testing.T) {
+	setQuota(t, 8<<20)
+	defer setQuota(t, 0)
+	r := newRun(t, "")
+	r.start(workers.Start{Key: "k", Name: "a.din", Memory: tight}, newFile(din(1_500_000, 21), 1))
+	d, p := r.done()
+	if !p.State.Partial || !strings.Contains(p.State.Reason, profile.ErrFull.Error()) {
+		t.Errorf("%+v", p.State)
+	}
+	t.Logf("kept %t, %s: %s", d.Kept, d.Problem, p.State.Reason)
+	if keys := idb.Shelves(storeName()); len(keys) != 0 {
+		t.Errorf("shelves of %q are left", keys)
+	}
+}
+
+// A run of more lines than fit goes on outside of memory, and ends as one that was
+// there from its start, although its worker is killed on the way.
+func TestRunGoesOutside(t *testing.T) {
+	const times = 2
+	part := din(1_000_000, 20)
+	spec := analysis.Spec{}.Beyond(locality.Budget{Shelf: new(stacktest.Shelf)})
+	want := directly(t, spec, bytes.Repeat(part, times)).Encode()
+	file := newFile(part, times)
+
+	start := workers.Start{Key: "k", Name: "a.din", Memory: tight}
+	r := newRun(t, "&checkpoint=100000")
+	r.start(start, file)
+	for at := uint64(0); ; {
+		p := r.progress()
+		if list, err := r.store.List(); err != nil {
+			t.Fatal(err)
+		} else if p.Beyond && len(list) > 0 && at == 0 {
+			at = list[0].References
+		} else if p.Beyond && len(list) > 0 && list[0].References > at {
+			break // it was made outside
+		}
+	}
+	r.Close()
+	r.spawn("")
+	start.Resume = true
+	r.start(start, file)
+	if p := r.progress(); !p.Beyond || p.References == 0 {
+		t.Errorf("goes on at %+v", p)
+	}
+	var most workers.Progress
+	for p := most; !p.Ending; {
+		p = r.progress()
+		most.Memory, most.Outside, most.Lines = max(most.Memory, p.Memory), max(most.Outside, p.Outside), p.Lines
+	}
+	t.Logf("%d lines, at most %d MB in memory, %d MB outside", most.Lines, most.Memory>>20, most.Outside>>20)
+	if d, _ := r.done(); most.Outside == 0 || !bytes.Equal(d.Profile, want) {
+		t.Error("the profile differs from that of an uninterrupted run that was outside from its start")
+	}
+	if keys := idb.Shelves(storeName()); len(keys) != 0 {
+		t.Errorf("shelves of %q are left", keys)
+	}
+}

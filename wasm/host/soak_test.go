@@ -1,0 +1,101 @@
+//go:build js && wasm
+
+package host
+
+import (
+	"io"
+	"os"
+	"syscall/js"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// soakName names the worker that analyses a trace which it makes itself.
+const soakName = "soak"
+
+// loops is a trace that goes through lines in a scattered order, again and again, and
+// stays at each for a few references.
+type loops struct {
+	lines, rounds, stays uint64
+	at                   uint64 // references so far
+}
+
+const scatter = 0x9e3779b1 // a prime: with a number of lines that it does not divide, each comes once
+
+func (l *loops) Next(b *trace.Batch) error {
+	b.Reset()
+	for b.Len() < b.Cap() && l.at < l.lines*l.rounds*l.stays {
+		line := l.at / l.stays % l.lines * scatter % l.lines
+		b.Append(trace.Load, line*64, 8, 0, 0)
+		l.at++
+	}
+	if b.Len() == 0 {
+		return io.EOF
+	}
+	return nil
+}
+
+func soakLoops() *loops { return &loops{lines: 20_000_000, rounds: 4, stays: 3} }
+
+// soakHost is what serves an analysis, but for its trace, and tells all of the memory
+// that the program has.
+func soakHost() *workers.Host {
+	h := newHost()
+	h.OpenTrace = func(string, io.Reader, string, func() error) (trace.Reader, error) { return soakLoops(), nil }
+	program := js.Global() // value number 5 in wasm_exec.js; the program itself is number 6
+	*(*uint64)(unsafe.Pointer(&program))++
+	memory := program.Get("_inst").Get("exports").Get("mem")
+	h.Memory = func() uint64 { return uint64(memory.Get("buffer").Get("byteLength").Float()) }
+	return h
+}
+
+// A trace of far more lines than fit is analysed exactly, and the program keeps within
+// its memory. A quarter of the references come behind all other lines.
+func TestSoakOutside(t *testing.T) {
+	if os.Getenv("STACKGLASS_SOAK") == "" {
+		t.Skip("left out: it takes many minutes; STACKGLASS_SOAK=1 runs it")
+	}
+	const limit = 512 << 20
+	want, r := soakLoops(), newRun(t, "")
+	r.Close()
+	r.spawnAs(soakName, "")
+	begin, told := time.Now(), time.Now()
+	r.start(workers.Start{Key: "k", Name: "loops", Memory: limit}, newFile([]byte("x"), 1))
+	var p workers.Progress
+	var memory, outside uint64
+	for !p.Ending {
+		p = r.progress()
+		memory, outside = max(memory, p.Memory), max(outside, p.Outside)
+		if time.Since(told) > 30*time.Second {
+			told = time.Now()
+			t.Logf("%v: %d references, %d lines, at most %d MB in memory and %d MB outside", time.Since(begin).Round(time.Second), p.References, p.Lines, memory>>20, outside>>20)
+		}
+	}
+	_, got := r.done()
+	t.Logf("%d references in %v: %d MB in memory at most, %d MB outside", got.Totals.AllReferences(), time.Since(begin).Round(time.Millisecond), memory>>20, outside>>20)
+	var cold, near, far, other uint64
+	for _, k := range got.Locality[0].Kinds {
+		cold += k.Cold
+		for d, n := range k.Distances.All() {
+			switch d {
+			case 0:
+				near += n
+			case want.lines - 1:
+				far += n
+			default:
+				other += n
+			}
+		}
+	}
+	opened := want.lines * want.rounds
+	if cold != want.lines || far != opened-want.lines || near != opened*(want.stays-1) || other != 0 || got.State.Partial || !p.Beyond {
+		t.Errorf("%d first accesses, %d on top, %d behind all lines, %d others; %+v, beyond %t", cold, near, far, other, got.State, p.Beyond)
+	}
+	if memory > limit {
+		t.Errorf("%d bytes of memory, want %d at most", memory, limit)
+	}
+}

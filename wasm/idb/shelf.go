@@ -1,0 +1,311 @@
+//go:build js && wasm
+
+package idb
+
+import (
+	"context"
+	"strings"
+	"syscall/js"
+
+	"github.com/hack-pad/go-indexeddb/idb"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/workers/web"
+)
+
+const (
+	blocksStore = "blocks"
+	// shelfMark stands between a store's name and an entry's key in the name of a
+	// shelf's database.
+	shelfMark = " shelf "
+	// shelfBatch is how many bytes of blocks are written in a transaction.
+	shelfBatch = 8 << 20
+	// blockBytes is about what a block of an earlier run has.
+	blockBytes = 2 << 20
+)
+
+// Shelf is a stack.Shelf: a database of its own for what one run cannot hold in
+// memory. Blocks lie under run · 2^32 + block, a number that is exact for the first
+// 2^21 runs. It is written to while the program goes
+// on, so that an error may come from a later call.
+type Shelf struct {
+	db      *idb.Database
+	name    string
+	sizes   map[float64]uint64 // of the blocks that are there
+	bytes   uint64             // sum of them
+	changes []change           // that are not written yet, in order
+	staged  int                // bytes in them
+	writing chan error         // gives the end of the transaction under way; nil: none is
+	ahead   chan fetched       // gives the block that was asked for ahead; nil: none was
+	next    float64            // its key
+	data    []byte             // that Read gave
+}
+
+// change is a block to write, or to drop where it has no array.
+type change struct {
+	key   float64
+	array js.Value
+}
+
+type fetched struct {
+	array js.Value
+	err   error
+}
+
+// OpenShelf opens the shelf of an entry of the store of that name: as it is, or empty.
+func OpenShelf(store, key string, asItIs bool) (*Shelf, error) {
+	s := &Shelf{name: store + shelfMark + key, sizes: map[float64]uint64{}}
+	var err error
+	if s.db, err = open(s.name, blocksStore); err != nil {
+		return nil, shelfError(err)
+	}
+	err = <-s.transact(idb.TransactionReadWrite, func(blocks *idb.ObjectStore) error {
+		if !asItIs {
+			_, err := blocks.Clear()
+			return err
+		}
+		keys, err := blocks.GetAllKeys()
+		if err != nil {
+			return err
+		}
+		list, err := keys.Request.Await(context.Background())
+		if err == nil {
+			for i := range list.Length() {
+				s.sizes[list.Index(i).Float()] = blockBytes
+				s.bytes += blockBytes
+			}
+		}
+		return err
+	})
+	return s, shelfError(err)
+}
+
+// shelfError says of an error where it came from.
+func shelfError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Op: "keep what does not fit in memory", Err: full(err)}
+}
+
+// transact runs do in a transaction. What it gives tells how that ended.
+func (s *Shelf) transact(mode idb.TransactionMode, do func(*idb.ObjectStore) error) chan error {
+	t, err := s.db.TransactionWithOptions(idb.TransactionOptions{Mode: mode, Durability: idb.DurabilityRelaxed}, blocksStore)
+	if err != nil {
+		failed := make(chan error, 1)
+		failed <- err
+		return failed
+	}
+	return start(t, func() error {
+		blocks, err := t.ObjectStore(blocksStore)
+		if err == nil {
+			err = do(blocks)
+		}
+		return err
+	})
+}
+
+func blockKey(run, block uint32) float64 { return float64(run)*(1<<32) + float64(block) }
+
+// Bytes is how much lies there, about.
+func (s *Shelf) Bytes() uint64 { return s.bytes }
+
+// Write implements stack.Shelf.
+func (s *Shelf) Write(run, block uint32, data []byte) error {
+	key, array := blockKey(run, block), js.Global().Get("Uint8Array").New(len(data))
+	js.CopyBytesToJS(array, data)
+	s.note(key, uint64(len(data)))
+	s.changes = append(s.changes, change{key, array})
+	if s.staged += len(data); s.staged < shelfBatch {
+		return nil
+	}
+	return shelfError(s.commit())
+}
+
+// Drop implements stack.Shelf.
+func (s *Shelf) Drop(run, block uint32) error {
+	key := blockKey(run, block)
+	s.note(key, 0)
+	s.changes = append(s.changes, change{key, js.Undefined()})
+	return nil
+}
+
+// note notes how many bytes a block has now.
+func (s *Shelf) note(key float64, bytes uint64) {
+	if s.bytes += bytes - s.sizes[key]; bytes == 0 {
+		delete(s.sizes, key)
+	} else {
+		s.sizes[key] = bytes
+	}
+	if s.next == key {
+		s.ahead = nil
+	}
+}
+
+// commit begins to write what has changed, behind what is being written.
+func (s *Shelf) commit() error {
+	if err := s.wait(); err != nil {
+		return err
+	}
+	s.writing = s.transact(idb.TransactionReadWrite, func(blocks *idb.ObjectStore) error {
+		for _, c := range s.changes {
+			var err error
+			if c.array.IsUndefined() {
+				_, err = blocks.Delete(js.ValueOf(c.key))
+			} else if _, err = blocks.PutKey(js.ValueOf(c.key), c.array); err == nil {
+				release(c.array)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	clear(s.changes)
+	s.changes, s.staged = s.changes[:0], 0
+	return nil
+}
+
+// release gives an array's memory back where the browser can: until garbage is
+// collected in Go, it may be a while.
+func release(array js.Value) {
+	if buffer := array.Get("buffer"); buffer.Get("transfer").Type() == js.TypeFunction {
+		buffer.Call("transfer", 0)
+	}
+}
+
+// wait waits until nothing is being written.
+func (s *Shelf) wait() (err error) {
+	if s.writing != nil {
+		err = <-s.writing
+		s.writing = nil
+	}
+	return err
+}
+
+// Sync waits until all that was written and dropped is.
+func (s *Shelf) Sync() error {
+	var err error
+	if len(s.changes) > 0 {
+		err = s.commit()
+	}
+	if err == nil {
+		err = s.wait()
+	}
+	return shelfError(err)
+}
+
+// Read implements stack.Shelf. It asks for the next block of the run, too.
+func (s *Shelf) Read(run, block uint32) ([]byte, error) {
+	key := blockKey(run, block)
+	if s.isStaged(key) {
+		if err := s.commit(); err != nil {
+			return nil, shelfError(err)
+		}
+	}
+	asked := s.ahead
+	if s.ahead = nil; asked == nil || s.next != key {
+		asked = s.ask(key)
+	}
+	got := <-asked
+	if got.err == nil && !got.array.InstanceOf(js.Global().Get("Uint8Array")) {
+		if err := s.wait(); err != nil { // it was not written
+			return nil, shelfError(err)
+		}
+		got.err = profile.ErrDamaged
+	}
+	if got.err != nil {
+		return nil, &Error{Op: "read what does not fit in memory", Err: got.err}
+	}
+	if n := got.array.Length(); cap(s.data) < n {
+		s.data = make([]byte, n)
+	} else {
+		s.data = s.data[:n]
+	}
+	js.CopyBytesToGo(s.data, got.array)
+	release(got.array)
+	if s.next = key + 1; s.sizes[s.next] > 0 && !s.isStaged(s.next) {
+		s.ahead = s.ask(s.next)
+	}
+	return s.data, nil
+}
+
+func (s *Shelf) isStaged(key float64) bool {
+	for i := range s.changes {
+		if s.changes[i].key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// ask asks for a block.
+func (s *Shelf) ask(key float64) chan fetched {
+	answer := make(chan fetched, 1)
+	err := func() error {
+		t, err := s.db.Transaction(idb.TransactionReadOnly, blocksStore)
+		if err != nil {
+			return err
+		}
+		blocks, err := t.ObjectStore(blocksStore)
+		if err != nil {
+			return err
+		}
+		request, err := blocks.Get(js.ValueOf(key))
+		if err != nil {
+			return err
+		}
+		return request.Listen(context.Background(), func() {
+			array, err := request.Result()
+			answer <- fetched{array, err}
+		}, func() { answer <- fetched{err: request.Err()} })
+	}()
+	if err != nil {
+		answer <- fetched{err: err}
+	}
+	return answer
+}
+
+// Close lets go of the database. What was not synced may be missing in it.
+func (s *Shelf) Close() error {
+	_ = s.wait()
+	return s.db.Close()
+}
+
+// Remove deletes the database.
+func (s *Shelf) Remove() {
+	_ = s.Close()
+	_ = deleteDatabase(s.name)
+}
+
+// Shelves lists the keys of the entries that have a shelf, as far as the browser tells.
+func Shelves(store string) (keys []string) {
+	databases := js.Global().Get("indexedDB")
+	if databases.Get("databases").Type() != js.TypeFunction {
+		return nil
+	}
+	list, err := web.Await(databases.Call("databases"))
+	if err != nil {
+		return nil
+	}
+	for i := range list.Length() {
+		if key, ok := strings.CutPrefix(text(list.Index(i), "name"), store+shelfMark); ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// DeleteShelf deletes the shelf of an entry.
+func DeleteShelf(store, key string) error { return shelfError(deleteDatabase(store + shelfMark + key)) }
+
+// deleteDatabase waits until a database is gone, or for as long as it may be used
+// elsewhere: then it goes when that ends.
+func deleteDatabase(name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
+	defer cancel()
+	request, err := idb.Global().DeleteDatabase(name)
+	if err == nil {
+		err = request.Await(ctx)
+	}
+	return err
+}
