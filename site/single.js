@@ -42,6 +42,7 @@
 
   self.fetch = async function (name) {
     const { files } = await found;
+    name = name.replace(/\.[0-9a-f]{16}\./, "."); // as a program names its names
     if (!files.has(name)) throw new TypeError(name + " is not in this file");
     const packed = Uint8Array.from(atob(await files.get(name).text()), (letter) => letter.charCodeAt(0));
     const body = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));

@@ -29,16 +29,6 @@
 
   const fail = (text) => window.stackglass.fail(text);
 
-  async function load(url, imports) {
-    const response = await fetch(url);
-    if (!response.ok) throw new Error(url + ": status " + response.status);
-    // Not every static host knows the type application/wasm.
-    if ((response.headers.get("Content-Type") || "").startsWith("application/wasm")) {
-      return WebAssembly.instantiateStreaming(response, imports);
-    }
-    return WebAssembly.instantiate(await response.arrayBuffer(), imports);
-  }
-
   async function start() {
     if (location.protocol === "file:" && !("single" in document.documentElement.dataset)) {
       fail("Browsers start no programs from the files of a folder. Open stackglass.html, which is one file and needs no server; or have any web server serve this folder, for instance by “python3 -m http.server”, and open the address that it prints.");
@@ -50,7 +40,7 @@
     }
     const go = new Go();
     try {
-      const { instance } = await load(document.documentElement.dataset.program, go.importObject);
+      const { instance } = await loadProgram(document.documentElement.dataset.program, go.importObject);
       await go.run(instance);
     } catch (e) {
       fail("The page's program could not be started (" + e.message + "). Kept analyses are untouched; reload the page.");

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -155,16 +156,25 @@ func (b *build) compile(file, folder string) error {
 		return fmt.Errorf("compiling %s: %w", folder, err)
 	}
 	program, err := os.ReadFile(out)
+	var names bytes.Buffer
 	if err == nil {
-		program, err = changeData(program, dropLines, fold)
+		program, err = changeData(program, dropLines, takeNames(&names), fold, func(memory []byte) error {
+			return b.linkNames(memory, file, names.Bytes())
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("changing the data of %s: %w", file, err)
 	}
+	if err := writeSizes(filepath.Join("build", file+".sizes.txt"), program, names.Bytes()); err != nil {
+		return err
+	}
+	if program, err = foldCode(program); err != nil {
+		return fmt.Errorf("changing the code of %s: %w", file, err)
+	}
 	return b.write(file, program)
 }
 
-// copyRuntime makes wasm_exec.js, which puts back what fold has folded, too.
+// copyRuntime makes wasm_exec.js, which puts back what is folded, too.
 func (b *build) copyRuntime() error {
 	root, err := output("go", "env", "GOROOT")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // compressible are the endings of files that gain from packing.
-var compressible = []string{".html", ".css", ".js", ".json", ".svg", ".wasm", ".webmanifest", ".c", ".md", ".txt"}
+var compressible = []string{".html", ".css", ".js", ".json", ".svg", ".wasm", ".names", ".webmanifest", ".c", ".md", ".txt"}
 
 // initial are the files that a first visit transfers until the page can be
 // used; the rest is fetched later, for offline use.

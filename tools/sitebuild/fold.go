@@ -17,15 +17,18 @@ import (
 //	the table, for n functions       folded
 //	n pairs: entry, record           number of other tables, of each function
 //	the entry behind the last        ids of each, the number of data on top
-//	records, each at an even word:   further words of records, field by field: 1 to 6,
-//	  entry                          8 and 9, the other tables, and data by number
-//	  words 1 to 10
+//	records, each at an even word:   1 for each that has a name of the runtime's
+//	  entry                          further words of records, field by field: 2 to 6,
+//	  name                           8 and 9, the other tables, and data by number
+//	  words 2 to 10
 //	  other tables, then data
 //
 // The entry of a function is its number in the file, one more than that of the
 // function before. From an instruction, which is its function's number and a block's
 // of 16 bits, the runtime gets to the table by another one, of buckets; that
-// follows from the number of functions alone.
+// follows from the number of functions alone. Names are numbers (see symbols.go), so
+// a record's first word, the offset of its name, is folded to whether that begins
+// with the runtime's, and the names themselves to nothing.
 
 // folding says where unfold.js finds all this. It lies where no program in Go has
 // anything, below its smallest address, and becomes zeros again.
@@ -37,11 +40,12 @@ type folding struct {
 	First     uint32 // the first entry
 	Buckets   uint32 // address of the table of buckets
 	Sum       uint32 // of the table, see sumOf
+	Names     uint32 // address of the table of names
 }
 
 const (
 	foldingAt    = 4 // address, in words
-	foldingWords = 7
+	foldingWords = 8
 	foldingMagic = 0x646c6f66
 )
 
@@ -82,6 +86,7 @@ func fold(memory []byte) (err error) {
 	for i := range f.Functions {
 		record := f.Table + words[f.Table+2*i+1]/4
 		t.others[i], t.data[i] = words[record+wordOthers], words[record+wordIDs]>>24
+		t.ofRuntime[i] = beginsWith(words[f.Names:], words[record+wordName], runtimePrefix)
 	}
 	t.place()
 	folded := t.fold(words)
@@ -89,7 +94,8 @@ func fold(memory []byte) (err error) {
 	clear(words[f.Table:t.end])
 	copy(words[f.Table:], folded)
 	clear(f.buckets(words))
-	copy(words[foldingAt:], []uint32{f.Magic, f.Table, f.Words, f.Functions, f.First, f.Buckets, f.Sum})
+	numberNames(t.ofRuntime, func(at int, _ byte) { words[f.Names+uint32(at)/4] = 0 })
+	copy(words[foldingAt:], []uint32{f.Magic, f.Table, f.Words, f.Functions, f.First, f.Buckets, f.Sum, f.Names})
 	writeWords(memory, words)
 	unfold(words)
 	if !slices.Equal(words, whole) {
@@ -106,7 +112,18 @@ func (t *lineTable) folding() folding {
 	return folding{
 		Magic: foldingMagic, Table: uint32(table / 4), Functions: uint32(t.word(headFunctions)),
 		First: uint32(t.number(table)), Buckets: uint32(buckets / 4),
+		Names: uint32(t.at+t.word(headNames)) / 4,
 	}
+}
+
+// beginsWith tells of bytes in words whether they have a text at an offset.
+func beginsWith(words []uint32, at uint32, text string) bool {
+	for i := range text {
+		if place := at + uint32(i); byte(words[place/4]>>(8*(place%4))) != text[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // buckets is the table of buckets. The last function has one, of which only the
@@ -122,11 +139,16 @@ type functionTable struct {
 	others []uint32 // how many other tables each has
 	data   []uint32
 	end    uint32 // behind the last one
+
+	ofRuntime []bool // what the functions' names begin with
 }
 
 func newFunctionTable(f folding) *functionTable {
 	n := f.Functions
-	return &functionTable{folding: f, starts: make([]uint32, n), others: make([]uint32, n), data: make([]uint32, n)}
+	return &functionTable{
+		folding: f, starts: make([]uint32, n), others: make([]uint32, n), data: make([]uint32, n),
+		ofRuntime: make([]bool, n),
+	}
 }
 
 // place finds where records lie.
@@ -147,11 +169,11 @@ type field struct {
 
 // fields are those that are folded, in order.
 func (t *functionTable) fields() (list []field) {
-	for word := uint32(wordName); word < wordIDs; word++ {
+	for word := uint32(wordName + 1); word < wordIDs; word++ {
 		if word == wordOthers {
 			continue
 		}
-		f := field{offsets: word == wordName || word == wordStack}
+		f := field{offsets: word == wordStack}
 		for _, start := range t.starts {
 			f.at = append(f.at, start+word)
 		}
@@ -182,6 +204,9 @@ func (t *functionTable) fold(words []uint32) (folded []uint32) {
 	for _, start := range t.starts {
 		folded = append(folded, words[start+wordIDs])
 	}
+	for _, is := range t.ofRuntime {
+		folded = append(folded, map[bool]uint32{true: 1}[is])
+	}
 	for _, f := range t.fields() {
 		largest := uint32(0)
 		for _, at := range f.at {
@@ -202,22 +227,26 @@ func (t *functionTable) fold(words []uint32) (folded []uint32) {
 // unfold is what unfold.js does.
 func unfold(words []uint32) {
 	w := words[foldingAt:][:foldingWords]
-	t := newFunctionTable(folding{Magic: w[0], Table: w[1], Words: w[2], Functions: w[3], First: w[4], Buckets: w[5], Sum: w[6]})
+	t := newFunctionTable(folding{Magic: w[0], Table: w[1], Words: w[2], Functions: w[3], First: w[4], Buckets: w[5], Sum: w[6], Names: w[7]})
 	clear(w)
 	folded := slices.Clone(words[t.Table:][:t.Words])
 	clear(words[t.Table:][:t.Words])
-	ids := folded[t.Functions:]
+	ids, runtimes := folded[t.Functions:], folded[2*t.Functions:]
 	for i := range t.starts {
-		t.others[i], t.data[i] = folded[i], ids[i]>>24
+		t.others[i], t.data[i], t.ofRuntime[i] = folded[i], ids[i]>>24, runtimes[i] == 1
 	}
 	t.place()
+	names := numberNames(t.ofRuntime, func(at int, b byte) {
+		words[t.Names+uint32(at)/4] |= uint32(b) << (8 * (at % 4))
+	})
 	for i, start := range t.starts {
 		entry := t.First + uint32(i)
 		words[t.Table+2*uint32(i)], words[t.Table+2*uint32(i)+1] = entry, 4*(start-t.Table)
-		words[start+wordEntry], words[start+wordOthers], words[start+wordIDs] = entry, t.others[i], ids[i]
+		words[start+wordEntry], words[start+wordName] = entry, uint32(names[i])
+		words[start+wordOthers], words[start+wordIDs] = t.others[i], ids[i]
 	}
 	words[t.Table+2*t.Functions] = t.First + t.Functions
-	t.unfold(words, folded[2*t.Functions:])
+	t.unfold(words, folded[3*t.Functions:])
 	buckets := t.buckets(words)
 	for at := 0; at < len(buckets); at += bucketWords {
 		buckets[at] = uint32(at / (bucketWords * bucketsOfFunction))

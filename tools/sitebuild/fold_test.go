@@ -2,20 +2,28 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/stackglass/stackglass/site/policy"
 )
 
 // folded gives a program's words as they are, and as they are folded.
 func folded(t *testing.T) (whole, folded []uint32) {
 	t.Helper()
 	file := compiled(t)
-	without, err := changeData(file, dropLines)
+	var names bytes.Buffer
+	without, err := changeData(file, dropLines, takeNames(&names))
 	if err != nil {
 		t.Fatal(err)
 	}
-	with, err := changeData(file, dropLines, fold)
+	with, err := changeData(file, dropLines, takeNames(&names), fold)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,9 +72,64 @@ process.stdin.on("end", () => {
 			t.Errorf("%s: %d bytes that are not the table before it was folded, %v", name, len(got), err)
 		}
 	}
-	words[words[foldingAt+1]+words[foldingAt+3]*3+1]++
+	words[words[foldingAt+1]+words[foldingAt+3]*4+1]++
 	if _, err := run(words); err == nil {
 		t.Error("a damaged table is taken for a whole one")
+	}
+}
+
+// What takes the names of functions out lists them in order, and the runtime's own
+// can be told from others.
+func TestTakeNames(t *testing.T) {
+	file := compiled(t)
+	var list bytes.Buffer
+	numbered, err := changeData(file, dropLines, takeNames(&list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after := tableOf(t, file), tableOf(t, numbered)
+	names := strings.Split(strings.TrimSuffix(list.String(), "\n"), "\n")
+	if want := before.word(headFunctions); len(names) != want {
+		t.Fatalf("%d names, want %d", len(names), want)
+	}
+	for i, want := range names {
+		if got := before.nameOf(i); got != want {
+			t.Fatalf("function %d is listed as %q, want %q", i, want, got)
+		}
+		got, number := after.nameOf(i), fmt.Sprintf("go.%d", i)
+		if strings.HasPrefix(want, "runtime.") {
+			number = fmt.Sprintf("runtime.%d", i)
+		}
+		if got != number {
+			t.Fatalf("%s has become %q, want %q", want, got, number)
+		}
+	}
+	if !slices.Contains(names, "main.main") || !slices.Contains(names, "runtime.gopanic") {
+		t.Errorf("no main.main or runtime.gopanic in %d names", len(names))
+	}
+}
+
+// nameOf gives the name of a function by its number.
+func (t *lineTable) nameOf(i int) string {
+	records := t.at + t.word(headRecords)
+	name := t.number(records + t.number(records+8*i+4) + 4*wordName)
+	text, _, _ := bytes.Cut(t.memory[t.at+t.word(headNames)+name:], []byte{0})
+	return string(text)
+}
+
+// A program says which file has its names, where there is room to.
+func TestLinkNames(t *testing.T) {
+	b := &build{out: t.TempDir(), log: io.Discard}
+	memory := make([]byte, 4096)
+	if err := b.linkNames(memory, "app.wasm", []byte("main.main\n")); err != nil {
+		t.Fatal(err)
+	}
+	link, _, _ := bytes.Cut(memory[namesLinkAt:], []byte{0})
+	if content, err := os.ReadFile(filepath.Join(b.out, policy.Hashed, string(link))); err != nil || string(content) != "main.main\n" {
+		t.Errorf("%s has %q, %v", link, content, err)
+	}
+	if err := b.linkNames(memory, "app.wasm", nil); err == nil {
+		t.Error("what is there already was written over")
 	}
 }
 

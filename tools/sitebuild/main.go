@@ -4,9 +4,9 @@
 //  1. app.wasm, compiled for js/wasm from ./wasm/app: the page's program and
 //     its worker's in one file; and unpack.wasm, from ./wasm/unpack/program, which
 //     it loads for packings that few files have. Both are made smaller once they are
-//     linked, without a change to their code: see lines.go, fold.go and segments.go;
+//     linked: see lines.go, fold.go, symbols.go, segments.go and code.go;
 //  2. wasm_exec.js, out of GOROOT, with wasm/worker/unfold.js behind it, which puts
-//     back in memory what fold.go took out of the file;
+//     back what fold.go and code.go folded;
 //  3. vugu.js, Vugu's helper script, out of the pinned module: Vugu evals that
 //     string, which the page's policy forbids, so it is served as a file;
 //  4. uplot.js and uplot.css, out of the npm package that site/package-lock.json
@@ -18,6 +18,8 @@
 //  7. .br and .gz siblings of every file that compresses.
 //
 // Scripts, styles and programs get names with hashes: see names.go.
+//
+// build/app.wasm.sizes.txt says how much code of which package is in the program.
 //
 // The same sources give the same bytes. Compressed files are kept under build/
 // by the hash of their content, so that a second run is quick.

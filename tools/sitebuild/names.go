@@ -23,7 +23,7 @@ var asked = []string{"sw.js", "precache.js"}
 
 func hashable(name string) bool {
 	switch path.Ext(name) {
-	case ".js", ".css", ".wasm":
+	case ".js", ".css", ".wasm", ".names":
 		return !slices.Contains(asked, name)
 	}
 	return false

@@ -145,7 +145,7 @@ func (s *single) addFiles() error {
 // sources.
 func fetched(name string) bool {
 	switch path.Ext(name) {
-	case ".wasm":
+	case ".wasm", ".names":
 		return true
 	case ".sgt", ".c":
 		return path.Dir(name) == "demos"

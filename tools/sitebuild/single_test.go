@@ -79,7 +79,7 @@ func TestSingleHasFiles(t *testing.T) {
 		}
 		found[m[1]] = string(content)
 	}
-	for _, name := range []string{"app.wasm", "unpack.wasm", "worker.js"} {
+	for _, name := range []string{"app.wasm", "app.names", "unpack.wasm", "worker.js"} {
 		if found[name] != "/* "+name+" */" {
 			t.Errorf("%s is %q", name, found[name])
 		}
@@ -96,7 +96,7 @@ func TestSingleHasFiles(t *testing.T) {
 			}
 		}
 	}
-	if want := 3 + 2*len(list); len(found) != want {
+	if want := 4 + 2*len(list); len(found) != want {
 		t.Errorf("%d files, want %d", len(found), want)
 	}
 }

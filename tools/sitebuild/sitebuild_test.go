@@ -95,7 +95,7 @@ func TestStringConstant(t *testing.T) {
 }
 
 // standIns stand in for the files that need a compiler or the network.
-var standIns = []string{"app.wasm", "unpack.wasm", "worker.js", "wasm_exec.js", "vugu.js", "uplot.js", "uplot.css"}
+var standIns = []string{"app.wasm", "app.names", "unpack.wasm", "worker.js", "wasm_exec.js", "vugu.js", "uplot.js", "uplot.css"}
 
 // made builds what needs neither, and stand-ins for the rest.
 func made(t *testing.T) *build {

@@ -1,25 +1,29 @@
-// Puts the table of functions of a Go program back before the program begins: it is
-// served folded, because it compresses badly as it is. tools/sitebuild/fold.go folds
-// it, says how, and appends this script to wasm_exec.js. Programs that are not folded
-// are left alone. All numbers are words of 32 bits and addresses of those.
+// Loads Go programs, which are served folded, because they compress badly as they are:
+// puts their code back as it arrives (tools/sitebuild/code.go says how it is folded),
+// and their table of functions before they begin (fold.go; there all numbers are words
+// of 32 bits and addresses of those). The names of functions are left out of it
+// (symbols.go): they are fetched when a program has died. Programs that are not folded
+// are left alone. tools/sitebuild appends this script to wasm_exec.js.
 "use strict";
 
 {
 	const FOLDING = 4, MAGIC = 0x646c6f66, OLD = 0x80000000, NONE = 0xffffffff;
 	// Words of a record, and of the table of buckets for each function.
 	const NAME = 1, STACK = 4, OTHERS = 7, IDS = 10, HEAD = 11, BUCKETS = 16, BUCKET = 5;
+	const LINK = 48, LINK_BYTES = 128; // in bytes: which file has the names of functions
 
 	const unfold = (words) => {
-		const [magic, table, length, functions, first, buckets, sum] = words.slice(FOLDING, FOLDING + 7);
+		const [magic, table, length, functions, first, buckets, sum, names] = words.slice(FOLDING, FOLDING + 8);
 		if (magic !== MAGIC) return;
-		words.fill(0, FOLDING, FOLDING + 7);
+		words.fill(0, FOLDING, FOLDING + 8);
 		const folded = words.slice(table, table + length);
 		words.fill(0, table, table + length);
 
 		const starts = new Uint32Array(functions);
 		const others = folded.subarray(0, functions);
 		const data = folded.slice(functions, 2 * functions);
-		let end = table + 2 * functions + 1;
+		const bytes = new Uint8Array(words.buffer, 4 * names);
+		let end = table + 2 * functions + 1, name = 1;
 		for (let i = 0; i < functions; i++) {
 			end += end & 1;
 			starts[i] = end;
@@ -27,12 +31,16 @@
 			words[table + 2 * i + 1] = 4 * (end - table);
 			words[end + OTHERS] = others[i];
 			words[end + IDS] = data[i];
+			words[end + NAME] = name;
+			const text = (folded[2 * functions + i] ? "runtime." : "go.") + i;
+			for (let n = 0; n < text.length; n++) bytes[name++] = text.charCodeAt(n);
+			name++;
 			data[i] >>>= 24;
 			end += HEAD + others[i] + data[i];
 		}
 		words[table + 2 * functions] = first + functions;
 
-		let next = 2 * functions;
+		let next = 3 * functions;
 		// One word of the records that have more of its kind than number.
 		const field = (offsets, many, number) => {
 			let largest = 0;
@@ -46,8 +54,8 @@
 			}
 		};
 		const head = new Uint32Array(functions).fill(HEAD);
-		for (let word = NAME; word < IDS; word++) {
-			if (word !== OTHERS) field(word === NAME || word === STACK, head, word);
+		for (let word = NAME + 1; word < IDS; word++) {
+			if (word !== OTHERS) field(word === STACK, head, word);
 		}
 		for (const [before, many] of [[head, others], [others, data]]) {
 			let most = 0;
@@ -70,9 +78,197 @@
 		if (got >>> 0 !== sum) throw new Error("the program's table of functions is damaged; reload the page");
 	};
 
+	// linked takes from a program which file has the names of its functions. They have
+	// numbers in it.
+	const linked = (bytes) => {
+		const link = bytes.slice(0, bytes.indexOf(0));
+		bytes.fill(0);
+		return String.fromCharCode(...link);
+	};
+
+	// Where files of this script's folder are. A worker's addresses begin there.
+	const folder = globalThis.document && document.currentScript ? document.currentScript.src.replace(/[^/]*$/, "") : "";
+	const decoder = new TextDecoder();
+
+	// explain says again what a program said when it died, with names.
+	const explain = async (said, file) => {
+		const response = await fetch(folder + file);
+		if (!response.ok) throw new Error(`${file}: status ${response.status}`);
+		const names = (await response.text()).split("\n");
+		console.error("With the names of functions:\n" + said.replace(/\b(?:go|runtime)\.(\d+)/g, (number, i) => names[i] || number));
+	};
+
+	// The code of a program, as tools/sitebuild/code.go folds it. Both go over it in the
+	// same way.
+	const MARK = "folded", HEAD_BYTES = 8, MARK_BYTES = 9, CODE = 10, FIRST = 0x1000;
+
+	// What instructions are followed by; from BLOCK on, a number that is read.
+	const ONE = 1, TWO = 2, FLOAT = 3, DOUBLE = 4, MORE = 5, END = 6, BLOCK = 7, BRANCH = 8, TABLE = 9, ENTRY = 10, I32 = 11, I64 = 12;
+	const kinds = new Uint8Array(256);
+	for (const [kind, from, to] of [
+		[BLOCK, 0x02, 0x04], [END, 0x0b, 0x0b], [BRANCH, 0x0c, 0x0d], [TABLE, 0x0e, 0x0e], [ONE, 0x10, 0x10], [TWO, 0x11, 0x11],
+		[ONE, 0x20, 0x24], [TWO, 0x28, 0x3e], [ONE, 0x3f, 0x40], [I32, 0x41, 0x41], [I64, 0x42, 0x42], [FLOAT, 0x43, 0x43],
+		[DOUBLE, 0x44, 0x44], [MORE, 0xfc, 0xfc],
+	]) kinds.fill(kind, from, to + 1);
+
+	// unfoldFunction puts the code of one function back, which lies from at to end and is
+	// number so and so. This takes time, so it is one loop that calls nothing.
+	const unfoldFunction = (code, at, end, number) => {
+		let address = number << 16, depth = 0, entries = 0, last = 0;
+		for (let groups = code[at++]; groups > 0; groups--) { // of local variables
+			while (code[at++] > 127);
+			at++;
+		}
+		while (at < end) {
+			const kind = entries > 0 ? ENTRY : kinds[code[at++]];
+			if (kind === 0) continue;
+			if (kind < BLOCK) {
+				if (kind === ONE) {
+					while (code[at++] > 127);
+				} else if (kind === TWO) {
+					while (code[at++] > 127);
+					while (code[at++] > 127);
+				} else if (kind === END) {
+					depth--;
+				} else if (kind === MORE) {
+					const more = code[at++];
+					if (more > 7) at += more === 10 ? 2 : 1; // memory.copy, and memory.fill
+				} else {
+					at += kind === FLOAT ? 4 : 8;
+				}
+				continue;
+			}
+			const start = at;
+			let n = 0, bits = 0;
+			for (let b = 128; b > 127; bits += 7) {
+				b = code[at++];
+				n |= (b & 127) << bits;
+			}
+			if (kind === I64) { // an address behind a call
+				if (bits !== 35 || code[at - 1] !== 0 || code[at - 2] !== 128) continue;
+				n = address += n;
+			} else if (bits > 28) {
+				continue;
+			} else if (kind === BRANCH) {
+				n = depth - n;
+			} else if (kind === I32) { // a block to jump to, before local.set 0
+				if (code[at] !== 0x21 || code[at + 1] !== 0) continue;
+				n += address & 0xffff;
+			} else if (kind === ENTRY) {
+				entries--;
+				last = n = last + n & (1 << bits) - 1;
+			} else {
+				if (kind === BLOCK) {
+					depth++;
+				} else {
+					entries = n + 1;
+					last = 0;
+				}
+				continue;
+			}
+			for (let i = start; i < at; i++, n >>>= 7) code[i] = code[i] & 128 | n & 127;
+		}
+	};
+
+	// unfoldCode takes a file piece by piece, and passes on what is whole. Files that do not
+	// say that they are folded pass as they are.
+	const unfoldCode = () => {
+		let rest = new Uint8Array(0), at = 0;
+		let pass = -1; // how many bytes pass as they are, before a section, or a function of those left
+		let functions = -1, number = FIRST;
+
+		// head reads so many numbers at a place, if all of them are there.
+		const head = (place, many) => {
+			const numbers = [];
+			for (let n = 0, shift = 0; numbers.length < many; shift += 7) {
+				if (place >= rest.length) return null;
+				const b = rest[place++];
+				n += (b & 127) * 2 ** shift;
+				if (b < 128) {
+					numbers.push(n);
+					n = 0;
+					shift = -7;
+				}
+			}
+			return [place, ...numbers];
+		};
+		// step passes one part, if it is there.
+		const step = () => {
+			if (pass < 0) {
+				if (rest.length < HEAD_BYTES + MARK_BYTES) return false;
+				const folded = String.fromCharCode(...rest.subarray(HEAD_BYTES + 3, HEAD_BYTES + MARK_BYTES)) === MARK;
+				pass = folded ? HEAD_BYTES : Infinity;
+			} else if (pass > 0) {
+				const n = Math.min(pass, rest.length - at);
+				pass -= n;
+				at += n;
+				return n > 0;
+			} else if (functions > 0) {
+				const found = head(at, 1);
+				if (!found || found[0] + found[1] > rest.length) return false;
+				at = found[0] + found[1];
+				unfoldFunction(rest, found[0], at, number++);
+				functions--;
+			} else {
+				const found = head(at, rest[at] === CODE ? 3 : 2);
+				if (!found) return false;
+				at = found[0];
+				if (found.length === 4) functions = found[3];
+				else pass = found[2];
+			}
+			return true;
+		};
+		return new TransformStream({
+			transform(piece, to) {
+				const whole = new Uint8Array(rest.length + piece.length);
+				whole.set(rest);
+				whole.set(piece, rest.length);
+				rest = whole;
+				at = 0;
+				while (step());
+				to.enqueue(rest.slice(0, at));
+				rest = rest.subarray(at);
+			},
+			flush(to) { to.enqueue(rest); },
+		});
+	};
+
+	globalThis.unfoldProgram = (body) => body.pipeThrough(unfoldCode());
+
+	// loadProgram loads the program at an address, and makes it ready to run. The service
+	// worker has it unfolded.
+	globalThis.loadProgram = async (address, imports) => {
+		const response = await fetch(address);
+		if (!response.ok) throw new Error(`${address}: the server answered ${response.status}`);
+		// Some hosts do not know the type, which streaming insists on.
+		const program = response.headers.has("X-Stackglass-Unfolded") ? response :
+			new Response(unfoldProgram(response.body), { headers: { "Content-Type": "application/wasm" } });
+		if (WebAssembly.instantiateStreaming) return WebAssembly.instantiateStreaming(program, imports);
+		return WebAssembly.instantiate(await program.arrayBuffer(), imports);
+	};
+
 	const run = Go.prototype.run;
-	Go.prototype.run = function (instance) {
-		unfold(new Uint32Array(instance.exports.mem.buffer));
-		return run.call(this, instance);
+	Go.prototype.run = async function (instance) {
+		const memory = instance.exports.mem.buffer;
+		unfold(new Uint32Array(memory));
+		const file = linked(new Uint8Array(memory, LINK, LINK_BYTES));
+		let said = ""; // from the first sign of trouble on
+		const write = globalThis.fs?.writeSync;
+		if (file) {
+			fs.writeSync = (fd, bytes) => {
+				if (said.length < 1e5) {
+					said += decoder.decode(bytes);
+					said = said.slice(said.search(/panic: |fatal error: |$/));
+				}
+				return write.call(fs, fd, bytes);
+			};
+		}
+		await run.call(this, instance);
+		if (!said) return;
+		// Whoever waits for the end may end the worker; a host that does not answer is left.
+		await Promise.race([
+			explain(said, file).catch((err) => console.error("no names of functions: " + err.message)),
+			new Promise((resolve) => setTimeout(resolve, 2000)),
+		]);
 	};
 }

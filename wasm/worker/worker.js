@@ -31,23 +31,31 @@ self.onmessage = (event) => self.earlyMessages.push(event);
 		return write.call(fs, file, bytes);
 	};
 
-	const load = async (address, imports) => {
-		const response = await fetch(address);
-		if (!response.ok) {
-			throw new Error(`${address}: the server answered ${response.status}`);
-		}
-		// Some hosts do not know the type, which streaming insists on.
-		if (WebAssembly.instantiateStreaming && response.headers.get("Content-Type") === "application/wasm") {
-			return WebAssembly.instantiateStreaming(response, imports);
-		}
-		return WebAssembly.instantiate(await response.arrayBuffer(), imports);
+	// A helper is given the program that the worker which started it has compiled.
+	const given = new Promise((resolve) => {
+		self.addEventListener("message", (event) => {
+			if (event.data && event.data.program instanceof WebAssembly.Module) resolve(event.data.program);
+		});
+	});
+	const instantiate = async (imports) => {
+		const module = await given;
+		return { module, instance: await WebAssembly.instantiate(module, imports) };
 	};
+
+	// Where wasm_exec.js is Go's own, nothing is folded.
+	const load = self.loadProgram || (async (address, imports) => {
+		const response = await fetch(address);
+		if (!response.ok) throw new Error(`${address}: the server answered ${response.status}`);
+		return WebAssembly.instantiate(await response.arrayBuffer(), imports);
+	});
 
 	const run = async () => {
 		const go = new Go();
 		let code = 2; // a program that dies without a word exits so
 		go.exit = (c) => { code = c; };
-		const { instance } = await load(settings.get("wasm") || "app.wasm", go.importObject);
+		const { module, instance } = self.name === "helper" ? await instantiate(go.importObject) :
+			await load(settings.get("wasm") || "app.wasm", go.importObject);
+		self.program = module;
 		await go.run(instance);
 		return code;
 	};
