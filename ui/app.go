@@ -19,6 +19,7 @@ type App struct {
 	NoStore string
 	Tabs    Tabs    // nil: none can be told of
 	Handles Handles // nil: the browser keeps none
+	Shelves Shelves // nil: there are none
 
 	Screen  state.Screen
 	Problem string // what went wrong, until dismissed; see [state.AddProblem]
@@ -28,6 +29,7 @@ type App struct {
 	elsewhere map[string]bool // keys whose analyses run in any tab, when kept was read
 	files     map[string]bool // keys of interrupted ones whose files can be opened again
 	listed    bool            // kept was read, or could not be
+	used      uint64          // bytes of storage, then; 0: not known
 	editing   string          // key of the entry that is being renamed
 	newName   string
 	doomed    string // key of the entry whose deletion is to be confirmed
@@ -108,6 +110,7 @@ func (a *App) reload() {
 		return
 	}
 	entries, err := a.Store.List()
+	used, _, _ := a.Store.Usage()
 	var elsewhere, files map[string]bool
 	if a.Tabs != nil {
 		elsewhere = a.Tabs.Owned()
@@ -116,7 +119,7 @@ func (a *App) reload() {
 		files = a.remembered(entries, elsewhere)
 	}
 	a.update(func() {
-		a.listed = true
+		a.listed, a.used = true, used
 		a.elsewhere, a.files = elsewhere, files
 		if err != nil {
 			a.Problem = "The list of kept analyses could not be read: " + err.Error() + ". Reload the page to try again."

@@ -16,6 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy/config"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/profile/memstore"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
 	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/open"
@@ -50,6 +52,7 @@ type desk struct {
 
 	connect         func() (workers.Carrier, error)
 	checkpointBytes uint64
+	outside         bool                           // models are too large from the start
 	fileOf          func(content []byte) io.Reader // nil: the bytes themselves
 }
 
@@ -74,9 +77,13 @@ func (d *desk) host() (workers.Carrier, error) {
 			}
 			return io.NopCloser(r), uint64(len(content)), nil
 		},
-		OpenTrace: func(name string, r io.Reader, format string) (trace.Reader, error) {
-			return open.Open(name, r, open.Options{Format: format})
+		OpenTrace: func(name string, r io.Reader, format string, watch func() error) (trace.Reader, error) {
+			return open.Open(name, r, open.Options{Format: format, Watch: watch})
 		},
+	}
+	if d.outside {
+		h.Live = func() uint64 { return 1 << 40 }
+		h.OpenShelf = func(string, bool) (stack.Shelf, func(), error) { return new(stacktest.Shelf), func() {}, nil }
 	}
 	go h.Serve()
 	return asker, nil
@@ -639,6 +646,11 @@ func TestKeptList(t *testing.T) {
 	d.wants("Delete it?")
 	d.act(d.app.Delete)
 	until(t, func() bool { return strings.Contains(d.html(), `id="kept-empty"`) })
+	d.act(func() {
+		if len(d.app.items) > 0 {
+			t.Errorf("the page holds on to %d files of what was deleted", len(d.app.items))
+		}
+	})
 }
 
 func TestLineSizes(t *testing.T) {

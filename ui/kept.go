@@ -83,8 +83,10 @@ func (a *App) Delete() {
 			if a.result != nil && a.result.Key == key {
 				a.result = nil
 			}
+			delete(a.items, key) // what reads its file
 			a.Port.Announce("Deleted")
 		})
+		a.Sweep()
 		a.reload()
 		a.tell()
 	}()

@@ -209,7 +209,7 @@ func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume b
 		a.Port.Announce("Analysing " + name)
 		a.Port.Focus("result-title")
 	})
-	start := workers.Start{Key: key, Name: name, Format: a.Port.Settings().Format, Spec: spec, Resume: resume}
+	start := workers.Start{Key: key, Name: name, Format: a.Port.Settings().Format, Spec: spec, Resume: resume, Memory: a.Port.Settings().MemoryBytes(), Workers: a.Port.Settings().WorkerCount()}
 	err = carrier.Send(workers.Message{Type: workers.TypeStart, Job: job, Body: start.Encode(), Attachment: item.File.Ref})
 	for err == nil {
 		var m workers.Message
@@ -282,16 +282,17 @@ func (a *App) trouble(problem string) { a.Problem = state.AddProblem(a.Problem, 
 
 // next starts what was dropped during the run.
 func (a *App) next() {
-	var item *Item
+	var item Item
+	found := false
 	a.update(func() {
-		if len(a.waiting) > 0 && a.run == nil {
-			item = &a.waiting[0]
-			a.waiting = a.waiting[1:]
+		if found = len(a.waiting) > 0 && a.run == nil; found {
+			item = a.waiting[0]
+			a.waiting = append([]Item(nil), a.waiting[1:]...) // of its own, so that the file can be forgotten
 			a.run = &run{name: item.File.Name}
 		}
 	})
-	if item != nil {
-		a.analyse(*item)
+	if found {
+		a.analyse(item)
 	}
 }
 
@@ -355,6 +356,10 @@ func (a *App) receive(m workers.Message) (last bool) {
 		}
 		key := ""
 		a.update(func() {
+			if p.Beyond && !a.run.progress.Beyond {
+				a.Note = state.BeyondNote(a.run.name, p)
+				a.Port.Announce(a.Note)
+			}
 			a.run.progress, a.run.pausing = p, false
 			key = a.run.key
 		})

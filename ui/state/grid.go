@@ -1,5 +1,7 @@
 package state
 
+import "slices"
+
 // Grid is a table of any length of which the browser draws only the rows in view
 // (site/static/tables.js): Row is called for these. It is not changed once it is
 // handed over.
@@ -31,7 +33,11 @@ func (g *Grid) View(first, count int) (rows [][]string, marks []string) {
 		if g.Mark != nil {
 			mark = g.Mark(i)
 		}
-		rows, marks = append(rows, g.Row(i)), append(marks, mark)
+		row := slices.Clone(g.Row(i))
+		for c := range row {
+			row[c] = Fit(row[c])
+		}
+		rows, marks = append(rows, row), append(marks, mark)
 	}
 	return rows, marks
 }

@@ -16,19 +16,32 @@ type RunBar struct {
 }
 
 // Fact is one number with its name.
-type Fact struct{ ID, Name, Value string }
+type Fact struct {
+	ID, Name, Value string
+	Share           string // of what there may be, 0 to 1, for a meter; "": none
+}
 
 // NewRunBar words the progress of a run.
 func NewRunBar(p workers.Progress) RunBar {
-	bar := RunBar{Paused: p.Paused, Known: p.TotalBytes > 0, Share: min(1, Ratio(p.Bytes, p.TotalBytes))}
+	p.References += p.Ahead
+	part, whole := done(p)
+	bar := RunBar{Paused: p.Paused, Known: whole > 0, Share: min(1, Ratio(part, whole))}
 	read := Bytes(p.Bytes)
-	if bar.Known {
+	if p.TotalBytes > 0 {
 		read += " of " + Bytes(p.TotalBytes)
+	}
+	if bar.Known {
 		bar.Percent = strconv.Itoa(int(bar.Share*100)) + thin + "%"
 	}
-	add := func(id, name, value string) { bar.Facts = append(bar.Facts, Fact{id, name, value}) }
+	add := func(id, name, value string) { bar.Facts = append(bar.Facts, Fact{ID: id, Name: name, Value: value}) }
 	add("bytes", "read", read)
 	add("references", "references", SI(p.References))
+	if p.Workers > 1 {
+		add("workers", "workers", strconv.Itoa(int(p.Workers)))
+	}
+	if p.Ahead > 0 {
+		add("ahead", "not joined yet", SI(p.Ahead))
+	}
 	add("rate", "rate", rate(p))
 	add("left", "time left", left(p))
 	add("lines", "lines", SI(p.Lines))
@@ -38,12 +51,49 @@ func NewRunBar(p workers.Progress) RunBar {
 	if p.BadRecords > 0 {
 		add("bad", "unreadable records", Exact(p.BadRecords))
 	}
-	add("memory", "memory", Bytes(p.Memory))
+	bar.Facts = append(bar.Facts, memory(p))
+	if p.Beyond {
+		add("outside", "outside of memory", Bytes(p.Outside))
+	}
 	add("storage", "storage", Bytes(p.Storage))
 	if p.Unsaved != "" {
 		add("unsaved", "no checkpoint:", p.Unsaved)
 	}
 	return bar
+}
+
+// memory tells what the analysis takes, of what it may.
+func memory(p workers.Progress) Fact {
+	f := Fact{ID: "memory", Name: "memory", Value: Bytes(p.Memory)}
+	if p.Limit > 0 {
+		f.Value += " of " + Bytes(p.Limit)
+		f.Share = share(p.Memory, p.Limit)
+	}
+	return f
+}
+
+// share writes a part of a whole for a meter: 0 to 1.
+func share(part, whole uint64) string {
+	return strconv.FormatFloat(min(1, Ratio(part, whole)), 'f', 3, 64)
+}
+
+// BeyondNote says what becomes of an analysis that does not fit in memory.
+func BeyondNote(name string, p workers.Progress) string {
+	than := "memory holds"
+	if p.Limit > 0 {
+		than = "fit in " + Bytes(p.Limit)
+	}
+	return name + " has more distinct lines than " + than + ", so its stacks lie on the disk from here on, and it takes longer. Distances, caches and sets stay exact. " +
+		"What tells of code, data, each byte and sharing between threads is left out; with more memory in the settings, or a sample (space=0.01), it is told."
+}
+
+// done gives what is done of all there is: references, where it is known how many there
+// are, and else bytes.
+func done(p workers.Progress) (part, whole uint64) {
+	if p.Total > 0 {
+		return p.References, p.Total
+	}
+	return p.Bytes, p.TotalBytes
 }
 
 func rate(p workers.Progress) string {
@@ -53,17 +103,18 @@ func rate(p workers.Progress) string {
 	return SI(p.References*1000/p.Millis) + "/s"
 }
 
-// left estimates from the bytes, which need not be proportional to the work:
-// so it says nothing before 2 % or half a second.
+// left estimates from what is done, which need not be proportional to the work: so it
+// says nothing before 2 % or half a second.
 func left(p workers.Progress) string {
 	if p.Paused {
 		return "paused"
 	}
-	if p.TotalBytes == 0 || p.Bytes == 0 || p.Bytes*50 < p.TotalBytes || p.Millis < 500 {
+	part, whole := done(p)
+	if whole == 0 || part == 0 || part*50 < whole || p.Millis < 500 {
 		return "…"
 	}
-	if p.Bytes >= p.TotalBytes {
+	if part >= whole {
 		return "almost done"
 	}
-	return Duration(uint64(float64(p.Millis) * float64(p.TotalBytes-p.Bytes) / float64(p.Bytes)))
+	return Duration(uint64(float64(p.Millis) * float64(whole-part) / float64(part)))
 }

@@ -21,6 +21,17 @@ type Settings struct {
 	Reuse     bool   // note who touched a line before, and what of it is used
 	Cores     string // threads that have a private cache in common, as in 0,1/2,3; "": none have
 	Sample    string // as [sample.Parse] takes it; "": everything
+	Memory    string // that an analysis may take, as in 1GiB; "": the default
+	Workers   string // that analyse; "": as many as are good
+}
+
+// WorkerCount is how many workers shall analyse; 0: as many as are good.
+func (s Settings) WorkerCount() uint32 {
+	n, err := strconv.ParseUint(s.Workers, 10, 8)
+	if err != nil {
+		return 0
+	}
+	return uint32(n)
 }
 
 // Spec turns the form into what to analyse. Nothing chosen means 64-byte lines
@@ -58,6 +69,17 @@ func (s Settings) Spec() (analysis.Spec, error) {
 		spec.Cores = cores
 	}
 	return spec, s.sample(&spec)
+}
+
+// defaultMemory is what an analysis may take unless the reader chooses.
+const defaultMemory = 2 << 30
+
+// MemoryBytes is what an analysis may take of the browser's memory.
+func (s Settings) MemoryBytes() uint64 {
+	if n, err := hierarchy.ParseSize(s.Memory); err == nil {
+		return n
+	}
+	return defaultMemory
 }
 
 // sample has a spec be of a sample, where one is wanted.

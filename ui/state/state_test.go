@@ -551,6 +551,13 @@ func TestRunBar(t *testing.T) {
 	if bar.Share != 0.25 || !bar.Known {
 		t.Errorf("share %g, known %v", bar.Share, bar.Known)
 	}
+	shared := NewRunBar(workers.Progress{Bytes: 20 << 20, TotalBytes: 100 << 20, References: 4_000_000, Ahead: 6_000_000, Total: 20_000_000, Workers: 3, Millis: 1000})
+	for _, f := range shared.Facts {
+		want := map[string]string{"bytes": "20 MiB of 100 MiB", "references": "10 M", "ahead": "6 M", "workers": "3", "rate": "10 M/s", "left": "1 s"}
+		if w, ok := want[f.ID]; ok && strings.ReplaceAll(f.Value, "\u202f", " ") != w {
+			t.Errorf("shared: %s %q, want %q", f.ID, f.Value, w)
+		}
+	}
 	if early := NewRunBar(workers.Progress{Bytes: 1}); early.Known || early.Share != 0 {
 		t.Errorf("a file of unknown length: %+v", early)
 	}

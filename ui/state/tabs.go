@@ -72,12 +72,16 @@ func (t Tab) Missing(p *profile.Profile) string {
 		return ""
 	}
 	if t == TabCommunication && len(p.Totals.Threads) > 1 {
-		return "This analysis does not tell which thread uses what another one wrote: it was made before that was counted, or without “communication” among its analyses, or its trace does not list its threads and has one only for long. " +
+		return "This analysis does not tell which thread uses what another one wrote: it was made before that was counted, or without “communication” among its analyses, or its trace does not list its threads and has one only for long, or its lines did not fit in memory. " +
 			"Analyse it with “stackglass analyze --analyses sharing,communication -o file.sgp”, and drop that file here."
 	}
 	if t == TabThreads && len(p.Totals.Threads) > 1 {
 		return "This analysis has one stack for all " + Plural(uint64(len(p.Totals.Threads)), "thread", "threads") +
-			" of the trace: it was made before stacks were kept by thread, or without “sharing” among its analyses. Analyse the trace again."
+			" of the trace: it was made before stacks were kept by thread, or without “sharing” among its analyses, or its lines did not fit in memory. Analyse the trace again, with more memory in the settings or of a sample (space=0.01)."
+	}
+	if p != nil && t == TabCode && p.Sites == nil && p.Input.Header.Sites {
+		return "This trace tells which code made its references, but this analysis does not: its lines did not fit in memory, or it was made without “sites” among its analyses. " +
+			"Analyse the trace again, with more memory in the settings or of a sample (space=0.01)."
 	}
 	if t == TabCounters && (p == nil || p.Counters != nil) || t == TabCode && (p == nil || p.Sites != nil) ||
 		t == TabAssociativity && (p == nil || hasSets(p)) {

@@ -90,7 +90,7 @@ func (b *browser) Settings() state.Settings {
 	if format := data.Call("get", "format"); format.Type() == js.TypeString {
 		s.Format = format.String()
 	}
-	for name, to := range map[string]*string{"cores": &s.Cores, "sample": &s.Sample} {
+	for name, to := range map[string]*string{"cores": &s.Cores, "sample": &s.Sample, "memory": &s.Memory, "workers": &s.Workers} {
 		if text := data.Call("get", name); text.Type() == js.TypeString {
 			*to = text.String()
 		}

@@ -30,6 +30,15 @@ func newHandles() ui.Handles {
 	return handles{kept}
 }
 
+// shelves are databases, each of what one analysis cannot hold in memory.
+type shelves struct{}
+
+// Keys implements [ui.Shelves].
+func (shelves) Keys() []string { return idb.Shelves(idb.DefaultName) }
+
+// Delete implements [ui.Shelves]. What cannot be deleted now is, another time.
+func (shelves) Delete(key string) { _ = idb.DeleteShelf(idb.DefaultName, key) }
+
 var errNotAllowed = errors.New("the browser was not allowed to read it")
 
 // Keep implements [ui.Handles]. A handle that cannot be kept is chosen by hand later.

@@ -53,7 +53,9 @@ func run() error {
 		if !app.Changed() {
 			continue
 		}
-		if err := renderer.Render(builder.RunBuild(root)); err != nil {
+		built := builder.RunBuild(root)
+		ui.Fit(built)
+		if err := renderer.Render(built); err != nil {
 			return err
 		}
 		page.rendered()
@@ -70,7 +72,7 @@ func begin(app *ui.App, page *browser) {
 	} else {
 		app.Store = store
 	}
-	app.Tabs, app.Handles = newTabs(app), newHandles()
+	app.Tabs, app.Handles, app.Shelves = newTabs(app), newHandles(), shelves{}
 	listen("focus", func(js.Value) { go app.Refresh() })
 	listen("pagehide", func(event js.Value) {
 		if event.Get("persisted").Truthy() {
@@ -91,6 +93,9 @@ func begin(app *ui.App, page *browser) {
 		item := itemOf(args[0])
 		go app.Offer(item)
 	}))
+	// More workers than processors would be in each other's way.
+	workers := element("workers")
+	workers.Set("length", min(workers.Get("length").Int(), 1+js.Global().Get("navigator").Get("hardwareConcurrency").Int()))
 	page.connectTables(app)
 	connectMaps(app)
 	js.Global().Get("stackglassCharts").Call("onMove", function(func(args []js.Value) {
@@ -99,4 +104,5 @@ func begin(app *ui.App, page *browser) {
 	}))
 	js.Global().Get("document").Get("documentElement").Get("dataset").Set("ready", "1")
 	warmUp()
+	app.Sweep()
 }

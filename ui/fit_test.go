@@ -1,0 +1,112 @@
+package ui
+
+import (
+	"bytes"
+	"html"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+	"github.com/stackglass/stackglass/ui/state"
+	"github.com/vugu/vugu"
+	"github.com/vugu/vugu/staticrender"
+)
+
+// malicious is the encoded profile of a program all of whose names are markup, and
+// megabytes long.
+func malicious(t *testing.T, markup string) []byte {
+	t.Helper()
+	name := markup + strings.Repeat("&", 1<<20)
+	p, steps := tracetest.Multiplication(6)
+	for i := range p.Modules {
+		p.Modules[i].Name, p.Modules[i].Options = name, name
+	}
+	for i := range p.Functions {
+		p.Functions[i].Name, p.Functions[i].Place.File = name, name
+	}
+	for i := range p.Blocks {
+		p.Blocks[i].Label = name
+	}
+	for i := range p.Sites {
+		p.Sites[i].Place.File = name
+	}
+	for i := range p.Objects {
+		p.Objects[i].Name, p.Objects[i].Place.File = name, name
+	}
+	r, err := analysis.NewRunner(analysis.Spec{}, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
+	for err == nil {
+		err = r.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return r.Finish(profile.State{Partial: true, Reason: name}).Encode()
+}
+
+// Names of others are text, whatever is in them, and no longer than the page can
+// show; the results are exported as they are.
+func TestMaliciousNames(t *testing.T) {
+	const markup = `<img src=x onerror=alert(1)>"'--><script>alert(1)</script>`
+	d := newDesk(t)
+	encoded := malicious(t, markup)
+	d.app.importProfile(fileWith("malicious.sgp", encoded))
+	env, err := vugu.NewBuildEnv(d.app.Env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, tab := range state.Tabs() {
+		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
+		for row := range 3 {
+			for id, grid := range d.grids {
+				if row < grid.Rows {
+					d.app.PickRow(id, row)
+				}
+				rows, _ := grid.View(0, 30)
+				for _, cells := range rows {
+					for _, cell := range cells {
+						if len(cell) > state.MostText {
+							t.Fatalf("%s: a cell of %d bytes", id, len(cell))
+						}
+					}
+				}
+			}
+			built := env.RunBuild(d.root)
+			Fit(built)
+			var out bytes.Buffer
+			if err := staticrender.New(&out).Render(built); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(out.String(), "<img src=x") || strings.Contains(out.String(), "<script>") {
+				t.Errorf("%v: markup of a name is markup of the page", tab)
+			}
+			for _, text := range strings.FieldsFunc(out.String(), func(r rune) bool { return r == '<' || r == '>' }) {
+				if len(html.UnescapeString(text)) > 2*state.MostText {
+					t.Fatalf("%v: a text of %d bytes: %s", tab, len(text), text[:100])
+				}
+			}
+			seen += strings.Count(out.String(), "onerror=alert")
+		}
+	}
+	if seen == 0 {
+		t.Error("no name was shown")
+	}
+}
+
+func TestFit(t *testing.T) {
+	for _, text := range []string{"", "short", strings.Repeat("x", state.MostText)} {
+		if got := state.Fit(text); got != text {
+			t.Errorf("%d bytes are %d", len(text), len(got))
+		}
+	}
+	for _, letter := range []string{"x", "é", "漢", "&amp;", "&#34;"} {
+		got := state.Fit(strings.Repeat(letter, state.MostText+1))
+		letters, tail, _ := strings.Cut(got, "…")
+		if len(got) > state.MostText || strings.Trim(letters, letter) != "" || len(letters)%len(letter) != 0 || !strings.HasSuffix(tail, " bytes)") {
+			t.Errorf("%q is cut to %q", letter, got[len(got)-40:])
+		}
+	}
+}

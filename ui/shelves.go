@@ -1,0 +1,56 @@
+package ui
+
+import (
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// Shelves are the places of what analyses cannot hold in memory. Their methods wait.
+type Shelves interface {
+	// Keys are those of the analyses that have one.
+	Keys() []string
+	Delete(key string)
+}
+
+// Sweep deletes the shelves that nobody needs: of analyses that are finished, or were
+// deleted, and of those whose tab died before their first checkpoint. Where tabs do not
+// tell each other what they run, nothing is known to be left over. It waits.
+func (a *App) Sweep() {
+	if a.Shelves == nil || a.Tabs == nil || a.Store == nil {
+		return
+	}
+	for _, key := range a.Shelves.Keys() {
+		if a.isNeeded(key) {
+			continue
+		}
+		release := a.Tabs.Own(key)
+		if release == nil {
+			continue // it runs
+		}
+		if !a.isNeeded(key) { // a run that has just ended may have left a checkpoint
+			a.Shelves.Delete(key)
+		}
+		release()
+	}
+}
+
+// isNeeded tells that an interrupted analysis may go on, also where the store does not
+// say.
+func (a *App) isNeeded(key string) bool {
+	entries, err := a.Store.List()
+	for _, e := range entries {
+		if e.Key == key {
+			return e.State == profile.EntryInterrupted
+		}
+	}
+	return err != nil
+}
+
+// storage tells what lies in the browser's storage.
+func (a *App) storage() (parts []state.StoragePart, total string) {
+	key, running := "", uint64(0)
+	if a.run != nil {
+		key, running = a.run.key, a.run.progress.Outside
+	}
+	return state.Storage(a.kept, a.used, key, running)
+}

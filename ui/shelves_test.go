@@ -1,0 +1,89 @@
+package ui
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// A trace that does not fit in memory is analysed all the same, and the reader is told
+// what that means.
+func TestBeyondMemory(t *testing.T) {
+	d := newDesk(t)
+	d.outside, d.settings.Memory = true, "512MiB"
+	d.app.Offer(Item{File: fileWith("a.din", []byte(strings.Repeat("0 1000\n1 2000\n", 200_000)))})
+	e := d.entries()[0]
+	if e.State != profile.EntryComplete || !strings.Contains(e.Reason, "did not fit in memory") {
+		t.Errorf("%+v", e)
+	}
+	if note := d.app.Note; !strings.Contains(note, "a.din has more distinct lines than fit in 512") || !slices.Contains(d.said, note) {
+		t.Errorf("note %q, said %q", note, d.said)
+	}
+	d.app.Navigate("")
+	d.wants(`id="storage-total"`, `id="storage-finished"`, "finished analyses", e.Reason)
+}
+
+// drawers are shelves of some keys.
+type drawers struct {
+	mu            sync.Mutex
+	keys, deleted []string
+}
+
+func (s *drawers) Keys() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.keys)
+}
+
+func (s *drawers) Delete(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deleted = append(s.deleted, key)
+	s.keys = slices.DeleteFunc(s.keys, func(k string) bool { return k == key })
+}
+
+// What nobody needs outside of memory is deleted, and what an interrupted analysis or
+// another tab needs is not.
+func TestSweep(t *testing.T) {
+	w := newWindow()
+	d := w.open(t, nil)
+	other := w.open(t, d)
+	shelves := &drawers{keys: []string{"finished", "deleted", "interrupted", "running"}}
+	d.app.Shelves = shelves
+	for key, is := range map[string]profile.EntryState{"finished": profile.EntryComplete, "interrupted": profile.EntryInterrupted} {
+		var err error
+		if e := (profile.Entry{Key: key, State: is, Bytes: 1, Outside: 7 << 20}); is == profile.EntryInterrupted {
+			err = d.store.Save(e, func(io.Writer) error { return nil })
+		} else {
+			err = d.store.Put(e, []byte("1"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	release := other.app.Tabs.Own("running")
+	d.app.Sweep()
+	if !slices.Equal(shelves.deleted, []string{"finished", "deleted"}) {
+		t.Errorf("deleted %q", shelves.deleted)
+	}
+	release()
+	d.app.Sweep()
+	if !slices.Equal(shelves.keys, []string{"interrupted"}) {
+		t.Errorf("left %q", shelves.keys)
+	}
+	d.app.reload()
+	d.wants(`id="storage-outside"`, "stacks outside of memory")
+	d.act(func() { d.app.Doom("interrupted"); d.app.Delete() })
+	for len(shelves.Keys()) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	d.app.reload()
+	if parts, _ := d.app.storage(); len(parts) != 1 || parts[0].ID != "finished" {
+		t.Errorf("%+v", parts)
+	}
+}
