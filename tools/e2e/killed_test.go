@@ -48,13 +48,25 @@ func (p *tab) inWorker(expression string) (done bool) {
 	return done
 }
 
-// TestKilledAtRandom ends one analysis at twenty moments, by loading its page anew,
+// soaking tells that make soak runs the tests: all kills, not a few of them.
+var soaking = os.Getenv("STACKGLASS_SOAK") != ""
+
+// killsOf is how often to kill: few times, or all of them.
+func killsOf(few, all int) int {
+	if soaking {
+		return all
+	}
+	return few
+}
+
+// TestKilledAtRandom ends one analysis at random moments (twenty of them where time
+// does not matter, else each way once or twice), by loading its page anew,
 // by killing its worker with and without a word, and by crashing its tab; it goes on
 // each time its file is dropped, and its result is that of one that nothing happened
 // to.
 func TestKilledAtRandom(t *testing.T) {
 	needStage(t)
-	const kills = 20
+	kills := killsOf(6, 20)
 	trace := steadyTrace(t)
 	want := truthOf(t, trace).Digest
 	random := rand.New(rand.NewPCG(20, 2026))
@@ -116,9 +128,9 @@ func TestKilledAtRandom(t *testing.T) {
 	t.Logf("%d kills: %d left a checkpoint, %d came after the end", kills, interrupted, finished)
 }
 
-// TestBrowserKilled kills the whole browser (SIGKILL) once there is a checkpoint, and
-// goes on in one that has the same profile. What was written last may be missing:
-// IndexedDB does not wait for the disk.
+// TestBrowserKilled kills the whole browser (SIGKILL) at random moments, the first time
+// once there is a checkpoint, and goes on in one that has the same profile. What was
+// written last may be missing: IndexedDB does not wait for the disk.
 func TestBrowserKilled(t *testing.T) {
 	s := needStage(t)
 	trace := steadyTrace(t)
@@ -137,10 +149,23 @@ func TestBrowserKilled(t *testing.T) {
 		p.open()
 		return p, ctx
 	}
-	for kill := range 3 {
+	random := rand.New(rand.NewPCG(21, 2026))
+	for kill := range killsOf(2, 20) {
 		p, ctx := start()
+		p.waitFor("#kept-empty, #kept .chip")
+		if p.has("#kept .chip.complete") {
+			p.click("#kept .delete")
+			p.waitFor("#delete-yes")
+			p.click("#delete-yes")
+			p.waitFor("#kept-empty")
+		}
 		p.drop(trace)
-		p.wait("a checkpoint", storedEntries+" > 0")
+		if share := random.IntN(100); kill == 0 {
+			p.wait("a checkpoint", storedEntries+" > 0")
+		} else {
+			p.wait("a share of the run, or its result", `document.querySelector("#digest") ||
+				parseInt(document.querySelector("#run-percent")?.textContent) >= `+strconv.Itoa(share))
+		}
 		if err := chromedp.FromContext(ctx).Browser.Process().Kill(); err != nil {
 			t.Fatal(err)
 		}

@@ -83,8 +83,8 @@ func newStage(ctx context.Context, dir string) (*stage, error) {
 }
 
 // startBrowser starts Chromium with a profile on disk.
-func startBrowser(ctx context.Context, path, profile string, anyHost int) (context.Context, error) {
-	ctx, _ = chromedp.NewExecAllocator(ctx, chromium.Options(path, flags(profile, anyHost)...)...)
+func startBrowser(ctx context.Context, path, profile string, anyHost int, more ...chromedp.ExecAllocatorOption) (context.Context, error) {
+	ctx, _ = chromedp.NewExecAllocator(ctx, chromium.Options(path, append(flags(profile, anyHost), more...)...)...)
 	browser, _ := chromedp.NewContext(ctx)
 	if err := chromedp.Do(browser); err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)

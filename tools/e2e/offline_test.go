@@ -13,6 +13,9 @@ func TestOffline(t *testing.T) {
 	p.server.stop()
 
 	p.reload()
+	if !eval[bool](p, `(await fetch(document.documentElement.dataset.program)).headers.has("X-Stackglass-Unfolded")`) {
+		t.Error("the program that is kept has to be unfolded at every visit")
+	}
 	demo := demos(t)[0]
 	want := truthOf(t, "demo:"+demo.Name)
 	p.click("#demo-" + demo.Name)
@@ -30,5 +33,25 @@ func TestOffline(t *testing.T) {
 	p.waitFor("[data-running]")
 	if got, want := p.finished(), truthOf(t, realTrace(t)).Digest; got != want {
 		t.Errorf("offline, a dropped trace's digest is %s, want %s", got, want)
+	}
+}
+
+// TestOfflineDuringARun ends the server while a run is under way, and goes on from its
+// checkpoint in a page that is loaded anew.
+func TestOfflineDuringARun(t *testing.T) {
+	needStage(t)
+	trace := steadyTrace(t)
+	p := openPage(t)
+	p.wait("the site is kept for offline use", `document.getElementById("offline-state").textContent === "It is kept now."`)
+	p.drop(trace)
+	p.wait("a checkpoint", storedEntries+" > 0")
+	p.server.stop()
+	p.reload()
+	p.open()
+	p.waitFor("#kept .chip.interrupted")
+	p.drop(trace)
+	p.waitFor("[data-running]")
+	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
+		t.Errorf("offline, the digest is %s, the command's is %s", got, want)
 	}
 }

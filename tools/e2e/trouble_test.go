@@ -164,6 +164,31 @@ const storedEntries = `await new Promise((done, fail) => {
 // lastWords are in the error by which a worker is killed.
 const lastWords = "the clock is gone"
 
+// TestNamesInACrash: what a program writes when it dies has the names of functions,
+// though they are not in the program. One that cannot call the browser dies at once.
+func TestNamesInACrash(t *testing.T) {
+	needStage(t)
+	const names = "With the names of functions:"
+	for name, from := range map[string]*server{"site": serve(t, ":0"), "file": singleFile(t)} {
+		t.Run(name, func(t *testing.T) {
+			p := newTab(t, from)
+			p.open()
+			p.watch.allow(names)
+			p.watch.allow("exit code:")
+			eval[any](p, `(async () => {
+				const go = new Go();
+				go.importObject.gojs["syscall/js.valueCall"] = () => {};
+				const { instance } = await loadProgram(document.documentElement.dataset.program, go.importObject);
+				await go.run(instance);
+				return null;
+			})()`)
+			if p.watch.await(names, 1) == 0 || p.watch.count("main.main") == 0 || p.watch.count("syscall/js.Value.Call(") == 0 {
+				t.Errorf("the console has no names of functions: %q", p.watch.faults)
+			}
+		})
+	}
+}
+
 // kill takes the clock away from the analysis worker, which its program does
 // not survive.
 func (p *tab) kill() {

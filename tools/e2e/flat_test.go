@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/systeminfo"
+	"github.com/chromedp/chromedp"
+
+	"github.com/stackglass/stackglass/tools/internal/chromium"
+)
+
+// held is what a tab holds once its garbage is collected, in bytes.
+type held struct {
+	private  int64 // memory of the browser's processes for pages that is no file's
+	scripts  int64 // objects of JavaScript
+	buffers  int64 // outside of these
+	programs int64 // memory of the page's WebAssembly
+	elements int   // of the page
+	workers  int
+}
+
+// TestMemoryStaysFlat analyses ten files, one after the other, in one tab of a browser
+// of its own. What the tab holds after each is no more than a tenth above what it held
+// after any before, but for the first two, in which the program's memory grows to
+// what it needs.
+//
+// The engine does not compile functions of JavaScript anew that are called often: what
+// it makes of them counts as scripts, comes when it likes over some thirty analyses, and
+// is a third of a megabyte in the end, more than the page could let grow unseen.
+func TestMemoryStaysFlat(t *testing.T) {
+	s := needStage(t)
+	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
+		t.Skip("left out: this system does not tell what a process holds")
+	}
+	path, err := chromium.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser, err := startBrowser(t.Context(), path, t.TempDir(), s.anyHost.port, chromedp.Flag("js-flags", "--no-opt --no-maglev --no-sparkplug"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer chromedp.Cancel(browser)
+	const analyses, warm = 10, 2
+	trace := longTrace(t, 3e6)
+	want := truthOf(t, trace).Digest
+	p := newTabIn(t, browser, serve(t, ":0"))
+	p.open()
+	var after []held
+	for i := range analyses {
+		copied := filepath.Join(t.TempDir(), fmt.Sprintf("run-%d.lackey.lz4", i))
+		if err := os.Link(trace, copied); err != nil {
+			t.Fatal(err)
+		}
+		p.drop(copied)
+		p.wait("the result", fmt.Sprintf(`document.title.startsWith("run-%d") && !document.querySelector("[data-running]") && document.querySelector("#digest")`, i))
+		if got := p.digest(); got != want {
+			t.Errorf("digest %s, the command's is %s", got, want)
+		}
+		for _, view := range []string{"2", "3", "4", "5"} {
+			p.press(view)
+		}
+		// What is kept is in the list, and not in memory.
+		p.click("#back")
+		p.waitFor("#kept .delete")
+		p.click("#kept .delete")
+		p.waitFor("#delete-yes")
+		p.click("#delete-yes")
+		p.waitFor("#kept-empty")
+		h := p.held(browser)
+		t.Logf("after %2d: %6.1f MB private, %5.3f MB of scripts, %4.2f MB of buffers, %4.1f MB of programs, %d elements, %d workers",
+			i+1, float64(h.private)/1e6, float64(h.scripts)/1e6, float64(h.buffers)/1e6, float64(h.programs)/1e6, h.elements, h.workers)
+		after = append(after, h)
+	}
+	for what, of := range map[string]func(held) (bytes, slack int64){
+		"private memory": func(h held) (int64, int64) { return h.private, 0 },
+		"scripts":        func(h held) (int64, int64) { return h.scripts, 0 },
+		"programs":       func(h held) (int64, int64) { return h.programs, 0 },
+		"buffers":        func(h held) (int64, int64) { return h.buffers, 1 << 20 },
+		"elements":       func(h held) (int64, int64) { return int64(h.elements), 0 },
+		"workers":        func(h held) (int64, int64) { return int64(h.workers), 0 },
+	} {
+		least, _ := of(after[warm])
+		for i, h := range after[warm:] {
+			now, slack := of(h)
+			if least = min(least, now); now > least+max(least/10, slack) {
+				t.Errorf("%s: %d after analysis %d, %d after an earlier one, want no more than a tenth above", what, now, warm+i+1, least)
+			}
+		}
+	}
+}
+
+// held collects the garbage, and asks.
+func (p *tab) held(browser context.Context) (h held) {
+	p.t.Helper()
+	for range 3 { // what one collection frees may free more in the next
+		call(p, heapprofiler.CollectGarbage, cdp.Empty{})
+	}
+	heap := call(p, runtime.GetHeapUsage, cdp.Empty{})
+	h.scripts, h.buffers = int64(heap.UsedSize), int64(heap.BackingStorageSize)
+	h.programs = p.programMemory()
+	h.elements = eval[int](p, `document.querySelectorAll("*").length`)
+	processes, err := chromedp.CallBrowser(browser, systeminfo.GetProcessInfo, cdp.Empty{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, process := range processes.ProcessInfo {
+		if process.Type == "renderer" {
+			h.private += anonymous(p.t, int(process.ID))
+		}
+	}
+	targets, err := chromedp.Targets(p.ctx)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, target := range targets {
+		if target.Type == "worker" {
+			h.workers++
+		}
+	}
+	return h
+}
+
+// programMemory is the memory of all WebAssembly of the page, without its workers', in bytes.
+func (p *tab) programMemory() (bytes int64) {
+	p.t.Helper()
+	const group = "memories"
+	kind := call(p, runtime.Evaluate, runtime.EvaluateParams{Expression: "WebAssembly.Memory.prototype", ObjectGroup: group})
+	all := call(p, runtime.QueryObjects, runtime.QueryObjectsParams{PrototypeObjectID: kind.Result.ObjectID, ObjectGroup: group})
+	yes := true
+	sum := call(p, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
+		ObjectID: all.Objects.ObjectID, ReturnByValue: &yes, FunctionDeclaration: `function() { return this.reduce((sum, memory) => sum + memory.buffer.byteLength, 0); }`,
+	})
+	if err := json.Unmarshal(sum.Result.Value, &bytes); err != nil {
+		p.t.Fatal(err)
+	}
+	call(p, runtime.ReleaseObjectGroup, runtime.ReleaseObjectGroupParams{ObjectGroup: group})
+	return bytes
+}
+
+var anonymousOf = regexp.MustCompile(`(?m)^Anonymous: +([0-9]+) kB$`)
+
+// anonymous is the memory of a process that is no file's, in bytes.
+func anonymous(t *testing.T, process int) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(process) + "/smaps_rollup")
+	if err != nil {
+		return 0 // it has ended
+	}
+	kB, err := strconv.ParseInt(string(anonymousOf.FindSubmatch(text)[1]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kB << 10
+}
