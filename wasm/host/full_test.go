@@ -41,7 +41,7 @@ func storeName() string { return "host test " + strconv.Itoa(stores) }
 // says why it ended. (Chromium asks for the room that is left only every half a minute:
 // a limit that is set later would go unnoticed.)
 func TestNoRoomOutside(t *testing.T) {
-	setQuota(t, 8<<20)
+	setQuota(t, 3<<20)
 	defer setQuota(t, 0)
 	r := newRun(t, "")
 	r.start(workers.Start{Key: "k", Name: "a.din", Memory: tight}, newFile(din(1_500_000, 21), 1))
