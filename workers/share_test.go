@@ -69,7 +69,7 @@ func openSource(name string, attachment any) (trace.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sgt.NewIndexed(name, bytes.NewReader(b), int64(len(b)))
+	return sgt.NewSource(name, bytes.NewReader(b), int64(len(b)), nil)
 }
 
 // connect starts a helper in a goroutine.

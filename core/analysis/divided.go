@@ -26,7 +26,8 @@ import (
 type Divided struct {
 	*Runner
 	mover   trace.Mover // what the runner reads
-	before  []uint64    // references before each chunk, and in all
+	source  trace.Source
+	before  []uint64 // references before each chunk, and in all
 	chunks  []trace.Chunk
 	helpers []*helping
 	claims  []*stretching // ascending
@@ -107,7 +108,7 @@ func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Sourc
 	if err != nil {
 		return nil, err
 	}
-	d := &Divided{Runner: runner, mover: mover, chunks: source.Chunks(), wake: make(chan struct{}, 1), least: leastStretch, most: mostStretch}
+	d := &Divided{Runner: runner, mover: mover, source: source, chunks: source.Chunks(), wake: make(chan struct{}, 1), least: leastStretch, most: mostStretch}
 	n := uint64(0)
 	for i := range d.chunks {
 		d.before = append(d.before, n)
@@ -384,7 +385,7 @@ func (d *Divided) wait() {
 // is wrong.
 func (d *Divided) take(c *stretching) error {
 	s := c.segment.Profile
-	if s == nil || d.analysed == 0 || s.Segment == nil || s.Segment.Start != d.analysed || !d.takes(s, c.lone) {
+	if s == nil || d.analysed == 0 || s.Segment == nil || s.Segment.Start != d.analysed || !d.takes(s, c.lone) || !d.source.Agrees(d.mover, c.start.Chunk) {
 		d.give(c)
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
@@ -19,7 +20,16 @@ func container(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest
 	var out bytes.Buffer
 	w := sgt.NewWriter(&out, 64, nil)
 	module := func(number uint32) {
-		if err := w.Module(sgt.AppendModule(nil, p)); err != nil {
+		p := *p
+		if number > 0 {
+			p.Objects = slices.Clone(p.Objects)
+			for i := range p.Objects {
+				o := &p.Objects[i]
+				o.Name += " of another"
+				o.Addr += min(o.Addr, 200)
+			}
+		}
+		if err := w.Module(sgt.AppendModule(nil, &p)); err != nil {
 			t.Fatal(err)
 		}
 		addrs := make([]trace.Addr, len(p.Objects))
@@ -53,7 +63,7 @@ func container(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest
 
 func sourceOf(t *testing.T, file []byte) *sgt.Source {
 	t.Helper()
-	s, err := sgt.NewSource("t", bytes.NewReader(file), int64(len(file)), sgt.Options{})
+	s, err := sgt.NewSource("t", bytes.NewReader(file), int64(len(file)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +275,7 @@ func TestDividedEndsWhereOneDoes(t *testing.T) {
 		file[rng.IntN(len(file))] ^= 1 << rng.IntN(8)
 		spec := dividedSpecs(rng)
 		want, wantErr := alone(t, spec, readerOf(file))
-		source, err := sgt.NewSource("t", bytes.NewReader(file), int64(len(file)), sgt.Options{})
+		source, err := sgt.NewSource("t", bytes.NewReader(file), int64(len(file)), nil)
 		if err != nil || source.Chunks() == nil {
 			source = whole // which was changed a moment ago
 		}
@@ -298,7 +308,7 @@ type changed struct {
 }
 
 func (c changed) Open(chunk uint64, kinds trace.Kinds) trace.Mover {
-	s, err := sgt.NewSource("t", bytes.NewReader(c.file), int64(len(c.file)), sgt.Options{})
+	s, err := sgt.NewSource("t", bytes.NewReader(c.file), int64(len(c.file)), nil)
 	if err != nil {
 		return readerOf(nil)
 	}

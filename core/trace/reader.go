@@ -99,6 +99,9 @@ type Source interface {
 	// Open makes a reader of the rows of these kinds from the beginning of a chunk on.
 	// Such readers may be used at the same time.
 	Open(chunk uint64, kinds Kinds) Mover
+	// Agrees tells whether another reader of the same trace, which has come to a chunk,
+	// was told the same before it as one that Open makes.
+	Agrees(r Mover, chunk uint64) bool
 }
 
 // Mover is a [Reader] of a trace in chunks.

@@ -170,7 +170,7 @@ func openSource(name string, attachment any) (trace.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sgt.NewIndexed(name, f, f.Size())
+	return sgt.NewSource(name, f, f.Size(), nil)
 }
 
 func (t *traces) open(name string, r io.Reader, format string, watch func() error) (trace.Reader, error) {

@@ -28,7 +28,7 @@ func TestNoAllocations(t *testing.T) {
 	if err := w.Close(End{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range []*Reader{NewReader("t", bytes.NewReader(out.Bytes()), Options{}), openSource(t, out.Bytes()).Whole()} {
+	for _, r := range []*Reader{NewReader("t", bytes.NewReader(out.Bytes()), Options{}), openSource(t, out.Bytes()).Open(0, trace.AllKinds).(*Reader)} {
 		b := trace.NewBatch(1000)
 		for range 20 {
 			if err := r.Next(b); err != nil {

@@ -55,6 +55,7 @@ func (r *Reader) Pass(chunk uint64) error {
 		l := r.top()
 		switch {
 		case l == nil && chunk == trace.AtEnd:
+			r.shown = r.program
 			return nil
 		case l == nil:
 			if r.err = r.end(); r.err == io.EOF {

@@ -11,6 +11,7 @@ type chunk struct {
 	at     uint64 // offset of the CHNK frame
 	packed []byte // the LZ4 frame
 	early  *early // nil: it is not being decoded yet
+	known  *known // of the program before it
 }
 
 // Limits that a chunk keeps.

@@ -69,13 +69,13 @@ func (r *Reader) startEarly(c *chunk) {
 	}
 	r.earlies++
 	e := r.reused.early()
-	e.c, e.d, e.plans = c, r.reused.decoder(), r.plans
+	e.c, e.d, e.plans = c, r.reused.decoder(), r.plans[:c.known.blocks]
 	e.rows, e.at, e.tickets, e.ticket, e.ended = 0, 0, e.tickets[:0], 0, false
 	rows := min(c.references, 8*c.contentBytes()) // regular code makes more of a byte: it is fast anyway
 	if r.kinds&trace.EventKinds != 0 {
 		rows += 3 * c.steps // most often no more: a block, its function's entry or return
 	}
-	e.resize(int(min(rows, uint64(r.early.rows))), r.hasArg)
+	e.resize(int(min(rows, uint64(r.early.rows))), c.known.hasArg)
 	c.early = e
 	go e.decode()
 }

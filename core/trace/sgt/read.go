@@ -33,7 +33,10 @@ type Reader struct {
 	turn    []*lane // a heap: the one whose step is next comes first
 	reused  reused
 	each    func(frame) error // is shown frames that are no chunks'; may be nil
-	grown   bool              // there may be more columns since a batch was begun
+	latest  *known            // with the last chunk that was read
+	now     *known            // with the rows that were given; nil: there were none
+	shown   trace.Program     // of now, or all at the end
+	ahead   *chunk            // that was read before its time; nil: none
 	early   earlyLimit
 	earlies int // chunks that are decoded early, or were and have rows to give
 	lost    Lost
@@ -89,12 +92,17 @@ func newReader(name string, o Options, s source, t *told) *Reader {
 // Select names the kinds of rows that the reader gives, before the first Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Header tells what the file told so far.
+// Header tells what the file told before what was given of it: however far the reader
+// has read ahead, the same is known with the same rows.
 func (r *Reader) Header() trace.Header {
+	program, hasPC := &r.program, r.hasPC
+	if r.now != nil {
+		program, hasPC = &r.shown, r.now.hasPC
+	}
 	return trace.Header{
-		Format: "sgt", Sites: true, PCs: r.hasPC,
+		Format: "sgt", Sites: true, PCs: hasPC,
 		Threads: !r.noThreads, Sizes: !r.noSizes,
-		Program: &r.program, Capture: r.facts,
+		Program: program, Capture: r.facts,
 		Sliced: slices.Contains(r.facts, trace.Fact{Name: "order", Value: "sliced"}),
 	}
 }
@@ -118,9 +126,16 @@ func (r *Reader) Next(b *trace.Batch) error {
 		l := r.top()
 		if l == nil {
 			r.err = r.end()
+			r.shown = r.program
 			break
 		}
 		chunk := l.queue[0].at
+		if k := l.queue[0].known; r.isNews(k) {
+			if row > 0 {
+				break
+			}
+			r.now, r.shown = k, k.program
+		}
 		if r.apart.is {
 			if row > 0 && chunk != r.apart.here.Chunk {
 				break
@@ -130,7 +145,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 				return trace.ErrThere
 			}
 		}
-		if c.addr == nil || r.grown || row == 0 {
+		if row == 0 {
 			c = r.columns(b)
 		}
 		next := r.run(l, &c, row)
@@ -154,15 +169,14 @@ func (r *Reader) Next(b *trace.Batch) error {
 
 // columns makes those of b present that the file can fill.
 func (r *Reader) columns(b *trace.Batch) columns {
-	r.grown = false
 	b.NeedSite()
 	if !r.noThreads {
 		b.NeedThread()
 	}
-	if r.hasPC {
+	if r.now.hasPC {
 		b.NeedPC()
 	}
-	if r.hasArg {
+	if r.now.hasArg {
 		b.NeedArg()
 	}
 	return columns{addr: b.Addr, bytes: b.Bytes, kind: b.Kind, site: b.Site, arg: b.Arg}
@@ -185,7 +199,7 @@ func (r *Reader) top() *lane {
 		if r.ended != nil {
 			return nil
 		}
-		c, err := r.source.next(r)
+		c, err := r.read()
 		if err != nil {
 			r.ended = err
 			continue
@@ -203,7 +217,8 @@ func (r *Reader) ready() bool {
 
 func (r *Reader) enqueue(c *chunk) {
 	r.extend(&r.program)
-	r.grown = true
+	r.learned()
+	c.known = r.latest
 	l := r.lanes[c.thread]
 	if l == nil {
 		l = &lane{thread: c.thread}
@@ -310,7 +325,7 @@ func (r *Reader) begin(l *lane) error {
 		return err
 	}
 	l.d = r.reused.decoder()
-	return l.d.start(c, r.plans)
+	return l.d.start(c, r.plans[:c.known.blocks])
 }
 
 // leave ends a lane's first chunk; err tells what is wrong with it. It gives row

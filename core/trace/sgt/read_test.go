@@ -167,8 +167,7 @@ func TestStepsRoundTrip(t *testing.T) {
 	})
 }
 
-// TestRowsAreThoseOfTheNaiveTwin, in batches of any size, from front to back and
-// by the index.
+// TestRowsAreThoseOfTheNaiveTwin, in batches of any size.
 func TestRowsAreThoseOfTheNaiveTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -186,16 +185,15 @@ func TestRowsAreThoseOfTheNaiveTwin(t *testing.T) {
 		if e := r.Ending(); e != (Ending{true, references, End{"exit", 3, 7}}) {
 			t.Fatalf("the end is told as %+v, want %d references", e, references)
 		}
-		s := openSource(t, file)
-		whole := s.Whole()
-		whole.early, whole.reused.split = someEarly(t), !r.reused.split
-		sameRows(t, "by the index", whole, kinds, most, want)
+		again := NewReader("t", bytes.NewReader(file), Options{})
+		again.early, again.reused.split = someEarly(t), !r.reused.split
+		sameRows(t, "in the other way", again, kinds, most, want)
 	})
 }
 
 func openSource(t failer, file []byte) *Source {
 	t.Helper()
-	s, err := NewSource("t", bytes.NewReader(file), int64(len(file)), Options{})
+	s, err := NewSource("t", bytes.NewReader(file), int64(len(file)), nil)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -221,8 +219,7 @@ func compareRows(t failer, how string, got, want []row) {
 	}
 }
 
-// TestCutAnywhere: all whole chunks before the cut come, and then a cut is told,
-// by a stream and by a source.
+// TestCutAnywhere: all whole chunks before the cut come, and then a cut is told.
 func TestCutAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -243,15 +240,6 @@ func TestCutAnywhere(t *testing.T) {
 		if chunks := wholeChunks(t, file[:cut]); uint64(len(got)) != chunks {
 			t.Fatalf("cut at %d: %d rows, want the %d of whole chunks", cut, len(got), chunks)
 		}
-		s, err := NewSource("t", bytes.NewReader(file[:cut]), int64(cut), Options{})
-		if err != nil {
-			return // nothing is there
-		}
-		again, end := rowsOf(t, s.Whole(), 64)
-		if !errors.As(end, &damage) || !damage.Cut {
-			t.Fatalf("source cut at %d of %d: %v", cut, len(file), end)
-		}
-		compareRows(t, "source of a cut file", again, got)
 	})
 }
 
@@ -313,8 +301,9 @@ func FuzzReader(f *testing.F) {
 		r.Select(trace.AllKinds | trace.EventKinds)
 		other.Select(trace.AllKinds | trace.EventKinds)
 		drain(t, r, other)
-		if s, err := NewSource("t", bytes.NewReader(file), int64(len(file)), Options{}); err == nil {
-			drain(t, s.Whole(), s.Whole())
+		if s, err := NewSource("t", bytes.NewReader(file), int64(len(file)), nil); err == nil && s.Chunks() != nil {
+			all := trace.AllKinds | trace.EventKinds
+			drain(t, s.Open(0, all).(*Reader), s.Open(0, all).(*Reader))
 		}
 		_, _ = Check(NewReader("t", bytes.NewReader(file), Options{}), func(Fault) {})
 		_, _ = Look(NewReader("t", bytes.NewReader(file), Options{}))

@@ -20,7 +20,8 @@ type told struct {
 	indexed     bool // the index was there: the file is whole
 	indexAt     uint64
 	indexBody   []byte
-	tables      []uint64 // offsets of frames that are no chunk's
+	tables      []uint64 // offsets of frames that are no chunk's, but the index's
+	shared      bool     // somebody looks at the objects and threads that are known now
 
 	noThreads, noSizes bool // of the facts
 }
@@ -48,14 +49,23 @@ var (
 	errSecond = errors.New("another trace begins here: files cannot be joined, convert each")
 )
 
-// clone gives one that can learn on its own. What only grows is shared.
+// clone gives one that can learn on its own, if t has become one that is shared or does
+// not learn any more.
 func (t *told) clone() *told {
 	c := *t
 	p := &c.program
 	p.Modules, p.Functions, p.Blocks, p.Sites = slices.Clip(p.Modules), slices.Clip(p.Functions), slices.Clip(p.Blocks), slices.Clip(p.Sites)
-	p.Objects, p.Threads = slices.Clone(p.Objects), slices.Clone(p.Threads) // what is known later is known better
+	p.Objects, p.Threads, c.shared = slices.Clip(p.Objects), slices.Clip(p.Threads), true
 	p.Tags, c.facts, c.firstObject, c.tables = slices.Clip(p.Tags), slices.Clip(c.facts), slices.Clip(c.firstObject), slices.Clip(c.tables)
 	return &c
+}
+
+// own has objects and threads be nobody else's: what is known later is known better.
+func (t *told) own() {
+	if p := &t.program; t.shared {
+		p.Objects, p.Threads = slices.Clone(p.Objects), slices.Clone(p.Threads)
+		t.shared = false
+	}
 }
 
 // take learns from a frame that is not a chunk's.
@@ -124,6 +134,7 @@ func (t *told) takeObjects(r *cursor) {
 	if r.wrong != nil {
 		return
 	}
+	t.own()
 	objects := t.program.Objects[t.firstObject[module]:]
 	if module+1 < uint64(len(t.firstObject)) {
 		objects = objects[:t.firstObject[module+1]-t.firstObject[module]]
@@ -140,6 +151,7 @@ func (t *told) takeThread(r *cursor) {
 	th := trace.Thread{Number: r.u32("thread"), ID: r.uv(), Name: r.str(), StackLow: r.uv(), StackHigh: r.uv()}
 	same := func(other trace.Thread) bool { return other.Number == th.Number }
 	if i := slices.IndexFunc(t.program.Threads, same); i >= 0 {
+		t.own()
 		t.program.Threads[i] = th // what is known later is known better
 		return
 	}

@@ -162,9 +162,9 @@ func (in *Input) source(t *open.Trace) *sgt.Source {
 	if in.places == nil || in.Bytes == 0 || t.Container() == nil || len(t.Packings()) > 0 {
 		return nil
 	}
-	s, err := sgt.NewSource(in.Name, in.places, in.Bytes, sgt.Options{})
+	s, err := sgt.NewSource(in.Name, in.places, in.Bytes, t.Container())
 	if err != nil {
-		return nil // which the reader finds too
+		return nil // there is no index
 	}
 	return s
 }
