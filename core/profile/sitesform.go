@@ -1,6 +1,8 @@
 package profile
 
 import (
+	"slices"
+
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -217,9 +219,15 @@ func (r *sitesReader) name() string {
 	return ""
 }
 
+// believedSites is how many sites are given memory before they were read: they take
+// much, and to move them as they become more took half of the time.
+const believedSites = 1 << 14
+
 func (r *sitesReader) sites() (list []Site) {
 	last := &noSiteYet
-	for range r.Length(4 + 2*r.capacities) {
+	n := r.Length(4 + 2*r.capacities)
+	list = slices.Grow(list, min(n, believedSites))
+	for range n {
 		s := *last
 		r.site(&s, last)
 		mask := r.UintBelow(1 << NumStrides)
