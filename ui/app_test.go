@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -124,6 +125,7 @@ func (d *desk) SavePicture(_, _ string)     {}
 func (d *desk) ResetZoom(string)            {}
 func (d *desk) Pick()                       { d.picked++ }
 func (d *desk) SetHash(hash string, _ bool) { d.hash = hash }
+func (d *desk) Breathe()                    { runtime.Gosched() }
 func (d *desk) ShowFirst(show bool)         { d.first = show }
 func (d *desk) SetTitle(string)             {}
 func (d *desk) Announce(text string)        { d.said = append(d.said, text) }

@@ -64,6 +64,9 @@ type Port interface {
 	Pick()
 	// SetHash changes the URL's hash; replace leaves no entry in the history.
 	SetHash(hash string, replace bool)
+	// Breathe lets the events in that wait for the program, so that long work is several
+	// tasks of the page. It is called without the lock.
+	Breathe()
 	// ShowFirst shows or hides the static first screen.
 	ShowFirst(show bool)
 	// SetTitle names the window.

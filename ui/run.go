@@ -371,6 +371,7 @@ func (a *App) receive(m workers.Message) (last bool) {
 		if err != nil {
 			return a.refuse(err)
 		}
+		a.Port.Breathe()
 		a.update(func() {
 			a.run.snapshot, a.run.growing = m.Body, p
 			if r := a.result; r != nil && r.Key == a.run.key {
@@ -406,6 +407,7 @@ func (a *App) done(d workers.Done) (last bool) {
 	if err != nil {
 		return a.refuse(err)
 	}
+	a.Port.Breathe()
 	a.update(func() {
 		r := &Result{Key: d.Key, Name: a.run.name, Digest: d.Digest, Profile: p}
 		asked, absent := a.run.stopping, state.AbsentThreads(p, a.run.cores)

@@ -168,6 +168,9 @@ func (b *browser) SetHash(hash string, replace bool) {
 	js.Global().Get("history").Call(method, js.Null(), "", url)
 }
 
+// Breathe implements [ui.Port].
+func (b *browser) Breathe() { web.Yield() }
+
 // ShowFirst shows or hides the static first screen.
 func (b *browser) ShowFirst(show bool) {
 	for _, id := range []string{"first", "about"} {

@@ -50,6 +50,7 @@ func run() error {
 	go begin(app, page)
 
 	for ok := true; ok; ok = renderer.EventWait() {
+		page.Breathe() // what changed the page took its time
 		if !app.Changed() {
 			continue
 		}

@@ -47,6 +47,7 @@ func Try(f func() js.Value) (v js.Value, err error) {
 // yielder passes a message to itself: the browser delivers it after the events
 // that were waiting.
 type yielder struct {
+	turn    sync.Mutex
 	port    js.Value
 	arrived chan struct{}
 }
@@ -64,10 +65,11 @@ var theYielder = sync.OnceValue(func() *yielder {
 
 // Yield lets the events in that wait for the program: some fifty microseconds.
 // runtime.Gosched does not, and the least time.Sleep takes two milliseconds.
-// Only one goroutine may yield at a time. It must not be called from an event
-// handler.
+// It must not be called from an event handler.
 func Yield() {
 	y := theYielder()
+	y.turn.Lock()
+	defer y.turn.Unlock()
 	y.port.Call("postMessage", 0)
 	<-y.arrived
 }
