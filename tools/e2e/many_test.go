@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/performance"
+)
+
+// TestEightWorkers shares runs among eight workers, as the page does on a machine with as
+// many processors: the result is the command's, the page stays at hand, and a run that is
+// cancelled ends at once. Here are figures; what they should be is not looked at.
+func TestEightWorkers(t *testing.T) {
+	needStage(t)
+	trace := filepath.Join(t.TempDir(), "long.sgt")
+	ask(t, "convert", longTrace(t, 30e6), "-o", trace)
+	p := newTab(t, serve(t, ":0"))
+	call[emulation.SetHardwareConcurrencyOverrideParams, cdp.Empty](p, emulation.SetHardwareConcurrencyOverride, emulation.SetHardwareConcurrencyOverrideParams{HardwareConcurrency: 8})
+	p.visit("/")
+	p.ready()
+	const watch = `(() => { window.tasks = []; new PerformanceObserver((list) => tasks.push(...list.getEntries().map((e) => Math.round(e.duration)))).observe({ type: "longtask" }); return true; })()`
+	eval[bool](p, watch)
+	call(p, performance.Enable, performance.EnableParams{TimeDomain: "threadTicks"})
+	run := func(count int)  {
+		busy := p.busy()
+		p.choose("workers", strconv.Itoa(count))
+		p.drop(trace)
+		p.wait("references", `document.querySelector(".chip.growing") && !document.querySelector("#run-cancel").disabled`)
+		begun := eval[float64](p, `performance.now()`)
+		if count > 1 {
+			p.wait("all workers", `/\b`+strconv.Itoa(count)+`\b/.test(document.getElementById("run-workers")?.textContent)`)
+		}
+		if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
+			t.Errorf("%d workers: digest %s, the command's is %s", count, got, want)
+		}
+		took := eval[float64](p, `performance.now()`) - begun
+		t.Logf("%d workers: %.0f ms; the page was busy for %.0f; tasks of it above 50 ms: %v", count, took, p.busy()-busy, eval[[]int](p, `tasks.splice(0)`))
+	}
+	for _, count := range []int{1, 2, 8} {
+		run(count)
+	}
+
+	var ends []int
+	for range 3 {
+		p.drop(trace)
+		p.wait("all workers", `/\b8\b/.test(document.getElementById("run-workers")?.textContent)`)
+		ends = append(ends, int(eval[float64](p, `new Promise((done) => {
+			const from = performance.now();
+			const look = () => !document.querySelector("[data-running]") && document.querySelector(".chip.partial") ? done(performance.now() - from) : requestAnimationFrame(look);
+			document.getElementById("run-cancel").click();
+			look();
+		})`)))
+	}
+	slices.Sort(ends)
+	t.Logf("from the click on Cancel to the partial result: %v ms", ends)
+}
