@@ -30,6 +30,7 @@ var withinCore = map[string][]string{
 	"answers":   {"answers", "tally", "ranking", "hierarchy", "profile", "report", "trace"},
 	"export":    {"export", "answers", "tally", "ranking", "hierarchy", "profile", "report", "trace"},
 	"hierarchy": {"hierarchy", "profile", "trace"},
+	"loops":     {"loops", "trace"},
 	"ranking":   {"ranking", "hierarchy", "profile", "trace"},
 	"simulate":  {"simulate", "hierarchy", "trace"},
 	"analysis":  {"analysis", "stack", "profile", "trace"},

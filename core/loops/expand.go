@@ -1,0 +1,128 @@
+package loops
+
+import (
+	"errors"
+	"io"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// errTree cannot be met by a tree that a Folder made.
+var errTree = errors.New("loops: the tree has a loop that runs less than once, or too few addresses of a wild reference")
+
+// Expander is a [trace.Reader] of the rows that were folded, in their order, with all
+// of their fields. A column that some batches had is there in all, with zeros where it
+// was not.
+type Expander struct {
+	tree    *Tree
+	node    int // the next
+	at      int // its first parameter
+	walk    walk
+	cursors []cursor // by reference
+	row     int      // of the batch that is filled
+	err     error    // final
+}
+
+// Expand makes an expander. Several may be at work on the same tree.
+func (t *Tree) Expand() *Expander {
+	return &Expander{tree: t, cursors: make([]cursor, len(t.refs))}
+}
+
+// Next fills b as [trace.Reader] says.
+func (e *Expander) Next(b *trace.Batch) error {
+	b.Reset()
+	if e.err != nil {
+		return e.err
+	}
+	has := e.tree.has
+	if has.thread {
+		b.NeedThread()
+	}
+	if has.pc {
+		b.NeedPC()
+	}
+	if has.site {
+		b.NeedSite()
+	}
+	if has.arg {
+		b.NeedArg()
+	}
+	b.Resize(b.Cap())
+	e.row = 0
+	for e.row < b.Len() && e.err == nil {
+		if e.walk.depth > 0 {
+			e.advance(b)
+		} else {
+			e.begin(b)
+		}
+	}
+	b.Resize(e.row)
+	if e.row > 0 {
+		return nil
+	}
+	return e.err
+}
+
+// begin takes the next node at the top.
+func (e *Expander) begin(b *trace.Batch) {
+	t := e.tree
+	if e.node == len(t.nodes) {
+		e.err = io.EOF
+		return
+	}
+	s := &t.shapes.all[t.nodes[e.node]]
+	p := t.params[e.at : e.at+s.params]
+	e.node++
+	e.at += s.params
+	if !s.loop {
+		e.give(b, s.ref, s.wild, p[0])
+		return
+	}
+	e.walk.enter(s, p[0], p[1:])
+	e.walk.settle(t.shapes.all)
+}
+
+// advance gives rows of the loop that runs, up to the end of its body or of the batch.
+func (e *Expander) advance(b *trace.Batch) {
+	w := &e.walk
+	if w.stuck {
+		e.err = errTree
+		return
+	}
+	t := &w.frames[w.depth-1]
+	for e.row < b.Len() && e.err == nil {
+		it := &t.items[t.pos]
+		e.give(b, it.ref, it.wild, t.cur[t.at])
+		t.pos++
+		if t.at++; t.pos == len(t.items) || t.items[t.pos].loop {
+			w.settle(e.tree.shapes.all)
+			return
+		}
+	}
+}
+
+// give writes a row.
+func (e *Expander) give(b *trace.Batch, ref uint32, wild bool, addr trace.Addr) {
+	if wild {
+		var ok bool
+		if addr, ok = e.cursors[ref].next(&e.tree.streams[ref]); !ok {
+			e.err = errTree
+			return
+		}
+	}
+	i, r := e.row, &e.tree.refs[ref]
+	b.Addr[i], b.Bytes[i], b.Kind[i] = addr, r.Bytes, r.Kind
+	if b.Thread != nil {
+		b.Thread[i] = r.Thread
+	}
+	if b.PC != nil {
+		b.PC[i] = r.PC
+	}
+	if b.Site != nil {
+		b.Site[i] = r.Site
+	}
+	if b.Arg != nil {
+		b.Arg[i] = r.Arg
+	}
+	e.row++
+}

@@ -1,0 +1,222 @@
+package loops
+
+import (
+	"errors"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// DefaultWindow is the number of nodes among which repetitions are looked for.
+const DefaultWindow = 1024
+
+// errFinished tells of a wrong use.
+var errFinished = errors.New("loops: Consume after Finish; make another Folder")
+
+// Folder folds a trace, batch by batch. How rows are divided into batches does not
+// change the tree.
+type Folder struct {
+	tree   *Tree
+	window int
+
+	// The last nodes, and their parameters one after the other.
+	nodes  []node // window <= len(nodes) <= 2*window, once there are as many
+	params []uint64
+	base   int    // nodes before these, which are finished
+	before uint64 // the prefix hash of the last of them
+	last   []int  // by shape: 1 + the number of the last node of that shape; stale below base
+	loops  []int  // numbers of the nodes that are loops, ascending
+	powers []uint64
+
+	walk    walk // of the last node, while it is a loop that runs
+	habits  []habit
+	known   map[Reference]uint32
+	scratch []uint64 // parameters of some iteration
+	zeros   []uint64 // for columns that are absent
+	zeros32 []uint32
+}
+
+// node is a leaf or a loop in the window.
+type node struct {
+	shape uint32
+	at    int    // its first parameter
+	prev  int    // 1 + the number of the node of equal shape before it; stale below base
+	hash  uint64 // of the shapes up to this one, a polynomial in radix
+}
+
+const (
+	radix      = 0x9e3779b97f4a7c15
+	candidates = 16 // nodes of equal shape, or loops, that the end of the list is held against
+)
+
+// NewFolder makes a folder that looks for repetitions among the last nodes, as many
+// as window says; window < 1 means [DefaultWindow].
+func NewFolder(window int) *Folder {
+	if window < 1 {
+		window = DefaultWindow
+	}
+	f := &Folder{
+		tree:   &Tree{shapes: shapes{first: map[uint64]uint32{}}},
+		window: window,
+		known:  map[Reference]uint32{},
+		powers: make([]uint64, 2*window+2),
+	}
+	f.powers[0] = 1
+	for i := range f.powers[1:] {
+		f.powers[i+1] = f.powers[i] * radix
+	}
+	return f
+}
+
+// rows are a batch with all of its columns.
+type rows struct {
+	addr, pc, arg       []uint64
+	bytes, thread, site []uint32
+	kind                []trace.Kind
+}
+
+func (f *Folder) rowsOf(b *trace.Batch) rows {
+	n := b.Len()
+	if n > len(f.zeros) {
+		f.zeros, f.zeros32 = make([]uint64, n), make([]uint32, n)
+	}
+	has := &f.tree.has
+	has.thread = has.thread || b.Thread != nil
+	has.pc = has.pc || b.PC != nil
+	has.site = has.site || b.Site != nil
+	has.arg = has.arg || b.Arg != nil
+	return rows{
+		addr: b.Addr, pc: or(b.PC, f.zeros[:n]), arg: or(b.Arg, f.zeros[:n]), bytes: b.Bytes[:n],
+		thread: or(b.Thread, f.zeros32[:n]), site: or(b.Site, f.zeros32[:n]), kind: b.Kind[:n],
+	}
+}
+
+func or[T any](column, instead []T) []T {
+	if column == nil {
+		return instead
+	}
+	return column[:len(instead)]
+}
+
+func (c *rows) reference(i int) Reference {
+	return Reference{PC: c.pc[i], Arg: c.arg[i], Site: c.site[i], Thread: c.thread[i], Bytes: c.bytes[i], Kind: c.kind[i]}
+}
+
+// Consume takes the next rows.
+func (f *Folder) Consume(b *trace.Batch) error {
+	if f.tree == nil {
+		return errFinished
+	}
+	c := f.rowsOf(b)
+	for i := 0; i < len(c.addr); {
+		if i = f.predicted(&c, i); i < len(c.addr) {
+			f.unpredicted(c.reference(i), c.addr[i])
+			i++
+		}
+	}
+	f.tree.rows += uint64(len(c.addr))
+	return nil
+}
+
+// Finish gives the tree. The folder can do nothing else afterwards.
+func (f *Folder) Finish() *Tree {
+	t := f.tree
+	if t == nil {
+		return nil
+	}
+	f.stop()
+	for f.reduce() {
+	}
+	f.retire(len(f.nodes))
+	*f = Folder{}
+	return t
+}
+
+// predicted passes the rows from i on that are as the loop that runs says, and
+// gives the first that is not.
+func (f *Folder) predicted(c *rows, i int) int {
+	w := &f.walk
+	for ; i < len(c.addr) && w.depth > 0 && !w.stuck; i++ {
+		t := &w.frames[w.depth-1]
+		it := &t.items[t.pos]
+		r := &f.tree.refs[it.ref]
+		if c.site[i] != r.Site || c.kind[i] != r.Kind || c.bytes[i] != r.Bytes || c.pc[i] != r.PC ||
+			c.thread[i] != r.Thread || c.arg[i] != r.Arg {
+			break
+		}
+		if it.wild {
+			f.tree.streams[it.ref].add(c.addr[i])
+		} else if c.addr[i] != t.cur[t.at] {
+			break
+		}
+		h := &f.habits[it.ref]
+		h.seen++
+		h.last = c.addr[i]
+		t.pos++
+		if t.at++; t.pos == len(t.items) || t.items[t.pos].loop {
+			w.settle(f.tree.shapes.all)
+		}
+	}
+	return i
+}
+
+// unpredicted takes a row that is not as the loop that runs says: it tries what else
+// may go on, and appends a leaf where nothing does.
+func (f *Folder) unpredicted(r Reference, addr trace.Addr) {
+	if len(f.nodes) > 2*f.window {
+		f.retire(len(f.nodes) - f.window)
+	}
+	id := f.number(r)
+	if f.goesOnElsewhere(id, addr) {
+		return
+	}
+	h := &f.habits[id]
+	h.surprise(addr)
+	wild := 0
+	if r.named(f.tree.has) && h.isWild() {
+		wild = 1
+		f.tree.streams[id].add(addr)
+		addr = 0
+	}
+	if h.leaf[wild] == 0 {
+		h.leaf[wild] = 1 + f.tree.shapes.leaf(id, wild == 1)
+	}
+	f.params = append(f.params, addr)
+	f.push(h.leaf[wild]-1, 1)
+	if f.reduce() {
+		f.run()
+	}
+}
+
+// goesOnElsewhere ends the loop that runs, and others that come to run by that, until
+// one takes the row.
+func (f *Folder) goesOnElsewhere(id uint32, addr trace.Addr) bool {
+	for f.walk.depth > 0 {
+		if f.accepts(id, addr) {
+			return true
+		}
+		between := f.walk.untouched()
+		f.stop()
+		switch {
+		case between && f.lengthen(id, addr):
+		case !between && f.endsInLoop(): // the one that ran last is open still
+		case f.reduce():
+		default:
+			return false
+		}
+		f.run()
+	}
+	return false
+}
+
+// number gives the number of a reference, from 0 in the order of the trace.
+func (f *Folder) number(r Reference) uint32 {
+	id, ok := f.known[r]
+	if !ok {
+		id = uint32(len(f.tree.refs))
+		f.known[r] = id
+		f.tree.refs = append(f.tree.refs, r)
+		f.tree.streams = append(f.tree.streams, stream{})
+		f.habits = append(f.habits, habit{})
+	}
+	return id
+}

@@ -1,0 +1,206 @@
+package loops
+
+import (
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// code makes the rows of a program with sites: each call is one row.
+type code struct {
+	rows   []row
+	blocks bool
+}
+
+func (c *code) load(site uint32, addr uint64) {
+	c.rows = append(c.rows, row{Reference{Site: site, Bytes: 8, Kind: trace.Load}, addr})
+}
+
+func (c *code) store(site uint32, addr uint64) {
+	c.rows = append(c.rows, row{Reference{Site: site, Bytes: 8, Kind: trace.Store}, addr})
+}
+
+func (c *code) block(number uint32) {
+	if c.blocks {
+		c.rows = append(c.rows, row{Reference{Site: number, Kind: trace.BlockEntry}, 0})
+	}
+}
+
+const arrayA, arrayB, arrayC = 0x10000000, 0x20000000, 0x30000000
+
+// kernels are programs of size n.
+var kernels = []struct {
+	name string
+	run  func(c *code, n uint64)
+	// Leaves of the tree, whatever n: with entries of blocks, and without; 0: it grows.
+	leaves, plain int
+}{
+	{"gemm", gemm, 9, 0},
+	{"trmm", trmm, 15, 8},
+	{"jacobi", jacobi, 17, 12},
+	{"walk", contiguous, 3, 1},
+	{"blocked", blocked, 0, 0},
+	{"triangle down", down, 4, 2},
+}
+
+func gemm(c *code, n uint64) {
+	for i := range n {
+		c.block(1)
+		for j := range n {
+			c.block(2)
+			c.load(1, arrayC+8*(i*n+j))
+			for k := range n {
+				c.block(3)
+				c.load(2, arrayA+8*(i*n+k))
+				c.load(3, arrayB+8*(k*n+j))
+			}
+			c.block(4)
+			c.store(4, arrayC+8*(i*n+j))
+		}
+		c.block(5)
+	}
+}
+
+func trmm(c *code, n uint64) {
+	for i := range n {
+		c.block(1)
+		for j := range n {
+			c.block(2)
+			for k := i + 1; k < n; k++ {
+				c.block(3)
+				c.load(1, arrayA+8*(k*n+i))
+				c.load(2, arrayB+8*(k*n+j))
+				c.load(3, arrayB+8*(i*n+j))
+				c.store(4, arrayB+8*(i*n+j))
+			}
+			c.block(4)
+			c.load(5, arrayB+8*(i*n+j))
+			c.store(6, arrayB+8*(i*n+j))
+		}
+	}
+}
+
+func jacobi(c *code, n uint64) {
+	sweep := func(from, to uint64, site, block uint32) {
+		for i := uint64(1); i < n-1; i++ {
+			c.block(block)
+			for j := uint64(1); j < n-1; j++ {
+				c.block(block + 1)
+				for s, d := range []uint64{0, ^uint64(0), 1, ^(n - 1), n} {
+					c.load(site+uint32(s), from+8*(i*n+j+d))
+				}
+				c.store(site+5, to+8*(i*n+j))
+			}
+		}
+	}
+	for range n / 2 {
+		c.block(1)
+		sweep(arrayA, arrayB, 10, 2)
+		sweep(arrayB, arrayA, 20, 4)
+	}
+}
+
+func contiguous(c *code, n uint64) {
+	for i := range n {
+		c.block(1)
+		for j := range n {
+			c.block(2)
+			c.load(1, arrayA+8*(i*n+j))
+		}
+	}
+}
+
+func blocked(c *code, n uint64) {
+	const side = 4
+	for ii := uint64(0); ii < n; ii += side {
+		for jj := uint64(0); jj < n; jj += side {
+			for kk := uint64(0); kk < n; kk += side {
+				c.block(1)
+				for i := ii; i < ii+side; i++ {
+					c.block(2)
+					for j := jj; j < jj+side; j++ {
+						c.block(3)
+						c.load(1, arrayC+8*(i*n+j))
+						for k := kk; k < kk+side; k++ {
+							c.block(4)
+							c.load(2, arrayA+8*(i*n+k))
+							c.load(3, arrayB+8*(k*n+j))
+						}
+						c.store(4, arrayC+8*(i*n+j))
+					}
+				}
+			}
+		}
+	}
+}
+
+func down(c *code, n uint64) {
+	for i := range n {
+		c.block(1)
+		for j := range n - i {
+			c.block(2)
+			c.load(1, arrayA+8*(i*n+j))
+		}
+		c.store(2, arrayB+8*i)
+	}
+}
+
+// TestKernelsFoldToTheirCode: the tree is as large as the code, whatever n.
+func TestKernelsFoldToTheirCode(t *testing.T) {
+	for _, k := range kernels {
+		for _, blocks := range []bool{true, false} {
+			want := k.leaves
+			if !blocks {
+				want = k.plain
+			}
+			for _, n := range []uint64{12, 24, 40} {
+				c := code{blocks: blocks}
+				k.run(&c, n)
+				tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
+				same(t, unfold(t, tree, 512), c.rows)
+				if got := tree.Size(); want > 0 && got.Leaves != want {
+					t.Errorf("%s, entries of blocks %v, n %d: %d leaves, want %d; %+v", k.name, blocks, n, got.Leaves, want, got)
+				}
+			}
+		}
+	}
+}
+
+// TestNestKeepsItsShape: with entries of blocks, a walk over all of an array is two
+// loops, as it is in the source.
+func TestNestKeepsItsShape(t *testing.T) {
+	c := code{blocks: true}
+	contiguous(&c, 10)
+	tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 7 })
+	for n := range tree.Nodes() {
+		if !n.IsLoop() || n.Trips() != 10 || n.Len() != 2 {
+			t.Fatalf("a node with %d items, %d times, want an entry and a loop, 10 times", n.Len(), n.Trips())
+		}
+		inner, steps := n.Item(1)
+		if !inner.IsLoop() || inner.Trips() != 10 || inner.Len() != 2 || steps[0] != 0 || steps[2] != 80 {
+			t.Fatalf("a loop, %d times, steps %v, want 10 times and steps 0 0 80", inner.Trips(), steps)
+		}
+		leaf, steps := inner.Item(1)
+		if r, addr, wild := leaf.Leaf(); r != (Reference{Site: 1, Bytes: 8}) || addr != arrayA || wild || steps[0] != 8 {
+			t.Fatalf("leaf %+v at %#x, wild %v, step %d, want a load of 8 bytes at site 1 and %#x, step 8", r, addr, wild, steps[0], arrayA)
+		}
+	}
+}
+
+// TestWildSites: a gather x[index[i]] folds to one loop, with its addresses aside.
+func TestWildSites(t *testing.T) {
+	var c code
+	seed := uint64(1)
+	for i := range uint64(5000) {
+		seed = mix(seed)
+		c.load(1, arrayA+4*i)
+		c.load(2, arrayB+seed%(1<<20))
+		c.store(3, arrayC+8*i)
+	}
+	tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
+	same(t, unfold(t, tree, 512), c.rows)
+	same(t, naive(tree), c.rows)
+	if got := tree.Size(); got.Leaves > 150 || got.Wild < 4900 || got.WildBytes > 4*got.Wild {
+		t.Errorf("%+v, want at most 150 leaves, and 4,900 wild addresses or more in 4 bytes or less each", got)
+	}
+}

@@ -1,0 +1,44 @@
+package loops
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+	"pgregory.net/rapid"
+)
+
+// same wants equal rows.
+func same(t tracetest.Failer, got, want []row) {
+	t.Helper()
+	if slices.Equal(got, want) {
+		return
+	}
+	for i := range want {
+		if i >= len(got) || got[i] != want[i] {
+			t.Fatalf("%d rows, want %d; row %d differs, want %+v, got %+v", len(got), len(want), i, want[i], got[min(i, len(got)):min(i+1, len(got))])
+		}
+	}
+	t.Fatalf("%d rows, want %d", len(got), len(want))
+}
+
+// TestUnfoldGivesTheRowsBack: whatever the nest and the window.
+func TestUnfoldGivesTheRowsBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, has := drawRows(t)
+		window := rapid.SampledFrom([]int{1, 2, 3, 5, 17, 100, 0}).Draw(t, "window")
+		whole := batch(all, has)
+		tree := fold(t, window, whole, func() int { return len(all) })
+		if tree.Rows() != uint64(len(all)) {
+			t.Fatalf("a tree of %d rows, want %d", tree.Rows(), len(all))
+		}
+		same(t, naive(tree), all)
+		same(t, unfold(t, tree, rapid.IntRange(1, 100).Draw(t, "rows a batch")), all)
+		seed := rapid.Uint64().Draw(t, "split")
+		split := fold(t, window, whole, func() int { seed = mix(seed); return 1 + int(seed%50) })
+		if !reflect.DeepEqual(split, tree) {
+			t.Fatalf("rows in other batches give another tree")
+		}
+	})
+}

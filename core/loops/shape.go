@@ -1,0 +1,108 @@
+package loops
+
+import "slices"
+
+// shape is what nodes have in common that differ only in their parameters. A
+// leaf has one parameter, its address (0 of a wild one); a loop has its trip count
+// and then those of the items of its body in order, as they are in its first
+// iteration.
+type shape struct {
+	ref    uint32 // of a leaf
+	loop   bool
+	wild   bool
+	items  []item   // the body of a loop
+	steps  []uint64 // of each parameter of the body, from one iteration to the next // len(steps) == params-1
+	trips  []int32  // which of the parameters are trip counts, ascending
+	params int
+	leaves int // in the tree below
+	loops  int // with this one
+}
+
+// item is a node of a body.
+type item struct {
+	shape  uint32
+	ref    uint32 // of a leaf
+	at     int32  // its first parameter in the body's
+	params int32
+	loop   bool
+	wild   bool
+}
+
+// shapes numbers shapes: equal ones have equal numbers.
+type shapes struct {
+	all   []shape
+	first map[uint64]uint32 // 1 + the newest shape with this hash
+	next  []uint32          // by shape: 1 + the one before it with the same hash
+}
+
+// leaf adds the shape of a leaf, which is new.
+func (s *shapes) leaf(ref uint32, wild bool) uint32 {
+	return s.add(shape{ref: ref, wild: wild, params: 1, leaves: 1})
+}
+
+func (s *shapes) add(n shape) uint32 {
+	s.all = append(s.all, n)
+	s.next = append(s.next, 0)
+	return uint32(len(s.all) - 1)
+}
+
+// loop gives the shape of a loop over nodes with these shapes.
+func (s *shapes) loop(body []node, steps []uint64) uint32 {
+	h := uint64(len(body))
+	for i := range body {
+		h = mix(h ^ uint64(body[i].shape))
+	}
+	for _, step := range steps {
+		h = mix(h ^ step)
+	}
+	for id := s.first[h]; id != 0; id = s.next[id-1] {
+		if s.all[id-1].is(body, steps) {
+			return id - 1
+		}
+	}
+	id := s.add(s.newLoop(body, steps))
+	s.next[id] = s.first[h]
+	s.first[h] = id + 1
+	return id
+}
+
+func (s *shapes) newLoop(body []node, steps []uint64) shape {
+	n := shape{loop: true, items: make([]item, len(body)), steps: slices.Clone(steps), trips: []int32{0}, params: 1, loops: 1}
+	for i := range body {
+		of := &s.all[body[i].shape]
+		n.items[i] = item{shape: body[i].shape, ref: of.ref, at: int32(n.params - 1), params: int32(of.params), loop: of.loop, wild: of.wild}
+		for _, trip := range of.trips {
+			n.trips = append(n.trips, int32(n.params)+trip)
+		}
+		n.params += of.params
+		n.leaves += of.leaves
+		n.loops += of.loops
+	}
+	return n
+}
+
+// is tells whether the loop has this body.
+func (n *shape) is(body []node, steps []uint64) bool {
+	return n.over(body) && slices.Equal(n.steps, steps)
+}
+
+// over tells whether the loop is one over nodes of these shapes.
+func (n *shape) over(body []node) bool {
+	if len(n.items) != len(body) {
+		return false
+	}
+	for i := range body {
+		if n.items[i].shape != body[i].shape {
+			return false
+		}
+	}
+	return true
+}
+
+// mix is the finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

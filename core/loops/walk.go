@@ -1,0 +1,82 @@
+package loops
+
+// walk is an odometer: a place in the iterations of a nest. It stands at a leaf,
+// unless it is stuck.
+type walk struct {
+	frames []frame // of the loops around the place, the outermost first
+	depth  int     // frames in use; 0: nowhere
+	stuck  bool    // at a loop that would run less than once
+}
+
+// frame is a loop that runs.
+type frame struct {
+	items []item
+	steps []uint64
+	cur   []uint64 // the body's parameters in this iteration // len(cur) == len(steps)
+	pos   int      // the item that is to come
+	at    int      // its first parameter, in cur
+	done  uint64   // whole iterations before this one
+	trips uint64
+}
+
+// enter begins the first iteration of a loop; start are its body's parameters there.
+func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
+	if w.depth == len(w.frames) {
+		w.frames = append(w.frames, frame{})
+	}
+	t := &w.frames[w.depth]
+	w.depth++
+	t.items, t.steps, t.cur = s.items, s.steps, append(t.cur[:0], start...)
+	t.pos, t.at, t.done, t.trips = 0, 0, 0, trips
+	return t
+}
+
+// settle goes on from behind an item, or from before a loop, to the next leaf, or to
+// the end of the nest.
+func (w *walk) settle(all []shape) {
+	for w.depth > 0 {
+		t := &w.frames[w.depth-1]
+		if t.pos == len(t.items) {
+			if t.done++; t.done < t.trips {
+				t.again()
+				continue
+			}
+			w.depth--
+			if w.depth > 0 {
+				above := &w.frames[w.depth-1]
+				above.pos++
+				above.at += 1 + len(t.cur)
+			}
+			continue
+		}
+		if !t.items[t.pos].loop {
+			return
+		}
+		trips := t.cur[t.at]
+		if int64(trips) < 1 {
+			w.stuck = true
+			return
+		}
+		s := &all[t.items[t.pos].shape]
+		w.enter(s, trips, t.cur[t.at+1:t.at+s.params])
+	}
+}
+
+// again begins another iteration.
+func (t *frame) again() {
+	t.pos, t.at = 0, 0
+	cur := t.cur[:len(t.steps)]
+	for i, step := range t.steps {
+		cur[i] += step
+	}
+}
+
+// untouched tells whether the outermost loop is between two iterations.
+func (w *walk) untouched() bool {
+	for d := range w.depth {
+		if t := &w.frames[d]; t.pos > 0 || d > 0 && t.done > 0 {
+			return false
+		}
+	}
+	return true
+}
