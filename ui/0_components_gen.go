@@ -259,7 +259,7 @@ func (c *Bar) bar() state.RunBar { return state.NewRunBar(c.App.run.progress) }
 // value is the bar's length; none while the share is not known.
 func (c *Bar) value() any {
 	if b := c.bar(); b.Known {
-		return strconv.FormatFloat(b.Share, 'f', 4, 64)
+		return b.Value()
 	}
 	return nil
 }

@@ -117,20 +117,21 @@ func (d *desk) Describe(content []byte) ([]byte, error) {
 	}
 	return []byte(strings.Join(lines, "\n")), err
 }
-func (d *desk) Heat(m *state.HeatMap)       { d.heat = m }
-func (d *desk) Matrix(m *state.Matrix)      { d.matrices[m.ID] = m }
-func (d *desk) Grid(g *state.Grid)          { d.grids[g.ID] = g }
-func (d *desk) Chart(c *state.Chart)        { d.charts[c.ID] = c }
-func (d *desk) SavePicture(_, _ string)     {}
-func (d *desk) ResetZoom(string)            {}
-func (d *desk) Pick()                       { d.picked++ }
-func (d *desk) SetHash(hash string, _ bool) { d.hash = hash }
-func (d *desk) Breathe()                    { runtime.Gosched() }
-func (d *desk) ShowFirst(show bool)         { d.first = show }
-func (d *desk) SetTitle(string)             {}
-func (d *desk) Announce(text string)        { d.said = append(d.said, text) }
-func (d *desk) Focus(id string)             { d.focus = id }
-func (d *desk) Now() time.Time              { return time.UnixMilli(1_800_000_000_000) }
+func (d *desk) Heat(m *state.HeatMap)          { d.heat = m }
+func (d *desk) Matrix(m *state.Matrix)         { d.matrices[m.ID] = m }
+func (d *desk) Grid(g *state.Grid)             { d.grids[g.ID] = g }
+func (d *desk) Chart(c *state.Chart)           { d.charts[c.ID] = c }
+func (d *desk) SavePicture(_, _ string)        {}
+func (d *desk) ResetZoom(string)               {}
+func (d *desk) Pick()                          { d.picked++ }
+func (d *desk) SetHash(hash string, _ bool)    { d.hash = hash }
+func (d *desk) ShowProgress(state.RunBar) bool { return false }
+func (d *desk) Breathe()                       { runtime.Gosched() }
+func (d *desk) ShowFirst(show bool)            { d.first = show }
+func (d *desk) SetTitle(string)                {}
+func (d *desk) Announce(text string)           { d.said = append(d.said, text) }
+func (d *desk) Focus(id string)                { d.focus = id }
+func (d *desk) Now() time.Time                 { return time.UnixMilli(1_800_000_000_000) }
 func (d *desk) Save(name, _ string, content []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -64,6 +64,9 @@ type Port interface {
 	Pick()
 	// SetHash changes the URL's hash; replace leaves no entry in the history.
 	SetHash(hash string, replace bool)
+	// ShowProgress writes the numbers of a bar that is in view where they stand; false:
+	// it is not there, or has other parts.
+	ShowProgress(bar state.RunBar) bool
 	// Breathe lets the events in that wait for the program, so that long work is several
 	// tasks of the page. It is called without the lock.
 	Breathe()

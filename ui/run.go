@@ -354,15 +354,7 @@ func (a *App) receive(m workers.Message) (last bool) {
 		if err != nil {
 			return a.refuse(err)
 		}
-		key := ""
-		a.update(func() {
-			if p.Beyond && !a.run.progress.Beyond {
-				a.Note = state.BeyondNote(a.run.name, p)
-				a.Port.Announce(a.Note)
-			}
-			a.run.progress, a.run.pausing = p, false
-			key = a.run.key
-		})
+		key := a.progress(p)
 		if a.Tabs != nil {
 			a.Tabs.Tell(key, m.Body)
 		}
@@ -395,6 +387,29 @@ func (a *App) receive(m workers.Message) (last bool) {
 		return true
 	}
 	return false
+}
+
+// progress shows how far the run is, and gives its key. It comes five times a second:
+// where nothing but the bar's numbers changes they are written where they stand, since
+// to render the page takes a hundred times as long.
+func (a *App) progress(p workers.Progress) (key string) {
+	a.Env.Lock()
+	if p.Beyond && !a.run.progress.Beyond {
+		a.Note = state.BeyondNote(a.run.name, p)
+		a.Port.Announce(a.Note)
+		a.touch()
+	}
+	before, now := state.NewRunBar(a.run.progress), state.NewRunBar(p)
+	same := !a.changed && !a.run.pausing && before.SameForm(now)
+	a.run.progress, a.run.pausing = p, false
+	key = a.run.key
+	if same && a.Port.ShowProgress(now) {
+		a.Env.UnlockOnly()
+		return key
+	}
+	a.touch()
+	a.Env.UnlockRender()
+	return key
 }
 
 func (a *App) refuse(err error) (last bool) {

@@ -25,7 +25,7 @@ func TestEightWorkers(t *testing.T) {
 	const watch = `(() => { window.tasks = []; new PerformanceObserver((list) => tasks.push(...list.getEntries().map((e) => Math.round(e.duration)))).observe({ type: "longtask" }); return true; })()`
 	eval[bool](p, watch)
 	call(p, performance.Enable, performance.EnableParams{TimeDomain: "threadTicks"})
-	run := func(count int)  {
+	run := func(count int) {
 		busy := p.busy()
 		p.choose("workers", strconv.Itoa(count))
 		p.drop(trace)

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/workers"
@@ -61,6 +62,17 @@ func NewRunBar(p workers.Progress) RunBar {
 	}
 	return bar
 }
+
+// SameForm tells whether another bar has the same parts, and only says other things in
+// them.
+func (b RunBar) SameForm(other RunBar) bool {
+	return b.Known == other.Known && b.Paused == other.Paused && slices.EqualFunc(b.Facts, other.Facts, func(f, g Fact) bool {
+		return f.ID == g.ID && f.Name == g.Name && (f.Share == "") == (g.Share == "")
+	})
+}
+
+// Value is the bar's length, for an element that is given one if the share is known.
+func (b RunBar) Value() string { return strconv.FormatFloat(b.Share, 'f', 4, 64) }
 
 // memory tells what the analysis takes, of what it may.
 func memory(p workers.Progress) Fact {

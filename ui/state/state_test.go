@@ -536,6 +536,24 @@ func TestTabs(t *testing.T) {
 	}
 }
 
+// TestSameForm: numbers make no other form, facts that come or go and meters do.
+func TestSameForm(t *testing.T) {
+	p := workers.Progress{Bytes: 25 << 20, TotalBytes: 100 << 20, References: 9_000_000, Millis: 1000, Memory: 3 << 20}
+	more, paused, limited, shared := p, p, p, p
+	more.Bytes, more.References, more.Millis = 26<<20, 10_000_000, 1200
+	paused.Paused = true
+	limited.Limit = 1 << 30
+	shared.Workers = 2
+	if !NewRunBar(p).SameForm(NewRunBar(more)) {
+		t.Error("other numbers are another form")
+	}
+	for name, other := range map[string]workers.Progress{"paused": paused, "with a limit": limited, "with workers": shared} {
+		if NewRunBar(p).SameForm(NewRunBar(other)) {
+			t.Errorf("a run %s has the same form", name)
+		}
+	}
+}
+
 func TestRunBar(t *testing.T) {
 	bar := NewRunBar(workers.Progress{Bytes: 25 << 20, TotalBytes: 100 << 20, References: 9_000_000, Millis: 1000, Memory: 3 << 20})
 	facts := map[string]string{}

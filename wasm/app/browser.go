@@ -168,6 +168,32 @@ func (b *browser) SetHash(hash string, replace bool) {
 	js.Global().Get("history").Call(method, js.Null(), "", url)
 }
 
+// ShowProgress implements [ui.Port].
+func (b *browser) ShowProgress(bar state.RunBar) bool {
+	byID := func(id string) js.Value { return document().Call("getElementById", id) }
+	length, percent := byID("run-progress"), byID("run-percent")
+	facts := make([]js.Value, len(bar.Facts))
+	for i, f := range bar.Facts {
+		if facts[i] = byID("run-" + f.ID); facts[i].IsNull() || f.Share != "" && facts[i].Get("nextElementSibling").IsNull() {
+			return false
+		}
+	}
+	if length.IsNull() || percent.IsNull() {
+		return false
+	}
+	if bar.Known {
+		length.Set("value", bar.Value())
+	}
+	percent.Set("textContent", bar.Percent)
+	for i, f := range bar.Facts {
+		facts[i].Set("textContent", f.Value)
+		if f.Share != "" {
+			facts[i].Get("nextElementSibling").Set("value", f.Share)
+		}
+	}
+	return true
+}
+
 // Breathe implements [ui.Port].
 func (b *browser) Breathe() { web.Yield() }
 
