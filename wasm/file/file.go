@@ -23,6 +23,7 @@ const (
 type File struct {
 	name   string
 	size   uint64
+	blob   js.Value
 	source source
 	ahead  js.Value // promise of the chunk after view
 	view   js.Value // Uint8Array: the chunk that is being read
@@ -58,7 +59,7 @@ func Open(blob js.Value) (*File, error) {
 	if blob.Type() != js.TypeObject || blob.Get("size").Type() != js.TypeNumber {
 		return nil, errNoFile
 	}
-	f := &File{name: "the file", size: uint64(blob.Get("size").Float()), view: js.Undefined()}
+	f := &File{name: "the file", size: uint64(blob.Get("size").Float()), blob: blob, view: js.Undefined()}
 	if name := blob.Get("name"); name.Type() == js.TypeString {
 		f.name = name.String()
 	}
@@ -139,11 +140,24 @@ func (f *File) turnOver() error {
 		if got := f.read + uint64(len(f.small)); got != f.size {
 			return &ReadError{Name: f.name, Offset: f.read, Cause: "it ends there instead of after " + strconv.FormatUint(f.size, 10) + " bytes"}
 		}
-		return io.EOF
+		return f.unchanged()
 	}
 	f.view, f.at, f.length = chunk, 0, chunk.Length()
 	f.ahead = f.source.begin(spare)
 	return nil
+}
+
+// unchanged gives io.EOF, if the file is what it was when it was chosen. Browsers look at
+// that when they open it, and not while they read: so its last byte is read once more.
+func (f *File) unchanged() error {
+	last, err := web.Try(func() js.Value { return f.blob.Call("slice", max(1, f.size)-1).Call("arrayBuffer") })
+	if err == nil {
+		_, err = web.Await(last)
+	}
+	if err != nil {
+		return &ReadError{Name: f.name, Offset: f.read, Cause: words(err)}
+	}
+	return io.EOF
 }
 
 // Close lets go of the file. It waits for nothing.

@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestFileChangesWhileItIsRead: a file that is written to while the page reads it gives no
+// result that looks whole.
+func TestFileChangesWhileItIsRead(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	for name, change := range map[string]func(f *os.File, size int64) error{
+		"it grows":   func(f *os.File, size int64) error { _, err := f.WriteAt([]byte("\n"), size); return err },
+		"it shrinks": func(f *os.File, size int64) error { return f.Truncate(size - size/8) },
+		"a byte near its end is another one": func(f *os.File, size int64) error {
+			at := size - size/8
+			b := make([]byte, 1)
+			if _, err := f.ReadAt(b, at); err != nil {
+				return err
+			}
+			b[0] ^= 1
+			_, err := f.WriteAt(b, at)
+			return err
+		},
+		"a byte near its beginning is": func(f *os.File, size int64) error { _, err := f.WriteAt([]byte{4}, 100); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &tab{t: t, ctx: p.ctx, server: p.server, watch: p.watch}
+			trace := longTrace(t, 20e6)
+			p.drop(trace)
+			p.wait("references", `document.querySelector(".chip.growing")`)
+			f, err := os.OpenFile(trace, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			info, err := f.Stat()
+			if err == nil {
+				err = change(f, info.Size())
+			}
+			if closed := f.Close(); err != nil || closed != nil {
+				t.Fatal(err, closed)
+			}
+			p.finished()
+			if !p.has(".chip.partial") || p.has(".chip.complete") {
+				t.Errorf("the result looks whole\n%s", p.screen())
+			}
+			said := p.problem()
+			if near := strings.Contains(name, "near its end"); !near && !strings.Contains(said, "changed") { // there it may be damage
+				t.Errorf("the page says %q", said)
+			}
+			t.Log(said)
+			p.click("#problem-dismiss")
+			p.waitGone("#problem")
+		})
+	}
+}
