@@ -28,6 +28,7 @@ type Folder struct {
 	powers []uint64
 
 	walk    walk // of the last node, while it is a loop that runs
+	past    []candidate
 	habits  []habit
 	known   map[Reference]uint32
 	scratch []uint64 // parameters of some iteration
@@ -45,7 +46,8 @@ type node struct {
 
 const (
 	radix      = 0x9e3779b97f4a7c15
-	candidates = 16 // nodes of equal shape, or loops, that the end of the list is held against
+	mostAgain  = 256 // rows of an iteration that has begun which are taken once more
+	candidates = 16  // nodes of equal shape, or loops, that the end of the list is held against
 )
 
 // NewFolder makes a folder that looks for repetitions among the last nodes, as many
@@ -123,7 +125,7 @@ func (f *Folder) Finish() *Tree {
 	if t == nil {
 		return nil
 	}
-	f.stop()
+	f.stop(false)
 	for f.reduce() {
 	}
 	f.retire(len(f.nodes))
@@ -159,29 +161,48 @@ func (f *Folder) predicted(c *rows, i int) int {
 	return i
 }
 
-// unpredicted takes a row that is not as the loop that runs says: it tries what else
-// may go on, and appends a leaf where nothing does.
+// unpredicted takes a row that is not as the loop that runs says.
 func (f *Folder) unpredicted(r Reference, addr trace.Addr) {
 	if len(f.nodes) > 2*f.window {
 		f.retire(len(f.nodes) - f.window)
 	}
-	id := f.number(r)
-	if f.goesOnElsewhere(id, addr) {
+	c := candidate{ref: f.number(r), addr: addr}
+	if f.goesOnElsewhere(c) {
 		return
 	}
-	h := &f.habits[id]
+	h := &f.habits[c.ref]
 	h.surprise(addr)
-	wild := 0
 	if r.named(f.tree.has) && h.isWild() {
-		wild = 1
-		f.tree.streams[id].add(addr)
-		addr = 0
+		f.tree.streams[c.ref].add(addr)
+		c.addr, c.wild = 0, true
 	}
-	if h.leaf[wild] == 0 {
-		h.leaf[wild] = 1 + f.tree.shapes.leaf(id, wild == 1)
+	f.leaf(c)
+}
+
+// candidate is a row that a loop may take.
+type candidate struct {
+	ref  uint32
+	addr trace.Addr
+	// A row that is taken once more is one of a wild leaf or not, and counted.
+	again, wild bool
+}
+
+// fits tells whether the row is an item's, with this address.
+func (c *candidate) fits(it *item, addr trace.Addr) bool {
+	return it.ref == c.ref && (!c.again || it.wild == c.wild) && (it.wild || c.addr == addr)
+}
+
+// leaf appends a leaf.
+func (f *Folder) leaf(c candidate) {
+	h, kind := &f.habits[c.ref], 0
+	if c.wild {
+		kind = 1
 	}
-	f.params = append(f.params, addr)
-	f.push(h.leaf[wild]-1, 1)
+	if h.leaf[kind] == 0 {
+		h.leaf[kind] = 1 + f.tree.shapes.leaf(c.ref, c.wild)
+	}
+	f.params = append(f.params, c.addr)
+	f.push(h.leaf[kind]-1, 1)
 	if f.reduce() {
 		f.run()
 	}
@@ -189,15 +210,20 @@ func (f *Folder) unpredicted(r Reference, addr trace.Addr) {
 
 // goesOnElsewhere ends the loop that runs, and others that come to run by that, until
 // one takes the row.
-func (f *Folder) goesOnElsewhere(id uint32, addr trace.Addr) bool {
+func (f *Folder) goesOnElsewhere(c candidate) bool {
+	fold := !c.again // once a row: what is taken again may take a loop apart, which folds anew
 	for f.walk.depth > 0 {
-		if f.accepts(id, addr) {
+		if f.accepts(c) {
 			return true
 		}
 		between := f.walk.untouched()
-		f.stop()
+		if parts := f.stop(fold); parts > 0 {
+			fold = false
+			f.takeAgain(parts)
+			continue
+		}
 		switch {
-		case between && f.lengthen(id, addr):
+		case between && f.lengthen(c):
 		case !between && f.endsInLoop(): // the one that ran last is open still
 		case f.reduce():
 		default:

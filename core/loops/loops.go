@@ -24,7 +24,9 @@
 //     iteration that runs, and no list grows.
 //  4. A row that is not as the loop says ends it. Of an iteration that has begun,
 //     the parts become nodes of their own, and the inner loop that ran last goes on
-//     if it can.
+//     if it can. Where the whole iterations fold with what is before them, up to 256
+//     rows of the one that has begun are taken once more, for they may be the next
+//     iteration of that.
 //  5. A site more than half of whose rows are not predicted, and lie at a distance
 //     from the one before that is none of its last eight, is wild: its addresses go
 //     to a stream at its side, and loops fold around it.

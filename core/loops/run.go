@@ -1,7 +1,5 @@
 package loops
 
-import "github.com/stackglass/stackglass/core/trace"
-
 // endsInLoop tells whether the last node is a loop.
 func (f *Folder) endsInLoop() bool {
 	n := len(f.nodes)
@@ -22,21 +20,23 @@ func (f *Folder) run() {
 }
 
 // accepts passes a row if it is as the loop that runs says.
-func (f *Folder) accepts(id uint32, addr trace.Addr) bool {
+func (f *Folder) accepts(c candidate) bool {
 	w := &f.walk
 	if w.stuck {
 		return false
 	}
 	t := &w.frames[w.depth-1]
 	it := &t.items[t.pos]
-	if it.ref != id || !it.wild && addr != t.cur[t.at] {
+	if !c.fits(it, t.cur[t.at]) {
 		return false
 	}
-	if it.wild {
-		f.tree.streams[id].add(addr)
+	if !c.again {
+		if it.wild {
+			f.tree.streams[c.ref].add(c.addr)
+		}
+		f.habits[c.ref].seen++
+		f.habits[c.ref].last = c.addr
 	}
-	f.habits[id].seen++
-	f.habits[id].last = addr
 	t.pos++
 	t.at++
 	w.settle(f.tree.shapes.all)
@@ -44,13 +44,18 @@ func (f *Folder) accepts(id uint32, addr trace.Addr) bool {
 }
 
 // stop ends the loop that runs behind its last whole iteration. The parts of one that
-// has begun become nodes behind it; the last may be a loop that goes on.
-func (f *Folder) stop() {
+// has begun become nodes behind it; the last may be a loop that goes on. With fold,
+// the ended loop is folded with what is before it, if that is possible; then stop gives
+// the number of parts, which may be iterations of something else now. Otherwise it
+// gives 0.
+func (f *Folder) stop(fold bool) (parts int) {
 	w := &f.walk
 	if w.depth == 0 {
-		return
+		return 0
 	}
 	f.params[f.nodes[len(f.nodes)-1].at] = w.frames[0].done
+	folded := fold && !w.untouched() && f.reduce()
+	before := len(f.nodes)
 	for d := range w.depth {
 		t := &w.frames[d]
 		if d > 0 {
@@ -69,6 +74,58 @@ func (f *Folder) stop() {
 		f.pushItems(t.items[:t.pos], t.cur)
 	}
 	w.depth, w.stuck = 0, false
+	if !folded {
+		return 0
+	}
+	return len(f.nodes) - before
+}
+
+// takeAgain takes the rows of the last nodes once more, with the loop before them
+// running. If they are many, the nodes stay, and the last of them runs if it is a loop.
+func (f *Folder) takeAgain(parts int) {
+	if !f.unfoldLast(parts) {
+		if f.endsInLoop() {
+			f.run()
+		}
+		return
+	}
+	f.cut(parts)
+	f.run()
+	for _, c := range f.past {
+		if f.walk.depth > 0 && f.accepts(c) || f.goesOnElsewhere(c) {
+			continue
+		}
+		f.leaf(c)
+	}
+}
+
+// unfoldLast puts the rows of the last nodes into past; it gives up on many.
+func (f *Folder) unfoldLast(nodes int) bool {
+	f.past = f.past[:0]
+	all := f.tree.shapes.all
+	w := &f.walk // nothing runs
+	for i := len(f.nodes) - nodes; i < len(f.nodes); i++ {
+		s := &all[f.nodes[i].shape]
+		p := f.params[f.nodes[i].at:]
+		if !s.loop {
+			f.past = append(f.past, candidate{ref: s.ref, addr: p[0], again: true, wild: s.wild})
+		} else {
+			w.enter(s, p[0], p[1:s.params])
+			for w.settle(all); w.depth > 0 && len(f.past) <= mostAgain; w.settle(all) {
+				t := &w.frames[w.depth-1]
+				it := &t.items[t.pos]
+				c := candidate{ref: it.ref, addr: t.cur[t.at], again: true, wild: it.wild}
+				f.past = append(f.past, c)
+				t.pos++
+				t.at++
+			}
+			w.depth = 0
+		}
+		if len(f.past) > mostAgain {
+			return false
+		}
+	}
+	return true
 }
 
 // pushItems appends items of a body as nodes; params are the body's.
@@ -83,7 +140,7 @@ func (f *Folder) pushItems(items []item, params []uint64) {
 // lengthen looks whether a row goes on with the loop at the end of the last node, a
 // loop between two iterations: an inner loop that runs longer than it did. If so, it
 // takes the last iteration apart, so that this inner loop is the last node.
-func (f *Folder) lengthen(id uint32, addr trace.Addr) bool {
+func (f *Folder) lengthen(c candidate) bool {
 	tail := f.nodes[len(f.nodes)-1]
 	s := &f.tree.shapes.all[tail.shape]
 	end := s.items[len(s.items)-1]
@@ -97,7 +154,7 @@ func (f *Folder) lengthen(id uint32, addr trace.Addr) bool {
 		f.scratch = append(f.scratch, p[1+i]+step*(trips-1))
 	}
 	iteration := f.scratch
-	if !f.goesOn(end.shape, iteration[end.at:end.at+end.params], id, addr) {
+	if !f.goesOn(end.shape, iteration[end.at:end.at+end.params], c) {
 		return false
 	}
 	switch trips {
@@ -117,14 +174,14 @@ func (f *Folder) lengthen(id uint32, addr trace.Addr) bool {
 
 // goesOn tells whether another iteration of a loop, or of the loop at its end, and so
 // on, begins with a row.
-func (f *Folder) goesOn(loop uint32, p []uint64, id uint32, addr trace.Addr) bool {
+func (f *Folder) goesOn(loop uint32, p []uint64, c candidate) bool {
 	all := f.tree.shapes.all
 	s := &all[loop]
 	trips := p[0]
 	for first, i := s.items[0], 0; ; i++ {
 		value := p[1+i] + s.steps[i]*trips
 		if !first.loop {
-			if first.ref == id && (first.wild || value == addr) {
+			if c.fits(&first, value) {
 				return true
 			}
 			break
@@ -142,5 +199,5 @@ func (f *Folder) goesOn(loop uint32, p []uint64, id uint32, addr trace.Addr) boo
 	for i := end.at; i < end.at+end.params; i++ {
 		f.scratch = append(f.scratch, p[1+i]+s.steps[i]*(trips-1))
 	}
-	return f.goesOn(end.shape, f.scratch[lo:], id, addr)
+	return f.goesOn(end.shape, f.scratch[lo:], c)
 }
