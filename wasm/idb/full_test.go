@@ -3,8 +3,13 @@
 package idb
 
 import (
+	"bytes"
+	"errors"
+	"io"
+	"syscall/js"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/profile/memstore/storetest"
 )
 
@@ -15,4 +20,67 @@ func TestFull(t *testing.T) {
 	setQuota(t, 24<<20)
 	defer setQuota(t, 0)
 	storetest.TestFull(t, openNew(t))
+}
+
+// TestAnyWriteIsRefused: whichever write of a checkpoint or a result finds no room, what
+// was there stays, and what comes after is taken.
+func TestAnyWriteIsRefused(t *testing.T) {
+	stores := js.Global().Get("IDBObjectStore").Get("prototype")
+	put := stores.Get("put")
+	defer stores.Set("put", put)
+	// What throws as a full storage does: a function of Go cannot.
+	crypto := js.Global().Get("crypto")
+	full := crypto.Get("getRandomValues").Call("bind", crypto, js.Global().Get("Uint8Array").New(1<<17))
+	calls := 0 // before the storage is full
+	counting := js.FuncOf(func(this js.Value, args []js.Value) any {
+		if calls--; calls == 0 {
+			stores.Set("put", full)
+		}
+		about := js.Global().Get("Array").New()
+		for _, a := range args {
+			about.Call("push", a)
+		}
+		return put.Call("apply", this, about)
+	})
+	defer counting.Release()
+	s := openNew(t)
+	old, later := bytes.Repeat([]byte{5}, 2*chunkBytes+9), bytes.Repeat([]byte{6}, chunkBytes+1)
+	save := func(data []byte) error {
+		return s.Save(profile.Entry{Key: "k", Name: "n"}, func(w io.Writer) error { _, err := w.Write(data); return err })
+	}
+	for name, write := range map[string]func(data []byte) error{
+		"checkpoint": save,
+		"result":     func(data []byte) error { return s.Put(profile.Entry{Key: "k", State: profile.EntryComplete}, data) },
+	} {
+		refused := 0
+		for n := 1; ; n++ {
+			if err := s.Delete("k"); err != nil {
+				t.Fatal(err)
+			}
+			if err := save(old); err != nil {
+				t.Fatal(err)
+			}
+			if calls = n - 1; calls == 0 {
+				stores.Set("put", full)
+			} else {
+				stores.Set("put", counting)
+			}
+			err := write(later)
+			stores.Set("put", put)
+			if refused++; err == nil {
+				break
+			} else if !errors.Is(err, profile.ErrFull) {
+				t.Errorf("%s, write %d: %v, want %v", name, n, err, profile.ErrFull)
+			}
+			if data, err := s.Get("k"); err != nil || !bytes.Equal(data, old) {
+				t.Errorf("%s, write %d: %d bytes are left of %d, %v", name, n, len(data), len(old), err)
+			}
+			if err := write(later); err != nil {
+				t.Errorf("%s, after write %d was refused: %v", name, n, err)
+			}
+		}
+		if refused < 3 {
+			t.Errorf("%s: only %d writes", name, refused-1)
+		}
+	}
 }
