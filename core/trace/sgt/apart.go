@@ -56,6 +56,7 @@ func (r *Reader) Pass(chunk uint64) error {
 		switch {
 		case l == nil && chunk == trace.AtEnd:
 			r.shown = r.program
+			r.apart.here = trace.Position{Chunk: trace.AtEnd}
 			return nil
 		case l == nil:
 			if r.err = r.end(); r.err == io.EOF {
