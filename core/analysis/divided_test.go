@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
@@ -285,19 +286,26 @@ func TestDividedEndsWhereOneDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for err == nil {
-			err = d.Step()
-		}
-		if err == io.EOF {
-			err = nil
-		}
-		got := checked(t, d.Finish(analysis.StateAfter(err, d.Progress().References)))
-		if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
-			t.Fatalf("seed %d: ended by %v, want %v", seed, err, wantErr)
-		}
-		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: what was read before %v differs", seed, err)
-		}
+		endsAs(t, seed, d, want, wantErr)
+	}
+}
+
+// endsAs steps a run to its end, which is to be that of another.
+func endsAs(t *testing.T, seed uint64, d *analysis.Divided, want *profile.Profile, wantErr error) {
+	t.Helper()
+	var err error
+	for err == nil {
+		err = d.Step()
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	got := checked(t, d.Finish(analysis.StateAfter(err, d.Progress().References)))
+	if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+		t.Fatalf("seed %d: ended by %v, want %v", seed, err, wantErr)
+	}
+	if !bytes.Equal(got.Encode(), want.Encode()) {
+		t.Fatalf("seed %d: what was read before %v differs", seed, err)
 	}
 }
 

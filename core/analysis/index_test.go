@@ -3,7 +3,6 @@ package analysis_test
 import (
 	"bytes"
 	"encoding/binary"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -128,19 +127,7 @@ func TestFalseIndexes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for err == nil {
-			err = d.Step()
-		}
-		if err == io.EOF {
-			err = nil
-		}
-		got := checked(t, d.Finish(analysis.StateAfter(err, d.Progress().References)))
-		if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
-			t.Fatalf("seed %d: ended by %v, want %v", seed, err, wantErr)
-		}
-		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: differs with helpers that believe the index, %+v", seed, spec)
-		}
+		endsAs(t, seed, d, want, wantErr)
 	}
 	if joined < 50 || shared < 100 {
 		t.Errorf("%d segments of %d files", joined, shared)
