@@ -11,7 +11,7 @@ type shape struct {
 	loop   bool
 	wild   bool
 	items  []item   // the body of a loop
-	steps  []uint64 // of each parameter of the body, from one iteration to the next // len(steps) == params-1
+	steps  []uint64 // of each parameter of the body, from one iteration to the next: one less than params
 	trips  []int32  // which of the parameters are trip counts, ascending
 	params int
 	leaves int // in the tree below

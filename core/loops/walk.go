@@ -12,7 +12,7 @@ type walk struct {
 type frame struct {
 	items []item
 	steps []uint64
-	cur   []uint64 // the body's parameters in this iteration // len(cur) == len(steps)
+	cur   []uint64 // the body's parameters in this iteration, as many as steps
 	pos   int      // the item that is to come
 	at    int      // its first parameter, in cur
 	done  uint64   // whole iterations before this one

@@ -55,7 +55,7 @@ func (r *Reader) Pass(chunk uint64) error {
 		l := r.top()
 		switch {
 		case l == nil && chunk == trace.AtEnd:
-			r.shown = r.program
+			r.shown = *r.told
 			r.apart.here = trace.Position{Chunk: trace.AtEnd}
 			return nil
 		case l == nil:

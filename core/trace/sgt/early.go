@@ -64,8 +64,8 @@ func earlyHere() earlyLimit {
 
 // startEarly begins to decode a chunk that is not the next one to give.
 func (r *Reader) startEarly(c *chunk) {
-	if r.earlies >= r.early.chunks || r.source.load(c) != nil {
-		return // what is wrong with it is told in its turn
+	if r.earlies >= r.early.chunks {
+		return
 	}
 	r.earlies++
 	e := r.reused.early()

@@ -1,26 +1,23 @@
 package sgt
 
-import "github.com/stackglass/stackglass/core/trace"
-
 // known is what the file tells before a chunk: rows of the chunk may be of it only, and
 // are given with no more.
 type known struct {
-	tables        int // number of those before it
-	program       trace.Program
-	blocks        int
+	told
+	blocks        int // whose steps are understood
 	hasPC, hasArg bool
 }
 
 // learned takes note of what is known with the chunks that come.
 func (r *Reader) learned() {
-	if r.latest == nil || r.latest.tables != len(r.tables) {
+	if r.latest == nil || len(r.latest.tables) != len(r.tables) {
 		r.shared = true
-		r.latest = &known{len(r.tables), r.program, len(r.plans), r.hasPC, r.hasArg}
+		r.latest = &known{*r.told, len(r.plans), r.hasPC, r.hasArg}
 	}
 }
 
 // isNews tells whether more is known with a chunk than is shown.
-func (r *Reader) isNews(k *known) bool { return r.now == nil || k.tables > r.now.tables }
+func (r *Reader) isNews(k *known) bool { return r.now == nil || len(k.tables) > len(r.now.tables) }
 
 // peek reads up to the first chunk. The error tells that there is none.
 func (r *Reader) peek() error {

@@ -35,7 +35,7 @@ type Reader struct {
 	each    func(frame) error // is shown frames that are no chunks'; may be nil
 	latest  *known            // with the last chunk that was read
 	now     *known            // with the rows that were given; nil: there were none
-	shown   trace.Program     // of now, or all at the end
+	shown   told              // of now, or all at the end
 	ahead   *chunk            // that was read before its time; nil: none
 	early   earlyLimit
 	earlies int // chunks that are decoded early, or were and have rows to give
@@ -45,10 +45,9 @@ type Reader struct {
 }
 
 // source gives chunks in the order of the file, and tells the reader what else
-// there is. Chunks may come without their content, which load gets.
+// there is.
 type source interface {
 	next(r *Reader) (*chunk, error)
-	load(c *chunk) error
 	at() uint64 // bytes read
 }
 
@@ -95,15 +94,15 @@ func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 // Header tells what the file told before what was given of it: however far the reader
 // has read ahead, the same is known with the same rows.
 func (r *Reader) Header() trace.Header {
-	program, hasPC := &r.program, r.hasPC
+	t, hasPC := r.told, r.hasPC
 	if r.now != nil {
-		program, hasPC = &r.shown, r.now.hasPC
+		t, hasPC = &r.shown, r.now.hasPC
 	}
 	return trace.Header{
 		Format: "sgt", Sites: true, PCs: hasPC,
-		Threads: !r.noThreads, Sizes: !r.noSizes,
-		Program: program, Capture: r.facts,
-		Sliced: slices.Contains(r.facts, trace.Fact{Name: "order", Value: "sliced"}),
+		Threads: !t.noThreads, Sizes: !t.noSizes,
+		Program: &t.program, Capture: t.facts,
+		Sliced: slices.Contains(t.facts, trace.Fact{Name: "order", Value: "sliced"}),
 	}
 }
 
@@ -126,7 +125,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 		l := r.top()
 		if l == nil {
 			r.err = r.end()
-			r.shown = r.program
+			r.shown = *r.told
 			break
 		}
 		chunk := l.queue[0].at
@@ -134,7 +133,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 			if row > 0 {
 				break
 			}
-			r.now, r.shown = k, k.program
+			r.now, r.shown = k, k.told
 		}
 		if r.apart.is {
 			if row > 0 && chunk != r.apart.here.Chunk {
@@ -170,7 +169,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 // columns makes those of b present that the file can fill.
 func (r *Reader) columns(b *trace.Batch) columns {
 	b.NeedSite()
-	if !r.noThreads {
+	if !r.now.noThreads {
 		b.NeedThread()
 	}
 	if r.now.hasPC {
@@ -320,9 +319,6 @@ func (r *Reader) begin(l *lane) error {
 		<-l.early.done
 		l.d, c.early = l.early.d, nil
 		return nil
-	}
-	if err := r.source.load(c); err != nil {
-		return err
 	}
 	l.d = r.reused.decoder()
 	return l.d.start(c, r.plans[:c.known.blocks])

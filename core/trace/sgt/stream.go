@@ -13,9 +13,6 @@ type stream struct {
 
 func (s *stream) at() uint64 { return s.feed.at }
 
-// load has nothing to do: the content came with the chunk.
-func (s *stream) load(*chunk) error { return nil }
-
 // next reads frames until a chunk comes.
 func (s *stream) next(r *Reader) (*chunk, error) {
 	for {
