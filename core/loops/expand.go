@@ -8,7 +8,7 @@ import (
 )
 
 // errTree cannot be met by a tree that a Folder made.
-var errTree = errors.New("loops: the tree has a loop that runs less than once, or too few addresses of a wild reference")
+var errTree = errors.New("loops: the tree has too few addresses of a wild reference")
 
 // Expander is a [trace.Reader] of the rows that were folded, in their order, with all
 // of their fields. A column that some batches had is there in all, with zeros where it
@@ -25,7 +25,7 @@ type Expander struct {
 
 // Expand makes an expander. Several may be at work on the same tree.
 func (t *Tree) Expand() *Expander {
-	return &Expander{tree: t, cursors: make([]cursor, len(t.refs))}
+	return &Expander{tree: t, walk: walk{skips: true}, cursors: make([]cursor, len(t.refs))}
 }
 
 // Next fills b as [trace.Reader] says.
@@ -78,6 +78,9 @@ func (e *Expander) begin(b *trace.Batch) {
 		e.give(b, s.ref, s.wild, p[0])
 		return
 	}
+	if int64(p[0]) < 1 {
+		return
+	}
 	e.walk.enter(s, p[0], p[1:])
 	e.walk.settle(t.shapes.all)
 }
@@ -85,10 +88,6 @@ func (e *Expander) begin(b *trace.Batch) {
 // advance gives rows of the loop that runs, up to the end of its body or of the batch.
 func (e *Expander) advance(b *trace.Batch) {
 	w := &e.walk
-	if w.stuck {
-		e.err = errTree
-		return
-	}
 	t := &w.frames[w.depth-1]
 	for e.row < b.Len() && e.err == nil {
 		it := &t.items[t.pos]

@@ -33,6 +33,9 @@
 //  6. Only the last nodes are looked at, a window; what is older is finished.
 //  7. [Expander] gives the rows back, each as it was, in their order.
 //
+// [Nest] describes a tree by items whose addresses and trip counts are affine in the
+// loops around them: to write one by hand, or to change one that a trace gave.
+//
 // # Differences
 //
 // ScalaMemTrace compares signatures, which are the exclusive or of the call stack's

@@ -34,7 +34,8 @@ type Tree struct {
 	params  []uint64 // of the nodes, one after the other
 }
 
-// Rows is the number of rows that the tree stands for, references and events.
+// Rows is the number of rows that the tree stands for, references and events; the
+// largest number stands for itself and all that are larger.
 func (t *Tree) Rows() uint64 { return t.rows }
 
 // Size gives what the tree consists of: nodes at the top, leaves and loops in
@@ -95,7 +96,8 @@ func (n Node) Leaf() (r Reference, addr trace.Addr, wild bool) {
 // count and then those of the items of its body, one after the other.
 func (n Node) Params() []uint64 { return n.params }
 
-// Trips is how often a loop runs, at least once; of a leaf 1.
+// Trips is how often a loop runs; of a leaf 1. As a signed number it may be 0 or less in
+// a tree that [Nest.Build] made: the loop does not run.
 func (n Node) Trips() uint64 {
 	if n.shape.loop {
 		return n.params[0]

@@ -6,6 +6,7 @@ type walk struct {
 	frames []frame // of the loops around the place, the outermost first
 	depth  int     // frames in use; 0: nowhere
 	stuck  bool    // at a loop that would run less than once
+	skips  bool    // such loops are passed over, instead
 }
 
 // frame is a loop that runs.
@@ -53,6 +54,11 @@ func (w *walk) settle(all []shape) {
 			return
 		}
 		trips := t.cur[t.at]
+		if int64(trips) < 1 && w.skips {
+			t.at += int(t.items[t.pos].params)
+			t.pos++
+			continue
+		}
 		if int64(trips) < 1 {
 			w.stuck = true
 			return

@@ -1,0 +1,184 @@
+package loops
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+// interpret runs a nest as the description says, up to so many rows.
+func interpret(n *Nest, most int) (rows []row) {
+	wild := map[Reference][]trace.Addr{}
+	for r := range n.streams {
+		wild[r] = slices.Collect(n.Wild(r))
+	}
+	var run func(items []Item, at []uint64)
+	run = func(items []Item, at []uint64) {
+		for i := range items {
+			it := &items[i]
+			value := it.start()
+			for d := range at {
+				value += at[d] * it.step(d)
+			}
+			switch {
+			case len(rows) >= most:
+			case it.IsLoop():
+				for j := int64(0); j < int64(value) && len(rows) < most; j++ {
+					run(it.Body, append(slices.Clone(at), uint64(j)))
+				}
+			case it.Wild:
+				rows = append(rows, row{it.Ref, wild[it.Ref][0]})
+				wild[it.Ref] = wild[it.Ref][1:]
+			default:
+				rows = append(rows, row{it.Ref, value})
+			}
+		}
+	}
+	run(n.Items, nil)
+	return rows
+}
+
+// drawItems draws the items of a body within so many loops.
+func drawItems(t *rapid.T, depth int) (items []Item) {
+	for range rapid.IntRange(1, 3).Draw(t, "items") {
+		var it Item
+		if depth < 4 && rapid.IntRange(0, 2).Draw(t, "is a loop") > 0 {
+			it = Loop(uint64(rapid.IntRange(-1, 5).Draw(t, "trips")), drawItems(t, depth+1)...)
+			for range depth {
+				it.Steps = append(it.Steps, rapid.SampledFrom([]int64{0, 0, 0, 1, 2, -1}).Draw(t, "more trips"))
+			}
+		} else {
+			it.Ref = Reference{Site: rapid.Uint32Range(0, 3).Draw(t, "site"), Bytes: 8, Kind: rapid.SampledFrom([]trace.Kind{trace.Load, trace.Store}).Draw(t, "kind")}
+			if it.Wild = rapid.IntRange(0, 9).Draw(t, "wild") == 0; !it.Wild {
+				it.Addr = rapid.Uint64().Draw(t, "address")
+				for range rapid.IntRange(0, depth).Draw(t, "steps") {
+					it.Steps = append(it.Steps, rapid.SampledFrom([]int64{0, 8, 64, -800, math.MinInt64}).Draw(t, "step"))
+				}
+			}
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
+// TestNestIsWhatItSays: a built tree unfolds to what its nest says, and gives the nest
+// back.
+func TestNestIsWhatItSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const most = 5000
+		n := Nest{Items: drawItems(t, 0)}
+		for site := range uint32(4) {
+			for _, kind := range []trace.Kind{trace.Load, trace.Store} {
+				addrs := make([]trace.Addr, most)
+				for i := range addrs {
+					addrs[i] = mix(uint64(i) ^ uint64(site))
+				}
+				n.SetWild(Reference{Site: site, Bytes: 8, Kind: kind}, addrs)
+			}
+		}
+		want := interpret(&n, most)
+		if len(want) == most {
+			t.Skip("too long")
+		}
+		tree, err := n.Build()
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		if tree.Rows() != uint64(len(want)) {
+			t.Fatalf("%d rows, want %d", tree.Rows(), len(want))
+		}
+		has := columns{site: true}
+		if !tree.has.site {
+			has = columns{}
+		}
+		same(t, unfold(t, tree, rapid.IntRange(1, 100).Draw(t, "rows a batch")), rowsIn(batch(want, has)))
+		again := tree.Nest()
+		same(t, interpret(again, most), want)
+		twice, err := again.Build()
+		if err != nil {
+			t.Fatalf("built again: %v", err)
+		}
+		if twice.rows != tree.rows || !slices.Equal(twice.params, tree.params) || !reflect.DeepEqual(twice.Nest(), again) {
+			t.Fatalf("another tree the second time")
+		}
+		copied := n.Clone()
+		for i := range copied.Items {
+			for j := range copied.Items[i].Body {
+				copied.Items[i].Body[j].Ref.Site++
+			}
+		}
+		same(t, interpret(&n, most), want)
+	})
+}
+
+// TestFoldedTreesAsNests: of a tree that a Folder made, too.
+func TestFoldedTreesAsNests(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, has := drawRows(t)
+		tree := fold(t, 0, batch(all, has), func() int { return 100 })
+		built, err := tree.Nest().Build()
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		if built.rows != tree.rows || built.has != tree.has {
+			t.Fatalf("%d rows, columns %v, want %d and %v", built.rows, built.has, tree.rows, tree.has)
+		}
+		same(t, unfold(t, built, 100), all)
+	})
+}
+
+// TestRowsOfLargeNests: rows are counted without unfolding them.
+func TestRowsOfLargeNests(t *testing.T) {
+	one := Leaf(Reference{Bytes: 8}, 0)
+	triangle := func(n uint64) Nest { // k < j < i < n
+		k := Item{Body: []Item{one}, Trips: 0, Steps: []int64{0, 1}}
+		j := Item{Body: []Item{k}, Trips: 0, Steps: []int64{1}}
+		return Nest{Items: []Item{Loop(n, j)}}
+	}
+	const n = 2000
+	for _, c := range []struct {
+		name string
+		nest Nest
+		rows uint64
+	}{
+		{"box", Nest{Items: []Item{Loop(1<<20, Loop(1<<20, Loop(1<<20, one)))}}, 1 << 60},
+		{"too large a box", Nest{Items: []Item{Loop(1<<30, Loop(1<<30, Loop(1<<30, one)))}}, math.MaxUint64},
+		{"triangle", Nest{Items: []Item{Loop(1<<30, Item{Body: []Item{one}, Trips: 1 << 30, Steps: []int64{-1}})}}, 1<<29<<30 + 1<<29},
+		{"pyramid", triangle(n), n * (n - 1) * (n - 2) / 6},
+		{"never", Nest{Items: []Item{Loop(0, one), Loop(^uint64(0), one)}}, 0},
+	} {
+		tree, err := c.nest.Build()
+		if err != nil || tree.Rows() != c.rows {
+			t.Errorf("%s: %v rows, error %v, want %d", c.name, tree.Rows(), err, c.rows)
+		}
+	}
+}
+
+func TestWrongNests(t *testing.T) {
+	one := Leaf(Reference{Bytes: 8}, 0)
+	wild := Reference{Site: 1, Bytes: 8}
+	for _, c := range []struct {
+		nest Nest
+		want string
+	}{
+		{Nest{Items: []Item{one, Loop(2, one, Leaf(Reference{}, 0, 1, 2))}}, "loops: item 1.1: 2 steps, want at most 1, one for each loop around"},
+		{Nest{Items: []Item{{Trips: 3}}}, "loops: item 0: a loop without a body, want at least one item that it repeats, or no trip count"},
+		{Nest{Items: []Item{{Ref: Reference{Kind: 200}}}}, "loops: item 0: kind 200, want one of a trace"},
+		{Nest{Items: []Item{{Ref: wild, Wild: true}}}, "loops: item 0: a wild leaf without addresses, want those of its reference, from SetWild"},
+		{Nest{Items: []Item{Loop(2, Item{Ref: wild, Wild: true})}, streams: map[Reference]*stream{wild: {packed: []byte{0}, count: 1}}},
+			"loops: the nest: 1 addresses of a wild reference, want 2, one for each of its rows"},
+		{Nest{Items: []Item{Loop(1<<40, Item{Body: []Item{one}, Trips: 5, Steps: []int64{-1}})}},
+			"loops: item 0: trip counts that are negative now and then, in too many iterations to count, want a nest whose counts stay at 0 or above"},
+	} {
+		_, err := c.nest.Build()
+		var wrong *NestError
+		if !errors.As(err, &wrong) || err.Error() != c.want {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+	}
+}
