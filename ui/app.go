@@ -2,6 +2,7 @@ package ui
 
 import (
 	"strings"
+	"sync/atomic"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
@@ -55,6 +56,7 @@ type App struct {
 	smalls  *state.Threads          // whose charts of single threads were
 	code    codeState
 	changed bool
+	links   atomic.Int64 // that were followed, the last of them counts
 }
 
 // Result is the analysis in view.
@@ -129,14 +131,43 @@ func (a *App) reload() {
 	})
 }
 
+// Follow goes where a link led that changed the URL's hash, once its turn comes: of two
+// in quick succession the last one holds, whichever is taken first, and also over a
+// change of the screen that was waiting before it. The caller is the thread of the events.
+func (a *App) Follow(hash string) {
+	turn := a.links.Add(1)
+	go func() {
+		a.navigate(func() (string, bool) {
+			if turn != a.links.Load() {
+				return "", false
+			}
+			if a.Port.Hash() != hash {
+				a.Port.SetHash(hash, true)
+			}
+			return "#" + hash, true
+		})
+	}()
+}
+
 // Navigate goes where the hash points. It waits for the store.
 func (a *App) Navigate(hash string) {
-	if strings.HasPrefix(hash, "#") && !strings.Contains(hash, "=") {
-		hash = "" // an anchor of the first screen
-	}
-	screen, unread := state.ParseScreen(hash), state.Unread(hash)
+	a.navigate(func() (string, bool) { return hash, true })
+}
+
+func (a *App) navigate(to func() (hash string, yes bool)) {
+	var screen state.Screen
 	var load string
+	var yes bool
 	a.update(func() {
+		var hash string
+		if hash, yes = to(); !yes {
+			return
+		}
+		if strings.HasPrefix(hash, "#") && !strings.Contains(hash, "=") {
+			hash = "" // an anchor of the first screen
+		}
+		var unread []string
+		screen, unread = state.ParseScreen(hash), state.Unread(hash)
 		before := a.Screen
 		a.Screen = screen
 		a.Note = strings.Join(unread, " ")
@@ -180,6 +211,7 @@ func (a *App) Navigate(hash string) {
 		a.drawCharts()
 	})
 	switch {
+	case !yes:
 	case load != "":
 		a.load(load)
 	case screen.Open != "":

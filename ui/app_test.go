@@ -124,6 +124,7 @@ func (d *desk) Chart(c *state.Chart)           { d.charts[c.ID] = c }
 func (d *desk) SavePicture(_, _ string)        {}
 func (d *desk) ResetZoom(string)               {}
 func (d *desk) Pick()                          { d.picked++ }
+func (d *desk) Hash() string                   { return d.hash }
 func (d *desk) SetHash(hash string, _ bool)    { d.hash = hash }
 func (d *desk) ShowProgress(state.RunBar) bool { return false }
 func (d *desk) Breathe()                       { runtime.Gosched() }
@@ -228,6 +229,35 @@ func TestDemoToResult(t *testing.T) {
 	d.app.Navigate("")
 	if d.focus != "open-"+key {
 		t.Errorf("back from a row's result, the focus goes to %q", d.focus)
+	}
+}
+
+// Whoever follows two links in quick succession is where the second one led, and so is
+// the URL, also where a change of the screen had waited before them.
+func TestLastLinkHolds(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	key := d.app.Screen.Open
+	caches := d.app.Screen.With(state.TabCaches).Hash()
+	for range 100 {
+		d.app.Navigate("#open=" + key)
+		d.act(func() {
+			d.hash = caches
+			d.app.Follow(d.hash)
+			d.hash = ""
+			d.app.Follow(d.hash)
+			d.app.goTo(d.app.Screen.With(state.TabLocality), true)
+		})
+		until(t, func() (yes bool) {
+			d.act(func() { yes = d.app.Screen.Open == "" })
+			return yes
+		})
+		runtime.Gosched()
+		d.act(func() {
+			if d.app.Screen.Open != "" || d.hash != "" {
+				t.Fatalf("the screen is of %q, and the URL's hash %q", d.app.Screen.Open, d.hash)
+			}
+		})
 	}
 }
 

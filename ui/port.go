@@ -62,6 +62,8 @@ type Port interface {
 	Save(name, mediaType string, content []byte)
 	// Pick opens the file picker.
 	Pick()
+	// Hash is the URL's hash, without "#"; "" where there is none.
+	Hash() string
 	// SetHash changes the URL's hash; replace leaves no entry in the history.
 	SetHash(hash string, replace bool)
 	// ShowProgress writes the numbers of a bar that is in view where they stand; false:

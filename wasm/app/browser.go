@@ -4,6 +4,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 	"syscall/js"
 	"time"
 
@@ -154,6 +155,11 @@ func (b *browser) ResetZoom(chart string) {
 
 // Pick opens the file picker. Browsers allow it within a click only.
 func (b *browser) Pick() { element("file").Call("click") }
+
+// Hash is the URL's hash, without "#".
+func (b *browser) Hash() string {
+	return strings.TrimPrefix(js.Global().Get("location").Get("hash").String(), "#")
+}
 
 // SetHash changes the URL's hash, without a hashchange event.
 func (b *browser) SetHash(hash string, replace bool) {

@@ -7,6 +7,7 @@ package main
 
 import (
 	"runtime/debug"
+	"strings"
 	"syscall/js"
 
 	"github.com/stackglass/stackglass/ui"
@@ -80,10 +81,10 @@ func begin(app *ui.App, page *browser) {
 			go app.Leave()
 		}
 	})
-	location := js.Global().Get("location")
-	app.Start(location.Get("hash").String())
-	listen("hashchange", func(js.Value) {
-		go app.Navigate(location.Get("hash").String())
+	app.Start("#" + page.Hash())
+	listen("hashchange", func(event js.Value) {
+		_, hash, _ := strings.Cut(event.Get("newURL").String(), "#")
+		app.Follow(hash)
 	})
 	js.Global().Get("stackglass").Call("onItem", function(func(args []js.Value) {
 		if pair := args[0].Get("pair"); pair.Truthy() {
