@@ -210,10 +210,26 @@ func (p *tab) waitGone(selector string) {
 	p.wait("no "+selector, `!document.querySelector(`+quote(selector)+`)`)
 }
 
-// click clicks the element with the mouse once it stands still.
+// click clicks the element with the mouse. Where what comes into view moves the element
+// between the look at where it is and the click, the click meets another, or nothing:
+// a person would see that, and click again.
 func (p *tab) click(selector string) {
 	p.t.Helper()
-	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
+	p.waitFor(selector)
+	for range 3 {
+		eval[bool](p, `(() => {
+			window.clicked = false;
+			const aim = document.querySelector(`+quote(selector)+`);
+			addEventListener("click", (e) => { window.clicked = !aim || aim.contains(e.target) }, { capture: true, once: true });
+			return true;
+		})()`)
+		p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
+		// Of a page that the click led away from there is nothing to ask.
+		if clicked, err := tryEval[bool](p, `window.clicked !== false`); err != nil || clicked {
+			return
+		}
+		p.t.Logf("the click missed %s", selector)
+	}
 }
 
 // press presses keys as on a keyboard.
