@@ -22,7 +22,7 @@ func address(file string) string {
 
 // browser is the page's [ui.Port].
 type browser struct {
-	focus   string // id of the element to focus after the next render
+	focus   string // id of the element to focus after the render of the next build
 	demos   []ui.Demo
 	grids   map[string]*state.Grid // handed over, by id
 	problem string                 // that was scrolled into view
@@ -47,16 +47,20 @@ func listen(event string, f func(event js.Value)) {
 	js.Global().Call("addEventListener", event, function(func(args []js.Value) { f(args[0]) }))
 }
 
-// rendered does what had to wait for the render.
-func (b *browser) rendered() {
-	b.showProblem()
-	if b.focus == "" {
-		return
-	}
-	if e := element(b.focus); e.Truthy() {
-		e.Call("focus", map[string]any{"preventScroll": false})
-	}
+// building takes what has to wait for the render of what is built now, and gives what
+// to do then.
+func (b *browser) building() (rendered func()) {
+	focus := b.focus
 	b.focus = ""
+	return func() {
+		b.showProblem()
+		if focus == "" {
+			return
+		}
+		if e := element(focus); e.Truthy() {
+			e.Call("focus", map[string]any{"preventScroll": false})
+		}
+	}
 }
 
 // showProblem scrolls to what went wrong, once: it may stand below the fold.

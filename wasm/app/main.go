@@ -55,12 +55,14 @@ func run() error {
 		if !app.Changed() {
 			continue
 		}
+		rendered := page.building()
 		built := builder.RunBuild(root)
 		ui.Fit(built)
+		page.Breathe() // what is built is shown, whatever comes in between: that is built next
 		if err := renderer.Render(built); err != nil {
 			return err
 		}
-		page.rendered()
+		rendered()
 	}
 	return nil
 }
