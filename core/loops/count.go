@@ -2,21 +2,23 @@ package loops
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 )
 
-// mostCounted bounds the iterations that are counted one by one, where no formula is
-// known to hold.
-const mostCounted = 1 << 24
+// mostCounted bounds the parameters of iterations that are counted one by one, where no
+// formula is known to hold.
+const mostCounted = 1 << 26
 
 // everyLeaf is no shape.
 const everyLeaf = math.MaxUint32
 
 // count is a number of rows modulo 2^64, and about how large it is.
 type count struct {
-	rows  uint64
-	about float64
+	rows   uint64
+	about  float64
+	bodies float64 // and how many iterations of loops, also of those that give no rows
 }
 
 // counter counts the rows that a nest unfolds to, without unfolding it.
@@ -28,7 +30,7 @@ type count struct {
 // iterations are counted one by one.
 type counter struct {
 	all  []shape
-	left int    // iterations that may still be counted
+	left int    // parameters of iterations that may still be counted
 	only uint32 // the shape of the leaves whose rows count, or everyLeaf
 }
 
@@ -52,19 +54,54 @@ func (t *Tree) countRows() error {
 			wild[t.shapes.all[leaf].ref].add(c.node(id, p))
 		}
 		if c.left <= 0 {
-			return &NestError{Path: []int{i}, Got: "trip counts that are negative now and then, in too many iterations to count", Want: "a nest whose counts stay at 0 or above"}
+			return tooManyToCount(i)
 		}
 	}
-	t.rows = total.rows
-	if total.about >= math.MaxUint64 {
-		t.rows = math.MaxUint64
-	}
+	t.rows, t.bodies = total.most(), total.bodies
 	for i, n := range wild {
 		if has := t.streams[i].count; n.about > 1.1*float64(has) || n.rows > has {
 			return &NestError{Got: strconv.FormatUint(has, 10) + " addresses of a wild reference", Want: strconv.FormatUint(n.rows, 10) + ", one for each of its rows"}
 		}
 	}
 	return nil
+}
+
+// tooManyToCount tells of a node whose rows are not counted.
+func tooManyToCount(node int) error {
+	return &NestError{Path: []int{node}, Got: "trip counts that are negative now and then, in too many iterations to count", Want: "a nest whose counts stay at 0 or above"}
+}
+
+// count counts the rows of the tree, in all of whose nodes as many parameters may be
+// counted as left says.
+func (t *Tree) count(left int) (total count, err error) {
+	c := counter{all: t.shapes.all, left: left, only: everyLeaf}
+	at := 0
+	for i, id := range t.nodes {
+		p := t.params[at : at+t.shapes.all[id].params]
+		at += len(p)
+		if total.add(c.node(id, p)); c.left <= 0 {
+			return count{}, tooManyToCount(i)
+		}
+	}
+	return total, nil
+}
+
+// most is the number of rows, or the largest number if they are more.
+func (c count) most() uint64 {
+	if c.about >= math.MaxUint64 {
+		return math.MaxUint64
+	}
+	return c.rows
+}
+
+// Approximately is the number of rows that the tree stands for, also where [Tree.Rows]
+// cannot tell; +Inf where they are more than a float64 holds.
+func (t *Tree) Approximately() float64 {
+	if t.rows < math.MaxUint64 {
+		return float64(t.rows)
+	}
+	total, _ := t.count(math.MaxInt) // which was counted when the tree was made
+	return total.about
 }
 
 // wildIn gives the shapes of the wild leaves in a shape; known are those of the shapes
@@ -87,6 +124,7 @@ func (s *shapes) wildIn(id uint32, known [][]uint32) (leaves []uint32) {
 func (c *count) add(d count) {
 	c.rows += d.rows
 	c.about += d.about
+	c.bodies += d.bodies
 }
 
 // node counts the rows of a node with these parameters.
@@ -94,7 +132,7 @@ func (c *counter) node(id uint32, p []uint64) (sum count) {
 	s := &c.all[id]
 	if !s.loop {
 		if c.only == everyLeaf || c.only == id {
-			return count{1, 1}
+			return count{1, 1, 0}
 		}
 		return count{}
 	}
@@ -104,11 +142,12 @@ func (c *counter) node(id uint32, p []uint64) (sum count) {
 	}
 	if !s.varies() {
 		one := c.body(s, p[1:])
-		return count{one.rows * trips, one.about * float64(trips)}
+		return count{one.rows * trips, one.about * float64(trips), one.bodies * float64(trips)}
 	}
 	known := trips
-	if terms := uint64(s.loops); terms < trips && c.neverNegative(s, p) {
+	if terms := uint64(s.height); terms < trips && c.neverNegative(s, p) {
 		known = terms
+		c.left -= s.height * s.height * s.height / 8 // what sumOf takes
 	}
 	cur := append([]uint64(nil), p[1:]...)
 	var first []count
@@ -131,7 +170,8 @@ func (c *counter) node(id uint32, p []uint64) (sum count) {
 
 // body counts the rows of an iteration.
 func (c *counter) body(s *shape, p []uint64) (sum count) {
-	c.left--
+	c.left -= s.params
+	sum.bodies = 1
 	for i := range s.items {
 		it := &s.items[i]
 		sum.add(c.node(it.shape, p[it.at:it.at+it.params]))
@@ -152,9 +192,14 @@ func (s *shape) varies() bool {
 // neverNegative tells whether all trip counts below a loop stay at 0 or above. They do
 // if they do in the corners of the iterations; in those of loops that run, at least.
 func (c *counter) neverNegative(s *shape, p []uint64) bool {
+	for _, trip := range s.trips[1:] {
+		if goesRound(p[trip], s.steps[trip-1], p[0]-1) {
+			return false
+		}
+	}
 	cur := append([]uint64(nil), p[1:]...)
 	for range 2 {
-		c.left--
+		c.left -= s.params
 		for i := range s.items {
 			it := &s.items[i]
 			if !it.loop {
@@ -172,19 +217,31 @@ func (c *counter) neverNegative(s *shape, p []uint64) bool {
 	return true
 }
 
+// goesRound tells whether first + step * times is no signed number of 64 bits.
+func goesRound(first, step, times uint64) bool {
+	if int64(step) < 0 {
+		first, step = -first, -step
+	}
+	over, way := bits.Mul64(step, times)
+	return over != 0 || int64(way) < 0 || int64(first+way) < int64(first)
+}
+
 // sumOf sums a polynomial over the numbers below n from its first values.
 func sumOf(first []count, n uint64) (sum count) {
 	for k := range first {
-		sum.rows += first[0].rows * choose(n, uint64(k)+1)
-		about := first[0].about
+		ways := 1.0
 		for j := range uint64(k) + 1 {
-			about *= float64(n-j) / float64(j+1)
+			ways *= float64(n-j) / float64(j+1)
 		}
-		sum.about += about
+		sum.add(count{first[0].rows * choose(n, uint64(k)+1), first[0].about * ways, first[0].bodies * ways})
 		for j := range first[:len(first)-1-k] {
 			first[j].rows = first[j+1].rows - first[j].rows
 			first[j].about = first[j+1].about - first[j].about
+			first[j].bodies = first[j+1].bodies - first[j].bodies
 		}
+	}
+	if math.IsNaN(sum.about + sum.bodies) {
+		sum.about, sum.bodies = math.Inf(1), math.Inf(1)
 	}
 	return sum
 }

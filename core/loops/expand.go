@@ -3,12 +3,39 @@ package loops
 import (
 	"errors"
 	"io"
+	"math"
+	"strconv"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
 
 // errTree cannot be met by a tree that a Folder made.
 var errTree = errors.New("loops: the tree has too few addresses of a wild reference")
+
+// MostUnfolded is the most rows that an [Expander] gives: at a row a nanosecond they
+// take three days.
+const MostUnfolded = 1 << 48
+
+// mostBarren is the most iterations without a row for each row, and at all.
+const mostBarren, mostAllBarren = 64, 1 << 26
+
+// UnfoldError tells that a tree stands for more rows than can be given one by one, or
+// that its loops run too often without any.
+type UnfoldError struct {
+	Rows, Iterations float64 // approximately
+}
+
+func (e *UnfoldError) Error() string {
+	many, of := e.Rows, "rows"
+	if e.Rows <= MostUnfolded {
+		many, of = e.Iterations, "iterations almost without rows"
+	}
+	about := "more than 10^308 "
+	if !math.IsInf(many, 1) {
+		about = "about " + strconv.FormatFloat(many, 'g', 3, 64) + " "
+	}
+	return "the folded trace stands for " + about + of + ", too many to unfold, want at most 2^48; analyse it as it is"
+}
 
 // Expander is a [trace.Reader] of the rows that were folded, in their order, with all
 // of their fields. A column that some batches had is there in all, with zeros where it
@@ -23,9 +50,14 @@ type Expander struct {
 	err     error    // final
 }
 
-// Expand makes an expander. Several may be at work on the same tree.
+// Expand makes an expander. Several may be at work on the same tree. Of one with more
+// rows than [MostUnfolded], it gives none but an [*UnfoldError].
 func (t *Tree) Expand() *Expander {
-	return &Expander{tree: t, walk: walk{skips: true}, cursors: make([]cursor, len(t.refs))}
+	e := &Expander{tree: t, walk: walk{skips: true}, cursors: make([]cursor, len(t.refs))}
+	if t.rows > MostUnfolded || t.bodies > mostAllBarren+mostBarren*float64(t.rows) {
+		e.err = &UnfoldError{Rows: t.Approximately(), Iterations: t.bodies}
+	}
+	return e
 }
 
 // Next fills b as [trace.Reader] says.

@@ -32,6 +32,10 @@
 //     to a stream at its side, and loops fold around it.
 //  6. Only the last nodes are looked at, a window; what is older is finished.
 //  7. [Expander] gives the rows back, each as it was, in their order.
+//  8. [Tree.Append] gives a tree as bytes, and [Decode] reads them: each shape once, then
+//     the nodes' shapes where another one follows than last time, and their parameters
+//     as differences. A tree may stand for more rows than any trace has; its rows are
+//     counted without unfolding, by the differences of polynomials.
 //
 // [Nest] describes a tree by items whose addresses and trip counts are affine in the
 // loops around them: to write one by hand, or to change one that a trace gave.

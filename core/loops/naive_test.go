@@ -27,7 +27,7 @@ func naive(t *Tree) (rows []row) {
 			rows = append(rows, row{t.refs[s.ref], addr})
 			return
 		}
-		for i := range p[0] {
+		for i := range uint64(max(0, int64(p[0]))) {
 			for _, it := range s.items {
 				now := make([]uint64, it.params)
 				for j := range now {

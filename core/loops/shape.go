@@ -16,6 +16,7 @@ type shape struct {
 	params int
 	leaves int // in the tree below
 	loops  int // with this one
+	height int // of them, the most inside each other
 }
 
 // item is a node of a body.
@@ -67,7 +68,7 @@ func (s *shapes) loop(body []node, steps []uint64) uint32 {
 }
 
 func (s *shapes) newLoop(body []node, steps []uint64) shape {
-	n := shape{loop: true, items: make([]item, len(body)), steps: slices.Clone(steps), trips: []int32{0}, params: 1, loops: 1}
+	n := shape{loop: true, items: make([]item, len(body)), steps: slices.Clone(steps), trips: []int32{0}, params: 1, loops: 1, height: 1}
 	for i := range body {
 		of := &s.all[body[i].shape]
 		n.items[i] = item{shape: body[i].shape, ref: of.ref, at: int32(n.params - 1), params: int32(of.params), loop: of.loop, wild: of.wild}
@@ -77,6 +78,7 @@ func (s *shapes) newLoop(body []node, steps []uint64) shape {
 		n.params += of.params
 		n.leaves += of.leaves
 		n.loops += of.loops
+		n.height = max(n.height, 1+of.height)
 	}
 	return n
 }

@@ -26,6 +26,7 @@ type columns struct{ thread, pc, site, arg bool }
 // Tree is a folded trace: nodes in the order of the trace. It does not change.
 type Tree struct {
 	rows    uint64
+	bodies  float64 // iterations of loops, approximately, if some may give no rows
 	has     columns
 	refs    []Reference
 	streams []stream // by reference
@@ -35,7 +36,8 @@ type Tree struct {
 }
 
 // Rows is the number of rows that the tree stands for, references and events; the
-// largest number stands for itself and all that are larger.
+// largest number stands for itself and all that are larger, which [Tree.Approximately]
+// tells apart.
 func (t *Tree) Rows() uint64 { return t.rows }
 
 // Size gives what the tree consists of: nodes at the top, leaves and loops in

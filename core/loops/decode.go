@@ -1,0 +1,395 @@
+package loops
+
+import (
+	"encoding/binary"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// FormError tells what in the bytes of a tree makes no sense.
+type FormError struct {
+	Offset int    // in the bytes
+	What   string // "shape", "step", ...
+	Got    uint64
+	Want   string
+}
+
+func (e *FormError) Error() string {
+	return "folded trace at byte " + strconv.Itoa(e.Offset) + ": " + e.What + " " + decimal(e.Got) + ", want " + e.Want
+}
+
+func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
+
+// Decode reads a tree from the bytes that [Tree.Append] gives. It keeps no part of
+// data. Whatever the bytes are, it takes time and memory in proportion to them. Whether a
+// wild reference has as many addresses as rows shows when the tree is unfolded.
+//
+// Errors are a [*FormError], or a [*NestError] where rows cannot be counted.
+func Decode(data []byte) (*Tree, error) {
+	r := &decoder{data: data, tree: &Tree{shapes: shapes{first: map[uint64]uint32{}}}}
+	r.sequel = sequel{next: []uint32{0}, other: []uint32{0}}
+	r.numbers = []uint32{0}
+	r.head()
+	r.nodes()
+	if r.err == nil && r.at < len(data) {
+		r.fail("bytes behind the end", uint64(len(data)-r.at), "none")
+	}
+	if r.err == nil && r.met < len(r.tree.refs) {
+		r.fail("references that leaves have", uint64(r.met), "all "+strconv.Itoa(len(r.tree.refs)))
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	rows, err := r.tree.count(1<<22 + 64*len(data))
+	if err != nil {
+		return nil, err
+	}
+	r.tree.rows, r.tree.bodies = rows.most(), rows.bodies
+	return r.tree, nil
+}
+
+const (
+	mostParams = 1 << 30 // of a loop
+	// deepest is how many loops may be inside each other. Of a folder's, each runs twice
+	// or more somewhere, so that a trace would be longer than 2^63 rows.
+	deepest = 64
+	// wildAByte bounds the wild leaves of nodes beyond the addresses that there are, so
+	// that loops that do not run need none.
+	wildAByte = 16
+)
+
+// decoder reads a tree. Once something is wrong, everything that it gives is 0.
+type decoder struct {
+	data    []byte
+	at      int
+	last    int // where the last number began
+	err     error
+	tree    *Tree
+	met     int       // references that leaves have
+	leaves  [2][]bool // of tame and wild ones, by reference: there is one
+	numbers []uint32  // shapes, by number
+	wild    uint64    // leaves that may come still
+	body    []node    // of the loops that are defined, one after the other
+	sequel
+	near
+}
+
+func (r *decoder) fail(what string, got uint64, want string) {
+	if r.err == nil {
+		r.err = &FormError{Offset: r.last, What: what, Got: got, Want: want}
+	}
+	r.at = len(r.data)
+}
+
+func (r *decoder) uv() uint64 {
+	r.last = r.at
+	v, n := binary.Uvarint(r.data[r.at:])
+	if n <= 0 {
+		r.fail("number", uint64(len(r.data)-r.at), "LEB128 of at most 64 bits in the bytes that are left")
+		return 0
+	}
+	r.at += n
+	return v
+}
+
+func (r *decoder) zigzag() uint64 {
+	v := r.uv()
+	return v>>1 ^ -(v & 1)
+}
+
+// below takes a number less than limit.
+func (r *decoder) below(limit uint64, what string) uint64 {
+	v := r.uv()
+	if v >= limit {
+		r.fail(what, v, "less than "+decimal(limit))
+		return 0
+	}
+	return v
+}
+
+// count takes the number of things that take a byte each or more.
+func (r *decoder) count(what string) int {
+	n := r.uv()
+	if left := uint64(len(r.data) - r.at); n > left {
+		r.fail(what, n, "at most "+decimal(left)+" in the bytes that are left")
+		return 0
+	}
+	return int(n)
+}
+
+// head reads what comes before the nodes.
+func (r *decoder) head() {
+	t := r.tree
+	if version := r.uv(); r.err == nil && version != formVersion {
+		r.fail("version", version, decimal(formVersion)+"; take a newer stackglass")
+	}
+	columns := r.below(allBits+1, "columns")
+	t.has = columnsOf(columns)
+	n := r.count("references")
+	var before Reference
+	for range n {
+		before = r.reference(columns, before)
+		if r.err != nil {
+			return
+		}
+	}
+	r.leaves[0], r.leaves[1] = make([]bool, n), make([]bool, n)
+	r.near.at = make([]uint64, n)
+}
+
+// columnsOf gives the columns that bits say.
+func columnsOf(bits uint64) columns {
+	return columns{thread: bits&bitThread != 0, pc: bits&bitPC != 0, site: bits&bitSite != 0, arg: bits&bitArg != 0}
+}
+
+// reference reads one, and the addresses at its side.
+func (r *decoder) reference(columns uint64, before Reference) (of Reference) {
+	head := r.below(1<<9, "kind")
+	if of.Kind = trace.Kind(head >> 1); !of.Kind.Valid() {
+		r.fail("kind", head>>1, "that of a reference or of an event")
+	}
+	of.Bytes = uint32(r.below(1<<32, "bytes of a reference"))
+	if columns&bitSite != 0 {
+		site := uint64(before.Site) + r.zigzag()
+		if site >= 1<<32 {
+			r.fail("site", site, "less than 2^32")
+		}
+		of.Site = uint32(site)
+	}
+	if columns&bitPC != 0 {
+		of.PC = before.PC + r.zigzag()
+	}
+	if columns&bitThread != 0 {
+		of.Thread = uint32(r.below(1<<32, "thread"))
+	}
+	if columns&bitArg != 0 {
+		of.Arg = r.uv()
+	}
+	var s stream
+	if head&1 != 0 {
+		s = r.stream()
+	}
+	r.tree.refs = append(r.tree.refs, of)
+	r.tree.streams = append(r.tree.streams, s)
+	return of
+}
+
+// stream reads addresses at the side.
+func (r *decoder) stream() (s stream) {
+	count := r.uv()
+	n := r.count("bytes of addresses")
+	if r.err != nil {
+		return stream{}
+	}
+	s.packed = append(s.packed, r.data[r.at:r.at+n]...)
+	for at := 0; at < n; s.count++ {
+		delta, length := binary.Varint(s.packed[at:])
+		if length <= 0 {
+			r.at, r.last = r.at+at, r.at+at
+			r.fail("address", uint64(n-at), "LEB128 of at most 64 bits in the bytes that are left")
+			return stream{}
+		}
+		s.last += uint64(delta)
+		at += length
+	}
+	if count != s.count || count == 0 {
+		r.fail("addresses of a wild reference", count, decimal(max(s.count, 1))+", as many as follow")
+		return stream{}
+	}
+	r.at += n
+	r.wild += s.count
+	return s
+}
+
+// nodes reads those at the top.
+func (r *decoder) nodes() {
+	r.wild += wildAByte * uint64(len(r.data))
+	n := r.uv()
+	// A node has a byte of its own, or an address at the side.
+	if most := uint64(len(r.data)); n > most {
+		r.fail("nodes", n, "at most "+decimal(most)+", the bytes that there are")
+	}
+	for uint64(len(r.tree.nodes)) < n && r.err == nil {
+		token := r.uv()
+		predicted := token & mostInToken
+		if predicted == mostInToken {
+			predicted += r.below(n, "predicted nodes")
+		}
+		if left := n - uint64(len(r.tree.nodes)); predicted > left {
+			r.fail("predicted nodes", predicted, "at most "+decimal(left)+", as many as are left")
+			return
+		}
+		for range predicted {
+			if r.node(r.next[r.before]); r.err != nil {
+				return
+			}
+		}
+		r.surprise(token>>2, uint64(len(r.tree.nodes)) == n)
+	}
+}
+
+// surprise reads the node behind those that were predicted.
+func (r *decoder) surprise(what uint64, atEnd bool) {
+	switch {
+	case r.err != nil:
+	case atEnd:
+		if what != takeOther {
+			r.fail("shape behind the last node", what, "0")
+		}
+	case what == takeOther:
+		r.node(r.other[r.before])
+	case what == takeNew:
+		r.node(r.define(1))
+	case what-takeNumber >= uint64(len(r.numbers)):
+		r.fail("shape", what-takeNumber, "less than "+strconv.Itoa(len(r.numbers)))
+	default:
+		r.node(uint32(what - takeNumber))
+	}
+}
+
+// node reads the parameters of a node whose shape has that number.
+func (r *decoder) node(number uint32) {
+	if number == 0 {
+		r.fail("shape", 0, "at least 1")
+	}
+	if r.err != nil {
+		return
+	}
+	t := r.tree
+	id, lo := r.numbers[number], len(r.tree.params)
+	r.params(id)
+	if r.err != nil {
+		return
+	}
+	t.nodes = append(t.nodes, id)
+	r.near.leave(t.shapes.all, id, t.params[lo:])
+	r.follow(number)
+}
+
+func (r *decoder) params(id uint32) {
+	t := r.tree
+	s := &t.shapes.all[id]
+	switch {
+	case s.loop:
+		t.params = append(t.params, r.uv())
+		for i := range s.items {
+			if r.params(s.items[i].shape); r.err != nil {
+				return
+			}
+		}
+	case s.wild:
+		if r.wild == 0 {
+			r.fail("wild leaves", uint64(len(t.nodes)), "fewer for so many bytes")
+		}
+		r.wild--
+		t.params = append(t.params, 0)
+	default:
+		r.near.at[s.ref] += r.zigzag()
+		t.params = append(t.params, r.near.at[s.ref])
+	}
+}
+
+// define reads what a shape is, inside of so many loops and one, and gives its number.
+func (r *decoder) define(level int) uint32 {
+	if level > deepest+1 {
+		r.fail("loops inside each other", uint64(level-1), "at most "+strconv.Itoa(deepest))
+	}
+	what := r.uv()
+	if r.err != nil {
+		return 0
+	}
+	var id uint32
+	if what < defineLoop {
+		id = r.leaf(what)
+	} else {
+		id = r.loop(what-defineLoop, level)
+	}
+	if r.err != nil {
+		return 0
+	}
+	r.numbers = append(r.numbers, id)
+	return r.sequel.add()
+}
+
+func (r *decoder) leaf(what uint64) uint32 {
+	refs := uint64(len(r.tree.refs))
+	ref := uint64(r.met)
+	if what >= defineKnownTame {
+		ref = r.below(ref, "reference")
+	} else if ref == refs {
+		r.fail("reference", ref, "less than "+decimal(refs))
+	} else {
+		r.met++
+	}
+	if r.err != nil {
+		return 0
+	}
+	kind := what & 1
+	if r.leaves[kind][ref] {
+		r.fail("reference", ref, "another, for it has a leaf of this kind")
+	}
+	if kind == defineWild && r.tree.streams[ref].count == 0 {
+		r.fail("reference", ref, "one with addresses at its side")
+	}
+	r.leaves[kind][ref] = true
+	return r.tree.shapes.leaf(uint32(ref), kind == defineWild)
+}
+
+// loop reads a loop with one item more.
+func (r *decoder) loop(more uint64, level int) uint32 {
+	if left := uint64(len(r.data) - r.at); more >= left {
+		r.fail("items of a loop", more, "fewer than "+decimal(left)+" in the bytes that are left")
+		return 0
+	}
+	t, lo, params, height := r.tree, len(r.body), 0, 0
+	for range more + 1 {
+		number := uint32(r.below(uint64(len(r.numbers)), "shape"))
+		if number == 0 {
+			number = r.define(level + 1)
+		}
+		if r.err != nil {
+			return 0
+		}
+		id := r.numbers[number]
+		params += t.shapes.all[id].params
+		height = max(height, t.shapes.all[id].height)
+		r.body = append(r.body, node{shape: id})
+		if most := min(len(r.data)-r.at, mostParams); params > most {
+			r.fail("parameters of a loop", uint64(params), "at most "+strconv.Itoa(most)+" in the bytes that are left")
+			return 0
+		}
+	}
+	if height == deepest {
+		r.fail("loops inside each other", deepest+1, "at most "+strconv.Itoa(deepest))
+	}
+	steps := make([]uint64, params)
+	for i := range steps {
+		steps[i] = r.zigzag()
+	}
+	if r.err != nil {
+		return 0
+	}
+	before := len(t.shapes.all)
+	id := t.shapes.loop(r.body[lo:], steps)
+	r.body = r.body[:lo]
+	if int(id) < before {
+		r.fail("shape", uint64(before), "one that was not defined before")
+		return 0
+	}
+	r.stand(&t.shapes.all[id], steps)
+	return id
+}
+
+// stand wants no steps where leaves of a body are wild.
+func (r *decoder) stand(s *shape, steps []uint64) {
+	for i := range s.items {
+		it := &s.items[i]
+		if it.wild && steps[it.at] != 0 {
+			r.fail("step of a wild leaf", steps[it.at], "0")
+		}
+		if it.loop {
+			r.stand(&r.tree.shapes.all[it.shape], steps[it.at+1:])
+		}
+	}
+}

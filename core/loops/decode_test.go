@@ -1,0 +1,279 @@
+package loops
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+	"pgregory.net/rapid"
+)
+
+// alike wants equal trees, but for the numbers of references and shapes.
+func alike(t tracetest.Failer, got, want *Tree) {
+	t.Helper()
+	if got.Rows() != want.Rows() || got.Size() != want.Size() || got.has != want.has {
+		t.Fatalf("%d rows, %+v, columns %v, want %d, %+v, %v", got.Rows(), got.Size(), got.has, want.Rows(), want.Size(), want.has)
+	}
+	nodes := slices.Collect(want.Nodes())
+	i := 0
+	for n := range got.Nodes() {
+		alikeNodes(t, n, nodes[i])
+		i++
+	}
+	same(t, naive(got), naive(want))
+}
+
+func alikeNodes(t tracetest.Failer, got, want Node) {
+	t.Helper()
+	if !slices.Equal(got.Params(), want.Params()) || got.IsLoop() != want.IsLoop() || got.Len() != want.Len() {
+		t.Fatalf("a node with %d items and parameters %v, want %d and %v", got.Len(), got.Params(), want.Len(), want.Params())
+	}
+	r, addr, wild := got.Leaf()
+	if other, otherAddr, otherWild := want.Leaf(); r != other || addr != otherAddr || wild != otherWild {
+		t.Fatalf("leaf %+v at %#x, want %+v at %#x", r, addr, other, otherAddr)
+	}
+	for i := range got.Len() {
+		a, steps := got.Item(i)
+		b, otherSteps := want.Item(i)
+		if !slices.Equal(steps, otherSteps) {
+			t.Fatalf("item %d has steps %v, want %v", i, steps, otherSteps)
+		}
+		alikeNodes(t, a, b)
+	}
+}
+
+func TestBytesGiveTheTreeBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, has := drawRows(t)
+		window := rapid.SampledFrom([]int{1, 3, 17, 0}).Draw(t, "window")
+		tree := fold(t, window, batch(all, has), func() int { return 1000 })
+		code := tree.Append([]byte("before"))
+		code, found := bytes.CutPrefix(code, []byte("before"))
+		got, err := Decode(code)
+		if err != nil || !found {
+			t.Fatalf("%v", err)
+		}
+		alike(t, got, tree)
+		if again := got.Append(nil); !bytes.Equal(again, code) {
+			t.Fatalf("%d bytes of the same tree, want the %d that it is from", len(again), len(code))
+		}
+	})
+}
+
+func TestKernelsAreAFewBytes(t *testing.T) {
+	for _, k := range kernels {
+		for _, blocks := range []bool{true, false} {
+			c := code{blocks: blocks}
+			k.run(&c, 40)
+			tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
+			got := tree.Append(nil)
+			t.Logf("%s, entries of blocks %v: %d rows in %d bytes", k.name, blocks, len(c.rows), len(got))
+			if len(got) > 400 {
+				t.Errorf("%s, entries of blocks %v: %d bytes, want at most 400", k.name, blocks, len(got))
+			}
+		}
+	}
+}
+
+// triangle is a loop that runs trips times over one that runs more times in each
+// iteration, over a leaf.
+func triangle(trips, inner, more uint64) *Tree {
+	t := &Tree{shapes: shapes{first: map[uint64]uint32{}}, refs: make([]Reference, 1), streams: make([]stream, 1)}
+	leaf := t.shapes.leaf(0, false)
+	in := t.shapes.loop([]node{{shape: leaf}}, []uint64{8})
+	t.nodes = []uint32{t.shapes.loop([]node{{shape: in}}, []uint64{more, 64})}
+	t.params = []uint64{trips, inner, 0}
+	return t
+}
+
+func TestCountsBeyondAnyTrace(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		trips, inner, more uint64
+		rows               uint64
+		about              float64
+		refused            bool
+	}{
+		{"few", 3, 5, 2, 21, 21, false},
+		{"2^40 times", 1 << 40, 3, 0, 3 << 40, 3 << 40, false},
+		{"a triangle of 2^30", 1 << 30, 1, 1, 1<<59 + 1<<29, 1<<59 + 1<<29, false},
+		{"a triangle down", 1 << 30, 1 << 30, ^uint64(0), 1<<59 + 1<<29, 1<<59 + 1<<29, false},
+		{"2^80", 1 << 40, 1 << 40, 0, math.MaxUint64, 1 << 80, false},
+		{"about 2^81", 1 << 41, 1, 1, math.MaxUint64, 1 << 81, false},
+		{"2^63", 1 << 32, 1 << 31, 0, 1 << 63, 1 << 63, false},
+		{"2^64", 1 << 32, 1 << 32, 0, math.MaxUint64, 1 << 64, false},
+		{"never", 0, 3, 0, 0, 0, false},
+		{"never in the last", 4, 3, ^uint64(0), 6, 6, false},
+		{"less than once", 5, 3, ^uint64(0), 6, 6, false},
+		{"a negative count", 1 << 63, 1, 0, 0, 0, false},
+		{"beyond 2^63 in the end", 1 << 40, 1 << 62, 1 << 30, 0, 0, true},
+		{"once round", 1 << 40, 5, 1 << 24, 0, 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tree, err := Decode(triangle(c.trips, c.inner, c.more).Append(nil))
+			if _, ok := errors.AsType[*NestError](err); ok != c.refused {
+				t.Fatalf("error %v, want one about the nest: %v", err, c.refused)
+			}
+			if err != nil {
+				return
+			}
+			about := tree.Approximately()
+			if tree.Rows() != c.rows || math.Abs(about-c.about) > 1e-6*c.about {
+				t.Errorf("%d rows, about %g, want %d, about %g", tree.Rows(), about, c.rows, c.about)
+			}
+			err = tree.Expand().Next(trace.NewBatch(10))
+			if _, refused := errors.AsType[*UnfoldError](err); refused != (c.rows > MostUnfolded) {
+				t.Errorf("unfolding gives the error %v", err)
+			}
+		})
+	}
+}
+
+// TestCountsAreThoseOfTheRows: of nests that are deep, where counts change at any level.
+func TestCountsAreThoseOfTheRows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tree := &Tree{shapes: shapes{first: map[uint64]uint32{}}, refs: make([]Reference, 1), streams: make([]stream, 1)}
+		id := tree.shapes.leaf(0, false)
+		p := []uint64{0}
+		for range rapid.IntRange(1, 4).Draw(t, "loops") {
+			var body []node
+			var start, steps []uint64
+			for range rapid.IntRange(1, 2).Draw(t, "items") {
+				body = append(body, node{shape: id})
+				start = append(start, p...)
+			}
+			s := tree.shapes.all[id]
+			for range body {
+				here := make([]uint64, len(p))
+				for _, trip := range s.trips {
+					here[trip] = uint64(int64(rapid.IntRange(-1, 2).Draw(t, "more")))
+				}
+				steps = append(steps, here...)
+			}
+			id = tree.shapes.loop(body, steps)
+			p = append([]uint64{uint64(rapid.IntRange(1, 4).Draw(t, "trips"))}, start...)
+		}
+		tree.nodes, tree.params = []uint32{id}, p
+		var rows uint64
+		var unfold func(id uint32, p []uint64)
+		unfold = func(id uint32, p []uint64) {
+			s := &tree.shapes.all[id]
+			if !s.loop {
+				rows++
+				return
+			}
+			for i := range uint64(max(0, int64(p[0]))) {
+				for _, it := range s.items {
+					now := make([]uint64, it.params)
+					for j := range now {
+						now[j] = p[1+int(it.at)+j] + i*s.steps[int(it.at)+j]
+					}
+					unfold(it.shape, now)
+				}
+			}
+		}
+		unfold(id, p)
+		got, err := Decode(tree.Append(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Rows() != rows || got.Approximately() != float64(rows) {
+			t.Fatalf("%d rows, about %g, want %d", got.Rows(), got.Approximately(), rows)
+		}
+	})
+}
+
+func TestLoopsWithoutRowsDoNotRunForEver(t *testing.T) {
+	tree, err := Decode(triangle(1<<60, 0, 0).Append(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = tree.Expand().Next(trace.NewBatch(10))
+	if _, refused := errors.AsType[*UnfoldError](err); !refused || !strings.Contains(err.Error(), "about 1.15e+18 iterations almost without rows") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestWrongBytesSayWhatIsWrong(t *testing.T) {
+	head := "\x01\x04\x01\x00\x08\x02" // version 1, sites, a reference: a load of 8 bytes at site 1
+	for _, c := range []struct{ name, code, want string }{
+		{"nothing", "", "at byte 0: number 0, want LEB128"},
+		{"another version", "\x02", "at byte 0: version 2, want 1; take a newer stackglass"},
+		{"columns", "\x01\x10", "columns 16, want less than 16"},
+		{"many references", "\x01\x04\xff\xff\xff\x7f\x00", "references 268435455, want at most 1 "},
+		{"a kind", "\x01\x04\x01\x0c\x08\x02\x00", "kind 6, want that of a reference"},
+		{"a site", "\x01\x04\x01\x00\x08\x01\x00\x00", "site 18446744073709551615, want less than 2^32"},
+		{"many nodes", head + "\xff\xff\x03", "nodes 65535, want at most 9, the bytes"},
+		{"predicted at first", head + "\x01\x01", "shape 0, want at least 1"},
+		{"other at first", head + "\x01\x00", "shape 0, want at least 1"},
+		{"a number", head + "\x01\x08", "shape 1, want less than 1"},
+		{"a new leaf twice", head + "\x02\x04\x00\x00\x04\x00\x00", "reference 1, want less than 1"},
+		{"a leaf twice", head + "\x02\x04\x00\x00\x04\x02\x00", "reference 0, want another"},
+		{"wild without addresses", head + "\x01\x04\x01\x00", "want one with addresses at its side"},
+		{"a reference of nobody", head + "\x00", "references that leaves have 0, want all 1"},
+		{"bytes behind", head + "\x01\x04\x00\x00\x00", "bytes behind the end 1, want none"},
+		{"something behind the last", head + "\x02\x04\x00\x00\x05\x00", "shape behind the last node 1, want 0"},
+		{"many items", head + "\x01\x04\x7f\x00", "items of a loop 123, want fewer than 1 "},
+		{"fewer addresses", "\x01\x04\x01\x01\x08\x02\x02\x01\x00", "addresses of a wild reference 2, want 1, as many as follow"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Decode([]byte(c.code))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want … %s …", err, c.want)
+			}
+		})
+	}
+}
+
+func TestLoopsMayNotBeTooDeep(t *testing.T) {
+	code := []byte("\x01\x04\x01\x00\x08\x02\x01\x04")
+	for range 100 {
+		code = append(code, defineLoop, 0)
+	}
+	if _, err := Decode(append(code, make([]byte, 20000)...)); err == nil || !strings.Contains(err.Error(), "loops inside each other 65, want at most 64") {
+		t.Errorf("error %v", err)
+	}
+	code = []byte("\x01\x04\x01\x00\x08\x02\x01\x04\x04\x00\x00\x00")
+	for range 30 {
+		code = append(code, 5)
+	}
+	_, _ = Decode(code)
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, k := range kernels {
+		for _, blocks := range []bool{true, false} {
+			c := code{blocks: blocks}
+			k.run(&c, 12)
+			f.Add(fold(f, 0, batch(c.rows, columns{site: true}), func() int { return 1000 }).Append(nil))
+		}
+	}
+	var c code
+	gather(&c, 300)
+	f.Add(fold(f, 0, batch(c.rows, columns{site: true, pc: true, arg: true, thread: true}), func() int { return 1000 }).Append(nil))
+	f.Add(triangle(1<<30, 1<<30, ^uint64(0)).Append(nil))
+	f.Fuzz(func(t *testing.T, code []byte) {
+		tree, err := Decode(code)
+		if err != nil {
+			return
+		}
+		again, err := Decode(tree.Append(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tree.bodies > 1e6 {
+			return // nothing of it hangs, but it takes a moment
+		}
+		if tree.Rows() < 10_000 {
+			alike(t, again, tree)
+		}
+		e, b := tree.Expand(), trace.NewBatch(100)
+		for rows := 0; rows < 10_000 && e.Next(b) == nil; rows += b.Len() {
+		}
+	})
+}
