@@ -67,7 +67,7 @@ func (t *Tree) Nodes() iter.Seq[Node] {
 		at := 0
 		for _, id := range t.nodes {
 			n := t.shapes.all[id].params
-			if !yield(Node{tree: t, shape: &t.shapes.all[id], params: t.params[at : at+n : at+n]}) {
+			if !yield(Node{tree: t, shape: &t.shapes.all[id], number: id, params: t.params[at : at+n : at+n]}) {
 				return
 			}
 			at += n
@@ -79,8 +79,40 @@ func (t *Tree) Nodes() iter.Seq[Node] {
 type Node struct {
 	tree   *Tree
 	shape  *shape
+	number uint32 // of the shape
 	params []uint64
 }
+
+// Shape numbers what is equal of nodes that differ only in their parameters, from 0,
+// below [Tree.Shapes].
+func (n Node) Shape() int { return int(n.number) }
+
+// Shapes is how many shapes nodes of the tree may have.
+func (t *Tree) Shapes() int { return len(t.shapes.all) }
+
+// References gives what the leaves refer to, each once, read-only.
+func (t *Tree) References() []Reference { return t.refs }
+
+// Ref is the number of a leaf's reference in [Tree.References]; of a loop -1.
+func (n Node) Ref() int {
+	if n.shape.loop {
+		return -1
+	}
+	return int(n.shape.ref)
+}
+
+// Addresses reads the addresses of the wild leaves of a reference in the order of the
+// trace.
+type Addresses struct {
+	stream *stream
+	cursor cursor
+}
+
+// Addresses gives those of reference ref.
+func (t *Tree) Addresses(ref int) Addresses { return Addresses{stream: &t.streams[ref]} }
+
+// Next gives the next address; ok is false behind the last.
+func (a *Addresses) Next() (addr trace.Addr, ok bool) { return a.cursor.next(a.stream) }
 
 // IsLoop tells loops from leaves.
 func (n Node) IsLoop() bool { return n.shape.loop }
@@ -115,5 +147,5 @@ func (n Node) Len() int { return len(n.shape.items) }
 func (n Node) Item(i int) (first Node, steps []uint64) {
 	it := n.shape.items[i]
 	lo, hi := it.at, it.at+it.params
-	return Node{tree: n.tree, shape: &n.tree.shapes.all[it.shape], params: n.params[1+lo : 1+hi : 1+hi]}, n.shape.steps[lo:hi:hi]
+	return Node{tree: n.tree, shape: &n.tree.shapes.all[it.shape], number: it.shape, params: n.params[1+lo : 1+hi : 1+hi]}, n.shape.steps[lo:hi:hi]
 }

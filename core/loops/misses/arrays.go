@@ -1,0 +1,125 @@
+package misses
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// mostArrays is how many arrays evictions are counted of, one by one.
+const mostArrays = 32
+
+// arrays divides lines among arrays: an array is what references whose lines overlap
+// have between them.
+type arrays struct {
+	spans  []span   // of lines, ascending
+	number []uint32 // of each span: its column in counts of evictions
+	byRef  []int    // the span of each reference, -1 without any
+	shown  int      // columns
+	last   int      // the span that was asked for last
+}
+
+// newArrays looks at every node of a tree.
+func newArrays(t *loops.Tree, bs *blocks, shift uint) *arrays {
+	refs := t.References()
+	all := make([]span, len(refs)) // by reference
+	uses := make([]float64, len(refs))
+	touch := func(ref int, s span, times float64) {
+		if uses[ref] == 0 {
+			all[ref] = s
+		} else {
+			all[ref].join(s)
+		}
+		uses[ref] += times
+	}
+	var out []span
+	for n := range t.Nodes() {
+		b, p := bs.of(n), n.Params()
+		switch {
+		case b.events:
+		case !b.loop && !b.wild:
+			touch(b.ref, span{p[0], max(p[0], p[0]+b.bytes-1)}, 1)
+		case b.loop:
+			out = append(out[:0], make([]span, len(b.leaves))...)
+			ok := b.hullOf(p, out)
+			for i, l := range b.leaves {
+				if !ok {
+					out[i] = span{0, ^uint64(0)}
+				}
+				if !l.wild {
+					touch(l.ref, out[i], float64(max(1, int64(p[0]))))
+				}
+			}
+		}
+	}
+	for ref := range refs {
+		read := t.Addresses(ref)
+		bytes := max(1, uint64(refs[ref].Bytes))
+		for addr, ok := read.Next(); ok; addr, ok = read.Next() {
+			touch(ref, span{addr, max(addr, addr+bytes-1)}, 1)
+		}
+	}
+	return divide(all, uses, shift)
+}
+
+// divide joins the spans of references, which are of bytes, where their lines overlap.
+func divide(all []span, uses []float64, shift uint) *arrays {
+	a := &arrays{byRef: make([]int, len(all))}
+	var order []int
+	for ref := range all {
+		a.byRef[ref] = -1
+		if uses[ref] > 0 {
+			all[ref].first >>= shift
+			all[ref].last >>= shift
+			order = append(order, ref)
+		}
+	}
+	slices.SortFunc(order, func(x, y int) int { return cmp.Compare(all[x].first, all[y].first) })
+	var weight []float64
+	for _, ref := range order {
+		if n := len(a.spans); n > 0 && all[ref].first <= a.spans[n-1].last {
+			a.spans[n-1].join(all[ref])
+		} else {
+			a.spans = append(a.spans, all[ref])
+			weight = append(weight, 0)
+		}
+		a.byRef[ref] = len(a.spans) - 1
+		weight[len(a.spans)-1] += uses[ref]
+	}
+	a.number = make([]uint32, len(a.spans))
+	a.shown = len(a.spans)
+	if a.shown > mostArrays {
+		a.shown = mostArrays
+	}
+	heavy := make([]int, len(a.spans))
+	for i := range heavy {
+		heavy[i] = i
+	}
+	if len(a.spans) > mostArrays {
+		slices.SortStableFunc(heavy, func(x, y int) int { return cmp.Compare(weight[y], weight[x]) })
+		slices.Sort(heavy[:mostArrays-1])
+	}
+	for i, s := range heavy {
+		a.number[s] = uint32(min(i, mostArrays-1))
+	}
+	return a
+}
+
+// of gives the column of the array that a line is in.
+func (a *arrays) of(line trace.Line) uint32 {
+	if s := &a.spans[a.last]; line < s.first || line > s.last {
+		lo, hi := 0, len(a.spans)-1
+		for lo < hi {
+			mid := (lo + hi) / 2
+			if a.spans[mid].last < line {
+				lo = mid + 1
+			} else {
+				hi = mid
+			}
+		}
+		a.last = lo
+	}
+	return a.number[a.last]
+}

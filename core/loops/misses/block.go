@@ -1,0 +1,170 @@
+package misses
+
+import (
+	"github.com/stackglass/stackglass/core/loops"
+)
+
+// block is a shape of the tree, made ready to run.
+type block struct {
+	loop bool
+
+	ref     int // of a leaf
+	bytes   uint64
+	counted bool // it is a reference, not an event
+	wild    bool
+
+	items   []item // of a loop
+	steps   []uint64
+	nodes   int    // in the tree below, with this one
+	leaves  []leaf // references below
+	drifts  []leaf // of those, what moves from one iteration to the next
+	classes []int  // of leaves: equal of those that move alike in one array
+	slow    bool   // several iterations may pass before any leaves its lines
+	wilds   bool   // some leaf below is wild
+	varies  bool   // some trip count below changes from one iteration to the next
+	events  bool   // no leaf below is a reference
+
+	skip, patience int // entries that are not looked at for repetitions, after some in vain
+}
+
+// item is a node of a body.
+type item struct {
+	*block
+	at   int // its first parameter in the body's
+	n    int // parameters
+	node int // its number in pre-order, the loop's being 0
+}
+
+// leaf is a reference within a loop.
+type leaf struct {
+	ref   int
+	param int // of its address, in the body's
+	bytes uint64
+	wild  bool
+	step  uint64 // from one iteration of the loop to the next
+	grain uint64 // of its addresses in one iteration all are equal modulo this power of two, at most a line's
+}
+
+// blocks makes blocks of shapes when they are needed.
+type blocks struct {
+	lineBytes uint64
+	refs      []loops.Reference
+	all       []*block // by shape
+}
+
+func newBlocks(t *loops.Tree, lineBytes uint64) *blocks {
+	return &blocks{lineBytes: lineBytes, refs: t.References(), all: make([]*block, t.Shapes())}
+}
+
+// of gives the block of a node's shape.
+func (bs *blocks) of(n loops.Node) *block {
+	id := n.Shape()
+	if bs.all[id] == nil {
+		bs.all[id] = bs.make(n)
+	}
+	return bs.all[id]
+}
+
+func (bs *blocks) make(n loops.Node) *block {
+	b := &block{nodes: 1, events: true}
+	if !n.IsLoop() {
+		r, _, wild := n.Leaf()
+		b.ref, b.bytes, b.wild, b.wilds = n.Ref(), max(1, uint64(r.Bytes)), wild, wild
+		b.counted = r.Kind.IsReference()
+		b.events = !b.counted
+		return b
+	}
+	b.loop = true
+	for i := range n.Len() {
+		first, steps := n.Item(i)
+		of := bs.of(first)
+		it := item{block: of, at: len(b.steps), n: len(steps), node: b.nodes}
+		b.addLeaves(it, steps, bs.lineBytes)
+		b.items = append(b.items, it)
+		b.steps = append(b.steps, steps...)
+		b.nodes += of.nodes
+		b.wilds = b.wilds || of.wilds
+		b.events = b.events && of.events
+		b.varies = b.varies || of.tripsStep(steps)
+	}
+	b.slow = true
+	for _, d := range b.drifts {
+		if far := min(d.step, -d.step); 2*far+d.bytes > d.grain {
+			b.slow = false
+		}
+	}
+	return b
+}
+
+// addLeaves adds the references of an item with these steps.
+func (b *block) addLeaves(it item, steps []uint64, lineBytes uint64) {
+	if !it.loop {
+		if it.counted {
+			b.addLeaf(leaf{ref: it.ref, param: it.at, bytes: it.bytes, wild: it.wild, step: steps[0], grain: lineBytes})
+		}
+		return
+	}
+	for i, at := range it.addresses(nil, 1) {
+		l := it.leaves[i]
+		if l.step != 0 {
+			l.grain = min(l.grain, l.step&-l.step)
+		}
+		l.step, l.param = steps[at], it.at+at
+		b.addLeaf(l)
+	}
+}
+
+func (b *block) addLeaf(l leaf) {
+	b.leaves = append(b.leaves, l)
+	if l.step != 0 {
+		b.drifts = append(b.drifts, l)
+	}
+}
+
+// addresses appends which of the parameters below a loop are the addresses of its
+// leaves; its body's begin at first.
+func (b *block) addresses(all []int, first int) []int {
+	for _, it := range b.items {
+		switch {
+		case it.loop:
+			all = it.addresses(all, first+it.at+1)
+		case it.counted:
+			all = append(all, first+it.at)
+		}
+	}
+	return all
+}
+
+// tripsStep tells whether steps change the loop's trip count or one below.
+func (b *block) tripsStep(steps []uint64) bool {
+	if !b.loop {
+		return false
+	}
+	if steps[0] != 0 {
+		return true
+	}
+	for _, it := range b.items {
+		if it.tripsStep(steps[1+it.at : 1+it.at+it.n]) {
+			return true
+		}
+	}
+	return false
+}
+
+// linger gives how many iterations, at most so many, touch the same lines in the same
+// order as the one with these parameters.
+func (b *block) linger(cur []uint64, most uint64) uint64 {
+	for i := range b.drifts {
+		d := &b.drifts[i]
+		in := cur[d.param] & (d.grain - 1)
+		if in+d.bytes > d.grain {
+			return 1
+		}
+		if int64(d.step) > 0 {
+			most = min(most, (d.grain-d.bytes-in)/d.step+1)
+		} else {
+			most = min(most, in/-d.step+1)
+		}
+	}
+	return most
+}

@@ -1,0 +1,331 @@
+package misses
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// firsts counts first touches of lines: cold misses. What is left to touch is looked
+// at, not what is accessed:
+//
+//   - A loop whose references lie where every line was touched is passed over.
+//   - References whose lines cannot meet do not ask who was first; each group of those
+//     that can is followed by itself.
+//   - A reference alone, or several that are at the same places of the same loops, of
+//     which the first in the body is first: its lines are marked run by run.
+//   - Others are followed iteration by iteration, as far as they leave their lines.
+type firsts struct {
+	blocks *blocks
+	reads  []loops.Addresses
+	shift  uint
+	marks  *marks
+	cold   []uint64 // by node, then by reference at the top
+}
+
+// firstTouches gives the cold misses of each node, then of each reference at the top.
+func firstTouches(t *loops.Tree, lineBytes uint64) []uint64 {
+	shift := uint(0)
+	for lineBytes>>shift > 1 {
+		shift++
+	}
+	f := firsts{blocks: newBlocks(t, lineBytes), shift: shift, marks: newMarks()}
+	nodes := 0
+	for n := range t.Nodes() {
+		if n.IsLoop() {
+			nodes += f.blocks.of(n).nodes
+		}
+	}
+	f.cold = make([]uint64, nodes+len(t.References()))
+	for ref := range t.References() {
+		f.reads = append(f.reads, t.Addresses(ref))
+	}
+	at := 0
+	for n := range t.Nodes() {
+		b, p := f.blocks.of(n), n.Params()
+		if !b.loop {
+			f.leaf(b, p[0], nodes+b.ref)
+			continue
+		}
+		switch {
+		case int64(p[0]) < 1:
+		case b.wilds:
+			f.everything(b, p, at)
+		case !b.events:
+			f.loop(b, p, at, whole(len(b.leaves)))
+		}
+		at += b.nodes
+	}
+	return f.cold
+}
+
+// whole is the numbers below n.
+func whole(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+func (f *firsts) leaf(b *block, addr trace.Addr, at int) {
+	if b.wild {
+		addr, _ = f.reads[b.ref].Next()
+	}
+	if b.counted {
+		f.touch(addr, b.bytes, at)
+	}
+}
+
+func (f *firsts) touch(addr trace.Addr, bytes uint64, at int) {
+	line, last := addr>>f.shift, (addr+bytes-1)>>f.shift
+	for {
+		if f.marks.add(line) {
+			f.cold[at]++
+		}
+		if line >= last {
+			return
+		}
+		line++
+	}
+}
+
+// everything follows a loop with all that is in it.
+func (f *firsts) everything(b *block, p []uint64, at int) {
+	cur := append([]uint64(nil), p[1:]...)
+	for i := int64(0); i < int64(p[0]); i++ {
+		for j := range b.items {
+			it := &b.items[j]
+			switch {
+			case !it.loop:
+				f.leaf(it.block, cur[it.at], at+it.node)
+			case it.wilds:
+				f.everything(it.block, cur[it.at:it.at+it.n], at+it.node)
+			case !it.events && int64(cur[it.at]) > 0:
+				f.loop(it.block, cur[it.at:it.at+it.n], at+it.node, whole(len(it.leaves)))
+			}
+		}
+		advance(cur, b.steps, 1)
+	}
+}
+
+// loop follows some of the leaves of a loop, by their numbers.
+func (f *firsts) loop(b *block, p []uint64, at int, of []int) {
+	hulls := make([]span, len(b.leaves))
+	if len(of) == 0 || int64(p[0]) < 1 {
+		return
+	}
+	if !b.hullOf(p, hulls) {
+		f.iterate(b, p, at, of, nil)
+		return
+	}
+	for i := range hulls {
+		hulls[i].first >>= f.shift
+		hulls[i].last >>= f.shift
+	}
+	of = slices.Clone(of)
+	slices.SortFunc(of, func(x, y int) int { return cmp.Compare(hulls[x].first, hulls[y].first) })
+	for len(of) > 0 {
+		all, n := hulls[of[0]], 1
+		for n < len(of) && hulls[of[n]].first <= all.last {
+			all.join(hulls[of[n]])
+			n++
+		}
+		group := slices.Sorted(slices.Values(of[:n]))
+		of = of[n:]
+		if f.touched(group, hulls) {
+			continue
+		}
+		if !f.box(b, p, at, group) {
+			f.iterate(b, p, at, group, hulls)
+		}
+	}
+}
+
+// touched tells whether all lines where leaves are were touched.
+func (f *firsts) touched(of []int, hulls []span) bool {
+	for _, i := range of {
+		if _, open := f.marks.gap(hulls[i]); open {
+			return false
+		}
+	}
+	return true
+}
+
+// iterate follows leaves iteration by iteration.
+func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
+	cur := append([]uint64(nil), p[1:]...)
+	var open trace.Line // was not touched when that was asked
+	known := false
+	for i := uint64(0); i < p[0]; {
+		f.body(b, cur, at, of)
+		n := uint64(1)
+		if !b.varies {
+			n = f.linger(b, cur, of, p[0]-i)
+		}
+		advance(cur, b.steps, n)
+		i += n
+		if hulls == nil || i == p[0] {
+			continue
+		}
+		if known {
+			if _, still := f.marks.gap(span{open, open}); still {
+				continue
+			}
+		}
+		known = false
+		for _, l := range of {
+			if open, known = f.marks.gap(hulls[l]); known {
+				break
+			}
+		}
+		if !known {
+			return
+		}
+	}
+}
+
+// linger is that of the block, for some leaves.
+func (f *firsts) linger(b *block, cur []uint64, of []int, most uint64) uint64 {
+	for _, i := range of {
+		l := &b.leaves[i]
+		if l.step == 0 {
+			continue
+		}
+		in := cur[l.param] & (l.grain - 1)
+		if in+l.bytes > l.grain {
+			return 1
+		}
+		if int64(l.step) > 0 {
+			most = min(most, (l.grain-l.bytes-in)/l.step+1)
+		} else {
+			most = min(most, in/-l.step+1)
+		}
+	}
+	return most
+}
+
+// body follows leaves in an iteration.
+func (f *firsts) body(b *block, cur []uint64, at int, of []int) {
+	first := 0
+	for i := range b.items {
+		it := &b.items[i]
+		width := it.width()
+		n := 0
+		for n < len(of) && of[n] < first+width {
+			n++
+		}
+		if n > 0 {
+			if !it.loop {
+				f.touch(cur[it.at], it.bytes, at+it.node)
+			} else {
+				below := make([]int, n)
+				for j := range below {
+					below[j] = of[j] - first
+				}
+				f.loop(it.block, cur[it.at:it.at+it.n], at+it.node, below)
+			}
+			of = of[n:]
+		}
+		first += width
+	}
+}
+
+// dimension is a loop that a reference moves in.
+type dimension struct {
+	step, trips uint64
+	loop        int // number of its node
+}
+
+// box marks the lines of leaves that are always at the same place, if these are and no
+// trip count varies; the first of them touches them.
+func (f *firsts) box(b *block, p []uint64, at int, of []int) bool {
+	var first []dimension
+	var start place
+	for i, l := range of {
+		var dims []dimension
+		to, ok := b.placeOf(p, at, l, &dims)
+		if !ok {
+			return false
+		}
+		if i == 0 {
+			first, start = dims, to
+		} else if to.addr != start.addr || to.bytes != start.bytes || !slices.Equal(dims, first) {
+			return false
+		}
+	}
+	return f.markBox(start, first)
+}
+
+// place is where a leaf is.
+type place struct {
+	addr, bytes uint64
+	node        int
+}
+
+// placeOf gives where leaf l of a loop is in its first iteration, and the dimensions in
+// which it moves.
+func (b *block) placeOf(p []uint64, at, l int, dims *[]dimension) (to place, ok bool) {
+	if b.varies || int64(p[0]) < 1 {
+		return place{}, false
+	}
+	if step := b.leaves[l].step; step != 0 && p[0] > 1 {
+		*dims = append(*dims, dimension{step, p[0], at})
+	}
+	for i := range b.items {
+		it := &b.items[i]
+		if l < it.width() {
+			if !it.loop {
+				return place{p[1+it.at], it.bytes, at + it.node}, true
+			}
+			return it.placeOf(p[1+it.at:1+it.at+it.n], at+it.node, l, dims)
+		}
+		l -= it.width()
+	}
+	return place{}, false
+}
+
+// mostRuns bounds the runs of lines of a box that are marked one by one.
+const mostRuns = 1 << 26
+
+// markBox marks the lines of a box for a leaf.
+func (f *firsts) markBox(start place, dims []dimension) bool {
+	dims = slices.Clone(dims)
+	run := span{start.addr, start.addr + start.bytes - 1}
+	for i := range dims {
+		if d := &dims[i]; int64(d.step) < 0 {
+			d.step = -d.step
+			run.first -= d.step * (d.trips - 1)
+			run.last -= d.step * (d.trips - 1)
+		}
+	}
+	slices.SortFunc(dims, func(a, b dimension) int { return cmp.Compare(a.step, b.step) })
+	for len(dims) > 0 && dims[0].step <= run.last-run.first+1<<f.shift {
+		run.last += dims[0].step * (dims[0].trips - 1)
+		dims = dims[1:]
+	}
+	runs := 1.0
+	for _, d := range dims {
+		runs *= float64(d.trips)
+	}
+	if runs > mostRuns {
+		return false
+	}
+	f.markRuns(run, dims, start.node)
+	return true
+}
+
+func (f *firsts) markRuns(run span, dims []dimension, at int) {
+	if len(dims) == 0 {
+		f.cold[at] += f.marks.addSpan(span{run.first >> f.shift, run.last >> f.shift})
+		return
+	}
+	d := dims[len(dims)-1]
+	for range d.trips {
+		f.markRuns(run, dims[:len(dims)-1], at)
+		run.first += d.step
+		run.last += d.step
+	}
+}

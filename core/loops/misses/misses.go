@@ -1,0 +1,267 @@
+// Package misses computes the exact hits and misses of a folded trace in LRU caches,
+// in time that hardly grows with its trip counts: it simulates the tree of loops
+// ([loops.Tree]), not the trace.
+//
+//  1. A loop is run iteration by iteration, and each access looks its line up, as in
+//     package simulate (MODELS §1): one access a line that a reference touches, a
+//     modify is one, stores allocate.
+//  2. Idempotence: while no reference of a loop leaves its line, iterations repeat one
+//     sequence of accesses. LRU is then, after the first of them, as it is after any
+//     other, so that the second counts for all that follow.
+//  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs,
+//     PLDI 2022): if before some iteration the cache is as it was some iterations ago,
+//     but for lines that moved as their references did in between, then what follows
+//     is what followed then, moved. The counters are multiplied and the lines moved by
+//     as many periods as the loop has left.
+//  4. Cold misses are first touches of a line, whatever the cache; capacity misses are
+//     those others of a fully associative cache of as many lines; conflict misses are
+//     the rest, which may be negative (MODELS §4).
+//
+// # When warping is sound
+//
+// Let every reference r of a loop move by d(r) bytes an iteration. References of one
+// array and equal d are a class. From the first iteration that is compared to the last
+// that is jumped over, the lines that a class touches lie in regions, spans that are
+// swept with d; where regions of two classes would overlap, the jump ends before.
+//
+//   - The period is a number of iterations after which each reference is at the same
+//     place of a line, and all references moved by the same number of sets.
+//   - Two states are equal if each line of the older one that is in a region of a class
+//     is, moved, at the same place of the newer one and in a region of that class, and
+//     each other line is there unmoved. That the moved line has to be in a region of
+//     its class, too, is what keeps a line of one array from being hit by the
+//     references of another after the jump: without it counts are silently wrong.
+//
+// Then moving lines is one-to-one on all that is in the cache or comes until the end of
+// the jump, it keeps sets together, and LRU does not look at names: hits, misses and
+// victims are the same, moved.
+//
+// # Differences
+//
+// The paper labels lines with the access that brought them, in the polyhedral model;
+// here lines are numbers, and the motion is found from the steps of the folded loops,
+// so that any tree that a trace folds to will do. Sets are any number, not only powers
+// of two. One run on a fully associative cache answers for all smaller ones, too, since
+// each hit knows its stack distance ([Capacities]).
+//
+// # Limits
+//
+// What does not repeat is simulated as it comes: loops with wild references or with
+// inner trip counts that change from one iteration to the next, at that level, and
+// what is not in loops. [Result.Simulated] and [Result.Jumped] say how much. Threads
+// share the cache. Several levels are answered by the inclusive model (MODELS §3): each
+// sees every access, see [Levels]. Write-backs are not counted.
+package misses
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Cache is an LRU cache that allocates for loads and stores alike. The set of a line is
+// its number modulo Sets. One set is a fully associative cache.
+type Cache struct {
+	LineBytes uint64 // a power of two, at least 8
+	Sets      uint64 // any number
+	Ways      uint64 // lines in a set
+}
+
+// Full is the fully associative cache of so many bytes.
+func Full(bytes, lineBytes uint64) Cache { return Cache{lineBytes, 1, bytes / max(1, lineBytes)} }
+
+// Lines is how many lines the cache holds.
+func (c Cache) Lines() uint64 { return c.Sets * c.Ways }
+
+// mostLines is the largest cache.
+const mostLines = 1 << 24
+
+func (c Cache) check() error {
+	want := ""
+	switch {
+	case c.LineBytes < 8 || c.LineBytes > 1<<20 || c.LineBytes&(c.LineBytes-1) != 0:
+		want = "lines of 8 to 1048576 bytes, a power of two"
+	case c.Sets < 1 || c.Ways < 1:
+		want = "at least one set and one way"
+	case c.Sets > mostLines || c.Ways > mostLines || c.Lines() > mostLines:
+		want = "at most " + strconv.Itoa(mostLines) + " lines"
+	default:
+		return nil
+	}
+	return &trace.OptionError{Option: "cache", Got: c.String(), Want: want}
+}
+
+func (c Cache) String() string {
+	n := func(v uint64) string { return strconv.FormatUint(v, 10) }
+	return n(c.Sets) + " sets of " + n(c.Ways) + " lines of " + n(c.LineBytes) + " bytes"
+}
+
+// Counts are line accesses, and what became of them.
+type Counts struct {
+	Accesses, Misses uint64
+	Cold             uint64 // first accesses to a line, which miss in any cache
+	Full             uint64 // misses of a fully associative cache of as many lines
+}
+
+// Capacity is the number of misses that more sets would not help.
+func (c Counts) Capacity() uint64 { return c.Full - c.Cold }
+
+// Conflict is how many misses more there are than in a fully associative cache.
+func (c Counts) Conflict() int64 { return int64(c.Misses - c.Full) }
+
+func (c *Counts) add(d Counts) {
+	c.Accesses += d.Accesses
+	c.Misses += d.Misses
+	c.Cold += d.Cold
+	c.Full += d.Full
+}
+
+// Result is what a tree does in a cache.
+type Result struct {
+	Cache Cache
+	Total Counts
+	// Nodes are the counts of the loops at the top and of all nodes in them, in
+	// pre-order: a loop, then the items of its body, each with what is in it. Leaves at
+	// the top are not among them. Those of a loop are the sums of its items'.
+	Nodes []Counts
+	// Loose are the counts of leaves at the top, by reference ([loops.Tree.References]).
+	Loose []Counts
+	// Refs are the counts of all leaves, by reference.
+	Refs []Counts
+
+	Arrays []Array // by address
+	// Evictions count lines that went because others came: by the column of the array
+	// that comes, then of the one that goes.
+	Evictions [][]uint64
+
+	// Line accesses that were simulated one by one for Misses, and those that were
+	// counted without.
+	Simulated, Jumped uint64
+}
+
+// Array is what references whose lines overlap touch.
+type Array struct {
+	First, Last trace.Line
+	References  []int // numbers
+	Column      int   // in Evictions; the last one of 32 may stand for several arrays
+	Counts      Counts
+}
+
+// errMany is of a tree beyond what counts.
+var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more", Want: "fewer: counts have 64 bits"}
+
+// Run gives the counts of a tree in a cache that is empty at its beginning. The error
+// is a [*trace.OptionError].
+func Run(t *loops.Tree, c Cache) (*Result, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if t.Rows() == math.MaxUint64 {
+		return nil, errMany
+	}
+	e := newEngine(t, c.LineBytes, c.Sets, c.Ways)
+	e.run()
+	full := e
+	if c.Sets > 1 {
+		full = newEngine(t, c.LineBytes, 1, c.Lines())
+		full.run()
+	}
+	return e.result(c, full, firstTouches(t, c.LineBytes)), nil
+}
+
+// result lays counts out; full is the engine of the fully associative cache, and cold
+// the first touches of each node, then of each reference at the top.
+func (e *engine) result(c Cache, full *engine, cold []uint64) *Result {
+	all := make([]Counts, len(e.tally.counts))
+	for i, n := range e.tally.counts {
+		all[i] = Counts{Accesses: n.accesses, Misses: n.misses, Cold: cold[i], Full: full.tally.counts[i].misses}
+	}
+	r := &Result{Cache: c, Nodes: all[:e.nodes:e.nodes], Loose: all[e.nodes:], Simulated: e.done}
+	r.Refs = append(r.Refs, r.Loose...)
+	at := 0
+	for n := range e.tree.Nodes() {
+		if n.IsLoop() {
+			r.sum(e.blocks.of(n), at)
+			r.Total.add(r.Nodes[at])
+			at += e.blocks.of(n).nodes
+		}
+	}
+	for _, n := range r.Loose {
+		r.Total.add(n)
+	}
+	r.Jumped = r.Total.Accesses - r.Simulated
+	a := e.tally.arrays
+	for i, s := range a.spans {
+		r.Arrays = append(r.Arrays, Array{First: s.first, Last: s.last, Column: int(a.number[i])})
+	}
+	for ref, i := range a.byRef {
+		if i >= 0 {
+			r.Arrays[i].References = append(r.Arrays[i].References, ref)
+			r.Arrays[i].Counts.add(r.Refs[ref])
+		}
+	}
+	for i := range a.shown {
+		r.Evictions = append(r.Evictions, e.tally.out[i*a.shown:(i+1)*a.shown])
+	}
+	return r
+}
+
+// sum fills in the counts of the loops from node at on.
+func (r *Result) sum(b *block, at int) {
+	for i := range b.items {
+		it := &b.items[i]
+		n := at + it.node
+		if it.loop {
+			r.sum(it.block, n)
+		} else {
+			r.Refs[it.ref].add(r.Nodes[n])
+		}
+		r.Nodes[at].add(r.Nodes[n])
+	}
+}
+
+// Curve is what a tree does in fully associative caches of all capacities up to a
+// limit.
+type Curve struct {
+	Accesses uint64
+	// Hits are the accesses with each stack distance, in lines from zero.
+	Hits []uint64
+	// Beyond are the others: those with a larger distance, and first accesses.
+	Beyond uint64
+
+	Simulated, Jumped uint64 // see [Result]
+}
+
+// Misses of a cache of so many lines, at most len(Hits).
+func (c *Curve) Misses(lines int) uint64 {
+	n := c.Beyond
+	for _, hits := range c.Hits[lines:] {
+		n += hits
+	}
+	return n
+}
+
+// Capacities gives the curve of a tree up to a capacity in lines. Its cost grows with
+// that capacity, not with trip counts. The error is a [*trace.OptionError].
+func Capacities(t *loops.Tree, lineBytes, lines uint64) (*Curve, error) {
+	c := Cache{lineBytes, 1, lines}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if t.Rows() == math.MaxUint64 {
+		return nil, errMany
+	}
+	e := newEngine(t, lineBytes, 1, lines)
+	e.state = newStacks(1, lines)
+	e.tally.depths = make([]uint64, lines)
+	e.run()
+	r := &Curve{Hits: e.tally.depths, Simulated: e.done}
+	for _, n := range e.tally.counts {
+		r.Accesses += n.accesses
+		r.Beyond += n.misses
+	}
+	r.Jumped = r.Accesses - r.Simulated
+	return r, nil
+}

@@ -1,0 +1,93 @@
+package misses
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"pgregory.net/rapid"
+)
+
+// same wants what Run says of a tree to be what is counted one by one.
+func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64) {
+	e := newEngine(tree, c.LineBytes, c.Sets, c.Ways)
+	e.run()
+	want := newNaive(tree, c)
+	want.run()
+	for i, n := range want.nodes {
+		if got := e.tally.counts[i]; got.accesses != n.Accesses || got.misses != n.Misses {
+			t.Fatalf("%v, node %d: %d accesses and %d misses, want %d and %d", c, i, got.accesses, got.misses, n.Accesses, n.Misses)
+		}
+		jumped += n.Accesses
+	}
+	if !slices.Equal(e.tally.out, want.out) {
+		t.Fatalf("%v: evictions %v, want %v", c, e.tally.out, want.out)
+	}
+	for i, n := range firstTouches(tree, c.LineBytes) {
+		if n != want.nodes[i].Cold {
+			t.Fatalf("%v, node %d: %d first touches, want %d", c, i, n, want.nodes[i].Cold)
+		}
+	}
+	for s := range want.sets {
+		if got := e.state.content(s); !slices.Equal(got, want.sets[s]) {
+			t.Fatalf("%v, set %d at the end: %v, want %v", c, s, got, want.sets[s])
+		}
+	}
+	return jumped - e.done
+}
+
+// TestNests: whatever the nest and the geometry, every node's counts, the evictions and
+// what is in the cache at the end are those of a simulation.
+func TestNests(t *testing.T) {
+	most := 6000.0
+	if os.Getenv("STACKGLASS_SOAK") != "" {
+		most = 40_000
+	}
+	jumped, nests := uint64(0), 0
+	rapid.Check(t, func(t *rapid.T) {
+		n := same(t, drawTree(t, most), drawCache(t))
+		if n > 0 {
+			nests++
+		}
+		jumped += n
+	})
+	t.Logf("%d accesses jumped over, in %d nests", jumped, nests)
+}
+
+// TestTrap: a line that moves out of its array's region into another's.
+func TestTrap(t *testing.T) {
+	nest := loops.Nest{Items: []loops.Item{loops.Loop(41, loops.Loop(57,
+		loops.Leaf(loops.Reference{Site: 1, Bytes: 8, Kind: 1}, 0x110000, -800, -800),
+		loops.Leaf(loops.Reference{Site: 2, Bytes: 8}, 0x102002, 4096, 192),
+		loops.Leaf(loops.Reference{Site: 3, Bytes: 4}, 0x100000, 0, 128),
+	))}}
+	tree, err := nest.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(tree, Cache{64, 4, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []uint64{2332, 2331, 2334} {
+		if got := r.Nodes[2+i].Misses; got != want {
+			t.Errorf("reference %d: %d misses, want %d", i, got, want)
+		}
+	}
+}
+
+func TestWrongCaches(t *testing.T) {
+	tree, err := (&loops.Nest{}).Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []Cache{{}, {64, 0, 1}, {64, 1, 0}, {48, 1, 1}, {64, 1 << 20, 1 << 20}, {64, 1 << 60, 1 << 60}} {
+		if _, err := Run(tree, c); err == nil {
+			t.Errorf("no error with %v", c)
+		}
+	}
+	if r, err := Run(tree, Cache{64, 64, 8}); err != nil || r.Total.Accesses != 0 {
+		t.Errorf("an empty tree: %v, error %v", r, err)
+	}
+}

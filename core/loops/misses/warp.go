@@ -1,0 +1,341 @@
+package misses
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// plan looks for repetitions in one run of a loop.
+type plan struct {
+	next   uint64 // the iteration before which to look
+	on     bool   // there is something to look for
+	jumped bool   // it was found, once
+
+	period uint64 // of iterations, after which lines and sets are hit in the same way
+	first  uint64 // the iteration of which the regions begin
+	end    uint64 // before which no two regions collide
+	vain   int    // comparisons that found a difference
+
+	motion motion // in a period
+	over   motion // between checkpoints
+
+	saved  bool // there is a checkpoint
+	at     uint64
+	done   uint64 // accesses made until then
+	state  []uint64
+	counts []hits
+	out    []uint64
+	depths []uint64
+
+	hulls  []span
+	sorted []region
+}
+
+// region is a run of lines that move in the same way from iteration to iteration.
+type region struct {
+	span
+	class int    // equal of regions of one array that move alike
+	shift uint64 // lines, modulo 2^64
+}
+
+// motion is how lines move: those of regions do, others stay.
+type motion struct {
+	regions []region // ascending, disjoint
+	turn    uint64   // by how many sets
+}
+
+// find gives the region of a line, or nil.
+func (m *motion) find(line trace.Line) *region {
+	lo, hi := 0, len(m.regions)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if m.regions[mid].last < line {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(m.regions) && m.regions[lo].first <= line {
+		return &m.regions[lo]
+	}
+	return nil
+}
+
+// brings tells whether a line moves to where another one is. It has to stay in a region
+// of its class: beyond, it would be hit in another way.
+func (m *motion) brings(before, now trace.Line) bool {
+	if before == none || now == none {
+		return before == now
+	}
+	r := m.find(before)
+	if r == nil {
+		return before == now
+	}
+	if before+r.shift != now {
+		return false
+	}
+	to := m.find(now)
+	return to != nil && to.class == r.class
+}
+
+// after is where a line is after so many times.
+func (m *motion) after(line trace.Line, times uint64) trace.Line {
+	if line == none {
+		return none
+	}
+	if r := m.find(line); r != nil {
+		return line + r.shift*times
+	}
+	return line
+}
+
+// begin prepares for a run of a loop with these parameters.
+func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
+	w.next, w.on, w.jumped = never, false, false
+	if e.plain || b.wilds || b.varies || trips < 4 || len(b.leaves) > mostLeaves || len(b.drifts) == 0 {
+		return
+	}
+	if b.skip > 0 {
+		b.skip--
+		return
+	}
+	if b.amount(cur)*float64(trips) < 3*float64(e.cost) {
+		return
+	}
+	if !w.setPeriod(e, b, trips) {
+		return
+	}
+	if b.classes == nil {
+		e.classify(b)
+	}
+	w.on = true
+	w.from(e, b, cur, 0, trips)
+}
+
+// mostLeaves bounds the regions of a loop.
+const mostLeaves = 512
+
+// setPeriod finds the number of iterations after which every reference is at the same
+// place of a line, and all have moved by the same number of sets.
+func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
+	lineBytes := uint64(1) << e.shift
+	w.period = 1
+	for i := range b.drifts {
+		w.period = max(w.period, lineBytes/min(lineBytes, b.drifts[i].step&-b.drifts[i].step))
+	}
+	w.motion.turn = 0
+	if e.sets == 1 || len(b.leaves) == 0 {
+		return w.period <= trips/2
+	}
+	first := e.turnOf(b.leaves[0].step, w.period)
+	times := uint64(1)
+	for i := range b.leaves {
+		apart := (e.turnOf(b.leaves[i].step, w.period) + e.sets - first) % e.sets
+		if apart != 0 {
+			n := e.sets / gcd(e.sets, apart)
+			times = times / gcd(times, n) * n
+			if times > trips {
+				return false
+			}
+		}
+	}
+	w.period *= times
+	w.motion.turn = mulMod(first, times, e.sets)
+	return w.period <= trips/2
+}
+
+// turnOf is by how many sets a reference moves in a period, of whole lines.
+func (e *engine) turnOf(step, period uint64) uint64 {
+	lines := uint64(int64(step*period) >> e.shift)
+	if int64(lines) < 0 {
+		return (e.sets - (-lines)%e.sets) % e.sets
+	}
+	return lines % e.sets
+}
+
+func gcd(a, b uint64) uint64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// from finds the regions of the iterations from one on, as far as they do not collide.
+func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
+	w.saved, w.vain = false, 0
+	w.first = i
+	w.next = never
+	w.hulls = append(w.hulls[:0], make([]span, len(b.leaves))...)
+	if trips-i < 2*w.period {
+		return
+	}
+	if !b.hullOfBody(cur, w.hulls) {
+		w.on = false
+		return
+	}
+	n := trips - i
+	if !w.disjoint(e, b, n) {
+		lo, hi := uint64(1), n // disjoint for lo, not for hi
+		if !w.disjoint(e, b, 1) {
+			lo = 0
+		}
+		for lo > 0 && hi-lo > 1 && hi > 2*w.period {
+			if mid := lo + (hi-lo)/2; w.disjoint(e, b, mid) {
+				lo = mid
+			} else {
+				hi = mid
+			}
+		}
+		n = lo
+		if n < 2*w.period || !w.disjoint(e, b, n) {
+			w.next = i + max(w.period, (trips-i)/16, n)
+			w.end = i // nothing to compare until then
+			return
+		}
+	}
+	w.end = i + n
+	w.done = e.done + uint64(len(e.queue))
+	w.next = i + w.period
+}
+
+// disjoint finds the regions of the next n iterations. It tells whether no two collide
+// that move differently.
+func (w *plan) disjoint(e *engine, b *block, n uint64) bool {
+	w.sorted = w.sorted[:0]
+	for i := range b.leaves {
+		l := &b.leaves[i]
+		s := w.hulls[i]
+		if !s.sweep(l.step, n-1) {
+			return false
+		}
+		w.sorted = append(w.sorted, region{span{s.first >> e.shift, s.last >> e.shift}, b.classes[i], l.step})
+	}
+	slices.SortFunc(w.sorted, func(a, b region) int { return cmp.Compare(a.first, b.first) })
+	w.motion.regions = w.motion.regions[:0]
+	for _, r := range w.sorted {
+		if n := len(w.motion.regions); n > 0 {
+			if before := &w.motion.regions[n-1]; r.first <= before.last {
+				if r.class != before.class {
+					return false
+				}
+				before.join(r.span)
+				continue
+			}
+		}
+		w.motion.regions = append(w.motion.regions, r)
+	}
+	return true
+}
+
+// classify numbers the leaves of a loop that move alike in one array.
+func (e *engine) classify(b *block) {
+	b.classes = make([]int, len(b.leaves))
+	for i := range b.leaves {
+		for j := range b.leaves[:i+1] {
+			if b.leaves[j].step == b.leaves[i].step && e.tally.arrays.byRef[b.leaves[j].ref] == e.tally.arrays.byRef[b.leaves[i].ref] {
+				b.classes[i] = j
+				break
+			}
+		}
+	}
+}
+
+// look compares before iteration i with the checkpoint, and makes another one. If the
+// cache is as it was, moved, it jumps over as many periods as there are, and gives the
+// number of iterations.
+func (w *plan) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) (jump uint64) {
+	if !w.on {
+		w.next = never
+		return 0
+	}
+	if i >= w.end || w.end-i < w.period {
+		w.from(e, b, cur, i, trips)
+		return 0
+	}
+	if e.done+uint64(len(e.queue))-w.done < e.cost/2 {
+		w.next = i + w.period
+		return 0
+	}
+	e.flush()
+	if w.saved {
+		if n := w.jump(e, b, i, at); n > 0 {
+			w.jumped, w.saved = true, false
+			w.next = i + n
+			if w.end == trips {
+				w.on, w.next = false, never
+			}
+			w.end = i // new regions from there
+			return n
+		}
+	}
+	w.save(e, b, i, at)
+	w.next = i + w.period
+	return 0
+}
+
+// jump compares with the checkpoint.
+func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
+	apart := i - w.at
+	if w.end-i < apart {
+		return 0
+	}
+	w.over.regions = append(w.over.regions[:0], w.motion.regions...)
+	for j := range w.over.regions {
+		r := &w.over.regions[j]
+		r.shift = uint64(int64(r.shift*apart) >> e.shift)
+	}
+	w.over.turn = 0
+	if e.sets > 1 {
+		w.over.turn = mulMod(w.motion.turn, apart/w.period, e.sets)
+	}
+	if !e.state.moved(w.state, &w.over) {
+		if w.vain++; w.vain == 4 && w.motion.turn != 0 {
+			// Lines that stay where they are never turn.
+			n := e.sets / gcd(e.sets, w.motion.turn)
+			if hi, period := bits.Mul64(w.period, n); hi == 0 && period < w.end-i {
+				w.period, w.motion.turn = period, 0
+			}
+		}
+		return 0
+	}
+	times := (w.end - i) / apart
+	e.state.move(&w.over, times)
+	now := e.tally.counts[at : at+b.nodes]
+	for j := range now {
+		now[j].accesses += times * (now[j].accesses - w.counts[j].accesses)
+		now[j].misses += times * (now[j].misses - w.counts[j].misses)
+	}
+	for j, before := range w.out {
+		e.tally.out[j] += times * (e.tally.out[j] - before)
+	}
+	for j, before := range w.depths {
+		e.tally.depths[j] += times * (e.tally.depths[j] - before)
+	}
+	return times * apart
+}
+
+// save makes a checkpoint.
+func (w *plan) save(e *engine, b *block, i uint64, at int) {
+	w.saved = true
+	w.at, w.done = i, e.done
+	w.state = e.state.save(w.state[:0])
+	w.counts = append(w.counts[:0], e.tally.counts[at:at+b.nodes]...)
+	w.out = append(w.out[:0], e.tally.out...)
+	w.depths = append(w.depths[:0], e.tally.depths...)
+}
+
+// finish notes whether looking was worth it.
+func (w *plan) finish(b *block) {
+	switch {
+	case w.jumped:
+		b.patience = 0
+	case w.on && w.saved:
+		b.patience = min(2*b.patience+1, 256)
+		if b.patience > 4 {
+			b.skip = b.patience
+		}
+	}
+}
