@@ -170,6 +170,9 @@ func (s Spec) Check() error {
 	if s.Analyses != None && s.Analyses&^allAnalyses != 0 {
 		return &trace.OptionError{Option: "analyses", Got: strconv.Itoa(int(s.Analyses)), Want: "analyses of this program"}
 	}
+	if s.Mergeable && s.has(Loops) {
+		return &trace.OptionError{Option: "mergeable", Got: "with loops", Want: "one of both: a part of a trace cannot be folded apart from what comes before it"}
+	}
 	if s.Kinds&^trace.AllKinds != 0 {
 		return &trace.OptionError{Option: "kinds", Got: strconv.Itoa(int(s.Kinds)), Want: "kinds of references"}
 	}
@@ -181,6 +184,8 @@ func (s Spec) checkSample() error {
 	switch {
 	case s.Sample == nil:
 		return nil
+	case s.has(Loops) && s.Sample.Stretches(nil, s.Kinds, nil) != nil:
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no loops with stretches of the run (onoff): what is left out is missing in them; take a share of the lines (space)"}
 	case s.Mergeable:
 		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "one of both: sampled profiles cannot be joined"}
 	case s.Sample.Stretches(nil, s.Kinds, nil) != nil:

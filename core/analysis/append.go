@@ -76,6 +76,9 @@ func follows(a, b *profile.Profile) error {
 	if !mergeable(a) || !mergeable(b) {
 		return &AppendError{"only profiles made with --mergeable can be joined"}
 	}
+	if a.Loops != nil || b.Loops != nil {
+		return &AppendError{"profiles with loops cannot be joined"}
+	}
 	if a.Sampled != nil || b.Sampled != nil {
 		return &AppendError{"profiles of samples cannot be joined"}
 	}

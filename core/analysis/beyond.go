@@ -3,14 +3,15 @@ package analysis
 import (
 	"github.com/stackglass/stackglass/core/analysis/counters"
 	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/analysis/nests"
 )
 
 // Beyond is the spec of a run that goes on with its stacks outside of memory: what
 // keeps something else of every line, or of every byte, is left out.
 func (s Spec) Beyond(b locality.Budget) Spec {
-	if s.Analyses != Default && s.Analyses != None {
+	if !s.isDefault() && s.Analyses != None {
 		sets := s.has(Sets)
-		s.Analyses = Locality
+		s.Analyses = s.Analyses&Loops | Locality
 		if sets {
 			s.Analyses |= Sets
 		}
@@ -44,6 +45,8 @@ func (r *Runner) Spill(b locality.Budget) (now Spec, ok bool) {
 			if counts {
 				kept = append(kept, a)
 			}
+		case *nests.Analysis:
+			kept = append(kept, a)
 		}
 	}
 	r.analyses, r.rest.analyses = nil, r.rest.analyses[:0] // the others' memory is free before more is taken

@@ -577,6 +577,7 @@ func TestParseAnalyses(t *testing.T) {
 	for text, want := range map[string]analysis.Analyses{
 		"default": analysis.Default, "locality": analysis.Locality, "counters": analysis.Counters,
 		"locality, counters": analysis.Locality | analysis.Counters, "sets": analysis.Sets, "sites,sets": analysis.Sites | analysis.Sets,
+		"loops": analysis.Loops, "default,loops": analysis.Loops, "locality,loops": analysis.Locality | analysis.Loops,
 	} {
 		got, err := analysis.ParseAnalyses(text)
 		if err != nil || got != want {

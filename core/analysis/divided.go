@@ -91,6 +91,8 @@ const (
 	leastStretch = 1 << 17
 	mostStretch  = 1 << 26
 	lastStretch  = 1 << 29 // where joining is dear
+
+	foldedStretch = 1 << 22 // where rows are folded while a stretch is joined, which is one step
 )
 
 // Divides tells whether a run of the spec can be shared by helpers that read a source on
@@ -120,6 +122,9 @@ func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Sourc
 	}
 	if o.MemoryBytes > 0 {
 		d.most = min(d.most, max(d.least, o.MemoryBytes/memoryShare/uint64(len(d.helpers)+1)))
+	}
+	if nestsOf(d.analyses) != nil {
+		d.most = min(d.most, foldedStretch)
 	}
 	if s := uint64(o.SegmentReferences); s > 0 {
 		d.least, d.most, d.fixed = 1, s, true
@@ -403,9 +408,10 @@ func (d *Divided) take(c *stretching) error {
 }
 
 // pass moves on to the end of a segment. Where blocks of memory matter it is read to know
-// where they lie there.
+// where they lie there, and where loops are folded, for their sake.
 func (d *Divided) pass(to trace.Position) error {
-	if !d.moves && d.mover.Position().Chunk != to.Chunk {
+	folds := nestsOf(d.analyses)
+	if !d.moves && folds == nil && d.mover.Position().Chunk != to.Chunk {
 		if err := d.mover.Pass(to.Chunk); err != nil {
 			return err
 		}
@@ -426,12 +432,17 @@ func (d *Divided) pass(to trace.Position) error {
 		if d.moves {
 			sitesOf(d.analyses).Move(d.batch)
 		}
+		if folds != nil {
+			if err := folds.Consume(d.batch); err != nil {
+				return err
+			}
+		}
 	}
 }
 
 // learn looks at what joining a segment cost.
 func (d *Divided) learn(s *profile.Profile) {
-	if d.fixed {
+	if d.fixed || nestsOf(d.analyses) != nil {
 		return
 	}
 	cost, references := joinCost(s), s.Totals.AllReferences()

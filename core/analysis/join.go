@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"github.com/stackglass/stackglass/core/analysis/nests"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
@@ -74,6 +75,16 @@ func sitesOf(analyses []Analysis) *sites.Analysis {
 	for _, a := range analyses {
 		if s, ok := a.(*sites.Analysis); ok {
 			return s
+		}
+	}
+	return nil
+}
+
+// nestsOf finds the analysis that has to see every row, or nil.
+func nestsOf(analyses []Analysis) *nests.Analysis {
+	for _, a := range analyses {
+		if n, ok := a.(*nests.Analysis); ok {
+			return n
 		}
 	}
 	return nil

@@ -323,6 +323,11 @@ func (p *Parallel) take(c *claim) error {
 			if site := sitesOf(p.live.analyses); site != nil && b.moves {
 				site.Move(b.rows)
 			}
+			if n := nestsOf(p.live.analyses); n != nil {
+				if err := n.Consume(b.rows); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	p.mu.Lock()

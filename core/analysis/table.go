@@ -7,6 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/communication"
 	"github.com/stackglass/stackglass/core/analysis/counters"
 	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/analysis/nests"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
@@ -24,6 +25,7 @@ const (
 	Sets                               // depths in sets, for every number of sets; with locality
 	Sharing                            // stacks by thread, shared and coherent; with sets
 	Communication                      // what threads write and others use; with sites
+	Loops                              // the trace folded into loops; alone, with those of Default
 	allAnalyses   = 1<<iota - 1
 )
 
@@ -39,7 +41,7 @@ const Default Analyses = 0
 // None are no analyses: a pass only counts, and feeds what stands beside it.
 const None Analyses = 1 << 31
 
-var analysisNames = []string{"locality", "counters", "sites", "sets", "sharing", "communication"}
+var analysisNames = []string{"locality", "counters", "sites", "sets", "sharing", "communication", "loops"}
 
 // AnalysisNames lists the names that [ParseAnalyses] takes.
 func AnalysisNames() []string { return analysisNames }
@@ -50,6 +52,9 @@ func (a Analyses) String() string {
 		return "default"
 	}
 	var names []string
+	if a == Loops {
+		names = append(names, "default")
+	}
 	for i, name := range analysisNames {
 		if a>>i&1 != 0 {
 			names = append(names, name)
@@ -58,21 +63,27 @@ func (a Analyses) String() string {
 	return strings.Join(names, ",")
 }
 
-// ParseAnalyses reads a comma-separated list of names, or default.
+// ParseAnalyses reads a comma-separated list of names, or default. Loops are asked for
+// beside others: loops alone is the same as default,loops.
 func ParseAnalyses(list string) (Analyses, error) {
 	var set Analyses
+	byDefault := false
 next:
 	for _, word := range strings.Split(list, ",") {
-		word = strings.TrimSpace(word)
+		if word = strings.TrimSpace(word); word == "default" {
+			byDefault = true
+			continue
+		}
 		for i, name := range analysisNames {
 			if word == name {
 				set |= 1 << i
 				continue next
 			}
 		}
-		if word != "default" || strings.Contains(list, ",") {
-			return 0, &trace.OptionError{Option: "analyses", Got: word, Want: strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
-		}
+		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
+	}
+	if byDefault && set&^Loops != 0 {
+		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "default alone or with loops, or a list of others"}
 	}
 	return set, nil
 }
@@ -87,7 +98,7 @@ func (s Spec) has(a Analyses) bool {
 		return false
 	case s.Sample != nil && (a == Sets || a == Communication && !s.Sample.KeepsLines()):
 		return false
-	case s.Analyses == Default:
+	case a != Loops && s.isDefault():
 		return true
 	case a == Locality:
 		return s.Analyses&(Locality|Sites|Sets|Sharing|Communication) != 0
@@ -98,6 +109,13 @@ func (s Spec) has(a Analyses) bool {
 	}
 	return s.Analyses&a != 0
 }
+
+// loopBytes is how much memory a tree of loops may take before it is given up; tests
+// have it be less.
+var loopBytes uint64 = nests.MostBytes
+
+// isDefault tells that the analyses of [Default] run, perhaps with others.
+func (s Spec) isDefault() bool { return s.Analyses&^Loops == Default }
 
 // table is every analysis that the spec asks for. Sites and sharing come before
 // locality, which they follow. sets tells whether set tables are made. program gives
@@ -147,7 +165,10 @@ func (s Spec) tableFor(sets bool, program func() *trace.Program, of part) (list 
 		list = append(list, distances)
 	}
 	if s.has(Counters) {
-		list = append(list, counters.New(s.Kinds, s.Analyses == Default, program))
+		list = append(list, counters.New(s.Kinds, s.isDefault(), program))
+	}
+	if s.has(Loops) && !of.is {
+		list = append(list, nests.New(loopBytes))
 	}
 	return list
 }
@@ -168,7 +189,7 @@ func (s Spec) wanted(program func() *trace.Program) Wanted {
 
 // decides is what communication makes up its mind by: nil where it was asked for.
 func (s Spec) decides(program func() *trace.Program) func() *trace.Program {
-	if s.Analyses != Default {
+	if !s.isDefault() {
 		return nil
 	}
 	return program

@@ -34,6 +34,9 @@ type Folder struct {
 	scratch []uint64 // parameters of some iteration
 	zeros   []uint64 // for columns that are absent
 	zeros32 []uint32
+
+	weighed    int    // shapes that
+	shapeBytes uint64 // is about the memory of
 }
 
 // node is a leaf or a loop in the window.

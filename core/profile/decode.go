@@ -154,7 +154,7 @@ func finish(p *Profile, r, payload *Decoder, next int, digest [32]byte) (*Profil
 // sectionOrder is the order of the sections that the digest covers. The first
 // three have to be there. A line size has several sections, in turn with the next
 // one's; what comes once for each of them, or once, is behind.
-var sectionOrder = [][]string{{"INPT"}, {"TOTL"}, {"STAT"}, {"SAMP"}, {"LOCA", "WIND", "SETS"}, {"SITE"}, {"CNTR"}, {"SHAR"}, {"COMM"}}
+var sectionOrder = [][]string{{"INPT"}, {"TOTL"}, {"STAT"}, {"SAMP"}, {"LOCA", "WIND", "SETS"}, {"SITE"}, {"CNTR"}, {"SHAR"}, {"COMM"}, {"LOOP"}}
 
 const onceSections = 3
 
@@ -202,6 +202,9 @@ func (p *Profile) decodeSection(tag string, r *Decoder, next int, version uint64
 		p.decodeSharing(r)
 	case "COMM":
 		p.Communication = p.decodeCommunication(r)
+	case "LOOP":
+		p.Loops = append([]byte{}, r.in...)
+		r.at = len(r.in)
 	default:
 		r.fail("section " + strconv.Quote(tag) + " is not known to this program; use a newer stackglass")
 	}

@@ -75,6 +75,8 @@ import (
 //	      events; of transfers.
 //	      A flow is from; to; events; transfers. Sites and objects are their indices
 //	      + 1 in SITE, or 0
+//	LOOP  the trace folded into loops, as package loops draws it; empty where that
+//	      was given up
 //	smpi  of a sample, halves of intervals and intervals, each a list of its own
 //	      length: of each core in SHAR 0, or 1 + list of (low, high) of its private
 //	      misses; of coherent ones; first accesses; coherence misses; invalidations;
@@ -208,6 +210,9 @@ func (p *Profile) canonical(w *writer) {
 	}
 	if p.Communication != nil {
 		w.section("COMM", p.Communication.encode)
+	}
+	if p.Loops != nil {
+		w.put("LOOP", p.Loops)
 	}
 }
 

@@ -30,6 +30,10 @@ type Profile struct {
 	Sharing  []Sharing  // as Locality, where threads were asked for
 	// Communication is nil where it was not asked for, or the trace has no threads.
 	Communication *Communication
+	// Loops is the trace folded into a tree of loops and references, in the form of
+	// package loops. It is nil where it was not asked for, and empty where the tree was
+	// given up because it grew too large. It holds addresses.
+	Loops []byte
 
 	// Sampled is nil in an exact profile; in others, counts are estimates.
 	Sampled *Sampled

@@ -27,13 +27,13 @@ var withinCore = map[string][]string{
 	"ir":        {"ir", "trace"},
 	"byfl":      {"byfl", "profile"},
 	"tally":     {"tally", "profile", "report"},
-	"answers":   {"answers", "tally", "ranking", "hierarchy", "profile", "report", "trace"},
+	"answers":   {"answers", "loops", "tally", "ranking", "hierarchy", "profile", "report", "trace"},
 	"export":    {"export", "answers", "tally", "ranking", "hierarchy", "profile", "report", "trace"},
 	"hierarchy": {"hierarchy", "profile", "trace"},
 	"loops":     {"loops", "trace"},
 	"ranking":   {"ranking", "hierarchy", "profile", "trace"},
 	"simulate":  {"simulate", "hierarchy", "trace"},
-	"analysis":  {"analysis", "stack", "profile", "trace"},
+	"analysis":  {"analysis", "loops", "stack", "profile", "trace"},
 }
 
 // isHelper tells of packages for tests only, such as stack/stacktest, which may

@@ -1,0 +1,310 @@
+package analysis_test
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// loopingSteps are nests of loops over a few blocks, and now and then steps that fold
+// badly.
+func loopingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracetest.Step) {
+	for len(list) < steps {
+		if rng.IntN(6) == 0 {
+			list = append(list, allocatingSteps(rng, p, 1+rng.IntN(100))...)
+			continue
+		}
+		type walk struct {
+			block        uint32
+			start        trace.Addr
+			outer, inner uint64
+		}
+		body := make([]walk, 1+rng.IntN(4))
+		for i := range body {
+			body[i] = walk{rng.Uint32N(7), 1<<12 + rng.Uint64N(2000), 8 * rng.Uint64N(20), 8 * rng.Uint64N(3)}
+		}
+		trips, inner, grows := 1+rng.Uint64N(20), 1+rng.Uint64N(12), rng.Uint64N(2)
+		for i := range trips {
+			for j := range inner + i*grows {
+				for _, w := range body {
+					s := tracetest.Step{Block: w.block, Thread: 1, Values: []uint64{w.start + i*w.outer + j*w.inner}}
+					if p.Sites[w.block].Values() == 2 {
+						s.Values = append(s.Values, 16)
+					}
+					list = append(list, s)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// unfolded are the rows of a profile's loops.
+func unfolded(t *testing.T, p *profile.Profile) *trace.Batch {
+	t.Helper()
+	tree, err := loops.Decode(p.Loops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := &trace.Batch{Thread: []uint32{}, Site: []uint32{}, Arg: []uint64{}}
+	e, b := tree.Expand(), trace.NewBatch(0)
+	for {
+		if err := e.Next(b); err == io.EOF {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all.Addr, all.Bytes, all.Kind = append(all.Addr, b.Addr...), append(all.Bytes, b.Bytes...), append(all.Kind, b.Kind...)
+		all.Thread, all.Site, all.Arg = append(all.Thread, b.Thread...), append(all.Site, b.Site...), append(all.Arg, b.Arg...)
+	}
+}
+
+// The loops of a run unfold to the rows that the spec selects, with all events.
+func TestLoopsAreTheRows(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 41))
+		p := allocating()
+		whole := tracetest.Rows(p, loopingSteps(rng, p, 1+rng.IntN(9000))...)
+		spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Loops}
+		if rng.IntN(2) == 0 {
+			spec.Kinds, spec.Analyses = 1<<trace.Load|1<<trace.Store, analysis.Counters|analysis.Loops
+		}
+		profiled, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)))
+		got := unfolded(t, profiled)
+		row := 0
+		for i, k := range whole.Kind {
+			if k.IsReference() && !spec.Kinds.Has(k) || k == trace.BareBlock { // that is beside block entries
+				continue
+			}
+			if row == got.Len() || got.Kind[row] != k || got.Addr[row] != whole.Addr[i] || got.Bytes[row] != whole.Bytes[i] ||
+				got.Thread[row] != whole.Thread[i] || got.Site[row] != whole.Site[i] || got.Arg[row] != whole.Arg[i] {
+				t.Fatalf("seed %d: row %d differs, or is not there; %d rows", seed, i, got.Len())
+			}
+			row++
+		}
+		if row != got.Len() {
+			t.Fatalf("seed %d: %d rows, want %d", seed, got.Len(), row)
+		}
+	}
+}
+
+// Loops beside others change nothing of these.
+func TestLoopsChangeNothingElse(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 41))
+	p := allocating()
+	whole := tracetest.Rows(p, loopingSteps(rng, p, 9000)...)
+	for _, spec := range []analysis.Spec{{}, {Analyses: analysis.Sites | analysis.Counters}} {
+		want, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 1000))
+		spec.Analyses |= analysis.Loops
+		got, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 1000))
+		if len(got.Loops) == 0 || want.Loops != nil {
+			t.Fatalf("%d bytes of loops, and %d where they were not asked for", len(got.Loops), len(want.Loops))
+		}
+		got.Loops = nil
+		if !bytes.Equal(got.Encode(), want.Encode()) {
+			t.Errorf("%v: others differ", spec.Analyses)
+		}
+	}
+}
+
+// loopSpecs have loops beside others, or give them up some way on.
+func loopSpecs(rng *rand.Rand) analysis.Spec {
+	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Loops}
+	switch rng.IntN(4) {
+	case 0:
+		spec.Analyses |= analysis.Sites | analysis.Counters
+	case 1:
+		spec.Analyses |= analysis.Locality
+	}
+	return spec
+}
+
+func TestLoopsByAnyNumberOfWorkers(t *testing.T) {
+	joined := 0
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 42))
+		p := allocating()
+		steps := loopingSteps(rng, p, 1+rng.IntN(12_000))
+		spec := loopSpecs(rng)
+		file := container(t, rng, p, steps)
+		want, _ := alone(t, spec, readerOf(file))
+		for _, workers := range []int{2, 3} {
+			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(4000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
+				t.Fatalf("seed %d: %d workers that read differ from one, %+v", seed, workers, spec)
+			}
+		}
+		if rng.IntN(2) == 0 {
+			spec.Skip, spec.Limit = rng.Uint64N(2000), 1+rng.Uint64N(8000)
+		}
+		whole := tracetest.Rows(p, steps...)
+		want, _ = alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
+		for _, workers := range []int{2, 3, 8} {
+			if got, _ := shared(t, spec, tracetest.NewProgramReader(p, whole, 4096), workers, 1+rng.IntN(4000)); !bytes.Equal(got.Encode(), want.Encode()) {
+				t.Fatalf("seed %d: %d workers differ from one, %+v", seed, workers, spec)
+			}
+		}
+	}
+	if joined < 50 {
+		t.Errorf("%d segments in all", joined)
+	}
+}
+
+// A run with loops that was saved anywhere goes on, and is as one without a break.
+func TestLoopsGoOn(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 43))
+		p := allocating()
+		whole := tracetest.Rows(p, loopingSteps(rng, p, 1+rng.IntN(12_000))...)
+		spec := loopSpecs(rng)
+		want, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
+		var saved []byte
+		for lives := 0; ; lives++ {
+			r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)))
+			if err == nil && saved != nil {
+				err = r.Restore(saved)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 1 + rng.IntN(30) {
+				if err = r.Step(); err != nil {
+					break
+				}
+				if rng.IntN(5) == 0 {
+					checked(t, r.Profile(profile.State{}))
+				}
+			}
+			if err == nil && lives < 10 {
+				saved = r.Save()
+				continue
+			}
+			for err == nil {
+				err = r.Step()
+			}
+			if got := checked(t, r.Finish(profile.State{})); !bytes.Equal(got.Encode(), want.Encode()) {
+				t.Fatalf("seed %d: after %d lives the profile differs, %+v", seed, lives+1, spec)
+			}
+			break
+		}
+	}
+}
+
+// A tree that grows beyond its memory is given up at the same row however the trace is
+// read, and stays so.
+func TestLoopsAreGivenUp(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 44))
+	whole := random(rng, 600_000)
+	for _, c := range []struct {
+		limit uint64
+		gone  bool
+	}{{1 << 20, true}, {1 << 30, false}} {
+		spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Loops | analysis.Locality}
+		defer analysis.LimitLoops(c.limit)()
+		want, _ := alone(t, spec, tracetest.NewReader(whole, 4096))
+		if gone := want.Loops != nil && len(want.Loops) == 0; gone != c.gone {
+			t.Fatalf("with %d bytes: given up %v (%d bytes), want %v", c.limit, gone, len(want.Loops), c.gone)
+		}
+		r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 400 {
+			if err := r.Step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 777))
+		if err == nil {
+			err = again.Restore(r.Save())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(toItsEnd(t, again), want.Encode()) {
+			t.Errorf("with %d bytes: a run that goes on differs", c.limit)
+		}
+		if got, _ := shared(t, spec, tracetest.NewReader(whole, 4096), 3, 50_000); !bytes.Equal(got.Encode(), want.Encode()) {
+			t.Errorf("with %d bytes: three workers differ from one", c.limit)
+		}
+	}
+}
+
+// A run that goes outside of memory keeps its loops.
+func TestLoopsSpill(t *testing.T) {
+	whole := random(rand.New(rand.NewPCG(1, 45)), 9000)
+	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Loops}
+	want, _ := alone(t, spec, tracetest.NewReader(whole, 1000))
+	r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 1000))
+	if err == nil {
+		err = r.Step()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, ok := r.Spill(locality.Budget{Lines: 100, Shelf: new(stacktest.Shelf)})
+	if !ok {
+		t.Fatal("not spilled")
+	}
+	for range 3 {
+		if err := r.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	saved := r.Save()
+	finish(t, r)
+	if got := checked(t, r.Finish(profile.State{})); !bytes.Equal(got.Loops, want.Loops) || len(got.Loops) == 0 {
+		t.Error("the loops differ")
+	}
+	if now.Analyses&analysis.Loops == 0 || len(saved) == 0 {
+		t.Errorf("the spec has no loops: %v", now.Analyses)
+	}
+}
+
+func TestLoopsRefuse(t *testing.T) {
+	whole := random(rand.New(rand.NewPCG(1, 46)), 100)
+	if _, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Loops, Mergeable: true}, nil); err == nil {
+		t.Error("loops that can be appended to: accepted, want an error")
+	}
+	a := run(t, analysis.Spec{Mergeable: true}, tracetest.NewReader(whole, 10))
+	b := run(t, analysis.Spec{Mergeable: true, Start: a.Totals.AllReferences()}, tracetest.NewReader(whole, 10))
+	b.Loops = []byte{}
+	if _, err := analysis.Append(a, b); err == nil {
+		t.Error("loops in one of both: joined, want an error")
+	}
+	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Loops}, tracetest.NewReader(whole, 10))
+	if err == nil {
+		err = r.Step()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Profile(profile.State{})
+	damaged, err := profile.Decode(p.Encode())
+	if err != nil || !bytes.Equal(damaged.Loops, p.Loops) {
+		t.Fatalf("the profile comes back with other loops, or not: %v", err)
+	}
+}
+
+func TestFoldingAllocatesNothing(t *testing.T) {
+	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Loops | analysis.Locality}, tracetest.Stream(10_000_000, tracetest.Sequential(1<<12)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 300 {
+		if err := r.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testing.AllocsPerRun(20, func() { _ = r.Step() }); n > 0 {
+		t.Errorf("%v allocations a batch in steady state, want none", n)
+	}
+}

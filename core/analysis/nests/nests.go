@@ -1,0 +1,108 @@
+// Package nests folds the rows of a run into a tree of loops and references, beside
+// other analyses: see package loops for the method.
+//
+// Folding is in the order of the trace, so no part of a trace can be folded apart from
+// what comes before it. Where others analyse segments of a run, its rows are folded
+// while these are appended. A saved run has the tree so far: its rows are folded again,
+// which gives the state that the run had, for that hangs on the rows alone.
+package nests
+
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+const (
+	// MostBytes is how much memory a tree may take, about, unless somebody wants another
+	// limit. A trace that does not fold would have one as long as itself.
+	MostBytes = 96 << 20
+	// lookEvery is how many rows are folded between two looks at the memory. Looks are
+	// at the same rows however the trace is read.
+	lookEvery = 1 << 18
+)
+
+// Analysis folds. The zero value is not usable: see [New].
+type Analysis struct {
+	folder *loops.Folder // nil: the tree grew too large
+	rows   uint64
+	most   uint64
+	view   trace.Batch
+}
+
+// New makes an analysis that gives up when its tree takes more than most bytes of
+// memory, about.
+func New(most uint64) *Analysis {
+	return &Analysis{folder: loops.NewFolder(0), most: most}
+}
+
+// Takes asks for all that happens.
+func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return trace.EventKinds, true, true }
+
+// Consume folds the next rows.
+func (a *Analysis) Consume(b *trace.Batch) error {
+	for lo := 0; lo < b.Len() && a.folder != nil; {
+		hi := min(b.Len(), lo+int(lookEvery-a.rows%lookEvery))
+		if err := a.folder.Consume(b.View(&a.view, lo, hi)); err != nil {
+			return err
+		}
+		a.rows += uint64(hi - lo)
+		if lo = hi; a.rows%lookEvery == 0 && a.folder.Bytes() > a.most {
+			a.folder = nil
+		}
+	}
+	return nil
+}
+
+// Result gives the tree, which is also the state: none at all where it grew too large.
+func (a *Analysis) Result(p *profile.Profile, _ bool) {
+	p.Loops = []byte{}
+	if a.folder != nil {
+		p.Loops = a.folder.Tree().Append(p.Loops)
+	}
+}
+
+// Close has nothing to free that a result does not need.
+func (a *Analysis) Close() {}
+
+// StateError tells that the tree of a saved run is damaged.
+type StateError struct{ Err error }
+
+func (e *StateError) Error() string {
+	return "the loops of the saved run: " + e.Err.Error() + "; start again"
+}
+
+func (e *StateError) Unwrap() error { return e.Err }
+
+// Restore folds the rows of p again.
+func (a *Analysis) Restore(p *profile.Profile) error {
+	if len(p.Loops) == 0 {
+		if p.Loops != nil {
+			a.folder = nil
+		}
+		return nil
+	}
+	tree, err := loops.Decode(p.Loops)
+	if err != nil {
+		return &StateError{err}
+	}
+	rows := p.Totals.AllReferences()
+	if tree.Rows() < rows {
+		return &StateError{&trace.OptionError{Option: "rows", Got: strconv.FormatUint(tree.Rows(), 10), Want: "as many as there are references, and events"}}
+	}
+	e, b := tree.Expand(), trace.NewBatch(0)
+	for done := uint64(0); done < tree.Rows() && a.folder != nil; done += uint64(b.Len()) {
+		if err := e.Next(b); err != nil {
+			return &StateError{err}
+		}
+		if err := a.Consume(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Append has nothing to do: the rows of a segment that others append come to Consume.
+func (a *Analysis) Append(*profile.Profile) error { return nil }
