@@ -246,6 +246,18 @@ func sumOf(first []count, n uint64) (sum count) {
 	return sum
 }
 
+// Sum sums a polynomial over the numbers below n, modulo 2^64, from its first values:
+// at least one more than its degree, and no more than n. They are changed.
+func Sum(first []uint64, n uint64) (sum uint64) {
+	for k := range first {
+		sum += first[0] * choose(n, uint64(k)+1)
+		for j := range first[:len(first)-1-k] {
+			first[j] = first[j+1] - first[j]
+		}
+	}
+	return sum
+}
+
 // choose is the number of ways to choose k of n, modulo 2^64; n ≥ k.
 func choose(n, k uint64) uint64 {
 	factors := make([]uint64, k)

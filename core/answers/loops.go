@@ -1,0 +1,310 @@
+package answers
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/outline"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Loops is a folded trace in tables.
+type Loops struct {
+	*outline.Outline
+	// Place tells where in the code a reference is made; nil: that is not known.
+	Place     func(loops.Reference) *profile.Site
+	LineBytes uint32 // of what arrays touch
+	// Name makes a function's name readable; nil leaves it.
+	Name func(string) string
+}
+
+// NewLoops sums up the loops of a profile, most nests at most. The error tells that they
+// are damaged. It gives nil for a profile that has none.
+func NewLoops(p *profile.Profile, most int) (*Loops, error) {
+	if len(p.Loops) == 0 {
+		return nil, nil
+	}
+	tree, err := loops.Decode(p.Loops)
+	if err != nil {
+		return nil, err
+	}
+	l := &Loops{Outline: outline.New(tree, most), Place: PlacesOf(p), LineBytes: 64}
+	switch {
+	case p.Sites != nil:
+		l.LineBytes = p.Sites.LineBytes
+	case len(p.Locality) > 0:
+		l.LineBytes = p.Locality[0].LineBytes
+	}
+	return l, nil
+}
+
+// PlacesOf finds places by the sites of a profile.
+func PlacesOf(p *profile.Profile) func(loops.Reference) *profile.Site {
+	type key struct {
+		number uint32
+		pc     uint64
+		kind   trace.Kind
+	}
+	known := map[key]*profile.Site{}
+	numbered := false
+	if p.Sites != nil {
+		for i := range p.Sites.Code {
+			s := &p.Sites.Code[i]
+			if s.Number != profile.NoSite {
+				numbered = true
+				known[key{number: s.Number}] = s
+			} else {
+				known[key{pc: s.PC, kind: s.Kind}] = s
+			}
+		}
+	}
+	return func(r loops.Reference) *profile.Site {
+		if numbered {
+			return known[key{number: r.Site}]
+		}
+		return known[key{pc: r.PC, kind: r.Kind}]
+	}
+}
+
+// ProgramPlaces finds places by the tables of a trace.
+func ProgramPlaces(p *trace.Program) func(loops.Reference) *profile.Site {
+	if p == nil {
+		return func(loops.Reference) *profile.Site { return nil }
+	}
+	var paths []string
+	for i := range p.Sites {
+		paths = append(paths, p.Sites[i].Place.File)
+	}
+	names := trace.FileNames(paths)
+	return func(r loops.Reference) *profile.Site {
+		if int64(r.Site) >= int64(len(p.Sites)) {
+			return nil
+		}
+		s := &p.Sites[r.Site]
+		made := &profile.Site{Number: r.Site, PC: s.PC, File: names[s.Place.File], Line: s.Place.Line, Column: s.Place.Column, Kind: s.Kind, Bytes: s.Bytes, Type: s.Type, Variable: s.Object}
+		if int64(s.Block) < int64(len(p.Blocks)) {
+			if f := p.Blocks[s.Block].Function; int64(f) < int64(len(p.Functions)) {
+				made.Function = p.Functions[f].Name
+			}
+		}
+		return made
+	}
+}
+
+// Where is where a loop's references are made.
+type Where struct {
+	Function    string
+	File        string
+	First, Last uint32 // lines; 0: not known
+}
+
+// Where gives the place of a loop: the function of its first reference that has one,
+// and the lines of all its references in the same file.
+func (l *Loops) Where(loop int) (w Where) {
+	for _, r := range l.Refs(loop) {
+		s := l.Place(r)
+		if s == nil || s.Function == "" && s.File == "" {
+			continue
+		}
+		if w.Function == "" && w.File == "" {
+			w.Function, w.File = s.Function, s.File
+			if l.Name != nil {
+				w.Function = l.Name(w.Function)
+			}
+		}
+		if s.File == w.File && s.Line > 0 {
+			if w.First == 0 {
+				w.First = s.Line
+			}
+			w.First, w.Last = min(w.First, s.Line), max(w.Last, s.Line)
+		}
+	}
+	return w
+}
+
+// Source is the place in the source: file.c:12–20.
+func (w Where) Source() string {
+	text := w.File
+	if w.First > 0 {
+		text += ":" + strconv.FormatUint(uint64(w.First), 10)
+	}
+	if w.Last > w.First {
+		text += "–" + strconv.FormatUint(uint64(w.Last), 10)
+	}
+	return text
+}
+
+// Label numbers a loop as a chapter is: 2.1.3 is the third loop in the first one of nest 2.
+func (l *Loops) Label(loop int) string {
+	own := &l.Loops[loop]
+	text := strconv.Itoa(own.Nest + 1)
+	start := loop
+	for l.Loops[start].Depth > 0 {
+		start--
+	}
+	for at := start; at < loop; {
+		number := 1
+		next := at + 1
+		for l.Loops[next].End <= loop {
+			next = l.Loops[next].End
+			number++
+		}
+		text += "." + strconv.Itoa(number)
+		at = next
+	}
+	return text
+}
+
+// Find is the number of the loop with a label, or -1.
+func (l *Loops) Find(label string) int {
+	for i := range l.Loops {
+		if l.Label(i) == label {
+			return i
+		}
+	}
+	return -1
+}
+
+// Trips says how often a loop runs each time: 512, or 1–512.
+func Trips(l *outline.Loop) string {
+	if l.Least == l.Most {
+		return strconv.FormatUint(l.Most, 10)
+	}
+	return strconv.FormatUint(l.Least, 10) + "–" + strconv.FormatUint(l.Most, 10)
+}
+
+// Variable names what a reference refers to, "" where that is not known.
+func (l *Loops) Variable(r loops.Reference) string {
+	if s := l.Place(r); s != nil {
+		return s.Variable
+	}
+	return ""
+}
+
+// Arrays gives the arrays of a loop.
+func (l *Loops) Arrays(loop int) []outline.Array {
+	return l.Outline.Arrays(loop, uint64(l.LineBytes), l.Variable)
+}
+
+// Table has a row for each loop, in the order of the run, with the loops in it behind
+// it. Those that make less than a share of the references are left out, with all in them.
+func (l *Loops) Table(least float64) report.Table {
+	t := report.Table{Key: "loops", Columns: []report.Column{
+		{Key: "loop", Label: "loop"}, {Key: "depth", Label: "depth"}, {Key: "function", Label: "function"}, {Key: "file", Label: "file"},
+		{Key: "first_line", Label: "first line"}, {Key: "last_line", Label: "last line"},
+		{Key: "least_trips", Label: "least trips"}, {Key: "most_trips", Label: "most trips"}, {Key: "runs", Label: "runs"}, {Key: "iterations", Label: "iterations"},
+		{Key: "references", Label: "references"}, {Key: "share", Label: "share"},
+	}}
+	for i := range l.Loops {
+		o := &l.Loops[i]
+		if l.Share(o.References) < least {
+			continue
+		}
+		w := l.Where(i)
+		t.Add(report.TextOf(l.Label(i)), report.Count(uint64(o.Depth)), text(w.Function), text(w.File), line(w.First), line(w.Last),
+			report.Count(o.Least), report.Count(o.Most), report.Count(o.Runs), report.Count(o.Trips),
+			report.Count(o.References), report.Share(o.References, l.References))
+	}
+	return t
+}
+
+// Brief is Table for people, with the tree as indents. It ends with what no listed loop
+// makes.
+func (l *Loops) Brief(least float64) report.Table {
+	t := report.Table{Key: "loops", Title: "Loops (all columns and rows: --format csv)", Columns: []report.Column{
+		{Key: "loop", Label: "loop"}, {Key: "function", Label: "function"}, {Key: "source", Label: "source"}, {Key: "trips", Label: "trips"}, {Key: "runs", Label: "runs"},
+		{Key: "references", Label: "references"}, {Key: "share", Label: "share"},
+	}}
+	small, nests := l.LeftOutReferences, l.LeftOut
+	for i := range l.Loops {
+		o := &l.Loops[i]
+		if l.Share(o.References) < least {
+			if o.Depth == 0 {
+				small += o.References
+				nests++
+			}
+			continue
+		}
+		w := l.Where(i)
+		t.Add(report.TextOf(strings.Repeat("  ", o.Depth)+l.Label(i)), text(w.Function), text(w.Source()), report.TextOf(Trips(o)), report.Count(o.Runs),
+			report.Count(o.References), report.Share(o.References, l.References))
+	}
+	if nests > 0 {
+		t.Add(report.TextOf("("+strconv.FormatUint(nests, 10)+" more)"), report.None(), report.None(), report.None(), report.None(), report.Count(small), report.Share(small, l.References))
+	}
+	if l.Straight > 0 {
+		t.Add(report.TextOf("(in no loop)"), report.None(), report.None(), report.None(), report.None(), report.Count(l.Straight), report.Share(l.Straight, l.References))
+	}
+	return t
+}
+
+// ArraysTable has a row for each array of the loops, by their numbers.
+func (l *Loops) ArraysTable(of []int) report.Table {
+	t := report.Table{Key: "arrays", Title: "Arrays, by loop (addresses and bytes of its first run)", Columns: []report.Column{
+		{Key: "loop", Label: "loop"}, {Key: "array", Label: "array"}, {Key: "references", Label: "references"}, {Key: "stores", Label: "stores"},
+		{Key: "base", Label: "base"}, {Key: "extent_bytes", Label: "extent"}, {Key: "stride_bytes", Label: "stride by loop", Unit: "bytes"},
+		{Key: "touched_bytes", Label: "touched"}, {Key: "lines", Label: "lines"}, {Key: "utilisation", Label: "utilisation"}, {Key: "exact", Label: "exact"},
+	}}
+	for _, loop := range of {
+		for _, a := range l.Arrays(loop) {
+			if a.Wild {
+				t.Add(report.TextOf(l.Label(loop)), report.TextOf(cmp.Or(a.Name, "(irregular)")), report.Count(a.References), report.Count(a.Stores),
+					report.None(), report.None(), report.TextOf("irregular"), report.None(), report.None(), report.None(), report.None())
+				continue
+			}
+			t.Add(report.TextOf(l.Label(loop)), text(a.Name), report.Count(a.References), report.Count(a.Stores),
+				report.TextOf("0x"+strconv.FormatUint(a.Base, 16)), report.Bytes(a.Extent), report.TextOf(Strides(&a)),
+				report.Bytes(a.Touched), report.Count(a.Lines), report.Ratio(a.Utilisation(uint64(l.LineBytes))), report.YesNo(a.Exact))
+		}
+	}
+	return t
+}
+
+// Strides lists how far an array moves with each loop, the outermost first: +4096 0 +8.
+func Strides(a *outline.Array) string {
+	var words []string
+	for _, s := range a.Strides {
+		word := strconv.FormatInt(s, 10)
+		if s > 0 {
+			word = "+" + word
+		}
+		words = append(words, word)
+	}
+	text := strings.Join(words, " ")
+	if a.Mixed {
+		text += " and others"
+	}
+	return text
+}
+
+// Shown are the loops that a share of the references hides none of; 0 gives all.
+func (l *Loops) Shown(least float64) (list []int) {
+	for i := range l.Loops {
+		if l.Share(l.Loops[i].References) >= least {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// AllNests has no nest be left out.
+const AllNests = math.MaxInt
+
+func text(s string) report.Value {
+	if s == "" {
+		return report.None()
+	}
+	return report.TextOf(s)
+}
+
+func line(n uint32) report.Value {
+	if n == 0 {
+		return report.None()
+	}
+	return report.Count(uint64(n))
+}

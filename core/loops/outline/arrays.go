@@ -1,0 +1,352 @@
+package outline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Array is what some references of a loop go over: those of one array, as far as they
+// tell. Addresses and what is touched are those of the loop's first run.
+type Array struct {
+	Name string // "" where no reference names it
+	Refs []loops.Reference
+	// References are those that the loop makes to it, in all runs.
+	References, Stores uint64
+	// Wild: the addresses are irregular, and nothing of the following is known but
+	// strides, which are nil.
+	Wild bool
+
+	Base   trace.Addr // the lowest byte
+	Extent uint64     // bytes from there to behind the highest
+	// Strides are how far an iteration of each loop moves, in bytes: of the loops from
+	// the outermost of the nest to the innermost around the references.
+	Strides []int64
+	// Mixed: some of its references have other strides, or are in fewer loops.
+	Mixed bool
+	// Touched are the bytes that are accessed, and Lines the lines that they lie in.
+	Touched, Lines uint64
+	// Exact: they are no upper bounds.
+	Exact bool
+}
+
+// Utilisation is the share of the bytes of the lines touched that is accessed, 0 to 1.
+func (a *Array) Utilisation(lineBytes uint64) float64 {
+	if a.Lines == 0 {
+		return 0
+	}
+	return float64(a.Touched) / (float64(a.Lines) * float64(lineBytes))
+}
+
+// Arrays gives the arrays of a loop, those with most references first. name tells what
+// variable a reference names, "" where that is not known. Lines are of lineBytes, a power
+// of two.
+func (o *Outline) Arrays(loop int, lineBytes uint64, name func(loops.Reference) string) []Array {
+	l := &o.Loops[loop]
+	w := walker{nest: o.nests[l.Nest], lineBytes: lineBytes, left: mostSpans}
+	return w.arrays(l.item, name)
+}
+
+// span is a range of bytes.
+type span struct{ lo, hi trace.Addr } // hi > lo
+
+// mostSpans bounds the ranges that are put together to know what a loop touches.
+const mostSpans = 1 << 17
+
+// pattern is what a reference touches.
+type pattern struct {
+	spans  []span // ascending, apart; where exact
+	lo, hi trace.Addr
+	bytes  uint64
+	exact  bool
+}
+
+type walker struct {
+	nest      *nest
+	lineBytes uint64
+	left      int
+}
+
+// leaf is a reference of a loop.
+type leaf struct {
+	item    int
+	name    string
+	of      pattern
+	strides []int64
+}
+
+func (w *walker) arrays(k int, name func(loops.Reference) string) (list []Array) {
+	n := w.nest
+	var tame []leaf
+	for j := k; j < n.items[k].end; j++ {
+		it := &n.items[j]
+		if it.loop || !it.ref.Kind.IsReference() {
+			continue
+		}
+		l := leaf{item: j, name: name(it.ref)}
+		if it.wild {
+			list = w.wild(list, &l)
+			continue
+		}
+		l.of = w.pattern(k, j, n.params[k:])
+		l.strides = n.strides(j)
+		tame = append(tame, l)
+	}
+	slices.SortStableFunc(tame, func(a, b leaf) int { return cmp.Compare(a.of.lo, b.of.lo) })
+	for len(tame) > 0 {
+		var group, rest []leaf
+		end, named := uint64(0), ""
+		for i, l := range tame {
+			if i > 0 && l.of.lo/w.lineBytes > end { // behind all that are in
+				rest = append(rest, tame[i:]...)
+				break
+			}
+			if i > 0 && l.name != "" && named != "" && l.name != named {
+				rest = append(rest, l)
+				continue
+			}
+			group = append(group, l)
+			end, named = max(end, (l.of.hi-1)/w.lineBytes), cmp.Or(named, l.name)
+		}
+		list = append(list, w.array(group, named))
+		tame = rest
+	}
+	slices.SortStableFunc(list, func(a, b Array) int { return cmp.Compare(b.References, a.References) })
+	return list
+}
+
+// wild adds an irregular reference to the array of its name.
+func (w *walker) wild(list []Array, l *leaf) []Array {
+	at := slices.IndexFunc(list, func(a Array) bool { return a.Wild && a.Name == l.name && l.name != "" })
+	if at < 0 {
+		at = len(list)
+		list = append(list, Array{Name: l.name, Wild: true})
+	}
+	w.count(&list[at], l)
+	return list
+}
+
+// count adds a leaf's references.
+func (w *walker) count(a *Array, l *leaf) {
+	it := &w.nest.items[l.item]
+	a.References += w.nest.counts[l.item]
+	if it.ref.Kind == trace.Store || it.ref.Kind == trace.Modify || it.ref.Kind == trace.RangeWrite {
+		a.Stores += w.nest.counts[l.item]
+	}
+	if !slices.Contains(a.Refs, it.ref) {
+		a.Refs = append(a.Refs, it.ref)
+	}
+}
+
+// array puts leaves together.
+func (w *walker) array(group []leaf, name string) Array {
+	a := Array{Name: name, Exact: true, Base: group[0].of.lo}
+	end := a.Base
+	var all []span
+	var bound uint64
+	for i := range group {
+		l := &group[i]
+		w.count(&a, l)
+		end = max(end, l.of.hi)
+		if len(l.strides) > len(a.Strides) {
+			a.Strides = l.strides
+		}
+		a.Exact = a.Exact && l.of.exact
+		bound += l.of.bytes
+		all = append(all, l.of.spans...)
+	}
+	for i := range group {
+		a.Mixed = a.Mixed || !slices.Equal(group[i].strides, a.Strides)
+	}
+	a.Extent = end - a.Base
+	mostLines := (end-1)/w.lineBytes - a.Base/w.lineBytes + 1
+	if !a.Exact {
+		a.Touched = min(bound, a.Extent)
+		a.Lines = min(mostLines, bound)
+		return a
+	}
+	next := uint64(0) // lines before it are counted
+	for _, s := range join(all) {
+		a.Touched += s.hi - s.lo
+		first, last := max(s.lo/w.lineBytes, next), (s.hi-1)/w.lineBytes
+		if last >= first {
+			a.Lines += last - first + 1
+		}
+		next = last + 1
+	}
+	return a
+}
+
+// strides are those of a leaf by the loops around it.
+func (n *nest) strides(j int) (list []int64) {
+	for k := n.items[j].parent; k >= 0; k = n.items[k].parent {
+		list = append(list, int64(n.items[k].steps[j-k-1]))
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// dim is a loop that moves a pattern as a whole.
+type dim struct{ trips, step uint64 }
+
+// wide is how far that is.
+func (d dim) wide() uint64 { return min(d.step, -d.step) }
+
+// pattern gives what leaf j touches while item k runs once, whose parameters are p.
+// Loops that move a pattern as a whole are in any order the same: those that move it
+// least come first, for what they touch is most often one range.
+func (w *walker) pattern(k, j int, p []uint64) pattern {
+	var whole []dim
+	for k != j && int64(p[0]) >= 1 && !w.nest.variesBelow(k, j) {
+		child := w.nest.towards(k, j)
+		whole = append(whole, dim{p[0], w.nest.items[k].steps[j-k-1]})
+		p, k = p[child-k:], child
+	}
+	of := w.iterations(k, j, p)
+	slices.SortFunc(whole, func(a, b dim) int { return cmp.Compare(a.wide(), b.wide()) })
+	for _, d := range whole {
+		of = w.repeat(of, d.trips, d.step)
+	}
+	return of
+}
+
+// towards is the item of loop k's body that leaf j is in.
+func (n *nest) towards(k, j int) int {
+	child := k + 1
+	for n.items[child].end <= j {
+		child = n.items[child].end
+	}
+	return child
+}
+
+// iterations is pattern for a leaf, or a loop around some whose trip count changes.
+func (w *walker) iterations(k, j int, p []uint64) pattern {
+	n := w.nest
+	it := &n.items[k]
+	if !it.loop {
+		lo := p[0]
+		hi := lo + max(1, uint64(it.ref.Bytes))
+		if hi < lo {
+			hi = lo + 1
+		}
+		return pattern{spans: []span{{lo, hi}}, lo: lo, hi: hi, bytes: hi - lo, exact: true}
+	}
+	trips := p[0]
+	if int64(trips) < 1 {
+		return pattern{lo: p[j-k], hi: p[j-k], exact: true}
+	}
+	child := n.towards(k, j)
+	first := w.pattern(child, j, p[child-k:])
+	if trips == 1 {
+		return first
+	}
+	// Trip counts around the leaf change: the corners give where it goes, and, where
+	// there are few iterations, each gives what it touches.
+	cur := make([]uint64, it.end-k-1)
+	at := func(i uint64) pattern {
+		for m := range cur {
+			cur[m] = p[1+m] + i*it.steps[m]
+		}
+		return w.pattern(child, j, cur[child-k-1:])
+	}
+	last := at(trips - 1)
+	sum := pattern{lo: min(first.lo, last.lo), hi: max(first.hi, last.hi), exact: first.exact && last.exact}
+	if uint64(w.left) < trips {
+		sum.exact = false
+	}
+	if !sum.exact {
+		sum.bytes = sum.hi - sum.lo
+		return sum
+	}
+	sum.spans = append(first.spans, last.spans...)
+	for i := uint64(1); i < trips-1; i++ {
+		of := at(i)
+		if w.left -= len(of.spans); w.left < 0 || !of.exact {
+			sum.exact, sum.spans, sum.bytes = false, nil, sum.hi-sum.lo
+			return sum
+		}
+		sum.spans = append(sum.spans, of.spans...)
+	}
+	sum.spans = join(sum.spans)
+	sum.bytes = bytesOf(sum.spans)
+	return sum
+}
+
+// variesBelow tells whether the trip count of a loop around leaf j, within loop k, is not
+// the same in every iteration of k.
+func (n *nest) variesBelow(k, j int) bool {
+	for m := n.items[j].parent; m > k; m = n.items[m].parent {
+		if n.items[k].steps[m-k-1] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// repeat gives what is touched when a pattern is, again and again, each time a step on.
+func (w *walker) repeat(one pattern, trips, step uint64) pattern {
+	if step == 0 || trips == 1 || one.hi == one.lo {
+		return one
+	}
+	far := step * (trips - 1) // as a signed number: where the last one lies
+	all := one
+	if int64(step) > 0 {
+		all.hi += far
+	} else {
+		all.lo += far
+	}
+	wide := dim{trips, step}.wide()
+	over := wide != 0 && (wide*(trips-1))/wide != trips-1 || all.hi <= all.lo || all.lo > one.lo || all.hi < one.hi
+	switch {
+	case over: // around the end of the address space
+		return pattern{lo: one.lo, hi: one.hi, bytes: one.bytes}
+	case !one.exact || uint64(w.left) < trips || uint64(w.left)/uint64(len(one.spans)) < trips:
+		if one.exact && len(one.spans) == 1 && wide <= one.bytes {
+			all.spans = []span{{all.lo, all.hi}}
+			all.bytes = all.hi - all.lo
+			return all
+		}
+		all.exact, all.spans = false, nil
+		if all.bytes = one.bytes * trips; all.bytes/trips != one.bytes || all.bytes > all.hi-all.lo {
+			all.bytes = all.hi - all.lo
+		}
+		return all
+	case len(one.spans) == 1 && wide <= one.bytes:
+		all.spans = []span{{all.lo, all.hi}}
+		all.bytes = all.hi - all.lo
+		return all
+	}
+	all.spans = make([]span, 0, int(trips)*len(one.spans))
+	w.left -= cap(all.spans)
+	for i := range trips {
+		for _, s := range one.spans {
+			all.spans = append(all.spans, span{s.lo + i*step, s.hi + i*step})
+		}
+	}
+	all.spans = join(all.spans)
+	all.bytes = bytesOf(all.spans)
+	return all
+}
+
+// join sorts ranges and puts those together that overlap or touch.
+func join(all []span) []span {
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
+	kept := all[:0]
+	for _, s := range all {
+		if n := len(kept); n > 0 && s.lo <= kept[n-1].hi {
+			kept[n-1].hi = max(kept[n-1].hi, s.hi)
+			continue
+		}
+		kept = append(kept, s)
+	}
+	return kept
+}
+
+func bytesOf(spans []span) (bytes uint64) {
+	for _, s := range spans {
+		bytes += s.hi - s.lo
+	}
+	return bytes
+}

@@ -1,0 +1,362 @@
+// Package outline sums up a folded trace for a reader: its loops, with how often they
+// run and what share of the references they make, and the arrays that each goes over.
+//
+//  1. [New] takes the nodes of a [loops.Tree] by shape: nests that differ in addresses
+//     and trip counts only are one nest that runs several times. Counts are exact, and
+//     cost the same whatever the trip counts are: what a loop does in an iteration is a
+//     polynomial in the iteration's number (see [loops.Sum]).
+//  2. [Outline.Arrays] gives the arrays of a loop: its references, those together whose
+//     lines overlap (Balasubramanian, ScalaMemAnalysis, chapter 3, with the identity of
+//     arrays that LOOPS.md settles), with base, extent, a stride for each loop, and how
+//     much of the lines that they touch they use.
+package outline
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/loops"
+)
+
+// Outline is a folded trace summed up.
+type Outline struct {
+	Loops      []Loop // nests by first appearance, each in pre-order
+	References uint64 // of the whole trace; events are none
+	Straight   uint64 // of them, those outside of all loops
+	Nests      int    // that are listed
+	// Left out are the nests with fewest references beyond as many as were asked for.
+	LeftOut, LeftOutReferences uint64
+
+	nests []*nest
+}
+
+// Loop is a loop of a nest.
+type Loop struct {
+	Nest  int // its number
+	Depth int // loops around it
+	End   int // number of the loop behind the last one in it
+	Runs  uint64
+	Trips uint64 // iterations of all runs
+	// Least and Most are the least and the largest trip count of a run.
+	Least, Most uint64
+	References  uint64 // made in it, with the loops in it
+	Own         uint64 // of these, those that are in no loop in it
+	// Shape is the node's, see [loops.Node.Shape], and First the number of the first
+	// node at the top that has it.
+	Shape int
+	First int
+
+	item int // in its nest
+}
+
+// nest is what nodes at the top have in common, and one of them.
+type nest struct {
+	first  loops.Node
+	number int // of that node
+	items  []item
+	params []uint64 // of the first one
+	counts []uint64 // by item, of all of them
+	least  []uint64
+	most   []uint64
+	runs   uint64
+	one    []uint64 // counts of one of them
+
+	references uint64
+}
+
+// item is a loop or leaf of a nest, in pre-order: its parameter has the same number.
+type item struct {
+	ref    loops.Reference
+	loop   bool
+	wild   bool
+	parent int // or -1
+	depth  int // loops around it
+	end    int // behind the last item in it
+	height int // loops in the deepest nest below, with this one
+	shape  int
+	steps  []uint64 // of a loop: what an iteration adds to each parameter in it
+	varies bool     // a trip count below does not stay
+}
+
+// New sums up a tree. Of its nests, those with most references are listed, as many as
+// most says.
+func New(t *loops.Tree, most int) *Outline {
+	o := new(Outline)
+	byShape := map[int]*nest{}
+	number := 0
+	for node := range t.Nodes() {
+		if !node.IsLoop() {
+			if r, _, _ := node.Leaf(); r.Kind.IsReference() {
+				o.Straight++
+			}
+		} else {
+			n := byShape[node.Shape()]
+			if n == nil {
+				n = newNest(node, number)
+				byShape[node.Shape()] = n
+				o.nests = append(o.nests, n)
+			}
+			n.add(node.Params())
+		}
+		number++
+	}
+	o.References = o.Straight
+	for _, n := range o.nests {
+		n.sum()
+		o.References += n.references
+	}
+	o.cut(most)
+	for i, n := range o.nests {
+		o.list(n, i)
+	}
+	o.Nests = len(o.nests)
+	return o
+}
+
+// cut leaves out the smallest nests.
+func (o *Outline) cut(most int) {
+	if len(o.nests) <= most {
+		return
+	}
+	bySize := slices.Clone(o.nests)
+	slices.SortStableFunc(bySize, func(a, b *nest) int { return cmp.Compare(b.references, a.references) })
+	for _, n := range bySize[most:] {
+		o.LeftOut++
+		o.LeftOutReferences += n.references
+	}
+	o.nests = bySize[:most]
+	slices.SortFunc(o.nests, func(a, b *nest) int { return cmp.Compare(a.number, b.number) })
+}
+
+// list appends the loops of a nest.
+func (o *Outline) list(n *nest, number int) {
+	var open []int // loops of the list around an item
+	for k := range n.items {
+		it := &n.items[k]
+		for len(open) > 0 && n.items[o.Loops[open[len(open)-1]].item].end <= k {
+			o.Loops[open[len(open)-1]].End = len(o.Loops)
+			open = open[:len(open)-1]
+		}
+		if !it.loop {
+			if it.ref.Kind.IsReference() {
+				for _, at := range open {
+					o.Loops[at].References += n.counts[k]
+				}
+				o.Loops[open[len(open)-1]].Own += n.counts[k]
+			}
+			continue
+		}
+		l := Loop{Nest: number, Depth: it.depth, Trips: n.counts[k], Runs: n.runs, Least: n.least[k], Most: n.most[k], Shape: it.shape, First: n.number, item: k}
+		if it.parent >= 0 {
+			l.Runs = n.counts[it.parent]
+		}
+		open = append(open, len(o.Loops))
+		o.Loops = append(o.Loops, l)
+	}
+	for _, at := range open {
+		o.Loops[at].End = len(o.Loops)
+	}
+}
+
+// newNest lays a node out.
+func newNest(node loops.Node, number int) *nest {
+	n := &nest{first: node, number: number, params: node.Params()}
+	n.items = make([]item, 0, len(n.params))
+	n.lay(node, -1, 0)
+	n.counts, n.least, n.most = make([]uint64, len(n.items)), make([]uint64, len(n.items)), make([]uint64, len(n.items))
+	for k := range n.least {
+		n.least[k] = math.MaxUint64
+	}
+	return n
+}
+
+// lay appends the items of a node, and gives how high it is.
+func (n *nest) lay(node loops.Node, parent, depth int) (height int) {
+	k := len(n.items)
+	n.items = append(n.items, item{parent: parent, depth: depth, loop: node.IsLoop(), shape: node.Shape()})
+	if !node.IsLoop() {
+		n.items[k].ref, _, n.items[k].wild = node.Leaf()
+		n.items[k].end = k + 1
+		return 0
+	}
+	var all []uint64
+	for i := range node.Len() {
+		body, steps := node.Item(i)
+		all = append(all, steps...)
+		height = max(height, n.lay(body, k, depth+1))
+	}
+	it := &n.items[k]
+	it.height, it.steps, it.end = height+1, all, len(n.items)
+	for j := k + 1; j < it.end; j++ {
+		it.varies = it.varies || n.items[j].loop && all[j-k-1] != 0
+	}
+	return it.height
+}
+
+// add counts a node with these parameters.
+func (n *nest) add(p []uint64) {
+	n.runs++
+	c := counter{nest: n, left: mostCounted}
+	if n.one == nil {
+		n.one = make([]uint64, len(p))
+	}
+	c.item(0, p, n.one)
+	for k, v := range n.one {
+		n.counts[k] += v
+	}
+	c.corners(0, p)
+}
+
+// sum is for the end: it counts references.
+func (n *nest) sum() {
+	for k := range n.items {
+		if it := &n.items[k]; !it.loop && it.ref.Kind.IsReference() {
+			n.references += n.counts[k]
+		}
+	}
+}
+
+// mostCounted bounds the iterations of a node that are counted one by one, where trip
+// counts fall below 0 on the way, which those of folded traces do not.
+const mostCounted = 1 << 20
+
+// counter counts how often items run.
+type counter struct {
+	nest *nest
+	left int
+}
+
+// item counts those of item k, whose parameters are p; out gets the executions of it,
+// iterations of a loop, and of the items in it.
+func (c *counter) item(k int, p, out []uint64) {
+	it := &c.nest.items[k]
+	switch {
+	case !it.loop:
+		out[0] = 1
+		return
+	case int64(p[0]) < 1 || c.left <= 0:
+		clear(out[:it.end-k])
+		return
+	case !it.varies:
+		c.body(k, p[1:], out[1:])
+		out[0] = p[0]
+		for j := 1; j < it.end-k; j++ {
+			out[j] *= p[0]
+		}
+		return
+	}
+	size := it.end - k - 1
+	trips, points := p[0], p[0]
+	if uint64(it.height) < trips && c.neverNegative(k, p) {
+		points = uint64(it.height)
+	}
+	cur := slices.Clone(p[1 : 1+size])
+	var rows []uint64 // of the first iterations, where they tell all
+	one := make([]uint64, size)
+	clear(out[:size+1])
+	for range points {
+		if c.left <= 0 {
+			break
+		}
+		c.body(k, cur, one)
+		if points < trips {
+			rows = append(rows, one...)
+		}
+		for j := range one {
+			out[1+j] += one[j]
+			cur[j] += it.steps[j]
+		}
+	}
+	if out[0] = trips; points < trips && len(rows) == int(points)*size {
+		first := make([]uint64, points)
+		for j := range size {
+			for i := range first {
+				first[i] = rows[i*size+j]
+			}
+			out[1+j] = loops.Sum(first, trips)
+		}
+	}
+}
+
+// body counts an iteration of loop k.
+func (c *counter) body(k int, p, out []uint64) {
+	c.left--
+	for j := k + 1; j < c.nest.items[k].end; j = c.nest.items[j].end {
+		c.item(j, p[j-k-1:], out[j-k-1:])
+	}
+}
+
+// neverNegative tells whether all trip counts in loop k stay at 0 or above: they do if
+// they do in the corners, for they are affine.
+func (c *counter) neverNegative(k int, p []uint64) bool {
+	return c.visit(k, p, func(j int, trips uint64) bool {
+		return int64(trips) > 0 || trips == 0 && c.nest.items[j].height == 1
+	})
+}
+
+// corners notes the least and largest trip counts.
+func (c *counter) corners(k int, p []uint64) {
+	n := c.nest
+	c.left = mostCounted
+	c.visit(k, p, func(j int, trips uint64) bool {
+		if int64(trips) < 0 {
+			trips = 0
+		}
+		n.least[j], n.most[j] = min(n.least[j], trips), max(n.most[j], trips)
+		return true
+	})
+}
+
+// visit gives the trip counts of the loops from k on in the first and the last iterations
+// of those around them.
+func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) bool {
+	it := &c.nest.items[k]
+	if !it.loop {
+		return true
+	}
+	if c.left--; c.left <= 0 || !see(k, p[0]) {
+		return false
+	}
+	if int64(p[0]) < 1 || it.height == 1 {
+		return true
+	}
+	cur := slices.Clone(p[1 : it.end-k])
+	for corner := range 2 {
+		for j := k + 1; j < it.end; j = c.nest.items[j].end {
+			if !c.visit(j, cur[j-k-1:], see) {
+				return false
+			}
+		}
+		if corner == 1 || !it.varies || p[0] == 1 {
+			break
+		}
+		for j, step := range it.steps {
+			cur[j] += step * (p[0] - 1)
+		}
+	}
+	return true
+}
+
+// Refs gives the references of a loop, each once, in the order of its code; those of the
+// loops in it come too.
+func (o *Outline) Refs(loop int) (list []loops.Reference) {
+	l := &o.Loops[loop]
+	n := o.nests[l.Nest]
+	known := map[loops.Reference]bool{}
+	for k := l.item; k < n.items[l.item].end; k++ {
+		if it := &n.items[k]; !it.loop && it.ref.Kind.IsReference() && !known[it.ref] {
+			known[it.ref] = true
+			list = append(list, it.ref)
+		}
+	}
+	return list
+}
+
+// Share is the part of all references that a loop makes, 0 to 1.
+func (o *Outline) Share(references uint64) float64 {
+	if o.References == 0 {
+		return 0
+	}
+	return float64(references) / float64(o.References)
+}

@@ -1,0 +1,166 @@
+package command
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// loopOptions are what the verb loops takes besides what it reads.
+type loopOptions struct {
+	loop    string
+	share   string
+	arrays  bool
+	line    uint32
+	symbols []string
+}
+
+// loops prints the nests of a trace.
+func (a *app) loops() *cobra.Command {
+	var (
+		r *reading
+		o loopOptions
+	)
+	cmd := &cobra.Command{
+		Use:   "loops FILE",
+		Short: "The loop nests of a run, and the arrays that each goes over",
+		Long: `Fold a trace into its loops, and print them: where in the source, how often each runs
+and with how many iterations (trips; 1–512 where they change), and what share of all
+references is made in it. Loops are numbered as chapters are: 2.1 is the first loop in
+nest 2. Nests that differ in addresses and trip counts only are one that runs several
+times. What is folded is lossless; counts are exact.
+
+--arrays prints the arrays of each loop, --loop 2.1 those of one: base, extent, stride
+for each loop from the outermost in, the bytes that its first run touches, and how much
+of the lines they lie in that is. Accesses without a pattern are irregular.
+
+Loops that make less than --share of the references are left out; csv and json have
+all. FILE is a trace, or a profile that was made with "analyze --analyses loops". Loops
+are those of the program where the trace tells sites and blocks, as "stackglass cc"
+makes it; with addresses of instructions they mostly are; without both, little folds.`,
+		Example: "  stackglass loops app.sgt\n  stackglass loops app.sgt --loop 1.1\n  stackglass loops app.sgp --arrays --format csv",
+		Args:    oneFile,
+		RunE:    func(_ *cobra.Command, args []string) error { return a.nests(r, &o, args[0]) },
+	}
+	r = addReading(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.loop, "loop", "", "print the arrays of this loop, by its `NUMBER`, as in 1.2")
+	f.BoolVar(&o.arrays, "arrays", false, "print the arrays of all loops that are shown")
+	f.StringVar(&o.share, "share", "1%", "leave loops out that make less than this share of the references")
+	lineFlag(cmd, &o.line)
+	addSymbols(cmd, &o.symbols)
+	for _, name := range []string{"sample", "sample-seed"} {
+		must(f.MarkHidden(name))
+	}
+	return cmd
+}
+
+// parseShare reads 90% or 0.9.
+func parseShare(flag, given string) (share float64, err error) {
+	text, percent := strings.CutSuffix(given, "%")
+	share, err = strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if percent {
+		share /= 100
+	}
+	if err != nil || !(share >= 0 && share <= 1) {
+		return 0, usagef("--", flag, " ", strconv.Quote(given), ", want a share of the references, as in 1% or 0.01")
+	}
+	return share, nil
+}
+
+// nests prints the verb's answer.
+func (a *app) nests(r *reading, o *loopOptions, name string) error {
+	least, err := parseShare("share", o.share)
+	if err != nil {
+		return err
+	}
+	if o.loop != "" && o.arrays {
+		return usagef("--loop and --arrays exclude each other: --loop prints the arrays of one loop")
+	}
+	r.analyses = (analysis.Sites | analysis.Loops).String()
+	l, err := a.load(r, name, []uint32{o.line})
+	if err != nil {
+		return err
+	}
+	notes, err := symbolize(l.Profile, o.symbols)
+	if err != nil {
+		return err
+	}
+	most := mostNests
+	if exactRows(r.format) {
+		most, least = answers.AllNests, 0
+	}
+	found, err := loopsOf(l, most)
+	if err != nil {
+		return err
+	}
+	d := &report.Document{Schema: "stackglass.loops", Version: 1, Input: l.facts(found.LineBytes)}
+	if d.Tables, err = o.tables(found, least, r.format); err != nil {
+		return err
+	}
+	d.Warnings = append(notes, aboutNests(l, found)...)
+	return a.answer(l, r.format, d)
+}
+
+// mostNests is how many nests people may get.
+const mostNests = 1000
+
+// loopsOf are the loops of a profile.
+func loopsOf(l *answerable, most int) (*answers.Loops, error) {
+	switch p := l.Profile; {
+	case p.Totals.AllReferences() == 0:
+		return nil, usagef(l.name, ": no reference was analysed: the trace has none, or none of the chosen kinds, threads and part")
+	case p.Loops == nil:
+		return nil, usagef(l.name, ": the profile holds no loops; analyze the trace again with --analyses loops")
+	case len(p.Loops) == 0:
+		return nil, usagef(l.name, ": the trace does not fold: its tree of loops grew beyond its memory and was given up; analyze a part of it, as with --limit 10000000")
+	}
+	found, err := answers.NewLoops(l.Profile, most)
+	if err != nil {
+		return nil, usagef(l.name, ": its loops are damaged: ", err.Error())
+	}
+	found.Name = readable
+	return found, nil
+}
+
+// aboutNests are doubts about loops.
+func aboutNests(l *answerable, found *answers.Loops) (doubts []string) {
+	in := &l.Profile.Input.Header
+	if l.Profile.Sites == nil && !in.PCs {
+		doubts = append(doubts, l.name+": the trace tells neither sites nor addresses of instructions, so little folds, and the loops are not those of the program")
+	}
+	if in.Sliced {
+		doubts = append(doubts, l.name+": the threads are in order only from one time slice to the next, so nests of several threads are cut where a slice ends")
+	}
+	return doubts
+}
+
+// tables are the answer.
+func (o *loopOptions) tables(l *answers.Loops, least float64, format string) ([]report.Table, error) {
+	if o.loop != "" {
+		at := l.Find(o.loop)
+		if at < 0 {
+			return nil, usagef("--loop ", o.loop, ": there is no such loop; see them with: stackglass loops FILE")
+		}
+		return []report.Table{l.ArraysTable([]int{at})}, nil
+	}
+	loops, arrays := l.Table(least), report.Table{}
+	if !exactRows(format) {
+		loops = l.Brief(least)
+	}
+	if o.arrays || format == string(report.JSON) {
+		arrays = l.ArraysTable(l.Shown(least))
+	}
+	switch {
+	case o.arrays && format == string(report.CSV):
+		return []report.Table{arrays}, nil
+	case arrays.Key != "":
+		return []report.Table{loops, arrays}, nil
+	}
+	return []report.Table{loops}, nil
+}
