@@ -23,15 +23,16 @@ type firsts struct {
 	shift  uint
 	marks  *marks
 	cold   []uint64 // by node, then by reference at the top
+	*pauses
 }
 
 // firstTouches gives the cold misses of each node, then of each reference at the top.
-func firstTouches(t *loops.Tree, lineBytes uint64) []uint64 {
+func firstTouches(t *loops.Tree, lineBytes uint64, asks *pauses) []uint64 {
 	shift := uint(0)
 	for lineBytes>>shift > 1 {
 		shift++
 	}
-	f := firsts{blocks: newBlocks(t, lineBytes), shift: shift, marks: newMarks()}
+	f := firsts{blocks: newBlocks(t, lineBytes), shift: shift, marks: newMarks(), pauses: asks}
 	nodes := 0
 	for n := range t.Nodes() {
 		if n.IsLoop() {
@@ -44,6 +45,9 @@ func firstTouches(t *loops.Tree, lineBytes uint64) []uint64 {
 	}
 	at := 0
 	for n := range t.Nodes() {
+		if f.over {
+			break
+		}
 		b, p := f.blocks.of(n), n.Params()
 		if !b.loop {
 			f.leaf(b, p[0], nodes+b.ref)
@@ -81,6 +85,7 @@ func (f *firsts) leaf(b *block, addr trace.Addr, at int) {
 
 func (f *firsts) touch(addr trace.Addr, bytes uint64, at int) {
 	line, last := addr>>f.shift, (addr+bytes-1)>>f.shift
+	f.spend(1)
 	for {
 		if f.marks.add(line) {
 			f.cold[at]++
@@ -95,7 +100,7 @@ func (f *firsts) touch(addr trace.Addr, bytes uint64, at int) {
 // everything follows a loop with all that is in it.
 func (f *firsts) everything(b *block, p []uint64, at int) {
 	cur := append([]uint64(nil), p[1:]...)
-	for i := int64(0); i < int64(p[0]); i++ {
+	for i := int64(0); i < int64(p[0]) && !f.over; i++ {
 		for j := range b.items {
 			it := &b.items[j]
 			switch {
@@ -159,7 +164,7 @@ func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	cur := append([]uint64(nil), p[1:]...)
 	var open trace.Line // was not touched when that was asked
 	known := false
-	for i := uint64(0); i < p[0]; {
+	for i := uint64(0); i < p[0] && !f.over; {
 		f.body(b, cur, at, of)
 		n := uint64(1)
 		if !b.varies {
@@ -319,11 +324,15 @@ func (f *firsts) markBox(start place, dims []dimension) bool {
 
 func (f *firsts) markRuns(run span, dims []dimension, at int) {
 	if len(dims) == 0 {
+		f.spend(1)
 		f.cold[at] += f.marks.addSpan(span{run.first >> f.shift, run.last >> f.shift})
 		return
 	}
 	d := dims[len(dims)-1]
 	for range d.trips {
+		if f.over {
+			return
+		}
 		f.markRuns(run, dims[:len(dims)-1], at)
 		run.first += d.step
 		run.last += d.step

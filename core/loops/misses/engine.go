@@ -27,6 +27,7 @@ type engine struct {
 	plans  []*plan
 	done   uint64 // accesses made
 	cost   uint64 // of a checkpoint, in accesses
+	*pauses
 }
 
 const queued = 512
@@ -36,7 +37,7 @@ func newEngine(t *loops.Tree, lineBytes, sets, ways uint64) *engine {
 	for lineBytes>>shift > 1 {
 		shift++
 	}
-	e := &engine{tree: t, blocks: newBlocks(t, lineBytes), shift: shift, sets: sets, state: newState(sets, ways), weight: 1}
+	e := &engine{tree: t, blocks: newBlocks(t, lineBytes), shift: shift, sets: sets, state: newState(sets, ways), weight: 1, pauses: new(pauses)}
 	for n := range t.Nodes() {
 		if n.IsLoop() {
 			e.nodes += e.blocks.of(n).nodes
@@ -63,6 +64,9 @@ func (e *engine) run() {
 	e.cost = uint64(e.state.lines() + len(e.tally.out) + len(e.tally.depths))
 	at := 0
 	for n := range e.tree.Nodes() {
+		if e.over {
+			return
+		}
 		b, p := e.blocks.of(n), n.Params()
 		if !b.loop {
 			e.leaf(b, p[0], e.nodes+b.ref)
@@ -80,6 +84,7 @@ func (e *engine) run() {
 func (e *engine) flush() {
 	e.state.touch(e.queue, &e.tally)
 	e.done += uint64(len(e.queue))
+	e.spend(len(e.queue))
 	e.queue = e.queue[:0]
 }
 
@@ -129,7 +134,7 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 	w := e.plans[e.depth-1]
 	w.begin(e, b, cur, trips)
 	still := b.slow && !b.wilds && !b.varies && !e.plain
-	for i := uint64(0); i < trips; {
+	for i := uint64(0); i < trips && !e.over; {
 		if i == w.next {
 			if jump := w.look(e, b, cur, i, trips, at); jump > 0 {
 				advance(cur, b.steps, jump)

@@ -154,7 +154,9 @@ var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more",
 
 // Run gives the counts of a tree in a cache that is empty at its beginning. The error
 // is a [*trace.OptionError].
-func Run(t *loops.Tree, c Cache) (*Result, error) {
+func Run(t *loops.Tree, c Cache) (*Result, error) { return run(t, c, new(pauses)) }
+
+func run(t *loops.Tree, c Cache, asks *pauses) (*Result, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -162,13 +164,19 @@ func Run(t *loops.Tree, c Cache) (*Result, error) {
 		return nil, errMany
 	}
 	e := newEngine(t, c.LineBytes, c.Sets, c.Ways)
+	e.pauses = asks
 	e.run()
 	full := e
-	if c.Sets > 1 {
+	if c.Sets > 1 && !asks.over {
 		full = newEngine(t, c.LineBytes, 1, c.Lines())
+		full.pauses = asks
 		full.run()
 	}
-	return e.result(c, full, firstTouches(t, c.LineBytes)), nil
+	cold := firstTouches(t, c.LineBytes, asks)
+	if asks.over {
+		return nil, ErrStopped
+	}
+	return e.result(c, full, cold), nil
 }
 
 // result lays counts out; full is the engine of the fully associative cache, and cold

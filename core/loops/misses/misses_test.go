@@ -24,7 +24,7 @@ func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64) {
 	if !slices.Equal(e.tally.out, want.out) {
 		t.Fatalf("%v: evictions %v, want %v", c, e.tally.out, want.out)
 	}
-	for i, n := range firstTouches(tree, c.LineBytes) {
+	for i, n := range firstTouches(tree, c.LineBytes, new(pauses)) {
 		if n != want.nodes[i].Cold {
 			t.Fatalf("%v, node %d: %d first touches, want %d", c, i, n, want.nodes[i].Cold)
 		}

@@ -1,0 +1,35 @@
+package misses
+
+import (
+	"testing"
+
+	"github.com/stackglass/stackglass/core/loops"
+)
+
+// A run that takes long asks whether to go on, and ends soon when it shall not.
+func TestRunAsking(t *testing.T) {
+	var body []loops.Item
+	for i := range uint32(7) { // nothing repeats: trip counts change at every level
+		body = append(body, loops.Item{Trips: 900, Steps: []int64{-int64(i % 3)}, Body: []loops.Item{loops.Leaf(loops.Reference{Site: i, Bytes: 8}, uint64(i)<<30, 8200, 72)}})
+	}
+	tree, err := (&loops.Nest{Items: []loops.Item{loops.Loop(400, body...)}}).Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Cache{64, 64, 8}
+	want, err := Run(tree, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	got, err := RunAsking(tree, c, func() bool { asked++; return true })
+	if err != nil || got.Total != want.Total || asked < 5 {
+		t.Fatalf("asked %d times: %v, %+v, want %+v", asked, err, got, want.Total)
+	}
+	for stop := 1; stop < asked; stop++ {
+		n := 0
+		if _, err := RunAsking(tree, c, func() bool { n++; return n < stop }); err != ErrStopped || n != stop {
+			t.Fatalf("stopped at question %d: %v after %d", stop, err, n)
+		}
+	}
+}
