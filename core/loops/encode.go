@@ -32,7 +32,7 @@ const (
 	mostInToken = 3 // predicted nodes that a token counts; more follow it
 )
 
-// Append appends the tree as bytes. [Decode] reads them. Equal
+// Append appends the tree as bytes, which FORMAT.md draws. [Decode] reads them. Equal
 // trees give equal bytes, however their folders came to them.
 func (t *Tree) Append(dst []byte) []byte {
 	w := &encoder{

@@ -121,6 +121,9 @@ func (e *Expander) begin(b *trace.Batch) {
 func (e *Expander) advance(b *trace.Batch) {
 	w := &e.walk
 	t := &w.frames[w.depth-1]
+	if t.flat && t.pos == 0 && e.sweep(b, t) {
+		return
+	}
 	for e.row < b.Len() && e.err == nil {
 		it := &t.items[t.pos]
 		e.give(b, it.ref, it.wild, t.cur[t.at])
@@ -129,6 +132,65 @@ func (e *Expander) advance(b *trace.Batch) {
 			w.settle(e.tree.shapes.all)
 			return
 		}
+	}
+}
+
+// sweep gives the rows of whole iterations of a flat loop, item by item, as many as the
+// batch holds. If it holds none, sweep is false.
+func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
+	period := len(t.items)
+	times := min(t.trips-t.done, uint64((b.Len()-e.row)/period))
+	if times == 0 {
+		return false
+	}
+	lo, hi := e.row, e.row+int(times)*period
+	addrs := b.Addr[:hi]
+	for j := range t.items {
+		it := &t.items[j]
+		e.constant(b, lo+j, it.ref)
+		if it.wild {
+			c, s := &e.cursors[it.ref], &e.tree.streams[it.ref]
+			for i := lo + j; i < len(addrs); i += period {
+				var ok bool
+				if addrs[i], ok = c.next(s); !ok {
+					e.err = errTree // the rows of this iteration are not given
+					return true
+				}
+			}
+			continue
+		}
+		addr, step := t.cur[j], t.steps[j]
+		for i := lo + j; i < len(addrs); i += period {
+			addrs[i] = addr
+			addr += step
+		}
+		t.cur[j] = addr
+	}
+	repeat(b.Bytes[lo:hi], period)
+	repeat(b.Kind[lo:hi], period)
+	repeat(within(b.Thread, lo, hi), period)
+	repeat(within(b.PC, lo, hi), period)
+	repeat(within(b.Site, lo, hi), period)
+	repeat(within(b.Arg, lo, hi), period)
+	e.row = hi
+	if t.done += times; t.done == t.trips {
+		t.pos, t.done = period, t.trips-1 // behind the last item of the last iteration
+		e.walk.settle(e.tree.shapes.all)
+	}
+	return true
+}
+
+func within[T any](column []T, lo, hi int) []T {
+	if column == nil {
+		return nil
+	}
+	return column[lo:hi]
+}
+
+// repeat fills a column with its first rows, again and again.
+func repeat[T any](column []T, period int) {
+	for done := period; done < len(column); done *= 2 {
+		copy(column[done:], column[:done])
 	}
 }
 
@@ -141,8 +203,15 @@ func (e *Expander) give(b *trace.Batch, ref uint32, wild bool, addr trace.Addr) 
 			return
 		}
 	}
-	i, r := e.row, &e.tree.refs[ref]
-	b.Addr[i], b.Bytes[i], b.Kind[i] = addr, r.Bytes, r.Kind
+	b.Addr[e.row] = addr
+	e.constant(b, e.row, ref)
+	e.row++
+}
+
+// constant writes what rows of a reference have in common.
+func (e *Expander) constant(b *trace.Batch, i int, ref uint32) {
+	r := &e.tree.refs[ref]
+	b.Bytes[i], b.Kind[i] = r.Bytes, r.Kind
 	if b.Thread != nil {
 		b.Thread[i] = r.Thread
 	}
@@ -155,5 +224,4 @@ func (e *Expander) give(b *trace.Batch, ref uint32, wild bool, addr trace.Addr) 
 	if b.Arg != nil {
 		b.Arg[i] = r.Arg
 	}
-	e.row++
 }

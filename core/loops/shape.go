@@ -14,9 +14,10 @@ type shape struct {
 	steps  []uint64 // of each parameter of the body, from one iteration to the next: one less than params
 	trips  []int32  // which of the parameters are trip counts, ascending
 	params int
-	leaves int // in the tree below
-	loops  int // with this one
-	height int // of them, the most inside each other
+	leaves int  // in the tree below
+	loops  int  // with this one
+	height int  // of them, the most inside each other
+	flat   bool // a loop over leaves, no two of them wild ones of the same reference
 }
 
 // item is a node of a body.
@@ -80,7 +81,23 @@ func (s *shapes) newLoop(body []node, steps []uint64) shape {
 		n.loops += of.loops
 		n.height = max(n.height, 1+of.height)
 	}
+	n.flat = n.loops == 1 && !n.wildTwice()
 	return n
+}
+
+// wildTwice tells whether two wild leaves of a body have the same reference.
+func (n *shape) wildTwice() bool {
+	for i := range n.items {
+		if !n.items[i].wild {
+			continue
+		}
+		for j := range n.items[:i] {
+			if n.items[j].wild && n.items[j].ref == n.items[i].ref {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // is tells whether the loop has this body.

@@ -11,6 +11,7 @@ type walk struct {
 
 // frame is a loop that runs.
 type frame struct {
+	flat  bool // as of its shape
 	items []item
 	steps []uint64
 	cur   []uint64 // the body's parameters in this iteration, as many as steps
@@ -27,7 +28,7 @@ func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
 	}
 	t := &w.frames[w.depth]
 	w.depth++
-	t.items, t.steps, t.cur = s.items, s.steps, append(t.cur[:0], start...)
+	t.flat, t.items, t.steps, t.cur = s.flat, s.items, s.steps, append(t.cur[:0], start...)
 	t.pos, t.at, t.done, t.trips = 0, 0, 0, trips
 	return t
 }

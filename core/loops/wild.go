@@ -77,3 +77,15 @@ func (h *habit) isWild() bool {
 	}
 	return h.wild
 }
+
+// join adds the addresses of another stream behind those of this one.
+func (s *stream) join(other *stream) {
+	if other.count == 0 {
+		return
+	}
+	first, n := binary.Varint(other.packed) // its first difference is to 0
+	packed := binary.AppendVarint(s.packed[:len(s.packed):len(s.packed)], int64(uint64(first)-s.last))
+	s.packed = append(packed, other.packed[n:]...)
+	s.last = other.last
+	s.count += other.count
+}

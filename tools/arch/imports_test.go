@@ -20,7 +20,7 @@ var mayImport = map[string][]string{
 
 // withinCore says the same for the folders of core: imports run towards trace.
 var withinCore = map[string][]string{
-	"trace":     {"trace"},
+	"trace":     {"trace", "loops"},
 	"report":    {"report"},
 	"stack":     {"stack", "trace"},
 	"profile":   {"profile", "trace"},

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/loops/sgl"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/champsim"
 	"github.com/stackglass/stackglass/core/trace/csv"
@@ -36,6 +37,8 @@ var formats = []Format{
 		func(name string, r io.Reader, o Options) trace.Reader {
 			return sgt.NewReader(name, r, sgt.Options{Strict: o.Strict})
 		}},
+	{"sgl", "stackglass' folded trace", sgl.Recognise,
+		func(name string, r io.Reader, _ Options) trace.Reader { return sgl.NewReader(name, r) }},
 	{"gem5", "gem5 packet trace", gem5.Recognise,
 		func(name string, r io.Reader, _ Options) trace.Reader { return gem5.NewReader(name, r) }},
 	{"drmemtrace", "DynamoRIO drmemtrace, offline", drmemtrace.Recognise,

@@ -2,8 +2,8 @@
 //
 //  1. While the first bytes are the magic number of a packing (an LZ4 frame,
 //     gzip, zstd, xz), the stream is unpacked, and unpacked again if something
-//     packed comes out. Our own container, though made of LZ4 frames, is not
-//     unpacked: it is a format.
+//     packed comes out. Our own container, and folded traces, though made of LZ4
+//     frames, are not unpacked: they are formats.
 //  2. The formats are asked in an explicit order (see [Formats]) whether they
 //     recognise the beginning; the first that does reads the trace.
 //     [Options.Format] names one instead.
@@ -21,6 +21,7 @@ import (
 	"bufio"
 	"io"
 
+	"github.com/stackglass/stackglass/core/loops/sgl"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
@@ -76,7 +77,7 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 		if len(head) == 0 {
 			return nil, &EmptyError{File: name, Packings: t.packings}
 		}
-		if _, own := sgt.Recognise(head); own && (chosen == nil || chosen.Name == "sgt") {
+		if isOwn(head, chosen) {
 			break
 		}
 		p, err := packingOf(name, head, o.Packings)
@@ -105,6 +106,14 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	t.unpacked = &counter{reader: stream}
 	t.reader = chosen.New(name, t.unpacked, o)
 	return t, nil
+}
+
+// isOwn tells whether head begins a file of ours, which is made of LZ4 frames but is
+// not packed; chosen is the format that it shall have, or nil.
+func isOwn(head []byte, chosen *Format) bool {
+	_, container := sgt.Recognise(head)
+	_, folded := sgl.Recognise(head)
+	return container && (chosen == nil || chosen.Name == "sgt") || folded && (chosen == nil || chosen.Name == "sgl")
 }
 
 // Next fills b as [trace.Reader] says.

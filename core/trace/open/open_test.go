@@ -15,6 +15,8 @@ import (
 	"testing/iotest"
 
 	"github.com/pierrec/lz4/v4"
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/sgl"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/lackey"
 	"github.com/stackglass/stackglass/core/trace/open"
@@ -337,6 +339,26 @@ func container(t testing.TB, text string) []byte {
 	return out.Bytes()
 }
 
+// folded folds a trace of lackey's.
+func folded(t testing.TB, text string) []byte {
+	t.Helper()
+	r, f, b := lackey.NewReader("t", strings.NewReader(text)), loops.NewFolder(0), trace.NewBatch(0)
+	for r.Next(b) == nil {
+		if err := f.Consume(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	w := sgl.NewWriter(&out)
+	if err := w.Write(f.Finish(), r.Header()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(r.Header(), sgt.End{How: "converted"}); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
 // TestContainer: our own container is made of LZ4 frames and not unpacked as
 // such, also inside of other packings.
 func TestContainer(t *testing.T) {
@@ -356,6 +378,25 @@ func TestContainer(t *testing.T) {
 		}
 		if h := tr.Header(); h.Format != "sgt" || !h.Sizes || h.Threads || h.PCs || h.Program == nil {
 			t.Errorf("header %+v", h)
+		}
+	}
+}
+
+// TestFolded: a folded trace is made of LZ4 frames as well.
+func TestFolded(t *testing.T) {
+	want := wanted(t, 1)
+	file := folded(t, string(tracetest.Small("data.lackey")))
+	for _, c := range []struct {
+		chain string
+		bytes []byte
+	}{{"", file}, {"gzip", packGzip(t, file)}, {"lz4", packLZ4(t, file)}} {
+		tr, got, err := read(bytes.NewReader(c.bytes), open.Options{})
+		if err != nil || got.Len() != want.Len() || !isPrefix(got, want) {
+			t.Errorf("%q: %v, %d rows, want %d", c.chain, err, got.Len(), want.Len())
+			continue
+		}
+		if chain := strings.Join(tr.Packings(), " "); tr.Format() != "sgl" || chain != c.chain || tr.Container() != nil {
+			t.Errorf("%s in %q, want a folded trace in %q", tr.Format(), chain, c.chain)
 		}
 	}
 }
@@ -382,6 +423,7 @@ func TestRecognise(t *testing.T) {
 	}
 	samples := map[string]string{
 		"sgt":        string(container(t, " L 1fff000708,8\n S 1fff000700,8\n")),
+		"sgl":        string(folded(t, " L 1fff000708,8\n S 1fff000700,8\n")),
 		"gem5":       "gem5\x05\x0a\x01x\x18\x01\x08\x08\x05\x10\x01\x18\x40\x20\x08",
 		"drmemtrace": "\x19\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x08\x00\x40\x00\x00\x00\x00\x00\x00\x00",
 		"lackey":     " L 1fff000708,8\n",
@@ -426,6 +468,7 @@ func TestErrors(t *testing.T) {
 		{"no such format", " L 8,8\n", open.Options{Format: "elf"}, `input-format "elf", want ` + names()},
 		{"unknown", "hello\nworld\n", all, `t: unknown format; it begins with 68 65 6c 6c 6f 0a 77 6f 72 6c 64 0a "hello\nworld\n"
   not sgt: bytes 8 to 11 are not SGT.
+  not sgl: bytes 8 to 11 are not SGL.
   not gem5: it does not begin with gem5
   not drmemtrace: its first record is of type 25960, want 25, a header
   not lackey: line 1: line "hello", want I, L, S or M, then address,bytes

@@ -70,7 +70,7 @@ func checked(at uint64, b []byte) (frame, error) {
 
 // tagOf gives the tag that stands in b, without an allocation.
 func tagOf(b []byte) string {
-	for _, tag := range [...]string{tagChunk, tagFile, tagCapture, tagModule, tagObjects, tagThread, tagTags, tagDone, tagIndex} {
+	for _, tag := range [...]string{tagChunk, tagFile, tagCapture, tagModule, tagObjects, tagThread, tagTags, tagDone, tagIndex, tagFolded, tagTree} {
 		if string(b) == tag {
 			return tag
 		}

@@ -17,6 +17,8 @@ const (
 	tagChunk    = "CHNK"
 	tagDone     = "DONE"
 	tagIndex    = "INDX"
+	tagFolded   = "SGL."     // of folded traces, see core/loops/sgl
+	tagTree     = "TREE"     // the same
 	magicFrame  = 0x184d2a53 // of ours among LZ4's skippable frames
 	frameHead   = 8          // magic and length
 	frameExtra  = 8          // tag and check

@@ -1,7 +1,6 @@
 package sgt
 
 import (
-	"encoding/binary"
 	"errors"
 	"io"
 	"runtime"
@@ -416,7 +415,7 @@ func several(n uint64, noun string) string {
 // Recognise tells whether head, the beginning of a file, is that of a container.
 // The reason says why not.
 func Recognise(head []byte) (reason string, ok bool) {
-	if len(head) >= frameHead+4 && binary.LittleEndian.Uint32(head) == magicFrame && string(head[frameHead:frameHead+4]) == tagFile {
+	if BeginsWith(head, tagFile) {
 		return "", true
 	}
 	return "bytes 8 to 11 are not SGT.", false

@@ -119,27 +119,39 @@ func (w *Writer) Module(body []byte) error {
 
 // Objects writes the addresses of a module's objects.
 func (w *Writer) Objects(module uint32, addrs []trace.Addr) {
-	body := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(module)), uint64(len(addrs)))
+	w.put(tagObjects, appendObjects(nil, module, addrs))
+}
+
+func appendObjects(dst []byte, module uint32, addrs []trace.Addr) []byte {
+	dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(module)), uint64(len(addrs)))
 	for _, a := range addrs {
-		body = binary.AppendUvarint(body, a)
+		dst = binary.AppendUvarint(dst, a)
 	}
-	w.put(tagObjects, body)
+	return dst
 }
 
 // Thread writes what is known of a thread.
 func (w *Writer) Thread(t trace.Thread) {
-	body := binary.AppendUvarint(nil, uint64(t.Number))
-	body = appendStr(binary.AppendUvarint(body, t.ID), t.Name)
-	w.put(tagThread, binary.AppendUvarint(binary.AppendUvarint(body, t.StackLow), t.StackHigh))
+	w.put(tagThread, appendThread(nil, t))
+}
+
+func appendThread(dst []byte, t trace.Thread) []byte {
+	dst = binary.AppendUvarint(dst, uint64(t.Number))
+	dst = appendStr(binary.AppendUvarint(dst, t.ID), t.Name)
+	return binary.AppendUvarint(binary.AppendUvarint(dst, t.StackLow), t.StackHigh)
 }
 
 // Tags writes the texts of calipers, numbered from first on.
 func (w *Writer) Tags(first int, tags []string) {
-	body := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(first)), uint64(len(tags)))
+	w.put(tagTags, appendTags(nil, first, tags))
+}
+
+func appendTags(dst []byte, first int, tags []string) []byte {
+	dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(first)), uint64(len(tags)))
 	for _, t := range tags {
-		body = appendStr(body, t)
+		dst = appendStr(dst, t)
 	}
-	w.put(tagTags, body)
+	return dst
 }
 
 // Step writes one execution of a block by a thread. Steps come in the order of
@@ -239,11 +251,9 @@ type End struct {
 // Close writes what is left, how the run ended, and the index.
 func (w *Writer) Close(e End) error {
 	w.Flush()
-	body := appendStr(nil, e.How)
-	for _, v := range [...]uint64{e.Status, w.references, e.Lost} {
-		body = binary.AppendUvarint(body, v)
-	}
-	w.put(tagDone, body)
+	w.begin()
+	w.index.table(w.at)
+	w.write(AppendDone(nil, e, w.references))
 	w.write(AppendFrame(nil, tagIndex, w.index.body(w.at)))
 	return w.err
 }

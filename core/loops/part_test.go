@@ -1,0 +1,56 @@
+package loops
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+func TestOnlySomeKinds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, has := drawRows(t)
+		tree := fold(t, 0, batch(all, has), func() int { return len(all) })
+		kinds := trace.Kinds(rapid.Uint32().Draw(t, "kinds"))
+		part := tree.Only(kinds)
+		want := slices.DeleteFunc(slices.Clone(all), func(r row) bool { return !kinds.Has(r.Kind) })
+		same(t, unfold(t, part, 100), want)
+		if part.Rows() != uint64(len(want)) {
+			t.Fatalf("a tree of %d rows, want %d", part.Rows(), len(want))
+		}
+		again, err := Decode(part.Append(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		alike(t, again, part)
+		if same := tree.Only(^trace.Kinds(0)); same != tree {
+			t.Fatalf("the tree of all kinds is another one")
+		}
+	})
+}
+
+func TestJoinedTreesFollowEachOther(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, has := drawRows(t)
+		var trees []*Tree
+		for left := all; len(left) > 0; {
+			n := rapid.IntRange(1, len(left)).Draw(t, "rows")
+			trees = append(trees, fold(t, 0, batch(left[:n], has), func() int { return n }))
+			left = left[n:]
+		}
+		whole := Join(trees...)
+		same(t, unfold(t, whole, 100), all)
+		if whole.Rows() != uint64(len(all)) {
+			t.Fatalf("a tree of %d rows, want %d", whole.Rows(), len(all))
+		}
+		if len(all) == 0 {
+			return
+		}
+		again, err := Decode(whole.Append(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		alike(t, again, whole)
+	})
+}

@@ -1,0 +1,97 @@
+package sgl_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// reader opens a file with all of its events.
+func reader(t testing.TB, path string) *open.Trace {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	r, err := open.Open(path, file, open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Select(trace.AllKinds | trace.EventKinds)
+	return r
+}
+
+// comesBack folds a file, writes it, and wants its rows back from that.
+func comesBack(t *testing.T, path string) {
+	r := reader(t, path)
+	tree := fold(t, r)
+	file := write(t, r.Header(), tree)
+	got, want := opened(t, file, trace.AllKinds|trace.EventKinds), reader(t, path)
+	a, b := trace.NewBatch(0), trace.NewBatch(0)
+	var rows uint64
+	for {
+		_ = want.Next(a)
+		if a.Len() == 0 {
+			break
+		}
+		for at := 0; at < a.Len(); {
+			part := trace.NewBatch(a.Len() - at)
+			if err := got.Next(part); err != nil {
+				t.Fatalf("behind row %d: %v", rows, err)
+			}
+			end := at + part.Len()
+			if a.View(b, at, end); !equal(part, b) {
+				t.Fatalf("rows %d to %d are not as they were", rows+uint64(at), rows+uint64(end))
+			}
+			at = end
+		}
+		rows += uint64(a.Len())
+	}
+	if err := got.Next(a); err != io.EOF {
+		t.Fatalf("behind the last row: %v", err)
+	}
+	t.Logf("%d rows, %+v, a tree of %d bytes in a file of %d", tree.Rows(), tree.Size(), len(tree.Append(nil)), len(file))
+	if again, err := loops.Decode(tree.Append(nil)); err != nil || !bytes.Equal(again.Append(nil), tree.Append(nil)) {
+		t.Fatalf("the tree's bytes give another one: %v", err)
+	}
+}
+
+func equal(a, b *trace.Batch) bool {
+	return slices.Equal(a.Addr, b.Addr) && slices.Equal(a.Bytes, b.Bytes) && slices.Equal(a.Kind, b.Kind) &&
+		slices.Equal(a.Thread, b.Thread) && slices.Equal(a.PC, b.PC) && slices.Equal(a.Site, b.Site) && alikeArgs(a.Arg, b.Arg)
+}
+
+// alikeArgs takes a column that is not there for one of zeros.
+func alikeArgs(a, b []uint64) bool {
+	for i := range max(len(a), len(b)) {
+		if (a != nil && a[i] != 0 || b != nil && b[i] != 0) && (a == nil || b == nil || a[i] != b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestRealTracesComeBack(t *testing.T) {
+	for _, name := range tracetest.RealTraces {
+		t.Run(name, func(t *testing.T) { comesBack(t, tracetest.RealPath(t, name)) })
+	}
+}
+
+func TestDemosComeBack(t *testing.T) {
+	demos, err := filepath.Glob("../../../site/demos/*.sgt")
+	if err != nil || len(demos) == 0 {
+		t.Fatalf("no demos: %v", err)
+	}
+	for _, demo := range demos {
+		t.Run(filepath.Base(demo), func(t *testing.T) { comesBack(t, demo) })
+	}
+}

@@ -1,0 +1,250 @@
+package sgt
+
+import (
+	"encoding/binary"
+	"io"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Frames reads the frames of a file that is no container of steps, but tells of its
+// program as one does.
+type Frames struct {
+	feed feed
+	told told
+}
+
+// NewFrames makes a reader of the frames that r gives.
+func NewFrames(r io.Reader) *Frames { return &Frames{feed: feed{r: r}} }
+
+// Frame is one with a right checksum.
+type Frame struct {
+	Tag  string
+	At   uint64 // its offset
+	Body []byte // valid until the next one
+}
+
+// Next gives the next frame that tells nothing of the program or of the capture, which
+// are understood. io.EOF comes at the end of the file; with another error there are no
+// more, and [io.ErrUnexpectedEOF] tells of a cut.
+func (f *Frames) Next() (Frame, error) {
+	for {
+		next, err := f.feed.next()
+		switch {
+		case err != nil:
+			return Frame{}, err
+		case !isTable(next.tag):
+			return Frame{Tag: next.tag, At: next.at, Body: next.body}, nil
+		}
+		if err := f.told.take(next); err != nil {
+			return Frame{}, err
+		}
+	}
+}
+
+func isTable(tag string) bool {
+	return tag == tagCapture || tag == tagModule || tag == tagObjects || tag == tagThread || tag == tagTags || tag == tagDone
+}
+
+// BeginsWith tells whether head, the beginning of a file, is that of a frame with a tag
+// of four letters.
+func BeginsWith(head []byte, tag string) bool {
+	return len(head) >= frameHead+len(tag) && binary.LittleEndian.Uint32(head) == magicFrame && string(head[frameHead:frameHead+len(tag)]) == tag
+}
+
+// At is the number of bytes read.
+func (f *Frames) At() uint64 { return f.feed.at }
+
+// Header gives the program, if there is any, and the facts that were told so far.
+func (f *Frames) Header() (h trace.Header) {
+	c := f.told.clone()
+	if p := &c.program; len(p.Modules)+len(p.Threads)+len(p.Tags) > 0 {
+		h.Program = p
+	}
+	h.Capture = c.facts
+	return h
+}
+
+// Ending tells how the run ended, once everything is read.
+func (f *Frames) Ending() Ending { return f.told.ending }
+
+// Tables appends frames that tell what a header tells, each thing once.
+type Tables struct {
+	modules, functions, blocks, sites, objects, tags, facts int // that are told
+
+	moduleOf []int // by module: its first object
+	addrs    []trace.Addr
+	threads  []trace.Thread
+}
+
+// Append appends frames for what is new in a header, which tells at least as much as
+// the one before. A program whose sites do not follow each other in the order of its
+// blocks, or with blocks of more than [MaxValues] values, is left out: tables cannot
+// say it.
+func (t *Tables) Append(dst []byte, h trace.Header) []byte {
+	if len(h.Capture) > t.facts {
+		dst = AppendFrame(dst, tagCapture, appendFacts(nil, h.Capture[t.facts:]))
+		t.facts = len(h.Capture)
+	}
+	p := h.Program
+	if p == nil {
+		return dst
+	}
+	if inOrder(p) {
+		dst = t.append(dst, p)
+	}
+	for _, th := range p.Threads {
+		if i := slices.IndexFunc(t.threads, func(old trace.Thread) bool { return old.Number == th.Number }); i < 0 {
+			t.threads = append(t.threads, th)
+		} else if t.threads[i] == th {
+			continue
+		} else {
+			t.threads[i] = th
+		}
+		dst = AppendFrame(dst, tagThread, appendThread(nil, th))
+	}
+	if len(p.Tags) > t.tags {
+		dst = AppendFrame(dst, tagTags, appendTags(nil, t.tags, p.Tags[t.tags:]))
+		t.tags = len(p.Tags)
+	}
+	return dst
+}
+
+// inOrder tells whether tables can say what sites are in blocks.
+func inOrder(p *trace.Program) bool {
+	next := uint32(0)
+	for i := range p.Blocks {
+		b, values := &p.Blocks[i], 0
+		if b.FirstSite != next || int(b.Sites) > len(p.Sites)-int(next) {
+			return false
+		}
+		next += b.Sites
+		for j := range b.Sites {
+			values += p.Sites[b.FirstSite+j].Values()
+		}
+		if values > MaxValues {
+			return false
+		}
+	}
+	return int(next) == len(p.Sites)
+}
+
+// append appends the tables of modules that are new.
+func (t *Tables) append(dst []byte, p *trace.Program) []byte {
+	for t.modules < len(p.Modules) || t.blocks < len(p.Blocks) || t.functions < len(p.Functions) {
+		part := t.part(p)
+		dst = AppendFrame(dst, tagModule, AppendModule(nil, part))
+	}
+	return t.objectsOf(dst, p)
+}
+
+// part gives the next module that is new as a program of its own. Which blocks that
+// belong to no function are a module's is not known: they stay with those before them.
+func (t *Tables) part(p *trace.Program) *trace.Program {
+	part := &trace.Program{Modules: make([]trace.Module, 1)}
+	functions, blocks, objects := len(p.Functions), len(p.Blocks), len(p.Objects)
+	if t.modules < len(p.Modules) {
+		part.Modules[0] = p.Modules[t.modules]
+	}
+	if t.modules+1 < len(p.Modules) {
+		functions, blocks = t.end(p)
+	}
+	for _, f := range p.Functions[t.functions:functions] {
+		f.First -= uint32(t.blocks)
+		part.Functions = append(part.Functions, f)
+	}
+	for _, b := range p.Blocks[t.blocks:blocks] {
+		b.FirstSite -= uint32(t.sites)
+		if b.Function != trace.NoFunction {
+			b.Function -= uint32(t.functions)
+		}
+		if b.Loop > 0 {
+			b.Loop -= uint32(t.blocks)
+		}
+		b.Successors = slices.Clone(b.Successors)
+		for i := range b.Successors {
+			b.Successors[i] -= uint32(t.blocks)
+		}
+		part.Blocks = append(part.Blocks, b)
+	}
+	sites := t.sites
+	for i := range part.Blocks {
+		sites += int(part.Blocks[i].Sites)
+	}
+	part.Sites, part.Objects = p.Sites[t.sites:sites], p.Objects[t.objects:objects]
+	t.moduleOf = append(t.moduleOf, t.objects)
+	t.modules++
+	t.functions, t.blocks, t.sites, t.objects = functions, blocks, sites, objects
+	return part
+}
+
+// end gives where the functions and blocks of a module end behind which there are more.
+// Where blocks hang together with those of the next one, it is behind all.
+func (t *Tables) end(p *trace.Program) (functions, blocks int) {
+	functions = t.functions
+	for functions < len(p.Functions) && p.Functions[functions].Module <= uint32(t.modules) {
+		functions++
+	}
+	if functions == len(p.Functions) {
+		return functions, len(p.Blocks)
+	}
+	blocks = int(p.Functions[functions].First)
+	if blocks < t.blocks || blocks > len(p.Blocks) || !t.apart(p, functions, blocks) {
+		return len(p.Functions), len(p.Blocks)
+	}
+	return functions, blocks
+}
+
+// apart tells whether what is new hangs together on either side of an end only.
+func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
+	for i := t.functions; i < len(p.Functions); i++ {
+		f := &p.Functions[i]
+		if (int(f.First) < blocks) != (i < functions) && f.Blocks > 0 || i < functions && int(f.First+f.Blocks) > blocks {
+			return false
+		}
+	}
+	for i := t.blocks; i < len(p.Blocks); i++ {
+		b, here := &p.Blocks[i], i < blocks
+		if b.Function != trace.NoFunction && (int(b.Function) < functions) != here || b.Loop > 0 && (int(b.Loop-1) < blocks) != here {
+			return false
+		}
+		for _, next := range b.Successors {
+			if (int(next) < blocks) != here {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// objectsOf appends the addresses of modules' objects that are new or others than told.
+func (t *Tables) objectsOf(dst []byte, p *trace.Program) []byte {
+	for module, first := range t.moduleOf {
+		end := t.objects
+		if module+1 < len(t.moduleOf) {
+			end = t.moduleOf[module+1]
+		}
+		for len(t.addrs) < end {
+			t.addrs = append(t.addrs, 0)
+		}
+		changed := false
+		for i := first; i < end; i++ {
+			changed = changed || t.addrs[i] != p.Objects[i].Addr
+			t.addrs[i] = p.Objects[i].Addr
+		}
+		if changed {
+			dst = AppendFrame(dst, tagObjects, appendObjects(nil, uint32(module), t.addrs[first:end]))
+		}
+	}
+	return dst
+}
+
+// AppendDone appends the frame that says how a run ended.
+func AppendDone(dst []byte, e End, references uint64) []byte {
+	body := appendStr(nil, e.How)
+	for _, v := range [...]uint64{e.Status, references, e.Lost} {
+		body = binary.AppendUvarint(body, v)
+	}
+	return AppendFrame(dst, tagDone, body)
+}

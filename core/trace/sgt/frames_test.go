@@ -1,0 +1,78 @@
+package sgt
+
+import (
+	"bytes"
+	"io"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+// TestTablesRoundTrip: what headers tell one after the other is told in the end.
+func TestTablesRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var p trace.Program
+		var file []byte
+		var tables Tables
+		h := trace.Header{Program: &p}
+		for range rapid.IntRange(1, 3).Draw(t, "headers") {
+			for range rapid.IntRange(0, 2).Draw(t, "modules") {
+				module := someModule(t)
+				numberedOn(&p, module)
+			}
+			for i := range p.Objects {
+				p.Objects[i].Addr = rapid.Uint64Range(0, 3).Draw(t, "address")
+			}
+			if rapid.Bool().Draw(t, "thread") {
+				th := trace.Thread{Number: uint32(rapid.IntRange(0, 1).Draw(t, "number")), ID: rapid.Uint64().Draw(t, "ID"), Name: "a"}
+				if i := slices.IndexFunc(p.Threads, func(old trace.Thread) bool { return old.Number == th.Number }); i >= 0 {
+					p.Threads[i] = th
+				} else {
+					p.Threads = append(p.Threads, th)
+				}
+			}
+			for range rapid.IntRange(0, 2).Draw(t, "tags") {
+				p.Tags = append(p.Tags, "tag")
+				h.Capture = append(h.Capture, trace.Fact{Name: "tool", Value: "test"})
+			}
+			file = tables.Append(file, h)
+		}
+		if again := tables.Append(nil, h); len(again) > 0 {
+			t.Fatalf("%d bytes for nothing new", len(again))
+		}
+		r := NewFrames(bytes.NewReader(file))
+		if _, err := r.Next(); err != io.EOF {
+			t.Fatal(err)
+		}
+		got := r.Header()
+		if got.Program == nil {
+			got.Program = &trace.Program{}
+		}
+		if !reflect.DeepEqual(got.Capture, h.Capture) || !likePrograms(got.Program, &p) {
+			t.Fatalf("got  %+v\nwant %+v", got.Program, &p)
+		}
+	})
+}
+
+// likePrograms compares all but which module functions are in: where a module's blocks
+// of no function lie before its functions, they are taken for the one's before.
+func likePrograms(got, want *trace.Program) bool {
+	a, b := *got, *want
+	a.Functions, b.Functions = slices.Clone(a.Functions), slices.Clone(b.Functions)
+	for i := range min(len(a.Functions), len(b.Functions)) {
+		a.Functions[i].Module, b.Functions[i].Module = 0, 0
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// TestTablesThatCannotBe: sites that are not in the order of blocks.
+func TestTablesThatCannotBe(t *testing.T) {
+	p := &trace.Program{Blocks: make([]trace.Block, 2), Sites: []trace.Site{{Block: 0}, {Block: 1}}}
+	var tables Tables
+	if got := tables.Append(nil, trace.Header{Program: p}); len(got) > 0 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
