@@ -1,0 +1,140 @@
+package change
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Array is a range of bytes that references have between them.
+type Array struct{ First, Last trace.Addr }
+
+// Bytes is how long it is.
+func (a Array) Bytes() uint64 { return a.Last - a.First + 1 }
+
+func (a Array) has(addr trace.Addr) bool { return a.First <= addr && addr <= a.Last }
+
+func (a Array) String() string {
+	return "0x" + strconv.FormatUint(a.First, 16) + "–0x" + strconv.FormatUint(a.Last, 16)
+}
+
+// Arrays gives the arrays of a nest by address: ranges that references go over, joined
+// where they overlap. Addresses of wild references count one by one where they lie in
+// none of them.
+func Arrays(n *loops.Nest) []Array {
+	var all []Array
+	wild := map[loops.Reference]bool{}
+	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
+		if leaf.Wild {
+			wild[leaf.Ref] = true
+			return
+		}
+		low, high := touched(leaf, around)
+		if low <= high {
+			all = append(all, Array{low, high})
+		}
+	})
+	for r := range wild {
+		bytes := max(1, trace.Addr(r.Bytes))
+		for addr := range n.Wild(r) {
+			all = append(all, Array{addr, max(addr, addr+bytes-1)})
+			if len(all) > 1<<16 {
+				all = join(all)
+			}
+		}
+	}
+	return join(all)
+}
+
+func join(all []Array) []Array {
+	slices.SortFunc(all, func(x, y Array) int { return cmp.Compare(x.First, y.First) })
+	joined := all[:0]
+	for _, a := range all {
+		if last := len(joined) - 1; last >= 0 && a.First <= joined[last].Last {
+			joined[last].Last = max(joined[last].Last, a.Last)
+		} else {
+			joined = append(joined, a)
+		}
+	}
+	return joined
+}
+
+// near is how far apart arrays may lie that move together: a program that gives one more
+// bytes moves those that it has put right behind it.
+const near = 4096
+
+// move says where each array goes if some of them get other beginnings or lengths.
+type move struct {
+	from Array
+	by   uint64 // modulo 2^64
+}
+
+// makeRoom moves the arrays behind one that grows by so many bytes: those that lie near
+// behind it, and those near behind them. Distances between them stay.
+func makeRoom(arrays []Array, grown Array, bytes uint64) (moves []move) {
+	end, by := grown.Last, (bytes+63)&^63
+	for _, a := range arrays {
+		if a.First <= grown.Last {
+			continue
+		}
+		if a.First-end > max(near, by) {
+			break
+		}
+		moves = append(moves, move{a, by})
+		end = a.Last
+	}
+	return moves
+}
+
+// moveAll moves arrays, each by its number of bytes.
+func moveAll(n *loops.Nest, moves []move) {
+	if len(moves) == 0 {
+		return
+	}
+	to := func(addr trace.Addr) trace.Addr {
+		i, found := slices.BinarySearchFunc(moves, addr, func(m move, addr trace.Addr) int {
+			switch {
+			case m.from.Last < addr:
+				return -1
+			case m.from.First > addr:
+				return 1
+			}
+			return 0
+		})
+		if found {
+			return addr + moves[i].by
+		}
+		return addr
+	}
+	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
+		if !leaf.Wild {
+			low, _ := touched(leaf, around)
+			leaf.Addr += to(low) - low
+		}
+	})
+	mapWild(n, to)
+}
+
+// mapWild changes the addresses of wild references.
+func mapWild(n *loops.Nest, to func(trace.Addr) trace.Addr) {
+	done := map[loops.Reference]bool{}
+	eachLeaf(n.Items, nil, func(leaf *loops.Item, _ []*loops.Item) {
+		if !leaf.Wild || done[leaf.Ref] {
+			return
+		}
+		done[leaf.Ref] = true
+		var addrs []trace.Addr
+		changed := false
+		for addr := range n.Wild(leaf.Ref) {
+			now := to(addr)
+			changed = changed || now != addr
+			addrs = append(addrs, now)
+		}
+		if changed {
+			n.SetWild(leaf.Ref, addrs)
+		}
+	})
+}

@@ -1,0 +1,217 @@
+// Package change tries changes to a program on the description of its loops
+// ([loops.Nest]): what it would refer to, and in which order, if its data lay elsewhere
+// or its loops were nested otherwise. The misses of the changed nest tell what the
+// change would gain, before anyone edits a line.
+//
+//  1. Where data lie: [Pad] puts bytes behind each row of an array, [Align] moves arrays
+//     to multiples of a number of bytes, and [Records] makes one array of structures of
+//     several arrays. The addresses of each leaf change, and stay affine; where they
+//     would not, the change does not apply and the error says why.
+//  2. In which order: [Interchange] exchanges two loops, [Tile] cuts loops into tiles and
+//     walks them tile by tile, [Fuse] makes one loop of two neighbours. The rows stay
+//     the same, and come in another order.
+//  3. [Search] tries many changes of a nest and proposes the best.
+//
+// An array is what references whose lines overlap have between them, as in package
+// misses. Entries of blocks, which are leaves without address, stay in the body that
+// they are in; in packed arrays and between tiles they do not matter, for they touch
+// nothing.
+//
+// # Legality
+//
+// A trace does not tell what a program means. Whether it still computes the same after
+// a change is not looked at: [Change.Illegal] says what would make it illegal.
+//
+// # Sources
+//
+// The transformations are those of Wolf and Lam, A data locality optimizing algorithm,
+// PLDI 1991, and of Rivera and Tseng, Data transformations for eliminating conflict
+// misses, PLDI 1998; both work on source and dependences, this package on what was
+// traced.
+package change
+
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Change is a change to the code.
+type Change interface {
+	// Apply changes the nest. An error is an [*Error], and leaves the nest as it was.
+	Apply(n *loops.Nest) error
+	// Words say what to do, as in "pad a by 8 doubles".
+	Words(names Names) string
+	// Illegal says what would make the change illegal, a clause.
+	Illegal() string
+}
+
+// Names say what arrays and loops are called.
+type Names struct {
+	Array   func(at trace.Addr) string // an array with this address; nil or "": by its address
+	Loop    func(p Path) string        // nil: by its number
+	Element func(at trace.Addr) uint64 // bytes of its elements; nil or 0: not known
+}
+
+func (n Names) array(at trace.Addr) string {
+	if n.Array != nil {
+		if name := n.Array(at); name != "" {
+			return name
+		}
+	}
+	return "the array at 0x" + strconv.FormatUint(at, 16)
+}
+
+func (n Names) loop(p Path) string {
+	if n.Loop != nil {
+		return n.Loop(p)
+	}
+	return "loop " + p.String()
+}
+
+// bytes gives a length in elements where that is even.
+func (n Names) bytes(at trace.Addr, bytes uint64) string {
+	if n.Element != nil {
+		switch e := n.Element(at); {
+		case e == 0 || bytes%e != 0:
+		case bytes == e:
+			return "1 element (" + strconv.FormatUint(bytes, 10) + " bytes)"
+		default:
+			return strconv.FormatUint(bytes/e, 10) + " elements (" + strconv.FormatUint(bytes, 10) + " bytes)"
+		}
+	}
+	return strconv.FormatUint(bytes, 10) + " bytes"
+}
+
+// Error tells why a change does not apply to a nest.
+type Error struct {
+	Change string // "interchange", …
+	Why    string
+}
+
+func (e *Error) Error() string { return e.Change + " does not apply: " + e.Why }
+
+// Path leads to a loop: its number among the loops of the list that it is in, from 0,
+// the outermost first. As text it is as chapters are: 2.1 is the first loop in the second.
+type Path []int
+
+func (p Path) String() string {
+	text := ""
+	for i, at := range p {
+		if i > 0 {
+			text += "."
+		}
+		text += strconv.Itoa(at + 1)
+	}
+	return text
+}
+
+// list gives the list that the loop is in, and its place there.
+func (p Path) list(n *loops.Nest) (list *[]loops.Item, at int, ok bool) {
+	list = &n.Items
+	for depth, number := range p {
+		at := 0
+		for at < len(*list) && (number > 0 || !(*list)[at].IsLoop()) {
+			if (*list)[at].IsLoop() {
+				number--
+			}
+			at++
+		}
+		if number < 0 || at == len(*list) {
+			return nil, 0, false
+		}
+		if depth == len(p)-1 {
+			return list, at, true
+		}
+		list = &(*list)[at].Body
+	}
+	return nil, 0, false
+}
+
+// Loop gives the loop that the path leads to; nil: none.
+func (p Path) Loop(n *loops.Nest) *loops.Item {
+	list, at, ok := p.list(n)
+	if !ok {
+		return nil
+	}
+	return &(*list)[at]
+}
+
+// isEvent tells leaves that touch nothing.
+func isEvent(it *loops.Item) bool { return !it.IsLoop() && !it.Ref.Kind.IsReference() }
+
+// only gives the number of the one item in a body that is no event; -1: there are
+// several, or none.
+func only(body []loops.Item) int {
+	found := -1
+	for i := range body {
+		if isEvent(&body[i]) {
+			continue
+		}
+		if found >= 0 {
+			return -1
+		}
+		found = i
+	}
+	return found
+}
+
+// step is what an iteration of the loop at a depth adds to an item's own parameter.
+func step(it *loops.Item, depth int) int64 {
+	if depth < len(it.Steps) {
+		return it.Steps[depth]
+	}
+	return 0
+}
+
+// setStep sets it.
+func setStep(it *loops.Item, depth int, to int64) {
+	for len(it.Steps) <= depth {
+		if to == 0 {
+			return
+		}
+		it.Steps = append(it.Steps, 0)
+	}
+	it.Steps[depth] = to
+}
+
+// eachLeaf gives the leaves of items that touch something, with the loops around them,
+// the outermost first.
+func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item, around []*loops.Item)) {
+	for i := range items {
+		switch it := &items[i]; {
+		case it.IsLoop():
+			eachLeaf(it.Body, append(around[:len(around):len(around)], it), do)
+		case !isEvent(it):
+			do(it, around)
+		}
+	}
+}
+
+// reach gives the lowest and the highest of the values that start takes with its steps
+// in loops, the outermost first. Where trip counts change, the innermost loops are taken
+// out one by one: the most that one adds is affine in those around it.
+func reach(start uint64, steps []int64, around []*loops.Item) (low, high uint64) {
+	extreme := func(sign int64) uint64 {
+		value, by := start, make([]int64, len(around))
+		copy(by, steps)
+		for d := len(around) - 1; d >= 0; d-- {
+			if by[d]*sign <= 0 {
+				continue
+			}
+			value += uint64(by[d]) * (around[d].Trips - 1)
+			for e := range d {
+				by[e] += by[d] * step(around[d], e)
+			}
+		}
+		return value
+	}
+	return extreme(-1), extreme(1)
+}
+
+// touched gives the bytes that a leaf goes over, from the lowest to the highest.
+func touched(leaf *loops.Item, around []*loops.Item) (low, high trace.Addr) {
+	low, high = reach(leaf.Addr, leaf.Steps, around)
+	return low, high + max(1, uint64(leaf.Ref.Bytes)) - 1
+}

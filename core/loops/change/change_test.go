@@ -1,0 +1,356 @@
+package change
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/misses"
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+func load(site uint32) loops.Reference {
+	return loops.Reference{Site: site, Bytes: 8, Kind: trace.Load}
+}
+
+func store(site uint32) loops.Reference {
+	return loops.Reference{Site: site, Bytes: 8, Kind: trace.Store}
+}
+
+const atA, atB, atC = 0x10000000, 0x20000000, 0x30000000
+
+// gemm is the product of two matrices whose rows have so many bytes.
+func gemm(n uint64, row int64) *loops.Nest {
+	return &loops.Nest{Items: []loops.Item{loops.Loop(n, loops.Loop(n,
+		loops.Leaf(load(1), atC, row, 8),
+		loops.Loop(n, loops.Leaf(load(2), atA, row, 0, 8), loops.Leaf(load(3), atB, 0, 8, row)),
+		loops.Leaf(store(4), atC, row, 8),
+	))}}
+}
+
+type access struct {
+	ref  loops.Reference
+	addr trace.Addr
+}
+
+// rowsOfNest gives what a nest refers to, in order.
+func rowsOfNest(t interface{ Fatalf(string, ...any) }, n *loops.Nest) (all []access) {
+	var run func(items []loops.Item, at []uint64)
+	wild := map[loops.Reference][]trace.Addr{}
+	run = func(items []loops.Item, at []uint64) {
+		for i := range items {
+			it := &items[i]
+			if it.IsLoop() {
+				trips := it.Trips
+				for d, j := range at {
+					trips += j * uint64(step(it, d))
+				}
+				for j := int64(0); j < int64(trips); j++ {
+					run(it.Body, append(slices.Clone(at), uint64(j)))
+				}
+				continue
+			}
+			addr := it.Addr
+			for d, j := range at {
+				addr += j * uint64(step(it, d))
+			}
+			if it.Wild {
+				if wild[it.Ref] == nil {
+					wild[it.Ref] = slices.Collect(n.Wild(it.Ref))
+				}
+				addr = wild[it.Ref][0]
+				wild[it.Ref] = wild[it.Ref][1:]
+			}
+			all = append(all, access{it.Ref, addr})
+		}
+	}
+	run(n.Items, nil)
+	return all
+}
+
+func missesOf(t *testing.T, n *loops.Nest, c misses.Cache) uint64 {
+	t.Helper()
+	tree, err := n.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := misses.Run(tree, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Total.Misses
+}
+
+// TestPadding: in a product of matrices of 128 × 128 doubles, whose columns all fall
+// into eight sets of a cache of 32 KiB, each row of b is padded by a line. A program that
+// was built so had 266,240 misses.
+func TestPadding(t *testing.T) {
+	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
+	n := gemm(128, 1024)
+	before := missesOf(t, n, c)
+	pad := Pad{Array: atB + 5000, Bytes: 64}
+	if err := pad.Apply(n); err != nil {
+		t.Fatal(err)
+	}
+	small, want := gemm(16, 1024), gemm(16, 1024)
+	want.Items[0].Body[0].Body[1].Body[1].Steps = []int64{0, 8, 1088}
+	if err := pad.Apply(small); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := rowsOfNest(t, small), rowsOfNest(t, want); !slices.Equal(got, want) {
+		t.Error("other references")
+	}
+	if got := missesOf(t, n, c); got != 266240 || before < 2_000_000 {
+		t.Errorf("%d misses before and %d after, want 266240", before, got)
+	}
+	words := pad.Words(Names{Array: func(trace.Addr) string { return "b" }, Element: func(trace.Addr) uint64 { return 8 }})
+	if want := "pad each row of b by 8 elements (64 bytes)"; words != want {
+		t.Errorf("%q, want %q", words, want)
+	}
+}
+
+// TestSearch: what helps a product of matrices most is found.
+func TestSearch(t *testing.T) {
+	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
+	found, stopped, err := Search(gemm(128, 1024), c, 3, nil)
+	if err != nil || stopped || len(found) == 0 {
+		t.Fatalf("%v, stopped %v, %v", found, stopped, err)
+	}
+	best := found[0]
+	if pad, ok := best.Change.(Pad); !ok || pad.Array != atB || best.Saved() < 0.87 {
+		t.Errorf("the best is %#v, which saves %.3f", best.Change, best.Saved())
+	}
+	for _, o := range found {
+		again, err := Try(gemm(128, 1024), c, nil, o.Change)
+		if err != nil || again.Before != o.Before || again.After != o.After {
+			t.Errorf("%#v: %+v and %v, want %+v", o.Change, again, err, o)
+		}
+		if o.Change.Words(Names{}) == "" || o.Change.Illegal() == "" {
+			t.Errorf("%#v has no words", o.Change)
+		}
+	}
+	asked := 0
+	if _, stopped, err = Search(gemm(128, 1024), c, 3, func() bool { asked++; return asked < 20 }); !stopped || err != nil {
+		t.Errorf("stopped %v, %v", stopped, err)
+	}
+	walk := &loops.Nest{Items: []loops.Item{loops.Loop(512, loops.Loop(512, loops.Leaf(load(1), atA, 8, 4096)))}}
+	if found, _, _ = Search(walk, c, 1, nil); len(found) != 1 || found[0].After.Misses != 32768 {
+		t.Errorf("a walk over columns: %+v", found)
+	}
+}
+
+// TestInterchangeOfAWalk: a walk over columns becomes one over rows (262,144 and 32,768
+// misses).
+func TestInterchangeOfAWalk(t *testing.T) {
+	n := &loops.Nest{Items: []loops.Item{loops.Loop(512, loops.Loop(512, loops.Leaf(load(1), atA, 8, 4096)))}}
+	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 4}
+	if got := missesOf(t, n, c); got != 262144 {
+		t.Errorf("%d misses before", got)
+	}
+	if err := (Interchange{Path{0}, 1}).Apply(n); err != nil {
+		t.Fatal(err)
+	}
+	if got := missesOf(t, n, c); got != 32768 {
+		t.Errorf("%d misses after", got)
+	}
+}
+
+// drawn is a random nest of arrays far apart, rectangular in part.
+func drawn(t *rapid.T) *loops.Nest {
+	arrays := []trace.Addr{atA, atB, atC}
+	depth := 0
+	var items func() []loops.Item
+	items = func() (list []loops.Item) {
+		for range rapid.IntRange(1, 2).Draw(t, "items") {
+			if depth < 3 && rapid.IntRange(0, 3).Draw(t, "loop") > 0 {
+				it := loops.Item{Trips: rapid.Uint64Range(1, 6).Draw(t, "trips")}
+				if rapid.IntRange(0, 5).Draw(t, "triangle") == 0 && depth > 0 {
+					it.Steps = make([]int64, depth)
+					it.Steps[rapid.IntRange(0, depth-1).Draw(t, "by")] = 1
+				}
+				depth++
+				it.Body = items()
+				depth--
+				list = append(list, it)
+				continue
+			}
+			it := loops.Leaf(load(uint32(len(list))), rapid.SampledFrom(arrays).Draw(t, "array")+8*rapid.Uint64Range(0, 9).Draw(t, "at"))
+			for range depth {
+				it.Steps = append(it.Steps, rapid.SampledFrom([]int64{0, 8, 64, 128, -8, 512}).Draw(t, "step"))
+			}
+			if rapid.IntRange(0, 5).Draw(t, "event") == 0 {
+				it = loops.Leaf(loops.Reference{Site: 9, Kind: trace.BlockEntry}, 0)
+			}
+			list = append(list, it)
+		}
+		return list
+	}
+	return &loops.Nest{Items: items()}
+}
+
+func isReference(a access) bool { return a.ref.Kind.IsReference() }
+
+func references(all []access) []access {
+	return slices.DeleteFunc(slices.Clone(all), func(a access) bool { return !isReference(a) })
+}
+
+func compareAccesses(a, b access) int {
+	if a.addr != b.addr {
+		return int(int64(a.addr - b.addr))
+	}
+	return int(a.ref.Site) - int(b.ref.Site)
+}
+
+// TestOrdersKeepTheReferences: interchanging, tiling and fusing give the same references
+// in another order; where they do not apply, the nest is as it was.
+func TestOrdersKeepTheReferences(t *testing.T) {
+	applied := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawn(t)
+		was := rowsOfNest(t, n)
+		at := Path{rapid.IntRange(0, 1).Draw(t, "item")}
+		if rapid.Bool().Draw(t, "deeper") {
+			at = append(at, rapid.IntRange(0, 1).Draw(t, "inner"))
+		}
+		var c Change
+		switch rapid.IntRange(0, 2).Draw(t, "change") {
+		case 0:
+			c = Interchange{at, rapid.IntRange(1, 2).Draw(t, "below")}
+		case 1:
+			c = Tile{at, rapid.SliceOfN(rapid.Uint64Range(0, 4), 1, 3).Draw(t, "sizes")}
+		default:
+			c = Fuse{at}
+		}
+		before := n.Clone()
+		err := c.Apply(n)
+		now := rowsOfNest(t, n)
+		if _, err := n.Build(); err != nil {
+			t.Fatalf("%#v: %v", c, err)
+		}
+		var refused *Error
+		switch {
+		case errors.As(err, &refused):
+			if !slices.Equal(rowsOfNest(t, before), now) {
+				t.Fatalf("%#v: refused, and another nest", c)
+			}
+			return
+		case err != nil:
+			t.Fatalf("an error of its own kind: %v", err)
+		}
+		applied++
+		a, b := references(was), references(now)
+		slices.SortStableFunc(a, compareAccesses)
+		slices.SortStableFunc(b, compareAccesses)
+		if !slices.Equal(a, b) {
+			t.Fatalf("%#v of %+v: %+v\nother references: %v, want %v", c, before.Items, n.Items, b, a)
+		}
+	})
+	t.Logf("%d applied", applied)
+	if applied == 0 {
+		t.Error("nothing was ever changed")
+	}
+}
+
+// TestOrders looks at the order itself: the loops as they would be written.
+func TestOrders(t *testing.T) {
+	const n, m, row = 7, 10, 256
+	nest := func() *loops.Nest {
+		return &loops.Nest{Items: []loops.Item{loops.Loop(n, loops.Loop(m, loops.Leaf(load(1), atA, row, 8), loops.Loop(2, loops.Leaf(load(2), atB, 8, row, 1024))))}}
+	}
+	body := func(all *[]access, i, j uint64) {
+		*all = append(*all, access{load(1), atA + i*row + 8*j})
+		for k := range uint64(2) {
+			*all = append(*all, access{load(2), atB + 8*i + row*j + 1024*k})
+		}
+	}
+	check := func(c Change, want []access) {
+		t.Helper()
+		changed := nest()
+		if err := c.Apply(changed); err != nil {
+			t.Fatal(err)
+		}
+		if got := rowsOfNest(t, changed); !slices.Equal(got, want) {
+			t.Errorf("%#v: got %v, want %v", c, got, want)
+		}
+	}
+	var swapped, tiled, strips []access
+	for j := range uint64(m) {
+		for i := range uint64(n) {
+			body(&swapped, i, j)
+		}
+	}
+	check(Interchange{Path{0}, 1}, swapped)
+	const ti, tj = 3, 4
+	for ii := uint64(0); ii < n; ii += ti {
+		for jj := uint64(0); jj < m; jj += tj {
+			for i := ii; i < min(ii+ti, n); i++ {
+				for j := jj; j < min(jj+tj, m); j++ {
+					body(&tiled, i, j)
+				}
+			}
+		}
+	}
+	check(Tile{Path{0}, []uint64{ti, tj}}, tiled)
+	for jj := uint64(0); jj < m; jj += tj {
+		for i := range uint64(n) {
+			for j := jj; j < min(jj+tj, m); j++ {
+				body(&strips, i, j)
+			}
+		}
+	}
+	check(Tile{Path{0}, []uint64{0, tj}}, strips)
+}
+
+// TestLayoutsMoveElements: under a change of layout each address goes to one place, no
+// two to the same, in the same order of references.
+func TestLayoutsMoveElements(t *testing.T) {
+	applied := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawn(t)
+		was := rowsOfNest(t, n)
+		var c Change
+		switch rapid.IntRange(0, 2).Draw(t, "change") {
+		case 0:
+			c = Pad{Array: atB + 16, Bytes: 8 * rapid.Uint64Range(1, 20).Draw(t, "bytes"), Pitch: rapid.SampledFrom([]uint64{0, 0, 64, 512}).Draw(t, "pitch")}
+		case 1:
+			c = Align{Bytes: 1 << rapid.IntRange(3, 12).Draw(t, "log"), Array: rapid.SampledFrom([]trace.Addr{0, atB + 16}).Draw(t, "array")}
+		default:
+			c = Records{Arrays: []trace.Addr{atC + 16, atA + 16}}
+		}
+		before := n.Clone()
+		err := c.Apply(n)
+		now := rowsOfNest(t, n)
+		if err != nil {
+			if !slices.Equal(rowsOfNest(t, before), now) {
+				t.Fatalf("%#v: refused, and another nest", c)
+			}
+			return
+		}
+		applied++
+		to, from := map[trace.Addr]trace.Addr{}, map[trace.Addr]trace.Addr{}
+		if len(was) != len(now) {
+			t.Fatalf("%d rows, want %d", len(now), len(was))
+		}
+		for i := range was {
+			if was[i].ref != now[i].ref {
+				t.Fatalf("row %d is of %+v, want %+v", i, now[i].ref, was[i].ref)
+			}
+			if !isReference(was[i]) {
+				continue
+			}
+			if x, known := to[was[i].addr]; known && x != now[i].addr {
+				t.Fatalf("%#v of %+v: 0x%x goes to 0x%x and to 0x%x", c, before.Items, was[i].addr, x, now[i].addr)
+			}
+			if x, known := from[now[i].addr]; known && x != was[i].addr {
+				t.Fatalf("%#v of %+v: 0x%x and 0x%x go to 0x%x", c, before.Items, was[i].addr, x, now[i].addr)
+			}
+			to[was[i].addr], from[now[i].addr] = now[i].addr, was[i].addr
+		}
+	})
+	t.Logf("%d applied", applied)
+	if applied == 0 {
+		t.Error("nothing was ever changed")
+	}
+}

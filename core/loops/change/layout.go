@@ -1,0 +1,379 @@
+package change
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Pad puts bytes behind each row of an array. Arrays that lie near behind it make room.
+type Pad struct {
+	Array trace.Addr // an address in it
+	Bytes uint64     // more per row
+	// Pitch is the bytes from one row to the next; 0: the smallest that all references
+	// to the array keep to.
+	Pitch uint64
+}
+
+// Illegal implements [Change].
+func (Pad) Illegal() string {
+	return "code that takes the rows to lie right behind each other: one loop over all of the array, a copy of it as a whole, a file or another program that has the same form"
+}
+
+// Words implements [Change].
+func (p Pad) Words(names Names) string {
+	return "pad each row of " + names.array(p.Array) + " by " + names.bytes(p.Array, p.Bytes)
+}
+
+// Apply implements [Change].
+func (p Pad) Apply(n *loops.Nest) error {
+	refuse := func(why string) error { return &Error{"padding", why} }
+	if p.Bytes == 0 || p.Bytes > 1<<32 {
+		return refuse(strconv.FormatUint(p.Bytes, 10) + " bytes a row, want 1 to 4294967296")
+	}
+	arrays := Arrays(n)
+	at := slices.IndexFunc(arrays, func(a Array) bool { return a.has(p.Array) })
+	if at < 0 {
+		return refuse("no reference goes to address 0x" + strconv.FormatUint(p.Array, 16))
+	}
+	a := arrays[at]
+	r, why := rowsOf(n, a, p.Pitch)
+	if why != "" {
+		return refuse(why)
+	}
+	last := (a.Last - r.begin) / r.pitch
+	if last+1 > 1<<40 {
+		return refuse(strconv.FormatUint(last+1, 10) + " rows, want fewer than 2^40")
+	}
+	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
+		if leaf.Wild || !inArray(leaf, around, a) {
+			return
+		}
+		row, _, _ := r.of(leaf, around)
+		leaf.Addr += uint64(row) * p.Bytes
+		for d := range leaf.Steps {
+			leaf.Steps[d] += r.rowStep(leaf.Steps[d]) * int64(p.Bytes)
+		}
+	})
+	mapWild(n, func(addr trace.Addr) trace.Addr {
+		if a.has(addr) {
+			addr += (addr - r.begin) / r.pitch * p.Bytes
+		}
+		return addr
+	})
+	moveAll(n, makeRoom(arrays, a, (last+1)*p.Bytes))
+	return nil
+}
+
+func inArray(leaf *loops.Item, around []*loops.Item, a Array) bool {
+	low, _ := touched(leaf, around)
+	return a.has(low)
+}
+
+// rows are those of an array.
+type rows struct {
+	begin trace.Addr // of the first one, at or before the array's first byte
+	pitch uint64
+}
+
+// rowStep is how many rows a step leads on: what is left of it is nearest to 0.
+func (r rows) rowStep(step int64) int64 {
+	pitch := int64(r.pitch)
+	q := step / pitch
+	switch rest := step % pitch; {
+	case rest > pitch/2:
+		q++
+	case -rest > pitch/2:
+		q--
+	}
+	return q
+}
+
+// of gives the row of a leaf's first address, and the lowest and highest place in a row
+// of all of its bytes, from the row's beginning: outside of the row if it goes from one
+// into another.
+func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) {
+	within := make([]int64, len(leaf.Steps))
+	for d, s := range leaf.Steps {
+		within[d] = s - r.rowStep(s)*int64(r.pitch)
+	}
+	offset := int64(leaf.Addr - r.begin)
+	row = offset / int64(r.pitch)
+	if offset%int64(r.pitch) < 0 {
+		row--
+	}
+	lo, hi := reach(uint64(offset-row*int64(r.pitch)), within, around)
+	low, high = int64(lo), int64(hi)
+	// A leaf may begin in one row and have all of its iterations in another.
+	shift := int64(0)
+	if high < 0 {
+		shift = -1 - (-high-1)/int64(r.pitch)
+	} else if low > 0 {
+		shift = low / int64(r.pitch)
+	}
+	low, high = low-shift*int64(r.pitch), high-shift*int64(r.pitch)
+	return row + shift, low, high + max(1, int64(leaf.Ref.Bytes)) - 1
+}
+
+// most is where steps and lengths end that are looked at: beyond, sums might not fit.
+const most = 1 << 44
+
+// rowsOf finds the rows of an array: the smallest pitch, or the one given, that all
+// references keep to, none of which goes from one row into the next.
+func rowsOf(n *loops.Nest, a Array, pitch uint64) (r rows, why string) {
+	type use struct {
+		leaf   *loops.Item
+		around []*loops.Item
+	}
+	var uses []use
+	var pitches []uint64
+	if a.Bytes() > most {
+		return r, "the array of " + strconv.FormatUint(a.Bytes(), 10) + " bytes is too long to be one"
+	}
+	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
+		if leaf.Wild || !inArray(leaf, around, a) {
+			return
+		}
+		uses = append(uses, use{leaf, around})
+		for d := range around {
+			if s := magnitude(step(leaf, d)); s > uint64(leaf.Ref.Bytes) && s <= a.Bytes() {
+				pitches = append(pitches, s)
+			}
+		}
+	})
+	if len(uses) == 0 {
+		return r, "only irregular references go to the array, and no loop tells its rows"
+	}
+	if pitch != 0 {
+		pitches = []uint64{pitch}
+	}
+	slices.Sort(pitches)
+	for _, pitch := range slices.Compact(pitches) {
+		if pitch > most {
+			continue
+		}
+		// A row may begin where any leaf is at its lowest, unless another is in between.
+		whole, inside := rows{a.First - a.First%pitch, pitch}, false
+		var places [][2]int64
+		ok := true
+		for _, u := range uses {
+			_, low, high := whole.of(u.leaf, u.around)
+			ok = ok && high-low < int64(pitch)
+			places = append(places, [2]int64{low, high})
+			inside = inside || high-low >= int64(u.leaf.Ref.Bytes)
+		}
+		if !ok || !inside && len(pitches) > 1 && pitch != pitches[len(pitches)-1] {
+			continue
+		}
+		if begin, found := cut(places, int64(pitch), int64(a.First-whole.begin)); found {
+			r = rows{whole.begin + uint64(begin), pitch}
+			for r.begin > a.First {
+				r.begin -= pitch
+			}
+			return r, ""
+		}
+	}
+	if pitch != 0 {
+		return r, "references go from one row of " + strconv.FormatUint(pitch, 10) + " bytes into the next"
+	}
+	return r, "no pitch is found that all references to the array keep to: some go from one row into the next"
+}
+
+func magnitude(s int64) uint64 {
+	if s < 0 {
+		return uint64(-s)
+	}
+	return uint64(s)
+}
+
+// cut finds where rows may begin: at a place, modulo the pitch, that no range of places
+// has inside. The array's first byte is tried first; of other places, the one with the
+// widest gap before it is taken.
+func cut(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
+	gap := func(at int64) (free int64, ok bool) {
+		free = pitch
+		for _, p := range places {
+			// From p's beginning to at, on the circle.
+			d := ((at-p[0])%pitch + pitch) % pitch
+			if d > 0 && d <= p[1]-p[0] {
+				return 0, false
+			}
+			if d > 0 {
+				free = min(free, d-(p[1]-p[0]+1))
+			} else if p[1]-p[0]+1 < pitch {
+				free = min(free, pitch-(p[1]-p[0]+1))
+			} else {
+				free = 0
+			}
+		}
+		return free, true
+	}
+	if _, ok := gap(first); ok {
+		return first, true
+	}
+	widest := int64(-1)
+	for _, p := range places {
+		if free, ok := gap(p[0]); ok && free > widest {
+			widest, begin = free, p[0]
+		}
+	}
+	return begin, widest >= 0
+}
+
+// Align moves an array, or all of them, to the next multiple of a number of bytes. The
+// arrays near behind it make room.
+type Align struct {
+	Bytes uint64     // a power of two
+	Array trace.Addr // an address in it; 0: all arrays
+}
+
+// Illegal implements [Change].
+func (Align) Illegal() string {
+	return "nothing in the language; the allocation or the declaration has to ask for it"
+}
+
+// Words implements [Change].
+func (c Align) Words(names Names) string {
+	what := "all arrays"
+	if c.Array != 0 {
+		what = names.array(c.Array)
+	}
+	return "align " + what + " to " + strconv.FormatUint(c.Bytes, 10) + " bytes"
+}
+
+// Apply implements [Change].
+func (c Align) Apply(n *loops.Nest) error {
+	refuse := func(why string) error { return &Error{"alignment", why} }
+	if c.Bytes == 0 || c.Bytes&(c.Bytes-1) != 0 || c.Bytes > 1<<30 {
+		return refuse(strconv.FormatUint(c.Bytes, 10) + " bytes, want a power of two up to 1073741824")
+	}
+	arrays := Arrays(n)
+	var moves []move
+	end, by, found := uint64(0), uint64(0), false
+	for i, a := range arrays {
+		if i > 0 && a.First-end > max(near, by) {
+			by = 0 // too far behind to be moved along
+		}
+		if c.Array == 0 || a.has(c.Array) {
+			found = true
+			by += (c.Bytes - (a.First+by)%c.Bytes) % c.Bytes
+		}
+		if by != 0 {
+			moves = append(moves, move{a, by})
+		}
+		end = a.Last
+	}
+	if !found {
+		return refuse("no reference goes to address 0x" + strconv.FormatUint(c.Array, 16))
+	}
+	if len(moves) == 0 {
+		return refuse("what is to be aligned is so already")
+	}
+	moveAll(n, moves)
+	return nil
+}
+
+// Records makes one array of structures of several arrays: element i of each of them
+// becomes a field of structure i, counted from the first one that is touched. The
+// structures begin where the first array did.
+type Records struct {
+	Arrays []trace.Addr // an address in each, in the order of the fields
+	Bytes  uint64       // of an element; 0: what the first of the arrays' references have
+}
+
+// Illegal implements [Change].
+func (Records) Illegal() string {
+	return "code that takes one of the arrays as a whole or goes through it with a pointer, elements of unequal sizes, arrays of unequal lengths"
+}
+
+// Words implements [Change].
+func (c Records) Words(names Names) string {
+	text := "make one array of structures of "
+	for i, at := range c.Arrays {
+		switch {
+		case i > 0 && i == len(c.Arrays)-1:
+			text += " and "
+		case i > 0:
+			text += ", "
+		}
+		text += names.array(at)
+	}
+	return text
+}
+
+// Apply implements [Change].
+func (c Records) Apply(n *loops.Nest) error {
+	refuse := func(why string) error { return &Error{"an array of structures", why} }
+	if len(c.Arrays) < 2 {
+		return refuse("one array, want at least two")
+	}
+	arrays := Arrays(n)
+	var from []Array
+	for _, addr := range c.Arrays {
+		i := slices.IndexFunc(arrays, func(a Array) bool { return a.has(addr) })
+		if i < 0 {
+			return refuse("no reference goes to address 0x" + strconv.FormatUint(addr, 16))
+		}
+		if slices.Contains(from, arrays[i]) {
+			return refuse("two of the addresses lie in one array")
+		}
+		from = append(from, arrays[i])
+	}
+	field := c.Bytes
+	why := ""
+	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
+		low, _ := touched(leaf, around)
+		i := slices.IndexFunc(from, func(a Array) bool { return a.has(low) })
+		if leaf.Wild || i < 0 || why != "" {
+			return
+		}
+		if field == 0 {
+			field = uint64(leaf.Ref.Bytes)
+		}
+		if field == 0 || uint64(leaf.Ref.Bytes) > field || (leaf.Addr-from[i].First)%field+uint64(leaf.Ref.Bytes) > field {
+			why = "a reference of " + strconv.FormatUint(uint64(leaf.Ref.Bytes), 10) + " bytes is no element of " + strconv.FormatUint(field, 10)
+			return
+		}
+		for d := range around {
+			if step(leaf, d)%int64(field) != 0 {
+				why = "a step of " + strconv.FormatInt(step(leaf, d), 10) + " bytes is not a number of elements of " + strconv.FormatUint(field, 10)
+			}
+		}
+	})
+	if why == "" && field == 0 {
+		why = "only irregular references go to the arrays, and their elements are not known"
+	}
+	if why != "" {
+		return refuse(why)
+	}
+	count := uint64(len(from))
+	base := from[0].First
+	others := slices.DeleteFunc(slices.Clone(arrays), func(a Array) bool { return slices.Contains(from, a) })
+	longest := slices.MaxFunc(from, func(x, y Array) int { return cmp.Compare(x.Bytes(), y.Bytes()) }).Bytes()
+	room := makeRoom(others, from[0], (longest+field)*count-from[0].Bytes())
+	to := func(addr trace.Addr) trace.Addr {
+		for i, a := range from {
+			if a.has(addr) {
+				offset := addr - a.First
+				return base + offset/field*field*count + uint64(i)*field + offset%field
+			}
+		}
+		return addr
+	}
+	moveAll(n, room)
+	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
+		low, _ := touched(leaf, around)
+		if leaf.Wild || !slices.ContainsFunc(from, func(a Array) bool { return a.has(low) }) {
+			return
+		}
+		leaf.Addr = to(low) + (leaf.Addr-low)*count
+		for d := range leaf.Steps {
+			leaf.Steps[d] *= int64(count)
+		}
+	})
+	mapWild(n, to)
+	return nil
+}

@@ -1,0 +1,300 @@
+package change
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/loops"
+)
+
+// chain gives the loops from one at a path down to another so many levels below, each
+// the only item of the one above it but for entries of blocks. why says where there is
+// none.
+func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) {
+	outer := at.Loop(n)
+	if outer == nil {
+		return nil, "there is no loop " + at.String()
+	}
+	list = []*loops.Item{outer}
+	for range levels {
+		l := list[len(list)-1]
+		next := only(l.Body)
+		if next < 0 {
+			return nil, "a loop does not hold the next one alone: what else is in it would run more or less often"
+		}
+		if !l.Body[next].IsLoop() {
+			return nil, "there are not so many loops in each other"
+		}
+		list = append(list, &l.Body[next])
+	}
+	return list, ""
+}
+
+// rectangular tells whether no trip count of a chain changes with one of its loops.
+func rectangular(list []*loops.Item, depth int) (why string) {
+	for i, l := range list {
+		for d := range i {
+			if by := step(l, depth+d); by != 0 {
+				return "the trip count of a loop changes by " + strconv.FormatInt(by, 10) + " with each iteration of one around it: the nest is no rectangle"
+			}
+		}
+	}
+	return ""
+}
+
+// Interchange exchanges two loops of a nest that hold nothing but each other and the
+// loops between them.
+type Interchange struct {
+	Outer Path
+	Below int // levels from the outer to the inner one, at least 1
+}
+
+// Illegal implements [Change].
+func (Interchange) Illegal() string {
+	return "an iteration that needs what one with a smaller outer and a larger inner index has written, or the other way round"
+}
+
+// Words implements [Change].
+func (c Interchange) Words(names Names) string {
+	return "interchange " + names.loop(c.Outer) + " and " + names.loop(below(c.Outer, c.Below))
+}
+
+// below is the path of the first loop so many levels below another.
+func below(p Path, levels int) Path {
+	return append(p[:len(p):len(p)], make(Path, levels)...)
+}
+
+// Apply implements [Change].
+func (c Interchange) Apply(n *loops.Nest) error {
+	if c.Below < 1 {
+		return &Error{"interchange", "a loop cannot be exchanged with itself"}
+	}
+	list, why := chain(n, c.Outer, c.Below)
+	depth := len(c.Outer) - 1
+	if why == "" {
+		why = rectangular(list, depth)
+	}
+	if why != "" {
+		return &Error{"interchange", why}
+	}
+	outer, inner := list[0], list[c.Below]
+	// Both counts change with the loops around the nest only.
+	around := slices.Clone(inner.Steps)
+	inner.Trips, outer.Trips = outer.Trips, inner.Trips
+	for d := range max(len(around), depth) {
+		setStep(inner, d, 0)
+	}
+	for d := range depth {
+		setStep(inner, d, step(outer, d))
+		by := int64(0)
+		if d < len(around) {
+			by = around[d]
+		}
+		setStep(outer, d, by)
+	}
+	eachBelow(outer.Body, func(it *loops.Item) {
+		a, b := step(it, depth), step(it, depth+c.Below)
+		setStep(it, depth, b)
+		setStep(it, depth+c.Below, a)
+	})
+	trim(outer, depth)
+	return nil
+}
+
+// eachBelow gives all items of a body, and those in them.
+func eachBelow(items []loops.Item, do func(it *loops.Item)) {
+	for i := range items {
+		do(&items[i])
+		eachBelow(items[i].Body, do)
+	}
+}
+
+// trim removes steps of loops that are not around an item, which are 0.
+func trim(it *loops.Item, depth int) {
+	if len(it.Steps) > depth {
+		it.Steps = it.Steps[:depth]
+	}
+	for i := range it.Body {
+		trim(&it.Body[i], depth+1)
+	}
+}
+
+// Tile cuts loops that hold nothing but each other into tiles: loops over the tiles come
+// around all of them. Where a trip count is no multiple of the tile's, the rest is a tile
+// of its own.
+type Tile struct {
+	Outer Path
+	Trips []uint64 // of a tile, by loop from Outer on; 0: the loop stays as it is
+}
+
+// Illegal implements [Change].
+func (Tile) Illegal() string {
+	return "an iteration that needs what one with a larger index in any of these loops has written"
+}
+
+// Words implements [Change].
+func (c Tile) Words(names Names) string {
+	text := ""
+	for i, size := range c.Trips {
+		if size == 0 {
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += names.loop(below(c.Outer, i)) + " by " + strconv.FormatUint(size, 10)
+	}
+	return "tile " + text
+}
+
+// Apply implements [Change].
+func (c Tile) Apply(n *loops.Nest) error {
+	refuse := func(why string) error { return &Error{"tiling", why} }
+	if len(c.Trips) == 0 || !slices.ContainsFunc(c.Trips, func(trips uint64) bool { return trips != 0 }) {
+		return refuse("no size of a tile is given")
+	}
+	found, why := chain(n, c.Outer, len(c.Trips)-1)
+	depth := len(c.Outer) - 1
+	if why == "" {
+		why = rectangular(found, depth)
+	}
+	for i := range found {
+		for d := range depth {
+			if c.Trips[i] != 0 && step(found[i], d) != 0 && why == "" {
+				why = "the trip count of a loop changes with each iteration of one around the nest, and with it the number of tiles"
+			}
+		}
+		if int64(found[i].Trips) <= 0 && why == "" {
+			why = "a loop runs in no iteration"
+		}
+	}
+	if why != "" {
+		return refuse(why)
+	}
+	before, at, _ := c.Outer.list(n)
+	t := tiling{nest: &(*before)[at], sizes: c.Trips, depth: depth}
+	trips := make([]uint64, len(found))
+	for i, l := range found {
+		trips[i] = l.Trips
+	}
+	after := t.over(0, nil, make([]uint64, len(found)), trips)
+	*before = slices.Concat((*before)[:at], after, (*before)[at+1:])
+	return nil
+}
+
+// tiling makes the loops over the tiles.
+type tiling struct {
+	nest  *loops.Item
+	sizes []uint64
+	depth int
+}
+
+// over gives the items for the loops of the nest from number i on. Those before it have
+// loops over tiles if they are listed in tiled; where they begin, and how often they run
+// in a tile, is in first and trips.
+func (t *tiling) over(i int, tiled []int, first, trips []uint64) []loops.Item {
+	if i == len(t.sizes) {
+		return []loops.Item{t.tile(tiled, first, trips)}
+	}
+	size := t.sizes[i]
+	if size == 0 || size >= trips[i] {
+		return t.over(i+1, tiled, first, trips)
+	}
+	whole, rest := trips[i]/size, trips[i]%size
+	within := slices.Clone(trips)
+	within[i] = size
+	items := []loops.Item{loops.Loop(whole, t.over(i+1, append(slices.Clone(tiled), i), first, within)...)}
+	if rest > 0 {
+		begin := slices.Clone(first)
+		begin[i] = whole * size
+		within[i] = rest
+		items = append(items, t.over(i+1, tiled, begin, within)...)
+	}
+	return items
+}
+
+// tile gives the nest within a tile.
+func (t *tiling) tile(tiled []int, first, trips []uint64) loops.Item {
+	copied := loops.Nest{Items: []loops.Item{*t.nest}}
+	nest := &copied.Clone().Items[0]
+	l := nest
+	for i := range trips {
+		l.Trips = trips[i]
+		if i < len(trips)-1 {
+			l = &l.Body[only(l.Body)]
+		}
+	}
+	var change func(it *loops.Item, loop int)
+	change = func(it *loops.Item, loop int) {
+		if loop >= len(trips) || !it.IsLoop() {
+			for i, begin := range first {
+				by := begin * uint64(step(it, t.depth+i))
+				if it.IsLoop() {
+					it.Trips += by
+				} else {
+					it.Addr += by
+				}
+			}
+		}
+		if len(it.Steps) > t.depth {
+			over := make([]int64, len(tiled))
+			for j, i := range tiled {
+				over[j] = step(it, t.depth+i) * int64(t.sizes[i])
+			}
+			it.Steps = slices.Insert(it.Steps, t.depth, over...)
+		}
+		for i := range it.Body {
+			change(&it.Body[i], loop+1)
+		}
+	}
+	change(nest, 0)
+	return *nest
+}
+
+// Fuse makes one loop of two neighbours that run equally often: each iteration of the
+// first is followed by the one of the second.
+type Fuse struct {
+	First Path // the second is the next loop in the same list
+}
+
+// Illegal implements [Change].
+func (Fuse) Illegal() string {
+	return "an iteration of the second loop that needs what a later one of the first writes, or writes what a later one of the first needs"
+}
+
+// Words implements [Change].
+func (c Fuse) Words(names Names) string {
+	next := append(Path{}, c.First...)
+	if len(next) > 0 {
+		next[len(next)-1]++
+	}
+	return "fuse " + names.loop(c.First) + " with " + names.loop(next)
+}
+
+// Apply implements [Change].
+func (c Fuse) Apply(n *loops.Nest) error {
+	refuse := func(why string) error { return &Error{"fusing", why} }
+	first := c.First.Loop(n)
+	if first == nil {
+		return refuse("there is no loop " + c.First.String())
+	}
+	list, at, _ := c.First.list(n)
+	next := at + 1
+	for next < len(*list) && isEvent(&(*list)[next]) {
+		next++
+	}
+	if next == len(*list) || !(*list)[next].IsLoop() {
+		return refuse("no loop comes right behind loop " + c.First.String())
+	}
+	second := &(*list)[next]
+	same := first.Trips == second.Trips
+	for d := range len(c.First) - 1 {
+		same = same && step(first, d) == step(second, d)
+	}
+	if !same {
+		return refuse("the two loops do not run equally often: " + strconv.FormatUint(first.Trips, 10) + " and " + strconv.FormatUint(second.Trips, 10) + " times at first")
+	}
+	first.Body = slices.Concat(first.Body, second.Body)
+	*list = slices.Delete(slices.Clone(*list), at+1, next+1)
+	return nil
+}
