@@ -166,10 +166,11 @@ fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
 
 # ---- measure it
 
-soak: build bin/wasmtest ## what takes hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, forty kills of pages and browsers
+soak: build bin/wasmtest ## what takes hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, forty kills of pages and browsers
 	STACKGLASS_E2E=1 STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run 'TestKilledAtRandom|TestBrowserKilled' ./tools/e2e
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run 'IntervalsCoverTheTruth|LongRun' ./core/analysis/sample
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run "Cyclic|Random" ./tools/stackglass/internal/shelf
+	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v ./core/loops/misses -rapid.checks=25000
 	STACKGLASS_SOAK=1 $(WASM) $(GO) test -count=1 -timeout=3h -v -run SoakOutside -exec="$(CURDIR)/bin/wasmtest" ./wasm/host
 
 bench: ## benchmarks, native (BENCH=Stack picks some)

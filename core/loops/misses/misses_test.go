@@ -91,3 +91,76 @@ func TestWrongCaches(t *testing.T) {
 		t.Errorf("an empty tree: %v, error %v", r, err)
 	}
 }
+
+// TestLevels: a second level of fewer lines than the first one cannot miss more.
+func TestLevels(t *testing.T) {
+	tree := product(t, 16, 128)
+	var alone []*Result
+	for _, c := range []Cache{{64, 8, 2}, {64, 16, 1}, {64, 16, 2}} {
+		r, err := Run(tree, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone = append(alone, r)
+	}
+	got := Levels(alone...)
+	want := []Level{
+		{alone[0].Cache, 4 * 16 * 16 * 16, 5372, false},
+		{alone[1].Cache, 5372, 5372, true},
+		{alone[2].Cache, 5372, 1398, false},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestCapacities: one curve is what each fully associative cache does, and the kinds of
+// misses come to their sum.
+func TestCapacities(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tree := drawTree(t, 2000)
+		const lines = 40
+		curve, err := Capacities(tree, 64, lines)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		for _, n := range []int{1, 2, 7, lines} {
+			r, err := Run(tree, Cache{64, 1, uint64(n)})
+			if err != nil || r.Total.Misses != curve.Misses(n) || r.Total.Accesses != curve.Accesses {
+				t.Fatalf("%d lines: %d misses, want %d; error %v", n, curve.Misses(n), r.Total.Misses, err)
+			}
+			if k := r.Total; k.Cold+k.Capacity() != k.Misses || k.Conflict() != 0 || r.Simulated+r.Jumped != k.Accesses {
+				t.Fatalf("%d lines: %+v", n, r.Total)
+			}
+			var byArray, byNode, byRef Counts
+			for _, a := range r.Arrays {
+				byArray.add(a.Counts)
+			}
+			for _, k := range r.Refs {
+				byRef.add(k)
+			}
+			at := 0
+			for node := range tree.Nodes() {
+				if node.IsLoop() {
+					byNode.add(r.Nodes[at])
+					at += nodesIn(node)
+				}
+			}
+			for _, k := range r.Loose {
+				byNode.add(k)
+			}
+			if byArray != r.Total || byNode != r.Total || byRef != r.Total {
+				t.Fatalf("%d lines: %+v by array, %+v by node, %+v by reference, want %+v", n, byArray, byNode, byRef, r.Total)
+			}
+		}
+	})
+}
+
+func nodesIn(n loops.Node) int {
+	nodes := 1
+	for i := range n.Len() {
+		item, _ := n.Item(i)
+		nodes += nodesIn(item)
+	}
+	return nodes
+}
