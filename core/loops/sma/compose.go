@@ -1,0 +1,478 @@
+package sma
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// analysis is what the steps share.
+type analysis struct {
+	cache  geometry
+	leaves []*leaf
+	loops  int
+	budget int // of the places of a loop, see places
+
+	counts  []float32 // by set
+	counted []uint32  // the sets whose counts are not 0
+	beside  []int32   // the arrays of the context that lost looked at
+}
+
+// geometry is a cache: 32 bits are enough for what is allowed.
+type geometry struct{ Sets, Ways, LineBytes uint32 }
+
+func (g geometry) lines() float64 { return float64(g.Sets) * float64(g.Ways) }
+
+// array is what some leaves touch while a loop runs once: the union of sections that
+// overlap.
+type array struct {
+	span     span
+	lines    float64 // different ones
+	leaves   []*leaf
+	sections []section
+	granule  uint64 // of where the loops outside put it, see analysis.granule
+	print    footprint
+	level    Level
+	grows    bool // most of its lines were not touched in the last iteration
+	direct   bool // a reference of the loop's own body is among the leaves
+	stays    bool // it is in the right context
+	// The first and the last line are another array's, too, and counted as that one's.
+	edgeLo, edgeHi bool
+}
+
+// touch is what a part of a loop's body does to an array of an iteration.
+type touch struct {
+	of     *array
+	part   int
+	direct bool    // the part is a leaf
+	to     int     // the number of the iteration's array
+	group  int     // the number of the loop's array
+	own    float64 // share of its lines that no touch before it in the iteration touches
+
+	// Shares of lines that left the cache since the iteration before, and since a touch
+	// before in this one, over the places that were looked at.
+	lost, lostAgain tally
+	level           Level
+}
+
+// tally is a weighted mean, and why lines are lost.
+type tally struct {
+	sum, weight float64
+	why         reason
+}
+
+// reason says why lines do not stay, the first one that was found.
+type reason uint8
+
+const (
+	stays    reason = iota
+	partly          // another array is in some of the sets
+	purely          // another one begins in the same set, is as long and moves alike
+	shallow         // another one, of a loop within this one
+	capacity        // there is no room in all of the cache
+)
+
+func (t *tally) add(share, weight float64, why reason) {
+	t.sum += share * weight
+	t.weight += weight
+	if t.why == stays && share > 0 {
+		t.why = why
+	}
+}
+
+func (t *tally) mean() float64 {
+	if t.weight == 0 {
+		return 0
+	}
+	return t.sum / t.weight
+}
+
+// compose analyses a loop from its parts, inside out (thesis, Algorithms 1 and 2).
+func (a *analysis) compose(l *loop) {
+	touches := a.touches(l)
+	arrays := a.arrays(l, touches)
+	its := a.iteration(touches)
+	a.shares(touches, its)
+	a.measure(l, touches, its)
+	a.total(l, touches, its, arrays)
+	l.arrays = recency(touches, arrays)
+	a.close(l)
+	a.tell(l, touches)
+}
+
+// touches lists what the parts of a loop's body touch, in order.
+func (a *analysis) touches(l *loop) (list []touch) {
+	for i, p := range l.body {
+		switch {
+		case p.inner != nil:
+			a.compose(p.inner)
+			for j := range p.inner.arrays {
+				list = append(list, touch{of: &p.inner.arrays[j], part: i})
+			}
+		case p.leaf.item.Wild:
+			p.leaf.alwaysMisses(l)
+		default:
+			of := a.join([]*leaf{p.leaf}, l.depth+1)
+			of.direct = true
+			of.level = Level{Accesses: p.leaf.wide, Misses: of.lines, Class: FirstMiss}
+			list = append(list, touch{of: &of, part: i, direct: true})
+		}
+	}
+	return list
+}
+
+// join makes the array of leaves, from the loops of a depth on.
+func (a *analysis) join(leaves []*leaf, depth int) array {
+	s := array{leaves: leaves}
+	for i, l := range leaves {
+		sec := a.section(l, depth)
+		if i == 0 {
+			s.span = sec.span
+		}
+		s.span = s.span.join(sec.span)
+		s.add(sec, a.cache.LineBytes)
+	}
+	a.finish(&s)
+	return s
+}
+
+// mostSections bounds the sections of an array that are told apart.
+const mostSections = 64
+
+// add adds a section, unless one of the same lines is there.
+func (s *array) add(sec section, line uint32) {
+	s.granule = gcd(s.granule, sec.granule)
+	in := sec.span.in(line)
+	for i := range s.sections {
+		if o := &s.sections[i]; o.span.in(line) == in && math.Abs(o.lines-sec.lines) < 0.01*sec.lines {
+			return
+		}
+	}
+	if len(s.sections) < mostSections {
+		s.sections = append(s.sections, sec)
+	}
+	s.lines += sec.lines
+}
+
+// finish computes lines and footprint.
+func (a *analysis) finish(s *array) {
+	n := a.linesOf(s.span.len(), s.span.lo, s.granule)
+	s.lines = min(s.lines, n)
+	if s.lines >= 0.9*n {
+		s.print.run = true
+		return
+	}
+	phases, step := a.phases(s)
+	in := s.span.lo % uint64(a.cache.LineBytes)
+	for p := range phases {
+		for i := range s.sections {
+			if !a.put(&s.sections[i], p*step-in/step*step) {
+				a.slots(0)
+				s.print = footprint{even: float32(s.lines / float64(a.cache.Sets))}
+				return
+			}
+		}
+		s.print.slots = append(s.print.slots, a.slots(float32(math.Ceil(n/float64(a.cache.Sets)))))
+	}
+}
+
+// arrays makes the loop's arrays: of touches that overlap, in bytes, during the loop, or
+// that never leave one line.
+func (a *analysis) arrays(l *loop, touches []touch) []array {
+	spans := make([]span, len(touches))
+	order := make([]int, len(touches))
+	for i := range touches {
+		order[i] = i
+		for j, u := range touches[i].of.leaves {
+			s := a.section(u, l.depth).span
+			if j == 0 {
+				spans[i] = s
+			}
+			spans[i] = spans[i].join(s)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(spans[x].lo, spans[y].lo) })
+	var all span
+	var members [][]*leaf
+	for k, i := range order {
+		if s := spans[i]; k == 0 || s.lo > all.hi && all.join(s).in(a.cache.LineBytes).len() > 1 {
+			members = append(members, nil)
+			all = s
+		}
+		all = all.join(spans[i])
+		n := len(members) - 1
+		touches[i].group = n
+		members[n] = append(members[n], touches[i].of.leaves...)
+	}
+	list := make([]array, len(members))
+	for i := range list {
+		list[i] = a.join(members[i], l.depth)
+	}
+	for i := range touches {
+		if touches[i].direct {
+			list[touches[i].group].direct = true
+		}
+	}
+	a.edges(list)
+	return list
+}
+
+// edges finds arrays that share the line at an edge, which is no conflict (thesis §4.10).
+func (a *analysis) edges(list []array) {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(list[x].span.lo, list[y].span.lo) })
+	for k := 1; k < len(order); k++ {
+		before, s := &list[order[k-1]], &list[order[k]]
+		in, next := before.span.in(a.cache.LineBytes), s.span.in(a.cache.LineBytes)
+		switch {
+		case in.hi != next.lo:
+		case in.lo != in.hi && next.lo == next.hi:
+			before.edgeHi = true
+		default:
+			s.edgeLo = true
+		}
+	}
+}
+
+// iteration makes the arrays of an iteration: of touches of one of the loop's arrays
+// that may be in the same line.
+func (a *analysis) iteration(touches []touch) []array {
+	order := make([]int, len(touches))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		return cmp.Or(touches[x].group-touches[y].group, cmp.Compare(touches[x].of.span.lo, touches[y].of.span.lo))
+	})
+	group, n, end := -1, -1, uint64(0)
+	for _, i := range order {
+		t := &touches[i]
+		if in := t.of.span; t.group != group || in.lo > end && in.lo-end >= uint64(a.cache.LineBytes) {
+			n++
+			group, end = t.group, in.hi
+		}
+		end = max(end, t.of.span.hi)
+		t.to = n
+	}
+	return a.unite(touches, n+1)
+}
+
+// unite makes so many arrays of what touches them.
+func (a *analysis) unite(touches []touch, n int) []array {
+	list := make([]array, n)
+	for i := range touches {
+		of, s := touches[i].of, &list[touches[i].to]
+		if s.leaves == nil {
+			s.leaves, s.span = of.leaves, of.span
+		}
+		s.direct = s.direct || touches[i].direct
+		s.span = s.span.join(of.span)
+		for k := range of.sections {
+			s.add(of.sections[k], a.cache.LineBytes)
+		}
+	}
+	for i := range list {
+		a.finish(&list[i])
+	}
+	a.edges(list)
+	return list
+}
+
+// shares computes which share of its lines each touch is the first of an iteration to.
+func (a *analysis) shares(touches []touch, its []array) {
+	seen := make([]span, len(its))
+	total := make([]float64, len(its))
+	for i := range touches {
+		t := &touches[i]
+		in := t.of.span
+		t.own = 1
+		if total[t.to] > 0 {
+			s, g := seen[t.to], its[t.to].granule
+			n := a.linesOf(in.len(), in.lo, g)
+			both := n + a.linesOf(s.len(), s.lo, g) - a.linesOf(in.join(s).len(), min(in.lo, s.lo), g)
+			t.own = 1 - min(1, max(0, both/n))
+			in = in.join(s)
+		}
+		seen[t.to] = in
+		total[t.to] += t.own * t.of.lines
+	}
+	for i := range touches {
+		t := &touches[i]
+		t.own = min(1, t.own*its[t.to].lines/total[t.to])
+	}
+}
+
+// total adds up the misses of each touch over the loop's iterations.
+//
+// Of an array of which D lines are touched in an iteration and B in the whole loop,
+// (B-D)/(n-1) are new in each of n iterations but the first; others were touched in the
+// iteration before, and miss if they were lost since. What misses time and again within
+// a part does so in each iteration.
+func (a *analysis) total(l *loop, touches []touch, its, arrays []array) {
+	once := make([]float64, len(arrays))
+	seen := make([]bool, len(its))
+	for i := range touches {
+		if t := &touches[i]; !seen[t.to] {
+			seen[t.to] = true
+			once[t.group] += its[t.to].lines
+		}
+	}
+	n := max(l.trips, 1)
+	most := make([]float64, len(arrays))
+	for i := range touches {
+		t := &touches[i]
+		of := &arrays[t.group]
+		d := once[t.group]
+		of.lines = max(of.lines, d)
+		of.grows = of.lines > 1.5*d
+		old := 0.
+		if n > 1 {
+			old = max(0, 1-(of.lines-d)/((n-1)*d))
+		}
+		first := t.own * t.of.lines
+		again := t.of.lines - first
+		inside := max(0, t.of.level.Misses-t.of.lines)
+		misses := first*of.lines/d + (n-1)*first*old*t.lost.mean() + n*(again*t.lostAgain.mean()+inside)
+		accesses := n * t.of.level.Accesses
+		t.level = Level{Accesses: accesses, Misses: min(misses, accesses), Class: t.class(old, inside)}
+		if l.trips < 1 {
+			t.level.Accesses *= l.trips
+			t.level.Misses *= l.trips
+		}
+		of.level.Accesses += t.level.Accesses
+		of.level.Misses += t.level.Misses
+		if most[t.group] == 0 || t.level.Misses > most[t.group] {
+			most[t.group] = t.level.Misses
+			of.level.Class = t.level.Class
+		}
+	}
+}
+
+// slight is a share of lines, or of misses, that is none: what arithmetic leaves.
+const slight = 1e-6
+
+// class says how an array behaves, by what was found; old is the share of the lines that
+// an iteration touches which the one before touched, too, and inside are the misses
+// within the part besides one a line.
+func (t *touch) class(old, inside float64) Class {
+	lost, mean := t.lost, t.lost.mean()*old
+	if t.own < 0.5 {
+		lost, mean = t.lostAgain, t.lostAgain.mean()
+	}
+	if mean > slight {
+		switch {
+		case lost.why == capacity:
+			return CapMiss
+		case lost.why == purely, lost.why == shallow && t.direct:
+			return AlwaysMiss
+		}
+		return ConfMiss
+	}
+	inner := t.of.level.Class
+	switch {
+	case t.own >= 0.5 && inside > slight*t.of.lines:
+		return inner
+	case t.own >= 0.5:
+		return FirstMiss
+	case inside <= slight*t.of.lines:
+		return AlwaysHit
+	case inner == AlwaysMiss:
+		return FirstHit
+	}
+	return inner
+}
+
+// recency puts the loop's arrays in the order in which they were last used, those that
+// grow before those that each iteration uses as a whole.
+func recency(touches []touch, arrays []array) []array {
+	last := make([]int, len(arrays))
+	for i := range touches {
+		last[touches[i].group] = i
+	}
+	order := make([]int, len(arrays))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(x, y int) int {
+		switch {
+		case arrays[x].grows == arrays[y].grows:
+			return last[x] - last[y]
+		case arrays[x].grows:
+			return -1
+		}
+		return 1
+	})
+	list := make([]array, len(arrays))
+	at := make([]int, len(arrays))
+	for i, g := range order {
+		list[i] = arrays[g]
+		at[g] = i
+	}
+	for i := range touches {
+		touches[i].group = at[touches[i].group]
+	}
+	return list
+}
+
+// tell gives each leaf what its touch does.
+func (a *analysis) tell(l *loop, touches []touch) {
+	for i := range touches {
+		t := &touches[i]
+		of := l.arrays[t.group].level.Class
+		if t.level.Class == FirstMiss && of != AlwaysHit && of != FirstHit {
+			t.level.Class = of // it does not stay
+		}
+		if t.direct {
+			t.of.leaves[0].levels[l.depth] = t.level
+			continue
+		}
+		t.divide(l)
+	}
+	for _, p := range l.body {
+		if p.inner == nil {
+			continue
+		}
+		for _, u := range p.inner.wild {
+			in := u.levels[l.depth+1]
+			u.levels[l.depth] = Level{Accesses: l.trips * in.Accesses, Misses: l.trips * in.Misses, Class: AlwaysMiss}
+		}
+		l.wild = append(l.wild, p.inner.wild...)
+	}
+}
+
+// divide gives the leaves of a touch their misses: as many as they have in the part itself
+// tell, and at most all of their accesses.
+func (t *touch) divide(l *loop) {
+	given, room := 0., 0.
+	for _, u := range t.of.leaves {
+		in, v := u.levels[l.depth+1], Level{Class: t.level.Class}
+		v.Accesses = l.trips * in.Accesses
+		if t.of.level.Misses > 0 {
+			v.Misses = min(v.Accesses, t.level.Misses*in.Misses/t.of.level.Misses)
+		}
+		if in.Class == AlwaysHit {
+			v.Class = AlwaysHit
+		}
+		given += v.Misses
+		room += v.Accesses - v.Misses
+		u.levels[l.depth] = v
+	}
+	left := t.level.Misses - given
+	if room <= 0 || left <= 0 {
+		return
+	}
+	for _, u := range t.of.leaves {
+		v := &u.levels[l.depth]
+		v.Misses += left * (v.Accesses - v.Misses) / room
+	}
+}
+
+// alwaysMisses is what is said of a reference whose addresses are a list.
+func (u *leaf) alwaysMisses(l *loop) {
+	n := l.trips * u.wide
+	u.levels[l.depth] = Level{Accesses: n, Misses: n, Class: AlwaysMiss}
+	l.wild = append(l.wild, u)
+}

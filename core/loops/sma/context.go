@@ -1,0 +1,351 @@
+package sma
+
+import (
+	"math"
+	"slices"
+)
+
+// context is the arrays of a loop or of an iteration in the order in which they were
+// last used: the thesis' right context, before what does not fit is dropped (§3.3).
+type context struct {
+	above, below []int32 // by array: 1 + the next in that direction, 0 at an end
+	top          int32   // 1 + the one used last
+	batch        []int32 // by array: those of one are used by turns; 0: not in the context
+	offset       []uint64
+	shift        []uint32 // the same, in sets
+	own, other   []slot
+}
+
+func newContext(n int) *context {
+	return &context{above: make([]int32, n), below: make([]int32, n), batch: make([]int32, n), offset: make([]uint64, n), shift: make([]uint32, n)}
+}
+
+// up makes an array the one that was used last.
+func (c *context) up(i int, batch int32) {
+	if c.batch[i] != 0 {
+		up, down := c.above[i], c.below[i]
+		if up != 0 {
+			c.below[up-1] = down
+		} else {
+			c.top = down
+		}
+		if down != 0 {
+			c.above[down-1] = up
+		}
+	}
+	c.above[i], c.below[i] = 0, c.top
+	if c.top != 0 {
+		c.above[c.top-1] = int32(i) + 1
+	}
+	c.top = int32(i) + 1
+	c.batch[i] = batch
+}
+
+// lost is the context-based reuse distance of an array, set by set: it gives the share
+// of its lines in sets where all that was used since it was, and it, is more than there
+// are ways. why says by what, if there is any.
+func (a *analysis) lost(c *context, its []array, i int) (share float64, why reason) {
+	of := &its[i]
+	lines := of.lines
+	a.beside = a.beside[:0]
+	even := a.occupy(c, of, i)
+	each := even
+	c.own, c.other = c.other, c.own
+	ways := a.ways()
+	past := func(k int32) bool { // tells whether all that can be lost is
+		lines += its[k].lines
+		a.beside = append(a.beside, k)
+		even += a.occupy(c, &its[k], int(k))
+		return lines > 8*a.cache.lines()+64 || each == 0 && len(c.own) == 1 && a.counts[c.own[0].set]+even > ways
+	}
+	all := false
+	k := c.top
+	for ; k != 0 && int(k-1) != i && !all; k = c.below[k-1] {
+		all = past(k - 1)
+	}
+	for k = c.below[i]; k != 0 && c.batch[k-1] == c.batch[i] && !all; k = c.below[k-1] {
+		all = past(k - 1)
+	}
+	if lines > 8*a.cache.lines()+64 {
+		even = math.MaxFloat32
+	}
+	share = a.shareLost(c.own, each, even)
+	a.forget()
+	if share > 0 {
+		if why = a.why(c, its, i); lines > a.cache.lines() {
+			why = capacity
+		}
+	}
+	return share, why
+}
+
+// ways is how many lines a set has room for, and a little for what arithmetic leaves.
+func (a *analysis) ways() float32 { return float32(a.cache.Ways) + 1e-3 }
+
+// shareLost gives the share of an array's lines that are in sets that are too full: of
+// own ones, and of as many as each says in every set. There are even lines in every set
+// besides those that are counted.
+func (a *analysis) shareLost(own []slot, each, even float32) float64 {
+	gone, all, ways := 0., 0., a.ways()
+	if each > 0 {
+		n := 0
+		for _, count := range a.counts {
+			if count+even > ways {
+				n++
+			}
+		}
+		gone = float64(n) * float64(each)
+		all = float64(a.cache.Sets) * float64(each)
+	}
+	for _, x := range own {
+		all += float64(x.lines)
+		if a.counts[x.set]+even > ways {
+			gone += float64(x.lines)
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return gone / all
+}
+
+// why looks for what is in the way: an array in the same loop that begins in the same
+// set, is as long and moves alike (thesis §4.3); or, of an array that the loop itself
+// touches, one of a loop within (§4.7); or another one (§4.4, §4.5).
+func (a *analysis) why(c *context, its []array, i int) reason {
+	of := &its[i]
+	why := partly
+	for _, k := range a.beside {
+		with := &its[k]
+		switch {
+		case of.direct && with.direct && a.firstSet(c, of, i) == a.firstSet(c, with, int(k)) && of.leaves[0].movesAs(with.leaves[0]):
+			return purely
+		case of.direct && !with.direct:
+			why = shallow
+		}
+	}
+	return why
+}
+
+// firstSet is the set of an array's first line.
+func (a *analysis) firstSet(c *context, s *array, i int) uint64 {
+	return (s.span.lo + c.offset[i]) / uint64(a.cache.LineBytes) % uint64(a.cache.Sets)
+}
+
+// movesAs tells whether the innermost loop around two leaves moves both alike.
+func (l *leaf) movesAs(m *leaf) bool {
+	return l.within == m.within && l.step(l.within.depth) == m.step(l.within.depth)
+}
+
+// places gives at how many places a loop's iterations are looked at: fewer where many
+// arrays or long ones are touched, or where there are many loops.
+func (a *analysis) places(l *loop, touches []touch, its []array) int {
+	if l.around == nil {
+		return 1
+	}
+	cost := 0
+	for i := range touches {
+		cost += 8
+		if s := &its[touches[i].to]; s.print.slots != nil {
+			cost += len(s.print.slots[0])
+		} else if s.print.run {
+			cost += int(min(s.lines, float64(a.cache.Sets)))
+		}
+	}
+	return min(max(a.budget/(cost*(len(touches)+1)+1), 8), 2048)
+}
+
+// measure finds what is lost from one iteration to the next, and within one, at places
+// spread over the iterations of the loop and of those around it. This looks ahead in the
+// strides of the loops outside (thesis §4.6): arrays that are in each other's way in the
+// first iteration need not be in others.
+func (a *analysis) measure(l *loop, touches []touch, its []array) {
+	c := newContext(len(its))
+	by := [][]array{its}
+	if l.varies(l.depth) {
+		by = a.stages(l, touches, len(its))
+	}
+	for k := range a.places(l, touches, its) {
+		a.iterate(l, c, touches, by[int(place(k, l.depth)*float64(len(by)))], k)
+	}
+}
+
+// iterate runs an iteration twice at place k, and adds what is lost in the second to the
+// touches: the right context of one is composed with the left context of the next
+// (thesis, Figure 3.4).
+func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k int) {
+	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
+	for i := range its {
+		c.batch[i] = 0
+		c.offset[i] = its[i].leaves[0].offset(l, k)
+		from, to := its[i].span.lo/line, (its[i].span.lo+c.offset[i])/line
+		c.shift[i] = uint32((to%sets + sets - from%sets) % sets)
+	}
+	c.top = 0
+	second := 2*int32(len(l.body)) + 2
+	for batch := int32(2); batch <= second; batch += second - 2 {
+		if l.trips <= 1 && batch < second {
+			continue // there is no second iteration
+		}
+		for lo, hi := 0, 0; lo < len(touches); lo = hi {
+			for hi = lo; hi < len(touches) && touches[hi].part == touches[lo].part; hi++ {
+				if batch == second {
+					a.find(c, its, &touches[hi], second)
+				}
+			}
+			for _, t := range touches[lo:hi] {
+				turn := int32(0) // what grows is older than what each iteration of the part uses
+				if !t.of.grows {
+					turn = 1
+				}
+				c.up(t.to, batch+2*int32(t.part)+turn)
+			}
+		}
+	}
+}
+
+// find looks a touch up in the context; batches from second on are of this iteration.
+func (a *analysis) find(c *context, its []array, t *touch, second int32) {
+	if c.batch[t.to] == 0 {
+		return
+	}
+	share, why := a.lost(c, its, t.to)
+	if weight := its[t.to].lines; c.batch[t.to] >= second {
+		t.lostAgain.add(share, weight, why)
+	} else {
+		t.lost.add(share, weight, why)
+	}
+}
+
+// close finds which arrays are still there as a whole when the loop ends. And it composes
+// the loop with itself: the misses of arrays that it would not find again, if it ran
+// once more, multiply in the loops outside (thesis §4.8, §4.9).
+func (a *analysis) close(l *loop) {
+	c := newContext(len(l.arrays))
+	even, lines := float32(0), 0.
+	end := len(l.arrays)
+	for i := end - 1; i >= 0; i-- {
+		s := &l.arrays[i]
+		even += a.occupy(c, s, i)
+		lines += s.lines
+		s.stays = a.share(c, l.arrays, i, even) == 0
+		if i == 0 || l.arrays[i-1].grows != s.grows {
+			a.multiplies(c, l.arrays, i, end, even, lines > a.cache.lines())
+			end = i
+		}
+	}
+	a.forget()
+}
+
+// share is which share of an array's lines is in sets that are too full.
+func (a *analysis) share(c *context, arrays []array, i int, even float32) float64 {
+	var each float32
+	c.own, each = a.where(c, &arrays[i], i, c.own[:0])
+	return a.shareLost(c.own, each, even)
+}
+
+// multiplies gives those of some arrays that do not stay the class that says why.
+func (a *analysis) multiplies(c *context, arrays []array, from, to int, even float32, tooLong bool) {
+	for i := from; i < to; i++ {
+		if s := &arrays[i]; s.level.Class == FirstMiss && a.share(c, arrays, i, even) > 0 {
+			if s.level.Class = ConfMiss; tooLong {
+				s.level.Class = CapMiss
+			}
+		}
+	}
+}
+
+// left is the left context: the loop's arrays in the order in which they are first
+// used, until one has no room.
+func (a *analysis) left(l *loop) (list []int) {
+	order := make([]int, len(l.arrays))
+	for i := range order {
+		order[i] = i
+	}
+	first := func(i int) int { return l.arrays[i].leaves[0].number }
+	slices.SortFunc(order, func(x, y int) int { return first(x) - first(y) })
+	c := newContext(len(l.arrays))
+	even := float32(0)
+	for _, i := range order {
+		even += a.occupy(c, &l.arrays[i], i)
+		full := even > a.ways()
+		for _, x := range c.other {
+			full = full || a.counts[x.set]+even > a.ways()
+		}
+		if full {
+			break
+		}
+		list = append(list, i)
+	}
+	a.forget()
+	return list
+}
+
+// stages is how often the arrays of an iteration are computed anew where trip counts
+// change from one iteration to the next.
+const stages = 8
+
+// stages computes the arrays of iterations at several places, so many in each.
+func (a *analysis) stages(l *loop, touches []touch, n int) [][]array {
+	by := make([][]array, stages)
+	then := make([]array, len(touches))
+	of := make([]touch, len(touches))
+	for q := range by {
+		at := ((float64(q)+0.5)/stages - 0.5) * (l.trips - 1)
+		l.vary(l.depth, at)
+		for i, t := range touches {
+			then[i] = *t.of
+			if p := l.body[t.part].inner; p != nil {
+				then[i] = a.join(t.of.leaves, p.depth)
+			}
+			of[i] = t
+			of[i].of = &then[i]
+		}
+		by[q] = a.unite(of, n)
+		l.vary(l.depth, -at)
+	}
+	return by
+}
+
+// varies tells whether the trip count of a loop below changes with that at a depth.
+func (l *loop) varies(depth int) bool {
+	for _, p := range l.body {
+		if p.inner != nil && (p.inner.tripStep(depth) != 0 || p.inner.varies(depth)) {
+			return true
+		}
+	}
+	return false
+}
+
+// vary changes the trip counts below as so many iterations of the loop at a depth do.
+func (l *loop) vary(depth int, iterations float64) {
+	for _, p := range l.body {
+		if p.inner != nil {
+			p.inner.trips += float64(p.inner.tripStep(depth)) * iterations
+			p.inner.vary(depth, iterations)
+		}
+	}
+}
+
+// place is a number from 0 to below 1 that says how far a loop has come at place k, 0 at
+// place 0.
+func place(k, depth int) float64 {
+	_, f := math.Modf(float64(k) * spread[depth%len(spread)])
+	return f
+}
+
+// spread are the fractional parts of square roots of primes: as no two have a common
+// measure, places are spread evenly over all loops at once.
+var spread = [...]float64{
+	0.41421356237309515, 0.7320508075688772, 0.2360679774997898, 0.6457513110645907, 0.3166247903553998,
+	0.6055512754639891, 0.12310562561766059, 0.358898943540674, 0.7958315233127191, 0.3851648071345037,
+}
+
+// offset is how far a leaf has moved at place k of a loop and those around it.
+func (l *leaf) offset(of *loop, k int) (bytes uint64) {
+	for d := 1; d <= of.depth; d++ {
+		turn := math.Floor(place(k, d) * min(max(0, math.Floor(l.chain[d].trips)), 1<<53))
+		bytes += uint64(turn) * uint64(l.step(d))
+	}
+	return bytes
+}

@@ -1,0 +1,288 @@
+package sma
+
+import (
+	"math"
+
+	"github.com/stackglass/stackglass/core/loops"
+)
+
+// loop is a loop of the tree, or the root, which runs once.
+type loop struct {
+	item   *loops.Item // nil of the root
+	path   []int       // numbers of items, the outermost first
+	around *loop
+	depth  int     // of the root 0
+	trips  float64 // the mean over its runs
+	turns  float64 // iterations of all of its runs
+	body   []part
+
+	arrays []array // in the order in which they were last used
+	wild   []*leaf // below, those whose addresses are a list
+	at     int     // its number in the result
+}
+
+// part is what a body consists of: one of the two.
+type part struct {
+	leaf  *leaf
+	inner *loop
+}
+
+// leaf is a reference with the loops around it.
+type leaf struct {
+	number int
+	path   []int
+	item   *loops.Item
+	within *loop
+	chain  []*loop // the root first
+	wide   float64 // lines that an access touches, on average
+	levels []Level // by loop of the chain
+}
+
+// step is what an iteration of the loop at a depth adds to the address.
+func (l *leaf) step(depth int) int64 {
+	if depth > 0 && depth-1 < len(l.item.Steps) {
+		return l.item.Steps[depth-1]
+	}
+	return 0
+}
+
+// tripStep is what an iteration of the loop at a depth adds to the trip count.
+func (l *loop) tripStep(depth int) int64 {
+	if depth > 0 && l.item != nil && depth-1 < len(l.item.Steps) {
+		return l.item.Steps[depth-1]
+	}
+	return 0
+}
+
+// read makes loops and leaves of items; those that never run and events are left out.
+func (a *analysis) read(items []loops.Item, around *loop, chain []*loop) {
+	for i := range items {
+		it := &items[i]
+		path := append(around.path[:len(around.path):len(around.path)], i)
+		switch {
+		case it.IsLoop():
+			l := &loop{item: it, path: path, around: around, depth: around.depth + 1}
+			below := append(chain[:len(chain):len(chain)], l)
+			l.turns = turns(below)
+			if l.turns == 0 {
+				continue
+			}
+			l.trips = l.turns / around.turns
+			a.read(it.Body, l, below)
+			if len(l.body) > 0 {
+				a.loops++
+				around.body = append(around.body, part{inner: l})
+			}
+		case it.Ref.Kind.IsReference():
+			l := &leaf{number: len(a.leaves), path: path, item: it, within: around, chain: chain, levels: make([]Level, len(chain))}
+			l.wide = a.wide(l)
+			a.leaves = append(a.leaves, l)
+			around.body = append(around.body, part{leaf: l})
+		}
+	}
+}
+
+// turns counts the iterations of the last loop of a chain, in all runs.
+func turns(chain []*loop) float64 {
+	last := chain[len(chain)-1]
+	varies := false
+	for _, l := range chain[1:] {
+		for d := 1; d < l.depth; d++ {
+			varies = varies || l.tripStep(d) != 0
+		}
+	}
+	if !varies {
+		if int64(last.item.Trips) < 1 {
+			return 0
+		}
+		return last.around.turns * float64(last.item.Trips)
+	}
+	// The nest of these loops alone, over one row: it has as many rows as the last
+	// loop has iterations.
+	it := loops.Leaf(loops.Reference{Bytes: 1}, 0)
+	for i := len(chain) - 1; i > 0; i-- {
+		it = loops.Item{Body: []loops.Item{it}, Trips: chain[i].item.Trips, Steps: chain[i].item.Steps}
+	}
+	nest := loops.Nest{Items: []loops.Item{it}}
+	t, err := nest.Build()
+	if err != nil {
+		return 0 // cannot be: the tree as a whole was counted
+	}
+	return float64(t.Rows())
+}
+
+// wide tells how many lines an access touches.
+func (a *analysis) wide(l *leaf) float64 {
+	bytes := uint64(l.item.Ref.Bytes)
+	if bytes <= 1 {
+		return 1
+	}
+	line := uint64(a.cache.LineBytes)
+	aligned := bytes&(bytes-1) == 0 && bytes <= line && l.item.Addr%bytes == 0
+	still := true
+	for _, s := range l.item.Steps {
+		aligned = aligned && uint64(s)%bytes == 0
+		still = still && uint64(s)%line == 0
+	}
+	switch {
+	case aligned:
+		return 1
+	case still:
+		return float64((l.item.Addr%line+bytes-1)/line + 1)
+	}
+	return 1 + float64(bytes-1)/float64(line)
+}
+
+// span is a range of bytes, hi the last. Ranges that wrap around are cut.
+type span struct{ lo, hi uint64 }
+
+func (s span) join(t span) span { return span{min(s.lo, t.lo), max(s.hi, t.hi)} }
+
+// in is the range of lines.
+func (s span) in(line uint32) span { return span{s.lo / uint64(line), s.hi / uint64(line)} }
+
+func (s span) len() float64 { return float64(s.hi-s.lo) + 1 }
+
+// dim is a loop that moves a reference.
+type dim struct {
+	step  float64 // its size
+	trips float64
+}
+
+// section is a regular section: the bytes that a leaf touches while a loop runs once.
+type section struct {
+	span  span
+	first uint64 // address
+	dims  []dim  // by step ascending; those that leave no gaps are in run
+	run   float64
+	lines float64
+
+	granule uint64 // of where loops outside put it
+}
+
+// section computes that of a leaf during the loops of its chain from a depth on, each
+// as often as on average.
+func (a *analysis) section(l *leaf, depth int) (s section) {
+	line := float64(a.cache.LineBytes)
+	bytes := float64(max(l.item.Ref.Bytes, 1))
+	s.first, s.run = l.item.Addr, bytes
+	down, up := a.reach(l, depth)
+	s.span.lo = l.item.Addr - uint64(min(down, float64(l.item.Addr)))
+	room := float64(math.MaxUint64 - l.item.Addr)
+	if end := up + bytes - 1; end < room {
+		s.span.hi = l.item.Addr + uint64(end)
+	} else {
+		s.span.hi = math.MaxUint64
+	}
+	accesses := l.wide
+	for _, of := range l.chain[depth:] {
+		n, step := of.trips, math.Abs(float64(l.step(of.depth)))
+		if step == 0 || n <= 1 {
+			continue
+		}
+		accesses *= n
+		at := len(s.dims)
+		s.dims = append(s.dims, dim{})
+		for at > 0 && s.dims[at-1].step > step {
+			s.dims[at] = s.dims[at-1]
+			at--
+		}
+		s.dims[at] = dim{step, n}
+	}
+	kept := s.dims[:0]
+	for _, d := range s.dims {
+		switch last := len(kept) - 1; {
+		case len(kept) == 0 && (d.step <= s.run || d.step <= line):
+			s.run += d.step * (d.trips - 1)
+		case last >= 0 && d.step <= kept[last].step*kept[last].trips:
+			kept[last].trips += (d.trips - 1) * d.step / kept[last].step
+		default:
+			kept = append(kept, d)
+		}
+	}
+	s.dims = kept
+	s.granule = a.granule(l, depth)
+	g := s.granule
+	for _, d := range s.dims {
+		g = gcd(g, uint64(d.step)%g)
+	}
+	s.lines = a.linesOf(s.run, s.first, g)
+	for _, d := range s.dims {
+		s.lines *= d.trips
+	}
+	s.lines = min(s.lines, max(1, accesses), a.linesOf(s.span.len(), s.span.lo, s.granule))
+	return s
+}
+
+// linesOf is how many lines a run of bytes is in, on average over where loops put it:
+// at multiples of granule, which divides a line, from the first address.
+func (a *analysis) linesOf(run float64, first, granule uint64) float64 {
+	g := float64(granule)
+	return 1 + math.Floor((float64(first%granule)+run-1)/g)*g/float64(a.cache.LineBytes)
+}
+
+// granule is the greatest common divisor of a line and of the steps of the loops
+// around a leaf that are outside of a depth.
+func (a *analysis) granule(l *leaf, depth int) uint64 {
+	g := uint64(a.cache.LineBytes)
+	for _, of := range l.chain[:min(depth, len(l.chain))] {
+		if of.trips > 1 {
+			g = gcd(g, uint64(l.step(of.depth))%g)
+		}
+	}
+	return g
+}
+
+// mostCorners bounds the loops whose corners are gone through.
+const mostCorners = 12
+
+// reach is how far the address goes down and up from the first one.
+func (a *analysis) reach(l *leaf, depth int) (down, up float64) {
+	chain := l.chain[depth:]
+	varies := false
+	for _, of := range chain {
+		for _, out := range chain {
+			varies = varies || out.depth < of.depth && of.tripStep(out.depth) != 0
+		}
+	}
+	if varies && len(chain) <= mostCorners {
+		turn := make([]float64, len(l.chain))
+		for i, of := range l.chain[:depth] {
+			turn[i] = (of.trips - 1) / 2
+		}
+		corners(l, depth, depth, turn, 0, &down, &up)
+		return -down, up
+	}
+	for _, of := range chain {
+		if s := float64(l.step(of.depth)) * max(of.trips-1, 0); s < 0 {
+			down -= s
+		} else {
+			up += s
+		}
+	}
+	return down, up
+}
+
+// corners goes through the corners of the iterations, where an affine address is least
+// and most.
+func corners(l *leaf, from, depth int, turn []float64, offset float64, least, most *float64) {
+	if depth == len(l.chain) {
+		*least, *most = min(*least, offset), max(*most, offset)
+		return
+	}
+	of := l.chain[depth]
+	trips := of.trips
+	if depth > from {
+		trips = float64(int64(of.item.Trips))
+		for d := 1; d < depth; d++ {
+			trips += float64(of.tripStep(d)) * turn[d]
+		}
+	}
+	if trips < 1 {
+		return
+	}
+	for _, at := range [2]float64{0, trips - 1} {
+		turn[depth] = at
+		corners(l, from, depth+1, turn, offset+at*float64(l.step(depth)), least, most)
+	}
+}
