@@ -23,17 +23,24 @@ type Folder struct {
 	params []uint64
 	base   int    // nodes before these, which are finished
 	before uint64 // the prefix hash of the last of them
-	last   []int  // by shape: 1 + the number of the last node of that shape; stale below base
-	loops  []int  // numbers of the nodes that are loops, ascending
+	ends   []int  // by slot: 1 + the number of the last node of that slot; stale below base
+	loops  []loopAt
 	powers []uint64
 
 	walk    walk // of the last node, while it is a loop that runs
 	past    []candidate
 	habits  []habit
 	known   map[Reference]uint32
+	latest  uint32   // reference of the last row that was not predicted
 	scratch []uint64 // parameters of some iteration
 	zeros   []uint64 // for columns that are absent
 	zeros32 []uint32
+
+	give    func(*Tree) error // see [Folder.Give]; nil: none is given
+	most    uint64            // bytes before it
+	every   uint64            // rows it is weighed
+	unasked uint64            // rows since it was
+	err     error             // of give
 
 	weighed    int    // shapes that
 	shapeBytes uint64 // is about the memory of
@@ -43,14 +50,23 @@ type Folder struct {
 type node struct {
 	shape uint32
 	at    int    // its first parameter
-	prev  int    // 1 + the number of the node of equal shape before it; stale below base
+	prev  int    // 1 + the number of the node before it in its slot; stale below base
+	slot  uint32 // of its shape and those of the nodes before it, as many as chained says
 	hash  uint64 // of the shapes up to this one, a polynomial in radix
+}
+
+// loopAt is a node that is a loop, in the order of nodes.
+type loopAt struct {
+	number int
+	next   int // behind as many nodes behind it as its body has
 }
 
 const (
 	radix      = 0x9e3779b97f4a7c15
 	mostAgain  = 256 // rows of an iteration that has begun which are taken once more
-	candidates = 16  // nodes of equal shape, or loops, that the end of the list is held against
+	candidates = 8   // nodes of equal slot, or loops, that the end of the list is held against
+	chained    = 3   // nodes that are equal where slots are
+	slotBits   = 12
 )
 
 // NewFolder makes a folder that looks for repetitions among the last nodes, as many
@@ -64,6 +80,7 @@ func NewFolder(window int) *Folder {
 		window: window,
 		known:  map[Reference]uint32{},
 		powers: make([]uint64, 2*window+2),
+		ends:   make([]int, 1<<slotBits),
 	}
 	f.powers[0] = 1
 	for i := range f.powers[1:] {
@@ -106,20 +123,42 @@ func (c *rows) reference(i int) Reference {
 	return Reference{PC: c.pc[i], Arg: c.arg[i], Site: c.site[i], Thread: c.thread[i], Bytes: c.bytes[i], Kind: c.kind[i]}
 }
 
-// Consume takes the next rows.
+// Consume takes the next rows. Its errors are those of give, see [Folder.Give], and
+// that of a folder that was finished.
 func (f *Folder) Consume(b *trace.Batch) error {
 	if f.tree == nil {
 		return errFinished
 	}
 	c := f.rowsOf(b)
-	for i := 0; i < len(c.addr); {
-		if i = f.predicted(&c, i); i < len(c.addr) {
+	for i := 0; i < len(c.addr) && f.err == nil; {
+		end := len(c.addr)
+		if f.give != nil {
+			end = min(end, i+int(f.every-f.unasked))
+		}
+		f.consume(&c, i, end)
+		if f.unasked += uint64(end - i); f.unasked == f.every && f.give != nil {
+			f.weigh()
+		}
+		i = end
+	}
+	return f.err
+}
+
+// consume takes the rows from i up to end.
+func (f *Folder) consume(c *rows, i, end int) {
+	f.tree.rows += uint64(end - i)
+	part := c.upTo(end)
+	for i < end {
+		if i = f.predicted(&part, i); i < end {
 			f.unpredicted(c.reference(i), c.addr[i])
 			i++
 		}
 	}
-	f.tree.rows += uint64(len(c.addr))
-	return nil
+}
+
+// upTo gives the first rows.
+func (c *rows) upTo(n int) rows {
+	return rows{addr: c.addr[:n], pc: c.pc[:n], arg: c.arg[:n], bytes: c.bytes[:n], thread: c.thread[:n], site: c.site[:n], kind: c.kind[:n]}
 }
 
 // Finish gives the tree. The folder can do nothing else afterwards.
@@ -128,10 +167,7 @@ func (f *Folder) Finish() *Tree {
 	if t == nil {
 		return nil
 	}
-	f.stop(false)
-	for f.reduce() {
-	}
-	f.retire(len(f.nodes))
+	f.close()
 	*f = Folder{}
 	return t
 }
@@ -239,13 +275,29 @@ func (f *Folder) goesOnElsewhere(c candidate) bool {
 
 // number gives the number of a reference, from 0 in the order of the trace.
 func (f *Folder) number(r Reference) uint32 {
+	var habit *habit // of the row before that was not predicted
+	if len(f.habits) > 0 {
+		habit = &f.habits[f.latest]
+		if f.tree.refs[habit.follower] == r {
+			f.latest = habit.follower
+			return f.latest
+		}
+	}
 	id, ok := f.known[r]
 	if !ok {
-		id = uint32(len(f.tree.refs))
-		f.known[r] = id
-		f.tree.refs = append(f.tree.refs, r)
-		f.tree.streams = append(f.tree.streams, stream{})
-		f.habits = append(f.habits, habit{})
+		id = f.newReference(r)
+		habit = &f.habits[f.latest] // which may have moved
 	}
+	habit.follower = id
+	f.latest = id
+	return id
+}
+
+func (f *Folder) newReference(r Reference) uint32 {
+	id := uint32(len(f.tree.refs))
+	f.known[r] = id
+	f.tree.refs = append(f.tree.refs, r)
+	f.tree.streams = append(f.tree.streams, stream{})
+	f.habits = append(f.habits, habit{})
 	return id
 }

@@ -30,7 +30,9 @@
 //  5. A site more than half of whose rows are not predicted, and lie at a distance
 //     from the one before that is none of its last eight, is wild: its addresses go
 //     to a stream at its side, and loops fold around it.
-//  6. Only the last nodes are looked at, a window; what is older is finished.
+//  6. Only the last nodes are looked at, a window; what is older is finished. A folder
+//     that was told to ([Folder.Give]) gives finished nodes as a tree of their own
+//     whenever they take too much memory, and begins another.
 //  7. [Expander] gives the rows back, each as it was, in their order.
 //  8. [Tree.Append] gives a tree as bytes, and [Decode] reads them: each shape once, then
 //     the nodes' shapes where another one follows than last time, and their parameters
@@ -54,9 +56,9 @@
 //
 // Trip counts that hang on data, as those of sparse matrices, are no parameters:
 // such loops stay apart. A loop that runs zero times in some iterations ends the
-// fold of the loop around it. The bodies of loops are at most as long as the window,
-// and the sixteen nearest nodes of equal shape are compared. Finished nodes stay in
-// memory: of an irregular trace, the tree is as long as the trace. Without sites
-// and PCs no reference is wild, little folds, and the loops that are found are not
-// those of the program.
+// fold of the loop around it. The bodies of loops are at most as long as the window;
+// those of one or two nodes are found wherever they repeat, longer ones if they end
+// where one of the last eight equal sequences of three nodes did. Without sites and PCs
+// no reference is wild, little folds, and the loops that are found are not those of the
+// program.
 package loops

@@ -2,26 +2,33 @@ package loops
 
 // push appends a node whose parameters are the last n.
 func (f *Folder) push(shape uint32, n int) {
-	for int(shape) >= len(f.last) {
-		f.last = append(f.last, 0)
-	}
 	number := f.base + len(f.nodes)
+	slot := f.slotOf(shape)
 	f.nodes = append(f.nodes, node{
-		shape: shape, at: len(f.params) - n, prev: f.last[shape],
+		shape: shape, at: len(f.params) - n, prev: f.ends[slot], slot: slot,
 		hash: f.hashAt(len(f.nodes)-1)*radix + mix(uint64(shape)),
 	})
-	f.last[shape] = 1 + number
-	if f.tree.shapes.all[shape].loop {
-		f.loops = append(f.loops, number)
+	f.ends[slot] = 1 + number
+	if s := &f.tree.shapes.all[shape]; s.loop {
+		f.loops = append(f.loops, loopAt{number, number + 1 + len(s.items)})
 	}
+}
+
+// slotOf gives the slot of what would end with a shape.
+func (f *Folder) slotOf(shape uint32) uint32 {
+	h := shape
+	for i := len(f.nodes) - 1; i >= 0 && i > len(f.nodes)-chained; i-- {
+		h = h*0x9e3779b1 + f.nodes[i].shape
+	}
+	return h * 0x9e3779b1 >> (32 - slotBits)
 }
 
 // pop takes the last node away, and leaves its parameters.
 func (f *Folder) pop() {
 	n := len(f.nodes) - 1
-	f.last[f.nodes[n].shape] = f.nodes[n].prev
+	f.ends[f.nodes[n].slot] = f.nodes[n].prev
 	f.nodes = f.nodes[:n]
-	if l := len(f.loops); l > 0 && f.loops[l-1] == f.base+n {
+	if l := len(f.loops); l > 0 && f.loops[l-1].number == f.base+n {
 		f.loops = f.loops[:l-1]
 	}
 }
@@ -72,10 +79,10 @@ func (f *Folder) join() bool {
 func (f *Folder) absorb() bool {
 	n := len(f.nodes)
 	for i := len(f.loops) - 1; i >= 0 && i >= len(f.loops)-candidates; i-- {
-		p := f.loops[i] - f.base
-		if p == n-1 {
+		if f.loops[i].next != f.base+n {
 			continue
 		}
+		p := f.loops[i].number - f.base
 		s := &f.tree.shapes.all[f.nodes[p].shape]
 		if !s.over(f.nodes[p+1:]) {
 			continue
@@ -102,10 +109,16 @@ func isIteration(s *shape, a, b []uint64) bool {
 	return true
 }
 
-// merge makes a loop of equal sequences at the end.
+// merge makes a loop of equal sequences at the end: of a few nodes, and of those that
+// begin where one ended with the same nodes.
 func (f *Folder) merge() bool {
 	n := len(f.nodes)
-	if n < 2 {
+	for k := 1; k < chained; k++ {
+		if 2*k <= n && f.nodes[n-1].shape == f.nodes[n-1-k].shape && f.repeats(k) {
+			return true
+		}
+	}
+	if n < 2*chained {
 		return false
 	}
 	c := f.nodes[n-1].prev
@@ -118,17 +131,27 @@ func (f *Folder) merge() bool {
 		if 2*k > n || k > f.window {
 			return false
 		}
-		if f.equal(n-2*k, n-k, k) {
-			if f.sameTrips(k) {
-				f.fold(k, 2)
-				return true
-			}
-			if 3*k <= n && f.equal(n-3*k, n-2*k, k) && f.progress(k) {
-				f.fold(k, 3)
-				return true
-			}
+		if f.nodes[p+1].shape == f.nodes[p+1-k].shape && k >= chained && f.repeats(k) {
+			return true
 		}
 		c = f.nodes[p].prev
+	}
+	return false
+}
+
+// repeats makes a loop of the last sequences of k nodes, if they are equal.
+func (f *Folder) repeats(k int) bool {
+	n := len(f.nodes)
+	if !f.equal(n-2*k, n-k, k) {
+		return false
+	}
+	if f.sameTrips(k) {
+		f.fold(k, 2)
+		return true
+	}
+	if 3*k <= n && f.equal(n-3*k, n-2*k, k) && f.progress(k) {
+		f.fold(k, 3)
+		return true
 	}
 	return false
 }
@@ -213,7 +236,7 @@ func (f *Folder) retire(n int) {
 	}
 	f.base += n
 	gone := 0
-	for gone < len(f.loops) && f.loops[gone] < f.base {
+	for gone < len(f.loops) && f.loops[gone].number < f.base {
 		gone++
 	}
 	f.loops = append(f.loops[:0], f.loops[gone:]...)

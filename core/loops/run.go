@@ -160,7 +160,10 @@ func (f *Folder) lengthen(c candidate) bool {
 	switch trips {
 	case 1, 2:
 		f.pop()
-		first := append([]uint64(nil), f.params[tail.at+1:]...)
+		lo := len(f.scratch)
+		f.scratch = append(f.scratch, f.params[tail.at+1:]...)
+		first := f.scratch[lo:]
+		iteration = f.scratch[:lo]
 		f.params = f.params[:tail.at]
 		if trips == 2 {
 			f.pushItems(s.items, first)

@@ -35,6 +35,46 @@ type shapes struct {
 	all   []shape
 	first map[uint64]uint32 // 1 + the newest shape with this hash
 	next  []uint32          // by shape: 1 + the one before it with the same hash
+	parts parts
+}
+
+// parts is where the parts of shapes are.
+type parts struct {
+	items pool[item]
+	steps pool[uint64]
+	trips pool[int32]
+}
+
+// clear forgets all shapes, and keeps their memory for others.
+func (s *shapes) clear() {
+	s.all, s.next = s.all[:0], s.next[:0]
+	clear(s.first)
+	s.parts.items.used, s.parts.steps.used, s.parts.trips.used = 0, 0, 0
+}
+
+// pool is memory for many short lists.
+type pool[T any] struct {
+	blocks [][]T
+	used   int // of the blocks; the last of them has room still
+}
+
+// take gives a list of n.
+func (p *pool[T]) take(n int) []T {
+	const usual = 4096
+	for {
+		if p.used > 0 {
+			b := &p.blocks[p.used-1]
+			if at := len(*b); cap(*b)-at >= n {
+				*b = (*b)[:at+n]
+				return (*b)[at : at+n : at+n]
+			}
+		}
+		if p.used == len(p.blocks) {
+			p.blocks = append(p.blocks, make([]T, max(n, usual)))
+		}
+		p.blocks[p.used] = p.blocks[p.used][:0]
+		p.used++
+	}
 }
 
 // leaf adds the shape of a leaf, which is new.
@@ -69,7 +109,13 @@ func (s *shapes) loop(body []node, steps []uint64) uint32 {
 }
 
 func (s *shapes) newLoop(body []node, steps []uint64) shape {
-	n := shape{loop: true, items: make([]item, len(body)), steps: slices.Clone(steps), trips: []int32{0}, params: 1, loops: 1, height: 1}
+	n := shape{loop: true, items: s.parts.items.take(len(body)), steps: s.parts.steps.take(len(steps)), params: 1, loops: 1, height: 1}
+	trips := 1
+	for i := range body {
+		trips += len(s.all[body[i].shape].trips)
+	}
+	n.trips = append(s.parts.trips.take(trips)[:0], 0)
+	copy(n.steps, steps)
 	for i := range body {
 		of := &s.all[body[i].shape]
 		n.items[i] = item{shape: body[i].shape, ref: of.ref, at: int32(n.params - 1), params: int32(of.params), loop: of.loop, wild: of.wild}

@@ -6,7 +6,8 @@ import (
 )
 
 // Tree gives the tree of the rows so far, which is the one that Finish would give. The
-// folder goes on, and leaves that tree as it is.
+// folder goes on, and leaves that tree as it is, but for one that was told to give
+// finished trees: with that, it is valid until the next Consume.
 func (f *Folder) Tree() *Tree {
 	if f.tree == nil {
 		return nil
@@ -18,9 +19,10 @@ func (f *Folder) Tree() *Tree {
 		t.streams[i].packed = slices.Clip(t.streams[i].packed)
 	}
 	t.shapes.all, t.shapes.next, t.shapes.first = slices.Clip(t.shapes.all), slices.Clip(t.shapes.next), maps.Clone(t.shapes.first)
+	t.shapes.parts = parts{} // none of the folder's
 	twin := *f
 	twin.tree = &t
-	twin.nodes, twin.params, twin.last, twin.loops = slices.Clone(f.nodes), slices.Clone(f.params), slices.Clone(f.last), slices.Clone(f.loops)
+	twin.nodes, twin.params, twin.ends, twin.loops = slices.Clone(f.nodes), slices.Clone(f.params), slices.Clone(f.ends), slices.Clone(f.loops)
 	twin.past, twin.scratch = nil, nil
 	return twin.Finish()
 }

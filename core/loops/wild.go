@@ -49,8 +49,11 @@ type habit struct {
 	odd   uint64 // of them, those that were not predicted and came with a new difference
 	steps [memory]uint64
 	next  uint8 // of steps, to be overwritten
-	wild  bool
-	leaf  [2]uint32 // 1 + the shape of its leaves, tame and wild; 0: none yet
+	// follower is the reference of the row that was not predicted behind the last such
+	// row of this one.
+	follower uint32
+	wild     bool
+	leaf     [2]uint32 // 1 + the shape of its leaves, tame and wild; 0: none yet
 }
 
 // surprise takes a row that no loop predicted.

@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/sgl"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
@@ -32,9 +34,26 @@ func reader(t testing.TB, path string) *open.Trace {
 
 // comesBack folds a file, writes it, and wants its rows back from that.
 func comesBack(t *testing.T, path string) {
-	r := reader(t, path)
-	tree := fold(t, r)
-	file := write(t, r.Header(), tree)
+	var out bytes.Buffer
+	r, f, batch := reader(t, path), sgl.NewFolding(&out, 0), trace.NewBatch(0)
+	for {
+		if err := r.Next(batch); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Write(batch, r.Header()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(r.Header(), sgt.End{How: "exit"}); err != nil {
+		t.Fatal(err)
+	}
+	file := out.Bytes()
+	tree, _, err := sgl.ReadTree(path, bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
 	got, want := opened(t, file, trace.AllKinds|trace.EventKinds), reader(t, path)
 	a, b := trace.NewBatch(0), trace.NewBatch(0)
 	var rows uint64

@@ -10,7 +10,8 @@
 //  2. [Reader] gives the rows, as any reader of traces: what analyses a trace can
 //     analyse a folded one. Rows of kinds that nobody asked for are taken out of the
 //     tree before it is unfolded.
-//  3. [ReadTree] gives the tree, for what is computed without unfolding.
+//  3. [Folding] folds a trace into a file as it comes, and holds one tree at a time.
+//  4. [ReadTree] gives the tree, for what is computed without unfolding.
 package sgl
 
 import (
@@ -51,6 +52,7 @@ type Writer struct {
 	facts  []trace.Fact
 	told   int // of the header's facts
 	rows   uint64
+	bytes  uint64 // written
 	buffer []byte
 	body   []byte
 }
@@ -100,6 +102,7 @@ func (w *Writer) begin() {
 func (w *Writer) flush() error {
 	if w.err == nil {
 		_, w.err = w.out.Write(w.buffer)
+		w.bytes += uint64(len(w.buffer))
 	}
 	w.buffer = w.buffer[:0]
 	return w.err

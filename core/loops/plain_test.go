@@ -1,0 +1,242 @@
+package loops
+
+import (
+	"encoding/binary"
+	"testing"
+)
+
+// plain is the plain form of a trace, which a tree must not exceed by more than a
+// twentieth: the references, in runs of equal ones (number and length as LEB128), and for
+// every row the zigzag varint of the difference to the address of its reference before.
+// The table of references is as in a tree.
+func plain(all []row) (bytes int) {
+	numbers := map[Reference]uint32{}
+	var last []uint64
+	var out []byte
+	run, runs := uint32(0), uint64(0)
+	end := func() {
+		if runs > 0 {
+			out = binary.AppendUvarint(binary.AppendUvarint(out, uint64(run)), runs-1)
+		}
+	}
+	for _, r := range all {
+		n, known := numbers[r.Reference]
+		if !known {
+			n = uint32(len(last))
+			numbers[r.Reference], last = n, append(last, 0)
+			bytes += len(binary.AppendUvarint(nil, uint64(r.Site))) + 2
+			if r.PC != 0 {
+				bytes += 3
+			}
+		}
+		if runs == 0 || n != run {
+			end()
+			run, runs = n, 0
+		}
+		runs++
+		out = binary.AppendVarint(out, int64(r.Addr-last[n]))
+		last[n] = r.Addr
+		if len(out) > 1<<16 {
+			bytes += len(out)
+			out = out[:0]
+		}
+	}
+	end()
+	return bytes + len(out)
+}
+
+// irregular are programs whose addresses or trip counts hang on data.
+var irregular = []struct {
+	name string
+	run  func(c *code, n uint64)
+}{
+	{"gather", func(c *code, n uint64) { gather(c, n*n*n/4) }},
+	{"sort", func(c *code, n uint64) { sortNumbers(c, n*n) }},
+	{"chase", func(c *code, n uint64) { chase(c, n*n*8) }},
+	{"sparse", func(c *code, n uint64) { sparse(c, n*n*2) }},
+	{"heap", func(c *code, n uint64) { heap(c, n*n) }},
+	{"graph", func(c *code, n uint64) { graph(c, n*n) }},
+	{"hash", func(c *code, n uint64) { hash(c, n*n*8) }},
+}
+
+// sortNumbers is a quicksort of n numbers.
+func sortNumbers(c *code, n uint64) {
+	values := make([]uint64, n)
+	for i := range values {
+		values[i] = mix(uint64(i))
+	}
+	var sort func(lo, hi int)
+	sort = func(lo, hi int) {
+		c.block(1)
+		if hi-lo < 2 {
+			return
+		}
+		c.load(1, arrayA+8*uint64((lo+hi-1)/2))
+		pivot := values[(lo+hi-1)/2]
+		i, j := lo-1, hi
+		for {
+			for i++; ; i++ {
+				c.block(2)
+				if c.load(2, arrayA+8*uint64(i)); values[i] >= pivot {
+					break
+				}
+			}
+			for j--; ; j-- {
+				c.block(3)
+				if c.load(3, arrayA+8*uint64(j)); values[j] <= pivot {
+					break
+				}
+			}
+			c.block(4)
+			if i >= j {
+				break
+			}
+			c.store(6, arrayA+8*uint64(i))
+			c.store(7, arrayA+8*uint64(j))
+			values[i], values[j] = values[j], values[i]
+		}
+		sort(lo, j+1)
+		sort(j+1, hi)
+	}
+	sort(0, int(n))
+}
+
+// chase follows a list whose n cells lie in a random order.
+func chase(c *code, n uint64) {
+	at := uint64(1)
+	for range n {
+		c.block(1)
+		c.load(1, arrayA+64*(at%n))
+		c.load(2, arrayA+64*(at%n)+8)
+		at = mix(at)
+	}
+}
+
+// sparse multiplies a sparse matrix of n rows, which have 0 to 15 entries, with a vector.
+func sparse(c *code, n uint64) {
+	seed, k := uint64(1), uint64(0)
+	for i := range n {
+		c.block(1)
+		c.load(1, arrayA+4*i)
+		c.load(2, arrayA+4*(i+1))
+		seed = mix(seed)
+		for range seed >> 32 % 16 {
+			c.block(2)
+			seed = mix(seed)
+			c.load(3, arrayB+8*k)
+			c.load(4, arrayB+1<<28+4*k)
+			c.load(5, arrayC+8*(seed%n))
+			k++
+		}
+		c.block(3)
+		c.store(6, arrayC+1<<28+8*i)
+	}
+}
+
+// heap pushes n numbers to a binary heap and takes them out again.
+func heap(c *code, n uint64) {
+	var h []uint64
+	for i := range n {
+		c.block(1)
+		h = append(h, mix(i))
+		for at := i; at > 0; at = (at - 1) / 2 {
+			c.block(2)
+			c.load(1, arrayA+8*at)
+			c.load(2, arrayA+8*((at-1)/2))
+			if h[(at-1)/2] <= h[at] {
+				break
+			}
+			c.store(3, arrayA+8*at)
+			c.store(4, arrayA+8*((at-1)/2))
+			h[at], h[(at-1)/2] = h[(at-1)/2], h[at]
+		}
+	}
+	for m := n - 1; m > 0; m-- {
+		c.block(3)
+		c.load(5, arrayA+8*m)
+		c.store(6, arrayA)
+		h[0] = h[m]
+		for at := uint64(0); 2*at+1 < m; {
+			c.block(4)
+			least := 2*at + 1
+			c.load(7, arrayA+8*least)
+			if least+1 < m {
+				c.load(8, arrayA+8*(least+1))
+				if h[least+1] < h[least] {
+					least++
+				}
+			}
+			if h[at] <= h[least] {
+				break
+			}
+			c.store(9, arrayA+8*at)
+			c.store(10, arrayA+8*least)
+			h[at], h[least] = h[least], h[at]
+			at = least
+		}
+	}
+}
+
+// graph searches a random graph of n nodes breadth first.
+func graph(c *code, n uint64) {
+	seen := make([]bool, n)
+	queue := []uint64{0}
+	seen[0] = true
+	for head := 0; head < len(queue); head++ {
+		at := queue[head]
+		c.block(1)
+		c.load(1, arrayA+8*uint64(head))
+		c.load(2, arrayB+8*at)
+		for e := range 1 + mix(at)%8 {
+			c.block(2)
+			to := mix(8*at+e) % n
+			c.load(3, arrayB+1<<28+64*at+8*e)
+			c.load(4, arrayC+to)
+			if seen[to] {
+				continue
+			}
+			c.block(3)
+			c.store(5, arrayC+to)
+			c.store(6, arrayA+8*uint64(len(queue)))
+			seen[to] = true
+			queue = append(queue, to)
+		}
+	}
+}
+
+// hash looks n keys up in a table, of which a few share a slot.
+func hash(c *code, n uint64) {
+	for i := range n {
+		c.block(1)
+		key := mix(i)
+		slot := key % n
+		c.load(1, arrayA+8*i)
+		c.load(2, arrayB+16*slot)
+		for key>>40%4 == 0 {
+			c.block(2)
+			slot = (slot + 1) % n
+			c.load(3, arrayB+16*slot)
+			key = mix(key)
+		}
+		c.block(3)
+		c.store(4, arrayB+16*slot+8)
+	}
+}
+
+// TestNotMuchLongerThanPlain: a tree is never more than a twentieth longer than the plain
+// form.
+func TestNotMuchLongerThanPlain(t *testing.T) {
+	for _, k := range irregular {
+		for _, blocks := range []bool{true, false} {
+			c := code{blocks: blocks}
+			k.run(&c, 40)
+			tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
+			same(t, unfold(t, tree, 512), c.rows)
+			got, most := len(tree.Append(nil)), plain(c.rows)
+			t.Logf("%s, entries of blocks %v: %d rows, %d bytes, %.3f a row, %.2f of the plain form; %+v", k.name, blocks, len(c.rows), got, float64(got)/float64(len(c.rows)), float64(got)/float64(most), tree.Size())
+			if float64(got) > 1.05*float64(most) {
+				t.Errorf("%s, entries of blocks %v: %d bytes, want at most 1.05 of %d", k.name, blocks, got, most)
+			}
+		}
+	}
+}
