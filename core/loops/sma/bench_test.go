@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/kernels"
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
@@ -18,15 +19,15 @@ func BenchmarkAnalyze(b *testing.B) {
 			many = append(many, loops.Loop(2+seed>>60, load(1, base+seed>>40, 8), load(2, base+seed>>41, 64)))
 		}
 	}
-	for _, k := range []kernel{
-		{name: "gemm 8192", items: gemm(8192)}, {name: "blocked gemm 8192", items: blocked(8192, 64)}, {name: "trmm 8192", items: trmm(8192)},
-		{name: "200,000 references", items: loose}, {name: "10,000 loops", items: many},
+	for _, k := range []kernels.Kernel{
+		kernels.Gemm(8192), kernels.BlockedGemm(8192, 64), kernels.Trmm(8192),
+		{Name: "200,000 references", Nest: loops.Nest{Items: loose}}, {Name: "10,000 loops", Nest: loops.Nest{Items: many}},
 	} {
-		tree, err := (&loops.Nest{Items: k.items}).Build()
+		tree, err := k.Nest.Build()
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Run(k.name, func(b *testing.B) {
+		b.Run(k.Name, func(b *testing.B) {
 			for b.Loop() {
 				if _, err := Analyze(tree, misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}); err != nil {
 					b.Fatal(err)

@@ -7,11 +7,11 @@ import (
 	"io"
 	"math"
 	"os"
-	"slices"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/kernels"
 	"github.com/stackglass/stackglass/core/loops/misses"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
@@ -96,8 +96,8 @@ func TestErrors(t *testing.T) {
 		"# errors of SMA: latency with 3 and 12 cycles, misses, miss rate (of the accesses), in percent.\n")
 	by := map[string][]offBy{}
 	latency := Opteron()
-	for _, k := range kernels() {
-		tree, err := (&loops.Nest{Items: k.items}).Build()
+	for _, k := range kernels.Many() {
+		tree, err := k.Nest.Build()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,16 +109,16 @@ func TestErrors(t *testing.T) {
 			}
 			n, m := float64(accesses[i]), float64(missed[i])
 			if math.Abs(r.Total.Accesses-n) > 1e-6*n {
-				t.Errorf("%s, %v: %v accesses, want %v", k.name, c, r.Total.Accesses, n)
+				t.Errorf("%s, %v: %v accesses, want %v", k.Name, c, r.Total.Accesses, n)
 			}
 			e := offBy{
 				100 * (latency.Mean(n, r.Total.Misses)/latency.Mean(n, m) - 1),
 				100 * (r.Total.Misses/m - 1),
 				100 * (r.Total.Misses - m) / n,
 			}
-			fmt.Fprintf(&table, "%-26s %6d %d %8d %8d %8.0f %+7.1f %+7.1f %+6.1f\n", k.name, c.Lines()*64, c.Ways, accesses[i], missed[i], r.Total.Misses, e.latency, e.misses, e.rate)
+			fmt.Fprintf(&table, "%-28s %6d %d %8d %8d %8.0f %+7.1f %+7.1f %+6.1f\n", k.Name, c.Lines()*64, c.Ways, accesses[i], missed[i], r.Total.Misses, e.latency, e.misses, e.rate)
 			if c.Lines() >= 64 {
-				by[k.family] = append(by[k.family], e)
+				by[k.Family] = append(by[k.Family], e)
 			}
 		}
 	}
@@ -153,42 +153,5 @@ func TestErrors(t *testing.T) {
 		if i >= len(got) || !bytes.Equal(got[i], line) {
 			t.Fatalf("%s:%d: %s, got %s; go test -update writes it anew", name, i+1, line, got[min(i, len(got)-1)])
 		}
-	}
-}
-
-// TestVectors: the kernels are those of which the design has what DineroIV counts, in 1 KB
-// of two ways, 1 KB direct-mapped, and 2 KB of two ways.
-func TestVectors(t *testing.T) {
-	caches := []misses.Cache{{LineBytes: 64, Sets: 8, Ways: 2}, {LineBytes: 64, Sets: 16, Ways: 1}, {LineBytes: 64, Sets: 16, Ways: 2}}
-	want := map[string][]uint64{
-		"gemm 16":                 {5372, 8494, 1398},
-		"blocked gemm 16/4":       {2180, 5314, 1236},
-		"transpose 32":            {1152, 1208, 1152},
-		"trmm 16":                 {1180, 2916, 674},
-		"jacobi 18, 3 steps":      {468, 468, 468},
-		"strides 20×192, 3 times": {44, 36, 20},
-	}
-	for _, k := range kernels() {
-		if want[k.name] == nil {
-			continue
-		}
-		tree, err := (&loops.Nest{Items: k.items}).Build()
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, got := simulated(t, tree, caches)
-		if !slices.Equal(got, want[k.name]) {
-			t.Errorf("%s: %d misses as simulated, want DineroIV's %d", k.name, got, want[k.name])
-		}
-		for i, c := range caches {
-			exact, err := misses.Run(tree, c)
-			if err != nil || exact.Total.Misses != got[i] {
-				t.Errorf("%s: %v misses on the tree, error %v, want %d", k.name, exact, err, got[i])
-			}
-		}
-		delete(want, k.name)
-	}
-	if len(want) > 0 {
-		t.Errorf("no kernels for %v", want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/kernels"
 	"github.com/stackglass/stackglass/core/loops/misses"
 	"github.com/stackglass/stackglass/core/trace"
 	"pgregory.net/rapid"
@@ -268,7 +269,8 @@ func TestAnyTree(t *testing.T) {
 }
 
 func TestWrongCaches(t *testing.T) {
-	tree, err := (&loops.Nest{Items: strides(2, 64, 2)}).Build()
+	strides := kernels.Strides(2, 64, 2)
+	tree, err := strides.Nest.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

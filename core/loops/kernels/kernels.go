@@ -1,0 +1,182 @@
+// Package kernels describes the loop nests of known programs, for caches to be validated
+// on: products of matrices, plain, by blocks and of a triangle, transposition, products
+// with vectors, Jacobi's method, and walks at a stride. Elements are doubles; A begins at
+// [Base], and the other arrays follow, each from a line of 64 bytes of its own on.
+package kernels
+
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Base is the address of the first array.
+const Base trace.Addr = 0x10000000
+
+// Kernel is a nest with a name.
+type Kernel struct {
+	Family, Name string // the name begins with the family, its size is behind
+	Nest         loops.Nest
+	Known        []Known
+}
+
+// Known is what DineroIV counts, of a cache with lines of 64 bytes.
+type Known struct {
+	SizeBytes, Ways, Misses uint64
+}
+
+// Vectors are the kernels of which DineroIV's counts are known, and some besides.
+func Vectors() []Kernel {
+	known := func(k Kernel, a, b, c uint64) Kernel {
+		k.Known = []Known{{1 << 10, 2, a}, {1 << 10, 1, b}, {2 << 10, 2, c}}
+		return k
+	}
+	return []Kernel{
+		known(Gemm(16), 5372, 8494, 1398),
+		GemmSum(16),
+		known(BlockedGemm(16, 4), 2180, 5314, 1236),
+		known(Transpose(32), 1152, 1208, 1152),
+		known(Trmm(16), 1180, 2916, 674),
+		known(Jacobi(18, 3), 468, 468, 468),
+		MVT(32),
+		known(Strides(20, 192, 3), 44, 36, 20),
+	}
+}
+
+// Many are kernels of many sizes.
+func Many() (list []Kernel) {
+	for depth := 1; depth <= 6; depth++ {
+		list = append(list, Nested(depth))
+	}
+	for _, s := range [][3]uint64{{20, 192, 3}, {100, 64, 8}, {300, 128, 8}, {64, 512, 8}, {77, 320, 8}} {
+		list = append(list, Strides(s[0], s[1], s[2]))
+	}
+	for _, n := range []uint64{16, 32, 48, 64, 80, 100} {
+		list = append(list, Gemm(n))
+	}
+	for _, n := range []uint64{16, 32, 64, 100} {
+		list = append(list, GemmSum(n))
+	}
+	for _, n := range [][2]uint64{{16, 4}, {32, 8}, {64, 8}, {64, 16}, {96, 8}, {100, 10}} {
+		list = append(list, BlockedGemm(n[0], n[1]))
+	}
+	for _, n := range []uint64{32, 64, 100, 128} {
+		list = append(list, Transpose(n))
+	}
+	for _, n := range []uint64{16, 32, 64, 100} {
+		list = append(list, Trmm(n))
+	}
+	for _, n := range []uint64{18, 34, 66, 102} {
+		list = append(list, Jacobi(n, 3))
+	}
+	for _, n := range []uint64{32, 64, 100, 200} {
+		list = append(list, MVT(n))
+	}
+	return list
+}
+
+func kernel(family, size string, items ...loops.Item) Kernel {
+	return Kernel{Family: family, Name: family + " " + size, Nest: loops.Nest{Items: items}}
+}
+
+func text(n uint64) string { return strconv.FormatUint(n, 10) }
+
+func load(site uint32, addr trace.Addr, steps ...int64) loops.Item {
+	return loops.Leaf(loops.Reference{Site: site, Bytes: 8, Kind: trace.Load}, addr, steps...)
+}
+
+func store(site uint32, addr trace.Addr, steps ...int64) loops.Item {
+	return loops.Leaf(loops.Reference{Site: site, Bytes: 8, Kind: trace.Store}, addr, steps...)
+}
+
+// after is where the next array begins, behind one of so many bytes.
+func after(addr trace.Addr, bytes uint64) trace.Addr { return (addr + bytes + 63) / 64 * 64 }
+
+// matrices are where three of n × n elements begin.
+func matrices(n uint64) (a, b, c trace.Addr, row int64) {
+	b = after(Base, 8*n*n)
+	return Base, b, after(b, 8*n*n), int64(8 * n)
+}
+
+// Gemm is C += A·B of n × n, with C loaded and stored in the innermost loop.
+func Gemm(n uint64) Kernel {
+	a, b, c, row := matrices(n)
+	return kernel("gemm", text(n), loops.Loop(n, loops.Loop(n, loops.Loop(n,
+		load(1, a, row, 0, 8), load(2, b, 0, 8, row), load(3, c, row, 8), store(4, c, row, 8)))))
+}
+
+// GemmSum is Gemm with the sum in a register, as compilers make it.
+func GemmSum(n uint64) Kernel {
+	a, b, c, row := matrices(n)
+	return kernel("gemm, sum in register", text(n), loops.Loop(n, loops.Loop(n,
+		load(1, c, row, 8), loops.Loop(n, load(2, a, row, 0, 8), load(3, b, 0, 8, row)), store(4, c, row, 8))))
+}
+
+// BlockedGemm is Gemm in blocks of side × side, which divides n.
+func BlockedGemm(n, side uint64) Kernel {
+	a, b, c, row := matrices(n)
+	wide, down, m := int64(8*side), row*int64(side), n/side
+	return kernel("blocked gemm", text(n)+"/"+text(side), loops.Loop(m, loops.Loop(m, loops.Loop(m, loops.Loop(side, loops.Loop(side, loops.Loop(side,
+		load(1, a, down, 0, wide, row, 0, 8), load(2, b, 0, wide, down, 0, 8, row),
+		load(3, c, down, wide, 0, row, 8), store(4, c, down, wide, 0, row, 8))))))))
+}
+
+// Transpose is B = Aᵀ of n × n, along the rows of A.
+func Transpose(n uint64) Kernel {
+	a, b, _, row := matrices(n)
+	return kernel("transpose", text(n), loops.Loop(n, loops.Loop(n, load(1, a, row, 8), store(2, b, 8, row))))
+}
+
+// Trmm is C += A·B of n × n, of the lower triangle of A, along the rows of B.
+func Trmm(n uint64) Kernel {
+	a, b, c, row := matrices(n)
+	return kernel("trmm", text(n), loops.Loop(n, loops.Item{Trips: 1, Steps: []int64{1}, Body: []loops.Item{loops.Loop(n,
+		load(1, a, row, 8), load(2, b, 0, row, 8), load(3, c, row, 0, 8), store(4, c, row, 0, 8))}}))
+}
+
+// Jacobi is the five-point stencil on n × n with a border, from A to B and back, so many
+// times.
+func Jacobi(n, steps uint64) Kernel {
+	a, b, _, row := matrices(n)
+	sweep := func(from, to trace.Addr, site uint32) loops.Item {
+		at := func(down, right int64) trace.Addr { return from + uint64((1+down)*row+8*(1+right)) }
+		return loops.Loop(n-2, loops.Loop(n-2,
+			load(site, at(0, 0), 0, row, 8), load(site+1, at(0, -1), 0, row, 8), load(site+2, at(0, 1), 0, row, 8),
+			load(site+3, at(-1, 0), 0, row, 8), load(site+4, at(1, 0), 0, row, 8), store(site+5, to+uint64(row)+8, 0, row, 8)))
+	}
+	return kernel("jacobi", text(n)+", "+text(steps)+" steps", loops.Loop(steps, sweep(a, b, 1), sweep(b, a, 11)))
+}
+
+// MVT is x1 += A·y1, then x2 += Aᵀ·y2, of n × n.
+func MVT(n uint64) Kernel {
+	row := int64(8 * n)
+	x1 := after(Base, 8*n*n)
+	x2 := after(x1, 8*n)
+	y1 := after(x2, 8*n)
+	y2 := after(y1, 8*n)
+	return kernel("mvt", text(n),
+		loops.Loop(n, loops.Loop(n, load(1, Base, row, 8), load(2, y1, 0, 8), load(3, x1, 8), store(4, x1, 8))),
+		loops.Loop(n, loops.Loop(n, load(5, Base, 8, row), load(6, y2, 0, 8), load(7, x2, 8), store(8, x2, 8))))
+}
+
+// Strides is a walk of n loads, so many bytes apart, so many times.
+func Strides(n, bytes, times uint64) Kernel {
+	return kernel("strides", text(n)+" × "+text(bytes)+" B, "+text(times)+" times",
+		loops.Loop(times, loops.Loop(n, load(1, Base, 0, int64(bytes)))))
+}
+
+// Nested is a walk over 8 to the power of depth doubles in as many loops.
+func Nested(depth int) Kernel {
+	steps := make([]int64, depth)
+	step := int64(8)
+	for i := range steps {
+		steps[depth-1-i] = step
+		step *= 8
+	}
+	it := load(1, Base, steps...)
+	for range depth {
+		it = loops.Loop(8, it)
+	}
+	return kernel("nested", strconv.Itoa(depth), it)
+}
