@@ -254,6 +254,12 @@ func (t *Tree) Nest() *Nest {
 	return n
 }
 
+// Nest gives the description of a node alone, in the first iteration of all loops around
+// it. The addresses of wild leaves are not in it: see [Nest.SetWild].
+func (n Node) Nest() *Nest {
+	return &Nest{Items: []Item{itemOf(n, nil)}, has: n.tree.has}
+}
+
 // itemOf describes a node; around are the steps of its parameters, the outermost loop
 // first.
 func itemOf(n Node, around [][]uint64) Item {

@@ -232,7 +232,7 @@ type Align struct {
 
 // Illegal implements [Change].
 func (Align) Illegal() string {
-	return "nothing in the language; the allocation or the declaration has to ask for it"
+	return "code that relies on where the array begins now (its allocation or declaration has to ask for the alignment)"
 }
 
 // Words implements [Change].

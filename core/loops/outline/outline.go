@@ -114,6 +114,9 @@ func New(t *loops.Tree, most int) *Outline {
 	return o
 }
 
+// Nest gives the description of a nest by its number, as it is when it is first run.
+func (o *Outline) Nest(number int) *loops.Nest { return o.nests[number].first.Nest() }
+
 // cut leaves out the smallest nests.
 func (o *Outline) cut(most int) {
 	if len(o.nests) <= most {

@@ -18,6 +18,7 @@ type loopOptions struct {
 	arrays  bool
 	line    uint32
 	symbols []string
+	changes changeOptions
 }
 
 // loops prints the nests of a trace.
@@ -39,13 +40,22 @@ times. What is folded is lossless; counts are exact.
 for each loop from the outermost in, the bytes that its first run touches, and how much
 of the lines they lie in that is. Accesses without a pattern are irregular.
 
+What if the code were different: --pad, --interchange, --tile, --align, --fuse and
+--array-of-structs change one nest (--nest) in the order given here, and the misses of
+the caches given by --cache or --hierarchy are counted again, exactly; --propose tries
+many such changes and prints those that save most. Loops go by their numbers, or as i,
+j, k, …: the outermost loop of the nest, the first in it, and so on. Arrays go by their
+names, or by an address in them. Whether the program still means the same is not
+checked; each change says what would make it illegal.
+
 Loops that make less than --share of the references are left out; csv and json have
 all. FILE is a trace, or a profile that was made with "analyze --analyses loops". Loops
 are those of the program where the trace tells sites and blocks, as "stackglass cc"
 makes it; with addresses of instructions they mostly are; without both, little folds.`,
-		Example: "  stackglass loops app.sgt\n  stackglass loops app.sgt --loop 1.1\n  stackglass loops app.sgp --arrays --format csv",
-		Args:    oneFile,
-		RunE:    func(_ *cobra.Command, args []string) error { return a.nests(r, &o, args[0]) },
+		Example: "  stackglass loops app.sgt\n  stackglass loops app.sgt --loop 1.1\n  stackglass loops app.sgp --arrays --format csv\n" +
+			"  stackglass loops app.sgt --propose 3 --cache L1=32KiB,8\n  stackglass loops app.sgt --pad b=+64 --tile i=32,j=32 --cache L1=32KiB,8",
+		Args: oneFile,
+		RunE: func(_ *cobra.Command, args []string) error { return a.nests(r, &o, args[0]) },
 	}
 	r = addReading(cmd)
 	f := cmd.Flags()
@@ -54,6 +64,7 @@ makes it; with addresses of instructions they mostly are; without both, little f
 	f.StringVar(&o.share, "share", "1%", "leave loops out that make less than this share of the references")
 	lineFlag(cmd, &o.line)
 	addSymbols(cmd, &o.symbols)
+	o.changes.add(cmd)
 	for _, name := range []string{"sample", "sample-seed"} {
 		must(f.MarkHidden(name))
 	}
@@ -100,6 +111,15 @@ func (a *app) nests(r *reading, o *loopOptions, name string) error {
 		return err
 	}
 	d := &report.Document{Schema: "stackglass.loops", Version: 1, Input: l.facts(found.LineBytes)}
+	if o.changes.any() {
+		table, doubts, err := o.changes.answer(found)
+		if err != nil {
+			return err
+		}
+		d.Tables = []report.Table{table}
+		d.Warnings = append(append(notes, aboutNests(l, found)...), doubts...)
+		return a.answer(l, r.format, d)
+	}
 	if d.Tables, err = o.tables(found, least, r.format); err != nil {
 		return err
 	}

@@ -1,0 +1,293 @@
+package answers
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/change"
+	"github.com/stackglass/stackglass/core/loops/misses"
+	"github.com/stackglass/stackglass/core/loops/outline"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Trial is a nest that changes are tried on: its first run, alone.
+type Trial struct {
+	Nest *loops.Nest
+
+	of     *Loops
+	number int // of the nest
+	arrays []outline.Array
+}
+
+// NewTrial takes a nest by its number from 0. The error is a [*change.Error].
+func (l *Loops) NewTrial(number int) (*Trial, error) {
+	t := &Trial{Nest: l.Nest(number), of: l, number: number}
+	for i := range l.Loops {
+		if l.Loops[i].Nest == number {
+			t.arrays = l.Arrays(i)
+			break
+		}
+	}
+	for _, a := range t.arrays {
+		if a.Wild {
+			return nil, &change.Error{Change: "a change", Why: "nest " + strconv.Itoa(number+1) + " has irregular references, whose addresses no loop tells; where they would go after it is not known"}
+		}
+	}
+	return t, nil
+}
+
+// Names say what its arrays and loops are called.
+func (t *Trial) Names() change.Names {
+	return change.Names{
+		Array: func(at trace.Addr) string {
+			if a := t.arrayAt(at); a != nil {
+				return a.Name
+			}
+			return ""
+		},
+		Element: func(at trace.Addr) uint64 {
+			if a := t.arrayAt(at); a != nil && len(a.Refs) > 0 {
+				return uint64(a.Refs[0].Bytes)
+			}
+			return 0
+		},
+		Loop: func(p change.Path) string {
+			return "loop " + strings.Replace(p.String(), "1", strconv.Itoa(t.number+1), 1)
+		},
+	}
+}
+
+func (t *Trial) arrayAt(at trace.Addr) *outline.Array {
+	for i := range t.arrays {
+		if a := &t.arrays[i]; at >= a.Base && at-a.Base < max(1, a.Extent) {
+			return a
+		}
+	}
+	return nil
+}
+
+// Read reads a change as a command's options have it, its kind and the rest: pad a=+64,
+// interchange 1.1,1.1.1, tile 1.1=32,1.1.1=32, align 64 or a=64, fuse 1.1, and
+// array-of-structs x,y. Arrays are given by name or by an address; loops by number, as in 1.2, or as
+// i, j, k …: the outermost loop of the nest, the first one in it, and so on. The error is
+// a [*trace.OptionError].
+func (t *Trial) Read(kind, text string) (change.Change, error) {
+	refuse := func(want string) error { return &trace.OptionError{Option: kind, Got: text, Want: want} }
+	switch kind {
+	case "pad":
+		name, bytes, ok := strings.Cut(text, "=")
+		n, err := strconv.ParseUint(strings.TrimPrefix(bytes, "+"), 10, 32)
+		if !ok || err != nil || n == 0 {
+			return nil, refuse("an array and the bytes that each of its rows is to get more, as in a=+64")
+		}
+		at, err := t.array(kind, name)
+		return change.Pad{Array: at, Bytes: n}, err
+	case "interchange":
+		names := strings.Split(text, ",")
+		if len(names) != 2 {
+			return nil, refuse("two loops, the outer one first, as in i,j")
+		}
+		outer, err := t.loop(kind, names[0])
+		if err != nil {
+			return nil, err
+		}
+		inner, err := t.loop(kind, names[1])
+		if err != nil {
+			return nil, err
+		}
+		if len(inner) < len(outer) {
+			outer, inner = inner, outer
+		}
+		if len(inner) == len(outer) || !slices.Equal(inner[:len(outer)], outer) {
+			return nil, refuse("two loops one of which is in the other")
+		}
+		return change.Interchange{Outer: outer, Below: len(inner) - len(outer)}, nil
+	case "tile":
+		return t.tile(text)
+	case "align":
+		name, bytes, ok := strings.Cut(text, "=")
+		if !ok {
+			name, bytes = "", text
+		}
+		n, err := strconv.ParseUint(bytes, 10, 32)
+		if err != nil || n == 0 || n&(n-1) != 0 {
+			return nil, refuse("a power of two, as in 64, or one for an array, as in a=64")
+		}
+		c := change.Align{Bytes: n}
+		if ok {
+			c.Array, err = t.array(kind, name)
+		}
+		return c, err
+	case "fuse":
+		first, second, two := strings.Cut(text, ",")
+		p, err := t.loop(kind, first)
+		if err != nil {
+			return nil, err
+		}
+		if two {
+			next, err := t.loop(kind, second)
+			if err != nil {
+				return nil, err
+			}
+			last := len(p) - 1
+			if len(next) != len(p) || !slices.Equal(next[:last], p[:last]) || next[last] != p[last]+1 {
+				return nil, refuse("two loops that come one right after the other")
+			}
+		}
+		return change.Fuse{First: p}, nil
+	case "array-of-structs":
+		var c change.Records
+		for name := range strings.SplitSeq(text, ",") {
+			at, err := t.array(kind, name)
+			if err != nil {
+				return nil, err
+			}
+			c.Arrays = append(c.Arrays, at)
+		}
+		return c, nil
+	}
+	return nil, &trace.OptionError{Option: "change", Got: kind, Want: "pad, interchange, tile, align, fuse or array-of-structs"}
+}
+
+func (t *Trial) tile(text string) (change.Change, error) {
+	sizes := map[int]uint64{} // by depth
+	var innermost change.Path
+	outermost := -1
+	for part := range strings.SplitSeq(text, ",") {
+		name, trips, ok := strings.Cut(part, "=")
+		n, err := strconv.ParseUint(trips, 10, 64)
+		if !ok || err != nil || n == 0 {
+			return nil, &trace.OptionError{Option: "tile", Got: text, Want: "loops and the iterations of a tile, as in i=32,j=32"}
+		}
+		p, err := t.loop("tile", name)
+		if err != nil {
+			return nil, err
+		}
+		long, short := p, innermost
+		if len(short) > len(long) {
+			long, short = short, long
+		}
+		if !slices.Equal(long[:len(short)], short) || sizes[len(p)] != 0 {
+			return nil, &trace.OptionError{Option: "tile", Got: text, Want: "loops that are in each other, each once"}
+		}
+		sizes[len(p)] = n
+		innermost = long
+		if outermost < 0 || len(p) < outermost {
+			outermost = len(p)
+		}
+	}
+	c := change.Tile{Outer: innermost[:outermost]}
+	for depth := outermost; depth <= len(innermost); depth++ {
+		c.Trips = append(c.Trips, sizes[depth])
+	}
+	return c, nil
+}
+
+// loop reads the name of a loop.
+func (t *Trial) loop(kind, name string) (change.Path, error) {
+	if len(name) == 1 && name[0] >= 'i' && name[0] <= 'n' {
+		p := make(change.Path, 1+int(name[0]-'i'))
+		if p.Loop(t.Nest) != nil {
+			return p, nil
+		}
+	}
+	if at := t.of.Find(name); at >= 0 && t.of.Loops[at].Nest == t.number {
+		p := change.Path{0}
+		for _, part := range strings.Split(name, ".")[1:] {
+			n, _ := strconv.Atoi(part)
+			p = append(p, n-1)
+		}
+		return p, nil
+	}
+	return nil, &trace.OptionError{Option: kind, Got: name, Want: "a loop of nest " + strconv.Itoa(t.number+1) + ": its number, or i for the outermost one, j for the first in it, and so on"}
+}
+
+// array reads the name of an array.
+func (t *Trial) array(kind, name string) (trace.Addr, error) {
+	var names []string
+	for i := range t.arrays {
+		a := &t.arrays[i]
+		if a.Name != "" && a.Name == name {
+			return a.Base, nil
+		}
+		if a.Name != "" {
+			names = append(names, a.Name)
+		} else {
+			names = append(names, "0x"+strconv.FormatUint(a.Base, 16))
+		}
+	}
+	if digits, ok := strings.CutPrefix(name, "0x"); ok {
+		if at, err := strconv.ParseUint(digits, 16, 64); err == nil && t.arrayAt(at) != nil {
+			return at, nil
+		}
+	}
+	return 0, &trace.OptionError{Option: kind, Got: name, Want: "an array of nest " + strconv.Itoa(t.number+1) + ", by its name or an address in it: " + strings.Join(names, ", ")}
+}
+
+// setsOf is a level as package misses has it; not ok where the low bits of a line's
+// number do not choose its set.
+func setsOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
+	ways := uint64(c.Ways)
+	if c.Full() {
+		ways = c.Lines()
+	}
+	if c.Hashed || ways == 0 || c.Lines()%ways != 0 {
+		return cache, false
+	}
+	return misses.Cache{LineBytes: uint64(c.LineBytes), Sets: c.Lines() / ways, Ways: ways}, true
+}
+
+// Try counts the misses of the nest in each level before and after changes, which are
+// made one after the other. Doubts name levels that are left out.
+func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...change.Change) (table report.Table, doubts []string, err error) {
+	table = trialTable("Misses of nest " + strconv.Itoa(t.number+1) + " alone, in caches that are empty at first (exact, LRU; each level sees every access)")
+	var words, illegal []string
+	for _, c := range changes {
+		words = append(words, c.Words(t.Names()))
+		illegal = append(illegal, c.Illegal())
+	}
+	for _, level := range levels {
+		cache, ok := setsOf(level)
+		if !ok {
+			doubts = append(doubts, level.Name+" is left out: it does not choose sets by the low bits of a line's number")
+			continue
+		}
+		o, err := change.Try(t.Nest, cache, goOn, changes...)
+		if err != nil {
+			return table, doubts, err
+		}
+		addTrial(&table, strings.Join(words, ", then "), level.Name, &o, strings.Join(illegal, "; or "))
+	}
+	return table, doubts, nil
+}
+
+// Propose searches for changes that save most misses of a level, and gives at most so
+// many, the best first. stopped: goOn ended the search before all were tried.
+func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (table report.Table, stopped bool, err error) {
+	table = trialTable("Changes to nest " + strconv.Itoa(t.number+1) + " that would save most misses of " + level.Name + " (of the nest alone, in a cache that is empty at first; one change at a time)")
+	cache, ok := setsOf(level)
+	if !ok {
+		return table, false, &trace.OptionError{Option: "cache", Got: level.Name, Want: "one that chooses sets by the low bits of a line's number"}
+	}
+	found, stopped, err := change.Search(t.Nest, cache, most, goOn)
+	for i := range found {
+		addTrial(&table, found[i].Change.Words(t.Names()), level.Name, &found[i], found[i].Change.Illegal())
+	}
+	return table, stopped, err
+}
+
+func trialTable(title string) report.Table {
+	return report.Table{Key: "changes", Title: title, Columns: []report.Column{
+		{Key: "change", Label: "change"}, {Key: "level", Label: "level"},
+		{Key: "misses_before", Label: "misses before"}, {Key: "misses_after", Label: "after"}, {Key: "saved", Label: "fewer"},
+		{Key: "illegal", Label: "not checked; illegal if there is"},
+	}}
+}
+
+func addTrial(t *report.Table, words, level string, o *change.Outcome, illegal string) {
+	t.Add(report.TextOf(words), report.TextOf(level), report.Count(o.Before.Misses), report.Count(o.After.Misses), report.Ratio(o.Saved()), report.TextOf(illegal))
+}
