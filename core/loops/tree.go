@@ -75,6 +75,16 @@ func (t *Tree) Nodes() iter.Seq[Node] {
 	}
 }
 
+// Top gives the nodes at the top in one piece, read-only: their shapes, and the
+// parameters of one after the other; [Tree.Node] makes a node of them.
+func (t *Tree) Top() (shapes []uint32, params []uint64) { return t.nodes, t.params }
+
+// Node gives a node of a shape, whose parameters params begin with.
+func (t *Tree) Node(shape uint32, params []uint64) Node {
+	s := &t.shapes.all[shape]
+	return Node{tree: t, shape: s, number: shape, params: params[:s.params:s.params]}
+}
+
 // Node is a leaf or a loop, as it is in the first iteration of all loops around it.
 type Node struct {
 	tree   *Tree

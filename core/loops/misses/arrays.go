@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -21,51 +20,8 @@ type arrays struct {
 	last   int      // the span that was asked for last
 }
 
-// newArrays looks at every node of a tree.
-func newArrays(t *loops.Tree, bs *blocks, shift uint) *arrays {
-	refs := t.References()
-	all := make([]span, len(refs)) // by reference
-	uses := make([]float64, len(refs))
-	touch := func(ref int, s span, times float64) {
-		if uses[ref] == 0 {
-			all[ref] = s
-		} else {
-			all[ref].join(s)
-		}
-		uses[ref] += times
-	}
-	var out []span
-	for n := range t.Nodes() {
-		b, p := bs.of(n), n.Params()
-		switch {
-		case b.events:
-		case !b.loop && !b.wild:
-			touch(b.ref, span{p[0], max(p[0], p[0]+b.bytes-1)}, 1)
-		case b.loop:
-			out = append(out[:0], make([]span, len(b.leaves))...)
-			ok := b.hullOf(p, out)
-			for i, l := range b.leaves {
-				if !ok {
-					out[i] = span{0, ^uint64(0)}
-				}
-				if !l.wild {
-					touch(l.ref, out[i], float64(max(1, int64(p[0]))))
-				}
-			}
-		}
-	}
-	for ref := range refs {
-		read := t.Addresses(ref)
-		bytes := max(1, uint64(refs[ref].Bytes))
-		for addr, ok := read.Next(); ok; addr, ok = read.Next() {
-			touch(ref, span{addr, max(addr, addr+bytes-1)}, 1)
-		}
-	}
-	return divide(all, uses, shift)
-}
-
 // divide joins the spans of references, which are of bytes, where their lines overlap.
-func divide(all []span, uses []float64, shift uint) *arrays {
+func divide(all []span, uses []uint64, shift uint) *arrays {
 	a := &arrays{byRef: make([]int, len(all))}
 	var order []int
 	for ref := range all {
@@ -77,7 +33,7 @@ func divide(all []span, uses []float64, shift uint) *arrays {
 		}
 	}
 	slices.SortFunc(order, func(x, y int) int { return cmp.Compare(all[x].first, all[y].first) })
-	var weight []float64
+	var weight []uint64
 	for _, ref := range order {
 		if n := len(a.spans); n > 0 && all[ref].first <= a.spans[n-1].last {
 			a.spans[n-1].join(all[ref])

@@ -18,51 +18,67 @@ import (
 //     which the first in the body is first: its lines are marked run by run.
 //   - Others are followed iteration by iteration, as far as they leave their lines.
 type firsts struct {
-	blocks *blocks
-	reads  []loops.Addresses
-	shift  uint
-	marks  *marks
-	cold   []uint64 // by node, then by reference at the top
+	*layout
+	reads []loops.Addresses
+	marks *marks
+	cold  []uint64 // by node, then by reference at the top
 	*pauses
 }
 
 // firstTouches gives the cold misses of each node, then of each reference at the top.
-func firstTouches(t *loops.Tree, lineBytes uint64, asks *pauses) []uint64 {
-	shift := uint(0)
-	for lineBytes>>shift > 1 {
-		shift++
-	}
-	f := firsts{blocks: newBlocks(t, lineBytes), shift: shift, marks: newMarks(), pauses: asks}
-	nodes := 0
-	for n := range t.Nodes() {
-		if n.IsLoop() {
-			nodes += f.blocks.of(n).nodes
-		}
-	}
-	f.cold = make([]uint64, nodes+len(t.References()))
-	for ref := range t.References() {
-		f.reads = append(f.reads, t.Addresses(ref))
+func firstTouches(l *layout, asks *pauses) []uint64 {
+	f := firsts{layout: l, marks: newMarks(), pauses: asks}
+	refs := len(l.tree.References())
+	f.cold = make([]uint64, l.nodes+refs)
+	for ref := range refs {
+		f.reads = append(f.reads, l.tree.Addresses(ref))
 	}
 	at := 0
-	for n := range t.Nodes() {
+	for i, id := range l.shapes {
 		if f.over {
 			break
 		}
-		b, p := f.blocks.of(n), n.Params()
-		if !b.loop {
-			f.leaf(b, p[0], nodes+b.ref)
-			continue
-		}
+		of := &l.forms[id]
+		p := l.params[at : at+int(of.size) : at+int(of.size)]
+		at += len(p)
 		switch {
-		case int64(p[0]) < 1:
-		case b.wilds:
-			f.everything(b, p, at)
-		case !b.events:
-			f.loop(b, p, at, whole(len(b.leaves)))
+		case of.kind == oneLeaf:
+			it := &l.flats[of.first]
+			f.touch(p[0], uint64(it.bytes), l.nodes+int(it.ref))
+		case of.kind == oneLoop && of.short(p[0]):
+			if int64(p[0]) > 0 {
+				f.short(of, p, int(l.starts[i]))
+			}
+		default:
+			b := l.blockOf(id, p)
+			switch {
+			case !b.loop:
+				f.leaf(b, p[0], l.nodes+b.ref)
+			case int64(p[0]) < 1:
+			case b.wilds:
+				f.everything(b, p, int(l.starts[i]))
+			case !b.events:
+				f.loop(b, p, int(l.starts[i]), whole(len(b.leaves)))
+			}
 		}
-		at += b.nodes
 	}
 	return f.cold
+}
+
+// short follows a short loop over references.
+func (f *firsts) short(of *form, p []uint64, at int) {
+	for i := range p[0] {
+		for j := range f.flats[of.first : of.first+of.items] {
+			it := &f.flats[int(of.first)+j]
+			to := at + 1 + j
+			if at < 0 {
+				to = f.nodes + int(it.ref)
+			}
+			if it.bytes > 0 {
+				f.touch(p[1+j]+i*it.step, uint64(it.bytes), to)
+			}
+		}
+	}
 }
 
 // whole is the numbers below n.

@@ -9,19 +9,15 @@ import (
 
 // engine runs a tree through a state.
 type engine struct {
-	tree    *loops.Tree
-	blocks  *blocks
-	shift   uint
-	sets    uint64
-	state   state
-	tally   tally
-	columns []uint32 // of each reference: its array's
-	reads   []loops.Addresses
-	nodes   int // counts before those of references at the top
+	*layout
+	sets  uint64
+	state state
+	tally tally
+	reads []loops.Addresses
 
 	plain  bool // every iteration is run: what results are held against
 	queue  []access
-	weight uint64 // of what is run
+	weight uint64 // of what is in the queue
 	depth  int
 	curs   [][]uint64 // parameters of the loops that run, by depth
 	plans  []*plan
@@ -32,30 +28,22 @@ type engine struct {
 
 const queued = 512
 
-func newEngine(t *loops.Tree, lineBytes, sets, ways uint64) *engine {
-	shift := uint(0)
-	for lineBytes>>shift > 1 {
-		shift++
-	}
-	e := &engine{tree: t, blocks: newBlocks(t, lineBytes), shift: shift, sets: sets, state: newState(sets, ways), weight: 1, pauses: new(pauses)}
-	for n := range t.Nodes() {
-		if n.IsLoop() {
-			e.nodes += e.blocks.of(n).nodes
-		}
-	}
-	refs := len(t.References())
-	e.tally.arrays = newArrays(t, e.blocks, shift)
+func newEngine(l *layout, sets, ways uint64) *engine {
+	e := &engine{layout: l, sets: sets, state: newState(sets, ways), weight: 1, pauses: new(pauses)}
+	refs := len(l.tree.References())
+	e.tally.arrays = l.arrays
 	e.tally.counts = make([]hits, e.nodes+refs)
-	e.tally.out = make([]uint64, e.tally.arrays.shown*e.tally.arrays.shown)
-	e.columns = make([]uint32, refs)
+	e.tally.out = make([]uint64, e.arrays.shown*e.arrays.shown)
 	e.reads = make([]loops.Addresses, refs)
 	for ref := range refs {
-		if s := e.tally.arrays.byRef[ref]; s >= 0 {
-			e.columns[ref] = e.tally.arrays.number[s]
-		}
-		e.reads[ref] = t.Addresses(ref)
+		e.reads[ref] = l.tree.Addresses(ref)
 	}
 	e.queue = make([]access, 0, queued)
+	for _, b := range l.blocks.all {
+		if b != nil {
+			b.skip, b.patience = 0, 0
+		}
+	}
 	return e
 }
 
@@ -63,52 +51,105 @@ func newEngine(t *loops.Tree, lineBytes, sets, ways uint64) *engine {
 func (e *engine) run() {
 	e.cost = uint64(e.state.lines() + len(e.tally.out) + len(e.tally.depths))
 	at := 0
-	for n := range e.tree.Nodes() {
+	for i, id := range e.shapes {
 		if e.over {
 			return
 		}
-		b, p := e.blocks.of(n), n.Params()
-		if !b.loop {
-			e.leaf(b, p[0], e.nodes+b.ref)
-			continue
+		f := &e.forms[id]
+		p := e.params[at : at+int(f.size) : at+int(f.size)]
+		at += len(p)
+		switch {
+		case f.kind == oneLeaf:
+			of := &e.flats[f.first]
+			e.one(p[0], of, e.nodes+int(of.ref))
+		case f.kind == oneLoop && f.short(p[0]):
+			e.short(f, p, int(e.starts[i]))
+		default:
+			b := e.blockOf(id, p)
+			if !b.loop {
+				e.leaf(b, p[0], e.nodes+b.ref)
+			} else if !b.events || b.wilds {
+				e.loop(b, p, int(e.starts[i]))
+			}
 		}
-		if !b.events || b.wilds {
-			e.loop(b, p, at)
-		}
-		at += b.nodes
 	}
 	e.flush()
 }
 
+// short runs a short loop over references. Its count is number at, or if that is
+// negative, it is counted by reference.
+func (e *engine) short(f *form, p []uint64, at int) {
+	items := e.flats[f.first : f.first+f.items]
+	start := p[1 : 1+len(items)]
+	for i := uint64(0); int64(i) < int64(p[0]); i++ {
+		for j := range items {
+			of := &items[j]
+			if of.bytes == 0 {
+				continue
+			}
+			to := at + 1 + j
+			if at < 0 {
+				to = e.nodes + int(of.ref)
+			}
+			e.one(start[j]+i*of.step, of, to)
+		}
+	}
+}
+
+// one makes the accesses of a reference.
+func (e *engine) one(addr trace.Addr, of *flat, at int) {
+	line := addr >> e.shift
+	if line < (addr+uint64(of.bytes-1))>>e.shift {
+		e.reference(addr, uint64(of.bytes), at, of.ref)
+		return
+	}
+	n := len(e.queue)
+	e.queue = e.queue[:n+1]
+	e.queue[n] = access{line, uint32(at), of.array}
+	if n+1 == queued {
+		e.flush()
+	}
+}
+
 // flush makes the accesses that wait.
 func (e *engine) flush() {
+	e.tally.weight = e.weight
 	e.state.touch(e.queue, &e.tally)
 	e.done += uint64(len(e.queue))
 	e.spend(len(e.queue))
 	e.queue = e.queue[:0]
 }
 
-// leaf makes the accesses of a reference, one a line, in ascending order.
+// leaf takes the next address of a wild reference, if it is one, and makes its accesses.
 func (e *engine) leaf(b *block, addr trace.Addr, at int) {
-	if !b.counted {
-		if b.wild {
-			e.reads[b.ref].Next()
-		}
-		return
-	}
 	if b.wild {
 		addr, _ = e.reads[b.ref].Next()
 	}
-	line, last := addr>>e.shift, (addr+b.bytes-1)>>e.shift
+	if b.counted {
+		e.reference(addr, b.bytes, at, uint32(b.ref))
+	}
+}
+
+// reference makes the accesses of a reference, one a line, in ascending order.
+func (e *engine) reference(addr trace.Addr, bytes uint64, at int, ref uint32) {
+	line, last := addr>>e.shift, (addr+bytes-1)>>e.shift
 	for {
+		e.queue = append(e.queue, access{line, uint32(at), e.columns[ref]})
 		if len(e.queue) == queued {
 			e.flush()
 		}
-		e.queue = append(e.queue, access{line, e.weight, uint32(at), e.columns[b.ref]})
 		if line >= last {
 			return
 		}
 		line++
+	}
+}
+
+// weigh has what follows stand for as many accesses each.
+func (e *engine) weigh(weight uint64) {
+	if weight != e.weight {
+		e.flush()
+		e.weight = weight
 	}
 }
 
@@ -152,9 +193,9 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 		} else {
 			// What follows finds the lines as this iteration left them, n - 1 times.
 			outside := e.weight
-			e.weight *= n - 1
+			e.weigh(outside * (n - 1))
 			e.body(b, cur, at)
-			e.weight = outside
+			e.weigh(outside)
 		}
 		advance(cur, b.steps, n)
 		i += n

@@ -213,7 +213,7 @@ var lu = func(t testing.TB, n uint64) *loops.Tree {
 func TestPolyBench(t *testing.T) {
 	for _, k := range polybench {
 		tree := k.tree(t)
-		e := newEngine(tree, 64, 1, 512)
+		e := newEngine(newLayout(tree, 64), 1, 512)
 		e.run()
 		misses := uint64(0)
 		for _, n := range e.tally.counts {
@@ -236,7 +236,7 @@ func BenchmarkPolyBench(b *testing.B) {
 func benchmark(b *testing.B, tree *loops.Tree, sets, ways uint64) {
 	var e *engine
 	for b.Loop() {
-		e = newEngine(tree, 64, sets, ways)
+		e = newEngine(newLayout(tree, 64), sets, ways)
 		e.run()
 	}
 	total := uint64(0)

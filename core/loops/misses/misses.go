@@ -123,10 +123,15 @@ type Result struct {
 	Cache Cache
 	Total Counts
 	// Nodes are the counts of the loops at the top and of all nodes in them, in
-	// pre-order: a loop, then the items of its body, each with what is in it. Leaves at
-	// the top are not among them. Those of a loop are the sums of its items'.
+	// pre-order: a loop, then the items of its body, each with what is in it. Those of a
+	// loop are the sums of its items'. Leaves at the top are not among them, and in a
+	// tree of more than 2^18 nodes at the top, loops there over at most 64 references
+	// are not, either.
 	Nodes []Counts
-	// Loose are the counts of leaves at the top, by reference ([loops.Tree.References]).
+	// Starts are, by node at the top, where its counts are in Nodes, or -1.
+	Starts []int32
+	// Loose are the counts of what is not in Nodes, by reference
+	// ([loops.Tree.References]).
 	Loose []Counts
 	// Refs are the counts of all leaves, by reference.
 	Refs []Counts
@@ -160,47 +165,99 @@ func run(t *loops.Tree, c Cache, asks *pauses) (*Result, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+	p, err := Prepare(t, c.LineBytes)
+	if err != nil {
+		return nil, err
+	}
+	return p.run(c, asks)
+}
+
+// Prepared is a tree that was looked at, to be run in several caches with lines of one
+// size. It is for one goroutine.
+type Prepared struct {
+	layout *layout
+	cold   []uint64          // nil: not known yet
+	full   map[uint64][]hits // of fully associative caches, by lines
+}
+
+// Prepare looks at a tree. The error is a [*trace.OptionError].
+func Prepare(t *loops.Tree, lineBytes uint64) (*Prepared, error) {
+	if err := (Cache{lineBytes, 1, 1}).check(); err != nil {
+		return nil, err
+	}
 	if t.Rows() == math.MaxUint64 {
 		return nil, errMany
 	}
-	e := newEngine(t, c.LineBytes, c.Sets, c.Ways)
-	e.pauses = asks
-	e.run()
-	full := e
-	if c.Sets > 1 && !asks.over {
-		full = newEngine(t, c.LineBytes, 1, c.Lines())
-		full.pauses = asks
-		full.run()
-	}
-	cold := firstTouches(t, c.LineBytes, asks)
-	if asks.over {
-		return nil, ErrStopped
-	}
-	return e.result(c, full, cold), nil
+	return &Prepared{layout: newLayout(t, lineBytes), full: map[uint64][]hits{}}, nil
 }
 
-// result lays counts out; full is the engine of the fully associative cache, and cold
-// the first touches of each node, then of each reference at the top.
-func (e *engine) result(c Cache, full *engine, cold []uint64) *Result {
+// Run is the function Run, for lines of the prepared size.
+func (p *Prepared) Run(sets, ways uint64) (*Result, error) {
+	c := Cache{1 << p.layout.shift, sets, ways}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return p.run(c, new(pauses))
+}
+
+// Count is Run without kinds of misses: Cold and Full are 0. It takes less than half as
+// long.
+func (p *Prepared) Count(sets, ways uint64) (*Result, error) {
+	c := Cache{1 << p.layout.shift, sets, ways}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	e := newEngine(p.layout, sets, ways)
+	e.run()
+	return e.result(c, nil, nil), nil
+}
+
+func (p *Prepared) run(c Cache, asks *pauses) (*Result, error) {
+	e := newEngine(p.layout, c.Sets, c.Ways)
+	e.pauses = asks
+	e.run()
+	if c.Sets == 1 {
+		p.full[c.Lines()] = e.tally.counts
+	}
+	if p.full[c.Lines()] == nil && !asks.over {
+		full := newEngine(p.layout, 1, c.Lines())
+		full.pauses = asks
+		full.run()
+		p.full[c.Lines()] = full.tally.counts
+	}
+	if p.cold == nil && !asks.over {
+		p.cold = firstTouches(p.layout, asks)
+	}
+	if asks.over {
+		p.cold, p.full = nil, map[uint64][]hits{}
+		return nil, ErrStopped
+	}
+	return e.result(c, p.full[c.Lines()], p.cold), nil
+}
+
+// result lays counts out; full are those of the fully associative cache, and cold the
+// first touches of each node, then of each reference at the top; or nil.
+func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	all := make([]Counts, len(e.tally.counts))
 	for i, n := range e.tally.counts {
-		all[i] = Counts{Accesses: n.accesses, Misses: n.misses, Cold: cold[i], Full: full.tally.counts[i].misses}
+		all[i] = Counts{Accesses: n.accesses, Misses: n.misses}
+		if full != nil {
+			all[i].Cold, all[i].Full = cold[i], full[i].misses
+		}
 	}
-	r := &Result{Cache: c, Nodes: all[:e.nodes:e.nodes], Loose: all[e.nodes:], Simulated: e.done}
+	r := &Result{Cache: c, Nodes: all[:e.nodes:e.nodes], Starts: e.starts, Loose: all[e.nodes:], Simulated: e.done}
 	r.Refs = append(r.Refs, r.Loose...)
-	at := 0
-	for n := range e.tree.Nodes() {
-		if n.IsLoop() {
-			r.sum(e.blocks.of(n), at)
+	for i, id := range e.shapes {
+		if at := int(e.starts[i]); at >= 0 {
+			r.sum(e.forms[id].block, at)
 			r.Total.add(r.Nodes[at])
-			at += e.blocks.of(n).nodes
 		}
 	}
 	for _, n := range r.Loose {
 		r.Total.add(n)
 	}
 	r.Jumped = r.Total.Accesses - r.Simulated
-	a := e.tally.arrays
+	a := e.arrays
 	for i, s := range a.spans {
 		r.Arrays = append(r.Arrays, Array{First: s.first, Last: s.last, Column: int(a.number[i])})
 	}
@@ -254,14 +311,14 @@ func (c *Curve) Misses(lines int) uint64 {
 // Capacities gives the curve of a tree up to a capacity in lines. Its cost grows with
 // that capacity, not with trip counts. The error is a [*trace.OptionError].
 func Capacities(t *loops.Tree, lineBytes, lines uint64) (*Curve, error) {
-	c := Cache{lineBytes, 1, lines}
-	if err := c.check(); err != nil {
+	if err := (Cache{lineBytes, 1, lines}).check(); err != nil {
 		return nil, err
 	}
-	if t.Rows() == math.MaxUint64 {
-		return nil, errMany
+	p, err := Prepare(t, lineBytes)
+	if err != nil {
+		return nil, err
 	}
-	e := newEngine(t, lineBytes, 1, lines)
+	e := newEngine(p.layout, 1, lines)
 	e.state = newStacks(1, lines)
 	e.tally.depths = make([]uint64, lines)
 	e.run()

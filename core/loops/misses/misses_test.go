@@ -2,6 +2,7 @@ package misses
 
 import (
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 
 // same wants what Run says of a tree to be what is counted one by one.
 func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64) {
-	e := newEngine(tree, c.LineBytes, c.Sets, c.Ways)
+	e := newEngine(newLayout(tree, c.LineBytes), c.Sets, c.Ways)
 	e.run()
 	want := newNaive(tree, c)
 	want.run()
@@ -24,7 +25,7 @@ func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64) {
 	if !slices.Equal(e.tally.out, want.out) {
 		t.Fatalf("%v: evictions %v, want %v", c, e.tally.out, want.out)
 	}
-	for i, n := range firstTouches(tree, c.LineBytes, new(pauses)) {
+	for i, n := range firstTouches(e.layout, new(pauses)) {
 		if n != want.nodes[i].Cold {
 			t.Fatalf("%v, node %d: %d first touches, want %d", c, i, n, want.nodes[i].Cold)
 		}
@@ -120,6 +121,10 @@ func TestCapacities(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t, 2000)
 		const lines = 40
+		prepared, err := Prepare(tree, 64)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
 		curve, err := Capacities(tree, 64, lines)
 		if err != nil {
 			t.Fatalf("%v", err)
@@ -128,6 +133,9 @@ func TestCapacities(t *testing.T) {
 			r, err := Run(tree, Cache{64, 1, uint64(n)})
 			if err != nil || r.Total.Misses != curve.Misses(n) || r.Total.Accesses != curve.Accesses {
 				t.Fatalf("%d lines: %d misses, want %d; error %v", n, curve.Misses(n), r.Total.Misses, err)
+			}
+			if again, err := prepared.Run(1, uint64(n)); err != nil || !reflect.DeepEqual(again, r) {
+				t.Fatalf("%d lines: prepared, %+v, error %v, want %+v", n, again, err, r)
 			}
 			if k := r.Total; k.Cold+k.Capacity() != k.Misses || k.Conflict() != 0 || r.Simulated+r.Jumped != k.Accesses {
 				t.Fatalf("%d lines: %+v", n, r.Total)
@@ -139,12 +147,16 @@ func TestCapacities(t *testing.T) {
 			for _, k := range r.Refs {
 				byRef.add(k)
 			}
-			at := 0
+			at, i := 0, 0
 			for node := range tree.Nodes() {
 				if node.IsLoop() {
+					if int(r.Starts[i]) != at {
+						t.Fatalf("counts of node %d from %d on, want %d", i, r.Starts[i], at)
+					}
 					byNode.add(r.Nodes[at])
 					at += nodesIn(node)
 				}
+				i++
 			}
 			for _, k := range r.Loose {
 				byNode.add(k)

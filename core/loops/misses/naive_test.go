@@ -19,7 +19,7 @@ type naive struct {
 }
 
 func newNaive(t *loops.Tree, c Cache) *naive {
-	e := newEngine(t, c.LineBytes, c.Sets, c.Ways)
+	e := newEngine(newLayout(t, c.LineBytes), c.Sets, c.Ways)
 	return &naive{e: e, cache: c, sets: make([][]trace.Line, c.Sets), seen: map[trace.Line]bool{}, nodes: make([]Counts, len(e.tally.counts)), out: make([]uint64, len(e.tally.out))}
 }
 

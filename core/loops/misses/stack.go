@@ -26,14 +26,14 @@ func (s *stacks) touch(all []access, t *tally) {
 	for i := range all {
 		a := &all[i]
 		n := &t.counts[a.at]
-		n.accesses += a.weight
+		n.accesses += t.weight
 		k := &s.all[0]
 		if len(s.all) > 1 {
 			k = &s.all[s.set(a.line)]
 		}
 		if k.order[k.next-1] == a.line {
 			if t.depths != nil {
-				t.depths[0] += a.weight
+				t.depths[0] += t.weight
 			}
 			continue
 		}
@@ -41,12 +41,12 @@ func (s *stacks) touch(all []access, t *tally) {
 		switch {
 		case at >= 0:
 			if t.depths != nil {
-				t.depths[k.newer(at)] += a.weight
+				t.depths[k.newer(at)] += t.weight
 			}
 			k.live[at/64] &^= 1 << (at % 64)
 			k.values[slot] = int32(k.next)
 		default:
-			n.misses += a.weight
+			n.misses += t.weight
 			if k.held == k.most {
 				t.evict(a, k.drop())
 				_, slot = k.find(a.line)

@@ -6,16 +6,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// access is one of a line. Its weight is how many equal ones it stands for.
+// access is one of a line.
 type access struct {
-	line   trace.Line
-	weight uint64
-	at     uint32 // whose count it is
-	array  uint32 // whose line it is
+	line  trace.Line
+	at    uint32 // whose count it is
+	array uint32 // whose line it is
 }
 
 // tally is what states count.
 type tally struct {
+	weight uint64 // of each access: how many equal ones it stands for
 	counts []hits
 	arrays *arrays
 	out    []uint64 // evictions: by the array that comes, then by the one that goes
@@ -98,7 +98,7 @@ func (f *frames) touch(all []access, t *tally) {
 	for i := range all {
 		a := &all[i]
 		n := &t.counts[a.at]
-		n.accesses += a.weight
+		n.accesses += t.weight
 		at := int(f.set(a.line)) * f.ways
 		set := f.held[at : at+f.ways]
 		above := set[0]
@@ -115,7 +115,7 @@ func (f *frames) touch(all []access, t *tally) {
 			}
 		}
 		if !hit {
-			n.misses += a.weight
+			n.misses += t.weight
 			if above != none {
 				t.evict(a, above)
 			}
@@ -125,7 +125,7 @@ func (f *frames) touch(all []access, t *tally) {
 
 // evict counts a line that went for another one.
 func (t *tally) evict(a *access, line trace.Line) {
-	t.out[int(a.array)*t.arrays.shown+int(t.arrays.of(line))] += a.weight
+	t.out[int(a.array)*t.arrays.shown+int(t.arrays.of(line))] += t.weight
 }
 
 func (f *frames) save(to []uint64) []uint64 { return append(to, f.held...) }

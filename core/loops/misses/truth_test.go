@@ -89,7 +89,7 @@ func compareRuns(t *testing.T, tree *loops.Tree, name, path string) {
 			c.Ways = number("assoc")
 			c.Sets = number("size_bytes") / 64 / c.Ways
 		}
-		e := newEngine(tree, c.LineBytes, c.Sets, c.Ways)
+		e := newEngine(newLayout(tree, c.LineBytes), c.Sets, c.Ways)
 		e.run()
 		var reads, writes hits
 		for ref, n := range e.byReference() {
@@ -124,11 +124,9 @@ func (e *engine) byReference() []hits {
 			}
 		}
 	}
-	at := 0
-	for n := range e.tree.Nodes() {
-		if n.IsLoop() {
-			add(e.blocks.of(n), at)
-			at += e.blocks.of(n).nodes
+	for i, id := range e.shapes {
+		if at := int(e.starts[i]); at >= 0 {
+			add(e.forms[id].block, at)
 		}
 	}
 	return sum
@@ -169,11 +167,25 @@ func compareHistogram(t *testing.T, tree *loops.Tree, path string) {
 		}
 	}
 	cold := uint64(0)
-	for _, n := range firstTouches(tree, 64, new(pauses)) {
+	for _, n := range firstTouches(newLayout(tree, 64), new(pauses)) {
 		cold += n
 	}
 	if cold != want.Beyond {
 		t.Errorf("%d first touches, want %d", cold, want.Beyond)
+	}
+}
+
+// BenchmarkPrepare looks at folded traces.
+func BenchmarkPrepare(b *testing.B) {
+	for _, name := range tracetest.RealTraces {
+		tree := folded(b, name)
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Prepare(tree, 64); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
@@ -184,13 +196,18 @@ func BenchmarkReal(b *testing.B) {
 		tree := folded(b, name)
 		for _, c := range []Cache{{64, 64, 8}, {64, 1, 512}} {
 			b.Run(name+"/tree/"+c.String(), func(b *testing.B) {
+				p, err := Prepare(tree, c.LineBytes)
+				if err != nil {
+					b.Fatal(err)
+				}
 				for b.Loop() {
-					e := newEngine(tree, c.LineBytes, c.Sets, c.Ways)
-					e.run()
+					if _, err := p.Count(c.Sets, c.Ways); err != nil {
+						b.Fatal(err)
+					}
 				}
 				b.ReportMetric(float64(tree.Rows())*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrefs/s")
 			})
-			b.Run(name+"/plain/"+c.String(), func(b *testing.B) {
+			b.Run(name+"/batches/"+c.String(), func(b *testing.B) {
 				all := unfolded(b, tree)
 				h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, LineBytes: 64, Ways: uint32(c.Ways % 512)}}}
 				for b.Loop() {

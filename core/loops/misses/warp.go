@@ -235,7 +235,7 @@ func (e *engine) classify(b *block) {
 	b.classes = make([]int, len(b.leaves))
 	for i := range b.leaves {
 		for j := range b.leaves[:i+1] {
-			if b.leaves[j].step == b.leaves[i].step && e.tally.arrays.byRef[b.leaves[j].ref] == e.tally.arrays.byRef[b.leaves[i].ref] {
+			if b.leaves[j].step == b.leaves[i].step && e.arrays.byRef[b.leaves[j].ref] == e.arrays.byRef[b.leaves[i].ref] {
 				b.classes[i] = j
 				break
 			}
