@@ -117,28 +117,36 @@ func (a *app) nests(r *reading, o *loopOptions, name string) error {
 			return err
 		}
 		d.Tables = []report.Table{table}
-		d.Warnings = append(append(notes, aboutNests(l, found)...), doubts...)
+		d.Warnings = append(append(notes, aboutNests(l)...), doubts...)
 		return a.answer(l, r.format, d)
 	}
 	if d.Tables, err = o.tables(found, least, r.format); err != nil {
 		return err
 	}
-	d.Warnings = append(notes, aboutNests(l, found)...)
+	d.Warnings = append(notes, aboutNests(l)...)
 	return a.answer(l, r.format, d)
 }
 
 // mostNests is how many nests people may get.
 const mostNests = 1000
 
-// loopsOf are the loops of a profile.
-func loopsOf(l *answerable, most int) (*answers.Loops, error) {
+// holdsLoops tells why a profile holds no loops.
+func holdsLoops(l *answerable) error {
 	switch p := l.Profile; {
 	case p.Totals.AllReferences() == 0:
-		return nil, usagef(l.name, ": no reference was analysed: the trace has none, or none of the chosen kinds, threads and part")
+		return usagef(l.name, ": no reference was analysed: the trace has none, or none of the chosen kinds, threads and part")
 	case p.Loops == nil:
-		return nil, usagef(l.name, ": the profile holds no loops; analyze the trace again with --analyses loops")
+		return usagef(l.name, ": the profile holds no loops; analyze the trace again with --analyses loops")
 	case len(p.Loops) == 0:
-		return nil, usagef(l.name, ": the trace does not fold: its tree of loops grew beyond its memory and was given up; analyze a part of it, as with --limit 10000000")
+		return usagef(l.name, ": the trace does not fold: its tree of loops grew beyond its memory and was given up; analyze a part of it, as with --limit 10000000")
+	}
+	return nil
+}
+
+// loopsOf are the loops of a profile.
+func loopsOf(l *answerable, most int) (*answers.Loops, error) {
+	if err := holdsLoops(l); err != nil {
+		return nil, err
 	}
 	found, err := answers.NewLoops(l.Profile, most)
 	if err != nil {
@@ -149,7 +157,7 @@ func loopsOf(l *answerable, most int) (*answers.Loops, error) {
 }
 
 // aboutNests are doubts about loops.
-func aboutNests(l *answerable, found *answers.Loops) (doubts []string) {
+func aboutNests(l *answerable) (doubts []string) {
 	in := &l.Profile.Input.Header
 	if l.Profile.Sites == nil && !in.PCs {
 		doubts = append(doubts, l.name+": the trace tells neither sites nor addresses of instructions, so little folds, and the loops are not those of the program")

@@ -17,6 +17,7 @@ func (a *app) validate() *cobra.Command {
 	var (
 		s       *simulation
 		samples *[]string
+		o       *loopValidation
 	)
 	cmd := &cobra.Command{
 		Use:   "validate TRACE --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
@@ -39,12 +40,35 @@ exits 1 if the prediction is off by more than 1 %.
 histograms are, 1 - E/2 where E is by how much the shares of accesses in powers of two
 of distance differ, how much was analysed and in which time, and the misses of caches of
 every power of two with their intervals. It reads the trace once for each, three times
-where that is short.`,
+where that is short.
+
+--loops folds the trace into its loops, and holds two ways to count misses on them
+against simulation: ScalaMemAnalysis (SMA), which estimates them from the arrays that are
+in the cache, and the exact one. The measures are those of the SMA thesis: misses, miss
+rate, and the average latency with --hit-cycles and --miss-cycles. Each --cache is one
+by itself, LRU; all threads share it. DineroIV stands beside where it is installed. Then
+follow the arrays of the largest loops, numbered in the order of the trace, with SMA's
+class of each and the one that exact counts give; there SMA has each loop begin with an
+empty cache, as it composes them, and exact counts are of the whole run. Without TRACE,
+known kernels are validated, and DineroIV's counts are those on record.`,
 		Example: "  stackglass validate app.lackey.lz4 --cache L1=32KiB,8 --cache L2=1MiB,16,non-inclusive\n" +
 			"  stackglass validate app.lackey.lz4 --hierarchy i7-4770K --fail-if 'L2.difference>0.01'\n" +
-			"  stackglass validate app.sgt --sampling space=0.01,time=1e6",
-		Args: oneFile,
+			"  stackglass validate app.sgt --sampling space=0.01,time=1e6\n" +
+			"  stackglass validate app.sgt --loops --cache L1=16KiB,1 --cache L1=32KiB,8\n" +
+			"  stackglass validate --loops",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.on && len(args) == 0 {
+				return nil
+			}
+			return oneFile(cmd, args)
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
+			if o.on && len(*samples) > 0 {
+				return usagef("--loops and --sampling exclude each other: each validates something else")
+			}
+			if o.on {
+				return a.runValidateLoops(s, o, args)
+			}
 			if len(*samples) > 0 {
 				return a.runValidateSampling(s, args[0], *samples)
 			}
@@ -53,6 +77,7 @@ where that is short.`,
 	}
 	s = newSimulation(cmd, "L2.difference>0.01")
 	samples = addSampling(s)
+	o = addLoopValidation(s)
 	return cmd
 }
 

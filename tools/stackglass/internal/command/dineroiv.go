@@ -1,0 +1,116 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/loops/misses"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// dineroRun is a DineroIV that runs, where one is installed.
+type dineroRun struct {
+	cmd   *exec.Cmd
+	to    *bufio.Writer
+	pipe  io.Closer
+	said  bytes.Buffer
+	line  uint64 // bytes
+	text  []byte
+	ended bool // it reads no more
+}
+
+// newDinero starts DineroIV with a cache; without one installed, or where it does not
+// start, what it would say stays open.
+func newDinero(ctx context.Context, c misses.Cache) *dineroRun {
+	d := &dineroRun{line: c.LineBytes}
+	path, err := exec.LookPath("dineroIV")
+	if err != nil {
+		return d
+	}
+	n := func(v uint64) string { return strconv.FormatUint(v, 10) }
+	cmd := exec.CommandContext(ctx, path, "-l1-usize", n(c.Lines()*c.LineBytes), "-l1-ubsize", n(c.LineBytes), "-l1-uassoc", n(c.Ways), "-informat", "d")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return d
+	}
+	cmd.Stdout = &d.said
+	if cmd.Start() == nil {
+		d.cmd, d.pipe, d.to = cmd, in, bufio.NewWriterSize(in, 1<<16)
+	}
+	return d
+}
+
+// write gives it the references of a batch, an access for each line that they touch.
+func (d *dineroRun) write(b *trace.Batch) {
+	if d.cmd == nil || d.ended {
+		return
+	}
+	d.text = d.text[:0]
+	for i, kind := range b.Kind {
+		if !kind.IsReference() {
+			continue
+		}
+		label := byte('0')
+		switch kind {
+		case trace.Store, trace.Modify, trace.RangeWrite:
+			label = '1'
+		case trace.Fetch:
+			label = '2'
+		}
+		last := (b.Addr[i] + uint64(max(b.Bytes[i], 1)) - 1) / d.line
+		for at := b.Addr[i] / d.line; at <= last; at++ {
+			d.text = strconv.AppendUint(append(d.text, label, ' '), at*d.line, 16)
+			d.text = append(d.text, '\n')
+		}
+		if len(d.text) > 1<<16 {
+			d.send()
+		}
+	}
+	d.send()
+}
+
+// send gives it the text so far. If it has ended, its answer says why.
+func (d *dineroRun) send() {
+	if _, err := d.to.Write(d.text); err != nil {
+		d.ended = true
+	}
+	d.text = d.text[:0]
+}
+
+// abandon ends it, and asks nothing.
+func (d *dineroRun) abandon() {
+	if d.cmd != nil {
+		d.pipe.Close()
+		d.cmd.Process.Kill()
+		d.cmd.Wait()
+	}
+}
+
+// errDinero tells that it did not say what it says.
+var errDinero = errors.New("dineroIV is installed, but did not answer with a line of Demand Misses; take it out of PATH to validate without it")
+
+// misses waits for what it counts; None without it.
+func (d *dineroRun) misses() (report.Value, error) {
+	if d.cmd == nil {
+		return report.None(), nil
+	}
+	if err := errors.Join(d.to.Flush(), d.pipe.Close(), d.cmd.Wait()); err != nil {
+		return report.None(), errors.Join(errDinero, err)
+	}
+	for line := range strings.Lines(d.said.String()) {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "Demand Misses")
+		if words := strings.Fields(rest); ok && len(words) > 0 {
+			if n, err := strconv.ParseUint(words[0], 10, 64); err == nil {
+				return report.Count(n), nil
+			}
+		}
+	}
+	return report.None(), errDinero
+}

@@ -1,0 +1,341 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/loops"
+	nests "github.com/stackglass/stackglass/core/loops/kernels"
+	"github.com/stackglass/stackglass/core/loops/misses"
+	"github.com/stackglass/stackglass/core/loops/sma"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/simulate"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// loopValidation are the options of validate --loops.
+type loopValidation struct {
+	on      bool
+	latency sma.Latency
+}
+
+// addLoopValidation gives the command of s the options.
+func addLoopValidation(s *simulation) *loopValidation {
+	o := &loopValidation{latency: sma.Opteron()}
+	f := s.r.cmd.Flags()
+	f.BoolVar(&o.on, "loops", false, "hold misses of the folded trace, by ScalaMemAnalysis and exact, against simulation, instead of a prediction")
+	f.Float64Var(&o.latency.HitCycles, "hit-cycles", o.latency.HitCycles, "what a hit costs, for --loops")
+	f.Float64Var(&o.latency.MissCycles, "miss-cycles", o.latency.MissCycles, "what a miss costs, for --loops")
+	return o
+}
+
+// validated is a tree by every method, in one cache.
+type validated struct {
+	name      string
+	cache     misses.Cache
+	accesses  uint64
+	estimated *sma.Result
+	exact     *misses.Result
+	simulated uint64
+	dinero    report.Value
+}
+
+// runValidateLoops is validate with --loops, of a trace or, without one, of kernels.
+func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string) error {
+	if s.named != "" || len(s.budget) > 0 || s.r.cores != "" || s.r.sample != "" {
+		return usagef("--loops: caches are validated one by one, for all threads together; leave out --hierarchy, --fail-if, --cores and --sample")
+	}
+	if !(o.latency.HitCycles >= 0 && o.latency.MissCycles >= o.latency.HitCycles) {
+		return usagef("--hit-cycles, --miss-cycles: want cycles from 0 on, and a miss no cheaper than a hit")
+	}
+	caches, err := loopCaches(s.caches)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return a.validateKernels(s, o, caches)
+	}
+	if len(caches) == 0 {
+		return usagef("--loops: no cache to ask about: give --cache L1=16KiB,1, once for each")
+	}
+	s.r.analyses = (analysis.Sites | analysis.Loops).String()
+	l, err := a.load(s.r, names[0], []uint32{64})
+	if err != nil {
+		return err
+	}
+	tree, err := treeOf(l)
+	if err != nil {
+		return err
+	}
+	var list []validated
+	for _, c := range caches {
+		v, err := validateTree(s.r.cmd.Context(), l.name, tree, c)
+		if err != nil {
+			return err
+		}
+		list = append(list, v)
+	}
+	d := &report.Document{Schema: "stackglass.validate-loops", Version: 1, Input: l.facts(0)}
+	d.Tables = []report.Table{o.table(list), loopClasses(tree, list)}
+	d.Warnings = append(aboutNests(l), aboutEstimates(list)...)
+	if l.Stopped != nil {
+		d.Warnings = append(d.Warnings, "the numbers are of the part that was read, by every method")
+	}
+	return a.answer(l, s.r.format, d)
+}
+
+// validateKernels validates nests that are known, in caches of which DineroIV's counts are
+// known where no others are given.
+func (a *app) validateKernels(s *simulation, o *loopValidation, caches []misses.Cache) error {
+	if len(caches) == 0 {
+		caches = []misses.Cache{{LineBytes: 64, Sets: 8, Ways: 2}, {LineBytes: 64, Sets: 16, Ways: 1}, {LineBytes: 64, Sets: 16, Ways: 2}}
+	}
+	f, err := parseFormat(s.r.format)
+	if err != nil {
+		return err
+	}
+	var list []validated
+	for _, k := range nests.Vectors() {
+		tree, err := k.Nest.Build()
+		if err != nil {
+			return err
+		}
+		for _, c := range caches {
+			v, err := validateTree(s.r.cmd.Context(), k.Name, tree, c)
+			if err != nil {
+				return err
+			}
+			for _, known := range k.Known {
+				if v.dinero.IsNumber() {
+					break // it was run
+				}
+				if c == (misses.Cache{LineBytes: 64, Sets: known.SizeBytes / 64 / known.Ways, Ways: known.Ways}) {
+					v.dinero = report.Count(known.Misses)
+				}
+			}
+			list = append(list, v)
+		}
+	}
+	d := &report.Document{Schema: "stackglass.validate-loops", Version: 1}
+	d.Tables = []report.Table{o.table(list)}
+	return a.print(f, d)
+}
+
+// loopCaches reads the values of --cache, each a cache by itself.
+func loopCaches(texts []string) (list []misses.Cache, err error) {
+	for _, text := range texts {
+		c, err := hierarchy.ParseCache(text)
+		if err != nil {
+			return nil, asUsage(err)
+		}
+		if c.Hashed || c.Replacement != hierarchy.LRU || c.Write.Around() || c.Inclusion == hierarchy.Exclusive {
+			return nil, usagef("--cache ", text, ": --loops knows LRU caches that allocate for stores, with sets by the low bits of the line's number")
+		}
+		ways := uint64(c.Ways)
+		if c.Full() {
+			ways = c.Lines()
+		}
+		list = append(list, misses.Cache{LineBytes: uint64(c.LineBytes), Sets: c.Sets(), Ways: ways})
+	}
+	return list, nil
+}
+
+// treeOf is the folded trace of a profile.
+func treeOf(l *answerable) (*loops.Tree, error) {
+	if err := holdsLoops(l); err != nil {
+		return nil, err
+	}
+	tree, err := loops.Decode(l.Profile.Loops)
+	if err != nil {
+		return nil, usagef(l.name, ": its loops are damaged: ", err.Error())
+	}
+	return tree, nil
+}
+
+// validateTree counts the misses of a tree by every method.
+func validateTree(ctx context.Context, name string, tree *loops.Tree, c misses.Cache) (v validated, err error) {
+	v = validated{name: name, cache: c}
+	if v.estimated, err = sma.Analyze(tree, c); err != nil {
+		return v, asUsage(err)
+	}
+	if v.exact, err = misses.Run(tree, c); err != nil {
+		return v, asUsage(err)
+	}
+	d := newDinero(ctx, c)
+	if v.accesses, v.simulated, err = simulateTree(ctx, tree, c, d); err != nil {
+		d.abandon()
+		return v, err
+	}
+	v.dinero, err = d.misses()
+	return v, err
+}
+
+// simulateTree unfolds a tree, and runs it through a cache that all threads share, and
+// through DineroIV.
+func simulateTree(ctx context.Context, tree *loops.Tree, c misses.Cache, d *dineroRun) (accesses, missed uint64, err error) {
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{
+		Name: "L1", SizeBytes: c.Lines() * c.LineBytes, Ways: uint32(c.Ways), LineBytes: uint32(c.LineBytes), SharedBy: hierarchy.AllCores,
+	}}}
+	s, err := simulate.New(h, simulate.Options{})
+	if err != nil {
+		return 0, 0, asUsage(err)
+	}
+	rows, b := tree.Expand(), trace.NewBatch(trace.DefaultRows)
+	for {
+		err := rows.Next(b)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, 0, err
+		}
+		if err := s.Consume(b); err != nil {
+			return 0, 0, err
+		}
+		d.write(b)
+	}
+	run := s.Result().Levels[0].Run
+	return run.Accesses(), run.Misses(), nil
+}
+
+// table has a row for each tree and cache.
+func (o *loopValidation) table(list []validated) report.Table {
+	t := report.Table{Key: "caches", Title: "Misses by ScalaMemAnalysis (SMA), exactly on the tree of loops, and as simulated", Columns: []report.Column{
+		{Key: "name", Label: "of"},
+		{Key: "size_bytes", Label: "cache"},
+		{Key: "ways", Label: "ways"},
+		{Key: "line_bytes", Label: "line", Unit: "bytes"},
+		{Key: "accesses", Label: "accesses"},
+		{Key: "sma_misses", Label: "SMA"},
+		{Key: "exact_misses", Label: "exact"},
+		{Key: "misses", Label: "simulated"},
+		{Key: "dinero_misses", Label: "DineroIV"},
+		{Key: "sma_difference_ratio", Label: "SMA off, of misses"},
+		{Key: "miss_ratio", Label: "miss rate"},
+		{Key: "sma_miss_ratio", Label: "SMA's"},
+		{Key: "sma_miss_ratio_difference", Label: "off"},
+		{Key: "latency_cycles", Label: "latency", Unit: "cycles"},
+		{Key: "sma_latency_cycles", Label: "SMA's"},
+		{Key: "sma_latency_difference_ratio", Label: "off"},
+		{Key: "jumped_ratio", Label: "jumped over"},
+	}}
+	for _, v := range list {
+		n, estimated, simulated := float64(v.accesses), v.estimated.Total.Misses, float64(v.simulated)
+		rate := func(missed float64) float64 {
+			if n == 0 {
+				return 0
+			}
+			return missed / n
+		}
+		latency, ours := o.latency.Mean(n, simulated), o.latency.Mean(n, estimated)
+		t.Add(report.TextOf(v.name), report.Bytes(v.cache.Lines()*v.cache.LineBytes), waysOf(v.cache), report.Count(v.cache.LineBytes), report.Count(v.accesses),
+			report.Count(uint64(estimated+0.5)), report.Count(v.exact.Total.Misses), report.Count(v.simulated), v.dinero,
+			shareOff(estimated, simulated), report.Ratio(rate(simulated)), report.Ratio(rate(estimated)), report.Ratio(rate(estimated-simulated)),
+			report.Decimal(latency), report.Decimal(ours), shareOff(ours, latency),
+			report.Share(v.exact.Jumped, v.exact.Total.Accesses))
+	}
+	return t
+}
+
+func waysOf(c misses.Cache) report.Value {
+	if c.Sets == 1 {
+		return report.TextOf("full")
+	}
+	return report.Count(c.Ways)
+}
+
+const (
+	leastShown = 0.01 // of the accesses, for a loop that is listed
+	mostShown  = 50   // loops, the largest ones, for exact counts take two runs for each
+)
+
+// loopClasses has a row for each array of the loops that make most accesses.
+func loopClasses(tree *loops.Tree, list []validated) report.Table {
+	t := report.Table{Key: "loops", Title: "Arrays of the loops that make 1 % of the accesses (SMA: as if the cache was empty before each run of the loop; addresses of the first run)", Columns: []report.Column{
+		{Key: "size_bytes", Label: "cache"},
+		{Key: "ways", Label: "ways"},
+		{Key: "loop", Label: "loop"},
+		{Key: "base", Label: "array at"},
+		{Key: "lines", Label: "lines"},
+		{Key: "accesses", Label: "accesses"},
+		{Key: "sma_misses", Label: "SMA"},
+		{Key: "sma_class", Label: "SMA's class"},
+		{Key: "exact_misses", Label: "exact"},
+		{Key: "first_misses", Label: "in first iterations"},
+		{Key: "exact_class", Label: "class by counts"},
+	}}
+	for _, v := range list {
+		r := v.estimated
+		names := loopNames(r)
+		for _, n := range largest(r) {
+			exact, ok := r.Exact(tree, v.cache, n)
+			for i, of := range r.Loops[n].Arrays {
+				missed, first, class := report.None(), report.None(), report.None()
+				if ok {
+					missed, first, class = report.Count(exact[i].Misses()), report.Count(exact[i].First), report.TextOf(exact[i].Class().String())
+				}
+				runs := r.Loops[n].Runs
+				t.Add(report.Bytes(v.cache.Lines()*v.cache.LineBytes), waysOf(v.cache), report.TextOf(names[n]), report.TextOf("0x"+strconv.FormatUint(of.Lo, 16)),
+					report.Real(of.Lines), report.Count(uint64(runs*of.Accesses+0.5)), report.Count(uint64(runs*of.Misses+0.5)), report.TextOf(of.Class.String()),
+					missed, first, class)
+			}
+		}
+	}
+	return t
+}
+
+// loopNames numbers loops as chapters are, in the order of the trace; the root has no
+// number.
+func loopNames(r *sma.Result) []string {
+	names := make([]string, len(r.Loops))
+	inside := make([]int, len(r.Loops))
+	for n, l := range r.Loops {
+		if l.Around < 0 {
+			continue
+		}
+		inside[l.Around]++
+		names[n] = strconv.Itoa(inside[l.Around])
+		if around := names[l.Around]; around != "" {
+			names[n] = around + "." + names[n]
+		}
+	}
+	return names
+}
+
+// largest are the loops that make most accesses, in the order of the trace.
+func largest(r *sma.Result) (list []int) {
+	of := func(n int) float64 { return r.Loops[n].Runs * r.Loops[n].Total.Accesses }
+	for n, l := range r.Loops {
+		if l.Around >= 0 && of(n) >= leastShown*r.Total.Accesses {
+			list = append(list, n)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y int) int {
+		switch {
+		case of(x) > of(y):
+			return -1
+		case of(x) < of(y):
+			return 1
+		}
+		return 0
+	})
+	list = list[:min(len(list), mostShown)]
+	slices.Sort(list)
+	return list
+}
+
+// aboutEstimates are doubts about SMA.
+func aboutEstimates(list []validated) (doubts []string) {
+	if r := list[0].estimated; r.Wild > 0 {
+		doubts = append(doubts, "SMA takes the "+strconv.FormatFloat(r.Wild, 'f', 0, 64)+" accesses of references without a pattern to miss, and to take no room")
+	}
+	return doubts
+}
