@@ -44,7 +44,7 @@ func BenchmarkFold(b *testing.B) {
 			b.ReportMetric(float64(len(c.rows))*float64(times)/b.Elapsed().Seconds()/1e6, "Mrows/s")
 			_ = take(f.Finish())
 			b.ReportMetric(float64(bytes)/float64(len(c.rows))/float64(times), "B/row")
-			b.ReportMetric(float64(bytes)/float64(times)/float64(plain(c.rows)), "of-plain")
+			b.ReportMetric(float64(bytes)/float64(times)/float64(plain(c.rows, columns{site: true})), "of-plain")
 			b.ReportMetric(float64(given), "trees")
 		})
 	}

@@ -26,6 +26,7 @@ type Folder struct {
 	ends   []int  // by slot: 1 + the number of the last node of that slot; stale below base
 	loops  []loopAt
 	powers []uint64
+	used   []bool // by shape; see isUsed
 
 	walk    walk // of the last node, while it is a loop that runs
 	past    []candidate

@@ -50,6 +50,7 @@ func (f *Folder) again() {
 	t.shapes.clear()
 	f.weighed, f.shapeBytes = 0, 0
 	clear(f.ends)
+	f.used = f.used[:0]
 	for i := range t.streams {
 		t.streams[i] = stream{packed: t.streams[i].packed[:0]}
 		f.habits[i].leaf = [2]uint32{}

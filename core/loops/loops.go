@@ -32,7 +32,9 @@
 //     to a stream at its side, and loops fold around it.
 //  6. Only the last nodes are looked at, a window; what is older is finished. A folder
 //     that was told to ([Folder.Give]) gives finished nodes as a tree of their own
-//     whenever they take too much memory, and begins another.
+//     whenever they take too much memory, and begins another. Loops of two or three
+//     iterations over leaves are undone where that takes fewer bytes, so that a tree is
+//     never much longer than the differences for each site would be.
 //  7. [Expander] gives the rows back, each as it was, in their order.
 //  8. [Tree.Append] gives a tree as bytes, and [Decode] reads them: each shape once, then
 //     the nodes' shapes where another one follows than last time, and their parameters

@@ -1,48 +1,17 @@
 package loops
 
 import (
-	"encoding/binary"
 	"testing"
+
+	"github.com/stackglass/stackglass/core/loops/loopstest"
+	"pgregory.net/rapid"
 )
 
-// plain is the plain form of a trace, which a tree must not exceed by more than a
-// twentieth: the references, in runs of equal ones (number and length as LEB128), and for
-// every row the zigzag varint of the difference to the address of its reference before.
-// The table of references is as in a tree.
-func plain(all []row) (bytes int) {
-	numbers := map[Reference]uint32{}
-	var last []uint64
-	var out []byte
-	run, runs := uint32(0), uint64(0)
-	end := func() {
-		if runs > 0 {
-			out = binary.AppendUvarint(binary.AppendUvarint(out, uint64(run)), runs-1)
-		}
-	}
-	for _, r := range all {
-		n, known := numbers[r.Reference]
-		if !known {
-			n = uint32(len(last))
-			numbers[r.Reference], last = n, append(last, 0)
-			bytes += len(binary.AppendUvarint(nil, uint64(r.Site))) + 2
-			if r.PC != 0 {
-				bytes += 3
-			}
-		}
-		if runs == 0 || n != run {
-			end()
-			run, runs = n, 0
-		}
-		runs++
-		out = binary.AppendVarint(out, int64(r.Addr-last[n]))
-		last[n] = r.Addr
-		if len(out) > 1<<16 {
-			bytes += len(out)
-			out = out[:0]
-		}
-	}
-	end()
-	return bytes + len(out)
+// plain is how long the plain form of rows is.
+func plain(all []row, has columns) int {
+	var p loopstest.Plain
+	p.Add(batch(all, has))
+	return p.Bytes()
 }
 
 // irregular are programs whose addresses or trip counts hang on data.
@@ -232,11 +201,25 @@ func TestNotMuchLongerThanPlain(t *testing.T) {
 			k.run(&c, 40)
 			tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
 			same(t, unfold(t, tree, 512), c.rows)
-			got, most := len(tree.Append(nil)), plain(c.rows)
+			got, most := len(tree.Append(nil)), plain(c.rows, columns{site: true})
 			t.Logf("%s, entries of blocks %v: %d rows, %d bytes, %.3f a row, %.2f of the plain form; %+v", k.name, blocks, len(c.rows), got, float64(got)/float64(len(c.rows)), float64(got)/float64(most), tree.Size())
 			if float64(got) > 1.05*float64(most) {
 				t.Errorf("%s, entries of blocks %v: %d bytes, want at most 1.05 of %d", k.name, blocks, got, most)
 			}
 		}
 	}
+}
+
+// TestNeverMuchLongerThanPlain: whatever the nest, the noise and the window, but for a
+// few bytes that any tree takes.
+func TestNeverMuchLongerThanPlain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, has := drawRows(t)
+		window := rapid.SampledFrom([]int{1, 2, 5, 17, 100, 0}).Draw(t, "window")
+		tree := fold(t, window, batch(all, has), func() int { return 1000 })
+		got, most := len(tree.Append(nil)), plain(all, has)
+		if float64(got) > 1.05*float64(most)+32 {
+			t.Fatalf("%d rows: %d bytes, want at most 1.05 of %d, and 32", len(all), got, most)
+		}
+	})
 }

@@ -1,5 +1,7 @@
 package loops
 
+import "math/bits"
+
 // push appends a node whose parameters are the last n.
 func (f *Folder) push(shape uint32, n int) {
 	number := f.base + len(f.nodes)
@@ -204,7 +206,11 @@ func (f *Folder) fold(k int, trips uint64) {
 	for i := range b - a {
 		f.scratch = append(f.scratch, f.params[b+i]-f.params[a+i])
 	}
+	shapes := len(f.tree.shapes.all)
 	id := f.tree.shapes.loop(first[:k], f.scratch)
+	if int(id) < shapes {
+		f.use(id) // it comes more than once
+	}
 	for range first {
 		f.pop()
 	}
@@ -219,15 +225,13 @@ func (f *Folder) retire(n int) {
 	if n == 0 {
 		return
 	}
-	t := f.tree
-	for _, of := range f.nodes[:n] {
-		t.nodes = append(t.nodes, of.shape)
+	for i := range f.nodes[:n] {
+		f.finish(&f.nodes[i])
 	}
 	at := len(f.params)
 	if n < len(f.nodes) {
 		at = f.nodes[n].at
 	}
-	t.params = append(t.params, f.params[:at]...)
 	f.params = append(f.params[:0], f.params[at:]...)
 	f.before = f.nodes[n-1].hash
 	f.nodes = append(f.nodes[:0], f.nodes[n:]...)
@@ -240,4 +244,70 @@ func (f *Folder) retire(n int) {
 		gone++
 	}
 	f.loops = append(f.loops[:0], f.loops[gone:]...)
+}
+
+// finish adds a node to the tree; the leaves of a loop instead, if it is not worth its
+// bytes.
+func (f *Folder) finish(n *node) {
+	t := f.tree
+	s := &t.shapes.all[n.shape]
+	p := f.params[n.at : n.at+s.params]
+	if !s.loop || !s.isDear(p[0], f.isUsed(n.shape)) {
+		f.use(n.shape)
+		t.nodes, t.params = append(t.nodes, n.shape), append(t.params, p...)
+		return
+	}
+	for i := range p[0] {
+		for j := range s.items {
+			t.nodes = append(t.nodes, s.items[j].shape)
+			t.params = append(t.params, p[1+j]+s.steps[j]*i)
+		}
+	}
+}
+
+// isDear tells of a loop over leaves that takes more bytes than its few rows as they are.
+// As leaves each further iteration takes its steps. As a loop it takes a byte for trips
+// and another for its number; where the shape is written for it alone, the steps, and a
+// byte for each item and for the loop.
+func (s *shape) isDear(trips uint64, used bool) bool {
+	if !s.flat || trips > mostDear {
+		return false
+	}
+	leaves, loop := 0, 1+len(s.items)
+	for i := range s.items {
+		n := varintBytes(s.steps[i])
+		loop += n
+		if !s.items[i].wild {
+			leaves += int(trips-1) * n
+		}
+	}
+	if used {
+		loop = 2
+	}
+	return leaves < loop
+}
+
+// mostDear is the most iterations of loops that may not be worth their bytes.
+const mostDear = 3
+
+// varintBytes is the length of a difference as a zigzag varint.
+func varintBytes(d uint64) int { return (bits.Len64(d<<1^uint64(int64(d)>>63)|1) + 6) / 7 }
+
+// isUsed tells whether finished nodes have a shape, or one that it is in, or whether
+// nodes came to have it twice.
+func (f *Folder) isUsed(shape uint32) bool { return int(shape) < len(f.used) && f.used[shape] }
+
+// use takes note that a shape is not for one node alone.
+func (f *Folder) use(shape uint32) {
+	s := &f.tree.shapes.all[shape]
+	if !s.loop || f.isUsed(shape) {
+		return
+	}
+	for int(shape) >= len(f.used) {
+		f.used = append(f.used, false)
+	}
+	f.used[shape] = true
+	for i := range s.items {
+		f.use(s.items[i].shape)
+	}
 }

@@ -23,7 +23,7 @@ func (f *Folder) Tree() *Tree {
 	twin := *f
 	twin.tree = &t
 	twin.nodes, twin.params, twin.ends, twin.loops = slices.Clone(f.nodes), slices.Clone(f.params), slices.Clone(f.ends), slices.Clone(f.loops)
-	twin.past, twin.scratch = nil, nil
+	twin.past, twin.scratch, twin.used = nil, nil, slices.Clone(f.used)
 	return twin.Finish()
 }
 

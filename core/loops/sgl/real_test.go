@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/loopstest"
 	"github.com/stackglass/stackglass/core/loops/sgl"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/open"
@@ -36,6 +37,7 @@ func reader(t testing.TB, path string) *open.Trace {
 func comesBack(t *testing.T, path string) {
 	var out bytes.Buffer
 	r, f, batch := reader(t, path), sgl.NewFolding(&out, 0), trace.NewBatch(0)
+	var plain loopstest.Plain
 	for {
 		if err := r.Next(batch); err == io.EOF {
 			break
@@ -45,6 +47,7 @@ func comesBack(t *testing.T, path string) {
 		if err := f.Write(batch, r.Header()); err != nil {
 			t.Fatal(err)
 		}
+		plain.Add(batch)
 	}
 	if err := f.Close(r.Header(), sgt.End{How: "exit"}); err != nil {
 		t.Fatal(err)
@@ -78,7 +81,11 @@ func comesBack(t *testing.T, path string) {
 	if err := got.Next(a); err != io.EOF {
 		t.Fatalf("behind the last row: %v", err)
 	}
-	t.Logf("%d rows, %+v, a tree of %d bytes in a file of %d", tree.Rows(), tree.Size(), len(tree.Append(nil)), len(file))
+	form := tree.Append(nil)
+	t.Logf("%d rows, %+v, a tree of %d bytes in a file of %d, %.4f of the plain form", tree.Rows(), tree.Size(), len(form), len(file), float64(len(form))/float64(plain.Bytes()))
+	if float64(len(form)) > 1.05*float64(plain.Bytes()) {
+		t.Errorf("a tree of %d bytes, want at most 1.05 of %d", len(form), plain.Bytes())
+	}
 	if again, err := loops.Decode(tree.Append(nil)); err != nil || !bytes.Equal(again.Append(nil), tree.Append(nil)) {
 		t.Fatalf("the tree's bytes give another one: %v", err)
 	}
