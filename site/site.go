@@ -43,8 +43,9 @@ type Demo struct {
 	Source     string        `json:"source"`     // the C program, beside it
 	References uint64        `json:"references"` // data references in the trace
 	Lines      uint64        `json:"lines"`      // distinct 64-byte lines
-	Lesson     []string      `json:"lesson"`     // the answer, in two sentences
-	Views      []string      `json:"views"`      // where the page shows each sentence: overview, locality, caches, threads, communication, counters
+	Lesson     []string      `json:"lesson"`     // the answer, in two sentences or three
+	Views      []string      `json:"views"`      // where the page shows each sentence: overview, locality, caches, threads, communication, loops, counters
+	Loops      bool          `json:"loops"`      // the page folds it into loops, as with --analyses loops
 	Against    string        `json:"against"`    // another demo that it is to be seen beside; "": none
 	Expected   []Expectation `json:"expected"`   // the numbers that the lesson names
 }

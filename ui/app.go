@@ -55,6 +55,7 @@ type App struct {
 	handed  map[string]any          // the latest of each id
 	smalls  *state.Threads          // whose charts of single threads were
 	code    codeState
+	nests   loopState
 	changed bool
 	links   atomic.Int64 // that were followed, the last of them counts
 }

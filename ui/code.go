@@ -115,10 +115,14 @@ func (a *App) Search(words string) {
 	}
 }
 
-// PickRow takes a row of a grid that was picked, from a goroutine: a place, or a
-// line of source.
+// PickRow takes a row of a grid that was picked, from a goroutine: a place, a line of
+// source, or a loop.
 func (a *App) PickRow(grid string, row int) {
 	a.update(func() {
+		if grid == "loops" {
+			a.pickLoop(row)
+			return
+		}
 		v := a.codeView()
 		if v == nil || a.comparing() {
 			return

@@ -102,6 +102,7 @@ type Demo struct {
 	Source            string // address of its source; "" where it has none
 	References, Lines uint64 // of the whole trace, in lines of 64 bytes
 	Lesson            []Sentence
+	Loops             bool // its trace is folded, without being asked
 }
 
 // Sentence is a part of a lesson.
@@ -121,4 +122,5 @@ type Item struct {
 
 	domains       [][]uint32 // threads that share a cache in that view
 	communication bool       // what threads communicate is asked for
+	loops         bool       // loops are asked for
 }

@@ -36,6 +36,8 @@ func (a *App) drawCharts() {
 		a.drawCommunication()
 	case state.TabThreads:
 		a.drawThreads()
+	case state.TabLoops:
+		a.drawLoops()
 	case state.TabCode:
 		a.drawCode()
 	case state.TabCaches:
@@ -130,6 +132,8 @@ func (a *App) table(chart string) *state.Table {
 		return a.codeTable(chart)
 	case "flows", "pairs", "classes", "owners":
 		return a.communicationTable(chart)
+	case "loops", "arrays", "loop-misses", "evictions":
+		return a.loopTable(chart)
 	case "cores", "own", "shared", "change":
 		return a.threadsTable(chart)
 	case "kinds":

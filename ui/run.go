@@ -62,6 +62,9 @@ func (a *App) Offer(item Item) {
 		}
 		item.File = file
 		item.File.Name = item.Title
+		for _, d := range a.Port.Demos() {
+			item.loops = item.loops || d.Name == item.Demo && d.Loops
+		}
 	}
 	if item.Demo == "" && a.takeMachine(item.File) {
 		return
@@ -148,6 +151,9 @@ func (a *App) analyse(item Item) {
 	spec.Domains = item.domains
 	if item.communication {
 		spec.Analyses |= analysis.Sharing | analysis.Communication
+	}
+	if item.loops {
+		spec.Analyses |= analysis.Loops
 	}
 	a.update(func() { state.Measure(&spec, a.asked().Levels) })
 	if a.Tabs != nil {
@@ -244,6 +250,14 @@ func (a *App) Repeat() {
 func (a *App) RepeatForCommunication() {
 	if item, known := a.items[a.result.Key]; known {
 		item.communication = true
+		a.repeat(item)
+	}
+}
+
+// RepeatForLoops analyses the trace of the result in view again, and folds it.
+func (a *App) RepeatForLoops() {
+	if item, known := a.items[a.result.Key]; known {
+		item.loops = true
 		a.repeat(item)
 	}
 }

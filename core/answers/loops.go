@@ -142,7 +142,7 @@ func (w Where) Source() string {
 // Label numbers a loop as a chapter is: 2.1.3 is the third loop in the first one of nest 2.
 func (l *Loops) Label(loop int) string {
 	own := &l.Loops[loop]
-	text := strconv.Itoa(own.Nest + 1)
+	text := strconv.Itoa(own.Count)
 	start := loop
 	for l.Loops[start].Depth > 0 {
 		start--

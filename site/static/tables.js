@@ -56,6 +56,7 @@
       const data = this.data = tables.get(this.getAttribute("table"));
       if (!data) return;
       this.table.setAttribute("aria-label", data.caption);
+      this.table.setAttribute("role", data.depths.length ? "treegrid" : "grid");
       this.table.setAttribute("aria-rowcount", data.rows + 1);
       this.table.id = data.id + "-rows";
       this.drawHead(data);
@@ -141,6 +142,11 @@
       tr.id = data.id + "-row-" + number;
       tr.className = row ? row.mark : "";
       tr.setAttribute("aria-rowindex", number + 2);
+      const depth = data.depths[number];
+      if (depth) {
+        tr.setAttribute("aria-level", depth);
+        tr.style.setProperty("--depth", depth - 1);
+      }
       if (number === data.selected) tr.setAttribute("aria-selected", "true");
       else tr.removeAttribute("aria-selected");
       cells.forEach((text, i) => {
@@ -182,10 +188,21 @@
       onPick(this.data.id, row);
     }
 
+    // parent and child are rows of a tree; undefined where there is none.
+    parent() {
+      const depths = this.data.depths;
+      for (let i = this.at - 1; i >= 0 && depths.length; i--) if (depths[i] < depths[this.at]) return i;
+    }
+
+    child() {
+      const depths = this.data.depths;
+      if (depths[this.at + 1] > depths[this.at]) return this.at + 1;
+    }
+
     key(e) {
       if (e.target !== this.table || e.ctrlKey || e.metaKey || e.altKey) return;
       const page = Math.max(1, this.body.children.length - 1);
-      const to = { ArrowDown: this.at + 1, ArrowUp: this.at - 1, PageDown: this.at + page, PageUp: this.at - page,
+      const to = { ArrowLeft: this.parent(), ArrowRight: this.child(), ArrowDown: this.at + 1, ArrowUp: this.at - 1, PageDown: this.at + page, PageUp: this.at - page,
         Home: 0, End: this.data.rows - 1 }[e.key];
       if (e.key === "Enter" || e.key === " ") this.pick(this.at);
       else if (to === undefined) return;

@@ -62,6 +62,12 @@ func TestScreenshots(t *testing.T) {
 	}
 	p.openView("5", "#code-rows tbody td")
 	shoot("demo-code")
+	p.click("#back")
+	p.waitFor("#kept .open")
+	p.click("#demo-matmul-naive")
+	p.finished()
+	p.openView("8", "#table-loop-misses tbody tr")
+	shoot("demo-loops")
 	for _, demo := range []string{"ring", "false-sharing", "openmp-stencil"} {
 		p.click("#back")
 		p.waitFor("#kept .open")

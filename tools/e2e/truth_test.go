@@ -96,7 +96,13 @@ func truthOf(t *testing.T, trace string) *truth {
 		return known
 	}
 	profile := filepath.Join(shared.files, "command-"+strconv.Itoa(len(truths))+".sgp")
-	answer := ask(t, "analyze", trace, "-o", profile, "--format", "json", "--utilisation", measured)
+	analyses := "default"
+	for _, d := range demos(t) {
+		if d.Loops && trace == "demo:"+d.Name {
+			analyses = "loops"
+		}
+	}
+	answer := ask(t, "analyze", trace, "-o", profile, "--format", "json", "--utilisation", measured, "--analyses", analyses)
 	v := truthIn(t, answer)
 	v.Profile = profile
 	truths[trace] = v
@@ -140,6 +146,7 @@ type demoCard struct {
 	Name, Title, Question string
 	Lesson                []string
 	References            uint64
+	Loops                 bool
 }
 
 func demos(t *testing.T) []demoCard {

@@ -19,6 +19,7 @@ var views = []struct{ key, name, shows string }{
 	{"3", "caches", "#level-1"},
 	{"4", "associativity", "sg-heatmap canvas[data-ready]"},
 	{"5", "code", "#missing"},
+	{"8", "loops", "#missing"},
 	{"0", "counters", "#missing"},
 }
 
@@ -103,6 +104,7 @@ func (p *tab) everywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 	p.countersEverywhere(look)
 	p.codeEverywhere(look)
+	p.loopsEverywhere(look)
 	p.threadsEverywhere(look)
 	p.click("#kept .rename")
 	p.waitFor("#rename-input")

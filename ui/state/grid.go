@@ -13,6 +13,8 @@ type Grid struct {
 	// Mark gives a row's class in app.css; nil: none has one.
 	Mark func(i int) string
 	Code []bool // columns that are code: every blank counts
+	// Depths are, of a tree, how deep each row is in it, from 1; nil: it is none.
+	Depths []int
 }
 
 // Kind is the class of a column's cells.

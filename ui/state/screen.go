@@ -43,6 +43,7 @@ type Screen struct {
 	Window  int         // of the run, from 1; 0: all of it
 	Flow    [2]int      // row and column of the matrix that are picked, from 1; 0: none
 	Owner   int         // the data structure whose owners are shown, from 1; 0: the first
+	Loop    int         // the loop that is picked, from 1; 0: the one with most references of its own
 }
 
 // Hash writes the screen for the URL, without "#". What is the default is left
@@ -96,7 +97,7 @@ func (s Screen) Hash() string {
 	for _, n := range []struct {
 		name  string
 		value int
-	}{{"granule", s.Granule}, {"window", s.Window}, {"from", s.Flow[0]}, {"to", s.Flow[1]}, {"owner", s.Owner}} {
+	}{{"granule", s.Granule}, {"window", s.Window}, {"from", s.Flow[0]}, {"to", s.Flow[1]}, {"owner", s.Owner}, {"loop", s.Loop}} {
 		if n.value > 0 {
 			add(n.name, strconv.Itoa(n.value))
 		}
@@ -169,6 +170,8 @@ func ParseScreen(hash string) Screen {
 			s.Flow[1] = parseNumber(value)
 		case "owner":
 			s.Owner = parseNumber(value)
+		case "loop":
+			s.Loop = parseNumber(value)
 		case "groups":
 			s.Groups = safe(value)
 		case "page":

@@ -19,6 +19,7 @@ type Settings struct {
 	Format    string // of the trace; "": find out
 	Touched   bool   // count each byte's accesses
 	Reuse     bool   // note who touched a line before, and what of it is used
+	Loops     bool   // fold the trace into loops
 	Cores     string // threads that have a private cache in common, as in 0,1/2,3; "": none have
 	Sample    string // as [sample.Parse] takes it; "": everything
 	Memory    string // that an analysis may take, as in 1GiB; "": the default
@@ -58,6 +59,9 @@ func (s Settings) Spec() (analysis.Spec, error) {
 	if s.Touched {
 		spec.Analyses = analysis.Locality | analysis.Counters | analysis.Sites | analysis.Sets | analysis.Sharing | analysis.Communication
 	}
+	if s.Loops {
+		spec.Analyses |= analysis.Loops
+	}
 	if s.Reuse {
 		spec.Previous, spec.Utilisation = true, []uint64{32 << 10, 1 << 20}
 	}
@@ -93,7 +97,7 @@ func (s Settings) sample(spec *analysis.Spec) error {
 		return err
 	}
 	spec.Sample = o
-	if spec.Analyses != analysis.Default && o.Mode == profile.TimeSample {
+	if spec.Analyses&^analysis.Loops != analysis.Default && o.Mode == profile.TimeSample {
 		spec.Analyses &^= analysis.Communication
 	}
 	return nil

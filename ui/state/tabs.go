@@ -45,7 +45,8 @@ var tabs = [numTabs]struct{ name, slug, missing string }{
 		"This trace tells of one thread only, or does not say which thread made a reference, so nothing goes from one to another. " +
 			"A program with threads that is compiled with “stackglass cc” tells them, and so do gem5, drmemtrace and csv traces with a column for it: drop one here, or try the demos with several threads."},
 	TabLoops: {"Loops", "loops",
-		"Loop nests are not folded out of traces here: profiles hold none."},
+		"This analysis did not fold its trace into loops: that is done where it is asked for. Analyse the trace again with “Fold loops” in the settings, " +
+			"or with “stackglass analyze --analyses loops -o file.sgp”, and drop that file here."},
 	TabBlocks: {"Blocks and runtime", "blocks",
 		"Runtimes of blocks are not predicted here. How often each block ran is in Counters, for traces that tell of blocks."},
 	TabCounters: {"Counters", "counters",
@@ -74,6 +75,13 @@ func (t Tab) Missing(p *profile.Profile) string {
 	if t == TabCommunication && len(p.Totals.Threads) > 1 {
 		return "This analysis does not tell which thread uses what another one wrote: it was made before that was counted, or without “communication” among its analyses, or its trace does not list its threads and has one only for long, or its lines did not fit in memory. " +
 			"Analyse it with “stackglass analyze --analyses sharing,communication -o file.sgp”, and drop that file here."
+	}
+	if t == TabLoops && (p == nil || len(p.Loops) > 0) {
+		return ""
+	}
+	if t == TabLoops && p.Loops != nil {
+		return "The trace does not fold: its tree of loops grew beyond the memory that it may take, and was given up. What hangs on data, as in sparse matrices, hash tables and lists, is long in loops. " +
+			"Fold a part of the trace: “stackglass loops --limit 10000000” takes its first ten million references."
 	}
 	if t == TabThreads && len(p.Totals.Threads) > 1 {
 		return "This analysis has one stack for all " + Plural(uint64(len(p.Totals.Threads)), "thread", "threads") +

@@ -102,6 +102,7 @@ func (b *browser) Settings() state.Settings {
 	}
 	s.Touched = data.Call("has", "touched").Bool()
 	s.Reuse = data.Call("has", "reuse").Bool()
+	s.Loops = data.Call("has", "loops").Bool()
 	return s
 }
 
@@ -118,6 +119,7 @@ func (b *browser) Demos() []ui.Demo {
 		if source := attributes.Get("source"); source.Type() == js.TypeString {
 			d.Source = source.String()
 		}
+		d.Loops = attributes.Get("loops").Truthy()
 		// A card that does not say what it is of is no result's.
 		d.References, _ = strconv.ParseUint(attributes.Get("references").String(), 10, 64)
 		d.Lines, _ = strconv.ParseUint(attributes.Get("lines").String(), 10, 64)

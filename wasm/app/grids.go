@@ -19,8 +19,12 @@ func (b *browser) Grid(g *state.Grid) {
 	for i, c := range g.Columns {
 		columns[i] = map[string]any{"name": c.Name, "key": c.Key, "kind": g.Kind(i)}
 	}
+	depths := make([]any, len(g.Depths))
+	for i, depth := range g.Depths {
+		depths[i] = depth
+	}
 	js.Global().Get("stackglassTables").Call("set", map[string]any{
-		"id": g.ID, "caption": g.Caption, "columns": columns, "rows": g.Rows,
+		"depths": depths, "id": g.ID, "caption": g.Caption, "columns": columns, "rows": g.Rows,
 		"sort": g.Sort, "order": g.Order, "selected": g.Selected,
 	})
 }

@@ -28,12 +28,17 @@ type Outline struct {
 	// Left out are the nests with fewest references beyond as many as were asked for.
 	LeftOut, LeftOutReferences uint64
 
+	tree  *loops.Tree
 	nests []*nest
 }
 
+// Tree is what is summed up.
+func (o *Outline) Tree() *loops.Tree { return o.tree }
+
 // Loop is a loop of a nest.
 type Loop struct {
-	Nest  int // its number
+	Nest  int // its number among those that are listed
+	Count int // its number among all, from 1
 	Depth int // loops around it
 	End   int // number of the loop behind the last one in it
 	Runs  uint64
@@ -54,6 +59,7 @@ type Loop struct {
 type nest struct {
 	first  loops.Node
 	number int // of that node
+	count  int // of the nest among all, from 1
 	items  []item
 	params []uint64 // of the first one
 	counts []uint64 // by item, of all of them
@@ -82,7 +88,7 @@ type item struct {
 // New sums up a tree. Of its nests, those with most references are listed, as many as
 // most says.
 func New(t *loops.Tree, most int) *Outline {
-	o := new(Outline)
+	o := &Outline{tree: t}
 	byShape := map[int]*nest{}
 	number := 0
 	for node := range t.Nodes() {
@@ -96,6 +102,7 @@ func New(t *loops.Tree, most int) *Outline {
 				n = newNest(node, number)
 				byShape[node.Shape()] = n
 				o.nests = append(o.nests, n)
+				n.count = len(o.nests)
 			}
 			n.add(node.Params())
 		}
@@ -150,7 +157,7 @@ func (o *Outline) list(n *nest, number int) {
 			}
 			continue
 		}
-		l := Loop{Nest: number, Depth: it.depth, Trips: n.counts[k], Runs: n.runs, Least: n.least[k], Most: n.most[k], Shape: it.shape, First: n.number, item: k}
+		l := Loop{Nest: number, Count: n.count, Depth: it.depth, Trips: n.counts[k], Runs: n.runs, Least: n.least[k], Most: n.most[k], Shape: it.shape, First: n.number, item: k}
 		if it.parent >= 0 {
 			l.Runs = n.counts[it.parent]
 		}
@@ -160,6 +167,35 @@ func (o *Outline) list(n *nest, number int) {
 	for _, at := range open {
 		o.Loops[at].End = len(o.Loops)
 	}
+}
+
+// Sum adds up what is known of the nodes of the tree, and gives the sums of the loops that
+// are listed. nodes are a loop at the top and all nodes in it, in pre-order, then the
+// next; starts are, by node at the top, where that is, or -1, as misses.Result has it.
+func Sum[T any](o *Outline, starts []int32, nodes []T, add func(sum *T, n *T)) []T {
+	byShape := map[int]int{} // 1 + the nest
+	for i, n := range o.nests {
+		byShape[n.first.Shape()] = i + 1
+	}
+	start := make([]int, len(o.nests)) // the first loop of a nest in the list
+	for i := len(o.Loops) - 1; i >= 0; i-- {
+		start[o.Loops[i].Nest] = i
+	}
+	sums := make([]T, len(o.Loops))
+	top := 0
+	for node := range o.tree.Nodes() {
+		at := int(starts[top])
+		top++
+		if at < 0 || !node.IsLoop() {
+			continue
+		}
+		if nest := byShape[node.Shape()] - 1; nest >= 0 {
+			for i := start[nest]; i < len(o.Loops) && o.Loops[i].Nest == nest; i++ {
+				add(&sums[i], &nodes[at+o.Loops[i].item])
+			}
+		}
+	}
+	return sums
 }
 
 // newNest lays a node out.

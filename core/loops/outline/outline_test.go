@@ -253,7 +253,7 @@ func TestOnlyTheLargestNests(t *testing.T) {
 	}
 	sum := o.Straight + o.LeftOutReferences
 	for i, l := range o.Loops {
-		if sum += l.References; l.First != 2*(15+i) || len(o.Refs(i)) != 1 {
+		if sum += l.References; l.First != 2*(15+i) || l.Count != 16+i || len(o.Refs(i)) != 1 {
 			t.Errorf("loop %d is %+v", i, l)
 		}
 	}

@@ -35,7 +35,7 @@ var changeKinds = [...]struct{ name, usage string }{
 func (o *changeOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.IntVar(&o.nest, "nest", 0, "the `NUMBER` of the nest to change (0: the one with most references)")
-	f.StringArrayVar(&o.caches, "cache", nil, "a level for the changes, as in L1=32KiB,8 (repeat for the next one)")
+	f.StringArrayVar(&o.caches, "cache", nil, "a level whose misses to count, as in L1=32KiB,8 (repeat for the next one)")
 	f.StringVar(&o.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
 	f.IntVar(&o.propose, "propose", 0, "print the `N` changes that would save most misses of the first level")
 	for i, kind := range changeKinds {
@@ -112,10 +112,12 @@ func (o *changeOptions) chosen(l *answers.Loops) (nest int, err error) {
 		return 0, usagef("there is no loop to change: the trace folds to none")
 	}
 	if o.nest != 0 {
-		if o.nest < 0 || o.nest > l.Nests {
-			return 0, asUsage(&trace.OptionError{Option: "nest", Got: strconv.Itoa(o.nest), Want: "1 to " + strconv.Itoa(l.Nests) + ", as stackglass loops FILE numbers them"})
+		for i := range l.Loops {
+			if of := &l.Loops[i]; of.Count == o.nest {
+				return of.Nest, nil
+			}
 		}
-		return o.nest - 1, nil
+		return 0, asUsage(&trace.OptionError{Option: "nest", Got: strconv.Itoa(o.nest), Want: "1 to " + strconv.Itoa(l.Nests) + ", as stackglass loops FILE numbers them"})
 	}
 	largest := uint64(0)
 	for i := range l.Loops {

@@ -1,0 +1,157 @@
+package answers
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/loops/misses"
+	"github.com/stackglass/stackglass/core/loops/outline"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// LoopMisses are the exact misses of caches by loop: see package misses.
+type LoopMisses struct{ Levels []LevelMisses }
+
+// LevelMisses are those of a level that sees every access.
+type LevelMisses struct {
+	Cache   hierarchy.Cache
+	Result  *misses.Result  // nil: Problem says why
+	ByLoop  []misses.Counts // of the loops that are listed
+	Problem string          // a sentence; with a result, what is otherwise in the cache
+}
+
+// CountMisses counts the misses of levels, and asks goOn now and then whether to go on;
+// nil: nobody is asked. It gives nil where that ended it.
+func (l *Loops) CountMisses(levels []hierarchy.Cache, goOn func() bool) *LoopMisses {
+	m := new(LoopMisses)
+	for _, c := range levels {
+		of, ok := l.count(c, goOn)
+		if !ok {
+			return nil
+		}
+		m.Levels = append(m.Levels, of)
+	}
+	return m
+}
+
+func (l *Loops) count(c hierarchy.Cache, goOn func() bool) (of LevelMisses, ok bool) {
+	of.Cache = c
+	ways := uint64(c.Ways)
+	if c.Full() {
+		ways = c.Lines()
+	}
+	if c.Hashed || ways == 0 || c.Lines()%ways != 0 {
+		of.Problem = c.Name + " does not choose sets by the low bits of a line's number, so its misses are not counted by loop."
+		return of, true
+	}
+	r, err := misses.RunAsking(l.Tree(), misses.Cache{LineBytes: uint64(c.LineBytes), Sets: c.Lines() / ways, Ways: ways}, goOn)
+	switch {
+	case err == misses.ErrStopped:
+		return of, false
+	case err != nil:
+		of.Problem = c.Name + ": " + err.Error() + "."
+		return of, true
+	}
+	of.Result = r
+	of.ByLoop = outline.Sum(l.Outline, r.Starts, r.Nodes, func(sum, n *misses.Counts) {
+		sum.Accesses += n.Accesses
+		sum.Misses += n.Misses
+		sum.Cold += n.Cold
+		sum.Full += n.Full
+	})
+	return of, true
+}
+
+// Misses has a row for each loop, by its number, and each level.
+func (l *Loops) Misses(m *LoopMisses, of []int) report.Table {
+	t := report.Table{Key: "misses", Title: "Misses by loop (exact, LRU; each level sees every access)", Columns: []report.Column{
+		{Key: "loop", Label: "loop"}, {Key: "level", Label: "level"}, {Key: "accesses", Label: "accesses"}, {Key: "misses", Label: "misses"}, {Key: "miss_ratio", Label: "miss ratio"},
+		{Key: "cold", Label: "cold"}, {Key: "capacity", Label: "capacity"}, {Key: "conflict", Label: "conflict"}, {Key: "share", Label: "share of misses"},
+	}}
+	for _, loop := range of {
+		for i := range m.Levels {
+			level := &m.Levels[i]
+			if level.Result == nil {
+				continue
+			}
+			c := level.ByLoop[loop]
+			conflict := report.Count(uint64(max(0, c.Conflict())))
+			if c.Conflict() < 0 {
+				conflict = report.TextOf(strconv.FormatInt(c.Conflict(), 10))
+			}
+			t.Add(report.TextOf(l.Label(loop)), report.TextOf(level.Cache.Name), report.Count(c.Accesses), report.Count(c.Misses), report.Share(c.Misses, c.Accesses),
+				report.Count(c.Cold), report.Count(c.Capacity()), conflict, report.Share(c.Misses, level.Result.Total.Misses))
+		}
+	}
+	return t
+}
+
+// Evictions tells whose lines went because whose came, in the first level that was
+// counted, over the whole run: those that went most often first.
+func (l *Loops) Evictions(m *LoopMisses) report.Table {
+	t := report.Table{Key: "evictions", Columns: []report.Column{
+		{Key: "comes", Label: "comes"}, {Key: "goes", Label: "goes"}, {Key: "lines", Label: "lines"}, {Key: "share", Label: "share"},
+	}}
+	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
+	if at < 0 {
+		return t
+	}
+	r := m.Levels[at].Result
+	t.Title = "Who evicts whom in " + m.Levels[at].Cache.Name + ", over the whole run"
+	names := l.columns(r)
+	type pair struct {
+		comes, goes int
+		lines       uint64
+	}
+	var pairs []pair
+	total := uint64(0)
+	for comes := range r.Evictions {
+		for goes, n := range r.Evictions[comes] {
+			if n > 0 {
+				pairs = append(pairs, pair{comes, goes, n})
+				total += n
+			}
+		}
+	}
+	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(b.lines, a.lines) })
+	for _, p := range pairs {
+		t.Add(report.TextOf(names[p.comes]), report.TextOf(names[p.goes]), report.Count(p.lines), report.Share(p.lines, total))
+	}
+	return t
+}
+
+// columns names the arrays that evictions are counted of.
+func (l *Loops) columns(r *misses.Result) []string {
+	names := make([]string, len(r.Evictions))
+	for i := range r.Arrays {
+		switch a := &r.Arrays[i]; {
+		case names[a.Column] == "":
+			names[a.Column] = l.arrayName(a, r.Cache.LineBytes)
+		default:
+			names[a.Column] = "(others)"
+		}
+	}
+	return names
+}
+
+// arrayName names an array by the variables of its references.
+func (l *Loops) arrayName(a *misses.Array, lineBytes uint64) string {
+	const few = 3
+	var list []string
+	refs := l.Tree().References()
+	for _, n := range a.References {
+		if name := l.Variable(refs[n]); name != "" && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	switch {
+	case len(list) == 0:
+		return "0x" + strconv.FormatUint(a.First*lineBytes, 16)
+	case len(list) > few:
+		return strings.Join(list[:few], ", ") + " …"
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// loopsEverywhere shows a run's loops, those of one that does not tell of them, and of one
+// that is folded on request.
+func (p *tab) loopsEverywhere(look func(state string)) {
+	p.t.Helper()
+	p.click("#demo-matmul-naive")
+	p.finished()
+	p.openView("8", "#table-loop-misses tbody tr")
+	look("loops")
+	p.click("#loops-rows tbody tr:first-child td")
+	p.wait("the nest", `document.querySelector("#loop-title").textContent.startsWith("Loop 1,")`)
+	look("loops, a nest")
+	p.click("#back")
+	p.waitFor("#kept .delete")
+	p.click("#demo-array-list")
+	p.finished()
+	p.openView("8", "#loops-again")
+	look("loops that were not folded")
+	p.click("#back")
+	p.waitFor("#kept .delete")
+}
+
+// TestLoops goes from a demo to the tree of its loops, by keyboard, and asks about caches.
+func TestLoops(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.click("#demo-matmul-naive")
+	if got, want := p.finished(), truthOf(t, "demo:matmul-naive").Digest; got != want {
+		t.Errorf("digest %s, the command's is %s", got, want)
+	}
+	p.openView("8", "#table-loop-misses tbody tr")
+	p.shoot("loops")
+	if roles := eval[string](p, `document.querySelector("#loops-rows").getAttribute("role") + Array.from(document.querySelectorAll("#loops-rows tbody tr"), (r) => r.getAttribute("aria-level")).join("")`); roles != "treegrid123" {
+		t.Errorf("the tree is %q", roles)
+	}
+
+	// The rows are one stop of the Tab key; arrow keys go along the tree.
+	p.tabTo("the rows", `document.activeElement.id === "loops-rows"`)
+	p.press(kb.ArrowLeft)
+	p.press(kb.Enter)
+	p.wait("the loop around", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1,")`)
+	p.wait("it is announced", `document.getElementById("live").textContent.includes("It begins 32 times")`)
+	p.press(kb.ArrowRight)
+	p.press(kb.Enter)
+	p.wait("the loop in it", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1.1,")`)
+	if focus := eval[string](p, `document.activeElement.id`); focus != "loops-rows" {
+		t.Errorf("the focus went to %q", focus)
+	}
+
+	// Moving a level counts again: a column of b does not fit in 2 KiB.
+	for range 20 {
+		if p.text("#ways-1") == "fully associative" {
+			break
+		}
+		p.click("#ways-more-1")
+	}
+	move := func(bytes string) {
+		t.Helper()
+		p.wait("L1 of "+bytes, `(() => {
+			const s = document.getElementById("size-1");
+			if (s.ariaValueText.replace(/\u202f/, " ") === `+quote(bytes)+`) return true;
+			if (s.ariaValueText === window.sizeLeft) return false;
+			window.sizeLeft = s.ariaValueText; // one step at a time
+			s.value = Number(s.value) - 1;
+			s.dispatchEvent(new Event("input", { bubbles: true }));
+		})()`)
+	}
+	move("2 KiB")
+	const missesOfNest = `document.querySelector("#loops-rows tbody tr td:nth-child(7)").textContent.replace(/\D/g, "")`
+	p.wait("33,920 misses", missesOfNest+` === "33920"`)
+	p.wait("who evicts whom", `document.querySelector("#table-evictions tbody tr")`)
+	p.shoot("loops-small-cache")
+
+	// A link leads to the same loop.
+	p.reload()
+	p.waitFor("#loop-title")
+	p.wait("the loop of the link", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1.1,")`)
+}
+
+// TestLoopsOnRequest folds the trace of a result that has none, on request.
+func TestLoopsOnRequest(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.click("#demo-array-list")
+	p.finished()
+	p.openView("8", "#loops-again")
+	p.shoot("loops-missing")
+	p.click("#loops-again")
+	p.waitFor("#table-loop-misses tbody tr")
+	p.wait("a list's addresses are irregular", `document.querySelector("#loops").textContent.includes("irregular")`)
+	p.shoot("loops-irregular")
+}

@@ -1,0 +1,134 @@
+package ui
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// folded has the desk's demo analysed with its loops, and goes to them.
+func folded(t *testing.T, d *desk) {
+	t.Helper()
+	d.settings.Loops = true
+	d.app.Offer(demoItem())
+	d.app.Navigate("#" + d.app.Screen.With(state.TabLoops).Hash())
+	d.countedLoops()
+}
+
+// countedLoops waits until the misses of the hierarchy in question are counted.
+func (d *desk) countedLoops() {
+	d.t.Helper()
+	until(d.t, func() (yes bool) {
+		d.act(func() { yes = d.app.loopMisses() != nil })
+		return yes
+	})
+}
+
+// From a demo to its tree of loops, the arrays of one, and its misses in any cache.
+func TestLoops(t *testing.T) {
+	d := newDesk(t)
+	folded(t, d)
+	d.wants(`id="loops-summary"`, "3 loops in 1 nest make 100 % of 66 560 references. Most are made in loop 1.1.1, matmul-naive.c:20, main: 98.5 %.",
+		"Loop 1.1.1, matmul-naive.c:20, main", "Of “b” a run of this loop uses 12.5 % of the 32 lines that it touches: it moves 256 bytes",
+		"0 +8 +256", "7.76 KiB", `id="loops-counted"`, "No line is evicted")
+	grid := d.grids["loops"]
+	if grid.Rows != 3 || !slices.Equal(grid.Depths, []int{1, 2, 3}) || grid.Selected != 2 {
+		t.Fatalf("the tree is %+v", grid)
+	}
+	rows, marks := grid.View(0, 3)
+	if rows[2][0] != "1.1.1 · matmul-naive.c:20" || rows[2][1] != "main" || rows[2][2] != "32" || rows[2][3] != "1\u202f024" || marks[2] != "most" {
+		t.Errorf("rows %q, marks %q", rows, marks)
+	}
+
+	d.app.PickRow("loops", 1)
+	d.wants("Loop 1.1, matmul-naive.c:20–21, main", "It begins 32 times, with 32 iterations each, 1 024 in all.", "1 024 of them outside of the loops in it")
+	if d.app.Screen.Loop != 2 || !strings.Contains(d.hash, "loop=2") || state.ParseScreen(d.hash).Loop != 2 {
+		t.Errorf("hash %q", d.hash)
+	}
+	if d.app.PickRow("loops", 99); d.app.Screen.Loop != 2 {
+		t.Error("a row that is none was picked")
+	}
+
+	// The sum over all loops is what the hierarchy misses.
+	d.act(func() { d.app.SetSize(1, 2048) })
+	d.act(func() { d.app.goTo(d.app.Screen, true) })
+	d.countedLoops()
+	d.act(func() {
+		m := d.app.loopMisses().Levels[0]
+		if m.Cache.SizeBytes != 2048 || m.Result.Total.Misses != m.ByLoop[0].Misses || m.ByLoop[0].Cold != 384 {
+			t.Errorf("%+v", m.ByLoop)
+		}
+	})
+	for m := d.app.Levels()[0]; !m.Full(); m = d.app.Levels()[0] {
+		d.act(func() { d.app.StepWays(1, 1) })
+	}
+	d.countedLoops()
+	d.wants("33 920", "Who evicts whom in L1")
+	rows, _ = d.grids["loops"].View(0, 1)
+	if rows[0][6] != "33\u202f920" {
+		t.Errorf("the nest misses %q", rows[0])
+	}
+
+	d.act(func() { d.app.SaveCSV("loops"); d.app.SaveCSV("arrays") })
+	if csv := d.saw("Matrix multiplication-loops.csv"); !strings.Contains(csv, "1.1.1,2,main,matmul-naive.c,20,20,32,32,1024,32768,65536,") {
+		t.Errorf("CSV %q", csv)
+	}
+	if csv := d.saw("Matrix multiplication-arrays.csv"); !strings.Contains(csv, "1.1,b,32768,0,") {
+		t.Errorf("CSV %q", csv)
+	}
+}
+
+// A profile without loops says how to get them, and one button does.
+func TestLoopsOnRequest(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.app.Navigate("#" + d.app.Screen.With(state.TabLoops).Hash())
+	d.wants(`id="missing"`, "--analyses loops", `id="loops-again"`)
+	before := d.app.Screen.Open
+	d.act(func() { d.app.RepeatForLoops() })
+	until(t, func() (yes bool) {
+		d.act(func() { yes = d.app.run == nil && d.app.Screen.Open != before && d.app.loops() != nil })
+		return yes
+	})
+	d.countedLoops()
+	d.wants(`id="loops-counted"`)
+	// What was counted besides is there as before.
+	if p := d.app.result.Profile; p.Counters == nil || p.Sites == nil || p.Locality[0].Sets == nil {
+		t.Error("other analyses are lost")
+	}
+}
+
+func TestLoopsThatCannotBeShown(t *testing.T) {
+	d := newDesk(t)
+	folded(t, d)
+	good := d.app.result.Profile
+	for _, c := range []struct {
+		loops []byte
+		want  string
+	}{{[]byte{7, 7, 7}, "are damaged"}, {[]byte{}, "does not fold"}} {
+		damaged := *good
+		damaged.Loops = c.loops
+		d.app.Offer(Item{File: fileWith("damaged.sgp", damaged.Encode())})
+		d.app.Navigate("#" + d.app.Screen.With(state.TabLoops).Hash())
+		d.wants(c.want)
+	}
+}
+
+// Misses are counted once for a hierarchy, and not of a result that is gone.
+func TestLoopsCountOnce(t *testing.T) {
+	d := newDesk(t)
+	folded(t, d)
+	first := d.app.loopMisses()
+	d.act(func() { d.app.goTo(d.app.Screen, true) })
+	if d.app.loopMisses() != first {
+		t.Error("counted again")
+	}
+	d.act(func() { d.app.SetSize(1, 1<<20); d.app.result.Profile = new(profile.Profile) })
+	until(t, func() (yes bool) {
+		d.act(func() { yes = d.app.loops() == nil })
+		return yes
+	})
+}

@@ -1,0 +1,304 @@
+package state
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/loops/outline"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// Loops are the loop nests of a run, as the Loops view shows them.
+type Loops struct {
+	*answers.Loops
+	Profile *profile.Profile
+	bytes   int // of the folded trace
+
+	arrays map[int][]outline.Array // of loops that were looked at
+}
+
+// The view lists the nests that make a thousandth of the references or more, and so many
+// at most.
+const (
+	leastShare = 0.001
+	mostNests  = 400
+)
+
+// NewLoops reads the loops of a profile, which has some. problem says in a sentence why
+// they cannot be shown.
+func NewLoops(p *profile.Profile) (l *Loops, problem string) {
+	made, err := answers.NewLoops(p, mostNests)
+	if err != nil {
+		return nil, "The loops of this profile are damaged: " + err.Error() + ". Analyse its trace again."
+	}
+	if made == nil {
+		return nil, ""
+	}
+	large := 0
+	for i := range made.Outline.Loops {
+		if o := &made.Outline.Loops[i]; o.Depth == 0 && made.Share(o.References) >= leastShare {
+			large++
+		}
+	}
+	if large > 0 && large < made.Nests {
+		made.Outline = outline.New(made.Tree(), large)
+	}
+	return &Loops{Loops: made, Profile: p, bytes: len(p.Loops), arrays: map[int][]outline.Array{}}, ""
+}
+
+// Hottest is the loop that makes most references itself, or -1 where there is none.
+func (l *Loops) Hottest() int {
+	best := -1
+	for i := range l.Outline.Loops {
+		if best < 0 || l.Outline.Loops[i].Own > l.Outline.Loops[best].Own {
+			best = i
+		}
+	}
+	return best
+}
+
+// Summary says in sentences what there is.
+func (l *Loops) Summary() string {
+	all := l.Outline.Loops
+	if len(all) == 0 {
+		return "Nothing repeats: no loop was found in " + Plural(l.References, "reference", "references") + "."
+	}
+	in := l.References - l.Straight
+	text := Plural(uint64(len(all)), "loop", "loops") + " in " + Plural(uint64(l.Nests), "nest", "nests")
+	if l.LeftOut > 0 {
+		text += ", the largest of " + Exact(uint64(l.Nests)+l.LeftOut) + ","
+		in -= l.LeftOutReferences
+	}
+	if len(all) == 1 {
+		text += " makes "
+	} else {
+		text += " make "
+	}
+	text += Percent(Ratio(in, l.References)) + " of " + Plural(l.References, "reference", "references") + ". "
+	hot := l.Hottest()
+	return text + "Most are made in loop " + l.Title(hot) + ": " + Percent(Ratio(all[hot].Own, l.References)) + "."
+}
+
+// Method says how they were found.
+func (l *Loops) Method() string {
+	t := l.Outline.Tree()
+	text := "Folded without loss: " + Plural(t.Rows(), "row", "rows") + " of the trace are " + Bytes(uint64(l.bytes)) + " in the profile. Counts are exact. " +
+		"Loops are numbered as chapters are; nests that differ in addresses and trip counts only are one that runs several times."
+	if l.Profile.Sites == nil && !l.Profile.Input.Header.PCs {
+		text += " The trace tells neither sites nor addresses of instructions: little folds, and these are not the loops of the program."
+	}
+	return text
+}
+
+// Title names a loop: 1.1.1, matmul-naive.c:20, main.
+func (l *Loops) Title(i int) string {
+	w := l.Where(i)
+	text := l.Label(i)
+	if s := w.Source(); s != "" {
+		text += ", " + s
+	}
+	if w.Function != "" {
+		text += ", " + w.Function
+	}
+	return text
+}
+
+// trips writes how often a loop runs each time, with thousands apart.
+func trips(o *outline.Loop) string {
+	if o.Least == o.Most {
+		return Exact(o.Most)
+	}
+	return Exact(o.Least) + "–" + Exact(o.Most)
+}
+
+// Sentence says how a loop runs.
+func (l *Loops) Sentence(i int) string {
+	o := &l.Outline.Loops[i]
+	text := "It begins " + Plural(o.Runs, "time", "times") + ", with " + trips(o) + " iterations"
+	if o.Runs > 1 {
+		text += " each, " + Exact(o.Trips) + " in all"
+	}
+	text += ". It makes " + Plural(o.References, "reference", "references") + ", " + Percent(l.Share(o.References)) + " of the run"
+	if o.Own < o.References {
+		text += "; " + Exact(o.Own) + " of them outside of the loops in it"
+	}
+	return text + "."
+}
+
+// Uncounted are the misses of levels before they are counted.
+func Uncounted(levels []hierarchy.Cache) *answers.LoopMisses {
+	m := new(answers.LoopMisses)
+	for _, c := range levels {
+		m.Levels = append(m.Levels, answers.LevelMisses{Cache: c})
+	}
+	return m
+}
+
+// Grid is the tree as a table; picked is a loop, counted are the misses in it.
+func (l *Loops) Grid(picked int, counted *answers.LoopMisses) *Grid {
+	whole := l.Table(0)
+	t := &Table{Caption: "Loops", Rows: len(l.Outline.Loops), Source: &whole, Schema: "stackglass.loops"}
+	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Words: true}, {Name: "trips"}, {Name: "runs"}, {Name: "references"}, {Name: "share"}}
+	if counted != nil { // else a copy is made, which has them by themselves
+		for _, c := range counted.Levels {
+			t.Columns = append(t.Columns, Column{Name: c.Cache.Name + " misses"})
+		}
+	}
+	t.Row = func(i int) []string {
+		o, w := &l.Outline.Loops[i], l.Where(i)
+		cells := []string{strings.TrimSuffix(l.Label(i)+" · "+w.Source(), " · "), orDash(w.Function), trips(o), Exact(o.Runs), Exact(o.References), Percent(l.Share(o.References))}
+		if counted != nil {
+			for _, c := range counted.Levels {
+				cells = append(cells, missesCell(&c, i))
+			}
+		}
+		return cells
+	}
+	depths := make([]int, len(l.Outline.Loops))
+	for i := range depths {
+		depths[i] = l.Outline.Loops[i].Depth + 1
+	}
+	hot := l.Hottest()
+	return &Grid{Table: t, ID: "loops", Order: "loops", Selected: picked, Depths: depths, Mark: func(i int) string {
+		if i == hot {
+			return "most"
+		}
+		return ""
+	}}
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
+
+// Arrays are those of a loop.
+func (l *Loops) Arrays(i int) []outline.Array {
+	if l.arrays[i] == nil {
+		l.arrays[i] = l.Loops.Arrays(i)
+	}
+	return l.arrays[i]
+}
+
+// mostArrays is how many arrays of a loop people get.
+const mostArrays = 100
+
+// ArraysTable is what a loop goes over.
+func (l *Loops) ArraysTable(i int) *Table {
+	whole := l.Loops.ArraysTable([]int{i})
+	brief := report.Table{Title: "Arrays of loop " + l.Label(i), Columns: []report.Column{
+		{Label: "array"}, {Label: "references"}, {Label: "stores"}, {Label: "base"}, {Label: "extent"},
+		{Label: "strides, bytes"}, {Label: "touched"}, {Label: "of its lines"},
+	}}
+	for n, a := range l.Arrays(i) {
+		if n == mostArrays {
+			brief.Title += ", the first " + strconv.Itoa(mostArrays)
+			break
+		}
+		if a.Wild {
+			brief.Add(report.TextOf(orDash(a.Name)), report.Count(a.References), report.Count(a.Stores), report.None(), report.None(), report.TextOf("irregular"), report.None(), report.None())
+			continue
+		}
+		touched := Bytes(a.Touched)
+		if !a.Exact {
+			touched = "≤ " + touched
+		}
+		brief.Add(report.TextOf(orDash(a.Name)), report.Count(a.References), report.Count(a.Stores), report.TextOf("0x"+strconv.FormatUint(a.Base, 16)), report.TextOf(Bytes(a.Extent)),
+			report.TextOf(strings.ReplaceAll(answers.Strides(&a), "-", "−")), report.TextOf(touched), report.Ratio(a.Utilisation(uint64(l.LineBytes))))
+	}
+	t := newReportTable(brief, whole, "", words)
+	t.Schema = "stackglass.loops"
+	return t
+}
+
+// Advice says what is striking about the arrays of a loop; "" for nothing.
+func (l *Loops) Advice(i int) string {
+	for _, a := range l.Arrays(i) {
+		if a.Wild || !a.Exact || a.Lines < 8 || a.References < a.Lines {
+			continue
+		}
+		if used := a.Utilisation(uint64(l.LineBytes)); used <= 0.5 {
+			name := "One of its arrays"
+			if a.Name != "" {
+				name = "Of “" + a.Name + "”"
+			}
+			inner := a.Strides[len(a.Strides)-1]
+			return name + " a run of this loop uses " + Percent(used) + " of the " + Plural(a.Lines, "line", "lines") + " that it touches: it moves " +
+				strings.Replace(strconv.FormatInt(inner, 10), "-", "−", 1) + " bytes from one iteration of the innermost loop to the next."
+		}
+	}
+	return ""
+}
+
+// missesCell are the misses of a loop in a level.
+func missesCell(c *answers.LevelMisses, i int) string {
+	switch {
+	case c.Result != nil:
+		return Exact(c.ByLoop[i].Misses)
+	case c.Problem != "":
+		return "–"
+	}
+	return "…"
+}
+
+// MissesTable tells the misses of a loop by cause, level by level.
+func (l *Loops) MissesTable(m *answers.LoopMisses, loop int) *Table {
+	t := l.Misses(m, []int{loop})
+	brief := t
+	brief.Title = "Misses in loop " + l.Label(loop)
+	brief.Columns = t.Columns[1:]
+	brief.Rows = nil
+	for _, row := range t.Rows {
+		brief.Rows = append(brief.Rows, row[1:])
+	}
+	made := newReportTable(brief, t, "", words)
+	made.Schema = "stackglass.loops"
+	return made
+}
+
+// mostEvicting is how many pairs of arrays people get.
+const mostEvicting = 12
+
+// EvictionsTable tells whose lines went because whose came, in the first level, over the
+// whole run; nil where no level was counted, or nothing went.
+func (l *Loops) EvictionsTable(m *answers.LoopMisses) *Table {
+	t := l.Evictions(m)
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	brief := t
+	if len(brief.Rows) > mostEvicting {
+		brief.Rows = brief.Rows[:mostEvicting]
+		brief.Title += ", the first " + strconv.Itoa(mostEvicting)
+	}
+	made := newReportTable(brief, t, "", words)
+	made.Schema = "stackglass.loops"
+	return made
+}
+
+// HowCounted says of the misses how they were counted, with what is in the way.
+func HowCounted(m *answers.LoopMisses) (list []string) {
+	for i := range m.Levels {
+		of := &m.Levels[i]
+		if of.Result == nil {
+			list = append(list, of.Problem)
+			continue
+		}
+		r := of.Result
+		text := of.Cache.Name + ": exact, LRU, " + Plural(r.Cache.Sets, "set", "sets") + " of " + Plural(r.Cache.Ways, "line", "lines") + "; " +
+			Percent(Ratio(r.Jumped, r.Total.Accesses)) + " of " + Plural(r.Total.Accesses, "line access", "line accesses") + " were jumped over, because what comes repeats."
+		if of.Problem != "" {
+			text += " " + of.Problem
+		}
+		list = append(list, text)
+	}
+	if len(m.Levels) > 1 {
+		list = append(list, "Each level is counted as if it saw every access (the inclusive model), and threads share it.")
+	}
+	return list
+}
