@@ -62,5 +62,5 @@
 // those of one or two nodes are found wherever they repeat, longer ones if they end
 // where one of the last eight equal sequences of three nodes did. Without sites and PCs
 // no reference is wild, little folds, and the loops that are found are not those of the
-// program.
+// program; package sgl gives such rows sites first.
 package loops
