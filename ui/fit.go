@@ -1,15 +1,18 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/vugu/vugu"
 )
 
-// Fit shortens, in what is about to be rendered, texts that the renderer has no room
-// for: it gives up where one has more than 16 KiB. Names of functions can be as long
-// as whoever wrote the trace likes.
+// Fit makes what is about to be rendered such that the renderer can. It shortens texts
+// that there is no room for: the renderer gives up where one has more than 16 KiB, and
+// names of functions can be as long as whoever wrote the trace likes. And it puts a text
+// into slots that are empty: of an element without content the renderer leaves what was
+// in it before, which is right for those that hold what others draw.
 func Fit(r *vugu.BuildResults) { fitAll(r, r.Out) }
 
 func fitAll(r *vugu.BuildResults, out *vugu.BuildOut) {
@@ -27,6 +30,9 @@ func fitNode(r *vugu.BuildResults, n *vugu.VGNode) {
 		return
 	}
 	n.Data = state.Fit(n.Data)
+	if n.Type == vugu.ElementNode && n.FirstChild == nil && n.InnerHTML == nil && slices.ContainsFunc(n.Attr, isSlot) {
+		n.AppendChild(&vugu.VGNode{Type: vugu.TextNode, Data: "\n"})
+	}
 	for i := range n.Attr {
 		n.Attr[i].Val = state.Fit(n.Attr[i].Val)
 	}
@@ -39,3 +45,5 @@ func fitNode(r *vugu.BuildResults, n *vugu.VGNode) {
 		fitNode(r, child)
 	}
 }
+
+func isSlot(a vugu.VGAttribute) bool { return a.Key == "class" && a.Val == "slot" }

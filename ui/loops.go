@@ -21,6 +21,8 @@ type loopState struct {
 	counting []hierarchy.Cache // nil: nothing is counted at present
 	tables   map[string]*state.Table
 	picked   int // that tables are of
+
+	changes changeState
 }
 
 // loops are those of the result in view; nil where there are none.
@@ -63,6 +65,9 @@ func (a *App) drawLoops() {
 		return
 	}
 	a.countLoops()
+	if c := a.changes(); c != nil {
+		c.recount(a)
+	}
 	s := &a.nests
 	s.tables = nil
 	counted := a.loopMisses()

@@ -132,3 +132,74 @@ func TestLoopsCountOnce(t *testing.T) {
 		return yes
 	})
 }
+
+// tried waits until the changes are counted.
+func (d *desk) tried() {
+	d.t.Helper()
+	until(d.t, func() (yes bool) {
+		d.act(func() { yes = d.app.nests.changes.now == nil })
+		return yes
+	})
+}
+
+// Changes to a nest are tried by name, proposed, counted again for other caches, and
+// forgotten.
+func TestLoopChanges(t *testing.T) {
+	d := newDesk(t)
+	folded(t, d)
+	d.act(func() { d.app.SetSize(1, 4096) })
+	d.wants("What if nest 1 were different", `id="propose"`, "pad rows", `placeholder="a=+64"`)
+	try := func(kind, text string) {
+		t.Helper()
+		d.act(func() {
+			s := d.app.changes()
+			s.kind, s.text = kind, text
+			d.app.TryChange()
+		})
+		d.tried()
+	}
+	try("pad", "b=+8")
+	before := uint64(0)
+	d.act(func() { before = d.app.loopMisses().Levels[0].Result.Total.Misses })
+	d.wants("pad each row of b by 1 element (8 bytes)", "code that takes the rows to lie right behind each other", state.Exact(before))
+	try("interchange", "i,k")
+	d.wants("Interchange does not apply: a loop does not hold the next one alone")
+	try("tile", "i=8,q=8")
+	d.wants("Tile &#34;q&#34;, want a loop of nest 1")
+	try("interchange", "i,j")
+	d.wants("interchange loop 1 and loop 1.1")
+
+	d.act(d.app.ProposeChanges)
+	d.tried()
+	d.wants(`id="table-proposed"`, "that would save most misses of L1")
+	rows := func() (n int) {
+		d.act(func() { n = d.app.changeTable("tried").Rows })
+		return n
+	}
+	if n := rows(); n != 2*2 { // the third level is hashed
+		t.Errorf("%d rows of two changes", n)
+	}
+	first := ""
+	d.act(func() { first = d.app.changeTable("tried").Row(0)[2] })
+	d.act(func() { d.app.SetSize(1, 2048) })
+	d.tried()
+	d.act(func() {
+		if now := d.app.changeTable("tried").Row(0)[2]; now == first {
+			t.Errorf("half of the cache, and %s misses again", now)
+		}
+	})
+	d.act(d.app.ForgetChanges)
+	d.act(func() {
+		if d.app.changeTable("tried") != nil || d.app.changeTable("proposed") != nil {
+			t.Error("tables are left")
+		}
+	})
+	// A search that is ended leaves nothing.
+	d.act(func() { d.app.ProposeChanges(); d.app.ProposeChanges() })
+	d.tried()
+	d.act(func() {
+		if d.app.changeTable("proposed") != nil {
+			t.Error("proposals of a search that was ended")
+		}
+	})
+}

@@ -134,6 +134,8 @@ func (a *App) table(chart string) *state.Table {
 		return a.communicationTable(chart)
 	case "loops", "arrays", "loop-misses", "evictions":
 		return a.loopTable(chart)
+	case "tried", "proposed":
+		return a.changeTable(chart)
 	case "cores", "own", "shared", "change":
 		return a.threadsTable(chart)
 	case "kinds":

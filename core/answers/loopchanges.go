@@ -283,11 +283,11 @@ func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (tabl
 func trialTable(title string) report.Table {
 	return report.Table{Key: "changes", Title: title, Columns: []report.Column{
 		{Key: "change", Label: "change"}, {Key: "level", Label: "level"},
-		{Key: "misses_before", Label: "misses before"}, {Key: "misses_after", Label: "after"}, {Key: "saved", Label: "fewer"},
+		{Key: "misses_before", Label: "misses before"}, {Key: "misses_after", Label: "after"}, {Key: "change_ratio", Label: "change of misses"},
 		{Key: "illegal", Label: "not checked; illegal if there is"},
 	}}
 }
 
 func addTrial(t *report.Table, words, level string, o *change.Outcome, illegal string) {
-	t.Add(report.TextOf(words), report.TextOf(level), report.Count(o.Before.Misses), report.Count(o.After.Misses), report.Ratio(o.Saved()), report.TextOf(illegal))
+	t.Add(report.TextOf(words), report.TextOf(level), report.Count(o.Before.Misses), report.Count(o.After.Misses), report.Change(report.Count(o.Before.Misses), report.Count(o.After.Misses)), report.TextOf(illegal))
 }

@@ -39,15 +39,12 @@ func (l *Loops) CountMisses(levels []hierarchy.Cache, goOn func() bool) *LoopMis
 
 func (l *Loops) count(c hierarchy.Cache, goOn func() bool) (of LevelMisses, ok bool) {
 	of.Cache = c
-	ways := uint64(c.Ways)
-	if c.Full() {
-		ways = c.Lines()
-	}
-	if c.Hashed || ways == 0 || c.Lines()%ways != 0 {
+	cache, ok := setsOf(c)
+	if !ok {
 		of.Problem = c.Name + " does not choose sets by the low bits of a line's number, so its misses are not counted by loop."
 		return of, true
 	}
-	r, err := misses.RunAsking(l.Tree(), misses.Cache{LineBytes: uint64(c.LineBytes), Sets: c.Lines() / ways, Ways: ways}, goOn)
+	r, err := misses.RunAsking(l.Tree(), cache, goOn)
 	switch {
 	case err == misses.ErrStopped:
 		return of, false

@@ -1,0 +1,50 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// tryChanges tries a change to the demo's nest by keyboard, and has some proposed.
+func (p *tab) tryChanges(text string) {
+	p.t.Helper()
+	p.tabTo("the form", `document.activeElement.id === "change-text"`)
+	p.press(text + kb.Enter)
+	p.wait("the change", `document.querySelector("#table-tried tbody tr") && !document.getElementById("changes-counting")`)
+	p.click("#propose")
+	p.wait("proposals", `document.querySelector("#table-proposed tbody tr") && !document.getElementById("changes-counting")`)
+}
+
+// TestLoopChanges asks what other code would do to the misses of a nest.
+func TestLoopChanges(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.click("#demo-matmul-naive")
+	p.finished()
+	p.openView("8", "#table-loop-misses tbody tr")
+	p.wait("a small L1", `(() => {
+		const size = document.getElementById("size-1");
+		if (size.ariaValueText.replace(/\u202f/, " ") === "4 KiB") return true;
+		size.value = Number(size.value) - 1;
+		size.dispatchEvent(new Event("input", { bubbles: true }));
+	})()`)
+	p.tryChanges("b=+8")
+	row := func(n string) string { return p.text("#table-tried tbody tr:nth-child(1) td:nth-child(" + n + ")") }
+	if got := row("1"); got != "pad each row of b by 1 element (8 bytes)" {
+		t.Errorf("the change is %q", got)
+	}
+	if got := p.text("#table-proposed caption, #table-proposed .caption"); got == "" {
+		t.Error("proposals have no title")
+	}
+	p.shoot("loops-changes")
+	p.choose("change-kind", "interchange")
+	p.wait("the form is empty", `document.getElementById("change-text").value === ""`)
+	p.click("#change-text")
+	p.press("i,k")
+	p.click("#change-try")
+	p.wait("why not", `document.getElementById("change-problem")?.textContent.includes("does not hold the next one alone")`)
+	p.click("#changes-forget")
+	p.waitGone("#table-tried")
+	p.wait("the focus", `document.activeElement.id === "change-kind"`)
+}
