@@ -73,8 +73,8 @@ func TestKernelsAreAFewBytes(t *testing.T) {
 			tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
 			got := tree.Append(nil)
 			t.Logf("%s, entries of blocks %v: %d rows in %d bytes", k.name, blocks, len(c.rows), len(got))
-			if len(got) > 400 {
-				t.Errorf("%s, entries of blocks %v: %d bytes, want at most 400", k.name, blocks, len(got))
+			if len(got) > 500 {
+				t.Errorf("%s, entries of blocks %v: %d bytes, want at most 500", k.name, blocks, len(got))
 			}
 		}
 	}

@@ -36,11 +36,13 @@ var kernels = []struct {
 	leaves, plain int
 }{
 	{"gemm", gemm, 9, 4},
-	{"trmm", trmm, 15, 8},
+	{"trmm", trmm, 10, 6},
 	{"jacobi", jacobi, 17, 12},
 	{"walk", contiguous, 3, 1},
 	{"blocked", blocked, 8, 0},
 	{"triangle down", down, 4, 2},
+	{"lu", lu, 150, 87},
+	{"cholesky", cholesky, 151, 88},
 }
 
 func gemm(c *code, n uint64) {
@@ -131,6 +133,60 @@ func blocked(c *code, n uint64) {
 				}
 			}
 		}
+	}
+}
+
+func lu(c *code, n uint64) {
+	at := func(i, j uint64) uint64 { return arrayA + 8*(i*n+j) }
+	for i := range n {
+		c.block(1)
+		for j := range i {
+			c.block(2)
+			for k := range j {
+				c.block(3)
+				c.load(1, at(i, k))
+				c.load(2, at(k, j))
+				c.store(3, at(i, j))
+			}
+			c.block(4)
+			c.load(4, at(j, j))
+			c.store(5, at(i, j))
+		}
+		for j := i; j < n; j++ {
+			c.block(5)
+			for k := range i {
+				c.block(6)
+				c.load(6, at(i, k))
+				c.load(7, at(k, j))
+				c.store(8, at(i, j))
+			}
+		}
+	}
+}
+
+func cholesky(c *code, n uint64) {
+	at := func(i, j uint64) uint64 { return arrayA + 8*(i*n+j) }
+	for i := range n {
+		c.block(1)
+		for j := range i {
+			c.block(2)
+			for k := range j {
+				c.block(3)
+				c.load(1, at(i, k))
+				c.load(2, at(j, k))
+				c.store(3, at(i, j))
+			}
+			c.block(4)
+			c.load(4, at(j, j))
+			c.store(5, at(i, j))
+		}
+		for k := range i {
+			c.block(5)
+			c.load(6, at(i, k))
+			c.store(7, at(i, i))
+		}
+		c.block(6)
+		c.store(8, at(i, i))
 	}
 }
 

@@ -111,7 +111,7 @@ func (f *Folder) unfoldLast(nodes int) bool {
 			f.past = append(f.past, candidate{ref: s.ref, addr: p[0], again: true, wild: s.wild})
 		} else {
 			w.enter(s, p[0], p[1:s.params])
-			for w.settle(all); w.depth > 0 && len(f.past) <= mostAgain; w.settle(all) {
+			for w.settle(all); w.depth > 0 && !w.stuck && len(f.past) <= mostAgain; w.settle(all) {
 				t := &w.frames[w.depth-1]
 				it := &t.items[t.pos]
 				c := candidate{ref: it.ref, addr: t.cur[t.at], again: true, wild: it.wild}
@@ -119,7 +119,11 @@ func (f *Folder) unfoldLast(nodes int) bool {
 				t.pos++
 				t.at++
 			}
-			w.depth = 0
+			stuck := w.stuck
+			w.depth, w.stuck = 0, false
+			if stuck {
+				return false
+			}
 		}
 		if len(f.past) > mostAgain {
 			return false
@@ -128,10 +132,14 @@ func (f *Folder) unfoldLast(nodes int) bool {
 	return true
 }
 
-// pushItems appends items of a body as nodes; params are the body's.
+// pushItems appends items of a body as nodes, but for loops that do not run; params are
+// the body's.
 func (f *Folder) pushItems(items []item, params []uint64) {
 	for i := range items {
 		it := &items[i]
+		if it.loop && int64(params[it.at]) < 1 {
+			continue
+		}
 		f.params = append(f.params, params[it.at:it.at+it.params]...)
 		f.push(it.shape, int(it.params))
 	}
@@ -181,6 +189,9 @@ func (f *Folder) goesOn(loop uint32, p []uint64, c candidate) bool {
 	all := f.tree.shapes.all
 	s := &all[loop]
 	trips := p[0]
+	if int64(trips) < 1 {
+		return false
+	}
 	for first, i := s.items[0], 0; ; i++ {
 		value := p[1+i] + s.steps[i]*trips
 		if !first.loop {

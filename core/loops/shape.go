@@ -17,6 +17,7 @@ type shape struct {
 	leaves int  // in the tree below
 	loops  int  // with this one
 	height int  // of them, the most inside each other
+	leafy  bool // a loop with leaves among its items
 	flat   bool // a loop over leaves, no two of them wild ones of the same reference
 }
 
@@ -125,6 +126,7 @@ func (s *shapes) newLoop(body []node, steps []uint64) shape {
 		n.params += of.params
 		n.leaves += of.leaves
 		n.loops += of.loops
+		n.leafy = n.leafy || !of.loop
 		n.height = max(n.height, 1+of.height)
 	}
 	n.flat = n.loops == 1 && !n.wildTwice()

@@ -5,13 +5,14 @@ package loops
 type walk struct {
 	frames []frame // of the loops around the place, the outermost first
 	depth  int     // frames in use; 0: nowhere
-	stuck  bool    // at a loop that would run less than once
-	skips  bool    // such loops are passed over, instead
+	stuck  bool    // at a loop that would run less than once, with no leaf beside it
+	skips  bool    // such loops are passed over, too
 }
 
 // frame is a loop that runs.
 type frame struct {
 	flat  bool // as of its shape
+	leafy bool // the same
 	items []item
 	steps []uint64
 	cur   []uint64 // the body's parameters in this iteration, as many as steps
@@ -28,7 +29,7 @@ func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
 	}
 	t := &w.frames[w.depth]
 	w.depth++
-	t.flat, t.items, t.steps, t.cur = s.flat, s.items, s.steps, append(t.cur[:0], start...)
+	t.flat, t.leafy, t.items, t.steps, t.cur = s.flat, s.leafy, s.items, s.steps, append(t.cur[:0], start...)
 	t.pos, t.at, t.done, t.trips = 0, 0, 0, trips
 	return t
 }
@@ -55,7 +56,7 @@ func (w *walk) settle(all []shape) {
 			return
 		}
 		trips := t.cur[t.at]
-		if int64(trips) < 1 && w.skips {
+		if int64(trips) < 1 && (w.skips || t.leafy) {
 			t.at += int(t.items[t.pos].params)
 			t.pos++
 			continue
@@ -78,12 +79,22 @@ func (t *frame) again() {
 	}
 }
 
-// untouched tells whether the outermost loop is between two iterations.
+// untouched tells whether no row of this iteration of the outermost loop came yet.
 func (w *walk) untouched() bool {
 	for d := range w.depth {
-		if t := &w.frames[d]; t.pos > 0 || d > 0 && t.done > 0 {
+		if t := &w.frames[d]; d > 0 && t.done > 0 || t.passed() {
 			return false
 		}
 	}
 	return true
+}
+
+// passed tells whether items of this iteration, but for loops that do not run, are done.
+func (t *frame) passed() bool {
+	for i := range t.items[:t.pos] {
+		if it := &t.items[i]; !it.loop || int64(t.cur[it.at]) > 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -9,12 +9,17 @@ import (
 )
 
 // Folding folds a trace into a file, in a memory that is bounded however long and
-// irregular the trace is: what is finished is written.
+// irregular the trace is: what is finished is written. Rows of traces that tell neither
+// sites nor PCs fold little, so they get sites, as they do in a container.
 type Folding struct {
 	folder *loops.Folder
 	w      *Writer
 	told   trace.Header // with the last batch
 	err    error
+
+	namer *sgt.Namer // of a trace without sites and PCs
+	sites []uint32   // of a batch
+	view  trace.Batch
 }
 
 // NewFolding begins a file; window is as for [loops.NewFolder].
@@ -26,11 +31,36 @@ func NewFolding(w io.Writer, window int) *Folding {
 
 // Write adds the rows of a batch of a trace that has that header.
 func (f *Folding) Write(b *trace.Batch, h trace.Header) error {
-	f.told = h
+	if b.Site == nil && b.PC == nil && h.Program == nil {
+		b = f.named(b, h)
+	}
+	f.told = f.header(h)
 	if f.err == nil {
 		f.err = f.folder.Consume(b)
 	}
 	return f.err
+}
+
+// named gives a batch with sites.
+func (f *Folding) named(b *trace.Batch, h trace.Header) *trace.Batch {
+	if f.namer == nil {
+		f.namer = sgt.NewNamer()
+	}
+	if n := b.Len(); n > len(f.sites) {
+		f.sites = make([]uint32, n)
+	}
+	b.View(&f.view, 0, b.Len())
+	f.view.Site = f.sites[:b.Len()]
+	f.namer.Name(b, h, f.view.Site)
+	return &f.view
+}
+
+// header gives a header with the sites that rows got.
+func (f *Folding) header(h trace.Header) trace.Header {
+	if f.namer != nil && h.Program == nil {
+		h.Program, h.Sites = f.namer.Program(), true
+	}
+	return h
 }
 
 // Rows is the number of rows in the file so far.
@@ -43,10 +73,10 @@ func (f *Folding) Bytes() uint64 { return f.w.bytes }
 // end, and how the run ended.
 func (f *Folding) Close(h trace.Header, e sgt.End) error {
 	if f.err == nil {
-		f.err = f.w.Write(f.folder.Finish(), h)
+		f.err = f.w.Write(f.folder.Finish(), f.header(h))
 	}
 	if f.err == nil {
-		f.err = f.w.Close(h, e)
+		f.err = f.w.Close(f.header(h), e)
 	}
 	return f.err
 }

@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
 // analysis is what the steps share.
 type analysis struct {
 	cache  geometry
 	leaves []*leaf
+	wild   map[loops.Reference]Level // an access of each wild reference, on average
 	loops  int
 	budget int // of the places of a loop, see places
 
@@ -110,7 +114,13 @@ func (a *analysis) touches(l *loop) (list []touch) {
 				list = append(list, touch{of: &p.inner.arrays[j], part: i})
 			}
 		case p.leaf.item.Wild:
-			p.leaf.alwaysMisses(l)
+			v, known := a.wild[p.leaf.item.Ref]
+			if !known {
+				v = Level{Accesses: 1, Misses: 1, Class: AlwaysMiss}
+			}
+			n := l.trips * p.leaf.wide
+			p.leaf.levels[l.depth] = Level{Accesses: n * v.Accesses, Misses: n * v.Misses, Class: v.Class}
+			l.wild = append(l.wild, p.leaf)
 		default:
 			of := a.join([]*leaf{p.leaf}, l.depth+1)
 			of.direct = true
@@ -238,7 +248,7 @@ func (a *analysis) edges(list []array) {
 }
 
 // iteration makes the arrays of an iteration: of touches of one of the loop's arrays
-// that may be in the same line.
+// that may be in the same line, or that overlap for the most part.
 func (a *analysis) iteration(touches []touch) []array {
 	order := make([]int, len(touches))
 	for i := range order {
@@ -247,17 +257,28 @@ func (a *analysis) iteration(touches []touch) []array {
 	slices.SortStableFunc(order, func(x, y int) int {
 		return cmp.Or(touches[x].group-touches[y].group, cmp.Compare(touches[x].of.span.lo, touches[y].of.span.lo))
 	})
-	group, n, end := -1, -1, uint64(0)
+	group, n := -1, -1
+	var all span
 	for _, i := range order {
 		t := &touches[i]
-		if in := t.of.span; t.group != group || in.lo > end && in.lo-end >= uint64(a.cache.LineBytes) {
+		if t.group != group || !a.together(all, t.of.span) {
 			n++
-			group, end = t.group, in.hi
+			group, all = t.group, t.of.span
 		}
-		end = max(end, t.of.span.hi)
+		all = all.join(t.of.span)
 		t.to = n
 	}
 	return a.unite(touches, n+1)
+}
+
+// together tells whether s, which begins no lower than all, is one array with it.
+func (a *analysis) together(all, s span) bool {
+	line := uint64(a.cache.LineBytes)
+	if s.lo > all.hi {
+		return s.lo-all.hi < line && (all.hi-all.lo < line || s.hi-s.lo < line)
+	}
+	both, shorter, longer := min(all.hi, s.hi)-s.lo, min(all.hi-all.lo, s.hi-s.lo), max(all.hi-all.lo, s.hi-s.lo)
+	return shorter < line || both >= shorter/2 && shorter >= longer/4
 }
 
 // unite makes so many arrays of what touches them.
@@ -437,7 +458,7 @@ func (a *analysis) tell(l *loop, touches []touch) {
 		}
 		for _, u := range p.inner.wild {
 			in := u.levels[l.depth+1]
-			u.levels[l.depth] = Level{Accesses: l.trips * in.Accesses, Misses: l.trips * in.Misses, Class: AlwaysMiss}
+			u.levels[l.depth] = Level{Accesses: l.trips * in.Accesses, Misses: l.trips * in.Misses, Class: in.Class}
 		}
 		l.wild = append(l.wild, p.inner.wild...)
 	}
@@ -470,9 +491,53 @@ func (t *touch) divide(l *loop) {
 	}
 }
 
-// alwaysMisses is what is said of a reference whose addresses are a list.
-func (u *leaf) alwaysMisses(l *loop) {
-	n := l.trips * u.wide
-	u.levels[l.depth] = Level{Accesses: n, Misses: n, Class: AlwaysMiss}
-	l.wild = append(l.wild, u)
+// alone finds what an access of each wild reference does on average in a cache that only
+// wild references use.
+func (a *analysis) alone(n *loops.Nest, c misses.Cache) {
+	list := n.Clone()
+	if list.Items = onlyWild(list.Items); len(list.Items) == 0 {
+		return
+	}
+	t, err := list.Build()
+	if err != nil {
+		return
+	}
+	counted, err := misses.Run(t, c)
+	if err != nil {
+		return
+	}
+	for i, r := range t.References() {
+		n := counted.Refs[i]
+		if n.Accesses == 0 {
+			continue
+		}
+		v := Level{Accesses: 1, Misses: float64(n.Misses) / float64(n.Accesses)}
+		switch {
+		case n.Misses == n.Accesses:
+			v.Class = AlwaysMiss
+		case n.Misses == 0:
+			v.Class = AlwaysHit
+		case n.Misses == n.Cold:
+			v.Class = FirstMiss
+		case n.Full < n.Misses/2:
+			v.Class = ConfMiss
+		default:
+			v.Class = CapMiss
+		}
+		a.wild[r] = v
+	}
+}
+
+// onlyWild leaves out all that is not wild.
+func onlyWild(items []loops.Item) (list []loops.Item) {
+	for _, it := range items {
+		if it.IsLoop() {
+			if it.Body = onlyWild(it.Body); len(it.Body) > 0 {
+				list = append(list, it)
+			}
+		} else if it.Wild && it.Ref.Kind.IsReference() {
+			list = append(list, it)
+		}
+	}
+	return list
 }

@@ -166,7 +166,7 @@ func (a *analysis) measure(l *loop, touches []touch, its []array) {
 		by = a.stages(l, touches, len(its))
 	}
 	for k := range a.places(l, touches, its) {
-		a.iterate(l, c, touches, by[int(place(k, l.depth)*float64(len(by)))], k)
+		a.iterate(l, c, touches, by[int(place(k, 0)*float64(len(by)))], k)
 	}
 }
 
@@ -327,24 +327,26 @@ func (l *loop) vary(depth int, iterations float64) {
 	}
 }
 
-// place is a number from 0 to below 1 that says how far a loop has come at place k, 0 at
-// place 0.
-func place(k, depth int) float64 {
-	_, f := math.Modf(float64(k) * spread[depth%len(spread)])
-	return f
+// place is a number from 0 to below 1 that says how far a loop has come at place k: the
+// loop itself, or the one that is so many around it. It is 0 at place 0. These are Halton
+// sequences (Numerische Mathematik 2, 1960), which are spread evenly over all loops at
+// once.
+func place(k, out int) float64 {
+	base := primes[out%len(primes)]
+	at, unit := 0., 1.
+	for ; k > 0; k /= base {
+		unit /= float64(base)
+		at += unit * float64(k%base)
+	}
+	return at
 }
 
-// spread are the fractional parts of square roots of primes: as no two have a common
-// measure, places are spread evenly over all loops at once.
-var spread = [...]float64{
-	0.41421356237309515, 0.7320508075688772, 0.2360679774997898, 0.6457513110645907, 0.3166247903553998,
-	0.6055512754639891, 0.12310562561766059, 0.358898943540674, 0.7958315233127191, 0.3851648071345037,
-}
+var primes = [...]int{2, 3, 5, 7, 11, 13, 17, 19, 23, 29}
 
 // offset is how far a leaf has moved at place k of a loop and those around it.
 func (l *leaf) offset(of *loop, k int) (bytes uint64) {
 	for d := 1; d <= of.depth; d++ {
-		turn := math.Floor(place(k, d) * min(max(0, math.Floor(l.chain[d].trips)), 1<<53))
+		turn := math.Floor(place(k, of.depth-d) * min(max(0, math.Floor(l.chain[d].trips)), 1<<53))
 		bytes += uint64(turn) * uint64(l.step(d))
 	}
 	return bytes

@@ -80,16 +80,16 @@ var bounds = map[string]bound{
 	"strides":               {offBy{2, 0.1, 0.1}, 0},
 	"gemm":                  {offBy{8, 45, 4}, 0},
 	"gemm, sum in register": {offBy{8, 45, 4}, 0},
-	"blocked gemm":          {offBy{8, 40, 8}, 0},
+	"blocked gemm":          {offBy{8, 40, 8}, 0.02}, // the thesis has several spikes of 60 to 80 % of the misses
 	// The thesis has none of these: what it says of NAS.
 	"transpose": {offBy{9, 40, 4}, 0},
 	"jacobi":    {offBy{9, 40, 4}, 0},
 	"mvt":       {offBy{9, 40, 4}, 0},
-	"trmm":      {offBy{9, 40, 4}, 0.07},
+	"trmm":      {offBy{9, 40, 4}, 0},
 }
 
 // TestErrors holds SMA against simulation: the table is in testdata, and the errors lie
-// where the thesis has them or below.
+// where the thesis has them or below. Those of exact counts on the tree are none.
 func TestErrors(t *testing.T) {
 	var table bytes.Buffer
 	table.WriteString("# Kernel, bytes and ways of the cache: accesses, misses as simulated and as SMA says, and the\n" +
@@ -110,6 +110,9 @@ func TestErrors(t *testing.T) {
 			n, m := float64(accesses[i]), float64(missed[i])
 			if math.Abs(r.Total.Accesses-n) > 1e-6*n {
 				t.Errorf("%s, %v: %v accesses, want %v", k.Name, c, r.Total.Accesses, n)
+			}
+			if exact, err := misses.Run(tree, c); err != nil || exact.Total.Misses != missed[i] {
+				t.Errorf("%s, %v: %+v exactly on the tree, error %v, want %d misses", k.Name, c, exact, err, missed[i])
 			}
 			e := offBy{
 				100 * (latency.Mean(n, r.Total.Misses)/latency.Mean(n, m) - 1),

@@ -200,7 +200,7 @@ func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	for i := t.functions; i < len(p.Functions); i++ {
 		f := &p.Functions[i]
-		if (int(f.First) < blocks) != (i < functions) && f.Blocks > 0 || i < functions && int(f.First+f.Blocks) > blocks {
+		if i >= functions && int(f.First) < blocks || i < functions && int(f.First+f.Blocks) > blocks {
 			return false
 		}
 	}

@@ -335,7 +335,7 @@ func largest(r *sma.Result) (list []int) {
 // aboutEstimates are doubts about SMA.
 func aboutEstimates(list []validated) (doubts []string) {
 	if r := list[0].estimated; r.Wild > 0 {
-		doubts = append(doubts, "SMA takes the "+strconv.FormatFloat(r.Wild, 'f', 0, 64)+" accesses of references without a pattern to miss, and to take no room")
+		doubts = append(doubts, "SMA takes the "+strconv.FormatFloat(r.Wild, 'f', 0, 64)+" accesses of references without a pattern to miss what they miss in a cache that only they use")
 	}
 	return doubts
 }

@@ -1,0 +1,178 @@
+package sgt
+
+import "github.com/stackglass/stackglass/core/trace"
+
+const (
+	historyRows = 6
+	mostStreams = 4
+	// nearBytes is how far from a stream's last address a row may be that goes on
+	// with it, though its address is not the predicted one.
+	nearBytes = 2048
+	// mostGroupSites ends new groups: references without order have no history
+	// worth telling apart.
+	mostGroupSites = 1 << 16
+)
+
+// siteGroup is what rows of a synthetic site have in common.
+type siteGroup struct {
+	kind    trace.Kind
+	flags   trace.SiteFlags
+	bytes   uint32 // 0 without NoSize: each record says
+	pc      trace.Addr
+	history uint64 // of the rows before, a byte each
+}
+
+// values is the number of values of a row.
+func (g *siteGroup) values() int {
+	if g.bytes == 0 && g.flags&trace.NoSize == 0 {
+		return 2
+	}
+	return 1
+}
+
+// namer gives rows the numbers of synthetic sites, of which each has a block of the same
+// number; see [Importer] for how.
+type namer struct {
+	sites   map[siteGroup][]uint32 // their blocks
+	groups  []siteGroup            // of blocks
+	threads map[uint32]*importThread
+	thread  *importThread // of the last row
+	add     func(siteGroup) uint32
+}
+
+func newNamer() namer {
+	return namer{sites: map[siteGroup][]uint32{}, threads: map[uint32]*importThread{}}
+}
+
+// importThread predicts a thread's rows as its coder does.
+type importThread struct {
+	number   uint32
+	history  uint64
+	before   uint32 // block of the last row
+	previous trace.Addr
+	rows     uint64
+	streams  []importStream // by block
+}
+
+// importStream is what a thread knows of a block.
+type importStream struct {
+	encodedValue
+	next uint32 // 1 + the block that followed
+	used uint64 // the number of the last row that was of it
+}
+
+// runs tells whether the last row was of a thread.
+func (m *namer) runs(thread uint32) bool { return m.thread != nil && m.thread.number == thread }
+
+func (m *namer) turnTo(thread uint32) {
+	if m.thread = m.threads[thread]; m.thread == nil {
+		m.thread = &importThread{number: thread}
+		m.threads[thread] = m.thread
+	}
+}
+
+// name gives the block for a row.
+func (m *namer) name(group siteGroup, addr trace.Addr) uint32 {
+	t := m.thread
+	history := t.history<<8 | uint64(group.bytes*0x9e3779b1>>27)<<3 | uint64(group.kind)
+	if group.pc == 0 && len(m.groups) < mostGroupSites {
+		group.history = t.history & (1<<(8*historyRows) - 1)
+	}
+	block := m.choose(group, addr)
+	s := &t.streams[block]
+	s.learn(addr, t.previous)
+	t.rows++
+	s.used = t.rows
+	t.streams[t.before].next = block + 1
+	t.before, t.previous, t.history = block, addr, history
+	return block
+}
+
+// choose gives the block for a row.
+func (m *namer) choose(group siteGroup, addr trace.Addr) uint32 {
+	t := m.thread
+	if more := len(m.groups) - len(t.streams); more > 0 {
+		t.streams = append(t.streams, make([]importStream, more)...)
+	}
+	follower := uint32(0) // 1 + the block that should come, if it is one of the group
+	if len(t.streams) > 0 {
+		if follower = t.streams[t.before].next; follower > 0 && m.groups[follower-1] != group {
+			follower = 0
+		}
+		if follower > 0 && t.streams[follower-1].expects(addr, t.previous) {
+			return follower - 1
+		}
+	}
+	blocks := m.sites[group]
+	nearest, oldest, distance := uint32(0), uint32(0), ^uint64(0)
+	for i, b := range blocks {
+		s := &t.streams[b]
+		if s.expects(addr, t.previous) || group.pc != 0 {
+			return b
+		}
+		if d := zigzag(addr - s.last); d < distance {
+			nearest, distance = b, d
+		}
+		if i == 0 || s.used < t.streams[oldest].used {
+			oldest = b
+		}
+	}
+	switch {
+	case distance <= 2*nearBytes:
+		return nearest
+	case follower > 0:
+		return follower - 1
+	case len(blocks) == mostStreams:
+		return oldest
+	}
+	block := m.add(group)
+	m.sites[group] = append(blocks, block)
+	t.streams = append(t.streams, importStream{})
+	return block
+}
+
+// Namer gives sites to the references of a trace that has neither sites nor PCs: the
+// same as an [Importer] gives them.
+type Namer struct {
+	namer
+	program trace.Program
+}
+
+// NewNamer makes a namer.
+func NewNamer() *Namer {
+	n := &Namer{namer: newNamer(), program: trace.Program{Modules: make([]trace.Module, 1)}}
+	n.add = n.newSite
+	return n
+}
+
+// Program has the sites so far. It grows.
+func (n *Namer) Program() *trace.Program { return &n.program }
+
+// Name writes the sites of the rows of a batch of a trace that has that header; rows
+// that are no references have site 0.
+func (n *Namer) Name(b *trace.Batch, h trace.Header, sites []uint32) {
+	for i, kind := range b.Kind {
+		if sites[i] = 0; !kind.IsReference() {
+			continue
+		}
+		thread, group := uint32(0), siteGroup{kind: kind, bytes: b.Bytes[i]}
+		if b.Thread != nil {
+			thread = b.Thread[i]
+		}
+		if !h.Sizes {
+			group.bytes, group.flags = 0, trace.NoSize
+		}
+		if !n.runs(thread) {
+			n.turnTo(thread)
+		}
+		sites[i] = n.name(group, b.Addr[i])
+	}
+}
+
+func (n *Namer) newSite(g siteGroup) uint32 {
+	number := uint32(len(n.groups))
+	n.groups = append(n.groups, g)
+	n.program.Blocks = append(n.program.Blocks, trace.Block{Function: trace.NoFunction, Flags: trace.Synthetic, FirstSite: number, Sites: 1})
+	n.program.Sites = append(n.program.Sites, trace.Site{Kind: g.kind, Bytes: g.bytes, Block: number, Flags: g.flags})
+	return number
+}
