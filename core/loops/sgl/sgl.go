@@ -54,7 +54,8 @@ type Writer struct {
 	rows   uint64
 	bytes  uint64 // written
 	buffer []byte
-	body   []byte
+	form   []byte // of a tree
+	body   []byte // of its frame
 }
 
 // NewWriter begins a file.
@@ -64,7 +65,8 @@ func NewWriter(w io.Writer) *Writer { return &Writer{out: w} }
 // which tells at least as much as the one before.
 func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	w.tell(h)
-	w.body = t.Append(binary.AppendUvarint(w.body[:0], flagsOf(h)))
+	w.form = t.Append(w.form[:0])
+	w.body = sgt.AppendPacked(binary.AppendUvarint(w.body[:0], flagsOf(h)), w.form)
 	if len(w.body) > 1<<29 && w.err == nil {
 		w.err = errors.New("a tree of more than 2^29 bytes, want several smaller ones: fold with a limit")
 	}
@@ -306,18 +308,30 @@ func (f *file) next() (*loops.Tree, error) {
 		case frame.Tag == tagFile:
 			err = errSecond
 		case frame.Tag == tagTree:
-			flags, n := binary.Uvarint(frame.Body)
-			t, err := loops.Decode(frame.Body[max(n, 0):])
+			t, err := f.tree(frame.Body)
 			if err != nil {
 				return nil, f.damage(err)
 			}
-			f.flags |= flags
 			return t, nil
 		}
 		if err != nil {
 			return nil, f.damage(err)
 		}
 	}
+}
+
+// tree reads the body of a tree's frame.
+func (f *file) tree(body []byte) (*loops.Tree, error) {
+	flags, n := binary.Uvarint(body)
+	form, err := sgt.Unpack(body[max(n, 0):])
+	if err != nil {
+		return nil, err
+	}
+	t, err := loops.Decode(form)
+	if err == nil {
+		f.flags |= flags
+	}
+	return t, err
 }
 
 func (f *file) begin(frame sgt.Frame) error {

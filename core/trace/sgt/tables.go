@@ -22,12 +22,21 @@ const largestTables = 1 << 26
 // first module of a program. Objects' addresses are not in it: they are known
 // only when the program runs.
 func AppendModule(dst []byte, p *trace.Program) []byte {
-	tables := appendTables(nil, p)
-	if packed := packTables(tables); packed != nil {
+	return AppendPacked(dst, appendTables(nil, p))
+}
+
+// AppendPacked appends content behind a byte that says how it is packed: as one LZ4 frame
+// if that is shorter, and content not too long for [Unpack].
+func AppendPacked(dst, content []byte) []byte {
+	if packed := packTables(content); packed != nil && len(content) <= largestTables {
 		return append(append(dst, packedLZ4), packed...)
 	}
-	return append(append(dst, packedPlain), tables...)
+	return append(append(dst, packedPlain), content...)
 }
+
+// Unpack gives the content that [AppendPacked] was given; if it is not packed, it is a
+// part of body. What is packed may be 2^26 bytes.
+func Unpack(body []byte) ([]byte, error) { return unpackTables(body) }
 
 // packTables gives one LZ4 frame, or nil if it is no shorter than the tables.
 func packTables(tables []byte) []byte {

@@ -1,0 +1,59 @@
+package loops
+
+import (
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// FuzzFold: any rows come back, at any window, also from the bytes of trees that were
+// given on the way. Each row is two bytes: which of eight references, how far the
+// address goes on or back, and whether the reference takes another direction.
+func FuzzFold(f *testing.F) {
+	f.Add([]byte{3, 1, 9, 1, 9, 1, 9, 1, 10, 2, 9, 1, 9, 1, 10, 2}, uint16(0), uint16(0))
+	for _, k := range kernels {
+		c := code{blocks: true}
+		k.run(&c, 4)
+		var form []byte
+		for _, r := range c.rows[:min(len(c.rows), 400)] {
+			form = append(form, byte(r.Site), byte(r.Addr>>3))
+		}
+		f.Add(form, uint16(5), uint16(100))
+	}
+	f.Fuzz(func(t *testing.T, form []byte, window, every uint16) {
+		var all []row
+		var addrs [8]uint64
+		for i := 0; i+1 < len(form) && len(all) < 5000; i += 2 {
+			site, way := form[i]&7, uint64(int64(int8(form[i+1])))
+			if form[i]&8 != 0 {
+				way *= 0x10001
+			}
+			r := row{Reference: Reference{Site: uint32(site), Bytes: 8, Kind: trace.Kind(form[i] >> 4 & 1)}, Addr: addrs[site] + way}
+			addrs[site] = r.Addr
+			all = append(all, r)
+			for n := form[i] >> 5; n > 0; n-- { // and a few more of the same
+				r.Addr += way
+				addrs[site] = r.Addr
+				all = append(all, r)
+			}
+		}
+		folder := NewFolder(int(window % 300))
+		var trees []*Tree
+		folder.Give(1, func(t *Tree) error {
+			given, err := Decode(t.Append(nil))
+			trees = append(trees, given)
+			return err
+		})
+		folder.every = uint64(every) + 1
+		if err := folder.Consume(batchOf(all)); err != nil {
+			t.Fatal(err)
+		}
+		whole := Join(append(trees, folder.Finish())...)
+		same(t, unfold(t, whole, 100), all)
+		again, err := Decode(whole.Append(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		alike(t, again, whole)
+	})
+}
