@@ -15,6 +15,7 @@ type Folding struct {
 	folder *loops.Folder
 	w      *Writer
 	told   trace.Header // with the last batch
+	size   loops.Size
 	err    error
 
 	namer *sgt.Namer // of a trace without sites and PCs
@@ -25,7 +26,10 @@ type Folding struct {
 // NewFolding begins a file; window is as for [loops.NewFolder].
 func NewFolding(w io.Writer, window int) *Folding {
 	f := &Folding{folder: loops.NewFolder(window), w: NewWriter(w)}
-	f.folder.Give(0, func(t *loops.Tree) error { return f.w.Write(t, f.told) })
+	f.folder.Give(0, func(t *loops.Tree) error {
+		f.count(t)
+		return f.w.Write(t, f.told)
+	})
 	return f
 }
 
@@ -69,11 +73,25 @@ func (f *Folding) Rows() uint64 { return f.w.rows }
 // Bytes is the number of bytes in the file so far.
 func (f *Folding) Bytes() uint64 { return f.w.bytes }
 
+// Size says how large the trees are that are in the file so far, in all.
+func (f *Folding) Size() loops.Size { return f.size }
+
+func (f *Folding) count(t *loops.Tree) {
+	s := t.Size()
+	f.size.Nodes += s.Nodes
+	f.size.Leaves += s.Leaves
+	f.size.Loops += s.Loops
+	f.size.Wild += s.Wild
+	f.size.WildBytes += s.WildBytes
+}
+
 // Close ends the file: with the rows that are left, what is known of the trace in the
 // end, and how the run ended.
 func (f *Folding) Close(h trace.Header, e sgt.End) error {
 	if f.err == nil {
-		f.err = f.w.Write(f.folder.Finish(), f.header(h))
+		t := f.folder.Finish()
+		f.count(t)
+		f.err = f.w.Write(t, f.header(h))
 	}
 	if f.err == nil {
 		f.err = f.w.Close(f.header(h), e)

@@ -47,7 +47,7 @@ is written, and the exit code is 3.`,
 			if err != nil {
 				return err
 			}
-			if err := convertedTo(output, args[0]); err != nil {
+			if err := writtenTo("convert", "OUT.sgt", output, args[0]); err != nil {
 				return err
 			}
 			return a.convertOne(r, args[0], output, pass.ConvertOptions{
@@ -74,10 +74,10 @@ is written, and the exit code is 3.`,
 	return cmd
 }
 
-// convertedTo wants a place for the output that is not the input.
-func convertedTo(output, name string) error {
+// writtenTo wants a place for the output of a verb that is not the input.
+func writtenTo(verb, as, output, name string) error {
 	if output == "" {
-		return usagef("convert writes a file; name it, as in: stackglass convert ", name, " -o OUT.sgt")
+		return usagef(verb, " writes a file; name it, as in: stackglass ", verb, " ", name, " -o ", as)
 	}
 	in, err := os.Stat(name)
 	out, none := os.Stat(output)
@@ -94,7 +94,7 @@ func (a *app) convertOne(r *reading, name, output string, o pass.ConvertOptions)
 	}
 	defer in.Close()
 	if in.IsProfile {
-		return usagef(in.Name, ": is a profile, and convert writes traces; give the trace that it was made from")
+		return usagef(in.Name, ": is a profile, and ", r.cmd.Name(), " writes traces; give the trace that it was made from")
 	}
 	to := &counted{w: a.stdout}
 	var file *wholefile.File
@@ -125,7 +125,11 @@ func (a *app) convertOne(r *reading, name, output string, o pass.ConvertOptions)
 	if err != nil {
 		return err
 	}
-	if err := a.print(f, convertedDocument(in, output, to.bytes, o, done)); err != nil {
+	document := convertedDocument(in, output, to.bytes, o, done)
+	if o.To == pass.Folded {
+		document = foldedDocument(document, to.bytes, done)
+	}
+	if err := a.print(f, document); err != nil {
 		return err
 	}
 	return done.Stopped
@@ -165,6 +169,9 @@ func convertDoubts(name string, o pass.ConvertOptions, done *pass.Converted) (li
 }
 
 func convertedDocument(in *pass.Input, output string, bytes uint64, o pass.ConvertOptions, done *pass.Converted) *report.Document {
+	if o.To == pass.Unfolded {
+		o.To = "sgt"
+	}
 	perReference := report.None()
 	if done.References > 0 {
 		perReference = report.Decimal(float64(bytes) / float64(done.References))

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -8,7 +10,10 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/loops/outline"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
 // loopOptions are what the verb loops takes besides what it reads.
@@ -40,6 +45,10 @@ times. What is folded is lossless; counts are exact.
 for each loop from the outermost in, the bytes that its first run touches, and how much
 of the lines they lie in that is. Accesses without a pattern are irregular.
 
+--cache counts misses by loop and cause, and who evicts whom: exactly, with LRU, on the
+folded trace, at a cost that hardly grows with trip counts. Each level is counted as if
+it saw every access; threads share it.
+
 What if the code were different: --pad, --interchange, --tile, --align, --fuse and
 --array-of-structs change one nest (--nest) in the order given here, and the misses of
 the caches given by --cache or --hierarchy are counted again, exactly; --propose tries
@@ -49,7 +58,8 @@ names, or by an address in them. Whether the program still means the same is not
 checked; each change says what would make it illegal.
 
 Loops that make less than --share of the references are left out; csv and json have
-all. FILE is a trace, or a profile that was made with "analyze --analyses loops". Loops
+all. FILE is a trace, a folded one (.sgl), which may stand for more rows than can be
+unfolded, or a profile that was made with "analyze --analyses loops". Loops
 are those of the program where the trace tells sites and blocks, as "stackglass cc"
 makes it; with addresses of instructions they mostly are; without both, little folds.`,
 		Example: "  stackglass loops app.sgt\n  stackglass loops app.sgt --loop 1.1\n  stackglass loops app.sgp --arrays --format csv\n" +
@@ -93,12 +103,7 @@ func (a *app) nests(r *reading, o *loopOptions, name string) error {
 	if o.loop != "" && o.arrays {
 		return usagef("--loop and --arrays exclude each other: --loop prints the arrays of one loop")
 	}
-	r.analyses = (analysis.Sites | analysis.Loops).String()
-	l, err := a.load(r, name, []uint32{o.line})
-	if err != nil {
-		return err
-	}
-	notes, err := symbolize(l.Profile, o.symbols)
+	levels, err := o.levels()
 	if err != nil {
 		return err
 	}
@@ -106,25 +111,129 @@ func (a *app) nests(r *reading, o *loopOptions, name string) error {
 	if exactRows(r.format) {
 		most, least = answers.AllNests, 0
 	}
+	r.analyses = (analysis.Sites | analysis.Loops).String()
+	if _, err := r.options(a, nil); err != nil {
+		return err
+	}
+	in, err := pass.Open(r.cmd.Context(), name, a.stdin)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if in.IsFolded && !r.choosesRows() {
+		return a.foldedNests(r, o, in, levels, least, most)
+	}
+	l, err := a.loadOpened(r, in, []uint32{o.line})
+	if err != nil {
+		return err
+	}
+	notes, err := symbolize(l.Profile, o.symbols)
+	if err != nil {
+		return err
+	}
 	found, err := loopsOf(l, most)
 	if err != nil {
 		return err
 	}
 	d := &report.Document{Schema: "stackglass.loops", Version: 1, Input: l.facts(found.LineBytes)}
-	if o.changes.any() {
-		table, doubts, err := o.changes.answer(found)
-		if err != nil {
-			return err
-		}
-		d.Tables = []report.Table{table}
-		d.Warnings = append(append(notes, aboutNests(l)...), doubts...)
-		return a.answer(l, r.format, d)
-	}
-	if d.Tables, err = o.tables(found, least, r.format); err != nil {
+	if err = o.answer(r, found, levels, least, d); err != nil {
 		return err
 	}
-	d.Warnings = append(notes, aboutNests(l)...)
+	d.Warnings = slices.Concat(notes, aboutNests(l), d.Warnings)
 	return a.answer(l, r.format, d)
+}
+
+// levels are those whose misses are asked for.
+func (o *loopOptions) levels() ([]hierarchy.Cache, error) {
+	c := &o.changes
+	if c.any() || len(c.caches) == 0 && c.named == "" {
+		return nil, nil
+	}
+	h, err := chooseHierarchy(c.caches, c.named)
+	return h.Levels, err
+}
+
+// choosesRows tells that not all rows of a trace are wanted, or more is to be known of
+// them than loops tell.
+func (r *reading) choosesRows() bool {
+	for _, name := range []string{"kinds", "skip", "limit", "threads"} {
+		if r.cmd.Flags().Lookup(name).Changed {
+			return true
+		}
+	}
+	return false
+}
+
+// foldedNests prints the nests of a folded trace, which is not unfolded.
+func (a *app) foldedNests(r *reading, o *loopOptions, in *pass.Input, levels []hierarchy.Cache, least float64, most int) error {
+	tree, header, err := in.Tree()
+	if err != nil && (tree == nil || tree.Rows() == 0) {
+		return err
+	}
+	found := &answers.Loops{Outline: outline.New(tree, most), Place: answers.ProgramPlaces(header.Program), LineBytes: o.line, Name: readable}
+	if found.LineBytes == 0 {
+		found.LineBytes = analysis.DefaultLineBytes
+	}
+	complete := err == nil
+	d := &report.Document{Schema: "stackglass.loops", Version: 1, Input: []report.Fact{
+		{Key: "file", Label: "file", Value: report.TextOf(in.Name)},
+		{Key: "trace_format", Label: "trace format", Value: report.TextOf("sgl")},
+		{Key: "references", Label: "references", Value: report.Count(found.References)},
+		{Key: "complete", Label: "complete", Value: report.YesNo(complete)},
+		{Key: "line_bytes", Label: "line size", Value: report.Count(uint64(found.LineBytes))},
+	}}
+	if tree.Rows() == math.MaxUint64 {
+		d.Warnings = append(d.Warnings, in.Name+": stands for 2^64 rows or more: counts are modulo 2^64, and misses cannot be counted")
+		levels, least = nil, 0 // shares are of a number that is not known
+	}
+	if err := o.answer(r, found, levels, least, d); err != nil {
+		return err
+	}
+	if !complete {
+		d.Warnings = append(d.Warnings, in.Name+": this covers a part of the trace only: what could be read")
+	}
+	f, wrong := parseFormat(r.format)
+	if wrong != nil {
+		return wrong
+	}
+	if err := a.print(f, d); err != nil {
+		return err
+	}
+	return err
+}
+
+// answer fills a document in.
+func (o *loopOptions) answer(r *reading, found *answers.Loops, levels []hierarchy.Cache, least float64, d *report.Document) (err error) {
+	if o.changes.any() {
+		table, doubts, err := o.changes.answer(found)
+		d.Tables, d.Warnings = []report.Table{table}, append(d.Warnings, doubts...)
+		return err
+	}
+	if d.Tables, err = o.tables(found, least, r.format); err != nil || levels == nil {
+		return err
+	}
+	ctx := r.cmd.Context()
+	m := found.CountMisses(levels, func() bool { return ctx.Err() == nil })
+	if m == nil {
+		return pass.ErrInterrupted
+	}
+	of := found.Shown(least)
+	if o.loop != "" {
+		of = []int{found.Find(o.loop)}
+	}
+	table := found.Misses(m, of)
+	switch evictions := found.Evictions(m); {
+	case r.format == string(report.CSV) && !o.arrays:
+		d.Tables = []report.Table{table}
+	default:
+		d.Tables = append(d.Tables, table, evictions)
+	}
+	for i := range m.Levels {
+		if text := m.Levels[i].Problem; text != "" {
+			d.Warnings = append(d.Warnings, text)
+		}
+	}
+	return nil
 }
 
 // mostNests is how many nests people may get.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/sgl"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/csv"
 	"github.com/stackglass/stackglass/core/trace/din"
@@ -19,10 +21,18 @@ import (
 // first.
 var WrittenFormats = []string{"sgt", "lackey", "din", "csv"}
 
+// Folded is the format that traces are folded to. Unfolded is a container of every row
+// of one, with the program that it tells of.
+const (
+	Folded   = "sgl"
+	Unfolded = "unfolded"
+)
+
 // ConvertOptions say what of a trace to convert, and to what.
 type ConvertOptions struct {
 	Format   string // of the input; "" finds out
-	To       string // one of WrittenFormats
+	To       string // one of WrittenFormats, or Folded
+	Window   int    // of the folder; 0: as it is best
 	Part     sgt.Part
 	SkipBad  uint64 // bad records to tolerate
 	Strict   bool
@@ -36,6 +46,8 @@ type Converted struct {
 	References uint64 // that were written
 	BadRecords uint64
 	FirstBad   *trace.SyntaxError
+	Rows       uint64     // that were folded, with events
+	Size       loops.Size // of what they were folded to
 	// Stopped is the damage that ended the input early; what was before it is
 	// written. nil: there was none.
 	Stopped error
@@ -53,10 +65,17 @@ func (in *Input) Convert(ctx context.Context, w io.Writer, o ConvertOptions) (*C
 	if container := t.Container(); container != nil && o.To == "sgt" {
 		err = c.rewrite(container, w)
 	} else {
-		if o.To == "sgt" {
+		switch o.To {
+		case "sgt":
 			t.Select(trace.AllKinds | 1<<trace.BlockEntry)
+		case Folded, Unfolded:
+			t.Select(trace.AllKinds | trace.EventKinds)
 		}
-		err = c.rows(t, newRowWriter(w, o))
+		rows := newRowWriter(w, o)
+		err = c.rows(t, rows)
+		if f, ok := rows.(foldedWriter); ok {
+			c.done.Rows, c.done.Size = f.Rows(), f.Folding.Size()
+		}
 	}
 	c.done.From = t.Header()
 	return &c.done, err
@@ -184,6 +203,10 @@ type rowWriter interface {
 
 func newRowWriter(w io.Writer, o ConvertOptions) rowWriter {
 	switch o.To {
+	case Folded:
+		return foldedWriter{sgl.NewFolding(w, o.Window)}
+	case Unfolded:
+		return unfoldedWriter{sgt.NewRestorer(w, []trace.Fact{{Name: "tool", Value: o.Tool}})}
 	case "lackey":
 		return textWriter{write: lackey.NewWriter(w).Write}
 	case "din":
@@ -206,6 +229,14 @@ type tableWriter struct{ *csv.Writer }
 func (w tableWriter) Close(_ sgt.End, h trace.Header) error {
 	return w.Write(&trace.Batch{}, h)
 }
+
+type unfoldedWriter struct{ *sgt.Restorer }
+
+func (w unfoldedWriter) Close(e sgt.End, h trace.Header) error { return w.Restorer.Close(h, e) }
+
+type foldedWriter struct{ *sgl.Folding }
+
+func (w foldedWriter) Close(e sgt.End, h trace.Header) error { return w.Folding.Close(h, e) }
 
 type containerWriter struct{ *sgt.Importer }
 

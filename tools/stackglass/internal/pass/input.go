@@ -11,7 +11,10 @@ import (
 	"sync/atomic"
 
 	"github.com/stackglass/stackglass/core/byfl"
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/sgl"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/site"
 )
 
@@ -24,6 +27,7 @@ type Input struct {
 	Bytes     int64  // its size as it is stored; 0: not known
 	IsProfile bool
 	IsByfl    bool // a result of Byfl
+	IsFolded  bool // a folded trace
 
 	content *bufio.Reader
 	read    atomic.Int64
@@ -68,7 +72,7 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 		}
 	}
 	in.content = bufio.NewReaderSize(source, 1<<20)
-	head, err := in.content.Peek(8) // profile.IsProfile asks for as many
+	head, err := in.content.Peek(12) // sgl.Recognise asks for as many
 	if err != nil && err != io.EOF {
 		in.Close()
 		if ctx.Err() != nil {
@@ -77,6 +81,7 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 		return nil, err
 	}
 	in.IsProfile, in.IsByfl = profile.IsProfile(head), byfl.IsByfl(head)
+	_, in.IsFolded = sgl.Recognise(head)
 	return in, nil
 }
 
@@ -136,6 +141,10 @@ func (in *Input) Read(p []byte) (int, error) {
 	in.read.Add(int64(n))
 	return n, err
 }
+
+// Tree reads a folded trace as it is. With an error, the tree is that of what comes
+// before, or nil.
+func (in *Input) Tree() (*loops.Tree, trace.Header, error) { return sgl.ReadTree(in.Name, in) }
 
 // Changed tells whether the file was written to since it was opened: what was read
 // of it may be neither what it was nor what it is.

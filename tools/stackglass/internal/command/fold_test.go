@@ -1,0 +1,103 @@
+package command
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/sgl"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+)
+
+// wants asks and wants an exit code of 0.
+func wants(t *testing.T, args ...string) string {
+	t.Helper()
+	got := ask(args...)
+	if got.code != 0 {
+		t.Fatalf("stackglass %s: %s", strings.Join(args, " "), got)
+	}
+	return got.stdout
+}
+
+// digestIn finds the digest in an answer in JSON.
+func digestIn(t *testing.T, answer string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(answer, `"digest": "`)
+	if !found || len(rest) < 64 {
+		t.Fatalf("no digest in %s", answer)
+	}
+	return rest[:64]
+}
+
+// What is folded and unfolded has the profile that it had, and its loops are the same
+// folded or not.
+func TestFoldAndUnfold(t *testing.T) {
+	dir := t.TempDir()
+	for _, demo := range []string{"matmul-naive", "array-list", "openmp-stencil", "ring"} {
+		folded, unfolded := filepath.Join(dir, demo+".sgl"), filepath.Join(dir, demo+".sgt")
+		if text := wants(t, "fold", "demo:"+demo, "-o", folded); !strings.Contains(text, "leaves") || !strings.Contains(text, "bytes per reference") {
+			t.Errorf("fold prints %s", text)
+		}
+		wants(t, "unfold", folded, "-o", unfolded)
+		want := digestIn(t, wants(t, "analyze", "demo:"+demo, "--format", "json", "--analyses", "loops"))
+		if got := digestIn(t, wants(t, "analyze", unfolded, "--format", "json", "--analyses", "loops")); got != want {
+			t.Errorf("%s: what was unfolded has the digest %s, want %s", demo, got, want)
+		}
+		a, b := wants(t, "loops", "demo:"+demo, "--arrays", "--cache", "L1=2KiB,8", "--format", "json"), wants(t, "loops", folded, "--arrays", "--cache", "L1=2KiB,8", "--format", "json")
+		if _, a, _ = strings.Cut(a, `"loops":`); !strings.HasSuffix(b, a) {
+			t.Errorf("%s: loops of the folded trace are\n%s\nwant\n%s", demo, b, a)
+		}
+	}
+	if got := ask("fold", filepath.Join(dir, "ring.sgt"), "-o", filepath.Join(dir, "part.sgl"), "--limit", "1001"); got.code != 0 {
+		t.Fatal(got)
+	}
+	if got := ask("unfold", filepath.Join(dir, "part.sgl"), "-o", filepath.Join(dir, "part.sgt")); got.code == 0 || !strings.Contains(got.stderr, "stackglass convert") {
+		t.Errorf("a part that ends within a block: %s", got)
+	}
+	if got := ask("convert", filepath.Join(dir, "part.sgl"), "-o", filepath.Join(dir, "part.sgt")); got.code != 0 || !strings.Contains(got.stdout, "1,001") {
+		t.Errorf("converted: %s", got)
+	}
+}
+
+// A file of a few bytes that stands for more than there is room for is not unfolded, and
+// its loops are told.
+func TestUnfoldRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		trips uint64
+		says  string
+	}{"2^45": {1 << 15, "--limit"}, "2^60": {1 << 20, "1,152,921,504,606,846,976 rows"}, "2^90": {1 << 30, "more than 10^19 rows"}} {
+		at := loops.Leaf(loops.Reference{Kind: trace.Load, Bytes: 8, Site: 0}, 1<<32, 0, 0, 8)
+		tree, err := (&loops.Nest{Items: []loops.Item{loops.Loop(c.trips, loops.Loop(c.trips, loops.Loop(c.trips, at)))}}).Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file bytes.Buffer
+		w := sgl.NewWriter(&file)
+		if err := w.Write(tree, trace.Header{Format: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(trace.Header{Format: "test"}, sgt.End{How: "exit"}); err != nil {
+			t.Fatal(err)
+		}
+		path, out := filepath.Join(dir, "huge.sgl"), filepath.Join(dir, "huge.sgt")
+		if err := os.WriteFile(path, file.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		os.Remove(out)
+		got := ask("unfold", path, "-o", out)
+		if _, err := os.Stat(out); got.code != 2 || !strings.Contains(got.stderr, c.says) || err == nil {
+			t.Errorf("%s: %s", name, got)
+		}
+		if got := ask("loops", path, "--arrays", "--cache", "L1=32KiB,8"); got.code != 0 || !strings.Contains(got.stdout, "1.1.1") {
+			t.Errorf("%s: loops: %s", name, got)
+		}
+		if got := ask("unfold", path, "-o", out, "--limit", "1000"); name == "2^45" && (got.code != 0 || !strings.Contains(got.stdout, "1,000")) {
+			t.Errorf("%s: its beginning: %s", name, got)
+		}
+	}
+}
