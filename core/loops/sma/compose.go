@@ -57,6 +57,11 @@ type touch struct {
 	// before in this one, over the places that were looked at.
 	lost, lostAgain tally
 	level           Level
+
+	// In the root: lines that were looked for and not there, and whether one of these had
+	// been.
+	looked, missed float64
+	again          bool
 }
 
 // tally is a weighted mean, and why lines are lost.
@@ -95,10 +100,20 @@ func (t *tally) mean() float64 {
 func (a *analysis) compose(l *loop) {
 	touches := a.touches(l)
 	arrays := a.arrays(l, touches)
+	if l.around == nil {
+		a.composeRoot(touches, arrays)
+		a.conclude(l, touches, arrays)
+		return
+	}
 	its := a.iteration(touches)
 	a.shares(touches, its)
 	a.measure(l, touches, its)
 	a.total(l, touches, its, arrays)
+	a.conclude(l, touches, arrays)
+}
+
+// conclude finds the contexts of a loop, and tells its leaves.
+func (a *analysis) conclude(l *loop, touches []touch, arrays []array) {
 	l.arrays = recency(touches, arrays)
 	a.close(l)
 	a.tell(l, touches)

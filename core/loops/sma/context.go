@@ -139,10 +139,7 @@ func (l *leaf) movesAs(m *leaf) bool {
 
 // places gives at how many places a loop's iterations are looked at: fewer where many
 // arrays or long ones are touched, or where there are many loops.
-func (a *analysis) places(l *loop, touches []touch, its []array) int {
-	if l.around == nil {
-		return 1
-	}
+func (a *analysis) places(touches []touch, its []array) int {
 	cost := 0
 	for i := range touches {
 		cost += 8
@@ -165,7 +162,7 @@ func (a *analysis) measure(l *loop, touches []touch, its []array) {
 	if l.varies(l.depth) {
 		by = a.stages(l, touches, len(its))
 	}
-	for k := range a.places(l, touches, its) {
+	for k := range a.places(touches, its) {
 		a.iterate(l, c, touches, by[int(place(k, 0)*float64(len(by)))], k)
 	}
 }

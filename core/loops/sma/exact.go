@@ -66,12 +66,16 @@ func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok b
 		leaves[key(r.Leaves[i].Path)] = i
 	}
 	by := make([]Exact, len(r.Leaves))
-	for i, of := range p.nodes {
+	for _, of := range p.nodes {
 		leaf, known := leaves[key(of.path)]
-		if !known || of.place == outside {
-			continue
+		if !known {
+			continue // a loop, or an event
 		}
-		e, n := &by[leaf], counted.Nodes[i]
+		start := int(counted.Starts[of.top])
+		if start < 0 {
+			return nil, false // too many nodes for counts of each
+		}
+		e, n := &by[leaf], counted.Nodes[start+of.number]
 		e.Accesses += n.Accesses
 		if of.place == first {
 			e.First += n.Misses
@@ -117,14 +121,16 @@ const (
 
 // peeled takes the first iteration out of the loop at a path.
 type peeled struct {
-	at    []int
-	nodes []peeledNode // of loops at the top and what is in them, in pre-order
+	at          []int
+	nodes       []peeledNode // of that loop, in pre-order
+	top, number int          // of the item that comes: of the node at the top of the new tree, from 0, and in it, in pre-order
 }
 
 // peeledNode is a node of the new tree.
 type peeledNode struct {
-	path  []int // of the old one
-	place where
+	path        []int // of the old one
+	place       where
+	top, number int
 }
 
 // items gives the items of the new tree.
@@ -146,11 +152,16 @@ func (p *peeled) items(items []loops.Item, path []int, place where) (list []loop
 }
 
 func (p *peeled) item(it loops.Item, at []int, place where) loops.Item {
-	if it.IsLoop() || len(at) > 1 { // leaves at the top are no nodes
-		p.nodes = append(p.nodes, peeledNode{at, place})
+	if place != outside {
+		p.nodes = append(p.nodes, peeledNode{at, place, p.top, p.number})
 	}
+	p.number++
 	if it.IsLoop() {
 		it.Body = p.items(it.Body, at, place)
+	}
+	if len(at) == 1 {
+		p.top++
+		p.number = 0
 	}
 	return it
 }

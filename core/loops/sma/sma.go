@@ -47,6 +47,8 @@
 //   - Arrays that a loop walks through by turns and that do not fit together are all
 //     incomplete at its end, as the text for Figure 4.4 has it; those that each iteration
 //     uses as a whole were used after them.
+//   - In the root, where a tree that folds badly has very many arrays of one line, the
+//     context is kept by lines, so that what is in no loop is composed exactly.
 //   - Trip counts that change from one iteration to the next enter with their mean, and at
 //     eight stages of the loop that changes them. The thesis has no such loops.
 //   - Of references without a pattern (wild), whose addresses are a list, the thesis would

@@ -254,7 +254,10 @@ func waysOf(c misses.Cache) report.Value {
 
 const (
 	leastShown = 0.01 // of the accesses, for a loop that is listed
-	mostShown  = 50   // loops, the largest ones, for exact counts take two runs for each
+	mostShown  = 50   // loops, the largest ones
+	// Counts of a loop's arrays take a run, and so many accesses may be simulated one by one
+	// for all loops of a cache; others get no exact class.
+	mostSimulated = 30e6
 )
 
 // loopClasses has a row for each array of the loops that make most accesses.
@@ -275,8 +278,14 @@ func loopClasses(tree *loops.Tree, list []validated) report.Table {
 	for _, v := range list {
 		r := v.estimated
 		names := loopNames(r)
+		left := mostSimulated
 		for _, n := range largest(r) {
-			exact, ok := r.Exact(tree, v.cache, n)
+			var exact []sma.Exact
+			ok := left > 0
+			if ok {
+				exact, ok = r.Exact(tree, v.cache, n)
+				left -= 2 * float64(v.exact.Simulated)
+			}
 			for i, of := range r.Loops[n].Arrays {
 				missed, first, class := report.None(), report.None(), report.None()
 				if ok {

@@ -1,0 +1,51 @@
+package sma
+
+import (
+	"testing"
+
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/misses"
+	"pgregory.net/rapid"
+)
+
+// TestHeld: lines are there and not as in lists that are searched.
+func TestHeld(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := geometry{Sets: rapid.Uint32Range(1, 5).Draw(t, "sets"), Ways: rapid.Uint32Range(1, 5).Draw(t, "ways"), LineBytes: 64}
+		h, want, known := newHeld(g), make(lru, g.Sets), map[uint64]bool{}
+		for _, line := range rapid.SliceOfN(rapid.Uint64Range(0, 40), 1, 300).Draw(t, "lines") {
+			hit, before := h.use(line)
+			if wantHit := want.hit(line, int(g.Ways)); hit != wantHit || before != known[line] {
+				t.Fatalf("line %d: hit %v, known %v, want %v and %v", line, hit, before, wantHit, known[line])
+			}
+			known[line] = true
+		}
+	})
+}
+
+// TestLooseReferences: what is in no loop is composed access by access, so that misses are
+// exact.
+func TestLooseReferences(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var items []loops.Item
+		for i, at := range rapid.SliceOfN(rapid.Uint64Range(0, 500), 1, 200).Draw(t, "addresses") {
+			items = append(items, load(uint32(i), base+8*at))
+		}
+		tree, err := (&loops.Nest{Items: items}).Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := drawCache(t)
+		if c.LineBytes < 64 {
+			c.LineBytes = 64
+		}
+		want, err := misses.Run(tree, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Analyze(tree, c)
+		if err != nil || r.Total.Misses != float64(want.Total.Misses) {
+			t.Fatalf("%v: %+v, error %v, want %d misses", c, r.Total, err, want.Total.Misses)
+		}
+	})
+}
