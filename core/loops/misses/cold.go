@@ -25,7 +25,8 @@ type firsts struct {
 	*pauses
 }
 
-// firstTouches gives the cold misses of each node, then of each reference at the top.
+// firstTouches gives the cold misses of each node, then of each reference at the top; nil
+// if more lines are touched than can be marked.
 func firstTouches(l *layout, asks *pauses) []uint64 {
 	f := firsts{layout: l, marks: newMarks(), pauses: asks}
 	refs := len(l.tree.References())
@@ -35,7 +36,7 @@ func firstTouches(l *layout, asks *pauses) []uint64 {
 	}
 	at := 0
 	for i, id := range l.shapes {
-		if f.over {
+		if f.ended() {
 			break
 		}
 		of := &l.forms[id]
@@ -62,6 +63,9 @@ func firstTouches(l *layout, asks *pauses) []uint64 {
 			}
 		}
 	}
+	if f.marks.full {
+		return nil
+	}
 	return f.cold
 }
 
@@ -80,6 +84,9 @@ func (f *firsts) short(of *form, p []uint64, at int) {
 		}
 	}
 }
+
+// ended tells that no more is asked for, or possible.
+func (f *firsts) ended() bool { return f.over || f.marks.full }
 
 // whole is the numbers below n.
 func whole(n int) []int {
@@ -116,7 +123,7 @@ func (f *firsts) touch(addr trace.Addr, bytes uint64, at int) {
 // everything follows a loop with all that is in it.
 func (f *firsts) everything(b *block, p []uint64, at int) {
 	cur := append([]uint64(nil), p[1:]...)
-	for i := int64(0); i < int64(p[0]) && !f.over; i++ {
+	for i := int64(0); i < int64(p[0]) && !f.ended(); i++ {
 		for j := range b.items {
 			it := &b.items[j]
 			switch {
@@ -180,7 +187,7 @@ func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	cur := append([]uint64(nil), p[1:]...)
 	var open trace.Line // was not touched when that was asked
 	known := false
-	for i := uint64(0); i < p[0] && !f.over; {
+	for i := uint64(0); i < p[0] && !f.ended(); {
 		f.body(b, cur, at, of)
 		n := uint64(1)
 		if !b.varies {
@@ -346,7 +353,7 @@ func (f *firsts) markRuns(run span, dims []dimension, at int) {
 	}
 	d := dims[len(dims)-1]
 	for range d.trips {
-		if f.over {
+		if f.ended() {
 			return
 		}
 		f.markRuns(run, dims[:len(dims)-1], at)

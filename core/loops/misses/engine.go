@@ -21,8 +21,13 @@ type engine struct {
 	depth  int
 	curs   [][]uint64 // parameters of the loops that run, by depth
 	plans  []*plan
-	done   uint64 // accesses made
-	cost   uint64 // of a checkpoint, in accesses
+	series []*series
+	transcript
+	done         uint64 // accesses made
+	cost         uint64 // of a checkpoint, in accesses
+	jumps        uint64 // over periods
+	progressions int    // of them, those over iterations whose inner trip counts vary
+	varying      int    // loops that run with inner trip counts that vary
 	*pauses
 }
 
@@ -113,6 +118,14 @@ func (e *engine) one(addr trace.Addr, of *flat, at int) {
 
 // flush makes the accesses that wait.
 func (e *engine) flush() {
+	if e.open > 0 {
+		if last := len(e.cuts) - 1; last < 0 || len(e.lines)-e.cuts[last] > e.state.lines()+e.state.lines()/4 {
+			e.writeState()
+		}
+		for i := range e.queue {
+			e.lines = append(e.lines, e.queue[i].line)
+		}
+	}
 	e.tally.weight = e.weight
 	e.state.touch(e.queue, &e.tally)
 	e.done += uint64(len(e.queue))
@@ -158,6 +171,7 @@ func (e *engine) enter(start []uint64) []uint64 {
 	if e.depth == len(e.curs) {
 		e.curs = append(e.curs, nil)
 		e.plans = append(e.plans, new(plan))
+		e.series = append(e.series, new(series))
 	}
 	cur := append(e.curs[e.depth][:0], start...)
 	e.curs[e.depth] = cur
@@ -172,14 +186,28 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 	}
 	trips := p[0]
 	cur := e.enter(p[1:])
-	w := e.plans[e.depth-1]
+	w, s := e.plans[e.depth-1], e.series[e.depth-1]
 	w.begin(e, b, cur, trips)
+	s.begin(e, b, cur, trips)
 	still := b.slow && !b.wilds && !b.varies && !e.plain
+	jumped := uint64(0)
+	if b.varies {
+		e.varying++
+	}
 	for i := uint64(0); i < trips && !e.over; {
 		if i == w.next {
 			if jump := w.look(e, b, cur, i, trips, at); jump > 0 {
 				advance(cur, b.steps, jump)
 				i += jump
+				jumped += jump
+				continue
+			}
+		}
+		if i == s.next {
+			if jump := s.look(e, b, cur, i, trips, at); jump > 0 {
+				advance(cur, b.steps, jump)
+				i += jump
+				jumped += jump
 				continue
 			}
 		}
@@ -192,6 +220,7 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 			n = 1
 		} else {
 			// What follows finds the lines as this iteration left them, n - 1 times.
+			e.note(n)
 			outside := e.weight
 			e.weigh(outside * (n - 1))
 			e.body(b, cur, at)
@@ -201,6 +230,11 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 		i += n
 	}
 	w.finish(b)
+	s.finish(e)
+	if b.varies {
+		e.varying--
+	}
+	e.note(uint64(at), trips-jumped)
 	e.depth--
 }
 

@@ -230,7 +230,9 @@ func BenchmarkPolyBench(b *testing.B) {
 	for _, k := range polybench {
 		b.Run(k.name, func(b *testing.B) { benchmark(b, k.tree(b), 1, 512) })
 	}
-	b.Run("lu 500", func(b *testing.B) { benchmark(b, lu(b, 500), 1, 512) })
+	for _, n := range []uint64{500, 1000} {
+		b.Run("lu "+strconv.FormatUint(n, 10), func(b *testing.B) { benchmark(b, lu(b, n), 1, 512) })
+	}
 }
 
 func benchmark(b *testing.B, tree *loops.Tree, sets, ways uint64) {

@@ -14,7 +14,11 @@ type marks struct {
 	shift  uint
 	number uint64 // of the page that was used last
 	last   *page
+	full   bool // there were more lines than can be marked
 }
+
+// mostPages bounds the memory of marks to some 70 MB: 2^29 lines, if they lie together.
+const mostPages = 1 << 17
 
 // page marks 4096 lines.
 type page struct {
@@ -55,6 +59,10 @@ func (m *marks) need(number uint64) *page {
 	if p := m.find(number); p != nil {
 		return p
 	}
+	if len(m.pages) == mostPages {
+		m.full = true
+		return m.last
+	}
 	if 2*len(m.pages) >= len(m.keys) {
 		keys, at := m.keys, m.at
 		m.keys, m.at, m.shift = make([]uint64, 2*len(keys)), make([]int32, 2*len(keys)), m.shift-1
@@ -94,7 +102,7 @@ func (m *marks) addSpan(s span) (fresh uint64) {
 			p.add(int(first%pageLines), int(last%pageLines))
 		}
 		fresh += uint64(p.marked - before)
-		if last == s.last {
+		if last == s.last || m.full {
 			return fresh
 		}
 		first = last + 1

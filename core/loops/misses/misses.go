@@ -36,19 +36,39 @@
 // the jump, it keeps sets together, and LRU does not look at names: hits, misses and
 // victims are the same, moved.
 //
+// # When trip counts vary
+//
+// A loop whose inner trip counts change from one iteration to the next, as in triangular
+// nests, is looked at in blocks of iterations, after which every reference is at the same
+// place of a line and of the same set. Inner loops jump over a number of periods that
+// grows by the same from block to block. If a few blocks are alike, the last one of the
+// loop is made from the state that the progression of states predicts. If it is alike as
+// well, so are all between, and what each counts is a polynomial in its number, whose
+// degree is at most the number of loops below one another; the first blocks give it.
+//
+// Blocks are alike if all that was decided in them is equal, the lines that were touched
+// and the states are in arithmetic progression, as are the numbers of periods, and all
+// lines that may meet in the cache have the same order by address, as do lines and the
+// bounds of regions. Between the first block and the last, each line is an affine
+// function of the block's number; two that are in order at both ends are in order
+// between. So no line comes to be another that it was not, which is all that LRU asks,
+// and every jump within is as sound as it is at both ends. Where the last block is not
+// alike, an earlier one is tried.
+//
 // # Differences
 //
 // The paper labels lines with the access that brought them, in the polyhedral model;
 // here lines are numbers, and the motion is found from the steps of the folded loops,
-// so that any tree that a trace folds to will do. Sets are any number, not only powers
+// so that any tree that a trace folds to will do. The paper simulates triangular nests
+// iteration by iteration on the level that varies. Sets are any number, not only powers
 // of two. One run on a fully associative cache answers for all smaller ones, too, since
 // each hit knows its stack distance ([Capacities]).
 //
 // # Limits
 //
-// What does not repeat is simulated as it comes: loops with wild references or with
-// inner trip counts that change from one iteration to the next, at that level, and
-// what is not in loops. [Result.Simulated] and [Result.Jumped] say how much. Threads
+// What does not repeat is simulated as it comes: loops with wild references at their
+// level, inner loops that vary and are too short for the cache to come to a steady state,
+// and what is not in loops. [Result.Simulated] and [Result.Jumped] say how much. Threads
 // share the cache. Several levels are answered by the inclusive model (MODELS §3): each
 // sees every access, see [Levels]. Write-backs are not counted.
 package misses
@@ -121,6 +141,8 @@ func (c *Counts) add(d Counts) {
 // Result is what a tree does in a cache.
 type Result struct {
 	Cache Cache
+	// Kinds tells that Cold and Full were counted; or else they are 0.
+	Kinds bool
 	Total Counts
 	// Nodes are the counts of the loops at the top and of all nodes in them, in
 	// pre-order: a loop, then the items of its body, each with what is in it. Those of a
@@ -157,8 +179,9 @@ type Array struct {
 // errMany is of a tree beyond what counts.
 var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more", Want: "fewer: counts have 64 bits"}
 
-// Run gives the counts of a tree in a cache that is empty at its beginning. The error
-// is a [*trace.OptionError].
+// Run gives the counts of a tree in a cache that is empty at its beginning. Kinds of
+// misses are left out of a tree that touches half a billion lines or more. The error is a
+// [*trace.OptionError].
 func Run(t *loops.Tree, c Cache) (*Result, error) { return run(t, c, new(pauses)) }
 
 func run(t *loops.Tree, c Cache, asks *pauses) (*Result, error) {
@@ -177,6 +200,7 @@ func run(t *loops.Tree, c Cache, asks *pauses) (*Result, error) {
 type Prepared struct {
 	layout *layout
 	cold   []uint64          // nil: not known yet
+	vast   bool              // first touches are too many to be known
 	full   map[uint64][]hits // of fully associative caches, by lines
 }
 
@@ -200,8 +224,7 @@ func (p *Prepared) Run(sets, ways uint64) (*Result, error) {
 	return p.run(c, new(pauses))
 }
 
-// Count is Run without kinds of misses: Cold and Full are 0. It takes less than half as
-// long.
+// Count is Run without kinds of misses. It takes less than half as long.
 func (p *Prepared) Count(sets, ways uint64) (*Result, error) {
 	c := Cache{1 << p.layout.shift, sets, ways}
 	if err := c.check(); err != nil {
@@ -219,14 +242,18 @@ func (p *Prepared) run(c Cache, asks *pauses) (*Result, error) {
 	if c.Sets == 1 {
 		p.full[c.Lines()] = e.tally.counts
 	}
+	if p.cold == nil && !asks.over && !p.vast {
+		p.cold = firstTouches(p.layout, asks)
+		p.vast = p.cold == nil
+	}
+	if p.vast && !asks.over {
+		return e.result(c, nil, nil), nil
+	}
 	if p.full[c.Lines()] == nil && !asks.over {
 		full := newEngine(p.layout, 1, c.Lines())
 		full.pauses = asks
 		full.run()
 		p.full[c.Lines()] = full.tally.counts
-	}
-	if p.cold == nil && !asks.over {
-		p.cold = firstTouches(p.layout, asks)
 	}
 	if asks.over {
 		p.cold, p.full = nil, map[uint64][]hits{}
@@ -245,7 +272,7 @@ func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 			all[i].Cold, all[i].Full = cold[i], full[i].misses
 		}
 	}
-	r := &Result{Cache: c, Nodes: all[:e.nodes:e.nodes], Starts: e.starts, Loose: all[e.nodes:], Simulated: e.done}
+	r := &Result{Cache: c, Nodes: all[:e.nodes:e.nodes], Starts: e.starts, Loose: all[e.nodes:], Simulated: e.done, Kinds: full != nil}
 	r.Refs = append(r.Refs, r.Loose...)
 	for i, id := range e.shapes {
 		if at := int(e.starts[i]); at >= 0 {

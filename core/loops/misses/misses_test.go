@@ -11,7 +11,7 @@ import (
 )
 
 // same wants what Run says of a tree to be what is counted one by one.
-func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64) {
+func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions int) {
 	e := newEngine(newLayout(tree, c.LineBytes), c.Sets, c.Ways)
 	e.run()
 	want := newNaive(tree, c)
@@ -35,7 +35,7 @@ func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64) {
 			t.Fatalf("%v, set %d at the end: %v, want %v", c, s, got, want.sets[s])
 		}
 	}
-	return jumped - e.done
+	return jumped - e.done, e.progressions
 }
 
 // TestNests: whatever the nest and the geometry, every node's counts, the evictions and
@@ -47,13 +47,27 @@ func TestNests(t *testing.T) {
 	}
 	jumped, nests := uint64(0), 0
 	rapid.Check(t, func(t *rapid.T) {
-		n := same(t, drawTree(t, most), drawCache(t))
+		n, _ := same(t, drawTree(t, most), drawCache(t))
 		if n > 0 {
 			nests++
 		}
 		jumped += n
 	})
 	t.Logf("%d accesses jumped over, in %d nests", jumped, nests)
+}
+
+// TestTriangles: the same of nests whose trip counts vary, in caches that they fill.
+func TestTriangles(t *testing.T) {
+	progressions, nests := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCache(t)
+		c.Sets = rapid.SampledFrom([]uint64{1, 1, 1, 2, 3, 8}).Draw(t, "fewer sets")
+		c.Ways = rapid.SampledFrom([]uint64{1, 2, 4, 20}).Draw(t, "fewer ways")
+		_, n := same(t, drawTriangle(t), c)
+		progressions += n
+		nests += min(n, 1)
+	})
+	t.Logf("%d jumps over iterations that vary, in %d nests", progressions, nests)
 }
 
 // TestTrap: a line that moves out of its array's region into another's.
@@ -75,6 +89,19 @@ func TestTrap(t *testing.T) {
 		if got := r.Nodes[2+i].Misses; got != want {
 			t.Errorf("reference %d: %d misses, want %d", i, got, want)
 		}
+	}
+}
+
+// TestVast: counts beyond what could be run through, or marked.
+func TestVast(t *testing.T) {
+	tree := build(t, loops.Loop(1<<40, loops.Leaf(loops.Reference{Bytes: 8}, 0, 64)), loops.Loop(1<<20, loops.Loop(1<<30, loops.Leaf(loops.Reference{Site: 1, Bytes: 8}, 1<<60, 0, 64))))
+	r, err := Run(tree, Cache{64, 64, 8})
+	if err != nil || r.Kinds || r.Total.Accesses != 1<<40+1<<50 || r.Total.Misses != r.Total.Accesses {
+		t.Errorf("%+v, error %v", r, err)
+	}
+	many := build(t, loops.Loop(1<<40, loops.Loop(1<<40, loops.Leaf(loops.Reference{Bytes: 8}, 0, 64))))
+	if _, err := Run(many, Cache{64, 64, 8}); err == nil {
+		t.Errorf("no error of 2^80 references")
 	}
 }
 

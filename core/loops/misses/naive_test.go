@@ -155,6 +155,65 @@ func drawTree(t *rapid.T, most float64) *loops.Tree {
 	return tree
 }
 
+// drawTriangle draws a nest whose inner loops run up to an affine bound.
+func drawTriangle(t *rapid.T) *loops.Tree {
+	step := func() int64 {
+		return rapid.SampledFrom([]int64{0, 8, 8, 64, 512, 800, 1024, -8, -64, 1032}).Draw(t, "step")
+	}
+	bases := []uint64{0x100000, 0x100000 + uint64(rapid.SampledFrom([]int{64, 4096, 40_000, 1 << 20}).Draw(t, "apart")), 1 << 24}
+	leaf := func(depth int) loops.Item {
+		it := loops.Leaf(loops.Reference{Site: 1, Bytes: 8}, rapid.SampledFrom(bases).Draw(t, "base"))
+		it.Ref.Site = uint32(it.Addr>>12) + uint32(depth)
+		for range depth {
+			it.Steps = append(it.Steps, step())
+		}
+		return it
+	}
+	body := func(depth int) (items []loops.Item) {
+		for range rapid.IntRange(1, 3).Draw(t, "references") {
+			items = append(items, leaf(depth))
+		}
+		return items
+	}
+	grow := rapid.SampledFrom([]int64{1, 1, -1, 2, 0}).Draw(t, "more trips")
+	outer := int64(rapid.IntRange(20, 150).Draw(t, "trips"))
+	start := int64(rapid.IntRange(0, 100).Draw(t, "inner trips"))
+	if grow < 0 {
+		start += outer
+	}
+	inner := upTo(start, []int64{grow}, body(2)...)
+	if rapid.IntRange(0, 2).Draw(t, "three deep") == 0 {
+		outer = min(outer, 60)
+		inner = upTo(start%40, []int64{grow}, append(body(2), upTo(start, []int64{0, rapid.SampledFrom([]int64{0, 1, -1}).Draw(t, "more")}, body(3)...))...)
+	}
+	items := []loops.Item{inner}
+	if rapid.Bool().Draw(t, "before") {
+		items = append(body(1), items...)
+	}
+	if rapid.Bool().Draw(t, "behind") {
+		items = append(items, upTo(start+8, []int64{-grow}, body(2)...))
+	}
+	nest := loops.Nest{Items: []loops.Item{loops.Loop(uint64(outer), items...)}}
+	if rapid.Bool().Draw(t, "again") {
+		nest.Items = []loops.Item{loops.Loop(2, loops.Loop(uint64(outer), deeper(items)...))}
+	}
+	tree, err := nest.Build()
+	if err != nil || tree.Rows() > 300_000 {
+		t.Skip("too large a nest")
+	}
+	return tree
+}
+
+// deeper puts items into one more loop, which changes nothing.
+func deeper(items []loops.Item) []loops.Item {
+	items = slices.Clone(items)
+	for i := range items {
+		items[i].Steps = append([]int64{0}, items[i].Steps...)
+		items[i].Body = deeper(items[i].Body)
+	}
+	return items
+}
+
 // setWild gives every wild reference enough addresses.
 func (d *drawing) setWild(n *loops.Nest, items []loops.Item) {
 	for _, it := range items {

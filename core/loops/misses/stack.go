@@ -71,6 +71,22 @@ func (s *stacks) save(to []uint64) []uint64 {
 	return to
 }
 
+func (s *stacks) load(from []uint64) {
+	for i := range s.all {
+		k := &s.all[i]
+		k.held = int(from[0])
+		from = from[1:]
+		clear(k.live)
+		for at, line := range from[:k.held] {
+			k.order[1+at] = line
+			k.live[(1+at)/64] |= 1 << ((1 + at) % 64)
+		}
+		from = from[k.held:]
+		k.next, k.tail = 1+k.held, 1
+		k.settle()
+	}
+}
+
 func (s *stacks) moved(from []uint64, m *motion) bool {
 	to := int(m.turn)
 	for range s.all {

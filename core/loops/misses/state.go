@@ -33,6 +33,8 @@ type state interface {
 	lines() int
 	// save appends what the cache holds to a slice that was emptied.
 	save(to []uint64) []uint64
+	// load has the cache hold what was saved.
+	load(from []uint64)
 	// moved tells whether the cache holds what was saved, each line where m moved it.
 	moved(from []uint64, m *motion) bool
 	// move moves all lines by m, so many times.
@@ -129,6 +131,8 @@ func (t *tally) evict(a *access, line trace.Line) {
 }
 
 func (f *frames) save(to []uint64) []uint64 { return append(to, f.held...) }
+
+func (f *frames) load(from []uint64) { copy(f.held, from) }
 
 func (f *frames) moved(from []uint64, m *motion) bool {
 	to := int(m.turn)

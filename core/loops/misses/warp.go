@@ -18,6 +18,7 @@ type plan struct {
 	first  uint64 // the iteration of which the regions begin
 	end    uint64 // before which no two regions collide
 	vain   int    // comparisons that found a difference
+	fine   int    // 1: states were equal some periods apart, and one period is tried; 2: in vain
 
 	motion motion // in a period
 	over   motion // between checkpoints
@@ -98,7 +99,7 @@ func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
 	if e.plain || b.wilds || b.varies || trips < 4 || len(b.leaves) > mostLeaves || len(b.drifts) == 0 {
 		return
 	}
-	if b.skip > 0 {
+	if b.skip > 0 && e.open == 0 {
 		b.skip--
 		return
 	}
@@ -165,7 +166,7 @@ func gcd(a, b uint64) uint64 {
 
 // from finds the regions of the iterations from one on, as far as they do not collide.
 func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
-	w.saved, w.vain = false, 0
+	w.saved, w.vain, w.fine = false, 0, 0
 	w.first = i
 	w.next = never
 	w.hulls = append(w.hulls[:0], make([]span, len(b.leaves))...)
@@ -255,7 +256,7 @@ func (w *plan) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) 
 		w.from(e, b, cur, i, trips)
 		return 0
 	}
-	if e.done+uint64(len(e.queue))-w.done < e.cost/2 {
+	if w.fine != 1 && e.done+uint64(len(e.queue))-w.done < e.cost/2 {
 		w.next = i + w.period
 		return 0
 	}
@@ -292,6 +293,10 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 		w.over.turn = mulMod(w.motion.turn, apart/w.period, e.sets)
 	}
 	if !e.state.moved(w.state, &w.over) {
+		if w.fine == 1 {
+			w.fine = 2
+			return 0
+		}
 		if w.vain++; w.vain == 4 && w.motion.turn != 0 {
 			// Lines that stay where they are never turn.
 			n := e.sets / gcd(e.sets, w.motion.turn)
@@ -301,8 +306,18 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 		}
 		return 0
 	}
+	if e.varying > 0 && apart > w.period && w.fine == 0 {
+		// What is left over is the same for trip counts that differ by whole periods.
+		w.fine = 1
+		return 0
+	}
 	times := (w.end - i) / apart
+	if e.open > 0 {
+		w.write(e, i, apart, at)
+	}
+	e.jumps++
 	e.state.move(&w.over, times)
+	e.writeState()
 	now := e.tally.counts[at : at+b.nodes]
 	for j := range now {
 		now[j].accesses += times * (now[j].accesses - w.counts[j].accesses)
@@ -315,6 +330,35 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 		e.tally.depths[j] += times * (e.tally.depths[j] - before)
 	}
 	return times * apart
+}
+
+// write notes what the jump hangs on: in which regions references and lines are.
+func (w *plan) write(e *engine, i, apart uint64, at int) {
+	e.note(uint64(at), i, apart, (w.end-i)%apart, w.over.turn, uint64(len(w.over.regions)))
+	e.times = append(e.times, (w.end-i)/apart, w.end)
+	for _, r := range w.over.regions {
+		e.note(uint64(r.class), r.shift)
+	}
+	for _, h := range w.hulls {
+		e.note(w.over.rank(h.first >> e.shift))
+	}
+	for _, line := range w.state {
+		e.note(w.over.rank(line))
+	}
+	w.state = e.state.save(w.state[:0])
+	for _, line := range w.state {
+		e.note(w.over.rank(line))
+	}
+}
+
+// rank tells where a line is among regions: 2n + 1 in region n, 2n between those before
+// it.
+func (m *motion) rank(line trace.Line) uint64 {
+	n, _ := slices.BinarySearchFunc(m.regions, line, func(r region, line trace.Line) int { return cmp.Compare(r.last, line) })
+	if n < len(m.regions) && m.regions[n].first <= line {
+		return uint64(2*n + 1)
+	}
+	return uint64(2 * n)
 }
 
 // save makes a checkpoint.
