@@ -63,7 +63,9 @@ func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok b
 	}
 	leaves := map[string]int{}
 	for i := range r.Leaves {
-		leaves[key(r.Leaves[i].Path)] = i
+		if of := r.Leaves[i].Path; len(of) > len(l.Path) && slices.Equal(of[:len(l.Path)], l.Path) {
+			leaves[key(of)] = i
+		}
 	}
 	by := make([]Exact, len(r.Leaves))
 	for _, of := range p.nodes {
