@@ -121,7 +121,7 @@ func (a *App) loopTable(chart string) *state.Table {
 	}
 	s := &a.nests
 	if s.tables == nil || s.picked != picked {
-		s.tables, s.picked = map[string]*state.Table{"loops": l.Grid(-1, nil).Table, "arrays": l.ArraysTable(picked)}, picked
+		s.tables, s.picked = map[string]*state.Table{"loops": l.Grid(-1, nil).Table, "arrays": l.ArraysTable(picked, a.loopMisses())}, picked
 		if m := a.loopMisses(); m != nil {
 			s.tables["loop-misses"], s.tables["evictions"] = l.MissesTable(m, picked), l.EvictionsTable(m)
 		}

@@ -66,7 +66,7 @@ func TestLoops(t *testing.T) {
 		d.act(func() { d.app.StepWays(1, 1) })
 	}
 	d.countedLoops()
-	d.wants("33 920", "Who evicts whom in L1")
+	d.wants("33 920", "Who evicts whom in L1", "class in L1", "cap miss")
 	rows, _ = d.grids["loops"].View(0, 1)
 	if rows[0][6] != "33\u202f920" {
 		t.Errorf("the nest misses %q", rows[0])

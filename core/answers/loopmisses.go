@@ -9,6 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/loops/misses"
 	"github.com/stackglass/stackglass/core/loops/outline"
+	"github.com/stackglass/stackglass/core/loops/sma"
 	"github.com/stackglass/stackglass/core/report"
 )
 
@@ -151,4 +152,71 @@ func (l *Loops) arrayName(a *misses.Array, lineBytes uint64) string {
 		return strings.Join(list[:few], ", ") + " …"
 	}
 	return strings.Join(list, ", ")
+}
+
+// What classes may cost: leaves of the tree, and accesses that are made one by one.
+const (
+	mostClassLeaves    = 400
+	mostClassSimulated = 300_000
+)
+
+// Classes gives the class of each array of a loop, in the order of Arrays, in the first
+// level that was counted: from exact counts, see [sma.Exact]. It gives the level's name
+// too, and nil where the trace does not fold well enough for that to be quick.
+func (l *Loops) Classes(m *LoopMisses, loop int) (level string, classes []string) {
+	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
+	if at < 0 || m.Levels[at].Result.Simulated > mostClassSimulated || l.Tree().Size().Leaves > mostClassLeaves {
+		return "", nil
+	}
+	cache := m.Levels[at].Result.Cache
+	r, err := sma.Analyze(l.Tree(), cache)
+	if err != nil {
+		return "", nil
+	}
+	path := l.Path(loop)
+	n := slices.IndexFunc(r.Loops, func(of sma.Loop) bool { return slices.Equal(of.Path, path) })
+	if n < 0 {
+		return "", nil
+	}
+	exact, ok := r.Exact(l.Tree(), cache, n)
+	if !ok || len(exact) != len(r.Loops[n].Arrays) {
+		return "", nil
+	}
+	for _, a := range l.Arrays(loop) {
+		class := ""
+		for i, of := range r.Loops[n].Arrays {
+			has := slices.ContainsFunc(of.Leaves, func(leaf int) bool { return slices.Contains(a.Refs, r.Leaves[leaf].Ref) })
+			if has && a.Base >= of.Lo && a.Base <= of.Hi && !a.Wild {
+				class = exact[i].Class().String()
+			}
+		}
+		classes = append(classes, class)
+	}
+	return m.Levels[at].Cache.Name, classes
+}
+
+// AddClasses puts the classes of arrays into the table of those of some loops, in the
+// order of ArraysTable.
+func (l *Loops) AddClasses(t *report.Table, m *LoopMisses, of []int) {
+	named, row := "", 0
+	list := make([]report.Value, len(t.Rows))
+	for _, loop := range of {
+		level, classes := l.Classes(m, loop)
+		if classes != nil {
+			named = level
+		}
+		for i := range l.Arrays(loop) {
+			if list[row] = report.None(); classes != nil && classes[i] != "" {
+				list[row] = report.TextOf(classes[i])
+			}
+			row++
+		}
+	}
+	if named == "" {
+		return
+	}
+	t.Columns = append(t.Columns, report.Column{Key: "class", Label: "class in " + named})
+	for i := range t.Rows {
+		t.Rows[i] = append(t.Rows[i], list[i])
+	}
 }

@@ -188,13 +188,29 @@ func (l *Loops) Arrays(i int) []outline.Array {
 // mostArrays is how many arrays of a loop people get.
 const mostArrays = 100
 
-// ArraysTable is what a loop goes over.
-func (l *Loops) ArraysTable(i int) *Table {
+// ArraysTable is what a loop goes over, with the class of each array where misses were
+// counted, or nil.
+func (l *Loops) ArraysTable(i int, counted *answers.LoopMisses) *Table {
 	whole := l.Loops.ArraysTable([]int{i})
+	var classes []string
+	level := ""
+	if counted != nil {
+		level, classes = l.Classes(counted, i)
+	}
 	brief := report.Table{Title: "Arrays of loop " + l.Label(i), Columns: []report.Column{
 		{Label: "array"}, {Label: "references"}, {Label: "stores"}, {Label: "base"}, {Label: "extent"},
 		{Label: "strides, bytes"}, {Label: "touched"}, {Label: "of its lines"},
 	}}
+	if classes != nil {
+		brief.Columns = append(brief.Columns, report.Column{Label: "class in " + level})
+		l.AddClasses(&whole, counted, []int{i})
+	}
+	class := func(n int) {
+		if classes != nil {
+			row := &brief.Rows[len(brief.Rows)-1]
+			*row = append(*row, report.TextOf(orDash(strings.ToLower(strings.ReplaceAll(classes[n], "_", " ")))))
+		}
+	}
 	for n, a := range l.Arrays(i) {
 		if n == mostArrays {
 			brief.Title += ", the first " + strconv.Itoa(mostArrays)
@@ -202,6 +218,7 @@ func (l *Loops) ArraysTable(i int) *Table {
 		}
 		if a.Wild {
 			brief.Add(report.TextOf(orDash(a.Name)), report.Count(a.References), report.Count(a.Stores), report.None(), report.None(), report.TextOf("irregular"), report.None(), report.None())
+			class(n)
 			continue
 		}
 		touched := Bytes(a.Touched)
@@ -210,6 +227,7 @@ func (l *Loops) ArraysTable(i int) *Table {
 		}
 		brief.Add(report.TextOf(orDash(a.Name)), report.Count(a.References), report.Count(a.Stores), report.TextOf("0x"+strconv.FormatUint(a.Base, 16)), report.TextOf(Bytes(a.Extent)),
 			report.TextOf(strings.ReplaceAll(answers.Strides(&a), "-", "−")), report.TextOf(touched), report.Ratio(a.Utilisation(uint64(l.LineBytes))))
+		class(n)
 	}
 	t := newReportTable(brief, whole, "", words)
 	t.Schema = "stackglass.loops"

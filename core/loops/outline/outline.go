@@ -377,6 +377,23 @@ func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) b
 	return true
 }
 
+// Path is where a loop is in the tree, the first time: the number of the node at the top,
+// and of the item in each loop around it, from 0.
+func (o *Outline) Path(loop int) (path []int) {
+	l := &o.Loops[loop]
+	n := o.nests[l.Nest]
+	for k := l.item; k > 0; k = n.items[k].parent {
+		number := 0
+		for j := n.items[k].parent + 1; j < k; j = n.items[j].end {
+			number++
+		}
+		path = append(path, number)
+	}
+	path = append(path, n.number)
+	slices.Reverse(path)
+	return path
+}
+
 // Refs gives the references of a loop, each once, in the order of its code; those of the
 // loops in it come too.
 func (o *Outline) Refs(loop int) (list []loops.Reference) {

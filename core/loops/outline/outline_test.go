@@ -139,6 +139,13 @@ func TestOutlineIsWhatRuns(t *testing.T) {
 			t.Fatalf("seed %d: %d references in %d loops, want %d in %d", seed, o.References, len(o.Loops), want.references[0], size(&it))
 		}
 		for k, l := range o.Loops {
+			at := &it
+			for _, number := range o.Path(k)[1:] {
+				at = &at.Body[number]
+			}
+			if k > 0 && size(at) != l.End-k || o.Path(k)[0] != 0 || len(o.Path(k)) != l.Depth+1 {
+				t.Fatalf("seed %d: loop %d is at %v", seed, k, o.Path(k))
+			}
 			if l.Trips != want.trips[k] || l.Runs != want.runs[k] || l.References != want.references[k] || l.Own != want.own[k] {
 				t.Fatalf("seed %d: loop %d is %+v, want %d runs, %d trips, %d references, %d of its own", seed, k, l, want.runs[k], want.trips[k], want.references[k], want.own[k])
 			}

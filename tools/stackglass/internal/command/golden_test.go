@@ -116,6 +116,7 @@ var golden = []string{
 	"loops testdata/multiply.sgp",
 	"loops demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,8",
 	"loops demo:matmul-naive --cache L1=2KiB,full --loop 1.1.1 --format csv",
+	"loops demo:matmul-naive --cache L1=2KiB,2 --loop 1.1",
 	"help fold",
 	"help unfold",
 	"fold demo:matmul-naive",

@@ -47,7 +47,8 @@ of the lines they lie in that is. Accesses without a pattern are irregular.
 
 --cache counts misses by loop and cause, and who evicts whom: exactly, with LRU, on the
 folded trace, at a cost that hardly grows with trip counts. Each level is counted as if
-it saw every access; threads share it.
+it saw every access; threads share it. Arrays get their class in the first level, as
+ScalaMemAnalysis has them, from exact counts.
 
 What if the code were different: --pad, --interchange, --tile, --align, --fuse and
 --array-of-structs change one nest (--nest) in the order given here, and the misses of
@@ -221,10 +222,15 @@ func (o *loopOptions) answer(r *reading, found *answers.Loops, levels []hierarch
 	if o.loop != "" {
 		of = []int{found.Find(o.loop)}
 	}
+	for i := range d.Tables {
+		if d.Tables[i].Key == "arrays" {
+			found.AddClasses(&d.Tables[i], m, of)
+		}
+	}
 	table := found.Misses(m, of)
 	switch evictions := found.Evictions(m); {
 	case r.format == string(report.CSV) && !o.arrays:
-		d.Tables = []report.Table{table}
+		d.Tables = append([]report.Table{table}, d.Tables...)
 	default:
 		d.Tables = append(d.Tables, table, evictions)
 	}
