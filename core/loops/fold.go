@@ -50,9 +50,9 @@ type Folder struct {
 // node is a leaf or a loop in the window.
 type node struct {
 	shape uint32
+	slot  uint32 // of its shape and those of the nodes before it, as many as chained says
 	at    int    // its first parameter
 	prev  int    // 1 + the number of the node before it in its slot; stale below base
-	slot  uint32 // of its shape and those of the nodes before it, as many as chained says
 	hash  uint64 // of the shapes up to this one, a polynomial in radix
 }
 
@@ -65,7 +65,7 @@ type loopAt struct {
 const (
 	radix      = 0x9e3779b97f4a7c15
 	mostAgain  = 256 // rows of an iteration that has begun which are taken once more
-	candidates = 8   // nodes of equal slot, or loops, that the end of the list is held against
+	candidates = 4   // nodes of equal slot, or loops, that the end of the list is held against
 	chained    = 3   // nodes that are equal where slots are
 	slotBits   = 12
 )

@@ -10,7 +10,7 @@ const (
 
 // GivenBytes is how large trees are, as [Folder.Bytes] has it, when a folder gives them,
 // where nothing else is said.
-const GivenBytes = 16 << 20
+const GivenBytes = 8 << 20
 
 // Give has a folder give a tree of the rows so far, since the last one, whenever it takes
 // more than so many bytes (0: [GivenBytes]), and Finish the rest: so memory is bounded,

@@ -60,7 +60,7 @@
 // loops stay apart. An inner loop may run zero times where leaves are beside it;
 // iterations before the first in which it runs have another shape, and stay apart. The
 // bodies of loops are at most as long as the window; those of one or two nodes are found
-// wherever they repeat, longer ones if they end where one of the last eight equal
+// wherever they repeat, longer ones if they end where one of the last four equal
 // sequences of three nodes did. Without sites and PCs no reference is wild, little
 // folds, and the loops that are found are not those of the program; package sgl gives
 // such rows sites first.
