@@ -20,6 +20,7 @@ type block struct {
 	drifts  []leaf // of those, what moves from one iteration to the next
 	classes []int  // of leaves: equal of those that move alike in one array
 	slow    bool   // several iterations may pass before any leaves its lines
+	flat    bool   // all items are leaves, and none is wild
 	wilds   bool   // some leaf below is wild
 	varies  bool   // some trip count below changes from one iteration to the next
 	events  bool   // no leaf below is a reference
@@ -74,7 +75,7 @@ func (bs *blocks) make(n loops.Node) *block {
 		b.events = !b.counted
 		return b
 	}
-	b.loop = true
+	b.loop, b.flat = true, true
 	for i := range n.Len() {
 		first, steps := n.Item(i)
 		of := bs.of(first)
@@ -84,6 +85,7 @@ func (bs *blocks) make(n loops.Node) *block {
 		b.steps = append(b.steps, steps...)
 		b.nodes += of.nodes
 		b.wilds = b.wilds || of.wilds
+		b.flat = b.flat && !of.loop && !of.wild
 		b.events = b.events && of.events
 		b.varies = b.varies || of.tripsStep(steps)
 	}

@@ -211,6 +211,12 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 				continue
 			}
 		}
+		if b.flat && !still {
+			n := min(min(trips, w.next)-i, 1<<12)
+			e.stretch(b, cur, n, at)
+			i += n
+			continue
+		}
 		n := uint64(1)
 		if still {
 			n = b.linger(cur, min(trips, w.next)-i)
@@ -236,6 +242,32 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 	}
 	e.note(uint64(at), trips-jumped)
 	e.depth--
+}
+
+// stretch runs iterations of a loop over references.
+func (e *engine) stretch(b *block, cur []uint64, iterations uint64, at int) {
+	items, cur, steps := b.items, cur[:len(b.items)], b.steps[:len(b.items)]
+	for range iterations {
+		for j := range items {
+			it := &items[j]
+			addr := cur[j]
+			cur[j] = addr + steps[j]
+			if !it.counted {
+				continue
+			}
+			line := addr >> e.shift
+			if line < (addr+it.bytes-1)>>e.shift {
+				e.reference(addr, it.bytes, at+1+j, uint32(it.ref))
+				continue
+			}
+			n := len(e.queue)
+			e.queue = e.queue[:n+1]
+			e.queue[n] = access{line, uint32(at + 1 + j), e.columns[it.ref]}
+			if n+1 == queued {
+				e.flush()
+			}
+		}
+	}
 }
 
 // advance goes so many iterations on.

@@ -88,6 +88,18 @@ func jacobi(t testing.TB, n, steps uint64) *loops.Tree {
 	return build(t, loops.Loop(steps, star(&p, arrayA, b, n), star(&p, b, arrayA, n)))
 }
 
+// vectors is x1 += A·y1, then x2 += Aᵀ·y2; the vectors are a line apart, for else they
+// meet A in every set.
+func vectors(t testing.TB, n uint64) *loops.Tree {
+	var p program
+	row, apart := int64(8*n), 8*n+64
+	x1 := arrayA + 8*n*n
+	y1, x2, y2 := x1+apart, x1+2*apart, x1+3*apart
+	return build(t,
+		loops.Loop(n, loops.Loop(n, p.load(x1, 8), p.load(arrayA, row, 8), p.load(y1, 0, 8), p.store(x1, 8))),
+		loops.Loop(n, loops.Loop(n, p.load(x2, 8), p.load(arrayA, 8, row), p.load(y2, 0, 8), p.store(x2, 8))))
+}
+
 func strided(t testing.TB, n, times uint64, step int64) *loops.Tree {
 	var p program
 	return build(t, loops.Loop(times, loops.Loop(n, p.load(arrayA, 0, step))))
@@ -105,6 +117,7 @@ func TestVectors(t *testing.T) {
 		{"transpose 32", transpose(t, 32), [3]uint64{1152, 1208, 1152}},
 		{"triangular product 16", triangularProduct(t, 16), [3]uint64{1180, 2916, 674}},
 		{"jacobi 18, 3 steps", jacobi(t, 18, 3), [3]uint64{468, 468, 468}},
+		{"matrix and vectors 32", vectors(t, 32), [3]uint64{1204, 1392, 1200}},
 		{"20 x 192 bytes, 3 times", strided(t, 20, 3, 192), [3]uint64{44, 36, 20}},
 	} {
 		for i, c := range []Cache{{64, 8, 2}, {64, 16, 1}, {64, 16, 2}} {
