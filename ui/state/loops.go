@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -198,36 +199,32 @@ func (l *Loops) ArraysTable(i int, counted *answers.LoopMisses) *Table {
 		level, classes = l.Classes(counted, i)
 	}
 	brief := report.Table{Title: "Arrays of loop " + l.Label(i), Columns: []report.Column{
-		{Label: "array"}, {Label: "references"}, {Label: "stores"}, {Label: "base"}, {Label: "extent"},
-		{Label: "strides, bytes"}, {Label: "touched"}, {Label: "of its lines"},
+		{Label: "array"}, {Label: "references"}, {Label: "stores"}, {Label: "strides, bytes"},
+		{Label: "extent"}, {Label: "touched"}, {Label: "of its lines"}, {Label: "base"},
 	}}
 	if classes != nil {
-		brief.Columns = append(brief.Columns, report.Column{Label: "class in " + level})
+		brief.Columns = slices.Insert(brief.Columns, 1, report.Column{Label: "class in " + level})
 		l.AddClasses(&whole, counted, []int{i})
-	}
-	class := func(n int) {
-		if classes != nil {
-			row := &brief.Rows[len(brief.Rows)-1]
-			*row = append(*row, report.TextOf(orDash(strings.ToLower(strings.ReplaceAll(classes[n], "_", " ")))))
-		}
 	}
 	for n, a := range l.Arrays(i) {
 		if n == mostArrays {
 			brief.Title += ", the first " + strconv.Itoa(mostArrays)
 			break
 		}
+		row := []report.Value{report.TextOf(orDash(a.Name)), report.Count(a.References), report.Count(a.Stores)}
+		if classes != nil {
+			row = slices.Insert(row, 1, report.TextOf(orDash(strings.ToLower(strings.ReplaceAll(classes[n], "_", " ")))))
+		}
 		if a.Wild {
-			brief.Add(report.TextOf(orDash(a.Name)), report.Count(a.References), report.Count(a.Stores), report.None(), report.None(), report.TextOf("irregular"), report.None(), report.None())
-			class(n)
+			brief.Add(append(row, report.TextOf("irregular"), report.None(), report.None(), report.None(), report.None())...)
 			continue
 		}
 		touched := Bytes(a.Touched)
 		if !a.Exact {
 			touched = "≤ " + touched
 		}
-		brief.Add(report.TextOf(orDash(a.Name)), report.Count(a.References), report.Count(a.Stores), report.TextOf("0x"+strconv.FormatUint(a.Base, 16)), report.TextOf(Bytes(a.Extent)),
-			report.TextOf(strings.ReplaceAll(answers.Strides(&a), "-", "−")), report.TextOf(touched), report.Ratio(a.Utilisation(uint64(l.LineBytes))))
-		class(n)
+		brief.Add(append(row, report.TextOf(strings.ReplaceAll(answers.Strides(&a), "-", "−")), report.TextOf(Bytes(a.Extent)), report.TextOf(touched),
+			report.Ratio(a.Utilisation(uint64(l.LineBytes))), report.TextOf("0x"+strconv.FormatUint(a.Base, 16)))...)
 	}
 	t := newReportTable(brief, whole, "", words)
 	t.Schema = "stackglass.loops"
