@@ -212,7 +212,7 @@ func (p *tab) waitGone(selector string) {
 
 // click clicks the element with the mouse. Where what comes into view moves the element
 // between the look at where it is and the click, the click meets another, or nothing:
-// a person would see that, and click again.
+// a person would see that, and click again. What lies over the element is meant to.
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.waitFor(selector)
@@ -220,7 +220,11 @@ func (p *tab) click(selector string) {
 		eval[bool](p, `(() => {
 			window.clicked = false;
 			const aim = document.querySelector(`+quote(selector)+`);
-			addEventListener("click", (e) => { window.clicked = !aim || aim.contains(e.target) }, { capture: true, once: true });
+			if (!aim) return false;
+			aim.scrollIntoViewIfNeeded();
+			const box = aim.getBoundingClientRect();
+			const over = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+			addEventListener("click", (e) => { window.clicked = aim.contains(e.target) || e.target === over }, { capture: true, once: true });
 			return true;
 		})()`)
 		p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
