@@ -141,7 +141,7 @@ func TestQueue(t *testing.T) {
 	p.waitFor(row("second.sgt"))
 	p.click(row(markup+".sgt") + " .open")
 	p.waitFor("#digest")
-	if got, want := p.digest(), truthOf(t, "demo:"+list[0].Name).Digest; got != want {
+	if got, want := p.digest(), truthOf(t, first).Digest; got != want {
 		t.Errorf("the first of two: digest %s, the command's is %s", got, want)
 	}
 }
