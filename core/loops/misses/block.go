@@ -24,6 +24,7 @@ type block struct {
 	wilds   bool   // some leaf below is wild
 	varies  bool   // some trip count below changes from one iteration to the next
 	events  bool   // no leaf below is a reference
+	changes bool   // some trip count below changes, in any loop
 
 	skip, patience int // entries that are not looked at for repetitions, after some in vain
 }
@@ -88,6 +89,7 @@ func (bs *blocks) make(n loops.Node) *block {
 		b.flat = b.flat && !of.loop && !of.wild
 		b.events = b.events && of.events
 		b.varies = b.varies || of.tripsStep(steps)
+		b.changes = b.changes || b.varies || of.changes
 	}
 	b.slow = true
 	for _, d := range b.drifts {
@@ -96,6 +98,11 @@ func (bs *blocks) make(n loops.Node) *block {
 		}
 	}
 	return b
+}
+
+// barren tells that a loop makes no reference, since loops below never run.
+func (b *block) barren(cur []uint64) bool {
+	return !b.flat && !b.changes && !b.wilds && b.amount(cur) == 0
 }
 
 // addLeaves adds the references of an item with these steps.

@@ -142,7 +142,7 @@ func (f *firsts) everything(b *block, p []uint64, at int) {
 // loop follows some of the leaves of a loop, by their numbers.
 func (f *firsts) loop(b *block, p []uint64, at int, of []int) {
 	hulls := make([]span, len(b.leaves))
-	if len(of) == 0 || int64(p[0]) < 1 {
+	if len(of) == 0 || int64(p[0]) < 1 || b.barren(p[1:]) {
 		return
 	}
 	if !b.hullOf(p, hulls) {

@@ -181,7 +181,7 @@ func (e *engine) enter(start []uint64) []uint64 {
 
 // loop runs a loop; its count is number at.
 func (e *engine) loop(b *block, p []uint64, at int) {
-	if int64(p[0]) < 1 {
+	if int64(p[0]) < 1 || b.barren(p[1:]) {
 		return
 	}
 	trips := p[0]

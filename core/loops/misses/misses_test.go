@@ -105,6 +105,17 @@ func TestVast(t *testing.T) {
 	}
 }
 
+// TestLoopsWithoutReferences: what refers to nothing is not run through, however often
+// it runs. (It would take years.)
+func TestLoopsWithoutReferences(t *testing.T) {
+	one := loops.Reference{Site: 1, Bytes: 8}
+	tree := build(t, loops.Loop(1, loops.Leaf(one, 0)), loops.Loop(1<<50, loops.Loop(3, loops.Loop(0, loops.Leaf(one, 0x10000, 64, 8, 8)))))
+	r, err := Run(tree, Cache{64, 64, 8})
+	if err != nil || r.Total.Accesses != 1 || r.Total.Misses != 1 {
+		t.Errorf("%+v, error %v", r, err)
+	}
+}
+
 func TestWrongCaches(t *testing.T) {
 	tree, err := (&loops.Nest{}).Build()
 	if err != nil {
