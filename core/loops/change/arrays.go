@@ -49,6 +49,17 @@ func Arrays(n *loops.Nest) []Array {
 	return join(all)
 }
 
+// wrapped says why nothing can be moved: a reference that goes beyond the last address
+// lies in no array.
+func wrapped(n *loops.Nest) (why string) {
+	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
+		if low, high := touched(leaf, around); !leaf.Wild && low > high {
+			why = "a reference goes from the last addresses on to 0"
+		}
+	})
+	return why
+}
+
 func join(all []Array) []Array {
 	slices.SortFunc(all, func(x, y Array) int { return cmp.Compare(x.First, y.First) })
 	joined := all[:0]
@@ -89,26 +100,29 @@ func makeRoom(arrays []Array, grown Array, bytes uint64) (moves []move) {
 	return moves
 }
 
+// moved gives where an address goes.
+func moved(moves []move, addr trace.Addr) trace.Addr {
+	i, found := slices.BinarySearchFunc(moves, addr, func(m move, addr trace.Addr) int {
+		switch {
+		case m.from.Last < addr:
+			return -1
+		case m.from.First > addr:
+			return 1
+		}
+		return 0
+	})
+	if found {
+		return addr + moves[i].by
+	}
+	return addr
+}
+
 // moveAll moves arrays, each by its number of bytes.
 func moveAll(n *loops.Nest, moves []move) {
 	if len(moves) == 0 {
 		return
 	}
-	to := func(addr trace.Addr) trace.Addr {
-		i, found := slices.BinarySearchFunc(moves, addr, func(m move, addr trace.Addr) int {
-			switch {
-			case m.from.Last < addr:
-				return -1
-			case m.from.First > addr:
-				return 1
-			}
-			return 0
-		})
-		if found {
-			return addr + moves[i].by
-		}
-		return addr
-	}
+	to := func(addr trace.Addr) trace.Addr { return moved(moves, addr) }
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if !leaf.Wild {
 			low, _ := touched(leaf, around)

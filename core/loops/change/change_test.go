@@ -160,6 +160,9 @@ func TestInterchangeOfAWalk(t *testing.T) {
 // drawn is a random nest of arrays far apart, rectangular in part.
 func drawn(t *rapid.T) *loops.Nest {
 	arrays := []trace.Addr{atA, atB, atC}
+	if rapid.Bool().Draw(t, "side by side") { // a page apart, or less
+		arrays = []trace.Addr{atB - 4096, atB, atB + 1024}
+	}
 	depth := 0
 	var items func() []loops.Item
 	items = func() (list []loops.Item) {
@@ -301,6 +304,60 @@ func TestOrders(t *testing.T) {
 		}
 	}
 	check(Tile{Path{0}, []uint64{0, tj}}, strips)
+}
+
+// TestNeighboursMakeRoom: arrays right behind one that grows move once.
+func TestNeighboursMakeRoom(t *testing.T) {
+	rows := func(site uint32, at trace.Addr) loops.Item {
+		return loops.Loop(8, loops.Loop(8, loops.Leaf(load(site), at, 64, 8)))
+	}
+	n := &loops.Nest{Items: []loops.Item{rows(1, 0x10000), rows(2, 0x10200), rows(3, 0x10400)}}
+	if err := (Pad{Array: 0x10000, Bytes: 64}).Apply(n); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []loops.Item{loops.Leaf(load(1), 0x10000, 128, 8), loops.Leaf(load(2), 0x10400, 64, 8), loops.Leaf(load(3), 0x10600, 64, 8)} {
+		if got := n.Items[i].Body[0].Body[0]; got.Addr != want.Addr || !slices.Equal(got.Steps, want.Steps) {
+			t.Errorf("array %d is at 0x%x with steps %v, want 0x%x and %v", i, got.Addr, got.Steps, want.Addr, want.Steps)
+		}
+	}
+	between := &loops.Nest{Items: []loops.Item{loops.Loop(64, loops.Leaf(load(1), 0x10000, 8), loops.Leaf(load(2), 0x10200, 8), loops.Leaf(load(3), 0x10400, 8))}}
+	if err := (Records{Arrays: []trace.Addr{0x10000, 0x10400}}).Apply(between); err != nil {
+		t.Fatal(err)
+	}
+	if b := between.Items[0].Body[1]; !slices.Equal(b.Steps, []int64{8}) || b.Addr < 0x10400 {
+		t.Errorf("the array between is at 0x%x with steps %v", b.Addr, b.Steps)
+	}
+	// Rows that would begin before address 0.
+	low := &loops.Nest{Items: []loops.Item{loops.Loop(4, loops.Loop(8, loops.Leaf(load(1), 0x30, 64, 8)), loops.Leaf(load(1), 0x28, 64))}}
+	_ = (Pad{Array: 0x30, Bytes: 64, Pitch: 64}).Apply(low)
+	over := &loops.Nest{Items: []loops.Item{loops.Loop(4, loops.Leaf(load(1), 8, -8))}}
+	if err := (Align{Bytes: 64}).Apply(over); err == nil {
+		t.Error("a reference beyond address 0 was aligned")
+	}
+}
+
+// TestIrregularOrder: of irregular references the order is all that is known.
+func TestIrregularOrder(t *testing.T) {
+	wild := loops.Item{Ref: load(1), Wild: true}
+	nest := func(items ...loops.Item) *loops.Nest {
+		n := &loops.Nest{Items: items}
+		n.SetWild(load(1), []trace.Addr{0, 0x1000, 0, 0x1000})
+		return n
+	}
+	square := nest(loops.Loop(2, loops.Loop(2, wild)))
+	for _, c := range []Change{Interchange{Path{0}, 1}, Tile{Path{0}, []uint64{1, 1}}} {
+		if err := c.Apply(square); err == nil {
+			t.Errorf("%#v applies", c)
+		}
+	}
+	if err := (Fuse{Path{0}}).Apply(nest(loops.Loop(2, wild), loops.Loop(2, wild))); err == nil {
+		t.Error("two loops with one irregular reference are fused")
+	}
+	event := loops.Leaf(loops.Reference{Kind: trace.BlockEntry}, 0)
+	two := nest(loops.Loop(2, loops.Leaf(load(2), 64, 8)), event, loops.Loop(2, loops.Leaf(load(3), 640, 8)))
+	if err := (Fuse{Path{0}}).Apply(two); err != nil || len(rowsOfNest(t, two)) != 5 {
+		t.Errorf("fused: %v, %d rows, want 5", err, len(rowsOfNest(t, two)))
+	}
 }
 
 // TestLayoutsMoveElements: under a change of layout each address goes to one place, no

@@ -34,6 +34,9 @@ func (p Pad) Apply(n *loops.Nest) error {
 	if p.Bytes == 0 || p.Bytes > 1<<32 {
 		return refuse(strconv.FormatUint(p.Bytes, 10) + " bytes a row, want 1 to 4294967296")
 	}
+	if why := wrapped(n); why != "" {
+		return refuse(why)
+	}
 	arrays := Arrays(n)
 	at := slices.IndexFunc(arrays, func(a Array) bool { return a.has(p.Array) })
 	if at < 0 {
@@ -48,6 +51,7 @@ func (p Pad) Apply(n *loops.Nest) error {
 	if last+1 > 1<<40 {
 		return refuse(strconv.FormatUint(last+1, 10) + " rows, want fewer than 2^40")
 	}
+	moveAll(n, makeRoom(arrays, a, (last+1)*p.Bytes)) // before rows move to where those lay
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if leaf.Wild || !inArray(leaf, around, a) {
 			return
@@ -64,7 +68,6 @@ func (p Pad) Apply(n *loops.Nest) error {
 		}
 		return addr
 	})
-	moveAll(n, makeRoom(arrays, a, (last+1)*p.Bytes))
 	return nil
 }
 
@@ -169,11 +172,10 @@ func rowsOf(n *loops.Nest, a Array, pitch uint64) (r rows, why string) {
 			continue
 		}
 		if begin, found := cut(places, int64(pitch), int64(a.First-whole.begin)); found {
-			r = rows{whole.begin + uint64(begin), pitch}
-			for r.begin > a.First {
-				r.begin -= pitch
+			for begin > int64(a.First-whole.begin) {
+				begin -= int64(pitch)
 			}
-			return r, ""
+			return rows{whole.begin + uint64(begin), pitch}, "" // near 0, the first row may begin before it, modulo 2^64
 		}
 	}
 	if pitch != 0 {
@@ -250,6 +252,9 @@ func (c Align) Apply(n *loops.Nest) error {
 	if c.Bytes == 0 || c.Bytes&(c.Bytes-1) != 0 || c.Bytes > 1<<30 {
 		return refuse(strconv.FormatUint(c.Bytes, 10) + " bytes, want a power of two up to 1073741824")
 	}
+	if why := wrapped(n); why != "" {
+		return refuse(why)
+	}
 	arrays := Arrays(n)
 	var moves []move
 	end, by, found := uint64(0), uint64(0), false
@@ -310,6 +315,9 @@ func (c Records) Apply(n *loops.Nest) error {
 	if len(c.Arrays) < 2 {
 		return refuse("one array, want at least two")
 	}
+	if why := wrapped(n); why != "" {
+		return refuse(why)
+	}
 	arrays := Arrays(n)
 	var from []Array
 	for _, addr := range c.Arrays {
@@ -361,12 +369,15 @@ func (c Records) Apply(n *loops.Nest) error {
 				return base + offset/field*field*count + uint64(i)*field + offset%field
 			}
 		}
-		return addr
+		return moved(room, addr)
 	}
-	moveAll(n, room)
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
+		if leaf.Wild {
+			return
+		}
 		low, _ := touched(leaf, around)
-		if leaf.Wild || !slices.ContainsFunc(from, func(a Array) bool { return a.has(low) }) {
+		if !slices.ContainsFunc(from, func(a Array) bool { return a.has(low) }) {
+			leaf.Addr += moved(room, low) - low
 			return
 		}
 		leaf.Addr = to(low) + (leaf.Addr-low)*count

@@ -42,6 +42,19 @@ func rectangular(list []*loops.Item, depth int) (why string) {
 	return ""
 }
 
+// wildBelow gives the wild references in items.
+func wildBelow(items []loops.Item) map[loops.Reference]bool {
+	wild := map[loops.Reference]bool{}
+	eachBelow(items, func(it *loops.Item) {
+		if it.Wild {
+			wild[it.Ref] = true
+		}
+	})
+	return wild
+}
+
+const irregular = "irregular references, whose addresses are a list in the order of the trace, would come in another order"
+
 // Interchange exchanges two loops of a nest that hold nothing but each other and the
 // loops between them.
 type Interchange struct {
@@ -73,6 +86,9 @@ func (c Interchange) Apply(n *loops.Nest) error {
 	depth := len(c.Outer) - 1
 	if why == "" {
 		why = rectangular(list, depth)
+	}
+	if why == "" && len(wildBelow(list[0].Body)) > 0 {
+		why = irregular
 	}
 	if why != "" {
 		return &Error{"interchange", why}
@@ -157,6 +173,9 @@ func (c Tile) Apply(n *loops.Nest) error {
 	depth := len(c.Outer) - 1
 	if why == "" {
 		why = rectangular(found, depth)
+	}
+	if why == "" && len(found) > 1 && len(wildBelow(found[0].Body)) > 0 {
+		why = irregular
 	}
 	for i := range found {
 		for d := range depth {
@@ -294,7 +313,13 @@ func (c Fuse) Apply(n *loops.Nest) error {
 	if !same {
 		return refuse("the two loops do not run equally often: " + strconv.FormatUint(first.Trips, 10) + " and " + strconv.FormatUint(second.Trips, 10) + " times at first")
 	}
+	other := wildBelow(second.Body)
+	for r := range wildBelow(first.Body) {
+		if other[r] {
+			return refuse(irregular)
+		}
+	}
 	first.Body = slices.Concat(first.Body, second.Body)
-	*list = slices.Delete(slices.Clone(*list), at+1, next+1)
+	*list = slices.Delete(slices.Clone(*list), next, next+1) // entries of blocks between the two stay
 	return nil
 }
