@@ -18,6 +18,9 @@ type function struct {
 	section   string
 	collected bool // by a garbage collector, which wants to know every call
 	debug     int  // its DISubprogram, -1 for none
+	profile   int  // its !prof, -1 for none
+	refusal   string
+	refused   *problem // the first thing that is read and not rewritten
 	returns   *datatype
 	params    []operand
 
@@ -68,7 +71,7 @@ type problem struct {
 
 func (f *function) reset(m *module, e extent) {
 	*f = function{
-		m: m, extent: e, debug: -1,
+		m: m, extent: e, debug: -1, profile: -1,
 		words: f.words[:0], groups: f.groups[:0], params: f.params[:0], blocks: f.blocks[:0], insts: f.insts[:0],
 		uses: f.uses[:0], args: f.args[:0], refs: f.refs[:0], defs: f.defs[:0], blockOf: f.blockOf[:0],
 		debugNames: f.debugNames[:0], scratch: f.scratch[:0], values: f.values, labels: f.labels,
@@ -170,8 +173,13 @@ func (f *function) readProperties(c *cursor) {
 			c.quoted()
 		case b == '!':
 			c.at++
-			if c.name() == "dbg" && c.peek() == '!' {
-				f.debug = reference(c.text[c.at:])
+			if kind := c.name(); c.peek() == '!' {
+				switch kind {
+				case "dbg":
+					f.debug = reference(c.text[c.at:])
+				case "prof":
+					f.profile = reference(c.text[c.at:])
+				}
 			}
 		case b == '(' || b == '{' || b == '[' || b == '<':
 			c.group()
@@ -261,14 +269,34 @@ func (f *function) readBody() *problem {
 			}
 		default:
 			e := f.joined(extent{from, end, line})
+			if strings.HasPrefix(trimmed, "uselistorder") {
+				f.refuse("the instruction is not known: uselistorder")
+				f.noteRefusal(line)
+				continue
+			}
 			if why := f.instruction(e); why != "" {
 				return &problem{line, why}
 			}
+			f.noteRefusal(line)
 			line += strings.Count(text[end:e.to], "\n")
 			at = e.to + 1
 		}
 	}
 	return f.close(line)
+}
+
+// refuse says why the function can be read, but not rewritten.
+func (f *function) refuse(why string) {
+	if f.refusal == "" {
+		f.refusal = why
+	}
+}
+
+// noteRefusal notes the line of the first refusal.
+func (f *function) noteRefusal(line int) {
+	if f.refusal != "" && f.refused == nil {
+		f.refused = &problem{line, f.refusal}
+	}
 }
 
 // labelLine reads a line such as `for.body:     ; preds = %entry`.

@@ -202,6 +202,18 @@ func damage(t *rapid.T, text string) string {
 // BenchmarkInstrument rewrites a module as LLVM prints it, with debug
 // information.
 func BenchmarkInstrument(b *testing.B) {
+	src := manyFunctions(b)
+	b.SetBytes(int64(len(src)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Instrument(src, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// manyFunctions is a module with debug information, its functions many times.
+func manyFunctions(b *testing.B) []byte {
 	src, err := os.ReadFile("testdata/golden/loop.ll")
 	if err != nil {
 		b.Fatal(err)
@@ -214,11 +226,5 @@ func BenchmarkInstrument(b *testing.B) {
 		large.Write(f)
 	}
 	large.Write(src[end:])
-	b.SetBytes(int64(large.Len()))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Instrument(large.Bytes(), Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	return large.Bytes()
 }

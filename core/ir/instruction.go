@@ -21,7 +21,7 @@ const (
 	// Terminators.
 	opInvoke
 	opCallBr
-	opJump // br, switch, indirectbr
+	opJump // br, switch, indirectbr, and those of Windows' exceptions
 	opReturn
 	opResume
 	opUnreachable
@@ -41,6 +41,7 @@ type inst struct {
 	typ      *datatype // as trace.Op.Type has it; nil for none
 	result   int32     // value, -1 for none
 	debug    int32     // number of its DILocation, -1 for none
+	profile  int32     // number of its !prof, -1 for none
 
 	uses, usesEnd int32 // span of function.uses
 	args, argsEnd int32 // span of function.args
@@ -79,7 +80,7 @@ type reader struct {
 func (f *function) instruction(e extent) string {
 	r := reader{cursor: cursor{text: f.m.in(e)}, f: f, base: e.from}
 	in := inst{
-		from: int32(e.from), to: int32(e.to), result: -1, debug: -1,
+		from: int32(e.from), to: int32(e.to), result: -1, debug: -1, profile: -1,
 		uses: int32(len(f.uses)), args: int32(len(f.args)), refs: int32(len(f.refs)),
 	}
 	in.address.id = -1
@@ -97,7 +98,7 @@ func (f *function) instruction(e extent) string {
 		return "cannot read this " + in.word + ": want " + r.wants
 	}
 	if in.result >= 0 {
-		if in.op == opStore || in.op == opFence || in.op.ends() && in.op != opInvoke && in.op != opCallBr {
+		if in.op == opStore || in.op == opFence || in.op.ends() && in.op != opInvoke && in.op != opCallBr && in.word != "catchswitch" {
 			return "the " + in.word + " has a result"
 		}
 		if f.defs[in.result] != undefined {
@@ -116,8 +117,11 @@ func (r *reader) trailer(in *inst) {
 		if r.take('!') {
 			kind := r.name()
 			r.space()
-			if kind == "dbg" {
+			switch kind {
+			case "dbg":
 				in.debug = int32(reference(r.text[r.at:]))
+			case "prof":
+				in.profile = int32(reference(r.text[r.at:]))
 			}
 			r.want('!')
 			if r.peek() == '{' {
@@ -169,7 +173,7 @@ func (r *reader) operands(in *inst) string {
 	case "fneg", "freeze":
 		r.flags()
 		in.typ = r.operand().typ
-	case "trunc", "zext", "sext", "fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp", "ptrtoint", "inttoptr",
+	case "trunc", "zext", "sext", "fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp", "ptrtoint", "ptrtoaddr", "inttoptr",
 		"bitcast", "addrspacecast":
 		r.cast(in)
 	case "select":
@@ -245,7 +249,8 @@ func (r *reader) rare(in *inst) string {
 		r.want(',')
 		in.typ = r.f.m.types.read(&r.cursor)
 	case "catchswitch", "catchpad", "cleanuppad", "catchret", "cleanupret":
-		return "exceptions of Windows are not understood"
+		r.f.refuse("exceptions of Windows are not understood")
+		r.funclet(in)
 	default:
 		return "the instruction is not known: " + in.word
 	}
@@ -279,7 +284,7 @@ func (r *reader) flags() {
 func isValueWord(word string) bool {
 	switch word {
 	case "null", "true", "false", "undef", "poison", "none", "zeroinitializer",
-		"getelementptr", "bitcast", "inttoptr", "ptrtoint", "addrspacecast",
+		"getelementptr", "bitcast", "inttoptr", "ptrtoint", "ptrtoaddr", "addrspacecast",
 		"trunc", "zext", "sext", "fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp",
 		"add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr", "and", "or", "xor",
 		"fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "icmp", "fcmp", "select",
@@ -670,9 +675,54 @@ func (r *reader) call(in *inst) string {
 		r.f.debugCall(k.callee, r.f.args[in.args:])
 	}
 	if k.returns != nil && k.returns.text == "token" {
-		return "tokens are not understood"
+		r.f.refuse("tokens are not understood")
 	}
 	return ""
+}
+
+// funclet reads the instructions by which exceptions go on Windows.
+func (r *reader) funclet(in *inst) {
+	switch in.word {
+	case "catchswitch":
+		in.op = opJump
+		r.wantWord("within")
+		r.value()
+		r.want('[')
+		r.labelList()
+		r.unwind()
+	case "catchret":
+		in.op = opJump
+		r.wantWord("from")
+		r.value()
+		r.wantWord("to")
+		r.target()
+	case "cleanupret":
+		in.op = opJump
+		r.wantWord("from")
+		r.value()
+		r.unwind()
+	default:
+		in.op = opLandingPad
+		r.wantWord("within")
+		r.value()
+		r.want('[')
+		for !r.failed() && !r.take(']') {
+			r.operand()
+			if !r.take(',') && r.peek() != ']' {
+				r.fail("]")
+			}
+		}
+	}
+}
+
+// unwind reads "unwind to caller" or "unwind label %x".
+func (r *reader) unwind() {
+	r.wantWord("unwind")
+	if r.takeWord("to") {
+		r.wantWord("caller")
+	} else {
+		r.target()
+	}
 }
 
 func (r *reader) callee(k *call) {

@@ -31,6 +31,11 @@
 //     dominators, sites, instructions and their operands, places in the source,
 //     variables — go into the module as the body of a MODL frame (core/trace/sgt).
 //
+// [Read] makes the same tables of the text alone, for models that need no run, with
+// the branches' weights that a profile left there (!prof). It takes functions that
+// must not be rewritten, too, and text of other systems and newer versions: a
+// function or line that it does not understand it leaves out, and says so.
+//
 // # What the tables say
 //
 // Opcodes are LLVM's. Calls that end no block are told by what they call:
@@ -39,6 +44,10 @@
 // one are "call" and "invoke". Intrinsics that make no code do not count.
 // A conditional branch has the type i1, an unconditional one none; an atomic
 // exchange the type that it exchanges. Every pointer is a "ptr".
+//
+// What an instruction uses are its operands; of a load besides the store before it,
+// in its block or in the iteration before, to the same address, as far as the text
+// shows that it is the same: an equal value, or one computed alike.
 //
 // A site's object is the local variable, argument or global variable that its
 // address is computed from, or the pointer variable that it was loaded from;
@@ -78,7 +87,7 @@ func Instrument(src []byte, o Options) (*Result, error) {
 	if len(src) > largestText {
 		return nil, errors.New("the module has " + strconv.Itoa(len(src)) + " bytes, want less than 2 GB; compile its sources apart")
 	}
-	m, err := readModule(string(src))
+	m, err := readModule(string(src), false)
 	if err != nil {
 		return nil, err
 	}
@@ -177,10 +186,14 @@ func (f *function) read(skip []string) string {
 		f.name = calledName(f.m.text[f.from:lineEnd(f.m.text, f.from)])
 		return p.String()
 	}
-	if why := f.refused(skip); why != "" {
+	if why := f.refusedBy(skip); why != "" {
 		return why
 	}
-	if p := f.readBody(); p != nil {
+	p := f.readBody()
+	if f.refused != nil {
+		return f.refused.String()
+	}
+	if p != nil {
 		return p.String()
 	}
 	for i := range f.insts {
@@ -216,8 +229,9 @@ var refusals = map[string]string{
 // bootSections are where code lies that runs when there are no threads yet.
 var bootSections = []string{".init.text", ".head.text", ".noinstr.text", ".entry.text", ".boot", ".init"}
 
-// refused says why the function must not be instrumented, "" if it may.
-func (f *function) refused(skip []string) string {
+// refusedBy says why the function must not be instrumented, "" if its first line
+// and attributes allow it.
+func (f *function) refusedBy(skip []string) string {
 	for _, w := range f.words {
 		if w == "available_externally" {
 			return external

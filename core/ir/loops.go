@@ -108,6 +108,7 @@ type loops struct {
 	header []int32 // by vertex: header of the innermost loop around it, -1 for none
 	depth  []int32 // by vertex: loops around it
 	latch  []bool
+	outer  []int32 // by header: the header of the loop around, -1 for none
 }
 
 // findLoops finds the natural loops. Headers are visited from the innermost
@@ -118,9 +119,9 @@ func (g *graph) findLoops() loops {
 	predecessors := g.predecessors()
 	dominator := dominators(order, position, predecessors)
 	l := loops{header: make([]int32, n), depth: make([]int32, n), latch: make([]bool, n)}
-	outer := make([]int32, n) // by header: the header of the loop around
+	l.outer = make([]int32, n)
 	for i := range l.header {
-		l.header[i], outer[i] = -1, -1
+		l.header[i], l.outer[i] = -1, -1
 	}
 	var work []int32
 	for i := len(order) - 1; i >= 0; i-- {
@@ -133,14 +134,14 @@ func (g *graph) findLoops() loops {
 			}
 		}
 		if len(work) > 0 {
-			l.body(h, work, outer, predecessors, position)
+			l.body(h, work, predecessors, position)
 		}
 	}
 	for _, v := range order {
 		if h := l.header[v]; h == v {
 			l.depth[v] = 1
-			if outer[v] >= 0 {
-				l.depth[v] += l.depth[outer[v]]
+			if l.outer[v] >= 0 {
+				l.depth[v] += l.depth[l.outer[v]]
 			}
 		} else if h >= 0 {
 			l.depth[v] = l.depth[h]
@@ -151,7 +152,7 @@ func (g *graph) findLoops() loops {
 
 // body gives the vertices of the loop of header h to it: those that have no
 // loop yet, and the outermost of the loops that the others are in.
-func (l *loops) body(h int32, work, outer []int32, predecessors [][]int32, position []int32) {
+func (l *loops) body(h int32, work []int32, predecessors [][]int32, position []int32) {
 	l.header[h] = h
 	for len(work) > 0 {
 		v := work[len(work)-1]
@@ -160,13 +161,13 @@ func (l *loops) body(h int32, work, outer []int32, predecessors [][]int32, posit
 		if from < 0 {
 			l.header[v], from = h, v
 		} else {
-			for from != h && outer[from] >= 0 {
-				from = outer[from]
+			for from != h && l.outer[from] >= 0 {
+				from = l.outer[from]
 			}
 			if from == h {
 				continue
 			}
-			outer[from] = h
+			l.outer[from] = h
 		}
 		for _, p := range predecessors[from] {
 			if position[p] >= 0 {

@@ -31,6 +31,11 @@ type module struct {
 	lastMeta      int               // highest number of metadata
 	compiler      string            // as !llvm.ident has it
 	globalNames   map[string]string // of the source, by the linker's
+
+	skipping bool      // lines that are not understood are passed over
+	endAt    int       // with skipping: where the next function ends, -1 for nowhere
+	skipped  []problem // these, the first of them
+	more     uint32    // the number of further ones
 }
 
 // extent is a piece of the text.
@@ -49,19 +54,25 @@ type syntaxError struct {
 }
 
 func (e *syntaxError) Error() string {
-	got := e.got
-	if len(got) > 60 {
-		got = got[:60] + "…"
-	}
-	return e.file + ":" + strconv.Itoa(e.line) + ": " + strconv.Quote(got) + ", want " + e.want +
+	return e.file + ":" + strconv.Itoa(e.line) + ": " + e.short() + ", want " + e.want +
 		"; the text is not as LLVM 14 to 19 print it"
 }
 
-// readModule finds the lines of the top level.
-func readModule(text string) (*module, error) {
+// short is the line, or its beginning.
+func (e *syntaxError) short() string {
+	if len(e.got) > 60 {
+		return strconv.Quote(e.got[:60] + "…")
+	}
+	return strconv.Quote(e.got)
+}
+
+// readModule finds the lines of the top level. Those that it cannot understand
+// are an error, or, with skipping, noted and passed over.
+func readModule(text string, skipping bool) (*module, error) {
 	m := &module{
 		text: text, defined: map[string]bool{}, declared: map[string]bool{}, entries: map[string]bool{},
 		groups: map[string]string{}, ofDefinitions: map[string]bool{}, lastMeta: -1,
+		skipping: skipping,
 	}
 	m.metadata.text = text
 	named := map[string]string{}
@@ -69,8 +80,10 @@ func readModule(text string) (*module, error) {
 	for at := 0; at < len(text); {
 		line++
 		e, err := m.topLevel(extent{at, lineEnd(text, at), line}, named)
-		if err != nil {
+		if err != nil && !skipping {
 			return nil, err
+		} else if err != nil {
+			e = m.skip(e, err)
 		}
 		line += strings.Count(m.in(e), "\n")
 		at = e.to + 1
@@ -84,13 +97,14 @@ func readModule(text string) (*module, error) {
 
 // topLevel takes in a line of the top level, and gives what of the text it
 // covers: of functions, all of it.
-func (m *module) topLevel(e extent, named map[string]string) (extent, error) {
+func (m *module) topLevel(e extent, named map[string]string) (extent, *syntaxError) {
 	switch l := m.in(e); {
 	case strings.HasPrefix(l, "define "):
-		first := l
-		if e.to = functionEnd(m.text, e.from); e.to < 0 {
-			return e, &syntaxError{m.file(), e.line, first, "a line \"}\" where this function ends"}
+		end := m.functionEnd(e)
+		if end < 0 {
+			return e, &syntaxError{m.file(), e.line, l, "a line \"}\" where this function ends"}
 		}
+		e.to = end
 		m.function(e)
 	case strings.HasPrefix(l, "!"):
 		m.metadataLine(e)
@@ -114,15 +128,36 @@ func (m *module) topLevel(e extent, named map[string]string) (extent, error) {
 
 // header reads the lines that say what the module is and for which machine.
 func (m *module) header(line string) bool {
-	for prefix, to := range map[string]*string{
-		"target datalayout = ": &m.layout, "target triple = ": &m.triple, "source_filename = ": &m.name,
-	} {
-		if rest, ok := strings.CutPrefix(line, prefix); ok {
-			*to = unquote(strings.TrimSpace(rest))
+	for _, h := range [...]struct {
+		prefix string
+		to     *string
+	}{{"target datalayout = ", &m.layout}, {"target triple = ", &m.triple}, {"source_filename = ", &m.name}} {
+		if rest, ok := strings.CutPrefix(line, h.prefix); ok {
+			*h.to = unquote(strings.TrimSpace(rest))
 			return true
 		}
 	}
 	return false
+}
+
+// mostSkipped bounds the lines that are told one by one.
+const mostSkipped = 100
+
+// skip passes over a line that is not understood; with a function that does not
+// end, over all up to the next one.
+func (m *module) skip(e extent, err *syntaxError) extent {
+	if strings.HasPrefix(err.got, "define ") {
+		e.to = len(m.text)
+		if n := strings.Index(m.text[e.from:], "\ndefine "); n >= 0 {
+			e.to = e.from + n
+		}
+	}
+	if len(m.skipped) == mostSkipped {
+		m.more++
+		return e
+	}
+	m.skipped = append(m.skipped, problem{err.line, err.short() + ", want " + err.want})
+	return e
 }
 
 func (m *module) file() string {
@@ -151,6 +186,21 @@ func lineEnd(text string, at int) int {
 		return at + n
 	}
 	return len(text)
+}
+
+// functionEnd is the end of the function that begins at e; -1 if it has none, or,
+// with skipping, if another function begins before.
+func (m *module) functionEnd(e extent) int {
+	if !m.skipping {
+		return functionEnd(m.text, e.from)
+	}
+	if m.endAt >= 0 && m.endAt <= e.from { // else it is still the next one
+		m.endAt = functionEnd(m.text, e.from)
+	}
+	if m.endAt < 0 || strings.Contains(m.text[e.from:m.endAt], "\ndefine ") {
+		return -1
+	}
+	return m.endAt
 }
 
 // functionEnd is the end of the line "}" that closes the function; -1 if there

@@ -47,12 +47,13 @@ type plan struct {
 	hoisted []int32 // allocas to be moved to the function's beginning
 	pending []site  // sites that the next piece begins with
 	widest  uint64  // most lanes of a gather or scatter
+	memory  memory  // of the piece whose instructions are listed
 }
 
 func (p *plan) reset(f *function, t *tables) {
 	*p = plan{
 		f: f, t: t, pieces: p.pieces[:0], sites: p.sites[:0], heads: p.heads[:0], tails: p.tails[:0], edges: p.edges[:0], returnings: p.returnings[:0],
-		local: p.local[:0], siteOf: p.siteOf[:0], hoisted: p.hoisted[:0], pending: p.pending[:0],
+		local: p.local[:0], siteOf: p.siteOf[:0], hoisted: p.hoisted[:0], pending: p.pending[:0], memory: p.memory,
 	}
 	for range f.insts {
 		p.local, p.siteOf = append(p.local, -1), append(p.siteOf, 0)

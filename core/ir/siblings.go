@@ -77,7 +77,7 @@ func (p *plan) onlyReturns(basic, from, value int32) bool {
 	for n := b.first; n < i; n++ {
 		phi := &f.insts[n]
 		for k, r := range f.refs[phi.refs:phi.refsEnd] {
-			if f.blockOf[r.label] == from && f.uses[phi.uses+int32(k)] == value && f.givesBack(&f.insts[b.last-1], phi.result) {
+			if value >= 0 && f.blockOf[r.label] == from && f.uses[phi.uses+int32(k)] == value && f.givesBack(&f.insts[b.last-1], phi.result) {
 				return true
 			}
 		}

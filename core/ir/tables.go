@@ -303,6 +303,7 @@ func (t *tables) instructions(p *plan, q *piece, ops []trace.Op) []trace.Instr {
 	}
 	list := make([]trace.Instr, 0, n)
 	loop := p.isWholeLoop(q)
+	p.followMemory(q, loop)
 	for i := q.first; i < q.last; i++ {
 		if p.local[i] < 0 {
 			continue
@@ -310,6 +311,9 @@ func (t *tables) instructions(p *plan, q *piece, ops []trace.Op) []trace.Instr {
 		in := &p.f.insts[i]
 		name, _ := opName(in)
 		instr := trace.Instr{Opcode: name, Type: typeText(in.typ), Uses: p.usesOf(q, i, loop)}
+		if at := p.memory.writer(i); at != noWriter {
+			instr.Uses = append(instr.Uses, at)
+		}
 		if s := p.siteOf[i] - 1; s >= q.site && s < q.sites {
 			instr.Site = uint32(s-q.site) + 1
 		}

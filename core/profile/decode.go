@@ -119,6 +119,9 @@ func (p *Profile) decodeOptional(tag string, r *Decoder) {
 	case tag == "segc" && p.Segment != nil && p.Segment.Communication == nil:
 		p.Segment.Communication = append([]byte{}, r.in...)
 		r.at = len(r.in)
+	case tag == "segb" && p.Segment != nil && p.Segment.Blocks == nil:
+		p.Segment.Blocks = append([]byte{}, r.in...)
+		r.at = len(r.in)
 	case tag == "segp" && p.Segment != nil && p.Segment.Sample == nil:
 		p.Segment.Sample = append([]byte{}, r.in...)
 		r.at = len(r.in)
@@ -128,7 +131,7 @@ func (p *Profile) decodeOptional(tag string, r *Decoder) {
 	case tag == "segk" && p.Segment != nil && p.Segment.Kept == nil:
 		p.Segment.Kept = append([]byte{}, r.in...)
 		r.at = len(r.in)
-	case tag == "segf" || tag == "segk" || tag == "segm" || tag == "segs" || tag == "segt" || tag == "segh" || tag == "segc" || tag == "segp":
+	case tag == "segf" || tag == "segk" || tag == "segm" || tag == "segs" || tag == "segt" || tag == "segh" || tag == "segc" || tag == "segb" || tag == "segp":
 		r.fail("section " + tag + " a second time, or without the one before it")
 	default:
 		r.at = len(r.in)
@@ -154,7 +157,7 @@ func finish(p *Profile, r, payload *Decoder, next int, digest [32]byte) (*Profil
 // sectionOrder is the order of the sections that the digest covers. The first
 // three have to be there. A line size has several sections, in turn with the next
 // one's; what comes once for each of them, or once, is behind.
-var sectionOrder = [][]string{{"INPT"}, {"TOTL"}, {"STAT"}, {"SAMP"}, {"LOCA", "WIND", "SETS"}, {"SITE"}, {"CNTR"}, {"SHAR"}, {"COMM"}, {"LOOP"}}
+var sectionOrder = [][]string{{"INPT"}, {"TOTL"}, {"STAT"}, {"SAMP"}, {"LOCA", "WIND", "SETS"}, {"SITE"}, {"CNTR"}, {"SHAR"}, {"COMM"}, {"LOOP"}, {"BLCK"}}
 
 const onceSections = 3
 
@@ -204,6 +207,9 @@ func (p *Profile) decodeSection(tag string, r *Decoder, next int, version uint64
 		p.Communication = p.decodeCommunication(r)
 	case "LOOP":
 		p.Loops = append([]byte{}, r.in...)
+		r.at = len(r.in)
+	case "BLCK":
+		p.Blocks = append([]byte{}, r.in...)
 		r.at = len(r.in)
 	default:
 		r.fail("section " + strconv.Quote(tag) + " is not known to this program; use a newer stackglass")

@@ -77,6 +77,8 @@ import (
 //	      + 1 in SITE, or 0
 //	LOOP  the trace folded into loops, as package loops draws it; empty where that
 //	      was given up
+//	BLCK  how often blocks ran, with the program, as package blocks draws it; empty
+//	      where the trace tells of none
 //	smpi  of a sample, halves of intervals and intervals, each a list of its own
 //	      length: of each core in SHAR 0, or 1 + list of (low, high) of its private
 //	      misses; of coherent ones; first accesses; coherence misses; invalidations;
@@ -94,6 +96,7 @@ import (
 //	segh  the stacks of cores and domains, as package analysis/sharing draws them
 //	segc  what threads know of words and lines, as package analysis/communication
 //	      draws it
+//	segb  the calls of threads, as package analysis/blocks draws them
 //	segp  the samplers, as package analysis/sample draws them
 //	segk  what is kept of sampled lines, as package analysis/sample draws it
 //	segf  where stacks lie that are not in memory, as package stack draws it
@@ -165,7 +168,7 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 			state []byte
 		}{
 			{"segs", s.Sites}, {"segt", s.Touched}, {"segh", s.Sharing},
-			{"segc", s.Communication}, {"segp", s.Sample}, {"segk", s.Kept}, {"segf", s.Shelved},
+			{"segc", s.Communication}, {"segb", s.Blocks}, {"segp", s.Sample}, {"segk", s.Kept}, {"segf", s.Shelved},
 		} {
 			if part.state != nil {
 				w.put(part.tag, part.state)
@@ -213,6 +216,9 @@ func (p *Profile) canonical(w *writer) {
 	}
 	if p.Loops != nil {
 		w.put("LOOP", p.Loops)
+	}
+	if p.Blocks != nil {
+		w.put("BLCK", p.Blocks)
 	}
 }
 

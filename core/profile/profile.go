@@ -34,6 +34,10 @@ type Profile struct {
 	// package loops. It is nil where it was not asked for, and empty where the tree was
 	// given up because it grew too large. It holds addresses.
 	Loops []byte
+	// Blocks is how often blocks ran and branches were taken, with the program, in the
+	// form of package blocks. It is nil where it was not asked for, and empty where the
+	// trace tells of no blocks.
+	Blocks []byte
 
 	// Sampled is nil in an exact profile; in others, counts are estimates.
 	Sampled *Sampled
@@ -205,6 +209,9 @@ type Segment struct {
 	// Communication is what words and lines hold, and who used them, in the form of
 	// package analysis/communication; nil where it was not analysed.
 	Communication []byte
+	// Blocks are the calls that have not returned, in the form of package
+	// analysis/blocks; nil where they were not analysed.
+	Blocks []byte
 	// Sample is the state of samplers, in the form of package analysis/sample; nil
 	// where every access was analysed. Kept is that of analyses of the lines of a
 	// sample, in the form of the same package; nil where there are none.

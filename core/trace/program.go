@@ -95,7 +95,9 @@ type Instr struct {
 	Opcode, Type string
 	// Uses are operands: n ≥ 0, the block's instruction n; -1, a value from
 	// outside of the block; -2-n, the block's instruction n, an iteration ago
-	// (through a phi of the loop that this block is the whole body of).
+	// (through a phi of the loop that this block is the whole body of). The last one
+	// of a load may be a store of the block, or -2-n a store of an iteration ago: the
+	// load reads what was stored there.
 	Uses []int32
 	Site uint32 // 1 + its first site; 0: it makes no row
 }

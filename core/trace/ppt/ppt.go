@@ -172,12 +172,16 @@ func (p *parser) row(b *trace.Batch, row int, what lineKind, addr trace.Addr, la
 	return row, nil
 }
 
-// entry writes the row of a block's entry, if it was asked for.
+// entry writes the row of a block's entry, if it was asked for. References do not show
+// that a block was entered, for blocks list no sites.
 func (p *parser) entry(b *trace.Batch, row int, block uint32) int {
-	if !p.kinds.Has(trace.BlockEntry) {
-		return row
+	kind := trace.BlockEntry
+	if !p.kinds.Has(kind) {
+		if kind = trace.BareBlock; !p.kinds.Has(kind) {
+			return row
+		}
 	}
-	b.Addr[row], b.Kind[row], b.Site[row] = 0, trace.BlockEntry, block
+	b.Addr[row], b.Kind[row], b.Site[row] = 0, kind, block
 	return row + 1
 }
 

@@ -33,15 +33,67 @@ func (g *siteGroup) values() int {
 // namer gives rows the numbers of synthetic sites, of which each has a block of the same
 // number; see [Importer] for how.
 type namer struct {
-	sites   map[siteGroup][]uint32 // their blocks
-	groups  []siteGroup            // of blocks
+	families
+	groups  []siteGroup // of blocks
 	threads map[uint32]*importThread
 	thread  *importThread // of the last row
 	add     func(siteGroup) uint32
 }
 
 func newNamer() namer {
-	return namer{sites: map[siteGroup][]uint32{}, threads: map[uint32]*importThread{}}
+	return namer{families: newFamilies(), threads: map[uint32]*importThread{}}
+}
+
+// family is the blocks of a group.
+type family struct {
+	group  siteGroup
+	blocks [mostStreams]uint32
+	count  int
+}
+
+// families finds that of a group. Where nothing else tells rows apart there is one look
+// for every few rows, which a map takes several times as long for.
+type families struct {
+	all  []family
+	slot []uint32 // 1 + the number of a family, where its hash says or behind; 0: none
+}
+
+func newFamilies() families { return families{slot: make([]uint32, 1<<8)} }
+
+func (g *siteGroup) hash() uint64 {
+	h := g.history ^ g.pc*0x9e3779b97f4a7c15 ^ uint64(g.bytes)<<32 ^ uint64(g.flags)<<16 ^ uint64(g.kind)
+	h = (h ^ h>>32) * 0x9e3779b97f4a7c15
+	return h ^ h>>32
+}
+
+// of gives the family of a group.
+func (f *families) of(g *siteGroup) *family {
+	for at := g.hash(); ; at++ {
+		slot := &f.slot[at&uint64(len(f.slot)-1)]
+		switch {
+		case *slot == 0:
+			f.all = append(f.all, family{group: *g})
+			*slot = uint32(len(f.all))
+			if 2*len(f.all) > len(f.slot) {
+				f.grow()
+			}
+			return &f.all[len(f.all)-1]
+		case f.all[*slot-1].group == *g:
+			return &f.all[*slot-1]
+		}
+	}
+}
+
+// grow doubles the table.
+func (f *families) grow() {
+	f.slot = make([]uint32, 2*len(f.slot))
+	for i := range f.all {
+		at := f.all[i].group.hash()
+		for f.slot[at&uint64(len(f.slot)-1)] != 0 {
+			at++
+		}
+		f.slot[at&uint64(len(f.slot)-1)] = 1 + uint32(i)
+	}
 }
 
 // importThread predicts a thread's rows as its coder does.
@@ -78,7 +130,7 @@ func (m *namer) name(group siteGroup, addr trace.Addr) uint32 {
 	if group.pc == 0 && len(m.groups) < mostGroupSites {
 		group.history = t.history & (1<<(8*historyRows) - 1)
 	}
-	block := m.choose(group, addr)
+	block := m.choose(&group, addr)
 	s := &t.streams[block]
 	s.learn(addr, t.previous)
 	t.rows++
@@ -89,21 +141,22 @@ func (m *namer) name(group siteGroup, addr trace.Addr) uint32 {
 }
 
 // choose gives the block for a row.
-func (m *namer) choose(group siteGroup, addr trace.Addr) uint32 {
+func (m *namer) choose(group *siteGroup, addr trace.Addr) uint32 {
 	t := m.thread
 	if more := len(m.groups) - len(t.streams); more > 0 {
 		t.streams = append(t.streams, make([]importStream, more)...)
 	}
 	follower := uint32(0) // 1 + the block that should come, if it is one of the group
 	if len(t.streams) > 0 {
-		if follower = t.streams[t.before].next; follower > 0 && m.groups[follower-1] != group {
+		if follower = t.streams[t.before].next; follower > 0 && m.groups[follower-1] != *group {
 			follower = 0
 		}
 		if follower > 0 && t.streams[follower-1].expects(addr, t.previous) {
 			return follower - 1
 		}
 	}
-	blocks := m.sites[group]
+	of := m.of(group)
+	blocks := of.blocks[:of.count]
 	nearest, oldest, distance := uint32(0), uint32(0), ^uint64(0)
 	for i, b := range blocks {
 		s := &t.streams[b]
@@ -125,8 +178,9 @@ func (m *namer) choose(group siteGroup, addr trace.Addr) uint32 {
 	case len(blocks) == mostStreams:
 		return oldest
 	}
-	block := m.add(group)
-	m.sites[group] = append(blocks, block)
+	block := m.add(*group)
+	of.blocks[of.count] = block
+	of.count++
 	t.streams = append(t.streams, importStream{})
 	return block
 }

@@ -8,7 +8,29 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/lackey"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
+	"pgregory.net/rapid"
 )
+
+// TestFamiliesAreLikeAMap: each group has one, whatever it is told apart by.
+func TestFamiliesAreLikeAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, want, few := newFamilies(), map[siteGroup]uint32{}, rapid.Uint64Range(1, 9).Draw(t, "few")
+		of := func(i uint64) siteGroup {
+			return siteGroup{kind: trace.Kind(i % few), flags: trace.SiteFlags(i / 2 % few), bytes: uint32(i / 3 % few), pc: i / 5 % few << 60, history: i / 7 << 40}
+		}
+		for i := range rapid.Uint64Range(1, 5000).Draw(t, "groups") {
+			g := of(i * i)
+			if got := f.of(&g); got.group != g || got.count == 0 != (want[g] == 0) || got.count > 0 && got.blocks[0] != want[g] {
+				t.Fatalf("group %+v: %+v, want that of block %d", g, got, want[g])
+			}
+			want[g] = uint32(i) + 1
+			f.of(&g).blocks[0], f.of(&g).count = uint32(i)+1, 1
+		}
+		if len(f.all) != len(want) {
+			t.Fatalf("%d families, want %d", len(f.all), len(want))
+		}
+	})
+}
 
 // TestNamesAreThoseOfAContainer: rows get the sites that they have in a container.
 func TestNamesAreThoseOfAContainer(t *testing.T) {

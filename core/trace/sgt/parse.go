@@ -39,10 +39,11 @@ func ParseModule(body []byte, into *trace.Program) error {
 
 // unpackTables gives the tables of a MODL body.
 func unpackTables(body []byte) ([]byte, error) {
-	if len(body) == 0 || body[0] > packedLZ4 {
-		c := cursor{bytes: body}
-		c.below(packedLZ4+1, "packing")
+	c := cursor{bytes: body}
+	if packing := c.below(packedLZ4+1, "packing"); c.wrong != nil {
 		return nil, c.wrong
+	} else if uint64(body[0]) != packing {
+		return nil, &TableError{What: "packing", Got: uint64(body[0]), Want: "one byte, less than " + decimal(packedLZ4+1)}
 	}
 	if body[0] == packedPlain {
 		return body[1:], nil

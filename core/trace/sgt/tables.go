@@ -25,6 +25,11 @@ func AppendModule(dst []byte, p *trace.Program) []byte {
 	return AppendPacked(dst, appendTables(nil, p))
 }
 
+// AppendTables is [AppendModule] for those who pack the tables themselves, or not.
+func AppendTables(dst []byte, p *trace.Program) []byte {
+	return appendTables(append(dst, packedPlain), p)
+}
+
 // AppendPacked appends content behind a byte that says how it is packed: as one LZ4 frame
 // if that is shorter, and content not too long for [Unpack].
 func AppendPacked(dst, content []byte) []byte {
@@ -89,9 +94,15 @@ func appendTables(dst []byte, p *trace.Program) []byte {
 
 func (w *tableWriter) uv(v int)     { w.u64(uint64(v)) }
 func (w *tableWriter) u32(v uint32) { w.u64(uint64(v)) }
+
+// u64 writes a number. It is small where it is not copied to everywhere.
+//
+//go:noinline
 func (w *tableWriter) u64(v uint64) { w.out = binary.AppendUvarint(w.out, v) }
 
 // s writes the number of a string.
+//
+//go:noinline
 func (w *tableWriter) s(text string) {
 	n, known := w.number[text]
 	if !known {

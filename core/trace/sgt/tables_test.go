@@ -176,6 +176,7 @@ func TestTablesThatMakeNoSense(t *testing.T) {
 	}{
 		{`tables at byte 0: number 0, want LEB128 in the bytes that are left`, nil},
 		{`tables at byte 0: packing 2, want less than 2`, []byte{2}},
+		{`tables at byte 0: packing 128, want one byte, less than 2`, []byte{0x80, 0}},
 		{`tables cannot be unpacked: `, []byte{1, 9, 9, 9, 9, 9}},
 		{`tables at byte 0: strings 4096, want at most 0 in the bytes that are left`, tables(4096)},
 		{`tables at byte 1: number 3, want LEB128 in the bytes that are left`, tables(1, 1<<40)[:5]},

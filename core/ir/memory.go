@@ -1,0 +1,165 @@
+package ir
+
+// memory finds, within a piece, the stores that loads read from: dependences
+// that the values do not tell. Two accesses are known to meet where their
+// addresses are the same value, the same constant, or computed alike from the
+// same values. Other accesses may meet, too, and mostly do not: these tables take
+// it that they do not, as a processor that speculates does.
+type memory struct {
+	first   int32           // instruction that writers begins with
+	writers []int32         // by instruction: as an operand in trace.Instr.Uses, or noWriter
+	stores  map[place]int32 // the last store there, by its number in the piece
+	alike   map[string]int32
+}
+
+// place is an address: a value, or the text of a constant.
+type place struct {
+	value    int32
+	constant string
+}
+
+// mostCasts bounds chains of casts.
+const mostCasts = 16
+
+// noWriter: the instruction reads nothing that the piece has written.
+const noWriter = -1
+
+// writer is the store that instruction i reads from, as an operand.
+func (m *memory) writer(i int32) int32 { return m.writers[i-m.first] }
+
+// followMemory finds the writers of a piece's loads. In a piece that is a whole
+// loop, a load before the store at an address that stays reads what the iteration
+// ago has written.
+func (p *plan) followMemory(q *piece, loop bool) {
+	m, f := &p.memory, p.f
+	m.first, m.writers = q.first, m.writers[:0]
+	if m.stores == nil {
+		m.stores, m.alike = map[place]int32{}, map[string]int32{}
+	}
+	stores := 0
+	for i := q.first; i < q.last; i++ {
+		m.writers = append(m.writers, noWriter)
+		if op := f.insts[i].op; op == opStore || op == opModify {
+			stores++
+		}
+	}
+	if stores == 0 {
+		return
+	}
+	clear(m.stores)
+	clear(m.alike)
+	for i := q.first; i < q.last; i++ {
+		in := &f.insts[i]
+		switch in.op {
+		case opAddress:
+			p.noteAlike(i)
+		case opLoad, opStore, opModify:
+			at := p.placeOf(in)
+			if n, ok := m.stores[at]; ok && in.op != opStore {
+				m.writers[i-q.first] = n
+			}
+			if in.op != opLoad {
+				m.stores[at] = p.local[i]
+			}
+		}
+	}
+	if loop {
+		p.followAround(q)
+	}
+}
+
+// followAround finds the writers of loads that come before them in a loop.
+func (p *plan) followAround(q *piece) {
+	m, f := &p.memory, p.f
+	for i := q.first; i < q.last; i++ {
+		in := &f.insts[i]
+		if in.op != opLoad && in.op != opModify || m.writers[i-q.first] != noWriter {
+			continue
+		}
+		at := p.placeOf(in)
+		if n, ok := m.stores[at]; ok && p.stays(q, at.value) {
+			m.writers[i-q.first] = -2 - n
+		}
+	}
+}
+
+// placeOf is where an access goes.
+func (p *plan) placeOf(in *inst) place {
+	o := in.address
+	for range mostCasts {
+		d := undefined
+		if o.id >= 0 {
+			d = int(p.f.defs[o.id])
+		}
+		if d < 0 || p.f.insts[d].word != "bitcast" {
+			break
+		}
+		o = p.f.insts[d].address
+	}
+	if o.id < 0 {
+		return place{-1, o.text}
+	}
+	if d := p.f.defs[o.id]; d >= p.memory.first && d < p.memory.first+int32(len(p.memory.writers)) && p.f.insts[d].op == opAddress {
+		if same, ok := p.memory.alike[p.computation(d)]; ok {
+			return place{same, ""}
+		}
+	}
+	return place{o.id, ""}
+}
+
+// computation is the text of an instruction behind its result, without metadata.
+// Operands are values that do not change within the piece, so that equal text
+// gives equal results.
+func (p *plan) computation(i int32) string {
+	in := &p.f.insts[i]
+	from := int(in.from) + len(in.resultName)
+	text := p.f.m.text[from:in.to]
+	for k := 0; k < len(text); k++ {
+		if text[k] == '=' {
+			text = text[k+1:]
+			break
+		}
+	}
+	for k := 0; k+2 < len(text); k++ {
+		if text[k] == ',' && text[k+1] == ' ' && text[k+2] == '!' {
+			return text[:k]
+		}
+	}
+	return text
+}
+
+// noteAlike remembers the first of the address computations that are alike.
+func (p *plan) noteAlike(i int32) {
+	result := p.f.insts[i].result
+	if result < 0 {
+		return
+	}
+	text := p.computation(i)
+	if _, known := p.memory.alike[text]; !known {
+		p.memory.alike[text] = result
+	}
+}
+
+// stays tells whether a value is the same in all iterations of a piece that is a
+// whole loop: a constant, one from outside, or an address computed from such.
+func (p *plan) stays(q *piece, value int32) bool {
+	if value < 0 {
+		return true
+	}
+	d := p.f.defs[value]
+	if d < q.first || d >= q.last {
+		return true
+	}
+	in := &p.f.insts[d]
+	if in.op != opAddress {
+		return false
+	}
+	for _, use := range p.f.uses[in.uses:in.usesEnd] {
+		if use >= 0 {
+			if d := p.f.defs[use]; d >= q.first && d < q.last {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,33 @@
+package ir
+
+import (
+	"strings"
+	"testing"
+)
+
+// A call without a result does not give back the constant that a phi chooses behind it.
+func TestConstantBehindCall(t *testing.T) {
+	r, err := Instrument([]byte(`target triple = "x86_64-pc-linux-gnu"
+declare void @note()
+declare i32 @other()
+define i32 @f(i1 %c) {
+entry:
+  br i1 %c, label %then, label %else
+then:
+  tail call void @note()
+  br label %return
+else:
+  %r = tail call i32 @other()
+  br label %return
+return:
+  %v = phi i32 [ 0, %then ], [ %r, %else ]
+  ret i32 %v
+}
+`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(r.Text); strings.Contains(text, "ret void") || strings.Count(text, "ret i32 %r") != 1 {
+		t.Errorf("want the call of @other to be given back, and that of @note not:\n%s", text)
+	}
+}

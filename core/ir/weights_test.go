@@ -1,0 +1,39 @@
+package ir
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestWeightsOfCompilers: what compilers write of a branch that the source expects to
+// go one way is read, in both notations of it.
+func TestWeightsOfCompilers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out: no module is compiled in short mode")
+	}
+	const source = "int g(int);\nint f(int a) { if (__builtin_expect(a == 3, 0)) return g(a) + 1; return a * 2; }\n"
+	for _, c := range toolchains(t) {
+		dir := t.TempDir()
+		file, text := filepath.Join(dir, "a.c"), filepath.Join(dir, "a.ll")
+		if err := os.WriteFile(file, []byte(source), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		command(t, c.clang, "-O1", "-S", "-emit-llvm", file, "-o", text)
+		src, err := os.ReadFile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := read(t, string(src))
+		found := 0
+		for b, w := range m.Weights {
+			if len(w) == 2 && (w[0] >= 100*w[1] || w[1] >= 100*w[0]) && len(m.Program.Blocks[b].Successors) == 2 {
+				found++
+			}
+		}
+		if found != 1 || !strings.Contains(m.Compiler, "clang version "+c.version) || m.Triple == "" {
+			t.Errorf("LLVM %s: weights %v of %s for %s, want one branch that goes one way", c.version, m.Weights, m.Compiler, m.Triple)
+		}
+	}
+}
