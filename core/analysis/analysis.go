@@ -184,8 +184,8 @@ func (s Spec) checkSample() error {
 	switch {
 	case s.Sample == nil:
 		return nil
-	case s.has(Loops) && s.Sample.Stretches(nil, s.Kinds, nil) != nil:
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no loops with stretches of the run (onoff): what is left out is missing in them; take a share of the lines (space)"}
+	case s.Analyses&beside != 0 && s.Analyses != None && s.Sample.Stretches(nil, s.Kinds, nil) != nil:
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "no loops or blocks with stretches of the run (onoff): what is left out is missing in them; take a share of the lines (space)"}
 	case s.Mergeable:
 		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "one of both: sampled profiles cannot be joined"}
 	case s.Sample.Stretches(nil, s.Kinds, nil) != nil:

@@ -31,7 +31,7 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 	if err := spec.askSharing(a, b); err != nil {
 		return nil, err
 	}
-	if spec.Analyses != Default && (a.Segment.Communication != nil || b.Segment.Communication != nil) {
+	if !spec.isDefault() && (a.Segment.Communication != nil || b.Segment.Communication != nil) {
 		spec.Analyses |= Communication
 	}
 	joined := &profile.Profile{
@@ -159,7 +159,7 @@ func (s *Spec) askSharing(a, b *profile.Profile) (err error) {
 	if state == nil {
 		return nil
 	}
-	if s.Analyses != Default {
+	if !s.isDefault() {
 		s.Analyses |= Sharing
 	}
 	s.Cores, s.Domains, err = sharing.Groups(state)

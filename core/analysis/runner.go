@@ -73,6 +73,12 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 // batch, after them: for what has a result of its own, such as a simulation.
 func (r *Runner) Beside(consume func(*trace.Batch) error) { r.beside = consume }
 
+// BesideSites is Beside for what takes the sites of references, too, and what the trace
+// has told of its code.
+func (r *Runner) BesideSites(make func(program func() *trace.Program) func(*trace.Batch) error) {
+	r.beside, r.references.sites = make(r.program), true
+}
+
 // Step analyses one batch, or a part of one whose references touch very many
 // bytes, or a piece of such a reference, so that its caller soon has a turn. io.EOF
 // tells that the trace, or the part that the spec limits it to, is done. Any other

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/analysis/blocks"
 	"github.com/stackglass/stackglass/core/analysis/communication"
 	"github.com/stackglass/stackglass/core/analysis/counters"
 	"github.com/stackglass/stackglass/core/analysis/locality"
@@ -26,6 +27,7 @@ const (
 	Sharing                            // stacks by thread, shared and coherent; with sets
 	Communication                      // what threads write and others use; with sites
 	Loops                              // the trace folded into loops; alone, with those of Default
+	Blocks                             // how often blocks run, and branches are taken; the same
 	allAnalyses   = 1<<iota - 1
 )
 
@@ -41,7 +43,7 @@ const Default Analyses = 0
 // None are no analyses: a pass only counts, and feeds what stands beside it.
 const None Analyses = 1 << 31
 
-var analysisNames = []string{"locality", "counters", "sites", "sets", "sharing", "communication", "loops"}
+var analysisNames = []string{"locality", "counters", "sites", "sets", "sharing", "communication", "loops", "blocks"}
 
 // AnalysisNames lists the names that [ParseAnalyses] takes.
 func AnalysisNames() []string { return analysisNames }
@@ -52,7 +54,7 @@ func (a Analyses) String() string {
 		return "default"
 	}
 	var names []string
-	if a == Loops {
+	if a != Default && a&^beside == Default {
 		names = append(names, "default")
 	}
 	for i, name := range analysisNames {
@@ -64,7 +66,7 @@ func (a Analyses) String() string {
 }
 
 // ParseAnalyses reads a comma-separated list of names, or default. Loops are asked for
-// beside others: loops alone is the same as default,loops.
+// beside others: loops alone is the same as default,loops, and so are blocks.
 func ParseAnalyses(list string) (Analyses, error) {
 	var set Analyses
 	byDefault := false
@@ -82,11 +84,14 @@ next:
 		}
 		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
 	}
-	if byDefault && set&^Loops != 0 {
-		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "default alone or with loops, or a list of others"}
+	if byDefault && set&^beside != 0 {
+		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "default alone or with loops or blocks, or a list of others"}
 	}
 	return set, nil
 }
+
+// beside are the analyses that leave others as they are.
+const beside = Loops | Blocks
 
 // byLine are the analyses that need every access to a line.
 const byLine = Sites | Sharing | Communication
@@ -98,7 +103,7 @@ func (s Spec) has(a Analyses) bool {
 		return false
 	case s.Sample != nil && (a == Sets || a == Communication && !s.Sample.KeepsLines()):
 		return false
-	case a != Loops && s.isDefault():
+	case a&beside == 0 && s.isDefault():
 		return true
 	case a == Locality:
 		return s.Analyses&(Locality|Sites|Sets|Sharing|Communication) != 0
@@ -115,7 +120,7 @@ func (s Spec) has(a Analyses) bool {
 var loopBytes uint64 = nests.MostBytes
 
 // isDefault tells that the analyses of [Default] run, perhaps with others.
-func (s Spec) isDefault() bool { return s.Analyses&^Loops == Default }
+func (s Spec) isDefault() bool { return s.Analyses&^beside == Default }
 
 // table is every analysis that the spec asks for. Sites and sharing come before
 // locality, which they follow. sets tells whether set tables are made. program gives
@@ -166,6 +171,13 @@ func (s Spec) tableFor(sets bool, program func() *trace.Program, of part) (list 
 	}
 	if s.has(Counters) {
 		list = append(list, counters.New(s.Kinds, s.isDefault(), program))
+	}
+	if s.has(Blocks) {
+		b := blocks.New(s.Kinds, s.Start > 0, program)
+		if of.is {
+			b.Bare()
+		}
+		list = append(list, b)
 	}
 	if s.has(Loops) && !of.is {
 		list = append(list, nests.New(loopBytes))
@@ -219,10 +231,14 @@ func (s Spec) sites() sites.Options {
 
 // analysesOf are the analyses whose results a profile holds.
 func analysesOf(p *profile.Profile) Analyses {
-	if p.Counters == nil || !p.Counters.Touched {
-		return Default
+	found := Default
+	if p.Blocks != nil {
+		found |= Blocks
 	}
-	found := Counters
+	if p.Counters == nil || !p.Counters.Touched {
+		return found
+	}
+	found |= Counters
 	if len(p.Locality) > 0 {
 		found |= Locality
 	}

@@ -180,11 +180,11 @@ func (s *sum) addBlock(counts *profile.Counts, n uint32) {
 		instructions := times * uint64(op.count)
 		s.executed[op.kind] += instructions
 		kind := &s.code.kinds[op.kind]
-		for _, add := range kind.adds {
-			counts[add.counter] += add.amount * instructions
+		for _, add := range kind.Adds {
+			counts[add.Counter] += add.Amount * instructions
 		}
-		if kind.callee != "" && instructions > 0 {
-			s.tally(profile.Callees, kind.callee, 0, 0).Count += instructions
+		if kind.Callee != "" && instructions > 0 {
+			s.tally(profile.Callees, kind.Callee, 0, 0).Count += instructions
 		}
 	}
 	if times > 0 && b.Callee != "" {
@@ -300,13 +300,13 @@ func (s *sum) finish() *profile.Counters {
 			continue
 		}
 		kind := &s.code.kinds[n]
-		s.tally(profile.Opcodes, kind.opcode, 0, 0).Count += times
-		if v := kind.vector; v.lanes != 0 {
+		s.tally(profile.Opcodes, kind.Opcode, 0, 0).Count += times
+		if v := kind.Vector; v.Lanes != 0 {
 			of := profile.IntegerVectors
-			if v.float {
+			if v.Float {
 				of = profile.FloatVectors
 			}
-			s.tally(of, "", uint32(v.lanes), uint32(v.bits)).Count += times
+			s.tally(of, "", uint32(v.Lanes), uint32(v.Bits)).Count += times
 		}
 	}
 	for _, t := range s.tallies {

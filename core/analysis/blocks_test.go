@@ -1,0 +1,698 @@
+package analysis_test
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	flow "github.com/stackglass/stackglass/core/analysis/blocks"
+	"github.com/stackglass/stackglass/core/blocks"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// branching makes a program of functions that branch, call, jump, throw and catch.
+func branching(rng *rand.Rand) *trace.Program {
+	p := &trace.Program{Modules: []trace.Module{{Name: "src/a.c", Options: "-O2"}, {Name: "src/b.c"}}}
+	functions := 2 + rng.IntN(5)
+	names := make([]string, functions)
+	for f := range names {
+		names[f] = "f" + strconv.Itoa(f)
+		if f > 2 && rng.IntN(4) == 0 {
+			names[f] = names[f-1] // another module's own, or a copy
+		}
+	}
+	callee := func() string {
+		switch rng.IntN(6) {
+		case 0:
+			return "*"
+		case 1:
+			return "qsort"
+		}
+		return names[rng.IntN(functions)]
+	}
+	for f := range functions {
+		first, n := uint32(len(p.Blocks)), uint32(2+rng.IntN(9))
+		add := func(b trace.Block) uint32 {
+			b.Function, b.FirstSite, b.File = uint32(f), uint32(len(p.Sites)), "src/a.c"
+			if rng.IntN(3) > 0 {
+				b.Sites = 1
+				p.Sites = append(p.Sites, trace.Site{Kind: trace.Load, Bytes: 8, Block: uint32(len(p.Blocks)), Place: trace.Place{File: "src/a.c"}})
+			}
+			p.Blocks = append(p.Blocks, b)
+			return uint32(len(p.Blocks)) - 1
+		}
+		var open []uint32 // whose successors are to come, and which other blocks may go to
+		var heads []uint32
+		for i := range n {
+			b := trace.Block{Label: "b" + strconv.Itoa(int(i))}
+			if i == 0 {
+				b.Flags = trace.EntryBlock
+			}
+			if i == n-1 {
+				b.Flags |= trace.ReturnBlock
+			}
+			kind := rng.IntN(8)
+			switch {
+			case i == n-1 && kind == 0, i < n-1 && kind == 1: // a jump that is a call
+				b.Flags |= trace.ReturnBlock
+				b.Callee = names[rng.IntN(functions)]
+			case i < n-1 && kind < 4: // a call, and what is behind it
+				if b.Callee = callee(); kind == 2 {
+					b.Callee = []string{"_setjmp", "longjmp", "throw"}[rng.IntN(3)]
+				}
+			}
+			at := add(b)
+			if heads = append(heads, at); b.Callee != "" && b.Flags&trace.ReturnBlock == 0 && rng.IntN(3) > 0 {
+				p.Blocks[at].Successors = []uint32{at + 1}
+				at = add(trace.Block{Label: b.Label, Part: 1})
+			}
+			if p.Blocks[at].Flags&trace.ReturnBlock == 0 {
+				open = append(open, at)
+			}
+		}
+		var pads []uint32
+		for range rng.IntN(3) {
+			at := add(trace.Block{Label: "pad", Flags: trace.LandingPad})
+			pads, open = append(pads, at), append(open, at)
+		}
+		inner := heads[1:]
+		for _, b := range open {
+			block := &p.Blocks[b]
+			to := func() uint32 { return inner[rng.IntN(len(inner))] }
+			switch {
+			case block.Callee == "_setjmp": // always with what is behind it
+				block.Callee = "printf"
+				block.Successors = []uint32{to()}
+			case block.Callee != "" && len(pads) > 0: // an invoke
+				block.Successors = []uint32{to(), pads[rng.IntN(len(pads))]}
+			case block.Callee != "": // a call by a return that others share
+				if block.Callee = names[rng.IntN(functions)]; p.Blocks[heads[n-1]].Callee == "" {
+					block.Successors = []uint32{heads[n-1]}
+				} else {
+					block.Flags |= trace.ReturnBlock
+				}
+			default:
+				for range 1 + rng.IntN(3) + 4*(rng.IntN(5)/4) {
+					block.Successors = append(block.Successors, to())
+				}
+			}
+		}
+		p.Functions = append(p.Functions, trace.Function{Name: names[f], Module: uint32(min(1, 2*f/functions)), First: first, Blocks: uint32(len(p.Blocks)) - first})
+	}
+	return p
+}
+
+// walker runs threads of such a program, and counts what it does: it knows.
+type walker struct {
+	p     *trace.Program
+	rng   *rand.Rand
+	steps []tracetest.Step
+	edges *blocks.Edges
+	named map[[2]uint32]uint64 // calls by name: block, function
+	all   []uint64             // invocations
+	jumps bool                 // longjmp may go anywhere below
+}
+
+type frame struct {
+	at   uint32
+	done bool     // its call has returned
+	sets []uint32 // what is behind each setjmp that it called
+}
+
+type walk struct {
+	number uint32
+	frames []frame
+	left   int // steps that it may still make
+}
+
+func (w *walker) enters(t *walk, f uint32) {
+	w.all[f]++
+	t.frames = append(t.frames, frame{at: w.p.Functions[f].First})
+	w.step(t)
+}
+
+// step runs the topmost block.
+func (w *walker) step(t *walk) {
+	t.left--
+	b := t.frames[len(t.frames)-1].at
+	t.frames[len(t.frames)-1].done = false
+	s := tracetest.Step{Block: b, Thread: t.number}
+	w.edges.Visits[b]++
+	if w.p.Blocks[b].Sites > 0 {
+		s.Values = []uint64{1<<12 + 8*w.rng.Uint64N(300)}
+	}
+	w.steps = append(w.steps, s)
+}
+
+// goes takes an edge of the topmost invocation.
+func (w *walker) goes(t *walk, edge int) {
+	top := &t.frames[len(t.frames)-1]
+	to := w.p.Blocks[top.at].Successors[edge]
+	w.edges.Taken[top.at][slices.Index(w.p.Blocks[top.at].Successors, to)]++
+	top.at = to
+	w.step(t)
+}
+
+func (w *walker) pop(t *walk) {
+	last := len(t.frames) - 1
+	w.edges.Left[t.frames[last].at]++
+	t.frames = t.frames[:last]
+}
+
+// functionOf picks a function of a name.
+func (w *walker) functionOf(name string) uint32 {
+	var list []uint32
+	for f := range w.p.Functions {
+		if w.p.Functions[f].Name == name {
+			list = append(list, uint32(f))
+		}
+	}
+	return list[w.rng.IntN(len(list))]
+}
+
+// next has a thread do what is behind its latest block.
+func (w *walker) next(t *walk) {
+	if len(t.frames) == 0 {
+		w.enters(t, w.rng.Uint32N(uint32(len(w.p.Functions)))) // from outside
+		return
+	}
+	b := t.frames[len(t.frames)-1].at
+	block := &w.p.Blocks[b]
+	if w.rng.IntN(40) == 0 && len(t.frames) < 30 && block.Flags&trace.ReturnBlock == 0 && (block.Callee == "" || block.Callee == "printf") { // a signal
+		w.enters(t, w.rng.Uint32N(uint32(len(w.p.Functions))))
+		return
+	}
+	switch callee := block.Callee; {
+	case block.Flags&trace.ReturnBlock != 0:
+		if w.pop(t); callee != "" {
+			w.calls(t, b, callee)
+		}
+	case callee == "longjmp" && w.jump(t):
+	case callee == "throw" && w.throw(t):
+	case callee == "qsort" || callee == "*":
+		if w.rng.IntN(2) == 0 && len(t.frames) < 30 {
+			w.enters(t, w.rng.Uint32N(uint32(len(w.p.Functions))))
+			return
+		}
+		w.goes(t, 0)
+	case callee == "" || callee == "longjmp" || callee == "throw" || callee == "printf" || callee == "_setjmp":
+		if top := &t.frames[len(t.frames)-1]; callee == "_setjmp" {
+			top.sets = append(top.sets, block.Successors[0])
+		}
+		w.goes(t, w.rng.IntN(len(block.Successors)))
+	case len(block.Successors) == 1 && w.p.Blocks[block.Successors[0]].Part == 0: // by another's return
+		w.goes(t, 0)
+		w.pop(t)
+		w.calls(t, b, callee)
+	case t.frames[len(t.frames)-1].done:
+		w.goes(t, 0)
+	default:
+		t.frames[len(t.frames)-1].done = true
+		w.calls(t, b, callee)
+	}
+}
+
+// calls makes a call by name, or does not know better than to go on.
+func (w *walker) calls(t *walk, from uint32, name string) {
+	if len(t.frames) > 30 || t.left < 0 {
+		t.frames = t.frames[:len(t.frames):len(t.frames)]
+		for len(t.frames) > 0 {
+			w.pop(t) // exit
+		}
+		t.left = -1
+		return
+	}
+	f := w.functionOf(name)
+	w.named[[2]uint32{from, f}]++
+	w.enters(t, f)
+}
+
+// jump goes to the topmost place that was set.
+func (w *walker) jump(t *walk) bool {
+	for i := len(t.frames) - 1; i >= 0; i-- {
+		f := &t.frames[i]
+		if len(f.sets) == 0 {
+			if !w.jumps && i > 0 && slices.ContainsFunc(t.frames[:i], func(below frame) bool { return w.p.Blocks[below.at].Function == w.p.Blocks[f.at].Function }) {
+				return false
+			}
+			continue
+		}
+		for len(t.frames) > i+1 {
+			w.pop(t)
+		}
+		w.edges.Left[f.at]++
+		f.at = f.sets[w.rng.IntN(len(f.sets))]
+		w.edges.Resumed[f.at]++
+		w.step(t)
+		return true
+	}
+	return false
+}
+
+// throw unwinds to where something is caught.
+func (w *walker) throw(t *walk) bool {
+	for i := len(t.frames) - 1; i >= 0; i-- {
+		at := &w.p.Blocks[t.frames[i].at]
+		for edge, to := range at.Successors {
+			if w.p.Blocks[to].Flags&trace.LandingPad == 0 {
+				continue
+			}
+			for len(t.frames) > i+1 {
+				w.pop(t)
+			}
+			w.goes(t, edge)
+			return true
+		}
+	}
+	return false
+}
+
+// walked makes rows of a few threads, and what truly happened.
+func walked(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges) {
+	w := &walker{p: p, rng: rng, edges: blocks.NewEdges(p), named: map[[2]uint32]uint64{}, all: make([]uint64, len(p.Functions))}
+	threads := make([]walk, 1+rng.IntN(3))
+	for i := range threads {
+		threads[i] = walk{number: uint32(7 * i), left: steps / len(threads)}
+	}
+	for len(threads) > 0 {
+		i := rng.IntN(len(threads))
+		for range 1 + rng.IntN(20) {
+			if threads[i].left >= 0 {
+				w.next(&threads[i])
+			}
+		}
+		if threads[i].left < 0 {
+			for len(threads[i].frames) > 0 {
+				w.pop(&threads[i])
+			}
+			threads = slices.Delete(threads, i, i+1)
+		}
+	}
+	e := w.edges
+	copy(e.Entered, w.all)
+	for b, f := range e.Callees(p) {
+		if f != trace.NoFunction {
+			made := w.named[[2]uint32{uint32(b), f}]
+			e.Unmade[b] = e.Visits[b] - made
+			e.Entered[f] -= made
+		}
+	}
+	return w, e
+}
+
+// told is a reader that knows the whole program from the beginning, as that of a trace
+// does.
+type told struct {
+	*tracetest.ProgramReader
+	p *trace.Program
+}
+
+func (r told) Header() trace.Header {
+	h := r.ProgramReader.Header()
+	h.Program = r.p
+	return h
+}
+
+func reading(p *trace.Program, whole *trace.Batch, rows int) told {
+	return told{tracetest.NewProgramReader(p, whole, rows), p}
+}
+
+func decodedRun(t *testing.T, p *profile.Profile) *blocks.Run {
+	t.Helper()
+	run, err := blocks.DecodeRun(p.Blocks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func sameEdges(t *testing.T, p *trace.Program, got, want *blocks.Edges) bool {
+	t.Helper()
+	at := func(list []uint64, b int) uint64 {
+		if b < len(list) {
+			return list[b]
+		}
+		return 0
+	}
+	same := true
+	for b := range p.Blocks {
+		var taken []uint64
+		if b < len(got.Taken) {
+			taken = got.Taken[b]
+		} else {
+			taken = make([]uint64, len(want.Taken[b]))
+		}
+		if at(got.Visits, b) != want.Visits[b] || !slices.Equal(taken, want.Taken[b]) || at(got.Left, b) != want.Left[b] || at(got.Resumed, b) != want.Resumed[b] || at(got.Unmade, b) != want.Unmade[b] {
+			t.Errorf("block %d of %s, calls %q: %d visits, taken %v, left %d, resumed %d, unmade %d; want %d, %v, %d, %d, %d", b, p.Functions[p.Blocks[b].Function].Name, p.Blocks[b].Callee,
+				at(got.Visits, b), taken, at(got.Left, b), at(got.Resumed, b), at(got.Unmade, b), want.Visits[b], want.Taken[b], want.Left[b], want.Resumed[b], want.Unmade[b])
+			same = false
+		}
+	}
+	for f := range p.Functions {
+		if at(got.Entered, f) != want.Entered[f] {
+			t.Errorf("function %d %s: entered %d times, want %d", f, p.Functions[f].Name, at(got.Entered, f), want.Entered[f])
+			same = false
+		}
+	}
+	return same
+}
+
+var blocksAlone = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Blocks | analysis.Locality}
+
+// byEntries is a spec for which readers must tell of each block's entry, at times.
+func byEntries(seed uint64, spec analysis.Spec) analysis.Spec {
+	if seed%4 == 0 {
+		spec.Analyses |= analysis.Loops
+	} else if seed%4 == 1 {
+		spec.Kinds &^= 1 << trace.Store
+	}
+	return spec
+}
+
+// What is followed is what happened.
+func TestBlocksAreWhatHappened(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 91))
+		p := branching(rng)
+		w, want := walked(rng, p, 1+rng.IntN(3000))
+		if err := want.Check(p); err != nil {
+			t.Fatal(seed, err)
+		}
+		got, _ := alone(t, byEntries(seed, blocksAlone), reading(p, tracetest.Rows(p, w.steps...), 1+rng.IntN(4096)))
+		run := decodedRun(t, got)
+		if !sameEdges(t, p, run.Edges, want) {
+			t.Fatalf("seed %d: %d steps", seed, len(w.steps))
+		}
+		for b := range run.Program.Blocks {
+			if x, y := &run.Program.Blocks[b], &p.Blocks[b]; x.Callee != y.Callee || x.Label != y.Label || !slices.Equal(x.Successors, y.Successors) || x.File != "a.c" || x.FirstSite != y.FirstSite {
+				t.Fatalf("seed %d: block %d is %+v, want %+v", seed, b, x, y)
+			}
+		}
+	}
+}
+
+// Any number of workers, in segments of any length, give the same bytes.
+func TestBlocksByAnyNumberOfWorkers(t *testing.T) {
+	joined := 0
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 92))
+		p := branching(rng)
+		w, _ := walked(rng, p, 1+rng.IntN(12_000))
+		spec := blocksAlone
+		if rng.IntN(3) == 0 {
+			spec.Analyses = analysis.Blocks
+		}
+		spec = byEntries(seed, spec)
+		file := container(t, rng, p, w.steps)
+		want, _ := alone(t, spec, readerOf(file))
+		for _, workers := range []int{2, 3} {
+			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(1000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
+				t.Fatalf("seed %d: %d workers that read differ from one", seed, workers)
+			}
+		}
+		if rng.IntN(2) == 0 {
+			spec.Skip, spec.Limit = rng.Uint64N(2000), 1+rng.Uint64N(8000)
+		}
+		whole := tracetest.Rows(p, w.steps...)
+		want, _ = alone(t, spec, reading(p, whole, 4096))
+		for _, workers := range []int{2, 3, 8} {
+			if got, _ := shared(t, spec, reading(p, whole, 4096), workers, 1+rng.IntN(1000)); !bytes.Equal(got.Encode(), want.Encode()) {
+				t.Fatalf("seed %d: %d workers differ from one", seed, workers)
+			}
+		}
+	}
+	if joined < 100 {
+		t.Errorf("%d segments in all", joined)
+	}
+}
+
+// Segments are appended to what the whole gives, its state too, in any order of joining.
+func TestBlocksOfSegments(t *testing.T) {
+	torn := 0
+	for seed := range uint64(150) {
+		rng := rand.New(rand.NewPCG(seed, 93))
+		p := branching(rng)
+		w, _ := walked(rng, p, 1+rng.IntN(3000))
+		whole := tracetest.Rows(p, w.steps...)
+		spec := blocksAlone
+		spec.Mergeable = true
+		want, _ := alone(t, spec, reading(p, whole, 4096))
+		var parts []*profile.Profile
+		lo := 0
+		for lo < whole.Len() {
+			hi := min(whole.Len(), lo+1+rng.IntN(1+whole.Len()/4))
+			for hi < whole.Len() && (references(whole, hi) == references(whole, lo) || whole.Kind[hi] != trace.BlockEntry) {
+				hi++
+			}
+			spec.Start = references(whole, lo)
+			part, err := alone(t, spec, reading(p, tracetest.Part(whole, lo, hi), 1+rng.IntN(4096)))
+			if err != nil {
+				torn++
+				parts = nil
+				break
+			}
+			parts, lo = append(parts, part), hi
+		}
+		for len(parts) > 1 {
+			i := rng.IntN(len(parts) - 1)
+			sum, err := analysis.Append(parts[i], parts[i+1])
+			if err != nil {
+				torn++
+				parts = nil
+				break
+			}
+			parts = slices.Replace(parts, i, i+2, checked(t, sum))
+		}
+		if len(parts) == 1 && !bytes.Equal(parts[0].Encode(), want.Encode()) {
+			t.Fatalf("seed %d: the joined result differs", seed)
+		}
+	}
+	if torn > 40 {
+		t.Errorf("%d of 150 could not be joined", torn)
+	}
+}
+
+// A run that was saved anywhere goes on, and is as one without a break.
+func TestBlocksGoOn(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 94))
+		p := branching(rng)
+		w, _ := walked(rng, p, 1+rng.IntN(6000))
+		whole := tracetest.Rows(p, w.steps...)
+		want, _ := alone(t, blocksAlone, reading(p, whole, 4096))
+		var saved []byte
+		for lives := 0; ; lives++ {
+			r, err := analysis.NewRunner(blocksAlone, reading(p, whole, 1+rng.IntN(500)))
+			if err == nil && saved != nil {
+				err = r.Restore(saved)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 1 + rng.IntN(30) {
+				if err = r.Step(); err != nil {
+					break
+				}
+				if rng.IntN(5) == 0 {
+					decodedRun(t, checked(t, r.Profile(profile.State{})))
+				}
+			}
+			if err == nil && lives < 10 {
+				saved = r.Save()
+				continue
+			}
+			for err == nil {
+				err = r.Step()
+			}
+			if got := r.Finish(profile.State{}); !bytes.Equal(got.Encode(), want.Encode()) {
+				t.Fatalf("seed %d: %d lives give another result", seed, lives)
+			}
+			break
+		}
+	}
+}
+
+// Any rows at all are counted somehow, and balance.
+func TestBlocksOfAnyRows(t *testing.T) {
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 95))
+		p := branching(rng)
+		steps := make([]tracetest.Step, rng.IntN(2000))
+		for i := range steps {
+			b := rng.Uint32N(uint32(len(p.Blocks)))
+			steps[i] = tracetest.Step{Block: b, Thread: rng.Uint32N(2)}
+			if p.Blocks[b].Sites > 0 {
+				steps[i].Values = []uint64{1 << 12}
+			}
+		}
+		whole := tracetest.Rows(p, steps...)
+		want, _ := alone(t, blocksAlone, reading(p, whole, 4096))
+		if len(steps) > 0 {
+			run := decodedRun(t, want)
+			visits := make([]uint64, len(p.Blocks))
+			for _, s := range steps {
+				visits[s.Block]++
+			}
+			for b, n := range run.Edges.Visits {
+				if n != visits[b] {
+					t.Fatalf("seed %d: %d visits of block %d, want %d", seed, n, b, visits[b])
+				}
+			}
+		}
+		if got, _ := shared(t, blocksAlone, reading(p, whole, 4096), 3, 1+rng.IntN(300)); !bytes.Equal(got.Encode(), want.Encode()) {
+			t.Fatalf("seed %d: workers differ from one", seed)
+		}
+	}
+}
+
+// Blocks find their lines as their references do, one by one.
+func TestReuseByBlock(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 96))
+		p := branching(rng)
+		w, _ := walked(rng, p, 1+rng.IntN(3000))
+		whole := tracetest.Rows(p, w.steps...)
+		spec := blocksAlone
+		spec.Analyses |= analysis.Sites
+		got, _ := alone(t, spec, reading(p, whole, 4096))
+		if got.Sites == nil {
+			continue
+		}
+		var model stacktest.Naive
+		want := make([]map[uint8]uint64, len(p.Blocks)) // by bin, 255 for cold
+		for i, k := range whole.Kind {
+			if !k.IsReference() {
+				continue
+			}
+			b, bin := p.Sites[whole.Site[i]].Block, uint8(255)
+			if d := distance(&model, whole.Addr[i]/64); d != stack.Cold {
+				bin = uint8(profile.SiteBin(d))
+			}
+			if want[b] == nil {
+				want[b] = map[uint8]uint64{}
+			}
+			want[b][bin]++
+		}
+		for b, r := range decodedRun(t, got).Reuse(got.Sites) {
+			of := map[uint8]uint64{}
+			if r.Cold > 0 {
+				of[255] = r.Cold
+			}
+			for _, bin := range r.Bins {
+				of[bin.Bin] = bin.Count
+			}
+			if !maps.Equal(of, want[b]) || r.References != r.Accesses() {
+				t.Fatalf("seed %d: block %d has %v, want %v; %d references", seed, b, of, want[b], r.References)
+			}
+		}
+	}
+}
+
+// A row of a block that no table tells of is an error, and no more.
+func TestUnknownBlockIsAnError(t *testing.T) {
+	p := branching(rand.New(rand.NewPCG(1, 97)))
+	whole := tracetest.Rows(p, tracetest.Step{Block: 0, Thread: 1, Values: []uint64{8}})
+	for _, block := range []uint32{uint32(len(p.Blocks)), ^uint32(0)} {
+		whole.Site[0] = block
+		r, err := analysis.NewRunner(byEntries(1, blocksAlone), fixed{trace.Reader(tracetest.NewReader(whole, 1)), p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var unknown *flow.UnknownError
+		if err := r.Step(); !errors.As(err, &unknown) || unknown.Number != block {
+			t.Errorf("block %d: %v", block, err)
+		}
+	}
+}
+
+type fixed struct {
+	trace.Reader
+	p *trace.Program
+}
+
+func (f fixed) Header() trace.Header { return trace.Header{Format: "test", Sites: true, Program: f.p} }
+
+func distance(m *stacktest.Naive, line trace.Line) uint32 {
+	var d [1]uint32
+	m.Distances([]trace.Line{line}, d[:])
+	return d[0]
+}
+
+// Windows are all executions of a block that has no more, and one in a hundred of one
+// that has many: then they tell nearly the same as all.
+func TestWindowsOfBlocks(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 98))
+		p := branching(rng)
+		w, _ := walked(rng, p, 1+rng.IntN(40_000))
+		whole := tracetest.Rows(p, w.steps...)
+		spec := blocksAlone
+		spec.Analyses |= analysis.Sites
+		got, _ := alone(t, spec, reading(p, whole, 4096))
+		if got.Sites == nil {
+			continue
+		}
+		exact := decodedRun(t, got).Reuse(got.Sites)
+		sample := func(batch int) []blocks.Windows {
+			s := flow.NewWindows(64, seed, func() *trace.Program { return p })
+			r, b := reading(p, whole, batch), trace.NewBatch(0)
+			for r.Next(b) == nil {
+				if err := s.Consume(b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return s.Result()
+		}
+		list := sample(4096)
+		if again := sample(100); !reflect.DeepEqual(again, list) {
+			t.Fatalf("seed %d: other batches give another sample", seed)
+		}
+		for b := range exact {
+			if b >= len(list) {
+				if exact[b].References > 0 {
+					t.Fatalf("seed %d: nothing is told of block %d", seed, b)
+				}
+				continue
+			}
+			s, n := &list[b], list[b].Executions
+			switch {
+			case n != exact[b].References: // each has one reference
+				t.Fatalf("seed %d: block %d ran %d times, want %d", seed, b, n, exact[b].References)
+			case s.Windows < min(n, flow.LeastWindows) || s.Windows != s.References || n < 1000 && s.Windows > flow.LeastWindows:
+				t.Fatalf("seed %d: %d windows with %d references of %d", seed, s.Windows, s.References, n)
+			case n <= flow.LeastWindows && blocks.Accuracy(&s.Reuse.Reuse, &exact[b].Reuse) != 1:
+				t.Fatalf("seed %d: block %d has all windows, and %v for %v", seed, b, s.Reuse, exact[b])
+			case n > 2000 && blocks.Accuracy(&s.Reuse.Reuse, &exact[b].Reuse) < 0.5:
+				t.Errorf("seed %d: block %d has an accuracy of %v", seed, b, blocks.Accuracy(&s.Reuse.Reuse, &exact[b].Reuse))
+			}
+		}
+	}
+}
+
+func TestAccuracy(t *testing.T) {
+	a := &profile.Reuse{Cold: 1, Bins: []profile.BinCount{{Bin: 2, Count: 3}}}
+	for _, c := range []struct {
+		b    profile.Reuse
+		want float64
+	}{
+		{*a, 1},
+		{profile.Reuse{Cold: 10, Bins: []profile.BinCount{{Bin: 2, Count: 30}}}, 1},
+		{profile.Reuse{Bins: []profile.BinCount{{Bin: 1, Count: 4}}}, 0},
+		{profile.Reuse{Cold: 1, Bins: []profile.BinCount{{Bin: 1, Count: 3}}}, 0.25},
+		{profile.Reuse{}, 0},
+	} {
+		if got := blocks.Accuracy(a, &c.b); got != c.want || got != blocks.Accuracy(&c.b, a) {
+			t.Errorf("%v: %v, want %v", c.b, got, c.want)
+		}
+	}
+}

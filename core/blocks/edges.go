@@ -1,0 +1,135 @@
+package blocks
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Edges are what runs of a program did at the ends of its blocks: executions, whole
+// numbers. The slices go by the program's blocks, Entered by its functions.
+//
+// What comes to a block leaves it. For every block b
+//
+//	Visits[b] = Σ Taken into b + Resumed[b], and for the first block of a function + Entered + the calls of it
+//	Visits[b] = Σ Taken[b] + Left[b]
+//
+// The calls of a function are Visits - Unmade of the blocks that [Edges.Callees] gives it
+// for.
+type Edges struct {
+	Visits []uint64
+	// Taken[b][i]: b went on to Successors[i]. The part of a basic block behind a call is
+	// a successor of the part before like any other.
+	Taken [][]uint64
+	// Entered: invocations of a function that no call with its name made: of main, of
+	// callbacks, of threads, by pointers.
+	Entered []uint64
+	// Unmade: the block names a function of the program, which its call did not enter: the
+	// trace ends before, or another function of that name was meant.
+	Unmade []uint64
+	// Left: the invocation ended there, by a return, an exception or longjmp that passed
+	// it, or the end of the program.
+	Left []uint64
+	// Resumed: came to the block by none of the edges, as behind setjmp after a longjmp.
+	Resumed []uint64
+}
+
+// NewEdges returns edges that nothing was seen of.
+func NewEdges(p *trace.Program) *Edges {
+	e := &Edges{
+		Visits: make([]uint64, len(p.Blocks)), Taken: make([][]uint64, len(p.Blocks)), Entered: make([]uint64, len(p.Functions)),
+		Unmade: make([]uint64, len(p.Blocks)), Left: make([]uint64, len(p.Blocks)), Resumed: make([]uint64, len(p.Blocks)),
+	}
+	for b := range p.Blocks {
+		e.Taken[b] = make([]uint64, len(p.Blocks[b].Successors))
+	}
+	return e
+}
+
+// Check says where edges do not fit the program, or more or less leaves a block than
+// comes to it; counts that are cut short, at the beginning or the end of a part of a
+// trace, do not balance.
+func (e *Edges) Check(p *trace.Program) error {
+	if len(e.Visits) != len(p.Blocks) || len(e.Taken) != len(p.Blocks) || len(e.Left) != len(p.Blocks) || len(e.Resumed) != len(p.Blocks) || len(e.Unmade) != len(p.Blocks) || len(e.Entered) != len(p.Functions) {
+		return errors.New("edges of " + strconv.Itoa(len(e.Visits)) + " blocks and " + strconv.Itoa(len(e.Entered)) + " functions, want those of the program: " +
+			strconv.Itoa(len(p.Blocks)) + " and " + strconv.Itoa(len(p.Functions)))
+	}
+	into := make([]uint64, len(p.Blocks))
+	for b := range p.Blocks {
+		if len(e.Taken[b]) != len(p.Blocks[b].Successors) {
+			return errors.New(name(p, b) + ": counts of " + strconv.Itoa(len(e.Taken[b])) + " ways on, want " + strconv.Itoa(len(p.Blocks[b].Successors)))
+		}
+		out := e.Left[b]
+		for i, n := range e.Taken[b] {
+			out += n
+			into[p.Blocks[b].Successors[i]] += n
+		}
+		if out != e.Visits[b] {
+			return errors.New(name(p, b) + ": ran " + strconv.FormatUint(e.Visits[b], 10) + " times and went on " + strconv.FormatUint(out, 10) + " times, want as many")
+		}
+	}
+	callees := e.Callees(p)
+	calls := append([]uint64{}, e.Entered...)
+	for b, f := range callees {
+		if f == trace.NoFunction && e.Unmade[b] > 0 || e.Unmade[b] > e.Visits[b] {
+			return errors.New(name(p, b) + ": " + strconv.FormatUint(e.Unmade[b], 10) + " calls were not made, of fewer")
+		}
+		if f != trace.NoFunction {
+			calls[f] += e.Visits[b] - e.Unmade[b]
+		}
+	}
+	for b := range p.Blocks {
+		in := into[b] + e.Resumed[b]
+		if f := p.Blocks[b].Function; p.Blocks[b].Flags&trace.EntryBlock != 0 && f < uint32(len(calls)) {
+			in += calls[f]
+		}
+		if in != e.Visits[b] {
+			return errors.New(name(p, b) + ": ran " + strconv.FormatUint(e.Visits[b], 10) + " times and was come to " + strconv.FormatUint(in, 10) + " times, want as many")
+		}
+	}
+	return nil
+}
+
+// Callees gives, for every block, the function that its call names, [trace.NoFunction]
+// for none of the program. Several modules may have functions of a name, their own each,
+// or copies of one of which the linker took one: it is that of the block's module, or
+// the first, among those that ran if any did.
+func (e *Edges) Callees(p *trace.Program) []uint32 {
+	named := map[string][]uint32{}
+	ran := make([]bool, len(p.Functions))
+	for f := range p.Functions {
+		about := &p.Functions[f]
+		named[about.Name] = append(named[about.Name], uint32(f))
+		ran[f] = uint64(about.First) < uint64(len(e.Visits)) && e.Visits[about.First] > 0
+	}
+	callees := make([]uint32, len(p.Blocks))
+	for b := range p.Blocks {
+		callees[b] = trace.NoFunction
+		if p.Blocks[b].Callee == "" {
+			continue
+		}
+		best := -1
+		for _, f := range named[p.Blocks[b].Callee] {
+			fits := 0
+			if ran[f] {
+				fits = 2
+			}
+			if of := p.Blocks[b].Function; of < uint32(len(p.Functions)) && p.Functions[of].Module == p.Functions[f].Module {
+				fits++
+			}
+			if fits > best {
+				callees[b], best = f, fits
+			}
+		}
+	}
+	return callees
+}
+
+// name is a block with its function, for errors.
+func name(p *trace.Program, b int) string {
+	if f := p.Blocks[b].Function; f < uint32(len(p.Functions)) {
+		return "block " + blockLabel(&p.Blocks[b]) + " of " + p.Functions[f].Name
+	}
+	return "block " + blockLabel(&p.Blocks[b])
+}

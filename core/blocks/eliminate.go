@@ -1,0 +1,167 @@
+package blocks
+
+import "slices"
+
+// way is an edge of a graph of states: to another state, with a weight.
+type way struct {
+	to     int32
+	weight float64
+}
+
+// factor is an eliminated system of n states, in the order of their numbers from
+// the highest down. It solves
+//
+//	y_j · s_j = source_j + Σ over i ≠ j of y_i w_ij
+//
+// and its transpose. Everything is kept that elimination computed: what state k had
+// on its ways to lower states (divided by its pivot), and from lower states.
+type factor struct {
+	pivots []float64
+	outAt  []int32 // state k's ways: outAt[k] up to outAt[k+1], k from the highest
+	out    []way   // weights divided by the pivot
+	inAt   []int32
+	in     []way // from which state, with which weight
+}
+
+// eliminate solves for states with these ways, sorted by where they lead, none to
+// the state itself. leaves are the weights by which they leave the system; the pivot
+// of a state is the sum of what it leaves by and its ways to lower states, so that
+// nothing is subtracted. Where diagonal is given it is the pivots instead, from which
+// products are subtracted. bad is a state whose pivot is not positive, -1 if all
+// are. ways, leaves and diagonal are used up.
+func eliminate(ways [][]way, leaves, diagonal []float64) (f *factor, bad int) {
+	n := len(ways)
+	f = &factor{pivots: make([]float64, n), outAt: make([]int32, n+1), inAt: make([]int32, n+1)}
+	from := sources(ways)
+	total := 0
+	for _, list := range ways {
+		total += len(list)
+	}
+	f.out, f.in = make([]way, 0, total), make([]way, 0, total)
+	for k := n - 1; k >= 0; k-- {
+		pivot := 0.0
+		if diagonal != nil {
+			pivot = diagonal[k]
+		} else {
+			pivot = leaves[k]
+			for _, w := range ways[k] {
+				pivot += w.weight
+			}
+		}
+		if !(pivot > 0) {
+			return nil, k
+		}
+		f.pivots[k] = pivot
+		first := len(f.out)
+		for _, w := range ways[k] {
+			f.out = append(f.out, way{w.to, w.weight / pivot})
+		}
+		mine := f.out[first:]
+		for _, i := range from[k] {
+			if int(i) > k {
+				continue
+			}
+			last := len(ways[i]) - 1 // the highest that is left: k
+			w := ways[i][last].weight
+			ways[i] = ways[i][:last]
+			f.in = append(f.in, way{i, w})
+			if leaves != nil {
+				leaves[i] += w * (leaves[k] / pivot)
+			}
+			for _, o := range mine {
+				if o.to != i {
+					ways[i] = addWay(ways[i], o.to, w*o.weight, i, from)
+				} else if diagonal != nil {
+					diagonal[i] -= w * o.weight
+				}
+			}
+		}
+		f.outAt[n-k], f.inAt[n-k] = int32(len(f.out)), int32(len(f.in))
+	}
+	return f, -1
+}
+
+// sources lists, by state, those that have a way to it.
+func sources(ways [][]way) [][]int32 {
+	counts := make([]int32, len(ways)+1)
+	total := 0
+	for _, list := range ways {
+		for _, w := range list {
+			counts[w.to]++
+		}
+		total += len(list)
+	}
+	all := make([]int32, total)
+	from := make([][]int32, len(ways))
+	at := int32(0)
+	for j := range from {
+		from[j] = all[at : at : at+counts[j]]
+		at += counts[j]
+	}
+	for i, list := range ways {
+		for _, w := range list {
+			from[w.to] = append(from[w.to], int32(i))
+		}
+	}
+	return from
+}
+
+// addWay adds weight to a state's way, which may be new.
+func addWay(list []way, to int32, weight float64, state int32, from [][]int32) []way {
+	at, found := slices.BinarySearchFunc(list, to, func(w way, to int32) int { return int(w.to) - int(to) })
+	if found {
+		list[at].weight += weight
+		return list
+	}
+	from[to] = append(from[to], state)
+	return slices.Insert(list, at, way{to, weight})
+}
+
+// ways of state k to lower states, and those from lower states to it.
+func (f *factor) lists(k int) (out, in []way) {
+	at := len(f.pivots) - 1 - k
+	return f.out[f.outAt[at]:f.outAt[at+1]], f.in[f.inAt[at]:f.inAt[at+1]]
+}
+
+// solve gives y for sources, in their place.
+func (f *factor) solve(y []float64) {
+	for k := len(y) - 1; k >= 0; k-- {
+		if y[k] == 0 {
+			continue
+		}
+		out, _ := f.lists(k)
+		for _, o := range out {
+			y[o.to] += y[k] * o.weight
+		}
+	}
+	for k := range y {
+		_, in := f.lists(k)
+		sum := y[k]
+		for _, i := range in {
+			sum += y[i.to] * i.weight
+		}
+		y[k] = sum / f.pivots[k]
+	}
+}
+
+// solveTransposed gives z with z_i · s_i = cost_i + Σ over j ≠ i of w_ij z_j, in the
+// place of the costs.
+func (f *factor) solveTransposed(z []float64) {
+	for k := len(z) - 1; k >= 0; k-- {
+		if z[k] == 0 {
+			continue
+		}
+		_, in := f.lists(k)
+		for _, i := range in {
+			z[i.to] += i.weight * (z[k] / f.pivots[k])
+		}
+	}
+	for k := range z {
+		out, _ := f.lists(k)
+		sum := z[k] / f.pivots[k]
+		for _, o := range out {
+			sum += o.weight * z[o.to]
+		}
+		z[k] = sum
+	}
+}

@@ -1,0 +1,264 @@
+package blocks
+
+import (
+	"math/big"
+	"strconv"
+)
+
+// expression is a formula of numbers and parameters:
+//
+//	sum     = product { ("+" | "-") product }
+//	product = power { ("*" | "/") power }
+//	power   = ["-"] atom ["^" power]
+//	atom    = number | name | name "(" sum { "," sum } ")" | "(" sum ")"
+//
+// with the functions min, max, floor and ceil. Numbers are decimal, and exact: 0.1
+// is a tenth.
+type expression struct {
+	operator byte // of + - * / ^; 'n' number, 'p' parameter, 'm' 'M' min max, 'f' 'c' floor ceil, '~' minus
+	number   *big.Rat
+	name     string
+	of       []*expression
+}
+
+// mostDepth bounds expressions within expressions, mostDigits the numbers in them.
+const (
+	mostDepth  = 100
+	mostDigits = 200
+)
+
+// formula reads expressions from a text. Its first failure stays.
+type formula struct {
+	text  string
+	at    int
+	depth int
+	why   string
+}
+
+func (f *formula) fail(why string) *expression {
+	if f.why == "" {
+		f.why = why
+	}
+	f.at = len(f.text)
+	return &expression{operator: 'n', number: new(big.Rat)}
+}
+
+// parseExpression reads a text that is one expression; why tells what is wrong.
+func parseExpression(text string) (e *expression, why string) {
+	f := &formula{text: text}
+	e = f.sum()
+	if f.why == "" && f.peek() != 0 {
+		f.fail("cannot read " + strconv.Quote(f.text[f.at:]) + ", want an operator")
+	}
+	return e, f.why
+}
+
+func (f *formula) peek() byte {
+	for f.at < len(f.text) && (f.text[f.at] == ' ' || f.text[f.at] == '\t') {
+		f.at++
+	}
+	if f.at < len(f.text) {
+		return f.text[f.at]
+	}
+	return 0
+}
+
+func (f *formula) sum() *expression {
+	if f.depth++; f.depth > mostDepth {
+		return f.fail("more than " + strconv.Itoa(mostDepth) + " parentheses within each other")
+	}
+	e := f.product()
+	for b := f.peek(); b == '+' || b == '-'; b = f.peek() {
+		f.at++
+		e = &expression{operator: b, of: []*expression{e, f.product()}}
+	}
+	f.depth--
+	return e
+}
+
+func (f *formula) product() *expression {
+	e := f.power()
+	for b := f.peek(); b == '*' || b == '/'; b = f.peek() {
+		f.at++
+		e = &expression{operator: b, of: []*expression{e, f.power()}}
+	}
+	return e
+}
+
+func (f *formula) power() *expression {
+	if f.depth++; f.depth > mostDepth {
+		return f.fail("more than " + strconv.Itoa(mostDepth) + " signs and powers within each other")
+	}
+	defer func() { f.depth-- }()
+	if f.peek() == '-' {
+		f.at++
+		return &expression{operator: '~', of: []*expression{f.power()}}
+	}
+	e := f.atom()
+	if f.peek() == '^' {
+		f.at++
+		e = &expression{operator: '^', of: []*expression{e, f.power()}}
+	}
+	return e
+}
+
+func (f *formula) atom() *expression {
+	switch b := f.peek(); {
+	case b == '(':
+		f.at++
+		e := f.sum()
+		f.close()
+		return e
+	case '0' <= b && b <= '9' || b == '.':
+		return f.number()
+	case isNameStart(b):
+		return f.named()
+	case b == 0:
+		return f.fail("it ends where a number was expected")
+	}
+	return f.fail("cannot read " + strconv.Quote(f.text[f.at:]) + ", want a number, a parameter or a parenthesis")
+}
+
+func (f *formula) close() {
+	if f.peek() != ')' {
+		f.fail("a parenthesis is not closed")
+		return
+	}
+	f.at++
+}
+
+func (f *formula) number() *expression {
+	from := f.at
+	for f.at < len(f.text) && ('0' <= f.text[f.at] && f.text[f.at] <= '9' || f.text[f.at] == '.') {
+		f.at++
+	}
+	text := f.text[from:f.at]
+	if len(text) > mostDigits {
+		return f.fail("a number of more than " + strconv.Itoa(mostDigits) + " digits")
+	}
+	n, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return f.fail(strconv.Quote(text) + " is no number")
+	}
+	return &expression{operator: 'n', number: n}
+}
+
+func isNameStart(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' || b == '_' }
+
+func (f *formula) named() *expression {
+	from := f.at
+	for f.at < len(f.text) && (isNameStart(f.text[f.at]) || '0' <= f.text[f.at] && f.text[f.at] <= '9') {
+		f.at++
+	}
+	name := f.text[from:f.at]
+	if f.peek() != '(' {
+		return &expression{operator: 'p', name: name}
+	}
+	f.at++
+	e := &expression{of: []*expression{f.sum()}}
+	for f.peek() == ',' {
+		f.at++
+		e.of = append(e.of, f.sum())
+	}
+	f.close()
+	switch {
+	case name == "min" && len(e.of) > 1:
+		e.operator = 'm'
+	case name == "max" && len(e.of) > 1:
+		e.operator = 'M'
+	case name == "floor" && len(e.of) == 1:
+		e.operator = 'f'
+	case name == "ceil" && len(e.of) == 1:
+		e.operator = 'c'
+	default:
+		return f.fail("there is no function " + name + " of " + strconv.Itoa(len(e.of)) + " numbers, want min, max, floor or ceil")
+	}
+	return e
+}
+
+// isName tells whether text is the name of a parameter.
+func isName(text string) bool {
+	f := &formula{text: text}
+	if !isNameStart(f.peek()) || text == "rest" || text == "trip" {
+		return false
+	}
+	e := f.named()
+	return f.why == "" && e.operator == 'p' && f.at == len(text)
+}
+
+// value computes the expression; get gives parameters. why tells what is wrong.
+func (e *expression) value(get func(name string) (*big.Rat, string)) (v *big.Rat, why string) {
+	switch e.operator {
+	case 'n':
+		return e.number, ""
+	case 'p':
+		return get(e.name)
+	}
+	values := make([]*big.Rat, len(e.of))
+	for i, of := range e.of {
+		if values[i], why = of.value(get); why != "" {
+			return nil, why
+		}
+	}
+	v, why = e.apply(values)
+	if why == "" && (v.Num().BitLen() > 1<<16 || v.Denom().BitLen() > 1<<16) {
+		why = "a number of more than 65,536 bits"
+	}
+	return v, why
+}
+
+func (e *expression) apply(of []*big.Rat) (v *big.Rat, why string) {
+	v = new(big.Rat)
+	switch e.operator {
+	case '~':
+		v.Neg(of[0])
+	case '+':
+		v.Add(of[0], of[1])
+	case '-':
+		v.Sub(of[0], of[1])
+	case '*':
+		v.Mul(of[0], of[1])
+	case '/':
+		if of[1].Sign() == 0 {
+			return nil, "a division by 0"
+		}
+		v.Quo(of[0], of[1])
+	case '^':
+		return power(of[0], of[1])
+	case 'f', 'c':
+		q, r := new(big.Int).DivMod(of[0].Num(), of[0].Denom(), new(big.Int))
+		if e.operator == 'c' && r.Sign() != 0 {
+			q.Add(q, big.NewInt(1))
+		}
+		v.SetInt(q)
+	case 'm', 'M':
+		v = of[0]
+		for _, x := range of[1:] {
+			if c := x.Cmp(v); c < 0 && e.operator == 'm' || c > 0 && e.operator == 'M' {
+				v = x
+			}
+		}
+	}
+	return v, ""
+}
+
+// power is a whole power of base.
+func power(base, exponent *big.Rat) (*big.Rat, string) {
+	const most = 1000
+	if !exponent.IsInt() || new(big.Rat).Abs(exponent).Cmp(big.NewRat(most, 1)) > 0 {
+		return nil, "the exponent " + exponent.RatString() + ", want a whole number up to " + strconv.Itoa(most)
+	}
+	n := exponent.Num().Int64()
+	if n < 0 && base.Sign() == 0 {
+		return nil, "a division by 0"
+	}
+	e := big.NewInt(max(n, -n))
+	if base.Num().BitLen()*int(e.Int64()) > 1<<16 || base.Denom().BitLen()*int(e.Int64()) > 1<<16 {
+		return nil, "a number of more than 65,536 bits"
+	}
+	v := new(big.Rat).SetFrac(new(big.Int).Exp(base.Num(), e, nil), new(big.Int).Exp(base.Denom(), e, nil))
+	if n < 0 {
+		v.Inv(v)
+	}
+	return v, ""
+}

@@ -1,0 +1,233 @@
+package blocks
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// solved is a function whose blocks were eliminated: those that executions reach.
+// States are their numbers, in reverse postorder.
+type solved struct {
+	ready  bool
+	err    *Error   // why it cannot be solved
+	blocks []int32  // by state
+	totals []uint64 // by state: the sum of its weights
+	entry  int32    // state of the first block
+	// The ways of state i are edges edgeAt[i] up to edgeAt[i+1], with their weights.
+	edgeAt  []int32
+	edges   []edge
+	factor  *factor
+	visits  []float64 // by state: per invocation
+	resumed []float64 // by state: from executions that no way brings; nil for none
+	calls   []call
+}
+
+type edge struct {
+	to     int32
+	weight uint64
+}
+
+// call is a state that calls a function with a name.
+type call struct {
+	state, callee int32
+	made          share
+}
+
+// prepare solves function n for its visits per invocation.
+func (s *System) prepare(n int) *solved {
+	f := &s.functions[n]
+	if f.ready {
+		return f
+	}
+	*f = solved{ready: true, blocks: f.blocks[:0], totals: f.totals[:0], edgeAt: f.edgeAt[:0], edges: f.edges[:0], calls: f.calls[:0]}
+	if f.err = s.order(n, f); f.err != nil {
+		return f
+	}
+	ways, leaves := s.states(f)
+	var bad int
+	if f.factor, bad = eliminate(ways, leaves, nil); bad >= 0 {
+		f.err = s.endless(f)
+		return f
+	}
+	f.visits = make([]float64, len(f.blocks))
+	f.visits[f.entry] = 1
+	f.spread(f.visits)
+	for i, b := range f.blocks {
+		if r := s.resumed[b]; r > 0 {
+			if f.resumed == nil {
+				f.resumed = make([]float64, len(f.blocks))
+			}
+			f.resumed[i] = float64(r)
+		}
+	}
+	if f.resumed != nil {
+		f.spread(f.resumed)
+	}
+	return f
+}
+
+// spread turns executions that come to states from elsewhere into their visits.
+func (f *solved) spread(sources []float64) {
+	f.factor.solve(sources)
+	for i := range sources {
+		sources[i] *= float64(f.totals[i])
+	}
+}
+
+// order finds the blocks that executions reach, in reverse postorder of a depth-first
+// search from the function's first block and those that are resumed.
+func (s *System) order(n int, f *solved) *Error {
+	p := s.program
+	first, end := p.Functions[n].First, p.Functions[n].First+p.Functions[n].Blocks
+	for b := first; b < end; b++ {
+		s.positions[b] = -1
+	}
+	type visit struct {
+		block uint32
+		next  int
+	}
+	var stack []visit
+	for root := first; root < end; root++ {
+		if root != first && s.resumed[root] == 0 || s.positions[root] >= 0 {
+			continue
+		}
+		s.positions[root] = 0
+		stack = append(stack, visit{root, 0})
+		for len(stack) > 0 {
+			top := &stack[len(stack)-1]
+			b := top.block
+			if top.next == 0 && s.isUnknown(int(b)) {
+				return s.fail(int(b), "it is reached, and nothing is known of where it goes on",
+					"give its ways probabilities, or let all such branches be guessed")
+			}
+			next := p.Blocks[b].Successors
+			for top.next < len(next) && (s.weight(b, top.next) == 0 || s.positions[next[top.next]] >= 0) {
+				top.next++
+			}
+			if top.next == len(next) {
+				f.blocks = append(f.blocks, int32(b))
+				stack = stack[:len(stack)-1]
+				continue
+			}
+			to := next[top.next]
+			top.next++
+			s.positions[to] = 0
+			stack = append(stack, visit{to, 0})
+		}
+	}
+	slices.Reverse(f.blocks)
+	for i, b := range f.blocks {
+		s.positions[b] = int32(i)
+		if c := s.callees[b]; c >= 0 && (s.made[b].part > 0 || s.made[b].whole == 0) {
+			f.calls = append(f.calls, call{int32(i), c, s.made[b]})
+		}
+	}
+	f.entry = s.positions[first]
+	return nil
+}
+
+// weight is that of a block's i-th way; of blocks without weights, the first one's
+// is 1.
+func (s *System) weight(b uint32, i int) uint64 {
+	if w := s.weights[b][i]; w > 0 || i > 0 || s.leaves[b] > 0 {
+		return w
+	}
+	for _, w := range s.weights[b] {
+		if w > 0 {
+			return 0
+		}
+	}
+	return 1
+}
+
+// states lists the ways of the states, merged and sorted, and their weights of
+// leaving.
+func (s *System) states(f *solved) (ways [][]way, leaves []float64) {
+	n := len(f.blocks)
+	ways, leaves = make([][]way, n), make([]float64, n)
+	at := make([]int32, n)
+	for i := range at {
+		at[i] = -1
+	}
+	total := 0
+	for _, b := range f.blocks {
+		total += len(s.weights[b])
+	}
+	all := make([]way, 0, total+n)
+	for i, b := range f.blocks {
+		f.edgeAt = append(f.edgeAt, int32(len(f.edges)))
+		sum := s.leaves[b]
+		first := len(f.edges)
+		for k, next := range s.program.Blocks[b].Successors {
+			w := s.weight(uint32(b), k)
+			if w == 0 {
+				continue
+			}
+			sum += w
+			to := s.positions[next]
+			if e := at[to]; e >= int32(first) {
+				f.edges[e].weight += w
+				continue
+			}
+			at[to] = int32(len(f.edges))
+			f.edges = append(f.edges, edge{to, w})
+		}
+		mine := f.edges[first:]
+		slices.SortFunc(mine, func(a, b edge) int { return int(a.to) - int(b.to) })
+		from := len(all)
+		for _, e := range mine {
+			at[e.to] = -1
+			if e.to != int32(i) {
+				all = append(all, way{e.to, float64(e.weight)})
+			}
+		}
+		// Room for a way more, to the header of the loop around.
+		all = append(all, way{})
+		ways[i] = all[from : len(all)-1 : len(all)]
+		leaves[i] = float64(s.leaves[b])
+		if sum == 0 { // nowhere to go on at
+			sum, leaves[i] = 1, 1
+		}
+		f.totals = append(f.totals, sum)
+	}
+	f.edgeAt = append(f.edgeAt, int32(len(f.edges)))
+	return ways, leaves
+}
+
+// endless names a block that executions reach and from which they never leave.
+func (s *System) endless(f *solved) *Error {
+	n := len(f.blocks)
+	leaves := make([]bool, n)
+	for changed := true; changed; {
+		changed = false
+		for i := n - 1; i >= 0; i-- {
+			if leaves[i] {
+				continue
+			}
+			b := f.blocks[i]
+			out := s.leaves[b] > 0 || f.edgeAt[i] == f.edgeAt[i+1]
+			for _, e := range f.edges[f.edgeAt[i]:f.edgeAt[i+1]] {
+				out = out || leaves[e.to]
+			}
+			if out {
+				leaves[i], changed = true, true
+			}
+		}
+	}
+	worst := int32(-1)
+	for i, b := range f.blocks {
+		if leaves[i] {
+			continue
+		}
+		header := s.program.Blocks[b].Flags&trace.HeaderBlock != 0
+		if worst < 0 || header && s.program.Blocks[worst].Flags&trace.HeaderBlock == 0 {
+			worst = b
+		}
+	}
+	if worst < 0 {
+		return s.fail(int(f.blocks[f.entry]), "its loops run more than 10^300 times", "weights this far apart cannot be solved; make them closer")
+	}
+	return s.fail(int(worst), "an endless loop: it is reached, and no way from it leaves the function",
+		"give a branch of the loop a way out, or a block of it a weight for leaving (a call in it may throw, or end the program)")
+}

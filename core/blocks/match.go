@@ -1,0 +1,133 @@
+package blocks
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Match says which functions and blocks of one program are those of another: of the
+// text of a module, and of a trace of the program that was built from it and others.
+type Match struct {
+	Functions []int32 // by function of the first program: of the second, -1 for none
+	Blocks    []int32 // by block
+	// Different are functions that both have and that are not the same: they are of
+	// another build, and match nothing.
+	Different []trace.Missed
+	// Missing are functions that only the first one has.
+	Missing []string
+
+	to, from *trace.Program
+}
+
+// NewMatch compares a module's program with one that should contain it. Functions go
+// by their names; of several of a name, the one with the same code is taken.
+func NewMatch(module, whole *trace.Program) *Match {
+	m := &Match{Functions: make([]int32, len(module.Functions)), Blocks: make([]int32, len(module.Blocks)), to: module, from: whole}
+	for b := range m.Blocks {
+		m.Blocks[b] = -1
+	}
+	named := map[string][]int32{}
+	for n := range whole.Functions {
+		named[whole.Functions[n].Name] = append(named[whole.Functions[n].Name], int32(n))
+	}
+	for n := range module.Functions {
+		f := &module.Functions[n]
+		m.Functions[n] = -1
+		why := ""
+		for _, c := range named[f.Name] {
+			if why = m.differs(f, &whole.Functions[c]); why == "" {
+				m.Functions[n] = c
+				break
+			}
+		}
+		switch {
+		case m.Functions[n] >= 0:
+			for k := range f.Blocks {
+				if at := f.First + k; uint64(at) < uint64(len(m.Blocks)) {
+					m.Blocks[at] = int32(whole.Functions[m.Functions[n]].First + k)
+				}
+			}
+		case why != "":
+			m.Different = append(m.Different, trace.Missed{What: f.Name, Why: why, Count: 1})
+		default:
+			m.Missing = append(m.Missing, f.Name)
+		}
+	}
+	return m
+}
+
+// differs says in what two functions differ, "" if in nothing.
+func (m *Match) differs(a, b *trace.Function) string {
+	if uint64(a.First)+uint64(a.Blocks) > uint64(len(m.to.Blocks)) || uint64(b.First)+uint64(b.Blocks) > uint64(len(m.from.Blocks)) {
+		return "its blocks are not there"
+	}
+	if a.Blocks != b.Blocks {
+		return strconv.Itoa(int(a.Blocks)) + " blocks here, " + strconv.Itoa(int(b.Blocks)) + " in the other"
+	}
+	for k := range a.Blocks {
+		x, y := &m.to.Blocks[a.First+k], &m.from.Blocks[b.First+k]
+		switch {
+		case x.Label != y.Label || x.Part != y.Part:
+			return "block " + blockLabel(x) + " here is " + blockLabel(y) + " in the other"
+		case x.Callee != y.Callee:
+			return "block " + blockLabel(x) + " calls " + strconv.Quote(x.Callee) + " here, " + strconv.Quote(y.Callee) + " in the other"
+		case !slices.Equal(x.Ops, y.Ops):
+			return "block " + blockLabel(x) + " has other instructions in the other"
+		case !slices.EqualFunc(x.Successors, y.Successors, func(i, j uint32) bool { return i-a.First == j-b.First }):
+			return "block " + blockLabel(x) + " goes on elsewhere in the other"
+		}
+	}
+	return ""
+}
+
+// Err is the error of a match that is none: nothing matches, or something differs.
+func (m *Match) Err() error {
+	switch {
+	case len(m.Different) > 0:
+		more := ""
+		if n := len(m.Different) - 1; n > 0 {
+			more = ", and " + strconv.Itoa(n) + " more"
+		}
+		return &Error{
+			Function: m.Different[0].What, Block: -1, Why: "the trace is of another build: " + m.Different[0].Why + more,
+			Do: "trace the program that this text was compiled to, or write the text anew with the same compiler and options",
+		}
+	case len(m.Missing) > 0 && len(m.Missing) == len(m.Functions):
+		return &Error{
+			Function: m.Missing[0], Block: -1, Why: "no function of the text is in the trace, this one neither",
+			Do: "trace the program that this text was compiled to, with stackglass cc",
+		}
+	}
+	return nil
+}
+
+// Edges gives the edges of a run of the whole program to the module. What calls its
+// functions from outside of it enters them.
+func (m *Match) Edges(e *Edges) *Edges {
+	out := NewEdges(m.to)
+	for b, at := range m.Blocks {
+		if at >= 0 && int64(at) < int64(len(e.Visits)) && len(out.Taken[b]) == len(e.Taken[at]) {
+			out.Visits[b], out.Left[b], out.Resumed[b] = e.Visits[at], e.Left[at], e.Resumed[at]
+			copy(out.Taken[b], e.Taken[at])
+		}
+	}
+	calls, whole := make([]uint64, len(m.to.Functions)), e.Callees(m.from)
+	for b, f := range out.Callees(m.to) {
+		if f == trace.NoFunction {
+			continue
+		}
+		out.Unmade[b] = out.Visits[b]
+		if at := m.Blocks[b]; at >= 0 && m.Functions[f] >= 0 && uint32(m.Functions[f]) == whole[at] {
+			out.Unmade[b] = e.Unmade[at]
+		}
+		calls[f] += out.Visits[b] - out.Unmade[b]
+	}
+	for n := range m.to.Functions {
+		if m.Functions[n] >= 0 && m.to.Functions[n].Blocks > 0 {
+			out.Entered[n] = out.invocations(m.to, n) - calls[n]
+		}
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+package blocks
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+// part takes some of a program's functions, as the program of a module.
+func part(p *trace.Program, functions ...int) *trace.Program {
+	q := &trace.Program{}
+	for _, n := range functions {
+		f := p.Functions[n]
+		first := uint32(len(q.Blocks))
+		for b := f.First; b < f.First+f.Blocks; b++ {
+			k := p.Blocks[b]
+			k.Function, k.Successors = uint32(len(q.Functions)), slices.Clone(k.Successors)
+			for i := range k.Successors {
+				k.Successors[i] += first - f.First
+			}
+			q.Blocks = append(q.Blocks, k)
+		}
+		f.First = first
+		q.Functions = append(q.Functions, f)
+	}
+	return q
+}
+
+// A run's edges, taken over to a part of its program, give that part's counts.
+func TestMatchedEdges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProgram(t)
+		w := &walk{t, p, NewEdges(p), 200}
+		for w.steps > 0 {
+			w.e.Entered[0]++
+			w.invoke(0, 0)
+			w.steps--
+		}
+		var chosen []int
+		for n := range p.Functions {
+			if rapid.Bool().Draw(t, "chosen") {
+				chosen = append([]int{n}, chosen...)
+			}
+		}
+		m := NewMatch(part(p, chosen...), p)
+		if err := m.Err(); err != nil {
+			t.Fatal(err)
+		}
+		e := m.Edges(w.e)
+		if err := e.Check(m.to); err != nil {
+			t.Fatal(err)
+		}
+		for b, at := range m.Blocks {
+			if e.Visits[b] != w.e.Visits[at] {
+				t.Fatalf("block %d has %d visits, want %d", b, e.Visits[b], w.e.Visits[at])
+			}
+		}
+		s, err := FromEdges(m.to, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkRun(t, s, e)
+	})
+}
+
+func TestAnotherBuild(t *testing.T) {
+	for want, change := range map[string]func(*trace.Program){
+		"fib: the trace is of another build: block more here is else in the other": func(p *trace.Program) { p.Blocks[3].Label = "else" },
+		`block more calls "fib" here, "fab" in the other`:                          func(p *trace.Program) { p.Blocks[3].Callee = "fab" },
+		"block done has other instructions in the other":                           func(p *trace.Program) { p.Blocks[6].Ops = []trace.Op{{Opcode: "ret", Count: 1}} },
+		"block more+2 goes on elsewhere in the other":                              func(p *trace.Program) { p.Blocks[5].Successors = []uint32{5} },
+		"5 blocks here, 4 in the other; trace the program that this text":          func(p *trace.Program) { p.Functions[1].Blocks-- },
+		"main: no function of the text is in the trace":                            func(p *trace.Program) { p.Functions[0].Name, p.Functions[1].Name = "a", "b" },
+	} {
+		p := fib()
+		change(p)
+		if err := NewMatch(fib(), p).Err(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if m := NewMatch(fib(), fib()); m.Err() != nil || !slices.Equal(m.Blocks, []int32{0, 1, 2, 3, 4, 5, 6}) {
+		t.Errorf("%v, blocks %v", m.Err(), m.Blocks)
+	}
+}
+
+// Tables of any content give a system or an error.
+func TestDamagedTables(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProgram(t)
+		small := rapid.Uint32Range(0, 9)
+		for range rapid.IntRange(1, 5).Draw(t, "damages") {
+			n, b := rapid.IntRange(0, len(p.Functions)-1).Draw(t, "function"), rapid.IntRange(0, len(p.Blocks)-1).Draw(t, "block")
+			switch rapid.IntRange(0, 5).Draw(t, "damage") {
+			case 0:
+				p.Functions[n].First = small.Draw(t, "first")
+			case 1:
+				p.Functions[n].Blocks = small.Draw(t, "blocks")
+			case 2:
+				p.Blocks[b].Function = small.Draw(t, "of")
+			case 3:
+				p.Blocks[b].Successors = append(slices.Clone(p.Blocks[b].Successors), small.Draw(t, "to"))
+			case 4:
+				p.Blocks[b].Loop, p.Blocks[b].Depth = small.Draw(t, "loop"), small.Draw(t, "depth")
+			default:
+				p.Blocks[b].FirstSite, p.Blocks[b].Sites = small.Draw(t, "site"), small.Draw(t, "sites")
+			}
+		}
+		s, err := NewSystem(p)
+		if err != nil {
+			return
+		}
+		NewMatch(p, p).Edges(NewEdges(p))
+		s.Guess()
+		s.EnterMain()
+		s.AppendSheet(nil, "")
+		c, err := s.Solve()
+		if err != nil {
+			return
+		}
+		w := NewWork(p)
+		w.Program(c)
+		w.Opcodes(c, 0, len(p.Functions))
+		if _, _, err := s.Sensitivity(c, w.Costs(0)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,259 @@
+package memory
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(a)+math.Abs(b)) }
+
+func levels(latency, bandwidth []float64) (h hierarchy.Hierarchy) {
+	for i := range latency[:len(latency)-1] {
+		h.Levels = append(h.Levels, hierarchy.Cache{Name: "L" + string(rune('1'+i)), LatencyCycles: latency[i], BytesPerCycle: bandwidth[i]})
+	}
+	h.Memory = hierarchy.Memory{LatencyCycles: latency[len(latency)-1], BytesPerCycle: bandwidth[len(bandwidth)-1]}
+	return h
+}
+
+// TestTwoLevels is the formula of the slides, written out.
+func TestTwoLevels(t *testing.T) {
+	c, err := New(levels([]float64{4, 12, 200}, []float64{64, 32, 8}), []float64{0.9, 0.97}, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const p1, p2 = 0.9, (0.97 - 0.9) / (1 - 0.9)
+	latency := p1*4 + (1-p1)*(p2*12+(1-p2)*200)
+	word := p1*0.125 + (1-p1)*(p2*0.25+(1-p2)*1)
+	if !near(c.LatencyCycles, latency) || !near(c.CyclesPerWord, word) || !c.LatencyKnown || !c.PerWordKnown {
+		t.Errorf("%+v, want a latency of %v and %v a word", c, latency, word)
+	}
+	for _, b := range []float64{0, 1, 2, 64} {
+		want := latency + (b-1)*word
+		if b == 0 {
+			want = 0
+		}
+		if got, known := c.Block(b); !known || !near(got, want) {
+			t.Errorf("a block of %v words takes %v, known: %v, want %v", b, got, known, want)
+		}
+	}
+	if got, _ := c.AsPrinted(64); !near(got, latency-63*word) {
+		t.Errorf("as printed, a block of 64 words takes %v, want %v", got, latency-63*word)
+	}
+}
+
+// TestSum: conditional ratios, level by level, are the plain sum of shares times costs.
+func TestSum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 5).Draw(t, "levels")
+		var ratios, latency, bandwidth []float64
+		for range n {
+			ratios = append(ratios, rapid.SampledFrom([]float64{0, 0.25, 0.5, 0.9, 0.99, 1}).Draw(t, "ratio"))
+		}
+		for range n + 1 {
+			latency = append(latency, rapid.Float64Range(1, 300).Draw(t, "latency"))
+			bandwidth = append(bandwidth, rapid.Float64Range(1, 64).Draw(t, "bandwidth"))
+		}
+		c, err := New(levels(latency, bandwidth), ratios, 8)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		above, wantLatency, wantWord := 0.0, 0.0, 0.0
+		for i, p := range append(ratios, 1) {
+			share := max(0, p-above)
+			above = max(above, p)
+			wantLatency += share * latency[i]
+			wantWord += share * 8 / bandwidth[i]
+		}
+		if !near(c.LatencyCycles, wantLatency) || !near(c.CyclesPerWord, wantWord) || !c.LatencyKnown || !c.PerWordKnown {
+			t.Fatalf("%+v, want %v and %v", c, wantLatency, wantWord)
+		}
+	})
+}
+
+// TestUnknown: what is not known matters where something hits.
+func TestUnknown(t *testing.T) {
+	h := levels([]float64{4, 0, 200}, []float64{0, 8, 8})
+	for _, k := range []struct {
+		ratios        []float64
+		latency, word bool
+	}{
+		{[]float64{0.5, 0.7}, false, false},
+		{[]float64{0.5, 0.5}, true, false},
+		{[]float64{0, 0}, true, true},
+		{[]float64{1, 1}, true, false},
+	} {
+		c, err := New(h, k.ratios, 8)
+		if err != nil || c.LatencyKnown != k.latency || c.PerWordKnown != k.word {
+			t.Errorf("%v: %+v, error %v", k.ratios, c, err)
+		}
+	}
+	for _, ratios := range [][]float64{{0.5}, {0.5, math.NaN()}, {0.5, 1.5}, {-1, 0}} {
+		if _, err := New(h, ratios, 8); err == nil {
+			t.Errorf("no error of %v", ratios)
+		}
+	}
+	if _, err := New(h, []float64{0, 1}, 0); err == nil {
+		t.Errorf("no error of words without a byte")
+	}
+}
+
+// TestAsPredicted: a histogram that package hierarchy is asked about costs the same.
+func TestAsPredicted(t *testing.T) {
+	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 1000}}}
+	for d := range uint64(30_000) {
+		l.Kinds[0].Distances.AddN(d, 1+1_000_000/(1+d))
+	}
+	p := &profile.Profile{Locality: []profile.Locality{l}}
+	reuse := FromHistogram(l.Histogram(trace.AllKinds))
+	for _, name := range []string{"i7-4770K", "i7-6700", "epyc-7742", "graviton2"} {
+		h, err := hierarchy.Preset(name)
+		if err != nil {
+			continue
+		}
+		want, _, err := hierarchy.Predict(p, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ratios, _, err := reuse.Ratios(h, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := New(h, ratios, WordBytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Of(h, &want, WordBytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.AverageCycles == 0 {
+			if got.LatencyKnown || again.LatencyKnown {
+				t.Errorf("%s: %+v is known, and a latency is not", name, got)
+			}
+			continue
+		}
+		if math.Abs(got.LatencyCycles/want.AverageCycles-1) > 1e-9 || math.Abs(again.LatencyCycles/want.AverageCycles-1) > 1e-9 || !got.LatencyKnown {
+			t.Errorf("%s: %v cycles, and %v of the prediction, want %v", name, got.LatencyCycles, again.LatencyCycles, want.AverageCycles)
+		}
+	}
+	h, err := hierarchy.Preset("i7-4770K")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := reuse.Ratios(h, 32); err == nil {
+		t.Errorf("no error of lines of another size")
+	}
+}
+
+// TestMix: the profiles of the blocks of a trace, weighted by references, are the profile
+// of the trace. By executions they are another one, where blocks differ in references.
+func TestMix(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var lines []uint64 // most recent first
+	var all profile.Histogram
+	var by [3]profile.Histogram
+	var cold [3]uint64
+	var runs, refs [3]uint64
+	access := func(block int, line uint64) {
+		refs[block]++
+		for d, l := range lines {
+			if l == line {
+				copy(lines[1:d+1], lines[:d])
+				lines[0] = line
+				all.Add(uint64(d))
+				by[block].Add(uint64(d))
+				return
+			}
+		}
+		lines = append([]uint64{line}, lines...)
+		cold[block]++
+	}
+	for range 3000 {
+		runs[0]++
+		for range 9 {
+			access(0, r.Uint64N(200))
+		}
+		if r.Uint64N(3) > 0 {
+			runs[1]++
+			access(1, 1000)
+		} else {
+			runs[2]++ // refers to nothing
+		}
+	}
+	var blocks []Block
+	for i := range by {
+		blocks = append(blocks, Block{float64(runs[i]), float64(refs[i]) / float64(runs[i]), FromHistogram(&by[i], cold[i])})
+	}
+	got, unknown := Mix(blocks, ByReferences)
+	if unknown != 0 || !near(got.Cold, float64(cold[0]+cold[1])) {
+		t.Errorf("%v unknown, %v cold, want 0 and %d", unknown, got.Cold, cold[0]+cold[1])
+	}
+	i := 0
+	for d, n := range all.All() {
+		if s := got.Spans[i]; s.From != d || s.To != d+1 || !near(s.Accesses, float64(n)) {
+			t.Fatalf("%+v, want %d accesses at distance %d", s, n, d)
+		}
+		i++
+	}
+	if i != len(got.Spans) {
+		t.Errorf("%d distances, want %d", len(got.Spans), i)
+	}
+	cache := hierarchy.Cache{SizeBytes: 64 * 64, LineBytes: 64}
+	whole, _ := got.Hits(cache)
+	other, _ := Mix(blocks, ByExecutions)
+	printed, _ := other.Hits(cache)
+	if !near(other.Accesses(), got.Accesses()) || printed < 1.2*whole {
+		t.Errorf("by executions %v of %v hit, by references %v of %v", printed, other.Accesses(), whole, got.Accesses())
+	}
+
+	// What is not known of a block is said, and the others stand for it.
+	blocks[1].Reuse = nil
+	got, unknown = Mix(blocks, ByReferences)
+	if want := float64(refs[1]) / float64(refs[0]+refs[1]); !near(unknown, want) || !near(got.Accesses(), float64(refs[0]+refs[1])) {
+		t.Errorf("%v unknown of %v, want %v of %d", unknown, got.Accesses(), want, refs[0]+refs[1])
+	}
+	if got, unknown := Mix(nil, ByReferences); unknown != 0 || got.Accesses() != 0 {
+		t.Errorf("of no blocks: %v, %v", got, unknown)
+	}
+}
+
+// TestBins: at the edge of a bin hits are exact, within it between those at its edges.
+func TestBins(t *testing.T) {
+	var h profile.Histogram
+	bins := profile.Reuse{Cold: 7}
+	counts := map[int]uint64{}
+	for d := range uint64(5000) {
+		n := 1 + d*7919%13
+		h.AddN(d, n)
+		counts[profile.SiteBin(uint32(d))] += n
+	}
+	for bin := range profile.SiteBins {
+		if n := counts[bin]; n > 0 {
+			bins.Bins = append(bins.Bins, profile.BinCount{Bin: uint8(bin), Count: n})
+		}
+	}
+	exact, binned := FromHistogram(&h, 7), FromReuse(&bins)
+	if !near(exact.Accesses(), binned.Accesses()) {
+		t.Fatalf("%v accesses, want %v", binned.Accesses(), exact.Accesses())
+	}
+	for lines := uint64(1); lines < 5000; lines++ {
+		c := hierarchy.Cache{SizeBytes: 64 * lines, LineBytes: 64}
+		want, _ := exact.Hits(c)
+		got, how := binned.Hits(c)
+		at := profile.SiteBinFrom(profile.SiteBin(uint32(lines))) == lines
+		if at && !near(got, want) || math.Abs(got/want-1) > 0.1 || how != hierarchy.Exact {
+			t.Fatalf("%d lines: %v hits (%s), want %v", lines, got, how, want)
+		}
+	}
+	c := hierarchy.Cache{SizeBytes: 64 * 512, LineBytes: 64, Ways: 8}
+	want, _ := exact.Hits(c)
+	if got, how := binned.Hits(c); math.Abs(got/want-1) > 0.01 || how != hierarchy.SDCM {
+		t.Errorf("%v hits (%s) of sets, want about %v", got, how, want)
+	}
+}

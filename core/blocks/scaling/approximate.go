@@ -1,0 +1,270 @@
+package scaling
+
+import (
+	"math"
+	"math/big"
+)
+
+// approximate finds a law for numbers that no polynomial meets.
+func (f *fitter) approximate(values []float64) Law {
+	best := f.powerLaw(values)
+	if len(f.points) < 3 {
+		return best
+	}
+	for _, j := range f.varied {
+		for _, kind := range []Kind{Logarithmic, Linearithmic} {
+			if l, ok := f.logarithmic(values, j, kind); ok && l.Off < best.Off {
+				best = l
+			}
+		}
+	}
+	return best
+}
+
+// logarithmic fits a + b log n, or n times that.
+func (f *fitter) logarithmic(values []float64, j int, kind Kind) (l Law, ok bool) {
+	var rows [][]float64
+	for _, p := range f.points {
+		if p[j] < 1 {
+			return l, false
+		}
+		row := []float64{1, log2(p[j])}
+		if kind == Linearithmic {
+			row[0] *= float64(p[j])
+			row[1] *= float64(p[j])
+		}
+		rows = append(rows, row)
+	}
+	c, ok := leastSquares(rows, values)
+	if !ok {
+		return l, false
+	}
+	l = Law{Kind: kind, A: c[0], B: c[1], Of: j}
+	l.Off = f.off(&l, values)
+	return l, true
+}
+
+// off is by how much a law is off the values, relative, at most.
+func (f *fitter) off(l *Law, values []float64) (off float64) {
+	for i, v := range values {
+		off = max(off, math.Abs(l.At(f.points[i])-v)/max(1, math.Abs(v)))
+	}
+	return off
+}
+
+// powerLaw fits a product of powers, by the logarithms. Of too few points, parameters that
+// come last get no power; values of 0 are left out.
+func (f *fitter) powerLaw(values []float64) Law {
+	l := Law{Kind: PowerLaw, Exponents: make([]float64, len(f.points[0]))}
+	for of := f.varied; ; of = of[:len(of)-1] {
+		var rows [][]float64
+		var logs []float64
+		for i, p := range f.points {
+			if values[i] <= 0 {
+				continue
+			}
+			row := []float64{1}
+			for _, j := range of {
+				row = append(row, math.Log(math.Max(1, float64(p[j]))))
+			}
+			rows, logs = append(rows, row), append(logs, math.Log(values[i]))
+		}
+		if len(rows) == 0 {
+			break
+		}
+		c, ok := solveLeast(rows, logs, nil)
+		if !ok && len(of) > 0 {
+			continue
+		}
+		if ok {
+			l.Factor = math.Exp(c[0])
+			for i, j := range of {
+				l.Exponents[j] = c[1+i]
+			}
+		}
+		break
+	}
+	l.Off = f.off(&l, values)
+	return l
+}
+
+// leastSquares gives coefficients with the least relative errors.
+func leastSquares(rows [][]float64, values []float64) ([]float64, bool) {
+	weights := make([]float64, len(values))
+	for i, v := range values {
+		weights[i] = 1 / max(1, math.Abs(v))
+	}
+	return solveLeast(rows, values, weights)
+}
+
+// solveLeast solves the normal equations of scaled columns; ok is false where points do not
+// tell coefficients apart.
+func solveLeast(rows [][]float64, values, weights []float64) (c []float64, ok bool) {
+	n := len(rows[0])
+	if len(rows) < n {
+		return nil, false
+	}
+	scale := make([]float64, n)
+	for i, row := range rows {
+		for j, v := range row {
+			if weights != nil {
+				v *= weights[i]
+			}
+			scale[j] += v * v
+		}
+	}
+	for j := range scale {
+		if scale[j] = math.Sqrt(scale[j]); scale[j] == 0 {
+			return nil, false
+		}
+	}
+	m := make([][]float64, n)
+	for j := range m {
+		m[j] = make([]float64, n+1)
+	}
+	for i, row := range rows {
+		w := 1.0
+		if weights != nil {
+			w = weights[i]
+		}
+		for j := range n {
+			for k := range n {
+				m[j][k] += w * w * row[j] / scale[j] * row[k] / scale[k]
+			}
+			m[j][n] += w * w * row[j] / scale[j] * values[i]
+		}
+	}
+	for j := range n {
+		pivot := j
+		for k := j; k < n; k++ {
+			if math.Abs(m[k][j]) > math.Abs(m[pivot][j]) {
+				pivot = k
+			}
+		}
+		if m[j], m[pivot] = m[pivot], m[j]; math.Abs(m[j][j]) < 1e-12 {
+			return nil, false
+		}
+		for k := range n {
+			if k != j {
+				by := m[k][j] / m[j][j]
+				for i := j; i <= n; i++ {
+					m[k][i] -= by * m[j][i]
+				}
+			}
+		}
+	}
+	for j := range n {
+		c = append(c, m[j][n]/m[j][j]/scale[j])
+	}
+	return c, true
+}
+
+// closeEnough is how near to the runs a law of distances has to be, and closeInBins the same
+// of distances that are known to a bin, a quarter of a power of two.
+const closeEnough, closeInBins = 0.02, 0.125
+
+// distances finds a law of distances in lines, one of each run: a polynomial that meets
+// them, with one run more than it has terms; a constant, that of the largest run, if all are
+// within a line; the sum of two monomials that is close to them, or a power law with about a whole
+// power. Others are no law but classes of distances that come to have other shares: then
+// it is the distance of the largest run.
+//
+// Where only bins of distances are known, the laws have less to be close to, and sums of two
+// would follow the bins.
+func (f *fitter) distances(values []float64, bins bool) Law {
+	near, terms := closeEnough, min(2, len(values)-1)
+	if bins {
+		near, terms = closeInBins, 1
+	}
+	last := values[len(values)-1]
+	mean, spread := 0.0, 0.0
+	whole := make([]uint64, len(values))
+	exact := true
+	for i, v := range values {
+		whole[i] = uint64(v)
+		exact = exact && float64(whole[i]) == v
+		mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		spread = max(spread, math.Abs(v-mean))
+	}
+	if spread == 0 {
+		return Law{Kind: PowerLaw, Factor: last}
+	}
+	if exact && !bins {
+		if l := f.counts(whole); l.Kind == Polynomial && l.Checked > 0 && l.isDistance() {
+			return l
+		}
+	}
+	if spread <= max(1, near*mean) {
+		return Law{Kind: PowerLaw, Factor: last}
+	}
+	best := f.sum(values, terms, near)
+	if best.Off > near {
+		best = f.powerLaw(values)
+		for _, x := range best.Exponents {
+			if math.Abs(x-math.Round(x)) > nearWhole || x < 0 || x > mostDistance {
+				best.Off = math.Inf(1)
+			}
+		}
+	}
+	if best.Off > near {
+		return Law{Kind: PowerLaw, Factor: last}
+	}
+	return best
+}
+
+// nearWhole is how far from a whole number the power of a distance may be.
+const nearWhole = 0.25
+
+// isDistance tells whether a polynomial grows, and not too fast.
+func (l *Law) isDistance() bool {
+	return l.Terms[0].Factor.Sign() > 0 && degree(l.Terms[0].Powers) <= mostDistance
+}
+
+// sum finds the monomial, or if none is near the sum of two where most allows it, that is
+// closest to distances.
+func (f *fitter) sum(values []float64, most int, near float64) Law {
+	best := Law{Kind: Sum, Off: math.Inf(1)}
+	for terms := 1; terms <= most && best.Off > near; terms++ {
+		f.choose(nil, terms, func(of []int) {
+			if degree(f.monomials[of[0]].Powers) > mostDistance {
+				return
+			}
+			var rows [][]float64
+			for _, p := range f.points {
+				var row []float64
+				for _, i := range of {
+					row = append(row, power(p, f.monomials[i].Powers))
+				}
+				rows = append(rows, row)
+			}
+			c, ok := leastSquares(rows, values)
+			if !ok || c[0] < 0 {
+				return
+			}
+			l := Law{Kind: Sum}
+			for k, i := range of {
+				factor := new(big.Rat)
+				if factor.SetFloat64(c[k]) == nil {
+					return
+				}
+				l.Terms = append(l.Terms, Term{factor, f.monomials[i].Powers})
+			}
+			if l.Off = f.off(&l, values); l.Off < best.Off {
+				best = l
+			}
+		})
+	}
+	return best
+}
+
+// mostDistance is the highest power of a parameter that distances grow with.
+const mostDistance = 3
+
+func degree(powers []int) (n int) {
+	for _, p := range powers {
+		n += p
+	}
+	return n
+}

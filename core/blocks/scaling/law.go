@@ -1,0 +1,435 @@
+package scaling
+
+import (
+	"math"
+	"math/big"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Law is a number as a function of the parameters.
+type Law struct {
+	Kind    Kind
+	Terms   []Term // of a polynomial; none: 0
+	Checked int    // runs that it meets, beyond those that gave the coefficients
+
+	// Of other kinds: Factor times each parameter to its power (of a power law), A + B log2
+	// n, or A n + B n log2 n of parameter number Of.
+	Factor, A, B float64
+	Exponents    []float64
+	Of           int
+	Off          float64 // how far off the runs it is, relative, at most
+}
+
+// Kind is what a law is like.
+type Kind uint8
+
+// The kinds of laws.
+const (
+	Polynomial   Kind = iota // exact for the runs
+	PowerLaw                 // c n^x
+	Logarithmic              // a + b log2 n
+	Linearithmic             // a n + b n log2 n
+	Sum                      // of powers of the parameters, close to the runs
+)
+
+// Term is one of a polynomial.
+type Term struct {
+	Factor *big.Rat
+	Powers []int // of the parameters
+}
+
+// At is the law's value.
+func (l *Law) At(at []int64) float64 {
+	switch l.Kind {
+	case Polynomial:
+		v, _ := l.exact(at).Float64()
+		return v
+	case Sum:
+		v := 0.0
+		for i := range l.Terms {
+			f, _ := l.Terms[i].Factor.Float64()
+			v += f * power(at, l.Terms[i].Powers)
+		}
+		return v
+	case Logarithmic:
+		return l.A + l.B*log2(at[l.Of])
+	case Linearithmic:
+		n := float64(at[l.Of])
+		return l.A*n + l.B*n*log2(at[l.Of])
+	}
+	v := l.Factor
+	for j, x := range l.Exponents {
+		if x != 0 {
+			v *= math.Pow(math.Max(1, float64(at[j])), x)
+		}
+	}
+	return v
+}
+
+func log2(n int64) float64 { return math.Log2(math.Max(1, float64(n))) }
+
+// power is the monomial as a float.
+func power(at []int64, powers []int) float64 {
+	v := 1.0
+	for j, p := range powers {
+		for range p {
+			v *= float64(at[j])
+		}
+	}
+	return v
+}
+
+// String writes the law with names for the parameters.
+func (l *Law) String(names []string) string {
+	short := func(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+	switch l.Kind {
+	case PowerLaw:
+		s := "about " + short(l.Factor)
+		for j, x := range l.Exponents {
+			if x != 0 {
+				s += " " + names[j] + "^" + short(x)
+			}
+		}
+		return s
+	case Logarithmic:
+		return "about " + short(l.A) + " + " + short(l.B) + " log2 " + names[l.Of]
+	case Linearithmic:
+		return "about " + short(l.A) + " " + names[l.Of] + " + " + short(l.B) + " " + names[l.Of] + " log2 " + names[l.Of]
+	}
+	if len(l.Terms) == 0 {
+		return "0"
+	}
+	var s strings.Builder
+	if l.Kind == Sum {
+		s.WriteString("about ")
+	}
+	for i := range l.Terms {
+		t := &l.Terms[i]
+		factor := new(big.Rat).Abs(t.Factor)
+		switch {
+		case i > 0 && t.Factor.Sign() < 0:
+			s.WriteString(" − ")
+		case i > 0:
+			s.WriteString(" + ")
+		case t.Factor.Sign() < 0:
+			s.WriteString("−")
+		}
+		var parts []string
+		for j, p := range t.Powers {
+			switch {
+			case p == 1:
+				parts = append(parts, names[j])
+			case p > 1:
+				parts = append(parts, names[j]+"^"+strconv.Itoa(p))
+			}
+		}
+		text := factor.RatString()
+		if l.Kind == Sum {
+			f, _ := factor.Float64()
+			text = short(f)
+		}
+		if len(parts) == 0 || text != "1" {
+			parts = append([]string{text}, parts...)
+		}
+		s.WriteString(strings.Join(parts, " "))
+	}
+	return s.String()
+}
+
+// fitter finds laws for numbers that each run gives.
+type fitter struct {
+	points    [][]int64 // parameters of the runs
+	varied    []int
+	monomials []Term       // the highest degree first
+	at        [][]*big.Int // by monomial, then by run
+	supports  [][]support  // by number of terms - 1
+	known     map[string]Law
+}
+
+// support is a choice of monomials, with the inverse of their values at some runs.
+type support struct {
+	of      []int // monomials
+	points  []int // runs
+	inverse []*big.Rat
+	float   []float64
+}
+
+const (
+	mostTerms = 4
+	// mostDegree bounds the degree by the number of parameters that vary, and mostSupports
+	// how many sums are tried.
+	mostSupports = 4000
+	// fewestBits is the length of a coefficient of one, with its sign.
+	fewestBits = 2
+	// mostDenominator bounds the denominators of coefficients.
+	mostDenominator = 1 << 16
+)
+
+var mostDegree = [mostParameters + 1]int{0, 6, 4, 3, 3}
+
+func newFitter(m *Model) *fitter {
+	f := &fitter{varied: m.varied, known: map[string]Law{}}
+	for i := range m.runs {
+		f.points = append(f.points, m.runs[i].Parameters)
+	}
+	for degree := mostDegree[len(m.varied)]; degree >= 0; degree-- {
+		f.addMonomials(make([]int, len(m.Names)), 0, degree)
+	}
+	for i := range f.monomials {
+		var values []*big.Int
+		for _, p := range f.points {
+			values = append(values, f.monomials[i].monomial(p))
+		}
+		f.at = append(f.at, values)
+	}
+	return f
+}
+
+// ofTerms gives the supports of so many terms, made when they are needed first.
+func (f *fitter) ofTerms(terms int) []support {
+	for len(f.supports) < terms {
+		var list []support
+		total := 0
+		f.choose(nil, len(f.supports)+1, func(of []int) {
+			if total++; total <= mostSupports {
+				if s, ok := f.support(of); ok {
+					list = append(list, s)
+				}
+			}
+		})
+		f.supports = append(f.supports, list)
+	}
+	return f.supports[terms-1]
+}
+
+// addMonomials adds those of a degree, of the parameters from number j of those varied.
+func (f *fitter) addMonomials(powers []int, j, degree int) {
+	if j == len(f.varied)-1 || len(f.varied) == 0 {
+		powers = slices.Clone(powers)
+		if j < len(f.varied) {
+			powers[f.varied[j]] = degree
+		}
+		f.monomials = append(f.monomials, Term{Powers: powers})
+		return
+	}
+	for p := degree; p >= 0; p-- {
+		powers[f.varied[j]] = p
+		f.addMonomials(powers, j+1, degree-p)
+	}
+	powers[f.varied[j]] = 0
+}
+
+// choose gives all choices of so many monomials.
+func (f *fitter) choose(of []int, left int, yield func([]int)) {
+	if left == 0 {
+		yield(slices.Clone(of))
+		return
+	}
+	first := 0
+	if len(of) > 0 {
+		first = of[len(of)-1] + 1
+	}
+	for i := first; i+left <= len(f.monomials); i++ {
+		f.choose(append(of, i), left-1, yield)
+	}
+}
+
+// support inverts the values of monomials at the last runs where that is possible: larger
+// inputs tell terms apart.
+func (f *fitter) support(of []int) (s support, ok bool) {
+	n := len(of)
+	s.of = of
+	runs := make([]int, n)
+	for i := range runs {
+		runs[i] = len(f.points) - n + i
+	}
+	for {
+		if s.inverse = f.invert(of, runs); s.inverse != nil {
+			s.points = slices.Clone(runs)
+			for _, r := range s.inverse {
+				v, _ := r.Float64()
+				s.float = append(s.float, v)
+			}
+			return s, true
+		}
+		if !before(runs) {
+			return s, false
+		}
+	}
+}
+
+// before goes to the choice of runs before one.
+func before(runs []int) bool {
+	for i := range runs {
+		if least := i; runs[i] > least {
+			runs[i]--
+			for k := i - 1; k >= 0; k-- {
+				runs[k] = runs[k+1] - 1
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// invert gives the inverse matrix, by run and then by monomial: row i gives coefficient i.
+// nil: there is none.
+func (f *fitter) invert(of, runs []int) []*big.Rat {
+	n := len(of)
+	m := make([][]*big.Rat, n)
+	for i, run := range runs {
+		m[i] = make([]*big.Rat, 2*n)
+		for j := range of {
+			m[i][j] = new(big.Rat).SetInt(f.at[of[j]][run])
+			m[i][n+j] = new(big.Rat)
+		}
+		m[i][n+i].SetInt64(1)
+	}
+	for c := range n {
+		pivot := slices.IndexFunc(m[c:], func(row []*big.Rat) bool { return row[c].Sign() != 0 })
+		if pivot < 0 {
+			return nil
+		}
+		m[c], m[c+pivot] = m[c+pivot], m[c]
+		by := new(big.Rat).Inv(m[c][c])
+		for j := range m[c] {
+			m[c][j].Mul(m[c][j], by)
+		}
+		for i := range m {
+			if i == c || m[i][c].Sign() == 0 {
+				continue
+			}
+			times := new(big.Rat).Set(m[i][c])
+			for j := range m[i] {
+				m[i][j].Sub(m[i][j], new(big.Rat).Mul(times, m[c][j]))
+			}
+		}
+	}
+	var inverse []*big.Rat
+	for i := range m {
+		inverse = append(inverse, m[i][n:]...)
+	}
+	return inverse
+}
+
+// counts finds the law of whole numbers, by run.
+func (f *fitter) counts(values []uint64) Law {
+	key := make([]byte, 0, 8*len(values))
+	data := 0
+	for _, v := range values {
+		for shift := range 8 {
+			key = append(key, byte(v>>(8*shift)))
+		}
+		data += bits.Len64(v)
+	}
+	if l, ok := f.known[string(key)]; ok {
+		return l
+	}
+	l, ok := f.polynomial(values, data)
+	if !ok {
+		list := make([]float64, len(values))
+		for i, v := range values {
+			list[i] = float64(v)
+		}
+		l = f.approximate(list)
+	}
+	f.known[string(key)] = l
+	return l
+}
+
+// polynomial finds the one with the shortest description, if that is shorter than that of
+// the values.
+func (f *fitter) polynomial(values []uint64, data int) (best Law, ok bool) {
+	if slices.Max(values) == 0 {
+		return Law{Checked: len(values)}, true
+	}
+	if slices.Max(values) == slices.Min(values) {
+		one := Term{Factor: new(big.Rat).SetUint64(values[0]), Powers: make([]int, len(f.points[0]))}
+		return Law{Terms: []Term{one}, Checked: len(values) - 1}, true
+	}
+	length := float64(data)
+	for n := 1; n <= min(mostTerms, len(values)); n++ {
+		chosen := choices(len(f.monomials), n)
+		if length <= chosen+float64(n*fewestBits) {
+			break
+		}
+		list := f.ofTerms(n)
+		for i := range list {
+			if terms, bits := f.meets(&list[i], values, length-chosen); terms != nil {
+				best, ok = Law{Terms: terms, Checked: len(values) - n}, true
+				length = bits + chosen
+			}
+		}
+	}
+	return best, ok
+}
+
+// choices is the logarithm of the number of choices of k of n.
+func choices(n, k int) (bits float64) {
+	for i := range k {
+		bits += math.Log2(float64(n-i) / float64(i+1))
+	}
+	return bits
+}
+
+// meets gives the polynomial of these monomials that meets all values, and the bits of its
+// coefficients, fewer than most; nil: there is none.
+func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term, length float64) {
+	n := len(s.of)
+	if n < len(values) && !f.mayMeet(s, values) {
+		return nil, 0
+	}
+	for i := range n {
+		c := new(big.Rat)
+		for k, run := range s.points {
+			c.Add(c, new(big.Rat).Mul(s.inverse[i*n+k], new(big.Rat).SetInt(new(big.Int).SetUint64(values[run]))))
+		}
+		if c.Sign() == 0 || c.Denom().BitLen() > bits.Len(mostDenominator) {
+			return nil, 0
+		}
+		length += float64(fewestBits - 1 + c.Num().BitLen() + 2*(c.Denom().BitLen()-1))
+		if length >= most {
+			return nil, 0
+		}
+		terms = append(terms, Term{c, f.monomials[s.of[i]].Powers})
+	}
+	l := Law{Terms: terms}
+	for run, v := range values {
+		if slices.Contains(s.points, run) {
+			continue
+		}
+		if got := l.exact(f.points[run]); !got.IsInt() || !got.Num().IsUint64() || got.Num().Uint64() != v {
+			return nil, 0
+		}
+	}
+	return terms, length
+}
+
+// mayMeet looks in floating point whether the runs that gave no coefficients are met.
+func (f *fitter) mayMeet(s *support, values []uint64) bool {
+	n := len(s.of)
+	var c [mostTerms]float64
+	for i := range n {
+		for k, run := range s.points {
+			c[i] += s.float[i*n+k] * float64(values[run])
+		}
+	}
+	for run, v := range values {
+		if slices.Contains(s.points, run) {
+			continue
+		}
+		sum, scale := 0.0, 1.0
+		for i := range n {
+			term := c[i] * power(f.points[run], f.monomials[s.of[i]].Powers)
+			sum += term
+			scale += math.Abs(term)
+		}
+		if math.Abs(sum-float64(v)) > 1e-6*scale {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,348 @@
+// Package scaling predicts what the blocks of a program do at an input that was not run,
+// from runs at two or three small ones. Santhi and Chennupati (Compute Node Models,
+// LA-UR-17-20754, part 2) have a larger input take new counts N_i from new branch
+// probabilities, with the reuse profiles P(Δ|BB_i) as they are; here both are found from
+// what changes between the runs.
+//
+// # Counts
+//
+// How often a block of an affine program runs is a polynomial of the input's parameters
+// (as long as trip counts keep their remainder by the unrolling of loops: take sizes
+// that the compiler's vectors divide, or that all leave the same rest). Of few runs most
+// polynomials go through the points, so the one is taken that says them in the fewest
+// bits (Rissanen, Modeling by shortest data description, 1978):
+//
+//  1. All sums of up to four monomials are tried, with rational coefficients that meet
+//     every run exactly.
+//  2. Its length is that of its coefficients, and of the choice of its monomials. It has to
+//     be shorter than the counts are.
+//  3. The runs that it needed no coefficient for are its check: [Law.Checked] says how
+//     many. Of a polynomial with as many terms as there were runs there is none, which is
+//     a doubt.
+//
+// Counts without such a polynomial hang on data. They get a power law, or if more than
+// two runs say so a + b log n or a n + b n log n, by least squares, and that is said:
+// [Law.Kind], with how far off the runs it is.
+//
+// # Reuse
+//
+// The reuse profile of a block is kept as in the largest run, or scaled: each of 512
+// quantiles of its distances is followed from run to run, since what was n lines away in
+// one run is so in the next. First touches of lines have a law as counts have. A quantile
+// is a polynomial that meets the runs, a constant, or a sum of two monomials or a power
+// law that does so to two percent (to an eighth, where distances are known in bins); or else it stays, for at the quantiles where classes of
+// distances meet, their shares change. Predicted quantiles are put in order.
+//
+// # Limits
+//
+// A parameter that was the same in all runs cannot be predicted with another value.
+// Nothing tells of what happens at larger inputs only: a block that never ran is taken to
+// run never.
+package scaling
+
+import (
+	"cmp"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/blocks/memory"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Run is one input of a program, and what its blocks did. Lists go by block.
+type Run struct {
+	Parameters []int64           // of the input
+	Counts     []uint64          // executions
+	References []uint64          // line accesses; nil: not known
+	Reuse      []*memory.Profile // of them; nil, or with nil in it: not known
+}
+
+// Model is what runs say of others.
+type Model struct {
+	Names  []string // of the parameters
+	Counts []Law    // by block
+
+	runs       []Run   // by their parameters, the smallest first
+	varied     []int   // parameters with more than one value
+	perRun     []Law   // line accesses of an execution, by block
+	cold       []Law   // first touches, by block
+	quantiles  [][]Law // of distances, by block; nil: not known
+	references bool
+}
+
+// Fit finds laws for runs that differ in the parameters with these names. The error is a
+// [*trace.OptionError].
+func Fit(names []string, runs []Run) (*Model, error) {
+	if err := check(names, runs); err != nil {
+		return nil, err
+	}
+	m := &Model{Names: slices.Clone(names), runs: slices.Clone(runs), references: true}
+	slices.SortStableFunc(m.runs, func(a, b Run) int {
+		return cmp.Or(cmp.Compare(size(a), size(b)), slices.Compare(a.Parameters, b.Parameters))
+	})
+	for j := range names {
+		for i := range runs {
+			if runs[i].Parameters[j] != runs[0].Parameters[j] {
+				m.varied = append(m.varied, j)
+				break
+			}
+		}
+	}
+	f := newFitter(m)
+	blocks := len(runs[0].Counts)
+	m.Counts = make([]Law, blocks)
+	for b := range blocks {
+		m.Counts[b] = f.counts(m.values(func(r *Run) uint64 { return r.Counts[b] }))
+	}
+	for i := range m.runs {
+		m.references = m.references && m.runs[i].References != nil
+	}
+	if m.references {
+		m.fitReuse(f)
+	}
+	return m, nil
+}
+
+// size orders runs.
+func size(r Run) (n float64) {
+	for _, v := range r.Parameters {
+		n += math.Log(math.Abs(float64(v)) + 1)
+	}
+	return n
+}
+
+func (m *Model) values(of func(*Run) uint64) []uint64 {
+	list := make([]uint64, len(m.runs))
+	for i := range m.runs {
+		list[i] = of(&m.runs[i])
+	}
+	return list
+}
+
+func check(names []string, runs []Run) error {
+	bad := func(got, want string) error { return &trace.OptionError{Option: "runs", Got: got, Want: want} }
+	if len(names) == 0 || len(names) > mostParameters {
+		return bad(strconv.Itoa(len(names))+" parameters", "one to "+strconv.Itoa(mostParameters)+", such as the size of the input")
+	}
+	if len(runs) < 2 {
+		return bad(strconv.Itoa(len(runs)), "at least two, at different inputs")
+	}
+	for i := range runs {
+		r := &runs[i]
+		number := "run " + strconv.Itoa(i+1) + ": "
+		if len(r.Parameters) != len(names) {
+			return bad(number+strconv.Itoa(len(r.Parameters))+" parameters", "a value for each of "+strconv.Itoa(len(names)))
+		}
+		blocks := len(runs[0].Counts)
+		if len(r.Counts) != blocks || r.References != nil && len(r.References) != blocks || r.Reuse != nil && len(r.Reuse) != blocks {
+			return bad(number+strconv.Itoa(len(r.Counts))+" blocks", "those of the first run, "+strconv.Itoa(blocks)+", in all of its lists: runs of one build of the program")
+		}
+		for j := range runs[:i] {
+			if slices.Equal(runs[j].Parameters, r.Parameters) {
+				return bad(number+"the parameters of run "+strconv.Itoa(j+1), "runs at different inputs")
+			}
+		}
+		for _, v := range r.Parameters {
+			if v > mostValue || v < -mostValue {
+				return bad(number+strconv.FormatInt(v, 10), "parameters from −2^40 to 2^40")
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	mostParameters = 4
+	mostValue      = 1 << 40
+)
+
+// Count is how often a block is predicted to run.
+type Count struct {
+	Executions float64
+	// Whole is Executions where a polynomial gives a whole number that is not negative, and
+	// IsWhole tells that; it is exact if the polynomial is that of the program.
+	Whole   uint64
+	IsWhole bool
+}
+
+// Prediction is what a program is taken to do at an input.
+type Prediction struct {
+	Parameters []int64
+	Counts     []Count        // by block
+	Blocks     []memory.Block // the same with references and their reuse, for [memory.Mix]; nil: not known
+	Doubts     []string       // sentences
+}
+
+// Reuse is what becomes of reuse profiles.
+type Reuse uint8
+
+const (
+	// Kept: they are those of the largest run.
+	Kept Reuse = iota
+	// Scaled: their distances go on as they went from run to run.
+	Scaled
+)
+
+// Predict gives counts and reuse at parameters. The error is a [*trace.OptionError].
+func (m *Model) Predict(at []int64, reuse Reuse) (*Prediction, error) {
+	if err := m.checkAt(at); err != nil {
+		return nil, err
+	}
+	p := &Prediction{Parameters: slices.Clone(at), Counts: make([]Count, len(m.Counts))}
+	for b := range m.Counts {
+		p.Counts[b] = m.Counts[b].count(at)
+	}
+	if m.references {
+		p.Blocks = make([]memory.Block, len(m.Counts))
+		for b := range p.Blocks {
+			p.Blocks[b] = m.block(b, p.Counts[b].Executions, at, reuse)
+		}
+	}
+	m.doubt(p, reuse)
+	return p, nil
+}
+
+func (m *Model) checkAt(at []int64) error {
+	if len(at) != len(m.Names) {
+		return &trace.OptionError{Option: "parameters", Got: strconv.Itoa(len(at)), Want: "a value for each of " + strconv.Itoa(len(m.Names))}
+	}
+	for j, v := range at {
+		switch {
+		case v > mostValue || v < -mostValue:
+			return &trace.OptionError{Option: m.Names[j], Got: strconv.FormatInt(v, 10), Want: "a value from −2^40 to 2^40"}
+		case v != m.runs[0].Parameters[j] && !slices.Contains(m.varied, j):
+			return &trace.OptionError{Option: m.Names[j], Got: strconv.FormatInt(v, 10), Want: strconv.FormatInt(m.runs[0].Parameters[j], 10) + " as in all of the runs; add a run with another value to predict for others"}
+		}
+	}
+	return nil
+}
+
+// count is the law's value as a number of executions.
+func (l *Law) count(at []int64) (c Count) {
+	if l.Kind == Polynomial {
+		exact := l.exact(at)
+		c.Executions, _ = exact.Float64()
+		if exact.IsInt() && exact.Num().IsUint64() {
+			c.Whole, c.IsWhole = exact.Num().Uint64(), true
+		}
+	} else {
+		c.Executions = l.At(at)
+	}
+	c.Executions = min(max(0, c.Executions), mostExecutions)
+	return c
+}
+
+// mostExecutions is beyond anything that will be run.
+const mostExecutions = 1e30
+
+// doubt says what the prediction hangs on.
+func (m *Model) doubt(p *Prediction, reuse Reuse) {
+	say := func(s string) { p.Doubts = append(p.Doubts, s) }
+	var all, guessed, unchecked, odd, off float64
+	for b, c := range p.Counts {
+		all += c.Executions
+		l := &m.Counts[b]
+		switch {
+		case l.Kind != Polynomial:
+			guessed += c.Executions
+			off = max(off, l.Off)
+		case !c.IsWhole:
+			odd += c.Executions
+		case l.Checked == 0:
+			unchecked += c.Executions
+		}
+	}
+	if guessed > 0 {
+		say(percent(guessed/all) + " of the executions are of blocks whose counts hang on data, or on more than the runs tell: they are predicted by laws that meet the runs to " + percent(off) + ".")
+	}
+	if unchecked > 0 {
+		say(percent(unchecked/all) + " of the executions are of blocks whose polynomials have as many terms as there were runs: one more run would check them.")
+	}
+	if odd > 0 {
+		say(percent(odd/all) + " of the executions are of blocks whose polynomials give no whole number here: the input leaves another rest than those of the runs.")
+	}
+	for _, j := range m.varied {
+		low, high := m.runs[0].Parameters[j], m.runs[0].Parameters[j]
+		for i := range m.runs {
+			low, high = min(low, m.runs[i].Parameters[j]), max(high, m.runs[i].Parameters[j])
+		}
+		switch v := p.Parameters[j]; {
+		case v > high && high > 0 && v/high >= far:
+			say(m.Names[j] + " is " + strconv.FormatInt(v/high, 10) + " times as large as in the largest run.")
+		case v < low:
+			say(m.Names[j] + " is smaller than in every run.")
+		}
+	}
+	switch {
+	case p.Blocks == nil:
+	case reuse == Kept:
+		say("The reuse of lines is taken to be as in the largest run.")
+	case len(m.runs) < 3:
+		say("The reuse of lines is scaled from two runs, which nothing checks.")
+	default:
+		say("The reuse of lines is scaled from " + strconv.Itoa(len(m.runs)) + " runs.")
+	}
+}
+
+// far is by how much larger an input is than the largest run to be doubted for it.
+const far = 16
+
+func percent(share float64) string {
+	return strconv.FormatFloat(100*share, 'g', 3, 64) + " %"
+}
+
+// Error is how a prediction differs from a run that was made.
+type Error struct {
+	Wrong int     // blocks with another count
+	Total float64 // of all executions: relative, the prediction being too large if positive
+	Worst int     // the block that is off by the most executions; -1 without any
+	Off   float64 // by so many, at most
+}
+
+// Check holds a prediction against the counts of a real run, by block.
+func (p *Prediction) Check(counts []uint64) (e Error, err error) {
+	if len(counts) != len(p.Counts) {
+		return e, &trace.OptionError{Option: "counts", Got: strconv.Itoa(len(counts)), Want: "those of the " + strconv.Itoa(len(p.Counts)) + " blocks of the prediction"}
+	}
+	e.Worst = -1
+	var want, got float64
+	for b, n := range counts {
+		c := &p.Counts[b]
+		want += float64(n)
+		got += c.Executions
+		if c.IsWhole && c.Whole == n {
+			continue
+		}
+		e.Wrong++
+		if off := math.Abs(c.Executions - float64(n)); off >= e.Off {
+			e.Worst, e.Off = b, off
+		}
+	}
+	if want > 0 {
+		e.Total = got/want - 1
+	}
+	return e, nil
+}
+
+// exact evaluates a polynomial.
+func (l *Law) exact(at []int64) *big.Rat {
+	sum := new(big.Rat)
+	for i := range l.Terms {
+		t := &l.Terms[i]
+		sum.Add(sum, new(big.Rat).Mul(t.Factor, new(big.Rat).SetInt(t.monomial(at))))
+	}
+	return sum
+}
+
+// monomial is the product of the powers.
+func (t *Term) monomial(at []int64) *big.Int {
+	n := big.NewInt(1)
+	for j, power := range t.Powers {
+		for range power {
+			n.Mul(n, big.NewInt(at[j]))
+		}
+	}
+	return n
+}

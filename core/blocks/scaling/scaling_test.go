@@ -1,0 +1,413 @@
+package scaling
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/blocks"
+	"github.com/stackglass/stackglass/core/blocks/memory"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+// machine runs programs block by block, and measures their reuse one access after the
+// other.
+type machine struct {
+	run   Run
+	reuse []profile.Histogram
+	cold  []uint64
+	now   int
+	lines []uint64 // most recent last
+}
+
+func newMachine(blocks int, parameters ...int64) *machine {
+	return &machine{
+		run:   Run{Parameters: parameters, Counts: make([]uint64, blocks), References: make([]uint64, blocks)},
+		reuse: make([]profile.Histogram, blocks), cold: make([]uint64, blocks),
+	}
+}
+
+func (m *machine) block(b int) {
+	m.now = b
+	m.run.Counts[b]++
+}
+
+func (m *machine) access(addr uint64) {
+	m.run.References[m.now]++
+	line := addr / 64
+	for i := len(m.lines) - 1; i >= 0; i-- {
+		if m.lines[i] == line {
+			m.reuse[m.now].Add(uint64(len(m.lines) - 1 - i))
+			copy(m.lines[i:], m.lines[i+1:])
+			m.lines[len(m.lines)-1] = line
+			return
+		}
+	}
+	m.lines = append(m.lines, line)
+	m.cold[m.now]++
+}
+
+func (m *machine) finish() Run {
+	for b := range m.reuse {
+		m.run.Reuse = append(m.run.Reuse, memory.FromHistogram(&m.reuse[b], m.cold[b]))
+	}
+	return m.run
+}
+
+const arrayA, arrayB, arrayC = 1 << 24, 2 << 24, 3 << 24
+
+// product is C = A·B of n × n as a compiler lays it out: tests of loops are blocks.
+func product(size int64) Run {
+	m, n := newMachine(8, size), uint64(size)
+	m.block(0)
+	for i := uint64(0); ; i++ {
+		m.block(1)
+		if i == n {
+			break
+		}
+		for j := uint64(0); ; j++ {
+			m.block(2)
+			if j == n {
+				break
+			}
+			m.block(3)
+			for k := uint64(0); ; k++ {
+				m.block(4)
+				if k == n {
+					break
+				}
+				m.block(5)
+				m.access(arrayA + 8*(i*n+k))
+				m.access(arrayB + 8*(k*n+j))
+			}
+			m.block(6)
+			m.access(arrayC + 8*(i*n+j))
+		}
+		m.block(7)
+	}
+	return m.finish()
+}
+
+// jacobi sweeps over the interior of n × n so many times, there and back.
+func jacobi(size, steps int64) Run {
+	m, n := newMachine(6, size, steps), uint64(size)
+	m.block(0)
+	for range steps {
+		m.block(1)
+		for _, to := range []uint64{arrayB, arrayA} {
+			from := arrayA + arrayB - to
+			for i := uint64(1); i < n-1; i++ {
+				m.block(2)
+				for j := uint64(1); j < n-1; j++ {
+					m.block(3)
+					for _, at := range []uint64{i*n + j, i*n + j - 1, i*n + j + 1, (i-1)*n + j, (i+1)*n + j} {
+						m.access(from + 8*at)
+					}
+					m.access(to + 8*(i*n+j))
+				}
+				m.block(4)
+			}
+		}
+		if steps > 1000 {
+			m.block(5) // not in these runs
+		}
+	}
+	return m.finish()
+}
+
+func fit(t *testing.T, names []string, runs ...Run) *Model {
+	t.Helper()
+	m, err := Fit(names, runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func predict(t *testing.T, m *Model, reuse Reuse, at ...int64) *Prediction {
+	t.Helper()
+	p, err := m.Predict(at, reuse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestProduct: three small products foretell every count of a larger one.
+func TestProduct(t *testing.T) {
+	m := fit(t, []string{"n"}, product(32), product(16), product(8))
+	var laws []string
+	for b := range m.Counts {
+		laws = append(laws, m.Counts[b].String(m.Names))
+	}
+	want := []string{"1", "n + 1", "n^2 + n", "n^2", "n^3 + n^2", "n^3", "n^2", "n"}
+	if !slices.Equal(laws, want) {
+		t.Errorf("%q, want %q", laws, want)
+	}
+	p := predict(t, m, Kept, 64)
+	if e, err := p.Check(product(64).Counts); err != nil || e != (Error{Worst: -1}) {
+		t.Errorf("%+v, error %v", e, err)
+	}
+	// What cannot be run here.
+	p = predict(t, m, Kept, 100_000)
+	if c := p.Counts[5]; !c.IsWhole || c.Whole != 1e15 || len(p.Doubts) == 0 {
+		t.Errorf("%+v, doubts %q", c, p.Doubts)
+	}
+	if p.Blocks[5].References != 2 || p.Blocks[6].References != 1 || p.Blocks[4].References != 0 {
+		t.Errorf("references: %+v", p.Blocks)
+	}
+}
+
+// TestTwoRuns: two of them do, too.
+func TestTwoRuns(t *testing.T) {
+	m := fit(t, []string{"n"}, product(16), product(32))
+	if e, err := predict(t, m, Kept, 48).Check(product(48).Counts); err != nil || e.Wrong != 0 {
+		t.Errorf("%+v, error %v", e, err)
+	}
+}
+
+// TestJacobi: of n, and of n and steps.
+func TestJacobi(t *testing.T) {
+	m := fit(t, []string{"n", "steps"}, jacobi(16, 3), jacobi(32, 3), jacobi(64, 3))
+	for b, want := range []string{"1", "3", "6 n − 12", "6 n^2 − 24 n + 24", "6 n − 12", "0"} {
+		if got := m.Counts[b].String(m.Names); got != want {
+			t.Errorf("block %d: %s, want %s", b, got, want)
+		}
+	}
+	p := predict(t, m, Kept, 128, 3)
+	if e, err := p.Check(jacobi(128, 3).Counts); err != nil || e.Wrong != 0 {
+		t.Errorf("%+v, error %v", e, err)
+	}
+	if !slices.ContainsFunc(p.Doubts, func(s string) bool { return strings.Contains(s, "one more run would check") }) {
+		t.Errorf("doubts %q, want one of a polynomial of three terms from three runs", p.Doubts)
+	}
+	if _, err := m.Predict([]int64{128, 4}, Kept); err == nil {
+		t.Errorf("no error of a parameter that never varied")
+	}
+	m = fit(t, []string{"n", "steps"}, jacobi(16, 2), jacobi(32, 2), jacobi(24, 3), jacobi(40, 5), jacobi(20, 7))
+	if e, err := predict(t, m, Kept, 72, 4).Check(jacobi(72, 4).Counts); err != nil || e.Wrong != 0 {
+		t.Errorf("%+v, error %v; %s", e, err, m.Counts[3].String(m.Names))
+	}
+}
+
+// TestScaledReuse: the miss ratios of a larger product, of caches that its rows and its
+// matrices fit in or not, from those of three smaller ones.
+func TestScaledReuse(t *testing.T) {
+	for _, k := range []struct {
+		name  string
+		model *Model
+		truth Run
+		most  float64
+	}{
+		{"product", fit(t, []string{"n"}, product(16), product(24), product(32)), product(64), 0.005},
+		{"jacobi", fit(t, []string{"n", "steps"}, jacobi(16, 4), jacobi(32, 4), jacobi(48, 4)), jacobi(96, 4), 0.01},
+		{"product, in bins", fit(t, []string{"n"}, binned(product(16)), binned(product(24)), binned(product(32))), product(64), 0.08},
+		{"jacobi, in bins", fit(t, []string{"n", "steps"}, binned(jacobi(16, 4)), binned(jacobi(32, 4)), binned(jacobi(48, 4))), jacobi(96, 4), 0.06},
+	} {
+		scaled := predict(t, k.model, Scaled, k.truth.Parameters...)
+		kept := predict(t, k.model, Kept, k.truth.Parameters...)
+		var blocks []memory.Block
+		for b, n := range k.truth.Counts {
+			if n > 0 {
+				blocks = append(blocks, memory.Block{Executions: float64(n), References: float64(k.truth.References[b]) / float64(n), Reuse: k.truth.Reuse[b]})
+			}
+		}
+		real, _ := memory.Mix(blocks, memory.ByReferences)
+		foretold, unknown := memory.Mix(scaled.Blocks, memory.ByReferences)
+		as, _ := memory.Mix(kept.Blocks, memory.ByReferences)
+		if all := real.Accesses(); math.Abs(foretold.Accesses()/all-1) > 1e-9 || unknown != 0 {
+			t.Errorf("%s: %v accesses, %v unknown, want %v", k.name, foretold.Accesses(), unknown, all)
+		}
+		worst, worstKept := 0.0, 0.0
+		for lines := uint64(1); lines <= 1<<14; lines *= 2 {
+			c := hierarchy.Cache{SizeBytes: 64 * lines, LineBytes: 64}
+			ratio := func(p *memory.Profile) float64 {
+				hits, _ := p.Hits(c)
+				return 1 - hits/p.Accesses()
+			}
+			worst = max(worst, math.Abs(ratio(foretold)-ratio(real)))
+			worstKept = max(worstKept, math.Abs(ratio(as)-ratio(real)))
+		}
+		t.Logf("%s: miss ratios off by at most %.3f scaled, %.3f kept", k.name, worst, worstKept)
+		if worst > k.most || worst > worstKept {
+			t.Errorf("%s: miss ratios off by %v, as kept by %v", k.name, worst, worstKept)
+		}
+	}
+}
+
+// binned is a run with distances in bins, as sites have them.
+func binned(r Run) Run {
+	r.Reuse = slices.Clone(r.Reuse)
+	for b, p := range r.Reuse {
+		counts := make([]uint64, profile.SiteBins)
+		for _, s := range p.Spans {
+			counts[profile.SiteBin(uint32(s.From))] += uint64(s.Accesses)
+		}
+		of := profile.Reuse{Cold: uint64(p.Cold)}
+		for bin, n := range counts {
+			if n > 0 {
+				of.Bins = append(of.Bins, profile.BinCount{Bin: uint8(bin), Count: n})
+			}
+		}
+		r.Reuse[b] = memory.FromReuse(&of)
+	}
+	return r
+}
+
+// TestData: counts that hang on data get a law that says so.
+func TestData(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	sorts := func(n int64) Run {
+		list := make([]int, n)
+		for i := range list {
+			list[i] = r.Int()
+		}
+		compared := uint64(0)
+		slices.SortFunc(list, func(a, b int) int { compared++; return a - b })
+		return Run{Parameters: []int64{n}, Counts: []uint64{compared, uint64(n)}}
+	}
+	m := fit(t, []string{"n"}, sorts(1000), sorts(2000), sorts(4000))
+	truth := sorts(64_000)
+	p := predict(t, m, Kept, 64_000)
+	if got, want := p.Counts[0], float64(truth.Counts[0]); got.IsWhole || math.Abs(got.Executions/want-1) > 0.15 {
+		t.Errorf("%+v comparisons, want about %v, from %s", got, want, m.Counts[0].String(m.Names))
+	}
+	if len(p.Doubts) < 2 || p.Blocks != nil {
+		t.Errorf("doubts %q, blocks %v", p.Doubts, p.Blocks)
+	}
+	e, err := p.Check(truth.Counts)
+	if err != nil || e.Wrong != 1 || e.Worst != 0 || math.Abs(e.Total) > 0.15 {
+		t.Errorf("%+v, error %v", e, err)
+	}
+}
+
+// TestPolynomials: sums of few terms with small coefficients are found, whatever they are,
+// from one run more than they have terms.
+func TestPolynomials(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		parameters := rapid.IntRange(1, 2).Draw(t, "parameters")
+		terms := rapid.IntRange(1, 3).Draw(t, "terms")
+		truth := Law{}
+		var seen [][]int
+		for range terms {
+			powers := make([]int, parameters)
+			for j := range powers {
+				powers[j] = rapid.IntRange(0, 4/parameters).Draw(t, "power")
+			}
+			if slices.ContainsFunc(seen, func(p []int) bool { return slices.Equal(p, powers) }) {
+				continue
+			}
+			seen = append(seen, powers)
+			truth.Terms = append(truth.Terms, Term{big.NewRat(int64(rapid.IntRange(1, 9).Draw(t, "factor")), 1), powers})
+		}
+		names := []string{"n", "m"}[:parameters]
+		var runs []Run
+		for i := range int64(len(truth.Terms) + 1) {
+			at := []int64{24 + 16*i + 8*(i*i%3), 40 + 8*(7*i%5)}[:parameters]
+			runs = append(runs, Run{Parameters: at, Counts: []uint64{truth.count(at).Whole}})
+		}
+		m, err := Fit(names, runs)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		at := []int64{1000, 360}[:parameters]
+		p, err := m.Predict(at, Kept)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		if want := truth.count(at); p.Counts[0] != want {
+			t.Fatalf("%s instead of %s", m.Counts[0].String(names), truth.String(names))
+		}
+	})
+}
+
+func TestWrongRuns(t *testing.T) {
+	one := Run{Parameters: []int64{1}, Counts: []uint64{1}}
+	two := Run{Parameters: []int64{2}, Counts: []uint64{2}}
+	for _, k := range []struct {
+		names []string
+		runs  []Run
+	}{
+		{nil, []Run{one, two}},
+		{[]string{"n"}, nil},
+		{[]string{"n"}, []Run{one}},
+		{[]string{"n"}, []Run{one, one}},
+		{[]string{"n", "m"}, []Run{one, two}},
+		{[]string{"n"}, []Run{one, {Parameters: []int64{2}}}},
+		{[]string{"n"}, []Run{one, {Parameters: []int64{1 << 50}, Counts: []uint64{2}}}},
+		{[]string{"n"}, []Run{one, {Parameters: []int64{2}, Counts: []uint64{2}, References: []uint64{1, 2}}}},
+	} {
+		if _, err := Fit(k.names, k.runs); err == nil {
+			t.Errorf("no error of %v", k)
+		}
+	}
+	m := fit(t, []string{"n"}, one, two)
+	if _, err := m.Predict(nil, Kept); err == nil {
+		t.Errorf("no error without parameters")
+	}
+	if _, err := predict(t, m, Kept, 9).Check(nil); err == nil {
+		t.Errorf("no error of a check without counts")
+	}
+	// Whatever the numbers, no panic.
+	rapid.Check(t, func(t *rapid.T) {
+		var runs []Run
+		for i := range rapid.IntRange(2, 3).Draw(t, "runs") {
+			count := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 9))
+			runs = append(runs, Run{
+				Parameters: []int64{int64(i) - 1, rapid.Int64Range(-100, 1<<40).Draw(t, "m")},
+				Counts:     []uint64{count.Draw(t, "count"), 0},
+				References: []uint64{count.Draw(t, "references"), count.Draw(t, "references")},
+				Reuse:      []*memory.Profile{{Cold: 1, Spans: []memory.Span{{From: 3, To: 1 << 40, Accesses: 5}}}, {Cold: 1}},
+			})
+		}
+		m, err := Fit([]string{"n", "m"}, runs)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		at := []int64{runs[0].Parameters[0], runs[0].Parameters[1]}
+		for _, j := range m.varied {
+			at[j] = rapid.Int64Range(-1<<40, 1<<40).Draw(t, "at")
+		}
+		p, err := m.Predict(at, Scaled)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		for b := range m.Counts {
+			_ = m.Counts[b].String(m.Names)
+			if n := p.Counts[b].Executions; !(n >= 0) || math.IsInf(n, 0) {
+				t.Fatalf("%v executions by %s", n, m.Counts[b].String(m.Names))
+			}
+		}
+		if mixed, _ := memory.Mix(p.Blocks, memory.ByReferences); !(mixed.Accesses() >= 0) {
+			t.Fatalf("%v accesses", mixed.Accesses())
+		}
+	})
+}
+
+// TestRunOf: the run of a trace has its visits and what its sites say.
+func TestRunOf(t *testing.T) {
+	p := &trace.Program{
+		Functions: []trace.Function{{Name: "main", Blocks: 2}},
+		Blocks:    []trace.Block{{Flags: trace.EntryBlock, Successors: []uint32{1}}, {Successors: []uint32{1}}},
+		Sites:     []trace.Site{{Block: 1}, {Block: 1}},
+	}
+	e := blocks.NewEdges(p)
+	e.Visits[1] = 7
+	sites := &profile.Sites{Code: []profile.Site{{Number: 0}, {Number: 1}}}
+	for i := range sites.Code {
+		sites.Code[i].Reuse = profile.Reuse{Cold: 1, Bins: []profile.BinCount{{Bin: 2, Count: 6}}}
+	}
+	r := RunOf([]int64{7}, &blocks.Run{Program: p, Edges: e}, sites)
+	if r.Counts[1] != 7 || r.References[1] != 14 || r.Reuse[1].Cold != 2 || r.Reuse[1].Accesses() != 14 || r.Reuse[0] != nil {
+		t.Errorf("%+v", r)
+	}
+	if r := RunOf([]int64{7}, &blocks.Run{Program: p, Edges: e}, nil); r.References != nil || r.Reuse != nil {
+		t.Errorf("without sites: %+v", r)
+	}
+}

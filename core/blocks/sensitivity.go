@@ -1,0 +1,210 @@
+package blocks
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// Influence is what a way of a branch means to a total.
+type Influence struct {
+	Block int
+	Way   int     // of its Successors; as many as these: the invocation's end
+	Share float64 // how often the block goes on this way
+	// Slope is the derivative of the total by Share, where the other ways give way
+	// in proportion.
+	Slope float64
+	// Weight is the part of the total that comes or goes as the odds of the way change
+	// (its weight against the sum of the others), by the factor e at first order: where
+	// the way keeps on in a loop, as the loop's trip count does.
+	Weight float64
+}
+
+// Sensitivity says what each branch means to a total of cost (by block, of one
+// execution): the greatest Weight first. The total is that of the whole program, with
+// what is called.
+//
+// The derivatives come from the transposed system (the adjoint method): its solution
+// is what a visit of each block costs until its invocation ends, with its calls, and
+// its right side the blocks' cost. Solving it takes as long as solving for the counts;
+// a difference for each branch would take as many solutions as there are branches.
+func (s *System) Sensitivity(c *Solution, cost []float64) (list []Influence, total float64, err error) {
+	ahead, err := s.costAhead(c, cost)
+	if err != nil {
+		return nil, 0, err
+	}
+	for b, n := range c.Visits {
+		total += n * cost[b]
+	}
+	for b, n := range c.Visits {
+		f := s.program.Blocks[b].Function
+		if n == 0 || !s.severalWays(b) && (s.leaves[b] == 0 || len(s.weights[b]) == 0) || int64(f) >= int64(len(s.functions)) {
+			continue
+		}
+		list = s.influences(list, b, n, ahead, total)
+	}
+	slices.SortStableFunc(list, func(x, y Influence) int { return cmp.Compare(math.Abs(y.Weight), math.Abs(x.Weight)) })
+	return list, total, nil
+}
+
+// influences appends those of a block's ways.
+func (s *System) influences(list []Influence, b int, visits float64, ahead []float64, total float64) []Influence {
+	next := s.program.Blocks[b].Successors
+	weights, values := make([]float64, len(next)+1), make([]float64, len(next)+1)
+	for i := range next {
+		weights[i], values[i] = float64(s.weight(uint32(b), i)), ahead[next[i]]
+	}
+	weights[len(next)] = float64(s.leaves[b])
+	// Sums over the ways before and behind: 1 − w/sum would lose digits.
+	behind, valueBehind := make([]float64, len(weights)+1), make([]float64, len(weights)+1)
+	for i := len(next); i >= 0; i-- {
+		behind[i], valueBehind[i] = behind[i+1]+weights[i], valueBehind[i+1]+weights[i]*values[i]
+	}
+	before, valueBefore := 0.0, 0.0
+	for i, w := range weights {
+		others := before + behind[i+1]
+		gain := values[i]*others - (valueBefore + valueBehind[i+1])
+		before, valueBefore = before+w, valueBefore+w*values[i]
+		if w == 0 || others == 0 {
+			continue // the others are never taken, and in no proportion
+		}
+		in := Influence{Block: b, Way: i, Share: w / (w + others), Slope: visits * gain / others}
+		if total > 0 {
+			in.Weight = in.Slope * in.Share * (others / (w + others)) / total
+		}
+		list = append(list, in)
+	}
+	return list
+}
+
+// costAhead is, by block, what a visit costs until its invocation ends.
+func (s *System) costAhead(c *Solution, cost []float64) ([]float64, error) {
+	components, err := s.components()
+	if err != nil {
+		return nil, err
+	}
+	v := &solver{s: s, c: c, calls: make([]float64, len(s.functions)), numbers: make([]int32, len(s.functions))}
+	for i := range v.numbers {
+		v.numbers[i] = -1
+	}
+	v.callsBetween(components)
+	each := make([]float64, len(s.functions)) // of an invocation
+	ahead := make([]float64, len(s.program.Blocks))
+	for i := len(components) - 1; i >= 0; i-- {
+		if err := v.costOf(components[i], cost, each); err != nil {
+			return nil, err
+		}
+		for _, n := range components[i] {
+			f := &s.functions[n]
+			z := f.costs(cost)
+			for _, call := range f.calls {
+				z[call.state] += call.made.of(each[call.callee])
+			}
+			for state := range z {
+				z[state] *= float64(f.totals[state])
+			}
+			f.factor.solveTransposed(z)
+			for state, b := range f.blocks {
+				ahead[b] = z[state]
+			}
+		}
+	}
+	return ahead, nil
+}
+
+// callsBetween counts the calls of each function from other components.
+func (v *solver) callsBetween(components [][]int32) {
+	of := make([]int32, len(v.calls))
+	for i, members := range components {
+		for _, n := range members {
+			of[n] = int32(i)
+		}
+	}
+	for _, members := range components {
+		for _, n := range members {
+			f := &v.s.functions[n]
+			for _, call := range f.calls {
+				if of[call.callee] != of[n] {
+					v.calls[call.callee] += call.made.of(v.c.Visits[f.blocks[call.state]])
+				}
+			}
+		}
+	}
+}
+
+// costs are those of the states' blocks.
+func (f *solved) costs(cost []float64) []float64 {
+	z := make([]float64, len(f.blocks))
+	for state, b := range f.blocks {
+		z[state] = cost[b]
+	}
+	return z
+}
+
+// costOf finds what an invocation of each of a component's functions costs; those
+// that they call outside of it are known.
+func (v *solver) costOf(members []int32, cost, each []float64) error {
+	for i, n := range members {
+		v.numbers[n] = int32(i)
+	}
+	k := &component{functions: members}
+	own := make([]float64, len(members))
+	for i, n := range members {
+		f := &v.s.functions[n]
+		for state, per := range f.visits {
+			own[i] += per * cost[f.blocks[state]]
+		}
+		for _, c := range f.calls {
+			if v.numbers[c.callee] >= 0 {
+				k.self = true
+			} else {
+				own[i] += f.visits[c.state] * c.made.of(each[c.callee])
+			}
+		}
+	}
+	if k.self {
+		entries, known := make([]float64, len(members)), make([]float64, len(members))
+		for i, n := range members {
+			entries[i], known[i] = float64(v.s.entered[n])+v.calls[n], v.c.Invocations[n]
+		}
+		for _, n := range members {
+			if r := v.s.functions[n].resumed; r != nil {
+				v.addCalls(n, r, entries)
+			}
+		}
+		if err := v.recursion(k, entries, known); err != nil {
+			return err
+		}
+		k.solveTransposed(own)
+	}
+	for i, n := range members {
+		each[n] = own[i]
+		v.numbers[n] = -1
+	}
+	return nil
+}
+
+// solveTransposed turns what invocations cost by themselves into what they cost with
+// the calls within the component.
+func (k *component) solveTransposed(own []float64) {
+	if k.known == nil {
+		k.factor.solveTransposed(own)
+		return
+	}
+	for i := range own {
+		own[i] *= k.known[i]
+	}
+	k.factor.solve(own)
+}
+
+// Costs is the cost of an execution of each block in one counter, for
+// [System.Sensitivity].
+func (w *Work) Costs(counter profile.Counter) []float64 {
+	list := make([]float64, len(w.once))
+	for b := range w.once {
+		list[b] = float64(w.once[b][counter])
+	}
+	return list
+}

@@ -1,0 +1,269 @@
+package blocks
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+// sheetOf reads a sheet and binds it to a fresh system of a program.
+func sheetOf(t testing.TB, p *trace.Program, text string) (*Model, error) {
+	t.Helper()
+	sheet, err := ParseSheet("p.txt", []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	s, err := NewSystem(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := sheet.Bind(s)
+	if err != nil {
+		return nil, err
+	}
+	return m, m.Set(nil)
+}
+
+// A system that is written as a sheet and read again has the same solution.
+func TestSheetsComeBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSystem(t)
+		p := s.program
+		p.Modules = []trace.Module{{Name: "a.c"}, {Name: "b c.c"}}
+		for n := range p.Functions {
+			p.Functions[n].Module = uint32(n % 2)
+		}
+		p.Blocks[len(p.Blocks)-1].Label = rapid.SampledFrom([]string{"plain", "with blank", "a|b", "=", "\"q\"", "#x", "a:b"}).Draw(t, "label")
+		if rapid.Bool().Draw(t, "calls fail") {
+			s.setMade(0, share{1, 3})
+		}
+		text := s.AppendSheet(nil, "drawn\nby chance")
+		sheet, err := ParseSheet("p.txt", text)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		fresh, err := NewSystem(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := sheet.Bind(fresh)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if err := m.Set(nil); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		want, failure := s.Rational()
+		got, again := fresh.Rational()
+		if (failure == nil) != (again == nil) {
+			t.Fatalf("%v and %v\n%s", failure, again, text)
+		}
+		for b := range want {
+			if got != nil && got[b].Cmp(want[b]) != 0 {
+				t.Fatalf("block %d: %v, want %v\n%s", b, got[b], want[b], text)
+			}
+		}
+	})
+}
+
+const nestSheet = `# two loops
+n = 1000
+m = n/4   # rows
+
+enter main = 2
+main head0 - | head1 exit = trip m
+main head1 a.c:3 | latch1 latch0 = trip n
+`
+
+// One analysis answers for other inputs.
+func TestParameters(t *testing.T) {
+	p := nest(2)
+	m, err := sheetOf(t, p, nestSheet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(rows, columns uint64) {
+		t.Helper()
+		c, err := m.System.Solve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !c.AllWhole() || c.Exact[4] != 2*rows*columns || c.Exact[3] != 2*rows || c.Exact[1] != 2*(rows+1) {
+			t.Errorf("counts %v, want those of 2 × %d × %d", c.Exact, rows, columns)
+		}
+	}
+	check(250, 1000)
+	if err := m.Set(map[string]*big.Rat{"n": big.NewRat(4_000_000, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	check(1_000_000, 4_000_000)
+	if err := m.Set(map[string]*big.Rat{"m": big.NewRat(7, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	check(7, 1000)
+	if list := m.sheet.Parameters(); len(list) != 2 || list[1] != (Parameter{"m", "n/4"}) {
+		t.Errorf("parameters %v", list)
+	}
+}
+
+func TestSheetErrors(t *testing.T) {
+	p := nest(2)
+	for b := range p.Blocks {
+		p.Blocks[b].File, p.Blocks[b].LastLine = "a.c", uint32(b)
+	}
+	for text, want := range map[string]string{
+		"main head0 - | head1 exit":                     `p.txt:1: there is no = between blanks, want a parameter, an entry or a branch`,
+		"\n\nn = 1 +":                                   `p.txt:3: it ends where a number was expected`,
+		"n = 1.2.3":                                     `p.txt:1: "1.2.3" is no number`,
+		"n = (1":                                        `p.txt:1: a parenthesis is not closed`,
+		"n = sin(1)":                                    `p.txt:1: there is no function sin of 1 numbers, want min, max, floor or ceil`,
+		"n = 1\nn = 2":                                  `p.txt:2: the parameter n is there twice, in line 1 before`,
+		"what is this = 1":                              `p.txt:1: cannot read this, want NAME = NUMBER`,
+		"enter mian = 1":                                `p.txt:1: the program has no function mian; the sheet may be of another program, or of another build`,
+		"enter main = 1/2":                              `p.txt:1: 1/2 times, want a whole number from 0 to 2^62`,
+		"resume main back = 1":                          `p.txt:1: main has no block back`,
+		"made main entry = 3/2":                         `p.txt:1: the share 3/2, want 0 to 1`,
+		"main head0 - | exit head1 = 1 : 2":             `p.txt:1: block head0 of main goes on to head1 exit, but the sheet says exit head1; the sheet may be`,
+		"main head0 - | head1 exit = 0.5":               `p.txt:1: 1 numbers for 2 ways; separate probabilities by commas, weights by colons`,
+		"main head0 - | head1 exit = 0.9, 0.2":          `p.txt:1: block head0 of main (a.c:1): its probabilities sum to 11/10, want 1; make them sum to 1`,
+		"main head0 - | head1 exit = 1.5, rest":         `p.txt:1: block head0 of main (a.c:1): the probability 3/2, want 0 to 1`,
+		"main head0 - | head1 exit = -1 : 2":            `p.txt:1: block head0 of main (a.c:1): the weight -1, want 0 or more`,
+		"main head0 - | head1 exit = rest, rest":        `p.txt:1: several ways have the rest, want one`,
+		"main head0 - | head1 exit = trip k":            `p.txt:1: block head0 of main (a.c:1): there is no parameter k; define it: k = NUMBER`,
+		"k = j\nj = k\nmain head0 - | head1 exit = k:1": `p.txt:3: block head0 of main (a.c:1): the parameter k follows from itself`,
+		"main head0 - | head1 exit = 1/0 : 1":           `a division by 0`,
+		"main head0 - | head1 exit = 2^2^20 : 1":        `the exponent 1048576, want a whole number up to 1000`,
+		"main head0 - | head1 exit = 2^900 : 1":         `its numbers need more than 63 bits as whole ones; write them with fewer digits`,
+		"main head0 - | head1 exit = trip -1":           `a trip of -1, want 0 or more`,
+		"main latch0 - | head0 (leaves) = trip 3":       `a trip of a branch that does not have one way in its loop and one out of it`,
+		`main "head0 - | head1 exit = 1 : 1`:            `p.txt:1: a quotation mark is not closed`,
+		"main | head1 exit = 1 : 1":                     `p.txt:1: want FUNCTION BLOCK LINE | WAYS = NUMBERS`,
+	} {
+		_, err := sheetOf(t, p, text)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// What ends a loop's body counts trips by bodies: once for the one that leaves.
+func TestTripsOfBodies(t *testing.T) {
+	p := &trace.Program{
+		Functions: []trace.Function{{Name: "f", Blocks: 3}},
+		Blocks: []trace.Block{
+			{Label: "entry", Flags: trace.EntryBlock, Successors: []uint32{1}},
+			{Label: "body", Flags: trace.HeaderBlock | trace.LatchBlock, Loop: 2, Depth: 1, Successors: []uint32{2, 1}},
+			{Label: "exit", Flags: trace.ReturnBlock},
+		},
+	}
+	m, err := sheetOf(t, p, "enter f = 1\nf body - | exit body = trip 100\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := m.System.Solve()
+	if err != nil || c.Exact[1] != 100 {
+		t.Errorf("the body runs %v times, %v; want 100", c.Exact, err)
+	}
+	if text := string(m.System.AppendSheet(nil, "")); !strings.Contains(text, "\nf body - | exit body = trip 100\n") {
+		t.Errorf("the trip is not written back:\n%s", text)
+	}
+	if _, err := sheetOf(t, p, "f body - | exit body = trip 0.5"); err == nil || !strings.Contains(err.Error(), "a trip of 1/2, want 1 or more") {
+		t.Errorf("%v, want an error of the trip", err)
+	}
+}
+
+func TestExpressions(t *testing.T) {
+	sheet := &Sheet{named: map[string]int{}}
+	for text, want := range map[string]string{
+		"1+2*3": "7", "(1+2)*3": "9", "2^3^2": "512", "-2^2": "-4", "10/4": "5/2", "0.1+0.2": "3/10", "7-2-1": "4", "8/4/2": "1",
+		"floor(-1.5)": "-2", "ceil(-1.5)": "-1", "ceil(7/2)": "4", "min(3, 1, 2)": "1", "max(n, 4)": "5", "2^-1": "1/2", "n*n": "25", "--3": "3",
+	} {
+		e, why := parseExpression(text)
+		if why != "" {
+			t.Errorf("%s: %s", text, why)
+			continue
+		}
+		v, why := e.value(sheet.getter(map[string]*big.Rat{"n": big.NewRat(5, 1)}))
+		if why != "" || v.RatString() != want {
+			t.Errorf("%s is %v %s, want %s", text, v, why, want)
+		}
+	}
+}
+
+// FuzzSheet: no text makes the reader panic; what it reads can be bound, or is
+// refused.
+func FuzzSheet(f *testing.F) {
+	f.Add([]byte(nestSheet))
+	f.Add([]byte("main head0 a.c:1 | head1 exit = 0.5, rest\nmain \"head1\" | latch1 latch0 = 1 : n^2-min(3,n)\nn = floor(7/2)\nresume main exit = 1\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := sheetOf(t, nest(2), string(text))
+		if err != nil {
+			if err.Error() == "" {
+				t.Error("the error says nothing")
+			}
+			return
+		}
+		m.System.Enter(0, 1)
+		if _, err := m.System.Solve(); err != nil && err.Error() == "" {
+			t.Error("the error says nothing")
+		}
+	})
+}
+
+// What is guessed can be solved: loops end after ten times, and recursion ends.
+func TestGuess(t *testing.T) {
+	p := fib()
+	s, err := NewSystem(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, m := s.Guess(), s.EnterMain(); n != 1 || m != 1 || s.Entered(0) != 1 {
+		t.Errorf("%d branches guessed, %d functions entered, want 1 and main", n, m)
+	}
+	if n := s.EnterProfile([]uint64{7, 70}, []bool{true, true}); n != 1 || s.Entered(0) != 7 || s.Entered(1) != 0 {
+		t.Errorf("main is entered %d times, fib %d, want 7 and 0", s.Entered(0), s.Entered(1))
+	}
+	if w, _ := s.Weights(2); w[0] != 1 || w[1] != guessedReturns {
+		t.Errorf("fib goes on with weights %v, want mostly back", w)
+	}
+	if _, err := s.Solve(); err != nil {
+		t.Error(err)
+	}
+	q, err := NewSystem(nest(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.program.Functions[0].Name = "kernel"
+	if n, m := q.Guess(), q.EnterMain(); n != 3 || m != 1 {
+		t.Errorf("%d branches guessed, %d functions entered, want 3 and 1", n, m)
+	}
+	c, err := q.Solve()
+	if err != nil || c.Exact[6] != 1000 {
+		t.Errorf("%v, %v: want 1000 in the innermost loop", c.Exact, err)
+	}
+}
+
+// The lines of its functions are the branches of a sheet, in its order.
+func TestBranchLines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSystem(t)
+		var want, got []string
+		for l := range strings.Lines(string(s.AppendSheet(nil, ""))) {
+			if !strings.HasPrefix(l, "#") && strings.Contains(l, " | ") {
+				want = append(want, l)
+			}
+		}
+		for f := range s.program.Functions {
+			for _, line := range s.BranchLines(f) {
+				got = append(got, line.Name+" = "+line.Value+"\n")
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%q, want %q", got, want)
+		}
+	})
+}

@@ -1,0 +1,591 @@
+package blocks
+
+import (
+	"math"
+	"math/big"
+	"math/bits"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Solution is how often everything runs in a system.
+type Solution struct {
+	Program     *trace.Program
+	Visits      []float64 // by block: how often it runs
+	Invocations []float64 // by function
+	// Whole tells, by function, that its counts are whole numbers and that these are
+	// proven to be the solution: in Exact, by block, and Invoked, by function.
+	Whole   []bool
+	Exact   []uint64
+	Invoked []uint64
+	// Error bounds the relative error of the counts of other functions.
+	Error float64
+}
+
+// AllWhole tells whether all counts are whole numbers, proven to be the solution.
+func (c *Solution) AllWhole() bool { return !slices.Contains(c.Whole, false) }
+
+// mostWhole is the largest count that is treated as an integer.
+const mostWhole = 1 << 62
+
+// component is a strongly connected component of the call graph that is being
+// solved: functions, numbered in it.
+type component struct {
+	functions []int32
+	self      bool    // there are calls within
+	factor    *factor // of the calls within; nil for none
+	known     []float64
+	counts    [][]float64 // by function: by state
+	exact     [][]uint64
+}
+
+// solver is one solution of a system.
+type solver struct {
+	s       *System
+	c       *Solution
+	calls   []float64 // by function: calls of it, so far
+	whole   []bool    // these are whole numbers:
+	exact   []uint64
+	errors  []float64 // of calls
+	numbers []int32   // by function: its number in the component, -1 outside of it
+}
+
+// Solve computes the counts.
+func (s *System) Solve() (*Solution, error) {
+	n := len(s.functions)
+	v := &solver{s: s, calls: make([]float64, n), whole: make([]bool, n), exact: make([]uint64, n), errors: make([]float64, n), numbers: make([]int32, n)}
+	v.c = &Solution{
+		Program: s.program, Visits: make([]float64, len(s.program.Blocks)), Invocations: make([]float64, n),
+		Whole: make([]bool, n), Exact: make([]uint64, len(s.program.Blocks)), Invoked: make([]uint64, n),
+	}
+	for i := range v.numbers {
+		v.numbers[i], v.whole[i], v.c.Whole[i] = -1, true, true
+	}
+	components, err := s.components()
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range components {
+		if err := v.component(list); err != nil {
+			return nil, err
+		}
+	}
+	return v.c, nil
+}
+
+// components gives the functions that are reached, by strongly connected components
+// of the call graph, callers first.
+func (s *System) components() ([][]int32, error) {
+	return connected(len(s.functions), s.isEntered, func(f int32) ([]call, error) {
+		if g := s.prepare(int(f)); g.err != nil {
+			return nil, g.err
+		}
+		return s.functions[f].calls, nil
+	})
+}
+
+// isEntered tells of functions that something outside of the program enters.
+func (s *System) isEntered(n int) bool {
+	f := &s.program.Functions[n]
+	if f.Blocks == 0 {
+		return false
+	}
+	if s.entered[n] > 0 {
+		return true
+	}
+	for b := f.First; b < f.First+f.Blocks; b++ {
+		if s.resumed[b] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// of is a share of a count.
+func (h share) of(n float64) float64 {
+	if h.part == h.whole {
+		return n
+	}
+	return n * float64(h.part) / float64(h.whole)
+}
+
+// ofWhole is a share of an integer, with the rest of the division.
+func (h share) ofWhole(n uint64) (q, rest uint64) {
+	if h.part == h.whole {
+		return n, 0
+	}
+	hi, lo := bits.Mul64(n, h.part)
+	if hi >= h.whole {
+		return 1<<64 - 1, 1
+	}
+	return bits.Div64(hi, lo, h.whole)
+}
+
+// component solves the functions of a component, whose callers are solved.
+func (v *solver) component(list []int32) error {
+	k := &component{functions: list}
+	for i, f := range list {
+		v.numbers[f] = int32(i)
+	}
+	for _, f := range list {
+		for _, c := range v.s.functions[f].calls {
+			k.self = k.self || v.numbers[c.callee] >= 0
+		}
+	}
+	entries := make([]float64, len(list))
+	for i, f := range list {
+		entries[i] = float64(v.s.entered[f]) + v.calls[f]
+	}
+	if k.self {
+		for _, f := range list {
+			if r := v.s.functions[f].resumed; r != nil {
+				v.addCalls(f, r, entries)
+			}
+		}
+		if err := v.recursion(k, entries, v.s.knownOf(list)); err != nil {
+			return err
+		}
+		k.solve(entries)
+	}
+	k.counts, k.exact = make([][]float64, len(list)), make([][]uint64, len(list))
+	for i, f := range list {
+		k.counts[i] = v.s.functions[f].counts(entries[i])
+	}
+	whole := v.refine(k)
+	if !whole {
+		v.bound(k)
+	}
+	v.finish(k, whole)
+	for _, f := range list {
+		v.numbers[f] = -1
+	}
+	return nil
+}
+
+// counts are the function's visits for that many invocations, by state.
+func (f *solved) counts(invocations float64) []float64 {
+	list := make([]float64, len(f.visits))
+	for i, per := range f.visits {
+		list[i] = per * invocations
+	}
+	for i := range f.resumed {
+		list[i] += f.resumed[i]
+	}
+	return list
+}
+
+// addCalls adds the calls that counts of a function make within its component to
+// the entries of those that they call.
+func (v *solver) addCalls(f int32, counts, entries []float64) {
+	for _, c := range v.s.functions[f].calls {
+		if to := v.numbers[c.callee]; to >= 0 {
+			entries[to] += c.made.of(counts[c.state])
+		}
+	}
+}
+
+// recursion factorises the calls within a component. known are the functions'
+// invocations with these entries, nil if they are not known.
+func (v *solver) recursion(k *component, entries, known []float64) error {
+	n := len(k.functions)
+	dense := make([]float64, n)
+	var touched []int32
+	ways, diagonal := make([][]way, n), make([]float64, n)
+	for i, f := range k.functions {
+		touched = touched[:0]
+		for _, c := range v.s.functions[f].calls {
+			if to := v.numbers[c.callee]; to >= 0 {
+				if dense[to] == 0 {
+					touched = append(touched, to)
+				}
+				dense[to] += c.made.of(v.s.functions[f].visits[c.state])
+			}
+		}
+		slices.Sort(touched)
+		diagonal[i] = 1
+		for _, to := range slices.Compact(touched) {
+			if int(to) == i {
+				diagonal[i] -= dense[to]
+			} else if dense[to] > 0 {
+				ways[i] = append(ways[i], way{to, dense[to]})
+			}
+			dense[to] = 0
+		}
+	}
+	if k.known = known; known != nil && k.factorKnown(ways, entries) {
+		return nil
+	}
+	k.known = nil
+	var bad int
+	if k.factor, bad = eliminate(cloneWays(ways), nil, diagonal); bad < 0 && slices.Min(k.factor.pivots) > v.s.least(k.functions) {
+		return nil
+	}
+	if bad >= 0 && diagonal[bad] < surelyNegative {
+		return v.s.diverges(k.functions[bad])
+	}
+	// Floating point does not tell: ask the rationals.
+	solved := bad < 0
+	list, diverging := v.s.rationalInvocations(k.functions, entries)
+	switch {
+	case diverging >= 0:
+		return v.s.diverges(diverging)
+	case list != nil:
+		if k.known = list; k.factorKnown(ways, entries) {
+			return nil
+		}
+	case solved:
+		k.known = nil
+		return nil
+	}
+	f := &v.s.program.Functions[k.functions[0]]
+	return &Error{
+		Function: f.Name, Block: -1, Place: f.Place, Why: "its recursion is so deep on average that floating-point numbers do not hold it",
+		Do: "ask for rational numbers",
+	}
+}
+
+// factorKnown factorises the calls within a component of which the solution is known,
+// without a subtraction.
+func (k *component) factorKnown(ways [][]way, entries []float64) bool {
+	var bad int
+	k.factor, bad = eliminate(transposed(ways, k.known), slices.Clone(entries), nil)
+	return bad < 0
+}
+
+func cloneWays(ways [][]way) [][]way {
+	list := make([][]way, len(ways))
+	for i := range ways {
+		list[i] = slices.Clone(ways[i])
+	}
+	return list
+}
+
+// surelyNegative pivots are below 0 by no rounding errors.
+const surelyNegative = -1e-3
+
+// least is the pivot from which on floating-point numbers will do for the recursion of
+// functions: smaller ones may be rounding errors, or lose digits that rational numbers
+// keep, where these are not too long.
+func (s *System) least(functions []int32) float64 {
+	const sure, precise, fewBlocks = 1e-9, 1e-3, 500
+	blocks := 0
+	for _, f := range functions {
+		blocks += len(s.functions[f].blocks)
+	}
+	if blocks <= fewBlocks {
+		return precise
+	}
+	return sure
+}
+
+// diverges is the error of a recursion without an end.
+func (s *System) diverges(n int32) *Error {
+	f := &s.program.Functions[n]
+	return &Error{
+		Function: f.Name, Block: -1, Place: f.Place,
+		Why: "its recursion diverges: on average, an invocation leads to one or more others of it",
+		Do:  "make the branches that lead to its calls of itself, or of functions that call it, less likely",
+	}
+}
+
+// knownOf gives the invocations of functions in the run that the weights are of,
+// nil if they are of none.
+func (s *System) knownOf(functions []int32) []float64 {
+	if s.known == nil {
+		return nil
+	}
+	list := make([]float64, len(functions))
+	for i, f := range functions {
+		if s.known[f] == 0 {
+			return nil
+		}
+		list[i] = float64(s.known[f])
+	}
+	return list
+}
+
+// transposed turns calls per invocation into calls in all, and their directions.
+func transposed(ways [][]way, invocations []float64) [][]way {
+	back := make([][]way, len(ways))
+	for i, list := range ways {
+		for _, w := range list {
+			back[w.to] = append(back[w.to], way{int32(i), w.weight * invocations[i]})
+		}
+	}
+	return back
+}
+
+// solve turns entries from outside of a component into invocations.
+func (k *component) solve(entries []float64) {
+	switch {
+	case k.factor == nil:
+	case k.known == nil:
+		k.factor.solve(entries)
+	default:
+		k.factor.solveTransposed(entries)
+		for i := range entries {
+			entries[i] *= k.known[i]
+		}
+	}
+}
+
+// correct turns residuals of a component's states, by function, into corrections of
+// their counts.
+func (v *solver) correct(k *component, residuals [][]float64) {
+	entries := make([]float64, len(k.functions))
+	for i, f := range k.functions {
+		v.s.functions[f].spread(residuals[i])
+		if k.self {
+			v.addCalls(f, residuals[i], entries)
+		}
+	}
+	if !k.self {
+		return
+	}
+	k.solve(entries)
+	for i, f := range k.functions {
+		for state, per := range v.s.functions[f].visits {
+			residuals[i][state] += per * entries[i]
+		}
+	}
+}
+
+// mostCorrections bounds the steps of refinement; two are the rule.
+const mostCorrections = 8
+
+// refine looks for whole numbers that fulfil the equations of a component, and
+// proves that they do. Where there are none, counts are corrected all the same.
+func (v *solver) refine(k *component) bool {
+	for i, f := range k.functions {
+		if !v.whole[f] {
+			return false
+		}
+		k.exact[i] = make([]uint64, len(k.counts[i]))
+		for state, n := range k.counts[i] {
+			if !(n < mostWhole) {
+				return false
+			}
+			k.exact[i][state] = uint64(math.RoundToEven(n))
+		}
+	}
+	for range mostCorrections {
+		residuals, zero := v.residuals(k)
+		if zero {
+			return true
+		}
+		v.correct(k, residuals)
+		changed := false
+		for i := range residuals {
+			for state, d := range residuals[i] {
+				step := math.RoundToEven(d)
+				if !(math.Abs(step) < mostWhole) {
+					return false
+				}
+				k.counts[i][state] = max(float64(k.exact[i][state])+d, 0)
+				if step < 0 {
+					step = -min(-step, float64(k.exact[i][state]))
+				}
+				k.exact[i][state] += uint64(int64(step))
+				changed = changed || step != 0
+			}
+		}
+		if !changed {
+			return false
+		}
+	}
+	return false
+}
+
+// residuals are what the equations of a component's states lack with whole numbers
+// for counts; zero tells that they lack nothing.
+func (v *solver) residuals(k *component) (list [][]float64, zero bool) {
+	list, zero = make([][]float64, len(k.functions)), true
+	calls, broken := make([]uint64, len(k.functions)), false
+	for i, f := range k.functions {
+		calls[i] = v.exact[f]
+	}
+	for i, f := range k.functions {
+		for _, c := range v.s.functions[f].calls {
+			if to := v.numbers[c.callee]; to >= 0 {
+				n, rest := c.made.ofWhole(k.exact[i][c.state])
+				calls[to] += n
+				broken = broken || rest > 0
+			}
+		}
+	}
+	for i, f := range k.functions {
+		r := residual{s: v.s, function: f, calls: calls[i], counts: k.exact[i]}
+		list[i] = r.compute()
+		zero = zero && !broken && r.isZero()
+	}
+	return list, zero
+}
+
+// residual is what the equations of a function lack that is called so often.
+type residual struct {
+	s        *System
+	function int32
+	calls    uint64
+	counts   []uint64 // by state
+
+	whole []uint64  // by state; negative ones wrap
+	rests []float64 // by state: of divisions with a rest, nil where there are none
+}
+
+func (r *residual) compute() []float64 {
+	f := &r.s.functions[r.function]
+	r.whole = make([]uint64, len(r.counts))
+	r.whole[f.entry] = r.s.entered[r.function] + r.calls
+	for i, count := range r.counts {
+		r.whole[i] += r.s.resumed[f.blocks[i]] - count
+		total := f.totals[i]
+		for _, e := range f.edges[f.edgeAt[i]:f.edgeAt[i+1]] {
+			switch {
+			case e.weight == total:
+				r.whole[e.to] += count
+			case count == total:
+				r.whole[e.to] += e.weight
+			default:
+				hi, lo := bits.Mul64(count, e.weight)
+				q, rest := bits.Div64(hi, lo, total)
+				r.whole[e.to] += q
+				if rest != 0 {
+					r.addRest(e.to, rest, total)
+				}
+			}
+		}
+	}
+	list := make([]float64, len(r.counts))
+	for i := range list {
+		list[i] = float64(int64(r.whole[i]))
+		if r.rests != nil {
+			list[i] += r.rests[i]
+		}
+	}
+	return list
+}
+
+func (r *residual) addRest(state int32, part, of uint64) {
+	if r.rests == nil {
+		r.rests = make([]float64, len(r.counts))
+	}
+	r.rests[state] += float64(part) / float64(of)
+}
+
+// isZero tells whether the equations are fulfilled. Rests that seem to make whole
+// numbers are added up as fractions.
+func (r *residual) isZero() bool {
+	for i, n := range r.whole {
+		if r.rests == nil && n != 0 || r.rests != nil && math.Abs(float64(int64(n))+r.rests[i]) > 1e-6 {
+			return false
+		}
+	}
+	if r.rests == nil {
+		return true
+	}
+	f := &r.s.functions[r.function]
+	sums := make([]*big.Rat, len(r.whole))
+	add := func(state int32, count, part, of uint64) {
+		if hi, lo := bits.Mul64(count, part); hi < of {
+			if _, rest := bits.Div64(hi, lo, of); rest != 0 {
+				if sums[state] == nil {
+					sums[state] = new(big.Rat).SetInt64(int64(r.whole[state]))
+				}
+				sums[state].Add(sums[state], fraction(rest, of))
+			}
+		}
+	}
+	for i, count := range r.counts {
+		for _, e := range f.edges[f.edgeAt[i]:f.edgeAt[i+1]] {
+			add(e.to, count, e.weight, f.totals[i])
+		}
+	}
+	for i, sum := range sums {
+		if sum == nil && r.whole[i] != 0 || sum != nil && sum.Sign() != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fraction is part/of.
+func fraction(part, of uint64) *big.Rat {
+	return new(big.Rat).SetFrac(new(big.Int).SetUint64(part), new(big.Int).SetUint64(of))
+}
+
+// bound bounds the errors of a component's counts: the equations' residuals, and
+// what their rounding may hide, spread like entries.
+func (v *solver) bound(k *component) {
+	const unit = 1.0 / (1 << 53)
+	list := make([][]float64, len(k.functions))
+	entries := make([]float64, len(k.functions))
+	for i, f := range k.functions {
+		entries[i] = float64(v.s.entered[f]) + v.calls[f]
+	}
+	for i, f := range k.functions {
+		v.addCalls(f, k.counts[i], entries)
+	}
+	for i, f := range k.functions {
+		g := &v.s.functions[f]
+		come, terms := make([]float64, len(g.blocks)), make([]float64, len(g.blocks))
+		come[g.entry] = entries[i]
+		terms[g.entry] = float64(8 + len(k.functions))
+		for state, n := range k.counts[i] {
+			come[state] += float64(v.s.resumed[g.blocks[state]])
+			each := n / float64(g.totals[state])
+			for _, e := range g.edges[g.edgeAt[state]:g.edgeAt[state+1]] {
+				come[e.to] += each * float64(e.weight)
+				terms[e.to]++
+			}
+		}
+		for state, n := range k.counts[i] {
+			come[state] = math.Abs(come[state]-n) + (terms[state]+4)*unit*n
+		}
+		come[g.entry] += v.errors[f]
+		list[i] = come
+	}
+	v.correct(k, list)
+	for i, f := range k.functions {
+		for state, e := range list[i] {
+			if n := k.counts[i][state]; n > 0 {
+				v.c.Error = max(v.c.Error, e/n)
+			}
+		}
+		for _, c := range v.s.functions[f].calls {
+			v.errors[c.callee] += c.made.of(list[i][c.state])
+		}
+	}
+}
+
+// finish puts a component's counts into the solution, and its calls of others to
+// these.
+func (v *solver) finish(k *component, whole bool) {
+	c := v.c
+	for i, f := range k.functions {
+		g := &v.s.functions[f]
+		c.Whole[f] = whole
+		for state, b := range g.blocks {
+			c.Visits[b] = k.counts[i][state]
+			if whole {
+				c.Exact[b] = k.exact[i][state]
+				c.Visits[b] = float64(c.Exact[b])
+			}
+		}
+		for _, call := range g.calls {
+			b := g.blocks[call.state]
+			v.calls[call.callee] += call.made.of(c.Visits[b])
+			n, rest := call.made.ofWhole(c.Exact[b])
+			sum, carry := bits.Add64(v.exact[call.callee], n, 0)
+			v.exact[call.callee] = sum
+			v.whole[call.callee] = v.whole[call.callee] && whole && rest == 0 && carry == 0
+		}
+	}
+	for _, f := range k.functions {
+		c.Invocations[f] = float64(v.s.entered[f]) + v.calls[f]
+		if whole {
+			c.Invoked[f] = v.s.entered[f] + v.exact[f]
+			c.Invocations[f] = float64(c.Invoked[f])
+		}
+	}
+}

@@ -1,0 +1,452 @@
+package blocks
+
+import (
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// mostWeight bounds the sum of a block's weights, so that flows fit 128 bits.
+const mostWeight = 1 << 63
+
+// System is a program whose branches have weights. It is solved again after a
+// change at the cost of the functions that changed.
+type System struct {
+	program *trace.Program
+	weights [][]uint64 // by block, aligned with Successors; all 0 and leaves 0: not known
+	leaves  []uint64   // by block: the weight of its ending the invocation
+	entered []uint64   // by function: invocations that no call by its name makes
+	resumed []uint64   // by block: executions that no way brings
+	made    []share    // by block: of its calls, those that enter the function that they name
+	known   []uint64   // by function: invocations in the run that the weights are of; nil: none, or changed since
+
+	callees   []int32 // by block: the function that it calls, -1 for none that is known
+	functions []solved
+	positions []int32 // by block: its state in its function's factor
+}
+
+// share is a fraction, 1 where both are 0.
+type share struct{ part, whole uint64 }
+
+// NewSystem returns the program with no weights known but those of blocks that
+// have one way. It fails if blocks lead out of their functions. Blocks of no function
+// are in no solution.
+func NewSystem(p *trace.Program) (*System, error) {
+	s := &System{
+		program: p, weights: make([][]uint64, len(p.Blocks)), leaves: make([]uint64, len(p.Blocks)), entered: make([]uint64, len(p.Functions)),
+		resumed: make([]uint64, len(p.Blocks)), made: make([]share, len(p.Blocks)), callees: make([]int32, len(p.Blocks)),
+		functions: make([]solved, len(p.Functions)), positions: make([]int32, len(p.Blocks)),
+	}
+	ways := 0
+	for b := range p.Blocks {
+		ways += len(p.Blocks[b].Successors)
+	}
+	all := make([]uint64, ways)
+	for b := range p.Blocks {
+		k := len(p.Blocks[b].Successors)
+		s.weights[b], all = all[:k:k], all[k:]
+		for _, next := range p.Blocks[b].Successors {
+			if uint64(next) >= uint64(len(p.Blocks)) {
+				return nil, s.fail(b, "it goes on to block "+strconv.Itoa(int(next))+", which is not there", "the program's tables are damaged; read them again")
+			}
+		}
+	}
+	for n := range p.Functions {
+		f := &p.Functions[n]
+		if uint64(f.First)+uint64(f.Blocks) > uint64(len(p.Blocks)) {
+			return nil, &Error{Function: f.Name, Block: -1, Why: "it has blocks that are not there", Do: "the program's tables are damaged; read them again"}
+		}
+		for b := f.First; b < f.First+f.Blocks; b++ {
+			for _, next := range p.Blocks[b].Successors {
+				if next-f.First >= f.Blocks {
+					return nil, s.fail(int(b), "it goes on to block "+strconv.Itoa(int(next))+" of another function", "the program's tables are damaged; read them again")
+				}
+			}
+		}
+	}
+	s.findCallees(&Edges{})
+	return s, nil
+}
+
+// FromEdges returns the system of a run, whose solution is the run's counts.
+func FromEdges(p *trace.Program, e *Edges) (*System, error) {
+	if err := e.Check(p); err != nil {
+		return nil, err
+	}
+	s, err := NewSystem(p)
+	if err != nil {
+		return nil, err
+	}
+	s.findCallees(e)
+	for b := range p.Blocks {
+		if e.Unmade[b] > 0 {
+			s.made[b] = share{e.Visits[b] - e.Unmade[b], e.Visits[b]}
+		}
+		if len(s.weights[b]) > 0 || e.Left[b] > 0 {
+			if err := s.Set(b, e.Taken[b], e.Left[b]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	copy(s.resumed, e.Resumed)
+	copy(s.entered, e.Entered)
+	s.known = make([]uint64, len(p.Functions))
+	for n := range p.Functions {
+		if p.Functions[n].Blocks > 0 {
+			s.known[n] = e.invocations(p, n)
+		}
+	}
+	return s, nil
+}
+
+// invocations are the visits of a function's first block that come from outside.
+func (e *Edges) invocations(p *trace.Program, n int) uint64 {
+	f := &p.Functions[n]
+	sum := e.Visits[f.First] - e.Resumed[f.First]
+	for b := f.First; b < f.First+f.Blocks; b++ {
+		for i, next := range p.Blocks[b].Successors {
+			if next == f.First {
+				sum -= e.Taken[b][i]
+			}
+		}
+	}
+	return sum
+}
+
+// FromProfile returns a system with the weights of a compiler's profile, by block as
+// in ir.Module; what has none is not known, see [System.Guess].
+func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
+	s, err := NewSystem(p)
+	if err != nil {
+		return nil, err
+	}
+	for b, w := range weights {
+		if w == nil || b >= len(p.Blocks) {
+			continue
+		}
+		if err := s.Set(b, w, 0); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Program is what the system is of.
+func (s *System) Program() *trace.Program { return s.program }
+
+// Weights gives a block's weights, aligned with its successors, and that of leaving.
+// They must not be changed.
+func (s *System) Weights(block int) (weights []uint64, leaves uint64) {
+	return s.weights[block], s.leaves[block]
+}
+
+// Set gives a block its weights: aligned with its successors, and of the
+// invocation's end there.
+func (s *System) Set(block int, weights []uint64, leaves uint64) error {
+	if block < 0 || block >= len(s.weights) {
+		return &Error{Block: block, Why: "there is no such block", Do: "blocks are numbered from 0 to " + strconv.Itoa(len(s.weights)-1)}
+	}
+	if len(weights) != len(s.weights[block]) {
+		return s.fail(block, strconv.Itoa(len(weights))+" weights for "+strconv.Itoa(len(s.weights[block]))+" ways", "give one for each way")
+	}
+	sum, carry := leaves, uint64(0)
+	for _, w := range weights {
+		if sum, carry = bits.Add64(sum, w, 0); carry != 0 {
+			break
+		}
+	}
+	if carry != 0 || sum > mostWeight {
+		return s.fail(block, "its weights sum to more than 2^63", "scale them down")
+	}
+	if s.leaves[block] != leaves || !slices.Equal(s.weights[block], weights) {
+		copy(s.weights[block], weights)
+		s.leaves[block] = leaves
+		s.known = nil
+		if n := s.program.Blocks[block].Function; int64(n) < int64(len(s.functions)) {
+			s.functions[n].ready = false
+		}
+	}
+	return nil
+}
+
+// Enter says how often a function is invoked other than by calls that name it.
+func (s *System) Enter(function int, times uint64) {
+	if s.entered[function] != times {
+		s.entered[function] = times
+		s.known = nil
+	}
+}
+
+// EnterMain enters main once, or, where there is none, each function once that no call
+// names. It returns the number of functions entered. Callbacks, threads and functions
+// that are called through pointers only are not among them where there is a main.
+func (s *System) EnterMain() (entered int) {
+	called := s.named()
+	for _, main := range []bool{true, false} {
+		for n := range s.program.Functions {
+			f := &s.program.Functions[n]
+			if f.Blocks > 0 && (main && f.Name == "main" || !main && !called[n]) {
+				s.Enter(n, 1)
+				entered++
+			}
+		}
+		if entered > 0 {
+			break
+		}
+	}
+	return entered
+}
+
+// EnterProfile enters each function that no call names as often as a profile tells,
+// by function as in ir.Module. It returns the number of functions entered.
+func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
+	called := s.named()
+	for n := range s.functions {
+		if n < len(entries) && n < len(known) && known[n] && entries[n] > 0 && !called[n] && s.program.Functions[n].Blocks > 0 {
+			s.Enter(n, min(entries[n], mostWhole))
+			entered++
+		}
+	}
+	return entered
+}
+
+// named tells the functions that calls in other functions name.
+func (s *System) named() []bool {
+	called := make([]bool, len(s.functions))
+	for b, c := range s.callees {
+		if c >= 0 && s.program.Blocks[b].Function != uint32(c) {
+			called[c] = true
+		}
+	}
+	return called
+}
+
+// Entered is what Enter said.
+func (s *System) Entered(function int) uint64 { return s.entered[function] }
+
+// Resume says how often executions come to a block other than by the ways of the
+// graph.
+func (s *System) Resume(block int, times uint64) {
+	if s.resumed[block] != times {
+		s.resumed[block] = times
+		s.known = nil
+		if n := s.program.Blocks[block].Function; int64(n) < int64(len(s.functions)) {
+			s.functions[n].ready = false
+		}
+	}
+}
+
+// findCallees finds the function that each block calls, as edges have it.
+func (s *System) findCallees(e *Edges) {
+	for b, f := range e.Callees(s.program) {
+		s.callees[b] = -1
+		if f != trace.NoFunction && s.program.Functions[f].Blocks > 0 {
+			s.callees[b] = int32(f)
+		}
+	}
+}
+
+// Where nothing is known, a loop runs guessedTrips times, and a branch goes guessedReturns
+// times back from recursion for each time that it goes on in it.
+const (
+	guessedTrips   = 10
+	guessedReturns = 99
+)
+
+// Guess gives weights to branches of which nothing is known: loops run ten times, one
+// branch in a hundred goes on in a recursion, other ways are equally likely. It returns
+// their number. Counts from it are no more than a beginning.
+func (s *System) Guess() (guessed int) {
+	ends := s.recursionEnds()
+	for n := range s.program.Functions {
+		f := &s.program.Functions[n]
+		for b := int(f.First); b < int(f.First+f.Blocks); b++ {
+			if !s.isUnknown(b) {
+				continue
+			}
+			_ = s.Set(b, s.guess(b, ends), 0)
+			guessed++
+		}
+	}
+	return guessed
+}
+
+// guess are weights for a branch. ends tells of blocks from which recursion can end.
+func (s *System) guess(b int, ends []bool) []uint64 {
+	next := s.program.Blocks[b].Successors
+	w := make([]uint64, len(next))
+	split := func(rare func(n int) bool, often uint64) bool {
+		few := uint64(0)
+		for _, n := range next {
+			if rare(int(n)) {
+				few++
+			}
+		}
+		many := uint64(len(w)) - few
+		for i, n := range next {
+			w[i] = many
+			if !rare(int(n)) {
+				w[i] = few * often
+			}
+		}
+		return few > 0 && many > 0
+	}
+	if split(func(n int) bool { return !ends[n] }, guessedReturns) {
+		return w
+	}
+	often := uint64(guessedTrips)
+	for _, n := range next {
+		if s.endsBody(b, int(n)) {
+			often = guessedTrips - 1
+		}
+	}
+	if split(func(n int) bool { return s.leavesLoop(b, n) }, often) {
+		return w
+	}
+	for i := range w {
+		w[i] = 1
+	}
+	return w
+}
+
+// recursionEnds tells, by block, whether its function can end from there without a call
+// by which it may come to be called itself.
+func (s *System) recursionEnds() []bool {
+	calls := make([][]call, len(s.functions))
+	for n := range s.program.Functions {
+		f := &s.program.Functions[n]
+		for b := f.First; b < f.First+f.Blocks; b++ {
+			if c := s.callees[b]; c >= 0 {
+				calls[n] = append(calls[n], call{int32(b), c, share{}})
+			}
+		}
+	}
+	list, _ := connected(len(calls), func(int) bool { return true }, func(f int32) ([]call, error) { return calls[f], nil })
+	component := make([]int, len(calls))
+	for i, members := range list {
+		for _, f := range members {
+			component[f] = i
+		}
+	}
+	recursive := make([]bool, len(s.callees))
+	for n, list := range calls {
+		for _, c := range list {
+			recursive[c.state] = component[n] == component[c.callee]
+		}
+	}
+	ends := make([]bool, len(s.callees))
+	var work, from []int32
+	into := make([][]int32, len(s.callees))
+	for b := range s.program.Blocks {
+		for _, next := range s.program.Blocks[b].Successors {
+			into[next] = append(into[next], int32(b))
+		}
+		if len(s.program.Blocks[b].Successors) == 0 && !recursive[b] {
+			ends[b], work = true, append(work, int32(b))
+		}
+	}
+	for len(work) > 0 {
+		b := work[len(work)-1]
+		work, from = work[:len(work)-1], into[b]
+		for _, i := range from {
+			if !ends[i] && !recursive[i] {
+				ends[i], work = true, append(work, i)
+			}
+		}
+	}
+	return ends
+}
+
+// isUnknown tells of blocks with several ways without weights.
+func (s *System) isUnknown(b int) bool {
+	if s.leaves[b] != 0 {
+		return false
+	}
+	for _, w := range s.weights[b] {
+		if w != 0 {
+			return false
+		}
+	}
+	return s.severalWays(b)
+}
+
+// severalWays tells whether a block has more than one place to go on at.
+func (s *System) severalWays(b int) bool {
+	next := s.program.Blocks[b].Successors
+	for _, n := range next {
+		if n != next[0] {
+			return true
+		}
+	}
+	return false
+}
+
+// leavesLoop tells whether a way leads out of the innermost loop that b is in.
+func (s *System) leavesLoop(b, next int) bool {
+	from, to := &s.program.Blocks[b], &s.program.Blocks[next]
+	return from.Depth > 0 && (to.Depth < from.Depth || to.Depth == from.Depth && to.Loop != from.Loop)
+}
+
+// Error is what makes a system unsolvable, or a sheet wrong.
+type Error struct {
+	Sheet           string // file and line of a sheet, "" for none
+	Function, Label string
+	Block           int // -1 for none
+	Place           trace.Place
+	Why, Do         string
+}
+
+func (e *Error) Error() string {
+	text := ""
+	if e.Sheet != "" {
+		text = e.Sheet + ": "
+	}
+	if e.Label != "" {
+		text += "block " + e.Label + " of "
+	}
+	if e.Function != "" {
+		text += e.Function
+		if e.Place.Line > 0 {
+			text += " (" + placeText(e.Place) + ")"
+		}
+		text += ": "
+	}
+	text += e.Why
+	if e.Do != "" {
+		text += "; " + e.Do
+	}
+	return text
+}
+
+func placeText(p trace.Place) string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return p.File + ":" + strconv.FormatUint(uint64(p.Line), 10)
+}
+
+// fail makes an error of a block.
+func (s *System) fail(b int, why, do string) *Error {
+	e := &Error{Block: b, Why: why, Do: do}
+	k := &s.program.Blocks[b]
+	e.Label = blockLabel(k)
+	e.Place = trace.Place{File: k.File, Line: k.LastLine}
+	if int64(k.Function) < int64(len(s.program.Functions)) {
+		f := &s.program.Functions[k.Function]
+		e.Function = f.Name
+		if e.Place.Line == 0 {
+			e.Place = trace.Place{File: f.Place.File, Line: f.Place.Line}
+		}
+	}
+	return e
+}
+
+// blockLabel is the block's label, with +n for the part behind the n-th cut.
+func blockLabel(k *trace.Block) string {
+	if k.Part > 0 {
+		return k.Label + "+" + strconv.FormatUint(uint64(k.Part), 10)
+	}
+	return k.Label
+}

@@ -1,0 +1,181 @@
+package blocks
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// sheetHelp stands at the top of sheets.
+const sheetHelp = `# A line a branch: function, block, source line | its ways = how often it takes each.
+#   0.25, 3/4   probabilities that sum to 1; one may be "rest"
+#   99 : 1      weights
+#   trip 100    of a loop's branch: the loop runs 100 times
+#   ?           not known
+# Numbers may be expressions of parameters: n = 1000 in a line of its own, then trip n/4.
+`
+
+// AppendSheet writes the system as a [Sheet], with every branch, which gives the same
+// weights when it is read and bound to the program. about is put into a remark at its
+// top: where the numbers come from.
+func (s *System) AppendSheet(dst []byte, about string) []byte {
+	for line := range strings.Lines(about) {
+		dst = append(dst, "# "+strings.TrimRight(line, "\n")+"\n"...)
+	}
+	dst = append(dst, sheetHelp...)
+	names := s.sheetNames()
+	any := false
+	for n := range s.program.Functions {
+		if s.entered[n] > 0 {
+			any = true
+			dst = append(dst, "enter "+names[n]+" = "+strconv.FormatUint(s.entered[n], 10)+"\n"...)
+		}
+	}
+	if !any {
+		dst = append(dst, "# Nothing is entered; to enter a function: enter NAME = 1\n"...)
+	}
+	for n := range s.program.Functions {
+		f := &s.program.Functions[n]
+		for b := int(f.First); b < int(f.First+f.Blocks); b++ {
+			dst = s.appendBlock(dst, names[n], b)
+		}
+	}
+	return dst
+}
+
+// sheetNames are the functions' names, with their modules where others have the
+// same.
+func (s *System) sheetNames() []string {
+	seen := map[string]int{}
+	for n := range s.program.Functions {
+		seen[s.program.Functions[n].Name]++
+	}
+	list := make([]string, len(s.program.Functions))
+	for n := range list {
+		name := s.program.Functions[n].Name
+		if seen[name] > 1 {
+			name = s.fullName(n)
+		}
+		list[n] = quoted(name)
+	}
+	return list
+}
+
+// quoted puts names with rare characters into quotation marks.
+func quoted(name string) string {
+	plain := name != "" && name != "|" && name != "="
+	for i := 0; i < len(name) && plain; i++ {
+		b := name[i]
+		plain = isNameStart(b) || '0' <= b && b <= '9' || strings.IndexByte("._$-+@/", b) >= 0
+	}
+	if plain {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
+// appendBlock writes the lines of a block.
+func (s *System) appendBlock(dst []byte, function string, b int) []byte {
+	k := &s.program.Blocks[b]
+	label := quoted(blockLabel(k))
+	if s.resumed[b] > 0 {
+		dst = append(dst, "resume "+function+" "+label+" = "+strconv.FormatUint(s.resumed[b], 10)+"\n"...)
+	}
+	if m := s.made[b]; m.part != m.whole {
+		dst = append(dst, "made "+function+" "+label+" = "+strconv.FormatUint(m.part, 10)+"/"+strconv.FormatUint(m.whole, 10)+"\n"...)
+	}
+	if branch := s.appendBranch(nil, function, b); len(branch) > 0 {
+		dst = append(append(dst, branch...), " = "...)
+		dst = append(s.appendValues(dst, b), '\n')
+	}
+	return dst
+}
+
+// appendBranch writes what names the branch at the end of a block; nothing for one that
+// goes one way only.
+func (s *System) appendBranch(dst []byte, function string, b int) []byte {
+	k := &s.program.Blocks[b]
+	if !s.severalWays(b) && (s.leaves[b] == 0 || len(k.Successors) == 0) {
+		return dst
+	}
+	label := quoted(blockLabel(k))
+	place := placeText(trace.Place{File: k.File, Line: k.LastLine})
+	if place == "" {
+		place = "-"
+	}
+	dst = append(dst, function+" "+label+" "+quotedPlace(place)+" |"...)
+	for _, next := range k.Successors {
+		dst = append(dst, " "+quoted(blockLabel(&s.program.Blocks[next]))...)
+	}
+	if s.leaves[b] > 0 {
+		dst = append(dst, " (leaves)"...)
+	}
+	return dst
+}
+
+// BranchLine is the line of a sheet that tells of a block.
+type BranchLine struct {
+	Block       int
+	Name, Value string // what stands before "=" and behind it
+}
+
+// BranchLines are those of a function, as [System.AppendSheet] writes them.
+func (s *System) BranchLines(function int) (list []BranchLine) {
+	f := &s.program.Functions[function]
+	name := s.sheetNames()[function]
+	for b := int(f.First); b < int(f.First+f.Blocks); b++ {
+		if text := s.appendBranch(nil, name, b); len(text) > 0 {
+			list = append(list, BranchLine{b, string(text), string(s.appendValues(nil, b))})
+		}
+	}
+	return list
+}
+
+func quotedPlace(place string) string {
+	if strings.ContainsAny(place, " \t\"|=#") {
+		return strconv.Quote(place)
+	}
+	return place
+}
+
+func (s *System) appendValues(dst []byte, b int) []byte {
+	if s.isUnknown(b) {
+		return append(dst, '?')
+	}
+	if trip, ok := s.tripOf(b); ok {
+		return strconv.AppendUint(append(dst, "trip "...), trip, 10)
+	}
+	list := s.weights[b]
+	if s.leaves[b] > 0 {
+		list = append(list[:len(list):len(list)], s.leaves[b])
+	}
+	for i, w := range list {
+		if i > 0 {
+			dst = append(dst, " : "...)
+		}
+		dst = strconv.AppendUint(dst, w, 10)
+	}
+	return dst
+}
+
+// tripOf is a loop branch's trip count, if its weights make a whole one.
+func (s *System) tripOf(b int) (uint64, bool) {
+	next := s.program.Blocks[b].Successors
+	if s.leaves[b] > 0 || len(next) != 2 || s.leavesLoop(b, int(next[0])) == s.leavesLoop(b, int(next[1])) {
+		return 0, false
+	}
+	stays := 0
+	if s.leavesLoop(b, int(next[0])) {
+		stays = 1
+	}
+	in, out := s.weights[b][stays], s.weights[b][1-stays]
+	if out == 0 || in%out != 0 {
+		return 0, false
+	}
+	trip := in / out
+	if s.endsBody(b, int(next[stays])) {
+		trip++
+	}
+	return trip, true
+}
