@@ -1,0 +1,420 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Body is a block, or the blocks of a loop's body one after the other, as a processor
+// sees it: the operations with what they wait for.
+type Body struct {
+	Processor *Processor
+	Ops       []Op      // in program order, those that cost nothing too
+	Missing   []Missing // what the processor's description has no number for
+	Unknown   []string  // what is called there, whose time is not in the model's
+}
+
+// Op is one instruction.
+type Op struct {
+	Block  uint32  // index among the blocks that the body was made of
+	Instr  uint32  // index in its block
+	Class  Class   // "" for what costs nothing
+	Weight float64 // how often it runs in one pass of the body
+	Cost   Cost
+	Waits  []Wait
+}
+
+// Wait is a value that an operation needs.
+type Wait struct {
+	Op     uint32 // whose result it is
+	Before uint32 // iterations ago
+	// Cycles from that operation's start to the earliest of this one's; behind a phi it
+	// may be below 0, where the operation needs that value later than its others.
+	Cycles float64
+}
+
+// Options say what is known besides the instructions.
+type Options struct {
+	// LoadLatency gives the average cycles of a load, E(λ), 0 for the description's own;
+	// the block is an index into the blocks given, the site as trace.Instr has it, 0 for none.
+	LoadLatency func(block int, site uint32) float64
+}
+
+// NewBody lays out one block for a processor.
+func (p *Processor) NewBody(instrs []trace.Instr, o Options) *Body {
+	return p.NewChain([]Piece{{Instrs: instrs, Weight: 1}}, nil, o)
+}
+
+// Piece is a block of a loop's body, and how often it runs in one iteration.
+type Piece struct {
+	Instrs []trace.Instr
+	Weight float64
+}
+
+// Carried is a value that goes from one piece of a body to another, which
+// trace.Instr.Uses does not say: instruction Instr of piece Piece uses the result of FromInstr
+// of FromPiece, of this iteration or as many before it.
+type Carried struct {
+	Piece, Instr, FromPiece, FromInstr, Before uint32
+}
+
+// NewChain lays out the pieces of a loop's body, in an order in which they run.
+func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body {
+	b := &Body{Processor: p}
+	n := 0
+	for i := range pieces {
+		n += len(pieces[i].Instrs)
+	}
+	b.Ops = make([]Op, 0, n)
+	first := make([]uint32, len(pieces))
+	for i := range pieces {
+		first[i] = uint32(len(b.Ops))
+		l := layout{p: p, b: b, instrs: pieces[i].Instrs, block: i, options: o}
+		l.findUsers()
+		l.add(pieces[i].Weight)
+	}
+	for _, c := range carried {
+		if int(c.Piece) >= len(pieces) || int(c.FromPiece) >= len(pieces) ||
+			int(c.Instr) >= len(pieces[c.Piece].Instrs) || int(c.FromInstr) >= len(pieces[c.FromPiece].Instrs) {
+			continue
+		}
+		to, from := first[c.Piece]+c.Instr, first[c.FromPiece]+c.FromInstr
+		if c.Before == 0 && from >= to {
+			continue // no value of this iteration comes from behind
+		}
+		b.Ops[to].Waits = append(b.Ops[to].Waits, Wait{Op: from, Before: c.Before, Cycles: b.Ops[from].Cost.Latency * min(1, b.Ops[to].Weight)})
+	}
+	return b
+}
+
+// layout is one block on its way into a body.
+type layout struct {
+	p       *Processor
+	b       *Body
+	instrs  []trace.Instr
+	block   int
+	options Options
+	users   [][]int32 // by instruction: those of the block that use it, twice if twice
+	free    []bool    // part of another instruction
+}
+
+func (l *layout) findUsers() {
+	l.users = make([][]int32, len(l.instrs))
+	l.free = make([]bool, len(l.instrs))
+	for i := range l.instrs {
+		for _, u := range l.instrs[i].Uses {
+			if d := definedBy(u); d >= 0 && int(d) < len(l.instrs) {
+				l.users[d] = append(l.users[d], int32(i))
+			}
+		}
+	}
+}
+
+// definedBy is the instruction of a use, of this iteration or the last; -1: none of the block.
+func definedBy(use int32) int32 {
+	if use <= -2 {
+		return -2 - use
+	}
+	return use
+}
+
+// own is the instruction of the block that an operand is, -1 for another.
+func (l *layout) own(in *trace.Instr, operand int) int32 {
+	if operand >= len(in.Uses) || in.Uses[operand] < 0 || int(in.Uses[operand]) >= len(l.instrs) {
+		return -1
+	}
+	return in.Uses[operand]
+}
+
+// onlyFor tells whether an instruction has users in the block, and all pass a test.
+func (l *layout) onlyFor(i int, test func(user int32) bool) bool {
+	for _, u := range l.users[i] {
+		if !test(u) {
+			return false
+		}
+	}
+	return len(l.users[i]) > 0
+}
+
+func (l *layout) opcode(i int32) string {
+	if i < 0 {
+		return ""
+	}
+	return l.instrs[i].Opcode
+}
+
+// add appends the block's operations.
+func (l *layout) add(weight float64) {
+	first := len(l.b.Ops)
+	for i := range l.instrs {
+		l.merge(i)
+	}
+	for i := range l.instrs {
+		in := &l.instrs[i]
+		op := Op{Block: uint32(l.block), Instr: uint32(i), Weight: weight}
+		if !l.free[i] {
+			op.Class, op.Cost = l.cost(i)
+		}
+		l.b.Ops = append(l.b.Ops, op)
+		if len(in.Uses) == 0 {
+			continue
+		}
+		waits := make([]Wait, 0, len(in.Uses))
+		for k, u := range in.Uses {
+			d := definedBy(u)
+			if d < 0 || int(d) >= len(l.instrs) || u >= int32(i) {
+				continue
+			}
+			w := Wait{Op: uint32(first) + uint32(d)}
+			if u <= -2 {
+				w.Before = 1
+			}
+			if op.Class == FMA && k == 2 && op.Cost.Addend > 0 {
+				w.Cycles = op.Cost.Addend - op.Cost.Latency // the rest is the producer's
+			}
+			waits = append(waits, w)
+		}
+		l.b.Ops[len(l.b.Ops)-1].Waits = waits
+	}
+	for i := first; i < len(l.b.Ops); i++ {
+		for k := range l.b.Ops[i].Waits {
+			w := &l.b.Ops[i].Waits[k]
+			from := &l.b.Ops[w.Op]
+			latency := from.Cost.Latency
+			if from.Cost.Again > 0 && l.isAgain(from.Class, i-first) {
+				latency = from.Cost.Again
+			}
+			w.Cycles = (w.Cycles + latency) * min(1, l.b.Ops[i].Weight)
+		}
+	}
+}
+
+// isAgain tells whether an instruction is of a class, or hands its value to such alone.
+func (l *layout) isAgain(class Class, i int) bool {
+	is := func(i int32) bool { kind, _ := kindOf(&l.instrs[i]); return kind == class }
+	if l.instrs[i].Opcode == "phi" {
+		return l.onlyFor(i, is)
+	}
+	return is(int32(i))
+}
+
+// isAddress tells instructions whose address an operand is.
+func (l *layout) isAddress(user int32) bool {
+	switch l.instrs[user].Opcode {
+	case "getelementptr", "load":
+		return true
+	}
+	return false
+}
+
+// merge finds what becomes part of another instruction.
+func (l *layout) merge(i int) {
+	in := &l.instrs[i]
+	switch in.Opcode {
+	case "add", "sub", "or":
+		// A known number added in an address is part of it.
+		l.free[i] = l.free[i] || len(in.Uses) == 1 && l.onlyFor(i, l.isAddress)
+	case "zext", "sext":
+		if of := shapeOf(in.Type); of.elements > 0 {
+			l.free[i] = l.isCompare(l.own(in, 0)) // the mask is that vector
+			return
+		}
+		l.mergeExtension(i, in)
+	case "icmp":
+		l.free[i] = l.p.Fuses&CompareBranch != 0 && l.onlyFor(i, func(u int32) bool { return l.instrs[u].Opcode == "br" })
+	case "fneg":
+		l.free[i] = l.onlyFor(i, func(u int32) bool { class, _ := intrinsic(&l.instrs[u]); return class == FMA })
+	case "select":
+		if l.isFloatMin(in) {
+			c := l.own(in, 0)
+			l.free[c] = l.onlyFor(int(c), func(u int32) bool { return u == int32(i) })
+		}
+	}
+}
+
+// mergeExtension: a narrower register was written with zeros above, and a load extends by
+// itself.
+func (l *layout) mergeExtension(i int, in *trace.Instr) {
+	from := l.own(in, 0)
+	switch {
+	case l.isCompare(from):
+	case in.Opcode == "zext":
+		l.free[i] = from < 0 || !isBit(l.instrs[from].Type)
+	default:
+		l.free[i] = l.opcode(from) == "load" || l.p.Fuses&ExtendAddress != 0 && l.onlyFor(i, l.isAddress)
+	}
+}
+
+func (l *layout) isCompare(i int32) bool { return l.opcode(i) == "icmp" || l.opcode(i) == "fcmp" }
+
+// isNumbers tells whether a comparison of vectors is used as vectors of numbers only.
+func (l *layout) isNumbers(i int) bool {
+	return l.onlyFor(i, func(u int32) bool { return l.opcode(u) == "zext" || l.opcode(u) == "sext" })
+}
+
+// entersWith tells whether a load enters the core together with the operation that alone
+// uses it.
+func (l *layout) entersWith(i int) bool {
+	if l.p.Fuses&LoadOperation == 0 || len(l.users[i]) != 1 {
+		return false
+	}
+	switch l.opcode(l.users[i][0]) {
+	case "phi", "store", "load", "getelementptr", "zext", "sext", "trunc", "br", "ret":
+		return false
+	}
+	return int(l.users[i][0]) > i
+}
+
+func isBit(typ string) bool { return typ == "i1" }
+
+// isFloatMin tells selections of one of the two numbers that were compared.
+func (l *layout) isFloatMin(in *trace.Instr) bool {
+	c := l.own(in, 0)
+	if l.p.Fuses&CompareSelect == 0 || l.opcode(c) != "fcmp" || !shapeOf(in.Type).isFloat() {
+		return false
+	}
+	compared, chosen := l.instrs[c].Uses, in.Uses[1:]
+	switch {
+	case len(compared) != len(chosen):
+		return false
+	case len(chosen) == 1:
+		return compared[0] == chosen[0]
+	case len(chosen) == 2:
+		return compared[0] == chosen[0] && compared[1] == chosen[1] || compared[0] == chosen[1] && compared[1] == chosen[0]
+	}
+	return false
+}
+
+// cost is the class and the cost of an instruction that is not part of another.
+func (l *layout) cost(i int) (Class, Cost) {
+	in := &l.instrs[i]
+	class, some := kindOf(in)
+	if !some {
+		return "", Cost{}
+	}
+	of := shapeOf(in.Type)
+	var c Cost
+	ok := true
+	switch class {
+	case IDiv:
+		if c, ok = l.division(in, of); len(in.Uses) == 1 {
+			class = IMul
+		}
+	case Branch:
+		c, ok = l.p.cost(class, shape{element: "i32", parts: 1})
+		if in.Opcode == "switch" {
+			c = c.times(max(1, len(in.Uses)))
+		}
+	case Extend:
+		if from := l.own(in, 0); of.elements == 0 && (l.opcode(from) == "icmp" || l.opcode(from) == "fcmp") {
+			class = SetBit
+		}
+		c, ok = l.p.cost(class, of)
+	case Select:
+		if l.isFloatMin(in) {
+			class = FMin
+		}
+		c, ok = l.p.cost(class, of)
+	case ICmp, FCmp:
+		if of.elements > 0 && l.isNumbers(i) {
+			class = Mask
+		}
+		c, ok = l.p.cost(class, of)
+	case IntToF:
+		if from := l.own(in, 0); from >= 0 && shapeOf(l.instrs[from].Type).element == "i64" {
+			class = LongToF
+		}
+		c, ok = l.p.cost(class, of)
+	case Load, Gather, Masked:
+		if c, ok = l.p.cost(class, of); ok && l.options.LoadLatency != nil {
+			if latency := l.options.LoadLatency(l.block, in.Site); latency > 0 {
+				c.Latency += latency - l.firstLevel(c)
+			}
+		}
+		if class == Load && l.entersWith(i) {
+			c.MicroOps = 0
+		}
+	case Scatter, MaskedS:
+		// They give nothing; what they store has the type.
+		of = shape{element: "double", elements: 4, parts: 1}
+		if from := l.own(in, 0); from >= 0 {
+			of = shapeOf(l.instrs[from].Type)
+		}
+		c, ok = l.p.cost(class, of)
+	case Call:
+		name := in.Opcode
+		if name != "ret" && name != "resume" && !slices.Contains(l.b.Unknown, name) {
+			l.b.Unknown = append(l.b.Unknown, name)
+		}
+		c, ok = l.p.cost(class, shape{element: "i64", parts: 1})
+	default:
+		c, ok = l.p.cost(class, of)
+	}
+	if !ok {
+		l.b.lacks(class, in.Type, uint32(l.block))
+	}
+	return class, c
+}
+
+// firstLevel is the part of a load's latency that E(λ) stands in for: that of the nearest
+// level for an integer, and never more than it takes.
+func (l *layout) firstLevel(c Cost) float64 {
+	if len(l.p.Levels) > 0 {
+		return min(l.p.Levels[0].LatencyCycles, c.Latency)
+	}
+	if whole, ok := l.p.cost(Load, shape{element: "i64", parts: 1}); ok {
+		return min(whole.Latency, c.Latency)
+	}
+	return c.Latency
+}
+
+// division is a division, which by a known number is a multiplication and shifts.
+func (l *layout) division(in *trace.Instr, of shape) (Cost, bool) {
+	if len(in.Uses) != 1 {
+		return l.p.cost(IDiv, of)
+	}
+	wide := of
+	if of.elements == 0 {
+		wide.element = "i64" // the upper half of the product is wanted
+	}
+	c, ok := l.p.series(wide, IMul, Shift)
+	if !ok {
+		return c, false
+	}
+	if in.Opcode == "sdiv" || in.Opcode == "srem" {
+		sign, ok1 := l.p.cost(Shift, of)
+		sum, ok2 := l.p.cost(IAdd, of)
+		if !ok1 || !ok2 {
+			return c, false
+		}
+		c = c.beside(sign).then(sum)
+	}
+	if in.Opcode == "urem" || in.Opcode == "srem" {
+		back, ok := l.p.series(of, IMul, IAdd)
+		if !ok {
+			return c, false
+		}
+		c = c.then(back)
+	}
+	return c, true
+}
+
+func (b *Body) lacks(class Class, typ string, block uint32) {
+	for i := range b.Missing {
+		if b.Missing[i].Class == class {
+			b.Missing[i].Count++
+			return
+		}
+	}
+	b.Missing = append(b.Missing, Missing{Class: class, Type: typ, Block: block, Count: 1})
+}
+
+// MicroOps is how many micro-ops one pass of the body is.
+func (b *Body) MicroOps() float64 {
+	sum := 0.0
+	for i := range b.Ops {
+		sum += b.Ops[i].Weight * float64(b.Ops[i].Cost.MicroOps)
+	}
+	return sum
+}

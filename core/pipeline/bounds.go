@@ -1,0 +1,449 @@
+package pipeline
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// Bottleneck says what a loop's body or a block waits for.
+type Bottleneck string
+
+// The bottlenecks.
+const (
+	Ports      Bottleneck = "ports"      // some ports are always taken
+	Recurrence Bottleneck = "recurrence" // an iteration waits for the one before
+	Dispatch   Bottleneck = "dispatch"   // no more micro-ops enter the core
+	Latency    Bottleneck = "latency"    // one pass after the other, none overlaps
+	Bandwidth  Bottleneck = "bandwidth"  // memory gives no more lines
+	Nothing    Bottleneck = "nothing"    // it costs nothing
+)
+
+// Steady is how long an iteration of a loop takes when many follow each other.
+type Steady struct {
+	Cycles     float64 // the largest of the three
+	Bottleneck Bottleneck
+
+	Ports      float64 // lower bound by the ports: micro-ops spread as well as can be
+	Full       uint64  // the ports that are always taken then
+	Load       []float64
+	Dispatch   float64
+	Recurrence float64
+	Cycle      []uint32 // the operations of the recurrence, in order
+	Iterations uint32   // that it goes around in
+}
+
+// Steady finds the steady state of a body as a loop's: the largest of three lower bounds.
+func (b *Body) Steady() Steady {
+	s := Steady{}
+	s.Ports, s.Full, s.Load = b.portBound()
+	if b.Processor.Dispatch > 0 {
+		s.Dispatch = b.MicroOps() / float64(b.Processor.Dispatch)
+	}
+	s.Recurrence, s.Cycle, s.Iterations = b.recurrence()
+	s.decide()
+	return s
+}
+
+// SteadyOver is the steady state of a loop that is entered anew every so many iterations, with
+// nothing of what its iterations wait for carried over: then the core is at the next
+// round while it waits in this one, as far as its window reaches. A round has M micro-ops and
+// would take T cycles by the recurrence alone. Its last micro-op may enter when the first W, those of
+// the window, have left room: where r leave a cycle, M/r cycles after the first one, and it
+// has to be done W/r cycles later. So T = (M+W)/r, and a round takes M/r = T·M/(M+W).
+func (b *Body) SteadyOver(iterations float64) Steady {
+	s := b.Steady()
+	if m := b.MicroOps() * iterations; b.Processor.Window > 0 && m > 0 {
+		s.Recurrence *= m / (m + float64(b.Processor.Window))
+	}
+	s.decide()
+	return s
+}
+
+// decide finds the largest of the bounds.
+func (s *Steady) decide() {
+	s.Cycles, s.Bottleneck = 0, Nothing
+	for _, bound := range [...]struct {
+		cycles float64
+		by     Bottleneck
+	}{{s.Recurrence, Recurrence}, {s.Ports, Ports}, {s.Dispatch, Dispatch}} {
+		if bound.cycles > s.Cycles {
+			s.Cycles, s.Bottleneck = bound.cycles, bound.by
+		}
+	}
+}
+
+// demand is how long any one of some ports is needed in one pass.
+type demand struct {
+	ports  uint64
+	cycles float64
+}
+
+// demands sums the micro-ops of the body by the ports that can take them.
+func (b *Body) demands() []demand {
+	var list []demand
+	at := map[uint64]int{}
+	for i := range b.Ops {
+		for _, u := range b.Ops[i].Cost.Uses {
+			k, found := at[u.Ports]
+			if !found {
+				k = len(list)
+				at[u.Ports] = k
+				list = append(list, demand{ports: u.Ports})
+			}
+			list[k].cycles += b.Ops[i].Weight * u.Cycles
+		}
+	}
+	return slices.DeleteFunc(list, func(d demand) bool { return d.cycles <= 0 || d.ports == 0 })
+}
+
+// portBound is the smallest load of the most loaded port, over all ways to spread the
+// demands on their ports, the set of ports that has this load, and each port's load in
+// one such way.
+//
+// By linear programming duality it is the largest, over sets S of ports, of the demand
+// that only ports of S can take, by the number of ports in S. It is found as Dinkelbach
+// does it: begin with the average over all ports; while the demands do not flow into ports of
+// that capacity, the minimal cut names a set S of a larger ratio. Each step is a maximal
+// flow, and there are no more steps than sets of that kind, in fact a few.
+func (b *Body) portBound() (cycles float64, full uint64, load []float64) {
+	load = make([]float64, len(b.Processor.Ports))
+	list := b.demands()
+	full = 0
+	for _, d := range list {
+		full |= d.ports
+	}
+	if full == 0 {
+		return 0, 0, load
+	}
+	cycles = ratio(list, full)
+	for {
+		flow := newFlow(list, cycles)
+		cut, whole := flow.run()
+		if whole {
+			flow.loads(load)
+			return cycles, full, load
+		}
+		if r := ratio(list, cut); r > cycles {
+			cycles, full = r, cut
+			continue
+		}
+		flow.loads(load)
+		return cycles, full, load
+	}
+}
+
+// ratio is the demand that only ports of a set can take, by their number.
+func ratio(list []demand, set uint64) float64 {
+	sum := 0.0
+	for _, d := range list {
+		if d.ports&^set == 0 {
+			sum += d.cycles
+		}
+	}
+	return sum / float64(max(1, bits.OnesCount64(set)))
+}
+
+// flow is a maximal flow from demands to ports that can each take as much.
+type flow struct {
+	list   []demand
+	most   float64     // what a port can take
+	sent   [][]float64 // by demand and port
+	taken  []float64   // by port
+	left   []float64   // by demand
+	ports  int
+	little float64 // what counts as nothing
+}
+
+func newFlow(list []demand, most float64) *flow {
+	f := &flow{list: list, most: most, ports: mostPorts, little: most * 1e-12}
+	f.taken = make([]float64, f.ports)
+	f.left = make([]float64, len(list))
+	f.sent = make([][]float64, len(list))
+	for i, d := range list {
+		f.left[i] = d.cycles
+		f.sent[i] = make([]float64, f.ports)
+	}
+	return f
+}
+
+// run sends what it can, along shortest ways (Edmonds and Karp). Where something is
+// left, cut is the set of ports that can be reached from it: all are full, and only they
+// can take it.
+func (f *flow) run() (cut uint64, whole bool) {
+	fromDemand := make([]int, f.ports)   // the demand that a port was reached from; -1: not yet
+	fromPort := make([]int, len(f.list)) // the port that a demand was reached from; -1: it has something left; -2: not yet
+	for {
+		queue := make([]int, 0, len(f.list))
+		for i := range fromDemand {
+			fromDemand[i] = -1
+		}
+		for i := range f.list {
+			if fromPort[i] = -2; f.left[i] > f.little {
+				fromPort[i] = -1
+				queue = append(queue, i)
+			}
+		}
+		if len(queue) == 0 {
+			return 0, true
+		}
+		end := -1
+		cut = 0
+	search:
+		for k := 0; k < len(queue); k++ {
+			d := queue[k]
+			for set := f.list[d].ports &^ cut; set != 0; set &= set - 1 {
+				q := bits.TrailingZeros64(set)
+				cut |= 1 << q
+				fromDemand[q] = d
+				if f.most-f.taken[q] > f.little {
+					end = q
+					break search
+				}
+				for other := range f.list {
+					if fromPort[other] == -2 && f.sent[other][q] > f.little {
+						fromPort[other] = q
+						queue = append(queue, other)
+					}
+				}
+			}
+		}
+		if end < 0 {
+			return cut, false
+		}
+		f.push(end, fromDemand, fromPort)
+	}
+}
+
+// push sends as much as goes along the way that ends at a port.
+func (f *flow) push(end int, fromDemand, fromPort []int) {
+	amount := f.most - f.taken[end]
+	for q := end; ; {
+		d := fromDemand[q]
+		if fromPort[d] < 0 {
+			amount = min(amount, f.left[d])
+			break
+		}
+		amount = min(amount, f.sent[d][fromPort[d]])
+		q = fromPort[d]
+	}
+	f.taken[end] += amount
+	for q := end; ; {
+		d := fromDemand[q]
+		f.sent[d][q] += amount
+		if fromPort[d] < 0 {
+			f.left[d] -= amount
+			return
+		}
+		q = fromPort[d]
+		f.sent[d][q] -= amount
+	}
+}
+
+func (f *flow) loads(load []float64) {
+	for q := range load {
+		load[q] = f.taken[q]
+	}
+}
+
+// recurrence is the most cycles that an iteration waits for the one before: the largest,
+// over the cycles of the dependence graph, of the sum of their latencies by the iterations
+// that they go around in. Ways of values through one iteration are summed up first: only
+// operations whose results later iterations use remain, and between them the longest
+// ways. On that graph Karp's theorem gives the largest mean (R. Karp, A characterization of
+// the minimum cycle mean in a digraph, 1978); what goes back several iterations passes
+// operations that do nothing.
+func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) {
+	r := newRounds(b)
+	if len(r.ends) == 0 {
+		return 0, nil, 0
+	}
+	mean, found := r.karp()
+	if !found {
+		return 0, nil, 0
+	}
+	cycle, iterations = b.critical(mean)
+	return mean, cycle, iterations
+}
+
+// rounds is the graph of what goes from iteration to iteration: a vertex is a value that
+// a later iteration uses, an arc has the longest way from one to the next iteration's.
+type rounds struct {
+	ends []uint32 // the operations whose results cross
+	arcs []arc
+	size int
+}
+
+type arc struct {
+	from, to int
+	cycles   float64
+}
+
+func newRounds(b *Body) *rounds {
+	r := &rounds{}
+	vertex := map[uint32]int{}
+	deepest := map[uint32]uint32{}
+	for i := range b.Ops {
+		for _, w := range b.Ops[i].Waits {
+			if w.Before == 0 {
+				continue
+			}
+			if _, found := vertex[w.Op]; !found {
+				vertex[w.Op] = len(r.ends)
+				r.ends = append(r.ends, w.Op)
+			}
+			deepest[w.Op] = max(deepest[w.Op], w.Before)
+		}
+	}
+	// A value from n iterations ago waits in n-1 places that cost nothing.
+	r.size = len(r.ends)
+	places := make([]int, len(r.ends))
+	for v, op := range r.ends {
+		places[v] = r.size
+		before := v
+		for n := uint32(1); n < min(deepest[op], mostBefore); n++ {
+			r.arcs = append(r.arcs, arc{from: before, to: r.size})
+			before = r.size
+			r.size++
+		}
+	}
+	longest := make([]float64, len(b.Ops))
+	for v, op := range r.ends {
+		for n := uint32(1); n <= min(deepest[op], mostBefore); n++ {
+			from := v
+			if n > 1 {
+				from = places[v] + int(n) - 2
+			}
+			r.ways(b, op, n, from, longest)
+		}
+	}
+	return r
+}
+
+// mostBefore bounds how far back values are followed.
+const mostBefore = 64
+
+// ways adds the longest ways from a value of n iterations ago to all that cross.
+func (r *rounds) ways(b *Body, op, n uint32, from int, longest []float64) {
+	for i := range b.Ops {
+		longest[i] = math.Inf(-1)
+		for _, w := range b.Ops[i].Waits {
+			switch {
+			case w.Before == 0:
+				longest[i] = max(longest[i], longest[w.Op]+w.Cycles)
+			case w.Op == op && w.Before == n:
+				longest[i] = max(longest[i], w.Cycles)
+			}
+		}
+	}
+	for to, end := range r.ends {
+		if !math.IsInf(longest[end], -1) {
+			r.arcs = append(r.arcs, arc{from, to, longest[end]})
+		}
+	}
+}
+
+// karp is the largest mean of a cycle; false where there is no cycle. Ways from
+// anywhere of exactly k arcs are enough, for k up to the number of vertices.
+func (r *rounds) karp() (mean float64, found bool) {
+	n := r.size
+	rows := make([][]float64, n+1)
+	for k := range rows {
+		rows[k] = make([]float64, n)
+		for v := range rows[k] {
+			if k > 0 {
+				rows[k][v] = math.Inf(-1)
+			}
+		}
+		if k == 0 {
+			continue
+		}
+		for _, a := range r.arcs {
+			rows[k][a.to] = max(rows[k][a.to], rows[k-1][a.from]+a.cycles)
+		}
+	}
+	mean = math.Inf(-1)
+	for v := range n {
+		if math.IsInf(rows[n][v], -1) {
+			continue
+		}
+		least := math.Inf(1)
+		for k := range n {
+			if !math.IsInf(rows[k][v], -1) {
+				least = min(least, (rows[n][v]-rows[k][v])/float64(n-k))
+			}
+		}
+		mean = max(mean, least)
+	}
+	return mean, !math.IsInf(mean, -1)
+}
+
+// critical finds the operations of a cycle of the largest mean: with that mean taken off
+// each iteration no cycle gains, and the ways that lose nothing close one.
+func (b *Body) critical(mean float64) (cycle []uint32, iterations uint32) {
+	n := len(b.Ops)
+	gain := make([]float64, n) // the most that a way to the operation gains
+	little := max(mean, 1) * 1e-9
+	for range n + 1 { // Bellman and Ford; few rounds are needed
+		changed := false
+		for i := range b.Ops {
+			for _, w := range b.Ops[i].Waits {
+				if g := gain[w.Op] + w.Cycles - mean*float64(w.Before); g > gain[i]+little {
+					gain[i], changed = g, true
+				}
+			}
+		}
+		if !changed {
+			break
+		}
+	}
+	state := make([]uint8, n) // 0 new, 1 on the way, 2 done
+	next := make([]int, n)
+	for i := range b.Ops {
+		if state[i] != 0 {
+			continue
+		}
+		way := []uint32{uint32(i)}
+		state[i] = 1
+	walk:
+		for len(way) > 0 {
+			v := way[len(way)-1]
+			for next[v] < len(b.Ops[v].Waits) {
+				w := b.Ops[v].Waits[next[v]]
+				next[v]++
+				if math.Abs(gain[w.Op]+w.Cycles-mean*float64(w.Before)-gain[v]) > 100*little {
+					continue
+				}
+				if state[w.Op] == 1 {
+					from := slices.Index(way, w.Op)
+					return b.around(way[from:], mean, gain, 100*little)
+				}
+				if state[w.Op] == 0 {
+					state[w.Op] = 1
+					way = append(way, w.Op)
+					continue walk
+				}
+			}
+			state[v] = 2
+			way = way[:len(way)-1]
+		}
+	}
+	return nil, 0
+}
+
+// around lists a cycle that was found against its direction, and counts its iterations.
+func (b *Body) around(way []uint32, mean float64, gain []float64, little float64) (cycle []uint32, iterations uint32) {
+	for k, v := range way {
+		from := way[(k+1)%len(way)]
+		for _, w := range b.Ops[v].Waits {
+			if w.Op == from && math.Abs(gain[from]+w.Cycles-mean*float64(w.Before)-gain[v]) <= little {
+				iterations += w.Before
+				break
+			}
+		}
+	}
+	cycle = slices.Clone(way)
+	slices.Reverse(cycle)
+	at := slices.Index(cycle, slices.Min(cycle))
+	return slices.Concat(cycle[at:], cycle[:at]), iterations
+}

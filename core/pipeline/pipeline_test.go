@@ -1,0 +1,425 @@
+package pipeline
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+const toyText = `# A toy.
+name: toy
+title: A toy   # to play with
+isa: x86-64
+clock_ghz: 2
+dispatch: 4
+ports: P0 P1 P2 P3
+fuses: compare-branch
+levels:
+  L1: 4
+classes:
+  iadd: latency 1, uops 1, ports P0|P1
+  fadd double: latency 3, uops 1, ports P1
+  fadd <4 x double>: latency 3, uops 1, ports P1
+  fmul double: latency 4, uops 1, ports P0|P1
+  fdiv double: latency 13, uops 1, ports P0 + 4*P3
+  load: latency 4, uops 1, ports P2
+  store: latency 1, uops 1, ports P2
+  br: latency 1, uops 1, ports P0
+`
+
+func toy(t testing.TB) *Processor {
+	t.Helper()
+	p, err := Read([]byte(toyText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// axpy is y[i] = a*x[i] + y[i], as one block.
+var axpy = []trace.Instr{
+	{Opcode: "phi", Type: "i64", Uses: []int32{-2 - 7}},               // 0 i
+	{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, 0}},      // 1 &x[i]
+	{Opcode: "load", Type: "double", Uses: []int32{1}, Site: 1},       // 2 x[i]
+	{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, 0}},      // 3 &y[i]
+	{Opcode: "load", Type: "double", Uses: []int32{3}, Site: 2},       // 4 y[i]
+	{Opcode: "llvm.fmuladd", Type: "double", Uses: []int32{-1, 2, 4}}, // 5
+	{Opcode: "store", Type: "double", Uses: []int32{5, 3}, Site: 3},   // 6
+	{Opcode: "add", Type: "i64", Uses: []int32{0}},                    // 7
+	{Opcode: "icmp", Type: "i64", Uses: []int32{7, -1}},               // 8
+	{Opcode: "br", Type: "i1", Uses: []int32{8}},                      // 9
+}
+
+// sum is s += x[i].
+var sum = []trace.Instr{
+	{Opcode: "phi", Type: "i64", Uses: []int32{-2 - 5}},
+	{Opcode: "phi", Type: "double", Uses: []int32{-2 - 4}},
+	{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, 0}},
+	{Opcode: "load", Type: "double", Uses: []int32{2}, Site: 1},
+	{Opcode: "fadd", Type: "double", Uses: []int32{1, 3}},
+	{Opcode: "add", Type: "i64", Uses: []int32{0}},
+	{Opcode: "icmp", Type: "i64", Uses: []int32{5, -1}},
+	{Opcode: "br", Type: "i1", Uses: []int32{6}},
+}
+
+func TestSteadyStates(t *testing.T) {
+	p := toy(t)
+	// Three micro-ops for P2 alone; fma is taken as fmul and fadd; 7 micro-ops of 4 a cycle.
+	s := p.NewBody(axpy, Options{}).Steady()
+	if s.Cycles != 3 || s.Bottleneck != Ports || p.PortNames(s.Full) != "P2" || s.Recurrence != 1 || s.Dispatch != 7.0/4 {
+		t.Errorf("axpy: %+v, want 3 cycles for P2", s)
+	}
+	s = p.NewBody(sum, Options{}).Steady()
+	if s.Cycles != 3 || s.Bottleneck != Recurrence || len(s.Cycle) != 2 || s.Cycle[0] != 1 || s.Cycle[1] != 4 || s.Iterations != 1 {
+		t.Errorf("sum: %+v, want 3 cycles by the addition and its phi", s)
+	}
+	// A load whose latency goes up does not slow a loop that does not wait for it.
+	slow := Options{LoadLatency: func(block int, site uint32) float64 { return 100 }}
+	if s := p.NewBody(sum, slow).Steady(); s.Cycles != 3 {
+		t.Errorf("sum with loads of 100 cycles: %+v, want 3 cycles", s)
+	}
+	chase := []trace.Instr{
+		{Opcode: "phi", Type: "ptr", Uses: []int32{-2 - 1}},
+		{Opcode: "load", Type: "ptr", Uses: []int32{0}, Site: 1},
+		{Opcode: "icmp", Type: "ptr", Uses: []int32{1}},
+		{Opcode: "br", Type: "i1", Uses: []int32{2}},
+	}
+	if s := p.NewBody(chase, slow).Steady(); s.Cycles != 100 || s.Bottleneck != Recurrence {
+		t.Errorf("chase with loads of 100 cycles: %+v, want 100 cycles", s)
+	}
+	if s := p.NewBody(nil, Options{}).Steady(); s.Cycles != 0 || s.Bottleneck != Nothing {
+		t.Errorf("nothing: %+v", s)
+	}
+}
+
+func TestOnePass(t *testing.T) {
+	p := toy(t)
+	b := p.NewBody(axpy, Options{})
+	s := b.OnePass()
+	// Loads start in cycles 0 and 1 on P2, the multiplication and addition take 7 from the
+	// later on (5), the store 1.
+	if s.Cycles != 13 || s.Last != 6 {
+		t.Errorf("%v cycles, the last operation is %d; want 13 and 6", s.Cycles, s.Last)
+	}
+	var text strings.Builder
+	for _, row := range s.Table(4, 20) {
+		for _, op := range row {
+			if op < 0 {
+				text.WriteString(" .")
+			} else {
+				text.WriteString(" " + string(rune('0'+op)))
+			}
+		}
+		text.WriteString("\n")
+	}
+	want := ` . . 2 .
+ . 7 4 .
+ 9 . . .
+ . . . .
+ . . . .
+ 5 5 . .
+ . . . .
+ . . . .
+ . . . .
+ . . . .
+ . . . .
+ . . . .
+ . . 6 .
+`
+	if text.String() != want {
+		t.Errorf("the table is\n%swant\n%s", text.String(), want)
+	}
+}
+
+func TestCostsOfTypes(t *testing.T) {
+	p := toy(t)
+	for _, c := range []struct {
+		class Class
+		typ   string
+		want  string
+	}{
+		{FAdd, "double", "latency 3, uops 1, ports P1"},
+		{FAdd, "float", "latency 3, uops 1, ports P1"},
+		{FAdd, "<4 x double>", "latency 3, uops 1, ports P1"},
+		{FAdd, "<3 x double>", "latency 3, uops 1, ports P1"},
+		{FAdd, "<16 x double>", "latency 3, uops 4, ports 4x P1"},
+		{FAdd, "<2 x float>", "latency 3, uops 2, ports 2x P1"}, // no vector of floats: one after the other
+		{IAdd, "i128", "latency 1, uops 2, ports 2x P0|P1"},
+		{FMA, "double", "latency 7, uops 2, ports P0|P1 + P1"},
+		{Shift, "i32", "latency 1, uops 1, ports P0|P1"},
+		{IMin, "i32", "latency 2, uops 2, ports 2x P0|P1"},
+		{Sqrt, "double", "latency 13, uops 1, ports P0 + 4*P3"},
+		{Load, "{ i64, ptr }", "latency 4, uops 1, ports P2"},
+		{Load, "<1 x double>", "latency 4, uops 1, ports P2"},
+	} {
+		cost, ok := p.cost(c.class, shapeOf(c.typ))
+		got := "latency " + decimal(cost.Latency) + ", uops " + decimal(float64(cost.MicroOps)) + ", ports " + p.usesText(cost.Uses)
+		if !ok || got != c.want {
+			t.Errorf("%s %s: %s, want %s", c.class, c.typ, got, c.want)
+		}
+	}
+	if _, ok := p.cost(IDiv, shapeOf("i64")); ok {
+		t.Error("a division of integers has a cost, and the description has none")
+	}
+	b := p.NewBody([]trace.Instr{{Opcode: "sdiv", Type: "i64", Uses: []int32{-1, -1}}, {Opcode: "call sin", Type: "double"}}, Options{})
+	if len(b.Missing) != 1 || b.Missing[0].Class != IDiv || len(b.Unknown) != 1 || b.Unknown[0] != "call sin" {
+		t.Errorf("missing %v, unknown %v", b.Missing, b.Unknown)
+	}
+}
+
+func TestWhatCostsNothing(t *testing.T) {
+	p, err := Named("znver3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := func(what string, at int, instrs ...trace.Instr) {
+		t.Helper()
+		if op := p.NewBody(instrs, Options{}).Ops[at]; op.Class != "" || op.Cost.MicroOps != 0 {
+			t.Errorf("%s: %+v, want nothing", what, op)
+		}
+	}
+	load := trace.Instr{Opcode: "load", Type: "i32", Uses: []int32{-1}}
+	free("an extended load", 1, load, trace.Instr{Opcode: "sext", Type: "i64", Uses: []int32{0}})
+	free("a number added in an address", 0, trace.Instr{Opcode: "add", Type: "i64", Uses: []int32{-1}},
+		trace.Instr{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, 0}})
+	free("a comparison with its branch", 0, trace.Instr{Opcode: "icmp", Type: "i64", Uses: []int32{-1}}, trace.Instr{Opcode: "br", Type: "i1", Uses: []int32{0}})
+	free("a comparison of the larger", 0, trace.Instr{Opcode: "fcmp", Type: "double", Uses: []int32{-1, -1}},
+		trace.Instr{Opcode: "select", Type: "double", Uses: []int32{0, -1, -1}})
+	free("a jump", 0, trace.Instr{Opcode: "br"})
+	free("a truncation", 1, load, trace.Instr{Opcode: "trunc", Type: "i8", Uses: []int32{0}})
+	free("a mask of numbers", 1, trace.Instr{Opcode: "icmp", Type: "<4 x i64>", Uses: []int32{-1}}, trace.Instr{Opcode: "zext", Type: "<4 x i64>", Uses: []int32{0}})
+	free("a sign in a multiply-add", 0, trace.Instr{Opcode: "fneg", Type: "double", Uses: []int32{-1}},
+		trace.Instr{Opcode: "llvm.fmuladd", Type: "double", Uses: []int32{0, -1, -1}})
+	stored := p.NewBody([]trace.Instr{{Opcode: "load", Type: "<4 x double>", Uses: []int32{-1}}, {Opcode: "llvm.masked.store", Type: "void", Uses: []int32{0, -1}}}, Options{})
+	if want, ok := p.cost(MaskedS, shapeOf("<4 x double>")); !ok || p.usesText(stored.Ops[1].Cost.Uses) != p.usesText(want.Uses) {
+		t.Errorf("a masked store costs %+v, want %+v", stored.Ops[1].Cost, want)
+	}
+	b := p.NewBody([]trace.Instr{{Opcode: "udiv", Type: "i32", Uses: []int32{-1}}}, Options{})
+	if b.Ops[0].Class != IMul || b.Ops[0].Cost.Latency > 8 {
+		t.Errorf("a division by a number: %+v, want a multiplication", b.Ops[0])
+	}
+}
+
+func TestAddendAndAgain(t *testing.T) {
+	p := toy(t)
+	p.Set(Key{FMA, "double"}, Cost{Latency: 4, Addend: 2, MicroOps: 1, Uses: []Use{{1, 1}}})
+	body := func(uses ...int32) float64 {
+		return p.NewBody([]trace.Instr{{Opcode: "phi", Type: "double", Uses: []int32{-3}}, {Opcode: "llvm.fma", Type: "double", Uses: uses}}, Options{}).Steady().Recurrence
+	}
+	if got := body(-1, -1, 0); got != 2 {
+		t.Errorf("a chain of addends takes %v cycles, want 2", got)
+	}
+	if got := body(0, -1, -1); got != 4 {
+		t.Errorf("a chain of factors takes %v cycles, want 4", got)
+	}
+	p.Set(Key{FAdd, "double"}, Cost{Latency: 3, Again: 2, MicroOps: 1, Uses: []Use{{1, 1}}})
+	if got := p.NewBody(sum, Options{}).Steady().Recurrence; got != 2 {
+		t.Errorf("a chain of additions takes %v cycles, want 2", got)
+	}
+}
+
+func TestChain(t *testing.T) {
+	p := toy(t)
+	add := trace.Instr{Opcode: "fadd", Type: "double", Uses: []int32{-1, -1}}
+	head := Piece{[]trace.Instr{{Opcode: "phi", Type: "double", Uses: []int32{-1, -1}}, add}, 1}
+	side := Piece{[]trace.Instr{add, add}, 0.5}
+	carried := []Carried{
+		{Piece: 0, Instr: 1, FromPiece: 0, FromInstr: 0},
+		{Piece: 0, Instr: 0, FromPiece: 1, FromInstr: 1, Before: 1},
+		{Piece: 1, Instr: 0, FromPiece: 0, FromInstr: 1},
+		{Piece: 1, Instr: 1, FromPiece: 1, FromInstr: 0},
+		{Piece: 7, Instr: 1},
+	}
+	s := p.NewChain([]Piece{head, side}, carried, Options{}).Steady()
+	// One addition always, two in every other iteration: 3 + 3/2 + 3/2 cycles, and 2 on P1.
+	if s.Ports != 2 || s.Recurrence != 6 {
+		t.Errorf("%+v, want 2 cycles for ports and 6 for the recurrence", s)
+	}
+}
+
+// naivePorts tries all sets of ports.
+func naivePorts(list []demand, ports int) (most float64) {
+	for set := uint64(1); set < 1<<ports; set++ {
+		most = max(most, ratio(list, set))
+	}
+	return most
+}
+
+func TestPortBoundIsNaive(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ports := rapid.IntRange(1, 7).Draw(t, "ports")
+		b := &Body{Processor: &Processor{Ports: make([]string, ports)}}
+		n := rapid.IntRange(0, 10).Draw(t, "micro-ops")
+		for range n {
+			b.Ops = append(b.Ops, Op{Weight: rapid.SampledFrom([]float64{1, 1, 0.5, 1.0 / 3}).Draw(t, "weight"), Cost: Cost{Uses: []Use{{
+				Ports:  rapid.Uint64Range(1, 1<<ports-1).Draw(t, "set"),
+				Cycles: float64(rapid.IntRange(1, 5).Draw(t, "cycles")),
+			}}}})
+		}
+		got, full, load := b.portBound()
+		want := naivePorts(b.demands(), ports)
+		if math.Abs(got-want) > 1e-9 {
+			t.Fatalf("%v cycles, want %v", got, want)
+		}
+		total, demanded := 0.0, 0.0
+		for q, l := range load {
+			if total += l; l > got+1e-9 {
+				t.Fatalf("port %d has %v, more than %v", q, l, got)
+			}
+		}
+		for _, d := range b.demands() {
+			demanded += d.cycles
+		}
+		if math.Abs(total-demanded) > 1e-6 {
+			t.Fatalf("the ports have %v, want %v", total, demanded)
+		}
+		if n > 0 && math.Abs(ratio(b.demands(), full)-got) > 1e-9 {
+			t.Fatalf("ports %b are not the full ones", full)
+		}
+	})
+}
+
+// naiveRecurrence searches for the largest mean: a guess is too small while a cycle gains.
+func naiveRecurrence(b *Body) float64 {
+	gains := func(mean float64) bool {
+		way := make([]float64, len(b.Ops))
+		for range len(b.Ops) + 1 {
+			changed := false
+			for i := range b.Ops {
+				for _, w := range b.Ops[i].Waits {
+					if g := way[w.Op] + w.Cycles - mean*float64(w.Before); g > way[i]+1e-9 {
+						way[i], changed = g, true
+					}
+				}
+			}
+			if !changed {
+				return false
+			}
+		}
+		return true
+	}
+	low, high := 0.0, 1e4
+	for range 60 {
+		if middle := (low + high) / 2; gains(middle) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+func randomBody(t *rapid.T) *Body {
+	b := &Body{Processor: &Processor{Ports: make([]string, 3), Dispatch: rapid.IntRange(1, 4).Draw(t, "dispatch")}}
+	n := rapid.IntRange(0, 12).Draw(t, "operations")
+	for i := range n {
+		op := Op{Weight: 1, Class: IAdd, Cost: Cost{Latency: float64(rapid.IntRange(0, 5).Draw(t, "latency")), MicroOps: rapid.IntRange(0, 3).Draw(t, "micro-ops")}}
+		for range op.Cost.MicroOps {
+			op.Cost.Uses = append(op.Cost.Uses, Use{rapid.Uint64Range(1, 7).Draw(t, "set"), float64(rapid.IntRange(1, 3).Draw(t, "cycles"))})
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "waits") {
+			w := Wait{Op: uint32(rapid.IntRange(0, n-1).Draw(t, "from")), Before: uint32(rapid.IntRange(0, 3).Draw(t, "before"))}
+			if int(w.Op) >= i && w.Before == 0 {
+				w.Before = 1
+			}
+			op.Waits = append(op.Waits, w)
+		}
+		b.Ops = append(b.Ops, op)
+	}
+	for i := range b.Ops {
+		for k := range b.Ops[i].Waits {
+			b.Ops[i].Waits[k].Cycles = b.Ops[b.Ops[i].Waits[k].Op].Cost.Latency
+		}
+	}
+	return b
+}
+
+func TestRecurrenceIsNaive(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := randomBody(t)
+		got, cycle, iterations := b.recurrence()
+		want := naiveRecurrence(b)
+		if math.Abs(got-want) > 1e-6 {
+			t.Fatalf("%v cycles, want %v", got, want)
+		}
+		if got == 0 {
+			return
+		}
+		// What is named is a cycle of that mean.
+		sum := 0.0
+		for k, v := range cycle {
+			next := cycle[(k+1)%len(cycle)]
+			best := math.Inf(-1)
+			for _, w := range b.Ops[next].Waits {
+				if w.Op == v {
+					best = max(best, w.Cycles-got*float64(w.Before))
+				}
+			}
+			sum += best
+		}
+		if len(cycle) == 0 || math.Abs(sum) > 1e-6 || iterations == 0 {
+			t.Fatalf("cycle %v of %d iterations loses %v of mean %v", cycle, iterations, sum, got)
+		}
+	})
+}
+
+func TestSchedulesHold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := randomBody(t)
+		s := b.OnePass()
+		busy := map[[2]uint32]bool{}
+		need := 0
+		for _, slot := range s.Slots {
+			for at := slot.Cycle; at < slot.Cycle+slot.Cycles; at++ {
+				if busy[[2]uint32{at, uint32(slot.Port)}] {
+					t.Fatalf("port %d is held twice in cycle %d", slot.Port, at)
+				}
+				busy[[2]uint32{at, uint32(slot.Port)}] = true
+			}
+			if float64(slot.Cycle) < s.Starts[slot.Op].Cycle-1 {
+				t.Fatalf("operation %d holds a port before it starts", slot.Op)
+			}
+		}
+		for i := range b.Ops {
+			need += len(b.Ops[i].Cost.Uses)
+			for _, w := range b.Ops[i].Waits {
+				if w.Before == 0 && s.Starts[i].Cycle < s.Starts[w.Op].Cycle+w.Cycles {
+					t.Fatalf("operation %d starts before what it waits for", i)
+				}
+			}
+		}
+		if len(s.Slots) != need {
+			t.Fatalf("%d micro-ops have ports, want %d", len(s.Slots), need)
+		}
+		last := 0.0
+		for _, slot := range s.Slots {
+			last = max(last, float64(slot.Cycle+slot.Cycles))
+		}
+		if ports, _, _ := b.portBound(); last < ports-1e-9 {
+			t.Fatalf("the ports are done in %v cycles, want at least %v", last, ports)
+		}
+	})
+}
+
+// TestLongStays: a description whose micro-ops hold ports for a million cycles does not keep
+// the scheduler for long.
+func TestLongStays(t *testing.T) {
+	p, err := Read([]byte("name: x\nports: a b c\ndispatch: 1\nclasses:\n  iadd: latency 1000000, uops 3, ports 3x 1000000*a|b + 999999*c\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	instrs := make([]trace.Instr, 300)
+	for i := range instrs {
+		instrs[i] = trace.Instr{Opcode: "add", Type: "i64", Uses: []int32{int32(i) - 1, -1}}
+	}
+	b := p.NewBody(instrs, Options{})
+	if s := b.OnePass(); s.Cycles < 1e6 {
+		t.Errorf("%v cycles", s.Cycles)
+	}
+	if s := b.Steady(); s.Cycles != 300*1.5e6 {
+		t.Errorf("%+v", s)
+	}
+}

@@ -1,0 +1,387 @@
+// Package pipeline models the cores of processors: how many cycles blocks of a program
+// take, and which part of the core they wait for. The blocks are those of LLVM's
+// intermediate representation after optimisation, with the dependences that trace.Instr
+// has; no machine code is needed.
+//
+// # Method
+//
+// The slides "Compute Node Models" (Santhi, Chennupati, LA-UR-17-20754, part 3) draw a graph of
+// data dependences for each block, and let a model of the pipelines, with a latency and a
+// throughput for each class of instructions, find the time of one pass; the runtime is the sum
+// of these times by how often the blocks run. Here, in steps:
+//
+//  1. A [Processor] says what each [Class] of instructions costs: the latency, and micro-ops,
+//     each of which can go to any of some ports. [Named] has descriptions made of the
+//     tables of llvm-mca (LLVM 19) by tools/pipelines, [Read] reads others, and PPT's.
+//  2. [Processor.NewBody] makes a [Body] of a block: what each instruction costs and waits
+//     for. Addresses, truncations, phis, and extensions of what a load brings cost
+//     nothing; a comparison and its branch are one; a division by a known number is a
+//     multiplication.
+//  3. [Body.OnePass] schedules it once, greedily, cycle by cycle: the slides' time, and a
+//     table of cycles and ports to look at.
+//  4. [Body.Steady] bounds what an iteration takes when many overlap, as in a loop: by the
+//     ports (exactly, by maximal flows), by the micro-ops that enter the core a cycle, and by
+//     values that iterations wait for (exactly, the largest mean over the cycles of the
+//     graph). The largest is the time, and the bottleneck. A loop that is entered anew every
+//     few iterations overlaps with itself as far as the window reaches: [Body.SteadyOver].
+//  5. [Processor.Runtime] sums up, with the average latency of loads and the lines that miss
+//     given from elsewhere.
+//
+// # Where this is not the slides
+//
+// One pass of a block is what the slides sum up. A real core works at many iterations at a
+// time, so that it takes a fraction of that: the steady state is what is summed up here, and
+// [SlidesForm] is the slides' sum. PPT has eleven classes; here there are more (square
+// roots, shifts, selections, comparisons, conversions, vectors), which fall back on PPT's
+// where a description lacks them. Micro-ops choose among ports, which classes share.
+//
+// [NotModelled] lists what is left out.
+//
+// # Descriptions
+//
+// A description is text, which YAML's rules fit too:
+//
+//	name: toy
+//	title: A toy
+//	isa: x86-64
+//	source: made up
+//	clock_ghz: 2.5
+//	dispatch: 4                       # micro-ops that enter a cycle
+//	window: 224                       # micro-ops that are in the core at a time
+//	ports: P0 P1 P2 DIV
+//	fuses: compare-branch             # and compare-select, extend-address, load-operation
+//	notes:
+//	  - what a reader should know
+//	levels:
+//	  L1: 4                           # cycles from the address to the value
+//	classes:
+//	  iadd i64: latency 1, uops 1, ports P0|P1
+//	  fadd <4 x double>: latency 3, again 2, uops 1, ports P1
+//	  fma double: latency 4, addend 2, uops 1, ports P0|P1
+//	  fdiv double: latency 13, uops 1, ports P0 + 4*DIV
+//	  gather <4 x i32>: latency 20, uops 6, ports 2x P0|P1 + 4x P2
+//	  load: latency 4, uops 1, ports P2
+//
+// Behind ports stand micro-ops with a + between them: each holds one of the ports that have a |
+// between them, for 1 cycle or those before a *; "4x" is four of the kind. addend is the
+// latency from the third operand of a fused multiply-add, again the latency to an
+// instruction of the same class. A class without a type is for all types that have no line of
+// their own; vectors without a line are taken in parts, or with the next longer ones.
+package pipeline
+
+import (
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// Processor is what the model knows of a processor's core.
+type Processor struct {
+	Name, Title string
+	ISA         string // "x86-64", "aarch64", ""
+	Source      string // where the numbers are from
+	Notes       []string
+	ClockGHz    float64 // 0: not known
+	Dispatch    int     // micro-ops that enter the core a cycle
+	Window      int     // micro-ops that are in it at a time, waiting or done (the reorder buffer); 0: not known
+	Ports       []string
+	Fuses       Fusion
+	Levels      []Level // of its memory, nearest first; empty: a load's class says all
+
+	costs map[Key]Cost
+	keys  []Key // in the order of the file
+}
+
+// Fusion says which pairs of instructions are one.
+type Fusion uint8
+
+// The pairs.
+const (
+	// CompareBranch: a comparison of integers and the branch that alone uses it.
+	CompareBranch Fusion = 1 << iota
+	// CompareSelect: a comparison of floating-point numbers and the selection of one of
+	// the two are the smaller or larger of them.
+	CompareSelect
+	// ExtendAddress: the extension of an integer that is only used in addresses.
+	ExtendAddress
+	// LoadOperation: a load and the operation that alone uses it enter the core as one
+	// micro-op; they take their ports as two.
+	LoadOperation
+)
+
+var fusions = []struct {
+	name string
+	bit  Fusion
+}{{"compare-branch", CompareBranch}, {"compare-select", CompareSelect}, {"extend-address", ExtendAddress}, {"load-operation", LoadOperation}}
+
+// Level is a level of memory: the cycles from the address to the value.
+type Level struct {
+	Name          string
+	LatencyCycles float64
+}
+
+// Key names a cost: the class of an instruction and the type that it works on, as LLVM
+// writes it: i32, i64, float, double, <4 x float>. The type "" is any.
+type Key struct {
+	Class Class
+	Type  string
+}
+
+func (k Key) String() string {
+	if k.Type == "" {
+		return string(k.Class)
+	}
+	return string(k.Class) + " " + k.Type
+}
+
+// Cost is what an instruction takes of a core.
+type Cost struct {
+	Latency  float64 // cycles from its operands to its result
+	Addend   float64 // the same from the third operand of a fused multiply-add; 0: Latency
+	Again    float64 // the same from one of its own class, where that is shorter; 0: Latency
+	MicroOps int     // places it takes when it enters the core
+	Uses     []Use
+}
+
+// Use is a micro-op: it holds any one of some ports for some cycles.
+type Use struct {
+	Ports  uint64 // a bit for each port that can take it
+	Cycles float64
+}
+
+// most bounds of descriptions: no core is larger.
+const (
+	mostPorts    = 64
+	mostCycles   = 1e6
+	mostMicroOps = 10000
+	mostUses     = 256
+)
+
+// Set gives a class and type its cost; a second time, another one.
+func (p *Processor) Set(k Key, c Cost) {
+	if p.costs == nil {
+		p.costs = map[Key]Cost{}
+	}
+	if _, again := p.costs[k]; !again {
+		p.keys = append(p.keys, k)
+	}
+	p.costs[k] = c
+}
+
+// Keys lists what has a cost of its own, in the description's order.
+func (p *Processor) Keys() []Key { return p.keys }
+
+// Cost is the cost that the description itself gives for a class and type.
+func (p *Processor) Cost(k Key) (Cost, bool) {
+	c, found := p.costs[k]
+	return c, found
+}
+
+// PortNames lists the ports of a set, P0|P1.
+func (p *Processor) PortNames(ports uint64) string {
+	var names []string
+	for ports != 0 {
+		i := bits.TrailingZeros64(ports)
+		if i < len(p.Ports) {
+			names = append(names, p.Ports[i])
+		}
+		ports &= ports - 1
+	}
+	return strings.Join(names, "|")
+}
+
+// Throughput is how many cycles apart an instruction can start when only such are run and
+// none waits for another.
+func (p *Processor) Throughput(c Cost) float64 {
+	b := Body{Processor: p, Ops: []Op{{Weight: 1, Cost: c}}}
+	s := b.Steady()
+	return s.Cycles
+}
+
+// Missing is a class that a processor's description has no number for, nor one that
+// could stand in.
+type Missing struct {
+	Class Class
+	Type  string // of the first instruction
+	Block uint32 // the first block that needs it
+	Count int    // instructions that need it
+}
+
+// cost finds the cost of a class for a type, from the description or from what stands
+// in for it: the same class of another type, vectors in parts, then another class.
+func (p *Processor) cost(class Class, of shape) (Cost, bool) {
+	for range len(standIns) + 1 {
+		if c, ok := p.ofClass(class, of); ok {
+			return c, true
+		}
+		switch class {
+		case FMA:
+			return p.series(of, FMul, FAdd)
+		case IMin:
+			return p.series(of, ICmp, Select)
+		}
+		next, ok := standIns[class]
+		if !ok {
+			break
+		}
+		class = next
+	}
+	return p.ofClass(Unknown, of)
+}
+
+// series is one class after the other.
+func (p *Processor) series(of shape, classes ...Class) (sum Cost, ok bool) {
+	for _, class := range classes {
+		c, ok := p.cost(class, of)
+		if !ok {
+			return Cost{}, false
+		}
+		sum = sum.then(c)
+	}
+	return sum, true
+}
+
+// then is c before d.
+func (c Cost) then(d Cost) Cost {
+	sum := c.beside(d)
+	sum.Latency = c.Latency + d.Latency
+	return sum
+}
+
+// beside is c and d, neither of which waits for the other.
+func (c Cost) beside(d Cost) Cost {
+	uses := make([]Use, 0, len(c.Uses)+len(d.Uses))
+	return Cost{
+		Latency: max(c.Latency, d.Latency), MicroOps: c.MicroOps + d.MicroOps,
+		Uses: append(append(uses, c.Uses...), d.Uses...),
+	}
+}
+
+// times is n of c, neither of which waits for the other: the parts of a vector.
+func (c Cost) times(n int) Cost {
+	if n <= 1 {
+		return c
+	}
+	many := Cost{Latency: c.Latency, Addend: c.Addend, Again: c.Again, MicroOps: min(c.MicroOps*n, mostMicroOps)}
+	for _, u := range c.Uses {
+		if n > mostUses/max(1, len(c.Uses)) { // one long stay instead of many: the load is the same
+			u.Cycles *= float64(n)
+			many.Uses = append(many.Uses, u)
+			continue
+		}
+		for range n {
+			many.Uses = append(many.Uses, u)
+		}
+	}
+	return many
+}
+
+// ofClass looks in one class: the type itself, the vector that has it in its first
+// elements, parts of it, and the class for any type.
+func (p *Processor) ofClass(class Class, of shape) (Cost, bool) {
+	n := of.elements
+	if n == 0 { // a scalar
+		if c, ok := p.costs[Key{class, of.element}]; ok {
+			return c.times(of.parts), true
+		}
+		if other := of.neighbour(); other != "" {
+			if c, ok := p.costs[Key{class, other}]; ok {
+				return c.times(of.parts), true
+			}
+		}
+		c, ok := p.costs[Key{class, ""}]
+		return c.times(of.parts), ok
+	}
+	whole := 1 << bits.Len(uint(n-1))
+	for m := whole; m <= 64; m *= 2 {
+		if c, ok := p.costs[Key{class, vectorOf(m, of.element)}]; ok {
+			return c.times(of.parts), true
+		}
+	}
+	for m := whole / 2; m >= 2; m /= 2 {
+		if c, ok := p.costs[Key{class, vectorOf(m, of.element)}]; ok {
+			return c.times(of.parts * ((n + m - 1) / m)), true
+		}
+	}
+	c, ok := p.ofClass(class, shape{element: of.element, parts: 1})
+	return c.times(of.parts * n), ok
+}
+
+func vectorOf(n int, element string) string { return "<" + strconv.Itoa(n) + " x " + element + ">" }
+
+// shape is a type as costs are looked up by it.
+type shape struct {
+	element  string // i8 to i64 (scalars i32 and i64), float, double
+	elements int    // of a vector; 0: a scalar
+	parts    int    // at least 1: how often, for what is wider than any register
+}
+
+// neighbour is the scalar that stands in for one without a number.
+func (s shape) neighbour() string {
+	switch s.element {
+	case "i32":
+		return "i64"
+	case "i64":
+		return "i32"
+	case "float":
+		return "double"
+	case "double":
+		return "float"
+	}
+	return ""
+}
+
+// shapeOf reads a type as LLVM writes it. What is no number nor vector of numbers is
+// taken as a pointer, and a struct as its first member.
+func shapeOf(text string) shape {
+	text = strings.TrimLeft(text, "{ ")
+	if inner, ok := strings.CutPrefix(text, "<"); ok && !strings.HasPrefix(inner, "{") {
+		inner = strings.TrimPrefix(inner, "vscale x ")
+		count, element, ok := strings.Cut(strings.TrimSuffix(inner, ">"), " x ")
+		n, err := strconv.Atoi(count)
+		if !ok || err != nil || n < 1 || n > 1<<16 {
+			return shape{element: "i64", parts: 1}
+		}
+		s := scalar(element, true)
+		if n > 1 {
+			s.elements = n
+		}
+		return s
+	}
+	return scalar(text, false)
+}
+
+// scalar reads the type of a scalar, or of a vector's element.
+func scalar(text string, inVector bool) shape {
+	text, _, _ = strings.Cut(text, ",")
+	text = strings.TrimRight(text, " }>")
+	switch text {
+	case "float", "double":
+		return shape{element: text, parts: 1}
+	case "half", "bfloat":
+		return shape{element: "float", parts: 1}
+	case "x86_fp80", "fp128", "ppc_fp128":
+		return shape{element: "double", parts: 1}
+	}
+	width := 64
+	if digits, ok := strings.CutPrefix(text, "i"); ok {
+		if n, err := strconv.Atoi(digits); err == nil && n > 0 {
+			width = min(n, 1<<14)
+		}
+	}
+	switch {
+	case inVector && width <= 8:
+		return shape{element: "i8", parts: 1}
+	case inVector && width <= 16:
+		return shape{element: "i16", parts: 1}
+	case width <= 32:
+		return shape{element: "i32", parts: 1}
+	}
+	return shape{element: "i64", parts: (width + 63) / 64}
+}
+
+func (s shape) isFloat() bool { return s.element == "float" || s.element == "double" }
+
+// whole is the cycles that a port is held for, as a schedule counts them.
+func whole(cycles float64) int { return max(1, int(math.Ceil(cycles-1e-9))) }

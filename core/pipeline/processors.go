@@ -1,0 +1,41 @@
+package pipeline
+
+import (
+	"embed"
+	"errors"
+	"strings"
+)
+
+//go:embed processors/*.yaml
+var files embed.FS
+
+// Processors lists the names of the descriptions that come with the package.
+func Processors() (names []string) {
+	list, err := files.ReadDir("processors")
+	if err != nil {
+		return nil
+	}
+	for _, f := range list {
+		names = append(names, strings.TrimSuffix(f.Name(), ".yaml"))
+	}
+	return names
+}
+
+// Description is the text of a description that comes with the package; nil: none of
+// that name.
+func Description(name string) []byte {
+	text, err := files.ReadFile("processors/" + name + ".yaml")
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// Named reads a description that comes with the package.
+func Named(name string) (*Processor, error) {
+	text := Description(name)
+	if text == nil {
+		return nil, errors.New("no processor is named " + name + ", want one of " + strings.Join(Processors(), ", "))
+	}
+	return Read(text)
+}

@@ -1,0 +1,403 @@
+package pipeline
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Error tells what is wrong with a description, and where.
+type Error struct {
+	Line int // 0: nowhere in particular
+	Text string
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.Text
+	}
+	return "line " + strconv.Itoa(e.Line) + ": " + e.Text
+}
+
+// mostBytes is beyond any description of a processor.
+const mostBytes = 1 << 20
+
+// Read reads a processor's description: this package's form, which the package's
+// documentation draws, or a hardware file of PPT. The error is an [*Error].
+func Read(text []byte) (*Processor, error) {
+	if len(text) > mostBytes {
+		return nil, &Error{0, "larger than 1 MiB, which no processor's description needs"}
+	}
+	if isPPT(string(text)) {
+		return readPPT(string(text))
+	}
+	r := &reader{p: &Processor{}, port: map[string]int{}, seen: map[string]bool{}}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		r.line = n
+		if err := r.read(strings.TrimRight(line, " \t\r\n")); err != nil {
+			return nil, &Error{n, err.Error()}
+		}
+	}
+	if err := r.p.check(); err != nil {
+		return nil, err
+	}
+	return r.p, nil
+}
+
+// reader reads the lines of a description.
+type reader struct {
+	p       *Processor
+	line    int
+	section string // "classes", "levels" or "notes": what indented lines are
+	port    map[string]int
+	seen    map[string]bool
+}
+
+func (r *reader) read(line string) error {
+	content := strings.TrimLeft(line, " ")
+	switch {
+	case content == "" || strings.HasPrefix(content, "#"):
+		return nil
+	case strings.HasPrefix(content, "\t"):
+		return errors.New("a tab, want blanks before what belongs to " + strconv.Quote(r.section))
+	}
+	inside := len(content) < len(line)
+	if item, isItem := strings.CutPrefix(content, "- "); isItem && r.section == "notes" {
+		r.p.Notes = append(r.p.Notes, item)
+		return nil
+	}
+	if before, _, comment := strings.Cut(content, " #"); comment {
+		content = strings.TrimRight(before, " ")
+	}
+	key, value, ok := strings.Cut(content, ":")
+	if !ok || key == "" {
+		return errors.New(strconv.Quote(clip(content)) + ", want key: value")
+	}
+	value = strings.TrimSpace(value)
+	if inside {
+		return r.inside(key, value)
+	}
+	if r.section = ""; r.seen[key] {
+		return errors.New("key " + strconv.Quote(clip(key)) + " a second time")
+	}
+	r.seen[key] = true
+	return r.top(key, value)
+}
+
+// clip keeps what errors quote short.
+func clip(s string) string {
+	if len(s) > 60 {
+		return s[:60] + "…"
+	}
+	return s
+}
+
+func (r *reader) top(key, value string) (err error) {
+	switch key {
+	case "name":
+		r.p.Name = value
+	case "title":
+		r.p.Title = value
+	case "isa":
+		r.p.ISA = value
+	case "source":
+		r.p.Source = value
+	case "clock_ghz":
+		r.p.ClockGHz, err = cycles(value, "a number above 0")
+	case "dispatch":
+		r.p.Dispatch, err = count(value, 1, 64, "1 to 64 micro-ops a cycle")
+	case "window":
+		r.p.Window, err = count(value, 1, 1<<20, "1 to 1048576 micro-ops")
+	case "ports":
+		return r.ports(value)
+	case "fuses":
+		return r.fuses(value)
+	case "classes", "levels", "notes":
+		if r.section = key; value != "" {
+			return errors.New(strconv.Quote(clip(value)) + " behind " + key + ":, want it on lines of its own")
+		}
+		if key == "classes" && len(r.p.Ports) == 0 {
+			return errors.New("classes before ports, want the ports first")
+		}
+	default:
+		return errors.New("key " + strconv.Quote(clip(key)) + " is not known, want name, title, isa, source, clock_ghz, dispatch, window, ports, fuses, levels, classes or notes")
+	}
+	return err
+}
+
+func (r *reader) ports(value string) error {
+	for name := range strings.FieldsSeq(value) {
+		if strings.ContainsAny(name, "|+*,:#") {
+			return errors.New("a port named " + strconv.Quote(clip(name)) + ", want a name without | + * , : #")
+		}
+		if _, again := r.port[name]; again {
+			return errors.New("port " + strconv.Quote(clip(name)) + " a second time")
+		}
+		r.port[name] = len(r.p.Ports)
+		r.p.Ports = append(r.p.Ports, name)
+	}
+	if len(r.p.Ports) == 0 || len(r.p.Ports) > mostPorts {
+		return errors.New(strconv.Itoa(len(r.p.Ports)) + " ports, want 1 to " + strconv.Itoa(mostPorts))
+	}
+	return nil
+}
+
+func (r *reader) fuses(value string) error {
+next:
+	for word := range strings.FieldsSeq(value) {
+		for _, f := range fusions {
+			if f.name == word {
+				r.p.Fuses |= f.bit
+				continue next
+			}
+		}
+		return errors.New("fuses " + strconv.Quote(clip(word)) + ", want compare-branch, compare-select, extend-address or load-operation")
+	}
+	return nil
+}
+
+func (r *reader) inside(key, value string) error {
+	switch r.section {
+	case "classes":
+		return r.class(key, value)
+	case "levels":
+		latency, err := cycles(value, "cycles above 0")
+		r.p.Levels = append(r.p.Levels, Level{key, latency})
+		if err == nil && len(r.p.Levels) > 16 {
+			return errors.New("more than 16 levels of memory")
+		}
+		return err
+	}
+	return errors.New("blanks before " + strconv.Quote(clip(key)) + ", want them below classes:, levels: or notes: alone")
+}
+
+// class reads `fadd double: latency 3, uops 1, ports P1|P5`.
+func (r *reader) class(key, value string) error {
+	name, typ, _ := strings.Cut(key, " ")
+	if !isClass(name) {
+		return errors.New("class " + strconv.Quote(clip(name)) + " is not known, want one of " + strings.Join(classNames(), ", "))
+	}
+	if of := shapeOf(typ); typ != "" && of.String() != typ {
+		return errors.New("type " + strconv.Quote(clip(typ)) + ", want i32, i64, float, double, a vector of 2 to 64 of them (or of i8, i16) such as <4 x float>, or none")
+	}
+	k := Key{Class(name), typ}
+	if _, again := r.p.costs[k]; again {
+		return errors.New(k.String() + " a second time")
+	}
+	c := Cost{MicroOps: 1}
+	latency := false
+	for part := range strings.SplitSeq(value, ",") {
+		word, rest, _ := strings.Cut(strings.TrimSpace(part), " ")
+		var err error
+		switch word {
+		case "latency":
+			latency = true
+			c.Latency, err = number(rest, 0, "a latency of 0 to 1000000 cycles")
+		case "addend":
+			c.Addend, err = cycles(rest, "a latency above 0 cycles")
+		case "again":
+			c.Again, err = cycles(rest, "a latency above 0 cycles")
+		case "uops":
+			c.MicroOps, err = count(rest, 0, mostMicroOps, "0 to 10000 micro-ops")
+		case "ports":
+			c.Uses, err = r.uses(rest)
+		default:
+			return errors.New(strconv.Quote(clip(part)) + ", want latency, addend, again, uops or ports")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !latency {
+		return errors.New(k.String() + " without its latency")
+	}
+	r.p.Set(k, c)
+	return nil
+}
+
+// uses reads `P0|P1 + 4*P5`.
+func (r *reader) uses(text string) (list []Use, err error) {
+	for term := range strings.SplitSeq(text, "+") {
+		u := Use{Cycles: 1}
+		n := 1
+		term = strings.TrimSpace(term)
+		if before, after, ok := strings.Cut(term, "x "); ok && strings.Trim(before, "0123456789") == "" {
+			if n, err = count(before, 1, mostUses, "1 to 256 micro-ops"); err != nil {
+				return nil, err
+			}
+			term = after
+		}
+		if before, after, ok := strings.Cut(term, "*"); ok {
+			if u.Cycles, err = cycles(strings.TrimSpace(before), "cycles above 0"); err != nil {
+				return nil, err
+			}
+			term = after
+		}
+		for name := range strings.SplitSeq(term, "|") {
+			name = strings.TrimSpace(name)
+			at, found := r.port[name]
+			if !found {
+				return nil, errors.New("port " + strconv.Quote(clip(name)) + " is not known, want some of " + strings.Join(r.p.Ports, " "))
+			}
+			u.Ports |= 1 << at
+		}
+		for range n {
+			list = append(list, u)
+		}
+		if len(list) > mostUses {
+			return nil, errors.New("more than 256 uses of ports")
+		}
+	}
+	return list, nil
+}
+
+func number(text string, least float64, want string) (float64, error) {
+	x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil || math.IsNaN(x) || x < least || x > mostCycles {
+		return 0, errors.New(strconv.Quote(clip(text)) + ", want " + want)
+	}
+	return x, nil
+}
+
+func cycles(text, want string) (float64, error) {
+	x, err := number(text, 0, want)
+	if err == nil && x <= 0 {
+		err = errors.New(strconv.Quote(clip(text)) + ", want " + want)
+	}
+	return x, err
+}
+
+func count(text string, least, most int, want string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil || n < least || n > most {
+		return 0, errors.New(strconv.Quote(clip(text)) + ", want " + want)
+	}
+	return n, nil
+}
+
+func classNames() (names []string) {
+	for class := range standIns {
+		names = append(names, string(class))
+	}
+	names = append(names, string(Unknown), string(FMA), string(IMin))
+	slices.Sort(names)
+	return names
+}
+
+// check tests what a description as a whole must have.
+func (p *Processor) check() error {
+	switch {
+	case p.Name == "":
+		return &Error{0, "no name: in the description"}
+	case len(p.Ports) == 0:
+		return &Error{0, "no ports: in the description, want at least one"}
+	case p.Dispatch == 0:
+		return &Error{0, "no dispatch: in the description, want the micro-ops that enter the core a cycle"}
+	case len(p.keys) == 0:
+		return &Error{0, "no classes: in the description"}
+	}
+	return nil
+}
+
+// String is the type as LLVM writes it.
+func (s shape) String() string {
+	if s.elements == 0 {
+		return s.element
+	}
+	return vectorOf(s.elements, s.element)
+}
+
+// Write gives the description in the form that [Read] reads.
+func (p *Processor) Write() []byte {
+	var w []byte
+	line := func(parts ...string) {
+		for _, part := range parts {
+			w = append(w, part...)
+		}
+		w = append(w, '\n')
+	}
+	field := func(key, value string) {
+		if value != "" {
+			line(key, ": ", value)
+		}
+	}
+	field("name", p.Name)
+	field("title", p.Title)
+	field("isa", p.ISA)
+	field("source", p.Source)
+	if p.ClockGHz > 0 {
+		field("clock_ghz", decimal(p.ClockGHz))
+	}
+	field("dispatch", strconv.Itoa(p.Dispatch))
+	if p.Window > 0 {
+		field("window", strconv.Itoa(p.Window))
+	}
+	field("ports", strings.Join(p.Ports, " "))
+	var fuses []string
+	for _, f := range fusions {
+		if p.Fuses&f.bit != 0 {
+			fuses = append(fuses, f.name)
+		}
+	}
+	field("fuses", strings.Join(fuses, " "))
+	if len(p.Notes) > 0 {
+		line("notes:")
+		for _, note := range p.Notes {
+			line("  - ", note)
+		}
+	}
+	if len(p.Levels) > 0 {
+		line("levels:")
+		for _, l := range p.Levels {
+			line("  ", l.Name, ": ", decimal(l.LatencyCycles))
+		}
+	}
+	line("classes:")
+	for _, k := range p.keys {
+		c := p.costs[k]
+		addend := ""
+		if c.Addend > 0 {
+			addend = ", addend " + decimal(c.Addend)
+		}
+		if c.Again > 0 {
+			addend += ", again " + decimal(c.Again)
+		}
+		uses := ""
+		if len(c.Uses) > 0 {
+			uses = ", ports " + p.usesText(c.Uses)
+		}
+		line("  ", k.String(), ": latency ", decimal(c.Latency), addend, ", uops ", strconv.Itoa(c.MicroOps), uses)
+	}
+	return w
+}
+
+// usesText writes equal uses once: 2x P0|P1 + 4*P5.
+func (p *Processor) usesText(uses []Use) string {
+	var terms []string
+	for i, u := range uses {
+		if slices.Index(uses, u) < i {
+			continue
+		}
+		n := 0
+		for _, v := range uses {
+			if u == v {
+				n++
+			}
+		}
+		term := p.PortNames(u.Ports)
+		if u.Cycles != 1 {
+			term = decimal(u.Cycles) + "*" + term
+		}
+		if n > 1 {
+			term = strconv.Itoa(n) + "x " + term
+		}
+		terms = append(terms, term)
+	}
+	return strings.Join(terms, " + ")
+}
+
+func decimal(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

@@ -1,0 +1,163 @@
+package pipeline
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestDescriptionsRead(t *testing.T) {
+	names := Processors()
+	if len(names) < 8 {
+		t.Fatalf("descriptions of %v, want at least eight", names)
+	}
+	for _, name := range names {
+		p, err := Named(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if p.Name != name || p.Title == "" || !strings.Contains(p.Source, "llvm-mca") {
+			t.Errorf("%s is named %q, titled %q, from %q", name, p.Name, p.Title, p.Source)
+		}
+		_, text, _ := bytes.Cut(Description(name), []byte("\n")) // without the comment
+		if got := p.Write(); !bytes.Equal(got, text) {
+			t.Errorf("%s: written again it is another one", name)
+		}
+		for _, class := range pptClasses[:10] {
+			for _, typ := range []string{"i32", "i64", "float", "double", "<4 x float>", "<4 x double>", "<8 x i32>", "<2 x i64>"} {
+				if _, ok := p.cost(class, shapeOf(typ)); !ok && shapeOf(typ).isFloat() == strings.HasPrefix(string(class), "f") {
+					t.Errorf("%s has no cost for %s %s", name, class, typ)
+				}
+			}
+		}
+	}
+	if _, err := Named("abacus"); err == nil || !strings.Contains(err.Error(), "znver4") {
+		t.Errorf("%v, want the names that there are", err)
+	}
+}
+
+func TestBadDescriptions(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", "no name: in the description"},
+		{"name: x\n", "no ports: in the description"},
+		{"name: x\nports: P0\n", "no dispatch: in the description"},
+		{"name: x\nports: P0\ndispatch: 4\n", "no classes: in the description"},
+		{"name x\n", `line 1: "name x", want key: value`},
+		{"name: x\nname: y\n", `line 2: key "name" a second time`},
+		{"speed: 3\n", `line 1: key "speed" is not known, want name, title`},
+		{"dispatch: many\n", `line 1: "many", want 1 to 64 micro-ops a cycle`},
+		{"ports: P0 P0\n", `line 1: port "P0" a second time`},
+		{"ports:\n", `line 1: 0 ports, want 1 to 64`},
+		{"ports: a|b\n", `line 1: a port named "a|b"`},
+		{"fuses: all\n", `line 1: fuses "all", want compare-branch`},
+		{"clock_ghz: -1\n", `line 1: "-1", want a number above 0`},
+		{"classes:\n", `line 1: classes before ports`},
+		{"classes: iadd\n", `line 1: "iadd" behind classes:`},
+		{"\tname: x\n", "line 1: a tab, want blanks"},
+		{"  name: x\n", `line 1: blanks before "name"`},
+		{"levels:\n  L1: soon\n", `line 2: "soon", want cycles above 0`},
+		{"ports: P0\nclasses:\n  add: latency 1\n", `line 3: class "add" is not known, want one of alu`},
+		{"ports: P0\nclasses:\n  iadd i31: latency 1\n", `line 3: type "i31", want i32`},
+		{"ports: P0\nclasses:\n  iadd: uops 1\n", "line 3: iadd without its latency"},
+		{"ports: P0\nclasses:\n  iadd: latency 1, ports P1\n", `line 3: port "P1" is not known, want some of P0`},
+		{"ports: P0\nclasses:\n  iadd: latency 1, ports 0*P0\n", `line 3: "0", want cycles above 0`},
+		{"ports: P0\nclasses:\n  iadd: latency x\n", `line 3: "x", want a latency of 0 to`},
+		{"ports: P0\nclasses:\n  iadd: latency 1, speed 3\n", `line 3: " speed 3", want latency, addend`},
+		{"ports: P0\nclasses:\n  iadd: latency 1, ports 300x P0\n", `line 3: "300", want 1 to 256`},
+		{"ports: P0\nclasses:\n  iadd: latency 1\n  iadd: latency 2\n", "line 4: iadd a second time"},
+		{"pipelinecounts = 4\n", "line 1: pipelinecounts has no numbers"},
+		{"pipelinecounts = {\n 'cache': 4}\n", `line 2: class "cache" is not one of PPT's`},
+		{"pipelinecounts = {'iadd': 4}\n", "line 1: iadd has pipelines and no latency"},
+		{"pipelinecounts = {'iadd': four}\n", `line 1: the value of "iadd" is no number`},
+		{"pipelinecounts = {'iadd': 400}\npipelinelatencies = {'iadd': 1}\n", "line 2: pipelinecounts of iadd is 400"},
+		{"pipelinelatencies = {'iadd': 1}\n", "no class has pipelines"},
+		{strings.Repeat("#", mostBytes+1), "larger than 1 MiB"},
+	} {
+		_, err := Read([]byte(c.text))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.60q: %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
+// pptText is laid out as the files of PPT are.
+const pptText = `# toy.py
+'''
+  A core.
+'''
+kb = 1024.0
+clockspeed = (
+        2.00 * 10 ** 9  # Hertz
+)
+cache_sizes = [32 * kb]
+pipelinetypes = ["iadd", "fadd", "load", "br"]
+pipelinecounts = {
+        "iadd": 2,
+        "fadd": 1, # one
+        "load": 2,
+        "br": 1,
+}
+pipelinelatencies = {  # in seconds
+        "iadd": 1.000 / clockspeed,
+        "fadd": 3.000 / clockspeed,
+        "load": 4.000 / clockspeed,
+        "br": 1.0 / clockspeed,
+}
+pipelinethroughputs = {
+        "iadd": 0.500 / clockspeed,
+        "fadd": 1.000 / clockspeed,
+        "load": 1.000 / clockspeed,
+        "br": 2.000 / clockspeed,
+}
+`
+
+func TestReadsPPT(t *testing.T) {
+	p, err := Read([]byte(pptText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `name: ppt
+title: a hardware file of PPT
+source: a hardware file of PPT
+clock_ghz: 2
+dispatch: 6
+ports: iadd0 iadd1 fadd0 load0 load1 br0
+notes:
+  - PPT's files do not say how many instructions enter the core a cycle: as many as there are pipelines
+  - each class has pipelines of its own, which real cores share among classes
+  - classes without numbers: idiv fdiv imul fmul store alu unknown
+classes:
+  iadd: latency 1, uops 1, ports 0.5*iadd0|iadd1
+  fadd: latency 3, uops 1, ports fadd0
+  load: latency 4, uops 1, ports load0|load1
+  br: latency 1, uops 1, ports 2*br0
+`
+	if got := string(p.Write()); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	s := p.NewBody(sum, Options{}).Steady()
+	if s.Cycles != 3 || s.Recurrence != 3 || s.Ports != 2 {
+		t.Errorf("%+v, want 3 cycles by the recurrence and 2 for the branch", s)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(toyText))
+	f.Add([]byte(pptText))
+	f.Add([]byte("name: x\nports: a b\ndispatch: 1\nclasses:\n  iadd <4 x i32>: latency 1, addend 1, again 1, uops 3, ports 2x a|b + 4*b\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := Read(text)
+		if err != nil {
+			return
+		}
+		for _, instrs := range [][]string{{"fadd", "double"}, {"sdiv", "<7 x i64>"}, {"llvm.fma", "<4 x float>"}} {
+			class, _ := kindOf(&axpy[2])
+			p.cost(class, shapeOf(instrs[1]))
+		}
+		b := p.NewBody(axpy, Options{})
+		if s := b.Steady(); s.Cycles < 0 || len(s.Load) != len(p.Ports) {
+			t.Errorf("%+v", s)
+		}
+	})
+}

@@ -1,0 +1,381 @@
+package pipeline
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Form is a way to make a runtime of blocks' times.
+type Form uint8
+
+const (
+	// SteadyForm takes the blocks of each loop together, in their steady state, which is what
+	// runs long enough to matter.
+	SteadyForm Form = iota
+	// SlidesForm takes one pass of each block through an empty core, as the slides do:
+	// nothing of one block overlaps with the next.
+	SlidesForm
+)
+
+// Run is what a runtime is made of, besides the processor.
+type Run struct {
+	Program *trace.Program
+	Visits  []float64 // by block: how often it ran
+	Form    Form
+	// LoadLatency gives E(λ), the average cycles of a load at a site (as trace.Instr.Site has
+	// it) of a block; 0, or no function: the description's own.
+	LoadLatency func(block, site uint32) float64
+	// Lines are, by block, the lines that all its visits fetch in sequence and that miss;
+	// nil: none. Each takes LineCycles more, β: how far lines come apart.
+	Lines      []float64
+	LineCycles float64
+	// Carried are values that go from block to block; nil: not known. Without them loops of
+	// several blocks wait for nothing of their own, and short loops inside of others do not
+	// overlap with their next round ([Body.SteadyOver]).
+	Carried []Carry
+	// Entries are, by block, how often a loop's head was come to from outside of its loop; nil:
+	// as often as the blocks before it ran, which may be too many.
+	Entries []float64
+}
+
+// Carry is a value that goes from one block of a loop to another one, or to the next
+// iteration; blocks are numbers of the program's. It is what ir.Flow is.
+type Carry struct {
+	Block, Instr, FromBlock, FromInstr uint32
+	Before                             uint32 // iterations of the loop ago
+}
+
+// Runtime is a run's time.
+type Runtime struct {
+	Cycles    float64
+	Seconds   float64   // 0 where the description has no clock
+	Functions []float64 // cycles in each one's own blocks
+	Blocks    []BlockTime
+	Missing   []Missing // the description lacks these; they were taken to cost nothing
+	Unknown   []string  // called, and not part of the time
+}
+
+// BlockTime is a block's share.
+type BlockTime struct {
+	Cycles     float64 // of all its visits, those for memory among them
+	Memory     float64 // of these, the lines that miss in sequence
+	Bottleneck Bottleneck
+	// Of the loop that it was taken together with, by iteration; of the block where it was
+	// taken alone.
+	Steady Steady
+	Loop   uint32 // 1 + the head of that loop; 0: alone
+}
+
+// NotModelled lists what the model leaves out, for answers to say.
+func NotModelled() []string {
+	return []string{
+		"branches that are predicted wrongly",
+		"prefetching",
+		"translation of addresses (TLB)",
+		"limits of memory's bandwidth, but for lines in sequence",
+		"loads that wait for stores to the same address",
+		"loads and stores that lie across two lines",
+		"fetching and decoding of instructions",
+		"the size of the window in which instructions wait, but for short loops",
+	}
+}
+
+// Runtime makes the time of a run: the sum over blocks of N·time. In [SteadyForm] the blocks
+// of each innermost loop are one body, weighted by how often each runs an iteration.
+func (p *Processor) Runtime(r Run) (*Runtime, error) {
+	t := r.Program
+	if len(r.Visits) != len(t.Blocks) {
+		return nil, errors.New("visits of " + strconv.Itoa(len(r.Visits)) + " blocks, want those of the program: " + strconv.Itoa(len(t.Blocks)))
+	}
+	if r.Lines != nil && len(r.Lines) != len(t.Blocks) {
+		return nil, errors.New("lines of " + strconv.Itoa(len(r.Lines)) + " blocks, want those of the program: " + strconv.Itoa(len(t.Blocks)))
+	}
+	if r.Entries != nil && len(r.Entries) != len(t.Blocks) {
+		return nil, errors.New("entries of " + strconv.Itoa(len(r.Entries)) + " blocks, want those of the program: " + strconv.Itoa(len(t.Blocks)))
+	}
+	m := &maker{p: p, r: &r, out: &Runtime{Functions: make([]float64, len(t.Functions)), Blocks: make([]BlockTime, len(t.Blocks))}}
+	if r.Form == SlidesForm {
+		for b := range t.Blocks {
+			m.passes(uint32(b))
+		}
+	} else {
+		m.loops()
+	}
+	m.sum()
+	return m.out, nil
+}
+
+// maker is a runtime in the making.
+type maker struct {
+	p    *Processor
+	r    *Run
+	out  *Runtime
+	from map[place][]place // where values come from that go between blocks
+}
+
+// place is an instruction of the program.
+type place struct{ block, instr uint32 }
+
+func (m *maker) options(blocks []uint32) Options {
+	if m.r.LoadLatency == nil {
+		return Options{}
+	}
+	return Options{LoadLatency: func(block int, site uint32) float64 { return m.r.LoadLatency(blocks[block], site) }}
+}
+
+// passes takes a block as the slides do.
+func (m *maker) passes(b uint32) {
+	n := m.r.Visits[b]
+	if n <= 0 {
+		return
+	}
+	body := m.p.NewBody(m.r.Program.Blocks[b].Instrs, m.options([]uint32{b}))
+	m.take(body, []uint32{b})
+	cycles := body.OnePass().Cycles
+	m.out.Blocks[b] = BlockTime{Cycles: n * cycles, Bottleneck: Latency, Steady: Steady{Cycles: cycles, Bottleneck: Latency}}
+}
+
+// loops takes the blocks of each loop together, those in loops inside of it left out, and
+// those outside of loops one by one.
+func (m *maker) loops() {
+	of := map[uint32][]uint32{}
+	var heads []uint32
+	for b := range m.r.Program.Blocks {
+		if m.r.Visits[b] <= 0 {
+			continue
+		}
+		head := m.r.Program.Blocks[b].Loop
+		if head == 0 || int(head) > len(m.r.Program.Blocks) || m.r.Visits[head-1] <= 0 {
+			m.body(0, []uint32{uint32(b)}, m.r.Visits[b])
+			continue
+		}
+		if of[head] == nil {
+			heads = append(heads, head)
+		}
+		of[head] = append(of[head], uint32(b))
+	}
+	carried := map[uint32][]Carry{}
+	m.from = map[place][]place{}
+	for _, c := range m.r.Carried {
+		to := place{c.Block, c.Instr}
+		m.from[to] = append(m.from[to], place{c.FromBlock, c.FromInstr})
+	}
+	for _, c := range m.r.Carried {
+		if int(c.Block) < len(m.r.Program.Blocks) {
+			head := m.r.Program.Blocks[c.Block].Loop
+			carried[head] = append(carried[head], c)
+		}
+	}
+	for _, head := range heads {
+		m.chain(head, of[head], carried[head])
+	}
+}
+
+func (m *maker) body(head uint32, blocks []uint32, visits float64) {
+	m.chained(head, blocks, visits, nil)
+}
+
+// inOrder sorts a loop's blocks so that each comes before those that it goes on to, as far as
+// they do not go around: in reverse postorder from the head.
+func (m *maker) inOrder(head uint32, blocks []uint32) []uint32 {
+	next := make(map[uint32]int, len(blocks)) // the successor to look at next; of blocks not seen -1
+	for _, b := range blocks {
+		next[b] = -1
+	}
+	order := make([]uint32, 0, len(blocks))
+	for _, from := range append([]uint32{head - 1}, blocks...) {
+		if next[from] >= 0 {
+			continue
+		}
+		way := []uint32{from}
+		next[from] = 0
+		for len(way) > 0 {
+			b := way[len(way)-1]
+			successors := m.r.Program.Blocks[b].Successors
+			if next[b] == len(successors) {
+				order, way = append(order, b), way[:len(way)-1]
+				continue
+			}
+			s := successors[next[b]]
+			next[b]++
+			if at, inside := next[s]; inside && at < 0 {
+				next[s] = 0
+				way = append(way, s)
+			}
+		}
+		if from == head-1 {
+			slices.Reverse(order) // what cannot be reached from it comes behind
+		}
+	}
+	return order
+}
+
+// chain takes a loop's blocks together.
+func (m *maker) chain(head uint32, blocks []uint32, carried []Carry) {
+	blocks = m.inOrder(head, blocks)
+	var list []Carried
+	for _, c := range carried {
+		piece, from := slices.Index(blocks, c.Block), slices.Index(blocks, c.FromBlock)
+		if piece >= 0 && from >= 0 {
+			list = append(list, Carried{uint32(piece), c.Instr, uint32(from), c.FromInstr, c.Before})
+		}
+	}
+	m.chained(head, blocks, m.r.Visits[head-1], list)
+}
+
+// chained takes blocks as one body, of which so many iterations run.
+func (m *maker) chained(head uint32, blocks []uint32, iterations float64, carried []Carried) {
+	pieces := make([]Piece, len(blocks))
+	for i, b := range blocks {
+		pieces[i] = Piece{m.r.Program.Blocks[b].Instrs, m.r.Visits[b] / iterations}
+	}
+	body := m.p.NewChain(pieces, carried, m.options(blocks))
+	m.take(body, blocks)
+	steady := body.Steady()
+	if rounds := m.rounds(head, blocks, iterations); rounds > 0 && steady.Bottleneck == Recurrence && m.restarts(body, blocks, steady.Cycle) {
+		steady = body.SteadyOver(rounds)
+	}
+	shares := m.shares(body, pieces)
+	for i, b := range blocks {
+		m.out.Blocks[b] = BlockTime{
+			Cycles: iterations * steady.Cycles * shares[i], Bottleneck: steady.Bottleneck, Steady: steady, Loop: head,
+		}
+	}
+}
+
+// rounds is how many iterations a loop inside of another one runs each time, where it is the
+// same number each time, as far as averages can tell; else 0: the core does not know
+// where to go on from a loop that ends after another number of iterations each time, and
+// begins the next round late.
+func (m *maker) rounds(head uint32, blocks []uint32, iterations float64) float64 {
+	if head == 0 || m.r.Carried == nil || m.r.Program.Blocks[head-1].Depth < 2 {
+		return 0
+	}
+	entries := m.entries(head-1, blocks)
+	if entries <= 0 {
+		return 0
+	}
+	n := iterations / entries
+	if math.Abs(n-math.Round(n)) > 1e-6*n {
+		return 0
+	}
+	return n
+}
+
+// entries is how often a loop's head was come to from outside.
+func (m *maker) entries(head uint32, blocks []uint32) float64 {
+	if m.r.Entries != nil {
+		return m.r.Entries[head]
+	}
+	sum := 0.0
+	for b := range m.r.Program.Blocks {
+		if !slices.Contains(blocks, uint32(b)) && slices.Contains(m.r.Program.Blocks[b].Successors, head) {
+			sum += m.r.Visits[b]
+		}
+	}
+	return min(sum, m.r.Visits[head])
+}
+
+// restarts tells whether what a loop's recurrence begins with, when the loop is entered, does
+// not come from the loop itself.
+func (m *maker) restarts(body *Body, blocks, cycle []uint32) bool {
+	seen := map[place]bool{}
+	var work []place
+	look := func(at place) {
+		if !seen[at] {
+			seen[at] = true
+			work = append(work, at)
+		}
+	}
+	for _, op := range cycle {
+		at := place{blocks[body.Ops[op].Block], body.Ops[op].Instr}
+		for _, from := range m.from[at] {
+			if !slices.Contains(blocks, from.block) {
+				look(from)
+			}
+		}
+	}
+	for len(work) > 0 {
+		at := work[len(work)-1]
+		work = work[:len(work)-1]
+		if slices.Contains(blocks, at.block) {
+			return false
+		}
+		for _, from := range m.from[at] {
+			look(from)
+		}
+		if int(at.block) >= len(m.r.Program.Blocks) || int(at.instr) >= len(m.r.Program.Blocks[at.block].Instrs) {
+			continue
+		}
+		for _, u := range m.r.Program.Blocks[at.block].Instrs[at.instr].Uses {
+			if d := definedBy(u); d >= 0 {
+				look(place{at.block, uint32(d)})
+			}
+		}
+	}
+	return true
+}
+
+// shares are the parts of a body's time that its pieces are said to take: as their
+// micro-ops are.
+func (m *maker) shares(body *Body, pieces []Piece) []float64 {
+	shares := make([]float64, len(pieces))
+	sum := 0.0
+	for i := range body.Ops {
+		op := &body.Ops[i]
+		n := op.Weight * float64(max(op.Cost.MicroOps, len(op.Cost.Uses)))
+		shares[op.Block] += n
+		sum += n
+	}
+	for i := range shares {
+		if sum > 0 {
+			shares[i] /= sum
+		} else {
+			shares[i] = 1 / float64(len(shares))
+		}
+	}
+	return shares
+}
+
+// take notes what a body lacks.
+func (m *maker) take(body *Body, blocks []uint32) {
+	for _, missing := range body.Missing {
+		missing.Block = blocks[missing.Block]
+		at := slices.IndexFunc(m.out.Missing, func(x Missing) bool { return x.Class == missing.Class })
+		if at < 0 {
+			m.out.Missing = append(m.out.Missing, missing)
+		} else {
+			m.out.Missing[at].Count += missing.Count
+		}
+	}
+	for _, name := range body.Unknown {
+		if !slices.Contains(m.out.Unknown, name) {
+			m.out.Unknown = append(m.out.Unknown, name)
+		}
+	}
+}
+
+// sum adds the lines that miss, and everything up.
+func (m *maker) sum() {
+	for b := range m.out.Blocks {
+		t := &m.out.Blocks[b]
+		if m.r.Lines != nil && m.r.Form == SteadyForm {
+			t.Memory = m.r.Lines[b] * m.r.LineCycles
+			if t.Memory > t.Cycles {
+				t.Bottleneck = Bandwidth
+			}
+			t.Cycles += t.Memory
+		}
+		m.out.Cycles += t.Cycles
+		if f := m.r.Program.Blocks[b].Function; int(f) < len(m.out.Functions) {
+			m.out.Functions[f] += t.Cycles
+		}
+	}
+	if m.p.ClockGHz > 0 {
+		m.out.Seconds = m.out.Cycles / (m.p.ClockGHz * 1e9)
+	}
+}

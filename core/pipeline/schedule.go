@@ -1,0 +1,268 @@
+package pipeline
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// Schedule is one pass of a body through an empty core.
+type Schedule struct {
+	Cycles float64 // from the first dispatch until the last result is there
+	Starts []Start // by operation
+	// Slots are the ports held, in the order in which operations start; a table of cycles ×
+	// ports is drawn from them.
+	Slots []Slot
+	// Last is the operation that ends last, and Critical the ones that it waited for, in
+	// order: why the pass takes that long.
+	Last     uint32
+	Critical []uint32
+}
+
+// Start is when an operation starts and when its result is there.
+type Start struct{ Cycle, Done float64 }
+
+// Slot is a port that an operation holds.
+type Slot struct {
+	Op     uint32
+	Port   uint8
+	Cycle  uint32 // the first
+	Cycles uint32
+}
+
+// What would take longer is cut off: descriptions may hold ports for very long.
+const (
+	longestPass = 1 << 22 // cycles
+	mostWork    = 1 << 26 // looks at a cycle or an operation
+)
+
+// OnePass schedules the body once through an empty core, greedily: operations enter in
+// program order, as many micro-ops a cycle as the processor dispatches, from the cycle
+// after on each starts as soon as what it waits for is there and its ports are free, the
+// oldest first; of the ports that could take a micro-op it goes to the one that the body
+// needs least. Results of the iteration before are there from the beginning.
+func (b *Body) OnePass() Schedule {
+	s := scheduler{b: b}
+	_, _, s.need = b.portBound()
+	s.s.Starts = make([]Start, len(b.Ops))
+	s.enter()
+	s.run()
+	s.critical()
+	return s.s
+}
+
+type scheduler struct {
+	b      *Body
+	s      Schedule
+	need   []float64 // by port: load in a steady state
+	enters []uint32  // by operation: the cycle it may start in
+	busy   []row     // by cycle
+	held   []Slot    // of the operation that is being placed
+	uses   []Use     // its micro-ops, those with the fewest ports first
+	work   int
+}
+
+// row is the set of ports that are held in a cycle.
+type row = uint64
+
+// enter finds when each operation enters the core: whole ones as far as they fit.
+func (s *scheduler) enter() {
+	width := s.b.Processor.Dispatch
+	s.enters = make([]uint32, len(s.b.Ops))
+	cycle, room := uint32(0), width
+	for i := range s.b.Ops {
+		n := s.b.Ops[i].Cost.MicroOps
+		if width <= 0 || n == 0 {
+			s.enters[i] = cycle
+			continue
+		}
+		if min(n, width) > room {
+			cycle, room = cycle+1, width
+		}
+		s.enters[i] = cycle
+		for n > room {
+			n -= room
+			cycle, room = cycle+1, width
+		}
+		room -= n
+	}
+}
+
+// run starts operations cycle by cycle, the oldest first.
+func (s *scheduler) run() {
+	ops := s.b.Ops
+	left := make([]int32, 0, len(ops))
+	for i := range ops {
+		left = append(left, int32(i))
+	}
+	done := make([]bool, len(ops))
+	for cycle := uint32(0); len(left) > 0 && cycle < longestPass && s.work < mostWork; {
+		s.work += len(left)
+		next := uint32(math.MaxUint32) // the earliest cycle in which anything can change
+		kept := left[:0]
+		for _, i := range left {
+			op := &ops[i]
+			ready, known := s.ready(op, done)
+			if !known { // waits for one that has not started; that one is older, so it decides
+				kept = append(kept, i)
+				continue
+			}
+			from := max(s.enters[i], uint32(min(math.Ceil(ready-1e-9), longestPass)))
+			if len(op.Cost.Uses) == 0 {
+				start := max(ready, float64(s.enters[i]))
+				s.s.Starts[i], done[i] = Start{start, start + op.Cost.Latency}, true
+				continue
+			}
+			if from > cycle {
+				next = min(next, from)
+				kept = append(kept, i)
+				continue
+			}
+			if !s.place(uint32(i), cycle) {
+				next = min(next, cycle+1)
+				kept = append(kept, i)
+				continue
+			}
+			start := max(float64(cycle), ready)
+			s.s.Starts[i], done[i] = Start{start, start + op.Cost.Latency}, true
+		}
+		if left = kept; next == math.MaxUint32 {
+			next = cycle + 1
+		}
+		cycle = max(next, cycle+1)
+	}
+	for i := range s.s.Starts {
+		if s.s.Starts[i].Done > s.s.Cycles {
+			s.s.Cycles, s.s.Last = s.s.Starts[i].Done, uint32(i)
+		}
+	}
+}
+
+// ready is when all that an operation waits for in its iteration is there.
+func (s *scheduler) ready(op *Op, done []bool) (at float64, known bool) {
+	for _, w := range op.Waits {
+		if w.Before > 0 {
+			continue
+		}
+		if !done[w.Op] {
+			return 0, false
+		}
+		at = max(at, s.s.Starts[w.Op].Cycle+w.Cycles)
+	}
+	return at, true
+}
+
+// place takes ports for all micro-ops of an operation that starts in a cycle; false where
+// one finds none. A micro-op that finds its ports taken may start later than the first, as
+// long as one starts now.
+func (s *scheduler) place(op, cycle uint32) bool {
+	s.held = s.held[:0]
+	s.uses = append(s.uses[:0], s.b.Ops[op].Cost.Uses...)
+	slices.SortStableFunc(s.uses, func(a, b Use) int { return bits.OnesCount64(a.Ports) - bits.OnesCount64(b.Ports) })
+	for k, u := range s.uses {
+		for at := cycle; ; {
+			port, next, ok := s.choose(u, at)
+			if ok {
+				slot := Slot{op, port, at, uint32(whole(u.Cycles))}
+				s.hold(slot)
+				s.held = append(s.held, slot)
+				break
+			}
+			if k == 0 || next > longestPass || s.work > mostWork {
+				return false
+			}
+			at = next
+		}
+	}
+	s.s.Slots = append(s.s.Slots, s.held...)
+	return true
+}
+
+// choose is the port for a micro-op in a cycle: of those that are free long enough the
+// one with the least load. Where there is none, next is the earliest cycle in which one may be.
+func (s *scheduler) choose(u Use, cycle uint32) (port uint8, next uint32, found bool) {
+	taken := uint64(0)
+	s.work += whole(u.Cycles)
+	// Against time: where all ports are seen, each is held there or later.
+	for at := int(min(cycle+uint32(whole(u.Cycles)), uint32(len(s.busy)))) - 1; at >= int(cycle); at-- {
+		before := taken
+		if taken |= s.busy[at]; u.Ports&^before != 0 && u.Ports&^taken == 0 {
+			next = uint32(at) + 1 // no port is free long enough from earlier on
+		}
+	}
+	if next > 0 {
+		return 0, next, false
+	}
+	for set := u.Ports &^ taken; set != 0; set &= set - 1 {
+		q := uint8(bits.TrailingZeros64(set))
+		if !found || s.loadOf(q) < s.loadOf(port) {
+			port, found = q, true
+		}
+	}
+	return port, cycle + 1, found
+}
+
+func (s *scheduler) loadOf(port uint8) float64 {
+	if int(port) < len(s.need) {
+		return s.need[port]
+	}
+	return 0
+}
+
+func (s *scheduler) hold(slot Slot) {
+	for len(s.busy) < int(slot.Cycle+slot.Cycles) {
+		s.busy = append(s.busy, 0)
+	}
+	for at := slot.Cycle; at < slot.Cycle+slot.Cycles; at++ {
+		s.busy[at] |= 1 << slot.Port
+	}
+}
+
+// critical follows, from the operation that ends last, what each waited for longest.
+func (s *scheduler) critical() {
+	if len(s.b.Ops) == 0 {
+		return
+	}
+	way := []uint32{s.s.Last}
+	for at := s.s.Last; ; {
+		latest, from, found := 0.0, uint32(0), false
+		for _, w := range s.b.Ops[at].Waits {
+			if t := s.s.Starts[w.Op].Cycle + w.Cycles; w.Before == 0 && (!found || t > latest) {
+				latest, from, found = t, w.Op, true
+			}
+		}
+		if !found || latest < s.s.Starts[at].Cycle-1e-9 {
+			break
+		}
+		at = from
+		way = append(way, at)
+	}
+	for i, j := 0, len(way)-1; i < j; i, j = i+1, j-1 {
+		way[i], way[j] = way[j], way[i]
+	}
+	s.s.Critical = way
+}
+
+// Table is the schedule as rows of cycles and columns of ports: each cell the operation that
+// holds the port, -1 for none. At most rows rows are made.
+func (s *Schedule) Table(ports, rows int) [][]int32 {
+	last := 0
+	for _, slot := range s.Slots {
+		last = max(last, int(slot.Cycle+slot.Cycles))
+	}
+	table := make([][]int32, min(last, max(0, rows)))
+	for i := range table {
+		table[i] = make([]int32, ports)
+		for q := range table[i] {
+			table[i][q] = -1
+		}
+	}
+	for _, slot := range s.Slots {
+		for at := slot.Cycle; at < slot.Cycle+slot.Cycles && int(at) < len(table); at++ {
+			if int(slot.Port) < ports {
+				table[at][slot.Port] = int32(slot.Op)
+			}
+		}
+	}
+	return table
+}

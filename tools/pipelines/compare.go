@@ -1,0 +1,204 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/pipeline"
+)
+
+// row is one loop's line in the table.
+type row struct {
+	loop           *loop
+	steady         pipeline.Steady // with the tables' numbers
+	tuned          pipeline.Steady // with measured ones
+	peer           float64         // llvm-mca's steady state
+	pass, peerPass float64         // one pass, by the model and by llvm-mca
+}
+
+// peer is what llvm-mca says of a loop: the steady state, and its first iteration.
+func peer(t *target, assembly string) (steady, first float64, err error) {
+	cycles := func(iterations string) (float64, error) {
+		report, _, err := mca(t, assembly, "-iterations="+iterations)
+		if err != nil {
+			return 0, err
+		}
+		return report.CodeRegions[0].SummaryView.TotalCycles, nil
+	}
+	first, err = cycles("1")
+	if err != nil {
+		return 0, 0, err
+	}
+	early, err := cycles("500")
+	if err != nil {
+		return 0, 0, err
+	}
+	late, err := cycles("1500")
+	return (late - early) / 1000, first, err
+}
+
+// entering are the cycles that llvm-mca's core has before the first and behind the last
+// instruction: it enters, starts in the next cycle, and leaves.
+const entering = 3
+
+func compareAll(w io.Writer, testdata, machine string, measured bool) error {
+	rows, runs, err := compare(testdata, machine, measured)
+	if err != nil {
+		return err
+	}
+	print(w, machine, rows)
+	if measured {
+		printWholes(w, runs)
+	}
+	return nil
+}
+
+func compare(testdata, machine string, measured bool) (rows []row, runs []whole, err error) {
+	t, err := targetOf(machine)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t.triple != "x86_64" {
+		return nil, nil, fmt.Errorf("the loops are compiled for x86-64, and %s is not", machine)
+	}
+	p, err := pipeline.Named(machine)
+	if err != nil {
+		return nil, nil, err
+	}
+	tuned := p
+	if pipeline.Description(machine+"-measured") != nil {
+		if tuned, err = pipeline.Named(machine + "-measured"); err != nil {
+			return nil, nil, err
+		}
+	}
+	dir, err := os.MkdirTemp("", "pipelines")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(dir)
+	if testdata, err = filepath.Abs(testdata); err != nil {
+		return nil, nil, err
+	}
+	b := &build{dir: dir, testdata: testdata, machine: t.cpu}
+	for _, s := range sources {
+		if err := b.compile(s); err != nil {
+			return nil, nil, err
+		}
+	}
+	if measured {
+		if err := b.measure(); err != nil {
+			return nil, nil, err
+		}
+		if runs, err = b.wholes(tuned); err != nil {
+			return nil, nil, err
+		}
+	}
+	for i := range b.loops {
+		l := &b.loops[i]
+		r := row{loop: l}
+		if r.peer, r.peerPass, err = peer(t, l.assembly); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", l.name, err)
+		}
+		body := p.NewBody(l.block.Instrs, pipeline.Options{})
+		if len(body.Missing) > 0 {
+			return nil, nil, fmt.Errorf("%s: nothing known of %s %s", l.name, body.Missing[0].Class, body.Missing[0].Type)
+		}
+		r.tuned = tuned.NewBody(l.block.Instrs, pipeline.Options{}).Steady()
+		r.steady, r.pass = body.Steady(), body.OnePass().Cycles+entering
+		rows = append(rows, r)
+	}
+	return rows, runs, nil
+}
+
+func relative(x, of float64) float64 { return 100 * (x - of) / of }
+
+// figures are the errors of a comparison, in percent.
+type figures struct{ steady, pass, measured, plain, peers []float64 }
+
+func sum(rows []row) (f figures) {
+	for _, r := range rows {
+		f.steady = append(f.steady, math.Abs(relative(r.steady.Cycles, r.peer)))
+		f.pass = append(f.pass, math.Abs(relative(r.pass, r.peerPass)))
+		if m := r.loop.measured; m > 0 {
+			f.measured = append(f.measured, math.Abs(relative(r.tuned.Cycles, m)))
+			f.plain = append(f.plain, math.Abs(relative(r.steady.Cycles, m)))
+			f.peers = append(f.peers, math.Abs(relative(r.peer, m)))
+		}
+	}
+	return f
+}
+
+func print(w io.Writer, machine string, rows []row) {
+	fmt.Fprintf(w, "Cycles of loop bodies on %s: by the model with llvm-mca's numbers, and by llvm-mca, an iteration\n"+
+		"of many and one pass; by the model with measured numbers of single instructions, and as the machine at hand takes.\n\n", machine)
+	fmt.Fprintf(w, "%-20s %8s %-10s %8s %7s | %6s %6s %7s | %8s %-10s %8s %7s %7s\n",
+		"loop", "steady", "by", "llvm-mca", "error", "pass", "mca", "error", "steady", "by", "measured", "error", "mca's")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%-20s %8.2f %-10s %8.2f %6.1f%% | %6.0f %6.0f %6.1f%%", r.loop.name, r.steady.Cycles, r.steady.Bottleneck,
+			r.peer, relative(r.steady.Cycles, r.peer), r.pass, r.peerPass, relative(r.pass, r.peerPass))
+		if m := r.loop.measured; m > 0 {
+			fmt.Fprintf(w, " | %8.2f %-10s %8.2f %6.1f%% %6.1f%%", r.tuned.Cycles, r.tuned.Bottleneck, m, relative(r.tuned.Cycles, m), relative(r.peer, m))
+			if r.loop.usual > 1.15*m {
+				fmt.Fprintf(w, "  (mostly %.2f)", r.loop.usual)
+			}
+		}
+		if note := notes[r.loop.name]; note != "" {
+			fmt.Fprintf(w, "  %s", note)
+		}
+		fmt.Fprintln(w)
+	}
+	line := func(name string, errors []float64) {
+		if len(errors) > 0 {
+			fmt.Fprintf(w, "%-52s mean %5.1f %%  median %5.1f %%  of %d loops\n", name, mean(errors), median(errors), len(errors))
+		}
+	}
+	f := sum(rows)
+	fmt.Fprintln(w)
+	line("steady state against llvm-mca's", f.steady)
+	line("one pass against llvm-mca's one iteration", f.pass)
+	line("steady state, measured numbers, against measured", f.measured)
+	line("steady state, llvm-mca's numbers, against measured", f.plain)
+	line("llvm-mca against measured", f.peers)
+}
+
+func mean(list []float64) float64 {
+	sum := 0.0
+	for _, x := range list {
+		sum += x
+	}
+	return sum / float64(len(list))
+}
+
+func median(list []float64) float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// notes say of single loops why numbers are apart.
+var notes = func() map[string]string {
+	const (
+		folded   = "llvm-mca has an operation wait longer for a load that is part of it"
+		copies   = "llvm-mca takes a cycle for each copy of a register, which renaming does"
+		assigned = "micro-ops get their ports when they enter, not as well as could be"
+		divider  = "llvm-mca's tables leave out that the divider is taken"
+	)
+	return map[string]string{
+		"sum_double": folded, "sum_float": folded, "dot_double": folded, "product": folded, "horner": folded, "first_order": folded,
+		"prefix_double": folded, "gauss_seidel": folded, "gather_sum": folded, "sparse_row": folded, "fnv_hash": folded, "rotate_mix": folded,
+		"unrolled_sum": folded, "unrolled_prefix": folded, "wide_sum_int": folded, "wide_largest_int": folded,
+		"four_sums": folded + "; additions hand on their result in 2 cycles only along a chain that is alone",
+		"xorshift":  copies, "fibonacci": copies,
+		"divide_double": divider, "divide_float": divider, "root_double": divider, "root_float": divider, "norm": divider, "divide_int": divider,
+		"divide_long": divider, "wide_divide": divider, "wide_root": divider, "wide_root_float": divider, "wide_norm": divider,
+		"ones": assigned, "leading": assigned, "finalizer": assigned, "shift_by": assigned, "select_int": assigned, "stencil3": assigned,
+		"count_above":        assigned + "; llvm-mca has the number wait for the one before in its register",
+		"double_to_int":      "llvm-mca's latency of a conversion from memory is 12 above that of the two",
+		"wide_int_to_double": "a conversion of a vector in memory needs no shuffle",
+		"modulo_chain":       "the remainder is there later than the quotient, whose latency is measured",
+	}
+}()

@@ -1,0 +1,409 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/pipeline"
+)
+
+// target is a processor that llvm-mca knows.
+type target struct {
+	name, title, triple, cpu string
+	fuses                    pipeline.Fusion
+	// groups are ports that micro-ops choose among, where the tables leave it open: two
+	// micro-ops on four ports may be two pairs.
+	groups []string
+	// window is the reorder buffer, which llvm-mca does not print: from the vendors'
+	// optimization guides and presentations.
+	window int
+}
+
+const x86Fuses = pipeline.CompareBranch | pipeline.CompareSelect
+
+var targets = []target{
+	{"skylake-avx512", "Intel Skylake-SP (Xeon Scalable, 2017)", "x86_64", "skylake-avx512", x86Fuses, nil, 224},
+	{"icelake-server", "Intel Ice Lake-SP (Xeon Scalable, 2021)", "x86_64", "icelake-server", x86Fuses, []string{"4|9", "7|8"}, 352},
+	{"alderlake", "Intel Alder Lake, a performance core (Core i9-12900K, 2021)", "x86_64", "alderlake", x86Fuses, []string{"4|9", "7|8"}, 512},
+	{"sapphirerapids", "Intel Sapphire Rapids (Xeon Scalable, 2023)", "x86_64", "sapphirerapids", x86Fuses, []string{"4|9", "7|8"}, 512},
+	{"znver3", "AMD Zen 3 (EPYC 7003, Ryzen 5000, 2020)", "x86_64", "znver3", x86Fuses, nil, 256},
+	{"znver4", "AMD Zen 4 (EPYC 9004, Ryzen 7000, 2022)", "x86_64", "znver4", x86Fuses, nil, 320},
+	{"neoverse-n1", "Arm Neoverse N1 (Graviton 2, Ampere Altra, 2019)", "aarch64", "neoverse-n1", pipeline.ExtendAddress, nil, 128},
+	{"neoverse-v2", "Arm Neoverse V2 (Grace, Graviton 4, 2023)", "aarch64", "neoverse-v2", pipeline.ExtendAddress, nil, 320},
+}
+
+// mcaRegion is what llvm-mca says of one snippet.
+type mcaRegion struct {
+	Name                string
+	InstructionInfoView struct {
+		InstructionList []struct {
+			Latency          float64
+			NumMicroOpcodes  int
+			RThroughput      float64
+			MayLoad, MayStor bool `json:"-"`
+		}
+	}
+	ResourcePressureView struct {
+		ResourcePressureInfo []struct {
+			InstructionIndex, ResourceIndex int
+			ResourceUsage                   float64
+		}
+	}
+	SummaryView struct {
+		DispatchWidth            int
+		Iterations, TotalCycles  float64
+		TotaluOps, Instructions_ float64 `json:"-"`
+	}
+}
+
+type mcaReport struct {
+	CodeRegions []mcaRegion
+	TargetInfo  struct {
+		CPUName   string
+		Resources []string
+	}
+}
+
+// mca runs llvm-mca on an assembly text.
+func mca(t *target, text string, flags ...string) (report mcaReport, complaints string, err error) {
+	cmd := exec.Command(mcaProgram, append([]string{"-mtriple=" + t.triple, "-mcpu=" + t.cpu, "-json"}, flags...)...)
+	cmd.Stdin = strings.NewReader(text)
+	var out, messages bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &messages
+	if err := cmd.Run(); err != nil {
+		return report, messages.String(), fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, messages.String())
+	}
+	return report, messages.String(), json.Unmarshal(out.Bytes(), &report)
+}
+
+// region marks the code between as one that llvm-mca tells of by name.
+func region(name, code string) string {
+	return "# LLVM-MCA-BEGIN " + name + "\n" + code + "\n# LLVM-MCA-END " + name + "\n"
+}
+
+var complaint = regexp.MustCompile(`(?m)^[^:\n]*:(\d+):\d+: error`)
+
+// snippetsOf are a target's snippets, each in the best way that the target knows, and what
+// llvm-mca says of them by their numbers.
+func snippetsOf(t *target) (list []snippet, report mcaReport, err error) {
+	list = x86()
+	if t.triple == "aarch64" {
+		list = arm()
+	}
+	for {
+		var text strings.Builder
+		var owner []int // by line
+		for i, s := range list {
+			if len(s.ways) > 0 {
+				code := region(strconv.Itoa(i), s.ways[0])
+				text.WriteString(code)
+				for range strings.Count(code, "\n") {
+					owner = append(owner, i)
+				}
+			}
+		}
+		var complaints string
+		report, complaints, err = mca(t, text.String(), "-instruction-tables", "-skip-unsupported-instructions=lack-sched")
+		if err != nil && !complaint.MatchString(complaints) {
+			return nil, report, err
+		}
+		refused := map[int]bool{}
+		for _, r := range report.CodeRegions { // what the tables leave out
+			if at, err := strconv.Atoi(r.Name); err == nil && len(r.InstructionInfoView.InstructionList) <= strings.Count(list[at].ways[0], "\n") {
+				refused[at] = true
+			}
+		}
+		for _, m := range complaint.FindAllStringSubmatch(complaints, -1) {
+			if line, _ := strconv.Atoi(m[1]); line >= 1 && line <= len(owner) {
+				refused[owner[line-1]] = true
+			}
+		}
+		if len(refused) == 0 {
+			return list, report, err
+		}
+		for i := range refused {
+			list[i].ways = list[i].ways[1:]
+		}
+	}
+}
+
+// describe makes the description of a processor of llvm-mca's tables.
+func describe(t *target, version string) (*pipeline.Processor, error) {
+	snippets, report, err := snippetsOf(t)
+	if err != nil {
+		return nil, err
+	}
+	width, _, err := mca(t, snippets[0].ways[0])
+	if err != nil {
+		return nil, err
+	}
+	p := &pipeline.Processor{
+		Name: t.name, Title: t.title, ISA: map[string]string{"x86_64": "x86-64"}[t.triple], Fuses: t.fuses,
+		Source:   "llvm-mca of LLVM " + version + ", -mcpu=" + t.cpu + ", by tools/pipelines",
+		Dispatch: width.CodeRegions[0].SummaryView.DispatchWidth, Window: t.window,
+		Notes: []string{"window is the reorder buffer as the vendor tells it; llvm-mca does not print its own"},
+	}
+	if p.ISA == "" {
+		p.ISA = t.triple
+	}
+	ports := portNames(report.TargetInfo.Resources)
+	used := usedPorts(report, len(ports))
+	place := make([]int, len(ports)) // its port's number, among those that are used
+	for i := range ports {
+		if place[i] = -1; used[i] {
+			place[i] = len(p.Ports)
+			p.Ports = append(p.Ports, ports[i])
+		}
+	}
+	for _, r := range report.CodeRegions {
+		at, err := strconv.Atoi(r.Name)
+		if err != nil {
+			continue
+		}
+		c, err := costOf(p, t, &r, ports, place)
+		if err != nil {
+			return nil, fmt.Errorf("%s on %s: %w", snippets[at].key, t.name, err)
+		}
+		class, typ, _ := strings.Cut(snippets[at].key, " ")
+		if class == string(pipeline.FMA) {
+			if c.Addend, err = addendOf(t, snippets[at].ways[0]); err != nil {
+				return nil, err
+			}
+			if c.Addend >= c.Latency {
+				c.Addend = 0
+			}
+		}
+		p.Set(pipeline.Key{Class: pipeline.Class(class), Type: typ}, c)
+	}
+	return p, nil
+}
+
+// addendOf is the latency from the third operand of a fused multiply-add, seen in a chain.
+func addendOf(t *target, code string) (float64, error) {
+	code = strings.ReplaceAll(strings.ReplaceAll(code, "d3", "d0"), "s3", "s0")
+	report, _, err := mca(t, code, "-iterations=1000")
+	if err != nil {
+		return 0, err
+	}
+	return math.Round(report.CodeRegions[0].SummaryView.TotalCycles / 1000), nil
+}
+
+// portNames shortens the names of the tables' resources: what all begin with goes, and
+// units of one resource, which are listed with the same name, are numbered.
+func portNames(resources []string) []string {
+	stem := resources[0]
+	for _, r := range resources {
+		for !strings.HasPrefix(r, stem) {
+			stem = stem[:len(stem)-1]
+		}
+	}
+	names := make([]string, len(resources))
+	units := map[string]int{}
+	for i, r := range resources {
+		name, _, many := strings.Cut(strings.TrimPrefix(r, stem), ".")
+		name = strings.TrimPrefix(name, "Port")
+		if n, err := strconv.Atoi(name); err == nil {
+			name = "P" + strconv.Itoa(n)
+		}
+		if many {
+			units[name]++
+			name += "_" + strconv.Itoa(units[name]-1)
+		}
+		names[i] = name
+	}
+	return names
+}
+
+// kindOf is what a port's name says of its kind: ALU for ALU0, L for L2 and L01_1.
+func kindOf(port string) string {
+	port, _, _ = strings.Cut(port, "_")
+	return strings.TrimRight(port, "0123456789")
+}
+
+func usedPorts(report mcaReport, ports int) []bool {
+	used := make([]bool, ports)
+	for _, r := range report.CodeRegions {
+		for _, u := range r.ResourcePressureView.ResourcePressureInfo {
+			used[u.ResourceIndex] = used[u.ResourceIndex] || u.ResourceUsage > 0
+		}
+	}
+	return used
+}
+
+// costOf sums the instructions of a region, one after the other.
+func costOf(p *pipeline.Processor, t *target, r *mcaRegion, ports []string, place []int) (c pipeline.Cost, err error) {
+	instructions := r.InstructionInfoView.InstructionList
+	for i, in := range instructions {
+		c.Latency += in.Latency
+		c.MicroOps += in.NumMicroOpcodes
+		pressure := make([]float64, len(ports))
+		for _, u := range r.ResourcePressureView.ResourcePressureInfo {
+			if u.InstructionIndex == i {
+				pressure[u.ResourceIndex] = u.ResourceUsage
+			}
+		}
+		uses := parts(t, ports, pressure, in.NumMicroOpcodes)
+		for k := range uses {
+			set := uint64(0)
+			for q := range ports {
+				if uses[k].Ports&(1<<q) != 0 {
+					set |= 1 << place[q]
+				}
+			}
+			uses[k].Ports = set
+		}
+		c.Uses = append(c.Uses, uses...)
+	}
+	return c, nil
+}
+
+// parts finds the micro-ops behind a pressure on ports. The tables spread a micro-op
+// evenly on the ports that can take it. Ports of one kind (Zn4ALU0, Zn4ALU1) with the same
+// pressure are one set where that gives whole cycles; else the ports of the kind with at
+// least the smallest pressure are, and the rest is what is left; else ports of several kinds
+// with the same pressure are.
+func parts(t *target, ports []string, pressure []float64, microOps int) (uses []pipeline.Use) {
+	var kinds []string
+	left := map[string][]int{}
+	for q, name := range ports {
+		if pressure[q] > little {
+			kind := kindOf(name)
+			if left[kind] == nil {
+				kinds = append(kinds, kind)
+			}
+			left[kind] = append(left[kind], q)
+		}
+	}
+	take := func(set []int, each float64) {
+		uses = append(uses, split(t, ports, set, each, microOps)...)
+		for _, q := range set {
+			pressure[q] -= each
+			if pressure[q] < little {
+				kind := kindOf(ports[q])
+				left[kind] = slices.DeleteFunc(left[kind], func(r int) bool { return r == q })
+			}
+		}
+	}
+	for _, kind := range kinds {
+		for len(left[kind]) > 0 {
+			equal, least := lowest(left[kind], pressure)
+			if isWhole(least * float64(len(equal))) {
+				take(equal, least)
+			} else if isWhole(least * float64(len(left[kind]))) {
+				take(slices.Clone(left[kind]), least)
+			} else {
+				break
+			}
+		}
+	}
+	var rest []int
+	for _, kind := range kinds {
+		rest = append(rest, left[kind]...)
+	}
+	for len(rest) > 0 {
+		equal, least := lowest(rest, pressure)
+		take(equal, least)
+		rest = slices.DeleteFunc(rest, func(q int) bool { return pressure[q] < little })
+	}
+	return uses
+}
+
+// little is a pressure that counts as none.
+const little = 0.005
+
+// lowest are the ports with the lowest pressure.
+func lowest(set []int, pressure []float64) (equal []int, least float64) {
+	least = math.Inf(1)
+	for _, q := range set {
+		least = min(least, pressure[q])
+	}
+	for _, q := range set {
+		if pressure[q] < least+little {
+			equal = append(equal, q)
+		}
+	}
+	return equal, least
+}
+
+func isWhole(x float64) bool { return math.Abs(x-math.Round(x)) < 0.02 && x > 0.5 }
+
+// split makes micro-ops of an even pressure on a set of ports.
+func split(t *target, ports []string, set []int, each float64, microOps int) []pipeline.Use {
+	mask := uint64(0)
+	for _, q := range set {
+		mask |= 1 << q
+	}
+	total := each * float64(len(set))
+	for _, group := range t.groups {
+		pair := uint64(0)
+		for name := range strings.SplitSeq(group, "|") {
+			if q := slices.Index(ports, "P"+name); q >= 0 {
+				pair |= 1 << q
+			}
+		}
+		if pair != mask && pair&^mask == 0 && pair != 0 {
+			var rest []int
+			var inside []int
+			for _, q := range set {
+				if pair&(1<<q) != 0 {
+					inside = append(inside, q)
+				} else {
+					rest = append(rest, q)
+				}
+			}
+			return append(split(t, ports, inside, each, microOps), split(t, ports, rest, each, microOps)...)
+		}
+	}
+	if n := math.Round(total); isWhole(total) {
+		if len(set) == 1 {
+			return []pipeline.Use{{Ports: mask, Cycles: n}}
+		}
+		if int(n) > microOps { // one micro-op that stays
+			return []pipeline.Use{{Ports: mask, Cycles: n}}
+		}
+		var uses []pipeline.Use
+		for range int(n) {
+			uses = append(uses, pipeline.Use{Ports: mask, Cycles: 1})
+		}
+		return uses
+	}
+	return []pipeline.Use{{Ports: mask, Cycles: math.Round(total*100) / 100}}
+}
+
+// writeDescriptions makes all descriptions in a folder.
+func writeDescriptions(dir string) error {
+	out, err := exec.Command(mcaProgram, "--version").Output()
+	if err != nil {
+		return fmt.Errorf("%s, which has the tables: %w; apt-get install llvm-19", mcaProgram, err)
+	}
+	version := "?"
+	if m := regexp.MustCompile(`version (\S+)`).FindSubmatch(out); m != nil {
+		version = string(m[1])
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for i := range targets {
+		p, err := describe(&targets[i], version)
+		if err != nil {
+			return err
+		}
+		text := append([]byte("# Made by `make processors`. DO NOT EDIT.\n"), p.Write()...)
+		if _, err := pipeline.Read(text); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, p.Name+".yaml"), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/ir"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// A loop is one loop body in all the forms that are compared.
+type loop struct {
+	name     string
+	block    trace.Block // what the compiler's optimiser made of it
+	assembly string      // what its code generator made of that
+	count    float64     // iterations that the larger size has more
+	measured float64     // cycles an iteration; 0: not measured
+	usual    float64     // the median of the rounds, of which measured is the fastest
+}
+
+// source is a file of loops with how it is compiled.
+type source struct {
+	file  string
+	flags []string
+}
+
+var sources = []source{
+	{"scalar.c", []string{"-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops"}},
+	{"wide.c", nil},
+}
+
+// build holds what is made on the way.
+type build struct {
+	dir, testdata, machine string
+	loops                  []loop
+}
+
+func command(name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	var messages bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &messages, &messages
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w: %.600s", strings.Join(cmd.Args, " "), err, messages.String())
+	}
+	return nil
+}
+
+// compile makes the IR after optimisation, and the assembly of exactly that IR.
+func (b *build) compile(s source) error {
+	stem := filepath.Join(b.dir, strings.TrimSuffix(s.file, ".c"))
+	if err := command(clangProgram, b.optimise(filepath.Join(b.testdata, s.file), stem+".ll", s.flags)...); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(stem + ".ll")
+	if err != nil {
+		return err
+	}
+	module, err := ir.Read(text)
+	if err != nil {
+		return err
+	}
+	if err := b.generate(stem+".ll", stem+".s"); err != nil {
+		return err
+	}
+	assembly, err := os.ReadFile(stem + ".s")
+	if err != nil {
+		return err
+	}
+	counted := string(text)
+	program := module.Program
+	for f := range program.Functions {
+		name := program.Functions[f].Name
+		block, ok := hottest(program, f)
+		if !ok {
+			return fmt.Errorf("%s: no loop of one block in the IR", name)
+		}
+		code, err := bodyOf(string(assembly), name, block.Label)
+		if err != nil {
+			return err
+		}
+		b.loops = append(b.loops, loop{name: name, block: *block, assembly: code})
+		if counted, err = count(counted, name, block.Label); err != nil {
+			return err
+		}
+	}
+	counted += "\n@pipelines_count = external global i64\n"
+	if err := os.WriteFile(stem+".counted.ll", []byte(counted), 0o644); err != nil {
+		return err
+	}
+	return b.generate(stem+".counted.ll", stem+".counted.s")
+}
+
+// generate makes assembly of IR without optimising it again.
+func (b *build) generate(from, to string) error {
+	return command(clangProgram, "-O2", "-march="+b.machine, "-Xclang", "-disable-llvm-passes", "-x", "ir", "-S", from, "-o", to)
+}
+
+// hottest is the loop of one block that the compiler wrote for most elements: the one with the
+// most instructions.
+func hottest(p *trace.Program, function int) (*trace.Block, bool) {
+	var best *trace.Block
+	f := &p.Functions[function]
+	for i := f.First; i < f.First+f.Blocks; i++ {
+		b := &p.Blocks[i]
+		if b.Flags&trace.HeaderBlock != 0 && b.Flags&trace.LatchBlock != 0 && (best == nil || len(b.Instrs) > len(best.Instrs)) {
+			best = b
+		}
+	}
+	return best, best != nil
+}
+
+// bodyOf cuts a loop out of assembly: from its label to the jump back to it.
+func bodyOf(assembly, function, block string) (string, error) {
+	_, rest, ok := strings.Cut(assembly, "\n"+function+":")
+	if !ok {
+		return "", fmt.Errorf("%s: not in the assembly", function)
+	}
+	rest, _, _ = strings.Cut(rest, ".Lfunc_end")
+	lines := strings.Split(rest, "\n")
+	label := regexp.MustCompile(`^(\.LBB\d+_\d+):\s*# %` + regexp.QuoteMeta(block) + `$`)
+	for i, line := range lines {
+		m := label.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		var code []string
+		for _, line := range lines[i+1:] {
+			line, _, _ = strings.Cut(line, "#")
+			line = strings.TrimSpace(line)
+			if strings.HasPrefix(line, ".LBB") {
+				break
+			}
+			if line == "" || strings.HasPrefix(line, ".") {
+				continue
+			}
+			code = append(code, line)
+			if mnemonic, target, _ := strings.Cut(line, "\t"); strings.HasPrefix(mnemonic, "j") && target == m[1] {
+				return strings.Join(code, "\n"), nil
+			}
+		}
+		return "", fmt.Errorf("%s: the loop %s is more than one block of assembly", function, block)
+	}
+	return "", fmt.Errorf("%s: no block %s in the assembly", function, block)
+}
+
+// count has a block of IR count how often it runs.
+func count(text, function, block string) (string, error) {
+	return insert(text, function, block, "@pipelines_count", "")
+}
+
+// insert has a block of IR add one to a counter, behind its phis.
+func insert(text, function, block, counter, suffix string) (string, error) {
+	header := regexp.MustCompile(`(?m)^define .*@` + regexp.QuoteMeta(function) + `\(`).FindStringIndex(text)
+	if header == nil {
+		return "", fmt.Errorf("%s: not in the IR", function)
+	}
+	at := header[0]
+	from := strings.Index(text[at:], "\n"+block+":")
+	if from < 0 {
+		return "", fmt.Errorf("%s: no block %s in the IR", function, block)
+	}
+	place := at + from + 1
+	for {
+		place += strings.IndexByte(text[place:], '\n') + 1
+		line, _, _ := strings.Cut(text[place:], "\n")
+		if !strings.Contains(line, " = phi ") {
+			break
+		}
+	}
+	was, is := "%pipelines.was"+suffix, "%pipelines.is"+suffix
+	return text[:place] + "  " + was + " = load i64, ptr " + counter + "\n  " + is + " = add i64 " + was + ", 1\n" +
+		"  store i64 " + is + ", ptr " + counter + "\n" + text[place:], nil
+}
+
+// run builds a program of kernels and gives the numbers behind each one's name.
+func (b *build) run(program string, names, assembly []string, flags ...string) (map[string][]float64, error) {
+	list := ""
+	for _, name := range names {
+		list += "KERNEL(" + name + ")\n"
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "kernels.h"), []byte(list), 0o644); err != nil {
+		return nil, err
+	}
+	args := append([]string{"-O2", "-I", b.dir, "-o", filepath.Join(b.dir, program), filepath.Join(b.testdata, program+".c")}, flags...)
+	if err := command(clangProgram, append(append(args, assembly...), "-lm")...); err != nil {
+		return nil, err
+	}
+	out, err := exec.Command(filepath.Join(b.dir, program)).Output()
+	if err != nil {
+		return nil, err
+	}
+	numbers := map[string][]float64{}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		for _, field := range fields[1:] {
+			x, err := strconv.ParseFloat(field, 64)
+			if err != nil {
+				return nil, err
+			}
+			numbers[fields[0]] = append(numbers[fields[0]], x)
+		}
+	}
+	return numbers, nil
+}
+
+// measure fills in what the machine at hand takes.
+func (b *build) measure() error {
+	var counted, plain []string
+	for _, s := range sources {
+		stem := filepath.Join(b.dir, strings.TrimSuffix(s.file, ".c"))
+		counted, plain = append(counted, stem+".counted.s"), append(plain, stem+".s")
+	}
+	counts, err := b.run("counter", b.names(), counted)
+	if err != nil {
+		return err
+	}
+	times, err := b.run("harness", b.names(), plain)
+	if err != nil {
+		return err
+	}
+	for i := range b.loops {
+		l := &b.loops[i]
+		if n := counts[l.name]; len(n) == 1 {
+			l.count = n[0]
+		}
+		if t := times[l.name]; len(t) == 2 && l.count > 0 {
+			l.measured, l.usual = t[0]/l.count, t[1]/l.count
+		}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/pipeline"
+)
+
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, name := range programs {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skip("left out, for there is no " + name + ": apt-get install llvm-19 clang-19")
+		}
+	}
+}
+
+// TestDescriptionsAreOfTheTables: made again, descriptions are those of the repository.
+func TestDescriptionsAreOfTheTables(t *testing.T) {
+	need(t, mcaProgram)
+	dir := t.TempDir()
+	if err := writeDescriptions(dir); err != nil {
+		t.Fatal(err)
+	}
+	for i := range targets {
+		name := targets[i].name
+		p, err := pipeline.Named(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		version := strings.Fields(p.Source)[4]
+		out, err := exec.Command(mcaProgram, "--version").Output()
+		if err != nil || !bytes.Contains(out, []byte(strings.TrimSuffix(version, ","))) {
+			t.Skipf("left out, for this is another %s than that of the descriptions, %s", mcaProgram, version)
+		}
+		again, err := readFile(dir, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(again, pipeline.Description(name)) {
+			t.Errorf("%s is out of date: make processors", name)
+		}
+	}
+}
+
+// TestModelAgainstPeer holds the model, with llvm-mca's numbers, to llvm-mca's answers. Times
+// are for `make pipelines`.
+func TestModelAgainstPeer(t *testing.T) {
+	need(t, mcaProgram, clangProgram)
+	rows, _, err := compare("testdata", "sapphirerapids", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := sum(rows)
+	if len(rows) < 40 {
+		t.Errorf("%d loops, want at least 40", len(rows))
+	}
+	if m, half := mean(f.steady), median(f.steady); m > 12 || half > 2 {
+		t.Errorf("steady states are %.1f %% apart in the mean and %.1f %% in the median, want at most 12 and 2", m, half)
+	}
+	if m := mean(f.pass); m > 5 {
+		t.Errorf("one pass is %.1f %% apart from one iteration in the mean, want at most 5", m)
+	}
+}
+
+func TestPressureIsSplit(t *testing.T) {
+	toy := &target{groups: []string{"4|9", "7|8"}}
+	p := &pipeline.Processor{}
+	ports := []string{"P0", "P1", "P4", "P5", "P7", "P8", "P9", "ALU0", "BRU1"}
+	p.Ports = ports
+	third := 1.0 / 3
+	for _, c := range []struct {
+		pressure []float64
+		microOps int
+		want     string
+	}{
+		{[]float64{0.5, 0.5, 0, 1}, 2, "0.5 P0|P1 1 P5"},
+		{[]float64{0, 0, 0.5, 0, 0.5, 0.5, 0.5}, 2, "0.5 P4|P9 0.5 P7|P8"},
+		{[]float64{third, third, 0, 1 + third}, 2, "0.333 P0|P1|P5 1 P5"},
+		{[]float64{0, 4}, 1, "4 P1"},
+		{[]float64{2, 2}, 1, "2 P0|P1"},
+		{[]float64{0, 0, 0, 0, 0, 0, 0, 0.5, 0.5}, 1, "0.5 ALU0|BRU1"},
+	} {
+		pressure := make([]float64, len(ports))
+		copy(pressure, c.pressure)
+		var got []string
+		load := map[uint64]float64{}
+		var order []uint64
+		for _, u := range parts(toy, ports, pressure, c.microOps) {
+			if load[u.Ports] == 0 {
+				order = append(order, u.Ports)
+			}
+			load[u.Ports] += u.Cycles
+		}
+		for _, set := range order {
+			names := p.PortNames(set)
+			each := load[set] / float64(strings.Count(names, "|")+1)
+			got = append(got, strings.TrimRight(strings.TrimRight(format(each), "0"), ".")+" "+names)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%v: %v, want %s", c.pressure, got, c.want)
+		}
+	}
+}
+
+func format(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
+
+func readFile(dir, name string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, name+".yaml")) }

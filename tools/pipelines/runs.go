@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/ir"
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// wholeSize is n of the functions that are timed as a whole.
+const wholeSize = 1024
+
+// A whole is a function whose runtime is compared.
+type whole struct {
+	name                   string
+	steady, slides, actual float64 // cycles of a call: by the model, by one pass a block, measured
+	hot                    string  // the block that takes most, by the model
+	by                     pipeline.Bottleneck
+	calls                  []string // what is called, and not in the model's time
+}
+
+// wholes compares runtimes of functions, which takes measured times.
+func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
+	stem := filepath.Join(b.dir, "runs")
+	args := b.optimise(filepath.Join(b.testdata, "runs.c"), stem+".ll", nil)
+	if err := command(clangProgram, args...); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(stem + ".ll")
+	if err != nil {
+		return nil, err
+	}
+	module, err := ir.Read(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.generate(stem+".ll", stem+".s"); err != nil {
+		return nil, err
+	}
+	t := module.Program
+	counted, err := countAll(string(text), t)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(stem+".counted.ll", []byte(counted), 0o644); err != nil {
+		return nil, err
+	}
+	if err := b.generate(stem+".counted.ll", stem+".counted.s"); err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range t.Functions {
+		if strings.HasPrefix(t.Functions[i].Name, "run_") { // others are part of them
+			names = append(names, t.Functions[i].Name)
+		}
+	}
+	size := "-DWHOLE_SIZE=" + strconv.Itoa(wholeSize)
+	counts, err := b.run("counter", names, []string{stem + ".counted.s"}, size, "-DBLOCKS="+strconv.Itoa(len(t.Blocks)))
+	if err != nil {
+		return nil, err
+	}
+	times, err := b.run("harness", names, []string{stem + ".s"}, size)
+	if err != nil {
+		return nil, err
+	}
+	var carried []pipeline.Carry
+	for _, f := range module.Flow {
+		carried = append(carried, pipeline.Carry(f))
+	}
+	var list []whole
+	for _, name := range names {
+		for k := range t.Blocks { // what is behind a call runs as often: none of these throws
+			if t.Blocks[k].Part > 0 && k > 0 {
+				counts[name][k] = counts[name][k-1]
+			}
+		}
+		r := pipeline.Run{Program: t, Visits: counts[name], Carried: carried}
+		steady, err := p.Runtime(r)
+		if err != nil {
+			return nil, err
+		}
+		r.Form = pipeline.SlidesForm
+		slides, err := p.Runtime(r)
+		if err != nil {
+			return nil, err
+		}
+		w := whole{name: name, steady: steady.Cycles, slides: slides.Cycles, actual: times[name][0]}
+		w.calls = calls(t, name)
+		hot := 0
+		for k := range steady.Blocks {
+			if steady.Blocks[k].Cycles > steady.Blocks[hot].Cycles {
+				hot = k
+			}
+		}
+		w.hot, w.by = t.Blocks[hot].Label, steady.Blocks[hot].Bottleneck
+		list = append(list, w)
+	}
+	return list, nil
+}
+
+// calls lists what the blocks of a function call.
+func calls(t *trace.Program, name string) (list []string) {
+	for k := range t.Blocks {
+		b := &t.Blocks[k]
+		if t.Functions[b.Function].Name != name {
+			continue
+		}
+		for _, op := range b.Ops {
+			if called := strings.HasPrefix(op.Opcode, "llvm.mem") || strings.HasPrefix(op.Opcode, "call "); called && !slices.Contains(list, op.Opcode) {
+				list = append(list, op.Opcode)
+			}
+		}
+	}
+	return list
+}
+
+// countAll has all blocks of IR count how often they run, by their numbers.
+func countAll(text string, p *trace.Program) (string, error) {
+	for f := range p.Functions {
+		fn := &p.Functions[f]
+		for k := fn.First; k < fn.First+fn.Blocks; k++ {
+			b := &p.Blocks[k]
+			if b.Part > 0 || b.Flags&trace.Synthetic != 0 {
+				continue
+			}
+			at := "getelementptr (i64, ptr @pipelines_counts, i64 " + strconv.Itoa(int(k)) + ")"
+			var err error
+			if text, err = insert(text, fn.Name, b.Label, at, strconv.Itoa(int(k))); err != nil {
+				return "", err
+			}
+		}
+	}
+	return text + "\n@pipelines_counts = external global [65536 x i64]\n", nil
+}
+
+func printWholes(w io.Writer, list []whole) {
+	fmt.Fprintf(w, "\nRuntimes of functions on data in the first cache, cycles a call: the model with measured numbers, one pass a\n"+
+		"block as in the slides, and as the machine at hand takes.\n\n")
+	fmt.Fprintf(w, "%-16s %9s %7s %9s %8s %9s  %s\n", "function", "model", "error", "one pass", "error", "measured", "most in")
+	var errors, slides []float64
+	for _, r := range list {
+		e := relative(r.steady, r.actual)
+		errors, slides = append(errors, math.Abs(e)), append(slides, math.Abs(relative(r.slides, r.actual)))
+		fmt.Fprintf(w, "%-16s %9.0f %6.1f%% %9.0f %7.0f%% %9.0f  %s, %s", r.name, r.steady, e, r.slides, relative(r.slides, r.actual), r.actual, r.hot, r.by)
+		if len(r.calls) > 0 {
+			fmt.Fprintf(w, "  without %s", strings.Join(r.calls, ", "))
+		}
+		if note := wholeNotes[r.name]; note != "" {
+			fmt.Fprintf(w, "  %s", note)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "\n%-52s mean %5.1f %%  median %5.1f %%  of %d functions\n", "runtime against measured", mean(errors), median(errors), len(errors))
+	fmt.Fprintf(w, "%-52s mean %5.1f %%  median %5.1f %%\n", "one pass a block against measured", mean(slides), median(slides))
+	fmt.Fprintf(w, "not modelled: %s\n", strings.Join(pipeline.NotModelled(), "; "))
+}
+
+// wholeNotes say of single functions why numbers are apart.
+var wholeNotes = map[string]string{
+	"run_matmul_short": "two iterations a round: what comes around them is not throughput alone",
+	"run_jacobi":       "vectors lie across two lines",
+	"run_search":       "the code generator makes a branch of the selection, which is predicted wrongly",
+	"run_histogram":    "loads wait for stores to the same address",
+	"run_collatz":      "a multiplication by 3 is an addition; and so few rounds are learned by heart, so that they overlap",
+	"run_gcd":          "so few rounds are learned by heart, so that they overlap",
+}
+
+// optimise is how a source is made IR.
+func (b *build) optimise(from, to string, flags []string) []string {
+	args := []string{"-O2", "-march=" + b.machine, "-fno-math-errno", "-fno-discard-value-names"}
+	args = append(args, flags...)
+	// Wide divisions are divisions, without a branch that looks for small numbers first.
+	return append(args, "-Xclang", "-target-feature", "-Xclang", "-idivq-to-divl", "-S", "-emit-llvm", from, "-o", to)
+}
+
+func (b *build) names() (names []string) {
+	for i := range b.loops {
+		names = append(names, b.loops[i].name)
+	}
+	return slices.Clip(names)
+}

@@ -1,0 +1,392 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/pipeline"
+)
+
+// A probe times one snippet on the machine at hand: a chain of it for the latency, and
+// many that do not wait for each other for the throughput.
+type probe struct {
+	key           string
+	chain, spread string  // the instructions of one turn; "" for what cannot be timed that way
+	mixed         string  // a chain with a multiplication behind each
+	links, copies float64 // how many snippets a turn has
+	less          float64 // what else the chain has, in cycles a link
+	float         bool    // registers hold floats, not doubles
+	latency, rate float64 // measured cycles, 0: not
+	between       float64 // the latency in the mixed chain
+}
+
+// A turn of a probe's loop has several times as many snippets as there are registers for
+// their results, so that the loop itself weighs nothing.
+const (
+	turns   = 8
+	repeats = 5
+)
+
+var register = regexp.MustCompile(`%([xyz]mm)(\d+)|%[er]?[abc][xl]`)
+
+// general are registers for results, by how the instruction writes them.
+func general(like string, k int) string {
+	suffix := "d"
+	switch like[1] {
+	case 'r':
+		suffix = ""
+	case 'a', 'b', 'c':
+		suffix = "b"
+	}
+	return "%r" + strconv.Itoa(8+k) + suffix
+}
+
+// probes writes the code that times snippets. Left out is what takes its operand from one
+// kind of register and gives its result in another, and what depends on flags or addresses.
+func probes(snippets []snippet) (list []probe) {
+	for _, s := range snippets {
+		if len(s.ways) == 0 {
+			continue
+		}
+		class, typ, _ := strings.Cut(s.key, " ")
+		p := probe{key: s.key, links: turns * repeats, copies: turns * repeats, float: strings.Contains(typ, "float")}
+		code := s.ways[0]
+		switch pipeline.Class(class) {
+		case pipeline.Gather, pipeline.Scatter:
+			if !strings.Contains(code, "{%k1}") {
+				continue
+			}
+			each := strings.Repeat(code+"\n", turns)
+			if class == string(pipeline.Gather) {
+				each = independent(code)
+			}
+			p.spread = "vpxor %xmm1, %xmm1, %xmm1\n" // the indices
+			for line := range strings.Lines(each) {
+				p.spread += "kxnorw %k1, %k1, %k1\n" + line
+			}
+			list = append(list, p)
+			continue
+		case pipeline.Branch, pipeline.Call, pipeline.Masked, pipeline.MaskedS, pipeline.Atomic,
+			pipeline.ICmp, pipeline.FCmp, pipeline.SetBit, pipeline.IMin:
+			if strings.Contains(code, "\n") || class != string(pipeline.IMin) {
+				continue
+			}
+		case pipeline.IDiv:
+			a, c := "%eax", "%ecx"
+			if typ == "i64" {
+				a, c = "%rax", "%rcx"
+			}
+			mov := map[string]string{"i32": "movl", "i64": "movq"}[typ]
+			or := map[string]string{"i32": "orl", "i64": "orq"}[typ]
+			p.spread = strings.Repeat(mov+" $1234567, "+a+"\n"+code+"\n", turns)
+			p.chain = mov + " $3, " + c + "\n" + strings.Repeat(code+"\n"+or+" $0x40000000, "+a+"\n", turns)
+			p.less = 1
+			list = append(list, p)
+			continue
+		case pipeline.Load:
+			if typ == "i64" {
+				p.chain = strings.Repeat("movq (%rsi), %rsi\n", turns)
+			}
+			// One behind the other, so that they are of different banks.
+			apart := 8
+			if kind := register.FindStringSubmatch(code); kind != nil && kind[1] != "" {
+				apart = map[string]int{"xmm": 16, "ymm": 32, "zmm": 64}[kind[1]]
+			}
+			for k, line := range slices.Collect(strings.Lines(independent(code))) {
+				p.spread += strings.Replace(line, "(%rsi)", strconv.Itoa(apart*k)+"(%rsi)", 1)
+			}
+			list = append(list, p)
+			continue
+		case pipeline.Store:
+			p.spread = strings.Repeat(code+"\n", turns)
+			list = append(list, p)
+			continue
+		}
+		if strings.Contains(code, "\n") {
+			continue
+		}
+		p.spread = independent(code)
+		p.chain = strings.Repeat(chained(code), turns)
+		switch pipeline.Class(class) {
+		case pipeline.Sqrt:
+			p.chain = "" // the root of the root of the root is one
+			fallthrough
+		case pipeline.FAdd, pipeline.FDiv:
+			// Units that hand their results to themselves sooner than to others.
+			p.mixed = mixed(chained(code), p.float)
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// operands are the registers of an instruction with the places where they stand.
+func operands(code string) [][]int { return register.FindAllStringIndex(code, -1) }
+
+// independent writes an instruction many times with results in different registers.
+func independent(code string) string {
+	at := operands(code)
+	if len(at) == 0 {
+		return ""
+	}
+	last := at[len(at)-1]
+	name := code[last[0]:last[1]]
+	text := ""
+	for k := range turns {
+		result := general(name, k)
+		if m := register.FindStringSubmatch(name); m[1] != "" {
+			result = "%" + m[1] + strconv.Itoa(8+k)
+		}
+		text += code[:last[0]] + result + code[last[1]:] + "\n"
+	}
+	return text
+}
+
+// chained writes an instruction many times, each with the result of the one before as its
+// first operand; "" where they lie in different kinds of registers.
+func chained(code string) string {
+	at := operands(code)
+	if len(at) == 0 {
+		return ""
+	}
+	first, last := at[0], at[len(at)-1]
+	from, to := register.FindStringSubmatch(code[first[0]:first[1]]), register.FindStringSubmatch(code[last[0]:last[1]])
+	if (from[1] == "") != (to[1] == "") {
+		return ""
+	}
+	if from[1] == "" && from[0][1] != to[0][1] {
+		return "" // an extension: parts of registers
+	}
+	result := from[0]
+	if to[1] != "" {
+		result = "%" + to[1] + from[2]
+	}
+	return code[:last[0]] + result + code[last[1]:] + "\n"
+}
+
+// multiplication is the latency of one of floating-point numbers, in the same registers as
+// additions, divisions and roots.
+const multiplication = 4
+
+// mixed is a chain with a multiplication behind each link.
+func mixed(link string, float bool) string {
+	at := operands(link)
+	if len(at) == 0 {
+		return ""
+	}
+	last := at[len(at)-1]
+	name := link[last[0]:last[1]]
+	kind := register.FindStringSubmatch(name)[1]
+	if kind == "" {
+		return ""
+	}
+	multiply := map[bool]string{true: "vmulps", false: "vmulpd"}[float] + " %" + kind + "1, " + name + ", " + name + "\n"
+	return strings.Repeat(link+multiply, turns)
+}
+
+// inline writes assembly as C's inline assembly has it.
+var inline = strings.NewReplacer("%", "%%", "{", "%{", "}", "%}")
+
+// probeSource is a C program that times probes.
+func probeSource(list []probe, wide bool) string {
+	var text strings.Builder
+	text.WriteString("#include \"probes.h\"\n")
+	kind := map[bool]string{true: "zmm", false: "ymm"}[wide]
+	emit := func(name, code string, float bool) {
+		text.WriteString("static void " + name + "(long n) {\n\t__asm__ volatile(\n")
+		for r := range 16 {
+			broadcast := map[bool]string{true: "vbroadcastss floats+%d(%%%%rip)", false: "vbroadcastsd doubles+%d(%%%%rip)"}[float]
+			fmt.Fprintf(&text, "\t\t\""+broadcast+", %%%%%s%d\\n\"\n", r*map[bool]int{true: 4, false: 8}[float], kind, r)
+		}
+		if wide {
+			text.WriteString("\t\t\"kxnorw %%k1, %%k1, %%k1\\n\"\n")
+		}
+		text.WriteString("\t\t\"leaq self(%%rip), %%rsi\\nmovl $3, %%eax\\nmovl $5, %%ebx\\nmovl $7, %%ecx\\n1:\\n\"\n")
+		for line := range strings.Lines(code) {
+			text.WriteString("\t\t\"" + inline.Replace(strings.TrimSpace(line)) + "\\n\"\n")
+		}
+		text.WriteString("\t\t\"decq %0\\njne 1b\\n\" : \"+D\"(n) :: CLOBBERS);\n}\n")
+	}
+	calls := ""
+	for i, p := range list {
+		for _, part := range []struct{ kind, code string }{{"chain", p.chain}, {"mixed", p.mixed}, {"spread", p.spread}} {
+			if part.code != "" {
+				name := part.kind + strconv.Itoa(i)
+				emit(name, strings.Repeat(part.code, repeats), p.float)
+				calls += "\treport(\"" + part.kind + " " + strconv.Itoa(i) + "\", " + name + ");\n"
+			}
+		}
+	}
+	text.WriteString("int main(void) {\n\tfill();\n" + calls + "}\n")
+	return text.String()
+}
+
+// tune writes a target's description with what the machine at hand says of it.
+func tune(dir, testdata, machine string) error {
+	t, err := targetOf(machine)
+	if err != nil {
+		return err
+	}
+	p, err := pipeline.Named(machine)
+	if err != nil {
+		return err
+	}
+	snippets, _, err := snippetsOf(t)
+	if err != nil {
+		return err
+	}
+	wide := slices.ContainsFunc(snippets, func(s snippet) bool { return len(s.ways) > 0 && strings.Contains(s.ways[0], "zmm") })
+	list := probes(snippets)
+	work, err := os.MkdirTemp("", "pipelines")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	source := filepath.Join(work, "probes.c")
+	if err := os.WriteFile(source, []byte(probeSource(list, wide)), 0o644); err != nil {
+		return err
+	}
+	if err := command(clangProgram, "-O1", "-march=native", "-I", testdata, source, "-o", filepath.Join(work, "probes")); err != nil {
+		return err
+	}
+	for range 4 { // other programs only ever make it slower
+		out, err := exec.Command(filepath.Join(work, "probes")).Output()
+		if err != nil {
+			return err
+		}
+		if err := note(list, out); err != nil {
+			return err
+		}
+	}
+	tuned := adjust(p, list)
+	text := append([]byte("# Made by `make probes`. DO NOT EDIT.\n"), tuned.Write()...)
+	return os.WriteFile(filepath.Join(dir, tuned.Name+".yaml"), text, 0o644)
+}
+
+// note takes a run's numbers, where they are the fastest yet.
+func note(list []probe, out []byte) error {
+	for line := range bytes.Lines(out) {
+		fields := strings.Fields(string(line))
+		if len(fields) != 3 {
+			return fmt.Errorf("the probes say %q", line)
+		}
+		i, err1 := strconv.Atoi(fields[1])
+		cycles, err2 := strconv.ParseFloat(fields[2], 64)
+		if err1 != nil || err2 != nil || i >= len(list) {
+			return fmt.Errorf("the probes say %q", line)
+		}
+		p := &list[i]
+		fastest := func(of *float64, cycles float64) {
+			if cycles > 0 && (*of == 0 || cycles < *of) {
+				*of = cycles
+			}
+		}
+		switch fields[0] {
+		case "chain":
+			fastest(&p.latency, cycles/p.links-p.less)
+		case "mixed":
+			fastest(&p.between, cycles/p.links-multiplication)
+		default:
+			fastest(&p.rate, cycles/p.copies)
+		}
+	}
+	return nil
+}
+
+// adjust replaces what the tables say by what was measured, where they differ.
+func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
+	q := &pipeline.Processor{
+		Name: p.Name + "-measured", Title: p.Title + ", with measured latencies and throughputs", ISA: p.ISA,
+		Source:   p.Source + "; latencies of chains and throughputs measured on " + cpuName(),
+		Dispatch: p.Dispatch, Window: p.Window, Fuses: p.Fuses | pipeline.LoadOperation, Levels: p.Levels,
+		Ports: append(append([]string{}, p.Ports...), "DIV"),
+		Notes: append(slices.Clone(p.Notes),
+			"DIV is the divider, which a division or square root holds longer than its port",
+			"a store, and a load with the operation that alone uses it, enter the core as one micro-op (Intel 64 and IA-32 Architectures Optimization Reference Manual, Micro-fusion)",
+		),
+	}
+	divider := uint64(1) << (len(q.Ports) - 1)
+	measured := map[string]probe{}
+	for _, m := range list {
+		measured[m.key] = m
+	}
+	for _, k := range p.Keys() {
+		c, _ := p.Cost(k)
+		c.Uses = append([]pipeline.Use{}, c.Uses...)
+		m := measured[k.String()]
+		latency := m.latency
+		if m.between > 0 {
+			latency = m.between
+		}
+		if latency > 0 && math.Abs(latency-c.Latency) > 0.4 {
+			c.Latency = math.Max(1, math.Round(latency))
+			c.Addend = 0
+		}
+		if m.latency > 0 && math.Round(m.latency) < c.Latency && m.between > 0 {
+			c.Again = math.Round(m.latency)
+		}
+		if bitsOf(k.Type) == 512 && m.rate < 0.45 {
+			m.rate = 0 // the clock changes with registers this wide; no core starts more than two of such a cycle
+		}
+		alone := pipeline.Processor{Name: "alone", Ports: p.Ports, Dispatch: p.Dispatch}
+		alone.Set(k, c)
+		bound := alone.Throughput(c)
+		switch k.Class {
+		case pipeline.FDiv, pipeline.Sqrt, pipeline.IDiv:
+			if m.rate > 0 {
+				if m.rate < bound {
+					scale(c.Uses, m.rate/bound)
+				}
+				c.Uses = append(c.Uses, pipeline.Use{Ports: divider, Cycles: math.Max(1, math.Round(m.rate*2)/2)})
+			}
+		case pipeline.Store:
+			c.MicroOps = 1
+		default:
+			if m.rate > 1.2*bound || m.rate > 0.45*bound && m.rate < 0.8*bound {
+				scale(c.Uses, m.rate/bound)
+			}
+		}
+		q.Set(k, c)
+	}
+	return q
+}
+
+// bitsOf is how wide a vector type is, 0 for others.
+func bitsOf(typ string) int {
+	count, element, ok := strings.Cut(strings.Trim(typ, "<>"), " x ")
+	n, err := strconv.Atoi(count)
+	if !ok || err != nil {
+		return 0
+	}
+	return n * elementBits[element]
+}
+
+func scale(uses []pipeline.Use, by float64) {
+	for i := range uses {
+		uses[i].Cycles = math.Max(0.1, math.Round(uses[i].Cycles*by*10)/10)
+	}
+}
+
+// cpuName is what the machine at hand says that it is.
+func cpuName() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "the machine at hand"
+	}
+	find := func(key string) string {
+		m := regexp.MustCompile(`(?m)^` + key + `\s*: (.*)$`).FindSubmatch(text)
+		if m == nil {
+			return "?"
+		}
+		return string(m[1])
+	}
+	return find("model name") + ", family " + find("cpu family") + ", model " + find("model")
+}
