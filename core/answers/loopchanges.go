@@ -289,5 +289,5 @@ func trialTable(title string) report.Table {
 }
 
 func addTrial(t *report.Table, words, level string, o *change.Outcome, illegal string) {
-	t.Add(report.TextOf(words), report.TextOf(level), report.Count(o.Before.Misses), report.Count(o.After.Misses), report.Change(report.Count(o.Before.Misses), report.Count(o.After.Misses)), report.TextOf(illegal))
+	t.Add(report.TextOf(words), report.TextOf(level), report.Count(o.Before), report.Count(o.After), report.Change(report.Count(o.Before), report.Count(o.After)), report.TextOf(illegal))
 }

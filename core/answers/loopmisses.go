@@ -54,7 +54,7 @@ func (l *Loops) count(c hierarchy.Cache, goOn func() bool) (of LevelMisses, ok b
 		return of, true
 	}
 	of.Result = r
-	of.ByLoop = outline.Sum(l.Outline, r.Starts, r.Nodes, func(sum, n *misses.Counts) {
+	of.ByLoop = outline.Sum(l.Outline, r.Starts(), r.Nodes, func(sum, n *misses.Counts) {
 		sum.Accesses += n.Accesses
 		sum.Misses += n.Misses
 		sum.Cold += n.Cold

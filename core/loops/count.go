@@ -233,7 +233,7 @@ func sumOf(first []count, n uint64) (sum count) {
 		for j := range uint64(k) + 1 {
 			ways *= float64(n-j) / float64(j+1)
 		}
-		sum.add(count{first[0].rows * choose(n, uint64(k)+1), first[0].about * ways, first[0].bodies * ways})
+		sum.add(count{first[0].rows * Binomial(n, uint64(k)+1), first[0].about * ways, first[0].bodies * ways})
 		for j := range first[:len(first)-1-k] {
 			first[j].rows = first[j+1].rows - first[j].rows
 			first[j].about = first[j+1].about - first[j].about
@@ -250,7 +250,7 @@ func sumOf(first []count, n uint64) (sum count) {
 // at least one more than its degree, and no more than n. They are changed.
 func Sum(first []uint64, n uint64) (sum uint64) {
 	for k := range first {
-		sum += first[0] * choose(n, uint64(k)+1)
+		sum += first[0] * Binomial(n, uint64(k)+1)
 		for j := range first[:len(first)-1-k] {
 			first[j] = first[j+1] - first[j]
 		}
@@ -258,8 +258,11 @@ func Sum(first []uint64, n uint64) (sum uint64) {
 	return sum
 }
 
-// choose is the number of ways to choose k of n, modulo 2^64; n ≥ k.
-func choose(n, k uint64) uint64 {
+// Binomial is the number of ways to choose k of n, modulo 2^64.
+func Binomial(n, k uint64) uint64 {
+	if n < k {
+		return 0
+	}
 	factors := make([]uint64, k)
 	for i := range factors {
 		factors[i] = n - uint64(i)

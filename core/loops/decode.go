@@ -30,8 +30,11 @@ func Decode(data []byte) (*Tree, error) {
 	r := &decoder{data: data, tree: &Tree{shapes: shapes{first: map[uint64]uint32{}}}}
 	r.sequel = sequel{next: []uint32{0}, other: []uint32{0}}
 	r.numbers = []uint32{0}
-	r.head()
-	r.nodes()
+	if r.head(); r.plain {
+		r.rows()
+	} else {
+		r.nodes()
+	}
 	if r.err == nil && r.at < len(data) {
 		r.fail("bytes behind the end", uint64(len(data)-r.at), "none")
 	}
@@ -66,11 +69,12 @@ type decoder struct {
 	last    int // where the last number began
 	err     error
 	tree    *Tree
+	plain   bool      // row for row
 	met     int       // references that leaves have
 	leaves  [2][]bool // of tame and wild ones, by reference: there is one
 	numbers []uint32  // shapes, by number
 	wild    uint64    // leaves that may come still
-	body    []node    // of the loops that are defined, one after the other
+	body    []uint32  // of the loops that are defined, one after the other
 	sequel
 	near
 }
@@ -118,11 +122,12 @@ func (r *decoder) count(what string) int {
 	return int(n)
 }
 
-// head reads what comes before the nodes.
+// head reads what comes before the nodes, or the rows.
 func (r *decoder) head() {
 	t := r.tree
-	if version := r.uv(); r.err == nil && version != formVersion {
-		r.fail("version", version, decimal(formVersion)+"; take a newer stackglass")
+	version := r.uv()
+	if r.plain = version == plainVersion; r.err == nil && version != formVersion && !r.plain {
+		r.fail("version", version, decimal(formVersion)+" or "+decimal(plainVersion)+"; take a newer stackglass")
 	}
 	columns := r.below(allBits+1, "columns")
 	t.has = columnsOf(columns)
@@ -167,7 +172,9 @@ func (r *decoder) reference(columns uint64, before Reference) (of Reference) {
 		of.Arg = r.uv()
 	}
 	var s stream
-	if head&1 != 0 {
+	if head&1 != 0 && r.plain {
+		r.fail("lists of addresses", 1, "none, for all rows have their own")
+	} else if head&1 != 0 {
 		s = r.stream()
 	}
 	r.tree.refs = append(r.tree.refs, of)
@@ -191,6 +198,7 @@ func (r *decoder) stream() (s stream) {
 			return stream{}
 		}
 		s.last += uint64(delta)
+		s.reach(s.last)
 		at += length
 	}
 	if count != s.count || count == 0 {
@@ -200,6 +208,31 @@ func (r *decoder) stream() (s stream) {
 	r.at += n
 	r.wild += s.count
 	return s
+}
+
+// rows reads those of the plain form: each is a node.
+func (r *decoder) rows() {
+	t := r.tree
+	var shapes []uint32 // by reference
+	for left := r.count("rows"); left > 0 && r.err == nil; {
+		ref := r.uv()
+		if most := uint64(min(r.met+1, len(t.refs))); ref >= most {
+			r.fail("reference", ref, "less than "+decimal(most))
+		}
+		n := 1 + r.below(uint64(left), "rows of a run but one")
+		if r.err != nil {
+			return
+		}
+		if int(ref) == r.met {
+			r.met++
+			shapes = append(shapes, t.shapes.leaf(uint32(ref), false))
+		}
+		left -= int(n)
+		for range n {
+			r.near.at[ref] += r.zigzag()
+			t.nodes, t.params = append(t.nodes, shapes[ref]), append(t.params, r.near.at[ref])
+		}
+	}
 }
 
 // nodes reads those at the top.
@@ -354,7 +387,7 @@ func (r *decoder) loop(more uint64, level int) uint32 {
 		id := r.numbers[number]
 		params += t.shapes.all[id].params
 		height = max(height, t.shapes.all[id].height)
-		r.body = append(r.body, node{shape: id})
+		r.body = append(r.body, id)
 		if most := min(len(r.data)-r.at, mostParams); params > most {
 			r.fail("parameters of a loop", uint64(params), "at most "+strconv.Itoa(most)+" in the bytes that are left")
 			return 0

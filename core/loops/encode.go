@@ -2,7 +2,7 @@ package loops
 
 import "encoding/binary"
 
-// formVersion is the version of a tree's bytes that this package writes and reads.
+// formVersion is the version of the bytes of a tree of loops and leaves.
 const formVersion = 1
 
 // Bits of the columns that a trace has.
@@ -32,24 +32,28 @@ const (
 	mostInToken = 3 // predicted nodes that a token counts; more follow it
 )
 
-// Append appends the tree as bytes, which FORMAT.md draws. [Decode] reads them. Equal
-// trees give equal bytes, however their folders came to them.
-func (t *Tree) Append(dst []byte) []byte {
-	w := &encoder{
+// appendFolded appends the tree as loops and leaves.
+func (t *Tree) appendFolded(dst []byte) []byte {
+	w := newEncoder(t, dst)
+	body := w.nodes()
+	w.head()
+	return append(w.dst, body...)
+}
+
+func newEncoder(t *Tree, dst []byte) *encoder {
+	return &encoder{
 		tree: t, dst: dst,
 		shapes: make([]uint32, len(t.shapes.all)), refs: make([]uint32, len(t.refs)),
 		sequel: sequel{next: []uint32{0}, other: []uint32{0}},
 		near:   near{at: make([]uint64, len(t.refs))},
 	}
-	body := w.nodes()
-	w.head()
-	return append(w.dst, body...)
 }
 
 // encoder writes a tree. The nodes come first into a buffer of their own, for they say
 // in which order references are met.
 type encoder struct {
 	tree   *Tree
+	plain  bool // row for row: no lists
 	dst    []byte
 	shapes []uint32 // by shape: its number in the order of definition, from 1; 0: none yet
 	refs   []uint32 // the same of references
@@ -62,18 +66,22 @@ func (w *encoder) uv(v uint64)      { w.dst = binary.AppendUvarint(w.dst, v) }
 func (w *encoder) zigzag(v uint64)  { w.dst = binary.AppendVarint(w.dst, int64(v)) }
 func (w *encoder) text(text []byte) { w.dst = append(w.dst, text...) }
 
-// head writes what comes before the nodes.
+// head writes what comes before the nodes, or the rows.
 func (w *encoder) head() {
 	t := w.tree
 	columns := t.columns()
-	w.uv(formVersion)
+	if w.plain {
+		w.uv(plainVersion)
+	} else {
+		w.uv(formVersion)
+	}
 	w.uv(columns)
 	w.uv(uint64(len(w.order)))
 	var before Reference
 	for _, id := range w.order {
 		r, s := &t.refs[id], &t.streams[id]
 		wild := uint64(0)
-		if s.count > 0 {
+		if s.count > 0 && !w.plain {
 			wild = 1
 		}
 		w.uv(uint64(r.Kind)<<1 | wild)
@@ -97,7 +105,11 @@ func (w *encoder) head() {
 		}
 		before = *r
 	}
-	w.uv(uint64(len(t.nodes)))
+	if w.plain {
+		w.uv(t.rows)
+	} else {
+		w.uv(uint64(len(t.nodes)))
+	}
 }
 
 // columns are those that the trace had, and those that references have.

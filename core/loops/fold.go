@@ -18,24 +18,31 @@ type Folder struct {
 	tree   *Tree
 	window int
 
-	// The last nodes, and their parameters one after the other.
-	nodes  []node // window <= len(nodes) <= 2*window, once there are as many
+	// The last nodes, their shapes, and their parameters one after the other.
+	nodes  []node   // window <= len(nodes) <= 2*window, once there are as many
+	list   []uint32 // shapes of nodes, which are looked at most
 	params []uint64
-	base   int    // nodes before these, which are finished
-	before uint64 // the prefix hash of the last of them
-	ends   []int  // by slot: 1 + the number of the last node of that slot; stale below base
+	base   int      // nodes before these, which are finished
+	ends   []uint32 // by slot: 1 + the number of the last node of that slot; stale below base
+	unlike []uint32 // by length: a node that was not like the one so many before it; see merge
 	loops  []loopAt
-	powers []uint64
 	used   []bool // by shape; see isUsed
 
 	walk    walk // of the last node, while it is a loop that runs
 	past    []candidate
-	habits  []habit
 	known   map[Reference]uint32
-	latest  uint32   // reference of the last row that was not predicted
-	scratch []uint64 // parameters of some iteration
-	zeros   []uint64 // for columns that are absent
+	latest  uint32                // reference of the last row that was not predicted
+	near    [1 << nearBits]uint32 // the same by site and PC, of those that share a hash
+	scratch []uint64              // parameters of some iteration
+	zeros   []uint64              // for columns that are absent
 	zeros32 []uint32
+
+	calls      calls
+	places     []place               // by reference
+	habits     []habit               // the same, in the context of the first row
+	others     []habit               // in further ones
+	contexts   map[inContext]uint32  // of others
+	nearOthers [1 << nearBits]uint32 // of those that share a hash
 
 	give    func(*Tree) error // see [Folder.Give]; nil: none is given
 	most    uint64            // bytes before it
@@ -49,11 +56,9 @@ type Folder struct {
 
 // node is a leaf or a loop in the window.
 type node struct {
-	shape uint32
-	slot  uint32 // of its shape and those of the nodes before it, as many as chained says
-	at    int    // its first parameter
-	prev  int    // 1 + the number of the node before it in its slot; stale below base
-	hash  uint64 // of the shapes up to this one, a polynomial in radix
+	at   int    // its first parameter
+	prev uint32 // 1 + the number of the node before it in its slot; stale below base
+	slot uint32 // of its shape and those of the nodes before it, as many as chained says
 }
 
 // loopAt is a node that is a loop, in the order of nodes.
@@ -63,11 +68,12 @@ type loopAt struct {
 }
 
 const (
-	radix      = 0x9e3779b97f4a7c15
 	mostAgain  = 256 // rows of an iteration that has begun which are taken once more
 	candidates = 4   // nodes of equal slot, or loops, that the end of the list is held against
 	chained    = 3   // nodes that are equal where slots are
 	slotBits   = 12
+	nearBits   = 8
+	mostNumber = 1 << 30 // of a node, about
 )
 
 // NewFolder makes a folder that looks for repetitions among the last nodes, as many
@@ -77,15 +83,12 @@ func NewFolder(window int) *Folder {
 		window = DefaultWindow
 	}
 	f := &Folder{
-		tree:   &Tree{shapes: shapes{first: map[uint64]uint32{}}},
-		window: window,
-		known:  map[Reference]uint32{},
-		powers: make([]uint64, 2*window+2),
-		ends:   make([]int, 1<<slotBits),
-	}
-	f.powers[0] = 1
-	for i := range f.powers[1:] {
-		f.powers[i+1] = f.powers[i] * radix
+		tree:     &Tree{shapes: shapes{first: map[uint64]uint32{}}},
+		window:   window,
+		known:    map[Reference]uint32{},
+		contexts: map[inContext]uint32{},
+		unlike:   make([]uint32, max(window+1, chained)),
+		ends:     make([]uint32, 1<<slotBits),
 	}
 	return f
 }
@@ -95,6 +98,7 @@ type rows struct {
 	addr, pc, arg       []uint64
 	bytes, thread, site []uint32
 	kind                []trace.Kind
+	context             []uint32 // see calls; none: 0 for all
 }
 
 func (f *Folder) rowsOf(b *trace.Batch) rows {
@@ -107,10 +111,14 @@ func (f *Folder) rowsOf(b *trace.Batch) rows {
 	has.pc = has.pc || b.PC != nil
 	has.site = has.site || b.Site != nil
 	has.arg = has.arg || b.Arg != nil
-	return rows{
+	c := rows{
 		addr: b.Addr, pc: or(b.PC, f.zeros[:n]), arg: or(b.Arg, f.zeros[:n]), bytes: b.Bytes[:n],
 		thread: or(b.Thread, f.zeros32[:n]), site: or(b.Site, f.zeros32[:n]), kind: b.Kind[:n],
 	}
+	if f.calls.now != nil {
+		c.context = f.calls.of(&c, 0)
+	}
+	return c
 }
 
 func or[T any](column, instead []T) []T {
@@ -118,6 +126,19 @@ func or[T any](column, instead []T) []T {
 		return instead
 	}
 	return column[:len(instead)]
+}
+
+func (c *rows) contextOf(i int) uint32 {
+	if i < len(c.context) {
+		return c.context[i]
+	}
+	return 0
+}
+
+// is tells whether row i is one of a reference.
+func (c *rows) is(i int, r *Reference) bool {
+	return c.site[i] == r.Site && c.kind[i] == r.Kind && c.bytes[i] == r.Bytes && c.pc[i] == r.PC &&
+		c.thread[i] == r.Thread && c.arg[i] == r.Arg
 }
 
 func (c *rows) reference(i int) Reference {
@@ -150,8 +171,17 @@ func (f *Folder) consume(c *rows, i, end int) {
 	f.tree.rows += uint64(end - i)
 	part := c.upTo(end)
 	for i < end {
-		if i = f.predicted(&part, i); i < end {
-			f.unpredicted(c.reference(i), c.addr[i])
+		if len(part.context) > 0 {
+			i = f.predictedIn(&part, i)
+		} else {
+			i = f.predicted(&part, i)
+		}
+		if i < end {
+			f.unpredicted(&part, i)
+			if f.calls.now == nil && c.kind[i] == trace.Call { // the first one, which nothing predicts
+				c.context = f.calls.of(c, i)
+				part = c.upTo(end)
+			}
 			i++
 		}
 	}
@@ -159,7 +189,7 @@ func (f *Folder) consume(c *rows, i, end int) {
 
 // upTo gives the first rows.
 func (c *rows) upTo(n int) rows {
-	return rows{addr: c.addr[:n], pc: c.pc[:n], arg: c.arg[:n], bytes: c.bytes[:n], thread: c.thread[:n], site: c.site[:n], kind: c.kind[:n]}
+	return rows{addr: c.addr[:n], pc: c.pc[:n], arg: c.arg[:n], bytes: c.bytes[:n], thread: c.thread[:n], site: c.site[:n], kind: c.kind[:n], context: c.context[:min(n, len(c.context))]}
 }
 
 // Finish gives the tree. The folder can do nothing else afterwards.
@@ -180,9 +210,7 @@ func (f *Folder) predicted(c *rows, i int) int {
 	for ; i < len(c.addr) && w.depth > 0 && !w.stuck; i++ {
 		t := &w.frames[w.depth-1]
 		it := &t.items[t.pos]
-		r := &f.tree.refs[it.ref]
-		if c.site[i] != r.Site || c.kind[i] != r.Kind || c.bytes[i] != r.Bytes || c.pc[i] != r.PC ||
-			c.thread[i] != r.Thread || c.arg[i] != r.Arg {
+		if !c.is(i, &f.tree.refs[it.ref]) {
 			break
 		}
 		if it.wild {
@@ -201,28 +229,55 @@ func (f *Folder) predicted(c *rows, i int) int {
 	return i
 }
 
+// predictedIn is predicted for rows with contexts. The loop of a trace without calls is
+// apart from it, for a third of its time would go into them.
+func (f *Folder) predictedIn(c *rows, i int) int {
+	w := &f.walk
+	for ; i < len(c.addr) && w.depth > 0 && !w.stuck; i++ {
+		t := &w.frames[w.depth-1]
+		it := &t.items[t.pos]
+		if !c.is(i, &f.tree.refs[it.ref]) {
+			break
+		}
+		if it.wild {
+			f.tree.streams[it.ref].add(c.addr[i])
+		} else if c.addr[i] != t.cur[t.at] {
+			break
+		}
+		h := f.habit(it.ref, c.context[i])
+		h.seen++
+		h.last = c.addr[i]
+		t.pos++
+		if t.at++; t.pos == len(t.items) || t.items[t.pos].loop {
+			w.settle(f.tree.shapes.all)
+		}
+	}
+	return i
+}
+
 // unpredicted takes a row that is not as the loop that runs says.
-func (f *Folder) unpredicted(r Reference, addr trace.Addr) {
+func (f *Folder) unpredicted(c *rows, i int) {
 	if len(f.nodes) > 2*f.window {
 		f.retire(len(f.nodes) - f.window)
 	}
-	c := candidate{ref: f.number(r), addr: addr}
-	if f.goesOnElsewhere(c) {
+	of := candidate{ref: f.number(c, i), context: c.contextOf(i), addr: c.addr[i]}
+	if f.walk.depth > 0 && f.goesOnElsewhere(of) {
 		return
 	}
-	h := &f.habits[c.ref]
-	h.surprise(addr)
-	if r.named(f.tree.has) && h.isWild() {
-		f.tree.streams[c.ref].add(addr)
-		c.addr, c.wild = 0, true
+	h := f.habit(of.ref, of.context)
+	h.surprise(of.addr)
+	if (h.wild || h.isOdd()) && f.tree.refs[of.ref].named(f.tree.has) {
+		h.wild = true
+		f.tree.streams[of.ref].add(of.addr)
+		of.addr, of.wild = 0, true
 	}
-	f.leaf(c)
+	f.leaf(of)
 }
 
 // candidate is a row that a loop may take.
 type candidate struct {
-	ref  uint32
-	addr trace.Addr
+	ref, context uint32
+	addr         trace.Addr
 	// A row that is taken once more is one of a wild leaf or not, and counted.
 	again, wild bool
 }
@@ -234,15 +289,15 @@ func (c *candidate) fits(it *item, addr trace.Addr) bool {
 
 // leaf appends a leaf.
 func (f *Folder) leaf(c candidate) {
-	h, kind := &f.habits[c.ref], 0
+	p, kind := &f.places[c.ref], 0
 	if c.wild {
 		kind = 1
 	}
-	if h.leaf[kind] == 0 {
-		h.leaf[kind] = 1 + f.tree.shapes.leaf(c.ref, c.wild)
+	if p.leaf[kind] == 0 {
+		p.leaf[kind] = 1 + f.tree.shapes.leaf(c.ref, c.wild)
 	}
 	f.params = append(f.params, c.addr)
-	f.push(h.leaf[kind]-1, 1)
+	f.push(p.leaf[kind]-1, 1)
 	if f.reduce() {
 		f.run()
 	}
@@ -274,31 +329,35 @@ func (f *Folder) goesOnElsewhere(c candidate) bool {
 	return false
 }
 
-// number gives the number of a reference, from 0 in the order of the trace.
-func (f *Folder) number(r Reference) uint32 {
-	var habit *habit // of the row before that was not predicted
-	if len(f.habits) > 0 {
-		habit = &f.habits[f.latest]
-		if f.tree.refs[habit.follower] == r {
-			f.latest = habit.follower
-			return f.latest
+// number gives the number of a row's reference, from 0 in the order of the trace.
+func (f *Folder) number(c *rows, i int) uint32 {
+	refs := f.tree.refs
+	if id := f.latest; int(id) < len(refs) {
+		if id = f.places[id].follower; int(id) < len(refs) && c.is(i, &refs[id]) {
+			f.latest = id
+			return id
 		}
 	}
-	id, ok := f.known[r]
-	if !ok {
-		id = f.newReference(r)
-		habit = &f.habits[f.latest] // which may have moved
+	near := &f.near[(uint64(c.site[i])^c.pc[i])*0x9e3779b97f4a7c15>>(64-nearBits)]
+	id := *near
+	if int(id) >= len(refs) || !c.is(i, &refs[id]) {
+		r, ok := c.reference(i), false
+		if id, ok = f.known[r]; !ok {
+			id = f.newReference(r, c.contextOf(i))
+		}
+		*near = id
 	}
-	habit.follower = id
+	f.places[f.latest].follower = id
 	f.latest = id
 	return id
 }
 
-func (f *Folder) newReference(r Reference) uint32 {
+func (f *Folder) newReference(r Reference, context uint32) uint32 {
 	id := uint32(len(f.tree.refs))
 	f.known[r] = id
 	f.tree.refs = append(f.tree.refs, r)
 	f.tree.streams = append(f.tree.streams, stream{})
-	f.habits = append(f.habits, habit{})
+	f.places = append(f.places, place{})
+	f.habits = append(f.habits, habit{inContext: inContext{id, context}})
 	return id
 }

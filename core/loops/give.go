@@ -53,10 +53,12 @@ func (f *Folder) again() {
 	f.used = f.used[:0]
 	for i := range t.streams {
 		t.streams[i] = stream{packed: t.streams[i].packed[:0]}
-		f.habits[i].leaf = [2]uint32{}
+		f.places[i].leaf = [2]uint32{}
 	}
 	if len(t.refs) > mostKept {
-		t.refs, t.streams, f.habits, f.latest = t.refs[:0], t.streams[:0], f.habits[:0], 0
+		t.refs, t.streams, f.latest = t.refs[:0], t.streams[:0], 0
+		f.places, f.habits, f.others = f.places[:0], f.habits[:0], f.others[:0]
 		clear(f.known)
+		clear(f.contexts)
 	}
 }

@@ -26,6 +26,10 @@ func (c *code) block(number uint32) {
 	}
 }
 
+func (c *code) event(kind trace.Kind, site uint32) {
+	c.rows = append(c.rows, row{Reference{Site: site, Kind: kind}, 0})
+}
+
 const arrayA, arrayB, arrayC = 0x10000000, 0x20000000, 0x30000000
 
 // kernels are programs of size n.

@@ -29,17 +29,20 @@
 //     iteration of that.
 //  5. A site more than half of whose rows are not predicted, and lie at a distance
 //     from the one before that is none of its last eight, is wild: its addresses go
-//     to a stream at its side, and loops fold around it.
+//     to a stream at its side, and loops fold around it. Where a trace has calls, that
+//     is judged for each signature of the call stack, with recursion folded: so a
+//     function that is called from many places folds in each.
 //  6. Only the last nodes are looked at, a window; what is older is finished. A folder
 //     that was told to ([Folder.Give]) gives finished nodes as a tree of their own
 //     whenever they take too much memory, and begins another. Loops of two or three
-//     iterations over leaves are undone where that takes fewer bytes, so that a tree is
-//     never much longer than the differences for each site would be.
+//     iterations over leaves are undone where that takes fewer bytes.
 //  7. [Expander] gives the rows back, each as it was, in their order.
 //  8. [Tree.Append] gives a tree as bytes, and [Decode] reads them: each shape once, then
 //     the nodes' shapes where another one follows than last time, and their parameters
-//     as differences. A tree may stand for more rows than any trace has; its rows are
-//     counted without unfolding, by the differences of polynomials.
+//     as differences. A tree that would be more than 1.05 times as long as the
+//     differences for each site is written as these. A tree may stand for more rows than
+//     any trace has; its rows are counted without unfolding, by the differences of
+//     polynomials.
 //
 // [Nest] describes a tree by items whose addresses and trip counts are affine in the
 // loops around them: to write one by hand, or to change one that a trace gave.
@@ -49,7 +52,9 @@
 // ScalaMemTrace compares signatures, which are the exclusive or of the call stack's
 // PCs, and matches strides only in sign and size per level. Here the signature is
 // the site, or the PC where a trace has no sites, with kind, bytes and thread; a
-// trace that has neither folds by kind and bytes. Each parameter of a body has a
+// trace that has neither folds by kind and bytes. The call stack is no part of it, for the
+// entries of blocks between rows tell nests apart already; see point 5 for what it is
+// needed for. Each parameter of a body has a
 // step per loop, so that unfolding is exact at every level. Threads keep their
 // order, for one list holds the rows of all of them: their nests fold as far as the
 // threads take turns regularly.

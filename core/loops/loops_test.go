@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 	"pgregory.net/rapid"
 )
@@ -21,6 +22,31 @@ func same(t tracetest.Failer, got, want []row) {
 		}
 	}
 	t.Fatalf("%d rows, want %d", len(got), len(want))
+}
+
+// TestWhatIsRememberedOfNodesChangesNothing: neither which nodes were not alike before,
+// nor that nodes get other numbers now and then.
+func TestWhatIsRememberedOfNodesChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, has := drawRows(t)
+		window := rapid.SampledFrom([]int{1, 2, 3, 5, 17, 100, 0}).Draw(t, "window")
+		whole := batch(all, has)
+		want := fold(t, window, whole, func() int { return len(all) })
+		forgetful, numbered := NewFolder(window), NewFolder(window)
+		numbered.base = mostNumber - rapid.IntRange(0, 200).Draw(t, "numbers left")
+		var view trace.Batch
+		for i := range all {
+			clear(forgetful.unlike)
+			_ = forgetful.Consume(whole.View(&view, i, i+1))
+			_ = numbered.Consume(&view)
+		}
+		if !reflect.DeepEqual(forgetful.Finish(), want) {
+			t.Fatalf("another tree where it is forgotten which nodes were not alike")
+		}
+		if !reflect.DeepEqual(numbered.Finish(), want) {
+			t.Fatalf("another tree where nodes get new numbers")
+		}
+	})
 }
 
 // TestUnfoldGivesTheRowsBack: whatever the nest and the window.

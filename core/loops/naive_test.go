@@ -113,11 +113,11 @@ type nest struct {
 func drawNest(t *rapid.T, depth int, sites *uint32) (body []nest) {
 	for range rapid.IntRange(1, 4).Draw(t, "statements") {
 		*sites++
-		n := nest{site: *sites, kind: rapid.SampledFrom([]trace.Kind{trace.Load, trace.Store, trace.Modify, trace.BlockEntry}).Draw(t, "kind")}
+		n := nest{site: *sites, kind: rapid.SampledFrom([]trace.Kind{trace.Load, trace.Store, trace.Modify, trace.BlockEntry, trace.Call, trace.Return}).Draw(t, "kind")}
 		if rapid.IntRange(0, 9).Draw(t, "shared") == 0 {
 			n.site = 1
 		}
-		if n.kind != trace.BlockEntry {
+		if n.kind.IsReference() {
 			n.base = rapid.Uint64().Draw(t, "base")
 			for range depth {
 				n.coeffs = append(n.coeffs, rapid.SampledFrom([]uint64{0, 8, 64, 800, ^uint64(7)}).Draw(t, "step"))
@@ -164,7 +164,7 @@ func play(body []nest, at []uint64, chance func(uint64) uint64, all []row, most 
 			addr = chance(1 << 40)
 		}
 		bytes := uint32(8)
-		if n.kind == trace.BlockEntry {
+		if !n.kind.IsReference() {
 			bytes = 0
 		}
 		all = append(all, row{Reference{Site: n.site, Kind: n.kind, Bytes: bytes}, addr})

@@ -182,13 +182,13 @@ func (b *builder) item(it *Item, depth int, path []int) (shape uint32, params []
 		return 0, nil, &NestError{slices.Clone(path), "a wild loop", "only leaves to be wild"}
 	}
 	params = []uint64{it.Trips}
-	body := make([]node, len(it.Body))
+	body := make([]uint32, len(it.Body))
 	for i := range it.Body {
 		id, of, err := b.item(&it.Body[i], depth+1, append(path, i))
 		if err != nil {
 			return 0, nil, err
 		}
-		body[i].shape = id
+		body[i] = id
 		params = append(params, of...)
 	}
 	return b.tree.shapes.loop(body, appendSteps(nil, it.Body, depth)), params, nil

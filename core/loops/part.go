@@ -77,7 +77,7 @@ func (m *mapper) shape(id uint32) mapped {
 }
 
 func (m *mapper) loop(s *shape) (id uint32, params []int32) {
-	var body []node
+	var body []uint32
 	var steps []uint64
 	params = []int32{0}
 	for i := range s.items {
@@ -86,7 +86,7 @@ func (m *mapper) loop(s *shape) (id uint32, params []int32) {
 		if of.params == nil {
 			continue
 		}
-		body = append(body, node{shape: of.id})
+		body = append(body, of.id)
 		for _, p := range of.params {
 			params = append(params, 1+it.at+p)
 			steps = append(steps, s.steps[it.at+p])
@@ -152,9 +152,9 @@ func (j *joiner) shape(t *Tree, refs []uint32, id uint32) uint32 {
 	s := &t.shapes.all[id]
 	var now uint32
 	if s.loop {
-		body := make([]node, len(s.items))
+		body := make([]uint32, len(s.items))
 		for i := range s.items {
-			body[i].shape = j.shape(t, refs, s.items[i].shape)
+			body[i] = j.shape(t, refs, s.items[i].shape)
 		}
 		now = j.to.shapes.loop(body, s.steps)
 	} else {

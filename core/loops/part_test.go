@@ -19,11 +19,7 @@ func TestOnlySomeKinds(t *testing.T) {
 		if part.Rows() != uint64(len(want)) {
 			t.Fatalf("a tree of %d rows, want %d", part.Rows(), len(want))
 		}
-		again, err := Decode(part.Append(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		alike(t, again, part)
+		comesBack(t, part)
 		if same := tree.Only(^trace.Kinds(0)); same != tree {
 			t.Fatalf("the tree of all kinds is another one")
 		}
@@ -47,10 +43,6 @@ func TestJoinedTreesFollowEachOther(t *testing.T) {
 		if len(all) == 0 {
 			return
 		}
-		again, err := Decode(whole.Append(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		alike(t, again, whole)
+		comesBack(t, whole)
 	})
 }

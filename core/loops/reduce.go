@@ -6,11 +6,9 @@ import "math/bits"
 func (f *Folder) push(shape uint32, n int) {
 	number := f.base + len(f.nodes)
 	slot := f.slotOf(shape)
-	f.nodes = append(f.nodes, node{
-		shape: shape, at: len(f.params) - n, prev: f.ends[slot], slot: slot,
-		hash: f.hashAt(len(f.nodes)-1)*radix + mix(uint64(shape)),
-	})
-	f.ends[slot] = 1 + number
+	f.nodes = append(f.nodes, node{at: len(f.params) - n, prev: f.ends[slot], slot: slot})
+	f.list = append(f.list, shape)
+	f.ends[slot] = uint32(1 + number)
 	if s := &f.tree.shapes.all[shape]; s.loop {
 		f.loops = append(f.loops, loopAt{number, number + 1 + len(s.items)})
 	}
@@ -19,8 +17,8 @@ func (f *Folder) push(shape uint32, n int) {
 // slotOf gives the slot of what would end with a shape.
 func (f *Folder) slotOf(shape uint32) uint32 {
 	h := shape
-	for i := len(f.nodes) - 1; i >= 0 && i > len(f.nodes)-chained; i-- {
-		h = h*0x9e3779b1 + f.nodes[i].shape
+	for i := len(f.list) - 1; i >= 0 && i > len(f.list)-chained; i-- {
+		h = h*0x9e3779b1 + f.list[i]
 	}
 	return h * 0x9e3779b1 >> (32 - slotBits)
 }
@@ -29,7 +27,7 @@ func (f *Folder) slotOf(shape uint32) uint32 {
 func (f *Folder) pop() {
 	n := len(f.nodes) - 1
 	f.ends[f.nodes[n].slot] = f.nodes[n].prev
-	f.nodes = f.nodes[:n]
+	f.nodes, f.list = f.nodes[:n], f.list[:n]
 	if l := len(f.loops); l > 0 && f.loops[l-1].number == f.base+n {
 		f.loops = f.loops[:l-1]
 	}
@@ -44,18 +42,6 @@ func (f *Folder) cut(n int) {
 	f.params = f.params[:at]
 }
 
-func (f *Folder) hashAt(i int) uint64 {
-	if i < 0 {
-		return f.before
-	}
-	return f.nodes[i].hash
-}
-
-// hashOf is the hash of n nodes from lo on.
-func (f *Folder) hashOf(lo, n int) uint64 {
-	return f.hashAt(lo+n-1) - f.hashAt(lo-1)*f.powers[n]
-}
-
 // reduce folds the end of the list once, if it can. The last node is a loop then. The
 // nodes that it looks at are closed: none of them runs.
 func (f *Folder) reduce() bool {
@@ -65,11 +51,11 @@ func (f *Folder) reduce() bool {
 // join makes one loop of two, of which one goes on where the other ends.
 func (f *Folder) join() bool {
 	n := len(f.nodes)
-	if n < 2 || f.nodes[n-1].shape != f.nodes[n-2].shape || !f.endsInLoop() {
+	if n < 2 || f.list[n-1] != f.list[n-2] || !f.endsInLoop() {
 		return false
 	}
 	a, b := f.params[f.nodes[n-2].at:], f.params[f.nodes[n-1].at:]
-	if !isIteration(&f.tree.shapes.all[f.nodes[n-1].shape], a, b[1:]) {
+	if !isIteration(&f.tree.shapes.all[f.list[n-1]], a, b[1:]) {
 		return false
 	}
 	a[0] += b[0]
@@ -85,8 +71,8 @@ func (f *Folder) absorb() bool {
 			continue
 		}
 		p := f.loops[i].number - f.base
-		s := &f.tree.shapes.all[f.nodes[p].shape]
-		if !s.over(f.nodes[p+1:]) {
+		s := &f.tree.shapes.all[f.list[p]]
+		if !s.over(f.list[p+1:]) {
 			continue
 		}
 		a, b := f.params[f.nodes[p].at:], f.params[f.nodes[p+1].at:]
@@ -112,31 +98,35 @@ func isIteration(s *shape, a, b []uint64) bool {
 }
 
 // merge makes a loop of equal sequences at the end: of a few nodes, and of those that
-// begin where one ended with the same nodes.
+// begin where one ended with the same nodes. Almost all of the latter are not equal, and
+// the node that told so last is among them still when the next one is appended: so it is
+// looked at first.
 func (f *Folder) merge() bool {
 	n := len(f.nodes)
 	for k := 1; k < chained; k++ {
-		if 2*k <= n && f.nodes[n-1].shape == f.nodes[n-1-k].shape && f.repeats(k) {
+		if 2*k <= n && f.list[n-1] == f.list[n-1-k] && f.repeats(k) {
 			return true
 		}
 	}
 	if n < 2*chained {
 		return false
 	}
-	c := f.nodes[n-1].prev
+	list, nodes, unlike := f.list[:n], f.nodes[:n], f.unlike
+	c := nodes[n-1].prev
 	for range candidates {
-		if c <= f.base {
+		p := int(c) - 1 - f.base
+		if p < 0 {
 			return false
 		}
-		p := c - 1 - f.base
 		k := n - 1 - p
-		if 2*k > n || k > f.window {
+		if 2*k > n || k >= len(unlike) {
 			return false
 		}
-		if f.nodes[p+1].shape == f.nodes[p+1-k].shape && k >= chained && f.repeats(k) {
+		q := int(unlike[k]) - f.base
+		if known := q > p && q < len(list) && list[q] != list[q-k]; !known && k >= chained && f.repeats(k) {
 			return true
 		}
-		c = f.nodes[p].prev
+		c = nodes[p].prev
 	}
 	return false
 }
@@ -144,38 +134,39 @@ func (f *Folder) merge() bool {
 // repeats makes a loop of the last sequences of k nodes, if they are equal.
 func (f *Folder) repeats(k int) bool {
 	n := len(f.nodes)
-	if !f.equal(n-2*k, n-k, k) {
+	if at := f.differ(n-k, k); at >= 0 {
+		f.unlike[k] = uint32(f.base + at)
 		return false
 	}
 	if f.sameTrips(k) {
 		f.fold(k, 2)
 		return true
 	}
-	if 3*k <= n && f.equal(n-3*k, n-2*k, k) && f.progress(k) {
+	if 3*k <= n && f.differ(n-2*k, k) < 0 && f.progress(k) {
 		f.fold(k, 3)
 		return true
 	}
 	return false
 }
 
-// equal tells whether k nodes from a on have the shapes of those from b on.
-func (f *Folder) equal(a, b, k int) bool {
-	if f.hashOf(a, k) != f.hashOf(b, k) {
-		return false
-	}
-	for i := range k {
-		if f.nodes[a+i].shape != f.nodes[b+i].shape {
-			return false
+// differ gives the last of k nodes from lo on whose shape is not that of the one k before
+// it; -1 if there is none.
+func (f *Folder) differ(lo, k int) int {
+	b := f.list[lo : lo+k]
+	a := f.list[lo-k:][:len(b)]
+	for i := len(b) - 1; i >= 0; i-- {
+		if a[i] != b[i] {
+			return lo + i
 		}
 	}
-	return true
+	return -1
 }
 
 // sameTrips tells whether trip counts are equal in the last two sequences of k nodes.
 func (f *Folder) sameTrips(k int) bool {
 	n := len(f.nodes)
 	for i := n - k; i < n; i++ {
-		for _, trip := range f.tree.shapes.all[f.nodes[i].shape].trips {
+		for _, trip := range f.tree.shapes.all[f.list[i]].trips {
 			if f.params[f.nodes[i].at+int(trip)] != f.params[f.nodes[i-k].at+int(trip)] {
 				return false
 			}
@@ -200,18 +191,18 @@ func (f *Folder) progress(k int) bool {
 // fold makes the last sequences of k nodes, as many as trips says, a loop.
 func (f *Folder) fold(k int, trips uint64) {
 	n := len(f.nodes)
-	first := f.nodes[n-k*int(trips):]
-	a, b := first[0].at, first[k].at
+	first := n - k*int(trips)
+	a, b := f.nodes[first].at, f.nodes[first+k].at
 	f.scratch = f.scratch[:0]
 	for i := range b - a {
 		f.scratch = append(f.scratch, f.params[b+i]-f.params[a+i])
 	}
 	shapes := len(f.tree.shapes.all)
-	id := f.tree.shapes.loop(first[:k], f.scratch)
+	id := f.tree.shapes.loop(f.list[first:first+k], f.scratch)
 	if int(id) < shapes {
 		f.use(id) // it comes more than once
 	}
-	for range first {
+	for range n - first {
 		f.pop()
 	}
 	copy(f.params[a+1:], f.params[a:b])
@@ -226,15 +217,15 @@ func (f *Folder) retire(n int) {
 		return
 	}
 	for i := range f.nodes[:n] {
-		f.finish(&f.nodes[i])
+		f.finish(f.list[i], f.params[f.nodes[i].at:])
 	}
 	at := len(f.params)
 	if n < len(f.nodes) {
 		at = f.nodes[n].at
 	}
 	f.params = append(f.params[:0], f.params[at:]...)
-	f.before = f.nodes[n-1].hash
 	f.nodes = append(f.nodes[:0], f.nodes[n:]...)
+	f.list = append(f.list[:0], f.list[n:]...)
 	for i := range f.nodes {
 		f.nodes[i].at -= at
 	}
@@ -244,17 +235,39 @@ func (f *Folder) retire(n int) {
 		gone++
 	}
 	f.loops = append(f.loops[:0], f.loops[gone:]...)
+	if f.base >= mostNumber {
+		f.renumber()
+	}
 }
 
-// finish adds a node to the tree; the leaves of a loop instead, if it is not worth its
-// bytes.
-func (f *Folder) finish(n *node) {
+// renumber has the nodes' numbers begin at 0 again, before they are too many for 32 bits.
+func (f *Folder) renumber() {
+	since := func(end uint32) uint32 { return uint32(max(0, int(end)-f.base)) }
+	for slot, end := range f.ends {
+		f.ends[slot] = since(end)
+	}
+	for i := range f.nodes {
+		f.nodes[i].prev = since(f.nodes[i].prev)
+	}
+	for i := range f.loops {
+		f.loops[i].number -= f.base
+		f.loops[i].next -= f.base
+	}
+	f.base = 0
+}
+
+// finish adds a node whose parameters p begins with to the tree; the leaves of a loop
+// instead, if it is not worth its bytes.
+func (f *Folder) finish(id uint32, p []uint64) {
 	t := f.tree
-	s := &t.shapes.all[n.shape]
-	p := f.params[n.at : n.at+s.params]
-	if !s.loop || !s.isDear(p[0], f.isUsed(n.shape)) {
-		f.use(n.shape)
-		t.nodes, t.params = append(t.nodes, n.shape), append(t.params, p...)
+	s := &t.shapes.all[id]
+	if !s.loop {
+		t.nodes, t.params = append(t.nodes, id), append(t.params, p[0])
+		return
+	}
+	if !s.isDear(p[0], f.isUsed(id)) {
+		f.use(id)
+		t.nodes, t.params = append(t.nodes, id), append(t.params, p[:s.params]...)
 		return
 	}
 	for i := range p[0] {

@@ -3,14 +3,14 @@ package loops
 // endsInLoop tells whether the last node is a loop.
 func (f *Folder) endsInLoop() bool {
 	n := len(f.nodes)
-	return n > 0 && f.tree.shapes.all[f.nodes[n-1].shape].loop
+	return n > 0 && f.tree.shapes.all[f.list[n-1]].loop
 }
 
 // run has the last node, a loop, say what comes next: another iteration.
 func (f *Folder) run() {
-	tail := &f.nodes[len(f.nodes)-1]
-	s := &f.tree.shapes.all[tail.shape]
-	p := f.params[tail.at:]
+	last := len(f.nodes) - 1
+	s := &f.tree.shapes.all[f.list[last]]
+	p := f.params[f.nodes[last].at:]
 	t := f.walk.enter(s, ^uint64(0), p[1:])
 	t.done = p[0]
 	for i, step := range s.steps {
@@ -34,8 +34,9 @@ func (f *Folder) accepts(c candidate) bool {
 		if it.wild {
 			f.tree.streams[c.ref].add(c.addr)
 		}
-		f.habits[c.ref].seen++
-		f.habits[c.ref].last = c.addr
+		h := f.habit(c.ref, c.context)
+		h.seen++
+		h.last = c.addr
 	}
 	t.pos++
 	t.at++
@@ -105,7 +106,7 @@ func (f *Folder) unfoldLast(nodes int) bool {
 	all := f.tree.shapes.all
 	w := &f.walk // nothing runs
 	for i := len(f.nodes) - nodes; i < len(f.nodes); i++ {
-		s := &all[f.nodes[i].shape]
+		s := &all[f.list[i]]
 		p := f.params[f.nodes[i].at:]
 		if !s.loop {
 			f.past = append(f.past, candidate{ref: s.ref, addr: p[0], again: true, wild: s.wild})
@@ -150,7 +151,7 @@ func (f *Folder) pushItems(items []item, params []uint64) {
 // takes the last iteration apart, so that this inner loop is the last node.
 func (f *Folder) lengthen(c candidate) bool {
 	tail := f.nodes[len(f.nodes)-1]
-	s := &f.tree.shapes.all[tail.shape]
+	s := &f.tree.shapes.all[f.list[len(f.nodes)-1]]
 	end := s.items[len(s.items)-1]
 	if !end.loop {
 		return false

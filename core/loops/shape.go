@@ -89,11 +89,11 @@ func (s *shapes) add(n shape) uint32 {
 	return uint32(len(s.all) - 1)
 }
 
-// loop gives the shape of a loop over nodes with these shapes.
-func (s *shapes) loop(body []node, steps []uint64) uint32 {
+// loop gives the shape of a loop over these shapes.
+func (s *shapes) loop(body []uint32, steps []uint64) uint32 {
 	h := uint64(len(body))
-	for i := range body {
-		h = mix(h ^ uint64(body[i].shape))
+	for _, of := range body {
+		h = mix(h ^ uint64(of))
 	}
 	for _, step := range steps {
 		h = mix(h ^ step)
@@ -109,17 +109,17 @@ func (s *shapes) loop(body []node, steps []uint64) uint32 {
 	return id
 }
 
-func (s *shapes) newLoop(body []node, steps []uint64) shape {
+func (s *shapes) newLoop(body []uint32, steps []uint64) shape {
 	n := shape{loop: true, items: s.parts.items.take(len(body)), steps: s.parts.steps.take(len(steps)), params: 1, loops: 1, height: 1}
 	trips := 1
-	for i := range body {
-		trips += len(s.all[body[i].shape].trips)
+	for _, of := range body {
+		trips += len(s.all[of].trips)
 	}
 	n.trips = append(s.parts.trips.take(trips)[:0], 0)
 	copy(n.steps, steps)
-	for i := range body {
-		of := &s.all[body[i].shape]
-		n.items[i] = item{shape: body[i].shape, ref: of.ref, at: int32(n.params - 1), params: int32(of.params), loop: of.loop, wild: of.wild}
+	for i, id := range body {
+		of := &s.all[id]
+		n.items[i] = item{shape: id, ref: of.ref, at: int32(n.params - 1), params: int32(of.params), loop: of.loop, wild: of.wild}
 		for _, trip := range of.trips {
 			n.trips = append(n.trips, int32(n.params)+trip)
 		}
@@ -149,17 +149,17 @@ func (n *shape) wildTwice() bool {
 }
 
 // is tells whether the loop has this body.
-func (n *shape) is(body []node, steps []uint64) bool {
+func (n *shape) is(body []uint32, steps []uint64) bool {
 	return n.over(body) && slices.Equal(n.steps, steps)
 }
 
-// over tells whether the loop is one over nodes of these shapes.
-func (n *shape) over(body []node) bool {
+// over tells whether the loop is one over these shapes.
+func (n *shape) over(body []uint32) bool {
 	if len(n.items) != len(body) {
 		return false
 	}
 	for i := range body {
-		if n.items[i].shape != body[i].shape {
+		if n.items[i].shape != body[i] {
 			return false
 		}
 	}

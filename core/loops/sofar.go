@@ -22,7 +22,8 @@ func (f *Folder) Tree() *Tree {
 	t.shapes.parts = parts{} // none of the folder's
 	twin := *f
 	twin.tree = &t
-	twin.nodes, twin.params, twin.ends, twin.loops = slices.Clone(f.nodes), slices.Clone(f.params), slices.Clone(f.ends), slices.Clone(f.loops)
+	twin.nodes, twin.list, twin.params = slices.Clone(f.nodes), slices.Clone(f.list), slices.Clone(f.params)
+	twin.ends, twin.unlike, twin.loops = slices.Clone(f.ends), slices.Clone(f.unlike), slices.Clone(f.loops)
 	twin.past, twin.scratch, twin.used = nil, nil, slices.Clone(f.used)
 	return twin.Finish()
 }

@@ -121,6 +121,16 @@ type Addresses struct {
 // Addresses gives those of reference ref.
 func (t *Tree) Addresses(ref int) Addresses { return Addresses{stream: &t.streams[ref]} }
 
+// Wild is how many addresses of reference ref are at the side.
+func (t *Tree) Wild(ref int) uint64 { return t.streams[ref].count }
+
+// Between gives the least and the greatest address of reference ref that are at the side;
+// ok is false of one without.
+func (t *Tree) Between(ref int) (least, most trace.Addr, ok bool) {
+	s := &t.streams[ref]
+	return s.least, s.most, s.count > 0
+}
+
 // Next gives the next address; ok is false behind the last.
 func (a *Addresses) Next() (addr trace.Addr, ok bool) { return a.cursor.next(a.stream) }
 

@@ -12,12 +12,28 @@ type stream struct {
 	packed []byte
 	last   trace.Addr
 	count  uint64
+	least  trace.Addr
+	most   trace.Addr
 }
 
 func (s *stream) add(addr trace.Addr) {
+	s.reach(addr)
 	s.packed = binary.AppendVarint(s.packed, int64(addr-s.last))
 	s.last = addr
 	s.count++
+}
+
+// reach has an address that comes next be between the least and the most.
+func (s *stream) reach(addr trace.Addr) {
+	if s.count == 0 {
+		s.least, s.most = addr, addr
+	}
+	if addr < s.least {
+		s.least = addr
+	}
+	if addr > s.most {
+		s.most = addr
+	}
 }
 
 // cursor reads a stream.
@@ -42,18 +58,54 @@ const (
 	trial  = 32 // rows before a reference is judged
 )
 
-// habit follows a reference until it is wild.
+// habit follows a reference in a context until it is wild there.
 type habit struct {
+	inContext
 	last  trace.Addr
 	seen  uint64 // rows
 	odd   uint64 // of them, those that were not predicted and came with a new difference
 	steps [memory]uint64
 	next  uint8 // of steps, to be overwritten
+	wild  bool
+}
+
+// inContext is a reference in a context.
+type inContext struct{ ref, context uint32 }
+
+// place is what a folder knows of a reference in whatever context.
+type place struct {
 	// follower is the reference of the row that was not predicted behind the last such
 	// row of this one.
 	follower uint32
-	wild     bool
 	leaf     [2]uint32 // 1 + the shape of its leaves, tame and wild; 0: none yet
+}
+
+// habit gives that of a reference in a context.
+func (f *Folder) habit(ref, context uint32) *habit {
+	if h := &f.habits[ref]; h.context == context {
+		return h
+	}
+	return f.other(ref, context)
+}
+
+// other gives the habit of a reference in another context than that of its first row.
+func (f *Folder) other(ref, context uint32) *habit {
+	of := inContext{ref, context}
+	near := &f.nearOthers[(of.ref*0x9e3779b1^of.context*0x85ebca6b)>>(32-nearBits)]
+	if id := int(*near); id < len(f.others) && f.others[id].inContext == of {
+		return &f.others[id]
+	}
+	id, known := f.contexts[of]
+	if !known {
+		if len(f.others) == mostHabits {
+			return &f.habits[of.ref]
+		}
+		id = uint32(len(f.others))
+		f.others = append(f.others, habit{inContext: of})
+		f.contexts[of] = id
+	}
+	*near = id
+	return &f.others[id]
 }
 
 // surprise takes a row that no loop predicted.
@@ -63,23 +115,21 @@ func (h *habit) surprise(addr trace.Addr) {
 	if h.seen++; h.seen == 1 {
 		return
 	}
+	known := uint64(0) // its highest bit: that of (x - 1) &^ x is set where x is 0 alone
 	for _, s := range h.steps {
-		if s == step {
-			return
-		}
+		x := s ^ step
+		known |= (x - 1) &^ x
+	}
+	if int64(known) < 0 {
+		return
 	}
 	h.steps[h.next%memory] = step
 	h.next++
 	h.odd++
 }
 
-// isWild judges the reference anew; wild is for good.
-func (h *habit) isWild() bool {
-	if !h.wild && h.seen >= trial && 2*h.odd > h.seen {
-		h.wild = true
-	}
-	return h.wild
-}
+// isOdd tells whether more than half of the rows were of no habit.
+func (h *habit) isOdd() bool { return h.seen >= trial && 2*h.odd > h.seen }
 
 // join adds the addresses of another stream behind those of this one.
 func (s *stream) join(other *stream) {
@@ -90,5 +140,9 @@ func (s *stream) join(other *stream) {
 	packed := binary.AppendVarint(s.packed[:len(s.packed):len(s.packed)], int64(uint64(first)-s.last))
 	s.packed = append(packed, other.packed[n:]...)
 	s.last = other.last
+	if s.count == 0 {
+		s.least = other.least
+	}
+	s.least, s.most = min(s.least, other.least), max(s.most, other.most)
 	s.count += other.count
 }

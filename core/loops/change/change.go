@@ -12,10 +12,8 @@
 //     the same, and come in another order.
 //  3. [Search] tries many changes of a nest and proposes the best.
 //
-// An array is what references whose lines overlap have between them, as in package
-// misses. Entries of blocks, which are leaves without address, stay in the body that
-// they are in; in packed arrays and between tiles they do not matter, for they touch
-// nothing.
+// An [Array] is the range of bytes that overlapping references go over. Entries of
+// blocks are leaves that touch nothing; they stay in the body that they are in.
 //
 // # Legality
 //

@@ -9,18 +9,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Outcome is what a change does to a nest: misses of a cache that is empty at first.
+// Outcome is what a change does to a nest: its misses in a cache that is empty at first,
+// line accesses that miss, before and after.
 type Outcome struct {
 	Change        Change
-	Before, After misses.Counts
+	Before, After uint64
 }
 
 // Saved is the share of the misses that the change saves; less than 0: it adds some.
 func (o *Outcome) Saved() float64 {
-	if o.Before.Misses == 0 {
+	if o.Before == 0 {
 		return 0
 	}
-	return 1 - float64(o.After.Misses)/float64(o.Before.Misses)
+	return 1 - float64(o.After)/float64(o.Before)
 }
 
 // Try applies changes, one after the other, and counts the misses before and after. The
@@ -34,7 +35,7 @@ func Try(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (o 
 	return after(n, c, goOn, o.Before, changes...)
 }
 
-func after(n *loops.Nest, c misses.Cache, goOn func() bool, before misses.Counts, changes ...Change) (o Outcome, err error) {
+func after(n *loops.Nest, c misses.Cache, goOn func() bool, before uint64, changes ...Change) (o Outcome, err error) {
 	o.Before = before
 	changed := n.Clone()
 	for _, by := range changes {
@@ -47,19 +48,19 @@ func after(n *loops.Nest, c misses.Cache, goOn func() bool, before misses.Counts
 	return o, err
 }
 
-func count(n *loops.Nest, c misses.Cache, goOn func() bool) (misses.Counts, error) {
+func count(n *loops.Nest, c misses.Cache, goOn func() bool) (uint64, error) {
 	tree, err := n.Build()
 	if err != nil {
-		return misses.Counts{}, err
+		return 0, err
 	}
 	if goOn == nil {
 		goOn = func() bool { return true }
 	}
-	r, err := misses.RunAsking(tree, c, goOn)
+	r, err := misses.CountAsking(tree, c, goOn)
 	if err != nil {
-		return misses.Counts{}, err
+		return 0, err
 	}
-	return r.Total, nil
+	return r.Total.Misses, nil
 }
 
 // Search tries interchanges, tiles, pads, alignments, fusions and arrays of structures on
@@ -72,12 +73,16 @@ func Search(n *loops.Nest, c misses.Cache, most int, goOn func() bool) (found []
 	if err == misses.ErrStopped {
 		return nil, true, nil
 	}
-	if err != nil || before.Misses == before.Cold {
-		return nil, false, err // nothing can be saved but by touching fewer lines
+	if err != nil {
+		return nil, false, err
 	}
 	for _, alternatives := range candidates(n, c) {
 		var best Outcome
 		for _, by := range alternatives {
+			if goOn != nil && !goOn() { // most are counted before the count would ask
+				stopped = true
+				break
+			}
 			o, err := after(n, c, goOn, before, by)
 			if err == misses.ErrStopped {
 				stopped = true
@@ -86,7 +91,7 @@ func Search(n *loops.Nest, c misses.Cache, most int, goOn func() bool) (found []
 			if err != nil { // it does not apply
 				continue
 			}
-			if best.Change == nil || o.After.Misses < best.After.Misses {
+			if best.Change == nil || o.After < best.After {
 				best = o
 			}
 		}
@@ -97,7 +102,7 @@ func Search(n *loops.Nest, c misses.Cache, most int, goOn func() bool) (found []
 			break
 		}
 	}
-	slices.SortStableFunc(found, func(a, b Outcome) int { return cmp.Compare(a.After.Misses, b.After.Misses) })
+	slices.SortStableFunc(found, func(a, b Outcome) int { return cmp.Compare(a.After, b.After) })
 	return found[:min(most, len(found))], stopped, nil
 }
 

@@ -3,21 +3,34 @@ package loopstest
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Plain is the plain form of a trace, which the bytes of trees must not exceed by more
-// than a twentieth: references (all of a row but its address) in runs of equal ones, a
-// number and a length as LEB128; and for every row the zigzag varint of the difference to
-// the address of its reference before. The table of references counts as in a tree.
+// Plain makes the plain form of a trace, which the bytes of trees must not exceed by more
+// than a twentieth: the differences of addresses for each reference (all of a row but its
+// address). It is whole: [Read] gives the rows back from nothing else. Integers are
+// LEB128, differences zigzag.
+//
+//	version (2), columns in bits: 1 thread, 2 PC, 4 site, 8 arg
+//	references, each: kind << 1, bytes, and of the columns that there are
+//	    site and PC as differences to the reference before, thread, arg
+//	rows
+//	runs of equal references, each: the number of the reference, its rows but one,
+//	    and for each row the difference to the address of its reference before
+//
 // Nothing else is packed.
 type Plain struct {
+	columns uint64
 	numbers map[reference]uint64
+	table   []reference
 	last    []uint64 // addresses, by reference
-	run     uint64   // the reference that runs
-	runs    uint64   // its rows
-	bytes   int      // but for the run
+	rows    uint64
+	done    []byte // runs
+	run     uint64 // the reference that runs
+	runs    uint64 // its rows
+	deltas  []byte // and those of its addresses
 }
 
 type reference struct {
@@ -28,6 +41,11 @@ type reference struct {
 
 // Add takes rows.
 func (p *Plain) Add(b *trace.Batch) {
+	for i, has := range [...]bool{b.Thread != nil, b.PC != nil, b.Site != nil, b.Arg != nil} {
+		if has {
+			p.columns |= 1 << i
+		}
+	}
 	for i, addr := range b.Addr {
 		r := reference{bytes: b.Bytes[i], kind: b.Kind[i]}
 		if b.PC != nil {
@@ -52,37 +70,108 @@ func (p *Plain) row(r reference, addr trace.Addr) {
 		if p.numbers == nil {
 			p.numbers = map[reference]uint64{}
 		}
-		n = uint64(len(p.last))
-		p.numbers[r], p.last = n, append(p.last, 0)
-		p.bytes += 2 + size(uint64(r.bytes))
-		for _, v := range [...]uint64{r.pc, r.arg, uint64(r.site), uint64(r.thread)} {
-			if v != 0 {
-				p.bytes += size(v)
-			}
-		}
+		n = uint64(len(p.table))
+		p.numbers[r], p.table, p.last = n, append(p.table, r), append(p.last, 0)
 	}
-	if p.runs == 0 || n != p.run {
-		p.bytes += p.running()
-		p.run, p.runs = n, 0
+	if n != p.run {
+		p.done = p.running(p.done)
+		p.run, p.runs, p.deltas = n, 0, p.deltas[:0]
 	}
+	p.rows++
 	p.runs++
-	d := addr - p.last[n]
-	p.bytes += size(d<<1 ^ uint64(int64(d)>>63))
+	p.deltas = binary.AppendVarint(p.deltas, int64(addr-p.last[n]))
 	p.last[n] = addr
 }
 
-// running is the bytes of the run that goes on.
-func (p *Plain) running() int {
+// running appends the run that goes on.
+func (p *Plain) running(dst []byte) []byte {
 	if p.runs == 0 {
-		return 0
+		return dst
 	}
-	return size(p.run) + size(p.runs-1)
+	dst = binary.AppendUvarint(binary.AppendUvarint(dst, p.run), p.runs-1)
+	return append(dst, p.deltas...)
 }
 
-// Bytes is how long the plain form is.
-func (p *Plain) Bytes() int { return p.bytes + p.running() }
+// Form gives the plain form of the rows so far.
+func (p *Plain) Form() (form []byte) {
+	uv := func(v uint64) { form = binary.AppendUvarint(form, v) }
+	uv(2)
+	uv(p.columns)
+	uv(uint64(len(p.table)))
+	var before reference
+	for _, r := range p.table {
+		uv(uint64(r.kind) << 1)
+		uv(uint64(r.bytes))
+		if p.columns&4 != 0 {
+			form = binary.AppendVarint(form, int64(r.site)-int64(before.site))
+		}
+		if p.columns&2 != 0 {
+			form = binary.AppendVarint(form, int64(r.pc-before.pc))
+		}
+		if p.columns&1 != 0 {
+			uv(uint64(r.thread))
+		}
+		if p.columns&8 != 0 {
+			uv(r.arg)
+		}
+		before = r
+	}
+	uv(p.rows)
+	return p.running(append(form, p.done...))
+}
 
-func size(v uint64) int {
-	var form [binary.MaxVarintLen64]byte
-	return binary.PutUvarint(form[:], v)
+// Read gives the rows of a plain form, in a batch with all columns.
+func Read(form []byte) (*trace.Batch, error) {
+	bad := false
+	uv := func() uint64 {
+		v, n := binary.Uvarint(form)
+		bad = bad || n <= 0
+		form = form[max(n, 0):]
+		return v
+	}
+	zigzag := func() uint64 {
+		v := uv()
+		return v>>1 ^ -(v & 1)
+	}
+	_ = uv()
+	columns := uv()
+	var table []reference
+	var before reference
+	for n := uv(); n > 0 && !bad; n-- {
+		r := reference{kind: trace.Kind(uv() >> 1), bytes: uint32(uv())}
+		if columns&4 != 0 {
+			r.site = before.site + uint32(zigzag())
+		}
+		if columns&2 != 0 {
+			r.pc = before.pc + zigzag()
+		}
+		if columns&1 != 0 {
+			r.thread = uint32(uv())
+		}
+		if columns&8 != 0 {
+			r.arg = uv()
+		}
+		table, before = append(table, r), r
+	}
+	last := make([]uint64, len(table))
+	rows := int(uv())
+	b := trace.NewBatch(rows)
+	b.NeedThread()
+	b.NeedPC()
+	b.NeedSite()
+	b.NeedArg()
+	for b.Len() < rows && !bad {
+		of := uv()
+		for n := uv() + 1; n > 0 && !bad && of < uint64(len(table)) && b.Len() < rows; n-- {
+			last[of] += zigzag()
+			r := &table[of]
+			b.Append(r.kind, last[of], r.bytes, r.thread, r.pc)
+			b.Site[b.Len()-1], b.Arg[b.Len()-1] = r.site, r.arg
+		}
+		bad = bad || of >= uint64(len(table))
+	}
+	if bad || len(form) > 0 {
+		return nil, errors.New("this is no plain form")
+	}
+	return b, nil
 }

@@ -20,13 +20,14 @@ type arrays struct {
 	last   int      // the span that was asked for last
 }
 
-// divide joins the spans of references, which are of bytes, where their lines overlap.
+// divide joins the spans of references, which are of bytes, where their lines overlap. A
+// span that ends before it begins is none. uses say which arrays have columns of their own.
 func divide(all []span, uses []uint64, shift uint) *arrays {
 	a := &arrays{byRef: make([]int, len(all))}
 	var order []int
 	for ref := range all {
 		a.byRef[ref] = -1
-		if uses[ref] > 0 {
+		if all[ref].first <= all[ref].last {
 			all[ref].first >>= shift
 			all[ref].last >>= shift
 			order = append(order, ref)

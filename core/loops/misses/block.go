@@ -20,7 +20,7 @@ type block struct {
 	drifts  []leaf // of those, what moves from one iteration to the next
 	classes []int  // of leaves: equal of those that move alike in one array
 	slow    bool   // several iterations may pass before any leaves its lines
-	flat    bool   // all items are leaves, and none is wild
+	flat    bool   // all items are leaves
 	wilds   bool   // some leaf below is wild
 	varies  bool   // some trip count below changes from one iteration to the next
 	events  bool   // no leaf below is a reference
@@ -52,6 +52,25 @@ type blocks struct {
 	lineBytes uint64
 	refs      []loops.Reference
 	all       []*block // by shape
+	room      struct {
+		blocks pool[block]
+		items  pool[item]
+		steps  pool[uint64]
+		leaves pool[leaf]
+	}
+}
+
+// pool is memory for many short lists.
+type pool[T any] struct{ left []T }
+
+// take gives room for so many.
+func (p *pool[T]) take(n int) []T {
+	if len(p.left) < n {
+		p.left = make([]T, max(n, 256))
+	}
+	list := p.left[:0:n]
+	p.left = p.left[n:]
+	return list
 }
 
 func newBlocks(t *loops.Tree, lineBytes uint64) *blocks {
@@ -68,7 +87,8 @@ func (bs *blocks) of(n loops.Node) *block {
 }
 
 func (bs *blocks) make(n loops.Node) *block {
-	b := &block{nodes: 1, events: true}
+	b := &bs.room.blocks.take(1)[:1][0]
+	b.nodes, b.events = 1, true
 	if !n.IsLoop() {
 		r, _, wild := n.Leaf()
 		b.ref, b.bytes, b.wild, b.wilds = n.Ref(), max(1, uint64(r.Bytes)), wild, wild
@@ -77,6 +97,15 @@ func (bs *blocks) make(n loops.Node) *block {
 		return b
 	}
 	b.loop, b.flat = true, true
+	b.items = bs.room.items.take(n.Len())
+	b.steps = bs.room.steps.take(len(n.Params()) - 1)
+	leaves := 0
+	for i := range n.Len() {
+		item, _ := n.Item(i)
+		leaves += bs.of(item).width()
+	}
+	b.leaves = bs.room.leaves.take(leaves)
+	b.drifts = bs.room.leaves.take(leaves)
 	for i := range n.Len() {
 		first, steps := n.Item(i)
 		of := bs.of(first)
@@ -86,7 +115,7 @@ func (bs *blocks) make(n loops.Node) *block {
 		b.steps = append(b.steps, steps...)
 		b.nodes += of.nodes
 		b.wilds = b.wilds || of.wilds
-		b.flat = b.flat && !of.loop && !of.wild
+		b.flat = b.flat && !of.loop
 		b.events = b.events && of.events
 		b.varies = b.varies || of.tripsStep(steps)
 		b.changes = b.changes || b.varies || of.changes

@@ -34,7 +34,7 @@ func firstTouches(l *layout, asks *pauses) []uint64 {
 	for ref := range refs {
 		f.reads = append(f.reads, l.tree.Addresses(ref))
 	}
-	at := 0
+	at, tops, blocks := 0, l.tops, l.loops
 	for i, id := range l.shapes {
 		if f.ended() {
 			break
@@ -46,21 +46,18 @@ func firstTouches(l *layout, asks *pauses) []uint64 {
 		case of.kind == oneLeaf:
 			it := &l.flats[of.first]
 			f.touch(p[0], uint64(it.bytes), l.nodes+int(it.ref))
-		case of.kind == oneLoop && of.short(p[0]):
-			if int64(p[0]) > 0 {
-				f.short(of, p, int(l.starts[i]))
-			}
+		case of.kind == wildLeaf:
+			it := &l.flats[of.first]
+			addr, _ := f.reads[it.ref].Next()
+			f.touch(addr, uint64(it.bytes), l.nodes+int(it.ref))
+		case len(tops) > 0 && int(tops[0].node) == i:
+			f.top(of, blocks[0], p, int(tops[0].start))
+			tops, blocks = tops[1:], blocks[1:]
+		case of.kind == oneLoop:
+			f.short(of, p, -1)
 		default:
-			b := l.blockOf(id, p)
-			switch {
-			case !b.loop:
-				f.leaf(b, p[0], l.nodes+b.ref)
-			case int64(p[0]) < 1:
-			case b.wilds:
-				f.everything(b, p, int(l.starts[i]))
-			case !b.events:
-				f.loop(b, p, int(l.starts[i]), whole(len(b.leaves)))
-			}
+			b := l.blocks.of(l.tree.Node(id, p))
+			f.leaf(b, p[0], l.nodes+b.ref)
 		}
 	}
 	if f.marks.full {
@@ -69,18 +66,37 @@ func firstTouches(l *layout, asks *pauses) []uint64 {
 	return f.cold
 }
 
-// short follows a short loop over references.
+// top follows a loop at the top that is counted node by node.
+func (f *firsts) top(of *form, b *block, p []uint64, at int) {
+	switch {
+	case of.kind == oneLoop && of.short(p[0]):
+		f.short(of, p, at)
+	case int64(p[0]) < 1:
+	case b.wilds:
+		f.everything(b, p, at)
+	case !b.events:
+		f.loop(b, p, at, whole(len(b.leaves)))
+	}
+}
+
+// short follows a short loop over references. Its count is number at, or if that is
+// negative, it is counted by reference.
 func (f *firsts) short(of *form, p []uint64, at int) {
-	for i := range p[0] {
+	for i := uint64(0); int64(i) < int64(p[0]); i++ {
 		for j := range f.flats[of.first : of.first+of.items] {
 			it := &f.flats[int(of.first)+j]
 			to := at + 1 + j
 			if at < 0 {
 				to = f.nodes + int(it.ref)
 			}
-			if it.bytes > 0 {
-				f.touch(p[1+j]+i*it.step, uint64(it.bytes), to)
+			if it.bytes == 0 {
+				continue
 			}
+			addr := p[1+j] + i*it.step
+			if it.wild {
+				addr, _ = f.reads[it.ref].Next()
+			}
+			f.touch(addr, uint64(it.bytes), to)
 		}
 	}
 }

@@ -12,6 +12,8 @@ type engine struct {
 	*layout
 	sets  uint64
 	state state
+	few   *frames // the state, if it is that
+	full  *stack  // the state's, if that is one
 	tally tally
 	reads []loops.Addresses
 
@@ -55,8 +57,19 @@ func newEngine(l *layout, sets, ways uint64) *engine {
 // run runs the whole tree.
 func (e *engine) run() {
 	e.cost = uint64(e.state.lines() + len(e.tally.out) + len(e.tally.depths))
-	at := 0
+	e.few, _ = e.state.(*frames)
+	if s, ok := e.state.(*stacks); ok && e.sets == 1 {
+		e.full = &s.all[0]
+	}
+	e.tally.weight = e.weight
+	at, tops, blocks := 0, e.tops, e.layout.loops
+	made := uint64(0) // accesses of single references and short loops, but for a line each
 	for i, id := range e.shapes {
+		if i%mostAtOnce == 0 {
+			e.spend(int(made))
+			e.done += made
+			made = 0
+		}
 		if e.over {
 			return
 		}
@@ -67,23 +80,44 @@ func (e *engine) run() {
 		case f.kind == oneLeaf:
 			of := &e.flats[f.first]
 			e.one(p[0], of, e.nodes+int(of.ref))
-		case f.kind == oneLoop && f.short(p[0]):
-			e.short(f, p, int(e.starts[i]))
+			made++
+		case f.kind == wildLeaf:
+			of := &e.flats[f.first]
+			addr, _ := e.reads[of.ref].Next()
+			e.one(addr, of, e.nodes+int(of.ref))
+			made++
+		case len(tops) > 0 && int(tops[0].node) == i:
+			made += e.top(f, blocks[0], p, int(tops[0].start))
+			tops, blocks = tops[1:], blocks[1:]
+		case f.kind == oneLoop:
+			made += e.short(f, p, -1)
 		default:
-			b := e.blockOf(id, p)
-			if !b.loop {
-				e.leaf(b, p[0], e.nodes+b.ref)
-			} else if !b.events || b.wilds {
-				e.loop(b, p, int(e.starts[i]))
-			}
+			b := e.blocks.of(e.tree.Node(id, p))
+			e.leaf(b, p[0], e.nodes+b.ref)
 		}
 	}
-	e.flush()
+	e.done += made
+}
+
+// mostAtOnce is how many nodes at the top are run before somebody is asked whether to
+// go on.
+const mostAtOnce = 1 << 12
+
+// top runs a loop at the top that is counted node by node; its count is number at.
+func (e *engine) top(f *form, b *block, p []uint64, at int) (made uint64) {
+	switch {
+	case f.kind == oneLoop && f.short(p[0]):
+		return e.short(f, p, at)
+	case !b.events || b.wilds:
+		e.loop(b, p, at)
+		e.flush()
+	}
+	return 0
 }
 
 // short runs a short loop over references. Its count is number at, or if that is
 // negative, it is counted by reference.
-func (e *engine) short(f *form, p []uint64, at int) {
+func (e *engine) short(f *form, p []uint64, at int) (made uint64) {
 	items := e.flats[f.first : f.first+f.items]
 	start := p[1 : 1+len(items)]
 	for i := uint64(0); int64(i) < int64(p[0]); i++ {
@@ -96,23 +130,55 @@ func (e *engine) short(f *form, p []uint64, at int) {
 			if at < 0 {
 				to = e.nodes + int(of.ref)
 			}
-			e.one(start[j]+i*of.step, of, to)
+			addr := start[j] + i*of.step
+			if of.wild {
+				addr, _ = e.reads[of.ref].Next()
+			}
+			e.one(addr, of, to)
+			made++
 		}
 	}
+	return made
 }
 
-// one makes the accesses of a reference.
+// one makes the accesses of a reference outside of loops that may jump; the queue is
+// empty.
 func (e *engine) one(addr trace.Addr, of *flat, at int) {
 	line := addr >> e.shift
 	if line < (addr+uint64(of.bytes-1))>>e.shift {
-		e.reference(addr, uint64(of.bytes), at, of.ref)
+		e.several(addr, of, at)
 		return
 	}
-	n := len(e.queue)
-	e.queue = e.queue[:n+1]
-	e.queue[n] = access{line, uint32(at), of.array}
-	if n+1 == queued {
-		e.flush()
+	switch {
+	case e.few != nil:
+		e.tally.counts[at].accesses++
+		if set := int(e.few.set(line)) * e.few.ways; e.few.held[set] != line {
+			e.few.use(&access{line, uint32(at), of.array}, e.few.held[set:set+e.few.ways], &e.tally)
+		}
+	case e.full != nil:
+		e.tally.counts[at].accesses++
+		if e.full.order[e.full.next-1] != line {
+			e.full.use(&access{line, uint32(at), of.array}, &e.tally)
+		} else if e.tally.depths != nil {
+			e.tally.depths[0]++
+		}
+	default:
+		e.queue = append(e.queue, access{line, uint32(at), of.array})
+		e.state.touch(e.queue, &e.tally)
+		e.queue = e.queue[:0]
+	}
+}
+
+// several makes the accesses of a reference to more than one line.
+func (e *engine) several(addr trace.Addr, of *flat, at int) {
+	line, last := addr>>e.shift, (addr+uint64(of.bytes-1))>>e.shift
+	e.done += last - line // one is counted by whoever calls
+	for ; line <= last; line++ {
+		e.queue = append(e.queue, access{line, uint32(at), of.array})
+		if len(e.queue) == queued || line == last {
+			e.state.touch(e.queue, &e.tally)
+			e.queue = e.queue[:0]
+		}
 	}
 }
 
@@ -252,6 +318,9 @@ func (e *engine) stretch(b *block, cur []uint64, iterations uint64, at int) {
 			it := &items[j]
 			addr := cur[j]
 			cur[j] = addr + steps[j]
+			if it.wild {
+				addr, _ = e.reads[it.ref].Next()
+			}
 			if !it.counted {
 				continue
 			}

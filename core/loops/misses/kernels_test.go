@@ -210,6 +210,10 @@ var polybench = []struct {
 	}},
 }
 
+// lu of PolyBench. At size LARGE, n = 2000, a fully associative cache of 32 KiB misses
+// 2,647,699,541 of 10,664,665,000 accesses, of which 1,678,652,284 are simulated, in 75 s: while
+// a column of lines fits in the cache, nothing is jumped over in the loops along it, and
+// blocks of the loops around them are as long as what is written down of them may not be.
 var lu = func(t testing.TB, n uint64) *loops.Tree {
 	var p program
 	row := int64(8 * n)

@@ -14,11 +14,20 @@ type layout struct {
 	params []uint64 // of them, one after the other
 	forms  []form   // by shape
 	flats  []flat
+	bytes  []uint32 // of each reference; 0: it is none
 
-	starts  []int32 // by node at the top: number of its first count, -1 if it is counted by reference
-	nodes   int     // counts before those by reference
+	many    bool     // short loops at the top are counted by reference
+	tops    []top    // the loops at the top that are counted node by node
+	loops   []*block // of them
+	nodes   int      // counts before those by reference
 	arrays  *arrays
 	columns []uint32 // of each reference: its array's
+}
+
+// top is a loop at the top with counts of its own.
+type top struct {
+	node  int32 // number among the nodes at the top
+	start int32 // number of its first count
 }
 
 // form says how to run a node at the top. Trees of irregular traces have millions of
@@ -27,16 +36,16 @@ type form struct {
 	kind  kind
 	first int32 // in flats
 	items int32
-	size  int32  // parameters
-	block *block // nil until it is needed, of a leaf or a loop over references
+	size  int32 // parameters
 }
 
 type kind uint8
 
 const (
-	unknown kind = iota
-	oneLeaf      // a reference
-	oneLoop      // a loop over references only
+	unknown  kind = iota
+	oneLeaf       // a reference
+	wildLeaf      // one whose address is at the side
+	oneLoop       // a loop over references only
 	anyNode
 )
 
@@ -46,6 +55,8 @@ type flat struct {
 	bytes uint32 // 0: no reference
 	ref   uint32
 	array uint32 // its column
+	far   bool   // its step is large
+	wild  bool   // its addresses are at the side
 }
 
 const (
@@ -53,19 +64,33 @@ const (
 	mostTop = 1 << 18
 	// shortLoop is how many references a short loop makes at most.
 	shortLoop = 64
+	// farStep is the least large step: fewer bytes than 2^64 in shortLoop of those below.
+	farStep = 1 << 56
+	// someUses is of how many nodes of many, one has the uses of its references counted.
+	someUses = 16
 )
 
 func newLayout(t *loops.Tree, lineBytes uint64) *layout {
-	l := &layout{tree: t, blocks: newBlocks(t, lineBytes)}
+	shapes, _ := t.Top()
+	return newLayoutOf(t, lineBytes, len(shapes) > mostTop)
+}
+
+func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
+	l := &layout{tree: t, blocks: newBlocks(t, lineBytes), many: many}
 	for lineBytes>>l.shift > 1 {
 		l.shift++
 	}
 	l.shapes, l.params = t.Top()
 	l.forms = make([]form, t.Shapes())
-	l.starts = make([]int32, len(l.shapes))
 	refs := t.References()
+	l.flats = make([]flat, 0, 2*t.Shapes())
+	l.bytes = make([]uint32, len(refs))
+	for i := range refs {
+		if refs[i].Kind.IsReference() {
+			l.bytes[i] = max(1, refs[i].Bytes)
+		}
+	}
 	seen := newExtents(refs)
-	many := len(l.shapes) > mostTop
 	at := 0
 	for i, id := range l.shapes {
 		f := &l.forms[id]
@@ -74,23 +99,27 @@ func newLayout(t *loops.Tree, lineBytes uint64) *layout {
 		}
 		p := l.params[at : at+int(f.size) : at+int(f.size)]
 		at += len(p)
-		switch {
-		case f.kind == oneLeaf:
-			l.starts[i] = -1
+		if f.kind == oneLeaf {
 			of := &l.flats[f.first]
-			seen.join(of.ref, span{p[0], max(p[0], p[0]+uint64(of.bytes-1))}, 1)
-		case f.kind == oneLoop && many && f.short(p[0]):
-			l.starts[i] = -1
-			if int64(p[0]) > 0 {
-				l.joinFlat(f, p, seen)
+			seen.reach(of.ref, span{p[0], max(p[0], p[0]+uint64(of.bytes-1))})
+		} else if f.kind == oneLoop && f.short(p[0]) {
+			if !l.many {
+				l.addTop(i, t.Node(id, p))
 			}
-		case f.kind == oneLoop || f.block.loop:
-			b := l.blockOf(id, p)
-			l.starts[i] = int32(l.nodes)
-			l.nodes += b.nodes
-			seen.joinLoop(b, p)
-		default:
-			l.starts[i] = -1
+			if int64(p[0]) < 1 {
+				continue
+			}
+			l.reachFlat(f, p, seen)
+		} else if f.kind == wildLeaf {
+			continue
+		} else if n := t.Node(id, p); n.IsLoop() {
+			seen.joinLoop(l.addTop(i, n), p)
+			continue
+		} else {
+			continue // no reference
+		}
+		if !l.many || i%someUses == 0 {
+			l.use(f, p, seen)
 		}
 	}
 	seen.joinWild(t)
@@ -107,13 +136,29 @@ func newLayout(t *loops.Tree, lineBytes uint64) *layout {
 	return l
 }
 
-// blockOf gives the block of a node at the top.
-func (l *layout) blockOf(id uint32, p []uint64) *block {
-	f := &l.forms[id]
-	if f.block == nil {
-		f.block = l.blocks.of(l.tree.Node(id, p))
+// addTop adds node i, a loop, to those that are counted node by node.
+func (l *layout) addTop(i int, n loops.Node) *block {
+	b := l.blocks.of(n)
+	l.tops = append(l.tops, top{int32(i), int32(l.nodes)})
+	l.loops = append(l.loops, b)
+	l.nodes += b.nodes
+	return b
+}
+
+// use counts uses of what a leaf or a loop over references refers to.
+func (l *layout) use(f *form, p []uint64, seen *extents) {
+	times := uint64(1)
+	if f.kind == oneLoop {
+		times = p[0]
 	}
-	return f.block
+	if l.many {
+		times *= someUses
+	}
+	for i := range l.flats[f.first : f.first+f.items] {
+		if of := &l.flats[int(f.first)+i]; of.bytes > 0 && !of.wild {
+			seen.uses[of.ref] += times
+		}
+	}
 }
 
 // short tells whether a loop over references makes few.
@@ -124,10 +169,13 @@ func (f *form) short(trips uint64) bool {
 func (l *layout) formOf(n loops.Node) form {
 	f := form{first: int32(len(l.flats)), size: int32(len(n.Params()))}
 	if !n.IsLoop() {
-		of, tame := flatOf(n)
-		if tame && of.bytes > 0 {
+		of := l.flatOf(n)
+		if of.bytes > 0 {
 			l.flats = append(l.flats, of)
 			f.kind, f.items = oneLeaf, 1
+			if of.wild {
+				f.kind = wildLeaf
+			}
 			return f
 		}
 	} else if l.addFlats(n) {
@@ -135,70 +183,85 @@ func (l *layout) formOf(n loops.Node) form {
 		return f
 	}
 	l.flats = l.flats[:f.first]
-	f.kind, f.block = anyNode, l.blocks.of(n)
+	f.kind = anyNode
 	return f
 }
 
-// addFlats adds the body of a loop over references; ok is false of any other loop.
+// addFlats adds the body of a loop over references and events; ok is false of any other
+// loop.
 func (l *layout) addFlats(n loops.Node) (ok bool) {
 	for i := range n.Len() {
 		item, steps := n.Item(i)
 		if item.IsLoop() {
 			return false
 		}
-		of, tame := flatOf(item)
-		if !tame {
+		of := l.flatOf(item)
+		if of.wild && of.bytes == 0 {
 			return false
 		}
 		of.step = steps[0]
+		of.far = of.step+farStep > 2*farStep
 		l.flats = append(l.flats, of)
 	}
 	return true
 }
 
-// flatOf makes one of a leaf, unless that is wild.
-func flatOf(n loops.Node) (of flat, tame bool) {
-	r, _, wild := n.Leaf()
-	of.ref = uint32(n.Ref())
-	if r.Kind.IsReference() {
-		of.bytes = max(1, r.Bytes)
-	}
-	return of, !wild
+// flatOf makes one of a leaf.
+func (l *layout) flatOf(n loops.Node) flat {
+	_, _, wild := n.Leaf()
+	ref := n.Ref()
+	return flat{ref: uint32(ref), bytes: l.bytes[ref], wild: wild}
 }
 
-// joinFlat is joinLoop for loops over references.
-func (l *layout) joinFlat(f *form, p []uint64, seen *extents) {
-	for j := range l.flats[f.first : f.first+f.items] {
-		of := &l.flats[int(f.first)+j]
-		if of.bytes == 0 {
+// reachFlat is joinLoop for short loops over references that run.
+func (l *layout) reachFlat(f *form, p []uint64, seen *extents) {
+	trips, p := p[0], p[1:]
+	for i := range l.flats[f.first : f.first+f.items] {
+		of := &l.flats[int(f.first)+i]
+		if of.bytes == 0 || of.wild {
 			continue
 		}
-		s := span{p[1+j], p[1+j] + uint64(of.bytes-1)}
-		if !s.sweep(of.step, p[0]-1) || s.last < s.first {
+		s := span{p[i], p[i] + of.step*(trips-1)}
+		if int64(of.step) < 0 {
+			s.first, s.last = s.last, s.first
+		}
+		s.last += uint64(of.bytes - 1)
+		if s.last < s.first || of.far && trips > 1 {
 			s = span{0, ^uint64(0)}
 		}
-		seen.join(of.ref, s, p[0])
+		seen.reach(of.ref, s)
 	}
 }
 
 // extents are the bytes that references touch.
 type extents struct {
-	spans []span
+	spans []span // from 2^64 - 1 to 0: none
 	uses  []uint64
 	out   []span
 }
 
 func newExtents(refs []loops.Reference) *extents {
-	return &extents{spans: make([]span, len(refs)), uses: make([]uint64, len(refs))}
+	e := &extents{spans: make([]span, len(refs)), uses: make([]uint64, len(refs))}
+	for i := range e.spans {
+		e.spans[i].first = ^uint64(0)
+	}
+	return e
 }
 
 func (e *extents) join(ref uint32, s span, times uint64) {
-	if e.uses[ref] == 0 {
-		e.spans[ref] = s
-	} else {
-		e.spans[ref].join(s)
-	}
+	e.reach(ref, s)
 	e.uses[ref] += times
+}
+
+// reach is join without uses. Most that come lie within what is known.
+func (e *extents) reach(ref uint32, s span) {
+	all := &e.spans[ref]
+	if s.first < all.first {
+		all.first = s.first
+	}
+	if s.last > all.last {
+		all.last = s.last
+	}
 }
 
 func (e *extents) joinLoop(b *block, p []uint64) {
@@ -221,10 +284,14 @@ func (e *extents) joinLoop(b *block, p []uint64) {
 // joinWild joins the addresses of wild references.
 func (e *extents) joinWild(t *loops.Tree) {
 	for ref := range t.References() {
-		read := t.Addresses(ref)
-		bytes := max(1, uint64(t.References()[ref].Bytes))
-		for addr, ok := read.Next(); ok; addr, ok = read.Next() {
-			e.join(uint32(ref), span{addr, max(addr, addr+bytes-1)}, 1)
+		least, most, ok := t.Between(ref)
+		if !ok {
+			continue
 		}
+		last := most + max(1, uint64(t.References()[ref].Bytes)) - 1
+		if last < most {
+			last = ^uint64(0)
+		}
+		e.join(uint32(ref), span{least, last}, t.Wild(ref))
 	}
 }

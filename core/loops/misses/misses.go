@@ -68,7 +68,9 @@
 //
 // What does not repeat is simulated as it comes: loops with wild references at their
 // level, inner loops that vary and are too short for the cache to come to a steady state,
-// and what is not in loops. [Result.Simulated] and [Result.Jumped] say how much. Threads
+// and what is not in loops. [Result.Simulated] and [Result.Jumped] say how much. Trees of
+// millions of nodes at the top, as irregular traces fold to, are gone through twice: which
+// arrays there are has to be known before lines of one evict those of another. Threads
 // share the cache. Several levels are answered by the inclusive model (MODELS §3): each
 // sees every access, see [Levels]. Write-backs are not counted.
 package misses
@@ -150,8 +152,6 @@ type Result struct {
 	// tree of more than 2^18 nodes at the top, loops there over at most 64 references
 	// are not, either.
 	Nodes []Counts
-	// Starts are, by node at the top, where its counts are in Nodes, or -1.
-	Starts []int32
 	// Loose are the counts of what is not in Nodes, by reference
 	// ([loops.Tree.References]).
 	Loose []Counts
@@ -166,6 +166,23 @@ type Result struct {
 	// Line accesses that were simulated one by one for Misses, and those that were
 	// counted without.
 	Simulated, Jumped uint64
+
+	tops []top
+	top  int // nodes there
+}
+
+// Starts gives, by node at the top, where its counts are in Nodes, or -1.
+func (r *Result) Starts() []int32 {
+	starts := make([]int32, r.top)
+	at := 0
+	for i := range starts {
+		starts[i] = -1
+		if at < len(r.tops) && int(r.tops[at].node) == i {
+			starts[i] = r.tops[at].start
+			at++
+		}
+	}
+	return starts
 }
 
 // Array is what references whose lines overlap touch.
@@ -272,13 +289,12 @@ func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 			all[i].Cold, all[i].Full = cold[i], full[i].misses
 		}
 	}
-	r := &Result{Cache: c, Nodes: all[:e.nodes:e.nodes], Starts: e.starts, Loose: all[e.nodes:], Simulated: e.done, Kinds: full != nil}
+	r := &Result{Cache: c, Nodes: all[:e.nodes:e.nodes], tops: e.tops, top: len(e.shapes), Loose: all[e.nodes:], Simulated: e.done, Kinds: full != nil}
 	r.Refs = append(r.Refs, r.Loose...)
-	for i, id := range e.shapes {
-		if at := int(e.starts[i]); at >= 0 {
-			r.sum(e.forms[id].block, at)
-			r.Total.add(r.Nodes[at])
-		}
+	for i := range e.tops {
+		at := int(e.tops[i].start)
+		r.sum(e.layout.loops[i], at)
+		r.Total.add(r.Nodes[at])
 	}
 	for _, n := range r.Loose {
 		r.Total.add(n)

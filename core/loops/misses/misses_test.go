@@ -12,15 +12,19 @@ import (
 
 // same wants what Run says of a tree to be what is counted one by one.
 func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions int) {
-	e := newEngine(newLayout(tree, c.LineBytes), c.Sets, c.Ways)
+	many := rapid.IntRange(0, 3).Draw(t, "as of many nodes") == 0
+	e := newEngine(newLayoutOf(tree, c.LineBytes, many), c.Sets, c.Ways)
 	e.run()
-	want := newNaive(tree, c)
+	want := newNaive(newLayoutOf(tree, c.LineBytes, many), c)
 	want.run()
 	for i, n := range want.nodes {
 		if got := e.tally.counts[i]; got.accesses != n.Accesses || got.misses != n.Misses {
 			t.Fatalf("%v, node %d: %d accesses and %d misses, want %d and %d", c, i, got.accesses, got.misses, n.Accesses, n.Misses)
 		}
 		jumped += n.Accesses
+	}
+	if jumped < e.done {
+		t.Fatalf("%v: %d accesses made, of %d", c, e.done, jumped)
 	}
 	if !slices.Equal(e.tally.out, want.out) {
 		t.Fatalf("%v: evictions %v, want %v", c, e.tally.out, want.out)
@@ -185,11 +189,11 @@ func TestCapacities(t *testing.T) {
 			for _, k := range r.Refs {
 				byRef.add(k)
 			}
-			at, i := 0, 0
+			at, i, starts := 0, 0, r.Starts()
 			for node := range tree.Nodes() {
 				if node.IsLoop() {
-					if int(r.Starts[i]) != at {
-						t.Fatalf("counts of node %d from %d on, want %d", i, r.Starts[i], at)
+					if int(starts[i]) != at {
+						t.Fatalf("counts of node %d from %d on, want %d", i, starts[i], at)
 					}
 					byNode.add(r.Nodes[at])
 					at += nodesIn(node)

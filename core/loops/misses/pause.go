@@ -34,3 +34,21 @@ func (p *pauses) spend(accesses int) {
 func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return run(t, c, &pauses{ask: goOn, left: pauseEvery})
 }
+
+// CountAsking is [RunAsking] without kinds of misses.
+func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	p, err := Prepare(t, c.LineBytes)
+	if err != nil {
+		return nil, err
+	}
+	e := newEngine(p.layout, c.Sets, c.Ways)
+	e.pauses = &pauses{ask: goOn, left: pauseEvery}
+	e.run()
+	if e.pauses.over {
+		return nil, ErrStopped
+	}
+	return e.result(c, nil, nil), nil
+}

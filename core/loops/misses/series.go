@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -466,7 +467,7 @@ type newton struct {
 func (w *newton) of(sums func(int) uint64, sum uint64) (v uint64) {
 	if w.choices == nil {
 		for k := range w.n {
-			w.choices = append(w.choices, choose(w.at, uint64(k)+sum))
+			w.choices = append(w.choices, loops.Binomial(w.at, uint64(k)+sum))
 		}
 	}
 	w.d = w.d[:0]
@@ -486,30 +487,6 @@ func (w *newton) of(sums func(int) uint64, sum uint64) (v uint64) {
 		}
 	}
 	return v
-}
-
-// choose is the number of ways to choose k of n, modulo 2^64.
-func choose(n, k uint64) uint64 {
-	if n < k {
-		return 0
-	}
-	factors := make([]uint64, k)
-	for i := range factors {
-		factors[i] = n - uint64(i)
-	}
-	for d := uint64(2); d <= k; d++ {
-		left := d
-		for i := range factors {
-			g := gcd(factors[i], left)
-			factors[i] /= g
-			left /= g
-		}
-	}
-	product := uint64(1)
-	for _, f := range factors {
-		product *= f
-	}
-	return product
 }
 
 // order looks whether lines keep theirs.

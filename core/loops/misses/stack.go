@@ -25,37 +25,38 @@ func (s *stacks) lines() int { return len(s.all) * s.all[0].most }
 func (s *stacks) touch(all []access, t *tally) {
 	for i := range all {
 		a := &all[i]
-		n := &t.counts[a.at]
-		n.accesses += t.weight
+		t.counts[a.at].accesses += t.weight
 		k := &s.all[0]
 		if len(s.all) > 1 {
 			k = &s.all[s.set(a.line)]
 		}
-		if k.order[k.next-1] == a.line {
-			if t.depths != nil {
-				t.depths[0] += t.weight
-			}
-			continue
+		if k.order[k.next-1] != a.line {
+			k.use(a, t)
+		} else if t.depths != nil {
+			t.depths[0] += t.weight
 		}
-		at, slot := k.find(a.line)
-		switch {
-		case at >= 0:
-			if t.depths != nil {
-				t.depths[k.newer(at)] += t.weight
-			}
-			k.live[at/64] &^= 1 << (at % 64)
-			k.values[slot] = int32(k.next)
-		default:
-			n.misses += t.weight
-			if k.held == k.most {
-				t.evict(a, k.drop())
-				_, slot = k.find(a.line)
-			}
-			k.held++
-			k.keys[slot], k.values[slot] = a.line, int32(k.next)
-		}
-		k.put(a.line)
 	}
+}
+
+// use makes a line that is not the newest that.
+func (k *stack) use(a *access, t *tally) {
+	at, slot := k.find(a.line)
+	if at >= 0 {
+		if t.depths != nil {
+			t.depths[k.newer(at)] += t.weight
+		}
+		k.live[at/64] &^= 1 << (at % 64)
+		k.values[slot] = int32(k.next)
+	} else {
+		t.counts[a.at].misses += t.weight
+		if k.held == k.most {
+			t.evict(a, k.drop())
+			_, slot = k.find(a.line)
+		}
+		k.held++
+		k.keys[slot], k.values[slot] = a.line, int32(k.next)
+	}
+	k.put(a.line)
 }
 
 func (s *stacks) save(to []uint64) []uint64 {

@@ -99,29 +99,27 @@ func (f *frames) lines() int { return len(f.held) }
 func (f *frames) touch(all []access, t *tally) {
 	for i := range all {
 		a := &all[i]
-		n := &t.counts[a.at]
-		n.accesses += t.weight
+		t.counts[a.at].accesses += t.weight
 		at := int(f.set(a.line)) * f.ways
-		set := f.held[at : at+f.ways]
-		above := set[0]
+		if set := f.held[at : at+f.ways]; set[0] != a.line {
+			f.use(a, set, t)
+		}
+	}
+}
+
+// use makes a line that is not the newest of its set that.
+func (f *frames) use(a *access, set []trace.Line, t *tally) {
+	above := set[0]
+	set[0] = a.line
+	for w := 1; w < len(set); w++ {
+		above, set[w] = set[w], above
 		if above == a.line {
-			continue
+			return
 		}
-		set[0] = a.line
-		hit := false
-		for w := 1; w < len(set); w++ {
-			above, set[w] = set[w], above
-			if above == a.line {
-				hit = true
-				break
-			}
-		}
-		if !hit {
-			n.misses += t.weight
-			if above != none {
-				t.evict(a, above)
-			}
-		}
+	}
+	t.counts[a.at].misses += t.weight
+	if above != none {
+		t.evict(a, above)
 	}
 }
 

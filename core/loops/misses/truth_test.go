@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"encoding/csv"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -124,10 +127,8 @@ func (e *engine) byReference() []hits {
 			}
 		}
 	}
-	for i, id := range e.shapes {
-		if at := int(e.starts[i]); at >= 0 {
-			add(e.forms[id].block, at)
-		}
+	for i := range e.tops {
+		add(e.layout.loops[i], int(e.tops[i].start))
 	}
 	return sum
 }
@@ -189,6 +190,91 @@ func BenchmarkPrepare(b *testing.B) {
 	}
 }
 
+// BenchmarkFirstLook compares with package simulate, on folded traces that hardly have
+// loops: misses of a tree that nobody looked at before, with the same references
+// simulated as the tree unfolds, and simulated out of memory, unfolded before. The three
+// take turns, and ratios are of medians.
+func BenchmarkFirstLook(b *testing.B) {
+	for _, name := range tracetest.RealTraces {
+		compareFirstLook(b, name, folded(b, name))
+	}
+	for _, k := range irregular {
+		compareFirstLook(b, k.name, foldedRows(b, k.run))
+	}
+}
+
+func compareFirstLook(b *testing.B, name string, tree *loops.Tree) {
+	all := unfolded(b, tree)
+	simulated := func(b *testing.B, ways uint64, each func(take func(*trace.Batch) error) error) uint64 {
+		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, LineBytes: 64, Ways: uint32(ways % 512)}}}
+		s, err := simulate.New(h, simulate.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := each(s.Consume); err != nil {
+			b.Fatal(err)
+		}
+		r := s.Result()
+		return r.Levels[0].Run.Misses()
+	}
+	for _, c := range []Cache{{64, 64, 8}, {64, 1, 512}} {
+		b.Run(name+"/"+c.String(), func(b *testing.B) {
+			var took [3][]float64
+			var misses [3]uint64
+			for b.Loop() {
+				for i, run := range []func(){
+					func() {
+						p, err := Prepare(tree, c.LineBytes)
+						if err != nil {
+							b.Fatal(err)
+						}
+						r, err := p.Count(c.Sets, c.Ways)
+						if err != nil {
+							b.Fatal(err)
+						}
+						misses[0] = r.Total.Misses
+					},
+					func() {
+						misses[1] = simulated(b, c.Ways, func(take func(*trace.Batch) error) error {
+							r, batch := tree.Expand(), trace.NewBatch(0)
+							for r.Next(batch) == nil {
+								if err := take(batch); err != nil {
+									return err
+								}
+							}
+							return nil
+						})
+					},
+					func() {
+						misses[2] = simulated(b, c.Ways, func(take func(*trace.Batch) error) error {
+							for _, batch := range all {
+								if err := take(batch); err != nil {
+									return err
+								}
+							}
+							return nil
+						})
+					},
+				} {
+					runtime.GC()
+					before := b.Elapsed()
+					run()
+					took[i] = append(took[i], (b.Elapsed() - before).Seconds())
+				}
+			}
+			if misses[0] != misses[1] || misses[0] != misses[2] {
+				b.Fatal(misses)
+			}
+			median := func(v []float64) float64 { slices.Sort(v); return v[len(v)/2] }
+			first := median(took[0])
+			b.ReportMetric(float64(tree.Rows())/first/1e6, "Mrefs/s")
+			b.ReportMetric(first/median(took[1]), "of-unfolding")
+			b.ReportMetric(first/median(took[2]), "of-memory")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
 // BenchmarkReal compares with package simulate on folded traces: the same references,
 // unfolded once before.
 func BenchmarkReal(b *testing.B) {
@@ -238,4 +324,70 @@ func unfolded(b *testing.B, tree *loops.Tree) (all []*trace.Batch) {
 		}
 		all = append(all, batch)
 	}
+}
+
+// irregular are programs whose addresses or trip counts hang on data: each calls take for
+// one reference after the other.
+var irregular = []struct {
+	name string
+	run  func(take func(site uint32, kind trace.Kind, addr trace.Addr))
+}{
+	{"updates", func(take func(uint32, trace.Kind, trace.Addr)) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for range 1 << 20 {
+			addr := arrayA + 8*r.Uint64N(1<<18)
+			take(1, trace.Load, addr)
+			take(2, trace.Store, addr)
+		}
+	}},
+	{"search", func(take func(uint32, trace.Kind, trace.Addr)) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for range 1 << 17 {
+			at := uint64(1)
+			for at < 1<<16 {
+				node := arrayA + 32*(at*0x9e3779b1%(1<<16))
+				take(1, trace.Load, node)
+				if r.Uint64N(40) == 0 {
+					break
+				}
+				side := r.Uint64N(2)
+				take(2+uint32(side), trace.Load, node+8+8*side)
+				at = 2*at + side
+			}
+		}
+	}},
+	{"sparse product", func(take func(uint32, trace.Kind, trace.Addr)) {
+		r := rand.New(rand.NewPCG(1, 2))
+		at := uint64(0)
+		for row := range uint64(1 << 16) {
+			for range r.Uint64N(20) {
+				take(1, trace.Load, arrayA+4*at)
+				take(2, trace.Load, 2*arrayA+8*at)
+				take(3, trace.Load, 3*arrayA+8*r.Uint64N(1<<16))
+				at++
+			}
+			take(4, trace.Store, 4*arrayA+8*row)
+		}
+	}},
+}
+
+func foldedRows(b *testing.B, run func(take func(uint32, trace.Kind, trace.Addr))) *loops.Tree {
+	fold, batch := loops.NewFolder(0), trace.NewBatch(0)
+	flush := func() {
+		if err := fold.Consume(batch); err != nil {
+			b.Fatal(err)
+		}
+		batch.Reset()
+		batch.NeedSite()
+	}
+	batch.NeedSite()
+	run(func(site uint32, kind trace.Kind, addr trace.Addr) {
+		batch.Append(kind, addr, 8, 0, 0)
+		batch.Site[batch.Len()-1] = site
+		if batch.Len() == batch.Cap() {
+			flush()
+		}
+	})
+	flush()
+	return fold.Finish()
 }

@@ -84,7 +84,7 @@ var bounds = map[string]bound{
 	// The thesis has none of these: what it says of NAS.
 	"transpose": {offBy{9, 40, 4}, 0},
 	"jacobi":    {offBy{9, 40, 4}, 0},
-	"mvt":       {offBy{9, 40, 4}, 0},
+	"mvt":       {offBy{9, 40, 4}, 0.02}, // one of 80 has 41 % more misses, 0.9 % of the accesses
 	"trmm":      {offBy{9, 40, 4}, 0},
 }
 

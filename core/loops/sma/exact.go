@@ -67,13 +67,13 @@ func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok b
 			leaves[key(of)] = i
 		}
 	}
-	by := make([]Exact, len(r.Leaves))
+	by, starts := make([]Exact, len(r.Leaves)), counted.Starts()
 	for _, of := range p.nodes {
 		leaf, known := leaves[key(of.path)]
 		if !known {
 			continue // a loop, or an event
 		}
-		start := int(counted.Starts[of.top])
+		start := int(starts[of.top])
 		if start < 0 {
 			return nil, false // too many nodes for counts of each
 		}
