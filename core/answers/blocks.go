@@ -1,0 +1,322 @@
+package answers
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/blocks"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Blocks lays out how often the blocks of a program run, and what they do.
+type Blocks struct {
+	System   *blocks.System
+	Solution *blocks.Solution
+	Work     *blocks.Work
+	// Reuse is how each block's references find their lines, of LineBytes; nil: not known.
+	Reuse     []blocks.Reuse
+	LineBytes uint32
+	// Windows are the same from samples of executions; nil: there are none.
+	Windows []blocks.Windows
+	// Name makes a function's name readable; nil leaves it.
+	Name func(string) string
+}
+
+// NewBlocks solves a system. The error says where it has no solution.
+func NewBlocks(s *blocks.System) (*Blocks, error) {
+	solution, err := s.Solve()
+	if err != nil {
+		return nil, err
+	}
+	return &Blocks{System: s, Solution: solution, Work: blocks.NewWork(s.Program())}, nil
+}
+
+// All is no limit of rows.
+const All = -1
+
+// counted is a counter of a total: exact where it is whole.
+func counted(t *blocks.Total, c profile.Counter) report.Value {
+	if t.Whole {
+		return report.Count(t.Exact[c])
+	}
+	return report.Real(t.Counts[c])
+}
+
+// times is how often something runs.
+func times(n float64, exact uint64, whole bool) report.Value {
+	if whole {
+		return report.Count(exact)
+	}
+	return report.Real(n)
+}
+
+// bytesOf are those that loads and stores touch, copies too.
+func bytesOf(t *blocks.Total) report.Value {
+	list := [...]profile.Counter{profile.BytesLoaded, profile.BytesStored, profile.RangeBytesRead, profile.RangeBytesWritten}
+	sum, exact := 0.0, uint64(0)
+	for _, c := range list {
+		sum += t.Counts[c]
+		exact += t.Exact[c]
+	}
+	return times(sum, exact, t.Whole)
+}
+
+func (b *Blocks) functionName(n uint32) string {
+	p := b.System.Program()
+	if int64(n) >= int64(len(p.Functions)) {
+		return ""
+	}
+	if b.Name != nil {
+		return b.Name(p.Functions[n].Name)
+	}
+	return p.Functions[n].Name
+}
+
+// label is a block's name in its function: +1 for what is behind its first call.
+func (b *Blocks) label(n uint32) string {
+	k := &b.System.Program().Blocks[n]
+	if k.Part > 0 {
+		return k.Label + "+" + strconv.FormatUint(uint64(k.Part), 10)
+	}
+	return k.Label
+}
+
+// first are the first rows of those that are ordered by what they count; most may be All.
+func first[T any](list []T, most int) []T {
+	if most == All {
+		return list
+	}
+	return list[:min(most, len(list))]
+}
+
+// share is a part of a whole that may be 0.
+func share(part, whole float64) report.Value {
+	if whole == 0 {
+		return report.Ratio(0)
+	}
+	return report.Ratio(part / whole)
+}
+
+// workColumns are what functions and blocks do, in all their executions.
+var workColumns = []report.Column{
+	{Key: "instructions", Label: "instructions"},
+	{Key: "share", Label: "share"},
+	{Key: "flops", Label: "flops"},
+	{Key: "integer_ops", Label: "integer"},
+	{Key: "bytes", Label: "bytes"},
+}
+
+func workOf(t *blocks.Total, all float64) []report.Value {
+	return []report.Value{
+		counted(t, profile.Instructions), share(t.Counts[profile.Instructions], all), counted(t, profile.Flops), counted(t, profile.IntegerOps), bytesOf(t),
+	}
+}
+
+// Total is what the program does, as facts.
+func (b *Blocks) Total() []report.Fact {
+	w := b.Work.Program(b.Solution)
+	return []report.Fact{
+		{Key: "instructions", Label: "instructions", Value: counted(&w, profile.Instructions)},
+		{Key: "flops", Label: "flops", Value: counted(&w, profile.Flops)},
+		{Key: "integer_ops", Label: "integer operations", Value: counted(&w, profile.IntegerOps)},
+		{Key: "bytes", Label: "bytes loaded and stored", Value: bytesOf(&w)},
+	}
+}
+
+// Functions has a row for each function that runs: what executes most instructions
+// first, and most rows at most.
+func (b *Blocks) Functions(most int) report.Table {
+	t := report.Table{Key: "functions", Title: "Functions, without what they call", Columns: append([]report.Column{
+		{Key: "function", Label: "function"}, {Key: "file", Label: "file"}, {Key: "line", Label: "line"}, {Key: "invocations", Label: "invocations"},
+	}, workColumns...)}
+	p := b.System.Program()
+	type row struct {
+		n     uint32
+		total blocks.Total
+	}
+	var rows []row
+	for n := range p.Functions {
+		if b.Solution.Invocations[n] > 0 || b.runs(&p.Functions[n]) {
+			rows = append(rows, row{uint32(n), b.Work.Function(b.Solution, n)})
+		}
+	}
+	slices.SortStableFunc(rows, func(x, y row) int {
+		return cmp.Compare(y.total.Counts[profile.Instructions], x.total.Counts[profile.Instructions])
+	})
+	all := b.Work.Program(b.Solution).Counts[profile.Instructions]
+	for i := range first(rows, most) {
+		f, r := &p.Functions[rows[i].n], &rows[i]
+		t.Add(append([]report.Value{
+			report.TextOf(b.functionName(r.n)), report.TextOf(f.Place.File), line(f.Place.Line),
+			times(b.Solution.Invocations[r.n], b.Solution.Invoked[r.n], b.Solution.Whole[r.n]),
+		}, workOf(&r.total, all)...)...)
+	}
+	return t
+}
+
+// runs tells whether any block of a function does.
+func (b *Blocks) runs(f *trace.Function) bool {
+	for n := f.First; n < f.First+f.Blocks; n++ {
+		if b.Solution.Visits[n] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hotCapacityBytes is that of the cache of which blocks tell their misses.
+const hotCapacityBytes = 32 << 10
+
+// Hot has a row for each block that runs, the same way.
+func (b *Blocks) Hot(most int) report.Table {
+	t := report.Table{Key: "blocks", Title: "Blocks", Columns: append([]report.Column{
+		{Key: "function", Label: "function"}, {Key: "block", Label: "block"}, {Key: "file", Label: "file"}, {Key: "line", Label: "line"}, {Key: "last_line", Label: "to"},
+		{Key: "executions", Label: "executions"},
+	}, workColumns...)}
+	if b.Reuse != nil {
+		t.Columns = append(t.Columns, report.Column{Key: "references", Label: "references"}, report.Column{Key: "cold", Label: "cold"},
+			report.Column{Key: "misses_32KiB", Label: "misses in 32 KiB"})
+	}
+	t.Columns = append(t.Columns, report.Column{Key: "operations", Label: "operations"})
+	p := b.System.Program()
+	var list []uint32
+	for n := range p.Blocks {
+		if b.Solution.Visits[n] > 0 {
+			list = append(list, uint32(n))
+		}
+	}
+	weight := func(n uint32) float64 {
+		return b.Solution.Visits[n] * float64(b.Work.Once(int(n))[profile.Instructions])
+	}
+	slices.SortStableFunc(list, func(x, y uint32) int { return cmp.Compare(weight(y), weight(x)) })
+	all := b.Work.Program(b.Solution).Counts[profile.Instructions]
+	for _, n := range first(list, most) {
+		k := &p.Blocks[n]
+		total := b.Work.Block(b.Solution, int(n))
+		row := append([]report.Value{
+			report.TextOf(b.functionName(k.Function)), report.TextOf(b.label(n)), report.TextOf(k.File), line(k.FirstLine), line(k.LastLine),
+			times(b.Solution.Visits[n], b.Solution.Exact[n], int64(k.Function) < int64(len(b.Solution.Whole)) && b.Solution.Whole[k.Function]),
+		}, workOf(&total, all)...)
+		if b.Reuse != nil {
+			r := &b.Reuse[n]
+			row = append(row, report.Count(r.References), report.Count(r.Cold), report.Count(r.Misses(hotCapacityBytes/uint64(b.LineBytes))))
+		}
+		t.Add(append(row, report.ListOf(operations(k)))...)
+	}
+	return t
+}
+
+// Sampled has a row for each block with references, what makes most of them first: what
+// its windows tell, against all.
+func (b *Blocks) Sampled(most int) report.Table {
+	t := report.Table{Key: "windows", Title: "Reuse profiles from windows, against those of all references", Columns: []report.Column{
+		{Key: "function", Label: "function"}, {Key: "block", Label: "block"}, {Key: "executions", Label: "executions"}, {Key: "windows", Label: "windows"},
+		{Key: "accuracy", Label: "accuracy"}, {Key: "miss_ratio_32KiB", Label: "misses in 32 KiB"}, {Key: "miss_ratio_32KiB_sampled", Label: "from windows"},
+	}}
+	var list []int
+	for n := range b.Windows {
+		if n < len(b.Reuse) && b.Windows[n].Windows > 0 {
+			list = append(list, n)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(b.Reuse[y].References, b.Reuse[x].References) })
+	lines := hotCapacityBytes / uint64(b.LineBytes)
+	p := b.System.Program()
+	for _, n := range first(list, most) {
+		all, some := &b.Reuse[n], &b.Windows[n]
+		t.Add(report.TextOf(b.functionName(p.Blocks[n].Function)), report.TextOf(b.label(uint32(n))), report.Count(some.Executions), report.Count(some.Windows),
+			report.Ratio(blocks.Accuracy(&all.Reuse, &some.Reuse.Reuse)), report.Share(all.Misses(lines), all.Accesses()), report.Share(some.Misses(lines), some.Accesses()))
+	}
+	return t
+}
+
+// operations is the opcode mix of one execution of a block, the most frequent first.
+func operations(k *trace.Block) string {
+	sums := map[string]uint64{}
+	var names []string
+	for _, op := range k.Ops {
+		if sums[op.Opcode] == 0 {
+			names = append(names, op.Opcode)
+		}
+		sums[op.Opcode] += uint64(op.Count)
+	}
+	slices.SortStableFunc(names, func(x, y string) int { return cmp.Compare(sums[y], sums[x]) })
+	text := ""
+	for i, name := range names {
+		if i > 0 {
+			text += ", "
+		}
+		if sums[name] > 1 {
+			text += strconv.FormatUint(sums[name], 10) + " "
+		}
+		text += name
+	}
+	return text
+}
+
+// Branches has a row for each way of each branch that is taken, that which means most
+// to the number of instructions first. The error is that of an unsolvable system.
+func (b *Blocks) Branches(most int) (report.Table, error) {
+	t := report.Table{Key: "branches", Title: "Branches, by what they mean to the number of instructions", Columns: []report.Column{
+		{Key: "function", Label: "function"}, {Key: "block", Label: "block"}, {Key: "file", Label: "file"}, {Key: "line", Label: "line"},
+		{Key: "to", Label: "goes on to"}, {Key: "taken", Label: "taken"}, {Key: "probability", Label: "probability"}, {Key: "sensitivity", Label: "sensitivity"},
+	}}
+	list, _, err := b.System.Sensitivity(b.Solution, b.Work.Costs(profile.Instructions))
+	if err != nil {
+		return t, err
+	}
+	p := b.System.Program()
+	rank := map[int]int{} // of blocks, by the way that means most: the ways of one stay together
+	for i, in := range list {
+		if _, known := rank[in.Block]; !known {
+			rank[in.Block] = i
+		}
+	}
+	slices.SortFunc(list, func(x, y blocks.Influence) int {
+		return cmp.Or(cmp.Compare(rank[x.Block], rank[y.Block]), cmp.Compare(x.Way, y.Way))
+	})
+	for _, in := range first(list, most) {
+		k := &p.Blocks[in.Block]
+		to := "(leaves)"
+		weights, leaves := b.System.Weights(in.Block)
+		weight := leaves
+		if in.Way < len(k.Successors) {
+			to, weight = b.label(k.Successors[in.Way]), weights[in.Way]
+		}
+		t.Add(report.TextOf(b.functionName(k.Function)), report.TextOf(b.label(uint32(in.Block))), report.TextOf(k.File), line(k.LastLine),
+			report.TextOf(to), b.taken(in.Block, weight, weights, leaves), report.Ratio(in.Share), report.Decimal(in.Weight))
+	}
+	return t, nil
+}
+
+// taken is how often a way of that weight is: whole where the weights are counts.
+func (b *Blocks) taken(block int, weight uint64, weights []uint64, leaves uint64) report.Value {
+	sum := leaves
+	for _, w := range weights {
+		sum += w
+	}
+	f := b.System.Program().Blocks[block].Function
+	if b.Solution.Whole[f] && sum == b.Solution.Exact[block] {
+		return report.Count(weight)
+	}
+	return report.Real(b.Solution.Visits[block] * float64(weight) / float64(sum))
+}
+
+// Opcodes has a row for each opcode.
+func (b *Blocks) Opcodes(most int) report.Table {
+	t := report.Table{Key: "opcodes", Title: "Instructions", Columns: []report.Column{
+		{Key: "opcode", Label: "opcode"}, {Key: "count", Label: "instructions"}, {Key: "share", Label: "share"},
+	}}
+	list, whole := b.Work.Opcodes(b.Solution, 0, len(b.System.Program().Functions))
+	all := 0.0
+	for i := range list {
+		all += list[i].Count
+	}
+	for _, op := range first(list, most) {
+		t.Add(report.TextOf(op.Name), times(op.Count, op.Exact, whole), share(op.Count, all))
+	}
+	return t
+}
