@@ -25,15 +25,18 @@ var withinCore = map[string][]string{
 	"stack":     {"stack", "trace"},
 	"profile":   {"profile", "trace"},
 	"ir":        {"ir", "trace"},
+	"blocks":    {"blocks", "hierarchy", "profile", "trace"},
+	"pipeline":  {"pipeline", "trace"},
 	"byfl":      {"byfl", "profile"},
 	"tally":     {"tally", "profile", "report"},
-	"answers":   {"answers", "loops", "tally", "ranking", "hierarchy", "profile", "report", "trace"},
+	"answers":   {"answers", "blocks", "pipeline", "loops", "tally", "ranking", "hierarchy", "profile", "report", "trace"},
+	"compute":   {"compute", "answers", "blocks", "ir", "pipeline", "ranking", "hierarchy", "profile", "report", "trace"},
 	"export":    {"export", "answers", "tally", "ranking", "hierarchy", "profile", "report", "trace"},
 	"hierarchy": {"hierarchy", "profile", "trace"},
 	"loops":     {"loops", "trace"},
 	"ranking":   {"ranking", "hierarchy", "profile", "trace"},
 	"simulate":  {"simulate", "hierarchy", "trace"},
-	"analysis":  {"analysis", "loops", "stack", "profile", "trace"},
+	"analysis":  {"analysis", "blocks", "loops", "stack", "profile", "trace"},
 }
 
 // isHelper tells of packages for tests only, such as stack/stacktest, which may

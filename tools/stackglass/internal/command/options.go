@@ -47,6 +47,9 @@ type reading struct {
 	cores, domains string // groups of threads, as analysis.ParseGroups reads them; "": none
 
 	checkpoints *checkpoints // nil: the verb takes none
+	// besides goes on beside the analyses, with what the trace tells of its code; nil:
+	// nothing does.
+	besides func(program func() *trace.Program) func(*trace.Batch) error
 }
 
 // traceOptions are the names of the options that change what is read. A profile
@@ -278,6 +281,7 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 			return nil, err
 		}
 	}
+	o.BesideSites = r.besides
 	if r.checkpoints != nil && !in.IsProfile && !in.IsByfl {
 		if o.Checkpoints, err = r.checkpoints.use(a, in, o); err != nil {
 			return nil, err

@@ -28,6 +28,7 @@ type Input struct {
 	IsProfile bool
 	IsByfl    bool // a result of Byfl
 	IsFolded  bool // a folded trace
+	IsModule  bool // the text of LLVM IR
 
 	content *bufio.Reader
 	read    atomic.Int64
@@ -82,7 +83,18 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 	}
 	in.IsProfile, in.IsByfl = profile.IsProfile(head), byfl.IsByfl(head)
 	_, in.IsFolded = sgl.Recognise(head)
+	in.IsModule = isModule(name, head)
 	return in, nil
+}
+
+// isModule recognises the text of LLVM IR by how compilers begin it, or by its name.
+func isModule(name string, head []byte) bool {
+	for _, begin := range []string{"; ModuleID =", "source_filen", "target datal", "target tripl"} {
+		if string(head) == begin {
+			return true
+		}
+	}
+	return strings.HasSuffix(name, ".ll")
 }
 
 // openUntil opens a file, but gives up when ctx is done: opening a named pipe

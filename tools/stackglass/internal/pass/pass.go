@@ -43,6 +43,8 @@ type Options struct {
 	// Beside takes the references as analyses do; nil: nobody does. What it makes
 	// of them is in no checkpoint.
 	Beside func(*trace.Batch) error
+	// BesideSites makes such a one that takes sites, too; nil: nobody does.
+	BesideSites func(program func() *trace.Program) func(*trace.Batch) error
 	// Checkpoints have the pass go on where an earlier one was ended; nil: it
 	// begins at the start.
 	Checkpoints *Checkpoints
@@ -141,7 +143,7 @@ func (in *Input) runner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	if workers > 1 && o.Beside == nil && o.Spec.Splits() {
+	if workers > 1 && o.Beside == nil && o.BesideSites == nil && o.Spec.Splits() {
 		if source := in.source(t); source != nil && o.Spec.Divides(source.Kinds()) && source.Chunks() != nil {
 			return analysis.NewDivided(o.Spec, r, t.Container(), source, analysis.DividedOptions{
 				Helpers: analysis.Goroutines(workers-1, o.Spec, source), SegmentReferences: o.Segment, MemoryBytes: o.MemoryBytes,
@@ -153,7 +155,9 @@ func (in *Input) runner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run
 	if err != nil {
 		return nil, err
 	}
-	runner.Beside(o.Beside)
+	if runner.Beside(o.Beside); o.BesideSites != nil {
+		runner.BesideSites(o.BesideSites)
+	}
 	return runner, nil
 }
 
