@@ -56,6 +56,7 @@ type App struct {
 	smalls  *state.Threads          // whose charts of single threads were
 	code    codeState
 	nests   loopState
+	models  modelState
 	changed bool
 	links   atomic.Int64 // that were followed, the last of them counts
 }
@@ -303,6 +304,9 @@ func (a *App) giveUp(problem string) {
 // present shows a result. The caller holds the lock.
 func (a *App) present(r *Result) {
 	a.result = r
+	if a.models.of != nil && a.models.of != r.Profile {
+		a.endModels() // their worker has the other program in memory
+	}
 	r.show(a.Screen.LineBytes)
 	r.demo = a.demoOf(r)
 	a.Port.SetTitle(r.Name + " – stackglass")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/compute"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
 	"github.com/stackglass/stackglass/core/profile"
@@ -45,6 +46,7 @@ type desk struct {
 	charts   map[string]*state.Chart
 	grids    map[string]*state.Grid
 	heat     *state.HeatMap
+	graph    *state.Graph
 	matrices map[string]*state.Matrix
 	saved    map[string][]byte
 	said     []string
@@ -100,6 +102,18 @@ func (d *desk) Demos() []Demo {
 		Lesson: []Sentence{{Text: "A column needs 32 lines.", Tab: state.TabCaches}, {Text: "Then B.", Tab: state.TabLocality}}},
 		{Name: "matmul-blocked", References: 73728, Lines: 384}}
 }
+func (d *desk) Models() (workers.Carrier, error) {
+	asker, other := local.Pair()
+	h := workers.ModelHost{Carrier: other, Open: func(s workers.Subject) (workers.Model, error) {
+		m, err := compute.Open(s.Profile, s.Name, s.Module)
+		if err != nil {
+			return nil, err
+		}
+		return m, nil
+	}}
+	go func() { _ = h.Serve() }()
+	return asker, nil
+}
 func (d *desk) Copy(text string) error   { d.saved["clipboard"] = []byte(text); return nil }
 func (d *desk) Settings() state.Settings { return d.settings }
 func (d *desk) Export(request []byte) ([]byte, error) {
@@ -119,6 +133,7 @@ func (d *desk) Describe(content []byte) ([]byte, error) {
 }
 func (d *desk) Heat(m *state.HeatMap)          { d.heat = m }
 func (d *desk) Matrix(m *state.Matrix)         { d.matrices[m.ID] = m }
+func (d *desk) Graph(g *state.Graph)           { d.graph = g }
 func (d *desk) Grid(g *state.Grid)             { d.grids[g.ID] = g }
 func (d *desk) Chart(c *state.Chart)           { d.charts[c.ID] = c }
 func (d *desk) SavePicture(_, _ string)        {}

@@ -119,8 +119,12 @@ func (a *App) Search(words string) {
 // source, or a loop.
 func (a *App) PickRow(grid string, row int) {
 	a.update(func() {
-		if grid == "loops" {
+		switch grid {
+		case "loops":
 			a.pickLoop(row)
+			return
+		case "functions", "blocks":
+			a.pickModel(grid, row)
 			return
 		}
 		v := a.codeView()

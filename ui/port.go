@@ -32,6 +32,8 @@ type Port interface {
 	// Describe has a file that describes a hierarchy of caches read, and gives one
 	// cache a line, and notes behind #.
 	Describe(content []byte) (lines []byte, err error)
+	// Models starts the program with the compute-node models, a workers.ModelHost.
+	Models() (workers.Carrier, error)
 	// Copy puts text on the clipboard.
 	Copy(text string) error
 
@@ -54,6 +56,9 @@ type Port interface {
 	// Matrix hands a matrix to matrix.js, which draws it where an sg-matrix element
 	// has its id.
 	Matrix(m *state.Matrix)
+	// Graph hands a graph to graph.js, which draws it where an sg-graph element has its
+	// id.
+	Graph(g *state.Graph)
 	// SavePicture downloads a chart as it is drawn.
 	SavePicture(chart, name string)
 	// ResetZoom shows all of a chart.

@@ -14,7 +14,14 @@ import (
 func (a *App) drawCharts() {
 	a.charts = map[string]*state.Chart{}
 	r := a.result
-	if r == nil || r.View == nil || a.Screen.Open != r.Key {
+	if r == nil || a.Screen.Open != r.Key {
+		return
+	}
+	if a.Screen.Tab == state.TabBlocks && !a.comparing() {
+		a.drawBlocks()
+		return
+	}
+	if r.View == nil {
 		return
 	}
 	if a.comparing() {
@@ -113,6 +120,9 @@ func (a *App) table(chart string) *state.Table {
 	}
 	if a.comparing() {
 		return a.comparedTable(chart)
+	}
+	if a.Screen.Tab == state.TabBlocks {
+		return a.blocksTable(chart)
 	}
 	if t := a.counterTable(chart); t != nil || r.View == nil {
 		return t

@@ -73,7 +73,16 @@ func (a *App) Offer(item Item) {
 		a.takeSource(item.File)
 		return
 	}
-	if head, err := item.File.Read(profileHead); err == nil && profile.IsProfile(head) || strings.HasSuffix(item.File.Name, ".sgp") {
+	head, err := item.File.Read(profileHead)
+	if err == nil && isModule(item.File.Name, head) {
+		a.takeModule(item.File)
+		return
+	}
+	if err == nil && isProbabilities(head) {
+		a.takeProbabilities(item.File)
+		return
+	}
+	if err == nil && profile.IsProfile(head) || strings.HasSuffix(item.File.Name, ".sgp") {
 		a.importProfile(item.File)
 		return
 	}
@@ -94,16 +103,22 @@ func (a *App) Offer(item Item) {
 // importProfile keeps a profile from a file and opens it.
 func (a *App) importProfile(file File) {
 	data, err := file.Read(0)
-	var p *profile.Profile
-	if err == nil {
-		p, err = profile.Decode(data)
-	}
 	if err != nil {
 		a.update(func() { a.trouble(file.Name + " could not be imported: " + err.Error() + ".") })
 		return
 	}
+	a.importData(file.Name, data, state.TabOverview)
+}
+
+// importData keeps an encoded profile and opens it on a tab.
+func (a *App) importData(from string, data []byte, tab state.Tab) {
+	p, err := profile.Decode(data)
+	if err != nil {
+		a.update(func() { a.trouble(from + " could not be imported: " + err.Error() + ".") })
+		return
+	}
 	digest := digestOf(p)
-	name := strings.TrimSuffix(file.Name, ".sgp")
+	name := strings.TrimSuffix(from, ".sgp")
 	e := profile.Entry{
 		Key: "p" + digest[:16], Name: name, Created: a.Port.Now().UnixMilli(), Bytes: uint64(len(data)),
 		References: p.Totals.AllReferences(), Digest: digest, State: profile.EntryComplete, Reason: p.State.Reason,
@@ -115,7 +130,8 @@ func (a *App) importProfile(file File) {
 	a.update(func() {
 		a.trouble(problem)
 		a.origin = ""
-		a.Screen = state.Screen{Open: e.Key}
+		a.Note = ""
+		a.Screen = state.Screen{Open: e.Key, Tab: tab}
 		a.Port.SetHash(a.Screen.Hash(), false)
 		a.Port.ShowFirst(false)
 		a.present(&Result{Key: e.Key, Name: name, Digest: digest, Profile: p})

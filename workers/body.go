@@ -38,6 +38,14 @@ func (w *bodyWriter) list(l []uint32) {
 	}
 }
 
+// texts writes a list for which none and an empty one are the same.
+func (w *bodyWriter) texts(l []string) {
+	w.number(uint64(len(l)))
+	for _, s := range l {
+		w.text(s)
+	}
+}
+
 // numbers writes a list for which none and an empty one are the same.
 func (w *bodyWriter) numbers(l []uint64) {
 	w.number(uint64(len(l)))
@@ -129,6 +137,18 @@ func (r *bodyReader) list(want string) []uint32 {
 	l := make([]uint32, 0, n)
 	for range n {
 		l = append(l, uint32(r.below(1<<32, want)))
+	}
+	return l
+}
+
+func (r *bodyReader) texts(want string) (l []string) {
+	n := r.number(want)
+	if n > uint64(len(r.body)-r.at) {
+		r.fail(want)
+		return nil
+	}
+	for range n {
+		l = append(l, r.text(want))
 	}
 	return l
 }

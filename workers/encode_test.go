@@ -8,7 +8,9 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 	"pgregory.net/rapid"
@@ -69,6 +71,19 @@ func TestEveryFieldSurvives(t *testing.T) {
 	var stretch analysis.Stretch
 	fill(reflect.ValueOf(&stretch).Elem())
 	check("stretch", &stretch, func() (any, error) { return DecodeStretch(EncodeStretch(stretch)) })
+	var q answers.ModelQuestion
+	fill(reflect.ValueOf(&q).Elem())
+	check("question", &q, func() (any, error) { return DecodeQuestion(EncodeQuestion(q)) })
+	subject := Subject{Profile: []byte("a profile"), Name: "a.ll", Module: []byte("a module")}
+	check("subject", &subject, func() (any, error) { return DecodeSubject(subject.Encode()) })
+	reply := answers.ModelReply{
+		Function: 1, Block: 2, Problem: "problem", Notes: []string{"one", ""}, Unmodelled: []string{"caches"}, File: "a file", Profile: []byte("p"),
+		Tables: []report.Table{{Key: "blocks", Columns: []report.Column{{Key: "n"}}, Rows: [][]report.Value{{report.Count(3)}}}, {Key: "none"}},
+	}
+	check("reply", &reply, func() (any, error) {
+		got, err := DecodeReply(EncodeReply(&reply))
+		return *got, err
+	})
 	segment := analysis.Segment{To: trace.Position{Chunk: 5, Rows: 6}, Rows: 7}
 	check("segment", &segment, func() (any, error) { return DecodeSegment(EncodeSegment(segment)) })
 }
@@ -136,6 +151,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add(Analysed{References: 1 << 40}.Encode())
 	f.Add(EncodeStretch(analysis.Stretch{To: trace.Position{Chunk: trace.AtEnd}, First: 7}))
 	f.Add(EncodeSegment(analysis.Segment{Profile: &profile.Profile{}, Rows: 7}))
+	f.Add(Subject{Profile: []byte("p"), Module: []byte("m")}.Encode())
+	f.Add(EncodeQuestion(answers.ModelQuestion{Machine: []string{"L1=32KiB,8"}, Function: 1}))
+	f.Add(EncodeReply(&answers.ModelReply{Notes: []string{"a"}, Tables: []report.Table{{Key: "t"}}}))
 	f.Add([]byte{protocolVersion, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if s, err := DecodeStart(body); err == nil {
@@ -152,6 +170,21 @@ func FuzzDecode(f *testing.F) {
 		if d, err := DecodeDone(body); err == nil {
 			if again, err := DecodeDone(d.Encode()); err != nil || !reflect.DeepEqual(d, again) {
 				t.Errorf("done %+v became %+v, %v", d, again, err)
+			}
+		}
+		if s, err := DecodeSubject(body); err == nil {
+			if again, err := DecodeSubject(s.Encode()); err != nil || !reflect.DeepEqual(s, again) {
+				t.Errorf("subject %+v became %+v, %v", s, again, err)
+			}
+		}
+		if q, err := DecodeQuestion(body); err == nil {
+			if again, err := DecodeQuestion(EncodeQuestion(q)); err != nil || !reflect.DeepEqual(q, again) {
+				t.Errorf("question %+v became %+v, %v", q, again, err)
+			}
+		}
+		if a, err := DecodeReply(body); err == nil {
+			if again, err := DecodeReply(EncodeReply(a)); err != nil || len(again.Tables) != len(a.Tables) {
+				t.Errorf("reply %+v became %+v, %v", a, again, err)
 			}
 		}
 		if m, err := DecodeFailed(body); err == nil {

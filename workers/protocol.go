@@ -27,6 +27,9 @@
 // A helper that dies or answers what nobody understands is not used any more; the run
 // analyses itself what that one had.
 //
+// The compute-node models are in a program of their own ([ModelHost]): it is sent a
+// [Subject], and answers questions about it, each with one reply.
+//
 // A [Carrier] carries messages: workers/local (channels) and workers/web
 // (postMessage) behave alike, which one suite of tests (workerstest) shows on
 // both. Bodies are bytes, encoded by hand (encode.go): reflection and JSON
@@ -64,10 +67,14 @@ const (
 	// From a helper to the run.
 	TypeAnalysed // body: Analysed
 	TypeSegment  // body: an analysis.Segment
+	// From whoever asks the compute-node models, and back.
+	TypeSubject  // body: Subject
+	TypeQuestion // body: an answers.ModelQuestion
+	TypeReply    // body: an answers.ModelReply; Job: the question's
 )
 
 var typeNames = [...]string{"none", "start", "pause", "resume", "cancel", "ready", "progress", "snapshot", "done", "failed",
-	"help", "stretch", "cut", "analysed", "segment"}
+	"help", "stretch", "cut", "analysed", "segment", "subject", "question", "reply"}
 
 // String gives the type's name in lower case.
 func (t Type) String() string {

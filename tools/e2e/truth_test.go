@@ -96,10 +96,10 @@ func truthOf(t *testing.T, trace string) *truth {
 		return known
 	}
 	profile := filepath.Join(shared.files, "command-"+strconv.Itoa(len(truths))+".sgp")
-	analyses := "default"
+	analyses := "default,blocks" // as the page does
 	for _, d := range demos(t) {
 		if d.Loops && trace == "demo:"+d.Name {
-			analyses = "loops"
+			analyses = "loops,blocks"
 		}
 	}
 	answer := ask(t, "analyze", trace, "-o", profile, "--format", "json", "--utilisation", measured, "--analyses", analyses)

@@ -105,6 +105,7 @@ func (p *tab) everywhere(look func(state string)) {
 	p.countersEverywhere(look)
 	p.codeEverywhere(look)
 	p.loopsEverywhere(look)
+	p.blocksEverywhere(look)
 	p.threadsEverywhere(look)
 	p.click("#kept .rename")
 	p.waitFor("#rename-input")

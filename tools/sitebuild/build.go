@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -106,6 +107,8 @@ var small = []string{
 	"github.com/stackglass/stackglass/core/trace/execlog", "github.com/stackglass/stackglass/core/trace/gem5",
 	"github.com/stackglass/stackglass/core/trace/pinatrace", "github.com/stackglass/stackglass/core/trace/ppt",
 	"github.com/stackglass/stackglass/core/analysis/sample", "github.com/stackglass/stackglass/core/analysis/communication",
+	"github.com/stackglass/stackglass/core/blocks", "github.com/stackglass/stackglass/core/loops/change", "github.com/stackglass/stackglass/core/loops/outline",
+	"github.com/stackglass/stackglass/core/loops/sma",
 	"github.com/stackglass/stackglass/core/analysis", "github.com/stackglass/stackglass/core/byfl", "github.com/stackglass/stackglass/core/trace",
 	"github.com/vugu/vugu/...", "github.com/hack-pad/...",
 	"fmt", "reflect", "compress/gzip", "context", "crypto/...", "errors", "io", "log", "os", "sort", "strconv", "strings",
@@ -192,18 +195,48 @@ func (b *build) copyRuntime() error {
 }
 
 func (b *build) copyCharts() error {
-	const module = "site/node_modules/uplot/dist/"
-	if _, err := os.Stat(module + "uPlot.iife.min.js"); err != nil {
-		cmd := exec.Command("go", "run", "./tools/npmfetch", "uplot")
+	const chart, layout = "site/node_modules/uplot/dist/", "site/node_modules/@dagrejs/dagre/dist/dagre.min.js"
+	_, err := os.Stat(chart + "uPlot.iife.min.js")
+	if _, also := os.Stat(layout); err != nil || also != nil {
+		cmd := exec.Command("go", "run", "./tools/npmfetch", "uplot", "@dagrejs/dagre")
 		cmd.Stderr = b.log
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("fetching the npm package: %w", err)
+			return fmt.Errorf("fetching the npm packages: %w", err)
 		}
 	}
-	if err := b.copy("uplot.js", module+"uPlot.iife.min.js"); err != nil {
+	if err := b.copy("uplot.js", chart+"uPlot.iife.min.js"); err != nil {
 		return err
 	}
-	return b.copy("uplot.css", module+"uPlot.min.css")
+	if err := b.copy("uplot.css", chart+"uPlot.min.css"); err != nil {
+		return err
+	}
+	graph, err := graphScript(layout)
+	if err != nil {
+		return err
+	}
+	return b.write("graph.js", graph)
+}
+
+// graphScript is the script that draws graphs, behind the library that lays them out,
+// without the address of a map that is not served.
+func graphScript(layout string) ([]byte, error) {
+	library, err := os.ReadFile(layout)
+	if err != nil {
+		return nil, err
+	}
+	license, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(layout)), "LICENSE"))
+	if err != nil {
+		return nil, err
+	}
+	ours, err := os.ReadFile("site/graph.js")
+	if err != nil {
+		return nil, err
+	}
+	if ours, err = minified("graph.js", ours); err != nil {
+		return nil, err
+	}
+	library, _, _ = bytes.Cut(library, []byte("\n/*! For license information"))
+	return slices.Concat([]byte("/*! dagre\n"), license, []byte("*/\n"), library, []byte("\n"), ours), nil
 }
 
 func (b *build) copyStatic() error { return b.copyTree("", "site/static") }

@@ -9,8 +9,8 @@
 //     back what fold.go and code.go folded;
 //  3. vugu.js, Vugu's helper script, out of the pinned module: Vugu evals that
 //     string, which the page's policy forbids, so it is served as a file;
-//  4. uplot.js and uplot.css, out of the npm package that site/package-lock.json
-//     pins;
+//  4. uplot.js and uplot.css, and graph.js with dagre in it, out of the npm packages
+//     that site/package-lock.json pins;
 //  5. what lies in site/static and site/demos, and index.html from
 //     site/index.tmpl with a card for every demo;
 //  6. _headers with the content security policy, and precache.js, the list of

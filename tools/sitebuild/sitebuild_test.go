@@ -95,7 +95,7 @@ func TestStringConstant(t *testing.T) {
 }
 
 // standIns stand in for the files that need a compiler or the network.
-var standIns = []string{"app.wasm", "app.names", "unpack.wasm", "worker.js", "wasm_exec.js", "vugu.js", "uplot.js", "uplot.css"}
+var standIns = []string{"app.wasm", "app.names", "unpack.wasm", "worker.js", "wasm_exec.js", "vugu.js", "uplot.js", "uplot.css", "graph.js"}
 
 // made builds what needs neither, and stand-ins for the rest.
 func made(t *testing.T) *build {
@@ -228,7 +228,7 @@ func TestAddressesLead(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, m := range regexp.MustCompile(` (?:src|href|data-(?:file|source|program|worker|unpacker|matrix))="([^"#][^"]*)"`).FindAllStringSubmatch(string(content), -1) {
+	for _, m := range regexp.MustCompile(` (?:src|href|data-(?:file|source|program|worker|unpacker|matrix|graph))="([^"#][^"]*)"`).FindAllStringSubmatch(string(content), -1) {
 		at, err := url.Parse(html.UnescapeString(m[1]))
 		if err != nil || at.IsAbs() || strings.HasPrefix(at.Path, "/") {
 			t.Fatalf("%s: %v, want a relative address", m[0], err)

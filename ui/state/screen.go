@@ -44,6 +44,10 @@ type Screen struct {
 	Flow    [2]int      // row and column of the matrix that are picked, from 1; 0: none
 	Owner   int         // the data structure whose owners are shown, from 1; 0: the first
 	Loop    int         // the loop that is picked, from 1; 0: the one with most references of its own
+
+	Processor string // of runtimes; "": the default one
+	Function  int    // the function that is picked, from 1; 0: the one that takes most
+	Block     int    // the block of it, from 1; 0: the same
 }
 
 // Hash writes the screen for the URL, without "#". What is the default is left
@@ -94,10 +98,11 @@ func (s Screen) Hash() string {
 	}
 	add("groups", safe(s.Groups))
 	add("measure", safe(string(s.Measure)))
+	add("processor", safe(s.Processor))
 	for _, n := range []struct {
 		name  string
 		value int
-	}{{"granule", s.Granule}, {"window", s.Window}, {"from", s.Flow[0]}, {"to", s.Flow[1]}, {"owner", s.Owner}, {"loop", s.Loop}} {
+	}{{"granule", s.Granule}, {"window", s.Window}, {"from", s.Flow[0]}, {"to", s.Flow[1]}, {"owner", s.Owner}, {"loop", s.Loop}, {"function", s.Function}, {"block", s.Block}} {
 		if n.value > 0 {
 			add(n.name, strconv.Itoa(n.value))
 		}
@@ -172,6 +177,12 @@ func ParseScreen(hash string) Screen {
 			s.Owner = parseNumber(value)
 		case "loop":
 			s.Loop = parseNumber(value)
+		case "processor":
+			s.Processor = safe(value)
+		case "function":
+			s.Function = parseIndex(value)
+		case "block":
+			s.Block = parseIndex(value)
 		case "groups":
 			s.Groups = safe(value)
 		case "page":
@@ -208,6 +219,15 @@ func Unread(hash string) (list []string) {
 // parseNumber reads a small number; anything else is 0.
 func parseNumber(text string) int {
 	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+// parseIndex reads the number of a row of a long table; anything else is 0.
+func parseIndex(text string) int {
+	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
 		return 0
 	}

@@ -90,6 +90,7 @@ func (s Settings) MemoryBytes() uint64 {
 func (s Settings) sample(spec *analysis.Spec) error {
 	text := strings.TrimSpace(s.Sample)
 	if text == "" {
+		spec.Analyses |= analysis.Blocks // next to nothing where a trace tells of none
 		return nil
 	}
 	o, err := sample.Parse(text)

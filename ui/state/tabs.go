@@ -48,7 +48,8 @@ var tabs = [numTabs]struct{ name, slug, missing string }{
 		"This analysis did not fold its trace into loops: that is done where it is asked for. Analyse the trace again with “Fold loops” in the settings, " +
 			"or with “stackglass analyze --analyses loops -o file.sgp”, and drop that file here."},
 	TabBlocks: {"Blocks and runtime", "blocks",
-		"Runtimes of blocks are not predicted here. How often each block ran is in Counters, for traces that tell of blocks."},
+		"This analysis does not tell how often each block of the program ran: its trace tells of no blocks, or it was made without “blocks” among its analyses. A program compiled with “stackglass cc” tells them: drop its .sgt trace here. " +
+			"Or drop a module of LLVM IR (.ll, from “clang -S -emit-llvm”): its branches can be set by hand, without any run."},
 	TabCounters: {"Counters", "counters",
 		"This trace tells no instructions, so operations and branches cannot be counted. A program compiled with “stackglass cc” tells them: drop its .sgt trace here. " +
 			"For any other trace, “Count each byte's accesses” in the settings gives its loads and stores by size, its unique bytes and its memory usage. References by kind are in the Overview."},
@@ -92,7 +93,7 @@ func (t Tab) Missing(p *profile.Profile) string {
 			"Analyse the trace again, with more memory in the settings or of a sample (space=0.01)."
 	}
 	if t == TabCounters && (p == nil || p.Counters != nil) || t == TabCode && (p == nil || p.Sites != nil) ||
-		t == TabAssociativity && (p == nil || hasSets(p)) {
+		t == TabAssociativity && (p == nil || hasSets(p)) || t == TabBlocks && (p == nil || len(p.Blocks) > 0) {
 		return ""
 	}
 	return tabs[t].missing

@@ -29,6 +29,7 @@ type browser struct {
 
 	app      *ui.App
 	matrices map[string]*state.Matrix // handed over, by id; nil before matrix.js is asked for
+	graph    *state.Graph             // the same; nil before graph.js is asked for
 }
 
 func document() js.Value { return js.Global().Get("document") }

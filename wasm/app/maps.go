@@ -8,6 +8,8 @@ import (
 	"github.com/stackglass/stackglass/ui"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/stackglass/stackglass/wasm/unpack"
+	"github.com/stackglass/stackglass/workers"
+	"github.com/stackglass/stackglass/workers/web"
 )
 
 // Heat hands a map of sets and ways to heatmap.js.
@@ -43,14 +45,19 @@ func (b *browser) Matrix(m *state.Matrix) {
 func matricesReady() bool { return js.Global().Get("stackglassMatrices").Truthy() }
 
 func (b *browser) loadMatrices() {
-	script := document().Call("createElement", "script")
-	script.Set("src", address("matrix"))
-	script.Call("addEventListener", "load", function(func([]js.Value) {
+	b.load("matrix", func() {
 		connectMatrices(b.app)
 		for _, m := range b.matrices {
 			setMatrix(m)
 		}
-	}))
+	})
+}
+
+// load loads a script of the site that few visits need.
+func (b *browser) load(name string, then func()) {
+	script := document().Call("createElement", "script")
+	script.Set("src", address(name))
+	script.Call("addEventListener", "load", function(func([]js.Value) { then() }))
 	document().Get("head").Call("append", script)
 }
 
@@ -76,6 +83,49 @@ func connectMatrices(app *ui.App) {
 		row, column := args[1].Int(), args[2].Int()
 		go app.PickFlow(row, column)
 	}))
+}
+
+// Graph hands a graph to graph.js, which is loaded as matrix.js is.
+func (b *browser) Graph(g *state.Graph) {
+	ready := func() bool { return js.Global().Get("stackglassGraphs").Truthy() }
+	connect := func() {
+		js.Global().Get("stackglassGraphs").Call("onPick", function(func(args []js.Value) {
+			row := args[1].Int()
+			go b.app.PickBlock(row)
+		}))
+	}
+	first := b.graph == nil
+	b.graph = g
+	switch {
+	case first && ready():
+		connect()
+	case first:
+		b.load("graph", func() {
+			connect()
+			setGraph(b.graph)
+		})
+	}
+	if ready() {
+		setGraph(g)
+	}
+}
+
+func setGraph(g *state.Graph) {
+	nodes, edges := make([]any, len(g.Nodes)), make([]any, len(g.Edges))
+	for i, n := range g.Nodes {
+		nodes[i] = map[string]any{"lines": words(n.Lines), "about": n.About, "share": n.Share, "never": n.Never}
+	}
+	for i, e := range g.Edges {
+		edges[i] = map[string]any{"from": e.From, "to": e.To, "text": e.Text, "share": e.Share, "never": e.Never}
+	}
+	js.Global().Get("stackglassGraphs").Call("set", map[string]any{
+		"id": g.ID, "title": g.Title, "summary": g.Summary, "nodes": nodes, "edges": edges, "selected": g.Selected,
+	})
+}
+
+// Models starts the second program as a host of models.
+func (b *browser) Models() (workers.Carrier, error) {
+	return web.Spawn(address("unpacker"), unpack.Models)
 }
 
 // Describe has the second program read a description of a hierarchy.

@@ -14,3 +14,8 @@ const Description = "description"
 // Export goes the same way: what goes in is an export.Request as bytes, what comes
 // out the file that it asks for.
 const Export = "export"
+
+// Models is what the global scopes of workers are called in which the same program is a
+// workers.ModelHost: the compute-node models are as large as the decoders, and as seldom
+// needed.
+const Models = "models"

@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// modulePath is LLVM IR of a demo.
+func modulePath(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs("../../core/compute/testdata/matmul-naive.ll")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// modelled waits until the models have answered.
+func (p *tab) modelled() {
+	p.t.Helper()
+	p.wait("the blocks and their graph", `document.querySelector("#blocks-answer") && document.querySelector("sg-graph [data-ready]")`)
+}
+
+// blocksEverywhere shows a run's blocks, with a change and with what cannot be, and those
+// of a module that never ran.
+func (p *tab) blocksEverywhere(look func(state string)) {
+	p.t.Helper()
+	p.click("#demo-matmul-naive")
+	p.finished()
+	p.openView("9", "#table-schedule tbody tr")
+	p.modelled()
+	look("blocks")
+	p.often("trip 7 : 1")
+	p.waitFor("#blocks-wrong")
+	look("blocks, with a branch that cannot be")
+	p.click("#back")
+	p.waitFor("#kept .delete")
+	p.drop(modulePath(p.t))
+	p.modelled()
+	look("blocks of a module")
+	p.click("#back")
+	p.waitFor("#kept .delete")
+}
+
+// often says how often the last branch of the function takes its ways.
+func (p *tab) often(text string) {
+	p.t.Helper()
+	eval[bool](p, `(() => {
+		const all = document.querySelectorAll("#branches input[type=text]"), e = all[all.length - 1];
+		e.value = `+quote(text)+`;
+		return e.dispatchEvent(new Event("change", { bubbles: true }));
+	})()`)
+}
+
+// TestBlocks goes from a demo to what its blocks take, by keyboard, and changes a branch.
+func TestBlocks(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.click("#demo-matmul-naive")
+	p.finished()
+	p.openView("9", "#table-schedule tbody tr")
+	p.modelled()
+	p.shoot("blocks")
+	const ran = `Array.from(document.querySelectorAll("#blocks-rows tbody tr")).find((r) => r.cells[0].textContent === "for.body8")?.cells[2].textContent.replace(/\D/g, "")`
+	p.wait("the run's counts", ran+` === "32768"`)
+
+	// The graph is one stop of the Tab key; arrow keys go along the ways.
+	p.tabTo("the graph", `!!document.activeElement.closest("sg-graph")`)
+	p.press(kb.ArrowUp)
+	p.press(kb.Enter)
+	p.wait("the block above", `document.querySelector("#block-title").textContent.startsWith("Block for.cond5.preheader")`)
+	p.press(kb.ArrowDown)
+	p.press(kb.Enter)
+	p.wait("the loop again", `document.querySelector("#block-title").textContent.startsWith("Block for.body8")`)
+
+	// A slider is moved, and everything follows.
+	took := eval[float64](p, `new Promise((done) => {
+		const all = document.querySelectorAll("#branches input[type=range]"), e = all[all.length - 1];
+		const from = performance.now();
+		const look = () => (`+ran+` === "4096" ? done(performance.now() - from) : performance.now() - from > 20000 ? done(-1) : requestAnimationFrame(look));
+		e.value = 750;
+		e.dispatchEvent(new Event("input", { bubbles: true }));
+		requestAnimationFrame(look);
+	})`)
+	if took < 0 {
+		t.Fatal("three times on for each time out, and the loop does not run 4,096 times")
+	}
+	t.Logf("from the slider to counts and runtime on the screen: %.0f ms", took)
+	p.often("trip 10")
+	p.wait("ten rounds", ran+` === "10240"`)
+	p.shoot("blocks-changed")
+	p.click("#probabilities-forget")
+	p.wait("as it ran", ran+` === "32768"`)
+	p.choose("blocks-processor", "neoverse-n1")
+	p.wait("another core", `document.querySelector("#blocks-summary").textContent.includes("Neoverse N1")`)
+}
+
+// TestModule drops LLVM IR, says how often a branch is taken, and drops the trace of the
+// same program too.
+func TestModule(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.drop(modulePath(t))
+	p.modelled()
+	p.shoot("blocks-module")
+	p.wait("what is assumed is said", `document.querySelector("#blocks-notes").textContent.includes("loops are taken to run ten times")`)
+	p.often("trip 32")
+	p.wait("it is taken", `document.querySelector("#branches").textContent.includes("yours")`)
+	p.click("#back")
+	p.waitFor("#kept .delete")
+	p.click("#demo-matmul-naive")
+	p.finished()
+	p.drop(modulePath(t))
+	p.wait("it is put beside", `document.querySelector("#note")?.textContent.includes("is put beside")`)
+	p.modelled()
+	p.wait("counts are the run's", `document.querySelector("#branches").textContent.includes("as it ran")`)
+}

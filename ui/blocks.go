@@ -1,0 +1,452 @@
+package ui
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// modelState is what the view Blocks and runtime holds beyond the address: the program
+// that answers, what it said last, and what the reader changed.
+type modelState struct {
+	turn    int // which result or module this is for, so that late answers are known
+	of      *profile.Profile
+	module  *module // that was given beside it; nil: none
+	carrier workers.Carrier
+	asking  bool // a question is under way
+	asked   answers.ModelQuestion
+	blocks  *state.Blocks // the answer to it; nil: none yet
+	problem string        // why there is none, in a sentence
+	tables  map[string]*state.Table
+
+	file       []string // lines of a file of probabilities that was given
+	named      string   // in the field for a new parameter, where it was not understood
+	branches   []edit   // latest last
+	parameters []edit
+}
+
+// module is a file of LLVM IR.
+type module struct {
+	name string
+	text []byte
+}
+
+// edit is a branch or a parameter with what the reader wants of it.
+type edit struct{ name, text string }
+
+// isModule tells by name and content whether a file is LLVM IR in text.
+func isModule(name string, head []byte) bool {
+	if !strings.HasSuffix(strings.ToLower(name), ".ll") {
+		return false
+	}
+	return bytes.IndexByte(head, 0) < 0
+}
+
+// blocks are the models' answers for the result in view; nil while there are none.
+func (a *App) blocks() *state.Blocks {
+	if a.models.of == nil || a.result == nil || a.models.of != a.result.Profile {
+		return nil
+	}
+	return a.models.blocks
+}
+
+// modelQuestion is what is asked of the models at present.
+func (a *App) modelQuestion() answers.ModelQuestion {
+	q := answers.ModelQuestion{Processor: a.Screen.Processor, Function: uint32(a.Screen.Function), Block: uint32(a.Screen.Block)}
+	h := a.Machine()
+	q.Machine = h.Lines()
+	var changes strings.Builder
+	for _, line := range a.models.file {
+		if name, _, is := strings.Cut(line, " = "); !is || !named(a.models.parameters, name) && !named(a.models.branches, name) {
+			changes.WriteString(line + "\n")
+		}
+	}
+	for _, e := range a.models.parameters {
+		changes.WriteString(e.name + " = " + e.text + "\n")
+	}
+	for _, e := range a.models.branches {
+		changes.WriteString(e.name + " = " + e.text + "\n")
+	}
+	q.Changes = changes.String()
+	return q
+}
+
+func sameQuestion(x, y answers.ModelQuestion) bool {
+	return slices.Equal(x.Machine, y.Machine) && x.Processor == y.Processor && x.Changes == y.Changes && x.Function == y.Function && x.Block == y.Block && x.Whole == y.Whole
+}
+
+// drawBlocks hands over what the models said, and asks them if that is of another
+// question. The caller holds the lock.
+func (a *App) drawBlocks() {
+	r, m := a.result, &a.models
+	if r == nil || r.Profile == nil || r.Live {
+		return
+	}
+	if m.of != r.Profile {
+		a.endModels()
+		m.of = r.Profile
+	}
+	if q := a.modelQuestion(); !m.asking && m.problem == "" && (m.blocks == nil || !sameQuestion(m.asked, q)) {
+		a.askModels(q)
+	}
+	b := m.blocks
+	if b == nil {
+		return
+	}
+	m.tables = nil
+	for _, g := range []*state.Grid{b.Functions(), b.OfFunction()} {
+		if g != nil {
+			a.Port.Grid(g)
+		}
+	}
+	if b.Graph != nil {
+		a.Port.Graph(b.Graph)
+	}
+	if g := a.blockSource(); g != nil {
+		a.Port.Grid(g)
+	}
+}
+
+// endModels ends the program that answers. The caller holds the lock.
+func (a *App) endModels() {
+	if c := a.models.carrier; c != nil {
+		go func() { _ = c.Close() }()
+	}
+	a.models = modelState{turn: a.models.turn + 1}
+}
+
+// askModels asks, and asks again where something else is in question when the answer
+// comes. The caller holds the lock.
+func (a *App) askModels(q answers.ModelQuestion) {
+	m := &a.models
+	turn, of, given, carrier := m.turn, m.of, m.module, m.carrier
+	m.asking = true
+	go func() {
+		var err error
+		if carrier == nil {
+			carrier, err = a.openModels(of, given)
+		}
+		var reply *answers.ModelReply
+		if err == nil {
+			reply, err = ask(carrier, q)
+		}
+		a.update(func() {
+			m := &a.models
+			if m.turn != turn { // gone elsewhere meanwhile
+				if carrier != nil {
+					go func() { _ = carrier.Close() }()
+				}
+				return
+			}
+			m.asking, m.carrier = false, carrier
+			if err != nil {
+				m.carrier = nil
+				m.problem = "The models could not be asked: " + err.Error() + "."
+				return
+			}
+			m.asked, m.blocks = q, state.NewBlocks(reply)
+			if m.blocks.Problem != "" {
+				a.Port.Announce(m.blocks.Problem)
+			}
+			if a.Screen.Tab == state.TabBlocks && !a.comparing() {
+				a.drawCharts()
+			}
+		})
+	}()
+}
+
+// openModels starts the program with the models, and gives it what questions are about.
+// It waits.
+func (a *App) openModels(of *profile.Profile, given *module) (workers.Carrier, error) {
+	c, err := a.Port.Models()
+	if err != nil {
+		return nil, err
+	}
+	m, err := c.Receive()
+	if err == nil && m.Type != workers.TypeReady {
+		err = errors.New("their program is of another build: reload the page")
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	var s workers.Subject
+	if of != nil {
+		s.Profile = of.Encode()
+	}
+	if given != nil {
+		s.Name, s.Module = given.name, given.text
+	}
+	if err := c.Send(workers.Message{Type: workers.TypeSubject, Body: s.Encode()}); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// ask sends a question and waits for its answer. A connection that fails is closed.
+func ask(c workers.Carrier, q answers.ModelQuestion) (*answers.ModelReply, error) {
+	err := c.Send(workers.Message{Type: workers.TypeQuestion, Job: job, Body: workers.EncodeQuestion(q)})
+	var m workers.Message
+	if err == nil {
+		m, err = c.Receive()
+	}
+	var reply *answers.ModelReply
+	if err == nil {
+		reply, err = workers.DecodeReply(m.Body)
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return reply, nil
+}
+
+// inView tells whether one result is, whole: others are remembered beneath the first
+// screen. The caller holds the lock.
+func (a *App) inView() bool {
+	r := a.result
+	return r != nil && r.Profile != nil && !r.Live && a.Screen.Open == r.Key && !a.comparing()
+}
+
+// takeModule takes a file of LLVM IR: beside the result in view, or else as a result of
+// its own. It waits.
+func (a *App) takeModule(file File) {
+	text, err := file.Read(0)
+	if err != nil {
+		a.update(func() { a.trouble(file.Name + " could not be read: " + err.Error() + ".") })
+		return
+	}
+	given := &module{file.Name, text}
+	beside := false
+	a.update(func() {
+		r := a.result
+		if beside = a.inView() && r.Profile.Totals.AllReferences() > 0; !beside {
+			a.Note = "Reading " + file.Name + " …"
+			return
+		}
+		a.endModels()
+		a.models.of, a.models.module = r.Profile, given
+		a.goTo(a.Screen.With(state.TabBlocks), false)
+		a.Note = file.Name + " is put beside " + r.Name + "."
+		a.Port.Announce(a.Note)
+	})
+	if beside {
+		return
+	}
+	var reply *answers.ModelReply
+	c, err := a.openModels(nil, given)
+	if err == nil {
+		reply, err = ask(c, answers.ModelQuestion{})
+	}
+	if err == nil && reply.Profile == nil {
+		err = errors.New(strings.TrimSuffix(reply.Problem, "."))
+	}
+	if err != nil {
+		a.update(func() {
+			a.Note = ""
+			a.trouble(file.Name + " could not be read as LLVM IR: " + err.Error() + ".")
+		})
+		return
+	}
+	_ = c.Close()
+	a.importData(file.Name, reply.Profile, state.TabBlocks)
+}
+
+// blocksTable gives a table of the view Blocks and runtime, or nil.
+func (a *App) blocksTable(chart string) *state.Table {
+	b := a.blocks()
+	if b == nil {
+		return nil
+	}
+	m := &a.models
+	if m.tables == nil {
+		m.tables = map[string]*state.Table{}
+	}
+	if m.tables[chart] == nil {
+		switch chart {
+		case "functions":
+			if g := b.Functions(); g != nil {
+				m.tables[chart] = g.Table
+			}
+		case "blocks":
+			if g := b.OfFunction(); g != nil {
+				m.tables[chart] = g.Table
+			}
+		case "schedule":
+			m.tables[chart] = b.Shown(chart, "Cycles and ports, one pass of "+b.BlockName())
+		case "bounds":
+			m.tables[chart] = b.Shown(chart, "What "+b.BlockName()+" takes")
+		}
+	}
+	return m.tables[chart]
+}
+
+// PickBlock takes a block that was picked in the graph, from a goroutine.
+func (a *App) PickBlock(row int) { a.PickRow("blocks", row) }
+
+// pickModel takes a row of a table of functions or blocks. The caller holds the lock.
+func (a *App) pickModel(table string, row int) {
+	b := a.blocks()
+	if b == nil || a.comparing() {
+		return
+	}
+	number := int(b.Number(table, row))
+	if number == 0 {
+		return
+	}
+	s := a.Screen
+	if table == "functions" {
+		s.Function, s.Block = number, 0
+	} else {
+		s.Function, s.Block = int(b.Function), number
+	}
+	a.goTo(s, true)
+}
+
+// SetProcessor asks about another processor.
+func (a *App) SetProcessor(name string) {
+	s := a.Screen
+	s.Processor = name
+	a.goTo(s, true)
+}
+
+// SetBranch has the ways of a branch be taken as a text of the file of probabilities says.
+func (a *App) SetBranch(name, text string) {
+	a.models.branches = changed(a.models.branches, name, text)
+	a.drawCharts() // what is shown changes with the answer
+}
+
+// named tells whether something was changed.
+func named(list []edit, name string) bool {
+	return slices.ContainsFunc(list, func(e edit) bool { return e.name == strings.TrimSpace(name) })
+}
+
+// NameNumber takes a new parameter, as n = 1000.
+func (a *App) NameNumber(text string) {
+	a.models.named = text
+	a.touch()
+	name, value, is := strings.Cut(text, "=")
+	if name = strings.TrimSpace(name); !is || name == "" || strings.ContainsAny(name, " \t|") {
+		return
+	}
+	a.models.named = ""
+	a.SetParameter(name, value)
+}
+
+// isProbabilities tells a file of probabilities by how the page and the command begin it.
+func isProbabilities(head []byte) bool { return bytes.HasPrefix(head, []byte("# The branches of ")) }
+
+// takeProbabilities takes such a file for the result in view. It waits.
+func (a *App) takeProbabilities(file File) {
+	text, err := file.Read(0)
+	a.update(func() {
+		switch {
+		case err != nil:
+			a.trouble(file.Name + " could not be read: " + err.Error() + ".")
+		case !a.inView():
+			a.trouble(file.Name + " says how often branches are taken: open the trace or the module that it is of, and drop it again.")
+		default:
+			a.goTo(a.Screen.With(state.TabBlocks), false)
+			a.models.file = strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+			a.models.branches, a.models.parameters = nil, nil
+			a.Note = "Branches are taken as often as " + file.Name + " says."
+			a.drawCharts()
+		}
+	})
+}
+
+// editOf is what the reader wants of a branch, "" for nothing.
+func (a *App) editOf(branch string) string {
+	for _, e := range a.models.branches {
+		if e.name == branch {
+			return e.text
+		}
+	}
+	return ""
+}
+
+// Edited tells whether the reader changed anything.
+func (a *App) Edited() bool {
+	return len(a.models.branches)+len(a.models.parameters)+len(a.models.file) > 0
+}
+
+// AskAgain asks the models once more, after they could not be asked.
+func (a *App) AskAgain() {
+	a.models.problem, a.models.carrier = "", nil
+	a.drawCharts()
+	a.touch()
+}
+
+// blockSource is the source of the block in view, around its lines; nil where the reader
+// did not give it.
+func (a *App) blockSource() *state.Grid {
+	b := a.blocks()
+	if b == nil {
+		return nil
+	}
+	file, first, last := b.Place()
+	if files := a.code.sources.Of(file); first > 0 && len(files) == 1 {
+		return state.BlockSource(files[0], first, last)
+	}
+	return nil
+}
+
+// SetParameter gives a named number.
+func (a *App) SetParameter(name, text string) {
+	a.models.parameters = changed(a.models.parameters, name, text)
+	a.drawCharts()
+}
+
+// changed is a list of edits with another one, which takes the place of an earlier one of
+// the same name.
+func changed(list []edit, name, text string) []edit {
+	list = slices.DeleteFunc(slices.Clone(list), func(e edit) bool { return e.name == name })
+	if text = strings.TrimSpace(text); text == "" {
+		return list
+	}
+	return append(list, edit{name, text})
+}
+
+// ForgetBranches takes all changes back.
+func (a *App) ForgetBranches() {
+	a.models.branches, a.models.parameters, a.models.file, a.models.named = nil, nil, nil, ""
+	a.Port.Focus("blocks-processor") // the button goes
+	a.drawCharts()
+	a.touch()
+}
+
+// SaveProbabilities downloads the file of probabilities, with what was changed.
+func (a *App) SaveProbabilities() {
+	m, name := a.models, FileName(a.result.Name)
+	turn := m.turn
+	if m.carrier == nil || m.asking {
+		return
+	}
+	q := a.modelQuestion()
+	q.Whole = true
+	a.models.asking = true
+	go func() {
+		reply, err := ask(m.carrier, q)
+		a.update(func() {
+			if a.models.turn == turn {
+				a.models.asking = false
+			}
+			if err != nil {
+				if a.models.turn == turn {
+					a.models.carrier = nil
+				}
+				a.trouble("The file of probabilities could not be made: " + err.Error() + ".")
+				return
+			}
+			a.Port.Save(name+"-probabilities.txt", "text/plain", []byte(reply.File))
+			a.drawCharts()
+		})
+	}()
+}

@@ -1,0 +1,168 @@
+package ui
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// modelled has the desk's demo analysed, and goes to its blocks.
+func modelled(t *testing.T, d *desk) {
+	t.Helper()
+	d.app.Offer(demoItem())
+	d.app.Navigate("#" + d.app.Screen.With(state.TabBlocks).Hash())
+	d.answered()
+}
+
+// answered waits until the models have answered what is in question.
+func (d *desk) answered() {
+	d.t.Helper()
+	until(d.t, func() (yes bool) {
+		d.act(func() { m := &d.app.models; yes = !m.asking && (m.blocks != nil || m.problem != "") })
+		return yes
+	})
+}
+
+// From a demo to the blocks of its hottest function, and back from a change.
+func TestBlocks(t *testing.T) {
+	d := newDesk(t)
+	modelled(t, d)
+	d.wants("Function main", "Block for.body8, matmul-naive.c:19–20", "limited by", "recurrence", "Not modelled: ", "cycles on ", "llvm.fmuladd double")
+	if d.graph == nil || len(d.graph.Nodes) != 7 || d.graph.Selected != 6 || d.graph.Nodes[6].Lines[2] != "32\u202f768\u202f×" {
+		t.Fatalf("the graph is %+v", d.graph)
+	}
+	rows, marks := d.grids["blocks"].View(0, 9)
+	if len(rows) != 7 || rows[6][0] != "for.body8" || rows[6][2] != "32\u202f768" || marks[6] != "most" {
+		t.Errorf("blocks %q %q", rows, marks)
+	}
+
+	// The innermost loop's branch by its slider: 3 ways on for each that leaves.
+	branch := func(to string) (r state.BranchRow) {
+		d.act(func() {
+			for _, row := range d.app.blocks().Rows {
+				if row.To == to {
+					r = row
+				}
+			}
+		})
+		return r
+	}
+	ran := func(row int) string {
+		rows, _ := d.grids["blocks"].View(row, 1)
+		return rows[0][2]
+	}
+	inner := branch("for.body8")
+	d.act(func() { d.app.SetBranch(inner.Branch, inner.With(0.75)) })
+	d.answered()
+	if got := ran(6); got != "4\u202f096" {
+		t.Errorf("with three of four going on, the innermost block runs %s times, want 4 096", got)
+	}
+	d.wants("yours", "as they were")
+
+	// In words of the file, with a named number.
+	d.act(func() { d.app.SetBranch(inner.Branch, "trip n/2"); d.app.NameNumber("n = 200") })
+	d.answered()
+	if got := ran(6); got != "102\u202f400" {
+		t.Errorf("100 times round, the innermost block runs %s times, want 102 400", got)
+	}
+	d.wants(`id="parameter-n"`)
+	d.act(func() { d.app.SetParameter("n", "20") })
+	d.answered()
+	if got := ran(6); got != "10\u202f240" {
+		t.Errorf("10 times round, the innermost block runs %s times, want 10 240", got)
+	}
+	d.act(d.app.SaveProbabilities)
+	until(t, func() bool { return d.saw("Matrix multiplication-probabilities.txt") != "" })
+	saved := d.saw("Matrix multiplication-probabilities.txt")
+	if !strings.Contains(saved, "n = 20\n") || !strings.Contains(saved, "= trip n/2\n") {
+		t.Errorf("saved:\n%s", saved)
+	}
+
+	// What cannot be is said, and leaves everything as it ran.
+	d.act(func() { d.app.SetBranch(inner.Branch, "0.5, 0.6") })
+	d.answered()
+	d.wants(`id="blocks-wrong"`, "its probabilities sum to 11/10, want 1", `aria-invalid="true"`)
+	if got := ran(6); got != "32\u202f768" {
+		t.Errorf("it runs %s times, want as it ran", got)
+	}
+	d.act(d.app.ForgetBranches)
+	d.answered()
+	d.wants("as it ran")
+
+	// The file that was saved says the same again.
+	d.app.Offer(Item{File: fileWith("mine-probabilities.txt", []byte(saved))})
+	d.answered()
+	if got := ran(6); got != "10\u202f240" {
+		t.Errorf("by the file it runs %s times, want 10 240", got)
+	}
+
+	// Another block, another processor; both are in the link.
+	d.app.PickBlock(1)
+	d.answered()
+	d.wants("Block for.cond1.preheader")
+	d.act(func() { d.app.SetProcessor("neoverse-n1") })
+	d.answered()
+	if !strings.Contains(d.hash, "block=6") || !strings.Contains(d.hash, "processor=neoverse-n1") {
+		t.Errorf("hash %q", d.hash)
+	}
+	d.act(func() { d.app.SaveCSV("blocks") })
+	if csv := d.saw("Matrix multiplication-blocks.csv"); !strings.Contains(csv, "for.body8") {
+		t.Errorf("CSV %q", csv)
+	}
+}
+
+// A module that is dropped where nothing is open is a result of its own, which is kept.
+func TestModuleAlone(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(Item{File: fileWith("matmul-naive.ll", moduleText(t))})
+	d.answered()
+	d.wants("Function main", "for.body8", "matmul-naive.c", "loops are taken to run ten times", `class="dim" `)
+	entries := d.entries()
+	if len(entries) != 1 || entries[0].Name != "matmul-naive.ll" {
+		t.Fatalf("kept %+v", entries)
+	}
+	for _, tab := range state.Tabs() { // none of the other views falls over it
+		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
+		d.html()
+	}
+	d.app.Navigate("")
+	d.wants("matmul-naive.ll")
+	d.app.Offer(Item{File: fileWith("none.ll", []byte("BC\xc0\xde"))})
+	d.wants("none.ll could not be read as LLVM IR", "bitcode")
+}
+
+// Beside a trace, a module is held against it.
+func TestModuleBeside(t *testing.T) {
+	d := newDesk(t)
+	modelled(t, d)
+	other := strings.ReplaceAll(string(moduleText(t)), "for.body8", "for.body9")
+	d.app.Offer(Item{File: fileWith("other.ll", []byte(other))})
+	d.answered()
+	d.wants("other.ll is put beside Matrix multiplication.", "What other.ll says of functions that are not the trace&#39;s is left out.", "the trace is of another build")
+	if len(d.entries()) != 1 {
+		t.Error("it is kept by itself")
+	}
+
+	// From the first screen it is a result of its own, whatever was in view before.
+	d.app.Navigate("")
+	d.app.Offer(Item{File: fileWith("matmul-naive.ll", moduleText(t))})
+	d.answered()
+	d.wants("loops are taken to run ten times")
+	if len(d.entries()) != 2 {
+		t.Errorf("kept %+v", d.entries())
+	}
+	d.app.Navigate("")
+	d.app.Offer(Item{File: fileWith("a-probabilities.txt", []byte("# The branches of a program\n"))})
+	d.wants("open the trace or the module that it is of")
+}
+
+func moduleText(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile("../core/compute/testdata/matmul-naive.ll")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

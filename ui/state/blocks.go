@@ -1,0 +1,366 @@
+package state
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/tally"
+)
+
+// Blocks are what the compute-node models say, as the view Blocks and runtime shows it.
+type Blocks struct {
+	*answers.ModelReply
+	Graph *Graph      // of the function; nil where it has too many blocks
+	Rows  []BranchRow // the ways of its branches, the first ones
+}
+
+// NewBlocks lays an answer out, once for any number of renders.
+func NewBlocks(r *answers.ModelReply) *Blocks {
+	b := &Blocks{ModelReply: r}
+	b.Graph, b.Rows = b.graph(), b.branchRows()
+	return b
+}
+
+// blocksSchema names the JSON of its tables.
+const blocksSchema = "stackglass.blocks"
+
+// mostDrawn is how many blocks of a function are drawn: beyond, a graph shows nothing.
+const mostDrawn = 150
+
+// cell is what a table says in a row and the column with a key, None where there is none.
+func cell(t *report.Table, row int, key string) report.Value {
+	if t == nil || row < 0 || row >= len(t.Rows) {
+		return report.None()
+	}
+	if at := t.Index(key); at >= 0 && at < len(t.Rows[row]) {
+		return t.Rows[row][at]
+	}
+	return report.None()
+}
+
+// number is a value as a number, 0 for words.
+func number(v report.Value) float64 {
+	x, _ := v.Number()
+	return x
+}
+
+// picked is a table of the columns with those keys, as far as they are there.
+func picked(t report.Table, keys ...string) report.Table {
+	var columns []int
+	for _, key := range keys {
+		if at := t.Index(key); at >= 0 {
+			columns = append(columns, at)
+		}
+	}
+	return tally.Pick(t, columns...)
+}
+
+// blockWords are those of models: numbers that need not be whole have few digits.
+var blockWords = report.Words{Count: Exact, Real: modelled, Share: Percent}
+
+// modelled writes a number that a model gives.
+func modelled(x float64) string {
+	if x >= 1000 || x == float64(uint64(max(x, 0))) {
+		return Count(x)
+	}
+	return significant(x)
+}
+
+// Shown gives a table with some of its columns; nil where it has no rows.
+func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
+	whole := b.Table(key)
+	if whole == nil || len(whole.Rows) == 0 {
+		return nil
+	}
+	brief := *whole
+	if len(columns) > 0 {
+		brief = picked(*whole, columns...)
+	}
+	brief.Title = caption
+	t := newReportTable(brief, *whole, "", blockWords)
+	t.Schema = blocksSchema
+	return t
+}
+
+// row is the row of a table whose number is the one in question, or -1.
+func (b *Blocks) row(key string, of uint32) int {
+	t := b.Table(key)
+	for i := range rowsOf(t) {
+		if of > 0 && number(cell(t, i, "number")) == float64(of) {
+			return i
+		}
+	}
+	return -1
+}
+
+func rowsOf(t *report.Table) [][]report.Value {
+	if t == nil {
+		return nil
+	}
+	return t.Rows
+}
+
+// Functions is the table of functions.
+func (b *Blocks) Functions() *Grid {
+	t := b.Shown("functions", "Functions", "function", "source", "calls", "instructions", "share", "cycles", "limit")
+	if t == nil {
+		return nil
+	}
+	return &Grid{Table: t, ID: "functions", Order: "functions", Selected: b.row("functions", b.Function)}
+}
+
+// OfFunction is the table of the function's blocks.
+func (b *Blocks) OfFunction() *Grid {
+	t := b.Shown("blocks", "Blocks of "+b.FunctionName(), "block", "source", "count", "instructions", "share", "cycles_each", "cycles", "limit")
+	if t == nil {
+		return nil
+	}
+	hot := b.Table("blocks")
+	most, at := 0.0, -1
+	for i := range hot.Rows {
+		if share := number(cell(hot, i, "share")); share > most {
+			most, at = share, i
+		}
+	}
+	return &Grid{Table: t, ID: "blocks", Order: "blocks of " + strconv.FormatUint(uint64(b.Function), 10), Selected: b.row("blocks", b.Block), Mark: func(i int) string {
+		if i == at {
+			return "most"
+		}
+		return ""
+	}}
+}
+
+// Number is the number in a row of a table of functions or blocks, 0 where there is none.
+func (b *Blocks) Number(table string, row int) uint32 {
+	return uint32(number(cell(b.Table(table), row, "number")))
+}
+
+// FunctionName is the name of the function in view.
+func (b *Blocks) FunctionName() string {
+	return cell(b.Table("functions"), b.row("functions", b.Function), "function").Plain()
+}
+
+// BlockName is the name of the block in view, with its place.
+func (b *Blocks) BlockName() string {
+	t, at := b.Table("blocks"), b.row("blocks", b.Block)
+	return strings.TrimSuffix(cell(t, at, "block").Plain()+", "+cell(t, at, "source").Plain(), ", ")
+}
+
+// Place is the file and the lines of the block in view; 0: not known.
+func (b *Blocks) Place() (file string, first, last int) {
+	source := cell(b.Table("blocks"), b.row("blocks", b.Block), "source").Plain()
+	file, lines, _ := strings.Cut(source, ":")
+	from, to, more := strings.Cut(lines, "–")
+	first, _ = strconv.Atoi(from)
+	if last = first; more {
+		last, _ = strconv.Atoi(to)
+	}
+	return file, first, last
+}
+
+// Summary says in sentences what the program takes.
+func (b *Blocks) Summary() string {
+	t := b.Table("program")
+	of := map[string]string{}
+	for i := range rowsOf(t) {
+		of[cell(t, i, "name").Plain()] = shown(cell(t, i, "value"), blockWords)
+	}
+	text := of["cycles"] + " cycles on " + of["processor"]
+	if ms := of["milliseconds"]; ms != "" {
+		text += ", " + ms + thin + "ms"
+	}
+	text += ", for " + of["instructions"] + " instructions"
+	if each := of["cycles an instruction"]; each != "" {
+		text += ": " + each + " cycles each"
+	}
+	return text + "."
+}
+
+// graph is the function's graph; nil where it has too many blocks.
+func (b *Blocks) graph() *Graph {
+	t, ways := b.Table("blocks"), b.Table("ways")
+	if t == nil || len(t.Rows) == 0 || len(t.Rows) > mostDrawn {
+		return nil
+	}
+	g := &Graph{ID: "function", Title: "Blocks of " + b.FunctionName(), Selected: b.row("blocks", b.Block)}
+	g.Summary = Plural(uint64(len(t.Rows)), "block", "blocks") + ". Arrow keys go along the ways, Enter picks a block."
+	count := func(v report.Value) (text string, never bool) {
+		if number(v) > 0 {
+			return shown(v, blockWords) + thin + "×", false
+		}
+		return "never", true
+	}
+	for i := range t.Rows {
+		n := GraphNode{Share: number(cell(t, i, "share"))}
+		times, never := count(cell(t, i, "count"))
+		n.Never = never
+		for _, line := range []string{cell(t, i, "block").Plain(), cell(t, i, "source").Plain(), times} {
+			if line != "" {
+				n.Lines = append(n.Lines, Fit(line))
+			}
+		}
+		n.About = strings.Join(n.Lines, ", ") + ", " + Percent(n.Share) + " of the function"
+		g.Nodes = append(g.Nodes, n)
+	}
+	most := 0.0
+	for i := range rowsOf(ways) {
+		most = max(most, number(cell(ways, i, "count")))
+	}
+	for i := range rowsOf(ways) {
+		e := GraphEdge{From: int(number(cell(ways, i, "from"))), To: int(number(cell(ways, i, "to")))}
+		if e.From >= len(g.Nodes) || e.To >= len(g.Nodes) || !cell(ways, i, "to").IsNumber() {
+			continue
+		}
+		share := number(cell(ways, i, "share"))
+		if share < 1 {
+			e.Text = Percent(share)
+		}
+		n := number(cell(ways, i, "count"))
+		e.Never = n == 0
+		if most > 0 {
+			e.Share = n / most
+		}
+		g.Edges = append(g.Edges, e)
+	}
+	return g
+}
+
+// BranchRow is a way of a branch: of a place where the way on depends on something.
+type BranchRow struct {
+	Branch string // its name in the file of probabilities
+	Way    int    // from 0
+	Head   string // what stands before the first way: block, place, where its numbers are from
+	To     string // the block that the way leads to
+	Title  string // of the way, as it is read out
+	Text   string // how often all ways are taken, as the file of probabilities says it
+	Share  float64
+	Shares []float64 // of all ways of the branch
+}
+
+// With is the branch as a line of the file of probabilities has it, with a share for this
+// way; the others share the rest as they did.
+func (r *BranchRow) With(share float64) string {
+	left, last := 0.0, -1
+	for i, of := range r.Shares {
+		if i != r.Way {
+			left += of
+			last = i
+		}
+	}
+	parts := make([]string, len(r.Shares))
+	for i, of := range r.Shares {
+		switch {
+		case i == r.Way:
+			parts[i] = decimal(share)
+		case i == last:
+			parts[i] = "rest"
+		case left > 0:
+			parts[i] = decimal((1 - share) * of / left)
+		default:
+			parts[i] = decimal((1 - share) / float64(len(r.Shares)-1))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// decimal writes a share without an exponent, to nine digits.
+func decimal(x float64) string {
+	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(x, 'f', 9, 64), "0"), ".")
+}
+
+// mostBranches is how many ways of branches people get.
+const mostBranches = 60
+
+// branchRows are the ways of the function's branches, the first ones.
+func (b *Blocks) branchRows() (list []BranchRow) {
+	t, blocks := b.Table("branches"), b.Table("blocks")
+	var shares []float64 // of the branch that a row is of
+	first := 0
+	for i := range min(len(rowsOf(t)), mostBranches) {
+		text := func(key string) string { return cell(t, i, key).Plain() }
+		label := cell(blocks, int(number(cell(t, i, "block"))), "block").Plain()
+		r := BranchRow{Branch: text("branch"), To: text("to"), Title: label + " to " + text("to"), Text: text("text"), Share: number(cell(t, i, "share"))}
+		if i == 0 || list[i-1].Branch != r.Branch {
+			first, shares = i, nil
+			r.Head = strings.TrimSuffix(label+" · "+text("source"), " · ") + ", " + text("origin")
+			for k := i; k < len(t.Rows) && cell(t, k, "branch").Plain() == r.Branch; k++ {
+				shares = append(shares, number(cell(t, k, "share")))
+			}
+		}
+		r.Way, r.Shares = i-first, shares
+		list = append(list, r)
+	}
+	return list
+}
+
+// MoreBranches says how many ways of branches are left out.
+func (b *Blocks) MoreBranches() string {
+	if n := len(rowsOf(b.Table("branches"))); n > mostBranches {
+		return Plural(uint64(n-mostBranches), "way", "ways") + " more are in the file of probabilities."
+	}
+	return ""
+}
+
+// Processor is the name of the one that runtimes are of.
+func (b *Blocks) Processor() string {
+	t := b.Table("processors")
+	for i := range rowsOf(t) {
+		if cell(t, i, "chosen").Plain() == "true" {
+			return cell(t, i, "name").Plain()
+		}
+	}
+	return ""
+}
+
+// DoubtsWord heads so many notes.
+func DoubtsWord(n int) string {
+	return Plural(uint64(n), "thing", "things") + " to know of these numbers"
+}
+
+// Unmodelled is a list as a sentence.
+func Unmodelled(list []string) string {
+	return "Not modelled: " + strings.Join(list, "; ") + "."
+}
+
+// linesAround is how many lines of source are shown before a block and behind it.
+const linesAround = 3
+
+// BlockSource is the source of a block, with the lines around it.
+func BlockSource(f *Source, first, last int) *Grid {
+	from, to := max(first-linesAround, 1), min(last+linesAround, len(f.Lines))
+	if from > to {
+		return nil
+	}
+	t := &Table{Caption: f.Name, Columns: []Column{{Name: "line"}, {Name: f.Name, Words: true}}, Rows: to - from + 1, Row: func(i int) []string {
+		return []string{strconv.Itoa(from + i), f.Lines[from+i-1]}
+	}}
+	return &Grid{Table: t, ID: "block-source", Order: f.Name + strconv.Itoa(from), Selected: -1, Code: []bool{false, true}, Mark: func(i int) string {
+		if from+i >= first && from+i <= last {
+			return "most"
+		}
+		return ""
+	}}
+}
+
+// Choice is one of several.
+type Choice struct{ Name, Title string }
+
+// Choices are the rows of a table of names and titles.
+func (b *Blocks) Choices(table string) (list []Choice) {
+	t := b.Table(table)
+	for i := range rowsOf(t) {
+		list = append(list, Choice{cell(t, i, "name").Plain(), cell(t, i, "title").Plain()})
+	}
+	return list
+}
+
+// Parameters are the named numbers that probabilities hang on.
+func (b *Blocks) Parameters() (list []Choice) {
+	t := b.Table("parameters")
+	for i := range rowsOf(t) {
+		list = append(list, Choice{cell(t, i, "name").Plain(), cell(t, i, "value").Plain()})
+	}
+	return list
+}

@@ -1,0 +1,17 @@
+//go:build js && wasm
+
+package main
+
+import (
+	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// openModels gives the models of what the page asks about.
+func openModels(s workers.Subject) (workers.Model, error) {
+	m, err := compute.Open(s.Profile, s.Name, s.Module)
+	if err != nil {
+		return nil, err // a nil *compute.Models would be no nil Model
+	}
+	return m, nil
+}
