@@ -29,6 +29,12 @@ CAPTURE_NEEDS := \
 	'?qemu-x86_64:qemu-user:traces programs as they are' \
 	'?valgrind:valgrind:traces programs where there is no QEMU'
 
+# What cores are modelled and compared with.
+PIPELINE_NEEDS := \
+	'llvm-mca-19:llvm-19:has tables of processors and computes with them' \
+	'clang-19:clang-19,libc6-dev:compiles the loops'
+PROCESSOR ?= sapphirerapids
+
 # What runs in a browser, and what the page is made of.
 WASM_PACKAGES := ./core/... ./workers/... ./wasm/... ./ui/...
 WASM_TESTS    := ./wasm/... ./workers/... ./core/stack
@@ -36,7 +42,7 @@ SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/site
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path 'workers/edge/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
 .PHONY: help setup run build site zip single edge wasm test check format vet staticcheck generated unit wasmtest e2e \
-	lint generate fuzz soak bench bench-wasm demos shot golden clean
+	pipelines processors probes lint generate fuzz soak bench bench-wasm demos shot golden clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,8 +94,8 @@ build/npm.stamp: site/package.json site/package-lock.json
 	@# A bare Debian trusts no server, and every download asks.
 	@[ -e /etc/ssl/certs/ca-certificates.crt ] || [ -n "$${SSL_CERT_FILE:-$${SSL_CERT_DIR:-}}" ] || ! command -v apt-get >/dev/null || \
 		$(NEED) 'update-ca-certificates:ca-certificates:downloads need certificates to trust'
-	@echo "fetching the two npm packages of the page and its tests; compiling what fetches them takes half a minute the first time"
-	$(GO) run ./tools/npmfetch uplot axe-core
+	@echo "fetching the npm packages of the page and its tests; compiling what fetches them takes half a minute the first time"
+	$(GO) run ./tools/npmfetch uplot @dagrejs/dagre axe-core
 	@mkdir -p build && touch $@
 
 build/site.stamp: build/npm.stamp $(SITE_SOURCES)
@@ -166,11 +172,12 @@ fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
 
 # ---- measure it
 
-soak: build bin/wasmtest ## what takes hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, forty kills of pages and browsers
+soak: build bin/wasmtest ## what takes hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, the blocks of SQLite, forty kills of pages and browsers
 	STACKGLASS_E2E=1 STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run 'TestKilledAtRandom|TestBrowserKilled' ./tools/e2e
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run 'IntervalsCoverTheTruth|LongRun' ./core/analysis/sample
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run "Cyclic|Random" ./tools/stackglass/internal/shelf
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v ./core/loops/misses -rapid.checks=25000
+	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run SQLite ./tools/capture
 	STACKGLASS_SOAK=1 $(WASM) $(GO) test -count=1 -timeout=3h -v -run SoakOutside -exec="$(CURDIR)/bin/wasmtest" ./wasm/host
 
 bench: ## benchmarks, native (BENCH=Stack picks some)
@@ -179,10 +186,23 @@ bench: ## benchmarks, native (BENCH=Stack picks some)
 bench-wasm: bin/wasmtest ## the same benchmarks in Chromium
 	$(WASM) $(GO) test -run='^$$' -bench='$(BENCH)' -exec="$(CURDIR)/bin/wasmtest" ./core/stack/... ./core/trace/...
 
+pipelines: ## cycles of loop bodies by the model, by llvm-mca, and measured (llvm-19, clang-19)
+	@$(NEED) $(PIPELINE_NEEDS)
+	$(GO) run ./tools/pipelines compare
+
 # ---- make its parts again
 
 generate: ## Go files that are made from Vugu components
 	$(GO) generate ./ui/...
+
+processors: ## descriptions of processors' cores, of llvm-mca's tables (llvm-19)
+	@$(NEED) $(PIPELINE_NEEDS)
+	$(GO) run ./tools/pipelines describe core/pipeline/processors
+	$(GO) test ./core/pipeline
+
+probes: ## the same for this machine, with latencies and throughputs measured: PROCESSOR=sapphirerapids
+	@$(NEED) $(PIPELINE_NEEDS)
+	$(GO) run ./tools/pipelines tune core/pipeline/processors $(PROCESSOR)
 
 demos: ## the demos' traces, from their C sources (clang-19, libomp)
 	@$(NEED) 'clang-19:clang-19,libc6-dev:compiles the demos' \
