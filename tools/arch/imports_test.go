@@ -36,6 +36,7 @@ var withinCore = map[string][]string{
 	"loops":     {"loops", "trace"},
 	"ranking":   {"ranking", "hierarchy", "profile", "trace"},
 	"simulate":  {"simulate", "hierarchy", "trace"},
+	"multicore": {"multicore", "analysis", "answers", "blocks", "compute", "hierarchy", "pipeline", "profile", "report", "simulate", "stack", "trace"},
 	"analysis":  {"analysis", "blocks", "loops", "stack", "profile", "trace"},
 }
 
