@@ -1,0 +1,336 @@
+package interleave
+
+import (
+	"io"
+	"math/bits"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// strip is the number of rows that are put in order before any of them is copied: few
+// enough for all their columns to stay in the first-level cache.
+const strip = 1024
+
+// Merger makes one sequence of rows of several streams, phase by phase.
+//
+// Cores take turns. What a turn is hangs on the policy:
+//
+//   - RoundRobin, Uniform: one reference, with the events in front of it; at the end of
+//     the stream the events that are left.
+//   - ByBlock, ByTime: one execution of a block, which is all rows from its BlockEntry up
+//     to the next one. What comes before the first BlockEntry of a phase, in streams
+//     without blocks everything, goes by references, as above.
+//
+// And who has the next turn:
+//
+//   - RoundRobin, ByBlock: the next core, in the order of [Merger.Begin], that has rows
+//     left. Each phase begins with the first core.
+//   - Uniform: one of the cores that have rows left. One sequence of random numbers
+//     goes through all phases.
+//   - ByTime: the core whose clock says least; of several the first. A turn advances the
+//     clock when it is over: by the block's Cycles, or by one for each of its references.
+//     All clocks are 0 at the beginning of a phase, for cores leave a barrier together.
+//
+// A merger is made once, and allocates nothing from its second phase on.
+type Merger struct {
+	order  Order
+	lanes  []lane   // those of the phase
+	live   []*lane  // those that have rows left, in order
+	next   int      // index in live of whose turn it is
+	inTurn bool     // the turn of live[next] has begun and is not over
+	fresh  bool     // no stream has been asked for rows yet
+	random splitmix // of Uniform
+}
+
+// lane is one core's stream.
+type lane struct {
+	core   uint32
+	stream Stream
+
+	// The rows that are left of those that the stream gave last: at up to to of batch.
+	// Those before at, as many as waiting, are in order but not yet copied.
+	batch   *trace.Batch
+	at, to  int
+	waiting int
+	places  [strip]uint16 // where the rows that wait go, counted from the strip's first
+
+	inBlock    bool // a BlockEntry was seen in the phase
+	block      uint32
+	references uint64 // of the turn
+	clock      float64
+}
+
+// New makes a merger for an order, which passes its Check.
+func New(order Order) *Merger {
+	return &Merger{order: order, random: splitmix(order.Seed)}
+}
+
+// Begin starts a phase: streams[i] is what core number cores[i] does in it. Turns follow
+// the order of the cores here. Rows of the phase before that were not asked for are
+// dropped.
+func (m *Merger) Begin(cores []uint32, streams []Stream) {
+	if n := len(streams); cap(m.lanes) < n {
+		m.lanes, m.live = make([]lane, n), make([]*lane, 0, n)
+	}
+	m.lanes, m.live = m.lanes[:len(streams)], m.live[:0]
+	for i := range streams {
+		l := &m.lanes[i]
+		l.core, l.stream, l.batch, l.at, l.to, l.waiting = cores[i], streams[i], nil, 0, 0, 0
+		l.inBlock, l.block, l.references, l.clock = false, 0, 0, 0
+		m.live = append(m.live, l)
+	}
+	m.next, m.inTurn, m.fresh = 0, false, true
+}
+
+// Fill appends rows behind those of b, up to its capacity. Thread is the core's number;
+// the other optional columns are there if a stream that it took rows of has them. io.EOF:
+// no stream has rows left, and nothing was appended. With another error, which is a
+// stream's, the rows before it are in b.
+func (m *Merger) Fill(b *trace.Batch) error {
+	b.NeedThread()
+	begin, end := b.Len(), b.Cap()
+	b.Resize(end)
+	at := begin
+	for _, l := range m.live {
+		l.need(b)
+	}
+	var err error
+	if m.fresh {
+		err = m.start(b)
+	}
+	for err == nil && at < end && len(m.live) > 0 {
+		at, err = m.fillStrip(b, at, min(at+strip, end))
+	}
+	b.Resize(at)
+	if err == nil && at == begin && at < end {
+		return io.EOF
+	}
+	return err
+}
+
+// start asks every stream for its first rows.
+func (m *Merger) start(b *trace.Batch) error {
+	m.fresh = false
+	for i := 0; i < len(m.live); {
+		left, err := m.live[i].more(b, 0)
+		if err != nil {
+			return err
+		}
+		if left {
+			i++
+		} else {
+			m.live = slices.Delete(m.live, i, i+1)
+		}
+	}
+	m.choose()
+	return nil
+}
+
+// fillStrip puts rows in b from base on, at most up to end, and returns where they end.
+func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
+	room, used := end-base, 0
+	for used < room && len(m.live) > 0 {
+		l := m.live[m.next]
+		var over bool
+		switch m.order.Policy {
+		case RoundRobin, Uniform:
+			used, over = l.reference(used, room)
+		default:
+			used, over = l.execution(used, room, m.inTurn)
+		}
+		left := true
+		if l.at == l.to {
+			if left, err = l.more(b, base); err != nil {
+				break
+			}
+		}
+		if m.inTurn = left && !m.isOver(l, over); m.inTurn {
+			continue
+		}
+		m.pass(l, left)
+	}
+	for _, l := range m.live {
+		l.copy(b, base)
+	}
+	return base + used, err
+}
+
+// isOver tells whether the turn of l is over, which has rows left. reference knows by the
+// last row, execution by the next one.
+func (m *Merger) isOver(l *lane, over bool) bool {
+	return over || m.order.Policy > Uniform && l.batch.Kind[l.at] == trace.BlockEntry
+}
+
+// pass ends the turn of l, and chooses the next core. left: l has rows left.
+func (m *Merger) pass(l *lane, left bool) {
+	if m.order.Policy == ByTime {
+		if int(l.block) < len(m.order.Cycles) && l.inBlock {
+			l.clock += m.order.Cycles[l.block]
+		} else {
+			l.clock += float64(l.references)
+		}
+	}
+	l.references = 0
+	if left {
+		m.next++
+	} else {
+		m.live = slices.Delete(m.live, m.next, m.next+1)
+	}
+	m.choose()
+}
+
+// choose sets next to the core that has the next turn; it is the one behind the last.
+func (m *Merger) choose() {
+	if len(m.live) == 0 {
+		return
+	}
+	switch m.order.Policy {
+	case Uniform:
+		// The bias of a product instead of a remainder is below 2^-57 for 64 cores.
+		hi, _ := bits.Mul64(m.random.next(), uint64(len(m.live)))
+		m.next = int(hi)
+	case ByTime:
+		m.next = 0
+		for i, l := range m.live {
+			if l.clock < m.live[m.next].clock {
+				m.next = i
+			}
+		}
+	default:
+		if m.next >= len(m.live) {
+			m.next = 0
+		}
+	}
+}
+
+// more copies what waits and asks the stream for rows; false: it has none.
+func (l *lane) more(b *trace.Batch, base int) (bool, error) {
+	l.copy(b, base)
+	for {
+		batch, from, to, err := l.stream.Next()
+		if err == io.EOF {
+			l.batch = nil
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if from == to {
+			continue
+		}
+		l.batch, l.at, l.to = batch, from, to
+		l.need(b)
+		return true, nil
+	}
+}
+
+// need makes the optional columns present in b that the rows at hand have.
+func (l *lane) need(b *trace.Batch) {
+	if l.batch == nil {
+		return
+	}
+	if l.batch.Site != nil {
+		b.NeedSite()
+	}
+	if l.batch.Arg != nil {
+		b.NeedArg()
+	}
+	if l.batch.PC != nil {
+		b.NeedPC()
+	}
+}
+
+// reference puts rows up to the next reference in order, as far as there are rows and
+// places. over: the reference is among them.
+func (l *lane) reference(used, room int) (int, bool) {
+	kinds := l.batch.Kind[l.at:l.to]
+	n := min(len(kinds), room-used)
+	for i, k := range kinds[:n] {
+		l.places[(l.waiting+i)&(strip-1)] = uint16(used + i)
+		if k.IsReference() {
+			l.at, l.waiting = l.at+i+1, l.waiting+i+1
+			return used + i + 1, true
+		}
+	}
+	l.at, l.waiting = l.at+n, l.waiting+n
+	return used + n, false
+}
+
+// execution is reference for blocks: it puts rows up to the next block's first in order.
+// begun: the turn is not at its beginning. Then the next row begins no block, as isOver
+// has seen.
+func (l *lane) execution(used, room int, begun bool) (int, bool) {
+	kinds := l.batch.Kind[l.at:l.to]
+	n := min(len(kinds), room-used)
+	if !begun && kinds[0] == trace.BlockEntry {
+		l.inBlock = true
+		l.block = ^uint32(0)
+		if l.batch.Site != nil {
+			l.block = l.batch.Site[l.at]
+		}
+	}
+	for i, k := range kinds[:n] {
+		over := k == trace.BlockEntry && (begun || i > 0)
+		if !over {
+			l.places[(l.waiting+i)&(strip-1)] = uint16(used + i)
+			if !k.IsReference() {
+				continue
+			}
+			l.references++
+			if l.inBlock {
+				continue
+			}
+			over, i = true, i+1
+		}
+		l.at, l.waiting = l.at+i, l.waiting+i
+		return used + i, true
+	}
+	l.at, l.waiting = l.at+n, l.waiting+n
+	return used + n, false
+}
+
+// copy puts the rows that wait where they go in the rows of b from base on.
+func (l *lane) copy(b *trace.Batch, base int) {
+	if l.waiting == 0 {
+		return
+	}
+	places, from, to := l.places[:l.waiting], l.at-l.waiting, l.at
+	l.waiting = 0
+	addresses, sizes, kinds := l.batch.Addr[from:to], l.batch.Bytes[from:to], l.batch.Kind[from:to]
+	toAddr, toBytes, toKind, toThread := b.Addr[base:], b.Bytes[base:], b.Kind[base:], b.Thread[base:]
+	for i, p := range places {
+		toAddr[p], toBytes[p], toKind[p], toThread[p] = addresses[i], sizes[i], kinds[i], l.core
+	}
+	scatter(b.Site, l.batch.Site, base, from, places)
+	scatter(b.Arg, l.batch.Arg, base, from, places)
+	scatter(b.PC, l.batch.PC, base, from, places)
+}
+
+// scatter copies an optional column, as zeros where the stream has none.
+func scatter[T uint32 | uint64](to, of []T, base, from int, places []uint16) {
+	switch {
+	case to == nil:
+	case of == nil:
+		to = to[base:]
+		for _, p := range places {
+			to[p] = 0
+		}
+	default:
+		to, of = to[base:], of[from:from+len(places)]
+		for i, p := range places {
+			to[p] = of[i]
+		}
+	}
+}
+
+// splitmix is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): the same numbers everywhere.
+type splitmix uint64
+
+func (s *splitmix) next() uint64 {
+	*s += 0x9e3779b97f4a7c15
+	z := uint64(*s)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
