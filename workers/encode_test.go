@@ -84,6 +84,16 @@ func TestEveryFieldSurvives(t *testing.T) {
 		got, err := DecodeReply(EncodeReply(&reply))
 		return *got, err
 	})
+	var cores answers.MulticoreQuestion
+	fill(reflect.ValueOf(&cores).Elem())
+	check("multicore", &cores, func() (any, error) { return DecodeMulticore(EncodeMulticore(cores)) })
+	predicted := answers.MulticoreReply{
+		Done: 1, Ended: true, Problem: "problem", Notes: []string{"one", ""}, Unmodelled: []string{"barriers"}, Profile: []byte("p"), Tables: reply.Tables,
+	}
+	check("predicted", &predicted, func() (any, error) {
+		got, err := DecodePredicted(EncodePredicted(&predicted))
+		return *got, err
+	})
 	segment := analysis.Segment{To: trace.Position{Chunk: 5, Rows: 6}, Rows: 7}
 	check("segment", &segment, func() (any, error) { return DecodeSegment(EncodeSegment(segment)) })
 }
@@ -154,6 +164,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add(Subject{Profile: []byte("p"), Module: []byte("m")}.Encode())
 	f.Add(EncodeQuestion(answers.ModelQuestion{Machine: []string{"L1=32KiB,8"}, Function: 1}))
 	f.Add(EncodeReply(&answers.ModelReply{Notes: []string{"a"}, Tables: []report.Table{{Key: "t"}}}))
+	f.Add(EncodeMulticore(answers.MulticoreQuestion{Cores: []uint32{1, 2}, Machine: []string{"L1=32KiB,8"}}))
+	f.Add(EncodePredicted(&answers.MulticoreReply{Notes: []string{"a"}, Tables: []report.Table{{Key: "t"}}}))
 	f.Add([]byte{protocolVersion, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if s, err := DecodeStart(body); err == nil {
@@ -185,6 +197,16 @@ func FuzzDecode(f *testing.F) {
 		if a, err := DecodeReply(body); err == nil {
 			if again, err := DecodeReply(EncodeReply(a)); err != nil || len(again.Tables) != len(a.Tables) {
 				t.Errorf("reply %+v became %+v, %v", a, again, err)
+			}
+		}
+		if q, err := DecodeMulticore(body); err == nil {
+			if again, err := DecodeMulticore(EncodeMulticore(q)); err != nil || !reflect.DeepEqual(q, again) {
+				t.Errorf("multicore %+v became %+v, %v", q, again, err)
+			}
+		}
+		if a, err := DecodePredicted(body); err == nil {
+			if again, err := DecodePredicted(EncodePredicted(a)); err != nil || len(again.Tables) != len(a.Tables) {
+				t.Errorf("predicted %+v became %+v, %v", a, again, err)
 			}
 		}
 		if m, err := DecodeFailed(body); err == nil {

@@ -2,7 +2,6 @@ package workers
 
 import (
 	"github.com/stackglass/stackglass/core/answers"
-	"github.com/stackglass/stackglass/core/report"
 )
 
 // Subject is what questions to the compute-node models are about: a profile, a module of
@@ -76,10 +75,7 @@ func EncodeReply(a *answers.ModelReply) []byte {
 	w.texts(a.Unmodelled)
 	w.text(a.File)
 	w.text(string(a.Profile))
-	w.number(uint64(len(a.Tables)))
-	for i := range a.Tables {
-		w.bytes = a.Tables[i].AppendBinary(w.bytes)
-	}
+	w.tables(a.Tables)
 	return w.bytes
 }
 
@@ -95,17 +91,9 @@ func DecodeReply(body []byte) (*answers.ModelReply, error) {
 	if profile := r.text("the profile"); profile != "" {
 		a.Profile = []byte(profile)
 	}
-	tables := r.number("the tables")
-	rest := r.rest()
-	if err := r.end(); err != nil {
+	var err error
+	if a.Tables, err = r.tables(); err != nil {
 		return nil, err
-	}
-	for range tables {
-		t, left, err := report.ReadTable(rest)
-		if err != nil {
-			return nil, err
-		}
-		a.Tables, rest = append(a.Tables, t), left
 	}
 	return a, nil
 }

@@ -30,6 +30,11 @@
 // The compute-node models are in a program of their own ([ModelHost]): it is sent a
 // [Subject], and answers questions about it, each with one reply.
 //
+// What the threads of a run with one thread would do on several cores is computed there, too:
+// TypeMulticore asks it, with the trace attached. Progress, Pause, Resume and Cancel are those
+// of a run; TypePredicted brings what is known after each number of cores, and the last one
+// says Ended.
+//
 // A [Carrier] carries messages: workers/local (channels) and workers/web
 // (postMessage) behave alike, which one suite of tests (workerstest) shows on
 // both. Bodies are bytes, encoded by hand (encode.go): reflection and JSON
@@ -71,10 +76,13 @@ const (
 	TypeSubject  // body: Subject
 	TypeQuestion // body: an answers.ModelQuestion
 	TypeReply    // body: an answers.ModelReply; Job: the question's
+	// From whoever asks what several cores would do, and back.
+	TypeMulticore // body: an answers.MulticoreQuestion; attachment: the trace
+	TypePredicted // body: an answers.MulticoreReply; Job: the question's
 )
 
 var typeNames = [...]string{"none", "start", "pause", "resume", "cancel", "ready", "progress", "snapshot", "done", "failed",
-	"help", "stretch", "cut", "analysed", "segment", "subject", "question", "reply"}
+	"help", "stretch", "cut", "analysed", "segment", "subject", "question", "reply", "multicore", "predicted"}
 
 // String gives the type's name in lower case.
 func (t Type) String() string {

@@ -1,0 +1,137 @@
+package answers
+
+import "github.com/stackglass/stackglass/core/report"
+
+// MulticoreQuestion is what a page asks of the trace of a run with one thread: what the
+// threads of its OpenMP program would do to machines of several cores, which is computed in
+// another program (package multicore/predict). Words are those of the command line; "" is
+// the default of each.
+type MulticoreQuestion struct {
+	Name   string // of the file, for messages
+	Format string // as for --input-format; "" finds out
+
+	Cores []uint32 // how many, in the order in which they are wanted
+	// Division is how a region's work is divided, Schedule stands in for that of the
+	// program, Interleave is the order of the cores' references, and Seed that of chance.
+	Division, Schedule, Interleave string
+	Seed                           uint64
+	Private                        []string // addresses that are private, as in 0x7f00-0x7fff; none: stacks
+	Machine                        []string // the hierarchy, a level a line (hierarchy.Lines)
+	Processor                      string   // whose time is wanted; "": no times
+	// Stacks has the threads be analysed, too: what SDCM says of them stands beside what is
+	// simulated. Keep is the number of cores whose profile is wanted, 0: none.
+	Stacks bool
+	Keep   uint32
+}
+
+// MulticoreReply answers a MulticoreQuestion as far as it is answered: one comes after each
+// number of cores, and has all that those before had. These are its tables, by their keys;
+// every one begins with a column cores, how many there are:
+//
+//	rates    level, method, caches, accesses, hits, misses, coherence_misses, global_rate, local_rate,
+//	         mean_rate (of the caches' local ones, each weighing the same), low, high (of the global one)
+//	cores    core, level, accesses, hits, misses, coherence_misses, local_rate
+//	work     core, iterations, references, cycles (of its own work; none without a processor)
+//	speedup  cycles, milliseconds, speedup, efficiency; what is lost as shares of all cores'
+//	         time: serial, imbalance, copied, caches, bandwidth; limit (the one that loses most)
+//
+// Rates and shares are from 0 to 1. Methods are those of package hierarchy: "simulated" is
+// exact for the threads as they were mimicked, "sdcm" is a model of the same ones.
+type MulticoreReply struct {
+	Done       uint32   // so many of the question's numbers of cores are answered
+	Ended      bool     // no more will come: all are answered, or there is a problem
+	Problem    string   // why not all are, in a sentence; ""
+	Notes      []string // what to know of the numbers, in sentences
+	Unmodelled []string // what times leave out, in a few words each
+	Tables     []report.Table
+	Profile    []byte // encoded, of the threads of Keep cores; nil: not yet, or not asked for
+}
+
+// Table is the table with that key, or nil.
+func (r *MulticoreReply) Table(key string) *report.Table {
+	for i := range r.Tables {
+		if r.Tables[i].Key == key {
+			return &r.Tables[i]
+		}
+	}
+	return nil
+}
+
+// Series is a line of a chart over numbers of cores.
+type Series struct {
+	Name   string // of the level; "" for the whole
+	Method string
+	Points []SeriesPoint // by cores, as they are in the table
+}
+
+// SeriesPoint is a value with the interval that has the truth in 95 of 100 samples,
+// where it is an estimate.
+type SeriesPoint struct {
+	Cores            int
+	Value, Low, High float64
+	Bounded          bool
+}
+
+// Rates are the hit rates over cores, a series for each level and method: "global_rate",
+// "local_rate" or "mean_rate". Only global ones have intervals.
+func (r *MulticoreReply) Rates(column string) []Series {
+	t := r.Table("rates")
+	if t == nil {
+		return nil
+	}
+	return seriesOf(t, column, column == "global_rate")
+}
+
+// SpeedUps is the speed-up over cores, or another column of that table; no points where no
+// processor was named.
+func (r *MulticoreReply) SpeedUps(column string) Series {
+	if t := r.Table("speedup"); t != nil {
+		for _, s := range seriesOf(t, column, false) {
+			return s
+		}
+	}
+	return Series{}
+}
+
+// seriesOf gathers the values of a column by level and method, in the order in which these
+// appear. Rows without a value have no point.
+func seriesOf(t *report.Table, column string, bounded bool) (list []Series) {
+	of := map[[2]string]int{}
+	for i := range t.Rows {
+		key := [2]string{textAt(t, i, "level"), textAt(t, i, "method")}
+		value, ok := numberAt(t, i, column)
+		if !ok {
+			continue
+		}
+		at, known := of[key]
+		if !known {
+			at = len(list)
+			of[key], list = at, append(list, Series{Name: key[0], Method: key[1]})
+		}
+		cores, _ := numberAt(t, i, "cores")
+		p := SeriesPoint{Cores: int(cores), Value: value}
+		if bounded {
+			low, lowest := numberAt(t, i, "low")
+			high, highest := numberAt(t, i, "high")
+			if p.Bounded = lowest && highest; p.Bounded {
+				p.Low, p.High = low, high
+			}
+		}
+		list[at].Points = append(list[at].Points, p)
+	}
+	return list
+}
+
+func textAt(t *report.Table, row int, column string) string {
+	if at := t.Index(column); at >= 0 {
+		return t.Rows[row][at].Plain()
+	}
+	return ""
+}
+
+func numberAt(t *report.Table, row int, column string) (x float64, ok bool) {
+	if at := t.Index(column); at >= 0 {
+		return t.Rows[row][at].Number()
+	}
+	return 0, false
+}
