@@ -18,6 +18,7 @@ type core struct {
 	threads []uint32
 	path    []*level
 	counts  []*Counts // at each of them
+	seen    []uint64  // misses at each but the first, where depths are told
 }
 
 // group is the number of the cache of c that a core uses.
