@@ -1,0 +1,246 @@
+package predict
+
+import (
+	"io"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/simulate"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// pass reads the trace once, for one number of cores.
+type pass struct {
+	q         *Question
+	cores     int
+	threads   Threads
+	simulator *simulate.Simulator
+	timed     *timed           // nil: no times
+	runner    *analysis.Runner // nil: nothing is analysed
+	batch     *trace.Batch     // of a pass without a runner
+	view      trace.Batch
+	depths    []uint8
+
+	references uint64
+	byCore     []uint64
+}
+
+func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err error) {
+	o := q.Options
+	o.Cores = cores
+	p = &pass{q: q, cores: cores, byCore: make([]uint64, cores)}
+	p.simulator, err = simulate.New(q.Hierarchy, simulate.Options{Seed: q.Seed, Protocol: q.Protocol, Cores: coresOf(cores), MemoryBytes: q.MemoryBytes})
+	if err != nil {
+		return nil, err
+	}
+	if q.Processor != nil {
+		if base != nil && base.costs != nil {
+			o.Order.Cycles = base.costs
+		}
+		p.timed = newTimed(cores, base, len(q.Hierarchy.Levels))
+	}
+	if p.threads, err = open(o); err != nil {
+		return nil, err
+	}
+	if err := p.analyse(); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// analyse prepares what is analysed besides.
+func (p *pass) analyse() (err error) {
+	keep := p.q.Keep == p.cores
+	p.Select(0)
+	if !p.q.Stacks && !keep {
+		p.batch = trace.NewBatch(0)
+		return nil
+	}
+	spec := analysis.Spec{Analyses: analysis.Sharing}
+	if p.cores == 1 {
+		spec.Analyses = analysis.Locality
+	}
+	if keep {
+		spec = p.q.Spec
+	}
+	spec.LineBytes, spec.Domains, spec.Cores = linesOf(p.q.Hierarchy), nil, nil
+	if p.cores > 1 {
+		spec.Domains = domainsOf(p.q.Hierarchy, p.cores)
+	}
+	p.runner, err = analysis.NewRunner(spec, p)
+	return err
+}
+
+func (p *pass) close() {
+	if c, ok := p.threads.(io.Closer); ok {
+		c.Close()
+	}
+}
+
+// Select is asked by the analyses for the events that they take. Instructions have caches of
+// their own.
+func (p *pass) Select(kinds trace.Kinds) {
+	kinds = (kinds | trace.DataKinds) &^ (1 << trace.Fetch)
+	if p.timed != nil {
+		kinds |= timedKinds
+	}
+	p.threads.Select(kinds)
+}
+
+// Header is that of the threads.
+func (p *pass) Header() trace.Header { return p.threads.Header() }
+
+// Next reads the threads, and takes what it reads through the caches.
+func (p *pass) Next(b *trace.Batch) error {
+	if err := p.threads.Next(b); err != nil {
+		return err
+	}
+	p.count(b)
+	if p.timed == nil {
+		return p.simulator.Consume(b)
+	}
+	return p.take(b)
+}
+
+// count counts references.
+func (p *pass) count(b *trace.Batch) {
+	for i, k := range b.Kind {
+		if !k.IsReference() {
+			continue
+		}
+		p.references++
+		if b.Thread == nil {
+			p.byCore[0]++
+		} else if t := b.Thread[i]; int(t) < len(p.byCore) {
+			p.byCore[t]++
+		}
+	}
+}
+
+// take feeds the simulator and the clocks, part by part where regions begin and end.
+func (p *pass) take(b *trace.Batch) error {
+	p.timed.knows(p.threads.Header().Program)
+	for lo := 0; lo < b.Len(); {
+		hi := lo + 1
+		for hi < b.Len() && b.Kind[hi] != trace.ParallelBegin && b.Kind[hi] != trace.ParallelEnd {
+			hi++
+		}
+		part := b.View(&p.view, lo, hi)
+		if len(p.depths) < part.Len() {
+			p.depths = make([]uint8, max(part.Len(), trace.DefaultRows))
+		}
+		before := p.simulator.FetchedBytes()
+		if err := p.simulator.ConsumeDepths(part, p.depths); err != nil {
+			return err
+		}
+		p.timed.take(part, p.depths, p.simulator.FetchedBytes()-before)
+		lo = hi
+	}
+	return nil
+}
+
+func (p *pass) step() error {
+	if p.runner != nil {
+		return p.runner.Step()
+	}
+	return p.Next(p.batch)
+}
+
+// result sums up.
+func (p *pass) result() (Result, error) {
+	counted := p.simulator.Result()
+	r := Result{Cores: p.cores, References: p.references, ByCore: p.byCore, Header: p.threads.Header()}
+	for i := range counted.Levels {
+		r.Levels = append(r.Levels, simulated(&counted, i))
+	}
+	for _, n := range p.byCore {
+		if n == 0 {
+			r.Idle++
+		}
+	}
+	r.Warnings = p.q.Hierarchy.SizeDoubts()
+	if p.runner != nil {
+		if err := p.model(&r); err != nil {
+			return r, err
+		}
+	}
+	if p.timed != nil {
+		if r.Untimed = p.timed.price(p.q, r.Header.Program); r.Untimed == "" {
+			r.Time = p.timed.time(p.q)
+		}
+	}
+	return r, nil
+}
+
+// simulated is what was counted at level i.
+func simulated(r *simulate.Result, i int) Level {
+	n, all := &r.Levels[i], float64(r.Levels[0].Run.Accesses())
+	l := Level{
+		Cache: n.Cache, Method: hierarchy.Simulated, Caches: n.Caches, Accesses: float64(n.Run.Accesses()), Hits: float64(n.Run.Hits()),
+		Misses: float64(n.Run.Misses()), Coherence: float64(n.Run.CoherenceMisses),
+	}
+	l.Global, l.Local = rate(l.Misses, all), rate(l.Misses, l.Accesses)
+	for k := range n.Cores {
+		c := &n.Cores[k]
+		l.Cores = append(l.Cores, hierarchy.CoreLevel{
+			Accesses: float64(c.Accesses()), Hits: float64(c.Hits()), Misses: float64(c.Misses()), Coherence: float64(c.CoherenceMisses),
+		})
+	}
+	busy, by := 0, int(max(1, min(uint64(n.Cache.SharedBy), uint64(len(n.Cores)))))
+	for first := 0; first < len(n.Cores); first += by {
+		var accesses, misses float64
+		for _, c := range l.Cores[first:min(first+by, len(n.Cores))] {
+			accesses += c.Accesses
+			misses += c.Misses
+		}
+		if accesses > 0 {
+			busy++
+			l.Mean += rate(misses, accesses)
+		}
+	}
+	if l.Averaged = busy > 0; l.Averaged {
+		l.Mean /= float64(busy)
+	}
+	return l
+}
+
+// model adds what SDCM says, and the profile where it is kept.
+func (p *pass) model(r *Result) error {
+	found := p.runner.Finish(profile.State{})
+	if p.q.Keep == p.cores {
+		r.Profile = found
+	}
+	if !p.q.Stacks {
+		return nil
+	}
+	answer, warnings, err := hierarchy.NewCoreAsker(found).Predict(p.q.Hierarchy, nil)
+	if err != nil {
+		return err
+	}
+	above := 0.0
+	for i := range answer.Levels {
+		from := &answer.Levels[i]
+		l := Level{Cache: from.Cache, Method: hierarchy.SDCM, Caches: r.Levels[i].Caches, Misses: from.SDCMMisses}
+		if from.Cache.Full() { // SDCM lets lines of one set fall into that
+			l.Misses = from.Misses
+		}
+		if i == 0 {
+			above = from.Accesses
+		} else {
+			above = r.Modelled[i-1].Misses
+		}
+		l.Accesses, l.Misses = above, min(l.Misses, above)
+		l.Hits = l.Accesses - l.Misses
+		l.Global, l.Local = rate(l.Misses, answer.Levels[0].Accesses), rate(l.Misses, l.Accesses)
+		if l.Averaged = l.Caches == 1 && l.Accesses > 0; l.Averaged {
+			l.Mean = l.Local
+		}
+		r.Modelled = append(r.Modelled, l)
+	}
+	for _, w := range warnings {
+		r.Warnings = append(r.Warnings, "SDCM: "+w)
+	}
+	return nil
+}

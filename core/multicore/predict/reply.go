@@ -1,0 +1,274 @@
+package predict
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/interleave"
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Ask reads a question in words. The error is a *trace.OptionError, or says what is wrong
+// with the processor.
+func Ask(words answers.MulticoreQuestion) (q Question, err error) {
+	for _, n := range words.Cores {
+		q.Cores = append(q.Cores, int(min(n, multicore.MostCores+1)))
+	}
+	if words.Division != "" {
+		if q.Options.Division, err = multicore.ParseDivision(words.Division); err != nil {
+			return q, err
+		}
+	}
+	if words.Schedule != "" {
+		schedule, err := multicore.ParseSchedule(words.Schedule)
+		if err != nil {
+			return q, err
+		}
+		q.Options.Schedule = &schedule
+	}
+	if words.Interleave != "" {
+		if q.Options.Order.Policy, err = interleave.ParsePolicy(words.Interleave); err != nil {
+			return q, err
+		}
+	}
+	q.Options.Order.Seed = words.Seed
+	if q.Options.Private.Ranges, err = ParseRanges(words.Private); err != nil {
+		return q, err
+	}
+	for _, line := range words.Machine {
+		if err := q.Hierarchy.Add(line); err != nil {
+			return q, err
+		}
+	}
+	if words.Processor != "" {
+		if q.Processor, err = pipeline.Named(words.Processor); err != nil {
+			return q, err
+		}
+	}
+	q.Stacks, q.Keep = words.Stacks, int(words.Keep)
+	return q, q.Check()
+}
+
+// ParseRanges reads runs of addresses, as in 0x7f00-0x7fff, both ends of which belong to the
+// run. They are ascending and apart. The error is a *trace.OptionError.
+func ParseRanges(list []string) (ranges []multicore.Range, err error) {
+	for _, text := range list {
+		bad := func(want string) error { return &trace.OptionError{Option: "private", Got: text, Want: want} }
+		first, last, found := strings.Cut(text, "-")
+		low, err := strconv.ParseUint(strings.TrimSpace(first), 0, 64)
+		if err != nil || !found {
+			return nil, bad("a run of addresses, as in 0x7f00-0x7fff")
+		}
+		high, err := strconv.ParseUint(strings.TrimSpace(last), 0, 64)
+		switch {
+		case err != nil || high == ^uint64(0):
+			return nil, bad("a run of addresses, as in 0x7f00-0x7fff")
+		case high < low:
+			return nil, bad("an end that is not below the beginning")
+		case len(ranges) > 0 && low < ranges[len(ranges)-1].High:
+			return nil, bad("runs in ascending order, none of which begins in another one")
+		}
+		ranges = append(ranges, multicore.Range{Low: low, High: high + 1})
+	}
+	return ranges, nil
+}
+
+// Reply lays out what is known so far.
+func (r *Run) Reply() *answers.MulticoreReply {
+	a := &answers.MulticoreReply{Done: uint32(len(r.results)), Ended: r.failed != nil || r.now == nil && len(r.plan) == 0}
+	if r.failed != nil {
+		a.Problem = r.failed.Error()
+	}
+	a.Tables = Tables(r.results)
+	a.Notes = Notes(r.results)
+	if r.q.Processor != nil {
+		a.Unmodelled = NotModelled()
+	}
+	for i := range r.results {
+		if p := r.results[i].Profile; p != nil {
+			a.Profile = p.Encode()
+		}
+	}
+	return a
+}
+
+// Tables are those of an answers.MulticoreReply.
+func Tables(results []Result) []report.Table {
+	tables := []report.Table{rates(results), byCore(results)}
+	for i := range results {
+		if results[i].Time != nil {
+			return append(tables, workTable(results), speedUps(results))
+		}
+	}
+	return append(tables, workTable(results))
+}
+
+var coresColumn = report.Column{Key: "cores", Label: "cores"}
+
+func rates(results []Result) report.Table {
+	t := report.Table{Key: "rates", Title: "Hit rates: local by what comes to the level, global by all accesses", Columns: []report.Column{
+		coresColumn, {Key: "level", Label: "level"}, {Key: "method", Label: "method"}, {Key: "caches", Label: "caches"},
+		{Key: "accesses", Label: "accesses"}, {Key: "hits", Label: "hits"}, {Key: "misses", Label: "misses"}, {Key: "coherence_misses", Label: "of coherence"},
+		{Key: "global_rate", Label: "global"}, {Key: "local_rate", Label: "local"}, {Key: "mean_rate", Label: "mean of caches"},
+		{Key: "low", Label: "at least"}, {Key: "high", Label: "at most"},
+	}}
+	for i := range results {
+		r := &results[i]
+		for k := range r.Levels {
+			addRates(&t, r.Cores, &r.Levels[k])
+			if r.Modelled != nil {
+				addRates(&t, r.Cores, &r.Modelled[k])
+			}
+		}
+	}
+	return t
+}
+
+func addRates(t *report.Table, cores int, l *Level) {
+	coherence, mean, low, high := report.None(), report.None(), report.None(), report.None()
+	if l.Method == hierarchy.Simulated {
+		coherence = report.Real(l.Coherence)
+	}
+	if l.Averaged {
+		mean = report.Ratio(l.Mean)
+	}
+	if l.Bounded {
+		low, high = report.Ratio(l.Low), report.Ratio(l.High)
+	}
+	t.Add(report.Count(uint64(cores)), report.TextOf(l.Cache.Name), report.TextOf(string(l.Method)), report.Count(uint64(l.Caches)),
+		report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), coherence, report.Ratio(l.Global), report.Ratio(l.Local), mean, low, high)
+}
+
+func byCore(results []Result) report.Table {
+	t := report.Table{Key: "cores", Title: "By core", Columns: []report.Column{
+		coresColumn, {Key: "core", Label: "core"}, {Key: "level", Label: "level"},
+		{Key: "accesses", Label: "accesses"}, {Key: "hits", Label: "hits"}, {Key: "misses", Label: "misses"}, {Key: "coherence_misses", Label: "of coherence"},
+		{Key: "local_rate", Label: "hit rate"},
+	}}
+	for i := range results {
+		for core := range results[i].Cores {
+			for k := range results[i].Levels {
+				l := &results[i].Levels[k]
+				c := &l.Cores[core]
+				local := report.None()
+				if c.Accesses > 0 {
+					local = report.Ratio(rate(c.Misses, c.Accesses))
+				}
+				t.Add(report.Count(uint64(results[i].Cores)), report.Count(uint64(core)), report.TextOf(l.Cache.Name),
+					report.Real(c.Accesses), report.Real(c.Hits), report.Real(c.Misses), report.Real(c.Coherence), local)
+			}
+		}
+	}
+	return t
+}
+
+func workTable(results []Result) report.Table {
+	t := report.Table{Key: "work", Title: "What each core does", Columns: []report.Column{
+		coresColumn, {Key: "core", Label: "core"}, {Key: "iterations", Label: "iterations"}, {Key: "references", Label: "references"},
+		{Key: "cycles", Label: "cycles of its own work"},
+	}}
+	for i := range results {
+		r := &results[i]
+		for core := range r.Cores {
+			cycles := report.None()
+			if r.Time != nil {
+				cycles = report.Real(r.Time.Cores[core])
+			}
+			t.Add(report.Count(uint64(r.Cores)), report.Count(uint64(core)), report.None(), report.Count(r.ByCore[core]), cycles)
+		}
+	}
+	return t
+}
+
+func speedUps(results []Result) report.Table {
+	t := report.Table{Key: "speedup", Title: "Times, and what is lost of all cores' time", Columns: []report.Column{
+		coresColumn, {Key: "cycles", Label: "cycles"}, {Key: "milliseconds", Label: "time", Unit: "ms"}, {Key: "speedup", Label: "speed-up"}, {Key: "efficiency", Label: "efficiency"},
+		{Key: "serial", Label: "serial work"}, {Key: "imbalance", Label: "imbalance"}, {Key: "copied", Label: "copied work"}, {Key: "caches", Label: "caches"}, {Key: "bandwidth", Label: "bandwidth"},
+		{Key: "limit", Label: "limit"},
+	}}
+	for i := range results {
+		x := results[i].Time
+		if x == nil {
+			continue
+		}
+		ms := report.None()
+		if x.Seconds > 0 {
+			ms = report.Decimal(1000 * x.Seconds)
+		}
+		t.Add(report.Count(uint64(results[i].Cores)), report.Real(x.Cycles), ms, report.Decimal(x.SpeedUp), report.Ratio(x.Efficiency),
+			report.Ratio(x.Serial), report.Ratio(x.Imbalance), report.Ratio(x.Copied), report.Ratio(x.Caches), report.Ratio(x.Bandwidth), report.TextOf(string(x.Limit)))
+	}
+	return t
+}
+
+// Notes are the doubts about all results, each once, with the numbers of cores that it is
+// about where these are not all.
+func Notes(results []Result) (list []string) {
+	var texts []string
+	of := map[string][]int{}
+	say := func(cores int, text string) {
+		if of[text] == nil {
+			texts = append(texts, text)
+		}
+		if n := of[text]; len(n) == 0 || n[len(n)-1] != cores {
+			of[text] = append(n, cores)
+		}
+	}
+	for i := range results {
+		r := &results[i]
+		if r.Idle > 0 {
+			say(r.Cores, plural(r.Idle, "core has", "cores have")+" nothing to do; means of caches leave such out.")
+		}
+		for _, w := range r.Warnings {
+			say(r.Cores, sentence(string(w)))
+		}
+		if r.Untimed != "" {
+			say(r.Cores, r.Untimed)
+		}
+	}
+	for _, text := range texts {
+		if len(of[text]) < len(results) {
+			text = coresText(of[text]) + ": " + text
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "One " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// coresText names numbers of cores.
+func coresText(list []int) string {
+	var text strings.Builder
+	for i, n := range list {
+		if i > 0 {
+			text.WriteString(", ")
+		}
+		text.WriteString(strconv.Itoa(n))
+	}
+	if text.String() == "1" {
+		return "1 core"
+	}
+	return text.String() + " cores"
+}
+
+// sentence begins and ends as one.
+func sentence(text string) string {
+	if text == "" {
+		return text
+	}
+	if c := text[0]; c >= 'a' && c <= 'z' {
+		text = string(c-'a'+'A') + text[1:]
+	}
+	return strings.TrimSuffix(text, ".") + "."
+}

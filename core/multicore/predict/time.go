@@ -1,0 +1,430 @@
+package predict
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/blocks/memory"
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Time is how long the cores take, in cycles of the processor.
+//
+// What is outside of parallel regions is core 0's alone. A region is cut into phases where
+// its cores wait for each other; a phase takes as long as the core with most to do, and at
+// least as long as memory takes to give the lines that all cores fetch. So all cores' time,
+// Cores × Cycles, is what one core takes, and what is lost to
+//
+//	Serial     the other cores, while core 0 works alone (Amdahl)
+//	Imbalance  those that wait at the end of phases for the one with most to do
+//	Copied     what every core does again, as is in a region and not shared out
+//	Caches     loads that take longer than with one core, or less: then it is below 0
+//	Bandwidth  all, while memory gives lines
+//
+// which add up exactly. Within a phase, a core's work is weighed by what blocks take with
+// one core, and the sum of a region's phases is scaled to what they take with this many.
+type Time struct {
+	Cycles  float64
+	Seconds float64 // 0: the processor has no clock
+	SpeedUp float64 // one core's cycles by these
+	// Shares of Cores × Cycles; with Efficiency they add up to 1.
+	Serial, Imbalance, Copied, Caches, Bandwidth float64
+	Efficiency                                   float64 // SpeedUp / Cores
+	Limit                                        Limit
+	Cores                                        []float64 // cycles of each one's own work
+	Missing                                      []pipeline.Missing
+}
+
+// Limit names what loses most.
+type Limit string
+
+// The limits. None: less than a twentieth is lost.
+const (
+	NoLimit        Limit = "none"
+	SerialLimit    Limit = "serial work"
+	ImbalanceLimit Limit = "imbalance"
+	CopiedLimit    Limit = "copied work"
+	CachesLimit    Limit = "caches"
+	BandwidthLimit Limit = "bandwidth"
+	unlimited            = 0.05
+)
+
+// NotModelled lists what times leave out, for answers to say.
+func NotModelled() []string {
+	return append(pipeline.NotModelled(), "forks, joins, barriers and locks themselves, and waiting for locks",
+		"clocks that depend on how many cores work", "lines that cores pass to each other, but as misses of their caches")
+}
+
+// timedKinds are the events that times take.
+const timedKinds = trace.Kinds(1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd | 1<<trace.Barrier)
+
+// mostRegions are told apart; those behind them are taken together with the last one.
+const mostRegions = 64
+
+// timed is what times of a pass are made of.
+type timed struct {
+	cores, levels int
+	base          *timed    // of one core; nil: this is it
+	weights       []float64 // cycles of an execution of each block with one core; nil: not known
+
+	blocks, sites int        // that the program is known to have
+	served        [][]uint64 // by site, references by the level that had their lines; memory last
+	strides       []stride   // by site, of one core
+	serial        []uint64   // by block, executions outside of regions
+	visits        [][]uint64 // by core and block, those in regions
+	serialBytes   uint64     // that memory gave outside of regions
+	regions       []*region
+	byPlace       map[uint32]*region // by the site of their begin
+	now           *region            // nil: outside
+	depth         int                // regions in regions
+	clocks        []float64          // of each core, in this phase
+	barriers      []uint64           // that each core has left
+	phase         uint64
+
+	costs   []float64 // cycles of an execution of each block with these cores
+	missing []pipeline.Missing
+}
+
+// stride is how the references of a site follow each other.
+type stride struct {
+	last, step         trace.Addr
+	regular, irregular uint64
+}
+
+// region is a place where threads fork, in all its executions.
+type region struct {
+	visits   []uint64 // by block, of all cores
+	bytes    uint64   // that memory gave
+	critical float64  // cycles of the cores with most to do, phase by phase
+}
+
+func newTimed(cores int, base *timed, levels int) *timed {
+	t := &timed{
+		cores: cores, base: base, levels: levels, byPlace: map[uint32]*region{},
+		visits: make([][]uint64, cores), clocks: make([]float64, cores), barriers: make([]uint64, cores),
+	}
+	if base != nil {
+		t.weights = base.costs
+	}
+	return t
+}
+
+// knows grows tables to the program as it is known by now.
+func (t *timed) knows(p *trace.Program) {
+	if p == nil || len(p.Blocks) == t.blocks && len(p.Sites) == t.sites {
+		return
+	}
+	t.blocks, t.sites = len(p.Blocks), len(p.Sites)
+	t.serial = grown(t.serial, t.blocks)
+	for k := range t.visits {
+		t.visits[k] = grown(t.visits[k], t.blocks)
+	}
+	for _, r := range t.regions {
+		r.visits = grown(r.visits, t.blocks)
+	}
+	for len(t.served) < t.sites {
+		t.served = append(t.served, nil)
+	}
+	if t.base == nil {
+		t.strides = append(t.strides, make([]stride, t.sites-len(t.strides))...)
+	}
+}
+
+func grown(list []uint64, to int) []uint64 {
+	return append(list, make([]uint64, max(0, to-len(list)))...)
+}
+
+// take counts rows of one region, or of none. The first one may be its begin or end.
+func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
+	for i, kind := range b.Kind {
+		core := uint32(0)
+		if b.Thread != nil {
+			core = b.Thread[i]
+		}
+		if int(core) >= t.cores {
+			continue // the simulator has said so
+		}
+		site := ^uint32(0)
+		if b.Site != nil {
+			site = b.Site[i]
+		}
+		switch {
+		case kind.IsReference():
+			if int(site) < t.sites {
+				t.reference(site, depths[i], b.Addr[i])
+			}
+		case kind == trace.BlockEntry:
+			if int(site) < t.blocks {
+				t.enter(core, site)
+			}
+		case kind == trace.ParallelBegin:
+			t.begin(site)
+		case kind == trace.ParallelEnd:
+			t.end()
+		case kind == trace.Barrier:
+			t.barrier(core)
+		}
+	}
+	if t.now != nil {
+		t.now.bytes += fetched
+	} else {
+		t.serialBytes += fetched
+	}
+}
+
+// reference counts where the line of a reference was.
+func (t *timed) reference(site uint32, depth uint8, addr trace.Addr) {
+	of := t.served[site]
+	if of == nil {
+		of = make([]uint64, t.levels+1)
+		t.served[site] = of
+	}
+	of[depth]++
+	if t.base != nil {
+		return
+	}
+	s := &t.strides[site]
+	step := addr - s.last
+	if step == s.step || step == 0 {
+		s.regular++
+	} else {
+		s.irregular++
+	}
+	s.last, s.step = addr, step
+}
+
+func (t *timed) enter(core, block uint32) {
+	if t.now == nil {
+		t.serial[block]++
+		return
+	}
+	t.visits[core][block]++
+	t.now.visits[block]++
+	if int(block) < len(t.weights) {
+		t.clocks[core] += t.weights[block]
+	}
+}
+
+func (t *timed) begin(place uint32) {
+	if t.depth++; t.depth > 1 {
+		return // a region in a region is done by the core that comes to it
+	}
+	t.now = t.byPlace[place]
+	if t.now == nil && len(t.regions) < mostRegions {
+		t.now = &region{visits: make([]uint64, t.blocks)}
+		t.regions = append(t.regions, t.now)
+	} else if t.now == nil {
+		t.now = t.regions[mostRegions-1]
+	}
+	t.byPlace[place] = t.now
+	clear(t.barriers)
+	t.phase = 0
+}
+
+func (t *timed) end() {
+	if t.depth == 0 {
+		return
+	}
+	if t.depth--; t.depth == 0 {
+		t.endPhase()
+		t.now = nil
+	}
+}
+
+// barrier notes that a core has left one. Nobody does before all have come to it, so the
+// first one to leave ends the phase of all.
+func (t *timed) barrier(core uint32) {
+	if t.now == nil {
+		return
+	}
+	if t.barriers[core]++; t.barriers[core] > t.phase {
+		t.phase = t.barriers[core]
+		t.endPhase()
+	}
+}
+
+func (t *timed) endPhase() {
+	t.now.critical += slices.Max(t.clocks)
+	clear(t.clocks)
+}
+
+// price finds what blocks take with these cores. It tells in a sentence why it cannot.
+func (t *timed) price(q *Question, p *trace.Program) (problem string) {
+	if p == nil || len(p.Blocks) == 0 {
+		return "The trace tells of no blocks, so there are no times: compile the program with \"stackglass cc -- clang …\", which traces them."
+	}
+	t.knows(p)
+	run := pipeline.Run{Program: p, Visits: make([]float64, t.blocks), Lines: make([]float64, t.blocks)}
+	told := false
+	for b := range run.Visits {
+		n := t.serial[b]
+		for _, r := range t.regions {
+			n += r.visits[b]
+		}
+		run.Visits[b] = float64(n)
+		told = told || n > 0 && len(p.Blocks[b].Instrs) > 0
+	}
+	if !told {
+		return "The trace does not tell the instructions of blocks, so there are no times: capture it with them."
+	}
+	latency := t.latencies(q)
+	run.LoadLatency = func(_, site uint32) float64 {
+		if site == 0 || int(site) > len(latency) {
+			return 0
+		}
+		return latency[site-1]
+	}
+	if bytes := q.Hierarchy.Memory.BytesPerCycle; bytes > 0 {
+		last := q.Hierarchy.Levels[t.levels-1]
+		run.LineCycles = float64(last.LineBytes) / bytes
+		t.sequential(p, run.Lines)
+	}
+	made, err := q.Processor.Runtime(run)
+	if err != nil {
+		return "There are no times: " + err.Error() + "."
+	}
+	t.missing, t.costs = made.Missing, make([]float64, t.blocks)
+	for b, n := range run.Visits {
+		if n > 0 {
+			t.costs[b] = made.Blocks[b].Cycles / n
+		}
+	}
+	return ""
+}
+
+// latencies are E(λ) of each site, 0 where they are not known.
+func (t *timed) latencies(q *Question) []float64 {
+	list, hits := make([]float64, t.sites), make([]float64, t.levels)
+	for site, of := range t.served {
+		var all, upto uint64
+		for _, n := range of {
+			all += n
+		}
+		if all == 0 {
+			continue
+		}
+		for k := range hits {
+			upto += of[k]
+			hits[k] = float64(upto) / float64(all)
+		}
+		if costs, err := memory.New(q.Hierarchy, hits, memory.WordBytes); err == nil && costs.LatencyKnown {
+			list[site] = costs.LatencyCycles
+		}
+	}
+	return list
+}
+
+// sequential are the lines that come from memory one after the other, by block.
+func (t *timed) sequential(p *trace.Program, lines []float64) {
+	base := t
+	if t.base != nil {
+		base = t.base
+	}
+	for b := range p.Blocks {
+		k := &p.Blocks[b]
+		for s := int(k.FirstSite); s < min(int(k.FirstSite+k.Sites), t.sites, len(base.strides)); s++ {
+			of := &base.strides[s]
+			if t.served[s] == nil || of.regular == 0 {
+				continue
+			}
+			lines[b] += float64(t.served[s][t.levels]) * float64(of.regular) / float64(of.regular+of.irregular)
+		}
+	}
+}
+
+// work is what executions of blocks take.
+func work(visits []uint64, cycles []float64) (sum float64) {
+	for b, n := range visits {
+		if n > 0 && b < len(cycles) {
+			sum += float64(n) * cycles[b]
+		}
+	}
+	return sum
+}
+
+// time sums up.
+func (t *timed) time(q *Question) *Time {
+	one := t
+	if t.base != nil {
+		one = t.base
+	}
+	memory := func(bytes uint64) float64 {
+		if perCycle := q.Hierarchy.Memory.BytesPerCycle; perCycle > 0 {
+			return float64(bytes) / perCycle
+		}
+		return 0
+	}
+	n := float64(t.cores)
+	out := &Time{Missing: t.missing}
+	alone, aloneBefore := work(t.serial, t.costs), work(t.serial, one.costs)
+	serial := max(alone, memory(t.serialBytes))
+	out.Cycles, out.Serial = serial, (n-1)*serial
+	out.Bandwidth = serial - alone
+	out.Caches = alone - aloneBefore
+	for _, r := range t.regions {
+		before, now := work(r.visits, one.costs), work(r.visits, t.costs)
+		critical := now
+		if t.base != nil && before > 0 {
+			critical = r.critical * now / before
+		}
+		cycles := max(critical, memory(r.bytes))
+		out.Cycles += cycles
+		out.Imbalance += n*critical - now
+		out.Bandwidth += n * (cycles - critical)
+		out.Caches += now - before
+		out.Copied += before
+	}
+	first := one.oneCore(memory)
+	out.Copied -= first.regions
+	out.Bandwidth -= first.bandwidth
+	out.finish(first.cycles, n, q)
+	for k := range t.visits {
+		own := work(t.visits[k], t.costs)
+		if k == 0 {
+			own += alone
+		}
+		out.Cores = append(out.Cores, own)
+	}
+	return out
+}
+
+// oneCore is what one core takes.
+type oneCore struct{ cycles, regions, bandwidth float64 }
+
+func (t *timed) oneCore(memory func(uint64) float64) (one oneCore) {
+	alone := work(t.serial, t.costs)
+	one.cycles = max(alone, memory(t.serialBytes))
+	one.bandwidth = one.cycles - alone
+	for _, r := range t.regions {
+		own := work(r.visits, t.costs)
+		cycles := max(own, memory(r.bytes))
+		one.regions += own
+		one.cycles += cycles
+		one.bandwidth += cycles - own
+	}
+	return one
+}
+
+// finish makes shares of what is lost, and names the limit.
+func (out *Time) finish(one, cores float64, q *Question) {
+	if q.Processor.ClockGHz > 0 {
+		out.Seconds = out.Cycles / (q.Processor.ClockGHz * 1e9)
+	}
+	out.Limit, out.SpeedUp, out.Efficiency = NoLimit, 1, 1/cores
+	if out.Cycles <= 0 {
+		return
+	}
+	out.SpeedUp = one / out.Cycles
+	out.Efficiency = out.SpeedUp / cores
+	most := unlimited
+	for _, lost := range []struct {
+		cycles *float64
+		limit  Limit
+	}{
+		{&out.Serial, SerialLimit}, {&out.Imbalance, ImbalanceLimit}, {&out.Copied, CopiedLimit}, {&out.Caches, CachesLimit}, {&out.Bandwidth, BandwidthLimit},
+	} {
+		if *lost.cycles /= cores * out.Cycles; *lost.cycles > most {
+			most, out.Limit = *lost.cycles, lost.limit
+		}
+	}
+}
