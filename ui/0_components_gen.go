@@ -5952,14 +5952,14 @@ func (c *LoopChanges) refused() string  { return c.of().refused }
 func (c *LoopChanges) problem() string  { return c.of().problem }
 func (c *LoopChanges) kind() string     { return c.of().kind }
 func (c *LoopChanges) text() string     { return c.of().text }
-func (c *LoopChanges) busy() bool       { return c.of().now != nil }
+func (c *LoopChanges) busy() bool       { return c.of().busy }
 func (c *LoopChanges) doubts() []string { return c.of().doubts }
 func (c *LoopChanges) any() bool        { return len(c.of().tried) > 0 || c.of().search }
 func (c *LoopChanges) hint() string     { return state.ChangeKindOf(c.kind()).Example }
 func (c *LoopChanges) about() string    { return state.ChangeKindOf(c.kind()).About }
 
 func (c *LoopChanges) proposeWord() string {
-	if s := c.of(); s.now != nil && s.now.search {
+	if s := c.of(); s.busy && s.search {
 		return "stop"
 	}
 	return "Propose changes"
@@ -6257,7 +6257,7 @@ func (c *LoopsView) picked() int { return c.App.pickedLoop() }
 
 func (c *LoopsView) advice() string { return c.loops().Advice(c.picked()) }
 
-func (c *LoopsView) counted() *answers.LoopMisses { return c.App.loopMisses() }
+func (c *LoopsView) counted() *answers.LoopReply { return c.App.loopMisses() }
 
 func (c *LoopsView) how() []string { return state.HowCounted(c.counted()) }
 
@@ -6268,6 +6268,9 @@ func (c *LoopsView) isPreset(name string) bool {
 func (c *LoopsView) waiting() string {
 	if c.App.result.Live {
 		return "Misses by loop are counted once the trace is read."
+	}
+	if failed := c.App.nests.failed; failed != "" {
+		return failed
 	}
 	return "Counting …"
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/compute"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
@@ -110,7 +111,7 @@ func (d *desk) Models() (workers.Carrier, error) {
 			return nil, err
 		}
 		return m, nil
-	}}
+	}, OpenLoops: func(s workers.Subject) (workers.Loops, error) { return loopcount.Open(s.Profile) }}
 	go func() { _ = h.Serve() }()
 	return asker, nil
 }

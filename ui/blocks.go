@@ -164,6 +164,18 @@ func (a *App) askModels(q answers.ModelQuestion) {
 // openModels starts the program with the models, and gives it what questions are about.
 // It waits.
 func (a *App) openModels(of *profile.Profile, given *module) (workers.Carrier, error) {
+	var s workers.Subject
+	if of != nil {
+		s.Profile = of.Encode()
+	}
+	if given != nil {
+		s.Name, s.Module = given.name, given.text
+	}
+	return a.openSubject(s)
+}
+
+// openSubject starts the second program, and gives it what questions are about. It waits.
+func (a *App) openSubject(s workers.Subject) (workers.Carrier, error) {
 	c, err := a.Port.Models()
 	if err != nil {
 		return nil, err
@@ -172,18 +184,10 @@ func (a *App) openModels(of *profile.Profile, given *module) (workers.Carrier, e
 	if err == nil && m.Type != workers.TypeReady {
 		err = errors.New("their program is of another build: reload the page")
 	}
+	if err == nil {
+		err = c.Send(workers.Message{Type: workers.TypeSubject, Body: s.Encode()})
+	}
 	if err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	var s workers.Subject
-	if of != nil {
-		s.Profile = of.Encode()
-	}
-	if given != nil {
-		s.Name, s.Module = given.name, given.text
-	}
-	if err := c.Send(workers.Message{Type: workers.TypeSubject, Body: s.Encode()}); err != nil {
 		_ = c.Close()
 		return nil, err
 	}

@@ -1,26 +1,32 @@
 package ui
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/answers"
-	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers"
 )
 
 // loopState is what the Loops view holds beyond the address: the loops that were read
-// last, and the misses that were counted in them.
+// last, and what the program that counts said of them.
 type loopState struct {
 	of      *profile.Profile
 	loops   *state.Loops
 	problem string // why there are none, in a sentence
 
-	levels   []hierarchy.Cache // that counted is of
-	counted  *answers.LoopMisses
-	counting []hierarchy.Cache // nil: nothing is counted at present
-	tables   map[string]*state.Table
-	picked   int // that tables are of
+	carrier workers.Carrier // nil: it was not started, or is starting
+	opening bool
+	asked   answers.LoopQuestion // last
+	number  uint32               // of that; 0: nothing was asked
+	counted *answers.LoopReply   // what is said of it; nil: not yet
+	machine []string             // that the last counts are of
+	counts  *answers.LoopReply   // the last ones, of whatever loop and machine
+	failed  string               // why nothing can be counted, in a sentence
+	tables  map[string]*state.Table
+	picked  int // that tables are of
 
 	changes changeState
 }
@@ -32,10 +38,19 @@ func (a *App) loops() *state.Loops {
 		return nil
 	}
 	if s := &a.nests; s.of != r.Profile {
+		a.endLoops()
 		*s = loopState{of: r.Profile}
 		s.loops, s.problem = state.NewLoops(r.Profile)
 	}
 	return a.nests.loops
+}
+
+// endLoops ends the program that counts. The caller holds the lock.
+func (a *App) endLoops() {
+	if c := a.nests.carrier; c != nil {
+		a.nests.carrier = nil
+		go func() { _ = c.Close() }()
+	}
 }
 
 // pickedLoop is the number of the loop that is picked, or -1.
@@ -51,11 +66,28 @@ func (a *App) pickedLoop() int {
 }
 
 // loopMisses are the misses of the hierarchy in question; nil while they are counted.
-func (a *App) loopMisses() *answers.LoopMisses {
-	if s := &a.nests; s.counted != nil && slices.Equal(s.levels, a.Levels()) {
+func (a *App) loopMisses() *answers.LoopReply {
+	if s := &a.nests; s.counted != nil && s.sameCounts(a.loopQuestion()) {
 		return s.counted
 	}
 	return nil
+}
+
+// sameCounts tells whether another question is answered by the same counts.
+func (s *loopState) sameCounts(q answers.LoopQuestion) bool {
+	return slices.Equal(s.asked.Machine, q.Machine) && s.asked.Loop == q.Loop
+}
+
+// loopQuestion is all that is wanted at present.
+func (a *App) loopQuestion() answers.LoopQuestion {
+	q := answers.LoopQuestion{Loop: uint32(max(0, a.pickedLoop()))}
+	for _, c := range a.Levels() {
+		q.Machine = append(q.Machine, c.String())
+	}
+	if c := a.changes(); c != nil {
+		q.Nest, q.Changes, q.Propose = uint32(c.nest), slices.Clone(c.tried), c.search
+	}
+	return q
 }
 
 // drawLoops hands the tree over, and has misses counted. The caller holds the lock.
@@ -64,53 +96,116 @@ func (a *App) drawLoops() {
 	if l == nil {
 		return
 	}
-	a.countLoops()
-	if c := a.changes(); c != nil {
-		c.recount(a)
-	}
+	a.askLoops()
 	s := &a.nests
 	s.tables = nil
-	counted := a.loopMisses()
-	if counted == nil {
+	q := a.loopQuestion()
+	counted := s.counts // of every loop
+	if counted == nil || !slices.Equal(s.machine, q.Machine) {
 		counted = state.Uncounted(a.Levels())
 	}
 	a.Port.Grid(l.Grid(a.pickedLoop(), counted))
 }
 
-// countLoops begins to count the misses of the hierarchy in question, unless that is done
-// or under way. What folds is counted at once; what does not takes as long as a
-// simulation, and others have their turn meanwhile.
-func (a *App) countLoops() {
-	s, levels := &a.nests, a.Levels()
-	if a.result.Live || slices.Equal(s.counting, levels) || s.counted != nil && slices.Equal(s.levels, levels) {
+// askLoops asks what is wanted, unless that was asked last. What is counted meanwhile is
+// given up. The caller holds the lock.
+func (a *App) askLoops() {
+	s := &a.nests
+	if a.result.Live || len(s.loops.Outline.Loops) == 0 || s.failed != "" {
 		return
 	}
-	l := s.loops
-	s.counting = slices.Clone(levels)
-	mine := s.counting
-	go func() {
-		counted := l.CountMisses(mine, func() bool {
-			a.Port.Breathe()
-			wanted := false
-			a.Env.Lock()
-			wanted = a.nests.loops == l && slices.Equal(a.nests.counting, mine) && a.Screen.Tab == state.TabLoops
-			a.Env.UnlockOnly()
-			return wanted
-		})
+	if s.carrier == nil {
+		if !s.opening {
+			s.opening = true
+			go a.openLoops(s.loops)
+		}
+		return
+	}
+	q := a.loopQuestion()
+	same := s.number > 0 && s.sameCounts(q)
+	if same && q.Nest == s.asked.Nest && slices.Equal(q.Changes, s.asked.Changes) && q.Propose == s.asked.Propose {
+		return
+	}
+	if !same {
+		s.counted = nil
+	}
+	s.changes.busy = len(q.Changes) > 0 || q.Propose
+	s.asked, s.number = q, s.number+1
+	err := s.carrier.Send(workers.Message{Type: workers.TypeLoopQuestion, Job: s.number, Body: workers.EncodeLoopQuestion(q)})
+	if err != nil {
+		a.loopsFailed(err)
+	}
+}
+
+// openLoops starts the program that counts, and takes what it says. It waits.
+func (a *App) openLoops(l *state.Loops) {
+	part := *l.Profile
+	part.Blocks = nil // large, and not asked about
+	c, err := a.openSubject(workers.Subject{Profile: part.Encode()})
+	gone := false
+	a.update(func() {
+		s := &a.nests
+		if gone = s.loops != l; gone {
+			return
+		}
+		s.opening = false
+		if err != nil {
+			a.loopsFailed(err)
+			return
+		}
+		s.carrier = c
+		if a.Screen.Tab == state.TabLoops {
+			a.askLoops()
+		}
+	})
+	for err == nil && !gone {
+		var m workers.Message
+		var reply *answers.LoopReply
+		if m, err = c.Receive(); err == nil {
+			reply, err = workers.DecodeLoopReply(m.Body)
+		}
 		a.update(func() {
 			s := &a.nests
-			if s.loops != l || !slices.Equal(s.counting, mine) {
+			if gone = s.carrier != c; gone {
 				return
 			}
-			if s.counting = nil; counted == nil {
+			if err != nil {
+				a.loopsFailed(err)
 				return
 			}
-			s.counted, s.levels = counted, mine
-			if a.Screen.Tab == state.TabLoops && !a.comparing() {
-				a.drawLoops()
+			if m.Job == s.number {
+				a.takeLoops(reply)
 			}
 		})
-	}()
+	}
+	if c != nil {
+		_ = c.Close()
+	}
+}
+
+// loopsFailed says why nothing is counted. The caller holds the lock.
+func (a *App) loopsFailed(err error) {
+	s := &a.nests
+	a.endLoops()
+	s.failed = "Misses by loop could not be counted: " + err.Error() + ". Reload the page to try once more."
+	s.changes.busy = false
+	a.Port.Announce(s.failed)
+}
+
+// takeLoops takes an answer. The caller holds the lock.
+func (a *App) takeLoops(reply *answers.LoopReply) {
+	s := &a.nests
+	switch {
+	case reply.Problem != "":
+		a.loopsFailed(errors.New(reply.Problem))
+	case reply.Trial:
+		a.takeChanges(reply)
+	default:
+		s.counted, s.counts, s.machine = reply, reply, s.asked.Machine
+	}
+	if a.Screen.Tab == state.TabLoops && !a.comparing() {
+		a.drawLoops()
+	}
 }
 
 // loopTable gives a table of the Loops view, or nil.
@@ -121,9 +216,10 @@ func (a *App) loopTable(chart string) *state.Table {
 	}
 	s := &a.nests
 	if s.tables == nil || s.picked != picked {
-		s.tables, s.picked = map[string]*state.Table{"loops": l.Grid(-1, nil).Table, "arrays": l.ArraysTable(picked, a.loopMisses())}, picked
-		if m := a.loopMisses(); m != nil {
-			s.tables["loop-misses"], s.tables["evictions"] = l.MissesTable(m, picked), l.EvictionsTable(m)
+		m := a.loopMisses()
+		s.tables, s.picked = map[string]*state.Table{"loops": l.Grid(-1, nil).Table, "arrays": l.ArraysTable(picked, m)}, picked
+		if m != nil {
+			s.tables["loop-misses"], s.tables["evictions"] = l.MissesTable(m, picked), state.EvictionsTable(m)
 		}
 	}
 	return s.tables[chart]

@@ -94,6 +94,16 @@ func TestEveryFieldSurvives(t *testing.T) {
 		got, err := DecodePredicted(EncodePredicted(&predicted))
 		return *got, err
 	})
+	var lq answers.LoopQuestion
+	fill(reflect.ValueOf(&lq).Elem())
+	check("loop question", &lq, func() (any, error) { return DecodeLoopQuestion(EncodeLoopQuestion(lq)) })
+	lr := answers.LoopReply{Tables: []report.Table{{Key: "misses"}}}
+	fill(reflect.ValueOf(&lr.Levels).Elem())
+	lr.Trial, lr.Problem, lr.ClassLevel, lr.Refused, lr.Wrong, lr.Doubts = true, "problem", "L1", "refused", []string{"", "wrong"}, []string{"doubt"}
+	check("loop reply", &lr, func() (any, error) {
+		got, err := DecodeLoopReply(EncodeLoopReply(&lr))
+		return *got, err
+	})
 	segment := analysis.Segment{To: trace.Position{Chunk: 5, Rows: 6}, Rows: 7}
 	check("segment", &segment, func() (any, error) { return DecodeSegment(EncodeSegment(segment)) })
 }

@@ -2,6 +2,7 @@ package workers_test
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/answers"
@@ -54,6 +55,69 @@ func TestModelHost(t *testing.T) {
 	ask(answers.ModelReply{Problem: "subject message: byte 0: want version 5 of the protocol; page and worker are of different builds: reload the page"})
 	_ = asker.Close()
 	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// slow answers once at once, and then only when it is told to stop.
+type slow struct{ stopped chan bool }
+
+func (s slow) Answer(q answers.LoopQuestion, goOn func() bool, give func(*answers.LoopReply)) {
+	give(&answers.LoopReply{ClassLevel: q.Machine[0]})
+	for q.Propose {
+		if !goOn() {
+			s.stopped <- true
+			return
+		}
+	}
+	give(&answers.LoopReply{Trial: true})
+}
+
+// A question about loops that comes while another one is answered takes its place.
+func TestModelHostAnswersTheLatest(t *testing.T) {
+	asker, host := local.Pair()
+	s := slow{make(chan bool, 1)}
+	h := &workers.ModelHost{Carrier: host, Breathe: runtime.Gosched, OpenLoops: func(of workers.Subject) (workers.Loops, error) {
+		if of.Profile == nil {
+			return nil, errors.New("no loops")
+		}
+		return s, nil
+	}}
+	served := make(chan error)
+	go func() { served <- h.Serve() }()
+	ask := func(job uint32, q answers.LoopQuestion) {
+		_ = asker.Send(workers.Message{Type: workers.TypeLoopQuestion, Job: job, Body: workers.EncodeLoopQuestion(q)})
+	}
+	wants := func(job uint32, want answers.LoopReply) {
+		t.Helper()
+		m, err := asker.Receive()
+		if err != nil || m.Type != workers.TypeLoopReply || m.Job != job {
+			t.Fatal(m, err)
+		}
+		got, err := workers.DecodeLoopReply(m.Body)
+		if err != nil || got.ClassLevel != want.ClassLevel || got.Trial != want.Trial || got.Problem != want.Problem {
+			t.Errorf("%+v, %v, want %+v", got, err, want)
+		}
+	}
+	if m, err := asker.Receive(); err != nil || m.Type != workers.TypeReady {
+		t.Fatal(m, err)
+	}
+	_ = asker.Send(workers.Message{Type: workers.TypeSubject, Body: workers.Subject{Name: "x"}.Encode()})
+	ask(1, answers.LoopQuestion{Machine: []string{"L0"}})
+	wants(1, answers.LoopReply{Problem: "no loops"})
+	_ = asker.Send(workers.Message{Type: workers.TypeSubject, Body: workers.Subject{Profile: []byte("p")}.Encode()})
+	ask(2, answers.LoopQuestion{Machine: []string{"L1"}, Propose: true})
+	wants(2, answers.LoopReply{ClassLevel: "L1"})
+	ask(3, answers.LoopQuestion{Machine: []string{"L2"}})
+	wants(3, answers.LoopReply{ClassLevel: "L2"})
+	wants(3, answers.LoopReply{Trial: true})
+	if !<-s.stopped {
+		t.Error("not stopped")
+	}
+	ask(4, answers.LoopQuestion{Machine: []string{"L1"}, Propose: true})
+	wants(4, answers.LoopReply{ClassLevel: "L1"})
+	_ = asker.Close()
+	if err := <-served; err != nil || !<-s.stopped {
 		t.Error(err)
 	}
 }

@@ -79,10 +79,14 @@ const (
 	// From whoever asks what several cores would do, and back.
 	TypeMulticore // body: an answers.MulticoreQuestion; attachment: the trace
 	TypePredicted // body: an answers.MulticoreReply; Job: the question's
+	// From whoever asks about loops, and back.
+	TypeLoopQuestion // body: an answers.LoopQuestion
+	TypeLoopReply    // body: an answers.LoopReply; Job: the question's
 )
 
 var typeNames = [...]string{"none", "start", "pause", "resume", "cancel", "ready", "progress", "snapshot", "done", "failed",
-	"help", "stretch", "cut", "analysed", "segment", "subject", "question", "reply", "multicore", "predicted"}
+	"help", "stretch", "cut", "analysed", "segment", "subject", "question", "reply", "multicore", "predicted",
+	"loop question", "loop reply"}
 
 // String gives the type's name in lower case.
 func (t Type) String() string {

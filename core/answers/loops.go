@@ -43,6 +43,20 @@ func NewLoops(p *profile.Profile, most int) (*Loops, error) {
 	return l, nil
 }
 
+// Large leaves the nests that make at least a share of the references; where there is none,
+// all.
+func (l *Loops) Large(least float64) {
+	large := 0
+	for i := range l.Outline.Loops {
+		if o := &l.Outline.Loops[i]; o.Depth == 0 && l.Share(o.References) >= least {
+			large++
+		}
+	}
+	if large > 0 && large < l.Nests {
+		l.Outline = outline.New(l.Tree(), large)
+	}
+}
+
 // PlacesOf finds places by the sites of a profile.
 func PlacesOf(p *profile.Profile) func(loops.Reference) *profile.Site {
 	type key struct {

@@ -40,11 +40,4 @@ type ModelReply struct {
 }
 
 // Table is the table with that key, or nil.
-func (r *ModelReply) Table(key string) *report.Table {
-	for i := range r.Tables {
-		if r.Tables[i].Key == key {
-			return &r.Tables[i]
-		}
-	}
-	return nil
-}
+func (r *ModelReply) Table(key string) *report.Table { return tableOf(r.Tables, key) }

@@ -48,14 +48,7 @@ type MulticoreReply struct {
 }
 
 // Table is the table with that key, or nil.
-func (r *MulticoreReply) Table(key string) *report.Table {
-	for i := range r.Tables {
-		if r.Tables[i].Key == key {
-			return &r.Tables[i]
-		}
-	}
-	return nil
-}
+func (r *MulticoreReply) Table(key string) *report.Table { return tableOf(r.Tables, key) }
 
 // Series is a line of a chart over numbers of cores.
 type Series struct {

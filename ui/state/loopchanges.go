@@ -35,8 +35,13 @@ func ChangeKindOf(kind string) ChangeKind {
 	return ChangeKind{}
 }
 
-// ChangesTable is what changes do to misses.
-func ChangesTable(whole report.Table) *Table {
+// ChangesTable is what changes do to misses; nil for none.
+func ChangesTable(of *report.Table) *Table {
+	if of == nil {
+		return nil
+	}
+	whole := *of
+	whole.Key = "changes"
 	t := newReportTable(whole, whole, "", words)
 	t.Schema = "stackglass.loops"
 	return t

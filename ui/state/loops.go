@@ -21,32 +21,17 @@ type Loops struct {
 	arrays map[int][]outline.Array // of loops that were looked at
 }
 
-// The view lists the nests that make a thousandth of the references or more, and so many
-// at most.
-const (
-	leastShare = 0.001
-	mostNests  = 400
-)
-
 // NewLoops reads the loops of a profile, which has some. problem says in a sentence why
 // they cannot be shown.
 func NewLoops(p *profile.Profile) (l *Loops, problem string) {
-	made, err := answers.NewLoops(p, mostNests)
+	made, err := answers.NewLoops(p, answers.MostNests)
 	if err != nil {
 		return nil, "The loops of this profile are damaged: " + err.Error() + ". Analyse its trace again."
 	}
 	if made == nil {
 		return nil, ""
 	}
-	large := 0
-	for i := range made.Outline.Loops {
-		if o := &made.Outline.Loops[i]; o.Depth == 0 && made.Share(o.References) >= leastShare {
-			large++
-		}
-	}
-	if large > 0 && large < made.Nests {
-		made.Outline = outline.New(made.Tree(), large)
-	}
+	made.Large(answers.LeastNest)
 	return &Loops{Loops: made, Profile: p, bytes: len(p.Loops), arrays: map[int][]outline.Array{}}, ""
 }
 
@@ -129,23 +114,23 @@ func (l *Loops) Sentence(i int) string {
 	return text + "."
 }
 
-// Uncounted are the misses of levels before they are counted.
-func Uncounted(levels []hierarchy.Cache) *answers.LoopMisses {
-	m := new(answers.LoopMisses)
+// Uncounted stands in for what is counted of levels before that is done.
+func Uncounted(levels []hierarchy.Cache) *answers.LoopReply {
+	r := new(answers.LoopReply)
 	for _, c := range levels {
-		m.Levels = append(m.Levels, answers.LevelMisses{Cache: c})
+		r.Levels = append(r.Levels, answers.LoopLevel{Name: c.Name})
 	}
-	return m
+	return r
 }
 
 // Grid is the tree as a table; picked is a loop, counted are the misses in it.
-func (l *Loops) Grid(picked int, counted *answers.LoopMisses) *Grid {
+func (l *Loops) Grid(picked int, counted *answers.LoopReply) *Grid {
 	whole := l.Table(0)
 	t := &Table{Caption: "Loops", Rows: len(l.Outline.Loops), Source: &whole, Schema: "stackglass.loops"}
 	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Words: true}, {Name: "trips"}, {Name: "runs"}, {Name: "references"}, {Name: "share"}}
 	if counted != nil { // else a copy is made, which has them by themselves
 		for _, c := range counted.Levels {
-			t.Columns = append(t.Columns, Column{Name: c.Cache.Name + " misses"})
+			t.Columns = append(t.Columns, Column{Name: c.Name + " misses"})
 		}
 	}
 	t.Row = func(i int) []string {
@@ -191,20 +176,25 @@ const mostArrays = 100
 
 // ArraysTable is what a loop goes over, with the class of each array where misses were
 // counted, or nil.
-func (l *Loops) ArraysTable(i int, counted *answers.LoopMisses) *Table {
+func (l *Loops) ArraysTable(i int, counted *answers.LoopReply) *Table {
 	whole := l.Loops.ArraysTable([]int{i})
-	var classes []string
-	level := ""
+	var classes *report.Table
 	if counted != nil {
-		level, classes = l.Classes(counted, i)
+		classes = counted.Table("classes")
+	}
+	if classes != nil && len(classes.Rows) != len(whole.Rows) { // of another loop
+		classes = nil
 	}
 	brief := report.Table{Title: "Arrays of loop " + l.Label(i), Columns: []report.Column{
 		{Label: "array"}, {Label: "references"}, {Label: "stores"}, {Label: "strides, bytes"},
 		{Label: "extent"}, {Label: "touched"}, {Label: "of its lines"}, {Label: "base"},
 	}}
 	if classes != nil {
-		brief.Columns = slices.Insert(brief.Columns, 1, report.Column{Label: "class in " + level})
-		l.AddClasses(&whole, counted, []int{i})
+		brief.Columns = slices.Insert(brief.Columns, 1, report.Column{Label: "class in " + counted.ClassLevel})
+		whole.Columns = append(whole.Columns, report.Column{Key: "class", Label: "class in " + counted.ClassLevel})
+		for n := range whole.Rows {
+			whole.Rows[n] = append(whole.Rows[n], classes.Rows[n][0])
+		}
 	}
 	for n, a := range l.Arrays(i) {
 		if n == mostArrays {
@@ -213,7 +203,7 @@ func (l *Loops) ArraysTable(i int, counted *answers.LoopMisses) *Table {
 		}
 		row := []report.Value{report.TextOf(orDash(a.Name)), report.Count(a.References), report.Count(a.Stores)}
 		if classes != nil {
-			row = slices.Insert(row, 1, report.TextOf(orDash(strings.ToLower(strings.ReplaceAll(classes[n], "_", " ")))))
+			row = slices.Insert(row, 1, report.TextOf(orDash(strings.ToLower(strings.ReplaceAll(classes.Rows[n][0].Shown(words), "_", " ")))))
 		}
 		if a.Wild {
 			brief.Add(append(row, report.TextOf("irregular"), report.None(), report.None(), report.None(), report.None())...)
@@ -251,27 +241,30 @@ func (l *Loops) Advice(i int) string {
 }
 
 // missesCell are the misses of a loop in a level.
-func missesCell(c *answers.LevelMisses, i int) string {
+func missesCell(c *answers.LoopLevel, i int) string {
 	switch {
-	case c.Result != nil:
-		return Exact(c.ByLoop[i].Misses)
-	case c.Problem != "":
+	case c.Counted && i < len(c.Misses):
+		return Exact(c.Misses[i])
+	case c.Problem != "" || c.Counted:
 		return "–"
 	}
 	return "…"
 }
 
-// MissesTable tells the misses of a loop by cause, level by level.
-func (l *Loops) MissesTable(m *answers.LoopMisses, loop int) *Table {
-	t := l.Misses(m, []int{loop})
-	brief := t
+// MissesTable tells the misses of a loop by cause, level by level; nil where none are known.
+func (l *Loops) MissesTable(m *answers.LoopReply, loop int) *Table {
+	t := m.Table("misses")
+	if t == nil {
+		return nil
+	}
+	brief := *t
 	brief.Title = "Misses in loop " + l.Label(loop)
 	brief.Columns = t.Columns[1:]
 	brief.Rows = nil
 	for _, row := range t.Rows {
 		brief.Rows = append(brief.Rows, row[1:])
 	}
-	made := newReportTable(brief, t, "", words)
+	made := newReportTable(brief, *t, "", words)
 	made.Schema = "stackglass.loops"
 	return made
 }
@@ -281,32 +274,31 @@ const mostEvicting = 12
 
 // EvictionsTable tells whose lines went because whose came, in the first level, over the
 // whole run; nil where no level was counted, or nothing went.
-func (l *Loops) EvictionsTable(m *answers.LoopMisses) *Table {
-	t := l.Evictions(m)
-	if len(t.Rows) == 0 {
+func EvictionsTable(m *answers.LoopReply) *Table {
+	t := m.Table("evictions")
+	if t == nil || len(t.Rows) == 0 {
 		return nil
 	}
-	brief := t
+	brief := *t
 	if len(brief.Rows) > mostEvicting {
 		brief.Rows = brief.Rows[:mostEvicting]
 		brief.Title += ", the first " + strconv.Itoa(mostEvicting)
 	}
-	made := newReportTable(brief, t, "", words)
+	made := newReportTable(brief, *t, "", words)
 	made.Schema = "stackglass.loops"
 	return made
 }
 
 // HowCounted says of the misses how they were counted, with what is in the way.
-func HowCounted(m *answers.LoopMisses) (list []string) {
+func HowCounted(m *answers.LoopReply) (list []string) {
 	for i := range m.Levels {
 		of := &m.Levels[i]
-		if of.Result == nil {
+		if !of.Counted {
 			list = append(list, of.Problem)
 			continue
 		}
-		r := of.Result
-		text := of.Cache.Name + ": exact, LRU, " + Plural(r.Cache.Sets, "set", "sets") + " of " + Plural(r.Cache.Ways, "line", "lines") + "; " +
-			Percent(Ratio(r.Jumped, r.Total.Accesses)) + " of " + Plural(r.Total.Accesses, "line access", "line accesses") + " were jumped over, because what comes repeats."
+		text := of.Name + ": exact, LRU, " + Plural(of.Sets, "set", "sets") + " of " + Plural(of.Ways, "line", "lines") + "; " +
+			Percent(Ratio(of.Jumped, of.Accesses)) + " of " + Plural(of.Accesses, "line access", "line accesses") + " were jumped over, because what comes repeats."
 		if of.Problem != "" {
 			text += " " + of.Problem
 		}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/compute"
 	"github.com/stackglass/stackglass/workers"
 )
@@ -14,4 +15,13 @@ func openModels(s workers.Subject) (workers.Model, error) {
 		return nil, err // a nil *compute.Models would be no nil Model
 	}
 	return m, nil
+}
+
+// openLoops gives who counts in the loops of what the page asks about.
+func openLoops(s workers.Subject) (workers.Loops, error) {
+	c, err := loopcount.Open(s.Profile)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }

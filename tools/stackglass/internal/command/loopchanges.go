@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/loops/change"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
@@ -67,7 +68,7 @@ func (o *changeOptions) answer(l *answers.Loops) (table report.Table, doubts []s
 	if err != nil {
 		return table, nil, err
 	}
-	t, err := l.NewTrial(nest)
+	t, err := loopcount.NewTrial(l, nest)
 	if err != nil {
 		return table, nil, asUsage(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/loops/outline"
 	"github.com/stackglass/stackglass/core/report"
@@ -214,7 +215,7 @@ func (o *loopOptions) answer(r *reading, found *answers.Loops, levels []hierarch
 		return err
 	}
 	ctx := r.cmd.Context()
-	m := found.CountMisses(levels, func() bool { return ctx.Err() == nil })
+	m := loopcount.Count(found, levels, func() bool { return ctx.Err() == nil })
 	if m == nil {
 		return pass.ErrInterrupted
 	}
@@ -224,11 +225,11 @@ func (o *loopOptions) answer(r *reading, found *answers.Loops, levels []hierarch
 	}
 	for i := range d.Tables {
 		if d.Tables[i].Key == "arrays" {
-			found.AddClasses(&d.Tables[i], m, of)
+			m.AddClasses(&d.Tables[i], of)
 		}
 	}
-	table := found.Misses(m, of)
-	switch evictions := found.Evictions(m); {
+	table := m.Table(of)
+	switch evictions := m.Evictions(); {
 	case r.format == string(report.CSV) && !o.arrays:
 		d.Tables = append([]report.Table{table}, d.Tables...)
 	default:

@@ -1,10 +1,11 @@
-package answers
+package loopcount
 
 import (
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/change"
@@ -18,13 +19,13 @@ import (
 type Trial struct {
 	Nest *loops.Nest
 
-	of     *Loops
+	of     *answers.Loops
 	number int // of the nest
 	arrays []outline.Array
 }
 
 // NewTrial takes a nest by its number from 0. The error is a [*change.Error].
-func (l *Loops) NewTrial(number int) (*Trial, error) {
+func NewTrial(l *answers.Loops, number int) (*Trial, error) {
 	t := &Trial{Nest: l.Nest(number), of: l, number: number}
 	for i := range l.Loops {
 		if l.Loops[i].Nest == number {

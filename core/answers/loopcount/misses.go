@@ -1,4 +1,7 @@
-package answers
+// Package loopcount counts what caches miss in the loops of a folded trace, and what they
+// would miss if the code were different: answers that take work, for the command and for
+// the worker that the page asks (answers.LoopQuestion).
+package loopcount
 
 import (
 	"cmp"
@@ -6,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/loops/misses"
 	"github.com/stackglass/stackglass/core/loops/outline"
@@ -13,8 +17,11 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// LoopMisses are the exact misses of caches by loop: see package misses.
-type LoopMisses struct{ Levels []LevelMisses }
+// Misses are the exact misses of caches by loop: see package misses.
+type Misses struct {
+	Levels []LevelMisses
+	of     *answers.Loops
+}
 
 // LevelMisses are those of a level that sees every access.
 type LevelMisses struct {
@@ -24,12 +31,12 @@ type LevelMisses struct {
 	Problem string          // a sentence; with a result, what is otherwise in the cache
 }
 
-// CountMisses counts the misses of levels, and asks goOn now and then whether to go on;
-// nil: nobody is asked. It gives nil where that ended it.
-func (l *Loops) CountMisses(levels []hierarchy.Cache, goOn func() bool) *LoopMisses {
-	m := new(LoopMisses)
+// Count counts the misses of levels, and asks goOn now and then whether to go on; nil:
+// nobody is asked. It gives nil where that ended it.
+func Count(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
+	m := &Misses{of: l}
 	for _, c := range levels {
-		of, ok := l.count(c, goOn)
+		of, ok := count(l, c, goOn)
 		if !ok {
 			return nil
 		}
@@ -38,7 +45,7 @@ func (l *Loops) CountMisses(levels []hierarchy.Cache, goOn func() bool) *LoopMis
 	return m
 }
 
-func (l *Loops) count(c hierarchy.Cache, goOn func() bool) (of LevelMisses, ok bool) {
+func count(l *answers.Loops, c hierarchy.Cache, goOn func() bool) (of LevelMisses, ok bool) {
 	of.Cache = c
 	cache, ok := setsOf(c)
 	if !ok {
@@ -63,8 +70,8 @@ func (l *Loops) count(c hierarchy.Cache, goOn func() bool) (of LevelMisses, ok b
 	return of, true
 }
 
-// Misses has a row for each loop, by its number, and each level.
-func (l *Loops) Misses(m *LoopMisses, of []int) report.Table {
+// Table has a row for each loop, by its number, and each level.
+func (m *Misses) Table(of []int) report.Table {
 	t := report.Table{Key: "misses", Title: "Misses by loop (exact, LRU; each level sees every access)", Columns: []report.Column{
 		{Key: "loop", Label: "loop"}, {Key: "level", Label: "level"}, {Key: "accesses", Label: "accesses"}, {Key: "misses", Label: "misses"}, {Key: "miss_ratio", Label: "miss ratio"},
 		{Key: "cold", Label: "cold"}, {Key: "capacity", Label: "capacity"}, {Key: "conflict", Label: "conflict"}, {Key: "share", Label: "share of misses"},
@@ -80,7 +87,7 @@ func (l *Loops) Misses(m *LoopMisses, of []int) report.Table {
 			if c.Conflict() < 0 {
 				conflict = report.TextOf(strconv.FormatInt(c.Conflict(), 10))
 			}
-			t.Add(report.TextOf(l.Label(loop)), report.TextOf(level.Cache.Name), report.Count(c.Accesses), report.Count(c.Misses), report.Share(c.Misses, c.Accesses),
+			t.Add(report.TextOf(m.of.Label(loop)), report.TextOf(level.Cache.Name), report.Count(c.Accesses), report.Count(c.Misses), report.Share(c.Misses, c.Accesses),
 				report.Count(c.Cold), report.Count(c.Capacity()), conflict, report.Share(c.Misses, level.Result.Total.Misses))
 		}
 	}
@@ -89,7 +96,7 @@ func (l *Loops) Misses(m *LoopMisses, of []int) report.Table {
 
 // Evictions tells whose lines went because whose came, in the first level that was
 // counted, over the whole run: those that went most often first.
-func (l *Loops) Evictions(m *LoopMisses) report.Table {
+func (m *Misses) Evictions() report.Table {
 	t := report.Table{Key: "evictions", Columns: []report.Column{
 		{Key: "comes", Label: "comes"}, {Key: "goes", Label: "goes"}, {Key: "lines", Label: "lines"}, {Key: "share", Label: "share"},
 	}}
@@ -99,7 +106,7 @@ func (l *Loops) Evictions(m *LoopMisses) report.Table {
 	}
 	r := m.Levels[at].Result
 	t.Title = "Who evicts whom in " + m.Levels[at].Cache.Name + ", over the whole run"
-	names := l.columns(r)
+	names := m.columns(r)
 	type pair struct {
 		comes, goes int
 		lines       uint64
@@ -122,12 +129,12 @@ func (l *Loops) Evictions(m *LoopMisses) report.Table {
 }
 
 // columns names the arrays that evictions are counted of.
-func (l *Loops) columns(r *misses.Result) []string {
+func (m *Misses) columns(r *misses.Result) []string {
 	names := make([]string, len(r.Evictions))
 	for i := range r.Arrays {
 		switch a := &r.Arrays[i]; {
 		case names[a.Column] == "":
-			names[a.Column] = l.arrayName(a, r.Cache.LineBytes)
+			names[a.Column] = m.arrayName(a, r.Cache.LineBytes)
 		default:
 			names[a.Column] = "(others)"
 		}
@@ -136,12 +143,12 @@ func (l *Loops) columns(r *misses.Result) []string {
 }
 
 // arrayName names an array by the variables of its references.
-func (l *Loops) arrayName(a *misses.Array, lineBytes uint64) string {
+func (m *Misses) arrayName(a *misses.Array, lineBytes uint64) string {
 	const few = 3
 	var list []string
-	refs := l.Tree().References()
+	refs := m.of.Tree().References()
 	for _, n := range a.References {
-		if name := l.Variable(refs[n]); name != "" && !slices.Contains(list, name) {
+		if name := m.of.Variable(refs[n]); name != "" && !slices.Contains(list, name) {
 			list = append(list, name)
 		}
 	}
@@ -163,7 +170,8 @@ const (
 // Classes gives the class of each array of a loop, in the order of Arrays, in the first
 // level that was counted: from exact counts, see [sma.Exact]. It gives the level's name
 // too, and nil where the trace does not fold well enough for that to be quick.
-func (l *Loops) Classes(m *LoopMisses, loop int) (level string, classes []string) {
+func (m *Misses) Classes(loop int) (level string, classes []string) {
+	l := m.of
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
 	if at < 0 || m.Levels[at].Result.Simulated > mostClassSimulated || l.Tree().Size().Leaves > mostClassLeaves {
 		return "", nil
@@ -197,15 +205,15 @@ func (l *Loops) Classes(m *LoopMisses, loop int) (level string, classes []string
 
 // AddClasses puts the classes of arrays into the table of those of some loops, in the
 // order of ArraysTable.
-func (l *Loops) AddClasses(t *report.Table, m *LoopMisses, of []int) {
+func (m *Misses) AddClasses(t *report.Table, of []int) {
 	named, row := "", 0
 	list := make([]report.Value, len(t.Rows))
 	for _, loop := range of {
-		level, classes := l.Classes(m, loop)
+		level, classes := m.Classes(loop)
 		if classes != nil {
 			named = level
 		}
-		for i := range l.Arrays(loop) {
+		for i := range m.of.Arrays(loop) {
 			if list[row] = report.None(); classes != nil && classes[i] != "" {
 				list[row] = report.TextOf(classes[i])
 			}

@@ -1,0 +1,184 @@
+package loopcount
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// Counter answers questions about the loops of one run.
+type Counter struct {
+	loops *answers.Loops
+
+	machine []string
+	counted *Misses // of machine; nil: not yet
+
+	trial   *Trial
+	refused string
+	tried   tried
+}
+
+// tried is what changes were tried, and what came of it.
+type tried struct {
+	machine []string
+	nest    uint32
+	changes []answers.NestChange
+	propose bool
+	reply   *answers.LoopReply
+}
+
+// Open reads the loops of an encoded profile. Its error says why there are none.
+func Open(encoded []byte) (*Counter, error) {
+	p, err := profile.Decode(encoded)
+	if err != nil {
+		return nil, err
+	}
+	l, err := answers.NewLoops(p, answers.MostNests)
+	if err == nil && l == nil {
+		err = errors.New("the profile has no loops")
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.Large(answers.LeastNest)
+	return &Counter{loops: l}, nil
+}
+
+// Answer gives the answers to a question as they come, and asks goOn now and then whether
+// to go on.
+func (c *Counter) Answer(q answers.LoopQuestion, goOn func() bool, give func(*answers.LoopReply)) {
+	var h hierarchy.Hierarchy
+	for _, line := range q.Machine {
+		if err := h.Add(line); err != nil {
+			give(&answers.LoopReply{Problem: "The hierarchy: " + err.Error() + "."})
+			return
+		}
+	}
+	if len(h.Levels) == 0 || int64(q.Loop) >= int64(len(c.loops.Loops)) || int64(q.Nest) >= int64(c.loops.Nests) {
+		give(&answers.LoopReply{Problem: "The question is of another run: reload the page."})
+		return
+	}
+	if c.counted == nil || !slices.Equal(c.machine, q.Machine) {
+		c.counted, c.machine = Count(c.loops, h.Levels, goOn), slices.Clone(q.Machine)
+		if c.counted == nil {
+			return
+		}
+	}
+	give(c.counts(int(q.Loop)))
+	if !c.prepare(int(q.Nest)) {
+		give(&answers.LoopReply{Trial: true, Refused: c.refused})
+		return
+	}
+	if len(q.Changes) == 0 && !q.Propose {
+		give(&answers.LoopReply{Trial: true})
+		return
+	}
+	if reply := c.change(q, h.Levels, goOn); reply != nil {
+		give(reply)
+	}
+}
+
+// counts is the answer as to the loops as they are.
+func (c *Counter) counts(loop int) *answers.LoopReply {
+	reply, m := &answers.LoopReply{}, c.counted
+	for i := range m.Levels {
+		of := &m.Levels[i]
+		level := answers.LoopLevel{Name: of.Cache.Name, Problem: of.Problem}
+		if r := of.Result; r != nil {
+			level.Counted = true
+			level.Sets, level.Ways, level.Accesses, level.Jumped = r.Cache.Sets, r.Cache.Ways, r.Total.Accesses, r.Jumped
+			for k := range of.ByLoop {
+				level.Misses = append(level.Misses, of.ByLoop[k].Misses)
+			}
+		}
+		reply.Levels = append(reply.Levels, level)
+	}
+	reply.Tables = []report.Table{m.Table([]int{loop}), m.Evictions()}
+	level, classes := m.Classes(loop)
+	if classes != nil {
+		t := report.Table{Key: "classes", Columns: []report.Column{{Key: "class", Label: "class"}}}
+		for _, class := range classes {
+			t.Add(report.TextOf(class))
+		}
+		reply.ClassLevel, reply.Tables = level, append(reply.Tables, t)
+	}
+	return reply
+}
+
+// prepare has the nest that changes are tried on at hand; false: none can be.
+func (c *Counter) prepare(nest int) bool {
+	if c.trial != nil && c.trial.number == nest {
+		return true
+	}
+	var err error
+	if c.trial, err = NewTrial(c.loops, nest); err != nil {
+		c.trial, c.refused = nil, sentence(err)
+	}
+	return err == nil
+}
+
+// mostProposals is how many changes are proposed.
+const mostProposals = 5
+
+// change tries changes, and searches for some; nil where goOn ended that.
+func (c *Counter) change(q answers.LoopQuestion, levels []hierarchy.Cache, goOn func() bool) *answers.LoopReply {
+	t := &c.tried
+	if t.reply != nil && t.nest == q.Nest && t.propose == q.Propose && slices.Equal(t.machine, q.Machine) && slices.Equal(t.changes, q.Changes) {
+		return t.reply
+	}
+	reply := &answers.LoopReply{Trial: true}
+	var all report.Table
+	for _, of := range q.Changes {
+		ch, err := c.trial.Read(of.Kind, of.Text)
+		if err == nil {
+			err = ch.Apply(c.trial.Nest.Clone())
+		}
+		if err != nil {
+			reply.Wrong = append(reply.Wrong, sentence(err))
+			continue
+		}
+		table, doubts, err := c.trial.Try(levels, goOn, ch)
+		if !goOn() {
+			return nil
+		}
+		wrong := ""
+		if err != nil {
+			wrong = sentence(err)
+		}
+		reply.Wrong, reply.Doubts = append(reply.Wrong, wrong), doubts
+		table.Rows = append(all.Rows, table.Rows...)
+		all = table
+	}
+	if len(all.Rows) > 0 {
+		all.Key = "tried"
+		reply.Tables = append(reply.Tables, all)
+	}
+	if q.Propose {
+		found, _, err := c.trial.Propose(levels[0], mostProposals, goOn)
+		if !goOn() {
+			return nil
+		}
+		switch {
+		case err != nil:
+			reply.Doubts = append(reply.Doubts, err.Error())
+		case len(found.Rows) == 0:
+			reply.Doubts = append(reply.Doubts, "None of the changes that were tried saves a fiftieth of the misses of "+levels[0].Name)
+		default:
+			found.Key = "proposed"
+			reply.Tables = append(reply.Tables, found)
+		}
+	}
+	*t = tried{slices.Clone(q.Machine), q.Nest, slices.Clone(q.Changes), q.Propose, reply}
+	return reply
+}
+
+// sentence makes one of an error.
+func sentence(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
