@@ -44,9 +44,6 @@ func (v *View) How() string {
 	if s := v.Profile.Sampled; s != nil {
 		return s.Chip()
 	}
-	if v.Profile.Predicted != nil {
-		return "predicted"
-	}
 	return Exactly
 }
 
