@@ -5,10 +5,12 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/multicore/interleave"
 	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/ppt"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
@@ -90,7 +92,8 @@ func TestErrors(t *testing.T) {
 			return errors.As(err, &e) && e.One == 7 && e.Another == 9
 		}},
 		"address": {whole(func(b *trace.Batch) {
-			b.Addr[slices.Index(b.Kind, trace.ParallelBegin)+3] = 1 << 50
+			at := slices.Index(b.Kind, trace.ParallelBegin)
+			b.Addr[at+slices.IndexFunc(b.Kind[at:], trace.Kind.IsReference)] = 1 << 50
 		}), Options{Shared: []bool{}}, func(err error) bool {
 			var e *AddressError
 			return errors.As(err, &e)
@@ -113,6 +116,8 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+func pptReader(text string) *ppt.Reader { return ppt.NewReader("t", strings.NewReader(text)) }
 
 // TestSyntaxErrors are told, and reading goes on behind them.
 func TestSyntaxErrors(t *testing.T) {
