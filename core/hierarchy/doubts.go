@@ -52,10 +52,21 @@ func ProfileDoubts(p *profile.Profile) (warnings []Warning) {
 	if text := SampleDoubt(p.Sampled); text != "" {
 		warnings = append(warnings, Warning(text))
 	}
+	if text := PredictedDoubt(p.Predicted); text != "" {
+		warnings = append(warnings, Warning(text))
+	}
 	if n := p.Totals.BadRecords; n > 0 {
 		warnings = append(warnings, Warning(strconv.FormatUint(n, 10)+" records of the trace could not be read and are missing"))
 	}
 	return warnings
+}
+
+// PredictedDoubt says that threads did not run; "" where they did.
+func PredictedDoubt(p *profile.Predicted) string {
+	if p == nil {
+		return ""
+	}
+	return "the threads are predicted: those of " + strconv.FormatUint(uint64(p.Cores), 10) + " cores were mimicked from a run with one thread (" + p.How + ")"
 }
 
 // anyBehind reports whether a level is answered as if it saw every access, and

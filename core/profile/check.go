@@ -55,6 +55,9 @@ func (p *Profile) Check() error {
 	if err := p.Sampled.check(p); err != nil {
 		return err
 	}
+	if err := p.Predicted.check(&p.Totals); err != nil {
+		return err
+	}
 	return p.checkSegment()
 }
 

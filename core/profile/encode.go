@@ -28,6 +28,7 @@ import (
 //	SAMP  where counts are estimates: mode; seed; threshold; most lines; gap; on;
 //	      period; references read; list of line sizes, each: line bytes; threshold;
 //	      accesses analysed; samples; lines; censored; list of (low, high)
+//	PRED  where the threads did not run but were mimicked: cores; how (length, bytes)
 //	LOCA  line bytes; list of kinds, each: kind; cold; histogram, which is a list
 //	      of (distance - previous distance, from -1; count)
 //	WIND  line bytes; references a window; first window; list of rows, each a
@@ -194,6 +195,9 @@ func (p *Profile) canonical(w *writer) {
 	w.section("STAT", p.State.encode)
 	if p.Sampled != nil {
 		w.section("SAMP", p.Sampled.encode)
+	}
+	if p.Predicted != nil {
+		w.section("PRED", p.Predicted.encode)
 	}
 	for i := range p.Locality {
 		w.inPieces("LOCA", p.Locality[i].encode)

@@ -41,6 +41,8 @@ type Profile struct {
 
 	// Sampled is nil in an exact profile; in others, counts are estimates.
 	Sampled *Sampled
+	// Predicted is nil in a profile of what ran.
+	Predicted *Predicted
 
 	// Segment is what a later segment of the same trace needs to be appended
 	// (MODELS §9). It holds addresses: it is nil unless asked for, and not part

@@ -44,6 +44,9 @@ func (v *View) How() string {
 	if s := v.Profile.Sampled; s != nil {
 		return s.Chip()
 	}
+	if v.Profile.Predicted != nil {
+		return "predicted"
+	}
 	return Exactly
 }
 

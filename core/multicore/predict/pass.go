@@ -38,7 +38,7 @@ func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err err
 		if base != nil && base.costs != nil {
 			o.Order.Cycles = base.costs
 		}
-		p.timed = newTimed(cores, base, len(q.Hierarchy.Levels))
+		p.timed = newTimed(cores, base, len(q.Hierarchy.Levels), func() *trace.Program { return p.threads.Header().Program })
 	}
 	if p.threads, err = open(o); err != nil {
 		return nil, err
@@ -121,7 +121,6 @@ func (p *pass) count(b *trace.Batch) {
 
 // take feeds the simulator and the clocks, part by part where regions begin and end.
 func (p *pass) take(b *trace.Batch) error {
-	p.timed.knows(p.threads.Header().Program)
 	for lo := 0; lo < b.Len(); {
 		hi := lo + 1
 		for hi < b.Len() && b.Kind[hi] != trace.ParallelBegin && b.Kind[hi] != trace.ParallelEnd {
@@ -210,6 +209,7 @@ func simulated(r *simulate.Result, i int) Level {
 func (p *pass) model(r *Result) error {
 	found := p.runner.Finish(profile.State{})
 	if p.q.Keep == p.cores {
+		found.Predicted = &profile.Predicted{Cores: uint32(p.cores), How: p.q.how()}
 		r.Profile = found
 	}
 	if !p.q.Stacks {

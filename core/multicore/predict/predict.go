@@ -37,6 +37,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/interleave"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/simulate"
@@ -90,6 +91,19 @@ func (q *Question) Check() error {
 	}
 	_, err := simulate.New(q.Hierarchy, simulate.Options{MemoryBytes: q.MemoryBytes, Cores: coresOf(slices.Max(q.Cores))})
 	return err
+}
+
+// how says how the run is divided, and in which order its threads go.
+func (q *Question) how() string {
+	text := q.Options.Division.String()
+	if q.Options.Schedule != nil {
+		text += ", schedule " + q.Options.Schedule.String()
+	}
+	text += ", " + q.Options.Order.Policy.String()
+	if q.Options.Order.Policy == interleave.Uniform {
+		text += ", seed " + strconv.FormatUint(q.Options.Order.Seed, 10)
+	}
+	return text
 }
 
 // coresOf puts thread i on core i.

@@ -13,6 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/multicore/predict"
 	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -198,7 +199,7 @@ func TestStacks(t *testing.T) {
 		if (r.Profile != nil) != (r.Cores == 4) {
 			t.Errorf("%d cores: a profile: %t", r.Cores, r.Profile != nil)
 		}
-		if p := r.Profile; p != nil && (len(p.Totals.Threads) != 4 || p.Totals.AllReferences() != r.References || len(p.Sharing) == 0 || p.Sites == nil) {
+		if p := r.Profile; p != nil && (p.Predicted == nil || *p.Predicted != (profile.Predicted{Cores: 4, How: "iterations, round-robin"}) || len(p.Totals.Threads) != 4 || p.Totals.AllReferences() != r.References || len(p.Sharing) == 0 || p.Sites == nil) {
 			t.Errorf("%d threads, %d references", len(p.Totals.Threads), p.Totals.AllReferences())
 		}
 	}

@@ -64,8 +64,9 @@ const mostRegions = 64
 // timed is what times of a pass are made of.
 type timed struct {
 	cores, levels int
-	base          *timed    // of one core; nil: this is it
-	weights       []float64 // cycles of an execution of each block with one core; nil: not known
+	program       func() *trace.Program // as it is known by now
+	base          *timed                // of one core; nil: this is it
+	weights       []float64             // cycles of an execution of each block with one core; nil: not known
 
 	blocks, sites int        // that the program is known to have
 	served        [][]uint64 // by site, references by the level that had their lines; memory last
@@ -98,9 +99,9 @@ type region struct {
 	critical float64  // cycles of the cores with most to do, phase by phase
 }
 
-func newTimed(cores int, base *timed, levels int) *timed {
+func newTimed(cores int, base *timed, levels int, program func() *trace.Program) *timed {
 	t := &timed{
-		cores: cores, base: base, levels: levels, byPlace: map[uint32]*region{},
+		program: program, cores: cores, base: base, levels: levels, byPlace: map[uint32]*region{},
 		visits: make([][]uint64, cores), clocks: make([]float64, cores), barriers: make([]uint64, cores),
 	}
 	if base != nil {
@@ -109,7 +110,7 @@ func newTimed(cores int, base *timed, levels int) *timed {
 	return t
 }
 
-// knows grows tables to the program as it is known by now.
+// knows grows tables to the program.
 func (t *timed) knows(p *trace.Program) {
 	if p == nil || len(p.Blocks) == t.blocks && len(p.Sites) == t.sites {
 		return
@@ -150,11 +151,17 @@ func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 		}
 		switch {
 		case kind.IsReference():
-			if int(site) < t.sites {
+			if int64(site) >= int64(t.sites) && b.Site != nil {
+				t.knows(t.program())
+			}
+			if int64(site) < int64(t.sites) {
 				t.reference(site, depths[i], b.Addr[i])
 			}
 		case kind == trace.BlockEntry:
-			if int(site) < t.blocks {
+			if int64(site) >= int64(t.blocks) {
+				t.knows(t.program())
+			}
+			if int64(site) < int64(t.blocks) {
 				t.enter(core, site)
 			}
 		case kind == trace.ParallelBegin:

@@ -321,6 +321,9 @@ func (l *answerable) doubts() (list []string) {
 	if text := hierarchy.SampleDoubt(p.Sampled); text != "" {
 		list = append(list, l.name+": "+text)
 	}
+	if text := hierarchy.PredictedDoubt(p.Predicted); text != "" {
+		list = append(list, l.name+": "+text)
+	}
 	if n := p.Totals.BadRecords; n > 0 {
 		text := l.name + ": " + plural(n, "record") + " could not be read and left out"
 		if l.FirstBad != nil {

@@ -1,0 +1,32 @@
+package profile_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+func TestPredictedForm(t *testing.T) {
+	p := sampledProfile()
+	p.Predicted = &profile.Predicted{Cores: 16, How: "iterations, round-robin"}
+	back, err := profile.Decode(p.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(back.Encode(), p.Encode()) || *back.Predicted != *p.Predicted {
+		t.Errorf("%+v came back as %+v", p.Predicted, back.Predicted)
+	}
+	ran := sampledProfile()
+	if ran.Digest() == p.Digest() {
+		t.Error("what was predicted has the digest of what ran")
+	}
+	for _, cores := range []uint32{0, 1, profile.MaxCores + 1} {
+		p.Predicted.Cores, p.Totals.Threads = cores, []uint32{0, 1}
+		var check *profile.CheckError
+		if _, err := profile.Decode(p.Encode()); !errors.As(err, &check) {
+			t.Errorf("%d cores: %v, want that it contradicts itself", cores, err)
+		}
+	}
+}
