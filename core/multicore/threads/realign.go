@@ -13,12 +13,16 @@
 //  3. At the join, the phases come one after the other, all threads' rows of one in the
 //     order asked for (package interleave), threads ascending by their numbers.
 //
+// Threads are numbered anew, as cores are: from 0 in the order in which they appear, those
+// that appear in the same region by their numbers before.
+//
 // A region inside of a region on the same thread belongs to the phase around it, as do its
 // barriers: LLVM's runtime gives it no further thread unless it is told to. Threads that
 // are no part of the team, and do something while it runs, are taken for a part of it.
 package threads
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strconv"
@@ -43,6 +47,11 @@ type Reader struct {
 	kinds    trace.Kinds // that were asked for
 	merger   *interleave.Merger
 
+	numbers map[uint32]uint32 // of threads, new by old
+	thread  uint32            // the last one that was looked up, and its new number
+	number  uint32
+	program trace.Program // for Header
+
 	in    *trace.Batch // of r
 	at    int          // the next row of it
 	err   error        // what comes behind its rows and what is collected
@@ -63,7 +72,8 @@ type Reader struct {
 
 // member is a thread of the region at hand.
 type member struct {
-	thread uint32
+	thread uint32       // as in the trace
+	number uint32       // the new one, known when the region is over
 	rows   *trace.Batch // all its rows of the region; its columns grow
 	phases []int        // where each phase of it begins
 	depth  int          // regions inside of this one
@@ -85,7 +95,7 @@ func Realign(r trace.Reader, o interleave.Order, mostRows int) *Reader {
 	if mostRows < 1 {
 		mostRows = MostRows
 	}
-	a := &Reader{r: r, order: o, mostRows: mostRows, merger: interleave.New(o), in: trace.NewBatch(0)}
+	a := &Reader{r: r, order: o, mostRows: mostRows, merger: interleave.New(o), in: trace.NewBatch(0), numbers: map[uint32]uint32{}}
 	a.Select(trace.AllKinds)
 	return a
 }
@@ -105,12 +115,27 @@ func (a *Reader) Select(kinds trace.Kinds) {
 	}
 }
 
-// Header is that of the trace.
+// Header is that of the trace, with the threads by their new numbers.
 func (a *Reader) Header() trace.Header {
+	var h trace.Header
 	if d, ok := a.r.(trace.Describer); ok {
-		return d.Header()
+		h = d.Header()
 	}
-	return trace.Header{}
+	h.Threads, h.Sliced = true, false
+	if h.Program == nil {
+		return h
+	}
+	a.program = *h.Program
+	a.program.Threads = make([]trace.Thread, 0, len(a.numbers))
+	for _, t := range h.Program.Threads {
+		if n, ok := a.numbers[t.Number]; ok {
+			t.Number = n
+			a.program.Threads = append(a.program.Threads, t)
+		}
+	}
+	slices.SortFunc(a.program.Threads, func(x, y trace.Thread) int { return cmp.Compare(x.Number, y.Number) })
+	h.Program = &a.program
+	return h
 }
 
 // Next gives the next rows.
@@ -170,16 +195,19 @@ func (a *Reader) fill(b *trace.Batch) error {
 // take moves the next rows of a.in, of one thread, to b or to a member of the region.
 func (a *Reader) take(b *trace.Batch) error {
 	from := a.at
-	thread, kind := a.thread(from), a.in.Kind[from]
+	thread, kind := a.threadOf(from), a.in.Kind[from]
 	if !a.open {
 		a.at++
 		for kind != trace.ParallelBegin && a.at < a.in.Len() && a.at-from < b.Cap()-b.Len() {
 			if kind = a.in.Kind[a.at]; kind == trace.ParallelBegin {
-				thread = a.thread(a.at)
+				thread = a.threadOf(a.at)
 			}
 			a.at++
 		}
+		n := b.Len()
 		appendRows(b, a.in, from, a.at)
+		b.NeedThread()
+		a.renumber(b.Thread[n:])
 		if kind == trace.ParallelBegin {
 			a.open, a.master, a.rows, a.members, a.recent = true, thread, 0, a.members[:0], nil
 		}
@@ -201,7 +229,7 @@ func (a *Reader) take(b *trace.Batch) error {
 		}
 	}
 	a.at++
-	for a.at < a.in.Len() && a.thread(a.at) == thread && !needed.Has(a.in.Kind[a.at]) {
+	for a.at < a.in.Len() && a.threadOf(a.at) == thread && !needed.Has(a.in.Kind[a.at]) {
 		a.at++
 	}
 	if a.rows += a.at - from; a.rows > a.mostRows {
@@ -211,7 +239,7 @@ func (a *Reader) take(b *trace.Batch) error {
 	return nil
 }
 
-func (a *Reader) thread(row int) uint32 {
+func (a *Reader) threadOf(row int) uint32 {
 	if a.in.Thread == nil {
 		return 0
 	}
@@ -224,7 +252,7 @@ func (a *Reader) member(thread uint32) *member {
 		return a.recent
 	}
 	i, found := slices.BinarySearchFunc(a.members, thread, func(m *member, thread uint32) int {
-		return int(int64(m.thread) - int64(thread))
+		return cmp.Compare(m.thread, thread)
 	})
 	if !found {
 		n := len(a.members)
@@ -246,13 +274,35 @@ func (a *Reader) member(thread uint32) *member {
 	return a.recent
 }
 
+// renumber gives threads their new numbers, which are the next for new ones.
+func (a *Reader) renumber(threads []uint32) {
+	for i, t := range threads {
+		threads[i] = a.numberOf(t)
+	}
+}
+
+func (a *Reader) numberOf(thread uint32) uint32 {
+	if thread == a.thread && len(a.numbers) > 0 {
+		return a.number
+	}
+	n, ok := a.numbers[thread]
+	if !ok {
+		n = uint32(len(a.numbers))
+		a.numbers[thread] = n
+	}
+	a.thread, a.number = thread, n
+	return n
+}
+
 // join ends the region: its phases are given from now on.
 func (a *Reader) join() {
 	a.open, a.phases, a.phase, a.merging = false, 1, 0, false
 	for _, m := range a.members {
 		a.phases = max(a.phases, len(m.phases))
 		m.phases = append(m.phases, m.rows.Len())
+		m.number = a.numberOf(m.thread)
 	}
+	slices.SortFunc(a.members, func(x, y *member) int { return cmp.Compare(x.number, y.number) })
 }
 
 // give appends rows of the region to b.
@@ -267,7 +317,7 @@ func (a *Reader) give(b *trace.Batch) error {
 			for _, m := range a.members {
 				if a.phase+1 < len(m.phases) {
 					m.from, m.to = m.phases[a.phase], m.phases[a.phase+1]
-					a.cores, a.streams = append(a.cores, m.thread), append(a.streams, m)
+					a.cores, a.streams = append(a.cores, m.number), append(a.streams, m)
 				}
 			}
 			a.merger.Begin(a.cores, a.streams)
