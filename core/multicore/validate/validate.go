@@ -1,0 +1,240 @@
+// Package validate tells by how much predictions of many cores from a run with one thread
+// are off, and why.
+//
+// The truth is an exact simulation of what the program's own threads did, in runs with as
+// many threads as there are cores, with their references in the order that is asked for
+// between barriers (package threads). What is predicted is what package predict answers
+// from the run with one thread, in the same order. So they differ by how the work was
+// divided, and by nothing else; caches are the same code.
+//
+// Two more differences are those of steps that can be taken on the predicted threads
+// alone: the stack distance cache model instead of simulated caches, and caches whose lines
+// other cores' stores do not take away.
+//
+// Differences are given in percentage points of a hit rate: what was predicted less what is
+// true. Of private caches that is the mean over the caches (Barai et al., MEMSYS 2020), in
+// which all weigh the same, and beside it the rate of all together, in which all references
+// do. Of shared ones it is the global rate: 1 - misses by all references.
+package validate
+
+import (
+	"io"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/multicore/threads"
+	"github.com/stackglass/stackglass/core/simulate"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Rates are hit rates of one level.
+type Rates struct {
+	Mean   float64 // of its caches, those without accesses left out
+	Local  float64 // hits by accesses of all its caches
+	Global float64 // 1 - misses by all references
+}
+
+// Level is one level of the hierarchy, for one number of cores.
+type Level struct {
+	Cache hierarchy.Cache
+	// Shared: the level has fewer caches than there are cores, and its Global rate is what
+	// counts; else it is Mean.
+	Shared           bool
+	Truth, Predicted Rates
+	// SDCM is what the stack distance cache model says of the predicted threads. It gives
+	// no Mean.
+	SDCM Rates
+	// Alone is the rate of the predicted threads in private caches that lose nothing to
+	// others' stores. It is there for the first level if that is private.
+	Alone    Rates
+	HasAlone bool
+}
+
+// Row is a comparison for one number of cores.
+type Row struct {
+	Cores                               int
+	Threads                             int // of the real trace
+	TrueReferences, PredictedReferences uint64
+	Levels                              []Level
+}
+
+// Points is by how many percentage points a is above b.
+func Points(a, b float64) float64 { return 100 * (a - b) }
+
+// Error is what the level's prediction is off, in points of the rate that counts.
+func (l *Level) Error() float64 {
+	if l.Shared {
+		return Points(l.Predicted.Global, l.Truth.Global)
+	}
+	return Points(l.Predicted.Mean, l.Truth.Mean)
+}
+
+// Weighted is Error with all references weighed the same.
+func (l *Level) Weighted() float64 { return Points(l.Predicted.Global, l.Truth.Global) }
+
+// SDCMError is by how much the stack distance cache model is off the simulation of the
+// same threads, in points of the global rate.
+func (l *Level) SDCMError() float64 { return Points(l.SDCM.Global, l.Predicted.Global) }
+
+// CoherenceError is by how much the rate of the first level would rise if stores took
+// nothing from other cores, in points of Mean.
+func (l *Level) CoherenceError() float64 { return Points(l.Alone.Mean, l.Predicted.Mean) }
+
+// Truth is a [predict.Source] of the real threads, of the trace that open opens, in the
+// order of the question.
+func Truth(open func() (trace.Reader, error)) predict.Source {
+	return func(o multicore.Options) (predict.Threads, error) {
+		r, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return &closing{Reader: threads.Realign(r, o.Order, 0), of: r}, nil
+	}
+}
+
+// closing is a realigned trace whose file is closed with it.
+type closing struct {
+	*threads.Reader
+	of trace.Reader
+}
+
+func (c *closing) Close() error {
+	if f, ok := c.of.(io.Closer); ok {
+		return f.Close()
+	}
+	return nil
+}
+
+// Compare predicts for q.Cores[0] cores from mimicked threads, and holds it against the
+// truth, whose trace has as many threads. SDCM's rates are there if q.Stacks.
+func Compare(q predict.Question, mimicked, truth predict.Source) (Row, error) {
+	cores := q.Cores[0]
+	q.Cores, q.Keep, q.Processor = []int{cores}, 0, nil
+	var apart *alone
+	source := func(o multicore.Options) (predict.Threads, error) {
+		r, err := mimicked(o)
+		if err != nil || max(q.Hierarchy.Levels[0].SharedBy, 1) > 1 {
+			return r, err
+		}
+		apart, err = newAlone(r, q, cores)
+		return apart, err
+	}
+	row := Row{Cores: cores}
+	predicted, err := run(q, source)
+	if err != nil {
+		return row, err
+	}
+	q.Stacks = false
+	real, err := run(q, truth)
+	if err != nil {
+		return row, err
+	}
+	if p := real.Header.Program; p != nil {
+		row.Threads = len(p.Threads)
+	}
+	row.TrueReferences, row.PredictedReferences = real.References, predicted.References
+	for i, l := range predicted.Levels {
+		level := Level{Cache: l.Cache, Shared: l.Caches < cores, Predicted: ratesOf(&l), Truth: ratesOf(&real.Levels[i])}
+		if predicted.Modelled != nil {
+			level.SDCM = ratesOf(&predicted.Modelled[i])
+		}
+		if i == 0 && apart != nil {
+			level.Alone, level.HasAlone = apart.rates(), true
+		}
+		row.Levels = append(row.Levels, level)
+	}
+	return row, nil
+}
+
+// run answers a question for one number of cores.
+func run(q predict.Question, s predict.Source) (predict.Result, error) {
+	r, err := predict.New(q, s)
+	if err != nil {
+		return predict.Result{}, err
+	}
+	defer r.Close()
+	for err == nil {
+		err = r.Step()
+	}
+	if err != io.EOF {
+		return predict.Result{}, err
+	}
+	return r.Results()[0], nil
+}
+
+func ratesOf(l *predict.Level) Rates {
+	r := Rates{Mean: l.Local, Local: l.Local, Global: l.Global}
+	if l.Averaged {
+		r.Mean = l.Mean
+	}
+	return r
+}
+
+// alone passes threads on, and takes each through a first-level cache of its own.
+type alone struct {
+	predict.Threads
+	cores  []*simulate.Simulator
+	thread trace.Batch
+}
+
+func newAlone(r predict.Threads, q predict.Question, cores int) (*alone, error) {
+	a := &alone{Threads: r}
+	first := hierarchy.Hierarchy{Levels: q.Hierarchy.Levels[:1:1]}
+	for range cores {
+		s, err := simulate.New(first, simulate.Options{Seed: q.Seed, Cores: [][]uint32{{0}}})
+		if err != nil {
+			return nil, err
+		}
+		a.cores = append(a.cores, s)
+	}
+	return a, nil
+}
+
+// Next implements [trace.Reader].
+func (a *alone) Next(b *trace.Batch) error {
+	if err := a.Threads.Next(b); err != nil {
+		return err
+	}
+	for core, s := range a.cores {
+		own := &a.thread
+		own.Resize(0)
+		for i, k := range b.Kind {
+			if (b.Thread == nil || int(b.Thread[i]) == core) && trace.DataKinds.Has(k) {
+				own.Addr, own.Bytes, own.Kind = append(own.Addr, b.Addr[i]), append(own.Bytes, b.Bytes[i]), append(own.Kind, k)
+			}
+		}
+		if err := s.Consume(own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close closes the threads.
+func (a *alone) Close() error {
+	if c, ok := a.Threads.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+func (a *alone) rates() (r Rates) {
+	var accesses, misses float64
+	busy := 0
+	for _, s := range a.cores {
+		run := s.Result().Levels[0].Run
+		if n := float64(run.Accesses()); n > 0 {
+			busy++
+			accesses, misses = accesses+n, misses+float64(run.Misses())
+			r.Mean += 1 - float64(run.Misses())/n
+		}
+	}
+	if busy == 0 {
+		return Rates{Mean: 1, Local: 1, Global: 1}
+	}
+	r.Mean /= float64(busy)
+	r.Local = 1 - misses/accesses
+	r.Global = r.Local
+	return r
+}

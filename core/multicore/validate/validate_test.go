@@ -1,0 +1,159 @@
+package validate
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+func machine(t *testing.T, lines ...string) (h hierarchy.Hierarchy) {
+	t.Helper()
+	for _, line := range lines {
+		if err := h.Add(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// team is a region of two threads: each stores to lines of its own and then loads those of
+// the other, so often. Thread 0 loads all lines first, outside of the region.
+func team(lines int) *trace.Batch {
+	b := trace.NewBatch(8 * lines * 4)
+	b.NeedThread()
+	for i := range 2 * lines {
+		b.Append(trace.Load, trace.Addr(64*i), 8, 0, 0)
+	}
+	b.Append(trace.ParallelBegin, 0, 0, 0, 0)
+	for turn := range 2 {
+		for thread := range 2 {
+			if turn > 0 {
+				b.Append(trace.Barrier, 0, 0, uint32(thread), 0)
+			}
+			for i := range lines {
+				if turn == 0 {
+					b.Append(trace.Store, trace.Addr(64*(lines*thread+i)), 8, uint32(thread), 0)
+				} else {
+					b.Append(trace.Load, trace.Addr(64*(lines*(1-thread)+i)), 8, uint32(thread), 0)
+				}
+			}
+		}
+	}
+	b.Append(trace.ParallelEnd, 0, 0, 0, 0)
+	return b
+}
+
+func sourceOf(b *trace.Batch) predict.Source {
+	return Truth(func() (trace.Reader, error) { return tracetest.NewReader(b, 100), nil })
+}
+
+// TestSameThreads: what is compared with itself is off by nothing, and the rates are those
+// that one finds by hand. Of 10 lines each, thread 0 loads 20 (all miss), stores to 10 of
+// them (hit), and loads 10 that thread 1 has stored to (miss by coherence; alone, hit).
+// Thread 1 stores to 10 (miss) and loads 10 (miss: they are thread 0's).
+func TestSameThreads(t *testing.T) {
+	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all"), Stacks: true}
+	row, err := Compare(q, sourceOf(team(10)), sourceOf(team(10)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row.Cores != 2 || row.TrueReferences != 60 || row.PredictedReferences != 60 || len(row.Levels) != 2 {
+		t.Fatalf("%+v", row)
+	}
+	first, last := &row.Levels[0], &row.Levels[1]
+	if first.Shared || !last.Shared || first.Error() != 0 || first.Weighted() != 0 || last.Error() != 0 {
+		t.Errorf("%+v", row)
+	}
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"L1, mean", first.Truth.Mean, (10.0/40 + 0) / 2},
+		{"L1, of all", first.Truth.Global, 10.0 / 60},
+		{"L1, alone", first.Alone.Mean, (20.0/40 + 0) / 2},
+		{"L1, of all, alone", first.Alone.Global, 20.0 / 60},
+		{"without coherence", first.CoherenceError(), 12.5},
+		{"L2", last.Truth.Global, 40.0 / 60},
+	} {
+		if math.Abs(c.got-c.want) > 1e-12 {
+			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}
+
+// TestOtherThreads: one line in ten more that a thread misses is as many points.
+func TestOtherThreads(t *testing.T) {
+	other := team(10)
+	other.Addr[0] += 1 << 20 // thread 0 misses one line more, in its stores
+	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all")}
+	row, err := Compare(q, sourceOf(other), sourceOf(team(10)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, last := &row.Levels[0], &row.Levels[1]
+	if want := -100.0 / 40 / 2; math.Abs(first.Error()-want) > 1e-12 {
+		t.Errorf("L1 is off by %v points, want %v", first.Error(), want)
+	}
+	if want := -100.0 / 60; math.Abs(first.Weighted()-want) > 1e-12 || math.Abs(last.Error()-want) > 1e-12 {
+		t.Errorf("by references off by %v, L2 by %v, want %v", first.Weighted(), last.Error(), want)
+	}
+}
+
+func TestCompareFails(t *testing.T) {
+	broken := errors.New("the disk is gone")
+	bad := func(multicore.Options) (predict.Threads, error) { return nil, broken }
+	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full")}
+	if _, err := Compare(q, bad, sourceOf(team(1))); err != broken {
+		t.Error(err)
+	}
+	if _, err := Compare(q, sourceOf(team(1)), bad); err != broken {
+		t.Error(err)
+	}
+}
+
+const cachegrindFile = `desc: I1 cache: 8192 B, 64 B, 8-way associative
+cmd: ./prog
+events: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw
+fl=/build/prog.c
+fn=main
+12 100 0 0 40 4 1 10 2 1
+13 7
+fn=work
+20 9 0 0 30 3 2 20 1 0
+fl=/lib/runtime.c
+fn=__kmp_wait
+1 1000 0 0 500 400 300 100 90 80
+summary: 1116 0 0 570 407 303 130 93 81
+`
+
+func TestReadCachegrind(t *testing.T) {
+	own := func(file string) bool { return file == "/build/prog.c" }
+	c, err := ReadCachegrind("cachegrind.out", strings.NewReader(cachegrindFile), own)
+	if want := (Cachegrind{References: 100, FirstMisses: 10, LastMisses: 4}); err != nil || c != want {
+		t.Errorf("%+v, %v, want %+v", c, err, want)
+	}
+	if c.First() != 0.9 || c.Last() != 0.96 {
+		t.Errorf("rates %v and %v", c.First(), c.Last())
+	}
+	if none := (Cachegrind{}); none.First() != 1 || none.Last() != 1 {
+		t.Error("no references miss nothing")
+	}
+	for text, want := range map[string]string{
+		"":                           `file "no events"`,
+		"events: Ir\n":               "cachegrind.out:1: events \"Ir\"",
+		cachegrindFile[:len("desc")]: `file "no events"`,
+		strings.Replace(cachegrindFile, "12 100 0", "12 x 0", 1):             `cachegrind.out:6: count "x"`,
+		strings.Replace(cachegrindFile, "13 7", "13 7 0 0 0 0 0 0 0 0 0", 1): `cachegrind.out:7: counts`,
+	} {
+		if _, err := ReadCachegrind("cachegrind.out", strings.NewReader(text), own); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
