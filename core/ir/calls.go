@@ -97,7 +97,7 @@ const (
 	asProduct            // of two integers of the same type
 	asSum                // of an address and a signed integer
 	asPointee            // the operand is the address of a pointer
-	asFrame              // the frame address of the function
+	asStack              // the stack pointer: what the function calls has its frames below
 )
 
 // recipe is one value for the trace.
@@ -256,7 +256,7 @@ func ranges(callee string, a arguments) []site {
 func aroundOpenMP(name string, a arguments, result operand) (before, after []site) {
 	switch name {
 	case "fork_call", "fork_teams", "fork_call_if":
-		return []site{event(trace.ParallelBegin, recipe{how: asFrame})}, []site{event(trace.ParallelEnd)}
+		return []site{event(trace.ParallelBegin, recipe{how: asStack})}, []site{event(trace.ParallelEnd)}
 	case "for_static_fini", "distribute_static_fini":
 		return []site{event(trace.LoopEnd, recipe{how: asInteger, of: zero})}, nil
 	case "barrier", "cancel_barrier":

@@ -58,8 +58,8 @@ func (e *emitter) entry() string {
 
 // declarations declares what is called and not yet declared.
 func (e *emitter) declarations() {
-	if name := e.m.frameAddress(); e.need.frame && !e.m.declared[name] {
-		e.put("declare ", e.m.bytePointer(), " @", name, "(i32 immarg)\n")
+	if e.need.stack && !e.m.declared[stackPointer] {
+		e.put("declare ", e.m.bytePointer(), " @", stackPointer, "()\n")
 	}
 	if e.need.ones && !e.m.declared["llvm.ctpop.i64"] {
 		e.put("declare i64 @llvm.ctpop.i64(i64)\n")

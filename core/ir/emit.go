@@ -29,7 +29,7 @@ type emitter struct {
 
 // needs are declarations that the recording code relies on.
 type needs struct {
-	frame, ones, masked, lanes bool
+	stack, ones, masked, lanes bool
 }
 
 func newEmitter(m *module) *emitter {
@@ -368,8 +368,8 @@ func (e *emitter) value(r *recipe) string {
 		return e.compute("add i64 ", e.value(&recipe{how: asPointer, of: r.of}), ", ", offset)
 	case asPointee:
 		return e.pointee(&r.of)
-	case asFrame:
-		return e.frame()
+	case asStack:
+		return e.stack()
 	}
 	e.serial++
 	e.out = e.pointer.fill(e.out, count(e.serial), words(r.of.typeText), words(r.of.text))
@@ -406,18 +406,14 @@ func (e *emitter) pointee(o *operand) string {
 	return e.compute("ptrtoint i8* ", e.compute("load i8*, i8** ", at), " to i64")
 }
 
-// frame reads the function's frame address.
-func (e *emitter) frame() string {
-	e.need.frame = true
-	at := e.compute("call ", e.m.bytePointer(), " @", e.m.frameAddress(), "(i32 0)")
+// stack reads the stack pointer.
+func (e *emitter) stack() string {
+	e.need.stack = true
+	at := e.compute("call ", e.m.bytePointer(), " @", stackPointer, "()")
 	return e.compute("ptrtoint ", e.m.bytePointer(), " ", at, " to i64")
 }
 
 func (m *module) bytePointer() string { return m.pointerTo("i8") }
 
-func (m *module) frameAddress() string {
-	if m.typed {
-		return "llvm.frameaddress.p0i8"
-	}
-	return "llvm.frameaddress.p0"
-}
+// stackPointer is the intrinsic's name before LLVM 18, which later ones take, too.
+const stackPointer = "llvm.stacksave"

@@ -54,7 +54,7 @@ const (
 	ThreadEnd                     //
 	RegionBegin                   // a caliper; Addr: its tag, an index of Program.Tags
 	RegionEnd                     //
-	ParallelBegin                 // a parallel region forks; Addr: frame address of the caller
+	ParallelBegin                 // a parallel region forks; Addr: stack pointer of the caller
 	ParallelEnd                   // all its threads have joined
 	Barrier                       // a thread has left a barrier
 	LoopBegin                     // a worksharing loop; Addr: OpenMP schedule; Arg: chunk
