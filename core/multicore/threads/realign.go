@@ -14,7 +14,8 @@
 //     order asked for (package interleave), threads ascending by their numbers.
 //
 // Threads are numbered anew, as cores are: from 0 in the order in which they appear, those
-// that appear in the same region by their numbers before.
+// that appear in the same region as OpenMP numbers them where their stacks tell (see
+// stagger), or else by their numbers before.
 //
 // A region inside of a region on the same thread belongs to the phase around it, as do its
 // barriers: LLVM's runtime gives it no further thread unless it is told to. Threads that
@@ -61,7 +62,8 @@ type Reader struct {
 	master  uint32 // the thread that forked it
 	rows    int    // of the region so far
 	members []*member
-	recent  *member // whose row was the last
+	fresh   []*member // those of them that have no number yet
+	recent  *member   // whose row was the last
 
 	phases  int // of the region that is being given; 0: none
 	phase   int // of them, the next to begin
@@ -77,8 +79,11 @@ type member struct {
 	rows   *trace.Batch // all its rows of the region; its columns grow
 	phases []int        // where each phase of it begins
 	depth  int          // regions inside of this one
-	from   int          // the rows of the phase that is being given, as a stream
-	to     int
+	// Bytes from the highest place in its stack that it used in the region to the top; 0:
+	// not known.
+	fromTop trace.Addr
+	from    int // the rows of the phase that is being given, as a stream
+	to      int
 }
 
 // RegionError tells that a region has more rows than may be kept.
@@ -265,13 +270,72 @@ func (a *Reader) member(thread uint32) *member {
 		if m == nil {
 			m = &member{rows: &trace.Batch{}}
 		}
-		m.thread, m.depth, m.phases = thread, 0, append(m.phases[:0], 0)
+		m.thread, m.depth, m.fromTop, m.phases = thread, 0, 0, append(m.phases[:0], 0)
 		m.rows.Resize(0)
 		copy(a.members[i+1:], a.members[i:n])
 		a.members[i] = m
 	}
 	a.recent = a.members[i]
 	return a.recent
+}
+
+// stagger is the number of bytes by which each thread's frames lie higher in its stack than
+// those of OpenMP's thread before it: LLVM's runtime has every thread keep lines of another
+// set (KMP_STKOFFSET, 64 unless it is set). A trace numbers threads as they happen to
+// begin, so that this alone tells which is which.
+const stagger = 64
+
+// numberNew numbers the members that are new, in OpenMP's order if their stacks tell.
+func (a *Reader) numberNew() {
+	fresh := a.fresh[:0]
+	for _, m := range a.members {
+		if _, known := a.numbers[m.thread]; !known {
+			fresh = append(fresh, m)
+		}
+	}
+	a.fresh = fresh
+	if len(fresh) == 0 {
+		return
+	}
+	for _, t := range a.threadsOf() {
+		for _, m := range fresh {
+			if m.thread == t.Number {
+				m.depthOf(t)
+			}
+		}
+	}
+	slices.SortStableFunc(fresh, func(x, y *member) int { return -cmp.Compare(x.fromTop, y.fromTop) })
+	for i, m := range fresh {
+		if m.fromTop == 0 || i > 0 && fresh[i-1].fromTop-m.fromTop != stagger {
+			slices.SortFunc(fresh, func(x, y *member) int { return cmp.Compare(x.thread, y.thread) })
+			break
+		}
+	}
+	for _, m := range fresh {
+		a.numberOf(m.thread)
+	}
+}
+
+// threadsOf are what the trace tells of threads so far.
+func (a *Reader) threadsOf() []trace.Thread {
+	if d, ok := a.r.(trace.Describer); ok {
+		if p := d.Header().Program; p != nil {
+			return p.Threads
+		}
+	}
+	return nil
+}
+
+// depthOf finds how far below the top of its stack, t, the thread's first frame lies.
+func (m *member) depthOf(t trace.Thread) {
+	m.fromTop = 0
+	for i, addr := range m.rows.Addr {
+		if addr >= t.StackLow && addr < t.StackHigh && m.rows.Kind[i].IsReference() {
+			if d := t.StackHigh - addr; m.fromTop == 0 || d < m.fromTop {
+				m.fromTop = d
+			}
+		}
+	}
 }
 
 // renumber gives threads their new numbers, which are the next for new ones.
@@ -300,6 +364,9 @@ func (a *Reader) join() {
 	for _, m := range a.members {
 		a.phases = max(a.phases, len(m.phases))
 		m.phases = append(m.phases, m.rows.Len())
+	}
+	a.numberNew()
+	for _, m := range a.members {
 		m.number = a.numberOf(m.thread)
 	}
 	slices.SortFunc(a.members, func(x, y *member) int { return cmp.Compare(x.number, y.number) })

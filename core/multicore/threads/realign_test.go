@@ -315,3 +315,54 @@ func TestRealignAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// told is a trace that tells where stacks are.
+type told struct {
+	given
+	program trace.Program
+}
+
+func (t *told) Header() trace.Header { return trace.Header{Program: &t.program} }
+
+// TestNumbersOfOpenMP: threads 2, 3 and 4 begin in another order than that in which
+// OpenMP numbers them, which their stacks tell where they lie as LLVM's runtime puts them.
+func TestNumbersOfOpenMP(t *testing.T) {
+	for _, c := range []struct {
+		offsets [3]trace.Addr // from the tops of threads 2, 3 and 4
+		want    [3]uint32
+	}{
+		{[3]trace.Addr{0x1000, 0x1000 - 128, 0x1000 - 64}, [3]uint32{1, 3, 2}},
+		{[3]trace.Addr{0x1000 - 128, 0x1000 - 64, 0x1000}, [3]uint32{3, 2, 1}},
+		{[3]trace.Addr{0x1000 - 128, 0x1000 - 32, 0x1000}, [3]uint32{1, 2, 3}}, // not its way
+		{[3]trace.Addr{0x1000, 0x1000, 0x1000}, [3]uint32{1, 2, 3}},
+	} {
+		trace1 := &told{}
+		trace1.most, trace1.end = 100, io.EOF
+		trace1.rows = []row{{1, trace.Load, 8}, {1, trace.ParallelBegin, 0}}
+		for i, offset := range c.offsets {
+			thread := uint32(i + 2)
+			high := trace.Addr(thread) << 32
+			trace1.program.Threads = append(trace1.program.Threads, trace.Thread{Number: thread, StackLow: high - 1<<20, StackHigh: high})
+			trace1.rows = append(trace1.rows, row{thread, trace.Store, high - offset - 512}, row{thread, trace.Store, high - offset}, row{thread, trace.Load, 8})
+		}
+		trace1.rows = append(trace1.rows, row{1, trace.ParallelEnd, 0}, row{4, trace.Load, 16})
+		r := Realign(trace1, interleave.Order{}, 0)
+		b := trace.NewBatch(0)
+		var got [3]uint32
+		for r.Next(b) == nil {
+			for i, was := range b.Site {
+				if was > 1 {
+					got[was-2] = b.Thread[i]
+				}
+			}
+		}
+		if got != c.want {
+			t.Errorf("%#x from the top: numbers %d, want %d", c.offsets, got, c.want)
+		}
+		for i, thread := range r.Header().Program.Threads {
+			if thread.Number != uint32(i+1) || got[thread.StackHigh>>32-2] != thread.Number {
+				t.Errorf("the header has thread %d with the stack up to %#x", thread.Number, thread.StackHigh)
+			}
+		}
+	}
+}
