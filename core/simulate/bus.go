@@ -50,7 +50,7 @@ type bus struct {
 	members []*level
 	shift   uint // it keeps lines of 1 << shift bytes coherent: the largest of its members and those above
 	unit    uint // the smallest of these
-	lines   map[trace.Line]copies
+	lines   lineTable
 	full    int // lines, from which on those that nobody has are forgotten
 
 	// The last stores of the owner to lines that were modified already: nothing
@@ -63,7 +63,7 @@ type recentStore struct {
 	member int
 }
 
-const recentStores = 64
+const recentStores = 1 << 10 // so many that lines of 64 cores seldom meet
 
 // copies says who has a line, as far as the bus was told: members give lines up
 // without a word.
@@ -76,7 +76,7 @@ type copies struct {
 const nobody = -1
 
 func newBus(levels []hierarchy.Cache, p Protocol) *bus {
-	b := &bus{msi: p == MSI, lines: map[trace.Line]copies{}, full: leastKept}
+	b := &bus{msi: p == MSI, lines: newLineTable(), full: leastKept}
 	b.unit = uint(bits.TrailingZeros32(levels[0].LineBytes))
 	for _, c := range levels {
 		shift := uint(bits.TrailingZeros32(c.LineBytes))
@@ -124,8 +124,10 @@ func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 	if write && here && recent.line == line+1 && recent.member == member {
 		return
 	}
-	*recent = recentStore{}
-	known, found := b.lines[line]
+	if recent.line == line+1 {
+		*recent = recentStore{}
+	}
+	known, found := b.lines.get(line)
 	if !found {
 		known = b.before(line)
 	}
@@ -138,7 +140,7 @@ func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 	}
 	if !found || c != known {
 		b.prune() // before: the line is on its way still
-		b.lines[line] = c
+		b.lines.set(line, c)
 	}
 }
 
@@ -200,19 +202,16 @@ const leastKept = 1 << 12
 
 // prune forgets the lines that nobody has, when they may be most of those kept.
 func (b *bus) prune() {
-	if len(b.lines) < b.full {
+	if b.lines.used < b.full {
 		return
 	}
-	for line, c := range b.lines {
-		kept := false
+	b.lines.keep(func(line trace.Line, c copies) (kept bool) {
 		for left := c.holders; left != 0 && !kept; left &= left - 1 {
 			kept = b.has(b.members[bits.TrailingZeros64(left)], line)
 		}
-		if !kept {
-			delete(b.lines, line)
-		}
-	}
-	b.full = max(leastKept, 2*len(b.lines))
+		return kept
+	})
+	b.full = max(leastKept, 2*b.lines.used)
 }
 
 // ask has the other holders of a line write back what is dirty, and give it up for

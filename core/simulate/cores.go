@@ -73,6 +73,10 @@ func (s *Simulator) setCores(groups [][]uint32) error {
 
 // switchTo makes the core of a thread the one that references are of.
 func (s *Simulator) switchTo(thread uint32) error {
+	if thread < MaxCores && s.direct[thread] != nil {
+		s.use(s.direct[thread], thread)
+		return nil
+	}
 	c := s.byThread[thread]
 	if c == nil {
 		var err error
@@ -87,11 +91,18 @@ func (s *Simulator) switchTo(thread uint32) error {
 	if !slices.Contains(c.threads, thread) {
 		c.threads = append(c.threads, thread)
 	}
+	if thread < MaxCores {
+		s.direct[thread] = c
+	}
+	s.use(c, thread)
+	return nil
+}
+
+func (s *Simulator) use(c *core, thread uint32) {
 	s.now, s.thread = c, thread
 	for i, l := range c.path {
 		l.counts = c.counts[i]
 	}
-	return nil
 }
 
 // place finds a core for a thread that nobody spoke of: a new one, or, when there

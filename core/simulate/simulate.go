@@ -204,7 +204,8 @@ type Simulator struct {
 
 	cores        []*core
 	byThread     map[uint32]*core
-	unused       *core // the first one, until a thread runs on it
+	direct       [MaxCores]*core // of threads with small numbers that made a reference
+	unused       *core           // the first one, until a thread runs on it
 	appeared     []*core
 	folded       int    // threads that had to share a core, for there were too many
 	now          *core  // whose reference it is

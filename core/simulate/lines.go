@@ -1,0 +1,85 @@
+package simulate
+
+import (
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// lineTable is what a bus knows of lines, in an open hash table: a map takes several times
+// as long, and every store that the bus has to see looks here.
+type lineTable struct {
+	entries []lineEntry // a power of two; at most half of them are in use
+	used    int
+	shift   uint // 64 - log2(len(entries))
+}
+
+// lineEntry is one line; known is false of a place that is free.
+type lineEntry struct {
+	line  trace.Line
+	known bool
+	copies
+}
+
+const leastLines = 1 << 10
+
+func newLineTable() lineTable { return lineTable{}.of(leastLines) }
+
+// of is an empty table of that many places.
+func (lineTable) of(places int) lineTable {
+	return lineTable{entries: make([]lineEntry, places), shift: uint(64 - bits.Len(uint(places-1)))}
+}
+
+// spread is 2^64 by the golden ratio, which spreads neighbours far apart (Knuth, The Art
+// of Computer Programming, vol. 3, §6.4).
+const spread = 0x9e3779b97f4a7c15
+
+// at is the place of a line, or the free one where it belongs.
+func (t *lineTable) at(line trace.Line) *lineEntry {
+	mask := len(t.entries) - 1
+	for i := int(line * spread >> t.shift); ; i = (i + 1) & mask {
+		if e := &t.entries[i]; !e.known || e.line == line {
+			return e
+		}
+	}
+}
+
+// get tells what is known of a line.
+func (t *lineTable) get(line trace.Line) (c copies, known bool) {
+	e := t.at(line)
+	return e.copies, e.known
+}
+
+// set notes what is known of a line.
+func (t *lineTable) set(line trace.Line, c copies) {
+	e := t.at(line)
+	if !e.known {
+		if 2*(t.used+1) > len(t.entries) {
+			t.keep(func(trace.Line, copies) bool { return true })
+			e = t.at(line)
+		}
+		t.used++
+		e.line, e.known = line, true
+	}
+	e.copies = c
+}
+
+// keep forgets the lines that are not to be kept, and makes room for as many more.
+func (t *lineTable) keep(is func(trace.Line, copies) bool) {
+	old := t.entries
+	kept := 0
+	for i := range old {
+		if e := &old[i]; e.known {
+			if e.known = is(e.line, e.copies); e.known {
+				kept++
+			}
+		}
+	}
+	*t = t.of(max(leastLines, 1<<bits.Len(uint(4*kept))))
+	t.used = kept
+	for i := range old {
+		if e := &old[i]; e.known {
+			*t.at(e.line) = *e
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package simulate
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// A table knows what a map knows.
+func TestLineTable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table, want := newLineTable(), map[trace.Line]copies{}
+		stride := rapid.SampledFrom([]trace.Line{1, 64, 1 << 20, 1 << 58}).Draw(t, "stride")
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			first, n := rapid.Uint64Range(0, 3000).Draw(t, "line"), rapid.Uint64Range(1, 300).Draw(t, "lines")
+			for line := first; line < first+n; line++ {
+				c := copies{holders: line ^ n, owner: int8(n % 64)}
+				table.set(stride*line, c)
+				want[stride*line] = c
+			}
+			if rapid.IntRange(0, 9).Draw(t, "forget") == 0 {
+				odd := func(line trace.Line, c copies) bool { return (line/stride+c.holders)%2 == 1 }
+				table.keep(odd)
+				for line, c := range want {
+					if !odd(line, c) {
+						delete(want, line)
+					}
+				}
+			}
+		}
+		if table.used != len(want) || 2*table.used > len(table.entries) {
+			t.Fatalf("%d lines in %d places, want %d lines", table.used, len(table.entries), len(want))
+		}
+		for line := range trace.Line(3400) {
+			got, known := table.get(stride * line)
+			c, is := want[stride*line]
+			if known != is || got != c {
+				t.Fatalf("line %d: %+v, %t, want %+v, %t", stride*line, got, known, c, is)
+			}
+		}
+	})
+}
