@@ -15,8 +15,14 @@ import (
 // more often than a hundred times as much, one window in a hundred.
 const LeastWindows = 30
 
-// oneInHundred is the share of windows below which their numbers are looked at.
-const oneInHundred = (1 << 64) / 100
+// OneInHundred is the share of windows below which their numbers are looked at.
+const OneInHundred = (1 << 64) / 100
+
+// WindowNumber is the number of an execution of a block that ran so often before. Which
+// windows are looked at hangs on it alone.
+func WindowNumber(seed uint64, block uint32, before uint64) uint64 {
+	return index.Hash(seed ^ index.Hash(uint64(block)<<32^index.Hash(before)))
+}
 
 // Windows samples executions of blocks, and tells how their references find their
 // lines: the conditional reuse profiles P(Δ|block) of Santhi and Chennupati, Compute Node
@@ -111,7 +117,7 @@ func (w *Windows) begin(site, thread uint32) error {
 			w.blocks = append(w.blocks, make([]sampled, len(w.blocks)+64)...)
 		}
 		s := &w.blocks[block]
-		w.now = s.window(index.Hash(w.seed ^ index.Hash(uint64(block)<<32^index.Hash(s.executions))))
+		w.now = s.window(WindowNumber(w.seed, block, s.executions))
 		s.executions++
 	}
 	w.began, w.block, w.site, w.thread = true, block, site, thread
@@ -126,7 +132,7 @@ func (w *Windows) begin(site, thread uint32) error {
 
 // window gives where an execution of that number counts, nil for nowhere.
 func (s *sampled) window(number uint64) *window {
-	if number < oneInHundred {
+	if number < OneInHundred {
 		if s.windows++; s.sum == nil {
 			s.sum = &window{}
 		}
@@ -135,7 +141,7 @@ func (s *sampled) window(number uint64) *window {
 		s.gather()
 	}
 	switch {
-	case s.windows >= LeastWindows && number < oneInHundred:
+	case s.windows >= LeastWindows && number < OneInHundred:
 		return s.sum
 	case s.windows >= LeastWindows:
 		return nil
@@ -158,7 +164,7 @@ func (s *sampled) window(number uint64) *window {
 // many now.
 func (s *sampled) gather() {
 	for _, one := range s.lowest {
-		if one.number < oneInHundred {
+		if one.number < OneInHundred {
 			s.sum.add(one)
 			one.into = s.sum
 		}
