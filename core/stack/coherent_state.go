@@ -226,37 +226,64 @@ func (m *Coherent) place(r *stateReader, line trace.Line) {
 // fill makes the lists of 2^a sets of lines in the order of the stack and holes. It
 // gives the lines that are in a list: others are in none of fewer sets.
 func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []trace.Line, ok bool) {
-	lists, masks := make([][]uint32, 1<<a), make([]uint64, 1<<a)
-	for _, h := range holes {
-		masks[h.set] = h.mask
+	sets := settled(a, lines, holes)
+	at := func(set int) int {
+		if len(sets) == 1<<a {
+			return set
+		}
+		i, _ := slices.BinarySearch(sets, set)
+		return i
 	}
-	putHoles := func(set int) {
-		for masks[set]>>len(lists[set])&1 != 0 {
-			lists[set] = append(lists[set], holeID)
+	lists, masks := make([][]uint32, len(sets)), make([]uint64, len(sets))
+	for _, h := range holes {
+		masks[at(h.set)] = h.mask
+	}
+	putHoles := func(i int) {
+		for masks[i]>>len(lists[i])&1 != 0 {
+			lists[i] = append(lists[i], holeID)
 		}
 	}
 	for _, line := range lines {
-		set, id := int(line)&(1<<a-1), m.near.exact.table.find(line).fell
-		if putHoles(set); len(lists[set]) == 0 && !m.ways.onTop(a+1, line, id) {
+		i, id := at(int(line)&(1<<a-1)), m.near.exact.table.find(line).fell
+		if putHoles(i); len(lists[i]) == 0 && !m.ways.onTop(a+1, line, id) {
 			return nil, false
 		}
-		if len(lists[set]) < listEntries {
-			lists[set] = append(lists[set], id)
+		if len(lists[i]) < listEntries {
+			lists[i] = append(lists[i], id)
 			listed = append(listed, line)
 		} else {
 			m.ways.gone[id] = uint8(a)
 		}
 	}
-	for set, mask := range masks {
-		if putHoles(set); mask>>len(lists[set]) != 0 {
+	for i, mask := range masks {
+		if putHoles(i); mask>>len(lists[i]) != 0 {
 			return nil, false // there is nothing above them
 		}
-		if lists[set] != nil {
-			p, at := m.ways.page(a, trace.Line(set))
-			p.fill(at, lists[set], uint8(bits.OnesCount64(mask>>1)))
+		if lists[i] != nil {
+			p, at := m.ways.page(a, trace.Line(sets[i]))
+			p.fill(at, lists[i], uint8(bits.OnesCount64(mask>>1)))
 		}
 	}
 	return listed, true
+}
+
+// settled gives those of 2^a sets that have lines or holes, in order, or all of them where
+// there may be as many: a state is often of few lines, and most sets then of none.
+func settled(a int, lines []trace.Line, holes []setMask) (sets []int) {
+	if len(lines)+len(holes) >= 1<<a {
+		for set := range 1 << a {
+			sets = append(sets, set)
+		}
+		return sets
+	}
+	for _, line := range lines {
+		sets = append(sets, int(line)&(1<<a-1))
+	}
+	for _, h := range holes {
+		sets = append(sets, h.set)
+	}
+	slices.Sort(sets)
+	return slices.Compact(sets)
 }
 
 // fill makes the list of a set that has none, with holes below its topmost entry.

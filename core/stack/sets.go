@@ -364,6 +364,9 @@ func (t *tally) depths() *SetDepths {
 	}
 	const base = setBits + 1
 	for i, n := range t.front {
+		if n == 0 { // as for most triples of a short run
+			continue
+		}
 		depths := sharing[i/base/base] + sharing[i/base%base] + sharing[i%base]
 		for a := 1; depths != 0; a++ {
 			s[a][depths&laneMask] += n
