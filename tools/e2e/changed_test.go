@@ -28,7 +28,7 @@ func TestFileChangesWhileItIsRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &tab{t: t, ctx: p.ctx, server: p.server, watch: p.watch}
-			trace := longTrace(t, 20e6)
+			trace := ownTrace(t, 20e6)
 			p.drop(trace)
 			p.wait("references", `document.querySelector(".chip.growing")`)
 			f, err := os.OpenFile(trace, os.O_RDWR, 0)

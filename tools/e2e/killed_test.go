@@ -18,16 +18,6 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// steadyTrace is a long trace with the same date in every run.
-func steadyTrace(t *testing.T) string {
-	t.Helper()
-	trace := longTrace(t, 30e6)
-	if err := os.Chtimes(trace, modified, modified); err != nil {
-		t.Fatal(err)
-	}
-	return trace
-}
-
 // open shows the first screen anew.
 func (p *tab) open() {
 	p.t.Helper()
@@ -67,7 +57,7 @@ func killsOf(few, all int) int {
 func TestKilledAtRandom(t *testing.T) {
 	needStage(t)
 	kills := killsOf(6, 20)
-	trace := steadyTrace(t)
+	trace := longTrace(t, 30e6)
 	want := truthOf(t, trace).Digest
 	random := rand.New(rand.NewPCG(20, 2026))
 	p := openPage(t)
@@ -133,7 +123,7 @@ func TestKilledAtRandom(t *testing.T) {
 // written last may be missing: IndexedDB does not wait for the disk.
 func TestBrowserKilled(t *testing.T) {
 	s := needStage(t)
-	trace := steadyTrace(t)
+	trace := longTrace(t, 30e6)
 	path, err := chromium.Find()
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +184,7 @@ func TestBrowserKilled(t *testing.T) {
 // on when the first is closed.
 func TestTwoTabs(t *testing.T) {
 	needStage(t)
-	trace := steadyTrace(t)
+	trace := longTrace(t, 30e6)
 	first := openPage(t)
 	first.drop(trace)
 	first.wait("a checkpoint", storedEntries+" > 0")
@@ -221,7 +211,7 @@ func TestTwoTabs(t *testing.T) {
 func TestWorkerEndsSilently(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.drop(steadyTrace(t))
+	p.drop(longTrace(t, 30e6))
 	p.wait("a checkpoint", storedEntries+" > 0")
 	if !p.inWorker(`self.close(); null`) {
 		t.Fatal("there is no worker to end")
@@ -237,7 +227,7 @@ func TestWorkerEndsSilently(t *testing.T) {
 // that it need not ask for.
 func TestOneClick(t *testing.T) {
 	needStage(t)
-	trace := steadyTrace(t)
+	trace := longTrace(t, 30e6)
 	p := openPage(t)
 	p.drop(trace)
 	p.wait("a checkpoint", storedEntries+" > 0")

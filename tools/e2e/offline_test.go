@@ -40,7 +40,7 @@ func TestOffline(t *testing.T) {
 // checkpoint in a page that is loaded anew.
 func TestOfflineDuringARun(t *testing.T) {
 	needStage(t)
-	trace := steadyTrace(t)
+	trace := longTrace(t, 30e6)
 	p := openPage(t)
 	p.wait("the site is kept for offline use", `document.getElementById("offline-state").textContent === "It is kept now."`)
 	p.drop(trace)

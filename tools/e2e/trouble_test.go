@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"os"
 	"regexp"
 	"testing"
 
@@ -98,9 +97,6 @@ func flipped(t *testing.T, packed []byte) []byte {
 func TestDeadWorker(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
-	if err := os.Chtimes(trace, modified, modified); err != nil {
-		t.Fatal(err)
-	}
 	p := openPage(t)
 	p.drop(trace)
 	p.wait("a checkpoint", storedEntries+" > 0")

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,30 +44,40 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// longTrace is the real trace again and again, in LZ4 frames one after the
-// other, with at least so many references.
+// longTrace is the real trace again and again, in LZ4 frames one after the other, with at
+// least so many references. It is one file for all tests, with the date modified, so that
+// its truth is computed once; who changes it takes ownTrace.
 func longTrace(t *testing.T, references uint64) string {
+	t.Helper()
+	path := filepath.Join(needStage(t).files, fmt.Sprintf("long-%d-%s", references, filepath.Base(realTrace(t))))
+	if _, err := os.Stat(path); err != nil {
+		writeLong(t, path, references)
+	}
+	return path
+}
+
+// ownTrace is a long trace in a file of the test's own.
+func ownTrace(t *testing.T, references uint64) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "long-"+filepath.Base(realTrace(t)))
+	writeLong(t, path, references)
+	return path
+}
+
+func writeLong(t *testing.T, path string, references uint64) {
 	t.Helper()
 	from := realTrace(t)
 	once := truthOf(t, from).References
 	content, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(path, bytes.Repeat(content, int((references+once-1)/once)), 0o600)
+	}
+	if err == nil {
+		err = os.Chtimes(path, modified, modified)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "long-"+filepath.Base(from))
-	out, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := uint64(0); n < references; n += once {
-		if _, err := io.Copy(out, bytes.NewReader(content)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // truth is what the command says of a trace.
