@@ -27,9 +27,11 @@ type watch struct {
 
 	mu       sync.Mutex
 	faults   []string
-	allowed  []string // parts of faults that a test causes on purpose
-	workers  map[target.ID]context.Context
-	kinds    map[target.ID]string // of the workers
+	allowed  []string                      // parts of faults that a test causes on purpose
+	workers  map[target.ID]context.Context // those that have not ended
+	kinds    map[target.ID]string          // of the workers
+	sessions map[target.SessionID]target.ID
+	ended    map[target.ID]bool
 	attached sync.WaitGroup
 }
 
@@ -42,6 +44,7 @@ func watchPage(ctx context.Context, s *server) (*watch, error) {
 	w := &watch{
 		within: within, pageCtx: ctx,
 		workers: map[target.ID]context.Context{}, kinds: map[target.ID]string{},
+		sessions: map[target.SessionID]target.ID{}, ended: map[target.ID]bool{},
 	}
 	return w, chromedp.Listen(ctx, func(ev any) { w.event("page", ev) })
 }
@@ -68,9 +71,20 @@ func (w *watch) event(who string, ev any) {
 	case *target.EventAttachedToTarget:
 		kind := ev.TargetInfo.Type
 		if kind == "worker" || kind == "shared_worker" || kind == "service_worker" && !w.unwatched {
+			w.mu.Lock()
+			w.sessions[ev.SessionID] = ev.TargetInfo.TargetID
+			w.mu.Unlock()
 			w.attached.Add(1)
 			go w.attach(ev.TargetInfo)
 		}
+	case *target.EventDetachedFromTarget:
+		// A worker that has ended answers nothing: to ask it is to wait in vain.
+		w.mu.Lock()
+		if id, ok := w.sessions[ev.SessionID]; ok {
+			w.ended[id] = true
+			delete(w.workers, id)
+		}
+		w.mu.Unlock()
 	}
 }
 
@@ -89,7 +103,9 @@ func (w *watch) attach(info *target.Info) {
 		return // it has ended already
 	}
 	w.mu.Lock()
-	w.workers[info.TargetID], w.kinds[info.TargetID] = ctx, info.Type
+	if w.kinds[info.TargetID] = info.Type; !w.ended[info.TargetID] {
+		w.workers[info.TargetID] = ctx
+	}
 	w.mu.Unlock()
 	_ = chromedp.Listen(ctx, func(ev any) { w.event(info.Type, ev) })
 }
@@ -129,7 +145,7 @@ func (w *watch) await(part string, want int) (n int) {
 	}
 }
 
-// workersOf gives the workers of a kind that were there so far.
+// workersOf gives the workers of a kind that are there.
 func (w *watch) workersOf(kind string) (list []context.Context) {
 	w.attached.Wait()
 	w.mu.Lock()
@@ -142,8 +158,7 @@ func (w *watch) workersOf(kind string) (list []context.Context) {
 	return list
 }
 
-// forgetWorkers forgets the workers so far: most have ended, some before they could
-// be watched.
+// forgetWorkers forgets the workers so far, some of which may be about to end.
 func (w *watch) forgetWorkers() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
