@@ -3,8 +3,11 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -188,11 +191,14 @@ func (p *tab) analysed(trace string) string {
 	return truthIn(p.t, ask(p.t, "analyze", trace, "--lines", "32,64", "--utilisation", measured, "--analyses", "default,blocks", "--format", "json", "-o", profile)).Digest
 }
 
-// TestPolicy does everything that one can do, in every hosting: the page violates
+// TestPolicy does everything that one can do, in every hosting that differs: the page violates
 // no policy and asks nobody but its own host for anything. Then it is made to try.
 func TestPolicy(t *testing.T) {
 	needStage(t)
 	for _, h := range hostings {
+		if h.name == "unzipped folder" {
+			continue // has the files of the static host, and its server: TestArchive
+		}
 		t.Run(h.name, func(t *testing.T) {
 			p := newTab(t, h.open(t))
 			p.visit("/")
@@ -211,6 +217,44 @@ func TestPolicy(t *testing.T) {
 			p.tryToLeave()
 		})
 	}
+}
+
+// TestArchive: the archive has the static host's files, but for those that are packed, and
+// the single file, so that what TestPolicy finds of these holds for an unzipped folder.
+func TestArchive(t *testing.T) {
+	needStage(t)
+	archive, dist := os.DirFS(filepath.Join(unzipped(t), "stackglass")), os.DirFS(filepath.Join(root, "site", "dist"))
+	same := func(here fs.FS, name string, there fs.FS, other string) {
+		one, err := fs.ReadFile(here, name)
+		two, err2 := fs.ReadFile(there, other)
+		if err := errors.Join(err, err2); err != nil {
+			t.Error(err)
+		} else if !bytes.Equal(one, two) {
+			t.Errorf("%s: the archive has %d bytes, and what is tested %d others", name, len(one), len(two))
+		}
+	}
+	files := 0
+	for from, skips := range map[fs.FS]func(name string) bool{
+		archive: func(name string) bool { return name == "README.txt" || name == "stackglass.html" },
+		dist: func(name string) bool {
+			return path.Base(name)[0] == '.' || path.Ext(name) == ".br" || path.Ext(name) == ".gz"
+		},
+	} {
+		err := fs.WalkDir(from, ".", func(name string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() && !skips(name) {
+				same(archive, name, dist, name)
+				files++
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if files < 60 {
+		t.Errorf("%d files were compared: the page has more", files)
+	}
+	same(archive, "stackglass.html", os.DirFS(filepath.Join(root, "build")), "stackglass.html")
 }
 
 // tryToLeave tries to send something from the page and from a worker of it. The
