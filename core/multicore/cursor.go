@@ -1,0 +1,262 @@
+package multicore
+
+import (
+	"io"
+
+	"github.com/stackglass/stackglass/core/multicore/tape"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// stage is what of a chunk has to be given next.
+type stage uint8
+
+const (
+	newChunk stage = iota
+	itsUnits
+	behindIt
+	itsRest
+)
+
+// none is no mark.
+const none = ^uint64(0)
+
+// cursor reads what one core does in a phase. It is an [interleave.Stream].
+type cursor struct {
+	r    *Reader
+	core int
+
+	next  int    // part to look at next
+	in    *part  // whose units are gone through; nil: none
+	run   uint64 // of its loop's: number of the run to come, or the unit
+	row   uint64 // rows from here on are to be given
+	end   uint64 // up to here
+	until uint64 // and up to this mark, if it comes earlier; none: there is none
+	stage stage
+	units [2]uint64 // of the chunk whose rows come next
+
+	page  *tape.Page
+	moved trace.Batch
+	addr  []trace.Addr
+	rows  uint64 // references given
+}
+
+func (c *cursor) begin() {
+	c.next, c.in, c.row, c.end, c.stage = 0, nil, 0, 0, newChunk
+}
+
+// Next implements [interleave.Stream].
+func (c *cursor) Next() (b *trace.Batch, from, to int, err error) {
+	for {
+		for c.row < c.end {
+			p, err := c.at(c.row)
+			if err != nil {
+				return nil, 0, 0, err
+			}
+			end := min(c.end, p.End())
+			if i := c.until - p.Mark; c.until != none && i < uint64(len(p.Marks)) {
+				c.end = min(c.end, p.Row+uint64(p.Marks[i]))
+				end = min(end, c.end)
+			}
+			if end <= c.row {
+				break
+			}
+			from, to := int(c.row-p.Row), int(end-p.Row)
+			c.row = end
+			return c.give(p, from, to), from, to, nil
+		}
+		more, err := c.advance()
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		if !more {
+			c.release()
+			return nil, 0, 0, io.EOF
+		}
+	}
+}
+
+// give makes the rows of a page the core's own.
+func (c *cursor) give(p *tape.Page, from, to int) *trace.Batch {
+	for _, k := range p.Kind[from:to] {
+		if k.IsReference() {
+			c.rows++
+		}
+	}
+	if len(p.Private) == 0 || c.core == 0 {
+		return &p.Batch
+	}
+	if c.addr == nil {
+		c.addr = make([]trace.Addr, tape.PageRows)
+	}
+	distance := trace.Addr(c.core) << coreShift
+	private, addr, own := p.Private[from:to], p.Addr[from:to], c.addr[from:to]
+	for i, a := range addr {
+		own[i] = a + distance&-trace.Addr(private[i])
+	}
+	c.moved = p.Batch
+	c.moved.Addr = c.addr[:p.Len()]
+	return &c.moved
+}
+
+// at is the page of a row.
+func (c *cursor) at(row uint64) (*tape.Page, error) {
+	if c.page != nil && row >= c.page.Row && row < c.page.End() {
+		return c.page, nil
+	}
+	return c.hold(c.r.tape.Page(row))
+}
+
+func (c *cursor) hold(p *tape.Page, err error) (*tape.Page, error) {
+	if err != nil {
+		return nil, err
+	}
+	c.release()
+	c.page = p
+	return p, nil
+}
+
+func (c *cursor) release() {
+	if c.page != nil {
+		c.r.tape.Release(c.page)
+		c.page = nil
+	}
+}
+
+// advance finds the next rows that the core does. They may be none.
+func (c *cursor) advance() (more bool, err error) {
+	for c.in == nil {
+		if c.next == len(c.r.parts) {
+			return false, nil
+		}
+		p := &c.r.parts[c.next]
+		c.next++
+		switch {
+		case p.who == whoShares:
+			c.in, c.run = p, 0
+		case p.who == everyCore || c.core == 0:
+			c.row, c.end, c.until = p.from, p.to, none
+			return true, nil
+		}
+	}
+	l := c.in.loop
+	switch c.stage {
+	case itsUnits:
+		c.stage = behindIt
+		return true, c.goTo(l, c.units[0], c.units[1])
+	case behindIt:
+		c.stage = itsRest
+		c.span(l.behind)
+		return true, nil
+	case itsRest:
+		c.stage = newChunk
+		c.span(l.rest)
+		return true, nil
+	}
+	from, to, err := c.chunk(l)
+	if err != nil || from == to {
+		c.in, c.row, c.end = nil, 0, 0
+		return true, err
+	}
+	if !l.apart() {
+		return true, c.goTo(l, from, to)
+	}
+	c.stage, c.units = itsUnits, [2]uint64{from, to}
+	c.span(l.before)
+	return true, nil
+}
+
+// span goes on with some rows.
+func (c *cursor) span(s span) { c.row, c.end, c.until = s.from, s.to, none }
+
+// chunk finds the units that the core does next; from = to: there are no more.
+func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
+	switch l.used.Kind {
+	case Dynamic:
+		return c.dynamic(l)
+	case Guided:
+		for c.run < uint64(len(l.given)) {
+			n := c.run
+			c.run++
+			if int(l.given[n].core) == c.core {
+				to = l.units
+				if n+1 < uint64(len(l.given)) {
+					to = l.given[n+1].unit
+				}
+				return l.given[n].unit, to, nil
+			}
+		}
+		return 0, 0, nil
+	}
+	c.run++
+	from, to = l.static(c.core, len(c.r.cursors), c.run-1)
+	return from, to, nil
+}
+
+// goTo goes on with the units from from up to to of a loop.
+func (c *cursor) goTo(l *loop, from, to uint64) error {
+	c.end, c.until = c.in.to, none
+	if to < l.units {
+		c.until = l.mark + to
+	}
+	p, i, err := c.markAt(l.mark + from)
+	if p == nil || err != nil {
+		c.row = c.end
+		return err
+	}
+	c.row = p.Row + uint64(p.Marks[i])
+	return nil
+}
+
+// markAt is the page that a mark is in, and its index there; nil: no row follows it.
+func (c *cursor) markAt(mark uint64) (*tape.Page, int, error) {
+	if mark >= c.r.tape.Followed() {
+		return nil, 0, nil
+	}
+	p := c.page
+	if p == nil || mark-p.Mark >= uint64(len(p.Marks)) {
+		var err error
+		if p, err = c.hold(c.r.tape.PageOfMark(mark)); err != nil {
+			return nil, 0, err
+		}
+	}
+	return p, int(mark - p.Mark), nil
+}
+
+// dynamic finds the next units whose owner the core is: those of one chunk if chunks have
+// rows of their own, else all of a page.
+func (c *cursor) dynamic(l *loop) (from, to uint64, err error) {
+	for c.run < l.units {
+		p, i, err := c.markAt(l.mark + c.run)
+		if p == nil || err != nil {
+			return 0, 0, err
+		}
+		here := uint64(len(p.Marks) - i)
+		here = min(here, l.units-c.run)
+		first := uint64(0)
+		for first < here && owner(p.Owners, i+int(first)) != uint8(c.core) {
+			first++
+		}
+		from = c.run + first
+		last := first
+		if l.apart() && first < here {
+			chunk := max(l.chunk, 1)
+			last += min(chunk-from%chunk, l.units-from)
+		} else {
+			for last < here && owner(p.Owners, i+int(last)) == uint8(c.core) {
+				last++
+			}
+		}
+		to = c.run + last
+		if c.run = to; from < to {
+			return from, to, nil
+		}
+	}
+	return 0, 0, nil
+}
+
+func owner(owners []uint8, i int) uint8 {
+	if len(owners) == 0 {
+		return 0
+	}
+	return owners[i]
+}

@@ -1,0 +1,363 @@
+package multicore
+
+import (
+	"io"
+
+	"github.com/stackglass/stackglass/core/multicore/interleave"
+	"github.com/stackglass/stackglass/core/multicore/tape"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Store keeps what of a parallel region does not fit into memory: a file of its own, of
+// which nothing is needed afterwards.
+type Store = tape.Store
+
+// ErrNoBlocks is what a [Reader] gives for a trace that does not tell which code ran.
+var ErrNoBlocks error = captureError("the trace does not tell which blocks of code ran, so nobody knows what threads would share out")
+
+// ErrThreads is what a [Reader] gives for a trace of a run with several threads.
+var ErrThreads error = captureError("the trace is of a run with several threads, so its work is divided already")
+
+type captureError string
+
+func (e captureError) Error() string {
+	return string(e) + "; capture the program with one: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program"
+}
+
+// Reader makes the trace of several cores of that of one. Its threads are numbered from
+// 0, as the cores are.
+type Reader struct {
+	in      trace.Reader
+	options Options
+	wanted  trace.Kinds // by who reads
+	kept    trace.Kinds // of rows that go through
+	bare    bool        // of the kept block entries, those of bare blocks are wanted, as such
+
+	batch  *trace.Batch // of in
+	at     int          // row to look at next
+	begun  bool
+	err    error
+	hasPC  bool
+	hasArg bool
+
+	code    code
+	program trace.Program // for Header
+	tape    *tape.Tape
+	merger  *interleave.Merger
+	cursors []cursor
+	streams []interleave.Stream
+	numbers []uint32
+	merging bool
+
+	survey
+}
+
+// Mimic makes a reader of what o.Cores cores would do of the trace that r gives, which is
+// of a run with one thread and knows blocks. s may be nil: then a region must fit into
+// memory, packed. The error is a *trace.OptionError.
+func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if o.Division != ByIterations {
+		return nil, &trace.OptionError{Option: "division", Got: o.Division.String(), Want: ByIterations.String()}
+	}
+	m := &Reader{
+		in: r, options: o, wanted: trace.AllKinds, batch: trace.NewBatch(0),
+		merger: interleave.New(o.Order), cursors: make([]cursor, o.Cores),
+	}
+	m.found.cores, m.clock = o.Cores, make([]float64, o.Cores)
+	m.private.shared, m.private.ranges = o.Private.Shared, o.Private.Ranges
+	m.tape = tape.New(tape.Options{Store: s, Readers: o.Cores, Args: true, Sort: m.private.sort})
+	for c := range m.cursors {
+		m.cursors[c] = cursor{r: m, core: c}
+		m.streams = append(m.streams, &m.cursors[c])
+		m.numbers = append(m.numbers, uint32(c))
+	}
+	return m, nil
+}
+
+// Select names the kinds of rows that the reader gives, before the first Next.
+func (m *Reader) Select(kinds trace.Kinds) { m.wanted = kinds }
+
+// needed are the rows that tell how work is divided, or what cannot be told.
+const needed = trace.DataKinds | 1<<trace.BlockEntry | 1<<trace.Return | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd |
+	1<<trace.Barrier | 1<<trace.LoopBegin | 1<<trace.LoopEnd | 1<<trace.CriticalBegin | 1<<trace.ReduceBegin |
+	1<<trace.TaskCreate | 1<<trace.Alloc
+
+// begin asks the trace for what is needed.
+func (m *Reader) begin() {
+	m.begun = true
+	m.kept = m.wanted
+	m.bare = m.wanted.Has(trace.BareBlock) && !m.wanted.Has(trace.BlockEntry)
+	m.kept &^= 1 << trace.BareBlock
+	if m.bare || m.options.Order.Policy >= interleave.ByBlock {
+		m.kept |= 1 << trace.BlockEntry
+	}
+	if s, ok := m.in.(trace.Selector); ok {
+		s.Select((m.wanted | needed) &^ (1 << trace.BareBlock))
+	}
+}
+
+// Header implements [trace.Describer]: that of the trace, with a thread for each core.
+func (m *Reader) Header() trace.Header {
+	h := trace.Header{Threads: true}
+	if d, ok := m.in.(trace.Describer); ok {
+		h = d.Header()
+	}
+	h.Threads, h.Sliced = true, false
+	if h.Program == nil {
+		return h
+	}
+	var thread trace.Thread
+	if len(h.Program.Threads) > 0 {
+		thread = h.Program.Threads[0]
+	}
+	m.program = *h.Program
+	m.program.Threads = make([]trace.Thread, m.options.Cores)
+	for c := range m.program.Threads {
+		t := &m.program.Threads[c]
+		*t = thread
+		t.Number = uint32(c)
+		if c > 0 {
+			t.ID, t.Name = 0, ""
+		}
+		if thread.StackLow < thread.StackHigh && len(m.private.ranges) == 0 && m.private.shared == nil {
+			t.StackLow += trace.Addr(c) << coreShift
+			t.StackHigh += trace.Addr(c) << coreShift
+		}
+	}
+	h.Program = &m.program
+	return h
+}
+
+// Next fills b as [trace.Reader] says. ErrNoBlocks, ErrThreads, [tape.ErrFull] and errors
+// of the store are final, as those of the trace are.
+func (m *Reader) Next(b *trace.Batch) error {
+	b.Reset()
+	if m.err != nil {
+		return m.err
+	}
+	if !m.begun {
+		m.begin()
+	}
+	for {
+		err := m.fill(b)
+		if b.Len() > 0 {
+			m.filter(b)
+		}
+		if b.Len() > 0 {
+			if err != nil && !trace.IsSyntax(err) {
+				m.err = err
+			} else if err != nil {
+				m.later = err
+			}
+			return nil
+		}
+		if err != nil {
+			b.Reset()
+			if !trace.IsSyntax(err) {
+				m.err = err
+			}
+			return err
+		}
+	}
+}
+
+// fill appends rows to b, which is empty. There may be some even if there is an error.
+func (m *Reader) fill(b *trace.Batch) error {
+	if err := m.later; err != nil {
+		m.later = nil
+		return err
+	}
+	for b.Len() <= b.Cap()/2 {
+		m.columns(b)
+		if m.merging {
+			if err := m.merger.Fill(b); err == io.EOF {
+				m.endPhase()
+			} else if err != nil {
+				return err
+			}
+			continue
+		}
+		var err error
+		if m.at == m.batch.Len() {
+			err = m.read()
+		} else {
+			err = m.step(b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// columns are those that all batches have.
+func (m *Reader) columns(b *trace.Batch) {
+	b.NeedThread()
+	b.NeedSite()
+	if m.hasArg {
+		b.NeedArg()
+	}
+	if m.hasPC {
+		b.NeedPC()
+	}
+}
+
+// read takes in the next batch of the trace.
+func (m *Reader) read() error {
+	m.at = 0
+	if err := m.in.Next(m.batch); err != nil {
+		m.batch.Reset()
+		if trace.IsSyntax(err) || m.ended {
+			return err
+		}
+		m.ended = true
+		if wrong := m.end(); wrong != nil {
+			return wrong
+		}
+		if !m.merging {
+			return err
+		}
+		return nil // and the error again, behind the phase
+	}
+	if m.batch.Site == nil {
+		return ErrNoBlocks
+	}
+	var h trace.Header
+	if d, ok := m.in.(trace.Describer); ok {
+		h = d.Header()
+	}
+	if h.Program == nil || len(h.Program.Blocks) == 0 {
+		return ErrNoBlocks
+	}
+	m.code.know(h.Program)
+	if m.batch.PC != nil && !m.hasPC {
+		m.hasPC = true
+		m.tape.NeedPC()
+	}
+	m.hasArg = m.hasArg || m.batch.Arg != nil
+	if !m.oneThread() {
+		return ErrThreads
+	}
+	return nil
+}
+
+// oneThread tells whether the references of the trace are all of one thread, so far.
+func (m *Reader) oneThread() bool {
+	if m.batch.Thread == nil {
+		return true
+	}
+	for i, t := range m.batch.Thread {
+		if t != m.thread {
+			if m.threaded && m.batch.Kind[i].IsReference() {
+				return false
+			}
+			if !m.threaded {
+				m.thread = t
+			}
+		}
+		m.threaded = m.threaded || m.batch.Kind[i].IsReference()
+	}
+	return true
+}
+
+// filter leaves the rows of b that are wanted.
+func (m *Reader) filter(b *trace.Batch) {
+	if !m.kept.Has(trace.BlockEntry) || m.wanted.Has(trace.BlockEntry) {
+		return
+	}
+	to := 0
+	for i, k := range b.Kind {
+		if k == trace.BlockEntry {
+			if !m.bare || !m.isBare(b.Site[i]) {
+				continue
+			}
+			k = trace.BareBlock
+		}
+		if b.Kind[to] = k; to < i {
+			b.Addr[to], b.Bytes[to], b.Thread[to], b.Site[to] = b.Addr[i], b.Bytes[i], b.Thread[i], b.Site[i]
+			if b.PC != nil {
+				b.PC[to] = b.PC[i]
+			}
+			if b.Arg != nil {
+				b.Arg[to] = b.Arg[i]
+			}
+		}
+		to++
+	}
+	b.Resize(to)
+}
+
+func (m *Reader) isBare(block uint32) bool {
+	return uint64(block) < uint64(len(m.code.roles)) && m.code.roles[block]&isBare != 0
+}
+
+// pass appends the kept rows of the trace to b: what core 0 does by itself.
+func (m *Reader) pass(b *trace.Batch, from, to int) {
+	for from < to {
+		k := m.batch.Kind[from]
+		if !m.kept.Has(k) {
+			from++
+			continue
+		}
+		end := from
+		for end < to && m.kept.Has(m.batch.Kind[end]) {
+			if m.batch.Kind[end].IsReference() {
+				m.outside++
+			}
+			end++
+		}
+		m.copy(b, from, end)
+		from = end
+	}
+}
+
+func (m *Reader) copy(b *trace.Batch, from, to int) {
+	n := b.Len()
+	b.Resize(n + to - from)
+	copy(b.Addr[n:], m.batch.Addr[from:to])
+	copy(b.Bytes[n:], m.batch.Bytes[from:to])
+	copy(b.Kind[n:], m.batch.Kind[from:to])
+	copy(b.Site[n:], m.batch.Site[from:to])
+	clear(b.Thread[n:])
+	if b.Arg != nil {
+		copyOr(b.Arg[n:], m.batch.Arg, from, to)
+	}
+	if b.PC != nil {
+		copyOr(b.PC[n:], m.batch.PC, from, to)
+	}
+}
+
+func copyOr(into, column []uint64, from, to int) {
+	if column == nil {
+		clear(into)
+		return
+	}
+	copy(into, column[from:to])
+}
+
+// beginPhase has the cores do what is on the tape.
+func (m *Reader) beginPhase() error {
+	if m.tape.Rows() == 0 {
+		m.endPhase()
+		return nil
+	}
+	if err := m.tape.Seal(); err != nil {
+		return err
+	}
+	for c := range m.cursors {
+		m.cursors[c].begin()
+	}
+	m.merger.Begin(m.numbers, m.streams)
+	m.merging = true
+	return nil
+}
+
+// endPhase makes room for the next one.
+func (m *Reader) endPhase() {
+	m.merging = false
+	m.tape.Reset()
+	m.parts, m.partFrom, m.partWho = m.parts[:0], 0, everyCore
+}

@@ -1,0 +1,458 @@
+package multicore
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// model makes programs with OpenMP, runs of them with one thread, and what cores do of
+// them, in lists and by counting on fingers.
+type model struct {
+	rng     *rand.Rand
+	program trace.Program
+	cores   int
+	used    *Schedule
+	cycles  []float64 // of blocks; nil: references count
+
+	sequence []row // of the run with one thread
+	out      []action
+	phase    [][]row // of each core
+	region   bool
+	depth    int
+	scale    int // of the number of iterations
+}
+
+// action is a row of core 0 alone, or a phase of all.
+type action struct {
+	row   row
+	cores [][]row
+}
+
+type row struct {
+	kind  trace.Kind
+	site  uint32
+	addr  trace.Addr
+	bytes uint32
+	arg   uint64
+}
+
+// What the model program's blocks are numbered.
+const (
+	mainEntry = iota
+	forkBlock
+	joinBlock
+	outlinedEntry
+	rotatedCall
+	rotatedLoop
+	rotatedEnd
+	testedCall
+	testedHead
+	testedBody
+	testedLatch
+	testedEnd
+	chunkedCall
+	chunkedHead
+	chunkedBegin
+	chunkedLoop
+	chunkedLatch
+	chunkedEnd
+	dispatchCall
+	dispatchHead
+	dispatchCheck
+	dispatchBegin
+	dispatchLoop
+	dispatchLatch
+	dispatchEnd
+	singleCall
+	singleCheck
+	singleBody
+	singleRest
+	singleBehind
+	barrierBlock
+	plainBlock
+	outlinedExit
+	calleeEntry
+	calleeLoop
+	calleeExit
+	modelBlocks
+)
+
+const (
+	mainFunction = iota
+	outlined
+	called
+
+	modelFrame = 0x7ffc_0000_8000
+	modelLow   = 0x7ffc_0000_0000
+)
+
+func newModel(rng *rand.Rand, cores int) *model {
+	m := &model{rng: rng, cores: cores}
+	p := &m.program
+	p.Threads = []trace.Thread{{Number: 1, StackLow: modelLow, StackHigh: modelFrame + 0x1000}}
+	p.Functions = []trace.Function{
+		{Name: "main", First: 0, Blocks: outlinedEntry},
+		{Name: "main.omp_outlined", First: outlinedEntry, Blocks: calleeEntry - outlinedEntry, Outline: true},
+		{Name: "callee", First: calleeEntry, Blocks: modelBlocks - calleeEntry},
+	}
+	const head, latch = trace.HeaderBlock, trace.LatchBlock
+	block := func(function, depth, loop uint32, flags trace.BlockFlags, callee string, successors []uint32, kinds ...trace.Kind) {
+		n := uint32(len(p.Blocks))
+		p.Blocks = append(p.Blocks, trace.Block{Function: function, Label: string(rune('a' + n)), Depth: depth, Loop: loop, Flags: flags, Callee: callee,
+			Successors: successors, FirstSite: uint32(len(p.Sites)), Sites: uint32(len(kinds))})
+		for _, k := range kinds {
+			s := trace.Site{Kind: k, Block: n}
+			if k.IsReference() {
+				s.Bytes = 8
+			}
+			p.Sites = append(p.Sites, s)
+		}
+	}
+	to := func(s ...uint32) []uint32 { return s }
+	block(mainFunction, 0, 0, trace.EntryBlock, "", to(forkBlock), trace.Store)
+	block(mainFunction, 0, 0, 0, "__kmpc_fork_call", to(joinBlock), trace.Load, trace.ParallelBegin)
+	block(mainFunction, 0, 0, trace.ReturnBlock, "", nil, trace.ParallelEnd, trace.Store)
+	block(outlined, 0, 0, trace.EntryBlock, "", to(plainBlock), trace.Store)
+
+	block(outlined, 0, 0, 0, "__kmpc_for_static_init_4", to(rotatedLoop, rotatedEnd), trace.Store, trace.LoopBegin)
+	block(outlined, 1, rotatedLoop+1, head|latch, "", to(rotatedLoop, rotatedEnd), trace.Load, trace.Store)
+	block(outlined, 0, 0, 0, "__kmpc_for_static_fini", to(plainBlock), trace.LoopEnd)
+
+	block(outlined, 0, 0, 0, "__kmpc_for_static_init_4", to(testedHead), trace.LoopBegin)
+	block(outlined, 1, testedHead+1, head, "", to(testedBody, testedEnd), trace.Load)
+	block(outlined, 1, testedHead+1, 0, "callee", to(testedLatch), trace.Modify)
+	block(outlined, 1, testedHead+1, latch, "", to(testedHead))
+	block(outlined, 0, 0, 0, "__kmpc_for_static_fini", to(plainBlock), trace.Load, trace.LoopEnd)
+
+	block(outlined, 0, 0, 0, "__kmpc_for_static_init_8", to(chunkedHead), trace.Store, trace.LoopBegin)
+	block(outlined, 1, chunkedHead+1, head, "", to(chunkedBegin, chunkedEnd), trace.Load)
+	block(outlined, 1, chunkedHead+1, 0, "", to(chunkedLoop), trace.Load)
+	block(outlined, 2, chunkedLoop+1, head|latch, "", to(chunkedLoop, chunkedLatch), trace.Load, trace.Store)
+	block(outlined, 1, chunkedHead+1, latch, "", to(chunkedHead), trace.Modify)
+	block(outlined, 0, 0, 0, "__kmpc_for_static_fini", to(plainBlock), trace.LoopEnd)
+
+	block(outlined, 0, 0, 0, "__kmpc_dispatch_init_4", to(dispatchHead), trace.LoopBegin)
+	block(outlined, 1, dispatchHead+1, head, "__kmpc_dispatch_next_4", to(dispatchCheck), trace.Load)
+	block(outlined, 1, dispatchHead+1, 0, "", to(dispatchBegin, dispatchEnd), trace.LoopEnd, trace.Load)
+	block(outlined, 1, dispatchHead+1, 0, "", to(dispatchLoop), trace.Load)
+	block(outlined, 2, dispatchLoop+1, head|latch, "", to(dispatchLoop, dispatchLatch), trace.Load)
+	block(outlined, 1, dispatchHead+1, latch, "", to(dispatchHead))
+	block(outlined, 0, 0, 0, "", to(plainBlock), trace.Store)
+	p.Blocks[dispatchCheck].Part, p.Blocks[dispatchCheck].Label = 1, p.Blocks[dispatchHead].Label
+
+	block(outlined, 0, 0, 0, "__kmpc_single", to(singleCheck), trace.Load)
+	block(outlined, 0, 0, 0, "", to(singleBehind, singleBody), trace.Load)
+	block(outlined, 0, 0, 0, "__kmpc_end_single", to(singleRest), trace.Store)
+	block(outlined, 0, 0, 0, "", to(singleBehind), trace.Store)
+	block(outlined, 0, 0, 0, "", to(plainBlock), trace.Load)
+	p.Blocks[singleRest].Part, p.Blocks[singleRest].Label = 1, p.Blocks[singleBody].Label
+
+	block(outlined, 0, 0, 0, "", to(plainBlock), trace.Barrier, trace.Load)
+	block(outlined, 0, 0, 0, "callee", to(rotatedCall, testedCall, chunkedCall, dispatchCall, singleCall, outlinedExit), trace.Load, trace.Store)
+	block(outlined, 0, 0, trace.ReturnBlock, "", nil, trace.Load)
+
+	block(called, 0, 0, trace.EntryBlock, "", to(calleeLoop), trace.Alloc, trace.Load)
+	block(called, 1, calleeLoop+1, head|latch, "", to(calleeLoop, calleeExit), trace.Load, trace.Fetch)
+	block(called, 0, 0, trace.ReturnBlock, "", nil)
+	return m
+}
+
+// addr is that of an array, or of the stack above or below the frame.
+func (m *model) addr() trace.Addr {
+	switch m.rng.IntN(4) {
+	case 0:
+		return modelFrame - 8*m.rng.Uint64N(0x100)
+	case 1:
+		return modelFrame + 8*m.rng.Uint64N(0x100)
+	}
+	return 0x10000 + 8*m.rng.Uint64N(0x400)
+}
+
+// block is an execution of a block. values are those of its events.
+func (m *model) block(n uint32, values ...uint64) (rows []row) {
+	b := &m.program.Blocks[n]
+	rows = append(rows, row{kind: trace.BlockEntry, site: n})
+	if b.Flags&trace.EntryBlock != 0 {
+		rows = append(rows, row{kind: trace.Call, site: n})
+	}
+	for s := b.FirstSite; s < b.FirstSite+b.Sites; s++ {
+		site := &m.program.Sites[s]
+		r := row{kind: site.Kind, site: s, bytes: site.Bytes}
+		switch k := site.Kind; {
+		case k.IsReference() || k == trace.Alloc:
+			r.addr = m.addr()
+		case k == trace.ParallelBegin:
+			r.addr = modelFrame
+		case k == trace.LoopBegin:
+			r.addr, r.arg = values[0], values[1]
+		case k == trace.LoopEnd && n == dispatchCheck && values[0] != 0:
+			continue
+		}
+		rows = append(rows, r)
+	}
+	if b.Flags&trace.ReturnBlock != 0 {
+		rows = append(rows, row{kind: trace.Return, site: n})
+	}
+	return rows
+}
+
+// call is a call of the function that iterations call. It may have a region of its own.
+func (m *model) call() (rows []row) {
+	rows = m.block(calleeEntry)
+	for range m.rng.IntN(3) {
+		rows = append(rows, m.block(calleeLoop)...)
+	}
+	if m.depth++; m.depth < 3 && m.rng.IntN(8+m.scale) == 0 {
+		rows = append(rows, m.block(forkBlock)...)
+		rows = append(rows, m.body(true)...)
+		rows = append(rows, m.block(joinBlock)...)
+		rows = rows[:len(rows)-1] // of main only once
+	}
+	m.depth--
+	return append(rows, m.block(calleeExit)...)
+}
+
+// all has every core do something.
+func (m *model) all(rows []row) {
+	m.sequence = append(m.sequence, rows...)
+	for c := range m.phase {
+		m.phase[c] = append(m.phase[c], rows...)
+	}
+}
+
+func (m *model) first(rows []row) {
+	m.sequence = append(m.sequence, rows...)
+	m.phase[0] = append(m.phase[0], rows...)
+}
+
+func (m *model) alone(rows []row) {
+	m.sequence = append(m.sequence, rows...)
+	for _, r := range rows {
+		m.out = append(m.out, action{row: r})
+	}
+}
+
+func (m *model) newPhase() {
+	if m.phase != nil {
+		m.out = append(m.out, action{cores: m.phase})
+	}
+	m.phase = make([][]row, m.cores)
+}
+
+// shared is an execution of a worksharing loop.
+type shared struct {
+	prefix, before, behind, suffix []row
+	told                           int // 1 + index in behind of what is done once
+	iterations                     [][]row
+	asked                          Schedule
+}
+
+func (m *model) loop() (l shared) {
+	chunk := 1 + m.rng.Uint64N(6)
+	n := m.rng.IntN(40)
+	if m.rng.IntN(4) == 0 {
+		n = m.rng.IntN(4)
+	}
+	if m.depth == 0 {
+		n *= max(m.scale, 1)
+	}
+	repeat := func(f func() []row) {
+		for range n {
+			l.iterations = append(l.iterations, f())
+		}
+	}
+	switch m.rng.IntN(4) {
+	case 0:
+		l.prefix = m.block(rotatedCall, 34, 1)
+		repeat(func() []row { return m.block(rotatedLoop) })
+		l.suffix = m.block(rotatedEnd)
+	case 1:
+		l.prefix = append(m.block(testedCall, 40, 0), m.block(testedHead)...)
+		repeat(func() []row {
+			rows := append(m.block(testedBody), m.call()...)
+			return append(append(rows, m.block(testedLatch)...), m.block(testedHead)...)
+		})
+		l.suffix = m.block(testedEnd)
+	case 2:
+		l.asked = Schedule{Static, chunk}
+		l.prefix = append(m.block(chunkedCall, 33|1<<29, chunk), m.block(chunkedHead)...)
+		if n > 0 {
+			l.before = m.block(chunkedBegin)
+			repeat(func() []row { return m.block(chunkedLoop) })
+			l.behind = append(m.block(chunkedLatch), m.block(chunkedHead)...)
+		}
+		l.suffix = m.block(chunkedEnd)
+	default:
+		number := uint64(37)
+		switch m.rng.IntN(3) {
+		case 0:
+			l.asked, number = Schedule{Dynamic, chunk}, 35|1<<30
+		case 1:
+			l.asked, number = Schedule{Guided, chunk}, 68
+		}
+		l.prefix = append(append(m.block(dispatchCall, number, chunk), m.block(dispatchHead)...), m.block(dispatchCheck, uint64(min(n, 1)))...)
+		if n > 0 {
+			l.before = m.block(dispatchBegin)
+			repeat(func() []row { return m.block(dispatchLoop) })
+			l.behind = append(append(m.block(dispatchLatch), m.block(dispatchHead)...), m.block(dispatchCheck, 0)...)
+			l.told = len(l.behind) - 1
+		}
+		l.suffix = m.block(dispatchEnd)
+	}
+	return l
+}
+
+func (l *shared) sequence() (rows []row) {
+	rows = append(append(rows, l.prefix...), l.before...)
+	for _, i := range l.iterations {
+		rows = append(rows, i...)
+	}
+	return append(append(rows, l.behind...), l.suffix...)
+}
+
+// cost is what an iteration takes.
+func (m *model) cost(rows []row) (cost float64) {
+	timed := false
+	for _, r := range rows {
+		switch {
+		case r.kind == trace.BlockEntry:
+			timed = int(r.site) < len(m.cycles)
+			if timed {
+				cost += m.cycles[r.site]
+			}
+		case r.kind.IsReference() && r.kind != trace.Fetch && !timed:
+			cost++
+		}
+	}
+	return cost
+}
+
+// divide tells who does each iteration, and which begin chunks.
+func (m *model) divide(l *shared) (owner []int, begins []bool) {
+	s := l.asked
+	if m.used != nil {
+		s = *m.used
+	}
+	n := len(l.iterations)
+	owner, begins = make([]int, n), make([]bool, n)
+	clock := make([]float64, m.cores)
+	earliest := func() (c int) {
+		for i := range clock {
+			if clock[i] < clock[c] {
+				c = i
+			}
+		}
+		return c
+	}
+	chunk := int(max(s.Chunk, 1))
+	at := 0
+	give := func(core, many int) {
+		for i := range many {
+			if at < n {
+				owner[at], begins[at] = core, i == 0
+				clock[core] += m.cost(l.iterations[at])
+				at++
+			}
+		}
+	}
+	for turn := 0; at < n; turn++ {
+		switch {
+		case m.cores == 1:
+			give(0, n)
+		case s.Kind == Static && s.Chunk == 0:
+			many := n / m.cores
+			if turn < n%m.cores {
+				many++
+			}
+			give(turn, many)
+		case s.Kind == Static:
+			give(turn%m.cores, chunk)
+		case s.Kind == Dynamic:
+			give(earliest(), chunk)
+		default:
+			many := chunk
+			if n-at >= 2*m.cores*(chunk+1) {
+				many = (n - at) / (2 * m.cores)
+			}
+			give(earliest(), many)
+		}
+	}
+	return owner, begins
+}
+
+// share has the cores do a worksharing loop.
+func (m *model) share(l *shared) {
+	m.sequence = append(m.sequence, l.sequence()...)
+	owner, begins := m.divide(l)
+	if l.told > 0 && m.cores > 1 {
+		told := l.behind[l.told-1]
+		l.behind = slices.Delete(l.behind, l.told-1, l.told)
+		l.suffix = append([]row{told}, l.suffix...)
+	}
+	for c := range m.phase {
+		p := append(m.phase[c], l.prefix...)
+		in := false
+		for i, o := range owner {
+			if begins[i] && in {
+				p, in = append(p, l.behind...), false
+			}
+			if o == c {
+				if begins[i] {
+					p, in = append(p, l.before...), true
+				}
+				p = append(p, l.iterations[i]...)
+			}
+		}
+		if in {
+			p = append(p, l.behind...)
+		}
+		m.phase[c] = append(p, l.suffix...)
+	}
+}
+
+// body is what a region has. serial: one thread does it, within another region.
+func (m *model) body(serial bool) (rows []row) {
+	all, first, share, wait := m.all, m.first, m.share, m.newPhase
+	if serial {
+		add := func(r []row) { rows = append(rows, r...) }
+		all, first, wait = add, add, func() {}
+		share = func(l *shared) { add(l.sequence()) }
+	}
+	all(m.block(outlinedEntry))
+	for range m.rng.IntN(6) {
+		switch m.rng.IntN(6) {
+		case 0:
+			all(append(m.block(plainBlock), m.call()...))
+		case 1:
+			all(append(m.block(singleCall), m.block(singleCheck)...))
+			first(append(m.block(singleBody), m.block(singleRest)...))
+			all(m.block(singleBehind))
+		case 2:
+			wait()
+			all(m.block(barrierBlock))
+		default:
+			l := m.loop()
+			share(&l)
+		}
+	}
+	all(m.block(outlinedExit))
+	return rows
+}
+
+// run makes a run of a few regions.
+func (m *model) run() {
+	m.alone(m.block(mainEntry))
+	for range m.rng.IntN(5) {
+		m.alone(m.block(forkBlock))
+		m.phase = nil
+		m.newPhase()
+		m.body(false)
+		m.newPhase()
+		m.phase = nil
+		end := m.block(joinBlock)
+		m.alone(end[:len(end)-1])
+	}
+	m.alone(m.block(plainBlock))
+}

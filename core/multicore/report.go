@@ -1,0 +1,189 @@
+package multicore
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Report is what was found in a sequential run, and how it was divided.
+type Report struct {
+	Regions uint64 // parallel regions; those within others are counted in Nested
+	Nested  uint64
+	Phases  uint64 // stretches of regions without a barrier
+	Loops   []Loop // worksharing loops of the code, by their sites
+	// References of each core, as far as they were asked for.
+	References []uint64
+	// Outside are those of core 0 that are in no region.
+	Outside uint64
+	// Doubts are sentences about what was not divided as threads would.
+	Doubts []string
+}
+
+// Loop is a worksharing loop of the code: all its executions by a schedule.
+type Loop struct {
+	Site       uint32 // of the event that begins it
+	Place      trace.Place
+	Asked      string   // schedule that the program asks for: "static", "dynamic,4", "runtime"
+	Used       Schedule // by which its iterations were divided
+	Times      uint64   // that it was executed
+	Iterations uint64   // in all
+	Fewest     uint64   // of the iterations of one execution
+}
+
+// Imbalance is how many times the mean the references of the core with the most of them
+// are, of what cores do in regions; 0 if they do nothing there.
+func (r *Report) Imbalance() float64 {
+	var most, sum uint64
+	for c, n := range r.References {
+		if c == 0 {
+			n -= r.Outside
+		}
+		most, sum = max(most, n), sum+n
+	}
+	if sum == 0 {
+		return 0
+	}
+	return float64(most) * float64(len(r.References)) / float64(sum)
+}
+
+// found is what the survey counts.
+type found struct {
+	regions, nested, leagues, phases, strayEnds  uint64
+	ones, loopsInLoops, unknownLoops             uint64
+	criticals, reductions, tasks, allocs, orders uint64
+	empty, few, unknown                          uint64 // loops: without iterations; with fewer than cores; of unknown schedules
+	cut, noStack                                 bool
+	roles                                        roles
+	cores                                        int
+	loops                                        map[loopKey]*Loop
+}
+
+type loopKey struct {
+	site  uint32
+	asked schedule
+	used  Schedule
+}
+
+func (f *found) event(k trace.Kind) {
+	switch k {
+	case trace.CriticalBegin:
+		f.criticals++
+	case trace.ReduceBegin:
+		f.reductions++
+	case trace.TaskCreate:
+		f.tasks++
+	case trace.Alloc:
+		f.allocs++
+	}
+}
+
+// loop is the entry of a loop.
+func (f *found) loop(site uint32, l *loop) *Loop {
+	if f.loops == nil {
+		f.loops = map[loopKey]*Loop{}
+	}
+	key := loopKey{site, l.asked, l.used}
+	e := f.loops[key]
+	if e == nil {
+		e = &Loop{Site: site, Asked: l.asked.String(), Used: l.used, Fewest: ^uint64(0)}
+		f.loops[key] = e
+	}
+	return e
+}
+
+func (f *found) ended(e *Loop, l *loop) {
+	e.Times++
+	e.Iterations += l.units
+	e.Fewest = min(e.Fewest, l.units)
+	switch {
+	case l.units == 0:
+		f.empty++
+	case l.units < uint64(f.cores):
+		f.few++
+	}
+	if l.asked.kind == unknownSchedule {
+		f.unknown++
+	}
+	if l.asked.ordered {
+		f.orders++
+	}
+}
+
+// Report tells what was found so far. Ask at the end.
+func (m *Reader) Report() Report {
+	f := &m.found
+	r := Report{Regions: f.regions, Nested: f.nested, Phases: f.phases, Outside: m.outside, References: make([]uint64, m.options.Cores)}
+	for c := range m.cursors {
+		r.References[c] = m.cursors[c].rows
+	}
+	r.References[0] += m.outside
+	for _, e := range f.loops {
+		l := *e
+		if l.Times == 0 {
+			l.Fewest = 0
+		}
+		if p := m.code.program; uint64(l.Site) < uint64(len(p.Sites)) {
+			l.Place = p.Sites[l.Site].Place
+		}
+		r.Loops = append(r.Loops, l)
+	}
+	slices.SortFunc(r.Loops, func(a, b Loop) int {
+		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Asked, b.Asked))
+	})
+	r.Doubts = m.doubts()
+	return r
+}
+
+// doubts are sentences about what was not divided as threads would do it.
+func (m *Reader) doubts() (list []string) {
+	f := &m.found
+	say := func(is bool, text string) {
+		if is {
+			list = append(list, text)
+		}
+	}
+	count := func(n uint64, one, more string) {
+		switch {
+		case n == 1:
+			list = append(list, "1 "+one)
+		case n > 1:
+			list = append(list, strconv.FormatUint(n, 10)+" "+more)
+		}
+	}
+	say(f.regions == 0, "No parallel region began: all is core 0's. Was the program compiled with -fopenmp?")
+	say(f.cut, "The trace ends within a parallel region.")
+	count(f.strayEnds, "parallel region ended that had not begun.", "parallel regions ended that had not begun.")
+	say(f.noStack, "The trace does not tell where the stack lies: 8 MiB below the frame that forks are taken for it.")
+	count(f.nested, "parallel region began within another one: one thread does it, as OpenMP has it unless told otherwise.",
+		"parallel regions began within others: one thread does each, as OpenMP has it unless told otherwise.")
+	count(f.leagues, "league of teams began: it is taken to have one team.", "leagues of teams began: each is taken to have one team.")
+	count(f.unknownLoops, "worksharing loop was not divided, for its code is not known: every core does all of it.",
+		"worksharing loops were not divided, for their code is not known: every core does all of them.")
+	count(f.loopsInLoops, "worksharing loop began within another one, and was not divided by itself.",
+		"worksharing loops began within others, and were not divided by themselves.")
+	count(f.empty, "worksharing loop had no iteration that could be told: what it did, every core does.",
+		"worksharing loops had no iterations that could be told: what they did, every core does.")
+	count(f.few, "worksharing loop had fewer iterations than there are cores.", "worksharing loops had fewer iterations than there are cores.")
+	count(f.unknown, "worksharing loop has a schedule that is not known: it was divided as static.",
+		"worksharing loops have schedules that are not known: they were divided as static.")
+	count(f.orders, "worksharing loop is ordered: cores do not wait for each other there.",
+		"worksharing loops are ordered: cores do not wait for each other there.")
+	count(f.criticals, "critical section: cores are not kept from being in it at the same time.",
+		"critical sections: cores are not kept from being in one at the same time.")
+	count(f.reductions, "reduction: every core adds its part, one after the other, as the sequential run did.",
+		"reductions: every core adds its part, one after the other, as the sequential run did.")
+	count(f.tasks, "task: the core that made it does it.", "tasks: the core that made one does it.")
+	say(f.tasks == 0 && f.roles&makesTasks != 0, "The program makes tasks: the core that makes one does it.")
+	count(f.allocs, "object was allocated within a parallel region: cores have it at the same address, threads would not.",
+		"objects were allocated within parallel regions: cores have them at the same addresses, threads would not.")
+	say(f.roles&usesNumber != 0, "The program asks for the number of a thread, or of all: work that it divides by them is done by every core.")
+	say(f.roles&setsThreads != 0, "The program says how many threads it wants: it gets the number of cores instead.")
+	say(f.roles&locks != 0, "The program uses locks: cores do not wait for them.")
+	say(f.roles&keepsPrivate != 0, "The program has threadprivate variables: cores have them at the same addresses, threads would not.")
+	say(f.roles&inOrder != 0, "Iterations wait for others in the program: cores do not.")
+	say(f.roles&cancels != 0, "The program may cancel a loop or region: all cores go on.")
+	return list
+}

@@ -1,0 +1,151 @@
+package multicore
+
+import "strconv"
+
+// schedule is what a program asks for, as LLVM's runtime numbers it: enum sched_type of
+// openmp/runtime/src/kmp.h.
+type schedule struct {
+	kind    scheduleAsked
+	ordered bool
+	// monotonic, nonmonotonic: modifiers. Without any, a dynamic schedule of OpenMP 5 is
+	// nonmonotonic.
+	monotonic, nonmonotonic bool
+	chunk                   uint64 // 0: none
+}
+
+type scheduleAsked uint8
+
+const (
+	unknownSchedule scheduleAsked = iota
+	staticChunked
+	staticWhole
+	dynamicChunked
+	guidedChunked
+	byRuntime
+	byItself
+	distribute // among teams
+)
+
+// The numbers that compilers pass: below ordered, those of ordered loops and of loops
+// whose chunks must not be merged lie higher by the difference of the lower bounds.
+const (
+	schLower        = 32  // kmp_sch_lower
+	ordLower        = 64  // kmp_ord_lower
+	distLower       = 91  // kmp_distribute_static_chunked, kmp_distribute_static
+	nmLower         = 160 // kmp_nm_lower
+	nmOrdLower      = nmLower + ordLower - schLower
+	monotonicBit    = 1 << 29 // kmp_sch_modifier_monotonic
+	nonmonotonicBit = 1 << 30 // kmp_sch_modifier_nonmonotonic
+)
+
+// asked reads the arguments of a worksharing call.
+func asked(number, chunk uint64) schedule {
+	s := schedule{monotonic: number&monotonicBit != 0, nonmonotonic: number&nonmonotonicBit != 0}
+	n := uint32(number) &^ (monotonicBit | nonmonotonicBit)
+	switch {
+	case n > nmOrdLower && n < nmOrdLower+schLower:
+		s.ordered, n = true, n-nmOrdLower
+	case n > nmLower && n < nmOrdLower:
+		n -= nmLower
+	case n == distLower || n == distLower+1:
+		s.kind = distribute
+		return s
+	case n > ordLower && n < distLower:
+		s.ordered, n = true, n-ordLower
+	case n > schLower && n < ordLower:
+		n -= schLower
+	default:
+		return s
+	}
+	// The chunk is a number with a sign, of 32 or 64 bits; below 1 it is none.
+	if int64(chunk) > 0 && chunk>>31 != 1 {
+		s.chunk = chunk
+	}
+	switch n {
+	case 1, 13: // static_chunked, static_balanced_chunked
+		s.kind = staticChunked
+		s.chunk = max(s.chunk, 1)
+	case 2, 8, 9: // static, static_greedy, static_balanced
+		s.kind, s.chunk = staticWhole, 0
+	case 3, 12: // dynamic_chunked, static_steal
+		s.kind = dynamicChunked
+		s.chunk = max(s.chunk, 1)
+	case 4, 7, 10, 11, 14: // guided_chunked, trapezoidal, guided_iterative_chunked, guided_analytical_chunked, guided_simd
+		s.kind = guidedChunked
+		s.chunk = max(s.chunk, 1)
+	case 5, 15: // runtime, runtime_simd
+		s.kind, s.chunk = byRuntime, 0
+	case 6: // auto
+		s.kind, s.chunk = byItself, 0
+	}
+	return s
+}
+
+// String is the schedule as a program has it: "schedule(dynamic, 4)".
+func (s schedule) String() string {
+	text := "unknown"
+	switch s.kind {
+	case staticChunked, staticWhole:
+		text = "static"
+	case dynamicChunked:
+		text = "dynamic"
+	case guidedChunked:
+		text = "guided"
+	case byRuntime:
+		text = "runtime"
+	case byItself:
+		text = "auto"
+	case distribute:
+		text = "distribute"
+	}
+	if s.chunk != 0 {
+		text += "," + strconv.FormatUint(s.chunk, 10)
+	}
+	if s.monotonic {
+		text = "monotonic:" + text
+	}
+	if s.ordered {
+		text += " ordered"
+	}
+	return text
+}
+
+// used is the schedule that stands for what is asked.
+func (s schedule) used(instead *Schedule) Schedule {
+	if instead != nil {
+		return *instead
+	}
+	switch s.kind {
+	case staticChunked:
+		return Schedule{Static, s.chunk}
+	case dynamicChunked:
+		return Schedule{Dynamic, s.chunk}
+	case guidedChunked:
+		return Schedule{Guided, s.chunk}
+	}
+	return Schedule{Kind: Static}
+}
+
+// share is the part of n iterations that core gets of cores, if each gets one: the first
+// of them get one more where they do not come out even (kmp_sch_static_balanced).
+func share(n uint64, core, cores int) (from, to uint64) {
+	part, more := n/uint64(cores), n%uint64(cores)
+	c := uint64(core)
+	from = c*part + min(c, more)
+	to = from + part
+	if c < more {
+		to++
+	}
+	return from, to
+}
+
+// guidedChunk is how many of the iterations that are left a guided schedule gives out
+// next: the 2·cores-th part of them, rounded down, unless less than 2·cores·(chunk + 1) are
+// left (guided_iterative_chunked in kmp_dispatch.cpp).
+func guidedChunk(left, chunk uint64, cores int) uint64 {
+	chunk = max(chunk, 1)
+	if left/(2*uint64(cores)) > chunk {
+		return uint64(float64(left) * (0.5 / float64(cores)))
+	}
+	return min(left, chunk)
+}

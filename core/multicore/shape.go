@@ -1,0 +1,207 @@
+package multicore
+
+import (
+	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// shape is a worksharing loop in the code: which blocks its iterations begin with.
+//
+// The call that shares the loop out is in a block of some depth of loops; those of the
+// next depth in the same function share out iterations. Where the runtime gives out
+// chunks one by one, or the loop is divided into chunks of a fixed length, that loop goes
+// over chunks, and the loops in it over iterations. There may be several beside each
+// other: the compiler makes one for vectors and one for the rest.
+//
+// An iteration begins with the loop's header if the loop is left behind its body (at a
+// latch: what compilers make of loops when they optimise). If it is left before, by a test
+// that is no latch, then it begins behind the test, and the test that follows belongs to
+// it: then each core makes one test more than it does iterations, which is what threads do.
+type shape struct {
+	function   uint32
+	first      uint32 // block of the function
+	iterations []step // by block of the function
+	chunks     []step // nil: there is no loop over chunks
+	depth      []uint8
+}
+
+// Where a block of the loop's function lies.
+const (
+	outside = iota // of all loops that the call shares out
+	inChunk        // in the loop over chunks only
+	inIteration
+)
+
+// step is what entering a block means to a loop.
+type step struct {
+	header uint32   // 1 + the loop's header, if this is it
+	test   bool     // this block tests whether there is another iteration, and may leave the loop
+	whole  bool     // of the header: an iteration begins with it
+	bodies []uint32 // 1 + the headers of the loops that the block is in
+}
+
+// shapeOf finds the shape of the worksharing loop that the event of a site begins; nil:
+// its code is not known.
+func (c *code) shapeOf(site uint32, sched schedule) *shape {
+	if s, ok := c.shapes[site]; ok {
+		return s
+	}
+	var s *shape
+	if b, ok := c.block(site); ok {
+		s = c.makeShape(b, sched)
+	}
+	if s != nil { // else it may be known later
+		c.shapes[site] = s
+	}
+	return s
+}
+
+func (c *code) makeShape(call uint32, sched schedule) *shape {
+	b := &c.program.Blocks[call]
+	if uint64(b.Function) >= uint64(len(c.program.Functions)) {
+		return nil
+	}
+	f := &c.program.Functions[b.Function]
+	if uint64(f.First)+uint64(f.Blocks) > uint64(len(c.program.Blocks)) || call < f.First || call-f.First >= f.Blocks {
+		return nil
+	}
+	s := &shape{function: b.Function, first: f.First, depth: make([]uint8, f.Blocks)}
+	blocks := c.program.Blocks[f.First : f.First+f.Blocks]
+	depth := b.Depth + 1
+	if strings.Contains(b.Callee, "dispatch_init") || sched.kind == staticChunked {
+		s.chunks = loopSteps(blocks, f.First, depth)
+		depth++
+	}
+	s.iterations = loopSteps(blocks, f.First, depth)
+	for i := range blocks {
+		switch d := blocks[i].Depth; {
+		case d >= depth:
+			s.depth[i] = inIteration
+		case d > b.Depth:
+			s.depth[i] = inChunk
+		}
+	}
+	return s
+}
+
+// loopSteps finds the loops of a depth among a function's blocks, which are numbered from
+// first on.
+func loopSteps(blocks []trace.Block, first, depth uint32) []step {
+	steps := make([]step, len(blocks))
+	before := predecessors(blocks, first)
+	for h := range blocks {
+		if blocks[h].Flags&trace.HeaderBlock == 0 || blocks[h].Depth != depth {
+			continue
+		}
+		body := bodyOf(blocks, first, uint32(h), before)
+		steps[h].header = uint32(h) + 1
+		tested := false
+		for b := range blocks {
+			if !body[b] {
+				continue
+			}
+			steps[b].bodies = append(steps[b].bodies, uint32(h)+1)
+			if leaves(blocks, first, uint32(b), body) {
+				if blocks[b].Flags&trace.LatchBlock != 0 && leadsTo(blocks, first, uint32(b), uint32(h)) {
+					steps[h].whole = true
+				} else {
+					steps[b].test, tested = true, true
+				}
+			}
+		}
+		if !tested {
+			steps[h].whole = true
+		}
+	}
+	return steps
+}
+
+func predecessors(blocks []trace.Block, first uint32) [][]uint32 {
+	before := make([][]uint32, len(blocks))
+	for b := range blocks {
+		for _, s := range blocks[b].Successors {
+			if s >= first && s-first < uint32(len(blocks)) {
+				before[s-first] = append(before[s-first], uint32(b))
+			}
+		}
+	}
+	return before
+}
+
+// bodyOf is the natural loop of a header: what comes to its latches without it.
+func bodyOf(blocks []trace.Block, first, h uint32, before [][]uint32) []bool {
+	body := make([]bool, len(blocks))
+	body[h] = true
+	var work []uint32
+	for _, b := range before[h] {
+		inside := blocks[b].Depth > blocks[h].Depth || blocks[b].Depth == blocks[h].Depth && blocks[b].Loop == first+h+1
+		if blocks[b].Flags&trace.LatchBlock != 0 && inside && !body[b] {
+			body[b] = true
+			work = append(work, b)
+		}
+	}
+	for len(work) > 0 {
+		b := work[len(work)-1]
+		work = work[:len(work)-1]
+		for _, p := range before[b] {
+			if !body[p] && blocks[p].Depth >= blocks[h].Depth {
+				body[p] = true
+				work = append(work, p)
+			}
+		}
+	}
+	return body
+}
+
+// leaves tells whether a block goes on outside of a loop, other than by an exception.
+func leaves(blocks []trace.Block, first, b uint32, body []bool) bool {
+	for _, s := range blocks[b].Successors {
+		if s >= first && s-first < uint32(len(blocks)) && !body[s-first] && blocks[s-first].Flags&trace.LandingPad == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func leadsTo(blocks []trace.Block, first, b, to uint32) bool {
+	for _, s := range blocks[b].Successors {
+		if s == first+to {
+			return true
+		}
+	}
+	return false
+}
+
+// walk follows the loops of some steps through the blocks that are entered.
+type walk struct {
+	steps  []step
+	loop   uint32 // 1 + the header of the loop whose test is still to come; 0: none
+	tested bool   // it was just made
+}
+
+// enter tells whether an iteration begins with a block, by its number in the function.
+func (w *walk) enter(b uint32) bool {
+	s := &w.steps[b]
+	if w.tested {
+		w.tested = false
+		loop := w.loop
+		if w.loop = 0; s.header != loop {
+			for _, h := range s.bodies {
+				if h == loop {
+					return true
+				}
+			}
+		}
+	}
+	if s.header != 0 {
+		if w.loop = s.header; s.whole {
+			w.loop = 0
+			return true
+		}
+	}
+	w.tested = w.loop != 0 && s.test
+	return false
+}
+
+func (w *walk) reset() { w.loop, w.tested = 0, false }

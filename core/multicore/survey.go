@@ -1,0 +1,552 @@
+package multicore
+
+import (
+	"github.com/stackglass/stackglass/core/multicore/interleave"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// survey is where the trace is, and what of the phase belongs to whom so far.
+type survey struct {
+	thread   uint32 // the trace's only one
+	threaded bool   // which is known
+	ended    bool   // the trace
+	later    error  // a record that is wrong, behind the rows that were given
+
+	forks   []fork // that have not joined, outermost first
+	teams   int    // of them, those that are no leagues
+	resumed bool   // a phase ended before the row that is looked at
+	joined  bool   // a region ended there, whose ParallelEnd is still to come
+	waited  bool   // or at a block whose Barrier is
+	private privacy
+
+	parts    []part // of the phase
+	partFrom uint64 // row of the tape that the part which is being written began with
+	partWho  who
+	run      int // first of the rows before the one that is looked at that have still to be written
+
+	guard guard
+	loop  *loop // that is gone through; nil: none
+	about *Loop // its entry in the report
+	// Where in it the run is: rows of the tape.
+	iterations, chunks walk
+	units              bool   // one has begun
+	chunkFrom          uint64 // the first of its chunks
+	chunked            int    // chunks that have begun, if it has any
+	unitsFrom          uint64
+	unitsLeft          bool // as it seems
+	unitsTo            uint64
+	chunkLeft          bool
+	chunkTo            uint64
+	unitsCost          float64 // of the last unit, when unitsLeft
+	over               bool    // it was told that there are no more chunks
+	overAt             uint64  // before the row that says so
+
+	deeper int // calls of the loop's function that the loop made
+	cost   float64
+	timed  bool // the block that runs has a known number of cycles
+	clock  []float64
+
+	outside uint64 // references
+	found   found
+}
+
+// fork is one that has not joined yet.
+type fork struct {
+	league   bool   // of teams
+	function uint32 // that forks
+}
+
+// guard is where the run is in what one thread does for all.
+type guard struct {
+	state guardState
+	block uint32
+}
+
+type guardState uint8
+
+const (
+	noGuard   guardState = iota
+	isAsked              // the question was put
+	isChecked            // block, which looks at the answer, runs
+	isOne                // what the one does runs
+	isEnding             // block, the last of it, runs
+)
+
+// inRegion tells whether rows go on the tape.
+func (s *survey) inRegion() bool { return s.teams > 0 }
+
+// shares tells whether the rows are those of the threads of one region, and not of another
+// one within it, which has one thread.
+func (s *survey) shares() bool { return s.teams == 1 && !s.forks[len(s.forks)-1].league }
+
+// step goes through rows of the batch until it ends, b is full, or a phase ends.
+func (m *Reader) step(b *trace.Batch) error {
+	m.run = m.at
+	to := m.room(b)
+	for m.at < to {
+		k := m.batch.Kind[m.at]
+		if k.IsReference() {
+			if k != trace.Fetch && !m.timed {
+				m.cost++
+			}
+			m.at++
+			continue
+		}
+		phase, err := m.event(b, k, m.batch.Site[m.at])
+		if err != nil {
+			return err
+		}
+		if phase {
+			m.resumed = true
+			return nil
+		}
+		m.resumed = false
+		m.at++
+		if k == trace.ParallelBegin || k == trace.ParallelEnd {
+			if err := m.change(b, k); err != nil {
+				return err
+			}
+		}
+		to = m.room(b)
+	}
+	return m.flush(b)
+}
+
+// room is the row up to which those that are not written yet may go.
+func (m *Reader) room(b *trace.Batch) int {
+	if m.inRegion() {
+		return m.batch.Len()
+	}
+	return min(m.batch.Len(), m.run+b.Cap()-b.Len())
+}
+
+// flush writes the rows up to the one that is looked at: on the tape, or to b.
+func (m *Reader) flush(b *trace.Batch) error {
+	from := m.run
+	if m.run = m.at; from == m.at {
+		return nil
+	}
+	if m.inRegion() {
+		return m.tape.Add(m.batch, from, m.at, m.kept)
+	}
+	m.pass(b, from, m.at)
+	return nil
+}
+
+// event takes in the row that is looked at. phase: a phase ends before it, and it is to be
+// looked at again.
+func (m *Reader) event(b *trace.Batch, k trace.Kind, site uint32) (phase bool, err error) {
+	switch k {
+	case trace.BlockEntry:
+		return m.enter(b, site)
+	case trace.ParallelEnd:
+		if m.shares() && !m.joined {
+			m.joined = true
+			return true, m.leaveRegion(b)
+		}
+	case trace.Barrier:
+		if m.inRegion() && m.shares() && !m.waited && !m.resumed {
+			return true, m.splitPhase(b)
+		}
+		m.waited = false
+	}
+	if !m.inRegion() || !m.shares() {
+		return false, nil
+	}
+	switch k {
+	case trace.Return:
+		if m.loop != nil && m.code.function(site) == m.loop.shape.function {
+			if m.deeper--; m.deeper < 0 {
+				err = m.endLoop(b)
+			}
+		}
+	case trace.LoopBegin:
+		err = m.beginLoop(b, site)
+	case trace.LoopEnd:
+		if block, ok := m.code.block(site); ok && m.loop != nil && m.deeper == 0 && m.code.function(block) == m.loop.shape.function {
+			err = m.noMore(b)
+		}
+	default:
+		m.found.event(k)
+	}
+	return false, err
+}
+
+// change follows forks and joins, once their row is behind.
+func (m *Reader) change(b *trace.Batch, k trace.Kind) error {
+	row := m.at - 1
+	site := m.batch.Site[row]
+	if k == trace.ParallelBegin {
+		f := fork{league: m.code.callee(site) == "__kmpc_fork_teams", function: ^uint32(0)}
+		if block, ok := m.code.block(site); ok {
+			f.function = m.code.function(block)
+		}
+		if f.league {
+			m.found.leagues++
+		} else if m.inRegion() {
+			m.found.nested++
+		} else if err := m.flush(b); err != nil {
+			return err
+		}
+		if m.forks = append(m.forks, f); !f.league {
+			if m.teams++; m.teams == 1 {
+				m.beginRegion(m.batch.Addr[row])
+			}
+		}
+		return nil
+	}
+	switch n := len(m.forks); {
+	case m.joined:
+		m.joined = false
+	case n == 0:
+		m.found.strayEnds++
+	default:
+		if !m.forks[n-1].league {
+			m.teams--
+		}
+		m.forks = m.forks[:n-1]
+	}
+	return nil
+}
+
+// beginRegion starts to tape, behind a fork by a function with that frame.
+func (m *Reader) beginRegion(frame trace.Addr) {
+	m.found.regions++
+	m.guard, m.loop, m.waited, m.joined = guard{}, nil, false, false
+	m.private.low, m.private.high = 0, 0
+	if frame == 0 {
+		return
+	}
+	m.private.high = frame
+	if m.private.low = m.stackLow(frame); m.private.low == 0 {
+		m.found.noStack = true
+		m.private.low = frame - min(frame, stackBytes)
+	}
+}
+
+// stackLow is the end of the stack that a frame lies in, 0 where it is not known.
+func (m *Reader) stackLow(frame trace.Addr) trace.Addr {
+	for i := range m.code.program.Threads {
+		t := &m.code.program.Threads[i]
+		if t.StackLow <= frame && frame < t.StackHigh {
+			return t.StackLow
+		}
+	}
+	return 0
+}
+
+// leaveRegion ends the region before the row that is looked at.
+func (m *Reader) leaveRegion(b *trace.Batch) error {
+	if err := m.closePhase(b); err != nil {
+		return err
+	}
+	m.teams--
+	m.forks = m.forks[:len(m.forks)-1]
+	return m.beginPhase()
+}
+
+// splitPhase ends the phase before the row that is looked at.
+func (m *Reader) splitPhase(b *trace.Batch) error {
+	if err := m.closePhase(b); err != nil {
+		return err
+	}
+	return m.beginPhase()
+}
+
+func (m *Reader) closePhase(b *trace.Batch) error {
+	m.guard = guard{}
+	if m.loop != nil {
+		if err := m.endLoop(b); err != nil {
+			return err
+		}
+	}
+	m.found.phases++
+	return m.part(b, everyCore)
+}
+
+// end takes in that the trace has come to its end.
+func (m *Reader) end() error {
+	if !m.inRegion() {
+		return nil
+	}
+	m.found.cut = true
+	m.run = m.at
+	if err := m.closePhase(nil); err != nil {
+		return err
+	}
+	m.forks, m.teams = m.forks[:0], 0
+	return m.beginPhase()
+}
+
+// part ends the part that is being written. The next one is for who.
+func (m *Reader) part(b *trace.Batch, who who) error {
+	if err := m.flush(b); err != nil {
+		return err
+	}
+	rows := m.tape.Rows()
+	m.add(part{from: m.partFrom, to: rows, who: m.partWho})
+	m.partFrom, m.partWho = rows, who
+	return nil
+}
+
+// enter takes in that a block is entered.
+func (m *Reader) enter(b *trace.Batch, block uint32) (phase bool, err error) {
+	if uint64(block) >= uint64(len(m.code.roles)) {
+		return false, nil
+	}
+	roles := m.code.roles[block]
+	m.timed = false
+	if m.options.Order.Policy == interleave.ByTime && uint64(block) < uint64(len(m.options.Order.Cycles)) {
+		m.timed = true
+	}
+	if !m.inRegion() {
+		m.found.roles |= roles & setsThreads
+		return false, nil
+	}
+	if m.shares() {
+		switch {
+		case m.resumed:
+		case roles&joins != 0 && m.code.function(block) == m.forks[len(m.forks)-1].function:
+			m.joined = true
+			return true, m.leaveRegion(b)
+		case roles&waits != 0:
+			m.waited = true
+			return true, m.splitPhase(b)
+		}
+		m.found.roles |= roles
+		if m.loop == nil {
+			err = m.follow(b, block, roles)
+		} else {
+			err = m.inLoop(b, block)
+		}
+	}
+	if m.timed {
+		m.cost += m.options.Order.Cycles[block]
+	}
+	return false, err
+}
+
+// follow finds what one thread does for all.
+func (m *Reader) follow(b *trace.Batch, block uint32, roles roles) (err error) {
+	switch g := &m.guard; g.state {
+	case isEnding:
+		if m.code.goesOn(g.block, block) {
+			g.block = block
+		} else if m.code.function(g.block) == m.code.function(block) || m.code.program.Blocks[g.block].Flags&trace.ReturnBlock != 0 {
+			err = m.part(b, everyCore)
+			*g = guard{}
+		}
+	case isAsked:
+		*g = guard{isChecked, block}
+	case isChecked:
+		if m.code.guarded(g.block, block) {
+			m.found.ones++
+			err = m.part(b, firstCore)
+			*g = guard{state: isOne}
+		} else {
+			*g = guard{}
+		}
+	}
+	switch m.guard.state {
+	case noGuard:
+		if roles&asksForOne != 0 {
+			m.guard.state = isAsked
+		}
+	case isOne:
+		if roles&oneIsDone != 0 {
+			m.guard = guard{isEnding, block}
+		}
+	}
+	return err
+}
+
+// beginLoop starts to look for iterations.
+func (m *Reader) beginLoop(b *trace.Batch, site uint32) error {
+	arg := uint64(0)
+	if m.batch.Arg != nil {
+		arg = m.batch.Arg[m.at]
+	}
+	a := asked(m.batch.Addr[m.at], arg)
+	if a.kind == distribute || m.guard.state >= isOne {
+		return nil
+	}
+	if m.loop != nil {
+		block, ok := m.code.block(site)
+		if !ok || m.deeper > 0 || m.code.function(block) != m.loop.shape.function {
+			m.found.loopsInLoops++
+			return nil
+		}
+		if err := m.endLoop(b); err != nil {
+			return err
+		}
+	}
+	shape := m.code.shapeOf(site, a)
+	if shape == nil {
+		m.found.unknownLoops++
+		return nil
+	}
+	used := a.used(m.options.Schedule)
+	l := &loop{shape: shape, asked: a, used: used, chunk: used.Chunk, clock: m.clock}
+	clear(m.clock)
+	m.loop, m.about = l, m.found.loop(site, l)
+	m.guard = guard{}
+	m.iterations, m.chunks = walk{steps: shape.iterations}, walk{steps: shape.chunks}
+	m.units, m.unitsLeft, m.chunkLeft, m.over, m.chunked, m.deeper, m.cost = false, false, false, false, 0, 0, 0
+	return nil
+}
+
+// inLoop takes in that a block is entered while a loop is gone through.
+func (m *Reader) inLoop(b *trace.Batch, block uint32) error {
+	s := m.loop.shape
+	i := block - s.first
+	if block < s.first || uint64(i) >= uint64(len(s.depth)) {
+		return nil
+	}
+	if m.code.program.Blocks[block].Flags&trace.EntryBlock != 0 {
+		m.deeper++
+	}
+	if m.deeper > 0 {
+		return nil
+	}
+	depth := s.depth[i]
+	if s.chunks != nil {
+		if depth == outside {
+			m.chunks.reset()
+			if m.chunked > 0 && !m.chunkLeft {
+				if err := m.flush(b); err != nil {
+					return err
+				}
+				m.chunkLeft, m.chunkTo = true, m.tape.Rows()
+			}
+			if m.over {
+				return m.endLoop(b)
+			}
+		} else if m.chunks.enter(i) {
+			if err := m.flush(b); err != nil {
+				return err
+			}
+			if m.chunked++; m.chunked == 1 {
+				m.chunkFrom = m.tape.Rows()
+			}
+			m.chunkLeft = false
+		}
+	}
+	if depth != inIteration {
+		m.iterations.reset()
+		if m.units && !m.unitsLeft {
+			if err := m.flush(b); err != nil {
+				return err
+			}
+			m.unitsLeft, m.unitsTo, m.unitsCost = true, m.tape.Rows(), m.cost
+		}
+		return nil
+	}
+	if m.iterations.enter(i) {
+		return m.beginUnit(b)
+	}
+	return nil
+}
+
+// beginUnit takes in that the next iteration of a loop begins with the row that is looked
+// at.
+func (m *Reader) beginUnit(b *trace.Batch) error {
+	l := m.loop
+	if err := m.flush(b); err != nil {
+		return err
+	}
+	if !m.units {
+		m.units = true
+		m.unitsFrom, l.mark = m.tape.Rows(), m.tape.Marks()
+	}
+	owner := uint8(0)
+	switch l.used.Kind {
+	case Dynamic:
+		owner = l.next(m.cost)
+	case Guided:
+		if l.units > 0 {
+			l.costs.add(m.cost)
+		}
+	}
+	l.units++
+	m.cost, m.unitsLeft = 0, false
+	m.tape.Mark(owner)
+	return nil
+}
+
+// noMore takes in that the row that is looked at tells a loop's end. Where the runtime was
+// asked for another chunk, that is not the end yet: what follows the question is done
+// for each chunk, and the loop ends when it is left.
+func (m *Reader) noMore(b *trace.Batch) error {
+	if m.chunked == 0 || m.chunkLeft || m.over {
+		return m.endLoop(b)
+	}
+	if err := m.flush(b); err != nil {
+		return err
+	}
+	m.over, m.overAt = true, m.tape.Rows()
+	return nil
+}
+
+// endLoop takes in that a loop ends before the row that is looked at.
+func (m *Reader) endLoop(b *trace.Batch) error {
+	l := m.loop
+	m.loop = nil
+	if err := m.flush(b); err != nil {
+		return err
+	}
+	m.found.ended(m.about, l)
+	if !m.units || len(m.cursors) == 1 {
+		return nil
+	}
+	rows := m.tape.Rows()
+	if !m.unitsLeft {
+		m.unitsTo, m.unitsCost = rows, m.cost
+	}
+	if !m.chunkLeft {
+		m.chunkTo = rows
+	}
+	if l.used.Kind == Guided {
+		l.costs.add(m.unitsCost)
+		l.giveGuided()
+	}
+	l.clock = nil
+	if m.chunked == 1 && m.chunkFrom <= m.unitsFrom && m.unitsTo <= m.chunkTo {
+		m.shareChunks(l)
+		return nil
+	}
+	m.add(part{from: m.partFrom, to: m.unitsFrom, who: m.partWho})
+	m.add(part{from: m.unitsFrom, to: m.unitsTo, who: whoShares, loop: l})
+	m.partFrom, m.partWho = m.unitsTo, everyCore
+	return nil
+}
+
+// shareChunks divides a loop over chunks. A run with one thread has one chunk: what is
+// done for it is done for each that threads have. Only that there are no more is told
+// once.
+func (m *Reader) shareChunks(l *loop) {
+	l.before, l.behind = span{m.chunkFrom, m.unitsFrom}, span{m.unitsTo, m.chunkTo}
+	told := span{m.chunkTo, m.chunkTo}
+	if m.over {
+		told = span{m.overAt, min(m.overAt+m.toldRows(), m.chunkTo)}
+		l.behind.to, l.rest = told.from, span{told.to, m.chunkTo}
+	}
+	m.add(part{from: m.partFrom, to: m.chunkFrom, who: m.partWho})
+	m.add(part{from: m.unitsFrom, to: m.unitsTo, who: whoShares, loop: l})
+	m.add(part{from: told.from, to: told.to})
+	m.partFrom, m.partWho = m.chunkTo, everyCore
+}
+
+// toldRows is the number of rows on the tape that tell a loop's end.
+func (m *Reader) toldRows() uint64 {
+	if m.kept.Has(trace.LoopEnd) {
+		return 1
+	}
+	return 0
+}
+
+// add adds a part, if it has rows.
+func (m *Reader) add(p part) {
+	if p.from < p.to {
+		m.parts = append(m.parts, p)
+	}
+}
