@@ -1,0 +1,137 @@
+package capture
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// TestTeamDoesWhatIsForetold: what package multicore makes of a run with one thread is
+// what threads really do, each of them, row for row but for the order, wherever that
+// does not hang on chance.
+func TestTeamDoesWhatIsForetold(t *testing.T) {
+	newestClang(t)
+	for _, clang := range compilers() {
+		if !hasOpenMP(t, clang) {
+			t.Logf("left out: %s, which has no OpenMP", clang)
+			continue
+		}
+		for _, level := range []string{"-O0", "-O1", "-O2"} {
+			program := filepath.Join(t.TempDir(), "team")
+			traceCompile(t, clang, level, "-fopenmp", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-no-pie", "-fno-pie",
+				sourceOf(t, "team.c"), "-o", program)
+			one := run(t, []string{"OMP_NUM_THREADS=1"}, program).trace(t, everything&^(1<<trace.BareBlock))
+			for _, cores := range []int{1, 2, 3, 4, 8} {
+				t.Run(fmt.Sprint(filepath.Base(clang), level, cores), func(t *testing.T) {
+					m, err := multicore.Mimic(&described{tracetest.NewReader(one.Batch, 1000), one.header}, multicore.Options{Cores: cores}, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					m.Select(everything &^ (1 << trace.BareBlock))
+					all, err := trace.ReadAll(m)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got := perThread(&traced{Batch: all, header: m.Header()})
+					team := run(t, []string{fmt.Sprint("OMP_NUM_THREADS=", cores)}, program).trace(t, everything&^(1<<trace.BareBlock))
+					want := perThread(team)
+					for i := range max(len(got), len(want)) {
+						if i >= len(got) || i >= len(want) {
+							t.Fatalf("%d cores do something, %d threads did", len(got), len(want))
+						}
+						if text := differences(got[i], want[i]); text != "" {
+							t.Errorf("core %d:\n%s", i, text)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// described is a reader that knows a header.
+type described struct {
+	*tracetest.Reader
+	header trace.Header
+}
+
+func (d *described) Header() trace.Header { return d.header }
+
+// deed is something that a thread does.
+type deed struct {
+	Kind  trace.Kind
+	Label string
+	Site  uint32
+	Addr  trace.Addr // 0: on a stack
+	Bytes uint32
+}
+
+// perThread counts what each thread does; threads are in an order that does not hang on
+// their numbers.
+func perThread(all *traced) []map[deed]int {
+	threads := map[uint32]map[deed]int{}
+	p := all.header.Program
+	for i, k := range all.Kind {
+		d := deed{Kind: k, Site: all.Site[i], Addr: all.Addr[i], Bytes: all.Bytes[i]}
+		// Not optimised, a thread asks whether its upper bound is above the loop's, in
+		// blocks that load either. One thread's is always the loop's.
+		if block := d.Site; k == trace.BlockEntry && strings.HasPrefix(p.Blocks[block].Label, "cond.") {
+			d.Site, d.Label = p.Blocks[block].Function, "cond"
+		}
+		switch {
+		case k == trace.ThreadStart || k == trace.ThreadEnd:
+			continue
+		case k.IsReference():
+			b := &p.Blocks[p.Sites[d.Site].Block]
+			d.Label = p.Functions[b.Function].Name + " " + b.Label
+			if strings.HasPrefix(b.Label, "cond.") {
+				d.Site, d.Label = 0, "cond"
+			}
+			if d.Addr >= 1<<32 {
+				d.Addr = 0
+			}
+		case k == trace.ParallelBegin:
+			d.Addr = 0
+		}
+		t := all.Thread[i]
+		if threads[t] == nil {
+			threads[t] = map[deed]int{}
+		}
+		threads[t][d]++
+	}
+	list := slices.Collect(maps.Values(threads))
+	key := func(m map[deed]int) string {
+		var words []string
+		for d, n := range m {
+			words = append(words, fmt.Sprintf("%2d %8d %16x %8d\n", d.Kind, d.Site, d.Addr, n))
+		}
+		slices.Sort(words)
+		return strings.Join(words, "")
+	}
+	slices.SortFunc(list, func(a, b map[deed]int) int { return strings.Compare(key(a), key(b)) })
+	return list
+}
+
+// differences lists a few.
+func differences(got, want map[deed]int) string {
+	var list []string
+	for d, n := range got {
+		if want[d] != n {
+			list = append(list, fmt.Sprintf("%+v: %d, want %d", d, n, want[d]))
+		}
+	}
+	for d, n := range want {
+		if got[d] == 0 {
+			list = append(list, fmt.Sprintf("%+v: 0, want %d", d, n))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list[:min(len(list), 12)], "\n")
+}
