@@ -23,7 +23,7 @@ func (m *Models) blockTables(b int) []report.Table {
 	}
 	add := func(name string, value report.Value) { bounds.Add(report.TextOf(name), value) }
 	instrs := m.program.Blocks[b].Instrs
-	alone := m.processor.NewBody(instrs, m.loads())
+	alone := m.processor.NewBody(instrs, m.loads(uint32(b)))
 	pass := alone.OnePass()
 	add("one pass through an empty core, cycles", report.Decimal(pass.Cycles))
 	if of := &m.runtime.Blocks[b]; of.Bottleneck != "" {
@@ -37,8 +37,11 @@ func (m *Models) blockTables(b int) []report.Table {
 		}
 		add(strings.TrimSpace("bound by ports "+m.processor.PortNames(s.Full)), report.Decimal(s.Ports))
 		add("bound by dispatch, "+strconv.Itoa(m.processor.Dispatch)+" micro-ops a cycle", report.Decimal(s.Dispatch))
-		if of.Memory > 0 {
-			add("lines from memory in sequence, cycles in all", report.Real(of.Memory))
+		if s.Misses > 0 {
+			add("bound by misses in the window", report.Decimal(s.Misses))
+		}
+		if s.Transfers > 0 {
+			add("bound by accesses of the first level, and lines that come there", report.Decimal(s.Transfers))
 		}
 		add("limited by", report.TextOf(string(of.Bottleneck)))
 	}
@@ -89,11 +92,16 @@ func words(opcode, of string) string {
 }
 
 // loads says what loads take, as far as a trace tells.
-func (m *Models) loads() pipeline.Options {
+func (m *Models) loads(block uint32) pipeline.Options {
 	if !m.memory.known {
 		return pipeline.Options{}
 	}
-	return pipeline.Options{LoadLatency: func(_ int, site uint32) float64 { return m.memory.latencyAt(site) }}
+	return pipeline.Options{LoadLatency: func(_ int, number uint32) float64 {
+		if s := m.memory.at(m.program, block, number); s != nil {
+			return s.latency
+		}
+		return 0
+	}}
 }
 
 // programTable is what is known of the whole.

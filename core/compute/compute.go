@@ -139,11 +139,6 @@ func (m *Models) join() {
 			continue
 		}
 		mine.Instrs = slices.Clone(theirs.Instrs)
-		for k := range mine.Instrs { // its sites are numbered otherwise
-			if s := mine.Instrs[k].Site; s > 0 {
-				mine.Instrs[k].Site = s - theirs.FirstSite + mine.FirstSite
-			}
-		}
 	}
 	for _, f := range m.module.Flow {
 		if to, from := match.Blocks[f.Block], match.Blocks[f.FromBlock]; to >= 0 && from >= 0 {

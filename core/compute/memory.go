@@ -3,6 +3,7 @@ package compute
 import (
 	"github.com/stackglass/stackglass/core/blocks/memory"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/trace"
@@ -13,23 +14,87 @@ type references struct {
 	machine string // that they are of
 	ranker  *ranking.Ranker
 	known   bool
-	latency map[uint32]float64 // by site of the program: E(λ), cycles
-	lines   map[uint32]float64 // that come from memory in sequence, in the run
-	// lineCycles is how far lines from memory come apart; 0: not known.
-	lineCycles float64
-	notes      []string
+	sites   map[uint32]*site // by number, of those that refer to anything
+	notes   []string
 }
 
-// latencyAt is E(λ) of a site as trace.Instr has it, 0 where it is not known.
-func (r *references) latencyAt(site uint32) float64 {
-	if site == 0 {
-		return 0
+// site is what the references of one place in the code take.
+type site struct {
+	latency   float64         // E(λ), cycles
+	crossing  float64         // share that lie across two lines
+	misses    pipeline.Misses // a reference, of those that follow no stride
+	transfers float64         // cycles that lines in sequence take to come, in the run
+}
+
+// at gives what is known of an instruction's site, as trace.Instr has it; nil: nothing.
+func (r *references) at(p *trace.Program, block, number uint32) *site {
+	if number == 0 {
+		return nil
 	}
-	return r.latency[site-1]
+	return r.sites[p.Blocks[block].FirstSite+number-1]
 }
 
-// remember asks the hierarchy about the run's places in the code.
-func (m *Models) remember(h hierarchy.Hierarchy, key string) {
+// give hands all that is known of references to a runtime.
+func (r *references) give(run *pipeline.Run, measured []uint64) {
+	of := func(block, number uint32) site {
+		if s := r.at(run.Program, block, number); s != nil {
+			return *s
+		}
+		return site{}
+	}
+	run.LoadLatency = func(block, number uint32) float64 { return of(block, number).latency }
+	run.Crossing = func(block, number uint32) float64 { return of(block, number).crossing }
+	run.Misses = func(block, number uint32) pipeline.Misses { return of(block, number).misses }
+	run.Transfers = r.transfers(run.Program, run.Visits, measured)
+}
+
+// machine is a hierarchy with the cycles that lines take which come from each of its levels,
+// memory the last, as a description of a processor has them; 0: not known.
+type machine struct {
+	h                        hierarchy.Hierarchy
+	read, written, scattered []float64
+}
+
+// asked is the machine of a question.
+func asked(h hierarchy.Hierarchy) (m machine) {
+	m.h = h
+	add := func(bytesPerCycle float64) {
+		cycles := 0.0
+		if bytesPerCycle > 0 {
+			cycles = hierarchy.DefaultLineBytes / bytesPerCycle
+		}
+		m.read, m.written, m.scattered = append(m.read, cycles), append(m.written, cycles), append(m.scattered, 0)
+	}
+	for _, l := range h.Levels {
+		add(l.BytesPerCycle)
+	}
+	add(h.Memory.BytesPerCycle)
+	return m
+}
+
+// described is the machine that a processor's description tells of; without levels where
+// it does not.
+func described(p *pipeline.Processor) (m machine) {
+	for _, l := range p.Levels {
+		switch {
+		case l.SizeBytes > 0:
+			m.h.Levels = append(m.h.Levels, hierarchy.Cache{Name: l.Name, SizeBytes: l.SizeBytes, Ways: l.Ways, LineBytes: hierarchy.DefaultLineBytes,
+				LatencyCycles: l.LatencyCycles, Inclusion: hierarchy.NonInclusive})
+		case len(m.h.Levels) == 0 || m.h.Memory.LatencyCycles > 0:
+			return machine{}
+		default:
+			m.h.Memory.LatencyCycles = l.LatencyCycles
+		}
+		m.read, m.written, m.scattered = append(m.read, l.ReadCycles), append(m.written, l.WrittenCycles), append(m.scattered, l.ScatteredCycles)
+	}
+	if m.h.Memory.LatencyCycles == 0 {
+		return machine{}
+	}
+	return m
+}
+
+// remember asks a machine about the run's places in the code.
+func (m *Models) remember(of machine, key string) {
 	if m.memory.machine == key && (m.memory.known || m.memory.notes != nil) {
 		return
 	}
@@ -50,39 +115,27 @@ func (m *Models) remember(h hierarchy.Hierarchy, key string) {
 		}
 		m.memory.ranker = ranker
 	}
-	levels, warnings, err := ranker.Attribute(h)
+	levels, warnings, err := ranker.Attribute(of.h)
 	if err != nil {
 		unknown(err.Error())
 		return
 	}
-	m.memory.latency, m.memory.lines = map[uint32]float64{}, map[uint32]float64{}
+	m.memory.sites = map[uint32]*site{}
 	for i := range m.profile.Sites.Code {
 		s := &m.profile.Sites.Code[i]
-		of := float64(s.References())
-		if s.Number == profile.NoSite || of == 0 {
+		if s.Number == profile.NoSite || s.References() == 0 {
 			continue
 		}
-		hits := make([]float64, len(levels))
+		misses := make([]float64, len(levels))
 		for k := range levels {
-			hits[k] = 1 - min(levels[k].Sites[i]/of, 1)
+			misses[k] = levels[k].Sites[i]
 		}
-		costs, err := memory.New(h, hits, memory.WordBytes)
-		if err != nil {
-			unknown(err.Error())
+		found, why := of.site(s, misses, m.profile.Sites.LineBytes)
+		if found == nil {
+			unknown(why)
 			return
 		}
-		if !costs.LatencyKnown {
-			unknown("the hierarchy in question does not say all its latencies; presets do")
-			return
-		}
-		m.memory.latency[s.Number] = costs.LatencyCycles
-		regular := float64(s.Strides[profile.ZeroStride]+s.Strides[profile.UnitStride]+s.Strides[profile.ConstantStride]) / of
-		if n := len(levels); n > 0 {
-			m.memory.lines[s.Number] = levels[n-1].Sites[i] * regular
-		}
-	}
-	if h.Memory.BytesPerCycle > 0 {
-		m.memory.lineCycles = float64(m.profile.Sites.LineBytes) / h.Memory.BytesPerCycle
+		m.memory.sites[s.Number] = found
 	}
 	m.memory.known = true
 	for _, w := range warnings {
@@ -90,20 +143,76 @@ func (m *Models) remember(h hierarchy.Hierarchy, key string) {
 	}
 }
 
-// sequential are the lines that come from memory in sequence, by block: those of the run,
-// as often as the block runs more or less often than there.
-func (r *references) sequential(p *trace.Program, visits []float64, measured []uint64) []float64 {
-	lines := make([]float64, len(p.Blocks))
+// site is what a place in the code takes that misses so often in each level; nil, and why:
+// that cannot be told.
+func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*site, string) {
+	references := float64(s.References())
+	hits := make([]float64, len(misses))
+	for k := range misses {
+		hits[k] = 1 - min(misses[k]/references, 1)
+	}
+	costs, err := memory.New(of.h, hits, memory.WordBytes)
+	if err != nil {
+		return nil, err.Error()
+	}
+	if !costs.LatencyKnown {
+		return nil, "the hierarchy in question does not say all its latencies; presets do"
+	}
+	out := &site{latency: costs.LatencyCycles, crossing: crossing(s, lineBytes)}
+	// What follows a stride is fetched ahead, line by line. The rest is fetched when it is
+	// asked for.
+	regular := float64(s.Strides[profile.ZeroStride]+s.Strides[profile.UnitStride]+s.Strides[profile.ConstantStride]) / references
+	irregular := (1 - regular) / references
+	stores := s.Kind == trace.Store || s.Kind == trace.Modify || s.Kind == trace.RangeWrite
+	for k := range misses {
+		from := misses[k] // lines that come from the level behind
+		latency := of.h.Memory.LatencyCycles
+		if k+1 < len(misses) {
+			from -= misses[k+1]
+			latency = of.h.Levels[k+1].LatencyCycles
+		}
+		if from <= 0 {
+			continue
+		}
+		if stores { // which wait for their lines when they have left the window
+			latency = 0
+			out.transfers += from * regular * of.written[k+1]
+		} else {
+			out.transfers += from * regular * of.read[k+1]
+			out.misses.Lines += from * irregular
+		}
+		out.misses.Waits += from * irregular * latency
+		out.misses.Scattered += from * irregular * of.scattered[k+1]
+	}
+	return out, ""
+}
+
+// crossing is the share of a site's references that lie across two lines: those that
+// are one more access of a line than their bytes need.
+func crossing(s *profile.Site, lineBytes uint32) float64 {
+	if s.Bytes == 0 || lineBytes == 0 {
+		return 0 // they differ, and may be as long as they like
+	}
+	whole := (s.Bytes + lineBytes - 1) / lineBytes
+	return max(0, min(1, float64(s.Reuse.Accesses())/float64(s.References())-float64(whole)))
+}
+
+// transfers are the cycles that lines take to come which blocks fetch in sequence: those
+// of the run, as often as the block runs more or less often than there.
+func (r *references) transfers(p *trace.Program, visits []float64, measured []uint64) []float64 {
+	cycles := make([]float64, len(p.Blocks))
 	for b := range p.Blocks {
 		k := &p.Blocks[b]
 		if measured[b] == 0 {
 			continue
 		}
-		for s := k.FirstSite; s < k.FirstSite+k.Sites; s++ {
-			lines[b] += r.lines[s] * visits[b] / float64(measured[b])
+		for number := k.FirstSite; number < k.FirstSite+k.Sites; number++ {
+			if s := r.sites[number]; s != nil {
+				cycles[b] += s.transfers * visits[b] / float64(measured[b])
+			}
 		}
 	}
-	return lines
+	return cycles
 }
 
 // upper begins a sentence.

@@ -33,8 +33,6 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.ModelReply) {
 			break
 		}
 	}
-	m.remember(h, strings.Join(q.Machine, "\n"))
-	r.Notes = append(r.Notes, m.memory.notes...)
 	name := cmp.Or(q.Processor, defaultProcessor)
 	switch {
 	case m.own != nil && q.Processor == "":
@@ -47,16 +45,21 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.ModelReply) {
 		}
 		m.processor = p
 	}
+	of, key := asked(h), strings.Join(q.Machine, "\n")
+	if own := described(m.processor); len(q.Machine) == 0 && len(own.h.Levels) > 0 {
+		of, key = own, "of the description of "+m.processor.Name
+	}
+	m.remember(of, key)
+	r.Notes = append(r.Notes, m.memory.notes...)
 	defer m.noteRuntime(r)
-	of := priced{m.counts, m.processor, m.memory.machine}
-	if m.priced == of { // another function or block is looked at
+	now := priced{m.counts, m.processor, m.memory.machine}
+	if m.priced == now { // another function or block is looked at
 		return
 	}
-	m.priced = of
+	m.priced = now
 	run := pipeline.Run{Program: m.program, Visits: m.counts.Visits, Carried: m.carried}
 	if m.memory.known {
-		run.LoadLatency = func(_, site uint32) float64 { return m.memory.latencyAt(site) }
-		run.Lines, run.LineCycles = m.memory.sequential(m.program, m.counts.Visits, m.measured()), m.memory.lineCycles
+		m.memory.give(&run, m.measured())
 	}
 	m.runtime, _ = m.processor.Runtime(run) // its slices are the program's
 }

@@ -23,6 +23,7 @@ type Op struct {
 	Weight float64 // how often it runs in one pass of the body
 	Cost   Cost
 	Waits  []Wait
+	Misses Misses
 }
 
 // Wait is a value that an operation needs.
@@ -39,6 +40,19 @@ type Options struct {
 	// LoadLatency gives the average cycles of a load, E(λ), 0 for the description's own;
 	// the block is an index into the blocks given, the site as trace.Instr has it, 0 for none.
 	LoadLatency func(block int, site uint32) float64
+	// Crossing gives the share of a load's or store's executions that lie across two
+	// lines; nil: none do.
+	Crossing func(block int, site uint32) float64
+	// Misses gives what an access misses in an execution, of what is not fetched ahead
+	// of it; nil: nothing.
+	Misses func(block int, site uint32) Misses
+}
+
+// Misses are what an access misses in the first level, an execution in the mean.
+type Misses struct {
+	Lines     float64 // that it fetches
+	Waits     float64 // cycles from their addresses to their values, summed up
+	Scattered float64 // cycles that they take to come where many do at a time, none waiting for another
 }
 
 // NewBody lays out one block for a processor.
@@ -155,6 +169,10 @@ func (l *layout) add(weight float64) {
 		op := Op{Block: uint32(l.block), Instr: uint32(i), Weight: weight}
 		if !l.free[i] {
 			op.Class, op.Cost = l.cost(i)
+			op.Cost = l.crossing(op.Class, op.Cost, in.Site)
+			if l.options.Misses != nil && in.Site > 0 {
+				op.Misses = l.options.Misses(l.block, in.Site)
+			}
 		}
 		l.b.Ops = append(l.b.Ops, op)
 		if len(in.Uses) == 0 {
@@ -355,6 +373,38 @@ func (l *layout) cost(i int) (Class, Cost) {
 		l.b.lacks(class, in.Type, uint32(l.block))
 	}
 	return class, c
+}
+
+// crossing adds what an access takes more as often as it lies across two lines: it uses the
+// cache twice, and so takes its ports once more (Intel 64 and IA-32 Architectures
+// Optimization Reference Manual, on accesses that cross a line), or what the description has.
+func (l *layout) crossing(class Class, c Cost, site uint32) Cost {
+	more := CrossingLoad
+	switch class {
+	case Load:
+	case Store:
+		more = CrossingStore
+	default:
+		return c
+	}
+	if l.options.Crossing == nil || site == 0 {
+		return c
+	}
+	share := l.options.Crossing(l.block, site)
+	if !(share > 0) {
+		return c
+	}
+	again, found := l.p.costs[Key{Class: more}]
+	if !found {
+		again = Cost{Uses: c.Uses}
+	}
+	uses := slices.Clone(c.Uses)
+	for _, u := range again.Uses {
+		uses = append(uses, Use{u.Ports, u.Cycles * share})
+	}
+	c.Uses = uses
+	c.Latency += again.Latency * share
+	return c
 }
 
 // firstLevel is the part of a load's latency that E(λ) stands in for: that of the nearest

@@ -15,13 +15,14 @@ const (
 	Recurrence Bottleneck = "recurrence" // an iteration waits for the one before
 	Dispatch   Bottleneck = "dispatch"   // no more micro-ops enter the core
 	Latency    Bottleneck = "latency"    // one pass after the other, none overlaps
-	Bandwidth  Bottleneck = "bandwidth"  // memory gives no more lines
+	Bandwidth  Bottleneck = "bandwidth"  // caches and memory give no more lines
+	InFlight   Bottleneck = "misses"     // the window is full of what waits for lines
 	Nothing    Bottleneck = "nothing"    // it costs nothing
 )
 
 // Steady is how long an iteration of a loop takes when many follow each other.
 type Steady struct {
-	Cycles     float64 // the largest of the three
+	Cycles     float64 // the largest of the bounds
 	Bottleneck Bottleneck
 
 	Ports      float64 // lower bound by the ports: micro-ops spread as well as can be
@@ -31,9 +32,11 @@ type Steady struct {
 	Recurrence float64
 	Cycle      []uint32 // the operations of the recurrence, in order
 	Iterations uint32   // that it goes around in
+	Misses     float64  // lower bound by the misses that the window holds
+	Transfers  float64  // lower bound by the accesses, and lines that come, of the first level
 }
 
-// Steady finds the steady state of a body as a loop's: the largest of three lower bounds.
+// Steady finds the steady state of a body as a loop's: the largest of its lower bounds.
 func (b *Body) Steady() Steady {
 	s := Steady{}
 	s.Ports, s.Full, s.Load = b.portBound()
@@ -41,8 +44,52 @@ func (b *Body) Steady() Steady {
 		s.Dispatch = b.MicroOps() / float64(b.Processor.Dispatch)
 	}
 	s.Recurrence, s.Cycle, s.Iterations = b.recurrence()
+	s.Misses = b.missBound()
 	s.decide()
 	return s
+}
+
+// missBound is what an iteration takes by its misses, even if none waits for another. A miss
+// holds up what is behind it in the window of W micro-ops until its value is there,
+// together with the other misses there. An iteration of M micro-ops with n misses, which wait for
+// Λ cycles in all, has n·W/M of them in the window at a time, and takes Λ/(n·W/M) cycles;
+// Λ where there is none beside it (T. Karkhanis and J. Smith, A first-order superscalar
+// processor model, ISCA 2004, on long data cache misses).
+func (b *Body) missBound() float64 {
+	n, waits := 0.0, 0.0
+	for i := range b.Ops {
+		op := &b.Ops[i]
+		n += op.Weight * op.Misses.Lines
+		waits += op.Weight * op.Misses.Waits
+	}
+	m := b.MicroOps()
+	if b.Processor.Window <= 0 || m <= 0 {
+		return 0
+	}
+	return waits / max(1, n*float64(b.Processor.Window)/m)
+}
+
+// fetch sets the bound by lines that come to the first level: those in sequence, so many
+// cycles an iteration, and the scattered ones. While a line comes, loads and stores do not
+// get at that level: they and the lines take their time one after the other, and all else
+// goes on beside them. That is the ECM model (H. Stengel, J. Treibig, G. Hager and G.
+// Wellein, Quantifying performance bottlenecks of stencil computations using the
+// Execution-Cache-Memory model, ICS 2015, section 3), max(T_OL, T_nOL + T_data).
+func (s *Steady) fetch(b *Body, cycles float64) {
+	accesses := Body{Processor: b.Processor}
+	for i := range b.Ops {
+		op := &b.Ops[i]
+		cycles += op.Weight * op.Misses.Scattered
+		switch op.Class {
+		case Load, Store, Gather, Scatter, Masked, MaskedS, Atomic:
+			accesses.Ops = append(accesses.Ops, *op)
+		}
+	}
+	if cycles > 0 {
+		ports, _, _ := accesses.portBound()
+		s.Transfers = ports + cycles
+		s.decide()
+	}
 }
 
 // SteadyOver is the steady state of a loop that is entered anew every so many iterations, with
@@ -51,13 +98,47 @@ func (b *Body) Steady() Steady {
 // would take T cycles by the recurrence alone. Its last micro-op may enter when the first W, those of
 // the window, have left room: where r leave a cycle, M/r cycles after the first one, and it
 // has to be done W/r cycles later. So T = (M+W)/r, and a round takes M/r = T·M/(M+W).
+//
+// What waits for values does so in the scheduler, which is smaller than the window: of a
+// round's micro-ops only those that wait for the recurrence stay there. Where these are w of M,
+// and the scheduler has room for S, the window reaches no further than S·M/w.
 func (b *Body) SteadyOver(iterations float64) Steady {
 	s := b.Steady()
-	if m := b.MicroOps() * iterations; b.Processor.Window > 0 && m > 0 {
-		s.Recurrence *= m / (m + float64(b.Processor.Window))
+	if m, reach := b.MicroOps(), b.reach(s.Cycle); reach > 0 && m > 0 {
+		s.Recurrence *= m * iterations / (m*iterations + reach)
 	}
 	s.decide()
 	return s
+}
+
+// reach is how many micro-ops the core looks ahead while a recurrence is waited for.
+func (b *Body) reach(cycle []uint32) float64 {
+	reach := float64(b.Processor.Window)
+	if b.Processor.Scheduler == 0 {
+		return reach
+	}
+	waits := make([]bool, len(b.Ops))
+	for _, op := range cycle {
+		waits[op] = true
+	}
+	waiting := 0.0
+	for changed := true; changed; {
+		changed, waiting = false, 0
+		for i := range b.Ops {
+			op := &b.Ops[i]
+			for _, w := range op.Waits {
+				changed = changed || waits[w.Op] && !waits[i]
+				waits[i] = waits[i] || waits[w.Op]
+			}
+			if waits[i] {
+				waiting += op.Weight * float64(op.Cost.MicroOps)
+			}
+		}
+	}
+	if waiting > 0 {
+		reach = min(reach, float64(b.Processor.Scheduler)*b.MicroOps()/waiting)
+	}
+	return reach
 }
 
 // decide finds the largest of the bounds.
@@ -66,7 +147,7 @@ func (s *Steady) decide() {
 	for _, bound := range [...]struct {
 		cycles float64
 		by     Bottleneck
-	}{{s.Recurrence, Recurrence}, {s.Ports, Ports}, {s.Dispatch, Dispatch}} {
+	}{{s.Recurrence, Recurrence}, {s.Ports, Ports}, {s.Dispatch, Dispatch}, {s.Misses, InFlight}, {s.Transfers, Bandwidth}} {
 		if bound.cycles > s.Cycles {
 			s.Cycles, s.Bottleneck = bound.cycles, bound.by
 		}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
@@ -56,6 +57,10 @@ const (
 	Masked  Class = "maskedload"
 	MaskedS Class = "maskedstore"
 	Call    Class = "call"
+
+	// What a load or a store takes more that lies across two lines.
+	CrossingLoad  Class = "crossingload"
+	CrossingStore Class = "crossingstore"
 )
 
 // standIns say which class stands in for one that a description lacks.
@@ -67,10 +72,14 @@ var standIns = map[Class]Class{
 	Gather: Load, Scatter: Store, Masked: Load, MaskedS: Store, Call: Branch, FAdd: Unknown, Load: Unknown, Store: Unknown,
 }
 
+// withoutStandIn are the other classes. Those of crossing accesses have the access itself,
+// a second time, in their place.
+var withoutStandIn = []Class{Unknown, FMA, IMin, CrossingLoad, CrossingStore}
+
 // isClass tells the names that a description may have.
 func isClass(name string) bool {
 	_, ok := standIns[Class(name)]
-	return ok || Class(name) == Unknown || Class(name) == FMA || Class(name) == IMin
+	return ok || slices.Contains(withoutStandIn, Class(name))
 }
 
 // kindOf is the class of an opcode, as trace.Instr names it; false: it costs nothing.

@@ -24,8 +24,11 @@
 //     values that iterations wait for (exactly, the largest mean over the cycles of the
 //     graph). The largest is the time, and the bottleneck. A loop that is entered anew every
 //     few iterations overlaps with itself as far as the window reaches: [Body.SteadyOver].
-//  5. [Processor.Runtime] sums up, with the average latency of loads and the lines that miss
-//     given from elsewhere.
+//  5. [Processor.Runtime] sums up, with what the memory does given from elsewhere: the
+//     average latency of loads, the shares of accesses that lie across two lines, misses
+//     that wait for none other, and lines that come in sequence. The latter two bound a loop
+//     as ports do, together with its loads and stores (the ECM model): what is fetched
+//     while the core computes costs nothing.
 //
 // # Where this is not the slides
 //
@@ -48,12 +51,15 @@
 //	clock_ghz: 2.5
 //	dispatch: 4                       # micro-ops that enter a cycle
 //	window: 224                       # micro-ops that are in the core at a time
+//	scheduler: 97                     # of these, those that wait for values
 //	ports: P0 P1 P2 DIV
 //	fuses: compare-branch             # and compare-select, extend-address, load-operation
 //	notes:
 //	  - what a reader should know
 //	levels:
-//	  L1: 4                           # cycles from the address to the value
+//	  L1: latency 4, size 32KiB, ways 8
+//	  L2: latency 14, size 1MiB, ways 16, read 1.5, written 3, scattered 1.4
+//	  memory: latency 300, read 6, written 9, scattered 18
 //	classes:
 //	  iadd i64: latency 1, uops 1, ports P0|P1
 //	  fadd <4 x double>: latency 3, again 2, uops 1, ports P1
@@ -66,7 +72,12 @@
 // between them, for 1 cycle or those before a *; "4x" is four of the kind. addend is the
 // latency from the third operand of a fused multiply-add, again the latency to an
 // instruction of the same class. A class without a type is for all types that have no line of
-// their own; vectors without a line are taken in parts, or with the next longer ones.
+// their own; vectors without a line are taken in parts, or with the next longer ones. What a
+// load or store takes more that lies across two lines is the class crossingload or
+// crossingstore; without one it takes its ports a second time.
+//
+// A level has the cycles from an address to the value, its size and ways, and the cycles
+// that a line from there takes when many come: read or written in sequence, or scattered.
 package pipeline
 
 import (
@@ -85,6 +96,7 @@ type Processor struct {
 	ClockGHz    float64 // 0: not known
 	Dispatch    int     // micro-ops that enter the core a cycle
 	Window      int     // micro-ops that are in it at a time, waiting or done (the reorder buffer); 0: not known
+	Scheduler   int     // of these, how many can wait for values; 0: not known
 	Ports       []string
 	Fuses       Fusion
 	Levels      []Level // of its memory, nearest first; empty: a load's class says all
@@ -115,10 +127,17 @@ var fusions = []struct {
 	bit  Fusion
 }{{"compare-branch", CompareBranch}, {"compare-select", CompareSelect}, {"extend-address", ExtendAddress}, {"load-operation", LoadOperation}}
 
-// Level is a level of memory: the cycles from the address to the value.
+// Level is a level of memory, a cache or, last and without a size, memory itself.
 type Level struct {
 	Name          string
-	LatencyCycles float64
+	LatencyCycles float64 // from the address to the value
+	SizeBytes     uint64  // of a cache; 0: memory, or not known
+	Ways          uint32  // 0: fully associative, or not known
+	// What a line takes that comes from here to the first level, in cycles beyond those
+	// of its loads and stores there, where many come at a time; 0: not known. They come in
+	// sequence to be read, or to be written, with what goes back for it, or from
+	// anywhere, none waiting for another.
+	ReadCycles, WrittenCycles, ScatteredCycles float64
 }
 
 // Key names a cost: the class of an instruction and the type that it works on, as LLVM

@@ -112,6 +112,8 @@ func (r *reader) top(key, value string) (err error) {
 		r.p.Dispatch, err = count(value, 1, 64, "1 to 64 micro-ops a cycle")
 	case "window":
 		r.p.Window, err = count(value, 1, 1<<20, "1 to 1048576 micro-ops")
+	case "scheduler":
+		r.p.Scheduler, err = count(value, 1, 1<<20, "1 to 1048576 micro-ops")
 	case "ports":
 		return r.ports(value)
 	case "fuses":
@@ -124,7 +126,7 @@ func (r *reader) top(key, value string) (err error) {
 			return errors.New("classes before ports, want the ports first")
 		}
 	default:
-		return errors.New("key " + strconv.Quote(clip(key)) + " is not known, want name, title, isa, source, clock_ghz, dispatch, window, ports, fuses, levels, classes or notes")
+		return errors.New("key " + strconv.Quote(clip(key)) + " is not known, want name, title, isa, source, clock_ghz, dispatch, window, scheduler, ports, fuses, levels, classes or notes")
 	}
 	return err
 }
@@ -165,14 +167,96 @@ func (r *reader) inside(key, value string) error {
 	case "classes":
 		return r.class(key, value)
 	case "levels":
-		latency, err := cycles(value, "cycles above 0")
-		r.p.Levels = append(r.p.Levels, Level{key, latency})
+		l, err := level(key, value)
+		r.p.Levels = append(r.p.Levels, l)
 		if err == nil && len(r.p.Levels) > 16 {
 			return errors.New("more than 16 levels of memory")
 		}
 		return err
 	}
 	return errors.New("blanks before " + strconv.Quote(clip(key)) + ", want them below classes:, levels: or notes: alone")
+}
+
+// level reads `latency 14, size 1MiB, ways 16, read 1.5`; a number alone is the latency.
+func level(name, value string) (l Level, err error) {
+	l.Name = name
+	if !strings.Contains(value, " ") {
+		l.LatencyCycles, err = cycles(value, "cycles above 0")
+		return l, err
+	}
+	for part := range strings.SplitSeq(value, ",") {
+		word, rest, _ := strings.Cut(strings.TrimSpace(part), " ")
+		switch word {
+		case "latency":
+			l.LatencyCycles, err = cycles(rest, "cycles above 0")
+		case "size":
+			l.SizeBytes, err = sizeOf(rest)
+		case "ways":
+			var n int
+			n, err = count(rest, 1, 1<<16, "1 to 65536 ways")
+			l.Ways = uint32(n)
+		case "read":
+			l.ReadCycles, err = cycles(rest, "cycles above 0")
+		case "written":
+			l.WrittenCycles, err = cycles(rest, "cycles above 0")
+		case "scattered":
+			l.ScatteredCycles, err = cycles(rest, "cycles above 0")
+		default:
+			err = errors.New(strconv.Quote(clip(part)) + ", want latency, size, ways, read, written or scattered")
+		}
+		if err != nil {
+			return l, err
+		}
+	}
+	if l.LatencyCycles == 0 {
+		return l, errors.New(name + " without its latency")
+	}
+	return l, nil
+}
+
+// sizes are the units of sizes, the largest first.
+var sizes = [...]struct {
+	name  string
+	bytes uint64
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+
+func sizeOf(text string) (uint64, error) {
+	text = strings.TrimSpace(text)
+	for _, unit := range sizes {
+		if digits, ok := strings.CutSuffix(text, unit.name); ok {
+			n, err := count(digits, 1, 1<<20, "a size such as 48KiB or 2MiB")
+			return uint64(n) * unit.bytes, err
+		}
+	}
+	return 0, errors.New(strconv.Quote(clip(text)) + ", want a size such as 48KiB or 2MiB")
+}
+
+// text writes a level as level reads it.
+func (l *Level) text() string {
+	if *l == (Level{Name: l.Name, LatencyCycles: l.LatencyCycles}) {
+		return decimal(l.LatencyCycles)
+	}
+	text := "latency " + decimal(l.LatencyCycles)
+	if l.SizeBytes > 0 {
+		for _, unit := range sizes {
+			if l.SizeBytes%unit.bytes == 0 {
+				text += ", size " + strconv.FormatUint(l.SizeBytes/unit.bytes, 10) + unit.name
+				break
+			}
+		}
+	}
+	if l.Ways > 0 {
+		text += ", ways " + strconv.Itoa(int(l.Ways))
+	}
+	for _, part := range [...]struct {
+		name   string
+		cycles float64
+	}{{"read", l.ReadCycles}, {"written", l.WrittenCycles}, {"scattered", l.ScatteredCycles}} {
+		if part.cycles > 0 {
+			text += ", " + part.name + " " + decimal(part.cycles)
+		}
+	}
+	return text
 }
 
 // class reads `fadd double: latency 3, uops 1, ports P1|P5`.
@@ -283,7 +367,9 @@ func classNames() (names []string) {
 	for class := range standIns {
 		names = append(names, string(class))
 	}
-	names = append(names, string(Unknown), string(FMA), string(IMin))
+	for _, class := range withoutStandIn {
+		names = append(names, string(class))
+	}
 	slices.Sort(names)
 	return names
 }
@@ -336,6 +422,9 @@ func (p *Processor) Write() []byte {
 	if p.Window > 0 {
 		field("window", strconv.Itoa(p.Window))
 	}
+	if p.Scheduler > 0 {
+		field("scheduler", strconv.Itoa(p.Scheduler))
+	}
 	field("ports", strings.Join(p.Ports, " "))
 	var fuses []string
 	for _, f := range fusions {
@@ -353,7 +442,7 @@ func (p *Processor) Write() []byte {
 	if len(p.Levels) > 0 {
 		line("levels:")
 		for _, l := range p.Levels {
-			line("  ", l.Name, ": ", decimal(l.LatencyCycles))
+			line("  ", l.Name, ": ", l.text())
 		}
 	}
 	line("classes:")

@@ -57,6 +57,12 @@ func TestBadDescriptions(t *testing.T) {
 		{"\tname: x\n", "line 1: a tab, want blanks"},
 		{"  name: x\n", `line 1: blanks before "name"`},
 		{"levels:\n  L1: soon\n", `line 2: "soon", want cycles above 0`},
+		{"levels:\n  L1: size 4KiB\n", "line 2: L1 without its latency"},
+		{"levels:\n  L1: latency 4, size 4 apples\n", `line 2: "4 apples", want a size such as 48KiB`},
+		{"levels:\n  L1: latency 4, ways 0\n", `line 2: "0", want 1 to 65536 ways`},
+		{"levels:\n  L1: latency 4, read 0\n", `line 2: "0", want cycles above 0`},
+		{"levels:\n  L1: latency 4, colour 3\n", `line 2: " colour 3", want latency, size, ways`},
+		{"scheduler: 0\n", `line 1: "0", want 1 to 1048576 micro-ops`},
 		{"ports: P0\nclasses:\n  add: latency 1\n", `line 3: class "add" is not known, want one of alu`},
 		{"ports: P0\nclasses:\n  iadd i31: latency 1\n", `line 3: type "i31", want i32`},
 		{"ports: P0\nclasses:\n  iadd: uops 1\n", "line 3: iadd without its latency"},
@@ -160,4 +166,19 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%+v", s)
 		}
 	})
+}
+
+// TestLevels: what a description says of levels is read, and written again.
+func TestLevels(t *testing.T) {
+	const levels = "levels:\n  L1: 4\n  L2: latency 14, size 1MiB, ways 16, read 1.5, written 3, scattered 1.4\n  L3: latency 40, size 48KiB\n  memory: latency 300, read 6\n"
+	p, err := Read([]byte(strings.Replace(toyText, "levels:\n  L1: 4\n", levels, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.Levels[1], (Level{"L2", 14, 1 << 20, 16, 1.5, 3, 1.4}); len(p.Levels) != 4 || got != want {
+		t.Errorf("%+v, want %+v of four", got, want)
+	}
+	if text := p.Write(); !bytes.Contains(text, []byte(levels)) {
+		t.Errorf("written again:\n%s", text)
+	}
 }

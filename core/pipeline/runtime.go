@@ -29,10 +29,14 @@ type Run struct {
 	// LoadLatency gives E(λ), the average cycles of a load at a site (as trace.Instr.Site has
 	// it) of a block; 0, or no function: the description's own.
 	LoadLatency func(block, site uint32) float64
-	// Lines are, by block, the lines that all its visits fetch in sequence and that miss;
-	// nil: none. Each takes LineCycles more, β: how far lines come apart.
-	Lines      []float64
-	LineCycles float64
+	// Crossing gives the share of a load's or store's executions that lie across two
+	// lines, and Misses what it misses in an execution, of what is not fetched ahead of
+	// it; nil: none.
+	Crossing func(block, site uint32) float64
+	Misses   func(block, site uint32) Misses
+	// Transfers are, by block, the cycles that the lines take to come which all its visits
+	// fetch in sequence and which miss, Σ β; nil: none.
+	Transfers []float64
 	// Carried are values that go from block to block; nil: not known. Without them loops of
 	// several blocks wait for nothing of their own, and short loops inside of others do not
 	// overlap with their next round ([Body.SteadyOver]).
@@ -61,8 +65,8 @@ type Runtime struct {
 
 // BlockTime is a block's share.
 type BlockTime struct {
-	Cycles     float64 // of all its visits, those for memory among them
-	Memory     float64 // of these, the lines that miss in sequence
+	Cycles     float64 // of all its visits
+	Transfers  float64 // that the lines take which all its visits fetch in sequence
 	Bottleneck Bottleneck
 	// Of the loop that it was taken together with, by iteration; of the block where it was
 	// taken alone.
@@ -74,13 +78,12 @@ type BlockTime struct {
 func NotModelled() []string {
 	return []string{
 		"branches that are predicted wrongly",
-		"prefetching",
+		"prefetching, but that lines in sequence are taken to be there in time",
 		"translation of addresses (TLB)",
 		"limits of memory's bandwidth, but for lines in sequence",
-		"loads that wait for stores to the same address",
-		"loads and stores that lie across two lines",
+		"loads that wait for stores to the same address, but where the code shows them",
 		"fetching and decoding of instructions",
-		"the size of the window in which instructions wait, but for short loops",
+		"the size of the window in which instructions wait, but for short loops and misses",
 	}
 }
 
@@ -91,8 +94,8 @@ func (p *Processor) Runtime(r Run) (*Runtime, error) {
 	if len(r.Visits) != len(t.Blocks) {
 		return nil, errors.New("visits of " + strconv.Itoa(len(r.Visits)) + " blocks, want those of the program: " + strconv.Itoa(len(t.Blocks)))
 	}
-	if r.Lines != nil && len(r.Lines) != len(t.Blocks) {
-		return nil, errors.New("lines of " + strconv.Itoa(len(r.Lines)) + " blocks, want those of the program: " + strconv.Itoa(len(t.Blocks)))
+	if r.Transfers != nil && len(r.Transfers) != len(t.Blocks) {
+		return nil, errors.New("transfers of " + strconv.Itoa(len(r.Transfers)) + " blocks, want those of the program: " + strconv.Itoa(len(t.Blocks)))
 	}
 	if r.Entries != nil && len(r.Entries) != len(t.Blocks) {
 		return nil, errors.New("entries of " + strconv.Itoa(len(r.Entries)) + " blocks, want those of the program: " + strconv.Itoa(len(t.Blocks)))
@@ -121,10 +124,17 @@ type maker struct {
 type place struct{ block, instr uint32 }
 
 func (m *maker) options(blocks []uint32) Options {
-	if m.r.LoadLatency == nil {
-		return Options{}
+	var o Options
+	if m.r.LoadLatency != nil {
+		o.LoadLatency = func(block int, site uint32) float64 { return m.r.LoadLatency(blocks[block], site) }
 	}
-	return Options{LoadLatency: func(block int, site uint32) float64 { return m.r.LoadLatency(blocks[block], site) }}
+	if m.r.Crossing != nil {
+		o.Crossing = func(block int, site uint32) float64 { return m.r.Crossing(blocks[block], site) }
+	}
+	if m.r.Misses != nil {
+		o.Misses = func(block int, site uint32) Misses { return m.r.Misses(blocks[block], site) }
+	}
+	return o
 }
 
 // passes takes a block as the slides do.
@@ -239,10 +249,20 @@ func (m *maker) chained(head uint32, blocks []uint32, iterations float64, carrie
 	if rounds := m.rounds(head, blocks, iterations); rounds > 0 && steady.Bottleneck == Recurrence && m.restarts(body, blocks, steady.Cycle) {
 		steady = body.SteadyOver(rounds)
 	}
+	transfers := 0.0
+	if m.r.Transfers != nil {
+		for _, b := range blocks {
+			transfers += m.r.Transfers[b] / iterations
+		}
+	}
+	steady.fetch(body, transfers)
 	shares := m.shares(body, pieces)
 	for i, b := range blocks {
 		m.out.Blocks[b] = BlockTime{
 			Cycles: iterations * steady.Cycles * shares[i], Bottleneck: steady.Bottleneck, Steady: steady, Loop: head,
+		}
+		if m.r.Transfers != nil {
+			m.out.Blocks[b].Transfers = m.r.Transfers[b]
 		}
 	}
 }
@@ -359,17 +379,10 @@ func (m *maker) take(body *Body, blocks []uint32) {
 	}
 }
 
-// sum adds the lines that miss, and everything up.
+// sum adds everything up.
 func (m *maker) sum() {
 	for b := range m.out.Blocks {
 		t := &m.out.Blocks[b]
-		if m.r.Lines != nil && m.r.Form == SteadyForm {
-			t.Memory = m.r.Lines[b] * m.r.LineCycles
-			if t.Memory > t.Cycles {
-				t.Bottleneck = Bandwidth
-			}
-			t.Cycles += t.Memory
-		}
 		m.out.Cycles += t.Cycles
 		if f := m.r.Program.Blocks[b].Function; int(f) < len(m.out.Functions) {
 			m.out.Functions[f] += t.Cycles

@@ -22,15 +22,16 @@ func program() *trace.Program {
 
 func TestRuntime(t *testing.T) {
 	p := toy(t)
-	r, err := p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Lines: []float64{0, 250, 0}, LineCycles: 20})
+	r, err := p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Transfers: []float64{0, 5000, 0}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The addition takes half of P0 and P1, the return a branch's P0.
-	if want := 0.5 + 3*1000 + 250*20 + 1; math.Abs(r.Cycles-want) > 1e-9 || r.Functions[0] != r.Cycles || r.Seconds != r.Cycles/2e9 {
+	// The addition takes half of P0 and P1, the return a branch's P0. In the loop three
+	// accesses and 5 cycles of lines take their turns.
+	if want := 0.5 + (3+5)*1000 + 1; math.Abs(r.Cycles-want) > 1e-9 || r.Functions[0] != r.Cycles || r.Seconds != r.Cycles/2e9 {
 		t.Errorf("%v cycles, %v seconds, want %v", r.Cycles, r.Seconds, want)
 	}
-	if b := r.Blocks[1]; b.Memory != 5000 || b.Bottleneck != Bandwidth || b.Steady.Bottleneck != Ports || b.Loop != 2 {
+	if b := r.Blocks[1]; b.Transfers != 5000 || b.Bottleneck != Bandwidth || b.Steady.Bottleneck != Bandwidth || b.Steady.Ports != 3 || b.Steady.Transfers != 8 || b.Loop != 2 {
 		t.Errorf("%+v", b)
 	}
 	slides, err := p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Form: SlidesForm,
@@ -102,5 +103,108 @@ func TestShortLoops(t *testing.T) {
 	run.Entries = []float64{0, 10, 0}
 	if r, err = p.Runtime(run); err != nil || math.Abs(r.Blocks[1].Steady.Recurrence-3*(400.0/460)) > 1e-9 {
 		t.Errorf("rounds of 100 iterations: %+v (%v), want 2.6 cycles", r.Blocks[1].Steady, err)
+	}
+}
+
+// TestOverlap: lines come while the core computes, and not while it loads and stores.
+func TestOverlap(t *testing.T) {
+	p := toy(t)
+	for _, c := range []struct {
+		lines  float64 // cycles of lines an iteration
+		cycles float64
+		by     Bottleneck
+	}{
+		{0, 3, Recurrence}, // an addition waits for the one before
+		{1, 3, Recurrence}, // a load and a cycle of lines beside it
+		{2, 3, Recurrence},
+		{2.5, 3.5, Bandwidth},
+	} {
+		q := program()
+		q.Blocks[1].Instrs = sum
+		r, err := p.Runtime(Run{Program: q, Visits: []float64{0, 100, 0}, Transfers: []float64{0, 100 * c.lines, 0}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := r.Blocks[1]; math.Abs(b.Steady.Cycles-c.cycles) > 1e-9 || b.Bottleneck != c.by {
+			t.Errorf("%v cycles of lines: %+v, want %v cycles by %s", c.lines, b.Steady, c.cycles, c.by)
+		}
+	}
+}
+
+// TestCrossing: an access across two lines takes its ports twice, or what the
+// description has.
+func TestCrossing(t *testing.T) {
+	p := toy(t)
+	run := Run{Program: program(), Visits: []float64{0, 1000, 0}, Crossing: func(block, site uint32) float64 {
+		if block != 1 {
+			t.Errorf("block %d is asked for", block)
+		}
+		return map[uint32]float64{1: 0.5, 3: 0.25}[site] // x is read, and y written
+	}}
+	at := func() Steady {
+		t.Helper()
+		r, err := p.Runtime(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Blocks[1].Steady
+	}
+	if s := at(); s.Ports != 3.75 {
+		t.Errorf("%+v, want 3 accesses and 0.75 more of P2", s)
+	}
+	p.Set(Key{Class: CrossingLoad}, Cost{Latency: 6, Uses: []Use{{Ports: 1 << 3, Cycles: 20}}})
+	if s := at(); s.Ports != 10 || p.PortNames(s.Full) != "P3" {
+		t.Errorf("%+v, want 10 cycles of P3", s)
+	}
+	body := p.NewBody(axpy, Options{Crossing: func(int, uint32) float64 { return 0.5 }})
+	if got := body.Ops[2].Cost.Latency; got != 4+3 {
+		t.Errorf("a load that crosses every other time takes %v cycles, want 7", got)
+	}
+}
+
+// TestMisses: misses that wait for none other come as fast as lines do and as the window
+// has room for them.
+func TestMisses(t *testing.T) {
+	p := toy(t)
+	miss := Misses{Lines: 0.5, Waits: 50, Scattered: 4}
+	o := Options{Misses: func(_ int, site uint32) Misses {
+		if site == 1 {
+			return miss
+		}
+		return Misses{}
+	}}
+	body := p.NewBody(axpy, o) // as many micro-ops as MicroOps says
+	if s := body.Steady(); s.Misses != 0 || s.Cycles != 3 {
+		t.Errorf("without a window: %+v", s)
+	}
+	m := body.MicroOps()
+	for window, want := range map[int]float64{1: 50, int(2 * m): 50, int(4 * m): 25, int(40 * m): 2.5} {
+		p.Window = window
+		if got := p.NewBody(axpy, o).Steady().Misses; math.Abs(got-want) > 1e-9 {
+			t.Errorf("a window of %d micro-ops: %v cycles, want %v", window, got, want)
+		}
+	}
+	p.Window = int(40 * m)
+	r, err := p.Runtime(Run{Program: program(), Visits: []float64{0, 10, 0}, Misses: func(_, site uint32) Misses { return o.Misses(0, site) }})
+	if err != nil || r.Blocks[1].Steady.Transfers != 3+4 || r.Cycles != 70 {
+		t.Errorf("%+v (%v), want 3 cycles of accesses and 4 of lines", r.Blocks[1].Steady, err)
+	}
+}
+
+// TestScheduler: where few micro-ops can wait, the window does not fill.
+func TestScheduler(t *testing.T) {
+	p := toy(t)
+	p.Window = 60
+	over := func() float64 { return p.NewBody(sum, Options{}).SteadyOver(10).Recurrence } // 4 micro-ops, of which one waits
+	if got, want := over(), 3*(40.0/100); math.Abs(got-want) > 1e-9 {
+		t.Errorf("%v cycles, want %v", got, want)
+	}
+	p.Scheduler = 5 // 20 micro-ops further on
+	if got, want := over(), 3*(40.0/60); math.Abs(got-want) > 1e-9 {
+		t.Errorf("with a scheduler of 5: %v cycles, want %v", got, want)
+	}
+	p.Scheduler = 500
+	if got, want := over(), 3*(40.0/100); math.Abs(got-want) > 1e-9 {
+		t.Errorf("with a scheduler that is larger than the window: %v cycles, want %v", got, want)
 	}
 }

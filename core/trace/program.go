@@ -99,7 +99,7 @@ type Instr struct {
 	// of a load may be a store of the block, or -2-n a store of an iteration ago: the
 	// load reads what was stored there.
 	Uses []int32
-	Site uint32 // 1 + its first site; 0: it makes no row
+	Site uint32 // 1 + its first site, counted from the block's FirstSite; 0: it makes no row
 }
 
 // Site is one place in the code that makes rows.

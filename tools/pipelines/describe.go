@@ -26,19 +26,22 @@ type target struct {
 	// window is the reorder buffer, which llvm-mca does not print: from the vendors'
 	// optimization guides and presentations.
 	window int
+	// scheduler is how many of these can wait for values, of those that compute; 0 where it
+	// is not one for all: from the same.
+	scheduler int
 }
 
 const x86Fuses = pipeline.CompareBranch | pipeline.CompareSelect
 
 var targets = []target{
-	{"skylake-avx512", "Intel Skylake-SP (Xeon Scalable, 2017)", "x86_64", "skylake-avx512", x86Fuses, nil, 224},
-	{"icelake-server", "Intel Ice Lake-SP (Xeon Scalable, 2021)", "x86_64", "icelake-server", x86Fuses, []string{"4|9", "7|8"}, 352},
-	{"alderlake", "Intel Alder Lake, a performance core (Core i9-12900K, 2021)", "x86_64", "alderlake", x86Fuses, []string{"4|9", "7|8"}, 512},
-	{"sapphirerapids", "Intel Sapphire Rapids (Xeon Scalable, 2023)", "x86_64", "sapphirerapids", x86Fuses, []string{"4|9", "7|8"}, 512},
-	{"znver3", "AMD Zen 3 (EPYC 7003, Ryzen 5000, 2020)", "x86_64", "znver3", x86Fuses, nil, 256},
-	{"znver4", "AMD Zen 4 (EPYC 9004, Ryzen 7000, 2022)", "x86_64", "znver4", x86Fuses, nil, 320},
-	{"neoverse-n1", "Arm Neoverse N1 (Graviton 2, Ampere Altra, 2019)", "aarch64", "neoverse-n1", pipeline.ExtendAddress, nil, 128},
-	{"neoverse-v2", "Arm Neoverse V2 (Grace, Graviton 4, 2023)", "aarch64", "neoverse-v2", pipeline.ExtendAddress, nil, 320},
+	{"skylake-avx512", "Intel Skylake-SP (Xeon Scalable, 2017)", "x86_64", "skylake-avx512", x86Fuses, nil, 224, 97},
+	{"icelake-server", "Intel Ice Lake-SP (Xeon Scalable, 2021)", "x86_64", "icelake-server", x86Fuses, []string{"4|9", "7|8"}, 352, 97},
+	{"alderlake", "Intel Alder Lake, a performance core (Core i9-12900K, 2021)", "x86_64", "alderlake", x86Fuses, []string{"4|9", "7|8"}, 512, 97},
+	{"sapphirerapids", "Intel Sapphire Rapids (Xeon Scalable, 2023)", "x86_64", "sapphirerapids", x86Fuses, []string{"4|9", "7|8"}, 512, 97},
+	{"znver3", "AMD Zen 3 (EPYC 7003, Ryzen 5000, 2020)", "x86_64", "znver3", x86Fuses, nil, 256, 0},
+	{"znver4", "AMD Zen 4 (EPYC 9004, Ryzen 7000, 2022)", "x86_64", "znver4", x86Fuses, nil, 320, 0},
+	{"neoverse-n1", "Arm Neoverse N1 (Graviton 2, Ampere Altra, 2019)", "aarch64", "neoverse-n1", pipeline.ExtendAddress, nil, 128, 0},
+	{"neoverse-v2", "Arm Neoverse V2 (Grace, Graviton 4, 2023)", "aarch64", "neoverse-v2", pipeline.ExtendAddress, nil, 320, 0},
 }
 
 // mcaRegion is what llvm-mca says of one snippet.
@@ -149,8 +152,11 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 	p := &pipeline.Processor{
 		Name: t.name, Title: t.title, ISA: map[string]string{"x86_64": "x86-64"}[t.triple], Fuses: t.fuses,
 		Source:   "llvm-mca of LLVM " + version + ", -mcpu=" + t.cpu + ", by tools/pipelines",
-		Dispatch: width.CodeRegions[0].SummaryView.DispatchWidth, Window: t.window,
+		Dispatch: width.CodeRegions[0].SummaryView.DispatchWidth, Window: t.window, Scheduler: t.scheduler,
 		Notes: []string{"window is the reorder buffer as the vendor tells it; llvm-mca does not print its own"},
+	}
+	if t.scheduler > 0 {
+		p.Notes = append(p.Notes, "scheduler is where micro-ops wait that compute, as the vendor tells it; addresses have others")
 	}
 	if p.ISA == "" {
 		p.ISA = t.triple

@@ -261,7 +261,7 @@ func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 		return "The trace tells of no blocks, so there are no times: compile the program with \"stackglass cc -- clang …\", which traces them."
 	}
 	t.knows(p)
-	run := pipeline.Run{Program: p, Visits: make([]float64, t.blocks), Lines: make([]float64, t.blocks)}
+	run := pipeline.Run{Program: p, Visits: make([]float64, t.blocks)}
 	told := false
 	for b := range run.Visits {
 		n := t.serial[b]
@@ -275,16 +275,19 @@ func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 		return "The trace does not tell the instructions of blocks, so there are no times: capture it with them."
 	}
 	latency := t.latencies(q)
-	run.LoadLatency = func(_, site uint32) float64 {
-		if site == 0 || int(site) > len(latency) {
-			return 0
+	run.LoadLatency = func(block, site uint32) float64 {
+		if at := int(p.Blocks[block].FirstSite+site) - 1; site > 0 && at < len(latency) {
+			return latency[at]
 		}
-		return latency[site-1]
+		return 0
 	}
 	if bytes := q.Hierarchy.Memory.BytesPerCycle; bytes > 0 {
 		last := q.Hierarchy.Levels[t.levels-1]
-		run.LineCycles = float64(last.LineBytes) / bytes
-		t.sequential(p, run.Lines)
+		run.Transfers = make([]float64, t.blocks)
+		t.sequential(p, run.Transfers)
+		for b := range run.Transfers {
+			run.Transfers[b] *= float64(last.LineBytes) / bytes
+		}
 	}
 	made, err := q.Processor.Runtime(run)
 	if err != nil {
