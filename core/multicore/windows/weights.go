@@ -20,7 +20,7 @@ type Weighting uint8
 const (
 	// Corrected weighs by references: N_i r_i in the place of N_i. Weights sum to one.
 	Corrected Weighting = iota
-	// Printed is eq. 1 to 3 as they stand.
+	// Printed is eq. 1 to 3 as they stand, over blocks with references.
 	Printed
 )
 
@@ -70,9 +70,9 @@ func Scaled(blocks []Block, executions []float64) ([]Block, error) {
 
 // sums are what blocks weigh before cores share it.
 func (b *Block) sums(by Weighting) (serial, parallel float64) {
-	each := 1.0
-	if by == Corrected {
-		each = b.Accesses
+	each := b.Accesses
+	if by == Printed && each > 0 {
+		each = 1
 	}
 	return (b.Executions - b.Parallel) * each, b.Parallel * each
 }

@@ -143,19 +143,20 @@ func TestWeights(t *testing.T) {
 		{Executions: 50, Accesses: 1},
 		{Executions: 30, Parallel: 30, Accesses: 10},
 		{Executions: 20, Parallel: 20, Accesses: 5},
+		{Executions: 1000}, // refers to nothing
 	}
 	for _, c := range []struct {
 		what      string
 		got, want []float64
 	}{
-		{"eq. 1 printed", ForShared(blocks, Printed), []float64{0.5, 0.3, 0.2}},
-		{"eq. 1", ForShared(blocks, Corrected), []float64{50. / 450, 300. / 450, 100. / 450}},
+		{"eq. 1 printed", ForShared(blocks, Printed), []float64{0.5, 0.3, 0.2, 0}},
+		{"eq. 1", ForShared(blocks, Corrected), []float64{50. / 450, 300. / 450, 100. / 450, 0}},
 		// Half parallel, four cores: 0.5 + (0.5 / 4) / (0.5 + 0.5 / 4) = 0.70.
-		{"eq. 2 and 3 printed, core 0", ForPrivate(blocks, 4, 0, Printed), []float64{0.5, 0.075 / 0.625, 0.05 / 0.625}},
-		{"eq. 2 and 3 printed, core 3", ForPrivate(blocks, 4, 3, Printed), []float64{0, 0.075 / 0.625, 0.05 / 0.625}},
-		{"eq. 2 and 3, core 0", ForPrivate(blocks, 4, 0, Corrected), []float64{50. / 150, 75. / 150, 25. / 150}},
-		{"eq. 2 and 3, core 3", ForPrivate(blocks, 4, 3, Corrected), []float64{0, 0.75, 0.25}},
-		{"one core", ForPrivate(blocks, 1, 0, Printed), []float64{0.5, 0.3, 0.2}},
+		{"eq. 2 and 3 printed, core 0", ForPrivate(blocks, 4, 0, Printed), []float64{0.5, 0.075 / 0.625, 0.05 / 0.625, 0}},
+		{"eq. 2 and 3 printed, core 3", ForPrivate(blocks, 4, 3, Printed), []float64{0, 0.075 / 0.625, 0.05 / 0.625, 0}},
+		{"eq. 2 and 3, core 0", ForPrivate(blocks, 4, 0, Corrected), []float64{50. / 150, 75. / 150, 25. / 150, 0}},
+		{"eq. 2 and 3, core 3", ForPrivate(blocks, 4, 3, Corrected), []float64{0, 0.75, 0.25, 0}},
+		{"one core", ForPrivate(blocks, 1, 0, Printed), []float64{0.5, 0.3, 0.2, 0}},
 		{"nothing", ForPrivate(make([]Block, 2), 4, 0, Corrected), []float64{0, 0}},
 		{"nothing printed", ForPrivate(make([]Block, 2), 4, 0, Printed), []float64{0, 0}},
 		{"partly parallel", ForPrivate([]Block{{Executions: 10, Parallel: 8, Accesses: 3}, {Executions: 5, Accesses: 6}}, 2, 0, Corrected),
