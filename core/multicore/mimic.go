@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/stackglass/stackglass/core/multicore/interleave"
+	"github.com/stackglass/stackglass/core/multicore/printed"
 	"github.com/stackglass/stackglass/core/multicore/tape"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -50,17 +51,21 @@ type Reader struct {
 	merging bool
 
 	survey
+
+	executions *printed.Reader // that are divided; nil: iterations are
+	ofCores    []uint64        // references of cores, by executions
 }
 
 // Mimic makes a reader of what o.Cores cores would do of the trace that r gives, which is
 // of a run with one thread and knows blocks. s may be nil: then a region must fit into
-// memory, packed. The error is a *trace.OptionError.
+// memory, packed; where executions of blocks are divided it does not matter. The error is
+// a *trace.OptionError.
 func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	if o.Division != ByIterations {
-		return nil, &trace.OptionError{Option: "division", Got: o.Division.String(), Want: ByIterations.String()}
+		return divided(r, o)
 	}
 	m := &Reader{
 		in: r, options: o, wanted: trace.AllKinds, batch: trace.NewBatch(0),
@@ -78,7 +83,12 @@ func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 }
 
 // Select names the kinds of rows that the reader gives, before the first Next.
-func (m *Reader) Select(kinds trace.Kinds) { m.wanted = kinds }
+func (m *Reader) Select(kinds trace.Kinds) {
+	m.wanted = kinds
+	if m.executions != nil {
+		m.executions.Select(kinds)
+	}
+}
 
 // needed are the rows that tell how work is divided, or what cannot be told.
 const needed = trace.DataKinds | 1<<trace.BlockEntry | 1<<trace.Return | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd |
@@ -101,6 +111,9 @@ func (m *Reader) begin() {
 
 // Header implements [trace.Describer]: that of the trace, with a thread for each core.
 func (m *Reader) Header() trace.Header {
+	if m.executions != nil {
+		return m.executions.Header()
+	}
 	h := trace.Header{Threads: true}
 	if d, ok := m.in.(trace.Describer); ok {
 		h = d.Header()
@@ -132,8 +145,12 @@ func (m *Reader) Header() trace.Header {
 }
 
 // Next fills b as [trace.Reader] says. ErrNoBlocks, ErrThreads, [tape.ErrFull] and errors
-// of the store are final, as those of the trace are.
+// of the store are final, as those of the trace are. Where executions are divided there are
+// those of [printed.Reader] instead.
 func (m *Reader) Next(b *trace.Batch) error {
+	if m.executions != nil {
+		return m.nextDivided(b)
+	}
 	b.Reset()
 	if m.err != nil {
 		return m.err

@@ -282,7 +282,7 @@ func TestWhatCannotBeMimicked(t *testing.T) {
 			t.Errorf("and then %v", again)
 		}
 	}
-	for _, o := range []Options{{Cores: 0}, {Cores: 2, Division: AsPrinted}} {
+	for _, o := range []Options{{Cores: 0}, {Cores: 2, Division: AsPrinted, Order: interleave.Order{Policy: interleave.ByTime}}, {Cores: 2, Division: AsPrinted + 1}} {
 		if _, err := Mimic(nil, o, nil); err == nil {
 			t.Errorf("%+v was taken", o)
 		}

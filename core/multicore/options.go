@@ -134,5 +134,8 @@ func (o *Options) Check() error {
 	if o.Cores < 1 || o.Cores > MostCores {
 		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(o.Cores), Want: "1 to " + strconv.Itoa(MostCores)}
 	}
+	if int(o.Division) >= len(divisionNames) {
+		return &trace.OptionError{Option: "division", Got: strconv.Itoa(int(o.Division)), Want: strings.Join(divisionNames, ", ")}
+	}
 	return o.Order.Check()
 }

@@ -114,6 +114,9 @@ func (f *found) ended(e *Loop, l *loop) {
 
 // Report tells what was found so far. Ask at the end.
 func (m *Reader) Report() Report {
+	if m.executions != nil {
+		return m.reportDivided()
+	}
 	f := &m.found
 	r := Report{Regions: f.regions, Nested: f.nested, Phases: f.phases, Outside: m.outside, References: make([]uint64, m.options.Cores)}
 	for c := range m.cursors {
@@ -137,6 +140,8 @@ func (m *Reader) Report() Report {
 	return r
 }
 
+const noRegion = "No parallel region began: all is core 0's. Was the program compiled with -fopenmp?"
+
 // doubts are sentences about what was not divided as threads would do it.
 func (m *Reader) doubts() (list []string) {
 	f := &m.found
@@ -153,7 +158,7 @@ func (m *Reader) doubts() (list []string) {
 			list = append(list, strconv.FormatUint(n, 10)+" "+more)
 		}
 	}
-	say(f.regions == 0, "No parallel region began: all is core 0's. Was the program compiled with -fopenmp?")
+	say(f.regions == 0, noRegion)
 	say(f.cut, "The trace ends within a parallel region.")
 	count(f.strayEnds, "parallel region ended that had not begun.", "parallel regions ended that had not begun.")
 	say(f.noStack, "The trace does not tell where the stack lies: 8 MiB below the frame that forks are taken for it.")

@@ -63,9 +63,9 @@
 //   - Addresses are the unit of what is shared in the authors' program: each that occurs
 //     in a block labelled as shared, wherever it is referenced ([Files.Ranges]). The
 //     paper can also be read so that the references under the labels are shared, and no
-//     others ([Options.Shared]). Where there are no labels, the stack below the frame that
-//     forks is private; outside of regions, which matters as printed only, below that of
-//     the last one that forked.
+//     others ([Options.Shared]). Where there are no labels, private is the stack below where
+//     it ends at the fork; outside of regions, which matters as printed only, at the last
+//     fork.
 //   - A call interrupts a block, and what follows it is a block by itself, as
 //     [trace.Block] has it. In PPT's traces the callee is within the block. Their scripts
 //     take such files apart first (bb_overlap_solver.py), with the same effect.

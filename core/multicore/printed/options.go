@@ -31,7 +31,7 @@ type Options struct {
 	// them that lie there.
 	Shared []bool
 	// Ranges, if not nil, are addresses that are private, ascending and apart. Then others
-	// are shared. With neither, private is the stack below the frame that forks.
+	// are shared. With neither, private is the stack below where it ends at the fork.
 	Ranges []Range
 
 	LimitBytes int64 // of memory for what is kept; 0: DefaultLimitBytes

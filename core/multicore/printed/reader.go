@@ -259,7 +259,7 @@ func (r *Reader) finish(err error) error {
 // row takes a row in.
 func (r *Reader) row(i int) error {
 	b := r.batch
-	if b.Thread != nil {
+	if b.Thread != nil && b.Kind[i].IsReference() {
 		if t := int64(b.Thread[i]); r.thread != t {
 			if r.thread >= 0 {
 				return &ThreadsError{uint32(r.thread), b.Thread[i]}

@@ -1,0 +1,61 @@
+package multicore
+
+import (
+	"github.com/stackglass/stackglass/core/multicore/printed"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Printed are the options of package printed that stand for o, whose Division is ByRegion
+// or AsPrinted. [Mimic] reads what [printed.Shared] makes of them; [printed.Private] makes
+// the traces that the paper gives private caches, in which each core has its own order of
+// blocks. There executions take the place of iterations: chunks are of them, and dynamic
+// deals them out in turn, for all take equally long.
+func (o *Options) Printed() printed.Options {
+	p := printed.Options{Cores: o.Cores, PerRegion: o.Division == ByRegion, Order: o.Order, Shared: o.Private.Shared}
+	for _, r := range o.Private.Ranges {
+		p.Ranges = append(p.Ranges, printed.Range(r))
+	}
+	if s := o.Schedule; s != nil {
+		p.Chunk, p.Guided = s.Chunk, s.Kind == Guided
+		if s.Kind == Dynamic {
+			p.Chunk = max(1, s.Chunk)
+		}
+	}
+	return p
+}
+
+// divided makes a reader whose rows are those of executions that are divided.
+func divided(r trace.Reader, o Options) (*Reader, error) {
+	p, err := printed.Shared(r, o.Printed())
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{in: r, options: o, executions: p, ofCores: make([]uint64, o.Cores)}, nil
+}
+
+// nextDivided is Next of such a reader.
+func (m *Reader) nextDivided(b *trace.Batch) error {
+	err := m.executions.Next(b)
+	for i, k := range b.Kind {
+		if k.IsReference() {
+			m.ofCores[b.Thread[i]]++
+		}
+	}
+	return err
+}
+
+// reportDivided is Report of such a reader.
+func (m *Reader) reportDivided() Report {
+	r := Report{Regions: m.executions.Regions(), References: m.ofCores}
+	for _, n := range m.executions.Blocks() {
+		if n.Parallel == 0 {
+			r.Outside += n.References
+		} else if n.Parallel < n.Executions {
+			r.Outside += n.References / n.Executions * (n.Executions - n.Parallel)
+		}
+	}
+	if r.Regions == 0 {
+		r.Doubts = append(r.Doubts, noRegion)
+	}
+	return r
+}
