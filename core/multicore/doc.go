@@ -20,4 +20,49 @@
 //     as if the program had been traced with so many threads. Every analysis takes it.
 //
 // [Options.Division] has the paper's own way beside this one.
+//
+// # What is decided
+//
+// Which rows. A trace of the runtime's marks (package ir, trace.ParallelBegin and so on) and
+// of blocks: `stackglass cc` with -fopenmp, the program run with OMP_NUM_THREADS=1. One core
+// does what the trace says, row for row.
+//
+// Regions. A fork within a region makes one with one thread, as OpenMP has it unless
+// max-active-levels is set: what it does is part of what the core does that forked. A
+// league of teams has one team, as LLVM's has by default. The block that a fork
+// returns to comes after the region, though its ParallelEnd stands behind its BlockEntry;
+// in the same way the block that a barrier returns to belongs to the phase after it.
+// Worksharing loops end with a barrier unless the program says nowait, and compilers call
+// it by itself. Reductions that wait do so within the runtime, where there is no mark.
+//
+// Iterations (shape.go). They are occurrences of a loop's header in the function that calls
+// the runtime to share it out, one depth of loops deeper than the call; where there is a
+// loop over chunks (static with a chunk, and all that the runtime gives out) two. A run
+// with one thread has all iterations in one chunk, so what such a loop does before and
+// behind its iterations is done for each chunk that a core gets. Where a test leaves the
+// loop, each iteration takes the test behind it along.
+//
+// Schedules (schedule.go) are those of LLVM's runtime. Static: contiguous parts, of which
+// the first are one longer where they do not come out even; or chunks in turn.
+// Guided: the 2·cores-th part of what is left, but no less than the chunk. Dynamic and guided
+// chunks go to the core whose clock says least, of several to the first: clocks are 0 at
+// the beginning of the loop and count data references of its iterations, or cycles of blocks
+// where Order has them. LLVM's runtime does otherwise with dynamic schedules that are
+// not monotonic, which they are unless the program says so: it deals chunks out as static
+// parts and lets threads that are done steal. Nobody foresees who steals what; where all iterations
+// take the same time, [Options.Schedule] static is nearer to it. auto is static here;
+// the runtime makes it guided.
+//
+// What one does for all. single, master and masked are done by core 0; what the
+// others do is to ask. Sections are a loop over sections to the compiler, and to us. Critical
+// sections, locks, ordered loops, reductions and tasks are done where the sequential run
+// did them, and nobody waits; [Report.Doubts] counts them.
+//
+// Private addresses (private.go): what the stack has below the stack pointer of the function
+// that forks. Core c has it c·2^48 bytes higher, which no program's address collides with, and
+// which leaves every reference in its set of every cache. Objects that are allocated within a
+// region stay where they were, for nobody knows whom they are passed to.
+//
+// Against real threads: tools/capture has a test that runs a program both ways. Where
+// the schedule is static, each core's rows are exactly those of its thread.
 package multicore

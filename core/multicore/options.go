@@ -121,7 +121,7 @@ type Private struct {
 	// labels of files of PPT. Then references of the other sites in a region are private.
 	Shared []bool
 	// Ranges, if not empty, are addresses that are private, ascending and apart. Then all
-	// else is shared. With neither, private is what lies on the stack below the frame that
+	// else is shared. With neither, private is what lies on the stack below the function that
 	// forks.
 	Ranges []Range
 }

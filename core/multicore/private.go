@@ -21,7 +21,8 @@ const stackBytes = 8 << 20
 type privacy struct {
 	shared []bool
 	ranges []Range
-	// What lies from low up to high is private: the stack, below the frame that forks.
+	// What lies from low up to high is private: the stack, below the one of the function
+	// that forks.
 	low, high trace.Addr
 }
 

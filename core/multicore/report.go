@@ -55,7 +55,7 @@ type found struct {
 	ones, loopsInLoops, unknownLoops             uint64
 	criticals, reductions, tasks, allocs, orders uint64
 	empty, few, unknown                          uint64 // loops: without iterations; with fewer than cores; of unknown schedules
-	cut, noStack                                 bool
+	cut, noStack, noStackEnd, steals             bool
 	roles                                        roles
 	cores                                        int
 	loops                                        map[loopKey]*Loop
@@ -75,8 +75,6 @@ func (f *found) event(k trace.Kind) {
 		f.reductions++
 	case trace.TaskCreate:
 		f.tasks++
-	case trace.Alloc:
-		f.allocs++
 	}
 }
 
@@ -106,6 +104,9 @@ func (f *found) ended(e *Loop, l *loop) {
 	}
 	if l.asked.kind == unknownSchedule {
 		f.unknown++
+	}
+	if l.asked.kind == dynamicChunked && l.used.Kind == Dynamic && !l.asked.ordered && !l.asked.monotonic {
+		f.steals = true
 	}
 	if l.asked.ordered {
 		f.orders++
@@ -161,7 +162,8 @@ func (m *Reader) doubts() (list []string) {
 	say(f.regions == 0, noRegion)
 	say(f.cut, "The trace ends within a parallel region.")
 	count(f.strayEnds, "parallel region ended that had not begun.", "parallel regions ended that had not begun.")
-	say(f.noStack, "The trace does not tell where the stack lies: 8 MiB below the frame that forks are taken for it.")
+	say(f.noStack, "The trace does not tell where the stack is when a region begins: nothing on it is private there.")
+	say(f.noStackEnd, "The trace does not tell where the stack ends: 8 MiB below the function that forks are taken for it.")
 	count(f.nested, "parallel region began within another one: one thread does it, as OpenMP has it unless told otherwise.",
 		"parallel regions began within others: one thread does each, as OpenMP has it unless told otherwise.")
 	count(f.leagues, "league of teams began: it is taken to have one team.", "leagues of teams began: each is taken to have one team.")
@@ -174,6 +176,7 @@ func (m *Reader) doubts() (list []string) {
 	count(f.few, "worksharing loop had fewer iterations than there are cores.", "worksharing loops had fewer iterations than there are cores.")
 	count(f.unknown, "worksharing loop has a schedule that is not known: it was divided as static.",
 		"worksharing loops have schedules that are not known: they were divided as static.")
+	say(f.steals, "LLVM's runtime begins dynamic schedules as static ones, and has threads that are done steal chunks: here each chunk goes to the core that has done least.")
 	count(f.orders, "worksharing loop is ordered: cores do not wait for each other there.",
 		"worksharing loops are ordered: cores do not wait for each other there.")
 	count(f.criticals, "critical section: cores are not kept from being in it at the same time.",

@@ -166,6 +166,10 @@ func (m *Reader) event(b *trace.Batch, k trace.Kind, site uint32) (phase bool, e
 		if block, ok := m.code.block(site); ok && m.loop != nil && m.deeper == 0 && m.code.function(block) == m.loop.shape.function {
 			err = m.noMore(b)
 		}
+	case trace.Alloc:
+		if addr := m.batch.Addr[m.at]; addr < m.private.low || addr >= m.private.high {
+			m.found.allocs++
+		}
 	default:
 		m.found.event(k)
 	}
@@ -209,26 +213,27 @@ func (m *Reader) change(b *trace.Batch, k trace.Kind) error {
 	return nil
 }
 
-// beginRegion starts to tape, behind a fork by a function with that frame.
-func (m *Reader) beginRegion(frame trace.Addr) {
+// beginRegion starts to tape, behind a fork by a function with that stack pointer.
+func (m *Reader) beginRegion(stack trace.Addr) {
 	m.found.regions++
 	m.guard, m.loop, m.waited, m.joined = guard{}, nil, false, false
 	m.private.low, m.private.high = 0, 0
-	if frame == 0 {
+	if stack == 0 {
+		m.found.noStack = true
 		return
 	}
-	m.private.high = frame
-	if m.private.low = m.stackLow(frame); m.private.low == 0 {
-		m.found.noStack = true
-		m.private.low = frame - min(frame, stackBytes)
+	m.private.high = stack
+	if m.private.low = m.stackLow(stack); m.private.low == 0 {
+		m.found.noStackEnd = true
+		m.private.low = stack - min(stack, stackBytes)
 	}
 }
 
-// stackLow is the end of the stack that a frame lies in, 0 where it is not known.
-func (m *Reader) stackLow(frame trace.Addr) trace.Addr {
+// stackLow is the end of the stack that an address lies in, 0 where it is not known.
+func (m *Reader) stackLow(addr trace.Addr) trace.Addr {
 	for i := range m.code.program.Threads {
 		t := &m.code.program.Threads[i]
-		if t.StackLow <= frame && frame < t.StackHigh {
+		if t.StackLow <= addr && addr < t.StackHigh {
 			return t.StackLow
 		}
 	}

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -69,8 +70,28 @@ type deed struct {
 	Kind  trace.Kind
 	Label string
 	Site  uint32
-	Addr  trace.Addr // 0: on a stack
+	Addr  trace.Addr // onFirst, onOwn: on the stack of the first thread, on its own
 	Bytes uint32
+}
+
+const (
+	onFirst = 1
+	onOwn   = 2
+)
+
+// whose makes addresses on stacks comparable.
+func whose(p *trace.Program, thread uint32, addr trace.Addr) trace.Addr {
+	first := slices.MinFunc(p.Threads, func(a, b trace.Thread) int { return cmp.Compare(a.Number, b.Number) }).Number
+	for _, t := range p.Threads {
+		switch {
+		case addr < t.StackLow || addr >= t.StackHigh:
+		case t.Number == first:
+			return onFirst
+		case t.Number == thread:
+			return onOwn
+		}
+	}
+	return addr
 }
 
 // perThread counts what each thread does; threads are in an order that does not hang on
@@ -94,9 +115,9 @@ func perThread(all *traced) []map[deed]int {
 			if strings.HasPrefix(b.Label, "cond.") {
 				d.Site, d.Label = 0, "cond"
 			}
-			if d.Addr >= 1<<32 {
-				d.Addr = 0
-			}
+			d.Addr = whose(p, all.Thread[i], d.Addr)
+		case k == trace.Alloc || k == trace.Free:
+			d.Addr = whose(p, all.Thread[i], d.Addr)
 		case k == trace.ParallelBegin:
 			d.Addr = 0
 		}

@@ -24,8 +24,13 @@ __attribute__((noinline)) static void orphan(int n)
 
 __attribute__((noinline)) static void work(int n)
 {
+	double ours[N]; // on a stack, but not a thread's own
 #pragma omp parallel
 	{
+		double mine[4] = {n, n};
+#pragma omp for
+		for (int i = 0; i < n; i++)
+			ours[i] = row(a[i]) + mine[i % 4];
 #pragma omp for
 		for (int i = 0; i < n; i++)
 			for (int j = 0; j < 7; j++)
@@ -55,6 +60,7 @@ __attribute__((noinline)) static void work(int n)
 			parts[2] = 3;
 		}
 	}
+	first += ours[n / 2] > 1;
 }
 
 int main(void)
