@@ -31,12 +31,15 @@ type MulticoreQuestion struct {
 //	rates    level, method, caches, accesses, hits, misses, coherence_misses, global_rate, local_rate,
 //	         mean_rate (of the caches' local ones, each weighing the same), low, high (of the global one)
 //	cores    core, level, accesses, hits, misses, coherence_misses, local_rate
-//	work     core, iterations, references, cycles (of its own work; none without a processor)
+//	work     core, references, cycles (of its own work; none without a processor)
+//	loops    source, schedule (that the program asks for), divided (by which it was), times, iterations,
+//	         fewest (iterations of one execution): the worksharing loops
 //	speedup  cycles, milliseconds, speedup, efficiency; what is lost as shares of all cores'
 //	         time: serial, imbalance, copied, caches, bandwidth; limit (the one that loses most)
 //
 // Rates and shares are from 0 to 1. Methods are those of package hierarchy: "simulated" is
-// exact for the threads as they were mimicked, "sdcm" is a model of the same ones.
+// exact for the threads as they were mimicked, "sdcm" is a model of the same ones,
+// and "sampled-sdcm" the same from a few of their lines.
 type MulticoreReply struct {
 	Done       uint32   // so many of the question's numbers of cores are answered
 	Ended      bool     // no more will come: all are answered, or there is a problem

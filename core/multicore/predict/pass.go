@@ -2,9 +2,11 @@ package predict
 
 import (
 	"io"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
@@ -24,12 +26,13 @@ type pass struct {
 
 	references uint64
 	byCore     []uint64
+	used       []bool // private ranges that are referred to
 }
 
 func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err error) {
 	o := q.Options
 	o.Cores = cores
-	p = &pass{q: q, cores: cores, byCore: make([]uint64, cores)}
+	p = &pass{q: q, cores: cores, byCore: make([]uint64, cores), used: make([]bool, len(q.Options.Private.Ranges))}
 	p.simulator, err = simulate.New(q.Hierarchy, simulate.Options{Seed: q.Seed, Protocol: q.Protocol, Cores: coresOf(cores), MemoryBytes: q.MemoryBytes})
 	if err != nil {
 		return nil, err
@@ -62,6 +65,7 @@ func (p *pass) analyse() (err error) {
 	if p.cores == 1 {
 		spec.Analyses = analysis.Locality
 	}
+	spec.Sample = p.q.Sample
 	if keep {
 		spec = p.q.Spec
 	}
@@ -98,6 +102,9 @@ func (p *pass) Next(b *trace.Batch) error {
 		return err
 	}
 	p.count(b)
+	if len(p.used) > 0 {
+		p.look(b)
+	}
 	if p.timed == nil {
 		return p.simulator.Consume(b)
 	}
@@ -115,6 +122,24 @@ func (p *pass) count(b *trace.Batch) {
 			p.byCore[0]++
 		} else if t := b.Thread[i]; int(t) < len(p.byCore) {
 			p.byCore[t]++
+		}
+	}
+}
+
+// lowBits are those of an address as the sequential run had it: what is private to a core
+// has the core's number in those above.
+const lowBits = 1<<48 - 1
+
+// look notes which private ranges are referred to.
+func (p *pass) look(b *trace.Batch) {
+	ranges := p.q.Options.Private.Ranges
+	for i, a := range b.Addr {
+		if !b.Kind[i].IsReference() {
+			continue
+		}
+		a &= lowBits
+		if n := sort.Search(len(ranges), func(n int) bool { return ranges[n].High > a }); n < len(ranges) && a >= ranges[n].Low {
+			p.used[n] = true
 		}
 	}
 }
@@ -160,6 +185,25 @@ func (p *pass) result() (Result, error) {
 		}
 	}
 	r.Warnings = p.q.Hierarchy.SizeDoubts()
+	var threads any = p.threads
+	if u, ok := threads.(interface{ Unwrap() Threads }); ok {
+		threads = u.Unwrap()
+	}
+	if t, ok := threads.(interface{ Regions() uint64 }); ok && t.Regions() == 0 && p.q.Options.Private.Shared == nil {
+		return r, ErrNoRegions
+	}
+	if p.q.Options.Division != multicore.ByIterations && p.cores > 1 {
+		r.Warnings = append(r.Warnings, "by this division private caches see their core's references in the order in which core 0 went through the code")
+	}
+	if t, ok := threads.(interface{ Report() multicore.Report }); ok {
+		report := t.Report()
+		if r.Report = &report; report.Regions == 0 && p.q.Options.Private.Shared == nil {
+			return r, ErrNoRegions
+		}
+		for _, doubt := range report.Doubts {
+			r.Warnings = append(r.Warnings, hierarchy.Warning(doubt))
+		}
+	}
 	if p.runner != nil {
 		if err := p.model(&r); err != nil {
 			return r, err
@@ -205,6 +249,14 @@ func simulated(r *simulate.Result, i int) Level {
 	return l
 }
 
+// method is that of SDCM.
+func (p *pass) method() hierarchy.Method {
+	if p.q.Sample != nil && p.q.Keep != p.cores {
+		return hierarchy.SampledSDCM
+	}
+	return hierarchy.SDCM
+}
+
 // model adds what SDCM says, and the profile where it is kept.
 func (p *pass) model(r *Result) error {
 	found := p.runner.Finish(profile.State{})
@@ -215,14 +267,14 @@ func (p *pass) model(r *Result) error {
 	if !p.q.Stacks {
 		return nil
 	}
-	answer, warnings, err := hierarchy.NewCoreAsker(found).Predict(p.q.Hierarchy, nil)
+	answer, _, err := hierarchy.NewCoreAsker(found).Predict(p.q.Hierarchy, nil)
 	if err != nil {
 		return err
 	}
 	above := 0.0
 	for i := range answer.Levels {
 		from := &answer.Levels[i]
-		l := Level{Cache: from.Cache, Method: hierarchy.SDCM, Caches: r.Levels[i].Caches, Misses: from.SDCMMisses}
+		l := Level{Cache: from.Cache, Method: p.method(), Caches: r.Levels[i].Caches, Misses: from.SDCMMisses}
 		if from.Cache.Full() { // SDCM lets lines of one set fall into that
 			l.Misses = from.Misses
 		}
@@ -239,8 +291,6 @@ func (p *pass) model(r *Result) error {
 		}
 		r.Modelled = append(r.Modelled, l)
 	}
-	for _, w := range warnings {
-		r.Warnings = append(r.Warnings, "SDCM: "+w)
-	}
+	r.Warnings = append(r.Warnings, "SDCM lets lines fall into sets at random, and asks every level about all accesses: a real lower level sees the misses of the one above only")
 	return nil
 }

@@ -10,7 +10,8 @@
 //     wrong with it is wrong with the mimicry.
 //  3. Where [Question.Stacks] says so, the stacks of the threads (package analysis/sharing)
 //     are analysed beside it, and the stack distance cache model (SDCM) answers from them,
-//     as the paper does. What that differs by is SDCM's error alone. [Question.Keep] keeps a
+//     as the paper does. What that differs by is SDCM's error alone, and that of
+//     [Question.Sample]: all stacks of many cores take ten times as long as the rest. [Question.Keep] keeps a
 //     whole profile of the threads, for everything else that profiles answer.
 //  4. Where a processor is named and the trace tells instructions, blocks are given what
 //     they take on it (package pipeline) with loads at the latency of where the simulation
@@ -53,6 +54,7 @@ type Question struct {
 	Seed      uint64              // of random replacement
 	Processor *pipeline.Processor // whose time is wanted; nil: no times
 	Stacks    bool                // SDCM's answer is wanted, too
+	Sample    analysis.Sampling   // that the stacks are estimated from, as a few lines; nil: from all accesses
 	// Keep is the number of cores of which a profile is kept, 0 for none; Spec says what is
 	// analysed for it: line sizes, cores and domains are those of the hierarchy.
 	Keep        int
@@ -60,8 +62,9 @@ type Question struct {
 	MemoryBytes uint64 // limit of what the caches take; 0: none
 }
 
-// Threads are the references of mimicked threads, numbered from 0, as multicore.Mimic gives
-// them. One that is an [io.Closer] is closed when it was read.
+// Threads are the references of mimicked threads, numbered from 0, as [Mimic] gives
+// them. One that is an [io.Closer] is closed when it was read. One that has a method
+// Report, as that of multicore has, is asked for it, or what its method Unwrap gives is.
 type Threads interface {
 	trace.Reader
 	trace.Describer
@@ -85,6 +88,9 @@ func (q *Question) Check() error {
 		if slices.Contains(q.Cores[:i], n) {
 			return &trace.OptionError{Option: "cores", Got: strconv.Itoa(n) + " twice", Want: "each number of cores once"}
 		}
+	}
+	if q.Processor != nil && q.Options.Division != multicore.ByIterations {
+		return &trace.OptionError{Option: "division", Got: q.Options.Division.String(), Want: "iterations, for times: executions of blocks that are divided one by one wait for nobody"}
 	}
 	if q.Keep != 0 && !slices.Contains(q.Cores, q.Keep) {
 		return &trace.OptionError{Option: "profile", Got: "of " + strconv.Itoa(q.Keep) + " cores", Want: "one of the numbers of cores that are predicted"}
@@ -156,6 +162,7 @@ type Run struct {
 	now     *pass
 	base    *timed // of one core; nil: not yet, or no times are wanted
 	results []Result
+	used    []bool // private ranges that are referred to
 	failed  error
 	done    uint64 // references of passes that are done
 	passes  int    // of all
@@ -202,6 +209,21 @@ func (r *Run) fail(err error) error {
 	return err
 }
 
+// ErrNoRegions tells that there is nothing to share out.
+var ErrNoRegions = errors.New("no parallel region began in the run, so there is nothing for several cores to share; " +
+	"capture an OpenMP program: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program")
+
+// unused tells of private addresses at which nothing was.
+func (r *Run) unused() error {
+	for i, x := range r.q.Options.Private.Ranges {
+		if !r.used[i] {
+			return &trace.OptionError{Option: "private", Got: "0x" + strconv.FormatUint(x.Low, 16) + "-0x" + strconv.FormatUint(x.High-1, 16),
+				Want: "addresses that the program refers to; it refers to none of these"}
+		}
+	}
+	return nil
+}
+
 // Close ends a run that is given up.
 func (r *Run) Close() {
 	if r.failed == nil {
@@ -233,6 +255,12 @@ func (r *Run) finish() error {
 	result, err := p.result()
 	if err != nil {
 		return err
+	}
+	if r.used == nil {
+		r.used = p.used
+		if err := r.unused(); err != nil {
+			return err
+		}
 	}
 	if p.cores == 1 && r.base == nil {
 		r.base = p.timed
@@ -278,8 +306,9 @@ type Result struct {
 	Time       *Time    // nil: not asked for, or see Untimed
 	Untimed    string   // why there is no time, in a sentence; ""
 	Warnings   []hierarchy.Warning
-	Profile    *profile.Profile // nil but of Question.Keep cores
-	Header     trace.Header     // of the threads' trace
+	Profile    *profile.Profile  // nil but of Question.Keep cores
+	Report     *multicore.Report // how the run was divided; nil: the threads do not tell
+	Header     trace.Header      // of the threads' trace
 }
 
 // Level is one level of the hierarchy, in line accesses.

@@ -298,11 +298,11 @@ func TestLossesAddUp(t *testing.T) {
 
 func TestAsk(t *testing.T) {
 	words := answers.MulticoreQuestion{
-		Cores: []uint32{1, 4}, Division: "region", Schedule: "dynamic,4", Interleave: "uniform", Seed: 7, Private: []string{"0x10-0x1f", "0x20-0x20"},
-		Machine: []string{"L1=32KiB,8"}, Processor: "znver4", Stacks: true, Keep: 4,
+		Cores: []uint32{1, 4}, Division: "printed", Schedule: "dynamic,4", Interleave: "uniform", Seed: 7, Private: []string{"0x10-0x1f", "0x20-0x20"},
+		Machine: []string{"L1=32KiB,8"}, Stacks: true, Keep: 4,
 	}
 	q, err := predict.Ask(words)
-	if err != nil || q.Processor == nil || q.Processor.Name != "znver4" || q.Options.Schedule.String() != "dynamic,4" || q.Options.Division != multicore.ByRegion ||
+	if err != nil || q.Processor != nil || q.Sample == nil || q.Options.Schedule.String() != "dynamic,4" || q.Options.Division != multicore.AsPrinted ||
 		q.Options.Order.Seed != 7 || !reflect.DeepEqual(q.Options.Private.Ranges, []multicore.Range{{Low: 0x10, High: 0x20}, {Low: 0x20, High: 0x21}}) {
 		t.Errorf("%+v, %v", q, err)
 	}
@@ -315,7 +315,10 @@ func TestAsk(t *testing.T) {
 		`private "5-4", want an end that is not below the beginning`:                       func(q *answers.MulticoreQuestion) { q.Private = []string{"5-4"} },
 		`private "4-6", want runs in ascending order, none of which begins in another one`: func(q *answers.MulticoreQuestion) { q.Private = []string{"5-6", "4-6"} },
 		`profile "of 2 cores", want one of the numbers of cores that are predicted`:        func(q *answers.MulticoreQuestion) { q.Keep = 2 },
-		`hierarchy "", want at least one level`:                                            func(q *answers.MulticoreQuestion) { q.Machine = nil },
+		`division "printed", want iterations, for times: executions of blocks that are divided one by one wait for nobody`: func(q *answers.MulticoreQuestion) {
+			q.Processor = "znver4"
+		},
+		`hierarchy "", want at least one level`: func(q *answers.MulticoreQuestion) { q.Machine = nil },
 	} {
 		changed := words
 		change(&changed)

@@ -4,11 +4,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/multicore/interleave"
 	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -51,7 +54,14 @@ func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 		}
 	}
 	q.Stacks, q.Keep = words.Stacks, int(words.Keep)
+	q.Sample = FewLines(words.Seed)
 	return q, q.Check()
+}
+
+// FewLines is a sample of at most 4,096 lines, from which stacks are told in about the time
+// that everything else takes.
+func FewLines(seed uint64) analysis.Sampling {
+	return sample.Options{Mode: profile.LinesSample, Lines: 4096, Seed: seed}
 }
 
 // ParseRanges reads runs of addresses, as in 0x7f00-0x7fff, both ends of which belong to the
@@ -99,13 +109,14 @@ func (r *Run) Reply() *answers.MulticoreReply {
 
 // Tables are those of an answers.MulticoreReply.
 func Tables(results []Result) []report.Table {
-	tables := []report.Table{rates(results), byCore(results)}
+	tables := []report.Table{rates(results)}
 	for i := range results {
 		if results[i].Time != nil {
-			return append(tables, workTable(results), speedUps(results))
+			tables = append(tables, speedUps(results))
+			break
 		}
 	}
-	return append(tables, workTable(results))
+	return append(tables, workTable(results), byCore(results), loops(results))
 }
 
 var coresColumn = report.Column{Key: "cores", Label: "cores"}
@@ -169,7 +180,7 @@ func byCore(results []Result) report.Table {
 
 func workTable(results []Result) report.Table {
 	t := report.Table{Key: "work", Title: "What each core does", Columns: []report.Column{
-		coresColumn, {Key: "core", Label: "core"}, {Key: "iterations", Label: "iterations"}, {Key: "references", Label: "references"},
+		coresColumn, {Key: "core", Label: "core"}, {Key: "references", Label: "references"},
 		{Key: "cycles", Label: "cycles of its own work"},
 	}}
 	for i := range results {
@@ -179,10 +190,36 @@ func workTable(results []Result) report.Table {
 			if r.Time != nil {
 				cycles = report.Real(r.Time.Cores[core])
 			}
-			t.Add(report.Count(uint64(r.Cores)), report.Count(uint64(core)), report.None(), report.Count(r.ByCore[core]), cycles)
+			t.Add(report.Count(uint64(r.Cores)), report.Count(uint64(core)), report.Count(r.ByCore[core]), cycles)
 		}
 	}
 	return t
+}
+
+// loops are the worksharing loops, each as it was divided.
+func loops(results []Result) report.Table {
+	t := report.Table{Key: "loops", Title: "Worksharing loops, and how their iterations were divided", Columns: []report.Column{
+		coresColumn, {Key: "source", Label: "source"}, {Key: "schedule", Label: "schedule"}, {Key: "divided", Label: "divided as"},
+		{Key: "times", Label: "executions"}, {Key: "iterations", Label: "iterations"}, {Key: "fewest", Label: "fewest in one"},
+	}}
+	for i := range results {
+		if results[i].Report == nil {
+			continue
+		}
+		for _, l := range results[i].Report.Loops {
+			t.Add(report.Count(uint64(results[i].Cores)), report.TextOf(source(l.Place)), report.TextOf(l.Asked), report.TextOf(l.Used.String()),
+				report.Count(l.Times), report.Count(l.Iterations), report.Count(l.Fewest))
+		}
+	}
+	return t
+}
+
+// source is where something is in the source: file.c:12.
+func source(p trace.Place) string {
+	if p.File == "" || p.Line == 0 {
+		return ""
+	}
+	return p.File[strings.LastIndexByte(p.File, '/')+1:] + ":" + strconv.FormatUint(uint64(p.Line), 10)
 }
 
 func speedUps(results []Result) report.Table {
