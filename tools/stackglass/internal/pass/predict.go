@@ -1,0 +1,165 @@
+package pass
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+)
+
+// PredictOptions say how to read the trace of a prediction for several cores.
+type PredictOptions struct {
+	Format      string // as for --input-format; "" finds out
+	Strict      bool   // stop a container at the first part that cannot be read
+	SkipBad     uint64 // bad records to tolerate
+	MemoryBytes uint64 // stop in good order beyond this; 0: no limit
+	Terminal    io.Writer
+}
+
+// Predicted is what several cores would do.
+type Predicted struct {
+	Results    []predict.Result
+	BadRecords uint64
+	FirstBad   *trace.SyntaxError
+	Stopped    error // the trace is damaged from some place on; nil: it is not
+}
+
+// Predict reads the trace of that name once for each number of cores.
+func Predict(ctx context.Context, name string, q predict.Question, o PredictOptions) (*Predicted, error) {
+	p := &prediction{ctx: ctx, name: name, options: o}
+	r, err := predict.New(q, p.open)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	defer func() { p.bar.finish() }()
+	for step := 0; err == nil; step++ {
+		if ctx.Err() != nil {
+			return nil, ErrInterrupted
+		}
+		if err = r.Step(); err != nil || step%64 != 0 {
+			continue
+		}
+		at := r.Progress()
+		if p.in != nil && p.bar != nil {
+			p.bar.show(int64(max(at.Pass-1, 0))*p.in.Bytes+p.in.read.Load(), at.References, time.Now())
+		}
+		if o.MemoryBytes > 0 && memoryInUse() > o.MemoryBytes {
+			return nil, fmt.Errorf("%w (--memory sets the limit)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: at.References})
+		}
+	}
+	if err != io.EOF {
+		return nil, err
+	}
+	p.out.Results = r.Results()
+	return &p.out, nil
+}
+
+// prediction opens the trace anew for each number of cores.
+type prediction struct {
+	ctx     context.Context
+	name    string
+	options PredictOptions
+	in      *Input
+	bar     *bar
+	out     Predicted
+}
+
+func (p *prediction) open(o multicore.Options) (predict.Threads, error) {
+	in, err := Open(p.ctx, p.name, nil)
+	if err != nil {
+		return nil, err
+	}
+	t, err := open.Open(in.Name, in, open.Options{Format: p.options.Format, Packings: packings, Strict: p.options.Strict})
+	if err != nil {
+		in.Close()
+		return nil, in.readError(p.ctx, err)
+	}
+	if p.in = in; p.bar == nil {
+		p.bar = newBar(p.options.Terminal, 0)
+	}
+	p.out.BadRecords, p.out.FirstBad, p.out.Stopped = 0, nil, nil
+	store := &tempFile{}
+	threads, err := predict.Mimic(&patient{Trace: t, p: p}, o, store)
+	if err != nil {
+		in.Close()
+		return nil, err
+	}
+	return &mimicked{threads, in, store}, nil
+}
+
+// mimicked are threads whose trace is to be closed.
+type mimicked struct {
+	predict.Threads
+	in    *Input
+	store *tempFile
+}
+
+// Unwrap gives those that tell how they were made.
+func (m *mimicked) Unwrap() predict.Threads { return m.Threads }
+
+func (m *mimicked) Close() error { return errors.Join(m.in.Close(), m.store.close()) }
+
+// patient reads on behind records that cannot be read, as far as they are tolerated, and
+// takes damage for the end.
+type patient struct {
+	*open.Trace
+	p *prediction
+}
+
+func (r *patient) Next(b *trace.Batch) error {
+	for {
+		err := r.Trace.Next(b)
+		var bad *trace.SyntaxError
+		var damage *trace.DamageError
+		switch {
+		case errors.As(err, &bad) && r.p.out.BadRecords < r.p.options.SkipBad:
+			if r.p.out.BadRecords++; r.p.out.FirstBad == nil {
+				r.p.out.FirstBad = bad
+			}
+		case errors.As(err, &damage) && r.p.ctx.Err() == nil:
+			r.p.out.Stopped = err
+			return io.EOF
+		case err != nil && err != io.EOF:
+			return r.p.in.readError(r.p.ctx, err)
+		default:
+			return err
+		}
+	}
+}
+
+// tempFile is made when something is written to it, and nobody finds it.
+type tempFile struct{ f *os.File }
+
+func (t *tempFile) WriteAt(b []byte, at int64) (int, error) {
+	if t.f == nil {
+		f, err := os.CreateTemp("", "stackglass-region-*")
+		if err != nil {
+			return 0, err
+		}
+		t.f = f
+	}
+	return t.f.WriteAt(b, at)
+}
+
+func (t *tempFile) ReadAt(b []byte, at int64) (int, error) {
+	if t.f == nil {
+		return 0, io.EOF
+	}
+	return t.f.ReadAt(b, at)
+}
+
+func (t *tempFile) close() error {
+	if t.f == nil {
+		return nil
+	}
+	return errors.Join(t.f.Close(), os.Remove(t.f.Name()))
+}
