@@ -14,10 +14,9 @@ type lineTable struct {
 	shift   uint // 64 - log2(len(entries))
 }
 
-// lineEntry is one line; known is false of a place that is free.
+// lineEntry is one line.
 type lineEntry struct {
-	line  trace.Line
-	known bool
+	next trace.Line // one more than the line, 0 in a place that is free
 	copies
 }
 
@@ -38,7 +37,7 @@ const spread = 0x9e3779b97f4a7c15
 func (t *lineTable) at(line trace.Line) *lineEntry {
 	mask := len(t.entries) - 1
 	for i := int(line * spread >> t.shift); ; i = (i + 1) & mask {
-		if e := &t.entries[i]; !e.known || e.line == line {
+		if e := &t.entries[i]; e.next == 0 || e.next == line+1 {
 			return e
 		}
 	}
@@ -47,19 +46,19 @@ func (t *lineTable) at(line trace.Line) *lineEntry {
 // get tells what is known of a line.
 func (t *lineTable) get(line trace.Line) (c copies, known bool) {
 	e := t.at(line)
-	return e.copies, e.known
+	return e.copies, e.next != 0
 }
 
 // set notes what is known of a line.
 func (t *lineTable) set(line trace.Line, c copies) {
 	e := t.at(line)
-	if !e.known {
+	if e.next == 0 {
 		if 2*(t.used+1) > len(t.entries) {
 			t.keep(func(trace.Line, copies) bool { return true })
 			e = t.at(line)
 		}
 		t.used++
-		e.line, e.known = line, true
+		e.next = line + 1
 	}
 	e.copies = c
 }
@@ -69,17 +68,20 @@ func (t *lineTable) keep(is func(trace.Line, copies) bool) {
 	old := t.entries
 	kept := 0
 	for i := range old {
-		if e := &old[i]; e.known {
-			if e.known = is(e.line, e.copies); e.known {
-				kept++
-			}
+		e := &old[i]
+		switch {
+		case e.next == 0:
+		case is(e.next-1, e.copies):
+			kept++
+		default:
+			e.next = 0
 		}
 	}
 	*t = t.of(max(leastLines, 1<<bits.Len(uint(4*kept))))
 	t.used = kept
 	for i := range old {
-		if e := &old[i]; e.known {
-			*t.at(e.line) = *e
+		if e := &old[i]; e.next != 0 {
+			*t.at(e.next - 1) = *e
 		}
 	}
 }

@@ -58,10 +58,10 @@ func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 	return q, q.Check()
 }
 
-// FewLines is a sample of at most 4,096 lines, from which stacks are told in about the time
+// FewLines is a sample of at most 1,024 lines, from which stacks are told in about the time
 // that everything else takes.
 func FewLines(seed uint64) analysis.Sampling {
-	return sample.Options{Mode: profile.LinesSample, Lines: 4096, Seed: seed}
+	return sample.Options{Mode: profile.LinesSample, Lines: 1024, Seed: seed}
 }
 
 // ParseRanges reads runs of addresses, as in 0x7f00-0x7fff, both ends of which belong to the
