@@ -73,7 +73,7 @@
 // # Memory
 //
 // How often a block ran is known at the end. So all that is counted over is kept: the
-// region, or as printed the whole trace, at about a byte a reference where addresses go
-// in strides, and up to ten where they do not. [Options.LimitBytes] bounds it. What is
+// region, or as printed the whole trace, at two or three bytes a reference where
+// addresses go in strides, and up to ten more where they do not. [Options.LimitBytes] bounds it. What is
 // outside of regions goes through by region.
 package printed
