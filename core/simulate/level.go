@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"math/bits"
+
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -209,14 +211,28 @@ func (l *level) fill(line trace.Line, dirty bool) {
 // takeFromAbove takes a line from all levels above, and tells whether it was
 // changed in one of them.
 func (l *level) takeFromAbove(line trace.Line) (dirty bool) {
-	for _, n := range l.above {
-		n.everyCopy(line<<l.shift, l.lineBytes(), func(n *level, line trace.Line) {
-			if present, changed := n.tags.remove(line); present {
-				n.counts.Taken++
-				dirty = dirty || changed
+	if b := l.connect; b != nil && b.shift == l.shift {
+		if c, known := b.lines.get(line); known { // no others have it
+			for left := c.holders; left != 0; left &= left - 1 {
+				dirty = l.takeFrom(b.members[bits.TrailingZeros64(left)], line) || dirty
 			}
-		})
+			return dirty
+		}
 	}
+	for _, n := range l.above {
+		dirty = l.takeFrom(n, line) || dirty
+	}
+	return dirty
+}
+
+// takeFrom takes a line from a cache above and those above that.
+func (l *level) takeFrom(n *level, line trace.Line) (dirty bool) {
+	n.everyCopy(line<<l.shift, l.lineBytes(), func(n *level, line trace.Line) {
+		if present, changed := n.tags.remove(line); present {
+			n.counts.Taken++
+			dirty = dirty || changed
+		}
+	})
 	return dirty
 }
 
