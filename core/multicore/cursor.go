@@ -187,8 +187,9 @@ func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
 		}
 		return 0, 0, nil
 	}
-	c.run++
-	from, to = l.static(c.core, len(c.r.cursors), c.run-1)
+	for more := true; more && from == to; c.run++ {
+		from, to, more = l.static(c.core, len(c.r.cursors), c.run)
+	}
 	return from, to, nil
 }
 

@@ -1,6 +1,9 @@
 package multicore
 
-import "math"
+import (
+	"math"
+	"sort"
+)
 
 // part is a run of a phase's rows, from from up to to, and who does them.
 type part struct {
@@ -28,6 +31,8 @@ type loop struct {
 	// Rows that each chunk begins with, and ends with.
 	before, behind, rest span
 
+	kinds []kind    // of units, by the loops that the compiler made; in order
+	total uint64    // iterations of the program
 	clock []float64 // of each core
 	costs sums      // of Guided
 	given []given   // of Guided, once the loop is over
@@ -85,20 +90,103 @@ func (l *loop) giveGuided() {
 	}
 }
 
-// static gives the n-th run of units of a core in a static schedule; none: from = to.
-func (l *loop) static(core, cores int, n uint64) (from, to uint64) {
-	if l.chunk == 0 {
-		if n > 0 {
-			return 0, 0
+// kind is a run of units that belong to one loop of the code, up to the next run.
+type kind struct {
+	head  uint32 // 1 + the loop's header
+	unit  uint64 // the first
+	bytes uint64 // that the units before it referenced
+	width uint64 // iterations of the program that one is
+	from  uint64 // of which this is the first's first
+}
+
+// mostKinds is the most runs of units of several loops that are told apart.
+const mostKinds = 1 << 12
+
+// weigh finds how many of the program's iterations each unit is, when the loop's units
+// have referenced so many bytes. Only static schedules ask.
+func (l *loop) weigh(bytes uint64) {
+	if len(l.kinds) < 2 || len(l.kinds) > mostKinds || l.used.Kind != Static {
+		l.total, l.kinds = l.units, l.kinds[:0]
+		return
+	}
+	type sum struct{ units, bytes float64 }
+	sums := map[uint32]*sum{}
+	for i, k := range l.kinds {
+		s := sums[k.head]
+		if s == nil {
+			s = &sum{}
+			sums[k.head] = s
 		}
-		return share(l.units, core, cores)
+		end, to := l.units, bytes
+		if i+1 < len(l.kinds) {
+			end, to = l.kinds[i+1].unit, l.kinds[i+1].bytes
+		}
+		s.units, s.bytes = s.units+float64(end-k.unit), s.bytes+float64(to-k.bytes)
 	}
-	chunk := min(l.chunk, max(l.units, 1))
+	least := math.Inf(1)
+	for _, s := range sums {
+		if s.bytes > 0 {
+			least = min(least, s.bytes/s.units)
+		}
+	}
+	from, widest := uint64(0), uint64(0)
+	for i := range l.kinds {
+		k := &l.kinds[i]
+		s := sums[k.head]
+		k.from, k.width = from, uint64(max(1, math.Round(s.bytes/s.units/least)))
+		end := l.units
+		if i+1 < len(l.kinds) {
+			end = l.kinds[i+1].unit
+		}
+		from += (end - k.unit) * k.width
+		widest = max(widest, k.width)
+	}
+	if l.total = from; l.chunk > 0 && l.chunk < widest {
+		// Chunks cannot be told apart then. Units in turn are as near as one comes.
+		l.chunk, l.kinds = 1, l.kinds[:0]
+	}
+}
+
+// iterations is the number of the program's, as far as they can be told apart.
+func (l *loop) iterations() uint64 {
+	if n := len(l.kinds); n > 0 {
+		k := &l.kinds[n-1]
+		return k.from + (l.units-k.unit)*k.width
+	}
+	return l.units
+}
+
+// unitAt is the unit that begins nearest to an iteration.
+func (l *loop) unitAt(iteration uint64) uint64 {
+	if len(l.kinds) == 0 {
+		return iteration
+	}
+	n := sort.Search(len(l.kinds), func(i int) bool { return l.kinds[i].from > iteration }) - 1
+	k := &l.kinds[n]
+	end := l.units
+	if n+1 < len(l.kinds) {
+		end = l.kinds[n+1].unit
+	}
+	return min(end, k.unit+(iteration-k.from+k.width/2)/k.width)
+}
+
+// static gives the n-th run of units of a core in a static schedule, which may be empty.
+// more: there is one, and there may be others.
+func (l *loop) static(core, cores int, n uint64) (from, to uint64, more bool) {
+	iterations := l.iterations()
+	if l.chunk == 0 && n > 0 {
+		return 0, 0, false
+	}
+	if l.chunk == 0 {
+		from, to = share(iterations, core, cores)
+		return l.unitAt(from), l.unitAt(to), true
+	}
+	chunk := min(l.chunk, max(iterations, 1))
 	at := n*uint64(cores) + uint64(core)
-	if at > l.units/chunk || at*chunk >= l.units {
-		return 0, 0
+	if at > iterations/chunk || at*chunk >= iterations {
+		return 0, 0, false
 	}
-	return at * chunk, min(l.units, at*chunk+chunk)
+	return l.unitAt(at * chunk), l.unitAt(min(iterations, at*chunk+chunk)), true
 }
 
 // mostSums is the number of sums that are kept.

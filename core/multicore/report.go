@@ -54,7 +54,7 @@ type found struct {
 	regions, nested, leagues, phases, strayEnds  uint64
 	ones, loopsInLoops, unknownLoops             uint64
 	criticals, reductions, tasks, allocs, orders uint64
-	empty, few, unknown                          uint64 // loops: without iterations; with fewer than cores; of unknown schedules
+	empty, few, unknown, split                   uint64 // loops: without iterations; with fewer than cores; of unknown schedules; made into several
 	cut, noStack, noStackEnd, steals             bool
 	roles                                        roles
 	cores                                        int
@@ -94,12 +94,15 @@ func (f *found) loop(site uint32, l *loop) *Loop {
 
 func (f *found) ended(e *Loop, l *loop) {
 	e.Times++
-	e.Iterations += l.units
-	e.Fewest = min(e.Fewest, l.units)
+	e.Iterations += l.total
+	e.Fewest = min(e.Fewest, l.total)
+	if l.total > l.units {
+		f.split++
+	}
 	switch {
 	case l.units == 0:
 		f.empty++
-	case l.units < uint64(f.cores):
+	case l.total < uint64(f.cores):
 		f.few++
 	}
 	if l.asked.kind == unknownSchedule {
@@ -174,6 +177,8 @@ func (m *Reader) doubts() (list []string) {
 	count(f.empty, "worksharing loop had no iteration that could be told: what it did, every core does.",
 		"worksharing loops had no iterations that could be told: what they did, every core does.")
 	count(f.few, "worksharing loop had fewer iterations than there are cores.", "worksharing loops had fewer iterations than there are cores.")
+	count(f.split, "worksharing loop was compiled to several, for vectors or unrolled: how many of the program's iterations one of theirs is was told by the bytes that it references, and they stay together.",
+		"worksharing loops were compiled to several, for vectors or unrolled: how many of the program's iterations one of theirs is was told by the bytes that it references, and they stay together.")
 	count(f.unknown, "worksharing loop has a schedule that is not known: it was divided as static.",
 		"worksharing loops have schedules that are not known: they were divided as static.")
 	say(f.steals, "LLVM's runtime begins dynamic schedules as static ones, and has threads that are done steal chunks: here each chunk goes to the core that has done least.")

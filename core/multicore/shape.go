@@ -12,7 +12,8 @@ import (
 // next depth in the same function share out iterations. Where the runtime gives out
 // chunks one by one, or the loop is divided into chunks of a fixed length, that loop goes
 // over chunks, and the loops in it over iterations. There may be several beside each
-// other: the compiler makes one for vectors and one for the rest.
+// other: the compiler makes one for vectors and one for the rest. Then those that
+// reference w times as many bytes on average stand for w iterations of the program each.
 //
 // An iteration begins with the loop's header if the loop is left behind its body (at a
 // latch: what compilers make of loops when they optimise). If it is left before, by a test
@@ -178,6 +179,7 @@ type walk struct {
 	steps  []step
 	loop   uint32 // 1 + the header of the loop whose test is still to come; 0: none
 	tested bool   // it was just made
+	head   uint32 // 1 + the header of the loop whose iteration began last
 }
 
 // enter tells whether an iteration begins with a block, by its number in the function.
@@ -189,6 +191,7 @@ func (w *walk) enter(b uint32) bool {
 		if w.loop = 0; s.header != loop {
 			for _, h := range s.bodies {
 				if h == loop {
+					w.head = loop
 					return true
 				}
 			}
@@ -196,7 +199,7 @@ func (w *walk) enter(b uint32) bool {
 	}
 	if s.header != 0 {
 		if w.loop = s.header; s.whole {
-			w.loop = 0
+			w.loop, w.head = 0, s.header
 			return true
 		}
 	}

@@ -38,6 +38,8 @@ type survey struct {
 	chunkLeft          bool
 	chunkTo            uint64
 	unitsCost          float64 // of the last unit, when unitsLeft
+	unitsBytes         uint64  // of all units, when unitsLeft
+	bytes              uint64  // that were referenced since the loop began
 	over               bool    // it was told that there are no more chunks
 	overAt             uint64  // before the row that says so
 
@@ -89,6 +91,7 @@ func (m *Reader) step(b *trace.Batch) error {
 			if k != trace.Fetch && !m.timed {
 				m.cost++
 			}
+			m.bytes += uint64(m.batch.Bytes[m.at])
 			m.at++
 			continue
 		}
@@ -396,7 +399,7 @@ func (m *Reader) beginLoop(b *trace.Batch, site uint32) error {
 	m.loop, m.about = l, m.found.loop(site, l)
 	m.guard = guard{}
 	m.iterations, m.chunks = walk{steps: shape.iterations}, walk{steps: shape.chunks}
-	m.units, m.unitsLeft, m.chunkLeft, m.over, m.chunked, m.deeper, m.cost = false, false, false, false, 0, 0, 0
+	m.units, m.unitsLeft, m.chunkLeft, m.over, m.chunked, m.deeper, m.cost, m.bytes = false, false, false, false, 0, 0, 0, 0
 	return nil
 }
 
@@ -442,7 +445,7 @@ func (m *Reader) inLoop(b *trace.Batch, block uint32) error {
 			if err := m.flush(b); err != nil {
 				return err
 			}
-			m.unitsLeft, m.unitsTo, m.unitsCost = true, m.tape.Rows(), m.cost
+			m.unitsLeft, m.unitsTo, m.unitsCost, m.unitsBytes = true, m.tape.Rows(), m.cost, m.bytes
 		}
 		return nil
 	}
@@ -472,6 +475,9 @@ func (m *Reader) beginUnit(b *trace.Batch) error {
 			l.costs.add(m.cost)
 		}
 	}
+	if n := len(l.kinds); n == 0 || n <= mostKinds && l.kinds[n-1].head != m.iterations.head {
+		l.kinds = append(l.kinds, kind{head: m.iterations.head, unit: l.units, bytes: m.bytes})
+	}
 	l.units++
 	m.cost, m.unitsLeft = 0, false
 	m.tape.Mark(owner)
@@ -499,6 +505,7 @@ func (m *Reader) endLoop(b *trace.Batch) error {
 	if err := m.flush(b); err != nil {
 		return err
 	}
+	l.weigh(m.unitBytes())
 	m.found.ended(m.about, l)
 	if !m.units || len(m.cursors) == 1 {
 		return nil
@@ -523,6 +530,14 @@ func (m *Reader) endLoop(b *trace.Batch) error {
 	m.add(part{from: m.unitsFrom, to: m.unitsTo, who: whoShares, loop: l})
 	m.partFrom, m.partWho = m.unitsTo, everyCore
 	return nil
+}
+
+// unitBytes are what all units of a loop referenced, when it ends.
+func (m *Reader) unitBytes() uint64 {
+	if m.unitsLeft {
+		return m.unitsBytes
+	}
+	return m.bytes
 }
 
 // shareChunks divides a loop over chunks. A run with one thread has one chunk: what is

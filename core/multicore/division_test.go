@@ -1,0 +1,101 @@
+package multicore
+
+import "testing"
+
+// TestLoopForVectors: 103 iterations, 25 times four of them at once and three by themselves,
+// are shared out as 103, as near to it as they can be taken apart.
+func TestLoopForVectors(t *testing.T) {
+	l := &loop{units: 28, kinds: []kind{{head: 1}, {head: 2, unit: 25, bytes: 25*64 + 5}}}
+	l.weigh(25*64 + 5 + 3*16)
+	if n := l.iterations(); n != 103 {
+		t.Fatalf("%d iterations, want 103", n)
+	}
+	// Parts begin with iterations 0, 26, 52 and 78; units do so with multiples of four up to 100.
+	for core, want := range [][2]uint64{{0, 7}, {7, 13}, {13, 20}, {20, 28}} {
+		if from, to, more := l.static(core, 4, 0); from != want[0] || to != want[1] || !more {
+			t.Errorf("core %d: %d to %d, want %d to %d", core, from, to, want[0], want[1])
+		}
+	}
+	// In chunks of six, some have one unit and some two; none is lost.
+	l.chunk = 6
+	done := uint64(0)
+	for n := uint64(0); ; n++ {
+		any := false
+		for core := range 4 {
+			from, to, more := l.static(core, 4, n)
+			if any = any || more; !more {
+				continue
+			}
+			if from != done || to < from {
+				t.Fatalf("core %d, chunk %d: %d to %d, want from %d", core, n, from, to, done)
+			}
+			done = to
+		}
+		if !any {
+			break
+		}
+	}
+	if done != 28 {
+		t.Errorf("%d units were given out, want 28", done)
+	}
+}
+
+// TestChunksWithinVectors: units that are longer than chunks are dealt out in turn.
+func TestChunksWithinVectors(t *testing.T) {
+	l := &loop{units: 28, chunk: 1, kinds: []kind{{head: 1}, {head: 2, unit: 25, bytes: 25 * 64}}}
+	l.weigh(25*64 + 3*16)
+	for core := range uint64(4) {
+		if from, to, _ := l.static(int(core), 4, 2); from != 8+core || to != 9+core {
+			t.Errorf("core %d: %d to %d, want unit %d", core, from, to, 8+core)
+		}
+	}
+	if l.total != 103 {
+		t.Errorf("%d iterations, want 103", l.total)
+	}
+}
+
+// TestStaticGivesAllOut: each unit to one core, whatever the chunk.
+func TestStaticGivesAllOut(t *testing.T) {
+	for _, units := range []uint64{0, 1, 2, 5, 64, 100, 101} {
+		for _, chunk := range []uint64{0, 1, 3, 64, 1000, 1<<63 - 1} {
+			for _, cores := range []int{1, 2, 3, 64} {
+				l := &loop{units: units, chunk: chunk}
+				done := make([]int, units)
+				for core := range cores {
+					for n := uint64(0); ; n++ {
+						from, to, more := l.static(core, cores, n)
+						if !more {
+							break
+						}
+						for u := from; u < to; u++ {
+							done[u]++
+						}
+					}
+				}
+				for u, n := range done {
+					if n != 1 {
+						t.Errorf("%d units in chunks of %d, %d cores: unit %d is done %d times", units, chunk, cores, u, n)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestSumsOfMany: with more units than sums are kept of, costs add up, and are near.
+func TestSumsOfMany(t *testing.T) {
+	var s sums
+	const n = 5*mostSums + 3
+	for range n {
+		s.add(2)
+	}
+	for _, at := range []uint64{0, 1, 77, mostSums, 3*mostSums + 5, n, n + 7} {
+		want := float64(2 * min(at, n))
+		if got := s.upTo(at); got > want || got < want-2*8 {
+			t.Errorf("%d units cost %v, want %v", at, got, want)
+		}
+	}
+	if len(s.list) > mostSums {
+		t.Errorf("%d sums are kept", len(s.list))
+	}
+}
