@@ -38,7 +38,7 @@ type Merger struct {
 	lanes  []lane   // those of the phase
 	live   []*lane  // those that have rows left, in order
 	next   int      // index in live of whose turn it is
-	inTurn bool     // the turn of live[next] has begun and is not over
+	inTurn bool     // the turn of live[next], of a block, has begun and is not over
 	fresh  bool     // no stream has been asked for rows yet
 	random splitmix // of Uniform
 }
@@ -48,10 +48,12 @@ type lane struct {
 	core   uint32
 	stream Stream
 
-	// The rows that are left of those that the stream gave last: at up to to of batch.
-	// Those before at, as many as waiting, are in order but not yet copied.
+	// The rows that are left of those that the stream gave last: batch from at on, up to
+	// the end of kinds, which are its kinds. Those before at, as many as waiting, are in
+	// order but not yet copied.
 	batch   *trace.Batch
-	at, to  int
+	kinds   []trace.Kind
+	at      int
 	waiting int
 	places  [strip]uint16 // where the rows that wait go, counted from the strip's first
 
@@ -76,7 +78,7 @@ func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	m.lanes, m.live = m.lanes[:len(streams)], m.live[:0]
 	for i := range streams {
 		l := &m.lanes[i]
-		l.core, l.stream, l.batch, l.at, l.to, l.waiting = cores[i], streams[i], nil, 0, 0, 0
+		l.core, l.stream, l.batch, l.kinds, l.at, l.waiting = cores[i], streams[i], nil, nil, 0, 0
 		l.inBlock, l.block, l.references, l.clock = false, 0, 0, 0
 		m.live = append(m.live, l)
 	}
@@ -129,26 +131,11 @@ func (m *Merger) start(b *trace.Batch) error {
 
 // fillStrip puts rows in b from base on, at most up to end, and returns where they end.
 func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
-	room, used := end-base, 0
-	for used < room && len(m.live) > 0 {
-		l := m.live[m.next]
-		var over bool
-		switch m.order.Policy {
-		case RoundRobin, Uniform:
-			used, over = l.reference(used, room)
-		default:
-			used, over = l.execution(used, room, m.inTurn)
-		}
-		left := true
-		if l.at == l.to {
-			if left, err = l.more(b, base); err != nil {
-				break
-			}
-		}
-		if m.inTurn = left && !m.isOver(l, over); m.inTurn {
-			continue
-		}
-		m.pass(l, left)
+	var used int
+	if m.order.Policy <= Uniform {
+		used, err = m.byReferences(b, base, end-base)
+	} else {
+		used, err = m.byBlocks(b, base, end-base)
 	}
 	for _, l := range m.live {
 		l.copy(b, base)
@@ -156,10 +143,61 @@ func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 	return base + used, err
 }
 
-// isOver tells whether the turn of l is over, which has rows left. reference knows by the
-// last row, execution by the next one.
-func (m *Merger) isOver(l *lane, over bool) bool {
-	return over || m.order.Policy > Uniform && l.batch.Kind[l.at] == trace.BlockEntry
+// byReferences puts up to room rows in order where turns are references. It is one loop,
+// for it goes around once a row.
+func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err error) {
+	for used < room && len(m.live) > 0 {
+		l := m.live[m.next]
+		at, waiting, over := l.at, l.waiting, false
+		for kinds := l.kinds; ; {
+			over = kinds[at].IsReference()
+			l.places[waiting&(strip-1)] = uint16(used)
+			at, waiting, used = at+1, waiting+1, used+1
+			if over || at == len(kinds) || used == room {
+				break
+			}
+		}
+		l.at, l.waiting = at, waiting
+		if at == len(l.kinds) {
+			left, err := l.more(b, base)
+			if err != nil {
+				return used, err
+			}
+			if !left {
+				m.pass(l, false)
+				continue
+			}
+		}
+		switch {
+		case !over:
+		case m.order.Policy == Uniform:
+			m.choose()
+		default:
+			if m.next++; m.next == len(m.live) {
+				m.next = 0
+			}
+		}
+	}
+	return used, nil
+}
+
+// byBlocks does the same where turns are executions of blocks.
+func (m *Merger) byBlocks(b *trace.Batch, base, room int) (used int, err error) {
+	for used < room && len(m.live) > 0 {
+		l := m.live[m.next]
+		var over bool
+		used, over = l.execution(used, room, m.inTurn)
+		left := true
+		if l.at == len(l.kinds) {
+			if left, err = l.more(b, base); err != nil {
+				break
+			}
+		}
+		if m.inTurn = left && !over && l.kinds[l.at] != trace.BlockEntry; !m.inTurn {
+			m.pass(l, left)
+		}
+	}
+	return used, err
 }
 
 // pass ends the turn of l, and chooses the next core. left: l has rows left.
@@ -219,7 +257,7 @@ func (l *lane) more(b *trace.Batch, base int) (bool, error) {
 		if from == to {
 			continue
 		}
-		l.batch, l.at, l.to = batch, from, to
+		l.batch, l.kinds, l.at = batch, batch.Kind[:to], from
 		l.need(b)
 		return true, nil
 	}
@@ -241,27 +279,11 @@ func (l *lane) need(b *trace.Batch) {
 	}
 }
 
-// reference puts rows up to the next reference in order, as far as there are rows and
-// places. over: the reference is among them.
-func (l *lane) reference(used, room int) (int, bool) {
-	kinds := l.batch.Kind[l.at:l.to]
-	n := min(len(kinds), room-used)
-	for i, k := range kinds[:n] {
-		l.places[(l.waiting+i)&(strip-1)] = uint16(used + i)
-		if k.IsReference() {
-			l.at, l.waiting = l.at+i+1, l.waiting+i+1
-			return used + i + 1, true
-		}
-	}
-	l.at, l.waiting = l.at+n, l.waiting+n
-	return used + n, false
-}
-
-// execution is reference for blocks: it puts rows up to the next block's first in order.
-// begun: the turn is not at its beginning. Then the next row begins no block, as isOver
-// has seen.
-func (l *lane) execution(used, room int, begun bool) (int, bool) {
-	kinds := l.batch.Kind[l.at:l.to]
+// execution puts rows up to the next block's first in order, as far as there are rows and
+// places; over: the turn ends there, which else the next row tells. begun: the turn is not
+// at its beginning, and then the next row begins no block.
+func (l *lane) execution(used, room int, begun bool) (at int, over bool) {
+	kinds := l.kinds[l.at:]
 	n := min(len(kinds), room-used)
 	if !begun && kinds[0] == trace.BlockEntry {
 		l.inBlock = true
