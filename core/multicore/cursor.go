@@ -88,7 +88,7 @@ func (c *cursor) give(p *tape.Page, from, to int) *trace.Batch {
 	if c.addr == nil {
 		c.addr = make([]trace.Addr, tape.PageRows)
 	}
-	distance := trace.Addr(c.core) << coreShift
+	distance := c.r.private.distance(c.core)
 	private, addr, own := p.Private[from:to], p.Addr[from:to], c.addr[from:to]
 	for i, a := range addr {
 		own[i] = a + distance&-trace.Addr(private[i])

@@ -136,8 +136,8 @@ func (m *Reader) Header() trace.Header {
 			t.ID, t.Name = 0, ""
 		}
 		if thread.StackLow < thread.StackHigh && len(m.private.ranges) == 0 && m.private.shared == nil {
-			t.StackLow += trace.Addr(c) << coreShift
-			t.StackHigh += trace.Addr(c) << coreShift
+			t.StackLow += m.private.distance(c)
+			t.StackHigh += m.private.distance(c)
 		}
 	}
 	h.Program = &m.program

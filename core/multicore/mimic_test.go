@@ -108,7 +108,10 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 			for _, r := range all {
 				if kept.Has(r.kind) {
 					if private(r) {
-						r.addr += trace.Addr(c) << coreShift
+						r.addr += trace.Addr(c) << 48
+						if o.Private.Shared == nil && len(o.Private.Ranges) == 0 {
+							r.addr += trace.Addr(64 * c) // on the stack
+						}
 					}
 					some = append(some, r)
 				}

@@ -13,6 +13,12 @@ import (
 // reference stays in its set.
 const coreShift = 48
 
+// stagger is what is added to that on stacks, for each core. Threads' stacks would be at the
+// same place in all of their caches, and in one that they share their frames would put each
+// other out: LLVM's runtime has each thread's frames lie a line higher than those of the
+// thread before (KMP_STKOFFSET).
+const stagger = 64
+
 // stackBytes stands for the stack's size where the trace does not tell it, as it is
 // usual for a main thread.
 const stackBytes = 8 << 20
@@ -24,6 +30,15 @@ type privacy struct {
 	// What lies from low up to high is private: the stack, below the one of the function
 	// that forks.
 	low, high trace.Addr
+}
+
+// distance is by how much what is private to a core is moved.
+func (v *privacy) distance(core int) trace.Addr {
+	d := trace.Addr(core) << coreShift
+	if v.shared == nil && len(v.ranges) == 0 {
+		d += trace.Addr(core) * stagger
+	}
+	return d
 }
 
 // sort tells of each row of a page whether it is private.
