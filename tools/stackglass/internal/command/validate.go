@@ -18,6 +18,7 @@ func (a *app) validate() *cobra.Command {
 		s       *simulation
 		samples *[]string
 		o       *loopValidation
+		m       *multicoreValidation
 	)
 	cmd := &cobra.Command{
 		Use:   "validate TRACE --cache NAME=SIZE,WAYS[,LINE][,PROPERTY…] …",
@@ -50,21 +51,41 @@ by itself, LRU; all threads share it. DineroIV stands beside where it is install
 follow the arrays of the largest loops, numbered in the order of the trace, with SMA's
 class of each and the one that exact counts give; there SMA has each loop begin with an
 empty cache, as it composes them, and exact counts are of the whole run. Without TRACE,
-known kernels are validated, and DineroIV's counts are those on record.`,
+known kernels are validated, and DineroIV's counts are those on record.
+
+--multicore takes the trace of an OpenMP program's run with one thread, and those of runs
+with several, each as it is or as THREADS=TRACE. It predicts each number of cores from the
+first, as multicore does, and simulates the threads of the others, in the same order
+between barriers. Differences are in percentage points of hit rates: of the division of
+work, and what SDCM adds, and what is added where stores take no lines from other cores.
+--cachegrind puts Cachegrind's counts of the program's own source files beside them.`,
 		Example: "  stackglass validate app.lackey.lz4 --cache L1=32KiB,8 --cache L2=1MiB,16,non-inclusive\n" +
 			"  stackglass validate app.lackey.lz4 --hierarchy i7-4770K --fail-if 'L2.difference>0.01'\n" +
 			"  stackglass validate app.sgt --sampling space=0.01,time=1e6\n" +
 			"  stackglass validate app.sgt --loops --cache L1=16KiB,1 --cache L1=32KiB,8\n" +
-			"  stackglass validate --loops",
+			"  stackglass validate --loops\n" +
+			"  stackglass validate --multicore app.1.sgt 4=app.4.sgt 8=app.8.sgt --cache L1=8KiB,8 --cache L2=128KiB,16,shared=all",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.on && len(args) == 0 {
 				return nil
+			}
+			if m.on && len(args) > 1 {
+				return nil
+			}
+			if m.on {
+				return usagef("--multicore: give the trace of a run with one thread, and those of runs with several, as in: stackglass validate --multicore one.sgt 2=two.sgt 4=four.sgt --cache L1=8KiB,8")
 			}
 			return oneFile(cmd, args)
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if o.on && len(*samples) > 0 {
 				return usagef("--loops and --sampling exclude each other: each validates something else")
+			}
+			if m.on && (o.on || len(*samples) > 0) {
+				return usagef("--multicore, --loops and --sampling exclude each other: each validates something else")
+			}
+			if m.on {
+				return a.runValidateMulticore(s, m, args)
 			}
 			if o.on {
 				return a.runValidateLoops(s, o, args)
@@ -78,6 +99,7 @@ known kernels are validated, and DineroIV's counts are those on record.`,
 	s = newSimulation(cmd, "L2.difference>0.01")
 	samples = addSampling(s)
 	o = addLoopValidation(s)
+	m = addMulticoreValidation(s)
 	return cmd
 }
 

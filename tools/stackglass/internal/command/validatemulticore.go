@@ -1,0 +1,309 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/interleave"
+	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/multicore/validate"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/simulate"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
+)
+
+// multicoreValidation are the options of validate --multicore.
+type multicoreValidation struct {
+	on         bool
+	division   string
+	interleave string
+	cachegrind []string
+}
+
+// addMulticoreValidation gives the command of s the options.
+func addMulticoreValidation(s *simulation) *multicoreValidation {
+	o := &multicoreValidation{}
+	f := s.r.cmd.Flags()
+	f.BoolVar(&o.on, "multicore", false, "hold what is predicted of several cores from a run with one thread against runs with several")
+	f.StringVar(&o.division, "division", multicore.ByIterations.String(), "how work is divided, for --multicore: iterations, region or printed")
+	f.StringVar(&o.interleave, "interleave", interleave.RoundRobin.String(), "the order of references, for --multicore: round-robin, uniform, block or time")
+	f.StringArrayVar(&o.cachegrind, "cachegrind", nil, "Cachegrind's counts of a run with so many threads, as in 4=`FILE`, for --multicore (may be repeated)")
+	return o
+}
+
+// numbered is a file that goes with a number of cores.
+type numbered struct {
+	cores int
+	name  string
+}
+
+// parseNumbered reads N=FILE; the number is 0 where it is missing.
+func parseNumbered(text string) numbered {
+	number, name, found := strings.Cut(text, "=")
+	if n, err := strconv.ParseUint(number, 10, 16); found && err == nil {
+		return numbered{int(n), name}
+	}
+	return numbered{0, text}
+}
+
+// runValidateMulticore is validate with --multicore: names are the trace of a run with one
+// thread, and those of runs with several.
+func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names []string) error {
+	if len(s.budget) > 0 || s.r.cores != "" || s.r.sample != "" {
+		return usagef("--multicore: threads are put on cores one by one; leave out --fail-if, --cores and --sample")
+	}
+	format, err := parseFormat(s.r.format)
+	if err != nil {
+		return err
+	}
+	q, err := o.question(s)
+	if err != nil {
+		return err
+	}
+	ctx := s.r.cmd.Context()
+	traces, err := realTraces(ctx, names[1:])
+	if err != nil {
+		return err
+	}
+	grinds := map[int]string{}
+	for _, text := range o.cachegrind {
+		n := parseNumbered(text)
+		if n.cores == 0 {
+			return usagef("--cachegrind ", text, ", want a number of threads and a file, as in 4=cachegrind.out.4")
+		}
+		grinds[n.cores] = n.name
+	}
+	d := &report.Document{Schema: "stackglass.validate-multicore", Version: 1, Input: []report.Fact{
+		{Key: "file", Label: "one thread", Value: report.TextOf(names[0])},
+		{Key: "division", Label: "divided by", Value: report.TextOf(o.division)},
+		{Key: "interleave", Label: "order of references", Value: report.TextOf(o.interleave)},
+	}}
+	t := o.table()
+	for _, real := range traces {
+		q.Cores = []int{real.cores}
+		var program *trace.Program
+		row, err := validate.Compare(q, mimickedFrom(ctx, names[0]), validate.Truth(func() (trace.Reader, error) {
+			return rowsOf(ctx, real.name)
+		}))
+		if err != nil {
+			return asMulticore(err)
+		}
+		if row.Threads != real.cores {
+			d.Warnings = append(d.Warnings, real.name+" has "+strconv.Itoa(row.Threads)+" threads, and is compared with a prediction for "+plural(uint64(real.cores), "core"))
+		}
+		var grind *validate.Cachegrind
+		if file := grinds[real.cores]; file != "" {
+			if program, err = programOf(ctx, names[0]); err == nil {
+				grind, err = readGrind(file, program)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		addComparison(&t, &row, grind)
+	}
+	d.Tables = []report.Table{withoutEmptyColumns(t)}
+	return a.print(format, d)
+}
+
+// question is what is asked of each number of cores.
+func (o *multicoreValidation) question(s *simulation) (q predict.Question, err error) {
+	if q.Hierarchy, err = chooseHierarchy(s.caches, s.named); err != nil {
+		return q, err
+	}
+	q.Seed, q.Stacks = s.seed, true
+	if q.Protocol, err = simulate.ParseProtocol(s.protocol); err != nil {
+		return q, asMulticore(err)
+	}
+	if q.Options.Division, err = multicore.ParseDivision(o.division); err != nil {
+		return q, asMulticore(err)
+	}
+	if q.Options.Order.Policy, err = interleave.ParsePolicy(o.interleave); err != nil {
+		return q, asMulticore(err)
+	}
+	q.Options.Order.Seed = s.seed
+	return q, nil
+}
+
+// asMulticore makes a wrong option the user's to mend.
+func asMulticore(err error) error {
+	var option *trace.OptionError
+	if errors.As(err, &option) && option.Option != "cache" {
+		return asUsage(errors.New("--" + err.Error()))
+	}
+	if errors.As(err, &option) {
+		return asUsage(err)
+	}
+	return err
+}
+
+// realTraces finds out how many threads each run had, and sorts by that.
+func realTraces(ctx context.Context, names []string) (list []numbered, err error) {
+	for _, text := range names {
+		n := parseNumbered(text)
+		if n.cores == 0 {
+			p, err := programOf(ctx, n.name)
+			if err != nil {
+				return nil, err
+			}
+			n.cores = len(p.Threads)
+		}
+		if n.cores < 1 || n.cores > multicore.MostCores {
+			return nil, usagef(text, ": ", strconv.Itoa(n.cores), " threads, want 1 to ", strconv.Itoa(multicore.MostCores), "; say how many as in 4=", n.name)
+		}
+		list = append(list, n)
+	}
+	slices.SortStableFunc(list, func(x, y numbered) int { return cmp.Compare(x.cores, y.cores) })
+	return list, nil
+}
+
+// programOf reads a trace for what it tells of the program and its threads.
+func programOf(ctx context.Context, name string) (*trace.Program, error) {
+	r, err := rowsOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	b := trace.NewBatch(0)
+	for err == nil {
+		err = r.Next(b)
+	}
+	if err != io.EOF {
+		return nil, err
+	}
+	p := r.Header().Program
+	if p == nil {
+		return &trace.Program{}, nil
+	}
+	return p, nil
+}
+
+func rowsOf(ctx context.Context, name string) (*pass.Rows, error) {
+	if name == "-" {
+		return nil, usagef("-: traces are read several times, and standard input can be read once only; give a file")
+	}
+	r, err := pass.OpenRows(ctx, name)
+	if errors.Is(err, pass.ErrNotTrace) {
+		return nil, usagef(name, ": ", err.Error())
+	}
+	return r, err
+}
+
+// closingThreads are mimicked threads whose trace is closed with them.
+type closingThreads struct {
+	*multicore.Reader
+	io.Closer
+}
+
+func mimickedFrom(ctx context.Context, name string) predict.Source {
+	return func(o multicore.Options) (predict.Threads, error) {
+		r, err := rowsOf(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		m, err := multicore.Mimic(r, o, nil)
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+		return &closingThreads{m, r}, nil
+	}
+}
+
+// readGrind reads what Cachegrind counted in the source files that the trace names.
+func readGrind(name string, p *trace.Program) (*validate.Cachegrind, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	files := map[string]bool{}
+	for i := range p.Functions {
+		if file := p.Functions[i].Place.File; file != "" {
+			files[file] = true
+		}
+	}
+	if len(files) == 0 {
+		return nil, usagef("--cachegrind ", name, ": the trace names no source files, so nobody knows which functions are the program's own; compile with -g")
+	}
+	c, err := validate.ReadCachegrind(name, f, func(file string) bool {
+		for own := range files {
+			if _, same := trace.CommonTail(own, file); same {
+				return true
+			}
+		}
+		return false
+	})
+	return &c, err
+}
+
+func (o *multicoreValidation) table() report.Table {
+	return report.Table{Key: "multicore", Title: "Hit rates of threads as they ran and as they were predicted, and what each step of the prediction adds, in percentage points", Columns: []report.Column{
+		{Key: "cores", Label: "cores"},
+		{Key: "level", Label: "level"},
+		{Key: "rate", Label: "rate"},
+		{Key: "true_rate", Label: "true"},
+		{Key: "predicted_rate", Label: "predicted"},
+		{Key: "difference_points", Label: "division of work", Unit: "points"},
+		{Key: "sdcm_points", Label: "SDCM", Unit: "points"},
+		{Key: "coherence_points", Label: "no coherence", Unit: "points"},
+		{Key: "cachegrind_rate", Label: "Cachegrind"},
+		{Key: "cachegrind_difference_points", Label: "predicted off it", Unit: "points"},
+		{Key: "references", Label: "references"},
+		{Key: "predicted_references", Label: "predicted"},
+	}}
+}
+
+// addComparison adds rows of each level: the mean of private caches, and the global rate.
+func addComparison(t *report.Table, row *validate.Row, grind *validate.Cachegrind) {
+	for i := range row.Levels {
+		l := &row.Levels[i]
+		add := func(rate string, truth, predicted float64, global bool) {
+			sdcm, coherence, of, off := report.None(), report.None(), report.None(), report.None()
+			if global {
+				sdcm = report.Decimal(l.SDCMError())
+			}
+			if l.HasAlone && !global {
+				coherence = report.Decimal(l.CoherenceError())
+			}
+			if l.HasAlone && global {
+				coherence = report.Decimal(validate.Points(l.Alone.Global, l.Predicted.Global))
+			}
+			if grind != nil && global && (i == 0 || i == len(row.Levels)-1) {
+				counted := grind.First()
+				if i > 0 {
+					counted = grind.Last()
+				}
+				of, off = report.Ratio(counted), report.Decimal(validate.Points(predicted, counted))
+			}
+			t.Add(report.Count(uint64(row.Cores)), report.TextOf(l.Cache.Name), report.TextOf(rate), report.Ratio(truth), report.Ratio(predicted),
+				report.Decimal(validate.Points(predicted, truth)), sdcm, coherence, of, off, report.Count(row.TrueReferences), report.Count(row.PredictedReferences))
+		}
+		if !l.Shared && row.Cores > 1 {
+			add("mean of caches", l.Truth.Mean, l.Predicted.Mean, false)
+		}
+		add("global", l.Truth.Global, l.Predicted.Global, true)
+	}
+}
+
+// withoutEmptyColumns leaves out columns that say nothing.
+func withoutEmptyColumns(t report.Table) report.Table {
+	for column := len(t.Columns) - 1; column >= 0; column-- {
+		if slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return row[column] != report.None() }) {
+			continue
+		}
+		t.Columns = slices.Delete(t.Columns, column, column+1)
+		for i := range t.Rows {
+			t.Rows[i] = slices.Delete(t.Rows[i], column, column+1)
+		}
+	}
+	return t
+}
