@@ -35,6 +35,12 @@ PIPELINE_NEEDS := \
 	'clang-19:clang-19,libc6-dev:compiles the loops'
 PROCESSOR ?= sapphirerapids
 
+# What predictions for many cores are compared with.
+MULTICORE_NEEDS := \
+	'clang-19:clang-19,libc6-dev:compiles the OpenMP programs' \
+	'/usr/lib/llvm-19/lib/libomp.so:libomp-19-dev:runs them' \
+	'valgrind:valgrind:counts their misses with Cachegrind'
+
 # What runs in a browser, and what the page is made of.
 WASM_PACKAGES := ./core/... ./workers/... ./wasm/... ./ui/...
 WASM_TESTS    := ./wasm/... ./workers/... ./core/stack
@@ -42,7 +48,7 @@ SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/site
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path 'workers/edge/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
 .PHONY: help setup run build site zip single edge wasm test check format vet staticcheck generated unit wasmtest e2e \
-	pipelines processors probes lint generate fuzz soak bench bench-wasm demos shot golden clean
+	pipelines multicore processors probes lint generate fuzz soak bench bench-wasm demos shot golden clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -189,6 +195,10 @@ bench-wasm: bin/wasmtest ## the same benchmarks in Chromium
 pipelines: ## cycles of loop bodies by the model, by llvm-mca, and measured (llvm-19, clang-19)
 	@$(NEED) $(PIPELINE_NEEDS)
 	$(GO) run ./tools/pipelines compare
+
+multicore: ## predictions of many cores against runs of OpenMP programs, in core/multicore/ACCURACY.md; 20 minutes (clang-19, libomp, valgrind)
+	@$(NEED) $(MULTICORE_NEEDS)
+	$(GO) run ./tools/multicore -o core/multicore/ACCURACY.md
 
 # ---- make its parts again
 

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/multicore/printed"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+	"github.com/stackglass/stackglass/tools/capture"
+)
+
+//go:embed kernels
+var sources embed.FS
+
+// kernel is a program with OpenMP.
+type kernel struct {
+	name string
+	// paced: iterations go to whichever thread comes, and pace.c sees to it that all are
+	// equally fast.
+	paced bool
+	// vector: at -O2 the iterations of a worksharing loop are themselves vectorised, so that
+	// the run with one thread does several at once that threads may have to do one by one.
+	vector bool
+}
+
+var kernels = []kernel{
+	{name: "adi"}, {name: "atax"}, {name: "bfs"}, {name: "blackscholes"}, {name: "convolution"}, {name: "cyclic", vector: true}, {name: "durbin", vector: true},
+	{name: "gramschmidt"}, {name: "histogram"}, {name: "jacobi"}, {name: "lu"}, {name: "redblack"}, {name: "twomm"},
+	{name: "sections"}, {name: "spmv", paced: true}, {name: "triangle", paced: true},
+}
+
+// program is a kernel, compiled.
+type program struct {
+	kernel
+	level  string // "-O0"
+	source string
+	traced string // records itself
+	plain  string // for Cachegrind; "" until it is asked for
+	folder string
+}
+
+// compiler is what the kernels are compiled with: the version that the figures in
+// ACCURACY.md are of.
+const compiler = "clang-19"
+
+// compile makes a kernel record itself. The folder keeps what comes out.
+func compile(k kernel, level, folder string) (*program, error) {
+	text, err := sources.ReadFile("kernels/" + k.name + ".c")
+	if err != nil {
+		return nil, err
+	}
+	pace := filepath.Join(folder, "pace.o")
+	if k.paced {
+		text, err := sources.ReadFile("kernels/pace.c")
+		if err != nil {
+			return nil, err
+		}
+		cmd := exec.Command(compiler, "-O2", "-fopenmp", "-x", "c", "-c", "-", "-o", pace)
+		cmd.Stdin = bytes.NewReader(text)
+		if said, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("pace.c: %w: %s", err, said)
+		}
+	}
+	p := &program{kernel: k, level: level, folder: folder, source: filepath.Join(folder, k.name+".c"), traced: filepath.Join(folder, k.name+level)}
+	if err := os.WriteFile(p.source, text, 0o644); err != nil {
+		return nil, err
+	}
+	var said bytes.Buffer
+	status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said}, compiler, p.arguments(p.traced))
+	if err == nil && status != 0 {
+		err = fmt.Errorf("%s %s: status %d: %s", k.name, level, status, said.Bytes())
+	}
+	return p, err
+}
+
+func (p *program) arguments(out string) []string {
+	list := []string{p.level, "-g", "-fopenmp", p.source}
+	if p.paced {
+		list = append(list, filepath.Join(p.folder, "pace.o"))
+	}
+	return append(list, "-o", out, "-lm")
+}
+
+// run gives the trace of a run with so many threads.
+func (p *program) run(threads int) (path string, err error) {
+	path = p.traced + "." + strconv.Itoa(threads) + ".sgt"
+	cmd := exec.Command(p.traced)
+	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(threads), "OMP_DYNAMIC=false", "STACKGLASS_OUT="+path, "STACKGLASS_QUIET=1")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s with %d threads: %w: %s", p.traced, threads, err, said)
+	}
+	return path, nil
+}
+
+// file is a trace that is closed when it was read.
+type file struct {
+	*sgt.Reader
+	of io.Closer
+}
+
+func (f *file) Close() error { return f.of.Close() }
+
+// open opens a trace.
+func open(path string) (trace.Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &file{Reader: sgt.NewReader(path, f, sgt.Options{}), of: f}, nil
+}
+
+// mimicked is a source of the threads that a trace of one thread is divided among.
+func mimicked(path string) predict.Source {
+	return func(o multicore.Options) (predict.Threads, error) {
+		r, err := open(path)
+		if err != nil {
+			return nil, err
+		}
+		return multicore.Mimic(r, o, nil)
+	}
+}
+
+// printedThreads is a source of threads as the paper divides the executions of blocks:
+// those of Algorithm 1, or, if shared, of Algorithm 2.
+func printedThreads(path string, perRegion, shared bool) predict.Source {
+	return func(o multicore.Options) (predict.Threads, error) {
+		r, err := open(path)
+		if err != nil {
+			return nil, err
+		}
+		options := printed.Options{Cores: o.Cores, PerRegion: perRegion, Order: o.Order}
+		if shared {
+			return printed.Shared(r, options)
+		}
+		return printed.Private(r, options)
+	}
+}

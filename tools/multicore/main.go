@@ -1,0 +1,186 @@
+// Command multicore measures by how much predictions of many cores from a run with one
+// thread are off, and writes that down.
+//
+//	multicore [-o PAGE] [-kernels NAMES] [-cachegrind=false]
+//
+// It compiles the OpenMP programs in kernels so that they trace themselves, at -O0 and
+// -O2, and runs each with 1, 2, 4, 8 and 16 threads. Package core/multicore/validate says
+// what is compared with what. Cachegrind runs the same programs, compiled without tracing.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/multicore/validate"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// machine is a hierarchy that is asked about.
+type machine struct {
+	name  string
+	lines []string // as for --cache
+}
+
+var machines = []machine{
+	{"8 KiB and 128 KiB", []string{"L1=8KiB,8", "L2=128KiB,16,shared=all"}}, // of the paper
+	{"32 KiB and 1 MiB", []string{"L1=32KiB,8", "L2=1MiB,16,shared=all"}},
+}
+
+func (m machine) hierarchy() (h hierarchy.Hierarchy, err error) {
+	for _, line := range m.lines {
+		if err := h.Add(line); err != nil {
+			return h, err
+		}
+	}
+	return h, nil
+}
+
+var (
+	levels    = []string{"-O0", "-O2"}
+	coreList  = []int{1, 2, 4, 8, 16}
+	divisions = []multicore.Division{multicore.ByIterations, multicore.ByRegion, multicore.AsPrinted}
+)
+
+// measurement is one comparison.
+type measurement struct {
+	program  *program
+	machine  int
+	division multicore.Division
+	row      validate.Row
+	grind    *validate.Cachegrind // nil: not measured
+}
+
+func main() {
+	out := flag.String("o", "", "write the page to this `file`, not to the standard output")
+	only := flag.String("kernels", "", "measure these alone, `names` separated by commas")
+	grinds := flag.Bool("cachegrind", true, "run Cachegrind, too")
+	flag.Parse()
+	if err := do(*out, *only, *grinds); err != nil {
+		fmt.Fprintln(os.Stderr, "multicore:", err)
+		os.Exit(1)
+	}
+}
+
+func do(out, only string, grinds bool) error {
+	folder, err := os.MkdirTemp("", "stackglass-multicore-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	var all []measurement
+	for _, k := range kernels {
+		if only != "" && !slices.Contains(strings.Split(only, ","), k.name) {
+			continue
+		}
+		for _, level := range levels {
+			p, err := compile(k, level, folder)
+			if err != nil {
+				return err
+			}
+			list, err := measure(p, grinds)
+			if err != nil {
+				return err
+			}
+			all = append(all, list...)
+			fmt.Fprintln(os.Stderr, "measured", k.name, level)
+		}
+	}
+	if out == "" {
+		return page(os.Stdout, all)
+	}
+	f, err := os.Create(out)
+	if err != nil {
+		return err
+	}
+	if err := page(f, all); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// measure compares everything that there is to compare of a program.
+func measure(p *program, grinds bool) (list []measurement, err error) {
+	one, err := p.run(1)
+	if err != nil {
+		return nil, err
+	}
+	for _, cores := range coreList {
+		many, err := p.run(cores)
+		if err != nil {
+			return nil, err
+		}
+		for i, m := range machines {
+			h, err := m.hierarchy()
+			if err != nil {
+				return nil, err
+			}
+			for _, division := range divisions {
+				if i > 0 && division != multicore.ByIterations {
+					continue
+				}
+				row, err := compare(one, many, cores, h, division)
+				if err != nil {
+					return nil, fmt.Errorf("%s %s, %d cores, by %s: %w", p.name, p.level, cores, division, err)
+				}
+				list = append(list, measurement{program: p, machine: i, division: division, row: row})
+			}
+			if grinds && i == 0 {
+				g, err := p.cachegrind(cores, h.Levels)
+				if err != nil {
+					return nil, err
+				}
+				for n := range list {
+					if list[n].row.Cores == cores && list[n].machine == 0 {
+						list[n].grind = &g
+					}
+				}
+			}
+		}
+		if cores > 1 {
+			os.Remove(many)
+		}
+	}
+	return list, os.Remove(one)
+}
+
+// compare holds a prediction from the trace one against the trace many. As the paper
+// divides, the first level is that of Algorithm 1, whose caches do not know of each other,
+// and the second one that of Algorithm 2.
+func compare(one, many string, cores int, h hierarchy.Hierarchy, division multicore.Division) (validate.Row, error) {
+	truth := validate.Truth(func() (trace.Reader, error) { return open(many) })
+	q := predict.Question{Cores: []int{cores}, Hierarchy: h, Stacks: division == multicore.ByIterations}
+	if division == multicore.ByIterations {
+		return validate.Compare(q, mimicked(one), truth)
+	}
+	perRegion := division == multicore.ByRegion
+	row, err := validate.Compare(q, printedThreads(one, perRegion, true), truth)
+	if err != nil {
+		return row, err
+	}
+	private, err := validate.Compare(q, printedThreads(one, perRegion, false), truth)
+	if err != nil {
+		return row, err
+	}
+	row.Levels[0].Predicted = private.Levels[0].Alone
+	return row, nil
+}
+
+// page writes what was measured as a page of documentation.
+func page(w io.Writer, all []measurement) error {
+	p := &printer{w: w}
+	p.say(intro)
+	p.summary(all)
+	p.programs(all)
+	p.steps(all)
+	p.againstCachegrind(all)
+	return p.err
+}
