@@ -44,6 +44,11 @@ Work is divided by iterations, as OpenMP does, or as the paper divides execution
 blocks (package core/multicore/printed): as printed, or counted within each region. There
 L1 is that of the traces of Algorithm 1, whose caches do not know of each other, and L2
 that of Algorithm 2.
+
+What is left of static schedules has two causes. A run with one thread is given all
+iterations as one chunk, so what the program does between chunks is not in its trace
+(cyclic at -O0, with chunks of one iteration). And a single construct is done by the first
+thread to come, which differs from run to run (sections).
 `
 
 type printer struct {
