@@ -72,6 +72,7 @@ func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 		merger: interleave.New(o.Order), cursors: make([]cursor, o.Cores),
 	}
 	m.found.cores, m.clock = o.Cores, make([]float64, o.Cores)
+	m.byTime = o.Order.Policy == interleave.ByTime
 	m.private.shared, m.private.ranges = o.Private.Shared, o.Private.Ranges
 	m.tape = tape.New(tape.Options{Store: s, Readers: o.Cores, Args: true, Sort: m.private.sort})
 	for c := range m.cursors {

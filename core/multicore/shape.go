@@ -25,6 +25,7 @@ type shape struct {
 	iterations []step // by block of the function
 	chunks     []step // nil: there is no loop over chunks
 	depth      []uint8
+	plain      []bool // nothing happens when the block is entered within an iteration
 }
 
 // Where a block of the loop's function lies.
@@ -41,6 +42,9 @@ type step struct {
 	whole  bool     // of the header: an iteration begins with it
 	bodies []uint32 // 1 + the headers of the loops that the block is in
 }
+
+// isPlain tells that a loop neither begins nor is left there.
+func (s *step) isPlain() bool { return s.header == 0 && !s.test }
 
 // shapeOf finds the shape of the worksharing loop that the event of a site begins; nil:
 // its code is not known.
@@ -75,7 +79,10 @@ func (c *code) makeShape(call uint32, sched schedule) *shape {
 		depth++
 	}
 	s.iterations = loopSteps(blocks, f.First, depth)
+	s.plain = make([]bool, f.Blocks)
 	for i := range blocks {
+		s.plain[i] = blocks[i].Depth >= depth && s.iterations[i].isPlain() && (s.chunks == nil || s.chunks[i].isPlain()) &&
+			c.roles[f.First+uint32(i)]&^isBare == 0 && blocks[i].Flags&trace.EntryBlock == 0
 		switch d := blocks[i].Depth; {
 		case d >= depth:
 			s.depth[i] = inIteration

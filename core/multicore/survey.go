@@ -45,6 +45,7 @@ type survey struct {
 
 	deeper int // calls of the loop's function that the loop made
 	cost   float64
+	byTime bool // Order says how long blocks take
 	timed  bool // the block that runs has a known number of cycles
 	clock  []float64
 
@@ -95,6 +96,10 @@ func (m *Reader) step(b *trace.Batch) error {
 			m.at++
 			continue
 		}
+		if k == trace.BlockEntry && m.loop != nil && m.isPlain(m.batch.Site[m.at]) {
+			m.at++
+			continue
+		}
 		phase, err := m.event(b, k, m.batch.Site[m.at])
 		if err != nil {
 			return err
@@ -113,6 +118,14 @@ func (m *Reader) step(b *trace.Batch) error {
 		to = m.room(b)
 	}
 	return m.flush(b)
+}
+
+// isPlain tells, while a loop is gone through, that nothing hangs on a block being entered:
+// most are in the midst of an iteration.
+func (m *Reader) isPlain(block uint32) bool {
+	s := m.loop.shape
+	i := block - s.first
+	return uint64(i) < uint64(len(s.plain)) && s.plain[i] && !m.iterations.tested && !m.chunks.tested && !m.byTime
 }
 
 // room is the row up to which those that are not written yet may go.

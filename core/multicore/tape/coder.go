@@ -53,19 +53,15 @@ type state struct {
 	site, bytes, marks uint32
 	kind               trace.Kind
 	pick, sure         bool
+	arg                uint64
+	pc                 trace.Addr
 }
 
 // coder is the predictions, for writing or for reading.
 type coder struct {
 	forms  *forms
 	states []state
-	more   []attributes // of states, if there are any
 	page   uint32
-}
-
-type attributes struct {
-	arg uint64
-	pc  trace.Addr
 }
 
 // begin forgets all: a page begins.
@@ -79,7 +75,7 @@ func (c *coder) begin() {
 
 func (c *coder) grow() {
 	for n := len(c.states); n < len(c.forms.list); n++ {
-		c.states, c.more = append(c.states, state{}), append(c.more, attributes{})
+		c.states = append(c.states, state{})
 	}
 }
 
@@ -94,8 +90,7 @@ func (c *coder) fresh(n uint32) *state {
 
 func (c *coder) reset(s *state, n uint32) {
 	x, v := &c.forms.list[n], &c.forms.firsts[n]
-	*s = state{last: v.addr, page: c.page, next: n, other: n, site: x.site, bytes: v.bytes, marks: x.marks, kind: x.kind}
-	c.more[n] = attributes{v.arg, v.pc}
+	*s = state{last: v.addr, page: c.page, next: n, other: n, site: x.site, bytes: v.bytes, marks: x.marks, kind: x.kind, arg: v.arg, pc: v.pc}
 }
 
 // missed takes in an address that is not as predicted. previous is that of the
@@ -141,6 +136,29 @@ func (e *encoder) begin() {
 	e.out, e.run, e.before, e.previous = e.out[:0], 0, 0, 0
 }
 
+// expects packs a row if it is as predicted.
+func (e *encoder) expects(kind trace.Kind, site, marks uint32, v *first) bool {
+	before := &e.states[e.before]
+	n := before.next
+	s := &e.states[n]
+	if before.page != e.page || s.page != e.page || s.kind != kind || s.site != site || s.marks != marks || n == 0 {
+		return false
+	}
+	expected := s.last + s.stride
+	if s.pick {
+		expected = e.previous + s.link
+	}
+	if v.addr != expected || v.bytes != s.bytes || v.arg != s.arg || v.pc != s.pc {
+		return false
+	}
+	s.last, s.sure = v.addr, true
+	if e.run++; kind < trace.NumKinds {
+		e.previous = v.addr
+	}
+	e.before = n
+	return true
+}
+
 // add packs a row.
 func (e *encoder) add(kind trace.Kind, site, marks uint32, v first) {
 	before := e.fresh(e.before)
@@ -163,12 +181,11 @@ func (e *encoder) add(kind trace.Kind, site, marks uint32, v first) {
 	if s.pick {
 		expected = e.previous + s.link
 	}
-	more := &e.more[n]
-	if which == asNext && v.addr == expected && v.bytes == s.bytes && v.arg == more.arg && v.pc == more.pc {
+	if which == asNext && v.addr == expected && v.bytes == s.bytes && v.arg == s.arg && v.pc == s.pc {
 		s.last, s.sure = v.addr, true
 		e.run++
 	} else {
-		e.token(which, n, s, more, v, expected)
+		e.token(which, n, s, v, expected)
 	}
 	if kind < trace.NumKinds {
 		e.previous = v.addr
@@ -176,15 +193,15 @@ func (e *encoder) add(kind trace.Kind, site, marks uint32, v first) {
 }
 
 // token writes a row that is not as predicted.
-func (e *encoder) token(which byte, n uint32, s *state, more *attributes, v first, expected uint64) {
+func (e *encoder) token(which byte, n uint32, s *state, v first, expected uint64) {
 	var mask byte
 	if v.bytes != s.bytes {
 		mask |= 1
 	}
-	if v.arg != more.arg {
+	if v.arg != s.arg {
 		mask |= 2
 	}
-	if v.pc != more.pc {
+	if v.pc != s.pc {
 		mask |= 4
 	}
 	head := which
@@ -218,7 +235,7 @@ func (e *encoder) token(which byte, n uint32, s *state, more *attributes, v firs
 	if mask&4 != 0 {
 		e.out = binary.AppendUvarint(e.out, v.pc)
 	}
-	s.bytes, more.arg, more.pc = v.bytes, v.arg, v.pc
+	s.bytes, s.arg, s.pc = v.bytes, v.arg, v.pc
 }
 
 func (e *encoder) head(b byte) {
@@ -283,10 +300,10 @@ func (d *decoder) page(p *Page, data []byte, rows int) error {
 			}
 			before = n
 			if b.Arg != nil {
-				b.Arg[row] = d.more[n].arg
+				b.Arg[row] = s.arg
 			}
 			if b.PC != nil {
-				b.PC[row] = d.more[n].pc
+				b.PC[row] = s.pc
 			}
 		}
 		if row == rows {
@@ -310,7 +327,6 @@ func (d *decoder) page(p *Page, data []byte, rows int) error {
 			last.other, last.next = last.next, n
 		}
 		s := d.fresh(n)
-		more := &d.more[n]
 		if head&addressBit != 0 {
 			v, k := binary.Uvarint(padded[at:])
 			if k <= 0 {
@@ -343,10 +359,10 @@ func (d *decoder) page(p *Page, data []byte, rows int) error {
 				s.bytes = uint32(values[0])
 			}
 			if mask&2 != 0 {
-				more.arg = values[1]
+				s.arg = values[1]
 			}
 			if mask&4 != 0 {
-				more.pc = values[2]
+				s.pc = values[2]
 			}
 		}
 		if at > len(data) {
@@ -360,10 +376,10 @@ func (d *decoder) page(p *Page, data []byte, rows int) error {
 			p.mark(row, s.marks)
 		}
 		if b.Arg != nil {
-			b.Arg[row] = more.arg
+			b.Arg[row] = s.arg
 		}
 		if b.PC != nil {
-			b.PC[row] = more.pc
+			b.PC[row] = s.pc
 		}
 		before = n
 		row++

@@ -111,8 +111,10 @@ func (t *Tape) Mark(owner uint8) {
 
 // Add appends those rows of b from from up to to that are of some kinds.
 func (t *Tape) Add(b *trace.Batch, from, to int, kinds trace.Kinds) error {
+	addr, bytes, kind := b.Addr[:to], b.Bytes[:to], b.Kind[:to]
 	for row := from; row < to; row++ {
-		if !kinds.Has(b.Kind[row]) {
+		k := kind[row]
+		if kinds>>k&1 == 0 {
 			continue
 		}
 		if t.inPage == 0 {
@@ -120,7 +122,7 @@ func (t *Tape) Add(b *trace.Batch, from, to int, kinds trace.Kinds) error {
 			t.owners = t.owners[:0]
 			t.pages = append(t.pages, page{firstMark: t.marked})
 		}
-		v := first{addr: b.Addr[row], bytes: b.Bytes[row]}
+		v := first{addr: addr[row], bytes: bytes[row]}
 		if b.Arg != nil {
 			v.arg = b.Arg[row]
 		}
@@ -131,7 +133,9 @@ func (t *Tape) Add(b *trace.Batch, from, to int, kinds trace.Kinds) error {
 		if b.Site != nil {
 			site = b.Site[row]
 		}
-		t.e.add(b.Kind[row], site, t.marks, v)
+		if !t.e.expects(k, site, t.marks, &v) {
+			t.e.add(k, site, t.marks, v)
+		}
 		if t.marks != 0 {
 			t.owners = append(t.owners, t.waiting...)
 			t.marked += uint64(t.marks)
