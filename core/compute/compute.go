@@ -36,6 +36,7 @@ type Models struct {
 	run      *blocks.Run      // nil: nothing tells that it ran
 	module   *ir.Module       // nil: none was given
 	name     string           // of its file
+	origin   string           // of a run's counts
 	program  *trace.Program
 	notes    []string // what to know of it
 	guessed  int      // branches of which nothing is known
@@ -61,14 +62,28 @@ type Models struct {
 // Open reads what questions are about: an encoded profile, a module's text, or both; nil
 // for what is not there. Its error says why nothing can be said.
 func Open(encoded []byte, name string, module []byte) (*Models, error) {
-	m := &Models{name: name}
-	if encoded != nil {
-		p, err := profile.Decode(encoded)
-		if err != nil {
-			return nil, err
-		}
-		m.profile = p
+	if encoded == nil {
+		return open(nil, name, module, measured)
+	}
+	p, err := profile.Decode(encoded)
+	if err != nil {
+		return nil, err
+	}
+	return open(p, name, module, measured)
+}
+
+// OpenPredicted reads the profile of a run that was not made, as package blocks/scaling
+// gives it, and with it a module or nil: a question takes the same way as one about a run.
+func OpenPredicted(p *profile.Profile, name string, module []byte) (*Models, error) {
+	return open(p, name, module, predicted)
+}
+
+// open is Open for a profile; origin is what its counts are.
+func open(p *profile.Profile, name string, module []byte, origin string) (*Models, error) {
+	m := &Models{name: name, profile: p, origin: origin}
+	if p != nil {
 		if len(p.Blocks) > 0 {
+			var err error
 			if m.run, err = blocks.DecodeRun(p.Blocks); err != nil {
 				return nil, err
 			}
@@ -149,10 +164,11 @@ func (m *Models) join() {
 
 // The origins of a block's weights.
 const (
-	measured = "as it ran"
-	compiled = "from the module's profile, not exact"
-	assumed  = "assumed"
-	yours    = "yours"
+	measured  = "as it ran"
+	predicted = "predicted"
+	compiled  = "from the module's profile, not exact"
+	assumed   = "assumed"
+	yours     = "yours"
 )
 
 // begin makes the system as it is without changes.
@@ -163,7 +179,7 @@ func (m *Models) begin() (err error) {
 	}
 	if m.run != nil {
 		for b := range m.origins {
-			if m.origins[b] = measured; m.run.Edges.Visits[b] == 0 {
+			if m.origins[b] = m.origin; m.run.Edges.Visits[b] == 0 {
 				m.origins[b] = "never ran"
 			}
 		}

@@ -208,6 +208,12 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 			}
 		}
 	}
+	if best.Off > near && !bins {
+		// Among distances of several laws in one class, a quantile is not of the same one
+		// in each run: it grows as they do.
+		near = closeInBins
+		best = f.sum(values, 1, near)
+	}
 	if best.Off > near {
 		return Law{Kind: PowerLaw, Factor: last}
 	}

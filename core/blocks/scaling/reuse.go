@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -30,10 +31,25 @@ func RunOf(parameters []int64, r *blocks.Run, s *profile.Sites) Run {
 // quantiles is in how many parts of equal weight the distances of a block are followed.
 const quantiles = 512
 
+// class are accesses whose distances are apart from all others in every run.
+type class struct {
+	count     Law // of the accesses
+	distances []Law
+}
+
+// classed are the laws of a reuse profile.
+type classed struct {
+	cold    Law
+	classes []class
+	// divided: each class has as many accesses as its law says. Else there is one, which
+	// has all that are no first touches.
+	divided bool
+}
+
 // fitReuse finds laws of references and their reuse.
 func (m *Model) fitReuse(f *fitter) {
 	blocks := len(m.Counts)
-	m.perRun, m.cold, m.quantiles = make([]Law, blocks), make([]Law, blocks), make([][]Law, blocks)
+	m.perRun, m.reuse = make([]Law, blocks), make([]*classed, blocks)
 	for b := range blocks {
 		values := m.values(func(r *Run) uint64 { return r.References[b] })
 		m.perRun[b] = f.counts(values)
@@ -41,8 +57,7 @@ func (m *Model) fitReuse(f *fitter) {
 			continue
 		}
 		if of, ok := m.profiles(b); ok {
-			m.cold[b] = f.counts(m.values(func(r *Run) uint64 { return uint64(math.Round(r.Reuse[b].Cold)) }))
-			m.quantiles[b] = f.quantiles(of)
+			m.reuse[b] = f.reuse(of)
 		}
 	}
 }
@@ -59,13 +74,93 @@ func (m *Model) profiles(b int) (of []*memory.Profile, ok bool) {
 	return of, true
 }
 
-// quantiles follows the distances of a block.
-func (f *fitter) quantiles(of []*memory.Profile) []Law {
+// reuse finds the laws of a profile that each run has; nil: there are none.
+func (f *fitter) reuse(of []*memory.Profile) *classed {
+	c := &classed{}
+	colds := make([]uint64, len(of))
+	for i, p := range of {
+		colds[i] = uint64(math.Round(p.Cold))
+	}
+	c.cold = f.counts(colds)
+	for _, gap := range gaps {
+		if list, ok := f.classes(of, gap); ok {
+			c.classes, c.divided = list, true
+			return c
+		}
+	}
+	whole := make([][]memory.Span, len(of))
+	for i, p := range of {
+		whole[i] = p.Spans
+	}
+	if laws := f.quantiles(whole); laws != nil {
+		c.classes = []class{{distances: laws}}
+		return c
+	}
+	for i := range whole {
+		if len(whole[i]) > 0 {
+			return nil // nothing but first touches in some run alone
+		}
+	}
+	return c
+}
+
+// gaps are by what factor classes of distances are tried to be apart: a bin of distances
+// or more.
+var gaps = [...]float64{1.25, 1.5, 2, 4}
+
+// mostClasses is how many classes are told apart.
+const mostClasses = 24
+
+// classes cuts the distances of all runs where they are apart by a factor. ok is false where
+// runs have another number of classes, or their counts no polynomials with a check: then
+// classes that are one in some run are not in others.
+func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bool) {
+	parts := make([][][]memory.Span, len(of))
+	for i, p := range of {
+		if parts[i] = cut(p.Spans, gap); len(parts[i]) != len(parts[0]) || len(parts[i]) == 0 || len(parts[i]) > mostClasses {
+			return nil, false
+		}
+	}
+	for k := range parts[0] {
+		counts, spans := make([]uint64, len(of)), make([][]memory.Span, len(of))
+		for i := range parts {
+			spans[i] = parts[i][k]
+			sum := 0.0
+			for _, s := range spans[i] {
+				sum += s.Accesses
+			}
+			counts[i] = uint64(math.Round(sum))
+		}
+		law := f.counts(counts)
+		if law.Kind != Polynomial || law.Checked == 0 {
+			return nil, false
+		}
+		list = append(list, class{law, f.quantiles(spans)})
+	}
+	return list, true
+}
+
+// cut gives runs of spans that are apart by a factor, and more than a line.
+func cut(spans []memory.Span, gap float64) (parts [][]memory.Span) {
+	from := 0
+	for i := range spans {
+		if i > 0 && float64(spans[i].From) >= max(gap*float64(spans[i-1].To-1), float64(spans[i-1].To+1)) {
+			parts, from = append(parts, spans[from:i]), i
+		}
+	}
+	if len(spans) > 0 {
+		parts = append(parts, spans[from:])
+	}
+	return parts
+}
+
+// quantiles follows distances from run to run.
+func (f *fitter) quantiles(of [][]memory.Span) []Law {
 	var lists [][]float64
 	bins := false
-	for _, p := range of {
-		lists = append(lists, quantilesOf(p))
-		bins = bins || slices.ContainsFunc(p.Spans, func(s memory.Span) bool { return s.To > s.From+1 })
+	for _, spans := range of {
+		lists = append(lists, quantilesOf(spans))
+		bins = bins || slices.ContainsFunc(spans, func(s memory.Span) bool { return s.To > s.From+1 })
 	}
 	laws := make([]Law, 0, quantiles)
 	for q := range quantiles {
@@ -86,14 +181,17 @@ func (f *fitter) quantiles(of []*memory.Profile) []Law {
 }
 
 // quantilesOf gives the distances in the middle of parts of equal weight; nil without any.
-func quantilesOf(p *memory.Profile) []float64 {
-	all := p.Accesses() - p.Cold
+func quantilesOf(spans []memory.Span) []float64 {
+	all := 0.0
+	for _, s := range spans {
+		all += s.Accesses
+	}
 	if !(all > 0) {
 		return nil
 	}
 	list := make([]float64, 0, quantiles)
 	below := 0.0
-	for _, s := range p.Spans {
+	for _, s := range spans {
 		for len(list) < quantiles {
 			want := (float64(len(list)) + 0.5) / quantiles * all
 			if want > below+s.Accesses {
@@ -112,6 +210,41 @@ func quantilesOf(p *memory.Profile) []float64 {
 	return list
 }
 
+// at is the profile at parameters, of so many accesses in all.
+func (c *classed) at(at []int64, all float64) *memory.Profile {
+	cold := min(c.cold.count(at).Executions, all)
+	p := &memory.Profile{Cold: cold}
+	left := all - cold
+	sum := 0.0
+	counts := make([]float64, len(c.classes))
+	for i := range c.classes {
+		if counts[i] = left; c.divided {
+			counts[i] = c.classes[i].count.count(at).Executions
+		}
+		sum += counts[i]
+	}
+	if sum == 0 {
+		p.Cold = all // there is nothing else
+		return p
+	}
+	var spans []memory.Span
+	for i := range c.classes {
+		for q := range c.classes[i].distances {
+			d := uint64(math.Round(min(max(0, c.classes[i].distances[q].At(at)), 1<<60)))
+			spans = append(spans, memory.Span{From: d, To: d + 1, Accesses: counts[i] / sum * left / quantiles})
+		}
+	}
+	slices.SortFunc(spans, func(a, b memory.Span) int { return cmp.Compare(a.From, b.From) })
+	for _, s := range spans {
+		if k := len(p.Spans); k > 0 && p.Spans[k-1].From == s.From {
+			p.Spans[k-1].Accesses += s.Accesses
+		} else if s.Accesses > 0 {
+			p.Spans = append(p.Spans, s)
+		}
+	}
+	return p
+}
+
 // block predicts a block's references and their reuse.
 func (m *Model) block(b int, executions float64, at []int64, reuse Reuse) memory.Block {
 	last := &m.runs[len(m.runs)-1]
@@ -126,25 +259,8 @@ func (m *Model) block(b int, executions float64, at []int64, reuse Reuse) memory
 	if last.Reuse != nil {
 		of.Reuse = last.Reuse[b]
 	}
-	if reuse == Kept || m.quantiles[b] == nil || all == 0 {
-		return of
+	if reuse == Scaled && m.reuse[b] != nil && all > 0 {
+		of.Reuse = m.reuse[b].at(at, all)
 	}
-	cold := min(m.cold[b].count(at).Executions, all)
-	distances := make([]float64, 0, quantiles)
-	for i := range m.quantiles[b] {
-		distances = append(distances, max(0, m.quantiles[b][i].At(at)))
-	}
-	slices.Sort(distances)
-	p := &memory.Profile{Cold: cold}
-	for _, d := range distances {
-		from := uint64(math.Round(min(d, 1<<60)))
-		n := (all - cold) / quantiles
-		if k := len(p.Spans); k > 0 && p.Spans[k-1].From == from {
-			p.Spans[k-1].Accesses += n
-		} else {
-			p.Spans = append(p.Spans, memory.Span{From: from, To: from + 1, Accesses: n})
-		}
-	}
-	of.Reuse = p
 	return of
 }

@@ -26,14 +26,29 @@
 //
 // # Reuse
 //
-// The reuse profile of a block is kept as in the largest run, or scaled: each of 512
-// quantiles of its distances is followed from run to run, since what was n lines away in
-// one run is so in the next. First touches of lines have a law as counts have. A quantile
+// The reuse profile of a block is kept as in the largest run, or scaled. First touches of
+// lines have a law as counts have. Distances that are apart from all others by a factor,
+// and whose counts have polynomials with a check, are a class of their own; if not all are,
+// the profile is one class. Each of 512 quantiles of a class is followed from run to run,
+// since what was n lines away in one run is so in the next. A quantile
 // is a polynomial that meets the runs, a constant, or a sum of two monomials or a power
 // law that does so to two percent (to an eighth, where distances are known in bins); or else it stays, for at the quantiles where classes of
 // distances meet, their shares change. Predicted quantiles are put in order.
 //
+// # Programs
+//
+// [FitProgram] takes whole runs and predicts one: the ways between blocks, each with its law,
+// and places in the code with their references and distances. What laws leave open of the
+// balance of ways is closed and told ([Predicted.Slack]). The answer is a profile, so that a
+// question about it takes the same way as one about a run: there is no other formula. A
+// site's distances are known in bins; in each it is taken to have those that all references
+// of its kind have there, which are known exactly.
+//
 // # Limits
+//
+// Sets are not predicted, and power-of-two sizes that share them miss more than the stack
+// distance cache model expects. Where an allocator puts arrays at other places of a line
+// from run to run, references cross lines in some and not in others: no law says so.
 //
 // A parameter that was the same in all runs cannot be predicted with another value.
 // Nothing tells of what happens at larger inputs only: a block that never ran is taken to
@@ -64,12 +79,12 @@ type Model struct {
 	Names  []string // of the parameters
 	Counts []Law    // by block
 
-	runs       []Run   // by their parameters, the smallest first
-	varied     []int   // parameters with more than one value
-	perRun     []Law   // line accesses of an execution, by block
-	cold       []Law   // first touches, by block
-	quantiles  [][]Law // of distances, by block; nil: not known
+	runs       []Run      // by their parameters, the smallest first
+	varied     []int      // parameters with more than one value
+	perRun     []Law      // line accesses of an execution, by block
+	reuse      []*classed // by block; nil: not known
 	references bool
+	fitter     *fitter
 }
 
 // Fit finds laws for runs that differ in the parameters with these names. The error is a
@@ -91,6 +106,7 @@ func Fit(names []string, runs []Run) (*Model, error) {
 		}
 	}
 	f := newFitter(m)
+	m.fitter = f
 	blocks := len(runs[0].Counts)
 	m.Counts = make([]Law, blocks)
 	for b := range blocks {
@@ -206,14 +222,14 @@ func (m *Model) Predict(at []int64, reuse Reuse) (*Prediction, error) {
 
 func (m *Model) checkAt(at []int64) error {
 	if len(at) != len(m.Names) {
-		return &trace.OptionError{Option: "parameters", Got: strconv.Itoa(len(at)), Want: "a value for each of " + strconv.Itoa(len(m.Names))}
+		return &trace.OptionError{Option: "at", Got: strconv.Itoa(len(at)), Want: "a value for each of " + strconv.Itoa(len(m.Names))}
 	}
 	for j, v := range at {
 		switch {
 		case v > mostValue || v < -mostValue:
-			return &trace.OptionError{Option: m.Names[j], Got: strconv.FormatInt(v, 10), Want: "a value from −2^40 to 2^40"}
+			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: "a value from −2^40 to 2^40"}
 		case v != m.runs[0].Parameters[j] && !slices.Contains(m.varied, j):
-			return &trace.OptionError{Option: m.Names[j], Got: strconv.FormatInt(v, 10), Want: strconv.FormatInt(m.runs[0].Parameters[j], 10) + " as in all of the runs; add a run with another value to predict for others"}
+			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: strconv.FormatInt(m.runs[0].Parameters[j], 10) + " as in all of the runs; add a run with another value to predict for others"}
 		}
 	}
 	return nil
@@ -263,6 +279,7 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 	if odd > 0 {
 		say(percent(odd/all) + " of the executions are of blocks whose polynomials give no whole number here: the input leaves another rest than those of the runs.")
 	}
+	inside := 0
 	for _, j := range m.varied {
 		low, high := m.runs[0].Parameters[j], m.runs[0].Parameters[j]
 		for i := range m.runs {
@@ -273,7 +290,12 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 			say(m.Names[j] + " is " + strconv.FormatInt(v/high, 10) + " times as large as in the largest run.")
 		case v < low:
 			say(m.Names[j] + " is smaller than in every run.")
+		case v <= high:
+			inside++
 		}
+	}
+	if len(m.varied) > 0 && inside == len(m.varied) {
+		say("No parameter is larger than in the runs: nothing of this is about a larger input.")
 	}
 	switch {
 	case p.Blocks == nil:

@@ -1,0 +1,698 @@
+package scaling
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/blocks"
+	"github.com/stackglass/stackglass/core/blocks/memory"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Input is a run of a program at one input.
+type Input struct {
+	Name       string // of its file, for errors
+	Parameters []int64
+	Profile    *profile.Profile // with blocks and sites
+}
+
+// InputError tells what runs or parameters give no prediction.
+type InputError struct{ Got, Want string }
+
+func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
+
+// Program is what runs say of a whole program at other inputs: of its blocks, of the ways
+// between them, and of the places in its code that refer to memory.
+type Program struct {
+	*Model // its counts, by block
+
+	inputs  []Input // in the order of the model's runs
+	runs    []*blocks.Run
+	ways    [][]Law // by block: on to each successor, then those that left it
+	resumed []Law   // by block
+	unmade  []Law
+	entered []Law // by function
+	sites   []site
+	bytes   [trace.NumKinds]Law
+}
+
+// site is a place in the code that refers to memory.
+type site struct {
+	like       *profile.Site // in the largest run that has it
+	references Law
+	accesses   Law // to lines
+	strides    [profile.NumStrides]Law
+	reuse      *classed
+}
+
+// FitProgram finds laws for runs of one build of a program. The error is a
+// [*InputError], a [*trace.OptionError], or that of a profile that cannot be read.
+func FitProgram(names []string, inputs []Input) (*Program, error) {
+	p := &Program{}
+	var runs []Run
+	for i := range inputs {
+		r, err := inputs[i].read()
+		if err != nil {
+			return nil, err
+		}
+		p.runs = append(p.runs, r)
+		if i > 0 {
+			if err := sameProgram(&inputs[0], &inputs[i], p.runs[0], r); err != nil {
+				return nil, err
+			}
+		}
+		runs = append(runs, RunOf(inputs[i].Parameters, r, nil))
+	}
+	var err error
+	if p.Model, err = Fit(names, runs); err != nil {
+		return nil, err
+	}
+	given := p.runs
+	p.runs = nil
+	for i := range p.Model.runs { // in their order
+		at := slices.IndexFunc(inputs, func(in Input) bool { return slices.Equal(in.Parameters, p.Model.runs[i].Parameters) })
+		p.inputs, p.runs = append(p.inputs, inputs[at]), append(p.runs, given[at])
+	}
+	p.fitEdges()
+	p.fitSites()
+	return p, nil
+}
+
+// read gives what a profile says of blocks, and refuses those that are of no whole run.
+func (in *Input) read() (*blocks.Run, error) {
+	bad := func(got, want string) error {
+		return &InputError{in.Name + ": " + got, want}
+	}
+	p := in.Profile
+	switch {
+	case p.State.Partial || p.Input.Skip > 0 || p.Input.Limit > 0 || p.Input.Threads != nil:
+		return nil, bad("a part of a run", "the whole of it: counts of a part follow no law")
+	case p.Sampled != nil:
+		return nil, bad("a sample of a run", "all of its references; analyse the trace again without --sample")
+	case len(p.Blocks) == 0:
+		return nil, bad("a profile without blocks", "a trace of a program compiled with stackglass cc, analysed with --analyses default,blocks")
+	case p.Sites == nil || p.LocalityAt(p.Sites.LineBytes) == nil:
+		return nil, bad("a profile without places in the code and their distances", "one that was analysed with --analyses default,blocks")
+	}
+	r, err := blocks.DecodeRun(p.Blocks)
+	if err != nil {
+		return nil, err
+	}
+	if r.Profile != nil {
+		return nil, bad("LLVM IR, which has not run", "a trace or a profile of a run")
+	}
+	return r, nil
+}
+
+// sameProgram tells whether two runs are of one build.
+func sameProgram(a, b *Input, x, y *blocks.Run) error {
+	if !bytes.Equal(blocks.AppendProgram(nil, x.Program), blocks.AppendProgram(nil, y.Program)) {
+		why := ""
+		if err := blocks.NewMatch(x.Program, y.Program).Err(); err != nil {
+			why = " (" + err.Error() + ")"
+		}
+		return &InputError{a.Name + " and " + b.Name + " are of different programs or builds" + why, "runs of one build of one program, at different inputs"}
+	}
+	if m, n := a.Profile.Sites.LineBytes, b.Profile.Sites.LineBytes; m != n {
+		return &InputError{a.Name + " and " + b.Name + " have lines of " + strconv.Itoa(int(m)) + " and " + strconv.Itoa(int(n)) + " bytes", "lines of one size; analyse the traces again with the same --lines"}
+	}
+	return nil
+}
+
+// of gives the law of a number that each run has.
+func (p *Program) of(value func(run int) uint64) Law {
+	values := make([]uint64, len(p.runs))
+	for i := range values {
+		values[i] = value(i)
+	}
+	return p.fitter.counts(values)
+}
+
+func (p *Program) fitEdges() {
+	t := p.runs[0].Program
+	for b := range t.Blocks {
+		var ways []Law
+		for w := range t.Blocks[b].Successors {
+			ways = append(ways, p.of(func(i int) uint64 { return p.runs[i].Edges.Taken[b][w] }))
+		}
+		p.ways = append(p.ways, append(ways, p.of(func(i int) uint64 { return p.runs[i].Edges.Left[b] })))
+		p.resumed = append(p.resumed, p.of(func(i int) uint64 { return p.runs[i].Edges.Resumed[b] }))
+		p.unmade = append(p.unmade, p.of(func(i int) uint64 { return p.runs[i].Edges.Unmade[b] }))
+		if l := &p.Counts[b]; l.Kind == Polynomial && l.Checked == 0 {
+			p.addWays(b)
+		}
+	}
+	for f := range t.Functions {
+		p.entered = append(p.entered, p.of(func(i int) uint64 { return p.runs[i].Edges.Entered[f] }))
+	}
+}
+
+// addWays has the law of a block that no run checks be the sum of those of its ways, where
+// these have fewer terms, and so a check.
+func (p *Program) addWays(b int) {
+	sum := Law{Checked: len(p.runs)}
+	for i := range p.ways[b] {
+		w := &p.ways[b][i]
+		if w.Kind != Polynomial || w.Checked == 0 {
+			return
+		}
+		sum.Checked = min(sum.Checked, w.Checked)
+		for _, t := range w.Terms {
+			sum.addTerm(t)
+		}
+	}
+	p.Counts[b] = sum
+}
+
+// addTerm adds one to a polynomial, whose terms stay in their order.
+func (l *Law) addTerm(t Term) {
+	for i := range l.Terms {
+		if slices.Equal(l.Terms[i].Powers, t.Powers) {
+			if l.Terms[i].Factor = new(big.Rat).Add(l.Terms[i].Factor, t.Factor); l.Terms[i].Factor.Sign() == 0 {
+				l.Terms = slices.Delete(l.Terms, i, i+1)
+			}
+			return
+		}
+	}
+	l.Terms = append(l.Terms, t)
+	slices.SortStableFunc(l.Terms, func(x, y Term) int {
+		return cmp.Or(cmp.Compare(degree(y.Powers), degree(x.Powers)), slices.Compare(y.Powers, x.Powers))
+	})
+}
+
+func (p *Program) fitSites() {
+	var order []*profile.Site
+	number := func(s *profile.Site) int {
+		at, _ := slices.BinarySearchFunc(order, s, profile.CompareSites)
+		return at
+	}
+	for i := len(p.inputs) - 1; i >= 0; i-- { // the largest run's words stand
+		code := p.inputs[i].Profile.Sites.Code
+		for k := range code {
+			if at, known := slices.BinarySearchFunc(order, &code[k], profile.CompareSites); !known {
+				order = slices.Insert(order, at, &code[k])
+			}
+		}
+	}
+	in := make([][]*profile.Site, len(order)) // by site and run; nil: it is not there
+	for k := range in {
+		in[k] = make([]*profile.Site, len(p.inputs))
+	}
+	var finer []*bins
+	for i := range p.inputs {
+		code := p.inputs[i].Profile.Sites.Code
+		for k := range code {
+			in[number(&code[k])][i] = &code[k]
+		}
+		finer = append(finer, newBins(p.inputs[i].Profile))
+	}
+	nothing := &profile.Site{}
+	for k, like := range order {
+		for i := range in[k] {
+			if in[k][i] == nil {
+				in[k][i] = nothing
+			}
+		}
+		s := site{like: like}
+		s.references = p.of(func(i int) uint64 { return in[k][i].References() })
+		s.accesses = p.of(func(i int) uint64 { return in[k][i].Reuse.Accesses() })
+		for c := range s.strides {
+			s.strides[c] = p.of(func(i int) uint64 { return in[k][i].Strides[c] })
+		}
+		var profiles []*memory.Profile
+		for i, of := range in[k] {
+			if of.Reuse.Accesses() > 0 {
+				profiles = append(profiles, finer[i].profile(of))
+			}
+		}
+		if len(profiles) == len(p.inputs) {
+			s.reuse = p.fitter.reuse(profiles)
+		}
+		p.sites = append(p.sites, s)
+	}
+	for kind := range p.bytes {
+		p.bytes[kind] = p.of(func(i int) uint64 { return p.inputs[i].Profile.Totals.Bytes[kind] })
+	}
+}
+
+// bins are the exact distances of a run, by kind and by the bins that sites have them in.
+type bins [trace.NumKinds][profile.SiteBins][]memory.Span
+
+// places is in how many parts of equal weight the distances of a bin are taken.
+const places = 16
+
+func newBins(p *profile.Profile) *bins {
+	all := new(bins)
+	l := p.LocalityAt(p.Sites.LineBytes)
+	for i := range l.Kinds {
+		of := &all[l.Kinds[i].Kind]
+		for d, n := range l.Kinds[i].Distances.All() {
+			bin := profile.SiteBin(uint32(min(d, math.MaxUint32)))
+			of[bin] = append(of[bin], memory.Span{From: d, To: d + 1, Accesses: float64(n)})
+		}
+		for bin := range of {
+			of[bin] = fewer(of[bin])
+		}
+	}
+	return all
+}
+
+// fewer gives the distances in the middle of parts of equal weight, with shares of 1 in all.
+func fewer(spans []memory.Span) (list []memory.Span) {
+	all := 0.0
+	for _, s := range spans {
+		all += s.Accesses
+	}
+	below, part := 0.0, 0
+	for _, s := range spans {
+		for below += s.Accesses; part < places && (float64(part)+0.5)/places*all <= below; part++ {
+			if n := len(list); n > 0 && list[n-1].From == s.From {
+				list[n-1].Accesses += 1. / places
+			} else {
+				list = append(list, memory.Span{From: s.From, To: s.To, Accesses: 1. / places})
+			}
+		}
+	}
+	return list
+}
+
+// profile is that of a site: in each bin its distances are taken for those that all
+// references of its kind have there.
+func (all *bins) profile(s *profile.Site) *memory.Profile {
+	p := &memory.Profile{Cold: float64(s.Reuse.Cold)}
+	for _, b := range s.Reuse.Bins {
+		if int(s.Kind) >= len(all) || len(all[s.Kind][b.Bin]) == 0 {
+			p.Spans = append(p.Spans, memory.Span{From: profile.SiteBinFrom(int(b.Bin)), To: profile.SiteBinFrom(int(b.Bin) + 1), Accesses: float64(b.Count)})
+			continue
+		}
+		for _, of := range all[s.Kind][b.Bin] {
+			of.Accesses *= float64(b.Count)
+			p.Spans = append(p.Spans, of)
+		}
+	}
+	return p
+}
+
+// Basis is what a count is predicted on.
+type Basis uint8
+
+// The bases, the firmest first.
+const (
+	// Checked: a polynomial that met runs beyond those that its coefficients are of.
+	Checked Basis = iota
+	// Unchecked: a polynomial with as many terms as there were runs.
+	Unchecked
+	// Remainder: a polynomial that gives no whole number here.
+	Remainder
+	// Fitted: a law by least squares; counts hang on data, or on more than the runs tell.
+	Fitted
+	// Once: it ran in one of the runs alone.
+	Once
+)
+
+var basisNames = [...]string{"checked", "unchecked", "remainder", "fitted", "one run"}
+
+func (b Basis) String() string { return basisNames[b] }
+
+// Block is the prediction for a block.
+type Block struct {
+	Law        Law
+	Basis      Basis
+	Executions uint64
+}
+
+// Predicted is a run that was not made.
+type Predicted struct {
+	*Prediction
+	Of []Block // by block
+	// Run has edges that balance. Where those that laws give do not, as much as Slack
+	// executions left or came to blocks besides.
+	Run   *blocks.Run
+	Slack uint64
+	// Profile is as an analysis of that run would be, as far as caches and blocks are asked
+	// about: with distances at one line size, places in the code and blocks, without data
+	// objects, windows and sets.
+	Profile *profile.Profile
+}
+
+// Predict gives the run at parameters, with reuse scaled. The error is a
+// [*trace.OptionError], of parameters that cannot be, or an [*InputError], of counts below 0
+// or from 2^64 on.
+func (p *Program) Predict(at []int64) (*Predicted, error) {
+	prediction, err := p.Model.Predict(at, Scaled)
+	if err != nil {
+		return nil, err
+	}
+	out := &Predicted{Prediction: prediction}
+	if err := p.edges(out); err != nil {
+		return nil, err
+	}
+	if out.Profile, err = p.profileAt(at); err != nil {
+		return nil, err
+	}
+	out.Profile.Blocks = out.Run.Append(nil)
+	p.doubtProgram(out)
+	return out, nil
+}
+
+// whole is a law's value as a count, for what is named.
+func (p *Program) whole(l *Law, at []int64, named func() string) (uint64, error) {
+	bad := func(got, want string) (uint64, error) {
+		return 0, &InputError{named() + " " + got + " times, by the law " + l.String(p.Names), want}
+	}
+	if l.Kind == Polynomial {
+		v := l.exact(at)
+		n := new(big.Int).Div(new(big.Int).Add(new(big.Int).Mul(v.Num(), big.NewInt(2)), v.Denom()), new(big.Int).Mul(v.Denom(), big.NewInt(2)))
+		switch {
+		case n.Sign() < 0:
+			return bad(n.String(), "0 or more; add a run nearer to these parameters, or predict for others")
+		case !n.IsUint64():
+			return bad(n.String(), "less than 2^64; predict for smaller parameters")
+		}
+		return n.Uint64(), nil
+	}
+	v := math.Round(max(0, l.At(at)))
+	if !(v < 1<<64) {
+		return bad(strconv.FormatFloat(v, 'g', 4, 64), "less than 2^64; predict for smaller parameters")
+	}
+	return uint64(v), nil
+}
+
+func (p *Program) blockName(b int) string {
+	t := p.runs[0].Program
+	k := &t.Blocks[b]
+	name := "block " + k.Label
+	if k.Part > 0 {
+		name += "+" + strconv.FormatUint(uint64(k.Part), 10)
+	}
+	if int64(k.Function) < int64(len(t.Functions)) {
+		name += " of " + t.Functions[k.Function].Name
+	}
+	return name
+}
+
+// edges predicts what blocks did, so that it balances.
+func (p *Program) edges(out *Predicted) error {
+	t, at := p.runs[0].Program, out.Parameters
+	e := blocks.NewEdges(t)
+	out.Run, out.Of = &blocks.Run{Program: t, Edges: e}, make([]Block, len(t.Blocks))
+	for b := range t.Blocks {
+		if err := p.blockEdges(out, b, at); err != nil {
+			return err
+		}
+	}
+	for f := range t.Functions {
+		n, err := p.whole(&p.entered[f], at, func() string { return t.Functions[f].Name + " is entered" })
+		if err != nil {
+			return err
+		}
+		e.Entered[f] = n
+	}
+	callees := e.Callees(t)
+	into, calls := make([]uint64, len(t.Blocks)), make([]uint64, len(t.Functions))
+	for b := range t.Blocks {
+		for i, to := range t.Blocks[b].Successors {
+			into[to] += e.Taken[b][i]
+		}
+		if f := callees[b]; f == trace.NoFunction {
+			e.Unmade[b] = 0
+		} else {
+			e.Unmade[b] = min(e.Unmade[b], e.Visits[b])
+			calls[f] += e.Visits[b] - e.Unmade[b]
+		}
+	}
+	for b := range t.Blocks {
+		k := &t.Blocks[b]
+		in := into[b] + e.Resumed[b]
+		if f := k.Function; k.Flags&trace.EntryBlock != 0 && int64(f) < int64(len(t.Functions)) {
+			if in += calls[f] + e.Entered[f]; in > e.Visits[b] && e.Entered[f] > 0 {
+				less := min(in-e.Visits[b], e.Entered[f])
+				e.Entered[f] -= less
+				in -= less
+				out.Slack += less
+			}
+		}
+		switch {
+		case in > e.Visits[b]: // what comes to it and should not leaves it
+			more := in - e.Visits[b]
+			e.Left[b] += more
+			e.Visits[b] = in
+			if callees[b] != trace.NoFunction {
+				e.Unmade[b] += more
+			}
+			out.Slack += more
+		case in < e.Visits[b]:
+			e.Resumed[b] += e.Visits[b] - in
+			out.Slack += e.Visits[b] - in
+		}
+	}
+	return nil
+}
+
+// blockEdges predicts a block, and its ways so that they add up to it.
+func (p *Program) blockEdges(out *Predicted, b int, at []int64) (err error) {
+	t, e := p.runs[0].Program, out.Run.Edges
+	of := &out.Of[b]
+	of.Law = p.Counts[b]
+	of.Basis = p.basis(b, &out.Counts[b])
+	if of.Executions, err = p.whole(&of.Law, at, func() string { return p.blockName(b) + " runs" }); err != nil {
+		return err
+	}
+	if e.Resumed[b], err = p.whole(&p.resumed[b], at, func() string { return p.blockName(b) + " is resumed" }); err != nil {
+		return err
+	}
+	if e.Unmade[b], err = p.whole(&p.unmade[b], at, func() string { return p.blockName(b) + " does not call" }); err != nil {
+		return err
+	}
+	list := make([]uint64, len(p.ways[b]))
+	sum, most := uint64(0), 0
+	for i := range list {
+		if list[i], err = p.whole(&p.ways[b][i], at, func() string { return p.blockName(b) + " goes on" }); err != nil {
+			return err
+		}
+		if sum+list[i] < sum {
+			return &InputError{p.blockName(b) + " runs more often than can be counted", "less than 2^64; predict for smaller parameters"}
+		}
+		if sum += list[i]; list[i] > list[most] {
+			most = i
+		}
+	}
+	switch n := of.Executions; {
+	case n >= sum:
+		list[most] += n - sum
+	case sum-n <= list[most]:
+		list[most] -= sum - n
+	default:
+		of.Executions = sum
+	}
+	e.Visits[b] = of.Executions
+	copy(e.Taken[b], list[:len(t.Blocks[b].Successors)])
+	e.Left[b] = list[len(list)-1]
+	return nil
+}
+
+func (p *Program) basis(b int, c *Count) Basis {
+	l := &p.Counts[b]
+	ran := 0
+	for i := range p.runs {
+		if p.runs[i].Edges.Visits[b] > 0 {
+			ran++
+		}
+	}
+	switch {
+	case ran == 1:
+		return Once
+	case l.Kind != Polynomial:
+		return Fitted
+	case !c.IsWhole:
+		return Remainder
+	case l.Checked == 0:
+		return Unchecked
+	}
+	return Checked
+}
+
+// foretold are the line accesses of a place in the code.
+type foretold struct {
+	site           *site
+	of             *memory.Profile
+	accesses, cold uint64
+}
+
+// fill counts them, as whole numbers that add up, at distances below the number of lines.
+func (d *foretold) fill(r *profile.Reuse, kind *profile.KindLocality, lines uint64) {
+	counts := make([]uint64, profile.SiteBins)
+	all, left := 0.0, d.accesses-d.cold
+	for _, s := range d.of.Spans {
+		all += s.Accesses
+	}
+	if all == 0 || lines == 0 { // nothing but first touches
+		d.cold, left = d.accesses, 0
+	}
+	r.Cold = d.cold
+	kind.Cold += d.cold
+	sum, given := 0.0, uint64(0)
+	for i, s := range d.of.Spans {
+		sum += s.Accesses
+		until := uint64(math.Round(min(sum/all, 1) * float64(left)))
+		if until = max(given, min(until, left)); i == len(d.of.Spans)-1 {
+			until = left
+		}
+		n := until - given
+		given = until
+		at := min((s.From+s.To-1)/2, max(lines, 1)-1, profile.MaxDistance)
+		kind.Distances.AddN(at, n)
+		counts[profile.SiteBin(uint32(min(at, math.MaxUint32)))] += n
+	}
+	for bin, n := range counts {
+		if n > 0 {
+			r.Bins = append(r.Bins, profile.BinCount{Bin: uint8(bin), Count: n})
+		}
+	}
+}
+
+// kept is the reuse of a site as in the largest run that has it.
+func (p *Program) kept(s *site, accesses float64) *memory.Profile {
+	of := memory.FromReuse(&s.like.Reuse)
+	if all := of.Accesses(); all > 0 {
+		of.Cold *= accesses / all
+		for i := range of.Spans {
+			of.Spans[i].Accesses *= accesses / all
+		}
+	}
+	return of
+}
+
+// strides divides a site's references among its strides, as their laws do.
+func (p *Program) strides(s *site, at []int64, references uint64) (of [profile.NumStrides]uint64) {
+	left := references
+	most := profile.ZeroStride
+	for c := range profile.NumStrides {
+		of[c] = min(uint64(min(math.Round(s.strides[c].count(at).Executions), 1<<63)), left)
+		if left -= of[c]; of[c] > of[most] {
+			most = c
+		}
+	}
+	of[most] += left
+	return of
+}
+
+// placeOf names a place in the code.
+func placeOf(s *profile.Site) string {
+	if s.File == "" {
+		return s.Function
+	}
+	return s.File + ":" + strconv.FormatUint(uint64(s.Line), 10)
+}
+
+// doubtProgram says what else the prediction hangs on.
+func (p *Program) doubtProgram(out *Predicted) {
+	say := func(s string) { out.Doubts = append(out.Doubts, s) }
+	guessed := false
+	for b := range out.Of {
+		guessed = guessed || out.Of[b].Basis == Fitted
+	}
+	if n := mostTerms + 1 - len(p.runs); guessed && n > 0 {
+		say("Polynomials of up to " + strconv.Itoa(mostTerms) + " terms are looked for: " + runsMore(n) + " would find and check all of these.")
+	}
+	if out.Slack > 0 {
+		say("What comes to blocks and what leaves them is " + strconv.FormatUint(out.Slack, 10) + " executions apart, by the laws of each.")
+	}
+	last := p.inputs[len(p.inputs)-1].Profile
+	if len(last.Totals.Threads) > 1 {
+		say("The runs have " + strconv.Itoa(len(last.Totals.Threads)) + " threads: their references are predicted in one order, as if one thread made them.")
+	}
+	if slices.ContainsFunc(p.inputs, func(in Input) bool { return in.Profile.LocalityAt(in.Profile.Sites.LineBytes).Sets != nil }) {
+		say("Which sets lines fall into is not predicted: of caches in sets, misses are those that the stack distance cache model expects.")
+	}
+}
+
+func runsMore(n int) string {
+	if n == 1 {
+		return "one more run"
+	}
+	return strconv.Itoa(n) + " more runs"
+}
+
+// profileAt predicts places in the code, and what they add up to.
+func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
+	last := p.inputs[len(p.inputs)-1].Profile
+	out := &profile.Profile{Input: last.Input, Sites: &profile.Sites{LineBytes: last.Sites.LineBytes}}
+	var list []foretold
+	lines, all := uint64(0), uint64(0)
+	for k := range p.sites {
+		s := &p.sites[k]
+		where := func() string { return "the reference of " + placeOf(s.like) + " is made" }
+		references, err := p.whole(&s.references, at, where)
+		if err != nil {
+			return nil, err
+		}
+		accesses, err := p.whole(&s.accesses, at, where)
+		if err != nil {
+			return nil, err
+		}
+		if n := s.like.References(); s.accesses.Kind != Polynomial && s.references.Kind == Polynomial && n > 0 {
+			// Where the allocator puts arrays, references cross lines or not: as in the largest
+			// run. A law of that would be of the allocator.
+			accesses = uint64(min(math.Round(float64(references)*float64(s.like.Reuse.Accesses())/float64(n)), 1<<63))
+		}
+		accesses = max(accesses, references)
+		if all+accesses < all {
+			return nil, &InputError{"there are more references than can be counted", "less than 2^64; predict for smaller parameters"}
+		}
+		if all += accesses; accesses == 0 {
+			continue
+		}
+		code := *s.like
+		code.Reuse = profile.Reuse{}
+		code.Strides = p.strides(s, at, references)
+		out.Sites.Code = append(out.Sites.Code, code)
+		out.Totals.References[s.like.Kind] += references
+		d := foretold{site: s, accesses: accesses}
+		if s.reuse != nil {
+			d.of = s.reuse.at(at, float64(accesses))
+		} else { // known of some runs alone: as there
+			d.of = p.kept(s, float64(accesses))
+		}
+		d.cold = min(accesses, uint64(math.Round(d.of.Cold)))
+		lines += d.cold
+		list = append(list, d)
+	}
+	l := profile.Locality{LineBytes: out.Sites.LineBytes}
+	kinds := map[trace.Kind]*profile.KindLocality{}
+	for i := range list {
+		d := &list[i]
+		kind := d.site.like.Kind
+		if kinds[kind] == nil {
+			kinds[kind] = &profile.KindLocality{Kind: kind}
+		}
+		d.fill(&out.Sites.Code[i].Reuse, kinds[kind], lines)
+	}
+	for kind := range trace.Kind(trace.NumKinds) {
+		if of := kinds[kind]; of != nil {
+			l.Kinds = append(l.Kinds, *of)
+		}
+		n, err := p.whole(&p.bytes[kind], at, func() string { return "a byte is touched" })
+		if err != nil {
+			return nil, err
+		}
+		out.Totals.Bytes[kind] = n
+	}
+	out.Locality = []profile.Locality{l}
+	return out, nil
+}
+
+// Same tells whether a run is of the program that laws were found for; else the error is as
+// [FitProgram]'s.
+func (p *Program) Same(in Input) error {
+	r, err := in.read()
+	if err != nil {
+		return err
+	}
+	return sameProgram(&p.inputs[0], &in, p.runs[0], r)
+}

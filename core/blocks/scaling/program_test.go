@@ -1,0 +1,307 @@
+package scaling
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/blocks"
+	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
+)
+
+// nest is a loop, with loops inside. It runs times·n + more times, or if it is a triangle
+// as often as the loop around it has run, and more times.
+type nest struct {
+	times, more int64
+	triangle    bool
+	inside      []*nest
+
+	head, body uint32 // blocks
+}
+
+// nested is a program of loops in main.
+type nested struct {
+	nests   []*nest
+	program *trace.Program
+	last    uint32
+}
+
+func drawNest(t *rapid.T, depth int) *nest {
+	l := &nest{times: rapid.Int64Range(0, 3).Draw(t, "times"), more: rapid.Int64Range(0, 4).Draw(t, "more")}
+	l.triangle = depth == 1 && rapid.Bool().Draw(t, "triangle")
+	if depth < 2 {
+		for range rapid.IntRange(0, 2-depth).Draw(t, "inside") {
+			l.inside = append(l.inside, drawNest(t, depth+1))
+		}
+	}
+	return l
+}
+
+func newNested(nests []*nest) *nested {
+	p := &nested{nests: nests, program: &trace.Program{Modules: []trace.Module{{Name: "nests.c"}}}}
+	add := func() uint32 {
+		n := len(p.program.Blocks)
+		p.program.Blocks = append(p.program.Blocks, trace.Block{
+			Label: "b" + string(rune('a'+n)), FirstSite: uint32(n), Sites: 1,
+			Ops: []trace.Op{{Opcode: "load", Type: "double", Count: 1}, {Opcode: "fadd", Type: "double", Count: uint32(n + 1)}},
+		})
+		p.program.Sites = append(p.program.Sites, trace.Site{Block: uint32(n), Kind: trace.Load, Bytes: 8})
+		return uint32(n)
+	}
+	var lay func(l *nest, from uint32)
+	lay = func(l *nest, from uint32) {
+		l.head, l.body = add(), add()
+		to := &p.program.Blocks[from]
+		to.Successors = append(to.Successors, l.head)
+		p.program.Blocks[l.head].Successors = []uint32{l.body}
+		end := l.body
+		for _, in := range l.inside {
+			lay(in, end)
+			end = in.head
+		}
+		p.program.Blocks[end].Successors = append(p.program.Blocks[end].Successors, l.head)
+	}
+	end := add()
+	p.program.Blocks[0].Flags = trace.EntryBlock
+	for _, l := range nests {
+		lay(l, end)
+		end = l.head
+	}
+	p.last = add()
+	p.program.Blocks[end].Successors = append(p.program.Blocks[end].Successors, p.last)
+	p.program.Functions = []trace.Function{{Name: "main", Blocks: p.last + 1}}
+	return p
+}
+
+// run walks through all iterations, and counts.
+func (p *nested) run(n int64) (*blocks.Edges, *profile.Profile) {
+	e := blocks.NewEdges(p.program)
+	e.Entered[0] = 1
+	at := uint32(0)
+	e.Visits[0] = 1
+	goTo := func(to uint32) {
+		e.Taken[at][slices.Index(p.program.Blocks[at].Successors, to)]++
+		e.Visits[to]++
+		at = to
+	}
+	var walk func(l *nest, around int64)
+	walk = func(l *nest, around int64) {
+		goTo(l.head)
+		trips := l.times*n + l.more
+		if l.triangle {
+			trips = around + l.more
+		}
+		for i := range trips {
+			goTo(l.body)
+			for _, in := range l.inside {
+				walk(in, i)
+			}
+			goTo(l.head)
+		}
+	}
+	for _, l := range p.nests {
+		walk(l, 0)
+	}
+	goTo(p.last)
+	e.Left[p.last] = 1
+	return e, p.profile(e)
+}
+
+// profile has each block refer to a line of its own, again and again.
+func (p *nested) profile(e *blocks.Edges) *profile.Profile {
+	out := &profile.Profile{Sites: &profile.Sites{LineBytes: 64}}
+	out.Input.Kinds = trace.AllKinds
+	kind := profile.KindLocality{Kind: trace.Load}
+	for b, n := range e.Visits {
+		if n == 0 {
+			continue
+		}
+		s := profile.Site{Number: uint32(b), Kind: trace.Load, Bytes: 8, Reuse: profile.Reuse{Cold: 1}}
+		s.Strides[profile.IrregularStride] = 1
+		if s.Strides[profile.ZeroStride] = n - 1; n > 1 {
+			s.Reuse.Bins = []profile.BinCount{{Bin: 1, Count: n - 1}}
+		}
+		out.Sites.Code = append(out.Sites.Code, s)
+		kind.Cold++
+		kind.Distances.AddN(1, n-1)
+		out.Totals.References[trace.Load] += n
+		out.Totals.Bytes[trace.Load] += 8 * n
+	}
+	out.Locality = []profile.Locality{{LineBytes: 64, Kinds: []profile.KindLocality{kind}}}
+	out.Blocks = (&blocks.Run{Program: p.program, Edges: e}).Append(nil)
+	return out
+}
+
+func (p *nested) input(n int64) Input {
+	_, of := p.run(n)
+	return Input{Name: "nests.sgp", Parameters: []int64{n}, Profile: of}
+}
+
+// TestNests: of affine nests, every edge, count and reference of a larger input is foretold.
+func TestNests(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var nests []*nest
+		for range rapid.IntRange(1, 3).Draw(t, "nests") {
+			nests = append(nests, drawNest(t, 0))
+		}
+		p := newNested(nests)
+		var inputs []Input
+		for _, n := range []int64{28, 12, 20, 40, 33} {
+			inputs = append(inputs, p.input(n))
+		}
+		m, err := FitProgram([]string{"n"}, inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := m.Predict([]int64{64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, real := p.run(64)
+		for b := range out.Of {
+			if out.Of[b].Basis != Checked || out.Of[b].Executions != e.Visits[b] {
+				t.Fatalf("block %d: %d by %s, %s, want %d", b, out.Of[b].Executions, out.Of[b].Law.String(m.Names), out.Of[b].Basis, e.Visits[b])
+			}
+		}
+		got := out.Run.Edges
+		if out.Slack != 0 || !slices.EqualFunc(got.Taken, e.Taken, slices.Equal[[]uint64]) || !slices.Equal(got.Left, e.Left) || !slices.Equal(got.Entered, e.Entered) {
+			t.Fatalf("edges %+v, want %+v", got, e)
+		}
+		if x, y := out.Profile, real; x.Totals.References != y.Totals.References || x.Totals.Bytes != y.Totals.Bytes || x.Locality[0].Lines() != y.Locality[0].Lines() ||
+			x.Locality[0].Kinds[0].Distances.Count(1) != y.Locality[0].Kinds[0].Distances.Count(1) {
+			t.Fatalf("%+v, want %+v", x.Totals, y.Totals)
+		}
+		for i := range real.Sites.Code {
+			x, y := &out.Profile.Sites.Code[i], &real.Sites.Code[i]
+			if x.Number != y.Number || x.Strides != y.Strides || x.Reuse.Cold != y.Reuse.Cold || !slices.Equal(x.Reuse.Bins, y.Reuse.Bins) {
+				t.Fatalf("site %+v, want %+v", x, y)
+			}
+		}
+		if _, err := compute.OpenPredicted(out.Profile, "", nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// irregular is a program of one loop whose trips are given, and a block that runs in some
+// rounds.
+func irregular(name string, n int64, trips, some uint64) Input {
+	p := &trace.Program{
+		Modules: []trace.Module{{Name: "odd.c"}}, Functions: []trace.Function{{Name: "main", Blocks: 5}},
+		Blocks: []trace.Block{
+			{Label: "entry", Flags: trace.EntryBlock, Successors: []uint32{1}}, {Label: "head", Successors: []uint32{2, 4}},
+			{Label: "body", Successors: []uint32{3, 1}}, {Label: "some", Successors: []uint32{1}}, {Label: "end"},
+		},
+	}
+	e := blocks.NewEdges(p)
+	e.Entered[0], e.Left[4] = 1, 1
+	e.Visits = []uint64{1, trips + 1, trips, some, 1}
+	e.Taken = [][]uint64{{1}, {trips, 1}, {some, trips - some}, {some}, {}}
+	of := &profile.Profile{Sites: &profile.Sites{LineBytes: 64}, Locality: []profile.Locality{{LineBytes: 64}}}
+	of.Blocks = (&blocks.Run{Program: p, Edges: e}).Append(nil)
+	return Input{Name: name, Parameters: []int64{n}, Profile: of}
+}
+
+func predictProgram(t *testing.T, at int64, inputs ...Input) (*Predicted, error) {
+	t.Helper()
+	m, err := FitProgram([]string{"n"}, inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Predict([]int64{at})
+}
+
+// TestIrregular: what hangs on data is said to, and what is predicted of it balances.
+func TestIrregular(t *testing.T) {
+	out, err := predictProgram(t, 1000, irregular("a", 100, 10_000, 517), irregular("b", 200, 40_000, 1089), irregular("c", 300, 90_000, 1733))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b, want := range []Basis{Checked, Checked, Checked, Fitted, Checked} {
+		if out.Of[b].Basis != want {
+			t.Errorf("block %d is %s by %s, want %s", b, out.Of[b].Basis, out.Of[b].Law.String([]string{"n"}), want)
+		}
+	}
+	if got := out.Run.Edges.Visits[2]; got != 1_000_000 {
+		t.Errorf("%d rounds, want a million", got)
+	}
+	if got := out.Run.Edges.Visits[3]; got < 5_000 || got > 8_000 {
+		t.Errorf("%d times the block that hangs on data, want about 6,500", got)
+	}
+	if err := out.Run.Edges.Check(out.Run.Program); err != nil {
+		t.Error(err)
+	}
+	if !slices.ContainsFunc(out.Doubts, func(s string) bool { return strings.Contains(s, "2 more runs") }) {
+		t.Errorf("doubts %q, want one that says how many more runs", out.Doubts)
+	}
+}
+
+// TestOneRunAlone: a block of one run is told apart.
+func TestOneRunAlone(t *testing.T) {
+	out, err := predictProgram(t, 1000, irregular("a", 100, 10_000, 0), irregular("b", 200, 40_000, 0), irregular("c", 300, 90_000, 33))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := out.Of[3]; got.Basis != Once {
+		t.Errorf("%+v, want one run", got)
+	}
+	if err := out.Run.Edges.Check(out.Run.Program); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBalance: whatever the runs, what is predicted balances, or an error says why not.
+func TestBalance(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var inputs []Input
+		for i := range rapid.Int64Range(2, 4).Draw(t, "runs") {
+			trips := rapid.Uint64Range(1, 1<<rapid.IntRange(1, 50).Draw(t, "bits")).Draw(t, "trips")
+			inputs = append(inputs, irregular("run", 10+i, trips, rapid.Uint64Range(0, trips).Draw(t, "some")))
+		}
+		m, err := FitProgram([]string{"n"}, inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := m.Predict([]int64{rapid.Int64Range(1, 1<<30).Draw(t, "at")})
+		if err != nil {
+			return
+		}
+		if err := out.Run.Edges.Check(out.Run.Program); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := blocks.DecodeRun(out.Profile.Blocks); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestNoPrediction: inputs that tell nothing, and laws that do not hold.
+func TestNoPrediction(t *testing.T) {
+	a, b, c := irregular("a", 100, 1_000, 0), irregular("b", 200, 800, 0), irregular("c", 300, 600, 0)
+	if _, err := predictProgram(t, 1000, a, b, c); err == nil || !strings.Contains(err.Error(), "block head of main runs -799 times, by the law −2 n + 1201") {
+		t.Errorf("%v, want the block, the count and the law", err)
+	}
+	a, b, c = irregular("a", 100, 1_000_000, 0), irregular("b", 200, 8_000_000, 0), irregular("c", 300, 27_000_000, 0)
+	if _, err := predictProgram(t, 1<<24, a, b, c); err == nil || !strings.Contains(err.Error(), "2^64") {
+		t.Errorf("%v, want that it is beyond 2^64", err)
+	}
+	if out, err := predictProgram(t, 200, a, b, c); err != nil || !slices.ContainsFunc(out.Doubts, func(s string) bool { return strings.Contains(s, "No parameter is larger") }) {
+		t.Errorf("%v, want a doubt of an input within the runs", err)
+	}
+	other := newNested([]*nest{{times: 1}}).input(400)
+	partial, sampled, bare := irregular("p", 400, 1, 0), irregular("s", 400, 1, 0), irregular("n", 400, 1, 0)
+	partial.Profile.State.Partial = true
+	sampled.Profile.Sampled = &profile.Sampled{}
+	bare.Profile.Blocks = nil
+	for want, inputs := range map[string][]Input{
+		"at least two": {a}, "different inputs": {a, a}, "different programs or builds": {a, other}, "a part of a run": {a, partial},
+		"a sample of a run": {a, sampled}, "without blocks": {a, bare},
+	} {
+		if _, err := FitProgram([]string{"n"}, inputs); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
