@@ -94,7 +94,7 @@ FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
 	root.SuggestionsMinimumDistance = 2
 	root.SetHelpCommand(a.help())
 	root.AddCommand(
-		a.analyze(), a.histogram(), a.curve(), a.sets(), a.whatIf(), a.simulate(), a.validate(), a.sites(), a.threads(), a.communication(), a.loops(), a.fold(), a.unfold(), a.blocks(), a.pipeline(), a.multicore(), a.counters(), a.compare(), a.export(), a.info(),
+		a.analyze(), a.histogram(), a.curve(), a.sets(), a.whatIf(), a.simulate(), a.validate(), a.sites(), a.threads(), a.communication(), a.loops(), a.fold(), a.unfold(), a.blocks(), a.pipeline(), a.scale(), a.multicore(), a.counters(), a.compare(), a.export(), a.info(),
 		a.convert(), a.check(),
 		a.cc(), a.trace(), a.serve(), a.demo(), a.version(),
 	)

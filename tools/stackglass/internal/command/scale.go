@@ -1,0 +1,531 @@
+package command
+
+import (
+	"cmp"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/blocks"
+	"github.com/stackglass/stackglass/core/blocks/scaling"
+	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// scaleOptions are what the verb scale takes besides what it reads.
+type scaleOptions struct {
+	pipelineOptions
+	at    string
+	check string
+	by    string
+
+	h         hierarchy.Hierarchy
+	q         answers.ModelQuestion
+	names     []string // of the parameters
+	predicted *scaling.Predicted
+	all       int // rows; see answers.All
+}
+
+// scaleTables are what --by takes.
+var scaleTables = []string{"law", "opcode", "reuse", "level", "function", "check"}
+
+// scale predicts a larger input from smaller ones.
+func (a *app) scale() *cobra.Command {
+	var (
+		r *reading
+		o scaleOptions
+	)
+	cmd := &cobra.Command{
+		Use:   "scale --at n=512 n=64:FILE n=96:FILE …",
+		Short: "A larger input predicted from runs at smaller ones",
+		Long: `Predict what a program does at an input that it was not run at, from runs at two or more
+small ones: how often each block runs, as a law of the input's parameters; what
+instructions, flops and bytes that makes; how its references find their lines; and
+with --cache or --hierarchy the misses and the runtime on --processor.
+
+Each FILE is a trace of the same build of a program compiled by "stackglass cc", or a
+profile made with "analyze --analyses default,blocks". Before it stand the parameters
+of its input, as in n=64:FILE or n=64,steps=10:FILE. --at has those to predict for.
+
+Laws are polynomials with rational coefficients that meet every run, where there are
+such. Each says what it stands on: "checked" has met runs beyond those that its
+coefficients are of, "unchecked" has as many terms as there were runs, and wants one
+more. "remainder" gives no whole number there: the input leaves another rest than
+those of the runs, by the compiler's vectors. "fitted" is a law by least squares, of
+counts that hang on data, and "one run" is a block that ran in one of the runs alone.
+
+--check FILE holds all that against a run that was made at --at: counts, misses, and
+the runtime that the same model gives for it.
+
+--processor is as for the verb pipeline, and so is the runtime.`,
+		Example: "  stackglass scale --at n=512 n=64:a.sgp n=96:b.sgp n=128:c.sgp --hierarchy ryzen-9950x\n" +
+			"  stackglass scale --at n=1000,m=50 n=64,m=8:a.sgt n=96,m=8:b.sgt n=64,m=16:c.sgt n=96,m=24:d.sgt --by law\n" +
+			"  stackglass scale --at n=512 n=64:a.sgp n=96:b.sgp n=128:c.sgp --check d.sgp --format csv --by check",
+		Args: someFiles,
+		RunE: func(_ *cobra.Command, args []string) error { return a.runScale(r, &o, args) },
+	}
+	r = addReading(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.at, "at", "", "the parameters to predict for, as in n=512,m=8")
+	f.StringVar(&o.check, "check", "", "a trace or profile of a run at these parameters, as a `FILE`: print how far off the prediction is")
+	f.StringVar(&o.processor, "processor", "znver4", "whose core: a name, or a `FILE` that describes one")
+	f.StringArrayVar(&o.caches, "cache", nil, "a level, as in L1=32KiB,8 (repeat for the next one)")
+	f.StringVar(&o.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
+	f.StringVar(&o.module, "module", "", "the LLVM IR of the traced program, as a `FILE`")
+	f.StringVar(&o.by, "by", "", "print one table alone, and all of it: "+strings.Join(scaleTables, ", ")+" (csv: law)")
+	f.IntVar(&o.top, "top", 10, "print the first `N` rows of each table (0: all; csv and json have all)")
+	for _, name := range []string{"sample", "sample-seed", "skip", "limit", "threads"} {
+		must(f.MarkHidden(name))
+	}
+	must(cmd.RegisterFlagCompletionFunc("hierarchy", cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveDefault)))
+	must(cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(scaleTables, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+// parseParameters reads n=64,m=8.
+func parseParameters(text string) (names []string, values []int64, ok bool) {
+	for part := range strings.SplitSeq(text, ",") {
+		name, number, found := strings.Cut(part, "=")
+		v, err := strconv.ParseInt(number, 10, 64)
+		if !found || err != nil || name == "" || slices.Contains(names, name) {
+			return nil, nil, false
+		}
+		names, values = append(names, name), append(values, v)
+	}
+	return names, values, true
+}
+
+// ordered gives the values of parameters in the order of names.
+func ordered(names, have []string, values []int64) ([]int64, bool) {
+	list := make([]int64, 0, len(names))
+	for _, name := range names {
+		at := slices.Index(have, name)
+		if at < 0 {
+			return nil, false
+		}
+		list = append(list, values[at])
+	}
+	return list, len(have) == len(names)
+}
+
+// prepare reads the options; chosen tells that rows were.
+func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err error) {
+	if o.top < 0 {
+		return nil, usagef("--top ", strconv.Itoa(o.top), ", want a number of rows, or 0 for all")
+	}
+	if o.by != "" && !slices.Contains(scaleTables, o.by) {
+		return nil, usagef("--by ", strconv.Quote(o.by), ", want ", strings.Join(scaleTables, ", "))
+	}
+	if o.by == "check" && o.check == "" {
+		return nil, usagef("--by check: give the run to hold the prediction against, by --check FILE")
+	}
+	var ok bool
+	if o.names, at, ok = parseParameters(o.at); !ok {
+		return nil, usagef("--at ", strconv.Quote(o.at), ", want the parameters to predict for, as in n=512 or n=512,m=8")
+	}
+	if o.q, o.h, err = o.question(); err != nil {
+		return nil, err
+	}
+	if o.by == "level" && len(o.h.Levels) == 0 {
+		return nil, usagef("--by level: give the caches, by --cache or --hierarchy")
+	}
+	if lines := lineSizes(o.h); len(o.h.Levels) > 0 && len(lines) > 1 {
+		return nil, usagef("the caches have lines of several sizes, want one: reuse is predicted at lines of one size")
+	}
+	if o.all = o.top; o.top == 0 || exactRows(format) || o.by != "" && !chosen {
+		o.all = answers.All
+	}
+	return at, nil
+}
+
+func (a *app) runScale(r *reading, o *scaleOptions, args []string) error {
+	at, err := o.prepare(r.format, r.cmd.Flags().Lookup("top").Changed)
+	if err != nil {
+		return err
+	}
+	processor, err := o.chosen()
+	if err != nil {
+		return err
+	}
+	r.analyses = (analysis.Sites | analysis.Sets | analysis.Blocks).String()
+	inputs, warnings, err := a.scaleInputs(r, o, args)
+	if err != nil {
+		return err
+	}
+	program, err := scaling.FitProgram(o.names, inputs)
+	if err != nil {
+		return asUsage(err)
+	}
+	if o.predicted, err = program.Predict(at); err != nil {
+		return asUsage(err)
+	}
+	d := &report.Document{Schema: "stackglass.scale", Version: 1, Warnings: warnings}
+	d.Input = append(d.Input, report.Fact{Key: "runs", Label: "runs", Value: report.ListOf(strings.Join(args, " "))},
+		report.Fact{Key: "at", Label: "predicted at", Value: report.TextOf(o.at)})
+	foretold, err := o.tell(o.predicted.Profile, true)
+	if err != nil {
+		return err
+	}
+	foretold.models.Use(processor)
+	if total := foretold.work.Work.Program(foretold.work.Solution); !total.Whole {
+		d.Warnings = append(d.Warnings, "sums from 2^64 on are rounded: predict for smaller parameters to have them exactly")
+	}
+	d.Input = append(d.Input, foretold.work.Total()...)
+	for _, doubt := range o.predicted.Doubts {
+		d.Warnings = append(d.Warnings, strings.TrimSuffix(doubt, "."))
+	}
+	var real *told
+	if o.check != "" {
+		l, err := a.scaleLoad(r, o, o.check)
+		if err != nil {
+			return err
+		}
+		if err := program.Same(scaling.Input{Name: o.check, Parameters: at, Profile: l.Profile}); err != nil {
+			return asUsage(err)
+		}
+		d.Warnings = append(d.Warnings, l.warnings...)
+		if real, err = o.tell(l.Profile, false); err != nil {
+			return err
+		}
+		real.models.Use(processor)
+	}
+	if err := o.lay(d, foretold, real); err != nil {
+		return err
+	}
+	format, err := parseFormat(r.format)
+	if err != nil {
+		return err
+	}
+	return a.print(format, d)
+}
+
+// scaleInputs loads the runs.
+func (a *app) scaleInputs(r *reading, o *scaleOptions, args []string) (inputs []scaling.Input, warnings []string, err error) {
+	type run struct {
+		file string
+		at   []int64
+	}
+	var runs []run
+	for _, arg := range args {
+		text, file, found := strings.Cut(arg, ":")
+		have, values, ok := parseParameters(text)
+		if !found || !ok || file == "" {
+			return nil, nil, usagef(strconv.Quote(arg), ", want the input's parameters before the file, as in n=64:app.sgp")
+		}
+		at, ok := ordered(o.names, have, values)
+		if !ok {
+			return nil, nil, usagef(strconv.Quote(arg), ": --at has the parameters ", strings.Join(o.names, ", "), ", want a value for each of them, and no others")
+		}
+		runs = append(runs, run{file, at})
+	}
+	for i, in := range runs {
+		for _, before := range runs[:i] {
+			if slices.Equal(in.at, before.at) {
+				return nil, nil, usagef(strconv.Quote(args[i]), ": ", before.file, " has the same parameters; give runs at different inputs")
+			}
+		}
+	}
+	if len(runs) < 2 {
+		return nil, nil, usagef("one run tells nothing of others; give at least two at different inputs, and three or more for laws with a check")
+	}
+	for _, in := range runs {
+		l, err := a.scaleLoad(r, o, in.file)
+		if err != nil {
+			return nil, nil, err
+		}
+		warnings = append(warnings, l.warnings...)
+		inputs = append(inputs, scaling.Input{Name: in.file, Parameters: in.at, Profile: l.Profile})
+	}
+	return inputs, warnings, nil
+}
+
+// scaleLoad loads a run that ended by itself.
+func (a *app) scaleLoad(r *reading, o *scaleOptions, file string) (*answerable, error) {
+	lines := []uint32{analysis.DefaultLineBytes}
+	if len(o.h.Levels) > 0 {
+		lines = lineSizes(o.h)
+	}
+	l, err := a.load(r, file, lines)
+	if err != nil {
+		return nil, err
+	}
+	return l, l.Stopped
+}
+
+// told is what is asked of a run, made or predicted.
+type told struct {
+	work   *answers.Blocks
+	models *compute.Models
+	levels hierarchy.Prediction
+	doubts []hierarchy.Warning
+	p      *profile.Profile
+}
+
+// tell asks about a profile: one way for both.
+func (o *scaleOptions) tell(p *profile.Profile, predicted bool) (*told, error) {
+	t := &told{p: p}
+	run, err := blocks.DecodeRun(p.Blocks)
+	if err != nil {
+		return nil, err
+	}
+	system, err := blocks.FromEdges(run.Program, run.Edges)
+	if err != nil {
+		return nil, err
+	}
+	if t.work, err = answers.NewBlocks(system); err != nil {
+		return nil, err
+	}
+	t.work.Name = readable
+	var text []byte
+	if o.module != "" {
+		if text, err = os.ReadFile(o.module); err != nil {
+			return nil, usagef("--module ", o.module, ": ", reason(err))
+		}
+	}
+	if predicted {
+		t.models, err = compute.OpenPredicted(p, o.module, text)
+	} else {
+		t.models, err = compute.Open(p.Encode(), o.module, text)
+	}
+	if err != nil {
+		return nil, asUsage(err)
+	}
+	if len(o.h.Levels) > 0 {
+		if t.levels, t.doubts, err = hierarchy.Predict(p, o.h); err != nil {
+			return nil, asUsage(err)
+		}
+	}
+	return t, nil
+}
+
+// lay makes the tables.
+func (o *scaleOptions) lay(d *report.Document, foretold, real *told) error {
+	reply := foretold.models.Answer(o.q)
+	for _, row := range reply.Table("program").Rows {
+		if label := row[0].Plain(); label != "instructions" {
+			d.Input = append(d.Input, report.Fact{Key: strings.ReplaceAll(label, " ", "_"), Label: label, Value: row[1]})
+		}
+	}
+	for _, w := range foretold.doubts {
+		d.Warnings = append(d.Warnings, string(w))
+	}
+	for _, note := range reply.Notes {
+		if note = strings.TrimSuffix(note, "."); !slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.EqualFold(w, note) }) {
+			d.Warnings = append(d.Warnings, note)
+		}
+	}
+	d.Warnings = append(d.Warnings, "not modelled: "+strings.Join(reply.Unmodelled, "; "))
+	functions := reply.Table("functions")
+	tables := map[string]func() []report.Table{
+		"law":    func() []report.Table { return []report.Table{o.laws(foretold, real)} },
+		"opcode": func() []report.Table { return []report.Table{o.opcodes(foretold, real)} },
+		"reuse":  func() []report.Table { return []report.Table{o.reuse(foretold.p)} },
+		"level": func() []report.Table {
+			if len(o.h.Levels) == 0 {
+				return nil
+			}
+			return answers.Predicted(o.h, foretold.levels)
+		},
+		"function": func() []report.Table {
+			t := *functions
+			t.Columns = t.Columns[1:] // the page's number
+			t.Rows = nil
+			for _, row := range functions.Rows {
+				if n, _ := row[4].Number(); n > 0 {
+					t.Rows = append(t.Rows, row[1:])
+				}
+			}
+			return []report.Table{o.cut(t)}
+		},
+		"check": func() []report.Table {
+			if real == nil {
+				return nil
+			}
+			return []report.Table{o.held(foretold, real, reply)}
+		},
+	}
+	order := []string{"law", "opcode", "reuse", "level", "function", "check"} // of which csv has the first
+	if o.by != "" {
+		order = []string{o.by}
+	}
+	for _, name := range order {
+		d.Tables = append(d.Tables, tables[name]()...)
+	}
+	return nil
+}
+
+// cut leaves the first rows, as asked for.
+func (o *scaleOptions) cut(t report.Table) report.Table {
+	if o.all != answers.All && len(t.Rows) > o.all {
+		t.Rows = t.Rows[:o.all]
+		t.Title += ", the first " + strconv.Itoa(o.all)
+	}
+	return t
+}
+
+// laws has a row for each block that runs, what executes most instructions first.
+func (o *scaleOptions) laws(foretold, real *told) report.Table {
+	t := report.Table{Key: "laws", Title: "Executions of blocks, as laws", Columns: []report.Column{
+		{Key: "function", Label: "function"}, {Key: "block", Label: "block"}, {Key: "file", Label: "file"}, {Key: "line", Label: "line"},
+		{Key: "law", Label: "law"}, {Key: "basis", Label: "basis"}, {Key: "executions", Label: "executions"},
+	}}
+	if real != nil {
+		t.Columns = append(t.Columns, report.Column{Key: "run", Label: "in the run"}, report.Column{Key: "off", Label: "off by"})
+	}
+	t.Columns = append(t.Columns, report.Column{Key: "instructions", Label: "instructions"}, report.Column{Key: "share", Label: "share"})
+	p := o.predicted.Run.Program
+	all := 0.0
+	instructions := make([]float64, len(p.Blocks))
+	var list []int
+	for b := range p.Blocks {
+		instructions[b] = foretold.work.Solution.Visits[b] * float64(foretold.work.Work.Once(b)[profile.Instructions])
+		all += instructions[b]
+		if o.predicted.Of[b].Executions > 0 || real != nil && real.work.Solution.Visits[b] > 0 {
+			list = append(list, b)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(instructions[y], instructions[x]) })
+	for _, b := range list {
+		k, of := &p.Blocks[b], &o.predicted.Of[b]
+		label, function := k.Label, ""
+		if k.Part > 0 {
+			label += "+" + strconv.FormatUint(uint64(k.Part), 10)
+		}
+		if int64(k.Function) < int64(len(p.Functions)) {
+			function = readable(p.Functions[k.Function].Name)
+		}
+		row := []report.Value{report.TextOf(function), report.TextOf(label), report.TextOf(k.File), lineNumber(k.FirstLine),
+			report.TextOf(of.Law.String(o.names)), report.TextOf(of.Basis.String()), report.Count(of.Executions)}
+		if real != nil {
+			run := report.Count(real.work.Solution.Exact[b])
+			row = append(row, run, report.Change(run, report.Count(of.Executions)))
+		}
+		share := 0.0
+		if all > 0 {
+			share = instructions[b] / all
+		}
+		t.Add(append(row, report.Real(instructions[b]), report.Ratio(share))...)
+	}
+	return o.cut(t)
+}
+
+func lineNumber(n uint32) report.Value {
+	if n == 0 {
+		return report.None()
+	}
+	return report.Count(uint64(n))
+}
+
+// opcodes has a row for each opcode.
+func (o *scaleOptions) opcodes(foretold, real *told) report.Table {
+	t := foretold.work.Opcodes(answers.All)
+	if real == nil {
+		return o.cut(t)
+	}
+	t.Columns = append(t.Columns, report.Column{Key: "run", Label: "in the run"}, report.Column{Key: "difference", Label: "difference"})
+	run := map[string]report.Value{}
+	other := real.work.Opcodes(answers.All)
+	for _, row := range other.Rows {
+		run[row[0].Plain()] = row[1]
+	}
+	for i, row := range t.Rows {
+		name := row[0].Plain()
+		n, known := run[name]
+		if delete(run, name); !known {
+			n = report.Count(0)
+		}
+		t.Rows[i] = append(row, n, report.Difference(n, row[1]))
+	}
+	for _, row := range other.Rows {
+		if n, left := run[row[0].Plain()]; left {
+			t.Add(row[0], report.Count(0), report.Ratio(0), n, report.Difference(n, report.Count(0)))
+		}
+	}
+	return o.cut(t)
+}
+
+// reuse has a row for each power of two of distances.
+func (o *scaleOptions) reuse(p *profile.Profile) report.Table {
+	t := report.Table{Key: "reuse", Title: "How many other lines were touched since the line was, by accesses", Columns: []report.Column{
+		{Key: "from", Label: "from", Unit: "lines"}, {Key: "below", Label: "below", Unit: "lines"}, {Key: "accesses", Label: "accesses"},
+		{Key: "share", Label: "share"}, {Key: "miss_ratio", Label: "misses of a cache with as many lines"},
+	}}
+	var counts [profile.WindowBins]uint64
+	all := uint64(0)
+	for i := range p.Locality[0].Kinds {
+		k := &p.Locality[0].Kinds[i]
+		for d, n := range k.Distances.All() {
+			counts[profile.DistanceBin(d)] += n
+		}
+		counts[profile.ColdBin] += k.Cold
+		all += k.Accesses()
+	}
+	left := all
+	for bin, n := range counts {
+		left -= n
+		switch {
+		case n == 0:
+		case bin == profile.ColdBin:
+			t.Add(report.TextOf("first touch"), report.None(), report.Count(n), report.Share(n, all), report.None())
+		default:
+			from, below := uint64(0), uint64(1)
+			if bin > 0 {
+				from, below = 1<<(bin-1), 1<<bin
+			}
+			t.Add(report.Count(from), report.Count(below), report.Count(n), report.Share(n, all), report.Share(left, all))
+		}
+	}
+	return t
+}
+
+// sameFigure is below what figures differ by but for rounding.
+const sameFigure = 1e-12
+
+// held has a row for each figure, predicted and of the run.
+func (o *scaleOptions) held(foretold, real *told, reply *answers.ModelReply) report.Table {
+	t := report.Table{Key: "check", Title: "Held against " + o.check, Columns: []report.Column{
+		{Key: "figure", Label: "figure"}, {Key: "predicted", Label: "predicted"}, {Key: "run", Label: "of the run"}, {Key: "difference", Label: "difference"}, {Key: "off", Label: "off by"},
+	}}
+	add := func(name string, predicted, run report.Value) {
+		x, _ := predicted.Number()
+		if y, _ := run.Number(); x != y && math.Abs(x-y) < sameFigure*math.Abs(y) {
+			predicted = run // sums of floats, in another order
+		}
+		t.Add(report.TextOf(name), predicted, run, report.Difference(run, predicted), report.Change(run, predicted))
+	}
+	totals := real.work.Total()
+	for i, f := range foretold.work.Total() {
+		add(f.Label, f.Value, totals[i].Value)
+	}
+	wrong := uint64(0)
+	for b := range o.predicted.Of {
+		if o.predicted.Run.Edges.Visits[b] != real.work.Solution.Exact[b] {
+			wrong++
+		}
+	}
+	t.Add(report.TextOf("blocks with another count"), report.Count(wrong), report.Count(0), report.None(), report.None())
+	add("line accesses", report.Count(foretold.p.Locality[0].Accesses()), report.Count(real.p.Locality[0].Accesses()))
+	add("lines", report.Count(foretold.p.Locality[0].Lines()), report.Count(real.p.Locality[0].Lines()))
+	for i := range foretold.levels.Levels {
+		x, y := &foretold.levels.Levels[i], &real.levels.Levels[i]
+		add(x.Cache.Name+" misses", report.Real(x.Misses), report.Real(y.Misses))
+		if y.Beside && !x.Beside { // the prediction is by SDCM: what is off by scaling alone
+			add(x.Cache.Name+" misses, both by SDCM", report.Real(x.Misses), report.Real(y.SDCMMisses))
+		}
+	}
+	run := real.models.Answer(o.q).Table("program")
+	for i, row := range reply.Table("program").Rows {
+		if name := row[0].Plain(); name == "cycles" || name == "milliseconds" {
+			add(name, row[1], run.Rows[i][1])
+		}
+	}
+	return t
+}
