@@ -267,8 +267,10 @@ func tune(dir, testdata, machine string) error {
 		}
 	}
 	tuned := adjust(p, list)
-	text := append([]byte("# Made by `make probes`. DO NOT EDIT.\n"), tuned.Write()...)
-	return os.WriteFile(filepath.Join(dir, tuned.Name+".yaml"), text, 0o644)
+	if err := remember(tuned, testdata); err != nil {
+		return err
+	}
+	return writeMeasured(dir, tuned)
 }
 
 // note takes a run's numbers, where they are the fastest yet.
@@ -306,12 +308,9 @@ func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 	q := &pipeline.Processor{
 		Name: p.Name + "-measured", Title: p.Title + ", with measured latencies and throughputs", ISA: p.ISA,
 		Source:   p.Source + "; latencies of chains and throughputs measured on " + cpuName(),
-		Dispatch: p.Dispatch, Window: p.Window, Fuses: p.Fuses | pipeline.LoadOperation, Levels: p.Levels,
+		Dispatch: p.Dispatch, Window: p.Window, Scheduler: p.Scheduler, Fuses: p.Fuses | pipeline.LoadOperation, Levels: p.Levels,
 		Ports: append(append([]string{}, p.Ports...), "DIV"),
-		Notes: append(slices.Clone(p.Notes),
-			"DIV is the divider, which a division or square root holds longer than its port",
-			"a store, and a load with the operation that alone uses it, enter the core as one micro-op (Intel 64 and IA-32 Architectures Optimization Reference Manual, Micro-fusion)",
-		),
+		Notes: measuredNotes(p),
 	}
 	divider := uint64(1) << (len(q.Ports) - 1)
 	measured := map[string]probe{}
@@ -357,6 +356,16 @@ func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 		q.Set(k, c)
 	}
 	return q
+}
+
+// measuredNotes are those of a description that is measured, made of another one.
+func measuredNotes(of *pipeline.Processor) []string {
+	return append(slices.Clone(of.Notes),
+		"DIV is the divider, which a division or square root holds longer than its port",
+		"SPLITLOAD and SPLITSTORE are what puts two lines together, each for a stream of vectors of which every second lies across two lines",
+		"levels are as one core of a guest finds them, in pages of 2 MiB; the last cache is shared, and as large as the footprint of whose loads it answers half",
+		"a store, and a load with the operation that alone uses it, enter the core as one micro-op (Intel 64 and IA-32 Architectures Optimization Reference Manual, Micro-fusion)",
+	)
 }
 
 // bitsOf is how wide a vector type is, 0 for others.
