@@ -48,7 +48,7 @@ SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/site
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path 'workers/edge/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
 .PHONY: help setup run build site zip single edge wasm test check format vet staticcheck generated unit wasmtest e2e \
-	pipelines multicore processors probes lint generate fuzz soak bench bench-wasm demos shot golden clean
+	pipelines runtimes multicore processors probes lint generate fuzz soak bench bench-wasm demos shot golden clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -195,6 +195,10 @@ bench-wasm: bin/wasmtest ## the same benchmarks in Chromium
 pipelines: ## cycles of loop bodies by the model, by llvm-mca, and measured (llvm-19, clang-19)
 	@$(NEED) $(PIPELINE_NEEDS)
 	$(GO) run ./tools/pipelines compare
+
+runtimes: ## tools/pipelines/RUNTIMES.md: runtimes of kernels by the model, and measured (llvm-19, clang-19)
+	@$(NEED) $(PIPELINE_NEEDS)
+	$(GO) run ./tools/pipelines runtimes tools/pipelines/RUNTIMES.md
 
 multicore: ## predictions of many cores against runs of OpenMP programs, in core/multicore/ACCURACY.md; 20 minutes (clang-19, libomp, valgrind)
 	@$(NEED) $(MULTICORE_NEEDS)

@@ -4,6 +4,9 @@
 //	pipelines describe DIR         writes a description for each processor it knows
 //	pipelines tune DIR PROCESSOR   writes another one, with what this machine's latencies
 //	                               and throughputs are where they differ; it must be that processor
+//	pipelines memory DIR PROCESSOR   the same of its memory alone
+//	pipelines runtimes FILE        writes a page that compares runtimes of kernels at several
+//	                               sizes with what this machine takes
 //	pipelines compare [PROCESSOR]  prints loop bodies' times by the model, by llvm-mca, and,
 //	                               where the machine at hand is that processor, as measured
 //
@@ -39,6 +42,10 @@ func run(args []string) error {
 		return writeDescriptions(args[1])
 	case len(args) == 3 && args[0] == "tune":
 		return tune(args[1], loopsDir, args[2])
+	case len(args) == 3 && args[0] == "memory":
+		return remeasure(args[1], loopsDir, args[2])
+	case len(args) == 2 && args[0] == "runtimes":
+		return writeRuntimes(args[1], loopsDir)
 	case len(args) == 1 && args[0] == "compare":
 		machine := host()
 		if _, err := targetOf(machine); err != nil {
@@ -49,7 +56,7 @@ func run(args []string) error {
 	case len(args) == 2 && args[0] == "compare":
 		return compareAll(os.Stdout, loopsDir, args[1], args[1] == host())
 	}
-	return fmt.Errorf("%q, want: describe DIR, tune DIR PROCESSOR, or compare", args)
+	return fmt.Errorf("%q, want: describe DIR, tune DIR PROCESSOR, memory DIR PROCESSOR, runtimes FILE, or compare", args)
 }
 
 // host is what LLVM calls the machine at hand.

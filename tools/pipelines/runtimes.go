@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/tools/capture"
+)
+
+// A kernel of testdata/sizes.c, at sizes whose data are of several levels of memory.
+type kernel struct {
+	name, about string
+	sizes       []size
+}
+
+type size struct {
+	n     int
+	level string // that holds the data
+	// why the model is far off there; "": it is not
+	why string
+}
+
+// kernels are those of the table. No size is a power of two, so that the lines of a column
+// do not all fall into the same few sets.
+var kernels = []kernel{
+	{"matmul", "C = A·B of n×n doubles, by rows and columns", []size{{30, "L1", ""}, {130, "L2", ""}, {300, "L3", ""}}},
+	{"jacobi", "a sweep over n×n doubles, each the mean of its four neighbours", []size{{50, "L1", ""}, {300, "L2", ""}, {1600, "L3", ""}}},
+	{"gather", "y = A·x of a sparse matrix of n rows with 8 doubles each, in columns at random", []size{{300, "L1", ""}, {10000, "L2", ""}, {400000, "L3", shared}}},
+	{"chase", "once around a list of n lines, linked at random", []size{{500, "L1", ""}, {16000, "L2", ""}, {500000, "L3", ""}}},
+	{"horner", "a polynomial of degree 12 of n doubles", []size{{2000, "L1", ""}, {60000, "L2", ""}, {2000000, "L3", ""}}},
+	{"search", "4,000 searches by halves in n sorted integers", []size{{2000, "L1", guesses}, {100000, "L2", guesses}, {4000000, "L3", guesses}}},
+	{"transpose", "B = Aᵀ of n×n doubles", []size{{50, "L1", alike}, {300, "L2", pages}, {1500, "L3", pages}}},
+	{"triad", "a = b + x·c of n doubles", []size{{1500, "L1", ""}, {60000, "L2", ""}, {2000000, "L3", ""}}},
+}
+
+// What explains the numbers that are far off.
+const (
+	guesses = "branches that are predicted wrongly: the code generator makes one of the selection that the model sees"
+	pages   = "translation of addresses, as it seems: nearly each store is to another page"
+	shared  = "translation of addresses, and what others leave of the last cache, as it seems"
+	alike   = "loads that wait for stores to addresses which end in the same digits, as it seems"
+)
+
+// far is the error, in percent, from which on a row says why.
+const far = 25
+
+// outcome is a row of the table.
+type outcome struct {
+	kernel    *kernel
+	size      *size
+	predicted float64 // cycles of a run
+	by        string  // what bounds most of it
+	measured  float64 // the fastest; 0: not measured
+}
+
+// runtimeFlags are how the kernels are compiled, for both.
+func runtimeFlags(cpu string) []string {
+	return []string{"-O2", "-march=" + cpu, "-g", "-fno-discard-value-names"}
+}
+
+// kernelBuild is the kernels' program, traced and plain.
+type kernelBuild struct {
+	dir, plain, traced string
+	module             []byte // its LLVM IR, which tells of values between blocks
+	processor          *pipeline.Processor
+}
+
+// buildKernels compiles the kernels for a processor with a measured description.
+func buildKernels(dir, testdata, machine string) (*kernelBuild, error) {
+	t, err := targetOf(machine)
+	if err != nil {
+		return nil, err
+	}
+	k := &kernelBuild{dir: dir, plain: filepath.Join(dir, "plain"), traced: filepath.Join(dir, "traced")}
+	if k.processor, err = pipeline.Named(machine + "-measured"); err != nil {
+		return nil, err
+	}
+	source, module, object, driver := filepath.Join(testdata, "sizes.c"), filepath.Join(dir, "sizes.ll"), filepath.Join(dir, "sizes.o"), filepath.Join(dir, "main.o")
+	flags := runtimeFlags(t.cpu)
+	if err := command(clangProgram, append(flags, source, "-S", "-emit-llvm", "-o", module)...); err != nil {
+		return nil, err
+	}
+	if k.module, err = os.ReadFile(module); err != nil {
+		return nil, err
+	}
+	if err := command(clangProgram, "-O2", "-I", testdata, filepath.Join(testdata, "sizes_main.c"), "-c", "-o", driver); err != nil {
+		return nil, err
+	}
+	if err := command(clangProgram, append(flags, source, "-c", "-o", object)...); err != nil {
+		return nil, err
+	}
+	if err := command(clangProgram, object, driver, "-o", k.plain); err != nil {
+		return nil, err
+	}
+	if err := record(append(flags, source, "-c", "-o", object)...); err != nil {
+		return nil, err
+	}
+	return k, record(object, driver, "-o", k.traced)
+}
+
+// record is `stackglass cc -- clang`.
+func record(args ...string) error {
+	var messages bytes.Buffer
+	status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &messages, Stderr: &messages}, clangProgram, args)
+	if err == nil && status != 0 {
+		err = fmt.Errorf("%s ended with status %d: %.600s", clangProgram, status, messages.String())
+	}
+	return err
+}
+
+// predict traces a run and asks for its time as `stackglass pipeline --processor … --module …`
+// does.
+func (k *kernelBuild) predict(o *outcome) error {
+	file := filepath.Join(k.dir, "run.sgt")
+	cmd := exec.Command(k.traced, o.kernel.name, strconv.Itoa(o.size.n), "once")
+	cmd.Env = append(os.Environ(), "STACKGLASS_OUT="+file, "STACKGLASS_QUIET=1")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %.600s", o.kernel.name, err, text)
+	}
+	encoded, err := profileOf(file)
+	if err != nil {
+		return err
+	}
+	models, err := compute.Open(encoded, "sizes.ll", k.module)
+	if err != nil {
+		return err
+	}
+	models.Use(k.processor)
+	o.predicted, o.by, err = functionOf(models.Answer(answers.ModelQuestion{}), "run_"+o.kernel.name)
+	return err
+}
+
+// profileOf analyses a trace as the verb pipeline does.
+func profileOf(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	t, err := open.Open(name, f, open.Options{})
+	if err != nil {
+		return nil, err
+	}
+	r, err := analysis.NewRunner(analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Sites | analysis.Sets | analysis.Blocks}, t)
+	for err == nil {
+		err = r.Step()
+	}
+	if err != io.EOF {
+		return nil, err
+	}
+	return r.Finish(profile.State{}).Encode(), nil
+}
+
+// functionOf finds a function's cycles in an answer, and what bounds it.
+func functionOf(r *answers.ModelReply, name string) (cycles float64, by string, err error) {
+	t := r.Table("functions")
+	for _, row := range t.Rows {
+		if row[t.Index("function")].Plain() == name {
+			cycles, _ = row[t.Index("cycles")].Number()
+			return cycles, row[t.Index("limit")].Plain(), nil
+		}
+	}
+	return 0, "", errors.New("the answer has no function " + name)
+}
+
+// measure times a kernel; a second time, it keeps the faster.
+func (k *kernelBuild) measure(o *outcome) error {
+	out, err := exec.Command(k.plain, o.kernel.name, strconv.Itoa(o.size.n)).Output()
+	if err != nil {
+		return err
+	}
+	var fastest float64
+	if _, err := fmt.Sscan(string(out), &fastest); err != nil {
+		return fmt.Errorf("%s says %q", o.kernel.name, out)
+	}
+	if o.measured == 0 || fastest < o.measured {
+		o.measured = fastest
+	}
+	return nil
+}
+
+// outcomes are the rows to fill in.
+func outcomes() (list []outcome) {
+	for i := range kernels {
+		for j := range kernels[i].sizes {
+			list = append(list, outcome{kernel: &kernels[i], size: &kernels[i].sizes[j]})
+		}
+	}
+	return list
+}
+
+// rounds of measurements: other programs only ever make it slower, for a while.
+const rounds = 3
+
+// writeRuntimes makes the page.
+func writeRuntimes(name, testdata string) error {
+	dir, err := os.MkdirTemp("", "pipelines")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if testdata, err = filepath.Abs(testdata); err != nil {
+		return err
+	}
+	k, err := buildKernels(dir, testdata, host())
+	if err != nil {
+		return fmt.Errorf("%w; the machine at hand must have a description that is measured: make probes", err)
+	}
+	list := outcomes()
+	for range rounds {
+		for i := range list {
+			if err := k.measure(&list[i]); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range list {
+		if err := k.predict(&list[i]); err != nil {
+			return err
+		}
+	}
+	var page bytes.Buffer
+	writePage(&page, k.processor, list)
+	_, err = os.Stdout.Write(page.Bytes())
+	return errors.Join(err, os.WriteFile(name, page.Bytes(), 0o644))
+}
+
+// writePage writes what was found, as Markdown.
+func writePage(w io.Writer, p *pipeline.Processor, list []outcome) {
+	fmt.Fprintf(w, `# Runtimes of kernels: the model and the machine
+
+Made by %[1]smake runtimes%[1]s, with the kernels of testdata/sizes.c. DO NOT EDIT.
+
+Predicted is what %[1]sstackglass pipeline run.sgt --processor %[2]s --module
+sizes.ll%[1]s says of a function, from a trace of one run of it. Measured is the same code without
+the recording, %[1]sclang-19 -O2%[1]s for the machine at hand: the fastest of many runs, in cycles of
+its clock. Nothing of the model was fitted to these kernels: its numbers are of single
+instructions, of copies and chains in each level of memory, and of the vendor's.
+
+The machine it was made on: %[3]s. Its memory, as probes find it:
+
+| level | size | latency | a line read in sequence | written | scattered |
+|---|---|---|---|---|---|
+`, "`", p.Name, p.Title+"; "+p.Source)
+	for _, l := range p.Levels {
+		size := "–"
+		if l.SizeBytes > 0 {
+			size = strconv.FormatUint(l.SizeBytes>>10, 10) + " KiB"
+		}
+		fmt.Fprintf(w, "| %s | %s | %v | %v | %v | %v |\n", l.Name, size, l.LatencyCycles, l.ReadCycles, l.WrittenCycles, l.ScatteredCycles)
+	}
+	fmt.Fprint(w, "\nCycles; those of lines are beyond their loads and stores in the first level.\n\n"+
+		"| kernel | n | data in | predicted | measured | error | limited by | far off, for |\n|---|---|---|---|---|---|---|---|\n")
+	var errors []float64
+	for i := range list {
+		o := &list[i]
+		e := relative(o.predicted, o.measured)
+		errors = append(errors, math.Abs(e))
+		why := ""
+		if math.Abs(e) > far {
+			why = o.size.why
+			if why == "" {
+				why = "not known"
+			}
+		}
+		fmt.Fprintf(w, "| %s | %d | %s | %s | %.0f | %+.1f %% | %s | %s |\n", o.kernel.name, o.size.n, o.size.level, wholeCycles(o.predicted), o.measured, e, o.by, why)
+	}
+	fmt.Fprintf(w, "\nThe mean error is %.1f %%, the median %.1f %%.\n\n", mean(errors), median(errors))
+	for i := range kernels {
+		fmt.Fprintf(w, "- %s: %s\n", kernels[i].name, kernels[i].about)
+	}
+	fmt.Fprint(w, "\nNot modelled:\n\n")
+	for _, what := range pipeline.NotModelled() {
+		fmt.Fprintf(w, "- %s\n", what)
+	}
+}
+
+// wholeCycles writes predicted cycles the way the page has them.
+func wholeCycles(cycles float64) string { return strconv.FormatFloat(cycles, 'f', 0, 64) }
