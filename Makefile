@@ -200,6 +200,10 @@ runtimes: ## tools/pipelines/RUNTIMES.md: runtimes of kernels by the model, and 
 	@$(NEED) $(PIPELINE_NEEDS)
 	$(GO) run ./tools/pipelines runtimes tools/pipelines/RUNTIMES.md
 
+scaling: ## runtimes of larger inputs, predicted from small ones, and measured (llvm-19, clang-19)
+	@$(NEED) $(PIPELINE_NEEDS)
+	$(GO) run ./tools/pipelines scaling
+
 multicore: ## predictions of many cores against runs of OpenMP programs, in core/multicore/ACCURACY.md; 20 minutes (clang-19, libomp, valgrind)
 	@$(NEED) $(MULTICORE_NEEDS)
 	$(GO) run ./tools/multicore -o core/multicore/ACCURACY.md

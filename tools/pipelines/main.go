@@ -9,6 +9,8 @@
 //	                               sizes with what this machine takes
 //	pipelines compare [PROCESSOR]  prints loop bodies' times by the model, by llvm-mca, and,
 //	                               where the machine at hand is that processor, as measured
+//	pipelines scaling              prints runtimes at larger inputs, predicted from small ones,
+//	                               and as measured on the machine at hand
 //
 // It is run in the folder of the repository.
 package main
@@ -46,6 +48,8 @@ func run(args []string) error {
 		return remeasure(args[1], loopsDir, args[2])
 	case len(args) == 2 && args[0] == "runtimes":
 		return writeRuntimes(args[1], loopsDir)
+	case len(args) == 1 && args[0] == "scaling":
+		return compareScaled(os.Stdout, host())
 	case len(args) == 1 && args[0] == "compare":
 		machine := host()
 		if _, err := targetOf(machine); err != nil {

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/blocks/scaling"
+	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+	"github.com/stackglass/stackglass/tools/capture"
+)
+
+// scaled are the kernels whose runtime at larger inputs is predicted from small ones: the
+// function, and how a call of the same work is written in scale_main.c.
+var scaled = []struct{ name, function, run string }{
+	{"matmul", "matmul", "matmul(n, c, a, b)"},
+	{"jacobi", "sweep", "for (int t = 0; t < 5; t++) { sweep(n, b, a); sweep(n, a, b); }"},
+}
+
+var (
+	scaledSmall = []int64{64, 96, 128, 160}
+	scaledLarge = []int64{192, 512, 1024} // of the first there is a traced run, too
+)
+
+// scaledCaches are those that loads are taken to find their lines in: a core of Sapphire
+// Rapids, with round numbers for what lies behind its second level.
+var scaledCaches = []string{
+	"L1=48KiB,12,latency=5", "L2=2MiB,16,latency=15", "L3=32MiB,16,latency=70", "memory=latency=250,bandwidth=8",
+}
+
+// compareScaled prints runtimes of larger inputs, predicted from small ones and measured.
+func compareScaled(w io.Writer, machine string) error {
+	t, err := targetOf(machine)
+	if err != nil {
+		return err
+	}
+	if pipeline.Description(machine+"-measured") != nil {
+		machine += "-measured"
+	}
+	p, err := pipeline.Named(machine)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "scaling")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	fmt.Fprintf(w, "Cycles of larger inputs by %s, from runs at n = %d, and as measured. In brackets, what the same\n"+
+		"model says of a traced run at that n: what is off there is of scaling alone.\n\n", machine, scaledSmall)
+	fmt.Fprintf(w, "%-8s %6s %15s %18s %9s %15s %8s\n", "kernel", "n", "predicted", "(of the run)", "error", "measured", "error")
+	for _, k := range scaled {
+		source, err := filepath.Abs(filepath.Join("tools/capture/testdata/scaling", k.name+".c"))
+		if err != nil {
+			return err
+		}
+		flags := []string{"-O2", "-fno-inline", "-march=" + t.cpu}
+		traced, timed := filepath.Join(dir, k.name), filepath.Join(dir, k.name+".timed")
+		var said bytes.Buffer
+		if status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said}, clangProgram, append(flags, source, "-o", traced)); err != nil || status != 0 {
+			return fmt.Errorf("%s: %v\n%s", source, err, said.Bytes())
+		}
+		if err := command(clangProgram, append(flags, "-DSOURCE=\""+source+"\"", "-DRUN="+k.run, filepath.Join(loopsDir, "scale_main.c"), "-o", timed)...); err != nil {
+			return err
+		}
+		var inputs []scaling.Input
+		for _, n := range scaledSmall {
+			of, err := tracedRun(traced, n)
+			if err != nil {
+				return err
+			}
+			inputs = append(inputs, scaling.Input{Name: k.name, Parameters: []int64{n}, Profile: of})
+		}
+		program, err := scaling.FitProgram([]string{"n"}, inputs)
+		if err != nil {
+			return err
+		}
+		for i, n := range scaledLarge {
+			predicted, err := program.Predict([]int64{n})
+			if err != nil {
+				return err
+			}
+			models, err := compute.OpenPredicted(predicted.Profile, "", nil)
+			if err != nil {
+				return err
+			}
+			cycles := cyclesOf(models, p, k.function)
+			run, off := "", ""
+			if i == 0 {
+				of, err := tracedRun(traced, n)
+				if err != nil {
+					return err
+				}
+				if models, err = compute.Open(of.Encode(), "", nil); err != nil {
+					return err
+				}
+				same := cyclesOf(models, p, k.function)
+				run, off = fmt.Sprintf("(%.0f)", same), fmt.Sprintf("%.2f%%", relative(cycles, same))
+			}
+			out, err := exec.Command(timed, strconv.FormatInt(n, 10)).Output()
+			if err != nil {
+				return err
+			}
+			measured, err := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(w, "%-8s %6d %15.0f %18s %9s %15.0f %7.1f%%\n", k.name, n, cycles, run, off, measured, relative(cycles, measured))
+		}
+	}
+	fmt.Fprintf(w, "\nnot modelled: %s\n", strings.Join(pipeline.NotModelled(), "; "))
+	return nil
+}
+
+// tracedRun is what the traced program does at n.
+func tracedRun(program string, n int64) (*profile.Profile, error) {
+	file := program + ".sgt"
+	cmd := exec.Command(program, strconv.FormatInt(n, 10))
+	cmd.Env = append(os.Environ(), "STACKGLASS_OUT="+file)
+	if err := cmd.Run(); err != nil {
+		return nil, err
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Sites | analysis.Blocks}, sgt.NewReader(file, bytes.NewReader(content), sgt.Options{}))
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err := r.Step(); err == io.EOF {
+			return r.Finish(profile.State{}), nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// cyclesOf is what a function takes on a core, in all its calls.
+func cyclesOf(m *compute.Models, p *pipeline.Processor, function string) float64 {
+	m.Use(p)
+	t := m.Answer(answers.ModelQuestion{Machine: scaledCaches}).Table("functions")
+	for _, row := range t.Rows {
+		if row[t.Index("function")].Plain() == function {
+			cycles, _ := row[t.Index("cycles")].Number()
+			return cycles
+		}
+	}
+	return 0
+}
