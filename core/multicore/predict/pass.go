@@ -3,6 +3,7 @@ package predict
 import (
 	"io"
 	"sort"
+	"strconv"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -27,7 +28,12 @@ type pass struct {
 	references uint64
 	byCore     []uint64
 	used       []bool // private ranges that are referred to
+	crowded    bool   // more caches are shared than stacks are kept of
 }
+
+// mostDomains is how many groups of cores that share a cache have a stack, besides that of
+// all cores.
+const mostDomains = profile.MaxDomains - 1
 
 func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err error) {
 	o := q.Options
@@ -71,7 +77,13 @@ func (p *pass) analyse() (err error) {
 	}
 	spec.LineBytes, spec.Domains, spec.Cores = linesOf(p.q.Hierarchy), nil, nil
 	if p.cores > 1 {
-		spec.Domains = domainsOf(p.q.Hierarchy, p.cores)
+		if spec.Domains = domainsOf(p.q.Hierarchy, p.cores); len(spec.Domains) > mostDomains {
+			spec.Domains, p.crowded = nil, true
+			if !keep {
+				p.batch = trace.NewBatch(0)
+				return nil
+			}
+		}
 	}
 	p.runner, err = analysis.NewRunner(spec, p)
 	return err
@@ -204,6 +216,9 @@ func (p *pass) result() (Result, error) {
 			r.Warnings = append(r.Warnings, hierarchy.Warning(doubt))
 		}
 	}
+	if p.crowded {
+		r.Warnings = append(r.Warnings, hierarchy.Warning("SDCM is left out: more than "+strconv.Itoa(mostDomains)+" groups of cores share a cache, and stacks are kept of so many."))
+	}
 	if p.runner != nil {
 		if err := p.model(&r); err != nil {
 			return r, err
@@ -264,7 +279,7 @@ func (p *pass) model(r *Result) error {
 		found.Predicted = &profile.Predicted{Cores: uint32(p.cores), How: p.q.how()}
 		r.Profile = found
 	}
-	if !p.q.Stacks {
+	if !p.q.Stacks || p.crowded {
 		return nil
 	}
 	answer, _, err := hierarchy.NewCoreAsker(found).Predict(p.q.Hierarchy, nil)

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -269,6 +270,7 @@ func Notes(results []Result) (list []string) {
 		}
 	}
 	for _, text := range texts {
+		slices.Sort(of[text])
 		if len(of[text]) < len(results) {
 			text = coresText(of[text]) + ": " + text
 		}
