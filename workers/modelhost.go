@@ -17,15 +17,20 @@ type Loops interface {
 	Answer(q answers.LoopQuestion, goOn func() bool, give func(*answers.LoopReply))
 }
 
+// Predict answers what several cores would do, from the trace that is attached: as answers
+// come, asking now and then whether to go on.
+type Predict func(q answers.MulticoreQuestion, attachment any, goOn func() bool, give func(*answers.MulticoreReply))
+
 // ModelHost serves answers that take work: it takes a Subject and then questions about
-// it, until another subject comes. A question that comes while another one about loops is
-// answered takes its place.
+// it, until another subject comes. A question that comes while another one about loops or
+// cores is answered takes its place.
 type ModelHost struct {
 	Carrier Carrier
 	// Open and OpenLoops give who answers about a subject. Their errors say in a sentence
 	// why there is nobody.
 	Open      func(Subject) (Model, error)
 	OpenLoops func(Subject) (Loops, error)
+	Predict   Predict // needs no subject
 	// Breathe lets messages in while something is computed; nil: they come by themselves.
 	Breathe func()
 
@@ -76,6 +81,8 @@ func (h *ModelHost) Serve() error {
 			err = h.Carrier.Send(Message{Type: TypeReply, Job: m.Job, Body: EncodeReply(h.answer(m.Body))})
 		case TypeLoopQuestion:
 			err = h.answerLoops(m)
+		case TypeMulticore:
+			err = h.predict(m)
 		}
 		if err != nil {
 			return endOf(err)
@@ -144,5 +151,21 @@ func (h *ModelHost) answerLoops(m Message) (sent error) {
 		return sent
 	}
 	h.loops.Answer(q, h.undisturbed, give)
+	return sent
+}
+
+// predict sends what is predicted, with the question's number.
+func (h *ModelHost) predict(m Message) (sent error) {
+	give := func(reply *answers.MulticoreReply) {
+		if sent == nil {
+			sent = h.Carrier.Send(Message{Type: TypePredicted, Job: m.Job, Body: EncodePredicted(reply)})
+		}
+	}
+	q, err := DecodeMulticore(m.Body)
+	if err != nil {
+		give(&answers.MulticoreReply{Ended: true, Problem: err.Error()})
+		return sent
+	}
+	h.Predict(q, m.Attachment, func() bool { return sent == nil && h.undisturbed() }, give)
 	return sent
 }

@@ -37,6 +37,8 @@ type MulticoreQuestion struct {
 //	speedup  cycles, milliseconds, speedup, efficiency; what is lost as shares of all cores'
 //	         time: serial, imbalance, copied, caches, bandwidth; limit (the one that loses most)
 //
+// In the page another one, without that column, lists the processors, as in a ModelReply.
+//
 // Rates and shares are from 0 to 1. Methods are those of package hierarchy: "simulated" is
 // exact for the threads as they were mimicked, "sdcm" is a model of the same ones,
 // and "sampled-sdcm" the same from a few of their lines.

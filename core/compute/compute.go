@@ -239,7 +239,7 @@ func (m *Models) Answer(q answers.ModelQuestion) *answers.ModelReply {
 	f := m.chosenFunction(int(q.Function) - 1)
 	b := m.chosenBlock(f, int(q.Block)-1)
 	r.Function, r.Block = uint32(f+1), uint32(b+1)
-	r.Tables = append(r.Tables, m.programTable(), m.functionsTable(), m.blocksTable(f), m.waysTable(f), m.branchesTable(f), m.parametersTable(), processorsTable(m.processor.Name))
+	r.Tables = append(r.Tables, m.programTable(), m.functionsTable(), m.blocksTable(f), m.waysTable(f), m.branchesTable(f), m.parametersTable(), Processors(m.processor.Name))
 	r.Tables = append(r.Tables, m.blockTables(b)...)
 	if q.Whole {
 		r.File = m.file()

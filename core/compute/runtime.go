@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// defaultProcessor is what runtimes are of where nobody says otherwise.
-const defaultProcessor = "znver4"
+// DefaultProcessor is what runtimes are of where nobody says otherwise.
+const DefaultProcessor = "znver4"
 
 // priced is what a runtime hangs on.
 type priced struct {
@@ -33,15 +33,15 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.ModelReply) {
 			break
 		}
 	}
-	name := cmp.Or(q.Processor, defaultProcessor)
+	name := cmp.Or(q.Processor, DefaultProcessor)
 	switch {
 	case m.own != nil && q.Processor == "":
 		m.processor = m.own
 	case m.processor == nil || m.processor == m.own || m.processor.Name != name:
 		p, err := pipeline.Named(name)
 		if err != nil {
-			r.Notes = append(r.Notes, err.Error()+"; "+defaultProcessor+" stands in.")
-			p, _ = pipeline.Named(defaultProcessor)
+			r.Notes = append(r.Notes, err.Error()+"; "+DefaultProcessor+" stands in.")
+			p, _ = pipeline.Named(DefaultProcessor)
 		}
 		m.processor = p
 	}
@@ -115,7 +115,9 @@ var titles = sync.OnceValue(func() (list [][2]string) {
 	return list
 })
 
-func processorsTable(chosen string) report.Table {
+// Processors are those that have descriptions: the table processors of an
+// answers.ModelReply.
+func Processors(chosen string) report.Table {
 	t := report.Table{Key: "processors", Title: "Processors", Columns: columns("name", "title", "chosen")}
 	for _, p := range titles() {
 		t.Add(report.TextOf(p[0]), report.TextOf(p[1]), report.YesNo(p[0] == chosen))

@@ -21,7 +21,7 @@ func main() {
 	debug.SetMemoryLimit(memoryLimit)
 	serve := func() error { return unpack.Serve(packings) }
 	if js.Global().Get("name").String() == unpack.Models {
-		serve = (&workers.ModelHost{Carrier: web.Self(), Open: openModels, OpenLoops: openLoops, Breathe: web.Yield}).Serve
+		serve = (&workers.ModelHost{Carrier: web.Self(), Open: openModels, OpenLoops: openLoops, Predict: predictCores, Breathe: web.Yield}).Serve
 	}
 	if err := serve(); err != nil {
 		panic(err) // worker.js tells whoever started this one
