@@ -30,9 +30,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 (cd ../.. && go build -o "$work/stackglass" ./tools/stackglass)
 
-# run NAME gives $work/NAME.sgt.
+# run NAME gives $work/NAME.sgt. openmp-alone has one thread.
 run() {
-	(cd "$work" && env -i STACKGLASS_QUIET=1 setarch -R "./$1" >/dev/null)
+	alone=
+	[ "$1" != openmp-alone ] || alone=OMP_NUM_THREADS=1
+	(cd "$work" && env -i $alone STACKGLASS_QUIET=1 setarch -R "./$1" >/dev/null)
 }
 
 # turns NAME is the number of times that another thread goes on in the trace.
@@ -48,7 +50,7 @@ for source in *.c; do
 	threads=
 	case $name in
 	false-sharing* | ring | migratory-counter) threads=-pthread ;;
-	openmp-stencil) threads=-fopenmp ;;
+	openmp-*) threads=-fopenmp ;;
 	esac
 	cp "$source" "$work"
 	(cd "$work" && ./stackglass cc -- clang-19 -O2 -g -fno-vectorize -fno-slp-vectorize -fno-unroll-loops \
