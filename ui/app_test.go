@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/compute"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
+	"github.com/stackglass/stackglass/core/multicore/predict"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/profile/memstore"
 	"github.com/stackglass/stackglass/core/stack"
@@ -111,10 +113,19 @@ func (d *desk) Models() (workers.Carrier, error) {
 			return nil, err
 		}
 		return m, nil
-	}, OpenLoops: func(s workers.Subject) (workers.Loops, error) { return loopcount.Open(s.Profile) }}
+	}, OpenLoops: func(s workers.Subject) (workers.Loops, error) { return loopcount.Open(s.Profile) }, Predict: predictHere}
 	go func() { _ = h.Serve() }()
 	return asker, nil
 }
+
+// predictHere answers what several cores would do from a file of bytes.
+func predictHere(q answers.MulticoreQuestion, attachment any, goOn func() bool, give func(*answers.MulticoreReply)) {
+	predict.Answer(q, func() (trace.Reader, io.Closer, error) {
+		r, err := open.Open(q.Name, bytes.NewReader(attachment.([]byte)), open.Options{Format: q.Format})
+		return r, io.NopCloser(nil), err
+	}, goOn, give)
+}
+
 func (d *desk) Copy(text string) error   { d.saved["clipboard"] = []byte(text); return nil }
 func (d *desk) Settings() state.Settings { return d.settings }
 func (d *desk) Export(request []byte) ([]byte, error) {

@@ -171,6 +171,10 @@ func (a *App) drawComparison(c *state.Comparison) {
 		a.draw(c.OverTime(a.comparedCapacity()))
 	case state.TabCaches:
 		a.draw(c.Curve(a.Levels()))
+	case state.TabThreads:
+		if a.measuredThreads() != nil {
+			a.drawCores()
+		}
 	}
 }
 
@@ -226,6 +230,8 @@ func (a *App) comparedTable(chart string) *state.Table {
 		}
 		by, sort := a.by(), a.Screen.Sort
 		return once(string(by)+" "+sort, func() *state.Table { return c.CountersBy(by, sort) })
+	case "cores-compared":
+		return a.besideMeasured()
 	case "own-compared":
 		return c.Own(a.ownBytes(), a.Screen.Sort)
 	case "shared-compared":

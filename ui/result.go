@@ -43,6 +43,7 @@ func (a *App) drawCharts() {
 		a.drawCommunication()
 	case state.TabThreads:
 		a.drawThreads()
+		a.drawCores()
 	case state.TabLoops:
 		a.drawLoops()
 	case state.TabCode:
@@ -146,6 +147,8 @@ func (a *App) table(chart string) *state.Table {
 		return a.loopTable(chart)
 	case "tried", "proposed":
 		return a.changeTable(chart)
+	case "rates", "speedup", "rates-of", "cores-of", "work":
+		return a.coresTable(chart)
 	case "cores", "own", "shared", "change":
 		return a.threadsTable(chart)
 	case "kinds":

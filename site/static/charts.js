@@ -28,7 +28,7 @@
     if (p >= 99.95 && p < 100) return "> 99.9" + thin + "%";
     return significant(p) + thin + "%";
   }
-  const writers = { bytes, share, references: count, bin: String };
+  const writers = { bytes, share, references: count, bin: String, cores: String, times: (v) => Math.round(v * 100) / 100 + " ×" };
   // Tick labels of bins: where each one begins.
   const short = (label) => {
     const first = label.split("–")[0].replace(/\u202f/g, "");
@@ -206,7 +206,7 @@
         return { stroke, width: apart ? 1 : 0, fill: apart ? (u) => hatch(u.ctx, stroke) : stroke,
           paths: uPlot.paths.bars({ size: [0.8, 60], align: 0 }), points: { show: false } };
       }
-      return { stroke, width: 2, dash: s.dash ? [7, 4] : undefined, points: { show: false },
+      return { stroke, width: 2, dash: s.dash ? [7, 4] : undefined, points: { show: this.data.x.unit === "cores", size: 6 },
         paths: s.shape === "step" ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear() };
     }
 
@@ -399,7 +399,8 @@
     say(x, aloud) {
       const i = this.index(x), data = this.data;
       let where = data.x.unit === "bin" ? (data.x.labels[i] === "cold" ? "cold" : "distance " + data.x.labels[i])
-        : (data.x.unit === "references" ? "from reference " + count(data.at[i]) : writers[data.x.unit](x));
+        : (data.x.unit === "references" ? "from reference " + count(data.at[i])
+          : data.x.unit === "cores" ? data.at[i] + (data.at[i] === 1 ? " core" : " cores") : writers[data.x.unit](x));
       const values = data.series
         .map((s, k) => [s, this.points[k + 1][i]])
         .filter(([, v]) => v !== null)

@@ -106,6 +106,7 @@ func (p *tab) everywhere(look func(state string)) {
 	p.codeEverywhere(look)
 	p.loopsEverywhere(look)
 	p.blocksEverywhere(look)
+	p.coresEverywhere(look)
 	p.threadsEverywhere(look)
 	p.click("#kept .rename")
 	p.waitFor("#rename-input")

@@ -32,6 +32,8 @@ const (
 	UnitShare      Unit = "share"      // 0 to 1, written as a percentage
 	UnitReferences Unit = "references" // SI prefixes
 	UnitBin        Unit = "bin"        // the index of a label
+	UnitCores      Unit = "cores"
+	UnitTimes      Unit = "times" // a factor
 )
 
 // Series is one curve or one set of bars.

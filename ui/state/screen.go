@@ -45,6 +45,11 @@ type Screen struct {
 	Owner   int         // the data structure whose owners are shown, from 1; 0: the first
 	Loop    int         // the loop that is picked, from 1; 0: the one with most references of its own
 
+	Cores      int    // that are predicted, from 1; 0: 4
+	Division   string // of their work; "": by iterations
+	Schedule   string // of loops; "": as the program says
+	Interleave string // of their references; "": round robin
+
 	Processor string // of runtimes; "": the default one
 	Function  int    // the function that is picked, from 1; 0: the one that takes most
 	Block     int    // the block of it, from 1; 0: the same
@@ -99,10 +104,13 @@ func (s Screen) Hash() string {
 	add("groups", safe(s.Groups))
 	add("measure", safe(string(s.Measure)))
 	add("processor", safe(s.Processor))
+	add("division", safe(s.Division))
+	add("schedule", safe(strings.ReplaceAll(s.Schedule, ",", "-")))
+	add("interleave", safe(s.Interleave))
 	for _, n := range []struct {
 		name  string
 		value int
-	}{{"granule", s.Granule}, {"window", s.Window}, {"from", s.Flow[0]}, {"to", s.Flow[1]}, {"owner", s.Owner}, {"loop", s.Loop}, {"function", s.Function}, {"block", s.Block}} {
+	}{{"granule", s.Granule}, {"window", s.Window}, {"from", s.Flow[0]}, {"to", s.Flow[1]}, {"owner", s.Owner}, {"loop", s.Loop}, {"function", s.Function}, {"block", s.Block}, {"cores", s.Cores}} {
 		if n.value > 0 {
 			add(n.name, strconv.Itoa(n.value))
 		}
@@ -179,6 +187,14 @@ func ParseScreen(hash string) Screen {
 			s.Loop = parseNumber(value)
 		case "processor":
 			s.Processor = safe(value)
+		case "division":
+			s.Division = safe(value)
+		case "schedule":
+			s.Schedule = strings.ReplaceAll(safe(value), "-", ",")
+		case "interleave":
+			s.Interleave = safe(value)
+		case "cores":
+			s.Cores = min(parseNumber(value), MostPredicted)
 		case "function":
 			s.Function = parseIndex(value)
 		case "block":

@@ -67,7 +67,7 @@ func (t Tab) Key() string { return string(rune('0' + (t+1)%10)) }
 // Missing says why the tab is empty for a profile, nil while it is not there
 // yet; "" where it is not.
 func (t Tab) Missing(p *profile.Profile) string {
-	if t == TabThreads && (p == nil || len(p.Sharing) > 0) {
+	if t == TabThreads && (p == nil || len(p.Sharing) > 0 || Predictable(p)) {
 		return ""
 	}
 	if t == TabCommunication && (p == nil || p.Communication != nil) {

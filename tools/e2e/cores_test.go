@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// predicted waits until no more is being predicted.
+func (p *tab) predicted() {
+	p.t.Helper()
+	p.wait("what cores would do", `document.querySelector("#table-rates-of tbody tr") && !document.querySelector("#cores-pending") && document.querySelector("#chart-speedup canvas")`)
+}
+
+// coresEverywhere shows what cores would do, and what is wrong with a question.
+func (p *tab) coresEverywhere(look func(state string)) {
+	p.t.Helper()
+	p.click("#demo-openmp-alone")
+	p.finished()
+	p.openView("6", "#cores-view")
+	p.predicted()
+	look("cores")
+	p.click("#back")
+	p.waitFor("#kept .delete")
+}
+
+// TestCores goes from a run with one thread to what cores would do: numbers of cores by
+// keyboard, schedules, threads that are kept and compared.
+func TestCores(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.click("#demo-openmp-alone")
+	p.finished()
+	p.openView("6", "#cores-view")
+	p.predicted()
+	p.shoot("cores")
+	const misses = `document.querySelector("#table-rates-of tbody tr").cells[5].textContent`
+	p.wait("four cores", `document.querySelector("#cores-sentence").textContent.startsWith("With 4 cores these miss of all accesses: L1 ")`)
+	p.tabTo("the slider", `document.activeElement.id === "cores-number"`)
+	p.press(kb.ArrowRight)
+	p.wait("five cores", `document.querySelector("#cores-sentence")?.textContent.startsWith("With 5 cores")`)
+	p.predicted()
+	static := eval[string](p, misses)
+	p.choose("cores-schedule", "dynamic")
+	p.wait("rows move between cores", misses+` !== `+quote(static))
+	p.predicted()
+	if !eval[bool](p, `location.hash.includes("cores=5") && location.hash.includes("schedule=dynamic")`) {
+		t.Errorf("the address is %s", eval[string](p, `location.hash`))
+	}
+	p.choose("cores-schedule", "")
+	p.predicted()
+
+	// The threads of five cores are an analysis like any other.
+	p.click("#cores-keep")
+	p.wait("they are kept", `document.querySelector("#result-title")?.textContent.includes("predicted for 5 cores")`)
+	p.waitFor("#threads")
+	p.click("#back")
+	p.waitFor("#kept .delete")
+}
+
+// TestCoresBesideThreads compares what is predicted with what threads did.
+func TestCoresBesideThreads(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.click("#demo-openmp-alone")
+	p.finished()
+	alone := eval[string](p, `location.hash`)
+	path, err := filepath.Abs("../../site/demos/openmp-stencil.sgt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.click("#back")
+	p.waitFor("#kept .delete")
+	p.drop(path)
+	p.finished()
+	key := eval[string](p, `new URLSearchParams(location.hash.slice(1)).get("open")`)
+	eval[bool](p, `(location.hash = `+quote(alone+"&with="+key+"&view=threads")+`, true)`)
+	p.wait("both", `document.querySelector("#compare-cores table tbody tr")?.cells.length === 4`)
+	p.shoot("cores-compared")
+}

@@ -1,0 +1,344 @@
+package ui
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// coreState is what several cores would do, as far as it was asked for.
+type coreState struct {
+	of      *profile.Profile
+	carrier workers.Carrier // nil: it was not started, or is starting
+	opening bool
+	number  uint32                    // of the last question; 0: nothing was asked
+	asked   answers.MulticoreQuestion // that; its Cores are not all answered while running
+	running bool
+	known   *state.Cores // the answers to asked, of whatever numbers of cores
+	begun   bool         // the reader wants it, though it takes long
+	keep    int          // the number of cores whose threads are to be kept; 0: none
+	failed  string       // why nothing is predicted, in a sentence
+	tables  map[string]*state.Table
+}
+
+// atOnce is how many references may be read again without being asked for.
+const atOnce = 5_000_000
+
+// usualCores is the number of cores in question where none is chosen.
+const usualCores = 4
+
+// predictable tells that the result in view may tell what several cores would do.
+func (a *App) predictable() bool {
+	r := a.result
+	return r != nil && r.Profile != nil && !r.Live && state.Predictable(r.Profile)
+}
+
+// measuredThreads are those of the other analysis, where the prediction of this one can be
+// held against it; nil where it cannot.
+func (a *App) measuredThreads() *state.Threads {
+	if c := a.comparison(); c != nil && a.predictable() {
+		return c.B.Threads()
+	}
+	return nil
+}
+
+// coresAsked is the number of cores in question: that of measured threads beside it.
+func (a *App) coresAsked() int {
+	if t := a.measuredThreads(); t != nil {
+		return min(len(t.Cores), state.MostPredicted)
+	}
+	if n := a.Screen.Cores; n > 0 {
+		return n
+	}
+	return usualCores
+}
+
+// predicted is what is known; nil while nothing is.
+func (a *App) predicted() *state.Cores {
+	if s := &a.cores; s.of != nil && a.result != nil && s.of == a.result.Profile && s.known != nil && s.known.Some() {
+		return s.known
+	}
+	return nil
+}
+
+// coresQuestion is what is asked about each number of cores at present.
+func (a *App) coresQuestion() answers.MulticoreQuestion {
+	s := a.Screen
+	h := a.Machine()
+	q := answers.MulticoreQuestion{
+		Name: a.result.Name, Format: a.Port.Settings().Format, Division: s.Division, Schedule: s.Schedule, Interleave: s.Interleave,
+		Machine: h.Lines(), Processor: "default", Stacks: true,
+	}
+	if s.Processor != "" {
+		q.Processor = s.Processor
+	}
+	return q
+}
+
+// sameCores tells whether two questions differ in numbers of cores at most.
+func sameCores(x, y answers.MulticoreQuestion) bool {
+	return x.Name == y.Name && x.Format == y.Format && x.Division == y.Division && x.Schedule == y.Schedule && x.Interleave == y.Interleave &&
+		slices.Equal(x.Machine, y.Machine) && x.Processor == y.Processor
+}
+
+// drawCores hands the charts over, and asks for what is missing in them. The caller holds
+// the lock.
+func (a *App) drawCores() {
+	if !a.predictable() {
+		return
+	}
+	s := &a.cores
+	if s.of != a.result.Profile {
+		a.endCores()
+		s.of = a.result.Profile
+	}
+	a.askCores()
+	s.tables = nil
+	if k := a.predicted(); k != nil && !a.comparing() {
+		n := a.coresAsked()
+		a.draw(k.RatesChart(n))
+		if c := k.SpeedUpChart(n); c != nil {
+			a.draw(c)
+		}
+	}
+}
+
+// endCores ends the program that predicts. The caller holds the lock.
+func (a *App) endCores() {
+	if c := a.cores.carrier; c != nil {
+		go func() { _ = c.Close() }()
+	}
+	a.cores = coreState{}
+}
+
+// canPredict tells whether the trace is at hand.
+func (a *App) canPredict() bool {
+	_, known := a.items[a.result.Key]
+	return known
+}
+
+// waitsForWord tells that the trace is too long to be read again without being asked for.
+func (a *App) waitsForWord() bool {
+	return !a.cores.begun && a.result.Profile.Totals.AllReferences() > atOnce && a.predicted() == nil
+}
+
+// askCores asks about the numbers of cores that are wanted and not known: the one in
+// question first. What is predicted meanwhile is given up where it is of something else.
+// The caller holds the lock.
+func (a *App) askCores() {
+	s := &a.cores
+	if s.failed != "" || !a.canPredict() || a.waitsForWord() {
+		return
+	}
+	if s.carrier == nil {
+		if !s.opening {
+			s.opening = true
+			go a.openCores(s.of)
+		}
+		return
+	}
+	q, chosen := a.coresQuestion(), a.coresAsked()
+	if s.number == 0 || !sameCores(q, s.asked) {
+		s.known, s.running = new(state.Cores), false
+	}
+	if s.running && (s.known.Known(chosen) || s.asked.Cores[0] == uint32(chosen)) && s.keep == int(s.asked.Keep) {
+		return // it will come
+	}
+	if !s.known.Known(chosen) || s.keep != 0 {
+		q.Cores, q.Keep = append(q.Cores, uint32(chosen)), uint32(s.keep)
+	}
+	for _, n := range state.PredictedCores() {
+		if n != chosen && !a.comparing() && !s.known.Known(n) {
+			q.Cores = append(q.Cores, uint32(n))
+		}
+	}
+	if s.running = len(q.Cores) > 0; !s.running {
+		return
+	}
+	s.known.Ask()
+	s.asked, s.number = q, s.number+1
+	err := s.carrier.Send(workers.Message{Type: workers.TypeMulticore, Job: s.number, Body: workers.EncodeMulticore(q), Attachment: a.items[a.result.Key].File.Ref})
+	if err != nil {
+		a.coresFailed(err)
+	}
+}
+
+// openCores starts the program that predicts, and takes what it says. It waits.
+func (a *App) openCores(of *profile.Profile) {
+	c, err := a.openModels(nil, nil)
+	gone := false
+	a.update(func() {
+		s := &a.cores
+		if gone = s.of != of; gone {
+			return
+		}
+		s.opening = false
+		if err != nil {
+			a.coresFailed(err)
+			return
+		}
+		s.carrier = c
+		if a.Screen.Tab == state.TabThreads {
+			a.askCores()
+		}
+	})
+	for err == nil && !gone {
+		var m workers.Message
+		var reply *answers.MulticoreReply
+		if m, err = c.Receive(); err == nil {
+			reply, err = workers.DecodePredicted(m.Body)
+		}
+		var kept []byte
+		name := ""
+		a.update(func() {
+			s := &a.cores
+			if gone = s.carrier != c; gone {
+				return
+			}
+			if err != nil {
+				a.coresFailed(err)
+				return
+			}
+			if m.Job != s.number {
+				return
+			}
+			if kept = reply.Profile; kept != nil && s.keep > 0 {
+				name, s.keep, s.asked.Keep = a.result.Name+", predicted for "+strconv.Itoa(s.keep)+" cores", 0, 0
+			}
+			a.takeCores(reply)
+		})
+		if name != "" {
+			a.importData(name+".sgp", kept, state.TabThreads)
+		}
+	}
+	if c != nil {
+		_ = c.Close()
+	}
+}
+
+// coresFailed says why nothing is predicted. The caller holds the lock.
+func (a *App) coresFailed(err error) {
+	s := &a.cores
+	if c := s.carrier; c != nil {
+		s.carrier = nil
+		go func() { _ = c.Close() }()
+	}
+	s.running, s.opening = false, false
+	s.failed = "Nothing can be predicted: " + err.Error() + "."
+	a.Port.Announce(s.failed)
+}
+
+// takeCores takes an answer. The caller holds the lock.
+func (a *App) takeCores(reply *answers.MulticoreReply) {
+	s := &a.cores
+	s.running = !reply.Ended
+	before := s.known.Known(a.coresAsked())
+	s.known.Take(reply)
+	if reply.Problem != "" {
+		a.coresFailed(errors.New(reply.Problem))
+	} else if !before && s.known.Known(a.coresAsked()) {
+		a.Port.Announce(s.known.RatesSentence(a.coresAsked()))
+	}
+	if a.Screen.Tab == state.TabThreads {
+		a.drawCores()
+	}
+}
+
+// besideMeasured is the prediction level by level beside what threads did; nil while there
+// is none.
+func (a *App) besideMeasured() *state.Table {
+	k, t := a.predicted(), a.measuredThreads()
+	if k == nil || t == nil {
+		return nil
+	}
+	return k.Beside(a.other.Profile, a.Machine(), a.coresAsked())
+}
+
+// coresTable gives a table of the prediction, or nil.
+func (a *App) coresTable(chart string) *state.Table {
+	k := a.predicted()
+	if k == nil {
+		return nil
+	}
+	s, n := &a.cores, a.coresAsked()
+	if s.tables == nil {
+		s.tables = map[string]*state.Table{}
+	}
+	if t, known := s.tables[chart]; known {
+		return t
+	}
+	with := " with " + state.Plural(uint64(n), "core", "cores")
+	var t *state.Table
+	switch chart {
+	case "rates":
+		t = k.PredictedTable("rates", 0, "Hit rates by level and number of cores")
+	case "rates-of":
+		t = k.PredictedTable("rates", n, "Caches"+with)
+	case "cores-of":
+		t = k.PredictedTable("cores", n, "Core by core"+with)
+	case "work":
+		t = k.PredictedTable("work", n, "Work"+with)
+	case "speedup":
+		t = k.PredictedTable("speedup", 0, "Time and what is lost, by number of cores")
+	}
+	s.tables[chart] = t
+	return t
+}
+
+// PredictCores begins to read a long trace again.
+func (a *App) PredictCores() {
+	a.cores.begun, a.cores.failed = true, ""
+	a.drawCores()
+	a.touch()
+}
+
+// SetCores asks about another number of cores.
+func (a *App) SetCores(n int) {
+	s := a.Screen
+	s.Cores = min(max(n, 1), state.MostPredicted)
+	a.goTo(s, true)
+	if k := a.predicted(); k != nil && k.Known(s.Cores) {
+		a.Port.Announce(k.RatesSentence(s.Cores))
+	}
+}
+
+// SetDivision, SetSchedule and SetInterleave choose how work is mimicked; "" is the default.
+func (a *App) SetDivision(name string) {
+	s := a.Screen
+	s.Division = name
+	a.askOtherwise(s)
+}
+
+// SetSchedule takes a schedule in OpenMP's words.
+func (a *App) SetSchedule(text string) {
+	s := a.Screen
+	s.Schedule = text
+	a.askOtherwise(s)
+}
+
+// SetInterleave takes the order of the cores' references.
+func (a *App) SetInterleave(name string) {
+	s := a.Screen
+	s.Interleave = name
+	a.askOtherwise(s)
+}
+
+func (a *App) askOtherwise(s state.Screen) {
+	a.cores.failed = ""
+	a.goTo(s, true)
+}
+
+// KeepCores keeps the threads of the number of cores in question as an analysis of its own.
+func (a *App) KeepCores() {
+	if a.predicted() == nil || a.cores.keep != 0 {
+		return
+	}
+	a.cores.keep = a.coresAsked()
+	a.askCores()
+	a.touch()
+}

@@ -1,0 +1,123 @@
+package ui
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// alone has the desk's run with one thread analysed, and goes to what cores would do.
+func alone(t *testing.T) *desk {
+	t.Helper()
+	d := at(t, "openmp-alone", state.TabThreads)
+	d.predictedAll()
+	return d
+}
+
+// predictedAll waits until nothing more is being predicted.
+func (d *desk) predictedAll() {
+	d.t.Helper()
+	until(d.t, func() (yes bool) {
+		d.act(func() { yes = d.app.predicted() != nil && !d.app.cores.running })
+		return yes
+	})
+}
+
+// A run with one thread tells what any number of cores would do.
+func TestPredictCores(t *testing.T) {
+	d := alone(t)
+	d.wants(`id="cores-view"`, `id="cores-number"`, "Hit rates over cores", "Speed-up over cores", `id="cores-sentence"`, "With 4 cores these miss of all accesses: L1 ")
+	d.act(func() {
+		if s := d.app.predicted().RatesSentence(4); strings.Count(s, "L1") != 1 {
+			t.Errorf("what was simulated and the model are mixed: %s", s)
+		}
+	})
+	c := d.charts["rates"]
+	if c == nil || len(c.At) != 7 || c.At[6] != 64 || len(c.Series) < 3 {
+		t.Fatalf("%+v", c)
+	}
+	l1 := c.Series[0].Y
+	if l1[0] > 0.96 || l1[3] < 0.98 {
+		t.Errorf("the parts of 8 cores fit in their caches, one core's does not: %v", l1)
+	}
+	if s := d.charts["speedup"]; s == nil || s.Series[0].Y[0] != 1 || s.Series[0].Y[2] < 2 {
+		t.Errorf("%+v", s)
+	}
+
+	d.act(func() { d.app.SetCores(6) })
+	d.predictedAll()
+	d.wants("With 6 cores", `>6</output>`)
+	if n := len(d.charts["rates"].At); n != 8 || !strings.Contains(d.hash, "cores=6") {
+		t.Errorf("%d numbers of cores, %s", n, d.hash)
+	}
+	before := d.charts["rates"].Series[0].Y[4]
+	d.act(func() { d.app.SetSchedule("dynamic,1") })
+	d.predictedAll()
+	if after := d.charts["rates"].Series[0].Y[4]; after >= before {
+		t.Errorf("rows that move from core to core hit as often: %v, %v", before, after)
+	}
+	if s := state.ParseScreen(d.hash); s.Schedule != "dynamic,1" || s.Cores != 6 {
+		t.Errorf("%+v of %s", s, d.hash)
+	}
+	d.act(func() { d.app.SaveCSV("rates-of") })
+	if csv := d.saw("openmp-alone-rates-of.csv"); !strings.Contains(csv, "global_rate") {
+		t.Errorf("%q", csv)
+	}
+	for _, bad := range []func(){func() { d.app.SetSchedule("nonsense") }, func() { d.app.SetDivision("nonsense") }} {
+		d.act(bad)
+		until(t, func() (yes bool) {
+			d.act(func() { yes = d.app.cores.failed != "" })
+			return yes
+		})
+		d.wants(`id="cores-failed"`, "nonsense")
+		d.act(func() { d.app.SetSchedule(""); d.app.SetDivision("") })
+		d.predictedAll()
+	}
+}
+
+// The threads of a number of cores can be kept, and are compared with others.
+func TestKeepCores(t *testing.T) {
+	d := alone(t)
+	one := d.app.Screen.Open
+	d.act(d.app.KeepCores)
+	until(t, func() (yes bool) {
+		d.act(func() { yes = d.app.Screen.Open != one && d.app.threads() != nil })
+		return yes
+	})
+	d.wants("predicted for 4 cores", `id="threads"`)
+	if p := d.app.result.Profile; len(p.Totals.Threads) != 4 || len(p.Sharing) == 0 {
+		t.Fatalf("%d threads", len(p.Totals.Threads))
+	}
+	kept := d.app.Screen.Open
+	d.app.Navigate("#" + state.Screen{Open: one, Other: kept, Tab: state.TabThreads}.Hash())
+	until(t, func() (yes bool) {
+		d.act(func() { yes = d.app.comparison() != nil && d.app.besideMeasured() != nil })
+		return yes
+	})
+	d.wants(`id="compare-cores"`, "A, predicted", "B, measured")
+	d.act(func() {
+		table := d.app.besideMeasured()
+		if table == nil || table.Rows < 2 {
+			t.Fatal("nothing beside each other")
+		}
+		if points := table.Row(0)[3]; points != "0.000" && points != "−0.000" {
+			t.Errorf("the same threads differ by %s points in the first level", points)
+		}
+	})
+}
+
+// Without a parallel region there is nothing to predict; without its file, nothing to read.
+func TestNothingToPredict(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.app.Navigate("#" + d.app.Screen.With(state.TabThreads).Hash())
+	d.wants(`id="missing"`)
+
+	d = alone(t)
+	encoded := d.app.result.Profile.Encode()
+	other := newDesk(t)
+	other.app.Offer(Item{File: fileWith("alone.sgp", encoded)})
+	other.app.Navigate("#" + other.app.Screen.With(state.TabThreads).Hash())
+	other.wants(`id="cores-gone"`)
+}

@@ -1,0 +1,351 @@
+package state
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/blocks"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// MostPredicted is the most cores that work is divided among.
+const MostPredicted = 64
+
+// PredictedCores are the numbers of cores of the curves.
+func PredictedCores() []int { return []int{1, 2, 4, 8, 16, 32, 64} }
+
+// parallel remembers of the profile that was asked about last whether its program has
+// parallel regions: that is asked at every render.
+var parallel struct {
+	sync.Mutex
+	of  *profile.Profile
+	yes bool
+}
+
+// Predictable tells whether a run may tell what several cores would do: it had one thread,
+// and its program has a parallel region.
+func Predictable(p *profile.Profile) bool {
+	if len(p.Totals.Threads) > 1 || len(p.Sharing) > 0 || len(p.Blocks) == 0 || p.Totals.AllReferences() == 0 {
+		return false
+	}
+	parallel.Lock()
+	defer parallel.Unlock()
+	if parallel.of != p {
+		run, err := blocks.DecodeRun(p.Blocks)
+		parallel.of = p
+		parallel.yes = err == nil && slices.ContainsFunc(run.Program.Sites, func(s trace.Site) bool { return s.Kind == trace.ParallelBegin })
+	}
+	return parallel.yes
+}
+
+// Schedules are those that stand in for the program's.
+func Schedules() []Choice {
+	return []Choice{{Title: "as the program says"}, {Name: "static", Title: "static"}, {Name: "dynamic", Title: "dynamic"}, {Name: "guided", Title: "guided"}}
+}
+
+// Interleavings are the orders of cores' references.
+func Interleavings() []Choice {
+	return []Choice{{Title: "a reference each in turn"}, {Name: "uniform", Title: "by chance"}, {Name: "block", Title: "a block each in turn"}}
+}
+
+// Divisions are ways of dividing the work of a region.
+func Divisions() []Choice {
+	return []Choice{{Title: "iterations"}, {Name: "region", Title: "blocks, by region"}, {Name: "printed", Title: "blocks, as printed"}}
+}
+
+// Cores is what is known so far of what several cores would do.
+type Cores struct {
+	answers.MulticoreReply // of all numbers of cores that were answered
+	known                  []int
+	earlier                []string // notes of questions before the one that is being answered
+}
+
+// Ask tells that another question about the same cores is asked: what is known stays.
+func (c *Cores) Ask() { c.earlier = c.Notes }
+
+// Take adds an answer about some numbers of cores.
+func (c *Cores) Take(r *answers.MulticoreReply) {
+	of := func(row []report.Value) int { x, _ := row[0].Number(); return int(x) }
+	about := map[int]bool{}
+	if t := r.Table("rates"); t != nil {
+		for _, row := range t.Rows {
+			about[of(row)] = true
+		}
+	}
+	for n := range about {
+		if !slices.Contains(c.known, n) {
+			c.known = append(c.known, n)
+		}
+	}
+	slices.Sort(c.known)
+	for _, t := range r.Tables {
+		mine := c.Table(t.Key)
+		switch {
+		case mine == nil:
+			c.Tables = append(c.Tables, t)
+			continue
+		case t.Index("cores") != 0:
+			*mine = t
+			continue
+		}
+		rows := slices.DeleteFunc(slices.Clone(mine.Rows), func(row []report.Value) bool { return about[of(row)] })
+		rows = append(rows, t.Rows...)
+		slices.SortStableFunc(rows, func(a, b []report.Value) int { return cmp.Compare(of(a), of(b)) })
+		*mine = t
+		mine.Rows = rows
+	}
+	c.Notes = slices.Clone(c.earlier)
+	for _, n := range r.Notes {
+		if !slices.Contains(c.Notes, n) {
+			c.Notes = append(c.Notes, n)
+		}
+	}
+	c.Unmodelled, c.Problem = r.Unmodelled, r.Problem
+	if r.Profile != nil {
+		c.Profile = r.Profile
+	}
+}
+
+// Known tells whether a number of cores was answered.
+func (c *Cores) Known(cores int) bool { return slices.Contains(c.known, cores) }
+
+// Some tells whether any was.
+func (c *Cores) Some() bool { return len(c.known) > 0 }
+
+// overCores is a chart over the numbers of cores that are known.
+func (c *Cores) overCores(chart *Chart, series []answers.Series, label func(answers.Series) string) *Chart {
+	chart.X = Axis{Label: "cores", Unit: UnitCores, Log: true, Min: 1, Max: 2}
+	for _, n := range c.known {
+		chart.X.Max = max(chart.X.Max, float64(n))
+		chart.At = append(chart.At, float64(n))
+	}
+	colors := map[string]int{}
+	for _, s := range series {
+		level, seen := colors[s.Name]
+		if !seen {
+			level = len(colors)
+			colors[s.Name] = level
+		}
+		drawn := Series{Label: label(s), Color: LevelColor(level), Shape: ShapeLine, Dash: isModel(s.Method), Y: c.blank()}
+		low, high := drawn, drawn
+		low.Y, high.Y = c.blank(), c.blank()
+		bounded := false
+		for _, p := range s.Points {
+			at := slices.Index(c.known, p.Cores)
+			if at < 0 {
+				continue
+			}
+			if drawn.Y[at] = p.Value; p.Bounded {
+				bounded, low.Y[at], high.Y[at] = true, p.Low, p.High
+			}
+		}
+		chart.Series = append(chart.Series, drawn)
+		if bounded {
+			low.Label, high.Label, low.Dash, high.Dash = drawn.Label+", at least", drawn.Label+", at most", true, true
+			chart.Series = append(chart.Series, low, high)
+		}
+	}
+	return chart
+}
+
+// isModel tells what SDCM says, of all accesses or of a sample, from what was simulated.
+func isModel(method string) bool { return strings.HasSuffix(method, "sdcm") }
+
+func (c *Cores) blank() []float64 {
+	y := make([]float64, len(c.known))
+	for i := range y {
+		y[i] = math.NaN()
+	}
+	return y
+}
+
+// RatesChart are the hit rates of each level over cores; chosen is the number in question.
+func (c *Cores) RatesChart(chosen int) *Chart {
+	chart := &Chart{ID: "rates", Title: "Hit rates over cores", Y: Axis{Label: "hits, of all accesses that the level or one above could answer", Unit: UnitShare, Max: 1}}
+	c.overCores(chart, c.Rates("global_rate"), func(s answers.Series) string {
+		if isModel(s.Method) {
+			return s.Name + ", SDCM"
+		}
+		return s.Name
+	})
+	chart.Y.Min = floor(chart.Series)
+	chart.Summary = c.RatesSentence(chosen)
+	return chart
+}
+
+// floor is where an axis of shares begins so that what is near 1 can be told apart.
+func floor(series []Series) float64 {
+	least := 1.0
+	for _, s := range series {
+		for _, y := range s.Y {
+			if y < least {
+				least = y
+			}
+		}
+	}
+	for _, f := range []float64{0.99, 0.9, 0.5} {
+		if least > f {
+			return f
+		}
+	}
+	return 0
+}
+
+// RatesSentence says what caches of a number of cores would do.
+func (c *Cores) RatesSentence(cores int) string {
+	if !c.Known(cores) {
+		return ""
+	}
+	text := ""
+	for _, s := range c.Rates("global_rate") {
+		if isModel(s.Method) {
+			continue
+		}
+		for _, p := range s.Points {
+			if p.Cores == cores {
+				if text != "" {
+					text += ", "
+				}
+				text += s.Name + " " + Percent(1-p.Value)
+			}
+		}
+	}
+	return "With " + Plural(uint64(cores), "core", "cores") + " these miss of all accesses: " + text + "."
+}
+
+// SpeedUpChart is how much sooner more cores are done; nil where that is not known.
+func (c *Cores) SpeedUpChart(chosen int) *Chart {
+	s := c.SpeedUps("speedup")
+	if len(s.Points) == 0 {
+		return nil
+	}
+	chart := &Chart{ID: "speedup", Title: "Speed-up over cores", Y: Axis{Label: "times as fast as one core", Unit: UnitTimes}}
+	c.overCores(chart, []answers.Series{s}, func(answers.Series) string { return "speed-up" })
+	ideal := Series{Label: "ideal", Color: "dim", Shape: ShapeLine, Dash: true}
+	for _, n := range c.known {
+		ideal.Y = append(ideal.Y, float64(n))
+		chart.Y.Max = max(chart.Y.Max, float64(n))
+	}
+	chart.Series = append(chart.Series, ideal)
+	chart.Summary = c.SpeedUpSentence(chosen)
+	return chart
+}
+
+// SpeedUpSentence says how much sooner a number of cores is done, and why not sooner.
+func (c *Cores) SpeedUpSentence(cores int) string {
+	t := c.Table("speedup")
+	if t == nil {
+		return ""
+	}
+	for i := range t.Rows {
+		if int(number(cell(t, i, "cores"))) != cores {
+			continue
+		}
+		text := Plural(uint64(cores), "core is", "cores are") + " " + strconv.FormatFloat(number(cell(t, i, "speedup")), 'f', 2, 64) + " times as fast as one"
+		switch limit := cell(t, i, "limit").Plain(); {
+		case cores == 1:
+			return text + "."
+		case limit == "none":
+			return text + ": less than a twentieth of their time is lost."
+		default:
+			return text + "; most of what is lost is lost to " + limit + "."
+		}
+	}
+	return ""
+}
+
+// PredictedTable is a table of the prediction, of one number of cores or, where that is 0,
+// all; nil where there is none.
+func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
+	t := c.Table(key)
+	if t == nil {
+		return nil
+	}
+	whole, brief := *t, *t
+	if cores > 0 {
+		brief.Rows = nil
+		for _, row := range t.Rows {
+			if x, _ := row[0].Number(); int(x) == cores {
+				brief.Rows = append(brief.Rows, row[1:])
+			}
+		}
+		brief.Columns = t.Columns[1:]
+		if len(brief.Rows) == 0 {
+			return nil
+		}
+	}
+	brief.Title = title
+	made := newReportTable(withoutEmpty(brief), whole, "", words)
+	made.Schema = "stackglass.multicore"
+	return made
+}
+
+// Beside puts what a number of cores was predicted to do beside what the threads of a run
+// did, level by level: misses of all accesses to the first level. Nil while it is not known.
+func (c *Cores) Beside(measured *profile.Profile, h hierarchy.Hierarchy, cores int) *Table {
+	if !c.Known(cores) {
+		return nil
+	}
+	t := report.Table{Key: "beside", Title: "Misses of all accesses with " + Plural(uint64(cores), "core", "cores"), Columns: []report.Column{
+		{Key: "level", Label: "level"}, {Key: "predicted", Label: "A, predicted"}, {Key: "measured", Label: "B, measured"}, {Key: "points", Label: "B − A, points"},
+	}}
+	answer, _, err := hierarchy.NewCoreAsker(measured).Predict(h, nil)
+	if err != nil || len(answer.Levels) == 0 || answer.Levels[0].Accesses == 0 {
+		return nil
+	}
+	all := answer.Levels[0].Accesses
+	for _, s := range c.Rates("global_rate") {
+		if isModel(s.Method) {
+			continue
+		}
+		for _, p := range s.Points {
+			for i := range answer.Levels {
+				if l := &answer.Levels[i]; p.Cores == cores && l.Cache.Name == s.Name {
+					of := l.Misses / all
+					t.Add(report.TextOf(s.Name), report.Ratio(1-p.Value), report.Ratio(of), report.TextOf(strings.Replace(strconv.FormatFloat(100*(of-1+p.Value), 'f', 3, 64), "-", "−", 1)))
+				}
+			}
+		}
+	}
+	made := newReportTable(t, t, "", words)
+	made.Schema = "stackglass.multicore"
+	return made
+}
+
+// withoutEmpty leaves out the columns that say nothing in any row.
+func withoutEmpty(t report.Table) report.Table {
+	var keys []string
+	for i, c := range t.Columns {
+		for _, row := range t.Rows {
+			if row[i].Shown(words) != report.None().Shown(words) {
+				keys = append(keys, c.Key)
+				break
+			}
+		}
+	}
+	return picked(t, keys...)
+}
+
+// Processors lists the processors, with the one that is taken.
+func (c *Cores) Processors() (list []Choice, chosen string) {
+	t := c.Table("processors")
+	if t == nil {
+		return nil, ""
+	}
+	for i := range t.Rows {
+		name := cell(t, i, "name").Plain()
+		list = append(list, Choice{Name: name, Title: cell(t, i, "title").Plain()})
+		if cell(t, i, "chosen").Plain() == "true" {
+			chosen = name
+		}
+	}
+	return list, chosen
+}
