@@ -19,7 +19,6 @@ type model struct {
 	sequence []row // of the run with one thread
 	out      []action
 	phase    [][]row // of each core
-	region   bool
 	depth    int
 	scale    int // of the number of iterations
 }

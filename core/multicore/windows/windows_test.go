@@ -88,9 +88,7 @@ func TestTable2(t *testing.T) {
 	whole := tracetest.Lines(64, "a c b a e d b d a b")
 	p := oneEach(whole)
 	whole.NeedThread()
-	for i, thread := range []uint32{0, 1, 0, 0, 0, 1, 1, 0, 0, 0} {
-		whole.Thread[i] = thread
-	}
+	copy(whole.Thread, []uint32{0, 1, 0, 0, 0, 1, 1, 0, 0, 0})
 	crd := distances(collect(t, Options{LineBytes: 64}, p, whole, 3), 10)
 	prd := distances(collect(t, Options{LineBytes: 64, Private: true}, p, whole, 3), 10)
 	if want := []int{-1, -1, -1, 2, -1, -1, 3, 1, 3, 2}; !slices.Equal(crd, want) {
