@@ -106,8 +106,9 @@ func footprints(caches []pipeline.Level) (list []uint64) {
 }
 
 // levelsOf makes levels of footprints. The last cache is shared with others, and a guest
-// gets a part of it: it is as large as the largest footprint of whose loads it answers half, as far
-// as their average latency tells.
+// gets a part of it: it is as large as the largest footprint of whose lines, read one after
+// the other, it gives half, as far as what they take tells. Latencies of a chase do not tell
+// it: beyond some footprint they are of translating addresses.
 func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	levels := slices.Clone(caches)
 	first, last := list[0], list[len(list)-1]
@@ -126,9 +127,9 @@ func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	}
 	if n := len(levels); n > 1 {
 		shared := &levels[n-1]
-		half, size := (list[n-1].chase+last.chase)/2, uint64(0)
+		half, size := (list[n-1].read+last.read)/2, uint64(0)
 		for _, f := range list[n-1 : len(list)-1] {
-			if f.chase < half {
+			if f.read < half {
 				size = f.bytes
 			}
 		}

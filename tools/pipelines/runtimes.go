@@ -41,7 +41,7 @@ var kernels = []kernel{
 	{"matmul", "C = A·B of n×n doubles, by rows and columns", []size{{30, "L1", ""}, {130, "L2", ""}, {300, "L3", ""}}},
 	{"jacobi", "a sweep over n×n doubles, each the mean of its four neighbours", []size{{50, "L1", ""}, {300, "L2", ""}, {1600, "L3", ""}}},
 	{"gather", "y = A·x of a sparse matrix of n rows with 8 doubles each, in columns at random", []size{{300, "L1", ""}, {10000, "L2", ""}, {400000, "L3", shared}}},
-	{"chase", "once around a list of n lines, linked at random", []size{{500, "L1", ""}, {16000, "L2", ""}, {500000, "L3", ""}}},
+	{"chase", "once around a list of n lines, linked at random", []size{{500, "L1", ""}, {16000, "L2", ""}, {500000, "L3", chased}}},
 	{"horner", "a polynomial of degree 12 of n doubles", []size{{2000, "L1", ""}, {60000, "L2", ""}, {2000000, "L3", ""}}},
 	{"search", "4,000 searches by halves in n sorted integers", []size{{2000, "L1", guesses}, {100000, "L2", guesses}, {4000000, "L3", guesses}}},
 	{"transpose", "B = Aᵀ of n×n doubles", []size{{50, "L1", alike}, {300, "L2", pages}, {1500, "L3", pages}}},
@@ -52,6 +52,7 @@ var kernels = []kernel{
 const (
 	guesses = "branches that are predicted wrongly: the code generator makes one of the selection that the model sees"
 	pages   = "translation of addresses, as it seems: nearly each store is to another page"
+	chased  = "translation of addresses: each load waits for one in another page; the probes find the same beyond 16 MiB"
 	shared  = "translation of addresses, and what others leave of the last cache, as it seems"
 	alike   = "loads that wait for stores to addresses which end in the same digits, as it seems"
 )

@@ -363,7 +363,7 @@ func measuredNotes(of *pipeline.Processor) []string {
 	return append(slices.Clone(of.Notes),
 		"DIV is the divider, which a division or square root holds longer than its port",
 		"SPLITLOAD and SPLITSTORE are what puts two lines together, each for a stream of vectors of which every second lies across two lines",
-		"levels are as one core of a guest finds them, in pages of 2 MiB; the last cache is shared, and as large as the footprint of whose loads it answers half",
+		"levels are as one core of a guest finds them, in pages of 2 MiB; the last cache is shared, and as large as the footprint of whose lines it gives half",
 		"a store, and a load with the operation that alone uses it, enter the core as one micro-op (Intel 64 and IA-32 Architectures Optimization Reference Manual, Micro-fusion)",
 	)
 }

@@ -24,16 +24,17 @@ static double cycle(void)
 int main(int argc, char **argv)
 {
 	long n = argc > 1 ? atol(argv[1]) : 8;
-	double *a = array(n), *b = array(n), *c = array(n), best = 1e300;
+	double *a = array(n), *b = array(n), *c = array(n), best = 1e300, clock = 1e300;
 	for (long k = 0; k < n * n; k++)
 		a[k] = b[k] = c[k] = (double)(k % 7);
 	for (int s = 0; s < 5; s++) {
 		double before = cycle(), from = now();
 		RUN;
 		double took = now() - from, after = cycle();
-		took /= before < after ? before : after;
 		best = took < best ? took : best;
+		clock = before < clock ? before : clock; // what slows a chain down is no part of the clock
+		clock = after < clock ? after : clock;
 	}
-	printf("%.0f\n", best);
+	printf("%.0f\n", best / clock);
 	return argc > 2 ? (int)(a[0] + c[0]) : 0;
 }
