@@ -111,7 +111,7 @@ func TestLevelsOfProbes(t *testing.T) {
 	probes[0] = footprint{list[0], 5.1, 1, 1.5, 0.5}
 	probes[1] = footprint{list[1], 14.2, 2, 4.5, 1.7}
 	probes[2] = footprint{list[2], 60, 4, 9, 5.5}
-	probes[3].chase, probes[4].chase = 90, 250 // of 60 and 300 the mean is 180
+	probes[3].read, probes[4].read = 5, 6 // of 4 and 7 the mean is 5.5
 	got := levelsOf(caches, probes)
 	levels := []pipeline.Level{
 		{Name: "L1", LatencyCycles: 5, SizeBytes: 32 << 10, Ways: 8},
@@ -123,7 +123,7 @@ func TestLevelsOfProbes(t *testing.T) {
 		t.Errorf("levels\n%+v, want\n%+v", got, levels)
 	}
 	for i := 3; i < len(probes)-1; i++ {
-		probes[i].chase = 70
+		probes[i].read = 4.5
 	}
 	if got := levelsOf(caches, probes)[2]; got.SizeBytes != 64<<20 || got.Ways != 11 {
 		t.Errorf("a cache that answers all footprints is %+v, want all of it", got)
