@@ -50,7 +50,7 @@ func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Close
 		if err != nil {
 			return nil, err
 		}
-		threads, err := Mimic(r, o, nil)
+		threads, err := multicore.Mimic(r, o, nil)
 		if err != nil {
 			_ = file.Close()
 			return nil, err

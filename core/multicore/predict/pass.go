@@ -201,9 +201,6 @@ func (p *pass) result() (Result, error) {
 	if u, ok := threads.(interface{ Unwrap() Threads }); ok {
 		threads = u.Unwrap()
 	}
-	if t, ok := threads.(interface{ Regions() uint64 }); ok && t.Regions() == 0 && p.q.Options.Private.Shared == nil {
-		return r, ErrNoRegions
-	}
 	if p.q.Options.Division != multicore.ByIterations && p.cores > 1 {
 		r.Warnings = append(r.Warnings, "by this division private caches see their core's references in the order in which core 0 went through the code")
 	}

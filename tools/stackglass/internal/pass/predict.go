@@ -88,7 +88,7 @@ func (p *prediction) open(o multicore.Options) (predict.Threads, error) {
 	}
 	p.out.BadRecords, p.out.FirstBad, p.out.Stopped = 0, nil, nil
 	store := &tempFile{}
-	threads, err := predict.Mimic(&patient{Trace: t, p: p}, o, store)
+	threads, err := multicore.Mimic(&patient{Trace: t, p: p}, o, store)
 	if err != nil {
 		in.Close()
 		return nil, err
