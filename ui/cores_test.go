@@ -90,6 +90,11 @@ func TestKeepCores(t *testing.T) {
 		t.Fatalf("%d threads", len(p.Totals.Threads))
 	}
 	kept := d.app.Screen.Open
+	d.act(func() {
+		if d.app.cores.of != nil || d.app.cores.carrier != nil {
+			t.Error("what is out of view is still predicted")
+		}
+	})
 	d.app.Navigate("#" + state.Screen{Open: one, Other: kept, Tab: state.TabThreads}.Hash())
 	until(t, func() (yes bool) {
 		d.act(func() { yes = d.app.comparison() != nil && d.app.besideMeasured() != nil })

@@ -14,7 +14,11 @@ import (
 func (a *App) drawCharts() {
 	a.charts = map[string]*state.Chart{}
 	r := a.result
-	if r == nil || a.Screen.Open != r.Key {
+	inView := r != nil && a.Screen.Open == r.Key
+	if of := a.cores.of; of != nil && (!inView || r.Profile != of) {
+		a.endCores() // nobody waits for it
+	}
+	if !inView {
 		return
 	}
 	if a.Screen.Tab == state.TabBlocks && !a.comparing() {
