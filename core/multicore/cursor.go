@@ -12,6 +12,7 @@ type stage uint8
 
 const (
 	newChunk stage = iota
+	itsEntry       // the rest of a short one's
 	itsUnits
 	behindIt
 	itsRest
@@ -140,6 +141,10 @@ func (c *cursor) advance() (more bool, err error) {
 	}
 	l := c.in.loop
 	switch c.stage {
+	case itsEntry:
+		c.stage = itsUnits
+		c.span(l.short[1])
+		return true, nil
 	case itsUnits:
 		c.stage = behindIt
 		return true, c.goTo(l, c.units[0], c.units[1])
@@ -160,7 +165,13 @@ func (c *cursor) advance() (more bool, err error) {
 	if !l.apart() {
 		return true, c.goTo(l, from, to)
 	}
-	c.stage, c.units = itsUnits, [2]uint64{from, to}
+	c.units = [2]uint64{from, to}
+	if to-from < l.chunk && l.short[1].from < l.short[1].to {
+		c.stage = itsEntry
+		c.span(l.short[0])
+		return true, nil
+	}
+	c.stage = itsUnits
 	c.span(l.before)
 	return true, nil
 }

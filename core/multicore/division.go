@@ -30,6 +30,9 @@ type loop struct {
 	chunk uint64 // units that are given out at once; of Guided: the fewest; 0: of Static, as few as there are cores
 	// Rows that each chunk begins with, and ends with.
 	before, behind, rest span
+	// What a chunk with fewer units than others begins with instead. Not optimised, a
+	// thread asks whether its upper bound is above the loop's, and goes another way then.
+	short [2]span
 
 	kinds []kind    // of units, by the loops that the compiler made; in order
 	total uint64    // iterations of the program
@@ -46,6 +49,47 @@ type span struct{ from, to uint64 }
 // apart tells that chunks have rows of their own.
 func (l *loop) apart() bool {
 	return l.before.from < l.before.to || l.behind.from < l.behind.to || l.rest.from < l.rest.to
+}
+
+// passage is a run through the test of a loop over chunks, from the loop's header on.
+type passage struct {
+	header uint32 // 1 + the loop's header; 0: it did not come by
+	blocks []passed
+}
+
+// passed is a block of the function, by its number there, and the row that it begins with.
+type passed struct {
+	block uint32
+	row   uint64
+}
+
+// mostBetween is the most blocks that are looked at.
+const mostBetween = 64
+
+func (p *passage) reset() { p.header, p.blocks = 0, p.blocks[:0] }
+
+// enter takes in a block that a row begins.
+func (p *passage) enter(s *step, block uint32, row uint64) {
+	if s.header != 0 && !s.whole {
+		p.reset()
+		p.header = s.header
+	}
+	if p.header != 0 {
+		p.blocks = append(p.blocks, passed{block, row})
+	}
+}
+
+// meets gives the rows of the last block of t that is in p, too, in both of them. From
+// there on one that came as t did can go on as p does.
+func (p *passage) meets(t *passage) (row, rowOfT uint64) {
+	for i := len(t.blocks) - 1; i >= 0; i-- {
+		for _, b := range p.blocks {
+			if b.block == t.blocks[i].block {
+				return b.row, t.blocks[i].row
+			}
+		}
+	}
+	return p.blocks[0].row, t.blocks[0].row
 }
 
 // given is a chunk, up to the first unit of the next one, or the loop's last.

@@ -39,8 +39,13 @@
 // the runtime to share it out, one depth of loops deeper than the call; where there is a
 // loop over chunks (static with a chunk, and all that the runtime gives out) two. A run
 // with one thread has all iterations in one chunk, so what such a loop does before and
-// behind its iterations is done for each chunk that a core gets. Where a test leaves the
-// loop, each iteration takes the test behind it along.
+// behind its iterations is done for each chunk that a core gets. If the test whether there
+// is another chunk stands before the chunk (not optimised), the run made it twice, with
+// either outcome: each core makes the first for each of its chunks, and the second once. A
+// last chunk that is cut short comes to the test as the second did, and goes on as the
+// first. Where the loop is turned round, so that the test stands behind, there is but the one that
+// failed, and it is taken for all. Where a test leaves the loop, each iteration takes the test
+// behind it along.
 //
 // Schedules (schedule.go) are those of LLVM's runtime. Static: contiguous parts, of which
 // the first are one longer where they do not come out even; or chunks in turn.

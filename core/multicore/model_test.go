@@ -53,6 +53,9 @@ const (
 	testedEnd
 	chunkedCall
 	chunkedHead
+	chunkedWithin
+	chunkedAbove
+	chunkedTest
 	chunkedBegin
 	chunkedLoop
 	chunkedLatch
@@ -64,6 +67,14 @@ const (
 	dispatchLoop
 	dispatchLatch
 	dispatchEnd
+	nextCall
+	nextAsk
+	nextCheck
+	nextBegin
+	nextLoop
+	nextLatch
+	nextAgain
+	nextEnd
 	singleCall
 	singleCheck
 	singleBody
@@ -126,7 +137,10 @@ func newModel(rng *rand.Rand, cores int) *model {
 	block(outlined, 0, 0, 0, "__kmpc_for_static_fini", to(plainBlock), trace.Load, trace.LoopEnd)
 
 	block(outlined, 0, 0, 0, "__kmpc_for_static_init_8", to(chunkedHead), trace.Store, trace.LoopBegin)
-	block(outlined, 1, chunkedHead+1, head, "", to(chunkedBegin, chunkedEnd), trace.Load)
+	block(outlined, 1, chunkedHead+1, head, "", to(chunkedWithin, chunkedAbove), trace.Load)
+	block(outlined, 1, chunkedHead+1, 0, "", to(chunkedTest), trace.Load)
+	block(outlined, 1, chunkedHead+1, 0, "", to(chunkedTest))
+	block(outlined, 1, chunkedHead+1, 0, "", to(chunkedBegin, chunkedEnd), trace.Store, trace.Load)
 	block(outlined, 1, chunkedHead+1, 0, "", to(chunkedLoop), trace.Load)
 	block(outlined, 2, chunkedLoop+1, head|latch, "", to(chunkedLoop, chunkedLatch), trace.Load, trace.Store)
 	block(outlined, 1, chunkedHead+1, latch, "", to(chunkedHead), trace.Modify)
@@ -141,6 +155,18 @@ func newModel(rng *rand.Rand, cores int) *model {
 	block(outlined, 0, 0, 0, "", to(plainBlock), trace.Store)
 	p.Blocks[dispatchCheck].Part, p.Blocks[dispatchCheck].Label = 1, p.Blocks[dispatchHead].Label
 
+	block(outlined, 0, 0, 0, "__kmpc_dispatch_init_4", to(nextAsk), trace.LoopBegin)
+	block(outlined, 0, 0, 0, "__kmpc_dispatch_next_4", to(nextCheck), trace.Load)
+	block(outlined, 0, 0, 0, "", to(nextBegin, nextEnd), trace.LoopEnd, trace.Load)
+	block(outlined, 1, nextBegin+1, head, "", to(nextLoop), trace.Load)
+	block(outlined, 2, nextLoop+1, head|latch, "", to(nextLoop, nextLatch), trace.Load)
+	block(outlined, 1, nextBegin+1, 0, "__kmpc_dispatch_next_4", to(nextAgain), trace.Store)
+	block(outlined, 1, nextBegin+1, latch, "", to(nextBegin, nextEnd), trace.LoopEnd, trace.Load)
+	block(outlined, 0, 0, 0, "", to(plainBlock), trace.Store)
+	for _, n := range []uint32{nextCheck, nextAgain} {
+		p.Blocks[n].Part, p.Blocks[n].Label = 1, p.Blocks[n-1].Label
+	}
+
 	block(outlined, 0, 0, 0, "__kmpc_single", to(singleCheck), trace.Load)
 	block(outlined, 0, 0, 0, "", to(singleBehind, singleBody), trace.Load)
 	block(outlined, 0, 0, 0, "__kmpc_end_single", to(singleRest), trace.Store)
@@ -149,7 +175,7 @@ func newModel(rng *rand.Rand, cores int) *model {
 	p.Blocks[singleRest].Part, p.Blocks[singleRest].Label = 1, p.Blocks[singleBody].Label
 
 	block(outlined, 0, 0, 0, "", to(plainBlock), trace.Barrier, trace.Load)
-	block(outlined, 0, 0, 0, "callee", to(rotatedCall, testedCall, chunkedCall, dispatchCall, singleCall, outlinedExit), trace.Load, trace.Store)
+	block(outlined, 0, 0, 0, "callee", to(rotatedCall, testedCall, chunkedCall, dispatchCall, nextCall, singleCall, outlinedExit), trace.Load, trace.Store)
 	block(outlined, 0, 0, trace.ReturnBlock, "", nil, trace.Load)
 
 	block(called, 0, 0, trace.EntryBlock, "", to(calleeLoop), trace.Alloc, trace.Load)
@@ -186,7 +212,7 @@ func (m *model) block(n uint32, values ...uint64) (rows []row) {
 			r.addr = modelFrame
 		case k == trace.LoopBegin:
 			r.addr, r.arg = values[0], values[1]
-		case k == trace.LoopEnd && n == dispatchCheck && values[0] != 0:
+		case k == trace.LoopEnd && (n == dispatchCheck || n == nextCheck || n == nextAgain) && values[0] != 0:
 			continue
 		}
 		rows = append(rows, r)
@@ -243,9 +269,18 @@ func (m *model) newPhase() {
 // shared is an execution of a worksharing loop.
 type shared struct {
 	prefix, before, behind, suffix []row
-	told                           int // 1 + index in behind of what is done once
+	short                          []row // what a chunk begins with that is cut short; nil: before
+	told                           int   // 1 + index in behind of what is done once
 	iterations                     [][]row
 	asked                          Schedule
+}
+
+// blocks are executions of blocks without values of events.
+func (m *model) blocks(list ...uint32) (rows []row) {
+	for _, n := range list {
+		rows = append(rows, m.block(n)...)
+	}
+	return rows
 }
 
 func (m *model) loop() (l shared) {
@@ -262,7 +297,7 @@ func (m *model) loop() (l shared) {
 			l.iterations = append(l.iterations, f())
 		}
 	}
-	switch m.rng.IntN(4) {
+	switch m.rng.IntN(5) {
 	case 0:
 		l.prefix = m.block(rotatedCall, 34, 1)
 		repeat(func() []row { return m.block(rotatedLoop) })
@@ -276,31 +311,49 @@ func (m *model) loop() (l shared) {
 		l.suffix = m.block(testedEnd)
 	case 2:
 		l.asked = Schedule{Static, chunk}
-		l.prefix = append(m.block(chunkedCall, 33|1<<29, chunk), m.block(chunkedHead)...)
+		l.prefix = m.block(chunkedCall, 33|1<<29, chunk)
 		if n > 0 {
-			l.before = m.block(chunkedBegin)
+			first := [][]row{m.block(chunkedHead), m.block(chunkedWithin), m.block(chunkedTest), m.block(chunkedBegin)}
+			again := [][]row{m.block(chunkedHead), m.block(chunkedAbove), m.block(chunkedTest), m.block(chunkedEnd)}
+			l.before, l.suffix = slices.Concat(first...), slices.Concat(again...)
+			l.short = slices.Concat(again[0], again[1], first[2], first[3])
 			repeat(func() []row { return m.block(chunkedLoop) })
-			l.behind = append(m.block(chunkedLatch), m.block(chunkedHead)...)
+			l.behind = m.block(chunkedLatch)
+		} else {
+			l.suffix = m.blocks(chunkedHead, chunkedAbove, chunkedTest, chunkedEnd)
 		}
-		l.suffix = m.block(chunkedEnd)
-	default:
-		number := uint64(37)
-		switch m.rng.IntN(3) {
-		case 0:
-			l.asked, number = Schedule{Dynamic, chunk}, 35|1<<30
-		case 1:
-			l.asked, number = Schedule{Guided, chunk}, 68
-		}
-		l.prefix = append(append(m.block(dispatchCall, number, chunk), m.block(dispatchHead)...), m.block(dispatchCheck, uint64(min(n, 1)))...)
+	case 3:
+		l.prefix = m.block(dispatchCall, m.dispatched(&l, chunk), chunk)
 		if n > 0 {
-			l.before = m.block(dispatchBegin)
+			l.before = slices.Concat(m.block(dispatchHead), m.block(dispatchCheck, 1), m.block(dispatchBegin))
 			repeat(func() []row { return m.block(dispatchLoop) })
-			l.behind = append(append(m.block(dispatchLatch), m.block(dispatchHead)...), m.block(dispatchCheck, 0)...)
+			l.behind = m.block(dispatchLatch)
+		}
+		l.suffix = slices.Concat(m.block(dispatchHead), m.block(dispatchCheck, 0), m.block(dispatchEnd))
+	default:
+		l.prefix = slices.Concat(m.block(nextCall, m.dispatched(&l, chunk), chunk), m.block(nextAsk), m.block(nextCheck, uint64(min(n, 1))))
+		if n > 0 {
+			l.before = m.block(nextBegin)
+			repeat(func() []row { return m.block(nextLoop) })
+			l.behind = slices.Concat(m.block(nextLatch), m.block(nextAgain, 0))
 			l.told = len(l.behind) - 1
 		}
-		l.suffix = m.block(dispatchEnd)
+		l.suffix = m.block(nextEnd)
 	}
 	return l
+}
+
+// dispatched has the runtime give out chunks of a loop. It gives the schedule's number.
+func (m *model) dispatched(l *shared, chunk uint64) uint64 {
+	switch m.rng.IntN(3) {
+	case 0:
+		l.asked = Schedule{Dynamic, chunk}
+		return 35 | 1<<30
+	case 1:
+		l.asked = Schedule{Guided, chunk}
+		return 68
+	}
+	return 37
 }
 
 func (l *shared) sequence() (rows []row) {
@@ -328,12 +381,25 @@ func (m *model) cost(rows []row) (cost float64) {
 	return cost
 }
 
+// schedule is by what a loop is divided.
+func (m *model) schedule(l *shared) Schedule {
+	if m.used != nil {
+		return *m.used
+	}
+	return l.asked
+}
+
+// entry is what a chunk begins with that goes on with the iterations from i on.
+func (m *model) entry(l *shared, i int) []row {
+	if s := m.schedule(l); m.cores > 1 && l.short != nil && s.Kind == Static && len(l.iterations)-i < int(s.Chunk) {
+		return l.short
+	}
+	return l.before
+}
+
 // divide tells who does each iteration, and which begin chunks.
 func (m *model) divide(l *shared) (owner []int, begins []bool) {
-	s := l.asked
-	if m.used != nil {
-		s = *m.used
-	}
+	s := m.schedule(l)
 	n := len(l.iterations)
 	owner, begins = make([]int, n), make([]bool, n)
 	clock := make([]float64, m.cores)
@@ -399,7 +465,7 @@ func (m *model) share(l *shared) {
 			}
 			if o == c {
 				if begins[i] {
-					p, in = append(p, l.before...), true
+					p, in = append(p, m.entry(l, i)...), true
 				}
 				p = append(p, l.iterations[i]...)
 			}

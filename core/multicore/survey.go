@@ -37,6 +37,7 @@ type survey struct {
 	unitsTo            uint64
 	chunkLeft          bool
 	chunkTo            uint64
+	head, tail         passage // before the first chunk, and behind the units
 	unitsCost          float64 // of the last unit, when unitsLeft
 	unitsBytes         uint64  // of all units, when unitsLeft
 	bytes              uint64  // that were referenced since the loop began
@@ -412,6 +413,8 @@ func (m *Reader) beginLoop(b *trace.Batch, site uint32) error {
 	m.loop, m.about = l, m.found.loop(site, l)
 	m.guard = guard{}
 	m.iterations, m.chunks = walk{steps: shape.iterations}, walk{steps: shape.chunks}
+	m.head.reset()
+	m.tail.reset()
 	m.units, m.unitsLeft, m.chunkLeft, m.over, m.chunked, m.deeper, m.cost, m.bytes = false, false, false, false, 0, 0, 0, 0
 	return nil
 }
@@ -460,11 +463,35 @@ func (m *Reader) inLoop(b *trace.Batch, block uint32) error {
 			}
 			m.unitsLeft, m.unitsTo, m.unitsCost, m.unitsBytes = true, m.tape.Rows(), m.cost, m.bytes
 		}
+		if depth == inChunk {
+			return m.betweenChunks(b, i)
+		}
 		return nil
 	}
 	if m.iterations.enter(i) {
 		return m.beginUnit(b)
 	}
+	return nil
+}
+
+// betweenChunks takes in that a block of the loop over chunks is entered, by its number in
+// the function.
+func (m *Reader) betweenChunks(b *trace.Batch, i uint32) error {
+	pass := &m.head
+	switch {
+	case m.chunked == 1 && m.unitsLeft && !m.chunkLeft:
+		pass = &m.tail
+	case m.chunked > 0:
+		return nil
+	}
+	s := &m.loop.shape.chunks[i]
+	if pass.header == 0 && s.header == 0 || len(pass.blocks) == mostBetween {
+		return nil
+	}
+	if err := m.flush(b); err != nil {
+		return err
+	}
+	pass.enter(s, i, m.tape.Rows())
 	return nil
 }
 
@@ -554,9 +581,24 @@ func (m *Reader) unitBytes() uint64 {
 }
 
 // shareChunks divides a loop over chunks. A run with one thread has one chunk: what is
-// done for it is done for each that threads have. Only that there are no more is told
-// once.
+// done for it is done for each that threads have. If the test whether there is another one
+// stands before the chunk, it was made twice: before the chunk, where it came out as it does
+// before each, and behind it, as it does for each thread in the end. Else only that there
+// are no more is told once.
 func (m *Reader) shareChunks(l *loop) {
+	h, t := &m.head, &m.tail
+	if h.header != 0 && h.header == t.header {
+		test, end := h.blocks[0].row, t.blocks[0].row
+		l.before, l.behind = span{test, m.unitsFrom}, span{m.unitsTo, end}
+		if l.asked.kind == staticChunked && l.used.Kind == Static && len(l.kinds) == 0 {
+			headRow, tailRow := h.meets(t)
+			l.short = [2]span{{end, tailRow}, {headRow, m.unitsFrom}}
+		}
+		m.add(part{from: m.partFrom, to: test, who: m.partWho})
+		m.add(part{from: m.unitsFrom, to: m.unitsTo, who: whoShares, loop: l})
+		m.partFrom, m.partWho = end, everyCore
+		return
+	}
 	l.before, l.behind = span{m.chunkFrom, m.unitsFrom}, span{m.unitsTo, m.chunkTo}
 	told := span{m.chunkTo, m.chunkTo}
 	if m.over {

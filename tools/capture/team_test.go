@@ -101,20 +101,12 @@ func perThread(all *traced) []map[deed]int {
 	p := all.header.Program
 	for i, k := range all.Kind {
 		d := deed{Kind: k, Site: all.Site[i], Addr: all.Addr[i], Bytes: all.Bytes[i]}
-		// Not optimised, a thread asks whether its upper bound is above the loop's, in
-		// blocks that load either. One thread's is always the loop's.
-		if block := d.Site; k == trace.BlockEntry && strings.HasPrefix(p.Blocks[block].Label, "cond.") {
-			d.Site, d.Label = p.Blocks[block].Function, "cond"
-		}
 		switch {
 		case k == trace.ThreadStart || k == trace.ThreadEnd:
 			continue
 		case k.IsReference():
 			b := &p.Blocks[p.Sites[d.Site].Block]
 			d.Label = p.Functions[b.Function].Name + " " + b.Label
-			if strings.HasPrefix(b.Label, "cond.") {
-				d.Site, d.Label = 0, "cond"
-			}
 			d.Addr = whose(p, all.Thread[i], d.Addr)
 		case k == trace.Alloc || k == trace.Free:
 			d.Addr = whose(p, all.Thread[i], d.Addr)
