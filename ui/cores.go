@@ -72,7 +72,7 @@ func (a *App) coresQuestion() answers.MulticoreQuestion {
 	h := a.Machine()
 	q := answers.MulticoreQuestion{
 		Name: a.result.Name, Format: a.Port.Settings().Format, Division: s.Division, Schedule: s.Schedule, Interleave: s.Interleave,
-		Machine: h.Lines(), Processor: "default", Stacks: true,
+		Machine: h.Lines(), Processor: "default",
 	}
 	if s.Processor != "" {
 		q.Processor = s.Processor

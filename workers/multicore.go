@@ -18,7 +18,7 @@ func EncodeMulticore(q answers.MulticoreQuestion) []byte {
 	w.texts(q.Private)
 	w.texts(q.Machine)
 	w.text(q.Processor)
-	w.flag(q.Stacks)
+	w.text(q.SDCM)
 	w.number(uint64(q.Keep))
 	return w.bytes
 }
@@ -30,7 +30,7 @@ func DecodeMulticore(body []byte) (answers.MulticoreQuestion, error) {
 		Name: r.text("the name"), Format: r.text("the format"), Cores: r.list("the cores"),
 		Division: r.text("the division"), Schedule: r.text("the schedule"), Interleave: r.text("the order"),
 		Seed: r.number("the seed"), Private: r.texts("the private addresses"), Machine: r.texts("the hierarchy"),
-		Processor: r.text("the processor"), Stacks: r.flag("the flag of stacks"), Keep: uint32(r.below(1<<32, "the profile's cores")),
+		Processor: r.text("the processor"), SDCM: r.text("the model"), Keep: uint32(r.below(1<<32, "the profile's cores")),
 	}
 	return q, r.end()
 }

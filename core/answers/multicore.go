@@ -18,10 +18,12 @@ type MulticoreQuestion struct {
 	Private                        []string // addresses that are private, as in 0x7f00-0x7fff; none: stacks
 	Machine                        []string // the hierarchy, a level a line (hierarchy.Lines)
 	Processor                      string   // whose time is wanted; "": no times
-	// Stacks has the threads be analysed, too: what SDCM says of them stands beside what is
-	// simulated. Keep is the number of cores whose profile is wanted, 0: none.
-	Stacks bool
-	Keep   uint32
+	// SDCM says what the stack distance cache model is asked about, beside what is simulated:
+	// "sample", a few lines of the threads; "all", every access; "windows", some executions of
+	// each block, with more behind commas, as in windows,rate=0.05,least=100,weights=printed;
+	// "none". Keep is the number of cores whose profile is wanted, 0: none.
+	SDCM string
+	Keep uint32
 }
 
 // MulticoreReply answers a MulticoreQuestion as far as it is answered: one comes after each
@@ -29,7 +31,10 @@ type MulticoreQuestion struct {
 // every one begins with a column cores, how many there are:
 //
 //	rates    level, method, caches, accesses, hits, misses, coherence_misses, global_rate, local_rate,
-//	         mean_rate (of the caches' local ones, each weighing the same), low, high (of the global one)
+//	         mean_rate (of the caches' local ones, each weighing the same), low, high (of the global one);
+//	         global_off, mean_off: half of the interval that has the truth in 95 of 100 samples
+//	sampling level, method, windows, executions (so many windows there are), lines, accesses
+//	         (of lines, that were looked at), of (so many): what estimates rest on; there if there are some
 //	cores    core, level, accesses, hits, misses, coherence_misses, local_rate
 //	work     core, references, cycles (of its own work; none without a processor)
 //	loops    source, schedule (that the program asks for), divided (by which it was), times, iterations,
@@ -41,7 +46,7 @@ type MulticoreQuestion struct {
 //
 // Rates and shares are from 0 to 1. Methods are those of package hierarchy: "simulated" is
 // exact for the threads as they were mimicked, "sdcm" is a model of the same ones,
-// and "sampled-sdcm" the same from a few of their lines.
+// "sampled-sdcm" the same from a few of their lines, and "windowed-sdcm" from windows of blocks.
 type MulticoreReply struct {
 	Done       uint32   // so many of the question's numbers of cores are answered
 	Ended      bool     // no more will come: all are answered, or there is a problem

@@ -13,6 +13,7 @@ const (
 	Sampled          Method = "sampled"
 	SampledSDCM      Method = "sampled-sdcm"
 	SampledInclusive Method = "sampled-inclusive"
+	WindowedSDCM     Method = "windowed-sdcm" // from some executions of each block (package multicore/windows)
 )
 
 // estimated reports whether a profile's distances are estimates. Where whole stretches
@@ -20,10 +21,12 @@ const (
 func estimated(p *profile.Profile) bool { return p.Sampled.Estimates() }
 
 // IsSDCM reports whether the stack distance cache model gives the misses.
-func (m Method) IsSDCM() bool { return m == SDCM || m == SampledSDCM }
+func (m Method) IsSDCM() bool { return m == SDCM || m == SampledSDCM || m == WindowedSDCM }
 
 // IsSampled reports whether they rest on a sample.
-func (m Method) IsSampled() bool { return m == Sampled || m == SampledSDCM || m == SampledInclusive }
+func (m Method) IsSampled() bool {
+	return m == Sampled || m == SampledSDCM || m == SampledInclusive || m == WindowedSDCM
+}
 
 // sample marks a level of a sampled profile, and gives it the interval of the misses
 // of a fully associative cache of its capacity, less or more by as much as the level's

@@ -6,9 +6,9 @@ import (
 )
 
 // Printed are the options of package printed that stand for o, whose Division is ByRegion
-// or AsPrinted. [Mimic] reads what [printed.Shared] makes of them; [printed.Private] makes
-// the traces that the paper gives private caches, in which each core has its own order of
-// blocks. There executions take the place of iterations: chunks are of them, and dynamic
+// or AsPrinted. [Mimic] reads what [printed.Shared] makes of them, or, if they are Apart,
+// [printed.Private]: the traces that the paper gives private caches, in which each core has
+// its own order of blocks. There executions take the place of iterations: chunks are of them, and dynamic
 // deals them out in turn, for all take equally long.
 func (o *Options) Printed() printed.Options {
 	p := printed.Options{Cores: o.Cores, PerRegion: o.Division == ByRegion, Order: o.Order, Shared: o.Private.Shared}
@@ -26,7 +26,11 @@ func (o *Options) Printed() printed.Options {
 
 // divided makes a reader whose rows are those of executions that are divided.
 func divided(r trace.Reader, o Options) (*Reader, error) {
-	p, err := printed.Shared(r, o.Printed())
+	mimic := printed.Shared
+	if o.Apart {
+		mimic = printed.Private
+	}
+	p, err := mimic(r, o.Printed())
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +46,15 @@ func (m *Reader) nextDivided(b *trace.Batch) error {
 		}
 	}
 	return err
+}
+
+// Blocks tells how often each block ran in the run with one thread, where executions are
+// divided; else it is nil. Ask at the end.
+func (m *Reader) Blocks() []printed.Count {
+	if m.executions == nil {
+		return nil
+	}
+	return m.executions.Blocks()
 }
 
 // reportDivided is Report of such a reader.

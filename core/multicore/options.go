@@ -22,6 +22,10 @@ type Options struct {
 	Order    interleave.Order
 	// Private tells which references move to addresses of the core's own.
 	Private Private
+	// Apart has each core see its rows in its own order where executions are divided, as
+	// private caches do (Algorithm 1); how those of different cores lie between each other
+	// says nothing then. Else a cache that all share sees them in order (Algorithm 2).
+	Apart bool
 }
 
 // Division is how the work of a region is divided among cores.

@@ -8,6 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/windows"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
@@ -21,13 +22,16 @@ type pass struct {
 	simulator *simulate.Simulator
 	timed     *timed           // nil: no times
 	runner    *analysis.Runner // nil: nothing is analysed
-	batch     *trace.Batch     // of a pass without a runner
+	windowed  *windowed        // nil: no windows are looked at
+	open      Source
+	batch     *trace.Batch // of a pass without a runner
 	view      trace.Batch
 	depths    []uint8
 
 	references uint64
 	byCore     []uint64
 	used       []bool // private ranges that are referred to
+	done       bool   // all rows of threads were read
 	crowded    bool   // more caches are shared than stacks are kept of
 }
 
@@ -38,7 +42,7 @@ const mostDomains = profile.MaxDomains - 1
 func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err error) {
 	o := q.Options
 	o.Cores = cores
-	p = &pass{q: q, cores: cores, byCore: make([]uint64, cores), used: make([]bool, len(q.Options.Private.Ranges))}
+	p = &pass{q: q, cores: cores, open: open, byCore: make([]uint64, cores), used: make([]bool, len(q.Options.Private.Ranges))}
 	p.simulator, err = simulate.New(q.Hierarchy, simulate.Options{Seed: q.Seed, Protocol: q.Protocol, Cores: coresOf(cores), MemoryBytes: q.MemoryBytes})
 	if err != nil {
 		return nil, err
@@ -52,7 +56,11 @@ func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err err
 	if p.threads, err = open(o); err != nil {
 		return nil, err
 	}
-	if err := p.analyse(); err != nil {
+	err = p.newWindowed()
+	if err == nil {
+		err = p.analyse()
+	}
+	if err != nil {
 		p.close()
 		return nil, err
 	}
@@ -93,6 +101,7 @@ func (p *pass) close() {
 	if c, ok := p.threads.(io.Closer); ok {
 		c.Close()
 	}
+	p.windowed.close()
 }
 
 // Select is asked by the analyses for the events that they take. Instructions have caches of
@@ -101,6 +110,9 @@ func (p *pass) Select(kinds trace.Kinds) {
 	kinds = (kinds | trace.DataKinds) &^ (1 << trace.Fetch)
 	if p.timed != nil {
 		kinds |= timedKinds
+	}
+	if p.windowed != nil {
+		kinds |= windows.Kinds
 	}
 	p.threads.Select(kinds)
 }
@@ -116,6 +128,11 @@ func (p *pass) Next(b *trace.Batch) error {
 	p.count(b)
 	if len(p.used) > 0 {
 		p.look(b)
+	}
+	if p.windowed != nil {
+		if err := p.lookAt(b, false); err != nil {
+			return err
+		}
 	}
 	if p.timed == nil {
 		return p.simulator.Consume(b)
@@ -177,11 +194,19 @@ func (p *pass) take(b *trace.Batch) error {
 	return nil
 }
 
-func (p *pass) step() error {
-	if p.runner != nil {
-		return p.runner.Step()
+func (p *pass) step() (err error) {
+	switch {
+	case p.done:
+		return p.stepApart()
+	case p.runner != nil:
+		err = p.runner.Step()
+	default:
+		err = p.Next(p.batch)
 	}
-	return p.Next(p.batch)
+	if p.done = err == io.EOF; p.done {
+		return p.stepApart()
+	}
+	return err
 }
 
 // result sums up.
@@ -197,14 +222,10 @@ func (p *pass) result() (Result, error) {
 		}
 	}
 	r.Warnings = p.q.Hierarchy.SizeDoubts()
-	var threads any = p.threads
-	if u, ok := threads.(interface{ Unwrap() Threads }); ok {
-		threads = u.Unwrap()
-	}
 	if p.q.Options.Division != multicore.ByIterations && p.cores > 1 {
 		r.Warnings = append(r.Warnings, "by this division private caches see their core's references in the order in which core 0 went through the code")
 	}
-	if t, ok := threads.(interface{ Report() multicore.Report }); ok {
+	if t, ok := bare(p.threads).(interface{ Report() multicore.Report }); ok {
 		report := t.Report()
 		if r.Report = &report; report.Regions == 0 && p.q.Options.Private.Shared == nil {
 			return r, ErrNoRegions
@@ -220,6 +241,9 @@ func (p *pass) result() (Result, error) {
 		if err := p.model(&r); err != nil {
 			return r, err
 		}
+	}
+	if err := p.answer(&r); err != nil {
+		return r, err
 	}
 	if p.timed != nil {
 		if r.Untimed = p.timed.price(p.q, r.Header.Program); r.Untimed == "" {
@@ -301,6 +325,7 @@ func (p *pass) model(r *Result) error {
 		if l.Averaged = l.Caches == 1 && l.Accesses > 0; l.Averaged {
 			l.Mean = l.Local
 		}
+		l.rest(found, answer.Levels[0].Accesses)
 		r.Modelled = append(r.Modelled, l)
 	}
 	r.Warnings = append(r.Warnings, "SDCM lets lines fall into sets at random, and asks every level about all accesses: a real lower level sees the misses of the one above only")

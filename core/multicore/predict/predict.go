@@ -13,6 +13,8 @@
 //     as the paper does. What that differs by is SDCM's error alone, and that of
 //     [Question.Sample]: all stacks of many cores take ten times as long as the rest. [Question.Keep] keeps a
 //     whole profile of the threads, for everything else that profiles answer.
+//     [Question.Windows] is the paper's statistical method: SDCM from windows of each
+//     block, with intervals (package windows).
 //  4. Where a processor is named and the trace tells instructions, blocks are given what
 //     they take on it (package pipeline) with loads at the latency of where the simulation
 //     found their lines. Times of a core are visits × cycles; see time.go for what cores
@@ -55,6 +57,7 @@ type Question struct {
 	Processor *pipeline.Processor // whose time is wanted; nil: no times
 	Stacks    bool                // SDCM's answer is wanted, too
 	Sample    analysis.Sampling   // that the stacks are estimated from, as a few lines; nil: from all accesses
+	Windows   []Windows           // SDCM's answers from windows are wanted, too
 	// Keep is the number of cores of which a profile is kept, 0 for none; Spec says what is
 	// analysed for it: line sizes, cores and domains are those of the hierarchy.
 	Keep        int
@@ -94,6 +97,11 @@ func (q *Question) Check() error {
 	}
 	if q.Keep != 0 && !slices.Contains(q.Cores, q.Keep) {
 		return &trace.OptionError{Option: "profile", Got: "of " + strconv.Itoa(q.Keep) + " cores", Want: "one of the numbers of cores that are predicted"}
+	}
+	for i := range q.Windows {
+		if err := q.Windows[i].Check(); err != nil {
+			return err
+		}
 	}
 	_, err := simulate.New(q.Hierarchy, simulate.Options{MemoryBytes: q.MemoryBytes, Cores: coresOf(slices.Max(q.Cores))})
 	return err
@@ -299,12 +307,13 @@ func (r *Run) Progress() Progress {
 type Result struct {
 	Cores      int
 	References uint64
-	ByCore     []uint64 // References, of each core
-	Idle       int      // cores that made none
-	Levels     []Level  // simulated, first level first
-	Modelled   []Level  // the same levels by SDCM; nil: it was not asked for
-	Time       *Time    // nil: not asked for, or see Untimed
-	Untimed    string   // why there is no time, in a sentence; ""
+	ByCore     []uint64  // References, of each core
+	Idle       int       // cores that made none
+	Levels     []Level   // simulated, first level first
+	Modelled   []Level   // the same levels by SDCM; nil: it was not asked for
+	Windowed   [][]Level // the same by SDCM from windows, for each of Question.Windows
+	Time       *Time     // nil: not asked for, or see Untimed
+	Untimed    string    // why there is no time, in a sentence; ""
 	Warnings   []hierarchy.Warning
 	Profile    *profile.Profile  // nil but of Question.Keep cores
 	Report     *multicore.Report // how the run was divided; nil: the threads do not tell
@@ -326,6 +335,8 @@ type Level struct {
 	Averaged            bool                  // Mean is there
 	Low, High           float64               // that Global is between in 95 of 100 samples
 	Bounded             bool                  // Low and High are there
+	Off, MeanOff        float64               // half of such an interval of Global and Mean, of windows, though these end at 0 and 1
+	Looked              *Looked               // what an estimate rests on; nil: it is none, or not known
 	Cores               []hierarchy.CoreLevel // by core; nil of SDCM
 }
 

@@ -299,10 +299,10 @@ func TestLossesAddUp(t *testing.T) {
 func TestAsk(t *testing.T) {
 	words := answers.MulticoreQuestion{
 		Cores: []uint32{1, 4}, Division: "printed", Schedule: "dynamic,4", Interleave: "uniform", Seed: 7, Private: []string{"0x10-0x1f", "0x20-0x20"},
-		Machine: []string{"L1=32KiB,8"}, Stacks: true, Keep: 4,
+		Machine: []string{"L1=32KiB,8"}, Keep: 4,
 	}
 	q, err := predict.Ask(words)
-	if err != nil || q.Processor != nil || q.Sample == nil || q.Options.Schedule.String() != "dynamic,4" || q.Options.Division != multicore.AsPrinted ||
+	if err != nil || q.Processor != nil || !q.Stacks || q.Sample == nil || q.Windows != nil || q.Options.Schedule.String() != "dynamic,4" || q.Options.Division != multicore.AsPrinted ||
 		q.Options.Order.Seed != 7 || !reflect.DeepEqual(q.Options.Private.Ranges, []multicore.Range{{Low: 0x10, High: 0x20}, {Low: 0x20, High: 0x21}}) {
 		t.Errorf("%+v, %v", q, err)
 	}
@@ -318,7 +318,16 @@ func TestAsk(t *testing.T) {
 		`division "printed", want iterations, for times: executions of blocks that are divided one by one wait for nobody`: func(q *answers.MulticoreQuestion) {
 			q.Processor = "znver4"
 		},
-		`hierarchy "", want at least one level`: func(q *answers.MulticoreQuestion) { q.Machine = nil },
+		`sdcm "few", want sample, all, windows or none`: func(q *answers.MulticoreQuestion) { q.SDCM = "few" },
+		`sdcm "windows,some=3", want windows, with rate=, least= and weights= behind commas, as in windows,rate=0.05,least=100`: func(q *answers.MulticoreQuestion) {
+			q.SDCM = "windows,some=3"
+		},
+		`rate "1.5", want a share of windows above 0 and at most 1, as in 0.05`: func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=1.5" },
+		`rate "0", want a share of windows above 0 and at most 1, as in 0.05`:   func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=0" },
+		`least "1", want 2 to 4096 windows of each block`:                       func(q *answers.MulticoreQuestion) { q.SDCM = "windows,least=1" },
+		`least "x", want 2 to 4096 windows of each block`:                       func(q *answers.MulticoreQuestion) { q.SDCM = "windows,rate=1,least=x" },
+		`weights "equal", want counted, corrected or printed`:                   func(q *answers.MulticoreQuestion) { q.SDCM = "windows,weights=equal" },
+		`hierarchy "", want at least one level`:                                 func(q *answers.MulticoreQuestion) { q.Machine = nil },
 	} {
 		changed := words
 		change(&changed)

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/multicore/interleave"
+	"github.com/stackglass/stackglass/core/multicore/windows"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -54,9 +56,77 @@ func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 			return q, err
 		}
 	}
-	q.Stacks, q.Keep = words.Stacks, int(words.Keep)
-	q.Sample = FewLines(words.Seed)
+	if err := q.model(words.SDCM, words.Seed); err != nil {
+		return q, err
+	}
+	q.Keep = int(words.Keep)
 	return q, q.Check()
+}
+
+// model takes in what SDCM is asked about.
+func (q *Question) model(text string, seed uint64) error {
+	kind, more, found := strings.Cut(text, ",")
+	q.Stacks = kind == "" || kind == "sample" || kind == "all"
+	if q.Sample = FewLines(seed); kind == "all" {
+		q.Sample = nil
+	}
+	switch {
+	case kind == "windows":
+		w, err := ParseWindows(more, seed)
+		if err != nil {
+			return err
+		}
+		q.Windows = []Windows{w}
+	case found || !q.Stacks && kind != "none":
+		return &trace.OptionError{Option: "sdcm", Got: text, Want: "sample, all, windows or none"}
+	}
+	return nil
+}
+
+// ParseWindows reads how windows are chosen, as in rate=0.05,least=100,weights=printed, any
+// of which may be left out. The error is a *trace.OptionError.
+func ParseWindows(text string, seed uint64) (w Windows, err error) {
+	w = Windows{Seed: seed, Weights: windows.Counted}
+	if text == "" {
+		return w, nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		switch name {
+		case "rate":
+			if w.Looked.Rate, err = strconv.ParseFloat(value, 64); err != nil || w.Looked.Rate == 0 {
+				w.Looked.Rate, err = -1, nil
+			}
+		case "least":
+			if w.Looked.Least, err = strconv.Atoi(value); err != nil || w.Looked.Least == 0 {
+				return w, &trace.OptionError{Option: "least", Got: value, Want: "2 to " + strconv.Itoa(windows.MostLeast) + " windows of each block"}
+			}
+		case "weights":
+			w.Weights, err = windows.ParseWeighting(value)
+		default:
+			return w, &trace.OptionError{Option: "sdcm", Got: "windows," + text, Want: "windows, with rate=, least= and weights= behind commas, as in windows,rate=0.05,least=100"}
+		}
+		if err == nil {
+			err = w.Check()
+		}
+		if w.Looked.Rate < 0 {
+			var option *trace.OptionError
+			if errors.As(err, &option) {
+				option.Got = value
+			}
+		}
+		if err != nil {
+			return w, err
+		}
+	}
+	return w, nil
+}
+
+// String says how windows are chosen.
+func (w *Windows) String() string {
+	l := w.Looked.WithDefaults()
+	return strconv.FormatFloat(100*l.Rate, 'g', 3, 64) + " % of the executions of each block, " + strconv.Itoa(l.Least) + " at least, seed " +
+		strconv.FormatUint(w.Seed, 10) + ", weights " + w.Weights.String()
 }
 
 // FewLines is a sample of at most 1,024 lines, from which stacks are told in about the time
@@ -111,6 +181,9 @@ func (r *Run) Reply() *answers.MulticoreReply {
 // Tables are those of an answers.MulticoreReply.
 func Tables(results []Result) []report.Table {
 	tables := []report.Table{rates(results)}
+	if t := sampling(results); len(t.Rows) > 0 {
+		tables = append(tables, t)
+	}
 	for i := range results {
 		if results[i].Time != nil {
 			tables = append(tables, speedUps(results))
@@ -126,8 +199,8 @@ func rates(results []Result) report.Table {
 	t := report.Table{Key: "rates", Title: "Hit rates: local by what comes to the level, global by all accesses", Columns: []report.Column{
 		coresColumn, {Key: "level", Label: "level"}, {Key: "method", Label: "method"}, {Key: "caches", Label: "caches"},
 		{Key: "accesses", Label: "accesses"}, {Key: "hits", Label: "hits"}, {Key: "misses", Label: "misses"}, {Key: "coherence_misses", Label: "of coherence"},
-		{Key: "global_rate", Label: "global"}, {Key: "local_rate", Label: "local"}, {Key: "mean_rate", Label: "mean of caches"},
-		{Key: "low", Label: "at least"}, {Key: "high", Label: "at most"},
+		{Key: "global_rate", Label: "global"}, {Key: "global_off", Label: "±"}, {Key: "local_rate", Label: "local"},
+		{Key: "mean_rate", Label: "mean of caches"}, {Key: "mean_off", Label: "±"}, {Key: "low", Label: "at least"}, {Key: "high", Label: "at most"},
 	}}
 	for i := range results {
 		r := &results[i]
@@ -136,13 +209,16 @@ func rates(results []Result) report.Table {
 			if r.Modelled != nil {
 				addRates(&t, r.Cores, &r.Modelled[k])
 			}
+			for _, w := range r.Windowed {
+				addRates(&t, r.Cores, &w[k])
+			}
 		}
 	}
 	return t
 }
 
 func addRates(t *report.Table, cores int, l *Level) {
-	coherence, mean, low, high := report.None(), report.None(), report.None(), report.None()
+	coherence, mean, low, high, off, meanOff := report.None(), report.None(), report.None(), report.None(), report.None(), report.None()
 	if l.Method == hierarchy.Simulated {
 		coherence = report.Real(l.Coherence)
 	}
@@ -152,8 +228,47 @@ func addRates(t *report.Table, cores int, l *Level) {
 	if l.Bounded {
 		low, high = report.Ratio(l.Low), report.Ratio(l.High)
 	}
+	if l.Method == hierarchy.WindowedSDCM {
+		if off = report.Ratio(l.Off); l.MeanOff > 0 {
+			meanOff = report.Ratio(l.MeanOff)
+		}
+	}
 	t.Add(report.Count(uint64(cores)), report.TextOf(l.Cache.Name), report.TextOf(string(l.Method)), report.Count(uint64(l.Caches)),
-		report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), coherence, report.Ratio(l.Global), report.Ratio(l.Local), mean, low, high)
+		report.Real(l.Accesses), report.Real(l.Hits), report.Real(l.Misses), coherence, report.Ratio(l.Global), off, report.Ratio(l.Local), mean, meanOff, low, high)
+}
+
+// sampling is what estimates rest on.
+func sampling(results []Result) report.Table {
+	t := report.Table{Key: "sampling", Title: "What estimates rest on", Columns: []report.Column{
+		coresColumn, {Key: "level", Label: "level"}, {Key: "method", Label: "method"},
+		{Key: "windows", Label: "executions looked at"}, {Key: "executions", Label: "of"}, {Key: "lines", Label: "lines followed"},
+		{Key: "accesses", Label: "accesses looked at"}, {Key: "of", Label: "of"}, {Key: "share", Label: "share"},
+	}}
+	for i := range results {
+		r := &results[i]
+		for k := range r.Levels {
+			list := r.Windowed
+			if r.Modelled != nil {
+				list = append([][]Level{r.Modelled}, list...)
+			}
+			for _, levels := range list {
+				x := levels[k].Looked
+				if x == nil {
+					continue
+				}
+				windows, of, lines := report.None(), report.None(), report.None()
+				if x.Windows > 0 {
+					windows, of = report.Count(x.Windows), report.Count(x.Of)
+				}
+				if x.Lines > 0 {
+					lines = report.Count(x.Lines)
+				}
+				t.Add(report.Count(uint64(r.Cores)), report.TextOf(levels[k].Cache.Name), report.TextOf(string(levels[k].Method)), windows, of, lines,
+					report.Count(x.Accesses), report.Count(x.All), report.Ratio(float64(x.Accesses)/float64(max(1, x.All))))
+			}
+		}
+	}
+	return t
 }
 
 func byCore(results []Result) report.Table {

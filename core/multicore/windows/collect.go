@@ -1,6 +1,7 @@
 package windows
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"sort"
@@ -16,8 +17,56 @@ import (
 type Options struct {
 	LineBytes uint32 // of a cache line, a power of two
 	Seed      uint64 // of the windows that are looked at
-	All       bool   // look at all
-	Private   bool   // each thread has a stack; else all have one together
+	Looked    Looked
+	// SharedBy threads, one after the other by their numbers, have a stack together: 1: each
+	// has its own; 0: all have one.
+	SharedBy uint32
+}
+
+// Looked says how many windows of each block are looked at.
+type Looked struct {
+	Rate  float64 // that share of them, above 0 and at most 1; 0: one in a hundred
+	Least int     // but no fewer than these, where there are as many: 2 to MostLeast; 0: 30
+}
+
+// MostLeast is the most windows of each block that may be asked for, whatever the share.
+const MostLeast = 1 << 12
+
+// All looks at every window.
+var All = Looked{Rate: 1}
+
+// WithDefaults is what is looked at where nothing is said.
+func (l Looked) WithDefaults() Looked {
+	if l.Rate == 0 {
+		l.Rate = 0.01
+	}
+	if l.Least == 0 {
+		l.Least = flow.LeastWindows
+	}
+	return l
+}
+
+// Check tells what is wrong with the numbers. The error is a *trace.OptionError.
+func (l Looked) Check() error {
+	l = l.WithDefaults()
+	if !(l.Rate > 0 && l.Rate <= 1) {
+		return &trace.OptionError{Option: "rate", Got: strconv.FormatFloat(l.Rate, 'g', -1, 64), Want: "a share of windows above 0 and at most 1, as in 0.05"}
+	}
+	if l.Least < 2 || l.Least > MostLeast {
+		return &trace.OptionError{Option: "least", Got: strconv.Itoa(l.Least), Want: "2 to " + strconv.Itoa(MostLeast) + " windows of each block"}
+	}
+	return nil
+}
+
+// below is the number below which windows are looked at in any case.
+func (l Looked) below() uint64 {
+	switch l.Rate {
+	case 0.01:
+		return flow.OneInHundred
+	case 1:
+		return math.MaxUint64
+	}
+	return uint64(l.Rate * (1 << 64))
 }
 
 // Collector looks at windows of a trace that goes by, on threads numbered from 0. Ask the
@@ -27,8 +76,10 @@ type Collector struct {
 	o       Options
 	shift   uint
 	program func() *trace.Program
-	stacks  []*gatherer // by number; of one for all, the first
+	below   uint64      // windows with lower numbers are looked at
+	stacks  []*gatherer // by number
 	threads []running   // by number
+	depth   int         // regions in regions
 }
 
 // running is what a thread is doing.
@@ -50,7 +101,11 @@ func New(o Options, program func() *trace.Program) (*Collector, error) {
 	if o.LineBytes == 0 || o.LineBytes&(o.LineBytes-1) != 0 || o.LineBytes < 8 {
 		return nil, &trace.OptionError{Option: "line", Got: strconv.Itoa(int(o.LineBytes)), Want: "a power of two of at least 8 bytes"}
 	}
-	return &Collector{o: o, shift: uint(bits.TrailingZeros32(o.LineBytes)), program: program}, nil
+	if err := o.Looked.Check(); err != nil {
+		return nil, err
+	}
+	o.Looked = o.Looked.WithDefaults()
+	return &Collector{o: o, shift: uint(bits.TrailingZeros32(o.LineBytes)), below: o.Looked.below(), program: program}, nil
 }
 
 // gatherer is a stack, and what was seen on it.
@@ -65,7 +120,7 @@ type gatherer struct {
 
 // sampled is what is known of a block.
 type sampled struct {
-	executions, references, accesses uint64
+	executions, parallel, references, accesses uint64
 
 	windows uint64    // of the numbers that are looked at in any case
 	groups  []*window // of them, once there are enough
@@ -78,6 +133,9 @@ const mostGroups = 64
 // mostLines is how many lines are gathered at a time.
 const mostLines = 4096
 
+// Kinds are the rows to ask a trace for. Where regions begin and end tells what is parallel.
+const Kinds = trace.DataKinds | 1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd
+
 // Consume takes the next rows.
 func (c *Collector) Consume(b *trace.Batch) error {
 	if b.Site == nil {
@@ -85,6 +143,12 @@ func (c *Collector) Consume(b *trace.Batch) error {
 	}
 	p := c.program()
 	for i, k := range b.Kind {
+		switch {
+		case k == trace.ParallelBegin:
+			c.depth++
+		case k == trace.ParallelEnd:
+			c.depth = max(0, c.depth-1)
+		}
 		if !k.IsReference() && k != trace.BlockEntry {
 			continue
 		}
@@ -134,7 +198,7 @@ func (c *Collector) meet(thread uint32) error {
 		return &trace.OptionError{Option: "threads", Got: "number " + strconv.FormatUint(uint64(thread), 10), Want: "threads numbered from 0, as mimicked traces have them, below " + strconv.Itoa(MostThreads)}
 	}
 	for uint64(len(c.threads)) <= uint64(thread) {
-		if c.o.Private || len(c.stacks) == 0 {
+		if len(c.stacks) == 0 || c.o.SharedBy > 0 && uint32(len(c.threads))%c.o.SharedBy == 0 {
 			seed := c.o.Seed
 			if n := len(c.stacks); n > 0 {
 				seed = index.Hash(seed + uint64(n)) // for cores to have other windows
@@ -170,8 +234,10 @@ func (c *Collector) access(t *running, site uint32, first, last trace.Line) {
 			g.blocks = append(g.blocks, make([]sampled, max(64, min(len(g.blocks), 1<<16)))...)
 		}
 		s := &g.blocks[t.block]
-		t.began, t.now = true, s.window(flow.WindowNumber(g.seed, t.block, s.executions), c.o.All)
-		s.executions++
+		t.began, t.now = true, c.window(s, flow.WindowNumber(g.seed, t.block, s.executions))
+		if s.executions++; c.depth > 0 {
+			s.parallel++
+		}
 	}
 	t.site = site
 	g.blocks[t.block].references++
@@ -187,17 +253,17 @@ func (c *Collector) access(t *running, site uint32, first, last trace.Line) {
 }
 
 // window gives where an execution of that number counts, nil for nowhere.
-func (s *sampled) window(number uint64, all bool) *window {
-	looked := all || number < flow.OneInHundred
+func (c *Collector) window(s *sampled, number uint64) *window {
+	looked := number < c.below || c.o.Looked.Rate == 1
 	if looked {
 		s.windows++
 	}
-	if s.windows < flow.LeastWindows {
-		return s.low(number)
+	if s.windows < uint64(c.o.Looked.Least) {
+		return s.low(number, c.o.Looked.Least)
 	}
 	if s.lowest != nil { // as many as are needed are looked at in any case now
 		for _, w := range s.lowest {
-			if all || w.number < flow.OneInHundred {
+			if w.number < c.below || c.o.Looked.Rate == 1 {
 				s.groups = append(s.groups, w)
 			}
 		}
@@ -206,21 +272,21 @@ func (s *sampled) window(number uint64, all bool) *window {
 	if !looked {
 		return nil
 	}
-	if len(s.groups) < mostGroups {
-		s.groups = append(s.groups, &window{number: number})
-		return s.groups[len(s.groups)-1]
+	if groups := max(mostGroups, c.o.Looked.Least); len(s.groups) >= groups {
+		return s.groups[(s.windows-1)%uint64(groups)]
 	}
-	return s.groups[(s.windows-1)%mostGroups]
+	s.groups = append(s.groups, &window{number: number})
+	return s.groups[len(s.groups)-1]
 }
 
 // low keeps an execution if its number is one of the lowest.
-func (s *sampled) low(number uint64) *window {
+func (s *sampled) low(number uint64, least int) *window {
 	at := sort.Search(len(s.lowest), func(i int) bool { return s.lowest[i].number > number })
-	if at == flow.LeastWindows {
+	if at == least {
 		return nil
 	}
-	if len(s.lowest) == flow.LeastWindows {
-		s.lowest = s.lowest[:flow.LeastWindows-1] // what it still counts is nobody's
+	if len(s.lowest) == least {
+		s.lowest = s.lowest[:least-1] // what it still counts is nobody's
 	}
 	w := &window{number: number}
 	s.lowest = slices.Insert(s.lowest, at, w)
@@ -296,7 +362,7 @@ func merge(a, b []count) []count {
 	return append(append(sum, a...), b...)
 }
 
-// Result gives the stacks: by thread if each has its own.
+// Result gives the stacks, in the order of the threads that have them.
 func (c *Collector) Result() []*Stack {
 	list := make([]*Stack, len(c.stacks))
 	for i, g := range c.stacks {
@@ -310,7 +376,7 @@ func (c *Collector) Result() []*Stack {
 }
 
 func (s *sampled) conditional() Conditional {
-	c := Conditional{Executions: s.executions, References: s.references, Accesses: s.accesses, Windows: s.windows}
+	c := Conditional{Executions: s.executions, Parallel: s.parallel, References: s.references, Accesses: s.accesses, Windows: s.windows}
 	groups := s.groups
 	if s.lowest != nil {
 		groups, c.Windows = s.lowest, uint64(len(s.lowest))

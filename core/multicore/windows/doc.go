@@ -10,7 +10,12 @@
 //     for a shared cache ([ForShared]), eq. 2 and 3 for private ones ([ForPrivate]).
 //  3. P(D) = Σ P(BB_i) P(D|BB_i) is the profile of all (eq. 4; [Stack.Profile]).
 //  4. P(h) = Σ P(D) P(h|D), with the stack distance cache model for P(h|D), is the hit rate
-//     (eq. 5 to 7; [Stack.Rate]).
+//     (eq. 5 to 7; [Stack.Rate]). Of all caches of a level, [Of] gives the mean and the rate
+//     by accesses, with intervals and counts of what was looked at.
+//
+// In a prediction (package predict) blocks weigh what they were counted to, unless it is
+// asked for the equations: that is what these stand for, and leaves sampling and the stack
+// distance cache model as the only errors.
 //
 // A larger input has other counts, and the profiles of the small one stand in for its own:
 // [Scaled]. That is exact where distances within each block do not hang on the input, and
@@ -33,7 +38,7 @@
 //   - "Typically we randomly select 1 % samples of basic block windows": of a block that ran
 //     fifty times that is none, and the authors' program takes ten of each, however many
 //     there are. Here it is one in a hundred and 30 at least, chosen as those of package
-//     analysis/blocks are.
+//     analysis/blocks are, or as [Looked] says.
 //   - get_rd goes through the trace. Distances here are exact, from a stack that sees all
 //     references; sampling decides which of them count.
 //   - A call interrupts a window: what follows is a block by itself ([trace.Block]).

@@ -19,6 +19,7 @@ type Stack struct {
 // Conditional is the conditional reuse profile of a block, P(D|BB_i), of some windows.
 type Conditional struct {
 	Executions uint64 // those with references, looked at or not
+	Parallel   uint64 // of them, those in parallel regions
 	References uint64 // in them
 	Accesses   uint64 // of lines, by them
 	Windows    uint64 // that were looked at

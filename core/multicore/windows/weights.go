@@ -1,6 +1,7 @@
 package windows
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/multicore/printed"
@@ -22,7 +23,28 @@ const (
 	Corrected Weighting = iota
 	// Printed is eq. 1 to 3 as they stand, over blocks with references.
 	Printed
+	// Counted is by the accesses that each block made on the stack: what eq. 1 to 3 stand
+	// for, where cores need not have equal shares.
+	Counted
 )
+
+var weightingNames = []string{"corrected", "printed", "counted"}
+
+// String is the name on the command line.
+func (w Weighting) String() string {
+	if int(w) < len(weightingNames) {
+		return weightingNames[w]
+	}
+	return "unknown"
+}
+
+// ParseWeighting reads corrected, printed or counted. The error is a *trace.OptionError.
+func ParseWeighting(s string) (Weighting, error) {
+	if i := slices.Index(weightingNames, s); i >= 0 {
+		return Weighting(i), nil
+	}
+	return 0, &trace.OptionError{Option: "weights", Got: s, Want: "counted, corrected or printed"}
+}
 
 // Blocks are those of a sequential run that a reader mimicked: executions and references
 // as it counted them, and lines a reference as they were on stacks.
@@ -39,6 +61,29 @@ func Blocks(counts []printed.Count, stacks ...*Stack) []Block {
 		}
 		if references > 0 {
 			list[b].Accesses = float64(n.References) / float64(n.Executions) * float64(accesses) / float64(references)
+		}
+	}
+	return list
+}
+
+// BlocksOf are the blocks as all threads together executed them, which is more often than
+// the sequential run where each does the same again.
+func BlocksOf(stacks []*Stack) []Block {
+	var list []Block
+	for _, s := range stacks {
+		for b := range s.Blocks {
+			if b == len(list) {
+				list = append(list, Block{})
+			}
+			c, x := &s.Blocks[b], &list[b]
+			x.Executions += float64(c.Executions)
+			x.Parallel += float64(c.Parallel)
+			x.Accesses += float64(c.Accesses)
+		}
+	}
+	for b := range list {
+		if x := &list[b]; x.Executions > 0 {
+			x.Accesses /= x.Executions
 		}
 	}
 	return list
@@ -88,7 +133,8 @@ func ForShared(blocks []Block, by Weighting) []float64 {
 	return divide(list, all)
 }
 
-// ForPrivate is P(BB_i) of the private cache of one of so many cores: eq. 2 and 3.
+// ForPrivate is P(BB_i) of the private cache of one of so many cores: eq. 2 and 3. Of caches
+// that some cores share, so many are as if each had one core.
 func ForPrivate(blocks []Block, cores, core int, by Weighting) []float64 {
 	list := make([]float64, len(blocks))
 	m := float64(cores)

@@ -90,7 +90,7 @@ func TestTable2(t *testing.T) {
 	whole.NeedThread()
 	copy(whole.Thread, []uint32{0, 1, 0, 0, 0, 1, 1, 0, 0, 0})
 	crd := distances(collect(t, Options{LineBytes: 64}, p, whole, 3), 10)
-	prd := distances(collect(t, Options{LineBytes: 64, Private: true}, p, whole, 3), 10)
+	prd := distances(collect(t, Options{LineBytes: 64, SharedBy: 1}, p, whole, 3), 10)
 	if want := []int{-1, -1, -1, 2, -1, -1, 3, 1, 3, 2}; !slices.Equal(crd, want) {
 		t.Errorf("concurrent: %v, want %v", crd, want)
 	}
@@ -235,9 +235,11 @@ func random(rng *rand.Rand, threads, executions, lines int, entries bool) (*trac
 	return p, b
 }
 
+const cold = stack.Cold
+
 // algorithm3 is the paper's, with windows chosen as flow.WindowNumber says: the distances of
 // each block's windows, cold ones as stack.Cold, and how many windows there are of it.
-func algorithm3(p *trace.Program, whole *trace.Batch, private bool, thread uint32, o Options, seed uint64) (reuseDists [][]uint32, wins []uint64, executions []uint64) {
+func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, seed uint64) (reuseDists [][]uint32, wins []uint64, executions []uint64) {
 	type memRef struct {
 		line   uint64
 		window int
@@ -249,7 +251,7 @@ func algorithm3(p *trace.Program, whole *trace.Batch, private bool, thread uint3
 	entered := map[uint32]bool{} // not yet a reference
 	for i, k := range whole.Kind {
 		th := whole.Thread[i]
-		if private && th != thread {
+		if o.SharedBy > 0 && th/o.SharedBy != stack {
 			continue
 		}
 		if k == trace.BlockEntry {
@@ -275,7 +277,7 @@ func algorithm3(p *trace.Program, whole *trace.Batch, private bool, thread uint3
 			}
 			seen[memTrace[j].line] = true
 		}
-		return stack.Cold
+		return cold
 	}
 	reuseDists, wins, executions = make([][]uint32, len(p.Blocks)), make([]uint64, len(p.Blocks)), make([]uint64, len(p.Blocks))
 	for bb := range p.Blocks {
@@ -296,8 +298,8 @@ func algorithm3(p *trace.Program, whole *trace.Batch, private bool, thread uint3
 			}
 			return 1
 		})
-		n := 0
-		for n < len(bbWins) && (o.All || n < flow.LeastWindows || bbWins[n].number < flow.OneInHundred) {
+		n, looked := 0, o.Looked.WithDefaults()
+		for n < len(bbWins) && (n < looked.Least || float64(bbWins[n].number) < looked.Rate*(1<<64)) {
 			n++
 		}
 		wins[bb] = uint64(n)
@@ -322,14 +324,14 @@ func TestAsAlgorithm3(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
 		threads := rapid.IntRange(1, 3).Draw(t, "threads")
 		p, whole := random(rng, threads, rapid.SampledFrom([]int{1, 20, 200, 900}).Draw(t, "executions"), 30, rapid.Bool().Draw(t, "entries"))
-		o := Options{LineBytes: 64, Seed: rng.Uint64(), All: rapid.Bool().Draw(t, "all"), Private: rapid.Bool().Draw(t, "private")}
+		o := Options{LineBytes: 64, Seed: rng.Uint64(), Looked: rapid.SampledFrom([]Looked{{}, All, {Rate: 0.2, Least: 3}, {Rate: 0.05, Least: 100}}).Draw(t, "looked"), SharedBy: rapid.SampledFrom([]uint32{0, 1, 2}).Draw(t, "shared by")}
 		stacks := collect(t, o, p, whole, rapid.SampledFrom([]int{1, 10, 4096}).Draw(t, "rows"))
 		for i, s := range stacks {
 			c, _ := New(o, nil)
 			if err := c.meet(uint32(threads) - 1); err != nil {
 				t.Fatal(err)
 			}
-			dists, wins, executions := algorithm3(p, whole, o.Private, uint32(i), o, c.stacks[i].seed)
+			dists, wins, executions := algorithm3(p, whole, uint32(i), o, c.stacks[i].seed)
 			for b := range dists {
 				var got []uint32
 				var x Conditional
@@ -397,7 +399,7 @@ var caches = []hierarchy.Cache{
 func TestAllWindowsAreTheTrace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 4))
 	p, whole := random(rng, 3, 5000, 400, true)
-	s := collect(t, Options{LineBytes: 64, All: true}, p, whole, 0)[0]
+	s := collect(t, Options{LineBytes: 64, Looked: All}, p, whole, 0)[0]
 	model, n := stack.NewExact(), 0.0
 	hits := make([]float64, len(caches))
 	for i, k := range whole.Kind {
@@ -433,7 +435,7 @@ func TestAllWindowsAreTheTrace(t *testing.T) {
 func TestErrorBars(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 4))
 	p, whole := random(rng, 2, 30_000, 150, true)
-	truth := collect(t, Options{LineBytes: 64, All: true}, p, whole, 0)[0]
+	truth := collect(t, Options{LineBytes: 64, Looked: All}, p, whole, 0)[0]
 	weights := truth.Counted()
 	for _, c := range caches {
 		want, err := truth.Rate(weights, c)
@@ -497,7 +499,7 @@ func TestScaled(t *testing.T) {
 		return []printed.Count{{Executions: uint64(n), References: uint64(n)}, {Executions: uint64(n * r), References: uint64(n * r)}, {Executions: uint64(m), References: uint64(3 * m)}}
 	}
 	small := collect(t, Options{LineBytes: 64}, p, program(10, 4, 3), 0)[0]
-	large := collect(t, Options{LineBytes: 64, All: true}, p, program(1000, 7, 5000), 0)[0]
+	large := collect(t, Options{LineBytes: 64, Looked: All}, p, program(1000, 7, 5000), 0)[0]
 	blocks, err := Scaled(Blocks(counts(10, 4, 3), small), []float64{1000, 7000, 5000})
 	if err != nil {
 		t.Fatal(err)
@@ -545,7 +547,14 @@ func TestChain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := New(Options{LineBytes: 64, Private: private, All: all}, func() *trace.Program { return r.Header().Program })
+		o := Options{LineBytes: 64}
+		if private {
+			o.SharedBy = 1
+		}
+		if all {
+			o.Looked = All
+		}
+		c, err := New(o, func() *trace.Program { return r.Header().Program })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ type multicoreOptions struct {
 	named      string
 	processor  string
 	protocol   string
-	sdcm       string
+	windows    string // that are looked at, in words
 	by         string
 	output     string
 	analyses   string
@@ -38,7 +38,7 @@ type multicoreOptions struct {
 }
 
 // multicoreTables are what --by takes.
-var multicoreTables = []string{"rates", "speedup", "work", "cores", "loops"}
+var multicoreTables = []string{"rates", "speedup", "work", "cores", "loops", "sampling"}
 
 // multicore predicts what the threads of a sequential run would do.
 func (a *app) multicore() *cobra.Command {
@@ -56,7 +56,11 @@ loops and their schedules, and what is private to a thread lies apart for each. 
 threads' references go through the caches, kept coherent, one after the other: that is
 exact for the threads as they are mimicked ("simulated"). "sampled-sdcm" is the stack
 distance cache model of the same threads, as PPT-SASMM has it, from a sample of their
-lines. Local rates are of what comes to a level, global ones of all accesses; the mean
+lines, and "windowed-sdcm" from windows: some executions of each block, as the paper's
+Algorithm 3 has it, one in a hundred and 30 at least, or as --sdcm windows,rate=0.05,
+least=100 says. P(BB), how much a block counts, is counted, or by the paper's equations:
+weights=corrected or weights=printed. ± is half of the interval that has the truth in 95
+of 100 samples; --by sampling tells what was looked at. Local rates are of what comes to a level, global ones of all accesses; the mean
 weighs all caches of a level the same.
 
 --division region or printed divides the executions of each block instead, as the paper
@@ -86,7 +90,7 @@ again, slower loads and the bandwidth of memory. They are against one core.
 	f.StringVar(&o.words.Interleave, "interleave", "", "the order of the cores' references: round-robin (default), uniform, block, time")
 	f.Uint64Var(&o.words.Seed, "seed", 0, "another order by chance, and other random replacement, by another `NUMBER`")
 	f.StringArrayVar(&o.words.Private, "private", nil, "addresses that each thread has for itself, as in 0x7f00-0x7fff (default: stacks; may be repeated)")
-	f.StringVar(&o.sdcm, "sdcm", "sample", "what the stack distance cache model says, too: from a sample of lines, all of them (takes long), or none")
+	f.StringVar(&o.words.SDCM, "sdcm", "sample", "what the stack distance cache model says, too: from a sample of lines, all of them (takes long), windows of each block (as in windows,rate=0.05,least=100), or none")
 	f.StringVar(&o.by, "by", "", "print one table alone: "+strings.Join(multicoreTables, ", ")+" (csv: rates)")
 	f.StringVarP(&o.output, "output", "o", "", "keep the profile of the threads in this `FILE`, of one number of cores")
 	f.StringVar(&o.analyses, "analyses", "default", "what to analyse for it, as analyze has it")
@@ -101,7 +105,7 @@ again, slower loads and the bandwidth of memory. They are against one core.
 	fixed("by", multicoreTables, cobra.ShellCompDirectiveNoFileComp)
 	fixed("division", []string{"iterations", "region", "printed"}, cobra.ShellCompDirectiveNoFileComp)
 	fixed("interleave", []string{"round-robin", "uniform", "block", "time"}, cobra.ShellCompDirectiveNoFileComp)
-	fixed("sdcm", []string{"sample", "all", "none"}, cobra.ShellCompDirectiveNoFileComp)
+	fixed("sdcm", []string{"sample", "all", "windows", "none"}, cobra.ShellCompDirectiveNoFileComp)
 	fixed("protocol", []string{"mesi", "msi"}, cobra.ShellCompDirectiveNoFileComp)
 	fixed("hierarchy", presetNames(), cobra.ShellCompDirectiveDefault)
 	fixed("processor", pipeline.Processors(), cobra.ShellCompDirectiveDefault)
@@ -126,23 +130,23 @@ func (o *multicoreOptions) question() (q predict.Question, err error) {
 	for _, n := range o.cores {
 		o.words.Cores = append(o.words.Cores, uint32(min(n, 1<<32-1)))
 	}
-	o.words.Machine, o.words.Stacks = h.Lines(), o.sdcm != "none"
+	o.words.Machine = h.Lines()
 	if o.output != "" {
 		o.words.Keep = o.words.Cores[0]
 	}
 	if q, err = predict.Ask(o.words); err != nil {
 		var option *trace.OptionError
-		if errors.As(err, &option) && option.Option != "cache" {
+		switch {
+		case !errors.As(err, &option) || option.Option == "cache":
+		case slices.Contains([]string{"rate", "least", "weights"}, option.Option):
+			return q, usagef("--sdcm ", o.words.SDCM, ": ", err.Error())
+		default:
 			return q, asUsage(errors.New("--" + err.Error()))
 		}
 		return q, asUsage(err)
 	}
-	switch q.Hierarchy, q.Seed = h, o.words.Seed; o.sdcm {
-	case "all":
-		q.Sample = nil
-	case "sample", "none":
-	default:
-		return q, usagef("--sdcm ", strconv.Quote(o.sdcm), ", want sample, all or none")
+	if q.Hierarchy, q.Seed = h, o.words.Seed; len(q.Windows) > 0 {
+		o.windows = q.Windows[0].String()
 	}
 	if o.processor != "" {
 		o.pipelining.processor = o.processor
@@ -270,6 +274,9 @@ func (o *multicoreOptions) document(name string, found *pass.Predicted) *report.
 	}
 	if o.processor != "" {
 		d.Input = append(d.Input, report.Fact{Key: "processor", Label: "processor", Value: report.TextOf(o.processor)})
+	}
+	if o.windows != "" {
+		d.Input = append(d.Input, report.Fact{Key: "windows", Label: "windows", Value: report.TextOf(o.windows)})
 	}
 	if o.output != "" {
 		d.Input = append(d.Input, report.Fact{Key: "profile", Label: "kept in", Value: report.TextOf(o.output)})

@@ -1,0 +1,86 @@
+package predict
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// rest tells what a level by SDCM from a sample of lines rests on, and between which misses
+// it is. all are the accesses to the first level.
+func (l *Level) rest(found *profile.Profile, all float64) {
+	if !found.Sampled.Estimates() {
+		return
+	}
+	for i := range found.Sampled.Sizes {
+		if s := &found.Sampled.Sizes[i]; s.LineBytes == l.Cache.LineBytes {
+			l.Looked = &Looked{Lines: s.Lines, Accesses: s.Samples, All: uint64(all)}
+		}
+	}
+	misses, low, high, ok := fullBounds(found, &l.Cache)
+	if !ok || all == 0 {
+		return
+	}
+	// A cache of sets misses less or more by as much as it misses.
+	scale := 1.0
+	if misses > 0 {
+		scale = l.Misses / misses
+	}
+	l.Low, l.High, l.Bounded = max(0, 1-max(high*scale, l.Misses)/all), min(1, 1-min(low*scale, l.Misses)/all), true
+}
+
+// fullBounds are the misses of fully associative caches of that size, of all cores, and the
+// interval that has the truth in at least 95 of 100 samples: cores' estimates are of the
+// same lines, so that their errors may all go one way, and widths add up.
+func fullBounds(found *profile.Profile, c *hierarchy.Cache) (misses, low, high float64, ok bool) {
+	lines := c.Lines()
+	add := func(h *profile.Histogram, cold uint64, bounds []profile.Bound) {
+		m := profile.NewCurve(h, cold).Misses(lines)
+		b := profile.Bound{Low: m, High: m}
+		if len(bounds) > 0 {
+			b = profile.BoundAt(bounds, lines)
+		}
+		misses, low, high = misses+float64(m), low+float64(min(b.Low, m)), high+float64(max(b.High, m))
+	}
+	if len(found.Sharing) == 0 {
+		l := found.LocalityAt(c.LineBytes)
+		b, ok := found.MissBounds(c.LineBytes, lines)
+		if !ok || l == nil {
+			return 0, 0, 0, false
+		}
+		h, cold := l.Histogram(trace.AllKinds)
+		add(h, cold, []profile.Bound{b})
+		return misses, float64(b.Low), float64(b.High), true
+	}
+	at := slices.IndexFunc(found.Sharing, func(s profile.Sharing) bool { return s.LineBytes == c.LineBytes })
+	if at < 0 {
+		return 0, 0, 0, false
+	}
+	s := &found.Sharing[at]
+	for first := 0; first < len(s.Cores); {
+		end := int(min(uint64(first)+uint64(max(c.SharedBy, 1)), uint64(len(s.Cores))))
+		if end == first+1 {
+			x, bounds := &s.Cores[first].Coherent, []profile.Bound(nil)
+			if off := s.Cores[first].Off; off != nil {
+				bounds = off.Coherent
+			}
+			add(&x.Distances, x.Cold+x.Lost.Total(), bounds)
+			first = end
+			continue
+		}
+		d := slices.IndexFunc(s.Domains, func(d profile.Domain) bool {
+			return len(d.Cores) == end-first && d.Cores[0] == uint32(first) && d.Cores[len(d.Cores)-1] == uint32(end-1)
+		})
+		if d < 0 {
+			return 0, 0, 0, false
+		}
+		for k := range s.Domains[d].Members {
+			m := &s.Domains[d].Members[k]
+			add(&m.Distances, m.Cold, m.Bounds)
+		}
+		first = end
+	}
+	return misses, low, high, true
+}

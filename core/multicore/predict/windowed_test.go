@@ -1,0 +1,151 @@
+package predict_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/multicore/windows"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// All windows, weighted as they were counted, are the trace: where no line is lost to other
+// cores, SDCM says of them what it says of whole stacks.
+func TestAllWindows(t *testing.T) {
+	q := predict.Question{Cores: []int{1, 3, 4}, Stacks: true, Windows: []predict.Windows{{Looked: windows.All, Weights: windows.Counted}, {Weights: windows.Corrected, Seed: 5}},
+		Hierarchy: caches("L1=512,4", "L2=1KiB,full", "L3=4KiB,8,shared=2", "L4=64KiB,16,shared=all")}
+	for _, r := range run(t, q, new(source).open(100, 3000)) {
+		if len(r.Windowed) != 2 {
+			t.Fatalf("%d cores: %d answers", r.Cores, len(r.Windowed))
+		}
+		for k, l := range r.Windowed[0] {
+			want, some := &r.Modelled[k], &r.Windowed[1][k]
+			if off := math.Abs(l.Misses - want.Misses); off > 2 || r.Cores == 1 && off > 0.01 || l.Method != hierarchy.WindowedSDCM || l.Caches != want.Caches || l.Cores != nil {
+				t.Errorf("%d cores: %+v, want %+v", r.Cores, l, want)
+			}
+			if l.Off != 0 || !l.Bounded || l.Low > l.Global || l.High < l.Global || l.High-l.Low > 1e-9 || l.Looked.Windows != l.Looked.Of || l.Looked.Accesses != l.Looked.All {
+				t.Errorf("%d cores: all windows, and not certain: %+v, %+v", r.Cores, l, l.Looked)
+			}
+			if x := some.Looked; x.Windows >= x.Of || x.Of != l.Looked.Of || x.All != l.Looked.All || x.Accesses == 0 || x.Lines != 0 {
+				t.Errorf("%d cores: some windows: %+v of %+v", r.Cores, x, l.Looked)
+			}
+			if !(some.Off > 0) || math.Abs(some.Global-l.Global) > 3*some.Off || some.Averaged != (k == 0 || some.Caches == 1) {
+				t.Errorf("%d cores: %+v, of all windows %+v", r.Cores, some, l)
+			}
+		}
+	}
+}
+
+// oneRegion is a run with one thread: a block alone, and so many of another in a region.
+func oneRegion(executions int) (*trace.Program, *trace.Batch) {
+	p := &trace.Program{
+		Functions: []trace.Function{{Name: "main"}},
+		Blocks:    []trace.Block{{Sites: 1}, {FirstSite: 1, Sites: 2}, {FirstSite: 3, Sites: 1}, {FirstSite: 4, Sites: 1}},
+		Sites: []trace.Site{
+			{Kind: trace.ParallelBegin}, {Kind: trace.ParallelEnd, Block: 1}, {Kind: trace.Load, Bytes: 8, Block: 1},
+			{Kind: trace.Load, Bytes: 8, Block: 2}, {Kind: trace.Store, Bytes: 8, Block: 3},
+		},
+	}
+	const frame = 0x7fff_0000_0000
+	steps := []tracetest.Step{{Block: 0, Values: []uint64{frame}}}
+	for i := range uint64(executions) { // of both blocks in turn, but for each third one
+		if steps = append(steps, tracetest.Step{Block: 2, Values: []uint64{0x10000 + 8*i}}); i%3 > 0 {
+			steps = append(steps, tracetest.Step{Block: 3, Values: []uint64{0x20000 + 64*(i%50)}})
+		}
+	}
+	return p, tracetest.Rows(p, append(steps, tracetest.Step{Block: 1, Values: []uint64{0x10000}})...)
+}
+
+// Where executions are divided, windows of private caches see each core's own order
+// (Algorithm 1), as naive stacks of those traces tell, and those of shared ones Algorithm 2.
+func TestWindowsOfExecutions(t *testing.T) {
+	p, whole := oneRegion(900)
+	opened := 0
+	open := func(o multicore.Options) (predict.Threads, error) {
+		opened++
+		return multicore.Mimic(tracetest.NewProgramReader(p, whole, 0), o, nil)
+	}
+	h := caches("L1=1KiB,full", "L2=4KiB,full,shared=all")
+	for _, division := range []multicore.Division{multicore.ByRegion, multicore.AsPrinted} {
+		opened = 0
+		o := multicore.Options{Division: division}
+		r := run(t, predict.Question{Cores: []int{3}, Options: o, Hierarchy: h, Windows: []predict.Windows{{Looked: windows.All, Weights: windows.Counted}, {Looked: windows.All, Weights: windows.Printed}}}, open)[0]
+		if opened != 2 {
+			t.Errorf("%s: read %d times, want once for each order", division, opened)
+		}
+		o.Cores = 3
+		misses := func(apart, together bool, lines uint32) (n float64) {
+			o.Apart = apart
+			threads, err := open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			threads.Select(trace.DataKinds)
+			models, b := map[uint32]*stack.Exact{}, trace.NewBatch(0)
+			for threads.Next(b) == nil {
+				for i, addr := range b.Addr {
+					core := b.Thread[i]
+					if together {
+						core = 0
+					}
+					if models[core] == nil {
+						models[core] = stack.NewExact()
+					}
+					var d [1]uint32
+					if models[core].Distances([]trace.Line{addr / 64}, d[:]); d[0] >= lines {
+						n++
+					}
+				}
+			}
+			return n
+		}
+		first, last := &r.Windowed[0][0], &r.Windowed[0][1]
+		if want := misses(true, false, 16); math.Abs(first.Misses-want) > 1e-6 {
+			t.Errorf("%s: %v misses in private caches, want %v", division, first.Misses, want)
+		}
+		if want := misses(false, true, 64); math.Abs(last.Misses-want) > 1e-6 {
+			t.Errorf("%s: %v misses in the shared one, want %v", division, last.Misses, want)
+		}
+		if other := r.Windowed[1][0]; other.Global == first.Global {
+			t.Errorf("%s: by the equations as printed nothing is different", division)
+		}
+	}
+}
+
+// What a few lines tell has an interval, and says how many they were. How good intervals
+// are is tested in package analysis/sample.
+func TestFewLines(t *testing.T) {
+	h := caches("L1=8KiB,full", "L2=64KiB,16,shared=2", "L3=128KiB,16,shared=all")
+	open := new(source).open(40_000, 40_000)
+	truth := run(t, predict.Question{Cores: []int{1, 4}, Stacks: true, Hierarchy: h}, open)
+	within, of := 0, 0
+	for seed := range uint64(8) {
+		for i, r := range run(t, predict.Question{Cores: []int{1, 4}, Stacks: true, Sample: predict.FewLines(seed), Hierarchy: h}, open) {
+			for k, l := range r.Modelled {
+				if l.Method != hierarchy.SampledSDCM || l.Looked == nil || l.Looked.Lines < 300 || l.Looked.Lines > 1100 || l.Looked.Accesses > l.Looked.All/4 {
+					t.Fatalf("%+v, %+v", l, l.Looked)
+				}
+				if !l.Bounded || l.Low > l.Global || l.High < l.Global {
+					t.Errorf("%d cores: %+v", r.Cores, l)
+				}
+				const tie = 1e-7
+				if off := math.Abs(l.Global - truth[i].Modelled[k].Global); off > 2*(l.High-l.Low) {
+					t.Errorf("%d cores: %+v is off by %v", r.Cores, l, off)
+				}
+				if of++; l.Low-tie <= truth[i].Modelled[k].Global && truth[i].Modelled[k].Global <= l.High+tie {
+					within++
+				}
+			}
+		}
+	}
+	if within < of*3/4 {
+		t.Errorf("%d of %d truths are within", within, of)
+	}
+	if truth[0].Modelled[0].Bounded || truth[1].Modelled[0].Looked != nil {
+		t.Error("what is exact has an interval")
+	}
+}
