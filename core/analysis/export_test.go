@@ -6,3 +6,6 @@ func LimitLoops(bytes uint64) (undo func()) {
 	loopBytes = bytes
 	return func() { loopBytes = before }
 }
+
+// NewPlanBehind is NewPlan with another number of references in front of the stretches.
+var NewPlanBehind = newPlan

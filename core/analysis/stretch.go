@@ -16,6 +16,11 @@ type Stretch struct {
 	First    uint64      // references of the trace before the chunk that it begins in
 	Events   trace.Kinds // that the analyses of the whole run take
 	Lone     bool        // without sharing: all is of one core
+
+	// Laid tells that Layout is where blocks of memory lie at From. Else a stretcher that
+	// has to know reads all that comes before.
+	Laid   bool
+	Layout []sites.Block
 }
 
 // Segment is what came of a stretch.
@@ -58,7 +63,7 @@ func NewStretcher(spec Spec, source trace.Source) *Stretcher {
 // Begin goes on to a stretch.
 func (s *Stretcher) Begin(next Stretch) {
 	s.now, s.runner = next, nil
-	if s.stage = toKnown; !s.follows() {
+	if s.stage = toKnown; next.Laid || !s.follows() {
 		s.before, s.known, s.passed = nil, trace.Position{Chunk: next.From.Chunk}, next.First
 	} else if !s.settled || next.From.Before(s.known) {
 		s.before, s.known, s.passed = sites.New(s.spec.sites(), s.program), trace.Position{}, 0
@@ -128,6 +133,8 @@ func (s *Stretcher) prepare() {
 	r.feed.ask()
 	if site := sitesOf(r.analyses); site != nil && s.before != nil {
 		site.Succeed(s.before)
+	} else if site != nil && s.now.Laid {
+		site.Lay(s.now.Layout)
 	}
 	r.intake = intake{want: spec, reader: s.reader, events: s.now.Events}
 	s.reader.Until(s.now.To)

@@ -1,0 +1,266 @@
+package analysis
+
+import (
+	"io"
+
+	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Plan divides a run among machines that have no more in common than the trace and what
+// they send each other. The profile is that of a [Runner], byte for byte (MODELS §9):
+//
+//  1. Stretches are analysed as segments, each by a [Stretcher], anywhere and in any
+//     order.
+//  2. Neighbouring segments are joined to one, by [Plan.Join], in any tree.
+//  3. The one that is left goes to [Plan.Finish], which analyses the trace in front of
+//     the first stretch itself: what analyses find out there decides on what they do
+//     later, and no segment could know.
+//
+// A run that cannot be divided has no stretches, and Finish does all of it.
+type Plan struct {
+	Stretches  []Stretch
+	References uint64 // in the trace, as its index has it
+
+	// Moves tells that stretchers have to know where blocks of memory lie. They find it
+	// out themselves, by reading all that comes before; or MovesOf reads it from parts of
+	// the trace, anywhere, and Layouts puts it together.
+	Moves bool
+
+	spec Spec
+	head Stretch // what comes before them
+	lone bool    // threads are told apart, and all stretches are of one
+}
+
+// headReferences are analysed in front of the first stretch. Communication decides there
+// whether it goes on.
+const headReferences = leastStretch
+
+// NewPlan divides a run with this spec of a source, in stretches of about so many
+// references, which begin with chunks where those are not longer. The error is a
+// [*trace.OptionError].
+func NewPlan(spec Spec, source trace.Source, references uint64) (*Plan, error) {
+	return newPlan(spec, source, references, headReferences)
+}
+
+func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, error) {
+	p := &Plan{spec: spec.WithDefaults()}
+	if err := p.spec.Check(); err != nil {
+		return nil, err
+	}
+	chunks := source.Chunks()
+	for _, c := range chunks {
+		p.References += c.References
+	}
+	if references == 0 || p.References <= head || !p.spec.Divides(source.Kinds()) || p.spec.has(Loops) {
+		return p, nil
+	}
+	events := p.prepare(source)
+	at := func(chunk int, rows, before uint64) Stretch {
+		return Stretch{From: trace.Position{Chunk: chunks[chunk].At, Rows: rows}, First: before, Events: events, Lone: p.lone}
+	}
+	next, before := head, uint64(0) // where the next stretch shall begin
+	for i, c := range chunks {
+		for next < before+c.References {
+			rows := next - before
+			if near := references / 16; rows <= near && len(p.Stretches) > 0 {
+				rows = 0
+			}
+			p.Stretches = append(p.Stretches, at(i, rows, before))
+			next = before + rows + references
+			if rest := before + c.References; next < rest && rest-next <= references/16 {
+				next = rest
+			}
+		}
+		before += c.References
+	}
+	for i := range p.Stretches {
+		p.Stretches[i].To = trace.Position{Chunk: trace.AtEnd}
+		if i+1 < len(p.Stretches) {
+			p.Stretches[i].To = p.Stretches[i+1].From
+		}
+	}
+	p.head = Stretch{To: p.Stretches[0].From, Events: events, Lone: p.lone}
+	return p, nil
+}
+
+// prepare finds out what the analyses of the whole run take.
+func (p *Plan) prepare(source trace.Source) (events trace.Kinds) {
+	f := feed{analyses: table(p.spec, p.spec.has(Sets), func() *trace.Program { return nil })}
+	p.lone = sharingOf(f.analyses) != nil
+	events = f.ask()
+	p.Moves = sitesOf(f.analyses) != nil && blocksMatter(events, source, p.spec.Mergeable)
+	return events
+}
+
+// Moves are what a part of a trace tells of where blocks of memory lie.
+type Moves []Move
+
+// Move are some rows that tell it, which follow each other.
+type Move struct {
+	Chunk uint64       // where they stand: its tables have what they name
+	Rows  *trace.Batch // with kinds, addresses, sites and arguments
+}
+
+// MovesOf reads what a stretch tells, by its number, of which the one before all is -1.
+// The error is the reader's.
+func (p *Plan) MovesOf(source trace.Source, stretch int) (all Moves, err error) {
+	of := p.head
+	if stretch >= 0 {
+		of = p.Stretches[stretch]
+	}
+	r := source.Open(of.From.Chunk, trace.AllKinds|of.Events)
+	rows := trace.NewBatch(0)
+	if r.Until(of.From); of.From.Rows > 0 {
+		for err == nil {
+			err = r.Next(rows)
+		}
+		if err != trace.ErrThere {
+			return nil, short(err)
+		}
+	}
+	r.Until(of.To)
+	var known trace.Program
+	for {
+		if err := r.Next(rows); err == trace.ErrThere || err == io.EOF && of.To.Chunk == trace.AtEnd {
+			return all, nil
+		} else if err != nil {
+			return nil, short(err)
+		}
+		now := r.Header().Program
+		if some := only(rows, sites.Events); now != nil && (len(some.Kind) > 0 || len(all) == 0 || len(now.Objects) != len(known.Objects) || len(now.Threads) != len(known.Threads)) {
+			all = append(all, Move{r.Position().Chunk, some})
+			known = *now
+		}
+	}
+}
+
+// Layouts follows moves, part by part, to where blocks lie behind each.
+type Layouts struct {
+	source trace.Source
+	chunk  uint64
+	header trace.Header
+	blocks *sites.Analysis
+}
+
+// Layouts begins at the beginning of the trace.
+func (p *Plan) Layouts(source trace.Source) *Layouts {
+	l := &Layouts{source: source, chunk: trace.AtEnd}
+	l.blocks = sites.New(p.spec.sites(), func() *trace.Program { return l.header.Program })
+	return l
+}
+
+// Behind gives where blocks lie behind a part, whose moves these are. Parts come in order.
+func (l *Layouts) Behind(moves Moves) []sites.Block {
+	for _, m := range moves {
+		if m.Chunk != l.chunk {
+			l.chunk, l.header = m.Chunk, l.source.Open(m.Chunk, 0).Header()
+		}
+		l.blocks.Move(m.Rows)
+	}
+	return l.blocks.Layout()
+}
+
+// Join joins neighbouring segments of the plan, in their order, to one, which can be
+// joined in turn. They are not changed. The error is an [*AppendError] where one does not
+// begin where the one before it ends.
+func (p *Plan) Join(segments ...*profile.Profile) (*profile.Profile, error) {
+	first := segments[0]
+	if len(segments) == 1 {
+		return first, nil
+	}
+	spec := p.spec
+	told := !spec.Mergeable
+	spec.Mergeable, spec.Start = true, first.Segment.Start
+	analyses := spec.tableFor(spec.has(Sets), func() *trace.Program { return nil }, part{is: true, told: told, lone: p.lone})
+	for _, a := range analyses {
+		if err := a.Restore(first); err != nil {
+			return nil, err
+		}
+	}
+	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{Start: first.Segment.Start}}
+	for _, next := range segments[1:] {
+		if err := adjoins(joined, next); err != nil {
+			return nil, err
+		}
+		for _, a := range analyses {
+			if err := a.Append(next); err != nil {
+				return nil, err
+			}
+		}
+		joined.Totals = addTotals(joined.Totals, next.Totals)
+		joined.Input.Header.Join(next.Input.Header)
+	}
+	for _, a := range analyses {
+		a.Result(joined, true)
+	}
+	return joined, nil
+}
+
+// adjoins tests that b is the segment right behind a.
+func adjoins(a, b *profile.Profile) error {
+	switch {
+	case a.Segment == nil || b.Segment == nil:
+		return &AppendError{"only segments can be joined"}
+	case b.Segment.Start != a.Segment.Start+a.Totals.AllReferences():
+		return &AppendError{"a segment does not start where the one before it ends"}
+	}
+	return nil
+}
+
+// Finish gives the profile of the run: of what r, a reader of source from its beginning,
+// gives in front of the first stretch, and of rest, which is all stretches joined; nil
+// where there are none. Where the two do not fit, as the beginning shows that segments are
+// no use, it analyses the whole trace itself, and joined is false. The error is that of r,
+// an [*AppendError] if segments are missing, or [trace.ErrNotThere]; there is a profile of
+// what came before all the same.
+func (p *Plan) Finish(r trace.Mover, source trace.Source, rest *profile.Profile) (whole *profile.Profile, joined bool, err error) {
+	runner, err := NewRunner(p.spec, r)
+	if err != nil {
+		return nil, false, err
+	}
+	d := &Divided{Runner: runner, mover: r, source: source, over: true}
+	if len(p.Stretches) > 0 {
+		from := p.Stretches[0].From
+		r.Until(from)
+		if err = toEnd(d.Runner); err == trace.ErrThere {
+			joined, err = p.append(d, from, rest)
+		}
+	}
+	if !joined && err == nil {
+		r.Until(trace.Position{Chunk: trace.AtEnd})
+		err = toEnd(d.Runner)
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return d.Finish(StateAfter(err, d.analysed)), joined, err
+}
+
+// toEnd steps until there is an error, which there is in the end.
+func toEnd(r *Runner) (err error) {
+	for err == nil {
+		err = r.Step()
+	}
+	return err
+}
+
+// append goes on behind the last stretch, unless what comes before the first one forbids.
+func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile) (done bool, err error) {
+	if rest == nil || rest.Segment == nil || rest.Segment.Start != d.analysed || rest.Totals.AllReferences()+d.analysed != p.References {
+		return false, &AppendError{"the segments are not all that comes behind the beginning of the trace"}
+	}
+	if !d.takes(rest, p.lone) || !d.source.Agrees(d.mover, from.Chunk) {
+		return false, nil
+	}
+	// Where blocks lie in the end matters to nobody.
+	if err := d.mover.Pass(trace.AtEnd); err != nil {
+		return false, err
+	}
+	if err := d.feed.append(rest, p.lone); err != nil {
+		return false, err
+	}
+	d.mover.Until(trace.Position{Chunk: trace.AtEnd})
+	return true, toEnd(d.Runner)
+}

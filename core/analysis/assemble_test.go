@@ -1,0 +1,92 @@
+package analysis_test
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// segmentOf analyses a stretch on its own.
+func segmentOf(t *testing.T, spec analysis.Spec, source trace.Source, of analysis.Stretch) *profile.Profile {
+	t.Helper()
+	s := analysis.NewStretcher(spec, source)
+	s.Begin(of)
+	var err error
+	for err == nil {
+		err = s.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return s.Segment(true).Profile
+}
+
+// joinedInTrees joins neighbours until there is one.
+func joinedInTrees(t *testing.T, rng *rand.Rand, p *analysis.Plan, list []*profile.Profile) *profile.Profile {
+	t.Helper()
+	for len(list) > 1 {
+		i := rng.IntN(len(list) - 1)
+		n := 2 + rng.IntN(min(4, len(list)-i-1))
+		joined, err := p.Join(list[i : i+n]...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := profile.Decode(joined.Encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(append(append([]*profile.Profile{}, list[:i]...), again), list[i+n:]...)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0]
+}
+
+func TestPlanIsOne(t *testing.T) {
+	stretches, most := 0, 0
+	for seed := range uint64(120) {
+		rng := rand.New(rand.NewPCG(seed, 22))
+		p := allocating()
+		file := container(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(12_000)))
+		spec := dividedSpecs(rng)
+		spec.Mergeable = false
+		want, _ := alone(t, spec, readerOf(file))
+		source := sourceOf(t, file)
+		plan, err := analysis.NewPlanBehind(spec, source, uint64(1+rng.IntN(4000)), uint64(1+rng.IntN(2000)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []*profile.Profile
+		layouts, laid := plan.Layouts(source), rng.IntN(2) == 0
+		for i, s := range plan.Stretches {
+			if plan.Moves && laid {
+				moves, err := plan.MovesOf(source, i-1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.Laid, s.Layout = true, layouts.Behind(moves)
+				most = max(most, len(s.Layout))
+			}
+			list = append(list, segmentOf(t, spec, source, s))
+		}
+		got, joined, err := plan.Finish(readerOf(file), source, joinedInTrees(t, rng, plan, list))
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if joined {
+			stretches += len(list)
+		}
+		if !bytes.Equal(got.Encode(), want.Encode()) {
+			t.Fatalf("seed %d: %d stretches differ from one run, joined: %v, %+v", seed, len(list), joined, spec)
+		}
+	}
+	if stretches < 200 || most < 3 {
+		t.Errorf("%d stretches in all, %d blocks at most", stretches, most)
+	}
+}
