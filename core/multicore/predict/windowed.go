@@ -176,6 +176,9 @@ func (p *pass) answer(r *Result) error {
 			if err != nil {
 				return err
 			}
+			if e.Of == 0 && r.References > 0 {
+				return multicore.ErrNoBlocks
+			}
 			l := Level{Cache: c, Method: hierarchy.WindowedSDCM, Caches: r.Levels[k].Caches}
 			l.Looked = &Looked{Windows: e.Windows, Of: e.Of, Accesses: e.Looked, All: uint64(e.Accesses)}
 			l.Accesses, l.Misses = e.Accesses, (1-e.Global.HitRate)*e.Accesses

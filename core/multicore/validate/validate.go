@@ -7,9 +7,11 @@
 // from the run with one thread, in the same order. So they differ by how the work was
 // divided, and by nothing else; caches are the same code.
 //
-// Two more differences are those of steps that can be taken on the predicted threads
-// alone: the stack distance cache model instead of simulated caches, and caches whose lines
-// other cores' stores do not take away.
+// More differences are those of steps that can be taken on the predicted threads alone: the
+// stack distance cache model instead of simulated caches; profiles of some windows of each
+// block instead of all of them (package windows), and blocks that weigh what the paper's
+// equations say instead of what they were counted to; and caches whose lines other cores'
+// stores do not take away. Together they are the method of PPT-SASMM, step by step.
 //
 // Differences are given in percentage points of a hit rate: what was predicted less what is
 // true. Of private caches that is the mean over the caches (Barai et al., MEMSYS 2020), in
@@ -24,6 +26,7 @@ import (
 	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/multicore/predict"
 	"github.com/stackglass/stackglass/core/multicore/threads"
+	"github.com/stackglass/stackglass/core/multicore/windows"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -45,6 +48,12 @@ type Level struct {
 	// SDCM is what the stack distance cache model says of the predicted threads. It gives
 	// no Mean.
 	SDCM Rates
+	// Sampled is what windows tell by the stack distance cache model, Weighed what all
+	// windows do, weighted in the same way, and Counted what all do with counted weights.
+	// Mean is there for the first level.
+	Sampled, Weighed, Counted Rates
+	SampledOff, MeanOff       float64 // half of the interval of Sampled's Global and Mean, in points
+	HasSampled                bool
 	// Alone is the rate of the predicted threads in private caches that lose nothing to
 	// others' stores. It is there for the first level if that is private.
 	Alone    Rates
@@ -77,6 +86,13 @@ func (l *Level) Weighted() float64 { return Points(l.Predicted.Global, l.Truth.G
 // same threads, in points of the global rate.
 func (l *Level) SDCMError() float64 { return Points(l.SDCM.Global, l.Predicted.Global) }
 
+// SamplingError is by how much windows are off all windows, in points of the global rate.
+func (l *Level) SamplingError() float64 { return Points(l.Sampled.Global, l.Weighed.Global) }
+
+// WeightsError is by how much weights by equations are off counted ones, in points of the
+// global rate.
+func (l *Level) WeightsError() float64 { return Points(l.Weighed.Global, l.Counted.Global) }
+
 // CoherenceError is by how much the rate of the first level would rise if stores took
 // nothing from other cores, in points of Mean.
 func (l *Level) CoherenceError() float64 { return Points(l.Alone.Mean, l.Predicted.Mean) }
@@ -107,7 +123,8 @@ func (c *closing) Close() error {
 }
 
 // Compare predicts for q.Cores[0] cores from mimicked threads, and holds it against the
-// truth, whose trace has as many threads. SDCM's rates are there if q.Stacks.
+// truth, whose trace has as many threads. SDCM's rates are there if q.Stacks, those of windows
+// if q.Windows has one.
 func Compare(q predict.Question, mimicked, truth predict.Source) (Row, error) {
 	cores := q.Cores[0]
 	q.Cores, q.Keep, q.Processor = []int{cores}, 0, nil
@@ -121,11 +138,16 @@ func Compare(q predict.Question, mimicked, truth predict.Source) (Row, error) {
 		return apart, err
 	}
 	row := Row{Cores: cores}
+	sampled := len(q.Windows) > 0
+	if sampled {
+		by := q.Windows[0].Weights
+		q.Windows = []predict.Windows{q.Windows[0], {Looked: windows.All, Weights: by}, {Looked: windows.All, Weights: windows.Counted}}
+	}
 	predicted, err := run(q, source)
 	if err != nil {
 		return row, err
 	}
-	q.Stacks = false
+	q.Stacks, q.Windows = false, nil
 	real, err := run(q, truth)
 	if err != nil {
 		return row, err
@@ -138,6 +160,11 @@ func Compare(q predict.Question, mimicked, truth predict.Source) (Row, error) {
 		level := Level{Cache: l.Cache, Shared: l.Caches < cores, Predicted: ratesOf(&l), Truth: ratesOf(&real.Levels[i])}
 		if predicted.Modelled != nil {
 			level.SDCM = ratesOf(&predicted.Modelled[i])
+		}
+		if sampled {
+			w := predicted.Windowed
+			level.Sampled, level.Weighed, level.Counted = ratesOf(&w[0][i]), ratesOf(&w[1][i]), ratesOf(&w[2][i])
+			level.SampledOff, level.MeanOff, level.HasSampled = 100*w[0][i].Off, 100*w[0][i].MeanOff, true
 		}
 		if i == 0 && apart != nil {
 			level.Alone, level.HasAlone = apart.rates(), true

@@ -9,6 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/multicore/windows"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -103,6 +104,63 @@ func TestOtherThreads(t *testing.T) {
 	}
 	if want := -100.0 / 60; math.Abs(first.Weighted()-want) > 1e-12 || math.Abs(last.Error()-want) > 1e-12 {
 		t.Errorf("by references off by %v, L2 by %v, want %v", first.Weighted(), last.Error(), want)
+	}
+}
+
+// shared is a run with one thread that has so many executions of two blocks in a region.
+func shared(executions int) predict.Source {
+	p := &trace.Program{
+		Functions: []trace.Function{{Name: "main"}},
+		Blocks:    []trace.Block{{Sites: 1}, {FirstSite: 1, Sites: 2}, {FirstSite: 3, Sites: 1}, {FirstSite: 4, Sites: 1}},
+		Sites: []trace.Site{
+			{Kind: trace.ParallelBegin}, {Kind: trace.ParallelEnd, Block: 1}, {Kind: trace.Load, Bytes: 8, Block: 1},
+			{Kind: trace.Load, Bytes: 8, Block: 2}, {Kind: trace.Load, Bytes: 8, Block: 3},
+		},
+	}
+	steps := []tracetest.Step{{Block: 0, Values: []uint64{0x7fff_0000_0000}}}
+	for i := range uint64(executions) {
+		if steps = append(steps, tracetest.Step{Block: 2, Values: []uint64{0x10000 + 8*i}}); i < 1000 {
+			steps = append(steps, tracetest.Step{Block: 3, Values: []uint64{0x80000 + 64*(i*i%61)}})
+		}
+	}
+	whole := tracetest.Rows(p, append(steps, tracetest.Step{Block: 1, Values: []uint64{0x10000}})...)
+	return func(o multicore.Options) (predict.Threads, error) {
+		return multicore.Mimic(tracetest.NewProgramReader(p, whole, 0), o, nil)
+	}
+}
+
+// TestSampling: all windows are off by nothing, some by what they say, and what SDCM says of
+// the whole stacks is what it says of all windows.
+func TestSampling(t *testing.T) {
+	q := predict.Question{Cores: []int{4}, Hierarchy: machine(t, "L1=1KiB,2", "L2=2KiB,4,shared=all"), Stacks: true, Options: multicore.Options{Division: multicore.ByRegion}}
+	source := shared(4000)
+	row, err := Compare(q, source, source)
+	if err != nil || row.Levels[0].HasSampled {
+		t.Fatalf("%+v, %v", row, err)
+	}
+	q.Windows = []predict.Windows{{Looked: windows.All, Weights: windows.Counted}}
+	if row, err = Compare(q, source, source); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range row.Levels {
+		if !l.HasSampled || l.SamplingError() != 0 || l.SampledOff != 0 || l.WeightsError() != 0 {
+			t.Errorf("%+v", l)
+		}
+		if l.Shared && math.Abs(l.SDCM.Global-l.Counted.Global) > 1e-4 {
+			t.Errorf("%v by stacks, %v by all windows", l.SDCM.Global, l.Counted.Global)
+		}
+	}
+	q.Windows = []predict.Windows{{Weights: windows.Printed}}
+	if row, err = Compare(q, source, source); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range row.Levels {
+		if off := l.SamplingError(); off == 0 || math.Abs(off) > 2*l.SampledOff || (l.WeightsError() == 0) != l.Shared { // all blocks have a reference an execution
+			t.Errorf("off by %v ± %v points, weights by %v", off, l.SampledOff, l.WeightsError())
+		}
+	}
+	if l := row.Levels[0]; !(l.MeanOff > 0) || row.Levels[1].MeanOff != 0 {
+		t.Errorf("%+v", row.Levels)
 	}
 }
 

@@ -57,7 +57,9 @@ known kernels are validated, and DineroIV's counts are those on record.
 with several, each as it is or as THREADS=TRACE. It predicts each number of cores from the
 first, as multicore does, and simulates the threads of the others, in the same order
 between barriers. Differences are in percentage points of hit rates: of the division of
-work, and what SDCM adds, and what is added where stores take no lines from other cores.
+work, and what SDCM adds, and windows of blocks in the place of all references (with half
+of the interval that has that in 95 of 100 samples; --windows says which), and what is
+added where stores take no lines from other cores.
 --cachegrind puts Cachegrind's counts of the program's own source files beside them.`,
 		Example: "  stackglass validate app.lackey.lz4 --cache L1=32KiB,8 --cache L2=1MiB,16,non-inclusive\n" +
 			"  stackglass validate app.lackey.lz4 --hierarchy i7-4770K --fail-if 'L2.difference>0.01'\n" +

@@ -14,6 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/multicore/interleave"
 	"github.com/stackglass/stackglass/core/multicore/predict"
 	"github.com/stackglass/stackglass/core/multicore/validate"
+	"github.com/stackglass/stackglass/core/multicore/windows"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
@@ -25,6 +26,7 @@ type multicoreValidation struct {
 	on         bool
 	division   string
 	interleave string
+	windows    string
 	cachegrind []string
 }
 
@@ -35,6 +37,7 @@ func addMulticoreValidation(s *simulation) *multicoreValidation {
 	f.BoolVar(&o.on, "multicore", false, "hold what is predicted of several cores from a run with one thread against runs with several")
 	f.StringVar(&o.division, "division", multicore.ByIterations.String(), "how work is divided, for --multicore: iterations, region or printed")
 	f.StringVar(&o.interleave, "interleave", interleave.RoundRobin.String(), "the order of references, for --multicore: round-robin, uniform, block or time")
+	f.StringVar(&o.windows, "windows", "rate=0.01", "which windows of blocks are sampled, for --multicore, as in rate=0.05,least=100,weights=corrected, or none")
 	f.StringArrayVar(&o.cachegrind, "cachegrind", nil, "Cachegrind's counts of a run with so many threads, as in 4=`FILE`, for --multicore (may be repeated)")
 	return o
 }
@@ -86,6 +89,9 @@ func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names 
 		{Key: "division", Label: "divided by", Value: report.TextOf(o.division)},
 		{Key: "interleave", Label: "order of references", Value: report.TextOf(o.interleave)},
 	}}
+	if len(q.Windows) > 0 {
+		d.Input = append(d.Input, report.Fact{Key: "windows", Label: "windows", Value: report.TextOf(q.Windows[0].String())})
+	}
 	t := o.table()
 	for _, real := range traces {
 		q.Cores = []int{real.cores}
@@ -108,7 +114,7 @@ func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names 
 				return err
 			}
 		}
-		addComparison(&t, &row, grind)
+		addComparison(&t, &row, grind, len(q.Windows) > 0 && q.Windows[0].Weights != windows.Counted)
 	}
 	d.Tables = []report.Table{withoutEmptyColumns(t)}
 	return a.print(format, d)
@@ -130,6 +136,13 @@ func (o *multicoreValidation) question(s *simulation) (q predict.Question, err e
 		return q, asMulticore(err)
 	}
 	q.Options.Order.Seed = s.seed
+	if o.windows != "none" {
+		w, err := predict.ParseWindows(o.windows, s.seed)
+		if err != nil {
+			return q, usagef("--windows ", o.windows, ": ", err.Error())
+		}
+		q.Windows = []predict.Windows{w}
+	}
 	return q, nil
 }
 
@@ -254,6 +267,9 @@ func (o *multicoreValidation) table() report.Table {
 		{Key: "predicted_rate", Label: "predicted"},
 		{Key: "difference_points", Label: "division of work", Unit: "points"},
 		{Key: "sdcm_points", Label: "SDCM", Unit: "points"},
+		{Key: "sampling_points", Label: "sampling", Unit: "points"},
+		{Key: "sampling_off_points", Label: "±", Unit: "points"},
+		{Key: "weights_points", Label: "weights", Unit: "points"},
 		{Key: "coherence_points", Label: "no coherence", Unit: "points"},
 		{Key: "cachegrind_rate", Label: "Cachegrind"},
 		{Key: "cachegrind_difference_points", Label: "predicted off it", Unit: "points"},
@@ -263,13 +279,26 @@ func (o *multicoreValidation) table() report.Table {
 }
 
 // addComparison adds rows of each level: the mean of private caches, and the global rate.
-func addComparison(t *report.Table, row *validate.Row, grind *validate.Cachegrind) {
+// weighed tells that blocks weigh by equations.
+func addComparison(t *report.Table, row *validate.Row, grind *validate.Cachegrind, weighed bool) {
 	for i := range row.Levels {
 		l := &row.Levels[i]
 		add := func(rate string, truth, predicted float64, global bool) {
 			sdcm, coherence, of, off := report.None(), report.None(), report.None(), report.None()
+			sampling, sampled, weights := report.None(), report.None(), report.None()
 			if global {
 				sdcm = report.Decimal(l.SDCMError())
+			}
+			if l.HasSampled && global {
+				sampling, sampled = report.Decimal(l.SamplingError()), report.Decimal(l.SampledOff)
+				weights = report.Decimal(l.WeightsError())
+			}
+			if l.HasSampled && !global && i == 0 {
+				sampling, sampled = report.Decimal(validate.Points(l.Sampled.Mean, l.Weighed.Mean)), report.Decimal(l.MeanOff)
+				weights = report.Decimal(validate.Points(l.Weighed.Mean, l.Counted.Mean))
+			}
+			if !weighed {
+				weights = report.None()
 			}
 			if l.HasAlone && !global {
 				coherence = report.Decimal(l.CoherenceError())
@@ -285,7 +314,7 @@ func addComparison(t *report.Table, row *validate.Row, grind *validate.Cachegrin
 				of, off = report.Ratio(counted), report.Decimal(validate.Points(predicted, counted))
 			}
 			t.Add(report.Count(uint64(row.Cores)), report.TextOf(l.Cache.Name), report.TextOf(rate), report.Ratio(truth), report.Ratio(predicted),
-				report.Decimal(validate.Points(predicted, truth)), sdcm, coherence, of, off, report.Count(row.TrueReferences), report.Count(row.PredictedReferences))
+				report.Decimal(validate.Points(predicted, truth)), sdcm, sampling, sampled, weights, coherence, of, off, report.Count(row.TrueReferences), report.Count(row.PredictedReferences))
 		}
 		if !l.Shared && row.Cores > 1 {
 			add("mean of caches", l.Truth.Mean, l.Predicted.Mean, false)

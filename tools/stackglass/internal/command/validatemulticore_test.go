@@ -10,6 +10,9 @@ func init() {
 		"validate --multicore testdata/multicore/redblack.1.sgt testdata/multiply.sgp --cache L1=8KiB,8",
 		"validate --multicore testdata/multicore/redblack.1.sgt 65=testdata/multicore/redblack.4.sgt --cache L1=8KiB,8",
 		"validate --multicore testdata/multicore/redblack.1.sgt testdata/multicore/redblack.4.sgt --cache L1=8KiB,8 --division rows",
+		"validate --multicore testdata/multicore/redblack.1.sgt testdata/multicore/redblack.4.sgt --cache L1=8KiB,8 --windows rate=0.1,least=100,weights=corrected --division region",
+		"validate --multicore testdata/multicore/redblack.1.sgt testdata/multicore/redblack.4.sgt --cache L1=8KiB,8 --windows none",
+		"validate --multicore testdata/multicore/redblack.1.sgt testdata/multicore/redblack.4.sgt --cache L1=8KiB,8 --windows least=1",
 		"validate --multicore testdata/multicore/redblack.1.sgt testdata/multicore/redblack.4.sgt --cache L1=8KiB,8 --cachegrind testdata/multicore/redblack.4.cachegrind",
 		"validate --multicore --loops testdata/multicore/redblack.1.sgt testdata/multicore/redblack.4.sgt",
 	)
