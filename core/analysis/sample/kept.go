@@ -264,9 +264,12 @@ func (t *threads) find(core uint8) {
 	for line := range c.waits {
 		t.waiting[line] |= 1 << core
 	}
-	for _, line := range c.top {
-		if c.space != nil && line < hole {
-			t.inFront[line] |= 1 << core
+	if c.space == nil {
+		return
+	}
+	for _, line := range c.coherentTop() {
+		if line < hole {
+			t.inFront.add(line, core)
 		}
 	}
 }
@@ -294,12 +297,13 @@ func (c *coreStacks) save(b []byte) []byte {
 		return b
 	}
 	b = c.space.save(b)
-	for _, line := range c.top {
+	for _, line := range c.coherentTop() {
 		b = appendUint(b, line+2) // 0: a hole, 1: nothing
 	}
+	slices.SortFunc(c.nearLost, func(x, y nearLost) int { return cmp.Compare(x.line, y.line) })
 	b = appendUint(b, uint64(len(c.nearLost)))
-	for _, line := range sortedLines(c.nearLost) {
-		b = appendUint(b, line, uint64(c.nearLost[line]))
+	for _, x := range c.nearLost {
+		b = appendUint(b, x.line, uint64(x.at))
 	}
 	b = c.holed.save(c.own.save(b))
 	b = appendUint(b, uint64(len(c.lostAt)))
@@ -330,9 +334,10 @@ func (c *coreStacks) restore(d *profile.Decoder) {
 	for i := range c.top {
 		c.top[i] = d.UintBelow(beyond+2) - 2
 	}
+	c.same = front(c.top) == c.space.front
 	for range d.Length(2) {
 		line := d.UintBelow(beyond)
-		c.nearLost[line] = int(d.UintBelow(frontLines))
+		c.loseNear(line, int(d.UintBelow(frontLines)))
 	}
 	c.own.restore(d)
 	c.holed.restore(d)

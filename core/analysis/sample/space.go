@@ -56,7 +56,7 @@ func (s *space) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 		for i := range s.queue[:fetches] {
 			q := &s.queue[i]
 			c.beyond[q.kind&(kindSlots-1)]++
-			if d := s.exchange(q.line, q.left); d != passed {
+			if d := s.exchange(q.line, mix(q.line, s.seed), q.left); d != passed {
 				c.taken = append(c.taken, taken{q.line, s.weight(), d, q.kind})
 				s.after()
 			}
@@ -67,11 +67,11 @@ func (s *space) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 	return beyond
 }
 
-// exchange has a line come to the front for one that leaves it, and gives its distance,
-// or passed.
-func (s *space) exchange(line, left trace.Line) uint32 {
+// exchange has a line, whose mix is h, come to the front for one that leaves it, and gives
+// its distance, or passed.
+func (s *space) exchange(line trace.Line, h uint64, left trace.Line) uint32 {
 	d := uint32(passed)
-	if mix(line, s.seed) <= s.threshold {
+	if h <= s.threshold {
 		d = s.fetch(line)
 	}
 	s.fetches++
@@ -88,7 +88,7 @@ func (s *space) access(line trace.Line) uint32 {
 	if d < frontLines {
 		return uint32(d)
 	}
-	return s.exchange(line, left)
+	return s.exchange(line, mix(line, s.seed), left)
 }
 
 // fetch gives the distance of an access to a line of the sample that the front does

@@ -3,6 +3,7 @@ package sample
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/profile"
@@ -20,7 +21,7 @@ type threads struct {
 	domains  []*domainStacks // the first one is all cores
 
 	lines   knownLines
-	inFront map[trace.Line]uint64 // cores on top of whose coherent stacks a line is
+	inFront lineCores             // on top of whose coherent stacks a line is
 	waiting map[trace.Line]uint64 // cores with a sample that waits for a line
 	draws   int                   // samples of single accesses so far
 }
@@ -55,15 +56,22 @@ type coreStacks struct {
 
 	// Of a sample of lines:
 	space    *space
-	top      holedFront
-	nearLost map[trace.Line]int // lines that the private front holds and were lost: their depths
-	own      *order             // sampled lines on the private stack
-	holed    *holed             // and on the coherent one
+	top      holedFront // of the coherent stack; out of date where it is the private one's
+	same     bool       // it is: no line of it was lost
+	nearLost []nearLost // of lines that the private front holds
+	own      *order     // sampled lines on the private stack
+	holed    *holed     // and on the coherent one
 	lostAt   map[trace.Line]uint32
 
 	// Of single accesses:
 	time  *timed
 	waits map[trace.Line]wait
+}
+
+// nearLost is a line that a core lost, and the depth at which it was.
+type nearLost struct {
+	line trace.Line
+	at   int
 }
 
 // wait is what happened to the line of a sample since.
@@ -86,7 +94,7 @@ type domainStacks struct {
 
 func newThreads(o Options, lineBytes uint32, w *sharing.Options) *threads {
 	t := &threads{options: o, bytes: lineBytes, grouping: sharing.NewGrouping(w.Cores),
-		inFront: map[trace.Line]uint64{}, waiting: map[trace.Line]uint64{}}
+		waiting: map[trace.Line]uint64{}}
 	t.lines = knownLines{seed: o.Seed, threshold: o.Threshold, of: map[trace.Line]*knownLine{}}
 	switch o.Mode {
 	case profile.LinesSample:
@@ -134,8 +142,7 @@ func (t *threads) coreOf(thread uint32) uint8 {
 			c.time, c.waits = newTime(t.options.Gap, t.seedOf(int(number))), map[trace.Line]wait{}
 		} else {
 			c.space, c.own, c.holed = t.newSpace(), newOrder(), newHoled()
-			c.nearLost, c.lostAt = map[trace.Line]int{}, map[trace.Line]uint32{}
-			c.top.clear()
+			c.lostAt, c.same = map[trace.Line]uint32{}, true
 		}
 		t.cores = append(t.cores, c)
 		for _, d := range t.domains {
@@ -174,7 +181,7 @@ func (t *threads) access(core uint8, line trace.Line, write bool) {
 	if t.single() {
 		t.accessTimed(c, core, line, write, known, group)
 	} else {
-		t.accessSampled(c, core, line, write, known, group)
+		t.accessSampled(c, core, line, h, write, known, group)
 	}
 	if known == nil {
 		return
@@ -197,12 +204,18 @@ func (t *threads) access(core uint8, line trace.Line, write bool) {
 	}
 }
 
-// accessSampled is access for a sample of lines; known is nil for others.
-func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, write bool, known *knownLine, group int) {
+// accessSampled is access for a sample of lines, of which this one's hash is h; known is
+// nil for others.
+func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h uint64, write bool, known *knownLine, group int) {
 	weight := t.lines.weight()
-	d := c.space.access(line)
-	c.private.add(d, weight, group)
-	t.accessCoherent(c, core, line, d, known, group)
+	d, left := c.space.front.access(line)
+	if d < frontLines {
+		c.private.near[d]++
+	} else {
+		d = int(c.space.exchange(line, h, left))
+		c.private.add(uint32(d), weight, group)
+	}
+	t.accessCoherent(c, core, line, left, uint32(d), known, group)
 	if write {
 		t.take(core, line, known)
 	}
@@ -212,43 +225,52 @@ func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, writ
 			continue
 		}
 		dom.accesses++
-		together := dom.space.access(line)
-		member.add(together, weight, group)
+		together, left := dom.space.front.access(line)
+		if together < frontLines {
+			member.near[together]++
+		} else {
+			together = int(dom.space.exchange(line, h, left))
+			member.add(uint32(together), weight, group)
+		}
 		if known == nil || known.last[i] == 0 || known.last[i] == core+1 {
 			continue
 		}
-		dom.foreign.sampled(together, weight, group)
+		dom.foreign.sampled(uint32(together), weight, group)
 		if i == 0 && d == stack.Cold {
-			c.foreign.add(d, weight, group)
+			c.foreign.add(uint32(d), weight, group)
 		} else if i == 0 {
-			c.foreign.sampled(d, weight, group)
+			c.foreign.sampled(uint32(d), weight, group)
 		}
 	}
 }
 
 // accessCoherent counts an access on a core's coherent stack; private is its distance on
-// the private one.
+// the private one, whose front the line left for it.
 //
 // What the front holds is exact: a line that the front of the private stack holds, and
 // that of the coherent one does not, was lost, because no line is deeper on the latter.
+// As long as none was, both fronts are the same.
 // Of other lines of the sample, the coherent distance is the private one in the
 // proportion of both among the sampled lines, which holes have made it shorter by.
-func (t *threads) accessCoherent(c *coreStacks, core uint8, line trace.Line, private uint32, known *knownLine, group int) {
-	at, left := c.top.access(line)
-	if at == frontLines {
-		t.inFront[line] |= 1 << core
-		t.leave(left, core)
-		if private < frontLines {
-			c.lostNear[c.nearLost[line]&(frontLines-1)]++
-		}
-	} else {
+func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Line, private uint32, known *knownLine, group int) {
+	at := int(min(private, frontLines))
+	if !c.same {
+		at, left = c.top.access(line)
+		c.same = front(c.top) == c.space.front
+	}
+	if at < frontLines {
 		c.coherent.near[at]++
+	} else {
+		t.inFront.add(line, core)
+		if left != noLine {
+			t.inFront.remove(left, core)
+		}
+		if lost := c.foundNearLost(line); private < frontLines {
+			c.lostNear[lost&(frontLines-1)]++
+		}
 	}
-	if len(c.nearLost) > 0 {
-		delete(c.nearLost, line)
-	}
-	if known == nil {
-		return
+	if known == nil || at == 0 {
+		return // a line on top stays there, among the sampled ones too
 	}
 	ownAbove, _, _ := c.own.take(line)
 	c.own.note(line)
@@ -271,6 +293,18 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line trace.Line, pri
 	}
 }
 
+// foundNearLost forgets that a line was lost, if it is known, and gives the depth at which
+// it was.
+func (c *coreStacks) foundNearLost(line trace.Line) (at int) {
+	for i, x := range c.nearLost {
+		if x.line == line {
+			c.nearLost = slices.Delete(c.nearLost, i, i+1)
+			return x.at
+		}
+	}
+	return 0
+}
+
 // deeper is the coherent distance of a line that the front does not hold.
 func (c *coreStacks) deeper(private uint32, ownAbove, above int) uint32 {
 	if c.space.rate >= 1 {
@@ -282,40 +316,25 @@ func (c *coreStacks) deeper(private uint32, ownAbove, above int) uint32 {
 	return max(frontLines, uint32(math.Round(float64(private)*float64(above)/float64(ownAbove))))
 }
 
-// leave notes that a line, if it is one, left the top of a core's coherent stack.
-func (t *threads) leave(line trace.Line, core uint8) {
-	if line == noLine {
-		return
-	}
-	if cores := t.inFront[line] &^ (1 << core); cores != 0 {
-		t.inFront[line] = cores
-	} else {
-		delete(t.inFront, line)
-	}
-}
-
 // mostNearLost is how many lines may be remembered that the private front has lost, of
 // which it holds frontLines at most.
 const mostNearLost = 4 * frontLines
 
 // take takes a line that a core stores to from the others.
 func (t *threads) take(core uint8, line trace.Line, known *knownLine) {
-	for others := t.inFront[line] &^ (1 << core); others != 0; others &= others - 1 {
+	for others := t.inFront.of(line) &^ (1 << core); others != 0; others &= others - 1 {
 		other := uint8(bits.TrailingZeros64(others))
 		c := t.cores[other]
+		if c.same {
+			c.top, c.same = holedFront(c.space.front), false
+		}
 		at := c.top.lose(line)
-		t.leave(line, other)
+		t.inFront.remove(line, other)
 		if known != nil {
 			c.lostAt[line] = uint32(at)
 		}
-		if !c.space.front.holds(line) {
-			continue
-		}
-		c.nearLost[line] = at
-		for other := range c.nearLost {
-			if len(c.nearLost) > mostNearLost && !c.space.front.holds(other) {
-				delete(c.nearLost, other)
-			}
+		if c.space.front.holds(line) {
+			c.loseNear(line, at)
 		}
 	}
 	if known == nil {
@@ -328,6 +347,23 @@ func (t *threads) take(core uint8, line trace.Line, known *knownLine) {
 			c.lostAt[line] = c.scaled(above)
 		}
 	}
+}
+
+// coherentTop is the front of the coherent stack.
+func (c *coreStacks) coherentTop() *holedFront {
+	if c.same {
+		return (*holedFront)(&c.space.front)
+	}
+	return &c.top
+}
+
+// loseNear remembers the depth at which a line was that the private front holds.
+func (c *coreStacks) loseNear(line trace.Line, at int) {
+	c.foundNearLost(line)
+	if len(c.nearLost) == mostNearLost {
+		c.nearLost = slices.DeleteFunc(c.nearLost, func(x nearLost) bool { return !c.space.front.holds(x.line) })
+	}
+	c.nearLost = append(c.nearLost, nearLost{line, at})
 }
 
 // scaled is the depth at which there are so many sampled lines above one that the front
@@ -345,7 +381,7 @@ func (t *threads) depth(core uint8, line trace.Line) uint32 {
 		return stack.Cold
 	}
 	c := t.cores[core]
-	if at := c.top.depth(line); at < frontLines {
+	if at := c.coherentTop().depth(line); at < frontLines {
 		return uint32(at)
 	}
 	if above, here := c.holed.depth(line); here {
