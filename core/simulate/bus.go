@@ -63,6 +63,14 @@ type recentStore struct {
 	member int
 }
 
+// stored tells whether nothing is to be done for a store of a member to a line that it
+// has: its last one is among the recent ones, and nobody asked for the line since.
+func (b *bus) stored(member int, addr trace.Addr) bool {
+	line := addr >> b.shift
+	recent := &b.recent[line%recentStores]
+	return recent.line == line+1 && recent.member == member
+}
+
 const recentStores = 1 << 10 // so many that lines of 64 cores seldom meet
 
 // copies says who has a line, as far as the bus was told: members give lines up
@@ -127,7 +135,8 @@ func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 	if recent.line == line+1 {
 		*recent = recentStore{}
 	}
-	known, found := b.lines.get(line)
+	e := b.lines.at(line)
+	known, found := e.copies, e.next != 0
 	if !found {
 		known = b.before(line)
 	}
@@ -138,10 +147,12 @@ func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 	} else {
 		c = b.read(known, member, line)
 	}
-	if !found || c != known {
-		b.prune() // before: the line is on its way still
-		b.lines.set(line, c)
+	if found {
+		e.copies = c
+		return
 	}
+	b.prune() // before: the line is on its way still
+	b.lines.add(line, c)
 }
 
 func (b *bus) write(known copies, member int, line trace.Line, here bool) copies {

@@ -19,6 +19,48 @@ type core struct {
 	path    []*level
 	counts  []*Counts // at each of them
 	seen    []uint64  // misses at each but the first, where depths are told
+	near    *recency  // what its first cache has, if that is LRU in few ways; else nil
+	buses   []port    // those between the core and memory
+}
+
+// port is a place at a bus.
+type port struct {
+	bus    *bus
+	member int
+}
+
+// quick makes the access of a reference to one line that the first cache has, if nobody
+// else has to know of it, which is most of them. Otherwise nothing is done.
+func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
+	first := c.path[0]
+	line := addr >> first.shift
+	if c.near == nil || (addr+bytes-1)>>first.shift != line || write && first.through {
+		return false
+	}
+	set := c.near.of(line)
+	at := 0
+	for ; at < len(set) && set[at].line() != line; at++ {
+	}
+	if at == len(set) {
+		return false
+	}
+	f := set[at]
+	if write {
+		for i := range c.buses {
+			if p := &c.buses[i]; !p.bus.stored(p.member, addr) {
+				return false
+			}
+		}
+		f |= 1
+		c.counts[0].Writes++
+	} else {
+		c.counts[0].Reads++
+	}
+	for ; at > 0; at-- {
+		set[at] = set[at-1]
+	}
+	set[0] = f
+	return true
 }
 
 // group is the number of the cache of c that a core uses.
@@ -142,6 +184,10 @@ func (s *Simulator) newCore() (*core, error) {
 		}
 		c.path[i], c.counts[i] = s.caches[i][group(cache, n)], new(Counts)
 		c.path[i].counts = c.counts[i]
+	}
+	c.near, _ = c.path[0].tags.(*recency)
+	for _, i := range s.buses {
+		c.buses = append(c.buses, port{c.path[i].bus, c.path[i].member})
 	}
 	s.cores = append(s.cores, c)
 	return c, nil

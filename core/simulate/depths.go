@@ -19,6 +19,10 @@ func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 		if b.Thread != nil {
 			thread = b.Thread[i]
 		}
+		addr, bytes, write := b.Addr[i], uint64(max(b.Bytes[i], 1)), writes.Has(kind)
+		if s.threaded && s.quick(thread, addr, bytes, write) {
+			continue
+		}
 		if s.now == nil || thread != s.thread {
 			if err := s.switchTo(thread); err != nil {
 				return err
@@ -26,7 +30,7 @@ func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 		}
 		first := s.now.counts[0]
 		before := first.Misses()
-		s.reference(b.Addr[i], uint64(max(b.Bytes[i], 1)), writes.Has(kind))
+		s.reference(addr, bytes, write)
 		if first.Misses() != before {
 			into[i] = s.now.depth()
 		}

@@ -49,18 +49,13 @@ func (t *lineTable) get(line trace.Line) (c copies, known bool) {
 	return e.copies, e.next != 0
 }
 
-// set notes what is known of a line.
-func (t *lineTable) set(line trace.Line, c copies) {
-	e := t.at(line)
-	if e.next == 0 {
-		if 2*(t.used+1) > len(t.entries) {
-			t.keep(func(trace.Line, copies) bool { return true })
-			e = t.at(line)
-		}
-		t.used++
-		e.next = line + 1
+// add notes what is known of a line that is not there yet.
+func (t *lineTable) add(line trace.Line, c copies) {
+	if 2*(t.used+1) > len(t.entries) {
+		t.keep(func(trace.Line, copies) bool { return true })
 	}
-	e.copies = c
+	t.used++
+	*t.at(line) = lineEntry{line + 1, c}
 }
 
 // keep forgets the lines that are not to be kept, and makes room for as many more.

@@ -211,6 +211,7 @@ type Simulator struct {
 	now          *core  // whose reference it is
 	thread       uint32 // that runs on it
 	threaded     bool   // the trace says who makes references
+	apart        bool   // caches are private or everybody's: what happens to one by others is that of one core
 	bytes, limit uint64
 
 	references, split uint64
@@ -227,11 +228,14 @@ func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 	}
 	s := &Simulator{
 		h: h, protocol: o.Protocol, seed: o.Seed, limit: o.MemoryBytes,
-		caches: make([][]*level, len(h.Levels)), byThread: map[uint32]*core{},
+		caches: make([][]*level, len(h.Levels)), byThread: map[uint32]*core{}, apart: true,
 	}
 	for i := range h.Levels {
 		if err := check(h.Levels, i); err != nil {
 			return nil, err
+		}
+		if n := h.Levels[i].SharedBy; n > 1 && n < MaxCores {
+			s.apart = false
 		}
 		if isBus(h.Levels, i) {
 			s.buses = append(s.buses, i)
@@ -327,14 +331,31 @@ func (s *Simulator) consumeThreads(b *trace.Batch) error {
 		if b.Thread != nil {
 			thread = b.Thread[i]
 		}
+		addr, bytes, write := b.Addr[i], uint64(max(b.Bytes[i], 1)), writes.Has(kind)
+		if s.quick(thread, addr, bytes, write) {
+			continue
+		}
 		if s.now == nil || thread != s.thread {
 			if err := s.switchTo(thread); err != nil {
 				return err
 			}
 		}
-		s.reference(b.Addr[i], uint64(max(b.Bytes[i], 1)), writes.Has(kind))
+		s.reference(addr, bytes, write)
 	}
 	return nil
+}
+
+// quick is [core.quick] of a thread's core.
+func (s *Simulator) quick(thread uint32, addr trace.Addr, bytes uint64, write bool) bool {
+	if thread >= MaxCores {
+		return false
+	}
+	c := s.direct[thread]
+	if c == nil || !s.apart && thread != s.thread || !c.quick(addr, bytes, write) {
+		return false
+	}
+	s.references++
+	return true
 }
 
 // reference makes an access for each line that a reference touches.

@@ -62,15 +62,13 @@ func tagBytes(c hierarchy.Cache) uint64 {
 // index chooses the set of a line.
 type index struct {
 	sets   uint64
-	mask   uint64 // sets - 1, where that is all ones; 0: divide
+	mask   uint64 // sets - 1
+	plain  bool   // that is all ones, and there is no hash
 	pieces uint   // bits of a piece to fold by; 0: no hash
 }
 
 func newIndex(sets uint64, hashed bool) index {
-	x := index{sets: sets}
-	if sets&(sets-1) == 0 {
-		x.mask = sets - 1
-	}
+	x := index{sets: sets, mask: sets - 1, plain: sets&(sets-1) == 0 && !hashed}
 	if hashed {
 		x.pieces = uint(bits.Len64(sets - 1))
 	}
@@ -78,10 +76,18 @@ func newIndex(sets uint64, hashed bool) index {
 }
 
 func (x *index) set(line trace.Line) uint64 {
+	if x.plain {
+		return line & x.mask
+	}
+	return x.other(line)
+}
+
+// other is set where a mask does not do.
+func (x *index) other(line trace.Line) uint64 {
 	if x.pieces > 0 {
 		line = fold(line, x.pieces)
 	}
-	if x.mask != 0 {
+	if x.sets&x.mask == 0 {
 		return line & x.mask
 	}
 	return line % x.sets
