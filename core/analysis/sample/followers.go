@@ -109,8 +109,9 @@ func (k *kept) Close() {}
 // Consume implements analysis.Analysis. It comes after that of sites.
 func (k *kept) Consume(b *trace.Batch) error {
 	for _, s := range k.sizes {
-		for i, addr := range b.Addr {
-			s.take(b, i, addr, b.Bytes[i])
+		for at := 0; at < b.Len(); at = s.takeWhole(b, at) {
+			s.take(b, at, b.Addr[at], b.Bytes[at])
+			at++
 		}
 		s.flush(b)
 	}
@@ -137,6 +138,36 @@ func (k *kept) reach(references uint64) error {
 		}
 	}
 	return k.failed
+}
+
+// takeWhole takes rows of a batch from one on that touch one line each, up to one that
+// does not, and gives its number.
+func (s *keptSize) takeWhole(b *trace.Batch, at int) int {
+	if s.talk != nil {
+		return at
+	}
+	for at < b.Len() {
+		n := len(s.lines)
+		if n == maxLines {
+			s.flush(b)
+			n = 0
+		}
+		addrs := b.Addr[at:min(b.Len(), at+maxLines-n)]
+		sizes := b.Bytes[at:][:len(addrs)]
+		lines, rows := s.lines[n:maxLines][:len(addrs)], s.rows[n:maxLines][:len(addrs)]
+		shift := s.shift & 63
+		for i, addr := range addrs {
+			line := addr >> shift
+			if (addr+uint64(max(sizes[i], 1))-1)>>shift != line {
+				s.lines, s.rows = s.lines[:n+i], s.rows[:n+i]
+				return at + i
+			}
+			lines[i], rows[i] = line, uint32(at+i)
+		}
+		at += len(addrs)
+		s.lines, s.rows = s.lines[:n+len(addrs)], s.rows[:n+len(addrs)]
+	}
+	return at
 }
 
 // take takes some bytes of row i of a batch.
@@ -179,6 +210,26 @@ func (s *keptSize) flush(b *trace.Batch) {
 }
 
 func (s *keptSize) flushThreads(b *trace.Batch) {
+	var ask asking
+	s.findCores(b)
+	if s.talk != nil && s.of.failed == nil {
+		if s.of.failed = s.talk.take(b); s.of.failed == nil {
+			ask = s.talk.ask(b)
+		}
+	}
+	rows, cores := s.rows[:len(s.lines)], s.cores[:len(s.lines)]
+	for i, line := range s.lines {
+		for ask.next(i) {
+			q := ask.question()
+			ask.answer(s.threads.depth(q.Core, q.Line))
+		}
+		s.threads.access(cores[i], line, writes.Has(b.Kind[rows[i]]))
+	}
+	ask.done()
+}
+
+// findCores finds the cores of the accesses.
+func (s *keptSize) findCores(b *trace.Batch) {
 	s.cores = s.cores[:0]
 	thread, core := uint32(0), s.threads.coreOf(threadOf(b, s.rows[0]))
 	for i, row := range s.rows {
@@ -187,20 +238,6 @@ func (s *keptSize) flushThreads(b *trace.Batch) {
 		}
 		s.cores = append(s.cores, core)
 	}
-	var ask asking
-	if s.talk != nil && s.of.failed == nil {
-		if s.of.failed = s.talk.take(b); s.of.failed == nil {
-			ask = s.talk.ask(b)
-		}
-	}
-	for i, line := range s.lines {
-		for ask.next(i) {
-			q := ask.question()
-			ask.answer(s.threads.depth(q.Core, q.Line))
-		}
-		s.threads.access(s.cores[i], line, writes.Has(b.Kind[s.rows[i]]))
-	}
-	ask.done()
 }
 
 func threadOf(b *trace.Batch, row uint32) uint32 {
