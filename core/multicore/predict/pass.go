@@ -79,7 +79,9 @@ func (p *pass) analyse() (err error) {
 	if p.cores == 1 {
 		spec.Analyses = analysis.Locality
 	}
-	spec.Sample = p.q.Sample
+	if spec.Sample = p.q.Sample; spec.Sample != nil && p.cores > 1 {
+		spec.Sample = byThread{spec.Sample}
+	}
 	if keep {
 		spec = p.q.Spec
 	}

@@ -1,0 +1,57 @@
+package predict_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// What is answered from sampled stacks does not hang on the one of all accesses together,
+// which is left out.
+func TestSampledStacks(t *testing.T) {
+	for _, test := range []struct {
+		alone, iterations int
+		cores             int // that make references, of four
+	}{{5000, 40_000, 4}, {5000, 0, 4}, {0, 20_000, 2}, {20_000, 0, 1}} {
+		q := predict.Question{Cores: []int{4}, Hierarchy: caches("L1=4KiB,4", "L2=64KiB,8,128,shared=2", "L3=256KiB,full,128,shared=all"), Stacks: true, Sample: predict.FewLines(1)}
+		open := func(multicore.Options) (predict.Threads, error) {
+			threads := newTeam(test.alone, test.iterations, test.cores)
+			threads.kinds, threads.closed = trace.DataKinds, new(int)
+			return threads, nil
+		}
+		got := run(t, q, open)[0].Modelled
+
+		spec := analysis.Spec{Analyses: analysis.Sharing, Sample: q.Sample, LineBytes: []uint32{64, 128}, Domains: [][]uint32{{0, 1}, {2, 3}}}
+		threads, _ := open(q.Options)
+		r, err := analysis.NewRunner(spec, threads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			err = r.Step()
+		}
+		want, _, err := hierarchy.NewCoreAsker(r.Finish(profile.State{})).Predict(q.Hierarchy, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var misses, expected []float64
+		for i := range got {
+			misses = append(misses, got[i].Misses)
+			if expected = append(expected, want.Levels[i].SDCMMisses); i == 2 {
+				expected[i] = want.Levels[i].Misses
+			}
+			if i > 0 {
+				expected[i] = min(expected[i], expected[i-1])
+			}
+		}
+		if len(got) != 3 || !reflect.DeepEqual(misses, expected) {
+			t.Errorf("%+v: misses %v, want %v", test, misses, expected)
+		}
+	}
+}
