@@ -29,6 +29,7 @@ type cursor struct {
 	next  int    // part to look at next
 	in    *part  // whose units are gone through; nil: none
 	run   uint64 // of its loop's: number of the run to come, or the unit
+	done  uint64 // units of the run that is to come
 	row   uint64 // rows from here on are to be given
 	end   uint64 // up to here
 	until uint64 // and up to this mark, if it comes earlier; none: there is none
@@ -133,7 +134,7 @@ func (c *cursor) advance() (more bool, err error) {
 		c.next++
 		switch {
 		case p.who == whoShares:
-			c.in, c.run = p, 0
+			c.in, c.run, c.done = p, 0, 0
 		case p.who == everyCore || c.core == 0:
 			c.row, c.end, c.until = p.from, p.to, none
 			return true, nil
@@ -181,27 +182,35 @@ func (c *cursor) span(s span) { c.row, c.end, c.until = s.from, s.to, none }
 
 // chunk finds the units that the core does next; from = to: there are no more.
 func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
-	switch l.used.Kind {
-	case Dynamic:
+	switch {
+	case l.later():
+		from, to = c.given(l)
+		return from, to, nil
+	case l.used.Kind == Dynamic:
 		return c.dynamic(l)
-	case Guided:
-		for c.run < uint64(len(l.given)) {
-			n := c.run
-			c.run++
-			if int(l.given[n].core) == c.core {
-				to = l.units
-				if n+1 < uint64(len(l.given)) {
-					to = l.given[n+1].unit
-				}
-				return l.given[n].unit, to, nil
-			}
-		}
-		return 0, 0, nil
 	}
 	for more := true; more && from == to; c.run++ {
 		from, to, more = l.static(c.core, len(c.r.cursors), c.run)
 	}
 	return from, to, nil
+}
+
+// given finds the next of the units that were given out when all were known: all of a run,
+// or of its next chunk if chunks have rows of their own. A guided chunk is a run.
+func (c *cursor) given(l *loop) (from, to uint64) {
+	list := l.runs[c.core]
+	if c.run == uint64(len(list)) {
+		return 0, 0
+	}
+	r := list[c.run]
+	from, to = r.from+c.done, r.to
+	if l.used.Kind == Dynamic && l.apart() {
+		to = min(to, from+max(l.chunk, 1))
+	}
+	if c.done = to - r.from; to == r.to {
+		c.run, c.done = c.run+1, 0
+	}
+	return from, to
 }
 
 // goTo goes on with the units from from up to to of a loop.

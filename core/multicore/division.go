@@ -37,11 +37,20 @@ type loop struct {
 	kinds []kind    // of units, by the loops that the compiler made; in order
 	total uint64    // iterations of the program
 	clock []float64 // of each core
-	costs sums      // of Guided
-	given []given   // of Guided, once the loop is over
+	costs sums      // of units, if they are given out when all are known
+	runs  [][]run   // of Guided, and of Dynamic that steals, once the loop is over: what each core does, in its order
 	owner uint8     // of Dynamic: of the chunk that is being given out
 	left  uint64    // and its units to come
+	// steals: of Dynamic: cores begin with parts of their own, and steal chunks when they
+	// are done.
+	steals bool
 }
+
+// later tells that units are given out when all are known.
+func (l *loop) later() bool { return l.used.Kind == Guided || l.used.Kind == Dynamic && l.steals }
+
+// run is units from from up to to.
+type run struct{ from, to uint64 }
 
 // span is a run of rows, from from up to to.
 type span struct{ from, to uint64 }
@@ -92,12 +101,6 @@ func (p *passage) meets(t *passage) (row, rowOfT uint64) {
 	return p.blocks[0].row, t.blocks[0].row
 }
 
-// given is a chunk, up to the first unit of the next one, or the loop's last.
-type given struct {
-	unit uint64
-	core uint8
-}
-
 // behind is the core whose clock says least; of several the first.
 func behind(clock []float64) uint8 {
 	least := 0
@@ -122,17 +125,50 @@ func (l *loop) next(cost float64) uint8 {
 	return l.owner
 }
 
-// giveGuided gives out the units of a guided schedule, when all are known.
+// give gives out the units of a schedule that does so when all are known.
+func (l *loop) give() {
+	l.runs = make([][]run, len(l.clock))
+	if l.used.Kind == Guided {
+		l.giveGuided()
+	} else {
+		l.giveStolen()
+	}
+}
+
 func (l *loop) giveGuided() {
-	cores := len(l.clock)
 	for unit := uint64(0); unit < l.units; {
-		n := guidedChunk(l.units-unit, l.chunk, cores)
+		n := guidedChunk(l.units-unit, l.chunk, len(l.clock))
 		core := behind(l.clock)
-		l.given = append(l.given, given{unit, core})
-		l.clock[core] += l.costs.upTo(unit+n) - l.costs.upTo(unit)
+		l.takes(core, run{unit, unit + n})
+		l.runs[core] = append(l.runs[core], run{unit, unit + n})
 		unit += n
 	}
 }
+
+// giveStolen has cores steal chunks, the one whose clock says least first.
+func (l *loop) giveStolen() {
+	chunk := max(l.chunk, 1)
+	next := newThieves((l.units+chunk-1)/chunk, len(l.clock)).next
+	for range l.clock {
+		for core := behind(l.clock); ; core = behind(l.clock) {
+			n, ok := next(int(core))
+			if !ok {
+				l.clock[core] = math.Inf(1)
+				break
+			}
+			r := run{n * chunk, min(l.units, n*chunk+chunk)}
+			l.takes(core, r)
+			if list := l.runs[core]; len(list) > 0 && list[len(list)-1].to == r.from {
+				list[len(list)-1].to = r.to
+			} else {
+				l.runs[core] = append(list, r)
+			}
+		}
+	}
+}
+
+// takes has a core's clock go on.
+func (l *loop) takes(core uint8, r run) { l.clock[core] += l.costs.upTo(r.to) - l.costs.upTo(r.from) }
 
 // kind is a run of units that belong to one loop of the code, up to the next run.
 type kind struct {

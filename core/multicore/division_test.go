@@ -1,6 +1,9 @@
 package multicore
 
-import "testing"
+import (
+	"math/rand/v2"
+	"testing"
+)
 
 // TestLoopForVectors: 103 iterations, 25 times four of them at once and three by themselves,
 // are shared out as 103, as near to it as they can be taken apart.
@@ -97,5 +100,50 @@ func TestSumsOfMany(t *testing.T) {
 	}
 	if len(s.list) > mostSums {
 		t.Errorf("%d sums are kept", len(s.list))
+	}
+}
+
+// TestThievesFindAll: each chunk is done once, whichever core asks next.
+func TestThievesFindAll(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		cores, chunks := 2+rng.IntN(16), rng.IntN(200)
+		next := newThieves(uint64(chunks), cores).next
+		done := make([]int, chunks)
+		working := rng.Perm(cores)
+		for len(working) > 0 {
+			i := min(rng.IntN(len(working)), rng.IntN(len(working))) // some are slower
+			if n, ok := next(working[i]); ok {
+				done[n]++
+			} else {
+				working = append(working[:i], working[i+1:]...)
+			}
+		}
+		for n, times := range done {
+			if times != 1 {
+				t.Fatalf("seed %d: of %d chunks, %d cores do number %d %d times", seed, chunks, cores, n, times)
+			}
+		}
+	}
+}
+
+// TestThievesBegin: as long as all are equally fast, each does a part of its own, and the
+// first to be done takes the last fourth of the next one's.
+func TestThievesBegin(t *testing.T) {
+	next := newThieves(30, 3).next
+	for i := range uint64(2) {
+		for core := range uint64(3) {
+			if n, ok := next(int(core)); !ok || n != 10*core+i {
+				t.Fatalf("core %d: chunk %d, %v, want %d", core, n, ok, 10*core+i)
+			}
+		}
+	}
+	for range 8 {
+		next(2)
+	}
+	for _, want := range []uint64{8, 9, 7, 6} { // of core 0: two of its last eight, then one by one
+		if n, ok := next(2); !ok || n != want {
+			t.Errorf("chunk %d, %v, want %d", n, ok, want)
+		}
 	}
 }

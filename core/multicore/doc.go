@@ -52,11 +52,12 @@
 // Guided: the 2·cores-th part of what is left, but no less than the chunk. Dynamic and guided
 // chunks go to the core whose clock says least, of several to the first: clocks are 0 at
 // the beginning of the loop and count data references of its iterations, or cycles of blocks
-// where Order has them. LLVM's runtime does otherwise with dynamic schedules that are
-// not monotonic, which they are unless the program says so: it deals chunks out as static
-// parts and lets threads that are done steal. Nobody foresees who steals what; where all iterations
-// take the same time, [Options.Schedule] static is nearer to it. auto is static here;
-// the runtime makes it guided.
+// where Order has them. A dynamic schedule need not be monotonic unless the program says so,
+// and then the runtime has each thread begin with a part of its own, as if static, and
+// steal from the ends of others' when it is done: so do cores (thieves), by their clocks. How
+// the parts begin is settled; who steals what hangs on chance in a real run.
+// [Options.Schedule] dynamic has no parts: each chunk goes to the core that has done
+// least. auto is static here; the runtime makes it guided.
 //
 // What one does for all. single, master and masked are done by core 0; what the
 // others do is to ask. Sections are a loop over sections to the compiler, and to us. Critical

@@ -1,6 +1,7 @@
 package multicore
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -273,6 +274,7 @@ type shared struct {
 	told                           int   // 1 + index in behind of what is done once
 	iterations                     [][]row
 	asked                          Schedule
+	steals                         bool
 }
 
 // blocks are executions of blocks without values of events.
@@ -345,11 +347,14 @@ func (m *model) loop() (l shared) {
 
 // dispatched has the runtime give out chunks of a loop. It gives the schedule's number.
 func (m *model) dispatched(l *shared, chunk uint64) uint64 {
-	switch m.rng.IntN(3) {
+	switch m.rng.IntN(4) {
 	case 0:
-		l.asked = Schedule{Dynamic, chunk}
+		l.asked, l.steals = Schedule{Dynamic, chunk}, true
 		return 35 | 1<<30
 	case 1:
+		l.asked = Schedule{Dynamic, chunk}
+		return 35 | 1<<29
+	case 2:
 		l.asked = Schedule{Guided, chunk}
 		return 68
 	}
@@ -397,11 +402,11 @@ func (m *model) entry(l *shared, i int) []row {
 	return l.before
 }
 
-// divide tells who does each iteration, and which begin chunks.
-func (m *model) divide(l *shared) (owner []int, begins []bool) {
+// divide tells which chunks each core does, in its order.
+func (m *model) divide(l *shared) [][][2]int {
 	s := m.schedule(l)
 	n := len(l.iterations)
-	owner, begins = make([]int, n), make([]bool, n)
+	done := make([][][2]int, m.cores)
 	clock := make([]float64, m.cores)
 	earliest := func() (c int) {
 		for i := range clock {
@@ -412,45 +417,102 @@ func (m *model) divide(l *shared) (owner []int, begins []bool) {
 		return c
 	}
 	chunk := int(max(s.Chunk, 1))
-	at := 0
-	give := func(core, many int) {
-		for i := range many {
-			if at < n {
-				owner[at], begins[at] = core, i == 0
-				clock[core] += m.cost(l.iterations[at])
-				at++
-			}
+	give := func(core, from, to int) {
+		done[core] = append(done[core], [2]int{from, to})
+		for _, i := range l.iterations[from:to] {
+			clock[core] += m.cost(i)
 		}
+	}
+	at := 0
+	take := func(core, many int) {
+		if many = min(many, n-at); many > 0 {
+			give(core, at, at+many)
+			at += many
+		}
+	}
+	if s.Kind == Dynamic && l.steals && m.used == nil && m.cores > 1 && (n+chunk-1)/chunk >= m.cores {
+		m.steal(n, chunk, earliest, func(core, i int) { give(core, i*chunk, min(n, i*chunk+chunk)) }, clock)
+		return done
 	}
 	for turn := 0; at < n; turn++ {
 		switch {
 		case m.cores == 1:
-			give(0, n)
+			take(0, n)
 		case s.Kind == Static && s.Chunk == 0:
 			many := n / m.cores
 			if turn < n%m.cores {
 				many++
 			}
-			give(turn, many)
+			take(turn, many)
 		case s.Kind == Static:
-			give(turn%m.cores, chunk)
+			take(turn%m.cores, chunk)
 		case s.Kind == Dynamic:
-			give(earliest(), chunk)
+			take(earliest(), chunk)
 		default:
 			many := chunk
 			if n-at >= 2*m.cores*(chunk+1) {
 				many = (n - at) / (2 * m.cores)
 			}
-			give(earliest(), many)
+			take(earliest(), many)
 		}
 	}
-	return owner, begins
+	return done
+}
+
+// steal gives out the chunks of n iterations: lists that cores take from at the front, and
+// others at the end.
+func (m *model) steal(n, chunk int, earliest func() int, give func(core, i int), clock []float64) {
+	all := (n + chunk - 1) / chunk
+	lists, next, closed := make([][]int, m.cores), make([]int, m.cores), make([]bool, m.cores)
+	at := 0
+	for c := range lists {
+		next[c] = (c + 1) % m.cores
+		for range (all + m.cores - 1 - c) / m.cores {
+			lists[c] = append(lists[c], at)
+			at++
+		}
+	}
+	for idle := 0; idle < m.cores; {
+		me := earliest()
+		if len(lists[me]) == 0 {
+			closed[me] = true
+			for range m.cores - 1 {
+				var open []int
+				for i := range m.cores {
+					if c := (next[me] + i) % m.cores; !closed[c] {
+						open = append(open, c)
+					}
+				}
+				if len(open) == 0 {
+					break
+				}
+				of := open[0]
+				if many := len(lists[of]); many > 0 {
+					keep := many - 1
+					if many >= 8 {
+						keep = many - many/4
+					}
+					lists[me], lists[of], next[me] = lists[of][keep:], lists[of][:keep], of
+					closed[me] = many-keep == 1
+					break
+				}
+				next[me] = (of + 1) % m.cores
+			}
+		}
+		if len(lists[me]) == 0 {
+			clock[me] = math.Inf(1)
+			idle++
+			continue
+		}
+		give(me, lists[me][0])
+		lists[me] = lists[me][1:]
+	}
 }
 
 // share has the cores do a worksharing loop.
 func (m *model) share(l *shared) {
 	m.sequence = append(m.sequence, l.sequence()...)
-	owner, begins := m.divide(l)
+	chunks := m.divide(l)
 	if l.told > 0 && m.cores > 1 {
 		told := l.behind[l.told-1]
 		l.behind = slices.Delete(l.behind, l.told-1, l.told)
@@ -458,20 +520,9 @@ func (m *model) share(l *shared) {
 	}
 	for c := range m.phase {
 		p := append(m.phase[c], l.prefix...)
-		in := false
-		for i, o := range owner {
-			if begins[i] && in {
-				p, in = append(p, l.behind...), false
-			}
-			if o == c {
-				if begins[i] {
-					p, in = append(p, m.entry(l, i)...), true
-				}
-				p = append(p, l.iterations[i]...)
-			}
-		}
-		if in {
-			p = append(p, l.behind...)
+		for _, i := range chunks[c] {
+			p = append(p, m.entry(l, i[0])...)
+			p = append(append(p, slices.Concat(l.iterations[i[0]:i[1]]...)...), l.behind...)
 		}
 		m.phase[c] = append(p, l.suffix...)
 	}

@@ -108,7 +108,7 @@ func (f *found) ended(e *Loop, l *loop) {
 	if l.asked.kind == unknownSchedule {
 		f.unknown++
 	}
-	if l.asked.kind == dynamicChunked && l.used.Kind == Dynamic && !l.asked.ordered && !l.asked.monotonic {
+	if l.steals {
 		f.steals = true
 	}
 	if l.asked.ordered {
@@ -181,7 +181,7 @@ func (m *Reader) doubts() (list []string) {
 		"worksharing loops were compiled to several, for vectors or unrolled: how many of the program's iterations one of theirs is was told by the bytes that it references, and they stay together.")
 	count(f.unknown, "worksharing loop has a schedule that is not known: it was divided as static.",
 		"worksharing loops have schedules that are not known: they were divided as static.")
-	say(f.steals, "LLVM's runtime begins dynamic schedules as static ones, and has threads that are done steal chunks: here each chunk goes to the core that has done least.")
+	say(f.steals, "LLVM's runtime begins dynamic schedules as static ones, and has threads that are done steal chunks: so do cores here, as if all took the same time for a reference; who is done first in a real run hangs on chance.")
 	count(f.orders, "worksharing loop is ordered: cores do not wait for each other there.",
 		"worksharing loops are ordered: cores do not wait for each other there.")
 	count(f.criticals, "critical section: cores are not kept from being in it at the same time.",

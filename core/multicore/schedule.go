@@ -126,6 +126,89 @@ func (s schedule) used(instead *Schedule) Schedule {
 	return Schedule{Kind: Static}
 }
 
+// steals tells whether threads that are done steal chunks of others. A schedule that stands
+// in for what is asked has each chunk go to the core that has done least.
+func (s schedule) steals(instead *Schedule) bool {
+	return instead == nil && s.kind == dynamicChunked && !s.ordered && !s.monotonic
+}
+
+// thieves are the cores of a dynamic schedule that need not be monotonic. LLVM's runtime
+// (static_steal in kmp_dispatch.cpp) gives each a part of the chunks, and one that is done
+// with its own takes chunks from the end of another one's: a fourth of them, or one if
+// there are no more than seven. With fewer chunks than cores all take the next one.
+type thieves struct {
+	cores []thief
+	taken uint64 // of chunks that all take from
+	all   uint64
+}
+
+// thief is a core: its chunks that are left, from from up to to.
+type thief struct {
+	from, to uint64
+	victim   int  // to look at first
+	robs     bool // nothing is stolen from it, for it has stolen, and no more than one chunk
+}
+
+func newThieves(chunks uint64, cores int) *thieves {
+	t := &thieves{cores: make([]thief, cores)}
+	if chunks < uint64(cores) {
+		t.all = chunks
+	}
+	for c := range t.cores {
+		if t.cores[c].victim = (c + 1) % cores; t.all == 0 {
+			t.cores[c].from, t.cores[c].to = share(chunks, c, cores)
+		}
+	}
+	return t
+}
+
+// next is the chunk that a core does next, if it finds any.
+func (t *thieves) next(core int) (chunk uint64, ok bool) {
+	if t.taken < t.all {
+		t.taken++
+		return t.taken - 1, true
+	}
+	if t.all > 0 {
+		return 0, false
+	}
+	c := &t.cores[core]
+	if c.from == c.to && !t.rob(core) {
+		return 0, false
+	}
+	c.from++
+	return c.from - 1, true
+}
+
+// rob takes chunks from another core. Core looks at as many as there are others, and not
+// at those that rob themselves; so there may be chunks that it does not find.
+func (t *thieves) rob(core int) bool {
+	c, n := &t.cores[core], len(t.cores)
+	c.robs = true
+	for range n - 1 {
+		victim := c.victim
+		for seen := 1; seen < n && (victim == core || t.cores[victim].robs); seen++ {
+			victim = (victim + 1) % n
+		}
+		v := &t.cores[victim]
+		if victim == core || v.robs {
+			continue
+		}
+		left := v.to - v.from
+		if left == 0 {
+			c.victim = (victim + 1) % n
+			continue
+		}
+		some := uint64(1)
+		if left > 7 {
+			some = left / 4
+		}
+		v.to -= some
+		c.victim, c.from, c.to, c.robs = victim, v.to, v.to+some, some == 1
+		return true
+	}
+	return false
+}
+
 // share is the part of n iterations that core gets of cores, if each gets one: the first
 // of them get one more where they do not come out even (kmp_sch_static_balanced).
 func share(n uint64, core, cores int) (from, to uint64) {

@@ -408,7 +408,7 @@ func (m *Reader) beginLoop(b *trace.Batch, site uint32) error {
 		return nil
 	}
 	used := a.used(m.options.Schedule)
-	l := &loop{shape: shape, asked: a, used: used, chunk: used.Chunk, clock: m.clock}
+	l := &loop{shape: shape, asked: a, used: used, chunk: used.Chunk, clock: m.clock, steals: a.steals(m.options.Schedule)}
 	clear(m.clock)
 	m.loop, m.about = l, m.found.loop(site, l)
 	m.guard = guard{}
@@ -507,13 +507,13 @@ func (m *Reader) beginUnit(b *trace.Batch) error {
 		m.unitsFrom, l.mark = m.tape.Rows(), m.tape.Marks()
 	}
 	owner := uint8(0)
-	switch l.used.Kind {
-	case Dynamic:
-		owner = l.next(m.cost)
-	case Guided:
+	switch {
+	case l.later():
 		if l.units > 0 {
 			l.costs.add(m.cost)
 		}
+	case l.used.Kind == Dynamic:
+		owner = l.next(m.cost)
 	}
 	if n := len(l.kinds); n == 0 || n <= mostKinds && l.kinds[n-1].head != m.iterations.head {
 		l.kinds = append(l.kinds, kind{head: m.iterations.head, unit: l.units, bytes: m.bytes})
@@ -557,9 +557,9 @@ func (m *Reader) endLoop(b *trace.Batch) error {
 	if !m.chunkLeft {
 		m.chunkTo = rows
 	}
-	if l.used.Kind == Guided {
+	if l.later() {
 		l.costs.add(m.unitsCost)
-		l.giveGuided()
+		l.give()
 	}
 	l.clock = nil
 	if m.chunked == 1 && m.chunkFrom <= m.unitsFrom && m.unitsTo <= m.chunkTo {
