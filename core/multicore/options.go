@@ -15,7 +15,8 @@ const MostCores = 64
 type Options struct {
 	Cores    int // 1 to MostCores
 	Division Division
-	// Schedule stands in for what the program asks for; nil: as the program asks. A
+	// Schedule stands in for what the program asks for; nil: as the program asks, with
+	// dynamic schedules as LLVM's runtime has them (doc.go). A
 	// program that asks for OMP_SCHEDULE (schedule(runtime)) or leaves it open
 	// (schedule(auto)) gets static iterations unless it is set.
 	Schedule *Schedule
