@@ -4549,6 +4549,16 @@ func (c *CoresView) sentence() string {
 	return strings.TrimSpace(c.known().RatesSentence(n) + " " + c.known().SpeedUpSentence(n))
 }
 
+// clocks tells whether an order by them can be chosen, or is.
+func (c *CoresView) clocks() bool { return c.timed() || c.App.Screen.Interleave == "time" }
+
+func (c *CoresView) sampled() string {
+	if c.known() == nil {
+		return ""
+	}
+	return c.known().SampledSentence(c.App.coresAsked())
+}
+
 func (c *CoresView) notes() []string {
 	if c.known() == nil {
 		return nil
@@ -4589,6 +4599,9 @@ func (c *CoresView) isPreset(name string) bool {
 func (c *CoresView) processors() (list []state.Choice) {
 	if k := c.known(); k != nil {
 		list, c.chosen = k.Processors()
+	}
+	if list == nil && c.App.Screen.Division != "" {
+		list = []state.Choice{{Title: "none by this division"}}
 	}
 	return list
 }
@@ -4913,7 +4926,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							_ = vgparent
 							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
 							vgparent.AppendChild(vgn)
-							for vgiterkeyt, o := range state.Interleavings() {
+							for vgiterkeyt, o := range state.Interleavings(c.clocks()) {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								o := o
@@ -4970,6 +4983,53 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn.AddAttrInterface("value", o.Name)
 								{
 									b, err := vjson.Marshal(o.Name == c.App.Screen.Division)
+									if err != nil {
+										panic(err)
+									}
+									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
+								}
+								vgn.SetInnerHTML(o.Title)
+							}
+							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
+							vgparent.AppendChild(vgn)
+						}
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
+						vgparent.AppendChild(vgn)
+					}
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
+					vgparent.AppendChild(vgn)
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
+					vgparent.AppendChild(vgn)
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
+						vgparent.AppendChild(vgn)
+						vgn.SetInnerHTML(vugu.HTML("SDCM of"))
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
+						vgparent.AppendChild(vgn)
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "cores-model"}}}
+						vgparent.AppendChild(vgn)
+						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
+							EventType: "change",
+							Func:      func(event vugu.DOMEvent) { c.App.SetModel(event.PropString("target", "value")) },
+							// TODO: implement capture, etc. mostly need to decide syntax
+						})
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
+							vgparent.AppendChild(vgn)
+							for vgiterkeyt, o := range state.Models() {
+								var vgiterkey interface{} = vgiterkeyt
+								_ = vgiterkey
+								o := o
+								_ = o
+								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
+								vgparent.AppendChild(vgn)
+								vgn.AddAttrInterface("value", o.Name)
+								{
+									b, err := vjson.Marshal(o.Name == c.App.Screen.Model)
 									if err != nil {
 										panic(err)
 									}
@@ -5063,6 +5123,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgparent.AppendChild(vgn)
 						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "cores-processor"}}}
 						vgparent.AppendChild(vgn)
+						vgn.AddAttrInterface("disabled", c.App.Screen.Division != "")
 						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
 							EventType: "change",
 							Func:      func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) },
@@ -5138,6 +5199,19 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
+					if c.sampled() != "" {
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cores-sampled"}}}
+						vgparent.AppendChild(vgn)
+						vgn.SetInnerHTML(c.sampled())
+					}
+				}
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+				vgparent.AppendChild(vgn)
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
+				vgparent.AppendChild(vgn)
+				{
+					vgparent := vgn
+					_ = vgparent
 					if c.known() != nil {
 						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
 						vgparent.AppendChild(vgn)
@@ -5159,7 +5233,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent.AppendChild(vgn)
 				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
 				vgparent.AppendChild(vgn)
-				vgn.SetInnerHTML(vugu.HTML("The private levels of each core are simulated, and those that cores share, coherent by MESI: exact for the threads as they are mimicked. SDCM, beside it, is the model that PPT-SASMM takes. What is kept is an analysis like any other: compare it with that of a run with so many threads."))
+				vgn.SetInnerHTML(vugu.HTML("The private levels of each core are simulated, and those that cores share, coherent by MESI: exact for the threads as they are mimicked. SDCM, beside it, is the model that PPT-SASMM takes; its windows are executions of each block, 30 at least. What is kept is an analysis like any other: compare it with that of a run with so many threads."))
 				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
 				vgparent.AppendChild(vgn)
 			}
@@ -5894,6 +5968,9 @@ func (c *Figure) summary() string {
 // how says how what is drawn was computed.
 func (c *Figure) how() string {
 	if c.ID == "rates" || c.ID == "speedup" {
+		if chart := c.App.charts[c.ID]; chart != nil && slices.ContainsFunc(chart.Series, func(s state.Series) bool { return s.Low != nil }) {
+			return "predicted, SDCM sampled"
+		}
 		return "predicted"
 	}
 	return c.App.how()

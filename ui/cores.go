@@ -72,9 +72,12 @@ func (a *App) coresQuestion() answers.MulticoreQuestion {
 	h := a.Machine()
 	q := answers.MulticoreQuestion{
 		Name: a.result.Name, Format: a.Port.Settings().Format, Division: s.Division, Schedule: s.Schedule, Interleave: s.Interleave,
-		Machine: h.Lines(), Processor: "default",
+		Machine: h.Lines(), Processor: "default", SDCM: state.ModelWords(s.Model),
 	}
-	if s.Processor != "" {
+	switch {
+	case s.Division != "":
+		q.Processor = "" // where executions are divided nobody waits, and there are no times
+	case s.Processor != "":
 		q.Processor = s.Processor
 	}
 	return q
@@ -83,7 +86,7 @@ func (a *App) coresQuestion() answers.MulticoreQuestion {
 // sameCores tells whether two questions differ in numbers of cores at most.
 func sameCores(x, y answers.MulticoreQuestion) bool {
 	return x.Name == y.Name && x.Format == y.Format && x.Division == y.Division && x.Schedule == y.Schedule && x.Interleave == y.Interleave &&
-		slices.Equal(x.Machine, y.Machine) && x.Processor == y.Processor
+		slices.Equal(x.Machine, y.Machine) && x.Processor == y.Processor && x.SDCM == y.SDCM
 }
 
 // drawCores hands the charts over, and asks for what is missing in them. The caller holds
@@ -325,6 +328,13 @@ func (a *App) SetSchedule(text string) {
 func (a *App) SetInterleave(name string) {
 	s := a.Screen
 	s.Interleave = name
+	a.askOtherwise(s)
+}
+
+// SetModel takes what SDCM is asked about.
+func (a *App) SetModel(name string) {
+	s := a.Screen
+	s.Model = name
 	a.askOtherwise(s)
 }
 

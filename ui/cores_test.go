@@ -76,6 +76,54 @@ func TestPredictCores(t *testing.T) {
 	}
 }
 
+// What is asked of SDCM can be chosen, and says what it rests on; the order of clocks and
+// divisions without times are answered.
+func TestCoresByWindows(t *testing.T) {
+	d := alone(t)
+	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, in L1: bands and ± have the truth in 95 of 100 samples.")
+	d.act(func() { d.app.SetModel("windows") })
+	d.predictedAll()
+	d.wants("SDCM is asked about ", "executions of blocks, in L1", "±")
+	if !strings.Contains(d.hash, "sdcm=windows") || state.ParseScreen(d.hash).Model != "windows" {
+		t.Error(d.hash)
+	}
+	bands := 0
+	for _, s := range d.charts["rates"].Series {
+		if s.Low == nil {
+			continue
+		}
+		bands++
+		if !strings.HasSuffix(s.Label, ", windows") || !(s.Low[2] < s.Y[2]) || !(s.Y[2] <= s.High[2]) || s.Low[2] < d.charts["rates"].Y.Min {
+			t.Errorf("%+v", s)
+		}
+	}
+	if bands == 0 || len(d.charts["rates"].Series) != 2*bands {
+		t.Errorf("%d bands of %d curves", bands, len(d.charts["rates"].Series))
+	}
+	some := d.charts["rates"].Series[1]
+	d.act(func() { d.app.SetModel("windows-10") })
+	d.predictedAll()
+	if more := d.charts["rates"].Series[1]; more.High[2]-more.Low[2] >= some.High[2]-some.Low[2] {
+		t.Errorf("ten times the windows, and from %v to %v instead of %v to %v", more.Low[2], more.High[2], some.Low[2], some.High[2])
+	}
+	d.act(func() { d.app.SetModel("none") })
+	d.predictedAll()
+	if n := len(d.charts["rates"].Series); n != bands {
+		t.Errorf("%d curves without a model", n)
+	}
+	d.act(func() { d.app.SetInterleave("time") })
+	d.predictedAll()
+	d.wants("With 4 cores")
+	d.act(func() { d.app.SetInterleave(""); d.app.SetDivision("region") })
+	d.predictedAll()
+	d.wants("With 4 cores", "none by this division")
+	d.act(func() {
+		if d.app.predicted().Table("speedup") != nil || d.app.cores.failed != "" {
+			t.Errorf("times by a division that has none; %s", d.app.cores.failed)
+		}
+	})
+}
+
 // The threads of a number of cores can be kept, and are compared with others.
 func TestKeepCores(t *testing.T) {
 	d := alone(t)

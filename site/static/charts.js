@@ -179,6 +179,7 @@
         ],
         series: [{}].concat(data.series.map((s) => this.series(s))),
         hooks: {
+          drawAxes: [(u) => this.bands(u)],
           draw: [(u) => this.decorate(u)],
           setCursor: [(u) => this.hover(u)],
           setSelect: [(u) => { if (u.select.width > 0) this.zoom = [u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")]; }],
@@ -264,6 +265,33 @@
         for (let v = 0; v <= max * 1.0001; v += step) list.push(v);
         return list;
       };
+    }
+
+    // bands are what estimates may be off, with a bar at each point.
+    bands(u) {
+      const ctx = u.ctx, ratio = devicePixelRatio || 1;
+      ctx.save();
+      ctx.beginPath();
+      ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+      ctx.clip();
+      for (const s of this.data.series) {
+        const at = Array.from(s.low.keys()).filter((i) => Number.isFinite(s.low[i]));
+        if (!at.length) continue;
+        const x = (i) => u.valToPos(this.points[0][i], "x", true), y = (v) => u.valToPos(v, "y", true);
+        ctx.fillStyle = ctx.strokeStyle = css(s.color);
+        ctx.globalAlpha = 0.15;
+        ctx.beginPath();
+        at.forEach((i) => ctx.lineTo(x(i), y(s.low[i])));
+        at.slice().reverse().forEach((i) => ctx.lineTo(x(i), y(s.high[i])));
+        ctx.fill();
+        ctx.globalAlpha = 1;
+        ctx.lineWidth = ratio;
+        for (const i of at) {
+          line(ctx, x(i), y(s.low[i]), x(i), y(s.high[i]));
+          for (const v of [s.low[i], s.high[i]]) line(ctx, x(i) - 4 * ratio, y(v), x(i) + 4 * ratio, y(v));
+        }
+      }
+      ctx.restore();
     }
 
     // decorate draws what uPlot does not: labels at the curves, and the levels.
@@ -404,7 +432,8 @@
       const values = data.series
         .map((s, k) => [s, this.points[k + 1][i]])
         .filter(([, v]) => v !== null)
-        .map(([s, v]) => (s.label === "cold" ? "accesses" : s.label) + " " + this.yText(v));
+        .map(([s, v]) => (s.label === "cold" ? "accesses" : s.label) + " " + this.yText(v) +
+          (s.low[i] < s.high[i] ? " (" + this.yText(s.low[i]) + " to " + this.yText(s.high[i]) + ")" : ""));
       const text = where + ": " + values.join(", ");
       this.readout.classList.remove("idle");
       this.readout.textContent = text;

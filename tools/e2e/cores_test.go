@@ -35,7 +35,7 @@ func TestCores(t *testing.T) {
 	p.openView("6", "#cores-view")
 	p.predicted()
 	p.shoot("cores")
-	const misses = `document.querySelector("#table-rates-of tbody tr").cells[5].textContent`
+	const misses = `document.querySelector("#table-rates-of tbody tr").cells[2].textContent`
 	p.wait("four cores", `document.querySelector("#cores-sentence").textContent.startsWith("With 4 cores these miss of all accesses: L1 ")`)
 	p.tabTo("the slider", `document.activeElement.id === "cores-number"`)
 	p.press(kb.ArrowRight)
@@ -49,6 +49,21 @@ func TestCores(t *testing.T) {
 		t.Errorf("the address is %s", eval[string](p, `location.hash`))
 	}
 	p.choose("cores-schedule", "")
+	p.predicted()
+
+	// SDCM of windows has bands, says what it rests on, and is in the address.
+	p.choose("cores-model", "windows")
+	p.wait("windows", `document.querySelector("#cores-sampled")?.textContent.includes("executions of blocks")`)
+	p.predicted()
+	p.shoot("cores-windows")
+	if !eval[bool](p, `location.hash.includes("sdcm=windows") && document.querySelector("#table-rates-of").textContent.includes("±")`) {
+		t.Errorf("the address is %s", eval[string](p, `location.hash`))
+	}
+	p.choose("cores-interleave", "time")
+	p.wait("clocks", `location.hash.includes("interleave=time")`)
+	p.predicted()
+	p.choose("cores-interleave", "")
+	p.choose("cores-model", "")
 	p.predicted()
 
 	// The threads of five cores are an analysis like any other.

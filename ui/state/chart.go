@@ -43,6 +43,8 @@ type Series struct {
 	Shape Shape
 	Dash  bool
 	Y     []float64 // NaN where there is no value
+	// Low and High are between which the truth is, of an estimate: a band; nil: none.
+	Low, High []float64
 }
 
 // Shape says how a series is drawn.

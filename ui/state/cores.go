@@ -51,9 +51,26 @@ func Schedules() []Choice {
 	return []Choice{{Title: "as the program says"}, {Name: "static", Title: "static"}, {Name: "dynamic", Title: "dynamic"}, {Name: "guided", Title: "guided"}}
 }
 
-// Interleavings are the orders of cores' references.
-func Interleavings() []Choice {
-	return []Choice{{Title: "a reference each in turn"}, {Name: "uniform", Title: "by chance"}, {Name: "block", Title: "a block each in turn"}}
+// Interleavings are the orders of cores' references; by clocks where blocks have times.
+func Interleavings(timed bool) []Choice {
+	list := []Choice{{Title: "a reference each in turn"}, {Name: "uniform", Title: "by chance"}, {Name: "block", Title: "a block each in turn"}}
+	if timed {
+		list = append(list, Choice{Name: "time", Title: "by the cores' clocks"})
+	}
+	return list
+}
+
+// Models are what the stack distance cache model may be asked about.
+func Models() []Choice {
+	return []Choice{{Title: "a few lines"}, {Name: "windows", Title: "1 % of windows"}, {Name: "windows-10", Title: "10 % of windows"}, {Name: "all", Title: "all accesses"}, {Name: "none", Title: "nothing"}}
+}
+
+// ModelWords is such a choice in the words of the command line.
+func ModelWords(name string) string {
+	if percent, found := strings.CutPrefix(name, "windows-"); found {
+		return "windows,rate=" + percent + "e-2"
+	}
+	return name
 }
 
 // Divisions are ways of dividing the work of a region.
@@ -135,23 +152,20 @@ func (c *Cores) overCores(chart *Chart, series []answers.Series, label func(answ
 			colors[s.Name] = level
 		}
 		drawn := Series{Label: label(s), Color: LevelColor(level), Shape: ShapeLine, Dash: isModel(s.Method), Y: c.blank()}
-		low, high := drawn, drawn
-		low.Y, high.Y = c.blank(), c.blank()
-		bounded := false
+		low, high, bounded := c.blank(), c.blank(), false
 		for _, p := range s.Points {
 			at := slices.Index(c.known, p.Cores)
 			if at < 0 {
 				continue
 			}
 			if drawn.Y[at] = p.Value; p.Bounded {
-				bounded, low.Y[at], high.Y[at] = true, p.Low, p.High
+				bounded, low[at], high[at] = true, p.Low, p.High
 			}
 		}
-		chart.Series = append(chart.Series, drawn)
 		if bounded {
-			low.Label, high.Label, low.Dash, high.Dash = drawn.Label+", at least", drawn.Label+", at most", true, true
-			chart.Series = append(chart.Series, low, high)
+			drawn.Low, drawn.High = low, high
 		}
+		chart.Series = append(chart.Series, drawn)
 	}
 	return chart
 }
@@ -171,7 +185,10 @@ func (c *Cores) blank() []float64 {
 func (c *Cores) RatesChart(chosen int) *Chart {
 	chart := &Chart{ID: "rates", Title: "Hit rates over cores", Y: Axis{Label: "hits, of all accesses that the level or one above could answer", Unit: UnitShare, Max: 1}}
 	c.overCores(chart, c.Rates("global_rate"), func(s answers.Series) string {
-		if isModel(s.Method) {
+		switch {
+		case s.Method == string(hierarchy.WindowedSDCM):
+			return s.Name + ", windows"
+		case isModel(s.Method):
 			return s.Name + ", SDCM"
 		}
 		return s.Name
@@ -185,9 +202,11 @@ func (c *Cores) RatesChart(chosen int) *Chart {
 func floor(series []Series) float64 {
 	least := 1.0
 	for _, s := range series {
-		for _, y := range s.Y {
-			if y < least {
-				least = y
+		for _, list := range [][]float64{s.Y, s.Low} {
+			for _, y := range list {
+				if y < least {
+					least = y
+				}
 			}
 		}
 	}
@@ -219,6 +238,28 @@ func (c *Cores) RatesSentence(cores int) string {
 		}
 	}
 	return "With " + Plural(uint64(cores), "core", "cores") + " these miss of all accesses: " + text + "."
+}
+
+// SampledSentence says what the model's estimates for a number of cores rest on; "" where it
+// gives none.
+func (c *Cores) SampledSentence(cores int) string {
+	t := c.Table("sampling")
+	if t == nil {
+		return ""
+	}
+	for i := range t.Rows {
+		if int(number(cell(t, i, "cores"))) != cores {
+			continue
+		}
+		text := "SDCM is asked about " + cell(t, i, "accesses").Shown(words) + " of " + cell(t, i, "of").Shown(words) + " accesses, those "
+		if lines := cell(t, i, "lines"); lines != report.None() {
+			text += "to " + lines.Shown(words) + " lines"
+		} else {
+			text += "of " + cell(t, i, "windows").Shown(words) + " of " + cell(t, i, "executions").Shown(words) + " executions of blocks"
+		}
+		return text + ", in " + cell(t, i, "level").Plain() + ": bands and ± have the truth in 95 of 100 samples."
+	}
+	return ""
 }
 
 // SpeedUpChart is how much sooner more cores are done; nil where that is not known.
@@ -281,6 +322,14 @@ func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
 		if len(brief.Rows) == 0 {
 			return nil
 		}
+	}
+	if key == "rates" {
+		keys := []string{"cores", "level", "method", "misses", "global_rate", "global_off", "local_rate", "mean_rate", "mean_off", "low", "high", "accesses", "hits", "coherence_misses", "caches"}
+		at := brief.Index("global_off")
+		symmetric := slices.ContainsFunc(brief.Rows, func(row []report.Value) bool { return row[at] != report.None() })
+		brief = picked(brief, slices.DeleteFunc(keys, func(key string) bool {
+			return brief.Index(key) < 0 || symmetric && (key == "low" || key == "high")
+		})...)
 	}
 	brief.Title = title
 	made := newReportTable(withoutEmpty(brief), whole, "", words)

@@ -49,6 +49,7 @@ type Screen struct {
 	Division   string // of their work; "": by iterations
 	Schedule   string // of loops; "": as the program says
 	Interleave string // of their references; "": round robin
+	Model      string // what SDCM is asked about, see Models; "": a few lines
 
 	Processor string // of runtimes; "": the default one
 	Function  int    // the function that is picked, from 1; 0: the one that takes most
@@ -107,6 +108,7 @@ func (s Screen) Hash() string {
 	add("division", safe(s.Division))
 	add("schedule", safe(strings.ReplaceAll(s.Schedule, ",", "-")))
 	add("interleave", safe(s.Interleave))
+	add("sdcm", safe(s.Model))
 	for _, n := range []struct {
 		name  string
 		value int
@@ -193,6 +195,8 @@ func ParseScreen(hash string) Screen {
 			s.Schedule = strings.ReplaceAll(safe(value), "-", ",")
 		case "interleave":
 			s.Interleave = safe(value)
+		case "sdcm":
+			s.Model = safe(value)
 		case "cores":
 			s.Cores = min(parseNumber(value), MostPredicted)
 		case "function":

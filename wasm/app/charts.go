@@ -14,7 +14,7 @@ func (b *browser) Chart(c *state.Chart) {
 	series := make([]any, len(c.Series))
 	for i, s := range c.Series {
 		series[i] = map[string]any{
-			"label": s.Label, "color": s.Color, "shape": string(s.Shape), "dash": s.Dash, "y": floats(s.Y),
+			"label": s.Label, "color": s.Color, "shape": string(s.Shape), "dash": s.Dash, "y": floats(s.Y), "low": floats(s.Low), "high": floats(s.High),
 		}
 	}
 	marks := make([]any, len(c.Marks))
