@@ -112,6 +112,9 @@ func dump(p *trace.Program) string {
 		if f.Outline {
 			b.WriteString(" outline")
 		}
+		if f.Target != 0 {
+			b.WriteString(" target " + strconv.Itoa(int(f.Target)))
+		}
 		b.WriteString("\n")
 		for n := f.First; n < f.First+f.Blocks; n++ {
 			dumpBlock(&b, p, n)

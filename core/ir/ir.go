@@ -49,6 +49,10 @@
 // in its block or in the iteration before, to the same address, as far as the text
 // shows that it is the same: an equal value, or one computed alike.
 //
+// A function's target is read from the module's triple and the function's attributes
+// "target-cpu" and "target-features". What llvm.fma and llvm.fmuladd are made of depends on
+// it; the tables have them as they stand in the text, and package pipeline takes them apart.
+//
 // A site's object is the local variable, argument or global variable that its
 // address is computed from, or the pointer variable that it was loaded from;
 // where different ones come together it has none.

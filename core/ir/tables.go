@@ -113,7 +113,7 @@ func (t *tables) add(p *plan) {
 	s := t.m.metadata.scope(f.debug)
 	t.program.Functions = append(t.program.Functions, trace.Function{
 		Name: linkerName(f.name), Place: trace.Place{File: s.file, Line: s.line},
-		First: first, Blocks: uint32(len(t.program.Blocks)) - first, Outline: t.isOutline(f.name),
+		First: first, Blocks: uint32(len(t.program.Blocks)) - first, Outline: t.isOutline(f.name), Target: f.target(),
 	})
 }
 
@@ -333,6 +333,9 @@ func (p *plan) isWholeLoop(q *piece) bool {
 func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 	f := p.f
 	in := &f.insts[i]
+	if isMultiplyAdd(in) {
+		return p.usesByPosition(q, i)
+	}
 	uses := f.uses[in.uses:in.usesEnd]
 	if len(uses) == 0 {
 		return nil
@@ -359,6 +362,31 @@ func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 	}
 	if len(list) == 0 {
 		return nil
+	}
+	return list
+}
+
+// isMultiplyAdd tells the intrinsics whose third operand is not like the first two.
+func isMultiplyAdd(in *inst) bool {
+	if in.call == nil || in.call.indirect || in.call.assembly {
+		return false
+	}
+	base := baseName(in.call.callee)
+	return base == "llvm.fmuladd" || base == "llvm.fma"
+}
+
+// usesByPosition lists what an intrinsic depends on by argument, constants too.
+func (p *plan) usesByPosition(q *piece, i int32) []int32 {
+	in := &p.f.insts[i]
+	list := make([]int32, 0, in.argsEnd-in.args)
+	for _, a := range p.f.args[in.args:in.argsEnd] {
+		local := int32(-1)
+		if a.id >= 0 {
+			if d := p.f.defs[a.id]; d >= q.first && d < i {
+				local = p.local[d]
+			}
+		}
+		list = append(list, local)
 	}
 	return list
 }

@@ -43,6 +43,7 @@ type Function struct {
 	First   uint32 // its blocks, First up to First+Blocks
 	Blocks  uint32
 	Outline bool // the body of a parallel region or task, made by the compiler
+	Target  Target
 }
 
 // NoFunction is the function of a block that belongs to none.
@@ -97,7 +98,8 @@ type Instr struct {
 	// outside of the block; -2-n, the block's instruction n, an iteration ago
 	// (through a phi of the loop that this block is the whole body of). The last one
 	// of a load may be a store of the block, or -2-n a store of an iteration ago: the
-	// load reads what was stored there.
+	// load reads what was stored there. Constants are left out, but among the three
+	// operands of llvm.fma and llvm.fmuladd, where they are -1.
 	Uses []int32
 	Site uint32 // 1 + its first site, counted from the block's FirstSite; 0: it makes no row
 }

@@ -120,7 +120,8 @@ func (r *tableReader) functions() {
 	r.functionsHere = uint64(len(r.out.Functions))
 	for i := range r.out.Functions {
 		f := trace.Function{Name: r.s(), Place: r.place(), Module: r.module}
-		f.Outline = r.uv()&outlineFunction != 0
+		flags := r.uv()
+		f.Outline, f.Target = flags&outlineFunction != 0, trace.Target(flags>>firstTarget).Known()
 		f.First, f.Blocks = r.u32("first block"), r.u32("blocks of a function")
 		r.out.Functions[i] = f
 	}

@@ -132,15 +132,19 @@ func (w *tableWriter) module(m *trace.Module) {
 	}
 }
 
-// outlineFunction is the flag of a function that is a body of a parallel region.
-const outlineFunction = 1
+// outlineFunction is the flag of a function that is a body of a parallel region; those from
+// firstTarget on are its target's.
+const (
+	outlineFunction = 1
+	firstTarget     = 1
+)
 
 func (w *tableWriter) function(f *trace.Function) {
 	w.s(f.Name)
 	w.place(f.Place)
-	flags := uint32(0)
+	flags := uint32(f.Target) << firstTarget
 	if f.Outline {
-		flags = outlineFunction
+		flags |= outlineFunction
 	}
 	w.u32(flags)
 	w.u32(f.First)

@@ -47,7 +47,7 @@ func someModule(t *rapid.T) *trace.Program {
 		return trace.Function{
 			Name: someText.Draw(t, "name"), Place: somePlace(t),
 			First: first, Blocks: rapid.Uint32Range(0, blocks-first).Draw(t, "blocks"),
-			Outline: rapid.Bool().Draw(t, "outline"),
+			Outline: rapid.Bool().Draw(t, "outline"), Target: trace.Target(rapid.Uint32().Draw(t, "target")).Known(),
 		}
 	})
 	hasInstrs := rapid.Bool().Draw(t, "has instructions")

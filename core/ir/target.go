@@ -1,0 +1,99 @@
+package ir
+
+import (
+	"strings"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// features are words of "target-features", with what they are and need.
+var features = map[string]trace.Target{
+	"sse4.1": trace.SSE41, "sse4.2": withSSE42, "popcnt": trace.POPCNT, "avx": withAVX, "avx2": withAVX2,
+	"fma": withAVX | trace.FMA, "fma4": withAVX | trace.FMA, "avx512f": withAVX512,
+}
+
+// What instruction sets bring, with those that they need (LLVM, X86TargetParser.cpp).
+const (
+	withSSE42  = trace.SSE41 // its popcnt is a feature of its own
+	withAVX    = withSSE42 | trace.AVX
+	withAVX2   = withAVX | trace.AVX2
+	withAVX512 = withAVX2 | trace.FMA | trace.AVX512
+
+	level2 = withSSE42 | trace.POPCNT
+	level3 = withAVX2 | trace.FMA | trace.POPCNT
+	level4 = withAVX512 | trace.POPCNT
+)
+
+// neededBy are the features that fall with one that is taken away.
+var neededBy = map[string]trace.Target{
+	"sse4.1": withAVX512, "sse4.2": withAVX512 &^ trace.SSE41, "popcnt": trace.POPCNT,
+	"avx": withAVX512 &^ withSSE42, "avx2": trace.AVX2 | trace.AVX512, "fma": trace.FMA | trace.AVX512, "avx512f": trace.AVX512,
+}
+
+// processors are names that "target-cpu" may have, for functions that list no features:
+// compilers but clang leave them out. What is not here has what every x86-64 has.
+var processors = makeProcessors(map[trace.Target]string{
+	trace.SSE41:                        "penryn",
+	trace.POPCNT:                       "amdfam10 barcelona btver1",
+	level2:                             `x86-64-v2 nehalem corei7 westmere silvermont slm atom_sse4_2 goldmont goldmont-plus tremont`,
+	withAVX | trace.POPCNT:             `sandybridge corei7-avx ivybridge core-avx-i btver2`,
+	withAVX | trace.POPCNT | trace.FMA: `bdver1 bdver2 bdver3`,
+	level3: `x86-64-v3 haswell core-avx2 broadwell skylake bdver4 znver1 znver2 znver3
+		alderlake raptorlake meteorlake gracemont sierraforest grandridge arrowlake arrowlake-s lunarlake pantherlake clearwaterforest`,
+	level4: `x86-64-v4 knl knm skylake-avx512 skx cascadelake cooperlake cannonlake icelake-client icelake-server
+		rocketlake tigerlake sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids znver4 znver5`,
+})
+
+func makeProcessors(lists map[trace.Target]string) map[string]trace.Target {
+	of := map[string]trace.Target{}
+	for target, names := range lists {
+		for name := range strings.FieldsSeq(names) {
+			of[name] = target
+		}
+	}
+	return of
+}
+
+// isX86 tells triples of x86, of 32 or 64 bits.
+func isX86(triple string) bool {
+	machine, _, _ := strings.Cut(triple, "-")
+	return strings.HasPrefix(machine, "x86_64") || machine == "amd64" || len(machine) == 4 && machine[0] == 'i' && machine[2:] == "86"
+}
+
+// target is what the function's code is made for: the module's triple, and the function's
+// attributes "target-cpu" and "target-features", as LLVM's code generators take them. Without
+// either it is the least that the triple allows.
+func (f *function) target() trace.Target {
+	if !isX86(f.m.triple) {
+		return 0
+	}
+	cpu, list := "", ""
+	for _, g := range f.groups {
+		if value, ok := stringAttribute(f.m.groups[g], "target-cpu"); ok {
+			cpu = value
+		}
+		if value, ok := stringAttribute(f.m.groups[g], "target-features"); ok {
+			list = value
+		}
+	}
+	target := processors[cpu]
+	for word := range strings.SplitSeq(list, ",") {
+		switch name := strings.TrimLeft(word, "+-"); {
+		case strings.HasPrefix(word, "+"):
+			target |= features[name]
+		case strings.HasPrefix(word, "-"):
+			target &^= neededBy[name]
+		}
+	}
+	return target | trace.X86
+}
+
+// stringAttribute is the value of `"key"="value"` in a group's line.
+func stringAttribute(group, key string) (string, bool) {
+	_, rest, ok := strings.Cut(group, `"`+key+`"="`)
+	if !ok {
+		return "", false
+	}
+	value, _, ok := strings.Cut(rest, `"`)
+	return value, ok
+}
