@@ -91,17 +91,18 @@ func words(opcode, of string) string {
 	return opcode + " " + of
 }
 
-// loads says what loads take, as far as a trace tells.
+// loads says what a block is made for, and what its loads take, as far as a trace tells.
 func (m *Models) loads(block uint32) pipeline.Options {
-	if !m.memory.known {
-		return pipeline.Options{}
-	}
-	return pipeline.Options{LoadLatency: func(_ int, number uint32) float64 {
-		if s := m.memory.at(m.program, block, number); s != nil {
-			return s.latency
+	o := pipeline.Options{Target: m.program.TargetOf(block)}
+	if m.memory.known {
+		o.LoadLatency = func(_ int, number uint32) float64 {
+			if s := m.memory.at(m.program, block, number); s != nil {
+				return s.latency
+			}
+			return 0
 		}
-		return 0
-	}}
+	}
+	return o
 }
 
 // programTable is what is known of the whole.

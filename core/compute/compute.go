@@ -150,6 +150,9 @@ func (m *Models) join() {
 			continue
 		}
 		mine, theirs := &m.program.Blocks[at], &m.module.Program.Blocks[b]
+		if f := mine.Function; f != trace.NoFunction && m.program.Functions[f].Target == 0 {
+			m.program.Functions[f].Target = m.module.Program.TargetOf(uint32(b))
+		}
 		if len(mine.Instrs) > 0 || mine.Sites != theirs.Sites {
 			continue
 		}

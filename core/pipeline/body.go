@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -37,6 +38,9 @@ type Wait struct {
 
 // Options say what is known besides the instructions.
 type Options struct {
+	// Target is what the code was made for (trace.Function): an instruction of LLVM's that
+	// it has none for is taken as those that it is made of.
+	Target trace.Target
 	// LoadLatency gives the average cycles of a load, E(λ), 0 for the description's own;
 	// the block is an index into the blocks given, the site as trace.Instr has it, 0 for none.
 	LoadLatency func(block int, site uint32) float64
@@ -76,7 +80,8 @@ type Carried struct {
 // NewChain lays out the pieces of a loop's body, in an order in which they run.
 func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body {
 	b := &Body{Processor: p}
-	n := 0
+	target, n := p.machine(o.Target), 0
+	apart := target.Lacks(trace.FMA) || !p.has(FMA)
 	for i := range pieces {
 		n += len(pieces[i].Instrs)
 	}
@@ -84,7 +89,7 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 	first := make([]uint32, len(pieces))
 	for i := range pieces {
 		first[i] = uint32(len(b.Ops))
-		l := layout{p: p, b: b, instrs: pieces[i].Instrs, block: i, options: o}
+		l := layout{p: p, b: b, instrs: pieces[i].Instrs, block: i, options: o, target: target, apart: apart}
 		l.findUsers()
 		l.add(pieces[i].Weight)
 	}
@@ -97,7 +102,11 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 		if c.Before == 0 && from >= to {
 			continue // no value of this iteration comes from behind
 		}
-		b.Ops[to].Waits = append(b.Ops[to].Waits, Wait{Op: from, Before: c.Before, Cycles: b.Ops[from].Cost.Latency * min(1, b.Ops[to].Weight)})
+		cycles := b.Ops[from].Cost.Latency
+		if uses := pieces[c.Piece].Instrs[c.Instr].Uses; len(uses) == 3 && uses[2] == -1 {
+			cycles += b.Ops[to].addend() // most likely it is that: of sums there are more than of polynomials
+		}
+		b.Ops[to].Waits = append(b.Ops[to].Waits, Wait{Op: from, Before: c.Before, Cycles: cycles * min(1, b.Ops[to].Weight)})
 	}
 	return b
 }
@@ -109,8 +118,19 @@ type layout struct {
 	instrs  []trace.Instr
 	block   int
 	options Options
+	target  trace.Target
+	apart   bool      // a multiply-add is a product and a sum
 	users   [][]int32 // by instruction: those of the block that use it, twice if twice
 	free    []bool    // part of another instruction
+}
+
+// addend is what a multiply-add needs its third operand later than the others, a number
+// below 0; 0 for other operations.
+func (op *Op) addend() float64 {
+	if op.Class == FMA && op.Cost.Addend > 0 {
+		return op.Cost.Addend - op.Cost.Latency
+	}
+	return 0
 }
 
 func (l *layout) findUsers() {
@@ -175,46 +195,72 @@ func (l *layout) add(weight float64) {
 			}
 		}
 		l.b.Ops = append(l.b.Ops, op)
-		if len(in.Uses) == 0 {
-			continue
-		}
-		waits := make([]Wait, 0, len(in.Uses))
-		for k, u := range in.Uses {
-			d := definedBy(u)
-			if d < 0 || int(d) >= len(l.instrs) || u >= int32(i) {
-				continue
-			}
-			w := Wait{Op: uint32(first) + uint32(d)}
-			if u <= -2 {
-				w.Before = 1
-			}
-			if op.Class == FMA && k == 2 && op.Cost.Addend > 0 {
-				w.Cycles = op.Cost.Addend - op.Cost.Latency // the rest is the producer's
-			}
-			waits = append(waits, w)
-		}
-		l.b.Ops[len(l.b.Ops)-1].Waits = waits
 	}
-	for i := first; i < len(l.b.Ops); i++ {
-		for k := range l.b.Ops[i].Waits {
-			w := &l.b.Ops[i].Waits[k]
-			from := &l.b.Ops[w.Op]
-			latency := from.Cost.Latency
-			if from.Cost.Again > 0 && l.isAgain(from.Class, i-first) {
-				latency = from.Cost.Again
-			}
-			w.Cycles = (w.Cycles + latency) * min(1, l.b.Ops[i].Weight)
-		}
+	for i := range l.instrs {
+		l.b.Ops[first+i].Waits = l.waits(first, i)
 	}
 }
 
-// isAgain tells whether an instruction is of a class, or hands its value to such alone.
-func (l *layout) isAgain(class Class, i int) bool {
-	is := func(i int32) bool { kind, _ := kindOf(&l.instrs[i]); return kind == class }
-	if l.instrs[i].Opcode == "phi" {
-		return l.onlyFor(i, is)
+// waits are what an instruction waits for in its block; the block's operations begin at first.
+func (l *layout) waits(first, i int) []Wait {
+	uses, op := l.instrs[i].Uses, &l.b.Ops[first+i]
+	if len(uses) == 0 {
+		return nil
 	}
-	return is(int32(i))
+	waits := make([]Wait, 0, len(uses))
+	for k, u := range uses {
+		d := definedBy(u)
+		if d < 0 || int(d) >= len(l.instrs) || u >= int32(i) {
+			continue
+		}
+		w := Wait{Op: uint32(first) + uint32(d)}
+		if u <= -2 {
+			w.Before = 1
+		}
+		from := &l.b.Ops[w.Op]
+		latency := from.Cost.Latency
+		if from.Cost.Again > 0 && l.isAgain(from, i, k) {
+			latency = from.Cost.Again
+		}
+		if k == 2 {
+			latency += op.addend()
+		}
+		w.Cycles = latency * min(1, op.Weight)
+		waits = append(waits, w)
+	}
+	return waits
+}
+
+// isAgain tells whether an operand of an instruction takes what another one gives as one of
+// its own class does, or hands it to such alone.
+func (l *layout) isAgain(from *Op, i, operand int) bool {
+	class := from.Class
+	if class == FMA && l.apart {
+		class = FAdd
+	}
+	if l.instrs[i].Opcode != "phi" {
+		return l.takes(i, operand) == class
+	}
+	return l.onlyFor(i, func(u int32) bool {
+		for k, use := range l.instrs[u].Uses {
+			if definedBy(use) == int32(i) && l.takes(int(u), k) != class {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// takes is the class of what an instruction does first with an operand.
+func (l *layout) takes(i, operand int) Class {
+	class, _ := kindOf(&l.instrs[i])
+	switch {
+	case class != FMA || !l.apart:
+		return class
+	case operand == 2:
+		return FAdd
+	}
+	return FMul
 }
 
 // isAddress tells instructions whose address an operand is.
@@ -242,7 +288,10 @@ func (l *layout) merge(i int) {
 	case "icmp":
 		l.free[i] = l.p.Fuses&CompareBranch != 0 && l.onlyFor(i, func(u int32) bool { return l.instrs[u].Opcode == "br" })
 	case "fneg":
-		l.free[i] = l.onlyFor(i, func(u int32) bool { class, _ := intrinsic(&l.instrs[u]); return class == FMA })
+		l.free[i] = l.onlyFor(i, func(u int32) bool {
+			class, _ := intrinsic(&l.instrs[u])
+			return class == FMA && !l.isLibrary(&l.instrs[u])
+		})
 	case "select":
 		if l.isFloatMin(in) {
 			c := l.own(in, 0)
@@ -281,6 +330,9 @@ func (l *layout) entersWith(i int) bool {
 	case "phi", "store", "load", "getelementptr", "zext", "sext", "trunc", "br", "ret":
 		return false
 	}
+	if l.target.Lacks(trace.AVX) && strings.HasPrefix(l.instrs[i].Type, "<") {
+		return false // before AVX a vector in memory had to be aligned for that, which seldom is known
+	}
 	return int(l.users[i][0]) > i
 }
 
@@ -311,9 +363,17 @@ func (l *layout) cost(i int) (Class, Cost) {
 	if !some {
 		return "", Cost{}
 	}
-	of := shapeOf(in.Type)
-	var c Cost
-	ok := true
+	if l.isLibrary(in) {
+		class = Call
+	}
+	of := l.shape(in.Type)
+	c, ok, found := l.made(class, in, of)
+	if found {
+		if !ok {
+			l.b.lacks(class, in.Type, uint32(l.block))
+		}
+		return class, c
+	}
 	switch class {
 	case IDiv:
 		if c, ok = l.division(in, of); len(in.Uses) == 1 {
@@ -357,7 +417,7 @@ func (l *layout) cost(i int) (Class, Cost) {
 		// They give nothing; what they store has the type.
 		of = shape{element: "double", elements: 4, parts: 1}
 		if from := l.own(in, 0); from >= 0 {
-			of = shapeOf(l.instrs[from].Type)
+			of = l.shape(l.instrs[from].Type)
 		}
 		c, ok = l.p.cost(class, of)
 	case Call:

@@ -30,6 +30,38 @@
 //     as ports do, together with its loads and stores (the ECM model): what is fetched
 //     while the core computes costs nothing.
 //
+// # What the code was made for
+//
+// A code generator makes of an instruction of LLVM's what its machine has, and that need not be
+// all that the processor has: of llvm.fmuladd a multiplication and an addition where there is
+// no FMA, as in what clang -O2 makes for any x86-64. So a chain of sums of products waits for an
+// addition an iteration, not for a fused multiply-add. [Options.Target] says what the code was
+// made for (trace.Function has it, from LLVM's attributes target-cpu and target-features), and
+// a block's instructions stay LLVM's, so that what counts them, or asks the same code of
+// another kind of processor, has the same ones; the cost alone is that of several:
+//
+//   - llvm.fmuladd without FMA: a product, and a sum, which alone waits for the third operand;
+//   - vectors wider than the machine's registers: as many as they fill;
+//   - on vectors without SSE 4.1: extensions, selections, the smaller or larger of two, products of 32
+//     bits, comparisons of 64 bits; without AVX2 or AVX-512: products of 64 bits, rotations,
+//     comparisons, which give a vector there and no mask;
+//   - llvm.ctpop of a number without POPCNT, and, on any x86, llvm.minnum, llvm.maxnum and
+//     llvm.round;
+//   - llvm.fma without FMA, llvm.floor and others that round without SSE 4.1, and on any x86
+//     llvm.lround: calls of the mathematical library, whose time is not in the model's
+//     ([Body.Unknown]).
+//
+// Where the code's machine is of another kind than the processor, or is not known, as in
+// traces made before it was recorded, the code is taken as if it were made for the processor.
+//
+// Not taken apart are: vectors of llvm.ctpop, llvm.ctlz and llvm.cttz; shifts of vectors by vectors without
+// AVX2; conversions of unsigned and of vectors of 64-bit integers without AVX-512; products of vectors
+// of bytes, and of two 64-bit numbers to 128 bits, taken as two; llvm.bitreverse, llvm.copysign and saturating
+// sums; llvm.memcpy of few bytes, which is loads and stores, and taken as a call; selections of
+// floating-point numbers that become branches; minnum where a fast-math flag excludes what is
+// no number; and the copies of registers that code without AVX has, whose operations write over
+// an operand: they take places in the core, and no port.
+//
 // # Where this is not the slides
 //
 // One pass of a block is what the slides sum up. A real core works at many iterations at a
@@ -83,6 +115,7 @@ package pipeline
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -197,6 +230,11 @@ func (p *Processor) Cost(k Key) (Cost, bool) {
 	return c, found
 }
 
+// has tells whether the description gives a class a cost, for any type.
+func (p *Processor) has(class Class) bool {
+	return slices.ContainsFunc(p.keys, func(k Key) bool { return k.Class == class })
+}
+
 // PortNames lists the ports of a set, P0|P1.
 func (p *Processor) PortNames(ports uint64) string {
 	var names []string
@@ -236,7 +274,7 @@ func (p *Processor) cost(class Class, of shape) (Cost, bool) {
 		}
 		switch class {
 		case FMA:
-			return p.series(of, FMul, FAdd)
+			return p.productAndSum(of)
 		case IMin:
 			return p.series(of, ICmp, Select)
 		}
@@ -312,13 +350,16 @@ func (p *Processor) ofClass(class Class, of shape) (Cost, bool) {
 		c, ok := p.costs[Key{class, ""}]
 		return c.times(of.parts), ok
 	}
-	whole := 1 << bits.Len(uint(n-1))
-	for m := whole; m <= 64; m *= 2 {
+	whole, most := 1<<bits.Len(uint(n-1)), 64
+	if of.widestBits > 0 {
+		most = of.widestBits / of.elementBits()
+	}
+	for m := whole; m <= most; m *= 2 {
 		if c, ok := p.costs[Key{class, vectorOf(m, of.element)}]; ok {
 			return c.times(of.parts), true
 		}
 	}
-	for m := whole / 2; m >= 2; m /= 2 {
+	for m := min(whole/2, most); m >= 2; m /= 2 {
 		if c, ok := p.costs[Key{class, vectorOf(m, of.element)}]; ok {
 			return c.times(of.parts * ((n + m - 1) / m)), true
 		}
@@ -334,6 +375,21 @@ type shape struct {
 	element  string // i8 to i64 (scalars i32 and i64), float, double
 	elements int    // of a vector; 0: a scalar
 	parts    int    // at least 1: how often, for what is wider than any register
+	// widestBits bounds the vectors' parts, for code whose machine has narrower registers than
+	// the processor; 0: nothing does.
+	widestBits int
+}
+
+func (s shape) elementBits() int {
+	switch s.element {
+	case "i8":
+		return 8
+	case "i16":
+		return 16
+	case "i32", "float":
+		return 32
+	}
+	return 64
 }
 
 // neighbour is the scalar that stands in for one without a number.

@@ -124,7 +124,7 @@ type maker struct {
 type place struct{ block, instr uint32 }
 
 func (m *maker) options(blocks []uint32) Options {
-	var o Options
+	o := Options{Target: m.r.Program.TargetOf(blocks[0])}
 	if m.r.LoadLatency != nil {
 		o.LoadLatency = func(block int, site uint32) float64 { return m.r.LoadLatency(blocks[block], site) }
 	}

@@ -1,0 +1,208 @@
+package pipeline
+
+import "github.com/stackglass/stackglass/core/trace"
+
+// x86 is what descriptions call it.
+const x86 = "x86-64"
+
+// machine is the code's target where it is of this processor's kind, else 0: code for another
+// kind of machine is taken as if it were made again for this one, with all that it has.
+func (p *Processor) machine(t trace.Target) trace.Target {
+	if p.ISA != "" && p.ISA != x86 {
+		return 0
+	}
+	return t
+}
+
+// shape is that of a type in the registers that the code was made for.
+func (l *layout) shape(typ string) shape {
+	s := shapeOf(typ)
+	if s.elements > 0 {
+		s.widestBits = l.target.VectorBits(s.isFloat())
+	}
+	return s
+}
+
+// isX86 tells whether code is for an x86, be it known which.
+func (l *layout) isX86() bool { return l.p.ISA == x86 || l.target&trace.X86 != 0 }
+
+// isLibrary tells the intrinsics that are calls of the mathematical library where the code's
+// machine has no instruction for them.
+func (l *layout) isLibrary(in *trace.Instr) bool {
+	switch in.Opcode {
+	case "llvm.fma":
+		return l.target.Lacks(trace.FMA)
+	case "llvm.floor", "llvm.ceil", "llvm.rint", "llvm.nearbyint", "llvm.trunc", "llvm.round", "llvm.roundeven":
+		return l.target.Lacks(trace.SSE41)
+	case "llvm.lround", "llvm.llround":
+		return l.isX86()
+	}
+	return false
+}
+
+// recipe is what stands for one instruction of LLVM's: steps one after the other, in each of
+// which nothing waits for the rest of it.
+type recipe [][]Class
+
+// The recipes are what LLVM's code generator makes (X86ISelLowering.cpp).
+var (
+	ofNumberOrNone = recipe{{FMin, FCmp}, {Select}}          // minnum gives the number, of a number and none
+	ofNumberByMask = recipe{{FMin, FCmp}, {ALU, ALU}, {ALU}} // the same without an instruction that selects
+	ofRound        = recipe{{ALU}, {FAdd}, {Round}}          // trunc(x ± 0.5), the sign put there
+	ofOnes         = recipe{{Shift}, {ALU}, {IAdd}, {ALU, Shift}, {ALU}, {IAdd}, {Shift}, {IAdd}, {ALU}, {IMul}, {Shift}}
+	ofBlend        = recipe{{ALU, ALU}, {ALU}}        // x & mask | y &^ mask
+	ofMin          = recipe{{ALU}, {ALU, ALU}, {ALU}} // the mask first
+	ofLongMin      = recipe{{ALU}, {ALU, ALU, Shuffle, Shuffle}, {ALU}, {ALU}, {ALU, ALU}, {ALU}}
+	ofLongCompare  = recipe{{ALU}, {ALU, ALU, Shuffle, Shuffle}, {ALU}, {ALU}}
+	ofZeros        = recipe{{Shuffle}} // put between the elements
+	ofSigns        = recipe{{Shuffle}, {Shift}}
+	ofRotation     = recipe{{Shift, Shift}, {ALU}}
+	ofProduct      = recipe{{Shuffle}, {IMul, IMul}, {Shuffle, Shuffle}, {Shuffle}} // of the even and the odd elements
+	ofLongProduct  = recipe{{Shift, Shift}, {IMul, IMul, IMul}, {IAdd}, {Shift}, {IAdd}}
+)
+
+// made is the cost of what takes other instructions on the code's machine than elsewhere;
+// found: it is such.
+func (l *layout) made(class Class, in *trace.Instr, of shape) (c Cost, ok, found bool) {
+	if class == FMA && l.target.Lacks(trace.FMA) {
+		c, ok = l.p.productAndSum(of)
+		return c, ok, true
+	}
+	r := l.scalarRecipe(class, in, of)
+	if of.elements > 0 {
+		r = l.vectorRecipe(class, in, of)
+	}
+	if r == nil {
+		return c, true, false
+	}
+	c, ok = l.p.steps(of, r)
+	return c, ok, true
+}
+
+// steps are the costs of a recipe.
+func (p *Processor) steps(of shape, r recipe) (sum Cost, ok bool) {
+	for _, step := range r {
+		var together Cost
+		for _, class := range step {
+			as := of
+			switch {
+			case class == ALU:
+				as = of.asBits()
+			case class == IMul && of.elements > 0: // longer products are made of such as of 16 bits
+				as.element, as.elements = "i16", of.elements*of.elementBits()/16
+			}
+			c, ok := p.cost(class, as)
+			if !ok {
+				return Cost{}, false
+			}
+			together = together.beside(c)
+		}
+		sum = sum.then(together)
+	}
+	return sum, true
+}
+
+// asBits is the shape of the integers that floating-point numbers are to operations on bits.
+func (s shape) asBits() shape {
+	switch s.element {
+	case "double":
+		s.element, s.elements = "i64", max(2, s.elements)
+	case "float":
+		s.element, s.elements = "i32", max(4, s.elements)
+	}
+	return s
+}
+
+func (l *layout) scalarRecipe(class Class, in *trace.Instr, of shape) recipe {
+	switch class {
+	case FMin:
+		if isNumber(in) {
+			return l.numberRecipe()
+		}
+	case Round:
+		if l.isX86() && in.Opcode == "llvm.round" {
+			return ofRound
+		}
+	case Count:
+		if in.Opcode == "llvm.ctpop" && l.target.Lacks(trace.POPCNT) {
+			return ofOnes
+		}
+	case Select:
+		if of.isFloat() && !l.isFloatMin(in) && l.target.Lacks(trace.AVX) {
+			return ofBlend
+		}
+	}
+	return nil
+}
+
+func (l *layout) vectorRecipe(class Class, in *trace.Instr, of shape) recipe {
+	t := l.target
+	switch {
+	case class == FMin && isNumber(in):
+		return l.numberRecipe()
+	case class == Round && l.isX86() && in.Opcode == "llvm.round":
+		return ofRound
+	case (class == Extend || class == Select || class == IMin || class == ICmp && of.element == "i64") && t.Lacks(trace.SSE41):
+		return l.firstRecipe(class, in, of)
+	case class == IMul && of.element == "i32" && t.Lacks(trace.SSE41):
+		return ofProduct
+	case class == IMul && of.element == "i64" && t.Lacks(trace.AVX512):
+		return ofLongProduct
+	case class == Rotate && t.Lacks(trace.AVX512):
+		return ofRotation
+	case class == ICmp && of.element != "i64" && t.Lacks(trace.AVX512):
+		return recipe{{ALU}} // the result is a vector, no mask
+	case class == FCmp && t.Lacks(trace.AVX512):
+		return recipe{{FMin}}
+	}
+	return nil
+}
+
+// firstRecipe is of the vectors that the first x86-64 has.
+func (l *layout) firstRecipe(class Class, in *trace.Instr, of shape) recipe {
+	name := in.Opcode
+	switch {
+	case class == Extend && name == "zext":
+		return ofZeros
+	case class == Extend:
+		return ofSigns
+	case class == ICmp:
+		return ofLongCompare
+	case class == Select && l.isFloatMin(in):
+		return nil
+	case class == Select, name == "llvm.abs":
+		return ofBlend
+	case of.element == "i64":
+		return ofLongMin
+	case of.element == "i8" && name[:len("llvm.u")] == "llvm.u", of.element == "i16" && name[:len("llvm.s")] == "llvm.s":
+		return nil // of these there are instructions
+	}
+	return ofMin
+}
+
+// numberRecipe is of what [isNumber] tells, which x86 alone has no instruction for.
+func (l *layout) numberRecipe() recipe {
+	switch {
+	case !l.isX86():
+		return nil
+	case l.target.Lacks(trace.SSE41):
+		return ofNumberByMask
+	}
+	return ofNumberOrNone
+}
+
+// isNumber tells the smaller or larger of two that is a number where one of them is.
+func isNumber(in *trace.Instr) bool { return in.Opcode == "llvm.minnum" || in.Opcode == "llvm.maxnum" }
+
+// productAndSum is a multiply-add where there is no such instruction: its third operand only
+// the sum waits for, and what it hands on to another sum is there as soon as a sum's.
+func (p *Processor) productAndSum(of shape) (c Cost, ok bool) {
+	product, ok1 := p.cost(FMul, of)
+	sum, ok2 := p.cost(FAdd, of)
+	c = product.then(sum)
+	c.Addend = sum.Latency
+	if sum.Again > 0 {
+		c.Again = product.Latency + sum.Again
+	}
+	return c, ok1 && ok2
+}
