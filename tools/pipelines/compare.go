@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -45,19 +46,20 @@ func peer(t *target, assembly string) (steady, first float64, err error) {
 // instruction: it enters, starts in the next cycle, and leaves.
 const entering = 3
 
-func compareAll(w io.Writer, testdata, machine string, measured bool) error {
-	rows, runs, err := compare(testdata, machine, measured)
+func compareAll(w io.Writer, testdata, machine, march string, measured bool) error {
+	rows, runs, err := compare(testdata, machine, march, measured)
 	if err != nil {
 		return err
 	}
-	print(w, machine, rows)
+	print(w, machine, march, rows)
 	if measured {
 		printWholes(w, runs)
 	}
 	return nil
 }
 
-func compare(testdata, machine string, measured bool) (rows []row, runs []whole, err error) {
+// compare compares loops compiled for a processor, or with another -march.
+func compare(testdata, machine, march string, measured bool) (rows []row, runs []whole, err error) {
 	t, err := targetOf(machine)
 	if err != nil {
 		return nil, nil, err
@@ -83,7 +85,7 @@ func compare(testdata, machine string, measured bool) (rows []row, runs []whole,
 	if testdata, err = filepath.Abs(testdata); err != nil {
 		return nil, nil, err
 	}
-	b := &build{dir: dir, testdata: testdata, machine: t.cpu}
+	b := &build{dir: dir, testdata: testdata, machine: cmp.Or(march, t.cpu), other: march != ""}
 	for _, s := range sources {
 		if err := b.compile(s); err != nil {
 			return nil, nil, err
@@ -103,11 +105,11 @@ func compare(testdata, machine string, measured bool) (rows []row, runs []whole,
 		if r.peer, r.peerPass, err = peer(t, l.assembly); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", l.name, err)
 		}
-		body := p.NewBody(l.block.Instrs, pipeline.Options{})
+		body := p.NewBody(l.block.Instrs, pipeline.Options{Target: l.target})
 		if len(body.Missing) > 0 {
 			return nil, nil, fmt.Errorf("%s: nothing known of %s %s", l.name, body.Missing[0].Class, body.Missing[0].Type)
 		}
-		r.tuned = tuned.NewBody(l.block.Instrs, pipeline.Options{}).Steady()
+		r.tuned = tuned.NewBody(l.block.Instrs, pipeline.Options{Target: l.target}).Steady()
 		r.steady, r.pass = body.Steady(), body.OnePass().Cycles+entering
 		rows = append(rows, r)
 	}
@@ -132,7 +134,10 @@ func sum(rows []row) (f figures) {
 	return f
 }
 
-func print(w io.Writer, machine string, rows []row) {
+func print(w io.Writer, machine, march string, rows []row) {
+	if march != "" {
+		machine += ", of code for " + march
+	}
 	fmt.Fprintf(w, "Cycles of loop bodies on %s: by the model with llvm-mca's numbers, and by llvm-mca, an iteration\n"+
 		"of many and one pass; by the model with measured numbers of single instructions, and as the machine at hand takes.\n\n", machine)
 	fmt.Fprintf(w, "%-20s %8s %-10s %8s %7s | %6s %6s %7s | %8s %-10s %8s %7s %7s\n",

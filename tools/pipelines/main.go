@@ -7,8 +7,9 @@
 //	pipelines memory DIR PROCESSOR   the same of its memory alone
 //	pipelines runtimes FILE        writes a page that compares runtimes of kernels at several
 //	                               sizes with what this machine takes
-//	pipelines compare [PROCESSOR]  prints loop bodies' times by the model, by llvm-mca, and,
-//	                               where the machine at hand is that processor, as measured
+//	pipelines compare [PROCESSOR [MARCH]]   prints loop bodies' times by the model, by llvm-mca,
+//	                               and, where the machine at hand is that processor, as measured;
+//	                               of code for it, or made with -march=MARCH, such as x86-64
 //	pipelines scaling              prints runtimes at larger inputs, predicted from small ones,
 //	                               and as measured on the machine at hand
 //
@@ -56,11 +57,13 @@ func run(args []string) error {
 			fmt.Println("The machine at hand is none of those that have a description: nothing is measured")
 			machine = "sapphirerapids"
 		}
-		return compareAll(os.Stdout, loopsDir, machine, machine == host())
+		return compareAll(os.Stdout, loopsDir, machine, "", machine == host())
 	case len(args) == 2 && args[0] == "compare":
-		return compareAll(os.Stdout, loopsDir, args[1], args[1] == host())
+		return compareAll(os.Stdout, loopsDir, args[1], "", args[1] == host())
+	case len(args) == 3 && args[0] == "compare":
+		return compareAll(os.Stdout, loopsDir, args[1], args[2], args[1] == host())
 	}
-	return fmt.Errorf("%q, want: describe DIR, tune DIR PROCESSOR, memory DIR PROCESSOR, runtimes FILE, or compare", args)
+	return fmt.Errorf("%q, want: describe DIR, tune DIR PROCESSOR, memory DIR PROCESSOR, runtimes FILE, scaling, or compare", args)
 }
 
 // host is what LLVM calls the machine at hand.

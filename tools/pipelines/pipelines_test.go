@@ -53,7 +53,7 @@ func TestDescriptionsAreOfTheTables(t *testing.T) {
 // are for `make pipelines`.
 func TestModelAgainstPeer(t *testing.T) {
 	need(t, mcaProgram, clangProgram)
-	rows, _, err := compare("testdata", "sapphirerapids", false)
+	rows, _, err := compare("testdata", "sapphirerapids", "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +66,31 @@ func TestModelAgainstPeer(t *testing.T) {
 	}
 	if m := mean(f.pass); m > 5 {
 		t.Errorf("one pass is %.1f %% apart from one iteration in the mean, want at most 5", m)
+	}
+}
+
+// TestModelOfPlainCode holds it to the same of code for any x86-64, and for one with FMA alone,
+// on a processor that has more.
+func TestModelOfPlainCode(t *testing.T) {
+	need(t, mcaProgram, clangProgram)
+	for _, c := range []struct {
+		march     string
+		mean, mid float64
+		dot       float64 // cycles an iteration of a dot product, by the model
+	}{{"x86-64", 14, 1, 3}, {"haswell", 14, 4, 4}} {
+		rows, _, err := compare("testdata", "sapphirerapids", c.march, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := sum(rows); len(rows) < 60 || mean(f.steady) > c.mean || median(f.steady) > c.mid {
+			t.Errorf("%s: %d loops, %.1f %% apart in the mean and %.1f %% in the median; want at least 60, at most %v and %v",
+				c.march, len(rows), mean(f.steady), median(f.steady), c.mean, c.mid)
+		}
+		for _, r := range rows {
+			if r.loop.name == "dot_double" && r.steady.Cycles != c.dot {
+				t.Errorf("%s: a dot product takes %v cycles an iteration, want %v", c.march, r.steady.Cycles, c.dot)
+			}
+		}
 	}
 }
 
