@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"io"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
@@ -13,7 +14,7 @@ import (
 //
 //  1. Stretches are analysed as segments, each by a [Stretcher], anywhere and in any
 //     order.
-//  2. Neighbouring segments are joined to one, by [Plan.Join], in any tree.
+//  2. Neighbouring segments are joined to one, by [JoinSegments], in any tree.
 //  3. The one that is left goes to [Plan.Finish], which analyses the trace in front of
 //     the first stretch itself: what analyses find out there decides on what they do
 //     later, and no segment could know.
@@ -28,9 +29,11 @@ type Plan struct {
 	// the trace, anywhere, and Layouts puts it together.
 	Moves bool
 
-	spec Spec
-	head Stretch // what comes before them
-	lone bool    // threads are told apart, and all stretches are of one
+	spec   Spec
+	head   Stretch // what comes before them
+	chunks []trace.Chunk
+	before []uint64 // references before each, and in all
+	lone   bool     // threads are told apart, and all stretches are of one
 }
 
 // headReferences are analysed in front of the first stretch. Communication decides there
@@ -38,8 +41,8 @@ type Plan struct {
 const headReferences = leastStretch
 
 // NewPlan divides a run with this spec of a source, in stretches of about so many
-// references, which begin with chunks where those are not longer. The error is a
-// [*trace.OptionError].
+// references, which begin with chunks where those are not longer. A source that is nil
+// cannot be divided. The error is a [*trace.OptionError].
 func NewPlan(spec Spec, source trace.Source, references uint64) (*Plan, error) {
 	return newPlan(spec, source, references, headReferences)
 }
@@ -49,10 +52,16 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 	if err := p.spec.Check(); err != nil {
 		return nil, err
 	}
+	if source == nil {
+		return p, nil
+	}
 	chunks := source.Chunks()
+	p.chunks = chunks
 	for _, c := range chunks {
+		p.before = append(p.before, p.References)
 		p.References += c.References
 	}
+	p.before = append(p.before, p.References)
 	if references == 0 || p.References <= head || !p.spec.Divides(source.Kinds()) || p.spec.has(Loops) {
 		return p, nil
 	}
@@ -60,8 +69,9 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 	at := func(chunk int, rows, before uint64) Stretch {
 		return Stretch{From: trace.Position{Chunk: chunks[chunk].At, Rows: rows}, First: before, Events: events, Lone: p.lone}
 	}
-	next, before := head, uint64(0) // where the next stretch shall begin
+	next := head // where the next stretch shall begin
 	for i, c := range chunks {
+		before := p.before[i]
 		for next < before+c.References {
 			rows := next - before
 			if near := references / 16; rows <= near && len(p.Stretches) > 0 {
@@ -73,7 +83,6 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 				next = rest
 			}
 		}
-		before += c.References
 	}
 	for i := range p.Stretches {
 		p.Stretches[i].To = trace.Position{Chunk: trace.AtEnd}
@@ -92,6 +101,12 @@ func (p *Plan) prepare(source trace.Source) (events trace.Kinds) {
 	events = f.ask()
 	p.Moves = sitesOf(f.analyses) != nil && blocksMatter(events, source, p.spec.Mergeable)
 	return events
+}
+
+// Rest is what is left of one of the plan's stretches behind a position in it.
+func (p *Plan) Rest(of Stretch, from trace.Position) Stretch {
+	of.From, of.First, of.Laid, of.Layout = from, p.before[sort.Search(len(p.chunks), func(i int) bool { return p.chunks[i].At >= from.Chunk })], false, nil
+	return of
 }
 
 // Moves are what a part of a trace tells of where blocks of memory lie.
@@ -162,24 +177,30 @@ func (l *Layouts) Behind(moves Moves) []sites.Block {
 	return l.blocks.Layout()
 }
 
-// Join joins neighbouring segments of the plan, in their order, to one, which can be
-// joined in turn. They are not changed. The error is an [*AppendError] where one does not
-// begin where the one before it ends.
-func (p *Plan) Join(segments ...*profile.Profile) (*profile.Profile, error) {
+// JoinSegments joins neighbouring segments of a plan for this spec, in their order, to
+// one, which can be joined in turn. They are not changed. The error is an [*AppendError]
+// where one does not begin where the one before it ends.
+func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	first := segments[0]
 	if len(segments) == 1 {
 		return first, nil
 	}
-	spec := p.spec
+	spec = spec.WithDefaults()
 	told := !spec.Mergeable
-	spec.Mergeable, spec.Start = true, first.Segment.Start
-	analyses := spec.tableFor(spec.has(Sets), func() *trace.Program { return nil }, part{is: true, told: told, lone: p.lone})
+	noProgram := func() *trace.Program { return nil }
+	lone := sharingOf(table(spec, spec.has(Sets), noProgram)) != nil
+	spec.Mergeable = true
+	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{}}
+	if first.Segment != nil {
+		joined.Segment.Start = first.Segment.Start
+	}
+	spec.Start = joined.Segment.Start
+	analyses := spec.tableFor(spec.has(Sets), noProgram, part{is: true, told: told, lone: lone})
 	for _, a := range analyses {
 		if err := a.Restore(first); err != nil {
 			return nil, err
 		}
 	}
-	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{Start: first.Segment.Start}}
 	for _, next := range segments[1:] {
 		if err := adjoins(joined, next); err != nil {
 			return nil, err

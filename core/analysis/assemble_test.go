@@ -27,12 +27,12 @@ func segmentOf(t *testing.T, spec analysis.Spec, source trace.Source, of analysi
 }
 
 // joinedInTrees joins neighbours until there is one.
-func joinedInTrees(t *testing.T, rng *rand.Rand, p *analysis.Plan, list []*profile.Profile) *profile.Profile {
+func joinedInTrees(t *testing.T, rng *rand.Rand, spec analysis.Spec, list []*profile.Profile) *profile.Profile {
 	t.Helper()
 	for len(list) > 1 {
 		i := rng.IntN(len(list) - 1)
 		n := 2 + rng.IntN(min(4, len(list)-i-1))
-		joined, err := p.Join(list[i : i+n]...)
+		joined, err := analysis.JoinSegments(spec, list[i:i+n]...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestPlanIsOne(t *testing.T) {
 			}
 			list = append(list, segmentOf(t, spec, source, s))
 		}
-		got, joined, err := plan.Finish(readerOf(file), source, joinedInTrees(t, rng, plan, list))
+		got, joined, err := plan.Finish(readerOf(file), source, joinedInTrees(t, rng, spec, list))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

@@ -188,3 +188,12 @@ func (s *Stretcher) Segment(whole bool) Segment {
 	}
 	return made
 }
+
+// Layout tells where blocks of memory lie at the end of the segment that was given last;
+// nil where that does not matter.
+func (s *Stretcher) Layout() []sites.Block {
+	if !s.settled || s.before == nil {
+		return nil
+	}
+	return s.before.Layout()
+}
