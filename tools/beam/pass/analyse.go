@@ -1,0 +1,213 @@
+package pass
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/tools/beam/files"
+)
+
+// analyse makes segments of stretches. A segment with very many lines is ended, and
+// another begun, so that neither a worker's memory nor what it sends grows without bound.
+// A stretch that takes longer than the options' patience is left to others, in the next
+// round; Last is the round that has patience.
+type analyse struct {
+	Options Options
+	Last    bool
+}
+
+// stepsBetweenLooks are some 260,000 references.
+const stepsBetweenLooks = 64
+
+func (f *analyse) ProcessElement(ctx context.Context, task Task, done func(string, Segment), left func(Task)) error {
+	t, err := openTrace(ctx, task.Trace, &f.Options)
+	if err != nil {
+		return err
+	}
+	if task.Number < 0 || task.Number >= len(t.plan.Stretches) {
+		return fmt.Errorf("%s: there is no stretch %d: the file is not the same any more as when the job began", task.Trace, task.Number)
+	}
+	name := f.Options.keptAs(t, &task)
+	if known, err := f.Options.taken(ctx, t, &task, name); err != nil {
+		return err
+	} else if known != nil {
+		kept.Inc(ctx, int64(len(known)))
+		for _, s := range known {
+			done(f.Options.node(&s), s)
+		}
+		return nil
+	}
+	made, rest, err := f.segments(ctx, t, &task)
+	if err != nil {
+		return fmt.Errorf("%s: stretch %d, from byte %d on: %w", task.Trace, task.Number, task.From.Chunk, err)
+	}
+	if name != "" && rest == nil {
+		if err := keep(ctx, name, made); err != nil {
+			return err
+		}
+	}
+	for _, s := range made {
+		segments.Inc(ctx, 1)
+		sentLeaves.Update(ctx, int64(len(s.Profile)))
+		done(f.Options.node(&s), s)
+	}
+	if rest != nil {
+		rests.Inc(ctx, 1)
+		left(*rest)
+	}
+	return nil
+}
+
+// segments analyses a stretch, or as much of it as there is patience for.
+func (f *analyse) segments(ctx context.Context, t *opened, task *Task) (made []Segment, rest *Task, err error) {
+	of := t.plan.Stretches[task.Number]
+	if task.Rest {
+		of = t.plan.Rest(of, task.From)
+	}
+	if task.Laid {
+		if of.Layout, err = unpackValue[[]sites.Block](task.Layout); err != nil {
+			return nil, nil, fmt.Errorf("where blocks of memory lie arrived damaged: %w", err)
+		}
+		of.Laid = true
+	}
+	spec, err := f.Options.spec()
+	if err != nil {
+		return nil, nil, err
+	}
+	s := analysis.NewStretcher(spec, t.source)
+	begun := time.Now()
+	for {
+		s.Begin(of)
+		whole, late, err := f.step(ctx, s, begun)
+		if err != nil {
+			return nil, nil, err
+		}
+		part := s.Segment(whole)
+		if part.Profile == nil {
+			return nil, nil, errors.New("it could not be analysed as a segment")
+		}
+		analysing.Update(ctx, time.Since(begun).Milliseconds())
+		one, err := segmentOf(ctx, task.Trace, t.identity, task.Number, part.Profile)
+		if err != nil {
+			return nil, nil, err
+		}
+		made = append(made, one)
+		if whole {
+			return made, nil, nil
+		}
+		of = t.plan.Rest(of, part.To)
+		if late {
+			rest = &Task{Trace: task.Trace, Number: task.Number, From: of.From, Rest: true, Laid: task.Laid}
+			if task.Laid {
+				rest.Layout, err = layoutOf(s.Layout())
+			}
+			return made, rest, err
+		}
+	}
+}
+
+// step analyses until the stretch ends, or its segment is large, or it takes too long.
+func (f *analyse) step(ctx context.Context, s *analysis.Stretcher, begun time.Time) (whole, late bool, err error) {
+	counted := uint64(0)
+	for step := 1; ; step++ {
+		if err := s.Step(); err == io.EOF {
+			n, _ := s.Progress()
+			references.Inc(ctx, int64(n-counted))
+			return true, false, nil
+		} else if err != nil {
+			return false, false, err
+		}
+		if step%stepsBetweenLooks != 0 {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return false, false, err
+		}
+		n, lines := s.Progress()
+		references.Inc(ctx, int64(n-counted))
+		counted = n
+		late = !f.Last && f.Options.PatienceMS > 0 && time.Since(begun) > time.Duration(f.Options.PatienceMS)*time.Millisecond
+		if n > 0 && (late || lines >= f.Options.MostLines) {
+			return false, late, nil
+		}
+	}
+}
+
+// segmentOf packs a segment.
+func segmentOf(ctx context.Context, name, identity string, number int, p *profile.Profile) (Segment, error) {
+	begun := time.Now()
+	packed := pack(p.Encode())
+	packing.Update(ctx, time.Since(begun).Milliseconds())
+	if len(packed) > mostMessage {
+		return Segment{}, fmt.Errorf("a segment takes %d bytes, and %d can be sent; ask for shorter stretches, or fewer lines in a segment", len(packed), mostMessage)
+	}
+	return Segment{
+		Trace: name, Identity: identity, Number: number,
+		Start: p.Segment.Start, End: p.Segment.Start + p.Totals.AllReferences(), Profile: packed,
+	}, nil
+}
+
+// mostMessage is what a message between a runner and its workers can hold.
+const mostMessage = 2_000_000_000
+
+// keptAs is where the workspace has the segments of a task; "": nowhere. What is left of
+// stretches is where time had it be, so that another job has other ones.
+func (o *Options) keptAs(t *opened, task *Task) string {
+	if o.Workspace == "" || task.Rest {
+		return ""
+	}
+	return files.Join(o.Workspace, t.identity+"/"+strconv.Itoa(task.Number)+".segments")
+}
+
+// taken gives the segments of a task that an earlier job has left, or nil. Those that are
+// damaged are made again.
+func (o *Options) taken(ctx context.Context, t *opened, task *Task, name string) ([]Segment, error) {
+	if name == "" {
+		return nil, nil
+	}
+	content, found, err := files.Read(ctx, name)
+	if err != nil || !found {
+		return nil, err
+	}
+	list, err := decode[[]Segment](content)
+	if err != nil || len(list) == 0 {
+		return nil, nil
+	}
+	for i := range list {
+		s := &list[i]
+		if s.Identity != t.identity || s.Number != task.Number || i > 0 && s.Start != list[i-1].End {
+			return nil, nil
+		}
+		if p, err := s.profile(); err != nil || p.Segment.Start != s.Start || s.Start+p.Totals.AllReferences() != s.End {
+			return nil, nil
+		}
+		s.Trace = task.Trace
+	}
+	return list, nil
+}
+
+// keep puts the segments of a task into the workspace.
+func keep(ctx context.Context, name string, list []Segment) error {
+	content, err := encode(list)
+	if err != nil {
+		return err
+	}
+	return files.Write(ctx, name, unique(), func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}
+
+// unique is for the names of files that are not complete yet: two workers may have the
+// same work, if the runner takes one of them for lost.
+func unique() string {
+	return strconv.Itoa(os.Getpid()) + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+}

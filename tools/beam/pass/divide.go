@@ -1,0 +1,110 @@
+package pass
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+
+	"github.com/stackglass/stackglass/core/analysis"
+)
+
+// divide gives the stretches of traces. Where it matters where blocks of memory lie at
+// their beginnings, Moves has them, and what comes before the first one too, to find
+// that out.
+type divide struct{ Options Options }
+
+func (f *divide) ProcessElement(ctx context.Context, name string, ready, toFollow func(Task), whole func(string, Segment)) error {
+	t, err := openTrace(ctx, name, &f.Options)
+	if err != nil {
+		return err
+	}
+	whole(name, Segment{Trace: name, Identity: t.identity})
+	emit := ready
+	if t.plan.Moves && len(t.plan.Stretches) > 0 {
+		emit = toFollow
+		emit(Task{Trace: name, Number: -1})
+	}
+	for i := range t.plan.Stretches {
+		emit(Task{Trace: name, Number: i, From: t.plan.Stretches[i].From})
+	}
+	stretches.Inc(ctx, int64(len(t.plan.Stretches)))
+	return nil
+}
+
+// follow reads what stretches tell of blocks of memory.
+type follow struct{ Options Options }
+
+func (f *follow) ProcessElement(ctx context.Context, task Task) (string, Moved, error) {
+	t, err := openTrace(ctx, task.Trace, &f.Options)
+	if err != nil {
+		return "", Moved{}, err
+	}
+	made := Moved{Task: task}
+	if task.Number+1 < len(t.plan.Stretches) { // nothing comes behind the last one
+		moves, err := t.plan.MovesOf(t.source, task.Number)
+		if err != nil {
+			return "", Moved{}, fmt.Errorf("%s: stretch %d: %w", task.Trace, task.Number, err)
+		}
+		if made.Moves, err = packValue(moves); err != nil {
+			return "", Moved{}, err
+		}
+		sentMoves.Update(ctx, int64(len(made.Moves)))
+	}
+	return task.Trace, made, nil
+}
+
+// lay puts together where blocks of memory lie at the beginning of each stretch of a
+// trace.
+type lay struct{ Options Options }
+
+func (f *lay) ProcessElement(ctx context.Context, name string, parts func(*Moved) bool, emit func(Task)) error {
+	t, err := openTrace(ctx, name, &f.Options)
+	if err != nil {
+		return err
+	}
+	var list []Moved
+	for one := (Moved{}); parts(&one); one = (Moved{}) {
+		list = append(list, one)
+	}
+	slices.SortFunc(list, func(a, b Moved) int { return a.Number - b.Number })
+	if len(list) != len(t.plan.Stretches)+1 {
+		return fmt.Errorf("%s: %d parts tell where blocks of memory lie, and there are %d", name, len(list), len(t.plan.Stretches)+1)
+	}
+	layouts := t.plan.Layouts(t.source)
+	for i := range list[1:] {
+		moves, err := unpackValue[analysis.Moves](list[i].Moves)
+		if err != nil {
+			return fmt.Errorf("%s: what part %d tells of blocks of memory arrived damaged: %w", name, i, err)
+		}
+		list[i].Moves = nil
+		task := list[i+1].Task
+		task.Laid = true
+		if task.Layout, err = layoutOf(layouts.Behind(moves)); err != nil {
+			return err
+		}
+		sentLayouts.Update(ctx, int64(len(task.Layout)))
+		emit(task)
+	}
+	return nil
+}
+
+// Metrics, as Beam's runners show them.
+var (
+	stretches   = beam.NewCounter("stackglass", "stretches")
+	references  = beam.NewCounter("stackglass", "references")
+	segments    = beam.NewCounter("stackglass", "segments")
+	kept        = beam.NewCounter("stackglass", "segments taken from the workspace")
+	rests       = beam.NewCounter("stackglass", "stretches that others went on with")
+	joins       = beam.NewCounter("stackglass", "joins")
+	sentMoves   = beam.NewDistribution("stackglass", "bytes of moves")
+	sentLayouts = beam.NewDistribution("stackglass", "bytes of layouts")
+	sentLeaves  = beam.NewDistribution("stackglass", "bytes of segments")
+	sentNodes   = beam.NewDistribution("stackglass", "bytes of joined segments")
+	analysing   = beam.NewDistribution("stackglass", "milliseconds of analysing")
+	joining     = beam.NewDistribution("stackglass", "milliseconds of joining")
+	finishing   = beam.NewDistribution("stackglass", "milliseconds of finishing")
+	packing     = beam.NewDistribution("stackglass", "milliseconds of encoding")
+	unpacking   = beam.NewDistribution("stackglass", "milliseconds of decoding")
+)

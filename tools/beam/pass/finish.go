@@ -1,0 +1,96 @@
+package pass
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/tools/beam/files"
+)
+
+// finish makes the profile of a trace, of what comes before the first stretch and of all
+// stretches joined, and writes it.
+type finish struct{ Options Options }
+
+func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Segment) bool) (Result, error) {
+	t, err := openTrace(ctx, name, &f.Options)
+	if err != nil {
+		return Result{}, err
+	}
+	var list []Segment
+	for one := (Segment{}); parts(&one); one = (Segment{}) {
+		if one.Identity != t.identity {
+			return Result{}, fmt.Errorf("%s: its segments are of another trace, or it was written to while the job ran", name)
+		}
+		if one.Profile != nil {
+			list = append(list, one)
+		}
+	}
+	var rest *profile.Profile
+	if len(list) > 0 {
+		root, err := joinAll(ctx, &f.Options, list)
+		if err == nil {
+			rest, err = root.profile()
+		}
+		if err != nil {
+			return Result{}, err
+		}
+	}
+	begun := time.Now()
+	p, divided, err := t.plan.Finish(t.reader(name), t.trace(), rest)
+	if p == nil || len(t.plan.Stretches) > 0 && err != nil {
+		return Result{}, fmt.Errorf("%s: %w", name, err)
+	}
+	finishing.Update(ctx, time.Since(begun).Milliseconds())
+	if !divided {
+		references.Inc(ctx, int64(p.Totals.AllReferences()))
+	}
+	r := Result{Trace: name, Profile: f.Options.profileOf(name), Divided: divided, Facts: factsOf(p)}
+	if p.State.Partial {
+		r.Reason = p.State.Reason
+		r.Profile = strings.TrimSuffix(r.Profile, ".sgp") + ".partial.sgp"
+	}
+	return r, files.Write(ctx, r.Profile, unique(), func(w io.Writer) error { return p.EncodeTo(w) })
+}
+
+// trace gives the source, or nothing at all.
+func (t *opened) trace() trace.Source {
+	if t.source == nil {
+		return nil
+	}
+	return t.source
+}
+
+// profileOf is the file of a trace's profile.
+func (o *Options) profileOf(name string) string {
+	return files.Join(o.Output, strings.TrimSuffix(files.Base(name), ".sgt")+".sgp")
+}
+
+// factsOf are what a report compares.
+func factsOf(p *profile.Profile) []Fact {
+	facts := []Fact{{Name: "references", Value: float64(p.Totals.AllReferences())}}
+	if len(p.Locality) == 0 {
+		return facts
+	}
+	l := &p.Locality[0]
+	c := profile.NewCurve(l.Histogram(trace.AllKinds))
+	facts = append(facts, Fact{Name: "lines", Value: float64(l.Lines())})
+	if c.Accesses == 0 {
+		return facts
+	}
+	for _, size := range reported {
+		facts = append(facts, Fact{"miss ratio in " + size.name, float64(c.Misses(size.bytes/uint64(l.LineBytes))) / float64(c.Accesses), true})
+	}
+	return facts
+}
+
+// reported are the caches, fully associative LRU, that a report tells of: about those of
+// a core, of a larger private level, of a core's share of a last level, and of a socket.
+var reported = []struct {
+	name  string
+	bytes uint64
+}{{"32 KiB", 32 << 10}, {"256 KiB", 256 << 10}, {"2 MiB", 2 << 20}, {"32 MiB", 32 << 20}}

@@ -1,0 +1,194 @@
+// Package pass is a pass over traces as an Apache Beam pipeline: what the command's
+// analyze does on one machine, on many, with the same bytes.
+//
+//  1. divide looks at a trace's index and gives stretches of about equal numbers of
+//     references (analysis.Plan).
+//  2. Where data is told apart by the block of memory that it lies in, follow reads what
+//     each stretch tells of allocations, and lay puts together where blocks lie at the
+//     beginning of each. Else this is left out.
+//  3. analyse makes a segment of each stretch, anywhere and in any order. A stretch that
+//     takes too long is cut, and what is left goes to somebody else in the next round;
+//     a segment of too many lines is ended, and another begun.
+//  4. join appends neighbours (MODELS §9). The operation is associative and not
+//     commutative: no combiner may be told of it, since runners are free to combine in any
+//     order. So the tree is laid out: the parent of stretch i on level l is i divided by
+//     the fan-in l times, neighbours are grouped by their parent, put in order by where
+//     they begin, and joined.
+//  5. finish analyses the little that comes before the first stretch, appends the rest,
+//     and writes the profile.
+//  6. tell writes a report over all traces.
+//
+// Every step gives the same for the same, and nothing has its name before it is complete:
+// a runner may repeat whatever was lost, and run twice what is slow. With a workspace,
+// segments are kept there, and a job that is started again takes those.
+package pass
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"strings"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/stackglass/stackglass/tools/beam/files"
+)
+
+func init() {
+	register.DoFn5x1[context.Context, string, func(Task), func(Task), func(string, Segment), error](&divide{})
+	register.DoFn2x3[context.Context, Task, string, Moved, error](&follow{})
+	register.DoFn4x1[context.Context, string, func(*Moved) bool, func(Task), error](&lay{})
+	register.DoFn4x1[context.Context, Task, func(string, Segment), func(Task), error](&analyse{})
+	register.DoFn3x3[context.Context, string, func(*Segment) bool, string, Segment, error](&join{})
+	register.DoFn3x2[context.Context, string, func(*Segment) bool, Result, error](&finish{})
+	register.DoFn3x1[context.Context, int, func(*Result) bool, error](&tell{})
+	register.DoFn2x0[Task, func(Task)](&tasksOf{})
+	register.DoFn3x0[string, Segment, func(string, Segment)](&segmentsOf{})
+	register.Function2x2(root)
+	register.Function1x2(together)
+	register.Emitter1[Task]()
+	register.Emitter2[string, Segment]()
+	register.Iter1[Moved]()
+	register.Iter1[Segment]()
+	register.Iter1[Result]()
+	for _, t := range []reflect.Type{reflect.TypeFor[Task](), reflect.TypeFor[Moved](), reflect.TypeFor[Segment](), reflect.TypeFor[Result]()} {
+		beam.RegisterType(t)
+	}
+}
+
+// Check looks at traces and options before there is a job, and gives how many stretches
+// the longest trace has. The error is of the first thing that is wrong.
+func Check(ctx context.Context, traces []string, o *Options) (most int, err error) {
+	if err := o.Check(); err != nil {
+		return 0, err
+	}
+	outputs := map[string]string{}
+	for _, name := range traces {
+		to := o.profileOf(name)
+		if other, taken := outputs[to]; taken {
+			return 0, fmt.Errorf("%s and %s would both be kept as %s; analyse them one after the other, into two folders", other, name, to)
+		}
+		outputs[to] = name
+		t, err := openTrace(ctx, name, o)
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, len(t.plan.Stretches))
+	}
+	for _, folder := range []string{o.Output, o.Workspace} {
+		if folder == "" {
+			continue
+		}
+		if err := files.Writable(ctx, folder, unique()); err != nil {
+			return 0, err
+		}
+	}
+	return most, nil
+}
+
+// rounds is how often a stretch can be cut because it takes long, and one more.
+const rounds = 3
+
+// Build makes the pipeline for traces of at most so many stretches each.
+func Build(s beam.Scope, traces []string, most int, o Options) {
+	names := beam.Reshuffle(s, beam.CreateList(s, traces))
+	ready, toFollow, whole := beam.ParDo3(s.Scope("Divide"), &divide{o}, names)
+	tasks := beam.Flatten(s, ready, o.laid(s.Scope("Lay"), toFollow))
+
+	var leaves []beam.PCollection
+	for round := range rounds {
+		last := round == rounds-1 || o.PatienceMS == 0
+		at := s.Scope(fmt.Sprintf("Analyse%d", round))
+		var rests []beam.PCollection
+		for _, some := range o.lanes(at, tasks) {
+			made, rest := beam.ParDo2(at, &analyse{o, last}, some)
+			leaves, rests = append(leaves, made), append(rests, rest)
+		}
+		if last {
+			break
+		}
+		tasks = beam.Flatten(at, rests...)
+	}
+	nodes := beam.Flatten(s, leaves...)
+	span := o.FanIn
+	for level := 1; span < most; level++ {
+		nodes = o.joined(s.Scope(fmt.Sprintf("Join%d", level)), nodes, span*o.FanIn)
+		span *= o.FanIn
+	}
+	roots := beam.ParDo(s, root, nodes)
+	results := beam.ParDo(s.Scope("Finish"), &finish{o}, beam.GroupByKey(s, beam.Flatten(s, whole, roots)))
+	beam.ParDo0(s.Scope("Tell"), &tell{o}, beam.GroupByKey(s, beam.ParDo(s, together, results)))
+}
+
+// laid gives tasks that tell where blocks of memory lie.
+func (o *Options) laid(s beam.Scope, tasks beam.PCollection) beam.PCollection {
+	var moved []beam.PCollection
+	for _, some := range o.lanes(s, tasks) {
+		moved = append(moved, beam.ParDo(s, &follow{*o}, some))
+	}
+	return beam.ParDo(s, &lay{*o}, beam.GroupByKey(s, beam.Flatten(s, moved...)))
+}
+
+// lanes parts tasks among branches, for runners that give a collection to one worker.
+func (o *Options) lanes(s beam.Scope, tasks beam.PCollection) (parts []beam.PCollection) {
+	if o.Lanes == 1 {
+		return []beam.PCollection{beam.Reshuffle(s, tasks)}
+	}
+	for i := range o.Lanes {
+		parts = append(parts, beam.Reshuffle(s, beam.ParDo(s, &tasksOf{lane{i, o.Lanes}}, tasks)))
+	}
+	return parts
+}
+
+// joined joins the segments of each node, whose parents cover so many stretches.
+func (o *Options) joined(s beam.Scope, nodes beam.PCollection, span int) beam.PCollection {
+	if o.Lanes == 1 {
+		return beam.ParDo(s, &join{*o, span}, beam.GroupByKey(s, nodes))
+	}
+	var parts []beam.PCollection
+	for i := range o.Lanes {
+		some := beam.ParDo(s, &segmentsOf{lane{i, o.Lanes}}, nodes)
+		parts = append(parts, beam.ParDo(s, &join{*o, span}, beam.GroupByKey(s, some)))
+	}
+	return beam.Flatten(s, parts...)
+}
+
+// lane is one branch of several.
+type lane struct{ Lane, Lanes int }
+
+func (l *lane) has(n uint64) bool { return n%uint64(l.Lanes) == uint64(l.Lane) }
+
+// tasksOf are the tasks of a lane: neighbours go different ways.
+type tasksOf struct{ Lane lane }
+
+func (f *tasksOf) ProcessElement(t Task, emit func(Task)) {
+	if f.Lane.has(uint64(t.Number+1) + hash(t.Trace)) {
+		emit(t)
+	}
+}
+
+// segmentsOf are the segments of a lane: those of a node go the same way.
+type segmentsOf struct{ Lane lane }
+
+func (f *segmentsOf) ProcessElement(key string, s Segment, emit func(string, Segment)) {
+	if f.Lane.has(hash(key)) {
+		emit(key, s)
+	}
+}
+
+func hash(s string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(s))
+	return h.Sum64() >> 8
+}
+
+// root is the key of a trace's root.
+func root(key string, s Segment) (string, Segment) {
+	name, _, _ := strings.Cut(key, "\x00")
+	return name, s
+}
+
+// together is one key for all.
+func together(r Result) (int, Result) { return 0, r }
