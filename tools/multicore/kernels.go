@@ -30,13 +30,31 @@ type kernel struct {
 	paced bool
 	// vector: at -O2 the iterations of a worksharing loop are themselves vectorised, so that
 	// the run with one thread does several at once that threads may have to do one by one.
+	// It is compiled without that, too.
 	vector bool
+	// runs is the number of runs whose mean is the truth, where who does what is not settled;
+	// 0: 1.
+	runs int
 }
 
 var kernels = []kernel{
 	{name: "adi"}, {name: "atax"}, {name: "bfs"}, {name: "blackscholes"}, {name: "convolution"}, {name: "cyclic", vector: true}, {name: "durbin", vector: true},
 	{name: "gramschmidt"}, {name: "histogram"}, {name: "jacobi"}, {name: "lu"}, {name: "redblack"}, {name: "twomm"},
-	{name: "sections"}, {name: "spmv", paced: true}, {name: "triangle", paced: true},
+	{name: "sections", vector: true, runs: severalRuns}, {name: "spmv", paced: true, runs: severalRuns}, {name: "triangle", paced: true, runs: severalRuns},
+}
+
+const severalRuns = 5
+
+// scalar is -O2 with iterations as the source has them: neither vectorised, nor made a call
+// of memcpy.
+const scalar = "-O2 -fno-vectorize"
+
+// levels are what a kernel is compiled with.
+func (k *kernel) levels() []string {
+	if k.vector {
+		return levels
+	}
+	return levels[:2]
 }
 
 // program is a kernel, compiled.
@@ -71,7 +89,7 @@ func compile(k kernel, level, folder string) (*program, error) {
 			return nil, fmt.Errorf("pace.c: %w: %s", err, said)
 		}
 	}
-	p := &program{kernel: k, level: level, folder: folder, source: filepath.Join(folder, k.name+".c"), traced: filepath.Join(folder, k.name+level)}
+	p := &program{kernel: k, level: level, folder: folder, source: filepath.Join(folder, k.name+".c"), traced: filepath.Join(folder, k.name+strings.ReplaceAll(level, " ", ""))}
 	if err := os.WriteFile(p.source, text, 0o644); err != nil {
 		return nil, err
 	}
@@ -84,7 +102,10 @@ func compile(k kernel, level, folder string) (*program, error) {
 }
 
 func (p *program) arguments(out string) []string {
-	list := []string{p.level, "-g", "-fopenmp", p.source}
+	list := append(strings.Fields(p.level), "-g", "-fopenmp", p.source)
+	if p.level == scalar {
+		list = append(list, "-fno-slp-vectorize", "-fno-builtin")
+	}
 	if p.paced {
 		list = append(list, filepath.Join(p.folder, "pace.o"))
 	}
@@ -92,8 +113,11 @@ func (p *program) arguments(out string) []string {
 }
 
 // run gives the trace of a run with so many threads.
-func (p *program) run(threads int) (path string, err error) {
-	path = p.traced + "." + strconv.Itoa(threads) + ".sgt"
+func (p *program) run(threads int) (path string, err error) { return p.runAgain(threads, 0) }
+
+// runAgain is run, with a number that tells runs apart.
+func (p *program) runAgain(threads, number int) (path string, err error) {
+	path = fmt.Sprintf("%s.%d.%d.sgt", p.traced, threads, number)
 	cmd := exec.Command(p.traced)
 	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(threads), "OMP_DYNAMIC=false", "STACKGLASS_OUT="+path, "STACKGLASS_QUIET=1")
 	if said, err := cmd.CombinedOutput(); err != nil {

@@ -4,7 +4,7 @@
 //	multicore [-o PAGE] [-kernels NAMES] [-cachegrind=false]
 //
 // It compiles the OpenMP programs in kernels so that they trace themselves, at -O0 and
-// -O2, and runs each with 1, 2, 4, 8 and 16 threads. Package core/multicore/validate says
+// -O2, and runs each with 1, 2, 4, 8 and 16 threads, several times if runs may differ. Package core/multicore/validate says
 // what is compared with what. Cachegrind runs the same programs, compiled without tracing.
 package main
 
@@ -44,7 +44,7 @@ func (m machine) hierarchy() (h hierarchy.Hierarchy, err error) {
 }
 
 var (
-	levels    = []string{"-O0", "-O2"}
+	levels    = []string{"-O0", "-O2", scalar}
 	coreList  = []int{1, 2, 4, 8, 16}
 	divisions = []multicore.Division{multicore.ByIterations, multicore.ByRegion, multicore.AsPrinted}
 )
@@ -80,7 +80,7 @@ func do(out, only string, grinds bool) error {
 		if only != "" && !slices.Contains(strings.Split(only, ","), k.name) {
 			continue
 		}
-		for _, level := range levels {
+		for _, level := range k.levels() {
 			p, err := compile(k, level, folder)
 			if err != nil {
 				return err
@@ -114,9 +114,13 @@ func measure(p *program, grinds bool) (list []measurement, err error) {
 		return nil, err
 	}
 	for _, cores := range coreList {
-		many, err := p.run(cores)
-		if err != nil {
-			return nil, err
+		var many []string
+		for n := range max(p.runs, 1) {
+			path, err := p.runAgain(cores, 1+n)
+			if err != nil {
+				return nil, err
+			}
+			many = append(many, path)
 		}
 		for i, m := range machines {
 			h, err := m.hierarchy()
@@ -145,28 +149,31 @@ func measure(p *program, grinds bool) (list []measurement, err error) {
 				}
 			}
 		}
-		if cores > 1 {
-			os.Remove(many)
+		for _, path := range many {
+			os.Remove(path)
 		}
 	}
 	return list, os.Remove(one)
 }
 
-// compare holds a prediction from the trace one against the trace many. As the paper
+// compare holds a prediction from the trace one against the traces many. As the paper
 // divides, the first level is that of Algorithm 1, whose caches do not know of each other,
 // and the second one that of Algorithm 2.
-func compare(one, many string, cores int, h hierarchy.Hierarchy, division multicore.Division) (validate.Row, error) {
-	truth := validate.Truth(func() (trace.Reader, error) { return open(many) })
+func compare(one string, many []string, cores int, h hierarchy.Hierarchy, division multicore.Division) (validate.Row, error) {
+	var truths []predict.Source
+	for _, path := range many {
+		truths = append(truths, validate.Truth(func() (trace.Reader, error) { return open(path) }))
+	}
 	q := predict.Question{Cores: []int{cores}, Hierarchy: h, Stacks: division == multicore.ByIterations}
 	if division == multicore.ByIterations {
-		return validate.Compare(q, mimicked(one), truth)
+		return validate.Compare(q, mimicked(one), truths...)
 	}
 	perRegion := division == multicore.ByRegion
-	row, err := validate.Compare(q, printedThreads(one, perRegion, true), truth)
+	row, err := validate.Compare(q, printedThreads(one, perRegion, true), truths...)
 	if err != nil {
 		return row, err
 	}
-	private, err := validate.Compare(q, printedThreads(one, perRegion, false), truth)
+	private, err := validate.Compare(q, printedThreads(one, perRegion, false))
 	if err != nil {
 		return row, err
 	}

@@ -21,6 +21,7 @@ package validate
 
 import (
 	"io"
+	"math"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore"
@@ -45,6 +46,8 @@ type Level struct {
 	// counts; else it is Mean.
 	Shared           bool
 	Truth, Predicted Rates
+	// Varies is by how much the truths of several runs lie apart, at most.
+	Varies Rates
 	// SDCM is what the stack distance cache model says of the predicted threads. It gives
 	// no Mean.
 	SDCM Rates
@@ -125,7 +128,10 @@ func (c *closing) Close() error {
 // Compare predicts for q.Cores[0] cores from mimicked threads, and holds it against the
 // truth, whose trace has as many threads. SDCM's rates are there if q.Stacks, those of windows
 // if q.Windows has one.
-func Compare(q predict.Question, mimicked, truth predict.Source) (Row, error) {
+//
+// Where who does what is not settled, several runs can be given: then the truth is the mean
+// over them. With none, there is only what is predicted.
+func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Source) (Row, error) {
 	cores := q.Cores[0]
 	q.Cores, q.Keep, q.Processor = []int{cores}, 0, nil
 	var apart *alone
@@ -148,16 +154,9 @@ func Compare(q predict.Question, mimicked, truth predict.Source) (Row, error) {
 		return row, err
 	}
 	q.Stacks, q.Windows = false, nil
-	real, err := run(q, truth)
-	if err != nil {
-		return row, err
-	}
-	if p := real.Header.Program; p != nil {
-		row.Threads = len(p.Threads)
-	}
-	row.TrueReferences, row.PredictedReferences = real.References, predicted.References
+	row.PredictedReferences = predicted.References
 	for i, l := range predicted.Levels {
-		level := Level{Cache: l.Cache, Shared: l.Caches < cores, Predicted: ratesOf(&l), Truth: ratesOf(&real.Levels[i])}
+		level := Level{Cache: l.Cache, Shared: l.Caches < cores, Predicted: ratesOf(&l)}
 		if predicted.Modelled != nil {
 			level.SDCM = ratesOf(&predicted.Modelled[i])
 		}
@@ -171,7 +170,40 @@ func Compare(q predict.Question, mimicked, truth predict.Source) (Row, error) {
 		}
 		row.Levels = append(row.Levels, level)
 	}
-	return row, nil
+	return row, row.hold(q, truths)
+}
+
+// hold fills in what is true.
+func (r *Row) hold(q predict.Question, truths []predict.Source) error {
+	runs := float64(len(truths))
+	low, high := make([]Rates, len(r.Levels)), make([]Rates, len(r.Levels))
+	references := uint64(0)
+	for n, truth := range truths {
+		real, err := run(q, truth)
+		if err != nil {
+			return err
+		}
+		if p := real.Header.Program; p != nil {
+			r.Threads = len(p.Threads)
+		}
+		references += real.References
+		for i := range r.Levels {
+			rates, l := ratesOf(&real.Levels[i]), &r.Levels[i]
+			if n == 0 {
+				low[i], high[i] = rates, rates
+			}
+			l.Truth = both(l.Truth, rates, func(sum, rate float64) float64 { return sum + rate/runs })
+			low[i], high[i] = both(low[i], rates, math.Min), both(high[i], rates, math.Max)
+			l.Varies = both(high[i], low[i], func(high, low float64) float64 { return high - low })
+		}
+	}
+	r.TrueReferences = references / max(uint64(len(truths)), 1)
+	return nil
+}
+
+// both makes each rate of two.
+func both(a, b Rates, f func(a, b float64) float64) Rates {
+	return Rates{Mean: f(a.Mean, b.Mean), Local: f(a.Local, b.Local), Global: f(a.Global, b.Global)}
 }
 
 // run answers a question for one number of cores.

@@ -164,6 +164,35 @@ func TestSampling(t *testing.T) {
 	}
 }
 
+// TestSeveralRuns: the truth of several runs is their mean, and how far they lie apart is
+// told.
+func TestSeveralRuns(t *testing.T) {
+	other := team(10)
+	other.Addr[0] += 1 << 20 // thread 0 misses one line more, in its stores
+	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all")}
+	row, err := Compare(q, sourceOf(team(10)), sourceOf(team(10)), sourceOf(other), sourceOf(other), sourceOf(team(10)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, last := &row.Levels[0], &row.Levels[1]
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"L1 is off", first.Error(), 100.0 / 40 / 4},
+		{"L1 varies", first.Varies.Mean, 1.0 / 40 / 2},
+		{"L2 is off", last.Error(), 100.0 / 60 / 2},
+		{"L2 varies", last.Varies.Global, 1.0 / 60},
+	} {
+		if math.Abs(c.got-c.want) > 1e-12 {
+			t.Errorf("%s by %v, want %v", c.name, c.got, c.want)
+		}
+	}
+	if row.TrueReferences != 60 {
+		t.Errorf("%d references, want 60", row.TrueReferences)
+	}
+}
+
 func TestCompareFails(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	bad := func(multicore.Options) (predict.Threads, error) { return nil, broken }
