@@ -135,7 +135,8 @@ func (c *cursor) advance() (more bool, err error) {
 		switch {
 		case p.who == whoShares:
 			c.in, c.run, c.done = p, 0, 0
-		case p.who == everyCore || c.core == 0:
+		case p.who == whoWorks && !p.loop.works(c.core, len(c.r.cursors)):
+		case p.who != firstCore || c.core == 0:
 			c.row, c.end, c.until = p.from, p.to, none
 			return true, nil
 		}

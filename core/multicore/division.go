@@ -9,7 +9,7 @@ import (
 type part struct {
 	from, to uint64
 	who      who
-	loop     *loop // of whoShares
+	loop     *loop // of whoShares and whoWorks
 }
 
 type who uint8
@@ -18,6 +18,7 @@ const (
 	everyCore who = iota
 	firstCore
 	whoShares // the iterations are divided
+	whoWorks  // cores that have any of them
 )
 
 // loop is one execution of a worksharing loop. Its units are iterations.
@@ -41,6 +42,7 @@ type loop struct {
 	runs  [][]run   // of Guided, and of Dynamic that steals, once the loop is over: what each core does, in its order
 	owner uint8     // of Dynamic: of the chunk that is being given out
 	left  uint64    // and its units to come
+	given uint64    // of Dynamic: bit c: core c has got some
 	// steals: of Dynamic: cores begin with parts of their own, and steal chunks when they
 	// are done.
 	steals bool
@@ -120,9 +122,25 @@ func (l *loop) next(cost float64) uint8 {
 	}
 	if l.left == 0 {
 		l.owner, l.left = behind(l.clock), max(l.chunk, 1)
+		l.given |= 1 << l.owner
 	}
 	l.left--
 	return l.owner
+}
+
+// works tells whether a core has any units.
+func (l *loop) works(core, cores int) bool {
+	switch {
+	case l.later():
+		return len(l.runs[core]) > 0
+	case l.used.Kind == Dynamic:
+		return l.given>>core&1 != 0
+	}
+	for n := uint64(0); ; n++ {
+		if from, to, more := l.static(core, cores, n); !more || from < to {
+			return more
+		}
+	}
 }
 
 // give gives out the units of a schedule that does so when all are known.

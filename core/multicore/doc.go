@@ -45,7 +45,8 @@
 // last chunk that is cut short comes to the test as the second did, and goes on as the
 // first. Where the loop is turned round, so that the test stands behind, there is but the one that
 // failed, and it is taken for all. Where a test leaves the loop, each iteration takes the test
-// behind it along.
+// behind it along. A core without iterations leaves out what lies around them, where the code
+// has a way past it.
 //
 // Schedules (schedule.go) are those of LLVM's runtime. Static: contiguous parts, of which
 // the first are one longer where they do not come out even; or chunks in turn.

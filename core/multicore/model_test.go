@@ -45,7 +45,10 @@ const (
 	joinBlock
 	outlinedEntry
 	rotatedCall
+	rotatedTest
+	rotatedBefore
 	rotatedLoop
+	rotatedBehind
 	rotatedEnd
 	testedCall
 	testedHead
@@ -127,8 +130,11 @@ func newModel(rng *rand.Rand, cores int) *model {
 	block(mainFunction, 0, 0, trace.ReturnBlock, "", nil, trace.ParallelEnd, trace.Store)
 	block(outlined, 0, 0, trace.EntryBlock, "", to(plainBlock), trace.Store)
 
-	block(outlined, 0, 0, 0, "__kmpc_for_static_init_4", to(rotatedLoop, rotatedEnd), trace.Store, trace.LoopBegin)
-	block(outlined, 1, rotatedLoop+1, head|latch, "", to(rotatedLoop, rotatedEnd), trace.Load, trace.Store)
+	block(outlined, 0, 0, 0, "__kmpc_for_static_init_4", to(rotatedTest), trace.Store, trace.LoopBegin)
+	block(outlined, 0, 0, 0, "", to(rotatedBefore, rotatedEnd), trace.Load)
+	block(outlined, 0, 0, 0, "", to(rotatedLoop), trace.Load)
+	block(outlined, 1, rotatedLoop+1, head|latch, "", to(rotatedLoop, rotatedBehind), trace.Load, trace.Store)
+	block(outlined, 0, 0, 0, "", to(rotatedEnd), trace.Store)
 	block(outlined, 0, 0, 0, "__kmpc_for_static_fini", to(plainBlock), trace.LoopEnd)
 
 	block(outlined, 0, 0, 0, "__kmpc_for_static_init_4", to(testedHead), trace.LoopBegin)
@@ -270,8 +276,9 @@ func (m *model) newPhase() {
 // shared is an execution of a worksharing loop.
 type shared struct {
 	prefix, before, behind, suffix []row
-	short                          []row // what a chunk begins with that is cut short; nil: before
-	told                           int   // 1 + index in behind of what is done once
+	short                          []row    // what a chunk begins with that is cut short; nil: before
+	around                         [2][]row // what a core does before and behind all its chunks, if it has any
+	told                           int      // 1 + index in behind of what is done once
 	iterations                     [][]row
 	asked                          Schedule
 	steals                         bool
@@ -301,7 +308,10 @@ func (m *model) loop() (l shared) {
 	}
 	switch m.rng.IntN(5) {
 	case 0:
-		l.prefix = m.block(rotatedCall, 34, 1)
+		l.prefix = append(m.block(rotatedCall, 34, 1), m.block(rotatedTest)...)
+		if n > 0 {
+			l.around = [2][]row{m.block(rotatedBefore), m.block(rotatedBehind)}
+		}
 		repeat(func() []row { return m.block(rotatedLoop) })
 		l.suffix = m.block(rotatedEnd)
 	case 1:
@@ -362,11 +372,7 @@ func (m *model) dispatched(l *shared, chunk uint64) uint64 {
 }
 
 func (l *shared) sequence() (rows []row) {
-	rows = append(append(rows, l.prefix...), l.before...)
-	for _, i := range l.iterations {
-		rows = append(rows, i...)
-	}
-	return append(append(rows, l.behind...), l.suffix...)
+	return slices.Concat(l.prefix, l.around[0], l.before, slices.Concat(l.iterations...), l.behind, l.around[1], l.suffix)
 }
 
 // cost is what an iteration takes.
@@ -520,9 +526,15 @@ func (m *model) share(l *shared) {
 	}
 	for c := range m.phase {
 		p := append(m.phase[c], l.prefix...)
+		if len(chunks[c]) > 0 {
+			p = append(p, l.around[0]...)
+		}
 		for _, i := range chunks[c] {
 			p = append(p, m.entry(l, i[0])...)
 			p = append(append(p, slices.Concat(l.iterations[i[0]:i[1]]...)...), l.behind...)
+		}
+		if len(chunks[c]) > 0 {
+			p = append(p, l.around[1]...)
 		}
 		m.phase[c] = append(p, l.suffix...)
 	}

@@ -1,6 +1,8 @@
 package multicore
 
 import (
+	"slices"
+
 	"github.com/stackglass/stackglass/core/multicore/interleave"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -37,7 +39,7 @@ type survey struct {
 	unitsTo            uint64
 	chunkLeft          bool
 	chunkTo            uint64
-	head, tail         passage // before the first chunk, and behind the units
+	head, tail         passage // before the first chunk or iteration, and behind the last
 	unitsCost          float64 // of the last unit, when unitsLeft
 	unitsBytes         uint64  // of all units, when unitsLeft
 	bytes              uint64  // that were referenced since the loop began
@@ -466,12 +468,49 @@ func (m *Reader) inLoop(b *trace.Batch, block uint32) error {
 		if depth == inChunk {
 			return m.betweenChunks(b, i)
 		}
-		return nil
+		return m.aroundUnits(b, i)
 	}
 	if m.iterations.enter(i) {
 		return m.beginUnit(b)
 	}
+	if !m.units {
+		return m.aroundUnits(b, i)
+	}
 	return nil
+}
+
+// aroundUnits takes in that a block before or behind all iterations is entered, by its
+// number in the function, if there is no loop over chunks.
+func (m *Reader) aroundUnits(b *trace.Batch, i uint32) error {
+	pass := &m.head
+	if m.units {
+		pass = &m.tail
+	}
+	if m.loop.shape.chunks != nil || len(pass.blocks) == mostBetween {
+		return nil
+	}
+	if err := m.flush(b); err != nil {
+		return err
+	}
+	pass.blocks = append(pass.blocks, passed{i, m.tape.Rows()})
+	return nil
+}
+
+// idle gives the rows between which a core without iterations leaves out what there is:
+// where code before the loop can go on as well with code behind it.
+func (m *Reader) idle(l *loop) (from, to uint64) {
+	blocks := m.code.program.Blocks[l.shape.first:]
+	for i, h := range m.head.blocks {
+		for _, t := range m.tail.blocks {
+			if slices.Contains(blocks[h.block].Successors, l.shape.first+t.block) {
+				if from = m.unitsFrom; i+1 < len(m.head.blocks) {
+					from = m.head.blocks[i+1].row
+				}
+				return from, t.row
+			}
+		}
+	}
+	return m.unitsFrom, m.unitsTo
 }
 
 // betweenChunks takes in that a block of the loop over chunks is entered, by its number in
@@ -519,6 +558,9 @@ func (m *Reader) beginUnit(b *trace.Batch) error {
 		l.kinds = append(l.kinds, kind{head: m.iterations.head, unit: l.units, bytes: m.bytes})
 	}
 	l.units++
+	if m.unitsLeft {
+		m.tail.reset()
+	}
 	m.cost, m.unitsLeft = 0, false
 	m.tape.Mark(owner)
 	return nil
@@ -566,9 +608,15 @@ func (m *Reader) endLoop(b *trace.Batch) error {
 		m.shareChunks(l)
 		return nil
 	}
-	m.add(part{from: m.partFrom, to: m.unitsFrom, who: m.partWho})
+	from, to := m.unitsFrom, m.unitsTo
+	if l.shape.chunks == nil {
+		from, to = m.idle(l)
+	}
+	m.add(part{from: m.partFrom, to: from, who: m.partWho})
+	m.add(part{from: from, to: m.unitsFrom, who: whoWorks, loop: l})
 	m.add(part{from: m.unitsFrom, to: m.unitsTo, who: whoShares, loop: l})
-	m.partFrom, m.partWho = m.unitsTo, everyCore
+	m.add(part{from: m.unitsTo, to: to, who: whoWorks, loop: l})
+	m.partFrom, m.partWho = to, everyCore
 	return nil
 }
 

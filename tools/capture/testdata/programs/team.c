@@ -4,6 +4,7 @@
 #define N 103
 
 static double a[N][7], b[N], c[N * 4];
+static double *view = c; // loaded before a loop, by threads that have any of it
 static int once, first, parts[3];
 
 __attribute__((noinline)) static double row(double *r)
@@ -50,6 +51,9 @@ __attribute__((noinline)) static void work(int n)
 		for (int i = 0; i < n; i++)
 			for (int j = 0; j < 3; j++)
 				c[i * 3 + j] += a[i][j];
+#pragma omp for
+		for (int i = 0; i < 2; i++)
+			view[i] += 1;
 #pragma omp sections
 		{
 #pragma omp section
