@@ -41,6 +41,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/multicore/interleave"
+	"github.com/stackglass/stackglass/core/multicore/windows"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/simulate"
@@ -58,6 +59,7 @@ type Question struct {
 	Stacks    bool                // SDCM's answer is wanted, too
 	Sample    analysis.Sampling   // that the stacks are estimated from, as a few lines; nil: from all accesses
 	Windows   []Windows           // SDCM's answers from windows are wanted, too
+	Profiles  bool                // and so are the profiles that the first of Windows gives blocks
 	// Keep is the number of cores of which a profile is kept, 0 for none; Spec says what is
 	// analysed for it: line sizes, cores and domains are those of the hierarchy.
 	Keep        int
@@ -307,13 +309,14 @@ func (r *Run) Progress() Progress {
 type Result struct {
 	Cores      int
 	References uint64
-	ByCore     []uint64  // References, of each core
-	Idle       int       // cores that made none
-	Levels     []Level   // simulated, first level first
-	Modelled   []Level   // the same levels by SDCM; nil: it was not asked for
-	Windowed   [][]Level // the same by SDCM from windows, for each of Question.Windows
-	Time       *Time     // nil: not asked for, or see Untimed
-	Untimed    string    // why there is no time, in a sentence; ""
+	ByCore     []uint64           // References, of each core
+	Idle       int                // cores that made none
+	Levels     []Level            // simulated, first level first
+	Modelled   []Level            // the same levels by SDCM; nil: it was not asked for
+	Stacks     [][]*windows.Stack // by level, of Question.Profiles: see [windows.Collector.Result]
+	Windowed   [][]Level          // the same by SDCM from windows, for each of Question.Windows
+	Time       *Time              // nil: not asked for, or see Untimed
+	Untimed    string             // why there is no time, in a sentence; ""
 	Warnings   []hierarchy.Warning
 	Profile    *profile.Profile  // nil but of Question.Keep cores
 	Report     *multicore.Report // how the run was divided; nil: the threads do not tell

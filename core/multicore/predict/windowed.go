@@ -168,6 +168,9 @@ func (p *pass) answer(r *Result) error {
 		for k := range p.q.Hierarchy.Levels {
 			c := p.q.Hierarchy.Levels[k]
 			stacks := p.windowed.of(&c, p.cores).seen[i].Result()
+			if i == 0 && p.q.Profiles {
+				r.Stacks = append(r.Stacks, stacks)
+			}
 			blocks := windows.BlocksOf(stacks)
 			if counts != nil {
 				blocks = windows.Blocks(counts, stacks...)

@@ -19,7 +19,8 @@
 //
 // A larger input has other counts, and the profiles of the small one stand in for its own:
 // [Scaled]. That is exact where distances within each block do not hang on the input, and
-// otherwise as good as they hang on it little.
+// otherwise as good as they hang on it little. Package larger has laws for the counts, and
+// may follow distances from run to run.
 //
 // # Errata
 //

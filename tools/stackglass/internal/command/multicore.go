@@ -27,6 +27,7 @@ type multicoreOptions struct {
 	named      string
 	processor  string
 	protocol   string
+	at, check  string // the input to predict for, and a run that was made at it
 	windows    string // that are looked at, in words
 	by         string
 	output     string
@@ -71,12 +72,26 @@ cores' references, which nobody knows.
 where their lines are, and what is lost to serial work, imbalance, work that all do
 again, slower loads and the bandwidth of memory. They are against one core.
 
+--at predicts hit rates at an input that nobody ran, from runs at two or more small ones:
+how often blocks run on each core goes on by laws, as "scale" has it, and the reuse of
+each block is kept as in the largest run, as in PPT-SASMM, or followed from run to run.
+Take sizes that the cores divide alike. --check holds it against a run.
+
 -o keeps the profile of the threads of one number of cores, which all other verbs take.`,
 		Example: "  stackglass multicore app.sgt --cores 1,2,4,8,16 --hierarchy sasmm\n" +
 			"  stackglass multicore app.sgt --cores 8 --schedule dynamic,4 --cache L1=32KiB,8 --cache L2=1MiB,16,shared=all -o app-8.sgp\n" +
-			"  stackglass multicore app.sgt --cores 2,4,8 --hierarchy i7-4770K --processor skylake-avx512 --by speedup",
-		Args: oneFile,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runMulticore(cmd, &o, args[0]) },
+			"  stackglass multicore app.sgt --cores 2,4,8 --hierarchy i7-4770K --processor skylake-avx512 --by speedup\n" +
+			"  stackglass multicore --at n=512 n=64:a.sgt n=96:b.sgt n=128:c.sgt --cores 1,4,16 --hierarchy sasmm",
+		Args: multicoreFiles(&o.at),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.at != "" {
+				return a.runLarger(cmd, &o, args)
+			}
+			if o.check != "" {
+				return usagef("--check ", o.check, ": what is predicted at another input is held against that run; say which, by --at")
+			}
+			return a.runMulticore(cmd, &o, args[0])
+		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
@@ -92,6 +107,8 @@ again, slower loads and the bandwidth of memory. They are against one core.
 	f.StringArrayVar(&o.words.Private, "private", nil, "addresses that each thread has for itself, as in 0x7f00-0x7fff (default: stacks; may be repeated)")
 	f.StringVar(&o.words.SDCM, "sdcm", "sample", "what the stack distance cache model says, too: from a sample of lines, all of them (takes long), windows of each block (as in windows,rate=0.05,least=100), or none")
 	f.StringVar(&o.by, "by", "", "print one table alone: "+strings.Join(multicoreTables, ", ")+" (csv: rates)")
+	f.StringVar(&o.at, "at", "", "predict for the `INPUT` n=512, from runs at smaller ones: n=64:FILE n=96:FILE …")
+	f.StringVar(&o.check, "check", "", "the trace of a run with one thread at that input, as a `FILE`: tell how far off the prediction is")
 	f.StringVarP(&o.output, "output", "o", "", "keep the profile of the threads in this `FILE`, of one number of cores")
 	f.StringVar(&o.analyses, "analyses", "default", "what to analyse for it, as analyze has it")
 	f.StringVar(&o.read.Format, "input-format", "", "the trace's format, if it is not to be found out: "+strings.Join(formatNames(), ", "))

@@ -6,6 +6,22 @@ import (
 	"testing"
 )
 
+func init() {
+	const gemm = " n=16:testdata/multicore/gemm-16.sgt n=24:testdata/multicore/gemm-24.sgt n=32:testdata/multicore/gemm-32.sgt"
+	golden = append(golden,
+		"multicore --at n=48"+gemm+" --check testdata/multicore/gemm-48.sgt --cores 1,2,4,8 --hierarchy sasmm",
+		"multicore --at n=64 n=16:testdata/multicore/jacobi-16.sgt n=32:testdata/multicore/jacobi-32.sgt n=48:testdata/multicore/jacobi-48.sgt --check testdata/multicore/jacobi-64.sgt --cores 1,2,4 --hierarchy sasmm",
+		"multicore --at n=480"+gemm+" --cores 4 --cache L1=32KiB,8 --cache L2=1MiB,16,shared=2 --format csv",
+		"multicore --at n=48"+gemm+" --hierarchy sasmm --processor znver4",
+		"multicore --at n=48"+gemm+" --hierarchy sasmm --sdcm all",
+		"multicore --at n n=16:testdata/multicore/gemm-16.sgt --hierarchy sasmm",
+		"multicore --at n=48 n=16:testdata/multicore/gemm-16.sgt --hierarchy sasmm",
+		"multicore --at n=48 n=16:testdata/multicore/gemm-16.sgt n=24:testdata/team.sgt --cores 2 --hierarchy sasmm",
+		"multicore --at n=48 n=16:testdata/multicore/gemm-16.sgt n=24:testdata/multiply.sgp --hierarchy sasmm",
+		"multicore testdata/multicore/gemm-16.sgt --check testdata/multicore/gemm-48.sgt --hierarchy sasmm",
+	)
+}
+
 // The profile of predicted threads answers what others do, and says what it is.
 func TestPredictedProfile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "team.sgp")

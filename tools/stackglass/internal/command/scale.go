@@ -207,34 +207,44 @@ func (a *app) runScale(r *reading, o *scaleOptions, args []string) error {
 	return a.print(format, d)
 }
 
-// scaleInputs loads the runs.
-func (a *app) scaleInputs(r *reading, o *scaleOptions, args []string) (inputs []scaling.Input, warnings []string, err error) {
-	type run struct {
-		file string
-		at   []int64
-	}
-	var runs []run
+// scaleRun is a run with the parameters of its input.
+type scaleRun struct {
+	file string
+	at   []int64
+}
+
+// runs reads n=64:FILE.
+func (o *scaleOptions) runs(args []string) (runs []scaleRun, err error) {
 	for _, arg := range args {
 		text, file, found := strings.Cut(arg, ":")
 		have, values, ok := parseParameters(text)
 		if !found || !ok || file == "" {
-			return nil, nil, usagef(strconv.Quote(arg), ", want the input's parameters before the file, as in n=64:app.sgp")
+			return nil, usagef(strconv.Quote(arg), ", want the input's parameters before the file, as in n=64:app.sgp")
 		}
 		at, ok := ordered(o.names, have, values)
 		if !ok {
-			return nil, nil, usagef(strconv.Quote(arg), ": --at has the parameters ", strings.Join(o.names, ", "), ", want a value for each of them, and no others")
+			return nil, usagef(strconv.Quote(arg), ": --at has the parameters ", strings.Join(o.names, ", "), ", want a value for each of them, and no others")
 		}
-		runs = append(runs, run{file, at})
+		runs = append(runs, scaleRun{file, at})
 	}
 	for i, in := range runs {
 		for _, before := range runs[:i] {
 			if slices.Equal(in.at, before.at) {
-				return nil, nil, usagef(strconv.Quote(args[i]), ": ", before.file, " has the same parameters; give runs at different inputs")
+				return nil, usagef(strconv.Quote(args[i]), ": ", before.file, " has the same parameters; give runs at different inputs")
 			}
 		}
 	}
 	if len(runs) < 2 {
-		return nil, nil, usagef("one run tells nothing of others; give at least two at different inputs, and three or more for laws with a check")
+		return nil, usagef("one run tells nothing of others; give at least two at different inputs, and three or more for laws with a check")
+	}
+	return runs, nil
+}
+
+// scaleInputs loads the runs.
+func (a *app) scaleInputs(r *reading, o *scaleOptions, args []string) (inputs []scaling.Input, warnings []string, err error) {
+	runs, err := o.runs(args)
+	if err != nil {
+		return nil, nil, err
 	}
 	for _, in := range runs {
 		l, err := a.scaleLoad(r, o, in.file)

@@ -19,3 +19,13 @@ clang-19 $flags -o plain
 OMP_NUM_THREADS=4 valgrind -q --tool=cachegrind --cache-sim=yes --I1=8192,8,64 --D1=8192,8,64 --LL=131072,16,64 \
 	--cachegrind-out-file=counts ./plain
 awk '/^fl=/ { own = /redblack\.c$/ } /^(desc|events):/ || own' counts >"$here/redblack.4.cachegrind"
+
+# Runs with one thread of larger.c, at several inputs.
+cp "$here/larger.c" .
+./stackglass cc -- clang-19 -O2 -g -fdebug-compilation-dir=. -fno-vectorize -fno-slp-vectorize -fno-unroll-loops -fopenmp larger.c -o larger
+for n in 16 24 32 48; do
+	env -i OMP_NUM_THREADS=1 STACKGLASS_QUIET=1 STACKGLASS_OUT="$here/gemm-$n.sgt" setarch -R ./larger $n
+done
+for n in 16 32 48 64; do
+	env -i OMP_NUM_THREADS=1 STACKGLASS_QUIET=1 STACKGLASS_OUT="$here/jacobi-$n.sgt" setarch -R ./larger $n stencil
+done

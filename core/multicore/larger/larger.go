@@ -1,0 +1,196 @@
+// Package larger predicts what several cores do to their caches at an input that nobody ran
+// the program at, from runs with one thread at two or more small ones.
+//
+// PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) takes the conditional reuse profiles
+// P(D|BB_i) of a small input for those of a larger one, which only changes how often each
+// block runs. Here
+//
+//  1. each small run's threads are mimicked (package predict), and every execution of each
+//     block is looked at, on the stacks that the caches of a level have (package windows);
+//  2. of each stack, laws of how often blocks run and refer to memory are found (package
+//     blocks/scaling), as if it were a program by itself, so that a core has what is its own;
+//  3. P(BB_i) is what the laws say at the larger input. P(D|BB_i) is that of the largest
+//     small run, as the paper has it ([Level.Kept]), or its distances are followed from run to
+//     run, too ([Level.Scaled]);
+//  4. the stack distance cache model gives hit rates.
+//
+// # What is assumed
+//
+// The larger input takes the same ways through the code. Shares of cores grow as they did:
+// sizes that cores do not divide alike have other rests. Kept takes for granted that distances
+// within a block do not hang on the input, which is so of what stays near (a line's other
+// elements, a row that is small in both), and not of arrays that are gone through again:
+// what hit in the small run because all of it fitted will be told to hit. Coherence is not
+// in it, and lines fall into sets at random.
+package larger
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/blocks/memory"
+	"github.com/stackglass/stackglass/core/blocks/scaling"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/multicore/windows"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Input is a run at one input, predicted for some numbers of cores.
+type Input struct {
+	Name       string // of its file, for errors
+	Parameters []int64
+	Results    []predict.Result // to a question of [Ask]
+}
+
+// Ask makes a question one whose results tell what is needed here.
+func Ask(q predict.Question) predict.Question {
+	q.Windows, q.Profiles = []predict.Windows{{Looked: windows.All, Weights: windows.Counted}}, true
+	q.Stacks, q.Keep, q.Processor = false, 0, nil
+	return q
+}
+
+// Result is what is predicted for one number of cores.
+type Result struct {
+	Cores      int
+	Executions float64 // of blocks
+	Levels     []Level
+	Doubts     []string // sentences
+}
+
+// Level is one level of the hierarchy. Rates are 1 - misses by all accesses to the first one.
+type Level struct {
+	Cache    hierarchy.Cache
+	Caches   int
+	Accesses float64 // of lines, to the first level
+	Kept     float64 // the rate with the profiles of the largest run
+	Scaled   float64 // with distances that are followed from run to run
+}
+
+// InputError tells what runs give no prediction.
+type InputError struct{ Got, Want string }
+
+func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
+
+// Predict finds what happens at other parameters, for each number of cores that all inputs
+// have results of. The error is a *[InputError] or a *trace.OptionError.
+func Predict(names []string, inputs []Input, at []int64) (list []Result, err error) {
+	if len(inputs) < 2 {
+		return nil, &InputError{"one run, which tells nothing of others", "two or more runs at different inputs"}
+	}
+	if len(inputs[0].Results) == 0 {
+		return nil, &InputError{"no results of " + inputs[0].Name, "those for some numbers of cores"}
+	}
+	blocks := blocksOf(&inputs[0])
+	for i := range inputs {
+		in := &inputs[i]
+		switch {
+		case len(in.Results) != len(inputs[0].Results):
+			return nil, &InputError{in.Name + " is predicted for other numbers of cores than " + inputs[0].Name, "the same ones"}
+		case blocksOf(in) != blocks || !sameFunctions(in, &inputs[0]):
+			return nil, &InputError{in.Name + " is of another program or build than " + inputs[0].Name, "runs of one build"}
+		}
+	}
+	for n := range inputs[0].Results {
+		r, err := one(names, inputs, n, blocks, at)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+func blocksOf(in *Input) int {
+	if p := in.Results[0].Header.Program; p != nil {
+		return len(p.Blocks)
+	}
+	return 0
+}
+
+func sameFunctions(x, y *Input) bool {
+	p, q := x.Results[0].Header.Program, y.Results[0].Header.Program
+	return p == nil && q == nil || p != nil && q != nil && slices.EqualFunc(p.Functions, q.Functions, func(a, b trace.Function) bool { return a.Name == b.Name && a.Blocks == b.Blocks })
+}
+
+// one predicts for the n-th number of cores.
+func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, error) {
+	first := &inputs[0].Results[n]
+	r := Result{Cores: first.Cores}
+	for k := range first.Levels {
+		l := Level{Cache: first.Levels[k].Cache, Caches: first.Levels[k].Caches}
+		stacks, kept, scaled := 0, 0.0, 0.0
+		for i := range inputs {
+			x := &inputs[i].Results[n]
+			if x.Cores != r.Cores || len(x.Stacks) != len(first.Levels) {
+				return r, &InputError{inputs[i].Name + " is predicted for other cores or caches", "the same question about all"}
+			}
+			stacks = max(stacks, len(x.Stacks[k]))
+		}
+		for s := range stacks {
+			m, err := fit(names, inputs, n, k, s, blocks)
+			if err != nil {
+				return r, err
+			}
+			for _, reuse := range []scaling.Reuse{scaling.Kept, scaling.Scaled} {
+				p, err := m.Predict(at, reuse)
+				if err != nil {
+					return r, err
+				}
+				mixed, _ := memory.Mix(p.Blocks, memory.ByReferences)
+				all := mixed.Accesses()
+				hits, _ := mixed.Hits(l.Cache)
+				if reuse == scaling.Kept {
+					l.Accesses += all
+					kept += all - hits
+					continue
+				}
+				scaled += all - hits
+				if k == 0 {
+					for _, c := range p.Counts {
+						r.Executions += c.Executions
+					}
+				}
+				for _, doubt := range p.Doubts {
+					if k == 0 && s == 0 && !slices.Contains(r.Doubts, doubt) {
+						r.Doubts = append(r.Doubts, doubt)
+					}
+				}
+			}
+		}
+		l.Kept, l.Scaled = 1, 1
+		if k > 0 { // lines may have other sizes there
+			l.Accesses = r.Levels[0].Accesses
+		}
+		if l.Accesses > 0 {
+			l.Kept, l.Scaled = 1-kept/l.Accesses, 1-scaled/l.Accesses
+		}
+		if k > 0 { // a level and those above it together hit at least as often
+			l.Kept, l.Scaled = max(l.Kept, r.Levels[k-1].Kept), max(l.Scaled, r.Levels[k-1].Scaled)
+		}
+		r.Levels = append(r.Levels, l)
+	}
+	return r, nil
+}
+
+// fit finds the laws of a stack of a level, as if it were a program by itself.
+func fit(names []string, inputs []Input, n, level, stack, blocks int) (*scaling.Model, error) {
+	var runs []scaling.Run
+	for i := range inputs {
+		run := scaling.Run{Parameters: inputs[i].Parameters, Counts: make([]uint64, blocks), References: make([]uint64, blocks), Reuse: make([]*memory.Profile, blocks)}
+		if list := inputs[i].Results[n].Stacks[level]; stack < len(list) {
+			for b := range list[stack].Blocks {
+				x := &list[stack].Blocks[b]
+				if x.Executions == 0 {
+					continue
+				}
+				if b >= blocks {
+					return nil, &InputError{inputs[i].Name + " ran block " + strconv.Itoa(b), "blocks that the program tells"}
+				}
+				run.Counts[b], run.References[b], run.Reuse[b] = x.Executions, x.Accesses, x.Profile()
+			}
+		}
+		runs = append(runs, run)
+	}
+	return scaling.Fit(names, runs)
+}
