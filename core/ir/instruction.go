@@ -51,6 +51,7 @@ type inst struct {
 	address       operand   // the same: where; of others with an object behind them: the base
 	atomic        bool
 	volatile      bool
+	contract      bool   // a product and a sum: both may be one fused operation
 	static        bool   // alloca of a constant number of elements
 	count         uint64 // this number
 	resultName    string
@@ -164,7 +165,7 @@ func (r *reader) operands(in *inst) string {
 		r.phi(in)
 	case "add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr", "and", "or", "xor",
 		"fadd", "fsub", "fmul", "fdiv", "frem":
-		r.flags()
+		in.contract = r.flags()
 		in.typ = r.pair()
 	case "icmp", "fcmp":
 		r.flags()
@@ -267,13 +268,16 @@ func isFlag(word string) bool {
 	return false
 }
 
-func (r *reader) flags() {
+// flags passes over such words, and tells whether one allows fused operations.
+func (r *reader) flags() (contract bool) {
 	for {
 		before := r.at
-		if !isFlag(r.word()) {
+		word := r.word()
+		if !isFlag(word) {
 			r.at = before
-			return
+			return contract
 		}
+		contract = contract || word == "fast" || word == "contract"
 		if r.peek() == '(' { // inrange(-16, 16)
 			r.group()
 		}

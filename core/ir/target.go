@@ -61,9 +61,32 @@ func isX86(triple string) bool {
 }
 
 // target is what the function's code is made for: the module's triple, and the function's
-// attributes "target-cpu" and "target-features", as LLVM's code generators take them. Without
-// either it is the least that the triple allows.
+// attributes "target-cpu" and "target-features", as LLVM's code generators take them, without
+// either the least that the triple allows; and what its instructions' flags allow.
 func (f *function) target() trace.Target {
+	if f.contracts() {
+		return f.machine() | trace.Contract
+	}
+	return f.machine()
+}
+
+// contracts tells functions all of whose products and sums may be fused, as -ffast-math and
+// -ffp-contract=fast say it of each.
+func (f *function) contracts() bool {
+	some := false
+	for i := range f.insts {
+		switch f.insts[i].word {
+		case "fadd", "fsub", "fmul":
+			if !f.insts[i].contract {
+				return false
+			}
+			some = true
+		}
+	}
+	return some
+}
+
+func (f *function) machine() trace.Target {
 	if !isX86(f.m.triple) {
 		return 0
 	}

@@ -43,6 +43,28 @@ func TestTarget(t *testing.T) {
 	}
 }
 
+// TestContract: it is said of functions all of whose products and sums allow it.
+func TestContract(t *testing.T) {
+	for _, c := range []struct {
+		body string
+		want trace.Target
+	}{
+		{"%a = fmul fast double %x, %x\n  %b = fadd nnan contract double %a, %x", trace.Contract},
+		{"%a = fmul fast double %x, %x\n  %b = fadd nnan double %a, %x", 0},
+		{"%a = fdiv fast double %x, %x\n  %b = fneg double %a", 0},
+		{"%a = fsub contract double %x, %x\n  %b = fdiv double %a, %a", trace.Contract},
+	} {
+		text := "target triple = \"aarch64-unknown-linux-gnu\"\ndefine double @f(double %x) {\n  " + c.body + "\n  ret double %b\n}\n"
+		m, err := Read([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Program.Functions[0].Target; got != c.want {
+			t.Errorf("%s: %b, want %b", c.body, got, c.want)
+		}
+	}
+}
+
 // TestTargetOfCaptures: what a program embeds says the same as its module.
 func TestTargetOfCaptures(t *testing.T) {
 	src, err := os.ReadFile("testdata/golden/loop.ll")

@@ -103,7 +103,7 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 			continue // no value of this iteration comes from behind
 		}
 		cycles := b.Ops[from].Cost.Latency
-		if uses := pieces[c.Piece].Instrs[c.Instr].Uses; len(uses) == 3 && uses[2] == -1 {
+		if in := &pieces[c.Piece].Instrs[c.Instr]; in.Opcode == "fadd" || in.Opcode == "fsub" || len(in.Uses) == 3 && in.Uses[2] == -1 {
 			cycles += b.Ops[to].addend() // most likely it is that: of sums there are more than of polynomials
 		}
 		b.Ops[to].Waits = append(b.Ops[to].Waits, Wait{Op: from, Before: c.Before, Cycles: cycles * min(1, b.Ops[to].Weight)})
@@ -122,6 +122,7 @@ type layout struct {
 	apart   bool      // a multiply-add is a product and a sum
 	users   [][]int32 // by instruction: those of the block that use it, twice if twice
 	free    []bool    // part of another instruction
+	product []uint8   // of sums that are made multiply-adds: 1 + the operand that is the product
 }
 
 // addend is what a multiply-add needs its third operand later than the others, a number
@@ -136,6 +137,7 @@ func (op *Op) addend() float64 {
 func (l *layout) findUsers() {
 	l.users = make([][]int32, len(l.instrs))
 	l.free = make([]bool, len(l.instrs))
+	l.product = make([]uint8, len(l.instrs))
 	for i := range l.instrs {
 		for _, u := range l.instrs[i].Uses {
 			if d := definedBy(u); d >= 0 && int(d) < len(l.instrs) {
@@ -222,7 +224,7 @@ func (l *layout) waits(first, i int) []Wait {
 		if from.Cost.Again > 0 && l.isAgain(from, i, k) {
 			latency = from.Cost.Again
 		}
-		if k == 2 {
+		if k == l.addendOf(i) {
 			latency += op.addend()
 		}
 		w.Cycles = latency * min(1, op.Weight)
@@ -255,6 +257,8 @@ func (l *layout) isAgain(from *Op, i, operand int) bool {
 func (l *layout) takes(i, operand int) Class {
 	class, _ := kindOf(&l.instrs[i])
 	switch {
+	case l.product[i] > 0:
+		return FMA
 	case class != FMA || !l.apart:
 		return class
 	case operand == 2:
@@ -285,6 +289,8 @@ func (l *layout) merge(i int) {
 			return
 		}
 		l.mergeExtension(i, in)
+	case "fadd", "fsub":
+		l.fuse(i)
 	case "icmp":
 		l.free[i] = l.p.Fuses&CompareBranch != 0 && l.onlyFor(i, func(u int32) bool { return l.instrs[u].Opcode == "br" })
 	case "fneg":
@@ -363,8 +369,11 @@ func (l *layout) cost(i int) (Class, Cost) {
 	if !some {
 		return "", Cost{}
 	}
-	if l.isLibrary(in) {
+	switch {
+	case l.isLibrary(in):
 		class = Call
+	case l.product[i] > 0:
+		class = FMA
 	}
 	of := l.shape(in.Type)
 	c, ok, found := l.made(class, in, of)

@@ -51,6 +51,9 @@
 //     llvm.lround: calls of the mathematical library, whose time is not in the model's
 //     ([Body.Unknown]).
 //
+// The other way round, a product and a sum that -ffast-math or -ffp-contract=fast allow to be
+// fused are one multiply-add where there is FMA (trace.Contract).
+//
 // Where the code's machine is of another kind than the processor, or is not known, as in
 // traces made before it was recorded, the code is taken as if it were made for the processor.
 //

@@ -5,11 +5,11 @@ import "github.com/stackglass/stackglass/core/trace"
 // x86 is what descriptions call it.
 const x86 = "x86-64"
 
-// machine is the code's target where it is of this processor's kind, else 0: code for another
+// machine is the code's target where it is of this processor's kind, else none: code for another
 // kind of machine is taken as if it were made again for this one, with all that it has.
 func (p *Processor) machine(t trace.Target) trace.Target {
 	if p.ISA != "" && p.ISA != x86 {
-		return 0
+		return t & trace.Contract
 	}
 	return t
 }
@@ -193,6 +193,29 @@ func (l *layout) numberRecipe() recipe {
 
 // isNumber tells the smaller or larger of two that is a number where one of them is.
 func isNumber(in *trace.Instr) bool { return in.Opcode == "llvm.minnum" || in.Opcode == "llvm.maxnum" }
+
+// fuse makes a sum a fused multiply-add, as LLVM's code generator does (DAGCombiner,
+// visitFADDForFMACombine) where both may be: of its operands the first that is a product of
+// the block which nothing else uses becomes part of it.
+func (l *layout) fuse(i int) {
+	if l.apart || l.target&trace.Contract == 0 {
+		return
+	}
+	for k := range l.instrs[i].Uses {
+		if d := l.own(&l.instrs[i], k); l.opcode(d) == "fmul" && len(l.users[d]) == 1 {
+			l.free[d], l.product[i] = true, uint8(k+1)
+			return
+		}
+	}
+}
+
+// addendOf is the operand of a multiply-add that it needs last, -1 for none.
+func (l *layout) addendOf(i int) int {
+	if l.product[i] > 0 {
+		return 2 - int(l.product[i])
+	}
+	return 2
+}
 
 // productAndSum is a multiply-add where there is no such instruction: its third operand only
 // the sum waits for, and what it hands on to another sum is there as soon as a sum's.

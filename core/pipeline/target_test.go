@@ -71,6 +71,51 @@ func TestMultiplyAddIsProductAndSum(t *testing.T) {
 	})
 }
 
+// TestFusedSums: where a product and a sum may be made one, they are where there is FMA, and
+// only there.
+func TestFusedSums(t *testing.T) {
+	names := []string{"sapphirerapids-measured", "znver4", "neoverse-n1", "neoverse-v2"}
+	rapid.Check(t, func(t *rapid.T) {
+		p, err := Named(rapid.SampledFrom(names).Draw(t, "processor"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fused, apart := bySums(t, "double")
+		o := Options{Target: trace.Contract | rapid.SampledFrom([]trace.Target{0, plain, plain | trace.FMA}).Draw(t, "target")}
+		got, want := p.NewBody(apart, o).Steady(), p.NewBody(fused, o).Steady()
+		near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+		if !near(got.Recurrence, want.Recurrence) || !near(got.Ports, want.Ports) || !near(got.Dispatch, want.Dispatch) {
+			t.Fatalf("recurrence %v, ports %v, dispatch %v; want %v, %v, %v", got.Recurrence, got.Ports, got.Dispatch, want.Recurrence, want.Ports, want.Dispatch)
+		}
+	})
+	p := named(t, "znver4")
+	product := trace.Instr{Opcode: "fmul", Type: "double", Uses: []int32{-1, -1}}
+	sum := func(uses ...int32) []trace.Instr {
+		return []trace.Instr{product, {Opcode: "fadd", Type: "double", Uses: uses}}
+	}
+	fma := trace.Contract | trace.X86 | trace.FMA
+	for _, c := range []struct {
+		about  string
+		target trace.Target
+		list   []trace.Instr
+		fused  bool
+	}{
+		{"a sum", fma, sum(-1, 0), true},
+		{"a difference", trace.Contract, []trace.Instr{product, {Opcode: "fsub", Type: "double", Uses: []int32{0, -1}}}, true},
+		{"with a constant", fma, sum(0), true},
+		{"not allowed", trace.X86 | trace.FMA, sum(-1, 0), false},
+		{"without FMA", trace.Contract | trace.X86, sum(-1, 0), false},
+		{"twice the product", fma, sum(0, 0), false},
+		{"stored too", fma, append(sum(-1, 0), trace.Instr{Opcode: "store", Type: "double", Uses: []int32{0, -1}}), false},
+		{"of an iteration ago", fma, sum(-1, -2), false},
+	} {
+		b := p.NewBody(c.list, Options{Target: c.target})
+		if got := b.Ops[1].Class == FMA && b.Ops[0].Class == ""; got != c.fused {
+			t.Errorf("%s: classes %q and %q, fused: want %v", c.about, b.Ops[0].Class, b.Ops[1].Class, c.fused)
+		}
+	}
+}
+
 // TestChainOfSums: a dot product's sums wait for sums, with FMA for the whole of it.
 func TestChainOfSums(t *testing.T) {
 	dot := func(typ string) []trace.Instr {

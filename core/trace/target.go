@@ -1,18 +1,20 @@
 package trace
 
 // Target is what a function's code was made for, as far as it tells which instructions there
-// are. 0: not known, or a machine whose code generators have no choice to make.
+// are. Without [X86] it is not known, or a machine whose code generators have no choice to make.
 type Target uint32
 
-// The bits. Those behind X86 say what there is besides the least that x86-64 has, SSE2.
+// The bits. Those between X86 and Contract say what there is besides the least that x86-64
+// has, SSE2.
 const (
-	X86    Target = 1 << iota // x86, of 32 or 64 bits
-	SSE41                     // rounding, blending, products of vectors of 32-bit integers
-	POPCNT                    // counting ones
-	AVX                       // vectors of 256 bits of floating-point numbers
-	AVX2                      // and of integers
-	FMA                       // fused multiply-add
-	AVX512                    // vectors of 512 bits
+	X86      Target = 1 << iota // x86, of 32 or 64 bits
+	SSE41                       // rounding, blending, products of vectors of 32-bit integers
+	POPCNT                      // counting ones
+	AVX                         // vectors of 256 bits of floating-point numbers
+	AVX2                        // and of integers
+	FMA                         // fused multiply-add
+	AVX512                      // vectors of 512 bits
+	Contract                    // of any machine: a product and a sum may be made one, fused
 
 	knownTarget = 1<<iota - 1
 )

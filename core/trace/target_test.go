@@ -19,7 +19,7 @@ func TestTarget(t *testing.T) {
 			t.Errorf("%b: vectors of %d and %d bits, fused %v; want %d, %d, %v", c.target, f, i, fused, c.floats, c.integers, c.fused)
 		}
 	}
-	if all := Target(1<<32 - 1).Known(); all != X86|SSE41|POPCNT|AVX|AVX2|FMA|AVX512 {
+	if all := Target(1<<32 - 1).Known(); all != X86|SSE41|POPCNT|AVX|AVX2|FMA|AVX512|Contract {
 		t.Errorf("the bits that are known are %b", all)
 	}
 	p := &Program{Functions: []Function{{Target: X86}}, Blocks: []Block{{}, {Function: NoFunction}}}
