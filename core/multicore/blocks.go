@@ -22,6 +22,7 @@ const (
 	keepsPrivate // asks for a thread's copy of a global variable
 	inOrder      // iterations wait for earlier ones
 	cancels
+	adds // a thread's part of a reduction to the whole, in a team of one
 )
 
 // callees are functions of LLVM's runtime, and of OpenMP's library, that matter.
@@ -34,6 +35,7 @@ var callees = map[string]roles{
 	"omp_set_lock": locks, "omp_set_nest_lock": locks, "omp_test_lock": locks, "omp_test_nest_lock": locks,
 	"__kmpc_threadprivate_cached": keepsPrivate,
 	"__kmpc_ordered":              inOrder, "__kmpc_doacross_wait": inOrder,
+	"__kmpc_end_reduce": adds, "__kmpc_end_reduce_nowait": adds,
 	"__kmpc_cancel": cancels, "__kmpc_cancellationpoint": cancels,
 }
 

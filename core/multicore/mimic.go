@@ -348,6 +348,17 @@ func (m *Reader) copy(b *trace.Batch, from, to int) {
 	}
 }
 
+// copyRow has a row of one batch be that of another.
+func (m *Reader) copyRow(b *trace.Batch, n int, from *trace.Batch, i int) {
+	b.Addr[n], b.Bytes[n], b.Kind[n], b.Site[n] = from.Addr[i], from.Bytes[i], from.Kind[i], from.Site[i]
+	if b.Arg != nil {
+		copyOr(b.Arg[n:n+1], from.Arg, i, i+1)
+	}
+	if b.PC != nil {
+		copyOr(b.PC[n:n+1], from.PC, i, i+1)
+	}
+}
+
 func copyOr(into, column []uint64, from, to int) {
 	if column == nil {
 		clear(into)

@@ -105,7 +105,7 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 		var numbers []uint32
 		for c, all := range a.cores {
 			var some []row
-			for _, r := range all {
+			for _, r := range m.added(all, private) {
 				if kept.Has(r.kind) {
 					if private(r) {
 						r.addr += trace.Addr(c) << 48
@@ -132,6 +132,40 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 		}
 	}
 	return rows, threads
+}
+
+// added has what blocks load and store that add to a reduction be modified, if it is shared.
+// Regions within others add as the run did.
+func (m *model) added(rows []row, private func(row) bool) (list []row) {
+	first, depth := 0, 0 // of the rows of such a block; 0: none
+	for _, r := range rows {
+		switch r.kind {
+		case trace.ParallelBegin:
+			depth++
+		case trace.ParallelEnd:
+			depth--
+		}
+		if !r.kind.IsReference() {
+			first = 0
+		}
+		last := -1
+		if first > 0 && r.kind == trace.Store && !private(r) {
+			for i := first; i < len(list); i++ {
+				if list[i].kind == trace.Load && list[i].addr == r.addr && list[i].bytes == r.bytes {
+					last = i
+				}
+			}
+		}
+		if last >= 0 {
+			list[last].kind, list[last].site = trace.Modify, r.site
+			continue
+		}
+		list = append(list, r)
+		if r.kind == trace.BlockEntry && r.site == reduceAdds && depth == 0 && m.cores > 1 {
+			first = len(list)
+		}
+	}
+	return list
 }
 
 // TestMimicIsTheModel: row for row, for all orders, schedules, kinds of rows, and numbers

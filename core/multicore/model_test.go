@@ -84,6 +84,10 @@ const (
 	singleBody
 	singleRest
 	singleBehind
+	reduceCall
+	reduceCheck
+	reduceAdds
+	reduceEnd
 	barrierBlock
 	plainBlock
 	outlinedExit
@@ -181,8 +185,14 @@ func newModel(rng *rand.Rand, cores int) *model {
 	block(outlined, 0, 0, 0, "", to(plainBlock), trace.Load)
 	p.Blocks[singleRest].Part, p.Blocks[singleRest].Label = 1, p.Blocks[singleBody].Label
 
+	block(outlined, 0, 0, 0, "__kmpc_reduce_nowait", to(reduceCheck), trace.Store, trace.ReduceBegin)
+	block(outlined, 0, 0, 0, "", to(reduceAdds, reduceEnd), trace.Load)
+	block(outlined, 0, 0, 0, "__kmpc_end_reduce_nowait", to(reduceEnd), trace.Load, trace.Load, trace.Store, trace.Load, trace.Store)
+	block(outlined, 0, 0, 0, "", to(plainBlock), trace.Load)
+	p.Blocks[reduceCheck].Part, p.Blocks[reduceCheck].Label = 1, p.Blocks[reduceCall].Label
+
 	block(outlined, 0, 0, 0, "", to(plainBlock), trace.Barrier, trace.Load)
-	block(outlined, 0, 0, 0, "callee", to(rotatedCall, testedCall, chunkedCall, dispatchCall, nextCall, singleCall, outlinedExit), trace.Load, trace.Store)
+	block(outlined, 0, 0, 0, "callee", to(rotatedCall, testedCall, chunkedCall, dispatchCall, nextCall, singleCall, reduceCall, outlinedExit), trace.Load, trace.Store)
 	block(outlined, 0, 0, trace.ReturnBlock, "", nil, trace.Load)
 
 	block(called, 0, 0, trace.EntryBlock, "", to(calleeLoop), trace.Alloc, trace.Load)
@@ -550,7 +560,18 @@ func (m *model) body(serial bool) (rows []row) {
 	}
 	all(m.block(outlinedEntry))
 	for range m.rng.IntN(6) {
-		switch m.rng.IntN(6) {
+		switch m.rng.IntN(7) {
+		case 6:
+			rows := m.block(reduceAdds)
+			switch a := rows[1:]; m.rng.IntN(4) { // of load, load, store, load, store
+			case 0:
+				a[2].addr, a[4].addr = a[0].addr, a[3].addr
+			case 1:
+				a[2].addr, a[4].addr = a[1].addr, a[0].addr
+			case 2:
+				a[4].addr = a[1].addr
+			}
+			all(slices.Concat(m.block(reduceCall), m.block(reduceCheck), rows, m.block(reduceEnd)))
 		case 0:
 			all(append(m.block(plainBlock), m.call()...))
 		case 1:

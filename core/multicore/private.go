@@ -53,6 +53,18 @@ func (v *privacy) sort(p *tape.Page) {
 	}
 }
 
+// has tells whether what a reference of a region is to is private.
+func (v *privacy) has(site uint32, addr trace.Addr) bool {
+	switch {
+	case v.shared != nil:
+		return uint64(site) >= uint64(len(v.shared)) || !v.shared[site]
+	case len(v.ranges) > 0:
+		n := sort.Search(len(v.ranges), func(n int) bool { return v.ranges[n].High > addr })
+		return n < len(v.ranges) && addr >= v.ranges[n].Low
+	}
+	return addr-v.low < v.high-v.low
+}
+
 // moves tells the rows whose address says where something lies.
 const moves = trace.AllKinds | 1<<trace.Alloc | 1<<trace.Free
 

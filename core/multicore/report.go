@@ -186,8 +186,8 @@ func (m *Reader) doubts() (list []string) {
 		"worksharing loops are ordered: cores do not wait for each other there.")
 	count(f.criticals, "critical section: cores are not kept from being in it at the same time.",
 		"critical sections: cores are not kept from being in one at the same time.")
-	count(f.reductions, "reduction: every core adds its part, one after the other, as the sequential run did.",
-		"reductions: every core adds its part, one after the other, as the sequential run did.")
+	count(f.reductions, "reduction: every core adds its part to the whole, as threads do in teams of up to 4; larger ones add two by two.",
+		"reductions: every core adds its part to the whole, as threads do in teams of up to 4; larger ones add two by two.")
 	count(f.tasks, "task: the core that made it does it.", "tasks: the core that made one does it.")
 	say(f.tasks == 0 && f.roles&makesTasks != 0, "The program makes tasks: the core that makes one does it.")
 	count(f.allocs, "object was allocated within a parallel region: cores have it at the same address, threads would not.",

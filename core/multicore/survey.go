@@ -26,6 +26,9 @@ type survey struct {
 	partWho  who
 	run      int // first of the rows before the one that is looked at that have still to be written
 
+	adds bool         // the block that runs adds a thread's part of a reduction
+	sums *trace.Batch // what it has done
+
 	guard guard
 	loop  *loop // that is gone through; nil: none
 	about *Loop // its entry in the report
@@ -92,6 +95,11 @@ func (m *Reader) step(b *trace.Batch) error {
 	for m.at < to {
 		k := m.batch.Kind[m.at]
 		if k.IsReference() {
+			if m.adds {
+				if err := m.hold(b); err != nil {
+					return err
+				}
+			}
 			if k != trace.Fetch && !m.timed {
 				m.cost++
 			}
@@ -102,6 +110,11 @@ func (m *Reader) step(b *trace.Batch) error {
 		if k == trace.BlockEntry && m.loop != nil && m.isPlain(m.batch.Site[m.at]) {
 			m.at++
 			continue
+		}
+		if m.adds {
+			if err := m.release(); err != nil {
+				return err
+			}
 		}
 		phase, err := m.event(b, k, m.batch.Site[m.at])
 		if err != nil {
@@ -295,6 +308,9 @@ func (m *Reader) end() error {
 	}
 	m.found.cut = true
 	m.run = m.at
+	if err := m.release(); err != nil {
+		return err
+	}
 	if err := m.closePhase(nil); err != nil {
 		return err
 	}
@@ -338,6 +354,7 @@ func (m *Reader) enter(b *trace.Batch, block uint32) (phase bool, err error) {
 			return true, m.splitPhase(b)
 		}
 		m.found.roles |= roles
+		m.adds = roles&adds != 0 && len(m.cursors) > 1
 		if m.loop == nil {
 			err = m.follow(b, block, roles)
 		} else {
@@ -564,6 +581,67 @@ func (m *Reader) beginUnit(b *trace.Batch) error {
 	m.cost, m.unitsLeft = 0, false
 	m.tape.Mark(owner)
 	return nil
+}
+
+// mostSummed is the most references of a block that adds parts of a reduction.
+const mostSummed = 256
+
+// hold keeps the reference that is looked at, of a block that adds.
+func (m *Reader) hold(b *trace.Batch) error {
+	if err := m.flush(b); err != nil {
+		return err
+	}
+	m.run = m.at + 1
+	s := m.sums
+	if s == nil {
+		s = trace.NewBatch(mostSummed)
+		m.sums = s
+	}
+	m.columns(s)
+	n := s.Len()
+	s.Resize(n + 1)
+	m.copyRow(s, n, m.batch, m.at)
+	if n+1 == mostSummed {
+		return m.release()
+	}
+	return nil
+}
+
+// release writes what a block did that adds: what is loaded and then stored goes up in one
+// go. A run with one thread adds to a variable that nobody else does. In teams of up to four
+// LLVM's runtime has each thread modify it atomically; between a load and a store those of
+// all cores would meet.
+func (m *Reader) release() error {
+	m.adds = false
+	s := m.sums
+	if s == nil || s.Len() == 0 {
+		return nil
+	}
+	to := 0
+	for i, k := range s.Kind {
+		if k == trace.Store && m.makesModify(s, to, i) {
+			continue
+		}
+		m.copyRow(s, to, s, i)
+		to++
+	}
+	err := m.tape.Add(s, 0, to, m.kept)
+	s.Reset()
+	return err
+}
+
+// makesModify looks for the load, before row n, of what row i stores, and makes it the modify.
+func (m *Reader) makesModify(s *trace.Batch, n, i int) bool {
+	if m.private.has(s.Site[i], s.Addr[i]) {
+		return false
+	}
+	for ; n > 0; n-- {
+		if j := n - 1; s.Kind[j] == trace.Load && s.Addr[j] == s.Addr[i] && s.Bytes[j] == s.Bytes[i] {
+			s.Kind[j], s.Site[j] = trace.Modify, s.Site[i]
+			return true
+		}
+	}
+	return false
 }
 
 // noMore takes in that the row that is looked at tells a loop's end. Where the runtime was

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/multicore"
@@ -45,9 +44,9 @@ var kernels = []kernel{
 
 const severalRuns = 5
 
-// scalar is -O2 with iterations as the source has them: neither vectorised, nor made a call
+// scalar is -O2 with iterations as the source has them: not several at once, nor made a call
 // of memcpy.
-const scalar = "-O2 -fno-vectorize"
+const scalar = "-O2 -fno-vectorize -fno-unroll-loops"
 
 // levels are what a kernel is compiled with.
 func (k *kernel) levels() []string {
@@ -115,11 +114,16 @@ func (p *program) arguments(out string) []string {
 // run gives the trace of a run with so many threads.
 func (p *program) run(threads int) (path string, err error) { return p.runAgain(threads, 0) }
 
-// runAgain is run, with a number that tells runs apart.
+// runAgain is run, with a number that tells runs apart. All runs have the same things in the
+// same lines, where the machine lets one ask for that: nothing is placed at random, and what
+// lies on the stack behind main, the environment, is equally long.
 func (p *program) runAgain(threads, number int) (path string, err error) {
-	path = fmt.Sprintf("%s.%d.%d.sgt", p.traced, threads, number)
+	path = fmt.Sprintf("%s.%02d.%02d.sgt", p.traced, threads, number)
 	cmd := exec.Command(p.traced)
-	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(threads), "OMP_DYNAMIC=false", "STACKGLASS_OUT="+path, "STACKGLASS_QUIET=1")
+	if exec.Command("setarch", "-R", "true").Run() == nil {
+		cmd = exec.Command("setarch", "-R", p.traced)
+	}
+	cmd.Env = append(os.Environ(), fmt.Sprintf("OMP_NUM_THREADS=%02d", threads), "OMP_DYNAMIC=false", "STACKGLASS_OUT="+path, "STACKGLASS_QUIET=1")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s with %d threads: %w: %s", p.traced, threads, err, said)
 	}
