@@ -8,6 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/interleave"
 	"github.com/stackglass/stackglass/core/multicore/windows"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/simulate"
@@ -236,6 +237,9 @@ func (p *pass) result() (Result, error) {
 			r.Warnings = append(r.Warnings, hierarchy.Warning(doubt))
 		}
 	}
+	if o := &p.q.Options; o.Order.Policy == interleave.ByTime && p.cores > 1 && (p.timed == nil || p.timed.weights == nil) {
+		r.Warnings = append(r.Warnings, "nothing tells how long blocks take, so by the cores' clocks every reference takes one cycle: name a processor, and trace blocks with their instructions")
+	}
 	if p.crowded {
 		r.Warnings = append(r.Warnings, hierarchy.Warning("SDCM is left out: more than "+strconv.Itoa(mostDomains)+" groups of cores share a cache, and stacks are kept of so many."))
 	}
@@ -327,7 +331,7 @@ func (p *pass) model(r *Result) error {
 		if l.Averaged = l.Caches == 1 && l.Accesses > 0; l.Averaged {
 			l.Mean = l.Local
 		}
-		l.rest(found, answer.Levels[0].Accesses)
+		l.rest(found, answer.Levels[0].Accesses, mostLines)
 		r.Modelled = append(r.Modelled, l)
 	}
 	r.Warnings = append(r.Warnings, "SDCM lets lines fall into sets at random, and asks every level about all accesses: a real lower level sees the misses of the one above only")
