@@ -55,6 +55,7 @@ type found struct {
 	ones, loopsInLoops, unknownLoops             uint64
 	criticals, reductions, tasks, allocs, orders uint64
 	empty, few, unknown, split                   uint64 // loops: without iterations; with fewer than cores; of unknown schedules; made into several
+	runtime, auto                                uint64 // loops whose schedule is said when they run
 	cut, noStack, noStackEnd, steals             bool
 	roles                                        roles
 	cores                                        int
@@ -105,8 +106,13 @@ func (f *found) ended(e *Loop, l *loop) {
 	case l.total < uint64(f.cores):
 		f.few++
 	}
-	if l.asked.kind == unknownSchedule {
+	switch l.asked.kind {
+	case unknownSchedule:
 		f.unknown++
+	case byRuntime:
+		f.runtime++
+	case byItself:
+		f.auto++
 	}
 	if l.steals {
 		f.steals = true
@@ -179,8 +185,14 @@ func (m *Reader) doubts() (list []string) {
 	count(f.few, "worksharing loop had fewer iterations than there are cores.", "worksharing loops had fewer iterations than there are cores.")
 	count(f.split, "worksharing loop was compiled to several, for vectors or unrolled: how many of the program's iterations one of theirs is was told by the bytes that it references, and they stay together.",
 		"worksharing loops were compiled to several, for vectors or unrolled: how many of the program's iterations one of theirs is was told by the bytes that it references, and they stay together.")
-	count(f.unknown, "worksharing loop has a schedule that is not known: it was divided as static.",
-		"worksharing loops have schedules that are not known: they were divided as static.")
+	if m.options.Schedule == nil {
+		count(f.unknown, "worksharing loop has a schedule that is not known: it was divided as static.",
+			"worksharing loops have schedules that are not known: they were divided as static.")
+		count(f.runtime, "worksharing loop has the schedule that OMP_SCHEDULE says when it runs, which the trace does not tell: it was divided as static; choose a schedule to have another.",
+			"worksharing loops have the schedule that OMP_SCHEDULE says when they run, which the trace does not tell: they were divided as static; choose a schedule to have another.")
+		count(f.auto, "worksharing loop leaves its schedule to the runtime, which the trace does not tell: it was divided as static; choose a schedule to have another.",
+			"worksharing loops leave their schedule to the runtime, which the trace does not tell: they were divided as static; choose a schedule to have another.")
+	}
 	say(f.steals, "LLVM's runtime begins dynamic schedules as static ones, and has threads that are done steal chunks: so do cores here, as if all took the same time for a reference; who is done first in a real run hangs on chance.")
 	count(f.orders, "worksharing loop is ordered: cores do not wait for each other there.",
 		"worksharing loops are ordered: cores do not wait for each other there.")

@@ -29,3 +29,8 @@ done
 for n in 16 32 48 64; do
 	env -i OMP_NUM_THREADS=1 STACKGLASS_QUIET=1 STACKGLASS_OUT="$here/jacobi-$n.sgt" setarch -R ./larger $n stencil
 done
+
+# A run with one thread of unsaid.c.
+cp "$here/unsaid.c" .
+./stackglass cc -- clang-19 -O2 -g -fdebug-compilation-dir=. -fno-vectorize -fno-slp-vectorize -fno-unroll-loops -fopenmp unsaid.c -o unsaid
+env -i OMP_NUM_THREADS=1 STACKGLASS_QUIET=1 STACKGLASS_OUT="$here/unsaid.sgt" setarch -R ./unsaid

@@ -1,0 +1,94 @@
+package multicore
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// TestDoubts: what a trace does not tell, or tells of what is not divided, is said, and the
+// rest is divided all the same.
+func TestDoubts(t *testing.T) {
+	program, whole := rowsOf(12, 5)
+	at := func(k trace.Kind) int { return slices.Index(whole.Kind, k) }
+	begin, end, loop := at(trace.ParallelBegin), at(trace.ParallelEnd), at(trace.LoopBegin)
+	if begin < 0 || end < begin || loop < 0 {
+		t.Fatal("the trace has no region with a loop")
+	}
+	// edited is a copy of some rows, with one of them taken from another place.
+	edited := func(rows []int, change func(b *trace.Batch)) *trace.Batch {
+		b := trace.NewBatch(len(rows))
+		b.NeedThread()
+		b.NeedSite()
+		b.NeedArg()
+		for _, i := range rows {
+			add(b, row{kind: whole.Kind[i], addr: whole.Addr[i], bytes: whole.Bytes[i], site: whole.Site[i], arg: whole.Arg[i]}, 1)
+		}
+		if change != nil {
+			change(b)
+		}
+		return b
+	}
+	// asking has the loop ask for a schedule by its number.
+	asking := func(number uint64) func(b *trace.Batch) {
+		return func(b *trace.Batch) { b.Addr[slices.Index(b.Kind, trace.LoopBegin)] = number }
+	}
+	var all []int
+	for i := range whole.Kind {
+		all = append(all, i)
+	}
+	for name, c := range map[string]struct {
+		rows    []int
+		change  func(b *trace.Batch)
+		instead *Schedule
+		cores   int
+		want    string
+		regions uint64
+		divided bool // cores beside the first have something to do
+	}{
+		"as it is":             {rows: all, cores: 4, regions: 1, divided: true},
+		"no region":            {rows: all[:begin], cores: 4, want: noRegion},
+		"a region in a region": {rows: slices.Insert(slices.Clone(all), loop+8, begin, end), cores: 4, regions: 1, divided: true, want: "1 parallel region began within another one: one thread does it"},
+		"no end of a region":   {rows: all[:end-20], cores: 4, regions: 1, divided: true, want: "The trace ends within a parallel region."},
+		"no begin of a region": {rows: slices.Insert(slices.Clone(all), len(all), end), cores: 4, regions: 1, divided: true, want: "1 parallel region ended that had not begun."},
+		"more cores than work": {rows: all, cores: 64, regions: 1, divided: true, want: "1 worksharing loop had fewer iterations than there are cores."},
+		"an unknown schedule": {rows: all, cores: 4, regions: 1, divided: true, want: "1 worksharing loop has a schedule that is not known: it was divided as static.",
+			change: asking(777)},
+		"another schedule instead of an unknown one": {rows: all, cores: 4, regions: 1, divided: true, instead: &Schedule{Dynamic, 1}, change: asking(777)},
+		"a schedule of the environment": {rows: all, cores: 4, regions: 1, divided: true, change: asking(37),
+			want: "1 worksharing loop has the schedule that OMP_SCHEDULE says when it runs, which the trace does not tell: it was divided as static;"},
+		"a schedule of the runtime": {rows: all, cores: 4, regions: 1, divided: true, change: asking(38),
+			want: "1 worksharing loop leaves its schedule to the runtime, which the trace does not tell: it was divided as static;"},
+	} {
+		m, err := Mimic(sourceOf(program, edited(c.rows, c.change), 50), Options{Cores: c.cores, Schedule: c.instead}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := trace.NewBatch(0)
+		references := 0
+		for err == nil {
+			if err = m.Next(b); err == nil {
+				references += b.Len()
+			}
+		}
+		r := m.Report()
+		if err != io.EOF || r.Regions != c.regions || references == 0 {
+			t.Errorf("%s: %v, %d regions, %d rows", name, err, r.Regions, references)
+		}
+		if (r.References[1] > 0) != c.divided {
+			t.Errorf("%s: the second core makes %d references", name, r.References[1])
+		}
+		found := 0
+		for _, doubt := range r.Doubts {
+			if c.want != "" && strings.HasPrefix(doubt, c.want) {
+				found++
+			}
+		}
+		if (found == 1) != (c.want != "") {
+			t.Errorf("%s: %q, want %q", name, r.Doubts, c.want)
+		}
+	}
+}
