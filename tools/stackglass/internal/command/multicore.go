@@ -36,6 +36,7 @@ type multicoreOptions struct {
 	memory     string
 	format     string
 	pipelining pipelineOptions // for its processor
+	ppt        pptFiles
 }
 
 // multicoreTables are what --by takes.
@@ -77,6 +78,10 @@ how often blocks run on each core goes on by laws, as "scale" has it, and the re
 each block is kept as in the largest run, as in PPT-SASMM, or followed from run to run.
 Take sizes that the cores divide alike. --check holds it against a run.
 
+Block-labelled traces of PPT tell no loops: --division is region or printed. Which blocks
+are parallel, and which hold shared variables, is told by their names, in the trace or
+in the table that Byfl prints (--ppt-blocks); other files of PPT are held against it.
+
 -o keeps the profile of the threads of one number of cores, which all other verbs take.`,
 		Example: "  stackglass multicore app.sgt --cores 1,2,4,8,16 --hierarchy sasmm\n" +
 			"  stackglass multicore app.sgt --cores 8 --schedule dynamic,4 --cache L1=32KiB,8 --cache L2=1MiB,16,shared=all -o app-8.sgp\n" +
@@ -111,6 +116,7 @@ Take sizes that the cores divide alike. --check holds it against a run.
 	f.StringVar(&o.check, "check", "", "the trace of a run with one thread at that input, as a `FILE`: tell how far off the prediction is")
 	f.StringVarP(&o.output, "output", "o", "", "keep the profile of the threads in this `FILE`, of one number of cores")
 	f.StringVar(&o.analyses, "analyses", "default", "what to analyse for it, as analyze has it")
+	o.ppt.flags(f)
 	f.StringVar(&o.read.Format, "input-format", "", "the trace's format, if it is not to be found out: "+strings.Join(formatNames(), ", "))
 	f.Uint64Var(&o.read.SkipBad, "skip-bad", 0, "tolerate `N` records that cannot be read")
 	f.BoolVar(&o.read.Strict, "strict", false, "stop at the first part of a container that cannot be read, instead of leaving it out")
@@ -187,6 +193,9 @@ func (a *app) runMulticore(cmd *cobra.Command, o *multicoreOptions, name string)
 	}
 	q, err := o.question()
 	if err != nil {
+		return err
+	}
+	if err := o.ppt.read(&o.read.PPT); err != nil {
 		return err
 	}
 	limits := reading{cmd: cmd, memory: o.memory, kinds: trace.DataKinds.String(), format: o.format}

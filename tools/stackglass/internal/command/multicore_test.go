@@ -7,6 +7,21 @@ import (
 )
 
 func init() {
+	const table = " --ppt-blocks testdata/ppt/blocks.txt"
+	golden = append(golden,
+		"multicore testdata/multicore/unsaid.sgt --cores 2,8 --hierarchy sasmm --sdcm none --by loops",
+		"multicore testdata/multicore/unsaid.sgt --cores 8 --hierarchy sasmm --sdcm none --schedule guided,4 --interleave time",
+		"multicore testdata/plain.din --hierarchy sasmm",
+		"multicore testdata/plain.din --hierarchy sasmm --division printed",
+		"multicore testdata/ppt/trace.txt --division printed --cores 1,4 --hierarchy sasmm"+table+" --ppt-counts testdata/ppt/counts.txt --ppt-bounds testdata/ppt/bounds.txt --sdcm windows,weights=printed",
+		"multicore testdata/ppt/named.txt --division region --cores 2,4 --hierarchy sasmm --ppt-shared testdata/ppt/shared.txt --format csv",
+		"multicore testdata/ppt/trace.txt --hierarchy sasmm",
+		"multicore testdata/ppt/trace.txt --hierarchy sasmm --division printed",
+		"multicore testdata/ppt/trace.txt --hierarchy sasmm --division printed"+table+" --ppt-shared testdata/ppt/shared-never.txt",
+		"multicore testdata/ppt/trace.txt --hierarchy sasmm --division printed"+table+" --ppt-counts testdata/ppt/counts-wrong.txt",
+		"multicore testdata/ppt/trace.txt --hierarchy sasmm --division printed --ppt-blocks testdata/ppt/none.txt",
+		"multicore testdata/team.sgt --hierarchy sasmm --ppt-shared testdata/ppt/shared.txt",
+	)
 	const gemm = " n=16:testdata/multicore/gemm-16.sgt n=24:testdata/multicore/gemm-24.sgt n=32:testdata/multicore/gemm-32.sgt"
 	golden = append(golden,
 		"multicore --at n=48"+gemm+" --check testdata/multicore/gemm-48.sgt --cores 1,2,4,8 --hierarchy sasmm",

@@ -11,6 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/multicore/printed"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/open"
 )
@@ -22,6 +23,8 @@ type PredictOptions struct {
 	SkipBad     uint64 // bad records to tolerate
 	MemoryBytes uint64 // stop in good order beyond this; 0: no limit
 	Terminal    io.Writer
+	// PPT are the files beside a trace of PPT; those that are nil are done without.
+	PPT printed.Files
 }
 
 // Predicted is what several cores would do.
@@ -71,29 +74,78 @@ type prediction struct {
 	in      *Input
 	bar     *bar
 	out     Predicted
+	private []multicore.Range // of a trace of PPT; nil: not known yet
 }
 
-func (p *prediction) open(o multicore.Options) (predict.Threads, error) {
+// rows opens the trace.
+func (p *prediction) rows() (*Input, *patient, error) {
 	in, err := Open(p.ctx, p.name, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	t, err := open.Open(in.Name, in, open.Options{Format: p.options.Format, Packings: packings, Strict: p.options.Strict})
 	if err != nil {
 		in.Close()
-		return nil, in.readError(p.ctx, err)
+		return nil, nil, in.readError(p.ctx, err)
 	}
 	if p.in = in; p.bar == nil {
 		p.bar = newBar(p.options.Terminal, 0)
 	}
 	p.out.BadRecords, p.out.FirstBad, p.out.Stopped = 0, nil, nil
+	return in, &patient{Trace: t, p: p}, nil
+}
+
+func (p *prediction) open(o multicore.Options) (predict.Threads, error) {
+	in, rows, err := p.rows()
+	if err != nil {
+		return nil, err
+	}
+	var r trace.Reader = rows
+	if rows.Header().Format == "ppt" {
+		if r, err = p.ppt(rows, &o); err != nil {
+			in.Close()
+			return nil, err
+		}
+	} else if f := &p.options.PPT; f.Blocks != nil || f.Shared != nil || f.Counts != nil || f.Bounds != nil {
+		in.Close()
+		return nil, &trace.OptionError{Option: "ppt-blocks, shared, counts or bounds", Got: "beside " + p.name, Want: "a trace of PPT; others tell themselves what these files do"}
+	}
 	store := &tempFile{}
-	threads, err := multicore.Mimic(&patient{Trace: t, p: p}, o, store)
+	threads, err := multicore.Mimic(r, o, store)
 	if err != nil {
 		in.Close()
 		return nil, err
 	}
 	return &mimicked{threads, in, store}, nil
+}
+
+// ppt marks the regions of a trace of PPT, and finds what is private in it.
+func (p *prediction) ppt(rows *patient, o *multicore.Options) (trace.Reader, error) {
+	if o.Division == multicore.ByIterations {
+		return nil, &trace.OptionError{Option: "division", Got: o.Division.String(), Want: "region or printed for a trace of PPT, which tells blocks and no loops"}
+	}
+	f := &p.options.PPT
+	if o.Private.Ranges == nil && p.private == nil {
+		shared := f.Shared
+		if shared == nil {
+			in, other, err := p.rows()
+			if err != nil {
+				return nil, err
+			}
+			shared, err = f.Addresses(other)
+			in.Close()
+			if err != nil {
+				return nil, err
+			}
+		}
+		for _, x := range printed.Ranges(shared) {
+			p.private = append(p.private, multicore.Range(x))
+		}
+	}
+	if o.Private.Ranges == nil {
+		o.Private.Ranges = p.private
+	}
+	return f.Mark(rows)
 }
 
 // mimicked are threads whose trace is to be closed.
