@@ -469,7 +469,7 @@ func (l *layout) crossing(class Class, c Cost, site uint32) Cost {
 	}
 	uses := slices.Clone(c.Uses)
 	for _, u := range again.Uses {
-		uses = append(uses, Use{u.Ports, u.Cycles * share})
+		uses = append(uses, Use{Ports: u.Ports, Cycles: u.Cycles * share, After: u.After})
 	}
 	c.Uses = uses
 	c.Latency += again.Latency * share

@@ -119,11 +119,11 @@ func TestOnePass(t *testing.T) {
  . 7 4 .
  9 . . .
  . . . .
- 5 5 . .
+ . 5 . .
  . . . .
  . . . .
  . . . .
- . . . .
+ . 5 . .
  . . . .
  . . . .
  . . 6 .
@@ -204,7 +204,7 @@ func TestWhatCostsNothing(t *testing.T) {
 
 func TestAddendAndAgain(t *testing.T) {
 	p := toy(t)
-	p.Set(Key{FMA, "double"}, Cost{Latency: 4, Addend: 2, MicroOps: 1, Uses: []Use{{1, 1}}})
+	p.Set(Key{FMA, "double"}, Cost{Latency: 4, Addend: 2, MicroOps: 1, Uses: []Use{{Ports: 1, Cycles: 1}}})
 	body := func(uses ...int32) float64 {
 		return p.NewBody([]trace.Instr{{Opcode: "phi", Type: "double", Uses: []int32{-3}}, {Opcode: "llvm.fma", Type: "double", Uses: uses}}, Options{}).Steady().Recurrence
 	}
@@ -214,7 +214,7 @@ func TestAddendAndAgain(t *testing.T) {
 	if got := body(0, -1, -1); got != 4 {
 		t.Errorf("a chain of factors takes %v cycles, want 4", got)
 	}
-	p.Set(Key{FAdd, "double"}, Cost{Latency: 3, Again: 2, MicroOps: 1, Uses: []Use{{1, 1}}})
+	p.Set(Key{FAdd, "double"}, Cost{Latency: 3, Again: 2, MicroOps: 1, Uses: []Use{{Ports: 1, Cycles: 1}}})
 	if got := p.NewBody(sum, Options{}).Steady().Recurrence; got != 2 {
 		t.Errorf("a chain of additions takes %v cycles, want 2", got)
 	}
@@ -317,7 +317,7 @@ func randomBody(t *rapid.T) *Body {
 	for i := range n {
 		op := Op{Weight: 1, Class: IAdd, Cost: Cost{Latency: float64(rapid.IntRange(0, 5).Draw(t, "latency")), MicroOps: rapid.IntRange(0, 3).Draw(t, "micro-ops")}}
 		for range op.Cost.MicroOps {
-			op.Cost.Uses = append(op.Cost.Uses, Use{rapid.Uint64Range(1, 7).Draw(t, "set"), float64(rapid.IntRange(1, 3).Draw(t, "cycles"))})
+			op.Cost.Uses = append(op.Cost.Uses, Use{Ports: rapid.Uint64Range(1, 7).Draw(t, "set"), Cycles: float64(rapid.IntRange(1, 3).Draw(t, "cycles")), After: float64(rapid.IntRange(0, 4).Draw(t, "after"))})
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "waits") {
 			w := Wait{Op: uint32(rapid.IntRange(0, n-1).Draw(t, "from")), Before: uint32(rapid.IntRange(0, 3).Draw(t, "before"))}

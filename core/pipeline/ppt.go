@@ -109,7 +109,7 @@ func (p *Processor) takePPT(classes map[Class]*pptClass) error {
 				set |= 1 << len(p.Ports)
 				p.Ports = append(p.Ports, string(class)+strconv.Itoa(i))
 			}
-			cost.Uses = []Use{{set, held}}
+			cost.Uses = []Use{{Ports: set, Cycles: held}}
 		}
 		p.Set(Key{Class: class}, cost)
 		p.Dispatch += n

@@ -203,6 +203,9 @@ type Cost struct {
 type Use struct {
 	Ports  uint64 // a bit for each port that can take it
 	Cycles float64
+	// After is how many cycles it begins behind the first of its operation, where that stands
+	// for several, one after the other; of those that descriptions have 0.
+	After float64
 }
 
 // most bounds of descriptions: no core is larger.
@@ -306,6 +309,9 @@ func (p *Processor) series(of shape, classes ...Class) (sum Cost, ok bool) {
 func (c Cost) then(d Cost) Cost {
 	sum := c.beside(d)
 	sum.Latency = c.Latency + d.Latency
+	for i := len(c.Uses); i < len(sum.Uses); i++ {
+		sum.Uses[i].After += c.Latency
+	}
 	return sum
 }
 

@@ -468,12 +468,13 @@ func (p *Processor) Write() []byte {
 func (p *Processor) usesText(uses []Use) string {
 	var terms []string
 	for i, u := range uses {
-		if slices.Index(uses, u) < i {
+		same := func(v Use) bool { return u.Ports == v.Ports && u.Cycles == v.Cycles }
+		if slices.IndexFunc(uses, same) < i {
 			continue
 		}
 		n := 0
 		for _, v := range uses {
-			if u == v {
+			if same(v) {
 				n++
 			}
 		}

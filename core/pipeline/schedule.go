@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -154,13 +155,15 @@ func (s *scheduler) ready(op *Op, done []bool) (at float64, known bool) {
 
 // place takes ports for all micro-ops of an operation that starts in a cycle; false where
 // one finds none. A micro-op that finds its ports taken may start later than the first, as
-// long as one starts now.
+// long as one starts now; one that waits for others of its operation does anyway.
 func (s *scheduler) place(op, cycle uint32) bool {
 	s.held = s.held[:0]
 	s.uses = append(s.uses[:0], s.b.Ops[op].Cost.Uses...)
-	slices.SortStableFunc(s.uses, func(a, b Use) int { return bits.OnesCount64(a.Ports) - bits.OnesCount64(b.Ports) })
+	slices.SortStableFunc(s.uses, func(a, b Use) int {
+		return cmp.Or(cmp.Compare(a.After, b.After), bits.OnesCount64(a.Ports)-bits.OnesCount64(b.Ports))
+	})
 	for k, u := range s.uses {
-		for at := cycle; ; {
+		for at := cycle + uint32(min(u.After, longestPass)); ; {
 			port, next, ok := s.choose(u, at)
 			if ok {
 				slot := Slot{op, port, at, uint32(whole(u.Cycles))}
