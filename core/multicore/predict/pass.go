@@ -24,6 +24,7 @@ type pass struct {
 	timed     *timed           // nil: no times
 	runner    *analysis.Runner // nil: nothing is analysed
 	windowed  *windowed        // nil: no windows are looked at
+	own       *apart           // nil: not yet, or everything is read in one order
 	open      Source
 	batch     *trace.Batch // of a pass without a runner
 	view      trace.Batch
@@ -72,7 +73,7 @@ func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err err
 func (p *pass) analyse() (err error) {
 	keep := p.q.Keep == p.cores
 	p.Select(0)
-	if !p.q.Stacks && !keep {
+	if !p.stacks() && !keep {
 		p.batch = trace.NewBatch(0)
 		return nil
 	}
@@ -100,11 +101,14 @@ func (p *pass) analyse() (err error) {
 	return err
 }
 
+// stacks tells whether SDCM is asked about stacks of the analyses.
+func (p *pass) stacks() bool { return p.q.Stacks && !p.divided() }
+
 func (p *pass) close() {
 	if c, ok := p.threads.(io.Closer); ok {
 		c.Close()
 	}
-	p.windowed.close()
+	p.own.close()
 }
 
 // Select is asked by the analyses for the events that they take. Instructions have caches of
@@ -225,8 +229,9 @@ func (p *pass) result() (Result, error) {
 		}
 	}
 	r.Warnings = p.q.Hierarchy.SizeDoubts()
-	if p.q.Options.Division != multicore.ByIterations && p.cores > 1 {
-		r.Warnings = append(r.Warnings, "by this division private caches see their core's references in the order in which core 0 went through the code")
+	if p.own != nil && p.own.levels > 0 {
+		p.own.private(&r)
+		r.Warnings = append(r.Warnings, "by this division private caches see each core's own order and know nothing of each other (Algorithm 1), and shared ones what private ones miss in a common order (Algorithm 2), which is not quite what they miss here")
 	}
 	if t, ok := bare(p.threads).(interface{ Report() multicore.Report }); ok {
 		report := t.Report()
@@ -306,7 +311,7 @@ func (p *pass) model(r *Result) error {
 		found.Predicted = &profile.Predicted{Cores: uint32(p.cores), How: p.q.how()}
 		r.Profile = found
 	}
-	if !p.q.Stacks || p.crowded {
+	if !p.stacks() || p.crowded {
 		return nil
 	}
 	answer, _, err := hierarchy.NewCoreAsker(found).Predict(p.q.Hierarchy, nil)

@@ -7,7 +7,8 @@
 //     does not grow with the trace.
 //  2. They go through simulated caches, private and shared ones, that are kept coherent by
 //     MESI (package simulate). That is exact for the threads as they are mimicked: what is
-//     wrong with it is wrong with the mimicry.
+//     wrong with it is wrong with the mimicry. Where executions of blocks are divided,
+//     private caches have a reading of their own (apart.go).
 //  3. Where [Question.Stacks] says so, the stacks of the threads (package analysis/sharing)
 //     are analysed beside it, and the stack distance cache model (SDCM) answers from them,
 //     as the paper does. What that differs by is SDCM's error alone, and that of

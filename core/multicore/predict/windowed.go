@@ -1,7 +1,7 @@
 package predict
 
 import (
-	"io"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore"
@@ -43,8 +43,7 @@ type stacksOf struct {
 // windowed looks at windows in a pass.
 type windowed struct {
 	stacks []*stacksOf
-	batch  *trace.Batch
-	own    Threads // that see each core's own order, for private levels; nil: not yet, or never
+	asked  []Windows // those of the question; and where whole stacks see two orders, all of them
 }
 
 // sharers are the cores that share a cache of a level, 0 for all.
@@ -57,20 +56,24 @@ func sharers(c *hierarchy.Cache, cores int) uint32 {
 
 // newWindowed prepares to look at windows.
 func (p *pass) newWindowed() error {
-	if len(p.q.Windows) == 0 {
+	asked := p.q.Windows
+	if p.q.Stacks && p.divided() {
+		asked = append(slices.Clip(asked), Windows{Looked: windows.All, Weights: windows.Counted})
+	}
+	if len(asked) == 0 {
 		return nil
 	}
-	p.windowed = &windowed{}
+	p.windowed = &windowed{asked: asked}
 	for i := range p.q.Hierarchy.Levels {
 		c := &p.q.Hierarchy.Levels[i]
 		if p.windowed.of(c, p.cores) != nil {
 			continue
 		}
 		s := &stacksOf{lineBytes: c.LineBytes, cores: sharers(c, p.cores)}
-		for _, w := range p.q.Windows {
+		for _, w := range asked {
 			from := func() *trace.Program { return p.threads.Header().Program }
-			if p.apart(s) {
-				from = func() *trace.Program { return p.windowed.own.Header().Program }
+			if p.isApart(c) {
+				from = func() *trace.Program { return p.own.threads.Header().Program }
 			}
 			seen, err := windows.New(windows.Options{LineBytes: c.LineBytes, Seed: w.Seed, Looked: w.Looked, SharedBy: s.cores}, from)
 			if err != nil {
@@ -93,16 +96,10 @@ func (w *windowed) of(c *hierarchy.Cache, cores int) *stacksOf {
 	return nil
 }
 
-// apart tells whether stacks see each core's own order, in which a trace has to be read by
-// itself.
-func (p *pass) apart(s *stacksOf) bool {
-	return p.q.Options.Division != multicore.ByIterations && p.cores > 1 && s.cores == 1
-}
-
 // lookAt has the stacks that go by one of both orders take rows.
 func (p *pass) lookAt(b *trace.Batch, apart bool) error {
 	for _, s := range p.windowed.stacks {
-		if p.apart(s) != apart {
+		if (p.divided() && s.cores == 1) != apart {
 			continue
 		}
 		for _, seen := range s.seen {
@@ -114,46 +111,6 @@ func (p *pass) lookAt(b *trace.Batch, apart bool) error {
 	return nil
 }
 
-// stepApart goes on where each core's own order has to be read, too; io.EOF tells that it
-// is done.
-func (p *pass) stepApart() error {
-	w := p.windowed
-	if w == nil {
-		return io.EOF
-	}
-	if w.own == nil {
-		needed := false
-		for _, s := range w.stacks {
-			needed = needed || p.apart(s)
-		}
-		if !needed {
-			return io.EOF
-		}
-		o := p.q.Options
-		o.Cores, o.Apart = p.cores, true
-		own, err := p.open(o)
-		if err != nil {
-			return err
-		}
-		w.own, w.batch = own, trace.NewBatch(0)
-		own.Select(windows.Kinds)
-		return nil
-	}
-	if err := w.own.Next(w.batch); err != nil {
-		return err
-	}
-	return p.lookAt(w.batch, true)
-}
-
-func (w *windowed) close() {
-	if w == nil {
-		return
-	}
-	if c, ok := w.own.(io.Closer); ok {
-		c.Close()
-	}
-}
-
 // answer adds what windows tell.
 func (p *pass) answer(r *Result) error {
 	if p.windowed == nil {
@@ -163,13 +120,14 @@ func (p *pass) answer(r *Result) error {
 	if t, ok := bare(p.threads).(interface{ Blocks() []printed.Count }); ok {
 		counts = t.Blocks()
 	}
-	for i, w := range p.q.Windows {
+	for i, w := range p.windowed.asked {
+		whole := i == len(p.q.Windows) // in the place of whole stacks
 		var list []Level
 		unknown := 0.0
 		for k := range p.q.Hierarchy.Levels {
 			c := p.q.Hierarchy.Levels[k]
 			stacks := p.windowed.of(&c, p.cores).seen[i].Result()
-			if i == 0 && p.q.Profiles {
+			if i == 0 && !whole && p.q.Profiles {
 				r.Stacks = append(r.Stacks, stacks)
 			}
 			blocks := windows.BlocksOf(stacks)
@@ -207,12 +165,21 @@ func (p *pass) answer(r *Result) error {
 		if unknown > 0.001 {
 			r.Warnings = append(r.Warnings, "blocks that never ran where their cache is have a weight by these equations, and stay out of its rate")
 		}
-		r.Windowed = append(r.Windowed, list)
+		if !whole {
+			r.Windowed = append(r.Windowed, list)
+			continue
+		}
+		for k := range list {
+			l := &list[k]
+			l.Method, l.Bounded, l.Low, l.High, l.Looked = hierarchy.SDCM, false, 0, 0, nil
+		}
+		r.Modelled = list
+	}
+	if len(r.Windowed) == 0 {
+		r.Warnings = append(r.Warnings, "SDCM lets lines fall into sets at random, and asks every level about all accesses: a real lower level sees the misses of the one above only")
+		return nil
 	}
 	r.Warnings = append(r.Warnings, "SDCM from windows: ± is half of the interval that has the truth in 95 of 100 samples, of sampling alone; SDCM lets lines fall into sets at random, asks every level about all accesses, and here knows of no lines that other cores' stores take away")
-	if p.windowed.own != nil {
-		r.Warnings = append(r.Warnings, "windows of private caches see each core's own order, that of Algorithm 1")
-	}
 	return nil
 }
 

@@ -60,7 +60,7 @@ func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	return p, tracetest.Rows(p, append(steps, tracetest.Step{Block: 1, Values: []uint64{0x10000}})...)
 }
 
-// Where executions are divided, windows of private caches see each core's own order
+// Where executions are divided, private caches and windows of private caches see each core's own order
 // (Algorithm 1), as naive stacks of those traces tell, and those of shared ones Algorithm 2.
 func TestWindowsOfExecutions(t *testing.T) {
 	p, whole := oneRegion(900)
@@ -73,7 +73,7 @@ func TestWindowsOfExecutions(t *testing.T) {
 	for _, division := range []multicore.Division{multicore.ByRegion, multicore.AsPrinted} {
 		opened = 0
 		o := multicore.Options{Division: division}
-		r := run(t, predict.Question{Cores: []int{3}, Options: o, Hierarchy: h, Windows: []predict.Windows{{Looked: windows.All, Weights: windows.Counted}, {Looked: windows.All, Weights: windows.Printed}}}, open)[0]
+		r := run(t, predict.Question{Cores: []int{3}, Options: o, Hierarchy: h, Stacks: true, Windows: []predict.Windows{{Looked: windows.All, Weights: windows.Counted}, {Looked: windows.All, Weights: windows.Printed}}}, open)[0]
 		if opened != 2 {
 			t.Errorf("%s: read %d times, want once for each order", division, opened)
 		}
@@ -104,6 +104,14 @@ func TestWindowsOfExecutions(t *testing.T) {
 			return n
 		}
 		first, last := &r.Windowed[0][0], &r.Windowed[0][1]
+		if l := &r.Levels[0]; l.Misses != misses(true, false, 16) || l.Coherence != 0 || l.Cores[0].Misses+l.Cores[1].Misses+l.Cores[2].Misses != l.Misses || l.Cores[2].Accesses == 0 {
+			t.Errorf("%s: simulated %+v", division, l)
+		}
+		for k, l := range r.Modelled {
+			if w := &r.Windowed[0][k]; l.Method != hierarchy.SDCM || l.Bounded || l.Looked != nil || l.Misses != w.Misses || l.Global != w.Global {
+				t.Errorf("%s: SDCM of whole stacks %+v, of all windows %+v", division, l, w)
+			}
+		}
 		if want := misses(true, false, 16); math.Abs(first.Misses-want) > 1e-6 {
 			t.Errorf("%s: %v misses in private caches, want %v", division, first.Misses, want)
 		}

@@ -137,8 +137,8 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 	var apart *alone
 	source := func(o multicore.Options) (predict.Threads, error) {
 		r, err := mimicked(o)
-		if err != nil || max(q.Hierarchy.Levels[0].SharedBy, 1) > 1 {
-			return r, err
+		if err != nil || max(q.Hierarchy.Levels[0].SharedBy, 1) > 1 || o.Division != multicore.ByIterations {
+			return r, err // caches that see each core's own order are alone anyway
 		}
 		apart, err = newAlone(r, q, cores)
 		return apart, err
@@ -153,7 +153,7 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 	if err != nil {
 		return row, err
 	}
-	q.Stacks, q.Windows = false, nil
+	q.Stacks, q.Windows, q.Options.Division = false, nil, multicore.ByIterations
 	row.PredictedReferences = predicted.References
 	for i, l := range predicted.Levels {
 		level := Level{Cache: l.Cache, Shared: l.Caches < cores, Predicted: ratesOf(&l)}

@@ -1,0 +1,133 @@
+package predict
+
+import (
+	"io"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/windows"
+	"github.com/stackglass/stackglass/core/simulate"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// apart is a second reading of a pass, where executions of blocks are divided: there private
+// caches see each core's own order (Algorithm 1), and those that cores share the common one
+// (Algorithm 2). What cores do at the same time is not known in the former, so that private
+// caches know nothing of each other.
+type apart struct {
+	threads Threads
+	batch   *trace.Batch
+	own     trace.Batch
+	cores   []*simulate.Simulator // with the levels in front that are private; none: there are none
+	levels  int
+}
+
+// divided tells whether executions are divided among several cores.
+func (p *pass) divided() bool { return p.q.Options.Division != multicore.ByIterations && p.cores > 1 }
+
+// isApart tells whether a cache sees each core's own order.
+func (p *pass) isApart(c *hierarchy.Cache) bool { return p.divided() && sharers(c, p.cores) == 1 }
+
+// beginApart opens the second reading; io.EOF: there is none.
+func (p *pass) beginApart() error {
+	levels := p.q.Hierarchy.Levels
+	front, needed := 0, false
+	for front < len(levels) && p.isApart(&levels[front]) {
+		front++
+	}
+	for i := range levels {
+		needed = needed || p.isApart(&levels[i])
+	}
+	if !needed {
+		return io.EOF
+	}
+	o := p.q.Options
+	o.Cores, o.Apart = p.cores, true
+	threads, err := p.open(o)
+	if err != nil {
+		return err
+	}
+	p.own = &apart{threads: threads, batch: trace.NewBatch(0), levels: front}
+	if kinds := trace.DataKinds &^ (1 << trace.Fetch); p.windowed == nil {
+		threads.Select(kinds)
+	} else {
+		threads.Select(kinds | windows.Kinds)
+	}
+	if front == 0 {
+		return nil
+	}
+	for range p.cores {
+		s, err := simulate.New(hierarchy.Hierarchy{Levels: levels[:front:front]}, simulate.Options{Seed: p.q.Seed, Cores: coresOf(1), MemoryBytes: p.q.MemoryBytes})
+		if err != nil {
+			return err
+		}
+		p.own.cores = append(p.own.cores, s)
+	}
+	return nil
+}
+
+// stepApart goes on with the second reading; io.EOF tells that it is done.
+func (p *pass) stepApart() error {
+	if p.own == nil {
+		return p.beginApart()
+	}
+	a := p.own
+	if err := a.threads.Next(a.batch); err != nil {
+		return err
+	}
+	if p.windowed != nil {
+		if err := p.lookAt(a.batch, true); err != nil {
+			return err
+		}
+	}
+	for core, s := range a.cores {
+		a.own.Resize(0)
+		for i, k := range a.batch.Kind {
+			if trace.DataKinds.Has(k) && k != trace.Fetch && (a.batch.Thread == nil && core == 0 || a.batch.Thread != nil && int(a.batch.Thread[i]) == core) {
+				a.own.Append(k, a.batch.Addr[i], a.batch.Bytes[i], 0, 0)
+			}
+		}
+		if err := s.Consume(&a.own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// private puts what private caches do by themselves in the place of what they do in the
+// common order.
+func (a *apart) private(r *Result) {
+	for k := range a.levels {
+		l := &r.Levels[k]
+		l.Accesses, l.Hits, l.Misses, l.Coherence = 0, 0, 0, 0
+		for core, s := range a.cores {
+			run := s.Result().Levels[k].Run
+			c := hierarchy.CoreLevel{Accesses: float64(run.Accesses()), Hits: float64(run.Hits()), Misses: float64(run.Misses())}
+			l.Cores[core] = c
+			l.Accesses += c.Accesses
+			l.Hits += c.Hits
+			l.Misses += c.Misses
+		}
+		l.Global, l.Local = rate(l.Misses, r.Levels[0].Accesses), rate(l.Misses, l.Accesses)
+		busy := 0
+		l.Mean = 0
+		for _, c := range l.Cores {
+			if c.Accesses > 0 {
+				busy++
+				l.Mean += rate(c.Misses, c.Accesses)
+			}
+		}
+		if l.Averaged = busy > 0; l.Averaged {
+			l.Mean /= float64(busy)
+		}
+	}
+}
+
+func (a *apart) close() {
+	if a == nil {
+		return
+	}
+	if c, ok := a.threads.(io.Closer); ok {
+		c.Close()
+	}
+}
