@@ -37,6 +37,7 @@ type loop struct {
 
 	kinds []kind    // of units, by the loops that the compiler made; in order
 	total uint64    // iterations of the program
+	width uint64    // most of them that a unit is, as the code tells
 	clock []float64 // of each core
 	costs sums      // of units, if they are given out when all are known
 	runs  [][]run   // of Guided, and of Dynamic that steals, once the loop is over: what each core does, in its order
@@ -195,6 +196,23 @@ type kind struct {
 	bytes uint64 // that the units before it referenced
 	width uint64 // iterations of the program that one is
 	from  uint64 // of which this is the first's first
+}
+
+// widen looks up how wide units are.
+func (l *loop) widen() {
+	l.width = 1
+	for i := range l.kinds {
+		l.width = max(l.width, l.shape.widths[l.kinds[i].head-1])
+	}
+}
+
+// tooWide tells that a chunk, or a core's part, has fewer of the program's iterations than
+// a unit is.
+func (l *loop) tooWide(cores uint64) bool {
+	if l.used.Kind != Static || l.used.Chunk > 0 {
+		return max(l.used.Chunk, 1) < l.width
+	}
+	return max(l.total, l.units*l.width)/cores < l.width && l.width > 1
 }
 
 // mostKinds is the most runs of units of several loops that are told apart.

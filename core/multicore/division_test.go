@@ -3,6 +3,8 @@ package multicore
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // TestLoopForVectors: 103 iterations, 25 times four of them at once and three by themselves,
@@ -144,6 +146,61 @@ func TestThievesBegin(t *testing.T) {
 	for _, want := range []uint64{8, 9, 7, 6} { // of core 0: two of its last eight, then one by one
 		if n, ok := next(2); !ok || n != want {
 			t.Errorf("chunk %d, %v, want %d", n, ok, want)
+		}
+	}
+}
+
+// TestWideIterations: a loop over vectors, beside one over single elements that did not
+// run, is told from one whose iterations are what they seem.
+func TestWideIterations(t *testing.T) {
+	const vector, rest = trace.HeaderBlock | trace.LatchBlock, trace.HeaderBlock | trace.LatchBlock
+	p := &trace.Program{Functions: []trace.Function{{Name: "loop", Blocks: 6}}}
+	for i, b := range []struct {
+		depth uint32
+		flags trace.BlockFlags
+		to    []uint32
+		bytes []uint32
+	}{
+		{0, 0, []uint32{1, 2}, nil},
+		{1, vector, []uint32{1, 2, 3}, []uint32{16, 16, 16, 16}},
+		{1, rest, []uint32{2, 3}, []uint32{8}},
+		{0, 0, []uint32{4}, nil}, // which ends it, and others follow
+		{1, vector, []uint32{4, 5}, []uint32{2}},
+		{0, 0, nil, nil},
+	} {
+		p.Blocks = append(p.Blocks, trace.Block{Depth: b.depth, Flags: b.flags, Loop: uint32(i) + 1, Successors: b.to, FirstSite: uint32(len(p.Sites)), Sites: uint32(len(b.bytes))})
+		for _, n := range b.bytes {
+			p.Sites = append(p.Sites, trace.Site{Kind: trace.Load, Bytes: n, Block: uint32(i)})
+		}
+	}
+	p.Sites = append(p.Sites, trace.Site{Kind: trace.LoopEnd, Block: 3})
+	p.Blocks[3].FirstSite, p.Blocks[3].Sites = uint32(len(p.Sites)-1), 1
+	var c code
+	c.know(p)
+	s := c.makeShape(0, schedule{kind: staticWhole})
+	if len(s.widths) != 1 || s.widths[1] != 8 {
+		t.Fatalf("widths %v, want 8 of block 1", s.widths)
+	}
+	for _, c := range []struct {
+		used  Schedule
+		head  uint32
+		units uint64
+		cores uint64
+		want  bool
+	}{
+		{Schedule{Static, 0}, 2, 40, 16, false}, // 20 elements a core
+		{Schedule{Static, 0}, 2, 10, 16, true},  // 5
+		{Schedule{Static, 0}, 3, 10, 16, false}, // one by one
+		{Schedule{Static, 1}, 2, 1000, 2, true},
+		{Schedule{Static, 1}, 3, 1000, 2, false},
+		{Schedule{Static, 8}, 2, 1000, 2, false},
+		{Schedule{Dynamic, 4}, 2, 1000, 2, true},
+	} {
+		l := &loop{shape: s, used: c.used, units: c.units, kinds: []kind{{head: c.head}}}
+		l.widen()
+		l.weigh(0)
+		if got := l.tooWide(c.cores); got != c.want {
+			t.Errorf("%+v: %v", c, got)
 		}
 	}
 }

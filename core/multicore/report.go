@@ -54,7 +54,7 @@ type found struct {
 	regions, nested, leagues, phases, strayEnds  uint64
 	ones, loopsInLoops, unknownLoops             uint64
 	criticals, reductions, tasks, allocs, orders uint64
-	empty, few, unknown, split                   uint64 // loops: without iterations; with fewer than cores; of unknown schedules; made into several
+	empty, few, unknown, split, wide             uint64 // loops: without iterations; with fewer than cores; of unknown schedules; made into several; of vectors that are too wide
 	runtime, auto                                uint64 // loops whose schedule is said when they run
 	cut, noStack, noStackEnd, steals             bool
 	roles                                        roles
@@ -99,6 +99,9 @@ func (f *found) ended(e *Loop, l *loop) {
 	e.Fewest = min(e.Fewest, l.total)
 	if l.total > l.units {
 		f.split++
+	}
+	if f.cores > 1 && l.tooWide(uint64(f.cores)) {
+		f.wide++
 	}
 	switch {
 	case l.units == 0:
@@ -185,6 +188,8 @@ func (m *Reader) doubts() (list []string) {
 	count(f.few, "worksharing loop had fewer iterations than there are cores.", "worksharing loops had fewer iterations than there are cores.")
 	count(f.split, "worksharing loop was compiled to several, for vectors or unrolled: how many of the program's iterations one of theirs is was told by the bytes that it references, and they stay together.",
 		"worksharing loops were compiled to several, for vectors or unrolled: how many of the program's iterations one of theirs is was told by the bytes that it references, and they stay together.")
+	count(f.wide, "worksharing loop does more iterations at once, as a vector, than a chunk or a core's part has: threads would do them one by one, in code that the run did not come to; compile with -fno-vectorize to have them told apart.",
+		"worksharing loops do more iterations at once, as vectors, than a chunk or a core's part has: threads would do them one by one, in code that the run did not come to; compile with -fno-vectorize to have them told apart.")
 	if m.options.Schedule == nil {
 		count(f.unknown, "worksharing loop has a schedule that is not known: it was divided as static.",
 			"worksharing loops have schedules that are not known: they were divided as static.")

@@ -26,6 +26,10 @@ type shape struct {
 	chunks     []step // nil: there is no loop over chunks
 	depth      []uint8
 	plain      []bool // nothing happens when the block is entered within an iteration
+	// widths are how many of the program's iterations one is of the loop with that header, as
+	// the code tells: above 1 if it has references that are wider than those of another loop
+	// beside it, which does what is left over. nil: all are 1.
+	widths map[uint32]uint64
 }
 
 // Where a block of the loop's function lies.
@@ -79,6 +83,7 @@ func (c *code) makeShape(call uint32, sched schedule) *shape {
 		depth++
 	}
 	s.iterations = loopSteps(blocks, f.First, depth)
+	s.widths = c.widths(blocks, s, call-f.First, depth)
 	s.plain = make([]bool, f.Blocks)
 	for i := range blocks {
 		s.plain[i] = blocks[i].Depth >= depth && s.iterations[i].isPlain() && (s.chunks == nil || s.chunks[i].isPlain()) &&
@@ -91,6 +96,77 @@ func (c *code) makeShape(call uint32, sched schedule) *shape {
 		}
 	}
 	return s
+}
+
+// vectorBytes is the least that a reference to several elements at once has.
+const vectorBytes = 16
+
+// widths compares the references of the loops of a depth that a call shares out, by their
+// headers. Loops in them are left out.
+func (c *code) widths(blocks []trace.Block, s *shape, call, depth uint32) map[uint32]uint64 {
+	type body struct{ bytes, widest uint64 }
+	bodies := map[uint32]*body{}
+	mine := c.sharedOut(blocks, s.first, call)
+	for i := range blocks {
+		if !mine[i] || blocks[i].Depth != depth {
+			continue
+		}
+		for _, header := range s.iterations[i].bodies {
+			b := bodies[header]
+			if b == nil {
+				b = &body{}
+				bodies[header] = b
+			}
+			for _, site := range c.sitesOf(&blocks[i]) {
+				if trace.DataKinds.Has(site.Kind) {
+					b.bytes += uint64(site.Bytes)
+					b.widest = max(b.widest, uint64(site.Bytes))
+				}
+			}
+		}
+	}
+	var widths map[uint32]uint64
+	for header, b := range bodies {
+		for _, other := range bodies {
+			if b.widest < vectorBytes || other.bytes == 0 || b.widest < 2*other.widest {
+				continue
+			}
+			if widths == nil {
+				widths = map[uint32]uint64{}
+			}
+			widths[header-1] = max(widths[header-1], (b.bytes+other.bytes/2)/other.bytes)
+		}
+	}
+	return widths
+}
+
+// sharedOut are the blocks that one comes to from a call that shares out a loop, up to where
+// the loop ends or another one begins.
+func (c *code) sharedOut(blocks []trace.Block, first, call uint32) []bool {
+	seen := make([]bool, len(blocks))
+	seen[call] = true
+	for work := []uint32{call}; len(work) > 0; {
+		b := work[len(work)-1]
+		work = work[:len(work)-1]
+		for _, to := range blocks[b].Successors {
+			if to -= first; uint64(to) < uint64(len(blocks)) && !seen[to] {
+				seen[to] = true
+				if !c.endsLoop(&blocks[to], blocks[call].Depth) {
+					work = append(work, to)
+				}
+			}
+		}
+	}
+	return seen
+}
+
+func (c *code) endsLoop(b *trace.Block, depth uint32) bool {
+	for _, site := range c.sitesOf(b) {
+		if site.Kind == trace.LoopBegin || site.Kind == trace.LoopEnd && b.Depth <= depth {
+			return true
+		}
+	}
+	return false
 }
 
 // loopSteps finds the loops of a depth among a function's blocks, which are numbered from

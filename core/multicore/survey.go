@@ -665,6 +665,7 @@ func (m *Reader) endLoop(b *trace.Batch) error {
 	if err := m.flush(b); err != nil {
 		return err
 	}
+	l.widen()
 	l.weigh(m.unitBytes())
 	m.found.ended(m.about, l)
 	if !m.units || len(m.cursors) == 1 {
