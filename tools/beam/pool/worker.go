@@ -1,0 +1,158 @@
+package pool
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"time"
+
+	fnpb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/fnexecution_v1"
+)
+
+const (
+	startTime   = time.Minute     // for a new process to connect
+	partingTime = 2 * time.Second // for the other side to end a connection itself
+)
+
+// worker is one worker process, from its start to its end. A process that
+// takes the place of a lost one is a worker of its own.
+type worker struct {
+	router *router
+	slot   int    // 0 to Workers-1
+	id     string // in the metadata of its calls
+
+	// What is to be sent to it.
+	control *queue[*fnpb.InstructionRequest]
+	data    *queue[*fnpb.Elements]
+	state   *queue[*fnpb.StateResponse]
+
+	// Guarded by router.mu.
+	live   bool               // connected and not given up
+	met    bool               // has connected
+	ended  bool               // its process has ended
+	active map[string]*bundle // bundles it works on: b.worker == this
+
+	mu      sync.Mutex
+	process *os.Process // nil before it has started and after it has ended
+	killed  bool
+	why     string // why the router killed it, if it did
+}
+
+// run starts the process, waits for its end and returns what became of it.
+func (w *worker) run(opt Options) string {
+	// Linux sends the signal of dieWithParent when this thread ends, not when
+	// the process does. So hold the thread as long as the worker lives.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	messages := &lineWriter{w: opt.Stderr, prefix: fmt.Sprintf("worker %d: ", w.slot)}
+	defer messages.flush()
+	cmd := exec.Command(opt.Command[0], opt.Command[1:]...)
+	cmd.Env = append(append(os.Environ(), opt.Env...), endpointVar+"="+w.router.pool.endpoint, workerVar+"="+w.id)
+	cmd.Stdout, cmd.Stderr = messages, messages
+	cmd.WaitDelay = time.Second // a grandchild may hold the pipe open
+	cmd.SysProcAttr = dieWithParent()
+	if err := cmd.Start(); err != nil {
+		return err.Error()
+	}
+	w.mu.Lock()
+	w.process = cmd.Process
+	killed := w.killed
+	w.mu.Unlock()
+	if killed {
+		cmd.Process.Kill()
+	}
+	late := time.AfterFunc(startTime, func() {
+		if !w.router.hasMet(w) {
+			w.killBecause(fmt.Sprintf("it did not connect within %v", startTime))
+		}
+	})
+	defer late.Stop()
+
+	cmd.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.process = nil
+	end := fmt.Sprintf("process %d: %s", cmd.Process.Pid, cmd.ProcessState)
+	if w.why != "" {
+		end += ", killed because " + w.why
+	}
+	return end
+}
+
+func (w *worker) kill() { w.killBecause("") }
+
+// killBecause ends the process, which may not have started yet.
+func (w *worker) killBecause(why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.killed = true
+	if w.process != nil {
+		w.why = why
+		w.process.Kill()
+	}
+}
+
+// giveUp is called when a connection of the worker breaks. As a rule the
+// process has died, and run will tell how; if it has not, it is killed.
+func (w *worker) giveUp(why string) {
+	w.router.mu.Lock()
+	w.live = false
+	w.router.mu.Unlock()
+	time.AfterFunc(partingTime/2, func() { w.killBecause(why) })
+}
+
+func (w *worker) pid() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.process == nil {
+		return 0
+	}
+	return w.process.Pid
+}
+
+// lineWriter writes whole lines with a prefix.
+type lineWriter struct {
+	w      io.Writer
+	prefix string
+	rest   []byte // an unfinished line
+}
+
+func (l *lineWriter) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		end := bytes.IndexByte(l.rest, '\n')
+		if end < 0 {
+			return len(p), nil
+		}
+		l.line(l.rest[:end])
+		l.rest = l.rest[end+1:]
+	}
+}
+
+func (l *lineWriter) flush() {
+	if len(l.rest) > 0 {
+		l.line(l.rest)
+		l.rest = nil
+	}
+}
+
+func (l *lineWriter) line(text []byte) {
+	fmt.Fprintf(l.w, "%s%s\n", l.prefix, text)
+}
+
+// lockedWriter lets several workers write to one writer.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
