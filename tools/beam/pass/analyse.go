@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/blocks"
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/tools/beam/files"
@@ -87,6 +88,9 @@ func (f *analyse) segments(ctx context.Context, t *opened, task *Task) (made []S
 	for {
 		s.Begin(of)
 		whole, late, err := f.step(ctx, s, begun)
+		if refused := new(blocks.TornError); errors.As(err, &refused) {
+			return []Segment{{Trace: task.Trace, Identity: t.identity, Number: task.Number, Alone: refused.Error()}}, nil, nil
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -183,7 +187,7 @@ func (o *Options) taken(ctx context.Context, t *opened, task *Task, name string)
 	}
 	for i := range list {
 		s := &list[i]
-		if s.Identity != t.identity || s.Number != task.Number || i > 0 && s.Start != list[i-1].End {
+		if s.Alone != "" || s.Identity != t.identity || s.Number != task.Number || i > 0 && s.Start != list[i-1].End {
 			return nil, nil
 		}
 		if p, err := s.profile(); err != nil || p.Segment.Start != s.Start || s.Start+p.Totals.AllReferences() != s.End {

@@ -90,21 +90,24 @@ func (f *lay) ProcessElement(ctx context.Context, name string, parts func(*Moved
 	return nil
 }
 
+// Namespace is that of the metrics.
+const Namespace = "stackglass"
+
 // Metrics, as Beam's runners show them.
 var (
-	stretches   = beam.NewCounter("stackglass", "stretches")
-	references  = beam.NewCounter("stackglass", "references")
-	segments    = beam.NewCounter("stackglass", "segments")
-	kept        = beam.NewCounter("stackglass", "segments taken from the workspace")
-	rests       = beam.NewCounter("stackglass", "stretches that others went on with")
-	joins       = beam.NewCounter("stackglass", "joins")
-	sentMoves   = beam.NewDistribution("stackglass", "bytes of moves")
-	sentLayouts = beam.NewDistribution("stackglass", "bytes of layouts")
-	sentLeaves  = beam.NewDistribution("stackglass", "bytes of segments")
-	sentNodes   = beam.NewDistribution("stackglass", "bytes of joined segments")
-	analysing   = beam.NewDistribution("stackglass", "milliseconds of analysing")
-	joining     = beam.NewDistribution("stackglass", "milliseconds of joining")
-	finishing   = beam.NewDistribution("stackglass", "milliseconds of finishing")
-	packing     = beam.NewDistribution("stackglass", "milliseconds of encoding")
-	unpacking   = beam.NewDistribution("stackglass", "milliseconds of decoding")
+	stretches   = beam.NewCounter(Namespace, "stretches")
+	references  = beam.NewCounter(Namespace, "references")
+	segments    = beam.NewCounter(Namespace, "segments")
+	kept        = beam.NewCounter(Namespace, "segments taken from the workspace")
+	rests       = beam.NewCounter(Namespace, "stretches that others went on with")
+	joins       = beam.NewCounter(Namespace, "joins")
+	sentMoves   = beam.NewDistribution(Namespace, "bytes of moves")
+	sentLayouts = beam.NewDistribution(Namespace, "bytes of layouts")
+	sentLeaves  = beam.NewDistribution(Namespace, "bytes of segments")
+	sentNodes   = beam.NewDistribution(Namespace, "bytes of joined segments")
+	analysing   = beam.NewDistribution(Namespace, "milliseconds of analysing")
+	joining     = beam.NewDistribution(Namespace, "milliseconds of joining")
+	finishing   = beam.NewDistribution(Namespace, "milliseconds of finishing")
+	packing     = beam.NewDistribution(Namespace, "milliseconds of encoding")
+	unpacking   = beam.NewDistribution(Namespace, "milliseconds of decoding")
 )

@@ -39,7 +39,7 @@ type Segment struct {
 	Start    uint64 // references before it
 	End      uint64 // and up to its end
 	Profile  []byte // compressed; none: the segment stands for the trace itself
-	Kept     string // the file in the workspace that has it instead
+	Alone    string // why it cannot be joined, so that one worker has to do all; "": it can
 }
 
 // Result is what came of a trace.

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/beam/files"
@@ -26,23 +29,28 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 		if one.Identity != t.identity {
 			return Result{}, fmt.Errorf("%s: its segments are of another trace, or it was written to while the job ran", name)
 		}
-		if one.Profile != nil {
+		if one.Profile != nil || one.Alone != "" {
 			list = append(list, one)
 		}
 	}
 	var rest *profile.Profile
+	plan := t.plan
 	if len(list) > 0 {
 		root, err := joinAll(ctx, &f.Options, list)
-		if err == nil {
+		if err == nil && root.Alone == "" {
 			rest, err = root.profile()
+		} else if err == nil {
+			if plan, err = t.undivided(&f.Options); err == nil {
+				log.Warnf(ctx, "%s: one worker analyses all of it: %s", name, root.Alone)
+			}
 		}
 		if err != nil {
 			return Result{}, err
 		}
 	}
 	begun := time.Now()
-	p, divided, err := t.plan.Finish(t.reader(name), t.trace(), rest)
-	if p == nil || len(t.plan.Stretches) > 0 && err != nil {
+	p, divided, err := plan.Finish(t.reader(name), t.trace(), rest)
+	if p == nil || len(plan.Stretches) > 0 && err != nil {
 		return Result{}, fmt.Errorf("%s: %w", name, err)
 	}
 	finishing.Update(ctx, time.Since(begun).Milliseconds())
@@ -55,6 +63,15 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 		r.Profile = strings.TrimSuffix(r.Profile, ".sgp") + ".partial.sgp"
 	}
 	return r, files.Write(ctx, r.Profile, unique(), func(w io.Writer) error { return p.EncodeTo(w) })
+}
+
+// undivided is the plan for one worker.
+func (t *opened) undivided(o *Options) (*analysis.Plan, error) {
+	spec, err := o.spec()
+	if err != nil {
+		return nil, err
+	}
+	return analysis.NewPlan(spec, nil, 0)
 }
 
 // trace gives the source, or nothing at all.

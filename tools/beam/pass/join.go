@@ -48,6 +48,11 @@ func joinAll(ctx context.Context, o *Options, list []Segment) (Segment, error) {
 		}
 		return 0
 	})
+	for i := range list {
+		if list[i].Alone != "" {
+			return list[i], nil
+		}
+	}
 	first := list[0]
 	for i := range list[1:] {
 		a, b := &list[i], &list[i+1]

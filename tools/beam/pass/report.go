@@ -24,7 +24,7 @@ func (f *tell) ProcessElement(ctx context.Context, _ int, results func(*Result) 
 	for _, form := range []struct {
 		format report.Format
 		ending string
-	}{{report.Markdown, "md"}, {report.JSON, "json"}} {
+	}{{report.Text, "txt"}, {report.JSON, "json"}} {
 		err := files.Write(ctx, files.Join(f.Options.Output, "report."+form.ending), unique(), func(w io.Writer) error {
 			return d.Write(w, form.format)
 		})

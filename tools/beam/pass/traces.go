@@ -157,7 +157,7 @@ func load(ctx context.Context, name string, o *Options) (*opened, error) {
 	if t.source, err = sgt.NewSource(name, file, file.Bytes, nil); err != nil {
 		// Without an index, one worker reads all of it.
 		t.source = nil
-		t.plan, err = analysis.NewPlan(spec, nil, 0)
+		t.plan, err = t.undivided(o)
 		return t, err
 	}
 	t.plan, err = analysis.NewPlan(spec, t.source, max(o.References, t.references()/MostStretches))

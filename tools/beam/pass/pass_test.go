@@ -1,0 +1,418 @@
+package pass_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+	"github.com/stackglass/stackglass/tools/beam/pass"
+	"github.com/stackglass/stackglass/tools/beam/pool"
+)
+
+func TestMain(m *testing.M) {
+	pool.Child() // does not return in a worker process
+	beam.Init()
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	os.Exit(m.Run())
+}
+
+// container writes random steps of a program with allocations, of one thread.
+func container(t *testing.T, seed uint64, steps int) []byte {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	p := program()
+	var out bytes.Buffer
+	w := sgt.NewWriter(&out, 64, nil)
+	if err := w.Module(sgt.AppendModule(nil, p)); err != nil {
+		t.Fatal(err)
+	}
+	w.Objects(0, []trace.Addr{p.Objects[0].Addr})
+	var held []trace.Addr
+	for i := range steps {
+		block, values := uint32(0), []uint64{0x2000 + 8*rng.Uint64N(4000), 0x1000 + 8*rng.Uint64N(16)}
+		switch {
+		case rng.IntN(20) == 0:
+			held = append(held, 0x10000+64*rng.Uint64N(500))
+			block, values = 1, []uint64{held[len(held)-1], 64 + rng.Uint64N(300)}
+		case rng.IntN(25) == 0 && len(held) > 0:
+			i := rng.IntN(len(held))
+			block, values = 2, []uint64{held[i]}
+			held = append(held[:i], held[i+1:]...)
+		case rng.IntN(2) == 0 && len(held) > 0:
+			values[0] = held[rng.IntN(len(held))] + 8*rng.Uint64N(8)
+		}
+		if err := w.Step(1, uint64(i), block, values); err != nil {
+			t.Fatal(err)
+		}
+		if rng.IntN(500) == 0 {
+			w.Flush()
+		}
+	}
+	if err := w.Close(sgt.End{How: "exit"}); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// program loads from anywhere and stores to a table, allocates, and releases.
+func program() *trace.Program {
+	p := &trace.Program{
+		Modules:   []trace.Module{{Name: "a.c", Base: 0x400000, End: 0x500000}},
+		Functions: []trace.Function{{Name: "main", Blocks: 3}},
+		Objects:   []trace.Object{{Name: "table", Addr: 0x1000, Bytes: 128}},
+		Threads:   []trace.Thread{{Number: 1}},
+		Blocks:    []trace.Block{{Label: "b", Sites: 2}, {Label: "a", FirstSite: 2, Sites: 1}, {Label: "f", FirstSite: 3, Sites: 1}},
+		Sites:     []trace.Site{{Kind: trace.Load, Bytes: 8}, {Kind: trace.Store, Bytes: 8}, {Kind: trace.Alloc, Block: 1}, {Kind: trace.Free, Block: 2}},
+	}
+	for i := range p.Sites {
+		p.Sites[i].PC = 0x400000 + 4*trace.Addr(i)
+		p.Sites[i].Place = trace.Place{File: "a.c", Line: uint32(i + 1)}
+	}
+	return p
+}
+
+// alone is what the command gives: one run from front to back.
+func alone(t *testing.T, spec analysis.Spec, file []byte) []byte {
+	t.Helper()
+	r, err := analysis.NewRunner(spec, sgt.NewReader("t", bytes.NewReader(file), sgt.Options{}))
+	for err == nil {
+		err = r.Step()
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return r.Finish(analysis.StateAfter(err, r.Progress().References)).Encode()
+}
+
+// folder has files with these contents.
+func folder(t *testing.T, content map[string][]byte) (dir string, names []string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, b := range content {
+		names = append(names, filepath.Join(dir, name))
+		if err := os.WriteFile(names[len(names)-1], b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, names
+}
+
+func options(t *testing.T) pass.Options {
+	return pass.Options{Analyses: "default", References: 20_000, MostLines: 1 << 20, FanIn: 3, Lanes: 1, Output: t.TempDir()}
+}
+
+// run runs the pipeline on Prism, in this process.
+func run(t *testing.T, names []string, o pass.Options) error {
+	t.Helper()
+	most, err := pass.Check(context.Background(), names, &o)
+	if err != nil {
+		return err
+	}
+	p, s := beam.NewPipelineWithRoot()
+	pass.Build(s, names, most, o)
+	_, err = prism.Execute(context.Background(), p)
+	return err
+}
+
+// same compares profiles with those of one run each.
+func same(t *testing.T, o pass.Options, content map[string][]byte) {
+	t.Helper()
+	set, err := analysis.ParseAnalyses(o.Analyses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range content {
+		got, err := os.ReadFile(filepath.Join(o.Output, strings.TrimSuffix(name, ".sgt")+".sgp"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, alone(t, analysis.Spec{Analyses: set, LineBytes: o.LineBytes}, b)) {
+			t.Errorf("%s: the profile differs from that of one run", name)
+		}
+	}
+	list, err := filepath.Glob(filepath.Join(o.Output, "*.tmp"))
+	if err != nil || len(list) > 0 {
+		t.Errorf("%v %v is left over", list, err)
+	}
+}
+
+// Whatever the options are that divide the work, the bytes are those of one run.
+func TestSameBytes(t *testing.T) {
+	content := map[string][]byte{"a.sgt": container(t, 1, 90_000), "b.sgt": container(t, 2, 140_000), "short.sgt": container(t, 3, 300)}
+	_, names := folder(t, content)
+	for i, change := range []func(*pass.Options){
+		func(*pass.Options) {},
+		func(o *pass.Options) { o.References, o.FanIn, o.Lanes = 5000, 2, 3 },
+		func(o *pass.Options) { o.MostLines = 200 },
+		func(o *pass.Options) { o.PatienceMS, o.Lanes = 1, 2 },
+		func(o *pass.Options) { o.Analyses, o.LineBytes = "locality,sets,counters", []uint32{32, 128} },
+		func(o *pass.Options) { o.Analyses = "default,blocks" },
+		func(o *pass.Options) { o.Analyses, o.Workspace = "sites", t.TempDir() },
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			o := options(t)
+			change(&o)
+			if err := run(t, names, o); err != nil {
+				t.Fatal(err)
+			}
+			same(t, o, content)
+		})
+	}
+}
+
+// dataFolder has the traces that are shared among developers.
+func dataFolder(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("STACKGLASS_DATA")
+	if dir == "" {
+		dir = "../../../../shared/data"
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skip("STACKGLASS_DATA names no folder with traces/")
+	}
+	return dir
+}
+
+// imported makes a container of a trace.
+func imported(t *testing.T, name string) []byte {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := open.Open(name, f, open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	w := sgt.NewImporter(&out, nil)
+	b := trace.NewBatch(0)
+	for err = r.Next(b); err == nil; err = r.Next(b) {
+		if err := w.Write(b, r.Header()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	if err := w.Close(sgt.End{}); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// All demos, and the traces that are shared.
+func TestRealTraces(t *testing.T) {
+	content := map[string][]byte{}
+	demos, err := filepath.Glob("../../../site/demos/*.sgt")
+	if err != nil || len(demos) < 5 {
+		t.Fatal("no demos", err)
+	}
+	for _, name := range demos {
+		if content[filepath.Base(name)], err = os.ReadFile(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
+		content[name+".sgt"] = imported(t, filepath.Join(dataFolder(t), "traces", name+".lackey.lz4"))
+	}
+	_, names := folder(t, content)
+	for _, workers := range []int{1, 2, 4, 8} {
+		p, err := pool.Start(context.Background(), pool.Options{Workers: workers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Use()
+		o := options(t)
+		o.References, o.FanIn, o.Lanes = 700_000, 4, workers
+		err = run(t, names, o)
+		*jobopts.EnvironmentType = "loopback"
+		p.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, o, content)
+		told, err := os.ReadFile(filepath.Join(o.Output, "report.txt"))
+		if err != nil || !bytes.Contains(told, []byte("8,469,460")) || !bytes.Contains(told, []byte("median")) {
+			t.Errorf("the report: %v\n%s", err, told)
+		}
+	}
+}
+
+// Workers that are killed change nothing.
+func TestKilled(t *testing.T) {
+	content := map[string][]byte{"a.sgt": container(t, 4, 400_000), "b.sgt": container(t, 5, 200_000)}
+	_, names := folder(t, content)
+	for _, workers := range []int{1, 2, 4, 8} {
+		t.Run(fmt.Sprint(workers), func(t *testing.T) {
+			p, err := pool.Start(context.Background(), pool.Options{Workers: workers})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			p.Use()
+			defer func() { *jobopts.EnvironmentType = "loopback" }()
+			over, killed := make(chan struct{}), make(chan int)
+			go func() { killed <- killSome(p, workers, over) }()
+			o := options(t)
+			o.References, o.Lanes = 15_000, workers
+			err = run(t, names, o)
+			close(over)
+			if n := <-killed; n == 0 {
+				t.Error("none was killed")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, o, content)
+		})
+	}
+}
+
+// killSome kills three workers, one after the other, unless the job is over before.
+func killSome(p *pool.Pool, workers int, over <-chan struct{}) (n int) {
+	for i := 0; n < 3; i++ {
+		select {
+		case <-over:
+			return n
+		case <-time.After(150 * time.Millisecond):
+			if len(p.PIDs()) > 0 {
+				p.Kill(i % workers)
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// What is in the workspace is taken, unless it is damaged or of something else.
+func TestGoesOn(t *testing.T) {
+	content := map[string][]byte{"a.sgt": container(t, 1, 140_000)}
+	_, names := folder(t, content)
+	o := options(t)
+	o.Workspace = t.TempDir()
+	if err := run(t, names, o); err != nil {
+		t.Fatal(err)
+	}
+	list, err := filepath.Glob(filepath.Join(o.Workspace, "*", "*.segments"))
+	if err != nil || len(list) < 3 {
+		t.Fatal(list, err)
+	}
+	// One is lost, one is cut, one is another's; what is taken of the rest must be enough.
+	if err := os.Remove(list[0]); err != nil {
+		t.Fatal(err)
+	}
+	cut, err := os.ReadFile(list[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, b := range [][]byte{cut[:len(cut)/2], cut} {
+		if err := os.WriteFile(list[1+i], b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, err := os.Stat(list[len(list)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Output = t.TempDir()
+	if err := run(t, names, o); err != nil {
+		t.Fatal(err)
+	}
+	same(t, o, content)
+	if after, err := os.Stat(list[len(list)-1]); err != nil || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("a segment that was there was made again (%v)", err)
+	}
+	if again, err := os.ReadFile(list[1]); err != nil || !bytes.Equal(again, cut) {
+		t.Errorf("a damaged segment was not made again (%v)", err)
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	good := container(t, 1, 140_000)
+	middle := len(good) / 2
+	damaged := bytes.Clone(good)
+	for i := range 200 {
+		damaged[middle+i] ^= 0x55
+	}
+	other := append(bytes.Clone(good[:middle]), container(t, 2, 140_000)[middle:]...)
+	_, names := folder(t, map[string][]byte{"damaged.sgt": damaged, "mixed.sgt": other, "text.sgt": []byte("I  0400d7d4,8\n"), "good.sgt": good})
+	of := map[string]string{}
+	for _, n := range names {
+		of[filepath.Base(n)] = n
+	}
+	readOnly := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(readOnly, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		traces []string
+		change func(*pass.Options)
+		want   string
+	}{
+		{"missing", []string{of["good.sgt"], "/none/x.sgt"}, nil, "/none/x.sgt"},
+		{"format", []string{of["text.sgt"]}, nil, "stackglass convert"},
+		{"damaged", []string{of["damaged.sgt"]}, nil, "damaged.sgt"},
+		{"mixed", []string{of["mixed.sgt"]}, nil, "mixed.sgt"},
+		{"workspace", []string{of["good.sgt"]}, func(o *pass.Options) { o.Workspace = readOnly + "/x" }, "nothing can be written there"},
+		{"output", []string{of["good.sgt"]}, func(o *pass.Options) { o.Output = readOnly }, "nothing can be written there"},
+		{"loops", []string{of["good.sgt"]}, func(o *pass.Options) { o.Analyses = "loops" }, "cannot be divided"},
+		{"lines", []string{of["good.sgt"]}, func(o *pass.Options) { o.LineBytes = []uint32{3} }, "line"},
+		{"names", []string{of["good.sgt"], "/elsewhere/good.sgt"}, nil, "both"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := options(t)
+			if c.change != nil {
+				c.change(&o)
+			}
+			err := run(t, c.traces, o)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+			if list, _ := filepath.Glob(filepath.Join(o.Output, "*")); len(list) > 0 {
+				t.Errorf("%v was written", list)
+			}
+		})
+	}
+}
+
+// Ranks are told apart where they differ.
+func TestReport(t *testing.T) {
+	var list []pass.Result
+	for i := range 20 {
+		r := pass.Result{Trace: fmt.Sprintf("rank-%d.sgt", i), Facts: []pass.Fact{{Name: "references", Value: 1000 + float64(i%3)}, {Name: "miss ratio in 32 KiB", Value: 0.1, Ratio: true}}}
+		if i == 11 {
+			r.Facts[1].Value = 0.4
+		}
+		list = append(list, r)
+	}
+	d := pass.Report(list)
+	if len(d.Tables) != 3 || len(d.Tables[2].Rows) != 1 {
+		t.Fatalf("%d tables, outliers %v", len(d.Tables), d.Tables[len(d.Tables)-1].Rows)
+	}
+	var out bytes.Buffer
+	if err := d.Write(&out, "markdown"); err != nil {
+		t.Fatal(err)
+	}
+	if at := strings.Index(out.String(), "rank-2.sgt"); at < 0 || at > strings.Index(out.String(), "rank-10.sgt") {
+		t.Errorf("ranks are not in order:\n%s", out.String())
+	}
+}
