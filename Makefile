@@ -48,7 +48,7 @@ SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/site
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path 'workers/edge/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
 .PHONY: help setup run build site zip single edge wasm test check format vet staticcheck generated unit wasmtest e2e \
-	pipelines runtimes multicore processors probes lint generate fuzz soak bench bench-wasm demos shot golden clean
+	pipelines runtimes multicore processors probes lint generate fuzz soak bench bench-wasm demos shot golden beam beamtest tests clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,8 +111,13 @@ build/site.stamp: build/npm.stamp $(SITE_SOURCES)
 
 # ---- check it
 
-test: setup check build unit wasmtest e2e ## every check and every test: what CI runs
+test: setup check build ## every check and every test: what CI runs
+	@echo "running the tests, two kinds at a time; what each of them prints comes when it is over"
+	@$(MAKE) --no-print-directory -j2 -Otarget tests
 	@echo "make test: formatting, vet, staticcheck, generated files, native, browser and end-to-end tests passed"
+
+# The longest first. Those in a browser wait much of their time.
+tests: e2e unit wasmtest beamtest
 
 check: format vet staticcheck generated ## everything that needs no test to run
 
@@ -168,6 +173,26 @@ e2e: build single zip edge build/wrangler.stamp ## the built page and command to
 	@echo "trying the page and the command in Chromium, from end to end; this takes a few minutes"
 	@# Never from the cache: what they test is programs, which the cache does not see.
 	STACKGLASS_E2E=1 $(GO) test -count=1 -timeout=25m ./tools/e2e/...
+
+# Beam's modules are many, and are of tools/beam alone.
+beamtest: ## tests of analyses on Apache Beam, where its modules can be had
+	@echo "compiling and running the tests of analyses on Apache Beam; the first time fetches its modules"
+	@mkdir -p build
+	@if (cd tools/beam && $(GO) list -deps -test ./...) >build/beam.log 2>&1; then \
+		cd tools/beam && $(GO) vet ./... && $(GO) test ./...; \
+	else echo "Left out: analyses on Apache Beam; its modules are not here, and cannot be fetched: $$(tail -1 build/beam.log)"; fi
+
+beam: build bin/beam ## analyse the demos on Apache Beam, by two worker processes, and compare with the command
+	@rm -rf build/beam && mkdir -p build/beam/alone
+	bin/beam --workers 2 --metrics --output build/beam/profiles $(wildcard site/demos/*.sgt)
+	@for trace in $(wildcard site/demos/*.sgt); do name=$$(basename $$trace .sgt); \
+		bin/stackglass analyze $$trace -o build/beam/alone/$$name.sgp >build/beam/alone/$$name.txt 2>&1; \
+		cmp build/beam/alone/$$name.sgp build/beam/profiles/$$name.sgp; done
+	@echo "the profiles in build/beam/profiles are those of bin/stackglass analyze, byte for byte"
+
+bin/beam: tools/beam/go.mod $(shell find core tools/beam -name '*.go' -not -name '*_test.go' 2>/dev/null)
+	@echo "compiling what runs on Apache Beam; the first time fetches its modules, which takes some minutes"
+	cd tools/beam && $(GO) build -ldflags '-s -w' -o ../../bin/beam .
 
 fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
 	@grep -rlE '^func Fuzz' --include='*_test.go' --exclude-dir=testdata core workers wasm ui | sort | while read -r file; do \
