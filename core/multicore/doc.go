@@ -62,8 +62,10 @@
 //
 // What one does for all. single, master and masked are done by core 0; what the
 // others do is to ask. Sections are a loop over sections to the compiler, and to us. Critical
-// sections, locks, ordered loops, reductions and tasks are done where the sequential run
-// did them, and nobody waits; [Report.Doubts] counts them.
+// sections, locks, ordered loops and tasks are done where the sequential run did them, and
+// nobody waits; [Report.Doubts] counts them. To a reduction each core adds its part: what the
+// run loads and stores for it is modified in one go, as threads do in teams of up to four.
+// Larger ones add two by two in a function that the run never calls.
 //
 // Private addresses (private.go): what the stack has below the stack pointer of the function
 // that forks. Core c has it c·2^48 bytes higher, which no program's address collides with, and
