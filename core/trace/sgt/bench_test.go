@@ -35,32 +35,44 @@ func written(t testing.TB, g generated) []byte {
 // are decoded ahead on others.
 func BenchmarkRead(b *testing.B) {
 	for _, g := range generatedPrograms {
-		b.Run(g.name, func(b *testing.B) { benchmarkRead(b, written(b, g)) })
+		b.Run(g.name, func(b *testing.B) { benchmarkRead(b, written(b, g), trace.AllKinds) })
+	}
+}
+
+// BenchmarkReadBlocks reads them with a row for each block that is entered, too.
+func BenchmarkReadBlocks(b *testing.B) {
+	for _, g := range generatedPrograms {
+		b.Run(g.name, func(b *testing.B) { benchmarkRead(b, written(b, g), trace.AllKinds|1<<trace.BlockEntry) })
 	}
 }
 
 // BenchmarkReadConverted reads traces that had no blocks.
 func BenchmarkReadConverted(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
-		b.Run(name, func(b *testing.B) { benchmarkRead(b, realFile(b, name)) })
+		b.Run(name, func(b *testing.B) { benchmarkRead(b, realFile(b, name), trace.AllKinds) })
 	}
 }
 
-func benchmarkRead(b *testing.B, file []byte) {
-	batch, references := trace.NewBatch(0), 0
+func benchmarkRead(b *testing.B, file []byte, kinds trace.Kinds) {
+	batch, rows := trace.NewBatch(0), 0
 	for b.Loop() {
-		references = 0
+		rows = 0
 		r := NewReader("t", bytes.NewReader(file), Options{})
+		r.Select(kinds)
 		var err error
 		for err = r.Next(batch); err == nil; err = r.Next(batch) {
-			references += batch.Len()
+			rows += batch.Len()
 		}
 		if err != io.EOF {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(references)*float64(b.N)/b.Elapsed().Seconds(), "refs/s")
-	b.ReportMetric(float64(len(file))/float64(references), "B/ref")
+	unit := "ref"
+	if kinds&trace.EventKinds != 0 {
+		unit = "row"
+	}
+	b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), unit+"s/s")
+	b.ReportMetric(float64(len(file))/float64(rows), "B/"+unit)
 }
 
 // BenchmarkWrite encodes the steps of programs.

@@ -71,10 +71,11 @@ type behind struct {
 type decodedBlock struct {
 	links  uint64 // slots: low, of the block that followed; high, of the one that did before it
 	below  uint64 // a number above the misses of all its steps, if linkNarrow takes it; else 0
-	first  uint32 // its cells: first up to first+width, or the one of a single block's row
+	first  uint32 // its cells: one for each value, or, of a straight block, for each row
 	number uint32
 	width  uint8 // its values
-	rows   uint8 // of a step of a straight or single block
+	lead   uint8 // of a straight block, the rows before theirs
+	rows   uint8 // and all rows of a step
 	form   form
 }
 
@@ -85,10 +86,11 @@ func (b *decodedBlock) next() uint32 { return uint32(b.links) }
 func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot) }
 
 // cell is the state of a value and, in straight blocks, the row of which it is
-// the address: what a step needs of a value lies together.
+// the address: what a step needs of a value lies together. A row without a value has a
+// cell as if its value were the one before, which changes nothing for others.
 type cell struct {
 	last, stride, link uint64
-	mask               uint64 // 0 for the row of a single block, whose value is the one before
+	mask               uint64 // 0 for a row without a value
 	pick               uint64 // all ones: predict by link; else 0
 	missed             uint64 // all ones: it missed the last time; else 0
 	bytes, site        uint32
@@ -202,35 +204,47 @@ func (d *decoder) slot(block uint32) uint32 {
 		links: uint64(at.slot)<<32 | uint64(at.slot), number: block,
 		first: uint32(d.cells.used), width: uint8(len(p.scales)), form: p.form,
 	}
+	if p.form == straight {
+		b.lead, b.rows = p.lead, uint8(len(p.rows))
+		if b.rows <= narrow {
+			b.below = 1 << b.width
+		}
+	}
+	d.addConstants(p.rows[:b.lead])
 	for i, scale := range p.scales {
 		d.cells.add(p.cell(i, scale))
 	}
-	switch p.form {
-	case straight:
-		b.rows = b.width
-		if b.width <= narrow {
-			b.below = 1 << b.width
-		}
-	case single:
-		b.below, b.rows = 1, 1
-		d.cells.add(cell{kind: p.rows[0].kind, site: p.rows[0].site, pick: ^uint64(0)})
+	if p.form == straight {
+		d.addConstants(p.rows[b.lead+b.width:])
 	}
 	d.blocks.add(b)
 	return at.slot
+}
+
+// addConstants adds cells for rows without a value.
+func (d *decoder) addConstants(rows []planRow) {
+	for i := range rows {
+		d.cells.add(cell{bytes: rows[i].bytes, kind: rows[i].kind, site: rows[i].site, pick: ^uint64(0)})
+	}
 }
 
 // cell is the state of a value at the beginning of a chunk.
 func (p *plan) cell(value int, scale uint8) cell {
 	c := cell{scale: scale, scaled: min(scale, 1), mask: ^uint64(0), missed: ^uint64(0)}
 	if p.form == straight {
-		r := &p.rows[value]
+		r := &p.rows[int(p.lead)+value]
 		c.bytes, c.site, c.kind = r.bytes, r.site, r.kind
 	}
 	return c
 }
 
-// cellsOf gives the cells of a block.
-func (d *decoder) cellsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.width] }
+// cellsOf gives the cells of a block's values.
+func (d *decoder) cellsOf(b *decodedBlock) []cell {
+	return d.cells.all[b.first+uint32(b.lead):][:b.width]
+}
+
+// rowsOf gives the cells of a straight block's rows.
+func (d *decoder) rowsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.rows] }
 
 // fill writes the rows of the next steps, but of no more than most, into c from
 // a row on, until it is full. It gives the row behind the last one and the steps
@@ -323,7 +337,7 @@ func (d *decoder) token() (err error) {
 // loop among them.
 const enoughToRepeat = 16
 
-// mostInLoop is the most values, and steps, of a loop that [decoder.loop] finds.
+// mostInLoop is the most rows, and steps, of a loop that [decoder.loop] finds.
 const mostInLoop = 64
 
 // loop makes the rows of up to n expected steps, if they go round in a loop of
@@ -345,13 +359,13 @@ func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 
 // findLoop puts the slots of the blocks that are expected next into d.ring, up
 // to the one with which they begin again, and gives the number of these steps
-// and of their values; no steps if there is no such loop.
+// and of their rows; no steps if there is no such loop.
 func (d *decoder) findLoop() (steps uint64, width int) {
 	first := d.blocks.all[d.before].next()
 	d.ring = d.ring[:0]
 	for slot := first; ; {
 		b := &d.blocks.all[slot]
-		if width += int(b.width); b.form != straight || width > mostInLoop || len(d.ring) == mostInLoop {
+		if width += int(b.rows); b.form != straight || width > mostInLoop || len(d.ring) == mostInLoop {
 			return 0, 0
 		}
 		d.ring = append(d.ring, slot)
@@ -365,7 +379,7 @@ func (d *decoder) findLoop() (steps uint64, width int) {
 func (d *decoder) round(c *columns, row int) int {
 	for _, slot := range d.ring {
 		b := &d.blocks.all[slot]
-		cells := d.cellsOf(b)
+		cells := d.rowsOf(b)
 		d.correct(cells, c.addr[row:row+len(cells)], 0)
 		c.describe(row, cells)
 		row += len(cells)
@@ -381,7 +395,7 @@ func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 	i := row
 	for _, slot := range d.ring {
 		b := &d.blocks.all[slot]
-		cells := d.cellsOf(b)
+		cells := d.rowsOf(b)
 		for k := range cells {
 			v := &cells[k]
 			if v.pick == 0 {
@@ -391,6 +405,9 @@ func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 			for r := i; r < end; r += width {
 				addr += grows
 				c.addr[r] = addr
+			}
+			for r := i; v.mask == 0 && r < end; r += width {
+				c.addr[r] = 0
 			}
 			v.last, d.previous = addr, addr
 			i++
@@ -404,7 +421,7 @@ func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 // lastGrows is what the last value of a round grows by.
 func (d *decoder) lastGrows() (grows uint64) {
 	for _, slot := range slices.Backward(d.ring) {
-		for _, v := range slices.Backward(d.cellsOf(&d.blocks.all[slot])) {
+		for _, v := range slices.Backward(d.rowsOf(&d.blocks.all[slot])) {
 			if v.pick == 0 {
 				return v.stride
 			}
@@ -420,10 +437,10 @@ func (d *decoder) step(c *columns, row int, slot uint32, misses uint64) (int, er
 	if misses>>b.width != 0 {
 		return row, errControl
 	}
-	cells := d.cellsOf(b)
-	direct := b.form == straight && row+len(cells) <= len(c.addr)
-	to := d.vals[:len(cells)]
+	cells, to := d.cellsOf(b), d.vals[:b.width]
+	direct := b.form == straight && row+int(b.rows) <= len(c.addr)
 	if direct {
+		cells, misses = d.rowsOf(b), misses<<b.lead
 		to = c.addr[row : row+len(cells)]
 	}
 	if d.correct(cells, to, misses); d.value > d.valueEnd {
@@ -520,7 +537,7 @@ func (d *decoder) correct(cells []cell, to []uint64, misses uint64) {
 			now, missed = v.last+off, ^uint64(0)
 		}
 		v.learn(now, d.previous, other, off, missed)
-		d.previous, to[i] = now, now
+		d.previous, to[i] = now, now&v.mask
 	}
 }
 

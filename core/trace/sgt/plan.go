@@ -9,6 +9,7 @@ import (
 // plan says what rows a step of a block makes, of the kinds that were asked for.
 type plan struct {
 	form   form
+	lead   uint8   // of a straight one, the rows before those of values
 	scales []uint8 // of the block's values
 	rows   []planRow
 }
@@ -17,8 +18,7 @@ type plan struct {
 type form uint8
 
 const (
-	straight form = iota // every value is the address of one row, in order, and there are no other rows
-	single               // no values, and one row
+	straight form = iota // every value is the address of one row, in order; rows before and behind have no values
 	fixed                // always the same number of rows
 	varying              // ranges of 2^32 bytes or more make several rows; some loops' ends none
 )
@@ -45,6 +45,9 @@ const (
 )
 
 const constantValue = MaxValues
+
+// mostRows is the most rows of a straight plan.
+const mostRows = MaxValues + 16
 
 // planner makes the plans of a program's blocks.
 type planner struct {
@@ -90,7 +93,7 @@ func (p *planner) plan(number uint32, b *trace.Block, sites []trace.Site) plan {
 	if b.Flags&trace.ReturnBlock != 0 {
 		p.blockRow(&made, trace.Return, number)
 	}
-	made.form = formOf(&made)
+	made.lead, made.form = formOf(&made)
 	return made
 }
 
@@ -137,21 +140,32 @@ func rowOf(s *trace.Site, number uint32, value int) planRow {
 	return r
 }
 
-func formOf(p *plan) form {
-	if len(p.scales) == 0 && len(p.rows) == 1 && p.rows[0].how == onlyRow {
-		return single
+// isConstant tells the rows whose columns are always the same.
+func (r *planRow) isConstant() bool {
+	return r.how == onlyRow && r.addr == constantValue && r.arg == constantValue && r.more == 0
+}
+
+// formOf tells the form of a plan, and how many rows there are before those of values.
+func formOf(p *plan) (lead uint8, f form) {
+	first := slices.IndexFunc(p.rows, func(r planRow) bool { return !r.isConstant() })
+	if first < 0 {
+		first = len(p.rows)
 	}
-	f := straight
-	if len(p.rows) != len(p.scales) {
+	if behind := first + len(p.scales); len(p.rows) < behind || len(p.rows) > mostRows {
 		f = fixed
 	}
-	for i, r := range p.rows {
+	for i := range p.rows {
+		r, value := &p.rows[i], i-first
 		if r.how != onlyRow {
-			return varying
+			return 0, varying
 		}
-		if int(r.addr) != i || r.arg != constantValue || r.more != 0 {
+		of := value >= 0 && value < len(p.scales)
+		if of && (int(r.addr) != value || r.arg != constantValue || r.more != 0) || !of && !r.isConstant() {
 			f = fixed
 		}
 	}
-	return f
+	if f != straight {
+		return 0, f
+	}
+	return uint8(first), straight
 }

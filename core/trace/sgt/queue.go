@@ -15,7 +15,7 @@ import (
 //
 // So 0 is an expected step. [decoder.link] makes of them values, one number
 // each: the index of the cell and, above it, whether it misses. Steps of blocks
-// that are neither straight nor single stay for [decoder.specials].
+// that are not straight stay for [decoder.specials].
 //
 // Three loops, of tokens, of blocks and of values, so that what one of them
 // cannot foretell does not hold up the others. Masks keep indices in bounds
@@ -39,13 +39,13 @@ const (
 	opNew    = 1 << 31
 
 	missedShift = 32
-	narrow      = 2 // the most values of a step that linkNarrow takes
+	narrow      = 2 // the most rows of a step that linkNarrow takes
 
 	// Powers of two, so that masks keep indices in bounds.
 	stepRoom   = 1024
 	valueRoom  = 2048
-	mostValues = valueRoom - MaxValues // before the last step
-	mostRun    = enoughToRepeat - 1    // expected steps of a short token
+	mostValues = valueRoom - mostRows // before the last step
+	mostRun    = enoughToRepeat - 1   // expected steps of a short token
 )
 
 func (q *queue) empty()           { q.stepAt, q.stepEnd, q.valueAt, q.valueEnd, q.wrong = 0, 0, 0, 0, nil }
@@ -166,8 +166,8 @@ func (d *decoder) expandShort(at, end, control int) int {
 }
 
 // link makes values of up to most steps, as many as there is room for, and says
-// of how many steps. It stops before a step of a block that is neither straight nor
-// single, and before one that cannot be.
+// of how many steps. It stops before a step of a block that is not straight, and before
+// one that cannot be.
 func (d *decoder) link(most uint64) uint64 {
 	q := &d.queue
 	from := q.stepAt
@@ -187,8 +187,8 @@ func (d *decoder) link(most uint64) uint64 {
 }
 
 // linkNarrow goes on with steps up to end, as long as they are of known straight
-// and single blocks of few values. What block comes next hangs on the one before
-// and on nothing else. Each step is written as if it had two values.
+// blocks of few rows. What block comes next hangs on the one before
+// and on nothing else. Each step is written as if it had two rows.
 func (d *decoder) linkNarrow(end int) {
 	q, blocks := &d.queue, d.blocks.all
 	if len(blocks) == 0 {
@@ -207,6 +207,7 @@ func (d *decoder) linkNarrow(end int) {
 		was.links = links
 		was, before = b, links
 		cell := uint64(b.first)
+		misses <<= b.lead & 63
 		m0, m1 := misses&1, misses>>1&1
 		q.values[out&(valueRoom-1)] = cell | m0<<missedShift
 		q.values[(out+1)&(valueRoom-1)] = cell + 1 | m1<<missedShift
@@ -220,27 +221,28 @@ func (d *decoder) linkNarrow(end int) {
 	d.before, q.stepAt, q.valueEnd, q.missEnd = uint32(before), at, out, miss
 }
 
-// linkWide goes on with one step of a straight or single block, and tells whether
-// it is of one.
+// linkWide goes on with one step of a straight block, and tells whether it is of one.
 func (d *decoder) linkWide() bool {
-	q := &d.queue
+	q, blocks := &d.queue, d.blocks.all
 	op := q.steps[q.stepAt]
-	was := &d.blocks.all[d.before]
+	was := &blocks[d.before]
 	links := bits.RotateLeft64(was.links, int(op))
-	b, misses := &d.blocks.all[uint32(links)], op>>opMisses
-	if b.form > single || misses>>b.width != 0 {
+	b, misses := &blocks[uint32(links)], op>>opMisses
+	if b.form != straight || misses>>b.width != 0 {
 		return false
 	}
 	was.links, d.before = links, uint32(links)
-	out := q.valueEnd
-	for k := range uint64(b.rows) {
-		missed := misses >> k & 1
-		q.values[out] = uint64(b.first) + k | missed<<missedShift
-		q.misses[q.missEnd] = uint16(out)
-		q.missEnd += int(missed)
+	out, miss := q.valueEnd, q.missEnd
+	misses <<= b.lead & 63
+	for cell := uint64(b.first); cell < uint64(b.first)+uint64(b.rows); cell++ {
+		missed := misses & 1
+		q.values[out&(valueRoom-1)] = cell | missed<<missedShift
+		q.misses[miss&(valueRoom-1)] = uint16(out)
+		miss += int(missed)
 		out++
+		misses >>= 1
 	}
-	q.valueEnd = out
+	q.valueEnd, q.missEnd = out, miss
 	q.stepAt++
 	return true
 }
@@ -254,7 +256,7 @@ func (d *decoder) linkNew() error {
 }
 
 // specials carries out the next steps, up to most, as long as they are of known
-// blocks that are neither straight nor single. It gives what [decoder.fill] does.
+// blocks that are not straight. It gives what [decoder.fill] does.
 func (d *decoder) specials(c *columns, row int, most uint64) (int, uint64, error) {
 	q := &d.queue
 	for row < len(c.addr) && most > 0 && q.someSteps() {
@@ -262,7 +264,7 @@ func (d *decoder) specials(c *columns, row int, most uint64) (int, uint64, error
 		was := &d.blocks.all[d.before]
 		links := bits.RotateLeft64(was.links, int(op))
 		b, misses := &d.blocks.all[uint32(links)], op>>opMisses
-		if op >= opNew || b.form <= single && misses>>b.width == 0 {
+		if op >= opNew || b.form == straight && misses>>b.width == 0 {
 			break
 		}
 		was.links, d.before = links, uint32(links)
