@@ -67,11 +67,20 @@ type recentStore struct {
 // has: its last one is among the recent ones, and nobody asked for the line since.
 func (b *bus) stored(member int, addr trace.Addr) bool {
 	line := addr >> b.shift
-	recent := &b.recent[line%recentStores]
+	recent := b.recentOf(line)
 	return recent.line == line+1 && recent.member == member
 }
 
-const recentStores = 1 << 10 // so many that lines of 64 cores seldom meet
+const (
+	recentBits   = 10 // so many that lines of 64 cores seldom meet
+	recentStores = 1 << recentBits
+)
+
+// recentOf is where the recent store to a line is, if there is one. Lines that cores have
+// for themselves differ in their upper bits most.
+func (b *bus) recentOf(line trace.Line) *recentStore {
+	return &b.recent[line*spread>>(64-recentBits)]
+}
 
 // copies says who has a line, as far as the bus was told: members give lines up
 // without a word.
@@ -128,7 +137,7 @@ func (l *level) holds(addr trace.Addr, bytes uint64) bool {
 // have down to there; here: it has it.
 func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 	line := addr >> b.shift
-	recent := &b.recent[line%recentStores]
+	recent := b.recentOf(line)
 	if write && here && recent.line == line+1 && recent.member == member {
 		return
 	}

@@ -70,9 +70,11 @@ func TestBusForgets(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for _, l := range forgets.now.path {
-				if l.bus != nil {
-					l.bus.full = 0
+			for _, c := range forgets.cores {
+				for _, l := range c.path {
+					if l.bus != nil {
+						l.bus.full = 0
+					}
 				}
 			}
 		}

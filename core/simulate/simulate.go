@@ -208,10 +208,10 @@ type Simulator struct {
 	unused       *core           // the first one, until a thread runs on it
 	appeared     []*core
 	folded       int    // threads that had to share a core, for there were too many
-	now          *core  // whose reference it is
+	now          *core  // whose reference it is; nil: not known
 	thread       uint32 // that runs on it
 	threaded     bool   // the trace says who makes references
-	apart        bool   // caches are private or everybody's: what happens to one by others is that of one core
+	partly       []int  // levels whose caches some cores share: what others do to one is put down to the core that made the last reference
 	bytes, limit uint64
 
 	references, split uint64
@@ -228,14 +228,14 @@ func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 	}
 	s := &Simulator{
 		h: h, protocol: o.Protocol, seed: o.Seed, limit: o.MemoryBytes,
-		caches: make([][]*level, len(h.Levels)), byThread: map[uint32]*core{}, apart: true,
+		caches: make([][]*level, len(h.Levels)), byThread: map[uint32]*core{},
 	}
 	for i := range h.Levels {
 		if err := check(h.Levels, i); err != nil {
 			return nil, err
 		}
 		if n := h.Levels[i].SharedBy; n > 1 && n < MaxCores {
-			s.apart = false
+			s.partly = append(s.partly, i)
 		}
 		if isBus(h.Levels, i) {
 			s.buses = append(s.buses, i)
@@ -351,10 +351,16 @@ func (s *Simulator) quick(thread uint32, addr trace.Addr, bytes uint64, write bo
 		return false
 	}
 	c := s.direct[thread]
-	if c == nil || !s.apart && thread != s.thread || !c.quick(addr, bytes, write) {
+	if c == nil || !c.quick(addr, bytes, write) {
 		return false
 	}
 	s.references++
+	if len(s.partly) > 0 && (s.now == nil || thread != s.thread) {
+		for _, i := range s.partly {
+			c.path[i].counts = c.counts[i]
+		}
+		s.now = nil
+	}
 	return true
 }
 
