@@ -231,7 +231,7 @@ func (b *bus) prune() {
 		}
 		return kept
 	})
-	b.full = max(leastKept, 2*b.lines.used)
+	b.full = max(leastKept, 4*b.lines.used)
 }
 
 // ask has the other holders of a line write back what is dirty, and give it up for

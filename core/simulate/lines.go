@@ -11,7 +11,8 @@ import (
 type lineTable struct {
 	entries []lineEntry // a power of two; at most half of them are in use
 	used    int
-	shift   uint // 64 - log2(len(entries))
+	shift   uint        // 64 - log2(len(entries))
+	kept    []lineEntry // memory for keep
 }
 
 // lineEntry is one line.
@@ -58,25 +59,23 @@ func (t *lineTable) add(line trace.Line, c copies) {
 	*t.at(line) = lineEntry{line + 1, c}
 }
 
-// keep forgets the lines that are not to be kept, and makes room for as many more.
+// keep forgets the lines that are not to be kept, and makes room for as many more. Where
+// about as many stay as before it allocates nothing.
 func (t *lineTable) keep(is func(trace.Line, copies) bool) {
-	old := t.entries
-	kept := 0
-	for i := range old {
-		e := &old[i]
-		switch {
-		case e.next == 0:
-		case is(e.next-1, e.copies):
-			kept++
-		default:
-			e.next = 0
+	kept := t.kept[:0]
+	for i := range t.entries {
+		if e := &t.entries[i]; e.next != 0 && is(e.next-1, e.copies) {
+			kept = append(kept, *e)
 		}
 	}
-	*t = t.of(max(leastLines, 1<<bits.Len(uint(4*kept))))
-	t.used = kept
-	for i := range old {
-		if e := &old[i]; e.next != 0 {
-			*t.at(e.next - 1) = *e
-		}
+	places := max(leastLines, 1<<bits.Len(uint(4*len(kept))))
+	if places > len(t.entries) || 4*places < len(t.entries) {
+		*t = t.of(places)
+	} else {
+		clear(t.entries)
 	}
+	for i := range kept {
+		*t.at(kept[i].next - 1) = kept[i]
+	}
+	t.used, t.kept = len(kept), kept
 }

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -45,4 +46,38 @@ func TestLineTable(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A bus that forgets lines as fast as others come takes no more memory.
+func TestBusAllocatesNothing(t *testing.T) {
+	h := hierarchy.Hierarchy{}
+	for _, text := range []string{"L1=8KiB,8", "L2=128KiB,16,shared=all"} {
+		c, err := hierarchy.ParseCache(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Levels = append(h.Levels, c)
+	}
+	s, err := New(h, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := trace.NewBatch(0)
+	at := trace.Addr(0)
+	stream := func() {
+		b.Reset()
+		for b.Len() < b.Cap() {
+			b.Append(trace.Load, at, 8, uint32(at>>6%16), 0)
+			at += 64
+		}
+		if err := s.Consume(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 100 {
+		stream()
+	}
+	if n := testing.AllocsPerRun(100, stream); n > 0 {
+		t.Errorf("%g allocations for %d lines", n, b.Len())
+	}
 }
