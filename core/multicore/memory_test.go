@@ -1,0 +1,112 @@
+package multicore
+
+import (
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/multicore/tape"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// longPhase is a region with one loop, whose iterations come one after the other: they are
+// one again and again, at addresses that nothing predicts.
+type longPhase struct {
+	whole      *trace.Batch // with one iteration
+	first      int          // row of it
+	length     int
+	iterations int // that are left
+	rng        *rand.Rand
+	at         int
+}
+
+func newLongPhase(iterations int) (*trace.Program, *longPhase) {
+	const length = 20
+	program, whole := rowsOf(1, length)
+	_, two := rowsOf(2, length)
+	p := &longPhase{whole: whole, length: two.Len() - whole.Len(), iterations: iterations, rng: rand.New(rand.NewPCG(1, 1))}
+	for whole.Kind[p.first] != trace.BlockEntry || whole.Site[p.first] != testedBody {
+		p.first++
+	}
+	return program, p
+}
+
+func (p *longPhase) Next(b *trace.Batch) error {
+	b.Reset()
+	b.NeedThread()
+	b.NeedSite()
+	b.NeedArg()
+	for b.Len() < b.Cap() {
+		if p.at == p.first+p.length && p.iterations > 1 {
+			p.iterations--
+			p.at = p.first
+		}
+		if p.at == p.whole.Len() {
+			break
+		}
+		w, n := p.whole, b.Len()
+		addr := w.Addr[p.at]
+		if w.Kind[p.at].IsReference() && p.at >= p.first && p.at < p.first+p.length {
+			addr += p.rng.Uint64N(1<<28) &^ 7
+		}
+		b.Append(w.Kind[p.at], addr, w.Bytes[p.at], 1, 0)
+		b.Site[n], b.Arg[n] = w.Site[p.at], w.Arg[p.at]
+		p.at++
+	}
+	if b.Len() == 0 {
+		return io.EOF
+	}
+	return nil
+}
+
+// liveBytes is the most that reading a mimicked phase of so many iterations holds, and how
+// many rows there are. What does not fit into tapeBytes goes to a file.
+func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "tape"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	program, phase := newLongPhase(iterations)
+	m, err := Mimic(&source{Reader: phase, header: trace.Header{Format: "test", Sites: true, Program: program}}, Options{Cores: 16}, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.tape = tape.New(tape.Options{MemoryBytes: tapeBytes, Store: file, Readers: 16, Args: true, Sort: m.private.sort})
+	b := trace.NewBatch(0)
+	for batches := 0; ; batches++ {
+		if err := m.Next(b); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		rows += uint64(b.Len())
+		if batches%128 == 0 {
+			runtime.GC()
+			var now runtime.MemStats
+			runtime.ReadMemStats(&now)
+			most = max(most, now.HeapAlloc)
+		}
+	}
+	runtime.KeepAlive(m)
+	return most, rows
+}
+
+// Memory hangs on the cores and on what a tape may take, and not on how long the cores run
+// without a barrier.
+func TestMemoryOfALongPhase(t *testing.T) {
+	const tapeBytes = 2 << 20
+	short, fewRows := liveBytes(t, 30_000, tapeBytes)
+	long, manyRows := liveBytes(t, 150_000, tapeBytes)
+	t.Logf("%d bytes for %d rows, %d for %d", short, fewRows, long, manyRows)
+	if manyRows < 4*fewRows {
+		t.Fatalf("%d rows, %d of five times as many iterations", fewRows, manyRows)
+	}
+	if long > short+1<<20 {
+		t.Errorf("%d bytes for %d rows, %d for %d", short, fewRows, long, manyRows)
+	}
+}
