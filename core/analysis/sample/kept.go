@@ -18,6 +18,9 @@ func (k *kept) Result(p *profile.Profile, state bool) {
 	if k.sites != nil {
 		saved = k.siteResult(p, saved, state)
 	}
+	if p.Sampled == nil {
+		k.describe(p)
+	}
 	for _, s := range k.sizes {
 		if s.talk != nil {
 			p.Communication = s.talk.result()
@@ -42,6 +45,23 @@ func (k *kept) Result(p *profile.Profile, state bool) {
 	}
 	if state {
 		p.Segment.Kept = saved
+	}
+}
+
+// describe says of what the sample was, where the stack of all accesses together was left
+// out, which does so else: the first domain has the same lines on its stack, by the same
+// accesses.
+func (k *kept) describe(p *profile.Profile) {
+	p.Sampled = k.options.sampled()
+	p.Sampled.Read = p.Totals.AllReferences()
+	for _, s := range k.sizes {
+		if s.threads == nil || s.threads.single() {
+			continue
+		}
+		size, of := profile.SampledSize{LineBytes: s.bytes}, s.threads.domains[0].space
+		of.describe(&size)
+		size.Samples = of.looked
+		p.Sampled.Sizes = append(p.Sampled.Sizes, size)
 	}
 }
 

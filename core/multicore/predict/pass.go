@@ -81,7 +81,7 @@ func (p *pass) analyse() (err error) {
 	if p.cores == 1 {
 		spec.Analyses = analysis.Locality
 	}
-	if spec.Sample = p.q.Sample; spec.Sample != nil && p.cores > 1 {
+	if spec.Sample = p.q.Sample; spec.Sample != nil && spec.Sample.KeepsLines() && p.cores > 1 {
 		spec.Sample = byThread{spec.Sample}
 	}
 	if keep {

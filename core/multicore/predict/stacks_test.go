@@ -36,7 +36,8 @@ func TestSampledStacks(t *testing.T) {
 		for err == nil {
 			err = r.Step()
 		}
-		want, _, err := hierarchy.NewCoreAsker(r.Finish(profile.State{})).Predict(q.Hierarchy, nil)
+		found := r.Finish(profile.State{})
+		want, _, err := hierarchy.NewCoreAsker(found).Predict(q.Hierarchy, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,6 +49,11 @@ func TestSampledStacks(t *testing.T) {
 			}
 			if i > 0 {
 				expected[i] = min(expected[i], expected[i-1])
+			}
+			size := found.Sampled.Sizes[min(i, 1)]
+			of, estimates := got[i].Looked, found.Sampled.Estimates()
+			if (of != nil) != estimates || estimates && (of.Lines != size.Lines || of.Accesses != size.Samples) {
+				t.Errorf("%+v: level %d rests on %+v, want %+v", test, i, of, size)
 			}
 		}
 		if len(got) != 3 || !reflect.DeepEqual(misses, expected) {
