@@ -66,6 +66,13 @@ func TestCores(t *testing.T) {
 	p.choose("cores-model", "")
 	p.predicted()
 
+	// Where blocks' executions are divided there are no times.
+	p.choose("cores-division", "region")
+	p.wait("another division", `document.querySelector("#cores-notes")?.textContent.includes("Algorithm 1") && !document.querySelector("#cores-pending") && document.querySelector("#cores-processor").disabled && !document.querySelector("#chart-speedup")`)
+	p.shoot("cores-region")
+	p.choose("cores-division", "")
+	p.predicted()
+
 	// The threads of five cores are an analysis like any other.
 	p.click("#cores-keep")
 	p.wait("they are kept", `document.querySelector("#result-title")?.textContent.includes("predicted for 5 cores")`)

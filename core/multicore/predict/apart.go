@@ -22,8 +22,8 @@ type apart struct {
 	levels  int
 }
 
-// divided tells whether executions are divided among several cores.
-func (p *pass) divided() bool { return p.q.Options.Division != multicore.ByIterations && p.cores > 1 }
+// divided tells whether executions are divided. One core, too, is answered as several are.
+func (p *pass) divided() bool { return p.q.Options.Division != multicore.ByIterations }
 
 // isApart tells whether a cache sees each core's own order.
 func (p *pass) isApart(c *hierarchy.Cache) bool { return p.divided() && sharers(c, p.cores) == 1 }
