@@ -33,8 +33,8 @@ type MulticoreQuestion struct {
 //	rates    level, method, caches, accesses, hits, misses, coherence_misses, global_rate, local_rate,
 //	         mean_rate (of the caches' local ones, each weighing the same), low, high (of the global one);
 //	         global_off, mean_off: half of the interval that has the truth in 95 of 100 samples
-//	sampling level, method, windows, executions (so many windows there are), lines, most_lines
-//	         (of each stack), accesses (of lines, that were looked at), of (so many), share: what estimates rest on; there if there are some
+//	sampling level, method, windows, executions (so many windows there are), lines, accesses
+//	         (of lines, that were looked at), of (so many), share: what estimates rest on; there if there are some
 //	cores    core, level, accesses, hits, misses, coherence_misses, local_rate
 //	work     core, references, cycles (of its own work; none without a processor)
 //	loops    source, schedule (that the program asks for), divided (by which it was), times, iterations,

@@ -251,15 +251,11 @@ func (c *Cores) SampledSentence(cores int) string {
 		if int(number(cell(t, i, "cores"))) != cores {
 			continue
 		}
-		shown := func(key string) string { return cell(t, i, key).Shown(words) }
-		text := "SDCM is asked about "
-		switch accesses := shown("accesses") + " of " + shown("of") + " accesses, those "; {
-		case cell(t, i, "windows") != report.None():
-			text += accesses + "of " + shown("windows") + " of " + shown("executions") + " executions of blocks"
-		case cell(t, i, "lines") != report.None():
-			text += accesses + "to " + shown("lines") + " lines"
-		default:
-			text += "at most " + shown("most_lines") + " lines on each stack"
+		text := "SDCM is asked about " + cell(t, i, "accesses").Shown(words) + " of " + cell(t, i, "of").Shown(words) + " accesses, those "
+		if lines := cell(t, i, "lines"); lines != report.None() {
+			text += "to " + lines.Shown(words) + " lines"
+		} else {
+			text += "of " + cell(t, i, "windows").Shown(words) + " of " + cell(t, i, "executions").Shown(words) + " executions of blocks"
 		}
 		return text + ", in " + cell(t, i, "level").Plain() + ": bands and ± have the truth in 95 of 100 samples."
 	}

@@ -336,7 +336,7 @@ func (p *pass) model(r *Result) error {
 		if l.Averaged = l.Caches == 1 && l.Accesses > 0; l.Averaged {
 			l.Mean = l.Local
 		}
-		l.rest(found, answer.Levels[0].Accesses, mostLines)
+		l.rest(found, answer.Levels[0].Accesses)
 		r.Modelled = append(r.Modelled, l)
 	}
 	r.Warnings = append(r.Warnings, "SDCM lets lines fall into sets at random, and asks every level about all accesses: a real lower level sees the misses of the one above only")

@@ -132,10 +132,8 @@ func (w *Windows) String() string {
 // FewLines is a sample of at most 1,024 lines, from which stacks are told in about the time
 // that everything else takes.
 func FewLines(seed uint64) analysis.Sampling {
-	return sample.Options{Mode: profile.LinesSample, Lines: mostLines, Seed: seed}
+	return sample.Options{Mode: profile.LinesSample, Lines: 1024, Seed: seed}
 }
-
-const mostLines = 1024
 
 // ParseRanges reads runs of addresses, as in 0x7f00-0x7fff, both ends of which belong to the
 // run. They are ascending and apart. The error is a *trace.OptionError.
@@ -243,7 +241,7 @@ func addRates(t *report.Table, cores int, l *Level) {
 func sampling(results []Result) report.Table {
 	t := report.Table{Key: "sampling", Title: "What estimates rest on", Columns: []report.Column{
 		coresColumn, {Key: "level", Label: "level"}, {Key: "method", Label: "method"},
-		{Key: "windows", Label: "executions looked at"}, {Key: "executions", Label: "of"}, {Key: "lines", Label: "lines followed"}, {Key: "most_lines", Label: "at most, of each stack"},
+		{Key: "windows", Label: "executions looked at"}, {Key: "executions", Label: "of"}, {Key: "lines", Label: "lines followed"},
 		{Key: "accesses", Label: "accesses looked at"}, {Key: "of", Label: "of"}, {Key: "share", Label: "share"},
 	}}
 	for i := range results {
@@ -258,20 +256,15 @@ func sampling(results []Result) report.Table {
 				if x == nil {
 					continue
 				}
-				windows, of, lines, most, accesses, share := report.None(), report.None(), report.None(), report.None(), report.None(), report.None()
+				windows, of, lines := report.None(), report.None(), report.None()
 				if x.Windows > 0 {
 					windows, of = report.Count(x.Windows), report.Count(x.Of)
 				}
 				if x.Lines > 0 {
 					lines = report.Count(x.Lines)
 				}
-				if x.MostLines > 0 {
-					most = report.Count(x.MostLines)
-				}
-				if x.Accesses > 0 {
-					accesses, share = report.Count(x.Accesses), report.Ratio(float64(x.Accesses)/float64(max(1, x.All)))
-				}
-				t.Add(report.Count(uint64(r.Cores)), report.TextOf(levels[k].Cache.Name), report.TextOf(string(levels[k].Method)), windows, of, lines, most, accesses, report.Count(x.All), share)
+				t.Add(report.Count(uint64(r.Cores)), report.TextOf(levels[k].Cache.Name), report.TextOf(string(levels[k].Method)), windows, of, lines,
+					report.Count(x.Accesses), report.Count(x.All), report.Ratio(float64(x.Accesses)/float64(max(1, x.All))))
 			}
 		}
 	}

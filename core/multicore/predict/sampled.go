@@ -9,20 +9,15 @@ import (
 )
 
 // rest tells what a level by SDCM from a sample of lines rests on, and between which misses
-// it is. all are the accesses to the first level, most the lines that are followed on each
-// stack.
-func (l *Level) rest(found *profile.Profile, all float64, most uint64) {
-	switch {
-	case found.Sampled.Estimates():
-		for i := range found.Sampled.Sizes {
-			if s := &found.Sampled.Sizes[i]; s.LineBytes == l.Cache.LineBytes {
-				l.Looked = &Looked{Lines: s.Lines, Accesses: s.Samples, All: uint64(all)}
-			}
-		}
-	case estimates(found):
-		l.Looked = &Looked{MostLines: most, All: uint64(all)}
-	default:
+// it is. all are the accesses to the first level.
+func (l *Level) rest(found *profile.Profile, all float64) {
+	if !found.Sampled.Estimates() {
 		return
+	}
+	for i := range found.Sampled.Sizes {
+		if s := &found.Sampled.Sizes[i]; s.LineBytes == l.Cache.LineBytes {
+			l.Looked = &Looked{Lines: s.Lines, Accesses: s.Samples, All: uint64(all)}
+		}
 	}
 	misses, low, high, ok := fullBounds(found, &l.Cache)
 	if !ok || all == 0 {
@@ -34,16 +29,6 @@ func (l *Level) rest(found *profile.Profile, all float64, most uint64) {
 		scale = l.Misses / misses
 	}
 	l.Low, l.High, l.Bounded = max(0, 1-max(high*scale, l.Misses)/all), min(1, 1-min(low*scale, l.Misses)/all), true
-}
-
-// estimates tells whether stacks of threads are estimated.
-func estimates(found *profile.Profile) bool {
-	for i := range found.Sharing {
-		if slices.ContainsFunc(found.Sharing[i].Cores, func(c profile.Core) bool { return c.Off != nil }) {
-			return true
-		}
-	}
-	return false
 }
 
 // fullBounds are the misses of fully associative caches of that size, of all cores, and the

@@ -25,12 +25,11 @@ func (w *Windows) Check() error { return w.Looked.Check() }
 
 // Looked is what a level's estimate rests on.
 type Looked struct {
-	Windows   uint64 // executions of blocks that were looked at; 0: lines were
-	Of        uint64 // so many
-	Lines     uint64 // that were followed; 0: windows were looked at, or it is not known
-	MostLines uint64 // that may have been followed of each stack, where Lines are not known
-	Accesses  uint64 // of lines, that were looked at; 0: not known
-	All       uint64 // so many
+	Windows  uint64 // executions of blocks that were looked at; 0: lines were
+	Of       uint64 // so many
+	Lines    uint64 // that were followed; 0: windows were looked at
+	Accesses uint64 // of lines, that were looked at
+	All      uint64 // so many
 }
 
 // stacksOf are the caches of levels that are asked of the same stacks.
