@@ -54,6 +54,7 @@ type lane struct {
 	batch   *trace.Batch
 	kinds   []trace.Kind
 	at      int
+	plain   int // rows from at up to it are references, if it is behind at
 	waiting int
 	places  [strip]uint16 // where the rows that wait go, counted from the strip's first
 
@@ -78,7 +79,7 @@ func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	m.lanes, m.live = m.lanes[:len(streams)], m.live[:0]
 	for i := range streams {
 		l := &m.lanes[i]
-		l.core, l.stream, l.batch, l.kinds, l.at, l.waiting = cores[i], streams[i], nil, nil, 0, 0
+		l.core, l.stream, l.batch, l.kinds, l.at, l.plain, l.waiting = cores[i], streams[i], nil, nil, 0, 0, 0
 		l.inBlock, l.block, l.references, l.clock = false, 0, 0, 0
 		m.live = append(m.live, l)
 	}
@@ -146,7 +147,19 @@ func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 // byReferences puts up to room rows in order where turns are references. It is one loop,
 // for it goes around once a row.
 func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err error) {
+	try := 0 // from how many rows on to look for rounds
+	if m.order.Policy != RoundRobin {
+		try = room
+	}
 	for used < room && len(m.live) > 0 {
+		if used >= try && m.next == 0 {
+			if n := m.rounds(room - used); n >= fewRounds {
+				m.copyRounds(b, base, used, n)
+				used += n * len(m.live)
+				continue
+			}
+			try = used + 4*fewRounds*len(m.live)
+		}
 		l := m.live[m.next]
 		at, waiting, over := l.at, l.waiting, false
 		for kinds := l.kinds; ; {
@@ -179,6 +192,67 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 		}
 	}
 	return used, nil
+}
+
+// fewRounds are too few to copy lane by lane.
+const fewRounds = 8
+
+// rounds is how many times around all that cores do are references, as far as there is
+// room and each has a row left afterwards.
+func (m *Merger) rounds(room int) int {
+	n := room / len(m.live)
+	for _, l := range m.live {
+		if n < fewRounds {
+			break
+		}
+		if l.plain <= l.at {
+			for l.plain = l.at; l.plain < len(l.kinds) && l.kinds[l.plain].IsReference(); l.plain++ {
+			}
+		}
+		n = min(n, min(l.plain, len(l.kinds)-1)-l.at)
+	}
+	return n
+}
+
+// copyRounds puts so many references of each lane in b, one of each in turn.
+func (m *Merger) copyRounds(b *trace.Batch, base, used, rounds int) {
+	lanes := len(m.live)
+	for i, l := range m.live {
+		l.copy(b, base)
+		from, at, end := l.at, base+used+i, base+used+rounds*lanes
+		l.at += rounds
+		spread(b.Addr[at:end], l.batch.Addr[from:l.at], lanes)
+		spread(b.Bytes[at:end], l.batch.Bytes[from:l.at], lanes)
+		spread(b.Kind[at:end], l.batch.Kind[from:l.at], lanes)
+		for to := at; to < end; to += lanes {
+			b.Thread[to] = l.core
+		}
+		spreadOr(b.Site, l.batch.Site, at, end, from, l.at, lanes)
+		spreadOr(b.Arg, l.batch.Arg, at, end, from, l.at, lanes)
+		spreadOr(b.PC, l.batch.PC, at, end, from, l.at, lanes)
+	}
+}
+
+// spread copies a column to every so many places.
+func spread[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
+	at := 0
+	for _, x := range of {
+		to[at] = x
+		at += lanes
+	}
+}
+
+// spreadOr is spread for an optional column, zeros where the stream has none.
+func spreadOr[T uint32 | uint64](to, of []T, at, end, from, upto, lanes int) {
+	switch {
+	case to == nil:
+	case of == nil:
+		for ; at < end; at += lanes {
+			to[at] = 0
+		}
+	default:
+		spread(to[at:end], of[from:upto], lanes)
+	}
 }
 
 // byBlocks does the same where turns are executions of blocks.
@@ -257,7 +331,7 @@ func (l *lane) more(b *trace.Batch, base int) (bool, error) {
 		if from == to {
 			continue
 		}
-		l.batch, l.kinds, l.at = batch, batch.Kind[:to], from
+		l.batch, l.kinds, l.at, l.plain = batch, batch.Kind[:to], from, 0
 		l.need(b)
 		return true, nil
 	}
