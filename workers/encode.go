@@ -176,7 +176,8 @@ func DecodeAnalysed(body []byte) (Analysed, error) {
 	return a, r.end()
 }
 
-// EncodeStretch gives the binary form of s.
+// EncodeStretch gives the binary form of s, without a layout: who takes part in a pass
+// reads what comes before its stretches.
 func EncodeStretch(s analysis.Stretch) []byte {
 	w := newBody(64)
 	w.position(s.From)
