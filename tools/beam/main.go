@@ -19,6 +19,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/metrics"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx"
 
 	"github.com/stackglass/stackglass/core/report"
@@ -60,6 +61,7 @@ func main() {
 	beam.Init() // where workers of other runners begin
 	if !*verbose {
 		slog.SetDefault(slog.New(slog.DiscardHandler)) // the error comes back all the same
+		log.SetLogger(lastWords{})
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	partial, err := run(ctx, flag.Args())
@@ -70,6 +72,15 @@ func main() {
 		os.Exit(1)
 	case partial:
 		os.Exit(exitInput)
+	}
+}
+
+// lastWords prints what Beam says before it ends the process itself, and else nothing.
+type lastWords struct{}
+
+func (lastWords) Log(_ context.Context, severity log.Severity, _ int, text string) {
+	if severity == log.SevFatal {
+		fmt.Fprintln(os.Stderr, "error:", strings.TrimSpace(text))
 	}
 }
 
@@ -141,6 +152,12 @@ func options() (pass.Options, error) {
 	if o.Lanes == 0 {
 		o.Lanes = max(1, *workers)
 	}
+	switch {
+	case *workers < 0:
+		return o, fmt.Errorf("--workers %d: want a number of processes, or 0 for this one", *workers)
+	case *patience < 0 || *patience%time.Millisecond != 0:
+		return o, fmt.Errorf("--patience %v: want a time in whole milliseconds, or 0 for any time", *patience)
+	}
 	for _, one := range strings.Split(*lines, ",") {
 		n, err := strconv.ParseUint(strings.TrimSpace(one), 10, 32)
 		if err != nil {
@@ -151,7 +168,7 @@ func options() (pass.Options, error) {
 	return o, nil
 }
 
-// tell prints the report that the job has left.
+// tell prints the report that the job has left, and what it warns of to standard error.
 func tell(ctx context.Context, output string) (partial bool, err error) {
 	text, found, err := files.Read(ctx, files.Join(output, "report.txt"))
 	if err != nil || !found {
@@ -164,6 +181,9 @@ func tell(ctx context.Context, output string) (partial bool, err error) {
 	var told struct{ Warnings []string }
 	if err == nil {
 		err = json.Unmarshal(content, &told)
+	}
+	for _, w := range told.Warnings {
+		fmt.Fprintln(os.Stderr, "warning:", w)
 	}
 	return len(told.Warnings) > 0, err
 }

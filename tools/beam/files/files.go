@@ -35,7 +35,7 @@ func Expand(ctx context.Context, patterns []string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", pattern, err)
 		}
-		found, err := fs.List(ctx, pattern)
+		found, err := list(ctx, fs, pattern)
 		fs.Close()
 		if err != nil {
 			return nil, fmt.Errorf("%s: cannot be listed: %w", pattern, err)
@@ -52,6 +52,17 @@ func Expand(ctx context.Context, patterns []string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
+// list gives the files that a pattern matches. A file of this machine that has just that
+// name is the one that is meant, though patterns read rank[0].sgt in another way.
+func list(ctx context.Context, fs filesystem.Interface, pattern string) ([]string, error) {
+	if !strings.Contains(pattern, "://") {
+		if _, err := os.Lstat(pattern); err == nil {
+			return []string{pattern}, nil
+		}
+	}
+	return fs.List(ctx, pattern)
+}
+
 // File is a file that can be read at any place.
 type File struct {
 	io.ReaderAt
@@ -63,7 +74,8 @@ type File struct {
 func (f *File) Close() error { return f.end() }
 
 // Open prepares to read a file at any place. What is not of this machine is copied to
-// the folder temporary first; "" is the system's own.
+// the folder temporary first; "" is the system's own. Where the system can, the copy has
+// no name there, and goes with the process.
 func Open(ctx context.Context, name, temporary string) (*File, error) {
 	fs, err := filesystem.New(ctx, name)
 	if err != nil {
@@ -90,7 +102,16 @@ func Open(ctx context.Context, name, temporary string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot be copied to this machine: %w", name, err)
 	}
-	end := func() error { return errors.Join(copied.Close(), os.Remove(copied.Name())) }
+	// Without its name the copy goes with this process, however that ends. Systems that
+	// keep the names of open files take it away when reading ends.
+	unnamed := os.Remove(copied.Name()) == nil
+	end := func() error {
+		err := copied.Close()
+		if !unnamed {
+			err = errors.Join(err, os.Remove(copied.Name()))
+		}
+		return err
+	}
 	n, err := io.Copy(copied, r)
 	if err != nil {
 		end()
@@ -147,7 +168,7 @@ func Read(ctx context.Context, name string) (content []byte, found bool, err err
 		return nil, false, fmt.Errorf("%s: %w", name, err)
 	}
 	defer fs.Close()
-	if list, err := fs.List(ctx, name); err != nil || len(list) == 0 {
+	if found, err := list(ctx, fs, name); err != nil || len(found) == 0 {
 		return nil, false, nil
 	}
 	r, err := fs.OpenRead(ctx, name)

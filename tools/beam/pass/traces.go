@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -97,7 +98,8 @@ type opening struct {
 // mostOpen traces stay open, each with its index in memory.
 const mostOpen = 16
 
-// openTrace gives a trace that is divided as the options say.
+// openTrace gives a trace that is divided as the options say. What could not be opened is
+// tried again when it is asked for again, as a runner does that repeats what failed.
 func openTrace(ctx context.Context, name string, o *Options) (*opened, error) {
 	key := name + "\x00" + o.key()
 	traces.Lock()
@@ -105,15 +107,25 @@ func openTrace(ctx context.Context, name string, o *Options) (*opened, error) {
 	if of == nil {
 		of = &opening{}
 		traces.open[key] = of
-		traces.used = append(traces.used, key)
-		if len(traces.used) > mostOpen {
-			// Whoever still reads it has it open; the file goes with the last of them.
-			delete(traces.open, traces.used[0])
-			traces.used = traces.used[1:]
-		}
+	} else {
+		traces.used = slices.DeleteFunc(traces.used, func(k string) bool { return k == key })
+	}
+	traces.used = append(traces.used, key)
+	if len(traces.used) > mostOpen {
+		// Whoever still reads it has it open; the file goes with the last of them.
+		delete(traces.open, traces.used[0])
+		traces.used = slices.Delete(traces.used, 0, 1)
 	}
 	traces.Unlock()
 	of.Do(func() { of.trace, of.err = load(ctx, name, o) })
+	if of.err != nil {
+		traces.Lock()
+		if traces.open[key] == of {
+			delete(traces.open, key)
+			traces.used = slices.DeleteFunc(traces.used, func(k string) bool { return k == key })
+		}
+		traces.Unlock()
+	}
 	return of.trace, of.err
 }
 
