@@ -65,6 +65,7 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 	if references == 0 || p.References <= head || !p.spec.Divides(source.Kinds()) || p.spec.has(Loops) {
 		return p, nil
 	}
+	references = min(references, p.References) // sums with it stay in range
 	events := p.prepare(source)
 	at := func(chunk int, rows, before uint64) Stretch {
 		return Stretch{From: trace.Position{Chunk: chunks[chunk].At, Rows: rows}, First: before, Events: events, Lone: p.lone}

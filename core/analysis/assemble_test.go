@@ -3,6 +3,7 @@ package analysis_test
 import (
 	"bytes"
 	"io"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -88,5 +89,18 @@ func TestPlanIsOne(t *testing.T) {
 	}
 	if stretches < 200 || most < 3 {
 		t.Errorf("%d stretches in all, %d blocks at most", stretches, most)
+	}
+}
+
+// A stretch that would be longer than any trace is one stretch.
+func TestPlanOfOneStretch(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 22))
+	p := allocating()
+	source := sourceOf(t, container(t, rng, p, allocatingSteps(rng, p, 5000)))
+	for _, references := range []uint64{1 << 40, math.MaxUint64 - 1000, math.MaxUint64} {
+		plan, err := analysis.NewPlanBehind(analysis.Spec{Analyses: analysis.Locality, Kinds: trace.AllKinds}, source, references, 100)
+		if err != nil || len(plan.Stretches) != 1 {
+			t.Errorf("%d references: %d stretches, %v", references, len(plan.Stretches), err)
+		}
 	}
 }
