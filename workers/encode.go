@@ -176,8 +176,7 @@ func DecodeAnalysed(body []byte) (Analysed, error) {
 	return a, r.end()
 }
 
-// EncodeStretch gives the binary form of s, without a layout: who takes part in a pass
-// reads what comes before its stretches.
+// EncodeStretch gives the binary form of s.
 func EncodeStretch(s analysis.Stretch) []byte {
 	w := newBody(64)
 	w.position(s.From)

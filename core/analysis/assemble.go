@@ -106,7 +106,7 @@ func (p *Plan) prepare(source trace.Source) (events trace.Kinds) {
 
 // Rest is what is left of one of the plan's stretches behind a position in it.
 func (p *Plan) Rest(of Stretch, from trace.Position) Stretch {
-	of.From, of.First, of.Laid, of.Layout = from, p.before[sort.Search(len(p.chunks), func(i int) bool { return p.chunks[i].At >= from.Chunk })], false, nil
+	of.From, of.First = from, p.before[sort.Search(len(p.chunks), func(i int) bool { return p.chunks[i].At >= from.Chunk })]
 	return of
 }
 

@@ -12,11 +12,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// segmentOf analyses a stretch on its own.
-func segmentOf(t *testing.T, spec analysis.Spec, source trace.Source, of analysis.Stretch) *profile.Profile {
+// segmentOf analyses a stretch on its own, which begin goes on to.
+func segmentOf(t *testing.T, spec analysis.Spec, source trace.Source, begin func(*analysis.Stretcher)) *profile.Profile {
 	t.Helper()
 	s := analysis.NewStretcher(spec, source)
-	s.Begin(of)
+	begin(s)
 	var err error
 	for err == nil {
 		err = s.Step()
@@ -65,16 +65,18 @@ func TestPlanIsOne(t *testing.T) {
 		}
 		var list []*profile.Profile
 		layouts, laid := plan.Layouts(source), rng.IntN(2) == 0
-		for i, s := range plan.Stretches {
+		for i, stretch := range plan.Stretches {
+			begin := func(s *analysis.Stretcher) { s.Begin(stretch) }
 			if plan.Moves && laid {
 				moves, err := plan.MovesOf(source, i-1)
 				if err != nil {
 					t.Fatal(err)
 				}
-				s.Laid, s.Layout = true, layouts.Behind(moves)
-				most = max(most, len(s.Layout))
+				layout := layouts.Behind(moves)
+				begin = func(s *analysis.Stretcher) { s.BeginLaid(stretch, layout) }
+				most = max(most, len(layout))
 			}
-			list = append(list, segmentOf(t, spec, source, s))
+			list = append(list, segmentOf(t, spec, source, begin))
 		}
 		got, joined, err := plan.Finish(readerOf(file), source, joinedInTrees(t, rng, spec, list))
 		if err != nil {

@@ -16,11 +16,6 @@ type Stretch struct {
 	First    uint64      // references of the trace before the chunk that it begins in
 	Events   trace.Kinds // that the analyses of the whole run take
 	Lone     bool        // without sharing: all is of one core
-
-	// Laid tells that Layout is where blocks of memory lie at From. Else a stretcher that
-	// has to know reads all that comes before.
-	Laid   bool
-	Layout []sites.Block
 }
 
 // Segment is what came of a stretch.
@@ -43,6 +38,8 @@ type Stretcher struct {
 	before  *sites.Analysis // knows where blocks of memory lie; nil: nobody has to
 	settled bool            // known is where it does
 	known   trace.Position
+	laid    bool // layout is where they do at the beginning of the stretch
+	layout  []sites.Block
 	passed  uint64 // references before known, or before the stretch once that is found
 }
 
@@ -60,10 +57,22 @@ func NewStretcher(spec Spec, source trace.Source) *Stretcher {
 	return &Stretcher{spec: spec.WithDefaults(), source: source}
 }
 
-// Begin goes on to a stretch.
+// Begin goes on to a stretch. Where it matters where blocks of memory lie, the stretcher
+// first reads all that comes before the stretch and was not read yet.
 func (s *Stretcher) Begin(next Stretch) {
+	s.laid, s.layout = false, nil
+	s.begin(next)
+}
+
+// BeginLaid goes on to a stretch at whose beginning blocks of memory lie as in a layout.
+func (s *Stretcher) BeginLaid(next Stretch, layout []sites.Block) {
+	s.laid, s.layout = true, layout
+	s.begin(next)
+}
+
+func (s *Stretcher) begin(next Stretch) {
 	s.now, s.runner = next, nil
-	if s.stage = toKnown; next.Laid || !s.follows() {
+	if s.stage = toKnown; s.laid || !s.follows() {
 		s.before, s.known, s.passed = nil, trace.Position{Chunk: next.From.Chunk}, next.First
 	} else if !s.settled || next.From.Before(s.known) {
 		s.before, s.known, s.passed = sites.New(s.spec.sites(), s.program), trace.Position{}, 0
@@ -133,8 +142,8 @@ func (s *Stretcher) prepare() {
 	r.feed.ask()
 	if site := sitesOf(r.analyses); site != nil && s.before != nil {
 		site.Succeed(s.before)
-	} else if site != nil && s.now.Laid {
-		site.Lay(s.now.Layout)
+	} else if site != nil && s.laid {
+		site.Lay(s.layout)
 	}
 	r.intake = intake{want: spec, reader: s.reader, events: s.now.Events}
 	s.reader.Until(s.now.To)

@@ -73,20 +73,22 @@ func (f *analyse) segments(ctx context.Context, t *opened, task *Task) (made []S
 	if task.Rest {
 		of = t.plan.Rest(of, task.From)
 	}
-	if task.Laid {
-		if of.Layout, err = unpackValue[[]sites.Block](task.Layout); err != nil {
-			return nil, nil, fmt.Errorf("where blocks of memory lie arrived damaged: %w", err)
-		}
-		of.Laid = true
-	}
 	spec, err := f.Options.spec()
 	if err != nil {
 		return nil, nil, err
 	}
 	s := analysis.NewStretcher(spec, t.source)
+	if task.Laid {
+		layout, err := unpackValue[[]sites.Block](task.Layout)
+		if err != nil {
+			return nil, nil, fmt.Errorf("where blocks of memory lie arrived damaged: %w", err)
+		}
+		s.BeginLaid(of, layout)
+	} else {
+		s.Begin(of)
+	}
 	begun := time.Now()
 	for {
-		s.Begin(of)
 		whole, late, err := f.step(ctx, s, begun)
 		if refused := new(blocks.TornError); errors.As(err, &refused) {
 			return []Segment{{Trace: task.Trace, Identity: t.identity, Number: task.Number, Alone: refused.Error()}}, nil, nil
@@ -115,6 +117,7 @@ func (f *analyse) segments(ctx context.Context, t *opened, task *Task) (made []S
 			}
 			return made, rest, err
 		}
+		s.Begin(of)
 	}
 }
 
