@@ -16,6 +16,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
 
@@ -66,8 +67,9 @@ func list(ctx context.Context, fs filesystem.Interface, pattern string) ([]strin
 // File is a file that can be read at any place.
 type File struct {
 	io.ReaderAt
-	Bytes int64
-	end   func() error
+	Bytes   int64
+	Changed time.Time // when it was written to last; zero where the file system does not tell
+	end     func() error
 }
 
 // Close ends reading.
@@ -95,7 +97,7 @@ func Open(ctx context.Context, name, temporary string) (*File, error) {
 			local.Close()
 			return nil, fmt.Errorf("%s: cannot be read: %w", name, err)
 		}
-		return &File{local, st.Size(), local.Close}, nil
+		return &File{local, st.Size(), st.ModTime(), local.Close}, nil
 	}
 	defer r.Close()
 	copied, err := os.CreateTemp(temporary, "stackglass-*"+path.Ext(name))
@@ -117,7 +119,44 @@ func Open(ctx context.Context, name, temporary string) (*File, error) {
 		end()
 		return nil, fmt.Errorf("%s: cannot be copied to this machine: %w", name, err)
 	}
-	return &File{copied, n, end}, nil
+	f := &File{copied, n, time.Time{}, end}
+	if told, ok := fs.(filesystem.LastModifiedGetter); ok {
+		if f.Changed, err = told.LastModified(ctx, name); err != nil {
+			end()
+			return nil, fmt.Errorf("%s: when it was written is not told: %w", name, err)
+		}
+	}
+	return f, nil
+}
+
+// Same tells whether a file is still the one that was opened, as far as its size and when
+// it was written to tell.
+func (f *File) Same(ctx context.Context, name string) bool {
+	fs, err := filesystem.New(ctx, name)
+	if err != nil {
+		return false
+	}
+	defer fs.Close()
+	if !f.Changed.IsZero() {
+		told, ok := fs.(filesystem.LastModifiedGetter)
+		if !ok {
+			return false
+		}
+		at, err := told.LastModified(ctx, name)
+		if err != nil || !at.Equal(f.Changed) {
+			return false
+		}
+	}
+	bytes, err := sizeOf(ctx, fs, name)
+	return err == nil && bytes == f.Bytes
+}
+
+// sizeOf is Size; that of Beam's local file system never closes the file.
+func sizeOf(ctx context.Context, fs filesystem.Interface, name string) (int64, error) {
+	if st, err := os.Stat(name); err == nil && !strings.Contains(name, "://") {
+		return st.Size(), nil
+	}
+	return fs.Size(ctx, name)
 }
 
 // Write makes a file of what put writes: all of it, or none under its name. A file
@@ -168,7 +207,9 @@ func Read(ctx context.Context, name string) (content []byte, found bool, err err
 		return nil, false, fmt.Errorf("%s: %w", name, err)
 	}
 	defer fs.Close()
-	if found, err := list(ctx, fs, name); err != nil || len(found) == 0 {
+	if found, err := list(ctx, fs, name); err != nil {
+		return nil, false, fmt.Errorf("%s: cannot be looked for: %w", name, err)
+	} else if len(found) == 0 {
 		return nil, false, nil
 	}
 	r, err := fs.OpenRead(ctx, name)
@@ -183,21 +224,30 @@ func Read(ctx context.Context, name string) (content []byte, found bool, err err
 	return content, true, nil
 }
 
+// Remove takes a file away, if there is one and the file system can.
+func Remove(ctx context.Context, name string) error {
+	fs, err := filesystem.New(ctx, name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer fs.Close()
+	remover, ok := fs.(filesystem.Remover)
+	if !ok {
+		return nil
+	}
+	if found, err := list(ctx, fs, name); err != nil || len(found) == 0 {
+		return err
+	}
+	return ignoreMissing(remover.Remove(ctx, name))
+}
+
 // Writable tells whether files can be made in a folder, by making one.
 func Writable(ctx context.Context, folder, unique string) error {
 	name := Join(folder, ".stackglass-"+unique)
 	if err := Write(ctx, name, unique, func(io.Writer) error { return nil }); err != nil {
 		return fmt.Errorf("%s: nothing can be written there (%w); name a folder that every worker can write to", folder, err)
 	}
-	fs, err := filesystem.New(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer fs.Close()
-	if remover, ok := fs.(filesystem.Remover); ok {
-		return remover.Remove(ctx, name)
-	}
-	return nil
+	return Remove(ctx, name)
 }
 
 // Join puts a name into a folder of any file system.

@@ -17,7 +17,8 @@ import (
 )
 
 // analyse makes segments of stretches. A segment with very many lines is ended, and
-// another begun, so that neither a worker's memory nor what it sends grows without bound.
+// another begun, so that a stack in memory does not grow without bound; those of a stretch
+// are sent together.
 // A stretch that takes longer than the options' patience is left to others, in the next
 // round; Last is the round that has patience.
 type analyse struct {
@@ -37,34 +38,39 @@ func (f *analyse) ProcessElement(ctx context.Context, task Task, done func(strin
 		return fmt.Errorf("%s: there is no stretch %d: the file is not the same any more as when the job began", task.Trace, task.Number)
 	}
 	name := f.Options.keptAs(t, &task)
-	if known, err := f.Options.taken(ctx, t, &task, name); err != nil {
-		return err
-	} else if known != nil {
-		kept.Inc(ctx, int64(len(known)))
-		for _, s := range known {
-			done(f.Options.node(&s), s)
-		}
-		return nil
-	}
-	made, rest, err := f.segments(ctx, t, &task)
+	all, err := f.Options.taken(ctx, t, &task, name)
 	if err != nil {
-		return fmt.Errorf("%s: stretch %d, from byte %d on: %w", task.Trace, task.Number, task.From.Chunk, err)
+		return err
 	}
-	if name != "" && rest == nil {
-		if err := keep(ctx, name, made); err != nil {
-			return err
+	if all != nil && (all.Rest == nil || !f.Last) {
+		kept.Inc(ctx, int64(len(all.Segments)))
+	} else {
+		all = &work{}
+		if all.Segments, all.Rest, err = f.segments(ctx, t, &task); err != nil {
+			return fmt.Errorf("%s: stretch %d, from byte %d on: %w", task.Trace, task.Number, task.From.Chunk, err)
 		}
+		if name != "" {
+			if err := keep(ctx, name, all); err != nil {
+				return err
+			}
+		}
+		segments.Inc(ctx, int64(len(all.Segments)))
 	}
-	for _, s := range made {
-		segments.Inc(ctx, 1)
+	for _, s := range all.Segments {
 		sentLeaves.Update(ctx, int64(len(s.Profile)))
 		done(f.Options.node(&s), s)
 	}
-	if rest != nil {
+	if all.Rest != nil {
 		rests.Inc(ctx, 1)
-		left(*rest)
+		left(*all.Rest)
 	}
 	return nil
+}
+
+// work is what came of a task.
+type work struct {
+	Segments []Segment
+	Rest     *Task // what is left of it; nil: nothing
 }
 
 // segments analyses a stretch, or as much of it as there is patience for.
@@ -165,8 +171,8 @@ func segmentOf(ctx context.Context, name, identity string, number int, p *profil
 // mostMessage is what a message between a runner and its workers can hold.
 const mostMessage = 2_000_000_000
 
-// keptAs is where the workspace has the segments of a task; "": nowhere. What is left of
-// stretches is where time had it be, so that another job has other ones.
+// keptAs is where the workspace has what came of a task; "": nowhere. What is left of
+// stretches is where time had it be, so that another job may have other ones.
 func (o *Options) keptAs(t *opened, task *Task) string {
 	if o.Workspace == "" || task.Rest {
 		return ""
@@ -174,9 +180,9 @@ func (o *Options) keptAs(t *opened, task *Task) string {
 	return files.Join(o.Workspace, t.identity+"/"+strconv.Itoa(task.Number)+".segments")
 }
 
-// taken gives the segments of a task that an earlier job has left, or nil. Those that are
-// damaged are made again.
-func (o *Options) taken(ctx context.Context, t *opened, task *Task, name string) ([]Segment, error) {
+// taken gives what an earlier job has left of a task, or nil. What is damaged is made
+// again.
+func (o *Options) taken(ctx context.Context, t *opened, task *Task, name string) (*work, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -184,13 +190,13 @@ func (o *Options) taken(ctx context.Context, t *opened, task *Task, name string)
 	if err != nil || !found {
 		return nil, err
 	}
-	list, err := decode[[]Segment](content)
-	if err != nil || len(list) == 0 {
+	all, err := decode[work](content)
+	if err != nil || len(all.Segments) == 0 {
 		return nil, nil
 	}
-	for i := range list {
-		s := &list[i]
-		if s.Alone != "" || s.Identity != t.identity || s.Number != task.Number || i > 0 && s.Start != list[i-1].End {
+	for i := range all.Segments {
+		s := &all.Segments[i]
+		if s.Alone != "" || s.Identity != t.identity || s.Number != task.Number || i > 0 && s.Start != all.Segments[i-1].End {
 			return nil, nil
 		}
 		if p, err := s.profile(); err != nil || p.Segment.Start != s.Start || s.Start+p.Totals.AllReferences() != s.End {
@@ -198,12 +204,15 @@ func (o *Options) taken(ctx context.Context, t *opened, task *Task, name string)
 		}
 		s.Trace = task.Trace
 	}
-	return list, nil
+	if all.Rest != nil {
+		all.Rest.Trace = task.Trace
+	}
+	return &all, nil
 }
 
-// keep puts the segments of a task into the workspace.
-func keep(ctx context.Context, name string, list []Segment) error {
-	content, err := encode(list)
+// keep puts what came of a task into the workspace.
+func keep(ctx context.Context, name string, all *work) error {
+	content, err := encode(*all)
 	if err != nil {
 		return err
 	}

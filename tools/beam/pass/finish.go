@@ -36,17 +36,18 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 	var rest *profile.Profile
 	plan := t.plan
 	if len(list) > 0 {
-		root, err := joinAll(ctx, &f.Options, list)
-		if err == nil && root.Alone == "" {
-			rest, err = root.profile()
-		} else if err == nil {
-			if plan, err = t.undivided(&f.Options); err == nil {
-				log.Warnf(ctx, "%s: one worker analyses all of it: %s", name, root.Alone)
-			}
+		root, whole, err := joinTo(ctx, &f.Options, list)
+		switch {
+		case err == nil && root.Alone != "":
+			log.Warnf(ctx, "%s: one worker analyses all of it: %s", name, root.Alone)
+			plan, err = t.undivided(&f.Options)
+		case err == nil && whole == nil:
+			whole, err = root.profile()
 		}
 		if err != nil {
 			return Result{}, err
 		}
+		rest = whole
 	}
 	begun := time.Now()
 	p, divided, err := plan.Finish(t.reader(name), t.trace(), rest)

@@ -1,6 +1,7 @@
 package pass
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,59 +38,61 @@ func (f *join) ProcessElement(ctx context.Context, key string, parts func(*Segme
 	return nodeKey(name, joined.Number/f.Span), joined, nil
 }
 
-// joinAll joins neighbours that come in any order.
+// joinAll joins neighbours that come in any order, to one that can be sent.
 func joinAll(ctx context.Context, o *Options, list []Segment) (Segment, error) {
-	slices.SortFunc(list, func(a, b Segment) int {
-		switch {
-		case a.Start < b.Start:
-			return -1
-		case a.Start > b.Start:
-			return 1
-		}
-		return 0
-	})
+	first, whole, err := joinTo(ctx, o, list)
+	if err != nil || whole == nil {
+		return first, err
+	}
+	s, err := segmentOf(ctx, first.Trace, first.Identity, first.Number, whole)
+	sentNodes.Update(ctx, int64(len(s.Profile)))
+	return s, err
+}
+
+// joinTo joins neighbours, which come in any order. Where there is nothing to do, since
+// there is one only, or one of them tells that one worker has to do all, it gives that.
+func joinTo(ctx context.Context, o *Options, list []Segment) (first Segment, whole *profile.Profile, err error) {
 	for i := range list {
 		if list[i].Alone != "" {
-			return list[i], nil
+			return list[i], nil, nil
 		}
 	}
-	first := list[0]
+	slices.SortFunc(list, func(a, b Segment) int { return cmp.Compare(a.Start, b.Start) })
+	first = list[0]
 	for i := range list[1:] {
 		a, b := &list[i], &list[i+1]
 		if a.Identity != b.Identity {
-			return Segment{}, fmt.Errorf("%s: segments of two traces, or of two ways to analyse it, are mixed; was the file written to while the job ran?", first.Trace)
+			return first, nil, fmt.Errorf("%s: segments of two traces, or of two ways to analyse it, are mixed; was the file written to while the job ran?", first.Trace)
 		}
 		if a.End != b.Start {
-			return Segment{}, fmt.Errorf("%s: the segment that ends before reference %d is followed by one from %d on: its index disagrees with its chunks, or a segment is missing",
+			return first, nil, fmt.Errorf("%s: the segment that ends before reference %d is followed by one from %d on: its index disagrees with its chunks, or a segment is missing",
 				first.Trace, a.End, b.Start)
 		}
 	}
 	if len(list) == 1 {
-		return first, nil
+		return first, nil, nil
 	}
 	spec, err := o.spec()
 	if err != nil {
-		return Segment{}, err
+		return first, nil, err
 	}
 	begun := time.Now()
 	var profiles []*profile.Profile
 	for i := range list {
 		p, err := list[i].profile()
 		if err != nil {
-			return Segment{}, err
+			return first, nil, err
 		}
 		list[i].Profile = nil
 		profiles = append(profiles, p)
 	}
 	decoded := time.Now()
 	unpacking.Update(ctx, decoded.Sub(begun).Milliseconds())
-	whole, err := analysis.JoinSegments(spec, profiles...)
+	whole, err = analysis.JoinSegments(spec, profiles...)
 	if err != nil {
-		return Segment{}, fmt.Errorf("%s: %w", first.Trace, err)
+		return first, nil, fmt.Errorf("%s: %w", first.Trace, err)
 	}
 	joins.Inc(ctx, int64(len(list)-1))
 	joining.Update(ctx, time.Since(decoded).Milliseconds())
-	s, err := segmentOf(ctx, first.Trace, first.Identity, first.Number, whole)
-	sentNodes.Update(ctx, int64(len(s.Profile)))
-	return s, err
+	return first, whole, nil
 }

@@ -85,8 +85,16 @@ func Check(ctx context.Context, traces []string, o *Options) (most int, err erro
 			return 0, err
 		}
 	}
+	for _, ending := range reportEndings { // of an earlier job, which is not to be taken for this one's
+		if err := files.Remove(ctx, files.Join(o.Output, "report."+ending)); err != nil {
+			return 0, err
+		}
+	}
 	return most, nil
 }
+
+// reportEndings are those of the report's files: text, and JSON.
+var reportEndings = []string{"txt", "json"}
 
 // rounds is how often a stretch can be cut because it takes long, and one more.
 const rounds = 3

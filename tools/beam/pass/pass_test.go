@@ -345,6 +345,37 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
+// Stretches that were cut are taken as far as they came, whatever patience the next job
+// has; those of a trace that was written to since are not.
+func TestGoesOnBehindCuts(t *testing.T) {
+	content := map[string][]byte{"a.sgt": container(t, 1, 140_000)}
+	_, names := folder(t, content)
+	o := options(t)
+	o.Workspace, o.References, o.PatienceMS, o.Lanes = t.TempDir(), 90_000, 1, 2
+	for _, patience := range []int64{1, 1, 0, 60_000} {
+		o.PatienceMS, o.Output = patience, t.TempDir()
+		if err := run(t, names, o); err != nil {
+			t.Fatal(err)
+		}
+		same(t, o, content)
+	}
+	content["a.sgt"] = container(t, 2, 140_000)
+	if err := os.WriteFile(names[0], content["a.sgt"], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(names[0], time.Time{}, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	o.Output = t.TempDir()
+	if err := run(t, names, o); err != nil {
+		t.Fatal(err)
+	}
+	same(t, o, content)
+	if list, err := filepath.Glob(filepath.Join(o.Workspace, "*")); err != nil || len(list) != 2 {
+		t.Errorf("%v, %v, want a folder for each of two traces", list, err)
+	}
+}
+
 func TestBadInput(t *testing.T) {
 	good := container(t, 1, 140_000)
 	middle := len(good) / 2
@@ -353,7 +384,7 @@ func TestBadInput(t *testing.T) {
 		damaged[middle+i] ^= 0x55
 	}
 	other := append(bytes.Clone(good[:middle]), container(t, 2, 140_000)[middle:]...)
-	_, names := folder(t, map[string][]byte{"damaged.sgt": damaged, "mixed.sgt": other, "text.sgt": []byte("I  0400d7d4,8\n"), "good.sgt": good})
+	_, names := folder(t, map[string][]byte{"damaged.sgt": damaged, "mixed.sgt": other, "text.sgt": []byte("I  0400d7d4,8\n"), "empty.sgt": nil, "good.sgt": good})
 	of := map[string]string{}
 	for _, n := range names {
 		of[filepath.Base(n)] = n
@@ -370,6 +401,7 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"missing", []string{of["good.sgt"], "/none/x.sgt"}, nil, "/none/x.sgt"},
 		{"format", []string{of["text.sgt"]}, nil, "stackglass convert"},
+		{"empty", []string{of["empty.sgt"]}, nil, "is empty"},
 		{"damaged", []string{of["damaged.sgt"]}, nil, "damaged.sgt"},
 		{"mixed", []string{of["mixed.sgt"]}, nil, "mixed.sgt"},
 		{"workspace", []string{of["good.sgt"]}, func(o *pass.Options) { o.Workspace = readOnly + "/x" }, "nothing can be written there"},

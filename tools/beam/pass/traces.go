@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/trace"
@@ -91,6 +92,7 @@ var traces = struct {
 
 type opening struct {
 	sync.Once
+	done  atomic.Bool // there is a trace
 	trace *opened
 	err   error
 }
@@ -104,6 +106,12 @@ func openTrace(ctx context.Context, name string, o *Options) (*opened, error) {
 	key := name + "\x00" + o.key()
 	traces.Lock()
 	of := traces.open[key]
+	traces.Unlock()
+	if of != nil && of.done.Load() && !of.trace.file.Same(ctx, name) {
+		forget(key, of) // an earlier job had another file of this name
+	}
+	traces.Lock()
+	of = traces.open[key]
 	if of == nil {
 		of = &opening{}
 		traces.open[key] = of
@@ -117,16 +125,24 @@ func openTrace(ctx context.Context, name string, o *Options) (*opened, error) {
 		traces.used = slices.Delete(traces.used, 0, 1)
 	}
 	traces.Unlock()
-	of.Do(func() { of.trace, of.err = load(ctx, name, o) })
+	of.Do(func() {
+		of.trace, of.err = load(ctx, name, o)
+		of.done.Store(of.err == nil)
+	})
 	if of.err != nil {
-		traces.Lock()
-		if traces.open[key] == of {
-			delete(traces.open, key)
-			traces.used = slices.DeleteFunc(traces.used, func(k string) bool { return k == key })
-		}
-		traces.Unlock()
+		forget(key, of)
 	}
 	return of.trace, of.err
+}
+
+// forget has a trace be opened again when it is asked for.
+func forget(key string, of *opening) {
+	traces.Lock()
+	defer traces.Unlock()
+	if traces.open[key] == of {
+		delete(traces.open, key)
+		traces.used = slices.DeleteFunc(traces.used, func(k string) bool { return k == key })
+	}
 }
 
 // key has what decides on the stretches and on what is in their segments.
@@ -137,7 +153,8 @@ func (o *Options) key() string {
 // segmentVersion is of the bytes of segments in workspaces.
 const segmentVersion = 1
 
-// endBytes of a file's beginning and of its end, where the index is, tell it from others.
+// endBytes of a file's beginning and of its end, where the index is, tell it from others,
+// with its size and when it was written to.
 const endBytes = 64 << 10
 
 func load(ctx context.Context, name string, o *Options) (*opened, error) {
@@ -149,6 +166,9 @@ func load(ctx context.Context, name string, o *Options) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	if file.Bytes == 0 {
+		return nil, fmt.Errorf("%s: is empty; capture it again", name)
+	}
 	t := &opened{file: file}
 	head := make([]byte, min(endBytes, file.Bytes))
 	if _, err := file.ReadAt(head, 0); err != nil && err != io.EOF {
@@ -159,6 +179,9 @@ func load(ctx context.Context, name string, o *Options) (*opened, error) {
 	}
 	sum := sha256.New()
 	sum.Write(binary.LittleEndian.AppendUint64([]byte(o.key()+"\x00"), uint64(file.Bytes)))
+	if !file.Changed.IsZero() {
+		sum.Write(binary.LittleEndian.AppendUint64(nil, uint64(file.Changed.UnixNano())))
+	}
 	sum.Write(head)
 	tail := make([]byte, len(head))
 	if _, err := file.ReadAt(tail, file.Bytes-int64(len(tail))); err != nil && err != io.EOF {
