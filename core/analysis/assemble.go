@@ -178,9 +178,10 @@ func (l *Layouts) Behind(moves Moves) []sites.Block {
 	return l.blocks.Layout()
 }
 
-// JoinSegments joins neighbouring segments of a plan for this spec, in their order, to
-// one, which can be joined in turn. They are not changed. The error is an [*AppendError]
-// where one does not begin where the one before it ends.
+// JoinSegments joins neighbouring segments of a plan for this spec, at least one and in
+// their order, to one, which can be joined in turn. They are not changed. The error is an
+// [*AppendError] where one does not begin where the one before it ends, and else that of
+// an analysis whose state is damaged.
 func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	first := segments[0]
 	if len(segments) == 1 {

@@ -95,6 +95,7 @@ func (f *analyse) segments(ctx context.Context, t *opened, task *Task) (made []S
 	}
 	begun := time.Now()
 	for {
+		from := time.Now()
 		whole, late, err := f.step(ctx, s, begun)
 		if refused := new(blocks.TornError); errors.As(err, &refused) {
 			return []Segment{{Trace: task.Trace, Identity: t.identity, Number: task.Number, Alone: refused.Error()}}, nil, nil
@@ -106,7 +107,7 @@ func (f *analyse) segments(ctx context.Context, t *opened, task *Task) (made []S
 		if part.Profile == nil {
 			return nil, nil, errors.New("it could not be analysed as a segment")
 		}
-		analysing.Update(ctx, time.Since(begun).Milliseconds())
+		analysing.Update(ctx, time.Since(from).Milliseconds())
 		one, err := segmentOf(ctx, task.Trace, t.identity, task.Number, part.Profile)
 		if err != nil {
 			return nil, nil, err
@@ -196,13 +197,16 @@ func (o *Options) taken(ctx context.Context, t *opened, task *Task, name string)
 	}
 	for i := range all.Segments {
 		s := &all.Segments[i]
-		if s.Alone != "" || s.Identity != t.identity || s.Number != task.Number || i > 0 && s.Start != all.Segments[i-1].End {
+		if s.Identity != t.identity || s.Number != task.Number || i > 0 && s.Start != all.Segments[i-1].End {
 			return nil, nil
+		}
+		s.Trace = task.Trace
+		if s.Alone != "" {
+			continue
 		}
 		if p, err := s.profile(); err != nil || p.Segment.Start != s.Start || s.Start+p.Totals.AllReferences() != s.End {
 			return nil, nil
 		}
-		s.Trace = task.Trace
 	}
 	if all.Rest != nil {
 		all.Rest.Trace = task.Trace
