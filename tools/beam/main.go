@@ -65,8 +65,12 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	partial, err := run(ctx, flag.Args())
+	interrupted := ctx.Err() != nil
 	stop()
 	switch {
+	case err != nil && interrupted:
+		fmt.Fprintln(os.Stderr, goesOn(*workspace))
+		os.Exit(exitInterrupted)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "error:", ownWords(err))
 		os.Exit(1)
@@ -84,8 +88,20 @@ func (lastWords) Log(_ context.Context, severity log.Severity, _ int, text strin
 	}
 }
 
-// exitInput is the command's exit code for traces that have profiles of a part only.
-const exitInput = 3
+// Exit codes, those of the command: for traces that have profiles of a part only, and
+// where the user ended the job.
+const (
+	exitInput       = 3
+	exitInterrupted = 130
+)
+
+// goesOn is what to tell whoever has ended a job.
+func goesOn(workspace string) string {
+	if workspace == "" {
+		return "interrupted: traces without a profile have to be analysed again; with --workspace FOLDER a job goes on from what was done"
+	}
+	return "interrupted: the same command goes on from what is in " + workspace
+}
 
 // ownWords are what a step of the pipeline said. Beam puts around it where that was.
 func ownWords(err error) string {
