@@ -9,6 +9,11 @@ MAKEFLAGS   += --no-builtin-rules
 GO       ?= go
 # The same program with and without a C compiler on the machine.
 export CGO_ENABLED := 0
+# Compiled packages do not depend on the checkout's folder, so that what was compiled once
+# serves programs, checks and tests, in every checkout.
+export GOFLAGS := -trimpath $(filter-out -trimpath,$(GOFLAGS))
+# Only a test that never ends meets this limit. Checks have run go vet.
+TEST     := $(GO) test -vet=off -timeout=80m
 WASM     := GOOS=js GOARCH=wasm
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 ARGS     ?=
@@ -111,13 +116,13 @@ build/site.stamp: build/npm.stamp $(SITE_SOURCES)
 
 # ---- check it
 
-test: setup check build ## every check and every test: what CI runs
-	@echo "running the tests, two kinds at a time; what each of them prints comes when it is over"
-	@$(MAKE) --no-print-directory -j2 -Otarget tests
+test: setup format generated build ## every check and every test: what CI runs
+	@echo "running checks and tests, three kinds at a time; the output of each is printed when it ends"
+	@$(MAKE) --no-print-directory -j3 -Otarget tests
 	@echo "make test: formatting, vet, staticcheck, generated files, native, browser and end-to-end tests passed"
 
-# The longest first. Those in a browser wait much of their time.
-tests: e2e unit wasmtest beamtest
+# The longest first. Tests in a browser spend much of their time waiting.
+tests: e2e unit wasmtest beamtest vet staticcheck
 
 check: format vet staticcheck generated ## everything that needs no test to run
 
@@ -158,12 +163,12 @@ unit: ## tests that run natively
 		echo "Left out: comparisons with other programs' results on large traces; STACKGLASS_DATA names no folder with traces/ and truth/"
 	@$(NEED) $(CAPTURE_NEEDS)
 	@echo "compiling and running the native tests; the first time takes a few minutes"
-	$(GO) test ./...
+	$(TEST) ./...
 
 wasmtest: bin/wasmtest ## tests that run in Chromium
 	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
 	@echo "compiling the browser side's tests and running them in Chromium; this takes a minute or more"
-	$(WASM) $(GO) test -exec="$(CURDIR)/bin/wasmtest" $(WASM_TESTS)
+	$(WASM) $(TEST) -exec="$(CURDIR)/bin/wasmtest" $(WASM_TESTS)
 
 bin/wasmtest: go.mod $(wildcard tools/wasmtest/*.go tools/wasmtest/*/*)
 	$(GO) build -o $@ ./tools/wasmtest
@@ -172,14 +177,14 @@ e2e: build single zip edge build/wrangler.stamp ## the built page and command to
 	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
 	@echo "trying the page and the command in Chromium, from end to end; this takes a few minutes"
 	@# Never from the cache: what they test is programs, which the cache does not see.
-	STACKGLASS_E2E=1 $(GO) test -count=1 -timeout=25m ./tools/e2e/...
+	STACKGLASS_E2E=1 $(TEST) -count=1 ./tools/e2e/...
 
 # Beam's modules are many, and are of tools/beam alone.
 beamtest: ## tests of analyses on Apache Beam, where its modules can be had
 	@echo "compiling and running the tests of analyses on Apache Beam; the first time fetches its modules"
 	@mkdir -p build
 	@if (cd tools/beam && $(GO) list -deps -test ./...) >build/beam.log 2>&1; then \
-		cd tools/beam && $(GO) vet ./... && $(GO) test ./...; \
+		cd tools/beam && $(GO) vet ./... && $(TEST) ./...; \
 	else echo "Left out: analyses on Apache Beam; its modules are not here, and cannot be fetched: $$(tail -1 build/beam.log)"; fi
 
 beam: build bin/beam ## analyse the demos on Apache Beam, by two worker processes, and compare with the command
@@ -204,7 +209,8 @@ fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
 # ---- measure it
 
 soak: build bin/wasmtest ## what takes hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, the blocks of SQLite, forty kills of pages and browsers
-	STACKGLASS_E2E=1 STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run 'TestKilledAtRandom|TestBrowserKilled' ./tools/e2e
+	STACKGLASS_E2E=1 STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run 'TestKilledAtRandom|TestBrowserKilled|TestEightWorkers' ./tools/e2e
+	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run TestKilled ./tools/stackglass/internal/command
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run 'IntervalsCoverTheTruth|LongRun' ./core/analysis/sample
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run "Cyclic|Random" ./tools/stackglass/internal/shelf
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v ./core/loops/misses -rapid.checks=25000
