@@ -29,7 +29,7 @@ type held struct {
 	workers  int
 }
 
-// TestMemoryStaysFlat analyses ten files, one after the other, in one tab of a browser
+// TestMemoryStaysFlat analyses six files, one after the other, in one tab of a browser
 // of its own. What the tab holds after each is no more than a tenth above what it held
 // after any before, but for the first two, in which the program's memory grows to
 // what it needs.
@@ -51,7 +51,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer chromedp.Cancel(browser)
-	const analyses, warm = 10, 2
+	const analyses, warm = 6, 2
 	trace := longTrace(t, 3e6)
 	want := truthOf(t, trace).Digest
 	p := newTabIn(t, browser, serve(t, ":0"))

@@ -49,14 +49,14 @@ func killsOf(few, all int) int {
 	return few
 }
 
-// TestKilledAtRandom ends one analysis at random moments (twenty of them where time
-// does not matter, else each way once or twice), by loading its page anew,
+// TestKilledAtRandom ends one analysis at random moments (in each way once, or twenty times
+// in make soak), by loading its page anew,
 // by killing its worker with and without a word, and by crashing its tab; it goes on
 // each time its file is dropped, and its result is that of one that nothing happened
 // to.
 func TestKilledAtRandom(t *testing.T) {
 	needStage(t)
-	kills := killsOf(6, 20)
+	kills := killsOf(4, 20)
 	trace := longTrace(t, 30e6)
 	want := truthOf(t, trace).Digest
 	random := rand.New(rand.NewPCG(20, 2026))

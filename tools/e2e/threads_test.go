@@ -246,7 +246,7 @@ func (p *tab) follow(what, slider, changes string) {
 			if (slider.value === slider.getAttribute("value")) continue;
 			const begun = performance.now();
 			slider.dispatchEvent(new Event("input", { bubbles: true }));
-			while (document.querySelector(`+quote(changes)+`).textContent === before && performance.now() - begun < 5000) await new Promise((f) => requestAnimationFrame(f));
+			while (document.querySelector(`+quote(changes)+`).textContent === before && performance.now() - begun < 300000) await new Promise((f) => requestAnimationFrame(f));
 			await new Promise((f) => requestAnimationFrame(f));
 			took.push(performance.now() - begun);
 		}
@@ -255,7 +255,7 @@ func (p *tab) follow(what, slider, changes string) {
 	slices.Sort(took)
 	p.t.Logf("%s, from the hand to the drawn answer: median %.0f ms, longest %.0f ms of %d; the page was busy for %.0f ms each", what,
 		took[len(took)/2], took[len(took)-1], len(took), (p.busy()-before)/float64(len(took)))
-	if took[len(took)/2] >= 5000 {
+	if took[len(took)/2] >= 300000 {
 		p.t.Errorf("%s: answers never came", what)
 	}
 }

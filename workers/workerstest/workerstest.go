@@ -19,8 +19,8 @@ const (
 	leave = workers.TypeCancel   // say goodbye and close
 )
 
-// patience bounds waits for what must come; a correct carrier needs far less.
-const patience = 20 * time.Second
+// patience limits waits for messages that must arrive, on a machine of any speed.
+const patience = 10 * time.Minute
 
 // Peer serves the suite on the other side until it is told to leave or its
 // carrier ends.

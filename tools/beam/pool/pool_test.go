@@ -286,7 +286,7 @@ func TestKill(t *testing.T) {
 				}
 				before := pool.PIDs()
 				pool.Kill(workers - 1)
-				for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+				for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 					if pids := pool.PIDs(); len(pids) == workers && fmt.Sprint(pids) != fmt.Sprint(before) {
 						break
 					}
@@ -430,7 +430,7 @@ func TestLauncherDies(t *testing.T) {
 		t.Fatalf("pids %q: %v", data, err)
 	}
 	for _, pid := range pids {
-		for deadline := time.Now().Add(30 * time.Second); alive(pid); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(10 * time.Minute); alive(pid); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("process %d lives without its launcher", pid)
 			}
