@@ -232,7 +232,7 @@ func TestAppend(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		n := 1 + rng.IntN(9000)
-		if seed%8 == 0 {
+		if seed%20 == 0 {
 			n = 1_100_000 // windows double within and between segments
 		}
 		whole := random(rng, n)

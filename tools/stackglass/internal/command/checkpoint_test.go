@@ -80,8 +80,12 @@ func files(t *testing.T, dir string) (names []string) {
 // to its end by repeating its command: the profile is that of one that nothing
 // happened to, and nothing is left behind.
 func TestKilled(t *testing.T) {
-	t.Run("in memory", func(t *testing.T) { testKilled(t, 24, 2_000_000) })
-	t.Run("spilled", func(t *testing.T) { testKilled(t, 8, 2_000_000, "--analyses", "sets", "--spill", "spilled") })
+	inMemory, spilled, length := 6, 2, 1_000_000
+	if os.Getenv("STACKGLASS_SOAK") != "" {
+		inMemory, spilled, length = 24, 8, 2_000_000
+	}
+	t.Run("in memory", func(t *testing.T) { testKilled(t, inMemory, length) })
+	t.Run("spilled", func(t *testing.T) { testKilled(t, spilled, length, "--analyses", "sets", "--spill", "spilled") })
 }
 
 // hasCheckpoint tells whether there is one to go on from.
