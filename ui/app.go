@@ -60,6 +60,8 @@ type App struct {
 	cores   coreState
 	changed bool
 	links   atomic.Int64 // that were followed, the last of them counts
+	step    string       // the control whose changes are the last step of the history; see adjust
+	pressed atomic.Bool  // the pointer was, since the last of them
 }
 
 // Result is the analysis in view.
@@ -172,7 +174,7 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 		var unread []string
 		screen, unread = state.ParseScreen(hash), state.Unread(hash)
 		before := a.Screen
-		a.Screen = screen
+		a.Screen, a.step = screen, ""
 		a.Note = strings.Join(unread, " ")
 		if unread != nil {
 			a.Port.SetHash(screen.Hash(), true) // what is shown
@@ -329,7 +331,7 @@ func (r *Result) show(lineBytes uint32) {
 func (a *App) goTo(s state.Screen, replace bool) {
 	before := a.Screen
 	a.Note = ""
-	a.Screen = s
+	a.Screen, a.step = s, ""
 	a.touch()
 	a.Port.SetHash(s.Hash(), replace)
 	if before.LineBytes != s.LineBytes && a.result != nil {
@@ -340,6 +342,18 @@ func (a *App) goTo(s state.Screen, replace bool) {
 	}
 	a.drawCharts()
 }
+
+// adjust changes the screen as a control asks, so that the way back undoes it: a drag of
+// a slider is one step of the history, and so is a row of keys.
+func (a *App) adjust(control string, s state.Screen) {
+	same := !a.pressed.Swap(false) && a.step == control
+	a.goTo(s, same || s.Hash() == a.Screen.Hash())
+	a.step = control
+}
+
+// Pressed tells that the pointer was pressed: whatever it moves from here on is a step
+// of its own. It needs no lock.
+func (a *App) Pressed() { a.pressed.Store(true) }
 
 // Dismiss removes the problem and the note, and the button that was pressed.
 func (a *App) Dismiss() {

@@ -44,6 +44,7 @@ type desk struct {
 
 	mu       sync.Mutex
 	hash     string
+	history  []string // hashes that the way back leads to
 	first    bool
 	focus    string
 	charts   map[string]*state.Chart
@@ -152,7 +153,6 @@ func (d *desk) SavePicture(_, _ string)        {}
 func (d *desk) ResetZoom(string)               {}
 func (d *desk) Pick()                          { d.picked++ }
 func (d *desk) Hash() string                   { return d.hash }
-func (d *desk) SetHash(hash string, _ bool)    { d.hash = hash }
 func (d *desk) ShowProgress(state.RunBar) bool { return false }
 func (d *desk) Breathe()                       { runtime.Gosched() }
 func (d *desk) ShowFirst(show bool)            { d.first = show }
@@ -160,6 +160,19 @@ func (d *desk) SetTitle(string)                {}
 func (d *desk) Announce(text string)           { d.said = append(d.said, text) }
 func (d *desk) Focus(id string)                { d.focus = id }
 func (d *desk) Now() time.Time                 { return time.UnixMilli(1_800_000_000_000) }
+func (d *desk) SetHash(hash string, replace bool) {
+	if !replace {
+		d.history = append(d.history, d.hash)
+	}
+	d.hash = hash
+}
+
+// back goes where the way back leads.
+func (d *desk) back() {
+	d.hash = d.history[len(d.history)-1]
+	d.history = d.history[:len(d.history)-1]
+	d.app.Navigate("#" + d.hash)
+}
 func (d *desk) Save(name, _ string, content []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -320,7 +333,7 @@ func TestWhatIf(t *testing.T) {
 		t.Errorf("hash %q", d.hash)
 	}
 	d.act(func() { d.app.StepWays(1, -1) })
-	d.wants("16 ways", "SDCM would say")
+	d.wants("16 ways", "SDCM, for comparison", `<dd class="method model">29 343, 18.3 % fewer`)
 	d.act(func() { d.app.SetPreset("sasmm") })
 	d.wants("8 KiB", "8 ways", "The setting of PPT-SASMM", "give the latency of L1")
 	d.app.Move(9, 2048) // no such level

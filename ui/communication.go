@@ -99,16 +99,16 @@ func (a *App) communicationTable(chart string) *state.Table {
 }
 
 // look shows other flows.
-func (a *App) look(change func(s *state.Screen)) {
+func (a *App) look(control string, change func(s *state.Screen)) {
 	s := a.Screen
 	change(&s)
-	a.goTo(s, true)
+	a.adjust(control, s)
 	a.Port.Announce(a.charts["flows"].Summary)
 }
 
 // ShowMeasure counts flows in something else.
 func (a *App) ShowMeasure(m state.FlowMeasure) {
-	a.look(func(s *state.Screen) {
+	a.look("measure", func(s *state.Screen) {
 		if s.Measure = m; m == state.Transfers {
 			s.Measure = ""
 		}
@@ -117,12 +117,12 @@ func (a *App) ShowMeasure(m state.FlowMeasure) {
 
 // ShowGranule shows flows at another granularity, of the whole run.
 func (a *App) ShowGranule(i int) {
-	a.look(func(s *state.Screen) { s.Granule, s.Window = i, 0 })
+	a.look("granule", func(s *state.Screen) { s.Granule, s.Window = i, 0 })
 }
 
 // ShowWindow shows the flows of words in one part of the run; 0: in all of it.
 func (a *App) ShowWindow(n int) {
-	a.look(func(s *state.Screen) { s.Window = n })
+	a.look("window", func(s *state.Screen) { s.Window = n })
 }
 
 // ShowOwners shows whose another data structure is.

@@ -304,7 +304,7 @@ func (a *App) PredictCores() {
 func (a *App) SetCores(n int) {
 	s := a.Screen
 	s.Cores = min(max(n, 1), state.MostPredicted)
-	a.goTo(s, true)
+	a.adjust("cores", s)
 	if k := a.predicted(); k != nil && k.Known(s.Cores) {
 		a.Port.Announce(k.RatesSentence(s.Cores))
 	}

@@ -88,16 +88,25 @@ func (a *App) machineName() string {
 	return a.preset().Name
 }
 
-// change asks about other levels; memory and clock stay.
-func (a *App) change(f func(levels []hierarchy.Cache) []hierarchy.Cache) {
+// change asks about other levels, as a control wants; memory and clock stay.
+func (a *App) change(control string, f func(levels []hierarchy.Cache) []hierarchy.Cache) {
+	a.changeMachine(control, func(s *state.Screen) { s.Levels = f(s.Levels) })
+}
+
+// changeMachine changes the hierarchy in question, as a control wants.
+func (a *App) changeMachine(control string, f func(s *state.Screen)) {
 	if a.result == nil || a.result.View == nil {
 		return
 	}
 	s, h := a.Screen, a.asked()
-	s.Levels, s.Memory, s.ClockGHz = f(h.Levels), h.Memory, h.ClockGHz
-	a.goTo(s, true)
+	s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
+	f(&s)
+	a.adjust(control, s)
 	a.sayAnswer()
 }
+
+// of names a control of a level, from 1, as its element is.
+func of(control string, level int) string { return control + "-" + strconv.Itoa(level) }
 
 // sayAnswer tells those who listen what the hierarchy in question comes to.
 func (a *App) sayAnswer() {
@@ -108,7 +117,7 @@ func (a *App) sayAnswer() {
 
 // SetSize asks about another size of a level, from 1.
 func (a *App) SetSize(level int, bytes uint64) {
-	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache {
+	a.change(of("size", level), func(levels []hierarchy.Cache) []hierarchy.Cache {
 		if level < 1 || level > len(levels) {
 			return levels
 		}
@@ -122,7 +131,7 @@ func (a *App) SetSize(level int, bytes uint64) {
 func (a *App) StepWays(level, by int) {
 	c := a.Levels()[level-1]
 	if ways := state.Step(state.Ways(c), c.Ways, by); ways != c.Ways {
-		a.change(func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithWays(levels, level-1, ways) })
+		a.change(of("ways", level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithWays(levels, level-1, ways) })
 	}
 }
 
@@ -130,7 +139,7 @@ func (a *App) StepWays(level, by int) {
 func (a *App) StepLine(level, by int) {
 	c := a.Levels()[level-1]
 	if line := state.Step(a.LineSizes(), c.LineBytes, by); line != c.LineBytes {
-		a.change(func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithLine(levels, level-1, line) })
+		a.change(of("line", level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithLine(levels, level-1, line) })
 	}
 }
 
@@ -149,15 +158,13 @@ func (a *App) SetLatency(level int, text string) {
 		a.refuseTyped(text)
 		return
 	}
-	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithLatency(levels, level-1, cycles) })
+	a.change(of("latency", level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithLatency(levels, level-1, cycles) })
 }
 
 // SetMemory takes the latency of memory, or the clock, as it was typed.
 func (a *App) SetMemory(text string, set func(s *state.Screen, x float64)) {
 	if x, ok := typed(text); ok {
-		a.change(func(levels []hierarchy.Cache) []hierarchy.Cache { return levels })
-		set(&a.Screen, x)
-		a.goTo(a.Screen, true)
+		a.changeMachine("memory", func(s *state.Screen) { set(s, x) })
 		return
 	}
 	a.refuseTyped(text)
@@ -181,13 +188,12 @@ func typed(text string) (x float64, ok bool) {
 
 // AddLevel asks about one more level, behind the last.
 func (a *App) AddLevel() {
-	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache {
+	a.change("level-add", func(levels []hierarchy.Cache) []hierarchy.Cache {
 		return state.WithLevel(levels, uint32(a.result.View.LineBytes))
 	})
 	n := len(a.Levels())
 	a.Port.Announce(strconv.Itoa(n) + " levels")
-	// The new level takes the button's place in the document, and the last one
-	// leaves no button.
+	// The last level leaves no button.
 	if a.Port.Focus("level-add"); n >= state.MaxLevels {
 		a.Port.Focus("size-" + strconv.Itoa(n))
 	}
@@ -195,7 +201,7 @@ func (a *App) AddLevel() {
 
 // RemoveLevel asks about one level less.
 func (a *App) RemoveLevel(level int) {
-	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithoutLevel(levels, level-1) })
+	a.change(of("remove", level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithoutLevel(levels, level-1) })
 	a.Port.Announce(strconv.Itoa(len(a.Levels())) + " levels")
 	a.Port.Focus("level-add")
 }
@@ -204,7 +210,7 @@ func (a *App) RemoveLevel(level int) {
 func (a *App) SetPreset(slug string) {
 	s := a.Screen
 	s.Levels, s.Preset = nil, slug
-	a.goTo(s, true)
+	a.adjust("preset", s)
 	a.sayAnswer()
 }
 
@@ -219,7 +225,7 @@ func (a *App) KeepBeside(drop bool) {
 		s.Beside = hierarchy.Hierarchy{Name: a.machineName(), Levels: h.Levels, Memory: h.Memory, ClockGHz: h.ClockGHz}
 		a.Port.Announce("Kept as B. Change the hierarchy, and see both.")
 	}
-	a.goTo(s, true)
+	a.adjust("beside", s)
 }
 
 // Move asks about another size of a level, from 1, from a goroutine: a handle on
@@ -274,7 +280,7 @@ func (a *App) takeMachine(file File) (taken bool) {
 		}
 		s := a.Screen
 		s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
-		a.goTo(s, true)
+		a.adjust("machine", s)
 		a.Note = strings.Join(append([]string{"This is the hierarchy of " + file.Name + "."}, notes...), " ")
 		a.Port.Announce(a.Note)
 	})
@@ -313,7 +319,7 @@ func (a *App) PickCell(c state.Cell) {
 	}
 	s := a.Screen
 	s.Cell = c.Move(0, 0)
-	a.goTo(s, true)
+	a.adjust("cell", s)
 	a.Port.Announce(r.View.CellSentence(s.Cell))
 }
 
@@ -332,7 +338,7 @@ func (a *App) ShowConflicts(yes bool) {
 // AskCell puts the picked cache where the first level was, in the view Caches.
 func (a *App) AskCell() {
 	c := a.cell()
-	a.change(func(levels []hierarchy.Cache) []hierarchy.Cache {
+	a.change("cell", func(levels []hierarchy.Cache) []hierarchy.Cache {
 		v := a.result.View
 		out := state.WithLine(levels, 0, uint32(v.LineBytes))
 		out[0].SizeBytes, out[0].Ways, out[0].Hashed = c.Lines()*v.LineBytes, uint32(c.Ways), false

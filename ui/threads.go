@@ -107,7 +107,7 @@ func (a *App) ShowStack(s state.Stack) {
 func (a *App) SetOwn(bytes uint64) {
 	s := a.Screen
 	s.OwnBytes = bytes
-	a.goTo(s, true)
+	a.adjust("own", s)
 	if c := a.comparison(); c != nil {
 		a.Port.Announce(c.OwnSentence(a.ownBytes()))
 	} else if c := a.communication(); a.Screen.Tab == state.TabCommunication && c != nil {
@@ -121,7 +121,7 @@ func (a *App) SetOwn(bytes uint64) {
 func (a *App) SetShared(bytes uint64) {
 	s := a.Screen
 	s.SharedBytes = bytes
-	a.goTo(s, true)
+	a.adjust("shared", s)
 	a.sayShared()
 }
 
@@ -129,7 +129,7 @@ func (a *App) SetShared(bytes uint64) {
 func (a *App) MoveCore(core, group int) {
 	s := a.Screen
 	s.Groups = a.groups().Move(core, group).String()
-	a.goTo(s, true)
+	a.adjust("groups", s)
 	a.sayShared()
 }
 

@@ -132,7 +132,7 @@ func (card *LevelCard) otherLines(asked uint32) {
 
 // modelWords say what SDCM makes of a level that a table answers for.
 func modelWords(l *hierarchy.Level) string {
-	text := "SDCM would say " + Count(l.SDCMMisses)
+	text := Count(l.SDCMMisses)
 	switch off := l.SDCMMisses - l.Misses; {
 	case math.Round(off) == 0:
 		return text + ", the same"

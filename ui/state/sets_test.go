@@ -164,7 +164,7 @@ func TestCardsOfTables(t *testing.T) {
 	got := v.Predict(hierarchy.Hierarchy{ClockGHz: 2, Memory: hierarchy.Memory{LatencyCycles: 100, BytesPerCycle: 8}, Levels: []hierarchy.Cache{
 		{Name: "L1", SizeBytes: 4096, Ways: 16, LineBytes: 64, LatencyCycles: 4}, {Name: "L2", SizeBytes: 1 << 20, Ways: 8, LineBytes: 64, LatencyCycles: 12}}})
 	l1, l2 := got.Levels[0], got.Levels[1]
-	if !l1.Exact || l1.Chip != "exact" || !strings.HasPrefix(l1.Model, "SDCM would say ") || l2.Chip != "inclusive" || l2.Time == "" || l1.Rate == "" {
+	if !l1.Exact || l1.Chip != "exact" || l1.Model == "" || l2.Chip != "inclusive" || l2.Time == "" || l1.Rate == "" {
 		t.Errorf("%+v\n%+v", l1, l2)
 	}
 	if !strings.Contains(got.Average, "ns") || got.Unknown != "" || got.Least == "" {

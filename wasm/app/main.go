@@ -78,6 +78,7 @@ func begin(app *ui.App, page *browser) {
 	}
 	app.Tabs, app.Handles, app.Shelves = newTabs(app), newHandles(), shelves{}
 	listen("focus", func(js.Value) { go app.Refresh() })
+	js.Global().Call("addEventListener", "pointerdown", function(func([]js.Value) { app.Pressed() }), true)
 	listen("pagehide", func(event js.Value) {
 		if event.Get("persisted").Truthy() {
 			go app.Leave()

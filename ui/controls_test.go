@@ -1,0 +1,191 @@
+package ui
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/ui/state"
+	"github.com/vugu/vugu"
+)
+
+// control is an input, a list or a button of the page as it is built.
+type control struct {
+	node *vugu.VGNode
+	// place is the way to it from the root, by number and tag. The renderer matches
+	// elements by their places: another place is another element, so that a drag goes on
+	// with whatever stands in the old one.
+	place string
+}
+
+func (c *control) attribute(name string) string {
+	for _, a := range c.node.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// controls are those of the page as it stands, by id.
+func (d *desk) controls() map[string]*control {
+	d.t.Helper()
+	d.app.Env.RLock()
+	defer d.app.Env.RUnlock()
+	env, err := vugu.NewBuildEnv(d.app.Env)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	built := env.RunBuild(d.root)
+	Fit(built)
+	found := map[string]*control{}
+	var walk func(n *vugu.VGNode, place string)
+	walk = func(n *vugu.VGNode, place string) {
+		for n.Component != nil {
+			n = built.ResultFor(n.Component).Out[0]
+		}
+		place += " " + n.Data
+		c := &control{node: n, place: place}
+		if id := c.attribute("id"); id != "" && strings.Contains(" input select button ", " "+n.Data+" ") {
+			found[id] = c
+		}
+		i := 0
+		for child := n.FirstChild; child != nil; child = child.NextSibling {
+			if child.Type == vugu.ElementNode || child.Component != nil {
+				walk(child, place+" "+strconv.Itoa(i))
+			}
+			i++
+		}
+	}
+	walk(built.Out.Out[0], "")
+	return found
+}
+
+// use does with a control what a reader can: it is moved to a few of its values, or
+// pressed.
+func (d *desk) use(c *control) (times int) {
+	type attempt struct{ event, value string }
+	var attempts []attempt
+	switch kind := c.attribute("type"); {
+	case kind == "range":
+		last, _ := strconv.Atoi(c.attribute("max"))
+		for _, at := range []int{last / 2, 0, last} {
+			attempts = append(attempts, attempt{"input", strconv.Itoa(at)})
+		}
+	case kind == "radio" || kind == "checkbox":
+		attempts = append(attempts, attempt{"change", "on"})
+	case c.node.Data == "select":
+		for option := c.node.FirstChild; option != nil && len(attempts) < 4; option = option.NextSibling {
+			if value := (&control{node: option}).attribute("value"); option.Data == "option" {
+				attempts = append(attempts, attempt{"change", value})
+			}
+		}
+	case strings.HasPrefix(c.attribute("id"), "ways-") || strings.HasPrefix(c.attribute("id"), "line-"):
+		attempts = append(attempts, attempt{"click", ""}, attempt{"click", ""})
+	}
+	for _, a := range attempts {
+		for _, h := range c.node.DOMEventHandlerSpecList {
+			if h.EventType == a.event {
+				d.act(func() {
+					h.Func(vugu.NewDOMEvent(d.app.Env, map[string]any{"type": a.event, "target": map[string]any{"value": a.value}}))
+				})
+				times++
+			}
+		}
+	}
+	return times
+}
+
+// Whatever a control changes, it stays the element that it is: a drag and the focus go
+// on with the control that they began with.
+func TestControlsStay(t *testing.T) {
+	leads := map[string]bool{"compare-with": true, "export-as": true} // lead elsewhere
+	screens := map[string]func(d *desk){
+		"one thread": func(d *desk) {
+			d.settings.Loops, d.settings.LineBytes = true, []string{"64", "128"}
+			d.app.Offer(demoItem())
+		},
+		"threads": func(d *desk) { d.app.Offer(threaded("ring")) },
+		"alone":   func(d *desk) { d.app.Offer(threaded("openmp-alone")) },
+		"two":     func(d *desk) { d.app.OfferPair(demoPair()) },
+		"two of threads": func(d *desk) {
+			d.app.OfferPair(threaded("false-sharing"), threaded("false-sharing-padded"))
+		},
+	}
+	for name, open := range screens {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			open(d)
+			if d.app.Problem != "" {
+				t.Fatal(d.app.Problem)
+			}
+			used := 0
+			for _, tab := range state.Tabs() {
+				start := "#" + d.app.Screen.With(tab).Hash()
+				d.app.Navigate(start)
+				for id := range d.controls() {
+					if leads[id] {
+						continue
+					}
+					d.app.Navigate(start)
+					before := d.controls()
+					if before[id] == nil || d.use(before[id]) == 0 {
+						continue
+					}
+					used++
+					after := d.controls()
+					if after[id] == nil || after[id].place != before[id].place {
+						t.Errorf("%s: %s was at%s", tab.Name(), id, where(before[id], after[id]))
+					}
+				}
+				d.app.Navigate(start)
+			}
+			if used == 0 {
+				t.Error("no control was used")
+			}
+		})
+	}
+}
+
+func where(before, after *control) string {
+	if after == nil {
+		return before.place + ", and is gone"
+	}
+	return fmt.Sprintf("%s, and is at%s", before.place, after.place)
+}
+
+// The way back undoes one drag, or one row of keys, at a time.
+func TestBackUndoesADrag(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.act(func() { d.app.SetPreset("i7-6700") })
+	before := []string{d.hash}
+	drag := func(level int, sizes ...uint64) {
+		d.app.Pressed()
+		for _, size := range sizes {
+			d.app.Move(level, size)
+		}
+		before = append(before, d.hash)
+	}
+	drag(1, 16<<10, 8<<10, 4<<10)
+	drag(1, 2<<10)
+	drag(2, 512<<10, 1<<20)
+	for range 4 { // by the keyboard
+		d.act(func() { d.app.StepWays(2, -1) })
+	}
+	before = append(before, d.hash)
+	for range 3 {
+		d.act(func() { d.app.StepWays(1, -1) })
+	}
+	for i := len(before) - 1; i >= 0; i-- {
+		d.back()
+		if d.hash != before[i] {
+			t.Fatalf("%d steps back, the hash is %q, want %q", len(before)-i, d.hash, before[i])
+		}
+	}
+	if d.app.Screen.Levels != nil || d.app.Screen.Preset != "i7-6700" {
+		t.Errorf("all steps back: %+v", d.app.Screen)
+	}
+	d.wants("Skylake")
+}
