@@ -5,7 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // TestWhatIf asks the page about presets and other sizes, and the command the
@@ -46,6 +51,7 @@ func TestAnswersFollowTheHand(t *testing.T) {
 	p.pick(realTrace(t))
 	p.finished()
 	p.waitFor("#level-1")
+	p.useSliders()
 	took := eval[[]float64](p, `(async () => {
 		const took = [];
 		for (let i = 0; i < 24; i++) {
@@ -64,6 +70,63 @@ func TestAnswersFollowTheHand(t *testing.T) {
 	t.Logf("from the hand to the drawn answer: median %.0f ms, longest %.0f ms of %d", took[len(took)/2], took[len(took)-1], len(took))
 	if took[len(took)-1] >= 300000 {
 		t.Error("an answer never came")
+	}
+}
+
+// useSliders drags the sizes of all levels of a preset by the mouse, and moves them by
+// keys: each time this level changes, no other one, no slider moves on the page, and the
+// way back leads to the preset.
+func (p *tab) useSliders() {
+	p.t.Helper()
+	const sliders = `Array.from(document.querySelectorAll('[id^="size-"]'), (e) => e.getAttribute("aria-valuetext"))`
+	const places = `Array.from(document.querySelectorAll('[id^="size-"]'), (e) => Math.round(e.getBoundingClientRect().y + scrollY)).join(" ")`
+	preset := eval[[]string](p, sliders)
+	for level := range preset {
+		id := fmt.Sprintf("#size-%d", level+1)
+		moved := func(by string, where string, move func()) {
+			p.t.Helper()
+			before := eval[[]string](p, sliders)
+			move()
+			p.wait(id+" has moved by "+by, fmt.Sprintf(`%s[%d] !== %s`, sliders, level, quote(before[level])))
+			after := eval[[]string](p, sliders)
+			if before[level] = after[level]; !slices.Equal(before, after) {
+				p.t.Errorf("%s moved by %s: %q, want %q", id, by, after, before)
+			}
+			if now := eval[string](p, places); now != where {
+				p.t.Errorf("%s moved by %s: the sliders are at %s, were at %s", id, by, now, where)
+			}
+		}
+		undone := func(by string) {
+			p.t.Helper()
+			p.do("go back", chromedp.NavigateBack())
+			p.wait("the preset's sizes again, after "+by, sliders+`.join() === `+quote(strings.Join(preset, ",")))
+			p.waitFor("#preset-about")
+		}
+		eval[any](p, `document.querySelector(`+quote(id)+`).scrollIntoView({ block: "center" })`)
+		where := eval[string](p, places)
+		// The thumb is 16 pixels wide.
+		thumb := eval[struct{ X, Y, Step float64 }](p, `(() => {
+			const e = document.querySelector(`+quote(id)+`), box = e.getBoundingClientRect(), step = (box.width - 16) / e.max;
+			return { x: box.left + 8 + step * e.value, y: box.top + box.height / 2, step };
+		})()`)
+		mouse := func(kind input.DispatchMouseEventType, x float64) {
+			call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: x, Y: thumb.Y, Button: "left", Buttons: 1, ClickCount: 1})
+		}
+		mouse("mousePressed", thumb.X)
+		for i := range 7 {
+			moved("the mouse", where, func() { mouse("mouseMoved", thumb.X-thumb.Step*float64(i+1)) })
+		}
+		mouse("mouseReleased", thumb.X-7*thumb.Step)
+		undone("a drag")
+
+		eval[any](p, `document.querySelector(`+quote(id)+`).focus()`)
+		for range 4 {
+			moved("a key", where, func() { p.press(kb.ArrowRight) })
+			if focus := eval[string](p, `"#" + document.activeElement.id`); focus != id {
+				p.t.Errorf("a key on %s leads to %s", id, focus)
+			}
+		}
+		undone("keys")
 	}
 }
 

@@ -223,7 +223,7 @@ func methodWords(m hierarchy.Method) string {
 	case hierarchy.AsIfLRU:
 		return "exact for LRU, which this one is not"
 	case hierarchy.AsIfInclusive:
-		return "inclusive: exact for LRU that sees every access; a real one sees what the level above lets through"
+		return "inclusive: exact for LRU if this level saw every access"
 	case hierarchy.Sampled:
 		return "sampled: estimated from a part of the accesses"
 	case hierarchy.SampledInclusive:
