@@ -41,6 +41,7 @@ type Demo struct {
 	Question   string        `json:"question"`   // what to find out
 	File       string        `json:"file"`       // the trace, in site/demos
 	Source     string        `json:"source"`     // the C program, beside it
+	Opens      string        `json:"opens"`      // the view and the caches that the page opens it on, as in the page's address: there its question is answered
 	References uint64        `json:"references"` // data references in the trace
 	Lines      uint64        `json:"lines"`      // distinct 64-byte lines
 	Lesson     []string      `json:"lesson"`     // the answer, in two sentences or three

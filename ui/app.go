@@ -161,7 +161,7 @@ func (a *App) Navigate(hash string) {
 
 func (a *App) navigate(to func() (hash string, yes bool)) {
 	var screen state.Screen
-	var load string
+	var load, demo string
 	var yes bool
 	a.update(func() {
 		var hash string
@@ -173,6 +173,10 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 		}
 		var unread []string
 		screen, unread = state.ParseScreen(hash), state.Unread(hash)
+		if screen.Demo != "" {
+			demo = hash
+			return
+		}
 		before := a.Screen
 		a.Screen, a.step = screen, ""
 		a.Note = strings.Join(unread, " ")
@@ -217,6 +221,8 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 	})
 	switch {
 	case !yes:
+	case demo != "":
+		go a.openDemo(screen.Demo, demo)
 	case load != "":
 		a.load(load)
 	case screen.Open != "":
@@ -244,6 +250,9 @@ func (a *App) wayBack(key string) string {
 func (a *App) load(key string) {
 	r, problem := a.read(key)
 	if problem != "" {
+		if a.analysesLinked(key) {
+			return
+		}
 		a.giveUp(problem)
 		return
 	}

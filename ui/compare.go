@@ -41,6 +41,9 @@ func (a *App) loadOther() {
 		return
 	}
 	r, problem := a.read(key)
+	if problem != "" && a.analysesLinked(key) {
+		return
+	}
 	a.update(func() {
 		if a.Screen.Other != key { // gone elsewhere meanwhile
 			return
@@ -133,32 +136,15 @@ func (a *App) OfferPair(first, second Item) {
 			return // what went wrong has been said; or it waits for another run
 		}
 	}
-	screen := state.Screen{Open: keys[0], Other: keys[1], Levels: smallLevels()}
+	var hash string
 	a.update(func() {
-		a.origin = "pair-" + second.Demo
-		a.Port.SetHash(screen.Hash(), false)
+		screen := a.screenOf(second, keys[0]).With(state.TabOverview)
+		screen.Other = keys[1]
+		hash = screen.Hash()
+		a.Port.SetHash(hash, false)
 	})
-	a.Navigate(screen.Hash())
-}
-
-// keptDemo is the key of a demo's whole analysis, if it is kept.
-func (a *App) keptDemo(item Item) string {
-	var references uint64
-	for _, d := range a.Port.Demos() {
-		if d.Name == item.Demo {
-			references = d.References
-		}
-	}
-	if a.Store == nil {
-		return ""
-	}
-	entries, _ := a.Store.List()
-	for _, e := range entries {
-		if e.Name == item.Title && e.State == profile.EntryComplete && e.References == references {
-			return e.Key
-		}
-	}
-	return ""
+	a.Navigate(hash)
+	a.update(func() { a.origin = "pair-" + second.Demo })
 }
 
 // drawComparison hands over the charts of both. The caller holds the lock.

@@ -86,11 +86,11 @@ func TestCompareWith(t *testing.T) {
 	d.app.Navigate("#open=" + second + "&with=" + first)
 	d.wants(`id="differences"`)
 	// What is deleted meanwhile cannot be compared with.
-	if err := d.store.Delete(first); err != nil {
+	if err := d.store.Delete(second); err != nil {
 		t.Fatal(err)
 	}
 	d.app.other = nil
-	d.app.Navigate("#open=" + second + "&with=" + first)
+	d.app.Navigate("#open=" + first + "&with=" + second)
 	d.wants("There is nothing to compare with")
 	if d.app.comparing() {
 		t.Error("it goes on comparing")

@@ -10,11 +10,14 @@ import (
 )
 
 // asked is the hierarchy in question: that of the URL, or the preset.
-func (a *App) asked() hierarchy.Hierarchy {
-	if a.Screen.Levels != nil {
-		return hierarchy.Hierarchy{Levels: a.Screen.Levels, Memory: a.Screen.Memory, ClockGHz: a.Screen.ClockGHz}
+func (a *App) asked() hierarchy.Hierarchy { return a.askedOn(a.Screen) }
+
+// askedOn is the hierarchy in question on a screen.
+func (a *App) askedOn(s state.Screen) hierarchy.Hierarchy {
+	if s.Levels != nil {
+		return hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz}
 	}
-	return *a.preset()
+	return *a.presetOf(s)
 }
 
 // Machine is the hierarchy in question with lines that the profile has.
@@ -33,23 +36,16 @@ func (a *App) Levels() []hierarchy.Cache {
 	return a.result.View.WithLines(levels)
 }
 
-func (a *App) preset() *hierarchy.Hierarchy {
+func (a *App) preset() *hierarchy.Hierarchy { return a.presetOf(a.Screen) }
+
+func (a *App) presetOf(s state.Screen) *hierarchy.Hierarchy {
 	presets := a.Presets()
 	for i := range presets {
-		if state.PresetSlug(presets[i].Name) == a.Screen.Preset {
+		if state.PresetSlug(presets[i].Name) == s.Preset {
 			return &presets[i]
 		}
 	}
 	return &presets[0]
-}
-
-// smallLevels are what a pair of demos is asked about first. They are small, and so
-// are demos: all of their data would fit in any real processor's caches.
-func smallLevels() []hierarchy.Cache {
-	return []hierarchy.Cache{
-		{Name: "L1", SizeBytes: 8 << 10, Ways: 8, LineBytes: 64},
-		{Name: "L2", SizeBytes: 64 << 10, Ways: 8, LineBytes: 64},
-	}
 }
 
 // Presets are made once: every render asks for them.

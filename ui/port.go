@@ -104,6 +104,9 @@ type File struct {
 // Demo is a trace that comes with the page, and what it teaches.
 type Demo struct {
 	Name, Question    string
+	Title             string // what its program does
+	URL               string // of its trace
+	Opens             string // the screen that it opens on, as in the URL's hash: the view, and the caches
 	Source            string // address of its source; "" where it has none
 	References, Lines uint64 // of the whole trace, in lines of 64 bytes
 	Lesson            []Sentence
@@ -123,6 +126,8 @@ type Item struct {
 	Demo  string // name of a demo
 	URL   string // of the demo's file
 	Title string // of the demo
+	opens string // what a link to the demo says of the screen, where the demo says otherwise
+	link  bool   // a link led to the demo: the way back does not lead to the link again
 	again bool   // it is analysed again, from the view that it was analysed for
 
 	domains       [][]uint32 // threads that share a cache in that view

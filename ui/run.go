@@ -53,6 +53,10 @@ func (a *App) Offer(item Item) {
 		a.Note = ""
 	})
 	if item.Demo != "" {
+		if key := a.keptDemo(item); key != "" && !item.again {
+			a.openKept(key, item)
+			return
+		}
 		file, err := a.Port.Fetch(item.URL, item.Demo)
 		if err != nil {
 			a.update(func() {
@@ -62,9 +66,6 @@ func (a *App) Offer(item Item) {
 		}
 		item.File = file
 		item.File.Name = item.Title
-		for _, d := range a.Port.Demos() {
-			item.loops = item.loops || d.Name == item.Demo && d.Loops
-		}
 	}
 	if item.Demo == "" && a.takeMachine(item.File) {
 		return
@@ -159,23 +160,17 @@ func (a *App) put(e profile.Entry, data []byte) string {
 
 // analyse runs one analysis to its end, and then what waits.
 func (a *App) analyse(item Item) {
-	spec, err := a.Port.Settings().Spec()
+	var spec analysis.Spec
+	var err error
+	a.update(func() { spec, err = a.spec(item, a.Port.Settings()) })
 	if err != nil {
 		a.stopped("The settings cannot be used: " + err.Error() + ".")
 		return
 	}
-	spec.Domains = item.domains
-	if item.communication {
-		spec.Analyses |= analysis.Sharing | analysis.Communication
-	}
-	if item.loops {
-		spec.Analyses |= analysis.Loops
-	}
-	a.update(func() { state.Measure(&spec, a.asked().Levels) })
 	if a.Tabs != nil {
 		a.reload() // another tab may have kept something
 	}
-	key, resume := a.keyFor(item.File, spec)
+	key, resume := a.keyFor(item, spec)
 	name := item.File.Name
 	if !resume {
 		name = a.freeName(name)
@@ -212,17 +207,20 @@ func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume b
 		a.run.key, a.run.name, a.run.carrier, a.run.cores = key, name, carrier, spec.Cores
 		a.wanted, a.origin = "", ""
 		if item.Demo != "" {
-			a.origin = "demo-" + item.Demo
+			a.origin = demoPrefix + item.Demo
 		}
 		if a.items == nil {
 			a.items = map[string]Item{}
 		}
 		a.items[key] = item
 		before := a.Screen
-		if a.Screen = a.Screen.Anew(key); item.again {
+		if item.again {
+			a.Screen = a.Screen.Anew(key)
 			a.Screen.Tab, a.Screen.Groups, a.Screen.SharedBytes, a.Screen.OwnBytes = before.Tab, before.Groups, before.SharedBytes, before.OwnBytes
+		} else {
+			a.Screen = a.screenOf(item, key)
 		}
-		a.Port.SetHash(a.Screen.Hash(), false)
+		a.Port.SetHash(a.Screen.Hash(), item.link && !item.again)
 		a.Port.ShowFirst(false)
 		a.present(&Result{Key: key, Name: name, Live: true})
 		if len(a.Port.Settings().LineBytes) == 0 {
@@ -329,14 +327,17 @@ func (a *App) next() {
 // keyFor names the entry of an analysis by the file and what is asked of it, so
 // that dropping an interrupted one's file again finds its checkpoint. Finished
 // entries stay: a second analysis gets a key of its own.
-func (a *App) keyFor(file File, spec analysis.Spec) (key string, resume bool) {
-	h := fnv.New64a()
+func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
+	h, file := fnv.New64a(), item.File
 	h.Write([]byte(file.Name + "\x00" + strconv.FormatUint(file.Bytes, 10) + "\x00" +
 		strconv.FormatInt(file.Modified, 10) + "\x00" + state.SpecKey(spec)))
 	base := "t" + strconv.FormatUint(h.Sum64(), 16)
 	taken := map[string]profile.EntryState{}
 	var wanted string
 	a.update(func() {
+		if item.Demo != "" {
+			base = a.demoKey(item, spec)
+		}
 		for _, e := range a.kept {
 			taken[e.Key] = e.State
 		}

@@ -14,6 +14,7 @@ import (
 type Screen struct {
 	Open      string // key of the analysis; "": the first screen
 	Other     string // key of the analysis that it is compared with; "": none
+	Demo      string // the demo that a link leads to, by its name; an open one has Open
 	Tab       Tab
 	LineBytes uint32            // 0: the profile's default
 	Levels    []hierarchy.Cache // nil: the preset
@@ -130,6 +131,8 @@ func ParseScreen(hash string) Screen {
 	for _, part := range strings.Split(strings.TrimPrefix(hash, "#"), "&") {
 		name, value, _ := strings.Cut(part, "=")
 		switch name {
+		case "demo":
+			s.Demo = safe(value)
 		case "open":
 			s.Open = safe(value)
 		case "with":

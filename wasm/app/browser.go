@@ -116,7 +116,8 @@ func (b *browser) Demos() []ui.Demo {
 	for i := range cards.Length() {
 		card := cards.Index(i)
 		attributes := card.Get("dataset")
-		d := ui.Demo{Name: attributes.Get("demo").String(), Question: card.Get("textContent").String()}
+		d := ui.Demo{Name: attributes.Get("demo").String(), Question: card.Get("textContent").String(),
+			Title: attributes.Get("title").String(), URL: attributes.Get("file").String(), Opens: attributes.Get("opens").String()}
 		if source := attributes.Get("source"); source.Type() == js.TypeString {
 			d.Source = source.String()
 		}

@@ -1,0 +1,178 @@
+package ui
+
+import (
+	"cmp"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// demoPrefix begins the key of a demo's analysis, which is the same in every browser:
+// demo-NAME, or demo-NAME-HASH where it was made with other settings than the usual ones.
+const demoPrefix = "demo-"
+
+// demo finds a demo by its name; nil: there is none.
+func (a *App) demo(name string) *Demo {
+	for _, d := range a.Port.Demos() {
+		if d.Name == name {
+			return &d
+		}
+	}
+	return nil
+}
+
+// demoOfKey finds the demo that a key is of: the longest name counts.
+func (a *App) demoOfKey(key string) (found *Demo) {
+	for _, d := range a.Port.Demos() {
+		prefix := demoPrefix + d.Name
+		if (key == prefix || strings.HasPrefix(key, prefix+"-")) && (found == nil || len(d.Name) > len(found.Name)) {
+			found = &d
+		}
+	}
+	return found
+}
+
+// item is a demo as it is offered. The link's words about the screen come after the
+// demo's own.
+func (d *Demo) item(link string) Item {
+	return Item{Demo: d.Name, URL: d.URL, Title: d.Title, opens: link, link: true}
+}
+
+// screenOf is what an item opens on, under a key.
+func (a *App) screenOf(item Item, key string) state.Screen {
+	d := a.demo(item.Demo)
+	if d == nil {
+		return a.Screen.Anew(key)
+	}
+	s := state.ParseScreen(item.opens)
+	if s.Open == "" { // of a link to an open analysis, the demo's own screen is no part
+		preset := s.Preset != "" && s.Levels == nil
+		if s = state.ParseScreen(d.screen() + "&" + item.opens); preset {
+			s.Levels = nil
+		}
+	}
+	s.Open, s.Other, s.Demo = key, "", ""
+	return s
+}
+
+// screen is what a demo opens on, as in the URL's hash.
+func (d *Demo) screen() string { return cmp.Or(d.Opens, "view="+state.TabCaches.Slug()) }
+
+// spec is what to analyse of an item, with the form's settings.
+func (a *App) spec(item Item, settings state.Settings) (analysis.Spec, error) {
+	spec, err := settings.Spec()
+	if err != nil {
+		return spec, err
+	}
+	spec.Domains = item.domains
+	if item.communication {
+		spec.Analyses |= analysis.Sharing | analysis.Communication
+	}
+	h, d := a.asked(), a.demo(item.Demo)
+	if item.loops || d != nil && d.Loops {
+		spec.Analyses |= analysis.Loops
+	}
+	if d != nil && !item.again { // measured alike wherever a link to it leads
+		h = a.askedOn(state.ParseScreen(d.screen()))
+	}
+	state.Measure(&spec, h.Levels)
+	return spec, nil
+}
+
+// demoKey is the key of a demo's analysis.
+func (a *App) demoKey(item Item, spec analysis.Spec) string {
+	key := demoPrefix + item.Demo
+	usual, err := a.spec(Item{Demo: item.Demo}, state.Settings{})
+	if text := state.SpecKey(spec); err != nil || text != state.SpecKey(usual) {
+		h := fnv.New64a()
+		h.Write([]byte(text))
+		key += "-" + strconv.FormatUint(h.Sum64(), 16)
+	}
+	return key
+}
+
+// keptDemo is the key of a demo's analysis with the form's settings; "" where it is not
+// kept, or not whole.
+func (a *App) keptDemo(item Item) (key string) {
+	a.update(func() {
+		if spec, err := a.spec(item, a.Port.Settings()); err == nil {
+			key = a.demoKey(item, spec)
+		}
+	})
+	if e, ok := a.entry(key); !ok || e.State != profile.EntryComplete {
+		return ""
+	}
+	return key
+}
+
+// openKept opens a demo that is kept. It waits for the store.
+func (a *App) openKept(key string, item Item) {
+	var hash string
+	a.update(func() {
+		hash = a.screenOf(item, key).Hash()
+		a.Port.SetHash(hash, item.link)
+	})
+	a.Navigate("#" + hash)
+	a.update(func() { a.origin = demoPrefix + item.Demo })
+}
+
+// leaveIfNothing goes back to the first screen where nothing came of a link: what went
+// wrong has been said.
+func (a *App) leaveIfNothing() {
+	var nothing bool
+	var problem string
+	a.update(func() {
+		missing := a.result == nil || a.comparing() && a.other == nil
+		nothing, problem = missing && a.run == nil && a.Screen.Open != "", a.Problem
+	})
+	if nothing {
+		a.giveUp(problem)
+	}
+}
+
+// openDemo goes where a link to a demo leads.
+func (a *App) openDemo(name, hash string) {
+	d := a.demo(name)
+	if d == nil {
+		var names []string
+		for _, d := range a.Port.Demos() {
+			names = append(names, d.Name)
+		}
+		a.giveUp("There is no demo “" + name + "”, which the link asks for. The demos are " + strings.Join(names, ", ") + ".")
+		return
+	}
+	a.Offer(d.item(strings.TrimPrefix(hash, "#")))
+}
+
+// analysesLinked tells that a key is a demo's which is not kept here, and then has the
+// demos of the screen analysed. It waits for the store.
+func (a *App) analysesLinked(key string) bool {
+	if _, kept := a.entry(key); kept || a.demoOfKey(key) == nil {
+		return false
+	}
+	a.update(func() { go a.analyseLinked(a.Screen) })
+	return true
+}
+
+// analyseLinked analyses the demos of a screen that are not kept, and goes to the screen.
+// It waits.
+func (a *App) analyseLinked(s state.Screen) {
+	for _, key := range []*string{&s.Open, &s.Other} {
+		d := a.demoOfKey(*key)
+		if _, kept := a.entry(*key); kept || d == nil {
+			continue
+		}
+		item := d.item(s.Against("").Hash())
+		a.Offer(item)
+		if *key = a.keptDemo(item); *key == "" || s.Other == "" {
+			a.leaveIfNothing()
+			return
+		}
+	}
+	a.update(func() { a.Port.SetHash(s.Hash(), true) })
+	a.Navigate("#" + s.Hash())
+}

@@ -1,0 +1,143 @@
+package ui
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// siteDemos are the demos of the page.
+func siteDemos(t *testing.T) (list []Demo) {
+	t.Helper()
+	var read []struct {
+		Name, Title, Question, File, Opens string
+		References, Lines                  uint64
+		Loops                              bool
+	}
+	text, err := os.ReadFile("../site/demos/demos.json")
+	if err == nil {
+		err = json.Unmarshal(text, &read)
+	}
+	if err != nil || len(read) == 0 {
+		t.Fatalf("%d demos, %v", len(read), err)
+	}
+	for _, d := range read {
+		list = append(list, Demo{Name: d.Name, Title: d.Title, Question: d.Question, URL: "demos/" + d.File, Opens: d.Opens, References: d.References, Lines: d.Lines, Loops: d.Loops})
+	}
+	return list
+}
+
+// arrives waits until an analysis is in view and complete.
+func (d *desk) arrives(key string) {
+	d.t.Helper()
+	until(d.t, func() (yes bool) {
+		d.act(func() {
+			a := d.app
+			yes = a.Problem != "" || a.run == nil && a.result != nil && a.result.Key == key && (!a.comparing() || a.comparison() != nil)
+		})
+		return yes
+	})
+	if d.app.Problem != "" {
+		d.t.Fatal(d.app.Problem)
+	}
+}
+
+// A link to a demo opens it in any browser: by its name, and as the address has it once
+// it is open. It opens where its question is answered.
+func TestDemoLinks(t *testing.T) {
+	demos := siteDemos(t)
+	d, fresh := newDesk(t), newDesk(t)
+	d.demos, fresh.demos = demos, demos
+	for i, demo := range demos {
+		if unread := state.Unread(demo.Opens); unread != nil {
+			t.Errorf("%s opens on %q: %q", demo.Name, demo.Opens, unread)
+		}
+		key := "demo-" + demo.Name
+		d.hash = "demo=" + demo.Name
+		d.app.Navigate("#" + d.hash)
+		d.arrives(key)
+		if want := "open=" + key + "&" + demo.Opens; d.hash != want {
+			t.Errorf("%s: the hash is %q, want %q", demo.Name, d.hash, want)
+		}
+		if page := d.html(); strings.Contains(page, `id="missing"`) || !strings.Contains(page, demo.Question) {
+			t.Errorf("%s opens on a view that has nothing to show, or no question", demo.Name)
+		}
+		if len(d.history) > 0 {
+			t.Errorf("the way back from %s leads to %q", demo.Name, d.history)
+		}
+		if e := d.entries(); len(e) != i+1 {
+			t.Errorf("%s: %d analyses are kept", demo.Name, len(e))
+		}
+
+		// The address of the open demo, in another browser.
+		link := state.Screen{Open: key, Tab: state.TabLocality, Preset: "i7-6700"}.Hash()
+		fresh.app.Navigate("#" + link)
+		fresh.arrives(key)
+		if fresh.hash != link {
+			t.Errorf("%s: the hash is %q, want %q", demo.Name, fresh.hash, link)
+		}
+	}
+	d.app.Navigate("#demo=matmul-naive&view=overview&preset=i7-6700")
+	d.arrives("demo-matmul-naive")
+	if s := d.app.Screen; s.Tab != state.TabOverview || s.Levels != nil || s.Preset != "i7-6700" || len(d.entries()) != len(demos) {
+		t.Errorf("with words of its own, the link opens %+v; %d analyses are kept", s, len(d.entries()))
+	}
+
+	// Two side by side.
+	pair := newDesk(t)
+	pair.demos = demos
+	link := state.Screen{Open: "demo-false-sharing", Other: "demo-false-sharing-padded"}.Hash()
+	pair.app.Navigate("#" + link)
+	until(t, func() bool { return strings.Contains(pair.html(), `id="differences"`) })
+	if pair.hash != link || len(pair.entries()) != 2 {
+		t.Errorf("the hash is %q, want %q; %d analyses are kept", pair.hash, link, len(pair.entries()))
+	}
+
+	// A demo that cannot be had.
+	pair.demos = append([]Demo{{Name: "gone", URL: "demos/gone.sgt"}}, demos...)
+	for _, link := range []string{"demo=gone", "open=demo-gone", "open=demo-false-sharing&with=demo-gone"} {
+		pair.app.Navigate("#" + link)
+		until(t, func() bool { return strings.Contains(pair.html(), "The demo could not be loaded") })
+		until(t, func() bool { return !strings.Contains(pair.html(), "Opening …") })
+		pair.act(pair.app.Dismiss)
+	}
+
+	d.app.Navigate("#demo=matmul")
+	until(t, func() (yes bool) {
+		d.act(func() { yes = d.app.Problem != "" })
+		return yes
+	})
+	d.wants("no demo “matmul”", "matmul-naive, matmul-blocked, array-list")
+	if d.app.Screen.Open != "" || d.hash != "" {
+		t.Errorf("the screen is %+v, the hash %q", d.app.Screen, d.hash)
+	}
+}
+
+// A demo with other settings is another analysis; its link opens the demo with the usual
+// ones elsewhere.
+func TestDemoWithSettings(t *testing.T) {
+	d := newDesk(t)
+	d.settings.LineBytes = []string{"128"}
+	d.app.Offer(demoItem())
+	key := d.app.Screen.Open
+	if !strings.HasPrefix(key, "demo-"+naive+"-") {
+		t.Errorf("the key is %q", key)
+	}
+	d.settings.LineBytes = nil
+	d.app.Offer(demoItem())
+	if now := d.app.Screen.Open; now != "demo-"+naive || len(d.entries()) != 2 {
+		t.Errorf("the key is %q, %d analyses are kept", now, len(d.entries()))
+	}
+	if err := d.store.Delete(key); err != nil {
+		t.Fatal(err)
+	}
+	d.app.Navigate("#open=" + key + "&view=locality")
+	d.arrives("demo-" + naive)
+	if e := d.entries(); len(e) != 1 || e[0].State != profile.EntryComplete || d.app.Screen.Tab != state.TabLocality {
+		t.Errorf("%+v, screen %+v", e, d.app.Screen)
+	}
+}
