@@ -57,6 +57,7 @@ type App struct {
 	code    codeState
 	nests   loopState
 	models  modelState
+	pair    pairState
 	cores   coreState
 	changed bool
 	links   atomic.Int64 // that were followed, the last of them counts

@@ -848,6 +848,7 @@ func TestFullStore(t *testing.T) {
 	d.app.Offer(demoItem())
 	before := d.entries()
 	d.store.Quota = before[0].Bytes
+	d.settings.Touched = true
 	d.app.Offer(demoItem())
 	d.wants("storage is full", `id="level-1"`, `id="export-profile"`)
 	if after := d.entries(); len(after) != 1 || after[0] != before[0] {

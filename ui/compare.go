@@ -56,7 +56,7 @@ func (a *App) loadOther() {
 		a.other = r
 		r.show(lineBytes)
 		a.drawCharts()
-		a.Port.Announce("A: " + a.sideName(0) + ". B: " + r.Name + ".")
+		a.Port.Announce(state.SideName(0) + ": " + a.sideName(0) + ". " + state.SideName(1) + ": " + r.Name + ".")
 	})
 }
 
@@ -90,8 +90,7 @@ const otherFile = "-file"
 func (a *App) CompareWith(key string) {
 	if key != otherFile {
 		a.against = ""
-		a.goTo(a.Screen.Against(key), false)
-		go a.loadOther()
+		a.compare(a.Screen.Against(key), false)
 		return
 	}
 	a.against = a.Screen.Open
@@ -117,10 +116,36 @@ func (a *App) beside(key string) {
 	}
 	first := a.against
 	a.against = ""
-	a.Screen = state.Screen{Open: first, Other: key}
-	a.Port.SetHash(a.Screen.Hash(), true)
-	a.other, a.result = a.result, nil
-	go a.Navigate(a.Screen.Hash())
+	a.compare(state.Screen{Open: first, Other: key}, true)
+}
+
+// compare shows two analyses side by side, of which the result in view is one: A is the
+// one that was made first. The caller holds the lock.
+func (a *App) compare(s state.Screen, replace bool) {
+	s = a.inOrder(s)
+	if a.result != nil && a.result.Key == s.Other {
+		a.other, a.result = a.result, nil
+	}
+	a.Screen, a.step = s, ""
+	a.Port.SetHash(s.Hash(), replace)
+	a.touch()
+	go a.Navigate("#" + s.Hash())
+}
+
+// inOrder has A be the analysis that was made first, which is the run before a change.
+func (a *App) inOrder(s state.Screen) state.Screen {
+	var made [2]int64
+	for _, e := range a.kept {
+		for side, key := range [...]string{s.Open, s.Other} {
+			if e.Key == key {
+				made[side] = e.Created
+			}
+		}
+	}
+	if made[1] != 0 && made[1] < made[0] {
+		s.Open, s.Other = s.Other, s.Open
+	}
+	return s
 }
 
 // OfferPair takes two demos to be seen side by side. One that is kept already is
@@ -157,6 +182,8 @@ func (a *App) drawComparison(c *state.Comparison) {
 		a.draw(c.OverTime(a.comparedCapacity()))
 	case state.TabCaches:
 		a.draw(c.Curve(a.Levels()))
+	case state.TabBlocks:
+		a.drawPairBlocks(c)
 	case state.TabThreads:
 		if a.measuredThreads() != nil {
 			a.drawCores()
@@ -216,6 +243,15 @@ func (a *App) comparedTable(chart string) *state.Table {
 		}
 		by, sort := a.by(), a.Screen.Sort
 		return once(string(by)+" "+sort, func() *state.Table { return c.CountersBy(by, sort) })
+	case "functions-compared", "blocks-compared":
+		p := a.pairBlocks()
+		if p == nil {
+			return nil
+		}
+		if chart == "functions-compared" {
+			return p.Functions(a.Screen.Sort)
+		}
+		return p.OfFunction(a.Screen.Sort)
 	case "cores-compared":
 		return a.besideMeasured()
 	case "own-compared":

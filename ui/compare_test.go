@@ -15,7 +15,7 @@ func demoPair() (Item, Item) {
 func TestComparePair(t *testing.T) {
 	d := newDesk(t)
 	d.app.OfferPair(demoPair())
-	d.wants("Two analyses compared", `id="differences"`, "66 560", "73 728", "B makes 73 728 references, A 66 560: 10.8 % more.")
+	d.wants("Two analyses compared", `id="differences"`, "66 560", "73 728", "From 66 560 references in A to 73 728 in B: 10.8 % more.", "A (before)", "B (after)")
 	for tab, want := range map[state.Tab]string{
 		state.TabLocality: `id="compare-capacity"`, state.TabCaches: `id="table-levels"`, state.TabCounters: `id="table-counters-compared"`,
 		state.TabCode: `id="table-code-compared"`, state.TabAssociativity: `id="compare-sets"`,
@@ -47,10 +47,26 @@ func TestComparePair(t *testing.T) {
 	if csv := string(d.saved["Matrix multiplication-curve.csv"]); !strings.Contains(csv, "\n2048,32,both,misses,33920,1152,-32768,") {
 		t.Errorf("the curves' table is\n%s", csv)
 	}
-	d.act(func() { d.app.SetPreset(""); d.app.SumCodeBy(state.ByFunction); d.app.SaveCSV("code-compared") })
+	d.act(func() { d.app.SetPreset("i7-4770K"); d.app.SumCodeBy(state.ByFunction); d.app.SaveCSV("code-compared") })
 	if csv := string(d.saved["Matrix multiplication-code-compared.csv"]); !strings.Contains(csv, "L1_misses_a,L1_misses_b,L1_misses_difference") || !strings.Contains(csv, "\nmain,both,384,384,0,") {
 		t.Errorf("functions compared:\n%s", csv)
 	}
+	// The blocks of functions that have the same name, and how long both take.
+	d.app.Navigate("#" + d.app.Screen.With(state.TabBlocks).Hash())
+	until(t, func() bool { return strings.Contains(d.html(), `id="table-blocks-compared"`) })
+	d.wants(`id="table-functions-compared"`, "Blocks of main, A and B", "for.body8", "cycles in A to", `id="compare-processor"`, "Not modelled")
+	d.act(func() { d.app.SaveCSV("functions-compared"); d.app.SaveCSV("blocks-compared") })
+	for name, want := range map[string]string{"functions": "\nmain,both,", "blocks": "\nfor.body8,A,32768,0,"} {
+		if csv := string(d.saved["Matrix multiplication-"+name+"-compared.csv"]); !strings.Contains(csv, want) {
+			t.Errorf("%s compared:\n%s", name, csv)
+		}
+	}
+	sentence := func() (text string) {
+		d.act(func() { text = d.app.pairBlocks().Sentence() })
+		return text
+	}
+	d.act(func() { d.app.SetProcessor("neoverse-n1") })
+	until(t, func() bool { return strings.Contains(sentence(), "Neoverse N1") })
 	d.app.Navigate("")
 	d.app.OfferPair(demoPair())
 	if n := len(d.entries()); n != 2 {
@@ -82,9 +98,21 @@ func TestCompareWith(t *testing.T) {
 	second := d.app.Screen.Other
 	d.app.Navigate("")
 	d.act(func() { d.app.Against(second) })
-	d.wants("with this", `&amp;with=`+first)
-	d.app.Navigate("#open=" + second + "&with=" + first)
+	// Whichever is chosen first, A is the one that was made first.
+	d.wants("with this", `open=`+first+`&amp;view=overview&amp;with=`+second)
+	for _, chosen := range [][2]string{{first, second}, {second, first}} {
+		d.app.Navigate("#open=" + chosen[0])
+		d.act(func() { d.app.CompareWith(chosen[1]) })
+		until(t, func() bool { return strings.Contains(d.html(), `id="differences"`) })
+		if s := d.app.Screen; s.Open != first || s.Other != second {
+			t.Errorf("A is %s and B %s, want %s and %s", s.Open, s.Other, first, second)
+		}
+	}
+	d.app.Navigate("#open=" + second + "&with=" + first) // swapped
 	d.wants(`id="differences"`)
+	if s := d.app.Screen; s.Open != second {
+		t.Errorf("a link that says which is A opens %+v", s)
+	}
 	// What is deleted meanwhile cannot be compared with.
 	if err := d.store.Delete(second); err != nil {
 		t.Fatal(err)

@@ -117,7 +117,10 @@ func (a *App) openKept(key string, item Item) {
 		a.Port.SetHash(hash, item.link)
 	})
 	a.Navigate("#" + hash)
-	a.update(func() { a.origin = demoPrefix + item.Demo })
+	a.update(func() {
+		a.origin = demoPrefix + item.Demo
+		a.beside(key)
+	})
 }
 
 // leaveIfNothing goes back to the first screen where nothing came of a link: what went

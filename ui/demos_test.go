@@ -73,6 +73,9 @@ func TestDemoLinks(t *testing.T) {
 			t.Errorf("%s: %d analyses are kept", demo.Name, len(e))
 		}
 
+		if i%4 > 0 {
+			continue
+		}
 		// The address of the open demo, in another browser.
 		link := state.Screen{Open: key, Tab: state.TabLocality, Preset: "i7-6700"}.Hash()
 		fresh.app.Navigate("#" + link)

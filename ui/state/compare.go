@@ -21,7 +21,10 @@ type Comparison struct {
 }
 
 // compareColors are those of A and B wherever they are drawn.
-var compareColors = [2]string{"level1", "level2"}
+var compareColors = [2]string{"side-a", "side-b"}
+
+// SideName is what a side is called where it is introduced.
+func SideName(side int) string { return [...]string{"A (before)", "B (after)"}[side] }
 
 // both calls f for A and for B.
 func (c *Comparison) both(f func(side int, v *View)) {
@@ -428,17 +431,17 @@ func changeWords(a, b float64, more, less string) string {
 func (c *Comparison) work() Finding {
 	a, b := c.A.Profile.Totals.AllReferences(), c.B.Profile.Totals.AllReferences()
 	return Finding{ID: "references", Title: "References", Tab: TabOverview,
-		Text: "B makes " + Exact(b) + " references, A " + Exact(a) + ": " + changeWords(float64(a), float64(b), "more", "less") + "."}
+		Text: "From " + Exact(a) + " references in A to " + Exact(b) + " in B: " + changeWords(float64(a), float64(b), "more", "fewer") + "."}
 }
 
 func (c *Comparison) footprints() Finding {
 	a, b := c.A.FootprintBytes(), c.B.FootprintBytes()
 	f := Finding{ID: "footprint", Title: "Footprint", Tab: TabLocality}
 	if a == b {
-		f.Text = "Both touch " + Bytes(a) + " in all."
+		f.Text = "Both touch " + Bytes(a) + "."
 		return f
 	}
-	f.Text = "B touches " + Bytes(b) + ", A " + Bytes(a) + ": " + changeWords(float64(a), float64(b), "more", "less") + "."
+	f.Text = "From " + Bytes(a) + " in A to " + Bytes(b) + " in B: " + changeWords(float64(a), float64(b), "more", "less") + "."
 	return f
 }
 
@@ -485,7 +488,7 @@ func (c *Comparison) levelFinding(levels []hierarchy.Cache) (Finding, bool) {
 		if i > 0 {
 			f.Text += "; "
 		}
-		f.Text += a.Levels[i].Cache.Name + " misses " + Count(x) + " times in A, " + Count(y) + " times in B, " + changeWords(x, y, "more", "less")
+		f.Text += a.Levels[i].Cache.Name + ": from " + Count(x) + " misses in A to " + Count(y) + " in B, " + changeWords(x, y, "more", "fewer")
 	}
 	f.Text += "."
 	return f, true

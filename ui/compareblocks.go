@@ -1,0 +1,105 @@
+package ui
+
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// pairState is what the models say of two analyses side by side.
+type pairState struct {
+	of      *state.Comparison // that it is about
+	asked   answers.ModelQuestion
+	asking  bool
+	blocks  *state.BlocksPair // the answer to it; nil: none yet
+	problem string            // why there is none, in a sentence
+}
+
+// pairBlocks are the blocks of both analyses; nil while there is no answer.
+func (a *App) pairBlocks() *state.BlocksPair {
+	if p := &a.pair; p.of != nil && p.of == a.comparison() {
+		return p.blocks
+	}
+	return nil
+}
+
+// drawPairBlocks asks the models about both analyses, unless they have answered. The
+// caller holds the lock.
+func (a *App) drawPairBlocks(c *state.Comparison) {
+	if a.pair.of != c {
+		a.pair = pairState{of: c}
+	}
+	h := a.Machine()
+	q := answers.ModelQuestion{Machine: h.Lines(), Processor: a.Screen.Processor, Function: uint32(a.Screen.Function)}
+	p := &a.pair
+	if p.asking || p.problem != "" || p.blocks != nil && sameQuestion(p.asked, q) {
+		return
+	}
+	p.asking = true
+	go func() {
+		pair, err := a.askPair(c.A.Profile, c.B.Profile, q)
+		a.update(func() {
+			p := &a.pair
+			if p.of != c { // gone elsewhere meanwhile
+				return
+			}
+			if p.asking = false; err != nil {
+				p.problem = "The models could not be asked: " + err.Error() + "."
+				return
+			}
+			p.asked, p.blocks = q, pair
+			if a.comparison() == c && a.Screen.Tab == state.TabBlocks {
+				a.drawPairBlocks(c) // something else may be in question by now
+				a.Port.Announce(pair.Sentence())
+			}
+		})
+	}()
+}
+
+// askPair asks about A, and about the function of the same name in B. One program has
+// room for both, one after the other. It waits.
+func (a *App) askPair(first, second *profile.Profile, q answers.ModelQuestion) (*state.BlocksPair, error) {
+	pair := new(state.BlocksPair)
+	for _, side := range []struct {
+		of *profile.Profile
+		to **state.Blocks
+	}{{first, &pair.A}, {second, &pair.B}} {
+		carrier, err := a.openModels(side.of, nil)
+		if err != nil {
+			return nil, err
+		}
+		reply, err := ask(carrier, q)
+		if err == nil {
+			if *side.to = state.NewBlocks(reply); pair.B == nil {
+				q.Function = 0 // numbers are the program's own
+			} else if q.Function = pair.Same(); q.Function != 0 && q.Function != reply.Function {
+				if reply, err = ask(carrier, q); err == nil {
+					pair.B = state.NewBlocks(reply)
+				}
+			}
+		}
+		if err != nil {
+			return nil, err // ask has closed the carrier
+		}
+		_ = carrier.Close()
+	}
+	return pair, nil
+}
+
+// AskPairAgain asks once more, after the models could not be asked.
+func (a *App) AskPairAgain() {
+	a.pair = pairState{}
+	a.drawCharts()
+	a.touch()
+}
+
+// PickFunction compares the blocks of another function, by its number in A.
+func (a *App) PickFunction(text string) {
+	if n, err := strconv.Atoi(text); err == nil && n > 0 {
+		s := a.Screen
+		s.Function = n
+		a.adjust("function", s)
+	}
+}
