@@ -96,6 +96,9 @@ const beside = Loops | Blocks
 // byLine are the analyses that need every access to a line.
 const byLine = Sites | Sharing | Communication
 
+// Runs reports whether a run of the spec includes an analysis.
+func (s Spec) Runs(a Analyses) bool { return s.has(a) }
+
 // has tells whether an analysis runs.
 func (s Spec) has(a Analyses) bool {
 	switch {

@@ -219,14 +219,17 @@ func (a *CoreAsker) perCore(s *profile.Sharing, c Cache, parted bool, parts []Ca
 		}
 		return cores, nil
 	}
-	for first := 0; first < len(cores); {
-		end := int(min(uint64(first)+uint64(max(c.SharedBy, 1)), uint64(len(cores))))
-		if end == first+1 {
-			cores[first] = a.coherent(s, c, first)
-		} else if err := a.concurrent(s, c, first, cores[first:end]); err != nil {
-			return nil, err
+	groups, ok := groupsOf(s, c.SharedBy)
+	if !ok {
+		return nil, &trace.OptionError{Option: "cache", Got: c.String(), Want: "a profile with the stack of the cores that share it; " +
+			"analyse the trace again, with --domains " + domainsFor(s, int(c.SharedBy))}
+	}
+	for _, g := range groups {
+		if g.domain < 0 {
+			cores[g.core] = a.coherent(s, c, g.core)
+		} else {
+			a.concurrent(s, c, g.domain, cores)
 		}
-		first = end
 	}
 	return cores, nil
 }
@@ -239,27 +242,27 @@ func (a *CoreAsker) coherent(s *profile.Sharing, c Cache, core int) ofCore {
 	return n
 }
 
-// concurrent answers for a cache that some cores from first on share. Where its
-// sets are exact in sum, each core has the part of the misses that SDCM expects.
-func (a *CoreAsker) concurrent(s *profile.Sharing, c Cache, first int, cores []ofCore) error {
-	number := domainOf(s, first, len(cores))
-	if number < 0 {
-		return &trace.OptionError{Option: "cache", Got: c.String(), Want: "a profile with the stack of the cores that share it; " +
-			"analyse the trace again, with --domains " + domainsFor(s, int(c.SharedBy))}
-	}
+// concurrent answers for a cache that the cores of a domain share, and writes the
+// answers to their places in cores. Where the cache's sets are exact in sum, each core
+// gets its part of the misses in the proportion that SDCM expects.
+func (a *CoreAsker) concurrent(s *profile.Sharing, c Cache, number int, cores []ofCore) {
+	d := &s.Domains[number]
+	members := make([]ofCore, len(d.Cores))
 	var cold float64
 	var accesses uint64
-	for k := range cores {
-		key := stackKey{s.LineBytes, memberStack, number, first + k}
+	for k, core := range d.Cores {
+		key := stackKey{s.LineBytes, memberStack, number, int(core)}
 		member := a.stack(key, s)
-		cores[k] = a.answer(key, s, c)
+		members[k] = a.answer(key, s, c)
 		accesses += member.Accesses
 		cold += float64(member.Cold)
 	}
-	if hits, ok := tableHits(s.Domains[number].Counted(), c); ok {
-		apportion(cores, s.Domains[number].Members, float64(accesses-hits), cold)
+	if hits, ok := tableHits(d.Counted(), c); ok {
+		apportion(members, d.Members, float64(accesses-hits), cold)
 	}
-	return nil
+	for k, core := range d.Cores {
+		cores[core] = members[k]
+	}
 }
 
 // apportion has cores miss sum together, each more or less than SDCM expects of it
@@ -364,11 +367,64 @@ func countsOf(key stackKey, s *profile.Sharing) stackCurve {
 	return stackCurve{profile.NewCurve(&m.Distances, m.Cold), nil}
 }
 
-// domainOf is the number of the domain of some consecutive cores, below 0: none.
-func domainOf(s *profile.Sharing, first, cores int) int {
-	return slices.IndexFunc(s.Domains, func(d profile.Domain) bool {
-		return len(d.Cores) == cores && d.Cores[0] == uint32(first) && d.Cores[cores-1] == uint32(first+cores-1)
-	})
+// coreGroup is the cores that share one cache of a level: those of a domain or, where
+// domain is negative, one core alone.
+type coreGroup struct{ domain, core int }
+
+// groupsOf divides the cores into groups of sharedBy cores, each of which has a domain.
+// Consecutive cores share a cache where the profile has their domain; otherwise the
+// domains of the profile decide. Fewer than sharedBy cores may remain: they share the
+// last cache. ok is false where the profile lacks a domain.
+func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool) {
+	n := int(min(uint64(max(sharedBy, 1)), uint64(len(s.Cores))))
+	grouped := make([]bool, len(s.Cores))
+	add := func(domain int) {
+		groups = append(groups, coreGroup{domain: domain})
+		for _, core := range s.Domains[domain].Cores {
+			grouped[core] = true
+		}
+	}
+	var rest []uint32
+	for core := range s.Cores {
+		if grouped[core] {
+			continue
+		}
+		if domain := domainFrom(s, core, n, grouped); domain >= 0 {
+			add(domain)
+		} else {
+			rest = append(rest, uint32(core))
+		}
+	}
+	switch domain := slices.IndexFunc(s.Domains, func(d profile.Domain) bool { return slices.Equal(d.Cores, rest) }); {
+	case len(rest) == 1 || n == 1:
+		for _, core := range rest {
+			groups = append(groups, coreGroup{-1, int(core)})
+		}
+	case len(rest) >= n || len(rest) > 0 && domain < 0:
+		return nil, false
+	case len(rest) > 0:
+		add(domain)
+	}
+	return groups, true
+}
+
+// domainFrom returns the number of a domain of n cores that are not grouped yet, first
+// being the lowest of them; -1: there is none. Consecutive cores come before others.
+func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
+	number = -1
+	for i := range s.Domains {
+		cores := s.Domains[i].Cores
+		if n == 1 || len(cores) != n || int(cores[0]) != first || slices.ContainsFunc(cores, func(c uint32) bool { return grouped[c] }) {
+			continue
+		}
+		if int(cores[n-1]) == first+n-1 {
+			return i
+		}
+		if number < 0 {
+			number = i
+		}
+	}
+	return number
 }
 
 // domainsFor is the option that asks for the domains of every so many cores.

@@ -198,7 +198,7 @@ func (c *comparing) check(cmd *cobra.Command) (err error) {
 
 // loadPair reads both files.
 func (a *app) loadPair(c *comparing, s subject, args []string) (pair [2]*answerable, err error) {
-	c.r.analyses = s.analyses.String()
+	c.r.analyses, c.r.asked = s.analyses.String(), c.h
 	if c.on == "sites" {
 		c.r.levels = c.h.Levels // at whose sizes it is measured what of fetched lines is used
 	}

@@ -3,9 +3,11 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -146,8 +148,6 @@ func TestCoresRefused(t *testing.T) {
 
 func TestSharesAndGroupsRefused(t *testing.T) {
 	for line, word := range map[string]string{
-		"validate " + kernels + "stencil.sgt --cache L1=512,2,shared=2":                      "--cores 1/2/3/4",
-		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=2":                       "--domains 1,2/3,4",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2 --share 1=256":                  "a level that cores share",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 9=256":       "a thread of the trace",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=256,1=128": "one part for each core",
@@ -160,6 +160,68 @@ func TestSharesAndGroupsRefused(t *testing.T) {
 	expect(t, got, exitOK, "in the order in which their threads appear: threads ")
 	got = ask(words("simulate " + kernels + "stencil.sgt --cache L1=1GiB,1,random --memory " + strconv.Itoa(3<<28))...)
 	expect(t, got, exitExhausted, "cores")
+}
+
+// fiveThreads is a trace whose threads appear in another order than that of their
+// numbers. They read common lines and write lines of their own.
+func fiveThreads() string {
+	text, random := "addr,rw,size,tid\n", rand.New(rand.NewPCG(1, 2))
+	threads := []int{7, 3, 5, 9, 1}
+	for i := range 6000 {
+		thread := threads[min(i/100, random.IntN(len(threads)))]
+		if random.IntN(3) == 0 {
+			text += fmt.Sprintf("%d,w,8,%d\n", 1<<20*thread+64*random.IntN(60), thread)
+		} else {
+			text += fmt.Sprintf("%d,r,8,%d\n", 1<<30+64*random.IntN(60), thread)
+		}
+	}
+	return text
+}
+
+// TestCoresThatShare: a level that some of the cores share is answered for the groups of
+// cores that a simulation has, without --domains, in every verb that asks about a
+// hierarchy of a trace. Where the trace cannot be read twice, the error says what to do.
+func TestCoresThatShare(t *testing.T) {
+	text := fiveThreads()
+	in(t, map[string]string{"a.csv": text})
+	misses := func(line string) (list []string) {
+		for _, level := range levelsOf(t, line+" --format csv") {
+			list = append(list, level["misses"])
+		}
+		return list
+	}
+	for _, caches := range []string{
+		"--cache L1=2KiB,full,shared=4",
+		"--cache L1=4KiB,full,shared=2",
+		"--cache L1=4KiB,full,shared=3 --cores 3,9/7",
+		"--cache L1=1KiB,full --cache L2=8KiB,full,non-inclusive,shared=4",
+	} {
+		predicted, simulated := misses("what-if a.csv "+caches), misses("simulate a.csv "+caches)
+		if strings.Contains(caches, "L2") { // which is answered as if it saw every access
+			predicted, simulated = predicted[:1], simulated[:1]
+		}
+		if !slices.Equal(predicted, simulated) {
+			t.Errorf("%s: %s misses, simulated %s", caches, predicted, simulated)
+		}
+	}
+	for _, line := range []string{
+		"what-if a.csv --hierarchy i7-6700", "threads a.csv --cache L2=4KiB,8,shared=4", "compare a.csv a.csv --on what-if --cache L1=4KiB,8,shared=4",
+		"validate a.csv --cache L1=4KiB,8,shared=4", "sites a.csv --hierarchy i7-6700", "export a.csv --to json --hierarchy i7-6700",
+	} {
+		if got := ask(words(line)...); strings.Contains(got.stderr, "--domains") {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+	expect(t, ask(words("what-if a.csv --cache L1=4KiB,8,shared=4")...), exitOK, "L1 is shared by 4 cores each, in the order in which their threads appear: threads 3,5,7,9, then 1")
+	for line, word := range map[string]string{
+		"what-if - --cache L1=4KiB,8,shared=4":  "--domains 1,3,5,7/9",
+		"validate - --cache L1=4KiB,8,shared=4": "--cores 1/3/5/7/9",
+	} {
+		expect(t, askWith(text, words(line)...), exitUsage, word)
+	}
+	expect(t, askWith(text, words("what-if - --cache L1=4KiB,8,shared=4 --domains 3,5,7,9")...), exitOK, "")
+	expect(t, ask(words("analyze a.csv -o a.sgp")...), exitOK, "")
+	expect(t, ask(words("what-if a.sgp --cache L1=4KiB,8,shared=4")...), exitUsage, "--domains 1,3,5,7/9")
 }
 
 // TestAbsentThreads: whoever groups threads that the trace does not have is told, by

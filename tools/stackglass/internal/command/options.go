@@ -45,6 +45,9 @@ type reading struct {
 	previous    bool              // sites note who touched lines before
 
 	cores, domains string // groups of threads, as analysis.ParseGroups reads them; "": none
+	// asked is the hierarchy that the answer is about: the cores that share its caches are
+	// the domains of the analysis, unless domains has others.
+	asked hierarchy.Hierarchy
 
 	checkpoints *checkpoints // nil: the verb takes none
 	// besides goes on beside the analyses, with what the trace tells of its code; nil:
@@ -281,6 +284,13 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 			return nil, err
 		}
 	}
+	cores, err := r.sharingCores(r.asked, in, o)
+	if err != nil {
+		return nil, err
+	}
+	if cores != nil {
+		o.Spec.Domains = domainsOf(r.asked, cores)
+	}
 	o.BesideSites = r.besides
 	if r.checkpoints != nil && !in.IsProfile && !in.IsByfl {
 		if o.Checkpoints, err = r.checkpoints.use(a, in, o); err != nil {
@@ -293,6 +303,9 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 	}
 	loaded := &answerable{Result: result, name: in.Name}
 	loaded.warnings = append(loaded.doubts(), loaded.aboutGroups(r)...)
+	if o.Spec.Domains != nil && r.cores == "" {
+		loaded.warnings = append(loaded.warnings, sharersDoubts(r.asked, cores)...)
+	}
 	return loaded, nil
 }
 

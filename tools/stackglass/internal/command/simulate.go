@@ -1,12 +1,9 @@
 package command
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -132,7 +129,6 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	if err != nil {
 		return nil, none, asUsage(errors.New("--" + err.Error()))
 	}
-	o.Spec.Domains = domainsOf(h, o.Spec.Cores)
 	need, err := simulate.MemoryBytes(h)
 	if err != nil {
 		return nil, none, asUsage(err)
@@ -153,6 +149,11 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 		return nil, none, usagef(in.Name, " is a profile, and a simulation needs the trace; a profile answers: stackglass what-if ", in.Name)
 	}
 	o.Spec.Analyses, o.Beside = analyses, simulator.Consume
+	cores, err := s.r.sharingCores(h, in, o)
+	if err != nil {
+		return nil, none, err
+	}
+	o.Spec.Domains = domainsOf(h, cores)
 	result, err := in.Analyze(s.r.cmd.Context(), o)
 	if err != nil {
 		return nil, none, err
@@ -174,24 +175,6 @@ func measuredOf(h hierarchy.Hierarchy, l *answerable, r simulate.Result) hierarc
 	return p
 }
 
-// domainsOf are the threads of the cores that share a cache, for levels that are
-// neither private nor everybody's.
-func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
-	cores = slices.SortedFunc(slices.Values(cores), func(a, b []uint32) int { return cmp.Compare(a[0], b[0]) })
-	for _, c := range h.Levels {
-		if c.SharedBy <= 1 || uint64(c.SharedBy) >= uint64(len(cores)) {
-			continue
-		}
-		for group := range slices.Chunk(cores, int(c.SharedBy)) {
-			if threads := slices.Concat(group...); len(group) > 1 {
-				slices.Sort(threads)
-				domains = append(domains, threads)
-			}
-		}
-	}
-	return domains
-}
-
 // simulatedDoubts say what is known of the hierarchy, and how threads were put on
 // cores.
 func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simulate.Result) (list []string) {
@@ -205,26 +188,14 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simu
 	if text := hierarchy.OrderDoubt(l.Profile); text != "" {
 		list = append(list, string(text))
 	}
-	for i, level := range r.Levels {
-		if n := int(level.Cache.SharedBy); s.r.cores == "" && level.Caches > 1 && n > 1 {
-			list = append(list, level.Cache.Name+" is shared by "+strconv.Itoa(n)+" cores each, in the order in which their threads appear: "+
-				sharers(r, i, n)+" (--cores chooses another)")
+	if s.r.cores == "" {
+		var cores [][]uint32
+		for _, c := range r.Cores {
+			cores = append(cores, c.Threads)
 		}
+		list = append(list, sharersDoubts(h, cores)...)
 	}
 	return list
-}
-
-// sharers are the threads that have each cache of a level.
-func sharers(r simulate.Result, level, n int) string {
-	var groups []string
-	for cores := range slices.Chunk(r.Cores, n) {
-		var threads []uint32
-		for _, c := range cores {
-			threads = append(threads, c.Threads...)
-		}
-		groups = append(groups, answers.NumbersOf(threads))
-	}
-	return "threads " + strings.Join(groups, ", then ")
 }
 
 // addCoherence adds to the table of levels how many caches there are, and which

@@ -155,7 +155,7 @@ func (a *app) loadSites(r *reading, name string, h hierarchy.Hierarchy) (*answer
 	if slices.ContainsFunc(h.Levels, func(c hierarchy.Cache) bool { return !c.Full() }) {
 		r.analyses = (analysis.Sites | analysis.Sets).String() // so that totals are those of what-if
 	}
-	if r.utilisation == nil {
+	if r.asked = h; r.utilisation == nil {
 		r.levels = h.Levels
 	}
 	l, err := a.load(r, name, lineSizes(h))

@@ -120,6 +120,7 @@ func (a *app) shareCaches(r *reading, o *threadOptions, name string) error {
 	}
 	lines := append(lineSizes(hierarchy.Hierarchy{Levels: levels}), o.line)
 	slices.Sort(lines)
+	r.asked.Levels = levels
 	l, err := a.loadThreads(r, name, slices.Compact(lines))
 	if err != nil {
 		return err

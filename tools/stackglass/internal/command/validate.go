@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 
@@ -118,13 +119,10 @@ func (a *app) runValidate(s *simulation, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := groupsKnown(s, counted); err != nil {
-		return err
-	}
 	asker := hierarchy.NewCoreAsker(l.Profile)
 	predicted, doubts, err := asker.Predict(h, nil)
 	if err != nil {
-		return asUsage(err)
+		return cmp.Or(groupsKnown(s, counted), asUsage(err))
 	}
 	v := validation{predicted.Prediction, measuredOf(h, l, counted), predicted}
 	d := &report.Document{Schema: "stackglass.validate", Version: 1, Input: l.facts(0)}

@@ -49,6 +49,9 @@ Where the trace has several threads, each runs on a core of its own (--cores put
 some on one). Levels are private to a core unless shared=CORES or shared=all says
 how many have one in common; other cores' stores take lines from private ones, and
 the misses that come of that are told apart. --by core has the numbers of each core.
+The cores that share a cache are those whose threads appear one after the other, as in
+simulate, unless --domains or --cores says otherwise; a profile (.sgp) has only the
+groups that it was made with.
 --share 0=4MiB,1=2MiB parts the last shared level between the threads' cores.
 
 --fail-if states a budget, as in L2.misses>1e6, on accesses, hits, misses or
@@ -88,6 +91,7 @@ func (a *app) runWhatIf(r *reading, q *asked, name, by string, shares []string) 
 	if err != nil {
 		return err
 	}
+	r.asked = h
 	l, err := a.load(r, name, lineSizes(h))
 	if err != nil {
 		return err

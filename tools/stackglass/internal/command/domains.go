@@ -1,0 +1,150 @@
+package command
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/simulate"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
+)
+
+// sharingCores returns the threads of each core, in the order in which the cores share
+// the caches of h, where the analysis that o describes needs to know it; otherwise nil.
+// The order is that of a simulation: first the cores that --cores lists, then one core
+// for each other thread, in the order in which the threads appear. This is known only
+// after the trace was read, so a trace with more threads than share a cache is read
+// twice. Standard input cannot be: there, --domains has to say which cores share.
+func (r *reading) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Options) ([][]uint32, error) {
+	fewest := fewestSharers(h)
+	if fewest == 0 || r.domains != "" || !o.Spec.Runs(analysis.Sharing) || in.IsProfile || in.IsByfl {
+		return nil, nil
+	}
+	if in.Bytes == 0 { // it cannot be read twice
+		return simulatedCores(o.Spec.Cores, nil), nil
+	}
+	if few, err := r.fewThreads(in, o, fewest); few || err != nil {
+		return nil, err
+	}
+	again, err := pass.Open(r.cmd.Context(), in.Name, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer again.Close()
+	var appeared []uint32
+	o.Spec.Analyses, o.Spec.Mergeable, o.Spec.Previous, o.Spec.Utilisation, o.Spec.UtilisationWays = analysis.None, false, false, nil, nil
+	o.Checkpoints, o.BesideSites, o.Spill = nil, nil, ""
+	o.Beside = func(b *trace.Batch) error {
+		appeared = addAppeared(appeared, b.Thread)
+		return nil
+	}
+	if _, err := again.Analyze(r.cmd.Context(), o); err != nil {
+		return nil, err
+	}
+	return simulatedCores(o.Spec.Cores, appeared), nil
+}
+
+// fewestSharers is the lowest number of cores that share a level which neither one core
+// nor all cores have; 0: there is no such level.
+func fewestSharers(h hierarchy.Hierarchy) (fewest uint32) {
+	for _, c := range h.Levels {
+		if c.SharedBy > 1 && c.SharedBy < simulate.MaxCores && (fewest == 0 || c.SharedBy < fewest) {
+			fewest = c.SharedBy
+		}
+	}
+	return fewest
+}
+
+// fewThreads reports whether the beginning of a trace, or the headers of a container,
+// show that there are at most as many threads as given.
+func (r *reading) fewThreads(in *pass.Input, o pass.Options, threads uint32) (bool, error) {
+	again, err := pass.Open(r.cmd.Context(), in.Name, nil)
+	if err != nil {
+		return false, err
+	}
+	defer again.Close()
+	facts, err := again.Look(r.cmd.Context(), o.Format, 1)
+	switch {
+	case err != nil:
+		return true, r.cmd.Context().Err() // the analysis reports what is wrong with the trace
+	case facts.Container != nil && facts.Stopped == nil:
+		return uint64(len(facts.Container.Threads)) <= uint64(threads), nil
+	}
+	return !facts.Header.Threads, nil
+}
+
+// addAppeared appends the threads of a batch that are new.
+func addAppeared(appeared, threads []uint32) []uint32 {
+	for i, t := range threads {
+		if (i == 0 || t != threads[i-1]) && !slices.Contains(appeared, t) {
+			appeared = append(appeared, t)
+		}
+	}
+	return appeared
+}
+
+// simulatedCores lists the threads of each core in the order in which a simulation
+// numbers the cores.
+func simulatedCores(groups [][]uint32, appeared []uint32) [][]uint32 {
+	cores := slices.SortedFunc(slices.Values(groups), func(a, b []uint32) int { return cmp.Compare(a[0], b[0]) })
+	for _, t := range appeared {
+		if !slices.ContainsFunc(groups, func(g []uint32) bool { return slices.Contains(g, t) }) {
+			cores = append(cores, []uint32{t})
+		}
+	}
+	return cores[:min(len(cores), simulate.MaxCores)]
+}
+
+// domainsOf returns the threads of the cores that share a cache, for levels that are
+// shared by more than one core and not by all cores. It returns nil if there are more
+// groups than an analysis has stacks for.
+func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
+	for _, c := range h.Levels {
+		for _, threads := range sharersOf(c, cores) {
+			known := slices.ContainsFunc(domains, func(d []uint32) bool { return slices.Equal(d, threads) })
+			if !known && !slices.ContainsFunc(cores, func(core []uint32) bool { return slices.Equal(core, threads) }) {
+				domains = append(domains, threads)
+			}
+		}
+	}
+	if len(domains) >= profile.MaxDomains {
+		return nil
+	}
+	return domains
+}
+
+// sharersOf returns the threads that share each cache of a level, ascending; nil: the
+// caches are private, or all cores share one.
+func sharersOf(c hierarchy.Cache, cores [][]uint32) (groups [][]uint32) {
+	if c.SharedBy <= 1 || uint64(c.SharedBy) >= uint64(len(cores)) {
+		return nil
+	}
+	for group := range slices.Chunk(cores, int(c.SharedBy)) {
+		groups = append(groups, slices.Sorted(slices.Values(slices.Concat(group...))))
+	}
+	return groups
+}
+
+// sharersDoubts says which threads share the caches of each level, because the order in
+// which threads appear decided it.
+func sharersDoubts(h hierarchy.Hierarchy, cores [][]uint32) (doubts []string) {
+	for _, c := range h.Levels {
+		groups := sharersOf(c, cores)
+		if groups == nil {
+			continue
+		}
+		var numbers []string
+		for _, threads := range groups {
+			numbers = append(numbers, answers.NumbersOf(threads))
+		}
+		doubts = append(doubts, c.Name+" is shared by "+strconv.FormatUint(uint64(c.SharedBy), 10)+" cores each, in the order in which their threads appear: threads "+
+			strings.Join(numbers, ", then ")+" (--cores chooses another)")
+	}
+	return doubts
+}
