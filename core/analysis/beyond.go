@@ -11,7 +11,7 @@ import (
 func (s Spec) Beyond(b locality.Budget) Spec {
 	if !s.isDefault() && s.Analyses != None {
 		sets := s.has(Sets)
-		s.Analyses = s.Analyses&Loops | Locality
+		s.Analyses = s.Analyses&(Loops|Operations) | Locality
 		if sets {
 			s.Analyses |= Sets
 		}

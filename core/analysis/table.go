@@ -28,6 +28,7 @@ const (
 	Communication                      // what threads write and others use; with sites
 	Loops                              // the trace folded into loops; alone, with those of Default
 	Blocks                             // how often blocks run, and branches are taken; the same
+	Operations                         // of Counters those that cost little, as in Default
 	allAnalyses   = 1<<iota - 1
 )
 
@@ -43,7 +44,7 @@ const Default Analyses = 0
 // None are no analyses: a pass only counts, and feeds what stands beside it.
 const None Analyses = 1 << 31
 
-var analysisNames = []string{"locality", "counters", "sites", "sets", "sharing", "communication", "loops", "blocks"}
+var analysisNames = []string{"locality", "counters", "sites", "sets", "sharing", "communication", "loops", "blocks", "operations"}
 
 // AnalysisNames lists the names that [ParseAnalyses] takes.
 func AnalysisNames() []string { return analysisNames }
@@ -114,6 +115,8 @@ func (s Spec) has(a Analyses) bool {
 		return s.Analyses&(Sites|Communication) != 0
 	case a == Sets:
 		return s.Analyses&(Sets|Sharing) != 0
+	case a == Counters:
+		return s.Analyses&(Counters|Operations) != 0
 	}
 	return s.Analyses&a != 0
 }
@@ -173,7 +176,7 @@ func (s Spec) tableFor(sets bool, program func() *trace.Program, of part) (list 
 		list = append(list, distances)
 	}
 	if s.has(Counters) {
-		list = append(list, counters.New(s.Kinds, s.isDefault(), program))
+		list = append(list, counters.New(s.Kinds, s.Analyses&Counters == 0, program))
 	}
 	if s.has(Blocks) {
 		b := blocks.New(s.Kinds, s.Start > 0, program)

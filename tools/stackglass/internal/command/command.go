@@ -21,6 +21,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/stackglass/stackglass/core/analysis"
 )
 
 // Version is what `stackglass version` prints; main sets it.
@@ -39,13 +41,18 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // run is Main with its interruption from outside.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	out := bufio.NewWriterSize(stdout, 1<<16)
-	a := &app{stdin: stdin, stdout: out, stderr: stderr, unbuffered: stdout}
+	return (&app{stdin: stdin, stderr: stderr, unbuffered: stdout}).run(ctx, args)
+}
+
+// run runs one command line.
+func (a *app) run(ctx context.Context, args []string) int {
+	out := bufio.NewWriterSize(a.unbuffered, 1<<16)
+	a.stdout = out
 	root := a.root()
 	root.SetArgs(args)
-	root.SetIn(stdin)
+	root.SetIn(a.stdin)
 	root.SetOut(out)
-	root.SetErr(stderr)
+	root.SetErr(a.stderr)
 	err := root.ExecuteContext(ctx)
 	if flushed := out.Flush(); err == nil && flushed != nil {
 		err = &outputError{path: "standard output", err: flushed}
@@ -59,7 +66,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		// Cobra refused the line before any verb ran.
 		err = asUsage(err)
 	}
-	fmt.Fprintln(stderr, "stackglass:", sentence(err))
+	fmt.Fprintln(a.stderr, "stackglass:", sentence(err))
 	return exitCode(err)
 }
 
@@ -72,6 +79,8 @@ type app struct {
 
 	unbuffered io.Writer // stdout itself, for programs that we run
 	status     int       // to exit with where there is no error: that of such a program
+
+	analysing func(analysis.Spec) // is told what is about to be analysed; nil: nobody is
 }
 
 func (a *app) root() *cobra.Command {

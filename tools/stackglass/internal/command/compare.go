@@ -39,7 +39,7 @@ type comparing struct {
 // subject is what two runs can be compared on.
 type subject struct {
 	name     string
-	analyses analysis.Analyses // that a trace needs for it
+	analyses analysis.Analyses // that a trace needs for it, but for those that the hierarchy decides on
 	lines    func(*comparing) []uint32
 	tables   func(c *comparing, l, other *answerable) ([]report.Table, []string, error)
 }
@@ -49,7 +49,7 @@ var subjects = []subject{
 	{name: "summary", analyses: analysis.Default, lines: oneLine, tables: (*comparing).summary},
 	{name: "histogram", analyses: analysis.Locality, lines: oneLine, tables: (*comparing).histogram},
 	{name: "curve", analyses: analysis.Locality, lines: oneLine, tables: (*comparing).curve},
-	{name: "what-if", analyses: analysis.Default, lines: levelLines, tables: (*comparing).whatIf},
+	{name: "what-if", lines: levelLines, tables: (*comparing).whatIf},
 	{name: "sets", analyses: analysis.Sets, lines: oneLine, tables: (*comparing).sets},
 	{name: "sites", analyses: analysis.Sites | analysis.Sets, lines: levelLines, tables: (*comparing).sites},
 	{name: "windows", analyses: analysis.Locality, lines: oneLine, tables: (*comparing).windows},
@@ -198,7 +198,12 @@ func (c *comparing) check(cmd *cobra.Command) (err error) {
 
 // loadPair reads both files.
 func (a *app) loadPair(c *comparing, s subject, args []string) (pair [2]*answerable, err error) {
-	c.r.analyses, c.r.asked = s.analyses.String(), c.h
+	if c.r.asked = c.h; c.on == "what-if" {
+		s.analyses = c.r.predictionOf(c.h)
+	} else if len(c.h.Levels) > 0 && !needsSets(c.h) {
+		s.analyses &^= analysis.Sets
+	}
+	c.r.analyses = s.analyses.String()
 	if c.on == "sites" {
 		c.r.levels = c.h.Levels // at whose sizes it is measured what of fetched lines is used
 	}

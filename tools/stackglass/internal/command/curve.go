@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -52,6 +53,7 @@ from one line on. table and md have powers of two.`,
 	}
 	r = addReading(cmd)
 	r.addSpill()
+	r.analyses = analysis.Locality.String()
 	lineFlag(cmd, &line)
 	plots.add(cmd)
 	return cmd

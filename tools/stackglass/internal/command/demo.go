@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -99,7 +100,7 @@ func (a *app) listDemos(format string) error {
 
 // teach asks the demo's question, shows its curve, and answers.
 func (a *app) teach(cmd *cobra.Command, d site.Demo, format string) error {
-	r := &reading{cmd: cmd, kinds: "data", format: format}
+	r := &reading{cmd: cmd, kinds: "data", format: format, analyses: analysis.Locality.String()}
 	l, err := a.load(r, "demo:"+d.Name, []uint32{64})
 	if err != nil {
 		return err

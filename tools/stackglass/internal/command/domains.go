@@ -64,6 +64,9 @@ func fewestSharers(h hierarchy.Hierarchy) (fewest uint32) {
 // fewThreads reports whether the beginning of a trace, or the headers of a container,
 // show that there are at most as many threads as given.
 func (r *reading) fewThreads(in *pass.Input, o pass.Options, threads uint32) (bool, error) {
+	if in.Bytes == 0 {
+		return false, nil // it cannot be read twice
+	}
 	again, err := pass.Open(r.cmd.Context(), in.Name, nil)
 	if err != nil {
 		return false, err
@@ -77,6 +80,27 @@ func (r *reading) fewThreads(in *pass.Input, o pass.Options, threads uint32) (bo
 		return uint64(len(facts.Container.Threads)) <= uint64(threads), nil
 	}
 	return !facts.Header.Threads, nil
+}
+
+// predictionOf returns the analyses that predict a hierarchy. Instructions are counted
+// for MPKI. Stacks of threads have to stay in memory.
+func (r *reading) predictionOf(h hierarchy.Hierarchy) analysis.Analyses {
+	a := analysis.Locality | analysis.Operations
+	if r.spill == "" {
+		a |= analysis.Sharing
+	}
+	if needsSets(h) {
+		a |= analysis.Sets
+	}
+	return a
+}
+
+// needsSets reports whether set tables make the answer for a level exact.
+func needsSets(h hierarchy.Hierarchy) bool {
+	return slices.ContainsFunc(h.Levels, func(c hierarchy.Cache) bool {
+		sets := c.Sets()
+		return !c.Full() && !c.Hashed && sets&(sets-1) == 0 && sets < 1<<profile.SetCounts && c.Ways <= profile.MaxWays
+	})
 }
 
 // addAppeared appends the threads of a batch that are new.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -128,7 +129,13 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	}
 	lines = append(lines, lineSizes(e.h)...)
 	slices.Sort(lines)
-	e.r.asked, e.r.levels = e.h, e.h.Levels // at whose sizes it is measured what of fetched lines is used
+	if e.to == "pprof" || e.to == "callgrind" || e.to == "folded" {
+		e.r.analyses = analysis.Sites.String()
+		if needsSets(e.h) {
+			e.r.analyses = (analysis.Sites | analysis.Sets).String()
+		}
+	}
+	e.r.levels = e.h.Levels // at whose sizes it is measured what of fetched lines is used
 	l, err := a.load(e.r, name, slices.Compact(lines))
 	if err != nil {
 		return err

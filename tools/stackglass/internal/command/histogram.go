@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
@@ -49,6 +50,7 @@ csv and json have every distance; table and md sum them up in powers of two.`,
 	}
 	r = addReading(cmd)
 	r.addSpill()
+	r.analyses = analysis.Locality.String()
 	lineFlag(cmd, &line)
 	plots.add(cmd)
 	return cmd

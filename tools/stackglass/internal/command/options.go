@@ -284,6 +284,16 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 			return nil, err
 		}
 	}
+	if a := &o.Spec.Analyses; !in.IsProfile && *a&(analysis.Sharing|analysis.Sets) == analysis.Sharing {
+		// Stacks of threads come with set tables, which nobody needs where there is one thread.
+		one, err := r.fewThreads(in, o, 1)
+		if err != nil {
+			return nil, err
+		}
+		if one {
+			*a &^= analysis.Sharing
+		}
+	}
 	cores, err := r.sharingCores(r.asked, in, o)
 	if err != nil {
 		return nil, err
@@ -296,6 +306,9 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 		if o.Checkpoints, err = r.checkpoints.use(a, in, o); err != nil {
 			return nil, err
 		}
+	}
+	if a.analysing != nil && !in.IsProfile {
+		a.analysing(o.Spec)
 	}
 	result, err := in.Analyze(r.cmd.Context(), o)
 	if err != nil {

@@ -152,7 +152,7 @@ func (o *siteOptions) check() (share float64, err error) {
 // loadSites opens FILE and gives a profile with sites.
 func (a *app) loadSites(r *reading, name string, h hierarchy.Hierarchy) (*answerable, error) {
 	r.analyses = analysis.Sites.String()
-	if slices.ContainsFunc(h.Levels, func(c hierarchy.Cache) bool { return !c.Full() }) {
+	if needsSets(h) {
 		r.analyses = (analysis.Sites | analysis.Sets).String() // so that totals are those of what-if
 	}
 	if r.asked = h; r.utilisation == nil {

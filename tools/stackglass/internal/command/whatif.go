@@ -91,7 +91,7 @@ func (a *app) runWhatIf(r *reading, q *asked, name, by string, shares []string) 
 	if err != nil {
 		return err
 	}
-	r.asked = h
+	r.asked, r.analyses = h, r.predictionOf(h).String()
 	l, err := a.load(r, name, lineSizes(h))
 	if err != nil {
 		return err
