@@ -93,6 +93,9 @@ func described(p *pipeline.Processor) (m machine) {
 	return m
 }
 
+// NoHierarchy is the note of an answer that knows no caches.
+const NoHierarchy = "Every load takes the latency of a hit in the first level, because no cache hierarchy is given."
+
 // remember asks a machine about the run's places in the code.
 func (m *Models) remember(of machine, key string) {
 	if m.memory.machine == key && (m.memory.known || m.memory.notes != nil) {
@@ -105,6 +108,10 @@ func (m *Models) remember(of machine, key string) {
 	}
 	if m.run == nil || m.profile.Sites == nil {
 		unknown("no trace tells where its lines are found; drop the program's trace to have loads take what its caches say")
+		return
+	}
+	if len(of.h.Levels) == 0 {
+		m.memory.notes = []string{NoHierarchy}
 		return
 	}
 	if ranker == nil {

@@ -14,7 +14,7 @@ import (
 func oneFile(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
-		return usagef("give a trace or a profile, as in: stackglass ", cmd.Name(), " app.lackey.lz4")
+		return usagef("give a trace or a profile, as in: stackglass ", cmd.Name(), " app.lackey.lz4; see `", helpOf(cmd), "`")
 	case 1:
 		return nil
 	}
@@ -24,7 +24,7 @@ func oneFile(cmd *cobra.Command, args []string) error {
 // someFiles wants traces or profiles.
 func someFiles(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usagef("give a trace, as in: stackglass ", cmd.Name(), " app.lackey.lz4 -o app.sgp")
+		return usagef("give a trace, as in: stackglass ", cmd.Name(), " app.lackey.lz4 -o app.sgp; see `", helpOf(cmd), "`")
 	}
 	return nil
 }
@@ -100,13 +100,13 @@ func flagError(cmd *cobra.Command, err error) error {
 		f := invalid.GetFlag()
 		return usagef("--", f.Name, " ", strconv.Quote(invalid.GetValue()), ", want ", wanted[f.Value.Type()])
 	case errors.As(err, &missing):
-		return usagef("--", missing.GetFlag().Name, ": a value is missing behind it; see `", cmd.CommandPath(), " --help`")
+		return usagef("--", missing.GetFlag().Name, ": a value is missing behind it; see `", helpOf(cmd), "`")
 	case errors.As(err, &unknown):
 		option := "--" + unknown.GetSpecifiedName()
 		if unknown.GetSpecifiedShortnames() != "" {
 			option = "-" + unknown.GetSpecifiedShortnames()
 		}
-		return usagef("there is no option ", option, "; see `", cmd.CommandPath(), " --help`")
+		return usagef("there is no option ", option, "; see `", helpOf(cmd), "`")
 	}
 	return asUsage(err)
 }

@@ -53,7 +53,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetIn(a.stdin)
 	root.SetOut(out)
 	root.SetErr(a.stderr)
-	err := root.ExecuteContext(ctx)
+	called, err := root.ExecuteContextC(ctx)
 	if flushed := out.Flush(); err == nil && flushed != nil {
 		err = &outputError{path: "standard output", err: flushed}
 	}
@@ -66,7 +66,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 		// Cobra refused the line before any verb ran.
 		err = asUsage(err)
 	}
-	fmt.Fprintln(a.stderr, "stackglass:", sentence(err))
+	fmt.Fprintln(a.stderr, "stackglass:", sentence(err, called))
 	return exitCode(err)
 }
 
@@ -85,8 +85,9 @@ type app struct {
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "stackglass",
-		Short: "Trace once, ask about any cache",
+		Use:     "stackglass",
+		Version: Version,
+		Short:   "Trace once, ask about any cache",
 		Long: `Analyse memory traces. One pass over a trace gives its profile: exact LRU stack
 distances, independent of any machine. The profile answers questions about any
 cache, without reading the trace again.
@@ -100,6 +101,7 @@ FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
 		},
 	}
 	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("stackglass {{.Version}}\n")
 	root.SuggestionsMinimumDistance = 2
 	root.SetHelpCommand(a.help())
 	root.AddCommand(

@@ -74,10 +74,11 @@ func TestUsageErrors(t *testing.T) {
 		"version x":                           "version takes options only",
 		"serve x":                             "serve takes options only",
 		"demo a b":                            "2 are named",
-		"curve":                               "as in: stackglass curve app.lackey.lz4\n",
-		"analyze":                             "as in: stackglass analyze app.lackey.lz4 -o app.sgp\n",
-		"curve a b":                           "2 are given: a, b",
-		"curve a.din --frob":                  "no option --frob; see `stackglass curve --help`\n",
+		"curve":                               "as in: stackglass curve app.lackey.lz4; see `stackglass help curve`\n",
+		"analyze":                             "as in: stackglass analyze app.lackey.lz4 -o app.sgp; see `stackglass help analyze`\n",
+		"curve a b":                           "2 are given: a, b; see `stackglass help curve`\n",
+		"--frob":                              "no option --frob; see `stackglass help`\n",
+		"curve a.din --frob":                  "no option --frob; see `stackglass help curve`\n",
 		"curve a.din -x":                      "no option -x",
 		"curve a.din --limit":                 "--limit: a value is missing",
 		"curve a.din --line 64B":              "--line \"64B\", want a whole number without a unit",
@@ -100,7 +101,8 @@ func TestUsageErrors(t *testing.T) {
 		"what-if a.din":                       "--cache",
 		"what-if a.din --cache L1=32KiB":      "L1=32KiB",
 		"what-if a.din --cache L1=1KiB,4 --cache L1=2KiB,4":     "already",
-		"what-if a.din --hierarchy no-such-thing":               "preset",
+		"what-if a.din --hierarchy no-such-thing":               "the presets are i7-4770K, i7-6700, ",
+		"what-if a.din --hierarchy i7-6701":                     "want a preset, as i7-6700",
 		"what-if a.din --cache L1=1KiB,4 --fail-if L2.misses>1": "--fail-if",
 		"what-if a.din --cache L1=1KiB,4 --fail-if L1.misses":   "--fail-if",
 		"demo nothing":                "no demo nothing; there are matmul-naive",
@@ -118,6 +120,23 @@ func TestUsageErrors(t *testing.T) {
 				t.Errorf("stdout: %s", got.stdout)
 			}
 		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	want := "stackglass " + Version + "\n"
+	for _, line := range []string{"version", "--version", "-v"} {
+		if got := ask(line); got.code != exitOK || got.stdout != want || got.stderr != "" {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+}
+
+// TestNoHierarchy: what runs without caches is said, with what to add.
+func TestNoHierarchy(t *testing.T) {
+	expect(t, ask(words("pipeline demo:matmul-naive")...), exitOK, "because no cache hierarchy is given; add one, as in --hierarchy ryzen-9950x")
+	if got := ask(words("pipeline demo:matmul-naive --hierarchy epyc-7742")...); got.code != exitOK || strings.Contains(got.stderr, "no cache hierarchy") {
+		t.Error(got)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
@@ -78,21 +80,30 @@ func isFull(err error) bool {
 	return false
 }
 
-// sentence is an error as it is shown, with the way out where it is always the
+// sentence is an error of a verb as it is shown, with the way out where it is always the
 // same.
-func sentence(err error) string {
+func sentence(err error, verb *cobra.Command) string {
 	text := strings.TrimSpace(err.Error())
+	help := "; see `" + helpOf(verb) + "`"
 	var usage *usageError
 	var option *trace.OptionError
 	switch {
 	case errors.As(err, &option) && !strings.HasPrefix(text, "--") && !strings.Contains(option.Option, " "):
-		return "--" + text + "; see `stackglass help`"
+		return "--" + text + help
 	case (errors.As(err, &usage) || option != nil) && !strings.Contains(text, "stackglass "):
-		return text + "; see `stackglass help`"
+		return text + help
 	case errors.As(err, new(*pass.DemoError)):
 		return text + "; see `stackglass demo`"
 	case trace.IsSyntax(err):
 		return text + "; mend the record, or tolerate some by --skip-bad N"
 	}
 	return text
+}
+
+// helpOf is the command line that prints the help of a verb.
+func helpOf(verb *cobra.Command) string {
+	if !verb.HasParent() {
+		return verb.Name() + " help"
+	}
+	return verb.Root().Name() + " help " + verb.Name()
 }

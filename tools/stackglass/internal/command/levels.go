@@ -37,7 +37,7 @@ func chooseHierarchy(caches []string, named string) (hierarchy.Hierarchy, error)
 	}
 	text, err := os.ReadFile(named)
 	if err != nil {
-		return h, usagef("--", unknown.Error(), "; or a file, and there is none of that name that can be read")
+		return h, usagef("--", unknown.Error(), "; or a file, and there is none of that name that can be read; the presets are ", strings.Join(presetNames(), ", "))
 	}
 	return readHierarchy(named, text)
 }

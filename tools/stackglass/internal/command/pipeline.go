@@ -195,6 +195,15 @@ func (o *pipelineOptions) chosen() (*pipeline.Processor, error) {
 	return p, nil
 }
 
+// warningOf is a note of the models as a warning, with the options that help.
+func warningOf(note string) string {
+	text := strings.TrimSuffix(note, ".")
+	if note == compute.NoHierarchy {
+		text += "; add one, as in --hierarchy ryzen-9950x or --cache L1=32KiB,8,latency=4 --cache memory=latency=200"
+	}
+	return text
+}
+
 // printPipeline asks and prints.
 func (a *app) printPipeline(r *reading, o *pipelineOptions, m *compute.Models, l *answerable, q answers.ModelQuestion, name string) error {
 	reply := m.Answer(q)
@@ -227,7 +236,7 @@ func (a *app) printPipeline(r *reading, o *pipelineOptions, m *compute.Models, l
 		d.Input = append(d.Input, report.Fact{Key: strings.ReplaceAll(label, " ", "_"), Label: label, Value: row[1]})
 	}
 	for _, note := range reply.Notes {
-		d.Warnings = append(d.Warnings, strings.TrimSuffix(note, "."))
+		d.Warnings = append(d.Warnings, warningOf(note))
 	}
 	d.Warnings = append(d.Warnings, "not modelled: "+strings.Join(reply.Unmodelled, "; "))
 	for _, key := range []string{"functions", "blocks", "bounds", "schedule"} {

@@ -328,7 +328,7 @@ func (o *scaleOptions) lay(d *report.Document, foretold, real *told) error {
 		d.Warnings = append(d.Warnings, string(w))
 	}
 	for _, note := range reply.Notes {
-		if note = strings.TrimSuffix(note, "."); !slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.EqualFold(w, note) }) {
+		if note = warningOf(note); !slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.EqualFold(w, note) }) {
 			d.Warnings = append(d.Warnings, note)
 		}
 	}
