@@ -96,9 +96,20 @@ type naiveSites struct {
 	walks map[walkID][]walkAt
 	lines map[trace.Line]*naiveLine
 	sets  map[[2]uint64][]trace.Line // by cache and set, most recently used first
+	cores map[uint32]*naiveCore
 	// Counted here, made lists at the end.
 	bins   map[any]map[int]uint64
 	before map[any]map[siteID]uint64
+	cold   map[any]uint64 // of cores' stacks, as the following
+	depths map[any]map[int]uint64
+	lost   map[any]map[int]uint64
+}
+
+// naiveCore is the private cache of a thread, which loses lines to other threads' stores.
+type naiveCore struct {
+	stacktest.Holes
+	touched map[trace.Line]bool
+	lost    map[trace.Line]int // the depths at which lines were lost
 }
 
 type (
@@ -137,6 +148,7 @@ func sitesByDefinition(p *trace.Program, b *trace.Batch, spec analysis.Spec, lin
 	n := &naiveSites{
 		p: p, spec: spec, line: uint64(lineBytes), code: map[siteID]*profile.Site{}, data: map[objectID]*profile.DataObject{},
 		walks: map[walkID][]walkAt{}, lines: map[trace.Line]*naiveLine{}, sets: map[[2]uint64][]trace.Line{}, bins: map[any]map[int]uint64{}, before: map[any]map[siteID]uint64{},
+		cores: map[uint32]*naiveCore{}, cold: map[any]uint64{}, depths: map[any]map[int]uint64{}, lost: map[any]map[int]uint64{},
 	}
 	for i := range b.Kind {
 		switch {
@@ -267,7 +279,38 @@ func (n *naiveSites) reference(b *trace.Batch, i int) {
 	s.Strides[strideOf(walk)]++
 	for line := b.Addr[i] / n.line; line <= (b.Addr[i]+bytes-1)/n.line; line++ {
 		n.access(line, b.Addr[i], bytes, id, of)
+		n.accessOn(thread, line, b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite, id, of)
 	}
+}
+
+// accessOn has a thread access a line on a core of its own.
+func (n *naiveSites) accessOn(thread uint32, line trace.Line, write bool, id siteID, of objectID) {
+	if n.cores[thread] == nil {
+		n.cores[thread] = &naiveCore{touched: map[trace.Line]bool{}, lost: map[trace.Line]int{}}
+	}
+	for other, c := range n.cores {
+		if write && other != thread {
+			if depth := c.Do(stacktest.Event{Op: stack.LoseOp, Line: line}); depth >= 0 {
+				c.lost[line] = depth
+			}
+		}
+	}
+	c := n.cores[thread]
+	depth, lostAt, lost := c.Do(stacktest.Event{Op: stack.AccessOp, Line: line}), 0, false
+	if lostAt, lost = c.lost[line]; lost {
+		delete(c.lost, line)
+	}
+	for _, who := range []any{id, of} {
+		switch {
+		case lost:
+			count(n.lost, who, profile.SiteBin(uint32(lostAt)))
+		case c.touched[line]:
+			count(n.depths, who, profile.SiteBin(uint32(depth)))
+		default:
+			n.cold[who]++
+		}
+	}
+	c.touched[line] = true
 }
 
 func strideOf(walk []walkAt) profile.Stride {
@@ -387,15 +430,39 @@ func (n *naiveSites) result(spec analysis.Spec) *profile.Sites {
 	if len(out.Data) == 1 && out.Data[0].Kind == profile.OtherObject {
 		out.Data = nil
 	}
+	if len(n.cores) > 1 {
+		out.Coherent = n.coherent(out, ids)
+	}
 	return out
 }
 
-func (n *naiveSites) lists(r *profile.Reuse, of any, ids []siteID) {
+func (n *naiveSites) coherent(of *profile.Sites, ids []siteID) *profile.CoherentSites {
+	out := &profile.CoherentSites{Code: make([]profile.CoherentReuse, len(of.Code))}
+	for i, id := range ids {
+		out.Code[i] = profile.CoherentReuse{Cold: n.cold[id], Bins: binCounts(n.depths[id]), Lost: binCounts(n.lost[id])}
+	}
+	for i := range of.Data {
+		o := &of.Data[i]
+		id := objectID{o.Kind, o.Number, o.Function, o.Name}
+		if o.Number != profile.NoSite {
+			id.function, id.name = "", ""
+		}
+		out.Data = append(out.Data, profile.CoherentReuse{Cold: n.cold[id], Bins: binCounts(n.depths[id]), Lost: binCounts(n.lost[id])})
+	}
+	return out
+}
+
+func binCounts(counts map[int]uint64) (list []profile.BinCount) {
 	for bin := range profile.SiteBins {
-		if c := n.bins[of][bin]; c != 0 {
-			r.Bins = append(r.Bins, profile.BinCount{Bin: uint8(bin), Count: c})
+		if c := counts[bin]; c != 0 {
+			list = append(list, profile.BinCount{Bin: uint8(bin), Count: c})
 		}
 	}
+	return list
+}
+
+func (n *naiveSites) lists(r *profile.Reuse, of any, ids []siteID) {
+	r.Bins = binCounts(n.bins[of])
 	for i, id := range ids {
 		if c := n.before[of][id]; c != 0 {
 			r.Before = append(r.Before, profile.SiteCount{Site: uint32(i), Count: c})

@@ -153,12 +153,13 @@ func (s Spec) tableFor(sets bool, program func() *trace.Program, of part) (list 
 	} else if s.has(Locality) {
 		distances := locality.New(s.LineBytes, s.Start, s.Mergeable, sets)
 		var communicated *communication.Analysis
+		var bySite *sites.Analysis
 		if s.has(Sites) {
 			o := s.sites()
 			o.Follows = of.told
 			follower := sites.New(o, program)
 			distances.Feed(s.SiteLineBytes(), follower)
-			list = append(list, follower)
+			list, bySite = append(list, follower), follower
 			if s.has(Communication) && !of.is {
 				communicated = communication.New(s.SiteLineBytes(), follower, s.decides(program))
 				if list = append(list, communicated); s.Mergeable {
@@ -168,6 +169,9 @@ func (s Spec) tableFor(sets bool, program func() *trace.Program, of part) (list 
 		}
 		if s.has(Sharing) && !of.lone {
 			stacks := sharing.New(s.sharing(), distances)
+			if bySite != nil {
+				stacks.FeedSites(s.SiteLineBytes(), bySite)
+			}
 			if communicated != nil && !s.Mergeable {
 				communicated.Follow(stacks)
 			}

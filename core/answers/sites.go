@@ -31,11 +31,8 @@ type Sites struct {
 	rows []ranking.Row // in the order of the table
 }
 
-// The names of what is no place in the code.
-const (
-	restName   = "(of no site: conflicts in sets)"
-	othersName = "(all others)"
-)
+// othersName is the name of rows that are summed up.
+const othersName = "(all others)"
 
 // Table has a row for each site, line, function or data object, those that miss
 // most in the first level first, or in the order of Sort, and one for what is of
@@ -64,14 +61,8 @@ func (s *Sites) Table(top int) report.Table {
 		}
 		add(s.unplaced(othersName, &others))
 	}
-	none := ranking.Row{Object: -1, Misses: make([]float64, len(s.Levels))}
-	any := false
-	for l := range s.Levels {
-		none.Misses[l] = s.Levels[l].Rest
-		any = any || none.Misses[l] > 0
-	}
-	if any {
-		add(s.unplaced(restName, &none))
+	if none := ranking.Rest(s.Levels); slices.Max(none.Misses) > 0 || slices.Max(none.Coherence) > 0 {
+		add(s.unplaced(ranking.RestName(s.Levels), &none))
 	}
 	return t
 }
@@ -161,12 +152,18 @@ func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 	for i := range t.Columns {
 		key := t.Columns[i].Key
 		if key == keep || strings.Contains(narrow, " "+key+" ") || strings.HasPrefix(key, "utilisation_") ||
-			strings.HasSuffix(key, "_misses") || strings.HasSuffix(key, "_misses_off") || key == s.level(0)+"_share" {
+			strings.HasSuffix(key, "_misses") && (!strings.HasSuffix(key, coherenceMisses) || key == s.level(0)+coherenceMisses) || strings.HasSuffix(key, "_misses_off") || key == s.level(0)+"_share" {
 			columns = append(columns, i)
 		}
 	}
 	return tally.Pick(t, columns...)
 }
+
+// coherenceMisses ends the key of a level's coherence misses.
+const coherenceMisses = "_coherence_misses"
+
+// coherent reports whether a level has coherence misses.
+func (s *Sites) coherent(n int) bool { return s.Levels[n].Coherence > 0 }
 
 // level is a level's name as columns begin with it.
 func (s *Sites) level(n int) string { return s.Levels[n].Level.Cache.Name }
@@ -193,6 +190,9 @@ func (s *Sites) columns() (list []report.Column) {
 			add(s.level(n)+"_misses_off", "±", "")
 		}
 		add(s.level(n)+"_share", "of all", "")
+		if s.coherent(n) {
+			add(s.level(n)+coherenceMisses, "of coherence", "")
+		}
 	}
 	add("miss_ratio", "miss ratio", "")
 	add("references", "references", "")
@@ -207,6 +207,9 @@ func (s *Sites) columns() (list []report.Column) {
 		if ways := s.Profile.Sites.Ways[i]; ways > 0 {
 			key += "_" + strconv.FormatUint(uint64(ways), 10)
 			label += "," + strconv.FormatUint(uint64(ways), 10)
+		}
+		if len(s.Profile.Sharing) > 0 {
+			label += " (one core)"
 		}
 		if s.otherLines() {
 			label += ", lines of " + strconv.FormatUint(uint64(s.Profile.Sites.LineBytes), 10) + " B"
@@ -343,6 +346,9 @@ func (s *Sites) numbers(row []report.Value, r *ranking.Row) []report.Value {
 			row = append(row, s.missesOff(r, n))
 		}
 		row = append(row, share)
+		if s.coherent(n) {
+			row = append(row, report.Real(r.Coherence[n]))
+		}
 	}
 	switch {
 	case r.Accesses == 0 && s.estimated():

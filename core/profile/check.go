@@ -49,6 +49,11 @@ func (p *Profile) Check() error {
 	if err := p.checkSharing(); err != nil {
 		return err
 	}
+	if p.Sites != nil {
+		if err := p.checkCoherent(); err != nil {
+			return err
+		}
+	}
 	if err := p.checkCommunication(); err != nil {
 		return err
 	}

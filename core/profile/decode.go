@@ -157,7 +157,7 @@ func finish(p *Profile, r, payload *Decoder, next int, digest [32]byte) (*Profil
 // sectionOrder is the order of the sections that the digest covers. The first
 // three have to be there. A line size has several sections, in turn with the next
 // one's; what comes once for each of them, or once, is behind.
-var sectionOrder = [][]string{{"INPT"}, {"TOTL"}, {"STAT"}, {"SAMP"}, {"PRED"}, {"LOCA", "WIND", "SETS"}, {"SITE"}, {"CNTR"}, {"SHAR"}, {"COMM"}, {"LOOP"}, {"BLCK"}}
+var sectionOrder = [][]string{{"INPT"}, {"TOTL"}, {"STAT"}, {"SAMP"}, {"PRED"}, {"LOCA", "WIND", "SETS"}, {"SITE"}, {"CNTR"}, {"SHAR"}, {"SCOH"}, {"COMM"}, {"LOOP"}, {"BLCK"}}
 
 const onceSections = 3
 
@@ -205,6 +205,8 @@ func (p *Profile) decodeSection(tag string, r *Decoder, next int, version uint64
 		p.Counters = decodeCounters(r)
 	case "SHAR":
 		p.decodeSharing(r)
+	case "SCOH":
+		p.decodeCoherent(r)
 	case "COMM":
 		p.Communication = p.decodeCommunication(r)
 	case "LOOP":

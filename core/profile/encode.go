@@ -63,6 +63,9 @@ import (
 //	      domains, each: list of core - (previous + 1); of each of these cores cold;
 //	      histogram; and the five changes; rows as in SETS; counts of foreign lines.
 //	      Counts are cold; histogram; rows as in SETS
+//	SCOH  of each site and object in SITE, its accesses on the coherent stacks of
+//	      cores: cold; list of (bin - (previous + 1), count) of distances; the same
+//	      list of coherence misses, by the depth at which the line was lost
 //	COMM  threads taken for one with the 64th; list of granularities, each: bytes;
 //	      list of flows; of the 5 classes granules, references and events;
 //	      list of pairs, each: producer; consumer; object; events; transfers;
@@ -214,6 +217,9 @@ func (p *Profile) canonical(w *writer) {
 	}
 	for i := range p.Sharing {
 		w.section("SHAR", p.Sharing[i].encode)
+	}
+	if p.Sites != nil && p.Sites.Coherent != nil {
+		w.section("SCOH", p.Sites.Coherent.encode)
 	}
 	if p.Communication != nil {
 		w.section("COMM", p.Communication.encode)

@@ -144,6 +144,16 @@ func (p *Profile) LocalityAt(lineBytes uint32) *Locality {
 	return nil
 }
 
+// SharingAt returns the stacks of threads at a line size, or nil.
+func (p *Profile) SharingAt(lineBytes uint32) *Sharing {
+	for i := range p.Sharing {
+		if p.Sharing[i].LineBytes == lineBytes {
+			return &p.Sharing[i]
+		}
+	}
+	return nil
+}
+
 // WindowBins is the number of bins of a [Windows] row: bin 0 counts distance 0,
 // bin k the distances from 2^(k-1) to 2^k - 1, the last one cold accesses.
 const WindowBins = 35

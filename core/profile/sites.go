@@ -28,6 +28,9 @@ type Sites struct {
 
 	Code []Site       // ascending: see [CompareSites]
 	Data []DataObject // ascending: see [CompareObjects]; nil where the trace names no data
+	// Coherent counts the same accesses on the coherent stacks of cores. It is nil where
+	// Sharing is, and in profiles of programs that did not count it yet.
+	Coherent *CoherentSites
 }
 
 // Measured is the index in Capacities of a cache of so many lines and ways, 0 for

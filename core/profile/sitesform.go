@@ -138,13 +138,7 @@ func (w *packer) masked(counts []uint64) {
 
 func (w *packer) reuse(r *Reuse) {
 	w.uint(r.Cold)
-	w.uint(uint64(len(r.Bins)))
-	next := uint8(0)
-	for _, b := range r.Bins {
-		w.uint(uint64(b.Bin - next))
-		w.uint(b.Count)
-		next = b.Bin + 1
-	}
+	w.binCounts(r.Bins)
 	for _, u := range r.Used {
 		w.uint(u.Fetched)
 		w.uint(u.BytesUsed)
@@ -155,6 +149,17 @@ func (w *packer) reuse(r *Reuse) {
 		w.uint(uint64(c.Site - site))
 		w.uint(c.Count)
 		site = c.Site + 1
+	}
+}
+
+// binCounts writes ascending bins as differences.
+func (w *packer) binCounts(list []BinCount) {
+	w.uint(uint64(len(list)))
+	next := uint8(0)
+	for _, b := range list {
+		w.uint(uint64(b.Bin - next))
+		w.uint(b.Count)
+		next = b.Bin + 1
 	}
 }
 
@@ -266,17 +271,8 @@ func (r *sitesReader) site(s, last *Site) {
 }
 
 func (r *sitesReader) reuse() (u Reuse) {
-	u.Cold = r.Uint()
-	from, bin := len(r.bins), uint64(0)
-	for range r.Length(2) {
-		bin += r.UintBelow(SiteBins - bin)
-		r.bins = append(r.bins, BinCount{uint8(bin), r.Uint()})
-		if bin++; r.err != nil {
-			break
-		}
-	}
-	u.Bins, r.bins = taken(r.bins, from)
-	from = len(r.used)
+	u.Cold, u.Bins = r.Uint(), r.binCounts()
+	from := len(r.used)
 	for range r.capacities {
 		r.used = append(r.used, Utilisation{r.Uint(), r.Uint()})
 	}
@@ -292,6 +288,20 @@ func (r *sitesReader) reuse() (u Reuse) {
 	}
 	u.Before, r.before = taken(r.before, from)
 	return u
+}
+
+// binCounts reads what packer.binCounts wrote.
+func (r *sitesReader) binCounts() (list []BinCount) {
+	from, bin := len(r.bins), uint64(0)
+	for range r.Length(2) {
+		bin += r.UintBelow(SiteBins - bin)
+		r.bins = append(r.bins, BinCount{uint8(bin), r.Uint()})
+		if bin++; r.err != nil {
+			break
+		}
+	}
+	list, r.bins = taken(r.bins, from)
+	return list
 }
 
 // taken gives what was appended to list from index from on, and the list to go

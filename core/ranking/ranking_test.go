@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -13,6 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/ranking"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -70,6 +73,7 @@ func drawCache(t *rapid.T, name string) hierarchy.Cache {
 	if rapid.IntRange(0, 3).Draw(t, "exclusive") == 0 {
 		c.Inclusion = hierarchy.Exclusive
 	}
+	c.SharedBy = rapid.Uint32Range(0, 4).Draw(t, "shared")
 	if rapid.IntRange(0, 4).Draw(t, "longer lines") == 0 {
 		c.LineBytes, c.SizeBytes = 128, c.SizeBytes*2
 	}
@@ -79,16 +83,40 @@ func drawCache(t *rapid.T, name string) hierarchy.Cache {
 // What sites miss, and objects, and the rest, is what the level misses.
 func TestMissesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		spec := analysis.Spec{LineBytes: []uint32{64, 128}}
-		if rapid.Bool().Draw(t, "set tables") {
-			spec.Analyses = analysis.Sites | analysis.Sets
+		spec := analysis.Spec{LineBytes: []uint32{64, 128}, Domains: [][]uint32{{0, 1}}}
+		if rapid.Bool().Draw(t, "on one core") {
+			spec.Analyses = analysis.Sites
+		}
+		if rapid.Bool().Draw(t, "measured") {
+			spec.Utilisation = []uint64{64 * 16}
 		}
 		p := random(t, spec)
 		if p.Sites == nil {
 			return
 		}
+		old := rapid.IntRange(0, 4).Draw(t, "old profile") == 0
+		if old {
+			p.Sites.Coherent = nil
+		}
 		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{drawCache(t, "L1"), drawCache(t, "L2"), drawCache(t, "L3")}}
-		for _, l := range attribute(t, p, h) {
+		predicted, _, err := hierarchy.NewCoreAsker(p).Predict(h, nil)
+		if err != nil {
+			t.Skip("the profile lacks a domain")
+		}
+		for i, l := range attribute(t, p, h) {
+			if l.Level != predicted.Levels[i] {
+				t.Fatalf("%v: level %+v, want %+v", l.Level.Cache, l.Level, predicted.Levels[i])
+			}
+			coherence := 0.0
+			if len(predicted.Cores) > 0 {
+				coherence = predicted.Coherence[i]
+			}
+			if rest := ranking.Rest([]ranking.Attribution{l}).Coherence[0]; l.Coherence != coherence || !near(sum(l.SiteCoherence)+rest, coherence) || rest < 0 {
+				t.Fatalf("%v: %v coherence misses of sites and %v of none, want %v", l.Level.Cache, sum(l.SiteCoherence), rest, coherence)
+			}
+			if len(l.Data) > 0 && len(l.SiteCoherence) > 0 && !near(sum(l.DataCoherence), sum(l.SiteCoherence)) {
+				t.Fatalf("%v: %v coherence misses of objects, want %v", l.Level.Cache, sum(l.DataCoherence), sum(l.SiteCoherence))
+			}
 			if got := sum(l.Sites) + l.Rest; !near(got, l.Level.Misses) {
 				t.Fatalf("%v: sites miss %v, want %v", l.Level.Cache, got, l.Level.Misses)
 			}
@@ -100,11 +128,142 @@ func TestMissesAddUp(t *testing.T) {
 					t.Fatalf("%v: a site misses %v of %v accesses", l.Level.Cache, l.Sites[i], most)
 				}
 			}
-			if l.Rest < 0 || l.Level.Cache.Full() && l.Level.Cache.LineBytes == 64 && l.Level.Method == hierarchy.Exact && l.Rest != 0 {
+			if l.Rest < 0 || l.Level.Cache.Full() && l.Level.Cache.LineBytes == 64 && l.Level.Method == hierarchy.Exact && l.Rest != 0 && !l.RestUnknown {
 				t.Fatalf("%v: %v misses of no site", l.Level.Cache, l.Rest)
 			}
 		}
 	})
+}
+
+// privateCaches are simulated caches of threads, each on a core of its own: a store takes
+// the line from all others.
+type privateCaches struct {
+	caches map[uint32]*stacktest.Private
+	taken  map[[2]uint64]bool // by thread and line: it was there when another's store took it
+	lines  int
+}
+
+// access reports whether an access misses, and whether that is a coherence miss.
+func (c *privateCaches) access(thread uint32, line trace.Line, write bool) (misses, coherence bool) {
+	if c.caches[thread] == nil {
+		c.caches[thread] = &stacktest.Private{Sets: 1, Ways: c.lines}
+	}
+	for other, cache := range c.caches {
+		if write && other != thread && cache.Do(stacktest.Event{Op: stack.LoseOp, Line: line}) {
+			c.taken[[2]uint64{uint64(other), line}] = true
+		}
+	}
+	key := [2]uint64{uint64(thread), line}
+	misses = !c.caches[thread].Do(stacktest.Event{Op: stack.AccessOp, Line: line})
+	coherence = misses && c.taken[key]
+	delete(c.taken, key)
+	return misses, coherence
+}
+
+// In private caches whose capacities are edges of bins, sites miss as often as simulated
+// caches count, and as often for other cores' stores.
+func TestExactOnCores(t *testing.T) {
+	seen := 0.0
+	rapid.Check(t, func(t *rapid.T) {
+		lines := profile.SiteBinFrom(rapid.IntRange(1, 32).Draw(t, "bin"))
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
+		program := tracetest.RandomProgram(rng)
+		steps := tracetest.RandomSteps(rng, program, 200+rng.IntN(1500))
+		for i := range steps { // a part of the memory is what all threads use most
+			for k := range steps[i].Values {
+				if rng.IntN(2) == 0 {
+					steps[i].Values[k] %= 1 << 10
+				}
+			}
+		}
+		p := analysed(t, analysis.Spec{Utilisation: []uint64{64 * lines}}, program, steps)
+		if p.Sites == nil || len(p.Sharing) == 0 {
+			return
+		}
+		rows := tracetest.Rows(program, steps...)
+		caches := privateCaches{map[uint32]*stacktest.Private{}, map[[2]uint64]bool{}, int(lines)}
+		misses, coherence := map[uint32]float64{}, map[uint32]float64{}
+		for i, kind := range rows.Kind {
+			if !kind.IsReference() {
+				continue
+			}
+			write := kind == trace.Store || kind == trace.Modify || kind == trace.RangeWrite
+			for line := rows.Addr[i] / 64; line <= (rows.Addr[i]+uint64(max(rows.Bytes[i], 1))-1)/64; line++ {
+				missed, lost := caches.access(rows.Thread[i], line, write)
+				if missed {
+					misses[rows.Site[i]]++
+				}
+				if lost {
+					coherence[rows.Site[i]]++
+				}
+			}
+		}
+		got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}}})[0]
+		if !got.Exact || got.Rest != 0 {
+			t.Fatalf("%d lines: exact: %v, %v of no site", lines, got.Exact, got.Rest)
+		}
+		for i := range p.Sites.Code {
+			number, lost := p.Sites.Code[i].Number, 0.0
+			if got.SiteCoherence != nil {
+				lost = got.SiteCoherence[i]
+			}
+			if got.Sites[i] != misses[number] || lost != coherence[number] {
+				t.Fatalf("%d lines: site %d misses %v, %v for other cores' stores; want %v and %v", lines, number, got.Sites[i], lost, misses[number], coherence[number])
+			}
+		}
+		seen += got.Coherence
+	})
+	if seen == 0 {
+		t.Error("no trace has a coherence miss")
+	}
+}
+
+// What all cores share, and what was measured of it, is as on one core.
+func TestSharedByAll(t *testing.T) {
+	program, steps := tracetest.Multiplication(32)
+	for i := range steps {
+		steps[i].Thread = uint32(i) % 2
+	}
+	shared := hierarchy.Cache{Name: "L1", SizeBytes: 2 << 10, LineBytes: 64, SharedBy: 2}
+	p := analysed(t, analysis.Spec{Utilisation: []uint64{shared.SizeBytes}}, program, steps)
+	got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{shared}})[0]
+	if !got.Exact || got.Coherence != 0 || sum(got.Sites) != got.Level.Misses {
+		t.Errorf("%+v: want the misses that were counted", got)
+	}
+	for i := range p.Sites.Code {
+		if want := float64(p.Sites.Code[i].Reuse.Used[0].Fetched); got.Sites[i] != want {
+			t.Errorf("site %d misses %v, want %v", i, got.Sites[i], want)
+		}
+	}
+	private := shared
+	private.SharedBy = 0
+	own := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{private}})[0]
+	if !near(sum(own.Sites), own.Level.Misses) || own.Level.Misses == got.Level.Misses || own.Countable != "" {
+		t.Errorf("%+v: want the misses of private caches, which no analysis counts by site", own)
+	}
+}
+
+// A profile that does not tell coherent stacks by site has misses of no known site, and
+// says so.
+func TestProfileWithoutCoherentSites(t *testing.T) {
+	program, steps := tracetest.Multiplication(8)
+	for i := range steps {
+		steps[i].Thread = uint32(i) % 2
+	}
+	p := analysed(t, analysis.Spec{}, program, steps)
+	p.Sites.Coherent = nil
+	r, _ := ranking.New(p)
+	levels, warnings, err := r.Attribute(hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 1 << 20, LineBytes: 64}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := levels[0]
+	if l.Exact || !l.RestUnknown || l.Rest <= 0 || l.Coherence <= 0 || !near(sum(l.Sites)+l.Rest, l.Level.Misses) || ranking.RestName(levels) != "(of no known site)" {
+		t.Errorf("%+v: want the coherence misses to be of no known site", l)
+	}
+	if !slices.ContainsFunc(warnings, func(w hierarchy.Warning) bool { return strings.Contains(string(w), "analyze the trace again") }) {
+		t.Errorf("%q: want a warning", warnings)
+	}
 }
 
 // At the edges of bins sites miss what was counted of them.
@@ -116,6 +275,7 @@ func TestExactAtEdges(t *testing.T) {
 		if p.Sites == nil {
 			return
 		}
+		p.Sharing = nil // what was counted is of one cache
 		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}}}
 		counted := attribute(t, p, h)[0]
 		binned := *p

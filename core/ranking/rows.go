@@ -32,6 +32,7 @@ type Row struct {
 	Strides                    [profile.NumStrides]uint64 // of code
 	Used                       []profile.Utilisation      // by capacity
 	Misses                     []float64                  // by level
+	Coherence                  []float64                  // coherence misses, by level
 }
 
 // place is what tells rows of code apart.
@@ -76,7 +77,8 @@ func (r *Ranker) code(levels []Attribution, by By) (rows []Row) {
 		if !known {
 			n = len(rows)
 			at[key] = n
-			row := Row{Function: s.Function, Module: s.Module, File: s.File, Line: s.Line, Object: -1, Misses: make([]float64, len(levels))}
+			row := Row{Function: s.Function, Module: s.Module, File: s.File, Line: s.Line, Object: -1}
+			row.addLevels(make([]float64, len(levels)), make([]float64, len(levels)))
 			if by == Function && key.site == 0 {
 				row.Line = 0
 			}
@@ -90,6 +92,9 @@ func (r *Ranker) code(levels []Attribution, by By) (rows []Row) {
 		}
 		for l := range levels {
 			row.Misses[l] += levels[l].Sites[i]
+			if of := levels[l].SiteCoherence; of != nil {
+				row.Coherence[l] += of[i]
+			}
 		}
 	}
 	return rows
@@ -102,7 +107,10 @@ func (r *Ranker) objects(levels []Attribution) []Row {
 		rows[i] = Row{Function: o.Function, File: o.File, Line: o.Line, Object: i}
 		rows[i].add(o.References, &o.Reuse)
 		for l := range levels {
-			rows[i].Misses = append(rows[i].Misses, levels[l].Data[i])
+			rows[i].Misses, rows[i].Coherence = append(rows[i].Misses, levels[l].Data[i]), append(rows[i].Coherence, 0)
+			if of := levels[l].DataCoherence; of != nil {
+				rows[i].Coherence[l] = of[i]
+			}
 		}
 	}
 	return rows
@@ -136,11 +144,47 @@ func (r *Row) Merge(other *Row) {
 	for c, n := range other.Strides {
 		r.Strides[c] += n
 	}
-	if r.Misses == nil {
-		r.Misses = make([]float64, len(other.Misses))
+	r.addLevels(other.Misses, other.Coherence)
+}
+
+// Rest is the row of what is of no site and no object.
+func Rest(levels []Attribution) Row {
+	r := Row{Object: -1}
+	for i := range levels {
+		l := &levels[i]
+		r.Misses = append(r.Misses, l.Rest)
+		coherence := l.Coherence
+		for _, n := range l.SiteCoherence {
+			coherence -= n
+		}
+		if nearly(l.Coherence, l.Coherence-coherence) {
+			coherence = 0
+		}
+		r.Coherence = append(r.Coherence, coherence)
 	}
-	for l, n := range other.Misses {
+	return r
+}
+
+// RestName names that row.
+func RestName(levels []Attribution) string {
+	for i := range levels {
+		if levels[i].Rest > 0 && levels[i].RestUnknown {
+			return "(of no known site)"
+		}
+	}
+	return "(of no site: conflicts in sets)"
+}
+
+// addLevels adds misses and coherence misses by level.
+func (r *Row) addLevels(misses, coherence []float64) {
+	if r.Misses == nil {
+		r.Misses, r.Coherence = make([]float64, len(misses)), make([]float64, len(misses))
+	}
+	for l, n := range misses {
 		r.Misses[l] += n
+	}
+	for l, n := range coherence {
+		r.Coherence[l] += n
 	}
 }
 

@@ -49,7 +49,14 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	case slices.ContainsFunc(next.Locality, func(l profile.Locality) bool { return l.Sets == nil }):
 		return errState
 	case !a.seen:
-		return a.Restore(next)
+		err := a.Restore(next)
+		for _, s := range a.sizes {
+			if err == nil && a.running && s.follower != nil {
+				s.follower.BeginCores()
+				s.follower.JoinCores(nil, nil)
+			}
+		}
+		return err
 	}
 	o := a.options
 	o.Mergeable = true // which the segment is, whatever it is added to

@@ -91,16 +91,32 @@ func (c *core) other(op stack.Op, line trace.Line) {
 }
 
 // run does what there is to do, and writes the distances of the accesses on the
-// private stack to where their turns were.
-func (c *core) run(private *[maxAccesses]uint32) {
+// private stack, and the depths on the coherent one if there is a follower, to where
+// their turns were. It reports whether there were coherence misses.
+func (c *core) run(s *lineSize) (lost bool) {
 	c.asked = c.asked[:0]
 	c.room(len(c.lines))
-	c.measure(private)
+	c.measure(&s.private)
 	if c.noting {
 		c.coherent.NoteHoles() // and not of lines that were there when it began
 	}
-	c.cohere()
+	lost = c.cohere()
+	if s.follower != nil {
+		c.scatter(&s.coherent, c.depths)
+		if lost {
+			c.scatter(&s.lostAt, c.lostAt)
+		}
+	}
 	c.lines, c.foreign, c.turns, c.others, c.several = c.lines[:0], c.foreign[:0], c.turns[:0], c.others[:0], false
+	return lost
+}
+
+// scatter writes a number of each access to where its turn was.
+func (c *core) scatter(to *[maxAccesses]uint32, numbers []uint32) {
+	for _, t := range c.turns {
+		copy(to[t.first:], numbers[:t.accesses])
+		numbers = numbers[t.accesses:]
+	}
 }
 
 // measure makes the accesses on the private stack.
@@ -117,18 +133,16 @@ func (c *core) measure(private *[maxAccesses]uint32) {
 		}
 	}
 	c.privateCounts.addAll(depths)
-	for _, t := range c.turns {
-		copy(private[t.first:], depths[:t.accesses])
-		depths = depths[t.accesses:]
-	}
+	c.scatter(private, depths)
 }
 
-// cohere does all operations on the coherent stack.
-func (c *core) cohere() {
+// cohere does all operations on the coherent stack. It reports whether there were
+// coherence misses.
+func (c *core) cohere() (lost bool) {
 	done := 0
 	for i := range c.others {
 		o := &c.others[i]
-		c.access(done, o.access)
+		lost = c.access(done, o.access) || lost
 		done = o.access
 		if o.op == stack.LoseOp {
 			c.coherent.Lose(o.line)
@@ -137,24 +151,26 @@ func (c *core) cohere() {
 			c.asked = append(c.asked, c.coherent.Depth(o.line))
 		}
 	}
-	c.access(done, len(c.lines))
+	lost = c.access(done, len(c.lines)) || lost
 	c.coherentCounts.addAll(c.depths[:len(c.lines)])
+	return lost
 }
 
 // access makes some of the accesses on the coherent stack, and counts apart those to
-// lines that were lost.
-func (c *core) access(lo, hi int) {
+// lines that were lost. It reports whether there were some.
+func (c *core) access(lo, hi int) (some bool) {
 	if lo == hi {
-		return
+		return false
 	}
 	if c.coherent.Access(c.lines[lo:hi], c.depths[lo:], c.lostAt[lo:]) == 0 {
-		return
+		return false
 	}
 	for i, d := range c.depths[lo:hi] {
 		if d == lost {
 			c.lost.add(c.lostAt[lo+i])
 		}
 	}
+	return true
 }
 
 // room makes room for the results of so many accesses.

@@ -12,6 +12,9 @@ type joint struct {
 	touchedBy directory // holders: the cores that have touched a line in the segment so far
 	kept      []bool    // of each note, whether it stays
 	near      []uint32  // of each note that is a first touch, its private distance
+	depths    []uint32  // and its depth on the coherent stack
+	lostAt    []uint32  // and, if the line was lost, the depth at which it was
+	touched   []int     // notes that are first touches of cores
 	work      []work    // of each core
 	first     []firsts  // of each domain
 
@@ -51,6 +54,7 @@ func (s *lineSize) join(p *sizePart, to []uint8) error {
 	s.addCores(len(s.analysis.cores.list))
 	p.renumber(to, len(s.cores))
 	j := &joint{sizePart: p, kept: make([]bool, len(p.notes)), near: make([]uint32, len(p.notes))}
+	j.depths, j.lostAt = make([]uint32, len(p.notes)), make([]uint32, len(p.notes))
 	j.touchedBy.reset()
 	j.work, j.first = make([]work, len(s.cores)), make([]firsts, len(p.domains))
 	s.joint = j
@@ -64,6 +68,9 @@ func (s *lineSize) join(p *sizePart, to []uint8) error {
 			return err
 		}
 	}
+	if s.follower != nil {
+		s.follower.JoinCores(j.firstTouches())
+	}
 	for k, d := range s.domains {
 		d.resolve(j, k+1)
 	}
@@ -73,6 +80,15 @@ func (s *lineSize) join(p *sizePart, to []uint8) error {
 	s.putOnTop(j)
 	s.keepNotes(j)
 	return nil
+}
+
+// firstTouches gives what first touches of cores found on the coherent stacks, in order.
+func (j *joint) firstTouches() (depths, lostAt []uint32) {
+	depths, lostAt = []uint32{}, []uint32{}
+	for _, i := range j.touched {
+		depths, lostAt = append(depths, j.depths[i]), append(lostAt, j.lostAt[i])
+	}
+	return depths, lostAt
 }
 
 // renumber gives cores the numbers that they have here.
@@ -144,6 +160,7 @@ func (s *lineSize) meet(j *joint, i int) {
 	if w.steps = append(w.steps, i); n.op() == again {
 		return
 	}
+	j.touched = append(j.touched, i)
 	foreign := false
 	for k, d := range s.allDomains() {
 		if d.has(n.core()) && d.meet(&j.first[k], i, n, e.holders) && k == 0 {
@@ -219,7 +236,7 @@ func (c *core) joinCoherent(j *joint, number int) error {
 			*n = noteOf(n.line, again, n.core(), below.Again(n.line, n.filled()))
 			j.kept[i] = n.matters()
 		default:
-			j.kept[i] = c.touch(below, n)
+			j.depths[i], j.lostAt[i], j.kept[i] = c.touch(below, n)
 		}
 	}
 	state := j.cores[number].coherent
@@ -236,22 +253,24 @@ func (c *core) joinCoherent(j *joint, number int) error {
 	return c.coherent.Restore(state)
 }
 
-// touch counts a first touch in a segment, and tells whether the note of it stays.
-func (c *core) touch(below *stack.Below, n *note) bool {
+// touch counts a first touch in a segment: it returns its depth and, if the line was
+// lost, the depth at which it was. The note remains if it still says something of what
+// comes before.
+func (c *core) touch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
 	depth, lostAt, filled := below.Touch(n.line, n.filled())
 	switch depth {
 	case cold:
 		*n = noteOf(n.line, touched, n.core(), filled)
-		return true
+		return depth, 0, true
 	case lost:
 		c.coherentCounts.cold--
 		c.lost.add(lostAt)
 		*n = noteOf(n.line, again, n.core(), filled)
-		return n.matters()
+		return depth, lostAt, n.matters()
 	}
 	c.coherentCounts.cold--
 	c.coherentCounts.add(depth)
-	return false
+	return depth, 0, false
 }
 
 // resolve makes the first touches of a segment on the stack of a domain.

@@ -159,6 +159,32 @@ func (a *Analysis) Feed(lineBytes uint32, asker Asker) {
 	}
 }
 
+// Follower takes what every access finds on the coherent stack of its core, at one line
+// size, so that it can be counted by something else than cores: package sites does so.
+type Follower interface {
+	// BeginCores says that several cores have appeared. The accesses before were all of
+	// one core; they found on its coherent stack what they found on that of the pass.
+	BeginCores()
+	// FollowCores takes the accesses that the pass handed over last. depths are stack.Cold
+	// for a core's first access to a line, and stack.Lost for a coherence miss, of which
+	// lostAt has the depth at which the line was lost. lost says that there are some. The
+	// lists are valid until it returns.
+	FollowCores(depths, lostAt []uint32, lost bool)
+	// JoinCores says that a segment is appended to what was counted since BeginCores, and
+	// what became of the first touches of each core in it, in order, as FollowCores does.
+	// nil: they stay first touches.
+	JoinCores(depths, lostAt []uint32)
+}
+
+// FeedSites has a follower take the accesses at one of the line sizes.
+func (a *Analysis) FeedSites(lineBytes uint32, f Follower) {
+	for _, s := range a.sizes {
+		if s.bytes == lineBytes {
+			s.follower = f
+		}
+	}
+}
+
 // Threads gives the threads of each core so far, by order of appearance: the
 // numbers that [Accesses] has.
 func (a *Analysis) Threads() [][]uint32 {
@@ -192,6 +218,7 @@ type lineSize struct {
 	analysis *Analysis
 	bytes    uint32
 	asker    Asker    // or nil
+	follower Follower // or nil
 	segment  *segment // or nil
 	joint    *joint   // while a segment is appended, or nil
 
@@ -207,6 +234,8 @@ type lineSize struct {
 	core    [maxAccesses]uint8
 	write   [maxAccesses]bool
 	private [maxAccesses]uint32 // distances on the stack of their core
+	// Of their depths on its coherent stack, for a follower:
+	coherent, lostAt [maxAccesses]uint32
 }
 
 // begin makes stacks for the cores that there are. All that was before belongs to
@@ -226,6 +255,9 @@ func (s *lineSize) begin() {
 	}
 	if s.segment != nil {
 		s.segment.begin(s.analysis.pass.FirstTouches(s.bytes))
+	}
+	if s.follower != nil {
+		s.follower.BeginCores()
 	}
 }
 
@@ -273,11 +305,15 @@ func (s *lineSize) Follow(a *locality.Accesses) {
 		}
 		return
 	}
+	lost := false
 	for n, c := range s.cores {
-		c.run(&s.private)
+		lost = c.run(s) || lost
 		if s.segment != nil {
 			s.segment.fill(n, c.coherent.Filled())
 		}
+	}
+	if s.follower != nil {
+		s.follower.FollowCores(s.coherent[:len(a.Lines)], s.lostAt[:len(a.Lines)], lost)
 	}
 	if s.segment != nil {
 		s.segment.settle()

@@ -2,6 +2,7 @@ package sites
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
@@ -39,6 +40,19 @@ func (t *bins) add(lists []uint32, distances []uint32) {
 			counts = t.counts
 		}
 		counts[group<<3|uint32(bin)&7]++
+	}
+}
+
+// addCoherent counts depths on coherent stacks for each of the lists, but for those of
+// lines that were lost, which it counts in lost by the depth at which they were.
+func (t *bins) addCoherent(lost *bins, lists, depths, lostAt []uint32) {
+	lists, lostAt = lists[:len(depths)], lostAt[:len(depths)]
+	for i, d := range depths {
+		if d != stack.Lost {
+			*t.at(lists[i], binOf(d))++
+		} else {
+			*lost.at(lists[i], binOf(lostAt[i]))++
+		}
 	}
 }
 
@@ -87,23 +101,30 @@ func (t *bins) addTo(sum *[coldBin + 1]uint64, list uint32) {
 	}
 }
 
-// load adds what a profile tells.
-func (t *bins) load(list uint32, r *profile.Reuse) {
-	*t.at(list, coldBin) += r.Cold
-	for _, b := range r.Bins {
-		*t.at(list, int(b.Bin)) += b.Count
+// addTimes adds what a profile tells, as often as times says.
+func (t *bins) addTimes(list uint32, times, cold uint64, counts []profile.BinCount) {
+	*t.at(list, coldBin) += times * cold
+	for _, b := range counts {
+		*t.at(list, int(b.Bin)) += times * b.Count
 	}
 }
 
-// reuse tells a sum over bins as a profile does.
-func reuse(sum *[coldBin + 1]uint64) (r profile.Reuse) {
-	r.Cold = sum[coldBin]
+// clone gives a copy.
+func (t *bins) clone() bins { return bins{slices.Clone(t.groups), slices.Clone(t.counts)} }
+
+// counted lists the bins of a sum that are not zero.
+func counted(sum *[coldBin + 1]uint64) (list []profile.BinCount) {
 	for bin, n := range sum[:coldBin] {
 		if n != 0 {
-			r.Bins = append(r.Bins, profile.BinCount{Bin: uint8(bin), Count: n})
+			list = append(list, profile.BinCount{Bin: uint8(bin), Count: n})
 		}
 	}
-	return r
+	return list
+}
+
+// reuse tells a sum over bins as a profile does.
+func reuse(sum *[coldBin + 1]uint64) profile.Reuse {
+	return profile.Reuse{Cold: sum[coldBin], Bins: counted(sum)}
 }
 
 func isCold(d uint32) bool { return d == stack.Cold }

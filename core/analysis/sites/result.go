@@ -20,6 +20,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 		LineBytes: a.options.LineBytes, Capacities: slices.Clone(a.options.Capacities), Ways: slices.Clone(a.options.Ways), Previous: a.options.Previous,
 		Code: s.code(), Data: s.data(),
 	}
+	p.Sites.Coherent = s.coherent(p.Sites)
 	a.places.codeAt, a.places.dataAt = s.codeAt, s.dataAt
 	if state {
 		p.Segment.Sites = s.state(p.Sites)

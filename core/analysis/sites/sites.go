@@ -52,7 +52,6 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -84,9 +83,11 @@ type Analysis struct {
 	rows   []uint32     // pairs of the batch's references
 	begins []trace.Addr // of the blocks that they lie in; nil where nobody asks
 	split  []uint32     // pairs of accesses, where a reference makes several
+	latest []uint32     // pairs of the accesses that Follow took last
 	last   int          // the reference that the last access belongs to
 
 	bins    bins
+	cores   *cores   // the same accesses on the coherent stacks of cores; nil: there is one core
 	extra   []uint64 // by pair: accesses that are not the first of their reference
 	threads strides
 	lines   *lines // nil where nothing is noted of lines
@@ -158,7 +159,7 @@ func (a *Analysis) Close() {}
 
 // Consume implements analysis.Analysis. It comes before locality's.
 func (a *Analysis) Consume(b *trace.Batch) error {
-	a.last = -1
+	a.last, a.joining.part = -1, nil
 	if a.absent = a.absent || b.Site == nil && b.PC == nil; a.absent {
 		return nil
 	}
@@ -255,6 +256,7 @@ func (a *Analysis) pairNumber(p pair) uint32 {
 		a.pairOf[p] = n
 		a.pairs = append(a.pairs, p)
 		a.bins.addList()
+		a.cores.addList()
 		a.extra = append(a.extra, 0)
 		if a.lines != nil {
 			a.lines.addPair()
@@ -302,16 +304,13 @@ func (a *Analysis) Follow(x *locality.Accesses) {
 		pairs = a.gather(x)
 	}
 	pairs = pairs[:len(x.Distances)]
+	a.latest = pairs
 	a.bins.add(pairs, x.Distances)
 	if a.lines != nil {
 		a.lines.follow(x, pairs, a.pairs)
 	}
 	if a.options.Mergeable {
-		for i, d := range x.Distances {
-			if d == stack.Cold {
-				a.joining.firsts = append(a.joining.firsts, pairs[i])
-			}
-		}
+		a.joining.firsts = appendCold(a.joining.firsts, pairs, x.Distances)
 	}
 }
 

@@ -26,6 +26,8 @@ import (
 //	  · mask of the bytes used · where mergeable: mask of those of the first time
 //	list of first touches where mergeable, in order, each: uv site · uv object
 //	list of blocks, none where mergeable, ascending, each: uv object · 8 bytes address · uv bytes
+//	where there are coherent stacks of cores, list of the first touches of each core
+//	where mergeable, in order, each: uv site · uv object
 //
 // With this a segment is appended (MODELS §9). Its first touches become accesses
 // at a distance, of the same pair; its first stay of a line is joined to the last
@@ -52,6 +54,7 @@ type joining struct {
 	firsts []uint32 // pairs of the first touches so far, where mergeable
 
 	// Of the segment that is being appended:
+	part  *loader  // until more is analysed
 	next  []uint32 // pairs of its first touches that were not resolved yet
 	lines map[trace.Line]*lineState
 	stack []trace.Line // at its end
@@ -84,7 +87,15 @@ func (s *summary) state(in *profile.Sites) []byte {
 	for _, n := range a.joining.firsts {
 		b = s.appendPair(b, n)
 	}
-	return s.appendBlocks(b)
+	b = s.appendBlocks(b)
+	if in.Coherent == nil {
+		return b
+	}
+	b = binary.AppendUvarint(b, uint64(len(a.cores.firsts)))
+	for _, n := range a.cores.firsts {
+		b = s.appendPair(b, n)
+	}
+	return b
 }
 
 func (s *summary) appendPair(b []byte, n uint32) []byte {
@@ -185,13 +196,14 @@ func (a *Analysis) Append(next *profile.Profile) error { return a.load(next, fal
 
 // load adds what a profile tells: of the run so far, or of the segment behind.
 func (a *Analysis) load(p *profile.Profile, restore bool) error {
+	a.joining.part = nil
 	if p.Totals.AllReferences() == 0 {
 		return nil
 	}
 	if a.absent = a.absent || p.Sites == nil; a.absent {
 		return nil
 	}
-	r := &loader{Decoder: profile.NewDecoder(p.Segment.Sites), a: a, in: p.Sites}
+	r := &loader{Decoder: profile.NewDecoder(p.Segment.Sites), a: a, in: p.Sites, several: p.SharingAt(p.Sites.LineBytes) != nil}
 	o := a.options
 	r.mergeable = r.UintBelow(2) == 1
 	if p.Sites.LineBytes != o.LineBytes || !slices.Equal(p.Sites.Capacities, o.Capacities) || !slices.Equal(p.Sites.Ways, o.Ways) || p.Sites.Previous != o.Previous ||
@@ -207,19 +219,25 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 		}
 	}
 	states := r.lines()
-	firsts := r.firsts()
+	r.firstTouches = r.firsts(func(i int) uint64 { return r.in.Code[i].Reuse.Cold })
 	for range r.Length(1 + 8 + 1) {
 		r.block(restore)
+	}
+	if r.in.Coherent != nil {
+		r.coreFirsts = r.firsts(func(i int) uint64 { return r.in.Coherent.Code[i].Cold })
 	}
 	if r.Err() != nil || len(r.Rest()) != 0 || r.wrong {
 		return errState
 	}
 	stack := stackOf(p, o.LineBytes)
 	if restore {
-		return a.resume(states, firsts, stack)
+		if r.several {
+			r.restoreCores()
+		}
+		return a.resume(states, r.firstTouches, stack)
 	}
-	a.joining.stack = stack
-	a.joining.next, a.joining.lines = firsts, map[trace.Line]*lineState{}
+	a.joining.stack, a.joining.part = stack, r
+	a.joining.next, a.joining.lines = r.firstTouches, map[trace.Line]*lineState{}
 	for i := range states {
 		a.joining.lines[states[i].line] = &states[i]
 	}
@@ -264,6 +282,9 @@ type loader struct {
 	wrong   bool
 
 	mergeable bool // it can be appended, whatever it is added to
+	several   bool // it has several cores
+
+	firstTouches, coreFirsts []uint32 // pairs of first touches of the segment, and of each core in it
 }
 
 // results adds the profile's sites and objects.
@@ -305,7 +326,7 @@ func (r *loader) results() {
 func (r *loader) load(p pair, from *profile.Reuse) uint32 {
 	a := r.a
 	n := a.pairNumber(p)
-	a.bins.load(n, from)
+	a.bins.addTimes(n, 1, from.Cold, from.Bins)
 	for c, u := range from.Used {
 		to := &a.lines.used[int(n)*len(from.Used)+c]
 		to.Fetched += u.Fetched
@@ -463,11 +484,12 @@ func (r *loader) mask(masks []uint64, words int) []uint64 {
 	return masks
 }
 
-func (r *loader) firsts() (firsts []uint32) {
+// firsts reads first touches, of which each site made so many.
+func (r *loader) firsts(of func(site int) uint64) (firsts []uint32) {
 	n := r.Length(2)
 	cold := uint64(0)
 	for i := range r.in.Code {
-		cold += r.in.Code[i].Reuse.Cold
+		cold += of(i)
 	}
 	r.wrong = r.wrong || r.mergeable && uint64(n) != cold || !r.mergeable && n != 0
 	for range n {

@@ -61,6 +61,7 @@ has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`,
 		RunE: func(_ *cobra.Command, args []string) error { return a.rank(r, &o, args[0]) },
 	}
 	r = addReading(cmd)
+	addGroups(cmd, r)
 	f := cmd.Flags()
 	f.StringArrayVar(&o.caches, "cache", nil, "a level, as in "+usualCache+", which is the default (repeat for the next one)")
 	f.StringVar(&o.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
@@ -151,10 +152,11 @@ func (o *siteOptions) check() (share float64, err error) {
 
 // loadSites opens FILE and gives a profile with sites.
 func (a *app) loadSites(r *reading, name string, h hierarchy.Hierarchy) (*answerable, error) {
-	r.analyses = analysis.Sites.String()
+	needed := analysis.Sites | analysis.Sharing // threads have private caches, as in what-if
 	if needsSets(h) {
-		r.analyses = (analysis.Sites | analysis.Sets).String() // so that totals are those of what-if
+		needed |= analysis.Sets // totals are those of what-if
 	}
+	r.analyses = needed.String()
 	if r.asked = h; r.utilisation == nil {
 		r.levels = h.Levels
 	}

@@ -1,0 +1,141 @@
+package profile
+
+// CoherentSites counts the line accesses of sites and data objects on the coherent
+// stacks of the cores that made them ([Core].Coherent), so that the misses of private
+// caches are known by site. In sum they are the cores' counts, in bins.
+type CoherentSites struct {
+	Code []CoherentReuse // in the order of Sites.Code
+	Data []CoherentReuse // in the order of Sites.Data
+}
+
+// CoherentReuse counts the accesses of one site or data object by what its cores'
+// coherent stacks told of them: as many as its Reuse has.
+type CoherentReuse struct {
+	Cold uint64     // first accesses of a core to a line
+	Bins []BinCount // of distances: ascending, none is zero
+	// Lost counts coherence misses by the depth that the line had when another core's
+	// store took it, as in CoherentCounts: ascending, none is zero.
+	Lost []BinCount
+}
+
+// Coherence is the number of coherence misses, in private caches of any size.
+func (r *CoherentReuse) Coherence() (n uint64) {
+	for _, b := range r.Lost {
+		n += b.Count
+	}
+	return n
+}
+
+// Accesses is the number of line accesses.
+func (r *CoherentReuse) Accesses() uint64 {
+	n := r.Cold + r.Coherence()
+	for _, b := range r.Bins {
+		n += b.Count
+	}
+	return n
+}
+
+func (s *CoherentSites) encode(b []byte) []byte {
+	w := packer{out: b}
+	for _, list := range [][]CoherentReuse{s.Code, s.Data} {
+		for i := range list {
+			w.uint(list[i].Cold)
+			w.binCounts(list[i].Bins)
+			w.binCounts(list[i].Lost)
+		}
+	}
+	return w.out
+}
+
+// decodeCoherent reads what encode wrote, for the sites that the profile has.
+func (p *Profile) decodeCoherent(d *Decoder) {
+	if p.Sites == nil {
+		d.fail("coherent stacks of sites without sites")
+		return
+	}
+	r := sitesReader{Decoder: d}
+	p.Sites.Coherent = &CoherentSites{Code: r.coherent(len(p.Sites.Code)), Data: r.coherent(len(p.Sites.Data))}
+}
+
+func (r *sitesReader) coherent(n int) (list []CoherentReuse) {
+	for range n {
+		c := CoherentReuse{Cold: r.Uint(), Bins: r.binCounts(), Lost: r.binCounts()}
+		if r.err != nil {
+			return nil
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// checkCoherent tests that each site has its accesses on the coherent stacks, too, and
+// that these add up to what was counted by core.
+func (p *Profile) checkCoherent() error {
+	s := p.Sites.Coherent
+	if s == nil {
+		return nil
+	}
+	cores := p.SharingAt(p.Sites.LineBytes)
+	if cores == nil || len(s.Code) != len(p.Sites.Code) || len(s.Data) != len(p.Sites.Data) {
+		return &CheckError{"it has coherent stacks of other sites, or of sites but not of cores"}
+	}
+	var code, data, want coherentSums
+	for i := range s.Code {
+		if !code.add(&s.Code[i], &p.Sites.Code[i].Reuse) {
+			return errCoherentReuse
+		}
+	}
+	for i := range s.Data {
+		if !data.add(&s.Data[i], &p.Sites.Data[i].Reuse) {
+			return errCoherentReuse
+		}
+	}
+	if p.Sampled.Chosen() {
+		return nil
+	}
+	for i := range cores.Cores {
+		want.addCore(&cores.Cores[i].Coherent)
+	}
+	if code != want || p.Sites.Data != nil && data != want {
+		return &CheckError{"the coherent stacks of its sites or data objects do not add up to those of its cores"}
+	}
+	return nil
+}
+
+var errCoherentReuse = &CheckError{"a site's accesses on the coherent stacks are out of order, or not as many as it made"}
+
+// coherentSums are what sites add up to. Sums are of numbers whose total is checked.
+type coherentSums struct {
+	cold       uint64
+	bins, lost [SiteBins]uint64
+}
+
+// add adds a site's counts. It reports whether they are in order, and as many as its
+// accesses.
+func (t *coherentSums) add(c *CoherentReuse, of *Reuse) bool {
+	all := counter{n: c.Cold}
+	t.cold += c.Cold
+	for _, list := range []struct {
+		counts []BinCount
+		sum    *[SiteBins]uint64
+	}{{c.Bins, &t.bins}, {c.Lost, &t.lost}} {
+		for i, b := range list.counts {
+			if b.Count == 0 || b.Bin >= SiteBins || i > 0 && list.counts[i-1].Bin >= b.Bin {
+				return false
+			}
+			list.sum[b.Bin] += b.Count
+			all.add(b.Count)
+		}
+	}
+	return !all.over && all.n == of.Accesses()
+}
+
+func (t *coherentSums) addCore(c *CoherentCounts) {
+	t.cold += c.Cold
+	for d, n := range c.Distances.All() {
+		t.bins[SiteBin(uint32(d))] += n
+	}
+	for d, n := range c.Lost.All() {
+		t.lost[SiteBin(uint32(d))] += n
+	}
+}
