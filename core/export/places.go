@@ -10,9 +10,6 @@ import (
 	"github.com/stackglass/stackglass/core/ranking"
 )
 
-// elsewhere is the function of misses that are of no site: see package ranking.
-const elsewhere = "(of no site: conflicts in sets)"
-
 // Places is what a sheet is made of.
 type Places struct {
 	Command string           // what was traced
@@ -31,18 +28,31 @@ func NewSheet(of *Places) *Sheet {
 	for i := range p.Sites.Code {
 		s.Entries[i] = entryOf(&p.Sites.Code[i], of.Name)
 	}
-	code := p.Sites.Code
-	s.count(Event{"accesses", "count", "line accesses"}, func(i int) uint64 { return code[i].Reuse.Accesses() }, 0)
-	s.count(Event{"references", "count", "references"}, func(i int) uint64 { return code[i].References() }, 0)
+	code, elsewhere := p.Sites.Code, ranking.RestName(levels)
+	s.count(Event{"accesses", "count", "line accesses"}, func(i int) uint64 { return code[i].Reuse.Accesses() }, elsewhere, 0)
+	s.count(Event{"references", "count", "references"}, func(i int) uint64 { return code[i].References() }, elsewhere, 0)
+	none := ranking.Rest(levels)
 	for i := range levels {
-		misses, rest := whole(levels[i].Sites, levels[i].Rest)
+		misses, rest := whole(levels[i].Sites, none.Misses[i])
 		name := levels[i].Level.Cache.Name
-		s.count(Event{s.key(name + "_misses"), "count", "misses of " + name}, func(i int) uint64 { return misses[i] }, rest)
+		s.count(Event{s.key(name + "_misses"), "count", "misses of " + name}, func(i int) uint64 { return misses[i] }, elsewhere, rest)
+	}
+	for i := range levels {
+		if levels[i].Coherence == 0 {
+			continue
+		}
+		lost := levels[i].SiteCoherence
+		if lost == nil {
+			lost = make([]float64, len(code))
+		}
+		misses, rest := whole(lost, none.Coherence[i])
+		name := levels[i].Level.Cache.Name
+		s.count(Event{s.key(name + "_coherence_misses"), "count", "misses of " + name + " for another core's store"}, func(i int) uint64 { return misses[i] }, elsewhere, rest)
 	}
 	s.Main = min(2, len(s.Events))
-	s.count(Event{"cold", "count", "first accesses to a line"}, func(i int) uint64 { return code[i].Reuse.Cold }, 0)
+	s.count(Event{"cold", "count", "first accesses to a line"}, func(i int) uint64 { return code[i].Reuse.Cold }, elsewhere, 0)
 	distances := distanceSums(p)
-	s.count(Event{"distance_sum", "lines", "sum of stack distances"}, func(i int) uint64 { return distances[i] }, 0)
+	s.count(Event{"distance_sum", "lines", "sum of stack distances"}, func(i int) uint64 { return distances[i] }, elsewhere, 0)
 	s.Notes = append(s.Notes[:len(s.Notes):len(s.Notes)],
 		"distance_sum is the sum of the stack distances in lines of "+strconv.FormatUint(uint64(p.Sites.LineBytes), 10)+
 			" bytes of all accesses that are not cold; over accesses less cold it is their mean")
@@ -62,8 +72,8 @@ func entryOf(c *profile.Site, name func(string) string) Entry {
 }
 
 // count adds an event: of each of the sites, and of the rest, which gets an
-// entry of its own if it is not nothing.
-func (s *Sheet) count(event Event, ofSite func(int) uint64, rest uint64) {
+// entry of its own, with this name, if it is not nothing.
+func (s *Sheet) count(event Event, ofSite func(int) uint64, elsewhere string, rest uint64) {
 	sites := len(s.Entries)
 	if sites > 0 && s.Entries[sites-1].Function == elsewhere {
 		sites--

@@ -76,7 +76,7 @@ func (p *Profile) checkCoherent() error {
 		return nil
 	}
 	cores := p.SharingAt(p.Sites.LineBytes)
-	if cores == nil || len(s.Code) != len(p.Sites.Code) || len(s.Data) != len(p.Sites.Data) {
+	if cores == nil && !p.Sampled.Chosen() || len(s.Code) != len(p.Sites.Code) || len(s.Data) != len(p.Sites.Data) {
 		return &CheckError{"it has coherent stacks of other sites, or of sites but not of cores"}
 	}
 	var code, data, want coherentSums

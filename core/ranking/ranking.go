@@ -110,7 +110,7 @@ func New(p *profile.Profile) (r *Ranker, ok bool) {
 	h, cold := p.LocalityAt(p.Sites.LineBytes).Histogram(trace.AllKinds)
 	r.whole = stack{binned(h, cold), cold}
 	if r.estimated {
-		r.whole.addUp(r, &r.whole)
+		r.addUp(&r.whole)
 	}
 	if cores := p.SharingAt(p.Sites.LineBytes); cores != nil && p.Sites.Coherent != nil {
 		r.addCores(cores)
@@ -131,7 +131,11 @@ func (r *Ranker) addCores(s *profile.Sharing) {
 	all := binned(&lost, 0)
 	r.coherent, r.lost = &stack{binned(&found, certain), certain}, &all
 	if r.estimated {
-		r.coherent.addUp(r, r.coherent)
+		r.addUp(r.coherent)
+		r.lost.clear()
+		for i := range r.p.Sites.Coherent.Code {
+			r.lost.add(r.p.Sites.Coherent.Code[i].Lost)
+		}
 	}
 }
 
@@ -152,20 +156,29 @@ func binned(h *profile.Histogram, certain uint64) (b binning) {
 }
 
 // addUp has bins hold what sites add up to: of a sample, that is not the histogram.
-func (s *stack) addUp(r *Ranker, of *stack) {
+func (r *Ranker) addUp(s *stack) {
 	s.certain = 0
-	for i := range s.bins {
-		if s.bins[i].count == 0 {
-			s.bins[i].mean = float64(profile.SiteBinFrom(i)+profile.SiteBinFrom(i+1)-1) / 2
-		}
-		s.bins[i].count = 0
-	}
+	s.clear()
 	for i := range r.p.Sites.Code {
-		n := r.site(of, i)
+		n := r.site(s, i)
 		s.certain += n.certain
-		for _, b := range n.bins {
-			s.bins[b.Bin].count += b.Count
+		s.add(n.bins)
+	}
+}
+
+// clear has bins count nothing, and mean something where they did.
+func (b *binning) clear() {
+	for i := range b.bins {
+		if b.bins[i].count == 0 {
+			b.bins[i].mean = float64(profile.SiteBinFrom(i)+profile.SiteBinFrom(i+1)-1) / 2
 		}
+		b.bins[i].count = 0
+	}
+}
+
+func (b *binning) add(counts []profile.BinCount) {
+	for _, n := range counts {
+		b.bins[n.Bin].count += n.Count
 	}
 }
 

@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -114,6 +115,8 @@ func (c *Code) MostWords(level int) string {
 	switch {
 	case total == 0:
 		return "Nothing misses in " + c.Levels[level].Level.Cache.Name + "."
+	case made < 0.9*total && c.unknown():
+		return "All " + places + " together make " + c.about(level) + Percent(made/total) + " of the " + of + "; the profile does not say which places make the others. Analyse the trace again."
 	case made < 0.9*total:
 		return "All " + places + " together make " + c.about(level) + Percent(made/total) + " of the " + of + "; the others are conflicts in sets, of which it is not known whose they are."
 	case !c.Levels[level].Exact:
@@ -121,6 +124,20 @@ func (c *Code) MostWords(level int) string {
 	default:
 		return Exact(uint64(n)) + " of " + places + ", the marked ones, make nine tenths of the " + of + "."
 	}
+}
+
+// unknown reports whether misses are of no place because the profile does not say of
+// which.
+func (c *Code) unknown() bool {
+	return slices.ContainsFunc(c.Levels, func(l ranking.Attribution) bool { return l.Rest > 0 && l.RestUnknown })
+}
+
+// coherence is the number of coherence misses of a place in a level.
+func (c *Code) coherence(row, level int) float64 {
+	if level >= len(c.Levels) {
+		return 0
+	}
+	return c.rows[row].Coherence[level]
 }
 
 // misses are those of a place in a level.
@@ -193,6 +210,8 @@ func (c *Code) number(i int, by string) float64 {
 		return float64(r.References)
 	case "ratio":
 		return c.misses(i, 0) / float64(max(r.Accesses, 1))
+	case "coherence":
+		return c.coherence(i, 0)
 	case "stride":
 		return float64(r.Strides[profile.IrregularStride]) / float64(max(r.References, 1))
 	case "used":

@@ -93,6 +93,11 @@ func (v *CodeView) columns() (list []column) {
 	l := v.Level(v.Sort)
 	share := func(i int) float64 { return v.misses(i, l) / max(v.Total(l), 1) }
 	add(Column{Name: "of " + v.levelName(l) + " misses"}, func(i int) string { return v.about(l) + Percent(share(i)) }, plainRatio(share))
+	if l < len(v.Levels) && v.Levels[l].Coherence > 0 {
+		_, plain := count(func(i int) float64 { return v.coherence(i, l) })
+		add(Column{Name: v.levelName(l) + " coherence misses", Key: "coherence"},
+			func(i int) string { return v.about(l) + Count(v.coherence(i, l)) }, plain)
+	}
 	ratio := func(i int) float64 { return v.number(i, "ratio") }
 	add(Column{Name: v.levelName(0) + " miss ratio", Key: "ratio"}, func(i int) string { return v.about(0) + Percent(ratio(i)) }, plainRatio(ratio))
 	if v.By != ByObject {
@@ -101,7 +106,11 @@ func (v *CodeView) columns() (list []column) {
 	}
 	if len(v.Sites.Capacities) > 0 {
 		used := func(i int) float64 { return v.used(i).Share(v.Sites.LineBytes) }
-		add(Column{Name: "used of what " + Bytes(v.Sites.Capacities[v.utilisation()]*uint64(v.Sites.LineBytes)) + " fetches", Key: "used"}, func(i int) string {
+		name := "used of what " + Bytes(v.Sites.Capacities[v.utilisation()]*uint64(v.Sites.LineBytes)) + " fetches"
+		if v.Sites.Coherent != nil {
+			name += ", all threads on one core"
+		}
+		add(Column{Name: name, Key: "used"}, func(i int) string {
 			if v.used(i).Fetched == 0 {
 				return "–"
 			}
@@ -194,7 +203,9 @@ func (v *CodeView) remainder(columns []column) []string {
 	if !any {
 		return nil
 	}
-	cells[0] = "of no place: conflicts in sets"
+	if cells[0] = "of no place: conflicts in sets"; v.unknown() {
+		cells[0] = "of no known place"
+	}
 	return cells
 }
 
@@ -439,7 +450,14 @@ func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 	}
 	c := NewCode(s, r, ByLine, levels)
 	total, most := c.Total(0), c.misses(0, 0)
+	why := ""
+	if n := c.coherence(0, 0); n >= most/2 {
+		why = "They are misses because another core's store took the line. "
+		if n < most {
+			why = c.about(0) + Count(n) + " of them are misses because another core's store took the line. "
+		}
+	}
 	return Finding{ID: "worst-line", Title: "Worst line", Tab: TabCode,
 		Text: strings.ReplaceAll(c.Place(0), "  ", " in ") + " makes " + c.about(0) + Percent(most/total) + " of the misses in " + levels[0].Level.Cache.Name +
-			" of " + Bytes(levels[0].Level.Cache.SizeBytes) + ", " + WaysText(levels[0].Level.Cache.Ways) + ": " + c.about(0) + Count(most) + " of " + c.aboutTotal(0) + Count(total) + ". " + c.MostWords(0)}, true
+			" of " + Bytes(levels[0].Level.Cache.SizeBytes) + ", " + WaysText(levels[0].Level.Cache.Ways) + ": " + c.about(0) + Count(most) + " of " + c.aboutTotal(0) + Count(total) + ". " + why + c.MostWords(0)}, true
 }

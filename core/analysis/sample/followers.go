@@ -71,6 +71,9 @@ type keptSize struct {
 	threads *threads // nil where it is not asked for
 	talk    *talk    // nil where it is not asked for, or at another line size
 
+	siteCores *siteCores // nil until there are several cores, and where not both are asked for
+	without   bool       // there will be none
+
 	lines []trace.Line // accesses, and their rows in the batch
 	rows  []uint32
 	parts []part // of references, where somebody wants to know
@@ -198,10 +201,15 @@ func (s *keptSize) flush(b *trace.Batch) {
 	if len(s.lines) == 0 {
 		return
 	}
+	several := s.threads != nil && (b.Thread != nil || len(s.threads.cores) > 0)
+	if several {
+		s.findCores(b)
+		s.beginSites()
+	}
 	if s.bySite != nil {
 		s.bySite.take(b, s.lines, s.rows)
 	}
-	if s.threads != nil && (b.Thread != nil || len(s.threads.cores) > 0) {
+	if several {
 		s.flushThreads(b)
 	} else if s.talk != nil && s.of.failed == nil {
 		s.of.failed = s.talk.take(b)
@@ -211,21 +219,34 @@ func (s *keptSize) flush(b *trace.Batch) {
 
 func (s *keptSize) flushThreads(b *trace.Batch) {
 	var ask asking
-	s.findCores(b)
 	if s.talk != nil && s.of.failed == nil {
 		if s.of.failed = s.talk.take(b); s.of.failed == nil {
 			ask = s.talk.ask(b)
 		}
 	}
 	rows, cores := s.rows[:len(s.lines)], s.cores[:len(s.lines)]
+	var pairs []uint32
+	if s.siteCores != nil {
+		s.siteCores.begin()
+		pairs, _ = s.bySite.sites.Rows()
+	}
 	for i, line := range s.lines {
 		for ask.next(i) {
 			q := ask.question()
 			ask.answer(s.threads.depth(q.Core, q.Line))
 		}
+		if pairs != nil {
+			s.siteCores.next(pairs[rows[i]])
+		}
 		s.threads.access(cores[i], line, writes.Has(b.Kind[rows[i]]))
+		if pairs != nil {
+			s.siteCores.done()
+		}
 	}
 	ask.done()
+	if pairs != nil {
+		s.siteCores.end()
+	}
 }
 
 // findCores finds the cores of the accesses.

@@ -39,6 +39,9 @@ func (k *kept) Result(p *profile.Profile, state bool) {
 		if s.threads != nil {
 			saved = s.threads.save(saved)
 		}
+		if s.siteCores != nil {
+			saved = s.siteCores.save(saved)
+		}
 		if s.talk != nil {
 			saved = s.talk.save(p, saved)
 		}
@@ -88,6 +91,9 @@ func (k *kept) siteResult(p *profile.Profile, saved []byte, state bool) []byte {
 		if s.bySite != nil {
 			s.bySite.result(p.Sites)
 		}
+		if s.siteCores != nil && p.Sites.Coherent != nil {
+			s.siteCores.result(p.Sites.Coherent, s.threads.siteWeighing())
+		}
 	}
 	return saved
 }
@@ -127,6 +133,9 @@ func (k *kept) Restore(p *profile.Profile) error {
 		}
 		if s.threads != nil && d.Err() == nil {
 			s.threads.restore(d)
+		}
+		if d.Err() == nil {
+			s.restoreCores(d)
 		}
 		if s.talk != nil && d.Err() == nil {
 			if err := s.talk.restore(d, p); err != nil {

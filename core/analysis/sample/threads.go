@@ -24,6 +24,8 @@ type threads struct {
 	inFront lineCores             // on top of whose coherent stacks a line is
 	waiting map[trace.Line]uint64 // cores with a sample that waits for a line
 	draws   int                   // samples of single accesses so far
+
+	sites *siteCores // is told what each access finds on its core's coherent stack; or nil
 }
 
 // knownLines are lines chosen by their hash, every access to which is seen: those of the
@@ -260,6 +262,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 	}
 	if at < frontLines {
 		c.coherent.near[at]++
+		t.sites.near(uint32(at), 0)
 	} else {
 		t.inFront.add(line, core)
 		if left != noLine {
@@ -267,6 +270,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 		}
 		if lost := c.foundNearLost(line); private < frontLines {
 			c.lostNear[lost&(frontLines-1)]++
+			t.sites.near(stack.Lost, uint32(lost&(frontLines-1)))
 		}
 	}
 	if known == nil || at == 0 {
@@ -286,10 +290,14 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 	case how == foundLost:
 		c.lost.AddN(uint64(lostAt), weight)
 		c.lostSpread[group] += weight
+		t.sites.sampled(stack.Lost, lostAt, weight)
 	case how == foundNew || private == stack.Cold:
 		c.coherent.add(stack.Cold, weight, group)
+		t.sites.sampled(stack.Cold, 0, weight)
 	default:
-		c.coherent.sampled(c.deeper(private, ownAbove, above), weight, group)
+		depth := c.deeper(private, ownAbove, above)
+		c.coherent.sampled(depth, weight, group)
+		t.sites.sampled(depth, 0, weight)
 	}
 }
 
@@ -418,8 +426,10 @@ func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write 
 		if w.lost {
 			c.lost.Add(uint64(w.at))
 			c.lostSpread[of]++
+			t.sites.sampled(stack.Lost, w.at, 1)
 		} else {
 			c.coherent.sampled(d, 1, of)
+			t.sites.sampled(d, 0, 1)
 		}
 	}
 	if began {
@@ -430,6 +440,7 @@ func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write 
 	if known != nil && known.ever&bit == 0 {
 		c.private.add(stack.Cold, weight, group)
 		c.coherent.add(stack.Cold, weight, group)
+		t.sites.sampled(stack.Cold, 0, weight)
 	}
 	for i, dom := range t.domains {
 		member := dom.members[core]

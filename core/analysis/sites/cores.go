@@ -44,6 +44,9 @@ func (a *Analysis) BeginCores() {
 	}
 }
 
+// OnCores reports whether it is counted what accesses found on the stacks of cores.
+func (a *Analysis) OnCores() bool { return a.cores != nil && !a.cores.absent }
+
 // FollowCores implements sharing.Follower.
 func (a *Analysis) FollowCores(depths, lostAt []uint32, lost bool) {
 	c := a.cores
@@ -152,7 +155,7 @@ func (r *loader) addCoherent(from *profile.CoherentSites, times uint64) {
 
 // coherent gives the counts of sites and objects on coherent stacks; nil: there are none.
 func (s *summary) coherent(of *profile.Sites) *profile.CoherentSites {
-	if c := s.a.cores; c == nil || c.absent {
+	if !s.a.OnCores() {
 		return nil
 	}
 	out := &profile.CoherentSites{Code: make([]profile.CoherentReuse, len(of.Code))}

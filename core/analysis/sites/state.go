@@ -203,7 +203,7 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	if a.absent = a.absent || p.Sites == nil; a.absent {
 		return nil
 	}
-	r := &loader{Decoder: profile.NewDecoder(p.Segment.Sites), a: a, in: p.Sites, several: p.SharingAt(p.Sites.LineBytes) != nil}
+	r := &loader{Decoder: profile.NewDecoder(p.Segment.Sites), a: a, in: p.Sites, several: p.Sites.Coherent != nil || p.SharingAt(p.Sites.LineBytes) != nil}
 	o := a.options
 	r.mergeable = r.UintBelow(2) == 1
 	if p.Sites.LineBytes != o.LineBytes || !slices.Equal(p.Sites.Capacities, o.Capacities) || !slices.Equal(p.Sites.Ways, o.Ways) || p.Sites.Previous != o.Previous ||

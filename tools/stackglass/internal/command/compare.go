@@ -51,7 +51,7 @@ var subjects = []subject{
 	{name: "curve", analyses: analysis.Locality, lines: oneLine, tables: (*comparing).curve},
 	{name: "what-if", lines: levelLines, tables: (*comparing).whatIf},
 	{name: "sets", analyses: analysis.Sets, lines: oneLine, tables: (*comparing).sets},
-	{name: "sites", analyses: analysis.Sites | analysis.Sets, lines: levelLines, tables: (*comparing).sites},
+	{name: "sites", analyses: analysis.Sites | analysis.Sets | analysis.Sharing, lines: levelLines, tables: (*comparing).sites},
 	{name: "windows", analyses: analysis.Locality, lines: oneLine, tables: (*comparing).windows},
 	{name: "counters", analyses: analysis.Locality | analysis.Counters, lines: oneLine, tables: (*comparing).counters},
 }

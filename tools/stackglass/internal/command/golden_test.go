@@ -94,6 +94,8 @@ var golden = []string{
 	"sites demo:array-list --by function --cache L1=8KiB,full --cache L2=32KiB,full --share 80%",
 	"sites demo:array-list --cache L1=8KiB,full --previous --top 2 --format md",
 	"sites demo:openmp-stencil --by object --cache L1=32KiB,full --sort references",
+	"sites demo:false-sharing",
+	"sites demo:false-sharing --by object --cache L1=32KiB,8 --cache L2=256KiB,8,shared=all --format csv",
 	"communication demo:false-sharing",
 	"communication demo:false-sharing --false-sharing --format csv",
 	"communication demo:openmp-stencil --cache L1=1KiB,full",

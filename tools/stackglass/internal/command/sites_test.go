@@ -55,6 +55,70 @@ func TestSitesSays(t *testing.T) {
 	}
 }
 
+// What places in the code and data miss adds up to what what-if says of each level, with
+// its coherence misses; of one and of several threads, whoever shares a cache.
+func TestSitesAddUpToWhatIf(t *testing.T) {
+	for _, name := range demoNames() {
+		for _, caches := range []string{
+			"--cache L1=32KiB,8", "--cache L1=2KiB,full --cache L2=16KiB,8", "--cache L1=1KiB,2 --cache L2=8KiB,full,shared=all",
+			"--hierarchy i7-4770K",
+		} {
+			options := strings.Fields("demo:" + name + " " + caches)
+			levels := tableIn(t, ask(append(append([]string{"what-if"}, options...), "--format", "json")...).stdout, "levels")
+			for _, by := range []string{"line", "object"} {
+				got := ask(append(append([]string{"sites", "--by", by}, options...), "--format", "json")...)
+				if by == "object" && strings.Contains(got.stderr, "names no data") {
+					continue
+				}
+				sums := map[string]float64{}
+				for _, row := range tableIn(t, got.stdout, "sites") {
+					for key, value := range row {
+						if n, ok := value.(float64); ok {
+							sums[key] += n
+						}
+					}
+				}
+				for _, level := range levels {
+					for _, count := range []string{"misses", "coherence_misses"} {
+						key := level["name"].(string) + "_" + count
+						want, _ := level[count].(float64)
+						if off := sums[key] - want; off > 1e-3 || off < -1e-3 {
+							t.Errorf("%s %s by %s: %s add up to %v, want %v", name, caches, by, key, sums[key], want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// tableIn reads a table of an answer in JSON.
+func tableIn(t *testing.T, answer, key string) []map[string]any {
+	t.Helper()
+	var all map[string]json.RawMessage
+	var rows []map[string]any
+	if err := json.Unmarshal([]byte(answer), &all); err != nil {
+		t.Fatalf("%v in %s", err, answer)
+	}
+	if err := json.Unmarshal(all[key], &rows); err != nil {
+		t.Fatalf("%v in %s", err, answer)
+	}
+	return rows
+}
+
+// The line that is falsely shared misses most, in every form.
+func TestWorstLineIsTheFalselySharedOne(t *testing.T) {
+	for _, c := range []struct{ line, says string }{
+		{"sites demo:false-sharing --format csv --top 1", "look,false-sharing.c,31,8192,"},
+		{"export demo:false-sharing --cache L1=32KiB,8 --to folded", "look;line 31 load 8192"},
+		{"compare --on sites --cache L1=32KiB,8 demo:false-sharing demo:false-sharing-padded", "look      false-sharing.c           31  A          8,192"},
+	} {
+		if got := ask(strings.Fields(c.line)...); got.code != 0 || !strings.Contains(got.stdout, c.says) {
+			t.Errorf("%s: want %q, got\n%s", c.line, c.says, got)
+		}
+	}
+}
+
 // Every column that csv has can be sorted by, whatever is summed up by.
 func TestSitesSortByAll(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
