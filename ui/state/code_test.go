@@ -329,3 +329,30 @@ func TestComparedCodeTellsEstimates(t *testing.T) {
 		t.Errorf("%q", row)
 	}
 }
+
+// The worst line of a program with threads is where a private cache loses its line to
+// other cores' stores, and Code tells these misses apart.
+func TestWorstLineIsFalselyShared(t *testing.T) {
+	v := demo(t, "false-sharing", 0)
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, Ways: 8, LineBytes: 64, SharedBy: 4}}}
+	f, ok := v.worstLine(h)
+	text := strings.ReplaceAll(f.Text, thin, " ")
+	for _, want := range []string{"false-sharing.c:31 in look makes 94.1 % of the misses", "8 192 of 8 707", "8 188 of them are misses because another core's store took the line"} {
+		if !ok || !strings.Contains(text, want) {
+			t.Errorf("%q lacks %q", text, want)
+		}
+	}
+	levels, _, err := v.Ranker().Attribute(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grid := NewCodeView(NewCode(v.Profile.Sites, v.Ranker(), ByLine, levels), "", "").Grid(-1)
+	column := slices.IndexFunc(grid.Columns, func(c Column) bool { return c.Key == "coherence" })
+	if column < 0 || grid.Columns[column].Name != "L1 coherence misses" || !strings.HasPrefix(grid.Row(0)[column], "8"+thin+"188") {
+		t.Errorf("columns %+v, first row %q: want the coherence misses of L1", grid.Columns, grid.Row(0))
+	}
+	sorted := NewCodeView(NewCode(v.Profile.Sites, v.Ranker(), ByLine, levels), "coherence", "")
+	if place := sorted.Place(sorted.At(0)); !strings.HasPrefix(place, "false-sharing.c:31") {
+		t.Errorf("by coherence misses, %q is first", place)
+	}
+}

@@ -51,6 +51,11 @@ the others are one row, and sums are always those of what-if. csv and json have 
 the caches that utilisation is measured for are exact, and those in fully associative
 ones at the edges of bins; others are estimates, tied to the level's total.
 
+Where the trace has several threads, each runs on a core of its own, as in what-if
+(--cores puts some on one), and "of coherence" counts the misses of private caches that
+are there because another core's store took the line. Utilisation is measured in one
+cache that all threads share.
+
 FILE is a trace that tells sites or instruction addresses, as "stackglass cc" and
 "stackglass trace" make them, or a profile of one. --source names folders or files
 whose text is shown beside the lines. --symbols names the program of a trace that
