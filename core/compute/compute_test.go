@@ -38,7 +38,7 @@ func profileOf(t *testing.T, demo string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := analysis.NewRunner(analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Default | analysis.Blocks}, r)
+	a, err := analysis.NewRunner(analysis.Spec{Kinds: trace.DataKinds, LineBytes: []uint32{64, 128}, Analyses: analysis.Default | analysis.Blocks}, r)
 	for err == nil {
 		err = a.Step()
 	}
@@ -96,6 +96,24 @@ func TestRun(t *testing.T) {
 	}
 	if len(r.Unmodelled) == 0 {
 		t.Error("what is not modelled does not stand beside the runtime")
+	}
+}
+
+// TestLoadsTakeWhatCachesSay: every preset, and a hierarchy that states no latency, tells what
+// loads take.
+func TestLoadsTakeWhatCachesSay(t *testing.T) {
+	m, err := compute.Open(profileOf(t, "array-list"), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range append(hierarchy.Presets(), levelsOf(0, 0, 0)) {
+		notes := strings.Join(m.Answer(answers.ModelQuestion{Machine: h.Lines()}).Notes, "\n")
+		if strings.Contains(notes, "Every load takes what") {
+			t.Errorf("%s: %s", h.Name, notes)
+		}
+		if got := strings.Contains(notes, "times assume, in cycles: L1 5, L2 17.5, memory 300 "); got != (h.Name == "") {
+			t.Errorf("%s: %s", h.Name, notes)
+		}
 	}
 }
 

@@ -98,6 +98,10 @@ const NoHierarchy = "Every load takes the latency of a hit in the first level, b
 
 // remember asks a machine about the run's places in the code.
 func (m *Models) remember(of machine, key string) {
+	var assumed []hierarchy.Warning
+	if of.h, assumed = CompleteLatencies(of.h, m.processor); len(assumed) > 0 {
+		key += "\n" + m.processor.Name
+	}
 	if m.memory.machine == key && (m.memory.known || m.memory.notes != nil) {
 		return
 	}
@@ -145,7 +149,7 @@ func (m *Models) remember(of machine, key string) {
 		m.memory.sites[s.Number] = found
 	}
 	m.memory.known = true
-	for _, w := range warnings {
+	for _, w := range append(assumed, warnings...) {
 		m.memory.notes = append(m.memory.notes, upper(string(w))+".")
 	}
 }

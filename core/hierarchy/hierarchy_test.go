@@ -524,9 +524,12 @@ func TestPresets(t *testing.T) {
 			if i > 0 && c.SizeBytes <= h.Levels[i-1].SizeBytes {
 				t.Errorf("%s: %s is not larger than the level above", h.Name, c)
 			}
-			if before := h.Levels[max(i-1, 0)].LatencyCycles; i > 0 && c.LatencyCycles > 0 && c.LatencyCycles <= before {
-				t.Errorf("%s: %s is not slower than the level above", h.Name, c)
+			if i > 0 && c.LatencyCycles <= h.Levels[i-1].LatencyCycles || c.LatencyCycles <= 0 {
+				t.Errorf("%s: %s has no latency, or one that is not longer than that of the level above", h.Name, c)
 			}
+		}
+		if last := h.Levels[len(h.Levels)-1]; h.Memory.LatencyCycles <= last.LatencyCycles {
+			t.Errorf("%s: memory takes %v cycles and %s takes %v", h.Name, h.Memory.LatencyCycles, last.Name, last.LatencyCycles)
 		}
 	}
 	if len(names) < 10 {

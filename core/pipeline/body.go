@@ -479,12 +479,19 @@ func (l *layout) crossing(class Class, c Cost, site uint32) Cost {
 // firstLevel is the part of a load's latency that E(λ) stands in for: that of the nearest
 // level for an integer, and never more than it takes.
 func (l *layout) firstLevel(c Cost) float64 {
-	if len(l.p.Levels) > 0 {
-		return min(l.p.Levels[0].LatencyCycles, c.Latency)
+	if latency := l.p.FirstLevel(); latency > 0 {
+		return min(latency, c.Latency)
 	}
-	if whole, ok := l.p.cost(Load, shape{element: "i64", parts: 1}); ok {
-		return min(whole.Latency, c.Latency)
+	return c.Latency
+}
+
+// FirstLevel returns the cycles from the address of an integer load to its value where it
+// hits in the first level; 0 where the description has none.
+func (p *Processor) FirstLevel() float64 {
+	if len(p.Levels) > 0 {
+		return p.Levels[0].LatencyCycles
 	}
+	c, _ := p.cost(Load, shape{element: "i64", parts: 1})
 	return c.Latency
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/compute"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/multicore/interleave"
@@ -229,6 +230,10 @@ func (p *pass) result() (Result, error) {
 		}
 	}
 	r.Warnings = p.q.Hierarchy.SizeDoubts()
+	if p.q.Processor != nil {
+		_, assumed := compute.CompleteLatencies(p.q.Hierarchy, p.q.Processor)
+		r.Warnings = append(r.Warnings, assumed...)
+	}
 	if p.own != nil && p.own.levels > 0 {
 		p.own.private(&r)
 		r.Warnings = append(r.Warnings, "by this division private caches see each core's own order and know nothing of each other (Algorithm 1), and shared ones what private ones miss in a common order (Algorithm 2), which is not quite what they miss here")

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stackglass/stackglass/core/blocks/memory"
+	"github.com/stackglass/stackglass/core/compute"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -305,6 +306,7 @@ func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 // latencies are E(λ) of each site, 0 where they are not known.
 func (t *timed) latencies(q *Question) []float64 {
 	list, hits := make([]float64, t.sites), make([]float64, t.levels)
+	h, _ := compute.CompleteLatencies(q.Hierarchy, q.Processor)
 	for site, of := range t.served {
 		var all, upto uint64
 		for _, n := range of {
@@ -317,7 +319,7 @@ func (t *timed) latencies(q *Question) []float64 {
 			upto += of[k]
 			hits[k] = float64(upto) / float64(all)
 		}
-		if costs, err := memory.New(q.Hierarchy, hits, memory.WordBytes); err == nil && costs.LatencyKnown {
+		if costs, err := memory.New(h, hits, memory.WordBytes); err == nil && costs.LatencyKnown {
 			list[site] = costs.LatencyCycles
 		}
 	}

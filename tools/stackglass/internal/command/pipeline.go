@@ -46,7 +46,8 @@ of one function, and for one block what its loop waits for and its schedule on p
 FILE is a trace of a program compiled by "stackglass cc", a profile that was made with
 "analyze --analyses default,blocks", or the text of LLVM IR (.ll). Of a run, --cache or
 --hierarchy say where loads find their lines: each takes the average latency of its
-place in the code. Else every load takes what the processor's first level does.
+place in the code. A latency that they do not state is the processor's, or a usual one,
+and a warning names it. Without them every load hits in the first level.
 --module gives the LLVM IR of a program beside its trace.
 
 A loop's iteration takes the largest of three bounds: ports, micro-ops that enter the
