@@ -101,6 +101,9 @@ func (m *Models) loads(block uint32) pipeline.Options {
 			}
 			return 0
 		}
+		o.FillWait = func(load, fetching pipeline.Access, between int) float64 {
+			return fillWait(m.memory.at(m.program, block, load.Site), m.memory.at(m.program, block, fetching.Site), between)
+		}
 	}
 	return o
 }

@@ -20,10 +20,32 @@ type references struct {
 
 // site is what the references of one place in the code take.
 type site struct {
-	latency   float64         // E(λ), cycles
-	crossing  float64         // share that lie across two lines
-	misses    pipeline.Misses // a reference, of those that follow no stride
-	transfers float64         // cycles that lines in sequence take to come, in the run
+	latency   float64          // E(λ), cycles
+	late      float64          // cycles of it beyond those of a hit in the first level
+	near      [nearest]float64 // shares of its accesses, by stack distance in lines
+	crossing  float64          // share that lie across two lines
+	misses    pipeline.Misses  // a reference, of those that follow no stride
+	transfers float64          // cycles that lines in sequence take to come, in the run
+}
+
+// nearest is the number of stack distances that sites count one by one.
+const nearest = 8
+
+// fillWait returns the cycles, an execution in the mean, that a load waits for a line that
+// an earlier one of its iteration fetches, so many references before it. Both addresses are
+// of one structure. The load touches the same line where its stack distance is at most the
+// references between them: any other line that it found so near was touched by one of these.
+// It hits in the first level then, by the order of accesses, and gets its value when the
+// line comes.
+func fillWait(load, fetching *site, between int) float64 {
+	if load == nil || fetching == nil {
+		return 0
+	}
+	share := 0.0
+	for _, n := range load.near[:min(between+1, nearest)] {
+		share += n
+	}
+	return share * fetching.late
 }
 
 // at gives what is known of an instruction's site, as trace.Instr has it; nil: nothing.
@@ -45,6 +67,9 @@ func (r *references) give(run *pipeline.Run, measured []uint64) {
 	run.LoadLatency = func(block, number uint32) float64 { return of(block, number).latency }
 	run.Crossing = func(block, number uint32) float64 { return of(block, number).crossing }
 	run.Misses = func(block, number uint32) pipeline.Misses { return of(block, number).misses }
+	run.FillWait = func(load, fetching pipeline.Access, between int) float64 {
+		return fillWait(r.at(run.Program, uint32(load.Block), load.Site), r.at(run.Program, uint32(fetching.Block), fetching.Site), between)
+	}
 	run.Transfers = r.transfers(run.Program, run.Visits, measured)
 }
 
@@ -167,9 +192,15 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 		return nil, err.Error()
 	}
 	if !costs.LatencyKnown {
-		return nil, "the hierarchy in question does not say all its latencies; presets do"
+		return nil, "a latency of the hierarchy is not known"
 	}
 	out := &site{latency: costs.LatencyCycles, crossing: crossing(s, lineBytes)}
+	out.late = max(0, out.latency-of.h.Levels[0].LatencyCycles)
+	for _, b := range s.Reuse.Bins {
+		if d := profile.SiteBinFrom(int(b.Bin)); d < nearest {
+			out.near[d] = float64(b.Count) / float64(s.Reuse.Accesses())
+		}
+	}
 	// What follows a stride is fetched ahead, line by line. The rest is fetched when it is
 	// asked for.
 	regular := float64(s.Strides[profile.ZeroStride]+s.Strides[profile.UnitStride]+s.Strides[profile.ConstantStride]) / references

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -65,6 +66,9 @@ func TestSite(t *testing.T) {
 		misses:    pipeline.Misses{Lines: 0.7 * 0.4, Waits: 0.7 * (0.3*20 + 0.1*300), Scattered: 0.7 * (0.3*1.5 + 0.1*18)},
 	}
 	near := func(x, y float64) bool { return math.Abs(x-y) < 1e-9 }
+	if !near(got.late, want.latency-5) {
+		t.Errorf("%v cycles beyond a hit, want %v", got.late, want.latency-5)
+	}
 	if !near(got.latency, want.latency) || !near(got.transfers, want.transfers) || got.crossing != 0 ||
 		!near(got.misses.Lines, want.misses.Lines) || !near(got.misses.Waits, want.misses.Waits) || !near(got.misses.Scattered, want.misses.Scattered) {
 		t.Errorf("%+v, want %+v", *got, want)
@@ -77,6 +81,50 @@ func TestSite(t *testing.T) {
 	m.h.Memory.LatencyCycles = 0
 	if got, why := m.site(&s, []float64{40, 10}, 64); got != nil || why == "" {
 		t.Errorf("%+v of a memory whose latency is not known (%s)", got, why)
+	}
+}
+
+// TestMissesCost: with every preset, loads that hit in a further level take longer.
+func TestMissesCost(t *testing.T) {
+	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100}}
+	for _, h := range hierarchy.Presets() {
+		m, before := asked(h), 0.0
+		for level := 0; level <= len(h.Levels); level++ {
+			misses := make([]float64, len(h.Levels))
+			for i := range level {
+				misses[i] = 50
+			}
+			got, why := m.site(&s, misses, 64)
+			if got == nil {
+				t.Errorf("%s: %s", h.Name, why)
+				break
+			}
+			if got.latency <= before {
+				t.Errorf("%s: %v cycles where half of all loads miss %d levels, and %v where they miss one less", h.Name, got.latency, level, before)
+			}
+			before = got.latency
+		}
+	}
+}
+
+// TestFillWaitOfSites: a load waits for an earlier one's line as often as its line was touched
+// no longer ago than that load.
+func TestFillWaitOfSites(t *testing.T) {
+	m := levelledMachine(t)
+	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100},
+		Reuse: profile.Reuse{Cold: 10, Bins: []profile.BinCount{{Bin: 0, Count: 50}, {Bin: 2, Count: 30}, {Bin: 9, Count: 10}}}}
+	load, why := m.site(&s, []float64{20, 10}, 64)
+	if load == nil {
+		t.Fatal(why)
+	}
+	fetching := &site{late: 100}
+	for between, want := range map[int]float64{0: 50, 1: 50, 2: 80, 7: 80, 100: 80} {
+		if got := fillWait(load, fetching, between); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%d references between them: %v cycles, want %v", between, got, want)
+		}
+	}
+	if got := fillWait(nil, fetching, 0) + fillWait(load, nil, 0); got != 0 {
+		t.Errorf("%v cycles of what is not known", got)
 	}
 }
 

@@ -50,6 +50,17 @@ type Options struct {
 	// Misses gives what an access misses in an execution, of what is not fetched ahead
 	// of it; nil: nothing.
 	Misses func(block int, site uint32) Misses
+	// FillWait returns the cycles, an execution in the mean, that a load waits for a line
+	// that an earlier load of the iteration is fetching, so many references before it; nil: none.
+	// It is asked for loads whose addresses differ by constants.
+	FillWait func(load, fetching Access, between int) float64
+}
+
+// Access is a place in the code that refers to memory: an index into the blocks given, and
+// the site as trace.Instr has it.
+type Access struct {
+	Block int
+	Site  uint32
 }
 
 // Misses are what an access misses in the first level, an execution in the mean.
@@ -108,7 +119,83 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 		}
 		b.Ops[to].Waits = append(b.Ops[to].Waits, Wait{Op: from, Before: c.Before, Cycles: cycles * min(1, b.Ops[to].Weight)})
 	}
+	if o.FillWait != nil {
+		b.waitForFills(pieces, o)
+	}
 	return b
+}
+
+// waitForFills makes loads wait for the lines that earlier loads of the iteration fetch. Both
+// loads' addresses must come from the same value by constants: fields of one structure. Where
+// the later one follows the earlier one in the same line it hits in the first level, by the
+// order of accesses, but its value is there no sooner than the line.
+func (b *Body) waitForFills(pieces []Piece, o Options) {
+	type fetch struct {
+		op     uint32
+		access Access
+		before int // references of the iteration before it
+	}
+	fetches := map[Wait][]fetch{}
+	references := 0
+	for i := range b.Ops {
+		op := &b.Ops[i]
+		site := pieces[op.Block].Instrs[op.Instr].Site
+		if site == 0 {
+			continue
+		}
+		if base, known := b.base(pieces, uint32(i)); known && op.Class == Load {
+			now := fetch{uint32(i), Access{int(op.Block), site}, references}
+			for _, f := range fetches[base] {
+				if b.Ops[f.op].Weight < op.Weight {
+					continue
+				}
+				if cycles := o.FillWait(now.access, f.access, now.before-f.before-1); cycles > 0 {
+					op.Waits = append(op.Waits, Wait{Op: f.op, Cycles: cycles * min(1, op.Weight)})
+				}
+			}
+			fetches[base] = append(fetches[base], now)
+		}
+		references++
+	}
+}
+
+// base follows the address of an operation back over additions of constants, to the value that
+// they begin with; false where that is not known.
+func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
+	for range b.Ops {
+		of := &b.Ops[op]
+		in := &pieces[of.Block].Instrs[of.Instr]
+		if in.Opcode != "load" && (in.Opcode != "getelementptr" || len(in.Uses) != 1) {
+			return Wait{Op: op}, true
+		}
+		if len(in.Uses) == 0 {
+			return Wait{}, false
+		}
+		if in.Opcode == "load" && known {
+			return Wait{Op: op}, true // a pointer that was loaded
+		}
+		at := slices.IndexFunc(of.Waits, func(w Wait) bool { return b.gives(pieces, of, in.Uses[0], w) })
+		if at < 0 {
+			return Wait{Op: op}, known // of a getelementptr; where a load's address is from is not known
+		}
+		if base = (Wait{Op: of.Waits[at].Op, Before: of.Waits[at].Before}); base.Before > 0 {
+			return base, true
+		}
+		op, known = base.Op, true
+	}
+	return Wait{}, false
+}
+
+// gives reports whether a wait of an operation is for an operand, as trace.Instr.Uses has it.
+func (b *Body) gives(pieces []Piece, of *Op, use int32, w Wait) bool {
+	from := &b.Ops[w.Op]
+	if pieces[from.Block].Instrs[from.Instr].Opcode == "store" {
+		return false
+	}
+	if d := definedBy(use); d >= 0 {
+		return from.Block == of.Block && from.Instr == uint32(d) && (w.Before > 0) == (use <= -2)
+	}
+	return from.Block != of.Block
 }
 
 // layout is one block on its way into a body.

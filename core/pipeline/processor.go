@@ -24,6 +24,10 @@
 //     values that iterations wait for (exactly, the largest mean over the cycles of the
 //     graph). The largest is the time, and the bottleneck. A loop that is entered anew every
 //     few iterations overlaps with itself as far as the window reaches: [Body.SteadyOver].
+//     A load whose line an earlier load of the iteration is still fetching waits for that
+//     line ([Options.FillWait]), where both addresses come from one value of the block, or
+//     of another block, by adding constants: the fields of a structure. Structures reached
+//     by an index, lines fetched by stores or in an earlier iteration are not seen.
 //  5. [Processor.Runtime] sums up, with what the memory does given from elsewhere: the
 //     average latency of loads, the shares of accesses that lie across two lines, misses
 //     that wait for none other, and lines that come in sequence. The latter two bound a loop

@@ -34,6 +34,8 @@ type Run struct {
 	// it; nil: none.
 	Crossing func(block, site uint32) float64
 	Misses   func(block, site uint32) Misses
+	// FillWait is as in Options; blocks are numbers of the program's.
+	FillWait func(load, fetching Access, between int) float64
 	// Transfers are, by block, the cycles that the lines take to come which all its visits
 	// fetch in sequence and which miss, Σ β; nil: none.
 	Transfers []float64
@@ -133,6 +135,12 @@ func (m *maker) options(blocks []uint32) Options {
 	}
 	if m.r.Misses != nil {
 		o.Misses = func(block int, site uint32) Misses { return m.r.Misses(blocks[block], site) }
+	}
+	if m.r.FillWait != nil {
+		o.FillWait = func(load, fetching Access, between int) float64 {
+			load.Block, fetching.Block = int(blocks[load.Block]), int(blocks[fetching.Block])
+			return m.r.FillWait(load, fetching, between)
+		}
 	}
 	return o
 }

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/compute"
 	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/tools/capture"
 )
 
 // page is the page's rows, by kernel and size: the cells behind them.
@@ -182,5 +184,43 @@ func TestSystemCaches(t *testing.T) {
 	}
 	if _, err := systemCaches(t.TempDir()); err == nil {
 		t.Error("no error of a folder without caches")
+	}
+}
+
+// TestBothLoadsWaitForTheLine: a walk along a list takes the time of its misses whichever of a
+// node's two fields is read first.
+func TestBothLoadsWaitForTheLine(t *testing.T) {
+	need(t, clangProgram)
+	p, err := pipeline.Named("sapphirerapids-measured")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := filepath.Abs("testdata/list.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const nodes, walks = 4000, 4 // 250 KiB: all in L2
+	var cycles []float64
+	for i, flags := range [][]string{{"-O2"}, {"-O2", "-DNEXT_FIRST"}} {
+		traced := filepath.Join(t.TempDir(), "list")
+		var said bytes.Buffer
+		if status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said}, clangProgram, append(flags, source, "-o", traced)); err != nil || status != 0 {
+			t.Fatalf("%v\n%s", err, said.Bytes())
+		}
+		run, err := tracedRun(traced, nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := compute.Open(run.Encode(), "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cycles = append(cycles, cyclesOf(m, p, "walk")/(nodes*walks))
+		if l2 := p.Levels[1].LatencyCycles; cycles[i] < 0.9*l2 || cycles[i] > 1.6*l2 {
+			t.Errorf("%v: %.1f cycles a node, want about the latency of L2, %v", flags, cycles[i], l2)
+		}
+	}
+	if relative(cycles[0], cycles[1]) > 10 || relative(cycles[1], cycles[0]) > 10 {
+		t.Errorf("%.1f cycles a node, and %.1f with the loads exchanged", cycles[0], cycles[1])
 	}
 }
