@@ -272,7 +272,7 @@ func TestFalseSharingNamed(t *testing.T) {
 // What a tab lacks, it says, with what to do.
 func TestThreadsMissing(t *testing.T) {
 	p := &profile.Profile{Totals: profile.Totals{Threads: []uint32{1, 2}}}
-	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” among its analyses", state.TabCommunication: "“communication” among its analyses"} {
+	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” among its analyses", state.TabCommunication: "Analyse the trace again with communication"} {
 		if why := tab.Missing(p); !strings.Contains(why, want) {
 			t.Errorf("%s of two threads: %q", tab.Name(), why)
 		}

@@ -23,7 +23,7 @@ import (
 //
 // A page and a worker of different versions meet when a browser holds an old
 // one of them in its cache; the version tells that apart from damage.
-const protocolVersion = 5
+const protocolVersion = 6
 
 // BodyError tells that a message's body cannot be read.
 type BodyError struct {
@@ -78,6 +78,8 @@ func (p Progress) Encode() []byte {
 	w.number(uint64(p.Workers))
 	w.number(p.Ahead)
 	w.number(p.Total)
+	w.number(p.LeftOut)
+	w.number(p.Speed)
 	return w.bytes
 }
 
@@ -105,6 +107,8 @@ func DecodeProgress(body []byte) (Progress, error) {
 		Workers:    uint32(r.below(1<<32, "the workers")),
 		Ahead:      r.number("the references further on"),
 		Total:      r.number("the references of the trace"),
+		LeftOut:    r.number("the references left out"),
+		Speed:      r.number("the speed"),
 	}
 	return p, r.end()
 }

@@ -31,6 +31,10 @@ type Host struct {
 	// as open.Options has it, so that a job can be stopped in which no row comes.
 	OpenTrace func(name string, file io.Reader, format string, watch func() error) (trace.Reader, error)
 
+	// Outline reads what the index of the attachment of a Start says about the whole trace.
+	// The error says that there is no index. nil: no attachment can be read at any place.
+	Outline func(attachment any) (trace.Outline, error)
+
 	// OpenShelf gives the place for what a run with a budget cannot hold in memory, by
 	// the run's key: as it is, where the run goes on, else empty. remove deletes it. nil:
 	// there is no such place.

@@ -36,8 +36,9 @@ type job struct {
 	id     uint32
 	start  Start
 	opened io.Closer
-	file   *File  // what opened gives
-	size   uint64 // of the file; 0: not known
+	file   *File         // what opened gives
+	whole  trace.Outline // what the file's index says; zero: nothing
+	size   uint64        // of the file; 0: not known
 	runner run
 	team   *team // helpers; nil: there are none
 	keeper Keeper
@@ -46,6 +47,7 @@ type job struct {
 	pausedFor time.Duration
 	turn      pace
 	progress  pace
+	speed     speed
 	snapshot  pace
 	unsaved   string // why no more checkpoints are tried
 	saved     bool   // there is a checkpoint
@@ -83,7 +85,19 @@ func (j *job) open(attachment any) error {
 	if err != nil {
 		return j.blame(err)
 	}
+	j.foresee(reader, attachment)
 	return j.prepare(reader, attachment, from)
+}
+
+// foresee reads the index of a container, and has its reader know it from the start.
+func (j *job) foresee(reader trace.Reader, attachment any) {
+	container, ok := reader.(interface{ Expect(trace.Outline) bool })
+	if !ok || j.host.Outline == nil {
+		return
+	}
+	if o, err := j.host.Outline(attachment); err == nil && container.Expect(o) {
+		j.whole = o
+	}
 }
 
 func (j *job) prepare(reader trace.Reader, attachment any, from *Checkpoint) (err error) {
@@ -334,8 +348,14 @@ func (j *job) sendProgress(tell func(*Progress)) error {
 		Outside:    j.bytesOutside(),
 		Workers:    1 + j.team.size(),
 	}
+	if p.Total = j.start.Spec.ToRead(j.whole.References); j.start.Spec.Limit == 0 {
+		p.LeftOut = at.LeftOut
+	}
 	if d, ok := j.runner.(*analysis.Divided); ok {
 		p.Ahead, p.Total = d.Ahead(), d.Total()
+	}
+	if part, _ := p.Done(); !at.Resuming {
+		p.Speed = j.speed.at(part, p.Millis)
 	}
 	if tell != nil {
 		tell(&p)

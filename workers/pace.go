@@ -1,6 +1,9 @@
 package workers
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // pace spaces out something that is done again and again: at least least
 // apart, and so far apart that it takes no more than a twentieth of the time.
@@ -15,6 +18,34 @@ func (p *pace) due(now time.Time) bool { return !now.Before(p.next) }
 func (p *pace) ran(begin, end time.Time) {
 	const share = 20
 	p.next = end.Add(max(p.least, (share-1)*end.Sub(begin)))
+}
+
+// speed measures how fast a count grows. Recent growth counts most: a program that goes
+// on with several threads is analysed far more slowly than before.
+type speed struct {
+	known   bool
+	part    uint64
+	millis  uint64
+	average float64 // a second
+}
+
+// at takes the count after a number of milliseconds, and returns its growth in a second; 0:
+// unknown yet.
+func (s *speed) at(part, millis uint64) uint64 {
+	const memory = 3000 // milliseconds in which the weight of what was measured falls to 1/e
+	if !s.known || part < s.part {
+		s.known, s.part, s.millis, s.average = true, part, millis, 0
+		return 0
+	}
+	if took := float64(millis - min(millis, s.millis)); took > 0 {
+		now, weight := float64(part-s.part)*1000/took, 1.0
+		if s.average > 0 {
+			weight = 1 - math.Exp(-took/memory)
+		}
+		s.average += weight * (now - s.average)
+		s.part, s.millis = part, millis
+	}
+	return uint64(s.average)
 }
 
 // share keeps something that is done again and again within a twentieth of the time

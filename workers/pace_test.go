@@ -32,6 +32,24 @@ func TestPaceKeepsItsShare(t *testing.T) {
 	})
 }
 
+// The speed follows a program that becomes slower, within seconds.
+func TestSpeedIsOfLate(t *testing.T) {
+	var s speed
+	part, millis, last := uint64(0), uint64(0), uint64(0)
+	for _, phase := range []uint64{3_000_000, 140_000} {
+		for range 100 { // 20 seconds
+			last = s.at(part, millis)
+			part, millis = part+phase/5, millis+200
+		}
+		if last < phase*95/100 || last > phase*105/100 {
+			t.Errorf("%d a second, want about %d", last, phase)
+		}
+	}
+	if s.at(5, millis) != 0 { // it begins again
+		t.Error("a count that falls has a speed")
+	}
+}
+
 // Whatever each time costs, as long as it is no more than was expected, all together
 // stay within a twentieth of the time, the last included.
 func TestShareIsKept(t *testing.T) {

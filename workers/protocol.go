@@ -181,6 +181,17 @@ type Progress struct {
 	Workers    uint32 // that take part so far, and have not died
 	Ahead      uint64 // references that helpers have analysed further on, besides References
 	Total      uint64 // references of the trace, where that is known from the start; else 0
+	LeftOut    uint64 // references that were read and left out by kind or thread, where Total is known
+	Speed      uint64 // of late, a second, in what Done counts; 0: unknown
+}
+
+// Done returns how much is done of how much: references where their total is known, and
+// else bytes of the file. whole is 0 where neither is known.
+func (p *Progress) Done() (part, whole uint64) {
+	if p.Total > 0 {
+		return p.References + p.Ahead + p.LeftOut, p.Total
+	}
+	return p.Bytes, p.TotalBytes
 }
 
 // Done ends an analysis: complete, or partial with the reason in the profile.

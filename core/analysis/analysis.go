@@ -126,6 +126,16 @@ type Wanted struct {
 	Program, Decides func() *trace.Program
 }
 
+// ToRead is how many references a run of a whole trace with this many references reads. With
+// a limit, those that are left out by kind or thread do not count.
+func (s Spec) ToRead(references uint64) uint64 {
+	references -= min(s.Skip, references)
+	if s.Limit > 0 {
+		references = min(references, s.Limit)
+	}
+	return references
+}
+
 // DefaultLineBytes is the line size unless the user wants another.
 const DefaultLineBytes = 64
 

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis/sharing"
@@ -48,6 +49,9 @@ func Append(a, b *profile.Profile) (*profile.Profile, error) {
 	noProgram := func() *trace.Program { return nil }
 	if err := join(table(spec, hasSets(a), noProgram), a, b, joined); err != nil {
 		return nil, err
+	}
+	if joined.Communication == nil {
+		joined.NoCommunication = cmp.Or(a.NoCommunication, b.NoCommunication)
 	}
 	return joined, nil
 }

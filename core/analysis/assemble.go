@@ -36,8 +36,8 @@ type Plan struct {
 	lone   bool     // threads are told apart, and all stretches are of one
 }
 
-// headReferences are analysed in front of the first stretch. Communication decides there
-// whether it goes on.
+// headReferences are analysed in front of the first stretch, where communication finds that
+// the trace has one thread only, as all traces have that are divided.
 const headReferences = leastStretch
 
 // NewPlan divides a run with this spec of a source, in stretches of about so many

@@ -1091,3 +1091,50 @@ func TestSecondThreadInTime(t *testing.T) {
 		}
 	}
 }
+
+// A trace whose index says that it has several threads is followed from its first
+// reference on, however long it has one thread only: by one worker, by several, and after a
+// break.
+func TestLongSerialHeadEqualsNaive(t *testing.T) {
+	program := allocating()
+	program.Threads, program.ThreadCount = nil, 3
+	rng := rand.New(rand.NewPCG(7, 65))
+	const head = 2*communication.Trial + 1000
+	var steps []tracetest.Step
+	for i := range head + 3000 {
+		s := tracetest.Step{Block: rng.Uint32N(3), Thread: 1, Values: []uint64{1<<18 + 8*rng.Uint64N(1<<10)}}
+		if i >= head {
+			s.Thread += rng.Uint32N(3)
+		}
+		steps = append(steps, s)
+	}
+	whole := tracetest.Rows(program, steps...)
+	reader := func() trace.Reader { return tracetest.NewProgramReader(program, whole, 0) }
+	spec := analysis.Spec{}.WithDefaults()
+	p := passed(t, spec, reader())
+	if p.Communication == nil {
+		t.Fatal("no communication")
+	}
+	where := &naiveSites{p: program, spec: spec, line: 64, data: map[objectID]*profile.DataObject{}}
+	equalCommunication(t, p.Communication, communicationByDefinition(p, where, whole, spec.Kinds))
+	if q, _ := shared(t, spec, reader(), 3, 20_000); !bytes.Equal(q.Encode(), p.Encode()) {
+		t.Error("several workers find something else")
+	}
+	before, again := newRunner(t, spec, reader()), newRunner(t, spec, reader())
+	for before.Progress().References < head-2000 {
+		if err := before.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := again.Restore(before.Save()); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, again)
+	if got := checked(t, again.Finish(profile.State{})); !bytes.Equal(got.Encode(), p.Encode()) {
+		t.Error("after a break the result is another")
+	}
+	program.ThreadCount = 0
+	if p := passed(t, spec, reader()); p.Communication != nil || p.NoCommunication != profile.LateThread {
+		t.Errorf("without an index: %v, want the reason that the second thread is late", p.NoCommunication)
+	}
+}

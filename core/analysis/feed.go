@@ -160,6 +160,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 	for _, a := range f.analyses {
 		a.Result(p, segment)
 	}
+	p.NoCommunication = spec.absence(p)
 	return p
 }
 

@@ -344,7 +344,7 @@ func (p *Parallel) take(c *claim) error {
 // Progress tells how far the run is.
 func (p *Parallel) Progress() Progress {
 	at := p.live.progress()
-	at.BadRecords = p.left.BadRecords
+	at.BadRecords, at.LeftOut = p.left.BadRecords, p.left.Unselected
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at.Resuming = p.restored != nil && p.at == 0 && len(p.blocks) == 0 && p.ended == nil

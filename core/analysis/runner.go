@@ -30,6 +30,7 @@ type Runner struct {
 // Progress is what a runner can tell between two steps.
 type Progress struct {
 	References uint64 // analysed so far
+	LeftOut    uint64 // references that were read and left out by kind or thread
 	Lines      uint64 // distinct lines so far, of the first line size
 	Threads    int    // threads seen; 0 where the trace has none
 	BadRecords uint64 // tolerated so far
@@ -131,7 +132,7 @@ func (r *Runner) step() error {
 // Progress tells how far the run is.
 func (r *Runner) Progress() Progress {
 	p := r.feed.progress()
-	p.BadRecords, p.Resuming = r.tolerated, r.rows < r.resumeRows
+	p.BadRecords, p.LeftOut, p.Resuming = r.tolerated, r.unselected, r.rows < r.resumeRows
 	return p
 }
 

@@ -35,7 +35,7 @@ const (
 // Default are the analyses that run unless others are asked for: locality with
 // sets, so that nobody has to choose a cache before the run; where the trace has
 // several threads, how they share caches, and what they communicate if its tables
-// tell of these threads or two of them appear soon (see communication.Trial); and, where
+// or its index tell of these threads, or two of them appear soon (see communication.Expects); and, where
 // it tells of code, sites, and of the counters those that cost little. How often each
 // byte is accessed is left out. Where the result is to be appended to, communication is
 // of traces whose tables list several threads, and without the distances of sources.
@@ -119,6 +119,25 @@ func (s Spec) has(a Analyses) bool {
 		return s.Analyses&(Counters|Operations) != 0
 	}
 	return s.Analyses&a != 0
+}
+
+// absence says why a result has no communication though there are several threads, or may be
+// once another one is appended to it.
+func (s Spec) absence(p *profile.Profile) profile.Absence {
+	several := len(p.Totals.Threads) > 1 || s.Mergeable && len(p.Totals.Threads) == 1
+	switch {
+	case p.Communication != nil || !several:
+		return profile.AbsenceUnknown
+	case s.Budget != nil:
+		return profile.BeyondMemory
+	case s.Sample != nil && (s.isDefault() || s.Analyses&Communication != 0):
+		return profile.NotInSample
+	case !s.has(Communication):
+		return profile.NotAnalysed
+	case s.Mergeable:
+		return profile.UnlistedThreads
+	}
+	return profile.LateThread
 }
 
 // loopBytes is how much memory a tree of loops may take before it is given up; tests

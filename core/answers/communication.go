@@ -20,6 +20,23 @@ type Communication struct {
 
 func (c *Communication) of() *profile.Communication { return c.Profile.Communication }
 
+// NoCommunication says in a sentence why a profile of several threads has no communication.
+func NoCommunication(p *profile.Profile) string {
+	switch p.NoCommunication {
+	case profile.NotAnalysed:
+		return "communication was not among the analyses"
+	case profile.BeyondMemory:
+		return "the cache lines did not fit in memory, so communication between threads was left out"
+	case profile.NotInSample:
+		return "the sample cannot tell who wrote a line last: its lines do not stay in it, or all belong to one thread"
+	case profile.UnlistedThreads:
+		return "the profile can be appended to, and its trace does not say before the first reference how many threads it has"
+	case profile.LateThread:
+		return "the trace does not say how many threads it has, and its second thread came after reference " + report.Count(profile.SecondThreadBy).Human()
+	}
+	return "an earlier version of stackglass made the profile"
+}
+
 // Granule gives the granularity of words, lines or pages, or nil.
 func (c *Communication) Granule(bytes uint32) *profile.Granule {
 	for i := range c.of().Granules {

@@ -28,6 +28,24 @@ type Communication struct {
 	Off *CommunicationOff // nil where these are no estimates
 }
 
+// Absence is why a profile of several threads has no [Communication].
+type Absence uint8
+
+// The reasons.
+const (
+	AbsenceUnknown  Absence = iota // an earlier version made the profile
+	NotAnalysed                    // it was not among the analyses
+	BeyondMemory                   // the lines did not fit in memory
+	NotInSample                    // all sampled lines belong to one thread, or lines do not stay in the sample
+	UnlistedThreads                // the result can be appended to, and the trace does not say how many threads it has
+	LateThread                     // the trace does not say so, and the second thread came too late
+	numAbsences
+)
+
+// SecondThreadBy is the number of the reference by which a second thread has to appear in a
+// trace that does not say how many threads it has: after it, [LateThread].
+const SecondThreadBy = 1 << 16
+
 // CommunicationOff is half of each interval that has the truth in 95 of 100 runs, of
 // what stands at the same place in a [Communication].
 type CommunicationOff struct {

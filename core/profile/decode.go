@@ -105,6 +105,8 @@ func (p *Profile) decodeOptional(tag string, r *Decoder) {
 	switch {
 	case tag == "smpi" && p.Sampled != nil:
 		p.decodeIntervals(r)
+	case tag == "comx":
+		p.NoCommunication = Absence(r.UintBelow(uint64(numAbsences)))
 	case tag == "segm" && p.Segment == nil:
 		p.Segment = decodeSegment(r)
 	case tag == "segs" && p.Segment != nil && p.Segment.Sites == nil:

@@ -100,6 +100,7 @@ import (
 //	segh  the stacks of cores and domains, as package analysis/sharing draws them
 //	segc  what threads know of words and lines, as package analysis/communication
 //	      draws it
+//	comx  why there is no COMM: a number of Absence
 //	segb  the calls of threads, as package analysis/blocks draws them
 //	segp  the samplers, as package analysis/sample draws them
 //	segk  what is kept of sampled lines, as package analysis/sample draws it
@@ -163,6 +164,9 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	w.digest.Sum(sum[:0])
 	if p.hasIntervals() {
 		w.section("smpi", p.encodeIntervals)
+	}
+	if p.NoCommunication != AbsenceUnknown {
+		w.put("comx", []byte{byte(p.NoCommunication)})
 	}
 	if s := p.Segment; s != nil {
 		w.section("segm", s.encode)

@@ -29,7 +29,9 @@ type Profile struct {
 	Counters *Counters  // the same
 	Sharing  []Sharing  // as Locality, where threads were asked for
 	// Communication is nil where it was not asked for, or the trace has no threads.
-	Communication *Communication
+	// Where it is nil though there are several threads, NoCommunication says why.
+	Communication   *Communication
+	NoCommunication Absence
 	// Loops is the trace folded into a tree of loops and references, in the form of
 	// package loops. It is nil where it was not asked for, and empty where the tree was
 	// given up because it grew too large. It holds addresses.

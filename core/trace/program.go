@@ -11,6 +11,9 @@ type Program struct {
 	Objects   []Object // global variables
 	Tags      []string // of calipers
 	Threads   []Thread
+	// ThreadCount is the number of threads that make references in the whole trace, where
+	// an index tells so before the trace is read; 0: unknown. Threads may list fewer so far.
+	ThreadCount int
 }
 
 // Module is one compiled file, or one file that was loaded into the process.

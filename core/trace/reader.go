@@ -89,6 +89,12 @@ type Chunk struct {
 	References uint64 // in it
 }
 
+// Outline is what an index says about a whole trace before it is read.
+type Outline struct {
+	References uint64 // of all kinds
+	Threads    int    // threads that make references
+}
+
 // Source is a trace that can be read from several positions at the same time, so that
 // several workers share it.
 type Source interface {

@@ -24,9 +24,9 @@ type Fact struct {
 
 // NewRunBar words the progress of a run.
 func NewRunBar(p workers.Progress) RunBar {
+	part, whole := p.Done()
 	p.References += p.Ahead
-	part, whole := done(p)
-	bar := RunBar{Paused: p.Paused, Known: whole > 0, Share: min(1, Ratio(part, whole))}
+	bar := RunBar{Paused: p.Paused, Known: whole > 0, Share: min(mostShare, Ratio(part, whole))}
 	read := Bytes(p.Bytes)
 	if p.TotalBytes > 0 {
 		read += " of " + Bytes(p.TotalBytes)
@@ -44,7 +44,7 @@ func NewRunBar(p workers.Progress) RunBar {
 		add("ahead", "not joined yet", SI(p.Ahead))
 	}
 	add("rate", "rate", rate(p))
-	add("left", "time left", left(p))
+	add("left", "time left", left(p, part, whole))
 	add("lines", "lines", SI(p.Lines))
 	if p.Threads > 0 {
 		add("threads", "threads", strconv.Itoa(p.Threads))
@@ -99,14 +99,9 @@ func BeyondNote(name string, p workers.Progress) string {
 		"What tells of code, data, each byte and sharing between threads is left out; with more memory in the settings, or a sample (space=0.01), it is told."
 }
 
-// done gives what is done of all there is: references, where it is known how many there
-// are, and else bytes.
-func done(p workers.Progress) (part, whole uint64) {
-	if p.Total > 0 {
-		return p.References, p.Total
-	}
-	return p.Bytes, p.TotalBytes
-}
+// mostShare is what the bar shows once everything is read: the result is still to be put
+// together, which takes a few hundredths of the time.
+const mostShare = 0.99
 
 func rate(p workers.Progress) string {
 	if p.Millis < 100 {
@@ -115,18 +110,20 @@ func rate(p workers.Progress) string {
 	return SI(p.References*1000/p.Millis) + "/s"
 }
 
-// left estimates from what is done, which need not be proportional to the work: so it
-// says nothing before 2 % or half a second.
-func left(p workers.Progress) string {
-	if p.Paused {
+// left estimates how long the rest takes at the speed of late. So it says nothing before 2 %
+// or half a second.
+func left(p workers.Progress, part, whole uint64) string {
+	switch {
+	case p.Paused:
 		return "paused"
-	}
-	part, whole := done(p)
-	if whole == 0 || part == 0 || part*50 < whole || p.Millis < 500 {
+	case p.Ending || whole > 0 && part >= whole:
+		return "finishing"
+	case whole == 0 || part == 0 || part*50 < whole || p.Millis < 500:
 		return "…"
 	}
-	if part >= whole {
-		return "almost done"
+	speed := float64(p.Speed)
+	if speed == 0 {
+		speed = float64(part) * 1000 / float64(p.Millis)
 	}
-	return Duration(uint64(float64(p.Millis) * float64(whole-part) / float64(part)))
+	return Duration(uint64(float64(whole-part) * 1000 / speed))
 }

@@ -536,6 +536,19 @@ func TestTabs(t *testing.T) {
 	}
 }
 
+// The page says the one reason why communication is missing.
+func TestMissingCommunicationHasOneReason(t *testing.T) {
+	p := &profile.Profile{NoCommunication: profile.LateThread}
+	p.Totals.Threads = []uint32{1, 2}
+	if text := TabCommunication.Missing(p); !strings.Contains(text, "second thread came after reference 65,536") || strings.Contains(text, "earlier version") || strings.Contains(text, "memory") {
+		t.Errorf("late thread: %s", text)
+	}
+	p.NoCommunication = profile.NotAnalysed
+	if text := TabCommunication.Missing(p); !strings.Contains(text, "was not among the analyses") || strings.Contains(text, "second thread") {
+		t.Errorf("not analysed: %s", text)
+	}
+}
+
 // TestSameForm: numbers make no other form, facts that come or go and meters do.
 func TestSameForm(t *testing.T) {
 	p := workers.Progress{Bytes: 25 << 20, TotalBytes: 100 << 20, References: 9_000_000, Millis: 1000, Memory: 3 << 20}
@@ -552,6 +565,15 @@ func TestSameForm(t *testing.T) {
 			t.Errorf("a run %s has the same form", name)
 		}
 	}
+}
+
+func factOf(bar RunBar, id string) string {
+	for _, f := range bar.Facts {
+		if f.ID == id {
+			return f.Value
+		}
+	}
+	return ""
 }
 
 func TestRunBar(t *testing.T) {
@@ -574,6 +596,16 @@ func TestRunBar(t *testing.T) {
 		want := map[string]string{"bytes": "20 MiB of 100 MiB", "references": "10 M", "ahead": "6 M", "workers": "3", "rate": "10 M/s", "left": "1 s"}
 		if w, ok := want[f.ID]; ok && strings.ReplaceAll(f.Value, "\u202f", " ") != w {
 			t.Errorf("shared: %s %q, want %q", f.ID, f.Value, w)
+		}
+	}
+	// Threads are slower than the serial beginning: the time left is that at the speed of late.
+	threads := NewRunBar(workers.Progress{Bytes: 100, TotalBytes: 100, References: 5_000_000, LeftOut: 1_000_000, Total: 12_000_000, Speed: 500_000, Millis: 1000})
+	if percent := strings.ReplaceAll(threads.Percent, thin, ""); percent != "50%" || factOf(threads, "left") != "12"+thin+"s" {
+		t.Errorf("threads: %s, %s left, want 50%% and 12 s", threads.Percent, factOf(threads, "left"))
+	}
+	for name, p := range map[string]workers.Progress{"all read": {Bytes: 100, TotalBytes: 100, Millis: 1000}, "ending": {References: 9, Total: 10, Ending: true, Millis: 1000}} {
+		if bar := NewRunBar(p); bar.Share > 0.99 || factOf(bar, "left") != "finishing" {
+			t.Errorf("%s: share %g, left %q, want less than all and finishing", name, bar.Share, factOf(bar, "left"))
 		}
 	}
 	if early := NewRunBar(workers.Progress{Bytes: 1}); early.Known || early.Share != 0 {

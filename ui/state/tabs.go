@@ -1,6 +1,9 @@
 package state
 
-import "github.com/stackglass/stackglass/core/profile"
+import (
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/profile"
+)
 
 // Tab is a view of a result.
 type Tab uint8
@@ -74,8 +77,8 @@ func (t Tab) Missing(p *profile.Profile) string {
 		return ""
 	}
 	if t == TabCommunication && len(p.Totals.Threads) > 1 {
-		return "This analysis does not tell which thread uses what another one wrote: it was made before that was counted, or without “communication” among its analyses, or its trace does not list its threads and has one only for long, or its lines did not fit in memory. " +
-			"Analyse it with “stackglass analyze --analyses sharing,communication -o file.sgp”, and drop that file here."
+		return "Which thread uses what another thread wrote is missing in this analysis: " + answers.NoCommunication(p) + ". Analyse the trace again with communication, " +
+			"or run “stackglass analyze --analyses sharing,communication -o file.sgp” and drop that file here."
 	}
 	if t == TabLoops && (p == nil || len(p.Loops) > 0) {
 		return ""

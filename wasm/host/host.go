@@ -71,6 +71,7 @@ func newHost() *workers.Host {
 		Carrier:              web.Self(),
 		OpenFile:             t.openFile,
 		OpenTrace:            t.open,
+		Outline:              outline,
 		Yield:                web.Yield,
 		CheckpointReferences: checkpointReferences(),
 		CheckpointMemory:     checkpointMemory,
@@ -171,6 +172,19 @@ func openSource(name string, attachment any) (trace.Source, error) {
 		return nil, err
 	}
 	return sgt.NewSource(name, f, f.Size(), nil)
+}
+
+// outline reads the index of a container.
+func outline(attachment any) (trace.Outline, error) {
+	blob, ok := attachment.(js.Value)
+	if !ok {
+		return trace.Outline{}, errNoAttachment
+	}
+	f, err := file.OpenAt(blob)
+	if err != nil {
+		return trace.Outline{}, err
+	}
+	return sgt.ReadOutline(f, f.Size())
 }
 
 func (t *traces) open(name string, r io.Reader, format string, watch func() error) (trace.Reader, error) {

@@ -60,6 +60,7 @@ import (
 	"math/bits"
 
 	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -116,10 +117,10 @@ type reference struct {
 }
 
 // New makes an analysis at lines of so many bytes, which goes after s with every
-// batch. Where program is given, what it tells of the trace has to list several threads
-// before reference number [Trial], or a second one has to make a reference before it, or
-// the analysis is given up: to follow all that one thread does, in case that there will
-// be another one, takes half the time of its stack distances.
+// batch. Where program is given, it decides whether the trace is analysed at all, because
+// following a trace of one thread takes half the time of its stack distances: see [Expects].
+// Where the number of threads is unknown, a second thread has to be listed, or to make a
+// reference, before reference number [Trial]. Otherwise the analysis stops.
 func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
 	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, program: program}
 	s.Locate(true)
@@ -188,20 +189,33 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	a.follow(b.Addr[0]+from, b.Addr[0]+end-1)
 }
 
-// Trial is how many references are followed of one thread without knowing of another.
-const Trial = 1 << 16
+// Trial is how many references of one thread are followed where it is unknown whether the
+// trace has a second thread.
+const Trial = profile.SecondThreadBy
+
+// Expects reports whether a trace has several threads, as far as it says so before they
+// make references. known is false where it does not.
+func Expects(p *trace.Program) (several, known bool) {
+	switch {
+	case p == nil:
+		return false, false
+	case p.ThreadCount > 0:
+		return p.ThreadCount > 1, true
+	}
+	return len(p.Threads) > 1, len(p.Threads) > 1
+}
 
 // decide makes up its mind before a batch. A trace without threads is given up at once.
 func (a *Analysis) decide(b *trace.Batch) {
 	if a.program == nil || b.Len() == 0 {
 		return
 	}
-	switch p := a.program(); {
-	case a.mergeable && (p == nil || len(p.Threads) < 2): // the same in all segments
+	switch several, known := Expects(a.program()); {
+	case a.mergeable && !several: // the same in all segments
 		a.turnOff()
-	case len(a.threads.numbers) > 1 || p != nil && len(p.Threads) > 1:
+	case len(a.threads.numbers) > 1 || several:
 		a.program = nil
-	case b.Thread == nil || a.upTo(b) > Trial && !a.another(b):
+	case b.Thread == nil || known || a.upTo(b) > Trial && !a.another(b):
 		a.turnOff()
 	}
 }

@@ -115,10 +115,10 @@ func (t *talk) decide(b *trace.Batch) {
 		}
 		several = several || thread != t.first
 	}
-	switch p := t.decides(); {
-	case several || p != nil && len(p.Threads) > 1:
+	switch expected, known := communication.Expects(t.decides()); {
+	case several || expected:
 		t.decides = nil
-	case b.Thread == nil || t.size.of.done+uint64(b.Len()) > communication.Trial:
+	case b.Thread == nil || known || t.size.of.done+uint64(b.Len()) > communication.Trial:
 		t.turnOff()
 	}
 }

@@ -141,6 +141,17 @@ func (t *Trace) Mover() trace.Mover {
 	return nil
 }
 
+// Expect passes on what the index of the file says: see [sgt.Reader.Expect]. It reports
+// false, and does nothing, where the trace is no container, or is packed again.
+func (t *Trace) Expect(o trace.Outline) bool {
+	r := t.Container()
+	if r == nil || len(t.packings) > 0 {
+		return false
+	}
+	r.Expect(o)
+	return true
+}
+
 // Header tells what the trace had so far.
 func (t *Trace) Header() trace.Header {
 	if d, ok := t.reader.(trace.Describer); ok {

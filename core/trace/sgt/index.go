@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // index is what the INDX frame tells.
@@ -42,6 +44,28 @@ func parseIndex(body []byte) (x index, err error) {
 	}
 	x.at = binary.LittleEndian.Uint64(body[r.at:])
 	return x, nil
+}
+
+// ReadOutline reads the index at the end of a container of size bytes, and nothing else.
+// The error says that the file has no index.
+func ReadOutline(file io.ReaderAt, size int64) (trace.Outline, error) {
+	x, err := readIndex(file, size)
+	if err != nil {
+		return trace.Outline{}, err
+	}
+	return outlineOf(x.chunks), nil
+}
+
+func outlineOf(chunks []chunk) (o trace.Outline) {
+	threads := map[uint32]bool{}
+	for i := range chunks {
+		if c := &chunks[i]; c.references > 0 {
+			o.References += c.references
+			threads[c.thread] = true
+		}
+	}
+	o.Threads = len(threads)
+	return o
 }
 
 var errNoIndex = errors.New("there is no index at the end")

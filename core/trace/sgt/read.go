@@ -90,6 +90,10 @@ func newReader(name string, o Options, s source, t *told) *Reader {
 // Select names the kinds of rows that the reader gives, before the first Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
+// Expect has the reader tell with its first rows already how many threads the whole trace
+// has: [trace.Program.ThreadCount]. It is called before the first Next.
+func (r *Reader) Expect(o trace.Outline) { r.program.ThreadCount = o.Threads }
+
 // Header tells what the file told before what was given of it: however far the reader
 // has read ahead, the same is known with the same rows.
 func (r *Reader) Header() trace.Header {

@@ -185,10 +185,23 @@ func TestRowsAreThoseOfTheNaiveTwin(t *testing.T) {
 		if e := r.Ending(); e != (Ending{true, references, End{"exit", 3, 7}}) {
 			t.Fatalf("the end is told as %+v, want %d references", e, references)
 		}
+		o, err := ReadOutline(bytes.NewReader(file), int64(len(file)))
+		if threads := threadsOf(naiveRows(p, steps, trace.DataKinds|1<<trace.Fetch)); err != nil || o.References != references || o.Threads != threads {
+			t.Fatalf("outline %+v, %v, want %d references of %d threads", o, err, references, threads)
+		}
 		again := NewReader("t", bytes.NewReader(file), Options{})
 		again.early, again.reused.split = someEarly(t), !r.reused.split
 		sameRows(t, "in the other way", again, kinds, most, want)
 	})
+}
+
+// threadsOf counts the threads of rows.
+func threadsOf(rows []row) int {
+	threads := map[uint32]bool{}
+	for _, r := range rows {
+		threads[r.thread] = true
+	}
+	return len(threads)
 }
 
 func openSource(t failer, file []byte) *Source {

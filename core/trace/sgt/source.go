@@ -44,6 +44,7 @@ func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Sour
 	} else if s.first, err = s.tell(&told{}, end); err != nil {
 		return nil, err
 	}
+	s.first.program.ThreadCount = outlineOf(s.chunks).Threads
 	if s.all, err = s.tell(s.first, ^uint64(0)); err != nil {
 		return nil, err
 	}

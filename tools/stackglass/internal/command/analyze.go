@@ -6,13 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	"github.com/stackglass/stackglass/core/analysis/communication"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
@@ -182,8 +180,7 @@ func (a *app) analyzeAndKeep(r *reading, name, path string, lineBytes []uint32, 
 	}
 	l.warnings = append(l.warnings, notes...)
 	if r.analyses == analysis.Default.String() && !r.mergeable && len(l.Profile.Sharing) > 0 && l.Profile.Communication == nil {
-		l.warnings = append(l.warnings, l.name+": what the threads communicate is not told, because the trace does not list its threads, and up to reference "+
-			strconv.Itoa(communication.Trial)+" there was one only; --analyses sharing,communication tells it")
+		l.warnings = append(l.warnings, l.name+": the profile has no communication between threads: "+answers.NoCommunication(l.Profile)+"; add it with --analyses sharing,communication")
 	}
 	d := &report.Document{Schema: "stackglass.analyze", Version: 1, Input: l.facts(0)}
 	digest := l.Profile.Digest()

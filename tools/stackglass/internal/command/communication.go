@@ -147,7 +147,7 @@ func (a *app) loadCommunication(r *reading, o *communicationOptions, name string
 	case answers.IsOfSample(p):
 		return nil, usagef(l.name, ": the sample has lines of one thread only, or none; take a larger one, or another by --sample-seed")
 	}
-	return nil, usagef(l.name, ": the profile tells nothing of communication; analyze the trace again with --analyses communication")
+	return nil, usagef(l.name, ": the profile has no communication between threads: ", answers.NoCommunication(l.Profile), "; analyze the trace again with --analyses communication")
 }
 
 // aboutCaches refuses caches about which nothing is known, and gives the doubts

@@ -320,5 +320,13 @@ func TestCommunicationIsMissed(t *testing.T) {
 			t.Error(got)
 		}
 		expect(t, ask("communication", "b.sgp"), exitOK, "")
+		// The index of a container says from the start that there are two threads.
+		for _, workers := range []string{"1", "2"} {
+			expect(t, ask("convert", "a.csv", "-o", "a"+workers+".sgt"), exitOK, "")
+			if got := ask("analyze", "a"+workers+".sgt", "-o", "c.sgp", "--workers", workers); got.code != exitOK || strings.Contains(got.stderr, "communication") {
+				t.Error(got)
+			}
+			expect(t, ask("communication", "c.sgp"), exitOK, "")
+		}
 	}
 }

@@ -60,7 +60,7 @@ func (in *Input) Convert(ctx context.Context, w io.Writer, o ConvertOptions) (*C
 	if err != nil {
 		return nil, in.readError(ctx, err)
 	}
-	c := &conversion{in: in, ctx: ctx, bar: newBar(o.Terminal, in.Bytes), options: o}
+	c := &conversion{in: in, ctx: ctx, bar: newBar(o.Terminal, 0, in.Bytes), options: o}
 	defer c.bar.finish()
 	if container := t.Container(); container != nil && o.To == "sgt" {
 		err = c.rewrite(container, w)
@@ -109,7 +109,7 @@ func (c *conversion) rewrite(r *sgt.Reader, w io.Writer) error {
 // over tells whether reading has come to its end, and whether that is an error
 // that leaves nothing to keep.
 func (c *conversion) over(err error) (bool, error) {
-	c.bar.show(c.in.read.Load(), c.done.References, time.Now())
+	c.bar.show(c.in.read.Load(), c.done.References, 0, time.Now())
 	var damage *trace.DamageError
 	switch {
 	case c.ctx.Err() != nil:

@@ -33,9 +33,10 @@ type Input struct {
 	content *bufio.Reader
 	read    atomic.Int64
 	close   func() error
-	places  io.ReaderAt // the same from any place; nil: it only comes in order
-	file    *os.File    // nil: it is none
-	opened  os.FileInfo // what file was when it was opened
+	outline trace.Outline // zero: unknown
+	places  io.ReaderAt   // the same from any place; nil: it only comes in order
+	file    *os.File      // nil: it is none
+	opened  os.FileInfo   // what file was when it was opened
 }
 
 // Open opens what name stands for: "-" is stdin, "demo:NAME" an embedded demo,

@@ -99,6 +99,7 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 		in.verify(ctx, content)
 		return nil, in.blame(ctx, o, content, err)
 	}
+	in.foresee(unpacked)
 	watched := &watcher{reader: unpacked}
 	if o.Sample != nil {
 		o.Spec.Sample = *o.Sample
@@ -161,6 +162,16 @@ func (in *Input) runner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run
 	return runner, nil
 }
 
+// foresee reads the index of a container, and has its reader know it from the start.
+func (in *Input) foresee(t *open.Trace) {
+	if in.places == nil || in.Bytes == 0 {
+		return
+	}
+	if o, err := sgt.ReadOutline(in.places, in.Bytes); err == nil && t.Expect(o) {
+		in.outline = o
+	}
+}
+
 // source is the input as a container that can be read at any place; nil: it is none.
 func (in *Input) source(t *open.Trace) *sgt.Source {
 	if in.places == nil || in.Bytes == 0 || t.Container() == nil || len(t.Packings()) > 0 {
@@ -175,7 +186,7 @@ func (in *Input) source(t *open.Trace) *sgt.Source {
 
 // run steps through the trace until it ends, or something ends it.
 func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver *saver) error {
-	bar := newBar(o.Terminal, in.Bytes)
+	bar := newBar(o.Terminal, o.Spec.ToRead(in.outline.References), in.Bytes)
 	defer bar.finish()
 	const (
 		stepsBetweenLooks = 64      // about 260,000 references
@@ -201,7 +212,7 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 		if looked = progress.Lines; looked > ballastLines {
 			dropBallast()
 		}
-		bar.show(in.read.Load(), progress.References, time.Now())
+		bar.show(in.read.Load(), progress.References, progress.LeftOut, time.Now())
 		saver.look()
 		if o.MemoryBytes > 0 && begun && memoryInUse() > o.MemoryBytes {
 			return fmt.Errorf("%w (--memory sets the limit)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: progress.References})

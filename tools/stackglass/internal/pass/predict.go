@@ -53,7 +53,7 @@ func Predict(ctx context.Context, name string, q predict.Question, o PredictOpti
 		}
 		at := r.Progress()
 		if p.in != nil && p.bar != nil {
-			p.bar.show(int64(max(at.Pass-1, 0))*p.in.Bytes+p.in.read.Load(), at.References, time.Now())
+			p.bar.show(int64(max(at.Pass-1, 0))*p.in.Bytes+p.in.read.Load(), at.References, 0, time.Now())
 		}
 		if o.MemoryBytes > 0 && memoryInUse() > o.MemoryBytes {
 			return nil, fmt.Errorf("%w (--memory sets the limit)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: at.References})
@@ -89,7 +89,7 @@ func (p *prediction) rows() (*Input, *patient, error) {
 		return nil, nil, in.readError(p.ctx, err)
 	}
 	if p.in = in; p.bar == nil {
-		p.bar = newBar(p.options.Terminal, 0)
+		p.bar = newBar(p.options.Terminal, 0, 0)
 	}
 	p.out.BadRecords, p.out.FirstBad, p.out.Stopped = 0, nil, nil
 	return in, &patient{Trace: t, p: p}, nil
