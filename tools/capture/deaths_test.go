@@ -1,8 +1,11 @@
 package capture
 
 import (
+	"bufio"
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -33,6 +36,57 @@ func wantDeath(t *testing.T, how string, o *outcome, signal syscall.Signal) {
 	sameAddresses(t, how, got.addresses(), counting([2]uint64{0, 100}))
 	if want := fmt.Sprintf("signal %d", signal); got.ending.How != want {
 		t.Errorf("%s: the trace says that it ended by %q, want %q", how, got.ending.How, want)
+	}
+}
+
+// TestSignalsAlwaysEnd checks that a signal ends a program whatever the runtime is doing:
+// while threads record, while nobody reads the pipe that the trace goes to, and when a
+// lock of the runtime's is never released. In the last two the trace is cut short.
+func TestSignalsAlwaysEnd(t *testing.T) {
+	t.Parallel()
+	program := play(t, "deaths.c", "-pthread")
+	for _, c := range []struct{ name, how, out string }{
+		{"recording", "busy", "out.sgt"},
+		{"pipe", "busy", fifo(t)},
+		{"locked", "locked", "out.sgt"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			o := &outcome{dir: t.TempDir()}
+			ctx, cancel := context.WithTimeout(t.Context(), hanging)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, program, c.how)
+			cmd.Dir, cmd.Env = o.dir, append(os.Environ(), "STACKGLASS_OUT="+c.out)
+			stdout, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if c.name == "pipe" {
+				unread, err := os.Open(c.out)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer unread.Close()
+			}
+			if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
+				t.Errorf("the program printed %q, %v", line, err)
+			}
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Error(err)
+			}
+			_ = cmd.Wait() // by the signal
+			if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGTERM {
+				t.Fatalf("the program ended with %v, want SIGTERM", cmd.ProcessState)
+			}
+			if c.name == "recording" {
+				if got := o.trace(t, everything); got.ending.How != "signal 15" || got.Len() < 100 {
+					t.Errorf("the trace ended with %q after %d rows", got.ending.How, got.Len())
+				}
+			}
+		})
 	}
 }
 

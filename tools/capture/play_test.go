@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
@@ -130,16 +132,25 @@ type outcome struct {
 	dir            string
 }
 
+// hanging is how long a program runs that does not end by itself. It is far longer than
+// any of them takes.
+const hanging = 5 * time.Minute
+
 // run runs a program in a folder of its own.
 func run(t *testing.T, env []string, program string, args ...string) *outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	o := &outcome{dir: t.TempDir()}
-	cmd := exec.Command(program, args...)
+	ctx, cancel := context.WithTimeout(t.Context(), hanging)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.dir, &stdout, &stderr
+	cmd.WaitDelay = hanging // a child may keep its output open
 	cmd.Env = append(os.Environ(), "STACKGLASS_OUT=out.sgt")
 	cmd.Env = append(cmd.Env, env...)
-	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+	if err := cmd.Run(); ctx.Err() != nil {
+		t.Fatalf("%s %s does not end", filepath.Base(program), strings.Join(args, " "))
+	} else if err != nil && !errors.As(err, new(*exec.ExitError)) {
 		t.Fatal(err)
 	}
 	o.stdout, o.stderr, o.state = stdout.Bytes(), stderr.Bytes(), cmd.ProcessState

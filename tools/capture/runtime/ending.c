@@ -110,11 +110,11 @@ static __thread bool finishing SG_TLS;
 
 SG_API void sg_finish(const char *how, int status)
 {
-	sigset_t before;
+	struct sg_outside before;
 	if (getpid() != sg_run.process)
 		return; // a child of vfork ends, in its parent's memory
 	finishing = true;
-	sg_hold_signals(&before);
+	sg_enter(&before);
 	sg_acquire(&sg_run.ending);
 	if (!sg_run.finished && sg_run.file) {
 		sg_store(&sg_run.recording, false);
@@ -128,8 +128,8 @@ SG_API void sg_finish(const char *how, int status)
 	}
 	sg_run.finished = true;
 	sg_release(&sg_run.ending);
-	sg_let_signals(&before);
 	finishing = false;
+	sg_leave(&before);
 }
 
 // ---- exit
@@ -253,6 +253,45 @@ static void finish_on_own_stack(int number)
 	sg_unmap(s, sizeof *s);
 }
 
+static const int deadly[] = {SIGHUP,  SIGINT,  SIGQUIT,   SIGILL,  SIGTRAP, SIGABRT, SIGBUS,  SIGFPE,
+                             SIGUSR1, SIGSEGV, SIGUSR2,   SIGPIPE, SIGALRM, SIGTERM, SIGXCPU, SIGXFSZ,
+                             SIGPROF, SIGSYS,  SIGVTALRM, SIGPOLL};
+
+static __thread int dying SG_TLS; // the signal that ends the process
+
+// The signal that would end the process if the thread were not in the runtime, or 0.
+static int pending_death(void)
+{
+	struct sigaction now;
+	sigset_t pending;
+	sigpending(&pending);
+	for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
+		if (sigismember(&pending, deadly[i]) == 1 && !sg_blocks(deadly[i]) && sigaction(deadly[i], 0, &now) == 0 &&
+		    (now.sa_sigaction == die || now.sa_handler == SIG_DFL))
+			return deadly[i];
+	return 0;
+}
+
+// A signal ends the process in any case: where the runtime waits for something that
+// does not come (a pipe that is not read, or a lock in memory that the program has
+// overwritten), the trace is cut short.
+static void lose_patience(void)
+{
+	enum { patience = 5 }; // seconds
+	static __thread unsigned waited SG_TLS;
+	struct sigaction as_ever = {.sa_handler = SIG_DFL};
+	sigset_t only;
+	int number = dying ? dying : pending_death();
+	waited = number ? waited + 1 : 0;
+	if (waited < patience)
+		return;
+	sigaction(number, &as_ever, 0);
+	raise(number);
+	sigemptyset(&only);
+	sigaddset(&only, number);
+	pthread_sigmask(SIG_UNBLOCK, &only, 0);
+}
+
 // The signal does what it would have done, after the trace is whole.
 static void die(int number, siginfo_t *info, void *context)
 {
@@ -260,6 +299,8 @@ static void die(int number, siginfo_t *info, void *context)
 	struct sg_thread *t = sg_self();
 	struct sigaction as_ever = {.sa_handler = SIG_DFL};
 	int error = errno;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, 0);
+	dying = number;
 	if (!finishing && !(t && t->busy)) // else the fault is in the runtime, which holds its locks
 		finish_on_own_stack(number);
 	sigaction(number, &as_ever, 0);
@@ -270,9 +311,6 @@ static void die(int number, siginfo_t *info, void *context)
 
 static void take_signals(void)
 {
-	static const int deadly[] = {SIGHUP,  SIGINT,  SIGQUIT,   SIGILL,  SIGTRAP, SIGABRT, SIGBUS,  SIGFPE,
-	                             SIGUSR1, SIGSEGV, SIGUSR2,   SIGPIPE, SIGALRM, SIGTERM, SIGXCPU, SIGXFSZ,
-	                             SIGPROF, SIGSYS,  SIGVTALRM, SIGPOLL};
 	struct sigaction before, ours = {.sa_sigaction = die, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	sigfillset(&ours.sa_mask);
 	for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
@@ -282,7 +320,7 @@ static void take_signals(void)
 
 // ---- fork
 
-static sigset_t before_fork;
+static struct sg_outside before_fork;
 
 // The parent may be about to end where we cannot stand before it: daemon() does
 // that within the C library. What this thread has goes to the file, which is whole
@@ -307,8 +345,8 @@ static void save_before_fork(void)
 
 static void fork_begins(void)
 {
-	sigset_t before;
-	sg_hold_signals(&before);
+	struct sg_outside before;
+	sg_enter(&before);
 	sg_acquire(&sg_run.modules);
 	sg_acquire(&sg_run.ending);
 	before_fork = before;
@@ -317,10 +355,10 @@ static void fork_begins(void)
 
 static void fork_done(void)
 {
-	sigset_t before = before_fork;
+	struct sg_outside before = before_fork;
 	sg_release(&sg_run.ending);
 	sg_release(&sg_run.modules);
-	sg_let_signals(&before);
+	sg_leave(&before);
 }
 
 static void forget_threads(const struct sg_thread *but)
@@ -374,11 +412,11 @@ static void fork_made_child(void)
 // ---- exec
 
 // All threads stand still at the next thing that they would write.
-SG_API bool sg_pause(sigset_t *before)
+SG_API bool sg_pause(struct sg_outside *before)
 {
 	if (getpid() != sg_run.process || sg_load(&sg_run.over))
 		return false;
-	sg_hold_signals(before);
+	sg_enter(before);
 	sg_acquire(&sg_run.ending);
 	finishing = true;
 	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next) {
@@ -390,14 +428,14 @@ SG_API bool sg_pause(sigset_t *before)
 		sg_release(&sg_self()->lock);
 	sg_bump_clock();
 	sg_file_close(sg_run.file, "exec", 0, lost_steps());
-	sg_let_signals(before); // the new program inherits what is held back
+	pthread_sigmask(SIG_SETMASK, &before->signals, 0); // the new program inherits what is held back
 	return true;
 }
 
-SG_API void sg_resume(const sigset_t *before)
+SG_API void sg_resume(const struct sg_outside *before)
 {
 	sigset_t now;
-	sg_hold_signals(&now);
+	sg_block_signals(&now);
 	bool open = sg_file_reopen(sg_run.file);
 	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next)
 		if (t != sg_self())
@@ -406,7 +444,7 @@ SG_API void sg_resume(const sigset_t *before)
 	finishing = false;
 	if (!open)
 		sg_stop();
-	sg_let_signals(before);
+	sg_leave(before);
 }
 
 SG_API void sg_ending_prepare(void)
@@ -414,5 +452,6 @@ SG_API void sg_ending_prepare(void)
 	on_exit(remember_status, 0);
 	at_quick_exit(quick_exit_ends);
 	pthread_atfork(fork_begins, fork_done, fork_made_child);
+	sg_each_second(lose_patience);
 	take_signals();
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -140,15 +141,13 @@ static int out_of_the_way(int fd)
 static int open_to_write(const char *path, int flags)
 {
 	const struct timespec pause = {.tv_nsec = 10000000};
-	int fd;
+	int fd = -1;
 	for (int tries = 0;; tries++) {
 		fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0666);
 		if (fd >= 0 || errno != ENXIO || tries == 100)
 			break;
 		nanosleep(&pause, 0);
 	}
-	if (fd >= 0)
-		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 	return fd;
 }
 
@@ -167,12 +166,24 @@ static bool still_open(struct sg_file *f)
 	return true;
 }
 
+// Waits until a pipe has room.
+static void wait_for_reader(const struct sg_file *f)
+{
+	struct pollfd room = {.fd = f->fd, .events = POLLOUT};
+	if (poll(&room, 1, 1000) == 0)
+		sg_waited_a_second();
+}
+
 static void write_all(struct sg_file *f, const uint8_t *from, size_t bytes)
 {
 	for (uint64_t at = f->bytes; bytes > 0;) {
 		ssize_t n = f->regular ? pwrite(f->fd, from, bytes, (off_t)at) : write(f->fd, from, bytes);
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n < 0 && errno == EAGAIN) {
+			wait_for_reader(f);
+			continue;
+		}
 		if (n <= 0) {
 			f->error = n < 0 ? errno : ENOSPC;
 			return;

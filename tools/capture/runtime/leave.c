@@ -26,7 +26,7 @@ _Noreturn void __wrap__Exit(int status) { __wrap__exit(status); }
 	int __wrap_##name parameters;               \
 	int __wrap_##name parameters                \
 	{                                           \
-		sigset_t before;                    \
+		struct sg_outside before;           \
 		bool paused = sg_pause(&before);  \
 		int result = __real_##name(__VA_ARGS__); \
 		int error = errno;                  \

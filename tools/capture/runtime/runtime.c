@@ -35,9 +35,12 @@ static pthread_key_t at_thread_end;
 
 SG_API struct sg_thread *sg_self(void) { return self; }
 
-// ---- signals
+// ---- signals and cancellation
 
-SG_API void sg_hold_signals(sigset_t *before)
+static __thread unsigned entered SG_TLS;
+static __thread uint64_t own_blocked SG_TLS; // what the thread blocks itself, a bit for each signal
+
+SG_API void sg_block_signals(sigset_t *before)
 {
 	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 	sigset_t all;
@@ -47,7 +50,26 @@ SG_API void sg_hold_signals(sigset_t *before)
 	pthread_sigmask(SIG_BLOCK, &all, before);
 }
 
-SG_API void sg_let_signals(const sigset_t *before) { pthread_sigmask(SIG_SETMASK, before, 0); }
+SG_API void sg_enter(struct sg_outside *before)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before->cancel_state);
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &before->cancel_type);
+	sg_block_signals(&before->signals);
+	if (entered++ == 0)
+		memcpy(&own_blocked, &before->signals, sizeof own_blocked);
+}
+
+SG_API void sg_leave(const struct sg_outside *before)
+{
+	entered--;
+	pthread_sigmask(SIG_SETMASK, &before->signals, 0);
+	pthread_setcancelstate(before->cancel_state, 0);
+	// Last, since it may end the thread. In glibc, pthread_setcancelstate would end it
+	// without the result PTHREAD_CANCELED.
+	pthread_setcanceltype(before->cancel_type, 0);
+}
+
+SG_API bool sg_blocks(int number) { return own_blocked >> (number - 1) & 1; }
 
 // ---- tickets
 
@@ -305,9 +327,9 @@ static void begin_thread(void)
 
 static void end_thread(struct sg_thread *t)
 {
-	sigset_t before;
+	struct sg_outside before;
 	sg_step(&sg_own[sg_thread_end], 0);
-	sg_hold_signals(&before);
+	sg_enter(&before);
 	sg_signal_stack(t, false);
 	sg_acquire(&t->lock);
 	sg_drain(t);
@@ -317,7 +339,7 @@ static void end_thread(struct sg_thread *t)
 	leave_node(t);
 	sg_release(&t->lock);
 	sg_bump_clock();
-	sg_let_signals(&before);
+	sg_leave(&before);
 }
 
 // There may be no further round, for a thread that began in one of its own
@@ -325,13 +347,13 @@ static void end_thread(struct sg_thread *t)
 // find in its buffer what it still does.
 static void expect_end(struct sg_thread *t)
 {
-	sigset_t before;
-	sg_hold_signals(&before);
+	struct sg_outside before;
+	sg_enter(&before);
 	sg_acquire(&t->lock);
 	consume(t, __sg_thread.cursor, __sg_thread.ticket);
 	sg_store(&t->hot, 0);
 	sg_release(&t->lock);
-	sg_let_signals(&before);
+	sg_leave(&before);
 }
 
 // Other destructors of the thread may run code of the program: ours comes in the
@@ -375,14 +397,14 @@ static void turn(struct sg_thread *t)
 
 static __attribute__((noinline)) void make_room(void)
 {
-	sigset_t before;
+	struct sg_outside before;
 	int error = errno;
-	sg_hold_signals(&before);
+	sg_enter(&before);
 	if (!self)
 		begin_thread();
 	else
 		turn(self);
-	sg_let_signals(&before);
+	sg_leave(&before);
 	errno = error;
 }
 
@@ -645,22 +667,22 @@ SG_API void sg_start(void)
 
 static __attribute__((constructor(101))) void program_loaded(void)
 {
-	sigset_t before;
-	sg_hold_signals(&before);
+	struct sg_outside before;
+	sg_enter(&before);
 	sg_start();
-	sg_let_signals(&before);
+	sg_leave(&before);
 }
 
 void __sg_register(struct __sg_module *const *first, struct __sg_module *const *end)
 {
-	sigset_t before;
-	sg_hold_signals(&before);
+	struct sg_outside before;
+	sg_enter(&before);
 	sg_start();
 	sg_acquire(&sg_run.modules);
 	add_modules(first, end);
 	sg_run.libraries++;
 	sg_release(&sg_run.modules);
-	sg_let_signals(&before);
+	sg_leave(&before);
 }
 
 // No buffer and no prediction names the blocks of a module that goes.
@@ -687,8 +709,8 @@ static void forget_module(const struct __sg_module *m)
 
 void __sg_unregister(struct __sg_module *const *first, struct __sg_module *const *end)
 {
-	sigset_t before;
-	sg_hold_signals(&before);
+	struct sg_outside before;
+	sg_enter(&before);
 	sg_acquire(&sg_run.modules);
 	drain_all();
 	for (; first < end; first++)
@@ -699,19 +721,19 @@ void __sg_unregister(struct __sg_module *const *first, struct __sg_module *const
 	sg_release(&sg_run.modules);
 	if (last)
 		sg_finish("exit", sg_run.status);
-	sg_let_signals(&before);
+	sg_leave(&before);
 }
 
 // ---- calipers
 
 static uint64_t find_tag(const char *tag)
 {
-	sigset_t before;
-	sg_hold_signals(&before);
+	struct sg_outside before;
+	sg_enter(&before);
 	sg_acquire(&sg_run.modules);
 	uint64_t number = sg_run.over ? 0 : tag_number(tag);
 	sg_release(&sg_run.modules);
-	sg_let_signals(&before);
+	sg_leave(&before);
 	return number;
 }
 
@@ -753,12 +775,12 @@ void __sg_end(void)
 
 SG_API void sg_flush(void)
 {
-	sigset_t before;
+	struct sg_outside before;
 	int error = errno;
 	struct sg_thread *t = self;
 	if (!t || t->busy || outside || !t->recording)
 		return;
-	sg_hold_signals(&before);
+	sg_enter(&before);
 	sg_acquire(&t->lock);
 	uint64_t *cursor = __sg_thread.cursor;
 	t->busy = true;
@@ -770,6 +792,6 @@ SG_API void sg_flush(void)
 	t->busy = false;
 	sg_release(&t->lock);
 	sg_bump_clock();
-	sg_let_signals(&before);
+	sg_leave(&before);
 	errno = error;
 }

@@ -11,10 +11,10 @@
 //
 // The code here may run anywhere in the program: in its allocator, in a handler of
 // its signals, in a thread that is about to end. While a thread's buffer is being
-// emptied, signals are held back, except those that a fault raises. While
-// instrumented code moves the cursor they are not: where a handler comes just then,
-// its own steps are overwritten, and those that it interrupted stay whole. In a
-// tight loop that may be every other signal.
+// emptied, signals and cancellation are held back (sg_enter). While instrumented
+// code moves the cursor they are not: where a handler comes just then, its own steps
+// are overwritten, and those that it interrupted stay whole. In a tight loop that may
+// be every other signal.
 #ifndef STACKGLASS_RUNTIME_H
 #define STACKGLASS_RUNTIME_H
 
@@ -95,8 +95,19 @@ SG_API void sg_drain(struct sg_thread *t);
 SG_API void sg_begin_anew(struct sg_thread *t);
 SG_API void sg_free_encoder(struct sg_thread *t);
 SG_API void sg_bump_clock(void);
-SG_API void sg_hold_signals(sigset_t *before);
-SG_API void sg_let_signals(const sigset_t *before);
+// Whatever takes a lock stands between these two. In between, the thread handles no
+// signal, except those that a fault raises, and pthread_cancel does not end it: a
+// thread that ended there would leave its locks locked, and open, write and the like
+// would be cancellation points that the program does not have.
+struct sg_outside {
+	sigset_t signals;
+	int cancel_state, cancel_type;
+};
+SG_API void sg_enter(struct sg_outside *before);
+SG_API void sg_leave(const struct sg_outside *before);
+SG_API void sg_block_signals(sigset_t *before);
+// Whether the thread blocked a signal before it entered.
+SG_API bool sg_blocks(int number);
 // Writes this thread's chunk now.
 SG_API void sg_flush(void);
 // The number of the thread that made this one, 0 where it is not known.
@@ -127,7 +138,7 @@ SG_API void sg_stop(void);
 SG_API void sg_finish(const char *how, int status);
 
 // Around an exec that may fail: whether to resume.
-SG_API bool sg_pause(sigset_t *before);
-SG_API void sg_resume(const sigset_t *before);
+SG_API bool sg_pause(struct sg_outside *before);
+SG_API void sg_resume(const struct sg_outside *before);
 
 #endif

@@ -35,13 +35,27 @@ static uint32_t swap(struct sg_lock *lock, uint32_t state)
 	return atomic_exchange((_Atomic uint32_t *)&lock->state, state);
 }
 
+static void (*each_second)(void);
+
+void sg_each_second(void (*call)(void)) { each_second = call; }
+
+void sg_waited_a_second(void)
+{
+	if (each_second)
+		each_second();
+}
+
 void sg_acquire(struct sg_lock *lock)
 {
+	static const long second[] = {1, 0}; // the kernel's timespec
 	uint32_t seen = 0;
 	if (atomic_compare_exchange_strong((_Atomic uint32_t *)&lock->state, &seen, 1))
 		return;
+	int error = errno;
 	while (swap(lock, 2) != 0)
-		syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, 2, 0, 0, 0);
+		if (syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, 2, second, 0, 0) != 0 && errno == ETIMEDOUT)
+			sg_waited_a_second();
+	errno = error;
 }
 
 void sg_release(struct sg_lock *lock)

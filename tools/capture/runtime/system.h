@@ -24,7 +24,12 @@ struct sg_lock {
 	uint32_t state; // 0 free, 1 held, 2 held and waited for
 };
 
-SG_API void sg_acquire(struct sg_lock *lock);
+SG_API void sg_acquire(struct sg_lock *lock); // keeps errno
 SG_API void sg_release(struct sg_lock *lock);
+
+// Calls that function after each second that a thread has waited for a lock or for
+// the reader of a pipe.
+SG_API void sg_each_second(void (*call)(void));
+SG_API void sg_waited_a_second(void);
 
 #endif

@@ -3,6 +3,7 @@
 #include "play.h"
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -108,6 +109,44 @@ static void begin_late(int rounds)
 	}
 }
 
+// ---- signals from outside
+
+static void *load_for_ever(void *number)
+{
+	for (uint64_t i = 0;; i++)
+		load((uint64_t)(uintptr_t)number << 40 | i * UINT64_C(0x9e3779b97f4a7c15) >> 24);
+	return 0;
+}
+
+static void say(const char *what)
+{
+	puts(what);
+	fflush(stdout);
+}
+
+static void keep_busy(void)
+{
+	pthread_t t;
+	for (uintptr_t i = 1; i < 4; i++)
+		pthread_create(&t, 0, load_for_ever, (void *)i);
+	say("ready");
+	load_for_ever((void *)4);
+}
+
+static sigjmp_buf before_fault;
+
+static void survive(int number) { siglongjmp(before_fault, number); }
+
+// A lock of the runtime's stays locked: its owner leaves it by a fault in the tag.
+static void lock_for_ever(void)
+{
+	signal(SIGSEGV, survive);
+	if (sigsetjmp(before_fault, 1) == 0)
+		__sg_begin((const char *)8);
+	say("ready");
+	fork(); // needs that lock
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "";
@@ -124,6 +163,8 @@ int main(int argc, char **argv)
 	HOW("daemon", if (daemon(1, 1) != 0) abort(); loads(1000, 10); return 0)
 	HOW("forks", fork_often())
 	HOW("minus one", return -1)
+	HOW("busy", keep_busy())
+	HOW("locked", lock_for_ever())
 	HOW("late", begin_late(1))
 	HOW("later", begin_late(3))
 	HOW("last", begin_late(4))

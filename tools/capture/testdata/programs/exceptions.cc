@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <pthread.h>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -23,6 +24,29 @@ static void add(int i)
 	total += i;
 }
 
+static volatile bool going;
+
+// Is cancelled: its frames are unwound without an exception that it could catch.
+static void *go_on(void *)
+{
+	guard g;
+	for (;;) {
+		going = true;
+		pthread_testcancel();
+	}
+}
+
+static void cancel_one()
+{
+	pthread_t t;
+	if (pthread_create(&t, nullptr, go_on, nullptr) != 0)
+		throw std::runtime_error("no thread");
+	while (!going)
+		std::this_thread::yield();
+	pthread_cancel(t);
+	pthread_join(t, nullptr);
+}
+
 int main()
 {
 	std::vector<std::thread> threads;
@@ -38,6 +62,7 @@ int main()
 		});
 	for (auto &t : threads)
 		t.join();
+	cancel_one();
 	std::map<std::string, int> words;
 	for (const char *w : {"one", "two", "three", "two"})
 		words[w]++;

@@ -1,0 +1,79 @@
+package capture
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// TestCancelledThreads checks that pthread_cancel does what it does without tracing,
+// whatever the thread is doing, and that the trace has what each thread did until then.
+func TestCancelledThreads(t *testing.T) {
+	t.Parallel()
+	program, runs := play(t, "cancel.c", "-pthread"), 1
+	if os.Getenv("STACKGLASS_SOAK") != "" {
+		runs = 200
+	}
+	for _, c := range []struct {
+		state     string
+		least     int  // loads of each thread
+		exact     bool // all threads make as many
+		cancelled bool // what pthread_join says
+	}{
+		{state: "deferred", cancelled: true},
+		{state: "asynchronous", cancelled: true},
+		{state: "begins", cancelled: true},
+		{state: "pointless", least: 150_000, exact: true, cancelled: true},
+		{state: "disabled", least: 150_000, exact: true, cancelled: true},
+		{state: "blocked", least: 1000, cancelled: true},
+		{state: "cleanup", least: 0, cancelled: true},
+		{state: "ending", least: 150_000, exact: true},
+		{state: "detached"},
+	} {
+		for range runs {
+			t.Run(c.state, func(t *testing.T) {
+				o := run(t, nil, program, c.state)
+				if !o.state.Success() || !strings.HasSuffix(string(o.stdout), "\ndone\n") {
+					t.Fatalf("the program printed %q and ended with %v", o.stdout, o.state)
+				}
+				rows := o.trace(t, everything)
+				loads := cancelledLoads(t, rows)
+				for i, line := range strings.Split(strings.TrimSuffix(string(o.stdout), "\ndone\n"), "\n") {
+					var made, cancelled int
+					if _, err := fmt.Sscan(line, &made, &cancelled); err != nil {
+						t.Fatal(err)
+					}
+					if n := loads[i+1]; made < c.least || c.exact && made != c.least || (cancelled == 1) != c.cancelled {
+						t.Errorf("thread %d made %d loads, cancelled: %d; want at least %d (exactly: %v), %v", i+1, made, cancelled, c.least, c.exact, c.cancelled)
+					} else if n != made && (c.state != "asynchronous" || n != made+1) {
+						// Asynchronous cancellation may come between a load and its count.
+						t.Errorf("thread %d: the trace has %d loads, the thread made %d", i+1, n, made)
+					}
+				}
+				if lost := rows.ending.Lost; lost > 0 && (c.state != "asynchronous" || lost > 10) {
+					t.Errorf("%d steps are lost", lost)
+				}
+			})
+		}
+	}
+}
+
+// cancelledLoads counts the loads of each worker of cancel.c, which must be in order.
+func cancelledLoads(t *testing.T, rows *traced) map[int]int {
+	t.Helper()
+	loads := map[int]int{}
+	for i, kind := range rows.Kind {
+		worker := int(rows.Addr[i] >> 40)
+		if kind != trace.Load || worker == 0 {
+			continue
+		}
+		if want := uint64(loads[worker]) * 0x9e3779b97f4a7c15 >> 24; rows.Addr[i]&(1<<40-1) != want {
+			t.Fatalf("worker %d: load %d has address %#x, want %#x", worker, loads[worker], rows.Addr[i]&(1<<40-1), want)
+		}
+		loads[worker]++
+	}
+	return loads
+}
