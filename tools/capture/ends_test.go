@@ -70,7 +70,8 @@ func TestEndings(t *testing.T) {
 		{how: "interrupt", signal: syscall.SIGINT, ended: "signal 2", loads: counting(hundred)},
 		{how: "handler", status: 5, ended: "exit", loads: counting(hundred, [2]uint64{100, 3})},
 		{how: "_exit", status: 3, ended: "exit", loads: counting(hundred)},
-		{how: "quick", status: 4, ended: "exit", loads: counting(hundred)},
+		{how: "_Exit", status: 3, ended: "exit", loads: counting(hundred)},
+		{how: "quick", status: 4, ended: "exit", loads: counting(hundred, [2]uint64{100, 9})},
 		{how: "exec", status: 6, ended: "exec", loads: counting(hundred)},
 		{how: "execfail", stdout: "2\ndone\n", ended: "exit", loads: counting(hundred, [2]uint64{100, 8})},
 		{how: "pool", stdout: "done\n", ended: "exit", loads: counting(hundred, [2]uint64{1000, 7})},
@@ -90,7 +91,7 @@ func TestEndings(t *testing.T) {
 		if got.ending.How != c.ended || got.ending.Lost != c.lost {
 			t.Errorf("%s: the trace says that it ended by %q and lost %d steps, want %q and %d", c.how, got.ending.How, got.ending.Lost, c.ended, c.lost)
 		}
-		if c.signal == 0 && c.ended == "exit" && got.ending.Status != uint64(c.status) && c.how != "quick" {
+		if c.signal == 0 && c.ended == "exit" && got.ending.Status != uint64(c.status) {
 			t.Errorf("%s: the trace says status %d, want %d", c.how, got.ending.Status, c.status)
 		}
 		if said := string(o.stderr); c.ended != "exec" && said != fmt.Sprintf("stackglass: %d references in out.sgt (%s)\n", len(c.loads), sizeOf(t, o)) {

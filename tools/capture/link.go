@@ -8,7 +8,7 @@ import (
 
 // wrapped are the functions that the runtime stands before.
 var wrapped = []string{
-	"_exit", "_Exit", "execve", "execv", "execvp", "execvpe", "fexecve", "execl", "execlp", "execle",
+	"_exit", "_Exit", "quick_exit", "execve", "execv", "execvp", "execvpe", "fexecve", "execl", "execlp", "execle",
 	"pthread_create", "pthread_join",
 }
 

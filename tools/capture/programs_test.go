@@ -312,9 +312,13 @@ func TestLibraryEnds(t *testing.T) {
 		}{
 			{run(t, nil, program, "thread"), "exit", 5, 100},
 			{run(t, nil, program, "exec"), "exec", 6, 50},
+			{run(t, nil, program, "quick"), "exit", 9, 50},
 			{run(t, []string{"LD_PRELOAD=" + preload}, plain, "thread"), "exit", 5, 100},
 		} {
 			rows := c.o.trace(t, trace.AllKinds)
+			if c.ended == "exit" && rows.ending.Status != uint64(c.status) {
+				t.Errorf("%s: the trace has status %d, want %d", clang, rows.ending.Status, c.status)
+			}
 			if c.o.state.ExitCode() != c.status || rows.ending.How != c.ended || rows.Len() < c.references {
 				t.Errorf("%s: it exits with %d, want %d, and leaves %d references and the ending %q", clang, c.o.state.ExitCode(), c.status, rows.Len(), rows.ending.How)
 			}

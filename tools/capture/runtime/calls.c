@@ -27,17 +27,21 @@ TOLD(fexecve, (int fd, char *const argv[], char *const envp[]), fd, argv, envp)
 TOLD(pthread_create, (pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *argument), thread, attr, run, argument)
 TOLD(pthread_join, (pthread_t thread, void **result), thread, result)
 
-extern _Noreturn void __sg_call__exit(int status) __attribute__((weak));
-_Noreturn void __real__exit(int status);
-OURS _Noreturn void __wrap__exit(int status);
-OURS _Noreturn void __wrap__Exit(int status);
+#define ENDS(name)                                                           \
+	extern _Noreturn void __sg_call_##name(int status) __attribute__((weak)); \
+	_Noreturn void __real_##name(int status);                            \
+	OURS _Noreturn void __wrap_##name(int status);                       \
+	_Noreturn void __wrap_##name(int status)                             \
+	{                                                                    \
+		if (__sg_call_##name)                                        \
+			__sg_call_##name(status);                            \
+		__real_##name(status);                                       \
+	}
 
-_Noreturn void __wrap__exit(int status)
-{
-	if (__sg_call__exit)
-		__sg_call__exit(status);
-	__real__exit(status);
-}
+ENDS(_exit)
+ENDS(quick_exit)
+
+OURS _Noreturn void __wrap__Exit(int status);
 
 _Noreturn void __wrap__Exit(int status) { __wrap__exit(status); }
 

@@ -151,7 +151,7 @@ static __attribute__((destructor(101))) void program_ends(void)
 		sg_finish("exit", sg_run.status);
 }
 
-static void quick_exit_ends(void) { sg_finish("exit", 0); }
+static void quick_exit_ends(void) { sg_finish("exit", sg_run.status); }
 
 // ---- signals
 

@@ -21,6 +21,16 @@ _Noreturn void __wrap__exit(int status)
 
 _Noreturn void __wrap__Exit(int status) { __wrap__exit(status); }
 
+_Noreturn void __real_quick_exit(int status);
+_Noreturn void __wrap_quick_exit(int status);
+
+// Its handlers are not told the status.
+_Noreturn void __wrap_quick_exit(int status)
+{
+	sg_run.status = status;
+	__real_quick_exit(status);
+}
+
 #define EXEC(name, parameters, ...)                 \
 	int __real_##name parameters;               \
 	int __wrap_##name parameters;               \

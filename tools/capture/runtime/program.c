@@ -2,6 +2,7 @@
 // itself has its own way: ours gives way to it.
 #pragma weak __wrap__exit
 #pragma weak __wrap__Exit
+#pragma weak __wrap_quick_exit
 #pragma weak __wrap_execve
 #pragma weak __wrap_execv
 #pragma weak __wrap_execvp
@@ -19,6 +20,7 @@
 #define OFFER(name) extern __typeof(__wrap_##name) __sg_call_##name __attribute__((alias("__wrap_" #name)))
 
 OFFER(_exit);
+OFFER(quick_exit);
 OFFER(execve);
 OFFER(execv);
 OFFER(execvp);
