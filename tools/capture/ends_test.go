@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
@@ -78,7 +80,7 @@ func TestEndings(t *testing.T) {
 		{how: "fork", stdout: "done\n", ended: "exit", loads: counting(hundred, [2]uint64{100, 4})},
 		{how: "close", stdout: "done\n", ended: "exit", loads: counting(hundred, [2]uint64{100, 2})},
 	} {
-		o := run(t, nil, program, c.how)
+		o := run(t, verbose, program, c.how)
 		ws := o.state.Sys().(syscall.WaitStatus)
 		if c.signal != 0 && ws.Signal() != c.signal || c.signal == 0 && ws.ExitStatus() != c.status {
 			t.Errorf("%s: the program ended by %v, want status %d, signal %d", c.how, o.state, c.status, c.signal)
@@ -205,7 +207,7 @@ func TestFullDisk(t *testing.T) {
 
 // TestLimit: a trace ends at the limit.
 func TestLimit(t *testing.T) {
-	o := run(t, []string{"STACKGLASS_MAX_BYTES=4M"}, play(t, "ends.c", "-pthread"), "many")
+	o := run(t, append(verbose, "STACKGLASS_MAX_BYTES=4M"), play(t, "ends.c", "-pthread"), "many")
 	got := o.trace(t, everything)
 	info, err := os.Stat(filepath.Join(o.dir, "out.sgt"))
 	if err != nil {
@@ -261,13 +263,69 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// TestQuiet: the environment can keep the runtime quiet, and name the file.
-func TestQuiet(t *testing.T) {
+// verbose makes a program report its trace although nobody reads its standard error.
+var verbose = []string{"STACKGLASS_VERBOSE=1"}
+
+// TestReport checks that a program reports its trace on a terminal only, unless the
+// environment says otherwise: Tcl's exec and other build tools take any text on standard
+// error for a failure.
+func TestReport(t *testing.T) {
 	program := play(t, "ends.c", "-pthread")
-	o := run(t, []string{"STACKGLASS_QUIET=1", "STACKGLASS_OUT=a%pz.sgt"}, program)
-	if len(o.stderr) != 0 {
-		t.Errorf("said %q, want nothing", o.stderr)
+	for _, c := range []struct {
+		env                string // separated by spaces
+		captured, onScreen bool   // whether it reports
+	}{
+		{"", false, true},
+		{"STACKGLASS_VERBOSE=1", true, true},
+		{"STACKGLASS_VERBOSE=0", false, true},
+		{"STACKGLASS_QUIET=1", false, false},
+		{"STACKGLASS_QUIET=1 STACKGLASS_VERBOSE=1", false, false},
+	} {
+		env := strings.Fields(c.env)
+		if o := run(t, env, program); bytes.HasPrefix(o.stderr, []byte("stackglass: 100 references in out.sgt")) != c.captured || !c.captured && len(o.stderr) > 0 {
+			t.Errorf("%q: wrote %q to a pipe", c.env, o.stderr)
+		}
+		if said := onTerminal(t, env, program); strings.HasPrefix(said, "stackglass: 100 references in out.sgt") != c.onScreen || !c.onScreen && said != "" {
+			t.Errorf("%q: wrote %q to a terminal", c.env, said)
+		}
 	}
+}
+
+// onTerminal runs a program with a terminal for its standard error, and returns what it
+// writes there.
+func onTerminal(t *testing.T, env []string, program string) string {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	var number, unlocked int32
+	for request, argument := range map[uintptr]*int32{syscall.TIOCGPTN: &number, syscall.TIOCSPTLCK: &unlocked} {
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, master.Fd(), request, uintptr(unsafe.Pointer(argument))); errno != 0 {
+			t.Fatal(errno)
+		}
+	}
+	terminal, err := os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	cmd.Dir, cmd.Stderr = t.TempDir(), terminal
+	cmd.Env = append(append(os.Environ(), "STACKGLASS_OUT=out.sgt"), env...)
+	err = cmd.Run()
+	terminal.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, _ := io.ReadAll(master) // ends with an error, as the terminal is closed
+	return string(said)
+}
+
+// TestOutput checks that the environment names the trace.
+func TestOutput(t *testing.T) {
+	program := play(t, "ends.c", "-pthread")
+	o := run(t, []string{"STACKGLASS_OUT=a%pz.sgt"}, program)
 	if files, _ := filepath.Glob(filepath.Join(o.dir, "a*z.sgt")); len(files) != 1 || strings.Contains(files[0], "%") {
 		t.Errorf("wrote %v, want one file with the process's number", files)
 	}

@@ -656,6 +656,7 @@ static void start_once(void)
 SG_API void sg_start(void)
 {
 	static bool started;
+	int error = errno; // which is 0 when main begins
 	if (__atomic_load_n(&started, __ATOMIC_ACQUIRE))
 		return;
 	sg_acquire(&sg_run.modules);
@@ -663,6 +664,7 @@ SG_API void sg_start(void)
 		start_once();
 	__atomic_store_n(&started, true, __ATOMIC_RELEASE);
 	sg_release(&sg_run.modules);
+	errno = error;
 }
 
 static __attribute__((constructor(101))) void program_loaded(void)

@@ -48,6 +48,12 @@ static void reject(const char *name, const char *value, const char *wanted)
 	sg_say(&s);
 }
 
+static bool is_set(const char *name)
+{
+	const char *set = secure_getenv(name);
+	return set && *set && strcmp(set, "0") != 0;
+}
+
 // Whether a variable has its second value; the first is as if it were not set.
 static bool chosen(const char *name, const char *usual, const char *other)
 {
@@ -112,7 +118,6 @@ static uint64_t most_bytes(void)
 
 void sg_settings_read(struct sg_settings *s)
 {
-	const char *quiet = secure_getenv("STACKGLASS_QUIET");
 	name_output(s->out);
 	s->max_bytes = most_bytes();
 	s->region = secure_getenv("STACKGLASS_REGION");
@@ -122,5 +127,6 @@ void sg_settings_read(struct sg_settings *s)
 	s->only_regions = s->region || off;
 	s->sliced = chosen("STACKGLASS_ORDER", "exact", "sliced");
 	s->fork_file = chosen("STACKGLASS_FORK", "off", "file");
-	s->quiet = quiet && *quiet && strcmp(quiet, "0") != 0;
+	// A build tool may take any text on standard error for a failure.
+	s->quiet = is_set("STACKGLASS_QUIET") || !(is_set("STACKGLASS_VERBOSE") || isatty(STDERR_FILENO));
 }

@@ -15,7 +15,7 @@ struct sg_settings {
 	bool only_regions;
 	bool sliced;
 	bool fork_file; // children write a trace of their own
-	bool quiet;
+	bool quiet; // say nothing at the end, unless something failed
 };
 
 SG_API void sg_settings_read(struct sg_settings *s);

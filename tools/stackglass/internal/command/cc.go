@@ -17,9 +17,9 @@ func (a *app) cc() *cobra.Command {
 		Use:   "cc -- COMPILER ARGUMENTS…",
 		Short: "Compile a program so that it traces itself",
 		Long: `Compile and link with clang, clang++ or flang as ever; what comes out records its
-memory references while it runs, in the file PROGRAM.sgt where it is run. It does
-and prints the same as before. Optimisation is the compiler's own: what is traced
-is the optimised program.
+memory references while it runs, in the file PROGRAM.sgt where it is run. It behaves
+as before. On a terminal it also reports, at its end, how many references the trace
+has. Optimisation is the compiler's own: what is traced is the optimised program.
 
   CC='stackglass cc -- clang' ./configure && make
   make CC='stackglass cc -- clang-19' CXX='stackglass cc -- clang++-19'
@@ -44,12 +44,15 @@ The environment of the traced program:
   STACKGLASS_ORDER=sliced    of several threads: in order only from one slice of time
                              to the next, which is faster; else exact
   STACKGLASS_FORK=file       a child of fork writes FILE.NUMBER; else it is not traced
-  STACKGLASS_QUIET=1         say nothing at the end
+  STACKGLASS_VERBOSE=1       report the trace on standard error even if that is no terminal
+  STACKGLASS_QUIET=1         do not report it at all; errors are always reported
 
-A program that is ended by a signal leaves a whole trace, too; by SIGKILL, one that
-ends at the last part that was written. A handler of the program's own for a
-signal that ends it comes first: the trace is whole if the handler ends in exit()
-or _exit().`,
+A program that a signal ends leaves a complete trace. After SIGKILL, the trace is cut
+short: it has everything up to the last part that was written. If the program has a
+handler of its own for a signal that ends it, the handler comes first, and the trace
+is complete if the handler ends in exit() or _exit(). Where the runtime cannot
+complete the trace within a few seconds, as when nobody reads the pipe that the trace
+goes to, the signal ends the program all the same.`,
 		Example: `  stackglass cc -- clang -O2 -o app app.c -lm
   ./app && stackglass analyze app.sgt
   stackglass cc --header > stackglass.h`,
