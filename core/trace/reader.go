@@ -158,6 +158,10 @@ func (e *SyntaxError) Nameless() string {
 
 const theTrace = "the trace"
 
+// ErrCutShort is the Err of a [DamageError] about a trace that ends without the record of
+// how the run ended, as when the recorder was killed.
+var ErrCutShort = errors.New("the recorder was killed, or only a part of the file was copied")
+
 // DamageError tells that the stream itself broke: it was cut off, or a checksum
 // or a packed block is wrong. Rows before the damage were delivered.
 type DamageError struct {
@@ -170,6 +174,10 @@ type DamageError struct {
 
 func (e *DamageError) Error() string {
 	at := " after " + strconv.FormatInt(e.Offset, 10) + " unpacked bytes"
+	if e.Err == ErrCutShort {
+		return e.File + " is cut short after " + strconv.FormatInt(e.Offset, 10) +
+			" bytes: the recorder was killed, or only a part of the file was copied; everything up to there can be read"
+	}
 	if e.Cut {
 		return e.File + ": the " + e.Layer + " stream is cut off" + at +
 			"; copy the file again, or use what was read before the cut"

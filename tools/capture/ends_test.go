@@ -120,8 +120,8 @@ func TestKilled(t *testing.T) {
 	o := run(t, nil, play(t, "ends.c", "-pthread"), "kill")
 	got := read(t, filepath.Join(o.dir, "out.sgt"), everything)
 	var damage *trace.DamageError
-	if !errors.As(got.err, &damage) || !damage.Cut {
-		t.Errorf("reading says %v, want that the trace was cut off", got.err)
+	if !errors.As(got.err, &damage) || !errors.Is(damage, trace.ErrCutShort) {
+		t.Errorf("reading says %v, want that the trace is cut short", got.err)
 	}
 	loads := got.addresses()
 	if len(loads) < 1<<22 || len(loads) > 10000100 {
@@ -201,6 +201,9 @@ func TestFullDisk(t *testing.T) {
 		got := o.trace(t, everything)
 		if n := len(got.addresses()); n < 100000 || got.ending.How != "error 27" {
 			t.Errorf("%s: %d loads, ended by %q, want many, and error 27", c.out, n, got.ending.How)
+		}
+		if said, want := got.ending.String(), "recording stopped: file too large"; said != want {
+			t.Errorf("%s: the end in words is %q, want %q", c.out, said, want)
 		}
 	}
 }

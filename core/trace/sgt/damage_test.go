@@ -81,6 +81,8 @@ func TestDamage(t *testing.T) {
 		{"tables", slices.Concat(parts[:1], [][]byte{wrong(parts[1], 13)}, parts[2:]), nil, "(the checksum of a frame is wrong)"},
 		{"tables are missing", slices.Concat(parts[:1], parts[2:]), nil, "(4 chunks with 40 references cannot be read; the first: it has a step of a block that no table tells of)"},
 		{"no index", parts[:7], rows, "cut off"},
+		{"no end", parts[:6], rows, "t is cut short after "},
+		{"half a chunk", slices.Concat(parts[:5], [][]byte{parts[5][:20]}), rows[:30], "t is cut short after "},
 		{"a magic number", slices.Concat(parts[:4], [][]byte{{1, 2, 3, 4, 0, 0, 0, 0}}, parts[4:]), rows[:20], "(there is no frame where one should begin)"},
 	} {
 		file := slices.Concat(c.parts...)
@@ -90,6 +92,20 @@ func TestDamage(t *testing.T) {
 		}
 		if !slices.Equal(got, c.rows) {
 			t.Errorf("%s: %d rows, want %d", c.name, len(got), len(c.rows))
+		}
+	}
+}
+
+func TestEndingsInWords(t *testing.T) {
+	for want, e := range map[string]Ending{
+		"":          {},
+		"exit 3":    {Known: true, End: End{How: "exit", Status: 3}},
+		"signal 15": {Known: true, End: End{How: "signal 15", Status: 143}},
+		"recording stopped: no space left on device": {Known: true, End: End{How: "error 28"}},
+		"recording stopped: error 99":                {Known: true, End: End{How: "error 99"}},
+	} {
+		if got := e.String(); got != want {
+			t.Errorf("%+v is %q, want %q", e.End, got, want)
 		}
 	}
 }

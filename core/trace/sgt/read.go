@@ -376,7 +376,11 @@ func (r *Reader) end() error {
 	case r.lost.First != nil && (r.ended == io.EOF || r.ended == io.ErrUnexpectedEOF):
 		return r.damage(r.lost.Offset, errors.New(r.lost.String()))
 	case r.ended == io.ErrUnexpectedEOF:
-		return &trace.DamageError{File: r.name, Layer: "sgt", Offset: int64(r.source.at()), Cut: true, Err: io.ErrUnexpectedEOF}
+		cut := &trace.DamageError{File: r.name, Layer: "sgt", Offset: int64(r.source.at()), Cut: true, Err: io.ErrUnexpectedEOF}
+		if r.begun && !r.ending.Known {
+			cut.Err = trace.ErrCutShort
+		}
+		return cut
 	case r.ended == errMagic || r.ended == errLength:
 		return r.damage(r.source.at(), r.ended)
 	}

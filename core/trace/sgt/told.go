@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -31,6 +32,50 @@ type Ending struct {
 	Known      bool
 	References uint64
 	End
+}
+
+// String says how the run ended, "" if the file does not say it.
+func (e Ending) String() string {
+	switch number, failed := strings.CutPrefix(e.How, "error "); {
+	case !e.Known:
+		return ""
+	case failed:
+		return "recording stopped: " + errnoText(number)
+	case e.How == "exit":
+		return "exit " + decimal(e.Status)
+	}
+	return e.How
+}
+
+// errnoText describes an error number of Linux that writing a file may fail with.
+func errnoText(number string) string {
+	switch number {
+	case "1":
+		return "operation not permitted"
+	case "5":
+		return "input/output error"
+	case "9":
+		return "bad file descriptor"
+	case "12":
+		return "cannot allocate memory"
+	case "13":
+		return "permission denied"
+	case "27":
+		return "file too large"
+	case "28":
+		return "no space left on device"
+	case "30":
+		return "read-only file system"
+	case "32":
+		return "broken pipe"
+	case "107":
+		return "transport endpoint is not connected"
+	case "116":
+		return "stale file handle"
+	case "122":
+		return "disk quota exceeded"
+	}
+	return "error " + number
 }
 
 // VersionError tells that a file was written for later versions of this program.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
@@ -39,8 +40,11 @@ is wrong.`,
 			if err := a.print(f, checkDocument(in, checked)); err != nil {
 				return err
 			}
+			if v := checked.Container; v != nil && checked.Count == 1 && errors.Is(v.Stopped, trace.ErrCutShort) {
+				return v.Stopped
+			}
 			if checked.Count > 0 {
-				return errors.New(in.Name + ": it has " + plural(checked.Count, "fault") + "; copy or record it again, or use what can be read of it")
+				return errors.New(in.Name + " has " + plural(checked.Count, "fault") + "; copy the file or record the trace again, or use the part that can be read")
 			}
 			return nil
 		},

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ func containerInfo(in *pass.Input, f *pass.Facts) *report.Document {
 		{Key: "stored_bytes", Label: "stored bytes", Value: known(uint64(in.Bytes))},
 		{Key: "version", Label: "version", Value: report.Count(s.Version)},
 		{Key: "whole", Label: "whole", Value: report.YesNo(f.Stopped == nil)},
-		{Key: "ended", Label: "the run ended", Value: endOf(s.Ending)},
+		{Key: "ended", Label: "the run ended", Value: endOf(f)},
 		{Key: "references", Label: "references", Value: report.Count(s.References)},
 		{Key: "bytes_per_reference", Label: "bytes per reference", Value: quotient(s.Bytes, s.References)},
 		{Key: "steps", Label: "steps", Value: report.Count(s.Steps)},
@@ -59,14 +60,14 @@ func ticketsOf(s *sgt.Survey) uint64 {
 }
 
 // endOf says how a run ended.
-func endOf(e sgt.Ending) report.Value {
-	switch {
-	case !e.Known:
-		return report.None()
-	case e.How == "exit":
-		return report.TextOf("exit " + strconv.FormatUint(e.Status, 10))
+func endOf(f *pass.Facts) report.Value {
+	switch how := f.Container.Ending.String(); {
+	case how != "":
+		return report.TextOf(how)
+	case errors.Is(f.Stopped, trace.ErrCutShort):
+		return report.TextOf("unknown: the trace is cut short")
 	}
-	return report.TextOf(e.How)
+	return report.None()
 }
 
 // capturedFacts are those that the capture wrote. Of several under one name the

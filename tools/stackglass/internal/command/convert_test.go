@@ -93,22 +93,26 @@ func TestConvertDamage(t *testing.T) {
 	}
 	for _, damaged := range []struct {
 		name, content, says string
+		check               string
 		info                int // its exit code: what is wrong inside of a chunk is no matter for it
 	}{
-		{"short.sgt", string(whole[:len(whole)-30]), "cut off", exitInput},
-		{"wrong.sgt", flipped(string(whole)), "1 chunk with 104544 references cannot be read", exitOK},
+		{"short.sgt", string(whole[:len(whole)-30]), "cut off", "short.sgt has 1 fault", exitInput},
+		{"killed.sgt", string(whole[:len(whole)*3/4]), "killed.sgt is cut short after", "killed.sgt is cut short after", exitInput},
+		{"wrong.sgt", flipped(string(whole)), "1 chunk with 104544 references cannot be read", "wrong.sgt has 1 fault", exitOK},
 	} {
 		if err := os.WriteFile(damaged.name, []byte(damaged.content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		got := ask("check", damaged.name)
-		expect(t, got, exitInput, "it has 1 fault")
+		expect(t, got, exitInput, damaged.check)
 		if !strings.Contains(got.stdout, "byte ") {
 			t.Errorf("check of %s says %s", damaged.name, got.stdout)
 		}
 		expect(t, ask("curve", damaged.name, "--format", "csv"), exitInput, damaged.says)
 		if got := ask("info", damaged.name); got.code != damaged.info {
 			t.Errorf("info of %s: %s", damaged.name, got)
+		} else if cut := strings.Contains(got.stdout, "unknown: the trace is cut short"); cut != (damaged.name == "killed.sgt") {
+			t.Errorf("info of %s says %s", damaged.name, got.stdout)
 		}
 	}
 	expect(t, ask("convert", "wrong.sgt", "-o", "again.sgt", "--strict"), exitInput, "damaged")
