@@ -25,7 +25,7 @@ type LoopQuestion struct {
 
 // LoopReply answers a part of a LoopQuestion. These are its tables, by their keys:
 //
-//	misses     of the loop, by level and cause
+//	misses     of the loop, of all other accesses and of the run, by level and cause
 //	evictions  whose lines went because whose came
 //	classes    of the loop's arrays, in their order: class, in the level ClassLevel
 //	tried      what the changes do, each by itself

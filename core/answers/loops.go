@@ -252,7 +252,7 @@ func (l *Loops) Brief(least float64) report.Table {
 		t.Add(report.TextOf("("+strconv.FormatUint(nests, 10)+" more)"), report.None(), report.None(), report.None(), report.None(), report.Count(small), report.Share(small, l.References))
 	}
 	if l.Straight > 0 {
-		t.Add(report.TextOf("(in no loop)"), report.None(), report.None(), report.None(), report.None(), report.Count(l.Straight), report.Share(l.Straight, l.References))
+		t.Add(report.TextOf("(outside loops)"), report.None(), report.None(), report.None(), report.None(), report.Count(l.Straight), report.Share(l.Straight, l.References))
 	}
 	return t
 }

@@ -251,19 +251,15 @@ func missesCell(c *answers.LoopLevel, i int) string {
 	return "…"
 }
 
-// MissesTable tells the misses of a loop by cause, level by level; nil where none are known.
+// MissesTable is the misses of a loop, of all other accesses and of the run by cause, level
+// by level; nil where none are known.
 func (l *Loops) MissesTable(m *answers.LoopReply, loop int) *Table {
 	t := m.Table("misses")
 	if t == nil {
 		return nil
 	}
 	brief := *t
-	brief.Title = "Misses in loop " + l.Label(loop)
-	brief.Columns = t.Columns[1:]
-	brief.Rows = nil
-	for _, row := range t.Rows {
-		brief.Rows = append(brief.Rows, row[1:])
-	}
+	brief.Title = "Misses in loop " + l.Label(loop) + " and in the whole run"
 	made := newReportTable(brief, *t, "", words)
 	made.Schema = "stackglass.loops"
 	return made

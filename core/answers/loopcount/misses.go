@@ -28,6 +28,7 @@ type LevelMisses struct {
 	Cache   hierarchy.Cache
 	Result  *misses.Result  // nil: Problem says why
 	ByLoop  []misses.Counts // of the loops that are listed
+	InLoops misses.Counts   // of all loops
 	Problem string          // a sentence; with a result, what is otherwise in the cache
 }
 
@@ -61,6 +62,14 @@ func count(l *answers.Loops, c hierarchy.Cache, goOn func() bool) (of LevelMisse
 		return of, true
 	}
 	of.Result = r
+	for _, at := range r.Starts() {
+		if at >= 0 {
+			of.InLoops = of.InLoops.Plus(r.Nodes[at])
+		}
+	}
+	if r.ShortLoops {
+		of.Problem = c.Name + ": the trace folds to more than 262,144 nodes, so loops of at most 64 references that no other loop repeats count as outside loops."
+	}
 	of.ByLoop = outline.Sum(l.Outline, r.Starts(), r.Nodes, func(sum, n *misses.Counts) {
 		sum.Accesses += n.Accesses
 		sum.Misses += n.Misses
@@ -70,29 +79,54 @@ func count(l *answers.Loops, c hierarchy.Cache, goOn func() bool) (of LevelMisse
 	return of, true
 }
 
-// Table has a row for each loop, by its number, and each level.
+// Table has a row for each loop, by its number, and each level. Rows for the other loops,
+// for accesses outside loops and for the whole run follow: the outermost listed loops and
+// the rows before the last add up to it.
 func (m *Misses) Table(of []int) report.Table {
 	t := report.Table{Key: "misses", Title: "Misses by loop (exact, LRU; each level sees every access)", Columns: []report.Column{
 		{Key: "loop", Label: "loop"}, {Key: "level", Label: "level"}, {Key: "accesses", Label: "accesses"}, {Key: "misses", Label: "misses"}, {Key: "miss_ratio", Label: "miss ratio"},
 		{Key: "cold", Label: "cold"}, {Key: "capacity", Label: "capacity"}, {Key: "conflict", Label: "conflict"}, {Key: "share", Label: "share of misses"},
 	}}
-	for _, loop := range of {
+	add := func(name string, counts func(level *LevelMisses) misses.Counts) {
 		for i := range m.Levels {
 			level := &m.Levels[i]
 			if level.Result == nil {
 				continue
 			}
-			c := level.ByLoop[loop]
+			c := counts(level)
+			if c.Accesses == 0 && (name == otherLoops || name == outsideLoops) {
+				continue
+			}
 			conflict := report.Count(uint64(max(0, c.Conflict())))
 			if c.Conflict() < 0 {
 				conflict = report.TextOf(strconv.FormatInt(c.Conflict(), 10))
 			}
-			t.Add(report.TextOf(m.of.Label(loop)), report.TextOf(level.Cache.Name), report.Count(c.Accesses), report.Count(c.Misses), report.Share(c.Misses, c.Accesses),
+			t.Add(report.TextOf(name), report.TextOf(level.Cache.Name), report.Count(c.Accesses), report.Count(c.Misses), report.Share(c.Misses, c.Accesses),
 				report.Count(c.Cold), report.Count(c.Capacity()), conflict, report.Share(c.Misses, level.Result.Total.Misses))
 		}
 	}
+	for _, loop := range of {
+		add(m.of.Label(loop), func(level *LevelMisses) misses.Counts { return level.ByLoop[loop] })
+	}
+	add(otherLoops, func(level *LevelMisses) misses.Counts {
+		other, end := level.InLoops, 0
+		for _, loop := range of {
+			if loop >= end { // it is in none of the listed loops before it
+				other, end = other.Minus(level.ByLoop[loop]), m.of.Loops[loop].End
+			}
+		}
+		return other
+	})
+	add(outsideLoops, func(level *LevelMisses) misses.Counts { return level.Result.Total.Minus(level.InLoops) })
+	add("(total)", func(level *LevelMisses) misses.Counts { return level.Result.Total })
 	return t
 }
+
+// The rows of Table that are of no listed loop.
+const (
+	otherLoops   = "(other loops)"
+	outsideLoops = "(outside loops)"
+)
 
 // Evictions tells whose lines went because whose came, in the first level that was
 // counted, over the whole run: those that went most often first.

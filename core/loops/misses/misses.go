@@ -140,6 +140,17 @@ func (c *Counts) add(d Counts) {
 	c.Full += d.Full
 }
 
+// Plus returns the sums of the counts.
+func (c Counts) Plus(d Counts) Counts {
+	c.add(d)
+	return c
+}
+
+// Minus returns the differences of the counts, of which d has a part.
+func (c Counts) Minus(d Counts) Counts {
+	return Counts{c.Accesses - d.Accesses, c.Misses - d.Misses, c.Cold - d.Cold, c.Full - d.Full}
+}
+
 // Result is what a tree does in a cache.
 type Result struct {
 	Cache Cache
@@ -153,8 +164,10 @@ type Result struct {
 	// are not, either.
 	Nodes []Counts
 	// Loose are the counts of what is not in Nodes, by reference
-	// ([loops.Tree.References]).
-	Loose []Counts
+	// ([loops.Tree.References]). ShortLoops reports that the tree has so many nodes at the
+	// top that short loops there are among them.
+	Loose      []Counts
+	ShortLoops bool
 	// Refs are the counts of all leaves, by reference.
 	Refs []Counts
 
@@ -289,7 +302,7 @@ func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 			all[i].Cold, all[i].Full = cold[i], full[i].misses
 		}
 	}
-	r := &Result{Cache: c, Nodes: all[:e.nodes:e.nodes], tops: e.tops, top: len(e.shapes), Loose: all[e.nodes:], Simulated: e.done, Kinds: full != nil}
+	r := &Result{Cache: c, Nodes: all[:e.nodes:e.nodes], tops: e.tops, top: len(e.shapes), Loose: all[e.nodes:], ShortLoops: e.layout.many, Simulated: e.done, Kinds: full != nil}
 	r.Refs = append(r.Refs, r.Loose...)
 	for i := range e.tops {
 		at := int(e.tops[i].start)

@@ -48,7 +48,8 @@ of the lines they lie in that is. Accesses without a pattern are irregular.
 
 --cache counts misses by loop and cause, and who evicts whom: exactly, with LRU, on the
 folded trace, at a cost that hardly grows with trip counts. Each level is counted as if
-it saw every access; threads share it. Arrays get their class in the first level, as
+it saw every access; threads share it. The last row has the misses of the whole run, as
+simulate counts them for the level alone. Arrays get their class in the first level, as
 ScalaMemAnalysis has them, from exact counts.
 
 What if the code were different: --pad, --interchange, --tile, --align, --fuse and
