@@ -1,7 +1,6 @@
 package answers
 
 import (
-	"cmp"
 	"slices"
 	"sort"
 	"strconv"
@@ -180,9 +179,6 @@ func pairOffs[K comparable](c *Communication, of func(*profile.SitePair) K) map[
 	return sums
 }
 
-// places are what pairs are told apart by, over threads.
-func places(p *profile.SitePair) [3]uint32 { return [3]uint32{p.Producer, p.Consumer, p.Object} }
-
 func granuleName(bytes uint32) string { return strconv.FormatUint(uint64(bytes), 10) + " bytes" }
 
 // threadNumber is a name, not a count.
@@ -220,41 +216,79 @@ func (c *Communication) Matrix(g *profile.Granule) report.Table {
 }
 
 // Sites has a row for what one place in the code wrote and another used of a data
-// object: most events first. top is how many rows stand by themselves; all others
-// are one.
-func (c *Communication) Sites(top int) report.Table {
-	t := report.Table{Key: "sites", Title: "Who uses what others wrote (all rows: --by site --format csv)", Columns: slices.Concat(
+// object, summed over instructions of the same line, and over threads unless byThread
+// tells these apart: most events first. top is the number of rows that are shown; all
+// others are one.
+func (c *Communication) Sites(top int, byThread bool) report.Table {
+	threads := []report.Column{{Key: "from", Label: "from thread"}, {Key: "to", Label: "to thread"}}
+	if !byThread {
+		threads = nil
+	}
+	t := report.Table{Key: "sites", Title: "Who uses what others wrote (all rows, by thread: --by site --format csv)", Columns: slices.Concat(
 		placeColumns("producer", "written by"), placeColumns("consumer", "used by"),
-		[]report.Column{{Key: "consumer_kind", Label: "kind"}, {Key: "object", Label: "data"}}, flowColumns)}
-	pairs := c.of().Places(nil)
-	sort.SliceStable(pairs, func(i, j int) bool {
-		return cmp.Or(cmp.Compare(pairs[j].Events, pairs[i].Events), profile.ComparePairs(&pairs[i], &pairs[j])) < 0
-	})
-	offOf := pairOffs(c, places)
+		[]report.Column{{Key: "consumer_kind", Label: "kind"}, {Key: "object", Label: "data"}}, threads, flowColumns)}
+	used := c.uses(byThread)
 	var off offs
-	for i := range pairs[:min(top, len(pairs))] {
-		p := &pairs[i]
-		if o, is := offOf[places(p)]; is {
-			off.addFlow(&o, profile.WordBytes)
+	for i := range used[:min(top, len(used))] {
+		u := &used[i]
+		if c.of().Off != nil {
+			off.addFlow(&u.off, profile.WordBytes)
 		}
+		t.Add(append(u.cells, flowValues(&u.flow)...)...)
+	}
+	if top < len(used) {
+		var rest profile.Flow
+		for i := range used[top:] {
+			rest = flowTotals([]profile.Flow{rest, used[top+i].flow})
+		}
+		none := report.None()
+		cells := []report.Value{report.TextOf(othersName), report.TextOf(""), none, report.TextOf(""), report.TextOf(""), none, none, report.TextOf("")}
+		for range threads {
+			cells = append(cells, none)
+		}
+		t.Add(append(cells, flowValues(&rest)...)...)
+	}
+	off.insert(&t)
+	return t
+}
+
+// use is what one place in the code wrote and another used, as a row names them.
+type use struct {
+	cells []report.Value
+	flow  profile.Flow
+	off   profile.FlowOff // all pairs may be off to the same side
+}
+
+// uses sums up the pairs whose rows begin with the same cells, most events first.
+func (c *Communication) uses(byThread bool) (list []use) {
+	known := map[string]int{}
+	for i := range c.of().Pairs {
+		p := &c.of().Pairs[i]
 		kind := report.None()
 		if p.Consumer != profile.NoSite {
 			kind = report.TextOf(c.Profile.Sites.Code[p.Consumer].Kind.String())
 		}
-		f := pairFlow(p)
-		t.Add(slices.Concat(c.place(p.Producer), c.place(p.Consumer), []report.Value{kind, c.object(p.Object)}, flowValues(&f))...)
-	}
-	if top < len(pairs) {
-		var rest profile.Flow
-		for i := range pairs[top:] {
-			f := pairFlow(&pairs[top+i])
-			rest = flowTotals([]profile.Flow{rest, f})
+		cells := slices.Concat(c.place(p.Producer), c.place(p.Consumer), []report.Value{kind, c.object(p.Object)})
+		if byThread {
+			cells = append(cells, threadNumber(p.From), threadNumber(p.To))
 		}
-		none := report.None()
-		t.Add(append([]report.Value{report.TextOf(othersName), report.TextOf(""), none, report.TextOf(""), report.TextOf(""), none, none, report.TextOf("")}, flowValues(&rest)...)...)
+		key := ""
+		for _, cell := range cells {
+			key += cell.Plain() + "\x00"
+		}
+		at, is := known[key]
+		if !is {
+			at = len(list)
+			known[key], list = at, append(list, use{cells: cells})
+		}
+		u := &list[at]
+		u.flow = flowTotals([]profile.Flow{u.flow, pairFlow(p)})
+		if o := c.of().Off; o != nil {
+			u.off.Events, u.off.Transfers = u.off.Events+o.Pairs[i].Events, u.off.Transfers+o.Pairs[i].Transfers
+		}
 	}
-	off.insert(&t)
-	return t
+	sort.SliceStable(list, func(i, j int) bool { return list[i].flow.Events > list[j].flow.Events })
+	return list
 }
 
 func pairFlow(p *profile.SitePair) profile.Flow {

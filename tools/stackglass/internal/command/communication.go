@@ -205,7 +205,7 @@ func (o *communicationOptions) tables(c *answers.Communication, caches []hierarc
 	case o.by == "flow":
 		return append(list, c.Matrix(granule), c.Flows(granule))
 	case o.by == "site":
-		return append(list, c.Sites(top))
+		return append(list, c.Sites(top, true))
 	case o.by == "object":
 		return append(list, c.Objects(true))
 	case o.by == "owner":
@@ -213,11 +213,11 @@ func (o *communicationOptions) tables(c *answers.Communication, caches []hierarc
 	case o.by == "window":
 		return append(list, c.Windows())
 	case format == string(report.JSON):
-		return append(list, c.Traffic(), c.Flows(granule), c.Sites(top), c.FalseSharing(), c.Objects(true), c.Owners(), c.Windows())
+		return append(list, c.Traffic(), c.Flows(granule), c.Sites(top, true), c.FalseSharing(), c.Objects(true), c.Owners(), c.Windows())
 	case format == string(report.CSV):
 		return append(list, c.Flows(granule))
 	}
-	falsely, rest := o.falsely(c, format), []report.Table{c.Matrix(granule), c.Sites(top), c.Objects(false)}
+	falsely, rest := o.falsely(c, format), []report.Table{c.Matrix(granule), c.Sites(top, false), c.Objects(false)}
 	if len(falsely.Rows) > 0 { // what can be cured comes first
 		return append(append(list, falsely, c.Traffic()), rest...)
 	}

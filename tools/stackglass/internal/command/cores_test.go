@@ -303,6 +303,42 @@ func TestCachesOfManyThreads(t *testing.T) {
 	}
 }
 
+// TestCommunicationBySite: rows differ in more than their counts, by place as by thread, and
+// add up to the flows between threads.
+func TestCommunicationBySite(t *testing.T) {
+	number := func(text string) (n int) {
+		n, _ = strconv.Atoi(text)
+		return n
+	}
+	for _, file := range []string{"demo:false-sharing", "demo:openmp-stencil", "demo:migratory-counter", "demo:ring"} {
+		line := "communication " + file
+		want := 0
+		for _, flow := range levelsOf(t, line+" --by flow --format csv") {
+			want += number(flow["events"])
+		}
+		got, known := 0, map[string]bool{}
+		for _, row := range levelsOf(t, line+" --by site --format csv") {
+			got += number(row["events"])
+			key := fmt.Sprint(row["producer"], row["producer_line"], row["consumer"], row["consumer_line"], row["consumer_kind"], row["object"], " ", row["from"], " ", row["to"])
+			if known[key] || row["from"] == row["to"] {
+				t.Errorf("%s: twice: %v", file, row)
+			}
+			known[key] = true
+		}
+		if got != want {
+			t.Errorf("%s: %d events by site, %d by flow", file, got, want)
+		}
+		_, table, _ := strings.Cut(ask(words(line)...).stdout, "Who uses what others wrote")
+		table, _, _ = strings.Cut(table, "\n\n")
+		lines := strings.Split(table, "\n")
+		for i, text := range lines {
+			if slices.Contains(lines[:i], text) {
+				t.Errorf("%s: twice: %s", file, text)
+			}
+		}
+	}
+}
+
 // TestCommunicationIsMissed: a profile tells of communication where a second thread
 // appears soon, and else its analysis says how to have it.
 func TestCommunicationIsMissed(t *testing.T) {
