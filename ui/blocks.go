@@ -293,7 +293,13 @@ func (a *App) blocksTable(chart string) *state.Table {
 }
 
 // PickBlock takes a block that was picked in the graph, from a goroutine.
-func (a *App) PickBlock(row int) { a.PickRow("blocks", row) }
+func (a *App) PickBlock(node int) {
+	a.update(func() {
+		if b := a.blocks(); b != nil {
+			a.pickModel("blocks", b.RowOf(node))
+		}
+	})
+}
 
 // pickModel takes a row of a table of functions or blocks. The caller holds the lock.
 func (a *App) pickModel(table string, row int) {

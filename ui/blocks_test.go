@@ -34,7 +34,7 @@ func TestBlocks(t *testing.T) {
 		t.Fatalf("the graph is %+v", d.graph)
 	}
 	rows, marks := d.grids["blocks"].View(0, 9)
-	if len(rows) != 7 || rows[6][0] != "for.body8" || rows[6][2] != "32\u202f768" || marks[6] != "most" {
+	if len(rows) != 7 || rows[0][0] != "for.body8" || rows[0][2] != "32\u202f768" || marks[0] != "most" {
 		t.Errorf("blocks %q %q", rows, marks)
 	}
 
@@ -56,7 +56,7 @@ func TestBlocks(t *testing.T) {
 	inner := branch("for.body8")
 	d.act(func() { d.app.SetBranch(inner.Branch, inner.With(0.75)) })
 	d.answered()
-	if got := ran(6); got != "4\u202f096" {
+	if got := ran(0); got != "4\u202f096" {
 		t.Errorf("with three of four going on, the innermost block runs %s times, want 4 096", got)
 	}
 	d.wants("yours", "as they were")
@@ -64,13 +64,13 @@ func TestBlocks(t *testing.T) {
 	// In words of the file, with a named number.
 	d.act(func() { d.app.SetBranch(inner.Branch, "trip n/2"); d.app.NameNumber("n = 200") })
 	d.answered()
-	if got := ran(6); got != "102\u202f400" {
+	if got := ran(0); got != "102\u202f400" {
 		t.Errorf("100 times round, the innermost block runs %s times, want 102 400", got)
 	}
 	d.wants(`id="parameter-n"`)
 	d.act(func() { d.app.SetParameter("n", "20") })
 	d.answered()
-	if got := ran(6); got != "10\u202f240" {
+	if got := ran(0); got != "10\u202f240" {
 		t.Errorf("10 times round, the innermost block runs %s times, want 10 240", got)
 	}
 	d.act(d.app.SaveProbabilities)
@@ -84,7 +84,7 @@ func TestBlocks(t *testing.T) {
 	d.act(func() { d.app.SetBranch(inner.Branch, "0.5, 0.6") })
 	d.answered()
 	d.wants(`id="blocks-wrong"`, "its probabilities sum to 11/10, want 1", `aria-invalid="true"`)
-	if got := ran(6); got != "32\u202f768" {
+	if got := ran(0); got != "32\u202f768" {
 		t.Errorf("it runs %s times, want as it ran", got)
 	}
 	d.act(d.app.ForgetBranches)
@@ -94,7 +94,7 @@ func TestBlocks(t *testing.T) {
 	// The file that was saved says the same again.
 	d.app.Offer(Item{File: fileWith("mine-probabilities.txt", []byte(saved))})
 	d.answered()
-	if got := ran(6); got != "10\u202f240" {
+	if got := ran(0); got != "10\u202f240" {
 		t.Errorf("by the file it runs %s times, want 10 240", got)
 	}
 

@@ -20,9 +20,9 @@ type ModelQuestion struct {
 //
 //	program     name, value: what is known of the whole
 //	functions   number, function, source, calls, instructions, share, cycles, limit
-//	blocks      number, block, source, count, instructions, share, cycles_each, cycles, limit: of the function
-//	ways        from, to (rows of blocks), share, count
-//	branches    branch (its name in the file of probabilities), block (row), source, to, share, count, text, origin
+//	blocks      number, block, source, count, instructions, share, cycles_each, cycles, limit: of the function, most cycles first
+//	ways        from, to (blocks of the function by number, from 0), share, count
+//	branches    branch (its name in the file of probabilities), block (as in ways), source, to, share, count, text, origin
 //	schedule    of the block: cycle, and a column for each port that is held
 //	bounds      of the block: name, value; cycles
 //	parameters  name, value

@@ -87,6 +87,16 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s ran %s times, want %s", label, got, want)
 		}
 	}
+	list := r.Table("blocks") // those that take most come first
+	for i := 1; i < len(list.Rows); i++ {
+		before, _ := list.Rows[i-1][list.Index("cycles")].Number()
+		if cycles, _ := list.Rows[i][list.Index("cycles")].Number(); cycles > before {
+			t.Errorf("a block of %v cycles is listed behind one of %v", cycles, before)
+		}
+	}
+	if got := list.Rows[0][list.Index("block")].Plain(); got != "for.body8" {
+		t.Errorf("%s is listed first, want for.body8", got)
+	}
 	// Three cycles for a sum that waits for the one before: any x86-64 has no multiply-add.
 	if got := cell(t, r, "blocks", "block", "for.body8", "limit").Plain(); got != "recurrence" {
 		t.Errorf("limited by %s", got)

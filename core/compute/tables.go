@@ -77,14 +77,20 @@ func (m *Models) instructions(b int) (n uint64) {
 // costOf is what a function takes, in cycles.
 func (m *Models) costOf(f int) float64 { return m.runtime.Functions[f] }
 
-// blocksTable lists a function's blocks in the order of its code.
+// blocksTable lists a function's blocks, those that take most first, and equal ones in the
+// order of the code.
 func (m *Models) blocksTable(f int) report.Table {
 	t := report.Table{Key: "blocks", Title: "Blocks", Columns: columns("number", "block", "source", "count", "instructions", "share", "cycles_each", "cycles", "limit")}
 	if f < 0 {
 		return t
 	}
 	of, all := &m.program.Functions[f], m.costOf(f)
+	var list []int
 	for b := int(of.First); b < int(of.First+of.Blocks); b++ {
+		list = append(list, b)
+	}
+	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(m.runtime.Blocks[y].Cycles, m.runtime.Blocks[x].Cycles) })
+	for _, b := range list {
 		k := &m.program.Blocks[b]
 		t.Add(report.Count(uint64(b+1)), report.TextOf(label(k)), maybe(source(k.File, k.FirstLine, k.LastLine)), m.count(b), report.Count(m.instructions(b)),
 			report.Ratio(part(m.runtime.Blocks[b].Cycles, all)), report.Decimal(part(m.runtime.Blocks[b].Cycles, m.counts.Visits[b])), report.Real(m.runtime.Blocks[b].Cycles), maybe(string(m.runtime.Blocks[b].Bottleneck)))
@@ -92,7 +98,8 @@ func (m *Models) blocksTable(f int) report.Table {
 	return t
 }
 
-// waysTable lists how a function's blocks go on. Rows of blocksTable stand for them.
+// waysTable lists how a function's blocks go on. Blocks are counted from 0 in the order of
+// the code.
 func (m *Models) waysTable(f int) report.Table {
 	t := report.Table{Key: "ways", Title: "Ways", Columns: columns("from", "to", "share", "count")}
 	if f < 0 {

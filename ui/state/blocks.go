@@ -1,6 +1,8 @@
 package state
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -178,13 +180,34 @@ func (b *Blocks) Summary() string {
 	return text + "."
 }
 
+// inCode returns the rows of the function's blocks in the order of its code, in which the
+// graph and tables of ways count blocks.
+func (b *Blocks) inCode() []int {
+	t := b.Table("blocks")
+	list := make([]int, len(rowsOf(t)))
+	for i := range list {
+		list[i] = i
+	}
+	slices.SortFunc(list, func(x, y int) int { return cmp.Compare(b.Number("blocks", x), b.Number("blocks", y)) })
+	return list
+}
+
+// RowOf returns the row of a node of the graph in the table of blocks; -1: there is none.
+func (b *Blocks) RowOf(node int) int {
+	if rows := b.inCode(); node >= 0 && node < len(rows) {
+		return rows[node]
+	}
+	return -1
+}
+
 // graph is the function's graph; nil where it has too many blocks.
 func (b *Blocks) graph() *Graph {
 	t, ways := b.Table("blocks"), b.Table("ways")
 	if t == nil || len(t.Rows) == 0 || len(t.Rows) > mostDrawn {
 		return nil
 	}
-	g := &Graph{ID: "function", Title: "Blocks of " + b.FunctionName(), Selected: b.row("blocks", b.Block)}
+	rows := b.inCode()
+	g := &Graph{ID: "function", Title: "Blocks of " + b.FunctionName(), Selected: slices.Index(rows, b.row("blocks", b.Block))}
 	g.Summary = Plural(uint64(len(t.Rows)), "block", "blocks") + ". Arrow keys go along the ways, Enter picks a block."
 	count := func(v report.Value) (text string, never bool) {
 		if number(v) > 0 {
@@ -192,7 +215,7 @@ func (b *Blocks) graph() *Graph {
 		}
 		return "never", true
 	}
-	for i := range t.Rows {
+	for _, i := range rows {
 		n := GraphNode{Share: number(cell(t, i, "share"))}
 		times, never := count(cell(t, i, "count"))
 		n.Never = never
@@ -275,12 +298,15 @@ const mostBranches = 60
 
 // branchRows are the ways of the function's branches, the first ones.
 func (b *Blocks) branchRows() (list []BranchRow) {
-	t, blocks := b.Table("branches"), b.Table("blocks")
+	t, blocks, rows := b.Table("branches"), b.Table("blocks"), b.inCode()
 	var shares []float64 // of the branch that a row is of
 	first := 0
 	for i := range min(len(rowsOf(t)), mostBranches) {
 		text := func(key string) string { return cell(t, i, key).Plain() }
-		label := cell(blocks, int(number(cell(t, i, "block"))), "block").Plain()
+		label := ""
+		if n := int(number(cell(t, i, "block"))); n < len(rows) {
+			label = cell(blocks, rows[n], "block").Plain()
+		}
 		r := BranchRow{Branch: text("branch"), To: text("to"), Title: label + " to " + text("to"), Text: text("text"), Share: number(cell(t, i, "share"))}
 		if i == 0 || list[i-1].Branch != r.Branch {
 			first, shares = i, nil
