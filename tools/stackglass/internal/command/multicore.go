@@ -120,7 +120,7 @@ in the table that Byfl prints (--ppt-blocks); other files of PPT are held agains
 	f.StringVar(&o.read.Format, "input-format", "", "the trace's format, if it is not to be found out: "+strings.Join(formatNames(), ", "))
 	f.Uint64Var(&o.read.SkipBad, "skip-bad", 0, "tolerate `N` records that cannot be read")
 	f.BoolVar(&o.read.Strict, "strict", false, "stop at the first part of a container that cannot be read, instead of leaving it out")
-	f.StringVar(&o.memory, "memory", "", "stop in good order beyond this much memory, as in 4GiB (default: nine tenths of what is free)")
+	f.StringVar(&o.memory, "memory", "", "stop in good order beyond this much memory, as in 4GiB (default: half of the free memory)")
 	addFormat(cmd, &o.format)
 	fixed := func(name string, words []string, more cobra.ShellCompDirective) {
 		must(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, more)))

@@ -73,7 +73,7 @@ func addReading(cmd *cobra.Command) *reading {
 	f.BoolVar(&r.strict, "strict", false, "stop at the first part of a container that cannot be read, instead of leaving it out")
 	f.StringVar(&r.sample, "sample", "", "estimate from a sample: space=RATE or lines=COUNT of the lines, time=GAP (one access in so many), onoff=ON/PERIOD references")
 	f.Uint64Var(&r.seed, "sample-seed", 0, "choose another sample by another `NUMBER`")
-	f.StringVar(&r.memory, "memory", "", "stop in good order beyond this much memory, as in 4GiB (default: nine tenths of what is free)")
+	f.StringVar(&r.memory, "memory", "", "stop in good order beyond this much memory, as in 4GiB (default: half of the free memory)")
 	f.UintVar(&r.workers, "workers", 0, "share the analysis among `N` processors; the result is the same (0: all there are)")
 	f.UintVar(&r.segment, "segment", 0, "give each of them about `N` references at a time (0: find out)")
 	must(f.MarkHidden("segment"))

@@ -134,7 +134,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 		return nil, none, asUsage(err)
 	}
 	if o.MemoryBytes > 0 && need > o.MemoryBytes {
-		return nil, none, fmt.Errorf("%w (--memory sets the limit)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, NeedBytes: need})
+		return nil, none, fmt.Errorf("%w (--memory sets the limit; the default is half of the free memory)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, NeedBytes: need})
 	}
 	simulator, err := simulate.New(h, simulate.Options{Seed: s.seed, Protocol: protocol, Cores: o.Spec.Cores, MemoryBytes: o.MemoryBytes})
 	if err != nil {

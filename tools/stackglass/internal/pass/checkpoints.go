@@ -146,7 +146,7 @@ func (s *saver) look() {
 	}
 }
 
-var errNoMemory = errors.New("it would take more memory than --memory allows, or than is free")
+var errNoMemory = errors.New("it would take more memory than --memory allows, or than half of what is free")
 
 // save takes a checkpoint. It holds a copy of the state for a moment.
 func (s *saver) save() {

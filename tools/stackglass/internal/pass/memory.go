@@ -77,9 +77,9 @@ func (o *Options) spill() (end func(), err error) {
 // reader and what is free between two collections need some.
 const modelShare = 70
 
-// AvailableMemory is nine tenths of the bytes that the system can give without
-// swapping, as far as it says so; 0: not known. Running out of memory cannot be
-// survived, so a pass stops before.
+// AvailableMemory returns half of the bytes that the system can provide without swapping,
+// or 0 if the system does not say. The other half is for other programs, and for the
+// file cache. A program cannot survive running out of memory, so a pass stops before.
 func AvailableMemory() uint64 {
 	return availableIn(readText("/proc/meminfo"), readText("/sys/fs/cgroup/memory.max"), readText("/sys/fs/cgroup/memory.current"))
 }
@@ -114,5 +114,5 @@ func availableIn(meminfo, groupMax, groupCurrent string) uint64 {
 	if !known {
 		return 0
 	}
-	return max(1, free/10*9)
+	return max(1, free/2)
 }

@@ -215,7 +215,7 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 		bar.show(in.read.Load(), progress.References, progress.LeftOut, time.Now())
 		saver.look()
 		if o.MemoryBytes > 0 && begun && memoryInUse() > o.MemoryBytes {
-			return fmt.Errorf("%w (--memory sets the limit)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: progress.References})
+			return fmt.Errorf("%w (--memory sets the limit; the default is half of the free memory)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: progress.References})
 		}
 	}
 }

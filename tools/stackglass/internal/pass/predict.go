@@ -56,7 +56,7 @@ func Predict(ctx context.Context, name string, q predict.Question, o PredictOpti
 			p.bar.show(int64(max(at.Pass-1, 0))*p.in.Bytes+p.in.read.Load(), at.References, 0, time.Now())
 		}
 		if o.MemoryBytes > 0 && memoryInUse() > o.MemoryBytes {
-			return nil, fmt.Errorf("%w (--memory sets the limit)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: at.References})
+			return nil, fmt.Errorf("%w (--memory sets the limit; the default is half of the free memory)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: at.References})
 		}
 	}
 	if err != io.EOF {
