@@ -20,7 +20,7 @@ func TestCompareDemos(t *testing.T) {
 		t.Errorf("the facts are %q", text)
 	}
 	for _, v := range []struct{ key, shows, name string }{
-		{"2", "#chart-time canvas", "locality"}, {"3", "#table-levels tbody tr", "caches"}, {"5", "#table-code-compared tbody tr", "code"}, {"0", "#table-counters-compared tbody tr", "counters"},
+		{"2", "#chart-time canvas", "locality"}, {"3", "#table-levels tbody tr", "caches"}, {"5", "#table-code-compared tbody tr", "code"}, {"9", "#table-blocks-compared tbody tr", "blocks"}, {"0", "#table-counters-compared tbody tr", "counters"},
 	} {
 		p.openView(v.key, v.shows)
 		p.shoot("compare-" + v.name)

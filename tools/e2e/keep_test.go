@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -130,13 +132,18 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestDemos compares the demo cards with what the command says of the same
-// demos.
+// TestDemos opens the demos by their cards and by links, and compares them with what the
+// command says of the same demos. Each is kept once.
 func TestDemos(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	for _, d := range demos(t) {
-		p.click("#demo-" + d.Name)
+	list := demos(t)
+	for i, d := range append(list, list[0], list[1]) {
+		if i%2 == 0 {
+			p.click("#demo-" + d.Name)
+		} else {
+			p.visit("/#demo=" + d.Name)
+		}
 		p.wait("the result of "+d.Name, `document.title.startsWith(`+quote(d.Title)+`)`)
 		got, want := p.finished(), truthOf(t, "demo:"+d.Name)
 		if got != want.Digest {
@@ -151,5 +158,16 @@ func TestDemos(t *testing.T) {
 		}
 		p.click("#back")
 		p.waitFor("#kept-title")
+	}
+	p.wait("each demo once", fmt.Sprintf(`document.querySelectorAll("#kept .chip.complete").length === %d`, len(list)))
+
+	// The address of an open demo, in a browser that has nothing, and a name that no demo has.
+	p = openPage(t)
+	p.visit("/#open=demo-" + list[3].Name + "&view=communication&granule=1")
+	p.finished()
+	p.waitFor("#false-1")
+	p.visit("/#demo=matmul")
+	if said := p.problem(); !strings.Contains(said, list[0].Name) {
+		t.Errorf("of a demo that there is not, the page says %q", said)
 	}
 }

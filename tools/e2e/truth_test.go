@@ -12,6 +12,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	caches "github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/ui/state"
 )
 
 // realTrace is the trace of sort, or lackeyTrace where there is none.
@@ -106,13 +109,16 @@ func truthOf(t *testing.T, trace string) *truth {
 		return known
 	}
 	profile := filepath.Join(shared.files, "command-"+strconv.Itoa(len(truths))+".sgp")
-	analyses := "default,blocks" // as the page does
+	analyses, measuring := "default,blocks", measured // as the page does
 	for _, d := range demos(t) {
-		if d.Loops && trace == "demo:"+d.Name {
+		if trace != "demo:"+d.Name {
+			continue
+		}
+		if measuring = d.measured(); d.Loops {
 			analyses = "loops,blocks"
 		}
 	}
-	answer := ask(t, "analyze", trace, "-o", profile, "--format", "json", "--utilisation", measured, "--analyses", analyses)
+	answer := ask(t, "analyze", trace, "-o", profile, "--format", "json", "--utilisation", measuring, "--analyses", analyses)
 	v := truthIn(t, answer)
 	v.Profile = profile
 	truths[trace] = v
@@ -154,9 +160,32 @@ func ask(t *testing.T, args ...string) []byte {
 // demoCard is what demos.json says of a demo.
 type demoCard struct {
 	Name, Title, Question string
+	Opens                 string
 	Lesson                []string
 	References            uint64
 	Loops                 bool
+}
+
+// measured are the caches that the page measures by site of a demo: those that it opens on.
+func (d demoCard) measured() string {
+	screen := state.ParseScreen(d.Opens)
+	levels := screen.Levels
+	for _, h := range caches.Presets() {
+		if levels == nil && (screen.Preset == "" || screen.Preset == state.PresetSlug(h.Name)) {
+			levels = h.Levels
+		}
+	}
+	var list []string
+	for _, c := range levels {
+		if c.Hashed {
+			continue
+		}
+		list = append(list, strconv.FormatUint(c.SizeBytes, 10))
+		if !c.Full() {
+			list = append(list, strconv.Itoa(int(c.Ways)))
+		}
+	}
+	return strings.Join(list, ",")
 }
 
 func demos(t *testing.T) []demoCard {

@@ -26,7 +26,7 @@ var views = []struct{ key, name, shows string }{
 // comparedViews are the views of two results side by side.
 var comparedViews = []struct{ key, shows, name string }{
 	{"1", "#differences", "overview"}, {"2", "#chart-time canvas", "locality"}, {"3", "#table-levels tbody tr", "caches"},
-	{"5", "#table-code-compared tbody tr", "code"}, {"0", "#table-counters-compared tbody tr", "counters"},
+	{"5", "#table-code-compared tbody tr", "code"}, {"9", "#table-blocks-compared tbody tr", "blocks"}, {"0", "#table-counters-compared tbody tr", "counters"},
 }
 
 // openView goes to a view of the result by its key.
