@@ -103,6 +103,7 @@ type naiveSites struct {
 	cold   map[any]uint64 // of cores' stacks, as the following
 	depths map[any]map[int]uint64
 	lost   map[any]map[int]uint64
+	used   map[any][]profile.Utilisation
 }
 
 // naiveCore is the private cache of a thread, which loses lines to other threads' stores.
@@ -110,6 +111,9 @@ type naiveCore struct {
 	stacktest.Holes
 	touched map[trace.Line]bool
 	lost    map[trace.Line]int // the depths at which lines were lost
+
+	caches []stacktest.Private // those for which utilisation is measured
+	stays  map[trace.Line][]naiveStay
 }
 
 type (
@@ -148,7 +152,7 @@ func sitesByDefinition(p *trace.Program, b *trace.Batch, spec analysis.Spec, lin
 	n := &naiveSites{
 		p: p, spec: spec, line: uint64(lineBytes), code: map[siteID]*profile.Site{}, data: map[objectID]*profile.DataObject{},
 		walks: map[walkID][]walkAt{}, lines: map[trace.Line]*naiveLine{}, sets: map[[2]uint64][]trace.Line{}, bins: map[any]map[int]uint64{}, before: map[any]map[siteID]uint64{},
-		cores: map[uint32]*naiveCore{}, cold: map[any]uint64{}, depths: map[any]map[int]uint64{}, lost: map[any]map[int]uint64{},
+		cores: map[uint32]*naiveCore{}, cold: map[any]uint64{}, depths: map[any]map[int]uint64{}, lost: map[any]map[int]uint64{}, used: map[any][]profile.Utilisation{},
 	}
 	for i := range b.Kind {
 		switch {
@@ -280,16 +284,68 @@ func (n *naiveSites) reference(b *trace.Batch, i int) {
 	for line := b.Addr[i] / n.line; line <= (b.Addr[i]+bytes-1)/n.line; line++ {
 		n.access(line, b.Addr[i], bytes, id, of)
 		n.accessOn(thread, line, b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite, id, of)
+		n.useOn(n.cores[thread], line, b.Addr[i], bytes, id, of)
 	}
+}
+
+// newCore is a core with caches as those that utilisation is measured for.
+func (n *naiveSites) newCore() *naiveCore {
+	c := &naiveCore{touched: map[trace.Line]bool{}, lost: map[trace.Line]int{}, stays: map[trace.Line][]naiveStay{}}
+	for i, bytes := range n.spec.Utilisation {
+		cache := stacktest.Private{Sets: 1, Ways: int(bytes / n.line)}
+		if ways := waysOf(n.spec, i); ways > 0 {
+			cache = stacktest.Private{Sets: cache.Ways / int(ways), Ways: int(ways)}
+		}
+		c.caches = append(c.caches, cache)
+	}
+	return c
+}
+
+// useOn has a core's own caches fetch a line, if they do not have it, and use some bytes.
+func (n *naiveSites) useOn(c *naiveCore, line trace.Line, addr, bytes uint64, id siteID, of objectID) {
+	if c.stays[line] == nil {
+		c.stays[line] = make([]naiveStay, len(c.caches))
+	}
+	for i := range c.caches {
+		stay := &c.stays[line][i]
+		if !c.caches[i].Do(stacktest.Event{Op: stack.AccessOp, Line: line}) {
+			n.endOn(stay, i)
+			*stay = naiveStay{id, of, map[uint64]bool{}}
+		}
+		for b := max(addr, line*n.line); b < min(addr+bytes, (line+1)*n.line); b++ {
+			stay.bytes[b] = true
+		}
+	}
+}
+
+// endOn counts a stay in a core's own cache.
+func (n *naiveSites) endOn(stay *naiveStay, cache int) {
+	if stay.bytes == nil {
+		return
+	}
+	for _, who := range []any{stay.site, stay.of} {
+		n.usedOf(who)[cache].Fetched++
+		n.usedOf(who)[cache].BytesUsed += uint64(len(stay.bytes))
+	}
+}
+
+func (n *naiveSites) usedOf(who any) []profile.Utilisation {
+	if n.used[who] == nil {
+		n.used[who] = make([]profile.Utilisation, len(n.spec.Utilisation))
+	}
+	return n.used[who]
 }
 
 // accessOn has a thread access a line on a core of its own.
 func (n *naiveSites) accessOn(thread uint32, line trace.Line, write bool, id siteID, of objectID) {
 	if n.cores[thread] == nil {
-		n.cores[thread] = &naiveCore{touched: map[trace.Line]bool{}, lost: map[trace.Line]int{}}
+		n.cores[thread] = n.newCore()
 	}
 	for other, c := range n.cores {
 		if write && other != thread {
+			for i := range c.caches {
+				c.caches[i].Do(stacktest.Event{Op: stack.LoseOp, Line: line})
+			}
 			if depth := c.Do(stacktest.Event{Op: stack.LoseOp, Line: line}); depth >= 0 {
 				c.lost[line] = depth
 			}
@@ -437,9 +493,24 @@ func (n *naiveSites) result(spec analysis.Spec) *profile.Sites {
 }
 
 func (n *naiveSites) coherent(of *profile.Sites, ids []siteID) *profile.CoherentSites {
-	out := &profile.CoherentSites{Code: make([]profile.CoherentReuse, len(of.Code))}
+	measured := len(n.spec.Utilisation) > 0 && !n.spec.Mergeable
+	for _, c := range n.cores {
+		for _, stays := range c.stays {
+			for i := range stays {
+				n.endOn(&stays[i], i)
+			}
+		}
+	}
+	reuse := func(who any) profile.CoherentReuse {
+		r := profile.CoherentReuse{Cold: n.cold[who], Bins: binCounts(n.depths[who]), Lost: binCounts(n.lost[who])}
+		if measured {
+			r.Used = n.usedOf(who)
+		}
+		return r
+	}
+	out := &profile.CoherentSites{Code: make([]profile.CoherentReuse, len(of.Code)), Measured: measured}
 	for i, id := range ids {
-		out.Code[i] = profile.CoherentReuse{Cold: n.cold[id], Bins: binCounts(n.depths[id]), Lost: binCounts(n.lost[id])}
+		out.Code[i] = reuse(id)
 	}
 	for i := range of.Data {
 		o := &of.Data[i]
@@ -447,7 +518,7 @@ func (n *naiveSites) coherent(of *profile.Sites, ids []siteID) *profile.Coherent
 		if o.Number != profile.NoSite {
 			id.function, id.name = "", ""
 		}
-		out.Data = append(out.Data, profile.CoherentReuse{Cold: n.cold[id], Bins: binCounts(n.depths[id]), Lost: binCounts(n.lost[id])})
+		out.Data = append(out.Data, reuse(id))
 	}
 	return out
 }

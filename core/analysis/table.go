@@ -249,7 +249,7 @@ func (s Spec) sharing() sharing.Options {
 }
 
 func (s Spec) sites() sites.Options {
-	o := sites.Options{LineBytes: s.SiteLineBytes(), Previous: s.Previous, Mergeable: s.Mergeable}
+	o := sites.Options{LineBytes: s.SiteLineBytes(), Previous: s.Previous, Mergeable: s.Mergeable, Cores: s.has(Sharing)}
 	for _, bytes := range s.Utilisation {
 		o.Capacities = append(o.Capacities, bytes/uint64(o.LineBytes))
 		o.Ways = append(o.Ways, 0)

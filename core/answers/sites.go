@@ -208,7 +208,7 @@ func (s *Sites) columns() (list []report.Column) {
 			key += "_" + strconv.FormatUint(uint64(ways), 10)
 			label += "," + strconv.FormatUint(uint64(ways), 10)
 		}
-		if len(s.Profile.Sharing) > 0 {
+		if _, oneCore := s.Ranker.UsedIn(s.Levels, i); oneCore {
 			label += " (one core)"
 		}
 		if s.otherLines() {

@@ -63,9 +63,11 @@ import (
 //	      domains, each: list of core - (previous + 1); of each of these cores cold;
 //	      histogram; and the five changes; rows as in SETS; counts of foreign lines.
 //	      Counts are cold; histogram; rows as in SETS
-//	SCOH  of each site and object in SITE, its accesses on the coherent stacks of
-//	      cores: cold; list of (bin - (previous + 1), count) of distances; the same
-//	      list of coherence misses, by the depth at which the line was lost
+//	SCOH  flags: 1 utilisation; of each site and object in SITE, its accesses on the
+//	      coherent stacks of cores: cold; list of (bin - (previous + 1), count) of
+//	      distances; the same list of coherence misses, by the depth at which the line
+//	      was lost; with utilisation, for each capacity lines fetched into private
+//	      caches, bytes used
 //	COMM  threads taken for one with the 64th; list of granularities, each: bytes;
 //	      list of flows; of the 5 classes granules, references and events;
 //	      list of pairs, each: producer; consumer; object; events; transfers;

@@ -6,6 +6,8 @@ package profile
 type CoherentSites struct {
 	Code []CoherentReuse // in the order of Sites.Code
 	Data []CoherentReuse // in the order of Sites.Data
+	// Measured: utilisation was measured in private caches, too.
+	Measured bool
 }
 
 // CoherentReuse counts the accesses of one site or data object by what its cores'
@@ -16,6 +18,10 @@ type CoherentReuse struct {
 	// Lost counts coherence misses by the depth that the line had when another core's
 	// store took it, as in CoherentCounts: ascending, none is zero.
 	Lost []BinCount
+	// Used is the utilisation of the lines that these accesses fetched into the private
+	// caches of their cores, each of Sites.Capacities, from which other cores' stores take
+	// lines. The lines fetched are the misses there. nil: not measured.
+	Used []Utilisation
 }
 
 // Coherence is the number of coherence misses, in private caches of any size.
@@ -35,13 +41,21 @@ func (r *CoherentReuse) Accesses() uint64 {
 	return n
 }
 
+const measuredFlag = 1 // of section SCOH
+
 func (s *CoherentSites) encode(b []byte) []byte {
 	w := packer{out: b}
+	var flags uint64
+	if s.Measured {
+		flags = measuredFlag
+	}
+	w.uint(flags)
 	for _, list := range [][]CoherentReuse{s.Code, s.Data} {
 		for i := range list {
 			w.uint(list[i].Cold)
 			w.binCounts(list[i].Bins)
 			w.binCounts(list[i].Lost)
+			w.used(list[i].Used)
 		}
 	}
 	return w.out
@@ -54,12 +68,16 @@ func (p *Profile) decodeCoherent(d *Decoder) {
 		return
 	}
 	r := sitesReader{Decoder: d}
-	p.Sites.Coherent = &CoherentSites{Code: r.coherent(len(p.Sites.Code)), Data: r.coherent(len(p.Sites.Data))}
+	measured := r.UintBelow(2*measuredFlag) == measuredFlag
+	if measured {
+		r.capacities = len(p.Sites.Capacities)
+	}
+	p.Sites.Coherent = &CoherentSites{Measured: measured, Code: r.coherent(len(p.Sites.Code)), Data: r.coherent(len(p.Sites.Data))}
 }
 
 func (r *sitesReader) coherent(n int) (list []CoherentReuse) {
 	for range n {
-		c := CoherentReuse{Cold: r.Uint(), Bins: r.binCounts(), Lost: r.binCounts()}
+		c := CoherentReuse{Cold: r.Uint(), Bins: r.binCounts(), Lost: r.binCounts(), Used: r.utilisation()}
 		if r.err != nil {
 			return nil
 		}
@@ -81,12 +99,12 @@ func (p *Profile) checkCoherent() error {
 	}
 	var code, data, want coherentSums
 	for i := range s.Code {
-		if !code.add(&s.Code[i], &p.Sites.Code[i].Reuse) {
+		if !code.add(&s.Code[i], &p.Sites.Code[i].Reuse) || !p.Sites.fits(&s.Code[i]) {
 			return errCoherentReuse
 		}
 	}
 	for i := range s.Data {
-		if !data.add(&s.Data[i], &p.Sites.Data[i].Reuse) {
+		if !data.add(&s.Data[i], &p.Sites.Data[i].Reuse) || !p.Sites.fits(&s.Data[i]) {
 			return errCoherentReuse
 		}
 	}
@@ -102,7 +120,28 @@ func (p *Profile) checkCoherent() error {
 	return nil
 }
 
-var errCoherentReuse = &CheckError{"a site's accesses on the coherent stacks are out of order, or not as many as it made"}
+var errCoherentReuse = &CheckError{"a site's accesses on the coherent stacks are out of order, or not as many as it made, or its utilisation does not fit them"}
+
+// fits reports whether what was measured of a site in private caches fits its depths.
+func (s *Sites) fits(c *CoherentReuse) bool {
+	if !s.Coherent.Measured {
+		return len(c.Used) == 0
+	}
+	if len(c.Used) != len(s.Capacities) || len(c.Used) == 0 {
+		return false
+	}
+	misses := Reuse{Cold: c.Cold + c.Coherence(), Bins: c.Bins} // certain ones are cold here
+	for i, u := range c.Used {
+		low, high := misses.Cold, misses.Accesses()
+		if s.Ways[i] == 0 {
+			low, high = misses.missBounds(s.Capacities[i])
+		}
+		if !u.fits(low, high, s.LineBytes) {
+			return false
+		}
+	}
+	return true
+}
 
 // coherentSums are what sites add up to. Sums are of numbers whose total is checked.
 type coherentSums struct {

@@ -139,16 +139,20 @@ func (w *packer) masked(counts []uint64) {
 func (w *packer) reuse(r *Reuse) {
 	w.uint(r.Cold)
 	w.binCounts(r.Bins)
-	for _, u := range r.Used {
-		w.uint(u.Fetched)
-		w.uint(u.BytesUsed)
-	}
+	w.used(r.Used)
 	w.uint(uint64(len(r.Before)))
 	site := uint32(0)
 	for _, c := range r.Before {
 		w.uint(uint64(c.Site - site))
 		w.uint(c.Count)
 		site = c.Site + 1
+	}
+}
+
+func (w *packer) used(list []Utilisation) {
+	for _, u := range list {
+		w.uint(u.Fetched)
+		w.uint(u.BytesUsed)
 	}
 }
 
@@ -271,13 +275,8 @@ func (r *sitesReader) site(s, last *Site) {
 }
 
 func (r *sitesReader) reuse() (u Reuse) {
-	u.Cold, u.Bins = r.Uint(), r.binCounts()
-	from := len(r.used)
-	for range r.capacities {
-		r.used = append(r.used, Utilisation{r.Uint(), r.Uint()})
-	}
-	u.Used, r.used = taken(r.used, from)
-	from = len(r.before)
+	u.Cold, u.Bins, u.Used = r.Uint(), r.binCounts(), r.utilisation()
+	from := len(r.before)
 	site := uint64(0)
 	for range r.Length(2) {
 		site += r.UintBelow(1<<32 - site)
@@ -288,6 +287,16 @@ func (r *sitesReader) reuse() (u Reuse) {
 	}
 	u.Before, r.before = taken(r.before, from)
 	return u
+}
+
+// utilisation reads that of each capacity.
+func (r *sitesReader) utilisation() (list []Utilisation) {
+	from := len(r.used)
+	for range r.capacities {
+		r.used = append(r.used, Utilisation{r.Uint(), r.Uint()})
+	}
+	list, r.used = taken(r.used, from)
+	return list
 }
 
 // binCounts reads what packer.binCounts wrote.
@@ -432,12 +441,18 @@ func (s *Sites) checkReuse(r *Reuse, references []uint64) error {
 		if s.Ways[i] == 0 {
 			low, high = r.missBounds(s.Capacities[i])
 		}
-		if u.Fetched < low || u.Fetched > high || u.BytesUsed/uint64(s.LineBytes) > u.Fetched ||
-			u.BytesUsed/uint64(s.LineBytes) == u.Fetched && u.BytesUsed%uint64(s.LineBytes) != 0 {
+		if !u.fits(low, high, s.LineBytes) {
 			return &CheckError{"a site's utilisation does not fit its distances"}
 		}
 	}
 	return s.checkBefore(r, far.n)
+}
+
+// fits reports whether so many lines can have been fetched, and so many of their bytes
+// used.
+func (u Utilisation) fits(low, high uint64, lineBytes uint32) bool {
+	whole := u.BytesUsed / uint64(lineBytes)
+	return u.Fetched >= low && u.Fetched <= high && (whole < u.Fetched || whole == u.Fetched && u.BytesUsed%uint64(lineBytes) == 0)
 }
 
 // missBounds gives the least and the most misses at a capacity that the bins

@@ -32,8 +32,7 @@
 //   - A cache that some cores share: the stack of the whole trace, too, tied to the
 //     prediction, because the stacks of some cores are not told apart by site.
 //
-// Utilisation is measured in one cache of all threads, so it counts the misses of a cache
-// that all cores share, and of no other.
+// Utilisation is measured in one cache of all threads, and in private ones of the cores.
 //
 // Of a sample of lines the bins of sites are estimates, too, and do not add up to the
 // histogram; they are tied to the prediction in the same way.
@@ -65,10 +64,14 @@ type Attribution struct {
 	// DataCoherence have those of each site and object.
 	Coherence                    float64
 	SiteCoherence, DataCoherence []float64
+	// Private says that each core has a cache of its own at this level.
+	Private bool
 	// Countable is the cache by size and ways, as in 32KiB,8, where the numbers of
 	// sites are estimates and an analysis could count them; "" where it could not,
 	// or has.
 	Countable string
+
+	capacity capacity
 }
 
 // Ranker attributes the misses of one profile, which must not change, to any
@@ -304,14 +307,17 @@ func (r *Ranker) capacity(levels []hierarchy.Level) (c capacity) {
 
 // level attributes the misses of one level, of which some are coherence misses.
 func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence float64) Attribution {
-	a := Attribution{Level: *l, Coherence: coherence}
-	if at := r.measured(l, c, by); at >= 0 {
-		a.Sites, a.Data, a.Exact = r.fetched(at, l.Misses)
-		return a
-	}
+	a := Attribution{Level: *l, Coherence: coherence, Private: by == each, capacity: c}
 	on := &r.whole
 	if by == each && r.coherent != nil {
 		on = r.coherent
+	}
+	if on == r.coherent && coherence > 0 {
+		r.attributeCoherence(&a, c)
+	}
+	if at := r.measured(l, c, by); at >= 0 {
+		a.Sites, a.Data, a.Exact = r.fetched(at, l.Misses, by == each)
+		return a
 	}
 	known := by != some && (by != each || r.coherent != nil) // the stack is that of the level's caches
 	f := fitting{stack: on, shares: on.shares(c), part: 1}
@@ -334,9 +340,6 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 	}
 	if r.estimated {
 		tie(a.Data, l.Misses-a.Rest)
-	}
-	if on == r.coherent && coherence > 0 {
-		r.attributeCoherence(&a, c)
 	}
 	return a
 }
@@ -377,7 +380,7 @@ func tie(list []float64, to float64) {
 
 // measured is the index of the utilisation that was measured for a cache, or -1.
 func (r *Ranker) measured(l *hierarchy.Level, c capacity, by sharers) int {
-	if by == each || by == some || l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes {
+	if by == some || by == each && !r.measuredPrivate() || l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes {
 		return -1
 	}
 	return r.p.Sites.Measured(c.lines, c.waysOrFull())
@@ -394,7 +397,7 @@ func (c capacity) waysOrFull() uint32 {
 // countable is the cache as it would have to be measured.
 func (r *Ranker) countable(l *hierarchy.Level, c capacity, by sharers) string {
 	ways := c.waysOrFull()
-	if by == each || by == some || l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes || !profile.ValidUtilisation(c.lines, ways) {
+	if by == some || l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes || !profile.ValidUtilisation(c.lines, ways) {
 		return ""
 	}
 	text := hierarchy.FormatSize(c.lines * uint64(r.p.Sites.LineBytes))
@@ -404,23 +407,58 @@ func (r *Ranker) countable(l *hierarchy.Level, c capacity, by sharers) string {
 	return text
 }
 
-// fetched are the misses that utilisation counted. Where the level is predicted to
-// miss another number, by a model or because the level above lets fewer through,
-// they are scaled to that, and no more exact.
-func (r *Ranker) fetched(at int, total float64) (sites, data []float64, exact bool) {
+// measuredPrivate reports whether utilisation was measured in private caches, too.
+func (r *Ranker) measuredPrivate() bool {
+	return r.p.Sites.Coherent != nil && r.p.Sites.Coherent.Measured
+}
+
+// usedBySite is the utilisation that was measured of a site, in private caches or in one.
+func (r *Ranker) usedBySite(i int, private bool) []profile.Utilisation {
+	if private {
+		return r.p.Sites.Coherent.Code[i].Used
+	}
+	return r.p.Sites.Code[i].Reuse.Used
+}
+
+func (r *Ranker) usedByObject(i int, private bool) []profile.Utilisation {
+	if private {
+		return r.p.Sites.Coherent.Data[i].Used
+	}
+	return r.p.Sites.Data[i].Reuse.Used
+}
+
+// UsedIn says in which caches the utilisation of rows is measured, for one of
+// profile.Sites.Capacities: private ones of the cores, as some levels have; or one of all
+// threads, although no level has that.
+func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
+	s := r.p.Sites
+	some := false
+	for i := range levels {
+		l := &levels[i]
+		if some = some || l.Private; !l.Private && l.capacity.lines == s.Capacities[at] && l.capacity.waysOrFull() == s.Ways[at] {
+			return false, false
+		}
+	}
+	return some && r.measuredPrivate(), some && !r.measuredPrivate()
+}
+
+// fetched are the misses that utilisation counted, in private caches or in one. Where the
+// level is predicted to miss another number, by a model or because the level above lets
+// fewer through, they are scaled to that, and no more exact.
+func (r *Ranker) fetched(at int, total float64, private bool) (sites, data []float64, exact bool) {
 	var sum uint64
 	for i := range r.p.Sites.Code {
-		sum += r.p.Sites.Code[i].Reuse.Used[at].Fetched
+		sum += r.usedBySite(i, private)[at].Fetched
 	}
 	factor := 1.0
 	if exact = float64(sum) == total; !exact && sum > 0 {
 		factor = total / float64(sum)
 	}
 	for i := range r.p.Sites.Code {
-		sites = append(sites, factor*float64(r.p.Sites.Code[i].Reuse.Used[at].Fetched))
+		sites = append(sites, factor*float64(r.usedBySite(i, private)[at].Fetched))
 	}
 	for i := range r.p.Sites.Data {
-		data = append(data, factor*float64(r.p.Sites.Data[i].Reuse.Used[at].Fetched))
+		data = append(data, factor*float64(r.usedByObject(i, private)[at].Fetched))
 	}
 	return sites, data, exact
 }

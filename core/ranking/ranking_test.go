@@ -138,15 +138,15 @@ func TestMissesAddUp(t *testing.T) {
 // privateCaches are simulated caches of threads, each on a core of its own: a store takes
 // the line from all others.
 type privateCaches struct {
-	caches map[uint32]*stacktest.Private
-	taken  map[[2]uint64]bool // by thread and line: it was there when another's store took it
-	lines  int
+	caches     map[uint32]*stacktest.Private
+	taken      map[[2]uint64]bool // by thread and line: it was there when another's store took it
+	sets, ways int
 }
 
 // access reports whether an access misses, and whether that is a coherence miss.
 func (c *privateCaches) access(thread uint32, line trace.Line, write bool) (misses, coherence bool) {
 	if c.caches[thread] == nil {
-		c.caches[thread] = &stacktest.Private{Sets: 1, Ways: c.lines}
+		c.caches[thread] = &stacktest.Private{Sets: c.sets, Ways: c.ways}
 	}
 	for other, cache := range c.caches {
 		if write && other != thread && cache.Do(stacktest.Event{Op: stack.LoseOp, Line: line}) {
@@ -160,12 +160,20 @@ func (c *privateCaches) access(thread uint32, line trace.Line, write bool) (miss
 	return misses, coherence
 }
 
-// In private caches whose capacities are edges of bins, sites miss as often as simulated
-// caches count, and as often for other cores' stores.
+// In private caches whose capacities are edges of bins, or for which utilisation is
+// measured, sites miss as often as simulated caches count; in the former, as often for
+// other cores' stores.
 func TestExactOnCores(t *testing.T) {
 	seen := 0.0
 	rapid.Check(t, func(t *rapid.T) {
-		lines := profile.SiteBinFrom(rapid.IntRange(1, 32).Draw(t, "bin"))
+		lines, sets := profile.SiteBinFrom(rapid.IntRange(1, 32).Draw(t, "bin")), 1
+		cache := hierarchy.Cache{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}
+		if rapid.Bool().Draw(t, "sets") {
+			sets = rapid.IntRange(2, 16).Draw(t, "number of sets")
+			cache.Ways = rapid.Uint32Range(1, 4).Draw(t, "ways")
+			lines = uint64(sets) * uint64(cache.Ways)
+			cache.SizeBytes = 64 * lines
+		}
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		program := tracetest.RandomProgram(rng)
 		steps := tracetest.RandomSteps(rng, program, 200+rng.IntN(1500))
@@ -176,12 +184,17 @@ func TestExactOnCores(t *testing.T) {
 				}
 			}
 		}
-		p := analysed(t, analysis.Spec{Utilisation: []uint64{64 * lines}}, program, steps)
+		spec := analysis.Spec{}
+		measured := cache.Ways > 0 || rapid.Bool().Draw(t, "measured")
+		if measured {
+			spec.Utilisation, spec.UtilisationWays = []uint64{64 * lines}, []uint32{cache.Ways}
+		}
+		p := analysed(t, spec, program, steps)
 		if p.Sites == nil || len(p.Sharing) == 0 {
 			return
 		}
 		rows := tracetest.Rows(program, steps...)
-		caches := privateCaches{map[uint32]*stacktest.Private{}, map[[2]uint64]bool{}, int(lines)}
+		caches := privateCaches{map[uint32]*stacktest.Private{}, map[[2]uint64]bool{}, sets, int(lines) / sets}
 		misses, coherence := map[uint32]float64{}, map[uint32]float64{}
 		for i, kind := range rows.Kind {
 			if !kind.IsReference() {
@@ -198,17 +211,20 @@ func TestExactOnCores(t *testing.T) {
 				}
 			}
 		}
-		got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}}})[0]
-		if !got.Exact || got.Rest != 0 {
-			t.Fatalf("%d lines: exact: %v, %v of no site", lines, got.Exact, got.Rest)
+		got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{cache}})[0]
+		if exact := sets&(sets-1) == 0; got.Exact != exact || got.Rest != 0 { // of other numbers of sets the total is a model's
+			t.Fatalf("%v: exact: %v, %v of no site", cache, got.Exact, got.Rest)
+		}
+		if !got.Exact {
+			return
 		}
 		for i := range p.Sites.Code {
 			number, lost := p.Sites.Code[i].Number, 0.0
 			if got.SiteCoherence != nil {
 				lost = got.SiteCoherence[i]
 			}
-			if got.Sites[i] != misses[number] || lost != coherence[number] {
-				t.Fatalf("%d lines: site %d misses %v, %v for other cores' stores; want %v and %v", lines, number, got.Sites[i], lost, misses[number], coherence[number])
+			if got.Sites[i] != misses[number] || sets == 1 && lost != coherence[number] {
+				t.Fatalf("%v: site %d misses %v, %v for other cores' stores; want %v and %v", cache, number, got.Sites[i], lost, misses[number], coherence[number])
 			}
 		}
 		seen += got.Coherence

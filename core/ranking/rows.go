@@ -87,6 +87,7 @@ func (r *Ranker) code(levels []Attribution, by By) (rows []Row) {
 		row := &rows[n]
 		row.Sites = append(row.Sites, i)
 		row.add(s.References(), &s.Reuse)
+		row.addUsed(r.used(levels, func(private bool) []profile.Utilisation { return r.usedBySite(i, private) }))
 		for c, count := range s.Strides {
 			row.Strides[c] += count
 		}
@@ -106,6 +107,7 @@ func (r *Ranker) objects(levels []Attribution) []Row {
 		o := &r.p.Sites.Data[i]
 		rows[i] = Row{Function: o.Function, File: o.File, Line: o.Line, Object: i}
 		rows[i].add(o.References, &o.Reuse)
+		rows[i].addUsed(r.used(levels, func(private bool) []profile.Utilisation { return r.usedByObject(i, private) }))
 		for l := range levels {
 			rows[i].Misses, rows[i].Coherence = append(rows[i].Misses, levels[l].Data[i]), append(rows[i].Coherence, 0)
 			if of := levels[l].DataCoherence; of != nil {
@@ -121,7 +123,23 @@ func (r *Row) add(references uint64, u *profile.Reuse) {
 	r.References += references
 	r.Accesses += u.Accesses()
 	r.Cold += u.Cold
-	r.addUsed(u.Used)
+}
+
+// used chooses the utilisation of each capacity: that in private caches, or in one.
+func (r *Ranker) used(levels []Attribution, of func(private bool) []profile.Utilisation) []profile.Utilisation {
+	whole := of(false)
+	if !r.measuredPrivate() {
+		return whole
+	}
+	private, used := of(true), make([]profile.Utilisation, len(whole))
+	for at := range used {
+		if used[at] = whole[at]; private[at] != whole[at] {
+			if inPrivate, _ := r.UsedIn(levels, at); inPrivate {
+				used[at] = private[at]
+			}
+		}
+	}
+	return used
 }
 
 func (r *Row) addUsed(used []profile.Utilisation) {

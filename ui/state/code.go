@@ -20,17 +20,18 @@ type Code struct {
 	By     CodeBy
 	Levels []ranking.Attribution
 
-	rows  []ranking.Row
-	most  [MaxLevels]*mostOf // by level, made when first asked for
-	names []string           // of rows, the same
-	first map[int]int        // rows by what identifies them: see id
-	words []string           // what is searched in, made when first searched; of rows
+	ranker *ranking.Ranker
+	rows   []ranking.Row
+	most   [MaxLevels]*mostOf // by level, made when first asked for
+	names  []string           // of rows, the same
+	first  map[int]int        // rows by what identifies them: see id
+	words  []string           // what is searched in, made when first searched; of rows
 }
 
 // NewCode sums up whose the misses of levels are. r is the ranker of a profile
 // with these sites.
 func NewCode(s *profile.Sites, r *ranking.Ranker, by CodeBy, levels []ranking.Attribution) *Code {
-	c := &Code{Sites: s, By: by, Levels: levels, rows: r.Rows(levels, by.ranking(), 0), first: map[int]int{}}
+	c := &Code{Sites: s, By: by, Levels: levels, ranker: r, rows: r.Rows(levels, by.ranking(), 0), first: map[int]int{}}
 	for i := range c.rows {
 		c.first[c.id(i)] = i
 	}

@@ -107,7 +107,7 @@ func (v *CodeView) columns() (list []column) {
 	if len(v.Sites.Capacities) > 0 {
 		used := func(i int) float64 { return v.used(i).Share(v.Sites.LineBytes) }
 		name := "used of what " + Bytes(v.Sites.Capacities[v.utilisation()]*uint64(v.Sites.LineBytes)) + " fetches"
-		if v.Sites.Coherent != nil {
+		if _, oneCore := v.ranker.UsedIn(v.Levels, v.utilisation()); oneCore {
 			name += ", all threads on one core"
 		}
 		add(Column{Name: name, Key: "used"}, func(i int) string {

@@ -81,7 +81,7 @@ func (c *siteCores) sampled(depth, lostAt uint32, weight uint64) {
 func (c *siteCores) done() { c.depths, c.lostAt = append(c.depths, c.depth), append(c.lostAt, c.at) }
 
 // end ends the accesses, which package sites has followed last.
-func (c *siteCores) end() { c.sites.FollowCores(c.depths, c.lostAt, c.lost) }
+func (c *siteCores) end(cores []uint8) { c.sites.FollowCores(cores, c.depths, c.lostAt, c.lost) }
 
 // coherentCounts are sums of weights by bin: of distances, first accesses, and coherence
 // misses.

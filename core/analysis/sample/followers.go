@@ -245,7 +245,7 @@ func (s *keptSize) flushThreads(b *trace.Batch) {
 	}
 	ask.done()
 	if pairs != nil {
-		s.siteCores.end()
+		s.siteCores.end(cores)
 	}
 }
 

@@ -165,11 +165,12 @@ type Follower interface {
 	// BeginCores says that several cores have appeared. The accesses before were all of
 	// one core; they found on its coherent stack what they found on that of the pass.
 	BeginCores()
-	// FollowCores takes the accesses that the pass handed over last. depths are stack.Cold
+	// FollowCores takes the accesses that the pass handed over last, with their cores, by
+	// order of appearance. depths are stack.Cold
 	// for a core's first access to a line, and stack.Lost for a coherence miss, of which
 	// lostAt has the depth at which the line was lost. lost says that there are some. The
 	// lists are valid until it returns.
-	FollowCores(depths, lostAt []uint32, lost bool)
+	FollowCores(cores []uint8, depths, lostAt []uint32, lost bool)
 	// JoinCores says that a segment is appended to what was counted since BeginCores, and
 	// what became of the first touches of each core in it, in order, as FollowCores does.
 	// nil: they stay first touches.
@@ -313,7 +314,7 @@ func (s *lineSize) Follow(a *locality.Accesses) {
 		}
 	}
 	if s.follower != nil {
-		s.follower.FollowCores(s.coherent[:len(a.Lines)], s.lostAt[:len(a.Lines)], lost)
+		s.follower.FollowCores(s.core[:len(a.Lines)], s.coherent[:len(a.Lines)], s.lostAt[:len(a.Lines)], lost)
 	}
 	if s.segment != nil {
 		s.segment.settle()

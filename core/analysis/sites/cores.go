@@ -14,6 +14,8 @@ type cores struct {
 	bins bins // by depth
 	lost bins // coherence misses, by the depth at which the line was lost
 
+	private *privateLines // nil where nothing is measured of private caches
+
 	firsts []uint32 // pairs of each core's first touches of lines so far, where mergeable
 	// absent: a part of the run was analysed by a program that did not count this.
 	absent bool
@@ -24,6 +26,7 @@ func (c *cores) addList() {
 	if c != nil {
 		c.bins.addList()
 		c.lost.addList()
+		c.private.addPair()
 	}
 }
 
@@ -39,6 +42,10 @@ func (a *Analysis) BeginCores() {
 	if a.options.Mergeable {
 		a.cores.firsts = slices.Clone(a.joining.firsts)
 	}
+	if a.options.measuresPrivate() {
+		a.cores.private = newPrivateLines(a.options)
+		a.cores.private.begin(a.lines)
+	}
 	if part := a.joining.part; part != nil { // which is in bins already, and joined later
 		part.addCoherent(alone(part.in), ^uint64(0))
 	}
@@ -48,7 +55,7 @@ func (a *Analysis) BeginCores() {
 func (a *Analysis) OnCores() bool { return a.cores != nil && !a.cores.absent }
 
 // FollowCores implements sharing.Follower.
-func (a *Analysis) FollowCores(depths, lostAt []uint32, lost bool) {
+func (a *Analysis) FollowCores(cores []uint8, depths, lostAt []uint32, lost bool) {
 	c := a.cores
 	if a.absent || c == nil || c.absent {
 		return
@@ -58,6 +65,9 @@ func (a *Analysis) FollowCores(depths, lostAt []uint32, lost bool) {
 		c.bins.addCoherent(&c.lost, pairs, depths, lostAt)
 	} else {
 		c.bins.add(pairs, depths)
+	}
+	if c.private != nil {
+		c.private.follow(a.accesses, cores, depths, pairs)
 	}
 	if a.options.Mergeable {
 		c.firsts = appendCold(c.firsts, pairs, depths)
@@ -116,9 +126,32 @@ func (r *loader) restoreCores() {
 	for range a.pairs {
 		a.cores.addList()
 	}
-	if r.in.Coherent != nil {
-		r.addCoherent(r.in.Coherent, 1)
+	if r.in.Coherent == nil {
+		return
 	}
+	r.addCoherent(r.in.Coherent, 1)
+	if !a.options.measuresPrivate() {
+		return
+	}
+	a.cores.private = newPrivateLines(a.options)
+	for range a.pairs {
+		a.cores.private.addPair()
+	}
+	if r.wrong = !r.in.Coherent.Measured; !r.wrong {
+		r.addPrivate()
+		r.private(a.cores.private)
+	}
+}
+
+// addPrivate adds utilisation in private caches.
+func (r *loader) addPrivate() {
+	r.eachCoherent(r.in.Coherent, func(n uint32, counts *profile.CoherentReuse) {
+		for c, u := range counts.Used {
+			to := &r.a.cores.private.used[int(n)*len(counts.Used)+c]
+			to.Fetched += u.Fetched
+			to.BytesUsed += u.BytesUsed
+		}
+	})
 }
 
 // alone gives what the coherent stack of a core that was alone tells of sites.
@@ -136,21 +169,39 @@ func alone(s *profile.Sites) *profile.CoherentSites {
 // addCoherent adds counts of the profile's sites and objects; times is 1, or -1 modulo
 // 2^64 to take them away.
 func (r *loader) addCoherent(from *profile.CoherentSites, times uint64) {
-	a := r.a
-	add := func(p pair, counts *profile.CoherentReuse) {
-		n := a.pairNumber(p)
-		a.cores.bins.addTimes(n, times, counts.Cold, counts.Bins)
-		a.cores.lost.addTimes(n, times, 0, counts.Lost)
-	}
+	r.eachCoherent(from, func(n uint32, counts *profile.CoherentReuse) {
+		r.a.cores.bins.addTimes(n, times, counts.Cold, counts.Bins)
+		r.a.cores.lost.addTimes(n, times, 0, counts.Lost)
+	})
+}
+
+// eachCoherent calls add with the counts of each of the profile's sites and objects, and
+// the pair that they are added to.
+func (r *loader) eachCoherent(from *profile.CoherentSites, add func(pair uint32, counts *profile.CoherentReuse)) {
 	for i := range from.Code {
-		add(pair{r.slots[i], noObject}, &from.Code[i])
+		add(r.a.pairNumber(pair{r.slots[i], noObject}), &from.Code[i])
 		if r.in.Data == nil {
-			add(pair{noSlot, rest}, &from.Code[i])
+			add(r.a.pairNumber(pair{noSlot, rest}), &from.Code[i])
 		}
 	}
 	for i := range from.Data {
-		add(pair{noSlot, r.objects[i+1]}, &from.Data[i])
+		add(r.a.pairNumber(pair{noSlot, r.objects[i+1]}), &from.Data[i])
 	}
+}
+
+// Joins tells whether a segment with references of these threads can be appended now, or
+// perhaps later: not where utilisation is measured in the private caches of several cores.
+func (a *Analysis) Joins(threads []uint32) (now, later bool) {
+	seen := map[uint32]bool{}
+	for i := range a.threads.list {
+		seen[a.threads.list[i].thread] = true
+	}
+	several := len(seen) > 1
+	for _, t := range threads {
+		seen[t] = true
+	}
+	measured := a.options.measuresPrivate() && !a.absent
+	return !measured || len(seen) < 2, !measured || !several
 }
 
 // coherent gives the counts of sites and objects on coherent stacks; nil: there are none.
@@ -158,10 +209,14 @@ func (s *summary) coherent(of *profile.Sites) *profile.CoherentSites {
 	if !s.a.OnCores() {
 		return nil
 	}
-	out := &profile.CoherentSites{Code: make([]profile.CoherentReuse, len(of.Code))}
+	out := &profile.CoherentSites{Code: make([]profile.CoherentReuse, len(of.Code)), Measured: s.a.cores.private != nil}
+	var used []profile.Utilisation
+	if out.Measured {
+		used = s.a.cores.private.ended()
+	}
 	for slot, at := range s.codeAt {
 		if at > 0 {
-			out.Code[at-1] = s.coherentReuse(s.bySlot[slot])
+			out.Code[at-1] = s.coherentReuse(s.bySlot[slot], used)
 		}
 	}
 	if of.Data == nil {
@@ -170,18 +225,30 @@ func (s *summary) coherent(of *profile.Sites) *profile.CoherentSites {
 	out.Data = make([]profile.CoherentReuse, len(of.Data))
 	for object, at := range s.dataAt {
 		if at > 0 {
-			out.Data[at-1] = s.coherentReuse(s.byObject[object])
+			out.Data[at-1] = s.coherentReuse(s.byObject[object], used)
 		}
 	}
 	return out
 }
 
-// coherentReuse sums pairs up.
-func (s *summary) coherentReuse(pairs []uint32) profile.CoherentReuse {
+// coherentReuse sums pairs up; used is by pair and capacity.
+func (s *summary) coherentReuse(pairs []uint32, used []profile.Utilisation) profile.CoherentReuse {
 	var found, lost [coldBin + 1]uint64
 	for _, n := range pairs {
 		s.a.cores.bins.addTo(&found, n)
 		s.a.cores.lost.addTo(&lost, n)
 	}
-	return profile.CoherentReuse{Cold: found[coldBin], Bins: counted(&found), Lost: counted(&lost)}
+	r := profile.CoherentReuse{Cold: found[coldBin], Bins: counted(&found), Lost: counted(&lost)}
+	if used == nil {
+		return r
+	}
+	capacities := len(s.a.options.Capacities)
+	r.Used = make([]profile.Utilisation, capacities)
+	for _, n := range pairs {
+		for c, u := range used[int(n)*capacities:][:capacities] {
+			r.Used[c].Fetched += u.Fetched
+			r.Used[c].BytesUsed += u.BytesUsed
+		}
+	}
+	return r
 }

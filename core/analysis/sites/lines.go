@@ -7,6 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -33,7 +34,7 @@ type lines struct {
 	// stay of the segment before; zero while it goes on. Kept where mergeable.
 	firsts []uint64
 
-	used   []profile.Utilisation // by pair and capacity
+	used   *[]profile.Utilisation // by pair and capacity
 	before map[beforeKey]uint64
 }
 
@@ -49,6 +50,7 @@ func newLines(o Options) *lines {
 	l := &lines{
 		shift: uint(bits.TrailingZeros32(o.LineBytes)), words: max(1, int(o.LineBytes/64)),
 		capacities: o.Capacities, previous: o.Previous, mergeable: o.Mergeable, before: map[beforeKey]uint64{}, sets: make([]sets, len(o.Capacities)),
+		used: new([]profile.Utilisation),
 	}
 	for c, ways := range o.Ways {
 		if ways > 0 {
@@ -73,20 +75,28 @@ func newSets(number uint64, ways int) sets {
 	return sets{number: number, ways: ways, pages: make([][]uint32, (number+setsOfPage-1)/setsOfPage)}
 }
 
-// touch uses a line and tells whether it was there.
-func (s *sets) touch(line trace.Line, number int) bool {
+// of gives the set of a line.
+func (s *sets) of(line trace.Line) []uint32 {
 	at := line % s.number
 	page := &s.pages[at/setsOfPage]
 	if *page == nil {
 		*page = make([]uint32, setsOfPage*s.ways)
 	}
-	set := (*page)[int(at%setsOfPage)*s.ways:][:s.ways]
+	return (*page)[int(at%setsOfPage)*s.ways:][:s.ways]
+}
+
+// touch uses a line and tells whether it was there.
+func (s *sets) touch(line trace.Line, number int) bool {
+	set := s.of(line)
 	entry := uint32(number) + 1
 	for way, there := range set {
 		set[way] = entry
 		entry = there
 		if there == uint32(number)+1 {
 			return true
+		}
+		if there == 0 {
+			return false
 		}
 	}
 	return false
@@ -97,7 +107,7 @@ func (l *lines) misses(c int, line trace.Line, number int, distance uint32) bool
 	if s := &l.sets[c]; s.ways > 0 {
 		return !s.touch(line, number)
 	}
-	return uint64(distance) >= l.capacities[c]
+	return uint64(distance) >= min(l.capacities[c], stack.Lost) // a line that was lost is nowhere
 }
 
 // push has the sets hold what they do when lines were used, the first one last.
@@ -113,7 +123,7 @@ func (l *lines) push(used []trace.Line) {
 
 // addPair makes room for another pair.
 func (l *lines) addPair() {
-	l.used = append(l.used, make([]profile.Utilisation, len(l.capacities))...)
+	*l.used = append(*l.used, make([]profile.Utilisation, len(l.capacities))...)
 }
 
 // number gives the number of a line, a new one if need be.
@@ -152,14 +162,20 @@ func (l *lines) follow(x *locality.Accesses, pairs []uint32, all []pair) {
 		if x.Rows != nil {
 			row = x.First + int(x.Rows[i])
 		}
-		from, end := l.part(x.Lines[i], x.Batch.Addr[row], x.Batch.Bytes[row])
-		for c := range l.capacities {
-			at := n*len(l.capacities) + c
-			if l.misses(c, x.Lines[i], n, d) {
-				l.fetch(at, c, pairs[i], isCold(d))
-			}
-			mark(l.mask(at), from, end)
+		l.use(x.Lines[i], n, d, pairs[i], x.Batch.Addr[row], x.Batch.Bytes[row])
+	}
+}
+
+// use has some bytes of a line, which has a number and is found at a distance, used in
+// all caches.
+func (l *lines) use(line trace.Line, n int, distance, pair uint32, addr trace.Addr, bytes uint32) {
+	from, end := l.part(line, addr, bytes)
+	for c := range l.capacities {
+		at := n*len(l.capacities) + c
+		if l.misses(c, line, n, distance) {
+			l.fetch(at, c, pair, isCold(distance))
 		}
+		mark(l.mask(at), from, end)
 	}
 }
 
@@ -190,7 +206,7 @@ func (l *lines) end(at, capacity int) {
 	if l.mergeable && !s.later {
 		copy(l.firsts[at*l.words:], mask)
 	}
-	u := &l.used[int(s.pair)*len(l.capacities)+capacity]
+	u := &(*l.used)[int(s.pair)*len(l.capacities)+capacity]
 	u.Fetched++
 	u.BytesUsed += count(mask)
 }
@@ -216,13 +232,18 @@ func count(mask []uint64) (n uint64) {
 
 // ended gives the utilisation as if all stays ended now, by pair and capacity.
 func (l *lines) ended() []profile.Utilisation {
-	used := append([]profile.Utilisation{}, l.used...)
+	used := append([]profile.Utilisation{}, *l.used...)
+	l.endIn(used)
+	return used
+}
+
+// endIn adds to utilisation what it is if all stays end now.
+func (l *lines) endIn(used []profile.Utilisation) {
 	for at, s := range l.stays {
 		u := &used[int(s.pair)*len(l.capacities)+at%len(l.capacities)]
 		u.Fetched++
 		u.BytesUsed += count(l.mask(at))
 	}
-	return used
 }
 
 // inOrder gives the numbers of the lines by their addresses.

@@ -62,6 +62,7 @@ type Options struct {
 	Ways       []uint32 // of each; 0: fully associative
 	Previous   bool     // note who touched a line before
 	Mergeable  bool     // keep what Append needs
+	Cores      bool     // package sharing tells what accesses find on the stacks of cores
 	// Follows says that Follow will tell where blocks lie, so that they are told apart in
 	// what can be appended, too.
 	Follows bool
@@ -79,12 +80,13 @@ type Analysis struct {
 	pairs  []pair
 	pairOf map[pair]uint32
 
-	slots  []uint32     // of the batch's rows
-	rows   []uint32     // pairs of the batch's references
-	begins []trace.Addr // of the blocks that they lie in; nil where nobody asks
-	split  []uint32     // pairs of accesses, where a reference makes several
-	latest []uint32     // pairs of the accesses that Follow took last
-	last   int          // the reference that the last access belongs to
+	slots    []uint32           // of the batch's rows
+	rows     []uint32           // pairs of the batch's references
+	begins   []trace.Addr       // of the blocks that they lie in; nil where nobody asks
+	split    []uint32           // pairs of accesses, where a reference makes several
+	latest   []uint32           // pairs of the accesses that Follow took last
+	accesses *locality.Accesses // these accesses, until FollowCores has taken them too
+	last     int                // the reference that the last access belongs to
 
 	bins    bins
 	cores   *cores   // the same accesses on the coherent stacks of cores; nil: there is one core
@@ -304,7 +306,7 @@ func (a *Analysis) Follow(x *locality.Accesses) {
 		pairs = a.gather(x)
 	}
 	pairs = pairs[:len(x.Distances)]
-	a.latest = pairs
+	a.latest, a.accesses = pairs, x
 	a.bins.add(pairs, x.Distances)
 	if a.lines != nil {
 		a.lines.follow(x, pairs, a.pairs)

@@ -27,7 +27,8 @@ import (
 //	list of first touches where mergeable, in order, each: uv site · uv object
 //	list of blocks, none where mergeable, ascending, each: uv object · 8 bytes address · uv bytes
 //	where there are coherent stacks of cores, list of the first touches of each core
-//	where mergeable, in order, each: uv site · uv object
+//	where mergeable, in order, each: uv site · uv object; and where utilisation is
+//	measured in private caches, these (corelines.go)
 //
 // With this a segment is appended (MODELS §9). Its first touches become accesses
 // at a distance, of the same pair; its first stay of a line is joined to the last
@@ -94,6 +95,9 @@ func (s *summary) state(in *profile.Sites) []byte {
 	b = binary.AppendUvarint(b, uint64(len(a.cores.firsts)))
 	for _, n := range a.cores.firsts {
 		b = s.appendPair(b, n)
+	}
+	if a.cores.private != nil {
+		b = s.appendPrivate(b)
 	}
 	return b
 }
@@ -226,14 +230,14 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	if r.in.Coherent != nil {
 		r.coreFirsts = r.firsts(func(i int) uint64 { return r.in.Coherent.Code[i].Cold })
 	}
+	if restore && r.several {
+		r.restoreCores()
+	}
 	if r.Err() != nil || len(r.Rest()) != 0 || r.wrong {
 		return errState
 	}
 	stack := stackOf(p, o.LineBytes)
 	if restore {
-		if r.several {
-			r.restoreCores()
-		}
 		return a.resume(states, r.firstTouches, stack)
 	}
 	a.joining.stack, a.joining.part = stack, r
@@ -328,7 +332,7 @@ func (r *loader) load(p pair, from *profile.Reuse) uint32 {
 	n := a.pairNumber(p)
 	a.bins.addTimes(n, 1, from.Cold, from.Bins)
 	for c, u := range from.Used {
-		to := &a.lines.used[int(n)*len(from.Used)+c]
+		to := &(*a.lines.used)[int(n)*len(from.Used)+c]
 		to.Fetched += u.Fetched
 		to.BytesUsed += u.BytesUsed
 	}
@@ -468,7 +472,7 @@ func (r *loader) lines() (states []lineState) {
 			if r.mergeable {
 				s.firsts = r.mask(s.firsts, l.words)
 			}
-			u := &l.used[int(from.pair)*len(l.capacities)+c]
+			u := &(*l.used)[int(from.pair)*len(l.capacities)+c]
 			u.Fetched--
 			u.BytesUsed -= count(s.masks[c*l.words:])
 		}
@@ -573,7 +577,7 @@ func (l *lines) join(s *lineState, distance, pair uint32) {
 				unite(l.mask(at), mask)
 				continue
 			}
-			u := &l.used[int(pair)*len(l.capacities)+c]
+			u := &(*l.used)[int(pair)*len(l.capacities)+c]
 			u.Fetched--
 			u.BytesUsed -= count(first)
 			unite(l.mask(at), first)

@@ -53,8 +53,7 @@ ones at the edges of bins; others are estimates, tied to the level's total.
 
 Where the trace has several threads, each runs on a core of its own, as in what-if
 (--cores puts some on one), and "of coherence" counts the misses of private caches that
-are there because another core's store took the line. Utilisation is measured in one
-cache that all threads share.
+are there because another core's store took the line.
 
 FILE is a trace that tells sites or instruction addresses, as "stackglass cc" and
 "stackglass trace" make them, or a profile of one. --source names folders or files
