@@ -34,7 +34,7 @@ func HTML(r *Report) []byte {
 	p.raw("<style>", style, "</style>\n</head>\n<body>\n<main>\n")
 	p.head(r)
 	if r.Asked != nil {
-		p.hierarchy(r.Asked)
+		p.hierarchy(r.Profile, r.Asked)
 	}
 	if len(r.Places) > 0 {
 		p.element("h2", "Code and data")
@@ -134,13 +134,19 @@ func levelsOf(asked *Question, lineBytes uint32) (levels []hierarchy.Level) {
 	return levels
 }
 
-func (p *page) hierarchy(asked *Question) {
+func (p *page) hierarchy(of *profile.Profile, asked *Question) {
 	h := &asked.Hierarchy
 	p.element("h2", "Caches")
 	if name := cmp.Or(h.Title, h.Name); name != "" {
 		p.element("p", name)
 	}
-	p.tables(answers.Predicted(*h, asked.Answer))
+	if threads := answers.ThreadsOn(of, *h); threads != "" {
+		p.element("p", threads)
+	}
+	p.tables(answers.PredictedByCore(*h, asked.Answer))
+	if len(asked.Answer.Cores) > 0 {
+		p.tables([]report.Table{answers.CoreLevels(asked.Answer)})
+	}
 	said := map[hierarchy.Method]bool{}
 	for _, l := range asked.Answer.Levels {
 		if words := methods[l.Method]; words != "" && !said[l.Method] {

@@ -97,7 +97,7 @@ func TestReportOfAnything(t *testing.T) {
 			h := hierarchy.Hierarchy{Title: "a & b", Levels: []hierarchy.Cache{
 				{Name: "L<1>", SizeBytes: 64 * uint64(lineBytes), Ways: 4, LineBytes: lineBytes, LatencyCycles: 4},
 				{Name: "L2", SizeBytes: 1 << 30, LineBytes: lineBytes}}}
-			answer, _, err := hierarchy.Predict(p, h)
+			answer, _, err := hierarchy.NewCoreAsker(p).Predict(h, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func TestTablesHaveKeysOfTheirOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
 		seen := map[string]bool{}
-		asked := &Question{Answer: hierarchy.Prediction{Levels: []hierarchy.Level{{}}}}
+		asked := &Question{Answer: hierarchy.ByCore{Prediction: hierarchy.Prediction{Levels: []hierarchy.Level{{}}}, Cores: []hierarchy.OneCore{{Levels: make([]hierarchy.CoreLevel, 1)}}, Coherence: []float64{0}}}
 		for _, table := range Tables(p, asked) {
 			if seen[table.Key] || table.Key == "" {
 				t.Fatalf("the key %q again", table.Key)

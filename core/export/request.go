@@ -123,7 +123,7 @@ func (x *answer) ask() error {
 	if len(h.Levels) == 0 || len(x.profile.Locality) == 0 {
 		return nil
 	}
-	predicted, warnings, err := hierarchy.Predict(x.profile, h)
+	predicted, warnings, err := hierarchy.NewCoreAsker(x.profile).Predict(h, nil)
 	if err == nil && x.ranker != nil {
 		x.levels, warnings, err = x.ranker.Attribute(h)
 	}
@@ -140,7 +140,7 @@ func (x *answer) ask() error {
 func (x *answer) facts() []report.Fact {
 	p := x.profile
 	digest := p.Digest()
-	return []report.Fact{
+	facts := []report.Fact{
 		{Key: "name", Label: "trace", Value: report.TextOf(x.request.Title)},
 		{Key: "format", Label: "trace format", Value: report.TextOf(p.Input.Header.Format)},
 		{Key: "kinds", Label: "kinds", Value: report.TextOf(p.Input.Kinds.String())},
@@ -148,6 +148,10 @@ func (x *answer) facts() []report.Fact {
 		{Key: "complete", Label: "complete", Value: report.YesNo(!p.State.Partial)},
 		{Key: "digest", Label: "digest", Value: report.TextOf(hex.EncodeToString(digest[:]))},
 	}
+	if x.asked != nil {
+		facts = append(facts, answers.ThreadFacts(p, x.asked.Hierarchy)...)
+	}
+	return facts
 }
 
 // reportedPlaces is how many lines and data objects a report has by themselves.

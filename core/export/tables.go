@@ -14,7 +14,7 @@ import (
 // Question is what was asked about a hierarchy, and the answer.
 type Question struct {
 	Hierarchy hierarchy.Hierarchy
-	Answer    hierarchy.Prediction
+	Answer    hierarchy.ByCore
 }
 
 // Tables is all that a profile tells, each table under a key of its own: those
@@ -27,7 +27,10 @@ func Tables(p *profile.Profile, asked *Question) []report.Table {
 	}
 	tables = append(tables, answers.Kinds(p))
 	if asked != nil {
-		tables = append(tables, answers.Predicted(asked.Hierarchy, asked.Answer)...)
+		tables = append(tables, answers.PredictedByCore(asked.Hierarchy, asked.Answer)...)
+		if len(asked.Answer.Cores) > 0 {
+			tables = append(tables, answers.CoreLevels(asked.Answer))
+		}
 	}
 	for i := range p.Locality {
 		l := &p.Locality[i]

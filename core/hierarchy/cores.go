@@ -85,13 +85,13 @@ func NewCoreAsker(p *profile.Profile) *CoreAsker {
 }
 
 // Predict answers for every level of h, as [Asker.Predict] where the profile knows
-// of one core only. shares say how the last level that cores share is parted: then
+// of one core only, or h puts all threads on one. shares say how the last level that cores share is parted: then
 // each core's private stack answers for its part (Anger, Fig. 8). Cores that shares
 // do not name part what is left equally.
 func (a *CoreAsker) Predict(h Hierarchy, shares []Share) (ByCore, []Warning, error) {
-	if len(a.p.Sharing) == 0 {
+	if len(a.p.Sharing) == 0 || h.Threads == OnOneCore {
 		if len(shares) > 0 {
-			return ByCore{}, nil, &trace.OptionError{Option: "share", Got: "parts of a shared level", Want: "a profile with the stacks of several threads"}
+			return ByCore{}, nil, &trace.OptionError{Option: "share", Got: "parts of a shared level", Want: "several threads on cores of their own, and a profile with their stacks"}
 		}
 		p, warnings, err := a.Asker.Predict(h)
 		return ByCore{Prediction: p}, warnings, err

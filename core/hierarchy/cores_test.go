@@ -219,14 +219,71 @@ func join(warnings []hierarchy.Warning) (text string) {
 	return text
 }
 
-// Where there is one core, the answer is that for one core.
+// A profile of one core, and threads that are put on one core, have the answer for one
+// core, and no warning that the threads are not on their own.
 func TestOneCore(t *testing.T) {
-	p := withSets([]uint64{1, 2, 1, 3, 1})
-	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64, SharedBy: 2}, {Name: "L2", SizeBytes: 256, Ways: 2, LineBytes: 64}}}
-	got, gotWarnings, err := hierarchy.NewCoreAsker(p).Predict(h, nil)
-	want, wantWarnings, wantErr := hierarchy.Predict(p, h)
-	if err != nil || wantErr != nil || !reflect.DeepEqual(got.Prediction, want) || !reflect.DeepEqual(gotWarnings, wantWarnings) {
-		t.Errorf("%+v %v, want %+v %v", got, gotWarnings, want, wantWarnings)
+	h := hierarchy.Hierarchy{Threads: hierarchy.OnOneCore,
+		Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64, SharedBy: 2}, {Name: "L2", SizeBytes: 256, Ways: 2, LineBytes: 64}}}
+	apart := h
+	apart.Threads = hierarchy.OnOwnCores
+	several := stacked([][]uint64{{1, 2, 1, 3, 1}, {1, 2, 1, 3, 1}})
+	several.Totals.Threads = []uint32{0, 10}
+	for _, k := range []struct {
+		p *profile.Profile
+		h hierarchy.Hierarchy
+	}{{withSets([]uint64{1, 2, 1, 3, 1}), apart}, {several, h}} {
+		got, gotWarnings, err := hierarchy.NewCoreAsker(k.p).Predict(k.h, nil)
+		want, wantWarnings, wantErr := hierarchy.NewAsker(k.p).Predict(k.h)
+		if err != nil || wantErr != nil || got.Cores != nil || !reflect.DeepEqual(got.Prediction, want) || !reflect.DeepEqual(gotWarnings, wantWarnings) {
+			t.Errorf("%+v %v, want %+v %v", got, gotWarnings, want, wantWarnings)
+		}
+		if strings.Contains(join(gotWarnings), "as if all threads") {
+			t.Errorf("warnings %v", gotWarnings)
+		}
+	}
+	if got, _, err := hierarchy.NewCoreAsker(several).Predict(apart, nil); err != nil || len(got.Cores) != 2 {
+		t.Errorf("%+v %v, want two cores", got, err)
+	}
+	if _, _, err := hierarchy.NewCoreAsker(several).Predict(h, []hierarchy.Share{{Thread: 10, SizeBytes: 64}}); err == nil {
+		t.Error("a cache of one core is parted")
+	}
+}
+
+// Predict, which most callers use, answers for cores.
+func TestPredictSumsCores(t *testing.T) {
+	several := stacked([][]uint64{{1, 2, 1, 3, 1}, {1, 2, 1, 3, 1}})
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64}}}
+	got, _, err := hierarchy.Predict(several, h)
+	want, _, wantErr := hierarchy.NewCoreAsker(several).Predict(h, nil)
+	if err != nil || wantErr != nil || !reflect.DeepEqual(got, want.Prediction) {
+		t.Errorf("%+v %v, want %+v %v", got, err, want.Prediction, wantErr)
+	}
+}
+
+// Lines write everything that Add reads, the placement of threads too.
+func TestLines(t *testing.T) {
+	for _, lines := range [][]string{
+		{"L1=32KiB,8,64,latency=4", "L2=1MiB,16,64,shared=4", "memory=latency=200", "clock=3.5", "threads=one-core"},
+		{"L1=32KiB,8,64"},
+	} {
+		var h hierarchy.Hierarchy
+		for _, line := range lines {
+			if err := h.Add(line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var again hierarchy.Hierarchy
+		for _, line := range h.Lines() {
+			if err := again.Add(line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(h.Lines()) != len(lines) || !reflect.DeepEqual(h, again) {
+			t.Errorf("%q become %q", lines, h.Lines())
+		}
+	}
+	if err := new(hierarchy.Hierarchy).Add("threads=2"); err == nil || !strings.Contains(err.Error(), "one-core") {
+		t.Errorf("threads=2: %v", err)
 	}
 }
 

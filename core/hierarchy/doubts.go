@@ -32,8 +32,9 @@ func (a *Asker) doubts(h Hierarchy, out *Prediction) (warnings []Warning) {
 			why = "the trace does not say which thread made a reference, so it is answered as if one core had made all of them, and had it alone; others would take a part"
 		}
 		say(alone, " shared by cores: ", why)
-	} else if together != "" {
-		say(together, " private to a core: answered as if all threads of the trace ran on one core, from the stack that they have in common")
+	} else if together != "" && h.Threads != OnOneCore {
+		say(together, " private to a core: answered as if all threads ran on one core, because the profile has no stacks of threads; "+
+			"analyse the trace again, by default or with sharing among its analyses")
 	}
 	out.misfits(say)
 	if out.anyBehind() {

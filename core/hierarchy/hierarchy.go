@@ -147,4 +147,14 @@ type Hierarchy struct {
 
 	ClockGHz float64  // at which cycles are counted; 0: not known
 	Sources  []string // where the numbers are from
+
+	Threads Placement // of the program that is asked about
 }
+
+// Placement says on which cores the threads of a program run.
+type Placement uint8
+
+const (
+	OnOwnCores Placement = iota // each on its own core, or on the one that the profile's groups put it on
+	OnOneCore                   // all on one core, whose private caches they use together
+)

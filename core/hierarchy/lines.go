@@ -11,7 +11,8 @@ import (
 const MostLevels = 16
 
 // Add adds what one line says: a cache as [ParseCache] takes it, memory= with
-// what [ParseMemory] takes, or clock=GHZ. The error is a [*trace.OptionError].
+// what [ParseMemory] takes, clock=GHZ, or threads=one-core. The error is a
+// [*trace.OptionError].
 func (h *Hierarchy) Add(line string) (err error) {
 	bad := func(want string) error { return &trace.OptionError{Option: "cache", Got: line, Want: want} }
 	name, value, _ := strings.Cut(line, "=")
@@ -28,6 +29,14 @@ func (h *Hierarchy) Add(line string) (err error) {
 			return bad("one clock in GHz, as in clock=3.5")
 		}
 		h.ClockGHz = ghz
+		return nil
+	case "threads":
+		if value = strings.TrimSpace(value); value != "one-core" && value != "own-cores" {
+			return bad("threads=one-core (all threads on one core) or threads=own-cores")
+		}
+		if h.Threads = OnOwnCores; value == "one-core" {
+			h.Threads = OnOneCore
+		}
 		return nil
 	}
 	cache, err := ParseCache(line)
@@ -46,7 +55,8 @@ func (h *Hierarchy) Add(line string) (err error) {
 	return nil
 }
 
-// Lines writes the levels, the memory and the clock the way Add reads them.
+// Lines writes the levels, the memory, the clock and the placement of threads the way
+// Add reads them.
 func (h *Hierarchy) Lines() (lines []string) {
 	for _, c := range h.Levels {
 		lines = append(lines, c.String())
@@ -56,6 +66,9 @@ func (h *Hierarchy) Lines() (lines []string) {
 	}
 	if h.ClockGHz > 0 {
 		lines = append(lines, "clock="+FormatNumber(h.ClockGHz))
+	}
+	if h.Threads == OnOneCore {
+		lines = append(lines, "threads=one-core")
 	}
 	return lines
 }

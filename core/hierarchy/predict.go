@@ -86,15 +86,17 @@ func perKilo(n float64, of uint64) float64 {
 // Warning is a doubt about a prediction, in a sentence.
 type Warning string
 
-// Predict answers for every level of h. Questions that p cannot answer (a cache
-// that cannot exist, a line size that p has no histogram for) are errors; doubts
-// are warnings.
+// Predict answers for every level of h, summed over the cores that the program's
+// threads run on ([CoreAsker]). Questions that p cannot answer (a cache that cannot
+// exist, a line size that p has no histogram for) are errors; doubts are warnings.
 func Predict(p *profile.Profile, h Hierarchy) (Prediction, []Warning, error) {
-	return NewAsker(p).Predict(h)
+	out, warnings, err := NewCoreAsker(p).Predict(h, nil)
+	return out.Prediction, warnings, err
 }
 
-// Asker asks several questions about one profile, which must not change. It
-// keeps the miss-ratio curves, and SDCM's answers, which take longest.
+// Asker asks several questions about one profile, which must not change, as if all
+// threads ran on one core; [CoreAsker] knows of several. It keeps the miss-ratio
+// curves, and SDCM's answers, which take longest.
 type Asker struct {
 	p      *profile.Profile
 	curves map[uint32]*profile.Curve
@@ -121,7 +123,7 @@ func NewAsker(p *profile.Profile) *Asker {
 	return a
 }
 
-// Predict is [Predict] for the Asker's profile.
+// Predict answers for every level of h, for one core.
 func (a *Asker) Predict(h Hierarchy) (Prediction, []Warning, error) {
 	if len(h.Levels) == 0 {
 		return Prediction{}, nil, &trace.OptionError{Option: "hierarchy", Got: h.Name, Want: "at least one level"}

@@ -32,6 +32,7 @@ type comparing struct {
 	named   string
 	unasked bool // about caches
 	budgets []string
+	oneCore bool
 
 	h hierarchy.Hierarchy
 }
@@ -101,6 +102,7 @@ with a %, on the change. * is any row. Beyond it the exit code is 1.`,
 	f.StringVar(&c.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
 	f.StringVar(&c.by, "by", "", "what to sum up by: counters by program, function or block; sites by line, site, function or object")
 	f.StringVar(&c.sort, "sort", "", "put the rows first that differ most in this `NUMBER`, as json names it")
+	addOneCore(cmd, &c.oneCore)
 	f.Uint64Var(&c.top, "top", 0, "print the first `N` rows of each table only (0: all)")
 	f.StringArrayVar(&c.budgets, "fail-if", nil, "exit 1 if this holds, as in 'L1.misses.difference>1%' (may be repeated)")
 	must(cmd.RegisterFlagCompletionFunc("on", cobra.FixedCompletions(subjectNames(), cobra.ShellCompDirectiveNoFileComp)))
@@ -164,7 +166,7 @@ func (a *app) runCompare(cmd *cobra.Command, c *comparing, args []string) error 
 
 // check refuses options that mean nothing to what is compared.
 func (c *comparing) check(cmd *cobra.Command) (err error) {
-	for _, option := range []struct{ name, first, second string }{{"cache", "what-if", "sites"}, {"hierarchy", "what-if", "sites"}, {"by", "counters", "sites"}} {
+	for _, option := range []struct{ name, first, second string }{{"cache", "what-if", "sites"}, {"hierarchy", "what-if", "sites"}, {"one-core", "what-if", "sites"}, {"by", "counters", "sites"}} {
 		if cmd.Flags().Changed(option.name) && c.on != option.first && c.on != option.second {
 			return usagef("--", option.name, " is for --on ", option.first, " and --on ", option.second, ", not for --on ", c.on)
 		}
@@ -193,6 +195,7 @@ func (c *comparing) check(cmd *cobra.Command) (err error) {
 		return usagef("--line: each level of a hierarchy has a line size of its own, as in --cache L1=32KiB,8,64")
 	}
 	c.h, err = chooseHierarchy(c.caches, c.named)
+	place(&c.h, c.oneCore)
 	return err
 }
 
@@ -350,7 +353,7 @@ func (c *comparing) whatIf(l, _ *answerable) ([]report.Table, []string, error) {
 	if c.h.About != "" {
 		doubts = append(doubts, c.h.Name+": "+c.h.About)
 	}
-	return answers.Predicted(c.h, predicted.Prediction), doubts, nil
+	return answers.PredictedByCore(c.h, predicted), doubts, nil
 }
 
 func (c *comparing) sets(l, _ *answerable) ([]report.Table, []string, error) {

@@ -31,8 +31,9 @@ type exporting struct {
 	event  string
 	table  string
 
-	asked bool // about a hierarchy
-	h     hierarchy.Hierarchy
+	asked   bool // about a hierarchy
+	oneCore bool
+	h       hierarchy.Hierarchy
 }
 
 // exportedAnswer is what there is to export.
@@ -103,6 +104,7 @@ earlier export that this one does not have.`,
 	f.StringVarP(&e.output, "output", "o", "-", "write to this `FILE`, or, for csv, folder (- for standard output)")
 	f.StringArrayVar(&e.caches, "cache", nil, "a level, as in L1=32KiB,8 (repeat for the next one)")
 	f.StringVar(&e.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
+	addOneCore(cmd, &e.oneCore)
 	f.UintSliceVar(&e.lines, "lines", []uint{64}, "cache line sizes in bytes, powers of two from 8 to 4096; those of the levels are added")
 	e.r.lineOptions = []string{"lines"}
 	f.StringVar(&e.event, "event", "", "what folded counts: references, accesses, cold, distance_sum, or, as in L1_misses, misses of a level (default: those of the first level, or cold)")
@@ -188,6 +190,7 @@ func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 	if e.asked = len(e.caches) > 0 || e.named != ""; e.asked {
 		e.h, err = chooseHierarchy(e.caches, e.named)
 	}
+	place(&e.h, e.oneCore)
 	return err
 }
 
@@ -199,7 +202,7 @@ func (e *exporting) ask(l *answerable) (*exportedAnswer, error) {
 	if !e.asked {
 		return x, nil
 	}
-	predicted, warnings, err := hierarchy.Predict(l.Profile, e.h)
+	predicted, warnings, err := hierarchy.NewCoreAsker(l.Profile).Predict(e.h, nil)
 	if err == nil && x.ranker != nil {
 		x.levels, warnings, err = x.ranker.Attribute(e.h)
 	}

@@ -29,6 +29,7 @@ type pipelineOptions struct {
 	function      string
 	block         string
 	top           int
+	oneCore       bool
 }
 
 // pipeline prints what the blocks of a program take on a processor.
@@ -65,6 +66,7 @@ or a file with a description of one, in the same form or in PPT's.`,
 	f.StringVar(&o.processor, "processor", "znver4", "whose core: a name, or a `FILE` that describes one")
 	f.StringArrayVar(&o.caches, "cache", nil, "a level, as in L1=32KiB,8 (repeat for the next one)")
 	f.StringVar(&o.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
+	addOneCore(cmd, &o.oneCore)
 	f.StringVar(&o.probabilities, "probabilities", "", "take how likely ways are from this `FILE`, as blocks --template writes it")
 	f.StringSliceVar(&o.values, "set", nil, "give parameters of --probabilities other values, as in n=1000")
 	f.StringVar(&o.module, "module", "", "the LLVM IR of a traced program, as a `FILE`")
@@ -94,7 +96,7 @@ func (a *app) runPipeline(r *reading, o *pipelineOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	r.analyses = (analysis.Sites | analysis.Sets | analysis.Blocks).String()
+	r.analyses = (analysis.Sites | analysis.Sets | analysis.Blocks | analysis.Sharing).String()
 	if _, err := r.options(a, nil); err != nil {
 		return err
 	}
@@ -155,6 +157,7 @@ func (o *pipelineOptions) question() (q answers.ModelQuestion, h hierarchy.Hiera
 		if h, err = chooseHierarchy(o.caches, o.named); err != nil {
 			return q, h, err
 		}
+		place(&h, o.oneCore)
 		q.Machine = h.Lines()
 	}
 	if o.probabilities == "" {

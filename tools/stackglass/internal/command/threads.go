@@ -75,6 +75,18 @@ func addGroups(cmd *cobra.Command, r *reading) {
 	cmd.Flags().StringVar(&r.domains, "domains", "", "threads whose cores share a cache, as in 0-3/4-7, besides the one that all share")
 }
 
+// addOneCore gives cmd the option that puts all threads on one core.
+func addOneCore(cmd *cobra.Command, oneCore *bool) {
+	cmd.Flags().BoolVar(oneCore, "one-core", false, "answer for all threads on one core (default: each thread on its own core)")
+}
+
+// place puts the threads of a program on one core, or leaves each on its own.
+func place(h *hierarchy.Hierarchy, oneCore bool) {
+	if oneCore {
+		h.Threads = hierarchy.OnOneCore
+	}
+}
+
 // group puts into a spec which threads are on which cores.
 func (r *reading) group(spec *analysis.Spec) (err error) {
 	if r.cores != "" {

@@ -20,6 +20,7 @@ func (a *app) whatIf() *cobra.Command {
 		q      asked
 		by     string
 		shares []string
+		one    bool
 	)
 	cmd := &cobra.Command{
 		Use:   "what-if FILE --cache NAME=SIZE,WAYS[,LINE] …",
@@ -45,8 +46,8 @@ policy, taken for LRU), or sdcm: a model of sets. Where sets are exact, what SDC
 would have said stands beside it. MPKR and MPKI are misses a thousand references
 and a thousand instructions.
 
-Where the trace has several threads, each runs on a core of its own (--cores puts
-some on one). Levels are private to a core unless shared=CORES or shared=all says
+Where the trace has several threads, each runs on its own core. --one-core puts all on
+one core; --cores, with a trace, puts some on one. Levels are private to a core unless shared=CORES or shared=all says
 how many have one in common; other cores' stores take lines from private ones, and
 the misses that come of that are told apart. --by core has the numbers of each core.
 The cores that share a cache are those whose threads appear one after the other, as in
@@ -62,20 +63,21 @@ miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`,
 			"  stackglass what-if app.sgp --cache L1=32KiB,8 --fail-if 'L1.miss_ratio>0.05'",
 		Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.runWhatIf(r, &q, args[0], by, shares)
+			return a.runWhatIf(r, &q, args[0], by, shares, one)
 		},
 	}
 	r = addReading(cmd)
 	r.addSpill()
 	q.add(cmd, "L2.misses>1e6")
 	addGroups(cmd, r)
+	addOneCore(cmd, &one)
 	cmd.Flags().StringVar(&by, "by", "level", "print what each core asks of each level: level or core")
 	cmd.Flags().StringSliceVar(&shares, "share", nil, "parts of the last shared level that threads have to themselves, as in 0=4MiB,1=2MiB")
 	must(cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{"level", "core"}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
-func (a *app) runWhatIf(r *reading, q *asked, name, by string, shares []string) error {
+func (a *app) runWhatIf(r *reading, q *asked, name, by string, shares []string, together bool) error {
 	h, err := chooseHierarchy(q.caches, q.named)
 	if err != nil {
 		return err
@@ -86,6 +88,9 @@ func (a *app) runWhatIf(r *reading, q *asked, name, by string, shares []string) 
 	}
 	if by != "level" && by != "core" {
 		return usagef("--by ", strconv.Quote(by), ", want level or core")
+	}
+	if place(&h, together); together && (by == "core" || r.cores != "") {
+		return usagef("--one-core leaves no cores to group or to tell apart: leave it out, or --by core and --cores")
 	}
 	parts, err := parseShares(shares)
 	if err != nil {
@@ -100,7 +105,7 @@ func (a *app) runWhatIf(r *reading, q *asked, name, by string, shares []string) 
 	if err != nil {
 		return asUsage(err)
 	}
-	d := &report.Document{Schema: "stackglass.what-if", Version: 1, Input: l.facts(0)}
+	d := &report.Document{Schema: "stackglass.what-if", Version: 1, Input: append(l.facts(0), answers.ThreadFacts(l.Profile, h)...)}
 	d.Tables = answers.PredictedByCore(h, predicted)
 	if h.About != "" {
 		doubts = append(doubts, hierarchy.Warning(h.Name+": "+h.About))
