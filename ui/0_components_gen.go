@@ -1244,7 +1244,7 @@ var _ log.Logger
 // Caches is the miss-ratio curve and the answer for a hierarchy of caches.
 type Caches struct {
 	controls
-	Curve, Common, Against vugu.Builder
+	Curve, Common, Against, ByCore, Threads vugu.Builder
 }
 
 // answer is made once a render: it is asked for the same levels.
@@ -1314,6 +1314,25 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				if c.App.Screen.Beside.Levels != nil {
 					{
 						var vgcomp vugu.Builder = c.Against
+						if vgcomp != nil {
+							vgin.BuildEnv.WireComponent(vgcomp)
+							vgout.Components = append(vgout.Components, vgcomp)
+							vgn = &vugu.VGNode{Component: vgcomp}
+							vgparent.AppendChild(vgn)
+						}
+					}
+				}
+			}
+			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
+			vgparent.AppendChild(vgn)
+			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
+			vgparent.AppendChild(vgn)
+			{
+				vgparent := vgn
+				_ = vgparent
+				if c.answer().Cores != nil {
+					{
+						var vgcomp vugu.Builder = c.ByCore
 						if vgcomp != nil {
 							vgin.BuildEnv.WireComponent(vgcomp)
 							vgout.Components = append(vgout.Components, vgcomp)
@@ -1477,6 +1496,17 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			}
 			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
 			vgparent.AppendChild(vgn)
+			{
+				var vgcomp vugu.Builder = c.Threads
+				if vgcomp != nil {
+					vgin.BuildEnv.WireComponent(vgcomp)
+					vgout.Components = append(vgout.Components, vgcomp)
+					vgn = &vugu.VGNode{Component: vgcomp}
+					vgparent.AppendChild(vgn)
+				}
+			}
+			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
+			vgparent.AppendChild(vgn)
 			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "access-time"}}}
 			vgparent.AppendChild(vgn)
 			{
@@ -1488,6 +1518,41 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note problem"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "caches-problem"}}}
 					vgparent.AppendChild(vgn)
 					vgn.SetInnerHTML(c.answer().Problem)
+				}
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+				vgparent.AppendChild(vgn)
+				if c.answer().Missing != nil && c.App.CanRepeat() {
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
+					vgparent.AppendChild(vgn)
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "groups-missing"}}}
+						vgparent.AppendChild(vgn)
+						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
+							EventType: "click",
+							Func:      func(event vugu.DOMEvent) { c.App.RepeatFor(c.answer().Missing) },
+							// TODO: implement capture, etc. mostly need to decide syntax
+						})
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Analyse again with these groups"}
+							vgparent.AppendChild(vgn)
+						}
+					}
+				}
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+				vgparent.AppendChild(vgn)
+				if c.answer().Missing != nil && !c.App.CanRepeat() {
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
+					vgparent.AppendChild(vgn)
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "The trace is no longer at hand: go back, and drop it again."}
+						vgparent.AppendChild(vgn)
+					}
 				}
 				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
 				vgparent.AppendChild(vgn)
@@ -1826,6 +1891,22 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "misses"}}}
 									vgparent.AppendChild(vgn)
 									vgn.SetInnerHTML(l.Misses)
+								}
+								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
+								vgparent.AppendChild(vgn)
+								if l.Lost != "" {
+									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
+									vgparent.AppendChild(vgn)
+									{
+										vgparent := vgn
+										_ = vgparent
+										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
+										vgparent.AppendChild(vgn)
+										vgn.SetInnerHTML(vugu.HTML("of which coherence"))
+										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "coherence"}}}
+										vgparent.AppendChild(vgn)
+										vgn.SetInnerHTML(l.Lost)
+									}
 								}
 								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
 								vgparent.AppendChild(vgn)
@@ -3469,9 +3550,9 @@ func (c *CompareView) coresWait() string {
 	return "Reading the trace again …"
 }
 
-func (c *CompareView) findings() []state.Finding { return c.App.comparison().Findings(c.App.Levels()) }
+func (c *CompareView) findings() []state.Finding { return c.App.comparison().Findings(c.App.Machine()) }
 
-func (c *CompareView) doubts() []string { return c.App.comparison().Doubts(c.App.Levels()) }
+func (c *CompareView) doubts() []string { return c.App.comparison().Doubts(c.App.Machine()) }
 
 func (c *CompareView) href(t state.Tab) string { return "#" + c.App.Screen.With(t).Hash() }
 
@@ -8202,6 +8283,7 @@ type ResultView struct {
 	Counters, Compare, Code    vugu.Builder
 	Threads, Communication     vugu.Builder
 	Loops, Blocks, Cores       vugu.Builder
+	ThreadsOn                  vugu.Builder
 }
 
 // modelled tells that blocks are in view: of a program that never ran, too.
@@ -8215,7 +8297,17 @@ func (c *ResultView) coded() bool {
 	return c.single() && c.App.Screen.Tab == state.TabCode && c.App.codeView() != nil
 }
 
-// single tells that one analysis is in view, by itself.
+// placed reports whether the numbers in view depend on the cores that threads run on.
+func (c *ResultView) placed() bool {
+	switch c.App.Screen.Tab {
+	case state.TabOverview, state.TabCode, state.TabBlocks:
+		return c.has() && c.missing(c.App.Screen.Tab) == ""
+	case state.TabCaches:
+		return c.App.comparing() // else it is beside the hierarchy
+	}
+	return false
+}
+
 // single tells whether the tab shows one result, which has something to show.
 func (c *ResultView) single() bool {
 	return c.has() && !c.App.comparing() && c.missing(c.App.Screen.Tab) == ""
@@ -8837,6 +8929,25 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		}
 		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
 		vgparent.AppendChild(vgn)
+		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
+		vgparent.AppendChild(vgn)
+		{
+			vgparent := vgn
+			_ = vgparent
+			if c.placed() {
+				{
+					var vgcomp vugu.Builder = c.ThreadsOn
+					if vgcomp != nil {
+						vgin.BuildEnv.WireComponent(vgcomp)
+						vgout.Components = append(vgout.Components, vgcomp)
+						vgn = &vugu.VGNode{Component: vgcomp}
+						vgparent.AppendChild(vgn)
+					}
+				}
+			}
+		}
+		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
+		vgparent.AppendChild(vgn)
 		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "view"}}}
 		vgparent.AppendChild(vgn)
 		{
@@ -9128,9 +9239,9 @@ func NewRoot(a *App) *Root {
 		App:           a,
 		Overview:      &Overview{App: a, Curve: figure("curve", helpCurve), Kinds: &DataTable{App: a, Chart: "kinds"}},
 		Locality:      &Locality{App: a, Histogram: figure("histogram", helpHistogram), Time: figure("time", helpTime), Working: figure("working-set", helpWorking)},
-		Caches:        &Caches{controls: controls{a}, Curve: figure("curve", helpCurve), Common: &DataTable{App: a, Chart: "common"}, Against: &DataTable{App: a, Chart: "against"}},
+		Caches:        &Caches{controls: controls{a}, Curve: figure("curve", helpCurve), Common: &DataTable{App: a, Chart: "common"}, Against: &DataTable{App: a, Chart: "against"}, ByCore: &DataTable{App: a, Chart: "by-core"}, Threads: &ThreadsOn{App: a, Hint: true}},
 		Associativity: &Associativity{App: a, Map: &Figure{App: a, ID: "sets", Heat: true, Help: helpSets, Table: &DataTable{App: a, Chart: "sets"}}},
-		Threads:       newThreads(a, figure),
+		Threads:       newThreads(a, figure), ThreadsOn: &ThreadsOn{App: a},
 		Cores: &CoresView{App: a, Rates: figure("rates", helpRates), SpeedUp: figure("speedup", helpSpeedUp), RatesOf: &DataTable{App: a, Chart: "rates-of"},
 			Work: &DataTable{App: a, Chart: "work"}, CoresOf: &DataTable{App: a, Chart: "cores-of"}},
 		Communication: newCommunication(a, figure),
@@ -9345,6 +9456,113 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			}
 			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
 			vgparent.AppendChild(vgn)
+		}
+		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
+		vgparent.AppendChild(vgn)
+	}
+	return vgout
+}
+
+// 'fix' unused imports
+var _ fmt.Stringer
+var _ reflect.Type
+var _ vjson.RawMessage
+var _ js.Value
+var _ log.Logger
+
+// ThreadsOn says on which cores threads run, and lets the reader choose.
+type ThreadsOn struct {
+	App  *App
+	Hint bool // how to have other groups of threads
+}
+
+func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
+
+	vgout = &vugu.BuildOut{}
+
+	var vgiterkey interface{}
+	_ = vgiterkey
+	var vgn *vugu.VGNode
+	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot threads-on"}}}
+	vgout.Out = append(vgout.Out, vgn) // root for output
+	{
+		vgparent := vgn
+		_ = vgparent
+		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
+		vgparent.AppendChild(vgn)
+		if c.App.threadsLine() != "" {
+			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
+			vgparent.AppendChild(vgn)
+			{
+				vgparent := vgn
+				_ = vgparent
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "threads-on"}}}
+				vgparent.AppendChild(vgn)
+				vgn.SetInnerHTML(c.App.threadsLine())
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
+				vgparent.AppendChild(vgn)
+				if c.App.placements() != nil {
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
+					vgparent.AppendChild(vgn)
+					{
+						vgparent := vgn
+						_ = vgparent
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "visually-hidden"}}}
+						vgparent.AppendChild(vgn)
+						vgn.SetInnerHTML(vugu.HTML("Cores that threads run on"))
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+						vgparent.AppendChild(vgn)
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "threads-on-choice"}}}
+						vgparent.AppendChild(vgn)
+						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
+							EventType: "change",
+							Func:      func(event vugu.DOMEvent) { c.App.PlaceThreads(event.PropString("target", "value")) },
+							// TODO: implement capture, etc. mostly need to decide syntax
+						})
+						{
+							vgparent := vgn
+							_ = vgparent
+							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
+							vgparent.AppendChild(vgn)
+							for vgiterkeyt, p := range c.App.placements() {
+								var vgiterkey interface{} = vgiterkeyt
+								_ = vgiterkey
+								p := p
+								_ = p
+								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
+								vgparent.AppendChild(vgn)
+								vgn.AddAttrInterface("value", p.Name)
+								{
+									b, err := vjson.Marshal(c.App.Screen.ThreadsOn(p.Name).Threads == c.App.Screen.Threads)
+									if err != nil {
+										panic(err)
+									}
+									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
+								}
+								vgn.SetInnerHTML(p.Title)
+							}
+							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+							vgparent.AppendChild(vgn)
+						}
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
+						vgparent.AppendChild(vgn)
+					}
+				}
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
+				vgparent.AppendChild(vgn)
+			}
+		}
+		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
+		vgparent.AppendChild(vgn)
+		if c.Hint && c.App.placements() != nil {
+			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
+			vgparent.AppendChild(vgn)
+			{
+				vgparent := vgn
+				_ = vgparent
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "To put other threads on one core, fill in “Threads that share a private cache” in the settings, and analyse the trace again."}
+				vgparent.AppendChild(vgn)
+			}
 		}
 		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
 		vgparent.AppendChild(vgn)

@@ -204,7 +204,6 @@ func (a *App) comparedTable(chart string) *state.Table {
 	if c == nil {
 		return nil
 	}
-	levels := a.Levels()
 	once := func(question string, make func() *state.Table) *state.Table {
 		key := chart + " " + question
 		if a.comparedTables[key] == nil {
@@ -212,7 +211,8 @@ func (a *App) comparedTable(chart string) *state.Table {
 		}
 		return a.comparedTables[key]
 	}
-	asked := state.Screen{Open: "x", Levels: levels}.Hash()
+	machine := a.Machine()
+	asked := state.Screen{Open: "x", Levels: machine.Levels, Threads: machine.Threads}.Hash()
 	switch chart {
 	case "curve":
 		return once("", c.CurveTable)
@@ -222,14 +222,14 @@ func (a *App) comparedTable(chart string) *state.Table {
 		k := a.comparedCapacity()
 		return once(strconv.Itoa(k), func() *state.Table { return c.TimeTable(k) })
 	case "facts":
-		return once(asked, func() *state.Table { return c.Facts(levels) })
+		return once(asked, func() *state.Table { return c.Facts(machine) })
 	case "levels":
-		return once(asked, func() *state.Table { return c.Levels(levels) })
+		return once(asked, func() *state.Table { return c.Levels(machine) })
 	case "code-compared":
 		if c.A.Ranker() == nil || c.B.Ranker() == nil {
 			return nil
 		}
-		by, sort, machine := a.Screen.Place, a.Screen.Sort, a.Machine()
+		by, sort := a.Screen.Place, a.Screen.Sort
 		return once(asked+" "+string(by)+" "+sort, func() *state.Table {
 			t, err := c.Code(by, machine, sort)
 			if err != nil {

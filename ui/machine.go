@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/ui/state"
@@ -13,11 +14,12 @@ import (
 func (a *App) asked() hierarchy.Hierarchy { return a.askedOn(a.Screen) }
 
 // askedOn is the hierarchy in question on a screen.
-func (a *App) askedOn(s state.Screen) hierarchy.Hierarchy {
-	if s.Levels != nil {
-		return hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz}
+func (a *App) askedOn(s state.Screen) (h hierarchy.Hierarchy) {
+	if h = *a.presetOf(s); s.Levels != nil {
+		h = hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz}
 	}
-	return *a.presetOf(s)
+	h.Threads = s.Threads
+	return h
 }
 
 // Machine is the hierarchy in question with lines that the profile has.
@@ -210,6 +212,38 @@ func (a *App) SetPreset(slug string) {
 	a.sayAnswer()
 }
 
+// PlaceThreads has the threads run on other cores, as a choice of state.Placements
+// names them.
+func (a *App) PlaceThreads(choice string) {
+	a.goTo(a.Screen.ThreadsOn(choice), true)
+	a.Port.Announce(a.threadsLine())
+	a.sayAnswer()
+}
+
+// placements are the cores on which the threads in view can be put.
+func (a *App) placements() []state.Choice {
+	for _, r := range []*Result{a.result, a.other} {
+		if r == nil || r.Profile == nil || r == a.other && !a.comparing() {
+			continue
+		}
+		if list := state.Placements(r.Profile); list != nil {
+			return list
+		}
+	}
+	return nil
+}
+
+// threadsLine says on which cores the threads in view run; "" for one thread.
+func (a *App) threadsLine() string {
+	if c := a.comparison(); c != nil {
+		return c.ThreadsOn(a.Machine())
+	}
+	if a.result == nil || a.result.Profile == nil || a.comparing() {
+		return ""
+	}
+	return answers.ThreadsOn(a.result.Profile, a.Machine())
+}
+
 // KeepBeside keeps the hierarchy in question as B; drop forgets it.
 func (a *App) KeepBeside(drop bool) {
 	s := a.Screen
@@ -218,7 +252,7 @@ func (a *App) KeepBeside(drop bool) {
 		a.Port.Focus("machine-keep") // the button goes
 	} else {
 		h := a.Machine()
-		s.Beside = hierarchy.Hierarchy{Name: a.machineName(), Levels: h.Levels, Memory: h.Memory, ClockGHz: h.ClockGHz}
+		s.Beside = hierarchy.Hierarchy{Name: a.machineName(), Levels: h.Levels, Memory: h.Memory, ClockGHz: h.ClockGHz, Threads: h.Threads}
 		a.Port.Announce("Kept as B. Change the hierarchy, and see both.")
 	}
 	a.adjust("beside", s)

@@ -131,6 +131,7 @@ type Item struct {
 	again bool   // it is analysed again, from the view that it was analysed for
 
 	domains       [][]uint32 // threads that share a cache in that view
+	needs         [][]uint32 // the same, for the hierarchy in question
 	communication bool       // what threads communicate is asked for
 	loops         bool       // loops are asked for
 }

@@ -157,6 +157,8 @@ func (a *App) table(chart string) *state.Table {
 		return a.threadsTable(chart)
 	case "kinds":
 		return r.View.KindsTable()
+	case "by-core":
+		return a.answer().Cores
 	case "against":
 		return a.besideTable()
 	case "sets":

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -276,10 +277,24 @@ func (a *App) RepeatForLoops() {
 	}
 }
 
+// RepeatFor analyses the trace of the result in view again, for groups of threads that
+// share a cache.
+func (a *App) RepeatFor(groups [][]uint32) {
+	if item, known := a.items[a.result.Key]; known {
+		item.needs = groups
+		a.repeat(item)
+	}
+}
+
 func (a *App) repeat(item Item) {
 	item.More, item.again = false, true
 	if t := a.threads(); t != nil {
 		item.domains = t.Domains(a.groups())
+	}
+	for _, group := range item.needs {
+		if !slices.ContainsFunc(item.domains, func(threads []uint32) bool { return slices.Equal(threads, group) }) {
+			item.domains = append(item.domains, group)
+		}
 	}
 	go a.Offer(item)
 }

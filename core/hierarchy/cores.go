@@ -221,8 +221,7 @@ func (a *CoreAsker) perCore(s *profile.Sharing, c Cache, parted bool, parts []Ca
 	}
 	groups, ok := groupsOf(s, c.SharedBy)
 	if !ok {
-		return nil, &trace.OptionError{Option: "cache", Got: c.String(), Want: "a profile with the stack of the cores that share it; " +
-			"analyse the trace again, with --domains " + domainsFor(s, int(c.SharedBy))}
+		return nil, newDomainError(c, s)
 	}
 	for _, g := range groups {
 		if g.domain < 0 {
@@ -427,23 +426,41 @@ func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 	return number
 }
 
-// domainsFor is the option that asks for the domains of every so many cores.
-func domainsFor(s *profile.Sharing, sharedBy int) (text string) {
+// DomainError reports that some cores share a level and the profile has no stack of
+// these cores together. It wraps a [*trace.OptionError].
+type DomainError struct {
+	Level  Cache
+	Groups [][]uint32 // the threads that share each of its caches; an analysis needs them as domains
+	err    *trace.OptionError
+}
+
+func (e *DomainError) Error() string { return e.err.Error() }
+func (e *DomainError) Unwrap() error { return e.err }
+
+func newDomainError(c Cache, s *profile.Sharing) *DomainError {
+	e, text := &DomainError{Level: c}, ""
 	for i := range s.Cores {
-		switch {
-		case i > 0 && i%sharedBy == 0:
-			text += "/"
-		case i > 0:
-			text += ","
+		if i%int(c.SharedBy) == 0 {
+			e.Groups = append(e.Groups, nil)
 		}
-		for k, t := range s.Cores[i].Threads {
-			if k > 0 {
+		group := &e.Groups[len(e.Groups)-1]
+		*group = append(*group, s.Cores[i].Threads...)
+	}
+	for i, group := range e.Groups {
+		slices.Sort(group)
+		for k, t := range group {
+			switch {
+			case k > 0:
 				text += ","
+			case i > 0:
+				text += "/"
 			}
 			text += strconv.FormatUint(uint64(t), 10)
 		}
 	}
-	return text
+	e.err = &trace.OptionError{Option: "cache", Got: c.String(), Want: "a profile with the stack of the cores that share it; " +
+		"analyse the trace again, with --domains " + text}
+	return e
 }
 
 // lastShared is the number of the last level that cores share, or -1.

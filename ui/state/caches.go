@@ -17,6 +17,7 @@ type LevelCard struct {
 	Misses   string
 	Ratio    string // local: misses of the accesses to this level
 	Global   string // misses of all accesses of the run
+	Lost     string // of Misses, coherence misses; "": one core
 	Rate     string // misses a thousand references
 	RateOps  string // misses a thousand instructions; "": not known
 	Time     string // average from here on; "": not known
@@ -30,6 +31,7 @@ type LevelCard struct {
 // Caches is the answer to one question about a hierarchy.
 type Caches struct {
 	Levels   []LevelCard
+	Cores    *Table   // what each core asks of each level; nil: one core
 	Memory   string   // accesses that reach memory
 	Traffic  string   // bytes that they fetch
 	Least    string   // the least time that this takes; "": not known
@@ -37,8 +39,11 @@ type Caches struct {
 	Unknown  string   // what it lacks for that
 	Warnings []string // doubts, in sentences
 	Problem  string   // why there is no answer; "" when there is one
+	// Missing are the groups of threads that share a cache, for which the profile has no
+	// stacks: with them, an analysis can answer what is the Problem.
+	Missing [][]uint32
 
-	Prediction hierarchy.Prediction
+	Prediction hierarchy.ByCore
 }
 
 // Ask predicts the levels' hits and misses.
@@ -54,15 +59,13 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	for _, l := range h.Levels {
 		c.Levels = append(c.Levels, LevelCard{Cache: l})
 	}
-	if v.asker == nil {
-		v.asker = hierarchy.NewAsker(v.Profile)
-	}
-	p, warnings, err := v.asker.Predict(h)
+	p, warnings, err := v.predict(h)
 	if err != nil {
-		c.Problem = err.Error()
+		c.Problem, c.Missing = v.problem(h, err)
 		return c
 	}
 	c.Prediction = p
+	c.Cores = coresTable(p)
 	mark := ""
 	for i := range p.Levels {
 		c.Levels[i].Accesses = mark + Count(p.Levels[i].Accesses)
@@ -70,7 +73,10 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 		if other || p.Levels[i].Method != hierarchy.Exact {
 			mark = about // and so is what it lets through to the next one
 		}
-		c.Levels[i].answer(&p, &p.Levels[i], mark, float64(v.Curve.Accesses))
+		c.Levels[i].answer(&p.Prediction, &p.Levels[i], mark, float64(v.Curve.Accesses))
+		if len(p.Cores) > 0 {
+			c.Levels[i].Lost = mark + Count(p.Coherence[i])
+		}
 		if other {
 			c.Levels[i].otherLines(asked[i].LineBytes)
 		}
@@ -83,10 +89,18 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	if p.AverageCycles > 0 {
 		c.Average = mark + cycles(p.AverageCycles, h.ClockGHz)
 	} else {
-		c.Unknown = unknownLatencies(h, &p)
+		c.Unknown = unknownLatencies(h, &p.Prediction)
 	}
 	c.Warnings = Warnings(h.Levels, warnings)
 	return c
+}
+
+// predict answers for a hierarchy. Curves and what models say are computed once.
+func (v *View) predict(h hierarchy.Hierarchy) (hierarchy.ByCore, []hierarchy.Warning, error) {
+	if v.asker == nil {
+		v.asker = hierarchy.NewCoreAsker(v.Profile)
+	}
+	return v.asker.Predict(h, nil)
 }
 
 // Sentence says what every level misses.

@@ -166,7 +166,7 @@ func (c *Comparison) OverTime(log2Lines int) *Chart {
 }
 
 // factsTable lists what a view's run is, in numbers.
-func (v *View) factsTable(levels []hierarchy.Cache) report.Table {
+func (v *View) factsTable(h hierarchy.Hierarchy) report.Table {
 	t := report.Table{Key: "facts", Title: "Facts", Columns: []report.Column{{Key: "fact", Label: "fact"}, {Key: "value", Label: "value"}}}
 	add := func(name string, value report.Value) { t.Add(report.TextOf(name), value) }
 	totals := &v.Profile.Totals
@@ -182,12 +182,14 @@ func (v *View) factsTable(levels []hierarchy.Cache) report.Table {
 	if v.Profile.Input.Header.Sizes {
 		add("bytes accessed", report.Bytes(bytes))
 	}
-	if p, _, err := hierarchy.Predict(v.Profile, hierarchy.Hierarchy{Levels: levels}); err == nil {
-		exact := true // what a model lets through is no exact number of accesses either
-		for _, l := range p.Levels {
-			exact = exact && l.Method == hierarchy.Exact
+	if p, _, err := v.predict(h); err == nil {
+		for i, l := range p.Levels {
+			exact, _ := exactTo(&p.Prediction, i)
 			add(l.Cache.Name+" misses", predicted(l.Misses, exact))
 			add(l.Cache.Name+" misses of all accesses", report.Ratio(l.Misses/max(float64(v.Curve.Accesses), 1)))
+			if len(p.Cores) > 0 {
+				add(l.Cache.Name+" coherence misses", predicted(p.Coherence[i], exact))
+			}
 		}
 	}
 	if d, ok := v.Curve.DistanceAtShare(0.5); ok {
@@ -209,47 +211,62 @@ func predicted(x float64, exact bool) report.Value {
 }
 
 // Facts are the facts of both runs, with differences.
-func (c *Comparison) Facts(levels []hierarchy.Cache) *Table {
-	joined := report.Join(c.A.factsTable(levels), c.B.factsTable(levels), report.Key{Columns: []string{"fact"}})
+func (c *Comparison) Facts(h hierarchy.Hierarchy) *Table {
+	joined := report.Join(c.A.factsTable(h), c.B.factsTable(h), report.Key{Columns: []string{"fact"}})
 	return comparedTable(joined, "facts")
 }
 
 // levelsTable is the prediction for a hierarchy.
-func (v *View) levelsTable(levels []hierarchy.Cache) report.Table {
+func (v *View) levelsTable(h hierarchy.Hierarchy) report.Table {
 	t := report.Table{Key: "levels", Title: "Levels", Columns: []report.Column{
 		{Key: "level", Label: "level"}, {Key: "accesses", Label: "accesses"}, {Key: "hits", Label: "hits"},
-		{Key: "misses", Label: "misses"}, {Key: "miss_ratio", Label: "local miss ratio"}}}
-	p, _, err := hierarchy.Predict(v.Profile, hierarchy.Hierarchy{Levels: levels})
+		{Key: "misses", Label: "misses"}, {Key: "miss_ratio", Label: "local miss ratio"}, {Key: "coherence_misses", Label: "coherence misses"}}}
+	p, _, err := v.predict(h)
 	if err != nil {
 		return t
 	}
-	exact := true
-	for _, l := range p.Levels {
-		accesses := predicted(l.Accesses, exact)
-		exact = exact && l.Method == hierarchy.Exact
-		t.Add(report.TextOf(l.Cache.Name+", "+Bytes(l.Cache.SizeBytes)+", "+WaysText(l.Cache.Ways)), accesses, predicted(l.Hits, exact),
-			predicted(l.Misses, exact), report.Ratio(l.Misses/max(l.Accesses, 1)))
+	for i, l := range p.Levels {
+		exact, above := exactTo(&p.Prediction, i)
+		lost := 0.
+		if len(p.Cores) > 0 {
+			lost = p.Coherence[i]
+		}
+		t.Add(report.TextOf(l.Cache.Name+", "+Bytes(l.Cache.SizeBytes)+", "+WaysText(l.Cache.Ways)), predicted(l.Accesses, above), predicted(l.Hits, exact),
+			predicted(l.Misses, exact), report.Ratio(l.Misses/max(l.Accesses, 1)), predicted(lost, exact))
 	}
-	t.Add(report.TextOf("memory"), predicted(p.MemoryAccesses, exact), report.None(), report.None(), report.None())
+	exact, _ := exactTo(&p.Prediction, len(p.Levels)-1)
+	t.Add(report.TextOf("memory"), predicted(p.MemoryAccesses, exact), report.None(), report.None(), report.None(), report.None())
 	return t
 }
 
 // Levels is the hierarchy's answer for both, with differences.
-func (c *Comparison) Levels(levels []hierarchy.Cache) *Table {
-	joined := report.Join(c.A.levelsTable(levels), c.B.levelsTable(levels), report.Key{Columns: []string{"level"}})
+func (c *Comparison) Levels(h hierarchy.Hierarchy) *Table {
+	a, b := c.A.levelsTable(h), c.B.levelsTable(h)
+	if len(c.A.Profile.Sharing) == 0 && len(c.B.Profile.Sharing) == 0 || h.Threads == hierarchy.OnOneCore {
+		for _, t := range []*report.Table{&a, &b} {
+			*t = picked(*t, "level", "accesses", "hits", "misses", "miss_ratio")
+		}
+	}
+	joined := report.Join(a, b, report.Key{Columns: []string{"level"}})
 	joined.Title = "Levels, A and B"
 	return comparedTable(joined, "levels")
 }
 
 // Doubts are what keeps the runs from being compared number by number, and the
 // warnings about either prediction, each once.
-func (c *Comparison) Doubts(levels []hierarchy.Cache) []string {
+func (c *Comparison) Doubts(h hierarchy.Hierarchy) []string {
 	list := c.Mismatches()
-	for _, w := range append(c.A.Ask(levels).Warnings, c.B.Ask(levels).Warnings...) {
-		if !slices.Contains(list, w) {
-			list = append(list, w)
+	c.both(func(side int, v *View) {
+		answer := v.Predict(h)
+		if answer.Problem != "" {
+			list = append(list, sideLetter(side)+" has no answer: "+answer.Problem+".")
 		}
-	}
+		for _, w := range answer.Warnings {
+			if !slices.Contains(list, w) {
+				list = append(list, w)
+			}
+		}
+	})
 	return list
 }
 
@@ -401,9 +418,9 @@ func newComparedTable(joined *report.Joined, key string, style report.Words) *Ta
 }
 
 // Findings are the largest differences, in sentences.
-func (c *Comparison) Findings(levels []hierarchy.Cache) []Finding {
+func (c *Comparison) Findings(h hierarchy.Hierarchy) []Finding {
 	list := []Finding{c.work(), c.worstSize()}
-	if f, ok := c.levelFinding(levels); ok {
+	if f, ok := c.levelFinding(h); ok {
 		list = append(list, f)
 	}
 	list = append(list, c.footprints())
@@ -476,10 +493,10 @@ func (c *Comparison) worstSize() Finding {
 }
 
 // levelFinding compares the misses of each level.
-func (c *Comparison) levelFinding(levels []hierarchy.Cache) (Finding, bool) {
+func (c *Comparison) levelFinding(h hierarchy.Hierarchy) (Finding, bool) {
 	f := Finding{ID: "levels", Title: "In this hierarchy", Tab: TabCaches}
-	a, _, errA := hierarchy.Predict(c.A.Profile, hierarchy.Hierarchy{Levels: levels})
-	b, _, errB := hierarchy.Predict(c.B.Profile, hierarchy.Hierarchy{Levels: levels})
+	a, _, errA := c.A.predict(h)
+	b, _, errB := c.B.predict(h)
 	if errA != nil || errB != nil {
 		return f, false
 	}

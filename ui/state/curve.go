@@ -16,7 +16,7 @@ const curvePoints = 2000
 func (v *View) MissCurve(levels []LevelCard) *Chart {
 	lowest := v.MissRatio(math.MaxUint64)
 	chart := &Chart{
-		ID: "curve", Title: "Miss ratio over cache size",
+		ID: "curve", Title: "Miss ratio over cache size" + v.oneCache(),
 		X: Axis{Label: "cache size, fully associative LRU, " + strconv.FormatUint(v.LineBytes, 10) + "-byte lines", Unit: UnitBytes, Log: true},
 		Y: Axis{Label: "misses of all accesses", Unit: UnitShare, Max: 1},
 	}
@@ -63,7 +63,7 @@ func (v *View) marksSentence(levels []LevelCard) string {
 		text += l.Cache.Name + " " + Bytes(l.Cache.SizeBytes) + " " + Percent(v.MissRatio(l.Cache.SizeBytes))
 	}
 	if text != "" {
-		text = " The marks are misses of all accesses if each level were alone and fully associative: " + text + "."
+		text = " The marks are misses of all accesses if each level were alone and fully associative" + v.oneCache() + ": " + text + "."
 	}
 	return text + v.unmarked(caches)
 }
@@ -140,7 +140,7 @@ func (v *View) CurveTable() *Table {
 		return true
 	})
 	return &Table{
-		Caption: "Misses by cache size, each size at which they change",
+		Caption: "Misses by cache size, each size at which they change" + v.oneCache(),
 		Columns: []Column{{Name: "cache size"}, {Name: "capacity", Unit: "lines"}, {Name: "misses"}, {Name: "miss ratio"}},
 		Rows:    len(capacities),
 		Row: func(i int) []string {
@@ -166,7 +166,7 @@ func (v *View) CommonTable() *Table {
 	}
 	sizes = sizes[max(0, len(sizes)-PageRows):]
 	return &Table{
-		Caption: "Misses at common sizes, fully associative LRU",
+		Caption: "Misses at common sizes, fully associative LRU" + v.oneCache(),
 		Columns: []Column{{Name: "cache size"}, {Name: "misses"}, {Name: "miss ratio"}, {Name: "capacity", Unit: "lines"}},
 		Rows:    len(sizes),
 		Row: func(i int) []string {
@@ -184,7 +184,7 @@ func (v *View) CommonTable() *Table {
 // HistogramChart is the histogram of stack distances in logarithmic bins, with
 // the cumulative share above it, cold accesses apart.
 func (v *View) HistogramChart() *Chart {
-	return binsChart("histogram", "Accesses by stack distance", v.Bins(), v.Curve.Accesses)
+	return binsChart("histogram", "Accesses by stack distance" + v.oneCache(), v.Bins(), v.Curve.Accesses)
 }
 
 // binsChart draws bins of total accesses, of which the last one is cold.

@@ -27,10 +27,12 @@ func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	list := []Finding{v.footprint(), v.halfDistance(), v.firstLevel()}
 	list = append(list, v.knees()...)
 	list = append(list, v.cold(), v.kinds())
-	if finding, ok := v.worstLine(h); ok {
-		list = append(list, finding)
+	for _, f := range []func(hierarchy.Hierarchy) (Finding, bool){v.coherence, v.worstLine} {
+		if finding, ok := f(h); ok {
+			list = append(list, finding)
+		}
 	}
-	for _, f := range []func() (Finding, bool){v.operations, v.falseSharing, v.coherence, v.largestFlow, v.splits, v.phases, v.doubts} {
+	for _, f := range []func() (Finding, bool){v.operations, v.falseSharing, v.largestFlow, v.splits, v.phases, v.doubts} {
 		if finding, ok := f(); ok {
 			list = append(list, finding)
 		}
@@ -83,7 +85,7 @@ func (v *View) firstLevel() Finding {
 	f := Finding{ID: "first-level", Title: "Common sizes", Tab: TabCaches}
 	atSmall, atLarge := v.MissRatio(small), v.MissRatio(large)
 	f.Text = "A cache of 32" + thin + "KiB would miss " + Percent(atSmall) + " of accesses, one of 1" + thin + "MiB " +
-		Percent(atLarge) + " (fully associative, LRU)."
+		Percent(atLarge) + " (fully associative, LRU" + v.oneCache() + ")."
 	if four := v.MissRatio(4 * small); atSmall > 0 && four < atSmall {
 		f.Text += " Four times 32" + thin + "KiB would remove " + Percent(1-four/atSmall) + " of those misses."
 	}
@@ -141,6 +143,7 @@ func (v *View) kinds() Finding {
 		text += kindPlural(k.Kind.String()) + " are " + Percent(Ratio(a, v.Curve.Accesses)) + " of accesses and " +
 			Percent(Ratio(misses, v.Curve.Misses(32<<10/v.LineBytes))) + " of the misses of 32" + thin + "KiB"
 	}
+	text += v.oneCache()
 	return Finding{ID: "kinds", Title: "Kinds", Text: upper(text) + ".", Tab: TabLocality}
 }
 

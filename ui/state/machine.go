@@ -13,7 +13,7 @@ const MaxLevels = 5
 
 // SameMachine tells whether two hierarchies have the same answer.
 func SameMachine(a, b hierarchy.Hierarchy) bool {
-	return slices.Equal(a.Levels, b.Levels) && a.Memory == b.Memory && a.ClockGHz == b.ClockGHz
+	return slices.Equal(a.Levels, b.Levels) && a.Memory == b.Memory && a.ClockGHz == b.ClockGHz && a.Threads == b.Threads
 }
 
 // WithSize gives the levels with one level's size changed.
@@ -120,6 +120,9 @@ func formatMachine(h hierarchy.Hierarchy) string {
 	if clock := lettered("g", h.ClockGHz); clock != "" {
 		parts = append(parts, "clock"+clock)
 	}
+	if h.Threads == hierarchy.OnOneCore {
+		parts = append(parts, "threads."+oneCore)
+	}
 	return strings.Join(parts, "_")
 }
 
@@ -146,6 +149,8 @@ func parseMachine(s string) (h hierarchy.Hierarchy) {
 			var c hierarchy.Cache
 			ok = describe(&c, f[1:])
 			h.Memory = hierarchy.Memory{LatencyCycles: c.LatencyCycles, BytesPerCycle: c.BytesPerCycle}
+		case f[0] == "threads":
+			h.Threads = placementOf(f[1])
 		case f[0] == "clock":
 			h.ClockGHz, ok = numberOf(f[1])
 		default:

@@ -47,7 +47,7 @@ func (v *View) CapacityBytes(log2Lines int) uint64 { return v.LineBytes << log2L
 func (v *View) OverTime(log2Lines []int) *Chart {
 	w := &v.Locality.Windows
 	chart := &Chart{
-		ID: "time", Title: "Misses over time",
+		ID: "time", Title: "Misses over time" + v.oneCache(),
 		X: Axis{Label: "reference, in windows of " + Exact(w.References), Unit: UnitReferences},
 		Y: Axis{Label: "misses of the accesses in the window", Unit: UnitShare},
 	}

@@ -21,6 +21,7 @@ type Screen struct {
 	Memory    hierarchy.Memory  // behind Levels
 	ClockGHz  float64           // of Levels
 	Preset    string            // "": the default one
+	Threads   hierarchy.Placement
 	// Beside is a hierarchy that was kept beside the one in question; without
 	// levels: none.
 	Beside    hierarchy.Hierarchy
@@ -76,6 +77,9 @@ func (s Screen) Hash() string {
 	add("preset", safe(s.Preset))
 	if s.Levels != nil {
 		add("levels", formatMachine(hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz}))
+	}
+	if s.Threads == hierarchy.OnOneCore {
+		add("threads", oneCore)
 	}
 	add("beside", formatMachine(s.Beside))
 	add("cell", s.Cell.format())
@@ -148,6 +152,8 @@ func ParseScreen(hash string) Screen {
 		case "levels":
 			h := parseMachine(value)
 			s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
+		case "threads":
+			s.Threads = placementOf(value)
 		case "beside":
 			s.Beside = parseMachine(value)
 		case "cell":
@@ -297,7 +303,7 @@ func safeKey(key string) string {
 // Anew is the screen of an analysis that begins: of the one before, it keeps the
 // hierarchy in question, which the analysis measures.
 func (s Screen) Anew(key string) Screen {
-	return Screen{Open: key, Tab: TabCaches, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset}
+	return Screen{Open: key, Tab: TabCaches, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads}
 }
 
 // With gives the screen on another tab, its table closed. What rows are sorted by

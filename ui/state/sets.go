@@ -113,10 +113,10 @@ type HeatMark struct {
 
 // SetsMap is the miss ratio of every cache of the table, or its conflict misses.
 func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *HeatMap {
-	m := &HeatMap{ID: "sets", Title: "Miss ratio by sets and ways", LineBytes: v.LineBytes,
+	m := &HeatMap{ID: "sets", Title: "Miss ratio by sets and ways" + v.oneCache(), LineBytes: v.LineBytes,
 		Rows: profile.SetCounts, Columns: profile.MaxWays, Signed: conflicts, Cell: cell}
 	if conflicts {
-		m.Title = "Conflict misses by sets and ways"
+		m.Title = "Conflict misses by sets and ways" + v.oneCache()
 	}
 	for a := range m.Rows {
 		for w := range m.Columns {
@@ -241,10 +241,7 @@ func (v *View) CellFacts(c Cell) []CellFact {
 
 // modelled is what SDCM says of a cell.
 func (v *View) modelled(c Cell) (float64, bool) {
-	if v.asker == nil {
-		v.asker = hierarchy.NewAsker(v.Profile)
-	}
-	p, _, err := v.asker.Predict(hierarchy.Hierarchy{Levels: []hierarchy.Cache{
+	p, _, err := v.predict(hierarchy.Hierarchy{Threads: hierarchy.OnOneCore, Levels: []hierarchy.Cache{
 		{Name: "L1", SizeBytes: c.Lines() * v.LineBytes, Ways: uint32(c.Ways), LineBytes: uint32(v.LineBytes)}}})
 	if err != nil {
 		return 0, false
@@ -256,7 +253,7 @@ func (v *View) modelled(c Cell) (float64, bool) {
 func (v *View) SetsTable() *Table {
 	cell := func(i int) Cell { return Cell{i / profile.MaxWays, i%profile.MaxWays + 1} }
 	return &Table{
-		Caption: "Misses by number of sets and ways, exact for LRU",
+		Caption: "Misses by number of sets and ways, exact for LRU" + v.oneCache(),
 		Columns: []Column{{Name: "sets"}, {Name: "ways"}, {Name: "cache size"}, {Name: "misses"}, {Name: "miss ratio"},
 			{Name: "cold"}, {Name: "capacity"}, {Name: "conflict"}},
 		Rows: profile.SetCounts * profile.MaxWays,

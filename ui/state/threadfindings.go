@@ -1,6 +1,11 @@
 package state
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+)
 
 // falseSharing names the worst case of it.
 func (v *View) falseSharing() (Finding, bool) {
@@ -15,13 +20,24 @@ func (v *View) falseSharing() (Finding, bool) {
 // commonOwnBytes is the size of a first level that most processors have.
 const commonOwnBytes = 32 << 10
 
-// coherence says how many accesses miss only because another thread stored.
-func (v *View) coherence() (Finding, bool) {
-	t := v.Threads()
-	if t == nil {
+// coherence says on which cores the threads run, and how many accesses to the first
+// level miss because another core stored to the line.
+func (v *View) coherence(h hierarchy.Hierarchy) (Finding, bool) {
+	text := answers.ThreadsOn(v.Profile, h)
+	p, _, err := v.predict(h)
+	if text == "" || err != nil {
 		return Finding{}, false
 	}
-	return Finding{ID: "coherence", Title: "Private caches", Tab: TabThreads, Text: t.OwnSentence(commonOwnBytes)}, true
+	l := &p.Levels[0]
+	mark := ""
+	if l.Method != hierarchy.Exact {
+		mark = about
+	}
+	text += ". " + l.Cache.Name + " misses " + mark + shareOfWhole(l.Misses, l.Accesses) + " of accesses, " + mark + Count(l.Misses)
+	if len(p.Cores) > 0 {
+		text += "; " + mark + Count(p.Coherence[0]) + " of these because another core stored to the line (coherence misses)"
+	}
+	return Finding{ID: "coherence", Title: "Threads", Tab: TabCaches, Text: text + "."}, true
 }
 
 // largestFlow says which thread sends most to which.

@@ -17,10 +17,10 @@ type View struct {
 	Curve     *profile.Curve
 	Lines     uint64 // distinct lines: the footprint
 
-	asker         *hierarchy.Asker // made when it is first asked
-	ranker        *ranking.Ranker  // the same
-	communication *Communication   // the same
-	threads       *Threads         // the same
+	asker         *hierarchy.CoreAsker // made when it is first asked
+	ranker        *ranking.Ranker      // the same
+	communication *Communication       // the same
+	threads       *Threads             // the same
 }
 
 // NewView sums up p for a line size, or for its first one where it has no

@@ -97,6 +97,7 @@ func (a *app) runPipeline(r *reading, o *pipelineOptions, name string) error {
 		return err
 	}
 	r.analyses = (analysis.Sites | analysis.Sets | analysis.Blocks | analysis.Sharing).String()
+	r.asked = h
 	if _, err := r.options(a, nil); err != nil {
 		return err
 	}
@@ -129,7 +130,11 @@ func (a *app) runPipeline(r *reading, o *pipelineOptions, name string) error {
 		}
 	}
 	m.Use(processor)
-	return a.printPipeline(r, o, m, l, q, in.Name)
+	var threads []report.Fact
+	if l != nil && len(h.Levels) > 0 {
+		threads = answers.ThreadFacts(l.Profile, h)
+	}
+	return a.printPipeline(r, o, m, l, q, threads, in.Name)
 }
 
 // open gives the models of a run, with the module that is given beside it.
@@ -209,7 +214,7 @@ func warningOf(note string) string {
 }
 
 // printPipeline asks and prints.
-func (a *app) printPipeline(r *reading, o *pipelineOptions, m *compute.Models, l *answerable, q answers.ModelQuestion, name string) error {
+func (a *app) printPipeline(r *reading, o *pipelineOptions, m *compute.Models, l *answerable, q answers.ModelQuestion, threads []report.Fact, name string) error {
 	reply := m.Answer(q)
 	if reply.Problem != "" {
 		return usagef("--probabilities ", o.probabilities, ": ", strings.TrimSuffix(reply.Problem, "."))
@@ -232,7 +237,7 @@ func (a *app) printPipeline(r *reading, o *pipelineOptions, m *compute.Models, l
 	}
 	d := &report.Document{Schema: "stackglass.pipeline", Version: 1, Input: []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(name)}}}
 	if l != nil {
-		d.Input = l.facts(0)
+		d.Input = append(l.facts(0), threads...)
 	}
 	program := reply.Table("program")
 	for _, row := range program.Rows {
