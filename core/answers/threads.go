@@ -82,10 +82,9 @@ func NumbersOf(list []uint32) string {
 
 // Cores has a row for each core and level that cores do not share: its accesses,
 // the misses of a cache that no store of others disturbs, and those of one that is
-// kept coherent, by cause. A miss is cold if the core never had the line; it is of
-// coherence if another core's store took it since; all others come from capacity or
-// conflicts. Taken are the coherence misses that would have hit but for the store;
-// expected, where the cache has sets.
+// kept coherent, by cause. A miss is cold if the core never had the line. It is a
+// coherence miss if it would have hit, had no other core stored to the line: expected,
+// where the cache has sets. All others come from capacity or conflicts.
 func (t *Threads) Cores() report.Table {
 	table := report.Table{Key: "cores", Title: "Caches of their own", Columns: []report.Column{
 		{Key: "level", Label: "level"},
@@ -97,7 +96,6 @@ func (t *Threads) Cores() report.Table {
 		{Key: "cold", Label: "cold"},
 		{Key: "capacity", Label: "capacity, conflict"},
 		{Key: "coherence", Label: "coherence"},
-		{Key: "taken", Label: "lost to the store"},
 		{Key: "invalidations", Label: "lines lost"},
 	}}
 	var off offs
@@ -108,10 +106,9 @@ func (t *Threads) Cores() report.Table {
 		s := SharingAt(t.Profile, level.LineBytes)
 		for n := range s.Cores {
 			c, asked := &s.Cores[n], &t.levels[i].Cores[n].Levels[0]
-			lost := float64(c.Coherent.Lost.Total())
 			table.Add(report.TextOf(level.Name), report.Count(uint64(n)), report.ListOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
 				report.Real(alone(&c.Private, level)), report.Real(asked.Misses), report.Count(c.Coherent.Cold),
-				report.Real(asked.Misses-lost-float64(c.Coherent.Cold)), report.Real(lost), report.Real(asked.Coherence), report.Count(c.Coherent.Invalidations))
+				report.Real(asked.Misses-asked.Coherence-float64(c.Coherent.Cold)), report.Real(asked.Coherence), report.Count(c.Coherent.Invalidations))
 			if o := c.Off; o != nil {
 				misses := coherentOff(c, level, asked.Misses)
 				off.add("private_misses", wholeOff(privateOff(c, level)))
@@ -119,7 +116,6 @@ func (t *Threads) Cores() report.Table {
 				off.add("cold", report.Count(o.Cold))
 				off.add("capacity", wholeOff(min(misses+float64(o.Cold+o.Lost), float64(c.Private.Accesses()))))
 				off.add("coherence", report.Count(o.Lost))
-				off.add("taken", report.Count(o.Lost))
 				off.add("invalidations", report.Count(o.Invalidations))
 			}
 		}

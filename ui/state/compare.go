@@ -227,12 +227,12 @@ func (v *View) levelsTable(h hierarchy.Hierarchy) report.Table {
 	}
 	for i, l := range p.Levels {
 		exact, above := exactTo(&p.Prediction, i)
-		lost := 0.
+		lost := report.None()
 		if len(p.Cores) > 0 {
-			lost = p.Coherence[i]
+			lost = predicted(p.Coherence[i], exact)
 		}
 		t.Add(report.TextOf(l.Cache.Name+", "+Bytes(l.Cache.SizeBytes)+", "+WaysText(l.Cache.Ways)), predicted(l.Accesses, above), predicted(l.Hits, exact),
-			predicted(l.Misses, exact), report.Ratio(l.Misses/max(l.Accesses, 1)), predicted(lost, exact))
+			predicted(l.Misses, exact), report.Ratio(l.Misses/max(l.Accesses, 1)), lost)
 	}
 	exact, _ := exactTo(&p.Prediction, len(p.Levels)-1)
 	t.Add(report.TextOf("memory"), predicted(p.MemoryAccesses, exact), report.None(), report.None(), report.None(), report.None())

@@ -184,7 +184,7 @@ func (v *View) CommonTable() *Table {
 // HistogramChart is the histogram of stack distances in logarithmic bins, with
 // the cumulative share above it, cold accesses apart.
 func (v *View) HistogramChart() *Chart {
-	return binsChart("histogram", "Accesses by stack distance" + v.oneCache(), v.Bins(), v.Curve.Accesses)
+	return binsChart("histogram", "Accesses by stack distance"+v.oneCache(), v.Bins(), v.Curve.Accesses)
 }
 
 // binsChart draws bins of total accesses, of which the last one is cold.

@@ -28,6 +28,7 @@ type siteOptions struct {
 	sort    string
 	sources []string
 	symbols []string
+	oneCore bool
 }
 
 // sites ranks places in the code, or data, by misses.
@@ -66,6 +67,7 @@ has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`,
 	}
 	r = addReading(cmd)
 	addGroups(cmd, r)
+	addOneCore(cmd, &o.oneCore)
 	f := cmd.Flags()
 	f.StringArrayVar(&o.caches, "cache", nil, "a level, as in "+usualCache+", which is the default (repeat for the next one)")
 	f.StringVar(&o.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
@@ -97,6 +99,7 @@ func (a *app) rank(r *reading, o *siteOptions, name string) error {
 	if err != nil {
 		return err
 	}
+	place(&h, o.oneCore)
 	share, err := o.check()
 	if err != nil {
 		return err
@@ -123,7 +126,7 @@ func (a *app) rank(r *reading, o *siteOptions, name string) error {
 	if s.Source = nil; len(o.sources) > 0 {
 		s.Source = sources.text
 	}
-	d := &report.Document{Schema: "stackglass.sites", Version: 1, Input: l.facts(l.Profile.Sites.LineBytes)}
+	d := &report.Document{Schema: "stackglass.sites", Version: 1, Input: append(l.facts(l.Profile.Sites.LineBytes), answers.ThreadFacts(l.Profile, h)...)}
 	d.Tables, err = o.tables(s, share, r.format)
 	if err != nil {
 		return err

@@ -43,9 +43,8 @@ asked about by itself (what-if has hierarchies). A thread is a core, unless --co
 groups them, as in --cores 0,1/2,3. All cores share a cache with shared=all; groups of
 them, as in --domains 0-3/4-7, with shared=4.
 
-Misses in a cache of one's own are cold, of capacity (or conflicts), or of coherence:
-another core's store took the line. Those lost to the store would have hit without
-it. In a cache that cores share, the effective share is the size of a cache of its own
+Misses in a private cache are cold, capacity (or conflict), or coherence misses, which
+would have hit, had no other core stored to the line. In a cache that cores share, the effective share is the size of a cache of its own
 in which a core would miss as often. Sharing changes stack distances: others' lines
 come in between (dilated), some of which the core uses too (overlapped); another core
 touches the line itself in between (intercepted), or touched it first (brought).

@@ -1,0 +1,443 @@
+package command
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/answers/loopcount"
+	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/export"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/tally"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// paged is a trace as the page and the command see it.
+type paged struct {
+	*testing.T
+	file string
+	view *state.View
+}
+
+// pagedTraces are all demos, and captured OpenMP programs with several threads.
+func pagedTraces(t *testing.T) (files []string) {
+	demos, err := filepath.Glob("../../../../site/demos/*.sgt")
+	if err != nil || len(demos) == 0 {
+		t.Fatal("no demos", err)
+	}
+	for _, demo := range demos {
+		files = append(files, "demo:"+strings.TrimSuffix(filepath.Base(demo), ".sgt"))
+	}
+	return append(files, kernels+"stencil.sgt", kernels+"histogram.sgt")
+}
+
+// pagedHierarchies are given to the command by these options, and to the page by lines.
+var pagedHierarchies = []string{
+	"L1=32KiB,8,latency=4 L2=256KiB,8,latency=12 L3=8MiB,16,shared=4,hashed,latency=36 memory=latency=235",
+	"L1=1KiB,full L2=8KiB,4,shared=all",
+	"L1=2KiB,4 L2=16KiB,full threads=one-core",
+}
+
+// pagedOptions are those of the command for a hierarchy.
+func pagedOptions(lines string) (options []string, h hierarchy.Hierarchy, err error) {
+	for _, line := range strings.Fields(lines) {
+		if err := h.Add(line); err != nil {
+			return nil, h, err
+		}
+		if line == "threads=one-core" {
+			options = append(options, "--one-core")
+		} else {
+			options = append(options, "--cache", line)
+		}
+	}
+	return options, h, nil
+}
+
+// openPaged analyses a trace as the page does, for several hierarchies, and writes the
+// profile to a file for the command.
+func openPaged(t *testing.T, trace string, hierarchies []hierarchy.Hierarchy) *paged {
+	t.Helper()
+	spec, err := state.Settings{Loops: true}.Spec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hierarchies {
+		state.Measure(&spec, h.Levels)
+	}
+	in, err := pass.Open(context.Background(), trace, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	r, err := in.Analyze(context.Background(), pass.Options{Spec: spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "a.sgp")
+	if err := os.WriteFile(file, r.Profile.Encode(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return &paged{t, file, state.NewView(r.Profile, 64)}
+}
+
+// command gives what the command answers in JSON.
+func (p *paged) command(verb string, options ...string) map[string]any {
+	p.Helper()
+	args := append(append([]string{verb, p.file}, options...), "--format", "json")
+	got := ask(args...)
+	var d map[string]any
+	if err := json.Unmarshal([]byte(got.stdout), &d); err != nil || got.code != exitOK {
+		p.Fatalf("%s: %v\n%s", args, err, got)
+	}
+	return d
+}
+
+// rows are those of a table of an answer.
+func rows(d map[string]any, table string) (list []map[string]any) {
+	whole, _ := d[table].([]any)
+	for _, row := range whole {
+		list = append(list, row.(map[string]any))
+	}
+	return list
+}
+
+// bare is a number of the page without what it is set in.
+func bare(text string) string {
+	return strings.NewReplacer("≈", "", " ", "", "\u202f", "", "\u00a0", "", "%", "", "cycles", "", "−", "-").Replace(text)
+}
+
+// same compares what the page shows with a number of the command.
+func (p *paged) same(what, page string, command any, write func(float64) string) {
+	p.Helper()
+	x, is := command.(float64)
+	if page == "" || page == "–" {
+		if is && x != 0 {
+			p.Errorf("%s: the page shows %q, the command %v", what, page, command)
+		}
+		return
+	}
+	if !is || bare(page) != bare(write(x)) {
+		p.Errorf("%s: the page shows %q, the command %v", what, page, command)
+	}
+}
+
+// sameCSV compares two tables of the same rows: columns of the page by those of the
+// command.
+func (p *paged) sameCSV(what, page string, d []map[string]any, columns map[string]string) {
+	p.Helper()
+	list, err := csv.NewReader(strings.NewReader(page)).ReadAll()
+	if err != nil || len(list) == 0 {
+		p.Fatalf("%s: %v\n%s", what, err, page)
+	}
+	if len(list)-1 != len(d) {
+		p.Errorf("%s: the page has %d rows, the command %d", what, len(list)-1, len(d))
+		return
+	}
+	for i, row := range list[1:] {
+		for column, key := range columns {
+			at := slices.Index(list[0], column)
+			if at < 0 {
+				p.Fatalf("%s: the page has no column %s: %s", what, column, list[0])
+			}
+			want := fmt.Sprint(d[i][key])
+			if x, is := d[i][key].(float64); is {
+				want = strconv.FormatFloat(x, 'f', -1, 64)
+				if y, err := strconv.ParseFloat(row[at], 64); err == nil && (x-y <= 0.001 && y-x <= 0.001) {
+					continue // the page rounds to thousandths
+				}
+			}
+			if row[at] != want && !(d[i][key] == nil && (row[at] == "–" || row[at] == "")) {
+				p.Errorf("%s, row %d: %s is %s in the page, %s %s in the command", what, i, column, row[at], key, want)
+				return
+			}
+		}
+	}
+}
+
+// TestPageAndCommand: the page, with its default settings, shows the numbers that the
+// command prints of the same trace.
+func TestPageAndCommand(t *testing.T) {
+	for _, file := range pagedTraces(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			var hierarchies []hierarchy.Hierarchy
+			for _, lines := range pagedHierarchies {
+				_, h, err := pagedOptions(lines)
+				if err != nil {
+					t.Fatal(err)
+				}
+				hierarchies = append(hierarchies, h)
+			}
+			p, other := openPaged(t, file, hierarchies), openPaged(t, "demo:false-sharing-padded", hierarchies)
+			p.locality()
+			p.threads()
+			p.communication()
+			p.counters()
+			for _, lines := range pagedHierarchies {
+				options, h, err := pagedOptions(lines)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.caches(h, options)
+				p.code(h, options)
+				p.loops(h, options)
+				p.blocks(h, options)
+				p.exports(h, options)
+				p.compare(other, h, options)
+			}
+		})
+	}
+}
+
+func (p *paged) caches(h hierarchy.Hierarchy, options []string) {
+	page, d := p.view.Predict(h), p.command("what-if", options...)
+	if page.Problem != "" {
+		p.Fatalf("the page has no answer: %s", page.Problem)
+	}
+	levels := rows(d, "levels")
+	for i, l := range page.Levels {
+		for what, shown := range map[string]string{"accesses": l.Accesses, "hits": l.Hits, "misses": l.Misses, "coherence_misses": l.Lost} {
+			p.same(l.Cache.Name+" "+what, shown, levels[i][what], state.Count)
+		}
+		if l.Chip != levels[i]["method"] {
+			p.Errorf("%s: the page's method is %s, the command's %s", l.Cache.Name, l.Chip, levels[i]["method"])
+		}
+	}
+	if cycles := rows(d, "amat"); len(cycles) == 1 && page.Average != "" {
+		p.Errorf("the average access time is a table: %v", cycles)
+	} else if amat, is := d["amat"].(map[string]any); is {
+		p.same("average access time", fmt.Sprintf("%.6f", page.Prediction.AverageCycles), amat["cycles"], func(x float64) string { return fmt.Sprintf("%.6f", x) })
+	}
+	p.same("memory accesses", page.Memory, d["memory"].(map[string]any)["accesses"], state.Count)
+	input := d["input"].(map[string]any)
+	if line := strings.Replace(answers.ThreadsOn(p.view.Profile, h), " threads", "", 1); line != "" && line != input["threads_on"] {
+		p.Errorf("the page says of threads %q, the command %q", line, input["threads_on"])
+	}
+	if page.Cores != nil {
+		p.sameCSV("cores", page.Cores.CSV(), rows(p.command("what-if", append(options, "--by", "core")...), "cores"),
+			map[string]string{"core": "core", "accesses": "accesses", "misses": "misses", "coherence_misses": "coherence_misses"})
+	}
+}
+
+// numbersOf sorts lists of numbers, so that rows that are equal in the number by which a
+// table is sorted may have any order.
+func numbersOf(list [][]float64) (text []string) {
+	for _, row := range list {
+		line := ""
+		for _, x := range row {
+			line += fmt.Sprintf(" %.2f", x+1e-9)
+		}
+		text = append(text, line)
+	}
+	sort.Strings(text)
+	return text
+}
+
+func (p *paged) code(h hierarchy.Hierarchy, options []string) {
+	if p.view.Ranker() == nil {
+		return
+	}
+	levels, _, err := p.view.Ranker().Attribute(h)
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, by := range state.CodeBys() {
+		name := map[state.CodeBy]string{state.ByLine: "line", state.BySite: "site", state.ByFunction: "function", state.ByObject: "object"}[by]
+		if by == state.ByObject && len(p.view.Profile.Sites.Data) == 0 {
+			continue
+		}
+		list, err := csv.NewReader(strings.NewReader(state.NewCodeView(state.NewCode(p.view.Profile.Sites, p.view.Ranker(), by, levels), "", "").Grid(-1).Table.CSV())).ReadAll()
+		if err != nil {
+			p.Fatal(err)
+		}
+		var page, command [][]float64
+		rest := func(row []string) bool { return strings.HasPrefix(row[0], "(") }
+		for _, row := range list[1:] {
+			if rest(row) {
+				continue
+			}
+			var numbers []float64
+			for _, l := range h.Levels {
+				x, _ := strconv.ParseFloat(row[slices.Index(list[0], l.Name+"_misses")], 64)
+				numbers = append(numbers, x)
+			}
+			page = append(page, numbers)
+		}
+		for _, row := range rows(p.command("sites", append(options, "--by", name)...), "sites") {
+			if text, _ := row["function"].(string); strings.HasPrefix(text, "(of no") || strings.HasPrefix(text, "(not") {
+				continue
+			}
+			if text, _ := row["name"].(string); strings.HasPrefix(text, "(of no") {
+				continue
+			}
+			var numbers []float64
+			for _, l := range h.Levels {
+				x, _ := row[l.Name+"_misses"].(float64)
+				numbers = append(numbers, x)
+			}
+			command = append(command, numbers)
+		}
+		if a, b := numbersOf(page), numbersOf(command); !slices.Equal(a, b) {
+			p.Errorf("misses by %s in %s differ: the page has\n%s\nthe command\n%s", name, h.Lines(), strings.Join(a, "\n"), strings.Join(b, "\n"))
+		}
+	}
+}
+
+func (p *paged) locality() {
+	p.sameCSV("curve", p.view.CurveTable().CSV(), rows(p.command("curve"), "curve"), map[string]string{"capacity_lines": "capacity_lines", "misses": "misses"})
+	p.sameCSV("histogram", p.view.HistogramTable().CSV(), rows(p.command("histogram"), "histogram"), map[string]string{"count": "count"})
+	if p.view.Locality.Sets != nil {
+		d := slices.DeleteFunc(rows(p.command("sets"), "sets"), func(row map[string]any) bool { ways, is := row["ways"].(float64); return !is || ways > profile.MaxWays })
+		p.sameCSV("sets", p.view.SetsTable().CSV(), d, map[string]string{"sets": "sets", "ways": "ways", "misses": "misses"})
+	}
+}
+
+func (p *paged) threads() {
+	threads := p.view.Threads()
+	if threads == nil {
+		return
+	}
+	d := p.command("threads", "--cache", "L1=32KiB,full", "--cache", "L2=1MiB,full,shared=all")
+	p.sameCSV("own caches", threads.OwnTable(32<<10).CSV(), rows(d, "cores"), map[string]string{"accesses": "accesses", "misses": "misses", "cold": "cold",
+		"capacity": "capacity", "coherence": "coherence", "private": "private_misses", "invalidations": "invalidations"})
+	p.sameCSV("shared caches", threads.SharedTable(state.OneGroup(len(threads.Cores)), 1<<20).CSV(), rows(d, "domains"),
+		map[string]string{"accesses": "accesses", "misses": "misses", "alone": "alone_misses"})
+	p.sameCSV("changes", threads.ChangeTable().CSV(), rows(d, "changes"),
+		map[string]string{"same": "same", "dilated": "dilated", "overlapped": "overlapped", "intercepted": "intercepted", "brought": "brought"})
+}
+
+func (p *paged) communication() {
+	c := p.view.Communication()
+	if c == nil {
+		return
+	}
+	d := p.command("communication")
+	p.sameCSV("flows", c.FlowsTable(0, 0).CSV(), rows(d, "flows"), map[string]string{"from": "from", "to": "to", "transfers": "transfers"})
+}
+
+func (p *paged) counters() {
+	if p.view.Profile.Counters == nil {
+		return
+	}
+	d := p.command("counters")
+	keys, tables := state.CounterTables(p.view.Profile, tally.Program, "")
+	for _, key := range keys {
+		if key == "counters" {
+			counted := slices.DeleteFunc(rows(d, key), func(row map[string]any) bool { return row["counter"] == "unique_bytes" }) // which the page counts if asked
+			p.sameCSV(key, tables[key].CSV(), counted, map[string]string{"counter": "counter", "count": "count"})
+		}
+	}
+}
+
+func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
+	l, problem := state.NewLoops(p.view.Profile)
+	if problem != "" {
+		return
+	}
+	options = slices.DeleteFunc(slices.Clone(options), func(text string) bool { return text == "--one-core" })
+	d := p.command("loops", append(options, "--share", "0.1%")...)
+	list, err := csv.NewReader(strings.NewReader(l.Grid(0, nil).Table.CSV())).ReadAll()
+	if err != nil {
+		p.Fatal(err)
+	}
+	shown := map[string]int{} // loops of the page, which leaves out the smallest
+	for i, row := range list[1:] {
+		shown[row[0]] = i
+	}
+	loops := slices.DeleteFunc(rows(d, "loops"), func(loop map[string]any) bool { _, is := shown[fmt.Sprint(loop["loop"])]; return !is })
+	p.sameCSV("loops", l.Grid(0, nil).Table.CSV(), loops, map[string]string{"loop": "loop", "references": "references", "runs": "runs"})
+	machine := h
+	machine.Threads = hierarchy.OnOwnCores
+	var counted *answers.LoopReply
+	counter, err := loopcount.Open(p.view.Profile.Encode())
+	if err != nil {
+		p.Fatal(err)
+	}
+	counter.Answer(answers.LoopQuestion{Machine: machine.Lines()}, func() bool { return true }, func(r *answers.LoopReply) {
+		if !r.Trial {
+			counted = r
+		}
+	})
+	for _, row := range rows(d, "misses") {
+		at := slices.IndexFunc(counted.Levels, func(c answers.LoopLevel) bool { return c.Name == row["level"] })
+		if i, is := shown[fmt.Sprint(row["loop"])]; is && at >= 0 && counted.Levels[at].Counted {
+			p.same(fmt.Sprint("misses of loop ", row["loop"]), state.Exact(counted.Levels[at].Misses[i]), row["misses"], state.Count)
+		}
+	}
+}
+
+func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
+	if len(p.view.Profile.Blocks) == 0 {
+		return
+	}
+	m, err := compute.Open(p.view.Profile.Encode(), "", nil)
+	if err != nil {
+		p.Fatal(err)
+	}
+	b := state.NewBlocks(m.Answer(answers.ModelQuestion{Machine: h.Lines()}))
+	p.sameCSV("functions", b.Functions().Table.CSV(), rows(p.command("pipeline", options...), "functions"),
+		map[string]string{"function": "function", "calls": "calls", "instructions": "instructions", "cycles": "cycles"})
+}
+
+// exports compares the page's export of all tables with the command's.
+func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
+	r := export.Request{Form: "json", Title: "x", Hierarchy: h, Profile: p.view.Profile.Encode()}
+	text, err := r.Answer()
+	var page, command map[string]any
+	if err == nil {
+		err = json.Unmarshal(text, &page)
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+	file := filepath.Join(p.TempDir(), "x.json")
+	if got := ask(append([]string{"export", p.file, "--to", "json", "-o", file}, options...)...); got.code != exitOK {
+		p.Fatal(got)
+	}
+	if text, err = os.ReadFile(file); err == nil {
+		err = json.Unmarshal(text, &command)
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, table := range []string{"levels", "cores", "memory", "sites", "objects", "curve_64", "histogram_64", "sets_64"} {
+		if a, b := fmt.Sprint(page[table]), fmt.Sprint(command[table]); a != b {
+			p.Errorf("the table %s of the exports for %s differs: the page's is\n%.1500s\nthe command's\n%.1500s", table, h.Lines(), a, b)
+		}
+	}
+}
+
+// compare puts two traces side by side.
+func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
+	c := &state.Comparison{A: p.view, B: other.view}
+	d := p.command("compare", append([]string{other.file, "--on", "what-if"}, options...)...)
+	list, err := csv.NewReader(strings.NewReader(c.Levels(h).CSV())).ReadAll()
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, row := range rows(d, "levels") {
+		name, number := fmt.Sprint(row["name"]), fmt.Sprint(row["number"])
+		for _, of := range list[1:] {
+			if strings.HasPrefix(of[0], name+",") && of[slices.Index(list[0], "number")] == number {
+				for _, side := range []string{"a", "b"} {
+					if number == "miss_ratio" {
+						continue
+					}
+					p.same(name+" "+number+" of "+side, of[slices.Index(list[0], side)], row[side], state.Count)
+				}
+			}
+		}
+	}
+}
