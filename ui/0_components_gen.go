@@ -7823,7 +7823,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgparent.AppendChild(vgn)
 						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "arrays-words"}}}
 						vgparent.AppendChild(vgn)
-						vgn.SetInnerHTML(vugu.HTML("Addresses and bytes are those of the loop\x26#39;s first run. Strides are from the outermost loop of the nest to the innermost around the references; “irregular” has none. Classes are those of ScalaMemAnalysis, by exact counts: first miss is a miss for each line once, cap miss for want of room, conf miss for want of ways."))
+						vgn.SetInnerHTML(vugu.HTML("Addresses and bytes are those of the loop\x26#39;s first run. Strides are from the outermost loop of the nest to the innermost around the references; “irregular” has none. Classes are those of ScalaMemAnalysis, from exact counts: first miss: each line misses once; cap miss: lines miss again because the cache is too small; conf miss: lines miss again because their set has too few ways."))
 						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
 						vgparent.AppendChild(vgn)
 					}

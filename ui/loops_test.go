@@ -32,7 +32,7 @@ func TestLoops(t *testing.T) {
 	d := newDesk(t)
 	folded(t, d)
 	d.wants(`id="loops-summary"`, "3 loops in 1 nest make 100 % of 66 560 references. Most are made in loop 1.1.1, matmul-naive.c:20, main: 98.5 %.",
-		"Loop 1.1.1, matmul-naive.c:20, main", "Of “b” a run of this loop uses 12.5 % of the 32 lines that it touches: it moves 256 bytes",
+		"Loop 1.1.1, matmul-naive.c:20, main", "One run of this loop uses 12.5 % of the 32 lines of “b” that it touches, because the innermost loop strides by 256 bytes",
 		"0 +8 +256", "7.76 KiB", `id="loops-counted"`, "No line is evicted")
 	grid := d.grids["loops"]
 	if grid.Rows != 3 || !slices.Equal(grid.Depths, []int{1, 2, 3}) || grid.Selected != 2 {
@@ -67,7 +67,7 @@ func TestLoops(t *testing.T) {
 		d.act(func() { d.app.StepWays(1, 1) })
 	}
 	d.countedLoops()
-	d.wants("33 920", "Who evicts whom in L1", "class in L1", "cap miss")
+	d.wants("33 920", "Who evicts whom in L1", "class in L1", "always miss")
 	rows, _ = d.grids["loops"].View(0, 1)
 	if rows[0][6] != "33\u202f920" {
 		t.Errorf("the nest misses %q", rows[0])

@@ -106,7 +106,7 @@ func (v *CodeView) columns() (list []column) {
 	}
 	if len(v.Sites.Capacities) > 0 {
 		used := func(i int) float64 { return v.used(i).Share(v.Sites.LineBytes) }
-		name := "used of what " + Bytes(v.Sites.Capacities[v.utilisation()]*uint64(v.Sites.LineBytes)) + " fetches"
+		name := "line utilisation in " + Bytes(v.Sites.Capacities[v.utilisation()]*uint64(v.Sites.LineBytes))
 		if _, oneCore := v.ranker.UsedIn(v.Levels, v.utilisation()); oneCore {
 			name += ", all threads on one core"
 		}

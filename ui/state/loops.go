@@ -187,7 +187,7 @@ func (l *Loops) ArraysTable(i int, counted *answers.LoopReply) *Table {
 	}
 	brief := report.Table{Title: "Arrays of loop " + l.Label(i), Columns: []report.Column{
 		{Label: "array"}, {Label: "references"}, {Label: "stores"}, {Label: "strides, bytes"},
-		{Label: "extent"}, {Label: "touched"}, {Label: "of its lines"}, {Label: "base"},
+		{Label: "extent"}, {Label: "touched"}, {Label: "line utilisation, one run"}, {Label: "base"},
 	}}
 	if classes != nil {
 		brief.Columns = slices.Insert(brief.Columns, 1, report.Column{Label: "class in " + counted.ClassLevel})
@@ -228,13 +228,13 @@ func (l *Loops) Advice(i int) string {
 			continue
 		}
 		if used := a.Utilisation(uint64(l.LineBytes)); used <= 0.5 {
-			name := "One of its arrays"
+			name := "one of its arrays"
 			if a.Name != "" {
-				name = "Of “" + a.Name + "”"
+				name = "“" + a.Name + "”"
 			}
 			inner := a.Strides[len(a.Strides)-1]
-			return name + " a run of this loop uses " + Percent(used) + " of the " + Plural(a.Lines, "line", "lines") + " that it touches: it moves " +
-				strings.Replace(strconv.FormatInt(inner, 10), "-", "−", 1) + " bytes from one iteration of the innermost loop to the next."
+			return "One run of this loop uses " + Percent(used) + " of the " + Plural(a.Lines, "line", "lines") + " of " + name + " that it touches, because the innermost loop strides by " +
+				strings.Replace(strconv.FormatInt(inner, 10), "-", "−", 1) + " bytes. More of a line is used if it stays in a cache until the next run: Code shows the line utilisation over the whole run of the program."
 		}
 	}
 	return ""

@@ -15,21 +15,25 @@ type Exact struct {
 	First    uint64 // misses in the first iteration of each run of the loop
 	Rest     uint64 // misses in the other iterations
 	RestFull uint64 // the same, in a fully associative cache of as many lines
+	RestCold uint64 // the first accesses of the run to a line, among Rest and RestFull
 }
 
 // Misses are all of them.
 func (e Exact) Misses() uint64 { return e.First + e.Rest }
 
-// Class is the one that the counts amount to.
+// Class is the one that the counts amount to. Cold misses are for no want of room or
+// ways: an array of which each line misses once is FIRST_MISS, whichever iteration touches
+// the line first.
 func (e Exact) Class() Class {
+	again, full := e.Rest-e.RestCold, e.RestFull-e.RestCold
 	switch {
 	case e.Misses() == 0:
 		return AlwaysHit
 	case e.Misses() == e.Accesses:
 		return AlwaysMiss
-	case e.Rest == 0:
+	case again == 0:
 		return FirstMiss
-	case e.RestFull < e.Rest-e.Rest/2: // half of an odd number is more
+	case full < again-again/2: // half of an odd number is more
 		return ConfMiss
 	case e.First == 0:
 		return FirstHit
@@ -84,6 +88,7 @@ func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok b
 		} else {
 			e.Rest += n.Misses
 			e.RestFull += n.Full
+			e.RestCold += n.Cold
 		}
 	}
 	for i := range l.Arrays {
@@ -94,6 +99,7 @@ func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok b
 			sum.First += e.First
 			sum.Rest += e.Rest
 			sum.RestFull += e.RestFull
+			sum.RestCold += e.RestCold
 		}
 		list = append(list, sum)
 	}

@@ -29,7 +29,7 @@ func (c lru) hit(line uint64, ways int) bool {
 
 // naiveExact runs a nest, and counts what a leaf does in iterations of the loop at a path.
 func naiveExact(items []loops.Item, c misses.Cache, path []int) map[string]Exact {
-	counts := map[string]Exact{}
+	counts, seen := map[string]Exact{}, map[uint64]bool{}
 	sets, full := make(lru, c.Sets), make(lru, 1)
 	var run func(items []loops.Item, at []uint64, here []int)
 	run = func(items []loops.Item, at []uint64, here []int) {
@@ -57,8 +57,10 @@ func naiveExact(items []loops.Item, c misses.Cache, path []int) map[string]Exact
 					} else if at[n-1] > 0 {
 						e.Rest += count(!hit)
 						e.RestFull += count(!hitFull)
+						e.RestCold += count(!seen[line])
 					}
 				}
+				seen[line] = true
 				counts[key(where)] = e
 			}
 		}
@@ -132,6 +134,7 @@ func TestExact(t *testing.T) {
 					sum.First += e.First
 					sum.Rest += e.Rest
 					sum.RestFull += e.RestFull
+					sum.RestCold += e.RestCold
 				}
 				if got[i] != sum {
 					t.Fatalf("%v, loop %v, array %d: %+v, want %+v", c, r.Loops[n].Path, i, got[i], sum)
@@ -158,6 +161,10 @@ func TestExactClasses(t *testing.T) {
 		{Exact{Accesses: 10, Rest: 4, RestFull: 2}, FirstHit},
 		{Exact{Accesses: 10, First: 1, Rest: 4, RestFull: 2}, CapMiss},
 		{Exact{Accesses: 10, First: 1, Rest: 4, RestFull: 9}, CapMiss},
+		{Exact{Accesses: 10, First: 1, Rest: 4, RestFull: 4, RestCold: 4}, FirstMiss}, // each line misses once
+		{Exact{Accesses: 10, Rest: 4, RestFull: 4, RestCold: 4}, FirstMiss},
+		{Exact{Accesses: 10, First: 1, Rest: 5, RestFull: 4, RestCold: 4}, ConfMiss}, // no miss for want of room
+		{Exact{Accesses: 10, First: 1, Rest: 5, RestFull: 5, RestCold: 4}, CapMiss},
 	} {
 		if got := c.counts.Class(); got != c.want {
 			t.Errorf("%+v: %v, want %v", c.counts, got, c.want)
