@@ -108,7 +108,7 @@ func (v *CodeView) columns() (list []column) {
 		used := func(i int) float64 { return v.used(i).Share(v.Sites.LineBytes) }
 		name := "line utilisation in " + Bytes(v.Sites.Capacities[v.utilisation()]*uint64(v.Sites.LineBytes))
 		if _, oneCore := v.ranker.UsedIn(v.Levels, v.utilisation()); oneCore {
-			name += ", all threads on one core"
+			name += " (all threads on one core)"
 		}
 		add(Column{Name: name, Key: "used"}, func(i int) string {
 			if v.used(i).Fetched == 0 {

@@ -132,10 +132,11 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	lines = append(lines, lineSizes(e.h)...)
 	slices.Sort(lines)
 	if e.to == "pprof" || e.to == "callgrind" || e.to == "folded" {
-		e.r.analyses = analysis.Sites.String()
+		needed := analysis.Sites | analysis.Sharing // threads have private caches, as in what-if
 		if needsSets(e.h) {
-			e.r.analyses = (analysis.Sites | analysis.Sets).String()
+			needed |= analysis.Sets
 		}
+		e.r.analyses = needed.String()
 	}
 	e.r.levels = e.h.Levels // at whose sizes it is measured what of fetched lines is used
 	l, err := a.load(e.r, name, slices.Compact(lines))
