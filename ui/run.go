@@ -545,7 +545,11 @@ func (a *App) keepSnapshot(key, name string, snapshot []byte) string {
 	if err != nil {
 		return ""
 	}
+	rounded := p.State.Reason == workers.RoundedSnapshot
 	p.State = analysis.StateAfter(errWorkerEnded, p.Totals.AllReferences())
+	if rounded {
+		p.State.Reason += "; long stack distances are rounded down by up to 0.2 %"
+	}
 	data, digest := p.Encode(), digestOf(p)
 	e := profile.Entry{
 		Key: key, Name: name, Created: a.Port.Now().UnixMilli(), Bytes: uint64(len(data)),

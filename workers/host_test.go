@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"math/bits"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -356,6 +357,70 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
 		t.Error("a pause changed the profile")
+	}
+}
+
+// A snapshot of a run with many distinct distances is rounded, so that the page, which has
+// no part of the run's memory, can show one after the other. The result stays exact.
+func TestLargeSnapshotsAreRounded(t *testing.T) {
+	const lines, most = 200_000, 1 << 10
+	random := rand.New(rand.NewPCG(5, 6))
+	var b []byte
+	for i := range 4 * lines {
+		line, kind := int64(i), int64(0)
+		if i >= lines {
+			line, kind = random.Int64N(lines), random.Int64N(3)
+		}
+		b = strconv.AppendInt(b, kind, 10)
+		b = append(b, ' ')
+		b = append(strconv.AppendInt(b, line<<6, 16), '\n')
+	}
+	sizes := analysis.Spec{LineBytes: []uint32{8, 16, 32, 64}}
+	f := newFixture(t)
+	f.serve()
+	f.start(1, workers.Start{Key: "k", Name: "a.din", Spec: sizes}, bytesFile(b))
+	rounded := 0
+	for ended := false; !ended; {
+		m := f.next(workers.TypeSnapshot, workers.TypeDone)
+		encoded := m.Body
+		if ended = m.Type == workers.TypeDone; ended {
+			d, err := workers.DecodeDone(m.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			encoded = d.Profile
+		}
+		p, err := profile.Decode(encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var memory, widest uint64
+		for _, l := range p.Locality {
+			for i := range l.Kinds {
+				h := &l.Kinds[i].Distances
+				memory += h.MemoryBytes()
+				for d := range h.All() {
+					widest = max(widest, d>>bits.TrailingZeros64(d))
+				}
+			}
+		}
+		switch {
+		case ended && widest < most:
+			t.Error("the result is rounded, too")
+		case ended:
+		case memory > 8<<20:
+			t.Errorf("a snapshot's histograms take %d bytes", memory)
+		case p.State.Reason == workers.RoundedSnapshot:
+			if rounded++; rounded == 1 {
+				f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
+			}
+			if widest >= most {
+				t.Errorf("the digits of a rounded distance are %b, want less than %d", widest, most)
+			}
+		}
+	}
+	if rounded == 0 {
+		t.Error("no snapshot was rounded")
 	}
 }
 

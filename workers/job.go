@@ -369,7 +369,7 @@ func (j *job) sendSnapshot() error {
 	if references == j.shown {
 		return nil
 	}
-	p := j.runner.Profile(stillRunning)
+	p := j.soFar()
 	// Each half may take long for millions of lines.
 	j.host.Yield()
 	if err := j.obey(); err != nil {
@@ -390,7 +390,30 @@ func (j *job) sendStill() error {
 		return nil
 	}
 	j.shown = references
-	return j.send(TypeSnapshot, j.runner.Profile(stillRunning).Encode())
+	return j.send(TypeSnapshot, j.soFar().Encode())
+}
+
+const (
+	// snapshotBytes bounds the exact histograms of a snapshot: about a byte for each distance
+	// that occurs. The page takes some forty bytes for each, outside of the run's budget,
+	// and has several snapshots in memory at a time.
+	snapshotBytes = 1 << 20
+	// snapshotDigits leaves 512 distances between two powers of two.
+	snapshotDigits = 10
+)
+
+// RoundedSnapshot is the State's reason of a snapshot whose stack distances are rounded
+// down, each by less than 0.2 %, because exact histograms would be too large to send
+// every second.
+const RoundedSnapshot = "the analysis is still running, and shows rounded stack distances until it ends"
+
+// soFar returns the profile of the references so far, for a snapshot.
+func (j *job) soFar() *profile.Profile {
+	p := j.runner.Profile(stillRunning)
+	if p.RoundDistances(snapshotBytes, snapshotDigits) {
+		p.State.Reason = RoundedSnapshot
+	}
+	return p
 }
 
 func (j *job) send(t Type, body []byte) error {

@@ -1,6 +1,9 @@
 package profile
 
-import "iter"
+import (
+	"iter"
+	"math/bits"
+)
 
 const (
 	blockLen = 1 << 8 // counters in a block
@@ -195,6 +198,23 @@ func (h *Histogram) Total() uint64 {
 		total += c
 	}
 	return total
+}
+
+// Rounded returns a histogram in which every distance is rounded down to the given number
+// of significant binary digits. It counts as many occurrences below d as h does, for every
+// d that has no more significant digits than that.
+func (h *Histogram) Rounded(digits int) *Histogram {
+	to := new(Histogram)
+	for d, count := range h.All() {
+		to.AddN(roundDown(d, digits), count)
+	}
+	return to
+}
+
+// roundDown clears the binary digits of d after the first significant ones.
+func roundDown(d uint64, digits int) uint64 {
+	after := max(bits.Len64(d)-digits, 0)
+	return d >> after << after
 }
 
 // Merge adds the counts of other.

@@ -15,6 +15,7 @@ package profile
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -100,6 +101,32 @@ type KindLocality struct {
 	Kind      trace.Kind
 	Cold      uint64    // first accesses to a line: F(∞)
 	Distances Histogram // F(Δ), Δ in distinct lines, from zero
+}
+
+// RoundDistances rounds the distances of p down to the given number of significant binary
+// digits if its histograms take more than most bytes of memory, and reports whether they
+// did. Miss counts of fully associative caches remain exact where the number of lines has
+// no more significant digits, as in every cache whose size is a power of two. The digest
+// changes.
+func (p *Profile) RoundDistances(most uint64, digits int) (rounded bool) {
+	var bytes uint64
+	for _, l := range p.Locality {
+		for i := range l.Kinds {
+			bytes += l.Kinds[i].Distances.MemoryBytes()
+		}
+	}
+	if bytes <= most {
+		return false
+	}
+	p.Locality = slices.Clone(p.Locality)
+	for i := range p.Locality {
+		l := &p.Locality[i]
+		l.Kinds = slices.Clone(l.Kinds)
+		for k := range l.Kinds {
+			l.Kinds[k].Distances = *l.Kinds[k].Distances.Rounded(digits)
+		}
+	}
+	return true
 }
 
 // Accesses is the number of line accesses of the kind.

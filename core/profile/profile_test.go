@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math/bits"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -47,6 +48,53 @@ func TestHistogram(t *testing.T) {
 		}
 		if n != uint64(len(want)) || h.Total() != total {
 			t.Fatalf("%d distances and a total of %d, want %d and %d", n, h.Total(), len(want), total)
+		}
+	}
+}
+
+// Rounding leaves the accesses below each capacity that has few significant digits as they
+// were, and keeps every count.
+func TestRoundDistances(t *testing.T) {
+	const digits = 10
+	for seed := range uint64(5) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		exact, p := new(profile.Histogram), &profile.Profile{Locality: []profile.Locality{{LineBytes: 64, Kinds: make([]profile.KindLocality, 1)}}}
+		shared := p.Locality
+		for range 2000 {
+			exact.AddN(rng.Uint64N(1<<rng.UintN(27)), 1+rng.Uint64N(1<<rng.UintN(36)))
+		}
+		p.Locality[0].Kinds[0].Distances = *exact
+		if p.RoundDistances(exact.MemoryBytes(), digits) {
+			t.Fatal("rounded a histogram that is small enough")
+		}
+		if !p.RoundDistances(exact.MemoryBytes()-1, digits) {
+			t.Fatal("did not round a histogram that is too large")
+		}
+		rounded := &p.Locality[0].Kinds[0].Distances
+		if rounded == &shared[0].Kinds[0].Distances {
+			t.Fatal("wrote to what the profile may share with the run")
+		}
+		below := func(h *profile.Histogram, capacity uint64) (n uint64) {
+			for d, count := range h.All() {
+				if d < capacity {
+					n += count
+				}
+			}
+			return n
+		}
+		for range 20 {
+			capacity := rng.Uint64N(1<<digits) << rng.UintN(18)
+			if got, want := below(rounded, capacity), below(exact, capacity); got != want {
+				t.Fatalf("%d accesses below %d lines, want %d", got, capacity, want)
+			}
+		}
+		if rounded.Total() != exact.Total() {
+			t.Fatalf("%d accesses, want %d", rounded.Total(), exact.Total())
+		}
+		for d := range rounded.All() {
+			if bits.Len64(d)-bits.TrailingZeros64(d) > digits {
+				t.Fatalf("distance %b has more than %d significant digits", d, digits)
+			}
 		}
 	}
 }
