@@ -75,5 +75,6 @@ func (a *At) fill(at int64) error {
 	}
 	a.window, a.at = a.window[:end-at], at
 	js.CopyBytesToGo(a.window, bytes)
+	web.Release(bytes)
 	return nil
 }

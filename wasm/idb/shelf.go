@@ -152,7 +152,7 @@ func (s *Shelf) commit() error {
 			if c.array.IsUndefined() {
 				_, err = blocks.Delete(js.ValueOf(c.key))
 			} else if _, err = blocks.PutKey(js.ValueOf(c.key), c.array); err == nil {
-				release(c.array)
+				web.Release(c.array)
 			}
 			if err != nil {
 				return err
@@ -163,14 +163,6 @@ func (s *Shelf) commit() error {
 	clear(s.changes)
 	s.changes, s.staged = s.changes[:0], 0
 	return nil
-}
-
-// release gives an array's memory back where the browser can: until garbage is
-// collected in Go, it may be a while.
-func release(array js.Value) {
-	if buffer := array.Get("buffer"); buffer.Get("transfer").Type() == js.TypeFunction {
-		buffer.Call("transfer", 0)
-	}
 }
 
 // wait waits until nothing is being written.
@@ -222,7 +214,7 @@ func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 		s.data = s.data[:n]
 	}
 	js.CopyBytesToGo(s.data, got.array)
-	release(got.array)
+	web.Release(got.array)
 	if s.next = key + 1; s.sizes[s.next] > 0 && !s.isStaged(s.next) {
 		s.ahead = s.ask(s.next)
 	}

@@ -261,6 +261,7 @@ func putChunk(chunks *idb.ObjectStore, key js.Value, part []byte) error {
 	array := js.Global().Get("Uint8Array").New(len(part))
 	js.CopyBytesToJS(array, part)
 	_, err := chunks.PutKey(key, array)
+	web.Release(array) // the browser has its own copy
 	return err
 }
 
@@ -416,6 +417,7 @@ func copyChunk(to []byte, request *idb.Request) error {
 	if !array.InstanceOf(js.Global().Get("Uint8Array")) || js.CopyBytesToGo(to, array) != len(to) || array.Length() != len(to) {
 		return profile.ErrDamaged
 	}
+	web.Release(array)
 	return nil
 }
 

@@ -44,6 +44,15 @@ func Try(f func() js.Value) (v js.Value, err error) {
 	return f(), nil
 }
 
+// Release frees the memory of a typed array at once, where the browser can. Otherwise it
+// stays until both Go and the browser have collected their garbage: Go does not know how
+// large the array is, so its collector may not run for a long time.
+func Release(array js.Value) {
+	if buffer := array.Get("buffer"); buffer.Get("transfer").Type() == js.TypeFunction {
+		buffer.Call("transfer", 0)
+	}
+}
+
 // yielder passes a message to itself: the browser delivers it after the events
 // that were waiting.
 type yielder struct {

@@ -166,6 +166,7 @@ func (c *carrier) takeMessage(event js.Value) {
 		bytes := js.Global().Get("Uint8Array").New(body)
 		m.Body = make([]byte, bytes.Length())
 		js.CopyBytesToGo(m.Body, bytes)
+		Release(bytes)
 	}
 	if attachment := object.Get("attachment"); !attachment.IsUndefined() {
 		m.Attachment = attachment

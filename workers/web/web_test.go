@@ -162,6 +162,28 @@ func TestPoisonIsDropped(t *testing.T) {
 	}
 }
 
+// The browser's copy of a message is gone as soon as the message is taken: it does not
+// wait for the garbage of Go, which knows nothing of its size.
+func TestTakenMessagesAreFreed(t *testing.T) {
+	object := js.Global().Get("Object")
+	body := js.Global().Get("Uint8Array").New(3)
+	js.CopyBytesToJS(body, []byte("abc"))
+	buffer, data, event := body.Get("buffer"), object.New(), object.New()
+	data.Set("type", int(workers.TypeSnapshot))
+	data.Set("job", 7)
+	data.Set("body", buffer)
+	event.Set("data", data)
+	c := &carrier{}
+	c.takeMessage(event)
+	m, err := c.Receive()
+	if err != nil || m.Type != workers.TypeSnapshot || m.Job != 7 || string(m.Body) != "abc" {
+		t.Fatalf("got %+v, %v", m, err)
+	}
+	if n := buffer.Get("byteLength").Int(); n != 0 {
+		t.Errorf("the browser keeps %d bytes of it", n)
+	}
+}
+
 func TestMissingScriptIsReported(t *testing.T) {
 	c, err := Spawn(os.Getenv("WASMTEST_URL")+"src/none.js", "none")
 	if err != nil {
