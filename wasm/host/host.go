@@ -60,7 +60,7 @@ func Run() error {
 func newHelper() *workers.HelperHost {
 	debug.SetGCPercent(collectAt)
 	debug.SetMemoryLimit(memoryLimit)
-	return &workers.HelperHost{Carrier: web.Self(), OpenSource: openSource, Yield: web.Yield}
+	return &workers.HelperHost{Carrier: web.Self(), OpenSource: openSource, Yield: web.Yield, Memory: memory()}
 }
 
 func newHost() *workers.Host {
@@ -76,6 +76,7 @@ func newHost() *workers.Host {
 		CheckpointReferences: checkpointReferences(),
 		CheckpointMemory:     checkpointMemory,
 		SetLimit:             setLimit,
+		Memory:               memory(),
 		Sharing: &workers.Sharing{
 			OpenSource: openSource, Connect: web.Help, MemoryBytes: memoryLimit,
 			Workers: js.Global().Get("navigator").Get("hardwareConcurrency").Int(),
@@ -105,6 +106,18 @@ func setLimit(bytes uint64) {
 		limit = int64(min(bytes, memoryLimit) / 100 * 92)
 	}
 	debug.SetMemoryLimit(limit)
+}
+
+// memory returns what measures the program's linear memory, in bytes. That is what the
+// browser holds for it: the Go runtime reuses what it has released, but WebAssembly gives
+// nothing back to the system. It returns nil, for the runtime's own figure, where no
+// worker.js tells which memory that is.
+func memory() func() uint64 {
+	of := js.Global().Get("memory")
+	if of.Type() != js.TypeObject {
+		return nil
+	}
+	return func() uint64 { return uint64(of.Get("buffer").Get("byteLength").Float()) }
 }
 
 // setting gives a parameter of the worker's address, where worker.js looks for its

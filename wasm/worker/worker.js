@@ -56,6 +56,7 @@ self.onmessage = (event) => self.earlyMessages.push(event);
 		const { module, instance } = self.name === "helper" ? await instantiate(go.importObject) :
 			await load(settings.get("wasm") || "app.wasm", go.importObject);
 		self.program = module;
+		self.memory = instance.exports.mem; // for the program to see how large it is
 		await go.run(instance);
 		return code;
 	};
