@@ -52,7 +52,7 @@ func TestModelHost(t *testing.T) {
 	subject(workers.Subject{Name: "b.ll"}.Encode())
 	ask(answers.ModelReply{Problem: "no module"})
 	subject([]byte("nonsense"))
-	ask(answers.ModelReply{Problem: "subject message: byte 0: want version 5 of the protocol; page and worker are of different builds: reload the page"})
+	ask(answers.ModelReply{Problem: "subject message: byte 0: want version 6 of the protocol; page and worker are of different builds: reload the page"})
 	_ = asker.Close()
 	if err := <-served; err != nil {
 		t.Error(err)

@@ -2,6 +2,7 @@ package analysis_test
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"maps"
 	"math/bits"
@@ -50,6 +51,10 @@ type naiveGranule struct {
 	events, untrue uint64
 	holders        map[uint32]bool       // threads with the latest line
 	falses         map[naiveFalse]uint64 // misses
+	stores         uint64
+	handovers      uint64 // stores that find another writer
+	object         uint32 // of the last reference
+	begin          uint64
 	offsets        map[naiveFalse]uint64
 }
 
@@ -195,6 +200,7 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	for g := 1; g < 3; g++ {
 		for number := addr / n.size[g]; number <= (addr+bytes-1)/n.size[g]; number++ {
 			m := n.at(g, number, thread)
+			m.object, m.begin = object, begin
 			lost := m.users[thread] && !m.holders[thread]
 			m.users[thread], m.holders[thread] = true, true
 			if stores {
@@ -235,6 +241,9 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	for g := range n.memory {
 		for number := addr / n.size[g]; number <= (addr+bytes-1)/n.size[g]; number++ {
 			m := n.memory[g][number]
+			if m.stores++; m.written && m.writer != thread {
+				m.handovers++
+			}
 			m.written, m.writer, m.wrote, m.site, m.used = true, thread, b.Thread[i], site, map[uint32]bool{}
 		}
 	}
@@ -352,6 +361,7 @@ func (n *naiveCommunication) result() *profile.Communication {
 		c.Owners = append(c.Owners, n.ownership(object))
 	}
 	n.falseSharing(c)
+	n.lineSharing(c)
 	c.Sources = []profile.SourceDistances{}
 	for _, d := range n.depths {
 		c.Sources = append(c.Sources, *d)
@@ -492,6 +502,136 @@ func (n *naiveCommunication) falseSharing(c *profile.Communication) {
 	})
 }
 
+// lineSharing ranks data structures by the lines in which several threads have words.
+func (n *naiveCommunication) lineSharing(c *profile.Communication) {
+	sets, most, owners := map[uint32]*profile.LineSharing{}, map[uint32]uint64{}, map[uint32]map[uint32]bool{}
+	perLine := n.size[1] / 8
+	for number, m := range n.memory[1] {
+		if len(m.users) < 2 {
+			continue
+		}
+		// The words that belong to each thread, and what it does with them.
+		type owner struct {
+			thread               uint32
+			uses, stores, atMost uint64
+			site                 uint32
+		}
+		var list []*owner
+		ownerOf := map[uint64]uint32{}
+		for i := range perLine {
+			w := n.memory[0][number*perLine+i]
+			if w == nil || !w.written || w.handovers*8 > w.references-w.events {
+				continue
+			}
+			at := slices.IndexFunc(list, func(o *owner) bool { return o.thread == w.writer })
+			if at < 0 {
+				at = len(list)
+				list = append(list, &owner{thread: w.writer})
+			}
+			ownerOf[i] = w.writer
+			uses := w.references - w.events
+			list[at].uses, list[at].stores = list[at].uses+uses, list[at].stores+min(w.stores, 255)
+			if uses > list[at].atMost {
+				list[at].atMost, list[at].site = uses, w.site
+			}
+		}
+		list = slices.DeleteFunc(list, func(o *owner) bool { return o.stores < 16 })
+		slot := func(thread uint32) int { return slices.Index(n.slots, thread) }
+		slices.SortFunc(list, func(x, y *owner) int {
+			return cmp.Or(cmp.Compare(y.uses, x.uses), cmp.Compare(slot(x.thread), slot(y.thread)))
+		})
+		// How often threads lost it and made others lose it.
+		var pingPongs, all uint64
+		taking := map[uint32]uint64{}
+		for _, t := range n.slots {
+			var suffered, caused uint64
+			for f, k := range m.falses {
+				if f.to == t {
+					suffered += k
+				}
+				if f.from == t {
+					caused += k
+				}
+			}
+			all += suffered
+			if taking[t] = min(suffered, caused); taking[t] == 0 {
+				delete(taking, t)
+			}
+			pingPongs += taking[t]
+		}
+		between := slices.SortedFunc(maps.Keys(taking), func(x, y uint32) int {
+			return cmp.Or(cmp.Compare(taking[y], taking[x]), cmp.Compare(slot(x), slot(y)))
+		})
+		if len(between) < 2 {
+			pingPongs = 0
+		} else if 2*pingPongs >= all {
+			pingPongs = all
+		}
+		one := profile.LineSharing{Lines: 1, PingPongs: pingPongs}
+		threads := map[uint32]bool{}
+		if len(list) >= 2 {
+			all := uint64(0)
+			for _, o := range list {
+				all += o.uses
+				threads[o.thread] = true
+			}
+			one.Moves = max(pingPongs, min(all, 2*(all-list[0].uses)))
+			one.Threads, one.Sites = [2]uint32{list[0].thread, list[1].thread}, [2]uint32{list[0].site, list[1].site}
+			one.Apart = uint32(n.size[1])
+			for i, t := range ownerOf {
+				for j, u := range ownerOf {
+					if threads[t] && threads[u] && t != u && i > j {
+						one.Apart = min(one.Apart, uint32(i-j)*8)
+					}
+				}
+			}
+		} else if pingPongs >= 4 {
+			one.Moves, one.Threads, one.Apart = pingPongs, [2]uint32(between), n.apart(number)
+			threads[between[0]], threads[between[1]] = true, true
+			one.Sites = [2]uint32{n.storeOfMost(m, between[0]), n.storeOfMost(m, between[1])}
+		} else {
+			continue
+		}
+		one.Object, one.Offset = m.object, max(number*n.size[1], m.begin)-m.begin
+		s := sets[m.object]
+		if s == nil {
+			sets[m.object], most[m.object], owners[m.object] = &one, one.Moves, threads
+			continue
+		}
+		maps.Copy(owners[m.object], threads)
+		key := func(l *profile.LineSharing) []uint32 { return slices.Concat(l.Sites[:], l.Threads[:]) }
+		if one.Moves > most[m.object] || one.Moves == most[m.object] && slices.Compare(key(&one), key(s)) < 0 {
+			most[m.object], s.Sites, s.Threads = one.Moves, one.Sites, one.Threads
+		}
+		s.Lines, s.Moves, s.PingPongs = s.Lines+1, s.Moves+one.Moves, s.PingPongs+pingPongs
+		s.Apart, s.Offset = min(s.Apart, one.Apart), min(s.Offset, one.Offset)
+	}
+	c.LineSharing = []profile.LineSharing{}
+	for object, s := range sets {
+		s.Owners = uint32(len(owners[object]))
+		c.LineSharing = append(c.LineSharing, *s)
+	}
+	slices.SortFunc(c.LineSharing, profile.CompareLineSharing)
+}
+
+// storeOfMost is the store of a thread that most misses come after, by index: of equals the
+// first.
+func (n *naiveCommunication) storeOfMost(m *naiveGranule, from uint32) (site uint32) {
+	best := uint64(0)
+	sums := map[uint32]uint64{}
+	for f, k := range m.falses {
+		if f.from == from {
+			sums[f.store] += k
+		}
+	}
+	for store, k := range sums {
+		if k > best || k == best && store < site {
+			best, site = k, store
+		}
+	}
+	return site
+}
+
 // apart is the least distance of two words of a line to which different threads
 // refer.
 func (n *naiveCommunication) apart(number uint64) uint32 {
@@ -539,6 +679,7 @@ func sharingSteps(rng *rand.Rand, p *trace.Program, steps int, threads uint32) [
 
 func TestCommunicationEqualsNaive(t *testing.T) {
 	program := allocating()
+	owned, taken := 0, 0 // data structures with words of several threads in a line; and lines taken back
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 61))
 		spec := analysis.Spec{Analyses: analysis.Communication, Kinds: trace.AllKinds, LineBytes: []uint32{1 << (3 + rng.UintN(10))}}.WithDefaults()
@@ -562,6 +703,14 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 			want.Sources = nil
 		}
 		equalCommunication(t, p.Communication, want)
+		for _, l := range want.LineSharing {
+			if owned++; l.PingPongs > 0 {
+				taken++
+			}
+		}
+	}
+	if owned == 0 || taken == 0 {
+		t.Errorf("%d data structures whose lines have words of several threads, %d with lines taken back, want some", owned, taken)
 	}
 }
 

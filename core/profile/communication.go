@@ -17,13 +17,16 @@ type Communication struct {
 
 	// The following are of words, but for False, the events that make an Ownership's
 	// class, and Sources, which are of lines.
-	Pairs    []SitePair        // in the order of ComparePairs; none is zero
-	Windows  []FlowWindow      // over the run: equal windows of references
-	Window   uint64            // references of each window
-	Owners   []Ownership       // by object
-	False    []FalseSharing    // most misses first
-	Sources  []SourceDistances // by from, to; nil where stacks were not kept, or the result can be appended to
-	Messages uint64            // bytes that a version with messages has to send at least
+	Pairs   []SitePair     // in the order of ComparePairs; none is zero
+	Windows []FlowWindow   // over the run: equal windows of references
+	Window  uint64         // references of each window
+	Owners  []Ownership    // by object
+	False   []FalseSharing // most misses first
+	// LineSharing ranks data structures by what their layout costs; nil: an earlier version
+	// made the profile.
+	LineSharing []LineSharing
+	Sources     []SourceDistances // by from, to; nil where stacks were not kept, or the result can be appended to
+	Messages    uint64            // bytes that a version with messages has to send at least
 
 	Off *CommunicationOff // nil where these are no estimates
 }
@@ -194,6 +197,29 @@ type FalseSharing struct {
 // MaxFalseSharing is how many are kept; the last one may be the sum of the others,
 // with NoSite for all.
 const MaxFalseSharing = 256
+
+// LineSharing is a data structure with cache lines in which several threads have words of
+// their own: words that one thread stores to again and again, and others hardly ever. Such
+// lines go back and forth if these threads run at the same time, in this run or another.
+type LineSharing struct {
+	Object    uint32    // index in Sites.Data, or NoSite
+	Offset    uint64    // of the first of the lines, from the begin of its block
+	Lines     uint64    // that have words of several threads
+	Owners    uint32    // threads that have words of their own in them
+	Moves     uint64    // at most so often the lines change hands if the threads run at the same time
+	PingPongs uint64    // so often they were taken back in this run, for words that the other thread did not write
+	Apart     uint32    // the least distance in bytes between words of different threads
+	Sites     [2]uint32 // indexes in Sites.Code, or NoSite: the stores of the two threads that use a line most
+	Threads   [2]uint32 // these
+}
+
+// CompareLineSharing orders by moves, descending, and then by object.
+func CompareLineSharing(x, y LineSharing) int {
+	return cmp.Or(cmp.Compare(y.Moves, x.Moves), cmp.Compare(x.Object, y.Object))
+}
+
+// MaxLineSharing is how many are kept.
+const MaxLineSharing = 256
 
 // SourceDistances are, of the events of lines between two threads, the current
 // distances of the line in the source's coherent stack (Kulkarni §4.3): of a

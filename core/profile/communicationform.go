@@ -45,6 +45,37 @@ func (c *Communication) encode(b []byte) []byte {
 	return b
 }
 
+func (c *Communication) encodeLineSharing(b []byte) []byte {
+	b = appendUint(b, uint64(len(c.LineSharing)))
+	for i := range c.LineSharing {
+		l := &c.LineSharing[i]
+		b = appendUint(appendIndices(b, l.Object, l.Sites[0], l.Sites[1]), l.Offset, l.Lines, uint64(l.Owners), l.Moves, l.PingPongs, uint64(l.Apart),
+			uint64(l.Threads[0]), uint64(l.Threads[1]))
+	}
+	return b
+}
+
+func (c *Communication) decodeLineSharing(r *Decoder) {
+	c.LineSharing = []LineSharing{}
+	for range r.UintBelow(MaxLineSharing + 1) {
+		c.LineSharing = append(c.LineSharing, LineSharing{
+			Object: r.index(), Sites: [2]uint32{r.index(), r.index()}, Offset: r.Uint(), Lines: r.Uint(), Owners: r.number32(), Moves: r.Uint(), PingPongs: r.Uint(),
+			Apart: r.number32(), Threads: [2]uint32{r.number32(), r.number32()},
+		})
+	}
+}
+
+func (p *Profile) checkLineSharing(c *Communication) error {
+	for i := range c.LineSharing {
+		l := &c.LineSharing[i]
+		if i > 0 && CompareLineSharing(c.LineSharing[i-1], *l) >= 0 || l.Lines == 0 || l.Owners < 2 || l.Moves == 0 || l.Apart < WordBytes || l.Apart >= MaxLineBytes ||
+			!p.isObject(l.Object) || !p.isSite(l.Sites[0]) || !p.isSite(l.Sites[1]) || l.Threads[0] == l.Threads[1] || !p.hasThread(l.Threads[0]) || !p.hasThread(l.Threads[1]) {
+			return &CheckError{"the lines in which several threads have words are out of order or unknown"}
+		}
+	}
+	return nil
+}
+
 func appendFlows(b []byte, flows []Flow) []byte {
 	b = appendUint(b, uint64(len(flows)))
 	for _, f := range flows {
@@ -190,7 +221,7 @@ func (p *Profile) checkCommunication() error {
 			return err
 		}
 	}
-	for _, check := range []func(*Communication) error{p.checkPairs, p.checkFlowWindows, p.checkOwners, p.checkFalse, p.checkSources} {
+	for _, check := range []func(*Communication) error{p.checkPairs, p.checkFlowWindows, p.checkOwners, p.checkFalse, p.checkLineSharing, p.checkSources} {
 		if err := check(c); err != nil {
 			return err
 		}

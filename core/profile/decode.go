@@ -105,6 +105,8 @@ func (p *Profile) decodeOptional(tag string, r *Decoder) {
 	switch {
 	case tag == "smpi" && p.Sampled != nil:
 		p.decodeIntervals(r)
+	case tag == "coml" && p.Communication != nil && p.Communication.LineSharing == nil:
+		p.Communication.decodeLineSharing(r)
 	case tag == "comx":
 		p.NoCommunication = Absence(r.UintBelow(uint64(numAbsences)))
 	case tag == "segm" && p.Segment == nil:

@@ -102,6 +102,8 @@ import (
 //	segh  the stacks of cores and domains, as package analysis/sharing draws them
 //	segc  what threads know of words and lines, as package analysis/communication
 //	      draws it
+//	coml  line sharing: number, then of each object, offset, lines, owners, moves,
+//	      ping-pongs, apart, two sites and two threads
 //	comx  why there is no COMM: a number of Absence
 //	segb  the calls of threads, as package analysis/blocks draws them
 //	segp  the samplers, as package analysis/sample draws them
@@ -166,6 +168,9 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	w.digest.Sum(sum[:0])
 	if p.hasIntervals() {
 		w.section("smpi", p.encodeIntervals)
+	}
+	if c := p.Communication; c != nil && c.LineSharing != nil {
+		w.section("coml", c.encodeLineSharing)
 	}
 	if p.NoCommunication != AbsenceUnknown {
 		w.put("comx", []byte{byte(p.NoCommunication)})

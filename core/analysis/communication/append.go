@@ -268,6 +268,9 @@ func (j *joint) words(u *useCount, o *lineOpen) (events int, stayOpen bool) {
 			events++
 			from := c.source(u, o.loaders[i])
 			c.event(from, u.count)
+			if u.stores {
+				c.handovers++ // the store closes the word, so there is one
+			}
 			a.flows[words].addN(from, u.thread, u.count)
 			a.pairs.of(from.site, u.pair, placeOf(from.thread, u.thread)).addN(from, u.count)
 			j.window(u, from)

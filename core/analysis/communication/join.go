@@ -189,6 +189,7 @@ func (m *memory) joinLine(l *line, next *memory, number uint32, to []uint8) {
 		has |= s.has
 	}
 	s.had, s.has = s.had|slots(from.had, to), has
+	s.pair, s.begin = from.pair, from.begin
 	if from.site != 0 {
 		s.wrote = from.wrote
 	}
@@ -224,6 +225,8 @@ func (c *cell) join(next *cell, to []uint8) {
 	}
 	c.references += next.references
 	c.events += next.events
+	c.handovers += next.handovers
+	c.stores = addStores(c.stores, next.stores)
 	switch {
 	case next.site != 0:
 		c.writer, c.site, c.used = to[next.writer], next.site, used

@@ -51,6 +51,7 @@ type line struct {
 type privateWord struct {
 	site       uint32 // 1 + the slot that wrote it last; 0: none did
 	references uint32
+	stores     uint8 // see cell
 }
 
 // mostPrivate is how many references a word can have that is not shared.
@@ -64,7 +65,17 @@ type cell struct {
 	site       uint32 // 1 + the slot that wrote it last; 0: none did
 	writer     uint8
 	class      usage
+	// Of words: how often another thread than the writer stored, and how often any did, up
+	// to mostStores.
+	handovers uint32
+	stores    uint8
 }
+
+// mostStores is where stores to a word are no longer counted.
+const mostStores = 255
+
+// addStores adds two numbers of stores.
+func addStores(a, b uint8) uint8 { return uint8(min(uint(a)+uint(b), mostStores)) }
 
 // usage is what makes the class of what threads refer to.
 type usage struct {
@@ -131,6 +142,10 @@ func (c *cell) refer(r *reference) (from source) {
 		}
 	}
 	if r.stores {
+		if c.site != 0 && c.writer != r.thread {
+			c.handovers++
+		}
+		c.stores = addStores(c.stores, 1)
 		c.writer, c.site, c.used = r.thread, r.site, 0
 	}
 	return from
@@ -149,6 +164,10 @@ type sharedLine struct {
 	had, has uint64 // the threads that referred to it, ever and since the latest store of another one
 	tallies  uint32 // the first one of its false misses; 0: none
 	wrote    uint32 // the thread that wrote it last, if one did: its writer's slot may be several threads'
+
+	// Of the last reference: its site and data object, and where the block begins.
+	pair  uint32
+	begin trace.Addr
 }
 
 // refer refers to a line, and tells whether that is a coherence miss.
@@ -156,6 +175,7 @@ func (s *sharedLine) refer(r *reference) (from source, miss bool) {
 	miss = s.had&^s.has&r.bit != 0
 	s.had |= r.bit
 	s.has |= r.bit
+	s.pair, s.begin = r.pair, r.begin
 	if r.stores {
 		s.has, s.wrote = r.bit, r.number
 	}
@@ -255,6 +275,7 @@ func (m *memory) alone(l *line, r *reference, first, last uint64) bool {
 	for w := first; w <= last; w++ {
 		word := &words[w&m.wordMask]
 		word.references++
+		word.stores = addStores(word.stores, 1)
 		word.site = r.site
 	}
 	return true
@@ -274,6 +295,7 @@ func (m *memory) share(l *line) {
 	cells := m.cells.run(n)
 	for i, w := range m.private.run(l.words) {
 		cells[i] = of(uint64(w.references), w.site)
+		cells[i].stores = w.stores
 	}
 	m.free = append(m.free, l.words)
 	l.words, l.shared = n, true

@@ -30,7 +30,7 @@ func (a *Analysis) Threads() int { return len(a.threads.numbers) }
 func (a *Analysis) Told() *profile.Communication {
 	c := &profile.Communication{
 		Beyond: a.threads.beyond, Granules: a.granules(), Pairs: a.sitePairs(), Window: a.windows.size, Windows: a.flowWindows(),
-		Owners: a.ownerships(), False: a.falseSharing(), Sources: a.sourceDistances(),
+		Owners: a.ownerships(), False: a.falseSharing(), LineSharing: a.lineSharing(), Sources: a.sourceDistances(),
 	}
 	for i := range c.Granules[words].Flows {
 		c.Messages += c.Granules[words].Flows[i].Bytes

@@ -143,6 +143,15 @@ func (f *form) cell(c *cell) {
 	f.usage(&c.class)
 }
 
+// word is a cell with what only words have.
+func (f *form) word(c *cell) {
+	if f.cell(c); c.references == 0 {
+		return
+	}
+	f.u32(&c.handovers)
+	f.u8(&c.stores)
+}
+
 // list is a list of which each member takes at least so many bytes.
 func list[T any](f *form, l *[]T, least int, member func(*T)) {
 	n := f.length(len(*l), least)
@@ -240,11 +249,15 @@ func (f *form) sitePair(p *sitePair) {
 	f.counts(&p.counts)
 }
 
+// formVersion is added to the first number, so that states of earlier versions, which lack
+// some fields, are refused.
+const formVersion = 16
+
 // all describes an analysis.
 func (a *Analysis) all(f *form) {
-	line := uint8(a.lineShift)
+	line := uint8(a.lineShift) + formVersion
 	f.u8(&line)
-	f.wrong = f.wrong || uint(line) != a.lineShift
+	f.wrong = f.wrong || uint(line) != a.lineShift+formVersion
 	f.u64(&a.done)
 	a.threads.form(f)
 	for g := range a.flows {
@@ -379,6 +392,8 @@ func (m *memory) sharedLine(f *form, number uint32) {
 	f.u64(&s.had)
 	f.u64(&s.has)
 	f.wrote(s)
+	f.pair(&s.pair)
+	f.u64(&s.begin)
 	var tallies []tally
 	for n := s.tallies; n != 0 && f.in == nil; n = m.tallies[n].next {
 		tallies = append(tallies, m.tallies[n])
@@ -427,7 +442,7 @@ func (m *memory) line(f *form, n uint32) {
 	if l.shared {
 		m.sharedLine(f, l.words)
 		for i := range m.cells.run(l.words) {
-			f.cell(&m.cells.run(l.words)[i])
+			f.word(&m.cells.run(l.words)[i])
 		}
 		return
 	}
@@ -438,6 +453,7 @@ func (m *memory) line(f *form, n uint32) {
 		f.u32(&words[i].references)
 		if words[i].references > 0 {
 			f.site(&words[i].site)
+			f.u8(&words[i].stores)
 		}
 	}
 }

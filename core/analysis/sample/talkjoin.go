@@ -3,6 +3,7 @@ package sample
 import (
 	"cmp"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/stackglass/stackglass/core/profile"
@@ -29,6 +30,7 @@ func joinCommunication(to, from *profile.Communication) {
 	}
 	to.Owners = joinSorted(to.Owners, from.Owners, func(a, b *profile.Ownership) int { return cmp.Compare(a.Object, b.Object) }, joinOwners)
 	to.False = joinFalse(to.False, from.False)
+	to.LineSharing = joinLineSharing(to.LineSharing, from.LineSharing)
 	to.Sources = joinSorted(to.Sources, from.Sources, func(a, b *profile.SourceDistances) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	}, func(a, b *profile.SourceDistances) {
@@ -118,6 +120,25 @@ next:
 	return a[:min(len(a), profile.MaxFalseSharing)]
 }
 
+// joinLineSharing joins what two parts of the lines say about each data structure.
+func joinLineSharing(a, b []profile.LineSharing) []profile.LineSharing {
+	for _, l := range b {
+		i := slices.IndexFunc(a, func(other profile.LineSharing) bool { return other.Object == l.Object })
+		if i < 0 {
+			a = append(a, l)
+			continue
+		}
+		of := &a[i]
+		if l.Moves > of.Moves {
+			of.Sites, of.Threads = l.Sites, l.Threads
+		}
+		of.Lines, of.Moves, of.PingPongs = of.Lines+l.Lines, of.Moves+l.Moves, of.PingPongs+l.PingPongs
+		of.Owners, of.Offset, of.Apart = max(of.Owners, l.Owners), min(of.Offset, l.Offset), min(of.Apart, l.Apart)
+	}
+	slices.SortFunc(a, profile.CompareLineSharing)
+	return a[:min(len(a), profile.MaxLineSharing)]
+}
+
 // scaleCommunication has counts of a share of the lines stand for all, and leaves pages
 // out: what happens to one is known from all its lines only.
 func scaleCommunication(c *profile.Communication, rate float64, lineBytes uint32) {
@@ -162,6 +183,9 @@ func scaleCommunication(c *profile.Communication, rate float64, lineBytes uint32
 	}
 	for i := range c.False {
 		scale(&c.False[i].Lines, &c.False[i].Events, &c.False[i].Misses)
+	}
+	for i := range c.LineSharing {
+		scale(&c.LineSharing[i].Lines, &c.LineSharing[i].Moves, &c.LineSharing[i].PingPongs)
 	}
 	for i := range c.Sources {
 		for _, h := range []*profile.Histogram{&c.Sources[i].Distances, &c.Sources[i].Transfers} {

@@ -1,0 +1,216 @@
+package communication
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// When words of a line belong to a thread. Words that are set to zero before the threads
+// begin, and printed when they are done, still belong to the thread in between.
+const (
+	usesPerHandover = 8  // a word belongs to its last writer if it makes so many references for each handover
+	leastStores     = 16 // a thread that stores less often to its words of a line has only filled them in
+)
+
+// lineOwners are the threads to which words of one line belong, by slot.
+type lineOwners struct {
+	threads uint64              // set of them
+	uses    [mostThreads]uint64 // references to own words
+	site    [mostThreads]uint32 // the last store to the word that is used most; and its uses
+	most    [mostThreads]uint64
+}
+
+// ownerOf returns the thread that a word belongs to, and how often that refers to it.
+func ownerOf(c *cell) (thread uint8, uses uint64, ok bool) {
+	uses = c.references - c.events
+	return c.writer, uses, c.site != 0 && uint64(c.handovers)*usesPerHandover <= uses
+}
+
+func ownersOf(cells []cell) (o lineOwners) {
+	var stores [mostThreads]uint
+	for i := range cells {
+		t, uses, ok := ownerOf(&cells[i])
+		if !ok {
+			continue
+		}
+		stores[t] += uint(cells[i].stores)
+		if o.uses[t] += uses; uses > o.most[t] {
+			o.most[t], o.site[t] = uses, cells[i].site
+		}
+	}
+	for t, n := range stores {
+		if n >= leastStores {
+			o.threads |= 1 << t
+		}
+	}
+	return o
+}
+
+// apart is the least distance in bytes between words of different owners.
+func (o *lineOwners) apart(cells []cell) uint32 {
+	least, last, before := len(cells), -1, uint8(0)
+	for i := range cells {
+		t, _, ok := ownerOf(&cells[i])
+		if !ok || o.threads>>t&1 == 0 {
+			continue
+		}
+		if last >= 0 && t != before {
+			least = min(least, i-last)
+		}
+		last, before = i, t
+	}
+	return uint32(least) << wordShift
+}
+
+// moves bounds how often the line changes hands if its owners run at the same time, and
+// returns the two owners that use their words most often.
+func (o *lineOwners) moves() (n uint64, first, second uint8) {
+	var all uint64
+	first, second = noOwner, noOwner
+	for set := o.threads; set != 0; set &= set - 1 {
+		t := uint8(bits.TrailingZeros64(set))
+		all += o.uses[t]
+		if first == noOwner || o.uses[t] > o.uses[first] {
+			first, second = t, first
+		} else if second == noOwner || o.uses[t] > o.uses[second] {
+			second = t
+		}
+	}
+	if second == noOwner {
+		return 0, first, second
+	}
+	return min(all, 2*(all-o.uses[first])), first, second
+}
+
+const noOwner = mostThreads
+
+// lineMoves is how a line changes hands.
+type lineMoves struct {
+	moves, pingPongs uint64
+	owners           uint64    // set of threads
+	between          [2]uint8  // the two that count most
+	sites            [2]uint32 // their stores, by index in the profile
+	apart            uint32
+}
+
+// movesOf finds out whether several threads have words of their own in a line, or took it
+// from each other; moves is 0 where not.
+func (a *Analysis) movesOf(l *line) (x lineMoves) {
+	s, cells := a.memory.shares.at(l.words), a.memory.cells.run(l.words)
+	a.pingPongs(s, &x)
+	owners := ownersOf(cells)
+	if n, first, second := owners.moves(); n > 0 {
+		x.moves, x.owners, x.between, x.apart = max(n, x.pingPongs), owners.threads, [2]uint8{first, second}, owners.apart(cells)
+		x.sites = [2]uint32{a.code(owners.site[first]), a.code(owners.site[second])}
+	} else if x.pingPongs >= leastPingPongs {
+		x.moves, x.owners, x.apart = x.pingPongs, 1<<x.between[0]|1<<x.between[1], a.apart(l)
+	}
+	return x
+}
+
+// leastPingPongs is how often a line has to be taken back, if hardly any thread stores to it
+// often: each of two threads has lost it twice.
+const leastPingPongs = 4
+
+// pingPongs counts how often a line was taken back: a false miss counts for a thread as often
+// as others miss the line after its own stores. Lines that one thread fills and others go on
+// with are lost in one direction only. Where most misses count, all do.
+func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
+	if s.tallies == 0 {
+		return
+	}
+	var suffered, caused [mostThreads]uint64
+	var after [mostThreads]map[uint32]uint64 // misses caused, by the store, as an index in the profile
+	var all uint64
+	for i := s.tallies; i != 0; i = a.memory.tallies[i].next {
+		t := &a.memory.tallies[i]
+		if t.misses == 0 {
+			continue
+		}
+		all += t.misses
+		suffered[t.to] += t.misses
+		caused[t.from] += t.misses
+		if after[t.from] == nil {
+			after[t.from] = map[uint32]uint64{}
+		}
+		after[t.from][a.code(t.site)] += t.misses
+	}
+	var most, next uint64
+	first, second := uint8(noOwner), uint8(noOwner)
+	for t := range caused {
+		n := min(suffered[t], caused[t])
+		if x.pingPongs += n; n > most {
+			most, next, first, second = n, most, uint8(t), first
+		} else if n > next {
+			next, second = n, uint8(t)
+		}
+	}
+	if second == noOwner {
+		x.pingPongs = 0
+		return
+	}
+	if 2*x.pingPongs >= all {
+		x.pingPongs = all
+	}
+	x.between, x.sites = [2]uint8{first, second}, [2]uint32{mostOf(after[first]), mostOf(after[second])}
+}
+
+// mostOf returns the key of the largest count, the least of equals.
+func mostOf(counts map[uint32]uint64) (key uint32) {
+	best := uint64(0)
+	for k, n := range counts {
+		if n > best || n == best && k < key {
+			best, key = n, k
+		}
+	}
+	return key
+}
+
+// lineSharing finds the data structures with lines in which several threads have words of
+// their own, whether they were lost to each other in this run or not.
+func (a *Analysis) lineSharing() []profile.LineSharing {
+	type set struct {
+		profile.LineSharing
+		owners, most uint64
+	}
+	sets := map[uint32]*set{}
+	m := &a.memory
+	for n := range m.lines.count {
+		l := m.lines.at(n)
+		if !l.shared {
+			continue
+		}
+		x := a.movesOf(l)
+		if x.moves == 0 {
+			continue
+		}
+		s := m.shares.at(l.words)
+		_, object := a.user(s.pair)
+		offset := max(l.number<<m.lineShift, s.begin) - s.begin
+		of := sets[object]
+		if of == nil {
+			of = &set{}
+			of.Object, of.Apart, of.Offset = object, x.apart, offset
+			sets[object] = of
+		}
+		of.Lines++
+		of.Moves += x.moves
+		of.PingPongs += x.pingPongs
+		of.owners |= x.owners
+		of.Apart, of.Offset = min(of.Apart, x.apart), min(of.Offset, offset)
+		threads := [2]uint32{a.threads.numbers[x.between[0]], a.threads.numbers[x.between[1]]}
+		if x.moves > of.most || x.moves == of.most && cmp.Or(slices.Compare(x.sites[:], of.Sites[:]), slices.Compare(threads[:], of.Threads[:])) < 0 {
+			of.most, of.Sites, of.Threads = x.moves, x.sites, threads
+		}
+	}
+	list := make([]profile.LineSharing, 0, len(sets))
+	for _, of := range sets {
+		of.Owners = uint32(bits.OnesCount64(of.owners))
+		list = append(list, of.LineSharing)
+	}
+	slices.SortFunc(list, profile.CompareLineSharing)
+	return list[:min(len(list), profile.MaxLineSharing)]
+}
