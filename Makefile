@@ -13,7 +13,7 @@ export CGO_ENABLED := 0
 # serves programs, checks and tests, in every checkout.
 export GOFLAGS := -trimpath $(filter-out -trimpath,$(GOFLAGS))
 # Only a test that never ends meets this limit. Checks have run go vet.
-TEST     := $(GO) test -vet=off -timeout=80m
+TEST     := $(GO) test -vet=off -timeout=2h
 WASM     := GOOS=js GOARCH=wasm
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 ARGS     ?=
@@ -208,13 +208,13 @@ fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
 
 # ---- measure it
 
-soak: build bin/wasmtest ## what takes hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, the blocks of SQLite, forty kills of pages and browsers
+soak: build bin/wasmtest ## what takes hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, the blocks of SQLite, every compiler on every traced program, 200 runs with cancelled threads, forty kills of pages and browsers
 	STACKGLASS_E2E=1 STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run 'TestKilledAtRandom|TestBrowserKilled|TestEightWorkers' ./tools/e2e
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run TestKilled ./tools/stackglass/internal/command
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run 'IntervalsCoverTheTruth|LongRun' ./core/analysis/sample
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run "Cyclic|Random" ./tools/stackglass/internal/shelf
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v ./core/loops/misses -rapid.checks=25000
-	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run SQLite ./tools/capture
+	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v ./tools/capture
 	STACKGLASS_SOAK=1 $(WASM) $(GO) test -count=1 -timeout=3h -v -run SoakOutside -exec="$(CURDIR)/bin/wasmtest" ./wasm/host
 
 bench: ## benchmarks, native (BENCH=Stack picks some)

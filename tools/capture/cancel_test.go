@@ -2,7 +2,6 @@ package capture
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -13,8 +12,8 @@ import (
 // whatever the thread is doing, and that the trace has what each thread did until then.
 func TestCancelledThreads(t *testing.T) {
 	t.Parallel()
-	program, runs := play(t, "cancel.c", "-pthread"), 1
-	if os.Getenv("STACKGLASS_SOAK") != "" {
+	program, runs := play(t, "cancel.c"), 1
+	if soak {
 		runs = 200
 	}
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ import (
 // TestSignalsOfTheKernel: what no process sends ends a program, too, as it would
 // end it without us.
 func TestSignalsOfTheKernel(t *testing.T) {
-	program := play(t, "deaths.c", "-pthread")
+	program := play(t, "deaths.c")
 	for how, signal := range map[string]syscall.Signal{
 		"alarm": syscall.SIGALRM, "virtual": syscall.SIGVTALRM, "profile": syscall.SIGPROF, "trap": syscall.SIGTRAP,
 	} {
@@ -44,7 +44,7 @@ func wantDeath(t *testing.T, how string, o *outcome, signal syscall.Signal) {
 // lock of the runtime's is never released. In the last two the trace is cut short.
 func TestSignalsAlwaysEnd(t *testing.T) {
 	t.Parallel()
-	program := play(t, "deaths.c", "-pthread")
+	program := play(t, "deaths.c")
 	for _, c := range []struct{ name, how, out string }{
 		{"recording", "busy", "out.sgt"},
 		{"pipe", "busy", fifo(t)},
@@ -93,7 +93,7 @@ func TestSignalsAlwaysEnd(t *testing.T) {
 // TestThreadsThatBeginLate: a thread whose first steps are made by the destructors
 // of its keys is in the trace, whichever of the rounds that is.
 func TestThreadsThatBeginLate(t *testing.T) {
-	program := play(t, "deaths.c", "-pthread")
+	program := play(t, "deaths.c")
 	for _, how := range []string{"late", "later", "last"} {
 		o := run(t, nil, program, how)
 		if !o.state.Success() || string(o.stdout) != "done\n" {
@@ -123,7 +123,7 @@ func TestThreadsThatBeginLate(t *testing.T) {
 // TestAlternateStacks: the trace is written even from a short one of the program's,
 // and a handler that asks for one where there is none has as much room as without us.
 func TestAlternateStacks(t *testing.T) {
-	program := play(t, "deaths.c", "-pthread")
+	program := play(t, "deaths.c")
 	wantDeath(t, "short stack", run(t, nil, program, "short stack"), syscall.SIGTERM)
 	o := run(t, nil, program, "no stack")
 	if !o.state.Success() || string(o.stdout) != "done\n" {
@@ -144,7 +144,7 @@ func fifo(t *testing.T) string {
 
 // TestPipe: a trace may go to a pipe, and a pipe without a reader holds nobody up.
 func TestPipe(t *testing.T) {
-	program := play(t, "deaths.c", "-pthread")
+	program := play(t, "deaths.c")
 	name := fifo(t)
 	o := run(t, []string{"STACKGLASS_OUT=" + name}, program, "none")
 	if want := "stackglass: " + name + " cannot be written: it is a pipe that nobody reads; the program runs without a trace\n"; string(o.stderr) != want {
@@ -169,7 +169,7 @@ func TestPipe(t *testing.T) {
 // TestForksAreWhole: daemon() ends the parent within the C library; what it did is
 // in the trace. A parent that goes on goes on in it, too.
 func TestForksAreWhole(t *testing.T) {
-	program := play(t, "deaths.c", "-pthread")
+	program := play(t, "deaths.c")
 	for _, c := range []struct {
 		how, ended string
 		loads      []uint64
@@ -188,7 +188,7 @@ func TestForksAreWhole(t *testing.T) {
 
 // TestStatusIsThatOfTheSystem: of an exit status the system keeps eight bits.
 func TestStatusIsThatOfTheSystem(t *testing.T) {
-	o := run(t, nil, play(t, "deaths.c", "-pthread"), "minus one")
+	o := run(t, nil, play(t, "deaths.c"), "minus one")
 	if got := o.trace(t, everything).ending.Status; got != 255 || o.state.ExitCode() != 255 {
 		t.Errorf("the trace says status %d, the system %d, want 255", got, o.state.ExitCode())
 	}
@@ -196,7 +196,7 @@ func TestStatusIsThatOfTheSystem(t *testing.T) {
 
 // TestSettings: a value that is not understood is said once, and passed over.
 func TestSettings(t *testing.T) {
-	program := play(t, "deaths.c", "-pthread")
+	program := play(t, "deaths.c")
 	for _, c := range []struct{ set, want string }{
 		{"STACKGLASS_MAX_BYTES=1X", "a number of bytes, with K, M, G or T for powers of 1024, as in 1.5G"},
 		{"STACKGLASS_MAX_BYTES=-1", "a number of bytes, with K, M, G or T for powers of 1024, as in 1.5G"},
@@ -226,7 +226,7 @@ func TestSettings(t *testing.T) {
 // TestLimitsInDecimals: a limit may have a point and a unit, and is the same
 // without them.
 func TestLimitsInDecimals(t *testing.T) {
-	program, rows := play(t, "ends.c", "-pthread"), map[string]int{}
+	program, rows := play(t, "ends.c"), map[string]int{}
 	for _, limit := range []string{"3.5M", "3584KiB", "3670016"} {
 		got := run(t, []string{"STACKGLASS_MAX_BYTES=" + limit}, program, "many").trace(t, everything)
 		if rows[limit] = got.Len(); got.ending.How != "limit" {
@@ -241,7 +241,7 @@ func TestLimitsInDecimals(t *testing.T) {
 // TestHandlersAreNamed: the trace says which signals the program handles, since
 // steps of handlers may be missing.
 func TestHandlersAreNamed(t *testing.T) {
-	program := play(t, "deaths.c", "-pthread")
+	program := play(t, "deaths.c")
 	for how, want := range map[string]string{"none": "", "no stack": "10"} {
 		said := ""
 		for _, f := range run(t, nil, program, how).trace(t, everything).header.Capture {

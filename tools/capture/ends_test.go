@@ -52,7 +52,7 @@ func sameAddresses(t *testing.T, what string, got, want []uint64) {
 // TestEndings: however a program ends, its trace is whole, and its exit status
 // and output are its own.
 func TestEndings(t *testing.T) {
-	program := play(t, "ends.c", "-pthread")
+	program := play(t, "ends.c")
 	hundred := [2]uint64{0, 100}
 	for _, c := range []struct {
 		how, stdout string
@@ -117,7 +117,7 @@ func sizeOf(t *testing.T, o *outcome) string {
 
 // TestKilled: what was written before is there.
 func TestKilled(t *testing.T) {
-	o := run(t, nil, play(t, "ends.c", "-pthread"), "kill")
+	o := run(t, nil, play(t, "ends.c"), "kill")
 	got := read(t, filepath.Join(o.dir, "out.sgt"), everything)
 	var damage *trace.DamageError
 	if !errors.As(got.err, &damage) || !errors.Is(damage, trace.ErrCutShort) {
@@ -133,7 +133,7 @@ func TestKilled(t *testing.T) {
 // TestHandlersSteps: a signal may come at any moment, and its handler may make
 // steps of its own. What is in the trace of the rest is whole and in order.
 func TestHandlersSteps(t *testing.T) {
-	o := run(t, nil, play(t, "ends.c", "-pthread"), "timer")
+	o := run(t, nil, play(t, "ends.c"), "timer")
 	content, err := os.ReadFile(filepath.Join(o.dir, "out.sgt"))
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestHandlersSteps(t *testing.T) {
 
 // TestForkedChild: a child has a file of its own if that is asked for.
 func TestForkedChild(t *testing.T) {
-	o := run(t, []string{"STACKGLASS_FORK=file"}, play(t, "ends.c", "-pthread"), "forks")
+	o := run(t, []string{"STACKGLASS_FORK=file"}, play(t, "ends.c"), "forks")
 	sameAddresses(t, "the parent", o.trace(t, everything).addresses(), counting([2]uint64{0, 100}, [2]uint64{100, 4}))
 	files, err := filepath.Glob(filepath.Join(o.dir, "out.sgt.*"))
 	if err != nil || len(files) != 2 {
@@ -181,7 +181,7 @@ func TestForkedChild(t *testing.T) {
 // TestFullDisk: a trace that cannot be written says so once, and the program runs
 // on.
 func TestFullDisk(t *testing.T) {
-	program := play(t, "ends.c", "-pthread")
+	program := play(t, "ends.c")
 	for _, c := range []struct{ out, how, want string }{
 		{"/dev/full", "many", "/dev/full cannot be written: the disk is full; the program runs without a trace"},
 		{"/nowhere/out.sgt", "", "/nowhere/out.sgt cannot be written: its folder does not exist; the program runs without a trace"},
@@ -210,7 +210,7 @@ func TestFullDisk(t *testing.T) {
 
 // TestLimit: a trace ends at the limit.
 func TestLimit(t *testing.T) {
-	o := run(t, append(verbose, "STACKGLASS_MAX_BYTES=4M"), play(t, "ends.c", "-pthread"), "many")
+	o := run(t, append(verbose, "STACKGLASS_MAX_BYTES=4M"), play(t, "ends.c"), "many")
 	got := o.trace(t, everything)
 	info, err := os.Stat(filepath.Join(o.dir, "out.sgt"))
 	if err != nil {
@@ -229,7 +229,7 @@ func TestLimit(t *testing.T) {
 
 // TestRegions: calipers are in the trace, and may limit it.
 func TestRegions(t *testing.T) {
-	program := play(t, "ends.c", "-pthread")
+	program := play(t, "ends.c")
 	parts := [][2]uint64{{0, 100}, {1000, 10}, {2000, 20}, {3000, 30}, {4000, 40}, {5000, 50}}
 	pick := func(which ...int) (list [][2]uint64) {
 		for _, i := range which {
@@ -273,7 +273,7 @@ var verbose = []string{"STACKGLASS_VERBOSE=1"}
 // environment says otherwise: Tcl's exec and other build tools take any text on standard
 // error for a failure.
 func TestReport(t *testing.T) {
-	program := play(t, "ends.c", "-pthread")
+	program := play(t, "ends.c")
 	for _, c := range []struct {
 		env                string // separated by spaces
 		captured, onScreen bool   // whether it reports
@@ -327,7 +327,7 @@ func onTerminal(t *testing.T, env []string, program string) string {
 
 // TestOutput checks that the environment names the trace.
 func TestOutput(t *testing.T) {
-	program := play(t, "ends.c", "-pthread")
+	program := play(t, "ends.c")
 	o := run(t, []string{"STACKGLASS_OUT=a%pz.sgt"}, program)
 	if files, _ := filepath.Glob(filepath.Join(o.dir, "a*z.sgt")); len(files) != 1 || strings.Contains(files[0], "%") {
 		t.Errorf("wrote %v, want one file with the process's number", files)

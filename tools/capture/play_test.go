@@ -104,10 +104,47 @@ func newestClang(t *testing.T) string {
 	return all[len(all)-1]
 }
 
-// play compiles a program of testdata/play and gives its path.
-func play(t *testing.T, name string, flags ...string) string {
+// soak has every compiler take every test, and tests run longer.
+var soak = os.Getenv("STACKGLASS_SOAK") != ""
+
+// worth reports whether a test runs with a compiler: all do with the newest one. With
+// older ones, which differ from it in the IR that they write, only samples do.
+func worth(clang string, sample bool) bool {
+	all := compilers()
+	return soak || sample || clang == all[len(all)-1]
+}
+
+// played are the programs of testdata/play that are compiled, by name.
+var played struct {
+	sync.Mutex
+	folder string
+	made   map[string]string
+}
+
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "stackglass-play-")
+	must(err)
+	played.folder, played.made = folder, map[string]string{}
+	code := m.Run()
+	os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+// play compiles a program of testdata/play, once, and returns its path.
+func play(t *testing.T, name string) string {
 	t.Helper()
-	clang, dir := newestClang(t), t.TempDir()
+	clang := newestClang(t)
+	played.Lock()
+	defer played.Unlock()
+	if played.made[name] == "" {
+		played.made[name] = compilePlay(t, clang, name)
+	}
+	return played.made[name]
+}
+
+func compilePlay(t *testing.T, clang, name string) string {
+	t.Helper()
+	dir := played.folder
 	r, err := BuildRuntime(clang)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +154,7 @@ func play(t *testing.T, name string, flags ...string) string {
 	}
 	out := filepath.Join(dir, strings.TrimSuffix(name, ".c"))
 	args := []string{"-O1", "-g0", "-Wall", "-Wextra", "-Werror", "-Wno-unused-const-variable", "-Wno-unused-function", "-I", dir, "-I", r.Folder, filepath.Join("testdata", "play", name), "-o", out}
-	args = append(args, flags...)
+	args = append(args, "-pthread")
 	args = append(args, r.programLink(false)...)
 	if said, err := exec.Command(clang, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, said)
@@ -261,7 +298,7 @@ func TestMaskedLanes(t *testing.T) {
 // TestSlicedOrder: every thread's own steps are in order, tickets are few, and
 // threads follow those that made them.
 func TestSlicedOrder(t *testing.T) {
-	o := run(t, []string{"STACKGLASS_ORDER=sliced"}, play(t, "counting.c", "-pthread"))
+	o := run(t, []string{"STACKGLASS_ORDER=sliced"}, play(t, "counting.c"))
 	got := o.trace(t, everything)
 	next := map[uint32]uint64{}
 	for i, kind := range got.Kind {
@@ -304,7 +341,7 @@ func last(got *traced, kind trace.Kind) int {
 // TestTwoProcesses: a second process of a program does not write into the first
 // one's trace.
 func TestTwoProcesses(t *testing.T) {
-	o := run(t, nil, play(t, "counting.c", "-pthread"), "again")
+	o := run(t, nil, play(t, "counting.c"), "again")
 	files, err := filepath.Glob(filepath.Join(o.dir, "out.sgt*"))
 	if err != nil || len(files) != 2 {
 		t.Fatalf("%v were written, want two files", files)
@@ -318,7 +355,7 @@ func TestTwoProcesses(t *testing.T) {
 
 // TestTokenIsInOrder: exact order is the order of what locks let happen.
 func TestTokenIsInOrder(t *testing.T) {
-	o := run(t, nil, play(t, "token.c", "-pthread"))
+	o := run(t, nil, play(t, "token.c"))
 	got, want := o.trace(t, everything), uint64(0)
 	started := map[uint64]int{}
 	for i, addr := range got.Addr {

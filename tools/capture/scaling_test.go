@@ -25,6 +25,7 @@ func TestScaling(t *testing.T) {
 	for _, name := range []string{"matmul", "jacobi"} {
 		for level, sizes := range map[string][]int64{"-O0": {16, 24, 32, 40, 72}, "-O2": {32, 48, 64, 80, 144}} {
 			t.Run(name+level, func(t *testing.T) {
+				t.Parallel()
 				source, err := filepath.Abs(filepath.Join("testdata", "scaling", name+".c"))
 				if err != nil {
 					t.Fatal(err)

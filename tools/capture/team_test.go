@@ -25,12 +25,16 @@ func TestTeamDoesWhatIsForetold(t *testing.T) {
 			continue
 		}
 		for _, level := range []string{"-O0", "-O1", "-O2"} {
+			if !worth(clang, level == "-O1") {
+				continue
+			}
 			program := filepath.Join(t.TempDir(), "team")
 			traceCompile(t, clang, level, "-fopenmp", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-no-pie", "-fno-pie",
 				sourceOf(t, "team.c"), "-o", program)
 			one := run(t, []string{"OMP_NUM_THREADS=1"}, program).trace(t, everything&^(1<<trace.BareBlock))
 			for _, cores := range []int{1, 2, 3, 4, 8} {
 				t.Run(fmt.Sprint(filepath.Base(clang), level, cores), func(t *testing.T) {
+					t.Parallel()
 					m, err := multicore.Mimic(&described{tracetest.NewReader(one.Batch, 1000), one.header}, multicore.Options{Cores: cores}, nil)
 					if err != nil {
 						t.Fatal(err)

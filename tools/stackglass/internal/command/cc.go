@@ -69,6 +69,9 @@ goes to, the signal ends the program all the same.`,
 				_, err := a.stdout.Write(capture.Header())
 				return err
 			}
+			if len(args) == 0 {
+				args = []string{"nothing"}
+			}
 			return usagef("give a compiler and its arguments behind --, as in: stackglass cc -- clang -O2 -o app app.c; got ", strings.Join(args, " "))
 		},
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestCompilerLines(t *testing.T) {
-	expect(t, ask("cc"), exitUsage, "give a compiler and its arguments behind --")
+	expect(t, ask("cc"), exitUsage, "give a compiler and its arguments behind --", "got nothing")
 	expect(t, ask("cc", "clang", "x.c"), exitUsage, "give a compiler and its arguments behind --", "clang x.c")
 	expect(t, ask("cc", "--", "no-compiler", "x.c"), exitUsage, "no-compiler: there is no such compiler")
 	if got := ask("cc", "--header"); got.code != exitOK || !strings.Contains(got.stdout, "static inline void stackglass_begin(const char *tag)") {
