@@ -29,8 +29,8 @@ type plot struct {
 
 func newPlot(c *profile.Curve, lineBytes uint32, levels []hierarchy.Level) plot {
 	farthest := uint64(1)
-	if n := len(c.Distances); n > 0 {
-		farthest = c.Distances[n-1] + 1
+	if longest, ok := c.Longest(); ok {
+		farthest = longest + 1
 	}
 	for i := range levels {
 		farthest = max(farthest, levels[i].Cache.Lines())
@@ -127,8 +127,8 @@ func (p *page) curve(c *profile.Curve, lineBytes uint32, levels []hierarchy.Leve
 // curveSentence says what the curve shows.
 func curveSentence(c *profile.Curve, lineBytes uint32) string {
 	text := "A fully associative LRU cache of one line misses " + percent(c.MissRatio(1)) + " of " + report.Count(c.Accesses).Human() + " accesses"
-	if n := len(c.Distances); n > 0 {
-		text += ", one of " + report.Bytes((c.Distances[n-1]+1)*uint64(lineBytes)).Human() + " or more " + percent(c.MissRatio(1<<62))
+	if longest, ok := c.Longest(); ok {
+		text += ", one of " + report.Bytes((longest+1)*uint64(lineBytes)).Human() + " or more " + percent(c.MissRatio(1<<62))
 	}
 	return text + ": the first access to each of " + report.Count(c.Cold).Human() + " lines. Exact; levels are marked where a fully associative cache of their size is."
 }

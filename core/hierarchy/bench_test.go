@@ -55,7 +55,7 @@ func BenchmarkPlainSum(b *testing.B) {
 	curve := profile.NewCurve(p.Locality[0].Histogram(trace.AllKinds))
 	for b.Loop() {
 		var sum float64
-		for _, d := range curve.Distances {
+		for d := range curve.From(0) {
 			sum += hierarchy.HitProbability(d, 512, 8)
 		}
 		if sum <= 0 {

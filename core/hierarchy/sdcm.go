@@ -125,21 +125,24 @@ const stepsByRecurrence = 512
 // and that term follows from the one before by one product, so that dense
 // distances, as histograms have them, cost a few operations each.
 func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
-	first := sort.Search(len(c.Distances), func(i int) bool { return HitProbability(c.Distances[i], lines, ways) < surely })
+	first := sort.Search(c.Len(), func(i int) bool {
+		d, _ := c.At(i)
+		return HitProbability(d, lines, ways) < surely
+	})
 	var hits float64
 	var before uint64
 	if first > 0 {
-		before = c.Upto[first-1]
+		_, before = c.At(first - 1)
 		hits = float64(before)
 	}
 	at := chance{lines: lines, ways: ways}
-	for i := first; i < len(c.Distances); i++ {
-		at.moveTo(c.Distances[i])
+	for d, upto := range c.From(first) {
+		at.moveTo(d)
 		if at.hit < hardly {
 			break // it only falls from here on
 		}
-		hits += at.hit * float64(c.Upto[i]-before)
-		before = c.Upto[i]
+		hits += at.hit * float64(upto-before)
+		before = upto
 	}
 	return hits
 }

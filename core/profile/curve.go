@@ -1,37 +1,101 @@
 package profile
 
-import "sort"
+import (
+	"iter"
+	"sort"
+)
 
 // Curve answers, for one histogram, the hits and misses of a fully associative
 // LRU cache of any capacity: MODELS §1, m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A.
+//
+// It refers to the histogram, which must not change, and adds 24 bytes for each of the
+// histogram's blocks, that is for up to 256 distances.
 type Curve struct {
-	Distances []uint64 // the distances that occur, ascending
-	Upto      []uint64 // accesses with a distance ≤ Distances[i]
-	Accesses  uint64   // A, cold accesses included
-	Cold      uint64   // F(∞)
+	Accesses uint64 // A, cold accesses included
+	Cold     uint64 // F(∞)
+
+	h      *Histogram
+	blocks []curveBlock // those with distances that occur, ascending
+	length int
+}
+
+// curveBlock says what comes before a block of a histogram.
+type curveBlock struct {
+	first uint64 // the least distance that the block counts
+	index int    // number of distances that occur before
+	hits  uint64 // accesses with these
 }
 
 // NewCurve sums up a histogram and its cold accesses.
 func NewCurve(h *Histogram, cold uint64) *Curve {
-	n := h.distinct() // so that lists need not grow, which takes most of the time
-	c := &Curve{Cold: cold, Distances: make([]uint64, 0, n), Upto: make([]uint64, 0, n)}
+	c := &Curve{Cold: cold, h: h}
 	var hits uint64
 	for d, count := range h.All() {
+		if first := d / blockLen * blockLen; len(c.blocks) == 0 || c.blocks[len(c.blocks)-1].first != first {
+			c.blocks = append(c.blocks, curveBlock{first, c.length, hits})
+		}
 		hits += count
-		c.Distances = append(c.Distances, d)
-		c.Upto = append(c.Upto, hits)
+		c.length++
 	}
 	c.Accesses = hits + cold
 	return c
 }
 
+// Len is the number of distances that occur.
+func (c *Curve) Len() int { return c.length }
+
+// Longest is the longest distance that occurs. ok is false where none does.
+func (c *Curve) Longest() (d uint64, ok bool) {
+	if c.length == 0 {
+		return 0, false
+	}
+	d, _ = c.At(c.length - 1)
+	return d, true
+}
+
+// At returns the i-th of the distances that occur, ascending from 0, and the number of
+// accesses with a distance of at most that.
+func (c *Curve) At(i int) (d, upto uint64) {
+	for d, upto := range c.From(i) {
+		return d, upto
+	}
+	panic("a distance beyond the last of a curve")
+}
+
+// From yields the distances that occur from the i-th on, as At returns them.
+func (c *Curve) From(i int) iter.Seq2[uint64, uint64] {
+	return func(yield func(d, upto uint64) bool) {
+		b := max(sort.Search(len(c.blocks), func(b int) bool { return c.blocks[b].index > i })-1, 0)
+		for ; b < len(c.blocks); b++ {
+			at := c.blocks[b]
+			more := c.h.yieldBlock(c.h.block(at.first), at.first, func(d, count uint64) bool {
+				at.hits += count
+				at.index++
+				return at.index <= i || yield(d, at.hits)
+			})
+			if !more {
+				return
+			}
+		}
+	}
+}
+
 // Hits is the number of accesses that hit in a cache of capacityLines lines.
 func (c *Curve) Hits(capacityLines uint64) uint64 {
-	i := sort.Search(len(c.Distances), func(i int) bool { return c.Distances[i] >= capacityLines })
-	if i == 0 {
+	b := sort.Search(len(c.blocks), func(b int) bool { return c.blocks[b].first >= capacityLines }) - 1
+	if b < 0 {
 		return 0
 	}
-	return c.Upto[i-1]
+	at := c.blocks[b]
+	hits := at.hits
+	c.h.yieldBlock(c.h.block(at.first), at.first, func(d, count uint64) bool {
+		if d >= capacityLines {
+			return false
+		}
+		hits += count
+		return true
+	})
+	return hits
 }
 
 // Misses is the number of accesses that miss in a cache of capacityLines lines.
@@ -46,8 +110,24 @@ func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
 	if misses >= c.Accesses {
 		return 0, true
 	}
-	i := sort.Search(len(c.Upto), func(i int) bool { return c.Accesses-c.Upto[i] <= misses })
-	return c.Distances[i] + 1, true
+	d, _ := c.leastWith(func(upto uint64) bool { return c.Accesses-upto <= misses })
+	return d + 1, true
+}
+
+// leastWith is the least distance up to which there are enough accesses. enough stays
+// true once it is. ok is false where there are never enough.
+func (c *Curve) leastWith(enough func(upto uint64) bool) (d uint64, ok bool) {
+	// The last block before which there are not enough.
+	b := max(sort.Search(len(c.blocks), func(b int) bool { return enough(c.blocks[b].hits) })-1, 0)
+	if b == len(c.blocks) {
+		return 0, false
+	}
+	for d, upto := range c.From(c.blocks[b].index) {
+		if enough(upto) {
+			return d, true
+		}
+	}
+	return 0, false
 }
 
 // MissRatio is the share of accesses that miss, 0 for no accesses.
@@ -61,13 +141,13 @@ func (c *Curve) MissRatio(capacityLines uint64) float64 {
 // Points yields the curve's breakpoints: each capacity, from one line on, at
 // which the number of misses changes, with the misses from there on.
 func (c *Curve) Points(yield func(capacityLines, misses uint64) bool) {
-	if len(c.Distances) == 0 || c.Distances[0] != 0 {
+	if c.length == 0 || c.Hits(1) == 0 {
 		if !yield(1, c.Misses(1)) {
 			return
 		}
 	}
-	for i, d := range c.Distances {
-		if !yield(d+1, c.Accesses-c.Upto[i]) {
+	for d, upto := range c.From(0) {
+		if !yield(d+1, c.Accesses-upto) {
 			return
 		}
 	}
@@ -86,9 +166,5 @@ func (c *Curve) Capacities() (lines []uint64) {
 // keep that share out of reach.
 func (c *Curve) DistanceAtShare(share float64) (d uint64, ok bool) {
 	want := share * float64(c.Accesses)
-	i := sort.Search(len(c.Upto), func(i int) bool { return float64(c.Upto[i]) >= want })
-	if i == len(c.Upto) {
-		return 0, false
-	}
-	return c.Distances[i], true
+	return c.leastWith(func(upto uint64) bool { return float64(upto) >= want })
 }

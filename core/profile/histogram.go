@@ -165,32 +165,6 @@ func (h *Histogram) yieldBlock(b *block, first uint64, yield func(d, count uint6
 	return true
 }
 
-// distinct is the number of distances that occur, but for those that wrapped to 0.
-func (h *Histogram) distinct() (n int) {
-	for _, page := range h.pages {
-		if page == nil {
-			continue
-		}
-		for i := range page {
-			if b := &page[i]; b.wide != nil {
-				n += occurring(b.wide[:])
-			} else if b.narrow != nil {
-				n += occurring(b.narrow[:])
-			}
-		}
-	}
-	return n
-}
-
-func occurring[T uint8 | uint32](counters []T) (n int) {
-	for _, c := range counters {
-		if c != 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // Total is the number of occurrences of all distances.
 func (h *Histogram) Total() uint64 {
 	var total uint64

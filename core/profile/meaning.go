@@ -113,7 +113,7 @@ func (l *Locality) MedianReuse() (median, deviation uint64, ok bool) {
 		return 0, 0, false
 	}
 	half := (c.Accesses + 1) / 2
-	longest := c.Distances[len(c.Distances)-1]
+	longest, _ := c.Longest()
 	deviation = uint64(sort.Search(int(longest), func(radius int) bool {
 		r := uint64(radius)
 		return c.Hits(median+r+1)-c.Hits(median-min(r, median)) >= half

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"maps"
 	"math/bits"
 	"math/rand/v2"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
+	"pgregory.net/rapid"
 )
 
 func TestHistogram(t *testing.T) {
@@ -152,6 +154,83 @@ func TestCurve(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("the curve of nothing has %d breakpoints, want one", n)
+	}
+}
+
+// A curve gives what follows from the distances one by one, and takes no memory for each.
+func TestCurveIsThatOfItsDistances(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h, cold := new(profile.Histogram), rapid.Uint64Range(0, 9).Draw(t, "cold")
+		counts := map[uint64]uint64{}
+		for range rapid.IntRange(0, 40).Draw(t, "distances") {
+			first := rapid.SampledFrom([]uint64{0, 200, 250, 1000, 65_500, 1 << 20}).Draw(t, "near")
+			d, n := first+rapid.Uint64Range(0, 70).Draw(t, "beyond"), rapid.SampledFrom([]uint64{1, 3, 300, 1 << 33}).Draw(t, "times")
+			h.AddN(d, n)
+			counts[d] += n
+		}
+		ascending := slices.Sorted(maps.Keys(counts))
+		c := profile.NewCurve(h, cold)
+		if c.Len() != len(ascending) || c.Cold != cold {
+			t.Fatalf("%d distances, %d cold, want %d and %d", c.Len(), c.Cold, len(ascending), cold)
+		}
+		hits := uint64(0)
+		for i, d := range ascending {
+			if got := c.Hits(d); got != hits {
+				t.Fatalf("%d hits in %d lines, want %d", got, d, hits)
+			}
+			misses := c.Accesses - hits
+			hits += counts[d]
+			if got, upto := c.At(i); got != d || upto != hits || c.Hits(d+1) != hits {
+				t.Fatalf("the distance at %d is %d with %d accesses up to it, %d hits, want %d with %d", i, got, upto, c.Hits(d+1), d, hits)
+			}
+			n := i
+			for d, upto := range c.From(i) {
+				if before := c.Hits(d); d != ascending[n] || upto != before+counts[d] {
+					t.Fatalf("from %d on: distance %d at %d, %d accesses up to it", i, d, n, upto)
+				}
+				n++
+			}
+			if n != len(ascending) {
+				t.Fatalf("from %d on there are %d distances of %d", i, n, len(ascending))
+			}
+			if most := misses - 1; most >= cold {
+				if got, ok := c.CapacityFor(most); got != d+1 || !ok {
+					t.Fatalf("no more than %d misses from %d lines on, want %d", most, got, d+1)
+				}
+			}
+		}
+		if c.Accesses != hits+cold {
+			t.Fatalf("%d accesses, want %d", c.Accesses, hits+cold)
+		}
+		longest, ok := c.Longest()
+		if ok != (len(ascending) > 0) || ok && longest != ascending[len(ascending)-1] {
+			t.Fatalf("longest %d, %v", longest, ok)
+		}
+		for _, share := range []float64{0, 0.25, 0.5, 1} {
+			at := slices.IndexFunc(ascending, func(d uint64) bool { return float64(c.Hits(d+1)) >= share*float64(c.Accesses) })
+			if d, ok := c.DistanceAtShare(share); ok != (at >= 0) || ok && d != ascending[at] {
+				t.Fatalf("%g of the accesses are within %d, %v, want index %d", share, d, ok, at)
+			}
+		}
+	})
+}
+
+// The curve of a histogram of many distances is far smaller than that.
+func TestCurveIsSmall(t *testing.T) {
+	const distances = 1 << 20
+	h := new(profile.Histogram)
+	for d := range uint64(distances) {
+		h.Add(d)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c := profile.NewCurve(h, 0)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > distances {
+		t.Errorf("the curve of %d distances took %d bytes", distances, got)
+	}
+	if c.Hits(distances/2) != distances/2 {
+		t.Errorf("%d hits", c.Hits(distances/2))
 	}
 }
 

@@ -30,8 +30,8 @@ func (b Bin) Label() string {
 // ones included, and the cold one at the end.
 func (v *View) Bins() []Bin {
 	var bins []Bin
-	if n := len(v.Curve.Distances); n > 0 {
-		for k := 0; k <= profile.DistanceBin(v.Curve.Distances[n-1]); k++ {
+	if longest, ok := v.Curve.Longest(); ok {
+		for k := 0; k <= profile.DistanceBin(longest); k++ {
 			b := Bin{}
 			if k > 0 {
 				b.Low, b.High = 1<<(k-1), 1<<k-1
@@ -46,7 +46,7 @@ func (v *View) Bins() []Bin {
 // HistogramTable is every distance that occurs with its exact count.
 func (v *View) HistogramTable() *Table {
 	c := v.Curve
-	rows := len(c.Distances) + 1
+	rows, all := c.Len()+1, distances{curve: c}
 	return &Table{
 		Caption: "Accesses by stack distance",
 		Columns: []Column{{Name: "distance", Unit: "lines"}, {Name: "accesses"}, {Name: "cumulative share"}},
@@ -55,22 +55,46 @@ func (v *View) HistogramTable() *Table {
 			if i == rows-1 {
 				return []string{"cold", Exact(c.Cold), Percent(1)}
 			}
-			return []string{Exact(c.Distances[i]), Exact(distanceCount(c, i)), Percent(Ratio(c.Upto[i], c.Accesses))}
+			d, count, upto := all.at(i)
+			return []string{Exact(d), Exact(count), Percent(Ratio(upto, c.Accesses))}
 		},
 		CSVHeader: "distance,count",
 		CSVRow: func(i int) string {
 			if i == rows-1 {
 				return "inf," + strconv.FormatUint(c.Cold, 10)
 			}
-			return strconv.FormatUint(c.Distances[i], 10) + "," + strconv.FormatUint(distanceCount(c, i), 10)
+			d, count, _ := all.at(i)
+			return strconv.FormatUint(d, 10) + "," + strconv.FormatUint(count, 10)
 		},
 	}
 }
 
-// distanceCount is the number of accesses with the i-th distance of a curve.
-func distanceCount(c *profile.Curve, i int) uint64 {
-	if i == 0 {
-		return c.Upto[0]
+// distances reads the distances of a curve by their index. It is fast for those that
+// follow one another.
+type distances struct {
+	curve *profile.Curve
+	first int // index of the first in read
+	read  []distance
+}
+
+type distance struct{ d, count, upto uint64 }
+
+// at returns the i-th distance, its accesses, and the accesses with at most that distance.
+func (r *distances) at(i int) (d, count, upto uint64) {
+	const together = 256
+	if i < r.first || i >= r.first+len(r.read) {
+		before := uint64(0)
+		if i > 0 {
+			_, before = r.curve.At(i - 1)
+		}
+		r.first, r.read = i, r.read[:0]
+		for d, upto := range r.curve.From(i) {
+			r.read = append(r.read, distance{d, upto - before, upto})
+			if before = upto; len(r.read) == together {
+				break
+			}
+		}
 	}
-	return c.Upto[i] - c.Upto[i-1]
+	got := r.read[i-r.first]
+	return got.d, got.count, got.upto
 }

@@ -88,7 +88,7 @@ func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 // that is. Each that is kept is exact.
 func (v *View) curvePoints(chart *Chart, most float64) []float64 {
 	step := 1.0
-	if n := len(v.Curve.Distances); n > curvePoints {
+	if v.Curve.Len() > curvePoints {
 		step = math.Exp(math.Log(most/float64(v.LineBytes)) / (curvePoints / 2))
 	}
 	var y []float64
@@ -125,31 +125,39 @@ func (v *View) curveSentence() string {
 		return "No accesses yet."
 	}
 	text := "A cache of one line misses " + Percent(c.MissRatio(1)) + " of accesses"
-	if n := len(c.Distances); n > 0 {
+	if longest, ok := c.Longest(); ok {
 		text += ", one of 32" + thin + "KiB " + Percent(v.MissRatio(32<<10)) + "; from " +
-			Bytes((c.Distances[n-1]+1)*v.LineBytes) + " on only first accesses miss, " + Percent(Ratio(c.Cold, c.Accesses))
+			Bytes((longest+1)*v.LineBytes) + " on only first accesses miss, " + Percent(Ratio(c.Cold, c.Accesses))
 	}
 	return text + "."
 }
 
 // CurveTable is every breakpoint of the curve.
 func (v *View) CurveTable() *Table {
-	var capacities, misses []uint64
-	v.Curve.Points(func(c, m uint64) bool {
-		capacities, misses = append(capacities, c), append(misses, m)
-		return true
-	})
+	c, before := v.Curve, 0
+	if c.Hits(1) == 0 {
+		before = 1 // a cache of one line, in which nothing hits
+	}
+	all := distances{curve: c}
+	at := func(i int) (capacity, misses uint64) {
+		if i < before {
+			return 1, c.Accesses
+		}
+		d, _, upto := all.at(i - before)
+		return d + 1, c.Accesses - upto
+	}
 	return &Table{
 		Caption: "Misses by cache size, each size at which they change" + v.oneCache(),
 		Columns: []Column{{Name: "cache size"}, {Name: "capacity", Unit: "lines"}, {Name: "misses"}, {Name: "miss ratio"}},
-		Rows:    len(capacities),
+		Rows:    before + c.Len(),
 		Row: func(i int) []string {
-			return []string{Bytes(capacities[i] * v.LineBytes), Exact(capacities[i]), Exact(misses[i]),
-				Percent(Ratio(misses[i], v.Curve.Accesses))}
+			capacity, misses := at(i)
+			return []string{Bytes(capacity * v.LineBytes), Exact(capacity), Exact(misses), Percent(Ratio(misses, c.Accesses))}
 		},
 		CSVHeader: "capacity_lines,misses",
 		CSVRow: func(i int) string {
-			return strconv.FormatUint(capacities[i], 10) + "," + strconv.FormatUint(misses[i], 10)
+			capacity, misses := at(i)
+			return strconv.FormatUint(capacity, 10) + "," + strconv.FormatUint(misses, 10)
 		},
 	}
 }

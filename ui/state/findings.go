@@ -125,8 +125,8 @@ func (v *View) kneeWords(k Knee) string {
 func (v *View) cold() Finding {
 	share := Ratio(v.Curve.Cold, v.Curve.Accesses)
 	text := Exact(v.Curve.Cold) + " accesses, " + Percent(share) + ", are the first to their line. No cache saves them, only prefetching or touching less."
-	if n := len(v.Curve.Distances); n > 0 {
-		text += " From " + Bytes((v.Curve.Distances[n-1]+1)*v.LineBytes) + " on, they are the only misses."
+	if longest, ok := v.Curve.Longest(); ok {
+		text += " From " + Bytes((longest+1)*v.LineBytes) + " on, they are the only misses."
 	}
 	return Finding{ID: "cold", Title: "First accesses", Text: text, Tab: TabLocality}
 }

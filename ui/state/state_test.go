@@ -334,8 +334,8 @@ func TestTables(t *testing.T) {
 // Every drawn point of a long curve is exact, and the ends are there.
 func TestLongCurveIsThinnedExactly(t *testing.T) {
 	v := NewView(analysed(t, tracetest.Stream(60_000, tracetest.Uniform(9000, 1)), analysis.Spec{}), 0)
-	if len(v.Curve.Distances) <= curvePoints {
-		t.Fatalf("only %d breakpoints: the trace does not test thinning", len(v.Curve.Distances))
+	if v.Curve.Len() <= curvePoints {
+		t.Fatalf("only %d breakpoints: the trace does not test thinning", v.Curve.Len())
 	}
 	c := v.MissCurve(nil)
 	if n := len(c.At); n > curvePoints+2 || n < 100 {

@@ -102,25 +102,24 @@ func (v *View) Knees(most int) []Knee {
 func (v *View) steepest(others []Knee, width func(uint64) uint64) (best Knee, found bool) {
 	c := v.Curve
 	gain := c.Accesses / 50
-	below := 0 // distances that the smaller capacity hits
-	for i, d := range c.Distances {
+	below, all := 0, distances{curve: c} // distances that the smaller capacity hits
+	for d, upto := range c.From(0) {
 		lines := d + 1
 		if lines < 4 {
 			continue
 		}
-		for c.Distances[below] < lines-width(lines) {
+		next, count, hits := all.at(below)
+		for next < lines-width(lines) {
 			below++
+			next, count, hits = all.at(below)
 		}
-		hits := uint64(0)
-		if below > 0 {
-			hits = c.Upto[below-1]
-		}
+		hits -= count
 		// The next distance is the largest capacity that hits no more.
-		k := Knee{Below: c.Distances[below], Lines: lines}
-		if c.Upto[i]-hits <= gain || nearKnee(others, k) {
+		k := Knee{Below: next, Lines: lines}
+		if upto-hits <= gain || nearKnee(others, k) {
 			continue
 		}
-		gain = c.Upto[i] - hits
+		gain = upto - hits
 		k.From, k.To = c.MissRatio(k.Below), c.MissRatio(lines)
 		best, found = k, true
 	}
@@ -134,12 +133,16 @@ func (v *View) steepest(others []Knee, width func(uint64) uint64) (best Knee, fo
 // 20 of it lie above.
 func (k *Knee) tighten(c *profile.Curve) {
 	least := (k.From - k.To) * 0.95
-	for i := sort.Search(len(c.Distances), func(i int) bool { return c.Distances[i] > k.Below }); i < len(c.Distances); i++ {
-		from := c.MissRatio(c.Distances[i])
-		if c.Distances[i] >= k.Lines || from-k.To < least {
+	first := sort.Search(c.Len(), func(i int) bool {
+		d, _ := c.At(i)
+		return d > k.Below
+	})
+	for d := range c.From(first) {
+		from := c.MissRatio(d)
+		if d >= k.Lines || from-k.To < least {
 			return
 		}
-		k.Below, k.From = c.Distances[i], from
+		k.Below, k.From = d, from
 	}
 }
 
