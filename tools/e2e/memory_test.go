@@ -1,10 +1,20 @@
 package e2e
 
 import (
+	"context"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/systeminfo"
+	"github.com/chromedp/chromedp"
+
+	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
 // wideTrace touches some 800,000 lines in no order.
@@ -18,6 +28,76 @@ func (p *tab) wideTrace() string {
 		b = append(b, '\n')
 	}
 	return p.write("wide.din", b)
+}
+
+// TestBudgetIsOfTheWholeTab analyses random references to many more lines than fit in the
+// run's memory, so that every distance occurs. The process of the tab, with the page, its
+// workers and what it hands to the browser, keeps within the budget and half a gigabyte,
+// of which the compiled programs and the browser itself take more than half.
+func TestBudgetIsOfTheWholeTab(t *testing.T) {
+	if !soaking {
+		t.Skip("left out: it takes minutes; STACKGLASS_SOAK=1 runs it")
+	}
+	s := needStage(t)
+	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
+		t.Skip("left out: this system does not tell what a process holds")
+	}
+	path, err := chromium.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser, err := startBrowser(t.Context(), path, t.TempDir(), s.anyHost.port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer chromedp.Cancel(browser)
+	const references, lines, budget, beside = 20_000_000, 12_000_000, 96 << 20, 512 << 20
+	random := rand.New(rand.NewPCG(12, 34))
+	var b []byte
+	for range references {
+		b = append(b, "0 "...)
+		b = append(strconv.AppendUint(b, random.Uint64N(lines)<<6, 16), '\n')
+	}
+	p := newTabIn(t, browser, serve(t, ":0"))
+	p.open()
+	eval[any](p, `document.querySelector("#settings").open = true, document.querySelector("#memory").add(new Option("96MiB", "96MiB", true, true))`)
+	p.drop(p.write("chase.din", b))
+	b = nil
+	p.waitFor("[data-running]")
+	const ended = `!document.querySelector("[data-running]") && !!document.querySelector("#digest")?.dataset.digest`
+	var most int64
+	beyond := false
+	for ; !eval[bool](p, ended); time.Sleep(200 * time.Millisecond) {
+		if held := largestRenderer(t, browser); held > most {
+			most = held
+			t.Logf("%d MB, the page says %q at %s", most>>20, p.text("#run-memory"), p.text("#run-percent"))
+		}
+		if beyond = beyond || p.has("#run-outside"); p.has("#problem") {
+			t.Fatal(p.text("#problem"))
+		}
+	}
+	if !beyond {
+		t.Error("everything fitted in memory")
+	}
+	if most = max(most, largestRenderer(t, browser)); most > budget+beside {
+		t.Errorf("the tab held %d bytes, want %d at most", most, budget+beside)
+	}
+}
+
+// largestRenderer is the memory that no file backs of the largest process for a page, in
+// bytes.
+func largestRenderer(t *testing.T, browser context.Context) (most int64) {
+	t.Helper()
+	processes, err := chromedp.CallBrowser(browser, systeminfo.GetProcessInfo, cdp.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, process := range processes.ProcessInfo {
+		if process.Type == "renderer" {
+			most = max(most, anonymous(t, int(process.ID)))
+		}
+	}
+	return most
 }
 
 // A trace of more lines than fit in the memory that was chosen goes on outside, says so,
