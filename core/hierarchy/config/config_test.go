@@ -127,7 +127,7 @@ func TestReadsEveryForm(t *testing.T) {
 			{Name: "P0L1D", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64, Inclusion: hierarchy.NonInclusive},
 			{Name: "P0L2", SizeBytes: 512 << 10, Ways: 16, LineBytes: 64},
 			{Name: "LLC", SizeBytes: 1 << 20, Ways: 16, LineBytes: 64, Inclusion: hierarchy.Exclusive, SharedBy: 2},
-		}}, []string{"FIFO", "prefetching", "instructions"}},
+		}}, []string{"num_cores 2 is ignored", "FIFO", "prefetching", "instructions"}},
 	} {
 		if form := config.Recognise([]byte(c.text)); form != c.form {
 			t.Errorf("%s is recognised as %s, want %s", name, form, c.form)
@@ -147,6 +147,32 @@ func TestReadsEveryForm(t *testing.T) {
 			if !strings.Contains(notes[i], c.notes[i]) {
 				t.Errorf("%s: note %q, want one on %q", name, notes[i], c.notes[i])
 			}
+		}
+	}
+}
+
+// TestIgnoredParameters: each parameter of drcachesim that changes its counts, and is not
+// followed here, has a note that says what to do.
+func TestIgnoredParameters(t *testing.T) {
+	const cache = "L1 { core 0 size 32K assoc 8 }"
+	for text, want := range map[string]string{
+		"num_cores 1":         "--cores puts several on one",
+		"skip_refs 1000000":   "--skip 1000000",
+		"skip_refs 0":         "",
+		"sim_refs 5000":       "--limit 5000",
+		"warmup_fraction 0.5": "warmup_fraction 0.5 is ignored",
+		"warmup_fraction 0.0": "",
+		"warmup_refs 10":      "warmup_refs 10 is ignored",
+		"coherence true":      "",
+		"coherence false":     "kept coherent",
+		"cpu_scheduling true": "cpu_scheduling true is ignored",
+		"use_physical false":  "",
+		"verbose 1":           "",
+		"line_size 64":        "",
+	} {
+		_, notes, err := config.Read([]byte(text + "\n" + cache))
+		if err != nil || (want == "") != (len(notes) == 0) || !strings.Contains(strings.Join(notes, "; "), want) {
+			t.Errorf("%s: %q, %v, want %q", text, notes, err, want)
 		}
 	}
 }

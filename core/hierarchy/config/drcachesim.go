@@ -109,8 +109,40 @@ func (p *drParser) statement() error {
 			return errorAt(value.line, "line_size ", value.text, ", want a power of two from 8 to 4096")
 		}
 		p.line = uint32(n)
+	default:
+		p.ignored(name.text, value.text)
 	}
-	return nil // what else there is says how to simulate, not what
+	return nil
+}
+
+// ignored notes a parameter that says how to simulate, not what, unless its value is that
+// of a plain run.
+func (p *drParser) ignored(name, value string) {
+	n, err := strconv.ParseFloat(value, 64)
+	off := err == nil && n == 0 || strings.EqualFold(value, "false")
+	switch name {
+	case "num_cores":
+		p.note("num_cores " + value + " is ignored: each thread of a trace runs on a core of its own; --cores puts several on one, as in --cores 0,2/1,3, which is how drcachesim distributes four threads over two cores")
+	case "skip_refs":
+		if !off {
+			p.note("skip_refs " + value + " is ignored: --skip " + value + " leaves out the first references")
+		}
+	case "sim_refs":
+		p.note("sim_refs " + value + " is ignored: --limit " + value + " ends after that many references")
+	case "warmup_refs", "warmup_fraction":
+		if !off {
+			p.note(name + " " + value + " is ignored: every reference counts, from the first one on, with empty caches")
+		}
+	case "coherence", "coherent":
+		if off {
+			p.note(name + " " + value + " is ignored: private caches are kept coherent; the misses that come of it are reported separately")
+		}
+	case "verbose":
+	default:
+		if !off {
+			p.note(name + " " + value + " is ignored")
+		}
+	}
 }
 
 // unit reads a cache; its name and the opening brace are taken.
