@@ -41,6 +41,20 @@ type Header struct {
 // Fact is one thing that a capture tool says of a trace.
 type Fact struct{ Name, Value string }
 
+// LeftOutFact is the name of the fact by which a reader says which records of a trace
+// are no references.
+const LeftOutFact = "left out"
+
+// LeftOut is the value of that fact; "" if there is none.
+func (h *Header) LeftOut() string {
+	for _, f := range h.Capture {
+		if f.Name == LeftOutFact {
+			return f.Value
+		}
+	}
+	return ""
+}
+
 // Join adds the facts that another part of the same trace made known.
 func (h *Header) Join(other Header) {
 	if h.Format == "" {

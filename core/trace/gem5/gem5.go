@@ -8,12 +8,16 @@
 //	PacketHeader  1 obj_id string · 2 ver · 3 tick_freq · 4 id_strings {1 key · 2 value string}, repeated
 //	Packet        1 tick · 2 cmd · 3 addr · 4 size · 5 flags · 6 pkt_id · 7 pc
 //
-// Numbers are varints; cmd, addr and size are always there. Of gem5's commands
-// 1 (ReadReq) is a load, 4 (WriteReq) a store, and either with flag 0x100
-// (Request::INST_FETCH) an instruction fetch. The numbers of all others, such as
-// responses, write-backs, prefetches, and the few that a processor makes for
-// atomic operations, differ between versions of gem5 and the file does not name
-// its version: those packets are left out, and counted in the header's facts.
+// Numbers are varints; cmd, addr and size are always there. Demand requests are
+// references: ReadReq and WriteReq of a processor, and below a cache ReadSharedReq,
+// ReadCleanReq and LoadLockedReq, which are loads, and ReadExReq, WriteLineReq and
+// StoreCondReq, which are stores, because gem5 sends them for stores only. With flag
+// 0x100 (Request::INST_FETCH) they are instruction fetches. All others, such as
+// responses, write-backs, evictions, upgrades and prefetches, are left out; the
+// header's facts count them by command. The file does not name its version of gem5.
+// ReadReq and WriteReq have the same number in all; the others are taken for those of
+// gem5 20 and later (src/mem/packet.hh, MemCmd::Command; older versions number them
+// lower by two or three).
 //
 // Where the header lists id_strings, pkt_id is the number of the requestor (of a
 // core's data side, say) and taken for a thread; they are named in
@@ -34,10 +38,30 @@ const (
 	longestHeader = 32 << 10 // bytes; one with more is not looked into
 	longestPacket = 1 << 10  // bytes; tags and varints of all fields take less than 100
 
-	cmdRead       = 1
-	cmdWrite      = 4
 	flagInstFetch = 0x100
 )
+
+// command is one of gem5's, by number.
+type command struct {
+	name   string
+	demand bool
+	kind   trace.Kind // of a demand request
+}
+
+var commands = [...]command{
+	0: {name: "InvalidCmd"}, 1: {"ReadReq", true, trace.Load}, 2: {name: "ReadResp"}, 3: {name: "ReadRespWithInvalidate"},
+	4: {"WriteReq", true, trace.Store}, 5: {name: "WriteResp"}, 6: {name: "WriteCompleteResp"},
+	7: {name: "WritebackDirty"}, 8: {name: "WritebackClean"}, 9: {name: "WriteClean"}, 10: {name: "CleanEvict"},
+	11: {name: "SoftPFReq"}, 12: {name: "SoftPFExReq"}, 13: {name: "HardPFReq"}, 14: {name: "SoftPFResp"}, 15: {name: "HardPFResp"},
+	16: {"WriteLineReq", true, trace.Store}, 17: {name: "UpgradeReq"}, 18: {name: "SCUpgradeReq"}, 19: {name: "UpgradeResp"},
+	20: {name: "SCUpgradeFailReq"}, 21: {name: "UpgradeFailResp"}, 22: {"ReadExReq", true, trace.Store}, 23: {name: "ReadExResp"},
+	24: {"ReadCleanReq", true, trace.Load}, 25: {"ReadSharedReq", true, trace.Load}, 26: {"LoadLockedReq", true, trace.Load},
+	27: {"StoreCondReq", true, trace.Store}, 28: {name: "StoreCondFailReq"}, 29: {name: "StoreCondResp"},
+	30: {name: "other commands"}, // whose numbers differ between later versions
+}
+
+// commandOf is the number in commands.
+func commandOf(cmd uint32) int { return int(min(cmd, uint32(len(commands)-1))) }
 
 // Reader reads a trace.
 type Reader struct {
@@ -62,9 +86,8 @@ func (r *Reader) Header() trace.Header {
 	if r.parse.probe != "" {
 		h.Capture = append(h.Capture, trace.Fact{Name: "program", Value: r.parse.probe})
 	}
-	if r.parse.leftOut > 0 {
-		h.Capture = append(h.Capture, trace.Fact{Name: "left out",
-			Value: strconv.FormatUint(r.parse.leftOut, 10) + " packets that are neither ReadReq nor WriteReq"})
+	if text := r.parse.skipped(); text != "" {
+		h.Capture = append(h.Capture, trace.Fact{Name: trace.LeftOutFact, Value: text})
 	}
 	return h
 }
@@ -85,8 +108,26 @@ type parser struct {
 	rest       uint64 // bytes to skip
 	probe      string // the header's obj_id
 	requestors []trace.Thread
-	pcs        bool // a packet had one
-	leftOut    uint64
+	pcs        bool                  // a packet had one
+	leftOut    [len(commands)]uint64 // packets, by command
+}
+
+// skipped says which packets are no references; "" if there are none.
+func (p *parser) skipped() string {
+	all, list := uint64(0), ""
+	for i, n := range p.leftOut {
+		if n == 0 {
+			continue
+		}
+		if all += n; list != "" {
+			list += ", "
+		}
+		list += strconv.FormatUint(n, 10) + " " + commands[i].name
+	}
+	if all == 0 {
+		return ""
+	}
+	return strconv.FormatUint(all, 10) + " packets that are not demand requests: " + list
 }
 
 // Begin makes the columns present that the trace is known to have.
@@ -181,14 +222,12 @@ func (p *parser) skip(length uint64, n int, offset int64, row int) (taken, rows 
 
 // row writes a packet's row, if it has one.
 func (p *parser) row(k packet, b *trace.Batch, row int) int {
-	kind := trace.Load
-	switch {
-	case k.cmd == cmdWrite:
-		kind = trace.Store
-	case k.cmd != cmdRead:
-		p.leftOut++
+	c := commandOf(k.cmd)
+	if !commands[c].demand {
+		p.leftOut[c]++
 		return row
 	}
+	kind := commands[c].kind
 	if k.flags&flagInstFetch != 0 {
 		kind = trace.Fetch
 	}

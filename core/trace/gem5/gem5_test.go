@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -205,9 +206,9 @@ func naivePacket(fields []naiveField) (o outcome, there, ok bool) {
 	}
 	o.Addr, o.Bytes, o.PC, o.Thread = have[3], uint32(have[4]), have[7], uint32(have[6])
 	switch uint32(have[2]) {
-	case 1:
+	case 1, 24, 25, 26:
 		o.Kind = trace.Load
-	case 4:
+	case 4, 16, 22, 27:
 		o.Kind = trace.Store
 	default:
 		return o, false, true
@@ -236,8 +237,33 @@ func TestPackets(t *testing.T) {
 		t.Errorf("header %+v, program %+v", h, h.Program)
 	}
 	if len(h.Capture) != 2 || h.Capture[0] != (trace.Fact{Name: "program", Value: "system.probe"}) ||
-		h.Capture[1] != (trace.Fact{Name: "left out", Value: "1 packets that are neither ReadReq nor WriteReq"}) {
+		h.Capture[1] != (trace.Fact{Name: "left out", Value: "1 packets that are not demand requests: 1 WritebackDirty"}) {
 		t.Errorf("facts %v", h.Capture)
+	}
+}
+
+// TestCommands: demand requests are references, below a cache too; the others are counted by
+// command.
+func TestCommands(t *testing.T) {
+	messages := [][]byte{plainHeader}
+	for _, cmd := range []uint64{1, 2, 4, 7, 10, 11, 22, 23, 24, 25, 26, 27, 16, 17, 7, 36} {
+		messages = append(messages, packetOf(cmd, 64*cmd, 8))
+	}
+	r := NewReader("t", strings.NewReader(file(messages...)))
+	b, err := trace.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ""
+	for i, kind := range b.Kind {
+		text += strconv.FormatUint(b.Addr[i]/64, 10) + " " + kind.String() + "; "
+	}
+	if want := "1 load; 4 store; 22 store; 24 load; 25 load; 26 load; 27 store; 16 store; "; text != want {
+		t.Errorf("%s, want %s", text, want)
+	}
+	h := r.Header()
+	if want := "8 packets that are not demand requests: 1 ReadResp, 2 WritebackDirty, 1 CleanEvict, 1 SoftPFReq, 1 UpgradeReq, 1 ReadExResp, 1 other commands"; h.LeftOut() != want {
+		t.Errorf("left out: %s, want %s", h.LeftOut(), want)
 	}
 }
 
@@ -250,7 +276,7 @@ func TestNaiveTwin(t *testing.T) {
 	value := rapid.OneOf(rapid.Uint64Max(8), rapid.Uint64(), rapid.SampledFrom([]uint64{0x100, math.MaxUint32, math.MaxUint32 + 1}))
 	message := rapid.Custom(func(t *rapid.T) []byte {
 		if rapid.IntRange(0, 3).Draw(t, "kind") > 0 {
-			return packetOf(rapid.SampledFrom([]uint64{1, 4, 2}).Draw(t, "cmd"), value.Draw(t, "addr"), value.Draw(t, "size"), number(7, value.Draw(t, "pc")), number(6, value.Draw(t, "id")))
+			return packetOf(rapid.SampledFrom([]uint64{1, 4, 2, 7, 16, 22, 23, 24, 25, 26, 27, 30, 1 << 33}).Draw(t, "cmd"), value.Draw(t, "addr"), value.Draw(t, "size"), number(7, value.Draw(t, "pc")), number(6, value.Draw(t, "id")))
 		}
 		var fields [][]byte
 		for range rapid.IntRange(0, 6).Draw(t, "fields") {

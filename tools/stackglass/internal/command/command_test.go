@@ -605,3 +605,15 @@ func TestCompletionAndVersion(t *testing.T) {
 		t.Errorf("version: %v", got)
 	}
 }
+
+// TestLeftOut: packets of gem5 that are no references are counted, in every format.
+func TestLeftOut(t *testing.T) {
+	const header, read, response, writeback = "\x05\x0a\x01x\x18\x01", "\x08\x08\x05\x10\x01\x18\x40\x20\x08", "\x08\x08\x05\x10\x02\x18\x40\x20\x08", "\x08\x08\x05\x10\x07\x18\x40\x20\x08"
+	in(t, map[string]string{"a.trc": "gem5" + header + read + response + writeback + response})
+	const want = "3 packets that are not demand requests: 2 ReadResp, 1 WritebackDirty"
+	for _, line := range []string{"info a.trc", "info a.trc --format json", "analyze a.trc", "analyze a.trc --format json", "simulate a.trc --cache L1=1KiB,2"} {
+		if got := ask(words(line)...); got.code != exitOK || !strings.Contains(got.stdout+got.stderr, want) {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+}

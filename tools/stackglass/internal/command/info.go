@@ -90,6 +90,9 @@ func traceInfo(in *pass.Input, facts *pass.Facts) *report.Document {
 		}
 	}
 	d.Tables = []report.Table{t}
+	if text := facts.Header.LeftOut(); text != "" {
+		d.Input = append(d.Input, report.Fact{Key: "left_out", Label: "left out", Value: report.TextOf(text)})
+	}
 	if facts.BadRecords > 0 {
 		d.Warnings = append(d.Warnings, plural(facts.BadRecords, "record")+" could not be read; the first: "+facts.FirstBad.Error())
 	}

@@ -350,6 +350,9 @@ func (l *answerable) doubts() (list []string) {
 	if text := hierarchy.PredictedDoubt(p.Predicted); text != "" {
 		list = append(list, l.name+": "+text)
 	}
+	if l.LeftOut != "" {
+		list = append(list, l.name+": left out: "+l.LeftOut)
+	}
 	if n := p.Totals.BadRecords; n > 0 {
 		text := l.name + ": " + plural(n, "record") + " could not be read and left out"
 		if l.FirstBad != nil {

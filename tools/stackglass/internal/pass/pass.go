@@ -57,6 +57,8 @@ type Result struct {
 	Stopped error // why the pass ended early; nil: it did not
 	// FirstBad is the first record that could not be read and was tolerated.
 	FirstBad *trace.SyntaxError
+	// LeftOut says which records are no references, as trace.Header.LeftOut does.
+	LeftOut string
 	// Changed tells that the file was written to while it was read.
 	Changed bool
 	// Unsaved is why there is no checkpoint of all that was done; nil: there is, or
@@ -133,6 +135,8 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 		saver.atEnd(stopped)
 	}
 	result := &Result{Trace: true, Stopped: stopped, FirstBad: watched.firstBad, Changed: in.Changed(), Unsaved: saver.unsaved}
+	header := watched.Header()
+	result.LeftOut = header.LeftOut()
 	result.Profile = runner.Finish(analysis.StateAfter(stopped, done.References))
 	return result, nil
 }
