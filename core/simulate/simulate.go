@@ -309,7 +309,7 @@ func (s *Simulator) Consume(b *trace.Batch) error {
 		if !kind.IsReference() {
 			continue
 		}
-		addr, bytes, write := addrs[i], uint64(max(sizes[i], 1)), writes.Has(kind)
+		addr, bytes, write := addrs[i], bytesOf(addrs[i], sizes[i]), writes.Has(kind)
 		if addr>>first.shift < (addr+bytes-1)>>first.shift {
 			s.reference(addr, bytes, write)
 			continue
@@ -318,6 +318,19 @@ func (s *Simulator) Consume(b *trace.Batch) error {
 		first.access(addr, min(bytes, first.room(addr)), write)
 	}
 	return nil
+}
+
+// wordBytes is the size of a reference whose trace gives none, which DineroIV assumes too
+// (dinfmt.c). It matters for the bytes that are written through.
+const wordBytes = 4
+
+// bytesOf is the size of a reference: without one, the rest of its word, which lies in one
+// line.
+func bytesOf(addr trace.Addr, size uint32) uint64 {
+	if size == 0 {
+		return wordBytes - addr%wordBytes
+	}
+	return uint64(size)
 }
 
 // consumeThreads is Consume where the trace says who makes references. Rows that do
@@ -331,7 +344,7 @@ func (s *Simulator) consumeThreads(b *trace.Batch) error {
 		if b.Thread != nil {
 			thread = b.Thread[i]
 		}
-		addr, bytes, write := b.Addr[i], uint64(max(b.Bytes[i], 1)), writes.Has(kind)
+		addr, bytes, write := b.Addr[i], bytesOf(b.Addr[i], b.Bytes[i]), writes.Has(kind)
 		if s.quick(thread, addr, bytes, write) {
 			continue
 		}

@@ -90,7 +90,11 @@ func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Option
 			core = int(b.Thread[i])
 		}
 		twin.run(core)
-		twin.reference(t, i+1, b.Thread != nil, kind, b.Addr[i], uint64(max(b.Bytes[i], 1)), latest)
+		bytes := uint64(b.Bytes[i])
+		if bytes == 0 { // it ends with its word
+			bytes = (b.Addr[i] | 3) - b.Addr[i] + 1
+		}
+		twin.reference(t, i+1, b.Thread != nil, kind, b.Addr[i], bytes, latest)
 	}
 	got := s.Finish()
 	for i, caches := range twin.caches {
@@ -356,5 +360,28 @@ func TestMemoryBytes(t *testing.T) {
 		if off := int64(after.TotalAlloc-before.TotalAlloc) - int64(want); off < 0 || off > 64<<10 {
 			t.Errorf("%s: takes %d bytes more than the %d that were said", text, off, want)
 		}
+	}
+}
+
+// TestSizesMissing: a reference without a size is the rest of a word of four bytes, as in
+// DineroIV, so that it lies in one line and as many bytes are written through.
+func TestSizesMissing(t *testing.T) {
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 1 << 10, Ways: 2, LineBytes: 8, Write: hierarchy.WriteThrough}}}
+	s, err := New(h, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := trace.NewBatch(6)
+	b.Resize(6)
+	for i, addr := range []uint64{0x1000, 0x1004, 0x1007, 0x100e, 0x2000, 0x2000} {
+		b.Addr[i], b.Kind[i], b.Bytes[i] = addr, trace.Store, 0
+	}
+	b.Bytes[5] = 16 // which has one
+	if err := s.Consume(b); err != nil {
+		t.Fatal(err)
+	}
+	r := s.Finish()
+	if want := uint64(4 + 4 + 1 + 2 + 4 + 16); r.Memory.BytesWritten != want || r.Levels[0].Run.Accesses() != 7 || r.Split != 1 {
+		t.Errorf("%d bytes written, want %d; %d accesses, %d references of several lines", r.Memory.BytesWritten, want, r.Levels[0].Run.Accesses(), r.Split)
 	}
 }
