@@ -5,16 +5,19 @@
 //	1 1fff000700    store
 //	2 04001ab0      instruction fetch
 //
-// 0x before the address is accepted and anything behind it is ignored. Labels 3
+// 0x before the address is accepted. A third field that is the last one, of one to three
+// hexadecimal digits and begins with a decimal one, is the size in bytes, as in DineroIV's extended format
+// (informat D); anything else behind the address is ignored. Labels 3
 // and 4 stand for an escape and a flush of the simulated cache; such lines are
-// no references and skipped, as are blank lines. The format has neither sizes,
-// nor threads, nor the instruction of a data reference: a fetch is a row of its
+// no references and skipped, as are blank lines. The format has neither
+// threads nor the instruction of a data reference: a fetch is a row of its
 // own, and nothing says that data lines behind it belong to it.
 package din
 
 import (
 	"encoding/binary"
 	"io"
+	"math"
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/lines"
@@ -37,19 +40,20 @@ func (r *Reader) Next(b *trace.Batch) error { return r.feed.Next(b, &r.parse) }
 // Lines is the number of lines read.
 func (r *Reader) Lines() int { return r.parse.line }
 
-// Header tells that the trace has addresses and kinds only.
-func (r *Reader) Header() trace.Header { return trace.Header{Format: "din"} }
+// Header tells that the trace has addresses and kinds only, or sizes too.
+func (r *Reader) Header() trace.Header { return trace.Header{Format: "din", Sizes: r.parse.sized} }
 
 type parser struct {
-	name string
-	line int // lines read
+	name  string
+	line  int  // lines read
+	sized bool // one of them had a size
 }
 
-// Begin adds no column: the format has none.
-func (p *parser) Begin(b *trace.Batch) {}
+// Begin adds no column: the format has none. Rows have no size unless they say.
+func (p *parser) Begin(b *trace.Batch) { clear(b.Bytes) }
 
-// End says that no row has a size.
-func (p *parser) End(b *trace.Batch, rows int) { clear(b.Bytes[:rows]) }
+// End has nothing to complete.
+func (p *parser) End(b *trace.Batch, rows int) {}
 
 // Parse alternates the fast path and single lines.
 func (p *parser) Parse(window []byte, long bool, b *trace.Batch, row int) (taken, rows int, err error) {
@@ -124,7 +128,7 @@ func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, err err
 	if len(text) == 0 {
 		return row, nil
 	}
-	label, addr, wrong := record(text)
+	label, addr, size, wrong := record(text)
 	if wrong != nil {
 		wrong.File, wrong.Line = p.name, p.line
 		return row, wrong
@@ -132,33 +136,48 @@ func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, err err
 	if label > 2 {
 		return row, nil
 	}
-	b.Addr[row], b.Kind[row] = addr, kindOf[label]
+	b.Addr[row], b.Kind[row], b.Bytes[row] = addr, kindOf[label], size
+	p.sized = p.sized || size > 0
 	return row + 1, nil
 }
 
 // record reads a trimmed line that is not blank. A wrong one is told without
 // its place. Escapes and flushes have no address that would matter.
-func record(text []byte) (label int, addr trace.Addr, wrong *trace.SyntaxError) {
+func record(text []byte) (label int, addr trace.Addr, size uint32, wrong *trace.SyntaxError) {
 	field, after := lines.Cut(text)
 	if len(field) != 1 || field[0] < '0' || field[0] > '4' {
-		return 0, 0, &trace.SyntaxError{What: "label", Got: lines.Got(field), Want: "0 to 4"}
+		return 0, 0, 0, &trace.SyntaxError{What: "label", Got: lines.Got(field), Want: "0 to 4"}
 	}
 	label = int(field[0] - '0')
 	if label > 2 {
-		return label, 0, nil
+		return label, 0, 0, nil
 	}
-	digits, _ := lines.Cut(after)
+	digits, after := lines.Cut(after)
 	if len(digits) > 2 && digits[0] == '0' && digits[1]|0x20 == 'x' {
 		digits = digits[2:]
 	}
 	addr, wide, ok := lines.Hex(digits)
 	if wide {
-		return 0, 0, &trace.SyntaxError{What: "address", Got: lines.Got(digits), Want: "at most 16 hexadecimal digits: an address has 64 bits"}
+		return 0, 0, 0, &trace.SyntaxError{What: "address", Got: lines.Got(digits), Want: "at most 16 hexadecimal digits: an address has 64 bits"}
 	}
 	if !ok {
-		return 0, 0, &trace.SyntaxError{What: "address", Got: lines.Got(digits), Want: "1 to 16 hexadecimal digits"}
+		return 0, 0, 0, &trace.SyntaxError{What: "address", Got: lines.Got(digits), Want: "1 to 16 hexadecimal digits"}
 	}
-	return label, addr, nil
+	if size = sizeIn(after); size > 0 && addr > math.MaxUint64-uint64(size-1) {
+		return 0, 0, 0, &trace.SyntaxError{What: "size", Got: lines.Got(after), Want: "a reference that ends within the 64-bit address space"}
+	}
+	return label, addr, size, nil
+}
+
+// sizeIn reads what stands behind an address; 0: it is no size.
+func sizeIn(text []byte) uint32 {
+	const mostDigits = 3 // a longer number is something else, such as another address
+	field, after := lines.Cut(text)
+	size, _, ok := lines.Hex(field)
+	if !ok || len(field) > mostDigits || field[0] > '9' || len(lines.Trim(after)) > 0 {
+		return 0
+	}
+	return uint32(size)
 }
 
 // Recognise tells whether text, the beginning of a file, is din: whether its
@@ -167,7 +186,7 @@ func Recognise(text []byte) (reason string, ok bool) {
 	for number := 1; len(text) > 0; number++ {
 		line, after := lines.First(text)
 		if line = lines.Trim(line); len(line) > 0 {
-			_, _, wrong := record(line)
+			_, _, _, wrong := record(line)
 			if wrong == nil {
 				return "", true
 			}

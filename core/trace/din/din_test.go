@@ -21,6 +21,11 @@ func ref(kind trace.Kind, addr trace.Addr) outcome {
 	return outcome{Ref: tracetest.Ref{Kind: kind, Addr: addr}}
 }
 
+func sized(o outcome, bytes uint32) outcome {
+	o.Bytes = bytes
+	return o
+}
+
 // naive reads din line by line.
 func naive(text string) (all []outcome) {
 	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
@@ -42,7 +47,17 @@ func naive(text string) (all []outcome) {
 			all = append(all, outcome{ErrorLine: i + 1})
 			continue
 		}
-		all = append(all, ref([]trace.Kind{trace.Load, trace.Store, trace.Fetch}[label], addr))
+		o := ref([]trace.Kind{trace.Load, trace.Store, trace.Fetch}[label], addr)
+		if len(fields) == 3 && len(fields[2]) <= 3 && fields[2][0] >= '0' && fields[2][0] <= '9' && !strings.ContainsAny(fields[2], "+-_") {
+			size, err := strconv.ParseUint(fields[2], 16, 32)
+			if err == nil && size > 0 && addr+size-1 < addr {
+				all = append(all, outcome{ErrorLine: i + 1})
+				continue
+			} else if err == nil {
+				o.Bytes = uint32(size)
+			}
+		}
+		all = append(all, o)
 	}
 	return all
 }
@@ -60,7 +75,10 @@ func TestLines(t *testing.T) {
 		{"labels", "0 1fff000708\n1 0x10\n2 04001ab0\n3 0\n4\n0 8\n", []outcome{
 			ref(trace.Load, 0x1fff000708), ref(trace.Store, 16), ref(trace.Fetch, 0x4001ab0), ref(trace.Load, 8),
 		}},
-		{"further fields", "0 10 4 whatever\n 1\t0X20 8\r\n", []outcome{ref(trace.Load, 16), ref(trace.Store, 32)}},
+		{"further fields", "0 10 4 whatever\n 1\t0X20 8\r\n0 30 7fff0\n0 40 load\n1 50 10\n0 60 0\n0 70 add\n0 fffffffffffffffe 2\n0 fffffffffffffffe 3\n", []outcome{
+			ref(trace.Load, 16), sized(ref(trace.Store, 32), 8), ref(trace.Load, 48), ref(trace.Load, 64), sized(ref(trace.Store, 80), 16), ref(trace.Load, 96), ref(trace.Load, 112),
+			sized(ref(trace.Load, 1<<64-2), 2), {ErrorLine: 9},
+		}},
 		{"widths", "0 ffffffffffffffff\n0 0x0123456789abcdef\n0 1ffffffffffffffff\n0 00000000000000010\n0 0x\n0 0", []outcome{
 			ref(trace.Load, 1<<64-1), ref(trace.Load, 0x123456789abcdef), {ErrorLine: 3}, ref(trace.Load, 16), {ErrorLine: 5}, ref(trace.Load, 0),
 		}},
