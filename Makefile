@@ -12,7 +12,7 @@ export CGO_ENABLED := 0
 # Compiled packages do not depend on the checkout's folder, so that what was compiled once
 # serves programs, checks and tests, in every checkout.
 export GOFLAGS := -trimpath $(filter-out -trimpath,$(GOFLAGS))
-# Only a test that never ends meets this limit. Checks have run go vet.
+# The limit ends tests that hang; no slow machine meets it. The checks run go vet.
 TEST     := $(GO) test -vet=off -timeout=2h
 WASM     := GOOS=js GOARCH=wasm
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)

@@ -340,6 +340,8 @@ func TestWhatIf(t *testing.T) {
 	d.wants("16 ways", "SDCM, for comparison", `<dd class="method model">29 343, 18.3 % fewer`)
 	d.act(func() { d.app.SetPreset("sasmm") })
 	d.wants("8 KiB", "8 ways", "The setting of PPT-SASMM")
+	d.act(func() { d.app.SetLatency(1, "") })
+	d.wants("give the latency of L1")
 	d.app.Move(9, 2048) // no such level
 }
 

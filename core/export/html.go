@@ -158,13 +158,13 @@ func (p *page) hierarchy(of *profile.Profile, asked *Question) {
 
 // methods say how the numbers of a level were computed.
 var methods = map[hierarchy.Method]string{
-	hierarchy.Exact:            "from the histogram of stack distances, from the set table, or counted with the sites.",
-	hierarchy.AsIfLRU:          "as if the cache replaced the least recently used line and allocated on every write.",
-	hierarchy.AsIfInclusive:    "as if the level saw every access, not only the misses of the one above.",
-	hierarchy.Sampled:          "from stack distances that are estimated from a sample.",
-	hierarchy.SampledInclusive: "the same, as if the level saw every access, not only the misses of the one above.",
-	hierarchy.SampledSDCM:      "the same, by the stack distance cache model, which lets lines fall into sets at random.",
-	hierarchy.SDCM:             "by the stack distance cache model, which lets lines fall into sets at random.",
+	hierarchy.Exact:              "from the histogram of stack distances, from the set table, or counted with the sites.",
+	hierarchy.AsIfLRU:            "as if the cache replaced the least recently used line and allocated on every write.",
+	hierarchy.Independent:        "as if the level saw every access, not only the misses of the one above.",
+	hierarchy.Sampled:            "from stack distances that are estimated from a sample.",
+	hierarchy.SampledIndependent: "the same, as if the level saw every access, not only the misses of the one above.",
+	hierarchy.SampledSDCM:        "the same, by the stack distance cache model, which lets lines fall into sets at random.",
+	hierarchy.SDCM:               "by the stack distance cache model, which lets lines fall into sets at random.",
 }
 
 // counters are the references by kind, and what the instructions add up to where

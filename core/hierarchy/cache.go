@@ -14,14 +14,15 @@ const DefaultLineBytes = 64
 const (
 	cacheForm  = "NAME=SIZE,WAYS[,LINE][,PROPERTY…], as in L1=32KiB,8 or L2=1MiB,full,64,latency=12"
 	properties = "behind SIZE, WAYS and LINE each at most once: latency=CYCLES, bandwidth=BYTES a cycle, shared=CORES or shared=all, " +
-		"hashed, plru, random, non-inclusive, exclusive, write-through, no-allocate"
+		"hashed, plru, random, inclusive, exclusive, write-through, no-allocate"
 )
 
 // ParseCache reads NAME=SIZE,WAYS[,LINE], as in "L1=32KiB,8" or
 // "L2=1MiB,full,64". WAYS "full" is fully associative; LINE is 64 by default.
 // Behind them, in any order and each at most once: latency=, bandwidth=,
 // shared=, and the words hashed, lru, plru, random, inclusive, non-inclusive,
-// exclusive, write-back, write-through, no-allocate. The error is a
+// exclusive, write-back, write-through, no-allocate. Without them a cache is lru,
+// non-inclusive and write-back, and allocates. The error is a
 // [*trace.OptionError].
 func ParseCache(s string) (Cache, error) {
 	bad := &trace.OptionError{Option: "cache", Got: s, Want: cacheForm}
@@ -177,7 +178,7 @@ func (c Cache) unusual() (list []string) {
 	}{
 		{"hashed", c.Hashed},
 		{"plru", c.Replacement == TreePLRU}, {"random", c.Replacement == Random},
-		{"non-inclusive", c.Inclusion == NonInclusive}, {"exclusive", c.Inclusion == Exclusive},
+		{"inclusive", c.Inclusion == Inclusive}, {"exclusive", c.Inclusion == Exclusive},
 		{"write-through", c.Write.Through()}, {"no-allocate", c.Write.Around()},
 	} {
 		if w.holds {

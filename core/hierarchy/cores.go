@@ -190,7 +190,7 @@ func (l *Level) name(i int, h *Hierarchy, above []Level) {
 	switch {
 	case l.Method == SDCM:
 	case i > 0 && !l.Together:
-		l.Method = AsIfInclusive
+		l.Method = Independent
 	case l.Cache.Replacement != LRU && l.Cache.Ways != 1 || l.Cache.Write.Around():
 		l.Method = AsIfLRU
 	}
@@ -204,8 +204,8 @@ func (l *Level) estimate() {
 		l.Method = Sampled
 	case SDCM:
 		l.Method = SampledSDCM
-	case AsIfInclusive:
-		l.Method = SampledInclusive
+	case Independent:
+		l.Method = SampledIndependent
 	}
 }
 

@@ -166,7 +166,7 @@ func otherPolicy(c Cache, exclusive bool) string {
 	if text == "" {
 		return ""
 	}
-	return text + "; it is answered as LRU, inclusive, write-back and allocating (stackglass simulate runs the trace through it as it is)"
+	return text + "; it is answered as LRU, non-inclusive, write-back and allocating (stackglass simulate runs the trace through it as it is)"
 }
 
 // fewTimes is how many times as large as the level above an inclusive one has to be

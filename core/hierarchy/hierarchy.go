@@ -14,7 +14,7 @@
 //     (MODELS §5). It is a model, and a warning says so. Where the table answers,
 //     what SDCM would have said stands beside it.
 //
-// Every level is asked about the whole stream of accesses (the inclusive stack
+// Every level is asked about the whole stream of accesses (the independent-level
 // model): level i sees misses_{i-1} accesses and misses what a cache of its size
 // would miss of the whole stream, and no more than it sees. A real lower level
 // sees only what the upper ones let through, in another order of use; a warning
@@ -78,8 +78,8 @@ type Inclusion uint8
 
 // The inclusions.
 const (
-	Inclusive    Inclusion = iota // all of it: a line that leaves here leaves above
-	NonInclusive                  // what came by here, and no word is sent up
+	NonInclusive Inclusion = iota // what it fetched: it keeps and evicts lines without regard to them
+	Inclusive                     // all of it: a line that is evicted here is invalidated above
 	Exclusive                     // none of it: lines come from above only
 )
 

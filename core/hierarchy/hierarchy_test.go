@@ -165,7 +165,7 @@ func TestPredictOtherPolicies(t *testing.T) {
 		"shared by cores":         func(c *hierarchy.Cache) { c.SharedBy = 8 },
 		"sees only the misses":    func(c *hierarchy.Cache) {},
 		"its misses are cut to":   func(c *hierarchy.Cache) { c.SizeBytes, c.Ways = 64, 1 },
-		"which it cannot include": func(c *hierarchy.Cache) { c.SizeBytes, c.Ways = 64, 1 },
+		"which it cannot include": func(c *hierarchy.Cache) { c.SizeBytes, c.Ways, c.Inclusion = 64, 1, hierarchy.Inclusive },
 	} {
 		second := hierarchy.Cache{Name: "L2", SizeBytes: 8192, Ways: 4, LineBytes: 64}
 		change(&second)
@@ -372,7 +372,7 @@ func TestPredictExact(t *testing.T) {
 	}
 	want := [][3]float64{{200, 100, 100}, {100, 50, 50}, {50, 20, 30}}
 	for i, l := range p.Levels {
-		method := hierarchy.AsIfInclusive
+		method := hierarchy.Independent
 		if i == 0 {
 			method = hierarchy.Exact
 		}
@@ -380,8 +380,12 @@ func TestPredictExact(t *testing.T) {
 			t.Errorf("%s: accesses, hits, misses %v by %s, want %v by %s", l.Cache.Name, got, l.Method, want[i], method)
 		}
 	}
-	if p.MemoryAccesses != 30 || len(warnings) != 2 { // of what L2 takes from L1, and of all accesses
-		t.Errorf("%v accesses to memory and %d warnings, want 30 and 2", p.MemoryAccesses, len(warnings))
+	if p.MemoryAccesses != 30 || len(warnings) != 1 { // that every level is asked about all accesses
+		t.Errorf("%v accesses to memory and %d warnings, want 30 and 1", p.MemoryAccesses, len(warnings))
+	}
+	h.Levels[1].Inclusion = hierarchy.Inclusive
+	if _, warnings, err = hierarchy.Predict(sample(), h); err != nil || len(warnings) != 2 { // and what L2 takes from L1
+		t.Errorf("%d warnings of an inclusive level (%v), want 2", len(warnings), err)
 	}
 }
 
@@ -428,9 +432,10 @@ func TestParseCache(t *testing.T) {
 		"L1=32KiB,8,latency=4,hashed": {Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64, LatencyCycles: 4, Hashed: true},
 		"L3=8M,16,64, no-allocate ,exclusive,shared=8,write-through,plru,bandwidth=10.5,latency=40": {Name: "L3", SizeBytes: 8 << 20, Ways: 16, LineBytes: 64,
 			LatencyCycles: 40, BytesPerCycle: 10.5, SharedBy: 8, Replacement: hierarchy.TreePLRU, Inclusion: hierarchy.Exclusive, Write: hierarchy.WriteThroughAround},
-		"a=1K,1,128,lru,inclusive,write-back": {Name: "a", SizeBytes: 1024, Ways: 1, LineBytes: 128},
-		"b=1K,1,random,non-inclusive":         {Name: "b", SizeBytes: 1024, Ways: 1, LineBytes: 64, Replacement: hierarchy.Random, Inclusion: hierarchy.NonInclusive},
-		" LLC = 2GiB, 16, 64":                 {Name: "LLC", SizeBytes: 2 << 30, Ways: 16, LineBytes: 64},
+		"a=1K,1,128,lru,write-back":   {Name: "a", SizeBytes: 1024, Ways: 1, LineBytes: 128},
+		"a=2K,1,lru,inclusive":        {Name: "a", SizeBytes: 2048, Ways: 1, LineBytes: 64, Inclusion: hierarchy.Inclusive},
+		"b=1K,1,random,non-inclusive": {Name: "b", SizeBytes: 1024, Ways: 1, LineBytes: 64, Replacement: hierarchy.Random, Inclusion: hierarchy.NonInclusive},
+		" LLC = 2GiB, 16, 64":         {Name: "LLC", SizeBytes: 2 << 30, Ways: 16, LineBytes: 64},
 	} {
 		got, err := hierarchy.ParseCache(s)
 		if err != nil || got != want {
@@ -534,6 +539,33 @@ func TestPresets(t *testing.T) {
 	}
 	if len(names) < 10 {
 		t.Errorf("%d presets, want ten or more", len(names))
+	}
+}
+
+// TestPresetsInclusion: levels have the policies of the processors, and those of papers are
+// non-inclusive, as all are unless they say otherwise.
+func TestPresetsInclusion(t *testing.T) {
+	words := map[hierarchy.Inclusion]string{hierarchy.Inclusive: "inclusive", hierarchy.NonInclusive: "-", hierarchy.Exclusive: "exclusive"}
+	for name, want := range map[string]string{
+		"i7-4770K": "- - inclusive", "i7-6700": "- - inclusive", "i9-12900K": "- - -", "i7-1165G7": "- - -", "xeon-8480": "- - -",
+		"ryzen-5800x": "- inclusive exclusive", "ryzen-9950x": "- inclusive exclusive", "epyc-7742": "- inclusive exclusive", "epyc-9654": "- inclusive exclusive", "epyc-9755": "- inclusive exclusive",
+		"graviton2": "- inclusive -", "graviton3": "- inclusive -", "snapdragon-865": "- inclusive -", "raspberry-pi-4": "- inclusive", "raspberry-pi-5": "- inclusive -",
+		"apple-m1": "- -", "hifive-unmatched": "- inclusive", "opteron": "- exclusive", "sasmm": "- -",
+	} {
+		h, err := hierarchy.Preset(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range h.Levels {
+			got = append(got, words[c.Inclusion])
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %s, want %s", name, strings.Join(got, " "), want)
+		}
+	}
+	if c, err := hierarchy.ParseCache("L2=4KiB,8"); err != nil || c.Inclusion != hierarchy.NonInclusive {
+		t.Errorf("%+v, %v, want a non-inclusive level", c, err)
 	}
 }
 

@@ -13,10 +13,10 @@ type Method string
 
 // The methods.
 const (
-	Exact         Method = "exact"     // first level, LRU, from the histogram, the set table, or counted with the sites (MODELS §3, §4)
-	AsIfLRU       Method = "as-lru"    // a first level that replaces or writes in another way, as if it were such a one
-	AsIfInclusive Method = "inclusive" // a level behind the first, as if it saw every access and were LRU (MODELS §3)
-	SDCM          Method = "sdcm"      // set-associative, by the stack distance cache model (MODELS §5)
+	Exact       Method = "exact"       // first level, LRU, from the histogram, the set table, or counted with the sites (MODELS §3, §4)
+	AsIfLRU     Method = "as-lru"      // a first level that replaces or writes in another way, as if it were such a one
+	Independent Method = "independent" // a level behind the first, as if it saw every access and were LRU (MODELS §3)
+	SDCM        Method = "sdcm"        // set-associative, by the stack distance cache model (MODELS §5)
 )
 
 // Level is the prediction for one cache, in line accesses.
@@ -226,8 +226,8 @@ func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
 // below puts the level behind another one (MODELS §3).
 func (l *Level) below(above *Level, firstLineBytes uint32) {
 	if !l.Method.IsSDCM() && !l.Together {
-		if l.Method = AsIfInclusive; l.Bounded || above.Method.IsSampled() {
-			l.Method = SampledInclusive
+		if l.Method = Independent; l.Bounded || above.Method.IsSampled() {
+			l.Method = SampledIndependent
 		}
 	}
 	low, high := above.Misses, above.Misses

@@ -10,10 +10,10 @@ import (
 // The methods of levels of a sampled profile (MODELS §8): those above, with distances
 // that are estimates.
 const (
-	Sampled          Method = "sampled"
-	SampledSDCM      Method = "sampled-sdcm"
-	SampledInclusive Method = "sampled-inclusive"
-	WindowedSDCM     Method = "windowed-sdcm" // from some executions of each block (package multicore/windows)
+	Sampled            Method = "sampled"
+	SampledSDCM        Method = "sampled-sdcm"
+	SampledIndependent Method = "sampled-independent"
+	WindowedSDCM       Method = "windowed-sdcm" // from some executions of each block (package multicore/windows)
 )
 
 // estimated reports whether a profile's distances are estimates. Where whole stretches
@@ -25,7 +25,7 @@ func (m Method) IsSDCM() bool { return m == SDCM || m == SampledSDCM || m == Win
 
 // IsSampled reports whether they rest on a sample.
 func (m Method) IsSampled() bool {
-	return m == Sampled || m == SampledSDCM || m == SampledInclusive || m == WindowedSDCM
+	return m == Sampled || m == SampledSDCM || m == SampledIndependent || m == WindowedSDCM
 }
 
 // sample marks a level of a sampled profile, and gives it the interval of the misses

@@ -48,7 +48,7 @@ func TestSampledMethods(t *testing.T) {
 	if len(warnings) == 0 || warnings[0] != "sampled 10 % of the lines: counts are estimates, with the interval that has the truth in 95 of 100 runs" {
 		t.Errorf("warnings %q, want what the counts rest on first", warnings)
 	}
-	for i, method := range []hierarchy.Method{hierarchy.Sampled, hierarchy.SampledInclusive, hierarchy.SampledSDCM} {
+	for i, method := range []hierarchy.Method{hierarchy.Sampled, hierarchy.SampledIndependent, hierarchy.SampledSDCM} {
 		l := &got.Levels[i]
 		if l.Method != method || !l.Bounded {
 			t.Errorf("%s: method %s, bounded %v, want %s with an interval", l.Cache.Name, l.Method, l.Bounded, method)

@@ -43,8 +43,8 @@
 //   - An inclusive level holds all that the levels above it hold. When a line
 //     leaves it, it leaves above as well, and what was changed there is written
 //     back with it. Its lines are at least as large as those above.
-//   - A non-inclusive level keeps what comes by and sends no word up. This is
-//     DineroIV's second level.
+//   - A non-inclusive level, which is the default, keeps what comes by and
+//     invalidates nothing above. DineroIV, Cachegrind and drcachesim have such.
 //   - An exclusive level is filled with the lines, clean and dirty, that leave
 //     the level above, and gives a line up when it is asked for it; changes move
 //     up with the line. What is written back because it is written through, or

@@ -277,8 +277,8 @@ func TestRefuses(t *testing.T) {
 		"a cache that cannot exist":        {"L1=1000,8"},
 		"more lines than memory":           {"L1=64GiB,8"},
 		"a tree over three ways":           {"L1=192,3,plru"},
-		"inclusive with smaller lines":     {"L1=1KiB,4,64", "L2=4KiB,4,32"},
-		"inclusive of a level further up":  {"L1=1KiB,4,64", "L2=4KiB,4,32,non-inclusive", "L3=8KiB,4,32"},
+		"inclusive with smaller lines":     {"L1=1KiB,4,64", "L2=4KiB,4,32,inclusive"},
+		"inclusive of a level further up":  {"L1=1KiB,4,64", "L2=4KiB,4,32", "L3=8KiB,4,32,inclusive"},
 		"exclusive with lines of one size": {"L1=1KiB,4,64", "L2=4KiB,4,128,exclusive"},
 	} {
 		var h hierarchy.Hierarchy

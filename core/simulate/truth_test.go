@@ -48,10 +48,10 @@ func dineroRuns(t *testing.T, name string) (runs []run) {
 	return runs
 }
 
-// hierarchy is the run's, whose levels below the first one are non-inclusive.
+// hierarchy is the run's, whose levels below the first one are non-inclusive, as by default.
 func (r run) hierarchy(t *testing.T) (h hierarchy.Hierarchy) {
 	for i, row := range r {
-		c := hierarchy.Cache{Name: "L" + strconv.Itoa(i+1), LineBytes: 64, Inclusion: hierarchy.NonInclusive}
+		c := hierarchy.Cache{Name: "L" + strconv.Itoa(i+1), LineBytes: 64}
 		c.SizeBytes = number(t, row["size_bytes"])
 		if row["assoc"] != "full" {
 			c.Ways = uint32(number(t, row["assoc"]))

@@ -236,12 +236,12 @@ func methodWords(m hierarchy.Method) string {
 		return "exact for LRU, from stack distances or the table of sets"
 	case hierarchy.AsIfLRU:
 		return "exact for LRU, which this one is not"
-	case hierarchy.AsIfInclusive:
-		return "inclusive: exact for LRU if this level saw every access"
+	case hierarchy.Independent:
+		return "independent: exact for an LRU level that sees every access; a real one sees the misses of the level above"
 	case hierarchy.Sampled:
 		return "sampled: estimated from a part of the accesses"
-	case hierarchy.SampledInclusive:
-		return "sampled, and inclusive: as if LRU saw every access"
+	case hierarchy.SampledIndependent:
+		return "sampled, and independent: as if an LRU level saw every access"
 	case hierarchy.SampledSDCM:
 		return "sampled, and SDCM: expected for LRU sets"
 	case hierarchy.SDCM:

@@ -301,7 +301,7 @@ func HowCounted(m *answers.LoopReply) (list []string) {
 		list = append(list, text)
 	}
 	if len(m.Levels) > 1 {
-		list = append(list, "Each level is counted as if it saw every access (the inclusive model), and threads share it.")
+		list = append(list, "Each level is counted as if it saw every access (the independent-level model), and threads share it.")
 	}
 	return list
 }

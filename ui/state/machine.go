@@ -95,6 +95,10 @@ func Step[T comparable](list []T, value T, by int) T {
 	return value
 }
 
+// inclusionCodes are the numbers of inclusions in links. 1, which older links have, is
+// non-inclusive too.
+var inclusionCodes = [...]float64{hierarchy.NonInclusive: 0, hierarchy.Exclusive: 2, hierarchy.Inclusive: 3}
+
 // formatMachine writes a hierarchy for the URL's hash: levels behind each other,
 // L1.32768.8.64_L2.262144.8.64.l12.h, then memory and clock. Letters stand for
 // what is not the default: l latency, b bytes a cycle, s cores, h hashed, r
@@ -111,7 +115,7 @@ func formatMachine(h hierarchy.Hierarchy) string {
 		if l.Hashed {
 			part += ".h"
 		}
-		part += lettered("r", float64(l.Replacement)) + lettered("i", float64(l.Inclusion)) + lettered("w", float64(l.Write))
+		part += lettered("r", float64(l.Replacement)) + lettered("i", inclusionCodes[l.Inclusion]) + lettered("w", float64(l.Write))
 		parts = append(parts, part)
 	}
 	if m := lettered("l", h.Memory.LatencyCycles) + lettered("b", h.Memory.BytesPerCycle); m != "" {
@@ -213,7 +217,12 @@ func describe(c *hierarchy.Cache, fields []string) bool {
 		case 'r':
 			c.Replacement = hierarchy.Replacement(min(x, float64(hierarchy.Random)))
 		case 'i':
-			c.Inclusion = hierarchy.Inclusion(min(x, float64(hierarchy.Exclusive)))
+			c.Inclusion = hierarchy.NonInclusive
+			for inclusion, code := range inclusionCodes {
+				if code == x {
+					c.Inclusion = hierarchy.Inclusion(inclusion)
+				}
+			}
 		case 'w':
 			c.Write = hierarchy.Write(min(x, float64(hierarchy.WriteThroughAround)))
 		default:

@@ -164,7 +164,7 @@ func TestCardsOfTables(t *testing.T) {
 	got := v.Predict(hierarchy.Hierarchy{ClockGHz: 2, Memory: hierarchy.Memory{LatencyCycles: 100, BytesPerCycle: 8}, Levels: []hierarchy.Cache{
 		{Name: "L1", SizeBytes: 4096, Ways: 16, LineBytes: 64, LatencyCycles: 4}, {Name: "L2", SizeBytes: 1 << 20, Ways: 8, LineBytes: 64, LatencyCycles: 12}}})
 	l1, l2 := got.Levels[0], got.Levels[1]
-	if !l1.Exact || l1.Chip != "exact" || l1.Model == "" || l2.Chip != "inclusive" || l2.Time == "" || l1.Rate == "" {
+	if !l1.Exact || l1.Chip != "exact" || l1.Model == "" || l2.Chip != "independent" || l2.Time == "" || l1.Rate == "" {
 		t.Errorf("%+v\n%+v", l1, l2)
 	}
 	if !strings.Contains(got.Average, "ns") || got.Unknown != "" || got.Least == "" {
@@ -239,6 +239,19 @@ func FuzzMachine(f *testing.F) {
 			t.Fatalf("%q: %+v, written and read %+v", s, h, again)
 		}
 	})
+}
+
+// TestInclusionInLinks: links keep inclusions, and older ones with i1 mean non-inclusive.
+func TestInclusionInLinks(t *testing.T) {
+	for inclusion, code := range map[hierarchy.Inclusion]string{hierarchy.NonInclusive: "", hierarchy.Inclusive: ".i3", hierarchy.Exclusive: ".i2"} {
+		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L2", SizeBytes: 4096, Ways: 8, LineBytes: 64, Inclusion: inclusion}}}
+		if text := formatMachine(h); text != "L2.4096.8.64"+code || parseMachine(text).Levels[0].Inclusion != inclusion {
+			t.Errorf("%v is written %s", inclusion, text)
+		}
+	}
+	if got := parseMachine("L2.4096.8.64.i1").Levels[0].Inclusion; got != hierarchy.NonInclusive {
+		t.Errorf("i1 is %v, want non-inclusive", got)
+	}
 }
 
 // TestLevelsOfOtherLines: a level is marked only where lines are as long as its own,

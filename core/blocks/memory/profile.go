@@ -107,7 +107,7 @@ func (p *Profile) Ratios(h hierarchy.Hierarchy, lineBytes uint32) (cumulative []
 		}
 		hits, method := p.Hits(c)
 		if i > 0 && method == hierarchy.Exact {
-			method = hierarchy.AsIfInclusive
+			method = hierarchy.Independent
 		}
 		ratio := 1.0
 		if all > 0 {

@@ -125,7 +125,7 @@ func TestReadsEveryForm(t *testing.T) {
 			hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 4096, Ways: 4, LineBytes: 64, LatencyCycles: 2}}}, nil},
 		"drcachesim": {drSample, config.DrCacheSim, hierarchy.Hierarchy{Levels: []hierarchy.Cache{
 			{Name: "P0L1D", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64, Inclusion: hierarchy.NonInclusive},
-			{Name: "P0L2", SizeBytes: 512 << 10, Ways: 16, LineBytes: 64},
+			{Name: "P0L2", SizeBytes: 512 << 10, Ways: 16, LineBytes: 64, Inclusion: hierarchy.Inclusive},
 			{Name: "LLC", SizeBytes: 1 << 20, Ways: 16, LineBytes: 64, Inclusion: hierarchy.Exclusive, SharedBy: 2},
 		}}, []string{"num_cores 2 is ignored", "FIFO", "prefetching", "instructions"}},
 	} {

@@ -223,7 +223,7 @@ func (r *reader) cache(n Node) hierarchy.Cache {
 // The words of the schema, in the order of their constants.
 var (
 	replacements = []string{"lru", "plru", "random"}
-	inclusions   = []string{"inclusive", "non-inclusive", "exclusive"}
+	inclusions   = []string{"non-inclusive", "inclusive", "exclusive"}
 	writes       = []string{"back", "through"}
 )
 

@@ -23,8 +23,8 @@ func init() {
 		"simulate "+kernels+"histogram.sgt --cache L1=512,2 --cache L2=4KiB,4,shared=all",
 		"simulate "+kernels+"histogram.sgt --cache L1=512,2 --cache L2=4KiB,4,shared=2 --protocol msi --format json",
 		"simulate "+kernels+"multiply.sgt --cache L1=512,2 --cores 1,3/2 --format csv",
-		"validate "+kernels+"stencil.sgt --cache L1=512,full --cache L2=4KiB,8,shared=all,non-inclusive",
-		"validate "+kernels+"histogram.sgt --cache L1=512,2 --cache L2=2KiB,4,shared=2,non-inclusive --cores 1/2/3/4 --format json",
+		"validate "+kernels+"stencil.sgt --cache L1=512,full --cache L2=4KiB,8,shared=all",
+		"validate "+kernels+"histogram.sgt --cache L1=512,2 --cache L2=2KiB,4,shared=2 --cores 1/2/3/4 --format json",
 		"what-if "+kernels+"histogram.sgt --cache L1=512,2,latency=4 --cache L2=4KiB,8,shared=all,latency=20 --cache memory=latency=100",
 		"what-if "+kernels+"histogram.sgt --cache L1=512,2 --cache L2=2KiB,4,shared=2 --domains 1,2/3,4 --by core --format csv",
 		"what-if "+kernels+"multiply.sgt --cache L1=512,2 --cache L2=4KiB,8,shared=all --share 1=2KiB --by core",
@@ -78,7 +78,7 @@ func TestKernelTable(t *testing.T) {
 // kernelRows are the rows of a kernel in caches of two levels.
 func kernelRows(t *testing.T, name, caches string) (rows string) {
 	first, second, _ := strings.Cut(caches, "; ")
-	got := ask("validate", kernels+name+".sgt", "--cache", "L1="+first, "--cache", "L2="+second+",shared=all,non-inclusive", "--format", "json")
+	got := ask("validate", kernels+name+".sgt", "--cache", "L1="+first, "--cache", "L2="+second+",shared=all", "--format", "json")
 	var answer struct {
 		Views []struct {
 			Name, View, Method string

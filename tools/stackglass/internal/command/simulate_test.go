@@ -15,15 +15,15 @@ import (
 func init() {
 	golden = append(golden,
 		"help simulate",
-		"simulate demo:matmul-naive --cache L1=2KiB,8 --cache L2=8KiB,8,non-inclusive",
+		"simulate demo:matmul-naive --cache L1=2KiB,8 --cache L2=8KiB,8",
 		"simulate demo:matmul-naive --cache L1=2KiB,8,plru,latency=4 --cache L2=8KiB,8,exclusive,latency=12 --cache memory=latency=200 --format json",
 		"simulate demo:array-list --cache L1=2KiB,4,random,write-through,no-allocate --seed 3 --limit 20000 --format csv",
 		"simulate testdata/threads.sgt --cache L1=1KiB,2 --cache L2=4KiB,4,128 --fail-if L2.misses>8 --format md",
 		"simulate testdata/multiply.sgp --cache L1=1KiB,2",
 		"help validate",
-		"validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full",
-		"validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full,non-inclusive --format json --fail-if L2.difference>0.01",
-		"validate demo:array-list --cache L1=2KiB,4,plru --cache L2=8KiB,4,non-inclusive --format csv",
+		"validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full,inclusive",
+		"validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full --format json --fail-if L2.difference>0.01",
+		"validate demo:array-list --cache L1=2KiB,4,plru --cache L2=8KiB,4 --format csv",
 	)
 }
 
@@ -82,15 +82,15 @@ func TestSimulateCut(t *testing.T) {
 func TestSimulateRefuses(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for line, word := range map[string]string{
-		"simulate":                                                      "as in: stackglass simulate app.lackey.lz4",
-		"simulate a.din":                                                "--cache",
-		"simulate a.din --cache L1=192,3,plru":                          "power of two",
-		"simulate a.din --cache L1=64GiB,8":                             "to simulate",
-		"simulate a.din --cache L1=1KiB,4 --seed":                       "--seed",
-		"simulate a.din --cache L1=1KiB,4 --cache L2=2KiB,4,32":         "inclusive",
-		"validate a.din --cache L1=1KiB,4 --fail-if L1.misses>1":        "L2.difference>0.01",
-		"validate a.din --cache L1=1KiB,4 --fail-if memory.accesses>1":  "memory.difference",
-		"validate a.din --cache L1=1KiB,4 --cache L2=4KiB,4,128,plru,x": "L2=4KiB",
+		"simulate":                                "as in: stackglass simulate app.lackey.lz4",
+		"simulate a.din":                          "--cache",
+		"simulate a.din --cache L1=192,3,plru":    "power of two",
+		"simulate a.din --cache L1=64GiB,8":       "to simulate",
+		"simulate a.din --cache L1=1KiB,4 --seed": "--seed",
+		"simulate a.din --cache L1=1KiB,4 --cache L2=2KiB,4,32,inclusive": "inclusive",
+		"validate a.din --cache L1=1KiB,4 --fail-if L1.misses>1":          "L2.difference>0.01",
+		"validate a.din --cache L1=1KiB,4 --fail-if memory.accesses>1":    "memory.difference",
+		"validate a.din --cache L1=1KiB,4 --cache L2=4KiB,4,128,plru,x":   "L2=4KiB",
 	} {
 		expect(t, ask(words(line)...), exitUsage, word)
 	}
@@ -98,7 +98,7 @@ func TestSimulateRefuses(t *testing.T) {
 
 // The exit code of validate follows the share, whichever its sign.
 func TestValidateBudget(t *testing.T) {
-	const line = "validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full --format csv --fail-if "
+	const line = "validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full,inclusive --format csv --fail-if "
 	off := levelsOf(t, line+"memory.difference>1")[1]["difference_ratio"]
 	share, err := strconv.ParseFloat(off, 64)
 	if err != nil || share >= 0 {
@@ -131,14 +131,14 @@ func TestSimulateWarnsOfSizes(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for _, verb := range []string{"simulate", "validate", "what-if"} {
 		for lower, wants := range map[string]string{
-			"L2=1KiB,4":               "L2 is smaller than L1, which it cannot include",
-			"L2=1KiB,4,non-inclusive": "L2 is smaller than L1, so there is little that it can add",
-			"L2=1KiB,4,exclusive":     "",
-			"L2=4KiB,4,non-inclusive": "",
-			"L2=8KiB,4":               "",
-			"L2=4KiB,4":               "L2 is inclusive and not much larger than L1: what leaves it leaves L1 too",
+			"L2=1KiB,4,inclusive": "L2 is smaller than L1, which it cannot include",
+			"L2=1KiB,4":           "L2 is smaller than L1, so there is little that it can add",
+			"L2=1KiB,4,exclusive": "",
+			"L2=4KiB,4":           "",
+			"L2=8KiB,4,inclusive": "",
+			"L2=4KiB,4,inclusive": "L2 is inclusive and not much larger than L1: what leaves it leaves L1 too",
 		} {
-			if verb == "simulate" && lower == "L2=4KiB,4" {
+			if verb == "simulate" && lower == "L2=4KiB,4,inclusive" {
 				wants = "" // it counts that
 			}
 			got := ask(verb, "a.din", "--cache", "L1=2KiB,4", "--cache", lower)

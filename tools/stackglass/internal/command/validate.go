@@ -62,7 +62,7 @@ work, and what SDCM adds, and windows of blocks in the place of all references (
 of the interval that has that in 95 of 100 samples; --windows says which), and what is
 added where stores take no lines from other cores.
 --cachegrind puts Cachegrind's counts of the program's own source files beside them.`,
-		Example: "  stackglass validate app.lackey.lz4 --cache L1=32KiB,8 --cache L2=1MiB,16,non-inclusive\n" +
+		Example: "  stackglass validate app.lackey.lz4 --cache L1=32KiB,8 --cache L2=1MiB,16\n" +
 			"  stackglass validate app.lackey.lz4 --hierarchy i7-4770K --fail-if 'L2.difference>0.01'\n" +
 			"  stackglass validate app.sgt --sampling space=0.01,time=1e6\n" +
 			"  stackglass validate app.sgt --loops --cache L1=16KiB,1 --cache L1=32KiB,8\n" +

@@ -31,7 +31,7 @@ bytes; WAYS a number or full (fully associative), LINE 64 unless said.
 
 Behind these may stand, with commas: latency=CYCLES (from a load to the use of
 what hits), bandwidth=BYTES a cycle (to the level above), shared=CORES, and the
-words hashed, plru, random, non-inclusive, exclusive, write-through and
+words hashed, plru, random, inclusive, exclusive, write-through and
 no-allocate. Memory and clock are given in the same way: --cache
 memory=latency=230,bandwidth=8 --cache clock=3.5. With all latencies known, the
 answer has the average access time.
@@ -40,7 +40,7 @@ answer has the average access time.
 or a file: JSON or YAML (core/hierarchy/config/hierarchy.schema.json says which
 keys), a PPT hardware file, a drcachesim configuration, or one cache a line.
 
-The method of a level is exact (from stack distances or set tables), inclusive
+The method of a level is exact (from stack distances or set tables), independent
 (as if it saw every access, not only the misses of the one above), as-lru (another
 policy, taken for LRU), or sdcm: a model of sets. Where sets are exact, what SDCM
 would have said stands beside it. MPKR and MPKI are misses a thousand references
