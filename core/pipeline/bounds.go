@@ -74,7 +74,10 @@ func (b *Body) missBound() float64 {
 // get at that level: they and the lines take their time one after the other, and all else
 // goes on beside them. That is the ECM model (H. Stengel, J. Treibig, G. Hager and G.
 // Wellein, Quantifying performance bottlenecks of stencil computations using the
-// Execution-Cache-Memory model, ICS 2015, section 3), max(T_OL, T_nOL + T_data).
+// Execution-Cache-Memory model, ICS 2015, section 3), max(T_OL, T_nOL + T_data). Where a core
+// overlaps transfers with accesses, as AMD Zen does, T_data is a bound by itself (J. Hofmann, C.
+// Alappat, G. Hager, D. Fey and G. Wellein, Bridging the Architecture Gap: Abstracting
+// Performance-Relevant Properties of Modern Server Processors, 2020).
 func (s *Steady) fetch(b *Body, cycles float64) {
 	accesses := Body{Processor: b.Processor}
 	for i := range b.Ops {
@@ -86,8 +89,10 @@ func (s *Steady) fetch(b *Body, cycles float64) {
 		}
 	}
 	if cycles > 0 {
-		ports, _, _ := accesses.portBound()
-		s.Transfers = ports + cycles
+		if s.Transfers = cycles; !b.Processor.Overlaps {
+			ports, _, _ := accesses.portBound()
+			s.Transfers += ports
+		}
 		s.decide()
 	}
 }

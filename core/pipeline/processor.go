@@ -93,6 +93,7 @@
 //	scheduler: 97                     # of these, those that wait for values
 //	ports: P0 P1 P2 DIV
 //	fuses: compare-branch             # and compare-select, extend-address, load-operation
+//	transfers: overlap                # lines come while loads and stores use the first level
 //	notes:
 //	  - what a reader should know
 //	levels:
@@ -139,6 +140,7 @@ type Processor struct {
 	Scheduler   int     // of these, how many can wait for values; 0: not known
 	Ports       []string
 	Fuses       Fusion
+	Overlaps    bool    // lines come to the first level while loads and stores use it
 	Levels      []Level // of its memory, nearest first; empty: a load's class says all
 
 	costs map[Key]Cost

@@ -118,6 +118,10 @@ func (r *reader) top(key, value string) (err error) {
 		return r.ports(value)
 	case "fuses":
 		return r.fuses(value)
+	case "transfers":
+		if r.p.Overlaps = value == "overlap"; !r.p.Overlaps {
+			return errors.New("transfers " + strconv.Quote(clip(value)) + ", want overlap")
+		}
 	case "classes", "levels", "notes":
 		if r.section = key; value != "" {
 			return errors.New(strconv.Quote(clip(value)) + " behind " + key + ":, want it on lines of its own")
@@ -126,7 +130,7 @@ func (r *reader) top(key, value string) (err error) {
 			return errors.New("classes before ports, want the ports first")
 		}
 	default:
-		return errors.New("key " + strconv.Quote(clip(key)) + " is not known, want name, title, isa, source, clock_ghz, dispatch, window, scheduler, ports, fuses, levels, classes or notes")
+		return errors.New("key " + strconv.Quote(clip(key)) + " is not known, want name, title, isa, source, clock_ghz, dispatch, window, scheduler, ports, fuses, transfers, levels, classes or notes")
 	}
 	return err
 }
@@ -433,6 +437,9 @@ func (p *Processor) Write() []byte {
 		}
 	}
 	field("fuses", strings.Join(fuses, " "))
+	if p.Overlaps {
+		field("transfers", "overlap")
+	}
 	if len(p.Notes) > 0 {
 		line("notes:")
 		for _, note := range p.Notes {

@@ -34,6 +34,14 @@ func TestRuntime(t *testing.T) {
 	if b := r.Blocks[1]; b.Transfers != 5000 || b.Bottleneck != Bandwidth || b.Steady.Bottleneck != Bandwidth || b.Steady.Ports != 3 || b.Steady.Transfers != 8 || b.Loop != 2 {
 		t.Errorf("%+v", b)
 	}
+	// Where transfers overlap with accesses, they take their own time alone.
+	p.Overlaps = true
+	r, err = p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Transfers: []float64{0, 5000, 0}})
+	if err != nil || r.Blocks[1].Steady.Transfers != 5 {
+		t.Errorf("%+v, %v: want transfers of 5 cycles an iteration", r.Blocks[1], err)
+	}
+	p.Overlaps = false
+
 	slides, err := p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Form: SlidesForm,
 		LoadLatency: func(block, site uint32) float64 { return 10 }})
 	if err != nil {

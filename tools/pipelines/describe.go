@@ -175,7 +175,7 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 		return nil, err
 	}
 	p := &pipeline.Processor{
-		Name: t.name, Title: t.title, ISA: map[string]string{"x86_64": "x86-64"}[t.triple], Fuses: t.fuses,
+		Name: t.name, Title: t.title, ISA: map[string]string{"x86_64": "x86-64"}[t.triple], Fuses: t.fuses, Overlaps: strings.HasPrefix(t.cpu, "znver"),
 		Source:   "llvm-mca of LLVM " + version + ", -mcpu=" + t.cpu + ", by tools/pipelines",
 		Dispatch: width.CodeRegions[0].SummaryView.DispatchWidth, Window: window, Scheduler: t.scheduler,
 		Notes: []string{"window is the reorder buffer of LLVM's model"},
