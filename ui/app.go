@@ -61,8 +61,8 @@ type App struct {
 	cores   coreState
 	changed bool
 	links   atomic.Int64 // that were followed, the last of them counts
-	step    string       // the control whose changes are the last step of the history; see adjust
-	pressed atomic.Bool  // the pointer was, since the last of them
+	step    string       // the control that made the latest step of the history; see adjust
+	pressed atomic.Bool  // the pointer was pressed since that step
 }
 
 // Result is the analysis in view.
@@ -257,6 +257,7 @@ func (a *App) load(key string) {
 		a.giveUp(problem)
 		return
 	}
+	a.fetchDemo(key)
 	a.update(func() {
 		if a.Screen.Open != key { // gone elsewhere meanwhile
 			return
@@ -353,16 +354,15 @@ func (a *App) goTo(s state.Screen, replace bool) {
 	a.drawCharts()
 }
 
-// adjust changes the screen as a control asks, so that the way back undoes it: a drag of
-// a slider is one step of the history, and so is a row of keys.
+// adjust changes the screen for a control, as a step of the history that Back undoes. A
+// drag of a slider is one step, and so are consecutive keys on one control.
 func (a *App) adjust(control string, s state.Screen) {
 	same := !a.pressed.Swap(false) && a.step == control
 	a.goTo(s, same || s.Hash() == a.Screen.Hash())
 	a.step = control
 }
 
-// Pressed tells that the pointer was pressed: whatever it moves from here on is a step
-// of its own. It needs no lock.
+// Pressed begins a new step of the history: the pointer was pressed. It needs no lock.
 func (a *App) Pressed() { a.pressed.Store(true) }
 
 // Dismiss removes the problem and the note, and the button that was pressed.

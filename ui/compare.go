@@ -119,8 +119,8 @@ func (a *App) beside(key string) {
 	a.compare(state.Screen{Open: first, Other: key}, true)
 }
 
-// compare shows two analyses side by side, of which the result in view is one: A is the
-// one that was made first. The caller holds the lock.
+// compare shows the result in view beside another analysis; A is the older of the two. The
+// caller holds the lock.
 func (a *App) compare(s state.Screen, replace bool) {
 	s = a.inOrder(s)
 	if a.result != nil && a.result.Key == s.Other {
@@ -132,7 +132,7 @@ func (a *App) compare(s state.Screen, replace bool) {
 	go a.Navigate("#" + s.Hash())
 }
 
-// inOrder has A be the analysis that was made first, which is the run before a change.
+// inOrder makes the older analysis A: it is the run before a change.
 func (a *App) inOrder(s state.Screen) state.Screen {
 	var made [2]int64
 	for _, e := range a.kept {

@@ -36,8 +36,8 @@ func (a *App) demoOfKey(key string) (found *Demo) {
 	return found
 }
 
-// item is a demo as it is offered. The link's words about the screen come after the
-// demo's own.
+// item is a demo as [App.Offer] takes it. What the link says of the screen overrides what
+// the demo says.
 func (d *Demo) item(link string) Item {
 	return Item{Demo: d.Name, URL: d.URL, Title: d.Title, opens: link, link: true}
 }
@@ -109,6 +109,28 @@ func (a *App) keptDemo(item Item) (key string) {
 	return key
 }
 
+// fetchDemo fetches the trace of a kept demo, which predictions and further analyses read.
+// It waits.
+func (a *App) fetchDemo(key string) {
+	d, known := a.demoOfKey(key), true
+	a.update(func() { _, known = a.items[key] })
+	if d == nil || known {
+		return
+	}
+	item := d.item("")
+	file, err := a.Port.Fetch(d.URL, d.Name)
+	if err != nil {
+		return
+	}
+	item.File, item.File.Name = file, d.Title
+	a.update(func() {
+		if a.items == nil {
+			a.items = map[string]Item{}
+		}
+		a.items[key] = item
+	})
+}
+
 // openKept opens a demo that is kept. It waits for the store.
 func (a *App) openKept(key string, item Item) {
 	var hash string
@@ -123,8 +145,8 @@ func (a *App) openKept(key string, item Item) {
 	})
 }
 
-// leaveIfNothing goes back to the first screen where nothing came of a link: what went
-// wrong has been said.
+// leaveIfNothing goes back to the first screen if a link led to no result. The problem is
+// shown already.
 func (a *App) leaveIfNothing() {
 	var nothing bool
 	var problem string
@@ -149,10 +171,16 @@ func (a *App) openDemo(name, hash string) {
 		return
 	}
 	a.Offer(d.item(strings.TrimPrefix(hash, "#")))
+	if unread := strings.Join(state.Unread(hash), " "); unread != "" {
+		a.update(func() {
+			a.Note = unread
+			a.Port.Announce(unread)
+		})
+	}
 }
 
-// analysesLinked tells that a key is a demo's which is not kept here, and then has the
-// demos of the screen analysed. It waits for the store.
+// analysesLinked reports whether a key belongs to a demo that is not kept here, and if so
+// starts to analyse the demos of the screen. It waits for the store.
 func (a *App) analysesLinked(key string) bool {
 	if _, kept := a.entry(key); kept || a.demoOfKey(key) == nil {
 		return false

@@ -84,8 +84,21 @@ func TestDemoLinks(t *testing.T) {
 			t.Errorf("%s: the hash is %q, want %q", demo.Name, fresh.hash, link)
 		}
 	}
+	// What is kept has its trace at hand in a page that was just loaded, too.
+	d.app = &App{Env: d.app.Env, Port: d, Store: d.store}
+	d.root = NewRoot(d.app)
+	d.app.Start("#open=demo-openmp-alone&view=threads")
+	d.arrives("demo-openmp-alone")
+	d.act(func() {
+		if !d.app.CanRepeat() || !d.app.canPredict() {
+			t.Error("the trace of a kept demo is not at hand")
+		}
+	})
+	d.app.Navigate("#demo=matmul-naive&cell=3x99")
+	until(t, func() bool { return strings.Contains(d.html(), "SETSxWAYS") })
 	d.app.Navigate("#demo=matmul-naive&view=overview&preset=i7-6700")
 	d.arrives("demo-matmul-naive")
+	until(t, func() bool { return strings.Contains(d.html(), `id="findings"`) })
 	if s := d.app.Screen; s.Tab != state.TabOverview || s.Levels != nil || s.Preset != "i7-6700" || len(d.entries()) != len(demos) {
 		t.Errorf("with words of its own, the link opens %+v; %d analyses are kept", s, len(d.entries()))
 	}

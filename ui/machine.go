@@ -86,12 +86,12 @@ func (a *App) machineName() string {
 	return a.preset().Name
 }
 
-// change asks about other levels, as a control wants; memory and clock stay.
+// change asks about other levels for a control; memory and clock stay.
 func (a *App) change(control string, f func(levels []hierarchy.Cache) []hierarchy.Cache) {
 	a.changeMachine(control, func(s *state.Screen) { s.Levels = f(s.Levels) })
 }
 
-// changeMachine changes the hierarchy in question, as a control wants.
+// changeMachine changes the hierarchy in question for a control.
 func (a *App) changeMachine(control string, f func(s *state.Screen)) {
 	if a.result == nil || a.result.View == nil {
 		return
@@ -103,7 +103,7 @@ func (a *App) changeMachine(control string, f func(s *state.Screen)) {
 	a.sayAnswer()
 }
 
-// of names a control of a level, from 1, as its element is.
+// of is the name of a level's control, which is its element's id. Levels count from 1.
 func of(control string, level int) string { return control + "-" + strconv.Itoa(level) }
 
 // sayAnswer tells those who listen what the hierarchy in question comes to.

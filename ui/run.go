@@ -176,7 +176,7 @@ func (a *App) analyse(item Item) {
 	if !resume {
 		name = a.freeName(name)
 	}
-	release, over := a.own(key, name)
+	release, over := a.own(item, key, name)
 	if over {
 		a.next()
 		return

@@ -75,7 +75,7 @@ func (a *App) tell() {
 
 // own has this tab run the analysis of a key. Where another one does, it is watched,
 // and goes on here when that tab ends before it; over tells that it did not.
-func (a *App) own(key, name string) (release func(), over bool) {
+func (a *App) own(item Item, key, name string) (release func(), over bool) {
 	if a.Tabs == nil {
 		return func() {}, false
 	}
@@ -85,8 +85,8 @@ func (a *App) own(key, name string) (release func(), over bool) {
 	leave := make(chan struct{})
 	a.update(func() {
 		a.run.key, a.run.name, a.run.leave = key, name, leave
-		a.Screen = a.Screen.Anew(key)
-		a.Port.SetHash(a.Screen.Hash(), false)
+		a.Screen = a.screenOf(item, key)
+		a.Port.SetHash(a.Screen.Hash(), item.link)
 		a.Port.ShowFirst(false)
 		a.present(&Result{Key: key, Name: name, Live: true})
 		a.Note = name + " is being analysed in another tab. Its progress is shown here too; if that tab is closed, the analysis goes on in this one."
