@@ -327,9 +327,15 @@ func (a *App) SetProcessor(name string) {
 	a.goTo(s, true)
 }
 
-// SetBranch has the ways of a branch be taken as a text of the file of probabilities says.
+// SetBranch sets how often the ways of a branch are taken, in the words of the file of
+// probabilities. The function in view stays, even if another one takes longer now.
 func (a *App) SetBranch(name, text string) {
 	a.models.branches = changed(a.models.branches, name, text)
+	if b := a.blocks(); b != nil && a.Screen.Function == 0 {
+		s := a.Screen
+		s.Function = int(b.Function)
+		a.goTo(s, true)
+	}
 	a.drawCharts() // what is shown changes with the answer
 }
 

@@ -30,7 +30,7 @@ func (p *tab) coresEverywhere(look func(state string)) {
 func TestCores(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.click("#demo-openmp-alone")
+	p.visit("/#demo=openmp-alone&cores=4")
 	p.finished()
 	p.openView("6", "#cores-view")
 	p.predicted()

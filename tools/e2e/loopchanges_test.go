@@ -20,7 +20,7 @@ func (p *tab) tryChanges(text string) {
 func TestLoopChanges(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.click("#demo-matmul-naive")
+	p.visit("/#demo=matmul-naive&preset=i7-4770K")
 	p.finished()
 	p.openView("8", "#table-loop-misses tbody tr")
 	p.shrinkL1("4 KiB")

@@ -304,7 +304,7 @@ const mapWords = `(async () => {
 func TestMapWords(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.click("#demo-matmul-naive")
+	p.visit("/#demo=matmul-naive&preset=i7-4770K")
 	p.waitFor("#digest")
 	p.openView("4", "sg-heatmap canvas[data-ready]")
 	for _, width := range []int64{1280, 320} {
