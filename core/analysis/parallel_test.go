@@ -83,10 +83,9 @@ func TestParallelFollowsBlocks(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 10))
 		p := allocating()
 		steps := allocatingSteps(rng, p, 1+rng.IntN(12_000))
-		if rng.IntN(4) > 0 {
-			for i := range steps {
-				steps[i].Thread = 1
-			}
+		lone := [...]int{0, len(steps) / 2, len(steps), len(steps)}[rng.IntN(4)]
+		for i := range steps[:lone] {
+			steps[i].Thread = 1
 		}
 		spec := analysis.Spec{}
 		if rng.IntN(2) == 0 {
@@ -96,6 +95,9 @@ func TestParallelFollowsBlocks(t *testing.T) {
 			spec = analysis.Spec{Analyses: analysis.Sites | analysis.Sharing, LineBytes: []uint32{32, 64}}
 			if rng.IntN(2) == 0 {
 				spec.Domains = [][]uint32{{0, 2}}
+			}
+			if rng.IntN(2) == 0 { // in private caches of several cores
+				spec.Utilisation, spec.UtilisationWays = []uint64{1 << 9, 1 << 11}, []uint32{0, 4}
 			}
 		}
 		if rng.IntN(3) == 0 {

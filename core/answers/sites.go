@@ -381,9 +381,20 @@ func (s *Sites) missesOff(r *ranking.Row, level int) report.Value {
 		return report.None()
 	}
 	lines := s.Levels[level].Level.Cache.SizeBytes / uint64(s.Profile.Sites.LineBytes)
-	off := uint64(0)
-	for _, u := range s.reusesOf(r) {
-		off += u.OffAt(lines)
+	off, c := uint64(0), s.Profile.Sites.Coherent
+	switch private := s.Levels[level].Private; {
+	case private && (c == nil || s.By == ranking.Object && r.Object < 0):
+		return report.None()
+	case private && s.By == ranking.Object:
+		off = c.Data[r.Object].OffAt(lines)
+	case private:
+		for _, i := range r.Sites {
+			off += c.Code[i].OffAt(lines)
+		}
+	default:
+		for _, u := range s.reusesOf(r) {
+			off += u.OffAt(lines)
+		}
 	}
 	return report.Count(min(off, r.Accesses))
 }

@@ -89,7 +89,7 @@ import (
 //	      length: of each core in SHAR 0, or 1 + list of (low, high) of its private
 //	      misses; of coherent ones; first accesses; coherence misses; invalidations;
 //	      of each member of its domains list of (low, high); of each site and object
-//	      in SITE list of (bin, half); for COMM 0, or 1 + for each flow events and
+//	      in SITE, and then in SCOH, list of (bin, half); for COMM 0, or 1 + for each flow events and
 //	      transfers, and for each class granules, references and events, granularity
 //	      by granularity; events and transfers of each pair; and lines, events and
 //	      misses of false sharing

@@ -46,6 +46,14 @@ func (f *intervals) all(p *Profile) {
 		for i := range p.Sites.Data {
 			f.bins(&p.Sites.Data[i].Reuse.Off)
 		}
+		if c := p.Sites.Coherent; c != nil {
+			for i := range c.Code {
+				f.bins(&c.Code[i].Off)
+			}
+			for i := range c.Data {
+				f.bins(&c.Data[i].Off)
+			}
+		}
 	}
 	if p.Communication != nil {
 		f.communication(p.Communication)

@@ -485,6 +485,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(withSites().Encode())
 	f.Add(withSets().Encode())
 	f.Add(withSharing().Encode())
+	f.Add(withCoherentSites().Encode())
 	f.Add(sampledProfile().Encode())
 	f.Add(withWorkingSets().Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {

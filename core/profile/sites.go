@@ -121,9 +121,11 @@ type Reuse struct {
 
 // OffAt is half of the interval about the misses of a cache of so many lines; between
 // two bins, the wider one.
-func (r *Reuse) OffAt(lines uint64) (off uint64) {
+func (r *Reuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
+
+func offAt(list []BinCount, lines uint64) (off uint64) {
 	bin := SiteBin(uint32(min(lines, math.MaxUint32)))
-	for _, b := range r.Off {
+	for _, b := range list {
 		if int(b.Bin) > bin && (int(b.Bin) > bin+1 || SiteBinFrom(bin) == lines) {
 			break
 		}

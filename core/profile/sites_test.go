@@ -3,6 +3,7 @@ package profile_test
 import (
 	"bytes"
 	"math"
+	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -110,6 +111,72 @@ func TestCheckSites(t *testing.T) {
 		p := far(withSites())
 		if breakIt(p.Sites); p.Check() == nil {
 			t.Errorf("who was before, %s: passes, want an error", name)
+		}
+	}
+}
+
+// withCoherentSites is withSharing with sites: the first one makes the accesses of thread
+// 1, the second those of 7.
+func withCoherentSites() *profile.Profile {
+	p := withSharing()
+	used := func(fetched, bytes uint64) []profile.Utilisation { return []profile.Utilisation{{fetched, bytes}} }
+	bins := func(n uint64) []profile.BinCount { return []profile.BinCount{{Bin: 1, Count: n}} }
+	p.Sites = &profile.Sites{LineBytes: 64, Capacities: []uint64{2}, Ways: []uint32{0},
+		Code: []profile.Site{
+			{Number: 0, Strides: [profile.NumStrides]uint64{0, 0, 0, 1}, Reuse: profile.Reuse{Cold: 2, Bins: bins(1), Used: used(2, 8)}},
+			{Number: 1, Kind: trace.Store, Strides: [profile.NumStrides]uint64{0, 0, 0, 1}, Reuse: profile.Reuse{Bins: bins(2), Used: used(0, 0)}},
+		},
+		Coherent: &profile.CoherentSites{Measured: true, Code: []profile.CoherentReuse{
+			{Cold: 2, Bins: bins(1), Used: used(2, 8)}, {Cold: 2, Used: used(2, 64)},
+		}},
+	}
+	return p
+}
+
+func TestCoherentSitesSurviveEncoding(t *testing.T) {
+	p := withCoherentSites()
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	// A line that was lost, of another core whose accesses are as many.
+	c := &p.Sharing[0].Cores[0].Coherent
+	c.Distances, c.Sets, c.Invalidations = profile.Histogram{}, profile.SetTable{}, 2
+	c.Lost.Add(1)
+	p.Sites.Coherent.Code[0].Bins, p.Sites.Coherent.Code[0].Lost = nil, []profile.BinCount{{Bin: 1, Count: 1}}
+	p.Sites.Coherent.Code[0].Used[0].Fetched = 3
+	data := p.Encode()
+	got, err := profile.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Encode(), data) || !reflect.DeepEqual(got.Sites.Coherent, p.Sites.Coherent) {
+		t.Errorf("decoding gives %+v, want %+v", got.Sites.Coherent, p.Sites.Coherent)
+	}
+	if p.Sites.Coherent = nil; bytes.Equal(p.Encode(), data) || p.Check() != nil {
+		t.Error("a profile without it cannot be, or is the same")
+	}
+}
+
+func TestCheckCoherentSites(t *testing.T) {
+	for name, breakIt := range map[string]func(p *profile.Profile, c *profile.CoherentSites){
+		"no cores":         func(p *profile.Profile, _ *profile.CoherentSites) { p.Sharing = nil },
+		"other sites":      func(_ *profile.Profile, c *profile.CoherentSites) { c.Code = c.Code[:1] },
+		"objects of none":  func(_ *profile.Profile, c *profile.CoherentSites) { c.Data = c.Code[:1] },
+		"other accesses":   func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Cold = 3 },
+		"other sums":       func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Bins[0].Bin = 0 },
+		"a bin of nothing": func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Bins = []profile.BinCount{{}} },
+		"lost instead": func(_ *profile.Profile, c *profile.CoherentSites) {
+			c.Code[0].Lost, c.Code[0].Bins = c.Code[0].Bins, nil
+		},
+		"measured, but not":   func(_ *profile.Profile, c *profile.CoherentSites) { c.Measured = false },
+		"not of one of them":  func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Used = nil },
+		"too few fetched":     func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Used[0].Fetched = 1 },
+		"too many fetched":    func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Used[0].Fetched = 3 },
+		"too many bytes used": func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Used[0].BytesUsed = 129 },
+	} {
+		p := withCoherentSites()
+		if breakIt(p, p.Sites.Coherent); p.Check() == nil {
+			t.Errorf("%s: passes, want an error", name)
 		}
 	}
 }

@@ -22,7 +22,12 @@ type CoherentReuse struct {
 	// caches of their cores, each of Sites.Capacities, from which other cores' stores take
 	// lines. The lines fetched are the misses there. nil: not measured.
 	Used []Utilisation
+	// Off is as in Reuse, about the misses of private caches.
+	Off []BinCount
 }
+
+// OffAt is as that of [Reuse].
+func (r *CoherentReuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
 // Coherence is the number of coherence misses, in private caches of any size.
 func (r *CoherentReuse) Coherence() (n uint64) {

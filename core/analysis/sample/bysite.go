@@ -215,26 +215,32 @@ func (w *weighing) reuse(r *profile.Reuse, s *spread) {
 
 // reuseOff tells by how much misses may be off, where that changes.
 func (w *weighing) reuseOff(r *profile.Reuse, s *spread) {
+	r.Off = w.offs(r.Cold, r.Bins, s, nil)
+}
+
+// offs is by how much the misses may be off of accesses of which some are certain misses
+// and the others in bins; a spread, and that of coherence misses, tell of them.
+func (w *weighing) offs(certain uint64, bins []profile.BinCount, s *spread, lost *[groups]uint64) (list []profile.BinCount) {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
-		return
+		return nil
 	}
 	var misses [outOf + 1]uint64
-	misses[outOf] = r.Cold
-	for _, b := range r.Bins {
+	misses[outOf] = certain
+	for _, b := range bins {
 		misses[b.Bin] = b.Count
 	}
 	for bin := outOf - 1; bin >= 0; bin-- {
 		misses[bin] += misses[bin+1]
 	}
-	bounds := w.boundsOf(&misses, s, nil)
 	last := uint64(0)
-	for bin, b := range bounds {
+	for bin, b := range w.boundsOf(&misses, s, lost) {
 		off := max(b.High-misses[bin], misses[bin]-b.Low)
 		if off != last {
-			r.Off = append(r.Off, profile.BinCount{Bin: uint8(bin), Count: off})
+			list = append(list, profile.BinCount{Bin: uint8(bin), Count: off})
 			last = off
 		}
 	}
+	return list
 }
 
 // sums are those of all parts, by bin.

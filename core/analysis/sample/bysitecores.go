@@ -3,7 +3,6 @@ package sample
 import (
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
@@ -16,7 +15,7 @@ import (
 // are counted here, by weight.
 type siteCores struct {
 	sites    *sites.Analysis
-	counts   map[placedBin]uint64
+	counts   map[placedBin]*[groups]uint64
 	shortest uint32
 
 	// Of the accesses that are being made:
@@ -33,19 +32,27 @@ const lostBin = outOf + 1
 // newSiteCores begins with a second core: until then, accesses found on the coherent
 // stack of the only one what they found on the stack of all.
 func newSiteCores(p *bySite, w weighing) *siteCores {
-	c := &siteCores{sites: p.sites, counts: map[placedBin]uint64{}, shortest: p.shortest()}
+	c := &siteCores{sites: p.sites, counts: map[placedBin]*[groups]uint64{}, shortest: p.shortest()}
 	before := p.weighing()
 	for key, n := range p.counts {
-		weight := uint64(0)
-		for _, x := range p.parts[n] {
-			weight += x
+		for group, weight := range p.parts[n] {
+			if key.bin == outOf || p.time == nil { // else both count single samples
+				weight = uint64(math.Round(float64(weight) * before.cold / w.cold))
+			}
+			c.count(key, weight, group)
 		}
-		if key.bin == outOf || p.time == nil { // else both count single samples
-			weight = uint64(math.Round(float64(weight) * before.cold / w.cold))
-		}
-		c.counts[key] = weight
 	}
 	return c
+}
+
+// count counts accesses of a pair by bin.
+func (c *siteCores) count(key placedBin, weight uint64, group int) {
+	parts := c.counts[key]
+	if parts == nil {
+		parts = new([groups]uint64)
+		c.counts[key] = parts
+	}
+	parts[group&(groups-1)] += weight
 }
 
 // begin begins some accesses.
@@ -61,8 +68,9 @@ func (c *siteCores) near(depth, lostAt uint32) {
 	}
 }
 
-// sampled says that the access is one of the sample: at a depth, or lost at one.
-func (c *siteCores) sampled(depth, lostAt uint32, weight uint64) {
+// sampled says that the access is one of the sample, of a group: at a depth, or lost at
+// one.
+func (c *siteCores) sampled(depth, lostAt uint32, weight uint64, group int) {
 	if c == nil {
 		return
 	}
@@ -74,7 +82,7 @@ func (c *siteCores) sampled(depth, lostAt uint32, weight uint64) {
 	default:
 		bin = uint32(profile.SiteBin(depth))
 	}
-	c.counts[placedBin{c.pair, bin}] += weight
+	c.count(placedBin{c.pair, bin}, weight, group)
 }
 
 // done ends the access.
@@ -83,58 +91,78 @@ func (c *siteCores) done() { c.depths, c.lostAt = append(c.depths, c.depth), app
 // end ends the accesses, which package sites has followed last.
 func (c *siteCores) end(cores []uint8) { c.sites.FollowCores(cores, c.depths, c.lostAt, c.lost) }
 
-// coherentCounts are sums of weights by bin: of distances, first accesses, and coherence
-// misses.
-type coherentCounts [lostBin + profile.SiteBins]uint64
+// coherentSpread is what is counted of a site or an object: of distances and first
+// accesses by bin, and of coherence misses by the bin in which the line was lost.
+type coherentSpread struct {
+	found     spread
+	lost      [profile.SiteBins]uint64
+	lostParts [groups]uint64
+}
+
+func (s *coherentSpread) add(bin uint32, parts *[groups]uint64) {
+	for g, n := range parts {
+		if bin < lostBin {
+			s.found[g][bin] += n
+			continue
+		}
+		s.lost[bin-lostBin] += n
+		s.lostParts[g] += n
+	}
+}
 
 // result makes what package sites told stand for estimates.
 func (c *siteCores) result(of *profile.CoherentSites, w weighing) {
-	code, data := map[uint32]*coherentCounts{}, map[uint32]*coherentCounts{}
-	add := func(to map[uint32]*coherentCounts, at, bin uint32, n uint64) {
-		if at == profile.NoSite {
+	code, data := make([]*coherentSpread, len(of.Code)), make([]*coherentSpread, len(of.Data))
+	add := func(to []*coherentSpread, at, bin uint32, parts *[groups]uint64) {
+		if uint64(at) >= uint64(len(to)) {
 			return
 		}
 		if to[at] == nil {
-			to[at] = new(coherentCounts)
+			to[at] = new(coherentSpread)
 		}
-		to[at][bin] += n
+		to[at].add(bin, parts)
 	}
-	for key, n := range c.counts {
+	for key, parts := range c.counts {
 		slot, object := c.sites.Pair(key.pair)
-		add(code, c.sites.Code(slot), key.bin, n)
-		add(data, c.sites.Data(object), key.bin, n)
+		add(code, c.sites.Code(slot), key.bin, parts)
+		add(data, c.sites.Data(object), key.bin, parts)
 	}
 	for i := range of.Code {
-		w.coherent(&of.Code[i], code[uint32(i)])
+		w.coherent(&of.Code[i], code[i])
 	}
 	for i := range of.Data {
-		w.coherent(&of.Data[i], data[uint32(i)])
+		w.coherent(&of.Data[i], data[i])
 	}
 }
 
 // coherent divides up what is in the shortest bin of a site or an object: first accesses
 // first, then coherence misses, then the longest distances; see [weighing.reuse].
-func (w *weighing) coherent(r *profile.CoherentReuse, counts *coherentCounts) {
+func (w *weighing) coherent(r *profile.CoherentReuse, s *coherentSpread) {
 	at := uint8(profile.SiteBin(w.front))
 	i := slices.IndexFunc(r.Bins, func(b profile.BinCount) bool { return b.Bin == at })
-	if i < 0 || counts == nil {
+	if i < 0 {
 		return
+	}
+	if s == nil {
+		s = new(coherentSpread)
 	}
 	b := budget{left: r.Bins[i].Count, factor: w.cold}
 	r.Bins = slices.Delete(r.Bins, i, i+1)
-	r.Cold = b.take(counts[outOf])
+	sums := s.found.sums()
+	r.Cold = b.take(sums[outOf])
 	b.factor = w.deep
 	for bin := profile.SiteBins - 1; bin >= 0; bin-- {
-		r.Lost = addBin(r.Lost, uint8(bin), b.take(counts[lostBin+bin]))
+		r.Lost = addBin(r.Lost, uint8(bin), b.take(s.lost[bin]))
 	}
 	for bin := profile.SiteBins - 1; bin >= 0; bin-- {
-		if n := b.take(counts[bin]); bin > int(at) {
+		if n := b.take(sums[bin]); bin > int(at) {
 			r.Bins = addBin(r.Bins, uint8(bin), n)
 		} else {
 			b.left += n
 		}
 	}
 	r.Bins = addBin(r.Bins, at, b.left)
+	r.Off = w.offs(r.Cold+r.Coherence(), r.Bins, &s.found, &s.lostParts)
 }
 
 // addBin adds a count to a bin of an ascending list.
@@ -152,32 +180,32 @@ func addBin(list []profile.BinCount, bin uint8, n uint64) []profile.BinCount {
 
 // save writes what is counted by places in the profile of package sites' latest result.
 func (c *siteCores) save(b []byte) []byte {
-	type placed struct{ code, data, bin uint32 }
-	sums := map[placed]uint64{}
-	for key, n := range c.counts {
+	sums := map[placedCount]*[groups]uint64{}
+	for key, parts := range c.counts {
 		slot, object := c.sites.Pair(key.pair)
-		sums[placed{c.sites.Code(slot), c.sites.Data(object), key.bin}] += n
+		place := placedCount{code: c.sites.Code(slot), data: c.sites.Data(object), bin: key.bin}
+		if sums[place] == nil {
+			sums[place] = new([groups]uint64)
+		}
+		for g, n := range parts {
+			sums[place][g] += n
+		}
 	}
-	list := make([]placed, 0, len(sums))
-	for p := range sums {
-		list = append(list, p)
+	list := make([]placedCount, 0, len(sums))
+	for place, parts := range sums {
+		place.parts = *parts
+		list = append(list, place)
 	}
-	sort.Slice(list, func(i, j int) bool {
-		x, y := list[i], list[j]
-		return x.code < y.code || x.code == y.code && (x.data < y.data || x.data == y.data && x.bin < y.bin)
-	})
-	b = appendUint(b, uint64(len(list)))
-	for _, p := range list {
-		b = appendUint(b, uint64(p.code), uint64(p.data), uint64(p.bin), sums[p])
-	}
-	return b
+	return savePlaced(b, list)
 }
 
 func (c *siteCores) restore(d *profile.Decoder) {
-	for range d.Length(4) {
-		code, data, bin := uint32(d.UintBelow(1<<32)), uint32(d.UintBelow(1<<32)), uint32(d.UintBelow(lostBin+profile.SiteBins))
-		c.counts[placedBin{c.sites.PairOf(c.sites.Slot(code), c.sites.Object(data)), bin}] += d.Uint()
-	}
+	restorePlaced(d, lostBin+profile.SiteBins, func(x *placedCount) {
+		key := placedBin{c.sites.PairOf(c.sites.Slot(x.code), c.sites.Object(x.data)), x.bin}
+		for g, n := range x.parts {
+			c.count(key, n, g)
+		}
+	})
 }
 
 // beginSites has what follows sites begin with a second core, before the accesses that
@@ -202,23 +230,21 @@ func (s *keptSize) restoreCores(d *profile.Decoder) {
 	if s.without = !s.bySite.sites.OnCores(); s.without { // another program saved the run
 		return
 	}
-	s.siteCores = &siteCores{sites: s.bySite.sites, counts: map[placedBin]uint64{}, shortest: s.bySite.shortest()}
+	s.siteCores = &siteCores{sites: s.bySite.sites, counts: map[placedBin]*[groups]uint64{}, shortest: s.bySite.shortest()}
 	s.threads.sites = s.siteCores
 	s.siteCores.restore(d)
 }
 
 // siteWeighing is how the counts of sites on all cores' stacks become accesses.
 func (t *threads) siteWeighing() (w weighing) {
-	w.cold = t.lines.factor()
-	if !t.single() {
-		w.front, w.deep = frontLines, w.cold
-		return w
-	}
 	accesses, samples := uint64(0), uint64(0)
 	for _, c := range t.cores {
-		accesses, samples = accesses+c.accesses, samples+c.time.samples
+		if accesses += c.accesses; c.time != nil {
+			samples += c.time.samples
+		}
 	}
-	if w.deep = 1; samples > 0 {
+	w = t.weighing(t.cores[0].space, t.cores[0].time, accesses)
+	if t.single() && samples > 0 {
 		w.deep = max(1, float64(accesses)/float64(samples))
 	}
 	return w

@@ -185,6 +185,16 @@ func (p *bySite) save(b []byte) []byte {
 		slot, object := p.sites.Pair(key.pair)
 		list = append(list, placedCount{p.sites.Code(slot), p.sites.Data(object), key.bin, p.parts[n]})
 	}
+	b = savePlaced(b, list)
+	if p.time == nil {
+		return p.space.save(b)
+	}
+	b = appendUint(p.time.save(b), p.first.threshold, uint64(p.first.halvings))
+	return profile.AppendStack(b, sortedLines(p.first.lines))
+}
+
+// savePlaced writes counts by code, data and bin, which has them in order.
+func savePlaced(b []byte, list []placedCount) []byte {
 	sort.Slice(list, func(i, j int) bool {
 		x, y := &list[i], &list[j]
 		return cmp.Or(cmp.Compare(x.code, y.code), cmp.Compare(x.data, y.data), cmp.Compare(x.bin, y.bin)) < 0
@@ -195,30 +205,32 @@ func (p *bySite) save(b []byte) []byte {
 		b = appendUint(b, uint64(x.code), uint64(x.data), uint64(x.bin))
 		b = appendUint(b, x.parts[:]...)
 	}
-	if p.time == nil {
-		return p.space.save(b)
+	return b
+}
+
+// restorePlaced reads what savePlaced wrote; bins are below a number.
+func restorePlaced(d *profile.Decoder, bins uint64, add func(*placedCount)) {
+	for range d.Length(3 + groups) {
+		x := placedCount{code: uint32(d.UintBelow(1 << 32)), data: uint32(d.UintBelow(1 << 32)), bin: uint32(d.UintBelow(bins))}
+		fill(x.parts[:], d)
+		add(&x)
 	}
-	b = appendUint(p.time.save(b), p.first.threshold, uint64(p.first.halvings))
-	return profile.AppendStack(b, sortedLines(p.first.lines))
 }
 
 func (p *bySite) restore(d *profile.Decoder) {
 	p.accesses, p.samples = d.Uint(), int(d.UintBelow(1<<62))
-	for range d.Length(3 + groups) {
-		code, data, bin := uint32(d.UintBelow(1<<32)), uint32(d.UintBelow(1<<32)), uint32(d.UintBelow(outOf+1))
-		key := placedBin{p.sites.PairOf(p.sites.Slot(code), p.sites.Object(data)), bin}
-		var parts [groups]uint64
-		fill(parts[:], d)
+	restorePlaced(d, outOf+1, func(x *placedCount) {
+		key := placedBin{p.sites.PairOf(p.sites.Slot(x.code), p.sites.Object(x.data)), x.bin}
 		n, known := p.counts[key]
 		if !known {
 			n = uint32(len(p.parts))
 			p.counts[key] = n
 			p.parts = append(p.parts, [groups]uint64{})
 		}
-		for g := range parts {
-			p.parts[n][g] += parts[g]
+		for g, weight := range x.parts {
+			p.parts[n][g] += weight
 		}
-	}
+	})
 	if p.time == nil {
 		p.space.restore(d)
 		return

@@ -77,7 +77,7 @@ func TestKeptInFull(t *testing.T) {
 		b := threadRows(seed, 30000)
 		want := run(t, everythingOf(t, "", 0), &threadReader{all: b, step: 1000})
 		got := run(t, everythingOf(t, "space=1", seed), &threadReader{all: b, step: 777})
-		if len(want.Sharing) == 0 || want.Communication == nil || want.Sites == nil {
+		if len(want.Sharing) == 0 || want.Communication == nil || want.Sites == nil || want.Sites.Coherent == nil {
 			t.Fatal("the trace tells nothing of threads")
 		}
 		for i := range want.Sharing {
@@ -114,6 +114,9 @@ func TestKeptHolds(t *testing.T) {
 			p := run(t, spec, &threadReader{all: threadRows(seed, 20000), step: 900})
 			if err := p.Check(); err != nil {
 				t.Fatalf("%s, seed %d: %v", mode, seed, err)
+			}
+			if p.Sites.Coherent == nil || p.SharingAt(p.Sites.LineBytes) == nil {
+				t.Fatalf("%s, seed %d: nothing is told of sites on cores", mode, seed)
 			}
 			again, err := profile.Decode(p.Encode())
 			if err != nil {
@@ -175,6 +178,9 @@ func told(p *profile.Profile) map[string]float64 {
 				list["far "+name] += float64(b.Count)
 			}
 		}
+		c := &p.Sites.Coherent.Code[i]
+		list["lost "+name] = float64(c.Coherence())
+		list["on cores "+name] = float64(coherentMissesAt(c, 512))
 	}
 	s := &p.Sharing[0]
 	for i := range s.Cores {
@@ -348,6 +354,7 @@ func TestIntervalsAreKept(t *testing.T) {
 			t.Fatalf("%s: %v", mode, err)
 		}
 		if !reflect.DeepEqual(p.Sharing[0].Cores[1].Off, again.Sharing[0].Cores[1].Off) || !reflect.DeepEqual(p.Sites.Code[1].Reuse.Off, again.Sites.Code[1].Reuse.Off) ||
+			len(p.Sites.Coherent.Code[1].Off) == 0 || !reflect.DeepEqual(p.Sites.Coherent.Code[1].Off, again.Sites.Coherent.Code[1].Off) ||
 			p.Communication != nil && !reflect.DeepEqual(p.Communication.Off, again.Communication.Off) {
 			t.Errorf("%s: other intervals", mode)
 		}
@@ -387,6 +394,8 @@ func TestKeptIntervalsCover(t *testing.T) {
 				bounded("members", m.Bounds, profile.NewCurve(&n.Distances, n.Cold).Misses(capacity))
 			}
 			for i := range got.Sites.Code {
+				g, w := &got.Sites.Coherent.Code[i], &want.Sites.Coherent.Code[i]
+				about("sites on cores", coherentMissesAt(g, capacity), g.OffAt(capacity), coherentMissesAt(w, capacity))
 				about("sites", missesAt(&got.Sites.Code[i].Reuse, capacity), got.Sites.Code[i].Reuse.OffAt(capacity), missesAt(&want.Sites.Code[i].Reuse, capacity))
 			}
 			if got.Communication == nil {
@@ -409,6 +418,11 @@ func TestKeptIntervalsCover(t *testing.T) {
 			}
 		}
 	}
+}
+
+// coherentMissesAt are those of private caches.
+func coherentMissesAt(r *profile.CoherentReuse, lines uint64) uint64 {
+	return missesAt(&profile.Reuse{Cold: r.Cold + r.Coherence(), Bins: r.Bins}, lines)
 }
 
 // missesAt are the misses of a cache of so many lines, the edge of a bin.

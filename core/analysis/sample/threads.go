@@ -290,14 +290,14 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 	case how == foundLost:
 		c.lost.AddN(uint64(lostAt), weight)
 		c.lostSpread[group] += weight
-		t.sites.sampled(stack.Lost, lostAt, weight)
+		t.sites.sampled(stack.Lost, lostAt, weight, group)
 	case how == foundNew || private == stack.Cold:
 		c.coherent.add(stack.Cold, weight, group)
-		t.sites.sampled(stack.Cold, 0, weight)
+		t.sites.sampled(stack.Cold, 0, weight, group)
 	default:
 		depth := c.deeper(private, ownAbove, above)
 		c.coherent.sampled(depth, weight, group)
-		t.sites.sampled(depth, 0, weight)
+		t.sites.sampled(depth, 0, weight, group)
 	}
 }
 
@@ -426,10 +426,10 @@ func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write 
 		if w.lost {
 			c.lost.Add(uint64(w.at))
 			c.lostSpread[of]++
-			t.sites.sampled(stack.Lost, w.at, 1)
+			t.sites.sampled(stack.Lost, w.at, 1, of)
 		} else {
 			c.coherent.sampled(d, 1, of)
-			t.sites.sampled(d, 0, 1)
+			t.sites.sampled(d, 0, 1, of)
 		}
 	}
 	if began {
@@ -440,7 +440,7 @@ func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write 
 	if known != nil && known.ever&bit == 0 {
 		c.private.add(stack.Cold, weight, group)
 		c.coherent.add(stack.Cold, weight, group)
-		t.sites.sampled(stack.Cold, 0, weight)
+		t.sites.sampled(stack.Cold, 0, weight, group)
 	}
 	for i, dom := range t.domains {
 		member := dom.members[core]
