@@ -192,7 +192,7 @@ type accesses struct {
 	lost    []profile.BinCount // coherence misses, which are among those that are certain
 }
 
-// site gives the accesses of a site on one of both stacks.
+// site returns the accesses of a site on the stack of the trace or on those of the cores.
 func (r *Ranker) site(on *stack, i int) accesses {
 	if on == r.coherent {
 		return onCores(&r.p.Sites.Coherent.Code[i])
@@ -201,7 +201,7 @@ func (r *Ranker) site(on *stack, i int) accesses {
 	return accesses{certain: u.Cold, bins: u.Bins}
 }
 
-// object gives the accesses of a data object on one of both stacks.
+// object does so for a data object.
 func (r *Ranker) object(on *stack, i int) accesses {
 	if on == r.coherent {
 		return onCores(&r.p.Sites.Coherent.Data[i])

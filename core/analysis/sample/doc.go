@@ -45,7 +45,8 @@
 //     strides. The access that a sample ends with tells whose distance it is; those that
 //     the front holds are exact, of each site. As the number of all accesses is known, of
 //     each site and each object, what is left is at the shortest distance (SHARDS-adj,
-//     site by site).
+//     site by site). Where there are several cores (bysitecores.go), the same is done
+//     with what accesses find on the coherent stacks of the next item.
 //   - Threads (threads.go) have a stack each, and each domain that shares a cache has one,
 //     with the front and the times of its own, or with samples of accesses of its own; the
 //     accesses of each core are counted, all of them. On the coherent stack (MODELS §6.4)

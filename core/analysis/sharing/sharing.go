@@ -17,6 +17,8 @@
 //     domains have a stack and a directory each.
 //  5. With both its distances at hand, each access tells why they differ: Wu and
 //     Yeung's dilation, overlap and interception (SASMM §2.3; overlap.go).
+//  6. A [Follower] gets, batch by batch, what every access finds on the coherent stack of
+//     its core. Package sites counts that by place in the code.
 //
 // A trace costs nothing here before a second core appears: until then the stack of
 // the trace is the one of the only core, in all views. The analysis begins with it,

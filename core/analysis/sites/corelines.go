@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// privateLines measures utilisation in private caches: lines for each core, each with
-// caches of its own, from which other cores' stores take lines. What depends on stores
-// between segments is not known in a segment, so it is measured in whole runs only.
+// privateLines measures utilisation in private caches: each core has lines and caches of
+// its own, from which other cores' stores take lines. A segment does not know the caches
+// of earlier ones, so only runs that are not appended to measure it.
 type privateLines struct {
 	options Options
 	cores   []*lines              // by core
@@ -134,7 +134,7 @@ func (p *privateLines) ended() []profile.Utilisation {
 	return used
 }
 
-// state writes, of each core, the list of its lines, ascending, each
+// appendPrivate writes, of each core, the list of its lines, ascending, each
 //
 //	uv line − the one before; for each capacity: uv site · uv object, that fetched it · mask
 //	of the bytes used

@@ -8,8 +8,8 @@ import (
 )
 
 // cores counts the accesses of pairs on the coherent stacks of the cores that made them,
-// which package sharing tells batch by batch. It begins with a second core: what the
-// first one did alone, its coherent stack tells as the stack of the trace does.
+// which package sharing reports batch by batch. It begins with a second core: while the
+// first one is alone, its coherent stack is the stack of the trace.
 type cores struct {
 	bins bins // by depth
 	lost bins // coherence misses, by the depth at which the line was lost
@@ -101,7 +101,9 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 	}
 	part.addCoherent(counts, 1)
 	if depths == nil {
-		c.firsts = append(c.firsts, firsts...)
+		if a.options.Mergeable {
+			c.firsts = append(c.firsts, firsts...)
+		}
 		return
 	}
 	for i, d := range depths {
@@ -119,7 +121,7 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 	}
 }
 
-// restoreCores continues with what a profile tells of cores.
+// restoreCores loads the counts of a profile with several cores.
 func (r *loader) restoreCores() {
 	a := r.a
 	a.cores = &cores{absent: r.in.Coherent == nil, firsts: r.coreFirsts}
@@ -154,7 +156,7 @@ func (r *loader) addPrivate() {
 	})
 }
 
-// alone gives what the coherent stack of a core that was alone tells of sites.
+// alone returns the counts on the coherent stack of a core that was alone.
 func alone(s *profile.Sites) *profile.CoherentSites {
 	out := new(profile.CoherentSites)
 	for i := range s.Code {
@@ -189,8 +191,9 @@ func (r *loader) eachCoherent(from *profile.CoherentSites, add func(pair uint32,
 	}
 }
 
-// Joins tells whether a segment with references of these threads can be appended now, or
-// perhaps later: not where utilisation is measured in the private caches of several cores.
+// Joins reports whether a segment with references of these threads can be appended now,
+// and perhaps later. It cannot where utilisation is measured in private caches of several
+// cores: the stores of a segment take lines from caches that it does not know.
 func (a *Analysis) Joins(threads []uint32) (now, later bool) {
 	seen := map[uint32]bool{}
 	for i := range a.threads.list {
@@ -204,7 +207,7 @@ func (a *Analysis) Joins(threads []uint32) (now, later bool) {
 	return !measured || len(seen) < 2, !measured || !several
 }
 
-// coherent gives the counts of sites and objects on coherent stacks; nil: there are none.
+// coherent returns the counts of sites and objects on coherent stacks, or nil.
 func (s *summary) coherent(of *profile.Sites) *profile.CoherentSites {
 	if !s.a.OnCores() {
 		return nil

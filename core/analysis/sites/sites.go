@@ -21,6 +21,12 @@
 //     on: Kulkarni's "what was executed between use and reuse" (section 4.1.1),
 //     by sites.
 //
+// Where the trace has several cores, their accesses are counted a second time, by what
+// they find on the coherent stack of their core (cores.go; package sharing): first
+// accesses of a core to a line, depths, and coherence misses, by the depth at which
+// another core's store took the line. So the misses of private caches are known by site,
+// too. Utilisation is measured in private caches as well (corelines.go).
+//
 // The same, but strides, is told of data objects:
 //
 //   - blocks of the heap, by the place in the code that allocated them, from the
