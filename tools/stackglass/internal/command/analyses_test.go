@@ -16,6 +16,7 @@ func TestAnalysesOfVerbs(t *testing.T) {
 	for line, want := range map[string]string{
 		"analyze one.din": "default",
 		"analyze one.din --analyses locality,counters":              "locality,counters",
+		"analyze one.din --analyses sharing":                        "sharing",
 		"histogram one.din":                                         "locality",
 		"histogram two.csv":                                         "locality",
 		"curve one.din":                                             "locality",

@@ -20,7 +20,7 @@ import (
 // The order is that of a simulation: first the cores that --cores lists, then one core
 // for each other thread, in the order in which the threads appear. This is known only
 // after the trace was read, so a trace with more threads than share a cache is read
-// twice. Standard input cannot be: there, --domains has to say which cores share.
+// twice. Standard input cannot be: there, --cores or --domains has to list the threads.
 func (r *reading) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Options) ([][]uint32, error) {
 	fewest := fewestSharers(h)
 	if fewest == 0 || r.domains != "" || !o.Spec.Runs(analysis.Sharing) || in.IsProfile || in.IsByfl {
