@@ -20,13 +20,12 @@ import "github.com/stackglass/stackglass/core/hierarchy"
 
 import "slices"
 
+import "github.com/stackglass/stackglass/core/answers"
 import "github.com/stackglass/stackglass/core/profile"
 
 import "github.com/stackglass/stackglass/core/tally"
 
 import "strings"
-
-import "github.com/stackglass/stackglass/core/answers"
 
 // Associativity is the map of sets and ways, and the misses of the picked cache
 // told apart.
@@ -2920,11 +2919,14 @@ var _ log.Logger
 
 // Communication is what threads write and others use.
 type Communication struct {
-	App                           *App
-	Flows, Pairs, Owners, Classes vugu.Builder
+	App                                  *App
+	Flows, Pairs, Owners, Classes, False vugu.Builder
 }
 
 func (c *Communication) view() *state.Communication { return c.App.communication() }
+
+// worst is the false sharing that is ranked first.
+func (c *Communication) worst() *answers.FalseFinding { return &c.view().FalseFindings()[0] }
 
 func (c *Communication) windowName() string {
 	if n := c.App.window(); n > 0 {
@@ -3351,16 +3353,9 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = vgparent
 					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
 					vgparent.AppendChild(vgn)
-					for i, f := range c.view().FalseFindings(8) {
-						var vgiterkey interface{} = i
-						_ = vgiterkey
-						i := i
-						_ = i
-						f := f
-						_ = f
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "finding"}}}
+					if len(c.view().FalseFindings()) > 0 {
+						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "finding"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "false-1"}}}
 						vgparent.AppendChild(vgn)
-						vgn.AddAttrInterface("id", "false-"+strconv.Itoa(i+1))
 						{
 							vgparent := vgn
 							_ = vgparent
@@ -3368,19 +3363,17 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent.AppendChild(vgn)
 							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h3", Attr: []vugu.VGAttribute(nil)}
 							vgparent.AppendChild(vgn)
-							vgn.SetInnerHTML(f.Title)
+							vgn.SetInnerHTML(c.worst().Name)
 							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
 							vgparent.AppendChild(vgn)
 							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
 							vgparent.AppendChild(vgn)
-							vgn.SetInnerHTML(f.Text)
+							vgn.SetInnerHTML(c.worst().Text)
 							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
 							vgparent.AppendChild(vgn)
-							if f.Advice != "" {
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note"}}}
-								vgparent.AppendChild(vgn)
-								vgn.SetInnerHTML(f.Advice)
-							}
+							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note"}}}
+							vgparent.AppendChild(vgn)
+							vgn.SetInnerHTML("To fix it, " + c.worst().Fix + ".")
 							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
 							vgparent.AppendChild(vgn)
 							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
@@ -3388,23 +3381,46 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							{
 								vgparent := vgn
 								_ = vgparent
-								if c.named(f.Sites[0]) {
+								if c.named(c.worst().Sites[0]) {
 									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "a", Attr: []vugu.VGAttribute(nil)}
 									vgparent.AppendChild(vgn)
-									vgn.AddAttrInterface("href", c.code(f.Sites[0]))
+									vgn.AddAttrInterface("href", c.code(c.worst().Sites[0]))
 									vgn.SetInnerHTML("the store in Code")
 								}
 								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
 								vgparent.AppendChild(vgn)
-								if c.named(f.Sites[1]) {
+								if c.named(c.worst().Sites[1]) && c.worst().Sites[1] != c.worst().Sites[0] {
 									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "a", Attr: []vugu.VGAttribute(nil)}
 									vgparent.AppendChild(vgn)
-									vgn.AddAttrInterface("href", c.code(f.Sites[1]))
-									vgn.SetInnerHTML("the other reference in Code")
+									vgn.AddAttrInterface("href", c.code(c.worst().Sites[1]))
+									vgn.SetInnerHTML("the other store in Code")
 								}
 							}
 							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
 							vgparent.AppendChild(vgn)
+						}
+					}
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+					vgparent.AppendChild(vgn)
+				}
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
+				vgparent.AppendChild(vgn)
+				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
+				vgparent.AppendChild(vgn)
+				{
+					vgparent := vgn
+					_ = vgparent
+					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
+					vgparent.AppendChild(vgn)
+					if len(c.view().FalseFindings()) > 0 {
+						{
+							var vgcomp vugu.Builder = c.False
+							if vgcomp != nil {
+								vgin.BuildEnv.WireComponent(vgcomp)
+								vgout.Components = append(vgout.Components, vgcomp)
+								vgn = &vugu.VGNode{Component: vgcomp}
+								vgparent.AppendChild(vgn)
+							}
 						}
 					}
 					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}

@@ -13,7 +13,7 @@ func newCommunication(a *App, figure func(id, help string) vugu.Builder) *Commun
 		return &Figure{App: a, ID: id, Matrix: true, Help: help, Table: &DataTable{App: a, Chart: id}}
 	}
 	return &Communication{App: a, Flows: matrix("flows", helpFlows), Owners: matrix("owners", helpOwners),
-		Pairs: &DataTable{App: a, Chart: "pairs"}, Classes: &DataTable{App: a, Chart: "classes"}}
+		Pairs: &DataTable{App: a, Chart: "pairs"}, Classes: &DataTable{App: a, Chart: "classes"}, False: &DataTable{App: a, Chart: "false"}}
 }
 
 // communication is the view of the result in view; nil where there is none.
@@ -89,6 +89,8 @@ func (a *App) communicationTable(chart string) *state.Table {
 	case "pairs":
 		flow := a.flow()
 		return a.result.once(chart+" "+strconv.Itoa(flow[0])+" "+strconv.Itoa(flow[1]), func() *state.Table { return c.PairsTable(flow) })
+	case "false":
+		return a.result.once(chart, c.FalseTable)
 	case "classes":
 		return c.ClassesTable(a.granule())
 	}

@@ -145,7 +145,7 @@ func (a *App) table(chart string) *state.Table {
 		return r.once(chart, r.View.WorkingSetTable)
 	case "code", "place", "before":
 		return a.codeTable(chart)
-	case "flows", "pairs", "classes", "owners":
+	case "flows", "pairs", "classes", "owners", "false":
 		return a.communicationTable(chart)
 	case "loops", "arrays", "loop-misses", "evictions":
 		return a.loopTable(chart)

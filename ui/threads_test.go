@@ -256,15 +256,15 @@ func TestOwners(t *testing.T) {
 // first case of the overview too.
 func TestFalseSharingNamed(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCommunication)
-	f := d.app.communication().FalseFindings(1)[0]
-	d.wants(`id="false-1"`, ">"+f.Title+"<", f.Advice, "the store in Code", "the other reference in Code")
-	if !strings.Contains(f.Text, "false-sharing.c:") || !strings.Contains(f.Advice, "padding") {
+	f := d.app.communication().FalseFindings()[0]
+	d.wants(`id="false-1"`, `id="table-false"`, ">"+f.Name+"<", f.Fix, "the store in Code", "in this run")
+	if !strings.Contains(f.Text, "false-sharing.c:") || !strings.Contains(f.Fix, "alignas(64)") || f.PingPongs != 8189 {
 		t.Errorf("%+v", f)
 	}
 	d.app.Navigate("#" + d.app.Screen.With(state.TabOverview).Hash())
 	d.wants(`id="finding-false-sharing"`, `id="finding-coherence"`, `id="finding-flow"`)
 	d = at(t, "ring", state.TabCommunication)
-	if page := d.html(); len(d.app.communication().False) == 0 && !strings.Contains(page, "There is no false sharing") {
+	if page := d.html(); len(d.app.communication().FalseFindings()) == 0 && !strings.Contains(page, "No false sharing") {
 		t.Error("the ring's page does not say that it has none")
 	}
 }
@@ -272,7 +272,7 @@ func TestFalseSharingNamed(t *testing.T) {
 // What a tab lacks, it says, with what to do.
 func TestThreadsMissing(t *testing.T) {
 	p := &profile.Profile{Totals: profile.Totals{Threads: []uint32{1, 2}}}
-	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” among its analyses", state.TabCommunication: "Analyse the trace again with communication"} {
+	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” among its analyses", state.TabCommunication: "an earlier version of stackglass made the profile"} {
 		if why := tab.Missing(p); !strings.Contains(why, want) {
 			t.Errorf("%s of two threads: %q", tab.Name(), why)
 		}
@@ -311,7 +311,7 @@ func TestCompareThreads(t *testing.T) {
 	d.wants(`data-sort="accesses_a"`)
 
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCommunication).Hash())
-	d.wants(`id="table-flows-compared"`, `id="table-pairs-compared"`, `id="compare-false"`, "B: There is no false sharing")
+	d.wants(`id="table-flows-compared"`, `id="table-pairs-compared"`, `id="compare-false"`, "B: No false sharing")
 	if a := d.sum("flows-compared", "events_a"); a != d.sum("pairs-compared", "events_a") {
 		t.Errorf("%d events flow in A, and others from place to place", a)
 	}

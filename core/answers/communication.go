@@ -429,54 +429,6 @@ func (c *Communication) Windows() report.Table {
 	return t
 }
 
-// FalseSharing has a row for each set of falsely shared lines, and what cures it.
-func (c *Communication) FalseSharing() report.Table {
-	t := report.Table{Key: "false_sharing", Title: "False sharing: lines that threads take from each other for different words", Columns: slices.Concat(
-		[]report.Column{{Key: "object", Label: "data"}, {Key: "offset", Label: "offset", Unit: "bytes"}, {Key: "lines", Label: "lines"}, {Key: "misses", Label: "misses"}, {Key: "events", Label: "events"}},
-		placeColumns("store", "stored by"), placeColumns("disturbed", "disturbs"),
-		[]report.Column{{Key: "from", Label: "of thread"}, {Key: "to", Label: "thread"}, {Key: "apart_bytes", Label: "apart", Unit: "bytes"}, {Key: "cure", Label: "cure"}})}
-	var off offs
-	for i := range c.of().False {
-		f := &c.of().False[i]
-		if o := c.of().Off; o != nil {
-			off.add("lines", report.Count(o.False[i].Lines))
-			off.add("misses", report.Count(o.False[i].Misses))
-			off.add("events", report.Count(o.False[i].Events))
-		}
-		if f.Lines > 0 && f.Threads[0] == f.Threads[1] {
-			none := report.None()
-			t.Add(report.TextOf(othersName), none, report.Count(f.Lines), report.Count(f.Misses), report.Count(f.Events), report.TextOf(""), report.TextOf(""), none,
-				report.TextOf(""), report.TextOf(""), none, none, none, report.Count(uint64(f.Apart)), report.TextOf(""))
-			continue
-		}
-		t.Add(slices.Concat([]report.Value{c.object(f.Object), report.Count(f.Offset), report.Count(f.Lines), report.Count(f.Misses), report.Count(f.Events)}, c.place(f.Sites[0]), c.place(f.Sites[1]),
-			[]report.Value{threadNumber(f.Threads[0]), threadNumber(f.Threads[1]), report.Count(uint64(f.Apart)), report.TextOf(c.cure(f))})...)
-	}
-	off.insert(&t)
-	return t
-}
-
-// cure says what to do about false sharing.
-func (c *Communication) cure(f *profile.FalseSharing) string {
-	line := strconv.FormatUint(uint64(c.LineBytes()), 10)
-	return "begin what each thread writes on a line of its own: align to " + line + " bytes, and put " + line + " instead of " +
-		strconv.FormatUint(uint64(f.Apart), 10) + " bytes between the parts"
-}
-
-// Worst tells of the worst false sharing in a sentence; "" where there is none.
-func (c *Communication) Worst() string {
-	if len(c.of().False) == 0 || c.of().False[0].Threads[0] == c.of().False[0].Threads[1] {
-		return ""
-	}
-	f := &c.of().False[0]
-	name := c.object(f.Object).Plain()
-	if name != "" {
-		name = " in " + name
-	}
-	return "False sharing" + name + ": threads miss lines " + strconv.FormatUint(f.Misses, 10) + " times for words that others did not write, most often at " +
-		c.words(f.Sites[1]) + ", after the store at " + c.words(f.Sites[0]) + " in another thread. To cure it, " + c.cure(f)
-}
-
 // Caches tells, of private caches, how many of the transfers of lines come from the
 // cache of the thread that wrote the line, and how many from memory, because it was
 // gone there.

@@ -60,6 +60,7 @@ type Communication struct {
 	sources *profile.Curve // of all transfers of lines
 	flowMap drawnMatrix
 	owned   drawnMatrix
+	falses  []answers.FalseFinding
 }
 
 // drawnMatrix is what was drawn last, and of what.
@@ -350,11 +351,14 @@ func (c *Communication) pairs(picked [2]int) []profile.SitePair {
 
 // ClassesTable is how threads use granules.
 func (c *Communication) ClassesTable(granule int) *Table {
-	g := &c.Granules[granule]
+	g, classes := &c.Granules[granule], int(profile.NumSharingClasses)
+	if g.Bytes == profile.WordBytes {
+		classes = int(profile.FalselyShared) // the last one, which no word is of
+	}
 	return &Table{
 		Caption: "How threads use " + c.GranuleName(granule),
 		Columns: []Column{{Name: "class", Words: true}, {Name: "granules"}, {Name: "references"}, {Name: "events"}},
-		Rows:    int(profile.NumSharingClasses),
+		Rows:    classes,
 		Row: func(i int) []string {
 			n := &g.Classes[i]
 			return []string{profile.SharingClass(i).String(), Exact(n.Granules), Exact(n.References), Exact(n.Events)}
@@ -367,63 +371,32 @@ func (c *Communication) ClassesTable(granule int) *Table {
 	}
 }
 
-// FalseFinding is one case of false sharing in words.
-type FalseFinding struct {
-	Title, Text, Advice string
-	Sites               [2]uint32
+// answer lays false sharing out as the command does.
+func (c *Communication) answer() *answers.Communication {
+	return &answers.Communication{Profile: c.view.Profile}
 }
 
-// FalseFindings are the cases of false sharing, most events first, up to most.
-func (c *Communication) FalseFindings(most int) (list []FalseFinding) {
-	for i := range c.False[:min(most, len(c.False))] {
-		f := &c.False[i]
-		if f.Sites[0] == profile.NoSite && f.Sites[1] == profile.NoSite && f.Object == profile.NoSite && i > 0 {
-			list = append(list, FalseFinding{Title: "Others", Text: Plural(f.Events, "event", "events") + " in " + Plural(f.Lines, "line", "lines") + " besides.", Sites: f.Sites})
-			continue
-		}
-		name := c.view.ObjectName(f.Object)
-		list = append(list, FalseFinding{
-			Title: name,
-			Text: "Thread " + strconv.FormatUint(uint64(f.Threads[0]), 10) + " stores at " + c.view.SiteName(f.Sites[0]) + ", and thread " +
-				strconv.FormatUint(uint64(f.Threads[1]), 10) + " refers to other words of the same " + pluralLines(f.Lines) + " at " + c.view.SiteName(f.Sites[1]) +
-				": " + Plural(f.Events, "reference finds", "references find") + " the line taken although nothing in it was written for them.",
-			Advice: c.advice(f), Sites: f.Sites,
-		})
+// FalseFindings ranks false sharing: see [answers.Communication.FalseFindings].
+func (c *Communication) FalseFindings() []answers.FalseFinding {
+	if c.falses == nil {
+		c.falses, _ = c.answer().FalseFindings()
 	}
-	return list
+	return c.falses
 }
 
-func pluralLines(n uint64) string {
-	if n == 1 {
-		return "line"
+// FalseTable has a row for each data structure that is shared falsely; nil where there is none.
+func (c *Communication) FalseTable() *Table {
+	whole := c.answer().FalseSharing()
+	if len(whole.Rows) == 0 {
+		return nil
 	}
-	return Exact(n) + " lines"
-}
-
-// advice says what cures false sharing.
-func (c *Communication) advice(f *profile.FalseSharing) string {
-	line := uint64(c.Granules[min(1, len(c.Granules)-1)].Bytes)
-	if f.Apart == 0 {
-		return "Keep what different threads use in lines of " + strconv.FormatUint(line, 10) + " bytes of their own."
-	}
-	text := "Words of different threads lie " + Plural(uint64(f.Apart), "byte", "bytes") + " apart there: put them " + strconv.FormatUint(line, 10) + " bytes apart"
-	if pad := line - uint64(f.Apart)%line; uint64(f.Apart) < line {
-		text += ", with " + Plural(pad, "byte", "bytes") + " of padding or alignas(" + strconv.FormatUint(line, 10) + ")"
-	}
-	return text + "."
+	t := newReportTable(picked(whole, "object", "severity", "threads", "lines", "ping_pongs", "moves", "fix"), whole, "", words)
+	t.Caption = "Data structures that threads share falsely"
+	return t
 }
 
 // FalseSentence sums false sharing up.
-func (c *Communication) FalseSentence() string {
-	events, lines := falseEvents(c.Communication), uint64(0)
-	for i := range c.False {
-		lines += c.False[i].Lines
-	}
-	if events == 0 {
-		return "There is no false sharing: no line goes from thread to thread for words that only one of them uses."
-	}
-	return Plural(events, "reference finds", "references find") + " a line taken by a store to words that they do not use, in " + Plural(lines, "line", "lines") + "."
-}
+func (c *Communication) FalseSentence() string { return c.answer().FalseSummary() }
 
 // Objects are the data structures whose parts are known, those that most threads'
 // references touch first.

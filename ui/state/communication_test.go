@@ -30,8 +30,9 @@ func ring() *View {
 		Owners: []profile.Ownership{{Object: 0, PartBytes: 64, First: 2, Parts: []profile.OwnedPart{part(1, 1, profile.PrivateData), part(1, 7, profile.ProducerConsumer), {}}}},
 		False: []profile.FalseSharing{{Object: 0, Offset: 128, Sites: [2]uint32{0, 1}, Threads: [2]uint32{1, 7}, Lines: 1, Events: 40, Apart: 8},
 			{Object: profile.NoSite, Sites: [2]uint32{profile.NoSite, profile.NoSite}, Lines: 3, Events: 9}},
-		Sources:  []profile.SourceDistances{{From: 1, To: 2, Transfers: transfers}},
-		Messages: 208,
+		LineSharing: []profile.LineSharing{{Object: 0, Lines: 1, Owners: 2, Moves: 90, PingPongs: 40, Apart: 8, Sites: [2]uint32{0, 1}, Threads: [2]uint32{1, 7}}},
+		Sources:     []profile.SourceDistances{{From: 1, To: 2, Transfers: transfers}},
+		Messages:    208,
 	}
 	return v
 }
@@ -95,18 +96,24 @@ func TestCommunicationWords(t *testing.T) {
 	if s := c.ownerSentence(&profile.Ownership{Parts: []profile.OwnedPart{{References: 1}}}); s != "1 part was touched, none by several threads. No part is used most by another thread than the one that touched it first, where memory is placed by first touch." {
 		t.Error(s)
 	}
-	f := c.FalseFindings(8)
-	if len(f) != 2 || f[0].Title != "buffer" || !strings.Contains(f[0].Text, "stores at ring.c:9") || !strings.Contains(f[0].Advice, "put them 64 bytes apart, with 56 bytes of padding") || f[1].Title != "Others" {
+	f := c.FalseFindings()
+	if len(f) != 1 || f[0].Name != "buffer" || !f[0].Seen || !strings.Contains(f[0].Text, "2 threads write different words of the same line, mostly at make ring.c:9 and use ring.c:14. In this run they took it from each other 40 times") || !strings.Contains(f[0].Fix, "alignas(64)") {
 		t.Errorf("%+v", f)
 	}
-	if s := c.FalseSentence(); !strings.HasPrefix(s, "49 references find a line taken") {
+	if s := c.FalseSentence(); s != "False sharing: buffer (taken back 40 times in this run)." {
 		t.Error(s)
+	}
+	if row := strings.Join(c.FalseTable().Row(0), "|"); !strings.HasPrefix(row, "buffer|in this run|2|1|40|90|") {
+		t.Error(row)
+	}
+	if n := c.ClassesTable(0).Rows; n != c.ClassesTable(1).Rows-1 {
+		t.Errorf("%d classes of words, want no falsely shared ones", n)
 	}
 	if s := c.Sentence(); !strings.Contains(s, "36 references") || !strings.Contains(s, "26 of them are the first") || !strings.Contains(s, "208\u202fB") {
 		t.Error(s)
 	}
-	c.Communication.False = nil
-	if s := c.FalseSentence(); !strings.HasPrefix(s, "There is no false sharing") {
+	c.LineSharing = []profile.LineSharing{}
+	if s := c.FalseSentence(); !strings.HasPrefix(s, "No false sharing: ") || c.FalseTable() != nil {
 		t.Error(s)
 	}
 }
@@ -119,7 +126,7 @@ func TestThreadFindings(t *testing.T) {
 			text += f.ID + ": " + f.Text + "\n"
 		}
 	}
-	for _, want := range []string{"false-sharing: Buffer. Thread 1 stores at", "put them 64 bytes apart", "flow: 36 references", "160\u202fB, goes from thread 1 to thread 2."} {
+	for _, want := range []string{"false-sharing: buffer: 2 threads write different words", "alignas(64)", "flow: 36 references", "160\u202fB, goes from thread 1 to thread 2."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %s", want, text)
 		}

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 )
 
@@ -173,15 +172,8 @@ func (c *Comparison) threadFindings() (list []Finding) {
 		list = append(list, Finding{ID: "coherence", Title: "Private caches", Tab: TabThreads, Text: c.OwnSentence(commonOwnBytes)})
 	}
 	a, b := c.A.Profile.Communication, c.B.Profile.Communication
-	if a != nil && b != nil && falseEvents(a)+falseEvents(b) > 0 {
+	if a != nil && b != nil && len(c.A.Communication().FalseFindings())+len(c.B.Communication().FalseFindings()) > 0 {
 		list = append(list, Finding{ID: "false-sharing", Title: "False sharing", Tab: TabCommunication, Text: c.FalseSentence()})
 	}
 	return list
-}
-
-func falseEvents(c *profile.Communication) (n uint64) {
-	for i := range c.False {
-		n += c.False[i].Events
-	}
-	return n
 }

@@ -10,11 +10,15 @@ import (
 // falseSharing names the worst case of it.
 func (v *View) falseSharing() (Finding, bool) {
 	c := v.Communication()
-	if c == nil || len(c.False) == 0 || c.False[0].Events == 0 {
+	if c == nil || len(c.FalseFindings()) == 0 {
 		return Finding{}, false
 	}
-	f := c.FalseFindings(1)[0]
-	return Finding{ID: "false-sharing", Title: "False sharing", Tab: TabCommunication, Text: upper(f.Title) + ". " + f.Text + " " + f.Advice}, true
+	f := c.FalseFindings()[0]
+	title := "False sharing"
+	if !f.Seen {
+		title = "Possible false sharing"
+	}
+	return Finding{ID: "false-sharing", Title: title, Tab: TabCommunication, Text: f.Name + ": " + f.Text + " To fix it, " + f.Fix + "."}, true
 }
 
 // commonOwnBytes is the size of a first level that most processors have.

@@ -46,9 +46,12 @@ would. --by tells it by flow (thread to thread), site (what wrote, what used), o
 (data structure), owner (parts of data and the threads they belong to) or window
 (over the run).
 
-False sharing is a line that threads take from each other though they use different
-words: the store, what it disturbs, the data structure, and how to part them.
---false-sharing prints that alone. --cache L1=32KiB tells for private caches how many
+False sharing is a line in which several threads write different words, so that they
+take it from each other. Data structures are ranked by how often their lines change
+hands: those that were taken back in this run, and then those whose threads did not
+overlap ("possible"). Below 1 % of the transfers of lines they are left out, and so are
+lines that one thread fills and others read. --false-sharing prints that table alone,
+with what to change. --cache L1=32KiB tells for private caches how many
 transfers come from the other cache, and how many from memory.
 
 csv is one table, with all rows; json has all tables.`,
@@ -224,23 +227,19 @@ func (o *communicationOptions) tables(c *answers.Communication, caches []hierarc
 	return append(append(append(list, c.Traffic()), rest...), falsely)
 }
 
-// falsely is the table of false sharing; to people it says what to do, or that there
-// is none.
+// falsely is the table of false sharing; to people it says what to change, or that there is
+// none.
 func (o *communicationOptions) falsely(c *answers.Communication, format string) report.Table {
 	t := c.FalseSharing()
 	switch {
 	case exactRows(format):
 	case len(t.Rows) == 0:
-		title := "No false sharing"
-		if answers.IsOfSample(c.Profile) {
-			title += " on the sampled lines"
-		}
-		return report.Table{Title: title + ": no line goes to and fro for words that only one thread writes"}
+		return report.Table{Title: strings.TrimSuffix(c.FalseSummary(), ".")}
+	case len(t.Rows) == 1:
+		t.Columns = t.Columns[:len(t.Columns)-1] // the fix is in the title
+		t.Rows[0] = t.Rows[0][:len(t.Columns)]
+		fallthrough
 	default:
-		t.Columns = t.Columns[:len(t.Columns)-1] // the cure is in the title
-		for i := range t.Rows {
-			t.Rows[i] = t.Rows[i][:len(t.Columns)]
-		}
 		t.Title = c.Worst()
 	}
 	return t

@@ -1,0 +1,209 @@
+package answers
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// FalseFinding is a data structure with cache lines in which several threads write different
+// words, in words.
+type FalseFinding struct {
+	profile.LineSharing
+	Name string // of the data structure, as the program has it
+	// Seen says that the lines went back and forth in this run. Otherwise the threads hardly
+	// overlapped, and the layout is a hazard for other runs.
+	Seen bool
+	Text string // what happens
+	Fix  string // what to change
+}
+
+// Severity is a word for Seen.
+func (f *FalseFinding) Severity() string {
+	if f.Seen {
+		return "in this run"
+	}
+	return "possible"
+}
+
+// A data structure is reported if its lines change hands, or could, at least once for each
+// hundred transfers of lines between threads. It is seen in this run if its lines were taken
+// back twice each, on average.
+const (
+	leastOfTransfers = 100
+	leastTakenBack   = 2
+)
+
+// FalseFindings ranks false sharing: what went back and forth in this run comes first, and
+// then what could change hands most often. leftOut is the number of data structures below 1 %
+// of the transfers of lines.
+func (c *Communication) FalseFindings() (list []FalseFinding, leftOut int) {
+	transfers := flowTotals(c.lines().Flows).Transfers
+	for _, l := range c.lineSharing() {
+		if l.Moves < transfers/leastOfTransfers {
+			leftOut++
+			continue
+		}
+		f := FalseFinding{LineSharing: l, Name: c.object(l.Object).Plain(), Seen: l.PingPongs >= leastTakenBack*l.Lines}
+		if f.Name == "" {
+			f.Name = "data without a name"
+		}
+		f.Text, f.Fix = c.happens(&f), c.fix(&f)
+		list = append(list, f)
+	}
+	slices.SortStableFunc(list, func(x, y FalseFinding) int {
+		if x.Seen != y.Seen {
+			if x.Seen {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(y.Moves, x.Moves)
+	})
+	return list, leftOut
+}
+
+// lines is the granularity of lines.
+func (c *Communication) lines() *profile.Granule {
+	if g := c.Granule(c.LineBytes()); g != nil {
+		return g
+	}
+	return &c.of().Granules[0]
+}
+
+// lineSharing is that of the profile, or, of an earlier version's profile, what that says about
+// the lines that were taken back.
+func (c *Communication) lineSharing() (list []profile.LineSharing) {
+	if c.of().LineSharing != nil {
+		return c.of().LineSharing
+	}
+	for _, f := range c.of().False {
+		if f.Threads[0] == f.Threads[1] {
+			continue // the sum of others
+		}
+		i := slices.IndexFunc(list, func(l profile.LineSharing) bool { return l.Object == f.Object })
+		if i < 0 {
+			i = len(list)
+			list = append(list, profile.LineSharing{Object: f.Object, Offset: f.Offset, Owners: 2, Apart: f.Apart, Sites: f.Sites, Threads: f.Threads})
+		}
+		l := &list[i]
+		l.Lines, l.Moves, l.PingPongs = l.Lines+f.Lines, l.Moves+f.Misses, l.PingPongs+f.Misses
+		l.Offset, l.Apart = min(l.Offset, f.Offset), min(l.Apart, f.Apart)
+	}
+	return list
+}
+
+func plural(n uint64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return report.Count(n).Human() + " " + many
+}
+
+func (c *Communication) happens(f *FalseFinding) string {
+	which := "the same line"
+	if f.Lines > 1 {
+		which = "the same " + report.Count(f.Lines).Human() + " lines"
+	}
+	text := plural(uint64(f.Owners), "thread", "threads") + " write different words of " + which + ", mostly at " + c.words(f.Sites[0])
+	if f.Sites[1] != f.Sites[0] {
+		text += " and " + c.words(f.Sites[1])
+	}
+	atMost := report.Count(f.Moves).Human() + " times"
+	switch {
+	case f.Seen && f.Moves > f.PingPongs:
+		return text + ". In this run they took it from each other " + plural(f.PingPongs, "time", "times") + "; up to " + atMost + " if they always run at the same time."
+	case f.Seen:
+		return text + ". In this run they took it from each other " + plural(f.PingPongs, "time", "times") + "."
+	case f.PingPongs > 0:
+		return text + ". In this run they hardly overlapped (" + plural(f.PingPongs, "time", "times") + "); if they run at the same time, it changes hands up to " + atMost + "."
+	}
+	return text + ". In this run they did not overlap; if they run at the same time, it changes hands up to " + atMost + "."
+}
+
+// fix says what to change, by the structure of the data: variables side by side, an array with
+// an element for each thread, or an array of which each thread has a part.
+func (c *Communication) fix(f *FalseFinding) string {
+	line := strconv.FormatUint(uint64(c.LineBytes()), 10)
+	switch {
+	case c.isScalar(f):
+		return "separate the variables in this line: alignas(" + line + ") on each"
+	case f.Lines <= uint64(f.Owners):
+		return "give the element of each thread a line of its own: alignas(" + line + ") on its type, so that elements are " + line + " bytes apart"
+	}
+	return "partition the array so that no line belongs to two threads: give each thread whole rows, and align rows and parts to " + line + " bytes"
+}
+
+// isScalar reports whether a variable holds the words of one thread only.
+func (c *Communication) isScalar(f *FalseFinding) bool {
+	if f.Object == profile.NoSite {
+		return false
+	}
+	o := &c.Profile.Sites.Data[f.Object]
+	return o.Kind == profile.GlobalObject && o.Bytes <= uint64(f.Apart)
+}
+
+// FalseSharing has a row for each data structure that is shared falsely, and what to change.
+func (c *Communication) FalseSharing() report.Table {
+	t := report.Table{Key: "false_sharing", Title: "False sharing: lines in which threads write different words", Columns: slices.Concat(
+		[]report.Column{{Key: "object", Label: "data"}, {Key: "severity", Label: "severity"}, {Key: "threads", Label: "threads"}, {Key: "lines", Label: "lines"},
+			{Key: "ping_pongs", Label: "taken back"}, {Key: "moves", Label: "at most"}, {Key: "offset", Label: "offset", Unit: "bytes"}, {Key: "apart_bytes", Label: "apart", Unit: "bytes"}},
+		placeColumns("store", "stored by"), []report.Column{{Key: "thread", Label: "thread"}},
+		placeColumns("other_store", "and by"), []report.Column{{Key: "other_thread", Label: "thread"}, {Key: "fix", Label: "fix"}})}
+	list, _ := c.FalseFindings()
+	for i := range list {
+		f := &list[i]
+		t.Add(slices.Concat([]report.Value{report.TextOf(f.Name), report.TextOf(f.Severity()), report.Count(uint64(f.Owners)), report.Count(f.Lines),
+			report.Count(f.PingPongs), report.Count(f.Moves), report.Count(f.Offset), report.Count(uint64(f.Apart))},
+			c.place(f.Sites[0]), []report.Value{threadNumber(f.Threads[0])}, c.place(f.Sites[1]), []report.Value{threadNumber(f.Threads[1]), report.TextOf(f.Fix)})...)
+	}
+	return t
+}
+
+// Worst describes the false sharing that is ranked first; "" where there is none.
+func (c *Communication) Worst() string {
+	list, _ := c.FalseFindings()
+	if len(list) == 0 {
+		return ""
+	}
+	kind := "False sharing"
+	if !list[0].Seen {
+		kind = "Possible false sharing"
+	}
+	return kind + " in " + list[0].Name + ": " + list[0].Text + " To fix it, " + list[0].Fix
+}
+
+// FalseSummary names what is shared falsely, in a sentence.
+func (c *Communication) FalseSummary() string {
+	list, leftOut := c.FalseFindings()
+	small := ""
+	if leftOut > 0 {
+		small = " Left out: " + plural(uint64(leftOut), "data structure", "data structures") + " below 1 % of the transfers of lines."
+	}
+	if len(list) == 0 {
+		where := ""
+		if IsOfSample(c.Profile) {
+			where = " on the sampled lines"
+		}
+		return "No false sharing" + where + ": no line goes back and forth for words that only one thread writes." + small
+	}
+	text := "False sharing: "
+	for i := range list {
+		f := &list[i]
+		if i > 0 {
+			text += ", "
+		}
+		if text += f.Name + " ("; f.Seen {
+			text += "taken back " + plural(f.PingPongs, "time", "times") + " in this run)"
+		} else {
+			text += "possible, up to " + plural(f.Moves, "time", "times") + ")"
+		}
+		if i == 3 && len(list) > 5 {
+			return text + " and " + plural(uint64(len(list)-i-1), "other", "others") + "." + small
+		}
+	}
+	return text + "." + small
+}

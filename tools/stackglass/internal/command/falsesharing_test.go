@@ -1,0 +1,59 @@
+package command
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// falseRow is a row of false sharing.
+type falseRow struct {
+	Object, Severity, Fix string
+	Threads, Lines, Moves uint64
+	PingPongs             uint64 `json:"ping_pongs"`
+}
+
+func falseRows(t *testing.T, trace string) (rows []falseRow) {
+	t.Helper()
+	got := ask("communication", filepath.Join("testdata", trace), "--false-sharing", "--format", "json")
+	var answer struct {
+		Rows []falseRow `json:"false_sharing"`
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil {
+		t.Fatalf("%v\n%s", err, got)
+	}
+	return answer.Rows
+}
+
+// An array indexed by thread ranks before a grid that is partitioned, which hands lines over
+// at its borders. The grid that one thread fills and others read is not false sharing. With
+// an element of the array on each line, only the partitioned grid is left.
+func TestFalseSharingIsRanked(t *testing.T) {
+	rows := falseRows(t, "tally.sgt")
+	if len(rows) != 2 || rows[0].Object != "tally" || rows[1].Object != "field" {
+		t.Fatalf("%+v, want tally before field, and nothing else", rows)
+	}
+	if f := rows[0]; f.Severity != "in this run" || f.Lines != 1 || f.Threads < 3 || f.PingPongs == 0 || f.Moves < 1000 || !strings.Contains(f.Fix, "alignas(64)") {
+		t.Errorf("%+v", f)
+	}
+	if f := rows[1]; f.Lines < 10 || !strings.Contains(f.Fix, "rows") {
+		t.Errorf("%+v", f)
+	}
+	if rows := falseRows(t, "tally-padded.sgt"); len(rows) != 1 || rows[0].Object != "field" {
+		t.Errorf("padded: %+v, want the partitioned grid only", rows)
+	}
+}
+
+// Threads that did not overlap are a hazard all the same, of lower severity.
+func TestFalseSharingWithoutOverlap(t *testing.T) {
+	rows := falseRows(t, "counters.sgt")
+	if len(rows) != 1 || rows[0].Object != "counter" || rows[0].Severity != "possible" || rows[0].Threads != 4 || rows[0].PingPongs != 0 || rows[0].Moves != 40_000 {
+		t.Errorf("%+v, want 40,000 possible moves of one line of counter", rows)
+	}
+	expect(t, ask("communication", filepath.Join("testdata", "counters.sgt")), exitOK, "")
+	if got := ask("communication", filepath.Join("testdata", "counters.sgt"), "--false-sharing"); !strings.Contains(got.stdout, "Possible false sharing in counter: 4 threads write different words of the same line") ||
+		!strings.Contains(got.stdout, "In this run they did not overlap") {
+		t.Error(got)
+	}
+}
