@@ -91,10 +91,19 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 	p.changed = sync.NewCond(&p.mu)
 	p.live.batch = &p.none
 	p.live.analyses = table(spec, spec.has(Sets), func() *trace.Program { return p.header.Program })
+	p.runBeside()
 	events := p.live.ask()
 	p.intake = newIntake(spec, r, events)
 	p.moves.wanted = events & sites.Events
 	return p, nil
+}
+
+// runBeside has the stacks of several cores share the processors: where threads communicate,
+// no worker can take a stretch further on.
+func (p *Parallel) runBeside() {
+	if stacks := sharingOf(p.live.analyses); stacks != nil {
+		stacks.RunBeside()
+	}
 }
 
 // begin has the other goroutines begin.
@@ -385,6 +394,7 @@ func (p *Parallel) Restore(saved []byte) error {
 		return err
 	}
 	p.live.analyses, p.restored = analyses, from
+	p.runBeside()
 	p.live.restore(&from.Totals)
 	p.intake.restore(&from.Totals, at)
 	p.left, p.position = p.intake.left(), at

@@ -27,6 +27,7 @@ type core struct {
 	others  []other
 
 	noting         bool // holes that are filled
+	coherence      bool // the last run had coherence misses
 	depths, lostAt []uint32
 	asked          []uint32 // depths that were asked for
 }
@@ -92,23 +93,22 @@ func (c *core) other(op stack.Op, line trace.Line) {
 
 // run does what there is to do, and writes the distances of the accesses on the
 // private stack, and the depths on the coherent one if there is a follower, to where
-// their turns were. It reports whether there were coherence misses.
-func (c *core) run(s *lineSize) (lost bool) {
+// their turns were. It notes whether there were coherence misses.
+func (c *core) run(s *lineSize) {
 	c.asked = c.asked[:0]
 	c.room(len(c.lines))
 	c.measure(&s.private)
 	if c.noting {
 		c.coherent.NoteHoles() // and not of lines that were there when it began
 	}
-	lost = c.cohere()
+	c.coherence = c.cohere()
 	if s.follower != nil {
 		c.scatter(&s.coherent, c.depths)
-		if lost {
+		if c.coherence {
 			c.scatter(&s.lostAt, c.lostAt)
 		}
 	}
 	c.lines, c.foreign, c.turns, c.others, c.several = c.lines[:0], c.foreign[:0], c.turns[:0], c.others[:0], false
-	return lost
 }
 
 // scatter writes a number of each access to where its turn was.

@@ -31,6 +31,7 @@ package sharing
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
@@ -71,6 +72,7 @@ type Analysis struct {
 	running bool    // several cores have appeared
 	seen    bool    // there were references
 	absent  bool    // a part of the trace was analysed without
+	beside  bool    // see RunBeside
 }
 
 // New makes an analysis that follows a pass with the same line sizes, with set
@@ -88,6 +90,10 @@ func New(o Options, pass Locality) *Analysis {
 	}
 	return a
 }
+
+// RunBeside has the stacks of each core run in a goroutine of their own, beside each other and
+// beside the stack of the pass: none needs anything of another one.
+func (a *Analysis) RunBeside() { a.beside = true }
 
 // Takes implements analysis.Analysis.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
@@ -233,6 +239,8 @@ type lineSize struct {
 	questions []Question
 	answers   []uint32
 
+	runs sync.WaitGroup // of the cores, where they run beside the pass
+
 	// Of the accesses that the pass handed over:
 	core    [maxAccesses]uint8
 	write   [maxAccesses]bool
@@ -297,6 +305,15 @@ func (s *lineSize) Mark(a *locality.Accesses) (foreign []bool) {
 	s.take(a)
 	s.ask(a)
 	s.deal(a.Lines)
+	if s.analysis.beside {
+		for _, c := range s.cores {
+			s.runs.Add(1)
+			go func() {
+				defer s.runs.Done()
+				c.run(s)
+			}()
+		}
+	}
 	return s.all.marked(len(a.Lines))
 }
 
@@ -308,9 +325,13 @@ func (s *lineSize) Follow(a *locality.Accesses) {
 		}
 		return
 	}
+	s.runs.Wait()
 	lost := false
 	for n, c := range s.cores {
-		lost = c.run(s) || lost
+		if !s.analysis.beside {
+			c.run(s)
+		}
+		lost = lost || c.coherence
 		if s.segment != nil {
 			s.segment.fill(n, c.coherent.Filled())
 		}
