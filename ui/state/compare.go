@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sort"
@@ -44,7 +45,7 @@ func (c *Comparison) Curve(levels []hierarchy.Cache) *Chart {
 	a, b := c.A.MissCurve(cards), c.B.MissCurve(cards)
 	lowest := min(a.Y.Min, b.Y.Min)
 	chart := a
-	chart.Title = "Miss ratio over cache size, A and B"
+	chart.Title = "Miss ratio over cache size, A and B" + cmp.Or(c.A.oneCache(), c.B.oneCache())
 	chart.X.Min, chart.X.Max = min(a.X.Min, b.X.Min), max(a.X.Max, b.X.Max)
 	chart.Y.Log = a.Y.Log && b.Y.Log
 	if chart.Y.Min = 0; chart.Y.Log {
@@ -487,7 +488,7 @@ func (c *Comparison) worstSize() Finding {
 		return f
 	}
 	a, b := c.A.Curve.Misses(capacity/c.A.LineBytes), c.B.Curve.Misses(capacity/c.B.LineBytes)
-	f.Text = "They differ most with " + Bytes(capacity) + " of fully associative cache: A misses " + Percent(c.A.MissRatio(capacity)) +
+	f.Text = "They differ most with " + Bytes(capacity) + " of fully associative cache" + c.A.oneCache() + ": A misses " + Percent(c.A.MissRatio(capacity)) +
 		" of its accesses, B " + Percent(c.B.MissRatio(capacity)) + " (" + Exact(a) + " and " + Exact(b) + " misses)."
 	return f
 }

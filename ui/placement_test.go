@@ -1,0 +1,104 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/ui/state"
+)
+
+// Each thread runs on its own core, unless the reader puts all on one: in the answers,
+// the overview, exports and comparisons, and in the address.
+func TestThreadsRunOnCores(t *testing.T) {
+	d := at(t, "false-sharing", state.TabCaches)
+	d.act(func() { d.app.SetPreset("i7-4770K") })
+	d.wants("4 threads, each on its own core; L1 and L2 private, L3 shared by 4 cores", `id="threads-on-choice"`, "Threads that share a private cache",
+		`<dd class="misses">8 707</dd>`, `<dd class="coherence">8 189</dd>`, `id="table-by-core"`)
+	if strings.Contains(d.html(), "as if all threads") {
+		t.Error("the page says that threads ran on one core")
+	}
+	d.app.Navigate("#" + d.app.Screen.With(state.TabOverview).Hash())
+	d.wants("L1 misses 35.4 % of accesses, 8 707; 8 189 of these because another core stored to the line", "false-sharing.c:31")
+	exports := func(misses string) {
+		t.Helper()
+		delete(d.saved, FileName(d.app.result.Name)+".json")
+		d.act(func() { d.app.ExportAs("json") })
+		until(t, func() bool {
+			d.app.Env.RLock()
+			defer d.app.Env.RUnlock()
+			return strings.Contains(string(d.saved[FileName(d.app.result.Name)+".json"]), misses)
+		})
+	}
+	exports(`"misses": 8707,`)
+
+	d.act(func() { d.app.PlaceThreads("one-core") })
+	d.wants("4 threads, all on one core", "L1 misses 2.09 % of accesses, 515.")
+	if !strings.Contains(d.hash, "threads=one-core") || state.ParseScreen(d.hash).Threads != hierarchy.OnOneCore {
+		t.Errorf("the address is %s", d.hash)
+	}
+	exports(`"misses": 515,`)
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
+	d.wants(`<dd class="misses">515</dd>`)
+	if page := d.html(); strings.Contains(page, `class="coherence"`) || strings.Contains(page, `id="table-by-core"`) {
+		t.Error("one core has coherence misses")
+	}
+
+	// Both can be seen side by side.
+	d.act(func() { d.app.KeepBeside(false); d.app.PlaceThreads("") })
+	d.wants(`id="table-against"`, "8 707")
+	if b := state.ParseScreen(d.hash).Beside; b.Threads != hierarchy.OnOneCore {
+		t.Errorf("B is %+v", b)
+	}
+}
+
+// Two runs are compared with the threads on the cores that the reader chose.
+func TestComparedOnCores(t *testing.T) {
+	d := newDesk(t)
+	d.app.OfferPair(Item{Demo: "false-sharing", URL: "demos/false-sharing.sgt", Title: "Four counters"},
+		Item{Demo: "false-sharing-padded", URL: "demos/false-sharing-padded.sgt", Title: "Four counters, apart"})
+	until(t, func() bool { return d.app.comparison() != nil })
+	d.act(func() { d.app.SetPreset("i7-4770K") })
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
+	d.wants("4 threads, each on its own core", "8 707", "8 189", "coherence misses")
+	d.act(func() { d.app.PlaceThreads("one-core") })
+	d.wants("4 threads, all on one core", "515", "517")
+	if strings.Contains(d.html(), "8 189") {
+		t.Error("one core has coherence misses")
+	}
+}
+
+// A level that some cores share needs their stacks together: the page says so, and
+// analyses again with the groups.
+func TestGroupsForHierarchy(t *testing.T) {
+	d := newDesk(t)
+	text := "addr,rw,size,tid\n"
+	for i := range 3000 {
+		thread := 3 + i*7%5
+		text += fmt.Sprintf("%d,%s,8,%d\n", 64*(i*i%97), []string{"r", "w"}[i%3/2], thread)
+	}
+	d.app.Offer(Item{File: fileWith("five.csv", []byte(text))})
+	until(t, func() bool { return d.app.result != nil && !d.app.result.Live && d.app.result.View != nil })
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
+	d.act(func() { d.app.SetPreset("i7-4770K") })
+	d.wants("L3 is shared by 4 cores and the threads run on 5", "3,4,5,6/7", `id="groups-missing"`)
+	if page := d.html(); strings.Contains(page, "--domains") {
+		t.Error("the page names an option of the command")
+	}
+	d.act(func() { d.app.PlaceThreads("one-core") })
+	if problem := d.app.answer().Problem; problem != "" {
+		t.Errorf("one core has no answer: %s", problem)
+	}
+	d.act(func() { d.app.PlaceThreads("") })
+	before := d.app.result
+	d.act(func() { d.app.RepeatFor(d.app.answer().Missing) })
+	until(t, func() bool {
+		r := d.app.result
+		return r != nil && r != before && !r.Live && r.View != nil
+	})
+	d.act(func() { d.app.SetPreset("i7-4770K") })
+	if a := d.app.answer(); a.Problem != "" || len(a.Prediction.Cores) != 5 {
+		t.Errorf("after another analysis: %+v", a)
+	}
+}
