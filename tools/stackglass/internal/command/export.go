@@ -138,7 +138,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		}
 		e.r.analyses = needed.String()
 	}
-	e.r.levels = e.h.Levels // at whose sizes it is measured what of fetched lines is used
+	e.r.asked, e.r.levels = e.h, e.h.Levels // at whose sizes it is measured what of fetched lines is used
 	l, err := a.load(e.r, name, slices.Compact(lines))
 	if err != nil {
 		return err
