@@ -44,10 +44,11 @@ groups them, as in --cores 0,1/2,3. All cores share a cache with shared=all; gro
 them, as in --domains 0-3/4-7, with shared=4.
 
 Misses in a private cache are cold, capacity (or conflict), or coherence misses, which
-would have hit, had no other core stored to the line. In a cache that cores share, the effective share is the size of a cache of its own
-in which a core would miss as often. Sharing changes stack distances: others' lines
-come in between (dilated), some of which the core uses too (overlapped); another core
-touches the line itself in between (intercepted), or touched it first (brought).
+would have hit, had no other core stored to the line. In a cache that cores share, the
+effective share is the size of a cache of its own in which a core would miss as often.
+Sharing changes stack distances: others' lines come in between (dilated), some of which
+the core uses too (overlapped); another core touches the line itself in between
+(intercepted), or touched it first (brought).
 
 --curve prints the misses of each core in fully associative LRU caches of every
 capacity: private (undisturbed), coherent, and concurrent (shared by all).
