@@ -61,7 +61,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	}
 	p, warnings, err := v.predict(h)
 	if err != nil {
-		c.Problem, c.Missing = v.problem(h, err)
+		c.Problem, c.Missing = v.problem(err)
 		return c
 	}
 	c.Prediction = p

@@ -92,7 +92,7 @@ func exactTo(p *hierarchy.Prediction, level int) (exact, above bool) {
 
 // problem says why a hierarchy has no answer, and which groups of threads an analysis
 // needs for one.
-func (v *View) problem(h hierarchy.Hierarchy, err error) (text string, missing [][]uint32) {
+func (v *View) problem(err error) (text string, missing [][]uint32) {
 	var domain *hierarchy.DomainError
 	if !errors.As(err, &domain) {
 		return err.Error(), nil

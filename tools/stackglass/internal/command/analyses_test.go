@@ -28,7 +28,7 @@ func TestAnalysesOfVerbs(t *testing.T) {
 		"what-if two.csv --cache L1=1KiB,full":                      "locality,sharing,operations",
 		"what-if demo:matmul-naive --cache L1=1KiB,full":            "locality,operations", // one thread
 		"what-if demo:false-sharing --cache L1=1KiB,full":           "locality,sharing,operations",
-		"sites demo:matmul-naive":                                   "sites,sets",
+		"sites demo:matmul-naive":                                   "sites,sets,sharing",
 		"sites demo:matmul-naive --cache L1=1KiB,full":              "sites",
 		"threads two.csv":                                           "sharing",
 		"communication two.csv":                                     "communication",
@@ -40,7 +40,7 @@ func TestAnalysesOfVerbs(t *testing.T) {
 		"compare one.din one.din --on sets":                         "sets",
 		"compare one.din one.din":                                   "default",
 		"export demo:matmul-naive --to folded":                      "sites",
-		"export demo:matmul-naive --to pprof --cache L1=32KiB,8":    "sites,sets",
+		"export demo:matmul-naive --to pprof --cache L1=32KiB,8":    "sites,sets,sharing",
 		"export demo:matmul-naive --to json":                        "default", // every table, and the digest of analyze
 		"demo matmul-naive":                                         "locality",
 	} {
