@@ -125,12 +125,13 @@ func (s Spec) has(a Analyses) bool {
 // once another one is appended to it.
 func (s Spec) absence(p *profile.Profile) profile.Absence {
 	several := len(p.Totals.Threads) > 1 || s.Mergeable && len(p.Totals.Threads) == 1
+	asked := s.isDefault() || s.Analyses&Communication != 0
 	switch {
 	case p.Communication != nil || !several:
 		return profile.AbsenceUnknown
-	case s.Budget != nil:
+	case s.Budget != nil && asked:
 		return profile.BeyondMemory
-	case s.Sample != nil && (s.isDefault() || s.Analyses&Communication != 0):
+	case s.Sample != nil && asked:
 		return profile.NotInSample
 	case !s.has(Communication):
 		return profile.NotAnalysed
