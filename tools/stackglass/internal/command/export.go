@@ -132,7 +132,10 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	lines = append(lines, lineSizes(e.h)...)
 	slices.Sort(lines)
 	if e.to == "pprof" || e.to == "callgrind" || e.to == "folded" {
-		needed := analysis.Sites | analysis.Sharing // threads have private caches, as in what-if
+		needed := analysis.Sites
+		if len(e.h.Levels) > 0 {
+			needed |= analysis.Sharing // threads have private caches, as in what-if
+		}
 		if needsSets(e.h) {
 			needed |= analysis.Sets
 		}

@@ -284,8 +284,7 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 			return nil, err
 		}
 	}
-	const fully = analysis.Locality | analysis.Sharing // what predictionOf chooses for caches without sets
-	if a := &o.Spec.Analyses; !in.IsProfile && len(r.asked.Levels) > 0 && *a&(fully|analysis.Sets) == fully {
+	if a := &o.Spec.Analyses; !in.IsProfile && len(r.asked.Levels) > 0 && *a&(analysis.Sharing|analysis.Sets) == analysis.Sharing {
 		// Stacks of threads come with set tables, which nobody needs where there is one thread.
 		one, err := r.fewThreads(in, o, 1)
 		if err != nil {
