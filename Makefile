@@ -52,7 +52,7 @@ WASM_TESTS    := ./wasm/... ./workers/... ./core/stack
 SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/sitebuild -type f \
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path 'workers/edge/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
-.PHONY: help setup run build site zip single edge wasm test check format vet staticcheck generated unit wasmtest e2e \
+.PHONY: help setup run build site zip single edge wasm test check format vet staticcheck generated unit wasmtest e2e e2e-first e2e-second e2e-needs \
 	pipelines runtimes multicore processors probes lint generate fuzz soak bench bench-wasm demos shot golden beam beamtest tests clean
 
 help: ## this list
@@ -121,8 +121,9 @@ test: setup format generated build ## every check and every test: what CI runs
 	@$(MAKE) --no-print-directory -j3 -Otarget tests
 	@echo "make test: formatting, vet, staticcheck, generated files, native, browser and end-to-end tests passed"
 
-# The longest first. Tests in a browser spend much of their time waiting.
-tests: e2e unit wasmtest beamtest vet staticcheck
+# The longest first. The end-to-end tests run as two halves, each with a browser of its own,
+# since they spend much of their time waiting.
+tests: e2e-first e2e-second unit wasmtest beamtest vet staticcheck
 
 check: format vet staticcheck generated ## everything that needs no test to run
 
@@ -173,11 +174,20 @@ wasmtest: bin/wasmtest ## tests that run in Chromium
 bin/wasmtest: go.mod $(wildcard tools/wasmtest/*.go tools/wasmtest/*/*)
 	$(GO) build -o $@ ./tools/wasmtest
 
-e2e: build single zip edge build/wrangler.stamp ## the built page and command together, in Chromium, in every hosting
+# Never from the cache: these tests run programs, which the cache does not see.
+E2E      := STACKGLASS_E2E=1 $(TEST) -count=1 ./tools/e2e/...
+
+e2e: e2e-first e2e-second ## the built page and command together, in Chromium, in every hosting
+
+e2e-first: e2e-needs
+	$(E2E) -run '^Test[A-L]'
+
+e2e-second: e2e-needs
+	$(E2E) -skip '^Test[A-L]'
+
+e2e-needs: build single zip edge build/wrangler.stamp
 	@$(NEED) 'chromium:chromium,ca-certificates:the tests of the browser side run in it'
 	@echo "trying the page and the command in Chromium, from end to end; this takes a few minutes"
-	@# Never from the cache: what they test is programs, which the cache does not see.
-	STACKGLASS_E2E=1 $(TEST) -count=1 ./tools/e2e/...
 
 # Beam's modules are many, and are of tools/beam alone.
 beamtest: ## tests of analyses on Apache Beam, where its modules can be had
