@@ -158,7 +158,7 @@ func TestCommunication(t *testing.T) {
 }
 
 // TestFalseSharing reads the first thing that the page says of counters side by
-// side: their name, the two lines of the source, and how far to put them apart.
+// side: their name, the line of the source, how often they take the line from each other, and the fix.
 func TestFalseSharing(t *testing.T) {
 	needStage(t)
 	source, err := os.ReadFile(demoSource(t, "false-sharing"))
@@ -174,7 +174,7 @@ func TestFalseSharing(t *testing.T) {
 		t.Errorf("%q is named first, which is not in the source", name)
 	}
 	text := p.text("#false-1")
-	for _, words := range []string{"false-sharing.c:", "stores at", "padding", "64 bytes apart"} {
+	for _, words := range []string{"false-sharing.c:", "write different words of the same line", "8,189 times", "alignas(64)"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("%q lacks %q", text, words)
 		}

@@ -237,7 +237,7 @@ func methodWords(m hierarchy.Method) string {
 	case hierarchy.AsIfLRU:
 		return "exact for LRU, which this one is not"
 	case hierarchy.Independent:
-		return "independent: exact for an LRU level that sees every access; a real one sees the misses of the level above"
+		return "independent: exact for LRU if this level saw every access"
 	case hierarchy.Sampled:
 		return "sampled: estimated from a part of the accesses"
 	case hierarchy.SampledIndependent:
