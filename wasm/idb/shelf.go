@@ -137,7 +137,7 @@ func (s *Shelf) note(key float64, bytes uint64) {
 		s.sizes[key] = bytes
 	}
 	if s.next == key {
-		s.ahead = nil
+		s.discard()
 	}
 }
 
@@ -194,12 +194,15 @@ func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 			return nil, shelfError(err)
 		}
 	}
+	if s.next != key {
+		s.discard()
+	}
 	asked := s.ahead
-	if s.ahead = nil; asked == nil || s.next != key {
+	if s.ahead = nil; asked == nil {
 		asked = s.ask(key)
 	}
 	got := <-asked
-	if got.err == nil && !got.array.InstanceOf(js.Global().Get("Uint8Array")) {
+	if got.err == nil && !got.isBlock() {
 		if err := s.wait(); err != nil { // it was not written
 			return nil, shelfError(err)
 		}
@@ -220,6 +223,24 @@ func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 	}
 	return s.data, nil
 }
+
+// discard frees the block that was read ahead, which nobody is going to read. Runs that are
+// read in turn discard a block at every read: without this the browser would keep them until
+// the next garbage collection of Go, which does not know how large they are.
+func (s *Shelf) discard() {
+	ahead := s.ahead
+	if s.ahead = nil; ahead == nil {
+		return
+	}
+	go func() {
+		if got := <-ahead; got.err == nil && got.isBlock() {
+			web.Release(got.array)
+		}
+	}()
+}
+
+// isBlock reports whether the answer is a block: there is none where nothing was written.
+func (f *fetched) isBlock() bool { return f.array.InstanceOf(js.Global().Get("Uint8Array")) }
 
 func (s *Shelf) isStaged(key float64) bool {
 	for i := range s.changes {
@@ -259,6 +280,7 @@ func (s *Shelf) ask(key float64) chan fetched {
 
 // Close lets go of the database. What was not synced may be missing in it.
 func (s *Shelf) Close() error {
+	s.discard()
 	_ = s.wait()
 	return s.db.Close()
 }

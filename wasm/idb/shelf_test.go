@@ -5,7 +5,9 @@ package idb
 import (
 	"errors"
 	"slices"
+	"syscall/js"
 	"testing"
+	"time"
 
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/stack/stacktest"
@@ -55,5 +57,65 @@ func TestShelves(t *testing.T) {
 	}
 	if keys := Shelves("test shelves"); len(keys) != 0 {
 		t.Errorf("shelves %q are left", keys)
+	}
+}
+
+// Runs that are read in turn, as in a merge, discard what was read ahead: the browser keeps
+// none of these blocks.
+func TestBlocksReadInVainAreFreed(t *testing.T) {
+	s, err := OpenShelf("test", "in vain", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Remove()
+	const blocks, bytes = 8, 1000
+	for run := range uint32(2) {
+		for block := range uint32(blocks) {
+			if err := s.Write(run, block, make([]byte, bytes)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	var read []js.Value // blocks that the database gave
+	object, requests := js.Global().Get("Object"), js.Global().Get("IDBRequest").Get("prototype")
+	whole := object.Call("getOwnPropertyDescriptor", requests, "result")
+	get := js.FuncOf(func(request js.Value, _ []js.Value) any {
+		result := whole.Get("get").Call("call", request)
+		same := func(v js.Value) bool { return v.Equal(result) }
+		if result.InstanceOf(js.Global().Get("Uint8Array")) && !slices.ContainsFunc(read, same) {
+			read = append(read, result)
+		}
+		return result
+	})
+	defer get.Release()
+	seen := object.Call("assign", object.New(), whole)
+	seen.Set("get", get)
+	object.Call("defineProperty", requests, "result", seen)
+	defer object.Call("defineProperty", requests, "result", whole)
+	for block := range uint32(blocks) {
+		for run := range uint32(2) {
+			if data, err := s.Read(run, block); err != nil || len(data) != bytes {
+				t.Fatalf("block %d of run %d: %d bytes, %v", block, run, len(data), err)
+			}
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		kept = 0
+		for _, block := range read {
+			kept += block.Get("byteLength").Int()
+		}
+		if kept == 0 || time.Now().After(end) {
+			break
+		}
+	}
+	if kept != 0 || len(read) <= 2*blocks {
+		t.Errorf("the browser keeps %d bytes of %d blocks; want none, and some that were read ahead in vain", kept, len(read))
 	}
 }
