@@ -19,6 +19,7 @@ import (
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 	"github.com/stackglass/stackglass/ui/state"
@@ -324,7 +325,56 @@ func (p *paged) communication() {
 		return
 	}
 	d := p.command("communication")
-	p.sameCSV("flows", c.FlowsTable(0, 0).CSV(), rows(d, "flows"), map[string]string{"from": "from", "to": "to", "transfers": "transfers"})
+	flows := map[string]string{"from": "from", "to": "to", "transfers": "transfers", "bytes": "bytes", "events": "events"}
+	for i, granularity := range granularities {
+		by := c.ClassesTable(i)
+		p.sameCSV("flows by "+granularity, c.FlowsTable(i, 0).CSV(), rows(p.command("communication", "--granularity", granularity), "flows"), flows)
+		traffic, references, events := rows(d, "traffic")[i], uint64(0), uint64(0)
+		for k := range by.Rows {
+			n := &c.Granules[i].Classes[k]
+			references, events = references+n.References, events+n.Events
+			row := by.Row(k)
+			p.same(granularity+"s that are "+row[0], row[1], traffic[strings.NewReplacer("-", "_", " ", "_").Replace(row[0])], state.Count)
+		}
+		p.same("references to "+granularity+"s", state.Exact(references), traffic["references"], state.Count)
+		p.same("events of "+granularity+"s", state.Exact(events), traffic["events"], state.Count)
+	}
+	for w := range c.Windows {
+		first := float64(uint64(w) * c.Window)
+		d := slices.DeleteFunc(rows(d, "windows"), func(row map[string]any) bool { return row["first_reference"] != first })
+		p.sameCSV(fmt.Sprint("flows of window ", w), c.FlowsTable(0, w+1).CSV(), d, flows)
+	}
+	if t := c.FalseTable(); t != nil {
+		p.sameCSV("false sharing", t.CSV(), rows(d, "false_sharing"), map[string]string{"object": "object", "severity": "severity", "threads": "threads",
+			"lines": "lines", "ping_pongs": "ping_pongs", "moves": "moves", "fix": "fix"})
+	} else if list := rows(d, "false_sharing"); len(list) > 0 {
+		p.Errorf("the page has no false sharing, the command %v", list)
+	}
+	owners := rows(d, "owners")
+	for i := range c.Owners {
+		var page string // without the parts that nothing refers to
+		parts := 0
+		for n, line := range strings.SplitAfter(c.OwnersTable(i).CSV(), "\n") {
+			if n == 0 || n <= len(c.Owners[i].Parts) && c.Owners[i].Parts[n-1].References > 0 {
+				page += line
+				parts++
+			}
+		}
+		parts = min(parts-1, len(owners))
+		p.sameCSV("parts of "+c.OwnerName(i), page, owners[:parts], map[string]string{"offset": "offset", "first_touch": "first_touch", "most": "most",
+			"references": "references", "readers": "readers", "writers": "writers", "class": "class"})
+		owners = owners[parts:]
+	}
+	if len(owners) > 0 {
+		p.Errorf("the command has %d parts of data more than the page", len(owners))
+	}
+	if c.Sources != nil {
+		cache := rows(p.command("communication", "--cache", "L1=32KiB,full"), "caches")[0]
+		want := "Of " + state.Count(cache["transfers"].(float64)) + " transfers of lines, " + state.Count(cache["cache_to_cache"].(float64)) + ", "
+		if page := c.SourceSentence(32 << 10); cache["transfers"] != 0.0 && !strings.HasPrefix(page, want) {
+			p.Errorf("where lines come from: the page says %q, the command %v", page, cache)
+		}
+	}
 }
 
 func (p *paged) counters() {
@@ -338,6 +388,14 @@ func (p *paged) counters() {
 			counted := slices.DeleteFunc(rows(d, key), func(row map[string]any) bool { return row["counter"] == "unique_bytes" }) // which the page counts if asked
 			p.sameCSV(key, tables[key].CSV(), counted, map[string]string{"counter": "counter", "count": "count"})
 		}
+	}
+	for _, by := range []tally.By{tally.Function, tally.Block} {
+		keys, tables := state.CounterTables(p.view.Profile, by, "")
+		columns := map[string]string{}
+		for _, c := range tables[keys[0]].Source.Columns {
+			columns[c.Key] = c.Key
+		}
+		p.sameCSV("counters by "+string(by), tables[keys[0]].CSV(), rows(p.command("counters", "--by", string(by)), keys[0]), columns)
 	}
 }
 
@@ -389,6 +447,28 @@ func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
 	b := state.NewBlocks(m.Answer(answers.ModelQuestion{Machine: h.Lines()}))
 	p.sameCSV("functions", b.Functions().Table.CSV(), rows(p.command("pipeline", options...), "functions"),
 		map[string]string{"function": "function", "calls": "calls", "instructions": "instructions", "cycles": "cycles"})
+	var page, command [][]float64 // executions and instructions of blocks that run, whose order differs
+	number := func(t *report.Table, row int, key string) float64 {
+		x, _ := t.Rows[row][t.Index(key)].Number()
+		return x
+	}
+	functions := b.Table("functions")
+	for f := range functions.Rows {
+		t := m.Answer(answers.ModelQuestion{Machine: h.Lines(), Function: uint32(number(functions, f, "number"))}).Table("blocks")
+		for i := range t.Rows {
+			if n := number(t, i, "count"); n > 0 {
+				page = append(page, []float64{n, n * number(t, i, "instructions")})
+			}
+		}
+	}
+	for _, row := range rows(p.command("blocks"), "blocks") {
+		n, _ := row["executions"].(float64)
+		instructions, _ := row["instructions"].(float64)
+		command = append(command, []float64{n, instructions})
+	}
+	if a, b := numbersOf(page), numbersOf(command); !slices.Equal(a, b) {
+		p.Errorf("blocks differ: the page has\n%s\nthe command\n%s", strings.Join(a, "\n"), strings.Join(b, "\n"))
+	}
 }
 
 // exports compares the page's export of all tables with the command's.
