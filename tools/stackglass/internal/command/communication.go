@@ -51,12 +51,12 @@ take it from each other. Data structures are ranked by how often their lines cha
 hands: those that were taken back in this run, and then those whose threads did not
 overlap ("possible"). Below 1 % of the transfers of lines they are left out, and so are
 lines that one thread fills and others read. --false-sharing prints that table alone,
-with what to change. --cache L1=32KiB tells for private caches how many
+with what to change. --cache L1=32KiB,full tells for private caches how many
 transfers come from the other cache, and how many from memory.
 
 csv is one table, with all rows; json has all tables.`,
 		Example: "  stackglass communication app.sgt\n  stackglass communication app.sgt --false-sharing\n" +
-			"  stackglass communication app.sgt --by flow --granularity line --format csv\n  stackglass communication app.sgt --cache L1=32KiB",
+			"  stackglass communication app.sgt --by flow --granularity line --format csv\n  stackglass communication app.sgt --cache L1=32KiB,full",
 		Args: oneFile,
 		RunE: func(_ *cobra.Command, args []string) error { return a.communicate(r, &o, args[0]) },
 	}
@@ -65,7 +65,7 @@ csv is one table, with all rows; json has all tables.`,
 	f.StringVar(&o.granularity, "granularity", "word", "of flows: "+strings.Join(granularities, ", "))
 	f.StringVar(&o.by, "by", "", "one table: "+strings.Join(communicationBy, ", "))
 	f.BoolVar(&o.falseSharing, "false-sharing", false, "false sharing only")
-	f.StringArrayVar(&o.caches, "cache", nil, "a private cache, as in L1=32KiB (repeat for others)")
+	f.StringArrayVar(&o.caches, "cache", nil, "a private cache, as in L1=32KiB,full (repeat for others)")
 	f.IntVar(&o.top, "top", 0, "show the first `N` pairs of places")
 	lineFlag(cmd, &o.line)
 	addSymbols(cmd, &o.symbols)
