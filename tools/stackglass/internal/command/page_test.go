@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
@@ -502,6 +503,7 @@ func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 // compare puts two traces side by side.
 func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 	c := &state.Comparison{A: p.view, B: other.view}
+	p.joins(other, h, options)
 	d := p.command("compare", append([]string{other.file, "--on", "what-if"}, options...)...)
 	list, err := csv.NewReader(strings.NewReader(c.Levels(h).CSV())).ReadAll()
 	if err != nil {
@@ -519,5 +521,110 @@ func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 				}
 			}
 		}
+	}
+}
+
+// joins puts the other tables of two traces side by side that both have: curve, histogram,
+// windows, counters and places in the code.
+func (p *paged) joins(other *paged, h hierarchy.Hierarchy, options []string) {
+	c := &state.Comparison{A: p.view, B: other.view}
+	on := func(what string, options ...string) map[string]any {
+		return p.command("compare", append([]string{other.file, "--on", what}, options...)...)
+	}
+	p.sameSides("counters", c.CountersBy(tally.Program, ""), rows(on("counters"), "counters"))
+	for by, table := range map[tally.By]string{tally.Function: "functions", tally.Block: "blocks"} {
+		p.sameSides("counters by "+string(by), c.CountersBy(by, ""), rows(on("counters", "--by", string(by)), table))
+	}
+	if p.view.Ranker() != nil && other.view.Ranker() != nil {
+		t, err := c.CodeBy(state.ByFunction, h, "")
+		if err != nil {
+			p.Fatal(err)
+		}
+		p.sameSides("functions", t, rows(on("sites", append(options, "--by", "function")...), "sites"))
+	}
+	// The page has the curves at powers of two, the command wherever one of them changes.
+	at, misses := map[string][2]any{}, rows(on("curve"), "curve")
+	for lines := 1.0; lines <= 1<<40; lines *= 2 {
+		for _, row := range misses {
+			if row["number"] == "misses" && row["capacity_lines"].(float64) <= lines {
+				at[state.Exact(uint64(lines))] = [2]any{row["a"], row["b"]}
+			}
+		}
+	}
+	t := c.CurveTable().Source
+	for _, row := range t.Rows {
+		if row[t.Index("number")].Plain() != "misses" {
+			continue
+		}
+		lines, _ := row[t.Index("capacity_lines")].Number()
+		for i, side := range []string{"a", "b"} {
+			p.same(fmt.Sprint("misses of ", side, " in ", lines, " lines"), row[t.Index(side)].Plain(), at[state.Exact(uint64(lines))][i], func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) })
+		}
+	}
+	// The page sums distances up to powers of two.
+	sums := map[string][2]float64{}
+	for _, row := range rows(on("histogram"), "histogram") {
+		name := "first access" // the distance inf
+		if d, is := row["distance"].(float64); is {
+			name = answers.BinName(bits.Len64(uint64(d)))
+		}
+		a, _ := row["a"].(float64)
+		b, _ := row["b"].(float64)
+		sums[name] = [2]float64{sums[name][0] + a, sums[name][1] + b}
+	}
+	t = c.HistogramTable().Source
+	for _, row := range t.Rows {
+		name := row[t.Index("distance")].Plain()
+		for i, side := range []string{"a", "b"} {
+			if x, _ := row[t.Index(side)].Number(); row[t.Index("number")].Plain() == "count" && x != sums[name][i] {
+				p.Errorf("accesses at distance %s of %s: the page has %v, the command %v", name, side, x, sums[name][i])
+			}
+		}
+	}
+}
+
+// sameSides compares joined tables, whose rows need not be in one order: all numbers of A
+// and B by what they are called.
+func (p *paged) sameSides(what string, page *state.Table, d []map[string]any) {
+	p.Helper()
+	var a, b [][]float64
+	number := func(v any) float64 { x, _ := v.(float64); return x }
+	side := func(row []report.Value, key string) float64 {
+		if at := page.Source.Index(key); at >= 0 {
+			x, _ := row[at].Number()
+			return x
+		}
+		return 0
+	}
+	// Shares follow from the counts, and the used part of lines is not compared.
+	counted := func(name string) bool {
+		return !strings.Contains(name, "ratio") && !strings.HasPrefix(name, "utilisation")
+	}
+	var numbers []string // of the page's rows
+	for _, c := range page.Source.Columns {
+		if name, ok := strings.CutSuffix(c.Key, "_a"); ok && counted(name) {
+			numbers = append(numbers, name)
+		}
+	}
+	for _, row := range page.Source.Rows {
+		if at := page.Source.Index("number"); at >= 0 || len(numbers) == 0 {
+			a = append(a, []float64{side(row, "a"), side(row, "b")})
+		}
+		for _, name := range numbers {
+			if x, y := side(row, name+"_a"), side(row, name+"_b"); max(x, y) >= 0.005 { // the page has rows of estimates below that, which the command rounds away
+				a = append(a, []float64{x, y})
+			}
+		}
+	}
+	for _, row := range d {
+		if !counted(fmt.Sprint(row["number"])) {
+			continue
+		}
+		if x, y := number(row["a"]), number(row["b"]); len(numbers) == 0 || max(x, y) >= 0.005 {
+			b = append(b, []float64{x, y})
+		}
+	}
+	if page, command := numbersOf(a), numbersOf(b); !slices.Equal(page, command) {
+		p.Errorf("%s of two traces differ: the page has %d numbers, the command %d:\n%.600s\n%.600s", what, len(page), len(command), page, command)
 	}
 }
