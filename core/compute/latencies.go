@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// What latencies are taken to be that neither the hierarchy nor the processor states.
+// Default latencies, for levels that neither the hierarchy nor the processor describes.
 const (
 	firstLevel = 4 // cycles
 	// nextLevel is the ratio of a cache's latency to that of the level above: a first level

@@ -31,9 +31,8 @@ type site struct {
 // nearest is the number of stack distances that sites count one by one.
 const nearest = 8
 
-// fillWait returns the cycles, an execution in the mean, that a load waits for a line that
-// an earlier one of its iteration fetches, so many references before it. Both addresses are
-// of one structure. The load touches the same line where its stack distance is at most the
+// fillWait returns the mean cycles per execution that a load waits for a line that an earlier
+// load of the same iteration is fetching. Both addresses are in one structure. The load touches the same line where its stack distance is at most the
 // references between them: any other line that it found so near was touched by one of these.
 // It hits in the first level then, by the order of accesses, and gets its value when the
 // line comes.

@@ -448,8 +448,8 @@ func (s *Sites) checkReuse(r *Reuse, references []uint64) error {
 	return s.checkBefore(r, far.n)
 }
 
-// fits reports whether so many lines can have been fetched, and so many of their bytes
-// used.
+// fits reports whether Fetched is from low to high, and BytesUsed is possible for that many
+// lines of lineBytes.
 func (u Utilisation) fits(low, high uint64, lineBytes uint32) bool {
 	whole := u.BytesUsed / uint64(lineBytes)
 	return u.Fetched >= low && u.Fetched <= high && (whole < u.Fetched || whole == u.Fetched && u.BytesUsed%uint64(lineBytes) == 0)

@@ -544,8 +544,9 @@ func (f *fitting) missesOf(n accesses) float64 {
 	return sum
 }
 
-// fit ties the shares to what the level misses, and gives what is of no bin. Where the
-// bins are not those of the level's caches, any of them may hold what is missing.
+// fit scales the shares so that they add up to the misses of the level, and returns the
+// misses that no bin can hold. With anyBin, the bins are of other caches than the level's, and
+// any of them may take the missing ones.
 func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 	certain, expected := float64(f.certain), f.misses()
 	missing := misses - expected

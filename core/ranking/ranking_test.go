@@ -234,7 +234,7 @@ func TestExactOnCores(t *testing.T) {
 	}
 }
 
-// What all cores share, and what was measured of it, is as on one core.
+// A level that all cores share is attributed as on one core, with its measured utilisation.
 func TestSharedByAll(t *testing.T) {
 	program, steps := tracetest.Multiplication(32)
 	for i := range steps {

@@ -80,7 +80,7 @@ func (p *BlocksPair) Choices() (list []Choice) {
 	return list
 }
 
-// Caveats are those of both, each once.
+// Caveats returns the caveats of A and B without repetition.
 func (p *BlocksPair) Caveats() (list []string) {
 	for _, b := range []*Blocks{p.A, p.B} {
 		for _, text := range append([]string{b.Problem}, b.Notes...) {

@@ -119,8 +119,8 @@ type reference struct {
 // New makes an analysis at lines of so many bytes, which goes after s with every
 // batch. Where program is given, it decides whether the trace is analysed at all, because
 // following a trace of one thread takes half the time of its stack distances: see [Expects].
-// Where the number of threads is unknown, a second thread has to be listed, or to make a
-// reference, before reference number [Trial]. Otherwise the analysis stops.
+// If the number of threads is unknown, the analysis stops at reference number [Trial] unless
+// a second thread has been listed or has made a reference.
 func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
 	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, program: program}
 	s.Locate(true)

@@ -39,7 +39,7 @@ func (p *privateLines) addPair() {
 	}
 }
 
-// begin begins with what the first core did alone.
+// begin copies the state of the first core, which ran alone until now.
 func (p *privateLines) begin(l *lines) {
 	p.used = slices.Clone(*l.used)
 	first := *l
@@ -179,8 +179,8 @@ func (s *summary) appendPrivate(b []byte) []byte {
 	return b
 }
 
-// private reads what appendPrivate wrote. What of stays goes on is no more counted as
-// ended.
+// private reads what appendPrivate wrote. A stay in a cache that continues is no longer
+// counted as ended.
 func (r *loader) private(p *privateLines) {
 	for core := range r.UintBelow(profile.MaxCores + 1) {
 		l := p.core(uint8(core))

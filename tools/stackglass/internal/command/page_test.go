@@ -106,7 +106,7 @@ func (p *paged) command(verb string, options ...string) map[string]any {
 	return d
 }
 
-// rows are those of a table of an answer.
+// rows returns the rows of one table of a decoded JSON answer.
 func rows(d map[string]any, table string) (list []map[string]any) {
 	whole, _ := d[table].([]any)
 	for _, row := range whole {

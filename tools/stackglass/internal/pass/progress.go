@@ -10,7 +10,7 @@ import (
 
 // bar shows how much is done, the rate and the time left on a terminal.
 type bar struct {
-	shown      *progressbar.ProgressBar // nil: nobody looks
+	shown      *progressbar.ProgressBar // nil: standard error is no terminal
 	references bool                     // it counts references, else bytes
 	next       time.Time
 }
