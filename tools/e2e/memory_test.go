@@ -51,7 +51,7 @@ func TestBudgetIsOfTheWholeTab(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer chromedp.Cancel(browser)
-	const references, lines, budget, beside = 20_000_000, 12_000_000, 96 << 20, 512 << 20
+	const references, lines, budget, beside = 100_000_000, 60_000_000, 1 << 30, 512 << 20
 	random := rand.New(rand.NewPCG(12, 34))
 	var b []byte
 	for range references {
@@ -60,7 +60,7 @@ func TestBudgetIsOfTheWholeTab(t *testing.T) {
 	}
 	p := newTabIn(t, browser, serve(t, ":0"))
 	p.open()
-	eval[any](p, `document.querySelector("#settings").open = true, document.querySelector("#memory").add(new Option("96MiB", "96MiB", true, true))`)
+	eval[any](p, `document.querySelector("#settings").open = true, document.querySelector("#memory").add(new Option("1GiB", "1GiB", true, true))`)
 	p.drop(p.write("chase.din", b))
 	b = nil
 	p.waitFor("[data-running]")

@@ -4,6 +4,7 @@ package idb
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"syscall/js"
 
@@ -21,6 +22,11 @@ const (
 	shelfBatch = 8 << 20
 	// blockBytes is about what a block of an earlier run has.
 	blockBytes = 2 << 20
+	// collectEvery is how many bytes are read and written between two garbage collections
+	// of Go. The browser keeps what a request has read for as long as Go refers to the
+	// request, and Go's collector, which sees a few words of each, may not run for a
+	// gigabyte of them.
+	collectEvery = 64 << 20
 )
 
 // Shelf is a stack.Shelf: a database of its own for what one run cannot hold in
@@ -38,6 +44,7 @@ type Shelf struct {
 	ahead   chan fetched       // gives the block that was asked for ahead; nil: none was
 	next    float64            // its key
 	data    []byte             // that Read gave
+	moved   int                // bytes read and written since the last garbage collection
 }
 
 // change is a block to write, or to drop where it has no array.
@@ -115,6 +122,7 @@ func (s *Shelf) Write(run, block uint32, data []byte) error {
 	js.CopyBytesToJS(array, data)
 	s.note(key, uint64(len(data)))
 	s.changes = append(s.changes, change{key, array})
+	s.collect(len(data))
 	if s.staged += len(data); s.staged < shelfBatch {
 		return nil
 	}
@@ -218,10 +226,19 @@ func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 	}
 	js.CopyBytesToGo(s.data, got.array)
 	web.Release(got.array)
+	s.collect(len(s.data))
 	if s.next = key + 1; s.sizes[s.next] > 0 && !s.isStaged(s.next) {
 		s.ahead = s.ask(s.next)
 	}
 	return s.data, nil
+}
+
+// collect notes that so many bytes were read or written, and collects garbage in time.
+func (s *Shelf) collect(bytes int) {
+	if s.moved += bytes; s.moved >= collectEvery {
+		s.moved = 0
+		runtime.GC()
+	}
 }
 
 // discard frees the block that was read ahead, which nobody is going to read. Runs that are
@@ -234,6 +251,7 @@ func (s *Shelf) discard() {
 	}
 	go func() {
 		if got := <-ahead; got.err == nil && got.isBlock() {
+			s.collect(got.array.Length())
 			web.Release(got.array)
 		}
 	}()
