@@ -15,8 +15,8 @@ import (
 // collections need some, and segments leave gaps behind, which WebAssembly's memory
 // keeps.
 const (
-	insideShare = 50
-	modelShare  = 40
+	insideShare = 42
+	modelShare  = 34
 )
 
 // outside is what a job has outside of memory.
