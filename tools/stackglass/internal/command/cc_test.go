@@ -8,13 +8,13 @@ import (
 )
 
 func TestCompilerLines(t *testing.T) {
-	expect(t, ask("cc"), exitUsage, "give a compiler and its arguments behind --", "got nothing")
-	expect(t, ask("cc", "clang", "x.c"), exitUsage, "give a compiler and its arguments behind --", "clang x.c")
-	expect(t, ask("cc", "--", "no-compiler", "x.c"), exitUsage, "no-compiler: there is no such compiler")
-	if got := ask("cc", "--header"); got.code != exitOK || !strings.Contains(got.stdout, "static inline void stackglass_begin(const char *tag)") {
+	expect(t, stackglass("cc"), exitUsage, "give a compiler and its arguments behind --", "got nothing")
+	expect(t, stackglass("cc", "clang", "x.c"), exitUsage, "give a compiler and its arguments behind --", "clang x.c")
+	expect(t, stackglass("cc", "--", "no-compiler", "x.c"), exitUsage, "no-compiler: there is no such compiler")
+	if got := stackglass("cc", "--header"); got.code != exitOK || !strings.Contains(got.stdout, "static inline void stackglass_begin(const char *tag)") {
 		t.Errorf("--header: exit %d, %q", got.code, got.stdout)
 	}
-	if got := ask("cc", "--help"); got.code != exitOK || !strings.Contains(got.stdout, "STACKGLASS_MAX_BYTES") {
+	if got := stackglass("cc", "--help"); got.code != exitOK || !strings.Contains(got.stdout, "STACKGLASS_MAX_BYTES") {
 		t.Errorf("--help: exit %d, %q", got.code, got.stdout)
 	}
 }
@@ -25,10 +25,10 @@ func TestCompilersStatus(t *testing.T) {
 		t.Skip("left out: clang-19 is not installed, so nothing is compiled")
 	}
 	in(t, map[string]string{"bad.c": "int main(void) { return x; }\n", "good.c": "int main(void) { return 9; }\n"})
-	if got := ask("cc", "--", "clang-19", "-c", "bad.c"); got.code != 1 || !strings.Contains(got.stderr, "undeclared identifier") {
+	if got := stackglass("cc", "--", "clang-19", "-c", "bad.c"); got.code != 1 || !strings.Contains(got.stderr, "undeclared identifier") {
 		t.Errorf("a wrong source: exit %d, %q", got.code, got.stderr)
 	}
-	if got := ask("cc", "--", "clang-19", "good.c", "-o", "good"); got.code != exitOK || got.stderr != "" {
+	if got := stackglass("cc", "--", "clang-19", "good.c", "-o", "good"); got.code != exitOK || got.stderr != "" {
 		t.Errorf("a right source: exit %d, %q", got.code, got.stderr)
 	}
 	cmd := exec.Command("./good")
@@ -36,10 +36,10 @@ func TestCompilersStatus(t *testing.T) {
 	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 9 {
 		t.Errorf("the program ends by %v, want status 9", err)
 	}
-	if got := ask("info", "good.sgt"); got.code != exitOK {
+	if got := stackglass("info", "good.sgt"); got.code != exitOK {
 		t.Errorf("its trace: exit %d, %q", got.code, got.stderr)
 	}
-	if got := ask("cc", "--preload", "--", "clang-19"); got.code != exitOK || !strings.HasSuffix(got.stdout, ".so\n") {
+	if got := stackglass("cc", "--preload", "--", "clang-19"); got.code != exitOK || !strings.HasSuffix(got.stdout, ".so\n") {
 		t.Errorf("--preload: exit %d, %q", got.code, got.stdout)
 	}
 }

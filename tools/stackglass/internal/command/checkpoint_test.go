@@ -308,7 +308,7 @@ func TestGrownFile(t *testing.T) {
 	if err := os.WriteFile("a.din", []byte(text+"0 1000\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, ask("analyze", "a.din", "--checkpoint", "kept"), exitInput, "a.din: it was changed since its analysis was interrupted", "bytes, and this one has")
+	expect(t, stackglass("analyze", "a.din", "--checkpoint", "kept"), exitInput, "a.din: it was changed since its analysis was interrupted", "bytes, and this one has")
 }
 
 // What is damaged, or of another version, is said to be, and stays.
@@ -351,6 +351,6 @@ func TestSecondCommand(t *testing.T) {
 // A folder that cannot be one is a mistake of the command line.
 func TestCheckpointFolder(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n", "file": ""})
-	expect(t, ask("analyze", "a.din", "--checkpoint", "file"), exitUsage, "file: cannot be written")
-	expect(t, ask("analyze", "a.din", "--checkpoint", "new/folder"), exitOK)
+	expect(t, stackglass("analyze", "a.din", "--checkpoint", "file"), exitUsage, "file: cannot be written")
+	expect(t, stackglass("analyze", "a.din", "--checkpoint", "new/folder"), exitOK)
 }

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/ask"
 )
 
 // Version is what `stackglass version` prints; main sets it.
@@ -105,7 +106,7 @@ FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
 	root.SuggestionsMinimumDistance = 2
 	root.SetHelpCommand(a.help())
 	root.AddCommand(
-		a.analyze(), a.histogram(), a.curve(), a.sets(), a.whatIf(), a.simulate(), a.validate(), a.sites(), a.threads(), a.communication(), a.loops(), a.fold(), a.unfold(), a.blocks(), a.pipeline(), a.scale(), a.multicore(), a.counters(), a.compare(), a.export(), a.info(),
+		a.analyze(), a.histogram(), a.curve(), a.verb(ask.VerbOf("sets"), nil), a.whatIf(), a.simulate(), a.validate(), a.sites(), a.verb(ask.VerbOf("threads"), nil), a.communication(), a.loops(), a.fold(), a.unfold(), a.blocks(), a.pipeline(), a.scale(), a.multicore(), a.counters(), a.compare(), a.export(), a.info(),
 		a.convert(), a.check(),
 		a.cc(), a.trace(), a.serve(), a.demo(), a.version(),
 	)

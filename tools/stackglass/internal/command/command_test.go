@@ -114,7 +114,7 @@ func TestUsageErrors(t *testing.T) {
 		"serve --http 8080":           "HOST:PORT",
 	} {
 		t.Run(line, func(t *testing.T) {
-			got := ask(strings.Fields(line)...)
+			got := stackglass(strings.Fields(line)...)
 			expect(t, got, exitUsage, words)
 			if got.stdout != "" {
 				t.Errorf("stdout: %s", got.stdout)
@@ -126,7 +126,7 @@ func TestUsageErrors(t *testing.T) {
 func TestVersion(t *testing.T) {
 	want := "stackglass " + Version + "\n"
 	for _, line := range []string{"version", "--version", "-v"} {
-		if got := ask(line); got.code != exitOK || got.stdout != want || got.stderr != "" {
+		if got := stackglass(line); got.code != exitOK || got.stdout != want || got.stderr != "" {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
@@ -134,8 +134,8 @@ func TestVersion(t *testing.T) {
 
 // TestNoHierarchy: what runs without caches is said, with what to add.
 func TestNoHierarchy(t *testing.T) {
-	expect(t, ask(words("pipeline demo:matmul-naive")...), exitOK, "because no cache hierarchy is given; add one, as in --hierarchy ryzen-9950x")
-	if got := ask(words("pipeline demo:matmul-naive --hierarchy epyc-7742")...); got.code != exitOK || strings.Contains(got.stderr, "no cache hierarchy") {
+	expect(t, stackglass(words("pipeline demo:matmul-naive")...), exitOK, "because no cache hierarchy is given; add one, as in --hierarchy ryzen-9950x")
+	if got := stackglass(words("pipeline demo:matmul-naive --hierarchy epyc-7742")...); got.code != exitOK || strings.Contains(got.stderr, "no cache hierarchy") {
 		t.Error(got)
 	}
 }
@@ -178,7 +178,7 @@ func TestBadInput(t *testing.T) {
 				if verb == "info" {
 					words = words[:1]
 				}
-				expect(t, ask(verb, c.file), exitInput, words...)
+				expect(t, stackglass(verb, c.file), exitInput, words...)
 			})
 		}
 	}
@@ -186,7 +186,7 @@ func TestBadInput(t *testing.T) {
 
 func TestInfoCountsBadRecords(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n7 2000\n1 3000\n"})
-	got := ask("info", "a.din", "--format", "json")
+	got := stackglass("info", "a.din", "--format", "json")
 	expect(t, got, exitOK)
 	if !strings.Contains(got.stdout, `"bad_records": 1`) || !strings.Contains(got.stdout, "a.din:2") {
 		t.Errorf("stdout: %s", got.stdout)
@@ -195,8 +195,8 @@ func TestInfoCountsBadRecords(t *testing.T) {
 
 func TestSkipBad(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n7 2000\n1 1000\nx\n0 1040\n"})
-	expect(t, ask("curve", "a.din", "--skip-bad", "1"), exitInput, "a.din:4")
-	got := ask("histogram", "a.din", "--skip-bad", "2", "--format", "csv")
+	expect(t, stackglass("curve", "a.din", "--skip-bad", "1"), exitInput, "a.din:4")
+	got := stackglass("histogram", "a.din", "--skip-bad", "2", "--format", "csv")
 	expect(t, got, exitOK, "warning", "2 records could not be read", "a.din:2")
 	if want := "distance,count\n0,1\ninf,2\n"; got.stdout != want {
 		t.Errorf("got %q, want %q", got.stdout, want)
@@ -224,13 +224,13 @@ func readProfile(t *testing.T, path string) *profile.Profile {
 func TestTruncatedKeepsPart(t *testing.T) {
 	whole := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": whole[:len(whole)/2]})
-	expect(t, ask("analyze", "cut.lz4", "-o", "cut.sgp"), exitInput, "cut off")
+	expect(t, stackglass("analyze", "cut.lz4", "-o", "cut.sgp"), exitInput, "cut off")
 	p := readProfile(t, "cut.sgp")
 	if !p.State.Partial || !strings.Contains(p.State.Reason, "cut off") || p.Totals.AllReferences() == 0 {
 		t.Errorf("state %+v after %d references", p.State, p.Totals.AllReferences())
 	}
 	// Every answer from it says so.
-	got := ask("curve", "cut.sgp", "--format", "json")
+	got := stackglass("curve", "cut.sgp", "--format", "json")
 	expect(t, got, exitOK)
 	var d struct {
 		Input    struct{ Complete bool }
@@ -260,7 +260,7 @@ func TestSameProfileHoweverItIsRead(t *testing.T) {
 		}
 	}
 	// And the profile answers as the trace does, from standard input too.
-	fromTrace := ask("curve", "other-name.bin", "--format", "csv")
+	fromTrace := stackglass("curve", "other-name.bin", "--format", "csv")
 	fromProfile := askWith(string(a), "curve", "-", "--format", "csv")
 	if fromTrace.stdout != fromProfile.stdout || fromTrace.stdout == "" {
 		t.Error("trace and profile give different curves")
@@ -269,14 +269,14 @@ func TestSameProfileHoweverItIsRead(t *testing.T) {
 
 func TestProfileKeepsItsOptions(t *testing.T) {
 	in(t, nil)
-	expect(t, ask("analyze", "demo:matmul-naive", "-o", "a.sgp"), exitOK)
-	expect(t, ask("curve", "a.sgp", "--kinds", "load"), exitUsage, "--kinds", "is a profile")
-	expect(t, ask("curve", "a.sgp", "--limit", "5"), exitUsage, "--limit")
-	expect(t, ask("curve", "a.sgp", "--line", "128"), exitUsage, "lines of 64 bytes", "--lines")
-	expect(t, ask("curve", "a.sgp", "--line", "48"), exitUsage, "not a power of two", "lines of 64 bytes")
-	expect(t, ask("info", "a.sgp", "--input-format", "din"), exitUsage, "--input-format", "is a profile")
-	expect(t, ask("analyze", "a.sgp", "--lines", "128"), exitUsage, "--lines", "is a profile")
-	expect(t, ask("analyze", "a.sgp", "--line", "128"), exitUsage, "--line", "is a profile")
+	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.sgp"), exitOK)
+	expect(t, stackglass("curve", "a.sgp", "--kinds", "load"), exitUsage, "--kinds", "is a profile")
+	expect(t, stackglass("curve", "a.sgp", "--limit", "5"), exitUsage, "--limit")
+	expect(t, stackglass("curve", "a.sgp", "--line", "128"), exitUsage, "lines of 64 bytes", "--lines")
+	expect(t, stackglass("curve", "a.sgp", "--line", "48"), exitUsage, "not a power of two", "lines of 64 bytes")
+	expect(t, stackglass("info", "a.sgp", "--input-format", "din"), exitUsage, "--input-format", "is a profile")
+	expect(t, stackglass("analyze", "a.sgp", "--lines", "128"), exitUsage, "--lines", "is a profile")
+	expect(t, stackglass("analyze", "a.sgp", "--line", "128"), exitUsage, "--line", "is a profile")
 }
 
 func TestAnalyzeIntoFolder(t *testing.T) {
@@ -284,7 +284,7 @@ func TestAnalyzeIntoFolder(t *testing.T) {
 	if err := os.Mkdir("out", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, ask("analyze", "demo:matmul-naive", "x.din", "-o", "out"), exitOK)
+	expect(t, stackglass("analyze", "demo:matmul-naive", "x.din", "-o", "out"), exitOK)
 	readProfile(t, "out/matmul-naive.sgp")
 	readProfile(t, "out/x.sgp")
 }
@@ -293,23 +293,23 @@ func TestAnalyzeIntoFolder(t *testing.T) {
 func TestAnalyzeSameNames(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1\n", "a.din.lackey": " L 1,1\n", "bad.din": "0 1\nx\n"})
 	must(os.Mkdir("out", 0o755))
-	expect(t, ask("analyze", "a.din", "a.din.lackey", "-o", "out"), exitUsage, "a.din and a.din.lackey", "out/a.sgp")
+	expect(t, stackglass("analyze", "a.din", "a.din.lackey", "-o", "out"), exitUsage, "a.din and a.din.lackey", "out/a.sgp")
 	if kept, _ := os.ReadDir("out"); len(kept) != 0 {
 		t.Errorf("kept %v, want nothing", kept)
 	}
-	expect(t, ask("analyze", "bad.din", "a.din", "-o", "out"), exitInput, "bad.din:2", "not analysed", "a.din")
+	expect(t, stackglass("analyze", "bad.din", "a.din", "-o", "out"), exitInput, "bad.din:2", "not analysed", "a.din")
 }
 
 func TestNothingAnalysed(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1\n"})
 	for _, option := range []string{"--kinds=modify", "--skip=5"} {
-		expect(t, ask("curve", "a.din", option), exitOK, "no reference was analysed")
+		expect(t, stackglass("curve", "a.din", option), exitOK, "no reference was analysed")
 	}
 }
 
 func TestThreadsInAnyOrder(t *testing.T) {
 	in(t, map[string]string{"a.csv": "addr,tid\n1,1\n2,2\n3,3\n"})
-	got := ask("analyze", "a.csv", "--threads", "2,1,2", "--format", "json")
+	got := stackglass("analyze", "a.csv", "--threads", "2,1,2", "--format", "json")
 	expect(t, got, exitOK)
 	if !strings.Contains(got.stdout, `"references": 2`) {
 		t.Errorf("%s", got.stdout)
@@ -322,9 +322,9 @@ func TestFullDisk(t *testing.T) {
 		t.Skip("left out: no /dev/full on this system")
 	}
 	defer full.Close()
-	expect(t, ask("analyze", "demo:matmul-naive", "-o", "/dev/full"), exitExhausted, "/dev/full: no space left", "make room")
-	expect(t, ask("demo", "matmul-naive", "-o", "/dev/full"), exitExhausted, "make room")
-	expect(t, ask("curve", "demo:matmul-naive", "--svg", "/dev/full"), exitExhausted, "make room")
+	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "/dev/full"), exitExhausted, "/dev/full: no space left", "make room")
+	expect(t, stackglass("demo", "matmul-naive", "-o", "/dev/full"), exitExhausted, "make room")
+	expect(t, stackglass("curve", "demo:matmul-naive", "--svg", "/dev/full"), exitExhausted, "make room")
 	var stderr strings.Builder
 	code := run(context.Background(), []string{"histogram", "demo:array-list", "--format", "csv"}, nil, full, &stderr)
 	expect(t, answer{"", stderr.String(), code}, exitExhausted, "standard output")
@@ -332,19 +332,19 @@ func TestFullDisk(t *testing.T) {
 
 func TestOutputThatCannotBe(t *testing.T) {
 	in(t, nil)
-	expect(t, ask("analyze", "demo:matmul-naive", "-o", "no/such/folder.sgp"), exitUsage, "the folder no/such does not exist; make it first")
-	expect(t, ask("analyze", "demo:matmul-naive", "-o", "nodir/"), exitUsage, "the folder nodir does not exist")
-	expect(t, ask("curve", "demo:matmul-naive", "--svg", "nodir/c.svg"), exitUsage, "the folder nodir does not exist")
+	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "no/such/folder.sgp"), exitUsage, "the folder no/such does not exist; make it first")
+	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "nodir/"), exitUsage, "the folder nodir does not exist")
+	expect(t, stackglass("curve", "demo:matmul-naive", "--svg", "nodir/c.svg"), exitUsage, "the folder nodir does not exist")
 }
 
 // What is cut off or interrupted does not replace what is whole.
 func TestPartKeepsTheWhole(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "other.sgp": "no profile"})
-	expect(t, ask("analyze", "demo:matmul-naive", "-o", "a.sgp"), exitOK)
+	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.sgp"), exitOK)
 	before := readProfile(t, "a.sgp")
 	for range 2 { // the second part replaces the first one
-		got := ask("analyze", "cut.lz4", "-o", "a.sgp")
+		got := stackglass("analyze", "cut.lz4", "-o", "a.sgp")
 		expect(t, got, exitInput, "a.sgp holds a complete profile", "is in a.partial.sgp", "cut off")
 		if !strings.Contains(got.stdout, "kept in") || !strings.Contains(got.stdout, "a.partial.sgp") {
 			t.Errorf("stdout: %s", got.stdout)
@@ -356,9 +356,9 @@ func TestPartKeepsTheWhole(t *testing.T) {
 	if !readProfile(t, "a.partial.sgp").State.Partial {
 		t.Error("a.partial.sgp says that it is complete")
 	}
-	expect(t, ask("analyze", "cut.lz4", "-o", "other.sgp"), exitInput, "cut off")
+	expect(t, stackglass("analyze", "cut.lz4", "-o", "other.sgp"), exitInput, "cut off")
 	readProfile(t, "other.sgp")
-	expect(t, ask("analyze", "demo:matmul-naive", "-o", "a.partial.sgp"), exitOK)
+	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.partial.sgp"), exitOK)
 	if readProfile(t, "a.partial.sgp").State.Partial {
 		t.Error("a complete profile did not replace a part")
 	}
@@ -421,7 +421,7 @@ func TestInterruptBySignal(t *testing.T) {
 
 func TestMemoryLimitKeepsPart(t *testing.T) {
 	in(t, nil)
-	expect(t, ask("analyze", "demo:matmul-naive", "-o", "a.sgp", "--memory", "1KiB"), exitExhausted, "memory", "--memory")
+	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.sgp", "--memory", "1KiB"), exitExhausted, "memory", "--memory")
 	if p := readProfile(t, "a.sgp"); !p.State.Partial {
 		t.Errorf("state %+v", p.State)
 	}
@@ -429,8 +429,8 @@ func TestMemoryLimitKeepsPart(t *testing.T) {
 
 func TestCharts(t *testing.T) {
 	in(t, nil)
-	expect(t, ask("curve", "demo:matmul-naive", "--svg", "c.svg", "--png", "c.png"), exitOK)
-	expect(t, ask("histogram", "demo:matmul-naive", "--svg", "h.svg", "--png", "h.png"), exitOK)
+	expect(t, stackglass("curve", "demo:matmul-naive", "--svg", "c.svg", "--png", "c.png"), exitOK)
+	expect(t, stackglass("histogram", "demo:matmul-naive", "--svg", "h.svg", "--png", "h.png"), exitOK)
 	for name, begin := range map[string]string{"c.svg": "<?xml", "h.svg": "<?xml", "c.png": "\x89PNG", "h.png": "\x89PNG"} {
 		content, err := os.ReadFile(name)
 		if err != nil || !bytes.HasPrefix(content, []byte(begin)) {
@@ -450,37 +450,37 @@ func TestCharts(t *testing.T) {
 
 func TestDemoWrites(t *testing.T) {
 	in(t, nil)
-	expect(t, ask("demo", "matmul-naive", "-o", "a.sgt"), exitOK)
+	expect(t, stackglass("demo", "matmul-naive", "-o", "a.sgt"), exitOK)
 	if content, err := os.ReadFile("a.sgt"); err != nil || string(content) != demoBytes(t) {
 		t.Errorf("the demo was not written as it is (%v)", err)
 	}
-	if got := ask("demo", "matmul-naive", "-o", "-"); got.stdout != demoBytes(t) {
+	if got := stackglass("demo", "matmul-naive", "-o", "-"); got.stdout != demoBytes(t) {
 		t.Error("the demo was not printed as it is")
 	}
 }
 
 func TestDemoSource(t *testing.T) {
 	in(t, nil)
-	printed := ask("demo", "matmul-naive", "--source")
+	printed := stackglass("demo", "matmul-naive", "--source")
 	expect(t, printed, exitOK)
-	expect(t, ask("demo", "matmul-naive", "--source", "-o", "a.c"), exitOK)
+	expect(t, stackglass("demo", "matmul-naive", "--source", "-o", "a.c"), exitOK)
 	if kept, err := os.ReadFile("a.c"); err != nil || string(kept) != printed.stdout || printed.stdout == "" {
 		t.Errorf("a.c differs from what is printed: %v", err)
 	}
-	expect(t, ask("demo", "-o", "x"), exitUsage, "name it", "matmul-naive")
-	expect(t, ask("demo", "--source"), exitUsage, "name it")
+	expect(t, stackglass("demo", "-o", "x"), exitUsage, "name it", "matmul-naive")
+	expect(t, stackglass("demo", "--source"), exitUsage, "name it")
 }
 
 func TestHierarchyFile(t *testing.T) {
 	in(t, map[string]string{"mine": "# two levels\nL1=2KiB,full\n\nL2=8KiB,full\n", "none": "# nothing\n"})
-	fromFile := ask("what-if", "demo:matmul-naive", "--hierarchy", "mine", "--format", "csv")
-	fromFlags := ask("what-if", "demo:matmul-naive", "--cache", "L1=2KiB,full", "--cache", "L2=8KiB,full", "--format", "csv")
+	fromFile := stackglass("what-if", "demo:matmul-naive", "--hierarchy", "mine", "--format", "csv")
+	fromFlags := stackglass("what-if", "demo:matmul-naive", "--cache", "L1=2KiB,full", "--cache", "L2=8KiB,full", "--format", "csv")
 	if fromFile.code != 0 || fromFile != fromFlags {
 		t.Errorf("got %v, want %v", fromFile, fromFlags)
 	}
-	expect(t, ask("what-if", "demo:matmul-naive", "--hierarchy", "none"), exitUsage, "none")
+	expect(t, stackglass("what-if", "demo:matmul-naive", "--hierarchy", "none"), exitUsage, "none")
 	for _, name := range presetNames() {
-		if got := ask("what-if", "demo:matmul-naive", "--hierarchy", name); got.code != exitOK {
+		if got := stackglass("what-if", "demo:matmul-naive", "--hierarchy", name); got.code != exitOK {
 			t.Errorf("preset %s: %v", name, got)
 		}
 	}
@@ -495,7 +495,7 @@ func TestBudgetOperators(t *testing.T) {
 		if broken {
 			want = exitBudget
 		}
-		if got := ask("what-if", "demo:matmul-naive", "--cache", "L1=2KiB,full", "--fail-if", text); got.code != want {
+		if got := stackglass("what-if", "demo:matmul-naive", "--cache", "L1=2KiB,full", "--fail-if", text); got.code != want {
 			t.Errorf("%s: exit %d, want %d: %s", text, got.code, want, got.stderr)
 		}
 	}
@@ -525,8 +525,8 @@ func TestBudgetShowsWhatOneReads(t *testing.T) {
 
 func TestMergeable(t *testing.T) {
 	in(t, nil)
-	expect(t, ask("analyze", "demo:matmul-naive", "-o", "plain.sgp"), exitOK)
-	expect(t, ask("analyze", "demo:matmul-naive", "-o", "more.sgp", "--mergeable"), exitOK)
+	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "plain.sgp"), exitOK)
+	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "more.sgp", "--mergeable"), exitOK)
 	plain, more := readProfile(t, "plain.sgp"), readProfile(t, "more.sgp")
 	if plain.Segment != nil || more.Segment == nil {
 		t.Errorf("segments: %v without, %v with --mergeable", plain.Segment != nil, more.Segment != nil)
@@ -534,7 +534,7 @@ func TestMergeable(t *testing.T) {
 	if plain.Digest() != more.Digest() {
 		t.Error("--mergeable changes the digest")
 	}
-	if got := ask("info", "more.sgp", "--format", "json"); !strings.Contains(got.stdout, `"mergeable": true`) || !strings.Contains(got.stdout, `"type": "profile"`) {
+	if got := stackglass("info", "more.sgp", "--format", "json"); !strings.Contains(got.stdout, `"mergeable": true`) || !strings.Contains(got.stdout, `"type": "profile"`) {
 		t.Errorf("info says %s", got.stdout)
 	}
 }
@@ -597,11 +597,11 @@ func TestServeTakesAnotherPort(t *testing.T) {
 
 func TestCompletionAndVersion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if got := ask("completion", shell); got.code != exitOK || !strings.Contains(got.stdout, "stackglass") {
+		if got := stackglass("completion", shell); got.code != exitOK || !strings.Contains(got.stdout, "stackglass") {
 			t.Errorf("%s: %v", shell, got)
 		}
 	}
-	if got := ask("version"); got.stdout != "stackglass "+Version+"\n" {
+	if got := stackglass("version"); got.stdout != "stackglass "+Version+"\n" {
 		t.Errorf("version: %v", got)
 	}
 }
@@ -612,7 +612,7 @@ func TestLeftOut(t *testing.T) {
 	in(t, map[string]string{"a.trc": "gem5" + header + read + response + writeback + response})
 	const want = "3 packets that are not demand requests: 2 ReadResp, 1 WritebackDirty"
 	for _, line := range []string{"info a.trc", "info a.trc --format json", "analyze a.trc", "analyze a.trc --format json", "simulate a.trc --cache L1=1KiB,2"} {
-		if got := ask(words(line)...); got.code != exitOK || !strings.Contains(got.stdout+got.stderr, want) {
+		if got := stackglass(words(line)...); got.code != exitOK || !strings.Contains(got.stdout+got.stderr, want) {
 			t.Errorf("%s: %s", line, got)
 		}
 	}

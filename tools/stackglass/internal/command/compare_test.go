@@ -64,7 +64,7 @@ func TestCompareSaysWhatEachVerbSays(t *testing.T) {
 // column gives one column of a command line's CSV by another one.
 func column(t *testing.T, args []string, name, number string, choose func(map[string]string) bool) map[string]string {
 	t.Helper()
-	answer := ask(args...)
+	answer := stackglass(args...)
 	rows, err := csv.NewReader(strings.NewReader(answer.stdout)).ReadAll()
 	if err != nil || answer.code != 0 || len(rows) < 2 {
 		t.Fatalf("%v: %d rows, %v, %v", args, len(rows), err, answer)
@@ -85,7 +85,7 @@ func column(t *testing.T, args []string, name, number string, choose func(map[st
 // TestDifferencesAreDifferences: in every line of every table that is compared.
 func TestDifferencesAreDifferences(t *testing.T) {
 	for _, on := range []string{"summary", "histogram", "curve", "what-if --cache L1=2KiB,8", "sets", "sites", "windows", "counters", "counters --by block"} {
-		answer := ask(words(pair + "--format json --on " + on)...)
+		answer := stackglass(words(pair + "--format json --on " + on)...)
 		var tables map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(answer.stdout), &tables); err != nil || answer.code != 0 {
 			t.Fatalf("%s: %v in %s", on, err, answer)
@@ -126,7 +126,7 @@ func near(x, y float64) bool { return x-y < 0.002 && y-x < 0.002 }
 
 func TestCompareRefuses(t *testing.T) {
 	small := filepath.Join(t.TempDir(), "small.sgp")
-	if got := ask("analyze", "demo:array-list", "--lines", "16", "--analyses", "locality", "-o", small); got.code != 0 {
+	if got := stackglass("analyze", "demo:array-list", "--lines", "16", "--analyses", "locality", "-o", small); got.code != 0 {
 		t.Fatal(got)
 	}
 	for line, want := range map[string]string{
@@ -154,7 +154,7 @@ func TestCompareRefuses(t *testing.T) {
 		pair + "--fail-if 64.misses.difference>much":                                               "want ROW.NUMBER.difference>BOUND",
 		pair + "--fail-if L9.accesses.difference>1":                                                "no number accesses of a row L9 is compared; there are 64.accesses.difference",
 	} {
-		got := ask(words(line)...)
+		got := stackglass(words(line)...)
 		if got.code != exitUsage || !strings.Contains(got.stderr, want) || got.stdout != "" {
 			t.Errorf("%s: want %q and exit 2, got %v", line, want, got)
 		}
@@ -164,7 +164,7 @@ func TestCompareRefuses(t *testing.T) {
 func TestCompareWarns(t *testing.T) {
 	folder := t.TempDir()
 	first := filepath.Join(folder, "first.sgp")
-	if got := ask("analyze", "demo:matmul-naive", "--limit", "1000", "-o", first); got.code != 0 {
+	if got := stackglass("analyze", "demo:matmul-naive", "--limit", "1000", "-o", first); got.code != 0 {
 		t.Fatal(got)
 	}
 	for line, want := range map[string]string{
@@ -177,7 +177,7 @@ func TestCompareWarns(t *testing.T) {
 		"compare demo:array-list testdata/threads.sgt":                                       "",
 		"compare ../../../../core/trace/tracetest/testdata/small.din demo:array-list":        "A has the format din without sizes, B has the format sgt",
 	} {
-		got := ask(words(line)...)
+		got := stackglass(words(line)...)
 		if got.code != 0 || (want == "") != (got.stderr == "") || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s: want the warning %q, got %s", line, want, got.stderr)
 		}
@@ -198,14 +198,14 @@ func TestBoundsOnDifferences(t *testing.T) {
 		"*.lines.difference>0":                 false,
 		" loads.count.difference <= 4096 ":     true,
 	} {
-		got := ask(append(words(pair), "--fail-if", text)...)
+		got := stackglass(append(words(pair), "--fail-if", text)...)
 		if want := map[bool]int{true: exitBudget, false: exitOK}[broken]; got.code != want || broken != strings.Contains(got.stderr, strconv.Quote(text)) {
 			t.Errorf("%s: exit %d, want %d: %s", text, got.code, want, got.stderr)
 		}
 	}
 	// A change from nothing is beyond every bound; and names may hold any sign.
 	for _, text := range []string{"*.flops.difference>1000000%", "main/for.body24.loads.difference>5"} {
-		if got := ask(append(words(pair+"--on counters --by block"), "--fail-if", text)...); got.code != exitBudget {
+		if got := stackglass(append(words(pair+"--on counters --by block"), "--fail-if", text)...); got.code != exitBudget {
 			t.Errorf("%s: %v", text, got)
 		}
 	}
@@ -226,14 +226,14 @@ func TestCompareProfiles(t *testing.T) {
 	var kept []string
 	for _, name := range []string{"matmul-naive", "matmul-blocked"} {
 		path := filepath.Join(folder, name+".sgp")
-		if got := ask("analyze", "demo:"+name, "-o", path); got.code != 0 {
+		if got := stackglass("analyze", "demo:"+name, "-o", path); got.code != 0 {
 			t.Fatal(got)
 		}
 		kept = append(kept, path)
 	}
 	for _, on := range []string{"summary", "curve", "what-if --cache L1=2KiB,full"} {
-		traces := ask(words(pair + "--format csv --on " + on)...)
-		profiles := ask(append([]string{"compare", kept[0], kept[1], "--format", "csv", "--on"}, words(on)...)...)
+		traces := stackglass(words(pair + "--format csv --on " + on)...)
+		profiles := stackglass(append([]string{"compare", kept[0], kept[1], "--format", "csv", "--on"}, words(on)...)...)
 		if traces.stdout != profiles.stdout || traces.code != 0 {
 			t.Errorf("%s: of profiles\n%v\nof traces\n%v", on, profiles, traces)
 		}
@@ -242,7 +242,7 @@ func TestCompareProfiles(t *testing.T) {
 
 // TestSetsAreComparedWithoutHoles: every shape is in both tables.
 func TestSetsAreComparedWithoutHoles(t *testing.T) {
-	got := ask(words(pair + "--on sets --format csv")...)
+	got := stackglass(words(pair + "--on sets --format csv")...)
 	if rows := strings.Count(got.stdout, ",misses,"); got.code != 0 || rows != 17*32 || strings.Count(got.stdout, ",both,") != 2*rows {
 		t.Errorf("%d shapes, not all in both: %v", rows, got)
 	}

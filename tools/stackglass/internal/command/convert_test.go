@@ -15,21 +15,21 @@ import (
 func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
 	in(t, map[string]string{"a.lz4": string(tracetest.Packed())})
 	for _, part := range []string{"", "--skip 1000 --limit 5000", "--kinds store", "--kinds load --skip 7 --limit 3000"} {
-		want := ask(append(strings.Fields("curve a.lz4 --format csv"), strings.Fields(part)...)...)
+		want := stackglass(append(strings.Fields("curve a.lz4 --format csv"), strings.Fields(part)...)...)
 		expect(t, want, exitOK)
 		for _, to := range []string{"sgt", "lackey", "csv"} {
-			got := ask(append(strings.Fields("convert a.lz4 -o b --to "+to), strings.Fields(part)...)...)
+			got := stackglass(append(strings.Fields("convert a.lz4 -o b --to "+to), strings.Fields(part)...)...)
 			expect(t, got, exitOK)
-			if again := ask("curve", "b", "--format", "csv", "--kinds", "all"); again.stdout != want.stdout || again.code != 0 {
+			if again := stackglass("curve", "b", "--format", "csv", "--kinds", "all"); again.stdout != want.stdout || again.code != 0 {
 				t.Errorf("%s by way of %s: other curve: %s", part, to, again)
 			}
 		}
 	}
-	expect(t, ask("convert", "a.lz4", "-o", "whole.sgt"), exitOK)
+	expect(t, stackglass("convert", "a.lz4", "-o", "whole.sgt"), exitOK)
 	for _, part := range []string{"", "--skip 1000 --limit 5000", "--kinds store --limit 99"} {
-		want := ask(append(strings.Fields("curve a.lz4 --format csv"), strings.Fields(part)...)...)
-		expect(t, ask(append(strings.Fields("convert whole.sgt -o c.sgt"), strings.Fields(part)...)...), exitOK)
-		if got := ask("curve", "c.sgt", "--format", "csv", "--kinds", "all"); got.stdout != want.stdout {
+		want := stackglass(append(strings.Fields("curve a.lz4 --format csv"), strings.Fields(part)...)...)
+		expect(t, stackglass(append(strings.Fields("convert whole.sgt -o c.sgt"), strings.Fields(part)...)...), exitOK)
+		if got := stackglass("curve", "c.sgt", "--format", "csv", "--kinds", "all"); got.stdout != want.stdout {
 			t.Errorf("a part %q of a container has another curve: %s", part, got)
 		}
 	}
@@ -45,8 +45,8 @@ func TestConvertThereAndBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		expect(t, ask("convert", name, "-o", "b.sgt"), exitOK)
-		got := ask("convert", "b.sgt", "-o", "-", "--to", to)
+		expect(t, stackglass("convert", name, "-o", "b.sgt"), exitOK)
+		got := stackglass("convert", "b.sgt", "-o", "-", "--to", to)
 		if got.code != 0 || got.stdout != string(want) || got.stderr != "" {
 			t.Errorf("%s comes back as %s", name, got)
 		}
@@ -69,24 +69,24 @@ func left(t *testing.T) (names string) {
 // TestConvertLeavesNothingHalf behind.
 func TestConvertLeavesNothingHalf(t *testing.T) {
 	in(t, map[string]string{"bad.din": "0 1000\nwhat\n1 8\n", "good.lz4": string(tracetest.Packed())})
-	expect(t, ask("convert", "bad.din", "-o", "out.sgt"), exitInput, "bad.din:2: label \"what\"", "--skip-bad")
+	expect(t, stackglass("convert", "bad.din", "-o", "out.sgt"), exitInput, "bad.din:2: label \"what\"", "--skip-bad")
 	stopped, cancel := context.WithCancel(context.Background())
 	cancel()
 	expect(t, askContext(stopped, "", "convert", "good.lz4", "-o", "out.sgt"), exitInterrupted, "interrupted")
-	expect(t, ask("convert", "good.lz4", "-o", filepath.Join("no", "out.sgt")), exitUsage, "the folder no does not exist")
+	expect(t, stackglass("convert", "good.lz4", "-o", filepath.Join("no", "out.sgt")), exitUsage, "the folder no does not exist")
 	if got := left(t); got != "bad.din good.lz4" {
 		t.Errorf("there is %s", got)
 	}
-	expect(t, ask("convert", "bad.din", "-o", "out.sgt", "--skip-bad", "1"), exitOK, "1 record could not be read and left out")
+	expect(t, stackglass("convert", "bad.din", "-o", "out.sgt", "--skip-bad", "1"), exitOK, "1 record could not be read and left out")
 }
 
 // TestConvertDamage: what can be read of it is written.
 func TestConvertDamage(t *testing.T) {
 	packed := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": packed[:len(packed)*2/3], "whole.lz4": packed})
-	expect(t, ask("convert", "cut.lz4", "-o", "out.sgt"), exitInput, "cut off", "this covers a part of the trace only")
-	expect(t, ask("check", "out.sgt"), exitOK)
-	expect(t, ask("convert", "whole.lz4", "-o", "whole.sgt"), exitOK)
+	expect(t, stackglass("convert", "cut.lz4", "-o", "out.sgt"), exitInput, "cut off", "this covers a part of the trace only")
+	expect(t, stackglass("check", "out.sgt"), exitOK)
+	expect(t, stackglass("convert", "whole.lz4", "-o", "whole.sgt"), exitOK)
 	whole, err := os.ReadFile("whole.sgt")
 	if err != nil {
 		t.Fatal(err)
@@ -103,20 +103,20 @@ func TestConvertDamage(t *testing.T) {
 		if err := os.WriteFile(damaged.name, []byte(damaged.content), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		got := ask("check", damaged.name)
+		got := stackglass("check", damaged.name)
 		expect(t, got, exitInput, damaged.check)
 		if !strings.Contains(got.stdout, "byte ") {
 			t.Errorf("check of %s says %s", damaged.name, got.stdout)
 		}
-		expect(t, ask("curve", damaged.name, "--format", "csv"), exitInput, damaged.says)
-		if got := ask("info", damaged.name); got.code != damaged.info {
+		expect(t, stackglass("curve", damaged.name, "--format", "csv"), exitInput, damaged.says)
+		if got := stackglass("info", damaged.name); got.code != damaged.info {
 			t.Errorf("info of %s: %s", damaged.name, got)
 		} else if cut := strings.Contains(got.stdout, "unknown: the trace is cut short"); cut != (damaged.name == "killed.sgt") {
 			t.Errorf("info of %s says %s", damaged.name, got.stdout)
 		}
 	}
-	expect(t, ask("convert", "wrong.sgt", "-o", "again.sgt", "--strict"), exitInput, "damaged")
-	expect(t, ask("curve", "wrong.sgt", "--strict"), exitInput, "damaged")
+	expect(t, stackglass("convert", "wrong.sgt", "-o", "again.sgt", "--strict"), exitInput, "damaged")
+	expect(t, stackglass("curve", "wrong.sgt", "--strict"), exitInput, "damaged")
 }
 
 func TestConvertUsage(t *testing.T) {
@@ -130,13 +130,13 @@ func TestConvertUsage(t *testing.T) {
 		"convert":                               "as in: stackglass convert app.lackey.lz4",
 		"check a b":                             "2 are given: a, b",
 	} {
-		expect(t, ask(strings.Fields(line)...), exitUsage, words)
+		expect(t, stackglass(strings.Fields(line)...), exitUsage, words)
 	}
-	expect(t, ask("convert", "none.csv", "-o", "b.sgt"), exitOK, "no reference was written")
-	expect(t, ask("curve", "b.sgt", "--format", "csv"), exitOK, "no reference was analysed")
-	expect(t, ask("analyze", "a.lz4", "-o", "a.sgp"), exitOK)
-	expect(t, ask("convert", "a.sgp", "-o", "b.sgt"), exitUsage, "is a profile")
-	expect(t, ask("check", "a.sgp"), exitOK)
-	got := ask("convert", "a.lz4", "-o", "b.sgt", "--threads", "1")
+	expect(t, stackglass("convert", "none.csv", "-o", "b.sgt"), exitOK, "no reference was written")
+	expect(t, stackglass("curve", "b.sgt", "--format", "csv"), exitOK, "no reference was analysed")
+	expect(t, stackglass("analyze", "a.lz4", "-o", "a.sgp"), exitOK)
+	expect(t, stackglass("convert", "a.sgp", "-o", "b.sgt"), exitUsage, "is a profile")
+	expect(t, stackglass("check", "a.sgp"), exitOK)
+	got := stackglass("convert", "a.lz4", "-o", "b.sgt", "--threads", "1")
 	expect(t, got, exitOK, "the trace has no thread numbers")
 }

@@ -78,7 +78,7 @@ func TestKernelTable(t *testing.T) {
 // kernelRows are the rows of a kernel in caches of two levels.
 func kernelRows(t *testing.T, name, caches string) (rows string) {
 	first, second, _ := strings.Cut(caches, "; ")
-	got := ask("validate", kernels+name+".sgt", "--cache", "L1="+first, "--cache", "L2="+second+",shared=all", "--format", "json")
+	got := stackglass("validate", kernels+name+".sgt", "--cache", "L1="+first, "--cache", "L2="+second+",shared=all", "--format", "json")
 	var answer struct {
 		Views []struct {
 			Name, View, Method string
@@ -118,7 +118,7 @@ func captured(t *testing.T, name string) (path string) {
 		t.Log("no program was captured: there is no OpenMP for clang-19 (libomp-19-dev)")
 		return ""
 	}
-	if got := ask("cc", "--", "clang-19", "-O2", "-fopenmp", source, "-o", program); got.code != exitOK {
+	if got := stackglass("cc", "--", "clang-19", "-O2", "-fopenmp", source, "-o", program); got.code != exitOK {
 		t.Fatal(got)
 	}
 	cmd := exec.Command(program)
@@ -140,10 +140,10 @@ func TestCoresRefused(t *testing.T) {
 		"what-if a.din --cache L1=1KiB,4,shared=all --share 0":     "0=4MiB",
 		"what-if a.din --cache L1=1KiB,4,shared=all --share 0=512": "several threads",
 	} {
-		expect(t, ask(words(line)...), exitUsage, word)
+		expect(t, stackglass(words(line)...), exitUsage, word)
 	}
-	expect(t, ask(words("what-if a.din --cache L1=1KiB,4 --by core")...), exitOK, "does not say which thread")
-	expect(t, ask(words("simulate a.din --cache L1=1KiB,4 --cores 0/1")...), exitOK, "does not say which thread")
+	expect(t, stackglass(words("what-if a.din --cache L1=1KiB,4 --by core")...), exitOK, "does not say which thread")
+	expect(t, stackglass(words("simulate a.din --cache L1=1KiB,4 --cores 0/1")...), exitOK, "does not say which thread")
 }
 
 func TestSharesAndGroupsRefused(t *testing.T) {
@@ -154,11 +154,11 @@ func TestSharesAndGroupsRefused(t *testing.T) {
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=1KiB":      "no more than the 512",
 		"simulate " + kernels + "stencil.sgt --cache L1=1KiB,2,shared=2 --cache L2=4KiB,2":   "shared= a multiple of the 2",
 	} {
-		expect(t, ask(words(line)...), exitUsage, word)
+		expect(t, stackglass(words(line)...), exitUsage, word)
 	}
-	got := ask(words("simulate " + kernels + "stencil.sgt --cache L1=512,2,shared=2")...)
+	got := stackglass(words("simulate " + kernels + "stencil.sgt --cache L1=512,2,shared=2")...)
 	expect(t, got, exitOK, "in the order in which their threads appear: threads ")
-	got = ask(words("simulate " + kernels + "stencil.sgt --cache L1=1GiB,1,random --memory " + strconv.Itoa(3<<28))...)
+	got = stackglass(words("simulate " + kernels + "stencil.sgt --cache L1=1GiB,1,random --memory " + strconv.Itoa(3<<28))...)
 	expect(t, got, exitExhausted, "cores")
 }
 
@@ -208,11 +208,11 @@ func TestCoresThatShare(t *testing.T) {
 		"what-if a.csv --hierarchy i7-6700", "threads a.csv --cache L2=4KiB,8,shared=4", "compare a.csv a.csv --on what-if --cache L1=4KiB,8,shared=4",
 		"validate a.csv --cache L1=4KiB,8,shared=4", "sites a.csv --hierarchy i7-6700", "export a.csv --to json --hierarchy i7-6700",
 	} {
-		if got := ask(words(line)...); strings.Contains(got.stderr, "--domains") {
+		if got := stackglass(words(line)...); strings.Contains(got.stderr, "--domains") {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
-	expect(t, ask(words("what-if a.csv --cache L1=4KiB,8,shared=4")...), exitOK, "L1 is shared by 4 cores each, in the order in which their threads appear: threads 3,5,7,9, then 1")
+	expect(t, stackglass(words("what-if a.csv --cache L1=4KiB,8,shared=4")...), exitOK, "L1 is shared by 4 cores each, in the order in which their threads appear: threads 3,5,7,9, then 1")
 	for line, word := range map[string]string{
 		"what-if - --cache L1=4KiB,8,shared=4":  "--domains 1,3,5,7/9",
 		"validate - --cache L1=4KiB,8,shared=4": "--cores 1/3/5/7/9",
@@ -220,8 +220,8 @@ func TestCoresThatShare(t *testing.T) {
 		expect(t, askWith(text, words(line)...), exitUsage, word)
 	}
 	expect(t, askWith(text, words("what-if - --cache L1=4KiB,8,shared=4 --domains 3,5,7,9")...), exitOK, "")
-	expect(t, ask(words("analyze a.csv -o a.sgp")...), exitOK, "")
-	expect(t, ask(words("what-if a.sgp --cache L1=4KiB,8,shared=4")...), exitUsage, "--domains 1,3,5,7/9")
+	expect(t, stackglass(words("analyze a.csv -o a.sgp")...), exitOK, "")
+	expect(t, stackglass(words("what-if a.sgp --cache L1=4KiB,8,shared=4")...), exitUsage, "--domains 1,3,5,7/9")
 }
 
 // TestAbsentThreads: whoever groups threads that the trace does not have is told, by
@@ -239,12 +239,12 @@ func TestAbsentThreads(t *testing.T) {
 		"what-if a.din --cache L1=1KiB,4 --domains 0,1 --format json": "--domains 0,1: the trace does not say which thread made a reference",
 		"threads a.csv --domains 9 --format json":                     "--domains 9: the trace has none of these threads, but 0-2",
 	} {
-		got := ask(words(line)...)
+		got := stackglass(words(line)...)
 		if got.code != exitOK || !strings.Contains(got.stdout+got.stderr, want) {
 			t.Errorf("%s: want %q\n%s", line, want, got)
 		}
 	}
-	if got := ask(words("threads a.csv --domains 0-1 --cores 2")...); strings.Contains(got.stderr, "of these threads") {
+	if got := stackglass(words("threads a.csv --domains 0-1 --cores 2")...); strings.Contains(got.stderr, "of these threads") {
 		t.Error(got)
 	}
 }
@@ -258,7 +258,7 @@ func TestThreadsOfAbsentCores(t *testing.T) {
 			text += "0x1000,w,8," + strconv.Itoa(thread) + "\n"
 		}
 		in(t, map[string]string{"a.csv": text})
-		got := ask("threads", "a.csv", "--cores", "500-502")
+		got := stackglass("threads", "a.csv", "--cores", "500-502")
 		expect(t, got, exitOK, "--cores 500-502: the trace has none of these threads, but 0-"+strconv.Itoa(threads-1))
 		if said := strings.Contains(got.stderr, "at most 64 cores"); said != folded {
 			t.Errorf("%d threads: %s", threads, got)
@@ -281,7 +281,7 @@ func TestCachesOfManyThreads(t *testing.T) {
 		}
 	}
 	in(t, map[string]string{"a.csv": text})
-	got := ask(words("communication a.csv --cache L1=32KiB,full --format json")...)
+	got := stackglass(words("communication a.csv --cache L1=32KiB,full --format json")...)
 	var answer struct {
 		Caches []struct {
 			Transfers uint64
@@ -328,7 +328,7 @@ func TestCommunicationBySite(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %d events by site, %d by flow", file, got, want)
 		}
-		_, table, _ := strings.Cut(ask(words(line)...).stdout, "Who uses what others wrote")
+		_, table, _ := strings.Cut(stackglass(words(line)...).stdout, "Who uses what others wrote")
 		table, _, _ = strings.Cut(table, "\n\n")
 		lines := strings.Split(table, "\n")
 		for i, text := range lines {
@@ -345,24 +345,24 @@ func TestCommunicationIsMissed(t *testing.T) {
 	for rows, missed := range map[int]bool{100: false, communication.Trial: true} {
 		text := "addr,rw,size,tid\n" + strings.Repeat("0x1000,w,8,1\n", rows) + "0x1000,r,8,2\n"
 		in(t, map[string]string{"a.csv": text})
-		got := ask("analyze", "a.csv", "-o", "a.sgp")
+		got := stackglass("analyze", "a.csv", "-o", "a.sgp")
 		if said := strings.Contains(got.stderr, "--analyses sharing,communication"); got.code != exitOK || said != missed {
 			t.Errorf("%d references of one thread: said %v, want %v: %s", rows, said, missed, got)
 		}
-		if got := ask("communication", "a.sgp"); (got.code == exitOK) == missed {
+		if got := stackglass("communication", "a.sgp"); (got.code == exitOK) == missed {
 			t.Error(got)
 		}
-		if got := ask("analyze", "a.csv", "-o", "b.sgp", "--analyses", "sharing,communication"); got.code != exitOK || strings.Contains(got.stderr, "communicate") {
+		if got := stackglass("analyze", "a.csv", "-o", "b.sgp", "--analyses", "sharing,communication"); got.code != exitOK || strings.Contains(got.stderr, "communicate") {
 			t.Error(got)
 		}
-		expect(t, ask("communication", "b.sgp"), exitOK, "")
+		expect(t, stackglass("communication", "b.sgp"), exitOK, "")
 		// The index of a container says from the start that there are two threads.
 		for _, workers := range []string{"1", "2"} {
-			expect(t, ask("convert", "a.csv", "-o", "a"+workers+".sgt"), exitOK, "")
-			if got := ask("analyze", "a"+workers+".sgt", "-o", "c.sgp", "--workers", workers); got.code != exitOK || strings.Contains(got.stderr, "communication") {
+			expect(t, stackglass("convert", "a.csv", "-o", "a"+workers+".sgt"), exitOK, "")
+			if got := stackglass("analyze", "a"+workers+".sgt", "-o", "c.sgp", "--workers", workers); got.code != exitOK || strings.Contains(got.stderr, "communication") {
 				t.Error(got)
 			}
-			expect(t, ask("communication", "c.sgp"), exitOK, "")
+			expect(t, stackglass("communication", "c.sgp"), exitOK, "")
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestCountsOfACompiledProgram(t *testing.T) {
 func checkMultiply(t *testing.T, compiler string, n int) {
 	dir := t.TempDir()
 	program, trace := filepath.Join(dir, "multiply"), filepath.Join(dir, "multiply.sgt")
-	if got := ask("cc", "--", compiler, "-O0", "-g", "-DN="+strconv.Itoa(n), "testdata/compile/multiply.c", "-o", program); got.code != 0 {
+	if got := stackglass("cc", "--", compiler, "-O0", "-g", "-DN="+strconv.Itoa(n), "testdata/compile/multiply.c", "-o", program); got.code != 0 {
 		t.Fatalf("compiling: %s", got)
 	}
 	run := exec.Command(program)
@@ -108,7 +108,7 @@ func countersOf(t *testing.T, file string) countersAnswer {
 
 func unmarshal(t *testing.T, into any, args ...string) {
 	t.Helper()
-	got := ask(args...)
+	got := stackglass(args...)
 	if got.code != 0 {
 		t.Fatalf("%v: %s", args, got)
 	}

@@ -9,56 +9,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/byfl"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// counters prints what a program's instructions add up to.
+// counters is the verb for traces, profiles and results of Byfl.
 func (a *app) counters() *cobra.Command {
-	var (
-		r        *reading
-		by, sort string
-	)
-	cmd := &cobra.Command{
-		Use:   "counters FILE",
-		Short: "Operations, bytes, branches and calls of a program, its functions or blocks",
-		Long: `Print what a program's instructions add up to, whatever the machine: bytes and
-flops, integer operations, branches, calls, and how much memory is used how often.
-Every number is defined in the documentation of core/analysis/counters.
-
-FILE is a trace of a program compiled by "stackglass cc", which tells its blocks
-and instructions; any other trace, which tells its loads and stores only; a
-profile with counters (analyze --analyses locality,counters); or a result of Byfl
-(.byfl).`,
-		Example: "  stackglass counters app.sgt --by function --sort flops\n  stackglass counters app.sgp --format json\n  stackglass counters a.out.byfl --by function",
-		Args:    oneFile,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkSorting(tally.By(by), sort); err != nil {
-				return err
-			}
-			l, err := a.loadCounters(r, args[0])
-			if err != nil {
-				return err
-			}
-			d := &report.Document{Schema: "stackglass.counters", Version: 1, Input: l.facts(0)}
-			if l.fromByfl() {
-				d.Input = d.Input[:2] // a result has no references
-			} else {
-				d.Warnings = tally.Missing(l.Profile)
-			}
-			d.Tables = counterTables(l.Profile, tally.By(by), sort, r.format)
-			return a.answer(l, r.format, d)
-		},
-	}
-	r = addReading(cmd)
-	cmd.Flags().StringVar(&by, "by", "program", "what to sum up by: program, function or block")
-	cmd.Flags().StringVar(&sort, "sort", "", "the `COLUMN` to sort functions or blocks by, as csv names it; numbers fall (default: bytes)")
-	must(cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{"program", "function", "block"}, cobra.ShellCompDirectiveNoFileComp)))
-	return cmd
+	return a.verb(ask.VerbOf("counters"), func(_ *cobra.Command, o *asking) {
+		o.load = func(name string) (*answerable, error) { return a.loadCounters(o.r, name) }
+	})
 }
 
 // loadCounters opens FILE and gives its counters: a result of Byfl, or what load
@@ -111,17 +74,14 @@ func (a *app) loadByfl(r *reading, in *pass.Input) (*answerable, error) {
 		return nil, &byfl.FormatError{File: in.Name, Offset: len(data), What: err.Error()}
 	}
 	l := &answerable{name: in.Name, Result: &pass.Result{Profile: &profile.Profile{Counters: counters}}, warnings: byfl.Notes()}
-	l.Profile.Input.Header.Format = byflFormat
+	l.Profile.Input.Header.Format = ask.ByflFormat
 	if len(skipped) > 0 {
 		l.warnings = append(l.warnings, "tables without a place here are left out: "+strings.Join(skipped, ", "))
 	}
 	return l, nil
 }
 
-// byflFormat stands where a profile has its trace's format.
-const byflFormat = "byfl"
-
-func (l *answerable) fromByfl() bool { return l.Profile.Input.Header.Format == byflFormat }
+func (l *answerable) fromByfl() bool { return l.Profile.Input.Header.Format == ask.ByflFormat }
 
 // checkSorting refuses what --by and --sort do not take.
 func checkSorting(by tally.By, column string) error {
@@ -144,17 +104,4 @@ func checkSorting(by tally.By, column string) error {
 		keys = append(keys, c.Key)
 	}
 	return usagef("--sort ", strconv.Quote(column), ", want one of ", strings.Join(keys, ", "))
-}
-
-// counterTables are the answer, for people without its widest columns.
-func counterTables(p *profile.Profile, by tally.By, column, format string) []report.Table {
-	if by == tally.Program {
-		return tally.Tables(p)
-	}
-	t := tally.Of(p.Counters, by, column)
-	if !exactRows(format) {
-		t = tally.Narrow(t, column)
-		t.Title += " (all columns: --format csv)"
-	}
-	return []report.Table{t}
 }

@@ -72,13 +72,13 @@ func TestCountersSays(t *testing.T) {
 		{"counters " + cut, 3, "cut.byfl, byte 10: the file ends too early"},
 		{"counters --limit 5 ../../../../core/byfl/testdata/table2.byfl", 2, "is a result of Byfl"},
 		{"curve ../../../../core/byfl/testdata/table2.byfl", 3, "stackglass counters"},
-		{"counters --by line " + few, 2, "want program, function or block"},
+		{"counters --by line " + few, 2, "want program, function, block"},
 		{"counters --sort flops " + few, 2, "--by function or --by block"},
 		{"counters --by block --sort speed " + few, 2, "want one of function, block, file"},
 		{"counters", 2, "give a trace or a profile"},
 		{"analyze demo:array-list --analyses flops", 2, "want locality, counters"},
 	} {
-		got := ask(strings.Fields(c.line)...)
+		got := stackglass(strings.Fields(c.line)...)
 		if got.code != c.code || !strings.Contains(got.stdout+got.stderr, c.says) {
 			t.Errorf("%s: want %q and exit %d, got\n%s", c.line, c.says, c.code, got)
 		}
@@ -90,7 +90,7 @@ func TestEveryColumnSorts(t *testing.T) {
 	for _, by := range []tally.By{tally.Function, tally.Block} {
 		table := tally.Of(&profile.Counters{}, by, "")
 		for _, column := range table.Columns {
-			got := ask("counters", "testdata/multiply.sgp", "--by", string(by), "--sort", column.Key, "--format", "csv")
+			got := stackglass("counters", "testdata/multiply.sgp", "--by", string(by), "--sort", column.Key, "--format", "csv")
 			if got.code != 0 || strings.Count(got.stdout, "\n") < 3 {
 				t.Errorf("by %s, sorted by %s: %s", by, column.Key, got)
 			}

@@ -34,11 +34,11 @@ func init() {
 func TestExportedTables(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "tables")
 	caches := " --cache L1=2KiB,full --cache L2=8KiB,8"
-	if got := ask(words("export demo:matmul-naive --to csv --lines 32,64 -o " + folder + caches)...); got.code != 0 || got.stdout != "" {
+	if got := stackglass(words("export demo:matmul-naive --to csv --lines 32,64 -o " + folder + caches)...); got.code != 0 || got.stdout != "" {
 		t.Fatal(got)
 	}
 	var all map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(ask(words("export demo:matmul-naive --to json --lines 32,64"+caches)...).stdout), &all); err != nil {
+	if err := json.Unmarshal([]byte(stackglass(words("export demo:matmul-naive --to json --lines 32,64"+caches)...).stdout), &all); err != nil {
 		t.Fatal(err)
 	}
 	files, err := os.ReadDir(folder)
@@ -61,7 +61,7 @@ func TestExportedTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := ask(words(verb + " --format csv")...).stdout; string(content) != want {
+		if want := stackglass(words(verb + " --format csv")...).stdout; string(content) != want {
 			t.Errorf("%s.csv:\n%swant, of %s:\n%s", file, content, verb, want)
 		}
 	}
@@ -70,14 +70,14 @@ func TestExportedTables(t *testing.T) {
 func TestExportedReport(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.html")
 	line := "export demo:matmul-naive --to html --cache L1=2KiB,full --cache L2=8KiB,8"
-	if got := ask(words(line + " -o " + path)...); got.code != 0 || got.stdout != "" || !strings.Contains(got.stderr, "warning") {
+	if got := stackglass(words(line + " -o " + path)...); got.code != 0 || got.stdout != "" || !strings.Contains(got.stderr, "warning") {
 		t.Fatal(got)
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if piped := ask(words(line)...); piped.stdout != string(content) {
+	if piped := stackglass(words(line)...); piped.stdout != string(content) {
 		t.Error("standard output gets another report than a file")
 	}
 	for _, want := range []string{
@@ -92,7 +92,7 @@ func TestExportedReport(t *testing.T) {
 // exportedSites gives what sites says of each function and line, by event.
 func exportedSites(t *testing.T, file, caches string, events []string) map[string][]float64 {
 	t.Helper()
-	rows, err := csv.NewReader(strings.NewReader(ask(words("sites " + file + " --by line --format csv " + caches)...).stdout)).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(stackglass(words("sites " + file + " --by line --format csv " + caches)...).stdout)).ReadAll()
 	if err != nil || len(rows) < 2 {
 		t.Fatal(err, len(rows))
 	}
@@ -115,7 +115,7 @@ var exportedEvents = []string{"accesses", "references", "L1_misses", "L2_misses"
 func keptProfile(t *testing.T, demo string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), demo+".sgp")
-	if got := ask("analyze", "demo:"+demo, "-o", path); got.code != 0 {
+	if got := stackglass("analyze", "demo:"+demo, "-o", path); got.code != 0 {
 		t.Fatal(got)
 	}
 	return path
@@ -132,7 +132,7 @@ func readBack(t *testing.T, file, form string, args ...string) string {
 	if form == "callgrind" {
 		path = strings.TrimSuffix(path, ".gz")
 	}
-	if got := ask(words("export " + file + " --to " + form + " " + exportedCaches + " -o " + path)...); got.code != 0 {
+	if got := stackglass(words("export " + file + " --to " + form + " " + exportedCaches + " -o " + path)...); got.code != 0 {
 		t.Fatal(got)
 	}
 	cmd := exec.Command(args[0], append(args[1:], path)...)
@@ -232,7 +232,7 @@ func TestFoldedAddsUpToWhatIf(t *testing.T) {
 	levels := column(t, words("what-if demo:array-list --format csv "+exportedCaches), "name", "misses", nil)
 	for _, level := range []string{"L1", "L2"} {
 		sum := 0
-		for line := range strings.Lines(ask(words("export demo:array-list --to folded --event " + level + "_misses " + exportedCaches)...).stdout) {
+		for line := range strings.Lines(stackglass(words("export demo:array-list --to folded --event " + level + "_misses " + exportedCaches)...).stdout) {
 			n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndexByte(line, ' '):]))
 			if err != nil {
 				t.Fatal(line, err)
@@ -249,7 +249,7 @@ func TestExportPacks(t *testing.T) {
 	folder := t.TempDir()
 	plain, packed := filepath.Join(folder, "a.json"), filepath.Join(folder, "a.json.gz")
 	for _, path := range []string{plain, packed} {
-		if got := ask("export", "demo:array-list", "--to", "json", "-o", path); got.code != 0 {
+		if got := stackglass("export", "demo:array-list", "--to", "json", "-o", path); got.code != 0 {
 			t.Fatal(got)
 		}
 	}
@@ -274,7 +274,7 @@ func TestExportPacks(t *testing.T) {
 func TestExportRefuses(t *testing.T) {
 	folder := t.TempDir()
 	kept := filepath.Join(folder, "kept.sgp")
-	if got := ask("analyze", "demo:array-list", "-o", kept); got.code != 0 {
+	if got := stackglass("analyze", "demo:array-list", "-o", kept); got.code != 0 {
 		t.Fatal(got)
 	}
 	for line, want := range map[string]string{
@@ -295,7 +295,7 @@ func TestExportRefuses(t *testing.T) {
 		"export " + kept + " --to html --cache L1=2KiB,8,32":                             "a line size that the profile has",
 		"export demo:array-list --to html -o " + filepath.Join(folder, "none", "a.html"): "does not exist",
 	} {
-		if got := ask(words(line)...); got.code != exitUsage || got.stdout != "" || !strings.Contains(got.stderr, want) {
+		if got := stackglass(words(line)...); got.code != exitUsage || got.stdout != "" || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s: want %q and exit 2, got %v", line, want, got)
 		}
 	}
@@ -306,7 +306,7 @@ func TestExportOfAPartKeepsTheWhole(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "a.html": "whole", "a.json.gz": "whole"})
 	for to, names := range map[string][2]string{"html": {"a.html", "a.partial.html"}, "json": {"a.json.gz", "a.partial.json.gz"}} {
-		expect(t, ask("export", "cut.lz4", "--to", to, "-o", names[0]), exitInput, names[0]+" was there and stays as it is", "is in "+names[1], "cut off")
+		expect(t, stackglass("export", "cut.lz4", "--to", to, "-o", names[0]), exitInput, names[0]+" was there and stays as it is", "is in "+names[1], "cut off")
 		if kept, err := os.ReadFile(names[0]); err != nil || string(kept) != "whole" {
 			t.Errorf("%s now holds %q, %v", names[0], kept, err)
 		}
@@ -314,7 +314,7 @@ func TestExportOfAPartKeepsTheWhole(t *testing.T) {
 			t.Errorf("%s: %v", names[1], err)
 		}
 	}
-	expect(t, ask("export", "cut.lz4", "--to", "html", "-o", "new.html"), exitInput, "cut off")
+	expect(t, stackglass("export", "cut.lz4", "--to", "html", "-o", "new.html"), exitInput, "cut off")
 	if _, err := os.Stat("new.html"); err != nil {
 		t.Error(err)
 	}
@@ -324,16 +324,16 @@ func TestExportOfAPartKeepsTheWhole(t *testing.T) {
 func TestFolderOfOneExport(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2]})
-	expect(t, ask(words("export demo:array-list --to csv --lines 32,64 --cache L1=2KiB,8 -o tables")...), exitOK)
+	expect(t, stackglass(words("export demo:array-list --to csv --lines 32,64 --cache L1=2KiB,8 -o tables")...), exitOK)
 	if err := os.WriteFile(filepath.Join("tables", "notes.csv"), []byte("mine"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, ask(words("export cut.lz4 --to csv -o tables")...), exitInput, "tables was there", "is in tables.partial")
+	expect(t, stackglass(words("export cut.lz4 --to csv -o tables")...), exitInput, "tables was there", "is in tables.partial")
 	about, err := os.ReadFile(filepath.Join("tables.partial", "input.csv"))
 	if err != nil || !strings.Contains(string(about), "\ncomplete,false\n") {
 		t.Errorf("%v: the tables of a part do not say so:\n%s", err, about)
 	}
-	expect(t, ask(words("export demo:matmul-naive --to csv -o tables")...), exitOK)
+	expect(t, stackglass(words("export demo:matmul-naive --to csv -o tables")...), exitOK)
 	for name, want := range map[string]bool{"curve_64.csv": true, "notes.csv": true, "curve_32.csv": false, "levels.csv": false, "objects.csv": false} {
 		if _, err := os.Stat(filepath.Join("tables", name)); (err == nil) != want {
 			t.Errorf("%s: %v, want it there: %v", name, err, want)
@@ -343,5 +343,5 @@ func TestFolderOfOneExport(t *testing.T) {
 		t.Errorf("%v: %s", err, about)
 	}
 	in(t, map[string]string{"input.csv": "a,b\n1,2\n"})
-	expect(t, ask(words("export demo:matmul-naive --to csv -o .")...), exitUsage, "not of an export")
+	expect(t, stackglass(words("export demo:matmul-naive --to csv -o .")...), exitUsage, "not of an export")
 }

@@ -16,7 +16,7 @@ type falseRow struct {
 
 func falseRows(t *testing.T, trace string) (rows []falseRow) {
 	t.Helper()
-	got := ask("communication", filepath.Join("testdata", trace), "--false-sharing", "--format", "json")
+	got := stackglass("communication", filepath.Join("testdata", trace), "--false-sharing", "--format", "json")
 	var answer struct {
 		Rows []falseRow `json:"false_sharing"`
 	}
@@ -51,8 +51,8 @@ func TestFalseSharingWithoutOverlap(t *testing.T) {
 	if len(rows) != 1 || rows[0].Object != "counter" || rows[0].Severity != "possible" || rows[0].Threads != 4 || rows[0].PingPongs != 0 || rows[0].Moves != 40_000 {
 		t.Errorf("%+v, want 40,000 possible moves of one line of counter", rows)
 	}
-	expect(t, ask("communication", filepath.Join("testdata", "counters.sgt")), exitOK, "")
-	if got := ask("communication", filepath.Join("testdata", "counters.sgt"), "--false-sharing"); !strings.Contains(got.stdout, "Possible false sharing in counter: 4 threads write different words of the same line") ||
+	expect(t, stackglass("communication", filepath.Join("testdata", "counters.sgt")), exitOK, "")
+	if got := stackglass("communication", filepath.Join("testdata", "counters.sgt"), "--false-sharing"); !strings.Contains(got.stdout, "Possible false sharing in counter: 4 threads write different words of the same line") ||
 		!strings.Contains(got.stdout, "In this run they did not overlap") {
 		t.Error(got)
 	}

@@ -16,7 +16,7 @@ import (
 // wants asks and wants an exit code of 0.
 func wants(t *testing.T, args ...string) string {
 	t.Helper()
-	got := ask(args...)
+	got := stackglass(args...)
 	if got.code != 0 {
 		t.Fatalf("stackglass %s: %s", strings.Join(args, " "), got)
 	}
@@ -52,13 +52,13 @@ func TestFoldAndUnfold(t *testing.T) {
 			t.Errorf("%s: loops of the folded trace are\n%s\nwant\n%s", demo, b, a)
 		}
 	}
-	if got := ask("fold", filepath.Join(dir, "ring.sgt"), "-o", filepath.Join(dir, "part.sgl"), "--limit", "1001"); got.code != 0 {
+	if got := stackglass("fold", filepath.Join(dir, "ring.sgt"), "-o", filepath.Join(dir, "part.sgl"), "--limit", "1001"); got.code != 0 {
 		t.Fatal(got)
 	}
-	if got := ask("unfold", filepath.Join(dir, "part.sgl"), "-o", filepath.Join(dir, "part.sgt")); got.code == 0 || !strings.Contains(got.stderr, "stackglass convert") {
+	if got := stackglass("unfold", filepath.Join(dir, "part.sgl"), "-o", filepath.Join(dir, "part.sgt")); got.code == 0 || !strings.Contains(got.stderr, "stackglass convert") {
 		t.Errorf("a part that ends within a block: %s", got)
 	}
-	if got := ask("convert", filepath.Join(dir, "part.sgl"), "-o", filepath.Join(dir, "part.sgt")); got.code != 0 || !strings.Contains(got.stdout, "1,001") {
+	if got := stackglass("convert", filepath.Join(dir, "part.sgl"), "-o", filepath.Join(dir, "part.sgt")); got.code != 0 || !strings.Contains(got.stdout, "1,001") {
 		t.Errorf("converted: %s", got)
 	}
 }
@@ -89,14 +89,14 @@ func TestUnfoldRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		os.Remove(out)
-		got := ask("unfold", path, "-o", out)
+		got := stackglass("unfold", path, "-o", out)
 		if _, err := os.Stat(out); got.code != 2 || !strings.Contains(got.stderr, c.says) || err == nil {
 			t.Errorf("%s: %s", name, got)
 		}
-		if got := ask("loops", path, "--arrays", "--cache", "L1=32KiB,8"); got.code != 0 || !strings.Contains(got.stdout, "1.1.1") {
+		if got := stackglass("loops", path, "--arrays", "--cache", "L1=32KiB,8"); got.code != 0 || !strings.Contains(got.stdout, "1.1.1") {
 			t.Errorf("%s: loops: %s", name, got)
 		}
-		if got := ask("unfold", path, "-o", out, "--limit", "1000"); name == "2^45" && (got.code != 0 || !strings.Contains(got.stdout, "1,000")) {
+		if got := stackglass("unfold", path, "-o", out, "--limit", "1000"); name == "2^45" && (got.code != 0 || !strings.Contains(got.stdout, "1,000")) {
 			t.Errorf("%s: its beginning: %s", name, got)
 		}
 	}

@@ -231,7 +231,7 @@ func (a answer) String() string {
 	return text + "--- exit " + strconv.Itoa(a.code) + "\n"
 }
 
-func ask(args ...string) answer { return askWith("", args...) }
+func stackglass(args ...string) answer { return askWith("", args...) }
 
 func askWith(stdin string, args ...string) answer {
 	return askContext(context.Background(), stdin, args...)
@@ -252,7 +252,7 @@ func TestGolden(t *testing.T) {
 		named[name] = true
 		path := filepath.Join("testdata", "golden", name)
 		t.Run(line, func(t *testing.T) {
-			got := ask(strings.Fields(line)...).String()
+			got := stackglass(strings.Fields(line)...).String()
 			if *update {
 				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 					t.Fatal(err)

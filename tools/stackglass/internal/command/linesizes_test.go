@@ -7,7 +7,7 @@ import "testing"
 func TestMissingLineSize(t *testing.T) {
 	in(t, nil)
 	for _, size := range []string{"32", "128"} {
-		expect(t, ask("analyze", "demo:matmul-naive", "--lines", size, "-o", size+".sgp"), exitOK)
+		expect(t, stackglass("analyze", "demo:matmul-naive", "--lines", size, "-o", size+".sgp"), exitOK)
 	}
 	for line, want := range map[string]string{
 		"what-if 32.sgp --cache L1=2KiB,8,128":                    "--lines 32,128",
@@ -18,9 +18,9 @@ func TestMissingLineSize(t *testing.T) {
 		"sites 128.sgp":                                           "--cache L1=32KiB,8,128",
 		"export 32.sgp --to html --cache L1=2KiB,8":               "--lines 32,64",
 	} {
-		expect(t, ask(words(line)...), exitUsage, want)
+		expect(t, stackglass(words(line)...), exitUsage, want)
 	}
-	if got := ask(words("sites 128.sgp --cache L1=32KiB,8,128")...); got.code != exitOK {
+	if got := stackglass(words("sites 128.sgp --cache L1=32KiB,8,128")...); got.code != exitOK {
 		t.Error(got)
 	}
 }

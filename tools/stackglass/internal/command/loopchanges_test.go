@@ -76,7 +76,7 @@ func TestRebuiltPrograms(t *testing.T) {
 			before := strings.ReplaceAll(p.before, "LOOPS", "for (int i = 0; i < N; i++) for (int j = 0; j < N; j++)")
 			in(t, map[string]string{"before.c": before, "after.c": after})
 			for _, name := range []string{"before", "after"} {
-				if got := ask("cc", "--", "clang-19", "-O1", "-g", name+".c", "-o", name); got.code != exitOK {
+				if got := stackglass("cc", "--", "clang-19", "-O1", "-g", name+".c", "-o", name); got.code != exitOK {
 					t.Fatalf("%s: exit %d, %s", name, got.code, got.stderr)
 				}
 				cmd := exec.Command("./" + name)
@@ -98,7 +98,7 @@ func TestRebuiltPrograms(t *testing.T) {
 // simulated gives the misses of a whole trace, one reference after the other.
 func simulated(t *testing.T, name, cache string) uint64 {
 	t.Helper()
-	got := ask("simulate", name, "--cache", cache, "--format", "json")
+	got := stackglass("simulate", name, "--cache", cache, "--format", "json")
 	var answer struct {
 		Levels []struct{ Misses uint64 }
 	}
@@ -115,7 +115,7 @@ type tried struct {
 
 func changesOf(t *testing.T, args ...string) tried {
 	t.Helper()
-	got := ask(args...)
+	got := stackglass(args...)
 	if got.code != exitOK {
 		t.Fatalf("%v: exit %d, %s", args, got.code, got.stderr)
 	}

@@ -26,7 +26,7 @@ func TestLoopMissesAddUp(t *testing.T) {
 		for _, cache := range []string{"L1=1KiB,2", "L1=4KiB,full", "L1=3KiB,8", "L1=32KiB,8"} {
 			simulated := levelsOf(t, "simulate "+file+" --cores 0-64 --cache "+cache+" --format csv")[0]
 			var answer struct{ Misses []row }
-			got := ask("loops", file, "--cache", cache, "--format", "json")
+			got := stackglass("loops", file, "--cache", cache, "--format", "json")
 			if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || len(answer.Misses) < 2 {
 				t.Fatalf("%v\n%s", err, got)
 			}
@@ -41,7 +41,7 @@ func TestLoopMissesAddUp(t *testing.T) {
 			}
 		}
 	}
-	text := ask(words("loops demo:array-list --cache L1=1KiB,2 --share 50%")...).stdout
+	text := stackglass(words("loops demo:array-list --cache L1=1KiB,2 --share 50%")...).stdout
 	for _, name := range []string{"(other loops) ", "(outside loops) ", "(total) "} {
 		if !strings.Contains(text, "\n"+name) {
 			t.Errorf("there is no row %s:\n%s", name, text)

@@ -40,27 +40,27 @@ func init() {
 // The profile of predicted threads answers what others do, and says what it is.
 func TestPredictedProfile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "team.sgp")
-	if got := ask("multicore", "testdata/team.sgt", "--cores", "4", "--hierarchy", "sasmm", "--sdcm", "none", "-o", path); got.code != 0 {
+	if got := stackglass("multicore", "testdata/team.sgt", "--cores", "4", "--hierarchy", "sasmm", "--sdcm", "none", "-o", path); got.code != 0 {
 		t.Fatal(got)
 	}
-	simulated := ask("multicore", "testdata/team.sgt", "--cores", "4", "--cache", "L1=8KiB,8", "--sdcm", "none", "--format", "csv")
+	simulated := stackglass("multicore", "testdata/team.sgt", "--cores", "4", "--cache", "L1=8KiB,8", "--sdcm", "none", "--format", "csv")
 	misses := strings.Split(strings.Split(simulated.stdout, "\n")[1], ",")[6]
 	for _, line := range [][]string{
 		{"what-if", path, "--cache", "L1=8KiB,8"},
 		{"threads", path},
 		{"sites", path, "--cache", "L1=8KiB,8"},
 	} {
-		got := ask(line...)
+		got := stackglass(line...)
 		if want := "the threads are predicted: those of 4 cores were mimicked from a run with one thread (iterations, round-robin)"; got.code != 0 || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s: exit %d, %s, want %s", line, got.code, got.stderr, want)
 		}
 	}
 	// Private caches of one level miss the same, simulated and by the coherent stacks.
-	got := ask("what-if", path, "--cache", "L1=8KiB,8", "--format", "csv")
+	got := stackglass("what-if", path, "--cache", "L1=8KiB,8", "--format", "csv")
 	if fields := strings.Split(strings.Split(got.stdout, "\n")[1], ","); fields[6] != misses {
 		t.Errorf("%s misses by the stacks, %s simulated", fields[6], misses)
 	}
-	if partial := ask("multicore", "testdata/team.sgt", "--cores", "4", "--hierarchy", "sasmm", "-o", "testdata/team.sgt"); partial.code != 2 {
+	if partial := stackglass("multicore", "testdata/team.sgt", "--cores", "4", "--hierarchy", "sasmm", "-o", "testdata/team.sgt"); partial.code != 2 {
 		t.Errorf("%v, want that the trace is not overwritten", partial)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -329,36 +330,17 @@ type answerable struct {
 	warnings []string
 }
 
-// doubts are sentences about the profile as a whole.
-func (l *answerable) doubts() (list []string) {
-	p := l.Profile
-	if p.State.Partial {
-		list = append(list, l.name+": this covers a part of the trace only: "+p.State.Reason)
+// doubts are sentences about the profile as a whole, and about the pass that made it.
+func (l *answerable) doubts() []string {
+	list := ask.Doubts(l.name, l.Profile)
+	if l.FirstBad != nil && len(list) > 0 {
+		list[len(list)-1] += "; the first: " + l.FirstBad.Error()
 	}
 	if l.Changed {
 		list = append(list, l.name+": the file was written to while it was read, so this may be of no state that it ever had; analyse it again once nothing writes to it")
 	}
-	if p.Totals.AllReferences() == 0 {
-		list = append(list, l.name+": no reference was analysed: the trace has none, or none of the chosen kinds, threads and part")
-	}
-	if p.Input.Threads != nil && !p.Input.Header.Threads {
-		list = append(list, l.name+": threads were chosen, but the trace has no thread numbers, so none of it was analysed")
-	}
-	if text := hierarchy.SampleDoubt(p.Sampled); text != "" {
-		list = append(list, l.name+": "+text)
-	}
-	if text := hierarchy.PredictedDoubt(p.Predicted); text != "" {
-		list = append(list, l.name+": "+text)
-	}
 	if l.LeftOut != "" {
 		list = append(list, l.name+": left out: "+l.LeftOut)
-	}
-	if n := p.Totals.BadRecords; n > 0 {
-		text := l.name + ": " + plural(n, "record") + " could not be read and left out"
-		if l.FirstBad != nil {
-			text += "; the first: " + l.FirstBad.Error()
-		}
-		list = append(list, text)
 	}
 	return list
 }

@@ -98,7 +98,7 @@ func openPaged(t *testing.T, trace string, hierarchies []hierarchy.Hierarchy) *p
 func (p *paged) command(verb string, options ...string) map[string]any {
 	p.Helper()
 	args := append(append([]string{verb, p.file}, options...), "--format", "json")
-	got := ask(args...)
+	got := stackglass(args...)
 	var d map[string]any
 	if err := json.Unmarshal([]byte(got.stdout), &d); err != nil || got.code != exitOK {
 		p.Fatalf("%s: %v\n%s", args, err, got)
@@ -484,7 +484,7 @@ func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 		p.Fatal(err)
 	}
 	file := filepath.Join(p.TempDir(), "x.json")
-	if got := ask(append([]string{"export", p.file, "--to", "json", "-o", file}, options...)...); got.code != exitOK {
+	if got := stackglass(append([]string{"export", p.file, "--to", "json", "-o", file}, options...)...); got.code != exitOK {
 		p.Fatal(got)
 	}
 	if text, err = os.ReadFile(file); err == nil {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/chart"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
@@ -16,14 +15,6 @@ type plotFiles struct{ svg, png string }
 func (p *plotFiles) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.svg, "svg", "", "draw it to this SVG `FILE` too")
 	cmd.Flags().StringVar(&p.png, "png", "", "draw it to this PNG `FILE` too")
-}
-
-func (p *plotFiles) curve(l *answerable, line uint32, c *profile.Curve) error {
-	return p.save(func() (*chart.Chart, error) { return chart.Curve(l.name, line, c) })
-}
-
-func (p *plotFiles) histogram(l *answerable, line uint32, counts *profile.Histogram, cold uint64) error {
-	return p.save(func() (*chart.Chart, error) { return chart.Histogram(l.name, line, counts, cold) })
 }
 
 // save draws into every file that was asked for.

@@ -22,7 +22,7 @@ func TestReadmeIsTrue(t *testing.T) {
 			continue
 		}
 		line, want, _ := strings.Cut(rest, "\n")
-		got := ask(strings.Fields(line)...)
+		got := stackglass(strings.Fields(line)...)
 		if got.stdout != want || got.code != 0 {
 			t.Errorf("stackglass %s prints\n%s\nREADME.md says\n%s", line, got.stdout, want)
 		}

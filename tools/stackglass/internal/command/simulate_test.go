@@ -48,7 +48,7 @@ func TestSimulationIsWhatIsExact(t *testing.T) {
 // levelsOf are the rows of a command line's CSV.
 func levelsOf(t *testing.T, line string) (levels []map[string]string) {
 	t.Helper()
-	got := ask(words(line)...)
+	got := stackglass(words(line)...)
 	table, err := csv.NewReader(strings.NewReader(got.stdout)).ReadAll()
 	if err != nil || len(table) < 2 {
 		t.Fatalf("%s: %v\n%s", line, err, got)
@@ -72,9 +72,9 @@ func TestSimulateCut(t *testing.T) {
 	}
 	in(t, map[string]string{"cut.sgt": string(whole[:len(whole)*3/4]), "bad.din": "0 1000\n1 2000\n7 3000\n0 1000\n"})
 	for _, verb := range []string{"simulate", "validate"} {
-		expect(t, ask(verb, "cut.sgt", "--cache", "L1=1KiB,full"), exitInput, "cut.sgt: this covers a part")
-		expect(t, ask(verb, "bad.din", "--cache", "L1=1KiB,full"), exitInput, "bad.din:3", "covers a part")
-		got := ask(verb, "bad.din", "--cache", "L1=1KiB,full", "--skip-bad", "1")
+		expect(t, stackglass(verb, "cut.sgt", "--cache", "L1=1KiB,full"), exitInput, "cut.sgt: this covers a part")
+		expect(t, stackglass(verb, "bad.din", "--cache", "L1=1KiB,full"), exitInput, "bad.din:3", "covers a part")
+		got := stackglass(verb, "bad.din", "--cache", "L1=1KiB,full", "--skip-bad", "1")
 		expect(t, got, exitOK, "1 record could not be read")
 	}
 }
@@ -92,7 +92,7 @@ func TestSimulateRefuses(t *testing.T) {
 		"validate a.din --cache L1=1KiB,4 --fail-if memory.accesses>1":    "memory.difference",
 		"validate a.din --cache L1=1KiB,4 --cache L2=4KiB,4,128,plru,x":   "L2=4KiB",
 	} {
-		expect(t, ask(words(line)...), exitUsage, word)
+		expect(t, stackglass(words(line)...), exitUsage, word)
 	}
 }
 
@@ -106,10 +106,10 @@ func TestValidateBudget(t *testing.T) {
 	}
 	for _, metric := range []string{"L2.difference", "memory.difference"} {
 		bound := strconv.FormatFloat(math.Abs(share)/2, 'g', -1, 64)
-		if got := ask(words(line + metric + ">" + bound)...); got.code != exitBudget {
+		if got := stackglass(words(line + metric + ">" + bound)...); got.code != exitBudget {
 			t.Errorf("%s>%s: exit %d, want %d", metric, bound, got.code, exitBudget)
 		}
-		if got := ask(words(line + metric + ">1")...); got.code != exitOK {
+		if got := stackglass(words(line + metric + ">1")...); got.code != exitOK {
 			t.Errorf("%s>1: exit %d", metric, got.code)
 		}
 	}
@@ -120,7 +120,7 @@ func TestValidateBudget(t *testing.T) {
 func TestSimulateWithinMemory(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for _, verb := range []string{"simulate", "validate"} {
-		got := ask(words(verb + " a.din --cache L1=4GiB,1,random --cache L2=8GiB,1,random --memory 200MiB")...)
+		got := stackglass(words(verb + " a.din --cache L1=4GiB,1,random --cache L2=8GiB,1,random --memory 200MiB")...)
 		expect(t, got, exitExhausted, "the limit is 209715200 bytes", "are needed before the first reference", "--memory sets the limit")
 	}
 }
@@ -141,7 +141,7 @@ func TestSimulateWarnsOfSizes(t *testing.T) {
 			if verb == "simulate" && lower == "L2=4KiB,4,inclusive" {
 				wants = "" // it counts that
 			}
-			got := ask(verb, "a.din", "--cache", "L1=2KiB,4", "--cache", lower)
+			got := stackglass(verb, "a.din", "--cache", "L1=2KiB,4", "--cache", lower)
 			n := strings.Count(got.stderr, "smaller than") + strings.Count(got.stderr, "not much larger")
 			if got.code != exitOK || !strings.Contains(got.stderr, wants) || n != min(1, len(wants)) {
 				t.Errorf("%s, %s: want once %q, got %v", verb, lower, wants, got)
@@ -155,7 +155,7 @@ func TestPartIsSaidOnce(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2]})
 	for _, line := range []string{"what-if cut.lz4", "validate cut.lz4", "simulate cut.lz4", "compare cut.lz4 demo:matmul-naive --on what-if", "export cut.lz4 --to json"} {
-		got := ask(append(words(line), "--cache", "L1=1KiB,full")...)
+		got := stackglass(append(words(line), "--cache", "L1=1KiB,full")...)
 		if n := strings.Count(got.stderr, "a part of the trace"); got.code != exitInput || n != 1 {
 			t.Errorf("%s: said %d times that it is a part\n%s", line, n, got)
 		}

@@ -48,7 +48,7 @@ func TestSitesSays(t *testing.T) {
 		{"sites", 2, "give a trace or a profile"},
 		{"analyze demo:matmul-naive --analyses locality --utilisation 1KiB", 0, "66,560"},
 	} {
-		got := ask(strings.Fields(c.line)...)
+		got := stackglass(strings.Fields(c.line)...)
 		if got.code != c.code || !strings.Contains(got.stdout+got.stderr, c.says) {
 			t.Errorf("%s: want %q and exit %d, got\n%s", c.line, c.says, c.code, got)
 		}
@@ -64,9 +64,9 @@ func TestSitesAddUpToWhatIf(t *testing.T) {
 			"--hierarchy i7-4770K",
 		} {
 			options := strings.Fields("demo:" + name + " " + caches)
-			levels := tableIn(t, ask(append(append([]string{"what-if"}, options...), "--format", "json")...).stdout, "levels")
+			levels := tableIn(t, stackglass(append(append([]string{"what-if"}, options...), "--format", "json")...).stdout, "levels")
 			for _, by := range []string{"line", "object"} {
-				got := ask(append(append([]string{"sites", "--by", by}, options...), "--format", "json")...)
+				got := stackglass(append(append([]string{"sites", "--by", by}, options...), "--format", "json")...)
 				if by == "object" && strings.Contains(got.stderr, "names no data") {
 					continue
 				}
@@ -113,7 +113,7 @@ func TestWorstLineIsTheFalselySharedOne(t *testing.T) {
 		{"export demo:false-sharing --cache L1=32KiB,8 --to folded", "look;line 31 load 8192"},
 		{"compare --on sites --cache L1=32KiB,8 demo:false-sharing demo:false-sharing-padded", "look      false-sharing.c           31  A          8,192"},
 	} {
-		if got := ask(strings.Fields(c.line)...); got.code != 0 || !strings.Contains(got.stdout, c.says) {
+		if got := stackglass(strings.Fields(c.line)...); got.code != 0 || !strings.Contains(got.stdout, c.says) {
 			t.Errorf("%s: want %q, got\n%s", c.line, c.says, got)
 		}
 	}
@@ -122,9 +122,9 @@ func TestWorstLineIsTheFalselySharedOne(t *testing.T) {
 // Every column that csv has can be sorted by, whatever is summed up by.
 func TestSitesSortByAll(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
-		head, _, _ := strings.Cut(ask("sites", "demo:array-list", "--by", by, "--format", "csv").stdout, "\n")
+		head, _, _ := strings.Cut(stackglass("sites", "demo:array-list", "--by", by, "--format", "csv").stdout, "\n")
 		for column := range strings.SplitSeq(head, ",") {
-			got := ask("sites", "demo:array-list", "--by", by, "--sort", column)
+			got := stackglass("sites", "demo:array-list", "--by", by, "--sort", column)
 			if got.code != 0 || strings.Count(got.stdout, "\n") < 8 {
 				t.Errorf("by %s, sorted by %s: %s", by, column, got)
 			}
@@ -138,9 +138,9 @@ func TestSitesTopByColumn(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		for _, column := range []string{"references", "line", "L1_misses"} {
 			line := []string{"sites", "demo:array-list", "--by", by, "--cache", "L1=1KiB,full", "--sort", column, "--format", "csv"}
-			all := strings.SplitAfter(ask(line...).stdout, "\n")
+			all := strings.SplitAfter(stackglass(line...).stdout, "\n")
 			for n := 1; n < len(all)-1 && n < 4; n++ {
-				got := ask(append(line, "--top", fmt.Sprint(n))...)
+				got := stackglass(append(line, "--top", fmt.Sprint(n))...)
 				if want := strings.Join(all[:n+1], ""); got.code != 0 || !strings.HasPrefix(got.stdout, want) {
 					t.Errorf("the first %d by %s, %s:\n%swant\n%s", n, column, by, got.stdout, want)
 				}
@@ -154,15 +154,15 @@ func TestSitesTopByColumn(t *testing.T) {
 func TestSitesPrevious(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		line := []string{"sites", "demo:matmul-naive", "--previous", "--by", by}
-		if got := ask(line...); got.code != 0 || !strings.Contains(got.stdout, "Who touched the lines before") || !strings.Contains(got.stdout, "main matmul-naive.c:2") && by != "function" {
+		if got := stackglass(line...); got.code != 0 || !strings.Contains(got.stdout, "Who touched the lines before") || !strings.Contains(got.stdout, "main matmul-naive.c:2") && by != "function" {
 			t.Errorf("by %s: no table of it: %s", by, got)
 		}
-		got := ask(append(line, "--format", "json")...)
+		got := stackglass(append(line, "--format", "json")...)
 		var answer struct{ Before []map[string]any }
 		if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || len(answer.Before) == 0 {
 			t.Errorf("by %s: %v, %d rows in json", by, err, len(answer.Before))
 		}
-		if got := ask(append(line, "--format", "csv")...); !strings.Contains(got.stderr, "who touched the lines before is in the other formats") {
+		if got := stackglass(append(line, "--format", "csv")...); !strings.Contains(got.stderr, "who touched the lines before is in the other formats") {
 			t.Errorf("by %s: csv leaves it out without a word: %s", by, got.stderr)
 		}
 	}
@@ -171,12 +171,12 @@ func TestSitesPrevious(t *testing.T) {
 // What a profile answers is what its trace does.
 func TestSitesOfProfile(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "p.sgp")
-	if got := ask("analyze", "demo:array-list", "--utilisation", "8KiB", "-o", kept); got.code != 0 {
+	if got := stackglass("analyze", "demo:array-list", "--utilisation", "8KiB", "-o", kept); got.code != 0 {
 		t.Fatal(got)
 	}
 	const options = "--cache L1=8KiB,full --format csv --by line"
 	of := func(file string) string {
-		return ask(append([]string{"sites", file}, strings.Fields(options)...)...).stdout
+		return stackglass(append([]string{"sites", file}, strings.Fields(options)...)...).stdout
 	}
 	if a, b := of("demo:array-list"), of(kept); a != b || strings.Count(a, "\n") < 5 {
 		t.Errorf("of the trace\n%sof its profile\n%s", a, b)
@@ -189,7 +189,7 @@ func TestSitesSayEstimates(t *testing.T) {
 	dir := t.TempDir()
 	plain, counted := filepath.Join(dir, "plain.sgp"), filepath.Join(dir, "counted.sgp")
 	for file, utilisation := range map[string]string{plain: "1MiB", counted: "3KiB,4"} {
-		if got := ask("analyze", "demo:matmul-naive", "--utilisation", utilisation, "-o", file); got.code != 0 {
+		if got := stackglass("analyze", "demo:matmul-naive", "--utilisation", utilisation, "-o", file); got.code != 0 {
 			t.Fatal(got)
 		}
 	}
@@ -197,7 +197,7 @@ func TestSitesSayEstimates(t *testing.T) {
 	for _, verb := range []string{"sites FILE", "compare FILE demo:matmul-naive --on sites", "export FILE --to json"} {
 		for file, doubted := range map[string]bool{plain: true, counted: false, "demo:matmul-naive": false} {
 			line := strings.Replace(verb, "FILE", file, 1) + " --cache L1=3KiB,4"
-			got := ask(strings.Fields(line)...)
+			got := stackglass(strings.Fields(line)...)
 			says := strings.Contains(got.stdout+got.stderr, want) && strings.Contains(got.stdout+got.stderr, "--utilisation 3KiB,4 to count them")
 			if got.code != 0 || says != doubted {
 				t.Errorf("%s: says that it is estimated: %v, want %v: %s", line, says, doubted, got.stderr)
@@ -208,11 +208,11 @@ func TestSitesSayEstimates(t *testing.T) {
 
 // What of the lines of a level is used is measured at its line size or not at all.
 func TestUtilisationOfOtherLines(t *testing.T) {
-	got := ask("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2", "--cache", "L2=8KiB,4,128")
+	got := stackglass("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2", "--cache", "L2=8KiB,4,128")
 	if !strings.Contains(got.stdout, "used in 1KiB,2") || strings.Contains(got.stdout, "used in 8KiB") || !strings.Contains(got.stderr, "how much of its lines is used is not known") {
 		t.Errorf("want what is used in L1 alone: %s", got)
 	}
-	got = ask("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2,32")
+	got = stackglass("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2,32")
 	if !strings.Contains(got.stdout, "used in 1KiB,2") || got.stderr != "" {
 		t.Errorf("want what is used in L1, which has the only line size: %s", got)
 	}
@@ -257,13 +257,13 @@ func built(t *testing.T, source string, args ...string) string {
 // The road from a source file to the line that misses.
 func TestBadLoopIsFirst(t *testing.T) {
 	built(t, columnWalk)
-	if got := ask("cc", "--", "clang-19", "-g", "-O1", "walk.c", "-o", "walk"); got.code != exitOK {
+	if got := stackglass("cc", "--", "clang-19", "-g", "-O1", "walk.c", "-o", "walk"); got.code != exitOK {
 		t.Fatal(got)
 	}
 	if out, err := exec.Command("./walk").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	got := ask("sites", "walk.sgt", "--source", ".", "--format", "csv")
+	got := stackglass("sites", "walk.sgt", "--source", ".", "--format", "csv")
 	rows := strings.Split(got.stdout, "\n")
 	if got.code != exitOK || len(rows) < 3 || !strings.HasPrefix(rows[1], "main,walk.c,12,sum += m[i][j]; // down the columns,") {
 		t.Fatalf("want line 12 first:\n%s", got)
@@ -271,7 +271,7 @@ func TestBadLoopIsFirst(t *testing.T) {
 	if !strings.HasPrefix(rows[2], "main,walk.c,9,sum += m[i][j]; // along the rows,") {
 		t.Errorf("want line 9 second:\n%s", got)
 	}
-	data := ask("sites", "walk.sgt", "--by", "object", "--format", "csv")
+	data := stackglass("sites", "walk.sgt", "--by", "object", "--format", "csv")
 	if !strings.HasPrefix(strings.Split(data.stdout, "\n")[1], "m,global,") {
 		t.Errorf("want m first:\n%s", data)
 	}
@@ -297,7 +297,7 @@ func TestFilesOfOneName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := ask("cc", "--", clang, "-g", "-O0", "a/util.c", "b/util.c", "main.c", "-o", "m"); got.code != exitOK {
+	if got := stackglass("cc", "--", clang, "-g", "-O0", "a/util.c", "b/util.c", "main.c", "-o", "m"); got.code != exitOK {
 		t.Fatal(got)
 	}
 	if out, err := exec.Command("./m").CombinedOutput(); err != nil {
@@ -310,7 +310,7 @@ func TestFilesOfOneName(t *testing.T) {
 		"export m.sgt --to callgrind --cache L1=32KiB,8":            {" a/util.c\n", " b/util.c\n"},
 		"sites m.sgt --by object --format csv --cache L1=1KiB,full": {"a/util.c,1,", "b/util.c,1,"},
 	} {
-		got := ask(strings.Fields(line)...)
+		got := stackglass(strings.Fields(line)...)
 		for _, text := range want {
 			if !strings.Contains(got.stdout+got.stderr, text) {
 				t.Errorf("%s: want %q in %s", line, text, got)
@@ -355,16 +355,16 @@ func TestSymbols(t *testing.T) {
 		{fmt.Sprintf("moved.csv --symbols walk@%d", file.Low+0x1000000), head, ""},
 		{"here.csv", "0x", "--symbols FILE names them"},
 	} {
-		got := ask(append([]string{"sites", "--format", "csv"}, strings.Fields(c.line)...)...)
+		got := stackglass(append([]string{"sites", "--format", "csv"}, strings.Fields(c.line)...)...)
 		rows := strings.Split(got.stdout, "\n")
 		if got.code != 0 || len(rows) < 2 || !strings.HasPrefix(rows[1], c.row) || !strings.Contains(got.stderr, c.says) {
 			t.Errorf("%s: want a row %q and %q:\n%s", c.line, c.row, c.says, got)
 		}
 	}
-	if got := ask("analyze", "here.csv", "--symbols", "walk", "-o", "here.sgp"); got.code != 0 {
+	if got := stackglass("analyze", "here.csv", "--symbols", "walk", "-o", "here.sgp"); got.code != 0 {
 		t.Fatal(got)
 	}
-	if got := ask("sites", "here.sgp", "--format", "csv"); !strings.Contains(got.stdout, "\n"+head) {
+	if got := stackglass("sites", "here.sgp", "--format", "csv"); !strings.Contains(got.stdout, "\n"+head) {
 		t.Errorf("the profile does not keep the names:\n%s", got)
 	}
 }
@@ -431,7 +431,7 @@ func TestManySites(t *testing.T) {
 		"sites many.csv": 100, "sites many.csv --share 100%": 100, "sites many.csv --top 250": 250,
 		"sites many.csv --format csv": 300, "compare many.csv many.csv --on sites": 300, "compare many.csv many.csv --on sites --sort cold": 300,
 	} {
-		got := ask(words(line)...)
+		got := stackglass(words(line)...)
 		if n := strings.Count(got.stdout, "\n0x400"); got.code != 0 || n != rows {
 			t.Errorf("%s: exit %d, %d rows, want %d", line, got.code, n, rows)
 		}
@@ -439,7 +439,7 @@ func TestManySites(t *testing.T) {
 			t.Errorf("%s: others are one row: %v", line, others)
 		}
 	}
-	expect(t, ask(words("compare many.csv many.csv --on sites --sort function")...), exitUsage, "want one of", "miss_ratio")
+	expect(t, stackglass(words("compare many.csv many.csv --on sites --sort function")...), exitUsage, "want one of", "miss_ratio")
 }
 
 // TestTableOfOneNumber: it is the whole table without the other numbers.

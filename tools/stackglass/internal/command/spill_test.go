@@ -23,9 +23,9 @@ func TestSpill(t *testing.T) {
 		case "what-if":
 			line = append(line, "--cache", "L1=32KiB,8")
 		}
-		want := ask(line...)
+		want := stackglass(line...)
 		_ = os.Remove("kept")
-		got := ask(append(line, "--spill", "kept")...)
+		got := stackglass(append(line, "--spill", "kept")...)
 		if want.code != exitOK || got.stdout != want.stdout {
 			t.Errorf("%s: exit %d, %q; with --spill exit %d, %q: %s", verb, want.code, head(want.stdout), got.code, head(got.stdout), got.stderr)
 		}
@@ -33,9 +33,9 @@ func TestSpill(t *testing.T) {
 			t.Errorf("%s: left %v, %v", verb, left, err)
 		}
 	}
-	expect(t, ask("histogram", "a.din", "--spill", "file"), exitUsage, "--spill", "file")
-	expect(t, ask("analyze", "a.din", "--spill", "kept", "--analyses", "sites"), exitUsage, "spill", "sites", "locality, sets and counters")
-	expect(t, ask("analyze", "a.din", "--spill", "kept", "--mergeable"), exitUsage, "spill", "one of both")
+	expect(t, stackglass("histogram", "a.din", "--spill", "file"), exitUsage, "--spill", "file")
+	expect(t, stackglass("analyze", "a.din", "--spill", "kept", "--analyses", "sites"), exitUsage, "spill", "sites", "locality, sets and counters")
+	expect(t, stackglass("analyze", "a.din", "--spill", "kept", "--mergeable"), exitUsage, "spill", "one of both")
 }
 
 func head(s string) string { return s[:min(len(s), 200)] }

@@ -21,7 +21,7 @@ func TestTraceUsage(t *testing.T) {
 			if strings.Contains(line, "folder") {
 				needTracer(t)
 			}
-			expect(t, ask(strings.Fields(line)...), exitUsage, words)
+			expect(t, stackglass(strings.Fields(line)...), exitUsage, words)
 		})
 	}
 }
@@ -43,13 +43,13 @@ func TestTrace(t *testing.T) {
 	if got.code != 0 || got.stdout != "a line\n" || !strings.HasPrefix(got.stderr, "stackglass: cat.sgt has ") || strings.Count(got.stderr, "\n") != 1 {
 		t.Errorf("%v", got)
 	}
-	if got := ask("trace", "-q", "-o", "f.sgt", "false"); got.code != 1 || got.stdout+got.stderr != "" {
+	if got := stackglass("trace", "-q", "-o", "f.sgt", "false"); got.code != 1 || got.stdout+got.stderr != "" {
 		t.Errorf("%v", got)
 	}
-	if got := ask("trace", "-q", "-o", "f.sgt", "--", "sh", "-c", "kill -9 $$"); got.code != 137 || got.stdout+got.stderr != "" {
+	if got := stackglass("trace", "-q", "-o", "f.sgt", "--", "sh", "-c", "kill -9 $$"); got.code != 137 || got.stdout+got.stderr != "" {
 		t.Errorf("%v", got)
 	}
-	if got := ask("trace", "-o", "f.sgt", "--", "sh", "-c", "exec true"); got.code != 0 || !strings.Contains(got.stderr, "became another one") {
+	if got := stackglass("trace", "-o", "f.sgt", "--", "sh", "-c", "exec true"); got.code != 0 || !strings.Contains(got.stderr, "became another one") {
 		t.Errorf("%v", got)
 	}
 }

@@ -32,7 +32,7 @@ func TestTruth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := ask("histogram", dataFile(t, "traces/"+name+".lackey.lz4"), "--format", "csv")
+			got := stackglass("histogram", dataFile(t, "traces/"+name+".lackey.lz4"), "--format", "csv")
 			if got.code != 0 || got.stderr != "" {
 				t.Fatalf("exit %d: %s", got.code, got.stderr)
 			}
@@ -73,14 +73,14 @@ func TestTruthOfCurve(t *testing.T) {
 	checked := 0
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
 		profile := filepath.Join(t.TempDir(), name+".sgp")
-		if got := ask("analyze", dataFile(t, "traces/"+name+".lackey.lz4"), "-o", profile); got.code != 0 {
+		if got := stackglass("analyze", dataFile(t, "traces/"+name+".lackey.lz4"), "-o", profile); got.code != 0 {
 			t.Fatalf("exit %d: %s", got.code, got.stderr)
 		}
 		for _, row := range rows[1:] {
 			if row[column["trace"]] != name || row[column["cache"]] != "l1-dcache" || row[column["assoc"]] != "full" {
 				continue
 			}
-			got := ask("what-if", profile, "--cache", "L1="+row[column["size_bytes"]]+",full", "--format", "csv")
+			got := stackglass("what-if", profile, "--cache", "L1="+row[column["size_bytes"]]+",full", "--format", "csv")
 			cells := strings.Split(strings.Split(got.stdout, "\n")[1], ",")
 			if cells[6] != row[column["misses"]] {
 				t.Errorf("%s, %s bytes: %s misses, want %s", name, row[column["size_bytes"]], cells[6], row[column["misses"]])
@@ -99,7 +99,7 @@ func TestTruthOfSets(t *testing.T) {
 	rows := dinero(t)
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
 		t.Run(name, func(t *testing.T) {
-			got := ask("sets", dataFile(t, "traces/"+name+".lackey.lz4"), "--format", "csv")
+			got := stackglass("sets", dataFile(t, "traces/"+name+".lackey.lz4"), "--format", "csv")
 			if got.code != 0 || got.stderr != "" {
 				t.Fatalf("exit %d: %s", got.code, got.stderr)
 			}

@@ -28,7 +28,7 @@ func TestExactMissesAreTheSimulated(t *testing.T) {
 	for _, demo := range []string{"matmul-naive", "matmul-blocked", "array-list", "openmp-stencil", "false-sharing"} {
 		for _, cache := range []string{"L1=2KiB,2", "L1=1KiB,1,32", "L1=4KiB,full"} {
 			line := "validate demo:" + demo + " --loops --cache " + cache + " --format csv"
-			got := ask(words(line)...)
+			got := stackglass(words(line)...)
 			table := strings.Split(strings.TrimSpace(strings.Split(got.stdout, "\n\n")[0]), "\n")
 			if got.code != 0 || len(table) < 2 {
 				t.Fatalf("%s: %s", line, got)
@@ -56,11 +56,11 @@ func TestDineroIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	got := ask(words("validate demo:array-list --limit 1000 --loops --cache L1=1KiB,2 --format json")...)
+	got := stackglass(words("validate demo:array-list --limit 1000 --loops --cache L1=1KiB,2 --format json")...)
 	if got.code != 0 || !strings.Contains(got.stdout, `"dinero_misses": 1000`) {
 		t.Errorf("%s, want the 1000 accesses that a DineroIV was given", got)
 	}
-	got = ask(words("validate demo:array-list --limit 1000 --loops --cache L1=2KiB,2")...)
+	got = stackglass(words("validate demo:array-list --limit 1000 --loops --cache L1=2KiB,2")...)
 	if got.code == exitOK || !strings.Contains(got.stderr, "dineroIV") {
 		t.Errorf("%s, want it told that DineroIV failed", got)
 	}
@@ -80,7 +80,7 @@ func TestValidateLoopsRefuses(t *testing.T) {
 		"validate a.din b.din --loops --cache L1=1KiB,2":                           "a.din, b.din",
 		"validate --cache L1=1KiB,2":                                               "give a trace",
 	} {
-		if got := ask(words(line)...); got.code != exitUsage || !strings.Contains(got.stderr, want) {
+		if got := stackglass(words(line)...); got.code != exitUsage || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s: %s, want %q", line, got, want)
 		}
 	}

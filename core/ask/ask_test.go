@@ -1,0 +1,127 @@
+package ask
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Every verb says what people and programs need to know of it.
+func TestVerbs(t *testing.T) {
+	var names []string
+	for _, v := range Verbs() {
+		if v.Name == "" || v.Title == "" || v.Help == "" || v.Example == "" || v.Needs == nil || v.Missing == nil || v.answer == nil {
+			t.Errorf("verb %q lacks a part: %+v", v.Name, v)
+		}
+		if slices.Contains(names, v.Name) || VerbOf(v.Name) != v {
+			t.Errorf("there are two verbs %s", v.Name)
+		}
+		names = append(names, v.Name)
+		if (v.Machine == UsualCaches) != (len(v.Usual) > 0) {
+			t.Errorf("%s: Machine is %d, and Usual %q", v.Name, v.Machine, v.Usual)
+		}
+		for i, a := range v.Args {
+			if v.Arg(a.Name) != &v.Args[i] || a.Help == "" || a.Name == machine || a.Name == brief {
+				t.Errorf("%s: argument %+v", v.Name, a)
+			}
+			if a.Default != "" {
+				if err := a.check([]string{a.Default}); err != nil {
+					t.Errorf("%s: the default of %s: %v", v.Name, a.Name, err)
+				}
+			}
+		}
+		if v.Machine != AllCaches {
+			if err := New(v).Check(); err != nil {
+				t.Errorf("%s: without values: %v", v.Name, err)
+			}
+		}
+	}
+}
+
+// drawn draws values for an argument that Check accepts.
+func drawn(t *rapid.T, a Arg) []string {
+	n := 1
+	if a.Kind == List {
+		n = rapid.IntRange(1, 3).Draw(t, "values")
+	}
+	var list []string
+	for range n {
+		switch {
+		case a.Words != nil:
+			list = append(list, rapid.SampledFrom(a.Words).Draw(t, a.Name))
+		case a.Kind == Number:
+			list = append(list, rapid.StringMatching("[1-9][0-9]{0,5}").Draw(t, a.Name))
+		case a.Kind == Switch:
+			list = append(list, rapid.SampledFrom([]string{"true", "false"}).Draw(t, a.Name))
+		default:
+			list = append(list, rapid.StringMatching("[a-z=:, ]{1,8}").Draw(t, a.Name))
+		}
+	}
+	return list
+}
+
+// A question comes back from its words as it was.
+func TestWordsComeBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := New(rapid.SampledFrom(Verbs()).Draw(t, "verb"))
+		for _, a := range q.Verb.Args {
+			if rapid.Bool().Draw(t, "given") {
+				q = q.With(a.Name, drawn(t, a)...)
+			}
+		}
+		if q.Verb.Machine != NoCaches && (q.Verb.Machine == AllCaches || rapid.Bool().Draw(t, "caches")) {
+			for _, text := range []string{"L1=32KiB,8,latency=4", "L2=1MiB,16,shared=all", "memory=latency=200"} {
+				if err := q.Machine.Add(text); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		q.Brief = rapid.Bool().Draw(t, "brief")
+		back, err := Parse(q.Words())
+		if q.Check() != nil {
+			if err == nil {
+				t.Fatalf("%q is read, although it is wrong", q.Words())
+			}
+			return
+		}
+		if err != nil || !slices.Equal(back.Words(), q.Words()) || back.Verb != q.Verb || back.Brief != q.Brief {
+			t.Fatalf("%q came back as %q, %v", q.Words(), back.Words(), err)
+		}
+	})
+}
+
+// Whatever is wrong with words is said of the word.
+func TestParseErrors(t *testing.T) {
+	for words, want := range map[string]string{
+		"":                            "verb",
+		"curves":                      `"curves"`,
+		"curve line=x":                `line "x", want a whole number`,
+		"curve by=core":               "want an argument of curve: line",
+		"curve line=64 line=32":       "want one value",
+		"threads by=corn":             `by "corn", want core, domain, change, view`,
+		"threads curve=perhaps":       "want true or false",
+		"threads by=core curve=true":  "exclude each other",
+		"threads machine=L1=32KiB":    "L1=32KiB",
+		"counters sort=flops":         "sort functions or blocks",
+		"counters by=block sort=flop": "want one of",
+	} {
+		_, err := Parse(strings.Fields(words))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q in it", words, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("threads by=core line=64 machine=L1=32KiB,8")
+	f.Add("counters by=block sort=flops brief")
+	f.Fuzz(func(t *testing.T, text string) {
+		if q, err := Parse(strings.Split(text, "\n")); err == nil {
+			if _, err := Parse(q.Words()); err != nil {
+				t.Fatalf("%q is read, and %q is not: %v", text, q.Words(), err)
+			}
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package ask
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/tally"
+)
+
+// ByflFormat stands where a profile has its trace's format, for a result of Byfl.
+const ByflFormat = "byfl"
+
+// counters tells what a program's instructions add up to.
+var counters = &Verb{
+	Name:  "counters",
+	Title: "Operations, bytes, branches and calls of a program, its functions or blocks",
+	Help: `Print what a program's instructions add up to, whatever the machine: bytes and
+flops, integer operations, branches, calls, and how much memory is used how often.
+Every number is defined in the documentation of core/analysis/counters.
+
+FILE is a trace of a program compiled by "stackglass cc", which tells its blocks
+and instructions; any other trace, which tells its loads and stores only; a
+profile with counters (analyze --analyses locality,counters); or a result of Byfl
+(.byfl).`,
+	Example: "  stackglass counters app.sgt --by function --sort flops\n  stackglass counters app.sgp --format json\n  stackglass counters a.out.byfl --by function",
+	Args: []Arg{
+		{Name: "by", Default: string(tally.Program), Words: []string{"program", "function", "block"}, Help: "what to sum up by: program, function or block"},
+		{Name: "sort", Help: "the `COLUMN` to sort functions or blocks by, as csv names it; numbers fall (default: bytes)"},
+	},
+	Needs: needs(analysis.Locality | analysis.Counters),
+	Whole: true,
+	Check: func(q Question) error {
+		by, column := tally.By(q.Text("by")), q.Text("sort")
+		if column == "" {
+			return nil
+		}
+		if by == tally.Program {
+			return &Error{"--sort " + column + ": the program's counters have an order of their own; sort functions or blocks, with --by function or --by block"}
+		}
+		t := tally.Of(&profile.Counters{}, by, "")
+		return sortable(&t, column)
+	},
+	Missing: func(p *profile.Profile) string {
+		if p.Counters == nil {
+			return "the profile holds no counters"
+		}
+		return ""
+	},
+	answer: func(r *Run, q Question, d *report.Document) error {
+		p := r.Profile
+		if p.Counters == nil {
+			return r.cannot("the profile holds no counters; analyze the trace again with --analyses locality,counters")
+		}
+		if d.Input = r.Facts(0); p.Input.Header.Format == ByflFormat {
+			d.Input = d.Input[:2] // a result of Byfl has no references
+		} else {
+			d.Warnings = tally.Missing(p)
+		}
+		by, column := tally.By(q.Text("by")), q.Text("sort")
+		if by == tally.Program {
+			d.Tables = tally.Tables(p)
+			return nil
+		}
+		t := tally.Of(p.Counters, by, column)
+		if q.Brief {
+			t = tally.Narrow(t, column)
+			t.Title += " (all columns: --format csv)"
+		}
+		d.Tables = []report.Table{t}
+		return nil
+	},
+}
+
+// sortable returns an error if the table has no column of that name.
+func sortable(t *report.Table, column string) error {
+	if t.Index(column) >= 0 {
+		return nil
+	}
+	var keys []string
+	for _, c := range t.Columns {
+		keys = append(keys, c.Key)
+	}
+	return &Error{"--sort " + strconv.Quote(column) + ", want one of " + strings.Join(keys, ", ")}
+}

@@ -1,0 +1,147 @@
+package ask
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// histogram counts accesses by LRU stack distance: F(Δ).
+var histogram = &Verb{
+	Name:  "histogram",
+	Title: "Count the accesses with each stack distance",
+	Help: `Print the histogram of LRU stack distances: the number of distinct lines touched
+between two accesses to the same line, from 0; inf is the first access to a line.
+
+csv and json have every distance; table and md sum them up in powers of two.`,
+	Example: "  stackglass histogram app.lackey.lz4 --format csv\n  stackglass histogram app.sgp --line 128 --svg app.svg",
+	Args:    []Arg{line},
+	Needs:   needs(analysis.Locality),
+	Lines:   oneLine,
+	Spills:  true,
+	Missing: noDistances,
+	answer: func(r *Run, q Question, d *report.Document) error {
+		found, err := r.Locality(q)
+		if err != nil {
+			return err
+		}
+		counts, cold := found.Histogram(trace.AllKinds)
+		t := answers.Histogram(counts, cold)
+		if q.Brief {
+			t = answers.BinnedHistogram(counts, cold)
+		}
+		answers.FromSample(&t, r.Profile)
+		d.Input, d.Tables = r.Facts(q.Line()), []report.Table{t}
+		return nil
+	},
+}
+
+// curve gives the misses of a fully associative LRU cache of every capacity: m(C).
+var curve = &Verb{
+	Name:  "curve",
+	Title: "Miss-ratio curve: the misses of a cache of every capacity",
+	Help: `Print the misses of a fully associative LRU cache of every capacity, exactly.
+
+csv and json have every breakpoint: each capacity at which the misses change,
+from one line on. table and md have powers of two.`,
+	Example: "  stackglass curve app.lackey.lz4\n  stackglass curve app.sgp --format csv --svg curve.svg",
+	Args:    []Arg{line},
+	Needs:   needs(analysis.Locality),
+	Lines:   oneLine,
+	Spills:  true,
+	Missing: noDistances,
+	answer: func(r *Run, q Question, d *report.Document) error {
+		found, err := r.Locality(q)
+		if err != nil {
+			return err
+		}
+		c := profile.NewCurve(found.Histogram(trace.AllKinds))
+		t, capacities := answers.Curve(c), c.Capacities()
+		if q.Brief {
+			t, capacities = answers.PowersOfTwo(c, q.Line()), answers.Powers(c)
+		}
+		answers.Bound(&t, r.Profile, q.Line(), capacities)
+		d.Input, d.Tables = r.Facts(q.Line()), []report.Table{t}
+		return nil
+	},
+}
+
+// sets gives the misses of set-associative LRU caches.
+var sets = &Verb{
+	Name:  "sets",
+	Title: "Misses of set-associative caches of every number of sets and ways",
+	Help: `Print the misses of LRU caches of 2^0 to 2^16 sets and 1 to 32 ways, exactly.
+A cache of S sets and W ways holds S × W lines.
+
+csv and json have every number of ways; for one set, which is a fully associative
+cache, beyond 32 too, wherever the misses change, as curve does. table and md have
+miss ratios, with a row for each number of sets.`,
+	Example: "  stackglass sets app.lackey.lz4\n  stackglass sets app.sgp --line 128 --format csv",
+	Args:    []Arg{line},
+	Needs:   needs(analysis.Sets),
+	Lines:   oneLine,
+	Spills:  true,
+	Missing: func(p *profile.Profile) string {
+		if why := noDistances(p); why != "" || p.Sampled != nil || p.Locality[0].Sets != nil {
+			return why
+		}
+		return "the profile holds no set tables"
+	},
+	answer: func(r *Run, q Question, d *report.Document) error {
+		found, err := r.Locality(q)
+		if err != nil {
+			return err
+		}
+		if found.Sets == nil {
+			if r.Profile.Sampled == nil {
+				return &Error{"the profile " + r.Name + " holds no set tables; analyze the trace again, by default or with --analyses sets"}
+			}
+			modelled := *found
+			modelled.Sets = hierarchy.ModelledSets(found)
+			found = &modelled
+			d.Warnings = append(d.Warnings, "a sample has too few lines of each set to count in them; these are what the stack distance cache model (SDCM) expects, which lets lines fall into sets at random")
+		}
+		t := answers.Sets(found)
+		if q.Brief {
+			t = answers.SetsGrid(found)
+		}
+		answers.FromSample(&t, r.Profile)
+		d.Input, d.Tables = r.Facts(q.Line()), []report.Table{t}
+		return nil
+	},
+}
+
+// noDistances is a Verb.Missing.
+func noDistances(p *profile.Profile) string {
+	if len(p.Locality) == 0 {
+		return "the profile holds no stack distances"
+	}
+	return ""
+}
+
+// Locality returns the stack distances for the line size in question.
+func (r *Run) Locality(q Question) (*profile.Locality, error) {
+	lineBytes := q.Line()
+	if found := r.Profile.LocalityAt(lineBytes); found != nil {
+		return found, nil
+	}
+	if len(r.Profile.Locality) == 0 {
+		return nil, &Error{"the profile " + r.Name + " holds no stack distances; analyze the trace again with --analyses locality, or leave the option out"}
+	}
+	var have []string
+	for i := range r.Profile.Locality {
+		have = append(have, strconv.FormatUint(uint64(r.Profile.Locality[i].LineBytes), 10))
+	}
+	option := "--line " + strconv.FormatUint(uint64(lineBytes), 10) + ": "
+	holds := "the profile " + r.Name + " holds lines of " + strings.Join(have, ", ") + " bytes"
+	if !profile.ValidLineBytes(lineBytes) {
+		return nil, &Error{option + "not a power of two from 8 to 4096; " + holds}
+	}
+	return nil, &Error{option + holds + "; give one of them, or analyze the trace again with --lines"}
+}

@@ -1,0 +1,183 @@
+package ask
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Question is a verb with values for its arguments.
+type Question struct {
+	Verb    *Verb
+	Machine hierarchy.Hierarchy // the caches in question; without levels: none are given
+	Brief   bool                // for people: rows and columns that tell little are left out
+	values  map[string][]string // by argument; what was not given is not there
+}
+
+// New returns the question with all arguments at their defaults.
+func New(v *Verb) Question { return Question{Verb: v, values: map[string][]string{}} }
+
+// With returns the question with values for an argument that the verb has; none takes them
+// back.
+func (q Question) With(name string, values ...string) Question {
+	was := q.values
+	q.values = map[string][]string{}
+	for name, list := range was {
+		q.values[name] = list
+	}
+	if q.values[name] = values; len(values) == 0 {
+		delete(q.values, name)
+	}
+	return q
+}
+
+// Given reports whether the user gave the argument a value.
+func (q Question) Given(name string) bool { return len(q.values[name]) > 0 }
+
+// List returns all values of an argument.
+func (q Question) List(name string) []string { return q.values[name] }
+
+// Text returns the value of an argument, or its default.
+func (q Question) Text(name string) string {
+	if list := q.values[name]; len(list) > 0 {
+		return list[len(list)-1]
+	}
+	return q.Verb.Arg(name).Default
+}
+
+// Number returns the value of an argument that Check accepted.
+func (q Question) Number(name string) uint64 {
+	n, _ := strconv.ParseUint(q.Text(name), 10, 64)
+	return n
+}
+
+// Is reports whether a switch is there.
+func (q Question) Is(name string) bool { return q.Text(name) == "true" }
+
+// Line returns the line size that is asked for, in bytes.
+func (q Question) Line() uint32 { return uint32(min(q.Number(line.Name), 1<<31)) }
+
+// Caches returns the hierarchy that the question is about: the user's, or the usual one.
+func (q Question) Caches() hierarchy.Hierarchy {
+	if len(q.Machine.Levels) > 0 || q.Verb.Machine != UsualCaches {
+		return q.Machine
+	}
+	h := q.Machine
+	for _, text := range q.Verb.Usual {
+		_ = h.Add(text)
+	}
+	if q.Verb.Arg(line.Name) != nil {
+		for i := range h.Levels {
+			h.Levels[i].LineBytes = q.Line()
+		}
+	}
+	return h
+}
+
+// Check returns what is wrong with the values, or nil. The error is a *[trace.OptionError]
+// where one argument is to blame.
+func (q Question) Check() error {
+	for name, list := range q.values {
+		a := q.Verb.Arg(name)
+		if a == nil {
+			return &trace.OptionError{Option: name, Got: strings.Join(list, ", "), Want: "an argument of " + q.Verb.Name + ": " + strings.Join(q.Verb.names(), ", ")}
+		}
+		if err := a.check(list); err != nil {
+			return err
+		}
+	}
+	if q.Verb.Machine == AllCaches && len(q.Machine.Levels) == 0 {
+		return &trace.OptionError{Option: "cache", Want: "a level, as in L1=32KiB,8"}
+	}
+	if q.Verb.Check != nil {
+		return q.Verb.Check(q)
+	}
+	return nil
+}
+
+func (v *Verb) names() (names []string) {
+	for _, a := range v.Args {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// check returns what is wrong with the values of an argument.
+func (a *Arg) check(list []string) error {
+	for _, value := range list {
+		switch _, err := strconv.ParseUint(value, 10, 64); {
+		case a.Words != nil && !slices.Contains(a.Words, value):
+			return &trace.OptionError{Option: a.Name, Got: value, Want: strings.Join(a.Words, ", ")}
+		case a.Kind == Number && err != nil:
+			return &trace.OptionError{Option: a.Name, Got: value, Want: "a whole number"}
+		case a.Kind == Switch && value != "true" && value != "false":
+			return &trace.OptionError{Option: a.Name, Got: value, Want: "true or false"}
+		}
+	}
+	if len(list) > 1 && a.Kind != List {
+		return &trace.OptionError{Option: a.Name, Got: strings.Join(list, ", "), Want: "one value"}
+	}
+	return nil
+}
+
+// Words returns the question as words: the verb, name=value for each value that was given,
+// in the order of the verb's arguments, and machine=LINE for each line of the hierarchy
+// ([hierarchy.Hierarchy.Lines]).
+func (q Question) Words() []string {
+	words := []string{q.Verb.Name}
+	for _, a := range q.Verb.Args {
+		for _, value := range q.values[a.Name] {
+			words = append(words, a.Name+"="+value)
+		}
+	}
+	for _, text := range q.Machine.Lines() {
+		words = append(words, machine+"="+text)
+	}
+	if q.Brief {
+		words = append(words, brief)
+	}
+	return words
+}
+
+// What stands in the words of a question beside its arguments.
+const (
+	machine = "machine"
+	brief   = "brief"
+)
+
+// Parse reads what Words wrote, and checks it. The error is a *[trace.OptionError] where one
+// word is to blame.
+func Parse(words []string) (Question, error) {
+	if len(words) == 0 {
+		return Question{}, &trace.OptionError{Option: "verb", Want: strings.Join(verbNames(), ", ")}
+	}
+	v := VerbOf(words[0])
+	if v == nil {
+		return Question{}, &trace.OptionError{Option: "verb", Got: words[0], Want: strings.Join(verbNames(), ", ")}
+	}
+	q := New(v)
+	for _, word := range words[1:] {
+		name, value, _ := strings.Cut(word, "=")
+		switch {
+		case word == brief:
+			q.Brief = true
+		case name == machine:
+			if err := q.Machine.Add(value); err != nil {
+				return q, err
+			}
+		default:
+			q = q.With(name, append(slices.Clone(q.values[name]), value)...)
+		}
+	}
+	return q, q.Check()
+}
+
+func verbNames() (names []string) {
+	for _, v := range Verbs() {
+		names = append(names, v.Name)
+	}
+	return names
+}

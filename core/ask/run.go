@@ -1,0 +1,119 @@
+package ask
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// Run is what questions are about.
+type Run struct {
+	Name    string // of its file, as the user knows it
+	Profile *profile.Profile
+	// Warnings are what is doubtful about the run as a whole; [NewRun] has those that follow
+	// from its profile.
+	Warnings []string
+	// Readable returns a function's name as its source has it; nil: it is left as it is.
+	Readable func(string) string
+
+	// How the profile was made of a trace for this question; it was read from a file where
+	// Analysed is not set.
+	Analysed bool
+	Cores    string // groups of threads on a core that the user gave; "": none
+}
+
+// NewRun returns a run of a profile that was read from a file.
+func NewRun(name string, p *profile.Profile) *Run {
+	return &Run{Name: name, Profile: p, Warnings: Doubts(name, p)}
+}
+
+// Error says in a sentence why a question has no answer.
+type Error struct{ Text string }
+
+func (e *Error) Error() string { return e.Text }
+
+// cannot returns an error that begins with the name of the run.
+func (r *Run) cannot(text string) error { return &Error{r.Name + ": " + text} }
+
+// Answer answers a question. The error is an *[Error] or a *[trace.OptionError] if the
+// question has no answer; both are for the user.
+func (r *Run) Answer(q Question) (*report.Document, error) {
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	if q.Verb.Whole {
+		r = r.whole()
+	}
+	d := &report.Document{Schema: "stackglass." + q.Verb.Name, Version: 1}
+	if err := q.Verb.answer(r, q, d); err != nil {
+		return nil, err
+	}
+	if q.Verb.Groups {
+		d.Warnings = append(d.Warnings, r.crowded()...)
+	}
+	d.Warnings = slices.Concat(r.Warnings, d.Warnings)
+	return d, nil
+}
+
+// whole is the run without what is said of its sample.
+func (r *Run) whole() *Run {
+	if !r.Profile.Sampled.Estimates() {
+		return r
+	}
+	whole, p := *r, *r.Profile
+	doubt := r.Name + ": " + hierarchy.SampleDoubt(p.Sampled)
+	whole.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(text string) bool { return text == doubt })
+	p.Sampled = nil
+	whole.Profile = &p
+	return &whole
+}
+
+// Facts are what every answer says of its input; lineBytes 0: it is not of one line size.
+func (r *Run) Facts(lineBytes uint32) []report.Fact {
+	p := r.Profile
+	facts := []report.Fact{
+		{Key: "file", Label: "file", Value: report.TextOf(r.Name)},
+		{Key: "trace_format", Label: "trace format", Value: report.TextOf(p.Input.Header.Format)},
+		{Key: "kinds", Label: "kinds", Value: report.TextOf(p.Input.Kinds.String())},
+		{Key: "references", Label: "references", Value: report.Count(p.Totals.AllReferences())},
+		{Key: "complete", Label: "complete", Value: report.YesNo(!p.State.Partial)},
+	}
+	facts = append(facts, answers.Sample(p)...)
+	if lineBytes != 0 {
+		facts = append(facts, report.Fact{Key: "line_bytes", Label: "line size (bytes)", Value: report.Count(uint64(lineBytes))})
+	}
+	return facts
+}
+
+// Doubts are sentences about what is doubtful about a profile as a whole.
+func Doubts(name string, p *profile.Profile) (list []string) {
+	say := func(text string) { list = append(list, name+": "+text) }
+	if p.State.Partial {
+		say("this covers a part of the trace only: " + p.State.Reason)
+	}
+	if p.Totals.AllReferences() == 0 {
+		say(noReference)
+	}
+	if p.Input.Threads != nil && !p.Input.Header.Threads {
+		say("threads were chosen, but the trace has no thread numbers, so none of it was analysed")
+	}
+	if text := hierarchy.SampleDoubt(p.Sampled); text != "" {
+		say(text)
+	}
+	if text := hierarchy.PredictedDoubt(p.Predicted); text != "" {
+		say(text)
+	}
+	switch n := p.Totals.BadRecords; {
+	case n == 1:
+		say("1 record could not be read and left out")
+	case n > 1:
+		say(strconv.FormatUint(n, 10) + " records could not be read and left out")
+	}
+	return list
+}
+
+const noReference = "no reference was analysed: the trace has none, or none of the chosen kinds, threads and part"

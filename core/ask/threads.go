@@ -1,0 +1,173 @@
+package ask
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// threads tells how threads use caches of their own and caches that they share.
+var threads = &Verb{
+	Name:  "threads",
+	Use:   "[--cache NAME=SIZE,WAYS[,LINE][,shared=CORES] …]",
+	Title: "What threads miss in caches of their own, and in caches that they share",
+	Help: `Print, core by core, what the threads of a trace miss in private caches, which
+other cores' stores take lines from, and in caches that cores share; each cache is
+asked about by itself (what-if has hierarchies). A thread is a core, unless --cores
+groups them, as in --cores 0,1/2,3. All cores share a cache with shared=all; groups of
+them, as in --domains 0-3/4-7, with shared=4.
+
+Misses in a private cache are cold, capacity (or conflict), or coherence misses, which
+would have hit, had no other core stored to the line. In a cache that cores share, the
+effective share is the size of a cache of its own in which a core would miss as often.
+Sharing changes stack distances: others' lines come in between (dilated), some of which
+the core uses too (overlapped); another core touches the line itself in between
+(intercepted), or touched it first (brought).
+
+--curve prints the misses of each core in fully associative LRU caches of every
+capacity: private (undisturbed), coherent, and concurrent (shared by all).
+csv is one table, that of --by; json has all.`,
+	Example: "  stackglass threads app.sgt\n  stackglass threads app.sgt --cache L1=32KiB,8 --cache L2=1MiB,16,shared=2 --domains 0,1/2,3\n" +
+		"  stackglass threads app.sgt --by change --format csv\n  stackglass threads app.sgp --curve --format csv",
+	Machine: UsualCaches,
+	Usual:   []string{"L1=32KiB,8", "L2=1MiB,16,shared=all"}, // of each core, and of all
+	Args: []Arg{
+		{Name: "by", Words: []string{"core", "domain", "change", "view"}, Help: "one table: core, domain, change, view"},
+		{Name: "curve", Kind: Switch, Help: "misses at every capacity, by core"},
+		line,
+	},
+	Needs:  needs(analysis.Sharing),
+	Groups: true,
+	Lines: func(q Question) []uint32 {
+		lines := []uint32{q.Line()}
+		for _, c := range q.Caches().Levels {
+			lines = append(lines, c.LineBytes)
+		}
+		slices.Sort(lines)
+		return slices.Compact(lines)
+	},
+	Check: func(q Question) error {
+		if q.Is("curve") && q.Given("by") {
+			return &Error{"--curve and --by " + q.Text("by") + " exclude each other: each is one table"}
+		}
+		for _, c := range q.Caches().Levels {
+			if err := c.Check(); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	Missing: func(p *profile.Profile) string {
+		switch {
+		case len(p.Sharing) > 0:
+			return ""
+		case len(p.Totals.Threads) == 0:
+			return "the trace does not say which thread made a reference"
+		case len(p.Totals.Threads) == 1:
+			return "all references are of one thread"
+		}
+		return "the profile holds no stacks of threads"
+	},
+	answer: (*Run).threads,
+}
+
+func (r *Run) threads(q Question, d *report.Document) error {
+	p := r.Profile
+	if len(p.Sharing) == 0 {
+		return r.noThreads()
+	}
+	s := answers.SharingAt(p, q.Line())
+	if s == nil && !q.Given(line.Name) {
+		s = &p.Sharing[0]
+	}
+	if s == nil {
+		_, err := r.Locality(q)
+		return err
+	}
+	if q.Text("by") == "change" && answers.IsOfSample(p) {
+		return r.cannot("--by change: how distances change is not told by a sample; take stretches of the run instead, as in --sample onoff=1e6/1e8")
+	}
+	t, doubts, err := answers.NewThreads(p, q.Caches().Levels)
+	if err != nil {
+		return err
+	}
+	d.Input = append(r.Facts(0), report.Fact{Key: "threads", Label: "threads", Value: report.Count(uint64(len(p.Totals.Threads)))})
+	d.Warnings = slices.Concat(r.told(doubts), answers.RestsOnSample(p, answers.ThreadsOfSample))
+	switch q.Text("by") {
+	case "core":
+		d.Tables = []report.Table{t.Cores()}
+	case "domain":
+		d.Tables = []report.Table{t.Domains()}
+	case "change":
+		d.Tables = []report.Table{answers.Changes(s)}
+	case "view":
+		d.Tables = []report.Table{t.Views()}
+	default:
+		if q.Is("curve") {
+			d.Tables = []report.Table{answers.ThreadCurves(s)}
+			return nil
+		}
+		d.Tables = []report.Table{t.Cores(), t.Views(), t.Domains()}
+		if !answers.IsOfSample(p) {
+			d.Tables = append(d.Tables, answers.Changes(s))
+		}
+		if q.Brief {
+			d.Tables = slices.DeleteFunc(d.Tables, func(t report.Table) bool { return len(t.Rows) == 0 })
+		}
+	}
+	return nil
+}
+
+// noThreads says why there are no stacks of threads.
+func (r *Run) noThreads() error {
+	switch p := r.Profile; {
+	case p.Totals.AllReferences() == 0:
+		return r.cannot(noReference)
+	case len(p.Totals.Threads) == 0:
+		return r.cannot("this trace does not say which thread made a reference; curve, sets and what-if answer for all as one; " +
+			`to have threads, compile the program with "stackglass cc -- clang …" and run it, or run it by "stackglass trace -- PROGRAM"`)
+	case len(p.Totals.Threads) == 1:
+		return r.cannot("all references are of one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) +
+			", so its caches are disturbed by nobody; curve, sets and what-if answer for them")
+	case r.Analysed && p.Sampled != nil:
+		return r.cannot("the sample has lines of one core only, or none; take a larger one, or another by --sample-seed")
+	case r.Analysed:
+		return r.cannot("--cores " + r.Cores + " puts all threads on one core, so its caches are disturbed by nobody; curve, sets and what-if answer for them")
+	}
+	return r.cannot("the profile holds no stacks of threads; analyze the trace again, by default or with --analyses sharing")
+}
+
+// told returns the warnings of a prediction without those that Doubts has in its own words.
+func (r *Run) told(warnings []hierarchy.Warning) (list []string) {
+	said := hierarchy.ProfileDoubts(r.Profile)
+	for _, w := range warnings {
+		if !slices.Contains(said, w) {
+			list = append(list, string(w))
+		}
+	}
+	return list
+}
+
+// crowded tells of threads that found no core of their own. A core is kept for each group
+// of threads that the user gave, also for one that the trace does not have.
+func (r *Run) crowded() []string {
+	p := r.Profile
+	groups, _ := analysis.ParseGroups("cores", r.Cores)
+	absent, single := 0, len(p.Totals.Threads)
+	for _, group := range groups {
+		known := len(answers.KnownThreads(p, group))
+		if single -= known; known == 0 {
+			absent++
+		}
+	}
+	if len(p.Sharing) == 0 || single <= profile.MaxCores-len(groups) || len(p.Sharing[0].Cores)+absent < profile.MaxCores {
+		return nil
+	}
+	return []string{r.Name + ": there are " + strconv.Itoa(len(p.Totals.Threads)) + " threads and at most " + strconv.Itoa(profile.MaxCores) +
+		" cores; those that came last share the others' in turn; --cores says which go together, and --threads which to analyse"}
+}

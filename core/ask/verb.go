@@ -1,0 +1,105 @@
+package ask
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// Verb is a kind of question that can be asked about a run.
+type Verb struct {
+	Name    string // on the command line and in addresses: "what-if"
+	Use     string // how a command line of it looks, behind the name
+	Title   string // in one line
+	Help    string // in paragraphs
+	Example string // command lines, one a line
+	Args    []Arg
+	Machine Machine  // whether it is about caches
+	Usual   []string // caches that it is about unless the user gives some
+
+	// Needs returns the analyses of a trace that the answer rests on.
+	Needs func(Question) analysis.Analyses
+	// Lines returns the line sizes that the answer rests on, in bytes, ascending; nil: any.
+	Lines func(Question) []uint32
+	// Spills: the analyses can keep what does not fit in memory in a folder.
+	Spills bool
+	// Groups: the user may say which threads share a core.
+	Groups bool
+	// Places: the user may put all threads on one core.
+	Places bool
+	// Whole: it counts every reference, even where the profile is of a sample.
+	Whole bool
+
+	// Check returns what is wrong with the values of several arguments together; nil: each
+	// argument is checked by itself only.
+	Check func(Question) error
+	// Missing returns why a profile has no answer, whatever the arguments, as a clause
+	// without a full stop; "" if it has one.
+	Missing func(*profile.Profile) string
+	// answer fills the document in: tables, further facts, and warnings of its own.
+	answer func(*Run, Question, *report.Document) error
+}
+
+// Machine says whether a verb is about caches.
+type Machine uint8
+
+// The choices.
+const (
+	NoCaches    Machine = iota
+	SomeCaches          // it may be
+	UsualCaches         // unless the user gives some, it is about those of Verb.Usual
+	AllCaches           // it is about a hierarchy, which the user has to give
+)
+
+// Kind is what values an argument takes.
+type Kind uint8
+
+// The kinds.
+const (
+	Word   Kind = iota // text, or one of Arg.Words
+	Number             // a whole number
+	Switch             // it is there or not
+	List               // several texts
+)
+
+// Arg is an argument of a verb.
+type Arg struct {
+	Name    string
+	Kind    Kind
+	Default string   // "": none, 0, or not there
+	Words   []string // that it takes; nil: any
+	Help    string   // in one line; the kind of value stands between backquotes
+}
+
+// line is the argument of verbs that answer for one line size.
+var line = Arg{Name: "line", Kind: Number, Default: "64", Help: "the cache line in `BYTES`, a power of two from 8 to 4096"}
+
+// Verbs lists the verbs, in the order in which people read about them.
+func Verbs() []*Verb { return []*Verb{histogram, curve, sets, threads, counters} }
+
+// VerbOf returns the verb with that name, or nil.
+func VerbOf(name string) *Verb {
+	verbs := Verbs()
+	if at := slices.IndexFunc(verbs, func(v *Verb) bool { return v.Name == name }); at >= 0 {
+		return verbs[at]
+	}
+	return nil
+}
+
+// Arg returns the argument with that name, or nil.
+func (v *Verb) Arg(name string) *Arg {
+	if at := slices.IndexFunc(v.Args, func(a Arg) bool { return a.Name == name }); at >= 0 {
+		return &v.Args[at]
+	}
+	return nil
+}
+
+// needs is a constant function for Verb.Needs.
+func needs(a analysis.Analyses) func(Question) analysis.Analyses {
+	return func(Question) analysis.Analyses { return a }
+}
+
+// oneLine is for Verb.Lines: the line size that was asked for.
+func oneLine(q Question) []uint32 { return []uint32{q.Line()} }

@@ -1,0 +1,163 @@
+package command
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// asking is a verb of package ask on the command line.
+type asking struct {
+	verb    *ask.Verb
+	r       *reading
+	caches  []string
+	named   string // hierarchy
+	oneCore bool
+
+	load func(name string) (*answerable, error) // nil: as the verb's needs say
+	// then does what there is to do with an answer besides printing it; nil: nothing.
+	then func(l *answerable, q ask.Question, d *report.Document) error
+}
+
+// verb returns the command for a verb of package ask, with its options; more adds to it.
+func (a *app) verb(v *ask.Verb, more func(*cobra.Command, *asking)) *cobra.Command {
+	o := &asking{verb: v}
+	cmd := &cobra.Command{
+		Use:   strings.TrimSpace(v.Name + " FILE " + v.Use),
+		Short: v.Title, Long: v.Help, Example: v.Example,
+		Args: oneFile,
+		RunE: func(_ *cobra.Command, args []string) error { return a.ask(o, args[0]) },
+	}
+	o.r = addReading(cmd)
+	if v.Spills {
+		o.r.addSpill()
+	}
+	f := cmd.Flags()
+	if v.Machine != ask.NoCaches {
+		text := "a level, as in L1=32KiB,8 (repeat for the next one)"
+		switch len(v.Usual) {
+		case 0:
+		case 1:
+			text = "a level, as in " + v.Usual[0] + ", which is the default (repeat for the next one)"
+		default:
+			text = "a level, as in " + strings.Join(v.Usual, " and ") + ", which are the default (repeat for the next one)"
+		}
+		f.StringArrayVar(&o.caches, "cache", nil, text)
+		f.StringVar(&o.named, "hierarchy", "", "a preset, or a `FILE` that describes a hierarchy")
+		must(cmd.RegisterFlagCompletionFunc("hierarchy", cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveDefault)))
+	}
+	if v.Groups {
+		addGroups(cmd, o.r)
+	}
+	if v.Places {
+		addOneCore(cmd, &o.oneCore)
+	}
+	for _, arg := range v.Args {
+		switch arg.Kind {
+		case ask.Number:
+			n, _ := strconv.ParseUint(arg.Default, 10, 64)
+			f.Uint64(arg.Name, n, arg.Help)
+		case ask.Switch:
+			f.Bool(arg.Name, false, arg.Help)
+		case ask.List:
+			f.StringArray(arg.Name, nil, arg.Help)
+		default:
+			f.String(arg.Name, arg.Default, arg.Help)
+		}
+		if arg.Words != nil {
+			must(cmd.RegisterFlagCompletionFunc(arg.Name, cobra.FixedCompletions(arg.Words, cobra.ShellCompDirectiveNoFileComp)))
+		}
+	}
+	if more != nil {
+		more(cmd, o)
+	}
+	return cmd
+}
+
+// question makes a question of the options.
+func (o *asking) question() (q ask.Question, err error) {
+	q = ask.New(o.verb)
+	f := o.r.cmd.Flags()
+	for _, arg := range o.verb.Args {
+		flag := f.Lookup(arg.Name)
+		switch {
+		case !flag.Changed:
+		case arg.Kind == ask.List:
+			list, _ := f.GetStringArray(arg.Name)
+			q = q.With(arg.Name, list...)
+		default:
+			q = q.With(arg.Name, flag.Value.String())
+		}
+	}
+	if o.verb.Machine == ask.AllCaches || len(o.caches) > 0 || o.named != "" {
+		if q.Machine, err = chooseHierarchy(o.caches, o.named); err != nil {
+			return q, err
+		}
+	}
+	place(&q.Machine, o.oneCore)
+	q.Brief = !exactRows(o.r.format)
+	return q, usage(q.Check())
+}
+
+// usage makes of an error of package ask one of the command line.
+func usage(err error) error {
+	var option *trace.OptionError
+	if errors.As(err, &option) && option.Option != "cache" {
+		return asUsage(errors.New("--" + err.Error()))
+	}
+	return asUsage(err)
+}
+
+// ask prints the answer about a file.
+func (a *app) ask(o *asking, name string) error {
+	q, err := o.question()
+	if err != nil {
+		return err
+	}
+	o.r.asked, o.r.analyses = q.Caches(), o.verb.Needs(q).String()
+	lines := []uint32{analysis.DefaultLineBytes}
+	if o.verb.Lines != nil {
+		lines = o.verb.Lines(q)
+	}
+	load := o.load
+	if load == nil {
+		load = func(name string) (*answerable, error) { return a.load(o.r, name, lines) }
+	}
+	l, err := load(name)
+	if err != nil {
+		return err
+	}
+	d, err := l.run(o.r).Answer(q)
+	if err != nil {
+		return asUsage(err)
+	}
+	if o.then != nil {
+		if err := o.then(l, q, d); err != nil {
+			return err
+		}
+	}
+	f, err := parseFormat(o.r.format)
+	if err != nil {
+		return err
+	}
+	if err := a.print(f, d); err != nil {
+		return err
+	}
+	return l.Stopped
+}
+
+// run is what package ask is asked about.
+func (l *answerable) run(r *reading) *ask.Run {
+	return &ask.Run{
+		Name: l.name, Profile: l.Profile, Warnings: slices.Clone(l.warnings), Readable: readable,
+		Analysed: l.Trace, Cores: r.cores,
+	}
+}
