@@ -19,6 +19,9 @@ type Run struct {
 	Warnings []string
 	// Readable returns a function's name as its source has it; nil: it is left as it is.
 	Readable func(string) string
+	// Source returns the text of a line of source, without blanks around it, or ""; nil: no
+	// text is known.
+	Source func(file string, line uint32) string
 
 	// How the profile was made of a trace for this question; it was read from a file where
 	// Analysed is not set.

@@ -77,7 +77,9 @@ type Arg struct {
 var line = Arg{Name: "line", Kind: Number, Default: "64", Help: "the cache line in `BYTES`, a power of two from 8 to 4096"}
 
 // Verbs lists the verbs, in the order in which people read about them.
-func Verbs() []*Verb { return []*Verb{histogram, curve, sets, threads, counters} }
+func Verbs() []*Verb {
+	return []*Verb{histogram, curve, sets, whatIf, sites, threads, communication, counters}
+}
 
 // VerbOf returns the verb with that name, or nil.
 func VerbOf(name string) *Verb {

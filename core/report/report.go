@@ -9,7 +9,7 @@
 // A document's JSON is one object: its schema's name and version, its input,
 // each table under its key as a list of rows (or as one object, where a table
 // is a single row by nature), and its warnings. CSV has no room for more than
-// one table and holds the first.
+// one table and holds the first, or the one that the document names.
 package report
 
 import (
@@ -23,6 +23,7 @@ type Document struct {
 	Version  int    // of the schema
 	Input    []Fact
 	Tables   []Table
+	Main     string // the key of the table that CSV has; "": the first
 	Warnings []string
 }
 
@@ -100,8 +101,11 @@ func (d *Document) Write(w io.Writer, f Format) error {
 	var b []byte
 	switch f {
 	case CSV:
-		if len(d.Tables) > 0 {
-			b = d.Tables[0].CSV()
+		for i := range d.Tables {
+			if d.Main == "" || d.Tables[i].Key == d.Main {
+				b = d.Tables[i].CSV()
+				break
+			}
 		}
 	case JSON:
 		b = d.JSON()

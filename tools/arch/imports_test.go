@@ -29,7 +29,7 @@ var withinCore = map[string][]string{
 	"pipeline":  {"pipeline", "trace"},
 	"byfl":      {"byfl", "profile"},
 	"tally":     {"tally", "profile", "report"},
-	"ask":       {"ask", "analysis", "answers", "tally", "hierarchy", "profile", "report", "trace"},
+	"ask":       {"ask", "analysis", "answers", "ranking", "tally", "hierarchy", "profile", "report", "trace"},
 	"answers":   {"answers", "blocks", "pipeline", "loops", "tally", "ranking", "hierarchy", "profile", "report", "trace"},
 	"compute":   {"compute", "answers", "blocks", "ir", "pipeline", "ranking", "hierarchy", "profile", "report", "trace"},
 	"export":    {"export", "answers", "tally", "ranking", "hierarchy", "profile", "report", "trace"},

@@ -23,8 +23,13 @@ type asking struct {
 	oneCore bool
 
 	load func(name string) (*answerable, error) // nil: as the verb's needs say
-	// then does what there is to do with an answer besides printing it; nil: nothing.
-	then func(l *answerable, q ask.Question, d *report.Document) error
+	// check refuses options that are not the verb's own, before anything is read; prepare adds
+	// to what was read before it is asked; then does what there is to do with an answer besides
+	// printing it, and last comes after that. nil: nothing.
+	check   func(q ask.Question) error
+	prepare func(l *answerable, run *ask.Run) error
+	then    func(l *answerable, q ask.Question, d *report.Document) error
+	last    func(d *report.Document) error
 }
 
 // verb returns the command for a verb of package ask, with its options; more adds to it.
@@ -104,13 +109,22 @@ func (o *asking) question() (q ask.Question, err error) {
 	}
 	place(&q.Machine, o.oneCore)
 	q.Brief = !exactRows(o.r.format)
-	return q, usage(q.Check())
+	if err := q.Check(); err != nil {
+		return q, usage(err)
+	}
+	if o.oneCore && o.r.cores != "" {
+		return q, usagef("--one-core leaves no cores to group: leave it out, or --cores")
+	}
+	if o.check != nil {
+		return q, o.check(q)
+	}
+	return q, nil
 }
 
 // usage makes of an error of package ask one of the command line.
 func usage(err error) error {
 	var option *trace.OptionError
-	if errors.As(err, &option) && option.Option != "cache" {
+	if errors.As(err, &option) && option.Option != "cache" && option.Option != "hierarchy" {
 		return asUsage(errors.New("--" + err.Error()))
 	}
 	return asUsage(err)
@@ -122,7 +136,11 @@ func (a *app) ask(o *asking, name string) error {
 	if err != nil {
 		return err
 	}
-	o.r.asked, o.r.analyses = q.Caches(), o.verb.Needs(q).String()
+	needed := o.verb.Needs(q)
+	if o.r.spill != "" {
+		needed &^= analysis.Sharing // stacks of threads have to stay in memory
+	}
+	o.r.asked, o.r.analyses = q.Caches(), needed.String()
 	lines := []uint32{analysis.DefaultLineBytes}
 	if o.verb.Lines != nil {
 		lines = o.verb.Lines(q)
@@ -135,9 +153,15 @@ func (a *app) ask(o *asking, name string) error {
 	if err != nil {
 		return err
 	}
-	d, err := l.run(o.r).Answer(q)
+	run := l.run(o.r)
+	if o.prepare != nil {
+		if err := o.prepare(l, run); err != nil {
+			return err
+		}
+	}
+	d, err := run.Answer(q)
 	if err != nil {
-		return asUsage(err)
+		return usage(err)
 	}
 	if o.then != nil {
 		if err := o.then(l, q, d); err != nil {
@@ -151,7 +175,10 @@ func (a *app) ask(o *asking, name string) error {
 	if err := a.print(f, d); err != nil {
 		return err
 	}
-	return l.Stopped
+	if l.Stopped != nil || o.last == nil {
+		return l.Stopped
+	}
+	return o.last(d)
 }
 
 // run is what package ask is asked about.

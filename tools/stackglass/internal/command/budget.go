@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/report"
 )
 
 // budget is one --fail-if: a number of the answer and a bound that it must not
@@ -17,14 +17,6 @@ type budget struct {
 	level       int // index of the level; -1: memory
 	metric, ops string
 	bound       float64
-}
-
-// metrics are the numbers of a level that a budget may name.
-var metrics = map[string]func(hierarchy.Level) float64{
-	"accesses":   func(l hierarchy.Level) float64 { return l.Accesses },
-	"hits":       func(l hierarchy.Level) float64 { return l.Hits },
-	"misses":     func(l hierarchy.Level) float64 { return l.Misses },
-	"miss_ratio": answers.MissRatio,
 }
 
 // parseBudgets reads budgets on hits and misses.
@@ -75,13 +67,15 @@ func parseBudget(text string, h hierarchy.Hierarchy, metrics []string) (budget, 
 	return b, slices.Contains(metrics, metric)
 }
 
-// checkBudgets names the first budget that the answer exceeds.
-func checkBudgets(list []budget, p hierarchy.Prediction) error {
+// checkBudgets names the first budget that the answer about a hierarchy exceeds.
+func checkBudgets(list []budget, d *report.Document) error {
 	return checkBudgetsOn(list, func(b *budget) float64 {
-		if b.level < 0 {
-			return p.MemoryAccesses
+		t, row := tableOf(d, "levels"), b.level
+		if row < 0 {
+			t, row = tableOf(d, "memory"), 0
 		}
-		return metrics[b.metric](p.Levels[b.level])
+		x, _ := t.Rows[row][t.Index(b.metric)].Number()
+		return x
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/ranking"
@@ -185,7 +186,7 @@ func (c *comparing) check(cmd *cobra.Command) (err error) {
 			return usagef("--by ", strconv.Quote(c.by), ", want line, site, function or object")
 		}
 		if c.unasked = c.caches == nil && c.named == ""; c.unasked {
-			c.caches = []string{usualCache}
+			c.caches = slices.Clone(ask.VerbOf("sites").Usual)
 		}
 	case "what-if":
 	default:
@@ -203,7 +204,7 @@ func (c *comparing) check(cmd *cobra.Command) (err error) {
 func (a *app) loadPair(c *comparing, s subject, args []string) (pair [2]*answerable, err error) {
 	if c.r.asked = c.h; c.on == "what-if" {
 		s.analyses = c.r.predictionOf(c.h)
-	} else if len(c.h.Levels) > 0 && !needsSets(c.h) {
+	} else if len(c.h.Levels) > 0 && !ask.NeedsSets(c.h) {
 		s.analyses &^= analysis.Sets
 	}
 	c.r.analyses = s.analyses.String()
@@ -381,12 +382,14 @@ func (c *comparing) sites(l, _ *answerable) ([]report.Table, []string, error) {
 	if l.Profile.Sites == nil {
 		return nil, nil, usagef(l.name, ": no places in the code are known; give a trace made by stackglass cc or stackglass trace, or a profile of one with --analyses sites")
 	}
-	s, doubts, err := attributed(l, c.h, ranking.By(c.by))
-	if c.unasked {
-		err = aboutUsual(l, err)
+	q := ask.New(ask.VerbOf("sites"))
+	if !c.unasked {
+		q.Machine = c.h
 	}
+	q.Machine.Threads = c.h.Threads
+	s, doubts, err := l.run(c.r).Attributed(q, ranking.By(c.by))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, usage(err)
 	}
 	number := cmp.Or(c.sort, c.h.Levels[0].Name+"_misses")
 	if !exactRows(c.r.format) && len(c.budgets) == 0 && slices.Contains(s.Numbers(), number) {

@@ -136,7 +136,7 @@ func TestCoresRefused(t *testing.T) {
 	for line, word := range map[string]string{
 		"simulate a.din --cache L1=1KiB,4 --protocol moesi":        "mesi or msi",
 		"simulate a.din --cache L1=1KiB,4 --cores 0/0,1":           "each thread on one core",
-		"what-if a.din --cache L1=1KiB,4 --by thread":              "want level or core",
+		"what-if a.din --cache L1=1KiB,4 --by thread":              "want level, core",
 		"what-if a.din --cache L1=1KiB,4,shared=all --share 0":     "0=4MiB",
 		"what-if a.din --cache L1=1KiB,4,shared=all --share 0=512": "several threads",
 	} {

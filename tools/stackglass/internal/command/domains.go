@@ -8,6 +8,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/simulate"
@@ -89,18 +90,10 @@ func (r *reading) predictionOf(h hierarchy.Hierarchy) analysis.Analyses {
 	if r.spill == "" {
 		a |= analysis.Sharing
 	}
-	if needsSets(h) {
+	if ask.NeedsSets(h) {
 		a |= analysis.Sets
 	}
 	return a
-}
-
-// needsSets reports whether set tables make the answer for a level exact.
-func needsSets(h hierarchy.Hierarchy) bool {
-	return slices.ContainsFunc(h.Levels, func(c hierarchy.Cache) bool {
-		sets := c.Sets()
-		return !c.Full() && !c.Hashed && sets&(sets-1) == 0 && sets < 1<<profile.SetCounts && c.Ways <= profile.MaxWays
-	})
 }
 
 // addAppeared appends the threads of a batch that are new.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/ranking"
@@ -136,7 +137,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 		if len(e.h.Levels) > 0 {
 			needed |= analysis.Sharing // threads have private caches, as in what-if
 		}
-		if needsSets(e.h) {
+		if ask.NeedsSets(e.h) {
 			needed |= analysis.Sets
 		}
 		e.r.analyses = needed.String()

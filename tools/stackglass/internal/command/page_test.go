@@ -16,6 +16,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/answers/loopcount"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/compute"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -327,7 +328,7 @@ func (p *paged) communication() {
 	}
 	d := p.command("communication")
 	flows := map[string]string{"from": "from", "to": "to", "transfers": "transfers", "bytes": "bytes", "events": "events"}
-	for i, granularity := range granularities {
+	for i, granularity := range ask.VerbOf("communication").Arg("granularity").Words {
 		by := c.ClassesTable(i)
 		p.sameCSV("flows by "+granularity, c.FlowsTable(i, 0).CSV(), rows(p.command("communication", "--granularity", granularity), "flows"), flows)
 		traffic, references, events := rows(d, "traffic")[i], uint64(0), uint64(0)

@@ -112,7 +112,7 @@ func (a *app) runSimulate(s *simulation, name string) error {
 	if err := a.answer(l, s.r.format, d); err != nil {
 		return err
 	}
-	return checkBudgets(budgets, measured)
+	return checkBudgets(budgets, d)
 }
 
 // simulated runs a trace through h, and through analyses beside it.

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/tools/internal/symbols"
-	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
 func TestSitesSays(t *testing.T) {
@@ -36,9 +36,9 @@ func TestSitesSays(t *testing.T) {
 		{"sites " + din, 2, `the trace tells neither sites nor instruction addresses, so there is nothing to rank; compile the program with "stackglass cc -- clang …"`},
 		{"sites " + none, 2, "the profile holds no sites; analyze the trace again with --analyses sites"},
 		{"sites --utilisation 32KiB " + none, 2, "is a profile, and what it covers was chosen"},
-		{"sites demo:matmul-naive --by module", 2, "want site, line, function or object"},
+		{"sites demo:matmul-naive --by module", 2, "want site, line, function, object"},
 		{"sites demo:matmul-naive --share 0", 2, "want a share of the misses, as in 90% or 0.9"},
-		{"sites demo:matmul-naive --top -1", 2, "want a number of rows"},
+		{"sites demo:matmul-naive --top -1", 2, "want a whole number"},
 		{"sites demo:matmul-naive --sort speed", 2, "want one of function, file, line"},
 		{"sites demo:matmul-naive --source " + dir + "/src", 2, "no such file or directory; give a folder or a file"},
 		{"sites demo:matmul-naive --source " + dir, 0, "not among the source: matmul-naive.c"},
@@ -448,7 +448,9 @@ func TestTableOfOneNumber(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, _, err := attributed(&answerable{Result: &pass.Result{Profile: multiplied(t, analysis.Spec{})}}, h, ranking.Site)
+	q := ask.New(ask.VerbOf("sites"))
+	q.Machine = h
+	s, _, err := ask.NewRun("m", multiplied(t, analysis.Spec{})).Attributed(q, ranking.Site)
 	if err != nil {
 		t.Fatal(err)
 	}

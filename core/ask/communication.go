@@ -1,0 +1,201 @@
+package ask
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+var granularities = []string{"word", "line", "page"}
+
+// communication tells what threads write and others use.
+var communication = &Verb{
+	Name:  "communication",
+	Title: "What threads write and others use, and false sharing",
+	Help: `Print what goes between the threads of a trace. An event is a reference to a word,
+line or page that another thread wrote last; a transfer is the first load by a thread
+of a value that another one wrote since: the least that has to be moved, as messages
+would. --by tells it by flow (thread to thread), site (what wrote, what used), object
+(data structure), owner (parts of data and the threads they belong to) or window
+(over the run).
+
+False sharing is a line in which several threads write different words, so that they
+take it from each other. Data structures are ranked by how often their lines change
+hands: those that were taken back in this run, and then those whose threads did not
+overlap ("possible"). Below 1 % of the transfers of lines they are left out, and so are
+lines that one thread fills and others read. --false-sharing prints that table alone,
+with what to change. --cache L1=32KiB,full tells for private caches how many
+transfers come from the other cache, and how many from memory.
+
+csv is one table, with all rows; json has all tables.`,
+	Example: "  stackglass communication app.sgt\n  stackglass communication app.sgt --false-sharing\n" +
+		"  stackglass communication app.sgt --by flow --granularity line --format csv\n  stackglass communication app.sgt --cache L1=32KiB,full",
+	Machine: SomeCaches,
+	Args: []Arg{
+		{Name: "granularity", Default: "word", Words: granularities, Help: "of flows: " + strings.Join(granularities, ", ")},
+		{Name: "by", Words: []string{"flow", "site", "object", "owner", "window"}, Help: "one table: flow, site, object, owner, window"},
+		{Name: "false-sharing", Kind: Switch, Help: "false sharing only"},
+		top("show the first `N` pairs of places"),
+		line,
+	},
+	Needs: func(q Question) analysis.Analyses {
+		if len(q.Machine.Levels) > 0 {
+			return analysis.Communication | analysis.Sharing
+		}
+		return analysis.Communication
+	},
+	Lines: oneLine,
+	Check: func(q Question) error {
+		by, granularity := q.Text("by"), q.Text("granularity")
+		switch {
+		case granularity != "word" && by != "" && by != "flow":
+			return &Error{"--granularity " + granularity + ": --by " + by + " is told of words; only --by flow is told of lines and pages"}
+		case q.Is("false-sharing") && by != "":
+			return &Error{"--false-sharing and --by " + by + " exclude each other: each is one table"}
+		}
+		return nil
+	},
+	Missing: func(p *profile.Profile) string {
+		if p.Communication == nil {
+			return "the profile has no communication between threads: " + answers.NoCommunication(p)
+		}
+		return ""
+	},
+	answer: (*Run).communication,
+}
+
+func (r *Run) communication(q Question, d *report.Document) error {
+	p, caches := r.Profile, q.Machine.Levels
+	if p.Communication == nil {
+		return r.noCommunication()
+	}
+	c := &answers.Communication{Profile: p, Name: r.Readable}
+	if q.Text("granularity") == "page" && c.Granule(profile.PageBytes) == nil {
+		return r.cannot("--granularity page: a sample of lines tells nothing of pages, which are known from all their lines only; take word or line, or stretches of the run, as in --sample onoff=1e6/1e8")
+	}
+	doubts, err := r.aboutCaches(c, caches)
+	if err != nil {
+		return err
+	}
+	for _, text := range answers.ManyThreads(p, len(caches) > 0) {
+		doubts = append(doubts, r.Name+": "+text+"; choose some with --threads")
+	}
+	if p.Input.Header.Sliced {
+		doubts = append(doubts, r.Name+": the threads are in order only from one time slice to the next, so within a slice a value may seem to come from another store than it did; capture the program with STACKGLASS_ORDER=exact to know")
+	}
+	d.Input = append(r.Facts(c.LineBytes()), report.Fact{Key: "threads", Label: "threads", Value: report.Count(uint64(len(p.Totals.Threads)))})
+	d.Warnings = append(doubts, answers.RestsOnSample(p, answers.CommunicationOfSample)...)
+	if p.Sites != nil {
+		d.Warnings = append(d.Warnings, answers.MissingSites(p)...)
+	}
+	if len(caches) > 0 {
+		d.Tables = append(d.Tables, c.Caches(caches))
+	} else if q.Text("by") == "" && !q.Is("false-sharing") {
+		d.Main = "flows"
+	}
+	d.Tables = append(d.Tables, flowTables(q, c)...)
+	return nil
+}
+
+// noCommunication says why there is none.
+func (r *Run) noCommunication() error {
+	switch p := r.Profile; {
+	case p.Totals.AllReferences() == 0:
+		return r.cannot(noReference)
+	case len(p.Totals.Threads) == 0:
+		return r.cannot(`the trace has no thread numbers, so nothing tells what threads share; compile the program with "stackglass cc -- clang …" and run it; sites and counters do without threads`)
+	case len(p.Totals.Threads) == 1:
+		return r.cannot("all references are of one thread, " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + ", so nothing goes between threads")
+	case answers.IsOfSample(p):
+		return r.cannot("the sample has lines of one thread only, or none; take a larger one, or another by --sample-seed")
+	}
+	return r.cannot("the profile has no communication between threads: " + answers.NoCommunication(r.Profile) + "; analyze the trace again with --analyses communication")
+}
+
+// aboutCaches refuses caches about which nothing is known, and gives the doubts about the
+// others.
+func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (doubts []string, err error) {
+	if len(caches) > 0 && r.Profile.Communication.Sources == nil {
+		if len(r.Profile.Sharing) > 0 {
+			return nil, r.cannot("--cache: what comes from other caches is left out of profiles that can be appended to; analyze the trace again without --mergeable")
+		}
+		return nil, r.cannot("--cache: the profile has no stacks of threads; analyze the trace again with --analyses communication,sharing")
+	}
+	for _, cache := range caches {
+		if cache.LineBytes != c.LineBytes() {
+			return nil, &Error{"--cache " + cache.Name + ": lines of " + strconv.FormatUint(uint64(cache.LineBytes), 10) + " bytes, and communication is told of lines of " +
+				strconv.FormatUint(uint64(c.LineBytes()), 10) + "; give --line, or the same line size"}
+		}
+		if !cache.Full() {
+			doubts = append(doubts, cache.Name+": taken as fully associative, because depths in sets are not known of what is communicated")
+		}
+	}
+	return doubts, nil
+}
+
+// fewPairs is how many pairs of places people get unless they ask for more.
+const fewPairs = 10
+
+// flowTables are the answer but for what is asked about caches.
+func flowTables(q Question, c *answers.Communication) []report.Table {
+	granule := c.Granule([...]uint32{profile.WordBytes, c.LineBytes(), profile.PageBytes}[slices.Index(granularities, q.Text("granularity"))])
+	top := int(min(q.Number("top"), math.MaxInt))
+	switch {
+	case top > 0:
+	case q.Brief:
+		top = fewPairs
+	default:
+		top = math.MaxInt
+	}
+	if q.Is("false-sharing") {
+		return []report.Table{falseSharing(q, c)}
+	}
+	switch q.Text("by") {
+	case "flow":
+		if q.Brief {
+			return []report.Table{c.Matrix(granule), c.Flows(granule)}
+		}
+		return []report.Table{c.Flows(granule)}
+	case "site":
+		return []report.Table{c.Sites(top, true)}
+	case "object":
+		return []report.Table{c.Objects(true)}
+	case "owner":
+		return []report.Table{c.Owners()}
+	case "window":
+		return []report.Table{c.Windows()}
+	}
+	if !q.Brief {
+		return []report.Table{c.Traffic(), c.Flows(granule), c.Sites(top, true), c.FalseSharing(), c.Objects(true), c.Owners(), c.Windows()}
+	}
+	falsely, rest := falseSharing(q, c), []report.Table{c.Matrix(granule), c.Sites(top, false), c.Objects(false)}
+	if len(falsely.Rows) > 0 { // what can be cured comes first
+		return append([]report.Table{falsely, c.Traffic()}, rest...)
+	}
+	return append(append([]report.Table{c.Traffic()}, rest...), falsely)
+}
+
+// falseSharing is the table of false sharing; to people it says what to change, or that there
+// is none.
+func falseSharing(q Question, c *answers.Communication) report.Table {
+	t := c.FalseSharing()
+	switch {
+	case !q.Brief:
+	case len(t.Rows) == 0:
+		return report.Table{Title: strings.TrimSuffix(c.FalseSummary(), ".")}
+	case len(t.Rows) == 1:
+		t.Columns = t.Columns[:len(t.Columns)-1] // the fix is in the title
+		t.Rows[0] = t.Rows[0][:len(t.Columns)]
+		fallthrough
+	default:
+		t.Title = c.Worst()
+	}
+	return t
+}

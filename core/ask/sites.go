@@ -1,0 +1,164 @@
+package ask
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/ranking"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// sites ranks places in the code, or data, by misses.
+var sites = &Verb{
+	Name:  "sites",
+	Use:   "[--cache NAME=SIZE,WAYS[,LINE] …]",
+	Title: "Which lines of source, functions or data miss",
+	Help: `Rank lines of source by their misses in a cache: share of all misses, references,
+miss ratio, how their addresses go (stride: zero, unit, constant or irregular), and
+how much of the lines that they fetch is used before these are gone (of traces; in the
+caches asked about, or those that --utilisation names). --by sums up by site
+(a load or store in the code), line, function or object (data structure: heap blocks
+by the place that allocated them, global and local variables).
+
+Rows that together make --share of the misses are shown, 100 at most, or --top N;
+the others are one row, and sums are always those of what-if. csv and json have all rows. Misses of
+the caches that utilisation is measured for are exact, and those in fully associative
+ones at the edges of bins; others are estimates, tied to the level's total.
+
+Where the trace has several threads, each runs on a core of its own, as in what-if
+(--cores puts some on one), and "of coherence" counts the misses of private caches that
+are there because another core's store took the line.
+
+FILE is a trace that tells sites or instruction addresses, as "stackglass cc" and
+"stackglass trace" make them, or a profile of one. --source names folders or files
+whose text is shown beside the lines. --symbols names the program of a trace that
+has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`,
+	Example: "  stackglass sites app.sgt --source src\n  stackglass sites app.sgt --cache L1=48KiB,12 --cache L2=2MiB,16 --by object\n" +
+		"  stackglass sites app.sgp --by function --top 10 --sort references",
+	Machine: UsualCaches,
+	Usual:   []string{"L1=32KiB,8"},
+	Args: []Arg{
+		{Name: "by", Default: string(ranking.Line), Words: []string{"site", "line", "function", "object"}, Help: "what to sum up by: site, line, function or object"},
+		top("show the first `N` rows"),
+		{Name: "share", Default: "90%", Help: "show as many rows as make this share of the first level's misses"},
+		{Name: "sort", Help: "the `COLUMN` to sort rows by, as csv names it; numbers fall (default: misses of the first level)"},
+	},
+	// Threads have private caches, and totals are those of what-if.
+	Needs:  func(q Question) analysis.Analyses { return analysis.Sites | analysis.Sharing | setTables(q) },
+	Lines:  levelLines,
+	Groups: true, Places: true,
+	Check: func(q Question) error {
+		_, err := shareOf(q)
+		return err
+	},
+	Missing: func(p *profile.Profile) string {
+		if p.Sites == nil {
+			return "the profile holds no sites"
+		}
+		return ""
+	},
+	answer: (*Run).sites,
+}
+
+// top is the argument for the number of rows that are shown by themselves.
+func top(help string) Arg { return Arg{Name: "top", Kind: Number, Default: "0", Help: help} }
+
+// shareOf reads the share of misses that the rows that are shown make.
+func shareOf(q Question) (share float64, err error) {
+	text, percent := strings.CutSuffix(q.Text("share"), "%")
+	share, err = strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if percent {
+		share /= 100
+	}
+	if err != nil || !(share > 0 && share <= 1) {
+		return 0, &trace.OptionError{Option: "share", Got: q.Text("share"), Want: "a share of the misses, as in 90% or 0.9"}
+	}
+	return share, nil
+}
+
+// mostRows is how many rows people get unless they ask for more.
+const mostRows = 100
+
+func (r *Run) sites(q Question, d *report.Document) error {
+	by := ranking.By(q.Text("by"))
+	s, doubts, err := r.Attributed(q, by)
+	if err != nil {
+		return err
+	}
+	if keys := s.Keys(); q.Given("sort") && !slices.Contains(keys, q.Text("sort")) {
+		return &trace.OptionError{Option: "sort", Got: q.Text("sort"), Want: "one of " + strings.Join(keys, ", ")}
+	}
+	rows, sorted := int(min(q.Number("top"), math.MaxInt)), math.MaxInt // the first by the column, not the first by misses in its order
+	switch {
+	case rows > 0:
+	case !q.Brief:
+		rows = math.MaxInt
+	default:
+		share, err := shareOf(q)
+		if err != nil {
+			return err
+		}
+		rows = min(max(1, s.Reaching(share)), mostRows)
+		sorted = rows
+	}
+	s.Sort(q.Text("sort"), sorted)
+	t := s.Table(rows)
+	if q.Brief {
+		t = s.Narrow(t, q.Text("sort"))
+		t.Title = "Misses by " + string(by) + " (all columns and rows: --format csv)"
+	}
+	d.Input = append(r.Facts(r.Profile.Sites.LineBytes), answers.ThreadFacts(r.Profile, q.Caches())...)
+	if d.Tables = []report.Table{t}; r.Profile.Sites.Previous {
+		d.Tables = append(d.Tables, s.Before(rows))
+	}
+	d.Warnings = slices.Concat(doubts, answers.MissingSites(r.Profile), answers.RestsOnSample(r.Profile, answers.SitesOfSample))
+	return nil
+}
+
+// Attributed says whose the misses of the hierarchy in question are. The strings are
+// warnings.
+func (r *Run) Attributed(q Question, by ranking.By) (*answers.Sites, []string, error) {
+	ranker, ok := ranking.New(r.Profile)
+	if !ok {
+		return nil, nil, r.noSites()
+	}
+	levels, doubts, err := ranker.Attribute(q.Caches())
+	if err != nil {
+		return nil, nil, r.aboutUsual(q, err)
+	}
+	if by == ranking.Object && r.Profile.Sites.Data == nil {
+		return nil, nil, r.cannot("--by object: the trace names no data; compile the program with \"stackglass cc -- clang …\"")
+	}
+	s := &answers.Sites{Profile: r.Profile, Ranker: ranker, Levels: levels, By: by, Name: r.Readable, Source: r.Source}
+	return s, append(r.told(doubts), answers.Estimated(levels)...), nil
+}
+
+// noSites says why there are none.
+func (r *Run) noSites() error {
+	const how = `compile the program with "stackglass cc -- clang …" and run it, or run it by "stackglass trace -- PROGRAM"`
+	switch {
+	case r.Profile.Totals.AllReferences() == 0:
+		return r.cannot(noReference)
+	case r.Analysed:
+		return r.cannot("the trace tells neither sites nor instruction addresses, so there is nothing to rank; " + how)
+	}
+	return r.cannot("the profile holds no sites; analyze the trace again with --analyses sites, and if it tells none: " + how)
+}
+
+// aboutUsual says of an error about a cache that nobody asked about it, where one comes from.
+func (r *Run) aboutUsual(q Question, err error) error {
+	var option *trace.OptionError
+	if len(q.Machine.Levels) > 0 || len(q.Verb.Usual) == 0 || !errors.As(err, &option) || option.Option != "cache" {
+		return err
+	}
+	usual := q.Verb.Usual[0]
+	return r.cannot("the cache that is asked about without --cache, " + usual + ", has lines of 64 bytes; give one with a line size of the profile, as in --cache " +
+		usual + "," + strconv.Itoa(int(r.Profile.Sites.LineBytes)) + ", or analyze the trace again with --lines 64 among others")
+}

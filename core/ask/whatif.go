@@ -1,0 +1,168 @@
+package ask
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// whatIf predicts hits and misses of a hierarchy of caches.
+var whatIf = &Verb{
+	Name:  "what-if",
+	Use:   "--cache NAME=SIZE,WAYS[,LINE] …",
+	Title: "Hits and misses of a hierarchy of caches",
+	Help: `Predict hits and misses of each level of a hierarchy, first level first. SIZE is
+32KiB, 32KB or 32K, all the same (units are powers of 1024), or a number of
+bytes; WAYS a number or full (fully associative), LINE 64 unless said.
+
+Behind these may stand, with commas: latency=CYCLES (from a load to the use of
+what hits), bandwidth=BYTES a cycle (to the level above), shared=CORES, and the
+words hashed, plru, random, inclusive, exclusive, write-through and
+no-allocate. Memory and clock are given in the same way: --cache
+memory=latency=230,bandwidth=8 --cache clock=3.5. With all latencies known, the
+answer has the average access time.
+
+--hierarchy takes a preset (` + presetLines() + `)
+or a file: JSON or YAML (core/hierarchy/config/hierarchy.schema.json says which
+keys), a PPT hardware file, a drcachesim configuration, or one cache a line.
+
+The method of a level is exact (from stack distances or set tables), independent
+(as if it saw every access, not only the misses of the one above), as-lru (another
+policy, taken for LRU), or sdcm: a model of sets. Where sets are exact, what SDCM
+would have said stands beside it. MPKR and MPKI are misses a thousand references
+and a thousand instructions.
+
+Where the trace has several threads, each runs on its own core. --one-core puts all on
+one core; --cores, with a trace, puts some on one. Levels are private to a core unless shared=CORES or shared=all says
+how many have one in common; other cores' stores take lines from private ones, and
+the misses that come of that are told apart. --by core has the numbers of each core.
+The cores that share a cache are those whose threads appear one after the other, as in
+simulate, unless --domains or --cores says otherwise; a profile (.sgp) has only the
+groups that it was made with.
+--share 0=4MiB,1=2MiB parts the last shared level between the threads' cores.
+
+--fail-if states a budget, as in L2.misses>1e6, on accesses, hits, misses or
+miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`,
+	Example: "  stackglass what-if app.sgp --cache L1=32KiB,full --cache L2=1MiB,full\n" +
+		"  stackglass what-if app.sgp --hierarchy i7-4770K\n" +
+		"  stackglass what-if app.sgp --cache L1=32KiB,8,latency=4 --cache memory=latency=200\n" +
+		"  stackglass what-if app.sgp --cache L1=32KiB,8 --fail-if 'L1.miss_ratio>0.05'",
+	Machine: AllCaches,
+	Args: []Arg{
+		{Name: "by", Default: "level", Words: []string{"level", "core"}, Help: "print what each core asks of each level: level or core"},
+		{Name: "share", Kind: List, Help: "parts of the last shared level that threads have to themselves, as in 0=4MiB,1=2MiB"},
+	},
+	Needs: func(q Question) analysis.Analyses {
+		// Instructions are counted for MPKI.
+		return analysis.Locality | analysis.Operations | analysis.Sharing | setTables(q)
+	},
+	Lines:  levelLines,
+	Spills: true, Groups: true, Places: true,
+	Check: func(q Question) error {
+		if q.Machine.Threads == hierarchy.OnOneCore && q.Text("by") == "core" {
+			return &Error{"--one-core leaves no cores to tell apart: leave it out, or --by core"}
+		}
+		_, err := shares(q)
+		return err
+	},
+	Missing: noDistances,
+	answer: func(r *Run, q Question, d *report.Document) error {
+		h := q.Machine
+		parts, err := shares(q)
+		if err != nil {
+			return err
+		}
+		predicted, doubts, err := hierarchy.NewCoreAsker(r.Profile).Predict(h, parts)
+		if err != nil {
+			return err
+		}
+		d.Input = append(r.Facts(0), answers.ThreadFacts(r.Profile, h)...)
+		d.Tables = answers.PredictedByCore(h, predicted)
+		if h.About != "" {
+			doubts = append(doubts, hierarchy.Warning(h.Name+": "+h.About))
+		}
+		if q.Text("by") == "core" {
+			if len(predicted.Cores) == 0 {
+				doubts = append(doubts, oneCore(r.Profile))
+			} else {
+				d.Tables = slices.Insert(d.Tables, 0, answers.CoreLevels(predicted))
+			}
+		}
+		d.Warnings = r.told(doubts)
+		return nil
+	},
+}
+
+// levelLines is for Verb.Lines: the line sizes of the caches in question.
+func levelLines(q Question) (sizes []uint32) {
+	for _, c := range q.Caches().Levels {
+		sizes = append(sizes, c.LineBytes)
+	}
+	slices.Sort(sizes)
+	return slices.Compact(sizes)
+}
+
+// setTables is the analysis of set tables if they make the answer for a level exact.
+func setTables(q Question) analysis.Analyses {
+	if NeedsSets(q.Caches()) {
+		return analysis.Sets
+	}
+	return 0
+}
+
+// NeedsSets reports whether set tables make the answer for a level exact.
+func NeedsSets(h hierarchy.Hierarchy) bool {
+	return slices.ContainsFunc(h.Levels, func(c hierarchy.Cache) bool {
+		sets := c.Sets()
+		return !c.Full() && !c.Hashed && sets&(sets-1) == 0 && sets < 1<<profile.SetCounts && c.Ways <= profile.MaxWays
+	})
+}
+
+// oneCore says why there is nothing to tell by core.
+func oneCore(p *profile.Profile) hierarchy.Warning {
+	switch {
+	case !p.Input.Header.Threads:
+		return "the trace does not say which thread made a reference, so there is one core"
+	case len(p.Totals.Threads) < 2:
+		return "the trace has one thread, so there is one core"
+	}
+	return "the profile has no stacks of threads; analyze the trace again, by default or with --analyses sharing"
+}
+
+// shares reads parts of a cache, each THREAD=SIZE.
+func shares(q Question) (list []hierarchy.Share, err error) {
+	for _, value := range q.List("share") {
+		for text := range strings.SplitSeq(value, ",") {
+			thread, size, found := strings.Cut(text, "=")
+			number, bad := strconv.ParseUint(strings.TrimSpace(thread), 10, 32)
+			bytes, err := hierarchy.ParseSize(size)
+			if !found || bad != nil || err != nil || bytes == 0 {
+				return nil, &trace.OptionError{Option: "share", Got: text, Want: "a thread and its part of the cache, as in 0=4MiB"}
+			}
+			list = append(list, hierarchy.Share{Thread: uint32(number), SizeBytes: bytes})
+		}
+	}
+	return list, nil
+}
+
+// presetLines lists the presets, a few a line.
+func presetLines() string {
+	text := ""
+	for i, h := range hierarchy.Presets() {
+		switch {
+		case i > 0 && i%6 == 0:
+			text += ",\n"
+		case i > 0:
+			text += ", "
+		}
+		text += h.Name
+	}
+	return text
+}
