@@ -129,19 +129,6 @@ func BinName(k int) string {
 	return strconv.FormatUint(low, 10) + "–" + strconv.FormatUint(high, 10)
 }
 
-// Curve has a row for each capacity at which the misses of a fully associative
-// LRU cache change, from one line on.
-func Curve(c *profile.Curve) report.Table {
-	t := report.Table{Key: "curve", Columns: []report.Column{
-		{Key: "capacity_lines", Label: "capacity", Unit: "lines"},
-		{Key: "misses", Label: "misses"},
-	}}
-	for capacityLines, misses := range c.Points {
-		t.Add(report.Count(capacityLines), report.Count(misses))
-	}
-	return t
-}
-
 // PowersOfTwo is the curve at capacities from one line up to the first one that
 // holds everything.
 func PowersOfTwo(c *profile.Curve, lineBytes uint32) report.Table {

@@ -43,9 +43,9 @@ func TestTablesAreTheNaiveOnes(t *testing.T) {
 			return n
 		}
 		c := profile.NewCurve(h, cold)
-		for _, row := range Curve(c).Rows {
-			if got, want := number(row[1]), misses(number(row[0])); got != want {
-				t.Fatalf("curve: %d misses at %d lines, want %d", got, number(row[0]), want)
+		for _, row := range CurveAt(c, 64, Breakpoints(c)).Rows {
+			if got, want := number(row[2]), misses(number(row[1])); got != want || number(row[0]) != 64*number(row[1]) {
+				t.Fatalf("curve: %d misses at %d lines, want %d", got, number(row[1]), want)
 			}
 		}
 		powers := PowersOfTwo(c, 64)

@@ -62,7 +62,8 @@ from one line on. table and md have powers of two.`,
 			return err
 		}
 		c := profile.NewCurve(found.Histogram(trace.AllKinds))
-		t, capacities := answers.Curve(c), c.Capacities()
+		capacities := answers.Breakpoints(c)
+		t := answers.CurveAt(c, q.Line(), capacities)
 		if q.Brief {
 			t, capacities = answers.PowersOfTwo(c, q.Line()), answers.Powers(c)
 		}

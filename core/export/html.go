@@ -20,6 +20,14 @@ type Report struct {
 	Profile  *profile.Profile
 	Asked    *Question      // nil where nobody asked about a hierarchy
 	Places   []report.Table // of places in the code and of data, worst first
+	Sections []Section      // about anything else
+}
+
+// Section is a part of a report.
+type Section struct {
+	Title  string
+	Tables []report.Table
+	Notes  []string // what to know of them
 }
 
 // HTML writes one file that needs no other: no script, no font, nothing that is
@@ -39,6 +47,9 @@ func HTML(r *Report) []byte {
 	if len(r.Places) > 0 {
 		p.element("h2", "Code and data")
 		p.tables(r.Places)
+	}
+	for i := range r.Sections {
+		p.section(&r.Sections[i])
 	}
 	for i := range r.Profile.Locality {
 		p.locality(r, &r.Profile.Locality[i])
@@ -75,6 +86,14 @@ func (p *page) head(r *Report) {
 			p.element("p", w)
 		}
 		p.raw("</section>\n")
+	}
+}
+
+func (p *page) section(s *Section) {
+	p.element("h2", s.Title)
+	p.tables(s.Tables)
+	for _, note := range s.Notes {
+		p.element(`p class="second"`, note)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -152,15 +153,22 @@ func TestTablesHaveKeysOfTheirOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
 		seen := map[string]bool{}
-		asked := &Question{Answer: hierarchy.ByCore{Prediction: hierarchy.Prediction{Levels: []hierarchy.Level{{}}}, Cores: []hierarchy.OneCore{{Levels: make([]hierarchy.CoreLevel, 1)}}, Coherence: []float64{0}}}
-		for _, table := range Tables(p, asked) {
+		var h hierarchy.Hierarchy
+		if len(p.Locality) > 0 {
+			h.Levels = []hierarchy.Cache{{Name: "L1", SizeBytes: uint64(p.Locality[0].LineBytes) * 8, LineBytes: p.Locality[0].LineBytes}}
+		}
+		x, err := New(ask.NewRun("a run", p), "a run", h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range x.Tables() {
 			if seen[table.Key] || table.Key == "" {
 				t.Fatalf("the key %q again", table.Key)
 			}
 			seen[table.Key] = true
 		}
-		if !seen["levels"] || !seen["kinds"] {
-			t.Fatal("no levels, or no kinds")
+		if len(p.Locality) > 0 && !seen["levels"] || p.Totals.AllReferences() > 0 && !seen["kinds"] {
+			t.Fatalf("no levels, or no kinds: %v", seen)
 		}
 	})
 }

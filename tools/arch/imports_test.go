@@ -32,7 +32,7 @@ var withinCore = map[string][]string{
 	"ask":       {"ask", "analysis", "answers", "ranking", "tally", "hierarchy", "profile", "report", "trace"},
 	"answers":   {"answers", "blocks", "pipeline", "loops", "tally", "ranking", "hierarchy", "profile", "report", "trace"},
 	"compute":   {"compute", "answers", "blocks", "ir", "pipeline", "ranking", "hierarchy", "profile", "report", "trace"},
-	"export":    {"export", "answers", "tally", "ranking", "hierarchy", "profile", "report", "trace"},
+	"export":    {"export", "answers", "ask", "tally", "ranking", "hierarchy", "profile", "report", "trace"},
 	"hierarchy": {"hierarchy", "profile", "trace"},
 	"loops":     {"loops", "trace"},
 	"ranking":   {"ranking", "hierarchy", "profile", "trace"},

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"encoding/hex"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,12 +11,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
-	"github.com/stackglass/stackglass/core/ranking"
-	"github.com/stackglass/stackglass/core/report"
 )
 
 // exporting is what one export asks for.
@@ -37,28 +32,19 @@ type exporting struct {
 	h       hierarchy.Hierarchy
 }
 
-// exportedAnswer is what there is to export.
-type exportedAnswer struct {
-	*answerable
-	asked  *export.Question // nil where nobody asked about a hierarchy
-	levels []ranking.Attribution
-	ranker *ranking.Ranker // nil where the profile tells no sites
-	doubts []string
-}
-
 // exported is a form to export to: what writes it.
 type exported struct {
 	name  string
-	bytes func(e *exporting, x *exportedAnswer) ([]byte, error)
+	bytes func(e *exporting, x *export.Export) ([]byte, error)
 }
 
 var exportedForms = []exported{
-	{"html", (*exporting).html},
+	{"html", func(_ *exporting, x *export.Export) ([]byte, error) { return x.HTML(), nil }},
 	{"pprof", (*exporting).pprof},
 	{"callgrind", (*exporting).callgrind},
 	{"folded", (*exporting).folded},
 	{"csv", (*exporting).csv},
-	{"json", (*exporting).json},
+	{"json", func(_ *exporting, x *export.Export) ([]byte, error) { return x.JSON(), nil }},
 }
 
 func exportedNames() (names []string) {
@@ -147,11 +133,13 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	if err != nil {
 		return err
 	}
-	x, err := e.ask(l)
+	run := l.run(e.r)
+	run.Name = l.name
+	x, err := export.New(run, filepath.Base(l.name), e.h)
 	if err != nil {
-		return err
+		return asUsage(err)
 	}
-	for _, w := range x.doubts {
+	for _, w := range x.Warnings {
 		a.warn(w)
 	}
 	path := e.output
@@ -199,61 +187,9 @@ func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 	return err
 }
 
-// ask predicts the hierarchy, if there is one, says whose the misses are, and
-// gives everything doubtful.
-func (e *exporting) ask(l *answerable) (*exportedAnswer, error) {
-	x := &exportedAnswer{answerable: l, doubts: slices.Clone(l.warnings)}
-	x.ranker, _ = ranking.New(l.Profile)
-	if !e.asked {
-		return x, nil
-	}
-	predicted, warnings, err := hierarchy.NewCoreAsker(l.Profile).Predict(e.h, nil)
-	if err == nil && x.ranker != nil {
-		x.levels, warnings, err = x.ranker.Attribute(e.h)
-	}
-	if err != nil {
-		return nil, asUsage(err)
-	}
-	x.doubts = append(x.doubts, l.told(warnings)...)
-	x.doubts = append(x.doubts, answers.Estimated(x.levels)...)
-	if e.h.About != "" {
-		x.doubts = append(x.doubts, e.h.Name+": "+e.h.About)
-	}
-	x.asked = &export.Question{Hierarchy: e.h, Answer: predicted}
-	return x, nil
-}
-
-// tables are all of them: those of places in the code by site, and of data, where
-// there are levels to miss.
-func (x *exportedAnswer) tables() []report.Table {
-	tables := export.Tables(x.Profile, x.asked)
-	for _, by := range []ranking.By{ranking.Site, ranking.Object} {
-		if t, ok := x.places(by, math.MaxInt); ok {
-			tables = append(tables, t)
-		}
-	}
-	return tables
-}
-
-// places ranks sites, lines or data by their misses.
-func (x *exportedAnswer) places(by ranking.By, top int) (t report.Table, ok bool) {
-	if len(x.levels) == 0 || by == ranking.Object && len(x.Profile.Sites.Data) == 0 {
-		return t, false
-	}
-	s := answers.Sites{Profile: x.Profile, Ranker: x.ranker, Levels: x.levels, By: by, Name: readable}
-	t = s.Table(top)
-	if by == ranking.Object {
-		t.Key = "objects"
-	}
-	if top < math.MaxInt {
-		t = s.Narrow(t, "")
-	}
-	return t, true
-}
-
-func (e *exporting) csv(x *exportedAnswer) ([]byte, error) {
+func (e *exporting) csv(x *export.Export) ([]byte, error) {
 	var have []string
-	for _, t := range x.tables() {
+	for _, t := range x.Tables() {
 		if t.Key == e.table {
 			return t.CSV(), nil
 		}
@@ -263,43 +199,19 @@ func (e *exporting) csv(x *exportedAnswer) ([]byte, error) {
 	if !e.asked {
 		more = "; more where --cache or --hierarchy asks about caches: levels, traffic, memory, sites"
 	}
-	return nil, usagef("--table ", e.table, ": ", x.name, " gives ", strings.Join(have, ", "), more)
-}
-
-func (e *exporting) json(x *exportedAnswer) ([]byte, error) {
-	d := &report.Document{Schema: "stackglass.export", Version: 1, Input: x.factsWithDigest(), Tables: x.tables(), Warnings: x.doubts}
-	return d.JSON(), nil
-}
-
-// reportedPlaces is how many lines and data objects a report has by themselves.
-const reportedPlaces = 25
-
-func (e *exporting) html(x *exportedAnswer) ([]byte, error) {
-	r := &export.Report{Title: filepath.Base(x.name), Facts: x.factsWithDigest(), Warnings: x.doubts, Profile: x.Profile, Asked: x.asked}
-	for _, p := range []struct {
-		by    ranking.By
-		title string
-	}{{ranking.Line, "Lines of source, those first that miss most in the first level"}, {ranking.Object, "Data, the same"}} {
-		if t, ok := x.places(p.by, reportedPlaces); ok {
-			t.Title = p.title
-			r.Places = append(r.Places, t)
-		}
-	}
-	return export.HTML(r), nil
+	return nil, usagef("--table ", e.table, ": ", x.Run.Name, " gives ", strings.Join(have, ", "), more)
 }
 
 // sheet counts places in the code, for the forms that are about nothing else.
-func (e *exporting) sheet(x *exportedAnswer) (*export.Sheet, error) {
-	if x.ranker == nil {
-		return nil, usagef("--to ", e.to, ": ", x.name, " tells no places in the code; give a trace made by stackglass cc or stackglass trace, or a profile of one with --analyses sites")
+func (e *exporting) sheet(x *export.Export) (*export.Sheet, error) {
+	s, err := x.Sheet()
+	if err != nil {
+		err = usagef("--to ", e.to, ": ", x.Run.Name, " tells no places in the code; give a trace made by stackglass cc or stackglass trace, or a profile of one with --analyses sites")
 	}
-	return export.NewSheet(&export.Places{
-		Command: filepath.Base(x.name), Profile: x.Profile, Levels: x.levels, Name: readable,
-		Notes: slices.Concat(x.doubts, answers.MissingSites(x.Profile)),
-	}), nil
+	return s, err
 }
 
-func (e *exporting) pprof(x *exportedAnswer) ([]byte, error) {
+func (e *exporting) pprof(x *export.Export) ([]byte, error) {
 	s, err := e.sheet(x)
 	if err != nil {
 		return nil, err
@@ -307,7 +219,7 @@ func (e *exporting) pprof(x *exportedAnswer) ([]byte, error) {
 	return s.Pprof(), nil
 }
 
-func (e *exporting) callgrind(x *exportedAnswer) ([]byte, error) {
+func (e *exporting) callgrind(x *export.Export) ([]byte, error) {
 	s, err := e.sheet(x)
 	if err != nil {
 		return nil, err
@@ -315,7 +227,7 @@ func (e *exporting) callgrind(x *exportedAnswer) ([]byte, error) {
 	return s.Callgrind(), nil
 }
 
-func (e *exporting) folded(x *exportedAnswer) ([]byte, error) {
+func (e *exporting) folded(x *export.Export) ([]byte, error) {
 	s, err := e.sheet(x)
 	if err != nil {
 		return nil, err
@@ -332,11 +244,4 @@ func (e *exporting) folded(x *exportedAnswer) ([]byte, error) {
 		return nil, usagef("--event ", strconv.Quote(e.event), ", want one of ", strings.Join(have, ", "))
 	}
 	return s.Folded(event), nil
-}
-
-// factsWithDigest are the facts of a file that may be kept for long: the digest
-// says which profile it was made from.
-func (l *answerable) factsWithDigest() []report.Fact {
-	digest := l.Profile.Digest()
-	return append(l.facts(0), report.Fact{Key: "digest", Label: "digest", Value: report.TextOf(hex.EncodeToString(digest[:]))})
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
@@ -63,15 +64,15 @@ const aboutTables = "input"
 
 // saveTables writes every table to a file of its own in a folder. What they are of
 // is gone first and written last: where it is, the folder is whole.
-func (e *exporting) saveTables(x *exportedAnswer, folder string) error {
+func (e *exporting) saveTables(x *export.Export, folder string) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return &outputError{path: folder, err: err}
 	}
 	if err := removeTables(folder); err != nil {
 		return &outputError{path: folder, err: err}
 	}
-	tables := x.tables()
-	for _, t := range append(tables, x.about(tables)) {
+	tables := x.Tables()
+	for _, t := range append(tables, about(x, tables)) {
 		path := filepath.Join(folder, t.Key+".csv")
 		err := wholefile.Save(path, func(w io.Writer) error { _, err := w.Write(t.CSV()); return err })
 		if err != nil {
@@ -83,12 +84,12 @@ func (e *exporting) saveTables(x *exportedAnswer, folder string) error {
 
 // about is a table of what the others are of, with all that is doubtful, and with
 // their names.
-func (x *exportedAnswer) about(tables []report.Table) report.Table {
+func about(x *export.Export, tables []report.Table) report.Table {
 	t := report.Table{Key: aboutTables, Columns: []report.Column{{Key: "key"}, {Key: "value"}}}
-	for _, f := range x.factsWithDigest() {
+	for _, f := range x.Facts() {
 		t.Add(report.TextOf(f.Key), f.Value)
 	}
-	for _, doubt := range x.doubts {
+	for _, doubt := range x.Warnings {
 		t.Add(report.TextOf("warning"), report.TextOf(doubt))
 	}
 	for i := range tables {

@@ -1,0 +1,206 @@
+package export
+
+import (
+	"encoding/hex"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/ranking"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Export is a run with a hierarchy that it was asked about, to be written down.
+type Export struct {
+	Run      *ask.Run
+	Title    string   // the trace's name
+	Warnings []string // about everything that is written
+
+	asked  *Question // nil where nobody asked about a hierarchy
+	ranker *ranking.Ranker
+	levels []ranking.Attribution // whose the misses of each level are
+}
+
+// Question is what was asked about a hierarchy, and the answer.
+type Question struct {
+	Hierarchy hierarchy.Hierarchy
+	Answer    hierarchy.ByCore
+}
+
+// New asks a run about a hierarchy; without levels, nothing is asked about caches. The error
+// is for the user.
+func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
+	x := &Export{Run: run, Title: title, Warnings: slices.Clone(run.Warnings)}
+	x.ranker, _ = ranking.New(run.Profile)
+	if len(h.Levels) == 0 || len(run.Profile.Locality) == 0 {
+		return x, nil
+	}
+	predicted, warnings, err := hierarchy.NewCoreAsker(run.Profile).Predict(h, nil)
+	if err == nil && x.ranker != nil {
+		x.levels, warnings, err = x.ranker.Attribute(h)
+	}
+	if err != nil {
+		return nil, err
+	}
+	said := hierarchy.ProfileDoubts(run.Profile)
+	for _, w := range warnings {
+		if !slices.Contains(said, w) {
+			x.Warnings = append(x.Warnings, string(w))
+		}
+	}
+	x.Warnings = append(x.Warnings, answers.Estimated(x.levels)...)
+	if h.About != "" {
+		x.Warnings = append(x.Warnings, h.Name+": "+h.About)
+	}
+	x.asked = &Question{Hierarchy: h, Answer: predicted}
+	return x, nil
+}
+
+// Facts are what a file that may be kept for long says of its input: the digest says which
+// profile it was made from.
+func (x *Export) Facts() []report.Fact {
+	p := x.Run.Profile
+	digest := p.Digest()
+	facts := append(x.Run.Facts(0), report.Fact{Key: "digest", Label: "digest", Value: report.TextOf(hex.EncodeToString(digest[:]))})
+	if x.asked != nil {
+		facts = append(facts, answers.ThreadFacts(p, x.asked.Hierarchy)...)
+	}
+	return facts
+}
+
+// Tables is all that the run tells, each table under a key of its own: those of a line size
+// end in it, as in curve_64, and those of a verb that has several begin with it, as in
+// threads_cores. What has no rows is left out.
+func (x *Export) Tables() (tables []report.Table) {
+	p := x.Run.Profile
+	if len(p.Locality) > 0 {
+		tables = append(tables, answers.Locality(p))
+	}
+	tables = append(tables, answers.Kinds(p))
+	for _, v := range ask.Verbs() {
+		if v.Missing(p) == "" && (v.Machine != ask.AllCaches || x.asked != nil) {
+			tables = append(tables, x.tablesOf(v)...)
+		}
+	}
+	for i := range p.Locality {
+		t := answers.Windows(&p.Locality[i])
+		t.Key = ofLine(t.Key, p.Locality[i].LineBytes)
+		tables = append(tables, t)
+	}
+	return slices.DeleteFunc(tables, func(t report.Table) bool { return len(t.Rows) == 0 })
+}
+
+func ofLine(key string, lineBytes uint32) string {
+	return key + "_" + strconv.FormatUint(uint64(lineBytes), 10)
+}
+
+// tablesOf are those of one verb.
+func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table) {
+	q := ask.New(v)
+	if x.asked != nil && v.Machine != ask.NoCaches && v.Machine != ask.SomeCaches {
+		q.Machine = x.asked.Hierarchy
+	}
+	add := func(q ask.Question, key func(string) string) {
+		d, err := x.Run.Answer(q)
+		if err != nil {
+			return // as where the profile lacks a line size of the caches
+		}
+		for _, t := range d.Tables {
+			t.Key = key(t.Key)
+			tables = append(tables, t)
+		}
+	}
+	asIs := func(key string) string { return key }
+	switch v.Name {
+	case "histogram", "curve", "sets":
+		for i := range x.Run.Profile.Locality {
+			bytes := x.Run.Profile.Locality[i].LineBytes
+			add(q.With("line", strconv.Itoa(int(bytes))), func(key string) string { return ofLine(key, bytes) })
+		}
+	case "what-if":
+		if len(x.asked.Answer.Cores) > 0 {
+			q = q.With("by", "core")
+		}
+		add(q, asIs)
+	case "sites":
+		if x.asked != nil {
+			add(q.With("by", string(ranking.Site)), asIs)
+			add(q.With("by", string(ranking.Object)), func(string) string { return "objects" })
+		}
+	case "counters":
+		add(q, func(key string) string {
+			if key == "memory" {
+				return "memory_usage" // the hierarchy's memory has that name
+			}
+			return key
+		})
+		add(q.With("by", "function"), asIs)
+		add(q.With("by", "block"), asIs)
+	default:
+		add(q, func(key string) string { return v.Name + "_" + key })
+	}
+	return tables
+}
+
+// JSON is every table in one object.
+func (x *Export) JSON() []byte {
+	d := &report.Document{Schema: "stackglass.export", Version: 1, Input: x.Facts(), Tables: x.Tables(), Warnings: x.Warnings}
+	return d.JSON()
+}
+
+// reportedPlaces is how many lines and data objects a report has by themselves.
+const reportedPlaces = 25
+
+// HTML is the report.
+func (x *Export) HTML() []byte {
+	r := &Report{Title: x.Title, Facts: x.Facts(), Warnings: x.Warnings, Profile: x.Run.Profile, Asked: x.asked}
+	for _, p := range []struct {
+		by    ranking.By
+		title string
+	}{{ranking.Line, "Lines of source, those first that miss most in the first level"}, {ranking.Object, "Data, the same"}} {
+		if len(x.levels) == 0 || p.by == ranking.Object && len(x.Run.Profile.Sites.Data) == 0 {
+			continue
+		}
+		s := answers.Sites{Profile: x.Run.Profile, Ranker: x.ranker, Levels: x.levels, By: p.by, Name: x.Run.Readable}
+		t := s.Narrow(s.Table(reportedPlaces), "")
+		t.Title = p.title
+		r.Places = append(r.Places, t)
+	}
+	for _, v := range ask.Verbs() {
+		if !hasSection[v.Name] && v.Missing(x.Run.Profile) == "" {
+			r.Sections = append(r.Sections, x.section(v))
+		}
+	}
+	return HTML(r)
+}
+
+// hasSection are the verbs that a report lays out in its own way.
+var hasSection = map[string]bool{"histogram": true, "curve": true, "sets": true, "what-if": true, "sites": true, "counters": true}
+
+// section is a verb's answer for people.
+func (x *Export) section(v *ask.Verb) Section {
+	q := ask.New(v)
+	if q.Brief = true; x.asked != nil && v.Machine == ask.UsualCaches {
+		q.Machine = x.asked.Hierarchy
+	}
+	d, err := x.Run.Answer(q)
+	if err != nil {
+		return Section{Title: v.Title, Notes: []string{err.Error()}}
+	}
+	said := len(x.Run.Warnings)
+	return Section{Title: v.Title, Tables: d.Tables, Notes: d.Warnings[said:]}
+}
+
+// Sheet counts places in the code, for the forms that are about nothing else.
+func (x *Export) Sheet() (*Sheet, error) {
+	if x.ranker == nil {
+		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that tells places in the code, as stackglass cc and stackglass trace make them, or a profile of one with --analyses sites"}
+	}
+	return NewSheet(&Places{
+		Command: x.Title, Profile: x.Run.Profile, Levels: x.levels, Name: x.Run.Readable,
+		Notes: slices.Concat(x.Warnings, answers.MissingSites(x.Run.Profile)),
+	}), nil
+}
