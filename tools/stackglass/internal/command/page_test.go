@@ -584,48 +584,48 @@ func (p *paged) joins(other *paged, h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// sameSides compares joined tables, whose rows need not be in one order: all numbers of A
-// and B by what they are called.
+// sameSides compares joined tables, whose rows need not be in one order: each number of A
+// and B by what it is called.
 func (p *paged) sameSides(what string, page *state.Table, d []map[string]any) {
 	p.Helper()
-	var a, b [][]float64
-	number := func(v any) float64 { x, _ := v.(float64); return x }
-	side := func(row []report.Value, key string) float64 {
-		if at := page.Source.Index(key); at >= 0 {
-			x, _ := row[at].Number()
-			return x
-		}
-		return 0
-	}
-	// Shares follow from the counts, and the used part of lines is not compared.
-	counted := func(name string) bool {
-		return !strings.Contains(name, "ratio") && !strings.HasPrefix(name, "utilisation")
-	}
-	var numbers []string // of the page's rows
-	for _, c := range page.Source.Columns {
-		if name, ok := strings.CutSuffix(c.Key, "_a"); ok && counted(name) {
-			numbers = append(numbers, name)
+	a, b := map[string][][]float64{}, map[string][][]float64{} // by number
+	t := page.Source
+	add := func(number string, x, y report.Value) {
+		if x.IsNumber() || y.IsNumber() {
+			of, _ := x.Number()
+			beside, _ := y.Number()
+			a[number] = append(a[number], []float64{of, beside})
 		}
 	}
-	for _, row := range page.Source.Rows {
-		if at := page.Source.Index("number"); at >= 0 || len(numbers) == 0 {
-			a = append(a, []float64{side(row, "a"), side(row, "b")})
+	for _, row := range t.Rows {
+		if at := t.Index("number"); at >= 0 {
+			add(row[at].Plain(), row[t.Index("a")], row[t.Index("b")])
+			continue
 		}
-		for _, name := range numbers {
-			if x, y := side(row, name+"_a"), side(row, name+"_b"); max(x, y) >= 0.005 { // the page has rows of estimates below that, which the command rounds away
-				a = append(a, []float64{x, y})
+		for i, c := range t.Columns {
+			if number, is := strings.CutSuffix(c.Key, "_a"); is {
+				add(number, row[i], row[t.Index(number+"_b")])
 			}
 		}
 	}
 	for _, row := range d {
-		if !counted(fmt.Sprint(row["number"])) {
-			continue
-		}
-		if x, y := number(row["a"]), number(row["b"]); len(numbers) == 0 || max(x, y) >= 0.005 {
-			b = append(b, []float64{x, y})
+		x, isA := row["a"].(float64)
+		y, isB := row["b"].(float64)
+		if number := fmt.Sprint(row["number"]); isA || isB {
+			b[number] = append(b[number], []float64{x, y})
 		}
 	}
-	if page, command := numbersOf(a), numbersOf(b); !slices.Equal(page, command) {
-		p.Errorf("%s of two traces differ: the page has %d numbers, the command %d:\n%.600s\n%.600s", what, len(page), len(command), page, command)
+	if len(a) == 0 && len(b) > 0 {
+		p.Errorf("%s of two traces: the page has no numbers", what)
+	}
+	for number := range a {
+		if page, command := numbersOf(a[number]), numbersOf(b[number]); !slices.Equal(page, command) {
+			p.Errorf("%s of two traces differ in %s: the page has %d rows, the command %d:\n%.600s\n%.600s", what, number, len(page), len(command), page, command)
+		}
+	}
+	for number := range b {
+		if a[number] == nil {
+			p.Errorf("%s of two traces: the page lacks %s", what, number)
+		}
 	}
 }
