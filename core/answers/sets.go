@@ -70,8 +70,9 @@ func SetsGrid(l *profile.Locality) report.Table {
 
 // Windows has a row for each window of a run: its line accesses, its distinct
 // lines where they were counted, and the misses of fully associative LRU caches of
-// each power of two of lines, up to the first that misses cold accesses only.
-func Windows(l *profile.Locality) report.Table {
+// each power of two of lines, up to the first that misses cold accesses only, in l and in
+// the others that it is compared with.
+func Windows(l *profile.Locality, others ...*profile.Locality) report.Table {
 	w := &l.Windows
 	t := report.Table{Key: "windows", Title: "Misses over time", Columns: []report.Column{
 		{Key: "first_reference", Label: "from reference"},
@@ -81,9 +82,12 @@ func Windows(l *profile.Locality) report.Table {
 		t.Columns = append(t.Columns, report.Column{Key: "lines", Label: "working set", Unit: "lines"})
 	}
 	last := 0
-	for i := range w.Rows {
-		for last < profile.ColdBin-2 && w.Rows[i].Misses(last) != w.Rows[i][profile.ColdBin] {
-			last++
+	for _, l := range append(others, l) {
+		for i := range l.Windows.Rows {
+			row := &l.Windows.Rows[i]
+			for last < profile.ColdBin-2 && row.Misses(last) != row[profile.ColdBin] {
+				last++
+			}
 		}
 	}
 	for k := 0; k <= last; k++ {

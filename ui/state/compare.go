@@ -194,10 +194,10 @@ func (v *View) factsTable(h hierarchy.Hierarchy) report.Table {
 		}
 	}
 	if d, ok := v.Curve.DistanceAtShare(0.5); ok {
-		add("cache for half of all hits", report.Bytes((d+1)*v.LineBytes))
+		add("cache in which half of all accesses hit", report.Bytes((d+1)*v.LineBytes))
 	}
 	if d, ok := v.Curve.DistanceAtShare(0.9); ok {
-		add("cache for nine tenths", report.Bytes((d+1)*v.LineBytes))
+		add("cache in which 90 % of all accesses hit", report.Bytes((d+1)*v.LineBytes))
 	}
 	return t
 }

@@ -400,12 +400,16 @@ func (c *comparing) sites(l, _ *answerable) ([]report.Table, []string, error) {
 	return []report.Table{t}, append(doubts, answers.MissingSites(l.Profile)...), nil
 }
 
-func (c *comparing) windows(l, _ *answerable) ([]report.Table, []string, error) {
+func (c *comparing) windows(l, other *answerable) ([]report.Table, []string, error) {
 	found, err := l.locality(c.line)
 	if err != nil {
 		return nil, nil, err
 	}
-	return []report.Table{answers.Windows(found)}, nil, nil
+	beside, err := other.locality(c.line)
+	if err != nil {
+		return nil, nil, err
+	}
+	return []report.Table{answers.Windows(found, beside)}, nil, nil
 }
 
 func (c *comparing) counters(l, _ *answerable) ([]report.Table, []string, error) {
