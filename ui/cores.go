@@ -68,18 +68,8 @@ func (a *App) predicted() *state.Cores {
 
 // coresQuestion is what is asked about each number of cores at present.
 func (a *App) coresQuestion() answers.MulticoreQuestion {
-	s := a.Screen
-	h := a.Machine()
-	q := answers.MulticoreQuestion{
-		Name: a.result.Name, Format: a.Port.Settings().Format, Division: s.Division, Schedule: s.Schedule, Interleave: s.Interleave,
-		Machine: h.Lines(), Processor: "default", SDCM: state.ModelWords(s.Model),
-	}
-	switch {
-	case s.Division != "":
-		q.Processor = "" // where executions are divided nobody waits, and there are no times
-	case s.Processor != "":
-		q.Processor = s.Processor
-	}
+	q := a.Screen.CoresQuestion(a.Machine())
+	q.Name, q.Format = a.result.Name, a.Port.Settings().Format
 	return q
 }
 

@@ -73,6 +73,20 @@ func ModelWords(name string) string {
 	return name
 }
 
+// CoresQuestion returns the question that the page asks about several cores with the caches
+// of h, without the trace and the numbers of cores.
+func (s Screen) CoresQuestion(h hierarchy.Hierarchy) answers.MulticoreQuestion {
+	q := answers.MulticoreQuestion{Division: s.Division, Schedule: s.Schedule, Interleave: s.Interleave,
+		Machine: h.Lines(), Processor: "default", SDCM: ModelWords(s.Model)}
+	switch {
+	case s.Division != "":
+		q.Processor = "" // where executions are divided nobody waits, and there are no times
+	case s.Processor != "":
+		q.Processor = s.Processor
+	}
+	return q
+}
+
 // Divisions are ways of dividing the work of a region.
 func Divisions() []Choice {
 	return []Choice{{Title: "iterations"}, {Name: "region", Title: "blocks, by region"}, {Name: "printed", Title: "blocks, as printed"}}

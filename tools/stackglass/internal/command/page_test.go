@@ -5,6 +5,8 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"math/bits"
 	"os"
 	"path/filepath"
@@ -20,9 +22,12 @@ import (
 	"github.com/stackglass/stackglass/core/compute"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/multicore/predict"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/tally"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 	"github.com/stackglass/stackglass/ui/state"
 )
@@ -352,6 +357,7 @@ func (p *paged) communication() {
 	} else if list := rows(d, "false_sharing"); len(list) > 0 {
 		p.Errorf("the page has no false sharing, the command %v", list)
 	}
+	p.pairs(c, rows(d, "sites"))
 	owners := rows(d, "owners")
 	for i := range c.Owners {
 		var page string // without the parts that nothing refers to
@@ -376,6 +382,49 @@ func (p *paged) communication() {
 		if page := c.SourceSentence(32 << 10); cache["transfers"] != 0.0 && !strings.HasPrefix(page, want) {
 			p.Errorf("where lines come from: the page says %q, the command %v", page, cache)
 		}
+	}
+}
+
+// pairs compares which source line writes what another one uses, for each two threads. The
+// page has a row for each two instructions.
+func (p *paged) pairs(c *state.Communication, d []map[string]any) {
+	p.Helper()
+	page, command := map[string][2]float64{}, map[string][2]float64{}
+	add := func(to map[string][2]float64, key string, transfers, events float64) {
+		to[key] = [2]float64{to[key][0] + transfers, to[key][1] + events}
+	}
+	line := func(place string) string { // of file:line:column and more
+		place, _, _ = strings.Cut(place, "  ")
+		if parts := strings.Split(place, ":"); len(parts) > 1 {
+			return parts[0] + ":" + parts[1]
+		}
+		return ""
+	}
+	threads := c.FlowMatrix(0, 0, state.Transfers, [2]int{-1, -1}).Rows
+	for i, from := range threads {
+		for j, to := range threads {
+			list, err := csv.NewReader(strings.NewReader(c.PairsTable([2]int{i, j}).CSV())).ReadAll()
+			if err != nil {
+				p.Fatal(err)
+			}
+			for _, row := range list[1:] {
+				transfers, _ := strconv.ParseFloat(row[3], 64)
+				events, _ := strconv.ParseFloat(row[4], 64)
+				add(page, from+" to "+to+": "+line(row[0])+" "+line(row[1]), transfers, events)
+			}
+		}
+	}
+	at := func(row map[string]any, place string) string {
+		if n, is := row[place+"_line"].(float64); is && row[place+"_file"] != "" {
+			return fmt.Sprint(row[place+"_file"], ":", n)
+		}
+		return ""
+	}
+	for _, row := range d {
+		add(command, fmt.Sprint(row["from"], " to ", row["to"], ": ", at(row, "producer"), " ", at(row, "consumer")), row["transfers"].(float64), row["events"].(float64))
+	}
+	if !maps.Equal(page, command) {
+		p.Errorf("pairs of source lines differ: the page has\n%v\nthe command\n%v", page, command)
 	}
 }
 
@@ -473,6 +522,54 @@ func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
+// TestPageAndCommandPredictCores: the page, with its default settings, predicts the same
+// for several cores as the command.
+func TestPageAndCommandPredictCores(t *testing.T) {
+	const file = "demo:openmp-alone"
+	options, h, err := pagedOptions(pagedHierarchies[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, cores := &paged{T: t, file: file}, new(state.Cores)
+	predicted := func(numbers ...int) { // in one question
+		q := state.Screen{}.CoresQuestion(h)
+		q.Name = file
+		for _, n := range numbers {
+			q.Cores = append(q.Cores, uint32(n))
+		}
+		cores.Ask()
+		predict.Answer(q, func() (trace.Reader, io.Closer, error) {
+			in, err := pass.Open(t.Context(), file, nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			r, err := open.Open(in.Name, in, open.Options{})
+			return r, in, err
+		}, func() bool { return true }, cores.Take)
+		if cores.Problem != "" {
+			t.Fatal(cores.Problem)
+		}
+	}
+	predicted(4) // the page asks for the chosen number first, and then for others
+	predicted(1, 2, 16)
+	options = append(options, "--cores", "1,2,4,16", "--processor", compute.DefaultProcessor)
+	answer := p.command("multicore", options...) // has rates and speedup
+	for _, by := range []string{"work", "cores"} {
+		maps.Copy(answer, p.command("multicore", append(options, "--by", by)...))
+	}
+	for _, by := range []string{"rates", "speedup", "work", "cores"} {
+		table := cores.PredictedTable(by, 0, "")
+		if table == nil {
+			t.Fatalf("the page has no table %s", by)
+		}
+		columns := map[string]string{}
+		for _, c := range table.Source.Columns {
+			columns[c.Key] = c.Key
+		}
+		p.sameCSV(by, table.CSV(), rows(answer, by), columns)
+	}
+}
+
 // exports compares the page's export of all tables with the command's.
 func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 	r := export.Request{Form: "json", Title: "x", Hierarchy: h, Profile: p.view.Profile.Encode()}
@@ -537,11 +634,29 @@ func (p *paged) joins(other *paged, h hierarchy.Hierarchy, options []string) {
 		p.sameSides("counters by "+string(by), c.CountersBy(by, ""), rows(on("counters", "--by", string(by)), table))
 	}
 	if p.view.Ranker() != nil && other.view.Ranker() != nil {
-		t, err := c.CodeBy(state.ByFunction, h, "")
-		if err != nil {
-			p.Fatal(err)
+		for by, name := range map[state.CodeBy]string{state.ByLine: "line", state.ByFunction: "function", state.ByObject: "object"} {
+			if by == state.ByObject && (len(p.view.Profile.Sites.Data) == 0 || len(other.view.Profile.Sites.Data) == 0) {
+				continue
+			}
+			t, err := c.CodeBy(by, h, "")
+			if err != nil {
+				p.Fatal(err)
+			}
+			p.sameSides("misses by "+name, t, rows(on("sites", append(options, "--by", name)...), "sites"))
 		}
-		p.sameSides("functions", t, rows(on("sites", append(options, "--by", "function")...), "sites"))
+	}
+	p.facts(c, h, on("summary"))
+	// The page has the misses of one cache over time, the command those of all.
+	windows := map[string][]map[string]any{}
+	for _, row := range rows(on("windows"), "windows") {
+		if number := fmt.Sprint(row["number"]); strings.HasPrefix(number, "misses_") {
+			row["number"] = number + "_lines"
+			windows[number] = append(windows[number], row)
+		}
+	}
+	for log2Lines := range len(windows) {
+		lines := fmt.Sprint(1 << log2Lines)
+		p.sameSides("windows in "+lines+" lines", c.TimeTable(log2Lines), windows["misses_"+lines])
 	}
 	// The page has the curves at powers of two, the command wherever one of them changes.
 	at, misses := map[string][2]any{}, rows(on("curve"), "curve")
@@ -584,6 +699,45 @@ func (p *paged) joins(other *paged, h hierarchy.Hierarchy, options []string) {
 	}
 }
 
+// facts compares the page's facts of two traces with the command's summary.
+func (p *paged) facts(c *state.Comparison, h hierarchy.Hierarchy, d map[string]any) {
+	p.Helper()
+	sums := map[string][2]float64{}
+	add := func(fact string, row map[string]any, times float64) {
+		a, _ := row["a"].(float64)
+		b, _ := row["b"].(float64)
+		sums[fact] = [2]float64{sums[fact][0] + a*times, sums[fact][1] + b*times}
+	}
+	for _, row := range rows(d, "kinds") {
+		add(map[any]string{"references": "references", "bytes": "bytes accessed"}[row["number"]], row, 1)
+	}
+	for _, row := range rows(d, "locality") {
+		if row["line_bytes"] == 64.0 {
+			name := fmt.Sprint(row["number"])
+			if name == "half_within_lines" {
+				add("cache in which half of all accesses hit", row, 64)
+			}
+			add(map[string]string{"accesses": "line accesses", "lines": "lines", "footprint_bytes": "footprint"}[name], row, 1)
+		}
+	}
+	t, compared := c.Facts(h).Source, 0
+	for _, row := range t.Rows {
+		want, is := sums[row[t.Index("fact")].Plain()]
+		if !is {
+			continue
+		}
+		compared++
+		for i, side := range []string{"a", "b"} {
+			if x, _ := row[t.Index(side)].Number(); x != want[i] {
+				p.Errorf("%s of %s: the page has %v, the command %v", row[t.Index("fact")].Plain(), side, x, want[i])
+			}
+		}
+	}
+	if compared < len(sums)-1 { // but for miss ratios
+		p.Errorf("%d facts of the page are in the command's summary: %v", compared, t.Rows)
+	}
+}
+
 // sameSides compares joined tables, whose rows need not be in one order: each number of A
 // and B by what it is called.
 func (p *paged) sameSides(what string, page *state.Table, d []map[string]any) {
@@ -592,8 +746,8 @@ func (p *paged) sameSides(what string, page *state.Table, d []map[string]any) {
 	t := page.Source
 	add := func(number string, x, y report.Value) {
 		if x.IsNumber() || y.IsNumber() {
-			of, _ := x.Number()
-			beside, _ := y.Number()
+			of, _ := strconv.ParseFloat(x.Plain(), 64) // rounded as in JSON
+			beside, _ := strconv.ParseFloat(y.Plain(), 64)
 			a[number] = append(a[number], []float64{of, beside})
 		}
 	}
