@@ -683,9 +683,18 @@ func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it did not happen within 20 s")
+			t.Fatal("it did not happen within 10 minutes")
 		}
 	}
+}
+
+// await waits for a condition that a goroutine brings about, and looks under the lock.
+func (d *desk) await(ok func() bool) {
+	d.t.Helper()
+	until(d.t, func() (yes bool) {
+		d.act(func() { yes = ok() })
+		return yes
+	})
 }
 
 // While one analysis runs another can be looked at, and the way back to the

@@ -129,7 +129,9 @@ func (a *App) compare(s state.Screen, replace bool) {
 	a.Screen, a.step = s, ""
 	a.Port.SetHash(s.Hash(), replace)
 	a.touch()
-	go a.Navigate("#" + s.Hash())
+	go a.navigate(func() (string, bool) { // unless the reader has left meanwhile
+		return "#" + a.Screen.Hash(), a.Screen.Open == s.Open && a.Screen.Other == s.Other
+	})
 }
 
 // inOrder makes the older analysis A: it is the run before a change.

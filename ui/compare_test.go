@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -104,9 +105,28 @@ func TestCompareWith(t *testing.T) {
 		d.app.Navigate("#open=" + chosen[0])
 		d.act(func() { d.app.CompareWith(chosen[1]) })
 		until(t, func() bool { return strings.Contains(d.html(), `id="differences"`) })
-		if s := d.app.Screen; s.Open != first || s.Other != second {
-			t.Errorf("A is %s and B %s, want %s and %s", s.Open, s.Other, first, second)
+		d.act(func() {
+			if s := d.app.Screen; s.Open != first || s.Other != second {
+				t.Errorf("A is %s and B %s, want %s and %s", s.Open, s.Other, first, second)
+			}
+		})
+	}
+	// Who ends a comparison before both are there is not led back to it.
+	alone := state.Screen{Open: first}
+	for range 50 {
+		d.act(func() {
+			d.app.goTo(alone, true)
+			d.app.CompareWith(second)
+			d.app.goTo(alone, true)
+		})
+		for range 100 {
+			runtime.Gosched()
 		}
+		d.act(func() {
+			if d.app.comparing() {
+				t.Fatal("it is compared all the same")
+			}
+		})
 	}
 	d.app.Navigate("#open=" + second + "&with=" + first) // swapped
 	d.wants(`id="differences"`)

@@ -58,7 +58,7 @@ func TestComparedOnCores(t *testing.T) {
 	d := newDesk(t)
 	d.app.OfferPair(Item{Demo: "false-sharing", URL: "demos/false-sharing.sgt", Title: "Four counters"},
 		Item{Demo: "false-sharing-padded", URL: "demos/false-sharing-padded.sgt", Title: "Four counters, apart"})
-	until(t, func() bool { return d.app.comparison() != nil })
+	d.await(func() bool { return d.app.comparison() != nil })
 	d.act(func() { d.app.SetPreset("i7-4770K") })
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
 	d.wants("4 threads, each on its own core", "8 707", "8 189", "coherence misses")
@@ -79,7 +79,7 @@ func TestGroupsForHierarchy(t *testing.T) {
 		text += fmt.Sprintf("%d,%s,8,%d\n", 64*(i*i%97), []string{"r", "w"}[i%3/2], thread)
 	}
 	d.app.Offer(Item{File: fileWith("five.csv", []byte(text))})
-	until(t, func() bool { return d.app.result != nil && !d.app.result.Live && d.app.result.View != nil })
+	d.await(func() bool { return d.app.result != nil && !d.app.result.Live && d.app.result.View != nil })
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
 	d.act(func() { d.app.SetPreset("i7-4770K") })
 	d.wants("L3 is shared by 4 cores and the threads run on 5", "3,4,5,6/7", `id="groups-missing"`)
@@ -93,7 +93,7 @@ func TestGroupsForHierarchy(t *testing.T) {
 	d.act(func() { d.app.PlaceThreads("") })
 	before := d.app.result
 	d.act(func() { d.app.RepeatFor(d.app.answer().Missing) })
-	until(t, func() bool {
+	d.await(func() bool {
 		r := d.app.result
 		return r != nil && r != before && !r.Live && r.View != nil
 	})

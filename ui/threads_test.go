@@ -126,7 +126,7 @@ func TestThreadsGroups(t *testing.T) {
 	}
 	before := d.app.Screen.Open
 	d.act(d.app.Repeat)
-	until(t, func() bool { return d.rests() && d.app.Screen.Open != before })
+	d.await(func() bool { return d.app.run == nil && d.app.Screen.Open != before })
 	if page := d.html(); strings.Contains(page, `id="groups-unknown"`) {
 		t.Error("the groups are unknown after an analysis with them")
 	}
@@ -336,7 +336,7 @@ func TestLateThread(t *testing.T) {
 	d.wants(`id="missing"`, `id="communication-again"`)
 	before := d.app.Screen.Open
 	d.act(d.app.RepeatForCommunication)
-	until(t, func() bool { return d.rests() && d.app.Screen.Open != before })
+	d.await(func() bool { return d.app.run == nil && d.app.Screen.Open != before })
 	if page := d.html(); strings.Contains(page, `id="missing"`) || d.app.Screen.Tab != state.TabCommunication {
 		t.Error("communication is not told after an analysis with it")
 	}
