@@ -13,7 +13,7 @@ import (
 )
 
 // indexed is what the index of a container says: six numbers of each chunk, the first of
-// which are offsets, and the offsets of tables (FORMAT.md of package sgt).
+// which are offsets, and the offsets of tables (core/trace/sgt/FORMAT.md).
 type indexed struct {
 	chunks [][6]uint64
 	tables []uint64

@@ -157,8 +157,8 @@ func alone(c *profile.StackCounts, cache hierarchy.Cache) float64 {
 	return predicted.Levels[0].Misses
 }
 
-// Views has a row for each level that cores do not share, with what the models of
-// MODELS §6 say that all cores miss together.
+// Views returns a row for each level that cores do not share, with the misses of all
+// cores by each of the models of MODELS §6.
 func (t *Threads) Views() report.Table {
 	table := report.Table{Key: "views", Title: "Caches of their own, all cores", Columns: []report.Column{
 		{Key: "level", Label: "level"},

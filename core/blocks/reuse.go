@@ -2,8 +2,8 @@ package blocks
 
 import "github.com/stackglass/stackglass/core/profile"
 
-// Reuse is how the references of a block found their lines: the conditional reuse profile
-// P(Δ|block) of MODELS §13.
+// Reuse is the conditional reuse profile P(Δ|block) of a block (MODELS §13.2): the
+// distances at which its references found their lines.
 type Reuse struct {
 	References uint64
 	// Reuse has distances in bins, see [profile.SiteBin]: misses of caches at the edge of a

@@ -300,8 +300,9 @@ func nest(depth int) *trace.Program {
 	return p
 }
 
-// Where elimination that subtracts is off by 28, 3·10^7 and 5·10^13 (BLOCKS.md), all
-// counts are exact: one loop of 10^9, two of 2·10^6, three of 3·10^5, and more.
+// All counts are exact for one loop of 10^9 iterations, two nested ones of 2·10^6, three of
+// 3·10^5, and more. Elimination with subtraction is off by 28, 3·10^7 and 5·10^13 on the first
+// three (MODELS §12).
 func TestNestsAreExact(t *testing.T) {
 	for _, test := range []struct {
 		depth int

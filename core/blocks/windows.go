@@ -11,9 +11,9 @@ type Windows struct {
 	Reuse
 }
 
-// Accuracy is 1 − E/2, where E is the sum over bins of the absolute difference of what
-// the two tell of a reference: 1 where they tell the same (MODELS §8). It is 0 where one
-// tells nothing, and the other something.
+// Accuracy returns 1 − E/2, where E is the sum over bins of the absolute difference of
+// the two normalised profiles (MODELS §8.4). It is 1 for equal profiles, and 0 if exactly
+// one of them is empty.
 func Accuracy(a, b *profile.Reuse) float64 {
 	n, m := float64(a.Accesses()), float64(b.Accesses())
 	if n == 0 || m == 0 {

@@ -39,7 +39,7 @@ type Share struct {
 }
 
 // CoreAsker asks about the private and shared caches of a profile with stacks of
-// threads (Kulkarni §4.1.2; MODELS §6): a core's coherent stack answers for a level
+// threads (Kulkarni §4.1.2; MODELS §6.5): a core's coherent stack answers for a level
 // of its own, where other cores' stores take lines away; the concurrent stack of the
 // cores that share a level answers for that, core by core. The misses of every level
 // are cut, core by core, to those of the level above.
@@ -518,13 +518,13 @@ func equalPart(c Cache, bytes uint64) uint64 {
 	return bytes - bytes%(uint64(c.LineBytes)*uint64(max(c.Ways, 1)))
 }
 
-// Views are what the models of MODELS §6 say that private caches of all cores miss
-// together, each of its whole stream of accesses.
+// Views are the misses of the private caches of all cores together by each of the models
+// of MODELS §6. Each cache sees the whole stream of its core's accesses.
 type Views struct {
 	Accesses float64
-	// Private leaves coherence out (§6.1), Anger takes what another core touched last
-	// from a cache of all cores' sizes together (§6.3), Coherent loses what another
-	// core stores to (§6.4).
+	// Private ignores coherence (MODELS §6.1). Anger takes lines that another core touched
+	// last from one cache of all cores' sizes together (MODELS §6.3). Coherent loses lines
+	// that another core stores to (MODELS §6.4).
 	Private, Anger, Coherent float64
 	Exact                    bool // the views are; or else by SDCM, at least in part
 }

@@ -4,7 +4,7 @@
 //
 //   - A fully associative LRU level is exact, from the stack-distance histogram
 //     of its line size: hits are the accesses with a distance below its number
-//     of lines (MODELS §3).
+//     of lines (MODELS §2).
 //   - A set-associative one is exact too where the profile has a set table: sets
 //     a power of two up to 65,536, of up to 32 ways, chosen by the low bits of
 //     the line's number (MODELS §4). So is one for which the profile measured
@@ -15,7 +15,7 @@
 //     what SDCM would have said stands beside it.
 //
 // Every level is asked about the whole stream of accesses (the independent-level
-// model): level i sees misses_{i-1} accesses and misses what a cache of its size
+// model, MODELS §3): level i sees misses_{i-1} accesses and misses what a cache of its size
 // would miss of the whole stream, and no more than it sees. A real lower level
 // sees only what the upper ones let through, in another order of use; a warning
 // says so too. Exclusive LRU levels of as many sets as the first one are exact:
@@ -28,7 +28,7 @@
 // stores take lines from, and shared ones from the stack of those that share them
 // (MODELS §6).
 //
-// Times are averages over accesses (MODELS §13): each level's latency counts for
+// Times are averages over accesses (MODELS §13.1): each level's latency counts for
 // what hits there, from the load to the use of its value.
 //
 // [Predict] is pure and does no input or output. [Asker] keeps what several

@@ -196,7 +196,7 @@ func TestPredictOtherPolicies(t *testing.T) {
 	}
 }
 
-// MODELS §13: E(λ) = P_1 λ_1 + (1−P_1)[P_2 λ_2 + (1−P_2) λ_RAM].
+// MODELS §13.1: E(λ) = P_1 λ_1 + (1−P_1)[P_2 λ_2 + (1−P_2) λ_RAM].
 func TestPredictTimeAndTraffic(t *testing.T) {
 	p := sample()
 	p.Totals.References[trace.Load], p.Totals.Bytes[trace.Load] = 160, 1280

@@ -13,7 +13,7 @@ type Method string
 
 // The methods.
 const (
-	Exact       Method = "exact"       // first level, LRU, from the histogram, the set table, or counted with the sites (MODELS §3, §4)
+	Exact       Method = "exact"       // first level, LRU, from the histogram, the set table, or counted with the sites (MODELS §2, MODELS §4)
 	AsIfLRU     Method = "as-lru"      // a first level that replaces or writes in another way, as if it were such a one
 	Independent Method = "independent" // a level behind the first, as if it saw every access and were LRU (MODELS §3)
 	SDCM        Method = "sdcm"        // set-associative, by the stack distance cache model (MODELS §5)
@@ -63,7 +63,7 @@ type Prediction struct {
 	MemoryBytes, MemoryLeastCycles float64
 
 	// AverageCycles is the mean time of an access to the first level (AMAT,
-	// MODELS §13), and the same in nanoseconds; 0: not known.
+	// MODELS §13.1), and the same in nanoseconds; 0: not known.
 	AverageCycles, AverageNanoseconds float64
 
 	References   uint64 // of the run

@@ -10,7 +10,7 @@ import (
 // HitProbability is P(h|Δ), the chance that an access with stack distance
 // distance (in lines) hits in a cache of lines lines and ways ways, lines ≥
 // ways ≥ 1, when lines fall into sets at random: the stack distance cache model
-// (SDCM; SASMM section 2, MODELS §5). It is 1 below ways, and for a fully
+// (SDCM; SASMM §2.2, MODELS §5). It is 1 below ways, and for a fully
 // associative cache (ways = lines) 0 from there on. The absolute error is below
 // 1e-9 for distances up to 2^40.
 //

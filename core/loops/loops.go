@@ -1,5 +1,5 @@
 // Package loops folds a reference trace into a tree of loops and references,
-// online and without loss, and unfolds it again.
+// online and without loss, and unfolds it again (MODELS §11.1).
 //
 // A regular section descriptor (RSD) is a reference that a loop repeats at a
 // constant stride; a power RSD (PRSD) is a loop over RSDs and PRSDs (Marathe and

@@ -1,4 +1,4 @@
-// Package pipeline models the cores of processors: how many cycles blocks of a program
+// Package pipeline models the cores of processors (MODELS §13.3): how many cycles blocks of a program
 // take, and which part of the core they wait for. The blocks are those of LLVM's
 // intermediate representation after optimisation, with the dependences that trace.Instr
 // has; no machine code is needed.

@@ -2,8 +2,8 @@ package profile
 
 import "cmp"
 
-// Communication tells what the threads of a trace write and others use (MODELS
-// §7). Package analysis/communication makes it.
+// Communication reports which values threads of a trace write and other threads use
+// (MODELS §7). Package analysis/communication makes it.
 //
 // The source of a reference to a granule is the last thread that wrote it, if that
 // is another one. An event is every reference that has a source (Kulkarni §3), a

@@ -6,7 +6,7 @@ import (
 )
 
 // Curve answers, for one histogram, the hits and misses of a fully associative
-// LRU cache of any capacity: MODELS §1, m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A.
+// LRU cache of any capacity (MODELS §1): m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) / A.
 //
 // It refers to the histogram, which must not change, and adds 24 bytes for each of the
 // histogram's blocks, that is for up to 256 distances.

@@ -7,12 +7,12 @@ package profile
 // mostly one. Line accesses of a core are counted in up to four ways, of which each
 // has the whole histogram and the set tables:
 //
-//  1. private: on a stack of the core's own (PRD, §6.1);
-//  2. concurrent: on the stack of a domain, the cores that share a cache (CRD, §6.2);
+//  1. private: on a stack of the core's own (PRD, MODELS §6.1);
+//  2. concurrent: on the stack of a domain, the cores that share a cache (CRD, MODELS §6.2);
 //  3. coherent after Anger: those of 1 and 2 whose line another core touched last,
-//     apart (§6.3);
+//     apart (MODELS §6.3);
 //  4. coherent after Schuff: on a stack of the core's own in which a store of another
-//     core leaves a hole (§6.4).
+//     core leaves a hole (MODELS §6.4).
 type Sharing struct {
 	LineBytes uint32
 	Cores     []Core   // by their first thread, ascending
@@ -41,7 +41,7 @@ type Core struct {
 	Threads []uint32 // ascending
 	Private StackCounts
 	// Foreign are those of Private whose line another core touched last:
-	// F_invalidated of §6.3, where Private is F_private.
+	// F_invalidated of MODELS §6.3, where Private is F_private.
 	Foreign  StackCounts
 	Coherent CoherentCounts
 	// Off is how far off estimates are; nil where they are none.
@@ -78,7 +78,7 @@ type Domain struct {
 	Members []Member // of each of these cores
 	Sets    SetTable // of the accesses of all
 	// Foreign are the accesses whose line another core of the domain touched last:
-	// F_shared of §6.3 in the domain of all cores.
+	// F_shared of MODELS §6.3 in the domain of all cores.
 	Foreign StackCounts
 }
 
@@ -91,7 +91,7 @@ type Member struct {
 }
 
 // Change tells how the concurrent distances of a core's accesses differ from its
-// private ones, and why (Wu and Yeung's terms; SASMM §2.3). It counts the accesses
+// private ones, and why (Wu and Yeung's terms; MODELS §6.6). It counts the accesses
 // that are cold in neither, the last one apart, each once.
 type Change struct {
 	Same        uint64 // nothing of others in between: the distances are equal

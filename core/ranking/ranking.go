@@ -1,5 +1,5 @@
-// Package ranking says which places in the code and which data make the misses of
-// a hierarchy of caches.
+// Package ranking attributes the misses of a cache hierarchy to source locations and data
+// structures (MODELS §15).
 //
 // A profile tells the stack distances of each site in bins (analysis/sites), and
 // those of all sites together exactly. So the misses of a fully associative LRU

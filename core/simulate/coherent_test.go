@@ -113,8 +113,8 @@ func drawLines(t *rapid.T) (b *trace.Batch, cores [][]uint32) {
 	return b, cores
 }
 
-// One private level misses, core by core, what the coherent stack says (MODELS
-// §6.4), fully associative and in sets.
+// The misses of one private level equal those of the coherent stack, core by core
+// (MODELS §6.4), fully associative and in sets.
 func TestCoherentStack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, cores := drawLines(t)
@@ -178,8 +178,8 @@ func TestCoherentKernels(t *testing.T) {
 	}
 }
 
-// The vector of MODELS §6.4: the store takes a from the first thread, c comes into
-// its place, so b stays, and a misses for the store.
+// The example of MODELS §6.4: the store invalidates a in the first thread's cache, c takes
+// its place, so b stays, and the next access to a is a coherence miss.
 func TestCoherentVector(t *testing.T) {
 	b := trace.NewBatch(0)
 	b.NeedThread()

@@ -6,8 +6,8 @@
 //
 // # Accesses
 //
-// A reference is one access a line that it touches, in ascending order (MODELS
-// §1, as DineroIV). Loads, fetches and ranges that are read are reads; stores,
+// A reference is one access for each line that it touches, in ascending order, as in
+// DineroIV (MODELS §1). Loads, fetches and ranges that are read are reads; stores,
 // modifies and ranges that are written are writes: a modify is one access, a
 // write.
 //
@@ -96,8 +96,8 @@
 // have come from a cache is counted (remote, clean or dirty). Where lines of the
 // caches on one bus differ in size, the largest are kept coherent.
 //
-// One private level misses exactly what the coherent stack says of each core (MODELS
-// §6.4), for it is the same caches.
+// For one private level, the misses of each core equal those of its coherent stack
+// (MODELS §6.4).
 //
 // # The end
 //

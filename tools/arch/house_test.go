@@ -107,10 +107,7 @@ func TestNamesSayWhat(t *testing.T) {
 
 // TestFaultsAreTested: the table of what can go wrong names tests that there are.
 func TestFaultsAreTested(t *testing.T) {
-	table, err := os.ReadFile(filepath.Join(root(t), "wasm", "FAULTS.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := read(t, "wasm/FAULTS.md")
 	tests := map[string]bool{}
 	for _, s := range sources(t) {
 		for _, d := range s.syntax.Decls {
@@ -119,12 +116,12 @@ func TestFaultsAreTested(t *testing.T) {
 			}
 		}
 	}
-	names := regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`").FindAllSubmatch(table, -1)
+	names := regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`").FindAllStringSubmatch(table, -1)
 	if len(names) < 20 {
 		t.Errorf("wasm/FAULTS.md names %d tests", len(names))
 	}
 	for _, name := range names {
-		if !tests[string(name[1])] {
+		if !tests[name[1]] {
 			t.Errorf("wasm/FAULTS.md: there is no test %s", name[1])
 		}
 	}

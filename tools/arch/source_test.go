@@ -47,12 +47,18 @@ func skipped(name string) bool {
 // walk calls visit for every file that is ours.
 func walk(t *testing.T, visit func(name string)) {
 	t.Helper()
+	walkBut(t, skipped, visit)
+}
+
+// walkBut calls visit for every file outside of the folders for which skip is true.
+func walkBut(t *testing.T, skip func(name string) bool, visit func(name string)) {
+	t.Helper()
 	err := fs.WalkDir(os.DirFS(root(t)), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if entry.IsDir() {
-			if skipped(name) {
+			if skip(name) {
 				return fs.SkipDir
 			}
 			return nil

@@ -71,7 +71,7 @@ func blocksHeader(p *trace.Program) string {
 		"static const uint8_t play_tables[] = {" + byteList(sgt.AppendModule(nil, p)) + "};\n"
 }
 
-// scaleOf is the scale of a site's first value, as FORMAT.md says.
+// scaleOf is the scale of a site's first value, as core/trace/sgt/FORMAT.md defines it.
 func scaleOf(s *trace.Site) string {
 	switch {
 	case s.Kind > trace.Fetch || s.Bytes < 2:

@@ -42,9 +42,8 @@ func TestWhatIf(t *testing.T) {
 	p.compare("two levels of one's own", whatIf(t, profile, "--cache", "A=2KiB,full", "--cache", "B=1MiB,full"))
 }
 
-// TestAnswersFollowTheHand moves a slider on the real trace and logs how long the
-// page takes until the new numbers are there and drawn; TARGETS wants at most
-// 100 ms, of a machine that does nothing else.
+// TestAnswersFollowTheHand moves a slider on the real trace and logs the time until the
+// page has drawn the new numbers. The goal is at most 100 ms on an idle machine.
 func TestAnswersFollowTheHand(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

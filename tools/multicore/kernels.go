@@ -66,8 +66,8 @@ type program struct {
 	folder string
 }
 
-// compiler is what the kernels are compiled with: the version that the figures in
-// ACCURACY.md are of.
+// compiler compiles the kernels. The figures in core/multicore/ACCURACY.md are those of
+// this version.
 const compiler = "clang-19"
 
 // compile makes a kernel record itself. The folder keeps what comes out.

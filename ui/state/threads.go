@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Stack is one of the ways in which a core's accesses are counted: MODELS §6.
+// Stack is one of the stacks on which a core's accesses are counted (MODELS §6).
 type Stack string
 
 // The stacks.

@@ -94,8 +94,8 @@ func drawTrace(t *rapid.T, cores int) []access {
 	}), 1, 200).Draw(t, "trace")
 }
 
-// MODELS §6.4's vector: thread 1 has three cold misses, one at distance 1 and a
-// coherence miss of a line that lay at depth 1.
+// The example of MODELS §6.4: thread 1 has three cold misses, an access at distance 1 and
+// a coherence miss of a line at depth 1.
 func TestThreadsVector(t *testing.T) {
 	v := shared(2, []access{{0, 'a', false}, {0, 'b', false}, {1, 'a', true}, {0, 'c', false}, {0, 'b', false}, {0, 'a', false}})
 	threads := v.Threads()

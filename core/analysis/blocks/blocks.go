@@ -1,6 +1,6 @@
 // Package blocks counts how often each branch of a program is taken, from the blocks
-// that a trace says were entered: what core/blocks defines as the edges of a run (MODELS
-// §12).
+// that a trace says were entered. The result is the edges of a run, as core/blocks
+// defines them (MODELS §12).
 //
 // A row tells that a thread entered a block, and no more. From where follows with a
 // stack of calls for each thread, which has the latest block of every invocation that

@@ -1,5 +1,5 @@
-// Package communication tells what the threads of a trace write and others use
-// (MODELS §7; Kulkarni, Pai, Jonnalagadda, section 3 and 4.3).
+// Package communication reports which values threads of a trace write and other threads
+// use (MODELS §7; Kulkarni, Pai and Schuff, §3 and §4.3).
 //
 // The source of a reference to a granule is the last thread that wrote it, if that
 // is another one. Two things are counted:
@@ -17,9 +17,9 @@
 //
 //   - private: one thread refers to it;
 //   - falsely shared, of lines and pages: more than half of its events are false,
-//     at references to words of which none has a source. MODELS §7 says that none
-//     of its words ever has an event; but a counter that is set to zero before the
-//     threads begin, or printed when they are done, has one;
+//     at references to words of which none has a source (MODELS §7.2). Not all have
+//     to be false: a counter that is set to zero before the threads begin, or printed
+//     when they are done, has a true event;
 //   - read-shared: several threads refer to it, and none uses what another wrote;
 //   - producer-consumer: others use the values of one thread;
 //   - migratory: the values of several threads are used by others.

@@ -1,6 +1,6 @@
 // Package locality computes a trace's stack-distance histograms: for each line
 // size and each kind of reference, how often each LRU stack distance occurs
-// (MODELS §1–2), and the same in windows over the run, in bins.
+// (MODELS §2), and the same in windows over the run, in bins.
 //
 //  1. A batch is cut where a window of references ends.
 //  2. Each reference becomes the accesses to the lines that it touches: mostly

@@ -126,7 +126,7 @@ func (s *lineSize) push(lines []trace.Line) {
 	}
 }
 
-// Append implements analysis.Analysis: MODELS §9. The next segment's first
+// Append implements analysis.Analysis (MODELS §9). The next segment's first
 // touches are replayed on the stack; each is given the distance that it has in
 // the whole trace, or stays a first touch. Then the next segment's lines go on
 // top in their final order.

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// naiveHoled is a coherent stack as MODELS §6.4 draws it: a list of lines and holes.
+// naiveHoled is a coherent stack as MODELS §6.4 defines it: a list of lines and holes.
 type naiveHoled struct {
 	list []trace.Line
 	lost map[trace.Line]bool

@@ -11,12 +11,12 @@
 //  3. A directory (directory.go) knows of every line which cores have it, which one
 //     touched it last, and when. So it finds the stores that take a line from others,
 //     at no cost for lines that one core has alone, and the accesses that find a line
-//     touched last by another core, which Anger's model counts apart (§6.3).
+//     touched last by another core, which Anger's model counts apart (MODELS §6.3).
 //  4. Accesses are dealt out to their cores, each with a stack of its own for view 1,
 //     and one for view 4 in which lost lines leave holes (stack.Coherent). Further
 //     domains have a stack and a directory each.
 //  5. With both its distances at hand, each access tells why they differ: Wu and
-//     Yeung's dilation, overlap and interception (SASMM §2.3; overlap.go).
+//     Yeung's dilation, overlap and interception (MODELS §6.6; SASMM §2.3; overlap.go).
 //  6. A [Follower] gets, batch by batch, what every access finds on the coherent stack of
 //     its core. Package sites counts that by place in the code.
 //

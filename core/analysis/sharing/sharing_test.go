@@ -197,7 +197,7 @@ func TestTable2OfSASMM(t *testing.T) {
 	}
 }
 
-// The vector of MODELS §6.4: c fills the hole that a left.
+// The example of MODELS §6.4: c fills the hole that a left.
 func TestHoleIsFilled(t *testing.T) {
 	p := analyse(t, analysis.Spec{Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("abAcba", 1, 1, 2, 1, 1, 1), 0))
 	c := &p.Sharing[0].Cores[0].Coherent

@@ -1,5 +1,5 @@
-// Package sites tells which places in a program's code make its line accesses,
-// and to which data: the histogram of stack distances, split up.
+// Package sites splits the histogram of stack distances by the source locations that
+// make the line accesses, and by the data that they access (MODELS §15).
 //
 // A site is a load or a store in the code, where the trace numbers them (as
 // captured by "stackglass cc" and "stackglass trace"), or else an instruction's
@@ -49,8 +49,8 @@
 // then turns the same references into line accesses with distances, which Follow
 // counts by pair. Sums over pairs are the results by site and by object.
 //
-// Fetches, modifies and ranges are references as MODELS §1 says. Segments join
-// as in MODELS §9 (state.go).
+// MODELS §1 defines how fetches, modifies and ranges count. Segments are joined as in
+// MODELS §9 (state.go).
 package sites
 
 import (

@@ -1,6 +1,6 @@
-// Package memory gives what memory accesses cost on average, from the hit ratios of a
-// hierarchy: Santhi and Chennupati, Compute Node Models (LA-UR-17-20754), part 2; MODELS
-// §13.
+// Package memory computes the average cost of memory accesses from the hit ratios of a
+// hierarchy (MODELS §13.1; Santhi and Chennupati, Compute Node Models, LA-UR-17-20754,
+// part 2).
 //
 //  1. A reuse profile P(Δ) says how many lines were touched since the line of an access
 //     was ([Profile]). That of a program is the sum of those of its blocks, weighted by

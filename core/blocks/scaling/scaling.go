@@ -1,5 +1,5 @@
 // Package scaling predicts what the blocks of a program do at an input that was not run,
-// from runs at two or three small ones. Santhi and Chennupati (Compute Node Models,
+// from runs at two or three small ones (MODELS §17). Santhi and Chennupati (Compute Node Models,
 // LA-UR-17-20754, part 2) have a larger input take new counts N_i from new branch
 // probabilities, with the reuse profiles P(Δ|BB_i) as they are; here both are found from
 // what changes between the runs.

@@ -1,5 +1,5 @@
 // Package change tries changes to a program on the description of its loops
-// ([loops.Nest]): what it would refer to, and in which order, if its data lay elsewhere
+// ([loops.Nest]; MODELS §11.4): what it would refer to, and in which order, if its data lay elsewhere
 // or its loops were nested otherwise. The misses of the changed nest tell what the
 // change would gain, before anyone edits a line.
 //

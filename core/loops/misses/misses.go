@@ -1,6 +1,6 @@
 // Package misses computes the exact hits and misses of a folded trace in LRU caches,
 // in time that hardly grows with its trip counts: it simulates the tree of loops
-// ([loops.Tree]), not the trace.
+// ([loops.Tree]), not the trace (MODELS §11.2).
 //
 //  1. A loop is run iteration by iteration, and each access looks its line up, as in
 //     package simulate (MODELS §1): one access a line that a reference touches, a
@@ -71,7 +71,7 @@
 // and what is not in loops. [Result.Simulated] and [Result.Jumped] say how much. Trees of
 // millions of nodes at the top, as irregular traces fold to, are gone through twice: which
 // arrays there are has to be known before lines of one evict those of another. Threads
-// share the cache. Several levels are answered by the inclusive model (MODELS §3): each
+// share the cache. Several levels use the independent-level model (MODELS §3): each
 // sees every access, see [Levels]. Write-backs are not counted.
 package misses
 

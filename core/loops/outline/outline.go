@@ -5,10 +5,10 @@
 //     and trip counts only are one nest that runs several times. Counts are exact, and
 //     cost the same whatever the trip counts are: what a loop does in an iteration is a
 //     polynomial in the iteration's number (see [loops.Sum]).
-//  2. [Outline.Arrays] gives the arrays of a loop: its references, those together whose
-//     lines overlap (Balasubramanian, ScalaMemAnalysis, chapter 3, with the identity of
-//     arrays that LOOPS.md settles), with base, extent, a stride for each loop, and how
-//     much of the lines that they touch they use.
+//  2. [Outline.Arrays] returns the arrays of a loop, with base, extent, a stride for each
+//     loop, and the share of the bytes of their lines that they use. References whose
+//     line ranges overlap in the loop belong to one array (MODELS §11.3; Balasubramanian,
+//     ScalaMemAnalysis, chapter 3).
 package outline
 
 import (

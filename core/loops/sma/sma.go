@@ -2,7 +2,7 @@
 // composed loop by loop from which arrays are in the cache, without running through the
 // trace (Balasubramanian, ScalaMemAnalysis: A Compositional Approach to Cache Analysis of
 // Compressed Memory Traces, MS thesis, North Carolina State University, 2014; here, the
-// thesis). It is an estimate, and it is here so that its results can be held against exact
+// thesis; MODELS §11.3). It is an estimate, and it is here so that its results can be held against exact
 // ones: package misses counts on the same tree what SMA estimates.
 //
 //  1. An array is what a reference touches while a loop runs: a strided section (thesis

@@ -1,6 +1,6 @@
 // Package predict answers what the cores of a machine would do to their caches, and how
 // much sooner they would be done, when they share the work of an OpenMP program that was
-// traced with one thread (PPT-SASMM §3; MODELS §14).
+// traced with one thread (PPT-SASMM §3; MODELS §14.4).
 //
 //  1. For each number of cores, the run's trace is opened anew and the threads' references
 //     are mimicked (package multicore). Nothing is kept of them but counts, so that memory

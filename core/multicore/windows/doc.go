@@ -1,5 +1,5 @@
 // Package windows estimates hit rates of the cores' caches from a part of a mimicked trace,
-// block by block, as PPT-SASMM does (Barai et al., MEMSYS 2020, §3.4 to §3.6):
+// block by block, as PPT-SASMM does (MODELS §14.3; Barai et al., MEMSYS 2020, §3.4 to §3.6):
 //
 //  1. A window is an execution of a basic block. Some of each block are looked at, and give
 //     its conditional reuse profile P(D|BB_i): how the distances of its references are

@@ -48,7 +48,7 @@ func (m *Private) Do(e Event) (had bool) {
 	return way >= 0
 }
 
-// Holes is the stack with holes as MODELS §6.4 tells it, of one set: a list, from
+// Holes is the stack with holes of one set, as MODELS §6.4 defines it: a list, from
 // the top. For longer traces than the definition.
 type Holes struct {
 	entries []trace.Line // noLine: a hole
@@ -320,7 +320,7 @@ func chaseEvents(lines, gap, n int) (events []Event) {
 	return events
 }
 
-// RunCoherent checks [stack.Coherent]: the vector of MODELS §6.4, what [stack.Sets]
+// RunCoherent checks [stack.Coherent]: the example of MODELS §6.4, what [stack.Sets]
 // answers where nothing is lost, random events against lists with holes, in batches
 // of any length, and so many that stamps run out against simulated caches.
 func RunCoherent(t *testing.T) {

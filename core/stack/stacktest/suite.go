@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Run checks models made by fresh: the vectors of MODELS §1, random traces of
+// Run checks models made by fresh: the examples of MODELS §1, random traces of
 // every shape against the naive twin, long loops over few lines, batches of any
 // length, and the stack at the end.
 func Run(t *testing.T, fresh func() stack.Model) {
@@ -60,7 +60,7 @@ type Vector struct {
 
 const inf = stack.Cold
 
-// Vectors are the hand-made traces of MODELS §1.
+// Vectors are hand-made traces, the examples of MODELS §1 among them.
 var Vectors = []Vector{
 	{"SASMM Table 1", letters("abacbdda"), []uint32{inf, inf, 1, inf, 2, inf, 0, 3}},
 	{"SASMM Table 2, all threads", letters("acbaedbdab"), []uint32{inf, inf, inf, 2, inf, inf, 3, 1, 3, 2}},

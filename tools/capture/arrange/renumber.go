@@ -17,8 +17,8 @@ var errControl = errors.New("the control part of a chunk makes no sense")
 
 // renumberer gives the blocks of chunks other numbers. Of a chunk's three parts
 // only the control part names blocks, and that only where one follows that neither of the
-// two did that followed before, by its distance from the expected one (FORMAT.md,
-// "Chunks"). So the parts with values and tickets stay as they are, and of the
+// two did that followed before, by its distance from the expected one
+// (core/trace/sgt/FORMAT.md, "Chunks"). So the parts with values and tickets stay as they are, and of the
 // coder's state those two are all that has to be known. Block 0 keeps its number,
 // because chunks begin as if it had run.
 type renumberer struct {
@@ -67,7 +67,7 @@ func (r *renumberer) chunk(file io.ReaderAt, c chunk) (descriptor, []byte, error
 	return d, frame, err
 }
 
-// Of a token's first number (FORMAT.md, "The control part").
+// Parts of a token's first number (core/trace/sgt/FORMAT.md, "The control part").
 const (
 	tokenBlock   = 3 // mask: how its block is told
 	blockNext    = 0
@@ -148,8 +148,8 @@ func (r *renumberer) pack(others []byte) ([]byte, error) {
 	return r.packed.Bytes(), err
 }
 
-// prefix reads a prefix varint (FORMAT.md, "Integers"); n is its bytes, 0 if the
-// text ends within it.
+// prefix reads a prefix varint (core/trace/sgt/FORMAT.md, "Integers"); n is its number of
+// bytes, 0 if the text ends within it.
 func prefix(text []byte) (v uint64, n int) {
 	if len(text) == 0 {
 		return 0, 0

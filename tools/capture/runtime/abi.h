@@ -49,7 +49,7 @@ struct __sg_module {
 	uint32_t abi;               // SG_ABI
 	uint32_t blocks;            // number of blocks
 	struct __sg_block *block;   // in the order of the tables
-	const uint8_t *scale;       // scale of each value (FORMAT.md), in order of blocks
+	const uint8_t *scale;       // scale of each value (core/trace/sgt/FORMAT.md), in order of blocks
 	const uint8_t *tables;      // body of the module's MODL frame
 	uint64_t tables_bytes;
 	const void *const *object;  // address of each object of the tables; 0 where there is none

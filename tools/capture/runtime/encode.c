@@ -4,7 +4,7 @@
 #include "system.h"
 #include "words.h"
 
-// What is predicted of a value (FORMAT.md, "The coder's state").
+// What is predicted of a value (core/trace/sgt/FORMAT.md, "The coder's state").
 struct prediction {
 	uint64_t last, stride, link;
 };

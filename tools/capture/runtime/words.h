@@ -1,4 +1,4 @@
-// Integers as the container writes them (FORMAT.md, "Integers").
+// Integers as the container writes them (core/trace/sgt/FORMAT.md, "Integers").
 #ifndef STACKGLASS_WORDS_H
 #define STACKGLASS_WORDS_H
 

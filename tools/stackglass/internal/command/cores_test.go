@@ -51,7 +51,7 @@ func TestCoherentLevelIsSimulated(t *testing.T) {
 	}
 }
 
-// TestKernelTable keeps the table of testdata/kernels/README.md true.
+// TestKernelTable keeps the table of core/simulate/testdata/kernels/README.md true.
 func TestKernelTable(t *testing.T) {
 	const begin = "| kernel | caches |"
 	text, err := os.ReadFile(kernels + "README.md")

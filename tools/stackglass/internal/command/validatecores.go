@@ -42,11 +42,11 @@ func sortedCores(r simulate.Result) (cores [][]uint32) {
 	return cores
 }
 
-// views has a row for each level and model of MODELS §6 that says something of it,
-// beside what was simulated: for private levels, what each core would miss alone
-// (§6.1), Anger's formula (§6.3), and stacks that lose lines to other cores' stores
-// (§6.4); for shared ones the stack that cores share (§6.2). Misses are cut to those
-// of the level above in the same model.
+// views returns a row for each level and each model of MODELS §6 that answers for it,
+// beside the simulated misses. For private levels these are the private stacks
+// (MODELS §6.1), Anger's formula (MODELS §6.3) and the coherent stacks (MODELS §6.4); for
+// shared levels the concurrent stack (MODELS §6.2). Misses are limited to those of the
+// level above in the same model.
 func (v *validation) views(asker *hierarchy.CoreAsker) report.Table {
 	t := report.Table{Key: "views", Title: "Misses of all cores by each model of coherence, and as simulated", Columns: []report.Column{
 		{Key: "name", Label: "level"},

@@ -1,0 +1,129 @@
+package arch
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// models is the document whose sections comments cite as "MODELS §4" or "MODELS §6.4".
+const models = "core/MODELS.md"
+
+var (
+	section  = regexp.MustCompile(`(?m)^#{2,3} (\d+(?:\.\d+)?) `)
+	citation = regexp.MustCompile(`\bMODELS\b(?:\.md\b| §(\d+(?:\.\d+)?))?`)
+	document = regexp.MustCompile(`[%A-Za-z0-9_./-]+\.md\b`)
+	linkText = regexp.MustCompile(`\[[^\]]*\]\(`)
+	inner    = regexp.MustCompile(`\]\(#([^)]*)\)`)
+	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+// TestCitationsResolve checks that every cited section of core/MODELS.md exists, and every
+// cited Markdown document.
+func TestCitationsResolve(t *testing.T) {
+	sections := map[string]bool{}
+	for _, m := range section.FindAllStringSubmatch(read(t, models), -1) {
+		sections[m[1]] = true
+	}
+	citations := 0
+	walkBut(t, func(name string) bool { return skipped(name) && path.Base(name) != "testdata" }, func(name string) {
+		if !strings.Contains(" .go .vugu .js .md .c .h ", " "+path.Ext(name)+" ") || name == "tools/arch/citations_test.go" {
+			return
+		}
+		for i, line := range strings.Split(read(t, name), "\n") {
+			for _, m := range citation.FindAllStringSubmatch(line, -1) {
+				switch {
+				case strings.HasSuffix(m[0], ".md"): // a document, checked below
+				case m[1] == "":
+					t.Errorf("%s:%d: MODELS without a section; cite %s as in MODELS §6.4, on one line", name, i+1, models)
+				case !sections[m[1]]:
+					t.Errorf("%s:%d: %s has no section %s", name, i+1, models, m[1])
+				default:
+					citations++
+				}
+			}
+			for _, cited := range documents(name, line) {
+				if !resolves(root(t), name, cited) {
+					t.Errorf("%s:%d: there is no %s in this folder or those above it", name, i+1, cited)
+				}
+			}
+		}
+	})
+	if citations < 50 {
+		t.Errorf("only %d citations of %s were found", citations, models)
+	}
+}
+
+// TestModelsLinks checks that the links within core/MODELS.md, its table of contents among
+// them, lead to its headings.
+func TestModelsLinks(t *testing.T) {
+	text := read(t, models)
+	anchors := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		anchors[anchor(m[1])] = true
+	}
+	links := inner.FindAllStringSubmatch(text, -1)
+	for _, m := range links {
+		if !anchors[m[1]] {
+			t.Errorf("%s links to #%s, and no heading has that anchor", models, m[1])
+		}
+	}
+	if len(links) < 10 {
+		t.Errorf("%s has %d links to its sections, want a table of contents", models, len(links))
+	}
+}
+
+// anchor returns the link target that GitHub gives to a heading.
+func anchor(heading string) string {
+	keep := func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-', r == '_', r >= '0' && r <= '9', r >= 'a' && r <= 'z':
+			return r
+		}
+		return -1
+	}
+	return strings.Map(keep, strings.ToLower(heading))
+}
+
+// documents returns the Markdown files that a line of a file names. A link counts by its
+// target. Web addresses and formats such as %s/README.md do not count.
+func documents(file, line string) (names []string) {
+	if path.Ext(file) == ".md" {
+		line = linkText.ReplaceAllString(line, "(")
+	}
+	line = strings.ReplaceAll(line, `\n`, " ")
+	for _, name := range document.FindAllString(line, -1) {
+		if !strings.HasPrefix(name, "//") && !strings.Contains(name, "%") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// resolves reports whether a file that names cited means a file in its own folder or in one
+// of those above it, up to the root of the repository.
+func resolves(root, file, cited string) bool {
+	for dir := path.Dir(file); ; dir = path.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(path.Join(dir, cited)))); err == nil {
+			return true
+		}
+		if dir == "." {
+			return false
+		}
+	}
+}
+
+// read returns the text of a file of the repository.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
