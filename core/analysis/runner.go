@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -252,7 +253,7 @@ func restore(spec Spec, p *profile.Profile, program func() *trace.Program) ([]An
 
 // restored reads a state. The error tells that it is damaged, or of another spec.
 func (in *intake) restored(saved []byte) (*profile.Profile, position, error) {
-	d := profile.NewDecoder(saved)
+	d := codec.NewDecoder(saved)
 	rows, bad, toSkip, mergeable := d.Uint(), d.Uint(), d.Uint(), d.UintBelow(2) == 1
 	chosen := d.Uint()
 	if d.Err() != nil {

@@ -3,7 +3,7 @@ package blocks
 import (
 	"encoding/binary"
 
-	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
@@ -253,7 +253,7 @@ func DecodeRun(data []byte) (*Run, error) {
 
 // RunDecoder reads a run's binary form in its two parts.
 type RunDecoder struct {
-	d       *profile.Decoder
+	d       *codec.Decoder
 	version uint64
 	program []byte
 	err     error
@@ -261,7 +261,7 @@ type RunDecoder struct {
 
 // NewRunDecoder reads data, which Append wrote.
 func NewRunDecoder(data []byte) *RunDecoder {
-	c := &RunDecoder{d: profile.NewDecoder(data)}
+	c := &RunDecoder{d: codec.NewDecoder(data)}
 	if c.version = c.d.Uint(); c.d.Err() == nil && (c.version == 0 || c.version > RunVersion) {
 		c.err = &RunError{"they have a version that this program does not know; use a newer stackglass"}
 	}
@@ -277,7 +277,7 @@ func (c *RunDecoder) Program() (*trace.Program, error) {
 	if err := c.Err(); err != nil || len(c.program) == 0 {
 		return nil, err
 	}
-	d := profile.NewDecoder(c.program)
+	d := codec.NewDecoder(c.program)
 	modules := make([]trace.Module, d.Length(2))
 	for i := range modules {
 		modules[i].Name = d.String()

@@ -3,66 +3,96 @@ package profile
 import (
 	"math/bits"
 	"slices"
-	"strconv"
+
+	"github.com/stackglass/stackglass/core/codec"
 )
 
-func (c *Communication) encode(b []byte) []byte {
-	b = appendUint(b, uint64(c.Beyond), uint64(len(c.Granules)))
-	for i := range c.Granules {
-		g := &c.Granules[i]
-		b = appendFlows(appendUint(b, uint64(g.Bytes)), g.Flows)
-		for _, class := range g.Classes {
-			b = appendUint(b, class.Granules, class.References, class.Events)
+func (c *Communication) code(w *coder) {
+	if w.Reads() {
+		for i := range w.of.Locality {
+			w.most = max(w.most, w.of.longest(&w.of.Locality[i]))
+		}
+		w.crowded = "between so many threads that they take gigabytes; analyze fewer threads together"
+	}
+	w.U32(&c.Beyond)
+	codec.Bounded(w.Coder, &c.Granules, 3, func(g *Granule) {
+		w.U32(&g.Bytes)
+		w.flows(&g.Flows, uint64(g.Bytes))
+		for i := range g.Classes {
+			g.Classes[i].code(w)
+		}
+	})
+	codec.Slice(w.Coder, &c.Pairs, 7, func(p *SitePair) {
+		w.indices(&p.Producer, &p.Consumer, &p.Object)
+		w.U32s(&p.From, &p.To)
+		w.U64s(&p.Events, &p.Transfers)
+	})
+	w.U64(&c.Window)
+	codec.Bounded(w.Coder, &c.Windows, MaxFlowWindows, func(f *FlowWindow) { w.flows(&f.Flows, WordBytes) })
+	codec.Slice(w.Coder, &c.Owners, 4, w.ownership)
+	codec.Bounded(w.Coder, &c.False, MaxFalseSharing, func(f *FalseSharing) {
+		w.indices(&f.Object, &f.Sites[0], &f.Sites[1])
+		w.U64(&f.Offset)
+		w.U32s(&f.Threads[0], &f.Threads[1])
+		w.U64s(&f.Lines, &f.Events, &f.Misses)
+		w.U32(&f.Apart)
+	})
+	codec.Optional(w.Coder, &c.Sources, 4, func(s *SourceDistances) {
+		w.U32s(&s.From, &s.To)
+		s.Distances.code(w)
+		s.Transfers.code(w)
+	})
+	if w.Reads() && len(c.Granules) > 0 {
+		for _, f := range c.Granules[0].Flows {
+			c.Messages += f.Bytes
 		}
 	}
-	b = appendUint(b, uint64(len(c.Pairs)))
-	for i := range c.Pairs {
-		p := &c.Pairs[i]
-		b = appendUint(appendIndices(b, p.Producer, p.Consumer, p.Object), uint64(p.From), uint64(p.To), p.Events, p.Transfers)
-	}
-	b = appendUint(b, c.Window, uint64(len(c.Windows)))
-	for i := range c.Windows {
-		b = appendFlows(b, c.Windows[i].Flows)
-	}
-	b = appendUint(b, uint64(len(c.Owners)))
-	for i := range c.Owners {
-		b = c.Owners[i].encode(b)
-	}
-	b = appendUint(b, uint64(len(c.False)))
-	for i := range c.False {
-		f := &c.False[i]
-		b = appendIndices(b, f.Object, f.Sites[0], f.Sites[1])
-		b = appendUint(b, f.Offset, uint64(f.Threads[0]), uint64(f.Threads[1]), f.Lines, f.Events, f.Misses, uint64(f.Apart))
-	}
-	if c.Sources == nil {
-		return append(b, 0)
-	}
-	b = appendUint(append(b, 1), uint64(len(c.Sources)))
-	for i := range c.Sources {
-		s := &c.Sources[i]
-		b = s.Transfers.encode(s.Distances.encode(appendUint(b, uint64(s.From), uint64(s.To))))
-	}
-	return b
 }
 
-func (c *Communication) encodeLineSharing(b []byte) []byte {
-	b = appendUint(b, uint64(len(c.LineSharing)))
-	for i := range c.LineSharing {
-		l := &c.LineSharing[i]
-		b = appendUint(appendIndices(b, l.Object, l.Sites[0], l.Sites[1]), l.Offset, l.Lines, uint64(l.Owners), l.Moves, l.PingPongs, uint64(l.Apart),
-			uint64(l.Threads[0]), uint64(l.Threads[1]))
-	}
-	return b
+func (c *Communication) codeLineSharing(w *coder) {
+	codec.Bounded(w.Coder, &c.LineSharing, MaxLineSharing, func(l *LineSharing) {
+		w.indices(&l.Object, &l.Sites[0], &l.Sites[1])
+		w.U64s(&l.Offset, &l.Lines)
+		w.U32(&l.Owners)
+		w.U64s(&l.Moves, &l.PingPongs)
+		w.U32s(&l.Apart, &l.Threads[0], &l.Threads[1])
+	})
 }
 
-func (c *Communication) decodeLineSharing(r *Decoder) {
-	c.LineSharing = []LineSharing{}
-	for range r.UintBelow(MaxLineSharing + 1) {
-		c.LineSharing = append(c.LineSharing, LineSharing{
-			Object: r.index(), Sites: [2]uint32{r.index(), r.index()}, Offset: r.Uint(), Lines: r.Uint(), Owners: r.number32(), Moves: r.Uint(), PingPongs: r.Uint(),
-			Apart: r.number32(), Threads: [2]uint32{r.number32(), r.number32()},
-		})
+func (n *ClassCount) code(c *coder) { c.U64s(&n.Granules, &n.References, &n.Events) }
+
+// indices codes indices + 1, NoSite as 0.
+func (c *coder) indices(list ...*uint32) {
+	for _, i := range list {
+		c.Index(i)
 	}
+}
+
+// flows codes what goes between threads, in granules of so many bytes.
+func (c *coder) flows(list *[]Flow, bytes uint64) {
+	codec.Slice(c.Coder, list, 4, func(f *Flow) {
+		c.U32s(&f.From, &f.To)
+		if c.U64s(&f.Events, &f.Transfers); c.Reads() {
+			f.Bytes = f.Transfers * bytes
+		}
+	})
+}
+
+func (c *coder) ownership(o *Ownership) {
+	c.Index(&o.Object)
+	shift := bits.TrailingZeros64(o.PartBytes)
+	if codec.Below(c.Coder, &shift, 64); c.Reads() {
+		o.PartBytes = 1 << shift
+	}
+	c.U64(&o.First)
+	codec.Bounded(c.Coder, &o.Parts, MaxParts, func(p *OwnedPart) {
+		if c.U64(&p.References); p.References == 0 {
+			return
+		}
+		c.U32s(&p.FirstTouch, &p.Most, &p.Readers, &p.Writers)
+		codec.Below(c.Coder, &p.Class, uint64(NumSharingClasses))
+		c.U64(&p.Own)
+	})
 }
 
 func (p *Profile) checkLineSharing(c *Communication) error {
@@ -74,132 +104,6 @@ func (p *Profile) checkLineSharing(c *Communication) error {
 		}
 	}
 	return nil
-}
-
-func appendFlows(b []byte, flows []Flow) []byte {
-	b = appendUint(b, uint64(len(flows)))
-	for _, f := range flows {
-		b = appendUint(b, uint64(f.From), uint64(f.To), f.Events, f.Transfers)
-	}
-	return b
-}
-
-// appendIndices writes indices + 1, NoSite as 0.
-func appendIndices(b []byte, list ...uint32) []byte {
-	for _, i := range list {
-		b = appendUint(b, uint64(i+1))
-	}
-	return b
-}
-
-func (o *Ownership) encode(b []byte) []byte {
-	b = appendUint(appendIndices(b, o.Object), uint64(bits.TrailingZeros64(o.PartBytes)), o.First, uint64(len(o.Parts)))
-	for i := range o.Parts {
-		p := &o.Parts[i]
-		if b = appendUint(b, p.References); p.References != 0 {
-			b = appendUint(b, uint64(p.FirstTouch), uint64(p.Most), uint64(p.Readers), uint64(p.Writers), uint64(p.Class), p.Own)
-		}
-	}
-	return b
-}
-
-// communicationReader reads the section.
-type communicationReader struct {
-	*Decoder
-	most  uint64 // the longest distance that there can be
-	pages int    // of the histograms so far
-}
-
-func (p *Profile) decodeCommunication(d *Decoder) *Communication {
-	r := communicationReader{Decoder: d}
-	for i := range p.Locality {
-		r.most = max(r.most, p.longest(&p.Locality[i]))
-	}
-	c := &Communication{Beyond: r.number32()}
-	for range r.UintBelow(4) {
-		c.Granules = append(c.Granules, r.granule())
-	}
-	for range r.Length(7) {
-		c.Pairs = append(c.Pairs, SitePair{Producer: r.index(), Consumer: r.index(), Object: r.index(), From: r.number32(), To: r.number32(), Events: r.Uint(), Transfers: r.Uint()})
-	}
-	c.Window = r.Uint()
-	for range r.UintBelow(MaxFlowWindows + 1) {
-		c.Windows = append(c.Windows, FlowWindow{Flows: r.flows(WordBytes)})
-	}
-	for range r.Length(4) {
-		c.Owners = append(c.Owners, r.ownership())
-	}
-	for range r.UintBelow(MaxFalseSharing + 1) {
-		c.False = append(c.False, FalseSharing{
-			Object: r.index(), Sites: [2]uint32{r.index(), r.index()}, Offset: r.Uint(), Threads: [2]uint32{r.number32(), r.number32()},
-			Lines: r.Uint(), Events: r.Uint(), Misses: r.Uint(), Apart: r.number32(),
-		})
-	}
-	r.sources(c)
-	if len(c.Granules) > 0 {
-		for _, f := range c.Granules[0].Flows {
-			c.Messages += f.Bytes
-		}
-	}
-	return c
-}
-
-func (r *communicationReader) granule() (g Granule) {
-	g.Bytes = r.number32()
-	g.Flows = r.flows(uint64(g.Bytes))
-	for i := range g.Classes {
-		g.Classes[i] = ClassCount{r.Uint(), r.Uint(), r.Uint()}
-	}
-	return g
-}
-
-func (r *communicationReader) flows(bytes uint64) (list []Flow) {
-	for range r.Length(4) {
-		f := Flow{From: r.number32(), To: r.number32(), Events: r.Uint(), Transfers: r.Uint()}
-		f.Bytes = f.Transfers * bytes
-		list = append(list, f)
-	}
-	return list
-}
-
-// index reads an index that appendIndices wrote.
-func (r *Decoder) index() uint32 { return r.number32() - 1 }
-
-func (r *communicationReader) ownership() (o Ownership) {
-	o.Object, o.PartBytes, o.First = r.index(), 1<<r.UintBelow(64), r.Uint()
-	n := r.Length(1)
-	if n > MaxParts {
-		r.fail("more than " + strconv.Itoa(MaxParts) + " parts of a data object")
-		return o
-	}
-	o.Parts = make([]OwnedPart, n)
-	for i := range o.Parts {
-		p := &o.Parts[i]
-		if p.References = r.Uint(); p.References != 0 {
-			p.FirstTouch, p.Most, p.Readers, p.Writers = r.number32(), r.number32(), r.number32(), r.number32()
-			p.Class, p.Own = SharingClass(r.UintBelow(uint64(NumSharingClasses))), r.Uint()
-		}
-	}
-	return o
-}
-
-func (r *communicationReader) sources(c *Communication) {
-	if r.UintBelow(2) == 0 {
-		return
-	}
-	c.Sources = []SourceDistances{}
-	for range r.Length(4) {
-		c.Sources = append(c.Sources, SourceDistances{From: r.number32(), To: r.number32()})
-		s := &c.Sources[len(c.Sources)-1]
-		r.histogram(&s.Distances, r.most)
-		r.histogram(&s.Transfers, r.most)
-		if r.pages += len(s.Distances.pages) + len(s.Transfers.pages); r.pages > mostPages {
-			r.fail("distances so long between so many threads that they take gigabytes; analyze fewer threads together")
-		}
-		if r.err != nil {
-			return
-		}
-	}
 }
 
 // checkCommunication tests what ties the parts of the communication to each other.

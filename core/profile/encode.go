@@ -4,9 +4,8 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"io"
-	"slices"
 
-	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/codec"
 )
 
 // The binary form, .sgp. Integers are unsigned LEB128 varints ("uv") unless
@@ -142,7 +141,7 @@ func IsProfile(head []byte) bool {
 	return len(head) >= len(magic) && string(head[:len(magic)]) == magic
 }
 
-// Encode gives the profile's binary form.
+// Encode returns the profile's binary form.
 func (p *Profile) Encode() []byte {
 	w := appender{make([]byte, 0, 1<<12)}
 	_ = p.EncodeTo(&w) // an appender takes everything
@@ -167,31 +166,51 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	var sum [32]byte
 	w.digest.Sum(sum[:0])
 	if p.hasIntervals() {
-		w.section("smpi", p.encodeIntervals)
+		w.section("smpi", p.codeIntervals)
 	}
 	if c := p.Communication; c != nil && c.LineSharing != nil {
-		w.section("coml", c.encodeLineSharing)
+		w.section("coml", c.codeLineSharing)
 	}
 	if p.NoCommunication != AbsenceUnknown {
 		w.put("comx", []byte{byte(p.NoCommunication)})
 	}
 	if s := p.Segment; s != nil {
-		w.section("segm", s.encode)
+		w.section("segm", s.code)
 		w.payload = nil // it may be large, and nothing more is put together
-		for _, part := range []struct {
-			tag   string
-			state []byte
-		}{
-			{"segs", s.Sites}, {"segt", s.Touched}, {"segh", s.Sharing},
-			{"segc", s.Communication}, {"segb", s.Blocks}, {"segp", s.Sample}, {"segk", s.Kept}, {"segf", s.Shelved},
-		} {
-			if part.state != nil {
-				w.put(part.tag, part.state)
+		for _, tag := range stateTags {
+			if state := *s.state(tag); state != nil {
+				w.put(tag, state)
 			}
 		}
 	}
 	w.put(endTag, sum[:])
 	return w.err
+}
+
+// stateTags are the sections of what analyses keep in a segment, in their order.
+var stateTags = []string{"segs", "segt", "segh", "segc", "segb", "segp", "segk", "segf"}
+
+// state returns the field that a section holds, nil for other tags.
+func (s *Segment) state(tag string) *[]byte {
+	switch tag {
+	case "segs":
+		return &s.Sites
+	case "segt":
+		return &s.Touched
+	case "segh":
+		return &s.Sharing
+	case "segc":
+		return &s.Communication
+	case "segb":
+		return &s.Blocks
+	case "segp":
+		return &s.Sample
+	case "segk":
+		return &s.Kept
+	case "segf":
+		return &s.Shelved
+	}
+	return nil
 }
 
 // Digest is the SHA-256 of the profile's canonical sections: equal for the same
@@ -204,36 +223,36 @@ func (p *Profile) Digest() (sum [32]byte) {
 }
 
 func (p *Profile) canonical(w *writer) {
-	w.section("INPT", p.Input.encode)
-	w.section("TOTL", p.Totals.encode)
-	w.section("STAT", p.State.encode)
+	w.section("INPT", p.Input.code)
+	w.section("TOTL", p.Totals.code)
+	w.section("STAT", p.State.code)
 	if p.Sampled != nil {
-		w.section("SAMP", p.Sampled.encode)
+		w.section("SAMP", p.Sampled.code)
 	}
 	if p.Predicted != nil {
-		w.section("PRED", p.Predicted.encode)
+		w.section("PRED", p.Predicted.code)
 	}
 	for i := range p.Locality {
-		w.inPieces("LOCA", p.Locality[i].encode)
-		w.section("WIND", p.Locality[i].encodeWindows)
+		w.inPieces("LOCA", p.Locality[i].code)
+		w.section("WIND", p.Locality[i].codeWindows)
 		if p.Locality[i].Sets != nil {
-			w.section("SETS", p.Locality[i].encodeSets)
+			w.section("SETS", p.Locality[i].codeSets)
 		}
 	}
 	if p.Sites != nil {
-		w.section("SITE", p.Sites.encode)
+		w.section("SITE", p.Sites.code)
 	}
 	if p.Counters != nil {
-		w.section("CNTR", p.Counters.encode)
+		w.section("CNTR", p.Counters.code)
 	}
 	for i := range p.Sharing {
-		w.section("SHAR", p.Sharing[i].encode)
+		w.section("SHAR", p.Sharing[i].code)
 	}
 	if p.Sites != nil && p.Sites.Coherent != nil {
-		w.section("SCOH", p.Sites.Coherent.encode)
+		w.section("SCOH", p.Sites.codeCoherent)
 	}
 	if p.Communication != nil {
-		w.section("COMM", p.Communication.encode)
+		w.section("COMM", p.Communication.code)
 	}
 	if p.Loops != nil {
 		w.put("LOOP", p.Loops)
@@ -270,8 +289,10 @@ type writer struct {
 func newWriter(to io.Writer) *writer { return &writer{to: to, digest: newHash()} }
 
 // section puts one together and sends it.
-func (w *writer) section(tag string, encode func([]byte) []byte) {
-	w.payload = encode(w.payload[:0])
+func (w *writer) section(tag string, code func(*coder)) {
+	c := coder{Coder: codec.Writer(w.payload[:0])}
+	code(&c)
+	w.payload = c.Out
 	w.put(tag, w.payload)
 }
 
@@ -286,18 +307,14 @@ func (w *writer) put(tag string, payload []byte) {
 const pieceBytes = 1 << 16
 
 // inPieces puts a section together twice, to know its length, and sends it in pieces.
-// encode calls full with every piece, and goes on with what that gives.
-func (w *writer) inPieces(tag string, encode func(b []byte, full func([]byte) []byte) []byte) {
+func (w *writer) inPieces(tag string, code func(*coder)) {
 	length := 0
-	piece := encode(w.payload[:0], func(b []byte) []byte {
-		length += len(b)
-		return b[:0]
-	})
-	check := w.head(tag, length+len(piece))
-	w.payload = encode(piece[:0], func(b []byte) []byte {
-		w.body(tag, b, &check)
-		return b[:0]
-	})
+	count := coder{Coder: codec.Writer(w.payload[:0]), full: func(b []byte) { length += len(b) }}
+	code(&count)
+	check := w.head(tag, length+len(count.Out))
+	send := coder{Coder: codec.Writer(count.Out[:0]), full: func(b []byte) { w.body(tag, b, &check) }}
+	code(&send)
+	w.payload = send.Out
 	w.body(tag, w.payload, &check)
 	w.send(binary.LittleEndian.AppendUint32(nil, check))
 }
@@ -322,141 +339,4 @@ func (w *writer) send(b []byte) {
 	if w.err == nil {
 		_, w.err = w.to.Write(b)
 	}
-}
-
-func appendUint(b []byte, values ...uint64) []byte {
-	for _, v := range values {
-		b = binary.AppendUvarint(b, v)
-	}
-	return b
-}
-
-func appendString(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
-// appendThreads writes nil as 0 and a list, even an empty one, as 1 and the list.
-func appendThreads(b []byte, threads []uint32) []byte {
-	if threads == nil {
-		return append(b, 0)
-	}
-	b = appendUint(append(b, 1), uint64(len(threads)))
-	for _, t := range threads {
-		b = appendUint(b, uint64(t))
-	}
-	return b
-}
-
-func zigzag(d int64) uint64 { return uint64(d<<1) ^ uint64(d>>63) }
-
-func (in *Input) encode(b []byte) []byte {
-	var flags uint64
-	for i, set := range []bool{in.Header.Threads, in.Header.PCs, in.Header.Sizes, in.Header.Sliced} {
-		if set {
-			flags |= 1 << i
-		}
-	}
-	b = appendString(b, in.Header.Format)
-	b = appendUint(b, flags, uint64(in.Kinds), in.Skip, in.Limit)
-	return appendThreads(b, in.Threads)
-}
-
-func (t *Totals) encode(b []byte) []byte {
-	b = appendUint(b, t.References[:]...)
-	b = appendUint(b, t.Bytes[:]...)
-	b = appendUint(b, t.Unselected, t.BadRecords)
-	return appendThreads(b, t.Threads)
-}
-
-func (s *State) encode(b []byte) []byte {
-	if !s.Partial {
-		return appendString(append(b, 0), s.Reason)
-	}
-	return appendString(append(b, 1), s.Reason)
-}
-
-func (l *Locality) encode(b []byte, full func([]byte) []byte) []byte {
-	b = appendUint(b, uint64(l.LineBytes), uint64(len(l.Kinds)))
-	for i := range l.Kinds {
-		k := &l.Kinds[i]
-		b = k.Distances.encodeIn(appendUint(b, uint64(k.Kind), k.Cold), full)
-	}
-	return b
-}
-
-func (h *Histogram) encode(b []byte) []byte {
-	return h.encodeIn(b, func(b []byte) []byte { return b })
-}
-
-// encodeIn hands what it has written to full whenever that is a piece.
-func (h *Histogram) encodeIn(b []byte, full func([]byte) []byte) []byte {
-	var n uint64
-	for range h.All() {
-		n++
-	}
-	b = binary.AppendUvarint(b, n)
-	last := ^uint64(0)
-	for d, count := range h.All() {
-		if b = binary.AppendUvarint(binary.AppendUvarint(b, d-last), count); len(b) >= pieceBytes {
-			b = full(b)
-		}
-		last = d
-	}
-	return b
-}
-
-func (l *Locality) encodeWindows(b []byte) []byte {
-	w := &l.Windows
-	b = appendUint(b, uint64(l.LineBytes), w.References, w.First, uint64(len(w.Rows)))
-	for i := range w.Rows {
-		var mask uint64
-		for bin, count := range w.Rows[i] {
-			if count != 0 {
-				mask |= 1 << bin
-			}
-		}
-		b = appendUint(b, mask)
-		for _, count := range w.Rows[i] {
-			if count != 0 {
-				b = appendUint(b, count)
-			}
-		}
-	}
-	return appendUint(b, w.Distinct...)
-}
-
-func (s *Segment) encode(b []byte) []byte {
-	b = appendUint(b, s.Start, uint64(len(s.Lines)))
-	for i := range s.Lines {
-		l := &s.Lines[i]
-		b = appendUint(b, uint64(len(l.FirstTouches)))
-		var line trace.Line
-		reference := s.Start
-		for _, t := range l.FirstTouches {
-			b = appendUint(b, t.Reference-reference, zigzag(int64(t.Line-line)), uint64(t.Kind))
-			reference, line = t.Reference, t.Line
-		}
-		b = AppendStack(b, l.Stack)
-	}
-	if !slices.ContainsFunc(s.Lines, func(l SegmentLines) bool { return l.WorkingSets != nil }) {
-		return b
-	}
-	for i := range s.Lines {
-		b = appendUint(b, uint64(len(s.Lines[i].WorkingSets)))
-		for _, lines := range s.Lines[i].WorkingSets {
-			b = appendUint(appendUint(b, uint64(len(lines))), lines...)
-		}
-	}
-	return b
-}
-
-// AppendStack writes an LRU stack the way profiles and checkpoints hold it.
-func AppendStack(b []byte, stack []trace.Line) []byte {
-	b = appendUint(b, uint64(len(stack)))
-	var line trace.Line
-	for _, l := range stack {
-		b = appendUint(b, zigzag(int64(l-line)))
-		line = l
-	}
-	return b
 }

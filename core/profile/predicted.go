@@ -8,12 +8,9 @@ type Predicted struct {
 	How   string // the work was divided and the cores' references were ordered, in the words of the command line
 }
 
-func (p *Predicted) encode(b []byte) []byte {
-	return appendString(appendUint(b, uint64(p.Cores)), p.How)
-}
-
-func decodePredicted(r *Decoder) *Predicted {
-	return &Predicted{Cores: uint32(r.UintBelow(1 << 32)), How: r.String()}
+func (p *Predicted) code(c *coder) {
+	c.U32(&p.Cores)
+	c.Text(&p.How)
 }
 
 // check tests that there are no more threads than cores.

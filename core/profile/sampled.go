@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -125,31 +126,17 @@ func BoundAt(bounds []Bound, capacityLines uint64) Bound {
 	return b
 }
 
-func (s *Sampled) encode(b []byte) []byte {
-	b = appendUint(b, uint64(s.Mode), s.Seed, s.Threshold, s.MostLines, s.Gap, s.On, s.Period, s.Read, uint64(len(s.Sizes)))
-	for i := range s.Sizes {
-		z := &s.Sizes[i]
-		b = appendUint(b, uint64(z.LineBytes), z.Threshold, z.Analysed, z.Samples, z.Lines, z.Censored, uint64(len(z.Bounds)))
-		for _, x := range z.Bounds {
-			b = appendUint(b, x.Low, x.High)
-		}
-	}
-	return b
+func (s *Sampled) code(c *coder) {
+	codec.Below(c.Coder, &s.Mode, uint64(numSampleModes))
+	c.U64s(&s.Seed, &s.Threshold, &s.MostLines, &s.Gap, &s.On, &s.Period, &s.Read)
+	codec.Slice(c.Coder, &s.Sizes, 7, func(z *SampledSize) {
+		codec.Below(c.Coder, &z.LineBytes, MaxLineBytes+1)
+		c.U64s(&z.Threshold, &z.Analysed, &z.Samples, &z.Lines, &z.Censored)
+		codec.Slice(c.Coder, &z.Bounds, 2, c.bound)
+	})
 }
 
-func decodeSampled(r *Decoder) *Sampled {
-	s := &Sampled{Mode: SampleMode(r.UintBelow(uint64(numSampleModes))), Seed: r.Uint(), Threshold: r.Uint(), MostLines: r.Uint(),
-		Gap: r.Uint(), On: r.Uint(), Period: r.Uint(), Read: r.Uint()}
-	for range r.Length(7) {
-		z := SampledSize{LineBytes: uint32(r.UintBelow(MaxLineBytes + 1)), Threshold: r.Uint(), Analysed: r.Uint(),
-			Samples: r.Uint(), Lines: r.Uint(), Censored: r.Uint()}
-		for range r.Length(2) {
-			z.Bounds = append(z.Bounds, Bound{r.Uint(), r.Uint()})
-		}
-		s.Sizes = append(s.Sizes, z)
-	}
-	return s
-}
+func (c *coder) bound(b *Bound) { c.U64s(&b.Low, &b.High) }
 
 // check tests that there is an estimate for each line size, and that intervals are
 // intervals.

@@ -44,58 +44,6 @@ func (t *SetTable) Add(other *SetTable) {
 	}
 }
 
-func (l *Locality) encodeSets(b []byte) []byte {
-	return l.Sets.encode(appendUint(b, uint64(l.LineBytes)))
-}
-
-func (t *SetTable) encode(b []byte) []byte {
-	for a := range t.Depths {
-		row := &t.Depths[a]
-		var mask uint64
-		for d, n := range row {
-			if n != 0 {
-				mask |= 1 << d
-			}
-		}
-		b = appendUint(b, mask)
-		for _, n := range row {
-			if n != 0 {
-				b = appendUint(b, n)
-			}
-		}
-	}
-	return b
-}
-
-// decodeSets reads the set table of the line size whose windows came last.
-func (p *Profile) decodeSets(r *Decoder) {
-	if len(p.Locality) == 0 {
-		r.fail("set tables before any histogram")
-		return
-	}
-	l := &p.Locality[len(p.Locality)-1]
-	if r.Uint() != uint64(l.LineBytes) || l.Windows.References == 0 {
-		r.fail("set tables of another line size than the windows before them")
-	}
-	if l.Sets != nil {
-		r.fail("the set tables of a line size again")
-		return
-	}
-	l.Sets = new(SetTable)
-	l.Sets.decode(r)
-}
-
-func (t *SetTable) decode(r *Decoder) {
-	for a := range t.Depths {
-		mask := r.UintBelow(1 << MaxWays)
-		for d := range t.Depths[a] {
-			if mask>>d&1 != 0 {
-				t.Depths[a][d] = r.Uint()
-			}
-		}
-	}
-}
-
 // checkSets tests what holds in every set table: one set is the histogram, no
 // row counts more than all finite distances, and more sets never bring an access
 // deeper into its own (MODELS §4).

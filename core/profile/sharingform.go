@@ -2,59 +2,52 @@ package profile
 
 import (
 	"slices"
-	"strconv"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-func (s *Sharing) encode(b []byte) []byte {
-	b = appendUint(b, uint64(s.LineBytes), uint64(len(s.Cores)))
-	for i := range s.Cores {
-		c := &s.Cores[i]
-		b = appendAscending(b, c.Threads)
-		b = c.Private.encode(b)
-		b = c.Foreign.encode(b)
-		b = c.Coherent.StackCounts.encode(b)
-		b = c.Coherent.Lost.encode(b)
-		b = appendUint(b, c.Coherent.Invalidations)
-	}
-	b = appendUint(b, uint64(len(s.Domains)))
-	for i := range s.Domains {
-		b = s.Domains[i].encode(b)
-	}
-	return b
-}
-
-func (d *Domain) encode(b []byte) []byte {
-	b = appendAscending(b, d.Cores)
-	for i := range d.Members {
-		m := &d.Members[i]
-		b = m.Distances.encode(appendUint(b, m.Cold))
-		for _, n := range m.Change.counts() {
-			b = appendUint(b, *n)
+func (s *Sharing) code(c *coder) {
+	c.U32(&s.LineBytes)
+	if c.Reads() {
+		l := c.of.LocalityAt(s.LineBytes)
+		if l == nil || s.LineBytes <= c.above {
+			c.In.Fail("stacks of threads at line sizes that have no histogram or are not ascending")
+			return
 		}
+		c.most, c.crowded = c.of.longest(l), "at so many cores that they take gigabytes; analyze fewer cores together"
 	}
-	return d.Foreign.encode(d.Sets.encode(b))
+	codec.Bounded(c.Coder, &s.Cores, MaxCores, func(k *Core) {
+		c.ascending(&k.Threads, 1<<32)
+		k.Private.code(c)
+		k.Foreign.code(c)
+		k.Coherent.StackCounts.code(c)
+		k.Coherent.Lost.code(c)
+		c.U64(&k.Coherent.Invalidations)
+	})
+	codec.Bounded(c.Coder, &s.Domains, MaxDomains, func(d *Domain) {
+		c.ascending(&d.Cores, uint64(len(s.Cores)))
+		codec.Members(c.Coder, &d.Members, len(d.Cores), func(m *Member) {
+			c.U64(&m.Cold)
+			m.Distances.code(c)
+			for _, n := range m.Change.counts() {
+				c.U64(n)
+			}
+		})
+		d.Sets.code(c)
+		d.Foreign.code(c)
+	})
 }
 
-func (c *StackCounts) encode(b []byte) []byte {
-	return c.Sets.encode(c.Distances.encode(appendUint(b, c.Cold)))
+func (s *StackCounts) code(c *coder) {
+	c.U64(&s.Cold)
+	s.Distances.code(c)
+	s.Sets.code(c)
 }
 
 // counts are the changes in the order of the binary form.
 func (c *Change) counts() [5]*uint64 {
 	return [5]*uint64{&c.Same, &c.Dilated, &c.Overlapped, &c.Intercepted, &c.Brought}
-}
-
-// appendAscending writes a list of ascending numbers as differences.
-func appendAscending(b []byte, list []uint32) []byte {
-	b = appendUint(b, uint64(len(list)))
-	next := uint64(0)
-	for _, n := range list {
-		b = appendUint(b, uint64(n)-next)
-		next = uint64(n) + 1
-	}
-	return b
 }
 
 // longest is the longest distance that there can be at a line size: estimates of stacks
@@ -70,95 +63,6 @@ func (p *Profile) longest(l *Locality) uint64 {
 // make a histogram with room for every distance up to a far one, and there may be
 // thousands of histograms.
 const mostPages = 1 << 20
-
-// sharingReader reads the section.
-type sharingReader struct {
-	*Decoder
-	most  uint64 // the longest distance that there can be
-	pages int    // of the histograms so far
-}
-
-// decodeSharing adds what is known of the threads at a line size, larger than
-// those before.
-func (p *Profile) decodeSharing(d *Decoder) {
-	s := Sharing{LineBytes: d.number32()}
-	l := p.LocalityAt(s.LineBytes)
-	if n := len(p.Sharing); l == nil || n > 0 && s.LineBytes <= p.Sharing[n-1].LineBytes {
-		d.fail("stacks of threads at line sizes that have no histogram or are not ascending")
-		return
-	}
-	r := sharingReader{Decoder: d, most: p.longest(l)}
-	for range r.UintBelow(MaxCores + 1) {
-		s.Cores = append(s.Cores, Core{})
-		r.core(&s.Cores[len(s.Cores)-1])
-		if r.err != nil {
-			return
-		}
-	}
-	for range r.UintBelow(MaxDomains + 1) {
-		s.Domains = append(s.Domains, Domain{})
-		r.domain(&s.Domains[len(s.Domains)-1], len(s.Cores))
-		if r.err != nil {
-			return
-		}
-	}
-	p.Sharing = append(p.Sharing, s)
-}
-
-func (r *sharingReader) core(c *Core) {
-	c.Threads = r.ascending(1 << 32)
-	r.counts(&c.Private)
-	r.counts(&c.Foreign)
-	r.counts(&c.Coherent.StackCounts)
-	r.distances(&c.Coherent.Lost)
-	c.Coherent.Invalidations = r.Uint()
-}
-
-func (r *sharingReader) domain(d *Domain, cores int) {
-	d.Cores = r.ascending(uint64(cores))
-	d.Members = make([]Member, len(d.Cores))
-	for i := range d.Members {
-		m := &d.Members[i]
-		m.Cold = r.Uint()
-		r.distances(&m.Distances)
-		for _, n := range m.Change.counts() {
-			*n = r.Uint()
-		}
-	}
-	d.Sets.decode(r.Decoder)
-	r.counts(&d.Foreign)
-}
-
-func (r *sharingReader) counts(c *StackCounts) {
-	c.Cold = r.Uint()
-	r.distances(&c.Distances)
-	c.Sets.decode(r.Decoder)
-}
-
-func (r *sharingReader) distances(h *Histogram) {
-	r.histogram(h, r.most)
-	if r.pages += len(h.pages); r.pages > mostPages {
-		r.fail("distances so long at so many cores that they take gigabytes; analyze fewer cores together")
-	}
-}
-
-// ascending reads what appendAscending wrote; all are below limit.
-func (r *Decoder) ascending(limit uint64) []uint32 {
-	list := make([]uint32, 0, r.Length(1))
-	next := uint64(0)
-	for range cap(list) {
-		n := next + r.UintBelow(limit)
-		if n >= limit {
-			r.fail("a list of numbers that are not below " + strconv.FormatUint(limit, 10))
-		}
-		if r.err != nil {
-			return nil
-		}
-		list = append(list, uint32(n))
-		next = n + 1
-	}
-	return list
-}
 
 // checkSharing tests what ties the stacks of threads to each other, and to the
 // histogram of their line size, which is that of the domain of all cores.

@@ -1,5 +1,7 @@
 package profile
 
+import "github.com/stackglass/stackglass/core/codec"
+
 // CoherentSites counts the line accesses of sites and data objects on the coherent
 // stacks of the cores that made them ([Core].Coherent), so that the misses of private
 // caches are known by site. In sum they are the cores' counts, in bins.
@@ -46,49 +48,18 @@ func (r *CoherentReuse) Accesses() uint64 {
 	return n
 }
 
-const measuredFlag = 1 // of section SCOH
-
-func (s *CoherentSites) encode(b []byte) []byte {
-	w := packer{out: b}
-	var flags uint64
-	if s.Measured {
-		flags = measuredFlag
+func (s *Sites) codeCoherent(c *coder) {
+	if c.Flag(&s.Coherent.Measured); s.Coherent.Measured {
+		c.capacities = len(s.Capacities)
 	}
-	w.uint(flags)
-	for _, list := range [][]CoherentReuse{s.Code, s.Data} {
-		for i := range list {
-			w.uint(list[i].Cold)
-			w.binCounts(list[i].Bins)
-			w.binCounts(list[i].Lost)
-			w.used(list[i].Used)
-		}
+	code := func(r *CoherentReuse) {
+		c.U64(&r.Cold)
+		c.binCounts(&r.Bins)
+		c.binCounts(&r.Lost)
+		c.utilisation(&r.Used)
 	}
-	return w.out
-}
-
-// decodeCoherent reads what encode wrote, for the sites that the profile has.
-func (p *Profile) decodeCoherent(d *Decoder) {
-	if p.Sites == nil {
-		d.fail("coherent stacks of sites without sites")
-		return
-	}
-	r := sitesReader{Decoder: d}
-	measured := r.UintBelow(2*measuredFlag) == measuredFlag
-	if measured {
-		r.capacities = len(p.Sites.Capacities)
-	}
-	p.Sites.Coherent = &CoherentSites{Measured: measured, Code: r.coherent(len(p.Sites.Code)), Data: r.coherent(len(p.Sites.Data))}
-}
-
-func (r *sitesReader) coherent(n int) (list []CoherentReuse) {
-	for range n {
-		c := CoherentReuse{Cold: r.Uint(), Bins: r.binCounts(), Lost: r.binCounts(), Used: r.utilisation()}
-		if r.err != nil {
-			return nil
-		}
-		list = append(list, c)
-	}
-	return list
+	codec.Members(c.Coder, &s.Coherent.Code, len(s.Code), code)
+	codec.Members(c.Coder, &s.Coherent.Data, len(s.Data), code)
 }
 
 // checkCoherent tests that each site has its accesses on the coherent stacks, too, and

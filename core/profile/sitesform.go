@@ -1,8 +1,7 @@
 package profile
 
 import (
-	"slices"
-
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -12,10 +11,8 @@ import (
 // function, file and line, so that a site takes a few bytes besides its counts.
 
 const (
-	siteNumbers  = 7
-	siteTexts    = 5
-	objectsFlag  = 1 // of section SITE
-	previousFlag = 2
+	siteNumbers = 7
+	siteTexts   = 5
 )
 
 // noSiteYet is what the first site is told from.
@@ -49,268 +46,121 @@ func (s *Site) setNumbers(n *[siteNumbers]uint64, last *Site) bool {
 	return (n[0]|n[6])>>32 == 0 && uint64(line|column)>>32 == 0 && kind < trace.NumKinds
 }
 
+func zigzag(d int64) uint64 { return uint64(d<<1) ^ uint64(d>>63) }
+
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
 func (s *Site) texts() [siteTexts]*string {
 	return [siteTexts]*string{&s.Module, &s.Function, &s.File, &s.Type, &s.Variable}
 }
 
-func (s *Sites) encode(b []byte) []byte {
-	body := packer{names: stringTable{number: map[string]uint64{}}}
-	body.sites(s.Code)
-	body.objects(s.Data)
-	w := packer{out: b}
-	var flags uint64
-	if s.Data != nil {
-		flags |= objectsFlag
+func (s *Sites) code(c *coder) {
+	c.U32(&s.LineBytes)
+	objects := s.Data != nil
+	c.Flags(&objects, &s.Previous)
+	c.capacities = len(s.Capacities)
+	if codec.Below(c.Coder, &c.capacities, MaxCapacities+1); c.Reads() && c.capacities > 0 {
+		s.Capacities, s.Ways = make([]uint64, c.capacities), make([]uint32, c.capacities)
 	}
-	if s.Previous {
-		flags |= previousFlag
+	for i := range s.Capacities {
+		c.U64(&s.Capacities[i])
+		c.U32(&s.Ways[i])
 	}
-	w.uint(uint64(s.LineBytes))
-	w.uint(flags)
-	w.uint(uint64(len(s.Capacities)))
-	for i, c := range s.Capacities {
-		w.uint(c)
-		w.uint(uint64(s.Ways[i]))
+	if c.Reads() && objects {
+		s.Data = []DataObject{}
 	}
-	w.uint(uint64(len(body.names.list)))
-	for _, name := range body.names.list {
-		w.out = appendString(w.out, name)
-	}
-	return append(w.out, body.out...)
+	c.named(func() {
+		last := &noSiteYet
+		codec.Slice(c.Coder, &s.Code, 4+2*c.capacities, func(s *Site) {
+			s.code(c, last)
+			c.Masked(s.Strides[:])
+			s.Reuse.code(c)
+			last = s
+		})
+		codec.Slice(c.Coder, &s.Data, 11+2*c.capacities, func(o *DataObject) {
+			codec.Below(c.Coder, &o.Kind, uint64(numObjectKinds))
+			c.Index(&o.Number)
+			c.name(&o.Name)
+			c.name(&o.Function)
+			c.name(&o.File)
+			c.U32(&o.Line)
+			c.U64s(&o.Blocks, &o.Bytes, &o.References)
+			o.Reuse.code(c)
+		})
+	})
+	c.Check(objects || len(s.Data) == 0, "data objects where there are none")
 }
 
-func (w *packer) sites(list []Site) {
-	w.uint(uint64(len(list)))
-	last := &noSiteYet
-	for i := range list {
-		s := &list[i]
-		w.site(s, last)
-		w.masked(s.Strides[:])
-		w.reuse(&s.Reuse)
-		last = s
-	}
-}
-
-// site writes what tells s from the site before.
-func (w *packer) site(s, last *Site) {
-	numbers, texts, before := s.numbers(last), s.texts(), last.texts()
+// code codes what tells s from the site before.
+func (s *Site) code(c *coder, last *Site) {
 	var mask uint64
-	for i, n := range numbers {
-		if n != 0 {
-			mask |= 1 << i
-		}
-	}
-	for i := range texts {
-		if *texts[i] != *before[i] {
-			mask |= 1 << (siteNumbers + i)
-		}
-	}
-	w.uint(mask)
-	for _, n := range numbers {
-		if n != 0 {
-			w.uint(n)
-		}
-	}
-	for i := range texts {
-		if *texts[i] != *before[i] {
-			w.name(*texts[i])
-		}
-	}
-}
-
-// masked writes a mask of the counts that are not zero, then those.
-func (w *packer) masked(counts []uint64) {
-	var mask uint64
-	for i, n := range counts {
-		if n != 0 {
-			mask |= 1 << i
-		}
-	}
-	w.uint(mask)
-	for _, n := range counts {
-		if n != 0 {
-			w.uint(n)
-		}
-	}
-}
-
-func (w *packer) reuse(r *Reuse) {
-	w.uint(r.Cold)
-	w.binCounts(r.Bins)
-	w.used(r.Used)
-	w.uint(uint64(len(r.Before)))
-	site := uint32(0)
-	for _, c := range r.Before {
-		w.uint(uint64(c.Site - site))
-		w.uint(c.Count)
-		site = c.Site + 1
-	}
-}
-
-func (w *packer) used(list []Utilisation) {
-	for _, u := range list {
-		w.uint(u.Fetched)
-		w.uint(u.BytesUsed)
-	}
-}
-
-// binCounts writes ascending bins as differences.
-func (w *packer) binCounts(list []BinCount) {
-	w.uint(uint64(len(list)))
-	next := uint8(0)
-	for _, b := range list {
-		w.uint(uint64(b.Bin - next))
-		w.uint(b.Count)
-		next = b.Bin + 1
-	}
-}
-
-func (w *packer) objects(list []DataObject) {
-	w.uint(uint64(len(list)))
-	for i := range list {
-		o := &list[i]
-		w.uint(uint64(o.Kind))
-		w.uint(uint64(o.Number + 1)) // NoSite is 0
-		w.name(o.Name)
-		w.name(o.Function)
-		w.name(o.File)
-		w.uint(uint64(o.Line))
-		w.uint(o.Blocks)
-		w.uint(o.Bytes)
-		w.uint(o.References)
-		w.reuse(&o.Reuse)
-	}
-}
-
-// sitesReader reads the section.
-type sitesReader struct {
-	*Decoder
-	names      []string
-	capacities int
-	bins       []BinCount // room for those of the next sites, so that they are no million small slices
-	used       []Utilisation
-	before     []SiteCount
-}
-
-func decodeSites(d *Decoder) *Sites {
-	r := sitesReader{Decoder: d}
-	s := &Sites{LineBytes: r.number32()}
-	flags := r.UintBelow(2 * previousFlag)
-	s.Previous = flags&previousFlag != 0
-	for range r.Length(2) {
-		s.Capacities, s.Ways = append(s.Capacities, r.Uint()), append(s.Ways, r.number32())
-	}
-	if r.capacities = len(s.Capacities); r.capacities > MaxCapacities {
-		r.fail("utilisation for more capacities than there can be")
-		return nil
-	}
-	r.names = make([]string, r.Length(1))
-	for i := range r.names {
-		r.names[i] = r.String()
-	}
-	s.Code = r.sites()
-	s.Data = r.objects()
-	if flags&objectsFlag == 0 {
-		if len(s.Data) > 0 {
-			r.fail("data objects where there are none")
-		}
-		s.Data = nil
-	}
-	return s
-}
-
-func (r *sitesReader) name() string {
-	if i := r.UintBelow(uint64(len(r.names))); r.err == nil {
-		return r.names[i]
-	}
-	return ""
-}
-
-// believedSites is how many sites are given memory before they were read: they take
-// much, and to move them as they become more took half of the time.
-const believedSites = 1 << 14
-
-func (r *sitesReader) sites() (list []Site) {
-	last := &noSiteYet
-	n := r.Length(4 + 2*r.capacities)
-	list = slices.Grow(list, min(n, believedSites))
-	for range n {
-		s := *last
-		r.site(&s, last)
-		mask := r.UintBelow(1 << NumStrides)
-		for c := range s.Strides {
-			s.Strides[c] = 0
-			if mask>>c&1 != 0 {
-				s.Strides[c] = r.Uint()
+	var numbers [siteNumbers]uint64
+	texts, before := s.texts(), last.texts()
+	if !c.Reads() {
+		numbers = s.numbers(last)
+		for i, n := range numbers {
+			if n != 0 {
+				mask |= 1 << i
 			}
 		}
-		s.Reuse = r.reuse()
-		if r.err != nil {
-			return nil
+		for i := range texts {
+			if *texts[i] != *before[i] {
+				mask |= 1 << (siteNumbers + i)
+			}
 		}
-		list = append(list, s)
-		last = &list[len(list)-1]
 	}
-	return list
-}
-
-func (r *sitesReader) site(s, last *Site) {
-	mask := r.UintBelow(1 << (siteNumbers + siteTexts))
-	var numbers [siteNumbers]uint64
+	codec.Below(c.Coder, &mask, 1<<(siteNumbers+siteTexts))
 	for i := range numbers {
 		if mask>>i&1 != 0 {
-			numbers[i] = r.Uint()
+			c.U64(&numbers[i])
 		}
 	}
-	if !s.setNumbers(&numbers, last) {
-		r.fail("a site's number, line, column, kind or size out of range")
-	}
-	for i, text := range s.texts() {
+	for i := range texts {
 		if mask>>(siteNumbers+i)&1 != 0 {
-			*text = r.name()
+			c.name(texts[i])
+		} else if c.Reads() {
+			*texts[i] = *before[i]
 		}
+	}
+	if c.Reads() {
+		c.Check(s.setNumbers(&numbers, last), "a site's number, line, column, kind or size out of range")
 	}
 }
 
-func (r *sitesReader) reuse() (u Reuse) {
-	u.Cold, u.Bins, u.Used = r.Uint(), r.binCounts(), r.utilisation()
-	from := len(r.before)
-	site := uint64(0)
-	for range r.Length(2) {
-		site += r.UintBelow(1<<32 - site)
-		r.before = append(r.before, SiteCount{uint32(site), r.Uint()})
-		if site++; r.err != nil {
-			break
-		}
-	}
-	u.Before, r.before = taken(r.before, from)
-	return u
+func (r *Reuse) code(c *coder) {
+	c.U64(&r.Cold)
+	c.binCounts(&r.Bins)
+	c.utilisation(&r.Used)
+	next := uint64(0)
+	members(c, &c.before, &r.Before, c.Length(len(r.Before), 2), func(s *SiteCount) {
+		codec.Next(c.Coder, &s.Site, &next, 1<<32)
+		c.U64(&s.Count)
+	})
 }
 
-// utilisation reads that of each capacity.
-func (r *sitesReader) utilisation() (list []Utilisation) {
-	from := len(r.used)
-	for range r.capacities {
-		r.used = append(r.used, Utilisation{r.Uint(), r.Uint()})
-	}
-	list, r.used = taken(r.used, from)
-	return list
+// utilisation codes that of each capacity.
+func (c *coder) utilisation(list *[]Utilisation) {
+	members(c, &c.used, list, c.capacities, func(u *Utilisation) { c.U64s(&u.Fetched, &u.BytesUsed) })
 }
 
-// binCounts reads what packer.binCounts wrote.
-func (r *sitesReader) binCounts() (list []BinCount) {
-	from, bin := len(r.bins), uint64(0)
-	for range r.Length(2) {
-		bin += r.UintBelow(SiteBins - bin)
-		r.bins = append(r.bins, BinCount{uint8(bin), r.Uint()})
-		if bin++; r.err != nil {
-			break
-		}
+// binCounts codes ascending bins as differences.
+func (c *coder) binCounts(list *[]BinCount) {
+	next := uint64(0)
+	members(c, &c.bins, list, c.Length(len(*list), 2), func(b *BinCount) {
+		codec.Next(c.Coder, &b.Bin, &next, SiteBins)
+		c.U64(&b.Count)
+	})
+}
+
+// members codes the members of a list, which lie in room while reading.
+func members[T any](c *coder, room, list *[]T, n int, member func(*T)) {
+	if !c.Reads() {
+		codec.Members(c.Coder, list, n, member)
+		return
 	}
-	list, r.bins = taken(r.bins, from)
-	return list
+	from := len(*room)
+	codec.Members(c.Coder, room, n, member)
+	*list, *room = taken(*room, from)
 }
 
 // taken gives what was appended to list from index from on, and the list to go
@@ -324,22 +174,6 @@ func taken[T any](list []T, from int) (part, rest []T) {
 		return part, nil
 	}
 	return part, list
-}
-
-func (r *sitesReader) objects() []DataObject {
-	list := []DataObject{}
-	for range r.Length(11 + 2*r.capacities) {
-		o := DataObject{
-			Kind: ObjectKind(r.UintBelow(uint64(numObjectKinds))), Number: r.number32() - 1,
-			Name: r.name(), Function: r.name(), File: r.name(), Line: r.number32(),
-			Blocks: r.Uint(), Bytes: r.Uint(), References: r.Uint(), Reuse: r.reuse(),
-		}
-		if r.err != nil {
-			return nil
-		}
-		list = append(list, o)
-	}
-	return list
 }
 
 // checkSites tests what ties the sites to the histogram of their line size: each

@@ -23,9 +23,10 @@ var withinCore = map[string][]string{
 	"trace":     {"trace", "loops"},
 	"report":    {"report"},
 	"stack":     {"stack", "trace"},
-	"profile":   {"profile", "trace"},
+	"codec":     {"codec"},
+	"profile":   {"profile", "codec", "trace"},
 	"ir":        {"ir", "trace"},
-	"blocks":    {"blocks", "hierarchy", "profile", "trace"},
+	"blocks":    {"blocks", "codec", "hierarchy", "profile", "trace"},
 	"pipeline":  {"pipeline", "trace"},
 	"byfl":      {"byfl", "profile"},
 	"tally":     {"tally", "profile", "report"},
@@ -38,7 +39,7 @@ var withinCore = map[string][]string{
 	"ranking":   {"ranking", "hierarchy", "profile", "trace"},
 	"simulate":  {"simulate", "hierarchy", "trace"},
 	"multicore": {"multicore", "analysis", "answers", "blocks", "compute", "hierarchy", "pipeline", "profile", "report", "simulate", "stack", "trace"},
-	"analysis":  {"analysis", "blocks", "loops", "stack", "profile", "trace"},
+	"analysis":  {"analysis", "blocks", "codec", "loops", "stack", "profile", "trace"},
 }
 
 // isHelper tells of packages for tests only, such as stack/stacktest, which may

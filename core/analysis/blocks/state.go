@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/stackglass/stackglass/core/blocks"
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 )
 
@@ -137,7 +138,7 @@ func (a *Analysis) load(p *profile.Profile) ([]*thread, error) {
 			return nil, err
 		}
 	}
-	d := profile.NewDecoder(p.Segment.Blocks)
+	d := codec.NewDecoder(p.Segment.Blocks)
 	if d.UintBelow(2) == 1 {
 		a.gone = true
 		return nil, d.Err()
@@ -197,9 +198,9 @@ func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 }
 
 // block reads a block's number, 0 for none.
-func (a *Analysis) block(d *profile.Decoder) uint64 { return d.UintBelow(uint64(len(a.code.nodes))) }
+func (a *Analysis) block(d *codec.Decoder) uint64 { return d.UintBelow(uint64(len(a.code.nodes))) }
 
-func (a *Analysis) loadThread(d *profile.Decoder) (*thread, error) {
+func (a *Analysis) loadThread(d *codec.Decoder) (*thread, error) {
 	t := &thread{number: uint32(d.UintBelow(1 << 32))}
 	flags := d.UintBelow(4)
 	t.based, t.reached = flags&1 != 0, flags&2 != 0

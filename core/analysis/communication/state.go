@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 )
 
@@ -16,7 +17,7 @@ import (
 // serves both ways: form writes what the fields hold, or sets them to what it reads.
 type form struct {
 	out     []byte
-	in      *profile.Decoder // nil: it writes
+	in      *codec.Decoder // nil: it writes
 	wrong   bool
 	sites   *sites.Analysis
 	threads int      // slots that there are
@@ -501,7 +502,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 }
 
 func (a *Analysis) load(state []byte) error {
-	f := form{sites: a.sites, in: profile.NewDecoder(state)}
+	f := form{sites: a.sites, in: codec.NewDecoder(state)}
 	a.all(&f)
 	if f.bad() || len(f.in.Rest()) != 0 || !a.fits() {
 		return errState

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sort"
 
-	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/codec"
 )
 
 // The form in which a segment keeps the accesses of each byte: a list of pages of
@@ -92,7 +92,7 @@ var errState = errors.New("the accesses of each byte cannot be read; analyse the
 
 // decode adds a written state to what is there.
 func (t *touched) decode(state []byte) error {
-	d := profile.NewDecoder(state)
+	d := codec.NewDecoder(state)
 	number := uint64(0)
 	const least = 3 + 1 + 1 // a page: number, three flags, no functions
 	for range d.Length(least) {
@@ -117,7 +117,7 @@ func (t *touched) decode(state []byte) error {
 	return nil
 }
 
-func (t *touched) decodeCounters(d *profile.Decoder, p *page, number uint64, bytes uint8) {
+func (t *touched) decodeCounters(d *codec.Decoder, p *page, number uint64, bytes uint8) {
 	if d.UintBelow(2) == 0 {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 )
@@ -199,7 +200,7 @@ func (c *siteCores) save(b []byte) []byte {
 	return savePlaced(b, list)
 }
 
-func (c *siteCores) restore(d *profile.Decoder) {
+func (c *siteCores) restore(d *codec.Decoder) {
 	restorePlaced(d, lostBin+profile.SiteBins, func(x *placedCount) {
 		key := placedBin{c.sites.PairOf(c.sites.Slot(x.code), c.sites.Object(x.data)), x.bin}
 		for g, n := range x.parts {
@@ -223,7 +224,7 @@ func (s *keptSize) beginSites() {
 }
 
 // restoreCores continues as [keptSize.beginSites] began, where that was saved.
-func (s *keptSize) restoreCores(d *profile.Decoder) {
+func (s *keptSize) restoreCores(d *codec.Decoder) {
 	if s.bySite == nil || s.threads == nil || len(s.threads.cores) < 2 {
 		return
 	}

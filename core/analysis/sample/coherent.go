@@ -3,7 +3,7 @@ package sample
 import (
 	"slices"
 
-	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -215,10 +215,10 @@ func (h *holed) save(b []byte) []byte {
 		}
 	}
 	slices.Sort(lost)
-	return profile.AppendStack(b, lost)
+	return codec.AppendStack(b, lost)
 }
 
-func (h *holed) restore(d *profile.Decoder) {
+func (h *holed) restore(d *codec.Decoder) {
 	for range d.Length(1) {
 		line := d.UintBelow(beyond+1) - 1
 		if _, twice := h.place[line]; line == noLine {

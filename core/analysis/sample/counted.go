@@ -3,6 +3,7 @@ package sample
 import (
 	"math"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 )
@@ -57,7 +58,7 @@ func (c *counted) save(b []byte) []byte {
 	return c.spread.save(b)
 }
 
-func (c *counted) restore(d *profile.Decoder) {
+func (c *counted) restore(d *codec.Decoder) {
 	fill(c.near[:], d)
 	restoreHistogram(d, &c.deep)
 	c.cold = d.Uint()
@@ -76,7 +77,7 @@ func saveHistogram(b []byte, h *profile.Histogram) []byte {
 	return b
 }
 
-func restoreHistogram(d *profile.Decoder, h *profile.Histogram) {
+func restoreHistogram(d *codec.Decoder, h *profile.Histogram) {
 	for range d.Length(2) {
 		h.AddN(d.UintBelow(profile.MaxDistance), d.Uint())
 	}
@@ -106,7 +107,7 @@ func (s *spread) save(b []byte) []byte {
 	return b
 }
 
-func (s *spread) restore(d *profile.Decoder) {
+func (s *spread) restore(d *codec.Decoder) {
 	for g := range s {
 		for range d.Length(2) {
 			bin := d.UintBelow(outOf + 1)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -114,7 +115,7 @@ func (k *kept) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Kept == nil || p.Sampled == nil || optionsOf(p.Sampled) != k.options {
 		return &StateError{"the saved run was not sampled, or in another way; start again"}
 	}
-	d := profile.NewDecoder(p.Segment.Kept)
+	d := codec.NewDecoder(p.Segment.Kept)
 	if k.done = d.Uint(); k.done != p.Totals.AllReferences() {
 		return &StateError{"the saved run is damaged: it has other references than its sample; start again"}
 	}
@@ -152,7 +153,7 @@ func (k *kept) Restore(p *profile.Profile) error {
 var errKept = &StateError{"the saved run is damaged, or had other analyses; start again"}
 
 // profileOf reads what appendProfile wrote.
-func profileOf(d *profile.Decoder) (*profile.Profile, error) {
+func profileOf(d *codec.Decoder) (*profile.Profile, error) {
 	data := d.String()
 	if d.Err() != nil {
 		return nil, d.Err()
@@ -190,7 +191,7 @@ func (p *bySite) save(b []byte) []byte {
 		return p.space.save(b)
 	}
 	b = appendUint(p.time.save(b), p.first.threshold, uint64(p.first.halvings))
-	return profile.AppendStack(b, sortedLines(p.first.lines))
+	return codec.AppendStack(b, sortedLines(p.first.lines))
 }
 
 // savePlaced writes counts by code, data and bin, which has them in order.
@@ -209,7 +210,7 @@ func savePlaced(b []byte, list []placedCount) []byte {
 }
 
 // restorePlaced reads what savePlaced wrote; bins are below a number.
-func restorePlaced(d *profile.Decoder, bins uint64, add func(*placedCount)) {
+func restorePlaced(d *codec.Decoder, bins uint64, add func(*placedCount)) {
 	for range d.Length(3 + groups) {
 		x := placedCount{code: uint32(d.UintBelow(1 << 32)), data: uint32(d.UintBelow(1 << 32)), bin: uint32(d.UintBelow(bins))}
 		fill(x.parts[:], d)
@@ -217,7 +218,7 @@ func restorePlaced(d *profile.Decoder, bins uint64, add func(*placedCount)) {
 	}
 }
 
-func (p *bySite) restore(d *profile.Decoder) {
+func (p *bySite) restore(d *codec.Decoder) {
 	p.accesses, p.samples = d.Uint(), int(d.UintBelow(1<<62))
 	restorePlaced(d, outOf+1, func(x *placedCount) {
 		key := placedBin{p.sites.PairOf(p.sites.Slot(x.code), p.sites.Object(x.data)), x.bin}
@@ -276,7 +277,7 @@ func (t *threads) save(b []byte) []byte {
 	return b
 }
 
-func (t *threads) restore(d *profile.Decoder) {
+func (t *threads) restore(d *codec.Decoder) {
 	for range d.Length(1) {
 		t.coreOf(uint32(d.UintBelow(1 << 32)))
 	}
@@ -354,7 +355,7 @@ func (c *coreStacks) save(b []byte) []byte {
 	return b
 }
 
-func (c *coreStacks) restore(d *profile.Decoder) {
+func (c *coreStacks) restore(d *codec.Decoder) {
 	c.accesses = d.Uint()
 	for _, x := range []*counted{&c.private, &c.coherent, &c.foreign} {
 		x.restore(d)
@@ -406,7 +407,7 @@ func (d *domainStacks) save(b []byte) []byte {
 	return b
 }
 
-func (d *domainStacks) restore(r *profile.Decoder, cores int) {
+func (d *domainStacks) restore(r *codec.Decoder, cores int) {
 	d.accesses = r.Uint()
 	for _, m := range d.members {
 		if m != nil {
@@ -453,7 +454,7 @@ func (t *talk) save(p *profile.Profile, b []byte) []byte {
 	return b
 }
 
-func (t *talk) restore(d *profile.Decoder, p *profile.Profile) error {
+func (t *talk) restore(d *codec.Decoder, p *profile.Profile) error {
 	switch how := d.UintBelow(3 + 1<<32); how {
 	case 0:
 	case 1:

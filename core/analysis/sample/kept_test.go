@@ -13,6 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/ranking"
@@ -295,7 +296,7 @@ func FuzzKeptRestore(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		d := profile.NewDecoder(runner.Save())
+		d := codec.NewDecoder(runner.Save())
 		for range 5 {
 			d.Uint() // what the runner keeps
 		}

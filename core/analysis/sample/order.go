@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -126,10 +126,10 @@ func (o *order) save(b []byte) []byte {
 		}
 	}
 	slices.Sort(gone)
-	return profile.AppendStack(b, gone)
+	return codec.AppendStack(b, gone)
 }
 
-func (o *order) restore(d *profile.Decoder) {
+func (o *order) restore(d *codec.Decoder) {
 	for range d.Length(2) {
 		line, at := d.UintBelow(beyond), d.Uint()
 		if _, twice := o.place[line]; !twice {

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -29,7 +30,7 @@ type sampler interface {
 	// of them may have in common.
 	deviation(distance float64) float64
 	save(b []byte) []byte
-	restore(d *profile.Decoder)
+	restore(d *codec.Decoder)
 }
 
 // Analysis is locality's analysis from a sample, for one or several line sizes.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -154,7 +155,7 @@ func (s *space) save(b []byte) []byte {
 	return s.below.save(b)
 }
 
-func (s *space) restore(d *profile.Decoder) {
+func (s *space) restore(d *codec.Decoder) {
 	s.threshold, s.halvings = d.Uint(), uint(d.UintBelow(64))
 	s.rate = profile.RateOf(s.threshold)
 	s.fetches, s.looked, s.times.left, s.times.built = d.Uint(), d.Uint(), d.Uint(), d.Uint()

@@ -3,6 +3,7 @@ package sample
 import (
 	"slices"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -26,7 +27,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Sample == nil || p.Sampled == nil || optionsOf(p.Sampled) != a.options {
 		return &StateError{"the saved run was not sampled, or in another way; start again"}
 	}
-	d := profile.NewDecoder(p.Segment.Sample)
+	d := codec.NewDecoder(p.Segment.Sample)
 	if a.done = d.Uint(); a.done != p.Totals.AllReferences() {
 		return &StateError{"the saved run is damaged: it has other references than its sample; start again"}
 	}
@@ -80,7 +81,7 @@ func (c *counts) save(b []byte) []byte {
 	return b
 }
 
-func (c *counts) restore(d *profile.Decoder) {
+func (c *counts) restore(d *codec.Decoder) {
 	for half := range c.near {
 		fill(c.near[half][:], d)
 	}
@@ -100,12 +101,12 @@ func (c *counts) restore(d *profile.Decoder) {
 // beyond is more than any line's number.
 const beyond = 1 << 61
 
-// stackOf reads what profile.AppendStack wrote; lines that cannot be are left out.
-func stackOf(d *profile.Decoder) []trace.Line {
+// stackOf reads what codec.AppendStack wrote; lines that cannot be are left out.
+func stackOf(d *codec.Decoder) []trace.Line {
 	return slices.DeleteFunc(d.Stack(), func(line trace.Line) bool { return line >= beyond })
 }
 
-func fill(values []uint64, d *profile.Decoder) {
+func fill(values []uint64, d *codec.Decoder) {
 	for i := range values {
 		values[i] = d.Uint()
 	}
@@ -121,7 +122,7 @@ func (w *windows) save(b []byte) []byte {
 	return appendUint(b, w.counted[:]...)
 }
 
-func (w *windows) restore(d *profile.Decoder) {
+func (w *windows) restore(d *codec.Decoder) {
 	w.References = d.Uint()
 	w.rows = make([]row, d.Length(1+2*profile.WindowBins))
 	for i := range w.rows {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -266,12 +267,12 @@ func (t *timed) save(b []byte) []byte {
 		b = appendUint(b, y.line, y.at)
 	}
 	if len(t.young) > 0 {
-		b = profile.AppendStack(b, t.recent.Stack())
+		b = codec.AppendStack(b, t.recent.Stack())
 	}
 	return b
 }
 
-func (t *timed) restore(d *profile.Decoder) {
+func (t *timed) restore(d *codec.Decoder) {
 	t.draws, t.next, t.now, t.analysed, t.samples = d.Uint(), d.Uint(), d.Uint(), d.Uint(), d.Uint()
 	fill(t.ends[:], d)
 	fill(t.oldEnds[:], d)

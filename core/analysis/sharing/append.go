@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -29,7 +30,7 @@ var ErrManyCores = errors.New("the segments have more than 64 threads or groups 
 
 // Groups gives the groups of threads that a segment's state was made with.
 func Groups(state []byte) (cores, domains [][]uint32, err error) {
-	r := &loader{Decoder: profile.NewDecoder(state)}
+	r := &loader{Decoder: codec.NewDecoder(state)}
 	cores, domains = r.groups(), r.groups()
 	if r.Err() != nil {
 		return nil, nil, errState
@@ -60,7 +61,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	}
 	o := a.options
 	o.Mergeable = true // which the segment is, whatever it is added to
-	r := &loader{Decoder: profile.NewDecoder(next.Segment.Sharing), a: &Analysis{options: o}}
+	r := &loader{Decoder: codec.NewDecoder(next.Segment.Sharing), a: &Analysis{options: o}}
 	r.a.cores.reset(a.options.Cores)
 	r.threads()
 	if r.Err() != nil || r.wrong {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -85,7 +86,7 @@ func appendThreads(b []byte, threads []uint32) []byte {
 
 func (s *lineSize) state(b []byte) []byte {
 	for _, c := range s.cores {
-		b = profile.AppendStack(b, c.private.Stack())
+		b = codec.AppendStack(b, c.private.Stack())
 		coherent := c.coherent.State()
 		b = append(binary.AppendUvarint(b, uint64(len(coherent))), coherent...)
 	}
@@ -105,7 +106,7 @@ func (s *lineSize) state(b []byte) []byte {
 			continue
 		}
 		lines := d.sets.Stack()
-		b = profile.AppendStack(b, lines)
+		b = codec.AppendStack(b, lines)
 		for _, x := range lines {
 			b = binary.AppendUvarint(b, d.directory.entry(x).last&0xff)
 		}
@@ -141,7 +142,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 }
 
 func (a *Analysis) restore(p *profile.Profile) error {
-	r := &loader{Decoder: profile.NewDecoder(p.Segment.Sharing), a: a}
+	r := &loader{Decoder: codec.NewDecoder(p.Segment.Sharing), a: a}
 	r.threads()
 	if slices.ContainsFunc(p.Locality, func(l profile.Locality) bool { return l.Sets == nil }) {
 		return errState
@@ -181,7 +182,7 @@ func stackOf(p *profile.Profile, lineBytes uint32) []trace.Line {
 
 // loader reads the section.
 type loader struct {
-	*profile.Decoder
+	*codec.Decoder
 	a     *Analysis
 	wrong bool
 }

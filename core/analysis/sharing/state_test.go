@@ -11,6 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
@@ -79,7 +80,7 @@ func saved(t rapid.TB) (*profile.Profile, sharing.Options) {
 
 // behindOptions gives the profile in what a runner saved: behind five numbers.
 func behindOptions(t rapid.TB, saved []byte) []byte {
-	d := profile.NewDecoder(saved)
+	d := codec.NewDecoder(saved)
 	for range 5 {
 		d.Uint()
 	}

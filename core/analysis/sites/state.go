@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -207,7 +208,7 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	if a.absent = a.absent || p.Sites == nil; a.absent {
 		return nil
 	}
-	r := &loader{Decoder: profile.NewDecoder(p.Segment.Sites), a: a, in: p.Sites, several: p.Sites.Coherent != nil || p.SharingAt(p.Sites.LineBytes) != nil}
+	r := &loader{Decoder: codec.NewDecoder(p.Segment.Sites), a: a, in: p.Sites, several: p.Sites.Coherent != nil || p.SharingAt(p.Sites.LineBytes) != nil}
 	o := a.options
 	r.mergeable = r.UintBelow(2) == 1
 	if p.Sites.LineBytes != o.LineBytes || !slices.Equal(p.Sites.Capacities, o.Capacities) || !slices.Equal(p.Sites.Ways, o.Ways) || p.Sites.Previous != o.Previous ||
@@ -278,7 +279,7 @@ func (a *Analysis) resume(states []lineState, firsts []uint32, stack []trace.Lin
 
 // loader reads a segment.
 type loader struct {
-	*profile.Decoder
+	*codec.Decoder
 	a       *Analysis
 	in      *profile.Sites
 	slots   []uint32 // of the profile's sites

@@ -1,0 +1,284 @@
+// Package codec describes a binary form once for both directions: the same function
+// writes the fields of a value or sets them to what it reads.
+//
+//	func (s *Site) code(c *codec.Coder) {
+//		c.U32(&s.Line)
+//		c.Text(&s.Name)
+//		codec.Slice(c, &s.Counts, 1, c.U64)
+//	}
+//
+// Numbers are unsigned LEB128 varints. A [Decoder] only reads. No sequence of bytes makes
+// either panic, or allocate more than a small multiple of its length.
+package codec
+
+import (
+	"encoding/binary"
+)
+
+// Coder writes fields, or sets them to what it reads. While it writes, it only reads
+// the fields, so that several coders may write the same value at once.
+type Coder struct {
+	Out []byte   // what was written
+	In  *Decoder // where to read from; nil while writing
+}
+
+// Writer returns a coder that appends to b.
+func Writer(b []byte) *Coder { return &Coder{Out: b} }
+
+// Reader returns a coder that reads data.
+func Reader(data []byte) *Coder { return &Coder{In: NewDecoder(data)} }
+
+// Reads reports whether the coder reads.
+func (c *Coder) Reads() bool { return c.In != nil }
+
+// Failed reports whether reading has failed.
+func (c *Coder) Failed() bool { return c.In != nil && c.In.err != nil }
+
+// Check records an error while reading if ok is false.
+func (c *Coder) Check(ok bool, what string) {
+	if !ok && c.In != nil {
+		c.In.Fail(what)
+	}
+}
+
+// End records an error while reading if there are bytes that were not read.
+func (c *Coder) End() { c.Check(!c.More(), "there is more than belongs there") }
+
+// More reports, while reading, whether there are bytes that were not read.
+func (c *Coder) More() bool { return c.In != nil && len(c.In.Rest()) > 0 }
+
+// put writes a number. It is kept from being copied to its many callers.
+//
+//go:noinline
+func (c *Coder) put(v uint64) { c.Out = binary.AppendUvarint(c.Out, v) }
+
+// U64 codes a number.
+//
+//go:noinline
+func (c *Coder) U64(v *uint64) {
+	if c.In != nil {
+		*v = c.In.Uint()
+		return
+	}
+	c.Out = binary.AppendUvarint(c.Out, *v)
+}
+
+// U64s codes numbers.
+func (c *Coder) U64s(fields ...*uint64) {
+	for _, v := range fields {
+		c.U64(v)
+	}
+}
+
+// U32 codes a number of 32 bits.
+//
+//go:noinline
+func (c *Coder) U32(v *uint32) { Below(c, v, 1<<32) }
+
+// U32s codes numbers of 32 bits.
+func (c *Coder) U32s(fields ...*uint32) {
+	for _, v := range fields {
+		c.U32(v)
+	}
+}
+
+// Below codes a number that must be below limit.
+func Below[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint | ~int](c *Coder, v *T, limit uint64) {
+	if c.In != nil {
+		*v = T(c.In.UintBelow(limit))
+		return
+	}
+	c.put(uint64(*v))
+}
+
+// Next codes a number of an ascending list as the difference from next, the least that
+// it may be, and sets next to the least that the following one may be. Numbers must be below limit.
+func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint64) {
+	if c.In != nil {
+		*v = T(*next + c.In.UintBelow(limit-*next))
+	} else {
+		c.put(uint64(*v) - *next)
+	}
+	*next = uint64(*v) + 1
+}
+
+// Index codes an index of 32 bits as one more, modulo 2^32: the largest number, which
+// stands for none, is 0.
+func (c *Coder) Index(v *uint32) {
+	plus := *v + 1
+	if c.U32(&plus); c.In != nil {
+		*v = plus - 1
+	}
+}
+
+// Delta codes a number as the difference from last, modulo 2^64, and sets last to it.
+func (c *Coder) Delta(v, last *uint64) {
+	d := *v - *last
+	if c.U64(&d); c.In != nil {
+		*v = *last + d
+	}
+	*last = *v
+}
+
+// Near is Delta with a zigzag difference, for numbers above and below the last one.
+func (c *Coder) Near(v, last *uint64) {
+	if c.In != nil {
+		*v = *last + uint64(c.In.Int())
+	} else {
+		c.Out = binary.AppendVarint(c.Out, int64(*v-*last))
+	}
+	*last = *v
+}
+
+// Word codes a number as eight bytes, little-endian.
+func (c *Coder) Word(v *uint64) {
+	if c.In != nil {
+		*v = c.In.Word()
+		return
+	}
+	c.Out = binary.LittleEndian.AppendUint64(c.Out, *v)
+}
+
+// Flag codes a flag as 0 or 1.
+//
+//go:noinline
+func (c *Coder) Flag(v *bool) { c.Flags(v) }
+
+// Flags codes flags as the bits of a number, the first one as its lowest.
+func (c *Coder) Flags(fields ...*bool) {
+	var bits uint64
+	for i, v := range fields {
+		if *v {
+			bits |= 1 << i
+		}
+	}
+	if Below(c, &bits, 1<<len(fields)); c.In == nil {
+		return
+	}
+	for i, v := range fields {
+		*v = bits>>i&1 != 0
+	}
+}
+
+// Text codes a text as its length and bytes.
+func (c *Coder) Text(v *string) {
+	if c.In != nil {
+		*v = c.In.String()
+		return
+	}
+	c.Out = append(binary.AppendUvarint(c.Out, uint64(len(*v))), *v...)
+}
+
+// Bytes codes bytes as a text. What it reads lies in the data.
+func (c *Coder) Bytes(v *[]byte) {
+	if c.In != nil {
+		*v = c.In.Bytes()
+		return
+	}
+	c.Out = append(binary.AppendUvarint(c.Out, uint64(len(*v))), *v...)
+}
+
+// Array codes as many numbers as there are.
+func (c *Coder) Array(list []uint64) {
+	for i := range list {
+		c.U64(&list[i])
+	}
+}
+
+// Masked codes at most 63 numbers as a mask of those that are not zero, and these.
+func (c *Coder) Masked(list []uint64) {
+	var mask uint64
+	if c.In == nil {
+		for i, n := range list {
+			if n != 0 {
+				mask |= 1 << i
+			}
+		}
+	}
+	Below(c, &mask, 1<<len(list))
+	for i := range list {
+		if mask>>i&1 != 0 {
+			c.U64(&list[i])
+		} else if c.In != nil {
+			list[i] = 0
+		}
+	}
+}
+
+// Length codes the length of a list whose members take at least least bytes each.
+//
+//go:noinline
+func (c *Coder) Length(n, least int) int {
+	if c.In != nil {
+		return c.In.Length(least)
+	}
+	c.put(uint64(n))
+	return n
+}
+
+// Members codes the members of a list without its length. While reading it appends n
+// members, none after an error.
+func Members[T any](c *Coder, list *[]T, n int, member func(*T)) {
+	first := c.first(len(*list))
+	for i := first; i < first+n && !c.Failed(); i++ {
+		if i == len(*list) {
+			*list = append(*list, *new(T))
+		}
+		member(&(*list)[i])
+	}
+}
+
+// first returns the index of the first member to code in a list that has n.
+//
+//go:noinline
+func (c *Coder) first(n int) int {
+	if c.In != nil {
+		return n
+	}
+	return 0
+}
+
+// Slice codes a list: its length, and its members, which take at least least bytes
+// each. What it reads is appended, so that no members leave nil as it is.
+func Slice[T any](c *Coder, list *[]T, least int, member func(*T)) {
+	Members(c, list, c.Length(len(*list), least), member)
+}
+
+// Bounded is Slice for at most most members.
+func Bounded[T any](c *Coder, list *[]T, most int, member func(*T)) {
+	n := len(*list)
+	Below(c, &n, uint64(most)+1)
+	Members(c, list, n, member)
+}
+
+// Optional is Slice for a list for which nil and empty differ: 0 is nil, and 1 comes
+// before any other list.
+func Optional[T any](c *Coder, list *[]T, least int, member func(*T)) {
+	there := *list != nil
+	if c.Flag(&there); !there {
+		return
+	}
+	if c.In != nil {
+		*list = []T{}
+	}
+	Slice(c, list, least, member)
+}
+
+// AppendStack writes what Stack reads.
+func AppendStack(b []byte, list []uint64) []byte {
+	c := Coder{Out: b}
+	c.Stack(&list)
+	return c.Out
+}
+
+// Stack codes an LRU stack, or any list of which neighbours are near.
+func (c *Coder) Stack(list *[]uint64) {
+	var last uint64
+	n := c.Length(len(*list), 1)
+	if c.In != nil {
+		*list = make([]uint64, n)
+	}
+	for i := range *list {
+		c.Near(&(*list)[i], &last)
+	}
+}

@@ -1,0 +1,162 @@
+package codec_test
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/codec"
+	"pgregory.net/rapid"
+)
+
+// everything has a field of each form.
+type everything struct {
+	Wide       uint64
+	Narrow     uint32
+	Kind       uint8 // below 7
+	Index      uint32
+	Word       uint64
+	Flags      [3]bool
+	Text       string
+	Bytes      []byte
+	Counts     [35]uint64
+	Numbers    []uint64
+	Few        []uint32 // at most 5
+	None       []uint32 // nil and empty differ
+	Ascending  []uint8  // below 200
+	Deltas     []uint64
+	Lines      []uint64
+	Inner      []everything
+	Fixed      []uint32 // as many as Few
+	Everything [2]uint64
+}
+
+func (e *everything) code(c *codec.Coder) {
+	c.U64(&e.Wide)
+	c.U32(&e.Narrow)
+	codec.Below(c, &e.Kind, 7)
+	c.Index(&e.Index)
+	c.Word(&e.Word)
+	c.Flags(&e.Flags[0], &e.Flags[1], &e.Flags[2])
+	c.Text(&e.Text)
+	c.Bytes(&e.Bytes)
+	c.Masked(e.Counts[:])
+	codec.Slice(c, &e.Numbers, 1, c.U64)
+	codec.Bounded(c, &e.Few, 5, c.U32)
+	codec.Optional(c, &e.None, 1, c.U32)
+	var next, last uint64
+	codec.Slice(c, &e.Ascending, 1, func(n *uint8) { codec.Next(c, n, &next, 200) })
+	codec.Slice(c, &e.Deltas, 1, func(n *uint64) { c.Delta(n, &last) })
+	c.Stack(&e.Lines)
+	codec.Slice(c, &e.Inner, 20, func(inner *everything) { inner.code(c) })
+	codec.Members(c, &e.Fixed, len(e.Few), c.U32)
+	c.Array(e.Everything[:])
+}
+
+func draw(t *rapid.T, depth int) everything {
+	wide := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 3))
+	e := everything{
+		Wide: wide.Draw(t, "wide"), Narrow: rapid.Uint32().Draw(t, "narrow"), Kind: rapid.Uint8Max(6).Draw(t, "kind"),
+		Index: rapid.SampledFrom([]uint32{0, 1, 1<<32 - 1}).Draw(t, "index"), Word: wide.Draw(t, "word"), Text: rapid.String().Draw(t, "text"),
+		Bytes: rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"), Lines: rapid.SliceOf(wide).Draw(t, "lines"),
+	}
+	for i := range e.Flags {
+		e.Flags[i] = rapid.Bool().Draw(t, "flag")
+	}
+	for i := range e.Counts {
+		e.Counts[i] = wide.Draw(t, "count")
+	}
+	for i := range e.Everything {
+		e.Everything[i] = wide.Draw(t, "number")
+	}
+	for range rapid.IntRange(0, 5).Draw(t, "length") {
+		e.Numbers, e.Few, e.Fixed = append(e.Numbers, wide.Draw(t, "n")), append(e.Few, 1<<32-1), append(e.Fixed, 3)
+		e.Deltas = append(e.Deltas, wide.Draw(t, "delta"))
+	}
+	if rapid.Bool().Draw(t, "there") {
+		e.None = rapid.SliceOf(rapid.Uint32()).Draw(t, "list")
+	}
+	for n := range uint8(200) {
+		if rapid.IntRange(0, 20).Draw(t, "in") == 0 {
+			e.Ascending = append(e.Ascending, n)
+		}
+	}
+	if depth > 0 {
+		for range rapid.IntRange(0, 2).Draw(t, "inner") {
+			e.Inner = append(e.Inner, draw(t, depth-1))
+		}
+	}
+	return e
+}
+
+// What was written is read back, and no proper prefix of it can be read.
+func TestCoderReadsWhatItWrites(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := draw(t, 1)
+		w := codec.Writer(nil)
+		want.code(w)
+		var got everything
+		r := codec.Reader(w.Out)
+		if got.code(r); r.In.Err() != nil || r.More() {
+			t.Fatalf("error %v, %d bytes left", r.In.Err(), len(r.In.Rest()))
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("read\n%+v, want\n%+v", got, want)
+		}
+		short := codec.Reader(w.Out[:rapid.IntRange(0, len(w.Out)-1).Draw(t, "cut")])
+		new(everything).code(short)
+		var e *codec.Error
+		if err := short.In.Err(); !errors.As(err, &e) {
+			t.Fatalf("cut short: error %v, want an Error", err)
+		}
+	})
+}
+
+func TestCoderRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		data   string
+		code   func(*codec.Coder)
+		offset int
+	}{
+		"a number out of range": {"\x01\x07", func(c *codec.Coder) { var a, b uint8; codec.Below(c, &a, 2); codec.Below(c, &b, 7) }, 1},
+		"65 bits":               {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", func(c *codec.Coder) { c.U64(new(uint64)) }, 0},
+		"unknown flags":         {"\x04", func(c *codec.Coder) { c.Flags(new(bool), new(bool)) }, 0},
+		"a flag of two":         {"\x02", func(c *codec.Coder) { c.Flag(new(bool)) }, 0},
+		"a long list":           {"\x09\x01\x01", func(c *codec.Coder) { codec.Slice(c, new([]uint64), 1, c.U64) }, 0},
+		"a list beyond bounds":  {"\x03\x01\x01\x01", func(c *codec.Coder) { codec.Bounded(c, new([]uint64), 2, c.U64) }, 0},
+		"a long text":           {"\x02a", func(c *codec.Coder) { c.Text(new(string)) }, 1},
+		"not below": {"\x02\x01\x01", func(c *codec.Coder) {
+			n := uint64(0)
+			codec.Slice(c, new([]uint32), 1, func(v *uint32) { codec.Next(c, v, &n, 3) })
+		}, 2},
+		"an unknown bit": {"\x04", func(c *codec.Coder) { c.Masked(make([]uint64, 2)) }, 0},
+		"more":           {"\x04\x05", func(c *codec.Coder) { c.U64(new(uint64)); c.End() }, 1},
+	} {
+		r := codec.Reader([]byte(c.data))
+		c.code(r)
+		var e *codec.Error
+		if err := r.In.Err(); !errors.As(err, &e) || e.Offset != c.offset {
+			t.Errorf("%s: %v, want an error at byte %d", name, err, c.offset)
+		}
+	}
+}
+
+// Any bytes either fail, or are read the same again when they are written.
+func FuzzCoder(f *testing.F) {
+	w := codec.Writer(nil)
+	(&everything{Text: "a", Few: []uint32{1}, Fixed: []uint32{2}, Inner: make([]everything, 1)}).code(w)
+	f.Add(w.Out)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var e, again everything
+		r := codec.Reader(data)
+		if e.code(r); r.In.Err() != nil {
+			return
+		}
+		w := codec.Writer(nil)
+		e.code(w)
+		r = codec.Reader(w.Out)
+		if again.code(r); r.In.Err() != nil || !reflect.DeepEqual(e, again) {
+			t.Fatalf("%v: read\n%+v, then\n%+v", r.In.Err(), e, again)
+		}
+	})
+}

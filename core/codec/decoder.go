@@ -1,0 +1,146 @@
+package codec
+
+import (
+	"encoding/binary"
+	"strconv"
+)
+
+// Error says why bytes cannot be read.
+type Error struct {
+	Offset int    // where in the bytes
+	What   string // what is wrong there, what was expected, and what to do
+}
+
+func (e *Error) Error() string { return "byte " + strconv.Itoa(e.Offset) + ": " + e.What }
+
+// Decoder reads numbers and texts one after the other. After the first error it reads
+// zeros; Err returns that error.
+type Decoder struct {
+	in   []byte
+	at   int // ≤ len(in)
+	base int // offset of in within the file
+	err  *Error
+}
+
+// NewDecoder returns a decoder of data.
+func NewDecoder(data []byte) *Decoder { return &Decoder{in: data} }
+
+// Err returns the first error, an [*Error], or nil.
+func (d *Decoder) Err() error {
+	if d.err == nil {
+		return nil
+	}
+	return d.err
+}
+
+// Fail records an error at the current place, unless there is one already.
+func (d *Decoder) Fail(what string) { d.FailAt(d.at, what) }
+
+// FailAt is Fail at a place behind the begin.
+func (d *Decoder) FailAt(at int, what string) {
+	if d.err == nil {
+		d.err = &Error{d.base + at, what}
+	}
+}
+
+// Join takes over the error of a part, if there is one.
+func (d *Decoder) Join(part *Decoder) {
+	if d.err == nil {
+		d.err = part.err
+	}
+}
+
+// Offset returns how many bytes were read.
+func (d *Decoder) Offset() int { return d.at }
+
+// Rest returns the bytes that were not read yet.
+func (d *Decoder) Rest() []byte { return d.in[d.at:] }
+
+// Take reads the bytes that were not read yet, which lie in the decoder's data.
+func (d *Decoder) Take() []byte { return d.bytes(uint64(len(d.in) - d.at)) }
+
+// Part reads n bytes, which lie in the decoder's data, and returns a decoder of them.
+func (d *Decoder) Part(n uint64) *Decoder {
+	part := &Decoder{base: d.base + d.at, err: d.err}
+	if part.in = d.bytes(n); d.err != nil {
+		part.err = d.err
+	}
+	return part
+}
+
+// bytes reads n bytes, nil after an error.
+func (d *Decoder) bytes(n uint64) []byte {
+	if d.err == nil && n > uint64(len(d.in)-d.at) {
+		d.Fail(cutOff)
+	}
+	if d.err != nil {
+		return nil
+	}
+	d.at += int(n)
+	return d.in[d.at-int(n) : d.at]
+}
+
+const cutOff = "the file ends too early; copy it again"
+
+// Uint reads an unsigned LEB128 varint.
+func (d *Decoder) Uint() uint64 {
+	if d.err != nil {
+		return 0
+	}
+	v, n := binary.Uvarint(d.in[d.at:])
+	if n <= 0 {
+		if n == 0 {
+			d.Fail(cutOff)
+		} else {
+			d.Fail("a number of more than 64 bits")
+		}
+		return 0
+	}
+	d.at += n
+	return v
+}
+
+// UintBelow reads a varint that must be below limit.
+func (d *Decoder) UintBelow(limit uint64) uint64 {
+	at := d.at
+	v := d.Uint()
+	if v >= limit {
+		d.at = at
+		d.Fail("the number " + strconv.FormatUint(v, 10) + ", want less than " + strconv.FormatUint(limit, 10))
+		return 0
+	}
+	return v
+}
+
+// Int reads a zigzag varint.
+func (d *Decoder) Int() int64 {
+	v := d.Uint()
+	return int64(v>>1) ^ -int64(v&1)
+}
+
+// Word reads eight bytes, little-endian.
+func (d *Decoder) Word() uint64 {
+	b := d.bytes(8)
+	if b == nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+// Length reads the length of a list whose members take at least least bytes each, so
+// that a damaged length asks for no more memory than the file has.
+func (d *Decoder) Length(least int) int {
+	return int(d.UintBelow(uint64(len(d.in)-d.at)/uint64(least) + 1))
+}
+
+// Bytes reads a length and as many bytes, which lie in the decoder's data.
+func (d *Decoder) Bytes() []byte { return d.bytes(d.Uint()) }
+
+// String reads a length and as many bytes.
+func (d *Decoder) String() string { return string(d.Bytes()) }
+
+// Stack reads what [AppendStack] wrote.
+func (d *Decoder) Stack() (list []uint64) {
+	(&Coder{In: d}).Stack(&list)
+	return list
+}

@@ -1,0 +1,211 @@
+package profile
+
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/codec"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// coder writes or reads the payload of a section. Methods called code describe
+// the sections drawn in encode.go, and parts of them, for both directions.
+type coder struct {
+	*codec.Coder
+	names   stringTable
+	full    func([]byte) // while writing: takes what is more than a piece; nil: nothing does
+	version uint64       // of the profile that is read
+	of      *Profile     // that is read
+
+	// The following are limits while reading.
+	room    *uint64 // bytes that all histograms may still take
+	above   uint32  // line size before
+	most    uint64  // the longest distance that there can be
+	pages   int     // of the histograms of the section so far
+	crowded string  // between or at what too many long distances are, and what to do; "": any number
+
+	capacities int
+	bins       []BinCount // room for those of the next sites, so that they are no million small slices
+	used       []Utilisation
+	before     []SiteCount
+}
+
+// stringTable numbers strings in the order of their first use.
+type stringTable struct {
+	number map[string]uint64
+	list   []string
+}
+
+func (t *stringTable) of(s string) uint64 {
+	n, known := t.number[s]
+	if !known {
+		n = uint64(len(t.list))
+		t.number[s] = n
+		t.list = append(t.list, s)
+	}
+	return n
+}
+
+// named codes the list of the strings that body uses, and behind it body.
+func (c *coder) named(body func()) {
+	if c.Reads() {
+		codec.Slice(c.Coder, &c.names.list, 1, c.Text)
+		body()
+		return
+	}
+	head := c.Out
+	c.Out, c.names.number = nil, map[string]uint64{}
+	body()
+	rest := c.Out
+	c.Out = head
+	codec.Slice(c.Coder, &c.names.list, 1, c.Text)
+	c.Out = append(c.Out, rest...)
+}
+
+// name codes a string as its number.
+func (c *coder) name(s *string) {
+	if !c.Reads() {
+		n := c.names.of(*s)
+		c.U64(&n)
+		return
+	}
+	*s = ""
+	if n := c.In.UintBelow(uint64(len(c.names.list))); !c.Failed() {
+		*s = c.names.list[n]
+	}
+}
+
+// ascending codes a list of ascending numbers below limit.
+func (c *coder) ascending(list *[]uint32, limit uint64) {
+	next := uint64(0)
+	codec.Slice(c.Coder, list, 1, func(n *uint32) { codec.Next(c.Coder, n, &next, limit) })
+}
+
+func (in *Input) code(c *coder) {
+	c.Text(&in.Header.Format)
+	c.Flags(&in.Header.Threads, &in.Header.PCs, &in.Header.Sizes, &in.Header.Sliced)
+	codec.Below(c.Coder, &in.Kinds, uint64(trace.AllKinds)+1)
+	c.U64s(&in.Skip, &in.Limit)
+	codec.Optional(c.Coder, &in.Threads, 1, c.U32)
+}
+
+func (t *Totals) code(c *coder) {
+	kinds := trace.NumKinds
+	if c.version == 1 {
+		kinds = 4 // no ranges yet
+	}
+	c.Array(t.References[:kinds])
+	c.Array(t.Bytes[:kinds])
+	c.U64s(&t.Unselected, &t.BadRecords)
+	codec.Optional(c.Coder, &t.Threads, 1, c.U32)
+}
+
+func (s *State) code(c *coder) {
+	c.Flag(&s.Partial)
+	c.Text(&s.Reason)
+}
+
+func (l *Locality) code(c *coder) {
+	c.U32(&l.LineBytes)
+	c.Check(ValidLineBytes(l.LineBytes) && l.LineBytes > c.above, "line sizes that cannot be or are not ascending")
+	c.most = MaxDistance
+	next := trace.Kind(0)
+	codec.Slice(c.Coder, &l.Kinds, 3, func(k *KindLocality) {
+		codec.Below(c.Coder, &k.Kind, trace.NumKinds)
+		c.Check(k.Kind >= next, "kinds that are not ascending")
+		next = k.Kind + 1
+		c.U64(&k.Cold)
+		k.Distances.code(c)
+	})
+}
+
+// sameLines codes the line size, which is known while reading.
+func (l *Locality) sameLines(c *coder) {
+	lineBytes := l.LineBytes
+	c.U32(&lineBytes)
+	c.Check(lineBytes == l.LineBytes, "windows or set tables of another line size than the histogram before them")
+}
+
+func (h *Histogram) code(c *coder) {
+	if c.Reads() {
+		h.read(c)
+		return
+	}
+	n := 0
+	for range h.All() {
+		n++
+	}
+	c.Length(n, 2)
+	next := uint64(0)
+	for d, count := range h.All() {
+		d++ // the difference from -1 on
+		c.Delta(&d, &next)
+		if c.U64(&count); c.full != nil && len(c.Out) >= pieceBytes {
+			c.full(c.Out)
+			c.Out = c.Out[:0]
+		}
+	}
+}
+
+// read reads distances, none beyond c.most, into an empty histogram.
+func (h *Histogram) read(c *coder) {
+	last := ^uint64(0)
+	for range c.In.Length(2) {
+		step, count := c.In.UintBelow(MaxDistance), c.In.Uint()
+		d := last + step
+		c.Check(d <= c.most && step != 0 && count != 0, "a distance out of order or out of range, or a count of zero")
+		c.Check(h.bytes <= *c.room, "distances so far apart that they take gigabytes; analyze fewer line sizes or threads together")
+		if c.Failed() {
+			return
+		}
+		h.AddN(d, count)
+		last = d
+	}
+	*c.room -= min(*c.room, h.bytes)
+	if c.pages += len(h.pages); c.crowded != "" && c.pages > mostPages {
+		c.In.Fail("distances so long " + c.crowded)
+	}
+}
+
+func (l *Locality) codeWindows(c *coder) {
+	l.sameLines(c)
+	w := &l.Windows
+	c.U64s(&w.References, &w.First)
+	codec.Bounded(c.Coder, &w.Rows, MaxWindows, func(r *WindowRow) { c.Masked(r[:]) })
+	if c.More() { // made where they were counted
+		w.Distinct = make([]uint64, len(w.Rows))
+	}
+	c.Array(w.Distinct)
+}
+
+func (l *Locality) codeSets(c *coder) {
+	l.sameLines(c)
+	l.Sets.code(c)
+}
+
+func (t *SetTable) code(c *coder) {
+	for a := range t.Depths {
+		c.Masked(t.Depths[a][:])
+	}
+}
+
+func (s *Segment) code(c *coder) {
+	c.U64(&s.Start)
+	codec.Slice(c.Coder, &s.Lines, 2, func(l *SegmentLines) {
+		reference, line := s.Start, trace.Line(0)
+		codec.Slice(c.Coder, &l.FirstTouches, 3, func(t *FirstTouch) {
+			c.Delta(&t.Reference, &reference)
+			c.Near(&t.Line, &line)
+			codec.Below(c.Coder, &t.Kind, trace.NumKinds)
+		})
+		c.Stack(&l.Stack)
+	})
+	counted := slices.ContainsFunc(s.Lines, func(l SegmentLines) bool { return l.WorkingSets != nil })
+	if !counted && !c.More() {
+		return
+	}
+	for i := range s.Lines {
+		codec.Bounded(c.Coder, &s.Lines[i].WorkingSets, 63, func(sets *[]uint64) {
+			codec.Bounded(c.Coder, sets, MaxWindows, c.U64)
+		})
+	}
+}
