@@ -30,16 +30,7 @@ const checkpointTag = "stackglass checkpoint 2"
 // encodeTo writes the stored form, which is like a message's body, with a state
 // that is not in memory as bytes.
 func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {
-	head := newBody(len(c.Name) + 8*len(c.Read.Blocks) + 128)
-	head.text(checkpointTag)
-	head.text(c.Name)
-	head.text(c.Format)
-	head.spec(c.Spec)
-	head.number(c.Size)
-	head.number(c.Read.Bytes)
-	head.number(c.Read.Tail)
-	head.numbers(c.Read.Blocks)
-	if _, err := w.Write(head.bytes); err != nil {
+	if _, err := w.Write(encode(c.code)); err != nil {
 		return err
 	}
 	return state(w)
@@ -50,25 +41,30 @@ var errNoCheckpoint = errors.New("what is stored there is not a checkpoint of th
 
 // DecodeCheckpoint reads what a [Keeper] stored; the State lies in stored.
 func DecodeCheckpoint(stored []byte) (*Checkpoint, error) {
-	r := openBody(typeCheckpoint, stored)
-	if r.text("a checkpoint") != checkpointTag {
-		r.fail("a checkpoint")
-	}
-	c := &Checkpoint{
-		Name:   r.text("the file's name"),
-		Format: r.text("the format"),
-		Spec:   r.spec(),
-		Size:   r.number("the file's size"),
-	}
-	c.Read = Prefix{Bytes: r.number("the bytes read"), Tail: r.number("the checksum"), Blocks: r.numbers("the checksums")}
-	if uint64(len(c.Read.Blocks)) != c.Read.Bytes/BlockBytes {
-		r.fail("a checksum for each block")
-	}
-	c.State = r.rest()
-	if r.end() != nil {
+	c := new(Checkpoint)
+	err := decode(typeCheckpoint, stored, func(b *body) {
+		c.code(b)
+		b.rest(&c.State)
+	})
+	if err != nil {
 		return nil, errNoCheckpoint
 	}
 	return c, nil
+}
+
+// code codes all but the state.
+func (c *Checkpoint) code(b *body) {
+	tag := checkpointTag
+	b.text(&tag, "a checkpoint")
+	b.Check(tag == checkpointTag, "another version")
+	b.text(&c.Name, "the file's name")
+	b.text(&c.Format, "the format")
+	b.spec(&c.Spec)
+	b.number(&c.Size, "the file's size")
+	b.number(&c.Read.Bytes, "the bytes read")
+	b.number(&c.Read.Tail, "the checksum")
+	b.numbers(&c.Read.Blocks, "the checksums")
+	b.Check(uint64(len(c.Read.Blocks)) == c.Read.Bytes/BlockBytes, "another number of checksums than blocks")
 }
 
 // Keeper takes the checkpoints of one run.

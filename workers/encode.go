@@ -37,193 +37,164 @@ func (e *BodyError) Error() string {
 		"; page and worker are of different builds: reload the page"
 }
 
-// Encode gives the binary form of s.
-func (s Start) Encode() []byte {
-	w := newBody(len(s.Key) + len(s.Name) + 64)
-	w.text(s.Key)
-	w.text(s.Name)
-	w.text(s.Format)
-	w.spec(s.Spec)
-	w.flag(s.Resume)
-	w.number(s.Memory)
-	w.number(uint64(s.Workers))
-	w.number(uint64(s.SegmentReferences))
-	return w.bytes
-}
+// Encode returns the binary form of s.
+func (s Start) Encode() []byte { return encode(s.code) }
 
 // DecodeStart reads what [Start.Encode] wrote. Its error is a *[BodyError].
-func DecodeStart(body []byte) (Start, error) {
-	r := openBody(TypeStart, body)
-	s := Start{Key: r.text("the key"), Name: r.text("the name"), Format: r.text("the format")}
-	s.Spec = r.spec()
-	s.Resume = r.flag("the resume flag")
-	s.Memory = r.number("the limit of memory")
-	s.Workers = uint32(r.below(1<<32, "the workers"))
-	s.SegmentReferences = uint32(r.below(1<<32, "the references of a segment"))
-	return s, r.end()
+func DecodeStart(data []byte) (s Start, err error) {
+	err = decode(TypeStart, data, s.code)
+	return s, err
 }
 
-// Encode gives the binary form of p.
+func (s *Start) code(b *body) {
+	b.text(&s.Key, "the key")
+	b.text(&s.Name, "the name")
+	b.text(&s.Format, "the format")
+	b.spec(&s.Spec)
+	b.flag(&s.Resume, "the resume flag")
+	b.number(&s.Memory, "the limit of memory")
+	below(b, &s.Workers, 1<<32, "the workers")
+	below(b, &s.SegmentReferences, 1<<32, "the references of a segment")
+}
+
+// Encode returns the binary form of p.
 func (p Progress) Encode() []byte {
-	w := newBody(64)
-	for _, n := range []uint64{p.Bytes, p.TotalBytes, p.References, p.Lines, uint64(max(p.Threads, 0)),
-		p.BadRecords, p.Memory, p.Limit, p.Outside, p.Storage, p.Millis} {
-		w.number(n)
-	}
-	w.flag(p.Paused)
-	w.flag(p.Resuming)
-	w.flag(p.Beyond)
-	w.flag(p.Ending)
-	w.text(p.Unsaved)
-	w.number(uint64(p.Workers))
-	w.number(p.Ahead)
-	w.number(p.Total)
-	w.number(p.LeftOut)
-	w.number(p.Speed)
-	return w.bytes
+	p.Threads = max(p.Threads, 0)
+	return encode(p.code)
 }
 
 // DecodeProgress reads what [Progress.Encode] wrote. Its error is a
 // *[BodyError].
-func DecodeProgress(body []byte) (Progress, error) {
-	r := openBody(TypeProgress, body)
-	p := Progress{
-		Bytes:      r.number("the bytes read"),
-		TotalBytes: r.number("the file's bytes"),
-		References: r.number("the references"),
-		Lines:      r.number("the lines"),
-		Threads:    int(r.below(1<<31, "the threads")),
-		BadRecords: r.number("the bad records"),
-		Memory:     r.number("the memory"),
-		Limit:      r.number("the limit of memory"),
-		Outside:    r.number("the bytes outside of memory"),
-		Storage:    r.number("the storage"),
-		Millis:     r.number("the milliseconds"),
-		Paused:     r.flag("the paused flag"),
-		Resuming:   r.flag("the resuming flag"),
-		Beyond:     r.flag("the flag of stacks outside of memory"),
-		Ending:     r.flag("the ending flag"),
-		Unsaved:    r.text("why no checkpoint is kept"),
-		Workers:    uint32(r.below(1<<32, "the workers")),
-		Ahead:      r.number("the references further on"),
-		Total:      r.number("the references of the trace"),
-		LeftOut:    r.number("the references left out"),
-		Speed:      r.number("the speed"),
-	}
-	return p, r.end()
+func DecodeProgress(data []byte) (p Progress, err error) {
+	err = decode(TypeProgress, data, p.code)
+	return p, err
 }
 
-// Encode gives the binary form of d.
-func (d Done) Encode() []byte {
-	w := newBody(len(d.Key) + len(d.Digest) + len(d.Problem) + len(d.Profile) + 32)
-	w.text(d.Key)
-	w.text(d.Digest)
-	w.flag(d.Kept)
-	w.text(d.Problem)
-	w.bytes = append(w.bytes, d.Profile...)
-	return w.bytes
+func (p *Progress) code(b *body) {
+	b.number(&p.Bytes, "the bytes read")
+	b.number(&p.TotalBytes, "the file's bytes")
+	b.number(&p.References, "the references")
+	b.number(&p.Lines, "the lines")
+	below(b, &p.Threads, 1<<31, "the threads")
+	b.number(&p.BadRecords, "the bad records")
+	b.number(&p.Memory, "the memory")
+	b.number(&p.Limit, "the limit of memory")
+	b.number(&p.Outside, "the bytes outside of memory")
+	b.number(&p.Storage, "the storage")
+	b.number(&p.Millis, "the milliseconds")
+	b.flag(&p.Paused, "the paused flag")
+	b.flag(&p.Resuming, "the resuming flag")
+	b.flag(&p.Beyond, "the flag of stacks outside of memory")
+	b.flag(&p.Ending, "the ending flag")
+	b.text(&p.Unsaved, "why no checkpoint is kept")
+	below(b, &p.Workers, 1<<32, "the workers")
+	b.number(&p.Ahead, "the references further on")
+	b.number(&p.Total, "the references of the trace")
+	b.number(&p.LeftOut, "the references left out")
+	b.number(&p.Speed, "the speed")
 }
 
-// DecodeDone reads what [Done.Encode] wrote; its Profile lies in body. Its
+// Encode returns the binary form of d.
+func (d Done) Encode() []byte { return encode(d.code) }
+
+// DecodeDone reads what [Done.Encode] wrote; its Profile lies in data. Its
 // error is a *[BodyError].
-func DecodeDone(body []byte) (Done, error) {
-	r := openBody(TypeDone, body)
-	d := Done{Key: r.text("the key"), Digest: r.text("the digest"), Kept: r.flag("the kept flag"), Problem: r.text("the problem")}
-	d.Profile = r.rest()
-	return d, r.end()
+func DecodeDone(data []byte) (d Done, err error) {
+	err = decode(TypeDone, data, d.code)
+	return d, err
 }
 
-// Encode gives the binary form of f.
-func (f Failed) Encode() []byte {
-	w := newBody(len(f.Problem) + 8)
-	w.text(f.Problem)
-	return w.bytes
+func (d *Done) code(b *body) {
+	b.text(&d.Key, "the key")
+	b.text(&d.Digest, "the digest")
+	b.flag(&d.Kept, "the kept flag")
+	b.text(&d.Problem, "the problem")
+	b.rest(&d.Profile)
 }
+
+// Encode returns the binary form of f.
+func (f Failed) Encode() []byte { return encode(f.code) }
 
 // DecodeFailed reads what [Failed.Encode] wrote. Its error is a *[BodyError].
-func DecodeFailed(body []byte) (Failed, error) {
-	r := openBody(TypeFailed, body)
-	f := Failed{Problem: r.text("the problem")}
-	return f, r.end()
+func DecodeFailed(data []byte) (f Failed, err error) {
+	err = decode(TypeFailed, data, f.code)
+	return f, err
 }
 
-// Encode gives the binary form of h.
-func (h Help) Encode() []byte {
-	w := newBody(len(h.Name) + 64)
-	w.text(h.Name)
-	w.spec(h.Spec)
-	w.number(h.MostLines)
-	return w.bytes
-}
+func (f *Failed) code(b *body) { b.text(&f.Problem, "the problem") }
+
+// Encode returns the binary form of h.
+func (h Help) Encode() []byte { return encode(h.code) }
 
 // DecodeHelp reads what [Help.Encode] wrote. Its error is a *[BodyError].
-func DecodeHelp(body []byte) (Help, error) {
-	r := openBody(TypeHelp, body)
-	h := Help{Name: r.text("the name")}
-	h.Spec = r.spec()
-	h.MostLines = r.number("the lines")
-	return h, r.end()
+func DecodeHelp(data []byte) (h Help, err error) {
+	err = decode(TypeHelp, data, h.code)
+	return h, err
 }
 
-// Encode gives the binary form of a.
-func (a Analysed) Encode() []byte {
-	w := newBody(24)
-	w.number(a.References)
-	w.number(a.Memory)
-	return w.bytes
+func (h *Help) code(b *body) {
+	b.text(&h.Name, "the name")
+	b.spec(&h.Spec)
+	b.number(&h.MostLines, "the lines")
 }
+
+// Encode returns the binary form of a.
+func (a Analysed) Encode() []byte { return encode(a.code) }
 
 // DecodeAnalysed reads what [Analysed.Encode] wrote. Its error is a *[BodyError].
-func DecodeAnalysed(body []byte) (Analysed, error) {
-	r := openBody(TypeAnalysed, body)
-	a := Analysed{References: r.number("the references"), Memory: r.number("the memory")}
-	return a, r.end()
+func DecodeAnalysed(data []byte) (a Analysed, err error) {
+	err = decode(TypeAnalysed, data, a.code)
+	return a, err
 }
 
-// EncodeStretch gives the binary form of s.
+func (a *Analysed) code(b *body) {
+	b.number(&a.References, "the references")
+	b.number(&a.Memory, "the memory")
+}
+
+// EncodeStretch returns the binary form of s.
 func EncodeStretch(s analysis.Stretch) []byte {
-	w := newBody(64)
-	w.position(s.From)
-	w.position(s.To)
-	w.number(s.First)
-	w.number(uint64(s.Events))
-	w.flag(s.Lone)
-	return w.bytes
+	return encode(func(b *body) { b.stretch(&s) })
 }
 
 // DecodeStretch reads what [EncodeStretch] wrote. Its error is a *[BodyError].
-func DecodeStretch(body []byte) (analysis.Stretch, error) {
-	r := openBody(TypeStretch, body)
-	s := analysis.Stretch{
-		From: r.position(), To: r.position(), First: r.number("the first reference"),
-		Events: trace.Kinds(r.below(1<<32, "the events")), Lone: r.flag("the flag of one core"),
-	}
-	return s, r.end()
+func DecodeStretch(data []byte) (s analysis.Stretch, err error) {
+	err = decode(TypeStretch, data, func(b *body) { b.stretch(&s) })
+	return s, err
 }
 
-// EncodeSegment gives the binary form of s, with a checksum: what goes wrong with it would
+func (b *body) stretch(s *analysis.Stretch) {
+	b.position(&s.From)
+	b.position(&s.To)
+	b.number(&s.First, "the first reference")
+	below(b, &s.Events, 1<<32, "the events")
+	b.flag(&s.Lone, "the flag of one core")
+}
+
+// EncodeSegment returns the binary form of s, with a checksum: what goes wrong with it would
 // be counted. One without a profile is told so.
 func EncodeSegment(s analysis.Segment) []byte {
-	w := newBody(64)
-	w.position(s.To)
-	w.number(s.Rows)
+	var encoded []byte
 	if s.Profile != nil {
-		w.bytes = append(w.bytes, s.Profile.Encode()...)
+		encoded = s.Profile.Encode()
 	}
-	return binary.LittleEndian.AppendUint64(w.bytes, xxhash.Sum64(w.bytes))
+	data := encode(func(b *body) { b.segment(&s, &encoded) })
+	return binary.LittleEndian.AppendUint64(data, xxhash.Sum64(data))
 }
 
 // DecodeSegment reads what [EncodeSegment] wrote. Its error is a *[BodyError], or tells
 // what is wrong with the profile.
-func DecodeSegment(body []byte) (s analysis.Segment, err error) {
-	sum := max(0, len(body)-8)
-	r := openBody(TypeSegment, body[:sum])
-	if r.err == nil && xxhash.Sum64(r.body) != binary.LittleEndian.Uint64(body[sum:]) {
-		r.fail("a segment with its checksum")
-	}
-	s.To, s.Rows = r.position(), r.number("the rows")
-	encoded := r.rest()
-	if err := r.end(); err != nil {
+func DecodeSegment(data []byte) (s analysis.Segment, err error) {
+	sum := max(0, len(data)-8)
+	var encoded []byte
+	err = decode(TypeSegment, data[:sum], func(b *body) {
+		if !b.Failed() { // so that there are eight bytes more
+			b.Check(xxhash.Sum64(data[:sum]) == binary.LittleEndian.Uint64(data[sum:]), "damaged")
+			b.failed("a segment with its checksum")
+		}
+		b.segment(&s, &encoded)
+	})
+	if err != nil {
 		return analysis.Segment{}, err
 	}
 	if len(encoded) > 0 {
@@ -232,100 +203,65 @@ func DecodeSegment(body []byte) (s analysis.Segment, err error) {
 	return s, err
 }
 
-func (w *bodyWriter) position(p trace.Position) {
-	w.number(p.Chunk)
-	w.number(p.Rows)
+func (b *body) segment(s *analysis.Segment, encoded *[]byte) {
+	b.position(&s.To)
+	b.number(&s.Rows, "the rows")
+	b.rest(encoded)
 }
 
-func (r *bodyReader) position() trace.Position {
-	return trace.Position{Chunk: r.number("the chunk"), Rows: r.number("the rows in the chunk")}
+func (b *body) position(p *trace.Position) {
+	b.number(&p.Chunk, "the chunk")
+	b.number(&p.Rows, "the rows in the chunk")
 }
 
-func (w *bodyWriter) spec(s analysis.Spec) {
-	w.number(uint64(s.Kinds))
-	w.number(s.Skip)
-	w.number(s.Limit)
-	w.list(s.Threads)
-	w.list(s.LineBytes)
-	w.number(s.SkipBad)
-	w.flag(s.Mergeable)
-	w.number(uint64(s.Analyses))
-	w.number(s.Start)
-	w.numbers(s.Utilisation)
-	w.list(s.UtilisationWays)
-	w.flag(s.Previous)
-	w.lists(s.Cores)
-	w.lists(s.Domains)
-	w.sample(s.Sample)
-	w.budget(s.Budget)
+func (b *body) spec(s *analysis.Spec) {
+	below(b, &s.Kinds, 1<<32, "the kinds")
+	b.number(&s.Skip, "the skip")
+	b.number(&s.Limit, "the limit")
+	b.list(&s.Threads, "the threads")
+	b.list(&s.LineBytes, "the line sizes")
+	b.number(&s.SkipBad, "the bad records to tolerate")
+	b.flag(&s.Mergeable, "the mergeable flag")
+	below(b, &s.Analyses, 1<<32, "the analyses")
+	b.number(&s.Start, "the segment's start")
+	b.numbers(&s.Utilisation, "the capacities")
+	b.list(&s.UtilisationWays, "the ways")
+	b.flag(&s.Previous, "the flag of who was before")
+	b.lists(&s.Cores, "the cores")
+	b.lists(&s.Domains, "the domains")
+	b.sample(&s.Sample)
+	b.budget(&s.Budget)
 }
 
-// budget writes what models may take. The shelf is the worker's own.
-func (w *bodyWriter) budget(b *locality.Budget) {
-	w.flag(b != nil)
-	if b != nil {
-		w.number(b.Bytes)
-		w.number(uint64(b.Lines))
-		w.number(uint64(b.Events))
-	}
-}
-
-func (r *bodyReader) budget() *locality.Budget {
-	if !r.flag("the flag of a budget") {
-		return nil
-	}
-	return &locality.Budget{
-		Bytes: r.number("the budget"), Lines: int(r.below(1<<32, "the lines of a segment")), Events: trace.Kinds(r.below(1<<32, "the events")),
-	}
-}
-
-// sample writes how to sample; nothing but the options of package sample gets to a
-// worker.
-func (w *bodyWriter) sample(s analysis.Sampling) {
-	o, ok := s.(sample.Options)
-	w.flag(ok)
-	if !ok {
+// budget codes what models may take. The shelf is the worker's own.
+func (b *body) budget(v **locality.Budget) {
+	there := *v != nil
+	if b.flag(&there, "the flag of a budget"); !there {
 		return
 	}
-	for _, n := range []uint64{uint64(o.Mode), o.Threshold, o.Lines, o.Gap, o.On, o.Period, o.Seed} {
-		w.number(n)
+	if b.Reads() {
+		*v = new(locality.Budget)
 	}
+	b.number(&(*v).Bytes, "the budget")
+	below(b, &(*v).Lines, 1<<32, "the lines of a segment")
+	below(b, &(*v).Events, 1<<32, "the events")
 }
 
-func (r *bodyReader) sample() analysis.Sampling {
-	if !r.flag("the flag of a sample") {
-		return nil
+// sample codes how to sample; nothing but the options of package sample gets to a
+// worker.
+func (b *body) sample(s *analysis.Sampling) {
+	o, there := (*s).(sample.Options)
+	if b.flag(&there, "the flag of a sample"); !there {
+		return
 	}
-	o := sample.Options{
-		Mode: profile.SampleMode(r.below(256, "the way to sample")), Threshold: r.number("the threshold"), Lines: r.number("the lines to keep"),
-		Gap: r.number("the gap"), On: r.number("the stretch"), Period: r.number("the period"), Seed: r.number("the seed"),
-	}
-	if !o.Valid() {
-		r.fail("a sample")
-		return nil
-	}
-	return o
-}
-
-func (r *bodyReader) spec() analysis.Spec {
-	return analysis.Spec{
-		Kinds:     trace.Kinds(r.below(1<<32, "the kinds")),
-		Skip:      r.number("the skip"),
-		Limit:     r.number("the limit"),
-		Threads:   r.list("the threads"),
-		LineBytes: r.list("the line sizes"),
-		SkipBad:   r.number("the bad records to tolerate"),
-		Mergeable: r.flag("the mergeable flag"),
-		Analyses:  analysis.Analyses(r.below(1<<32, "the analyses")),
-		Start:     r.number("the segment's start"),
-
-		Utilisation:     r.numbers("the capacities"),
-		UtilisationWays: r.list("the ways"),
-		Previous:        r.flag("the flag of who was before"),
-
-		Cores:   r.lists("the cores"),
-		Domains: r.lists("the domains"),
-		Sample:  r.sample(),
-		Budget:  r.budget(),
+	below(b, &o.Mode, 256, "the way to sample")
+	b.number(&o.Threshold, "the threshold")
+	b.number(&o.Lines, "the lines to keep")
+	b.number(&o.Gap, "the gap")
+	b.number(&o.On, "the stretch")
+	b.number(&o.Period, "the period")
+	b.number(&o.Seed, "the seed")
+	if b.Check(o.Valid(), "no sample"); b.Reads() && !b.failed("a sample") {
+		*s = o
 	}
 }
