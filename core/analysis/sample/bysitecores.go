@@ -179,8 +179,8 @@ func addBin(list []profile.BinCount, bin uint8, n uint64) []profile.BinCount {
 	return slices.Insert(list, i, profile.BinCount{Bin: bin, Count: n})
 }
 
-// save writes what is counted by places in the profile of package sites' latest result.
-func (c *siteCores) save(b []byte) []byte {
+// code codes what is counted by places in the profile of package sites' latest result.
+func (c *siteCores) code(w *codec.Coder) {
 	sums := map[placedCount]*[groups]uint64{}
 	for key, parts := range c.counts {
 		slot, object := c.sites.Pair(key.pair)
@@ -197,11 +197,7 @@ func (c *siteCores) save(b []byte) []byte {
 		place.parts = *parts
 		list = append(list, place)
 	}
-	return savePlaced(b, list)
-}
-
-func (c *siteCores) restore(d *codec.Decoder) {
-	restorePlaced(d, lostBin+profile.SiteBins, func(x *placedCount) {
+	codePlaced(w, list, lostBin+profile.SiteBins, func(x *placedCount) {
 		key := placedBin{c.sites.PairOf(c.sites.Slot(x.code), c.sites.Object(x.data)), x.bin}
 		for g, n := range x.parts {
 			c.count(key, n, g)
@@ -223,8 +219,8 @@ func (s *keptSize) beginSites() {
 	s.threads.sites = s.siteCores
 }
 
-// restoreCores continues as [keptSize.beginSites] began, where that was saved.
-func (s *keptSize) restoreCores(d *codec.Decoder) {
+// continueSites continues as [keptSize.beginSites] began, where that was saved.
+func (s *keptSize) continueSites() {
 	if s.bySite == nil || s.threads == nil || len(s.threads.cores) < 2 {
 		return
 	}
@@ -233,7 +229,6 @@ func (s *keptSize) restoreCores(d *codec.Decoder) {
 	}
 	s.siteCores = &siteCores{sites: s.bySite.sites, counts: map[placedBin]*[groups]uint64{}, shortest: s.bySite.shortest()}
 	s.threads.sites = s.siteCores
-	s.siteCores.restore(d)
 }
 
 // siteWeighing is how the counts of sites on all cores' stacks become accesses.

@@ -197,30 +197,27 @@ func (h *holed) drop(keep func(trace.Line) bool) {
 	h.renumber()
 }
 
-// save writes lines and holes in order, 0 for a hole, and those that were lost.
-func (h *holed) save(b []byte) []byte {
-	h.renumber()
-	b = appendUint(b, uint64(len(h.lines)))
-	for _, line := range h.lines {
+// code codes lines and holes in order, and those that were lost.
+func (h *holed) code(c *codec.Coder) {
+	var lines, lost []trace.Line
+	if !c.Reads() {
+		h.renumber()
+		lines = h.lines
+		for line, stamp := range h.place {
+			if stamp == away {
+				lost = append(lost, line)
+			}
+		}
+		slices.Sort(lost)
+	}
+	codec.Slice(c, &lines, 1, func(at *trace.Line) {
+		line := *at
 		if line == hole {
-			b = append(b, 0)
-			continue
+			line = noLine // is 0
 		}
-		b = appendUint(b, line+1)
-	}
-	var lost []trace.Line
-	for line, stamp := range h.place {
-		if stamp == away {
-			lost = append(lost, line)
+		if codeLine(c, &line, 1); !c.Reads() {
+			return
 		}
-	}
-	slices.Sort(lost)
-	return codec.AppendStack(b, lost)
-}
-
-func (h *holed) restore(d *codec.Decoder) {
-	for range d.Length(1) {
-		line := d.UintBelow(beyond+1) - 1
 		if _, twice := h.place[line]; line == noLine {
 			h.push(hole)
 			delete(h.place, hole)
@@ -228,8 +225,11 @@ func (h *holed) restore(d *codec.Decoder) {
 		} else if !twice {
 			h.push(line)
 		}
+	})
+	if codeLines(c, &lost); !c.Reads() {
+		return
 	}
-	for _, line := range stackOf(d) {
+	for _, line := range lost {
 		if _, here := h.place[line]; !here {
 			h.place[line] = away
 		}

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -75,7 +76,9 @@ func TestHoled(t *testing.T) {
 			}
 			if r>>40%500 == 0 {
 				again := newHoled()
-				again.restore(decoderOf(fast.save(nil)))
+				saved := codec.Writer(nil)
+				fast.code(saved)
+				again.code(codec.Reader(saved.Out))
 				fast = again
 			}
 		}

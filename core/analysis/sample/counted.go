@@ -52,35 +52,30 @@ func (c *counted) addNear(h *profile.Histogram) {
 	}
 }
 
-func (c *counted) save(b []byte) []byte {
-	b = appendUint(b, c.near[:]...)
-	b = appendUint(saveHistogram(b, &c.deep), c.cold)
-	return c.spread.save(b)
+func (c *counted) code(w *codec.Coder) {
+	w.Array(c.near[:])
+	codeHistogram(w, &c.deep)
+	w.U64(&c.cold)
+	c.spread.code(w)
 }
 
-func (c *counted) restore(d *codec.Decoder) {
-	fill(c.near[:], d)
-	restoreHistogram(d, &c.deep)
-	c.cold = d.Uint()
-	c.spread.restore(d)
-}
+// numbered is a number of a list of which most are 0.
+type numbered struct{ at, n uint64 }
 
-func saveHistogram(b []byte, h *profile.Histogram) []byte {
-	n := uint64(0)
-	for range h.All() {
-		n++
+// codeHistogram adds what it reads.
+func codeHistogram(c *codec.Coder, h *profile.Histogram) {
+	var list []numbered
+	if !c.Reads() {
+		for d, n := range h.All() {
+			list = append(list, numbered{d, n})
+		}
 	}
-	b = appendUint(b, n)
-	for d, count := range h.All() {
-		b = appendUint(b, d, count)
-	}
-	return b
-}
-
-func restoreHistogram(d *codec.Decoder, h *profile.Histogram) {
-	for range d.Length(2) {
-		h.AddN(d.UintBelow(profile.MaxDistance), d.Uint())
-	}
+	codec.Slice(c, &list, 2, func(x *numbered) {
+		codec.Below(c, &x.at, profile.MaxDistance)
+		if c.U64(&x.n); c.Reads() {
+			h.AddN(x.at, x.n)
+		}
+	})
 }
 
 // spread are weights by the part of the sample that they come from and by
@@ -88,31 +83,24 @@ func restoreHistogram(d *codec.Decoder, h *profile.Histogram) {
 // sum is off.
 type spread [groups][outOf + 1]uint64
 
-// save leaves out what is zero.
-func (s *spread) save(b []byte) []byte {
+// code leaves out what is zero.
+func (s *spread) code(c *codec.Coder) {
 	for g := range s {
-		n := uint64(0)
-		for _, x := range s[g] {
-			if x != 0 {
-				n++
-			}
-		}
-		b = appendUint(b, n)
+		var list []numbered
 		for bin, x := range s[g] {
 			if x != 0 {
-				b = appendUint(b, uint64(bin), x)
+				list = append(list, numbered{uint64(bin), x})
 			}
 		}
-	}
-	return b
-}
-
-func (s *spread) restore(d *codec.Decoder) {
-	for g := range s {
-		for range d.Length(2) {
-			bin := d.UintBelow(outOf + 1)
-			s[g][bin] = d.Uint()
+		if c.Reads() {
+			list = nil
 		}
+		codec.Slice(c, &list, 2, func(x *numbered) {
+			codec.Below(c, &x.at, outOf+1)
+			if c.U64(&x.n); c.Reads() {
+				s[g][x.at] = x.n
+			}
+		})
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -104,5 +103,3 @@ func distances(s sampler, lines []trace.Line) []uint32 {
 	}
 	return out
 }
-
-func decoderOf(b []byte) *codec.Decoder { return codec.NewDecoder(b) }

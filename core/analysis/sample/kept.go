@@ -12,12 +12,13 @@ import (
 
 // Result implements analysis.Analysis. It comes after the histograms of the sample.
 func (k *kept) Result(p *profile.Profile, state bool) {
-	var saved []byte
+	var saved *codec.Coder
 	if state {
-		saved = appendUint([]byte{}, k.done)
+		saved = codec.Writer([]byte{})
+		saved.U64(&k.done)
 	}
 	if k.sites != nil {
-		saved = k.siteResult(p, saved, state)
+		k.siteResult(p, saved)
 	}
 	if p.Sampled == nil {
 		k.describe(p)
@@ -31,25 +32,33 @@ func (k *kept) Result(p *profile.Profile, state bool) {
 				p.Sharing = append(p.Sharing, r)
 			}
 		}
-		if !state {
-			continue
-		}
-		if s.bySite != nil {
-			saved = s.bySite.save(saved)
-		}
-		if s.threads != nil {
-			saved = s.threads.save(saved)
-		}
-		if s.siteCores != nil {
-			saved = s.siteCores.save(saved)
-		}
-		if s.talk != nil {
-			saved = s.talk.save(p, saved)
+		if state {
+			_ = s.code(saved, p) // fails while reading only
 		}
 	}
 	if state {
-		p.Segment.Kept = saved
+		p.Segment.Kept = saved.Out
 	}
+}
+
+// code codes the state of a line size.
+func (s *keptSize) code(c *codec.Coder, p *profile.Profile) error {
+	if s.bySite != nil {
+		s.bySite.code(c)
+	}
+	if s.threads != nil && !c.Failed() {
+		s.threads.code(c)
+	}
+	if c.Reads() && !c.Failed() {
+		s.continueSites()
+	}
+	if s.siteCores != nil {
+		s.siteCores.code(c)
+	}
+	if s.talk != nil && !c.Failed() {
+		return s.talk.code(c, p)
+	}
+	return nil
 }
 
 // describe says of what the sample was, where the stack of all accesses together was left
@@ -71,7 +80,8 @@ func (k *kept) describe(p *profile.Profile) {
 
 // siteResult is that of sites. What is kept is a profile of what package sites counted,
 // in which the accesses of the histograms are those of the sample.
-func (k *kept) siteResult(p *profile.Profile, saved []byte, state bool) []byte {
+func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
+	state := saved != nil
 	whole := &profile.Profile{Input: p.Input, Totals: p.Totals, Sampled: k.options.sampled()}
 	whole.Sampled.Read = p.Totals.AllReferences()
 	whole.Sampled.Sizes = []profile.SampledSize{{LineBytes: k.lineBytes}}
@@ -83,10 +93,11 @@ func (k *kept) siteResult(p *profile.Profile, saved []byte, state bool) []byte {
 		if l := p.LocalityAt(k.lineBytes); l != nil {
 			whole.Locality = []profile.Locality{*l}
 		}
-		saved = appendProfile(saved, whole)
+		encoded := whole.Encode()
+		saved.Bytes(&encoded)
 	}
 	if p.Sites = whole.Sites; p.Sites == nil {
-		return saved
+		return
 	}
 	for _, s := range k.sizes {
 		if s.bySite != nil {
@@ -96,7 +107,6 @@ func (k *kept) siteResult(p *profile.Profile, saved []byte, state bool) []byte {
 			s.siteCores.result(p.Sites.Coherent, s.threads.siteWeighing())
 		}
 	}
-	return saved
 }
 
 // The state, in section segk: uv references; where sites are analysed, a profile of all
@@ -104,23 +114,17 @@ func (k *kept) siteResult(p *profile.Profile, saved []byte, state bool) []byte {
 // size what bySite, threads and talk write, where they are. A profile is uv its length
 // and that many bytes.
 
-func appendProfile(b []byte, p *profile.Profile) []byte { return appendBytes(b, p.Encode()) }
-
-func appendBytes(b, data []byte) []byte {
-	return append(appendUint(b, uint64(len(data))), data...)
-}
-
 // Restore implements analysis.Analysis.
 func (k *kept) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Kept == nil || p.Sampled == nil || optionsOf(p.Sampled) != k.options {
 		return &StateError{"the saved run was not sampled, or in another way; start again"}
 	}
-	d := codec.NewDecoder(p.Segment.Kept)
-	if k.done = d.Uint(); k.done != p.Totals.AllReferences() {
+	c := codec.Reader(p.Segment.Kept)
+	if c.U64(&k.done); k.done != p.Totals.AllReferences() {
 		return &StateError{"the saved run is damaged: it has other references than its sample; start again"}
 	}
 	if k.sites != nil {
-		whole, err := profileOf(d)
+		whole, err := profileOf(c.In)
 		if err == nil {
 			err = k.restoreSites(whole, p)
 		}
@@ -129,36 +133,25 @@ func (k *kept) Restore(p *profile.Profile) error {
 		}
 	}
 	for _, s := range k.sizes {
-		if s.bySite != nil {
-			s.bySite.restore(d)
-		}
-		if s.threads != nil && d.Err() == nil {
-			s.threads.restore(d)
-		}
-		if d.Err() == nil {
-			s.restoreCores(d)
-		}
-		if s.talk != nil && d.Err() == nil {
-			if err := s.talk.restore(d, p); err != nil {
-				return err
-			}
+		if err := s.code(c, p); err != nil {
+			return err
 		}
 	}
-	if d.Err() == nil && len(d.Rest()) > 0 {
+	if !c.Failed() && c.More() {
 		return errKept
 	}
-	return d.Err()
+	return c.In.Err()
 }
 
 var errKept = &StateError{"the saved run is damaged, or had other analyses; start again"}
 
-// profileOf reads what appendProfile wrote.
+// profileOf reads the profile of all accesses.
 func profileOf(d *codec.Decoder) (*profile.Profile, error) {
-	data := d.String()
+	data := d.Bytes()
 	if d.Err() != nil {
 		return nil, d.Err()
 	}
-	p, err := profile.Decode([]byte(data))
+	p, err := profile.Decode(data)
 	if err == nil && (p.Segment == nil || p.Segment.Start != 0) {
 		err = errKept
 	}
@@ -178,49 +171,16 @@ type placedCount struct {
 	parts           [groups]uint64
 }
 
-// save writes what is counted by places in the profile of package sites' latest result.
-func (p *bySite) save(b []byte) []byte {
-	b = appendUint(b, p.accesses, uint64(p.samples))
+// code codes what is counted by places in the profile of package sites' latest result.
+func (p *bySite) code(c *codec.Coder) {
+	c.U64(&p.accesses)
+	codec.Below(c, &p.samples, 1<<62)
 	var list []placedCount
 	for key, n := range p.counts {
 		slot, object := p.sites.Pair(key.pair)
 		list = append(list, placedCount{p.sites.Code(slot), p.sites.Data(object), key.bin, p.parts[n]})
 	}
-	b = savePlaced(b, list)
-	if p.time == nil {
-		return p.space.save(b)
-	}
-	b = appendUint(p.time.save(b), p.first.threshold, uint64(p.first.halvings))
-	return codec.AppendStack(b, sortedLines(p.first.lines))
-}
-
-// savePlaced writes counts by code, data and bin, which has them in order.
-func savePlaced(b []byte, list []placedCount) []byte {
-	sort.Slice(list, func(i, j int) bool {
-		x, y := &list[i], &list[j]
-		return cmp.Or(cmp.Compare(x.code, y.code), cmp.Compare(x.data, y.data), cmp.Compare(x.bin, y.bin)) < 0
-	})
-	b = appendUint(b, uint64(len(list)))
-	for i := range list {
-		x := &list[i]
-		b = appendUint(b, uint64(x.code), uint64(x.data), uint64(x.bin))
-		b = appendUint(b, x.parts[:]...)
-	}
-	return b
-}
-
-// restorePlaced reads what savePlaced wrote; bins are below a number.
-func restorePlaced(d *codec.Decoder, bins uint64, add func(*placedCount)) {
-	for range d.Length(3 + groups) {
-		x := placedCount{code: uint32(d.UintBelow(1 << 32)), data: uint32(d.UintBelow(1 << 32)), bin: uint32(d.UintBelow(bins))}
-		fill(x.parts[:], d)
-		add(&x)
-	}
-}
-
-func (p *bySite) restore(d *codec.Decoder) {
-	p.accesses, p.samples = d.Uint(), int(d.UintBelow(1<<62))
-	restorePlaced(d, outOf+1, func(x *placedCount) {
+	codePlaced(c, list, outOf+1, func(x *placedCount) {
 		key := placedBin{p.sites.PairOf(p.sites.Slot(x.code), p.sites.Object(x.data)), x.bin}
 		n, known := p.counts[key]
 		if !known {
@@ -233,14 +193,34 @@ func (p *bySite) restore(d *codec.Decoder) {
 		}
 	})
 	if p.time == nil {
-		p.space.restore(d)
+		p.space.code(c)
 		return
 	}
-	p.time.restore(d)
-	p.first.threshold, p.first.halvings = d.Uint(), uint(d.UintBelow(64))
-	for _, line := range stackOf(d) {
-		p.first.lines[line] = struct{}{}
+	p.time.code(c)
+	c.U64(&p.first.threshold)
+	codec.Below(c, &p.first.halvings, 64)
+	lines := sortedLines(p.first.lines)
+	if codeLines(c, &lines); c.Reads() {
+		for _, line := range lines {
+			p.first.lines[line] = struct{}{}
+		}
 	}
+}
+
+// codePlaced codes counts by code, data and bin, and has add take those that it reads.
+// Bins are below a number.
+func codePlaced(c *codec.Coder, list []placedCount, bins uint64, add func(*placedCount)) {
+	sort.Slice(list, func(i, j int) bool {
+		x, y := &list[i], &list[j]
+		return cmp.Or(cmp.Compare(x.code, y.code), cmp.Compare(x.data, y.data), cmp.Compare(x.bin, y.bin)) < 0
+	})
+	codec.Slice(c, &list, 3+groups, func(x *placedCount) {
+		c.U32s(&x.code, &x.data)
+		codec.Below(c, &x.bin, bins)
+		if c.Array(x.parts[:]); c.Reads() && !c.Failed() {
+			add(x)
+		}
+	})
 }
 
 func sortedLines[T any](of map[trace.Line]T) []trace.Line {
@@ -252,51 +232,40 @@ func sortedLines[T any](of map[trace.Line]T) []trace.Line {
 	return list
 }
 
-// save writes the threads in the order in which they came; what is known of lines; and
+// code codes the threads in the order in which they came; what is known of lines; and
 // the stacks of cores and domains.
-func (t *threads) save(b []byte) []byte {
-	appeared := t.grouping.Appeared()
-	b = appendUint(b, uint64(len(appeared)))
-	for _, thread := range appeared {
-		b = appendUint(b, uint64(thread))
+func (t *threads) code(c *codec.Coder) {
+	var appeared []uint32
+	if !c.Reads() {
+		appeared = t.grouping.Appeared()
 	}
-	b = appendUint(b, t.lines.threshold, uint64(t.lines.halvings), uint64(t.draws), uint64(len(t.lines.of)))
-	for _, line := range sortedLines(t.lines.of) {
-		l := t.lines.of[line]
-		b = appendUint(b, line, l.ever, l.holders)
-		for _, core := range l.last {
-			b = appendUint(b, uint64(core))
+	codec.Slice(c, &appeared, 1, func(thread *uint32) {
+		if c.U32(thread); c.Reads() {
+			t.coreOf(*thread)
 		}
-	}
-	for _, c := range t.cores {
-		b = c.save(b)
+	})
+	c.U64(&t.lines.threshold)
+	codec.Below(c, &t.lines.halvings, 64)
+	codec.Below(c, &t.draws, 1<<62)
+	all := uint64(1)<<len(t.cores) - 1
+	codeByLine(c, t.lines.of, 3, func(l **knownLine) {
+		if c.Reads() {
+			*l = &knownLine{last: make([]uint8, len(t.domains))}
+		}
+		if c.U64s(&(*l).ever, &(*l).holders); c.Reads() {
+			(*l).ever, (*l).holders = (*l).ever&all, (*l).holders&all
+		}
+		for i := range (*l).last {
+			codec.Below(c, &(*l).last[i], uint64(len(t.cores))+1)
+		}
+	})
+	for n, core := range t.cores {
+		if core.code(c); c.Reads() {
+			t.find(uint8(n))
+		}
 	}
 	for _, d := range t.domains {
-		b = d.save(b)
-	}
-	return b
-}
-
-func (t *threads) restore(d *codec.Decoder) {
-	for range d.Length(1) {
-		t.coreOf(uint32(d.UintBelow(1 << 32)))
-	}
-	t.lines.threshold, t.lines.halvings, t.draws = d.Uint(), uint(d.UintBelow(64)), int(d.UintBelow(1<<62))
-	all := uint64(1)<<len(t.cores) - 1
-	for range d.Length(3) {
-		line := d.UintBelow(beyond)
-		l := &knownLine{ever: d.Uint() & all, holders: d.Uint() & all, last: make([]uint8, len(t.domains))}
-		for i := range l.last {
-			l.last[i] = uint8(d.UintBelow(uint64(len(t.cores)) + 1))
-		}
-		t.lines.of[line] = l
-	}
-	for n, c := range t.cores {
-		c.restore(d)
-		t.find(uint8(n))
-	}
-	for _, dom := range t.domains {
-		dom.restore(d, len(t.cores))
+		d.code(c, len(t.cores))
 	}
 }
 
@@ -316,120 +285,69 @@ func (t *threads) find(core uint8) {
 	}
 }
 
-func (c *coreStacks) save(b []byte) []byte {
-	b = appendUint(b, c.accesses)
-	for _, x := range []*counted{&c.private, &c.coherent, &c.foreign} {
-		b = x.save(b)
-	}
-	b = appendUint(b, c.lostNear[:]...)
-	b = appendUint(saveHistogram(b, &c.lost), c.lostSpread[:]...)
-	b = appendUint(b, c.taken[:]...)
+func (c *coreStacks) code(w *codec.Coder) {
+	w.U64(&c.accesses)
+	c.private.code(w)
+	c.coherent.code(w)
+	c.foreign.code(w)
+	w.Array(c.lostNear[:])
+	codeHistogram(w, &c.lost)
+	w.Array(c.lostSpread[:])
+	w.Array(c.taken[:])
 	if c.time != nil {
-		b = appendUint(c.time.save(b), uint64(len(c.waits)))
-		for _, line := range sortedLines(c.waits) {
-			w, how := c.waits[line], uint64(0)
-			if w.foreign {
-				how = 1
-			}
-			if w.lost {
-				how |= 2
-			}
-			b = appendUint(b, line, how, uint64(w.at))
-		}
-		return b
-	}
-	b = c.space.save(b)
-	for _, line := range c.coherentTop() {
-		b = appendUint(b, line+2) // 0: a hole, 1: nothing
-	}
-	slices.SortFunc(c.nearLost, func(x, y nearLost) int { return cmp.Compare(x.line, y.line) })
-	b = appendUint(b, uint64(len(c.nearLost)))
-	for _, x := range c.nearLost {
-		b = appendUint(b, x.line, uint64(x.at))
-	}
-	b = c.holed.save(c.own.save(b))
-	b = appendUint(b, uint64(len(c.lostAt)))
-	for _, line := range sortedLines(c.lostAt) {
-		b = appendUint(b, line, uint64(c.lostAt[line]))
-	}
-	return b
-}
-
-func (c *coreStacks) restore(d *codec.Decoder) {
-	c.accesses = d.Uint()
-	for _, x := range []*counted{&c.private, &c.coherent, &c.foreign} {
-		x.restore(d)
-	}
-	fill(c.lostNear[:], d)
-	restoreHistogram(d, &c.lost)
-	fill(c.lostSpread[:], d)
-	fill(c.taken[:], d)
-	if c.time != nil {
-		c.time.restore(d)
-		for range d.Length(3) {
-			line, how := d.UintBelow(beyond), d.UintBelow(4)
-			c.waits[line] = wait{how&1 != 0, how&2 != 0, uint32(d.UintBelow(1 << 32))}
-		}
+		c.time.code(w)
+		codeByLine(w, c.waits, 3, func(x *wait) {
+			w.Flags(&x.foreign, &x.lost)
+			w.U32(&x.at)
+		})
 		return
 	}
-	c.space.restore(d)
-	for i := range c.top {
-		c.top[i] = d.UintBelow(beyond+2) - 2
+	c.space.code(w)
+	top := &c.top
+	if !w.Reads() {
+		top = c.coherentTop()
 	}
-	c.same = front(c.top) == c.space.front
-	for range d.Length(2) {
-		line := d.UintBelow(beyond)
-		c.loseNear(line, int(d.UintBelow(frontLines)))
+	for i := range top {
+		codeLine(w, &top[i], 2) // 0: a hole, 1: nothing
 	}
-	c.own.restore(d)
-	c.holed.restore(d)
-	for range d.Length(2) {
-		line := d.UintBelow(beyond)
-		c.lostAt[line] = uint32(d.UintBelow(1 << 32))
+	var near []nearLost
+	if w.Reads() {
+		c.same = front(c.top) == c.space.front
+	} else {
+		slices.SortFunc(c.nearLost, func(x, y nearLost) int { return cmp.Compare(x.line, y.line) })
+		near = c.nearLost
 	}
+	codec.Slice(w, &near, 2, func(x *nearLost) {
+		codec.Below(w, &x.line, beyond)
+		if codec.Below(w, &x.at, frontLines); w.Reads() {
+			c.loseNear(x.line, x.at)
+		}
+	})
+	c.own.code(w)
+	c.holed.code(w)
+	codeByLine(w, c.lostAt, 2, w.U32)
 }
 
-func (d *domainStacks) save(b []byte) []byte {
-	b = appendUint(b, d.accesses)
+func (d *domainStacks) code(c *codec.Coder, cores int) {
+	c.U64(&d.accesses)
 	for _, m := range d.members {
 		if m != nil {
-			b = m.save(b)
+			m.code(c)
 		}
 	}
-	b = d.foreign.save(b)
+	d.foreign.code(c)
 	if d.time == nil {
-		return d.space.save(b)
-	}
-	b = appendUint(d.time.save(b), uint64(len(d.waits)))
-	for _, line := range sortedLines(d.waits) {
-		b = appendUint(b, line, uint64(d.waits[line]))
-	}
-	return b
-}
-
-func (d *domainStacks) restore(r *codec.Decoder, cores int) {
-	d.accesses = r.Uint()
-	for _, m := range d.members {
-		if m != nil {
-			m.restore(r)
-		}
-	}
-	d.foreign.restore(r)
-	if d.time == nil {
-		d.space.restore(r)
+		d.space.code(c)
 		return
 	}
-	d.time.restore(r)
-	for range r.Length(2) {
-		line := r.UintBelow(beyond)
-		d.waits[line] = uint8(r.UintBelow(uint64(cores)))
-	}
+	d.time.code(c)
+	codeByLine(c, d.waits, 2, func(core *uint8) { codec.Below(c, core, uint64(cores)) })
 }
 
-// save writes whether it is decided what to do (0: no, 1: yes, 2: against, or else 3 + the
+// code codes whether it is decided what to do (0: no, 1: yes, 2: against, or else 3 + the
 // thread of the first reference); and, of each power of two of hashes, the state of the
 // analyses that there are.
-func (t *talk) save(p *profile.Profile, b []byte) []byte {
+func (t *talk) code(c *codec.Coder, p *profile.Profile) error {
 	how := uint64(0)
 	switch {
 	case t.off:
@@ -439,46 +357,45 @@ func (t *talk) save(p *profile.Profile, b []byte) []byte {
 	case t.met:
 		how = 3 + uint64(t.first)
 	}
-	b = appendUint(b, how, uint64(len(t.live())))
-	for n, o := range t.octaves {
-		if o == nil {
-			continue
-		}
-		b = appendUint(b, uint64(n))
-		for _, l := range o.listeners() {
-			part := &profile.Profile{Input: p.Input, Totals: p.Totals, Sites: p.Sites, Segment: new(profile.Segment)}
-			l.Result(part, true)
-			b = appendBytes(b, part.Segment.Communication)
+	if codec.Below(c, &how, 3+1<<32); c.Reads() {
+		switch how {
+		case 0:
+		case 1:
+			t.decides = nil
+		case 2:
+			t.turnOff()
+		default:
+			t.met, t.first = true, uint32(how-3)
 		}
 	}
-	return b
-}
-
-func (t *talk) restore(d *codec.Decoder, p *profile.Profile) error {
-	switch how := d.UintBelow(3 + 1<<32); how {
-	case 0:
-	case 1:
-		t.decides = nil
-	case 2:
-		t.turnOff()
-	default:
-		t.met, t.first = true, uint32(how-3)
-	}
-	for range d.Length(1 + talkGroups) {
-		n := int(d.UintBelow(uint64(len(t.octaves))))
-		if t.off {
-			return errKept
-		}
-		for _, l := range t.octave(n).listeners() {
-			part := &profile.Profile{Input: p.Input, Totals: p.Totals, Sites: p.Sites, Segment: new(profile.Segment)}
-			part.Segment.Communication = []byte(d.String())
-			if d.Err() != nil {
-				return d.Err()
-			}
-			if err := l.Restore(part); err != nil {
-				return err
+	var octaves []int
+	if !c.Reads() {
+		t.live()
+		for n, o := range t.octaves {
+			if o != nil {
+				octaves = append(octaves, n)
 			}
 		}
 	}
-	return d.Err()
+	var err error
+	codec.Slice(c, &octaves, 1+talkGroups, func(n *int) {
+		codec.Below(c, n, uint64(len(t.octaves)))
+		if t.off && err == nil {
+			err = errKept
+		}
+		if err != nil {
+			return
+		}
+		for _, l := range t.octave(*n).listeners() {
+			part := &profile.Profile{Input: p.Input, Totals: p.Totals, Sites: p.Sites, Segment: new(profile.Segment)}
+			if !c.Reads() {
+				l.Result(part, true)
+			}
+			c.Bytes(&part.Segment.Communication)
+			if c.Reads() && err == nil && !c.Failed() {
+				err = l.Restore(part)
+			}
+		}
+	})
+	return err
 }

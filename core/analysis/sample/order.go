@@ -112,31 +112,33 @@ func (o *order) drop(keep func(trace.Line) bool) {
 	o.renumber()
 }
 
-// save writes the lines that are down, in order, and those that are away.
-func (o *order) save(b []byte) []byte {
-	o.renumber()
-	b = appendUint(b, uint64(len(o.lines)))
-	for _, p := range o.lines {
-		b = appendUint(b, p.line, p.at)
-	}
-	gone := make([]trace.Line, 0, len(o.place)-len(o.lines))
-	for line, stamp := range o.place {
-		if stamp == away {
-			gone = append(gone, line)
+// code codes the lines that are down, in order, and those that are away.
+func (o *order) code(c *codec.Coder) {
+	var lines []placed
+	var gone []trace.Line
+	if !c.Reads() {
+		o.renumber()
+		lines = o.lines
+		for line, stamp := range o.place {
+			if stamp == away {
+				gone = append(gone, line)
+			}
 		}
+		slices.Sort(gone)
 	}
-	slices.Sort(gone)
-	return codec.AppendStack(b, gone)
-}
-
-func (o *order) restore(d *codec.Decoder) {
-	for range d.Length(2) {
-		line, at := d.UintBelow(beyond), d.Uint()
-		if _, twice := o.place[line]; !twice {
-			o.put(line, at)
+	codec.Slice(c, &lines, 2, func(p *placed) {
+		codec.Below(c, &p.line, beyond)
+		c.U64(&p.at)
+		if !c.Reads() {
+			return
 		}
-	}
-	for _, line := range stackOf(d) {
-		o.note(line)
+		if _, twice := o.place[p.line]; !twice {
+			o.put(p.line, p.at)
+		}
+	})
+	if codeLines(c, &gone); c.Reads() {
+		for _, line := range gone {
+			o.note(line)
+		}
 	}
 }

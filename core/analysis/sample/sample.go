@@ -29,8 +29,7 @@ type sampler interface {
 	// deviation is the relative standard deviation of distances about one that all
 	// of them may have in common.
 	deviation(distance float64) float64
-	save(b []byte) []byte
-	restore(d *codec.Decoder)
+	code(c *codec.Coder)
 }
 
 // Analysis is locality's analysis from a sample, for one or several line sizes.

@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"encoding/binary"
 	"math"
 
 	"github.com/stackglass/stackglass/core/codec"
@@ -143,37 +142,22 @@ func (s *space) deviation(distance float64) float64 {
 	return 1 / math.Sqrt(trust+s.rate/(1-s.rate)*distance)
 }
 
-func (s *space) save(b []byte) []byte {
-	b = appendUint(b, s.threshold, uint64(s.halvings), s.fetches, s.looked, s.times.left, s.times.built)
-	for _, line := range s.front {
-		b = appendUint(b, line+1) // 0: no line
-	}
-	b = appendUint(b, s.times.times[:]...)
-	for _, x := range s.times.upto {
-		b = appendUint(b, math.Float64bits(x))
-	}
-	return s.below.save(b)
-}
-
-func (s *space) restore(d *codec.Decoder) {
-	s.threshold, s.halvings = d.Uint(), uint(d.UintBelow(64))
-	s.rate = profile.RateOf(s.threshold)
-	s.fetches, s.looked, s.times.left, s.times.built = d.Uint(), d.Uint(), d.Uint(), d.Uint()
+func (s *space) code(c *codec.Coder) {
+	c.U64(&s.threshold)
+	codec.Below(c, &s.halvings, 64)
+	c.U64s(&s.fetches, &s.looked, &s.times.left, &s.times.built)
 	for i := range s.front {
-		s.front[i] = d.UintBelow(beyond+1) - 1
+		codeLine(c, &s.front[i], 1) // 0: no line
 	}
-	for i := range s.times.times {
-		s.times.times[i] = d.Uint()
-	}
+	c.Array(s.times.times[:])
 	for i := range s.times.upto {
-		s.times.upto[i] = math.Float64frombits(d.Uint())
+		bits := math.Float64bits(s.times.upto[i])
+		if c.U64(&bits); c.Reads() {
+			s.times.upto[i] = math.Float64frombits(bits)
+		}
 	}
-	s.below.restore(d)
-}
-
-func appendUint(b []byte, values ...uint64) []byte {
-	for _, v := range values {
-		b = binary.AppendUvarint(b, v)
+	if c.Reads() {
+		s.rate = profile.RateOf(s.threshold)
 	}
-	return b
+	s.below.code(c)
 }

@@ -12,40 +12,45 @@ import (
 // counts, windows.
 
 func (a *Analysis) save() []byte {
-	b := appendUint(nil, a.done, uint64(len(a.sizes)))
+	c := codec.Writer(nil)
+	sizes := uint64(len(a.sizes))
+	c.U64s(&a.done, &sizes)
 	for _, s := range a.sizes {
-		b = appendUint(b, uint64(s.shift))
-		b = s.sampler.save(b)
-		b = s.counts.save(b)
-		b = s.windows.save(b)
+		s.code(c)
 	}
-	return b
+	return c.Out
 }
+
+// code codes the line size, which is known while reading, and its state.
+func (s *lineSize) code(c *codec.Coder) {
+	shift := uint64(s.shift)
+	c.U64(&shift)
+	c.Check(shift == uint64(s.shift), otherSizes)
+	s.sampler.code(c)
+	s.counts.code(c)
+	s.windows.code(c)
+}
+
+const otherSizes = "the saved run had other line sizes; start again"
 
 // Restore implements analysis.Analysis.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Sample == nil || p.Sampled == nil || optionsOf(p.Sampled) != a.options {
 		return &StateError{"the saved run was not sampled, or in another way; start again"}
 	}
-	d := codec.NewDecoder(p.Segment.Sample)
-	if a.done = d.Uint(); a.done != p.Totals.AllReferences() {
+	c := codec.Reader(p.Segment.Sample)
+	if c.U64(&a.done); a.done != p.Totals.AllReferences() {
 		return &StateError{"the saved run is damaged: it has other references than its sample; start again"}
 	}
-	if d.Uint() != uint64(len(a.sizes)) {
-		return &StateError{"the saved run had other line sizes; start again"}
+	if c.In.Uint() != uint64(len(a.sizes)) {
+		return &StateError{otherSizes}
 	}
 	for _, s := range a.sizes {
-		if d.Uint() != uint64(s.shift) {
-			return &StateError{"the saved run had other line sizes; start again"}
-		}
-		s.sampler.restore(d)
-		s.counts.restore(d)
-		s.windows.restore(d)
-		if d.Err() == nil && !s.windows.cover(a.done) {
+		if s.code(c); !c.Failed() && !s.windows.cover(a.done) {
 			return &StateError{"the saved run is damaged: its windows are not those of its references; start again"}
 		}
 	}
-	return d.Err()
+	return c.In.Err()
 }
 
 // StateError tells why a run cannot go on from a saved one.
@@ -59,78 +64,59 @@ func (a *Analysis) Append(*profile.Profile) error {
 	return &StateError{"sampled profiles cannot be joined; sample the whole trace in one pass"}
 }
 
-func (c *counts) save(b []byte) []byte {
+func (c *counts) code(w *codec.Coder) {
 	for half := range c.near {
-		b = appendUint(b, c.near[half][:]...)
+		w.Array(c.near[half][:])
 	}
-	b = appendUint(b, c.beyond[:]...)
+	w.Array(c.beyond[:])
 	for k := range c.deep {
-		n := uint64(0)
-		for range c.deep[k].All() {
-			n++
-		}
-		b = appendUint(b, c.cold[k], n)
-		for d, count := range c.deep[k].All() {
-			b = appendUint(b, d, count)
-		}
+		w.U64(&c.cold[k])
+		codeHistogram(w, &c.deep[k])
 	}
-	b = appendUint(b, c.samples)
+	w.U64(&c.samples)
 	for g := range c.spread {
-		b = appendUint(b, c.spread[g][:]...)
-	}
-	return b
-}
-
-func (c *counts) restore(d *codec.Decoder) {
-	for half := range c.near {
-		fill(c.near[half][:], d)
-	}
-	fill(c.beyond[:], d)
-	for k := range trace.NumKinds {
-		c.cold[k] = d.Uint()
-		for range d.Length(2) {
-			c.deep[k].AddN(d.UintBelow(profile.MaxDistance), d.Uint())
-		}
-	}
-	c.samples = d.Uint()
-	for g := range c.spread {
-		fill(c.spread[g][:], d)
+		w.Array(c.spread[g][:])
 	}
 }
 
 // beyond is more than any line's number.
 const beyond = 1 << 61
 
-// stackOf reads what codec.AppendStack wrote; lines that cannot be are left out.
-func stackOf(d *codec.Decoder) []trace.Line {
-	return slices.DeleteFunc(d.Stack(), func(line trace.Line) bool { return line >= beyond })
-}
-
-func fill(values []uint64, d *codec.Decoder) {
-	for i := range values {
-		values[i] = d.Uint()
+// codeLines codes lines. Those that cannot be are left out.
+func codeLines(c *codec.Coder, lines *[]trace.Line) {
+	if c.Stack(lines); c.Reads() {
+		*lines = slices.DeleteFunc(*lines, func(line trace.Line) bool { return line >= beyond })
 	}
 }
 
-func (w *windows) save(b []byte) []byte {
-	b = appendUint(b, w.References, uint64(len(w.rows)))
-	for i := range w.rows {
-		r := &w.rows[i]
-		b = appendUint(b, r.beyond)
-		b = appendUint(appendUint(b, r.near[:]...), r.sample[:]...)
+// codeLine codes a line that may be one of the marks below zero, of which there are so many.
+func codeLine(c *codec.Coder, line *trace.Line, marks uint64) {
+	above := *line + marks
+	if codec.Below(c, &above, beyond+marks); c.Reads() {
+		*line = above - marks
 	}
-	return appendUint(b, w.counted[:]...)
 }
 
-func (w *windows) restore(d *codec.Decoder) {
-	w.References = d.Uint()
-	w.rows = make([]row, d.Length(1+2*profile.WindowBins))
-	for i := range w.rows {
-		w.rows[i].beyond = d.Uint()
-		fill(w.rows[i].near[:], d)
-		fill(w.rows[i].sample[:], d)
-	}
-	fill(w.counted[:], d)
+// codeByLine codes a map by ascending lines; a line and its value take at least least bytes.
+func codeByLine[T any](c *codec.Coder, of map[trace.Line]T, least int, value func(*T)) {
+	lines := sortedLines(of)
+	codec.Slice(c, &lines, least, func(line *trace.Line) {
+		codec.Below(c, line, beyond)
+		v := of[*line]
+		if value(&v); c.Reads() && !c.Failed() {
+			of[*line] = v
+		}
+	})
+}
+
+func (w *windows) code(c *codec.Coder) {
+	c.U64(&w.References)
+	codec.Slice(c, &w.rows, 1+2*profile.WindowBins, func(r *row) {
+		c.U64(&r.beyond)
+		c.Array(r.near[:])
+		c.Array(r.sample[:])
+	})
+	c.Array(w.counted[:])
 }
 
 // cover tells that there are as many windows, and as long, as so many references have.

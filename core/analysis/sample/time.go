@@ -241,57 +241,41 @@ func (t *timed) deviation(distance float64) float64 {
 	return float64(old) / float64(max(ends, 1)) * math.Sqrt((1<<oldBits-1)/distance)
 }
 
-func (t *timed) save(b []byte) []byte {
-	b = appendUint(b, t.draws, t.next, t.now, t.analysed, t.samples)
-	b = appendUint(appendUint(b, t.ends[:]...), t.oldEnds[:]...)
-	b = appendUint(b, uint64(len(t.watched)))
-	lines := make([]trace.Line, 0, len(t.watched))
-	for line := range t.watched {
-		lines = append(lines, line)
-	}
-	slices.Sort(lines)
-	for _, line := range lines {
-		w := t.watched[line]
-		old := uint64(0)
-		if w.old {
-			old = 1
+func (t *timed) code(c *codec.Coder) {
+	c.U64s(&t.draws, &t.next, &t.now, &t.analysed, &t.samples)
+	c.Array(t.ends[:])
+	c.Array(t.oldEnds[:])
+	lines := sortedLines(t.watched)
+	codec.Slice(c, &lines, 4, func(line *trace.Line) {
+		codec.Below(c, line, beyond)
+		w := t.watched[*line]
+		codec.Below(c, &w.kind, trace.NumKinds)
+		c.U64(&w.at)
+		if c.Flag(&w.old); c.Reads() {
+			t.watch(*line, w)
 		}
-		b = appendUint(b, line, uint64(w.kind), w.at, old)
-	}
-	if len(t.watched) == 0 {
-		return b
-	}
-	b = t.old.save(b)
-	b = appendUint(b, uint64(len(t.young)))
-	for _, y := range t.young {
-		b = appendUint(b, y.line, y.at)
-	}
-	if len(t.young) > 0 {
-		b = codec.AppendStack(b, t.recent.Stack())
-	}
-	return b
-}
-
-func (t *timed) restore(d *codec.Decoder) {
-	t.draws, t.next, t.now, t.analysed, t.samples = d.Uint(), d.Uint(), d.Uint(), d.Uint(), d.Uint()
-	fill(t.ends[:], d)
-	fill(t.oldEnds[:], d)
-	for range d.Length(4) {
-		line, w := d.UintBelow(beyond), watch{kind: trace.Kind(d.UintBelow(uint64(trace.NumKinds))), at: d.Uint(), old: d.UintBelow(2) == 1}
-		t.watch(line, w)
-	}
+	})
 	if len(t.watched) == 0 {
 		return
 	}
-	t.old = newOrder()
-	t.old.restore(d)
-	for range d.Length(2) {
-		t.young = append(t.young, watching{d.UintBelow(beyond), d.Uint()})
+	if c.Reads() {
+		t.old = newOrder()
 	}
-	if len(t.young) > 0 {
+	t.old.code(c)
+	codec.Slice(c, &t.young, 2, func(y *watching) {
+		codec.Below(c, &y.line, beyond)
+		c.U64(&y.at)
+	})
+	if len(t.young) == 0 {
+		return
+	}
+	var recent []trace.Line
+	if !c.Reads() {
+		recent = t.recent.Stack()
+	}
+	if codeLines(c, &recent); c.Reads() {
 		t.recent = stack.NewExact()
-		lines := stackOf(d)
-		slices.Reverse(lines)
-		t.recent.Distances(lines, make([]uint32, len(lines)))
+		slices.Reverse(recent)
+		t.recent.Distances(recent, make([]uint32, len(recent)))
 	}
 }
