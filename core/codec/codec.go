@@ -216,11 +216,35 @@ func (c *Coder) Length(n, least int) int {
 	return n
 }
 
-// Members codes the members of a list without its length. While reading it appends n
-// members, none after an error.
+// Slice codes a list: its length, and its members, which take at least least bytes
+// each. What it reads is appended, so that no members leave nil as it is.
+func Slice[T any](c *Coder, list *[]T, least int, member func(*T)) {
+	members(c, list, byBytes, least, member)
+}
+
+// Bounded is Slice for at most most members.
+func Bounded[T any](c *Coder, list *[]T, most int, member func(*T)) {
+	members(c, list, atMost, most, member)
+}
+
+// Members codes the members of a list without its length, which is n while reading.
 func Members[T any](c *Coder, list *[]T, n int, member func(*T)) {
-	first := c.first(len(*list))
-	for i := first; i < first+n && !c.Failed(); i++ {
+	members(c, list, exactly, n, member)
+}
+
+// bound says what is known of a list's length while reading.
+type bound uint8
+
+const (
+	byBytes bound = iota
+	atMost
+	exactly
+)
+
+// members appends members one by one while reading, none after an error.
+func members[T any](c *Coder, list *[]T, b bound, limit int, member func(*T)) {
+	from, to := c.span(len(*list), b, limit)
+	for i := from; i < to && !c.Failed(); i++ {
 		if i == len(*list) {
 			*list = append(*list, *new(T))
 		}
@@ -228,27 +252,22 @@ func Members[T any](c *Coder, list *[]T, n int, member func(*T)) {
 	}
 }
 
-// first returns the index of the first member to code in a list that has n.
-//
-//go:noinline
-func (c *Coder) first(n int) int {
-	if c.In != nil {
-		return n
+// span codes the length of a list that has n members now, and returns which members are
+// to be coded.
+func (c *Coder) span(n int, b bound, limit int) (from, to int) {
+	if c.In == nil {
+		if b != exactly {
+			c.put(uint64(n))
+		}
+		return 0, n
 	}
-	return 0
-}
-
-// Slice codes a list: its length, and its members, which take at least least bytes
-// each. What it reads is appended, so that no members leave nil as it is.
-func Slice[T any](c *Coder, list *[]T, least int, member func(*T)) {
-	Members(c, list, c.Length(len(*list), least), member)
-}
-
-// Bounded is Slice for at most most members.
-func Bounded[T any](c *Coder, list *[]T, most int, member func(*T)) {
-	n := len(*list)
-	Below(c, &n, uint64(most)+1)
-	Members(c, list, n, member)
+	switch b {
+	case byBytes:
+		limit = c.In.Length(limit)
+	case atMost:
+		limit = int(c.In.UintBelow(uint64(limit) + 1))
+	}
+	return n, n + limit
 }
 
 // Optional is Slice for a list for which nil and empty differ: 0 is nil, and 1 comes

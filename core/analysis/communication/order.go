@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+
+	"github.com/stackglass/stackglass/core/codec"
 )
 
 // inOrder orders pairs by what is written of them.
@@ -38,25 +40,22 @@ func (f *form) talliesInOrder(list []tally) []tally {
 }
 
 func (f *form) use(u *useCount) {
-	f.u64(&u.granule)
+	f.U64(&u.granule)
 	for _, v := range []*uint16{&u.first, &u.last, &u.closed} {
-		wide := uint32(*v)
-		f.u32(&wide)
-		*v = uint16(wide)
-		f.wrong = f.wrong || wide > pageWords
+		codec.Below(f.Coder, v, pageWords+1)
 	}
 	f.u8((*uint8)(&u.status))
 	for _, v := range []*bool{&u.isPage, &u.loads, &u.stores, &u.isFirst, &u.isMiss} {
-		f.flag(v)
+		f.Flag(v)
 	}
 	f.thread(&u.thread)
-	f.u64(&u.count)
+	f.U64(&u.count)
 	if u.isPage {
 		return
 	}
 	f.pair(&u.pair)
-	f.u64(&u.begin)
-	f.u32(&u.window)
+	f.U64(&u.begin)
+	f.U32(&u.window)
 	if u.status == closed {
 		f.site(&u.site)
 		f.thread(&u.from)

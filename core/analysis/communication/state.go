@@ -1,7 +1,6 @@
 package communication
 
 import (
-	"encoding/binary"
 	"errors"
 	"math"
 	"sort"
@@ -16,70 +15,26 @@ import (
 // Sites and objects are their indices in the profile + 1, or 0. One description
 // serves both ways: form writes what the fields hold, or sets them to what it reads.
 type form struct {
-	out     []byte
-	in      *codec.Decoder // nil: it writes
-	wrong   bool
+	*codec.Coder
 	sites   *sites.Analysis
 	threads int      // slots that there are
 	slots   *threads // these
 	ordered bool     // lists are written in an order that does not tell of how they were made
 }
 
-func (f *form) u64(v *uint64) {
-	if f.in == nil {
-		f.out = binary.AppendUvarint(f.out, *v)
-		return
-	}
-	*v = f.in.Uint()
-}
+// hold records that what was read cannot be, unless it can.
+func (f *form) hold(possible bool) { f.Check(possible, "a number that cannot be") }
 
-func (f *form) u32(v *uint32) {
-	wide := uint64(*v)
-	f.u64(&wide)
-	*v = uint32(wide)
-	f.wrong = f.wrong || wide>>32 != 0
-}
-
-func (f *form) u8(v *uint8) {
-	wide := uint64(*v)
-	f.u64(&wide)
-	*v = uint8(wide)
-	f.wrong = f.wrong || wide>>8 != 0
-}
+func (f *form) u8(v *uint8) { codec.Below(f.Coder, v, 1<<8) }
 
 // thread is a slot.
-func (f *form) thread(v *uint8) {
-	f.u8(v)
-	f.wrong = f.wrong || int(*v) >= f.threads
-}
-
-func (f *form) flag(v *bool) {
-	var bit uint8
-	if *v {
-		bit = 1
-	}
-	f.u8(&bit)
-	*v = bit == 1
-	f.wrong = f.wrong || bit > 1
-}
-
-// length is that of a list whose members take at least so many bytes each.
-func (f *form) length(n, least int) int {
-	if f.in == nil {
-		f.out = binary.AppendUvarint(f.out, uint64(n))
-		return n
-	}
-	return f.in.Length(least)
-}
-
-// bad tells that there is no use in reading on.
-func (f *form) bad() bool { return f.wrong || f.in != nil && f.in.Err() != nil }
+func (f *form) thread(v *uint8) { codec.Below(f.Coder, v, uint64(f.threads)) }
 
 // slot is a site's.
 func (f *form) slot(v *uint32) {
 	code := f.sites.Code(*v) + 1
-	f.u32(&code)
-	if f.in != nil {
+	f.U32(&code)
+	if f.Reads() {
 		*v = f.sites.Slot(code - 1)
 	}
 }
@@ -90,8 +45,8 @@ func (f *form) site(v *uint32) {
 	if *v != 0 {
 		code = f.sites.Code(*v-1) + 2
 	}
-	f.u32(&code)
-	if f.in == nil {
+	f.U32(&code)
+	if !f.Reads() {
 		return
 	}
 	if *v = 0; code != 0 {
@@ -101,8 +56,8 @@ func (f *form) site(v *uint32) {
 
 func (f *form) object(v *uint32) {
 	data := f.sites.Data(*v) + 1
-	f.u32(&data)
-	if f.in != nil {
+	f.U32(&data)
+	if f.Reads() {
 		*v = f.sites.Object(data - 1)
 	}
 }
@@ -110,35 +65,35 @@ func (f *form) object(v *uint32) {
 // pair is a pair of sites.
 func (f *form) pair(v *uint32) {
 	var slot, object uint32
-	if f.in == nil {
+	if !f.Reads() {
 		slot, object = f.sites.Pair(*v)
 	}
 	f.slot(&slot)
 	f.object(&object)
-	if f.in != nil {
+	if f.Reads() {
 		*v = f.sites.PairOf(slot, object)
 	}
 }
 
 func (f *form) counts(c *counts) {
-	f.u64(&c.events)
-	f.u64(&c.transfers)
+	f.U64(&c.events)
+	f.U64(&c.transfers)
 }
 
 func (f *form) usage(u *usage) {
 	f.thread(&u.first)
-	f.flag(&u.several)
+	f.Flag(&u.several)
 	f.u8(&u.producer)
-	f.wrong = f.wrong || int(u.producer) > f.threads && u.producer != manyProducers
+	f.hold(int(u.producer) <= f.threads || u.producer == manyProducers)
 }
 
 func (f *form) cell(c *cell) {
-	f.u64(&c.references)
+	f.U64(&c.references)
 	if c.references == 0 {
 		return
 	}
-	f.u64(&c.used)
-	f.u64(&c.events)
+	f.U64(&c.used)
+	f.U64(&c.events)
 	f.site(&c.site)
 	f.thread(&c.writer)
 	f.usage(&c.class)
@@ -149,29 +104,22 @@ func (f *form) word(c *cell) {
 	if f.cell(c); c.references == 0 {
 		return
 	}
-	f.u32(&c.handovers)
+	f.U32(&c.handovers)
 	f.u8(&c.stores)
 }
 
 // list is a list of which each member takes at least so many bytes.
 func list[T any](f *form, l *[]T, least int, member func(*T)) {
-	n := f.length(len(*l), least)
-	if f.in != nil {
+	if f.Reads() {
 		*l = nil
 	}
-	for i := 0; i < n && !f.bad(); i++ {
-		if f.in != nil {
-			var zero T
-			*l = append(*l, zero)
-		}
-		member(&(*l)[i])
-	}
+	codec.Slice(f.Coder, l, least, member)
 }
 
 // place is one in flows.
 func (f *form) place(v *uint32) {
-	f.u32(v)
-	f.wrong = f.wrong || *v/mostThreads >= uint32(f.threads) || *v%mostThreads >= uint32(f.threads)
+	f.U32(v)
+	f.hold(*v/mostThreads < uint32(f.threads) && *v%mostThreads < uint32(f.threads))
 }
 
 func (f *form) placed(c *placed) {
@@ -183,7 +131,7 @@ func (f *form) placed(c *placed) {
 func (f *form) flows(to *flows) {
 	all := to.all()
 	list(f, (*[]placed)(&all), 3, f.placed)
-	if f.in == nil || len(all) == 0 || f.bad() {
+	if !f.Reads() || len(all) == 0 || f.Failed() {
 		return
 	}
 	*to = make(flows, mostThreads*mostThreads)
@@ -195,15 +143,15 @@ func (f *form) flows(to *flows) {
 // histogram is one of depths below the number of lines.
 func (f *form) histogram(h *profile.Histogram, lines uint32) {
 	var counted [][2]uint64
-	if f.in == nil {
+	if !f.Reads() {
 		for d, n := range h.All() {
 			counted = append(counted, [2]uint64{d, n})
 		}
 	}
 	list(f, &counted, 2, func(c *[2]uint64) {
-		f.u64(&c[0])
-		f.u64(&c[1])
-		if f.wrong = f.wrong || c[0] >= uint64(lines); f.in != nil && !f.bad() {
+		f.U64(&c[0])
+		f.U64(&c[1])
+		if f.hold(c[0] < uint64(lines)); f.Reads() && !f.Failed() {
 			h.AddN(c[0], c[1])
 		}
 	})
@@ -212,7 +160,7 @@ func (f *form) histogram(h *profile.Histogram, lines uint32) {
 func (f *form) owned(o *owned) {
 	shift := uint8(o.shift)
 	f.u8(&shift)
-	f.u64(&o.first)
+	f.U64(&o.first)
 	list(f, &o.parts, 1, f.part)
 	list(f, &o.counts, 1, func(counts *[]uint64) {
 		if f.ordered {
@@ -220,26 +168,26 @@ func (f *form) owned(o *owned) {
 			for len(trimmed) > 0 && trimmed[len(trimmed)-1] == 0 {
 				trimmed = trimmed[:len(trimmed)-1]
 			}
-			list(f, &trimmed, 1, f.u64)
+			list(f, &trimmed, 1, f.U64)
 			return
 		}
-		list(f, counts, 1, f.u64)
-		f.wrong = f.wrong || len(*counts) > len(o.parts)
+		list(f, counts, 1, f.U64)
+		f.hold(len(*counts) <= len(o.parts))
 	})
 	o.shift = uint(shift)
-	f.wrong = f.wrong || shift < leastPart && len(o.parts) > 0 || shift > 63 || len(o.parts) > profile.MaxParts || len(o.counts) > f.threads ||
-		len(o.parts) > 0 && o.first+uint64(len(o.parts))-1 > math.MaxUint64>>(shift&63)
+	f.hold(shift <= 63 && len(o.parts) <= profile.MaxParts && len(o.counts) <= f.threads)
+	f.hold(len(o.parts) == 0 || shift >= leastPart && o.first+uint64(len(o.parts))-1 <= math.MaxUint64>>(shift&63))
 }
 
 func (f *form) part(p *part) {
-	f.u64(&p.since)
+	f.U64(&p.since)
 	if p.since == 0 {
 		return
 	}
-	f.u64(&p.readers)
-	f.u64(&p.writers)
-	f.u64(&p.events)
-	f.u64(&p.falseEvents)
+	f.U64(&p.readers)
+	f.U64(&p.writers)
+	f.U64(&p.events)
+	f.U64(&p.falseEvents)
 	f.usage(&p.class)
 }
 
@@ -258,20 +206,20 @@ const formVersion = 16
 func (a *Analysis) all(f *form) {
 	line := uint8(a.lineShift) + formVersion
 	f.u8(&line)
-	f.wrong = f.wrong || uint(line) != a.lineShift+formVersion
-	f.u64(&a.done)
+	f.hold(uint(line) == a.lineShift+formVersion)
+	f.U64(&a.done)
 	a.threads.form(f)
 	for g := range a.flows {
 		f.flows(&a.flows[g])
 	}
-	if f.in != nil {
+	if f.Reads() {
 		list(f, &a.pairs.list, 5, f.sitePair)
 	} else {
 		pairs := f.inOrder(a.pairs.list)
 		list(f, &pairs, 5, f.sitePair)
 	}
-	f.u64(&a.windows.size)
-	f.u64(&a.windows.next)
+	f.U64(&a.windows.size)
+	f.U64(&a.windows.next)
 	list(f, &a.windows.closed, 1, func(w *window) { list(f, (*[]placed)(w), 3, f.placed) })
 	a.owners.form(f)
 	a.memory.form(f)
@@ -286,16 +234,16 @@ func (a *Analysis) all(f *form) {
 }
 
 func (t *threads) form(f *form) {
-	list(f, &t.numbers, 1, f.u32)
+	list(f, &t.numbers, 1, f.U32)
 	f.threads, f.slots = len(t.numbers), t
-	f.u32(&t.beyond)
-	f.wrong = f.wrong || len(t.numbers) > mostThreads
+	f.U32(&t.beyond)
+	f.hold(len(t.numbers) <= mostThreads)
 	var others []uint32 // that share the last slot
-	if f.in == nil {
+	if !f.Reads() {
 		others = t.others()
 	}
-	list(f, &others, 1, f.u32)
-	if f.in == nil || f.bad() {
+	list(f, &others, 1, f.U32)
+	if !f.Reads() || f.Failed() {
 		return
 	}
 	t.slotOf = map[uint32]uint8{}
@@ -305,7 +253,7 @@ func (t *threads) form(f *form) {
 	for _, number := range others {
 		t.slotOf[number] = mostThreads - 1
 	}
-	f.wrong = f.wrong || len(t.slotOf) != len(t.numbers)+int(t.beyond)
+	f.hold(len(t.slotOf) == len(t.numbers)+int(t.beyond))
 }
 
 // form writes the objects with parts.
@@ -321,7 +269,7 @@ func (o *owners) form(f *form) {
 	}
 	list(f, &numbers, 5, func(n *uint32) {
 		f.object(n)
-		if f.bad() {
+		if f.Failed() {
 			return
 		}
 		if uint64(*n) >= uint64(len(o.objects)) {
@@ -334,24 +282,24 @@ func (o *owners) form(f *form) {
 // form describes the lines in the order of their numbers, so that they get the same
 // ones again.
 func (m *memory) form(f *form) {
-	n := f.length(int(m.pages.count), 1)
+	n := f.Length(int(m.pages.count), 1)
 	pages := m.pageNumbers()
-	for i := 0; i < n && !f.bad(); i++ {
-		if f.in != nil {
+	for i := 0; i < n && !f.Failed(); i++ {
+		if f.Reads() {
 			pages = append(pages, 0)
 		}
-		f.u64(&pages[i])
-		if _, known := m.pageAt.Find(pages[i]); f.in != nil && (known || f.bad()) {
-			f.wrong = true
+		f.U64(&pages[i])
+		if _, known := m.pageAt.Find(pages[i]); f.Reads() && (known || f.Failed()) {
+			f.hold(false)
 			return
 		}
-		if f.in != nil {
+		if f.Reads() {
 			m.pageOf(pages[i])
 		}
 		f.share(m.pages.at(uint32(i)))
 	}
-	n = f.length(int(m.lines.count), 4)
-	for i := 0; i < n && !f.bad(); i++ {
+	n = f.Length(int(m.lines.count), 4)
+	for i := 0; i < n && !f.Failed(); i++ {
 		m.line(f, uint32(i))
 	}
 }
@@ -368,20 +316,20 @@ func (m *memory) pageNumbers() []uint64 {
 
 func (f *form) share(s *share) {
 	f.cell(&s.cell)
-	f.u64(&s.falseEvents)
-	f.wrong = f.wrong || s.falseEvents > s.events
+	f.U64(&s.falseEvents)
+	f.hold(s.falseEvents <= s.events)
 }
 
 // wrote describes the thread that wrote a line last: only where its slot has several,
 // it is not known by that.
 func (f *form) wrote(s *sharedLine) {
 	switch {
-	case f.bad():
+	case f.Failed():
 	case f.slots.beyond > 0 && s.writer == mostThreads-1:
-		f.u32(&s.wrote)
+		f.U32(&s.wrote)
 		slot, known := f.slots.slotOf[s.wrote]
-		f.wrong = f.wrong || !known || slot != s.writer
-	case f.in != nil:
+		f.hold(known && slot == s.writer)
+	case f.Reads():
 		s.wrote = f.slots.numbers[s.writer]
 	}
 }
@@ -390,13 +338,13 @@ func (f *form) wrote(s *sharedLine) {
 func (m *memory) sharedLine(f *form, number uint32) {
 	s := m.shares.at(number)
 	f.share(&s.share)
-	f.u64(&s.had)
-	f.u64(&s.has)
+	f.U64(&s.had)
+	f.U64(&s.has)
 	f.wrote(s)
 	f.pair(&s.pair)
-	f.u64(&s.begin)
+	f.U64(&s.begin)
 	var tallies []tally
-	for n := s.tallies; n != 0 && f.in == nil; n = m.tallies[n].next {
+	for n := s.tallies; n != 0 && !f.Reads(); n = m.tallies[n].next {
 		tallies = append(tallies, m.tallies[n])
 	}
 	if f.ordered {
@@ -407,11 +355,11 @@ func (m *memory) sharedLine(f *form, number uint32) {
 		f.pair(&t.pair)
 		f.thread(&t.from)
 		f.thread(&t.to)
-		f.u64(&t.offset)
-		f.u64(&t.misses)
-		f.wrong = f.wrong || t.site == 0
+		f.U64(&t.offset)
+		f.U64(&t.misses)
+		f.hold(t.site != 0)
 	})
-	if f.in == nil {
+	if !f.Reads() {
 		return
 	}
 	for i := len(tallies) - 1; i >= 0; i-- {
@@ -425,18 +373,18 @@ func (m *memory) line(f *form, n uint32) {
 	var number uint64
 	var shared bool
 	var owner uint8
-	if f.in == nil {
+	if !f.Reads() {
 		l := m.lines.at(n)
 		number, owner, shared = l.number, l.owner, l.shared
 	}
-	f.u64(&number)
+	f.U64(&number)
 	f.thread(&owner)
-	f.flag(&shared)
-	if f.bad() {
+	f.Flag(&shared)
+	if f.Failed() {
 		return
 	}
-	if f.in != nil && !m.again(number, owner, shared) {
-		f.wrong = true
+	if f.Reads() && !m.again(number, owner, shared) {
+		f.hold(false)
 		return
 	}
 	l := m.lines.at(n)
@@ -447,11 +395,11 @@ func (m *memory) line(f *form, n uint32) {
 		}
 		return
 	}
-	f.u64(&l.references)
+	f.U64(&l.references)
 	f.site(&l.site)
 	words := m.private.run(l.words)
 	for i := range words {
-		f.u32(&words[i].references)
+		f.U32(&words[i].references)
 		if words[i].references > 0 {
 			f.site(&words[i].site)
 			f.u8(&words[i].stores)
@@ -475,9 +423,9 @@ func (m *memory) again(number uint64, owner uint8, shared bool) bool {
 
 // save gives the state.
 func (a *Analysis) save() []byte {
-	f := form{sites: a.sites, out: []byte{}, ordered: a.mergeable}
+	f := form{Coder: codec.Writer([]byte{}), sites: a.sites, ordered: a.mergeable}
 	a.all(&f)
-	return f.out
+	return f.Out
 }
 
 var errState = errors.New("the state of the communication cannot be read; analyse the trace again from its start")
@@ -502,9 +450,9 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 }
 
 func (a *Analysis) load(state []byte) error {
-	f := form{sites: a.sites, in: codec.NewDecoder(state)}
+	f := form{Coder: codec.Reader(state), sites: a.sites}
 	a.all(&f)
-	if f.bad() || len(f.in.Rest()) != 0 || !a.fits() {
+	if f.Failed() || f.More() || !a.fits() {
 		return errState
 	}
 	return nil
