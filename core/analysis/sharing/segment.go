@@ -1,9 +1,8 @@
 package sharing
 
 import (
-	"encoding/binary"
-
 	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -169,27 +168,23 @@ func (g *segment) settle() {
 // matters reports whether a note tells something of what is below the segment.
 func (n note) matters() bool { return n.op() != again || n.filled() != everywhere }
 
-func appendNotes(b []byte, notes []note) []byte {
-	b = binary.AppendUvarint(b, uint64(len(notes)))
+func codeNotes(c *codec.Coder, notes *[]note) {
 	last := trace.Line(0)
-	for _, n := range notes {
-		b = binary.AppendUvarint(binary.AppendVarint(b, int64(n.line-last)), uint64(n.what))
-		last = n.line
-	}
-	return b
+	codec.Slice(c, notes, 2, func(n *note) {
+		c.Near(&n.line, &last)
+		codec.Below(c, &n.what, (everywhere+1)<<8)
+	})
 }
 
 // notes reads them, and what they tell of lines.
 func (r *loader) notes(cores int) (notes []note, lines directory) {
 	lines.reset()
-	line := trace.Line(0)
-	for range r.Length(2) {
-		line += trace.Line(r.step())
-		n := note{line, uint32(r.UintBelow((everywhere + 1) << 8))}
-		if r.wrong = r.wrong || r.Err() != nil || line >= 1<<61 || int(n.core()) >= cores; r.wrong {
+	codeNotes(r.coder(), &notes)
+	for _, n := range notes {
+		if r.wrong = r.wrong || r.Err() != nil || n.line >= 1<<61 || int(n.core()) >= cores; r.wrong {
 			return nil, lines
 		}
-		e := lines.entry(line)
+		e := lines.entry(n.line)
 		known := e.holders>>n.core()&1 != 0
 		switch n.op() {
 		case touched:
@@ -201,40 +196,29 @@ func (r *loader) notes(cores int) (notes []note, lines directory) {
 			r.wrong = n.op() != stored || n.filled() != 0 || e.last != 0
 			e.last = 1
 		}
-		notes = append(notes, n)
 	}
 	return notes, lines
 }
 
-// step reads a difference.
-func (r *loader) step() int64 {
-	v := r.Uint()
-	return int64(v>>1) ^ -int64(v&1)
-}
-
-func appendStores(b []byte, stores []store) []byte {
-	b = binary.AppendUvarint(b, uint64(len(stores)))
+func codeStores(c *codec.Coder, stores *[]store) {
 	last := store{}
-	for _, s := range stores {
-		b = binary.AppendUvarint(binary.AppendVarint(b, int64(s.line-last.line)), s.touches-last.touches)
-		last = s
-	}
-	return b
+	codec.Slice(c, stores, 2, func(s *store) {
+		c.Near(&s.line, &last.line)
+		c.Delta(&s.touches, &last.touches)
+	})
 }
 
 // stores reads those of a core that made so many first touches.
 func (r *loader) stores(touches uint64) (stores []store) {
 	var lines directory
 	lines.reset()
-	last := store{}
-	for range r.Length(2) {
-		last.line += trace.Line(r.step())
-		last.touches += r.UintBelow(touches + 1)
-		if r.wrong = r.wrong || r.Err() != nil || last.line >= 1<<61 || last.touches > touches || lines.entry(last.line).last != 0; r.wrong {
+	codeStores(r.coder(), &stores)
+	last := uint64(0)
+	for _, s := range stores {
+		if r.wrong = r.wrong || r.Err() != nil || s.line >= 1<<61 || s.touches < last || s.touches > touches || lines.entry(s.line).last != 0; r.wrong {
 			return nil
 		}
-		lines.entry(last.line).last = 1
-		stores = append(stores, last)
+		lines.entry(s.line).last, last = 1, s.touches
 	}
 	return stores
 }

@@ -1,7 +1,6 @@
 package sharing
 
 import (
-	"encoding/binary"
 	"errors"
 	"math/bits"
 	"slices"
@@ -47,81 +46,75 @@ import (
 
 // state writes it.
 func (a *Analysis) state() []byte {
-	b := appendGroups(appendGroups([]byte{}, a.options.Cores), a.options.Domains)
-	b = binary.AppendUvarint(b, uint64(a.cores.turn))
-	b = binary.AppendUvarint(b, uint64(len(a.cores.list)))
+	w := codec.Writer([]byte{})
+	codeGroups(w, &a.options.Cores)
+	codeGroups(w, &a.options.Domains)
+	turn, cores := uint64(a.cores.turn), uint64(len(a.cores.list))
+	w.U64s(&turn, &cores)
 	for i := range a.cores.list {
 		g := &a.cores.list[i]
-		b = binary.AppendUvarint(b, uint64(slices.Index(a.cores.number, i)+1))
-		b = binary.AppendUvarint(b, uint64(g.possible[0]))
-		b = appendThreads(b, g.threads)
+		m := madeCore{slices.Index(a.cores.number, i) + 1, g.possible[0], g.threads}
+		m.code(w, len(a.cores.groups))
 	}
 	for _, s := range a.sizes {
 		if !a.running {
-			b = appendStores(b, s.segment.stores)
+			codeStores(w, &s.segment.stores)
 			continue
 		}
-		if b = s.state(b); s.segment != nil {
-			b = appendNotes(b, s.segment.notes)
+		if s.state(w); s.segment != nil {
+			codeNotes(w, &s.segment.notes)
 		}
 	}
-	return b
+	return w.Out
 }
 
-func appendGroups(b []byte, groups [][]uint32) []byte {
-	b = binary.AppendUvarint(b, uint64(len(groups)))
-	for _, threads := range groups {
-		b = appendThreads(b, threads)
-	}
-	return b
+func codeGroups(c *codec.Coder, groups *[][]uint32) {
+	codec.Slice(c, groups, 1, func(threads *[]uint32) { codec.Slice(c, threads, 1, c.U32) })
 }
 
-func appendThreads(b []byte, threads []uint32) []byte {
-	b = binary.AppendUvarint(b, uint64(len(threads)))
-	for _, t := range threads {
-		b = binary.AppendUvarint(b, uint64(t))
-	}
-	return b
+// madeCore is a core as it was made.
+type madeCore struct {
+	group   int // + 1, or 0
+	own     uint32
+	threads []uint32
 }
 
-func (s *lineSize) state(b []byte) []byte {
+func (m *madeCore) code(c *codec.Coder, groups int) {
+	codec.Below(c, &m.group, uint64(groups)+1)
+	c.U32(&m.own)
+	codec.Slice(c, &m.threads, 1, c.U32)
+}
+
+func (s *lineSize) state(w *codec.Coder) {
 	for _, c := range s.cores {
-		b = codec.AppendStack(b, c.private.Stack())
-		coherent := c.coherent.State()
-		b = append(binary.AppendUvarint(b, uint64(len(coherent))), coherent...)
+		private, coherent := c.private.Stack(), c.coherent.State()
+		w.Stack(&private)
+		w.Bytes(&coherent)
 	}
 	_, lines := s.analysis.pass.At(s.bytes)
-	for _, x := range lines {
-		e := s.all.directory.entry(x)
-		last := e.last & 0xff
-		if e.holders == 1<<last {
-			b = binary.AppendUvarint(b, last<<1)
-		} else {
-			b = binary.AppendUvarint(binary.AppendUvarint(b, last<<1|1), e.holders)
-		}
-	}
-	b = s.all.appendOverlaps(b, lines, len(s.cores))
+	s.all.state(w, lines, false, len(s.cores))
 	for _, d := range s.domains {
 		if len(d.members) == 0 {
 			continue
 		}
 		lines := d.sets.Stack()
-		b = codec.AppendStack(b, lines)
-		for _, x := range lines {
-			b = binary.AppendUvarint(b, d.directory.entry(x).last&0xff)
-		}
-		b = d.appendOverlaps(b, lines, len(s.cores))
+		w.Stack(&lines)
+		d.state(w, lines, true, len(s.cores))
 	}
-	return b
 }
 
-// appendOverlaps writes the overlaps of a domain that has these lines on its stack.
-func (d *domain) appendOverlaps(b []byte, lines []trace.Line, cores int) []byte {
+// state writes who touched the lines that a domain has on its stack, and its overlaps.
+func (d *domain) state(w *codec.Coder, lines []trace.Line, own bool, cores int) {
+	for _, x := range lines {
+		e := d.directory.entry(x)
+		t := toucher{uint8(e.last), e.holders}
+		t.code(w, own, cores)
+	}
 	for _, time := range d.overlaps.both[:cores] {
 		newer := sort.Search(len(lines), func(i int) bool { return d.directory.entry(lines[i]).last>>8 < time })
-		b = binary.AppendUvarint(b, uint64(len(lines)-newer))
+		older := uint64(len(lines) - newer)
+		w.U64(&older)
 	}
-	return b
 }
 
 var errState = errors.New("the state of the stacks of threads cannot be read; analyse the trace again from its start")
@@ -187,18 +180,12 @@ type loader struct {
 	wrong bool
 }
 
-func (r *loader) groups() (groups [][]uint32) {
-	for range r.Length(1) {
-		groups = append(groups, r.threadList())
-	}
-	return groups
-}
+// coder returns a coder that reads what comes next.
+func (r *loader) coder() *codec.Coder { return &codec.Coder{In: r.Decoder} }
 
-func (r *loader) threadList() (threads []uint32) {
-	for range r.Length(1) {
-		threads = append(threads, uint32(r.UintBelow(1<<32)))
-	}
-	return threads
+func (r *loader) groups() (groups [][]uint32) {
+	codeGroups(r.coder(), &groups)
+	return groups
 }
 
 // threads reads which threads are on which cores.
@@ -208,13 +195,14 @@ func (r *loader) threads() {
 	r.wrong = !same(r.groups(), r.a.options.Cores) || !same(r.groups(), r.a.options.Domains)
 	c.turn = int(r.UintBelow(1 << 32))
 	for range r.UintBelow(profile.MaxCores + 1) {
-		group := int(r.UintBelow(uint64(len(c.groups))+1)) - 1
-		own, threads := uint32(r.UintBelow(1<<32)), r.threadList()
+		var m madeCore
+		m.code(r.coder(), len(c.groups))
+		group, threads := m.group-1, m.threads
 		if r.Err() != nil || len(threads) == 0 || !slices.IsSorted(threads) || group >= 0 && c.number[group] >= 0 {
 			r.wrong = true
 			return
 		}
-		n := c.add([]uint32{own})
+		n := c.add([]uint32{m.own})
 		if group >= 0 {
 			c.list[n].possible, c.number[group] = c.groups[group], n
 		}
@@ -364,9 +352,11 @@ func (r *loader) domain(d *domainPart, own bool, members uint64, order []int) {
 		d.members[n] = &d.Members[i]
 		r.wrong = r.wrong || members>>n&1 == 0
 	}
+	c := r.coder()
 	for range d.stack {
-		t := r.toucher(own, len(order))
-		r.wrong = r.wrong || members>>t.last&1 == 0
+		var t toucher
+		t.code(c, own, len(order))
+		r.wrong = r.wrong || members>>t.last&1 == 0 || bits.Len64(t.holders) > len(order)
 		d.touchers = append(d.touchers, t)
 	}
 	for range order {
@@ -375,18 +365,22 @@ func (r *loader) domain(d *domainPart, own bool, members uint64, order []int) {
 	r.wrong = r.wrong || r.Err() != nil
 }
 
-// toucher reads who touched a line last, and who has it.
-func (r *loader) toucher(own bool, cores int) (t toucher) {
+// code codes a toucher, whose holders are known in a domain that was asked for.
+func (t *toucher) code(c *codec.Coder, own bool, cores int) {
 	if own {
-		t.last = uint8(r.UintBelow(uint64(cores)))
-		return t
+		codec.Below(c, &t.last, uint64(cores))
+		return
 	}
-	last := r.UintBelow(2 * uint64(cores))
-	if t.last, t.holders = uint8(last>>1), 1<<(last>>1); last&1 != 0 {
-		t.holders = r.Uint()
+	last := uint64(t.last) << 1
+	if t.holders != 1<<t.last {
+		last |= 1
 	}
-	r.wrong = r.wrong || bits.Len64(t.holders) > cores
-	return t
+	if codec.Below(c, &last, 2*uint64(cores)); c.Reads() {
+		t.last, t.holders = uint8(last>>1), 1<<(last>>1)
+	}
+	if last&1 != 0 {
+		c.U64(&t.holders)
+	}
 }
 
 // load adds the result of a domain, whose cores are its members.
