@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"github.com/stackglass/stackglass/core/analysis/blocks"
 	"github.com/stackglass/stackglass/core/analysis/counters"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/nests"
@@ -11,7 +12,7 @@ import (
 func (s Spec) Beyond(b locality.Budget) Spec {
 	if !s.isDefault() && s.Analyses != None {
 		sets := s.has(Sets)
-		s.Analyses = s.Analyses&(Loops|Operations) | Locality
+		s.Analyses = s.Analyses&(Loops|Blocks|Operations) | Locality
 		if sets {
 			s.Analyses |= Sets
 		}
@@ -45,7 +46,7 @@ func (r *Runner) Spill(b locality.Budget) (now Spec, ok bool) {
 			if counts {
 				kept = append(kept, a)
 			}
-		case *nests.Analysis:
+		case *blocks.Analysis, *nests.Analysis:
 			kept = append(kept, a)
 		}
 	}

@@ -3,6 +3,7 @@ package analysis_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	flow "github.com/stackglass/stackglass/core/analysis/blocks"
+	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
@@ -518,6 +520,40 @@ func TestBlocksGoOn(t *testing.T) {
 				t.Fatalf("seed %d: %d lives give another result", seed, lives)
 			}
 			break
+		}
+	}
+}
+
+// A run whose stacks are spilled keeps its blocks, also when it is resumed after that.
+func TestBlocksSpill(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 97))
+		p := branching(rng)
+		w, _ := walked(rng, p, 1000+rng.IntN(3000))
+		whole := tracetest.Rows(p, w.steps...)
+		spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: []analysis.Analyses{analysis.Blocks, analysis.Blocks | analysis.Locality}[seed%2]}
+		want, _ := alone(t, spec, reading(p, whole, 4096))
+		r, err := analysis.NewRunner(spec, reading(p, whole, 200))
+		if err == nil {
+			err = r.Step()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, ok := r.Spill(locality.Budget{Lines: 50, Shelf: new(stacktest.Shelf)})
+		if err := r.Step(); !ok || err != nil && err != io.EOF {
+			t.Fatalf("seed %d: spilled %t, %v", seed, ok, err)
+		}
+		saved := r.Save()
+		if r, err = analysis.NewRunner(now, reading(p, whole, 300)); err == nil {
+			err = r.Restore(saved)
+		}
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		finish(t, r)
+		if got := checked(t, r.Finish(profile.State{})); !bytes.Equal(got.Blocks, want.Blocks) || len(got.Blocks) == 0 {
+			t.Fatalf("seed %d: the blocks differ", seed)
 		}
 	}
 }
