@@ -5,8 +5,9 @@
 //     line sizes, and which analyses.
 //  2. A [Runner] asks the reader for the events that its analyses take, reads the
 //     trace in batches, keeps the rows that the spec selects, counts them, and
-//     hands each batch to every analysis of the explicit table in table.go:
-//     references to all, events with them to those that ask.
+//     hands each batch to every analysis of the table in table.go: references to
+//     all, events with them to those that ask. Package contract says what an
+//     analysis implements.
 //  3. [Runner.Profile] collects the results while running, [Runner.Finish] at the
 //     end.
 //
@@ -22,36 +23,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/stackglass/stackglass/core/analysis/locality"
-	"github.com/stackglass/stackglass/core/analysis/sharing"
-	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
-
-// Analysis consumes a trace, batch by batch, and gives its result for the
-// profile. A batch is read-only and valid until Consume returns.
-type Analysis interface {
-	// Takes says what Consume reads. Every analysis gets references, with the
-	// columns Addr, Bytes, Kind and Thread, and those of sites and PCs if it asks
-	// for them and the trace has them. One that takes events gets the rows as
-	// they are: all columns, and the events of other analyses too.
-	Takes() (events trace.Kinds, sites, pcs bool)
-	// Consume takes the next rows.
-	Consume(b *trace.Batch) error
-	// Result writes the analysis' sections into p. It may be called at any time
-	// between batches; what it writes is not touched by later batches. With
-	// state, it also fills p.Segment, from which Restore and Append go on.
-	Result(p *profile.Profile, state bool)
-	// Close frees what a Result without state does not need; the analysis can do
-	// nothing else afterwards, and its results may share memory with it.
-	Close()
-	// Restore makes a fresh analysis go on where p ends; p has a Segment.
-	Restore(p *profile.Profile) error
-	// Append adds the segment that follows what was analysed so far; next has a
-	// Segment that starts there.
-	Append(next *profile.Profile) error
-}
 
 // Spec is what to analyse and how. The zero value with the defaults of
 // [Spec.WithDefaults] analyses all data references with 64-byte lines.
@@ -87,7 +62,7 @@ type Spec struct {
 	// Budget is how much memory the stacks may take, and where what does not fit goes;
 	// nil: there is no limit. Analyses that keep something else of every line are left
 	// out then: Sites, Sharing, Communication.
-	Budget *locality.Budget
+	Budget *contract.Budget
 
 	// Start is the number of references analysed in earlier segments. A segment
 	// is read by a reader that begins at its first reference: Skip was applied
@@ -97,7 +72,7 @@ type Spec struct {
 
 // Sampling estimates what package locality counts. Package analysis/sample has some.
 type Sampling interface {
-	Locality(lineBytes []uint32) locality.Sampled
+	Locality(lineBytes []uint32) SampledLocality
 	// KeepsLines tells whether all accesses to some lines are in the sample, so that
 	// it tells who wrote to them last.
 	KeepsLines() bool
@@ -109,21 +84,17 @@ type Sampling interface {
 	Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) Stretches
 }
 
+// SampledLocality is an analysis that estimates what package locality counts.
+type SampledLocality interface {
+	Analysis
+	contract.LineCounter
+	contract.PieceConsumer
+}
+
 // Stretches reads parts of a run, which every analysis sees in full.
 type Stretches interface {
 	trace.Reader
 	Sampled() *profile.Sampled // what was read
-}
-
-// Wanted is what is asked of a sample.
-type Wanted struct {
-	LineBytes     uint32           // at which sites are told apart
-	Sites         *sites.Options   // nil: not asked for, as in the following
-	Sharing       *sharing.Options // at all its line sizes
-	Communication bool             // with sites
-	// Program gives what the trace has told of its code, or nil. Decides is the same
-	// where communication is given up when no second thread appears.
-	Program, Decides func() *trace.Program
 }
 
 // ToRead is how many references a run of a whole trace with this many references reads. With
@@ -180,8 +151,8 @@ func (s Spec) Check() error {
 	if s.Analyses != None && s.Analyses&^allAnalyses != 0 {
 		return &trace.OptionError{Option: "analyses", Got: strconv.Itoa(int(s.Analyses)), Want: "analyses of this program"}
 	}
-	if s.Mergeable && s.has(Loops) {
-		return &trace.OptionError{Option: "mergeable", Got: "with loops", Want: "one of both: a part of a trace cannot be folded apart from what comes before it"}
+	if r := s.inOrder(); r != nil && s.Mergeable {
+		return &trace.OptionError{Option: "mergeable", Got: "with " + r.name, Want: "one of both: " + r.inOrder}
 	}
 	if s.Kinds&^trace.AllKinds != 0 {
 		return &trace.OptionError{Option: "kinds", Got: strconv.Itoa(int(s.Kinds)), Want: "kinds of references"}

@@ -4,7 +4,7 @@ import (
 	"io"
 	"sort"
 
-	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -62,7 +62,7 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 		p.References += c.References
 	}
 	p.before = append(p.before, p.References)
-	if references == 0 || p.References <= head || !p.spec.Divides(source.Kinds()) || p.spec.has(Loops) {
+	if references == 0 || p.References <= head || !p.spec.Divides(source.Kinds()) || p.spec.inOrder() != nil {
 		return p, nil
 	}
 	references = min(references, p.References) // sums with it stay in range
@@ -98,9 +98,10 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 // prepare finds out what the analyses of the whole run take.
 func (p *Plan) prepare(source trace.Source) (events trace.Kinds) {
 	f := feed{analyses: table(p.spec, p.spec.has(Sets), func() *trace.Program { return nil })}
-	p.lone = sharingOf(f.analyses) != nil
+	_, p.lone = find[contract.MultiCore](f.analyses)
+	_, follows := find[contract.LayoutFollower](f.analyses)
 	events = f.ask()
-	p.Moves = sitesOf(f.analyses) != nil && blocksMatter(events, source, p.spec.Mergeable)
+	p.Moves = follows && blocksMatter(events, source, p.spec.Mergeable)
 	return events
 }
 
@@ -145,7 +146,7 @@ func (p *Plan) MovesOf(source trace.Source, stretch int) (all Moves, err error) 
 			return nil, short(err)
 		}
 		now := r.Header().Program
-		if some := only(rows, sites.Events); now != nil && (len(some.Kind) > 0 || len(all) == 0 || len(now.Objects) != len(known.Objects) || len(now.Threads) != len(known.Threads)) {
+		if some := only(rows, contract.LayoutEvents); now != nil && (len(some.Kind) > 0 || len(all) == 0 || len(now.Objects) != len(known.Objects) || len(now.Threads) != len(known.Threads)) {
 			all = append(all, Move{r.Position().Chunk, some})
 			known = *now
 		}
@@ -157,18 +158,18 @@ type Layouts struct {
 	source trace.Source
 	chunk  uint64
 	header trace.Header
-	blocks *sites.Analysis
+	blocks contract.LayoutFollower
 }
 
 // Layouts begins at the beginning of the trace.
 func (p *Plan) Layouts(source trace.Source) *Layouts {
 	l := &Layouts{source: source, chunk: trace.AtEnd}
-	l.blocks = sites.New(p.spec.sites(), func() *trace.Program { return l.header.Program })
+	l.blocks = p.spec.newLayout(func() *trace.Program { return l.header.Program })
 	return l
 }
 
 // Behind gives where blocks lie behind a part, whose moves these are. Parts come in order.
-func (l *Layouts) Behind(moves Moves) []sites.Block {
+func (l *Layouts) Behind(moves Moves) []contract.Block {
 	for _, m := range moves {
 		if m.Chunk != l.chunk {
 			l.chunk, l.header = m.Chunk, l.source.Open(m.Chunk, 0).Header()
@@ -190,7 +191,7 @@ func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, er
 	spec = spec.WithDefaults()
 	told := !spec.Mergeable
 	noProgram := func() *trace.Program { return nil }
-	lone := sharingOf(table(spec, spec.has(Sets), noProgram)) != nil
+	_, lone := find[contract.MultiCore](table(spec, spec.has(Sets), noProgram))
 	spec.Mergeable = true
 	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{}}
 	if first.Segment != nil {

@@ -6,7 +6,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -38,6 +38,7 @@ type Divided struct {
 	live        uint64 // references before which no stretch begins any more: a helper has failed there
 	fixed       bool
 	moves       bool // blocks of memory matter
+	reads       bool // an analysis reads the rows of segments: see contract.RowAppender
 }
 
 // Helper analyses stretches elsewhere. Its methods are called by the goroutine that
@@ -123,13 +124,14 @@ func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Sourc
 	if o.MemoryBytes > 0 {
 		d.most = min(d.most, max(d.least, o.MemoryBytes/memoryShare/uint64(len(d.helpers)+1)))
 	}
-	if nestsOf(d.analyses) != nil {
+	if _, d.reads = find[contract.RowAppender](d.analyses); d.reads {
 		d.most = min(d.most, foldedStretch)
 	}
 	if s := uint64(o.SegmentReferences); s > 0 {
 		d.least, d.most, d.fixed = 1, s, true
 	}
-	d.moves = blocksMatter(d.events, source, d.spec.Mergeable) && sitesOf(d.analyses) != nil
+	_, d.moves = find[contract.LayoutFollower](d.analyses)
+	d.moves = d.moves && blocksMatter(d.events, source, d.spec.Mergeable)
 	mover.Until(trace.Position{Chunk: trace.AtEnd})
 	return d, nil
 }
@@ -290,8 +292,8 @@ func (d *Divided) claim() *stretching {
 	if to < from+d.least || to == from {
 		return nil
 	}
-	stacks := sharingOf(d.analyses)
-	c := &stretching{from: from, to: to, start: d.place(from), lone: stacks != nil && (stacks.Alone(nil) || d.analysed == 0 && !d.spec.Mergeable)}
+	cores, several := find[contract.MultiCore](d.analyses)
+	c := &stretching{from: from, to: to, start: d.place(from), lone: several && (cores.Alone(nil) || d.analysed == 0 && !d.spec.Mergeable)}
 	d.claims = append(d.claims, nil)
 	copy(d.claims[at+1:], d.claims[at:])
 	d.claims[at] = c
@@ -410,12 +412,12 @@ func (d *Divided) take(c *stretching) error {
 // pass moves on to the end of a segment. Where blocks of memory matter it is read to know
 // where they lie there, and where loops are folded, for their sake.
 func (d *Divided) pass(to trace.Position) error {
-	folds := nestsOf(d.analyses)
-	if !d.moves && folds == nil && d.mover.Position().Chunk != to.Chunk {
+	if !d.moves && !d.reads && d.mover.Position().Chunk != to.Chunk {
 		if err := d.mover.Pass(to.Chunk); err != nil {
 			return err
 		}
 	}
+	blocks, _ := find[contract.LayoutFollower](d.analyses)
 	d.mover.Until(to)
 	for {
 		err := d.mover.Next(d.batch)
@@ -430,10 +432,10 @@ func (d *Divided) pass(to trace.Position) error {
 			return err
 		}
 		if d.moves {
-			sitesOf(d.analyses).Move(d.batch)
+			blocks.Move(d.batch)
 		}
-		if folds != nil {
-			if err := folds.Consume(d.batch); err != nil {
+		if d.reads {
+			if err := d.appendRows(d.batch); err != nil {
 				return err
 			}
 		}
@@ -442,7 +444,7 @@ func (d *Divided) pass(to trace.Position) error {
 
 // learn looks at what joining a segment cost.
 func (d *Divided) learn(s *profile.Profile) {
-	if d.fixed || nestsOf(d.analyses) != nil {
+	if d.fixed || d.reads {
 		return
 	}
 	cost, references := joinCost(s), s.Totals.AllReferences()
@@ -464,7 +466,7 @@ func (d *Divided) Close() {
 
 // Spill takes stacks out of memory, where no segments can be appended to them: see
 // [Runner.Spill].
-func (d *Divided) Spill(b locality.Budget) (now Spec, ok bool) {
+func (d *Divided) Spill(b contract.Budget) (now Spec, ok bool) {
 	d.Close()
 	return d.Runner.Spill(b)
 }

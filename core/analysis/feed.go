@@ -3,6 +3,7 @@ package analysis
 import (
 	"slices"
 
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -10,7 +11,7 @@ import (
 
 // feed hands the rows of a batch to analyses, and counts them.
 type feed struct {
-	analyses []Analysis
+	analyses []member
 	batch    *trace.Batch
 	mixed    bool        // events may be among the batch's rows
 	next     int         // the batch's rows before it are analysed
@@ -67,7 +68,7 @@ func (f *feed) consume() error {
 		if events, _, _ := a.Takes(); events != 0 {
 			rows = part
 		}
-		if rows.Len() == 0 || f.rest.begin(a, rows) {
+		if rows.Len() == 0 || f.rest.begin(a.Analysis, rows) {
 			continue
 		}
 		if err := a.Consume(rows); err != nil {
@@ -134,7 +135,7 @@ func (f *feed) seeThread(t uint32) {
 func (f *feed) progress() Progress {
 	p := Progress{References: f.analysed, Threads: len(f.totals.Threads)}
 	for _, a := range f.analyses {
-		if l, ok := a.(interface{ Lines() uint64 }); ok {
+		if l, ok := a.Analysis.(contract.LineCounter); ok {
 			p.Lines = l.Lines()
 		}
 	}
@@ -160,8 +161,24 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 	for _, a := range f.analyses {
 		a.Result(p, segment)
 	}
-	p.NoCommunication = spec.absence(p)
+	for i := range registered {
+		if finish := registered[i].finish; finish != nil {
+			finish(*spec, p)
+		}
+	}
 	return p
+}
+
+// settle completes the results. It fails if a spill store does.
+func (f *feed) settle() error {
+	for _, a := range f.analyses {
+		if s, ok := a.Analysis.(contract.Settler); ok {
+			if err := s.Settle(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // restore counts what a run did until it was saved.

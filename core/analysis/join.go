@@ -1,10 +1,9 @@
 package analysis
 
 import (
-	"github.com/stackglass/stackglass/core/analysis/nests"
-	"github.com/stackglass/stackglass/core/analysis/sharing"
-	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // joins tells whether segments with references of these threads can be appended now,
@@ -12,9 +11,7 @@ import (
 func (f *feed) joins(threads []uint32) (now, later bool) {
 	now, later = true, true
 	for _, a := range f.analyses {
-		if j, ok := a.(interface {
-			Joins(threads []uint32) (now, later bool)
-		}); ok {
+		if j, ok := a.Analysis.(contract.Joiner); ok {
 			a, b := j.Joins(threads)
 			now, later = now && a, later && b
 		}
@@ -25,13 +22,20 @@ func (f *feed) joins(threads []uint32) (now, later bool) {
 // takes tells whether a segment, made without sharing if it is lone, can be appended.
 func (f *feed) takes(s *profile.Profile, lone bool) bool {
 	now, _ := f.joins(s.Totals.Threads)
-	return now && s.Totals.AllReferences() > 0 && (!lone || sharingOf(f.analyses).Alone(s.Totals.Threads))
+	return now && s.Totals.AllReferences() > 0 && (!lone || f.alone(s.Totals.Threads))
+}
+
+// alone reports whether there is an analysis of several cores that knows that all
+// references so far, and those of these threads, are of one core.
+func (f *feed) alone(threads []uint32) bool {
+	cores, ok := find[contract.MultiCore](f.analyses)
+	return ok && cores.Alone(threads)
 }
 
 // append adds a segment that follows what was analysed so far.
 func (f *feed) append(s *profile.Profile, lone bool) error {
 	for _, a := range f.analyses {
-		if _, is := a.(*sharing.Analysis); is && lone {
+		if _, is := a.Analysis.(contract.MultiCore); is && lone {
 			continue
 		}
 		if err := a.Append(s); err != nil {
@@ -39,6 +43,18 @@ func (f *feed) append(s *profile.Profile, lone bool) error {
 		}
 	}
 	f.add(&s.Totals)
+	return nil
+}
+
+// appendRows passes rows of a segment to the analyses that have to read them.
+func (f *feed) appendRows(b *trace.Batch) error {
+	for _, a := range f.analyses {
+		if r, ok := a.Analysis.(contract.RowAppender); ok {
+			if err := r.AppendRows(b); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
@@ -68,34 +84,4 @@ func joinCost(p *profile.Profile) (cost uint64) {
 		cost += touchCost * uint64(len(p.Sites.Code)+len(p.Sites.Data))
 	}
 	return cost
-}
-
-// sitesOf finds the analysis that follows where blocks of memory lie, or nil.
-func sitesOf(analyses []Analysis) *sites.Analysis {
-	for _, a := range analyses {
-		if s, ok := a.(*sites.Analysis); ok {
-			return s
-		}
-	}
-	return nil
-}
-
-// nestsOf finds the analysis that has to see every row, or nil.
-func nestsOf(analyses []Analysis) *nests.Analysis {
-	for _, a := range analyses {
-		if n, ok := a.(*nests.Analysis); ok {
-			return n
-		}
-	}
-	return nil
-}
-
-// sharingOf finds the analysis of several cores, or nil.
-func sharingOf(analyses []Analysis) *sharing.Analysis {
-	for _, a := range analyses {
-		if s, ok := a.(*sharing.Analysis); ok {
-			return s
-		}
-	}
-	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -91,18 +91,20 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 	p.changed = sync.NewCond(&p.mu)
 	p.live.batch = &p.none
 	p.live.analyses = table(spec, spec.has(Sets), func() *trace.Program { return p.header.Program })
-	p.runBeside()
+	p.runConcurrently()
 	events := p.live.ask()
 	p.intake = newIntake(spec, r, events)
-	p.moves.wanted = events & sites.Events
+	p.moves.wanted = events & contract.LayoutEvents
 	return p, nil
 }
 
-// runBeside has the stacks of several cores share the processors: where threads communicate,
-// no worker can take a stretch further on.
-func (p *Parallel) runBeside() {
-	if stacks := sharingOf(p.live.analyses); stacks != nil {
-		stacks.RunBeside()
+// runConcurrently has the stacks of several cores share the processors: where threads
+// communicate, no worker can take a stretch further on.
+func (p *Parallel) runConcurrently() {
+	for _, a := range p.live.analyses {
+		if c, ok := a.Analysis.(contract.Concurrent); ok {
+			c.RunConcurrently()
+		}
 	}
 }
 
@@ -119,7 +121,7 @@ func (p *Parallel) begin() {
 	for range p.options.Workers - 1 {
 		w := &worker{p: p, header: &trace.Header{}}
 		if p.restored != nil && p.moves.wanted != 0 {
-			w.before = sites.New(p.spec.sites(), w.program)
+			w.before = p.spec.newLayout(w.program)
 			if w.before.Restore(p.restored) != nil { // which it was for the live analyses
 				p.alone = true
 			}
@@ -190,7 +192,7 @@ func (b *block) look() {
 		}
 	}
 	b.references -= events
-	b.moves = all&sites.Events != 0
+	b.moves = all&contract.LayoutEvents != 0
 }
 
 // batch waits for room and gives a batch to fill; nil: there is no need any more.
@@ -257,6 +259,11 @@ func (p *Parallel) Step() error {
 		defer p.mu.Unlock()
 		p.header, p.left = p.ended.header, addTotals(p.left, p.ended.left)
 		p.ended.left = profile.Totals{}
+		if p.ended.err == io.EOF {
+			if err := p.live.settle(); err != nil {
+				return err
+			}
+		}
 		return p.ended.err
 	}
 	p.mu.Unlock()
@@ -287,8 +294,7 @@ func (p *Parallel) finishBlock() {
 		if p.joining, later = p.live.joins(nil); !later {
 			p.alone, p.moves = true, moves{}
 		}
-		stacks := sharingOf(p.live.analyses)
-		p.lone = stacks != nil && stacks.Alone(nil)
+		p.lone = p.live.alone(nil)
 	}
 	p.notify()
 }
@@ -326,16 +332,15 @@ func (p *Parallel) take(c *claim) error {
 		if err := p.live.append(s, c.lone); err != nil {
 			return err
 		}
+		blocks, follows := find[contract.LayoutFollower](p.live.analyses)
 		for i := range c.blocks[:c.to-c.from] {
 			b := &c.blocks[i]
 			p.left, p.header, p.position = addTotals(p.left, b.left), b.header, b.position
-			if site := sitesOf(p.live.analyses); site != nil && b.moves {
-				site.Move(b.rows)
+			if follows && b.moves {
+				blocks.Move(b.rows)
 			}
-			if n := nestsOf(p.live.analyses); n != nil {
-				if err := n.Consume(b.rows); err != nil {
-					return err
-				}
+			if err := p.live.appendRows(b.rows); err != nil {
+				return err
 			}
 		}
 	}
@@ -379,7 +384,9 @@ func (p *Parallel) State() *State {
 	if p.failed == nil {
 		p.failed = p.live.all()
 	}
-	return p.intake.state(p.position, p.profile(saved, true))
+	s := p.intake.state(p.position, p.profile(saved, true))
+	s.failed = p.live.settle()
+	return s
 }
 
 // Restore makes a fresh run go on where [Parallel.State], or [Runner.State], was asked
@@ -394,7 +401,7 @@ func (p *Parallel) Restore(saved []byte) error {
 		return err
 	}
 	p.live.analyses, p.restored = analyses, from
-	p.runBeside()
+	p.runConcurrently()
 	p.live.restore(&from.Totals)
 	p.intake.restore(&from.Totals, at)
 	p.left, p.position = p.intake.left(), at

@@ -1,21 +1,15 @@
 package analysis
 
-import "github.com/stackglass/stackglass/core/trace"
-
-// inPieces is an analysis whose time and memory grow with the bytes of a reference,
-// and that can take one in pieces.
-type inPieces interface {
-	// ConsumePiece takes the bytes from from up to end of a reference, which is all
-	// that b holds; the piece from 0 on counts it. Pieces end where lines of every
-	// size do.
-	ConsumePiece(b *trace.Batch, from, end uint64)
-}
+import (
+	"github.com/stackglass/stackglass/core/analysis/contract"
+	"github.com/stackglass/stackglass/core/trace"
+)
 
 // rest is what is left of a reference that touches more bytes than a step may: a
 // range of gigabytes takes seconds and gigabytes of memory, and whoever steps has to
 // be able to stop within. The other analyses have the whole reference at once.
 type rest struct {
-	analyses  []inPieces
+	analyses  []contract.PieceConsumer
 	batch     *trace.Batch // the reference
 	from, end uint64       // the latest piece
 	most      uint64
@@ -26,7 +20,7 @@ func (r *rest) pending() bool { return r.end < r.most }
 // begin has a take the first piece of rows, if they are one reference to cut. One
 // that goes beyond the last address is not cut: its first line is all it counts.
 func (r *rest) begin(a Analysis, rows *trace.Batch) bool {
-	taker, ok := a.(inPieces)
+	taker, ok := a.(contract.PieceConsumer)
 	if !ok || rows.Len() != 1 {
 		return false
 	}

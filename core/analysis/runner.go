@@ -95,18 +95,6 @@ func (r *Runner) Step() error {
 	return err
 }
 
-// settle has everything lie where results take it from. It fails where a shelf does.
-func (r *Runner) settle() error {
-	for _, a := range r.analyses {
-		if s, ok := a.(interface{ Settle() error }); ok {
-			if err := s.Settle(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 func (r *Runner) step() error {
 	if r.rest.pending() {
 		r.rest.consume()
@@ -241,7 +229,7 @@ func (r *Runner) Restore(saved []byte) error {
 }
 
 // restore makes analyses that go on where p ends.
-func restore(spec Spec, p *profile.Profile, program func() *trace.Program) ([]Analysis, error) {
+func restore(spec Spec, p *profile.Profile, program func() *trace.Program) ([]member, error) {
 	analyses := table(spec, spec.has(Sets), program)
 	for _, a := range analyses {
 		if err := a.Restore(p); err != nil {

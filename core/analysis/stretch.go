@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -35,11 +35,11 @@ type Stretcher struct {
 	runner *Runner
 	rows   *trace.Batch
 
-	before  *sites.Analysis // knows where blocks of memory lie; nil: nobody has to
-	settled bool            // known is where it does
+	before  contract.LayoutFollower // knows where blocks of memory lie; nil: nobody has to
+	settled bool                    // known is where it does
 	known   trace.Position
 	laid    bool // layout is where they do at the beginning of the stretch
-	layout  []sites.Block
+	layout  []contract.Block
 	passed  uint64 // references before known, or before the stretch once that is found
 }
 
@@ -65,7 +65,7 @@ func (s *Stretcher) Begin(next Stretch) {
 }
 
 // BeginLaid goes on to a stretch at whose beginning blocks of memory lie as in a layout.
-func (s *Stretcher) BeginLaid(next Stretch, layout []sites.Block) {
+func (s *Stretcher) BeginLaid(next Stretch, layout []contract.Block) {
 	s.laid, s.layout = true, layout
 	s.begin(next)
 }
@@ -75,7 +75,7 @@ func (s *Stretcher) begin(next Stretch) {
 	if s.stage = toKnown; s.laid || !s.follows() {
 		s.before, s.known, s.passed = nil, trace.Position{Chunk: next.From.Chunk}, next.First
 	} else if !s.settled || next.From.Before(s.known) {
-		s.before, s.known, s.passed = sites.New(s.spec.sites(), s.program), trace.Position{}, 0
+		s.before, s.known, s.passed = s.spec.newLayout(s.program), trace.Position{}, 0
 	}
 	s.settled = false
 	s.reader = s.source.Open(s.known.Chunk, trace.AllKinds|next.Events)
@@ -91,7 +91,7 @@ func (s *Stretcher) follows() bool { return blocksMatter(s.now.Events, s.source,
 // blocksMatter tells whether a run with these events has to know where blocks of memory lie.
 // What can be appended tells none apart.
 func blocksMatter(events trace.Kinds, source trace.Source, mergeable bool) bool {
-	return !mergeable && events&source.Kinds()&sites.Events != 0
+	return !mergeable && events&source.Kinds()&contract.LayoutEvents != 0
 }
 
 func (s *Stretcher) program() *trace.Program { return s.reader.Header().Program }
@@ -140,10 +140,10 @@ func (s *Stretcher) prepare() {
 	spec.Mergeable = true
 	r.analyses = spec.tableFor(spec.has(Sets), s.program, part{is: true, told: told, lone: s.now.Lone})
 	r.feed.ask()
-	if site := sitesOf(r.analyses); site != nil && s.before != nil {
-		site.Succeed(s.before)
-	} else if site != nil && s.laid {
-		site.Lay(s.layout)
+	if blocks, ok := find[contract.LayoutFollower](r.analyses); ok && s.before != nil {
+		blocks.Succeed(s.before)
+	} else if ok && s.laid {
+		blocks.Lay(s.layout)
 	}
 	r.intake = intake{want: spec, reader: s.reader, events: s.now.Events}
 	s.reader.Until(s.now.To)
@@ -193,14 +193,15 @@ func (s *Stretcher) Segment(whole bool) Segment {
 		made.To = s.reader.Position()
 	}
 	if s.follows() {
-		s.before, s.known, s.passed, s.settled = sitesOf(r.analyses), made.To, s.passed+r.analysed, true
+		s.before, _ = find[contract.LayoutFollower](r.analyses)
+		s.known, s.passed, s.settled = made.To, s.passed+r.analysed, true
 	}
 	return made
 }
 
 // Layout tells where blocks of memory lie at the end of the segment that was given last;
 // nil where that does not matter.
-func (s *Stretcher) Layout() []sites.Block {
+func (s *Stretcher) Layout() []contract.Block {
 	if !s.settled || s.before == nil {
 		return nil
 	}

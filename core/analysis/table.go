@@ -2,10 +2,10 @@ package analysis
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis/blocks"
 	"github.com/stackglass/stackglass/core/analysis/communication"
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/counters"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/nests"
@@ -15,10 +15,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Analyses is a set of analyses; 0 stands for [Default].
-type Analyses uint32
+// This file is the only one of the package that knows the analyses by their types. A new
+// analysis needs
+//
+//  1. a package that implements [contract.Analysis], and the optional interfaces of package
+//     contract that it needs;
+//  2. a tag and a registration here;
+//  3. a field of [profile.Profile], which Result sets, with its encoding there. Where the
+//     result does not contain all that Append needs, [profile.Segment] has the rest;
+//  4. a test of its result, and that workers, segments and saved runs give the same bytes.
 
-// The analyses.
+// The analyses. The bits are in saved runs: a new one comes last.
 const (
 	Locality      Analyses = 1 << iota // stack distances
 	Counters                           // operations, bytes, and how often each byte is accessed
@@ -29,190 +36,118 @@ const (
 	Loops                              // the trace folded into loops; alone, with those of Default
 	Blocks                             // how often blocks run, and branches are taken; the same
 	Operations                         // of Counters those that cost little, as in Default
-	allAnalyses   = 1<<iota - 1
 )
 
-// Default are the analyses that run unless others are asked for: locality with
-// sets, so that nobody has to choose a cache before the run; where the trace has
-// several threads, how they share caches, and what they communicate if its tables
-// or its index tell of these threads, or two of them appear soon (see communication.Expects); and, where
-// it tells of code, sites, and of the counters those that cost little. How often each
-// byte is accessed is left out. Where the result is to be appended to, communication is
-// of traces whose tables list several threads, and without the distances of sources.
-const Default Analyses = 0
-
-// None are no analyses: a pass only counts, and feeds what stands beside it.
-const None Analyses = 1 << 31
-
-var analysisNames = []string{"locality", "counters", "sites", "sets", "sharing", "communication", "loops", "blocks", "operations"}
-
-// AnalysisNames lists the names that [ParseAnalyses] takes.
-func AnalysisNames() []string { return analysisNames }
-
-// String lists the names, comma-separated; default stands for [Default].
-func (a Analyses) String() string {
-	if a == Default {
-		return "default"
+// registrations returns the table. Sites and sharing come before locality, which feeds them.
+func registrations() []registration {
+	return []registration{
+		{
+			tag: Sites, name: "sites", needs: Locality, estimated: true, byLine: true,
+			make: func(m *maker) Analysis {
+				o := m.spec.sites()
+				o.Follows = m.part.told
+				a := sites.New(o, m.program)
+				m.get(Locality).(*locality.Analysis).Feed(o.LineBytes, a)
+				return a
+			},
+			layout: func(s Spec, program func() *trace.Program) contract.LayoutFollower {
+				return sites.New(s.sites(), program)
+			},
+			alike: sameSites, ask: (*Spec).askSites,
+		},
+		{
+			tag: Communication, name: "communication", needs: Sites, estimated: true, byLine: true, inSample: Sampling.KeepsLines,
+			make: func(m *maker) Analysis {
+				if m.part.is {
+					return nil // parts are of runs that have given it up
+				}
+				a := communication.New(m.spec.SiteLineBytes(), m.get(Sites).(*sites.Analysis), m.spec.decides(m.program))
+				if m.spec.Mergeable {
+					a.Mergeable(m.spec.Start)
+				}
+				return a
+			},
+			ask: (*Spec).askCommunication, finish: Spec.explainCommunication,
+		},
+		{
+			tag: Sharing, name: "sharing", needs: Sets, estimated: true, byLine: true,
+			make: func(m *maker) Analysis {
+				if m.part.lone {
+					return nil
+				}
+				a := sharing.New(m.spec.sharing(), m.get(Locality).(*locality.Analysis))
+				if bySite, ok := m.get(Sites).(*sites.Analysis); ok {
+					a.FeedSites(m.spec.SiteLineBytes(), bySite)
+				}
+				if communicated, ok := m.get(Communication).(*communication.Analysis); ok && !m.spec.Mergeable {
+					communicated.Follow(a)
+				}
+				return a
+			},
+			alike: sameSharing, ask: (*Spec).askSharing,
+		},
+		{
+			tag: Locality, name: "locality", estimated: true,
+			make: func(m *maker) Analysis {
+				if b := m.spec.Budget; b != nil {
+					return locality.NewShelved(m.spec.LineBytes, m.sets, *b)
+				}
+				return locality.New(m.spec.LineBytes, m.spec.Start, m.spec.Mergeable, m.sets)
+			},
+			found: func(p *profile.Profile) bool { return len(p.Locality) > 0 },
+		},
+		{
+			tag: Sets, name: "sets", needs: Locality, inSample: func(Sampling) bool { return false },
+			found: hasSets,
+		},
+		{
+			tag: Counters, name: "counters",
+			make: func(m *maker) Analysis {
+				return counters.New(m.spec.Kinds, m.spec.Analyses&Counters == 0, m.program)
+			},
+			found: func(p *profile.Profile) bool { return p.Counters != nil && p.Counters.Touched },
+		},
+		{
+			tag: Operations, name: "operations", needs: Counters, bounded: true,
+		},
+		{
+			tag: Blocks, name: "blocks", beside: true, bounded: true,
+			make: func(m *maker) Analysis {
+				a := blocks.New(m.spec.Kinds, m.spec.Start > 0, m.program)
+				if m.part.is {
+					a.Bare()
+				}
+				return a
+			},
+			found: func(p *profile.Profile) bool { return p.Blocks != nil },
+		},
+		{
+			tag: Loops, name: "loops", beside: true, bounded: true,
+			inOrder: "a part of a trace cannot be folded apart from what comes before it",
+			make: func(m *maker) Analysis {
+				if m.part.is {
+					return nil // it reads the rows when the part is appended
+				}
+				return nests.New(loopBytes)
+			},
+			found: func(p *profile.Profile) bool { return p.Loops != nil },
+		},
 	}
-	var names []string
-	if a != Default && a&^beside == Default {
-		names = append(names, "default")
-	}
-	for i, name := range analysisNames {
-		if a>>i&1 != 0 {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ",")
-}
-
-// ParseAnalyses reads a comma-separated list of names, or default. Loops are asked for
-// beside others: loops alone is the same as default,loops, and so are blocks.
-func ParseAnalyses(list string) (Analyses, error) {
-	var set Analyses
-	byDefault := false
-next:
-	for _, word := range strings.Split(list, ",") {
-		if word = strings.TrimSpace(word); word == "default" {
-			byDefault = true
-			continue
-		}
-		for i, name := range analysisNames {
-			if word == name {
-				set |= 1 << i
-				continue next
-			}
-		}
-		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
-	}
-	if byDefault && set&^beside != 0 {
-		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "default alone or with loops or blocks, or a list of others"}
-	}
-	return set, nil
-}
-
-// beside are the analyses that leave others as they are.
-const beside = Loops | Blocks
-
-// byLine are the analyses that need every access to a line.
-const byLine = Sites | Sharing | Communication
-
-// Runs reports whether a run of the spec includes an analysis.
-func (s Spec) Runs(a Analyses) bool { return s.has(a) }
-
-// has tells whether an analysis runs.
-func (s Spec) has(a Analyses) bool {
-	switch {
-	case s.Budget != nil && a&byLine != 0:
-		return false
-	case s.Sample != nil && (a == Sets || a == Communication && !s.Sample.KeepsLines()):
-		return false
-	case a&beside == 0 && s.isDefault():
-		return true
-	case a == Locality:
-		return s.Analyses&(Locality|Sites|Sets|Sharing|Communication) != 0
-	case a == Sites:
-		return s.Analyses&(Sites|Communication) != 0
-	case a == Sets:
-		return s.Analyses&(Sets|Sharing) != 0
-	case a == Counters:
-		return s.Analyses&(Counters|Operations) != 0
-	}
-	return s.Analyses&a != 0
-}
-
-// absence says why a result has no communication though there are several threads, or may be
-// once another one is appended to it.
-func (s Spec) absence(p *profile.Profile) profile.Absence {
-	several := len(p.Totals.Threads) > 1 || s.Mergeable && len(p.Totals.Threads) == 1
-	asked := s.isDefault() || s.Analyses&Communication != 0
-	switch {
-	case p.Communication != nil || !several:
-		return profile.AbsenceUnknown
-	case s.Budget != nil && asked:
-		return profile.BeyondMemory
-	case s.Sample != nil && asked:
-		return profile.NotInSample
-	case !s.has(Communication):
-		return profile.NotAnalysed
-	case s.Mergeable:
-		return profile.UnlistedThreads
-	}
-	return profile.LateThread
 }
 
 // loopBytes is how much memory a tree of loops may take before it is given up; tests
 // have it be less.
 var loopBytes uint64 = nests.MostBytes
 
-// isDefault tells that the analyses of [Default] run, perhaps with others.
-func (s Spec) isDefault() bool { return s.Analyses&^beside == Default }
-
-// table is every analysis that the spec asks for. Sites and sharing come before
-// locality, which they follow. sets tells whether set tables are made. program gives
-// what the trace has told so far of its code, or nil.
-func table(s Spec, sets bool, program func() *trace.Program) []Analysis {
-	return s.tableFor(sets, program, part{})
-}
-
-// part says that analyses are of a segment that a [Parallel] run appends.
-type part struct {
-	is   bool
-	told bool // where blocks of memory lie at its beginning
-	lone bool // it is given up if there is more than one core
-}
-
-// tableFor is table, perhaps for a part. What threads communicate is in none: parts are
-// of runs that have given it up.
-func (s Spec) tableFor(sets bool, program func() *trace.Program, of part) (list []Analysis) {
-	if s.Sample != nil && s.has(Locality) {
-		list = append(list, s.Sample.Locality(s.LineBytes))
-		list = append(list, s.Sample.Followers(s.wanted(program))...)
-	} else if s.has(Locality) && s.Budget != nil {
-		list = append(list, locality.NewShelved(s.LineBytes, sets, *s.Budget))
-	} else if s.has(Locality) {
-		distances := locality.New(s.LineBytes, s.Start, s.Mergeable, sets)
-		var communicated *communication.Analysis
-		var bySite *sites.Analysis
-		if s.has(Sites) {
-			o := s.sites()
-			o.Follows = of.told
-			follower := sites.New(o, program)
-			distances.Feed(s.SiteLineBytes(), follower)
-			list, bySite = append(list, follower), follower
-			if s.has(Communication) && !of.is {
-				communicated = communication.New(s.SiteLineBytes(), follower, s.decides(program))
-				if list = append(list, communicated); s.Mergeable {
-					communicated.Mergeable(s.Start)
-				}
-			}
-		}
-		if s.has(Sharing) && !of.lone {
-			stacks := sharing.New(s.sharing(), distances)
-			if bySite != nil {
-				stacks.FeedSites(s.SiteLineBytes(), bySite)
-			}
-			if communicated != nil && !s.Mergeable {
-				communicated.Follow(stacks)
-			}
-			list = append(list, stacks)
-		}
-		list = append(list, distances)
-	}
-	if s.has(Counters) {
-		list = append(list, counters.New(s.Kinds, s.Analyses&Counters == 0, program))
-	}
-	if s.has(Blocks) {
-		b := blocks.New(s.Kinds, s.Start > 0, program)
-		if of.is {
-			b.Bare()
-		}
-		list = append(list, b)
-	}
-	if s.has(Loops) && !of.is {
-		list = append(list, nests.New(loopBytes))
-	}
-	return list
+// Wanted is what is asked of a sample.
+type Wanted struct {
+	LineBytes     uint32           // at which sites are told apart
+	Sites         *sites.Options   // nil: not asked for, as in the following
+	Sharing       *sharing.Options // at all its line sizes
+	Communication bool             // with sites
+	// Program gives what the trace has told of its code, or nil. Decides is the same
+	// where communication is given up when no second thread appears.
+	Program, Decides func() *trace.Program
 }
 
 // wanted is what a sample of lines is asked for.
@@ -237,14 +172,6 @@ func (s Spec) decides(program func() *trace.Program) func() *trace.Program {
 	return program
 }
 
-// SiteLineBytes is the line size at which sites are told apart.
-func (s Spec) SiteLineBytes() uint32 {
-	if s = s.WithDefaults(); slices.Contains(s.LineBytes, DefaultLineBytes) {
-		return DefaultLineBytes
-	}
-	return s.LineBytes[0]
-}
-
 func (s Spec) sharing() sharing.Options {
 	return sharing.Options{LineBytes: s.LineBytes, Cores: s.Cores, Domains: s.Domains, Mergeable: s.Mergeable}
 }
@@ -259,28 +186,98 @@ func (s Spec) sites() sites.Options {
 	return o
 }
 
-// analysesOf are the analyses whose results a profile holds.
-func analysesOf(p *profile.Profile) Analyses {
-	found := Default
-	if p.Blocks != nil {
-		found |= Blocks
+// sameSites reports whether sites were analysed alike, or in one of both there
+// was nothing to analyse.
+func sameSites(a, b *profile.Profile) bool {
+	if a.Sites == nil || b.Sites == nil {
+		return a.Sites == b.Sites || !hasReferences(a) || !hasReferences(b)
 	}
-	if p.Counters == nil || !p.Counters.Touched {
-		return found
-	}
-	found |= Counters
-	if len(p.Locality) > 0 {
-		found |= Locality
-	}
-	if p.Sites != nil {
-		found |= Sites
-	}
-	if hasSets(p) {
-		found |= Sets
-	}
-	return found
+	return a.Sites.LineBytes == b.Sites.LineBytes && a.Sites.Previous == b.Sites.Previous && slices.Equal(a.Sites.Capacities, b.Sites.Capacities) &&
+		slices.Equal(a.Sites.Ways, b.Sites.Ways)
 }
 
-// hasSets reports whether a profile holds set tables: those by default do, unless
-// they were made before there were any, and all or none of the line sizes.
-func hasSets(p *profile.Profile) bool { return len(p.Locality) > 0 && p.Locality[0].Sets != nil }
+// askSites has a spec ask for sites as the segments did. They leave nothing where there was
+// nothing to analyse.
+func (s *Spec) askSites(a, b *profile.Profile) error {
+	of := a.Sites
+	if of == nil {
+		of = b.Sites
+	}
+	if of == nil {
+		return nil
+	}
+	if with := a; !s.isDefault() {
+		if !hasReferences(a) {
+			with = b
+		}
+		if with.Sites != nil {
+			s.Analyses |= Sites
+		}
+	}
+	s.Previous, s.UtilisationWays = of.Previous, of.Ways
+	for _, lines := range of.Capacities {
+		s.Utilisation = append(s.Utilisation, lines*uint64(of.LineBytes))
+	}
+	return nil
+}
+
+// askCommunication has a spec ask for communication as the segments did.
+func (s *Spec) askCommunication(a, b *profile.Profile) error {
+	if !s.isDefault() && (a.Segment.Communication != nil || b.Segment.Communication != nil) {
+		s.Analyses |= Communication
+	}
+	return nil
+}
+
+// sameSharing reports whether sharing was analysed alike, or in one of both there was
+// nothing to analyse.
+func sameSharing(a, b *profile.Profile) bool {
+	if !hasReferences(a) || !hasReferences(b) {
+		return true
+	}
+	if a.Segment.Sharing == nil || b.Segment.Sharing == nil {
+		return a.Segment.Sharing == nil && b.Segment.Sharing == nil
+	}
+	cores, domains, err := sharing.Groups(a.Segment.Sharing)
+	otherCores, otherDomains, otherErr := sharing.Groups(b.Segment.Sharing)
+	same := func(x, y [][]uint32) bool { return slices.EqualFunc(x, y, slices.Equal[[]uint32]) }
+	return err == nil && otherErr == nil && same(cores, otherCores) && same(domains, otherDomains)
+}
+
+// askSharing has a spec ask for sharing as the segments did.
+func (s *Spec) askSharing(a, b *profile.Profile) (err error) {
+	state := a.Segment.Sharing
+	if state == nil {
+		state = b.Segment.Sharing
+	}
+	if state == nil {
+		return nil
+	}
+	if !s.isDefault() {
+		s.Analyses |= Sharing
+	}
+	s.Cores, s.Domains, err = sharing.Groups(state)
+	return err
+}
+
+// explainCommunication records in a result why it has no communication although there are
+// several threads, or may be once another result is appended to it.
+func (s Spec) explainCommunication(p *profile.Profile) { p.NoCommunication = s.absence(p) }
+
+func (s Spec) absence(p *profile.Profile) profile.Absence {
+	several := len(p.Totals.Threads) > 1 || s.Mergeable && len(p.Totals.Threads) == 1
+	asked := s.isDefault() || s.Analyses&Communication != 0
+	switch {
+	case p.Communication != nil || !several:
+		return profile.AbsenceUnknown
+	case s.Budget != nil && asked:
+		return profile.BeyondMemory
+	case s.Sample != nil && asked:
+		return profile.NotInSample
+	case !s.has(Communication):
+		return profile.NotAnalysed
+	case s.Mergeable:
+		return profile.UnlistedThreads
+	}
+	return profile.LateThread
+}

@@ -1,7 +1,7 @@
 package analysis
 
 import (
-	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -9,8 +9,8 @@ import (
 // worker analyses claims, one after the other.
 type worker struct {
 	p      *Parallel
-	header *trace.Header   // of the rows that are being analysed
-	before *sites.Analysis // knows where blocks of memory lie at block at; nil: none yet
+	header *trace.Header           // of the rows that are being analysed
+	before contract.LayoutFollower // knows where blocks of memory lie at block at; nil: none yet
 	at     int
 }
 
@@ -124,7 +124,7 @@ func (w *worker) follow(to int) {
 	w.p.mu.Unlock()
 	defer w.p.mu.Lock()
 	if w.before == nil {
-		w.before = sites.New(w.p.spec.sites(), w.program)
+		w.before = w.p.spec.newLayout(w.program)
 	}
 	for _, one := range list {
 		w.header = one.header
@@ -139,7 +139,7 @@ func (w *worker) follow(to int) {
 func (w *worker) program() *trace.Program { return w.header.Program }
 
 // table makes the analyses of a segment that begins behind so many references.
-func (w *worker) table(first uint64, lone bool) []Analysis {
+func (w *worker) table(first uint64, lone bool) []member {
 	spec := w.p.spec
 	spec.Start += first
 	told := !spec.Mergeable
@@ -153,9 +153,9 @@ func (w *worker) analyse(c *claim) {
 	w.header = first.header
 	f := feed{analyses: w.table(first.first, c.lone)}
 	f.ask()
-	site := sitesOf(f.analyses)
-	if site != nil && w.before != nil {
-		site.Succeed(w.before)
+	blocks, follows := find[contract.LayoutFollower](f.analyses)
+	if follows && w.before != nil {
+		blocks.Succeed(w.before)
 	}
 	done, ok := 0, true
 	for ; ok && done < len(c.blocks) && !c.cut.Load(); done++ {
@@ -173,8 +173,8 @@ func (w *worker) analyse(c *claim) {
 	p := w.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if site != nil {
-		w.before = site
+	if follows {
+		w.before = blocks
 	}
 	c.to, c.result, c.ended = c.from+done, result, true
 	w.at = c.to

@@ -109,6 +109,29 @@ func TestCoreRunsTowardsTrace(t *testing.T) {
 	}
 }
 
+// TestAnalysesAreInTheTable: the framework imports its analyses in table.go only, and they
+// import its contract only. Package sample plugs into the framework as a Sampling, and uses
+// both.
+func TestAnalysesAreInTheTable(t *testing.T) {
+	const framework = "core/analysis"
+	for _, s := range sources(t) {
+		if s.test || !under(s.dir, framework) || s.dir == framework+"/sample" || s.name == framework+"/table.go" {
+			continue
+		}
+		for imported, at := range s.imports {
+			to, ours := strings.CutPrefix(imported, module)
+			_, child := strings.CutPrefix(to, framework+"/")
+			switch {
+			case !ours:
+			case s.dir == framework && child && to != framework+"/contract" && to != framework+"/index":
+				t.Errorf("%s: %s may not import %s: only table.go knows the analyses", at, framework, to)
+			case s.dir != framework && to == framework:
+				t.Errorf("%s: %s may not import %s, only its contract", at, s.dir, framework)
+			}
+		}
+	}
+}
+
 // TestTraceIsTheBottom: the package that everything uses uses nothing of ours.
 func TestTraceIsTheBottom(t *testing.T) {
 	for _, s := range sources(t) {

@@ -41,6 +41,7 @@ package blocks
 import (
 	"strconv"
 
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/index"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -72,6 +73,8 @@ func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analys
 	a.code.init()
 	return a
 }
+
+var _ contract.Analysis = (*Analysis)(nil)
 
 // Takes asks for the blocks that are entered.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {

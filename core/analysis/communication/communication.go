@@ -59,6 +59,7 @@ package communication
 import (
 	"math/bits"
 
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -129,6 +130,12 @@ func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *An
 	return a
 }
 
+var (
+	_ contract.Analysis      = (*Analysis)(nil)
+	_ contract.Joiner        = (*Analysis)(nil)
+	_ contract.PieceConsumer = (*Analysis)(nil)
+)
+
 // Takes implements analysis.Analysis.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, true, true }
 
@@ -167,7 +174,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// ConsumePiece takes a piece of the one reference of b: see analysis.Runner.
+// ConsumePiece takes a piece of the one reference of b: see [contract.PieceConsumer].
 func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if from == 0 {
 		a.decide(b)

@@ -74,6 +74,7 @@ package counters
 import (
 	"strconv"
 
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -111,6 +112,8 @@ func (a *Analysis) bySite() bool {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	return a.auto && a.kinds&needed == needed
 }
+
+var _ contract.Analysis = (*Analysis)(nil)
 
 // Takes implements analysis.Analysis.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {

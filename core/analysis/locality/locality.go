@@ -20,6 +20,7 @@ package locality
 import (
 	"math/bits"
 
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
@@ -31,6 +32,13 @@ type Analysis struct {
 	start uint64 // references in earlier segments
 	done  uint64 // references analysed in this segment
 }
+
+var (
+	_ contract.Analysis      = (*Analysis)(nil)
+	_ contract.LineCounter   = (*Analysis)(nil)
+	_ contract.PieceConsumer = (*Analysis)(nil)
+	_ contract.Spiller       = (*Analysis)(nil)
+)
 
 // New makes an analysis for the given line sizes in bytes, each valid and in
 // ascending order. start is the number of references in earlier segments;
@@ -106,7 +114,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// ConsumePiece takes a piece of the one reference of b: see analysis.Runner.
+// ConsumePiece takes a piece of the one reference of b: see [contract.PieceConsumer].
 func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if from == 0 {
 		a.done++

@@ -5,20 +5,14 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Budget is how much memory the models may take, and where what does not fit goes.
-type Budget struct {
-	Bytes uint64
-	Lines int // of a segment at most; 0: what fits
-	Shelf stack.Shelf
-	// Events are read although nobody takes them: the run began in memory, with analyses
-	// that did, and counts the same rows when it is restored.
-	Events trace.Kinds
-}
+// Budget is how much memory the models may take, and where the rest goes.
+type Budget = contract.Budget
 
 // Shelved is the locality analysis of a trace whose lines do not fit in memory. It
 // analyses segments that do, one after the other, and appends each to a stack on a
@@ -33,6 +27,13 @@ type Shelved struct {
 	resumed bool
 	failed  error
 }
+
+var (
+	_ contract.Analysis      = (*Shelved)(nil)
+	_ contract.LineCounter   = (*Shelved)(nil)
+	_ contract.PieceConsumer = (*Shelved)(nil)
+	_ contract.Settler       = (*Shelved)(nil)
+)
 
 // A segment has some lines even where the budget says otherwise: what it costs to
 // append it grows with all lines.
@@ -49,10 +50,10 @@ func NewShelved(lineBytes []uint32, sets bool, b Budget) *Shelved {
 	return a
 }
 
-// Shelve gives an analysis that goes on where this one is, with its stacks on an empty
-// shelf. This one, and what follows it, is of no use any more. Where the shelf fails,
-// what comes next tells.
-func (a *Analysis) Shelve(b Budget) *Shelved {
+// Spill returns a [Shelved] that continues where this analysis is, with its stacks in an
+// empty spill store. This one, and its followers, must not be used afterwards. If the store
+// fails, the next call of the Shelved returns the error.
+func (a *Analysis) Spill(b Budget) contract.Analysis {
 	var lineBytes []uint32
 	for _, s := range a.sizes {
 		lineBytes = append(lineBytes, 1<<s.shift)
@@ -161,7 +162,7 @@ func (a *Shelved) Consume(b *trace.Batch) error {
 	return a.Settle()
 }
 
-// ConsumePiece takes a piece of the one reference of b: see analysis.Runner. A segment
+// ConsumePiece takes a piece of the one reference of b: see [contract.PieceConsumer]. A segment
 // may end in the middle of it. Then the next one begins with the same reference.
 func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if a.failed != nil {

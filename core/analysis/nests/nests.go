@@ -10,6 +10,7 @@ package nests
 import (
 	"strconv"
 
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -104,5 +105,13 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return nil
 }
 
-// Append has nothing to do: the rows of a segment that others append come to Consume.
+// Append has nothing to do: AppendRows gets the rows of the segment.
 func (a *Analysis) Append(*profile.Profile) error { return nil }
+
+// AppendRows folds the next rows of a segment that other analyses append.
+func (a *Analysis) AppendRows(b *trace.Batch) error { return a.Consume(b) }
+
+var (
+	_ contract.Analysis    = (*Analysis)(nil)
+	_ contract.RowAppender = (*Analysis)(nil)
+)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -61,6 +62,11 @@ type kept struct {
 	sizes     []*keptSize
 	failed    error
 }
+
+var (
+	_ contract.Analysis      = (*kept)(nil)
+	_ contract.PieceConsumer = (*kept)(nil)
+)
 
 // keptSize is what follows a sample at one line size: all accesses go to each.
 type keptSize struct {
@@ -121,7 +127,7 @@ func (k *kept) Consume(b *trace.Batch) error {
 	return k.reach(k.done + uint64(b.Len()))
 }
 
-// ConsumePiece takes a piece of the one reference of b: see analysis.Runner.
+// ConsumePiece takes a piece of the one reference of b: see [contract.PieceConsumer].
 func (k *kept) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if from > 0 {
 		k.done-- // the piece before counted it

@@ -3,7 +3,7 @@ package sample
 import (
 	"math/bits"
 
-	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
@@ -40,7 +40,7 @@ type Analysis struct {
 }
 
 // Locality makes the analysis: see [analysis.Sampling].
-func (o Options) Locality(lineBytes []uint32) locality.Sampled {
+func (o Options) Locality(lineBytes []uint32) analysis.SampledLocality {
 	a := &Analysis{options: o}
 	for _, n := range lineBytes {
 		s := &lineSize{shift: uint(bits.TrailingZeros32(n)), front: frontLines}
@@ -89,7 +89,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// ConsumePiece takes a piece of the one reference of b: see analysis.Runner.
+// ConsumePiece takes a piece of the one reference of b: see contract.PieceConsumer.
 func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if from == 0 {
 		a.done++

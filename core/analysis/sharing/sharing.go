@@ -33,6 +33,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
@@ -64,15 +65,15 @@ type Locality interface {
 
 // Analysis is the sharing analysis.
 type Analysis struct {
-	options Options
-	pass    Locality
-	cores   cores
-	sizes   []*lineSize
-	rows    []uint8 // cores of the batch's references
-	running bool    // several cores have appeared
-	seen    bool    // there were references
-	absent  bool    // a part of the trace was analysed without
-	beside  bool    // see RunBeside
+	options    Options
+	pass       Locality
+	cores      cores
+	sizes      []*lineSize
+	rows       []uint8 // cores of the batch's references
+	running    bool    // several cores have appeared
+	seen       bool    // there were references
+	absent     bool    // a part of the trace was analysed without
+	concurrent bool    // see RunConcurrently
 }
 
 // New makes an analysis that follows a pass with the same line sizes, with set
@@ -91,9 +92,16 @@ func New(o Options, pass Locality) *Analysis {
 	return a
 }
 
-// RunBeside has the stacks of each core run in a goroutine of their own, beside each other and
-// beside the stack of the pass: none needs anything of another one.
-func (a *Analysis) RunBeside() { a.beside = true }
+// RunConcurrently has the stacks of each core run in a goroutine of their own, beside each
+// other and beside the stack of the pass: none needs anything of another one.
+func (a *Analysis) RunConcurrently() { a.concurrent = true }
+
+var (
+	_ contract.Analysis   = (*Analysis)(nil)
+	_ contract.Joiner     = (*Analysis)(nil)
+	_ contract.MultiCore  = (*Analysis)(nil)
+	_ contract.Concurrent = (*Analysis)(nil)
+)
 
 // Takes implements analysis.Analysis.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
@@ -305,7 +313,7 @@ func (s *lineSize) Mark(a *locality.Accesses) (foreign []bool) {
 	s.take(a)
 	s.ask(a)
 	s.deal(a.Lines)
-	if s.analysis.beside {
+	if s.analysis.concurrent {
 		for _, c := range s.cores {
 			s.runs.Add(1)
 			go func() {
@@ -328,7 +336,7 @@ func (s *lineSize) Follow(a *locality.Accesses) {
 	s.runs.Wait()
 	lost := false
 	for n, c := range s.cores {
-		if !s.analysis.beside {
+		if !s.analysis.concurrent {
 			c.run(s)
 		}
 		lost = lost || c.coherence

@@ -1,20 +1,12 @@
 package sites
 
 import (
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Block is where one block of memory lies, and what it is of: of the heap, by the site
-// that allocated it, or of a function's local variable.
-type Block struct {
-	From     trace.Addr
-	Bytes    uint64
-	Kind     profile.ObjectKind // HeapObject or StackObject
-	Site     uint32             // of a HeapObject
-	Function string             // of a StackObject, as its name
-	Name     string
-}
+// Block is a block of memory in a layout.
+type Block = contract.Block
 
 // Layout tells where blocks lie, by address: all that an analysis of what follows has to
 // know of what came before. What the program's tables declare is not in it.

@@ -56,6 +56,7 @@ package sites
 import (
 	"strconv"
 
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -136,17 +137,20 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
 	if a.options.Mergeable && !a.options.Follows {
 		return 0, true, true
 	}
-	return Events, true, true
+	return contract.LayoutEvents, true, true
 }
 
-// Events tell where blocks lie.
-const Events = trace.Kinds(1<<trace.Alloc | 1<<trace.Free)
+var (
+	_ contract.Analysis       = (*Analysis)(nil)
+	_ contract.Joiner         = (*Analysis)(nil)
+	_ contract.LayoutFollower = (*Analysis)(nil)
+)
 
 // Move has blocks lie as these rows tell, which are another segment's to count.
 func (a *Analysis) Move(b *trace.Batch) {
 	a.learn()
 	for i, k := range b.Kind {
-		if Events.Has(k) {
+		if contract.LayoutEvents.Has(k) {
 			a.event(b, i, false)
 		}
 	}
@@ -154,8 +158,8 @@ func (a *Analysis) Move(b *trace.Batch) {
 
 // Succeed has blocks lie where they did at the end of another segment, whose
 // analysis is of no use any more, and goes on from there.
-func (a *Analysis) Succeed(before *Analysis) {
-	a.memory = before.memory
+func (a *Analysis) Succeed(before contract.LayoutFollower) {
+	a.memory = before.(*Analysis).memory
 	for i := range a.memory.objects {
 		o := &a.memory.objects[i]
 		o.blocks, o.bytes, o.before, o.file = 0, 0, nil, ""

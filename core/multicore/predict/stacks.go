@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -15,42 +14,31 @@ import (
 type byThread struct{ analysis.Sampling }
 
 // Locality implements [analysis.Sampling].
-func (s byThread) Locality(lineBytes []uint32) locality.Sampled {
-	return &alone{Sampled: s.Sampling.Locality(lineBytes), lineBytes: lineBytes}
+func (s byThread) Locality(lineBytes []uint32) analysis.SampledLocality {
+	return &alone{SampledLocality: s.Sampling.Locality(lineBytes), lineBytes: lineBytes}
 }
 
 // alone is an analysis of a run as long as it has one thread.
 type alone struct {
-	locality.Sampled
+	analysis.SampledLocality
 	lineBytes []uint32
 	several   bool // threads have come
 	seen      bool // that of first has
 	first     uint32
-	failed    error
-}
-
-// inPieces is an analysis that takes a long reference in pieces.
-type inPieces interface {
-	ConsumePiece(b *trace.Batch, from, end uint64)
 }
 
 // Consume implements analysis.Analysis.
 func (a *alone) Consume(b *trace.Batch) error {
-	if a.isOver(b) || a.failed != nil {
-		return a.failed
+	if a.isOver(b) {
+		return nil
 	}
-	return a.Sampled.Consume(b)
+	return a.SampledLocality.Consume(b)
 }
 
-// ConsumePiece takes a piece of the one reference of b: see [analysis.Runner].
+// ConsumePiece takes a piece of the one reference of b: see contract.PieceConsumer.
 func (a *alone) ConsumePiece(b *trace.Batch, from, end uint64) {
-	if a.isOver(b) {
-		return
-	}
-	if pieces, ok := a.Sampled.(inPieces); ok {
-		pieces.ConsumePiece(b, from, end)
-	} else if from == 0 && a.failed == nil {
-		a.failed = a.Sampled.Consume(b)
+	if !a.isOver(b) {
+		a.SampledLocality.ConsumePiece(b, from, end)
 	}
 }
 
@@ -69,7 +57,7 @@ func (a *alone) isOver(b *trace.Batch) bool {
 // Result implements analysis.Analysis. Of several threads, it only names the line sizes.
 func (a *alone) Result(p *profile.Profile, state bool) {
 	if !a.several {
-		a.Sampled.Result(p, state)
+		a.SampledLocality.Result(p, state)
 		return
 	}
 	for _, n := range a.lineBytes {

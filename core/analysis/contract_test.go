@@ -1,0 +1,175 @@
+package analysis_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/contract"
+	"github.com/stackglass/stackglass/core/analysis/locality"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+// witness is an analysis of a test. It records how the framework calls it.
+type witness struct {
+	references, bytes, hash uint64
+
+	pieces, appended, appendedRows, settled, results int
+	concurrent, closed                               bool
+	faults                                           []string
+}
+
+var (
+	_ contract.Analysis      = (*witness)(nil)
+	_ contract.LineCounter   = (*witness)(nil)
+	_ contract.PieceConsumer = (*witness)(nil)
+	_ contract.RowAppender   = (*witness)(nil)
+	_ contract.Settler       = (*witness)(nil)
+	_ contract.Concurrent    = (*witness)(nil)
+)
+
+func (w *witness) Takes() (events trace.Kinds, sites, pcs bool) { return trace.EventKinds, true, true }
+
+// Consume hashes the rows, whatever the batches are.
+func (w *witness) Consume(b *trace.Batch) error {
+	if w.closed || b.Len() == 0 {
+		w.faults = append(w.faults, "rows after Close, or none")
+	}
+	h := fnv.New64a()
+	for i, k := range b.Kind {
+		h.Reset()
+		fmt.Fprint(h, w.hash, k, b.Addr[i], b.Bytes[i], b.Site != nil, b.Arg != nil && b.Arg[i] != 0)
+		if w.hash = h.Sum64(); k.IsReference() {
+			w.references, w.bytes = w.references+1, w.bytes+uint64(b.Bytes[i])
+		}
+	}
+	return nil
+}
+
+func (w *witness) ConsumePiece(b *trace.Batch, from, end uint64) {
+	if b.Len() != 1 || end <= from || end > uint64(b.Bytes[0]) {
+		w.faults = append(w.faults, fmt.Sprintf("a piece of %d rows from %d to %d", b.Len(), from, end))
+	}
+	if w.pieces++; from == 0 {
+		w.references++
+	}
+	w.bytes += end - from
+}
+
+func (w *witness) Append(next *profile.Profile) error {
+	w.appended++
+	before, behind := next.Segment.Start, next.Segment.Start+next.Totals.AllReferences()
+	if w.references != before && w.references != behind {
+		w.faults = append(w.faults, "a segment that does not follow")
+	}
+	return nil
+}
+
+func (w *witness) AppendRows(b *trace.Batch) error {
+	w.appendedRows += b.Len()
+	return w.Consume(b)
+}
+
+func (w *witness) Settle() error                     { w.settled++; return nil }
+func (w *witness) Lines() uint64                     { return w.hash }
+func (w *witness) RunConcurrently()                  { w.concurrent = true }
+func (w *witness) Result(_ *profile.Profile, _ bool) { w.results++ }
+func (w *witness) Close()                            { w.closed = true }
+func (w *witness) Restore(*profile.Profile) error    { return nil }
+
+// A registration is all that the framework needs. It calls what an analysis implements, as
+// the contract says, in every kind of run.
+func TestContract(t *testing.T) {
+	var w *witness
+	tag, undo := analysis.Register("witness", func() analysis.Analysis {
+		w = &witness{}
+		return w
+	})
+	defer undo()
+	if got, err := analysis.ParseAnalyses("locality,witness"); err != nil || got != analysis.Locality|tag || got.String() != "locality,witness" {
+		t.Fatalf("parsed %v, %v", got, err)
+	}
+	if !slices.Contains(analysis.AnalysisNames(), "witness") || (analysis.Spec{}).Runs(tag) || !(analysis.Spec{Analyses: tag}).Runs(analysis.Sites) {
+		t.Error("an analysis beside those of default is one of them, or keeps them out")
+	}
+	if err := (analysis.Spec{Analyses: tag, Mergeable: true}).Check(); err == nil {
+		t.Error("an analysis in order: accepted in a mergeable profile")
+	}
+
+	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: tag | analysis.Locality | analysis.Counters | analysis.Loops}
+	p := allocating()
+	var segments int
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 98))
+		file := container(t, rng, p, allocatingSteps(rng, p, 4000))
+		var want witness
+		check := func(kind string, segments, concurrent bool) {
+			t.Helper()
+			if w.hash != want.hash || w.references != want.references || len(w.faults) > 0 {
+				t.Errorf("seed %d, %s: %d references, want %d, with hash %x, want %x; %v", seed, kind, w.references, want.references, w.hash, want.hash, w.faults)
+			}
+			if w.settled != 1 || w.results != 1 || !w.closed || w.concurrent != concurrent || segments != (w.appended > 0) || segments != (w.appendedRows > 0) {
+				t.Errorf("seed %d, %s: settled %d times, %d results, closed %t, concurrent %t, %d segments with %d rows", seed, kind, w.settled, w.results, w.closed, w.concurrent, w.appended, w.appendedRows)
+			}
+		}
+		r, err := analysis.NewRunner(spec, readerOf(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		finish(t, r)
+		if lines := r.Progress().Lines; lines != w.hash || lines == 0 {
+			t.Errorf("seed %d: %d lines in the progress, want those of the last analysis, %d", seed, lines, w.hash)
+		}
+		r.Finish(profile.State{})
+		want = *w
+		check("one goroutine", false, false)
+
+		toItsEnd(t, divided(t, spec, file, 3, 300, counting(&segments)))
+		check("divided", w.appended > 0, false)
+		segments += w.appended
+		if _, err := shared(t, spec, readerOf(file), 3, 300); err != nil {
+			t.Fatal(err)
+		}
+		check("parallel", w.appended > 0, true)
+		segments += w.appended
+
+		if r, err = analysis.NewRunner(spec, readerOf(file)); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Step(); err != nil {
+			t.Fatal(err)
+		}
+		r.Spill(locality.Budget{Lines: 40, Shelf: new(stacktest.Shelf)})
+		finish(t, r)
+		r.Finish(profile.State{})
+		check("spilled", false, false)
+	}
+	if segments < 10 {
+		t.Errorf("%d segments in all", segments)
+	}
+}
+
+// A reference that touches very many bytes comes in pieces.
+func TestContractOfPieces(t *testing.T) {
+	var w *witness
+	tag, undo := analysis.Register("witness", func() analysis.Analysis {
+		w = &witness{}
+		return w
+	})
+	defer undo()
+	whole := &trace.Batch{}
+	for range 3 {
+		whole.Append(trace.Load, 40, 8, 0, 0)
+		whole.Append(trace.RangeWrite, 100, 10<<20, 0, 0)
+	}
+	run(t, analysis.Spec{Kinds: trace.AllKinds, Analyses: tag | analysis.Counters}, tracetest.NewReader(whole, 2))
+	if w.references != 6 || w.bytes != 3*(8+10<<20) || w.pieces != 9 || len(w.faults) > 0 {
+		t.Errorf("%d references to %d bytes, in %d pieces; %v", w.references, w.bytes, w.pieces, w.faults)
+	}
+}

@@ -1,0 +1,307 @@
+package analysis
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/analysis/contract"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Analysis is what an analysis implements. Package contract has it, and the interfaces that
+// an analysis may implement besides.
+type Analysis = contract.Analysis
+
+// Analyses is a set of analyses; 0 stands for [Default].
+type Analyses uint32
+
+// registration is all that the framework knows of one analysis, or of an option of one. See
+// table.go for the registrations.
+type registration struct {
+	tag   Analyses // one bit
+	name  string   // as [ParseAnalyses] reads it
+	needs Analyses // these run with it: it uses what they compute, or is an option of one
+
+	// beside says that Default leaves it out, and that naming it alone adds it to Default.
+	beside bool
+	// inOrder says why no part of a trace can be analysed apart from what comes before it;
+	// "" if that is possible. Such an analysis has no segments, and is a
+	// [contract.RowAppender] where others have some.
+	inOrder string
+	// estimated says that in a run with a [Sampling] the analyses of the sample stand in for
+	// it.
+	estimated bool
+	// inSample reports whether a run with a sample has it; nil if every such run has.
+	inSample func(Sampling) bool
+	// byLine says that it keeps more of every line than stacks do. It does not run with a
+	// Budget.
+	byLine bool
+	// bounded says that its memory does not grow with the lines or bytes that the run
+	// touches. It continues if the stacks are spilled.
+	bounded bool
+
+	// make returns the analysis for a run or a segment, or nil if a segment has none. make
+	// itself is nil for an option, which the analysis that it belongs to looks up.
+	make func(m *maker) Analysis
+	// layout returns one that only follows where blocks of memory lie; nil if the analysis is
+	// no [contract.LayoutFollower].
+	layout func(s Spec, program func() *trace.Program) contract.LayoutFollower
+
+	// The rest may be nil: found where ask looks for the result, and the others where there
+	// is nothing to do. Append uses the first three, for mergeable profiles.
+
+	// found reports whether a profile has its result.
+	found func(p *profile.Profile) bool
+	// alike reports whether two segments were analysed with the same options.
+	alike func(a, b *profile.Profile) bool
+	// ask adds the analysis and its options, as two segments have them, to the spec of the
+	// analyses that join these.
+	ask func(s *Spec, a, b *profile.Profile) error
+	// finish is called when p has all results, to say why one is missing.
+	finish func(s Spec, p *profile.Profile)
+}
+
+// registered are the registrations, in the order in which analyses consume batches. init
+// sets it, because their functions refer to it.
+var registered []registration
+
+// These are derived from the registrations.
+var (
+	analysisNames []string // by the bit of the tag
+	allAnalyses   Analyses
+	beside        Analyses // those that are added to the ones of Default
+	byLine        Analyses // those that keep more of every line than stacks do
+	bounded       Analyses // those that continue if the stacks are spilled
+)
+
+func init() { register(registrations()) }
+
+// register sets the table. The tags of the registrations are the lowest bits, each once.
+func register(list []registration) {
+	registered, analysisNames = list, make([]string, len(list))
+	allAnalyses, beside, byLine, bounded = 0, 0, 0, 0
+	for i := range registered {
+		r := &registered[i]
+		analysisNames[bits.TrailingZeros32(uint32(r.tag))] = r.name
+		allAnalyses |= r.tag
+		if r.beside {
+			beside |= r.tag
+		}
+		if r.byLine {
+			byLine |= r.tag
+		}
+		if r.bounded {
+			bounded |= r.tag
+		}
+	}
+}
+
+// Default are the analyses that run unless others are asked for: locality with
+// sets, so that nobody has to choose a cache before the run; where the trace has
+// several threads, how they share caches, and what they communicate if its tables
+// or its index tell of these threads, or two of them appear soon (see communication.Expects); and, where
+// it tells of code, sites, and of the counters those that cost little. How often each
+// byte is accessed is left out. Where the result is to be appended to, communication is
+// of traces whose tables list several threads, and without the distances of sources.
+const Default Analyses = 0
+
+// None are no analyses: a pass only counts, and feeds what stands beside it.
+const None Analyses = 1 << 31
+
+// AnalysisNames lists the names that [ParseAnalyses] takes.
+func AnalysisNames() []string { return analysisNames }
+
+// String lists the names, comma-separated; default stands for [Default].
+func (a Analyses) String() string {
+	if a == Default {
+		return "default"
+	}
+	var names []string
+	if a != Default && a&^beside == Default {
+		names = append(names, "default")
+	}
+	for i, name := range analysisNames {
+		if a>>i&1 != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// ParseAnalyses reads a comma-separated list of names, or default. Loops are asked for
+// beside others: loops alone is the same as default,loops, and so are blocks.
+func ParseAnalyses(list string) (Analyses, error) {
+	var set Analyses
+	byDefault := false
+next:
+	for _, word := range strings.Split(list, ",") {
+		if word = strings.TrimSpace(word); word == "default" {
+			byDefault = true
+			continue
+		}
+		for i, name := range analysisNames {
+			if word == name {
+				set |= 1 << i
+				continue next
+			}
+		}
+		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
+	}
+	if byDefault && set&^beside != 0 {
+		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "default alone or with loops or blocks, or a list of others"}
+	}
+	return set, nil
+}
+
+// Runs reports whether a run of the spec includes an analysis, which is one bit.
+func (s Spec) Runs(a Analyses) bool { return s.has(a) }
+
+// has reports whether an analysis runs.
+func (s Spec) has(a Analyses) bool {
+	r := registrationOf(a)
+	return s.wants()&r.tag != 0 && !(s.Budget != nil && r.byLine) && (s.Sample == nil || r.inSample == nil || r.inSample(s.Sample))
+}
+
+// wants returns the analyses that were asked for, and those that they need.
+func (s Spec) wants() (all Analyses) {
+	all = s.Analyses
+	if s.isDefault() {
+		all |= allAnalyses &^ beside
+	}
+	for before := Default; all != before; {
+		before = all
+		for i := range registered {
+			if all&registered[i].tag != 0 {
+				all |= registered[i].needs
+			}
+		}
+	}
+	return all
+}
+
+// registrationOf returns the registration of an analysis of this program.
+func registrationOf(a Analyses) *registration {
+	return &registered[slices.IndexFunc(registered, func(r registration) bool { return r.tag == a })]
+}
+
+// inOrder returns the registration of an analysis of the run that has to read every row in
+// order, or nil.
+func (s Spec) inOrder() *registration {
+	for i := range registered {
+		if r := &registered[i]; r.inOrder != "" && s.has(r.tag) {
+			return r
+		}
+	}
+	return nil
+}
+
+// isDefault tells that the analyses of [Default] run, perhaps with others.
+func (s Spec) isDefault() bool { return s.Analyses&^beside == Default }
+
+// SiteLineBytes is the line size at which sites are told apart.
+func (s Spec) SiteLineBytes() uint32 {
+	if s = s.WithDefaults(); slices.Contains(s.LineBytes, DefaultLineBytes) {
+		return DefaultLineBytes
+	}
+	return s.LineBytes[0]
+}
+
+// member is an analysis of a run.
+type member struct {
+	Analysis
+	tag Analyses // 0: from a sample
+}
+
+// find returns the first analysis that implements an optional interface.
+func find[Optional any](list []member) (found Optional, ok bool) {
+	for _, m := range list {
+		if found, ok = m.Analysis.(Optional); ok {
+			return found, true
+		}
+	}
+	return found, false
+}
+
+// maker makes the analyses of a run, or of a segment of one.
+type maker struct {
+	spec    Spec
+	sets    bool                  // set tables are made
+	program func() *trace.Program // what the trace has told so far of its code, or nil
+	part    part
+	made    []member
+}
+
+// part says that analyses are of a segment that the framework appends to a run.
+type part struct {
+	is   bool
+	told bool // where blocks of memory lie at its beginning
+	lone bool // it is given up if there is more than one core
+}
+
+// get returns an analysis of the run, which it makes on the first call; nil if there is
+// none. So the order in which analyses are made follows from who uses whom.
+func (m *maker) get(tag Analyses) Analysis {
+	for _, a := range m.made {
+		if a.tag == tag {
+			return a.Analysis
+		}
+	}
+	if !m.spec.has(tag) {
+		return nil
+	}
+	made := registrationOf(tag).make(m)
+	m.made = append(m.made, member{made, tag})
+	return made
+}
+
+// table makes every analysis that the spec asks for, in the order in which they take
+// batches. program returns what the trace has told so far of its code, or nil.
+func table(s Spec, sets bool, program func() *trace.Program) []member {
+	return s.tableFor(sets, program, part{})
+}
+
+// tableFor is table, perhaps for a part.
+func (s Spec) tableFor(sets bool, program func() *trace.Program, of part) (list []member) {
+	m := maker{spec: s, sets: sets, program: program, part: of}
+	sampled := s.Sample != nil && s.has(Locality)
+	if sampled {
+		list = append(list, member{Analysis: s.Sample.Locality(s.LineBytes)})
+		for _, a := range s.Sample.Followers(s.wanted(program)) {
+			list = append(list, member{Analysis: a})
+		}
+	}
+	for i := range registered {
+		r := &registered[i]
+		if r.make == nil || sampled && r.estimated {
+			continue
+		}
+		if a := m.get(r.tag); a != nil {
+			list = append(list, member{a, r.tag})
+		}
+	}
+	return list
+}
+
+// newLayout makes an analysis that only follows where blocks of memory lie.
+func (s Spec) newLayout(program func() *trace.Program) contract.LayoutFollower {
+	i := slices.IndexFunc(registered, func(r registration) bool { return r.layout != nil })
+	return registered[i].layout(s, program)
+}
+
+// analysesOf returns the analyses whose results a mergeable profile holds, as far as these
+// show.
+func analysesOf(p *profile.Profile) (found Analyses) {
+	listed := p.Counters != nil && p.Counters.Touched // which Default leaves out
+	for i := range registered {
+		if r := &registered[i]; r.found != nil && (listed || r.beside) && r.found(p) {
+			found |= r.tag
+		}
+	}
+	return found
+}
+
+// hasSets reports whether a profile holds set tables: those by default do, unless
+// they were made before there were any, and all or none of the line sizes.
+func hasSets(p *profile.Profile) bool { return len(p.Locality) > 0 && p.Locality[0].Sets != nil }
