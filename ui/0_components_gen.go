@@ -4996,10 +4996,7 @@ func (c *CoresView) failed() string { return c.App.cores.failed }
 
 func (c *CoresView) waits() bool { return c.App.canPredict() && c.App.waitsForWord() }
 
-func (c *CoresView) pending() bool {
-	s := &c.App.cores
-	return s.opening || s.running
-}
+func (c *CoresView) pending() bool { return c.App.cores.asker.busy() }
 
 func (c *CoresView) timed() bool {
 	return c.known() != nil && c.App.charts["speedup"] != nil && c.known().Table("speedup") != nil
@@ -7682,7 +7679,7 @@ func (c *LoopsView) picked() int { return c.App.pickedLoop() }
 
 func (c *LoopsView) advice() string { return c.loops().Advice(c.picked()) }
 
-func (c *LoopsView) counted() *answers.LoopReply { return c.App.loopMisses() }
+func (c *LoopsView) counted() *answers.Reply { return c.App.loopMisses() }
 
 func (c *LoopsView) how() []string { return state.HowCounted(c.counted()) }
 

@@ -13,12 +13,6 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	"github.com/stackglass/stackglass/core/answers"
-	"github.com/stackglass/stackglass/core/answers/loopcount"
-	"github.com/stackglass/stackglass/core/compute"
-	"github.com/stackglass/stackglass/core/export"
-	"github.com/stackglass/stackglass/core/hierarchy/config"
-	"github.com/stackglass/stackglass/core/multicore/predict"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/profile/memstore"
 	"github.com/stackglass/stackglass/core/stack"
@@ -29,6 +23,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/stackglass/stackglass/workers"
+	"github.com/stackglass/stackglass/workers/answerers"
 	"github.com/stackglass/stackglass/workers/local"
 	"github.com/vugu/vugu"
 	"github.com/vugu/vugu/staticrender"
@@ -110,44 +105,17 @@ func (d *desk) Demos() []Demo {
 		Lesson: []Sentence{{Text: "A column needs 32 lines.", Tab: state.TabCaches}, {Text: "Then B.", Tab: state.TabLocality}}},
 		{Name: "matmul-blocked", References: 73728, Lines: 384, Opens: "view=caches&levels=L1.8192.8.64_L2.65536.8.64"}}
 }
-func (d *desk) Models() (workers.Carrier, error) {
+func (d *desk) Answerer() (workers.Carrier, error) {
 	asker, other := local.Pair()
-	h := workers.ModelHost{Carrier: other, Open: func(s workers.Subject) (workers.Model, error) {
-		m, err := compute.Open(s.Profile, s.Name, s.Module)
-		if err != nil {
-			return nil, err
-		}
-		return m, nil
-	}, OpenLoops: func(s workers.Subject) (workers.Loops, error) { return loopcount.Open(s.Profile) }, Predict: predictHere}
+	h := workers.AnswerHost{Carrier: other, Open: answerers.All(func(name, format string, attachment any) (trace.Reader, io.Closer, error) {
+		r, err := open.Open(name, bytes.NewReader(attachment.([]byte)), open.Options{Format: format})
+		return r, io.NopCloser(nil), err
+	})}
 	go func() { _ = h.Serve() }()
 	return asker, nil
 }
-
-// predictHere answers what several cores would do from a file of bytes.
-func predictHere(q answers.MulticoreQuestion, attachment any, goOn func() bool, give func(*answers.MulticoreReply)) {
-	predict.Answer(q, func() (trace.Reader, io.Closer, error) {
-		r, err := open.Open(q.Name, bytes.NewReader(attachment.([]byte)), open.Options{Format: q.Format})
-		return r, io.NopCloser(nil), err
-	}, goOn, give)
-}
-
 func (d *desk) Copy(text string) error   { d.saved["clipboard"] = []byte(text); return nil }
 func (d *desk) Settings() state.Settings { return d.settings }
-func (d *desk) Export(request []byte) ([]byte, error) {
-	r, err := export.ReadRequest(request)
-	if err != nil {
-		return nil, err
-	}
-	return r.Answer()
-}
-func (d *desk) Describe(content []byte) ([]byte, error) {
-	h, notes, err := config.Read(content)
-	lines := h.Lines()
-	for _, note := range notes {
-		lines = append(lines, "# "+note)
-	}
-	return []byte(strings.Join(lines, "\n")), err
-}
 func (d *desk) Heat(m *state.HeatMap)          { d.heat = m }
 func (d *desk) Matrix(m *state.Matrix)         { d.matrices[m.ID] = m }
 func (d *desk) Graph(g *state.Graph)           { d.graph = g }

@@ -15,13 +15,12 @@ import (
 // modelState is what the view Blocks and runtime holds beyond the address: the program
 // that answers, what it said last, and what the reader changed.
 type modelState struct {
-	turn    int // which result or module this is for, so that late answers are known
 	of      *profile.Profile
 	module  *module // that was given beside it; nil: none
-	carrier workers.Carrier
-	asking  bool // a question is under way
-	asked   answers.ModelQuestion
+	asker   *asker  // nil: nothing was asked
+	asked   answers.Question
 	blocks  *state.Blocks // the answer to it; nil: none yet
+	saving  string        // the name that the file of probabilities in the answer shall have; "": it has none
 	problem string        // why there is none, in a sentence
 	tables  map[string]*state.Table
 
@@ -77,10 +76,6 @@ func (a *App) modelQuestion() answers.ModelQuestion {
 	return q
 }
 
-func sameQuestion(x, y answers.ModelQuestion) bool {
-	return slices.Equal(x.Machine, y.Machine) && x.Processor == y.Processor && x.Changes == y.Changes && x.Function == y.Function && x.Block == y.Block && x.Whole == y.Whole
-}
-
 // drawBlocks hands over what the models said, and asks them if that is of another
 // question. The caller holds the lock.
 func (a *App) drawBlocks() {
@@ -92,8 +87,11 @@ func (a *App) drawBlocks() {
 		a.endModels()
 		m.of = r.Profile
 	}
-	if q := a.modelQuestion(); !m.asking && m.problem == "" && (m.blocks == nil || !sameQuestion(m.asked, q)) {
-		a.askModels(q)
+	if q := a.modelQuestion().Question(); !m.asker.busy() && m.problem == "" && (m.blocks == nil || !slices.Equal(m.asked.Words, q.Words)) {
+		if m.asked = q; m.asker == nil {
+			m.asker = &asker{app: a, subject: subjectOf(m.of, m.module), take: a.takeModels}
+		}
+		m.asker.ask(q, nil)
 	}
 	b := m.blocks
 	if b == nil {
@@ -115,101 +113,44 @@ func (a *App) drawBlocks() {
 
 // endModels ends the program that answers. The caller holds the lock.
 func (a *App) endModels() {
-	if c := a.models.carrier; c != nil {
-		go func() { _ = c.Close() }()
-	}
-	a.models = modelState{turn: a.models.turn + 1}
+	a.models.asker.end()
+	a.models = modelState{}
 }
 
-// askModels asks, and asks again where something else is in question when the answer
-// comes. The caller holds the lock.
-func (a *App) askModels(q answers.ModelQuestion) {
+// takeModels takes what the models say. It asks again where something else is in question
+// by now. The caller holds the lock.
+func (a *App) takeModels(reply *answers.Reply, err error) {
 	m := &a.models
-	turn, of, given, carrier := m.turn, m.of, m.module, m.carrier
-	m.asking = true
-	go func() {
-		var err error
-		if carrier == nil {
-			carrier, err = a.openModels(of, given)
+	saving := m.saving
+	if m.saving = ""; err != nil {
+		if m.asker = nil; saving != "" {
+			a.trouble("The file of probabilities could not be made: " + err.Error() + ".")
+		} else {
+			m.problem = "The models could not be asked: " + err.Error() + "."
 		}
-		var reply *answers.ModelReply
-		if err == nil {
-			reply, err = ask(carrier, q)
+		return
+	}
+	if m.blocks = state.NewBlocks(reply); saving != "" {
+		a.Port.Save(saving, "text/plain", reply.Bytes)
+	} else if reply.Problem != "" {
+		a.Port.Announce(reply.Problem)
+	}
+	if a.Screen.Tab == state.TabBlocks && !a.comparing() {
+		a.drawCharts()
+	}
+}
+
+// subjectOf is what questions are about: a profile, a module, or both.
+func subjectOf(of *profile.Profile, given *module) func() workers.Subject {
+	return func() (s workers.Subject) {
+		if of != nil {
+			s.Profile = of.Encode()
 		}
-		a.update(func() {
-			m := &a.models
-			if m.turn != turn { // gone elsewhere meanwhile
-				if carrier != nil {
-					go func() { _ = carrier.Close() }()
-				}
-				return
-			}
-			m.asking, m.carrier = false, carrier
-			if err != nil {
-				m.carrier = nil
-				m.problem = "The models could not be asked: " + err.Error() + "."
-				return
-			}
-			m.asked, m.blocks = q, state.NewBlocks(reply)
-			if m.blocks.Problem != "" {
-				a.Port.Announce(m.blocks.Problem)
-			}
-			if a.Screen.Tab == state.TabBlocks && !a.comparing() {
-				a.drawCharts()
-			}
-		})
-	}()
-}
-
-// openModels starts the program with the models, and gives it what questions are about.
-// It waits.
-func (a *App) openModels(of *profile.Profile, given *module) (workers.Carrier, error) {
-	var s workers.Subject
-	if of != nil {
-		s.Profile = of.Encode()
+		if given != nil {
+			s.Name, s.Module = given.name, given.text
+		}
+		return s
 	}
-	if given != nil {
-		s.Name, s.Module = given.name, given.text
-	}
-	return a.openSubject(s)
-}
-
-// openSubject starts the second program, and gives it what questions are about. It waits.
-func (a *App) openSubject(s workers.Subject) (workers.Carrier, error) {
-	c, err := a.Port.Models()
-	if err != nil {
-		return nil, err
-	}
-	m, err := c.Receive()
-	if err == nil && m.Type != workers.TypeReady {
-		err = errors.New("their program is of another build: reload the page")
-	}
-	if err == nil {
-		err = c.Send(workers.Message{Type: workers.TypeSubject, Body: s.Encode()})
-	}
-	if err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-// ask sends a question and waits for its answer. A connection that fails is closed.
-func ask(c workers.Carrier, q answers.ModelQuestion) (*answers.ModelReply, error) {
-	err := c.Send(workers.Message{Type: workers.TypeQuestion, Job: job, Body: workers.EncodeQuestion(q)})
-	var m workers.Message
-	if err == nil {
-		m, err = c.Receive()
-	}
-	var reply *answers.ModelReply
-	if err == nil {
-		reply, err = workers.DecodeReply(m.Body)
-	}
-	if err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	return reply, nil
 }
 
 // inView tells whether one result is, whole: others are remembered beneath the first
@@ -244,12 +185,8 @@ func (a *App) takeModule(file File) {
 	if beside {
 		return
 	}
-	var reply *answers.ModelReply
-	c, err := a.openModels(nil, given)
-	if err == nil {
-		reply, err = ask(c, answers.ModelQuestion{})
-	}
-	if err == nil && reply.Profile == nil {
+	reply, err := a.askOnce(subjectOf(nil, given)(), answers.ModelQuestion{}.Question())
+	if err == nil && reply.Bytes == nil {
 		err = errors.New(strings.TrimSuffix(reply.Problem, "."))
 	}
 	if err != nil {
@@ -259,8 +196,7 @@ func (a *App) takeModule(file File) {
 		})
 		return
 	}
-	_ = c.Close()
-	a.importData(file.Name, reply.Profile, state.TabBlocks)
+	a.importData(file.Name, reply.Bytes, state.TabBlocks)
 }
 
 // blocksTable gives a table of the view Blocks and runtime, or nil.
@@ -395,7 +331,7 @@ func (a *App) Edited() bool {
 
 // AskAgain asks the models once more, after they could not be asked.
 func (a *App) AskAgain() {
-	a.models.problem, a.models.carrier = "", nil
+	a.models.problem = ""
 	a.drawCharts()
 	a.touch()
 }
@@ -440,29 +376,10 @@ func (a *App) ForgetBranches() {
 
 // SaveProbabilities downloads the file of probabilities, with what was changed.
 func (a *App) SaveProbabilities() {
-	m, name := a.models, FileName(a.result.Name)
-	turn := m.turn
-	if m.carrier == nil || m.asking {
+	m, q := &a.models, a.modelQuestion()
+	if m.asker == nil || m.asker.busy() {
 		return
 	}
-	q := a.modelQuestion()
-	q.Whole = true
-	a.models.asking = true
-	go func() {
-		reply, err := ask(m.carrier, q)
-		a.update(func() {
-			if a.models.turn == turn {
-				a.models.asking = false
-			}
-			if err != nil {
-				if a.models.turn == turn {
-					a.models.carrier = nil
-				}
-				a.trouble("The file of probabilities could not be made: " + err.Error() + ".")
-				return
-			}
-			a.Port.Save(name+"-probabilities.txt", "text/plain", []byte(reply.File))
-			a.drawCharts()
-		})
-	}()
+	m.saving, m.asked, q.Whole = FileName(a.result.Name)+"-probabilities.txt", q.Question(), true
+	m.asker.ask(q.Question(), nil)
 }

@@ -20,7 +20,7 @@ func modelled(t *testing.T, d *desk) {
 func (d *desk) answered() {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
-		d.act(func() { m := &d.app.models; yes = !m.asking && (m.blocks != nil || m.problem != "") })
+		d.act(func() { m := &d.app.models; yes = !m.asker.busy() && (m.blocks != nil || m.problem != "") })
 		return yes
 	})
 }

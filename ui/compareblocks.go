@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/answers"
@@ -11,7 +12,7 @@ import (
 // pairState is what the models say of two analyses side by side.
 type pairState struct {
 	of      *state.Comparison // that it is about
-	asked   answers.ModelQuestion
+	asked   answers.Question
 	asking  bool
 	blocks  *state.BlocksPair // the answer to it; nil: none yet
 	problem string            // why there is none, in a sentence
@@ -34,7 +35,7 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 	h := a.Machine()
 	q := answers.ModelQuestion{Machine: h.Lines(), Processor: a.Screen.Processor, Function: uint32(a.Screen.Function)}
 	p := &a.pair
-	if p.asking || p.problem != "" || p.blocks != nil && sameQuestion(p.asked, q) {
+	if p.asking || p.problem != "" || p.blocks != nil && slices.Equal(p.asked.Words, q.Question().Words) {
 		return
 	}
 	p.asking = true
@@ -49,7 +50,7 @@ func (a *App) drawPairBlocks(c *state.Comparison) {
 				p.problem = "The models could not be asked: " + err.Error() + "."
 				return
 			}
-			p.asked, p.blocks = q, pair
+			p.asked, p.blocks = q.Question(), pair
 			if a.comparison() == c && a.Screen.Tab == state.TabBlocks {
 				a.drawPairBlocks(c) // something else may be in question by now
 				a.Port.Announce(pair.Sentence())
@@ -66,24 +67,23 @@ func (a *App) askPair(first, second *profile.Profile, q answers.ModelQuestion) (
 		of *profile.Profile
 		to **state.Blocks
 	}{{first, &pair.A}, {second, &pair.B}} {
-		carrier, err := a.openModels(side.of, nil)
+		c, err := a.openSubject(subjectOf(side.of, nil)())
 		if err != nil {
 			return nil, err
 		}
-		reply, err := ask(carrier, q)
+		reply, err := ask(c, q.Question())
 		if err == nil {
 			if *side.to = state.NewBlocks(reply); pair.B == nil {
 				q.Function = 0 // numbers are the program's own
-			} else if q.Function = pair.Same(); q.Function != 0 && q.Function != reply.Function {
-				if reply, err = ask(carrier, q); err == nil {
+			} else if q.Function = pair.Same(); q.Function != 0 && q.Function != pair.B.Function {
+				if reply, err = ask(c, q.Question()); err == nil {
 					pair.B = state.NewBlocks(reply)
 				}
 			}
 		}
-		if err != nil {
-			return nil, err // ask has closed the carrier
+		if _ = c.Close(); err != nil {
+			return nil, err
 		}
-		_ = carrier.Close()
 	}
 	return pair, nil
 }

@@ -101,7 +101,7 @@ func (d *desk) use(c *control) (times int) {
 func (d *desk) settle() {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
-		d.act(func() { yes = !d.app.models.asking && !d.app.pair.asking })
+		d.act(func() { yes = !d.app.models.asker.busy() && !d.app.pair.asking })
 		return yes
 	})
 }

@@ -8,22 +8,18 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/ui/state"
-	"github.com/stackglass/stackglass/workers"
 )
 
 // coreState is what several cores would do, as far as it was asked for.
 type coreState struct {
-	of      *profile.Profile
-	carrier workers.Carrier // nil: it was not started, or is starting
-	opening bool
-	number  uint32                    // of the last question; 0: nothing was asked
-	asked   answers.MulticoreQuestion // that; its Cores are not all answered while running
-	running bool
-	known   *state.Cores // the answers to asked, of whatever numbers of cores
-	begun   bool         // the reader wants it, though it takes long
-	keep    int          // the number of cores whose threads are to be kept; 0: none
-	failed  string       // why nothing is predicted, in a sentence
-	tables  map[string]*state.Table
+	of     *profile.Profile
+	asker  *asker                    // nil: nothing was asked
+	asked  answers.MulticoreQuestion // last; its Cores are not all answered while the asker is busy
+	known  *state.Cores              // the answers to asked, of whatever numbers of cores
+	begun  bool                      // the reader wants it, though it takes long
+	keep   int                       // the number of cores whose threads are to be kept; 0: none
+	failed string                    // why nothing is predicted, in a sentence
+	tables map[string]*state.Table
 }
 
 // atOnce is how many references may be read again without being asked for.
@@ -73,10 +69,11 @@ func (a *App) coresQuestion() answers.MulticoreQuestion {
 	return q
 }
 
-// sameCores tells whether two questions differ in numbers of cores at most.
+// sameCores tells whether two questions differ in numbers of cores at most, and in which
+// of them is to be kept.
 func sameCores(x, y answers.MulticoreQuestion) bool {
-	return x.Name == y.Name && x.Format == y.Format && x.Division == y.Division && x.Schedule == y.Schedule && x.Interleave == y.Interleave &&
-		slices.Equal(x.Machine, y.Machine) && x.Processor == y.Processor && x.SDCM == y.SDCM
+	x.Cores, x.Keep, y.Cores, y.Keep = nil, 0, nil, 0
+	return slices.Equal(x.Question().Words, y.Question().Words)
 }
 
 // drawCores hands the charts over, and asks for what is missing in them. The caller holds
@@ -103,9 +100,7 @@ func (a *App) drawCores() {
 
 // endCores ends the program that predicts. The caller holds the lock.
 func (a *App) endCores() {
-	if c := a.cores.carrier; c != nil {
-		go func() { _ = c.Close() }()
-	}
+	a.cores.asker.end()
 	a.cores = coreState{}
 }
 
@@ -128,18 +123,12 @@ func (a *App) askCores() {
 	if s.failed != "" || !a.canPredict() || a.waitsForWord() {
 		return
 	}
-	if s.carrier == nil {
-		if !s.opening {
-			s.opening = true
-			go a.openCores(s.of)
-		}
-		return
-	}
 	q, chosen := a.coresQuestion(), a.coresAsked()
-	if s.number == 0 || !sameCores(q, s.asked) {
-		s.known, s.running = new(state.Cores), false
+	running := s.asker.busy()
+	if s.asker == nil || !sameCores(q, s.asked) {
+		s.known, running = new(state.Cores), false
 	}
-	if s.running && (s.known.Known(chosen) || s.asked.Cores[0] == uint32(chosen)) && s.keep == int(s.asked.Keep) {
+	if running && (s.known.Known(chosen) || s.asked.Cores[0] == uint32(chosen)) && s.keep == int(s.asked.Keep) {
 		return // it will come
 	}
 	if !s.known.Known(chosen) || s.keep != 0 {
@@ -150,86 +139,37 @@ func (a *App) askCores() {
 			q.Cores = append(q.Cores, uint32(n))
 		}
 	}
-	if s.running = len(q.Cores) > 0; !s.running {
+	if len(q.Cores) == 0 {
 		return
 	}
 	s.known.Ask()
-	s.asked, s.number = q, s.number+1
-	err := s.carrier.Send(workers.Message{Type: workers.TypeMulticore, Job: s.number, Body: workers.EncodeMulticore(q), Attachment: a.items[a.result.Key].File.Ref})
-	if err != nil {
-		a.coresFailed(err)
+	if s.asked = q; s.asker == nil {
+		s.asker = &asker{app: a, subject: subjectOf(nil, nil), take: a.takeCores}
 	}
-}
-
-// openCores starts the program that predicts, and takes what it says. It waits.
-func (a *App) openCores(of *profile.Profile) {
-	c, err := a.openModels(nil, nil)
-	gone := false
-	a.update(func() {
-		s := &a.cores
-		if gone = s.of != of; gone {
-			return
-		}
-		s.opening = false
-		if err != nil {
-			a.coresFailed(err)
-			return
-		}
-		s.carrier = c
-		if a.Screen.Tab == state.TabThreads {
-			a.askCores()
-		}
-	})
-	for err == nil && !gone {
-		var m workers.Message
-		var reply *answers.MulticoreReply
-		if m, err = c.Receive(); err == nil {
-			reply, err = workers.DecodePredicted(m.Body)
-		}
-		var kept []byte
-		name := ""
-		a.update(func() {
-			s := &a.cores
-			if gone = s.carrier != c; gone {
-				return
-			}
-			if err != nil {
-				a.coresFailed(err)
-				return
-			}
-			if m.Job != s.number {
-				return
-			}
-			if kept = reply.Profile; kept != nil && s.keep > 0 {
-				name, s.keep, s.asked.Keep = a.result.Name+", predicted for "+strconv.Itoa(s.keep)+" cores", 0, 0
-			}
-			a.takeCores(reply)
-		})
-		if name != "" {
-			a.importData(name+".sgp", kept, state.TabThreads)
-		}
-	}
-	if c != nil {
-		_ = c.Close()
-	}
+	s.asker.ask(q.Question(), a.items[a.result.Key].File.Ref)
 }
 
 // coresFailed says why nothing is predicted. The caller holds the lock.
 func (a *App) coresFailed(err error) {
 	s := &a.cores
-	if c := s.carrier; c != nil {
-		s.carrier = nil
-		go func() { _ = c.Close() }()
-	}
-	s.running, s.opening = false, false
+	s.asker.end()
+	s.asker = nil
 	s.failed = "Nothing can be predicted: " + err.Error() + "."
 	a.Port.Announce(s.failed)
 }
 
 // takeCores takes an answer. The caller holds the lock.
-func (a *App) takeCores(reply *answers.MulticoreReply) {
+func (a *App) takeCores(reply *answers.Reply, err error) {
 	s := &a.cores
-	s.running = !reply.Ended
+	if err != nil {
+		a.coresFailed(err)
+		return
+	}
+	if reply.Bytes != nil && s.keep > 0 {
+		name := a.result.Name + ", predicted for " + strconv.Itoa(s.keep) + " cores"
+		s.keep, s.asked.Keep = 0, 0
+		go a.importData(name+".sgp", reply.Bytes, state.TabThreads)
+	}
 	before := s.known.Known(a.coresAsked())
 	s.known.Take(reply)
 	if reply.Problem != "" {

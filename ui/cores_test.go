@@ -19,7 +19,7 @@ func alone(t *testing.T) *desk {
 func (d *desk) predictedAll() {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
-		d.act(func() { yes = d.app.predicted() != nil && !d.app.cores.running })
+		d.act(func() { yes = d.app.predicted() != nil && !d.app.cores.asker.busy() })
 		return yes
 	})
 }
@@ -139,7 +139,7 @@ func TestKeepCores(t *testing.T) {
 	}
 	kept := d.app.Screen.Open
 	d.act(func() {
-		if d.app.cores.of != nil || d.app.cores.carrier != nil {
+		if d.app.cores.of != nil || d.app.cores.asker != nil {
 			t.Error("what is out of view is still predicted")
 		}
 	})

@@ -84,15 +84,15 @@ func (a *App) ForgetChanges() {
 
 // takeChanges takes what came of the changes. One that cannot be made goes back to the
 // form. The caller holds the lock.
-func (a *App) takeChanges(reply *answers.LoopReply) {
+func (a *App) takeChanges(reply *answers.Reply) {
 	s := a.changes()
 	if s == nil {
 		return
 	}
 	asked := len(s.tried) > 0 || s.search
-	s.refused, s.busy, s.doubts = reply.Refused, false, reply.Doubts
+	s.refused, s.busy, s.doubts = reply.Problem, false, reply.Notes
 	s.outcomes, s.proposed = state.ChangesTable(reply.Table("tried")), state.ChangesTable(reply.Table("proposed"))
-	for i, wrong := range slices.Backward(reply.Wrong) {
+	for i, wrong := range slices.Backward(state.WrongChanges(reply)) {
 		if wrong != "" && i < len(s.tried) {
 			s.problem, s.tried = wrong, slices.Delete(s.tried, i, i+1)
 			a.nests.asked.Changes = slices.Clone(s.tried)

@@ -7,7 +7,6 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/ui/state"
-	"github.com/stackglass/stackglass/workers"
 )
 
 // loopState is what the Loops view holds beyond the address: the loops that were read
@@ -17,13 +16,11 @@ type loopState struct {
 	loops   *state.Loops
 	problem string // why there are none, in a sentence
 
-	carrier workers.Carrier // nil: it was not started, or is starting
-	opening bool
+	asker   *asker               // nil: nothing was asked
 	asked   answers.LoopQuestion // last
-	number  uint32               // of that; 0: nothing was asked
-	counted *answers.LoopReply   // what is said of it; nil: not yet
+	counted *answers.Reply       // what is said of it; nil: not yet
 	machine []string             // that the last counts are of
-	counts  *answers.LoopReply   // the last ones, of whatever loop and machine
+	counts  *answers.Reply       // the last ones, of whatever loop and machine
 	failed  string               // why nothing can be counted, in a sentence
 	tables  map[string]*state.Table
 	picked  int // that tables are of
@@ -38,19 +35,11 @@ func (a *App) loops() *state.Loops {
 		return nil
 	}
 	if s := &a.nests; s.of != r.Profile {
-		a.endLoops()
+		s.asker.end()
 		*s = loopState{of: r.Profile}
 		s.loops, s.problem = state.NewLoops(r.Profile)
 	}
 	return a.nests.loops
-}
-
-// endLoops ends the program that counts. The caller holds the lock.
-func (a *App) endLoops() {
-	if c := a.nests.carrier; c != nil {
-		a.nests.carrier = nil
-		go func() { _ = c.Close() }()
-	}
 }
 
 // pickedLoop is the number of the loop that is picked, or -1.
@@ -66,7 +55,7 @@ func (a *App) pickedLoop() int {
 }
 
 // loopMisses are the misses of the hierarchy in question; nil while they are counted.
-func (a *App) loopMisses() *answers.LoopReply {
+func (a *App) loopMisses() *answers.Reply {
 	if s := &a.nests; s.counted != nil && s.sameCounts(a.loopQuestion()) {
 		return s.counted
 	}
@@ -114,92 +103,43 @@ func (a *App) askLoops() {
 	if a.result.Live || len(s.loops.Outline.Loops) == 0 || s.failed != "" {
 		return
 	}
-	if s.carrier == nil {
-		if !s.opening {
-			s.opening = true
-			go a.openLoops(s.loops)
-		}
-		return
-	}
 	q := a.loopQuestion()
-	same := s.number > 0 && s.sameCounts(q)
-	if same && q.Nest == s.asked.Nest && slices.Equal(q.Changes, s.asked.Changes) && q.Propose == s.asked.Propose {
+	same := s.asker != nil && s.sameCounts(q)
+	if same && slices.Equal(q.Question().Words, s.asked.Question().Words) {
 		return
 	}
 	if !same {
 		s.counted = nil
 	}
 	s.changes.busy = len(q.Changes) > 0 || q.Propose
-	s.asked, s.number = q, s.number+1
-	err := s.carrier.Send(workers.Message{Type: workers.TypeLoopQuestion, Job: s.number, Body: workers.EncodeLoopQuestion(q)})
-	if err != nil {
-		a.loopsFailed(err)
+	if s.asked = q; s.asker == nil {
+		part := *s.of
+		part.Blocks = nil // large, and not asked about
+		s.asker = &asker{app: a, subject: subjectOf(&part, nil), take: a.takeLoops}
 	}
-}
-
-// openLoops starts the program that counts, and takes what it says. It waits.
-func (a *App) openLoops(l *state.Loops) {
-	part := *l.Profile
-	part.Blocks = nil // large, and not asked about
-	c, err := a.openSubject(workers.Subject{Profile: part.Encode()})
-	gone := false
-	a.update(func() {
-		s := &a.nests
-		if gone = s.loops != l; gone {
-			return
-		}
-		s.opening = false
-		if err != nil {
-			a.loopsFailed(err)
-			return
-		}
-		s.carrier = c
-		if a.Screen.Tab == state.TabLoops {
-			a.askLoops()
-		}
-	})
-	for err == nil && !gone {
-		var m workers.Message
-		var reply *answers.LoopReply
-		if m, err = c.Receive(); err == nil {
-			reply, err = workers.DecodeLoopReply(m.Body)
-		}
-		a.update(func() {
-			s := &a.nests
-			if gone = s.carrier != c; gone {
-				return
-			}
-			if err != nil {
-				a.loopsFailed(err)
-				return
-			}
-			if m.Job == s.number {
-				a.takeLoops(reply)
-			}
-		})
-	}
-	if c != nil {
-		_ = c.Close()
-	}
+	s.asker.ask(q.Question(), nil)
 }
 
 // loopsFailed says why nothing is counted. The caller holds the lock.
 func (a *App) loopsFailed(err error) {
 	s := &a.nests
-	a.endLoops()
+	s.asker.end()
+	s.asker = nil
 	s.failed = "Misses by loop could not be counted: " + err.Error() + ". Reload the page to try once more."
 	s.changes.busy = false
 	a.Port.Announce(s.failed)
 }
 
 // takeLoops takes an answer. The caller holds the lock.
-func (a *App) takeLoops(reply *answers.LoopReply) {
+func (a *App) takeLoops(reply *answers.Reply, err error) {
 	s := &a.nests
 	switch {
+	case err != nil:
+		a.loopsFailed(err)
+	case reply.Part == answers.PartChanges:
+		a.takeChanges(reply)
 	case reply.Problem != "":
 		a.loopsFailed(errors.New(reply.Problem))
-	case reply.Trial:
-		a.takeChanges(reply)
 	default:
 		s.counted, s.counts, s.machine = reply, reply, s.asked.Machine
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers"
 )
 
 // asked is the hierarchy in question: that of the URL, or the preset.
@@ -294,14 +295,14 @@ func (a *App) takeMachine(file File) (taken bool) {
 		return false
 	}
 	text, err := file.Read(0)
-	var lines []byte
+	var reply *answers.Reply
 	if err == nil {
-		lines, err = a.Port.Describe(text)
+		reply, err = a.askOnce(workers.Subject{}, answers.Question{Of: answers.OfDescription, Bytes: text})
 	}
+	lines, err := fileOf(reply, err)
 	var h hierarchy.Hierarchy
-	var notes []string
 	if err == nil {
-		h, notes, err = readLines(string(lines))
+		h, err = readLines(string(lines))
 	}
 	a.update(func() {
 		if err != nil {
@@ -311,26 +312,26 @@ func (a *App) takeMachine(file File) (taken bool) {
 		s := a.Screen
 		s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
 		a.adjust("machine", s)
-		a.Note = strings.Join(append([]string{"This is the hierarchy of " + file.Name + "."}, notes...), " ")
+		a.Note = "This is the hierarchy of " + file.Name + "."
+		for _, note := range reply.Notes {
+			a.Note += " " + note + "."
+		}
 		a.Port.Announce(a.Note)
 	})
 	return true
 }
 
-// readLines reads what [Port] made of a description.
-func readLines(text string) (h hierarchy.Hierarchy, notes []string, err error) {
+// readLines reads the lines of a description.
+func readLines(text string) (h hierarchy.Hierarchy, err error) {
 	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if note, ok := strings.CutPrefix(line, "# "); ok {
-			notes = append(notes, note+".")
-		} else if err := h.Add(line); err != nil {
-			return h, nil, err
+		if err := h.Add(strings.TrimSpace(line)); err != nil {
+			return h, err
 		}
 	}
 	if len(h.Levels) > state.MaxLevels {
-		return h, nil, &trace.OptionError{Option: "hierarchy", Got: strconv.Itoa(len(h.Levels)) + " levels", Want: "at most " + strconv.Itoa(state.MaxLevels)}
+		return h, &trace.OptionError{Option: "hierarchy", Got: strconv.Itoa(len(h.Levels)) + " levels", Want: "at most " + strconv.Itoa(state.MaxLevels)}
 	}
-	return h, notes, nil
+	return h, nil
 }
 
 // cell is the one that is picked on the map of sets and ways.

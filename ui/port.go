@@ -29,16 +29,10 @@ type Port interface {
 	Connect() (workers.Carrier, error)
 	// Fetch gets a file of this site.
 	Fetch(url, name string) (File, error)
-	// Describe has a file that describes a hierarchy of caches read, and gives one
-	// cache a line, and notes behind #.
-	Describe(content []byte) (lines []byte, err error)
-	// Models starts the program with the compute-node models, a workers.ModelHost.
-	Models() (workers.Carrier, error)
+	// Answerer starts the program that answers what takes work, a workers.AnswerHost.
+	Answerer() (workers.Carrier, error)
 	// Copy puts text on the clipboard.
 	Copy(text string) error
-
-	// Export has the file made that an export.Request asks for.
-	Export(request []byte) (content []byte, err error)
 
 	// Settings gives the form of the first screen.
 	Settings() state.Settings

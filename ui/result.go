@@ -7,6 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers"
 )
 
 // drawCharts hands the charts of the tab in view to the browser. The caller
@@ -301,14 +302,14 @@ func (a *App) ExportAs(form string) {
 			request := export.Request{Form: form, Title: r.Name, Hierarchy: a.Machine(), Profile: r.Profile.Encode()}
 			a.Note = "Making the " + f.Title + " …"
 			a.touch()
-			go a.saveExport(f, FileName(r.Name)+f.Ending, request.Encode())
+			go a.saveExport(f, FileName(r.Name)+f.Ending, &request)
 		}
 	}
 }
 
 // saveExport waits for a file and downloads it.
-func (a *App) saveExport(f export.Form, name string, request []byte) {
-	content, err := a.Port.Export(request)
+func (a *App) saveExport(f export.Form, name string, request *export.Request) {
+	content, err := fileOf(a.askOnce(workers.Subject{Profile: request.Profile}, request.Question()))
 	a.update(func() {
 		if a.Note = ""; err != nil {
 			a.trouble("The " + f.Title + " could not be made: " + err.Error() + ".")

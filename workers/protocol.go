@@ -27,13 +27,11 @@
 // A helper that dies or answers what nobody understands is not used any more; the run
 // analyses itself what that one had.
 //
-// The compute-node models are in a program of their own ([ModelHost]): it is sent a
-// [Subject], and answers questions about it, each with one reply.
-//
-// What the threads of a run with one thread would do on several cores is computed there, too:
-// TypeMulticore asks it, with the trace attached. Progress, Pause, Resume and Cancel are those
-// of a run; TypePredicted brings what is known after each number of cores, and the last one
-// says Ended.
+// Answers that take work, or code that few visits need, come from a program of its own
+// ([AnswerHost]): it sends Ready, is sent a [Subject], and then questions about it
+// ([answers.Question]), each by TypeAsk. TypeAnswer brings a reply, or several, all but the
+// last of which say that more follow. A question takes the place of the one before that the
+// same name answers.
 //
 // A [Carrier] carries messages: workers/local (channels) and workers/web
 // (postMessage) behave alike, which one suite of tests (workerstest) shows on
@@ -72,21 +70,14 @@ const (
 	// From a helper to the run.
 	TypeAnalysed // body: Analysed
 	TypeSegment  // body: an analysis.Segment
-	// From whoever asks the compute-node models, and back.
-	TypeSubject  // body: Subject
-	TypeQuestion // body: an answers.ModelQuestion
-	TypeReply    // body: an answers.ModelReply; Job: the question's
-	// From whoever asks what several cores would do, and back.
-	TypeMulticore // body: an answers.MulticoreQuestion; attachment: the trace
-	TypePredicted // body: an answers.MulticoreReply; Job: the question's
-	// From whoever asks about loops, and back.
-	TypeLoopQuestion // body: an answers.LoopQuestion
-	TypeLoopReply    // body: an answers.LoopReply; Job: the question's
+	// From whoever asks for answers that take work, and back.
+	TypeSubject // body: Subject
+	TypeAsk     // body: an answers.Question; attachment: the trace, for what is answered from it
+	TypeAnswer  // body: an answers.Reply; Job: the question's
 )
 
 var typeNames = [...]string{"none", "start", "pause", "resume", "cancel", "ready", "progress", "snapshot", "done", "failed",
-	"help", "stretch", "cut", "analysed", "segment", "subject", "question", "reply", "multicore", "predicted",
-	"loop question", "loop reply"}
+	"help", "stretch", "cut", "analysed", "segment", "subject", "ask", "answer"}
 
 // String gives the type's name in lower case.
 func (t Type) String() string {

@@ -2,10 +2,32 @@ package answers
 
 import "github.com/stackglass/stackglass/core/report"
 
-// MulticoreQuestion is what a page asks of the trace of a run with one thread: what the
-// threads of its OpenMP program would do to machines of several cores, which is computed in
-// another program (package multicore/predict). Words are those of the command line; "" is
-// the default of each.
+// MulticoreQuestion is a Question about the trace of a run with one thread: what the
+// threads of its OpenMP program would do to machines of several cores (package
+// multicore/predict). Words are those of the command line; "" is the default of each.
+//
+// A reply comes after each number of cores, and has all that those before had. Its Bytes are
+// the encoded profile of the threads of Keep cores, once they are known. These are its
+// tables, by their keys; every
+// one begins with a column cores, how many there are:
+//
+//	rates    level, method, caches, accesses, hits, misses, coherence_misses, global_rate, local_rate,
+//	         mean_rate (of the caches' local ones, each weighing the same), low, high (of the global one);
+//	         global_off, mean_off: half of the interval that has the truth in 95 of 100 samples
+//	sampling level, method, windows, executions (so many windows there are), lines, accesses
+//	         (of lines, that were looked at), of (so many), share: what estimates rest on; there if there are some
+//	cores    core, level, accesses, hits, misses, coherence_misses, local_rate
+//	work     core, references, cycles (of its own work; none without a processor)
+//	loops    source, schedule (that the program asks for), divided (by which it was), times, iterations,
+//	         fewest (iterations of one execution): the worksharing loops
+//	speedup  cycles, milliseconds, speedup, efficiency; what is lost as shares of all cores'
+//	         time: serial, imbalance, copied, caches, bandwidth; limit (the one that loses most)
+//
+// In the page another one, without that column, lists the processors, as for a ModelQuestion.
+//
+// Rates and shares are from 0 to 1. Methods are those of package hierarchy: "simulated" is
+// exact for the threads as they were mimicked, "sdcm" is a model of the same ones,
+// "sampled-sdcm" the same from a few of their lines, and "windowed-sdcm" from windows of blocks.
 type MulticoreQuestion struct {
 	Name   string // of the file, for messages
 	Format string // as for --input-format; "" finds out
@@ -26,39 +48,31 @@ type MulticoreQuestion struct {
 	Keep uint32
 }
 
-// MulticoreReply answers a MulticoreQuestion as far as it is answered: one comes after each
-// number of cores, and has all that those before had. These are its tables, by their keys;
-// every one begins with a column cores, how many there are:
-//
-//	rates    level, method, caches, accesses, hits, misses, coherence_misses, global_rate, local_rate,
-//	         mean_rate (of the caches' local ones, each weighing the same), low, high (of the global one);
-//	         global_off, mean_off: half of the interval that has the truth in 95 of 100 samples
-//	sampling level, method, windows, executions (so many windows there are), lines, accesses
-//	         (of lines, that were looked at), of (so many), share: what estimates rest on; there if there are some
-//	cores    core, level, accesses, hits, misses, coherence_misses, local_rate
-//	work     core, references, cycles (of its own work; none without a processor)
-//	loops    source, schedule (that the program asks for), divided (by which it was), times, iterations,
-//	         fewest (iterations of one execution): the worksharing loops
-//	speedup  cycles, milliseconds, speedup, efficiency; what is lost as shares of all cores'
-//	         time: serial, imbalance, copied, caches, bandwidth; limit (the one that loses most)
-//
-// In the page another one, without that column, lists the processors, as in a ModelReply.
-//
-// Rates and shares are from 0 to 1. Methods are those of package hierarchy: "simulated" is
-// exact for the threads as they were mimicked, "sdcm" is a model of the same ones,
-// "sampled-sdcm" the same from a few of their lines, and "windowed-sdcm" from windows of blocks.
-type MulticoreReply struct {
-	Done       uint32   // so many of the question's numbers of cores are answered
-	Ended      bool     // no more will come: all are answered, or there is a problem
-	Problem    string   // why not all are, in a sentence; ""
-	Notes      []string // what to know of the numbers, in sentences
-	Unmodelled []string // what times leave out, in a few words each
-	Tables     []report.Table
-	Profile    []byte // encoded, of the threads of Keep cores; nil: not yet, or not asked for
+func (q *MulticoreQuestion) fields(f *Fields) {
+	f.Text("name", &q.Name)
+	f.Text("format", &q.Format)
+	f.Numbers("cores", &q.Cores)
+	f.Text("division", &q.Division)
+	f.Text("schedule", &q.Schedule)
+	f.Text("interleave", &q.Interleave)
+	f.Number("seed", &q.Seed)
+	f.Texts("private", &q.Private)
+	f.Texts("machine", &q.Machine)
+	f.Text("processor", &q.Processor)
+	f.Text("sdcm", &q.SDCM)
+	f.Number32("keep", &q.Keep)
 }
 
-// Table is the table with that key, or nil.
-func (r *MulticoreReply) Table(key string) *report.Table { return tableOf(r.Tables, key) }
+// Question returns q as it is asked.
+func (q MulticoreQuestion) Question() Question {
+	return Question{Of: OfCores, Words: WordsOf(q.fields)}
+}
+
+// ReadMulticoreQuestion reads the words of a question. The error is a *[trace.OptionError].
+func ReadMulticoreQuestion(words []string) (q MulticoreQuestion, err error) {
+	err = ReadWords(words, q.fields)
+	return q, err
+}
 
 // Series is a line of a chart over numbers of cores.
 type Series struct {
@@ -77,7 +91,7 @@ type SeriesPoint struct {
 
 // Rates are the hit rates over cores, a series for each level and method: "global_rate",
 // "local_rate" or "mean_rate". Only global ones have intervals.
-func (r *MulticoreReply) Rates(column string) []Series {
+func (r *Reply) Rates(column string) []Series {
 	t := r.Table("rates")
 	if t == nil {
 		return nil
@@ -87,7 +101,7 @@ func (r *MulticoreReply) Rates(column string) []Series {
 
 // SpeedUps is the speed-up over cores, or another column of that table; no points where no
 // processor was named.
-func (r *MulticoreReply) SpeedUps(column string) Series {
+func (r *Reply) SpeedUps(column string) Series {
 	if t := r.Table("speedup"); t != nil {
 		for _, s := range seriesOf(t, column, false) {
 			return s

@@ -19,7 +19,7 @@ func TestMulticoreSeries(t *testing.T) {
 		rates.Add(cores, report.TextOf("L1"), report.TextOf("sampled"), report.Ratio(rate), report.Ratio(rate-0.25), report.Ratio(rate+0.25))
 	}
 	rates.Add(report.Count(4), report.TextOf("L1"), report.TextOf("sampled"), report.None(), report.None(), report.None())
-	r := &answers.MulticoreReply{Tables: []report.Table{rates}}
+	r := &answers.Reply{Tables: []report.Table{rates}}
 	want := []answers.Series{
 		{Name: "L1", Method: "simulated", Points: []answers.SeriesPoint{{Cores: 1, Value: 0.75}, {Cores: 2, Value: 0.5}}},
 		{Name: "L1", Method: "sampled", Points: []answers.SeriesPoint{{1, 0.75, 0.5, 1, true}, {2, 0.5, 0.25, 0.75, true}}},

@@ -235,17 +235,18 @@ func (m *Models) noteModule() {
 }
 
 // Answer answers a question. It does not fail: what is wrong is in the answer.
-func (m *Models) Answer(q answers.ModelQuestion) *answers.ModelReply {
+func (m *Models) Answer(q answers.ModelQuestion) *answers.Reply {
 	m.change(q.Changes)
-	r := &answers.ModelReply{Problem: m.changed.wrong, Notes: slices.Clone(m.notes), Profile: m.kept}
+	r := &answers.Reply{Problem: m.changed.wrong, Notes: slices.Clone(m.notes), Bytes: m.kept}
 	m.price(q, r)
 	f := m.chosenFunction(int(q.Function) - 1)
 	b := m.chosenBlock(f, int(q.Block)-1)
-	r.Function, r.Block = uint32(f+1), uint32(b+1)
-	r.Tables = append(r.Tables, m.programTable(), m.functionsTable(), m.blocksTable(f), m.waysTable(f), m.branchesTable(f), m.parametersTable(), Processors(m.processor.Name))
+	chosen := report.Table{Key: "chosen", Columns: []report.Column{{Key: "function", Label: "function"}, {Key: "block", Label: "block"}}}
+	chosen.Add(report.Count(uint64(f+1)), report.Count(uint64(b+1)))
+	r.Tables = append(r.Tables, m.programTable(), m.functionsTable(), chosen, m.blocksTable(f), m.waysTable(f), m.branchesTable(f), m.parametersTable(), Processors(m.processor.Name))
 	r.Tables = append(r.Tables, m.blockTables(b)...)
 	if q.Whole {
-		r.File = m.file()
+		r.Bytes = []byte(m.file())
 	}
 	return r
 }

@@ -49,7 +49,7 @@ func profileOf(t *testing.T, demo string) []byte {
 }
 
 // cell gives a cell of the row whose column by has a text.
-func cell(t *testing.T, r *answers.ModelReply, table, by, text, column string) report.Value {
+func cell(t *testing.T, r *answers.Reply, table, by, text, column string) report.Value {
 	t.Helper()
 	of := r.Table(table)
 	if of == nil {
@@ -79,8 +79,8 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := m.Answer(answers.ModelQuestion{Machine: haswell(t)})
-	if r.Problem != "" || r.Profile != nil {
-		t.Errorf("%q, profile of %d bytes", r.Problem, len(r.Profile))
+	if r.Problem != "" || r.Bytes != nil {
+		t.Errorf("%q, profile of %d bytes", r.Problem, len(r.Bytes))
 	}
 	for label, want := range map[string]string{"entry": "1", "for.cond1.preheader": "32", "for.cond5.preheader": "1024", "for.body8": "32768"} {
 		if got := cell(t, r, "blocks", "block", label, "count").Plain(); got != want {
@@ -148,12 +148,12 @@ func TestModule(t *testing.T) {
 	}
 
 	// It is kept as a profile, which says the same.
-	kept, err := compute.Open(r.Profile, "", nil)
+	kept, err := compute.Open(r.Bytes, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	again := kept.Answer(answers.ModelQuestion{})
-	if again.Profile != nil || !reflect.DeepEqual(again.Tables, r.Tables) || strings.Join(again.Notes, "\n") != notes {
+	if again.Bytes != nil || !reflect.DeepEqual(again.Tables, r.Tables) || strings.Join(again.Notes, "\n") != notes {
 		t.Errorf("kept, it says %q\n%s\nnot\n%s", again.Notes, again.Table("blocks").CSV(), r.Table("blocks").CSV())
 	}
 

@@ -24,7 +24,7 @@ type priced struct {
 }
 
 // price computes what all blocks take on the question's processor with its caches.
-func (m *Models) price(q answers.ModelQuestion, r *answers.ModelReply) {
+func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 	h := hierarchy.Hierarchy{}
 	for _, line := range q.Machine {
 		if err := h.Add(line); err != nil {
@@ -71,7 +71,7 @@ func (m *Models) measured() []uint64 { return m.run.Edges.Visits }
 func (m *Models) Use(p *pipeline.Processor) { m.own = p }
 
 // noteRuntime says what to know of the numbers.
-func (m *Models) noteRuntime(r *answers.ModelReply) {
+func (m *Models) noteRuntime(r *answers.Reply) {
 	r.Unmodelled = pipeline.NotModelled()
 	bare := 0
 	for b := range m.program.Blocks {
@@ -116,7 +116,7 @@ var titles = sync.OnceValue(func() (list [][2]string) {
 })
 
 // Processors are those that have descriptions: the table processors of an
-// answers.ModelReply.
+// an answers.ModelQuestion.
 func Processors(chosen string) report.Table {
 	t := report.Table{Key: "processors", Title: "Processors", Columns: columns("name", "title", "chosen")}
 	for _, p := range titles() {

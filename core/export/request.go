@@ -1,25 +1,15 @@
 package export
 
 import (
-	"bytes"
-	"strings"
-
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Request is an export that one program asks another one for: the page's asks the
-// one that it loads when it is needed. As bytes it is lines, a blank one, and the
-// profile:
-//
-//	pprof
-//	matmul
-//	L1=32KiB,8
-//	L2=256KiB,8
-//
-//	...
+// Request is an export that one program asks another one for: the page's asks the one that
+// it loads when it is needed. The reply's Bytes are the file.
 type Request struct {
 	Form      string // of Forms
 	Title     string // the trace's name
@@ -47,25 +37,34 @@ func Forms() []Form {
 	}
 }
 
-// Encode writes the request as bytes.
-func (r *Request) Encode() []byte {
-	oneLine := strings.NewReplacer("\n", " ", "\r", " ")
-	lines := append([]string{r.Form, oneLine.Replace(r.Title)}, r.Hierarchy.Lines()...)
-	return append([]byte(strings.Join(lines, "\n")+"\n\n"), r.Profile...)
+// fields are those that are asked in words; machine are the lines of the hierarchy.
+func (r *Request) fields(machine *[]string) func(*answers.Fields) {
+	return func(f *answers.Fields) {
+		f.Text("form", &r.Form)
+		f.Text("title", &r.Title)
+		f.Texts("machine", machine)
+	}
 }
 
-// ReadRequest reads what Encode wrote. The error is a [*trace.OptionError].
-func ReadRequest(b []byte) (*Request, error) {
-	head, body, ok := bytes.Cut(b, []byte("\n\n"))
-	lines := strings.Split(string(head), "\n")
-	if !ok || len(lines) < 2 {
-		return nil, &trace.OptionError{Option: "export", Got: "a request without form, title and profile", Want: "what the same version of this program writes"}
-	}
-	r := &Request{Form: lines[0], Title: lines[1], Profile: body}
-	for _, line := range lines[2:] {
-		if err := r.Hierarchy.Add(line); err != nil {
-			return nil, err
+// Question returns the request as it is asked; its subject is the profile.
+func (r *Request) Question() answers.Question {
+	lines := r.Hierarchy.Lines()
+	return answers.Question{Of: answers.OfExport, Words: answers.WordsOf(r.fields(&lines))}
+}
+
+// ReadRequest reads the words of a question about a profile. The error is a
+// [*trace.OptionError].
+func ReadRequest(words []string, encoded []byte) (*Request, error) {
+	r := &Request{Profile: encoded}
+	var lines []string
+	err := answers.ReadWords(words, r.fields(&lines))
+	for _, line := range lines {
+		if err == nil {
+			err = r.Hierarchy.Add(line)
 		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	return r, nil
 }

@@ -168,7 +168,7 @@ func profileOf(name string) ([]byte, error) {
 }
 
 // functionOf finds a function's cycles in an answer, and what bounds it.
-func functionOf(r *answers.ModelReply, name string) (cycles float64, by string, err error) {
+func functionOf(r *answers.Reply, name string) (cycles float64, by string, err error) {
 	t := r.Table("functions")
 	for _, row := range t.Rows {
 		if row[t.Index("function")].Plain() == name {

@@ -13,14 +13,17 @@ import (
 
 // Blocks are what the compute-node models say, as the view Blocks and runtime shows it.
 type Blocks struct {
-	*answers.ModelReply
+	*answers.Reply
+	Function, Block uint32 // that the tables are about; 0: none
+
 	Graph *Graph      // of the function; nil where it has too many blocks
 	Rows  []BranchRow // the ways of its branches, the first ones
 }
 
 // NewBlocks lays an answer out, once for any number of renders.
-func NewBlocks(r *answers.ModelReply) *Blocks {
-	b := &Blocks{ModelReply: r}
+func NewBlocks(r *answers.Reply) *Blocks {
+	chosen := r.Table("chosen")
+	b := &Blocks{Reply: r, Function: uint32(number(cell(chosen, 0, "function"))), Block: uint32(number(cell(chosen, 0, "block")))}
 	b.Graph, b.Rows = b.graph(), b.branchRows()
 	return b
 }

@@ -94,16 +94,16 @@ func Divisions() []Choice {
 
 // Cores is what is known so far of what several cores would do.
 type Cores struct {
-	answers.MulticoreReply // of all numbers of cores that were answered
-	known                  []int
-	earlier                []string // notes of questions before the one that is being answered
+	answers.Reply // of all numbers of cores that were answered
+	known         []int
+	earlier       []string // notes of questions before the one that is being answered
 }
 
 // Ask tells that another question about the same cores is asked: what is known stays.
 func (c *Cores) Ask() { c.earlier = c.Notes }
 
 // Take adds an answer about some numbers of cores.
-func (c *Cores) Take(r *answers.MulticoreReply) {
+func (c *Cores) Take(r *answers.Reply) {
 	of := func(row []report.Value) int { x, _ := row[0].Number(); return int(x) }
 	about := map[int]bool{}
 	if t := r.Table("rates"); t != nil {
@@ -140,9 +140,6 @@ func (c *Cores) Take(r *answers.MulticoreReply) {
 		}
 	}
 	c.Unmodelled, c.Problem = r.Unmodelled, r.Problem
-	if r.Profile != nil {
-		c.Profile = r.Profile
-	}
 }
 
 // Known tells whether a number of cores was answered.

@@ -115,30 +115,30 @@ func (l *Loops) Sentence(i int) string {
 }
 
 // Uncounted stands in for what is counted of levels before that is done.
-func Uncounted(levels []hierarchy.Cache) *answers.LoopReply {
-	r := new(answers.LoopReply)
+func Uncounted(levels []hierarchy.Cache) *answers.Reply {
+	t := report.Table{Key: "levels", Columns: []report.Column{{Key: "level"}}}
 	for _, c := range levels {
-		r.Levels = append(r.Levels, answers.LoopLevel{Name: c.Name})
+		t.Add(report.TextOf(c.Name))
 	}
-	return r
+	return &answers.Reply{Tables: []report.Table{t}}
 }
 
 // Grid is the tree as a table; picked is a loop, counted are the misses in it.
-func (l *Loops) Grid(picked int, counted *answers.LoopReply) *Grid {
+func (l *Loops) Grid(picked int, counted *answers.Reply) *Grid {
 	whole := l.Table(0)
 	t := &Table{Caption: "Loops", Rows: len(l.Outline.Loops), Source: &whole, Schema: "stackglass.loops"}
 	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Words: true}, {Name: "trips"}, {Name: "runs"}, {Name: "references"}, {Name: "share"}}
 	if counted != nil { // else a copy is made, which has them by themselves
-		for _, c := range counted.Levels {
-			t.Columns = append(t.Columns, Column{Name: c.Name + " misses"})
+		for k := range rowsOf(counted.Table("levels")) {
+			t.Columns = append(t.Columns, Column{Name: cell(counted.Table("levels"), k, "level").Plain() + " misses"})
 		}
 	}
 	t.Row = func(i int) []string {
 		o, w := &l.Outline.Loops[i], l.Where(i)
 		cells := []string{strings.TrimSuffix(l.Label(i)+" · "+w.Source(), " · "), orDash(w.Function), trips(o), Exact(o.Runs), Exact(o.References), Percent(l.Share(o.References))}
 		if counted != nil {
-			for _, c := range counted.Levels {
-				cells = append(cells, missesCell(&c, i))
+			for k := range rowsOf(counted.Table("levels")) {
+				cells = append(cells, MissesCell(counted, k, i))
 			}
 		}
 		return cells
@@ -176,7 +176,7 @@ const mostArrays = 100
 
 // ArraysTable is what a loop goes over, with the class of each array where misses were
 // counted, or nil.
-func (l *Loops) ArraysTable(i int, counted *answers.LoopReply) *Table {
+func (l *Loops) ArraysTable(i int, counted *answers.Reply) *Table {
 	whole := l.Loops.ArraysTable([]int{i})
 	var classes *report.Table
 	if counted != nil {
@@ -190,8 +190,8 @@ func (l *Loops) ArraysTable(i int, counted *answers.LoopReply) *Table {
 		{Label: "extent"}, {Label: "touched"}, {Label: "line utilisation, one run"}, {Label: "base"},
 	}}
 	if classes != nil {
-		brief.Columns = slices.Insert(brief.Columns, 1, report.Column{Label: "class in " + counted.ClassLevel})
-		whole.Columns = append(whole.Columns, report.Column{Key: "class", Label: "class in " + counted.ClassLevel})
+		brief.Columns = slices.Insert(brief.Columns, 1, classes.Columns[0])
+		whole.Columns = append(whole.Columns, classes.Columns[0])
 		for n := range whole.Rows {
 			whole.Rows[n] = append(whole.Rows[n], classes.Rows[n][0])
 		}
@@ -240,20 +240,30 @@ func (l *Loops) Advice(i int) string {
 	return ""
 }
 
-// missesCell are the misses of a loop in a level.
-func missesCell(c *answers.LoopLevel, i int) string {
+// MissesCell are the misses of a loop in a level, by their numbers.
+func MissesCell(m *answers.Reply, level, loop int) string {
+	t := m.Table("by_loop")
 	switch {
-	case c.Counted && i < len(c.Misses):
-		return Exact(c.Misses[i])
-	case c.Problem != "" || c.Counted:
+	case t == nil:
+		return "…"
+	case loop >= len(t.Rows) || level >= len(t.Rows[loop]):
 		return "–"
 	}
-	return "…"
+	return t.Rows[loop][level].Shown(words)
+}
+
+// WrongChanges says what is wrong with each change, in a sentence; "" for nothing.
+func WrongChanges(m *answers.Reply) (list []string) {
+	t := m.Table("wrong")
+	for i := range rowsOf(t) {
+		list = append(list, cell(t, i, "wrong").Plain())
+	}
+	return list
 }
 
 // MissesTable is the misses of a loop, of all other accesses and of the run by cause, level
 // by level; nil where none are known.
-func (l *Loops) MissesTable(m *answers.LoopReply, loop int) *Table {
+func (l *Loops) MissesTable(m *answers.Reply, loop int) *Table {
 	t := m.Table("misses")
 	if t == nil {
 		return nil
@@ -270,7 +280,7 @@ const mostEvicting = 12
 
 // EvictionsTable tells whose lines went because whose came, in the first level, over the
 // whole run; nil where no level was counted, or nothing went.
-func EvictionsTable(m *answers.LoopReply) *Table {
+func EvictionsTable(m *answers.Reply) *Table {
 	t := m.Table("evictions")
 	if t == nil || len(t.Rows) == 0 {
 		return nil
@@ -286,21 +296,23 @@ func EvictionsTable(m *answers.LoopReply) *Table {
 }
 
 // HowCounted says of the misses how they were counted, with what is in the way.
-func HowCounted(m *answers.LoopReply) (list []string) {
-	for i := range m.Levels {
-		of := &m.Levels[i]
-		if !of.Counted {
-			list = append(list, of.Problem)
+func HowCounted(m *answers.Reply) (list []string) {
+	levels := m.Table("levels")
+	for i := range rowsOf(levels) {
+		count := func(key string) uint64 { return uint64(number(cell(levels, i, key))) }
+		problem := cell(levels, i, "problem").Plain()
+		if cell(levels, i, "sets") == report.None() {
+			list = append(list, problem)
 			continue
 		}
-		text := of.Name + ": exact, LRU, " + Plural(of.Sets, "set", "sets") + " of " + Plural(of.Ways, "line", "lines") + "; " +
-			Percent(Ratio(of.Jumped, of.Accesses)) + " of " + Plural(of.Accesses, "line access", "line accesses") + " were jumped over, because what comes repeats."
-		if of.Problem != "" {
-			text += " " + of.Problem
+		text := cell(levels, i, "level").Plain() + ": exact, LRU, " + Plural(count("sets"), "set", "sets") + " of " + Plural(count("ways"), "line", "lines") + "; " +
+			Percent(Ratio(count("jumped"), count("accesses"))) + " of " + Plural(count("accesses"), "line access", "line accesses") + " were jumped over, because what comes repeats."
+		if problem != "" {
+			text += " " + problem
 		}
 		list = append(list, text)
 	}
-	if len(m.Levels) > 1 {
+	if len(rowsOf(levels)) > 1 {
 		list = append(list, "Each level is counted as if it saw every access (the independent-level model), and threads share it.")
 	}
 	return list

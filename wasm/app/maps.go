@@ -7,7 +7,6 @@ import (
 
 	"github.com/stackglass/stackglass/ui"
 	"github.com/stackglass/stackglass/ui/state"
-	"github.com/stackglass/stackglass/wasm/unpack"
 	"github.com/stackglass/stackglass/workers"
 	"github.com/stackglass/stackglass/workers/web"
 )
@@ -123,21 +122,9 @@ func setGraph(g *state.Graph) {
 	})
 }
 
-// Models starts the second program as a host of models.
-func (b *browser) Models() (workers.Carrier, error) {
-	return web.Spawn(address("unpacker"), unpack.Models)
-}
-
-// Describe has the second program read a description of a hierarchy.
-func (b *browser) Describe(content []byte) ([]byte, error) {
-	w := unpack.Workers{Script: address("unpacker")}
-	return w.Describe(content)
-}
-
-// Export has the second program make a file.
-func (b *browser) Export(request []byte) ([]byte, error) {
-	w := unpack.Workers{Script: address("unpacker")}
-	return w.Export(request)
+// Answerer starts the second program as a host of answers.
+func (b *browser) Answerer() (workers.Carrier, error) {
+	return web.Spawn(address("unpacker"), workers.AnswerHostName)
 }
 
 // connectMaps lets heatmap.js tell which cell was picked.

@@ -3,7 +3,6 @@
 package unpack
 
 import (
-	"bytes"
 	"io"
 	"slices"
 	"syscall/js"
@@ -45,25 +44,6 @@ func (w *Workers) packing(name string) open.Packing {
 		}
 		return newReader(p, name, r), nil
 	}}
-}
-
-// Describe has a file that describes a hierarchy of caches read, and gives one
-// cache a line. It waits.
-func (w *Workers) Describe(content []byte) (lines []byte, err error) {
-	return w.ask(Description, content)
-}
-
-// Export has a file made that an export.Request asks for. It waits.
-func (w *Workers) Export(request []byte) (content []byte, err error) { return w.ask(Export, request) }
-
-// ask gives what the second program makes of content.
-func (w *Workers) ask(what string, content []byte) ([]byte, error) {
-	defer w.Close()
-	r, err := w.packing(what).New(bytes.NewReader(content))
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(r)
 }
 
 func (w *Workers) start() (*wire, error) {

@@ -29,7 +29,7 @@ type tried struct {
 	nest    uint32
 	changes []answers.NestChange
 	propose bool
-	reply   *answers.LoopReply
+	reply   *answers.Reply
 }
 
 // Open reads the loops of an encoded profile. Its error says why there are none.
@@ -51,16 +51,16 @@ func Open(encoded []byte) (*Counter, error) {
 
 // Answer gives the answers to a question as they come, and asks goOn now and then whether
 // to go on.
-func (c *Counter) Answer(q answers.LoopQuestion, goOn func() bool, give func(*answers.LoopReply)) {
+func (c *Counter) Answer(q answers.LoopQuestion, goOn func() bool, give func(*answers.Reply)) {
 	var h hierarchy.Hierarchy
 	for _, line := range q.Machine {
 		if err := h.Add(line); err != nil {
-			give(&answers.LoopReply{Problem: "The hierarchy: " + err.Error() + "."})
+			give(&answers.Reply{Problem: "The hierarchy: " + err.Error() + "."})
 			return
 		}
 	}
 	if len(h.Levels) == 0 || int64(q.Loop) >= int64(len(c.loops.Loops)) || int64(q.Nest) >= int64(c.loops.Nests) {
-		give(&answers.LoopReply{Problem: "The question is of another run: reload the page."})
+		give(&answers.Reply{Problem: "The question is of another run: reload the page."})
 		return
 	}
 	if c.counted == nil || !slices.Equal(c.machine, q.Machine) {
@@ -71,11 +71,11 @@ func (c *Counter) Answer(q answers.LoopQuestion, goOn func() bool, give func(*an
 	}
 	give(c.counts(int(q.Loop)))
 	if !c.prepare(int(q.Nest)) {
-		give(&answers.LoopReply{Trial: true, Refused: c.refused})
+		give(&answers.Reply{Part: answers.PartChanges, Problem: c.refused})
 		return
 	}
 	if len(q.Changes) == 0 && !q.Propose {
-		give(&answers.LoopReply{Trial: true})
+		give(&answers.Reply{Part: answers.PartChanges})
 		return
 	}
 	if reply := c.change(q, h.Levels, goOn); reply != nil {
@@ -84,28 +84,36 @@ func (c *Counter) Answer(q answers.LoopQuestion, goOn func() bool, give func(*an
 }
 
 // counts is the answer as to the loops as they are.
-func (c *Counter) counts(loop int) *answers.LoopReply {
-	reply, m := &answers.LoopReply{}, c.counted
+func (c *Counter) counts(loop int) *answers.Reply {
+	m := c.counted
+	levels := report.Table{Key: "levels", Columns: []report.Column{
+		{Key: "level", Label: "level"}, {Key: "problem", Label: "problem"}, {Key: "sets", Label: "sets"}, {Key: "ways", Label: "ways"},
+		{Key: "accesses", Label: "accesses"}, {Key: "jumped", Label: "jumped over"},
+	}}
+	byLoop := report.Table{Key: "by_loop", Rows: make([][]report.Value, len(c.loops.Loops))}
 	for i := range m.Levels {
 		of := &m.Levels[i]
-		level := answers.LoopLevel{Name: of.Cache.Name, Problem: of.Problem}
+		byLoop.Columns = append(byLoop.Columns, report.Column{Key: of.Cache.Name, Label: of.Cache.Name})
+		counts := []report.Value{report.None(), report.None(), report.None(), report.None()}
 		if r := of.Result; r != nil {
-			level.Counted = true
-			level.Sets, level.Ways, level.Accesses, level.Jumped = r.Cache.Sets, r.Cache.Ways, r.Total.Accesses, r.Jumped
-			for k := range of.ByLoop {
-				level.Misses = append(level.Misses, of.ByLoop[k].Misses)
-			}
+			counts = []report.Value{report.Count(r.Cache.Sets), report.Count(r.Cache.Ways), report.Count(r.Total.Accesses), report.Count(r.Jumped)}
 		}
-		reply.Levels = append(reply.Levels, level)
+		levels.Add(append([]report.Value{report.TextOf(of.Cache.Name), report.TextOf(of.Problem)}, counts...)...)
+		for k := range byLoop.Rows {
+			misses := report.None()
+			if of.Result != nil {
+				misses = report.Count(of.ByLoop[k].Misses)
+			}
+			byLoop.Rows[k] = append(byLoop.Rows[k], misses)
+		}
 	}
-	reply.Tables = []report.Table{m.Table([]int{loop}), m.Evictions()}
-	level, classes := m.Classes(loop)
-	if classes != nil {
-		t := report.Table{Key: "classes", Columns: []report.Column{{Key: "class", Label: "class"}}}
+	reply := &answers.Reply{More: true, Tables: []report.Table{levels, byLoop, m.Table([]int{loop}), m.Evictions()}}
+	if level, classes := m.Classes(loop); classes != nil {
+		t := report.Table{Key: "classes", Columns: []report.Column{{Key: "class", Label: "class in " + level}}}
 		for _, class := range classes {
 			t.Add(report.TextOf(class))
 		}
-		reply.ClassLevel, reply.Tables = level, append(reply.Tables, t)
+		reply.Tables = append(reply.Tables, t)
 	}
 	return reply
 }
@@ -126,12 +134,13 @@ func (c *Counter) prepare(nest int) bool {
 const mostProposals = 5
 
 // change tries changes, and searches for some; nil where goOn ended that.
-func (c *Counter) change(q answers.LoopQuestion, levels []hierarchy.Cache, goOn func() bool) *answers.LoopReply {
+func (c *Counter) change(q answers.LoopQuestion, levels []hierarchy.Cache, goOn func() bool) *answers.Reply {
 	t := &c.tried
 	if t.reply != nil && t.nest == q.Nest && t.propose == q.Propose && slices.Equal(t.machine, q.Machine) && slices.Equal(t.changes, q.Changes) {
 		return t.reply
 	}
-	reply := &answers.LoopReply{Trial: true}
+	reply := &answers.Reply{Part: answers.PartChanges}
+	wrong := report.Table{Key: "wrong", Columns: []report.Column{{Key: "wrong", Label: "what is wrong"}}}
 	var all report.Table
 	for _, of := range q.Changes {
 		ch, err := c.trial.Read(of.Kind, of.Text)
@@ -139,20 +148,24 @@ func (c *Counter) change(q answers.LoopQuestion, levels []hierarchy.Cache, goOn 
 			err = ch.Apply(c.trial.Nest.Clone())
 		}
 		if err != nil {
-			reply.Wrong = append(reply.Wrong, sentence(err))
+			wrong.Add(report.TextOf(sentence(err)))
 			continue
 		}
 		table, doubts, err := c.trial.Try(levels, goOn, ch)
 		if !goOn() {
 			return nil
 		}
-		wrong := ""
+		problem := ""
 		if err != nil {
-			wrong = sentence(err)
+			problem = sentence(err)
 		}
-		reply.Wrong, reply.Doubts = append(reply.Wrong, wrong), doubts
+		wrong.Add(report.TextOf(problem))
+		reply.Notes = doubts
 		table.Rows = append(all.Rows, table.Rows...)
 		all = table
+	}
+	if len(wrong.Rows) > 0 {
+		reply.Tables = append(reply.Tables, wrong)
 	}
 	if len(all.Rows) > 0 {
 		all.Key = "tried"
@@ -165,9 +178,9 @@ func (c *Counter) change(q answers.LoopQuestion, levels []hierarchy.Cache, goOn 
 		}
 		switch {
 		case err != nil:
-			reply.Doubts = append(reply.Doubts, err.Error())
+			reply.Notes = append(reply.Notes, err.Error())
 		case len(found.Rows) == 0:
-			reply.Doubts = append(reply.Doubts, "None of the changes that were tried saves a fiftieth of the misses of "+levels[0].Name)
+			reply.Notes = append(reply.Notes, "None of the changes that were tried saves a fiftieth of the misses of "+levels[0].Name)
 		default:
 			found.Key = "proposed"
 			reply.Tables = append(reply.Tables, found)

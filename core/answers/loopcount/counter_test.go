@@ -8,6 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -31,8 +32,8 @@ func columns(t *testing.T) []byte {
 	return p.Encode()
 }
 
-func all(c *loopcount.Counter, q answers.LoopQuestion) (replies []*answers.LoopReply) {
-	c.Answer(q, func() bool { return true }, func(r *answers.LoopReply) { replies = append(replies, r) })
+func all(c *loopcount.Counter, q answers.LoopQuestion) (replies []*answers.Reply) {
+	c.Answer(q, func() bool { return true }, func(r *answers.Reply) { replies = append(replies, r) })
 	return replies
 }
 
@@ -43,16 +44,16 @@ func TestCounter(t *testing.T) {
 	}
 	q := answers.LoopQuestion{Machine: []string{"L1=4KiB,8", "L2=64KiB,8"}}
 	r := all(c, q)
-	if len(r) != 2 || r[0].Trial || !r[1].Trial || r[1].Refused != "" || len(r[1].Tables) != 0 {
+	if len(r) != 2 || r[0].Part != "" || r[1].Part != answers.PartChanges || !r[0].More || r[1].More || r[1].Problem != "" || len(r[1].Tables) != 0 {
 		t.Fatalf("%+v", r)
 	}
 	// Columns of 64 lines a row apart fall into one set of 8 ways: each access misses in
 	// the small cache, and each line once in the large one.
-	if l := r[0].Levels; len(l) != 2 || l[0].Misses[0] != 8*64*64 || l[1].Misses[0] != 64*8 {
-		t.Errorf("%+v", r[0].Levels)
+	if l := r[0].Table("by_loop"); len(l.Columns) != 2 || l.Rows[0][0] != report.Count(8*64*64) || l.Rows[0][1] != report.Count(64*8) {
+		t.Errorf("%+v", l)
 	}
 	q.Changes = []answers.NestChange{{Kind: "interchange", Text: "j,k"}, {Kind: "pad", Text: "nobody=+8"}, {Kind: "twist", Text: "i"}}
-	if r = all(c, q); len(r) != 2 || len(r[1].Wrong) != 3 || r[1].Wrong[1] == "" || !strings.Contains(r[1].Wrong[2], "pad, interchange") {
+	if r = all(c, q); len(r) != 2 || len(r[1].Table("wrong").Rows) != 3 || r[1].Table("wrong").Rows[1][0].Plain() == "" || !strings.Contains(r[1].Table("wrong").Rows[2][0].Plain(), "pad, interchange") {
 		t.Fatalf("%+v", r[1])
 	}
 	again := all(c, q)
@@ -78,9 +79,9 @@ func TestCounterStops(t *testing.T) {
 	}
 	q := answers.LoopQuestion{Machine: []string{"L1=4KiB,8"}, Propose: true}
 	all(c, answers.LoopQuestion{Machine: q.Machine})
-	var replies []*answers.LoopReply
-	c.Answer(q, func() bool { return false }, func(r *answers.LoopReply) { replies = append(replies, r) })
-	if len(replies) != 1 || replies[0].Trial {
+	var replies []*answers.Reply
+	c.Answer(q, func() bool { return false }, func(r *answers.Reply) { replies = append(replies, r) })
+	if len(replies) != 1 || replies[0].Part != "" {
 		t.Errorf("%+v", replies)
 	}
 	if r := all(c, q); len(r) != 2 || r[1].Table("proposed") == nil {

@@ -24,16 +24,16 @@ func (t threadsOf) Close() error { return t.file.Close() }
 // Unwrap gives the threads, for what they tell of themselves.
 func (t threadsOf) Unwrap() Threads { return t.Threads }
 
-// Answer answers a question in words as numbers of cores are done, and asks goOn now and
-// then whether to go on; where that ends it, nothing more is given. The trace is opened
-// once for each pass.
-func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Closer, error), goOn func() bool, give func(*answers.MulticoreReply)) {
+// Answer answers a question as numbers of cores are done, and asks goOn now and then whether
+// to go on; where that ends it, nothing more is given. The trace is opened once for each
+// pass.
+func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Closer, error), goOn func() bool, give func(*answers.Reply)) {
 	if words.Processor == DefaultProcessor {
 		words.Processor = compute.DefaultProcessor
 	}
-	tell := func(reply *answers.MulticoreReply, err error) {
+	tell := func(reply *answers.Reply, err error) {
 		if err != nil {
-			reply.Ended, reply.Problem = true, err.Error()
+			reply.More, reply.Problem = false, err.Error()
 		}
 		if words.Processor != "" {
 			reply.Tables = append(reply.Tables, compute.Processors(words.Processor))
@@ -42,7 +42,7 @@ func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Close
 	}
 	q, err := Ask(words)
 	if err != nil {
-		tell(&answers.MulticoreReply{}, err)
+		tell(&answers.Reply{}, err)
 		return
 	}
 	run, err := New(q, func(o multicore.Options) (Threads, error) {
@@ -58,7 +58,7 @@ func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Close
 		return threadsOf{threads, file}, nil
 	})
 	if err != nil {
-		tell(&answers.MulticoreReply{}, err)
+		tell(&answers.Reply{}, err)
 		return
 	}
 	defer run.Close()

@@ -344,18 +344,18 @@ func TestReply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var done []uint32
+	var done []int
 	for err == nil {
-		if a := r.Reply(); len(done) == 0 || done[len(done)-1] != a.Done {
-			done = append(done, a.Done)
-			if p := r.Progress(); a.Ended != (a.Done == 2) || a.Problem != "" || p.Passes != 3 || p.Pass > 3 {
-				t.Errorf("%d done, ended: %t, problem %q, %+v", a.Done, a.Ended, a.Problem, p)
+		if n := len(r.Results()); len(done) == 0 || done[len(done)-1] != n {
+			done = append(done, n)
+			if a, p := r.Reply(), r.Progress(); a.More != (n < 2) || a.Problem != "" || p.Passes != 3 || p.Pass > 3 {
+				t.Errorf("%d done, more: %t, problem %q, %+v", n, a.More, a.Problem, p)
 			}
 		}
 		err = r.Step()
 	}
 	a := r.Reply()
-	if err != io.EOF || !a.Ended || !slices.Equal(done, []uint32{0, 1, 2}) || len(a.Unmodelled) == 0 {
+	if err != io.EOF || a.More || !slices.Equal(done, []int{0, 1, 2}) || len(a.Unmodelled) == 0 {
 		t.Errorf("%v, done %d", err, done)
 	}
 	series := a.Rates("global_rate")
@@ -393,7 +393,7 @@ func TestErrors(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if a := r.Reply(); !a.Ended || a.Problem != "no regions" || a.Done != 0 {
+	if a := r.Reply(); a.More || a.Problem != "no regions" || len(r.Results()) != 0 {
 		t.Errorf("%+v", a)
 	}
 	var s source

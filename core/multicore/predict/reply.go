@@ -160,8 +160,8 @@ func ParseRanges(list []string) (ranges []multicore.Range, err error) {
 }
 
 // Reply lays out what is known so far.
-func (r *Run) Reply() *answers.MulticoreReply {
-	a := &answers.MulticoreReply{Done: uint32(len(r.results)), Ended: r.failed != nil || r.now == nil && len(r.plan) == 0}
+func (r *Run) Reply() *answers.Reply {
+	a := &answers.Reply{More: r.failed == nil && (r.now != nil || len(r.plan) > 0)}
 	if r.failed != nil {
 		a.Problem = r.failed.Error()
 	}
@@ -172,13 +172,13 @@ func (r *Run) Reply() *answers.MulticoreReply {
 	}
 	for i := range r.results {
 		if p := r.results[i].Profile; p != nil {
-			a.Profile = p.Encode()
+			a.Bytes = p.Encode()
 		}
 	}
 	return a
 }
 
-// Tables are those of an answers.MulticoreReply.
+// Tables are those of the reply to an answers.MulticoreQuestion.
 func Tables(results []Result) []report.Table {
 	tables := []report.Table{rates(results)}
 	if t := sampling(results); len(t.Rows) > 0 {

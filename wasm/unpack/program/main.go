@@ -1,7 +1,7 @@
 //go:build js && wasm
 
 // Program is what few visits need: it unpacks what the page's own program does not (package
-// unpack), and computes the compute-node models (package compute).
+// unpack), or answers the page's questions (package answerers).
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 
 	"github.com/stackglass/stackglass/wasm/unpack"
 	"github.com/stackglass/stackglass/workers"
+	"github.com/stackglass/stackglass/workers/answerers"
 	"github.com/stackglass/stackglass/workers/web"
 )
 
@@ -20,8 +21,8 @@ const memoryLimit = 1 << 30
 func main() {
 	debug.SetMemoryLimit(memoryLimit)
 	serve := func() error { return unpack.Serve(packings) }
-	if js.Global().Get("name").String() == unpack.Models {
-		serve = (&workers.ModelHost{Carrier: web.Self(), Open: openModels, OpenLoops: openLoops, Predict: predictCores, Breathe: web.Yield}).Serve
+	if js.Global().Get("name").String() == workers.AnswerHostName {
+		serve = (&workers.AnswerHost{Carrier: web.Self(), Open: answerers.All(openTrace), Breathe: web.Yield}).Serve
 	}
 	if err := serve(); err != nil {
 		panic(err) // worker.js tells whoever started this one

@@ -469,20 +469,20 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 	p.sameCSV("loops", l.Grid(0, nil).Table.CSV(), loops, map[string]string{"loop": "loop", "references": "references", "runs": "runs"})
 	machine := h
 	machine.Threads = hierarchy.OnOwnCores
-	var counted *answers.LoopReply
+	var counted *answers.Reply
 	counter, err := loopcount.Open(p.view.Profile.Encode())
 	if err != nil {
 		p.Fatal(err)
 	}
-	counter.Answer(answers.LoopQuestion{Machine: machine.Lines()}, func() bool { return true }, func(r *answers.LoopReply) {
-		if !r.Trial {
+	counter.Answer(answers.LoopQuestion{Machine: machine.Lines()}, func() bool { return true }, func(r *answers.Reply) {
+		if r.Part == "" {
 			counted = r
 		}
 	})
 	for _, row := range rows(d, "misses") {
-		at := slices.IndexFunc(counted.Levels, func(c answers.LoopLevel) bool { return c.Name == row["level"] })
-		if i, is := shown[fmt.Sprint(row["loop"])]; is && at >= 0 && counted.Levels[at].Counted {
-			p.same(fmt.Sprint("misses of loop ", row["loop"]), state.Exact(counted.Levels[at].Misses[i]), row["misses"], state.Count)
+		at := slices.IndexFunc(counted.Table("by_loop").Columns, func(c report.Column) bool { return c.Key == row["level"] })
+		if i, is := shown[fmt.Sprint(row["loop"])]; is && at >= 0 && counted.Table("by_loop").Rows[i][at] != report.None() {
+			p.same(fmt.Sprint("misses of loop ", row["loop"]), state.MissesCell(counted, at, i), row["misses"], state.Count)
 		}
 	}
 }

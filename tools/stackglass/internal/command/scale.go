@@ -500,7 +500,7 @@ func (o *scaleOptions) reuse(p *profile.Profile) report.Table {
 const sameFigure = 1e-12
 
 // held has a row for each figure, predicted and of the run.
-func (o *scaleOptions) held(foretold, real *told, reply *answers.ModelReply) report.Table {
+func (o *scaleOptions) held(foretold, real *told, reply *answers.Reply) report.Table {
 	t := report.Table{Key: "check", Title: "Held against " + o.check, Columns: []report.Column{
 		{Key: "figure", Label: "figure"}, {Key: "predicted", Label: "predicted"}, {Key: "run", Label: "of the run"}, {Key: "difference", Label: "difference"}, {Key: "off", Label: "off by"},
 	}}

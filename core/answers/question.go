@@ -1,0 +1,171 @@
+package answers
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Question is what the page asks of another program, which holds what few visits need. What
+// it is about (a profile, a module) is given once, before any number of questions.
+type Question struct {
+	Of    string   // who answers
+	Words []string // name=value, for each value: see Fields
+	Bytes []byte   // the content of a file, where it is about one; else nil
+}
+
+// Who answers.
+const (
+	OfModels      = "models"      // compute-node models; a ModelQuestion
+	OfLoops       = "loops"       // a LoopQuestion
+	OfCores       = "multicore"   // a MulticoreQuestion
+	OfExport      = "export"      // an export.Request
+	OfDescription = "description" // of a hierarchy of caches, in Bytes
+)
+
+// Reply is an answer to a Question, or a part of one. The types of questions say which
+// tables it has, by their keys, and what Bytes are.
+type Reply struct {
+	Part       string         // of the answer; "" where it has no parts
+	More       bool           // another reply to the same question follows
+	Problem    string         // why there is no answer, in a sentence; ""
+	Notes      []string       // what to know of it, in sentences
+	Unmodelled []string       // what times leave out, in a few words each
+	Tables     []report.Table // by their keys
+	Bytes      []byte         // a file, or an encoded profile; nil: none
+}
+
+// Table returns the table with that key, or nil.
+func (r *Reply) Table(key string) *report.Table {
+	if at := slices.IndexFunc(r.Tables, func(t report.Table) bool { return t.Key == key }); at >= 0 {
+		return &r.Tables[at]
+	}
+	return nil
+}
+
+// Fields lists the fields of a question by name, once for both directions: WordsOf writes
+// what they hold as words, name=value, and ReadWords sets them. A field that holds its zero
+// value has no word; a list has one for each value.
+type Fields struct {
+	words   []string
+	reading bool
+	err     error // the first
+}
+
+// WordsOf returns the words of the fields that list lists.
+func WordsOf(list func(*Fields)) []string {
+	var f Fields
+	list(&f)
+	return f.words
+}
+
+// ReadWords sets the fields that list lists to what WordsOf wrote. The error is a
+// *[trace.OptionError]: a value or a name is wrong.
+func ReadWords(words []string, list func(*Fields)) error {
+	f := Fields{words: slices.Clone(words), reading: true}
+	if list(&f); f.err == nil && len(f.words) > 0 {
+		f.fail("question", f.words[0], "the names of this version: reload the page")
+	}
+	return f.err
+}
+
+func (f *Fields) fail(name, got, want string) {
+	if f.err == nil {
+		f.err = &trace.OptionError{Option: name, Got: got, Want: want}
+	}
+}
+
+// Texts is a list of texts; none and an empty one are the same.
+func (f *Fields) Texts(name string, list *[]string) {
+	if !f.reading {
+		for _, value := range *list {
+			f.words = append(f.words, name+"="+value)
+		}
+		return
+	}
+	*list = nil
+	f.words = slices.DeleteFunc(f.words, func(word string) bool {
+		of, value, found := strings.Cut(word, "=")
+		if !found || of != name {
+			return false
+		}
+		*list = append(*list, value)
+		return true
+	})
+}
+
+// Text is one text.
+func (f *Fields) Text(name string, text *string) {
+	var list []string
+	if *text != "" {
+		list = []string{*text}
+	}
+	f.Texts(name, &list)
+	switch *text = ""; {
+	case len(list) > 1:
+		f.fail(name, strings.Join(list, ", "), "one value")
+	case len(list) == 1:
+		*text = list[0]
+	}
+}
+
+// Number is a whole number.
+func (f *Fields) Number(name string, n *uint64) {
+	var text string
+	if *n != 0 {
+		text = strconv.FormatUint(*n, 10)
+	}
+	if f.Text(name, &text); f.reading {
+		*n = f.parsed(name, text, 64)
+	}
+}
+
+// Number32 is a whole number of 32 bits.
+func (f *Fields) Number32(name string, n *uint32) {
+	wide := uint64(*n)
+	if f.Number(name, &wide); wide>>32 != 0 {
+		f.fail(name, strconv.FormatUint(wide, 10), "a number below 2^32")
+	}
+	*n = uint32(wide)
+}
+
+// Numbers is a list of whole numbers; none and an empty one are the same.
+func (f *Fields) Numbers(name string, list *[]uint32) {
+	var texts []string
+	for _, n := range *list {
+		texts = append(texts, strconv.FormatUint(uint64(n), 10))
+	}
+	if f.Texts(name, &texts); f.reading {
+		*list = nil
+		for _, text := range texts {
+			*list = append(*list, uint32(f.parsed(name, text, 32)))
+		}
+	}
+}
+
+// Flag is true or false.
+func (f *Fields) Flag(name string, set *bool) {
+	var n uint64
+	if *set {
+		n = 1
+	}
+	if f.Number(name, &n); n > 1 {
+		f.fail(name, strconv.FormatUint(n, 10), "0 or 1")
+	}
+	*set = n == 1
+}
+
+// parsed reads a number, 0 where there is no text.
+func (f *Fields) parsed(name, text string, bits int) uint64 {
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 10, bits)
+	if err != nil {
+		f.fail(name, text, "a whole number")
+	}
+	return n
+}

@@ -1,0 +1,83 @@
+package answers
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fill sets every field to something that is not its zero value.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 3, 3))
+		for i := range 3 {
+			fill(v.Index(i))
+		}
+	case reflect.String:
+		v.SetString("a text=1 of\nlines")
+	case reflect.Bool:
+		v.SetBool(true)
+	default:
+		v.SetUint(99)
+	}
+}
+
+// Every field of every question must become words: a field that is not listed fails here.
+func TestQuestionsComeBack(t *testing.T) {
+	var m ModelQuestion
+	fill(reflect.ValueOf(&m).Elem())
+	if got, err := ReadModelQuestion(m.Question().Words); err != nil || !reflect.DeepEqual(got, m) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	var c MulticoreQuestion
+	fill(reflect.ValueOf(&c).Elem())
+	if got, err := ReadMulticoreQuestion(c.Question().Words); err != nil || !reflect.DeepEqual(got, c) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	l := LoopQuestion{Machine: []string{"L1=32KiB,8"}, Loop: 1, Nest: 2, Changes: []NestChange{{"pad", "b = +8"}, {"twist", ""}, {}}, Propose: true}
+	if got, err := ReadLoopQuestion(l.Question().Words); err != nil || !reflect.DeepEqual(got, l) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if words := (LoopQuestion{}).Question().Words; len(words) != 0 {
+		t.Errorf("nothing is asked in words: %q", words)
+	}
+}
+
+// Whatever is wrong with words is said of the word.
+func TestWrongWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"function=x":             `function "x", want a whole number`,
+		"function=4294967296":    "below 2^32",
+		"whole=2":                "0 or 1",
+		"changes=a,changes=b":    "one value",
+		"processor=p,core=4":     "want the names of this version",
+		"processor=p,nonsense":   `"nonsense"`,
+		"block=-1":               "a whole number",
+		"machine=a,machine=b,=c": `"=c"`,
+	} {
+		if _, err := ReadModelQuestion(strings.Split(text, ",")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q in it", text, err, want)
+		}
+	}
+}
+
+// FuzzWords: what can be read is written the same way again.
+func FuzzWords(f *testing.F) {
+	f.Add("cores=1\x00cores=2\x00machine=L1=32KiB,8\x00seed=7")
+	f.Fuzz(func(t *testing.T, text string) {
+		q, err := ReadMulticoreQuestion(strings.Split(text, "\x00"))
+		if err != nil {
+			return
+		}
+		words := q.Question().Words
+		if again, err := ReadMulticoreQuestion(words); err != nil || !slices.Equal(again.Question().Words, words) {
+			t.Fatalf("%q became %q, %v", text, words, err)
+		}
+	})
+}

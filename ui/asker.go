@@ -1,0 +1,141 @@
+package ui
+
+import (
+	"errors"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// asker asks the program that answers, a workers.AnswerHost of its own, about one subject. A
+// question takes the place of the one before. A nil asker has asked nothing. Its fields and
+// methods are for who holds the lock.
+type asker struct {
+	app     *App
+	subject func() workers.Subject      // called without the lock
+	take    func(*answers.Reply, error) // takes a reply to the last question, or why there are no more
+
+	carrier workers.Carrier // nil: the program is starting, or nothing was asked
+	last    workers.Message // the last question
+	running bool            // it is not answered, or not to the end
+	ended   bool
+}
+
+// ask asks, and starts the program for the first question.
+func (x *asker) ask(q answers.Question, attachment any) {
+	first := x.last.Job == 0
+	x.last = workers.Message{Type: workers.TypeAsk, Job: x.last.Job + 1, Body: workers.EncodeQuestion(q), Attachment: attachment}
+	x.running = true
+	if first {
+		go x.run()
+	} else if x.carrier != nil {
+		_ = x.carrier.Send(x.last) // an error comes with what is received, too
+	}
+}
+
+// busy tells whether replies are to come.
+func (x *asker) busy() bool { return x != nil && x.running }
+
+// end ends the program; nothing is taken any more.
+func (x *asker) end() {
+	if x == nil {
+		return
+	}
+	if x.ended = true; x.carrier != nil {
+		go func(c workers.Carrier) { _ = c.Close() }(x.carrier)
+	}
+}
+
+// run starts the program, and has taken what it says. It waits, without the lock.
+func (x *asker) run() {
+	c, err := x.app.openSubject(x.subject())
+	var m workers.Message
+	var reply *answers.Reply
+	for over := false; !over; {
+		x.app.update(func() {
+			if x.ended {
+				over = true
+				return
+			}
+			if err == nil && x.carrier == nil {
+				x.carrier, err = c, c.Send(x.last)
+			}
+			switch {
+			case err != nil:
+				x.ended, x.running, over = true, false, true
+				x.take(nil, err)
+			case reply != nil && m.Job == x.last.Job:
+				x.running = reply.More
+				x.take(reply, nil)
+			}
+		})
+		if !over {
+			m, reply, err = receive(c)
+		}
+	}
+	if c != nil {
+		_ = c.Close()
+	}
+}
+
+// openSubject starts the program that answers, and gives it what questions are about. It
+// waits.
+func (a *App) openSubject(s workers.Subject) (workers.Carrier, error) {
+	c, err := a.Port.Answerer()
+	if err != nil {
+		return nil, err
+	}
+	m, err := c.Receive()
+	var dead *workers.DeadError
+	switch {
+	case errors.As(err, &dead):
+		err = errors.New("what answers could not be loaded (" + dead.Why + "): it comes from this site when it is first needed, so go online and reload the page")
+	case err == nil && m.Type != workers.TypeReady:
+		err = errors.New("what answers is of another build: reload the page")
+	case err == nil:
+		err = c.Send(workers.Message{Type: workers.TypeSubject, Body: s.Encode()})
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// receive waits for a reply.
+func receive(c workers.Carrier) (m workers.Message, reply *answers.Reply, err error) {
+	if m, err = c.Receive(); err == nil {
+		reply, err = workers.DecodeReply(m.Body)
+	}
+	return m, reply, err
+}
+
+// askOnce asks a program of its own one question. It waits. The reply may have a problem.
+func (a *App) askOnce(s workers.Subject, q answers.Question) (*answers.Reply, error) {
+	c, err := a.openSubject(s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close() }()
+	return ask(c, q)
+}
+
+// ask sends a question and waits for its only reply.
+func ask(c workers.Carrier, q answers.Question) (*answers.Reply, error) {
+	if err := c.Send(workers.Message{Type: workers.TypeAsk, Job: job, Body: workers.EncodeQuestion(q)}); err != nil {
+		return nil, err
+	}
+	_, reply, err := receive(c)
+	return reply, err
+}
+
+// fileOf is the file in a reply, or why there is none.
+func fileOf(reply *answers.Reply, err error) ([]byte, error) {
+	if err == nil && reply.Problem != "" {
+		err = errors.New(reply.Problem)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return reply.Bytes, nil
+}

@@ -1,0 +1,89 @@
+// Package answerers has who answers the questions of a workers.AnswerHost, by name. It is
+// for the program that the page loads when it is needed, which is as large as the page's own.
+package answerers
+
+import (
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/answers/loopcount"
+	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/export"
+	"github.com/stackglass/stackglass/core/hierarchy/config"
+	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// OpenTrace opens the trace that came with a question, for one pass.
+type OpenTrace func(name, format string, attachment any) (trace.Reader, io.Closer, error)
+
+// All returns everybody who answers.
+func All(open OpenTrace) map[string]func(workers.Subject) (workers.Answerer, error) {
+	return map[string]func(workers.Subject) (workers.Answerer, error){
+		answers.OfModels:      models,
+		answers.OfLoops:       loops,
+		answers.OfCores:       func(workers.Subject) (workers.Answerer, error) { return cores(open), nil },
+		answers.OfExport:      exports,
+		answers.OfDescription: func(workers.Subject) (workers.Answerer, error) { return describe, nil },
+	}
+}
+
+func models(s workers.Subject) (workers.Answerer, error) {
+	m, err := compute.Open(s.Profile, s.Name, s.Module)
+	return func(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
+		words, err := answers.ReadModelQuestion(q.Words)
+		if err == nil {
+			give(m.Answer(words))
+		}
+		return err
+	}, err
+}
+
+func loops(s workers.Subject) (workers.Answerer, error) {
+	c, err := loopcount.Open(s.Profile)
+	return func(q answers.Question, _ any, goOn func() bool, give func(*answers.Reply)) error {
+		words, err := answers.ReadLoopQuestion(q.Words)
+		if err == nil {
+			c.Answer(words, goOn, give)
+		}
+		return err
+	}, err
+}
+
+func cores(open OpenTrace) workers.Answerer {
+	return func(q answers.Question, attachment any, goOn func() bool, give func(*answers.Reply)) error {
+		words, err := answers.ReadMulticoreQuestion(q.Words)
+		if err == nil {
+			predict.Answer(words, func() (trace.Reader, io.Closer, error) { return open(words.Name, words.Format, attachment) }, goOn, give)
+		}
+		return err
+	}
+}
+
+func exports(s workers.Subject) (workers.Answerer, error) {
+	return func(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
+		request, err := export.ReadRequest(q.Words, s.Profile)
+		if err != nil {
+			return err
+		}
+		file, err := request.Answer()
+		if err == nil {
+			give(&answers.Reply{Bytes: file})
+		}
+		return err
+	}, nil
+}
+
+// describe reads a description of a hierarchy of caches. The reply's Bytes are its lines
+// (hierarchy.Lines).
+func describe(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
+	h, notes, err := config.Read(q.Bytes)
+	if err != nil {
+		return errors.New("it was read as " + string(config.Recognise(q.Bytes)) + ": " + err.Error())
+	}
+	give(&answers.Reply{Notes: notes, Bytes: []byte(strings.Join(h.Lines(), "\n"))})
+	return nil
+}

@@ -1,0 +1,63 @@
+package answerers
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/export"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/workers"
+)
+
+// asked gives the only reply to a question.
+func asked(t *testing.T, s workers.Subject, q answers.Question) (reply *answers.Reply, err error) {
+	t.Helper()
+	answer, err := All(nil)[q.Of](s)
+	if err == nil {
+		err = answer(q, nil, func() bool { return true }, func(r *answers.Reply) { reply = r })
+	}
+	return reply, err
+}
+
+func TestDescribe(t *testing.T) {
+	text := "clockspeed = 2 * 10**9\ncache_sizes = [32768, 2**20]\ncache_cycles = [4, 12]\n"
+	r, err := asked(t, workers.Subject{}, answers.Question{Of: answers.OfDescription, Bytes: []byte(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h hierarchy.Hierarchy
+	for line := range strings.SplitSeq(string(r.Bytes), "\n") {
+		if err := h.Add(line); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(h.Levels) != 2 || h.Levels[1].LatencyCycles != 12 || h.ClockGHz != 2 || len(r.Notes) != 1 {
+		t.Errorf("%s, %q", r.Bytes, r.Notes)
+	}
+	_, err = asked(t, workers.Subject{}, answers.Question{Of: answers.OfDescription, Bytes: []byte("{\n\"levels\": 3}")})
+	if err == nil || !strings.Contains(err.Error(), "read as JSON: line 2") {
+		t.Errorf("%v, want what it was read as, and where", err)
+	}
+}
+
+func TestExport(t *testing.T) {
+	p := (&profile.Profile{}).Encode()
+	r, err := asked(t, workers.Subject{Profile: p}, (&export.Request{Form: "json", Title: "a = b"}).Question())
+	if err != nil || !strings.Contains(string(r.Bytes), `"a = b"`) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Words that nobody understands, and subjects that tell nothing, are refused by everybody.
+func TestRefusals(t *testing.T) {
+	for name := range All(nil) {
+		if name == answers.OfDescription {
+			continue
+		}
+		if _, err := asked(t, workers.Subject{}, answers.Question{Of: name, Words: []string{"nonsense"}}); err == nil {
+			t.Errorf("%s answers nonsense", name)
+		}
+	}
+}
