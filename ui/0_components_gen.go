@@ -23,8 +23,6 @@ import "slices"
 import "github.com/stackglass/stackglass/core/answers"
 import "github.com/stackglass/stackglass/core/profile"
 
-import "github.com/stackglass/stackglass/core/tally"
-
 import "strings"
 
 // Associativity is the map of sets and ways, and the misses of the picked cache
@@ -3609,12 +3607,14 @@ func (c *CompareView) resize(text string, now uint64, set func(uint64)) {
 func (c *CompareView) counted() bool { return c.App.table("counters-compared") != nil }
 
 func (c *CompareView) choices() []string {
-	return []string{string(tally.Program), string(tally.Function), string(tally.Block)}
+	return []string{string(answers.ByProgram), string(answers.ByFunction), string(answers.ByBlock)}
 }
 
 func (c *CompareView) chosen(by string) bool { return string(c.App.by()) == by }
 
-func (c *CompareView) choose(by string) { c.App.goTo(c.App.Screen.Summed(tally.By(by)), true) }
+func (c *CompareView) choose(by string) {
+	c.App.goTo(c.App.Screen.Summed(answers.CountersBy(by)), true)
+}
 func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
 	vgout = &vugu.BuildOut{}
@@ -5810,12 +5810,12 @@ func newCounters(a *App) *Counters {
 }
 
 func (c *Counters) choices() []string {
-	return []string{string(tally.Program), string(tally.Function), string(tally.Block)}
+	return []string{string(answers.ByProgram), string(answers.ByFunction), string(answers.ByBlock)}
 }
 
 func (c *Counters) chosen(by string) bool { return string(c.App.by()) == by }
 
-func (c *Counters) choose(by string) { c.App.goTo(c.App.Screen.Summed(tally.By(by)), true) }
+func (c *Counters) choose(by string) { c.App.goTo(c.App.Screen.Summed(answers.CountersBy(by)), true) }
 
 // keys are those of the tables in view, or those beside them.
 func (c *Counters) keys(beside bool) (list []string) {
@@ -5829,7 +5829,7 @@ func (c *Counters) keys(beside bool) (list []string) {
 
 // layout gives tables of functions and blocks, which are wide, all the room.
 func (c *Counters) layout() string {
-	if c.App.by() == tally.Program {
+	if c.App.by() == answers.ByProgram {
 		return "columns counters"
 	}
 	return "columns counters wide"

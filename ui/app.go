@@ -4,9 +4,9 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/vugu/vugu"
 )
@@ -82,8 +82,8 @@ type Result struct {
 
 	counterKeys []string // of counters, in order
 	counters    map[string]*state.Table
-	summed      tally.By // what counters are summed up by
-	sorted      string   // and sorted by
+	summed      answers.CountersBy // what counters are summed up by
+	sorted      string             // and sorted by
 }
 
 // Changed tells whether anything has changed since the last call: renders that

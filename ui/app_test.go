@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/profile/memstore"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/stack/stacktest"
-	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/stackglass/stackglass/workers"
@@ -114,8 +114,8 @@ func (d *desk) Answerer() (workers.Carrier, error) {
 	go func() { _ = h.Serve() }()
 	return asker, nil
 }
-func (d *desk) Copy(text string) error   { d.saved["clipboard"] = []byte(text); return nil }
-func (d *desk) Settings() state.Settings { return d.settings }
+func (d *desk) Copy(text string) error         { d.saved["clipboard"] = []byte(text); return nil }
+func (d *desk) Settings() state.Settings       { return d.settings }
 func (d *desk) Heat(m *state.HeatMap)          { d.heat = m }
 func (d *desk) Matrix(m *state.Matrix)         { d.matrices[m.ID] = m }
 func (d *desk) Graph(g *state.Graph)           { d.graph = g }
@@ -748,7 +748,7 @@ func TestCounters(t *testing.T) {
 	s := d.app.Screen
 	d.app.Navigate("#" + s.With(state.TabCounters).Hash())
 	d.wants(`id="counters"`, "Counters of the program", "bytes per flop", `id="table-types"`, `id="table-memory"`, "median reuse distance")
-	d.act(func() { d.app.goTo(d.app.Screen.Summed(tally.Function), true) })
+	d.act(func() { d.app.goTo(d.app.Screen.Summed(answers.ByFunction), true) })
 	d.wants(`id="table-functions"`, `aria-sort="descending"`, "multiply.c")
 	if !strings.Contains(d.hash, "by=function") {
 		t.Errorf("the hash is %s, want what is summed up by in it", d.hash)
@@ -764,7 +764,7 @@ func TestCounters(t *testing.T) {
 	if !strings.HasPrefix(csv, "function,file,line,invocations,unique_bytes,bytes,") || !strings.Contains(json, `"schema": {"name": "stackglass.counters"`) || len(d.saved) != 2 {
 		t.Errorf("saved %q and %q", csv, json)
 	}
-	d.act(func() { d.app.goTo(d.app.Screen.Summed(tally.Block), true) })
+	d.act(func() { d.app.goTo(d.app.Screen.Summed(answers.ByBlock), true) })
 	d.wants(`id="table-blocks"`, "products")
 }
 

@@ -160,7 +160,7 @@ func TestModuleBeside(t *testing.T) {
 
 func moduleText(t *testing.T) []byte {
 	t.Helper()
-	text, err := os.ReadFile("../core/compute/testdata/matmul-naive.ll")
+	text, err := os.ReadFile("../core/costmodel/testdata/matmul-naive.ll")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
-	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/ui/state"
 )
 
@@ -19,7 +19,7 @@ type codeState struct {
 
 	of      *state.View
 	machine hierarchy.Hierarchy
-	levels  []ranking.Attribution
+	levels  []attribution.Attribution
 	doubts  []hierarchy.Warning
 	sums    map[state.CodeBy]*state.Code // of the levels
 	view    *state.CodeView

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/export"
-	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/stackglass/stackglass/workers"
 )
@@ -207,7 +207,7 @@ func (a *App) Findings() []state.Finding {
 }
 
 // by is what the counters in view are summed up by.
-func (a *App) by() tally.By { return cmp.Or(a.Screen.By, tally.Program) }
+func (a *App) by() answers.CountersBy { return cmp.Or(a.Screen.By, answers.ByProgram) }
 
 // counterKeys are the keys of the tables of counters in view.
 func (a *App) counterKeys() []string {

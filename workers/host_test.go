@@ -15,10 +15,10 @@ import (
 
 	"github.com/pierrec/lz4/v4"
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/profile/memstore"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/workers"
 	"github.com/stackglass/stackglass/workers/local"
 )

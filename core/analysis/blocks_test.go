@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	flow "github.com/stackglass/stackglass/core/analysis/blocks"
+	"github.com/stackglass/stackglass/core/analysis/branches"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/profile"
@@ -644,7 +644,7 @@ func TestUnknownBlockIsAnError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var unknown *flow.UnknownError
+		var unknown *branches.UnknownError
 		if err := r.Step(); !errors.As(err, &unknown) || unknown.Number != block {
 			t.Errorf("block %d: %v", block, err)
 		}
@@ -679,8 +679,8 @@ func TestWindowsOfBlocks(t *testing.T) {
 			continue
 		}
 		exact := decodedRun(t, got).Reuse(got.Sites)
-		sample := func(batch int) []blocks.Windows {
-			s := flow.NewWindows(64, seed, func() *trace.Program { return p })
+		sample := func(batch int) []blocks.SampledReuse {
+			s := branches.NewWindowSampler(64, seed, func() *trace.Program { return p })
 			r, b := reading(p, whole, batch), trace.NewBatch(0)
 			for r.Next(b) == nil {
 				if err := s.Consume(b); err != nil {
@@ -704,9 +704,9 @@ func TestWindowsOfBlocks(t *testing.T) {
 			switch {
 			case n != exact[b].References: // each has one reference
 				t.Fatalf("seed %d: block %d ran %d times, want %d", seed, b, n, exact[b].References)
-			case s.Windows < min(n, flow.LeastWindows) || s.Windows != s.References || n < 1000 && s.Windows > flow.LeastWindows:
+			case s.Windows < min(n, branches.LeastWindows) || s.Windows != s.References || n < 1000 && s.Windows > branches.LeastWindows:
 				t.Fatalf("seed %d: %d windows with %d references of %d", seed, s.Windows, s.References, n)
-			case n <= flow.LeastWindows && blocks.Accuracy(&s.Reuse.Reuse, &exact[b].Reuse) != 1:
+			case n <= branches.LeastWindows && blocks.Accuracy(&s.Reuse.Reuse, &exact[b].Reuse) != 1:
 				t.Fatalf("seed %d: block %d has all windows, and %v for %v", seed, b, s.Reuse, exact[b])
 			case n > 2000 && blocks.Accuracy(&s.Reuse.Reuse, &exact[b].Reuse) < 0.5:
 				t.Errorf("seed %d: block %d has an accuracy of %v", seed, b, blocks.Accuracy(&s.Reuse.Reuse, &exact[b].Reuse))

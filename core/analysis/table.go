@@ -3,7 +3,7 @@ package analysis
 import (
 	"slices"
 
-	"github.com/stackglass/stackglass/core/analysis/blocks"
+	"github.com/stackglass/stackglass/core/analysis/branches"
 	"github.com/stackglass/stackglass/core/analysis/communication"
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/counters"
@@ -113,7 +113,7 @@ func registrations() []registration {
 		{
 			tag: Blocks, name: "blocks", beside: true, bounded: true,
 			make: func(m *maker) Analysis {
-				a := blocks.New(m.spec.Kinds, m.spec.Start > 0, m.program)
+				a := branches.New(m.spec.Kinds, m.spec.Start > 0, m.program)
 				if m.part.is {
 					a.Bare()
 				}

@@ -1,7 +1,7 @@
 // Package answers lays a profile out in tables: what a run is, how far its
 // reuse is, and what caches of every capacity would miss. The command prints
 // these tables, exports carry them, and a comparison joins those of two runs;
-// package tally does the same for counters.
+// package answers does the same for counters.
 //
 // Every number is exact. A table that sums up where the exact one is long says
 // so in its title.
@@ -13,7 +13,6 @@ import (
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -27,7 +26,7 @@ func Summary(p *profile.Profile) []report.Table {
 	if p.Counters == nil {
 		return tables
 	}
-	return append(tables, tally.Sums(p.Counters))
+	return append(tables, CounterSums(p.Counters))
 }
 
 // Locality has a row for each line size.

@@ -20,7 +20,7 @@ type Blocks struct {
 	Reuse     []blocks.Reuse
 	LineBytes uint32
 	// Windows are the same from samples of executions; nil: there are none.
-	Windows []blocks.Windows
+	Windows []blocks.SampledReuse
 	// Name makes a function's name readable; nil leaves it.
 	Name func(string) string
 }

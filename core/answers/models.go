@@ -1,6 +1,6 @@
 package answers
 
-// ModelQuestion is a Question to the compute-node models of a program (package compute).
+// ModelQuestion is a Question to the compute-node models of a program (package costmodel).
 // These are the tables of the reply, by their keys:
 //
 //	program     name, value: what is known of the whole

@@ -6,20 +6,19 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Sites is who makes the misses of a hierarchy, in a table.
 type Sites struct {
 	Profile *profile.Profile
-	Ranker  *ranking.Ranker
-	Levels  []ranking.Attribution
-	By      ranking.By
+	Ranker  *attribution.Ranker
+	Levels  []attribution.Attribution
+	By      attribution.By
 	// Name makes a function's name readable; nil leaves it.
 	Name func(string) string
 	// Source gives the text of a line; nil for none.
@@ -28,7 +27,7 @@ type Sites struct {
 	// million rows, all would take gigabytes. "" has all.
 	Number string
 
-	rows []ranking.Row // in the order of the table
+	rows []attribution.Row // in the order of the table
 }
 
 // othersName is the name of rows that are summed up.
@@ -55,14 +54,14 @@ func (s *Sites) Table(top int) report.Table {
 		add(s.row(&shown[i]))
 	}
 	if rest := s.rows[len(shown):]; len(rest) > 0 {
-		others := ranking.Row{Object: -1}
+		others := attribution.Row{Object: -1}
 		for i := range rest {
 			others.Merge(&rest[i])
 		}
 		add(s.unplaced(othersName, &others))
 	}
-	if none := ranking.Rest(s.Levels); slices.Max(none.Misses) > 0 || slices.Max(none.Coherence) > 0 {
-		add(s.unplaced(ranking.RestName(s.Levels), &none))
+	if none := attribution.Rest(s.Levels); slices.Max(none.Misses) > 0 || slices.Max(none.Coherence) > 0 {
+		add(s.unplaced(attribution.RestName(s.Levels), &none))
 	}
 	return t
 }
@@ -110,7 +109,7 @@ func (s *Sites) rank() {
 // Reaching is the number of rows that make a share of the first level's misses.
 func (s *Sites) Reaching(share float64) int {
 	s.rank()
-	return ranking.Reaching(s.rows, 0, share, s.Levels[0].Level.Misses)
+	return attribution.Reaching(s.rows, 0, share, s.Levels[0].Level.Misses)
 }
 
 // Keys are all the columns that a table can have.
@@ -135,7 +134,7 @@ func (s *Sites) Sort(column string, first int) {
 		values[i], order[i] = s.row(&rows[i])[at], i
 	}
 	sort.SliceStable(order, func(i, j int) bool { return report.Compare(values[order[i]], values[order[j]]) < 0 })
-	sorted := make([]ranking.Row, len(rows))
+	sorted := make([]attribution.Row, len(rows))
 	for i, from := range order {
 		sorted[i] = rows[from]
 	}
@@ -156,7 +155,7 @@ func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 			columns = append(columns, i)
 		}
 	}
-	return tally.Pick(t, columns...)
+	return PickColumns(t, columns...)
 }
 
 // coherenceMisses ends the key of a level's coherence misses.
@@ -172,7 +171,7 @@ func (s *Sites) columns() (list []report.Column) {
 	add := func(key, label, unit string) {
 		list = append(list, report.Column{Key: key, Label: label, Unit: unit})
 	}
-	if s.By == ranking.Object {
+	if s.By == attribution.Object {
 		add("name", "data", "")
 		add("kind", "where", "")
 		add("function", "allocated or declared in", "")
@@ -216,7 +215,7 @@ func (s *Sites) columns() (list []report.Column) {
 		}
 		add(key, label, "")
 	}
-	if s.By == ranking.Object {
+	if s.By == attribution.Object {
 		add("blocks", "blocks", "")
 		add("bytes", "size", "")
 		return list
@@ -228,7 +227,7 @@ func (s *Sites) columns() (list []report.Column) {
 	add("kind", "kind", "")
 	add("variable", "data", "")
 	add("type", "type", "")
-	if s.By == ranking.Site {
+	if s.By == attribution.Site {
 		for _, key := range []string{"column", "size", "number", "pc", "module", "offset"} {
 			add(key, key, "")
 		}
@@ -239,16 +238,16 @@ func (s *Sites) columns() (list []report.Column) {
 // otherLines tells whether a level has lines of another size than the sites, for
 // whose lines alone it is measured what is used.
 func (s *Sites) otherLines() bool {
-	return slices.ContainsFunc(s.Levels, func(l ranking.Attribution) bool { return l.Level.Cache.LineBytes != s.Profile.Sites.LineBytes })
+	return slices.ContainsFunc(s.Levels, func(l attribution.Attribution) bool { return l.Level.Cache.LineBytes != s.Profile.Sites.LineBytes })
 }
 
 // row is that of a place in the code or of data.
-func (s *Sites) row(r *ranking.Row) (row []report.Value) {
+func (s *Sites) row(r *attribution.Row) (row []report.Value) {
 	function := r.Function
 	if s.Name != nil {
 		function = s.Name(function)
 	}
-	if s.By == ranking.Object {
+	if s.By == attribution.Object {
 		o := &s.Profile.Sites.Data[r.Object]
 		row = append(row, report.TextOf(objectName(o)), report.TextOf(o.Kind.String()))
 	} else if function == "" {
@@ -259,7 +258,7 @@ func (s *Sites) row(r *ranking.Row) (row []report.Value) {
 		row = append(row, report.TextOf(s.Source(r.File, r.Line)))
 	}
 	row = s.numbers(row, r)
-	if s.By == ranking.Object {
+	if s.By == attribution.Object {
 		o := &s.Profile.Sites.Data[r.Object]
 		blocks := report.None()
 		if o.Blocks > 0 {
@@ -272,14 +271,14 @@ func (s *Sites) row(r *ranking.Row) (row []report.Value) {
 		report.TextOf(s.joined(r, func(c *profile.Site) string { return c.Kind.String() })),
 		report.TextOf(s.joined(r, func(c *profile.Site) string { return c.Variable })),
 		report.TextOf(s.joined(r, func(c *profile.Site) string { return c.Type })))
-	if s.By == ranking.Site {
+	if s.By == attribution.Site {
 		row = append(row, identity(&s.Profile.Sites.Code[r.Sites[0]])...)
 	}
 	return row
 }
 
 // unplaced is a row of no place.
-func (s *Sites) unplaced(name string, r *ranking.Row) (row []report.Value) {
+func (s *Sites) unplaced(name string, r *attribution.Row) (row []report.Value) {
 	row = append(row, report.TextOf(name))
 	for _, c := range s.columns()[1:] {
 		if c.Key == s.level(0)+"_misses" {
@@ -291,7 +290,7 @@ func (s *Sites) unplaced(name string, r *ranking.Row) (row []report.Value) {
 		}
 	}
 	row = s.numbers(row, r)
-	if s.By != ranking.Object && r.References > 0 {
+	if s.By != attribution.Object && r.References > 0 {
 		row = append(row, s.strides(r)...)
 		row = append(row, report.TextOf(""), report.TextOf(""), report.TextOf(""))
 	}
@@ -335,7 +334,7 @@ func addressOf(s *profile.Site) string {
 }
 
 // numbers appends what every row has.
-func (s *Sites) numbers(row []report.Value, r *ranking.Row) []report.Value {
+func (s *Sites) numbers(row []report.Value, r *attribution.Row) []report.Value {
 	for n := range s.Levels {
 		share := report.None()
 		if total := s.Levels[n].Level.Misses; total > 0 {
@@ -376,16 +375,16 @@ func (s *Sites) estimated() bool { return s.Profile.Sampled.Estimates() && IsOfS
 
 // missesOff is half of the interval about the misses of a row at a level, of which places
 // may all be off to the same side; nothing for what is of no place.
-func (s *Sites) missesOff(r *ranking.Row, level int) report.Value {
+func (s *Sites) missesOff(r *attribution.Row, level int) report.Value {
 	if r.Accesses == 0 {
 		return report.None()
 	}
 	lines := s.Levels[level].Level.Cache.SizeBytes / uint64(s.Profile.Sites.LineBytes)
 	off, c := uint64(0), s.Profile.Sites.Coherent
 	switch private := s.Levels[level].Private; {
-	case private && (c == nil || s.By == ranking.Object && r.Object < 0):
+	case private && (c == nil || s.By == attribution.Object && r.Object < 0):
 		return report.None()
-	case private && s.By == ranking.Object:
+	case private && s.By == attribution.Object:
 		off = c.Data[r.Object].OffAt(lines)
 	case private:
 		for _, i := range r.Sites {
@@ -400,7 +399,7 @@ func (s *Sites) missesOff(r *ranking.Row, level int) report.Value {
 }
 
 // coldOff is that of first accesses.
-func (s *Sites) coldOff(r *ranking.Row) report.Value {
+func (s *Sites) coldOff(r *attribution.Row) report.Value {
 	off := uint64(0)
 	for _, u := range s.reusesOf(r) {
 		if n := len(u.Off); n > 0 {
@@ -411,14 +410,14 @@ func (s *Sites) coldOff(r *ranking.Row) report.Value {
 }
 
 // reusesOf is reuses; of others, which are many, none.
-func (s *Sites) reusesOf(r *ranking.Row) []*profile.Reuse {
-	if s.By == ranking.Object && r.Object < 0 {
+func (s *Sites) reusesOf(r *attribution.Row) []*profile.Reuse {
+	if s.By == attribution.Object && r.Object < 0 {
 		return nil
 	}
 	return s.reuses(r)
 }
 
-func (s *Sites) strides(r *ranking.Row) []report.Value {
+func (s *Sites) strides(r *attribution.Row) []report.Value {
 	row := []report.Value{report.TextOf(r.Stride().String())}
 	for _, n := range r.Strides {
 		row = append(row, report.Count(n))
@@ -427,7 +426,7 @@ func (s *Sites) strides(r *ranking.Row) []report.Value {
 }
 
 // joined lists what the sites of a row have of something, each once.
-func (s *Sites) joined(r *ranking.Row, of func(*profile.Site) string) string {
+func (s *Sites) joined(r *attribution.Row, of func(*profile.Site) string) string {
 	var seen []string
 next:
 	for _, i := range r.Sites {
@@ -470,8 +469,8 @@ func (s *Sites) Before(top int) report.Table {
 		{Key: "accesses", Label: "accesses"}, {Key: "share", Label: "of these"}}}
 	s.rank()
 	code := Sites{Profile: s.Profile, By: s.By, Name: s.Name, rows: s.rows}
-	if s.By == ranking.Object {
-		code.By, code.rows = ranking.Line, s.Ranker.Rows(s.Levels, ranking.Line, 0)
+	if s.By == attribution.Object {
+		code.By, code.rows = attribution.Line, s.Ranker.Rows(s.Levels, attribution.Line, 0)
 	}
 	rowOf := map[uint32]int{}
 	for n := range code.rows {
@@ -505,8 +504,8 @@ func (s *Sites) Before(top int) report.Table {
 	return t
 }
 
-func (s *Sites) reuses(r *ranking.Row) (list []*profile.Reuse) {
-	if s.By == ranking.Object {
+func (s *Sites) reuses(r *attribution.Row) (list []*profile.Reuse) {
+	if s.By == attribution.Object {
 		return []*profile.Reuse{&s.Profile.Sites.Data[r.Object].Reuse}
 	}
 	for _, i := range r.Sites {
@@ -516,12 +515,12 @@ func (s *Sites) reuses(r *ranking.Row) (list []*profile.Reuse) {
 }
 
 // place names a row in a few words.
-func (s *Sites) place(r *ranking.Row) string {
+func (s *Sites) place(r *attribution.Row) string {
 	name := r.Function
 	if s.Name != nil {
 		name = s.Name(name)
 	}
-	if s.By == ranking.Object {
+	if s.By == attribution.Object {
 		name = strings.TrimSpace(objectName(&s.Profile.Sites.Data[r.Object]) + " " + name)
 	}
 	if name == "" && len(r.Sites) > 0 {
@@ -530,7 +529,7 @@ func (s *Sites) place(r *ranking.Row) string {
 	if r.Line != 0 {
 		name += " " + r.File + ":" + strconv.FormatUint(uint64(r.Line), 10)
 	}
-	if s.By == ranking.Site {
+	if s.By == attribution.Site {
 		c := &s.Profile.Sites.Code[r.Sites[0]]
 		name += " " + c.Kind.String()
 		if c.Variable != "" {
@@ -542,7 +541,7 @@ func (s *Sites) place(r *ranking.Row) string {
 
 // Estimated says of which levels the sites' misses are estimates that an analysis
 // could count, and how.
-func Estimated(levels []ranking.Attribution) (list []string) {
+func Estimated(levels []attribution.Attribution) (list []string) {
 	for i := range levels {
 		l := &levels[i]
 		if l.Countable == "" || l.Level.Misses == 0 {

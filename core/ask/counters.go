@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/tally"
 )
 
 // ByflFormat stands where a profile has its trace's format, for a result of Byfl.
@@ -27,20 +27,20 @@ profile with counters (analyze --analyses locality,counters); or a result of Byf
 (.byfl).`,
 	Example: "  stackglass counters app.sgt --by function --sort flops\n  stackglass counters app.sgp --format json\n  stackglass counters a.out.byfl --by function",
 	Args: []Arg{
-		{Name: "by", Default: string(tally.Program), Words: []string{"program", "function", "block"}, Help: "what to sum up by: program, function or block"},
+		{Name: "by", Default: string(answers.ByProgram), Words: []string{"program", "function", "block"}, Help: "what to sum up by: program, function or block"},
 		{Name: "sort", Help: "the `COLUMN` to sort functions or blocks by, as csv names it; numbers fall (default: bytes)"},
 	},
 	Needs: needs(analysis.Locality | analysis.Counters),
 	Whole: true,
 	Check: func(q Question) error {
-		by, column := tally.By(q.Text("by")), q.Text("sort")
+		by, column := answers.CountersBy(q.Text("by")), q.Text("sort")
 		if column == "" {
 			return nil
 		}
-		if by == tally.Program {
+		if by == answers.ByProgram {
 			return &Error{"--sort " + column + ": the program's counters have an order of their own; sort functions or blocks, with --by function or --by block"}
 		}
-		t := tally.Of(&profile.Counters{}, by, "")
+		t := answers.CountersOf(&profile.Counters{}, by, "")
 		return sortable(&t, column)
 	},
 	Missing: func(p *profile.Profile) string {
@@ -57,16 +57,16 @@ profile with counters (analyze --analyses locality,counters); or a result of Byf
 		if d.Input = r.Facts(0); p.Input.Header.Format == ByflFormat {
 			d.Input = d.Input[:2] // a result of Byfl has no references
 		} else {
-			d.Warnings = tally.Missing(p)
+			d.Warnings = answers.NotCounted(p)
 		}
-		by, column := tally.By(q.Text("by")), q.Text("sort")
-		if by == tally.Program {
-			d.Tables = tally.Tables(p)
+		by, column := answers.CountersBy(q.Text("by")), q.Text("sort")
+		if by == answers.ByProgram {
+			d.Tables = answers.CounterTables(p)
 			return nil
 		}
-		t := tally.Of(p.Counters, by, column)
+		t := answers.CountersOf(p.Counters, by, column)
 		if q.Brief {
-			t = tally.Narrow(t, column)
+			t = answers.NarrowCounters(t, column)
 			t.Title += " (all columns: --format csv)"
 		}
 		d.Tables = []report.Table{t}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -45,7 +45,7 @@ has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`,
 	Machine: UsualCaches,
 	Usual:   []string{"L1=32KiB,8"},
 	Args: []Arg{
-		{Name: "by", Default: string(ranking.Line), Words: []string{"site", "line", "function", "object"}, Help: "what to sum up by: site, line, function or object"},
+		{Name: "by", Default: string(attribution.Line), Words: []string{"site", "line", "function", "object"}, Help: "what to sum up by: site, line, function or object"},
 		top("show the first `N` rows"),
 		{Name: "share", Default: "90%", Help: "show as many rows as make this share of the first level's misses"},
 		{Name: "sort", Help: "the `COLUMN` to sort rows by, as csv names it; numbers fall (default: misses of the first level)"},
@@ -87,7 +87,7 @@ func shareOf(q Question) (share float64, err error) {
 const mostRows = 100
 
 func (r *Run) sites(q Question, d *report.Document) error {
-	by := ranking.By(q.Text("by"))
+	by := attribution.By(q.Text("by"))
 	s, doubts, err := r.Attributed(q, by)
 	if err != nil {
 		return err
@@ -124,8 +124,8 @@ func (r *Run) sites(q Question, d *report.Document) error {
 
 // Attributed says whose the misses of the hierarchy in question are. The strings are
 // warnings.
-func (r *Run) Attributed(q Question, by ranking.By) (*answers.Sites, []string, error) {
-	ranker, ok := ranking.New(r.Profile)
+func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []string, error) {
+	ranker, ok := attribution.New(r.Profile)
 	if !ok {
 		return nil, nil, r.noSites()
 	}
@@ -133,7 +133,7 @@ func (r *Run) Attributed(q Question, by ranking.By) (*answers.Sites, []string, e
 	if err != nil {
 		return nil, nil, r.aboutUsual(q, err)
 	}
-	if by == ranking.Object && r.Profile.Sites.Data == nil {
+	if by == attribution.Object && r.Profile.Sites.Data == nil {
 		return nil, nil, r.cannot("--by object: the trace names no data; compile the program with \"stackglass cc -- clang …\"")
 	}
 	s := &answers.Sites{Profile: r.Profile, Ranker: ranker, Levels: levels, By: by, Name: r.Readable, Source: r.Source}

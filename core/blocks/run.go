@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// Run is a program with what a run of it did: what package analysis/blocks leaves in a
+// Run is a program with what a run of it did: what package analysis/branches leaves in a
 // profile. Its program has no objects, threads and paths; its sites are numbered as in
 // the profile's.
 type Run struct {

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/stackglass/stackglass/core/blocks/work"
+	"github.com/stackglass/stackglass/core/blocks/opclass"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -33,7 +33,7 @@ func NewWork(p *trace.Program) *Work {
 		several          bool
 	}
 	w := &Work{program: p, once: make([]profile.Counts, len(p.Blocks)), untold: make([]uint32, len(p.Blocks)), opsAt: make([]int32, 0, len(p.Blocks)+1)}
-	known, numbers := map[opKey]work.Instruction{}, map[string]int32{}
+	known, numbers := map[opKey]opclass.Instruction{}, map[string]int32{}
 	for b := range p.Blocks {
 		k := &p.Blocks[b]
 		w.opsAt = append(w.opsAt, int32(len(w.ops)))
@@ -41,7 +41,7 @@ func NewWork(p *trace.Program) *Work {
 			key := opKey{op.Opcode, op.Type, len(k.Successors) > 1 && op.Opcode == "br"}
 			does, ok := known[key]
 			if !ok {
-				does = work.Of(key.opcode, key.datatype, key.several)
+				does = opclass.Of(key.opcode, key.datatype, key.several)
 				known[key] = does
 			}
 			for _, add := range does.Adds {

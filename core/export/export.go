@@ -7,8 +7,8 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
-	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -20,8 +20,8 @@ type Export struct {
 	Warnings []string // about everything that is written
 
 	asked  *Question // nil where nobody asked about a hierarchy
-	ranker *ranking.Ranker
-	levels []ranking.Attribution // whose the misses of each level are
+	ranker *attribution.Ranker
+	levels []attribution.Attribution // whose the misses of each level are
 }
 
 // Question is what was asked about a hierarchy, and the answer.
@@ -34,7 +34,7 @@ type Question struct {
 // is for the user.
 func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	x := &Export{Run: run, Title: title, Warnings: slices.Clone(run.Warnings)}
-	x.ranker, _ = ranking.New(run.Profile)
+	x.ranker, _ = attribution.New(run.Profile)
 	if len(h.Levels) == 0 || len(run.Profile.Locality) == 0 {
 		return x, nil
 	}
@@ -127,8 +127,8 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table) {
 		add(q, asIs)
 	case "sites":
 		if x.asked != nil {
-			add(q.With("by", string(ranking.Site)), asIs)
-			add(q.With("by", string(ranking.Object)), func(string) string { return "objects" })
+			add(q.With("by", string(attribution.Site)), asIs)
+			add(q.With("by", string(attribution.Object)), func(string) string { return "objects" })
 		}
 	case "counters":
 		add(q, func(key string) string {
@@ -158,10 +158,10 @@ const reportedPlaces = 25
 func (x *Export) HTML() []byte {
 	r := &Report{Title: x.Title, Facts: x.Facts(), Warnings: x.Warnings, Profile: x.Run.Profile, Asked: x.asked}
 	for _, p := range []struct {
-		by    ranking.By
+		by    attribution.By
 		title string
-	}{{ranking.Line, "Lines of source, those first that miss most in the first level"}, {ranking.Object, "Data, the same"}} {
-		if len(x.levels) == 0 || p.by == ranking.Object && len(x.Run.Profile.Sites.Data) == 0 {
+	}{{attribution.Line, "Lines of source, those first that miss most in the first level"}, {attribution.Object, "Data, the same"}} {
+		if len(x.levels) == 0 || p.by == attribution.Object && len(x.Run.Profile.Sites.Data) == 0 {
 			continue
 		}
 		s := answers.Sites{Profile: x.Run.Profile, Ranker: x.ranker, Levels: x.levels, By: p.by, Name: x.Run.Readable}

@@ -8,7 +8,6 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -194,8 +193,8 @@ func (p *page) counters(of *profile.Profile) {
 	if of.Counters == nil {
 		return
 	}
-	p.tables(tally.Tables(of))
-	p.tables([]report.Table{tally.Narrow(tally.Of(of.Counters, tally.Function, ""), "")})
+	p.tables(answers.CounterTables(of))
+	p.tables([]report.Table{answers.NarrowCounters(answers.CountersOf(of.Counters, answers.ByFunction, ""), "")})
 }
 
 // mostRows is the most rows of a table that can be long; whoever needs all has

@@ -6,15 +6,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/ranking"
 )
 
 // Places is what a sheet is made of.
 type Places struct {
 	Command string           // what was traced
 	Profile *profile.Profile // with sites
-	Levels  []ranking.Attribution
+	Levels  []attribution.Attribution
 	Name    func(symbol string) string // makes a function's name readable; nil leaves it
 	Notes   []string                   // what is doubtful
 }
@@ -28,10 +28,10 @@ func NewSheet(of *Places) *Sheet {
 	for i := range p.Sites.Code {
 		s.Entries[i] = entryOf(&p.Sites.Code[i], of.Name)
 	}
-	code, elsewhere := p.Sites.Code, ranking.RestName(levels)
+	code, elsewhere := p.Sites.Code, attribution.RestName(levels)
 	s.count(Event{"accesses", "count", "line accesses"}, func(i int) uint64 { return code[i].Reuse.Accesses() }, elsewhere, 0)
 	s.count(Event{"references", "count", "references"}, func(i int) uint64 { return code[i].References() }, elsewhere, 0)
-	none := ranking.Rest(levels)
+	none := attribution.Rest(levels)
 	for i := range levels {
 		misses, rest := whole(levels[i].Sites, none.Misses[i])
 		name := levels[i].Level.Cache.Name

@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -50,13 +50,13 @@ func drawSites(t *rapid.T) *profile.Profile {
 func TestSheetsAddUpToTheRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSites(t)
-		level := ranking.Attribution{Level: levelOf("L1"), Rest: rapid.Float64Range(0, 100).Draw(t, "rest")}
+		level := attribution.Attribution{Level: levelOf("L1"), Rest: rapid.Float64Range(0, 100).Draw(t, "rest")}
 		misses := level.Rest
 		for range p.Sites.Code {
 			level.Sites = append(level.Sites, rapid.Float64Range(0, 1<<40).Draw(t, "misses"))
 			misses += level.Sites[len(level.Sites)-1]
 		}
-		s := NewSheet(&Places{Profile: p, Levels: []ranking.Attribution{level, level}, Name: strings.ToUpper})
+		s := NewSheet(&Places{Profile: p, Levels: []attribution.Attribution{level, level}, Name: strings.ToUpper})
 		counts, cold := p.Locality[0].Histogram(trace.AllKinds)
 		var distance uint64
 		for d, n := range counts.All() {
@@ -86,7 +86,7 @@ func TestSheetOfOneSite(t *testing.T) {
 	p := &profile.Profile{Locality: []profile.Locality{{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 2}}}},
 		Sites: &profile.Sites{LineBytes: 64, Code: []profile.Site{{Number: 7, Reuse: profile.Reuse{Cold: 2}}}}}
 	p.Sites.Code[0].Strides[profile.IrregularStride] = 2
-	s := NewSheet(&Places{Profile: p, Levels: []ranking.Attribution{
+	s := NewSheet(&Places{Profile: p, Levels: []attribution.Attribution{
 		{Level: levelOf("L 1"), Sites: []float64{1.5}, Rest: 1}, {Level: levelOf("L-1"), Sites: []float64{2}}}})
 	if got := fmt.Sprintf("%s %d %s %d", s.Entries[0].Name(), s.Entries[0].Counts, s.Entries[1].Name(), s.Entries[1].Counts); got != "site 7 [2 2 2 2 2 0] (of no site: conflicts in sets) [0 0 1 0 0 0]" {
 		t.Error(got)

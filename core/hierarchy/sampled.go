@@ -13,7 +13,7 @@ const (
 	Sampled            Method = "sampled"
 	SampledSDCM        Method = "sampled-sdcm"
 	SampledIndependent Method = "sampled-independent"
-	WindowedSDCM       Method = "windowed-sdcm" // from some executions of each block (package multicore/windows)
+	WindowedSDCM       Method = "windowed-sdcm" // from some executions of each block (package multicore/blocksample)
 )
 
 // estimated reports whether a profile's distances are estimates. Where whole stretches

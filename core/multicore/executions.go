@@ -1,19 +1,19 @@
 package multicore
 
 import (
-	"github.com/stackglass/stackglass/core/multicore/printed"
+	"github.com/stackglass/stackglass/core/papers/sasmm"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Printed are the options of package printed that stand for o, whose Division is ByRegion
-// or AsPrinted. [Mimic] reads what [printed.Shared] makes of them, or, if they are Apart,
-// [printed.Private]: the traces that the paper gives private caches, in which each core has
+// Printed are the options of package sasmm that stand for o, whose Division is ByRegion
+// or AsPrinted. [Mimic] reads what [sasmm.Shared] makes of them, or, if they are Apart,
+// [sasmm.Private]: the traces that the paper gives private caches, in which each core has
 // its own order of blocks. There executions take the place of iterations: chunks are of them, and dynamic
 // deals them out in turn, for all take equally long.
-func (o *Options) Printed() printed.Options {
-	p := printed.Options{Cores: o.Cores, PerRegion: o.Division == ByRegion, Order: o.Order, Shared: o.Private.Shared}
+func (o *Options) Printed() sasmm.Options {
+	p := sasmm.Options{Cores: o.Cores, PerRegion: o.Division == ByRegion, Order: o.Order, Shared: o.Private.Shared}
 	for _, r := range o.Private.Ranges {
-		p.Ranges = append(p.Ranges, printed.Range(r))
+		p.Ranges = append(p.Ranges, sasmm.Range(r))
 	}
 	if s := o.Schedule; s != nil {
 		p.Chunk, p.Guided = s.Chunk, s.Kind == Guided
@@ -26,9 +26,9 @@ func (o *Options) Printed() printed.Options {
 
 // divided makes a reader whose rows are those of executions that are divided.
 func divided(r trace.Reader, o Options) (*Reader, error) {
-	mimic := printed.Shared
+	mimic := sasmm.Shared
 	if o.Apart {
-		mimic = printed.Private
+		mimic = sasmm.Private
 	}
 	p, err := mimic(r, o.Printed())
 	if err != nil {
@@ -50,7 +50,7 @@ func (m *Reader) nextDivided(b *trace.Batch) error {
 
 // Blocks tells how often each block ran in the run with one thread, where executions are
 // divided; else it is nil. Ask at the end.
-func (m *Reader) Blocks() []printed.Count {
+func (m *Reader) Blocks() []sasmm.Count {
 	if m.executions == nil {
 		return nil
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stackglass/stackglass/core/multicore/interleave"
-	"github.com/stackglass/stackglass/core/multicore/printed"
+	"github.com/stackglass/stackglass/core/interleave"
+	"github.com/stackglass/stackglass/core/papers/sasmm"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -23,8 +23,8 @@ func TestPrintedOptions(t *testing.T) {
 	} {
 		o := Options{Cores: 5, Division: ByRegion, Schedule: c.schedule, Order: interleave.Order{Seed: 3},
 			Private: Private{Shared: []bool{true}, Ranges: []Range{{1, 2}, {5, 7}}}}
-		want := printed.Options{Cores: 5, PerRegion: true, Chunk: c.chunk, Guided: c.guided, Order: o.Order,
-			Shared: []bool{true}, Ranges: []printed.Range{{Low: 1, High: 2}, {Low: 5, High: 7}}}
+		want := sasmm.Options{Cores: 5, PerRegion: true, Chunk: c.chunk, Guided: c.guided, Order: o.Order,
+			Shared: []bool{true}, Ranges: []sasmm.Range{{Low: 1, High: 2}, {Low: 5, High: 7}}}
 		if got := o.Printed(); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
@@ -35,7 +35,7 @@ func TestPrintedOptions(t *testing.T) {
 	}
 }
 
-// TestExecutions: by executions, Mimic reads what package printed makes.
+// TestExecutions: by executions, Mimic reads what package sasmm makes.
 func TestExecutions(t *testing.T) {
 	// main forks, for { body }, joins, twice; body loads a[i] and stores what is its own.
 	p := &trace.Program{

@@ -3,9 +3,9 @@ package multicore
 import (
 	"io"
 
-	"github.com/stackglass/stackglass/core/multicore/interleave"
-	"github.com/stackglass/stackglass/core/multicore/printed"
+	"github.com/stackglass/stackglass/core/interleave"
 	"github.com/stackglass/stackglass/core/multicore/tape"
+	"github.com/stackglass/stackglass/core/papers/sasmm"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -52,8 +52,8 @@ type Reader struct {
 
 	survey
 
-	executions *printed.Reader // that are divided; nil: iterations are
-	ofCores    []uint64        // references of cores, by executions
+	executions *sasmm.Reader // that are divided; nil: iterations are
+	ofCores    []uint64      // references of cores, by executions
 }
 
 // Mimic makes a reader of what o.Cores cores would do of the trace that r gives, which is
@@ -147,7 +147,7 @@ func (m *Reader) Header() trace.Header {
 
 // Next fills b as [trace.Reader] says. ErrNoBlocks, ErrThreads, [tape.ErrFull] and errors
 // of the store are final, as those of the trace are. Where executions are divided there are
-// those of [printed.Reader] instead.
+// those of [sasmm.Reader] instead.
 func (m *Reader) Next(b *trace.Batch) error {
 	if m.executions != nil {
 		return m.nextDivided(b)

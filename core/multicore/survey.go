@@ -3,7 +3,7 @@ package multicore
 import (
 	"slices"
 
-	"github.com/stackglass/stackglass/core/multicore/interleave"
+	"github.com/stackglass/stackglass/core/interleave"
 	"github.com/stackglass/stackglass/core/trace"
 )
 

@@ -104,7 +104,7 @@ import (
 //	coml  line sharing: number, then of each object, offset, lines, owners, moves,
 //	      ping-pongs, apart, two sites and two threads
 //	comx  why there is no COMM: a number of Absence
-//	segb  the calls of threads, as package analysis/blocks draws them
+//	segb  the calls of threads, as package analysis/branches draws them
 //	segp  the samplers, as package analysis/sample draws them
 //	segk  what is kept of sampled lines, as package analysis/sample draws it
 //	segf  where stacks lie that are not in memory, as package stack draws it

@@ -251,7 +251,7 @@ type Segment struct {
 	// package analysis/communication; nil where it was not analysed.
 	Communication []byte
 	// Blocks are the calls that have not returned, in the form of package
-	// analysis/blocks; nil where they were not analysed.
+	// analysis/branches; nil where they were not analysed.
 	Blocks []byte
 	// Sample is the state of samplers, in the form of package analysis/sample; nil
 	// where every access was analysed. Kept is that of analyses of the lines of a

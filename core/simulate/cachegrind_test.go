@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/open"
 )
 
 // TestCachegrind compares with Valgrind's own simulation of a program that its

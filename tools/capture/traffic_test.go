@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/trace/open"
 )
 
 // TestTrafficOfProgram: what goes between the threads of a real program, through

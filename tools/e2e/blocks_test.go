@@ -10,7 +10,7 @@ import (
 // modulePath is LLVM IR of a demo.
 func modulePath(t *testing.T) string {
 	t.Helper()
-	path, err := filepath.Abs("../../core/compute/testdata/matmul-naive.ll")
+	path, err := filepath.Abs("../../core/costmodel/testdata/matmul-naive.ll")
 	if err != nil {
 		t.Fatal(err)
 	}

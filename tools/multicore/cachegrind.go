@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
-	"github.com/stackglass/stackglass/core/multicore/validate"
+	"github.com/stackglass/stackglass/core/oracle/validate"
 )
 
 // cachegrind runs a program under it, with so many threads.

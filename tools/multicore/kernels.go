@@ -12,7 +12,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/multicore/predict"
-	"github.com/stackglass/stackglass/core/multicore/printed"
+	"github.com/stackglass/stackglass/core/papers/sasmm"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/tools/capture"
@@ -166,10 +166,10 @@ func printedThreads(path string, perRegion, shared bool) predict.Source {
 		if err != nil {
 			return nil, err
 		}
-		options := printed.Options{Cores: o.Cores, PerRegion: perRegion, Order: o.Order}
+		options := sasmm.Options{Cores: o.Cores, PerRegion: perRegion, Order: o.Order}
 		if shared {
-			return printed.Shared(r, options)
+			return sasmm.Shared(r, options)
 		}
-		return printed.Private(r, options)
+		return sasmm.Private(r, options)
 	}
 }

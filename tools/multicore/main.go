@@ -4,7 +4,7 @@
 //	multicore [-o PAGE] [-kernels NAMES] [-cachegrind=false]
 //
 // It compiles the OpenMP programs in kernels so that they trace themselves, at -O0 and
-// -O2, and runs each with 1, 2, 4, 8 and 16 threads, several times if runs may differ. Package core/multicore/validate says
+// -O2, and runs each with 1, 2, 4, 8 and 16 threads, several times if runs may differ. Package core/oracle/validate says
 // what is compared with what. Cachegrind runs the same programs, compiled without tracing.
 package main
 
@@ -19,7 +19,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/multicore/predict"
-	"github.com/stackglass/stackglass/core/multicore/validate"
+	"github.com/stackglass/stackglass/core/oracle/validate"
 	"github.com/stackglass/stackglass/core/trace"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/multicore/predict"
-	"github.com/stackglass/stackglass/core/multicore/validate"
+	"github.com/stackglass/stackglass/core/oracle/validate"
 	"github.com/stackglass/stackglass/core/trace"
 )
 

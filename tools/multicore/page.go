@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/stackglass/stackglass/core/multicore"
-	"github.com/stackglass/stackglass/core/multicore/validate"
+	"github.com/stackglass/stackglass/core/oracle/validate"
 )
 
 const intro = `# How accurate predictions of many cores are
@@ -18,7 +18,7 @@ An OpenMP program was run with one thread, and with 1, 2, 4, 8 and 16. From the 
 it was predicted what the threads of the others do to caches, and simulated what they did:
 their own references, one of each thread in turn between barriers. Both go through the
 same simulated caches, kept coherent by MESI, so that the difference is that of the
-division of work. Package core/multicore/validate says more.
+division of work. Package core/oracle/validate says more.
 
 Differences are in percentage points of a hit rate. L1 is private, and its rate the mean
 over the cores' caches, in which all weigh the same; L2 is shared by all, and its rate the
@@ -52,7 +52,7 @@ in the same places: nothing is placed at random, so that the same variables shar
 With another layout rates are others, in the prediction as in the run.
 
 Work is divided by iterations, as OpenMP does, or as the paper divides executions of
-blocks (package core/multicore/printed): as printed, or counted within each region. There
+blocks (package core/papers/sasmm): as printed, or counted within each region. There
 L1 is that of the traces of Algorithm 1, whose caches do not know of each other, and L2
 that of Algorithm 2.
 

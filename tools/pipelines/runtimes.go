@@ -14,11 +14,11 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
-	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/costmodel"
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/tools/capture"
 )
 
@@ -137,7 +137,7 @@ func (k *kernelBuild) predict(o *outcome) error {
 	if err != nil {
 		return err
 	}
-	models, err := compute.Open(encoded, "sizes.ll", k.module)
+	models, err := costmodel.Open(encoded, "sizes.ll", k.module)
 	if err != nil {
 		return err
 	}

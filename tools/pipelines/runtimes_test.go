@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/tools/capture"
 )
@@ -211,7 +211,7 @@ func TestBothLoadsWaitForTheLine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := compute.Open(run.Encode(), "", nil)
+		m, err := costmodel.Open(run.Encode(), "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/blocks/scaling"
-	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace/sgt"
@@ -94,7 +94,7 @@ func compareScaled(w io.Writer, machine string) error {
 			if err != nil {
 				return err
 			}
-			models, err := compute.OpenPredicted(predicted.Profile, source, text)
+			models, err := costmodel.OpenPredicted(predicted.Profile, source, text)
 			if err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func compareScaled(w io.Writer, machine string) error {
 				if err != nil {
 					return err
 				}
-				if models, err = compute.Open(of.Encode(), source, text); err != nil {
+				if models, err = costmodel.Open(of.Encode(), source, text); err != nil {
 					return err
 				}
 				same := cyclesOf(models, p, k.function)
@@ -152,7 +152,7 @@ func tracedRun(program string, n int64) (*profile.Profile, error) {
 }
 
 // cyclesOf is what a function takes on a core, in all its calls.
-func cyclesOf(m *compute.Models, p *pipeline.Processor, function string) float64 {
+func cyclesOf(m *costmodel.Models, p *pipeline.Processor, function string) float64 {
 	m.Use(p)
 	t := m.Answer(answers.ModelQuestion{}).Table("functions")
 	for _, row := range t.Rows {

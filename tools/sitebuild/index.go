@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/site"
 	"github.com/stackglass/stackglass/site/policy"
 )

@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
@@ -57,7 +57,7 @@ func BenchmarkSnapshot(b *testing.B) {
 // BenchmarkCode ranks a hundred thousand places, and sorts them anew.
 func BenchmarkCode(b *testing.B) {
 	p := manySites(100_000)
-	ranker, _ := ranking.New(p)
+	ranker, _ := attribution.New(p)
 	levels, _, err := ranker.Attribute(hierarchy.Presets()[0])
 	if err != nil {
 		b.Fatal(err)

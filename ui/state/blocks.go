@@ -8,7 +8,6 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/tally"
 )
 
 // Blocks are what the compute-node models say, as the view Blocks and runtime shows it.
@@ -59,7 +58,7 @@ func picked(t report.Table, keys ...string) report.Table {
 			columns = append(columns, at)
 		}
 	}
-	return tally.Pick(t, columns...)
+	return answers.PickColumns(t, columns...)
 }
 
 // blockWords are those of models: numbers that need not be whole have few digits.

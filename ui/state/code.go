@@ -7,21 +7,21 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Code is who makes the misses of a hierarchy: the places in the code, or the
-// data structures, of a profile, as package ranking attributes them.
+// data structures, of a profile, as package attribution attributes them.
 type Code struct {
 	Sites  *profile.Sites
 	By     CodeBy
-	Levels []ranking.Attribution
+	Levels []attribution.Attribution
 
-	ranker *ranking.Ranker
-	rows   []ranking.Row
+	ranker *attribution.Ranker
+	rows   []attribution.Row
 	most   [MaxLevels]*mostOf // by level, made when first asked for
 	names  []string           // of rows, the same
 	first  map[int]int        // rows by what identifies them: see id
@@ -30,7 +30,7 @@ type Code struct {
 
 // NewCode sums up whose the misses of levels are. r is the ranker of a profile
 // with these sites.
-func NewCode(s *profile.Sites, r *ranking.Ranker, by CodeBy, levels []ranking.Attribution) *Code {
+func NewCode(s *profile.Sites, r *attribution.Ranker, by CodeBy, levels []attribution.Attribution) *Code {
 	c := &Code{Sites: s, By: by, Levels: levels, ranker: r, rows: r.Rows(levels, by.ranking(), 0), first: map[int]int{}}
 	for i := range c.rows {
 		c.first[c.id(i)] = i
@@ -47,9 +47,9 @@ func (c *Code) id(row int) int {
 }
 
 // Ranker is that of the view's profile; nil where it tells no sites.
-func (v *View) Ranker() *ranking.Ranker {
+func (v *View) Ranker() *attribution.Ranker {
 	if v.ranker == nil {
-		v.ranker, _ = ranking.New(v.Profile)
+		v.ranker, _ = attribution.New(v.Profile)
 	}
 	return v.ranker
 }
@@ -130,7 +130,7 @@ func (c *Code) MostWords(level int) string {
 // unknown reports whether misses are of no place because the profile does not say of
 // which.
 func (c *Code) unknown() bool {
-	return slices.ContainsFunc(c.Levels, func(l ranking.Attribution) bool { return l.Rest > 0 && l.RestUnknown })
+	return slices.ContainsFunc(c.Levels, func(l attribution.Attribution) bool { return l.Rest > 0 && l.RestUnknown })
 }
 
 // coherence is the number of coherence misses of a place in a level.

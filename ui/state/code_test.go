@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/trace"
 	"pgregory.net/rapid"
 )
@@ -194,7 +194,7 @@ func drawSites(t *rapid.T) *profile.Profile {
 func TestLinesAreTheNaiveOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSites(t)
-		ranker, ok := ranking.New(p)
+		ranker, ok := attribution.New(p)
 		if !ok {
 			t.Fatal("no ranker")
 		}

@@ -1,6 +1,6 @@
 package state
 
-import "github.com/stackglass/stackglass/core/ranking"
+import "github.com/stackglass/stackglass/core/attribution"
 
 // CodeBy is what misses in the code are summed up by.
 type CodeBy string
@@ -39,10 +39,10 @@ func codeByOf(text string) CodeBy {
 	return ByLine
 }
 
-// ranking is what package ranking calls it.
-func (b CodeBy) ranking() ranking.By {
+// ranking is what package attribution calls it.
+func (b CodeBy) ranking() attribution.By {
 	if b == ByLine {
-		return ranking.Line
+		return attribution.Line
 	}
-	return ranking.By(b)
+	return attribution.By(b)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -290,13 +289,13 @@ func doubtOf(text string) string {
 
 // CountersBy are the counters of both, joined by name: of the program, of
 // functions, or of blocks.
-func (c *Comparison) CountersBy(by tally.By, sort string) *Table {
+func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
 	a, b := c.A.Profile.Counters, c.B.Profile.Counters
-	if by == tally.Program {
-		joined := report.Join(tally.Pick(tally.Sums(a), 2, 1), tally.Pick(tally.Sums(b), 2, 1), report.Key{Columns: []string{"name"}, Counts: true})
+	if by == answers.ByProgram {
+		joined := report.Join(answers.PickColumns(answers.CounterSums(a), 2, 1), answers.PickColumns(answers.CounterSums(b), 2, 1), report.Key{Columns: []string{"name"}, Counts: true})
 		return newComparedTable(joined, "counters", words)
 	}
-	joined := answers.Join([]report.Table{tally.Of(a, by, "")}, []report.Table{tally.Of(b, by, "")})[0]
+	joined := answers.Join([]report.Table{answers.CountersOf(a, by, "")}, []report.Table{answers.CountersOf(b, by, "")})[0]
 	t := sortedJoin(joined.Joined, joined.Key, words, "bytes", sort, "bytes", "flops", "integer_ops", "conditional_branches")
 	t.Doubt = doubtOf(joined.Doubt)
 	return t
@@ -395,7 +394,7 @@ func sortedJoin(joined *report.Joined, key string, style report.Words, cell, by 
 			}
 		}
 	}
-	t := newReportTable(tally.Pick(whole, columns...), whole, by, style)
+	t := newReportTable(answers.PickColumns(whole, columns...), whole, by, style)
 	t.Schema = compareSchema
 	return t
 }

@@ -3,9 +3,9 @@ package state
 import (
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/tally"
 )
 
 // countersSchema names the JSON of counters, as the command does.
@@ -22,13 +22,13 @@ var predictedWords = report.Words{Count: Exact, Real: func(x float64) string { r
 
 // CounterTables are the tables of a profile's counters, by their keys, in order:
 // the program's, or the one of functions or blocks.
-func CounterTables(p *profile.Profile, by tally.By, sort string) (keys []string, tables map[string]*Table) {
+func CounterTables(p *profile.Profile, by answers.CountersBy, sort string) (keys []string, tables map[string]*Table) {
 	tables = map[string]*Table{}
-	if by == tally.Program {
-		for _, whole := range tally.Tables(p) {
+	if by == answers.ByProgram {
+		for _, whole := range answers.CounterTables(p) {
 			shown := whole
 			if whole.Key == "counters" || whole.Key == "ratios" { // people read the names only
-				shown = tally.Pick(whole, 2, 1)
+				shown = answers.PickColumns(whole, 2, 1)
 			}
 			keys = append(keys, whole.Key)
 			tables[whole.Key] = newCounterTable(shown, whole, "")
@@ -38,9 +38,9 @@ func CounterTables(p *profile.Profile, by tally.By, sort string) (keys []string,
 	if sort == "" {
 		sort = "bytes"
 	}
-	whole := tally.Of(p.Counters, by, sort)
+	whole := answers.CountersOf(p.Counters, by, sort)
 	keys = append(keys, whole.Key)
-	tables[whole.Key] = newCounterTable(tally.Narrow(whole, sort), whole, sort)
+	tables[whole.Key] = newCounterTable(answers.NarrowCounters(whole, sort), whole, sort)
 	return keys, tables
 }
 
@@ -119,7 +119,7 @@ func CounterDefinitions(p *profile.Profile) *Table {
 // MissingCounters says in sentences what a profile's counters leave out, and
 // why.
 func MissingCounters(p *profile.Profile) (list []string) {
-	for _, m := range tally.Missing(p) {
+	for _, m := range answers.NotCounted(p) {
 		list = append(list, upper(m)+".")
 	}
 	return list

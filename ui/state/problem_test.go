@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/open"
 )
 
 // The words are made of an error's text: they must follow what it says.

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
-	"github.com/stackglass/stackglass/core/tally"
 )
 
 // Screen is what the URL's hash says: which analysis, which view of it, and
@@ -25,15 +25,15 @@ type Screen struct {
 	// Beside is a hierarchy that was kept beside the one in question; without
 	// levels: none.
 	Beside    hierarchy.Hierarchy
-	Cell      Cell     // sets × ways that are picked
-	Conflicts bool     // the map of these shows conflict misses
-	Log2Lines []int    // capacities of the view over time; nil: the default ones
-	Table     string   // the chart whose table is open; "": none
-	Page      int      // of that table, from 0
-	By        tally.By // what counters are summed up by; "": the program
-	Sort      string   // the column that they, or places in the code, are sorted by; "": the default one
-	Place     CodeBy   // what misses in the code are summed up by; "": lines
-	Picked    int      // the place that is picked, from 1; 0: none
+	Cell      Cell               // sets × ways that are picked
+	Conflicts bool               // the map of these shows conflict misses
+	Log2Lines []int              // capacities of the view over time; nil: the default ones
+	Table     string             // the chart whose table is open; "": none
+	Page      int                // of that table, from 0
+	By        answers.CountersBy // what counters are summed up by; "": the program
+	Sort      string             // the column that they, or places in the code, are sorted by; "": the default one
+	Place     CodeBy             // what misses in the code are summed up by; "": lines
+	Picked    int                // the place that is picked, from 1; 0: none
 
 	Stack       Stack  // of which threads' curves are shown; "": private
 	OwnBytes    uint64 // size of a cache for each thread; 0: that of the first level
@@ -165,7 +165,7 @@ func ParseScreen(hash string) Screen {
 		case "table":
 			s.Table = safeKey(value)
 		case "by":
-			if by := tally.By(value); by == tally.Function || by == tally.Block {
+			if by := answers.CountersBy(value); by == answers.ByFunction || by == answers.ByBlock {
 				s.By = by
 			}
 		case "sort":
@@ -330,8 +330,8 @@ func (s Screen) SummedIn(by CodeBy) Screen {
 
 // Summed gives the screen with counters summed up by something else, in its own
 // order.
-func (s Screen) Summed(by tally.By) Screen {
-	if by == tally.Program {
+func (s Screen) Summed(by answers.CountersBy) Screen {
+	if by == answers.ByProgram {
 		by = ""
 	}
 	s.By, s.Sort, s.Table, s.Page = by, "", "", 0

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 	"github.com/stackglass/stackglass/workers"
 	"pgregory.net/rapid"
@@ -61,7 +61,7 @@ func multiplied(t *testing.T, n uint64, spec analysis.Spec) *profile.Profile {
 
 func TestCounterTables(t *testing.T) {
 	p := multiplied(t, 6, analysis.Spec{Analyses: analysis.Locality | analysis.Counters})
-	for _, by := range []tally.By{tally.Program, tally.Function, tally.Block} {
+	for _, by := range []answers.CountersBy{answers.ByProgram, answers.ByFunction, answers.ByBlock} {
 		keys, tables := CounterTables(p, by, "")
 		if len(keys) == 0 || len(keys) != len(tables) {
 			t.Fatalf("by %s: %q", by, keys)
@@ -73,7 +73,7 @@ func TestCounterTables(t *testing.T) {
 					t.Errorf("%s: row %q, want %d cells", key, row, len(table.Columns))
 				}
 			}
-			if by != tally.Program && table.Sort != "bytes" || !strings.HasPrefix(table.CSV(), table.Source.Columns[0].Key+",") {
+			if by != answers.ByProgram && table.Sort != "bytes" || !strings.HasPrefix(table.CSV(), table.Source.Columns[0].Key+",") {
 				t.Errorf("%s: sorted by %q, and its CSV begins %.40q", key, table.Sort, table.CSV())
 			}
 			var document map[string]any
@@ -82,7 +82,7 @@ func TestCounterTables(t *testing.T) {
 			}
 		}
 	}
-	_, tables := CounterTables(p, tally.Program, "")
+	_, tables := CounterTables(p, answers.ByProgram, "")
 	ratios := map[string]string{}
 	for i := range tables["ratios"].Rows {
 		row := tables["ratios"].Row(i)
@@ -469,7 +469,7 @@ func TestScreenSurvivesTheURL(t *testing.T) {
 	full := Screen{
 		Open: "t12ab-2", Tab: TabLocality, LineBytes: 128, Preset: "i7-4770K",
 		Levels:    []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64, SharedBy: hierarchy.AllCores}},
-		Log2Lines: []int{4, 9}, Table: "curve", Page: 3, By: tally.Block, Sort: "integer_ops",
+		Log2Lines: []int{4, 9}, Table: "curve", Page: 3, By: answers.ByBlock, Sort: "integer_ops",
 		Memory: hierarchy.Memory{LatencyCycles: 235.5, BytesPerCycle: 7.25}, ClockGHz: 3.5, Cell: Cell{6, 8}, Conflicts: true,
 		Beside: hierarchy.Hierarchy{Name: "opteron", Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 65536, Ways: 2, LineBytes: 64, LatencyCycles: 3,
 			Hashed: true, SharedBy: 4, Inclusion: hierarchy.Exclusive, Replacement: hierarchy.Random, Write: hierarchy.WriteThroughAround}}},

@@ -3,9 +3,9 @@ package state
 import (
 	"sort"
 
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -18,7 +18,7 @@ type View struct {
 	Lines     uint64 // distinct lines: the footprint
 
 	asker         *hierarchy.CoreAsker // made when it is first asked
-	ranker        *ranking.Ranker      // the same
+	ranker        *attribution.Ranker  // the same
 	communication *Communication       // the same
 	threads       *Threads             // the same
 }

@@ -16,9 +16,9 @@ import (
 	"strings"
 	"syscall/js"
 
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/wasm/file"
 	"github.com/stackglass/stackglass/wasm/idb"

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/open"
 )
 
 // reader is the analysis worker's side: packed bytes of source go to the

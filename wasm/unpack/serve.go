@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/open"
 )
 
 // errBroken is what a decoder gets where the file could not be read on.

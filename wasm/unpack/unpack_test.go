@@ -14,10 +14,10 @@ import (
 
 	klauspost "github.com/klauspost/compress/zstd"
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/open/xz"
+	"github.com/stackglass/stackglass/core/open/zstd"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/open"
-	"github.com/stackglass/stackglass/core/trace/open/xz"
-	"github.com/stackglass/stackglass/core/trace/open/zstd"
 	ulikunitz "github.com/ulikunitz/xz"
 	"pgregory.net/rapid"
 )

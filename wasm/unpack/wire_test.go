@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/open"
 )
 
 // The test binary is also the unpackers' program.

@@ -8,7 +8,7 @@ import (
 	"syscall/js"
 	"time"
 
-	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/workers/web"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/answers/loopcount"
-	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
 	"github.com/stackglass/stackglass/core/multicore/predict"
@@ -32,7 +32,7 @@ func All(open OpenTrace) map[string]func(workers.Subject) (workers.Answerer, err
 }
 
 func models(s workers.Subject) (workers.Answerer, error) {
-	m, err := compute.Open(s.Profile, s.Name, s.Module)
+	m, err := costmodel.Open(s.Profile, s.Name, s.Module)
 	return func(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
 		words, err := answers.ReadModelQuestion(q.Words)
 		if err == nil {

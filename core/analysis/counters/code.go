@@ -1,7 +1,7 @@
 package counters
 
 import (
-	"github.com/stackglass/stackglass/core/blocks/work"
+	"github.com/stackglass/stackglass/core/blocks/opclass"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -11,7 +11,7 @@ import (
 type code struct {
 	program    *trace.Program
 	blocks     [][]opCount // instructions of each block
-	kinds      []work.Instruction
+	kinds      []opclass.Instruction
 	kindOf     map[opKey]uint32
 	byRow      []bool   // by site: its references are counted row by row
 	functionOf []uint32 // by site: 1 + its function, 0 for none
@@ -69,7 +69,7 @@ func (c *code) opsOf(b *trace.Block) []opCount {
 		if !known {
 			kind = uint32(len(c.kinds))
 			c.kindOf[key] = kind
-			c.kinds = append(c.kinds, work.Of(op.Opcode, op.Type, key.several))
+			c.kinds = append(c.kinds, opclass.Of(op.Opcode, op.Type, key.several))
 		}
 		list = append(list, opCount{kind, op.Count})
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/analysis/sites"
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -238,7 +238,7 @@ func TestKeptIsUnbiased(t *testing.T) {
 func TestKeptRanksAddUp(t *testing.T) {
 	for seed := range uint64(5) {
 		p := run(t, everythingOf(t, "space=0.1", seed), &threadReader{all: threadRows(seed, 20000), step: 900})
-		r, ok := ranking.New(p)
+		r, ok := attribution.New(p)
 		if !ok {
 			t.Fatal("no sites")
 		}

@@ -8,7 +8,7 @@
 //   - how often each stack distance occurs, in bins: cold, and four bins to a
 //     power of two (profile.SiteBin). The bins of all sites add up to the
 //     histogram, exactly. So a site's misses in a fully associative LRU cache
-//     are exact for every capacity at the edge of a bin; package ranking
+//     are exact for every capacity at the edge of a bin; package attribution
 //     estimates those between.
 //   - the strides: what each reference's address is off the one before, of the
 //     same site in the same thread. Zero; unit, the next bytes up or down; the

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/loops/misses"
 	"github.com/stackglass/stackglass/core/loops/outline"
-	"github.com/stackglass/stackglass/core/loops/sma"
+	"github.com/stackglass/stackglass/core/papers/sma"
 	"github.com/stackglass/stackglass/core/report"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/blocks"
-	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 	"pgregory.net/rapid"
@@ -180,7 +180,7 @@ func TestNests(t *testing.T) {
 				t.Fatalf("site %+v, want %+v", x, y)
 			}
 		}
-		if _, err := compute.OpenPredicted(out.Profile, "", nil); err != nil {
+		if _, err := costmodel.OpenPredicted(out.Profile, "", nil); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -6,7 +6,7 @@
 // block runs. Here
 //
 //  1. each small run's threads are mimicked (package predict), and every execution of each
-//     block is looked at, on the stacks that the caches of a level have (package windows);
+//     block is looked at, on the stacks that the caches of a level have (package blocksample);
 //  2. of each stack, laws of how often blocks run and refer to memory are found (package
 //     blocks/scaling), as if it were a program by itself, so that a core has what is its own;
 //  3. P(BB_i) is what the laws say at the larger input. P(D|BB_i) is that of the largest
@@ -31,8 +31,8 @@ import (
 	"github.com/stackglass/stackglass/core/blocks/memory"
 	"github.com/stackglass/stackglass/core/blocks/scaling"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/multicore/blocksample"
 	"github.com/stackglass/stackglass/core/multicore/predict"
-	"github.com/stackglass/stackglass/core/multicore/windows"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -45,7 +45,7 @@ type Input struct {
 
 // Ask makes a question one whose results tell what is needed here.
 func Ask(q predict.Question) predict.Question {
-	q.Windows, q.Profiles = []predict.Windows{{Looked: windows.All, Weights: windows.Counted}}, true
+	q.Windows, q.Profiles = []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}}, true
 	q.Stacks, q.Keep, q.Processor = false, 0, nil
 	return q
 }

@@ -4,7 +4,7 @@ import (
 	"io"
 
 	"github.com/stackglass/stackglass/core/answers"
-	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -29,14 +29,14 @@ func (t threadsOf) Unwrap() Threads { return t.Threads }
 // pass.
 func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Closer, error), goOn func() bool, give func(*answers.Reply)) {
 	if words.Processor == DefaultProcessor {
-		words.Processor = compute.DefaultProcessor
+		words.Processor = costmodel.DefaultProcessor
 	}
 	tell := func(reply *answers.Reply, err error) {
 		if err != nil {
 			reply.More, reply.Problem = false, err.Error()
 		}
 		if words.Processor != "" {
-			reply.Tables = append(reply.Tables, compute.Processors(words.Processor))
+			reply.Tables = append(reply.Tables, costmodel.Processors(words.Processor))
 		}
 		give(reply)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore"
-	"github.com/stackglass/stackglass/core/multicore/windows"
+	"github.com/stackglass/stackglass/core/multicore/blocksample"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -51,7 +51,7 @@ func (p *pass) beginApart() error {
 	if kinds := trace.DataKinds &^ (1 << trace.Fetch); p.windowed == nil {
 		threads.Select(kinds)
 	} else {
-		threads.Select(kinds | windows.Kinds)
+		threads.Select(kinds | blocksample.Kinds)
 	}
 	if front == 0 {
 		return nil

@@ -6,11 +6,11 @@ import (
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/interleave"
 	"github.com/stackglass/stackglass/core/multicore"
-	"github.com/stackglass/stackglass/core/multicore/interleave"
-	"github.com/stackglass/stackglass/core/multicore/windows"
+	"github.com/stackglass/stackglass/core/multicore/blocksample"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
@@ -120,7 +120,7 @@ func (p *pass) Select(kinds trace.Kinds) {
 		kinds |= timedKinds
 	}
 	if p.windowed != nil {
-		kinds |= windows.Kinds
+		kinds |= blocksample.Kinds
 	}
 	p.threads.Select(kinds)
 }
@@ -231,7 +231,7 @@ func (p *pass) result() (Result, error) {
 	}
 	r.Warnings = p.q.Hierarchy.SizeDoubts()
 	if p.q.Processor != nil {
-		_, assumed := compute.CompleteLatencies(p.q.Hierarchy, p.q.Processor)
+		_, assumed := costmodel.CompleteLatencies(p.q.Hierarchy, p.q.Processor)
 		r.Warnings = append(r.Warnings, assumed...)
 	}
 	if p.own != nil && p.own.levels > 0 {

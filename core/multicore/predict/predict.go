@@ -15,7 +15,7 @@
 //     [Question.Sample]: all stacks of many cores take ten times as long as the rest. [Question.Keep] keeps a
 //     whole profile of the threads, for everything else that profiles answer.
 //     [Question.Windows] is the paper's statistical method: SDCM from windows of each
-//     block, with intervals (package windows).
+//     block, with intervals (package blocksample).
 //  4. Where a processor is named and the trace tells instructions, blocks are given what
 //     they take on it (package pipeline) with loads at the latency of where the simulation
 //     found their lines. Times of a core are visits × cycles; see time.go for what cores
@@ -40,9 +40,9 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/interleave"
 	"github.com/stackglass/stackglass/core/multicore"
-	"github.com/stackglass/stackglass/core/multicore/interleave"
-	"github.com/stackglass/stackglass/core/multicore/windows"
+	"github.com/stackglass/stackglass/core/multicore/blocksample"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/simulate"
@@ -59,7 +59,7 @@ type Question struct {
 	Processor *pipeline.Processor // whose time is wanted; nil: no times
 	Stacks    bool                // SDCM's answer is wanted, too
 	Sample    analysis.Sampling   // that the stacks are estimated from, as a few lines; nil: from all accesses
-	Windows   []Windows           // SDCM's answers from windows are wanted, too
+	Windows   []WindowSampling    // SDCM's answers from windows are wanted, too
 	Profiles  bool                // and so are the profiles that the first of Windows gives blocks
 	// Keep is the number of cores of which a profile is kept, 0 for none; Spec says what is
 	// analysed for it: line sizes, cores and domains are those of the hierarchy.
@@ -310,14 +310,14 @@ func (r *Run) Progress() Progress {
 type Result struct {
 	Cores      int
 	References uint64
-	ByCore     []uint64           // References, of each core
-	Idle       int                // cores that made none
-	Levels     []Level            // simulated, first level first
-	Modelled   []Level            // the same levels by SDCM; nil: it was not asked for
-	Stacks     [][]*windows.Stack // by level, of Question.Profiles: see [windows.Collector.Result]
-	Windowed   [][]Level          // the same by SDCM from windows, for each of Question.Windows
-	Time       *Time              // nil: not asked for, or see Untimed
-	Untimed    string             // why there is no time, in a sentence; ""
+	ByCore     []uint64               // References, of each core
+	Idle       int                    // cores that made none
+	Levels     []Level                // simulated, first level first
+	Modelled   []Level                // the same levels by SDCM; nil: it was not asked for
+	Stacks     [][]*blocksample.Stack // by level, of Question.Profiles: see [blocksample.Collector.Result]
+	Windowed   [][]Level              // the same by SDCM from windows, for each of Question.Windows
+	Time       *Time                  // nil: not asked for, or see Untimed
+	Untimed    string                 // why there is no time, in a sentence; ""
 	Warnings   []hierarchy.Warning
 	Profile    *profile.Profile  // nil but of Question.Keep cores
 	Report     *multicore.Report // how the run was divided; nil: the threads do not tell

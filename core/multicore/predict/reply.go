@@ -10,9 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/interleave"
 	"github.com/stackglass/stackglass/core/multicore"
-	"github.com/stackglass/stackglass/core/multicore/interleave"
-	"github.com/stackglass/stackglass/core/multicore/windows"
+	"github.com/stackglass/stackglass/core/multicore/blocksample"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -76,7 +76,7 @@ func (q *Question) model(text string, seed uint64) error {
 		if err != nil {
 			return err
 		}
-		q.Windows = []Windows{w}
+		q.Windows = []WindowSampling{w}
 	case found || !q.Stacks && kind != "none":
 		return &trace.OptionError{Option: "sdcm", Got: text, Want: "sample, all, windows or none"}
 	}
@@ -85,8 +85,8 @@ func (q *Question) model(text string, seed uint64) error {
 
 // ParseWindows reads how windows are chosen, as in rate=0.05,least=100,weights=printed, any
 // of which may be left out. The error is a *trace.OptionError.
-func ParseWindows(text string, seed uint64) (w Windows, err error) {
-	w = Windows{Seed: seed, Weights: windows.Counted}
+func ParseWindows(text string, seed uint64) (w WindowSampling, err error) {
+	w = WindowSampling{Seed: seed, Weights: blocksample.Counted}
 	if text == "" {
 		return w, nil
 	}
@@ -99,10 +99,10 @@ func ParseWindows(text string, seed uint64) (w Windows, err error) {
 			}
 		case "least":
 			if w.Looked.Least, err = strconv.Atoi(value); err != nil || w.Looked.Least == 0 {
-				return w, &trace.OptionError{Option: "least", Got: value, Want: "2 to " + strconv.Itoa(windows.MostLeast) + " windows of each block"}
+				return w, &trace.OptionError{Option: "least", Got: value, Want: "2 to " + strconv.Itoa(blocksample.MostLeast) + " windows of each block"}
 			}
 		case "weights":
-			w.Weights, err = windows.ParseWeighting(value)
+			w.Weights, err = blocksample.ParseWeighting(value)
 		default:
 			return w, &trace.OptionError{Option: "sdcm", Got: "windows," + text, Want: "windows, with rate=, least= and weights= behind commas, as in windows,rate=0.05,least=100"}
 		}
@@ -123,7 +123,7 @@ func ParseWindows(text string, seed uint64) (w Windows, err error) {
 }
 
 // String says how windows are chosen.
-func (w *Windows) String() string {
+func (w *WindowSampling) String() string {
 	l := w.Looked.WithDefaults()
 	return strconv.FormatFloat(100*l.Rate, 'g', 3, 64) + " % of the executions of each block, " + strconv.Itoa(l.Least) + " at least, seed " +
 		strconv.FormatUint(w.Seed, 10) + ", weights " + w.Weights.String()

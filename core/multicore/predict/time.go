@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/stackglass/stackglass/core/blocks/memory"
-	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -306,7 +306,7 @@ func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 // latencies are E(λ) of each site, 0 where they are not known.
 func (t *timed) latencies(q *Question) []float64 {
 	list, hits := make([]float64, t.sites), make([]float64, t.levels)
-	h, _ := compute.CompleteLatencies(q.Hierarchy, q.Processor)
+	h, _ := costmodel.CompleteLatencies(q.Hierarchy, q.Processor)
 	for site, of := range t.served {
 		var all, upto uint64
 		for _, n := range of {

@@ -5,23 +5,23 @@ import (
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore"
-	"github.com/stackglass/stackglass/core/multicore/printed"
-	"github.com/stackglass/stackglass/core/multicore/windows"
+	"github.com/stackglass/stackglass/core/multicore/blocksample"
+	"github.com/stackglass/stackglass/core/papers/sasmm"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Windows is the statistical method of PPT-SASMM (§3.4 to §3.6; package windows): SDCM asked
+// WindowSampling is the statistical method of PPT-SASMM (§3.4 to §3.6; package blocksample): SDCM asked
 // about profiles of some executions of each block, weighted by how much blocks count. Stacks
 // know no coherence there. Where executions of blocks are divided, those of private caches
 // see each core's own order (Algorithm 1), and others the common one (Algorithm 2).
-type Windows struct {
-	Looked  windows.Looked
-	Weights windows.Weighting
+type WindowSampling struct {
+	Looked  blocksample.Looked
+	Weights blocksample.Weighting
 	Seed    uint64 // of the windows that are looked at
 }
 
 // Check tells what is wrong with the numbers. The error is a *trace.OptionError.
-func (w *Windows) Check() error { return w.Looked.Check() }
+func (w *WindowSampling) Check() error { return w.Looked.Check() }
 
 // Looked is what a level's estimate rests on.
 type Looked struct {
@@ -36,13 +36,13 @@ type Looked struct {
 type stacksOf struct {
 	lineBytes uint32
 	cores     uint32 // that share a cache; 0: all do
-	seen      []*windows.Collector
+	seen      []*blocksample.Collector
 }
 
 // windowed looks at windows in a pass.
 type windowed struct {
 	stacks []*stacksOf
-	asked  []Windows // those of the question; and where whole stacks see two orders, all of them
+	asked  []WindowSampling // those of the question; and where whole stacks see two orders, all of them
 }
 
 // sharers are the cores that share a cache of a level, 0 for all.
@@ -57,7 +57,7 @@ func sharers(c *hierarchy.Cache, cores int) uint32 {
 func (p *pass) newWindowed() error {
 	asked := p.q.Windows
 	if p.q.Stacks && p.divided() {
-		asked = append(slices.Clip(asked), Windows{Looked: windows.All, Weights: windows.Counted})
+		asked = append(slices.Clip(asked), WindowSampling{Looked: blocksample.All, Weights: blocksample.Counted})
 	}
 	if len(asked) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (p *pass) newWindowed() error {
 			if p.isApart(c) {
 				from = func() *trace.Program { return p.own.threads.Header().Program }
 			}
-			seen, err := windows.New(windows.Options{LineBytes: c.LineBytes, Seed: w.Seed, Looked: w.Looked, SharedBy: s.cores}, from)
+			seen, err := blocksample.New(blocksample.Options{LineBytes: c.LineBytes, Seed: w.Seed, Looked: w.Looked, SharedBy: s.cores}, from)
 			if err != nil {
 				return err
 			}
@@ -115,8 +115,8 @@ func (p *pass) answer(r *Result) error {
 	if p.windowed == nil {
 		return nil
 	}
-	var counts []printed.Count
-	if t, ok := bare(p.threads).(interface{ Blocks() []printed.Count }); ok {
+	var counts []sasmm.Count
+	if t, ok := bare(p.threads).(interface{ Blocks() []sasmm.Count }); ok {
 		counts = t.Blocks()
 	}
 	for i, w := range p.windowed.asked {
@@ -129,11 +129,11 @@ func (p *pass) answer(r *Result) error {
 			if i == 0 && !whole && p.q.Profiles {
 				r.Stacks = append(r.Stacks, stacks)
 			}
-			blocks := windows.BlocksOf(stacks)
+			blocks := blocksample.BlocksOf(stacks)
 			if counts != nil {
-				blocks = windows.Blocks(counts, stacks...)
+				blocks = blocksample.Blocks(counts, stacks...)
 			}
-			e, err := windows.Of(stacks, r.Levels[k].Caches, blocks, w.Weights, c)
+			e, err := blocksample.Of(stacks, r.Levels[k].Caches, blocks, w.Weights, c)
 			if err != nil {
 				return err
 			}
@@ -151,10 +151,10 @@ func (p *pass) answer(r *Result) error {
 			l.Global, l.Local = rate(l.Misses, r.Levels[0].Accesses), rate(l.Misses, l.Accesses)
 			low, high := e.Global.Bounds()
 			l.Low, l.High, l.Bounded = min(low, l.Global), max(high, l.Global), true
-			l.Off = windows.Interval95 * e.Global.Off
+			l.Off = blocksample.Interval95 * e.Global.Off
 			switch { // behind others a mean is of what these let through
 			case k == 0:
-				l.Mean, l.MeanOff, l.Averaged = e.Mean.HitRate, windows.Interval95*e.Mean.Off, true
+				l.Mean, l.MeanOff, l.Averaged = e.Mean.HitRate, blocksample.Interval95*e.Mean.Off, true
 			case l.Caches == 1:
 				l.Mean, l.Averaged = l.Local, true
 			}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/blocksample"
 	"github.com/stackglass/stackglass/core/multicore/predict"
-	"github.com/stackglass/stackglass/core/multicore/windows"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
@@ -16,7 +16,7 @@ import (
 // All windows, weighted as they were counted, are the trace: where no line is lost to other
 // cores, SDCM says of them what it says of whole stacks.
 func TestAllWindows(t *testing.T) {
-	q := predict.Question{Cores: []int{1, 3, 4}, Stacks: true, Windows: []predict.Windows{{Looked: windows.All, Weights: windows.Counted}, {Weights: windows.Corrected, Seed: 5}},
+	q := predict.Question{Cores: []int{1, 3, 4}, Stacks: true, Windows: []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}, {Weights: blocksample.Corrected, Seed: 5}},
 		Hierarchy: caches("L1=512,4", "L2=1KiB,full", "L3=4KiB,8,shared=2", "L4=64KiB,16,shared=all")}
 	for _, r := range run(t, q, new(source).open(100, 3000)) {
 		if len(r.Windowed) != 2 {
@@ -73,7 +73,7 @@ func TestWindowsOfExecutions(t *testing.T) {
 	for _, division := range []multicore.Division{multicore.ByRegion, multicore.AsPrinted} {
 		opened = 0
 		o := multicore.Options{Division: division}
-		r := run(t, predict.Question{Cores: []int{3}, Options: o, Hierarchy: h, Stacks: true, Windows: []predict.Windows{{Looked: windows.All, Weights: windows.Counted}, {Looked: windows.All, Weights: windows.Printed}}}, open)[0]
+		r := run(t, predict.Question{Cores: []int{3}, Options: o, Hierarchy: h, Stacks: true, Windows: []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}, {Looked: blocksample.All, Weights: blocksample.Printed}}}, open)[0]
 		if opened != 2 {
 			t.Errorf("%s: read %d times, want once for each order", division, opened)
 		}

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	"github.com/stackglass/stackglass/core/analysis/blocks"
+	"github.com/stackglass/stackglass/core/analysis/branches"
 	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/tools/beam/files"
@@ -97,7 +97,7 @@ func (f *analyse) segments(ctx context.Context, t *opened, task *Task) (made []S
 	for {
 		from := time.Now()
 		whole, late, err := f.step(ctx, s, begun)
-		if refused := new(blocks.TornError); errors.As(err, &refused) {
+		if refused := new(branches.TornError); errors.As(err, &refused) {
 			return []Segment{{Trace: task.Trace, Identity: t.identity, Number: task.Number, Alone: refused.Error()}}, nil, nil
 		}
 		if err != nil {

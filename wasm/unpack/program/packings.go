@@ -1,9 +1,9 @@
 package main
 
 import (
-	"github.com/stackglass/stackglass/core/trace/open"
-	"github.com/stackglass/stackglass/core/trace/open/xz"
-	"github.com/stackglass/stackglass/core/trace/open/zstd"
+	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/open/xz"
+	"github.com/stackglass/stackglass/core/open/zstd"
 )
 
 // packings are those of unpack.Names.

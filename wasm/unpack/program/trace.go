@@ -7,8 +7,8 @@ import (
 	"io"
 	"syscall/js"
 
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/wasm/file"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	flow "github.com/stackglass/stackglass/core/analysis/blocks"
+	"github.com/stackglass/stackglass/core/analysis/branches"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/ir"
@@ -35,7 +35,7 @@ type blockOptions struct {
 
 	windows bool
 	seed    uint64
-	sampled *flow.Windows // nil: there are none
+	sampled *branches.WindowSampler // nil: there are none
 }
 
 // blockTables are what --by takes.
@@ -119,7 +119,7 @@ func (a *app) runBlocks(r *reading, o *blockOptions, name string) error {
 			return usagef("--windows: executions are sampled while a trace is read; give the trace, without --probabilities")
 		}
 		r.besides = func(program func() *trace.Program) func(*trace.Batch) error {
-			o.sampled = flow.NewWindows(analysis.DefaultLineBytes, o.seed, program)
+			o.sampled = branches.NewWindowSampler(analysis.DefaultLineBytes, o.seed, program)
 			return o.sampled.Consume
 		}
 	}
@@ -138,7 +138,7 @@ func (a *app) runBlocks(r *reading, o *blockOptions, name string) error {
 			}
 		}
 	}
-	b := branches{name: in.Name, program: run.Program, run: run}
+	b := branchWeights{name: in.Name, program: run.Program, run: run}
 	if run.Profile != nil {
 		b.run, b.weights = nil, run.Profile.Weights
 	}
@@ -207,7 +207,7 @@ func (a *app) moduleBlocks(r *reading, o *blockOptions, in *pass.Input) error {
 	for _, s := range m.Skipped {
 		d.Warnings = append(d.Warnings, in.Name+": left out: "+s.What+": "+s.Why)
 	}
-	found, err := a.solve(o, &branches{name: in.Name, program: m.Program, weights: m.Weights}, d)
+	found, err := a.solve(o, &branchWeights{name: in.Name, program: m.Program, weights: m.Weights}, d)
 	if found == nil || err != nil {
 		return err
 	}
@@ -226,8 +226,8 @@ type moduleError struct {
 func (e *moduleError) Error() string { return e.file + ": " + e.err.Error() }
 func (e *moduleError) Unwrap() error { return e.err }
 
-// branches are those of a program, with what is known of them.
-type branches struct {
+// branchWeights is a program and how often its branches were taken.
+type branchWeights struct {
 	name    string // of the file
 	program *trace.Program
 	run     *blocks.Run // nil: it has not run
@@ -235,7 +235,7 @@ type branches struct {
 }
 
 // system gives the branches of a program their weights.
-func (b *branches) system(prof bool) (*blocks.System, error) {
+func (b *branchWeights) system(prof bool) (*blocks.System, error) {
 	switch {
 	case b.run != nil:
 		return blocks.FromEdges(b.program, b.run.Edges)
@@ -246,7 +246,7 @@ func (b *branches) system(prof bool) (*blocks.System, error) {
 }
 
 // solve gives the counts, and notes doubts; or it prints a template, and gives nil.
-func (a *app) solve(o *blockOptions, b *branches, d *report.Document) (*answers.Blocks, error) {
+func (a *app) solve(o *blockOptions, b *branchWeights, d *report.Document) (*answers.Blocks, error) {
 	if o.prof && !slices.ContainsFunc(b.weights, func(w []uint64) bool { return w != nil }) {
 		return nil, usagef("--prof: ", b.name, " has no weights of a compiler's profile; compile with -fprofile-use, or leave the option out")
 	}
@@ -282,7 +282,7 @@ func (a *app) solve(o *blockOptions, b *branches, d *report.Document) (*answers.
 }
 
 // about says where the numbers of a template come from.
-func (b *branches) about(o *blockOptions) string {
+func (b *branchWeights) about(o *blockOptions) string {
 	switch {
 	case o.probabilities != "":
 		return "The branches of " + b.name + ", as " + o.probabilities + " has them"
@@ -295,7 +295,7 @@ func (b *branches) about(o *blockOptions) string {
 }
 
 // weigh takes weights from the user's file, and says where the program begins.
-func (o *blockOptions) weigh(s *blocks.System, b *branches) error {
+func (o *blockOptions) weigh(s *blocks.System, b *branchWeights) error {
 	if b.run == nil {
 		if err := o.enter(s, b.program); err != nil {
 			return err

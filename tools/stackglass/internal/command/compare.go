@@ -13,11 +13,10 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -173,16 +172,16 @@ func (c *comparing) check(cmd *cobra.Command) (err error) {
 		}
 	}
 	if c.by == "" {
-		c.by = map[string]string{"counters": string(tally.Program), "sites": string(ranking.Line)}[c.on]
+		c.by = map[string]string{"counters": string(answers.ByProgram), "sites": string(attribution.Line)}[c.on]
 	}
 	if c.on == "counters" && cmd.Flags().Changed("line") {
 		return usagef("--line: counters are of no line size; leave it out")
 	}
 	switch c.on {
 	case "counters":
-		return checkSorting(tally.By(c.by), "")
+		return checkSorting(answers.CountersBy(c.by), "")
 	case "sites":
-		if !slices.Contains(ranking.Bys(), ranking.By(c.by)) {
+		if !slices.Contains(attribution.Bys(), attribution.By(c.by)) {
 			return usagef("--by ", strconv.Quote(c.by), ", want line, site, function or object")
 		}
 		if c.unasked = c.caches == nil && c.named == ""; c.unasked {
@@ -387,7 +386,7 @@ func (c *comparing) sites(l, _ *answerable) ([]report.Table, []string, error) {
 		q.Machine = c.h
 	}
 	q.Machine.Threads = c.h.Threads
-	s, doubts, err := l.run(c.r).Attributed(q, ranking.By(c.by))
+	s, doubts, err := l.run(c.r).Attributed(q, attribution.By(c.by))
 	if err != nil {
 		return nil, nil, usage(err)
 	}
@@ -415,10 +414,10 @@ func (c *comparing) windows(l, other *answerable) ([]report.Table, []string, err
 func (c *comparing) counters(l, _ *answerable) ([]report.Table, []string, error) {
 	var missing []string
 	if !l.fromByfl() {
-		missing = tally.Missing(l.Profile)
+		missing = answers.NotCounted(l.Profile)
 	}
-	if by := tally.By(c.by); by != tally.Program {
-		return []report.Table{tally.Of(l.Profile.Counters, by, "")}, missing, nil
+	if by := answers.CountersBy(c.by); by != answers.ByProgram {
+		return []report.Table{answers.CountersOf(l.Profile.Counters, by, "")}, missing, nil
 	}
-	return tally.Tables(l.Profile), missing, nil
+	return answers.CounterTables(l.Profile), missing, nil
 }

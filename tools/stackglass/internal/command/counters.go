@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/byfl"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
@@ -84,18 +84,18 @@ func (a *app) loadByfl(r *reading, in *pass.Input) (*answerable, error) {
 func (l *answerable) fromByfl() bool { return l.Profile.Input.Header.Format == ask.ByflFormat }
 
 // checkSorting refuses what --by and --sort do not take.
-func checkSorting(by tally.By, column string) error {
+func checkSorting(by answers.CountersBy, column string) error {
 	switch by {
-	case tally.Program:
+	case answers.ByProgram:
 		if column != "" {
 			return usagef("--sort ", column, ": the program's counters have an order of their own; sort functions or blocks, with --by function or --by block")
 		}
 		return nil
-	case tally.Function, tally.Block:
+	case answers.ByFunction, answers.ByBlock:
 	default:
 		return usagef("--by ", strconv.Quote(string(by)), ", want program, function or block")
 	}
-	t := tally.Of(&profile.Counters{}, by, "")
+	t := answers.CountersOf(&profile.Counters{}, by, "")
 	if column == "" || t.Index(column) >= 0 {
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
@@ -87,8 +87,8 @@ func TestCountersSays(t *testing.T) {
 
 // A trace's rows, whatever they are, sort by every column.
 func TestEveryColumnSorts(t *testing.T) {
-	for _, by := range []tally.By{tally.Function, tally.Block} {
-		table := tally.Of(&profile.Counters{}, by, "")
+	for _, by := range []answers.CountersBy{answers.ByFunction, answers.ByBlock} {
+		table := answers.CountersOf(&profile.Counters{}, by, "")
 		for _, column := range table.Columns {
 			got := stackglass("counters", "testdata/multiply.sgp", "--by", string(by), "--sort", column.Key, "--format", "csv")
 			if got.code != 0 || strings.Count(got.stdout, "\n") < 3 {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/multicore/larger"
 	"github.com/stackglass/stackglass/core/multicore/predict"
-	"github.com/stackglass/stackglass/core/multicore/validate"
+	"github.com/stackglass/stackglass/core/oracle/validate"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"

@@ -19,15 +19,14 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/answers/loopcount"
 	"github.com/stackglass/stackglass/core/ask"
-	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
-	"github.com/stackglass/stackglass/core/tally"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 	"github.com/stackglass/stackglass/ui/state"
 )
@@ -433,14 +432,14 @@ func (p *paged) counters() {
 		return
 	}
 	d := p.command("counters")
-	keys, tables := state.CounterTables(p.view.Profile, tally.Program, "")
+	keys, tables := state.CounterTables(p.view.Profile, answers.ByProgram, "")
 	for _, key := range keys {
 		if key == "counters" {
 			counted := slices.DeleteFunc(rows(d, key), func(row map[string]any) bool { return row["counter"] == "unique_bytes" }) // which the page counts if asked
 			p.sameCSV(key, tables[key].CSV(), counted, map[string]string{"counter": "counter", "count": "count"})
 		}
 	}
-	for _, by := range []tally.By{tally.Function, tally.Block} {
+	for _, by := range []answers.CountersBy{answers.ByFunction, answers.ByBlock} {
 		keys, tables := state.CounterTables(p.view.Profile, by, "")
 		columns := map[string]string{}
 		for _, c := range tables[keys[0]].Source.Columns {
@@ -491,7 +490,7 @@ func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
 	if len(p.view.Profile.Blocks) == 0 {
 		return
 	}
-	m, err := compute.Open(p.view.Profile.Encode(), "", nil)
+	m, err := costmodel.Open(p.view.Profile.Encode(), "", nil)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -552,7 +551,7 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 	}
 	predicted(4) // the page asks for the chosen number first, and then for others
 	predicted(1, 2, 16)
-	options = append(options, "--cores", "1,2,4,16", "--processor", compute.DefaultProcessor)
+	options = append(options, "--cores", "1,2,4,16", "--processor", costmodel.DefaultProcessor)
 	answer := p.command("multicore", options...) // has rates and speedup
 	for _, by := range []string{"work", "cores"} {
 		maps.Copy(answer, p.command("multicore", append(options, "--by", by)...))
@@ -629,8 +628,8 @@ func (p *paged) joins(other *paged, h hierarchy.Hierarchy, options []string) {
 	on := func(what string, options ...string) map[string]any {
 		return p.command("compare", append([]string{other.file, "--on", what}, options...)...)
 	}
-	p.sameSides("counters", c.CountersBy(tally.Program, ""), rows(on("counters"), "counters"))
-	for by, table := range map[tally.By]string{tally.Function: "functions", tally.Block: "blocks"} {
+	p.sameSides("counters", c.CountersBy(answers.ByProgram, ""), rows(on("counters"), "counters"))
+	for by, table := range map[answers.CountersBy]string{answers.ByFunction: "functions", answers.ByBlock: "blocks"} {
 		p.sameSides("counters by "+string(by), c.CountersBy(by, ""), rows(on("counters", "--by", string(by)), table))
 	}
 	if p.view.Ranker() != nil && other.view.Ranker() != nil {

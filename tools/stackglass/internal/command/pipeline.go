@@ -11,7 +11,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
-	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/report"
@@ -106,14 +106,14 @@ func (a *app) runPipeline(r *reading, o *pipelineOptions, name string) error {
 		return err
 	}
 	defer in.Close()
-	var m *compute.Models
+	var m *costmodel.Models
 	var l *answerable
 	if in.IsModule {
 		text, err := io.ReadAll(in)
 		if err != nil {
 			return err
 		}
-		m, err = compute.Open(nil, in.Name, text)
+		m, err = costmodel.Open(nil, in.Name, text)
 		if err != nil {
 			return asUsage(&moduleError{in.Name, err})
 		}
@@ -138,7 +138,7 @@ func (a *app) runPipeline(r *reading, o *pipelineOptions, name string) error {
 }
 
 // open gives the models of a run, with the module that is given beside it.
-func (o *pipelineOptions) open(l *answerable) (*compute.Models, error) {
+func (o *pipelineOptions) open(l *answerable) (*costmodel.Models, error) {
 	if _, err := runOf(l); err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (o *pipelineOptions) open(l *answerable) (*compute.Models, error) {
 			return nil, usagef("--module ", o.module, ": ", reason(err))
 		}
 	}
-	m, err := compute.Open(l.Profile.Encode(), o.module, text)
+	m, err := costmodel.Open(l.Profile.Encode(), o.module, text)
 	if err != nil {
 		return nil, asUsage(&moduleError{l.name, err})
 	}
@@ -207,14 +207,14 @@ func (o *pipelineOptions) chosen() (*pipeline.Processor, error) {
 // warningOf is a note of the models as a warning, with the options that help.
 func warningOf(note string) string {
 	text := strings.TrimSuffix(note, ".")
-	if note == compute.NoHierarchy {
+	if note == costmodel.NoHierarchy {
 		text += "; add one, as in --hierarchy ryzen-9950x or --cache L1=32KiB,8,latency=4 --cache memory=latency=200"
 	}
 	return text
 }
 
 // printPipeline asks and prints.
-func (a *app) printPipeline(r *reading, o *pipelineOptions, m *compute.Models, l *answerable, q answers.ModelQuestion, threads []report.Fact, name string) error {
+func (a *app) printPipeline(r *reading, o *pipelineOptions, m *costmodel.Models, l *answerable, q answers.ModelQuestion, threads []report.Fact, name string) error {
 	reply := m.Answer(q)
 	if reply.Problem != "" {
 		return usagef("--probabilities ", o.probabilities, ": ", strings.TrimSuffix(reply.Problem, "."))

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/stackglass/stackglass/core/multicore/printed"
+	"github.com/stackglass/stackglass/core/papers/sasmm"
 	"github.com/stackglass/stackglass/core/trace/ppt"
 )
 
@@ -20,7 +20,7 @@ func (p *pptFiles) flags(f *pflag.FlagSet) {
 }
 
 // read reads those that are named.
-func (p *pptFiles) read(into *printed.Files) (err error) {
+func (p *pptFiles) read(into *sasmm.Files) (err error) {
 	text := func(flag, name string) []byte {
 		if name == "" || err != nil {
 			return nil

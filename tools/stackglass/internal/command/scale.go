@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/blocks/scaling"
-	"github.com/stackglass/stackglass/core/compute"
+	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -273,7 +273,7 @@ func (a *app) scaleLoad(r *reading, o *scaleOptions, file string) (*answerable, 
 // told is what is asked of a run, made or predicted.
 type told struct {
 	work   *answers.Blocks
-	models *compute.Models
+	models *costmodel.Models
 	levels hierarchy.Prediction
 	doubts []hierarchy.Warning
 	p      *profile.Profile
@@ -301,9 +301,9 @@ func (o *scaleOptions) tell(p *profile.Profile, predicted bool) (*told, error) {
 		}
 	}
 	if predicted {
-		t.models, err = compute.OpenPredicted(p, o.module, text)
+		t.models, err = costmodel.OpenPredicted(p, o.module, text)
 	} else {
-		t.models, err = compute.Open(p.Encode(), o.module, text)
+		t.models, err = costmodel.Open(p.Encode(), o.module, text)
 	}
 	if err != nil {
 		return nil, asUsage(err)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/profile"
-	"github.com/stackglass/stackglass/core/ranking"
 	"github.com/stackglass/stackglass/tools/internal/symbols"
 )
 
@@ -450,7 +450,7 @@ func TestTableOfOneNumber(t *testing.T) {
 	}
 	q := ask.New(ask.VerbOf("sites"))
 	q.Machine = h
-	s, _, err := ask.NewRun("m", multiplied(t, analysis.Spec{})).Attributed(q, ranking.Site)
+	s, _, err := ask.NewRun("m", multiplied(t, analysis.Spec{})).Attributed(q, attribution.Site)
 	if err != nil {
 		t.Fatal(err)
 	}

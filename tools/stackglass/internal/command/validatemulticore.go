@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/interleave"
 	"github.com/stackglass/stackglass/core/multicore"
-	"github.com/stackglass/stackglass/core/multicore/interleave"
+	"github.com/stackglass/stackglass/core/multicore/blocksample"
 	"github.com/stackglass/stackglass/core/multicore/predict"
-	"github.com/stackglass/stackglass/core/multicore/validate"
-	"github.com/stackglass/stackglass/core/multicore/windows"
+	"github.com/stackglass/stackglass/core/oracle/validate"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
@@ -114,7 +114,7 @@ func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names 
 				return err
 			}
 		}
-		addComparison(&t, &row, grind, len(q.Windows) > 0 && q.Windows[0].Weights != windows.Counted)
+		addComparison(&t, &row, grind, len(q.Windows) > 0 && q.Windows[0].Weights != blocksample.Counted)
 	}
 	d.Tables = []report.Table{withoutEmptyColumns(t)}
 	return a.print(format, d)
@@ -141,7 +141,7 @@ func (o *multicoreValidation) question(s *simulation) (q predict.Question, err e
 		if err != nil {
 			return q, usagef("--windows ", o.windows, ": ", err.Error())
 		}
-		q.Windows = []predict.Windows{w}
+		q.Windows = []predict.WindowSampling{w}
 	}
 	return q, nil
 }

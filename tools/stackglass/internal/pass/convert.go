@@ -9,11 +9,11 @@ import (
 
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/sgl"
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/csv"
 	"github.com/stackglass/stackglass/core/trace/din"
 	"github.com/stackglass/stackglass/core/trace/lackey"
-	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 

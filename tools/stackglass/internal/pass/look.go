@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io"
 
+	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/open"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 

@@ -20,11 +20,11 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
+	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/open/xz"
+	"github.com/stackglass/stackglass/core/open/zstd"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/open"
-	"github.com/stackglass/stackglass/core/trace/open/xz"
-	"github.com/stackglass/stackglass/core/trace/open/zstd"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/workers"
 )

@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/multicore"
 	"github.com/stackglass/stackglass/core/multicore/predict"
-	"github.com/stackglass/stackglass/core/multicore/printed"
+	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/papers/sasmm"
 	"github.com/stackglass/stackglass/core/trace"
-	"github.com/stackglass/stackglass/core/trace/open"
 )
 
 // PredictOptions say how to read the trace of a prediction for several cores.
@@ -24,7 +24,7 @@ type PredictOptions struct {
 	MemoryBytes uint64 // stop in good order beyond this; 0: no limit
 	Terminal    io.Writer
 	// PPT are the files beside a trace of PPT; those that are nil are done without.
-	PPT printed.Files
+	PPT sasmm.Files
 }
 
 // Predicted is what several cores would do.
@@ -138,7 +138,7 @@ func (p *prediction) ppt(rows *patient, o *multicore.Options) (trace.Reader, err
 				return nil, err
 			}
 		}
-		for _, x := range printed.Ranges(shared) {
+		for _, x := range sasmm.Ranges(shared) {
 			p.private = append(p.private, multicore.Range(x))
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/stackglass/stackglass/core/trace/open"
+	"github.com/stackglass/stackglass/core/open"
 )
 
 // Rows is a trace that is read row by row.

@@ -1,0 +1,145 @@
+package branches
+
+import (
+	"github.com/stackglass/stackglass/core/analysis/index"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// code is what the trace's tables say of the program, prepared. It grows with them.
+// Blocks have numbers from 1 on here; 0 is no block.
+type code struct {
+	program *trace.Program
+	nodes   []node
+	edges   uint32      // of all nodes
+	more    index.Table // edges of nodes with more than two, by both ends; the first to each end
+	names   map[string]uint32
+	// nameOf is the name of a function, by its number, and calls that of what a node
+	// calls; 0: none.
+	nameOf, calls []uint32
+	// firstOf is the block that a site is the first load, store or modify of, by number,
+	// 0 for none.
+	firstOf []uint32
+}
+
+// node is a block.
+type node struct {
+	first, second uint32 // what it goes on to; 0: nothing
+	edge          uint32 // its first edge
+	function      uint32
+	plain         bool // come to by an edge it needs no more than to be counted
+	enters        bool
+	returns       bool
+	lands         bool // exceptions arrive here
+	jumps         bool // longjmp arrives here
+	several       bool // it has more than two edges
+	passes        bool // it calls by the return that follows it
+	shown         bool // it has a load, a store or a modify
+}
+
+func (c *code) init() {
+	c.nodes = []node{{}}
+	c.names = map[string]uint32{}
+	c.calls = []uint32{0}
+}
+
+// learn takes in what p has more than before.
+func (c *code) learn(p *trace.Program) {
+	if p == nil {
+		return
+	}
+	c.program = p
+	for f := len(c.nameOf); f < len(p.Functions); f++ {
+		c.nameOf = append(c.nameOf, c.name(p.Functions[f].Name))
+	}
+	for n := len(c.nodes) - 1; n < len(p.Blocks); n++ {
+		c.add(uint32(n), &p.Blocks[n])
+	}
+	for s := len(c.firstOf); s < len(p.Sites); s++ {
+		first := uint32(0)
+		if n := p.Sites[s].Block + 1; c.shows(p, uint32(s)) && !c.nodes[n].shown {
+			first, c.nodes[n].shown = n, true
+		}
+		c.firstOf = append(c.firstOf, first)
+	}
+}
+
+// shows tells whether each execution of its block makes one row of a site.
+func (c *code) shows(p *trace.Program, site uint32) bool {
+	s := &p.Sites[site]
+	if s.Kind > trace.Modify || uint64(s.Block) >= uint64(len(p.Blocks)) {
+		return false
+	}
+	b := &p.Blocks[s.Block]
+	return b.Flags&trace.Synthetic == 0 && site-b.FirstSite < b.Sites
+}
+
+// name gives the number of a name; 0: no function has it.
+func (c *code) name(name string) uint32 {
+	if name == "" || name == "*" {
+		return 0
+	}
+	n, known := c.names[name]
+	if !known {
+		n = uint32(len(c.names)) + 1
+		c.names[name] = n
+	}
+	return n
+}
+
+func (c *code) add(number uint32, b *trace.Block) {
+	n := node{
+		edge: c.edges, function: b.Function, enters: b.Flags&trace.EntryBlock != 0, returns: b.Flags&trace.ReturnBlock != 0,
+		lands: b.Flags&trace.LandingPad != 0, several: len(b.Successors) > 2,
+	}
+	n.plain = !n.enters && !n.returns
+	n.jumps = b.Part > 0 && number > 0 && c.program.Blocks[number-1].Function == b.Function && setsJump(c.program.Blocks[number-1].Callee)
+	if len(b.Successors) > 0 {
+		n.first = b.Successors[0] + 1
+	}
+	if len(b.Successors) > 1 {
+		n.second = b.Successors[1] + 1
+	}
+	if n.several {
+		for i, to := range b.Successors {
+			if key := edgeKey(number+1, to+1); i > 1 {
+				if _, known := c.more.Find(key); !known && to+1 != n.first && to+1 != n.second {
+					c.more.Add(key, n.edge+uint32(i))
+				}
+			}
+		}
+	}
+	c.edges += uint32(len(b.Successors))
+	call := c.name(b.Callee)
+	n.passes = call != 0 && !n.returns && len(b.Successors) == 1 && uint64(b.Successors[0]) < uint64(len(c.program.Blocks)) && c.program.Blocks[b.Successors[0]].Part == 0
+	c.calls = append(c.calls, call)
+	c.nodes = append(c.nodes, n)
+}
+
+// setsJump tells the functions that return once more when somebody jumps to where they
+// were called.
+func setsJump(callee string) bool {
+	switch callee {
+	case "setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "swapcontext", "vfork":
+		return true
+	}
+	return false
+}
+
+func edgeKey(from, to uint32) uint64 { return uint64(from)<<32 | uint64(to) }
+
+// follows gives the edge from one node to another.
+func (c *code) follows(from, to uint32) (edge uint32, found bool) {
+	n := &c.nodes[from]
+	switch {
+	case to == n.first:
+		return n.edge, true
+	case to == n.second:
+		return n.edge + 1, true
+	case n.several:
+		return c.more.Find(edgeKey(from, to))
+	}
+	return 0, false
+}
+
+// function is the function that a node belongs to.
+func (c *code) function(n uint32) uint32 { return c.nodes[n].function }

@@ -1,0 +1,240 @@
+package branches
+
+import "github.com/stackglass/stackglass/core/trace"
+
+// thread is where a thread is. Blocks are by their numbers in code.
+type thread struct {
+	number uint32
+	at     uint32   // the latest block of the topmost invocation; 0: there is none
+	stack  []uint32 // those of the invocations below
+
+	// returned is the block that was come to last, if that returned; else 0. before is
+	// the one before, of the same invocation; 0: none. reached tells that it is not known,
+	// because the segment begins between.
+	returned, before uint32
+	reached          bool
+
+	// Of segments: nothing was come to yet; the bottommost invocation is one from before
+	// the segment; and what that went on with.
+	fresh, based bool
+	reaches      []reach
+}
+
+// reach is a block of an invocation from before the segment, which has left its own.
+type reach struct {
+	block uint32 // 0: none, at the beginning
+	then  uint32 // the first block of a function that was come to directly behind; 0: none
+}
+
+// counts are those of the edges, and of blocks by their numbers in code.
+type counts struct {
+	taken         []uint64
+	left, resumed []uint64
+	callee        []uint32 // by caller: 1 + the function that it called first; 0: none
+	made          []uint64 // and how often it did
+	otherAt       map[call]int
+	other         []uint64 // calls of others
+}
+
+// call is a caller with the function that it called.
+type call struct{ caller, function uint32 }
+
+func (c *counts) grow(nodes int, edges uint32) {
+	c.taken = extend(c.taken, int(edges))
+	c.left, c.resumed, c.made, c.callee = extend(c.left, nodes), extend(c.resumed, nodes), extend(c.made, nodes), extend(c.callee, nodes)
+}
+
+func extend[T any](s []T, length int) []T {
+	if len(s) < length {
+		s = append(s, make([]T, length-len(s))...)
+	}
+	return s
+}
+
+// call counts calls of a function by its name.
+func (c *counts) call(caller, function uint32, n uint64) {
+	if c.callee[caller] == 0 {
+		c.callee[caller] = function + 1
+	}
+	if c.callee[caller] == function+1 {
+		c.made[caller] += n
+		return
+	}
+	key := call{caller, function}
+	at, known := c.otherAt[key]
+	if !known {
+		if c.otherAt == nil {
+			c.otherAt = map[call]int{}
+		}
+		at = len(c.other)
+		c.otherAt[key] = at
+		c.other = append(c.other, 0)
+	}
+	c.other[at] += n
+}
+
+// calls gives how often a block called a function by its name.
+func (c *counts) calls(caller, function uint32) uint64 {
+	if c.callee[caller] == function+1 {
+		return c.made[caller]
+	}
+	if at, known := c.otherAt[call{caller, function}]; known {
+		return c.other[at]
+	}
+	return 0
+}
+
+// learn takes in the program as far as it is told.
+func (a *Analysis) learn(p *trace.Program) {
+	a.code.learn(p)
+	a.counts.grow(len(a.code.nodes), a.code.edges)
+}
+
+// visit comes to a block, which is known.
+func (a *Analysis) visit(t *thread, block uint32) error {
+	to := block + 1
+	if a.code.nodes[to].enters {
+		if a.enter(t, to); a.gone {
+			return nil
+		}
+	} else if err := a.arrive(t, to); err != nil {
+		return err
+	}
+	if a.code.nodes[to].returns {
+		a.counts.left[to]++
+		t.leave()
+	}
+	return nil
+}
+
+// enter begins an invocation.
+func (a *Analysis) enter(t *thread, to uint32) {
+	a.called(t, to)
+	if t.at != 0 {
+		t.stack = append(t.stack, t.at)
+	}
+	t.at, t.returned, t.before, t.reached = to, 0, 0, false
+	a.gone = len(t.stack) >= mostFrames
+}
+
+// called finds out whether a function was called by its name, whose first block the
+// thread comes to.
+func (a *Analysis) called(t *thread, to uint32) {
+	function := a.code.function(to)
+	switch {
+	case t.fresh:
+		t.reaches = append(t.reaches, reach{then: to})
+	case t.returned == 0:
+		a.calledBy(t.at, function)
+	case a.calledBy(t.returned, function):
+	case t.reached:
+		t.reaches[len(t.reaches)-1].then = to
+	case a.code.nodes[t.before].passes && a.code.nodes[t.before].first == t.returned:
+		a.calledBy(t.before, function)
+	}
+	t.fresh = false
+}
+
+// calledBy counts the call if the block names the function.
+func (a *Analysis) calledBy(caller, function uint32) bool {
+	name := a.code.calls[caller]
+	if name == 0 || uint64(function) >= uint64(len(a.code.nameOf)) || a.code.nameOf[function] != name {
+		return false
+	}
+	a.counts.call(caller, function, 1)
+	return true
+}
+
+// leave ends the topmost invocation with its return.
+func (t *thread) leave() {
+	t.returned = t.at
+	t.pop()
+}
+
+// pop takes the topmost invocation off the stack.
+func (t *thread) pop() {
+	last := len(t.stack) - 1
+	if last < 0 {
+		t.at, t.based = 0, false
+		return
+	}
+	t.at, t.stack = t.stack[last], t.stack[:last]
+}
+
+// arrive comes to a block that is no function's first.
+func (a *Analysis) arrive(t *thread, to uint32) error {
+	edge, found := a.code.follows(t.at, to)
+	if !found {
+		return a.jump(t, to)
+	}
+	a.counts.taken[edge]++
+	t.before, t.at, t.returned, t.reached = t.at, to, 0, false
+	return nil
+}
+
+// jump comes to a block that does not follow the topmost invocation's latest one.
+func (a *Analysis) jump(t *thread, to uint32) error {
+	node := &a.code.nodes[to]
+	if !node.jumps {
+		if depth, edge := a.invocationBefore(t, to); depth >= 0 {
+			a.drop(t, depth)
+			a.counts.taken[edge]++
+			t.before, t.at, t.returned, t.reached = t.at, to, 0, false
+			return nil
+		}
+	}
+	depth := -1
+	if !node.lands {
+		depth = a.invocationOf(t, node.function)
+	}
+	if depth >= 0 && a.segment && !node.jumps {
+		return &TornError{}
+	}
+	t.fresh = false
+	t.returned, t.before, t.reached = 0, 0, false
+	if a.drop(t, depth); depth >= 0 {
+		a.counts.left[t.at]++
+		a.counts.resumed[to]++
+		t.at = to
+		return nil
+	}
+	if t.at = to; !a.segment {
+		a.counts.resumed[to]++
+		return nil
+	}
+	t.based, t.reached = true, true
+	t.reaches = append(t.reaches, reach{block: to})
+	return nil
+}
+
+// invocationBefore finds the topmost invocation whose latest block leads to one: how many
+// are above it, -1 for none, and by which edge.
+func (a *Analysis) invocationBefore(t *thread, to uint32) (depth int, edge uint32) {
+	for i := len(t.stack) - 1; i >= 0; i-- {
+		if edge, found := a.code.follows(t.stack[i], to); found {
+			return len(t.stack) - i, edge
+		}
+	}
+	return -1, 0
+}
+
+// invocationOf finds a function's topmost invocation.
+func (a *Analysis) invocationOf(t *thread, function uint32) (depth int) {
+	if t.at != 0 && a.code.function(t.at) == function {
+		return 0
+	}
+	for i := len(t.stack) - 1; i >= 0; i-- {
+		if a.code.function(t.stack[i]) == function {
+			return len(t.stack) - i
+		}
+	}
+	return -1
+}
+
+// drop leaves the topmost invocations where they were, all for -1.
+func (a *Analysis) drop(t *thread, depth int) {
+	for ; t.at != 0 && depth != 0; depth-- {
+		a.counts.left[t.at]++
+		t.pop()
+	}
+}

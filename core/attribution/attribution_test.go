@@ -1,0 +1,406 @@
+package attribution_test
+
+import (
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/attribution"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/stack/stacktest"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+func analysed(t tracetest.Failer, spec analysis.Spec, p *trace.Program, steps []tracetest.Step) *profile.Profile {
+	t.Helper()
+	spec.Kinds = trace.AllKinds
+	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
+	for err == nil {
+		err = r.Step()
+	}
+	if err != io.EOF {
+		t.Fatalf("%v", err)
+	}
+	return r.Finish(profile.State{})
+}
+
+func attribute(t tracetest.Failer, p *profile.Profile, h hierarchy.Hierarchy) []attribution.Attribution {
+	t.Helper()
+	r, ok := attribution.New(p)
+	if !ok {
+		t.Fatalf("no sites")
+	}
+	levels, _, err := r.Attribute(h)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return levels
+}
+
+func sum(list []float64) (s float64) {
+	for _, x := range list {
+		s += x
+	}
+	return s
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(b)) }
+
+// random makes a profile of a random program and one whose variables are named.
+func random(t *rapid.T, spec analysis.Spec) *profile.Profile {
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+	program := tracetest.RandomProgram(rng)
+	program.Objects = []trace.Object{{Name: "a", Addr: 1, Bytes: 5000}, {Name: "b", Addr: 6000, Bytes: 900}}
+	steps := tracetest.RandomSteps(rng, program, 200+rng.IntN(1500))
+	return analysed(t, spec, program, steps)
+}
+
+func drawCache(t *rapid.T, name string) hierarchy.Cache {
+	ways := uint32(rapid.IntRange(1, 16).Draw(t, "ways"))
+	c := hierarchy.Cache{Name: name, LineBytes: 64, Ways: ways, SizeBytes: 64 * uint64(ways) * uint64(rapid.IntRange(1, 40).Draw(t, "sets"))}
+	if rapid.Bool().Draw(t, "full") {
+		c.Ways = 0
+	}
+	if rapid.IntRange(0, 3).Draw(t, "exclusive") == 0 {
+		c.Inclusion = hierarchy.Exclusive
+	}
+	c.SharedBy = rapid.Uint32Range(0, 4).Draw(t, "shared")
+	if rapid.IntRange(0, 4).Draw(t, "longer lines") == 0 {
+		c.LineBytes, c.SizeBytes = 128, c.SizeBytes*2
+	}
+	return c
+}
+
+// What sites miss, and objects, and the rest, is what the level misses.
+func TestMissesAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec := analysis.Spec{LineBytes: []uint32{64, 128}, Domains: [][]uint32{{0, 1}}}
+		if rapid.Bool().Draw(t, "on one core") {
+			spec.Analyses = analysis.Sites
+		}
+		if rapid.Bool().Draw(t, "measured") {
+			spec.Utilisation = []uint64{64 * 16}
+		}
+		p := random(t, spec)
+		if p.Sites == nil {
+			return
+		}
+		old := rapid.IntRange(0, 4).Draw(t, "old profile") == 0
+		if old {
+			p.Sites.Coherent = nil
+		}
+		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{drawCache(t, "L1"), drawCache(t, "L2"), drawCache(t, "L3")}}
+		predicted, _, err := hierarchy.NewCoreAsker(p).Predict(h, nil)
+		if err != nil {
+			t.Skip("the profile lacks a domain")
+		}
+		for i, l := range attribute(t, p, h) {
+			if l.Level != predicted.Levels[i] {
+				t.Fatalf("%v: level %+v, want %+v", l.Level.Cache, l.Level, predicted.Levels[i])
+			}
+			coherence := 0.0
+			if len(predicted.Cores) > 0 {
+				coherence = predicted.Coherence[i]
+			}
+			if rest := attribution.Rest([]attribution.Attribution{l}).Coherence[0]; l.Coherence != coherence || !near(sum(l.SiteCoherence)+rest, coherence) || rest < 0 {
+				t.Fatalf("%v: %v coherence misses of sites and %v of none, want %v", l.Level.Cache, sum(l.SiteCoherence), rest, coherence)
+			}
+			if len(l.Data) > 0 && len(l.SiteCoherence) > 0 && !near(sum(l.DataCoherence), sum(l.SiteCoherence)) {
+				t.Fatalf("%v: %v coherence misses of objects, want %v", l.Level.Cache, sum(l.DataCoherence), sum(l.SiteCoherence))
+			}
+			if got := sum(l.Sites) + l.Rest; !near(got, l.Level.Misses) {
+				t.Fatalf("%v: sites miss %v, want %v", l.Level.Cache, got, l.Level.Misses)
+			}
+			if got := sum(l.Data) + l.Rest; len(l.Data) > 0 && !near(got, l.Level.Misses) {
+				t.Fatalf("%v: objects miss %v, want %v", l.Level.Cache, got, l.Level.Misses)
+			}
+			for i := range l.Sites {
+				if most := float64(p.Sites.Code[i].Reuse.Accesses()); l.Sites[i] < 0 || l.Sites[i] > most*(1+1e-9) {
+					t.Fatalf("%v: a site misses %v of %v accesses", l.Level.Cache, l.Sites[i], most)
+				}
+			}
+			if l.Rest < 0 || l.Level.Cache.Full() && l.Level.Cache.LineBytes == 64 && l.Level.Method == hierarchy.Exact && l.Rest != 0 && !l.RestUnknown {
+				t.Fatalf("%v: %v misses of no site", l.Level.Cache, l.Rest)
+			}
+		}
+	})
+}
+
+// privateCaches are simulated caches of threads, each on a core of its own: a store takes
+// the line from all others.
+type privateCaches struct {
+	caches     map[uint32]*stacktest.Private
+	taken      map[[2]uint64]bool // by thread and line: it was there when another's store took it
+	sets, ways int
+}
+
+// access reports whether an access misses, and whether that is a coherence miss.
+func (c *privateCaches) access(thread uint32, line trace.Line, write bool) (misses, coherence bool) {
+	if c.caches[thread] == nil {
+		c.caches[thread] = &stacktest.Private{Sets: c.sets, Ways: c.ways}
+	}
+	for other, cache := range c.caches {
+		if write && other != thread && cache.Do(stacktest.Event{Op: stack.LoseOp, Line: line}) {
+			c.taken[[2]uint64{uint64(other), line}] = true
+		}
+	}
+	key := [2]uint64{uint64(thread), line}
+	misses = !c.caches[thread].Do(stacktest.Event{Op: stack.AccessOp, Line: line})
+	coherence = misses && c.taken[key]
+	delete(c.taken, key)
+	return misses, coherence
+}
+
+// In private caches whose capacities are edges of bins, or for which utilisation is
+// measured, sites miss as often as simulated caches count; in the former, as often for
+// other cores' stores.
+func TestExactOnCores(t *testing.T) {
+	seen := 0.0
+	rapid.Check(t, func(t *rapid.T) {
+		lines, sets := profile.SiteBinFrom(rapid.IntRange(1, 32).Draw(t, "bin")), 1
+		cache := hierarchy.Cache{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}
+		if rapid.Bool().Draw(t, "sets") {
+			sets = rapid.IntRange(2, 16).Draw(t, "number of sets")
+			cache.Ways = rapid.Uint32Range(1, 4).Draw(t, "ways")
+			lines = uint64(sets) * uint64(cache.Ways)
+			cache.SizeBytes = 64 * lines
+		}
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
+		program := tracetest.RandomProgram(rng)
+		steps := tracetest.RandomSteps(rng, program, 200+rng.IntN(1500))
+		for i := range steps { // a part of the memory is what all threads use most
+			for k := range steps[i].Values {
+				if rng.IntN(2) == 0 {
+					steps[i].Values[k] %= 1 << 10
+				}
+			}
+		}
+		spec := analysis.Spec{}
+		measured := cache.Ways > 0 || rapid.Bool().Draw(t, "measured")
+		if measured {
+			spec.Utilisation, spec.UtilisationWays = []uint64{64 * lines}, []uint32{cache.Ways}
+		}
+		p := analysed(t, spec, program, steps)
+		if p.Sites == nil || len(p.Sharing) == 0 {
+			return
+		}
+		rows := tracetest.Rows(program, steps...)
+		caches := privateCaches{map[uint32]*stacktest.Private{}, map[[2]uint64]bool{}, sets, int(lines) / sets}
+		misses, coherence := map[uint32]float64{}, map[uint32]float64{}
+		for i, kind := range rows.Kind {
+			if !kind.IsReference() {
+				continue
+			}
+			write := kind == trace.Store || kind == trace.Modify || kind == trace.RangeWrite
+			for line := rows.Addr[i] / 64; line <= (rows.Addr[i]+uint64(max(rows.Bytes[i], 1))-1)/64; line++ {
+				missed, lost := caches.access(rows.Thread[i], line, write)
+				if missed {
+					misses[rows.Site[i]]++
+				}
+				if lost {
+					coherence[rows.Site[i]]++
+				}
+			}
+		}
+		got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{cache}})[0]
+		if exact := sets&(sets-1) == 0; got.Exact != exact || got.Rest != 0 { // of other numbers of sets the total is a model's
+			t.Fatalf("%v: exact: %v, %v of no site", cache, got.Exact, got.Rest)
+		}
+		if !got.Exact {
+			return
+		}
+		for i := range p.Sites.Code {
+			number, lost := p.Sites.Code[i].Number, 0.0
+			if got.SiteCoherence != nil {
+				lost = got.SiteCoherence[i]
+			}
+			if got.Sites[i] != misses[number] || sets == 1 && lost != coherence[number] {
+				t.Fatalf("%v: site %d misses %v, %v for other cores' stores; want %v and %v", cache, number, got.Sites[i], lost, misses[number], coherence[number])
+			}
+		}
+		seen += got.Coherence
+	})
+	if seen == 0 {
+		t.Error("no trace has a coherence miss")
+	}
+}
+
+// A level that all cores share is attributed as on one core, with its measured utilisation.
+func TestSharedByAll(t *testing.T) {
+	program, steps := tracetest.Multiplication(32)
+	for i := range steps {
+		steps[i].Thread = uint32(i) % 2
+	}
+	shared := hierarchy.Cache{Name: "L1", SizeBytes: 2 << 10, LineBytes: 64, SharedBy: 2}
+	p := analysed(t, analysis.Spec{Utilisation: []uint64{shared.SizeBytes}}, program, steps)
+	got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{shared}})[0]
+	if !got.Exact || got.Coherence != 0 || sum(got.Sites) != got.Level.Misses {
+		t.Errorf("%+v: want the misses that were counted", got)
+	}
+	for i := range p.Sites.Code {
+		if want := float64(p.Sites.Code[i].Reuse.Used[0].Fetched); got.Sites[i] != want {
+			t.Errorf("site %d misses %v, want %v", i, got.Sites[i], want)
+		}
+	}
+	private := shared
+	private.SharedBy = 0
+	own := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{private}})[0]
+	if !near(sum(own.Sites), own.Level.Misses) || own.Level.Misses == got.Level.Misses || own.Countable != "" {
+		t.Errorf("%+v: want the misses of private caches, which no analysis counts by site", own)
+	}
+}
+
+// A profile that does not tell coherent stacks by site has misses of no known site, and
+// says so.
+func TestProfileWithoutCoherentSites(t *testing.T) {
+	program, steps := tracetest.Multiplication(8)
+	for i := range steps {
+		steps[i].Thread = uint32(i) % 2
+	}
+	p := analysed(t, analysis.Spec{}, program, steps)
+	p.Sites.Coherent = nil
+	r, _ := attribution.New(p)
+	levels, warnings, err := r.Attribute(hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 1 << 20, LineBytes: 64}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := levels[0]
+	if l.Exact || !l.RestUnknown || l.Rest <= 0 || l.Coherence <= 0 || !near(sum(l.Sites)+l.Rest, l.Level.Misses) || attribution.RestName(levels) != "(of no known site)" {
+		t.Errorf("%+v: want the coherence misses to be of no known site", l)
+	}
+	if !slices.ContainsFunc(warnings, func(w hierarchy.Warning) bool { return strings.Contains(string(w), "analyze the trace again") }) {
+		t.Errorf("%q: want a warning", warnings)
+	}
+}
+
+// At the edges of bins sites miss what was counted of them.
+func TestExactAtEdges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := profile.SiteBinFrom(rapid.IntRange(1, 40).Draw(t, "bin"))
+		spec := analysis.Spec{Utilisation: []uint64{64 * lines}}
+		p := random(t, spec)
+		if p.Sites == nil {
+			return
+		}
+		p.Sharing = nil // what was counted is of one cache
+		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}}}
+		counted := attribute(t, p, h)[0]
+		binned := *p
+		sites := *p.Sites
+		sites.Capacities, sites.Ways, binned.Sites = nil, nil, &sites
+		got := attribute(t, &binned, h)[0]
+		if !got.Exact || !counted.Exact || !slices.Equal(got.Sites, counted.Sites) || !slices.Equal(got.Data, counted.Data) || got.Rest != 0 {
+			t.Fatalf("%d lines: %+v, want %+v", lines, got, counted)
+		}
+	})
+}
+
+// Between edges of bins the sum is exact, and a site's misses are not far off.
+func TestBetweenEdges(t *testing.T) {
+	program, steps := tracetest.Multiplication(48)
+	for _, lines := range []uint64{37, 50, 55, 61, 93, 301} {
+		p := analysed(t, analysis.Spec{Utilisation: []uint64{64 * lines}}, program, steps)
+		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}}}
+		counted := attribute(t, p, h)[0]
+		p.Sites.Capacities, p.Sites.Ways = nil, nil
+		got := attribute(t, p, h)[0]
+		if !near(sum(got.Sites), counted.Level.Misses) || got.Rest != 0 {
+			t.Errorf("%d lines: %v misses, want %v", lines, sum(got.Sites), counted.Level.Misses)
+		}
+		off := 0.0
+		for i := range got.Sites {
+			off += math.Abs(got.Sites[i] - counted.Sites[i])
+		}
+		if off > 0.1*counted.Level.Misses {
+			t.Errorf("%d lines: sites are %v off, of %v misses", lines, off, counted.Level.Misses)
+		}
+	}
+}
+
+// A cache in sets that was measured is exact by site, and what is known of it
+// without that adds up to the same.
+func TestMeasuredInSets(t *testing.T) {
+	program, steps := tracetest.Multiplication(64) // a column of B lies in 8 of 64 sets
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 8 << 10, Ways: 2, LineBytes: 64}}}
+	p := analysed(t, analysis.Spec{Analyses: analysis.Sites | analysis.Sets, Utilisation: []uint64{8 << 10}, UtilisationWays: []uint32{2}}, program, steps)
+	counted := attribute(t, p, h)[0]
+	if !counted.Exact || counted.Rest != 0 || sum(counted.Sites) != counted.Level.Misses || counted.Level.Method != hierarchy.Exact {
+		t.Errorf("%+v: want the level's misses, exactly", counted)
+	}
+	p.Sites.Capacities, p.Sites.Ways = nil, nil
+	got := attribute(t, p, h)[0]
+	if got.Exact || got.Rest <= 0 || !near(sum(got.Sites)+got.Rest, counted.Level.Misses) {
+		t.Errorf("%v of sites and %v of none, want conflicts of no site, together %v", sum(got.Sites), got.Rest, counted.Level.Misses)
+	}
+}
+
+// What was counted in sets whose number is no power of two stays as it was
+// counted: it is the level's total, and no model's.
+func TestMeasuredInAnySets(t *testing.T) {
+	program, steps := tracetest.Multiplication(64)
+	c := hierarchy.Cache{Name: "L1", SizeBytes: 48 * 64 * 2, Ways: 2, LineBytes: 64}
+	spec := analysis.Spec{Analyses: analysis.Sites | analysis.Sets, Utilisation: []uint64{c.SizeBytes}, UtilisationWays: []uint32{c.Ways}}
+	p := analysed(t, spec, program, steps)
+	var fetched uint64
+	for i := range p.Sites.Code {
+		fetched += p.Sites.Code[i].Reuse.Used[0].Fetched
+	}
+	got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}})[0]
+	if got.Level.Method != hierarchy.Exact || got.Level.Misses != float64(fetched) || !got.Exact || sum(got.Sites) != float64(fetched) {
+		t.Errorf("%+v by %s, exact: %v; want the %d that were counted", got.Level.Misses, got.Level.Method, got.Exact, fetched)
+	}
+	if got.Level.SDCMMisses == got.Level.Misses || !got.Level.Beside {
+		t.Errorf("SDCM says %v, want its own number, beside the exact one", got.Level.SDCMMisses)
+	}
+	hashed := c
+	hashed.Hashed = true
+	if got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{hashed}})[0]; got.Exact || got.Level.Method != hierarchy.SDCM {
+		t.Errorf("a hash chooses other sets than were counted, yet it is answered by %s", got.Level.Method)
+	}
+}
+
+// Rows hold every site once, and rank.
+func TestRows(t *testing.T) {
+	program, steps := tracetest.Multiplication(24)
+	p := analysed(t, analysis.Spec{}, program, steps)
+	r, _ := attribution.New(p)
+	levels, _, err := r.Attribute(hierarchy.Hierarchy{Levels: []hierarchy.Cache{
+		{Name: "L1", SizeBytes: 1 << 10, LineBytes: 64}, {Name: "L2", SizeBytes: 8 << 10, LineBytes: 64}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for by, want := range map[attribution.By]int{attribution.Site: 5, attribution.Function: 2, attribution.Line: 5} {
+		rows := r.Rows(levels, by, 0)
+		var seen []int
+		var all attribution.Row
+		for i := range rows {
+			seen = append(seen, rows[i].Sites...)
+			if i > 0 && rows[i].Misses[0] > rows[i-1].Misses[0] {
+				t.Errorf("by %s: row %d misses more than the one before", by, i)
+			}
+			all.Merge(&rows[i])
+		}
+		slices.Sort(seen)
+		if len(rows) != want || !slices.Equal(seen, []int{0, 1, 2, 3, 4}) {
+			t.Errorf("by %s: %d rows of the sites %v, want %d of all five", by, len(rows), seen, want)
+		}
+		if all.References != p.Totals.AllReferences() || !near(all.Misses[1], levels[1].Level.Misses) {
+			t.Errorf("by %s: the rows come to %d references and %v misses", by, all.References, all.Misses[1])
+		}
+		if n := attribution.Reaching(rows, 0, 0.9, levels[0].Level.Misses); n < 1 || rows[0].Misses[0] > 0.9*levels[0].Level.Misses && n != 1 {
+			t.Errorf("by %s: %d rows make nine tenths", by, n)
+		}
+	}
+	if rows := r.Rows(levels, attribution.Site, 0); p.Sites.Code[rows[0].Sites[0]].Variable != "B" || rows[0].Stride() != profile.ConstantStride {
+		t.Errorf("the worst site is %+v, want the walk down the columns of B", p.Sites.Code[rows[0].Sites[0]])
+	}
+}

@@ -1,0 +1,226 @@
+package attribution
+
+import (
+	"sort"
+
+	"github.com/stackglass/stackglass/core/profile"
+)
+
+// By is what misses are summed up by.
+type By string
+
+// The choices.
+const (
+	Site     By = "site"
+	Line     By = "line" // of source
+	Function By = "function"
+	Object   By = "object" // data structure
+)
+
+// Bys lists the choices.
+func Bys() []By { return []By{Line, Site, Function, Object} }
+
+// Row is what is ranked: a site, or the sites of a line or function, or a data
+// object.
+type Row struct {
+	Function, Module, File string // of the first site, or the object
+	Line                   uint32 // 0 where not known, or rows are functions
+	Sites                  []int  // indices in profile.Sites.Code; none of an object
+	Object                 int    // index in profile.Sites.Data; -1 of code
+
+	References, Accesses, Cold uint64
+	Strides                    [profile.NumStrides]uint64 // of code
+	Used                       []profile.Utilisation      // by capacity
+	Misses                     []float64                  // by level
+	Coherence                  []float64                  // coherence misses, by level
+}
+
+// place is what tells rows of code apart.
+type place struct {
+	function, module, file string
+	line                   uint32
+	site                   int
+}
+
+// placeOf gives the row that a site is of. What is not known in the source is
+// told apart by the instruction.
+func placeOf(s *profile.Site, i int, by By) place {
+	p := place{function: s.Function, module: s.Module, file: s.File, line: s.Line, site: i + 1}
+	switch {
+	case by == Line && s.Line != 0: // lines of functions that were inlined elsewhere are one line
+		return place{file: s.File, line: s.Line}
+	case by == Function && s.Function != "":
+		return place{function: s.Function, module: s.Module, file: s.File}
+	}
+	return p
+}
+
+// Rows sums up the misses of the levels that were attributed, in the order of the
+// misses of the level with that number, the most first.
+func (r *Ranker) Rows(levels []Attribution, by By, level int) []Row {
+	var rows []Row
+	if by == Object {
+		rows = r.objects(levels)
+	} else {
+		rows = r.code(levels, by)
+	}
+	sort.SliceStable(rows, func(i, j int) bool { return rows[i].Misses[level] > rows[j].Misses[level] })
+	return rows
+}
+
+func (r *Ranker) code(levels []Attribution, by By) (rows []Row) {
+	at := map[place]int{}
+	for i := range r.p.Sites.Code {
+		s := &r.p.Sites.Code[i]
+		key := placeOf(s, i, by)
+		n, known := at[key]
+		if !known {
+			n = len(rows)
+			at[key] = n
+			row := Row{Function: s.Function, Module: s.Module, File: s.File, Line: s.Line, Object: -1}
+			row.addLevels(make([]float64, len(levels)), make([]float64, len(levels)))
+			if by == Function && key.site == 0 {
+				row.Line = 0
+			}
+			rows = append(rows, row)
+		}
+		row := &rows[n]
+		row.Sites = append(row.Sites, i)
+		row.add(s.References(), &s.Reuse)
+		row.addUsed(r.used(levels, func(private bool) []profile.Utilisation { return r.usedBySite(i, private) }))
+		for c, count := range s.Strides {
+			row.Strides[c] += count
+		}
+		for l := range levels {
+			row.Misses[l] += levels[l].Sites[i]
+			if of := levels[l].SiteCoherence; of != nil {
+				row.Coherence[l] += of[i]
+			}
+		}
+	}
+	return rows
+}
+
+func (r *Ranker) objects(levels []Attribution) []Row {
+	rows := make([]Row, len(r.p.Sites.Data))
+	for i := range rows {
+		o := &r.p.Sites.Data[i]
+		rows[i] = Row{Function: o.Function, File: o.File, Line: o.Line, Object: i}
+		rows[i].add(o.References, &o.Reuse)
+		rows[i].addUsed(r.used(levels, func(private bool) []profile.Utilisation { return r.usedByObject(i, private) }))
+		for l := range levels {
+			rows[i].Misses, rows[i].Coherence = append(rows[i].Misses, levels[l].Data[i]), append(rows[i].Coherence, 0)
+			if of := levels[l].DataCoherence; of != nil {
+				rows[i].Coherence[l] = of[i]
+			}
+		}
+	}
+	return rows
+}
+
+// add adds the numbers of a site or an object.
+func (r *Row) add(references uint64, u *profile.Reuse) {
+	r.References += references
+	r.Accesses += u.Accesses()
+	r.Cold += u.Cold
+}
+
+// used chooses the utilisation of each capacity: that in private caches, or in one.
+func (r *Ranker) used(levels []Attribution, of func(private bool) []profile.Utilisation) []profile.Utilisation {
+	whole := of(false)
+	if !r.measuredPrivate() {
+		return whole
+	}
+	private, used := of(true), make([]profile.Utilisation, len(whole))
+	for at := range used {
+		if used[at] = whole[at]; private[at] != whole[at] {
+			if inPrivate, _ := r.UsedIn(levels, at); inPrivate {
+				used[at] = private[at]
+			}
+		}
+	}
+	return used
+}
+
+func (r *Row) addUsed(used []profile.Utilisation) {
+	if r.Used == nil {
+		r.Used = make([]profile.Utilisation, len(used))
+	}
+	for c := range used {
+		r.Used[c].Fetched += used[c].Fetched
+		r.Used[c].BytesUsed += used[c].BytesUsed
+	}
+}
+
+// Merge adds another row's numbers, as for what many small ones come to.
+func (r *Row) Merge(other *Row) {
+	r.References += other.References
+	r.Accesses += other.Accesses
+	r.Cold += other.Cold
+	r.addUsed(other.Used)
+	r.Sites = append(r.Sites, other.Sites...)
+	for c, n := range other.Strides {
+		r.Strides[c] += n
+	}
+	r.addLevels(other.Misses, other.Coherence)
+}
+
+// Rest is the row of what is of no site and no object.
+func Rest(levels []Attribution) Row {
+	r := Row{Object: -1}
+	for i := range levels {
+		l := &levels[i]
+		r.Misses = append(r.Misses, l.Rest)
+		coherence := l.Coherence
+		for _, n := range l.SiteCoherence {
+			coherence -= n
+		}
+		if nearly(l.Coherence, l.Coherence-coherence) {
+			coherence = 0
+		}
+		r.Coherence = append(r.Coherence, coherence)
+	}
+	return r
+}
+
+// RestName names that row.
+func RestName(levels []Attribution) string {
+	for i := range levels {
+		if levels[i].Rest > 0 && levels[i].RestUnknown {
+			return "(of no known site)"
+		}
+	}
+	return "(of no site: conflicts in sets)"
+}
+
+// addLevels adds misses and coherence misses by level.
+func (r *Row) addLevels(misses, coherence []float64) {
+	if r.Misses == nil {
+		r.Misses, r.Coherence = make([]float64, len(misses)), make([]float64, len(misses))
+	}
+	for l, n := range misses {
+		r.Misses[l] += n
+	}
+	for l, n := range coherence {
+		r.Coherence[l] += n
+	}
+}
+
+// Reaching gives how many of the first rows have at least a share of all misses
+// of a level, of which there are total.
+func Reaching(rows []Row, level int, share, total float64) int {
+	sum := 0.0
+	for i := range rows {
+		if sum >= share*total {
+			return i
+		}
+		sum += rows[i].Misses[level]
+	}
+	return len(rows)
+}
+
+// Stride is the class that most of the row's references are of.
+func (r *Row) Stride() profile.Stride {
+	s := profile.Site{Strides: r.Strides}
+	return s.Stride()
+}

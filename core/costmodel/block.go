@@ -1,0 +1,129 @@
+package costmodel
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// mostScheduled is how many cycles of a schedule people get.
+const mostScheduled = 400
+
+// blockTables are what a block takes, and its schedule.
+func (m *Models) blockTables(b int) []report.Table {
+	bounds := report.Table{Key: "bounds", Title: "What it takes", Columns: columns("name", "value")}
+	schedule := report.Table{Key: "schedule", Title: "One pass", Columns: columns("cycle")}
+	if b < 0 || len(m.program.Blocks[b].Instrs) == 0 {
+		return []report.Table{bounds, schedule}
+	}
+	add := func(name string, value report.Value) { bounds.Add(report.TextOf(name), value) }
+	instrs := m.program.Blocks[b].Instrs
+	alone := m.processor.NewBody(instrs, m.loads(uint32(b)))
+	pass := alone.OnePass()
+	add("one pass through an empty core, cycles", report.Decimal(pass.Cycles))
+	if of := &m.runtime.Blocks[b]; of.Bottleneck != "" {
+		s := &of.Steady
+		if of.Loop > 0 {
+			add("iterations of its loop", m.count(int(of.Loop-1)))
+			add("an iteration, cycles", report.Decimal(s.Cycles))
+			add("bound by values of the iteration before", report.Decimal(s.Recurrence))
+		} else {
+			add("an execution among others, cycles", report.Decimal(s.Cycles))
+		}
+		add(strings.TrimSpace("bound by ports "+m.processor.PortNames(s.Full)), report.Decimal(s.Ports))
+		add("bound by dispatch, "+strconv.Itoa(m.processor.Dispatch)+" micro-ops a cycle", report.Decimal(s.Dispatch))
+		if s.Misses > 0 {
+			add("bound by misses in the window", report.Decimal(s.Misses))
+		}
+		if s.Transfers > 0 {
+			add("bound by accesses of the first level, and lines that come there", report.Decimal(s.Transfers))
+		}
+		add("limited by", report.TextOf(string(of.Bottleneck)))
+	}
+	m.draw(&schedule, alone, &pass, instrs)
+	return []report.Table{bounds, schedule}
+}
+
+// draw writes a schedule as a row for each cycle in which a port is held and a column for
+// each port that is. What holds a port for longer has a mark below it.
+func (m *Models) draw(t *report.Table, of *pipeline.Body, pass *pipeline.Schedule, instrs []trace.Instr) {
+	cycles := pass.Table(len(m.processor.Ports), mostScheduled)
+	var ports []int
+	for port, name := range m.processor.Ports {
+		if slices.ContainsFunc(cycles, func(held []int32) bool { return held[port] >= 0 }) {
+			ports = append(ports, port)
+			t.Columns = append(t.Columns, report.Column{Key: name, Label: name})
+		}
+	}
+	for cycle, held := range cycles {
+		row, some := []report.Value{report.Count(uint64(cycle))}, false
+		for _, port := range ports {
+			text := ""
+			switch op := held[port]; {
+			case op < 0:
+			case cycle > 0 && cycles[cycle-1][port] == op:
+				text = "″"
+			default:
+				in := &instrs[of.Ops[op].Instr]
+				text = words(in.Opcode, in.Type)
+			}
+			some = some || text != ""
+			row = append(row, report.TextOf(text))
+		}
+		if some {
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	if len(cycles) == mostScheduled {
+		t.Title += ", the first " + strconv.Itoa(mostScheduled) + " cycles"
+	}
+}
+
+func words(opcode, of string) string {
+	if of == "" {
+		return opcode
+	}
+	return opcode + " " + of
+}
+
+// loads says what a block is made for, and what its loads take, as far as a trace tells.
+func (m *Models) loads(block uint32) pipeline.Options {
+	o := pipeline.Options{Target: m.program.TargetOf(block)}
+	if m.memory.known {
+		o.LoadLatency = func(_ int, number uint32) float64 {
+			if s := m.memory.at(m.program, block, number); s != nil {
+				return s.latency
+			}
+			return 0
+		}
+		o.FillWait = func(load, fetching pipeline.Access, between int) float64 {
+			return fillWait(m.memory.at(m.program, block, load.Site), m.memory.at(m.program, block, fetching.Site), between)
+		}
+	}
+	return o
+}
+
+// programTable is what is known of the whole.
+func (m *Models) programTable() report.Table {
+	t := report.Table{Key: "program", Title: "Program", Columns: columns("name", "value")}
+	cycles, instructions := m.runtime.Cycles, 0.0
+	for b := range m.program.Blocks {
+		instructions += m.counts.Visits[b] * float64(m.instructions(b))
+	}
+	add := func(name string, value report.Value) { t.Add(report.TextOf(name), value) }
+	add("processor", report.TextOf(cmp.Or(m.processor.Title, m.processor.Name)))
+	add("cycles", report.Real(cycles))
+	if m.runtime.Seconds > 0 {
+		add("milliseconds", report.Decimal(1000*m.runtime.Seconds))
+	}
+	add("instructions", report.Real(instructions))
+	if instructions > 0 {
+		add("cycles an instruction", report.Decimal(cycles/instructions))
+	}
+	return t
+}

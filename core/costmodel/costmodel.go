@@ -1,0 +1,314 @@
+// Package costmodel answers questions to the compute-node models of a program: how often
+// its blocks run, and what they take on a processor with caches.
+//
+//  1. [Open] takes a profile with the blocks of a run, a module of LLVM IR, or both. A
+//     run's counts are what it did; those of a module are of a profile that its compiler
+//     left in it, or assumed, until somebody says otherwise.
+//  2. A question (answers.ModelQuestion) may change branches and parameters. Then the
+//     branches' system is solved again (package blocks).
+//  3. Counts times what a block takes on the processor in question (package pipeline) is
+//     the runtime. Loads take what the hierarchy in question says of the places in the
+//     code that make them (package attribution), where the profile tells those; else they
+//     take what the processor's first level does.
+//
+// The answer is tables, so that whoever asks needs none of this: the page loads it when
+// the view is first shown.
+package costmodel
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/blocks"
+	"github.com/stackglass/stackglass/core/ir"
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Models are the models of one program.
+type Models struct {
+	profile  *profile.Profile // nil: a module alone
+	run      *blocks.Run      // nil: nothing tells that it ran
+	module   *ir.Module       // nil: none was given
+	name     string           // of its file
+	origin   string           // of a run's counts
+	program  *trace.Program
+	notes    []string // what to know of it
+	guessed  int      // branches of which nothing is known
+	mainless bool
+	weights  *blocks.Profile // nil: it ran
+	kept     []byte          // the profile of a module alone
+
+	base       *blocks.System // without changes
+	baseCounts *blocks.Solution
+	origins    []string // by block: where its weights are from
+	changed    changes
+	system     *blocks.System // with them
+	counts     *blocks.Solution
+
+	carried   []pipeline.Carry // as far as a module told
+	memory    references
+	processor *pipeline.Processor
+	own       *pipeline.Processor // see Use; nil: none
+	runtime   *pipeline.Runtime
+	priced    priced // what runtime is of
+}
+
+// Open reads what questions are about: an encoded profile, a module's text, or both; nil
+// for what is not there. Its error says why nothing can be said.
+func Open(encoded []byte, name string, module []byte) (*Models, error) {
+	if encoded == nil {
+		return open(nil, name, module, measured)
+	}
+	p, err := profile.Decode(encoded)
+	if err != nil {
+		return nil, err
+	}
+	return open(p, name, module, measured)
+}
+
+// OpenPredicted reads the profile of a run that was not made, as package blocks/scaling
+// gives it, and with it a module or nil: a question takes the same way as one about a run.
+func OpenPredicted(p *profile.Profile, name string, module []byte) (*Models, error) {
+	return open(p, name, module, predicted)
+}
+
+// open is Open for a profile; origin is what its counts are.
+func open(p *profile.Profile, name string, module []byte, origin string) (*Models, error) {
+	m := &Models{name: name, profile: p, origin: origin}
+	if p != nil {
+		if len(p.Blocks) > 0 {
+			var err error
+			if m.run, err = blocks.DecodeRun(p.Blocks); err != nil {
+				return nil, err
+			}
+			m.program = m.run.Program
+			if m.run.Profile != nil { // nothing ran
+				m.weights, m.run = m.run.Profile, nil
+			}
+		}
+	}
+	if module != nil {
+		r, err := ir.Read(module)
+		if err != nil {
+			return nil, err
+		}
+		m.module = r
+		m.noteSkipped()
+	}
+	switch {
+	case m.run != nil && m.module != nil:
+		m.join()
+	case m.module != nil:
+		m.program = m.module.Program
+		m.weights = &blocks.Profile{Weights: m.module.Weights, Entries: m.module.Entries}
+		for _, f := range m.module.Flow {
+			m.weights.Flow = append(m.weights.Flow, blocks.Flow(f))
+		}
+		m.kept = m.keep()
+	case m.program == nil:
+		return nil, errors.New("this profile tells of no blocks: its trace does not, or it was analysed without them; a program compiled with stackglass cc tells them")
+	}
+	if m.weights != nil {
+		for _, f := range m.weights.Flow {
+			m.carried = append(m.carried, pipeline.Carry(f))
+		}
+	}
+	if err := m.begin(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// noteSkipped notes what was not understood of the module.
+func (m *Models) noteSkipped() {
+	if n := len(m.module.Skipped); n > 0 {
+		first := m.module.Skipped[0]
+		text := "Of " + m.name + ", " + strconv.Itoa(n) + " parts were not understood and are left out, the first: " + first.What + ", " + first.Why + "."
+		if n == 1 {
+			text = "Of " + m.name + ", one part was not understood and is left out: " + first.What + ", " + first.Why + "."
+		}
+		m.notes = append(m.notes, text)
+	}
+}
+
+// join puts what the module knows beyond the trace into the run's program, function by
+// function where both are of one build: instructions, and values that go from block to
+// block.
+func (m *Models) join() {
+	match := blocks.NewMatch(m.module.Program, m.program)
+	if err := match.Err(); err != nil {
+		m.notes = append(m.notes, "What "+m.name+" says of functions that are not the trace's is left out. "+upper(err.Error())+".")
+	}
+	for b, at := range match.Blocks {
+		if at < 0 {
+			continue
+		}
+		mine, theirs := &m.program.Blocks[at], &m.module.Program.Blocks[b]
+		if f := mine.Function; f != trace.NoFunction && m.program.Functions[f].Target == 0 {
+			m.program.Functions[f].Target = m.module.Program.TargetOf(uint32(b))
+		}
+		if len(mine.Instrs) > 0 || mine.Sites != theirs.Sites {
+			continue
+		}
+		mine.Instrs = slices.Clone(theirs.Instrs)
+	}
+	for _, f := range m.module.Flow {
+		if to, from := match.Blocks[f.Block], match.Blocks[f.FromBlock]; to >= 0 && from >= 0 {
+			m.carried = append(m.carried, pipeline.Carry{Block: uint32(to), Instr: f.Instr, FromBlock: uint32(from), FromInstr: f.FromInstr, Before: f.Before})
+		}
+	}
+}
+
+// The origins of a block's weights.
+const (
+	measured  = "as it ran"
+	predicted = "predicted"
+	compiled  = "from the module's profile, not exact"
+	assumed   = "assumed"
+	yours     = "yours"
+)
+
+// begin makes the system as it is without changes.
+func (m *Models) begin() (err error) {
+	m.origins = make([]string, len(m.program.Blocks))
+	if m.base, err = m.fresh(); err != nil {
+		return err
+	}
+	if m.run != nil {
+		for b := range m.origins {
+			if m.origins[b] = m.origin; m.run.Edges.Visits[b] == 0 {
+				m.origins[b] = "never ran"
+			}
+		}
+	} else {
+		m.noteModule()
+	}
+	m.baseCounts, err = m.base.Solve()
+	m.system, m.counts = m.base, m.baseCounts
+	return err
+}
+
+// fresh makes the system as it is without changes.
+func (m *Models) fresh() (s *blocks.System, err error) {
+	if m.run != nil {
+		return blocks.FromEdges(m.program, m.run.Edges)
+	}
+	if s, err = blocks.FromProfile(m.program, m.weights.Weights); err != nil {
+		return nil, err
+	}
+	m.guessed = s.Guess()
+	s.EnterMain()
+	m.mainless = !slices.ContainsFunc(m.program.Functions, func(f trace.Function) bool { return f.Name == "main" && f.Blocks > 0 })
+	if m.mainless {
+		known := make([]bool, len(m.weights.Entries))
+		for n, times := range m.weights.Entries {
+			known[n] = times > 0
+		}
+		s.EnterProfile(m.weights.Entries, known)
+	}
+	return s, nil
+}
+
+// noteModule says where the numbers of a module are from that nothing tells to have run.
+func (m *Models) noteModule() {
+	profiled := false
+	for b := range m.origins {
+		if m.origins[b] = assumed; m.weights.Weights[b] != nil {
+			m.origins[b], profiled = compiled, true
+		}
+	}
+	if profiled {
+		m.notes = append(m.notes, "Branches are as often taken as the profile in the module says (!prof). Compilers scale such numbers, and change them as they optimise: counts are estimates.")
+	}
+	if m.guessed > 0 {
+		m.notes = append(m.notes, "How often "+strconv.Itoa(m.guessed)+" branches go which way is not known: loops are taken to run ten times, other ways to be equally likely. Say what you know of them.")
+	}
+	if m.mainless {
+		m.notes = append(m.notes, "The module has no main: each function that nothing in it calls is taken to be entered once, or as often as its profile says.")
+	}
+}
+
+// Answer answers a question. It does not fail: what is wrong is in the answer.
+func (m *Models) Answer(q answers.ModelQuestion) *answers.Reply {
+	m.change(q.Changes)
+	r := &answers.Reply{Problem: m.changed.wrong, Notes: slices.Clone(m.notes), Bytes: m.kept}
+	m.price(q, r)
+	f := m.chosenFunction(int(q.Function) - 1)
+	b := m.chosenBlock(f, int(q.Block)-1)
+	chosen := report.Table{Key: "chosen", Columns: []report.Column{{Key: "function", Label: "function"}, {Key: "block", Label: "block"}}}
+	chosen.Add(report.Count(uint64(f+1)), report.Count(uint64(b+1)))
+	r.Tables = append(r.Tables, m.programTable(), m.functionsTable(), chosen, m.blocksTable(f), m.waysTable(f), m.branchesTable(f), m.parametersTable(), Processors(m.processor.Name))
+	r.Tables = append(r.Tables, m.blockTables(b)...)
+	if q.Whole {
+		r.Bytes = []byte(m.file())
+	}
+	return r
+}
+
+// chosenFunction is the one that is asked for, or the one that takes most.
+func (m *Models) chosenFunction(asked int) int {
+	if asked >= 0 && asked < len(m.program.Functions) && m.program.Functions[asked].Blocks > 0 {
+		return asked
+	}
+	best := -1
+	for f := range m.program.Functions {
+		if m.program.Functions[f].Blocks > 0 && (best < 0 || m.costOf(f) > m.costOf(best)) {
+			best = f
+		}
+	}
+	return best
+}
+
+// chosenBlock is the one that is asked for, if it is the function's, or the one that
+// takes most.
+func (m *Models) chosenBlock(f, asked int) int {
+	if f < 0 {
+		return -1
+	}
+	of := &m.program.Functions[f]
+	if asked >= int(of.First) && asked < int(of.First+of.Blocks) {
+		return asked
+	}
+	best := int(of.First)
+	for b := best; b < int(of.First+of.Blocks); b++ {
+		if m.runtime.Blocks[b].Cycles > m.runtime.Blocks[best].Cycles {
+			best = b
+		}
+	}
+	return best
+}
+
+// count is how often a block runs: a whole number where that is proven.
+func (m *Models) count(b int) report.Value {
+	f := m.program.Blocks[b].Function
+	if int64(f) < int64(len(m.counts.Whole)) && m.counts.Whole[f] {
+		return report.Count(m.counts.Exact[b])
+	}
+	return report.Real(m.counts.Visits[b])
+}
+
+// label is a block's label, with what part of it.
+func label(k *trace.Block) string {
+	if k.Part > 0 {
+		return k.Label + "+" + strconv.FormatUint(uint64(k.Part), 10)
+	}
+	return k.Label
+}
+
+// source is where a block is in the source: file.c:12–14.
+func source(file string, first, last uint32) string {
+	if file == "" || first == 0 {
+		return ""
+	}
+	text := file[strings.LastIndexByte(file, '/')+1:] + ":" + strconv.FormatUint(uint64(first), 10)
+	if last > first {
+		text += "–" + strconv.FormatUint(uint64(last), 10)
+	}
+	return text
+}

@@ -1,0 +1,194 @@
+package costmodel_test
+
+import (
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/costmodel"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// profileOf analyses a demo with its blocks.
+func profileOf(t *testing.T, demo string) []byte {
+	t.Helper()
+	f, err := os.Open("../../site/demos/" + demo + ".sgt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := open.Open(demo+".sgt", f, open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := analysis.NewRunner(analysis.Spec{Kinds: trace.DataKinds, LineBytes: []uint32{64, 128}, Analyses: analysis.Default | analysis.Blocks}, r)
+	for err == nil {
+		err = a.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	return a.Finish(profile.State{}).Encode()
+}
+
+// cell gives a cell of the row whose column by has a text.
+func cell(t *testing.T, r *answers.Reply, table, by, text, column string) report.Value {
+	t.Helper()
+	of := r.Table(table)
+	if of == nil {
+		t.Fatalf("no table %s", table)
+	}
+	for _, row := range of.Rows {
+		if row[of.Index(by)].Plain() == text {
+			return row[of.Index(column)]
+		}
+	}
+	t.Fatalf("table %s has no row with %s %s:\n%s", table, by, text, of.CSV())
+	return report.Value{}
+}
+
+func haswell(t *testing.T) []string {
+	t.Helper()
+	for _, h := range hierarchy.Presets() {
+		return h.Lines()
+	}
+	return nil
+}
+
+// Counts of a run are the run's: 32³ of the innermost loop.
+func TestRun(t *testing.T) {
+	m, err := costmodel.Open(profileOf(t, "matmul-naive"), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := m.Answer(answers.ModelQuestion{Machine: haswell(t)})
+	if r.Problem != "" || r.Bytes != nil {
+		t.Errorf("%q, profile of %d bytes", r.Problem, len(r.Bytes))
+	}
+	for label, want := range map[string]string{"entry": "1", "for.cond1.preheader": "32", "for.cond5.preheader": "1024", "for.body8": "32768"} {
+		if got := cell(t, r, "blocks", "block", label, "count").Plain(); got != want {
+			t.Errorf("%s ran %s times, want %s", label, got, want)
+		}
+	}
+	list := r.Table("blocks") // those that take most come first
+	for i := 1; i < len(list.Rows); i++ {
+		before, _ := list.Rows[i-1][list.Index("cycles")].Number()
+		if cycles, _ := list.Rows[i][list.Index("cycles")].Number(); cycles > before {
+			t.Errorf("a block of %v cycles is listed behind one of %v", cycles, before)
+		}
+	}
+	if got := list.Rows[0][list.Index("block")].Plain(); got != "for.body8" {
+		t.Errorf("%s is listed first, want for.body8", got)
+	}
+	// Three cycles for a sum that waits for the one before: any x86-64 has no multiply-add.
+	if got := cell(t, r, "blocks", "block", "for.body8", "limit").Plain(); got != "recurrence" {
+		t.Errorf("limited by %s", got)
+	}
+	if got := cell(t, r, "bounds", "name", "an iteration, cycles", "value").Plain(); got != "3" {
+		t.Errorf("an iteration takes %s", got)
+	}
+	if len(r.Unmodelled) == 0 {
+		t.Error("what is not modelled does not stand beside the runtime")
+	}
+}
+
+// TestLoadsTakeWhatCachesSay: every preset, and a hierarchy that states no latency, tells what
+// loads take.
+func TestLoadsTakeWhatCachesSay(t *testing.T) {
+	m, err := costmodel.Open(profileOf(t, "array-list"), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range append(hierarchy.Presets(), levelsOf(0, 0, 0)) {
+		notes := strings.Join(m.Answer(answers.ModelQuestion{Machine: h.Lines()}).Notes, "\n")
+		if strings.Contains(notes, "Every load takes what") {
+			t.Errorf("%s: %s", h.Name, notes)
+		}
+		if got := strings.Contains(notes, "times assume, in cycles: L1 5, L2 17.5, memory 300 "); got != (h.Name == "") {
+			t.Errorf("%s: %s", h.Name, notes)
+		}
+	}
+}
+
+// A module alone: what is assumed is said, and the same module beside its trace adds
+// nothing to it.
+func TestModule(t *testing.T) {
+	module := read(t, "testdata/matmul-naive.ll")
+	m, err := costmodel.Open(nil, "matmul-naive.ll", module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := m.Answer(answers.ModelQuestion{})
+	if got := cell(t, r, "branches", "to", "for.body8", "origin").Plain(); got != "assumed" {
+		t.Errorf("a branch is %q", got)
+	}
+	if got := cell(t, r, "functions", "function", "main", "calls").Plain(); got != "1" {
+		t.Errorf("main is called %s times", got)
+	}
+	notes := strings.Join(r.Notes, "\n")
+	if !strings.Contains(notes, "loops are taken to run ten times") {
+		t.Errorf("notes %s", notes)
+	}
+
+	// It is kept as a profile, which says the same.
+	kept, err := costmodel.Open(r.Bytes, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := kept.Answer(answers.ModelQuestion{})
+	if again.Bytes != nil || !reflect.DeepEqual(again.Tables, r.Tables) || strings.Join(again.Notes, "\n") != notes {
+		t.Errorf("kept, it says %q\n%s\nnot\n%s", again.Notes, again.Table("blocks").CSV(), r.Table("blocks").CSV())
+	}
+
+	encoded := profileOf(t, "matmul-naive")
+	both, err := costmodel.Open(encoded, "matmul-naive.ll", module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = both.Answer(answers.ModelQuestion{})
+	if got := cell(t, r, "blocks", "block", "for.body8", "count").Plain(); got != "32768" || strings.Contains(strings.Join(r.Notes, ""), "another build") {
+		t.Errorf("%s times, %q", got, r.Notes)
+	}
+	other := strings.ReplaceAll(string(module), "for.body8", "for.body9")
+	both, err = costmodel.Open(encoded, "matmul-naive.ll", []byte(other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r = both.Answer(answers.ModelQuestion{}); !strings.Contains(strings.Join(r.Notes, ""), "the trace is of another build") {
+		t.Errorf("%q", r.Notes)
+	}
+}
+
+func TestOpenSaysWhy(t *testing.T) {
+	for name, of := range map[string]struct {
+		profile, module []byte
+		want            string
+	}{
+		"nothing":     {nil, nil, "this profile tells of no blocks"},
+		"no profile":  {[]byte("nonsense"), nil, "profile"},
+		"bitcode":     {nil, []byte("BC\xc0\xde...."), "bitcode"},
+		"not IR":      {nil, []byte("int main() {}\n"), "LLVM IR"},
+		"no function": {nil, nil, "no blocks"},
+	} {
+		if _, err := costmodel.Open(of.profile, "a.ll", of.module); err == nil || !strings.Contains(err.Error(), of.want) {
+			t.Errorf("%s: %v, want %q", name, err, of.want)
+		}
+	}
+}

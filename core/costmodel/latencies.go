@@ -1,0 +1,118 @@
+package costmodel
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/pipeline"
+)
+
+// Default latencies, for levels that neither the hierarchy nor the processor describes.
+const (
+	firstLevel = 4 // cycles
+	// nextLevel is the ratio of a cache's latency to that of the level above: a first level
+	// of 4 cycles has a second one of 14 and a third one of 49, as Zen 4 does (4, 14, 50).
+	nextLevel = 3.5
+	// memoryNanoseconds is memory's latency where a clock is known, and memoryCycles where
+	// none is. Presets have 80 to 140 ns, and 120 to 440 cycles.
+	memoryNanoseconds = 100
+	memoryCycles      = 300
+	// leastMemory is the least ratio of memory's latency to that of the last cache.
+	leastMemory = 2
+)
+
+// CompleteLatencies returns h with a latency for every level and for memory, in cycles, and
+// a warning that names those that h does not state. Latencies that h states stay as they are.
+// Each other one is the first of these that lies between the latencies of its neighbours:
+//
+//   - that of the level of the same depth in the processor's description, or of its memory;
+//     for the first level the latency of an integer load;
+//   - for the first level, 4 cycles; for another cache, 3.5 times that of the level above;
+//   - for memory, 100 ns at the clock of h, or of the processor, or 300 cycles without a
+//     clock, and at least twice that of the last cache;
+//   - the geometric mean of its neighbours.
+//
+// A hierarchy without levels stays as it is.
+func CompleteLatencies(h hierarchy.Hierarchy, p *pipeline.Processor) (hierarchy.Hierarchy, []hierarchy.Warning) {
+	n := len(h.Levels)
+	if n == 0 {
+		return h, nil
+	}
+	latencies := make([]float64, n+1) // memory last
+	for i := range h.Levels {
+		latencies[i] = h.Levels[i].LatencyCycles
+	}
+	latencies[n] = h.Memory.LatencyCycles
+	var assumed []string
+	for i := range latencies {
+		if latencies[i] > 0 {
+			continue
+		}
+		above, below, name := 0.0, math.Inf(1), "memory"
+		if i > 0 {
+			above = latencies[i-1]
+		}
+		for _, next := range latencies[i+1:] {
+			if next > 0 {
+				below = next
+				break
+			}
+		}
+		latencies[i] = math.Sqrt(max(above, 1) * below)
+		guess := max(firstLevel, nextLevel*above)
+		if i < n {
+			name = h.Levels[i].Name
+		} else {
+			guess = max(usualMemory(h.ClockGHz, p), leastMemory*above)
+		}
+		for _, cycles := range []float64{describedLatency(p, i, i == n), guess} {
+			if cycles > above && cycles < below {
+				latencies[i] = cycles
+				break
+			}
+		}
+		assumed = append(assumed, name+" "+strconv.FormatFloat(latencies[i], 'g', 4, 64))
+	}
+	if assumed == nil {
+		return h, nil
+	}
+	h.Levels = append([]hierarchy.Cache(nil), h.Levels...)
+	for i := range h.Levels {
+		h.Levels[i].LatencyCycles = latencies[i]
+	}
+	h.Memory.LatencyCycles = latencies[n]
+	return h, []hierarchy.Warning{hierarchy.Warning("the hierarchy does not state all its latencies; times assume, in cycles: " + strings.Join(assumed, ", ") +
+		" (add latency=CYCLES to a level, and memory=latency=CYCLES)")}
+}
+
+// describedLatency returns the latency of a level of a processor's description, 0 where it
+// has none.
+func describedLatency(p *pipeline.Processor, depth int, memory bool) float64 {
+	switch {
+	case p == nil:
+		return 0
+	case memory:
+		if n := len(p.Levels); n > 0 && p.Levels[n-1].SizeBytes == 0 {
+			return p.Levels[n-1].LatencyCycles
+		}
+		return 0
+	case depth == 0:
+		return p.FirstLevel()
+	case depth < len(p.Levels) && p.Levels[depth].SizeBytes > 0:
+		return p.Levels[depth].LatencyCycles
+	}
+	return 0
+}
+
+// usualMemory returns the latency of memory where nothing states it.
+func usualMemory(clockGHz float64, p *pipeline.Processor) float64 {
+	if clockGHz == 0 && p != nil {
+		clockGHz = p.ClockGHz
+	}
+	if clockGHz > 0 {
+		return math.Round(memoryNanoseconds * clockGHz)
+	}
+	return memoryCycles
+}

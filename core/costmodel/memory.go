@@ -1,0 +1,265 @@
+package costmodel
+
+import (
+	"github.com/stackglass/stackglass/core/attribution"
+	"github.com/stackglass/stackglass/core/blocks/memory"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// references are what a hierarchy makes of the run's references, by place in the code.
+type references struct {
+	machine string // that they are of
+	ranker  *attribution.Ranker
+	known   bool
+	sites   map[uint32]*site // by number, of those that refer to anything
+	notes   []string
+}
+
+// site is what the references of one place in the code take.
+type site struct {
+	latency   float64          // E(λ), cycles
+	late      float64          // cycles of it beyond those of a hit in the first level
+	near      [nearest]float64 // shares of its accesses, by stack distance in lines
+	crossing  float64          // share that lie across two lines
+	misses    pipeline.Misses  // a reference, of those that follow no stride
+	transfers float64          // cycles that lines in sequence take to come, in the run
+}
+
+// nearest is the number of stack distances that sites count one by one.
+const nearest = 8
+
+// fillWait returns the mean cycles per execution that a load waits for a line that an earlier
+// load of the same iteration is fetching. Both addresses are in one structure. The load touches the same line where its stack distance is at most the
+// references between them: any other line that it found so near was touched by one of these.
+// It hits in the first level then, by the order of accesses, and gets its value when the
+// line comes.
+func fillWait(load, fetching *site, between int) float64 {
+	if load == nil || fetching == nil {
+		return 0
+	}
+	share := 0.0
+	for _, n := range load.near[:min(between+1, nearest)] {
+		share += n
+	}
+	return share * fetching.late
+}
+
+// at gives what is known of an instruction's site, as trace.Instr has it; nil: nothing.
+func (r *references) at(p *trace.Program, block, number uint32) *site {
+	if number == 0 {
+		return nil
+	}
+	return r.sites[p.Blocks[block].FirstSite+number-1]
+}
+
+// give hands all that is known of references to a runtime.
+func (r *references) give(run *pipeline.Run, measured []uint64) {
+	of := func(block, number uint32) site {
+		if s := r.at(run.Program, block, number); s != nil {
+			return *s
+		}
+		return site{}
+	}
+	run.LoadLatency = func(block, number uint32) float64 { return of(block, number).latency }
+	run.Crossing = func(block, number uint32) float64 { return of(block, number).crossing }
+	run.Misses = func(block, number uint32) pipeline.Misses { return of(block, number).misses }
+	run.FillWait = func(load, fetching pipeline.Access, between int) float64 {
+		return fillWait(r.at(run.Program, uint32(load.Block), load.Site), r.at(run.Program, uint32(fetching.Block), fetching.Site), between)
+	}
+	run.Transfers = r.transfers(run.Program, run.Visits, measured)
+}
+
+// machine is a hierarchy with the cycles that lines take which come from each of its levels,
+// memory the last, as a description of a processor has them; 0: not known.
+type machine struct {
+	h                        hierarchy.Hierarchy
+	read, written, scattered []float64
+}
+
+// asked is the machine of a question.
+func asked(h hierarchy.Hierarchy) (m machine) {
+	m.h = h
+	add := func(bytesPerCycle float64) {
+		cycles := 0.0
+		if bytesPerCycle > 0 {
+			cycles = hierarchy.DefaultLineBytes / bytesPerCycle
+		}
+		m.read, m.written, m.scattered = append(m.read, cycles), append(m.written, cycles), append(m.scattered, 0)
+	}
+	for _, l := range h.Levels {
+		add(l.BytesPerCycle)
+	}
+	add(h.Memory.BytesPerCycle)
+	return m
+}
+
+// described is the machine that a processor's description tells of; without levels where
+// it does not.
+func described(p *pipeline.Processor) (m machine) {
+	for _, l := range p.Levels {
+		switch {
+		case l.SizeBytes > 0:
+			m.h.Levels = append(m.h.Levels, hierarchy.Cache{Name: l.Name, SizeBytes: l.SizeBytes, Ways: l.Ways, LineBytes: hierarchy.DefaultLineBytes,
+				LatencyCycles: l.LatencyCycles, Inclusion: hierarchy.NonInclusive})
+		case len(m.h.Levels) == 0 || m.h.Memory.LatencyCycles > 0:
+			return machine{}
+		default:
+			m.h.Memory.LatencyCycles = l.LatencyCycles
+		}
+		m.read, m.written, m.scattered = append(m.read, l.ReadCycles), append(m.written, l.WrittenCycles), append(m.scattered, l.ScatteredCycles)
+	}
+	if m.h.Memory.LatencyCycles == 0 {
+		return machine{}
+	}
+	return m
+}
+
+// NoHierarchy is the note of an answer that knows no caches.
+const NoHierarchy = "Every load takes the latency of a hit in the first level, because no cache hierarchy is given."
+
+// remember asks a machine about the run's places in the code.
+func (m *Models) remember(of machine, key string) {
+	var assumed []hierarchy.Warning
+	if of.h, assumed = CompleteLatencies(of.h, m.processor); len(assumed) > 0 {
+		key += "\n" + m.processor.Name
+	}
+	if m.memory.machine == key && (m.memory.known || m.memory.notes != nil) {
+		return
+	}
+	ranker := m.memory.ranker
+	m.memory = references{machine: key, ranker: ranker}
+	unknown := func(why string) {
+		m.memory.notes = []string{"Every load takes what the processor's first level does: " + why + "."}
+	}
+	if m.run == nil || m.profile.Sites == nil {
+		unknown("no trace tells where its lines are found; drop the program's trace to have loads take what its caches say")
+		return
+	}
+	if len(of.h.Levels) == 0 {
+		m.memory.notes = []string{NoHierarchy}
+		return
+	}
+	if ranker == nil {
+		var ok bool
+		if ranker, ok = attribution.New(m.profile); !ok {
+			unknown("the profile does not tell which place in the code misses")
+			return
+		}
+		m.memory.ranker = ranker
+	}
+	levels, warnings, err := ranker.Attribute(of.h)
+	if err != nil {
+		unknown(err.Error())
+		return
+	}
+	m.memory.sites = map[uint32]*site{}
+	for i := range m.profile.Sites.Code {
+		s := &m.profile.Sites.Code[i]
+		if s.Number == profile.NoSite || s.References() == 0 {
+			continue
+		}
+		misses := make([]float64, len(levels))
+		for k := range levels {
+			misses[k] = levels[k].Sites[i]
+		}
+		found, why := of.site(s, misses, m.profile.Sites.LineBytes)
+		if found == nil {
+			unknown(why)
+			return
+		}
+		m.memory.sites[s.Number] = found
+	}
+	m.memory.known = true
+	for _, w := range append(assumed, warnings...) {
+		m.memory.notes = append(m.memory.notes, upper(string(w))+".")
+	}
+}
+
+// site is what a place in the code takes that misses so often in each level; nil, and why:
+// that cannot be told.
+func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*site, string) {
+	references := float64(s.References())
+	hits := make([]float64, len(misses))
+	for k := range misses {
+		hits[k] = 1 - min(misses[k]/references, 1)
+	}
+	costs, err := memory.New(of.h, hits, memory.WordBytes)
+	if err != nil {
+		return nil, err.Error()
+	}
+	if !costs.LatencyKnown {
+		return nil, "a latency of the hierarchy is not known"
+	}
+	out := &site{latency: costs.LatencyCycles, crossing: crossing(s, lineBytes)}
+	out.late = max(0, out.latency-of.h.Levels[0].LatencyCycles)
+	for _, b := range s.Reuse.Bins {
+		if d := profile.SiteBinFrom(int(b.Bin)); d < nearest {
+			out.near[d] = float64(b.Count) / float64(s.Reuse.Accesses())
+		}
+	}
+	// What follows a stride is fetched ahead, line by line. The rest is fetched when it is
+	// asked for.
+	regular := float64(s.Strides[profile.ZeroStride]+s.Strides[profile.UnitStride]+s.Strides[profile.ConstantStride]) / references
+	irregular := (1 - regular) / references
+	stores := s.Kind == trace.Store || s.Kind == trace.Modify || s.Kind == trace.RangeWrite
+	for k := range misses {
+		from := misses[k] // lines that come from the level behind
+		latency := of.h.Memory.LatencyCycles
+		if k+1 < len(misses) {
+			from -= misses[k+1]
+			latency = of.h.Levels[k+1].LatencyCycles
+		}
+		if from <= 0 {
+			continue
+		}
+		if stores { // which wait for their lines when they have left the window
+			latency = 0
+			out.transfers += from * regular * of.written[k+1]
+		} else {
+			out.transfers += from * regular * of.read[k+1]
+			out.misses.Lines += from * irregular
+		}
+		out.misses.Waits += from * irregular * latency
+		out.misses.Scattered += from * irregular * of.scattered[k+1]
+	}
+	return out, ""
+}
+
+// crossing is the share of a site's references that lie across two lines: those that
+// are one more access of a line than their bytes need.
+func crossing(s *profile.Site, lineBytes uint32) float64 {
+	if s.Bytes == 0 || lineBytes == 0 {
+		return 0 // they differ, and may be as long as they like
+	}
+	whole := (s.Bytes + lineBytes - 1) / lineBytes
+	return max(0, min(1, float64(s.Reuse.Accesses())/float64(s.References())-float64(whole)))
+}
+
+// transfers are the cycles that lines take to come which blocks fetch in sequence: those
+// of the run, as often as the block runs more or less often than there.
+func (r *references) transfers(p *trace.Program, visits []float64, measured []uint64) []float64 {
+	cycles := make([]float64, len(p.Blocks))
+	for b := range p.Blocks {
+		k := &p.Blocks[b]
+		if measured[b] == 0 {
+			continue
+		}
+		for number := k.FirstSite; number < k.FirstSite+k.Sites; number++ {
+			if s := r.sites[number]; s != nil {
+				cycles[b] += s.transfers * visits[b] / float64(measured[b])
+			}
+		}
+	}
+	return cycles
+}
+
+// upper begins a sentence.
+func upper(text string) string {
+	if text == "" || text[0] < 'a' || text[0] > 'z' {
+		return text
+	}
+	return string(text[0]-'a'+'A') + text[1:]
+}

@@ -1,0 +1,167 @@
+package costmodel
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+const levelled = `name: toy
+dispatch: 4
+ports: P0
+levels:
+  L1: latency 5, size 1KiB
+  L2: latency 20, size 4KiB, ways 4, read 2, written 3, scattered 1.5
+  memory: latency 300, read 6, written 9, scattered 18
+classes:
+  load: latency 5, uops 1, ports P0
+`
+
+func levelledMachine(t *testing.T) machine {
+	t.Helper()
+	p, err := pipeline.Read([]byte(levelled))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return described(p)
+}
+
+// TestDescribed: a description's levels are a hierarchy where they end in memory.
+func TestDescribed(t *testing.T) {
+	m := levelledMachine(t)
+	if len(m.h.Levels) != 2 || m.h.Levels[1].SizeBytes != 4096 || m.h.Levels[1].Ways != 4 || m.h.Memory.LatencyCycles != 300 {
+		t.Errorf("%+v", m.h)
+	}
+	if m.read[2] != 6 || m.written[1] != 3 || m.scattered[1] != 1.5 || m.read[0] != 0 {
+		t.Errorf("%+v", m)
+	}
+	for _, levels := range [][]pipeline.Level{
+		nil,
+		{{Name: "L1", LatencyCycles: 5}},
+		{{Name: "L1", LatencyCycles: 5, SizeBytes: 1024}},
+		{{Name: "L1", LatencyCycles: 5, SizeBytes: 1024}, {Name: "memory", LatencyCycles: 9}, {Name: "more", LatencyCycles: 99}},
+	} {
+		if m := described(&pipeline.Processor{Levels: levels}); len(m.h.Levels) > 0 {
+			t.Errorf("%+v is the machine %+v, want none", levels, m.h)
+		}
+	}
+}
+
+// TestSite: what a place in the code takes, by hand. Of 100 loads 40 miss L1 and 10 L2; 30
+// of the 100 follow a stride.
+func TestSite(t *testing.T) {
+	m := levelledMachine(t)
+	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.UnitStride: 20, profile.ConstantStride: 10, profile.IrregularStride: 70}}
+	got, why := m.site(&s, []float64{40, 10}, 64)
+	if got == nil {
+		t.Fatal(why)
+	}
+	want := site{
+		latency:   0.6*5 + 0.3*20 + 0.1*300,
+		transfers: 0.3 * (30*2 + 10*6),
+		misses:    pipeline.Misses{Lines: 0.7 * 0.4, Waits: 0.7 * (0.3*20 + 0.1*300), Scattered: 0.7 * (0.3*1.5 + 0.1*18)},
+	}
+	near := func(x, y float64) bool { return math.Abs(x-y) < 1e-9 }
+	if !near(got.late, want.latency-5) {
+		t.Errorf("%v cycles beyond a hit, want %v", got.late, want.latency-5)
+	}
+	if !near(got.latency, want.latency) || !near(got.transfers, want.transfers) || got.crossing != 0 ||
+		!near(got.misses.Lines, want.misses.Lines) || !near(got.misses.Waits, want.misses.Waits) || !near(got.misses.Scattered, want.misses.Scattered) {
+		t.Errorf("%+v, want %+v", *got, want)
+	}
+	s.Kind = trace.Store // it does not wait for its line
+	got, _ = m.site(&s, []float64{40, 10}, 64)
+	if !near(got.transfers, 0.3*(30*3+10*9)) || got.misses.Lines != 0 || got.misses.Waits != 0 || !near(got.misses.Scattered, want.misses.Scattered) {
+		t.Errorf("a store: %+v", *got)
+	}
+	m.h.Memory.LatencyCycles = 0
+	if got, why := m.site(&s, []float64{40, 10}, 64); got != nil || why == "" {
+		t.Errorf("%+v of a memory whose latency is not known (%s)", got, why)
+	}
+}
+
+// TestMissesCost: with every preset, loads that hit in a further level take longer.
+func TestMissesCost(t *testing.T) {
+	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100}}
+	for _, h := range hierarchy.Presets() {
+		m, before := asked(h), 0.0
+		for level := 0; level <= len(h.Levels); level++ {
+			misses := make([]float64, len(h.Levels))
+			for i := range level {
+				misses[i] = 50
+			}
+			got, why := m.site(&s, misses, 64)
+			if got == nil {
+				t.Errorf("%s: %s", h.Name, why)
+				break
+			}
+			if got.latency <= before {
+				t.Errorf("%s: %v cycles where half of all loads miss %d levels, and %v where they miss one less", h.Name, got.latency, level, before)
+			}
+			before = got.latency
+		}
+	}
+}
+
+// TestFillWaitOfSites: a load waits for an earlier one's line as often as its line was touched
+// no longer ago than that load.
+func TestFillWaitOfSites(t *testing.T) {
+	m := levelledMachine(t)
+	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100},
+		Reuse: profile.Reuse{Cold: 10, Bins: []profile.BinCount{{Bin: 0, Count: 50}, {Bin: 2, Count: 30}, {Bin: 9, Count: 10}}}}
+	load, why := m.site(&s, []float64{20, 10}, 64)
+	if load == nil {
+		t.Fatal(why)
+	}
+	fetching := &site{late: 100}
+	for between, want := range map[int]float64{0: 50, 1: 50, 2: 80, 7: 80, 100: 80} {
+		if got := fillWait(load, fetching, between); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%d references between them: %v cycles, want %v", between, got, want)
+		}
+	}
+	if got := fillWait(nil, fetching, 0) + fillWait(load, nil, 0); got != 0 {
+		t.Errorf("%v cycles of what is not known", got)
+	}
+}
+
+// TestCrossing: references that lie across two lines are those with one access more than
+// their bytes need.
+func TestCrossing(t *testing.T) {
+	for _, c := range []struct {
+		bytes      uint32
+		references uint64
+		accesses   uint64
+		want       float64
+	}{
+		{8, 100, 100, 0}, {32, 100, 150, 0.5}, {64, 100, 200, 1}, {128, 100, 200, 0}, {128, 100, 250, 0.5}, {0, 100, 200, 0}, {8, 100, 100, 0},
+	} {
+		s := profile.Site{Bytes: c.bytes, Reuse: profile.Reuse{Cold: 1, Bins: []profile.BinCount{{Bin: 1, Count: c.accesses - 1}}}}
+		s.Strides[profile.UnitStride] = c.references
+		if got := crossing(&s, 64); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestSitesAreOfTheirBlock: an instruction's site counts from the block's first one.
+func TestSitesAreOfTheirBlock(t *testing.T) {
+	p := &trace.Program{Blocks: []trace.Block{{FirstSite: 0, Sites: 2}, {FirstSite: 2, Sites: 2}}}
+	r := references{sites: map[uint32]*site{1: {latency: 7}, 2: {latency: 30, transfers: 50}, 3: {latency: 40, transfers: 10}}}
+	run := pipeline.Run{Program: p, Visits: []float64{10, 5}}
+	r.give(&run, []uint64{10, 20})
+	for _, c := range []struct {
+		block, site uint32
+		want        float64
+	}{{0, 0, 0}, {0, 1, 0}, {0, 2, 7}, {1, 1, 30}, {1, 2, 40}} {
+		if got := run.LoadLatency(c.block, c.site); got != c.want {
+			t.Errorf("site %d of block %d takes %v, want %v", c.site, c.block, got, c.want)
+		}
+	}
+	if run.Transfers[0] != 0 || run.Transfers[1] != 15 {
+		t.Errorf("transfers %v, want a quarter of 60 for a quarter of the visits", run.Transfers)
+	}
+}

@@ -1,0 +1,126 @@
+package costmodel
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/blocks"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// DefaultProcessor is what runtimes are of where nobody says otherwise.
+const DefaultProcessor = "znver4"
+
+// priced is what a runtime hangs on.
+type priced struct {
+	counts    *blocks.Solution
+	processor *pipeline.Processor
+	machine   string
+}
+
+// price computes what all blocks take on the question's processor with its caches.
+func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
+	h := hierarchy.Hierarchy{}
+	for _, line := range q.Machine {
+		if err := h.Add(line); err != nil {
+			r.Notes = append(r.Notes, "The hierarchy is left out: "+err.Error()+".")
+			h = hierarchy.Hierarchy{}
+			break
+		}
+	}
+	name := cmp.Or(q.Processor, DefaultProcessor)
+	switch {
+	case m.own != nil && q.Processor == "":
+		m.processor = m.own
+	case m.processor == nil || m.processor == m.own || m.processor.Name != name:
+		p, err := pipeline.Named(name)
+		if err != nil {
+			r.Notes = append(r.Notes, err.Error()+"; "+DefaultProcessor+" stands in.")
+			p, _ = pipeline.Named(DefaultProcessor)
+		}
+		m.processor = p
+	}
+	of, key := asked(h), strings.Join(q.Machine, "\n")
+	if own := described(m.processor); len(q.Machine) == 0 && len(own.h.Levels) > 0 {
+		of, key = own, "of the description of "+m.processor.Name
+	}
+	m.remember(of, key)
+	r.Notes = append(r.Notes, m.memory.notes...)
+	defer m.noteRuntime(r)
+	now := priced{m.counts, m.processor, m.memory.machine}
+	if m.priced == now { // another function or block is looked at
+		return
+	}
+	m.priced = now
+	run := pipeline.Run{Program: m.program, Visits: m.counts.Visits, Carried: m.carried}
+	if m.memory.known {
+		m.memory.give(&run, m.measured())
+	}
+	m.runtime, _ = m.processor.Runtime(run) // its slices are the program's
+}
+
+// measured are the executions of the run that the profile is of, by block.
+func (m *Models) measured() []uint64 { return m.run.Edges.Visits }
+
+// Use has questions that name no processor be of this one.
+func (m *Models) Use(p *pipeline.Processor) { m.own = p }
+
+// noteRuntime says what to know of the numbers.
+func (m *Models) noteRuntime(r *answers.Reply) {
+	r.Unmodelled = pipeline.NotModelled()
+	bare := 0
+	for b := range m.program.Blocks {
+		if len(m.program.Blocks[b].Instrs) == 0 && m.counts.Visits[b] > 0 && len(m.program.Blocks[b].Ops) > 0 {
+			bare++
+		}
+	}
+	if bare > 0 {
+		r.Notes = append(r.Notes, "Of "+strconv.Itoa(bare)+" blocks the trace does not tell the instructions: they take nothing here. Drop the module's .ll file beside it.")
+	}
+	for i, lacks := range m.runtime.Missing {
+		if i == mostNoted {
+			break
+		}
+		k := &m.program.Blocks[lacks.Block]
+		r.Notes = append(r.Notes, "The description of "+m.processor.Name+" has no number for "+string(lacks.Class)+" "+lacks.Type+", which block "+label(k)+" needs: it takes nothing there.")
+	}
+	if n := len(m.runtime.Unknown); n > 0 {
+		names := m.runtime.Unknown[:min(n, mostNoted)]
+		text := "What is called and is not in the program takes nothing here: " + strings.Join(names, ", ")
+		if n > mostNoted {
+			text += " and " + strconv.Itoa(n-mostNoted) + " more"
+		}
+		r.Notes = append(r.Notes, text+".")
+	}
+}
+
+// mostNoted is how many of a kind are named in notes.
+const mostNoted = 3
+
+// titles are the processors' names with what people call them. They are read once: that
+// takes longer than all else.
+var titles = sync.OnceValue(func() (list [][2]string) {
+	for _, name := range pipeline.Processors() {
+		title := name
+		if p, err := pipeline.Named(name); err == nil {
+			title = cmp.Or(p.Title, name)
+		}
+		list = append(list, [2]string{name, title})
+	}
+	return list
+})
+
+// Processors are those that have descriptions: the table processors of an
+// an answers.ModelQuestion.
+func Processors(chosen string) report.Table {
+	t := report.Table{Key: "processors", Title: "Processors", Columns: columns("name", "title", "chosen")}
+	for _, p := range titles() {
+		t.Add(report.TextOf(p[0]), report.TextOf(p[1]), report.YesNo(p[0] == chosen))
+	}
+	return t
+}

@@ -1,0 +1,176 @@
+package costmodel
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/report"
+)
+
+func columns(keys ...string) (list []report.Column) {
+	for _, k := range keys {
+		list = append(list, report.Column{Key: k, Label: labels[k]})
+		if labels[k] == "" {
+			list[len(list)-1].Label = k
+		}
+	}
+	return list
+}
+
+// labels are what people read of columns that are not called as programs call them.
+var labels = map[string]string{"cycles_each": "cycles each", "limit": "limited by"}
+
+func maybe(text string) report.Value {
+	if text == "" {
+		return report.None()
+	}
+	return report.TextOf(text)
+}
+
+// functionsTable lists the functions that ran, those that take most first, and then the
+// others.
+func (m *Models) functionsTable() report.Table {
+	t := report.Table{Key: "functions", Title: "Functions", Columns: columns("number", "function", "source", "calls", "instructions", "share", "cycles", "limit")}
+	var list []int
+	all := 0.0
+	for f := range m.program.Functions {
+		if m.program.Functions[f].Blocks > 0 {
+			list = append(list, f)
+			all += m.costOf(f)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(m.costOf(y), m.costOf(x)) })
+	for _, f := range list {
+		of := &m.program.Functions[f]
+		var calls report.Value
+		if calls = report.Real(m.counts.Invocations[f]); m.counts.Whole[f] {
+			calls = report.Count(m.counts.Invoked[f])
+		}
+		instructions, limit, most := 0.0, "", 0.0
+		for b := int(of.First); b < int(of.First+of.Blocks); b++ {
+			instructions += m.counts.Visits[b] * float64(m.instructions(b))
+			if c := m.runtime.Blocks[b].Cycles; c > most {
+				most, limit = c, string(m.runtime.Blocks[b].Bottleneck)
+			}
+		}
+		t.Add(report.Count(uint64(f+1)), report.TextOf(of.Name), maybe(source(of.Place.File, of.Place.Line, 0)), calls, report.Real(instructions),
+			report.Ratio(part(m.costOf(f), all)), report.Real(m.costOf(f)), maybe(limit))
+	}
+	return t
+}
+
+func part(x, of float64) float64 {
+	if of <= 0 {
+		return 0
+	}
+	return x / of
+}
+
+// instructions are those that make code.
+func (m *Models) instructions(b int) (n uint64) {
+	for _, op := range m.program.Blocks[b].Ops {
+		n += uint64(op.Count)
+	}
+	return n
+}
+
+// costOf is what a function takes, in cycles.
+func (m *Models) costOf(f int) float64 { return m.runtime.Functions[f] }
+
+// blocksTable lists a function's blocks, those that take most first, and equal ones in the
+// order of the code.
+func (m *Models) blocksTable(f int) report.Table {
+	t := report.Table{Key: "blocks", Title: "Blocks", Columns: columns("number", "block", "source", "count", "instructions", "share", "cycles_each", "cycles", "limit")}
+	if f < 0 {
+		return t
+	}
+	of, all := &m.program.Functions[f], m.costOf(f)
+	var list []int
+	for b := int(of.First); b < int(of.First+of.Blocks); b++ {
+		list = append(list, b)
+	}
+	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(m.runtime.Blocks[y].Cycles, m.runtime.Blocks[x].Cycles) })
+	for _, b := range list {
+		k := &m.program.Blocks[b]
+		t.Add(report.Count(uint64(b+1)), report.TextOf(label(k)), maybe(source(k.File, k.FirstLine, k.LastLine)), m.count(b), report.Count(m.instructions(b)),
+			report.Ratio(part(m.runtime.Blocks[b].Cycles, all)), report.Decimal(part(m.runtime.Blocks[b].Cycles, m.counts.Visits[b])), report.Real(m.runtime.Blocks[b].Cycles), maybe(string(m.runtime.Blocks[b].Bottleneck)))
+	}
+	return t
+}
+
+// waysTable lists how a function's blocks go on. Blocks are counted from 0 in the order of
+// the code.
+func (m *Models) waysTable(f int) report.Table {
+	t := report.Table{Key: "ways", Title: "Ways", Columns: columns("from", "to", "share", "count")}
+	if f < 0 {
+		return t
+	}
+	of := &m.program.Functions[f]
+	for b := int(of.First); b < int(of.First+of.Blocks); b++ {
+		shares := m.shares(b)
+		for i, to := range m.program.Blocks[b].Successors {
+			t.Add(report.Count(uint64(b)-uint64(of.First)), report.Count(uint64(to-of.First)), report.Ratio(shares[i]), m.along(b, i))
+		}
+	}
+	return t
+}
+
+// shares are how often a block goes each of its ways, of the times that it runs.
+func (m *Models) shares(b int) []float64 {
+	weights, leaves := m.system.Weights(b)
+	sum := float64(leaves)
+	for _, w := range weights {
+		sum += float64(w)
+	}
+	list := make([]float64, len(weights))
+	for i, w := range weights {
+		if list[i] = part(float64(w), sum); sum == 0 && len(weights) == 1 {
+			list[i] = 1
+		}
+	}
+	return list
+}
+
+// along is how often a way is taken: exactly, where the weights are counts of a run and
+// the block runs as often as they say.
+func (m *Models) along(b, way int) report.Value {
+	weights, leaves := m.system.Weights(b)
+	sum := leaves
+	for _, w := range weights {
+		sum += w
+	}
+	if n, whole := m.count(b).Number(); whole && sum > 0 && n == float64(sum) {
+		return report.Count(weights[way])
+	}
+	return report.Real(m.counts.Visits[b] * m.shares(b)[way])
+}
+
+// branchesTable lists the ways of blocks that have several.
+func (m *Models) branchesTable(f int) report.Table {
+	t := report.Table{Key: "branches", Title: "Branches", Columns: columns("branch", "block", "source", "to", "share", "count", "text", "origin")}
+	if f < 0 {
+		return t
+	}
+	first := m.program.Functions[f].First
+	for _, line := range m.system.BranchLines(f) {
+		k := &m.program.Blocks[line.Block]
+		weights, leaves := m.system.Weights(line.Block)
+		shares, origin := m.shares(line.Block), m.origins[line.Block]
+		if was, left := m.base.Weights(line.Block); left != leaves || !slices.Equal(was, weights) {
+			origin = yours
+		}
+		add := func(to string, share float64, count report.Value) {
+			t.Add(report.TextOf(line.Name), report.Count(uint64(line.Block)-uint64(first)), maybe(source(k.File, k.LastLine, 0)), report.TextOf(to),
+				report.Ratio(share), count, report.TextOf(line.Value), report.TextOf(origin))
+		}
+		rest := 1.0
+		for i, to := range k.Successors {
+			rest -= shares[i]
+			add(label(&m.program.Blocks[to]), shares[i], m.along(line.Block, i))
+		}
+		if leaves > 0 {
+			add("(leaves)", rest, report.Real(m.counts.Visits[line.Block]*rest))
+		}
+	}
+	return t
+}

@@ -1,0 +1,646 @@
+package blocksample
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stackglass/stackglass/core/analysis/branches"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/papers/sasmm"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*(1+math.Abs(a)+math.Abs(b)) }
+
+// collect sees a trace.
+func collect(t rapid.TB, o Options, p *trace.Program, whole *trace.Batch, rows int) []*Stack {
+	t.Helper()
+	c, err := New(o, func() *trace.Program { return p })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, b := tracetest.NewReader(whole, rows), trace.NewBatch(0)
+	for r.Next(b) == nil {
+		if err := c.Consume(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c.Result()
+}
+
+// oneEach gives each row a block of its own, so that its distance can be told.
+func oneEach(whole *trace.Batch) *trace.Program {
+	p := &trace.Program{}
+	whole.NeedSite()
+	for i := range whole.Kind {
+		whole.Site[i] = uint32(i)
+		p.Blocks = append(p.Blocks, trace.Block{FirstSite: uint32(i), Sites: 1})
+		p.Sites = append(p.Sites, trace.Site{Block: uint32(i), Bytes: 1})
+	}
+	return p
+}
+
+// distances are those of the rows, -1 for cold ones.
+func distances(stacks []*Stack, rows int) []int {
+	list := make([]int, rows)
+	for _, s := range stacks {
+		for b := range s.Blocks {
+			switch p := s.Blocks[b].Profile(); {
+			case p == nil:
+			case p.Cold > 0:
+				list[b] = -1
+			default:
+				list[b] = int(p.Spans[0].From)
+			}
+		}
+	}
+	return list
+}
+
+// TestTable1 of the paper.
+func TestTable1(t *testing.T) {
+	whole := tracetest.Lines(64, "a b a c b d d a")
+	stacks := collect(t, Options{LineBytes: 64}, oneEach(whole), whole, 0)
+	if got, want := distances(stacks, 8), []int{-1, -1, 1, -1, 2, -1, 0, 3}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	// "50 % of memory references will cause a compulsory cache miss. If cache size is three,
+	// then 13 % of all memory references will cause a capacity miss."
+	r, err := stacks[0].Rate(stacks[0].Counted(), hierarchy.Cache{SizeBytes: 3 * 64, LineBytes: 64})
+	if err != nil || r.HitRate != 3./8 || r.Weight != 1 || r.Off != 0 || r.Method != hierarchy.Exact {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestTable2 of the paper: the concurrent distance of a at time 4 is 2, where its private
+// one is 1; at time 9 it is 3 (of d twice, once counts); of b at time 10 it is 2, less than
+// the private one.
+func TestTable2(t *testing.T) {
+	whole := tracetest.Lines(64, "a c b a e d b d a b")
+	p := oneEach(whole)
+	whole.NeedThread()
+	copy(whole.Thread, []uint32{0, 1, 0, 0, 0, 1, 1, 0, 0, 0})
+	crd := distances(collect(t, Options{LineBytes: 64}, p, whole, 3), 10)
+	prd := distances(collect(t, Options{LineBytes: 64, SharedBy: 1}, p, whole, 3), 10)
+	if want := []int{-1, -1, -1, 2, -1, -1, 3, 1, 3, 2}; !slices.Equal(crd, want) {
+		t.Errorf("concurrent: %v, want %v", crd, want)
+	}
+	if want := []int{-1, -1, -1, 1, -1, -1, -1, -1, 2, 3}; !slices.Equal(prd, want) {
+		t.Errorf("private: %v, want %v", prd, want)
+	}
+}
+
+// TestSDCM: one reference at a distance hits as eq. 5 and 6 say.
+func TestSDCM(t *testing.T) {
+	for _, c := range []struct {
+		distance, ways, lines uint64
+		want, off             float64
+	}{
+		{8, 8, 128, 0.999999999767, 1e-12},
+		{100, 8, 128, 0.712466058, 1e-9},
+		{127, 8, 128, 0.457447584, 1e-9},
+		{2048, 16, 2048, 0.466355578, 1e-9},
+		{5000, 16, 2048, 9.330426e-6, 1e-12},
+		{3, 1, 64, math.Pow(63./64, 3), 1e-15},
+	} {
+		b := trace.NewBatch(int(c.distance) + 2)
+		for i := range c.distance + 1 {
+			b.Append(trace.Load, i*64, 1, 0, 0)
+		}
+		b.Append(trace.Load, 0, 1, 0, 0)
+		p := oneEach(b)
+		s := collect(t, Options{LineBytes: 64}, p, b, 0)[0]
+		weights := make([]float64, b.Len())
+		weights[b.Len()-1] = 1
+		r, err := s.Rate(weights, hierarchy.Cache{Name: "L", SizeBytes: c.lines * 64, Ways: uint32(c.ways), LineBytes: 64})
+		if err != nil || math.Abs(r.HitRate-c.want) > c.off || r.Method != hierarchy.SDCM {
+			t.Errorf("%+v: %+v, %v", c, r, err)
+		}
+	}
+}
+
+func sum(list []float64) (n float64) {
+	for _, x := range list {
+		n += x
+	}
+	return n
+}
+
+// TestWeights: the equations by hand.
+func TestWeights(t *testing.T) {
+	blocks := []Block{
+		{Executions: 50, Accesses: 1},
+		{Executions: 30, Parallel: 30, Accesses: 10},
+		{Executions: 20, Parallel: 20, Accesses: 5},
+		{Executions: 1000}, // refers to nothing
+	}
+	for _, c := range []struct {
+		what      string
+		got, want []float64
+	}{
+		{"eq. 1 printed", ForShared(blocks, Printed), []float64{0.5, 0.3, 0.2, 0}},
+		{"eq. 1", ForShared(blocks, Corrected), []float64{50. / 450, 300. / 450, 100. / 450, 0}},
+		// Half parallel, four cores: 0.5 + (0.5 / 4) / (0.5 + 0.5 / 4) = 0.70.
+		{"eq. 2 and 3 printed, core 0", ForPrivate(blocks, 4, 0, Printed), []float64{0.5, 0.075 / 0.625, 0.05 / 0.625, 0}},
+		{"eq. 2 and 3 printed, core 3", ForPrivate(blocks, 4, 3, Printed), []float64{0, 0.075 / 0.625, 0.05 / 0.625, 0}},
+		{"eq. 2 and 3, core 0", ForPrivate(blocks, 4, 0, Corrected), []float64{50. / 150, 75. / 150, 25. / 150, 0}},
+		{"eq. 2 and 3, core 3", ForPrivate(blocks, 4, 3, Corrected), []float64{0, 0.75, 0.25, 0}},
+		{"one core", ForPrivate(blocks, 1, 0, Printed), []float64{0.5, 0.3, 0.2, 0}},
+		{"nothing", ForPrivate(make([]Block, 2), 4, 0, Corrected), []float64{0, 0}},
+		{"nothing printed", ForPrivate(make([]Block, 2), 4, 0, Printed), []float64{0, 0}},
+		{"partly parallel", ForPrivate([]Block{{Executions: 10, Parallel: 8, Accesses: 3}, {Executions: 5, Accesses: 6}}, 2, 0, Corrected),
+			[]float64{(2*3 + 8*3/2.) / (6 + 30 + 12), 30. / (6 + 30 + 12)}},
+	} {
+		if !slices.EqualFunc(c.got, c.want, near) {
+			t.Errorf("%s: %v, want %v", c.what, c.got, c.want)
+		}
+	}
+	if n := sum(ForPrivate(blocks, 4, 0, Printed)); !near(n, 0.7) {
+		t.Errorf("as printed they sum to %v, want 0.70", n)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var blocks []Block
+		for range rapid.IntRange(1, 6).Draw(t, "blocks") {
+			b := Block{Executions: rapid.Float64Range(1, 1e6).Draw(t, "executions"), Accesses: rapid.Float64Range(0.1, 30).Draw(t, "accesses")}
+			b.Parallel = b.Executions * rapid.SampledFrom([]float64{0, 1, 0.5}).Draw(t, "parallel")
+			blocks = append(blocks, b)
+		}
+		blocks = append(blocks, Block{Executions: 1, Parallel: 1, Accesses: 1})
+		cores := rapid.IntRange(1, 64).Draw(t, "cores")
+		for core := range min(cores, 2) {
+			if n := sum(ForPrivate(blocks, cores, core, Corrected)); math.Abs(n-1) > 1e-9 {
+				t.Fatalf("weights of core %d of %d sum to %v", core, cores, n)
+			}
+			if n := sum(ForPrivate(blocks, cores, core, Printed)); n > 1+1e-9 {
+				t.Fatalf("printed weights of core %d of %d sum to %v", core, cores, n)
+			}
+		}
+		for _, by := range []Weighting{Corrected, Printed} {
+			if n := sum(ForShared(blocks, by)); math.Abs(n-1) > 1e-9 {
+				t.Fatalf("shared weights sum to %v", n)
+			}
+		}
+	})
+}
+
+// random makes rows of some threads that run blocks of one to three references; entries
+// are told or not.
+func random(rng *rand.Rand, threads, executions, lines int, entries bool) (*trace.Program, *trace.Batch) {
+	p := &trace.Program{}
+	for range 4 {
+		n := uint32(1 + rng.IntN(3))
+		p.Blocks = append(p.Blocks, trace.Block{FirstSite: uint32(len(p.Sites)), Sites: n})
+		for range n {
+			p.Sites = append(p.Sites, trace.Site{Block: uint32(len(p.Blocks)) - 1, Bytes: 8})
+		}
+	}
+	b := trace.NewBatch(0)
+	b.NeedThread()
+	b.NeedSite()
+	type running struct{ block, at uint32 }
+	now := make([]running, threads)
+	for i := range now {
+		now[i].at = 99
+	}
+	for executions > 0 {
+		t := rng.IntN(threads)
+		x := &now[t]
+		of := &p.Blocks[x.block]
+		if x.at >= of.Sites {
+			executions--
+			*x = running{block: min(3, uint32(rng.IntN(40)/2))}
+			if entries {
+				b.Append(trace.BlockEntry, 0, 0, uint32(t), 0)
+				b.Site[b.Len()-1] = x.block
+			}
+			continue
+		}
+		addr := uint64(rng.IntN(lines) * 64)
+		if x.block == 1 {
+			addr = uint64(t * 64)
+		}
+		b.Append(trace.Load, addr+uint64(rng.IntN(64)), 8, uint32(t), 0)
+		b.Site[b.Len()-1] = of.FirstSite + x.at
+		x.at++
+	}
+	return p, b
+}
+
+const cold = stack.Cold
+
+// algorithm3 is the paper's, with windows chosen as branches.WindowNumber says: the distances of
+// each block's windows, cold ones as stack.Cold, and how many windows there are of it.
+func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, seed uint64) (reuseDists [][]uint32, wins []uint64, executions []uint64) {
+	type memRef struct {
+		line   uint64
+		window int
+	}
+	var memTrace []memRef
+	var bbOf []uint32            // of each window
+	now := map[uint32]int{}      // the window of each thread
+	at := map[uint32]uint32{}    // its last site
+	entered := map[uint32]bool{} // not yet a reference
+	for i, k := range whole.Kind {
+		th := whole.Thread[i]
+		if o.SharedBy > 0 && th/o.SharedBy != stack {
+			continue
+		}
+		if k == trace.BlockEntry {
+			entered[th] = true
+			continue
+		}
+		site := whole.Site[i]
+		block := p.Sites[site].Block
+		if w, ok := now[th]; !ok || entered[th] || bbOf[w] != block || site <= at[th] {
+			now[th] = len(bbOf)
+			bbOf = append(bbOf, block)
+		}
+		entered[th], at[th] = false, site
+		for line := whole.Addr[i] / 64; line <= (whole.Addr[i]+uint64(whole.Bytes[i])-1)/64; line++ {
+			memTrace = append(memTrace, memRef{line, now[th]})
+		}
+	}
+	getRD := func(idx int) uint32 {
+		seen := map[uint64]bool{}
+		for j := idx - 1; j >= 0; j-- {
+			if memTrace[j].line == memTrace[idx].line {
+				return uint32(len(seen))
+			}
+			seen[memTrace[j].line] = true
+		}
+		return cold
+	}
+	reuseDists, wins, executions = make([][]uint32, len(p.Blocks)), make([]uint64, len(p.Blocks)), make([]uint64, len(p.Blocks))
+	for bb := range p.Blocks {
+		type numbered struct {
+			number uint64
+			window int
+		}
+		var bbWins []numbered
+		for w, of := range bbOf {
+			if of == uint32(bb) {
+				bbWins = append(bbWins, numbered{branches.WindowNumber(seed, of, uint64(len(bbWins))), w})
+			}
+		}
+		executions[bb] = uint64(len(bbWins))
+		slices.SortFunc(bbWins, func(a, b numbered) int {
+			if a.number < b.number {
+				return -1
+			}
+			return 1
+		})
+		n, looked := 0, o.Looked.WithDefaults()
+		for n < len(bbWins) && (n < looked.Least || float64(bbWins[n].number) < looked.Rate*(1<<64)) {
+			n++
+		}
+		wins[bb] = uint64(n)
+		chosen := map[int]bool{}
+		for _, w := range bbWins[:n] {
+			chosen[w.window] = true
+		}
+		for idx, ref := range memTrace {
+			if chosen[ref.window] {
+				reuseDists[bb] = append(reuseDists[bb], getRD(idx))
+			}
+		}
+		slices.Sort(reuseDists[bb])
+	}
+	return reuseDists, wins, executions
+}
+
+// TestAsAlgorithm3: windows and their distances are those of the paper's algorithm, written
+// out, for stacks of threads and of all.
+func TestAsAlgorithm3(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
+		threads := rapid.IntRange(1, 3).Draw(t, "threads")
+		p, whole := random(rng, threads, rapid.SampledFrom([]int{1, 20, 200, 900}).Draw(t, "executions"), 30, rapid.Bool().Draw(t, "entries"))
+		o := Options{LineBytes: 64, Seed: rng.Uint64(), Looked: rapid.SampledFrom([]Looked{{}, All, {Rate: 0.2, Least: 3}, {Rate: 0.05, Least: 100}}).Draw(t, "looked"), SharedBy: rapid.SampledFrom([]uint32{0, 1, 2}).Draw(t, "shared by")}
+		stacks := collect(t, o, p, whole, rapid.SampledFrom([]int{1, 10, 4096}).Draw(t, "rows"))
+		for i, s := range stacks {
+			c, _ := New(o, nil)
+			if err := c.meet(uint32(threads) - 1); err != nil {
+				t.Fatal(err)
+			}
+			dists, wins, executions := algorithm3(p, whole, uint32(i), o, c.stacks[i].seed)
+			for b := range dists {
+				var got []uint32
+				var x Conditional
+				if b < len(s.Blocks) {
+					x = s.Blocks[b]
+				}
+				if x.groups != nil {
+					for _, c := range x.all() {
+						for range c.n {
+							got = append(got, c.distance)
+						}
+					}
+				}
+				if !slices.Equal(got, dists[b]) || x.Windows != wins[b] || x.Executions != executions[b] {
+					t.Fatalf("stack %d, block %d: %d of %d windows with %v, want %d of %d with %v", i, b, x.Windows, x.Executions, got, wins[b], executions[b], dists[b])
+				}
+			}
+		}
+	})
+}
+
+// TestOneThreadAsBefore: on one thread the windows are those of package analysis/branches.
+func TestOneThreadAsBefore(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	p, whole := random(rng, 1, 30_000, 500, false)
+	other := branches.NewWindowSampler(64, 11, func() *trace.Program { return p })
+	if err := other.Consume(whole); err != nil {
+		t.Fatal(err)
+	}
+	s := collect(t, Options{LineBytes: 64, Seed: 11}, p, whole, 0)[0]
+	for b, want := range other.Result() {
+		if b >= len(s.Blocks) {
+			break
+		}
+		x := &s.Blocks[b]
+		got := profile.Reuse{}
+		if x.groups != nil {
+			for _, c := range x.all() {
+				if c.distance == stack.Cold {
+					got.Cold += c.n
+					continue
+				}
+				bin := uint8(profile.SiteBin(c.distance))
+				if n := len(got.Bins); n > 0 && got.Bins[n-1].Bin == bin {
+					got.Bins[n-1].Count += c.n
+				} else {
+					got.Bins = append(got.Bins, profile.BinCount{Bin: bin, Count: c.n})
+				}
+			}
+		}
+		if x.Windows != want.Windows || x.Executions != want.Executions || !reflect.DeepEqual(got, want.Reuse.Reuse) {
+			t.Errorf("block %d: %d of %d windows, %v; want %d of %d, %v", b, x.Windows, x.Executions, got, want.Windows, want.Executions, want.Reuse.Reuse)
+		}
+	}
+}
+
+var caches = []hierarchy.Cache{
+	{Name: "full", SizeBytes: 64 * 64, LineBytes: 64},
+	{Name: "sets", SizeBytes: 128 * 64, Ways: 8, LineBytes: 64},
+	{Name: "direct", SizeBytes: 256 * 64, Ways: 1, LineBytes: 64},
+}
+
+// TestAllWindowsAreTheTrace: weighted by accesses, the profiles of all windows are that of
+// the trace (eq. 4), and rates those of its profile.
+func TestAllWindowsAreTheTrace(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 4))
+	p, whole := random(rng, 3, 5000, 400, true)
+	s := collect(t, Options{LineBytes: 64, Looked: All}, p, whole, 0)[0]
+	model, n := stack.NewExact(), 0.0
+	hits := make([]float64, len(caches))
+	for i, k := range whole.Kind {
+		if !k.IsReference() {
+			continue
+		}
+		for line := whole.Addr[i] / 64; line <= (whole.Addr[i]+7)/64; line++ {
+			var d [1]uint32
+			model.Distances([]trace.Line{line}, d[:])
+			n++
+			for j := range caches {
+				if d[0] != stack.Cold {
+					hits[j] += chance(&caches[j], uint64(d[0]))
+				}
+			}
+		}
+	}
+	weights := s.Counted()
+	for j, c := range caches {
+		r, err := s.Rate(weights, c)
+		if err != nil || math.Abs(r.HitRate-hits[j]/n) > 1e-9 || r.Off != 0 || r.Unknown != 0 {
+			t.Errorf("%s: %+v, %v; want %v", c.Name, r, err, hits[j]/n)
+		}
+		all := s.Profile(weights)
+		if h, _ := all.Hits(c); math.Abs(h-r.HitRate) > 1e-9 || math.Abs(all.Accesses()-1) > 1e-9 {
+			t.Errorf("%s: %v of %v by the profile, %v by blocks", c.Name, h, all.Accesses(), r.HitRate)
+		}
+	}
+}
+
+// TestErrorBars: the truth is within two standard errors about as often as it should be,
+// and the error falls with the windows.
+func TestErrorBars(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 4))
+	p, whole := random(rng, 2, 30_000, 150, true)
+	truth := collect(t, Options{LineBytes: 64, Looked: All}, p, whole, 0)[0]
+	weights := truth.Counted()
+	for _, c := range caches {
+		want, err := truth.Rate(weights, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		within, squares, offs := 0, 0.0, 0.0
+		const seeds = 60
+		for seed := range uint64(seeds) {
+			s := collect(t, Options{LineBytes: 64, Seed: seed}, p, whole, 0)[0]
+			r, err := s.Rate(weights, c)
+			if err != nil || !(r.Off > 0) {
+				t.Fatalf("%s: %+v, %v", c.Name, r, err)
+			}
+			if math.Abs(r.HitRate-want.HitRate) <= 2*r.Off {
+				within++
+			}
+			squares += (r.HitRate - want.HitRate) * (r.HitRate - want.HitRate)
+			offs += r.Off * r.Off
+		}
+		if within < seeds*85/100 {
+			t.Errorf("%s: %d of %d samples are within two standard errors", c.Name, within, seeds)
+		}
+		if ratio := math.Sqrt(squares / offs); ratio < 0.7 || ratio > 1.4 {
+			t.Errorf("%s: errors are %v times what is said", c.Name, ratio)
+		}
+	}
+}
+
+// TestScaled: where distances in blocks do not hang on the input, the rates of a large run
+// come out of a small one.
+func TestScaled(t *testing.T) {
+	// a touches a new line, b the same again r times; c touches two new ones, and the first
+	// again.
+	p := &trace.Program{Blocks: []trace.Block{{Sites: 1}, {FirstSite: 1, Sites: 1}, {FirstSite: 2, Sites: 3}},
+		Sites: []trace.Site{{}, {Block: 1}, {Block: 2}, {Block: 2}, {Block: 2}}}
+	program := func(n, r, m int) *trace.Batch {
+		b := trace.NewBatch(0)
+		b.NeedSite()
+		line := uint64(0)
+		load := func(site uint32, line uint64) {
+			b.Append(trace.Load, line*64, 1, 0, 0)
+			b.Site[b.Len()-1] = site
+		}
+		for range n {
+			line++
+			load(0, line)
+			for range r {
+				load(1, line)
+			}
+		}
+		for range m {
+			line += 2
+			load(2, line-1)
+			load(3, line)
+			load(4, line-1)
+		}
+		return b
+	}
+	counts := func(n, r, m int) []sasmm.Count {
+		return []sasmm.Count{{Executions: uint64(n), References: uint64(n)}, {Executions: uint64(n * r), References: uint64(n * r)}, {Executions: uint64(m), References: uint64(3 * m)}}
+	}
+	small := collect(t, Options{LineBytes: 64}, p, program(10, 4, 3), 0)[0]
+	large := collect(t, Options{LineBytes: 64, Looked: All}, p, program(1000, 7, 5000), 0)[0]
+	blocks, err := Scaled(Blocks(counts(10, 4, 3), small), []float64{1000, 7000, 5000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range caches {
+		got, err := small.Rate(ForShared(blocks, Corrected), c)
+		want, err2 := large.Rate(large.Counted(), c)
+		if err != nil || err2 != nil || !near(got.HitRate, want.HitRate) || c.Ways != 1 && !near(want.HitRate, 12./23) {
+			t.Errorf("%s: %+v, want %+v, %v, %v", c.Name, got, want, err, err2)
+		}
+		printed, _ := small.Rate(ForShared(blocks, Printed), c)
+		if math.Abs(printed.HitRate-want.HitRate) < 0.1 {
+			t.Errorf("%s: by executions %v, as right as by references", c.Name, printed.HitRate)
+		}
+	}
+	for _, n := range [][]float64{{1, 2}, {1, 2, -1}, {1, 2, math.NaN()}} {
+		if _, err := Scaled(blocks, n); err == nil {
+			t.Errorf("%v was taken", n)
+		}
+	}
+	if _, err := Scaled([]Block{{}}, []float64{3}); err == nil {
+		t.Error("a block that never ran was scaled")
+	}
+}
+
+// TestChain goes from a run with one thread to rates of both levels.
+func TestChain(t *testing.T) {
+	p := &trace.Program{
+		Functions: []trace.Function{{Name: "main"}},
+		Blocks:    []trace.Block{{Sites: 1}, {FirstSite: 1, Sites: 2}, {FirstSite: 3, Sites: 2}},
+		Sites: []trace.Site{
+			{Kind: trace.ParallelBegin}, {Kind: trace.ParallelEnd, Block: 1}, {Kind: trace.Load, Bytes: 8, Block: 1},
+			{Kind: trace.Load, Bytes: 8, Block: 2}, {Kind: trace.Store, Bytes: 8, Block: 2},
+		},
+	}
+	const cores, frame = 4, 0x7fff_0000_0000
+	steps := []tracetest.Step{{Block: 0, Values: []uint64{frame}}}
+	for i := range uint64(4000) { // a[i], and a local variable
+		steps = append(steps, tracetest.Step{Block: 2, Values: []uint64{0x10000 + 8*i, frame - 8}})
+	}
+	steps = append(steps, tracetest.Step{Block: 1, Values: []uint64{0x10000}})
+	whole := tracetest.Rows(p, steps...)
+	see := func(make func(trace.Reader, sasmm.Options) (*sasmm.Reader, error), private, all bool) ([]*Stack, []sasmm.Count) {
+		r, err := make(tracetest.NewProgramReader(p, whole, 0), sasmm.Options{Cores: cores})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := Options{LineBytes: 64}
+		if private {
+			o.SharedBy = 1
+		}
+		if all {
+			o.Looked = All
+		}
+		c, err := New(o, func() *trace.Program { return r.Header().Program })
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Select(trace.DataKinds | 1<<trace.BlockEntry)
+		b := trace.NewBatch(0)
+		for r.Next(b) == nil {
+			if err := c.Consume(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return c.Result(), r.Blocks()
+	}
+	own, counts := see(sasmm.Private, true, true)
+	together, _ := see(sasmm.Shared, false, true)
+	if len(own) != cores || len(together) != 1 || counts[2].Parallel != 4000 || counts[1].Parallel != 0 {
+		t.Fatalf("%d and %d stacks, %+v", len(own), len(together), counts)
+	}
+	blocks := Blocks(counts, own...)
+	c := caches[0]
+	var rates []Rate
+	for core, s := range own {
+		r, err := s.Rate(ForPrivate(blocks, cores, core, Corrected), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rates = append(rates, r)
+		// Each core has a thousand of a, 125 lines, and a variable.
+		if core > 0 && !near(r.HitRate, 1-126./2000) {
+			t.Errorf("core %d: %+v", core, r)
+		}
+	}
+	if m := Mean(rates); math.Abs(m.HitRate-(1-126./2000)) > 0.001 || m.Off != 0 || !near(m.Weight, 1) {
+		t.Errorf("%+v", m)
+	}
+	r, err := together[0].Rate(ForShared(blocks, Corrected), c)
+	if err != nil || math.Abs(r.HitRate-(1-504./8001)) > 0.001 {
+		t.Errorf("shared: %+v, %v", r, err)
+	}
+	// A sample of it is as near as it says.
+	some, _ := see(sasmm.Private, true, false)
+	var sampled []Rate
+	for core, s := range some {
+		r, err := s.Rate(ForPrivate(blocks, cores, core, Corrected), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sampled = append(sampled, r)
+	}
+	if m := Mean(sampled); !(m.Off > 0) || math.Abs(m.HitRate-(1-126./2000)) > 4*m.Off {
+		t.Errorf("sampled: %+v", m)
+	}
+}
+
+// TestWrong: what cannot be answered is told.
+func TestWrong(t *testing.T) {
+	for _, line := range []uint32{0, 4, 48} {
+		if _, err := New(Options{LineBytes: line}, nil); err == nil {
+			t.Errorf("lines of %d bytes were taken", line)
+		}
+	}
+	p, whole := random(rand.New(rand.NewPCG(1, 1)), 1, 20, 9, true)
+	for want, change := range map[string]func(b *trace.Batch){
+		"site 99":             func(b *trace.Batch) { b.Site[b.Len()-1] = 99 },
+		"beyond the last":     func(b *trace.Batch) { b.Addr[b.Len()-1] = math.MaxUint64 - 3 },
+		"threads \"number 70": func(b *trace.Batch) { b.Thread[b.Len()-1] = 70_000 },
+	} {
+		b := tracetest.Part(whole, 0, whole.Len())
+		b.Addr, b.Site, b.Thread = slices.Clone(b.Addr), slices.Clone(b.Site), slices.Clone(b.Thread)
+		b.Kind = slices.Clone(b.Kind)
+		b.Kind[b.Len()-1], b.Bytes = trace.Load, slices.Clone(b.Bytes)
+		b.Bytes[b.Len()-1] = 8
+		change(b)
+		c, err := New(Options{LineBytes: 64}, func() *trace.Program { return p })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Consume(b); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	s := collect(t, Options{LineBytes: 64}, p, whole, 0)[0]
+	if _, err := s.Rate(s.Counted(), hierarchy.Cache{SizeBytes: 4096, LineBytes: 32}); err == nil {
+		t.Error("a cache of other lines was answered")
+	}
+	r, err := s.Rate([]float64{0, 0, 0, 0, 0.5}, caches[0])
+	if err != nil || r.Unknown != 0.5 || r.Weight != 0 || r.HitRate != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

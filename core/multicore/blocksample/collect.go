@@ -1,0 +1,391 @@
+package blocksample
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"sort"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/analysis/branches"
+	"github.com/stackglass/stackglass/core/analysis/index"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Options say which windows are looked at, and on which stacks.
+type Options struct {
+	LineBytes uint32 // of a cache line, a power of two
+	Seed      uint64 // of the windows that are looked at
+	Looked    Looked
+	// SharedBy threads, one after the other by their numbers, have a stack together: 1: each
+	// has its own; 0: all have one.
+	SharedBy uint32
+}
+
+// Looked says how many windows of each block are looked at.
+type Looked struct {
+	Rate  float64 // that share of them, above 0 and at most 1; 0: one in a hundred
+	Least int     // but no fewer than these, where there are as many: 2 to MostLeast; 0: 30
+}
+
+// MostLeast is the most windows of each block that may be asked for, whatever the share.
+const MostLeast = 1 << 12
+
+// All looks at every window.
+var All = Looked{Rate: 1}
+
+// WithDefaults is what is looked at where nothing is said.
+func (l Looked) WithDefaults() Looked {
+	if l.Rate == 0 {
+		l.Rate = 0.01
+	}
+	if l.Least == 0 {
+		l.Least = branches.LeastWindows
+	}
+	return l
+}
+
+// Check tells what is wrong with the numbers. The error is a *trace.OptionError.
+func (l Looked) Check() error {
+	l = l.WithDefaults()
+	if !(l.Rate > 0 && l.Rate <= 1) {
+		return &trace.OptionError{Option: "rate", Got: strconv.FormatFloat(l.Rate, 'g', -1, 64), Want: "a share of windows above 0 and at most 1, as in 0.05"}
+	}
+	if l.Least < 2 || l.Least > MostLeast {
+		return &trace.OptionError{Option: "least", Got: strconv.Itoa(l.Least), Want: "2 to " + strconv.Itoa(MostLeast) + " windows of each block"}
+	}
+	return nil
+}
+
+// below is the number below which windows are looked at in any case.
+func (l Looked) below() uint64 {
+	switch l.Rate {
+	case 0.01:
+		return branches.OneInHundred
+	case 1:
+		return math.MaxUint64
+	}
+	return uint64(l.Rate * (1 << 64))
+}
+
+// Collector looks at windows of a trace that goes by, on threads numbered from 0. Ask the
+// trace for references and BlockEntry rows; without the latter, sites that do not ascend
+// begin a window.
+type Collector struct {
+	o       Options
+	shift   uint
+	program func() *trace.Program
+	below   uint64      // windows with lower numbers are looked at
+	stacks  []*gatherer // by number
+	threads []running   // by number
+	depth   int         // regions in regions
+}
+
+// running is what a thread is doing.
+type running struct {
+	on    *gatherer
+	now   *window // nil: it is not looked at
+	block uint32
+	site  uint32
+	entry bool // the window began by a BlockEntry
+	began bool
+}
+
+// MostThreads is the most threads that a trace may have.
+const MostThreads = 1 << 8
+
+// New makes a collector. program gives what the trace has told of its code so far. The error
+// is a *trace.OptionError.
+func New(o Options, program func() *trace.Program) (*Collector, error) {
+	if o.LineBytes == 0 || o.LineBytes&(o.LineBytes-1) != 0 || o.LineBytes < 8 {
+		return nil, &trace.OptionError{Option: "line", Got: strconv.Itoa(int(o.LineBytes)), Want: "a power of two of at least 8 bytes"}
+	}
+	if err := o.Looked.Check(); err != nil {
+		return nil, err
+	}
+	o.Looked = o.Looked.WithDefaults()
+	return &Collector{o: o, shift: uint(bits.TrailingZeros32(o.LineBytes)), below: o.Looked.below(), program: program}, nil
+}
+
+// gatherer is a stack, and what was seen on it.
+type gatherer struct {
+	seed      uint64
+	model     *stack.Exact
+	lines     []trace.Line
+	of        []*window // of each line
+	distances []uint32
+	blocks    []sampled
+}
+
+// sampled is what is known of a block.
+type sampled struct {
+	executions, parallel, references, accesses uint64
+
+	windows uint64    // of the numbers that are looked at in any case
+	groups  []*window // of them, once there are enough
+	lowest  []*window // of the lowest numbers, ascending, until then
+}
+
+// mostGroups is how many groups of windows tell how they vary.
+const mostGroups = 64
+
+// mostLines is how many lines are gathered at a time.
+const mostLines = 4096
+
+// Kinds are the rows to ask a trace for. Where regions begin and end tells what is parallel.
+const Kinds = trace.DataKinds | 1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd
+
+// Consume takes the next rows.
+func (c *Collector) Consume(b *trace.Batch) error {
+	if b.Site == nil {
+		return nil
+	}
+	p := c.program()
+	for i, k := range b.Kind {
+		switch {
+		case k == trace.ParallelBegin:
+			c.depth++
+		case k == trace.ParallelEnd:
+			c.depth = max(0, c.depth-1)
+		}
+		if !k.IsReference() && k != trace.BlockEntry {
+			continue
+		}
+		thread, site := uint32(0), b.Site[i]
+		if b.Thread != nil {
+			thread = b.Thread[i]
+		}
+		if uint64(thread) >= uint64(len(c.threads)) {
+			if err := c.meet(thread); err != nil {
+				return err
+			}
+		}
+		t := &c.threads[thread]
+		if k == trace.BlockEntry {
+			t.begin(site, true)
+			continue
+		}
+		if p == nil || uint64(site) >= uint64(len(p.Sites)) {
+			known := 0
+			if p != nil {
+				known = len(p.Sites)
+			}
+			return &branches.UnknownError{What: "site", Number: site, Known: known}
+		}
+		block := p.Sites[site].Block
+		if uint64(block) >= uint64(len(p.Blocks)) {
+			return &branches.UnknownError{What: "block", Number: block, Known: len(p.Blocks)}
+		}
+		if block != t.block || t.began && !t.entry && site <= t.site {
+			t.begin(block, false)
+		}
+		end := b.Addr[i] + uint64(max(b.Bytes[i], 1)) - 1
+		if end < b.Addr[i] {
+			return &EndError{b.Addr[i], b.Bytes[i]}
+		}
+		c.access(t, site, b.Addr[i]>>c.shift, end>>c.shift)
+	}
+	for _, g := range c.stacks {
+		g.flush()
+	}
+	return nil
+}
+
+// meet takes in a thread.
+func (c *Collector) meet(thread uint32) error {
+	if thread >= MostThreads {
+		return &trace.OptionError{Option: "threads", Got: "number " + strconv.FormatUint(uint64(thread), 10), Want: "threads numbered from 0, as mimicked traces have them, below " + strconv.Itoa(MostThreads)}
+	}
+	for uint64(len(c.threads)) <= uint64(thread) {
+		if len(c.stacks) == 0 || c.o.SharedBy > 0 && uint32(len(c.threads))%c.o.SharedBy == 0 {
+			seed := c.o.Seed
+			if n := len(c.stacks); n > 0 {
+				seed = index.Hash(seed + uint64(n)) // for cores to have other windows
+			}
+			c.stacks = append(c.stacks, &gatherer{seed: seed, model: stack.NewExact(), distances: make([]uint32, mostLines)})
+		}
+		c.threads = append(c.threads, running{on: c.stacks[len(c.stacks)-1], block: ^uint32(0)})
+	}
+	return nil
+}
+
+// EndError tells that a reference ends beyond the last address.
+type EndError struct {
+	Addr  trace.Addr
+	Bytes uint32
+}
+
+func (e *EndError) Error() string {
+	return "a reference of " + strconv.FormatUint(uint64(e.Bytes), 10) + " bytes at address 0x" + strconv.FormatUint(e.Addr, 16) +
+		" ends beyond the last address there is; the trace is damaged: capture it again"
+}
+
+// begin begins an execution of a block. Without references it is no window.
+func (t *running) begin(block uint32, entry bool) {
+	t.now, t.block, t.entry, t.began = nil, block, entry, false
+}
+
+// access accesses lines from first to last.
+func (c *Collector) access(t *running, site uint32, first, last trace.Line) {
+	g := t.on
+	if !t.began {
+		for uint64(len(g.blocks)) <= uint64(t.block) {
+			g.blocks = append(g.blocks, make([]sampled, max(64, min(len(g.blocks), 1<<16)))...)
+		}
+		s := &g.blocks[t.block]
+		t.began, t.now = true, c.window(s, branches.WindowNumber(g.seed, t.block, s.executions))
+		if s.executions++; c.depth > 0 {
+			s.parallel++
+		}
+	}
+	t.site = site
+	g.blocks[t.block].references++
+	g.blocks[t.block].accesses += last - first + 1
+	for line := first; ; line++ {
+		if len(g.lines) == mostLines {
+			g.flush()
+		}
+		if g.lines, g.of = append(g.lines, line), append(g.of, t.now); line == last {
+			break
+		}
+	}
+}
+
+// window gives where an execution of that number counts, nil for nowhere.
+func (c *Collector) window(s *sampled, number uint64) *window {
+	looked := number < c.below || c.o.Looked.Rate == 1
+	if looked {
+		s.windows++
+	}
+	if s.windows < uint64(c.o.Looked.Least) {
+		return s.low(number, c.o.Looked.Least)
+	}
+	if s.lowest != nil { // as many as are needed are looked at in any case now
+		for _, w := range s.lowest {
+			if w.number < c.below || c.o.Looked.Rate == 1 {
+				s.groups = append(s.groups, w)
+			}
+		}
+		s.lowest = nil
+	}
+	if !looked {
+		return nil
+	}
+	if groups := max(mostGroups, c.o.Looked.Least); len(s.groups) >= groups {
+		return s.groups[(s.windows-1)%uint64(groups)]
+	}
+	s.groups = append(s.groups, &window{number: number})
+	return s.groups[len(s.groups)-1]
+}
+
+// low keeps an execution if its number is one of the lowest.
+func (s *sampled) low(number uint64, least int) *window {
+	at := sort.Search(len(s.lowest), func(i int) bool { return s.lowest[i].number > number })
+	if at == least {
+		return nil
+	}
+	if len(s.lowest) == least {
+		s.lowest = s.lowest[:least-1] // what it still counts is nobody's
+	}
+	w := &window{number: number}
+	s.lowest = slices.Insert(s.lowest, at, w)
+	return w
+}
+
+// flush finds the distances of what was gathered.
+func (g *gatherer) flush() {
+	if len(g.lines) == 0 {
+		return
+	}
+	distances := g.distances[:len(g.lines)]
+	g.model.Distances(g.lines, distances)
+	for i, d := range distances {
+		if w := g.of[i]; w != nil {
+			w.add(d)
+		}
+	}
+	g.lines, g.of = g.lines[:0], g.of[:0]
+}
+
+// window counts the distances of one execution, or of a group of them.
+type window struct {
+	number uint64
+	raw    []uint32 // not yet in counts
+	counts []count  // by distance, ascending
+}
+
+type count struct {
+	distance uint32 // stack.Cold: none
+	n        uint64
+}
+
+// mostRaw is how many distances are kept one by one.
+const mostRaw = 256
+
+func (w *window) add(distance uint32) {
+	if w.raw = append(w.raw, distance); len(w.raw) >= max(mostRaw, len(w.counts)/4) {
+		w.fold()
+	}
+}
+
+// fold puts all distances into counts.
+func (w *window) fold() {
+	slices.Sort(w.raw)
+	var fresh []count
+	for _, d := range w.raw {
+		if n := len(fresh); n > 0 && fresh[n-1].distance == d {
+			fresh[n-1].n++
+		} else {
+			fresh = append(fresh, count{d, 1})
+		}
+	}
+	w.raw, w.counts = w.raw[:0], merge(w.counts, fresh)
+}
+
+func merge(a, b []count) []count {
+	if len(a) == 0 {
+		return b
+	}
+	sum := make([]count, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0].distance < b[0].distance:
+			sum, a = append(sum, a[0]), a[1:]
+		case b[0].distance < a[0].distance:
+			sum, b = append(sum, b[0]), b[1:]
+		default:
+			sum = append(sum, count{a[0].distance, a[0].n + b[0].n})
+			a, b = a[1:], b[1:]
+		}
+	}
+	return append(append(sum, a...), b...)
+}
+
+// Result gives the stacks, in the order of the threads that have them.
+func (c *Collector) Result() []*Stack {
+	list := make([]*Stack, len(c.stacks))
+	for i, g := range c.stacks {
+		s := &Stack{LineBytes: c.o.LineBytes, Blocks: make([]Conditional, len(g.blocks))}
+		for b := range g.blocks {
+			s.Blocks[b] = g.blocks[b].conditional()
+		}
+		list[i] = s
+	}
+	return list
+}
+
+func (s *sampled) conditional() Conditional {
+	c := Conditional{Executions: s.executions, Parallel: s.parallel, References: s.references, Accesses: s.accesses, Windows: s.windows}
+	groups := s.groups
+	if s.lowest != nil {
+		groups, c.Windows = s.lowest, uint64(len(s.lowest))
+	}
+	for _, w := range groups {
+		w.fold()
+		if len(w.counts) > 0 {
+			c.groups = append(c.groups, w.counts)
+		}
+	}
+	return c
+}

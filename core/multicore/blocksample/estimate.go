@@ -1,0 +1,75 @@
+package blocksample
+
+import (
+	"math"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+)
+
+// Estimate is what windows tell of a level: of the caches of all cores, all the same.
+type Estimate struct {
+	Caches   []Rate
+	Mean     Rate    // in which caches weigh the same, those without accesses left out
+	Global   Rate    // in which accesses do
+	Accesses float64 // of lines, of all caches, looked at or not
+	Windows  uint64  // that were looked at
+	Of       uint64  // so many
+	Looked   uint64  // of Accesses, those in windows that were looked at
+}
+
+// Interval95 is by how many standard errors the truth is off in 5 of 100 samples.
+const Interval95 = 1.959964
+
+// Bounds are what a hit rate is between in 95 of 100 samples.
+func (r *Rate) Bounds() (low, high float64) {
+	return max(0, r.HitRate-Interval95*r.Off), min(1, r.HitRate+Interval95*r.Off)
+}
+
+// Of estimates the hit rate of a level with so many caches, each of which has a stack if it
+// does anything, from blocks as the whole run had them; weights by [Counted] need none. The
+// error is a *trace.OptionError.
+func Of(stacks []*Stack, caches int, blocks []Block, by Weighting, c hierarchy.Cache) (Estimate, error) {
+	var e Estimate
+	variance, known := 0.0, 0.0
+	for k, s := range stacks {
+		weights := s.Counted()
+		if by != Counted && caches == 1 {
+			weights = ForShared(blocks, by)
+		} else if by != Counted {
+			weights = ForPrivate(blocks, caches, k, by)
+		}
+		r, err := s.Rate(weights, c)
+		if err != nil {
+			return e, err
+		}
+		e.Caches = append(e.Caches, r)
+		accesses := 0.0
+		for b := range s.Blocks {
+			x := &s.Blocks[b]
+			accesses += float64(x.Accesses)
+			e.Windows += x.Windows
+			e.Of += x.Executions
+			for _, counts := range x.groups {
+				for _, n := range counts {
+					e.Looked += n.n
+				}
+			}
+		}
+		e.Accesses += accesses
+		if r.Weight == 0 {
+			continue
+		}
+		known += accesses
+		e.Global.HitRate += accesses * r.HitRate
+		e.Global.Weight += accesses * r.Weight
+		e.Global.Unknown += accesses * r.Unknown
+		e.Global.Method = r.Method
+		variance += accesses * accesses * r.Off * r.Off
+	}
+	e.Mean = Mean(e.Caches)
+	if known > 0 {
+		g := &e.Global
+		g.HitRate, g.Weight, g.Unknown, g.Off = g.HitRate/known, g.Weight/known, g.Unknown/known, math.Sqrt(variance)/known
+	}
+	return e, nil
+}

@@ -1,0 +1,194 @@
+package blocksample
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/blocks/memory"
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/stack"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Stack is what was seen on a stack: of a core, or of all.
+type Stack struct {
+	LineBytes uint32
+	Blocks    []Conditional // by number
+}
+
+// Conditional is the conditional reuse profile of a block, P(D|BB_i), of some windows.
+type Conditional struct {
+	Executions uint64 // those with references, looked at or not
+	Parallel   uint64 // of them, those in parallel regions
+	References uint64 // in them
+	Accesses   uint64 // of lines, by them
+	Windows    uint64 // that were looked at
+
+	groups [][]count // of windows
+}
+
+// Profile is the profile of the windows that were looked at; nil: there are none.
+func (c *Conditional) Profile() *memory.Profile {
+	if len(c.groups) == 0 {
+		return nil
+	}
+	p := new(memory.Profile)
+	for _, x := range c.all() {
+		if x.distance == stack.Cold {
+			p.Cold = float64(x.n)
+		} else {
+			p.Spans = append(p.Spans, memory.Span{From: uint64(x.distance), To: uint64(x.distance) + 1, Accesses: float64(x.n)})
+		}
+	}
+	return p
+}
+
+// all is the sum of the groups, added up in pairs.
+func (c *Conditional) all() []count {
+	lists := append([][]count(nil), c.groups...)
+	for len(lists) > 1 {
+		half := (len(lists) + 1) / 2
+		for i := range len(lists) / 2 {
+			lists[i] = merge(lists[i], lists[half+i])
+		}
+		lists = lists[:half]
+	}
+	return lists[0]
+}
+
+// Counted are weights of blocks by the accesses that they made on the stack: with all
+// windows, the profile is that of the trace.
+func (s *Stack) Counted() []float64 {
+	list, all := make([]float64, len(s.Blocks)), 0.0
+	for i := range s.Blocks {
+		list[i] = float64(s.Blocks[i].Accesses)
+		all += list[i]
+	}
+	return divide(list, all)
+}
+
+// Profile is P(D) by eq. 4, of blocks that weigh so much. Its accesses are the sum of the
+// weights; blocks without windows have the profile of the others.
+func (s *Stack) Profile(weights []float64) *memory.Profile {
+	var list []memory.Block
+	for i, w := range weights {
+		b := memory.Block{Executions: w, References: 1}
+		if i < len(s.Blocks) {
+			b.Reuse = s.Blocks[i].Profile()
+		}
+		list = append(list, b)
+	}
+	p, _ := memory.Mix(list, memory.ByReferences)
+	return p
+}
+
+// Rate is the estimated hit rate of a cache.
+type Rate struct {
+	HitRate float64 // of the blocks with windows
+	// Off is its standard error, for as many windows as there are beyond those that were
+	// looked at: 0 of all windows.
+	Off     float64
+	Weight  float64 // of the blocks with windows; HitRate × Weight is eq. 7 as printed
+	Unknown float64 // weight of blocks without windows
+	Method  hierarchy.Method
+}
+
+// Rate estimates the hit rate of a cache by itself: exact for a fully associative one, by
+// the stack distance cache model (eq. 5 and 6) for others. The error is a
+// *trace.OptionError.
+func (s *Stack) Rate(weights []float64, c hierarchy.Cache) (Rate, error) {
+	if err := c.Check(); err != nil {
+		return Rate{}, err
+	}
+	if c.LineBytes != s.LineBytes {
+		return Rate{}, &trace.OptionError{Option: "cache", Got: c.String(), Want: "lines of " + strconv.Itoa(int(s.LineBytes)) + " bytes, as the windows were looked at"}
+	}
+	r := Rate{Method: hierarchy.SDCM}
+	if c.Full() {
+		r.Method = hierarchy.Exact
+	}
+	chances := map[uint32]float64{stack.Cold: 0}
+	variance := 0.0
+	for i, w := range weights {
+		if w == 0 {
+			continue
+		}
+		if i >= len(s.Blocks) || len(s.Blocks[i].groups) == 0 {
+			r.Unknown += w
+			continue
+		}
+		rate, off := s.Blocks[i].rate(&c, chances)
+		r.HitRate += w * rate
+		variance += w * w * off * off
+		r.Weight += w
+	}
+	if r.Weight > 0 {
+		r.HitRate /= r.Weight
+		r.Off = math.Sqrt(variance) / r.Weight
+	}
+	return r, nil
+}
+
+// rate is that of one block: hits by accesses, both summed over windows, and the standard
+// error of such a ratio.
+func (b *Conditional) rate(c *hierarchy.Cache, chances map[uint32]float64) (rate, off float64) {
+	hits, accesses := make([]float64, len(b.groups)), make([]float64, len(b.groups))
+	var allHits, all float64
+	for g, counts := range b.groups {
+		for _, x := range counts {
+			p, known := chances[x.distance]
+			if !known {
+				p = chance(c, uint64(x.distance))
+				chances[x.distance] = p
+			}
+			hits[g] += p * float64(x.n)
+			accesses[g] += float64(x.n)
+		}
+		allHits += hits[g]
+		all += accesses[g]
+	}
+	rate = allHits / all
+	n := float64(len(b.groups))
+	left := 1 - float64(b.Windows)/float64(b.Executions)
+	if left <= 0 || n < 2 {
+		return rate, 0
+	}
+	sum := 0.0
+	for g := range hits {
+		d := hits[g] - rate*accesses[g]
+		sum += d * d
+	}
+	return rate, math.Sqrt(left*n/(n-1)*sum) / all
+}
+
+func chance(c *hierarchy.Cache, distance uint64) float64 {
+	if !c.Full() {
+		return hierarchy.HitProbability(distance, c.Lines(), uint64(c.Ways))
+	}
+	if distance < c.Lines() {
+		return 1
+	}
+	return 0
+}
+
+// Mean is the mean over the caches of cores, all the same, as the paper has it; cores that
+// do nothing are left out.
+func Mean(cores []Rate) Rate {
+	var m Rate
+	n, variance := 0.0, 0.0
+	for _, r := range cores {
+		if r.Weight == 0 {
+			continue
+		}
+		n++
+		m.HitRate += r.HitRate
+		m.Weight += r.Weight
+		m.Unknown += r.Unknown
+		m.Method = r.Method
+		variance += r.Off * r.Off
+	}
+	if n > 0 {
+		m.HitRate, m.Weight, m.Unknown, m.Off = m.HitRate/n, m.Weight/n, m.Unknown/n, math.Sqrt(variance)/n
+	}
+	return m
+}

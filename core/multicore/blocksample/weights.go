@@ -1,0 +1,179 @@
+package blocksample
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/papers/sasmm"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Block is what the sequential run tells of a basic block.
+type Block struct {
+	Executions float64 // N_i
+	Parallel   float64 // of them, those in parallel regions: all or none, as the paper has it
+	Accesses   float64 // r_i, line accesses of an execution
+}
+
+// Weighting is how much a block counts.
+type Weighting uint8
+
+const (
+	// Corrected weighs by references: N_i r_i in the place of N_i. Weights sum to one.
+	Corrected Weighting = iota
+	// Printed is eq. 1 to 3 as they stand, over blocks with references.
+	Printed
+	// Counted is by the accesses that each block made on the stack: what eq. 1 to 3 stand
+	// for, where cores need not have equal shares.
+	Counted
+)
+
+var weightingNames = []string{"corrected", "printed", "counted"}
+
+// String is the name on the command line.
+func (w Weighting) String() string {
+	if int(w) < len(weightingNames) {
+		return weightingNames[w]
+	}
+	return "unknown"
+}
+
+// ParseWeighting reads corrected, printed or counted. The error is a *trace.OptionError.
+func ParseWeighting(s string) (Weighting, error) {
+	if i := slices.Index(weightingNames, s); i >= 0 {
+		return Weighting(i), nil
+	}
+	return 0, &trace.OptionError{Option: "weights", Got: s, Want: "counted, corrected or printed"}
+}
+
+// Blocks are those of a sequential run that a reader mimicked: executions and references
+// as it counted them, and lines a reference as they were on stacks.
+func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
+	list := make([]Block, len(counts))
+	for b, n := range counts {
+		list[b] = Block{Executions: float64(n.Executions), Parallel: float64(n.Parallel)}
+		var accesses, references uint64
+		for _, s := range stacks {
+			if b < len(s.Blocks) {
+				accesses += s.Blocks[b].Accesses
+				references += s.Blocks[b].References
+			}
+		}
+		if references > 0 {
+			list[b].Accesses = float64(n.References) / float64(n.Executions) * float64(accesses) / float64(references)
+		}
+	}
+	return list
+}
+
+// BlocksOf are the blocks as all threads together executed them, which is more often than
+// the sequential run where each does the same again.
+func BlocksOf(stacks []*Stack) []Block {
+	var list []Block
+	for _, s := range stacks {
+		for b := range s.Blocks {
+			if b == len(list) {
+				list = append(list, Block{})
+			}
+			c, x := &s.Blocks[b], &list[b]
+			x.Executions += float64(c.Executions)
+			x.Parallel += float64(c.Parallel)
+			x.Accesses += float64(c.Accesses)
+		}
+	}
+	for b := range list {
+		if x := &list[b]; x.Executions > 0 {
+			x.Accesses /= x.Executions
+		}
+	}
+	return list
+}
+
+// Scaled are blocks with the counts of another input. The share of executions that are
+// parallel, and accesses an execution, are those that they had. The error is a
+// *trace.OptionError.
+func Scaled(blocks []Block, executions []float64) ([]Block, error) {
+	if len(executions) != len(blocks) {
+		return nil, &trace.OptionError{Option: "counts", Got: "of " + strconv.Itoa(len(executions)) + " blocks", Want: "one for each of the " + strconv.Itoa(len(blocks)) + " blocks"}
+	}
+	list := make([]Block, len(blocks))
+	for i, b := range blocks {
+		n := executions[i]
+		if !(n >= 0 && n < 1e300) {
+			return nil, &trace.OptionError{Option: "count", Got: strconv.FormatFloat(n, 'g', -1, 64) + " of block " + strconv.Itoa(i), Want: "0 or more"}
+		}
+		if n > 0 && b.Executions == 0 {
+			return nil, &trace.OptionError{Option: "count", Got: strconv.FormatFloat(n, 'g', -1, 64) + " of block " + strconv.Itoa(i), Want: "0, for it did not run in the trace and nothing is known of its references"}
+		}
+		list[i] = Block{Executions: n, Accesses: b.Accesses}
+		if b.Executions > 0 {
+			list[i].Parallel = n * (b.Parallel / b.Executions)
+		}
+	}
+	return list, nil
+}
+
+// sums are what blocks weigh before cores share it.
+func (b *Block) sums(by Weighting) (serial, parallel float64) {
+	each := b.Accesses
+	if by == Printed && each > 0 {
+		each = 1
+	}
+	return (b.Executions - b.Parallel) * each, b.Parallel * each
+}
+
+// ForShared is P(BB_i) of a cache that all cores share: eq. 1. Of no executions all are 0.
+func ForShared(blocks []Block, by Weighting) []float64 {
+	list, all := make([]float64, len(blocks)), 0.0
+	for i := range blocks {
+		serial, parallel := blocks[i].sums(by)
+		list[i] = serial + parallel
+		all += list[i]
+	}
+	return divide(list, all)
+}
+
+// ForPrivate is P(BB_i) of the private cache of one of so many cores: eq. 2 and 3. Of caches
+// that some cores share, so many are as if each had one core.
+func ForPrivate(blocks []Block, cores, core int, by Weighting) []float64 {
+	list := make([]float64, len(blocks))
+	m := float64(cores)
+	var serial, parallel float64
+	for i := range blocks {
+		s, p := blocks[i].sums(by)
+		serial += s
+		parallel += p
+	}
+	if by == Corrected && core > 0 {
+		serial = 0
+	}
+	if by == Printed {
+		// P(BB_i) are parts of one, and stay so in eq. 2.
+		for i := range blocks {
+			s, p := blocks[i].sums(by)
+			if p > 0 {
+				list[i] = p / m / (serial + parallel/m)
+			}
+			if s > 0 && core == 0 {
+				list[i] += s / (serial + parallel)
+			}
+		}
+		return list
+	}
+	for i := range blocks {
+		s, p := blocks[i].sums(by)
+		if list[i] = p / m; core == 0 {
+			list[i] += s
+		}
+	}
+	return divide(list, serial+parallel/m)
+}
+
+func divide(list []float64, by float64) []float64 {
+	if by > 0 {
+		for i := range list {
+			list[i] /= by
+		}
+	}
+	return list
+}

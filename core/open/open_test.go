@@ -1,0 +1,644 @@
+package open_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/pierrec/lz4/v4"
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/sgl"
+	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/open/xz"
+	"github.com/stackglass/stackglass/core/open/zstd"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/lackey"
+	"github.com/stackglass/stackglass/core/trace/sgt"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+var all = open.Options{Packings: []open.Packing{zstd.Packing, xz.Packing}}
+
+// read opens a trace and reads it to its end.
+func read(r io.Reader, o open.Options) (*open.Trace, *trace.Batch, error) {
+	t, err := open.Open("t", r, o)
+	if err != nil {
+		return nil, &trace.Batch{}, err
+	}
+	b, err := trace.ReadAll(t)
+	return t, b, err
+}
+
+func file(t testing.TB, name string) []byte {
+	t.Helper()
+	packed, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packed
+}
+
+func packLZ4(t testing.TB, text []byte, options ...lz4.Option) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	w := lz4.NewWriter(&packed)
+	if err := w.Apply(options...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+func packGzip(t testing.TB, text []byte) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+func skippable(content string) []byte {
+	frame := binary.LittleEndian.AppendUint32(nil, 0x184d2a53)
+	frame = binary.LittleEndian.AppendUint32(frame, uint32(len(content)))
+	return append(frame, content...)
+}
+
+func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+// packed is one way to pack the text of data.lackey, or times copies of it.
+type packed struct {
+	name    string
+	bytes   []byte
+	times   int
+	chain   string
+	checked bool // any wrong byte is noticed, if only at the end
+	clean   int  // cuts, of those behind the first reference, that leave a whole file
+}
+
+func packings(t testing.TB) []packed {
+	text := tracetest.Small("data.lackey")
+	legacy, frame := file(t, "legacy-l.lz4"), packLZ4(t, text, lz4.BlockChecksumOption(true))
+	member := packGzip(t, text)
+	return []packed{
+		{"plain", text, 1, "", false, 0},
+		{"lz4 frame", frame, 1, "lz4", true, 0},
+		{"lz4 linked blocks", file(t, "linked-BD-B4-BX-content-size.lz4"), 25, "lz4", true, 0},
+		{"lz4 legacy", legacy, 1, "lz4", false, 0},
+		{"lz4 two legacy frames", join(legacy, legacy), 2, "lz4", false, 2},
+		{"lz4 frames", join(frame, skippable("x"), frame, frame), 3, "lz4", true, 3},
+		{"lz4 skippable first and last", join(skippable(""), skippable("header"), frame, skippable("index")), 1, "lz4", true, 1},
+		{"lz4 frame behind legacy", join(frame, legacy, frame, legacy, skippable("x"), legacy), 5, "lz4", false, 6},
+		{"gzip", file(t, "plain.gz"), 1, "gzip", true, 0},
+		{"gzip members", join(member, member), 2, "gzip", true, 1},
+		{"zstd", file(t, "check.zst"), 1, "zstd", true, 0},
+		{"zstd skippable first", join(skippable("pzstd"), file(t, "check.zst"), file(t, "check.zst")), 2, "zstd", true, 1},
+		{"xz", file(t, "crc64.xz"), 1, "xz", true, 0},
+		{"xz streams", join(file(t, "crc64.xz"), file(t, "crc64.xz")), 2, "xz", true, 1},
+		{"nested", packGzip(t, packLZ4(t, text)), 1, "gzip lz4", true, 0},
+	}
+}
+
+// wanted is what the text gives times times.
+func wanted(t testing.TB, times int) *trace.Batch {
+	t.Helper()
+	_, b, err := read(bytes.NewReader(bytes.Repeat(tracetest.Small("data.lackey"), times)), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// isPrefix tells whether got is the beginning of want.
+func isPrefix(got, want *trace.Batch) bool {
+	if got.Len() > want.Len() {
+		return false
+	}
+	for i := range got.Addr {
+		if got.Addr[i] != want.Addr[i] || got.Bytes[i] != want.Bytes[i] || got.Kind[i] != want.Kind[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func TestPackings(t *testing.T) {
+	for _, p := range packings(t) {
+		t.Run(p.name, func(t *testing.T) {
+			want := wanted(t, p.times)
+			for _, r := range []io.Reader{bytes.NewReader(p.bytes), iotest.OneByteReader(bytes.NewReader(p.bytes)), iotest.DataErrReader(bytes.NewReader(p.bytes))} {
+				tr, got, err := read(r, all)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.Len() != want.Len() || !isPrefix(got, want) {
+					t.Errorf("%d rows, want the %d of the text", got.Len(), want.Len())
+				}
+				text := len(tracetest.Small("data.lackey")) * p.times
+				if chain := strings.Join(tr.Packings(), " "); chain != p.chain || tr.Format() != "lackey" || tr.Unpacked() != int64(text) {
+					t.Errorf("%s in %q, %d bytes, want lackey in %q, %d bytes", tr.Format(), chain, tr.Unpacked(), p.chain, text)
+				}
+				if h := tr.Header(); !h.Sizes || h.Format != "lackey" {
+					t.Errorf("header %+v", h)
+				}
+			}
+		})
+	}
+}
+
+// TestCuts cuts files at many places: all whole lines before the cut come,
+// then the damage is told, unless the cut is between two frames.
+func TestCuts(t *testing.T) {
+	for _, p := range packings(t) {
+		if p.chain == "" {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			want, clean, rows := wanted(t, p.times), 0, 0
+			for cut := 8; cut < len(p.bytes); cut += stride(cut, len(p.bytes)) {
+				_, got, err := read(bytes.NewReader(p.bytes[:cut]), all)
+				var damage *trace.DamageError
+				switch {
+				case !isPrefix(got, want):
+					t.Fatalf("cut at %d: the rows are not those of the text", cut)
+				case errors.As(err, &damage):
+					if !damage.Cut {
+						t.Fatalf("cut at %d of %d: %v", cut, len(p.bytes), err)
+					}
+				case err == nil:
+					if got.Len()%(want.Len()/p.times) != 0 {
+						t.Fatalf("cut at %d of %d: %d rows and no error", cut, len(p.bytes), got.Len())
+					}
+					clean++
+				case !errors.As(err, new(*open.EmptyError)):
+					t.Fatalf("cut at %d of %d: %v", cut, len(p.bytes), err)
+				}
+				if got.Len() < rows {
+					t.Fatalf("cut at %d: %d rows, but %d with fewer bytes", cut, got.Len(), rows)
+				}
+				rows = got.Len()
+			}
+			if clean > p.clean {
+				t.Errorf("%d cuts were not noticed, want at most the %d between frames", clean, p.clean)
+			}
+		})
+	}
+}
+
+// stride spreads the cuts of a file so that its ends are tried everywhere and
+// the test takes seconds: unpackers allocate megabytes.
+func stride(cut, length int) int {
+	if cut < 48 || length-cut < 48 {
+		return 1
+	}
+	return 1 + length/60
+}
+
+// TestWrongBytes changes single bytes: nothing panics, and where there are
+// checksums no wrong trace passes for a right one.
+func TestWrongBytes(t *testing.T) {
+	for _, p := range packings(t) {
+		if p.chain == "" {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			want := wanted(t, p.times)
+			for i := 0; i < len(p.bytes); i += stride(i, len(p.bytes)) {
+				wrong := bytes.Clone(p.bytes)
+				wrong[i] ^= 1 << (i % 8)
+				_, got, err := read(bytes.NewReader(wrong), all)
+				if p.checked && err == nil && !(got.Len()%(want.Len()/p.times) == 0 && isPrefix(got, want)) {
+					t.Fatalf("byte %d of %d is wrong, and no error tells it", i, len(p.bytes))
+				}
+			}
+		})
+	}
+}
+
+func TestWrongChecksumComesBehindTheRows(t *testing.T) {
+	want := wanted(t, 1)
+	for _, c := range []struct {
+		name  string
+		bytes []byte
+		from  int // the checksum, from the end
+	}{
+		{"lz4", packLZ4(t, tracetest.Small("data.lackey")), 4},
+		{"gzip", file(t, "plain.gz"), 8},
+		{"zstd", file(t, "check.zst"), 4},
+	} {
+		c.bytes[len(c.bytes)-c.from] ^= 1
+		_, got, err := read(bytes.NewReader(c.bytes), all)
+		var damage *trace.DamageError
+		if !errors.As(err, &damage) || damage.Cut || damage.Layer != c.name {
+			t.Errorf("%s: %v, want damage that is not a cut", c.name, err)
+		}
+		if got.Len() != want.Len() && c.name != "zstd" || !isPrefix(got, want) {
+			t.Errorf("%s: %d rows before the error, want all %d", c.name, got.Len(), want.Len())
+		}
+	}
+}
+
+func TestTextCutInALine(t *testing.T) {
+	tr, err := open.Open("a.lackey", strings.NewReader(" L 8,8\n S 1f"), open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := tracetest.Outcomes(t, tr, 0)
+	if len(got) != 2 || got[0].Addr != 8 || got[1].ErrorLine != 2 {
+		t.Errorf("got %+v, want a reference and an error in line 2", got)
+	}
+}
+
+func TestErrorOfTheSourceIsNoDamage(t *testing.T) {
+	gone := fmt.Errorf("the disk is gone: %w", io.ErrUnexpectedEOF)
+	for _, p := range packings(t) {
+		half := p.bytes[:len(p.bytes)/2]
+		_, _, err := read(io.MultiReader(bytes.NewReader(half), iotest.ErrReader(gone)), all)
+		if err != gone {
+			t.Errorf("%s: %v, want the error of the source", p.name, err)
+		}
+	}
+}
+
+// TestErrorOfTheUnpackerIsNoDamage: the innermost packing that failed is named,
+// also where others are around it, and the rows before are kept.
+func TestErrorOfTheUnpackerIsNoDamage(t *testing.T) {
+	died := errors.New("it died")
+	failing := open.Packing{Name: "xz", New: func(io.Reader) (io.Reader, error) {
+		rows := bytes.NewReader(packGzip(t, tracetest.Small("data.lackey")))
+		return io.MultiReader(io.LimitReader(rows, 100), iotest.ErrReader(&open.UnpackerError{Err: died})), nil
+	}}
+	_, got, err := read(bytes.NewReader(file(t, "crc64.xz")), open.Options{Packings: []open.Packing{failing}})
+	var unpacker *open.UnpackerError
+	if !errors.As(err, &unpacker) || unpacker.Packing != "xz" || !errors.Is(err, died) {
+		t.Fatalf("got %v, want that xz died", err)
+	}
+	if got.Len() == 0 || !isPrefix(got, wanted(t, 1)) {
+		t.Errorf("%d rows before the error", got.Len())
+	}
+	if said, nameless := err.Error(), unpacker.Nameless(); said != "t: it is packed with xz, and it died; or unpack it first, with xz -d" ||
+		nameless != "the trace"+strings.TrimPrefix(said, "t") {
+		t.Errorf("got %q and %q", said, nameless)
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for name, format := range map[string]string{
+		"threads.lackey": "lackey", "blocks.lackey": "lackey", "data.lackey": "lackey", "small.din": "din", "small.csv": "csv",
+	} {
+		for _, o := range []open.Options{{}, {Format: format}} {
+			tr, b, err := read(bytes.NewReader(tracetest.Small(name)), o)
+			if err != nil || tr.Format() != format || b.Len() == 0 {
+				t.Errorf("%s: %v, want some rows of %s", name, err, format)
+			}
+		}
+	}
+	for _, text := range []string{
+		"\ufeff L 8,8\n",
+		"\ufeffaddr\n8\n",
+		strings.Repeat("==1== a line of Valgrind's\n", 1000) + " L 8,8\n", // longer than what is looked at
+	} {
+		if _, b, err := read(strings.NewReader(text), all); err != nil || b.Len() != 1 {
+			t.Errorf("%.20q: %d rows, %v, want one", text, b.Len(), err)
+		}
+	}
+}
+
+// container converts lackey's text.
+func container(t testing.TB, text string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	r, m := lackey.NewReader("t", strings.NewReader(text)), sgt.NewImporter(&out, nil)
+	b := trace.NewBatch(0)
+	for r.Next(b) == nil {
+		if err := m.Write(b, r.Header()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Close(sgt.End{How: "converted"}); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// folded folds a trace of lackey's.
+func folded(t testing.TB, text string) []byte {
+	t.Helper()
+	r, f, b := lackey.NewReader("t", strings.NewReader(text)), loops.NewFolder(0), trace.NewBatch(0)
+	for r.Next(b) == nil {
+		if err := f.Consume(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	w := sgl.NewWriter(&out)
+	if err := w.Write(f.Finish(), r.Header()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(r.Header(), sgt.End{How: "converted"}); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestContainer: our own container is made of LZ4 frames and not unpacked as
+// such, also inside of other packings.
+func TestContainer(t *testing.T) {
+	want := wanted(t, 1)
+	file := container(t, string(tracetest.Small("data.lackey")))
+	for _, c := range []struct {
+		chain string
+		bytes []byte
+	}{{"", file}, {"gzip", packGzip(t, file)}, {"lz4", packLZ4(t, file)}} {
+		tr, got, err := read(bytes.NewReader(c.bytes), open.Options{})
+		if err != nil || got.Len() != want.Len() || !isPrefix(got, want) {
+			t.Errorf("%q: %v, %d rows, want %d", c.chain, err, got.Len(), want.Len())
+			continue
+		}
+		if chain := strings.Join(tr.Packings(), " "); tr.Format() != "sgt" || chain != c.chain || tr.Container() == nil {
+			t.Errorf("%s in %q, want a container in %q", tr.Format(), chain, c.chain)
+		}
+		if h := tr.Header(); h.Format != "sgt" || !h.Sizes || h.Threads || h.PCs || h.Program == nil {
+			t.Errorf("header %+v", h)
+		}
+	}
+}
+
+// TestFolded: a folded trace is made of LZ4 frames as well.
+func TestFolded(t *testing.T) {
+	want := wanted(t, 1)
+	file := folded(t, string(tracetest.Small("data.lackey")))
+	for _, c := range []struct {
+		chain string
+		bytes []byte
+	}{{"", file}, {"gzip", packGzip(t, file)}, {"lz4", packLZ4(t, file)}} {
+		tr, got, err := read(bytes.NewReader(c.bytes), open.Options{})
+		if err != nil || got.Len() != want.Len() || !isPrefix(got, want) {
+			t.Errorf("%q: %v, %d rows, want %d", c.chain, err, got.Len(), want.Len())
+			continue
+		}
+		if chain := strings.Join(tr.Packings(), " "); tr.Format() != "sgl" || chain != c.chain || tr.Container() != nil {
+			t.Errorf("%s in %q, want a folded trace in %q", tr.Format(), chain, c.chain)
+		}
+	}
+}
+
+// TestStrictContainer stops at the first chunk that is damaged.
+func TestStrictContainer(t *testing.T) {
+	file := container(t, string(tracetest.Small("data.lackey")))
+	at := bytes.LastIndex(file, []byte("\x04\x22\x4d\x18")) // the content of the only chunk
+	file[at+40] ^= 1
+	for _, strict := range []bool{false, true} {
+		_, got, err := read(bytes.NewReader(file), open.Options{Strict: strict})
+		var damage *trace.DamageError
+		if !errors.As(err, &damage) || damage.Cut || got.Len() != 0 {
+			t.Errorf("strict %v: %d rows, %v", strict, got.Len(), err)
+		}
+	}
+}
+
+// TestRecognise: each format is found out from a trace of it, and by its name.
+func TestRecognise(t *testing.T) {
+	champsim := make([]byte, 128)
+	for at, v := range map[int]uint64{0: 0x401000, 32: 0x7fff0000, 64: 0x401004, 64 + 16: 0x7fff0008} {
+		binary.LittleEndian.PutUint64(champsim[at:], v)
+	}
+	samples := map[string]string{
+		"sgt":        string(container(t, " L 1fff000708,8\n S 1fff000700,8\n")),
+		"sgl":        string(folded(t, " L 1fff000708,8\n S 1fff000700,8\n")),
+		"gem5":       "gem5\x05\x0a\x01x\x18\x01\x08\x08\x05\x10\x01\x18\x40\x20\x08",
+		"drmemtrace": "\x19\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x08\x00\x40\x00\x00\x00\x00\x00\x00\x00",
+		"lackey":     " L 1fff000708,8\n",
+		"din":        "0 1fff000708\n",
+		"ppt":        "BB START: b2f3727763ed2e86\nLOAD: 0x7ffd96666320\n",
+		"pinatrace":  "0x7f3acd1ead50: R 0x7f3acd0bde84\n",
+		"execlog":    "0, 0x40174a, 0xfffab1e8, \"callq 0x401200\", store, 0x40007ffdf8\n",
+		"csv":        "addr\n8\n",
+		"champsim":   string(champsim),
+	}
+	for _, f := range open.Formats() {
+		for _, o := range []open.Options{{}, {Format: f.Name}} {
+			tr, b, err := read(strings.NewReader(samples[f.Name]), o)
+			if err != nil || tr.Format() != f.Name || b.Len() == 0 {
+				t.Errorf("%s: %v, want some rows", f.Name, err)
+			}
+		}
+	}
+}
+
+// TestBinaryWithoutNewline: what is looked at is cut to lines only if there are
+// some.
+func TestBinaryWithoutNewline(t *testing.T) {
+	record := make([]byte, 64)
+	record[0], record[32] = 1, 2
+	tr, b, err := read(bytes.NewReader(bytes.Repeat(record, 1000)), open.Options{})
+	if err != nil || tr.Format() != "champsim" || b.Len() != 2000 {
+		t.Errorf("%d rows, %v, want 2000 of champsim", b.Len(), err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		options    open.Options
+		want       string
+	}{
+		{"empty", "", all, `t: the file is empty; check how it was made`},
+		{"empty inside", string(packGzip(t, nil)), all, `t: nothing is in it once gzip is unpacked; check how it was made`},
+		{"skippable frames only", string(skippable("x")), all, `t: nothing is in it once lz4 is unpacked; check how it was made`},
+		{"zstd not read", string(file(t, "check.zst")), open.Options{}, `t: it is packed with zstd, which is not read here; unpack it first, with zstd -d`},
+		{"no such format", " L 8,8\n", open.Options{Format: "elf"}, `input-format "elf", want ` + names()},
+		{"unknown", "hello\nworld\n", all, `t: unknown format; it begins with 68 65 6c 6c 6f 0a 77 6f 72 6c 64 0a "hello\nworld\n"
+  not sgt: bytes 8 to 11 are not SGT.
+  not sgl: bytes 8 to 11 are not SGL.
+  not gem5: it does not begin with gem5
+  not drmemtrace: its first record is of type 25960, want 25, a header
+  not lackey: line 1: line "hello", want I, L, S or M, then address,bytes
+  not din: line 1: label "hello", want 0 to 4
+  not ppt: line 1: line "hello", want LOAD:, STORE:, LD:, ST: or nothing before 0x and an address, or BB START: or BB DONE: before a block
+  not pinatrace: line 1: line "hello", want instruction: R or W address
+  not execlog: line 1: processor "hello", want a decimal number, at most 4294967295
+  not csv: line 1: header "hello": no column is the address, want columns named addr, and if there are any tid, pc, rw, size
+  not champsim: it has less than the 64 bytes of a record
+name the format with --input-format, one of ` + names() + `, or convert the trace to one of them`},
+		{"UTF-16", "\xff\xfe0\x00 \x00", all, `this is UTF-16 text, as PowerShell writes it: save it as UTF-8`},
+	} {
+		_, _, err := read(strings.NewReader(c.text), c.options)
+		if err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: got\n%v\nwant\n%s", c.name, err, c.want)
+		}
+	}
+}
+
+func names() string {
+	var all []string
+	for _, f := range open.Formats() {
+		all = append(all, f.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestPackedTooOften keeps a file that unpacks to itself from being unpacked for
+// ever.
+func TestPackedTooOften(t *testing.T) {
+	text := tracetest.Small("data.lackey")
+	for range 5 {
+		text = packGzip(t, text)
+	}
+	_, _, err := read(bytes.NewReader(text), all)
+	if !errors.As(err, new(*open.UnknownError)) {
+		t.Errorf("got %v, want an error that it is packed too often", err)
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	text := bytes.Repeat(tracetest.Small("data.lackey"), 1000)
+	tr, err := open.Open("t", bytes.NewReader(text), open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := trace.NewBatch(1000)
+	if n := testing.AllocsPerRun(200, func() {
+		if err := tr.Next(b); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a batch, want 0", n)
+	}
+}
+
+func TestRealTraces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out: -short")
+	}
+	for name, want := range map[string]int{"gemm": 8469460, "jacobi2d": 7545260, "sort": 10498764} {
+		f, err := os.Open(tracetest.RealPath(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := open.Open(name, f, open.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, b := 0, trace.NewBatch(0)
+		for err = tr.Next(b); err == nil; err = tr.Next(b) {
+			rows += b.Len()
+		}
+		if err != io.EOF || rows != want {
+			t.Errorf("%s: %d references, %v, want %d", name, rows, err, want)
+		}
+		f.Close()
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	for _, p := range packings(f) {
+		if len(p.bytes) < 8000 {
+			f.Add(p.bytes)
+		}
+	}
+	for _, name := range tracetest.SmallTraces {
+		f.Add(tracetest.Small(name))
+	}
+	f.Fuzz(func(t *testing.T, packed []byte) {
+		tr, err := open.Open("t", bytes.NewReader(packed), all)
+		if err != nil {
+			return
+		}
+		// A few bytes may unpack to gigabytes: a part of them will do.
+		b := trace.NewBatch(0)
+		for range 200 {
+			err := tr.Next(b)
+			if err != nil && b.Len() > 0 || err == nil && b.Len() == 0 {
+				t.Fatalf("%d rows, error %v", b.Len(), err)
+			}
+			if err != nil && !trace.IsSyntax(err) {
+				if again := tr.Next(b); again != err || b.Len() > 0 {
+					t.Fatalf("%v, and then %v", err, again)
+				}
+				return
+			}
+		}
+	})
+}
+
+func BenchmarkOpen(b *testing.B) {
+	for _, name := range tracetest.RealTraces {
+		b.Run(name, func(b *testing.B) {
+			packed, err := os.ReadFile(tracetest.RealPath(b, name))
+			if err != nil {
+				b.Fatal(err)
+			}
+			batch, rows := trace.NewBatch(0), 0
+			for b.Loop() {
+				tr, err := open.Open(name, bytes.NewReader(packed), open.Options{})
+				for rows = 0; err == nil; err = tr.Next(batch) {
+					rows += batch.Len()
+				}
+				if err != io.EOF {
+					b.Fatal(err)
+				}
+				b.SetBytes(tr.Unpacked())
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows), "ns/line")
+		})
+	}
+}
+
+// TestBombs: files that unpack to a thousand times their length and more take no more
+// memory than others, whatever is in them.
+func TestBombs(t *testing.T) {
+	const length = 16 << 20
+	contents := map[string]struct{ head, fill, want string }{
+		"blank lines":  {" L 10,8\n", "\n", ""},
+		"one line":     {" L 10,8\n", "8", "want at most"},
+		"zeros":        {"", "\x00", "unknown format"},
+		"events alone": {"==7== lackey\n", "==7== nothing\n", ""},
+	}
+	packers := map[string]func(testing.TB, []byte) []byte{
+		"lz4":  func(t testing.TB, text []byte) []byte { return packLZ4(t, text) },
+		"gzip": packGzip,
+	}
+	for name, c := range contents {
+		text := append([]byte(c.head), bytes.Repeat([]byte(c.fill), length/len(c.fill))...)
+		for packing, pack := range packers {
+			t.Run(name+" in "+packing, func(t *testing.T) {
+				packed := pack(t, text)
+				tr, err := open.Open("t", bytes.NewReader(packed), all)
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				rows := 0
+				for b := trace.NewBatch(0); err == nil; {
+					if err = tr.Next(b); err == nil {
+						rows += b.Len()
+					}
+				}
+				runtime.ReadMemStats(&after)
+				if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
+					t.Errorf("%d bytes took %d bytes of memory, want at most 8 MiB", len(packed), n)
+				}
+				if c.want == "" && err != io.EOF || c.want != "" && !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%d rows, then %v, want %q", rows, err, c.want)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,299 @@
+// Package validate tells by how much predictions of many cores from a run with one thread
+// are off, and why.
+//
+// The truth is an exact simulation of what the program's own threads did, in runs with as
+// many threads as there are cores, with their references in the order that is asked for
+// between barriers (package threads). What is predicted is what package predict answers
+// from the run with one thread, in the same order. So they differ by how the work was
+// divided, and by nothing else; caches are the same code.
+//
+// More differences are those of steps that can be taken on the predicted threads alone: the
+// stack distance cache model instead of simulated caches; profiles of some windows of each
+// block instead of all of them (package blocksample), and blocks that weigh what the paper's
+// equations say instead of what they were counted to; and caches whose lines other cores'
+// stores do not take away. Together they are the method of PPT-SASMM, step by step.
+//
+// Differences are given in percentage points of a hit rate: what was predicted less what is
+// true. Of private caches that is the mean over the caches (Barai et al., MEMSYS 2020), in
+// which all weigh the same, and beside it the rate of all together, in which all references
+// do. Of shared ones it is the global rate: 1 - misses by all references.
+package validate
+
+import (
+	"io"
+	"math"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/blocksample"
+	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/oracle/threads"
+	"github.com/stackglass/stackglass/core/simulate"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Rates are hit rates of one level.
+type Rates struct {
+	Mean   float64 // of its caches, those without accesses left out
+	Local  float64 // hits by accesses of all its caches
+	Global float64 // 1 - misses by all references
+}
+
+// Level is one level of the hierarchy, for one number of cores.
+type Level struct {
+	Cache hierarchy.Cache
+	// Shared: the level has fewer caches than there are cores, and its Global rate is what
+	// counts; else it is Mean.
+	Shared           bool
+	Truth, Predicted Rates
+	// Varies is by how much the truths of several runs lie apart, at most.
+	Varies Rates
+	// SDCM is what the stack distance cache model says of the predicted threads. It gives
+	// no Mean.
+	SDCM Rates
+	// Sampled is what windows tell by the stack distance cache model, Weighed what all
+	// windows do, weighted in the same way, and Counted what all do with counted weights.
+	// Mean is there for the first level.
+	Sampled, Weighed, Counted Rates
+	SampledOff, MeanOff       float64 // half of the interval of Sampled's Global and Mean, in points
+	HasSampled                bool
+	// Alone is the rate of the predicted threads in private caches that lose nothing to
+	// others' stores. It is there for the first level if that is private.
+	Alone    Rates
+	HasAlone bool
+}
+
+// Row is a comparison for one number of cores.
+type Row struct {
+	Cores                               int
+	Threads                             int // of the real trace
+	TrueReferences, PredictedReferences uint64
+	Levels                              []Level
+}
+
+// Points is by how many percentage points a is above b.
+func Points(a, b float64) float64 { return 100 * (a - b) }
+
+// Error is what the level's prediction is off, in points of the rate that counts.
+func (l *Level) Error() float64 {
+	if l.Shared {
+		return Points(l.Predicted.Global, l.Truth.Global)
+	}
+	return Points(l.Predicted.Mean, l.Truth.Mean)
+}
+
+// Weighted is Error with all references weighed the same.
+func (l *Level) Weighted() float64 { return Points(l.Predicted.Global, l.Truth.Global) }
+
+// SDCMError is by how much the stack distance cache model is off the simulation of the
+// same threads, in points of the global rate.
+func (l *Level) SDCMError() float64 { return Points(l.SDCM.Global, l.Predicted.Global) }
+
+// SamplingError is by how much windows are off all windows, in points of the global rate.
+func (l *Level) SamplingError() float64 { return Points(l.Sampled.Global, l.Weighed.Global) }
+
+// WeightsError is by how much weights by equations are off counted ones, in points of the
+// global rate.
+func (l *Level) WeightsError() float64 { return Points(l.Weighed.Global, l.Counted.Global) }
+
+// CoherenceError is by how much the rate of the first level would rise if stores took
+// nothing from other cores, in points of Mean.
+func (l *Level) CoherenceError() float64 { return Points(l.Alone.Mean, l.Predicted.Mean) }
+
+// Truth is a [predict.Source] of the real threads, of the trace that open opens, in the
+// order of the question.
+func Truth(open func() (trace.Reader, error)) predict.Source {
+	return func(o multicore.Options) (predict.Threads, error) {
+		r, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return &closing{Reader: threads.Realign(r, o.Order, 0), of: r}, nil
+	}
+}
+
+// closing is a realigned trace whose file is closed with it.
+type closing struct {
+	*threads.Reader
+	of trace.Reader
+}
+
+func (c *closing) Close() error {
+	if f, ok := c.of.(io.Closer); ok {
+		return f.Close()
+	}
+	return nil
+}
+
+// Compare predicts for q.Cores[0] cores from mimicked threads, and holds it against the
+// truth, whose trace has as many threads. SDCM's rates are there if q.Stacks, those of windows
+// if q.Windows has one.
+//
+// Where who does what is not settled, several runs can be given: then the truth is the mean
+// over them. With none, there is only what is predicted.
+func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Source) (Row, error) {
+	cores := q.Cores[0]
+	q.Cores, q.Keep, q.Processor = []int{cores}, 0, nil
+	var apart *alone
+	source := func(o multicore.Options) (predict.Threads, error) {
+		r, err := mimicked(o)
+		if err != nil || max(q.Hierarchy.Levels[0].SharedBy, 1) > 1 || o.Division != multicore.ByIterations {
+			return r, err // caches that see each core's own order are alone anyway
+		}
+		apart, err = newAlone(r, q, cores)
+		return apart, err
+	}
+	row := Row{Cores: cores}
+	sampled := len(q.Windows) > 0
+	if sampled {
+		by := q.Windows[0].Weights
+		q.Windows = []predict.WindowSampling{q.Windows[0], {Looked: blocksample.All, Weights: by}, {Looked: blocksample.All, Weights: blocksample.Counted}}
+	}
+	predicted, err := run(q, source)
+	if err != nil {
+		return row, err
+	}
+	q.Stacks, q.Windows, q.Options.Division = false, nil, multicore.ByIterations
+	row.PredictedReferences = predicted.References
+	for i, l := range predicted.Levels {
+		level := Level{Cache: l.Cache, Shared: l.Caches < cores, Predicted: ratesOf(&l)}
+		if predicted.Modelled != nil {
+			level.SDCM = ratesOf(&predicted.Modelled[i])
+		}
+		if sampled {
+			w := predicted.Windowed
+			level.Sampled, level.Weighed, level.Counted = ratesOf(&w[0][i]), ratesOf(&w[1][i]), ratesOf(&w[2][i])
+			level.SampledOff, level.MeanOff, level.HasSampled = 100*w[0][i].Off, 100*w[0][i].MeanOff, true
+		}
+		if i == 0 && apart != nil {
+			level.Alone, level.HasAlone = apart.rates(), true
+		}
+		row.Levels = append(row.Levels, level)
+	}
+	return row, row.hold(q, truths)
+}
+
+// hold fills in what is true.
+func (r *Row) hold(q predict.Question, truths []predict.Source) error {
+	runs := float64(len(truths))
+	low, high := make([]Rates, len(r.Levels)), make([]Rates, len(r.Levels))
+	references := uint64(0)
+	for n, truth := range truths {
+		real, err := run(q, truth)
+		if err != nil {
+			return err
+		}
+		if p := real.Header.Program; p != nil {
+			r.Threads = len(p.Threads)
+		}
+		references += real.References
+		for i := range r.Levels {
+			rates, l := ratesOf(&real.Levels[i]), &r.Levels[i]
+			if n == 0 {
+				low[i], high[i] = rates, rates
+			}
+			l.Truth = both(l.Truth, rates, func(sum, rate float64) float64 { return sum + rate/runs })
+			low[i], high[i] = both(low[i], rates, math.Min), both(high[i], rates, math.Max)
+			l.Varies = both(high[i], low[i], func(high, low float64) float64 { return high - low })
+		}
+	}
+	r.TrueReferences = references / max(uint64(len(truths)), 1)
+	return nil
+}
+
+// both makes each rate of two.
+func both(a, b Rates, f func(a, b float64) float64) Rates {
+	return Rates{Mean: f(a.Mean, b.Mean), Local: f(a.Local, b.Local), Global: f(a.Global, b.Global)}
+}
+
+// run answers a question for one number of cores.
+func run(q predict.Question, s predict.Source) (predict.Result, error) {
+	r, err := predict.New(q, s)
+	if err != nil {
+		return predict.Result{}, err
+	}
+	defer r.Close()
+	for err == nil {
+		err = r.Step()
+	}
+	if err != io.EOF {
+		return predict.Result{}, err
+	}
+	return r.Results()[0], nil
+}
+
+func ratesOf(l *predict.Level) Rates {
+	r := Rates{Mean: l.Local, Local: l.Local, Global: l.Global}
+	if l.Averaged {
+		r.Mean = l.Mean
+	}
+	return r
+}
+
+// alone passes threads on, and takes each through a first-level cache of its own.
+type alone struct {
+	predict.Threads
+	cores  []*simulate.Simulator
+	thread trace.Batch
+}
+
+func newAlone(r predict.Threads, q predict.Question, cores int) (*alone, error) {
+	a := &alone{Threads: r}
+	first := hierarchy.Hierarchy{Levels: q.Hierarchy.Levels[:1:1]}
+	for range cores {
+		s, err := simulate.New(first, simulate.Options{Seed: q.Seed, Cores: [][]uint32{{0}}})
+		if err != nil {
+			return nil, err
+		}
+		a.cores = append(a.cores, s)
+	}
+	return a, nil
+}
+
+// Next implements [trace.Reader].
+func (a *alone) Next(b *trace.Batch) error {
+	if err := a.Threads.Next(b); err != nil {
+		return err
+	}
+	for core, s := range a.cores {
+		own := &a.thread
+		own.Resize(0)
+		for i, k := range b.Kind {
+			if (b.Thread == nil || int(b.Thread[i]) == core) && trace.DataKinds.Has(k) {
+				own.Addr, own.Bytes, own.Kind = append(own.Addr, b.Addr[i]), append(own.Bytes, b.Bytes[i]), append(own.Kind, k)
+			}
+		}
+		if err := s.Consume(own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close closes the threads.
+func (a *alone) Close() error {
+	if c, ok := a.Threads.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+func (a *alone) rates() (r Rates) {
+	var accesses, misses float64
+	busy := 0
+	for _, s := range a.cores {
+		run := s.Result().Levels[0].Run
+		if n := float64(run.Accesses()); n > 0 {
+			busy++
+			accesses, misses = accesses+n, misses+float64(run.Misses())
+			r.Mean += 1 - float64(run.Misses())/n
+		}
+	}
+	if busy == 0 {
+		return Rates{Mean: 1, Local: 1, Global: 1}
+	}
+	r.Mean /= float64(busy)
+	r.Local = 1 - misses/accesses
+	r.Global = r.Local
+	return r
+}

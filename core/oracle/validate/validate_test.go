@@ -1,0 +1,246 @@
+package validate
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/multicore"
+	"github.com/stackglass/stackglass/core/multicore/blocksample"
+	"github.com/stackglass/stackglass/core/multicore/predict"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/tracetest"
+)
+
+func machine(t *testing.T, lines ...string) (h hierarchy.Hierarchy) {
+	t.Helper()
+	for _, line := range lines {
+		if err := h.Add(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// team is a region of two threads: each stores to lines of its own and then loads those of
+// the other, so often. Thread 0 loads all lines first, outside of the region.
+func team(lines int) *trace.Batch {
+	b := trace.NewBatch(8 * lines * 4)
+	b.NeedThread()
+	for i := range 2 * lines {
+		b.Append(trace.Load, trace.Addr(64*i), 8, 0, 0)
+	}
+	b.Append(trace.ParallelBegin, 0, 0, 0, 0)
+	for turn := range 2 {
+		for thread := range 2 {
+			if turn > 0 {
+				b.Append(trace.Barrier, 0, 0, uint32(thread), 0)
+			}
+			for i := range lines {
+				if turn == 0 {
+					b.Append(trace.Store, trace.Addr(64*(lines*thread+i)), 8, uint32(thread), 0)
+				} else {
+					b.Append(trace.Load, trace.Addr(64*(lines*(1-thread)+i)), 8, uint32(thread), 0)
+				}
+			}
+		}
+	}
+	b.Append(trace.ParallelEnd, 0, 0, 0, 0)
+	return b
+}
+
+func sourceOf(b *trace.Batch) predict.Source {
+	return Truth(func() (trace.Reader, error) { return tracetest.NewReader(b, 100), nil })
+}
+
+// TestSameThreads: what is compared with itself is off by nothing, and the rates are those
+// that one finds by hand. Of 10 lines each, thread 0 loads 20 (all miss), stores to 10 of
+// them (hit), and loads 10 that thread 1 has stored to (miss by coherence; alone, hit).
+// Thread 1 stores to 10 (miss) and loads 10 (miss: they are thread 0's).
+func TestSameThreads(t *testing.T) {
+	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all"), Stacks: true}
+	row, err := Compare(q, sourceOf(team(10)), sourceOf(team(10)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row.Cores != 2 || row.TrueReferences != 60 || row.PredictedReferences != 60 || len(row.Levels) != 2 {
+		t.Fatalf("%+v", row)
+	}
+	first, last := &row.Levels[0], &row.Levels[1]
+	if first.Shared || !last.Shared || first.Error() != 0 || first.Weighted() != 0 || last.Error() != 0 {
+		t.Errorf("%+v", row)
+	}
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"L1, mean", first.Truth.Mean, (10.0/40 + 0) / 2},
+		{"L1, of all", first.Truth.Global, 10.0 / 60},
+		{"L1, alone", first.Alone.Mean, (20.0/40 + 0) / 2},
+		{"L1, of all, alone", first.Alone.Global, 20.0 / 60},
+		{"without coherence", first.CoherenceError(), 12.5},
+		{"L2", last.Truth.Global, 40.0 / 60},
+	} {
+		if math.Abs(c.got-c.want) > 1e-12 {
+			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}
+
+// TestOtherThreads: one line in ten more that a thread misses is as many points.
+func TestOtherThreads(t *testing.T) {
+	other := team(10)
+	other.Addr[0] += 1 << 20 // thread 0 misses one line more, in its stores
+	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all")}
+	row, err := Compare(q, sourceOf(other), sourceOf(team(10)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, last := &row.Levels[0], &row.Levels[1]
+	if want := -100.0 / 40 / 2; math.Abs(first.Error()-want) > 1e-12 {
+		t.Errorf("L1 is off by %v points, want %v", first.Error(), want)
+	}
+	if want := -100.0 / 60; math.Abs(first.Weighted()-want) > 1e-12 || math.Abs(last.Error()-want) > 1e-12 {
+		t.Errorf("by references off by %v, L2 by %v, want %v", first.Weighted(), last.Error(), want)
+	}
+}
+
+// shared is a run with one thread that has so many executions of two blocks in a region.
+func shared(executions int) predict.Source {
+	p := &trace.Program{
+		Functions: []trace.Function{{Name: "main"}},
+		Blocks:    []trace.Block{{Sites: 1}, {FirstSite: 1, Sites: 2}, {FirstSite: 3, Sites: 1}, {FirstSite: 4, Sites: 1}},
+		Sites: []trace.Site{
+			{Kind: trace.ParallelBegin}, {Kind: trace.ParallelEnd, Block: 1}, {Kind: trace.Load, Bytes: 8, Block: 1},
+			{Kind: trace.Load, Bytes: 8, Block: 2}, {Kind: trace.Load, Bytes: 8, Block: 3},
+		},
+	}
+	steps := []tracetest.Step{{Block: 0, Values: []uint64{0x7fff_0000_0000}}}
+	for i := range uint64(executions) {
+		if steps = append(steps, tracetest.Step{Block: 2, Values: []uint64{0x10000 + 8*i}}); i < 1000 {
+			steps = append(steps, tracetest.Step{Block: 3, Values: []uint64{0x80000 + 64*(i*i%61)}})
+		}
+	}
+	whole := tracetest.Rows(p, append(steps, tracetest.Step{Block: 1, Values: []uint64{0x10000}})...)
+	return func(o multicore.Options) (predict.Threads, error) {
+		return multicore.Mimic(tracetest.NewProgramReader(p, whole, 0), o, nil)
+	}
+}
+
+// TestSampling: all windows are off by nothing, some by what they say, and what SDCM says of
+// the whole stacks is what it says of all windows.
+func TestSampling(t *testing.T) {
+	q := predict.Question{Cores: []int{4}, Hierarchy: machine(t, "L1=1KiB,2", "L2=2KiB,4,shared=all"), Stacks: true, Options: multicore.Options{Division: multicore.ByRegion}}
+	source := shared(4000)
+	row, err := Compare(q, source, source)
+	if err != nil || row.Levels[0].HasSampled {
+		t.Fatalf("%+v, %v", row, err)
+	}
+	q.Windows = []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}}
+	if row, err = Compare(q, source, source); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range row.Levels {
+		if !l.HasSampled || l.SamplingError() != 0 || l.SampledOff != 0 || l.WeightsError() != 0 {
+			t.Errorf("%+v", l)
+		}
+		if l.Shared && math.Abs(l.SDCM.Global-l.Counted.Global) > 1e-4 {
+			t.Errorf("%v by stacks, %v by all windows", l.SDCM.Global, l.Counted.Global)
+		}
+	}
+	q.Windows = []predict.WindowSampling{{Weights: blocksample.Printed}}
+	if row, err = Compare(q, source, source); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range row.Levels {
+		if off := l.SamplingError(); off == 0 || math.Abs(off) > 2*l.SampledOff || (l.WeightsError() == 0) != l.Shared { // all blocks have a reference an execution
+			t.Errorf("off by %v ± %v points, weights by %v", off, l.SampledOff, l.WeightsError())
+		}
+	}
+	if l := row.Levels[0]; !(l.MeanOff > 0) || row.Levels[1].MeanOff != 0 {
+		t.Errorf("%+v", row.Levels)
+	}
+}
+
+// TestSeveralRuns: the truth of several runs is their mean, and how far they lie apart is
+// told.
+func TestSeveralRuns(t *testing.T) {
+	other := team(10)
+	other.Addr[0] += 1 << 20 // thread 0 misses one line more, in its stores
+	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all")}
+	row, err := Compare(q, sourceOf(team(10)), sourceOf(team(10)), sourceOf(other), sourceOf(other), sourceOf(team(10)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, last := &row.Levels[0], &row.Levels[1]
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"L1 is off", first.Error(), 100.0 / 40 / 4},
+		{"L1 varies", first.Varies.Mean, 1.0 / 40 / 2},
+		{"L2 is off", last.Error(), 100.0 / 60 / 2},
+		{"L2 varies", last.Varies.Global, 1.0 / 60},
+	} {
+		if math.Abs(c.got-c.want) > 1e-12 {
+			t.Errorf("%s by %v, want %v", c.name, c.got, c.want)
+		}
+	}
+	if row.TrueReferences != 60 {
+		t.Errorf("%d references, want 60", row.TrueReferences)
+	}
+}
+
+func TestCompareFails(t *testing.T) {
+	broken := errors.New("the disk is gone")
+	bad := func(multicore.Options) (predict.Threads, error) { return nil, broken }
+	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full")}
+	if _, err := Compare(q, bad, sourceOf(team(1))); err != broken {
+		t.Error(err)
+	}
+	if _, err := Compare(q, sourceOf(team(1)), bad); err != broken {
+		t.Error(err)
+	}
+}
+
+const cachegrindFile = `desc: I1 cache: 8192 B, 64 B, 8-way associative
+cmd: ./prog
+events: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw
+fl=/build/prog.c
+fn=main
+12 100 0 0 40 4 1 10 2 1
+13 7
+fn=work
+20 9 0 0 30 3 2 20 1 0
+fl=/lib/runtime.c
+fn=__kmp_wait
+1 1000 0 0 500 400 300 100 90 80
+summary: 1116 0 0 570 407 303 130 93 81
+`
+
+func TestReadCachegrind(t *testing.T) {
+	own := func(file string) bool { return file == "/build/prog.c" }
+	c, err := ReadCachegrind("cachegrind.out", strings.NewReader(cachegrindFile), own)
+	if want := (Cachegrind{References: 100, FirstMisses: 10, LastMisses: 4}); err != nil || c != want {
+		t.Errorf("%+v, %v, want %+v", c, err, want)
+	}
+	if c.First() != 0.9 || c.Last() != 0.96 {
+		t.Errorf("rates %v and %v", c.First(), c.Last())
+	}
+	if none := (Cachegrind{}); none.First() != 1 || none.Last() != 1 {
+		t.Error("no references miss nothing")
+	}
+	for text, want := range map[string]string{
+		"":                           `file "no events"`,
+		"events: Ir\n":               "cachegrind.out:1: events \"Ir\"",
+		cachegrindFile[:len("desc")]: `file "no events"`,
+		strings.Replace(cachegrindFile, "12 100 0", "12 x 0", 1):             `cachegrind.out:6: count "x"`,
+		strings.Replace(cachegrindFile, "13 7", "13 7 0 0 0 0 0 0 0 0 0", 1): `cachegrind.out:7: counts`,
+	} {
+		if _, err := ReadCachegrind("cachegrind.out", strings.NewReader(text), own); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,405 @@
+package sasmm
+
+import (
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/ppt"
+)
+
+// Files are what PPT has beside a trace, which has no marks of regions itself: a table that
+// tells which blocks are parallel, and addresses that are shared.
+//
+//  1. [Files.Addresses] goes through the trace once, to find the addresses in blocks that
+//     are labelled as shared; not if there is shared_addresses.dat.
+//  2. [Ranges] makes Options.Ranges of them.
+//  3. [Files.Mark] makes a reader of the trace with marks, for [Private] and [Shared].
+//
+// A region is a run of executions of parallel blocks: one of another block ends it, also
+// of a function that a parallel one calls, unless Parallel says otherwise.
+type Files struct {
+	// Blocks is the block table. nil: the trace names blocks by function and block.
+	Blocks []ppt.BlockName
+	Shared []trace.Addr     // of shared_addresses.dat; nil: there is none
+	Counts []ppt.BlockCount // of bb_counts.dat; nil: there is none
+	Bounds *ppt.Bounds      // of min_max_addr.dat; nil: there is none
+
+	// Parallel tells which blocks are parallel, IsShared which labels are of shared
+	// variables; nil: what the names say ([ppt.BlockName]).
+	Parallel, IsShared func(ppt.BlockName) bool
+}
+
+// FilesError tells that files are not of the trace, or do not tell enough.
+type FilesError struct {
+	What string // what is wrong
+	Want string
+}
+
+func (e *FilesError) Error() string { return e.What + "; want " + e.Want }
+
+const sameRun = "a trace and files of the same run of the same program"
+
+// Ranges are all addresses but those that are shared: what is private.
+func Ranges(shared []trace.Addr) []Range {
+	sorted := slices.Clone(shared)
+	slices.Sort(sorted)
+	ranges, low := []Range{}, trace.Addr(0)
+	for _, a := range slices.Compact(sorted) {
+		if a > low {
+			ranges = append(ranges, Range{low, a})
+		}
+		if low = a + 1; low == 0 {
+			return ranges // a is the last address
+		}
+	}
+	if low < math.MaxUint64 {
+		ranges = append(ranges, Range{low, math.MaxUint64})
+	}
+	return ranges
+}
+
+// Addresses are those that occur in blocks labelled as shared, ascending: what
+// shared_addresses.dat has. No such block, or none that runs, is a *[FilesError].
+func (f *Files) Addresses(r trace.Reader) ([]trace.Addr, error) {
+	m, err := f.mark(r)
+	if err != nil {
+		return nil, err
+	}
+	found := map[trace.Addr]struct{}{}
+	runs := false
+	b := trace.NewBatch(0)
+	m.Select(trace.AllKinds | 1<<trace.BlockEntry)
+	for {
+		if err := m.Next(b); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		for i, k := range b.Kind {
+			if b.Site == nil {
+				continue
+			}
+			block := b.Site[i]
+			if k != trace.BlockEntry {
+				block = m.program.Sites[block].Block
+			}
+			if int(block) < len(m.about) && m.about[block].shared {
+				if runs = true; k.IsReference() {
+					found[b.Addr[i]] = struct{}{}
+				}
+			}
+		}
+	}
+	if !runs {
+		return nil, &FilesError{"no block that is labelled as one of shared variables runs in the trace", "a block named shared_trace…, shared_var_trace… or global_var_trace…, or shared_addresses.dat"}
+	}
+	list := make([]trace.Addr, 0, len(found))
+	for a := range found {
+		list = append(list, a)
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// Mark makes a reader of the trace with marks of its parallel regions. At the trace's end
+// it tells, by a *[FilesError] instead of io.EOF, if no parallel block ran, if a shared
+// address never occurred, or if blocks did not run as often as Counts has it; sooner, if a
+// block is not in the table, or an address not within Bounds.
+func (f *Files) Mark(r trace.Reader) (*Marked, error) {
+	m, err := f.mark(r)
+	if err != nil {
+		return nil, err
+	}
+	m.check = true
+	if f.Blocks != nil && !slices.ContainsFunc(f.Blocks, m.parallel) {
+		return nil, &FilesError{"the block table has no block of a parallel region", "blocks of functions named as ROSE, clang, gcc or flang name bodies of regions: OUT__…, .omp_outlined…, ._omp_fn.…, .omp_par…"}
+	}
+	for _, a := range f.Shared {
+		m.shared = append(m.shared, occurs{addr: a})
+	}
+	slices.SortFunc(m.shared, func(a, b occurs) int {
+		if a.addr < b.addr {
+			return -1
+		} else if a.addr > b.addr {
+			return 1
+		}
+		return 0
+	})
+	m.shared = slices.CompactFunc(m.shared, func(a, b occurs) bool { return a.addr == b.addr })
+	return m, nil
+}
+
+func (f *Files) mark(r trace.Reader) (*Marked, error) {
+	in, ok := r.(interface {
+		trace.Reader
+		trace.Selector
+		trace.Describer
+	})
+	if !ok {
+		return nil, &BlocksError{}
+	}
+	m := &Marked{in: in, files: f, kinds: trace.AllKinds, batch: trace.NewBatch(0), parallel: f.Parallel, isShared: f.IsShared}
+	if m.parallel == nil {
+		m.parallel = ppt.BlockName.Parallel
+	}
+	if m.isShared == nil {
+		m.isShared = ppt.BlockName.Shared
+	}
+	if f.Blocks != nil {
+		m.table = map[[2]string]ppt.BlockName{}
+		for _, b := range f.Blocks {
+			m.table[[2]string{"", b.ID}] = b
+			m.table[[2]string{b.Function, b.Block}] = b
+		}
+	}
+	return m, nil
+}
+
+// Marked reads a trace of PPT with marks of parallel regions: a ParallelBegin before the
+// entry of the first parallel block, and a ParallelEnd behind the entry of the first that
+// is none, as captures have them. It is a trace.Selector and trace.Describer.
+type Marked struct {
+	in interface {
+		trace.Reader
+		trace.Selector
+		trace.Describer
+	}
+	files              *Files
+	kinds              trace.Kinds
+	started            bool
+	batch              *trace.Batch
+	at                 int
+	ended              error
+	table              map[[2]string]ppt.BlockName // by function and block, and by "" and ID
+	parallel, isShared func(ppt.BlockName) bool
+	check              bool
+
+	program *trace.Program
+	about   []about // blocks of the program
+	block   uint32  // that runs
+	inside  bool    // a region
+	regions uint64
+	pending bool // a ParallelEnd comes before the next row
+	shared  []occurs
+}
+
+type about struct {
+	parallel, shared bool
+	executions       uint64
+}
+
+type occurs struct {
+	addr trace.Addr
+	does bool
+}
+
+// Select implements [trace.Selector].
+func (m *Marked) Select(kinds trace.Kinds) { m.kinds = kinds }
+
+// Header implements [trace.Describer].
+func (m *Marked) Header() trace.Header { return m.in.Header() }
+
+// Next implements [trace.Reader].
+func (m *Marked) Next(b *trace.Batch) error {
+	if !m.started {
+		m.started, m.block = true, noBlock
+		m.in.Select(m.kinds&^(1<<trace.BareBlock) | trace.DataKinds | 1<<trace.BlockEntry)
+	}
+	b.Reset()
+	for b.Len() < b.Cap() {
+		if m.at == m.batch.Len() {
+			if m.ended != nil {
+				break
+			}
+			m.at = 0
+			if err := m.in.Next(m.batch); err != nil {
+				m.batch.Reset()
+				if m.ended = m.finish(err); trace.IsSyntax(err) && b.Len() == 0 {
+					m.ended = nil
+					return err
+				}
+				continue
+			}
+			m.program = m.in.Header().Program
+			continue
+		}
+		if err := m.row(b); err != nil {
+			m.batch.Reset()
+			m.at, m.ended = 0, err
+		}
+	}
+	if b.Len() > 0 {
+		return nil
+	}
+	b.Reset()
+	err := m.ended
+	if trace.IsSyntax(err) {
+		m.ended = nil
+	}
+	return err
+}
+
+// row gives the next row, or the mark before or behind it.
+func (m *Marked) row(b *trace.Batch) error {
+	if m.pending {
+		m.pending = false
+		m.give(b, trace.ParallelEnd, 0, 0, 0)
+		return nil
+	}
+	kind, addr, site := m.batch.Kind[m.at], m.batch.Addr[m.at], uint32(0)
+	block := noBlock
+	if m.batch.Site != nil && m.program != nil {
+		if site = m.batch.Site[m.at]; kind == trace.BlockEntry {
+			block = site
+		} else if uint64(site) < uint64(len(m.program.Sites)) {
+			block = m.program.Sites[site].Block
+		}
+	}
+	known, err := m.learn(block)
+	if err != nil {
+		return err
+	}
+	if parallel := known != nil && known.parallel; parallel && !m.inside {
+		m.inside = true
+		m.regions++
+		m.give(b, trace.ParallelBegin, 0, 0, 0)
+		return nil
+	} else if !parallel && m.inside {
+		m.inside, m.pending = false, true
+	}
+	if kind == trace.BlockEntry && known != nil && m.program.Blocks[block].Part == 0 {
+		known.executions++
+	}
+	if kind.IsReference() {
+		if err := m.occurred(addr); err != nil {
+			return err
+		}
+	}
+	m.give(b, kind, addr, m.batch.Bytes[m.at], site)
+	m.at++
+	return nil
+}
+
+// give adds a row, if it was asked for.
+func (m *Marked) give(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, site uint32) {
+	if kind == trace.BlockEntry && !m.kinds.Has(kind) {
+		kind = trace.BareBlock // PPT's blocks list no sites that would show them
+	}
+	if !m.kinds.Has(kind) {
+		return
+	}
+	if m.program != nil {
+		b.NeedSite()
+	}
+	b.Append(kind, addr, bytes, 0, 0)
+	if b.Site != nil {
+		b.Site[b.Len()-1] = site
+	}
+}
+
+// learn tells of a block what the table does; nil: it is none.
+func (m *Marked) learn(block uint32) (*about, error) {
+	if block == noBlock || m.program == nil || uint64(block) >= uint64(len(m.program.Blocks)) {
+		return nil, nil
+	}
+	for n := len(m.about); n <= int(block); n++ {
+		x := &m.program.Blocks[n]
+		if x.Flags&trace.Synthetic != 0 {
+			m.about = append(m.about, about{})
+			continue
+		}
+		name := ppt.BlockName{ID: x.Label, Block: x.Label}
+		if x.Function != trace.NoFunction {
+			name.Function = m.program.Functions[x.Function].Name
+		}
+		if m.table != nil {
+			found, ok := m.table[[2]string{name.Function, x.Label}]
+			if !ok {
+				return nil, &FilesError{"block " + strconv.Quote(x.Label) + " of the trace is not in the block table", sameRun}
+			}
+			name = found
+		} else if name.Function == "" {
+			return nil, &FilesError{"block " + strconv.Quote(x.Label) + " of the trace is named by a hash, which does not tell whether it is parallel", "the block table (lines BasicBlock: ID: (function, block)) that Byfl printed"}
+		}
+		m.about = append(m.about, about{parallel: m.parallel(name), shared: m.isShared(name)})
+	}
+	return &m.about[block], nil
+}
+
+// occurred notes an address.
+func (m *Marked) occurred(addr trace.Addr) error {
+	if !m.check {
+		return nil
+	}
+	if x := m.files.Bounds; x != nil && (addr < x.Low || addr > x.High) {
+		return &FilesError{"address " + hex(addr) + " of the trace is not from " + hex(x.Low) + " to " + hex(x.High) + ", as min_max_addr.dat has it", sameRun}
+	}
+	if len(m.shared) > 0 {
+		if i, ok := slices.BinarySearchFunc(m.shared, addr, func(x occurs, a trace.Addr) int {
+			if x.addr < a {
+				return -1
+			} else if x.addr > a {
+				return 1
+			}
+			return 0
+		}); ok {
+			m.shared[i].does = true
+		}
+	}
+	return nil
+}
+
+func hex(a trace.Addr) string { return "0x" + strconv.FormatUint(a, 16) }
+
+// finish holds what was read against the files, at the end of the trace.
+func (m *Marked) finish(err error) error {
+	if err != io.EOF || !m.check {
+		return err
+	}
+	if m.regions == 0 {
+		return &FilesError{"no block of a parallel region runs in the trace", "a trace of an OpenMP program, and a table that tells which of its blocks are parallel"}
+	}
+	never, first := 0, trace.Addr(0)
+	for _, x := range m.shared {
+		if !x.does {
+			if never++; never == 1 {
+				first = x.addr
+			}
+		}
+	}
+	if never > 0 {
+		return &FilesError{strconv.Itoa(never) + " of " + strconv.Itoa(len(m.shared)) + " shared addresses never occur in the trace, the first is " + hex(first), sameRun}
+	}
+	if err := m.counted(); err != nil {
+		return err
+	}
+	return io.EOF
+}
+
+// counted holds executions against bb_counts.dat.
+func (m *Marked) counted() error {
+	if m.files.Counts == nil {
+		return nil
+	}
+	ran := map[string]uint64{}
+	for n := range m.about {
+		x := &m.program.Blocks[n]
+		if x.Flags&trace.Synthetic != 0 || x.Part > 0 {
+			continue
+		}
+		name := x.Label
+		if x.Function != trace.NoFunction {
+			name = "(" + m.program.Functions[x.Function].Name + ", " + x.Label + ")"
+		}
+		ran[name] += m.about[n].executions
+	}
+	for _, c := range m.files.Counts {
+		if ran[c.ID] != c.Executions {
+			return &FilesError{"block " + strconv.Quote(c.ID) + " runs " + strconv.FormatUint(ran[c.ID], 10) + " times in the trace, and " + strconv.FormatUint(c.Executions, 10) + " times by bb_counts.dat", sameRun}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package sasmm
+
+import (
+	"strconv"
+
+	"github.com/stackglass/stackglass/core/interleave"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// MostCores is the most cores that a trace is divided among.
+const MostCores = 64
+
+// DefaultLimitBytes is the memory that executions may take unless the options say.
+const DefaultLimitBytes = 1 << 30
+
+// Options say how the executions of blocks are divided.
+type Options struct {
+	Cores     int  // 1 to MostCores
+	PerRegion bool // executions are counted within each region, not over the whole trace
+
+	// Chunk is the number of executions that a core gets at once, in turn; 0: one contiguous
+	// part for each. For Guided it is the fewest, and 0 is 1.
+	Chunk  uint64
+	Guided bool
+
+	// Order is interleave.RoundRobin or interleave.Uniform; of [Shared] only.
+	Order interleave.Order
+
+	// Shared, if not nil, are sites all of whose references are shared, by number. Then
+	// references of others in parallel blocks are private, or, if there are Ranges, those of
+	// them that lie there.
+	Shared []bool
+	// Ranges, if not nil, are addresses that are private, ascending and apart. Then others
+	// are shared. With neither, private is the stack below where it ends at the fork.
+	Ranges []Range
+
+	LimitBytes int64 // of memory for what is kept; 0: DefaultLimitBytes
+}
+
+// Range is a run of addresses, from Low up to High.
+type Range struct{ Low, High trace.Addr }
+
+// Check tells what is wrong with the options. The error is a *trace.OptionError.
+func (o *Options) Check() error {
+	if o.Cores < 1 || o.Cores > MostCores {
+		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(o.Cores), Want: "1 to " + strconv.Itoa(MostCores)}
+	}
+	if p := o.Order.Policy; p > interleave.Uniform {
+		return &trace.OptionError{Option: "interleave", Got: p.String(), Want: "round-robin or uniform, which are those of Algorithm 2; others go with division by iterations"}
+	}
+	for i, r := range o.Ranges {
+		if r.Low >= r.High || i > 0 && r.Low < o.Ranges[i-1].High {
+			return &trace.OptionError{Option: "private", Got: "0x" + strconv.FormatUint(r.Low, 16) + "-0x" + strconv.FormatUint(r.High, 16), Want: "ranges with a beginning below the end, ascending and apart"}
+		}
+	}
+	if o.LimitBytes < 0 {
+		return &trace.OptionError{Option: "limit", Got: strconv.FormatInt(o.LimitBytes, 10), Want: "bytes of memory, or 0"}
+	}
+	return nil
+}
+
+// LimitError tells that what is counted over is longer than what may be kept.
+type LimitError struct {
+	LimitBytes int64
+	PerRegion  bool
+	Executions uint64 // that did fit
+}
+
+func (e *LimitError) Error() string {
+	what, instead := "the trace", "divide by region or by iterations, which need not keep all of it, or trace a smaller input"
+	if e.PerRegion {
+		what, instead = "a parallel region", "divide by iterations, or trace a smaller input"
+	}
+	return "division by executions of blocks has to keep " + what + " in memory, and after " + strconv.FormatUint(e.Executions, 10) +
+		" executions it takes more than " + strconv.FormatInt(e.LimitBytes, 10) + " bytes; " + instead
+}
+
+// BlocksError tells that a trace has no blocks to divide.
+type BlocksError struct{}
+
+func (e *BlocksError) Error() string {
+	return "the trace does not tell which basic blocks ran, so that their executions cannot be divided; capture it with \"stackglass cc -- clang …\", or take a block-labelled trace of PPT"
+}
+
+// ThreadsError tells that a trace is of several threads already.
+type ThreadsError struct{ One, Another uint32 }
+
+func (e *ThreadsError) Error() string {
+	return "the trace has rows of threads " + strconv.FormatUint(uint64(e.One), 10) + " and " + strconv.FormatUint(uint64(e.Another), 10) +
+		", want a run with one thread to divide; capture it with OMP_NUM_THREADS=1"
+}
+
+// AddressError tells that an address cannot be given to a core of its own.
+type AddressError struct{ Addr trace.Addr }
+
+func (e *AddressError) Error() string {
+	return "private address 0x" + strconv.FormatUint(e.Addr, 16) + " uses bits 48 to 53, which tell cores apart; want addresses of 48 bits"
+}

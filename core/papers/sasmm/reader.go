@@ -1,0 +1,421 @@
+package sasmm
+
+import (
+	"io"
+
+	"github.com/stackglass/stackglass/core/analysis/branches"
+	"github.com/stackglass/stackglass/core/interleave"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Private makes a reader of the private traces of the cores by Algorithm 1, of a trace of
+// one thread. Each core's rows are in order; how those of different cores lie between each
+// other says nothing.
+func Private(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, false) }
+
+// Shared makes a reader of the trace that the cores give a cache which all share, by
+// Algorithm 2, of a trace of one thread.
+//
+// A core's rows in it are those of its private trace, but not in order: where cores take
+// different ways, the order of blocks is that of core 0. Private caches are asked about
+// [Private].
+func Shared(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, true) }
+
+// Reader reads a mimicked trace. It is a trace.Selector and trace.Describer.
+//
+// Beside errors of the trace it was made of there are a *[LimitError], *[BlocksError],
+// *[ThreadsError], *[AddressError] and one of a row whose site or block is not known.
+type Reader struct {
+	in      trace.Reader
+	options Options
+	shared  bool
+	kinds   trace.Kinds // that were asked for
+	started bool        // in was told which are needed
+
+	// What is read.
+	batch   *trace.Batch // rows of in, from at on
+	at      int
+	known   *trace.Program
+	program trace.Program // for Header
+	thread  int64         // of in; -1: not known
+	pcs     bool          // rows have PCs
+	done    bool          // in has ended, with err
+	err     error
+	late    error // that comes before anything else
+
+	// The execution that is being read.
+	now     execution
+	begun   bool   // by a BlockEntry
+	site    uint32 // of its last reference
+	outside bool   // some of it is outside of regions
+	depth   int    // of regions
+	frame   trace.Addr
+	low     trace.Addr // of the stack
+
+	counts  []Count // by block
+	blocks  bool    // there are some
+	regions uint64
+
+	// What is kept, and given when it is whole.
+	section   section
+	keeping   bool // the section is not whole
+	replaying bool
+	order     orderReader
+	group     *track // whose executions number j of all cores are next
+	j         uint64
+	read      execution
+	held      execution // that comes behind the section
+	holding   bool
+
+	// What goes out: the rows of lanes, merged.
+	merger  *interleave.Merger
+	merging bool
+	lanes   []lane
+	waiting int // rows in lanes
+	cores   []uint32
+	streams []interleave.Stream
+}
+
+// Count is what the sequential trace tells of a block.
+type Count struct {
+	Executions uint64 // N_i
+	References uint64 // of all of them
+	// Parallel are the executions that were divided or copied: all or none as printed, by
+	// region those in regions.
+	Parallel uint64
+}
+
+func newReader(in trace.Reader, o Options, shared bool) (*Reader, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if o.LimitBytes == 0 {
+		o.LimitBytes = DefaultLimitBytes
+	}
+	r := &Reader{in: in, options: o, shared: shared, kinds: trace.AllKinds, batch: trace.NewBatch(0), thread: -1}
+	r.section.limit, r.section.cores = o.LimitBytes, o.Cores
+	r.keeping = !o.PerRegion
+	r.merger = interleave.New(o.Order)
+	r.lanes = make([]lane, o.Cores)
+	for i := range r.lanes {
+		r.lanes[i].batch = trace.NewBatch(0)
+	}
+	r.now.reset(noBlock)
+	r.outside = true
+	return r, nil
+}
+
+// Select implements [trace.Selector].
+func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
+
+// Header implements [trace.Describer]: that of the trace, with a thread for each core.
+func (r *Reader) Header() trace.Header {
+	var h trace.Header
+	if d, ok := r.in.(trace.Describer); ok {
+		h = d.Header()
+	}
+	h.Threads, h.Sliced, h.Sites = true, false, h.Sites || r.blocks
+	if h.Program == nil {
+		return h
+	}
+	var thread trace.Thread
+	if len(h.Program.Threads) > 0 {
+		thread = h.Program.Threads[0]
+	}
+	r.program = *h.Program
+	r.program.Threads = make([]trace.Thread, r.options.Cores)
+	for c := range r.program.Threads {
+		t := &r.program.Threads[c]
+		*t = thread
+		if t.Number = uint32(c); c > 0 {
+			t.ID, t.Name = 0, ""
+		}
+		if thread.StackLow < thread.StackHigh && r.options.Ranges == nil && r.options.Shared == nil {
+			t.StackLow, t.StackHigh = moved(t.StackLow, c), moved(t.StackHigh, c)
+		}
+	}
+	h.Program = &r.program
+	return h
+}
+
+// Blocks tells how often each block ran in the sequential trace, by its number; at the end,
+// of all of it.
+func (r *Reader) Blocks() []Count {
+	if r.known == nil {
+		return nil
+	}
+	return r.counts[:min(len(r.counts), len(r.known.Blocks))]
+}
+
+// Regions is how many parallel regions there were so far.
+func (r *Reader) Regions() uint64 { return r.regions }
+
+// marks are the rows that are needed whether or not they were asked for.
+const marks = trace.Kinds(1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd)
+
+// Next fills b as [trace.Reader] says. Rows have a thread and, if the trace tells of
+// blocks, a site.
+func (r *Reader) Next(b *trace.Batch) error {
+	if !r.started {
+		r.started = true
+		if s, ok := r.in.(trace.Selector); ok {
+			s.Select(r.kinds&^(1<<trace.BareBlock) | marks)
+		}
+	}
+	b.Reset()
+	if err := r.late; err != nil {
+		r.late = nil
+		return err
+	}
+	for b.Len() < b.Cap() {
+		if !r.merging {
+			if err := r.advance(); err != nil {
+				return r.fail(b, err)
+			}
+		} else if err := r.merger.Fill(b); err == io.EOF {
+			r.merging = false
+		} else if err != nil {
+			return r.fail(b, err)
+		}
+	}
+	return nil
+}
+
+// fail gives an error, behind the rows before it.
+func (r *Reader) fail(b *trace.Batch, err error) error {
+	if b.Len() > 0 {
+		r.late = err
+		return nil
+	}
+	b.Reset()
+	return err
+}
+
+// advance does a step towards rows that can be merged. There are none when it is called.
+func (r *Reader) advance() error {
+	switch {
+	case r.group != nil:
+		r.gather()
+	case r.replaying:
+		r.replay()
+	case r.holding:
+		r.holding = false
+		r.place(&r.held, 0)
+	case !r.done:
+		return r.take()
+	case r.waiting > 0:
+		r.flush()
+	default:
+		return r.err
+	}
+	return nil
+}
+
+// take reads rows of the trace, up to something that is to go out first.
+func (r *Reader) take() error {
+	for r.at < r.batch.Len() {
+		if err := r.row(r.at); err != nil {
+			r.done, r.err = true, err
+			return nil
+		}
+		if r.at++; r.merging || r.replaying || r.holding {
+			return nil
+		}
+	}
+	r.at = 0
+	err := r.in.Next(r.batch)
+	if err != nil {
+		r.batch.Reset()
+		if !trace.IsSyntax(err) {
+			r.done, r.err = true, r.finish(err)
+			err = nil
+		}
+		return err
+	}
+	r.pcs = r.pcs || r.batch.PC != nil
+	if d, ok := r.in.(trace.Describer); ok {
+		r.known = d.Header().Program
+	}
+	return nil
+}
+
+// finish puts what there is in order behind which comes an error, or io.EOF.
+func (r *Reader) finish(err error) error {
+	if err != io.EOF {
+		return err // what is kept is not whole
+	}
+	if err := r.close(noBlock); err != nil {
+		return err
+	}
+	if !r.blocks {
+		return &BlocksError{}
+	}
+	if r.keeping {
+		r.begin()
+	}
+	return io.EOF
+}
+
+// row takes a row in.
+func (r *Reader) row(i int) error {
+	b := r.batch
+	if b.Thread != nil && b.Kind[i].IsReference() {
+		if t := int64(b.Thread[i]); r.thread != t {
+			if r.thread >= 0 {
+				return &ThreadsError{uint32(r.thread), b.Thread[i]}
+			}
+			r.thread = t
+		}
+	}
+	c := cell{bytes: b.Bytes[i], kind: b.Kind[i]}
+	if b.Site != nil {
+		c.site = b.Site[i]
+	}
+	if b.PC != nil {
+		c.pc = b.PC[i]
+	}
+	block, entry, err := r.blockOf(&c, b.Site != nil)
+	if err != nil {
+		return err
+	}
+	if entry || c.kind.IsReference() && r.begins(block, c.site) {
+		if err := r.close(block); err != nil {
+			return err
+		}
+		r.begun = entry
+	}
+	return r.put(c, i)
+}
+
+// begins tells whether a reference is the first one of an execution. Where entries of
+// blocks are not told, sites that do not ascend tell.
+func (r *Reader) begins(block, site uint32) bool {
+	switch {
+	case block != r.now.block:
+		return true
+	case r.begun || len(r.now.cells) == 0:
+		return false
+	case block == noBlock:
+		return len(r.now.cells) >= enoughRows
+	}
+	return site <= r.site
+}
+
+// blockOf finds the block of a reference or a BlockEntry.
+func (r *Reader) blockOf(c *cell, sites bool) (block uint32, entry bool, err error) {
+	switch {
+	case c.kind == trace.BlockEntry:
+		if r.known == nil || uint64(c.site) >= uint64(len(r.known.Blocks)) {
+			return 0, false, &branches.UnknownError{What: "block", Number: c.site, Known: r.blocksKnown()}
+		}
+		r.blocks = true
+		return c.site, true, nil
+	case !c.kind.IsReference() || !sites || r.known == nil:
+		return noBlock, false, nil
+	case uint64(c.site) >= uint64(len(r.known.Sites)):
+		return 0, false, &branches.UnknownError{What: "site", Number: c.site, Known: len(r.known.Sites)}
+	}
+	if block = r.known.Sites[c.site].Block; uint64(block) >= uint64(len(r.known.Blocks)) {
+		return 0, false, &branches.UnknownError{What: "block", Number: block, Known: len(r.known.Blocks)}
+	}
+	r.blocks = r.blocks || r.known.Blocks[block].Flags&trace.Synthetic == 0
+	return block, false, nil
+}
+
+func (r *Reader) blocksKnown() int {
+	if r.known == nil {
+		return 0
+	}
+	return len(r.known.Blocks)
+}
+
+// put adds a row to the execution that is being read.
+func (r *Reader) put(c cell, i int) error {
+	addr, arg := r.batch.Addr[i], uint64(0)
+	if r.batch.Arg != nil {
+		arg = r.batch.Arg[i]
+	}
+	switch {
+	case c.kind.IsReference():
+		if r.site = c.site; r.now.block != noBlock {
+			r.counts[r.now.block].References++
+		}
+		c.private = r.isPrivate(addr, c.site)
+	case c.kind == trace.Alloc || c.kind == trace.Free:
+		c.private = r.isPrivate(addr, c.site)
+	case c.kind == trace.ParallelBegin:
+		if r.depth++; r.depth == 1 {
+			r.regions++
+			r.fork(addr)
+		}
+	case c.kind == trace.ParallelEnd && r.depth > 0:
+		r.depth--
+		r.outside = r.outside || r.depth == 0
+	}
+	if c.private && r.depth > 0 && r.options.Cores > 1 && !movable(addr) {
+		return &AddressError{addr}
+	}
+	if int64(len(r.now.cells)) > r.options.LimitBytes/48 {
+		return r.tooLong()
+	}
+	r.now.add(c, addr, arg)
+	return nil
+}
+
+// close ends the execution that was being read, and begins one of another block.
+func (r *Reader) close(block uint32) error {
+	if len(r.now.cells) > 0 {
+		if err := r.settle(); err != nil {
+			return err
+		}
+	}
+	r.now.reset(block)
+	r.outside, r.begun, r.site = r.depth == 0, false, 0
+	r.count(block)
+	return nil
+}
+
+func (r *Reader) count(block uint32) {
+	if block == noBlock {
+		return
+	}
+	for uint64(len(r.counts)) <= uint64(block) {
+		r.counts = append(r.counts, make([]Count, max(64, len(r.counts)))...)
+	}
+	r.counts[block].Executions++
+}
+
+// settle sends an execution where it belongs: what is in a region, or as printed all, to
+// the section; else out. One that a region begins or ends in is outside of it: it is of the
+// block that forks, or goes on when all have joined.
+func (r *Reader) settle() error {
+	x := &r.now
+	if !r.options.PerRegion {
+		return r.keep(x, !r.outside)
+	}
+	if !r.outside {
+		if x.block != noBlock {
+			r.counts[x.block].Parallel++
+		}
+		r.keeping = true
+		return r.keep(x, true)
+	}
+	if !r.keeping {
+		r.place(x, 0)
+		return nil
+	}
+	r.begin()
+	r.held, r.now, r.holding = r.now, r.held, true
+	return nil
+}
+
+func (r *Reader) keep(x *execution, parallel bool) error {
+	if r.section.add(x, parallel && x.block != noBlock) {
+		return nil
+	}
+	return r.tooLong()
+}
+
+func (r *Reader) tooLong() error {
+	return &LimitError{LimitBytes: r.options.LimitBytes, PerRegion: r.options.PerRegion, Executions: r.section.order.total}
+}

@@ -1,0 +1,323 @@
+package sasmm
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// section is what executions are counted over: the trace, or one region. It keeps them by
+// block, and the order of blocks.
+type section struct {
+	tracks []track
+	at     []uint32 // 1 + track of a block, 0: none yet
+	order  order
+	bytes  int64 // of memory, about
+	limit  int64
+	cores  int
+}
+
+// track keeps the executions of one block, one after the other. Each is the number of its
+// shape, and for each row of the shape the address, as the difference from what is
+// expected: that of the same row of the execution of this shape before, and as much
+// further as that was from its own.
+//
+// Every so often expectations begin anew, so that reading can begin there.
+type track struct {
+	block    uint32
+	parallel bool
+	total    uint64 // executions
+	data     []byte
+	anchors  []int // where in data executions 0, often, 2 often, … begin
+	shapes   []shape
+	encode   []expected // for each shape
+	last     int        // the shape of the last execution
+	share    share
+	reader   cursor   // of Private, and of serial blocks
+	cores    []cursor // of Shared
+	next     uint64   // execution that the order comes to
+	first    uint64   // executions of core 0 so far
+}
+
+// often is how many executions expectations hold.
+const often = 256
+
+// shape is a run of rows with everything but their addresses and second values.
+type shape []cell
+
+// cell is what a row has besides its address and second value.
+type cell struct {
+	pc      trace.Addr
+	site    uint32
+	bytes   uint32
+	kind    trace.Kind
+	private bool
+}
+
+// argued tells whether rows of a kind have a second value.
+func argued(k trace.Kind) bool { return !k.IsReference() && k >= trace.Alloc && k != trace.BareBlock }
+
+// expected is what is known of the addresses of a shape's rows.
+type expected struct {
+	from  uint64 // the anchor that it holds from, and 1
+	again bool   // there was more than one execution since
+	rows  []expectation
+}
+
+type expectation struct{ last, stride uint64 }
+
+// since makes e hold from an anchor.
+func (e *expected) since(anchor uint64, rows int) {
+	if e.from == anchor+1 {
+		e.again = true
+		return
+	}
+	e.from, e.again = anchor+1, false
+	e.rows = slices.Grow(e.rows[:0], rows)[:rows]
+	clear(e.rows)
+}
+
+// then gives the difference of an address from what is expected, and expects the next.
+func (x *expectation) then(addr uint64, again bool) (off uint64) {
+	off = addr - x.last - x.stride
+	x.seen(addr, again)
+	return off
+}
+
+// seen expects the next after an address. The first stride is from the second address.
+func (x *expectation) seen(addr uint64, again bool) {
+	if again {
+		x.stride = addr - x.last
+	}
+	x.last = addr
+}
+
+func zigzag(n uint64) uint64   { return n<<1 ^ uint64(int64(n)>>63) }
+func unzigzag(n uint64) uint64 { return n>>1 ^ -(n & 1) }
+
+// execution is a run of rows of one block.
+type execution struct {
+	block uint32
+	cells []cell
+	addrs []trace.Addr
+	args  []uint64
+}
+
+func (x *execution) reset(block uint32) {
+	x.block, x.cells, x.addrs, x.args = block, x.cells[:0], x.addrs[:0], x.args[:0]
+}
+
+func (x *execution) add(c cell, addr trace.Addr, arg uint64) {
+	x.cells, x.addrs, x.args = append(x.cells, c), append(x.addrs, addr), append(x.args, arg)
+}
+
+// noBlock is the block of rows that belong to none.
+const noBlock = ^uint32(0)
+
+// reset forgets all executions, and keeps most of the memory.
+func (s *section) reset() {
+	for i := range s.tracks {
+		s.at[s.tracks[i].block+1] = 0
+	}
+	s.tracks, s.bytes = s.tracks[:0], 0
+	s.order.reset()
+}
+
+// trackOf finds the track of a block, or makes one.
+func (s *section) trackOf(block uint32) uint32 {
+	i := uint64(block + 1) // noBlock comes first
+	for uint64(len(s.at)) <= i {
+		s.at = append(s.at, make([]uint32, max(64, min(uint64(len(s.at)), 1<<20)))...)
+	}
+	if s.at[i] == 0 {
+		if len(s.tracks) < cap(s.tracks) {
+			s.tracks = s.tracks[:len(s.tracks)+1]
+		} else {
+			s.tracks = append(s.tracks, track{})
+		}
+		s.tracks[len(s.tracks)-1].reset(block)
+		s.at[i] = uint32(len(s.tracks))
+		s.bytes += 512
+	}
+	return s.at[i] - 1
+}
+
+func (t *track) reset(block uint32) {
+	*t = track{block: block, data: t.data[:0], anchors: t.anchors[:0], shapes: t.shapes[:0], encode: t.encode[:0]}
+}
+
+// add keeps an execution. false: there is no room for it.
+func (s *section) add(x *execution, parallel bool) bool {
+	n := s.trackOf(x.block)
+	t := &s.tracks[n]
+	before := len(t.data)
+	anchor := t.total / often
+	if t.total%often == 0 {
+		t.anchors = append(t.anchors, len(t.data))
+		s.bytes += 8
+	}
+	i := t.shape(x)
+	if i == len(t.shapes) {
+		t.shapes = append(t.shapes, slices.Clone(x.cells))
+		if len(t.encode) < cap(t.encode) {
+			t.encode = t.encode[:i+1]
+			t.encode[i].from = 0
+		} else {
+			t.encode = append(t.encode, expected{})
+		}
+		s.bytes += 64 + int64(len(x.cells))*int64(40+16*s.cores)
+	}
+	t.last = i
+	e := &t.encode[i]
+	e.since(anchor, len(x.cells))
+	t.data = binary.AppendUvarint(t.data, uint64(i))
+	for row := range x.cells {
+		t.data = binary.AppendUvarint(t.data, zigzag(e.rows[row].then(x.addrs[row], e.again)))
+		if argued(x.cells[row].kind) {
+			t.data = binary.AppendUvarint(t.data, x.args[row])
+		}
+	}
+	t.total++
+	t.parallel = t.parallel || parallel
+	s.bytes += int64(len(t.data)-before) + s.order.add(n)
+	return s.bytes <= s.limit
+}
+
+// shape finds the shape of an execution, mostly that of the last one; len(t.shapes): it is
+// a new one.
+func (t *track) shape(x *execution) int {
+	if len(t.shapes) == 0 || slices.Equal(t.shapes[t.last], x.cells) {
+		return t.last
+	}
+	// From the last backwards, for what comes next is mostly one of the latest.
+	for i := len(t.shapes) - 1; i >= 0 && len(t.shapes)-i <= mostTried; i-- {
+		if slices.Equal(t.shapes[i], x.cells) {
+			return i
+		}
+	}
+	return len(t.shapes)
+}
+
+// mostTried is how many shapes are looked at before there is another one, equal or not.
+const mostTried = 64
+
+// cursor reads a track's executions in ascending order, with gaps.
+type cursor struct {
+	next   uint64 // execution
+	at     int    // of it in data
+	decode []expected
+}
+
+// read gives the addresses and second values of an execution not before the next one.
+func (c *cursor) read(t *track, n uint64, x *execution) {
+	if n/often > c.next/often {
+		c.next, c.at = n/often*often, t.anchors[n/often]
+	}
+	for c.next < n {
+		c.step(t, x)
+	}
+	c.step(t, x)
+}
+
+// step reads the next execution.
+func (c *cursor) step(t *track, x *execution) {
+	i := int(c.uvarint(t))
+	cells := t.shapes[i]
+	for len(c.decode) < len(t.shapes) {
+		c.decode = append(c.decode, expected{})
+	}
+	e := &c.decode[i]
+	e.since(c.next/often, len(cells))
+	x.reset(t.block)
+	for row := range cells {
+		expect := &e.rows[row]
+		addr := expect.last + expect.stride + unzigzag(c.uvarint(t))
+		expect.seen(addr, e.again)
+		arg := uint64(0)
+		if argued(cells[row].kind) {
+			arg = c.uvarint(t)
+		}
+		x.add(cells[row], addr, arg)
+	}
+	c.next++
+}
+
+func (c *cursor) uvarint(t *track) uint64 {
+	if b := t.data[c.at]; b < 0x80 {
+		c.at++
+		return uint64(b)
+	}
+	n, length := binary.Uvarint(t.data[c.at:])
+	c.at += length
+	return n
+}
+
+// order is a sequence of tracks. After a track mostly comes what came after it before: so
+// it is kept how often that is so in a row, and then what came instead.
+type order struct {
+	data  []byte
+	guess []uint32 // by track: what comes after it, and 1; 0: not known
+	now   uint32   // the last track and 1; 0: none yet
+	run   uint64   // of right guesses at the end
+	total uint64
+}
+
+func (o *order) reset() { *o = order{data: o.data[:0], guess: o.guess[:0]} }
+
+// add appends a track and gives the bytes that it took.
+func (o *order) add(n uint32) (bytes int64) {
+	for uint64(len(o.guess)) <= uint64(max(n, o.now)) {
+		o.guess = append(o.guess, 0)
+	}
+	o.total++
+	if o.guess[o.now] == n+1 {
+		o.run++
+	} else {
+		before := len(o.data)
+		o.data = binary.AppendUvarint(binary.AppendUvarint(o.data, o.run), uint64(n))
+		o.guess[o.now], o.run = n+1, 0
+		bytes = int64(len(o.data) - before)
+	}
+	o.now = n + 1
+	return bytes
+}
+
+// orderReader goes through a sequence of tracks.
+type orderReader struct {
+	of    *order
+	at    int
+	guess []uint32
+	now   uint32
+	run   uint64 // right guesses before what is instead; only if told
+	told  bool
+	done  uint64
+}
+
+func (r *orderReader) reset(o *order) {
+	*r = orderReader{of: o, guess: slices.Grow(r.guess[:0], len(o.guess))[:len(o.guess)]}
+	clear(r.guess)
+}
+
+// next gives the next track; false: there is none.
+func (r *orderReader) next() (n uint32, ok bool) {
+	if r.done == r.of.total {
+		return 0, false
+	}
+	r.done++
+	if !r.told && r.at < len(r.of.data) {
+		run, length := binary.Uvarint(r.of.data[r.at:])
+		r.run, r.at, r.told = run, r.at+length, true
+	}
+	if r.told && r.run == 0 {
+		instead, length := binary.Uvarint(r.of.data[r.at:])
+		r.at, r.told = r.at+length, false
+		n = uint32(instead)
+		r.guess[r.now] = n + 1
+	} else {
+		r.run--
+		n = r.guess[r.now] - 1
+	}
+	r.now = n + 1
+	return n, true
+}

@@ -1,0 +1,130 @@
+package sasmm
+
+import "sort"
+
+// share is how the executions of a block are divided among cores: array_divide.
+type share struct {
+	cores, chunk, total uint64 // chunk 0: contiguous parts
+	// Of guided: what each core takes, in order.
+	pieces [][]piece // by core; nil: not guided
+	all    []piece
+}
+
+// piece is a run of executions that a core takes at once.
+type piece struct {
+	from   uint64 // the first
+	before uint64 // how many the core has had, in a list of a core
+	core   int
+}
+
+func (o *Options) share(total uint64) share {
+	s := share{cores: uint64(o.Cores), chunk: o.Chunk, total: total}
+	if o.Guided && total > 1 {
+		s.guide()
+	}
+	return s
+}
+
+// guide deals out ever smaller chunks, to the core that has had the fewest executions: it
+// is free first, for all take equally long. Of several it is the first.
+func (s *share) guide() {
+	s.pieces = make([][]piece, s.cores)
+	had := make([]uint64, s.cores)
+	for from := uint64(0); from < s.total; {
+		core := 0
+		for c := range had {
+			if had[c] < had[core] {
+				core = c
+			}
+		}
+		left := s.total - from
+		n := min(left, max(1, s.chunk, (left+s.cores-1)/s.cores))
+		p := piece{from: from, before: had[core], core: core}
+		s.all, s.pieces[core] = append(s.all, p), append(s.pieces[core], p)
+		had[core] += n
+		from += n
+	}
+}
+
+// of is the core of execution n, where there are several.
+func (s *share) of(n uint64) int {
+	switch {
+	case s.pieces != nil:
+		return s.all[sort.Search(len(s.all), func(i int) bool { return s.all[i].from > n })-1].core
+	case s.chunk > 0:
+		return int(n / s.chunk % s.cores)
+	}
+	each, more := s.total/s.cores, s.total%s.cores
+	if large := more * (each + 1); n >= large {
+		return int(more + (n-large)/each)
+	}
+	return int(n / (each + 1))
+}
+
+// count is how many executions a core has.
+func (s *share) count(core int) uint64 {
+	c := uint64(core)
+	switch {
+	case s.total == 1:
+		return 1
+	case s.pieces != nil:
+		of := s.pieces[core]
+		if len(of) == 0 {
+			return 0
+		}
+		last := of[len(of)-1]
+		return last.before + s.end(last) - last.from
+	case s.chunk > 0:
+		if s.chunk >= s.total { // chunk times cores may be beyond 2^64
+			if core == 0 {
+				return s.total
+			}
+			return 0
+		}
+		chunks, rest := s.total/s.chunk, s.total%s.chunk
+		n := (chunks + s.cores - 1 - c) / s.cores * s.chunk
+		if chunks%s.cores == c {
+			n += rest
+		}
+		return n
+	}
+	n := s.total / s.cores
+	if c < s.total%s.cores {
+		n++
+	}
+	return n
+}
+
+// end is the execution behind a piece.
+func (s *share) end(p piece) uint64 {
+	i := sort.Search(len(s.all), func(i int) bool { return s.all[i].from > p.from })
+	if i == len(s.all) {
+		return s.total
+	}
+	return s.all[i].from
+}
+
+// nth is a core's execution j, below count, among all.
+func (s *share) nth(core int, j uint64) uint64 {
+	c := uint64(core)
+	switch {
+	case s.total == 1:
+		return 0
+	case s.pieces != nil:
+		of := s.pieces[core]
+		p := of[sort.Search(len(of), func(i int) bool { return of[i].before > j })-1]
+		return p.from + j - p.before
+	case s.chunk > 0:
+		return (j/s.chunk*s.cores+c)*s.chunk + j%s.chunk
+	}
+	each, more := s.total/s.cores, s.total%s.cores
+	return c*each + min(c, more) + j
+}
+
+// most is how many executions the core has that has the most.
+func (s *share) most() (n uint64) {
+	for c := range int(s.cores) {
+		n = max(n, s.count(c))
+	}
+	return n
+}

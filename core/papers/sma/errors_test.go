@@ -1,0 +1,160 @@
+package sma
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/loops"
+	"github.com/stackglass/stackglass/core/loops/misses"
+	"github.com/stackglass/stackglass/core/oracle/kernels"
+	"github.com/stackglass/stackglass/core/simulate"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+var update = flag.Bool("update", false, "write what was measured into testdata")
+
+// simulated unfolds a tree once and simulates it in several caches.
+func simulated(t testing.TB, tree *loops.Tree, caches []misses.Cache) (accesses, missed []uint64) {
+	t.Helper()
+	var all []*simulate.Simulator
+	for _, c := range caches {
+		s, err := simulate.New(hierarchy.Hierarchy{Levels: []hierarchy.Cache{{
+			Name: "L1", SizeBytes: c.Lines() * c.LineBytes, Ways: uint32(c.Ways), LineBytes: uint32(c.LineBytes),
+		}}}, simulate.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	rows, b := tree.Expand(), trace.NewBatch(4096)
+	for {
+		if err := rows.Next(b); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			if err := s.Consume(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, s := range all {
+		run := s.Result().Levels[0].Run
+		accesses = append(accesses, run.Accesses())
+		missed = append(missed, run.Misses())
+	}
+	return accesses, missed
+}
+
+// thesisCaches are those of the thesis' chapter 5, and smaller ones before: 1 to 64 KB, 1
+// to 8 ways, lines of 64 bytes.
+func thesisCaches() (list []misses.Cache) {
+	for kb := uint64(1); kb <= 64; kb *= 2 {
+		for ways := uint64(1); ways <= 8; ways *= 2 {
+			list = append(list, misses.Cache{LineBytes: 64, Sets: kb * 16 / ways, Ways: ways})
+		}
+	}
+	return list
+}
+
+// offBy is how far SMA is off in a cache, in percent: of the latency, of the misses,
+// and of the accesses.
+type offBy struct{ latency, misses, rate float64 }
+
+// bound is what the thesis reports of a kind of kernels from 4 KB on (its Figures 5.6 to
+// 5.18, in percent): how far off caches are at most, but for a share of outliers.
+type bound struct {
+	offBy
+	outliers float64
+}
+
+var bounds = map[string]bound{
+	"nested":                {offBy{2, 0.1, 0.1}, 0},
+	"strides":               {offBy{2, 0.1, 0.1}, 0},
+	"gemm":                  {offBy{8, 45, 4}, 0},
+	"gemm, sum in register": {offBy{8, 45, 4}, 0},
+	"blocked gemm":          {offBy{8, 40, 8}, 0.02}, // the thesis has several spikes of 60 to 80 % of the misses
+	// The thesis has none of these: what it says of NAS.
+	"transpose": {offBy{9, 40, 4}, 0},
+	"jacobi":    {offBy{9, 40, 4}, 0},
+	"mvt":       {offBy{9, 40, 4}, 0.02}, // one of 80 has 41 % more misses, 0.9 % of the accesses
+	"trmm":      {offBy{9, 40, 4}, 0},
+}
+
+// TestErrors holds SMA against simulation: the table is in testdata, and the errors lie
+// where the thesis has them or below. Those of exact counts on the tree are none.
+func TestErrors(t *testing.T) {
+	var table bytes.Buffer
+	table.WriteString("# Kernel, bytes and ways of the cache: accesses, misses as simulated and as SMA says, and the\n" +
+		"# errors of SMA: latency with 3 and 12 cycles, misses, miss rate (of the accesses), in percent.\n")
+	by := map[string][]offBy{}
+	latency := Opteron()
+	for _, k := range kernels.Many() {
+		tree, err := k.Nest.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		accesses, missed := simulated(t, tree, thesisCaches())
+		for i, c := range thesisCaches() {
+			r, err := Analyze(tree, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, m := float64(accesses[i]), float64(missed[i])
+			if math.Abs(r.Total.Accesses-n) > 1e-6*n {
+				t.Errorf("%s, %v: %v accesses, want %v", k.Name, c, r.Total.Accesses, n)
+			}
+			if exact, err := misses.Run(tree, c); err != nil || exact.Total.Misses != missed[i] {
+				t.Errorf("%s, %v: %+v exactly on the tree, error %v, want %d misses", k.Name, c, exact, err, missed[i])
+			}
+			e := offBy{
+				100 * (latency.Mean(n, r.Total.Misses)/latency.Mean(n, m) - 1),
+				100 * (r.Total.Misses/m - 1),
+				100 * (r.Total.Misses - m) / n,
+			}
+			fmt.Fprintf(&table, "%-28s %6d %d %8d %8d %8.0f %+7.1f %+7.1f %+6.1f\n", k.Name, c.Lines()*64, c.Ways, accesses[i], missed[i], r.Total.Misses, e.latency, e.misses, e.rate)
+			if c.Lines() >= 64 {
+				by[k.Family] = append(by[k.Family], e)
+			}
+		}
+	}
+	for family, list := range by {
+		b, out := bounds[family], 0
+		for _, e := range list {
+			if math.Abs(e.latency) > b.latency || math.Abs(e.misses) > b.misses || math.Abs(e.rate) > b.rate {
+				out++
+			}
+		}
+		if share := float64(out) / float64(len(list)); share > b.outliers {
+			t.Errorf("%s: %d of %d caches are off by more than %v %%", family, out, len(list), b.offBy)
+		}
+		most := offBy{}
+		for _, e := range list {
+			most = offBy{max(most.latency, math.Abs(e.latency)), max(most.misses, math.Abs(e.misses)), max(most.rate, math.Abs(e.rate))}
+		}
+		t.Logf("%s: off by at most %.1f %% of the latency, %.1f %% of the misses, %.1f %% of the accesses", family, most.latency, most.misses, most.rate)
+	}
+	const name = "testdata/errors.txt"
+	if *update {
+		if err := os.WriteFile(name, table.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := bytes.Split(table.Bytes(), []byte("\n"))
+	for i, line := range bytes.Split(want, []byte("\n")) {
+		if i >= len(got) || !bytes.Equal(got[i], line) {
+			t.Fatalf("%s:%d: %s, got %s; go test -update writes it anew", name, i+1, line, got[min(i, len(got)-1)])
+		}
+	}
+}
