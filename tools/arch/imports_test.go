@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -18,28 +19,77 @@ var mayImport = map[string][]string{
 	"tools":   {"tools", "site", "workers", "core", "ui"},
 }
 
-// withinCore says the same for the folders of core: imports run towards trace.
+// withinCore says the same for the folders of core: imports run towards trace. Nothing
+// of core may import oracle: predictions do not use what they are checked against.
 var withinCore = map[string][]string{
-	"trace":     {"trace", "loops"},
-	"report":    {"report"},
-	"stack":     {"stack", "trace"},
-	"codec":     {"codec"},
-	"profile":   {"profile", "codec", "trace"},
-	"ir":        {"ir", "trace"},
-	"blocks":    {"blocks", "codec", "hierarchy", "profile", "trace"},
-	"pipeline":  {"pipeline", "trace"},
-	"byfl":      {"byfl", "profile"},
-	"tally":     {"tally", "profile", "report"},
-	"ask":       {"ask", "analysis", "answers", "ranking", "tally", "hierarchy", "profile", "report", "trace"},
-	"answers":   {"answers", "blocks", "pipeline", "loops", "tally", "ranking", "hierarchy", "profile", "report", "trace"},
-	"compute":   {"compute", "answers", "blocks", "ir", "pipeline", "ranking", "hierarchy", "profile", "report", "trace"},
-	"export":    {"export", "answers", "ask", "tally", "ranking", "hierarchy", "profile", "report", "trace"},
-	"hierarchy": {"hierarchy", "profile", "trace"},
-	"loops":     {"loops", "trace"},
-	"ranking":   {"ranking", "hierarchy", "profile", "trace"},
-	"simulate":  {"simulate", "hierarchy", "trace"},
-	"multicore": {"multicore", "analysis", "answers", "blocks", "compute", "hierarchy", "pipeline", "profile", "report", "simulate", "stack", "trace"},
-	"analysis":  {"analysis", "blocks", "codec", "loops", "stack", "profile", "trace"},
+	"trace":       {"trace"},
+	"report":      {"report"},
+	"stack":       {"stack", "trace"},
+	"codec":       {"codec"},
+	"profile":     {"profile", "codec", "trace"},
+	"ir":          {"ir", "trace"},
+	"interleave":  {"interleave", "trace"},
+	"loops":       {"loops", "trace"},
+	"open":        {"open", "loops", "trace"},
+	"pipeline":    {"pipeline", "trace"},
+	"byfl":        {"byfl", "profile"},
+	"hierarchy":   {"hierarchy", "profile", "trace"},
+	"attribution": {"attribution", "hierarchy", "profile", "trace"},
+	"simulate":    {"simulate", "hierarchy", "trace"},
+	"blocks":      {"blocks", "codec", "hierarchy", "profile", "trace"},
+	"analysis":    {"analysis", "blocks", "codec", "loops", "stack", "profile", "trace"},
+	"papers":      {"papers", "analysis", "interleave", "loops", "trace"},
+	"answers":     {"answers", "papers", "blocks", "pipeline", "loops", "attribution", "hierarchy", "profile", "report", "trace"},
+	"costmodel":   {"costmodel", "answers", "blocks", "ir", "pipeline", "attribution", "hierarchy", "profile", "report", "trace"},
+	"ask":         {"ask", "analysis", "answers", "attribution", "hierarchy", "profile", "report", "trace"},
+	"export":      {"export", "answers", "ask", "attribution", "hierarchy", "profile", "report", "trace"},
+	"multicore":   {"multicore", "papers", "analysis", "answers", "blocks", "costmodel", "hierarchy", "interleave", "pipeline", "profile", "report", "simulate", "stack", "trace"},
+	"oracle":      {"oracle", "multicore", "interleave", "loops", "simulate", "hierarchy", "trace"},
+}
+
+// inside says, for the packages of a folder, which others of that folder each may import.
+// The package of the folder itself is ".".
+var inside = map[string]map[string][]string{
+	"core/analysis": {
+		"contract":      {},
+		"index":         {},
+		"counters":      {"contract"},
+		"nests":         {"contract"},
+		"locality":      {"contract"},
+		"branches":      {"contract", "index"},
+		"sites":         {"contract", "index", "locality"},
+		"sharing":       {"contract", "locality"},
+		"communication": {"contract", "index", "sharing", "sites"},
+		".":             {"branches", "communication", "contract", "counters", "index", "locality", "nests", "sharing", "sites"},
+		"sample":        {".", "communication", "contract", "locality", "sharing", "sites"},
+	},
+	"core/loops": {
+		".":       {},
+		"outline": {"."},
+		"misses":  {"."},
+		"sgl":     {"."},
+		"change":  {".", "misses"},
+	},
+	"core/multicore": {
+		"tape":        {},
+		".":           {"tape"},
+		"blocksample": {},
+		"predict":     {".", "blocksample"},
+		"larger":      {"blocksample", "predict"},
+	},
+	"core/papers": {
+		"sasmm": {},
+		"sma":   {},
+	},
+	"core/oracle": {
+		"kernels":  {},
+		"threads":  {},
+		"validate": {"threads"},
+	},
+	"ui": {
+		"state": {},
+		".":     {"state"},
+	},
 }
 
 // isHelper tells of packages for tests only, such as stack/stacktest, which may
@@ -127,6 +177,96 @@ func TestAnalysesAreInTheTable(t *testing.T) {
 				t.Errorf("%s: %s may not import %s: only table.go knows the analyses", at, framework, to)
 			case s.dir != framework && to == framework:
 				t.Errorf("%s: %s may not import %s, only its contract", at, s.dir, framework)
+			}
+		}
+	}
+}
+
+// TestFoldersHaveAnOrderInside checks the imports between the packages of a folder.
+func TestFoldersHaveAnOrderInside(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || isHelper(s.dir) {
+			continue
+		}
+		for folder, order := range inside {
+			if !under(s.dir, folder) {
+				continue
+			}
+			from := innerName(s.dir, folder)
+			allowed, known := order[from]
+			if !known {
+				t.Errorf("%s has no place in the order of imports inside %s: enter it here", s.dir, folder)
+				continue
+			}
+			for imported, at := range s.imports {
+				to, ours := strings.CutPrefix(imported, module)
+				if ours && under(to, folder) && !has(allowed, innerName(to, folder)) {
+					t.Errorf("%s: %s may not import %s, of %s only %v", at, s.dir, to, folder, allowed)
+				}
+			}
+		}
+	}
+}
+
+// innerName is the path of a package below folder, "." for folder itself.
+func innerName(dir, folder string) string {
+	if dir == folder {
+		return "."
+	}
+	return strings.TrimPrefix(dir, folder+"/")
+}
+
+// TestOrdersAreOrders checks the rules above: every folder in them exists, and following
+// them never leads back to where it began.
+func TestOrdersAreOrders(t *testing.T) {
+	packages := map[string]bool{}
+	for _, s := range sources(t) {
+		for dir := s.dir; dir != "."; dir = path.Dir(dir) {
+			packages[dir] = true
+		}
+	}
+	check := func(folder string, order map[string][]string) {
+		const visiting, done = 1, 2
+		state := map[string]int{}
+		var visit func(from string)
+		visit = func(from string) {
+			state[from] = visiting
+			for _, to := range order[from] {
+				switch {
+				case to == from: // packages of one folder
+				case state[to] == visiting:
+					t.Errorf("%s: %s and %s may import each other", folder, from, to)
+				case state[to] == 0:
+					visit(to)
+				}
+			}
+			state[from] = done
+		}
+		for from := range order {
+			if !packages[path.Join(folder, from)] {
+				t.Errorf("%s: there is no package %s", folder, from)
+			}
+			if state[from] == 0 {
+				visit(from)
+			}
+		}
+	}
+	check(".", mayImport)
+	check("core", withinCore)
+	for folder, order := range inside {
+		check(folder, order)
+	}
+}
+
+// TestPageHasNoOracle: what answers are checked against is for tests and for the command.
+func TestPageHasNoOracle(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || isHelper(s.dir) || under(s.dir, "core") || under(s.dir, "tools") {
+			continue
+		}
+		for imported, at := range s.imports {
+			if to, ours := strings.CutPrefix(imported, module); ours && under(to, "core/oracle") {
+				t.Errorf("%s: %s may not import %s", at, s.dir, to)
 			}
 		}
 	}
