@@ -1,7 +1,7 @@
 // Package answers lays a profile out in tables: what a run is, how far its
-// reuse is, and what caches of every capacity would miss. The command prints
-// these tables, exports carry them, and a comparison joins those of two runs;
-// package answers does the same for counters.
+// reuse is, what its counters are, and what caches of every capacity would miss.
+// The command prints these tables, exports carry them, and a comparison joins the
+// tables of two runs.
 //
 // Every number is exact. A table that sums up where the exact one is long says
 // so in its title.

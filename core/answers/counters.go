@@ -20,8 +20,8 @@ const (
 	ByBlock    CountersBy = "block"
 )
 
-// CountersOf gives the table of functions or blocks, sorted by a column, "" for bytes;
-// numbers fall, words rise.
+// CountersOf returns the table of functions or blocks, sorted by the column with this key
+// ("": bytes), numbers descending and words ascending.
 func CountersOf(c *profile.Counters, by CountersBy, column string) report.Table {
 	t := blockTable(c)
 	if by == ByFunction {
@@ -36,11 +36,11 @@ func CountersOf(c *profile.Counters, by CountersBy, column string) report.Table 
 	return t
 }
 
-// wideCounters are the columns that are left out where people read, between blanks:
-// programs get all.
+// wideCounters lists the columns that [NarrowCounters] drops, each between blanks.
 const wideCounters = " bytes last_line loads stores calls vector_ops instructions memmove_bytes memset_bytes "
 
-// NarrowCounters leaves columns out of a table of functions or blocks, but keep.
+// NarrowCounters drops the less important columns of a table of functions or blocks, except
+// the one with the key keep, so that it fits a screen.
 func NarrowCounters(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {
@@ -51,7 +51,7 @@ func NarrowCounters(t report.Table, keep string) report.Table {
 	return PickColumns(t, columns...)
 }
 
-// PickColumns is a table of some of another one's columns.
+// PickColumns returns a table with the columns of t at these indices.
 func PickColumns(t report.Table, columns ...int) report.Table {
 	picked := report.Table{Key: t.Key, Title: t.Title, Rows: make([][]report.Value, len(t.Rows))}
 	for _, i := range columns {
@@ -63,7 +63,7 @@ func PickColumns(t report.Table, columns ...int) report.Table {
 	return picked
 }
 
-// NotCounted says what the numbers leave out, and why.
+// NotCounted returns a sentence for each kind of counter that the profile lacks, with the reason.
 func NotCounted(p *profile.Profile) (list []string) {
 	c := p.Counters
 	if !c.Blocks {
@@ -80,8 +80,8 @@ func NotCounted(p *profile.Profile) (list []string) {
 	return list
 }
 
-// CounterTables are those of the whole program; the first one, its sums, is for
-// programs that take only one.
+// CounterTables returns the tables of the whole program that have rows. The sums come first,
+// for formats that contain only one table.
 func CounterTables(p *profile.Profile) []report.Table {
 	c := p.Counters
 	tables := []report.Table{CounterSums(c)}
@@ -150,7 +150,7 @@ func (b *builder) sum(key string, n uint64, label string) {
 	b.end()
 }
 
-// CounterSums lists the sums of the program, as far as its trace tells them.
+// CounterSums returns the table of the program's totals, without those its trace lacks.
 func CounterSums(c *profile.Counters) report.Table {
 	b := newCounterTable("counters", "Counters of the program", "counter", "counter", "count", "count", "name", "what it is")
 	sum := c.Program()

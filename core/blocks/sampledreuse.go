@@ -2,9 +2,8 @@ package blocks
 
 import "github.com/stackglass/stackglass/core/profile"
 
-// SampledReuse is what some executions of a block, its windows, tell of how its references
-// find their lines: the sampled form of [Reuse], of the paper that conditional reuse
-// profiles are from.
+// SampledReuse is the conditional reuse profile of a block, from a sample of its executions,
+// which the paper calls windows. [Reuse] is from all of them.
 type SampledReuse struct {
 	Executions uint64 // of the block, those without references left out
 	Windows    uint64 // that were looked at

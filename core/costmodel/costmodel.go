@@ -1,5 +1,5 @@
-// Package costmodel answers questions to the compute-node models of a program: how often
-// its blocks run, and what they take on a processor with caches.
+// Package costmodel predicts how often the basic blocks of a program run, and how many
+// cycles they take on a processor with caches.
 //
 //  1. [Open] takes a profile with the blocks of a run, a module of LLVM IR, or both. A
 //     run's counts are what it did; those of a module are of a profile that its compiler

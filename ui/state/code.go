@@ -31,7 +31,7 @@ type Code struct {
 // NewCode sums up whose the misses of levels are. r is the ranker of a profile
 // with these sites.
 func NewCode(s *profile.Sites, r *attribution.Ranker, by CodeBy, levels []attribution.Attribution) *Code {
-	c := &Code{Sites: s, By: by, Levels: levels, ranker: r, rows: r.Rows(levels, by.ranking(), 0), first: map[int]int{}}
+	c := &Code{Sites: s, By: by, Levels: levels, ranker: r, rows: r.Rows(levels, by.attributed(), 0), first: map[int]int{}}
 	for i := range c.rows {
 		c.first[c.id(i)] = i
 	}

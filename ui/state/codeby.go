@@ -39,8 +39,8 @@ func codeByOf(text string) CodeBy {
 	return ByLine
 }
 
-// ranking is what package attribution calls it.
-func (b CodeBy) ranking() attribution.By {
+// attributed returns the grouping of package attribution.
+func (b CodeBy) attributed() attribution.By {
 	if b == ByLine {
 		return attribution.Line
 	}

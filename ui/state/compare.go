@@ -335,7 +335,7 @@ func (c *Comparison) CodeBy(by CodeBy, h hierarchy.Hierarchy, sort string) (*Tab
 			err = failed
 			return
 		}
-		t := (&answers.Sites{Profile: v.Profile, Ranker: r, Levels: levels, By: by.ranking()}).Table(math.MaxInt)
+		t := (&answers.Sites{Profile: v.Profile, Ranker: r, Levels: levels, By: by.attributed()}).Table(math.MaxInt)
 		tables[side] = append(tables[side], t)
 		for _, l := range levels {
 			column := l.Level.Cache.Name + "_misses"

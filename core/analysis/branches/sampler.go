@@ -24,8 +24,8 @@ func WindowNumber(seed uint64, block uint32, before uint64) uint64 {
 	return index.Hash(seed ^ index.Hash(uint64(block)<<32^index.Hash(before)))
 }
 
-// WindowSampler samples executions of blocks, and tells how their references find their
-// lines: the conditional reuse profiles P(Δ|block) of Santhi and Chennupati, Compute Node
+// WindowSampler samples executions of blocks (windows), and computes the stack distances of
+// their references: the conditional reuse profiles P(Δ|block) of Santhi and Chennupati, Compute Node
 // Models, part 2, as Algorithm 3 of Barai et al., PPT-SASMM, takes them ("typically 1 %").
 // They stand beside those of all references, which cost nothing here (blocks.Run.Reuse),
 // to tell what the sample loses.

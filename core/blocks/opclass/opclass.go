@@ -1,5 +1,5 @@
-// Package opclass says what an execution of an instruction does, in the counters of
-// Byfl (MODELS §10): flops, integer operations, branches, and so on. Package
+// Package opclass classifies instructions: what one execution of each adds to the counters
+// of Byfl (MODELS §10): flops, integer operations, branches, and so on. Package
 // analysis/counters defines each counter, and multiplies with the executions that
 // a trace tells; package blocks multiplies with those that it computes. So both
 // mean the same by the same word.

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// WindowSampling is the statistical method of PPT-SASMM (§3.4 to §3.6; package blocksample): SDCM asked
-// about profiles of some executions of each block, weighted by how much blocks count. Stacks
+// WindowSampling selects the statistical method of PPT-SASMM (§3.4 to §3.6; package
+// blocksample): SDCM on the reuse profiles of some executions of each block, weighted. Stacks
 // know no coherence there. Where executions of blocks are divided, those of private caches
 // see each core's own order (Algorithm 1), and others the common one (Algorithm 2).
 type WindowSampling struct {
