@@ -41,9 +41,6 @@ func (c *Coder) Check(ok bool, what string) {
 	}
 }
 
-// End records an error while reading if there are bytes that were not read.
-func (c *Coder) End() { c.Check(!c.More(), "there is more than belongs there") }
-
 // More reports, while reading, whether there are bytes that were not read.
 func (c *Coder) More() bool { return c.In != nil && len(c.In.Rest()) > 0 }
 
@@ -113,9 +110,10 @@ func (c *Coder) Index(v *uint32) {
 
 // Delta codes a number as the difference from last, modulo 2^64, and sets last to it.
 func (c *Coder) Delta(v, last *uint64) {
-	d := *v - *last
-	if c.U64(&d); c.In != nil {
-		*v = *last + d
+	if c.In != nil {
+		*v = *last + c.In.Uint()
+	} else {
+		c.Out = binary.AppendUvarint(c.Out, *v-*last)
 	}
 	*last = *v
 }
@@ -283,21 +281,21 @@ func Optional[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	Slice(c, list, least, member)
 }
 
-// AppendStack writes what Stack reads.
-func AppendStack(b []byte, list []uint64) []byte {
-	c := Coder{Out: b}
-	c.Stack(&list)
-	return c.Out
-}
-
 // Stack codes an LRU stack, or any list of which neighbours are near.
 func (c *Coder) Stack(list *[]uint64) {
 	var last uint64
-	n := c.Length(len(*list), 1)
-	if c.In != nil {
+	if n := c.Length(len(*list), 1); c.In != nil {
 		*list = make([]uint64, n)
+		for i := range *list {
+			last += uint64(c.In.Int())
+			(*list)[i] = last
+		}
+		return
 	}
-	for i := range *list {
-		c.Near(&(*list)[i], &last)
+	out := c.Out
+	for _, v := range *list {
+		out = binary.AppendVarint(out, int64(v-last))
+		last = v
 	}
+	c.Out = out
 }

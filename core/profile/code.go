@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/codec"
@@ -135,15 +136,15 @@ func (h *Histogram) code(c *coder) {
 		n++
 	}
 	c.Length(n, 2)
-	next := uint64(0)
+	out, last := c.Out, ^uint64(0)
 	for d, count := range h.All() {
-		d++ // the difference from -1 on
-		c.Delta(&d, &next)
-		if c.U64(&count); c.full != nil && len(c.Out) >= pieceBytes {
-			c.full(c.Out)
-			c.Out = c.Out[:0]
+		if out = binary.AppendUvarint(binary.AppendUvarint(out, d-last), count); c.full != nil && len(out) >= pieceBytes {
+			c.full(out)
+			out = out[:0]
 		}
+		last = d
 	}
+	c.Out = out
 }
 
 // read reads distances, none beyond c.most, into an empty histogram.

@@ -1,6 +1,8 @@
 package profile
 
 import (
+	"slices"
+
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -71,7 +73,11 @@ func (s *Sites) code(c *coder) {
 	}
 	c.named(func() {
 		last := &noSiteYet
-		codec.Slice(c.Coder, &s.Code, 4+2*c.capacities, func(s *Site) {
+		n := c.Length(len(s.Code), 4+2*c.capacities)
+		if c.Reads() {
+			s.Code = slices.Grow(s.Code, min(n, believedSites))
+		}
+		codec.Members(c.Coder, &s.Code, n, func(s *Site) {
 			s.code(c, last)
 			c.Masked(s.Strides[:])
 			s.Reuse.code(c)
@@ -90,6 +96,10 @@ func (s *Sites) code(c *coder) {
 	})
 	c.Check(objects || len(s.Data) == 0, "data objects where there are none")
 }
+
+// believedSites is how many sites are given memory before they were read: they take
+// much, and to move them as they become more took half of the time.
+const believedSites = 1 << 14
 
 // code codes what tells s from the site before.
 func (s *Site) code(c *coder, last *Site) {
