@@ -124,30 +124,11 @@ func (w *bodyWriter) text(s string) {
 	w.bytes = append(w.bytes, s...)
 }
 
-func (w *bodyWriter) list(l []uint32) {
-	if l == nil {
-		w.number(0)
-		return
-	}
-	w.number(uint64(len(l)) + 1)
-	for _, n := range l {
-		w.number(uint64(n))
-	}
-}
-
 // texts writes a list for which none and an empty one are the same.
 func (w *bodyWriter) texts(l []string) {
 	w.number(uint64(len(l)))
 	for _, s := range l {
 		w.text(s)
-	}
-}
-
-// numbers writes a list for which none and an empty one are the same.
-func (w *bodyWriter) numbers(l []uint64) {
-	w.number(uint64(len(l)))
-	for _, n := range l {
-		w.number(n)
 	}
 }
 
@@ -213,23 +194,6 @@ func (r *bodyReader) text(want string) string {
 	return s
 }
 
-func (r *bodyReader) list(want string) []uint32 {
-	n := r.number(want)
-	if n == 0 {
-		return nil
-	}
-	n-- // an element takes a byte at least, so a false length allocates no more than the body
-	if n > uint64(len(r.body)-r.at) {
-		r.fail(want)
-		return nil
-	}
-	l := make([]uint32, 0, n)
-	for range n {
-		l = append(l, uint32(r.below(1<<32, want)))
-	}
-	return l
-}
-
 func (r *bodyReader) texts(want string) (l []string) {
 	n := r.number(want)
 	if n > uint64(len(r.body)-r.at) {
@@ -238,18 +202,6 @@ func (r *bodyReader) texts(want string) (l []string) {
 	}
 	for range n {
 		l = append(l, r.text(want))
-	}
-	return l
-}
-
-func (r *bodyReader) numbers(want string) (l []uint64) {
-	n := r.number(want)
-	if n > uint64(len(r.body)-r.at) {
-		r.fail(want)
-		return nil
-	}
-	for range n {
-		l = append(l, r.number(want))
 	}
 	return l
 }
