@@ -1,0 +1,145 @@
+package ui
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/ui/state"
+	"github.com/stackglass/stackglass/workers"
+	"github.com/stackglass/stackglass/workers/local"
+)
+
+// scripted is a desk whose program that answers is the test.
+type scripted struct {
+	*desk
+	carriers chan workers.Carrier // the other sides of what was started
+}
+
+func (s scripted) Answerer() (workers.Carrier, error) {
+	asker, other := local.Pair()
+	s.carriers <- other
+	return asker, nil
+}
+
+// question receives one, whatever came before it.
+func question(t *testing.T, c workers.Carrier) (job uint32, q answers.Question) {
+	t.Helper()
+	for {
+		m, err := c.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Type == workers.TypeAsk {
+			q, err = workers.DecodeQuestion(m.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m.Job, q
+		}
+	}
+}
+
+// An asker sends the last question only once the program is there, takes replies to the last
+// question only, and nothing after its end.
+func TestAsker(t *testing.T) {
+	d := newDesk(t)
+	s := scripted{d, make(chan workers.Carrier, 2)}
+	d.app.Port = s
+	took := make(chan string, 9)
+	x := &asker{app: d.app, subject: subjectOf(nil, nil), take: func(r *answers.Reply, err error) {
+		if err != nil {
+			took <- err.Error()
+			return
+		}
+		took <- r.Part
+	}}
+	ask := func(name string) { d.act(func() { x.ask(answers.Question{Of: name}, nil) }) }
+	busy := func() (yes bool) { d.act(func() { yes = x.busy() }); return yes }
+	wants := func(want string) {
+		t.Helper()
+		if got := <-took; got != want {
+			t.Errorf("took %q, want %q", got, want)
+		}
+	}
+	if (*asker)(nil).busy() || busy() {
+		t.Error("busy before anything is asked")
+	}
+	(*asker)(nil).end()
+
+	ask("one")
+	ask("two")
+	c := <-s.carriers
+	reply := func(job uint32, r answers.Reply) {
+		_ = c.Send(workers.Message{Type: workers.TypeAnswer, Job: job, Body: workers.EncodeReply(&r)})
+	}
+	_ = c.Send(workers.Message{Type: workers.TypeReady})
+	job, q := question(t, c)
+	if q.Of != "two" || !busy() {
+		t.Errorf("it asks %q", q.Of)
+	}
+	reply(job, answers.Reply{Part: "first", More: true})
+	wants("first")
+	if !busy() {
+		t.Error("not busy, although more follows")
+	}
+	reply(job, answers.Reply{Part: "last"})
+	wants("last")
+	if busy() {
+		t.Error("busy after the last reply")
+	}
+	ask("three")
+	old, _ := question(t, c)
+	ask("four")
+	job, _ = question(t, c)
+	reply(old, answers.Reply{Part: "late"})
+	reply(job, answers.Reply{Part: "of four"})
+	wants("of four")
+	_ = c.Send(workers.Message{Type: workers.TypeAnswer, Job: job, Body: []byte("nonsense")})
+	wants("answer message: byte 0: want version 6 of the protocol; page and worker are of different builds: reload the page")
+	if _, err := c.Receive(); !errors.Is(err, workers.ErrClosed) {
+		t.Errorf("%v, want the end of the program", err)
+	}
+
+	y := &asker{app: d.app, subject: x.subject, take: x.take}
+	d.act(func() { y.ask(answers.Question{Of: "five"}, nil) })
+	c = <-s.carriers
+	d.act(y.end)
+	_ = c.Send(workers.Message{Type: workers.TypeReady})
+	for err := error(nil); err == nil; _, err = c.Receive() {
+	}
+	select {
+	case got := <-took:
+		t.Errorf("took %q after the end", got)
+	default:
+	}
+}
+
+// unloaded is a desk whose program that answers cannot be loaded.
+type unloaded struct{ *desk }
+
+func (unloaded) Answerer() (workers.Carrier, error) { return dead{}, nil }
+
+type dead struct{ workers.Carrier }
+
+func (dead) Receive() (workers.Message, error) {
+	return workers.Message{}, &workers.DeadError{Code: -1, Why: "404"}
+}
+func (dead) Close() error { return nil }
+
+// Whoever needs the program that answers says why it is not there, and what to do.
+func TestNobodyAnswers(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.app.Port = unloaded{d}
+	shows := func(want string) { until(t, func() bool { return strings.Contains(d.html(), want) }) }
+	d.act(func() { d.app.ExportAs("json") })
+	shows("could not be made: what answers could not be loaded (404): it comes from this site when it is first needed, so go online and reload the page.")
+	d.app.Navigate("#" + d.app.Screen.With(state.TabBlocks).Hash())
+	shows("The models could not be asked: what answers could not be loaded (404)")
+	d.app.Port = d
+	d.act(d.app.AskAgain)
+	d.answered()
+	d.wants("Function main")
+}
