@@ -43,8 +43,8 @@ const PartChanges = "changes"
 
 func (q *LoopQuestion) fields(f *Fields) {
 	f.Texts("machine", &q.Machine)
-	f.Number32("loop", &q.Loop)
-	f.Number32("nest", &q.Nest)
+	f.Number("loop", &q.Loop)
+	f.Number("nest", &q.Nest)
 	var changes []string
 	for _, c := range q.Changes {
 		changes = append(changes, c.Kind+" "+c.Text)

@@ -32,8 +32,8 @@ func (q *ModelQuestion) fields(f *Fields) {
 	f.Texts("machine", &q.Machine)
 	f.Text("processor", &q.Processor)
 	f.Text("changes", &q.Changes)
-	f.Number32("function", &q.Function)
-	f.Number32("block", &q.Block)
+	f.Number("function", &q.Function)
+	f.Number("block", &q.Block)
 	f.Flag("whole", &q.Whole)
 }
 

@@ -55,12 +55,12 @@ func (q *MulticoreQuestion) fields(f *Fields) {
 	f.Text("division", &q.Division)
 	f.Text("schedule", &q.Schedule)
 	f.Text("interleave", &q.Interleave)
-	f.Number("seed", &q.Seed)
+	f.Wide("seed", &q.Seed)
 	f.Texts("private", &q.Private)
 	f.Texts("machine", &q.Machine)
 	f.Text("processor", &q.Processor)
 	f.Text("sdcm", &q.SDCM)
-	f.Number32("keep", &q.Keep)
+	f.Number("keep", &q.Keep)
 }
 
 // Question returns q as it is asked.

@@ -112,60 +112,58 @@ func (f *Fields) Text(name string, text *string) {
 	}
 }
 
-// Number is a whole number.
-func (f *Fields) Number(name string, n *uint64) {
-	var text string
-	if *n != 0 {
-		text = strconv.FormatUint(*n, 10)
-	}
-	if f.Text(name, &text); f.reading {
-		*n = f.parsed(name, text, 64)
-	}
-}
-
-// Number32 is a whole number of 32 bits.
-func (f *Fields) Number32(name string, n *uint32) {
-	wide := uint64(*n)
-	if f.Number(name, &wide); wide>>32 != 0 {
-		f.fail(name, strconv.FormatUint(wide, 10), "a number below 2^32")
-	}
-	*n = uint32(wide)
-}
-
 // Numbers is a list of whole numbers; none and an empty one are the same.
 func (f *Fields) Numbers(name string, list *[]uint32) {
 	var texts []string
 	for _, n := range *list {
 		texts = append(texts, strconv.FormatUint(uint64(n), 10))
 	}
-	if f.Texts(name, &texts); f.reading {
-		*list = nil
-		for _, text := range texts {
-			*list = append(*list, uint32(f.parsed(name, text, 32)))
+	f.Texts(name, &texts)
+	*list = nil
+	for _, text := range texts {
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			f.fail(name, text, "a whole number below 2^32")
+		}
+		*list = append(*list, uint32(n))
+	}
+}
+
+// Number is a whole number.
+func (f *Fields) Number(name string, n *uint32) {
+	var list []uint32
+	if *n != 0 {
+		list = []uint32{*n}
+	}
+	f.Numbers(name, &list)
+	switch *n = 0; {
+	case len(list) > 1:
+		f.fail(name, strconv.Itoa(len(list))+" numbers", "one value")
+	case len(list) == 1:
+		*n = list[0]
+	}
+}
+
+// Wide is a whole number of 64 bits.
+func (f *Fields) Wide(name string, n *uint64) {
+	var text string
+	if *n != 0 {
+		text = strconv.FormatUint(*n, 10)
+	}
+	if f.Text(name, &text); text != "" {
+		var err error
+		if *n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			f.fail(name, text, "a whole number")
 		}
 	}
 }
 
 // Flag is true or false.
 func (f *Fields) Flag(name string, set *bool) {
-	var n uint64
+	var n uint32
 	if *set {
 		n = 1
 	}
-	if f.Number(name, &n); n > 1 {
-		f.fail(name, strconv.FormatUint(n, 10), "0 or 1")
-	}
-	*set = n == 1
-}
-
-// parsed reads a number, 0 where there is no text.
-func (f *Fields) parsed(name, text string, bits int) uint64 {
-	if text == "" {
-		return 0
-	}
-	n, err := strconv.ParseUint(text, 10, bits)
-	if err != nil {
-		f.fail(name, text, "a whole number")
-	}
-	return n
+	f.Number(name, &n)
+	*set = n != 0
 }

@@ -51,10 +51,13 @@ func TestQuestionsComeBack(t *testing.T) {
 
 // Whatever is wrong with words is said of the word.
 func TestWrongWords(t *testing.T) {
+	if _, err := ReadMulticoreQuestion([]string{"seed=-1"}); err == nil || !strings.Contains(err.Error(), `seed "-1"`) {
+		t.Errorf("%v, want what is wrong with the seed", err)
+	}
 	for text, want := range map[string]string{
-		"function=x":             `function "x", want a whole number`,
+		"function=x":             `function "x", want a whole number below 2^32`,
 		"function=4294967296":    "below 2^32",
-		"whole=2":                "0 or 1",
+		"function=1,function=2":  "one value",
 		"changes=a,changes=b":    "one value",
 		"processor=p,core=4":     "want the names of this version",
 		"processor=p,nonsense":   `"nonsense"`,

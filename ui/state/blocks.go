@@ -21,8 +21,10 @@ type Blocks struct {
 
 // NewBlocks lays an answer out, once for any number of renders.
 func NewBlocks(r *answers.Reply) *Blocks {
-	chosen := r.Table("chosen")
-	b := &Blocks{Reply: r, Function: uint32(number(cell(chosen, 0, "function"))), Block: uint32(number(cell(chosen, 0, "block")))}
+	b := &Blocks{Reply: r}
+	for _, row := range rowsOf(r.Table("chosen")) {
+		b.Function, b.Block = uint32(number(row[0])), uint32(number(row[1]))
+	}
 	b.Graph, b.Rows = b.graph(), b.branchRows()
 	return b
 }

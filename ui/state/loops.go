@@ -129,8 +129,8 @@ func (l *Loops) Grid(picked int, counted *answers.Reply) *Grid {
 	t := &Table{Caption: "Loops", Rows: len(l.Outline.Loops), Source: &whole, Schema: "stackglass.loops"}
 	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Words: true}, {Name: "trips"}, {Name: "runs"}, {Name: "references"}, {Name: "share"}}
 	if counted != nil { // else a copy is made, which has them by themselves
-		for k := range rowsOf(counted.Table("levels")) {
-			t.Columns = append(t.Columns, Column{Name: cell(counted.Table("levels"), k, "level").Plain() + " misses"})
+		for _, level := range rowsOf(counted.Table("levels")) {
+			t.Columns = append(t.Columns, Column{Name: level[0].Plain() + " misses"})
 		}
 	}
 	t.Row = func(i int) []string {
@@ -254,9 +254,8 @@ func MissesCell(m *answers.Reply, level, loop int) string {
 
 // WrongChanges says what is wrong with each change, in a sentence; "" for nothing.
 func WrongChanges(m *answers.Reply) (list []string) {
-	t := m.Table("wrong")
-	for i := range rowsOf(t) {
-		list = append(list, cell(t, i, "wrong").Plain())
+	for _, row := range rowsOf(m.Table("wrong")) {
+		list = append(list, row[0].Plain())
 	}
 	return list
 }
@@ -297,22 +296,25 @@ func EvictionsTable(m *answers.Reply) *Table {
 
 // HowCounted says of the misses how they were counted, with what is in the way.
 func HowCounted(m *answers.Reply) (list []string) {
-	levels := m.Table("levels")
-	for i := range rowsOf(levels) {
-		count := func(key string) uint64 { return uint64(number(cell(levels, i, key))) }
-		problem := cell(levels, i, "problem").Plain()
-		if cell(levels, i, "sets") == report.None() {
+	levels := rowsOf(m.Table("levels"))
+	for _, row := range levels {
+		name, problem, counts := row[0].Plain(), row[1].Plain(), row[2:]
+		var n [4]uint64 // sets, ways, accesses, jumped over
+		for k := range n {
+			n[k] = uint64(number(counts[k]))
+		}
+		if n[0] == 0 {
 			list = append(list, problem)
 			continue
 		}
-		text := cell(levels, i, "level").Plain() + ": exact, LRU, " + Plural(count("sets"), "set", "sets") + " of " + Plural(count("ways"), "line", "lines") + "; " +
-			Percent(Ratio(count("jumped"), count("accesses"))) + " of " + Plural(count("accesses"), "line access", "line accesses") + " were jumped over, because what comes repeats."
+		text := name + ": exact, LRU, " + Plural(n[0], "set", "sets") + " of " + Plural(n[1], "line", "lines") + "; " +
+			Percent(Ratio(n[3], n[2])) + " of " + Plural(n[2], "line access", "line accesses") + " were jumped over, because what comes repeats."
 		if problem != "" {
 			text += " " + problem
 		}
 		list = append(list, text)
 	}
-	if len(rowsOf(levels)) > 1 {
+	if len(levels) > 1 {
 		list = append(list, "Each level is counted as if it saw every access (the independent-level model), and threads share it.")
 	}
 	return list
