@@ -142,4 +142,15 @@ func TestNobodyAnswers(t *testing.T) {
 	d.act(d.app.AskAgain)
 	d.answered()
 	d.wants("Function main")
+	// A file that could not be had is made when it is asked for again.
+	d.act(func() { d.app.models.asker.end(); d.app.models.asker = nil })
+	d.app.Port = unloaded{d}
+	d.act(d.app.SaveProbabilities)
+	shows("The file of probabilities could not be made: what answers could not be loaded (404)")
+	d.app.Port = d
+	d.act(d.app.SaveProbabilities)
+	d.answered()
+	if text := d.saw("Matrix multiplication-probabilities.txt"); !strings.HasPrefix(text, "# The branches of ") {
+		t.Errorf("%q", text)
+	}
 }

@@ -88,10 +88,8 @@ func (a *App) drawBlocks() {
 		m.of = r.Profile
 	}
 	if q := a.modelQuestion().Question(); !m.asker.busy() && m.problem == "" && (m.blocks == nil || !slices.Equal(m.asked.Words, q.Words)) {
-		if m.asked = q; m.asker == nil {
-			m.asker = &asker{app: a, subject: subjectOf(m.of, m.module), take: a.takeModels}
-		}
-		m.asker.ask(q, nil)
+		m.asked = q
+		a.askModels(q)
 	}
 	b := m.blocks
 	if b == nil {
@@ -115,6 +113,15 @@ func (a *App) drawBlocks() {
 func (a *App) endModels() {
 	a.models.asker.end()
 	a.models = modelState{}
+}
+
+// askModels asks the models. The caller holds the lock.
+func (a *App) askModels(q answers.Question) {
+	m := &a.models
+	if m.asker == nil {
+		m.asker = &asker{app: a, subject: subjectOf(m.of, m.module), take: a.takeModels}
+	}
+	m.asker.ask(q, nil)
 }
 
 // takeModels takes what the models say. It asks again where something else is in question
@@ -377,9 +384,9 @@ func (a *App) ForgetBranches() {
 // SaveProbabilities downloads the file of probabilities, with what was changed.
 func (a *App) SaveProbabilities() {
 	m, q := &a.models, a.modelQuestion()
-	if m.asker == nil || m.asker.busy() {
+	if m.asker.busy() {
 		return
 	}
 	m.saving, m.asked, q.Whole = FileName(a.result.Name)+"-probabilities.txt", q.Question(), true
-	m.asker.ask(q.Question(), nil)
+	a.askModels(q.Question())
 }
