@@ -16,7 +16,7 @@ import (
 var granularities = []string{"word", "line", "page"}
 
 // communication tells what threads write and others use.
-var communication = &Verb{
+var _ = add(&Verb{
 	Name:  "communication",
 	Title: "What threads write and others use, and false sharing",
 	Help: `Print what goes between the threads of a trace. An event is a reference to a word,
@@ -69,7 +69,7 @@ csv is one table, with all rows; json has all tables.`,
 		return ""
 	},
 	answer: (*Run).communication,
-}
+})
 
 func (r *Run) communication(q Question, d *report.Document) error {
 	p, caches := r.Profile, q.Machine.Levels

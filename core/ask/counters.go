@@ -14,7 +14,7 @@ import (
 const ByflFormat = "byfl"
 
 // counters tells what a program's instructions add up to.
-var counters = &Verb{
+var _ = add(&Verb{
 	Name:  "counters",
 	Title: "Operations, bytes, branches and calls of a program, its functions or blocks",
 	Help: `Print what a program's instructions add up to, whatever the machine: bytes and
@@ -72,7 +72,7 @@ profile with counters (analyze --analyses locality,counters); or a result of Byf
 		d.Tables = []report.Table{t}
 		return nil
 	},
-}
+})
 
 // sortable returns an error if the table has no column of that name.
 func sortable(t *report.Table, column string) error {

@@ -13,7 +13,7 @@ import (
 )
 
 // histogram counts accesses by LRU stack distance: F(Δ).
-var histogram = &Verb{
+var _ = add(&Verb{
 	Name:  "histogram",
 	Title: "Count the accesses with each stack distance",
 	Help: `Print the histogram of LRU stack distances: the number of distinct lines touched
@@ -40,10 +40,10 @@ csv and json have every distance; table and md sum them up in powers of two.`,
 		d.Input, d.Tables = r.Facts(q.Line()), []report.Table{t}
 		return nil
 	},
-}
+})
 
 // curve gives the misses of a fully associative LRU cache of every capacity: m(C).
-var curve = &Verb{
+var _ = add(&Verb{
 	Name:  "curve",
 	Title: "Miss-ratio curve: the misses of a cache of every capacity",
 	Help: `Print the misses of a fully associative LRU cache of every capacity, exactly.
@@ -71,10 +71,10 @@ from one line on. table and md have powers of two.`,
 		d.Input, d.Tables = r.Facts(q.Line()), []report.Table{t}
 		return nil
 	},
-}
+})
 
 // sets gives the misses of set-associative LRU caches.
-var sets = &Verb{
+var _ = add(&Verb{
 	Name:  "sets",
 	Title: "Misses of set-associative caches of every number of sets and ways",
 	Help: `Print the misses of LRU caches of 2^0 to 2^16 sets and 1 to 32 ways, exactly.
@@ -116,7 +116,7 @@ miss ratios, with a row for each number of sets.`,
 		d.Input, d.Tables = r.Facts(q.Line()), []report.Table{t}
 		return nil
 	},
-}
+})
 
 // noDistances is a Verb.Missing.
 func noDistances(p *profile.Profile) string {

@@ -13,5 +13,5 @@
 //  4. [Run.Answer] gives a [report.Document]: tables with units, what the input was, and
 //     warnings.
 //
-// To add a verb, write its function and add it to Verbs.
+// To add a verb, write a file that adds it: see windows.go, the smallest one.
 package ask

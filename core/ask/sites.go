@@ -16,7 +16,7 @@ import (
 )
 
 // sites ranks places in the code, or data, by misses.
-var sites = &Verb{
+var _ = add(&Verb{
 	Name:  "sites",
 	Use:   "[--cache NAME=SIZE,WAYS[,LINE] …]",
 	Title: "Which lines of source, functions or data miss",
@@ -65,7 +65,7 @@ has addresses only; PROGRAM@ADDRESS says where one lay that may lie anywhere.`,
 		return ""
 	},
 	answer: (*Run).sites,
-}
+})
 
 // top is the argument for the number of rows that are shown by themselves.
 func top(help string) Arg { return Arg{Name: "top", Kind: Number, Default: "0", Help: help} }

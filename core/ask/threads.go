@@ -12,7 +12,7 @@ import (
 )
 
 // threads tells how threads use caches of their own and caches that they share.
-var threads = &Verb{
+var _ = add(&Verb{
 	Name:  "threads",
 	Use:   "[--cache NAME=SIZE,WAYS[,LINE][,shared=CORES] …]",
 	Title: "What threads miss in caches of their own, and in caches that they share",
@@ -74,7 +74,7 @@ csv is one table, that of --by; json has all.`,
 		return "the profile holds no stacks of threads"
 	},
 	answer: (*Run).threads,
-}
+})
 
 func (r *Run) threads(q Question, d *report.Document) error {
 	p := r.Profile

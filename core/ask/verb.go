@@ -2,6 +2,7 @@ package ask
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/profile"
@@ -76,16 +77,23 @@ type Arg struct {
 // line is the argument of verbs that answer for one line size.
 var line = Arg{Name: "line", Kind: Number, Default: "64", Help: "the cache line in `BYTES`, a power of two from 8 to 4096"}
 
-// Verbs lists the verbs, in the order in which people read about them.
+// all are the verbs. Each file adds its own.
+var all []*Verb
+
+func add(v *Verb) *Verb {
+	all = append(all, v)
+	return v
+}
+
+// Verbs lists the verbs by their names.
 func Verbs() []*Verb {
-	return []*Verb{histogram, curve, sets, whatIf, sites, threads, communication, counters}
+	return slices.SortedFunc(slices.Values(all), func(a, b *Verb) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // VerbOf returns the verb with that name, or nil.
 func VerbOf(name string) *Verb {
-	verbs := Verbs()
-	if at := slices.IndexFunc(verbs, func(v *Verb) bool { return v.Name == name }); at >= 0 {
-		return verbs[at]
+	if at := slices.IndexFunc(all, func(v *Verb) bool { return v.Name == name }); at >= 0 {
+		return all[at]
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // whatIf predicts hits and misses of a hierarchy of caches.
-var whatIf = &Verb{
+var _ = add(&Verb{
 	Name:  "what-if",
 	Use:   "--cache NAME=SIZE,WAYS[,LINE] …",
 	Title: "Hits and misses of a hierarchy of caches",
@@ -98,7 +98,7 @@ miss_ratio of a level, or memory.accesses: beyond it the exit code is 1.`,
 		d.Warnings = r.told(doubts)
 		return nil
 	},
-}
+})
 
 // levelLines is for Verb.Lines: the line sizes of the caches in question.
 func levelLines(q Question) (sizes []uint32) {

@@ -85,11 +85,6 @@ func (x *Export) Tables() (tables []report.Table) {
 			tables = append(tables, x.tablesOf(v)...)
 		}
 	}
-	for i := range p.Locality {
-		t := answers.Windows(&p.Locality[i])
-		t.Key = ofLine(t.Key, p.Locality[i].LineBytes)
-		tables = append(tables, t)
-	}
 	return slices.DeleteFunc(tables, func(t report.Table) bool { return len(t.Rows) == 0 })
 }
 
@@ -115,7 +110,7 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table) {
 	}
 	asIs := func(key string) string { return key }
 	switch v.Name {
-	case "histogram", "curve", "sets":
+	case "histogram", "curve", "sets", "windows":
 		for i := range x.Run.Profile.Locality {
 			bytes := x.Run.Profile.Locality[i].LineBytes
 			add(q.With("line", strconv.Itoa(int(bytes))), func(key string) string { return ofLine(key, bytes) })
@@ -178,7 +173,7 @@ func (x *Export) HTML() []byte {
 }
 
 // hasSection are the verbs that a report lays out in its own way.
-var hasSection = map[string]bool{"histogram": true, "curve": true, "sets": true, "what-if": true, "sites": true, "counters": true}
+var hasSection = map[string]bool{"histogram": true, "curve": true, "sets": true, "windows": true, "what-if": true, "sites": true, "counters": true}
 
 // section is a verb's answer for people.
 func (x *Export) section(v *ask.Verb) Section {

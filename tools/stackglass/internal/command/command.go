@@ -106,10 +106,20 @@ FILE is a trace or a profile (.sgp), recognised by its content, packed or not;
 	root.SuggestionsMinimumDistance = 2
 	root.SetHelpCommand(a.help())
 	root.AddCommand(
-		a.analyze(), a.histogram(), a.curve(), a.verb(ask.VerbOf("sets"), nil), a.whatIf(), a.simulate(), a.validate(), a.sites(), a.verb(ask.VerbOf("threads"), nil), a.communication(), a.loops(), a.fold(), a.unfold(), a.blocks(), a.pipeline(), a.scale(), a.multicore(), a.counters(), a.compare(), a.export(), a.info(),
+		a.analyze(), a.simulate(), a.validate(), a.loops(), a.fold(), a.unfold(), a.blocks(), a.pipeline(), a.scale(), a.multicore(), a.compare(), a.export(), a.info(),
 		a.convert(), a.check(),
 		a.cc(), a.trace(), a.serve(), a.demo(), a.version(),
 	)
+	with := map[string]func(*app) *cobra.Command{
+		"communication": (*app).communication, "counters": (*app).counters, "curve": (*app).curve, "histogram": (*app).histogram, "sites": (*app).sites, "what-if": (*app).whatIf,
+	}
+	for _, v := range ask.Verbs() {
+		if special := with[v.Name]; special != nil {
+			root.AddCommand(special(a)) // it has options that only the command has
+		} else {
+			root.AddCommand(a.verb(v, nil))
+		}
+	}
 	return root
 }
 

@@ -1,0 +1,59 @@
+package ask
+
+import (
+	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
+)
+
+// windows follows the working set and the misses over the run.
+var _ = add(&Verb{
+	Name:  "windows",
+	Title: "Working set and misses over time",
+	Help: `Print, for each window of the run, its accesses, its working set (the distinct lines
+that it touches; Denning, CACM 1968) where that was counted, and the misses of fully
+associative LRU caches of each power of two of lines. A phase is a stretch of windows
+with like numbers. A longer run has wider windows, never more than 1,024.
+
+table and md leave out small caches that miss as much as the next larger one.`,
+	Example: "  stackglass windows app.lackey.lz4\n  stackglass windows app.sgp --line 128 --format csv",
+	Args:    []Arg{line},
+	Needs:   needs(analysis.Locality),
+	Lines:   oneLine,
+	Spills:  true,
+	Missing: func(p *profile.Profile) string {
+		if why := noDistances(p); why != "" || len(p.Locality[0].Windows.Rows) > 0 {
+			return why
+		}
+		return "the profile holds no windows of the run"
+	},
+	answer: func(r *Run, q Question, d *report.Document) error {
+		found, err := r.Locality(q)
+		if err != nil {
+			return err
+		}
+		t := answers.Windows(found)
+		if q.Brief {
+			t = withoutRepeats(t)
+		}
+		answers.FromSample(&t, r.Profile)
+		d.Input, d.Tables = r.Facts(q.Line()), []report.Table{t}
+		return nil
+	},
+})
+
+// withoutRepeats leaves out columns of misses that are the same as the next one.
+func withoutRepeats(t report.Table) report.Table {
+	var kept []int
+	for i := range t.Columns {
+		repeats := i+1 < len(t.Columns)
+		for _, row := range t.Rows {
+			repeats = repeats && row[i] == row[i+1]
+		}
+		if !repeats || len(t.Rows) == 0 {
+			kept = append(kept, i)
+		}
+	}
+	return answers.PickColumns(t, kept...)
+}
