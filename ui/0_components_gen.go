@@ -59,186 +59,116 @@ func (c *Associativity) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "evidence"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "fieldset", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "map-shows"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00map-shows")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "legend", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Show"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "label")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "radio"}, vugu.VGAttribute{Namespace: "", Key: "name", Val: "map"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "map-ratio"}}}
-					vgparent.AppendChild(vgn)
-					{
-						b, err := vjson.Marshal(!c.App.Screen.Conflicts)
-						if err != nil {
-							panic(err)
-						}
-						vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "checked", JSONVal: vjson.RawMessage(b)})
-					}
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "change",
-						Func:      func(event vugu.DOMEvent) { c.App.ShowConflicts(false) },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00map\x00id\x00map-ratio")
+					addProperty(vgn, "checked", !c.App.Screen.Conflicts)
+					addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowConflicts(false) })
+					vgn = addText(vgparent, " ")
+					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(vugu.HTML("miss ratio"))
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "label")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "radio"}, vugu.VGAttribute{Namespace: "", Key: "name", Val: "map"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "map-conflicts"}}}
-					vgparent.AppendChild(vgn)
-					{
-						b, err := vjson.Marshal(c.App.Screen.Conflicts)
-						if err != nil {
-							panic(err)
-						}
-						vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "checked", JSONVal: vjson.RawMessage(b)})
-					}
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "change",
-						Func:      func(event vugu.DOMEvent) { c.App.ShowConflicts(true) },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00map\x00id\x00map-conflicts")
+					addProperty(vgn, "checked", c.App.Screen.Conflicts)
+					addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowConflicts(true) })
+					vgn = addText(vgparent, " ")
+					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(vugu.HTML("conflict misses"))
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Map
 				if vgcomp != nil {
-					vgin.BuildEnv.WireComponent(vgcomp)
-					vgout.Components = append(vgout.Components, vgcomp)
-					vgn = &vugu.VGNode{Component: vgcomp}
-					vgparent.AppendChild(vgn)
+					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "answers"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "cell-title"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-labelledby\x00cell-title")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "cell-title"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "h2\x00id\x00cell-title")
 			vgn.SetInnerHTML(c.title())
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "p\x00class\x00second")
 			vgn.SetInnerHTML(c.size())
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dl", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "numbers"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cell"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "dl\x00class\x00numbers\x00id\x00cell")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, f := range c.facts() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
 					f := f
 					_ = f
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "div")
 					vgn.AddAttrInterface("id", "cell-"+f.ID)
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "dt")
 						vgn.SetInnerHTML(f.Name)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "dd")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(f.Value)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "b", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "share"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, " ")
+							vgn = addElement(vgparent, "b\x00class\x00share")
 							vgn.SetInnerHTML(f.Share)
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cell-says"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00cell-says")
 			vgn.SetInnerHTML(c.says())
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "p\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cell-ask"}}}
-				vgparent.AppendChild(vgn)
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.App.AskCell() },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00cell-ask")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AskCell() })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "ask about it as the first level"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "ask about it as the first level")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -295,108 +225,73 @@ func (c *Bar) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "progress", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "run-progress"}, vugu.VGAttribute{Namespace: "", Key: "max", Val: "1"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "progress\x00id\x00run-progress\x00max\x001")
 		vgn.AddAttrInterface("aria-label", "Share of "+c.App.run.name+" that has been read")
 		vgn.AddAttrInterface("value", c.value())
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "bar-line"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00bar-line")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "a", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "run-name"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "a\x00id\x00run-name")
 			vgn.AddAttrInterface("href", c.href())
 			vgn.SetInnerHTML(c.App.run.name)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "strong", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "run-percent"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "strong\x00id\x00run-percent")
 			vgn.SetInnerHTML(c.bar().Percent)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "facts"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "span\x00class\x00facts")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, f := range c.bar().Facts {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
 					f := f
 					_ = f
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "fact"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "span\x00class\x00fact")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span\x00class\x00second")
 						vgn.SetInnerHTML(f.Name)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "b", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "b")
 						vgn.AddAttrInterface("id", "run-"+f.ID)
 						vgn.SetInnerHTML(f.Value)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, " ")
 						if f.Share != "" {
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "meter", Attr: []vugu.VGAttribute{{Namespace: "", Key: "max", Val: "1"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "meter\x00max\x001")
 							vgn.AddAttrInterface("aria-label", "Share of the "+f.Name+" that may be taken")
 							vgn.AddAttrInterface("value", f.Share)
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "span\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "run-pause"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00run-pause")
 				vgn.AddAttrInterface("disabled", c.App.run.pausing || c.App.run.carrier == nil)
 				vgn.SetInnerHTML(c.pauseWord())
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.App.PauseOrResume() },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "run-cancel"}}}
-				vgparent.AppendChild(vgn)
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PauseOrResume() })
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00run-cancel")
 				vgn.AddAttrInterface("disabled", c.App.run.stopping || c.App.run.carrier == nil && !c.watching())
 				vgn.SetInnerHTML(c.cancelWords())
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.App.Cancel() },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Cancel() })
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -473,546 +368,356 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.problem() != "" {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "empty"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "blocks-problem"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00blocks-problem")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p")
 					vgn.SetInnerHTML(c.problem())
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00class\x00actions")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "blocks-again"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "click",
-							Func:      func(event vugu.DOMEvent) { c.App.AskAgain() },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00blocks-again")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AskAgain() })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Try again"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "Try again")
 						}
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.problem() == "" && c.blocks() == nil {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "empty"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "blocks-pending"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00blocks-pending")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Loading the models …"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "Loading the models …")
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
 			if c.blocks() != nil {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "blocks-answer"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "div\x00id\x00blocks-answer")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "code-head"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t")
+					vgn = addElement(vgparent, "div\x00class\x00code-head")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "blocks-summary"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
+						vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00blocks-summary")
 						vgn.SetInnerHTML(c.blocks().Summary())
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
+						vgn = addElement(vgparent, "span\x00class\x00actions")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
+							vgn = addElement(vgparent, "label")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("core"))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "blocks-processor"}}}
-								vgparent.AppendChild(vgn)
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "change",
-									Func:      func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
+								vgn = addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "select\x00id\x00blocks-processor")
+								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t")
 									for vgiterkeyt, p := range c.blocks().Choices("processors") {
 										var vgiterkey interface{} = vgiterkeyt
 										_ = vgiterkey
 										p := p
 										_ = p
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "option")
 										vgn.AddAttrInterface("value", p.Name)
-										{
-											b, err := vjson.Marshal(c.isProcessor(p.Name))
-											if err != nil {
-												panic(err)
-											}
-											vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-										}
+										addProperty(vgn, "selected", c.isProcessor(p.Name))
 										vgn.SetInnerHTML(p.Title)
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
+							vgn = addElement(vgparent, "label")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("caches"))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "blocks-preset"}}}
-								vgparent.AppendChild(vgn)
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "change",
-									Func:      func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
+								vgn = addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "select\x00id\x00blocks-preset")
+								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t")
 									if c.App.Screen.Levels != nil {
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute{{Namespace: "", Key: "value", Val: ""}}}
-										vgparent.AppendChild(vgn)
-										{
-											b, err := vjson.Marshal(true)
-											if err != nil {
-												panic(err)
-											}
-											vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-										}
+										vgn = addElement(vgparent, "option\x00value\x00")
+										addProperty(vgn, "selected", true)
 										{
 											vgparent := vgn
 											_ = vgparent
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "own sizes"}
-											vgparent.AppendChild(vgn)
+											vgn = addText(vgparent, "own sizes")
 										}
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t")
 									for vgiterkeyt, p := range c.App.Presets() {
 										var vgiterkey interface{} = vgiterkeyt
 										_ = vgiterkey
 										p := p
 										_ = p
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "option")
 										vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
-										{
-											b, err := vjson.Marshal(c.isPreset(p.Name))
-											if err != nil {
-												panic(err)
-											}
-											vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-										}
+										addProperty(vgn, "selected", c.isPreset(p.Name))
 										vgn.SetInnerHTML(p.Name)
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t")
+					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
 						if c.blocks().Problem != "" {
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note warning"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "blocks-wrong"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "p\x00class\x00note warning\x00id\x00blocks-wrong")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "strong", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "strong")
 								vgn.SetInnerHTML(vugu.HTML("Note."))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(c.blocks().Problem)
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
 						if len(c.blocks().Unmodelled) > 0 {
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "blocks-unmodelled"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00blocks-unmodelled")
 							vgn.SetInnerHTML(c.unmodelled())
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
 						if len(c.blocks().Notes) > 0 {
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "details", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "blocks-notes"}, vugu.VGAttribute{Namespace: "", Key: "open", Val: ""}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "details\x00class\x00second\x00id\x00blocks-notes\x00open\x00")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "summary", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "summary")
 								vgn.SetInnerHTML(c.doubts())
 								for vgiterkeyt, n := range c.blocks().Notes {
 									var vgiterkey interface{} = vgiterkeyt
 									_ = vgiterkey
 									n := n
 									_ = n
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "p")
 									vgn.SetInnerHTML(n)
 								}
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "fieldset", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "parameters"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t")
+					vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00parameters")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "legend", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "visually-hidden"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
+						vgn = addElement(vgparent, "legend\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("Parameters"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
 						for vgiterkeyt, p := range c.blocks().Parameters() {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
 							p := p
 							_ = p
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "label")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(p.Name)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "text"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "short"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "input\x00type\x00text\x00class\x00short")
 								vgn.AddAttrInterface("id", "parameter-"+p.Name)
-								{
-									b, err := vjson.Marshal(p.Title)
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-								}
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "change",
-									Func:      func(event vugu.DOMEvent) { c.App.SetParameter(p.Name, event.PropString("target", "value")) },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
+								addProperty(vgn, "value", p.Title)
+								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetParameter(p.Name, event.PropString("target", "value")) })
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
+						vgn = addElement(vgparent, "label")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "span\x00class\x00second")
 							vgn.SetInnerHTML(vugu.HTML("a number with a name"))
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "text"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "parameter-new"}, vugu.VGAttribute{Namespace: "", Key: "placeholder", Val: "n = 1000"}}}
-							vgparent.AppendChild(vgn)
-							{
-								b, err := vjson.Marshal(c.App.models.named)
-								if err != nil {
-									panic(err)
-								}
-								vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-							}
-							vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-								EventType: "change",
-								Func:      func(event vugu.DOMEvent) { c.App.NameNumber(event.PropString("target", "value")) },
-								// TODO: implement capture, etc. mostly need to decide syntax
-							})
+							vgn = addText(vgparent, " ")
+							vgn = addElement(vgparent, "input\x00type\x00text\x00id\x00parameter-new\x00placeholder\x00n = 1000")
+							addProperty(vgn, "value", c.App.models.named)
+							addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.NameNumber(event.PropString("target", "value")) })
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "sg-table", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t")
+					vgn = addElement(vgparent, "sg-table")
 					vgn.AddAttrInterface("id", "table-functions")
 					vgn.AddAttrInterface("table", "functions")
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "function"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "function-title"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t")
+					vgn = addElement(vgparent, "section\x00id\x00function\x00aria-labelledby\x00function-title")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "code-head"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
+						vgn = addElement(vgparent, "div\x00class\x00code-head")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "function-title"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
+							vgn = addElement(vgparent, "h2\x00id\x00function-title")
 							vgn.SetInnerHTML("Function " + c.blocks().FunctionName())
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
+							vgn = addElement(vgparent, "span\x00class\x00actions")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "blocks-csv"}}}
-								vgparent.AppendChild(vgn)
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "click",
-									Func:      func(event vugu.DOMEvent) { c.App.SaveCSV("blocks") },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
+								vgn = addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00blocks-csv")
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("blocks") })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "CSV"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "CSV")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "functions-csv"}}}
-								vgparent.AppendChild(vgn)
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "click",
-									Func:      func(event vugu.DOMEvent) { c.App.SaveCSV("functions") },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
+								vgn = addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00functions-csv")
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("functions") })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "CSV of functions"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "CSV of functions")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "probabilities-save"}}}
-								vgparent.AppendChild(vgn)
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "click",
-									Func:      func(event vugu.DOMEvent) { c.App.SaveProbabilities() },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
+								vgn = addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00probabilities-save")
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveProbabilities() })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "save probabilities"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "save probabilities")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t")
 								if c.App.Edited() {
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "probabilities-forget"}}}
-									vgparent.AppendChild(vgn)
-									vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-										EventType: "click",
-										Func:      func(event vugu.DOMEvent) { c.App.ForgetBranches() },
-										// TODO: implement capture, etc. mostly need to decide syntax
-									})
+									vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00probabilities-forget")
+									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ForgetBranches() })
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "as they were"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "as they were")
 									}
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns halves"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
+						vgn = addElement(vgparent, "div\x00class\x00columns halves")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
+							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t")
 									if c.blocks().Graph != nil {
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "sg-graph", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "sg-graph")
 										vgn.AddAttrInterface("graph", "function")
 										vgn.AddAttrInterface("id", "graph-function")
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t")
 									if c.blocks().Graph == nil {
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "graph-none"}}}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00graph-none")
 										{
 											vgparent := vgn
 											_ = vgparent
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "This function has too many blocks to be drawn: they are in the table."}
-											vgparent.AppendChild(vgn)
+											vgn = addText(vgparent, "This function has too many blocks to be drawn: they are in the table.")
 										}
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
+							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
 									_ = vgparent
 									if len(c.rows()) == 0 {
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "branches-none"}}}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00branches-none")
 										{
 											vgparent := vgn
 											_ = vgparent
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "No way in this function depends on anything."}
-											vgparent.AppendChild(vgn)
+											vgn = addText(vgparent, "No way in this function depends on anything.")
 										}
 									}
 									if len(c.rows()) > 0 {
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "scroll"}, vugu.VGAttribute{Namespace: "", Key: "tabindex", Val: "0"}, vugu.VGAttribute{Namespace: "", Key: "role", Val: "region"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "Branches"}}}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "div\x00class\x00scroll\x00tabindex\x000\x00role\x00region\x00aria-label\x00Branches")
 										{
 											vgparent := vgn
 											_ = vgparent
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "table", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "branches"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "branches"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "Branches"}}}
-											vgparent.AppendChild(vgn)
+											vgn = addElement(vgparent, "table\x00class\x00branches\x00id\x00branches\x00aria-label\x00Branches")
 											{
 												vgparent := vgn
 												_ = vgparent
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "thead", Attr: []vugu.VGAttribute(nil)}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t")
+												vgn = addElement(vgparent, "thead")
 												vgn.SetInnerHTML(vugu.HTML("\x3Ctr\x3E\x3Cth scope=\"col\"\x3Ebranch\x3C/th\x3E\x3Cth scope=\"col\"\x3Ehow often\x3C/th\x3E\x3Cth scope=\"col\"\x3Eto\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Eshare\x3C/th\x3E\x3Cth scope=\"col\"\x3E\x3Cspan class=\"visually-hidden\"\x3Eslider\x3C/span\x3E\x3C/th\x3E\x3C/tr\x3E"))
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "tbody", Attr: []vugu.VGAttribute(nil)}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t")
+												vgn = addElement(vgparent, "tbody")
 												{
 													vgparent := vgn
 													_ = vgparent
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-													vgparent.AppendChild(vgn)
+													vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 													for i, r := range c.rows() {
 														var vgiterkey interface{} = i
 														_ = vgiterkey
@@ -1020,141 +725,89 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 														_ = i
 														r := r
 														_ = r
-														vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "tr", Attr: []vugu.VGAttribute(nil)}
-														vgparent.AppendChild(vgn)
+														vgn = addElement(vgparent, "tr")
 														{
 															vgparent := vgn
 															_ = vgparent
-															vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-															vgparent.AppendChild(vgn)
-															vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "td", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "words"}}}
-															vgparent.AppendChild(vgn)
+															vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+															vgn = addElement(vgparent, "td\x00class\x00words")
 															vgn.SetInnerHTML(r.Head)
-															vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-															vgparent.AppendChild(vgn)
-															vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "td", Attr: []vugu.VGAttribute(nil)}
-															vgparent.AppendChild(vgn)
+															vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+															vgn = addElement(vgparent, "td")
 															{
 																vgparent := vgn
 																_ = vgparent
 																if r.Way == 0 {
-																	vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "text"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "short"}}}
-																	vgparent.AppendChild(vgn)
+																	vgn = addElement(vgparent, "input\x00type\x00text\x00class\x00short")
 																	vgn.AddAttrInterface("aria-invalid", c.invalid(r))
 																	vgn.AddAttrInterface("aria-label", "how often each way of "+r.Title)
 																	vgn.AddAttrInterface("id", c.id("often", i))
-																	{
-																		b, err := vjson.Marshal(c.said(r))
-																		if err != nil {
-																			panic(err)
-																		}
-																		vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-																	}
-																	vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-																		EventType: "change",
-																		Func:      func(event vugu.DOMEvent) { c.set(r, event.PropString("target", "value")) },
-																		// TODO: implement capture, etc. mostly need to decide syntax
-																	})
+																	addProperty(vgn, "value", c.said(r))
+																	addListener(vgn, "change", func(event vugu.DOMEvent) { c.set(r, event.PropString("target", "value")) })
 																}
 															}
-															vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-															vgparent.AppendChild(vgn)
-															vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "td", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "words"}}}
-															vgparent.AppendChild(vgn)
+															vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+															vgn = addElement(vgparent, "td\x00class\x00words")
 															vgn.SetInnerHTML(r.To)
-															vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-															vgparent.AppendChild(vgn)
-															vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "td", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "number"}}}
-															vgparent.AppendChild(vgn)
+															vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+															vgn = addElement(vgparent, "td\x00class\x00number")
 															vgn.SetInnerHTML(state.Percent(r.Share))
-															vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-															vgparent.AppendChild(vgn)
-															vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "td", Attr: []vugu.VGAttribute(nil)}
-															vgparent.AppendChild(vgn)
+															vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+															vgn = addElement(vgparent, "td")
 															{
 																vgparent := vgn
 																_ = vgparent
-																vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "range"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "0"}, vugu.VGAttribute{Namespace: "", Key: "max", Val: "1000"}, vugu.VGAttribute{Namespace: "", Key: "step", Val: "1"}}}
-																vgparent.AppendChild(vgn)
+																vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00max\x001000\x00step\x001")
 																vgn.AddAttrInterface("aria-label", "share of "+r.Title)
 																vgn.AddAttrInterface("aria-valuetext", state.Percent(r.Share))
 																vgn.AddAttrInterface("id", c.id("slider", i))
-																{
-																	b, err := vjson.Marshal(c.slider(r))
-																	if err != nil {
-																		panic(err)
-																	}
-																	vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-																}
-																vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-																	EventType: "input",
-																	Func:      func(event vugu.DOMEvent) { c.slide(r, event.PropString("target", "value")) },
-																	// TODO: implement capture, etc. mostly need to decide syntax
-																})
+																addProperty(vgn, "value", c.slider(r))
+																addListener(vgn, "input", func(event vugu.DOMEvent) { c.slide(r, event.PropString("target", "value")) })
 															}
-															vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-															vgparent.AppendChild(vgn)
+															vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 														}
 													}
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-													vgparent.AppendChild(vgn)
+													vgn = addText(vgparent, "\n\t\t\t\t\t")
 												}
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t")
 											}
 										}
 									}
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t")
 								if c.more() != "" {
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "p\x00class\x00second")
 									vgn.SetInnerHTML(c.more())
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "sg-table", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
+						vgn = addElement(vgparent, "sg-table")
 						vgn.AddAttrInterface("id", "table-blocks")
 						vgn.AddAttrInterface("table", "blocks")
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "block"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "block-title"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t")
+					vgn = addElement(vgparent, "section\x00id\x00block\x00aria-labelledby\x00block-title")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "block-title"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
+						vgn = addElement(vgparent, "h2\x00id\x00block-title")
 						vgn.SetInnerHTML("Block " + c.blocks().BlockName())
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns halves"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
+						vgn = addElement(vgparent, "div\x00class\x00columns halves")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
+							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
 									_ = vgparent
@@ -1162,26 +815,19 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										{
 											var vgcomp vugu.Builder = c.Schedule
 											if vgcomp != nil {
-												vgin.BuildEnv.WireComponent(vgcomp)
-												vgout.Components = append(vgout.Components, vgcomp)
-												vgn = &vugu.VGNode{Component: vgcomp}
-												vgparent.AppendChild(vgn)
+												vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 											}
 										}
 									}
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
+							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
 									_ = vgparent
@@ -1189,44 +835,33 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										{
 											var vgcomp vugu.Builder = c.Bounds
 											if vgcomp != nil {
-												vgin.BuildEnv.WireComponent(vgcomp)
-												vgout.Components = append(vgout.Components, vgcomp)
-												vgn = &vugu.VGNode{Component: vgcomp}
-												vgparent.AppendChild(vgn)
+												vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 											}
 										}
 									}
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "div\x00class\x00slot")
 								{
 									vgparent := vgn
 									_ = vgparent
 									if c.App.blockSource() != nil {
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "sg-table", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "sg-table")
 										vgn.AddAttrInterface("id", "block-source-rows")
 										vgn.AddAttrInterface("table", "block-source")
 									}
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t")
 				}
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -1283,28 +918,20 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "evidence"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Curve
 				if vgcomp != nil {
-					vgin.BuildEnv.WireComponent(vgcomp)
-					vgout.Components = append(vgout.Components, vgcomp)
-					vgn = &vugu.VGNode{Component: vgcomp}
-					vgparent.AppendChild(vgn)
+					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
@@ -1312,18 +939,13 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						var vgcomp vugu.Builder = c.Against
 						if vgcomp != nil {
-							vgin.BuildEnv.WireComponent(vgcomp)
-							vgout.Components = append(vgout.Components, vgcomp)
-							vgn = &vugu.VGNode{Component: vgcomp}
-							vgparent.AppendChild(vgn)
+							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
@@ -1331,263 +953,168 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						var vgcomp vugu.Builder = c.ByCore
 						if vgcomp != nil {
-							vgin.BuildEnv.WireComponent(vgcomp)
-							vgout.Components = append(vgout.Components, vgcomp)
-							vgn = &vugu.VGNode{Component: vgcomp}
-							vgparent.AppendChild(vgn)
+							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Common
 				if vgcomp != nil {
-					vgin.BuildEnv.WireComponent(vgcomp)
-					vgout.Components = append(vgout.Components, vgcomp)
-					vgn = &vugu.VGNode{Component: vgcomp}
-					vgparent.AppendChild(vgn)
+					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "answers"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "hierarchy-title"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-labelledby\x00hierarchy-title")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "figure-head"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00figure-head")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "hierarchy-title"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "h2\x00id\x00hierarchy-title")
 				vgn.SetInnerHTML(vugu.HTML("Hierarchy"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "label")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "visually-hidden"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 					vgn.SetInnerHTML(vugu.HTML("Preset"))
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "preset"}}}
-					vgparent.AppendChild(vgn)
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "change",
-						Func:      func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					vgn = addText(vgparent, "\n\t\t\t\t")
+					vgn = addElement(vgparent, "select\x00id\x00preset")
+					addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t\t")
 						if c.App.Screen.Levels != nil {
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute{{Namespace: "", Key: "value", Val: ""}}}
-							vgparent.AppendChild(vgn)
-							{
-								b, err := vjson.Marshal(true)
-								if err != nil {
-									panic(err)
-								}
-								vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-							}
+							vgn = addElement(vgparent, "option\x00value\x00")
+							addProperty(vgn, "selected", true)
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "own sizes"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "own sizes")
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t\t")
 						for vgiterkeyt, p := range c.App.Presets() {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
 							p := p
 							_ = p
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "option")
 							vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
-							{
-								b, err := vjson.Marshal(c.isPreset(p.Name))
-								if err != nil {
-									panic(err)
-								}
-								vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-							}
+							addProperty(vgn, "selected", c.isPreset(p.Name))
 							vgn.SetInnerHTML(p.Name)
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "p\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "machine-file"}}}
-				vgparent.AppendChild(vgn)
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.App.PickMachine() },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-file")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PickMachine() })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "from a file …"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "from a file …")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "machine-keep"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-keep")
 				vgn.SetInnerHTML(c.keepWords())
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.App.KeepBeside(false) },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.KeepBeside(false) })
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.App.Screen.Beside.Levels != nil {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "machine-drop"}}}
-					vgparent.AppendChild(vgn)
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.KeepBeside(true) },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-drop")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.KeepBeside(true) })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "A alone"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "A alone")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Threads
 				if vgcomp != nil {
-					vgin.BuildEnv.WireComponent(vgcomp)
-					vgout.Components = append(vgout.Components, vgcomp)
-					vgn = &vugu.VGNode{Component: vgcomp}
-					vgparent.AppendChild(vgn)
+					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "access-time"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot\x00id\x00access-time")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.answer().Problem != "" {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note problem"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "caches-problem"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00class\x00note problem\x00id\x00caches-problem")
 					vgn.SetInnerHTML(c.answer().Problem)
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.answer().Missing != nil && c.App.CanRepeat() {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00class\x00actions")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "groups-missing"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "click",
-							Func:      func(event vugu.DOMEvent) { c.App.RepeatFor(c.answer().Missing) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00groups-missing")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.RepeatFor(c.answer().Missing) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Analyse again with these groups"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "Analyse again with these groups")
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.answer().Missing != nil && !c.App.CanRepeat() {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00class\x00second")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "The trace is no longer at hand: go back, and drop it again."}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "The trace is no longer at hand: go back, and drop it again.")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.answer().Average != "" {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "average"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00id\x00average")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "b", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "b")
 						vgn.SetInnerHTML(c.answer().Average)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "span\x00class\x00second")
 						vgn.SetInnerHTML(vugu.HTML("average access time"))
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.answer().Unknown != "" {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "average-unknown"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "second"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00id\x00average-unknown\x00class\x00second")
 					vgn.SetInnerHTML("Average access time: " + c.answer().Unknown + ".")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for i, l := range c.answer().Levels {
 					var vgiterkey interface{} = i
 					_ = vgiterkey
@@ -1595,662 +1122,437 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = i
 					l := l
 					_ = l
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "div\x00class\x00level")
 					vgn.AddAttrInterface("id", c.id("level", i))
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h3", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "h3")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "aria-hidden", Val: "true"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "span\x00aria-hidden\x00true")
 							vgn.AddAttrInterface("class", "square "+state.LevelColor(i))
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, " ")
+							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(l.Cache.Name)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, " ")
+							vgn = addElement(vgparent, "span\x00class\x00second")
 							vgn.SetInnerHTML(state.Bytes(l.Cache.SizeBytes) + ", " + c.linesText(l.Cache))
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, " ")
+							vgn = addElement(vgparent, "span")
 							vgn.AddAttrInterface("class", "chip "+l.Chip)
 							vgn.AddAttrInterface("title", l.Method)
 							vgn.SetInnerHTML(l.Chip)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							if len(c.answer().Levels) > 1 {
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain remove"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain remove")
 								vgn.AddAttrInterface("aria-label", "remove "+l.Cache.Name)
 								vgn.AddAttrInterface("id", c.id("remove", i))
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "click",
-									Func:      func(event vugu.DOMEvent) { c.App.RemoveLevel(i + 1) },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.RemoveLevel(i + 1) })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "remove"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "remove")
 								}
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level-set"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "div\x00class\x00level-set")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "range"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "0"}, vugu.VGAttribute{Namespace: "", Key: "step", Val: "1"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001")
 							vgn.AddAttrInterface("aria-label", l.Cache.Name+" size")
 							vgn.AddAttrInterface("aria-valuetext", state.Bytes(l.Cache.SizeBytes))
 							vgn.AddAttrInterface("id", c.id("size", i))
 							vgn.AddAttrInterface("max", c.last(l.Cache))
-							{
-								b, err := vjson.Marshal(c.index(l.Cache))
-								if err != nil {
-									panic(err)
-								}
-								vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-							}
-							vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-								EventType: "input",
-								Func:      func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) },
-								// TODO: implement capture, etc. mostly need to decide syntax
-							})
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "stepper"}, vugu.VGAttribute{Namespace: "", Key: "role", Val: "group"}}}
-							vgparent.AppendChild(vgn)
+							addProperty(vgn, "value", c.index(l.Cache))
+							addListener(vgn, "input", func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) })
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
 							vgn.AddAttrInterface("aria-label", l.Cache.Name+" associativity")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "fewer ways"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+								vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00fewer ways")
 								vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l.Cache, -1)))
 								vgn.AddAttrInterface("id", c.id("ways-less", i))
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "click",
-									Func:      func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "−"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "−")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "output", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+								vgn = addElement(vgparent, "output")
 								vgn.AddAttrInterface("id", c.id("ways", i))
 								vgn.SetInnerHTML(state.WaysText(l.Cache.Ways))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "more ways"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+								vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00more ways")
 								vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l.Cache, 1)))
 								vgn.AddAttrInterface("id", c.id("ways-more", i))
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "click",
-									Func:      func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "+"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "+")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level-set"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "div\x00class\x00level-set")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							if len(c.App.LineSizes()) > 1 {
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "stepper"}, vugu.VGAttribute{Namespace: "", Key: "role", Val: "group"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
 								vgn.AddAttrInterface("aria-label", l.Cache.Name+" line size")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "shorter lines"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00shorter lines")
 									vgn.AddAttrInterface("aria-disabled", c.spent(c.canLine(l.Cache, -1)))
 									vgn.AddAttrInterface("id", c.id("line-less", i))
-									vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-										EventType: "click",
-										Func:      func(event vugu.DOMEvent) { c.App.StepLine(i+1, -1) },
-										// TODO: implement capture, etc. mostly need to decide syntax
-									})
+									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepLine(i+1, -1) })
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "−"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "−")
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "output", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									vgn = addElement(vgparent, "output")
 									vgn.AddAttrInterface("id", c.id("line", i))
 									vgn.SetInnerHTML(strconv.Itoa(int(l.Cache.LineBytes)) + "-byte lines")
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "longer lines"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00longer lines")
 									vgn.AddAttrInterface("aria-disabled", c.spent(c.canLine(l.Cache, 1)))
 									vgn.AddAttrInterface("id", c.id("line-more", i))
-									vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-										EventType: "click",
-										Func:      func(event vugu.DOMEvent) { c.App.StepLine(i+1, 1) },
-										// TODO: implement capture, etc. mostly need to decide syntax
-									})
+									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepLine(i+1, 1) })
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "+"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "+")
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t")
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "latency"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "label\x00class\x00latency")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("latency"))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "text"}, vugu.VGAttribute{Namespace: "", Key: "inputmode", Val: "decimal"}, vugu.VGAttribute{Namespace: "", Key: "size", Val: "5"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "input\x00type\x00text\x00inputmode\x00decimal\x00size\x005")
 								vgn.AddAttrInterface("aria-label", l.Cache.Name+" latency in cycles")
 								vgn.AddAttrInterface("id", c.id("latency", i))
-								{
-									b, err := vjson.Marshal(state.Typed(l.Cache.LatencyCycles))
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-								}
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "change",
-									Func:      func(event vugu.DOMEvent) { c.App.SetLatency(i+1, event.PropString("target", "value")) },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-								vgparent.AppendChild(vgn)
+								addProperty(vgn, "value", state.Typed(l.Cache.LatencyCycles))
+								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetLatency(i+1, event.PropString("target", "value")) })
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("cycles"))
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "div\x00class\x00slot")
 						{
 							vgparent := vgn
 							_ = vgparent
 							if l.Note != "" {
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note line-note"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "p\x00class\x00note line-note")
 								vgn.SetInnerHTML(l.Note)
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 						if l.Misses != "" {
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dl", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "numbers"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "dl\x00class\x00numbers")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dt")
 									vgn.SetInnerHTML(vugu.HTML("accesses"))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "accesses"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dd\x00class\x00accesses")
 									vgn.SetInnerHTML(l.Accesses)
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dt")
 									vgn.SetInnerHTML(vugu.HTML("hits"))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "hits"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dd\x00class\x00hits")
 									vgn.SetInnerHTML(l.Hits)
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dt")
 									vgn.SetInnerHTML(vugu.HTML("misses"))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "misses"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dd\x00class\x00misses")
 									vgn.SetInnerHTML(l.Misses)
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
 								if l.Lost != "" {
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "div")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "dt")
 										vgn.SetInnerHTML(vugu.HTML("of which coherence"))
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "coherence"}}}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "dd\x00class\x00coherence")
 										vgn.SetInnerHTML(l.Lost)
 									}
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dt")
 									vgn.SetInnerHTML(vugu.HTML("local miss ratio"))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "ratio"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dd\x00class\x00ratio")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "b", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "b")
 										vgn.SetInnerHTML(l.Ratio)
 									}
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dt")
 									vgn.SetInnerHTML(vugu.HTML("misses of all accesses"))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "global"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dd\x00class\x00global")
 									vgn.SetInnerHTML(l.Global)
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dt")
 									vgn.SetInnerHTML(vugu.HTML("misses per 1000 references"))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "rate"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dd\x00class\x00rate")
 									vgn.SetInnerHTML(l.Rate)
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
 								if l.RateOps != "" {
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "div")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "dt")
 										vgn.SetInnerHTML(vugu.HTML("per 1000 instructions"))
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "rate-ops"}}}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "dd\x00class\x00rate-ops")
 										vgn.SetInnerHTML(l.RateOps)
 									}
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
 								if l.Time != "" {
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "div")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "dt")
 										vgn.SetInnerHTML(vugu.HTML("average from here on"))
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "time"}}}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "dd\x00class\x00time")
 										vgn.SetInnerHTML(l.Time)
 									}
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dt")
 									vgn.SetInnerHTML(vugu.HTML("method"))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "method"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dd\x00class\x00method")
 									vgn.SetInnerHTML(l.Method)
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dt")
 									vgn.SetInnerHTML(vugu.HTML("SDCM, for comparison"))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "method model"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dd\x00class\x00method model")
 									vgn.SetInnerHTML(cmp.Or(l.Model, "–"))
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t")
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
 				if len(c.answer().Levels) < state.MaxLevels {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00class\x00actions")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "level-add"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "click",
-							Func:      func(event vugu.DOMEvent) { c.App.AddLevel() },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00level-add")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AddLevel() })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "add a level"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "add a level")
 						}
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.answer().Memory != "" {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "memory"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "div\x00class\x00level\x00id\x00memory")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h3", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "h3")
 						vgn.SetInnerHTML(vugu.HTML("\x3Cspan class=\"square memory\" aria-hidden=\"true\"\x3E\x3C/span\x3E Memory"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level-set"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "div\x00class\x00level-set")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "latency"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "label\x00class\x00latency")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("latency"))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "text"}, vugu.VGAttribute{Namespace: "", Key: "inputmode", Val: "decimal"}, vugu.VGAttribute{Namespace: "", Key: "size", Val: "5"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "memory-latency"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "memory latency in cycles"}}}
-								vgparent.AppendChild(vgn)
-								{
-									b, err := vjson.Marshal(state.Typed(c.machine().Memory.LatencyCycles))
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-								}
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "change",
-									Func:      func(event vugu.DOMEvent) { c.memory(event.PropString("target", "value")) },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "input\x00type\x00text\x00inputmode\x00decimal\x00size\x005\x00id\x00memory-latency\x00aria-label\x00memory latency in cycles")
+								addProperty(vgn, "value", state.Typed(c.machine().Memory.LatencyCycles))
+								addListener(vgn, "change", func(event vugu.DOMEvent) { c.memory(event.PropString("target", "value")) })
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("cycles"))
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "latency"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "label\x00class\x00latency")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("clock"))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "text"}, vugu.VGAttribute{Namespace: "", Key: "inputmode", Val: "decimal"}, vugu.VGAttribute{Namespace: "", Key: "size", Val: "4"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "clock"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "clock in GHz"}}}
-								vgparent.AppendChild(vgn)
-								{
-									b, err := vjson.Marshal(state.Typed(c.machine().ClockGHz))
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-								}
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "change",
-									Func:      func(event vugu.DOMEvent) { c.clock(event.PropString("target", "value")) },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "input\x00type\x00text\x00inputmode\x00decimal\x00size\x004\x00id\x00clock\x00aria-label\x00clock in GHz")
+								addProperty(vgn, "value", state.Typed(c.machine().ClockGHz))
+								addListener(vgn, "change", func(event vugu.DOMEvent) { c.clock(event.PropString("target", "value")) })
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(vugu.HTML("GHz"))
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dl", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "numbers"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "dl\x00class\x00numbers")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "dt")
 								vgn.SetInnerHTML(vugu.HTML("accesses"))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "accesses"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "dd\x00class\x00accesses")
 								vgn.SetInnerHTML(c.answer().Memory)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "div")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "dt")
 								vgn.SetInnerHTML(vugu.HTML("lines fetched"))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "traffic"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "dd\x00class\x00traffic")
 								vgn.SetInnerHTML(c.answer().Traffic)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							if c.answer().Least != "" {
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "div")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dt")
 									vgn.SetInnerHTML(vugu.HTML("least time by bandwidth"))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "least"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "dd\x00class\x00least")
 									vgn.SetInnerHTML(c.answer().Least)
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.machine().Title != "" {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "preset-about"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "div\x00id\x00preset-about")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "p\x00class\x00second")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(c.machine().Title)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: ". "}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, ". ")
+							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(c.machine().About)
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "details", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "details")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "summary", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "summary")
 							vgn.SetInnerHTML(vugu.HTML("Where its numbers are from"))
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "ul", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "ul\x00class\x00second")
 							{
 								vgparent := vgn
 								_ = vgparent
@@ -2259,56 +1561,43 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									_ = vgiterkey
 									s := s
 									_ = s
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "li", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "li")
 									vgn.SetInnerHTML(s)
 								}
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, w := range c.answer().Warnings {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
 					w := w
 					_ = w
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note warning"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00class\x00note warning")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "strong", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "strong")
 						vgn.SetInnerHTML(vugu.HTML("Note."))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(w)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -2383,398 +1672,262 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "code-head"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00code-head")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "fieldset", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "code-by"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00code-by")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "legend", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Sum up by"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, by := range c.choices() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
 					by := by
 					_ = by
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "radio"}, vugu.VGAttribute{Namespace: "", Key: "name", Val: "code-by"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00code-by")
 						vgn.AddAttrInterface("id", "code-by-"+c.id(by))
 						vgn.AddAttrInterface("value", string(by))
-						{
-							b, err := vjson.Marshal(c.chosen(by))
-							if err != nil {
-								panic(err)
-							}
-							vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "checked", JSONVal: vjson.RawMessage(b)})
-						}
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.App.SumCodeBy(by) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						addProperty(vgn, "checked", c.chosen(by))
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SumCodeBy(by) })
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(by.Name())
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "search"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "label\x00class\x00search")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "span")
 				vgn.SetInnerHTML(vugu.HTML("Search"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "search"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "code-search"}, vugu.VGAttribute{Namespace: "", Key: "placeholder", Val: "file, function, variable"}, vugu.VGAttribute{Namespace: "", Key: "autocomplete", Val: "off"}, vugu.VGAttribute{Namespace: "", Key: "spellcheck", Val: "false"}}}
-				vgparent.AppendChild(vgn)
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "input",
-					Func:      func(event vugu.DOMEvent) { c.App.Search(event.PropString("target", "value")) },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				vgn = addText(vgparent, " ")
+				vgn = addElement(vgparent, "input\x00type\x00search\x00id\x00code-search\x00placeholder\x00file, function, variable\x00autocomplete\x00off\x00spellcheck\x00false")
+				addListener(vgn, "input", func(event vugu.DOMEvent) { c.App.Search(event.PropString("target", "value")) })
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "span\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "code-copy"}}}
-				vgparent.AppendChild(vgn)
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.App.CopyCSV("code") },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00code-copy")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("code") })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "copy"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "copy")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "code-csv"}}}
-				vgparent.AppendChild(vgn)
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.App.SaveCSV("code") },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00code-csv")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("code") })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "CSV"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "CSV")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "code-summary"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00code-summary")
 		vgn.SetInnerHTML(c.view().Summary())
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "sg-table", Attr: []vugu.VGAttribute(nil)}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "sg-table")
 		vgn.AddAttrInterface("id", "table-code")
 		vgn.AddAttrInterface("table", "code")
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "code-method"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00code-method")
 		vgn.SetInnerHTML(c.view().Method())
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.view().Estimates() != "" {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "code-estimates"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "div\x00class\x00note\x00id\x00code-estimates")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(c.view().Estimates())
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					if c.App.CanRepeat() {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "code-again"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "click",
-							Func:      func(event vugu.DOMEvent) { c.App.Repeat() },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00code-again")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Repeat() })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Analyse again with this hierarchy"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "Analyse again with this hierarchy")
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					if !c.App.CanRepeat() {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Drop the trace here again: it is analysed with this hierarchy, and then they are counted."}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "Drop the trace here again: it is analysed with this hierarchy, and then they are counted.")
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if len(c.doubts()) > 0 {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "details", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "code-doubts"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "details\x00id\x00code-doubts")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "summary", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "summary")
 					vgn.SetInnerHTML(vugu.HTML("What is doubtful about the levels"))
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, w := range c.doubts() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
 						w := w
 						_ = w
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00second")
 						vgn.SetInnerHTML(w)
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.place() >= 0 {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "place"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "place-title"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "section\x00id\x00place\x00aria-labelledby\x00place-title")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "place-title"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "h2\x00id\x00place-title")
 					vgn.SetInnerHTML(c.view().Place(c.place()))
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "place-sentence"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00place-sentence")
 					vgn.SetInnerHTML(c.view().Sentence(c.place()))
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns halves"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "div\x00class\x00columns halves")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "aria-label", Val: "Source"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "section\x00aria-label\x00Source")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.file() == "" {
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "empty"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "div\x00class\x00empty")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "p")
 										{
 											vgparent := vgn
 											_ = vgparent
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "The trace does not say in which file this is: compile with -g, so that it does."}
-											vgparent.AppendChild(vgn)
+											vgn = addText(vgparent, "The trace does not say in which file this is: compile with -g, so that it does.")
 										}
 									}
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.file() != "" && !c.shown() {
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "empty"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "source-wanted"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00source-wanted")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+										vgn = addElement(vgparent, "p")
 										{
 											vgparent := vgn
 											_ = vgparent
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Drop "}
-											vgparent.AppendChild(vgn)
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "b", Attr: []vugu.VGAttribute(nil)}
-											vgparent.AppendChild(vgn)
+											vgn = addText(vgparent, "Drop ")
+											vgn = addElement(vgparent, "b")
 											vgn.SetInnerHTML(c.file())
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " here to see the line and the misses of its neighbours. The file stays in this tab's memory; the page fetches and keeps none."}
-											vgparent.AppendChild(vgn)
+											vgn = addText(vgparent, " here to see the line and the misses of its neighbours. The file stays in this tab's memory; the page fetches and keeps none.")
 										}
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+										vgn = addElement(vgparent, "p")
 										{
 											vgparent := vgn
 											_ = vgparent
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "source-pick"}}}
-											vgparent.AppendChild(vgn)
-											vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-												EventType: "click",
-												Func:      func(event vugu.DOMEvent) { c.App.Port.Pick() },
-												// TODO: implement capture, etc. mostly need to decide syntax
-											})
+											vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00source-pick")
+											addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.Pick() })
 											{
 												vgparent := vgn
 												_ = vgparent
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Choose the file"}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "Choose the file")
 											}
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-											vgparent.AppendChild(vgn)
+											vgn = addText(vgparent, " ")
 											if c.isDemo() {
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "source-demo"}}}
-												vgparent.AppendChild(vgn)
-												vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-													EventType: "click",
-													Func:      func(event vugu.DOMEvent) { c.App.TakeDemoSource() },
-													// TODO: implement capture, etc. mostly need to decide syntax
-												})
+												vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00source-demo")
+												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.TakeDemoSource() })
 												{
 													vgparent := vgn
 													_ = vgparent
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Take the demo's"}
-													vgparent.AppendChild(vgn)
+													vgn = addText(vgparent, "Take the demo's")
 												}
 											}
 										}
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 									}
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.shown() {
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "source"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "div\x00id\x00source")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if len(c.files()) > 1 {
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}}}
-											vgparent.AppendChild(vgn)
+											vgn = addElement(vgparent, "label\x00class\x00choices")
 											{
 												vgparent := vgn
 												_ = vgparent
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-												vgparent.AppendChild(vgn)
+												vgn = addElement(vgparent, "span")
 												vgn.SetInnerHTML(vugu.HTML("Which one was compiled?"))
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "source-which"}}}
-												vgparent.AppendChild(vgn)
-												vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-													EventType: "change",
-													Func:      func(event vugu.DOMEvent) { c.choose(event.PropString("target", "value")) },
-													// TODO: implement capture, etc. mostly need to decide syntax
-												})
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												vgn = addElement(vgparent, "select\x00id\x00source-which")
+												addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(event.PropString("target", "value")) })
 												{
 													vgparent := vgn
 													_ = vgparent
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t\t"}
-													vgparent.AppendChild(vgn)
+													vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t\t")
 													for i, f := range c.files() {
 														var vgiterkey interface{} = i
 														_ = vgiterkey
@@ -2782,128 +1935,88 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 														_ = i
 														f := f
 														_ = f
-														vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-														vgparent.AppendChild(vgn)
+														vgn = addElement(vgparent, "option")
 														vgn.AddAttrInterface("value", i)
-														{
-															b, err := vjson.Marshal(c.isChosen(i))
-															if err != nil {
-																panic(err)
-															}
-															vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-														}
+														addProperty(vgn, "selected", c.isChosen(i))
 														vgn.SetInnerHTML(f.Label(i + 1))
 													}
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
-													vgparent.AppendChild(vgn)
+													vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												}
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
 											}
 										}
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if c.tooShort() != "" {
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "source-short"}}}
-											vgparent.AppendChild(vgn)
+											vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00source-short")
 											vgn.SetInnerHTML(c.tooShort())
 										}
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "sg-table", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
+										vgn = addElement(vgparent, "sg-table")
 										vgn.AddAttrInterface("id", "table-source")
 										vgn.AddAttrInterface("table", "source")
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 									}
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "aria-label", Val: "Reuse"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "section\x00aria-label\x00Reuse")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							{
 								var vgcomp vugu.Builder = c.Distances
 								if vgcomp != nil {
-									vgin.BuildEnv.WireComponent(vgcomp)
-									vgout.Components = append(vgout.Components, vgcomp)
-									vgn = &vugu.VGNode{Component: vgcomp}
-									vgparent.AppendChild(vgn)
+									vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.App.codeTable("before") != nil {
 									{
 										var vgcomp vugu.Builder = c.Before
 										if vgcomp != nil {
-											vgin.BuildEnv.WireComponent(vgcomp)
-											vgout.Components = append(vgout.Components, vgcomp)
-											vgn = &vugu.VGNode{Component: vgcomp}
-											vgparent.AppendChild(vgn)
+											vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 										}
 									}
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 								if c.App.codeTable("before") == nil {
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "before-missing"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00before-missing")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Who touched the line before was not noted in this pass: “Note who touched a line before” in the settings does."}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "Who touched the line before was not noted in this pass: “Note who touched a line before” in the settings does.")
 									}
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.place() < 0 {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "place-none"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00place-none")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Pick a row to see its stack distances and its source: a click, or the arrow keys and Enter."}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "Pick a row to see its stack distances and its source: a click, or the arrow keys and Enter.")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -2979,534 +2092,339 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "evidence"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, d := range c.view().Doubts() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
 					d := d
 					_ = d
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note warning"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00class\x00note warning")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "strong", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "strong")
 						vgn.SetInnerHTML(vugu.HTML("Note."))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(d)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "communication-sentence"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00communication-sentence")
 			vgn.SetInnerHTML(c.view().Sentence())
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "fieldset", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "flow-measures"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00flow-measures")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "legend", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Count"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, m := range state.FlowMeasures() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
 					m := m
 					_ = m
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "radio"}, vugu.VGAttribute{Namespace: "", Key: "name", Val: "measure"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00measure")
 						vgn.AddAttrInterface("id", "measure-"+string(m))
-						{
-							b, err := vjson.Marshal(c.App.measure() == m)
-							if err != nil {
-								panic(err)
-							}
-							vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "checked", JSONVal: vjson.RawMessage(b)})
-						}
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.App.ShowMeasure(m) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						addProperty(vgn, "checked", c.App.measure() == m)
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowMeasure(m) })
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(string(m))
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "fieldset", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "flow-granules"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00flow-granules")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "legend", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("By"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for i := range c.view().Granules {
 					var vgiterkey interface{} = i
 					_ = vgiterkey
 					i := i
 					_ = i
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "radio"}, vugu.VGAttribute{Namespace: "", Key: "name", Val: "granule"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00granule")
 						vgn.AddAttrInterface("id", "granule-"+strconv.Itoa(i))
-						{
-							b, err := vjson.Marshal(c.App.granule() == i)
-							if err != nil {
-								panic(err)
-							}
-							vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "checked", JSONVal: vjson.RawMessage(b)})
-						}
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.App.ShowGranule(i) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						addProperty(vgn, "checked", c.App.granule() == i)
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowGranule(i) })
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(c.view().GranuleName(i))
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if len(c.view().Windows) > 1 {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level-set"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "div\x00class\x00level-set")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute{{Namespace: "", Key: "for", Val: "flow-window"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "second"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "label\x00for\x00flow-window\x00class\x00second")
 						vgn.SetInnerHTML(vugu.HTML("part of the run"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "range"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "0"}, vugu.VGAttribute{Namespace: "", Key: "step", Val: "1"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "flow-window"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001\x00id\x00flow-window")
 						vgn.AddAttrInterface("aria-valuetext", c.windowName())
 						vgn.AddAttrInterface("max", len(c.view().Windows))
-						{
-							b, err := vjson.Marshal(c.App.window())
-							if err != nil {
-								panic(err)
-							}
-							vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-						}
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "input",
-							Func:      func(event vugu.DOMEvent) { c.window(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "output", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						addProperty(vgn, "value", c.App.window())
+						addListener(vgn, "input", func(event vugu.DOMEvent) { c.window(event.PropString("target", "value")) })
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "output")
 						vgn.SetInnerHTML(c.windowName())
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Flows
 				if vgcomp != nil {
-					vgin.BuildEnv.WireComponent(vgcomp)
-					vgout.Components = append(vgout.Components, vgcomp)
-					vgn = &vugu.VGNode{Component: vgcomp}
-					vgparent.AppendChild(vgn)
+					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "pairs-title"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "h2\x00id\x00pairs-title")
 			vgn.SetInnerHTML(vugu.HTML("Who writes what others use"))
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "flow-sentence"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00flow-sentence")
 			vgn.SetInnerHTML(c.view().FlowSentence(c.App.granule(), c.App.window(), c.App.flow()))
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Pairs
 				if vgcomp != nil {
-					vgin.BuildEnv.WireComponent(vgcomp)
-					vgout.Components = append(vgout.Components, vgcomp)
-					vgn = &vugu.VGNode{Component: vgcomp}
-					vgparent.AppendChild(vgn)
+					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "p\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "pairs-copy"}}}
-				vgparent.AppendChild(vgn)
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.App.CopyCSV("pairs") },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00pairs-copy")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("pairs") })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "copy"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "copy")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "pairs-csv"}}}
-				vgparent.AppendChild(vgn)
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.App.SaveCSV("pairs") },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				vgn = addText(vgparent, " ")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00pairs-csv")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("pairs") })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "CSV"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "CSV")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.App.owner() >= 0 {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "ownership"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "div\x00id\x00ownership")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "label\x00class\x00choices")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(vugu.HTML("Data structure"))
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "owner-object"}}}
-							vgparent.AppendChild(vgn)
-							vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-								EventType: "change",
-								Func:      func(event vugu.DOMEvent) { c.owners(event.PropString("target", "value")) },
-								// TODO: implement capture, etc. mostly need to decide syntax
-							})
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "select\x00id\x00owner-object")
+							addListener(vgn, "change", func(event vugu.DOMEvent) { c.owners(event.PropString("target", "value")) })
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 								for vgiterkeyt, i := range c.view().Objects() {
 									var vgiterkey interface{} = vgiterkeyt
 									_ = vgiterkey
 									i := i
 									_ = i
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "option")
 									vgn.AddAttrInterface("value", i)
-									{
-										b, err := vjson.Marshal(i == c.App.owner())
-										if err != nil {
-											panic(err)
-										}
-										vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-									}
+									addProperty(vgn, "selected", i == c.App.owner())
 									vgn.SetInnerHTML(c.view().OwnerName(i))
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 						{
 							var vgcomp vugu.Builder = c.Owners
 							if vgcomp != nil {
-								vgin.BuildEnv.WireComponent(vgcomp)
-								vgout.Components = append(vgout.Components, vgcomp)
-								vgn = &vugu.VGNode{Component: vgcomp}
-								vgparent.AppendChild(vgn)
+								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "answers"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "false-title"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00false-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "false-title"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "h2\x00id\x00false-title")
 				vgn.SetInnerHTML(vugu.HTML("False sharing"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "false-sentence"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00false-sentence")
 				vgn.SetInnerHTML(c.view().FalseSentence())
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t\t")
 					if len(c.view().FalseFindings()) > 0 {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "finding"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "false-1"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "div\x00class\x00finding\x00id\x00false-1")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h3", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "h3")
 							vgn.SetInnerHTML(c.worst().Name)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "p")
 							vgn.SetInnerHTML(c.worst().Text)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "p\x00class\x00note")
 							vgn.SetInnerHTML("To fix it, " + c.worst().Fix + ".")
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "p\x00class\x00actions")
 							{
 								vgparent := vgn
 								_ = vgparent
 								if c.named(c.worst().Sites[0]) {
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "a", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "a")
 									vgn.AddAttrInterface("href", c.code(c.worst().Sites[0]))
 									vgn.SetInnerHTML("the store in Code")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
 								if c.named(c.worst().Sites[1]) && c.worst().Sites[1] != c.worst().Sites[0] {
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "a", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "a")
 									vgn.AddAttrInterface("href", c.code(c.worst().Sites[1]))
 									vgn.SetInnerHTML("the other store in Code")
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t\t")
 					if len(c.view().FalseFindings()) > 0 {
 						{
 							var vgcomp vugu.Builder = c.False
 							if vgcomp != nil {
-								vgin.BuildEnv.WireComponent(vgcomp)
-								vgout.Components = append(vgout.Components, vgcomp)
-								vgn = &vugu.VGNode{Component: vgcomp}
-								vgparent.AppendChild(vgn)
+								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "sources-title"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00sources-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "sources-title"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "h2\x00id\x00sources-title")
 				vgn.SetInnerHTML(vugu.HTML("From cache to cache, or from memory"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level-set"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "range"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "0"}, vugu.VGAttribute{Namespace: "", Key: "step", Val: "1"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "source-size"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "size of each thread's cache"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001\x00id\x00source-size\x00aria-label\x00size of each thread's cache")
 					vgn.AddAttrInterface("aria-valuetext", state.Bytes(c.App.ownBytes()))
 					vgn.AddAttrInterface("max", c.last())
-					{
-						b, err := vjson.Marshal(c.index())
-						if err != nil {
-							panic(err)
-						}
-						vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-					}
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "input",
-						Func:      func(event vugu.DOMEvent) { c.size(event.PropString("target", "value")) },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "output", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					addProperty(vgn, "value", c.index())
+					addListener(vgn, "input", func(event vugu.DOMEvent) { c.size(event.PropString("target", "value")) })
+					vgn = addText(vgparent, " ")
+					vgn = addElement(vgparent, "output")
 					vgn.SetInnerHTML(state.Bytes(c.App.ownBytes()))
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "source-sentence"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00source-sentence")
 				vgn.SetInnerHTML(c.view().SourceSentence(c.App.ownBytes()))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "classes-title"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00classes-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "classes-title"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "h2\x00id\x00classes-title")
 				vgn.SetInnerHTML(vugu.HTML("How memory is shared"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				{
 					var vgcomp vugu.Builder = c.Classes
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -3627,88 +2545,65 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.tab() == state.TabOverview {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns overview"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "div\x00class\x00columns overview")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "evidence"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "Largest differences"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "section\x00class\x00evidence\x00aria-label\x00Largest differences")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dl", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "findings"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "differences"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "dl\x00class\x00findings\x00id\x00differences")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 						for vgiterkeyt, f := range c.findings() {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
 							f := f
 							_ = f
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "finding"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "div\x00class\x00finding")
 							vgn.AddAttrInterface("id", "difference-"+f.ID)
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "dt")
 								vgn.SetInnerHTML(f.Title)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "dd")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "span")
 									vgn.SetInnerHTML(f.Text)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, " ")
 									if f.Tab != state.TabOverview {
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "a", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "a")
 										vgn.AddAttrInterface("aria-label", f.Title+": see "+f.Tab.Name())
 										vgn.AddAttrInterface("href", c.href(f.Tab))
 										vgn.SetInnerHTML(f.Tab.Name())
 									}
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t")
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					{
 						var vgcomp vugu.Builder = c.Facts
 						if vgcomp != nil {
-							vgin.BuildEnv.WireComponent(vgcomp)
-							vgout.Components = append(vgout.Components, vgcomp)
-							vgn = &vugu.VGNode{Component: vgcomp}
-							vgparent.AppendChild(vgn)
+							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
 						_ = vgparent
@@ -3717,271 +2612,178 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							_ = vgiterkey
 							w := w
 							_ = w
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note warning"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "p\x00class\x00note warning")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "strong", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "strong")
 								vgn.SetInnerHTML(vugu.HTML("Note."))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(w)
 							}
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "answers"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "section\x00class\x00answers")
 				{
 					vgparent := vgn
 					_ = vgparent
 					{
 						var vgcomp vugu.Builder = c.Curve
 						if vgcomp != nil {
-							vgin.BuildEnv.WireComponent(vgcomp)
-							vgout.Components = append(vgout.Components, vgcomp)
-							vgn = &vugu.VGNode{Component: vgcomp}
-							vgparent.AppendChild(vgn)
+							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.tab() == state.TabLocality {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns halves"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "div\x00class\x00columns halves")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "section")
 				{
 					vgparent := vgn
 					_ = vgparent
 					{
 						var vgcomp vugu.Builder = c.Histogram
 						if vgcomp != nil {
-							vgin.BuildEnv.WireComponent(vgcomp)
-							vgout.Components = append(vgout.Components, vgcomp)
-							vgn = &vugu.VGNode{Component: vgcomp}
-							vgparent.AppendChild(vgn)
+							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "section")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					{
 						var vgcomp vugu.Builder = c.Time
 						if vgcomp != nil {
-							vgin.BuildEnv.WireComponent(vgcomp)
-							vgout.Components = append(vgout.Components, vgcomp)
-							vgn = &vugu.VGNode{Component: vgcomp}
-							vgparent.AppendChild(vgn)
+							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "label\x00class\x00choices")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("Cache size"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "compare-capacity"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.capacity(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00compare-capacity")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.capacity(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, k := range c.App.result.View.Log2Lines() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								k := k
 								_ = k
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "option")
 								vgn.AddAttrInterface("value", k)
-								{
-									b, err := vjson.Marshal(k == c.App.comparedCapacity())
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								addProperty(vgn, "selected", k == c.App.comparedCapacity())
 								vgn.SetInnerHTML(state.Bytes(c.App.result.View.CapacityBytes(k)))
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.tab() == state.TabCaches {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns even"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "div\x00class\x00columns even")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "evidence"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "section\x00class\x00evidence")
 				{
 					vgparent := vgn
 					_ = vgparent
 					{
 						var vgcomp vugu.Builder = c.Curve
 						if vgcomp != nil {
-							vgin.BuildEnv.WireComponent(vgcomp)
-							vgout.Components = append(vgout.Components, vgcomp)
-							vgn = &vugu.VGNode{Component: vgcomp}
-							vgparent.AppendChild(vgn)
+							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "answers"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "Levels"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-label\x00Levels")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "label\x00class\x00choices")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("Hierarchy"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "compare-preset"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00compare-preset")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							if c.App.Screen.Levels != nil {
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute{{Namespace: "", Key: "value", Val: ""}}}
-								vgparent.AppendChild(vgn)
-								{
-									b, err := vjson.Marshal(true)
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								vgn = addElement(vgparent, "option\x00value\x00")
+								addProperty(vgn, "selected", true)
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "own sizes"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "own sizes")
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, p := range hierarchy.Presets() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								p := p
 								_ = p
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "option")
 								vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
-								{
-									b, err := vjson.Marshal(c.isPreset(p.Name))
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								addProperty(vgn, "selected", c.isPreset(p.Name))
 								vgn.SetInnerHTML(p.Name)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "p\x00class\x00actions")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "compare-machine-file"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "click",
-							Func:      func(event vugu.DOMEvent) { c.App.PickMachine() },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00compare-machine-file")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PickMachine() })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "from a file …"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "from a file …")
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 						for i, l := range c.App.Levels() {
 							var vgiterkey interface{} = i
 							_ = vgiterkey
@@ -3989,109 +2791,67 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							_ = i
 							l := l
 							_ = l
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level-set"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "div\x00class\x00level-set")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(l.Name + " " + state.Bytes(l.SizeBytes))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "range"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "0"}, vugu.VGAttribute{Namespace: "", Key: "step", Val: "1"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001")
 								vgn.AddAttrInterface("aria-label", l.Name+" size")
 								vgn.AddAttrInterface("aria-valuetext", state.Bytes(l.SizeBytes))
 								vgn.AddAttrInterface("id", c.id("size", i))
 								vgn.AddAttrInterface("max", c.last(l))
-								{
-									b, err := vjson.Marshal(c.index(l))
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-								}
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "input",
-									Func:      func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "stepper"}, vugu.VGAttribute{Namespace: "", Key: "role", Val: "group"}}}
-								vgparent.AppendChild(vgn)
+								addProperty(vgn, "value", c.index(l))
+								addListener(vgn, "input", func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) })
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
 								vgn.AddAttrInterface("aria-label", l.Name+" associativity")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "fewer ways"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00fewer ways")
 									vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, -1)))
 									vgn.AddAttrInterface("id", c.id("ways-less", i))
-									vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-										EventType: "click",
-										Func:      func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) },
-										// TODO: implement capture, etc. mostly need to decide syntax
-									})
+									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) })
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "−"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "−")
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "output", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									vgn = addElement(vgparent, "output")
 									vgn.AddAttrInterface("id", c.id("ways", i))
 									vgn.SetInnerHTML(state.WaysText(l.Ways))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "more ways"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00more ways")
 									vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, 1)))
 									vgn.AddAttrInterface("id", c.id("ways-more", i))
-									vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-										EventType: "click",
-										Func:      func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) },
-										// TODO: implement capture, etc. mostly need to decide syntax
-									})
+									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) })
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "+"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "+")
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t")
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					{
 						var vgcomp vugu.Builder = c.Levels
 						if vgcomp != nil {
-							vgin.BuildEnv.WireComponent(vgcomp)
-							vgout.Components = append(vgout.Components, vgcomp)
-							vgn = &vugu.VGNode{Component: vgcomp}
-							vgparent.AppendChild(vgn)
+							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
 						_ = vgparent
@@ -4100,354 +2860,224 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							_ = vgiterkey
 							w := w
 							_ = w
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note warning"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "p\x00class\x00note warning")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "strong", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "strong")
 								vgn.SetInnerHTML(vugu.HTML("Note."))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(w)
 							}
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.tab() == state.TabCode && c.App.table("code-compared") != nil {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "counters wide compared"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "div\x00class\x00counters wide compared")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "fieldset", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "compare-code-by"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00compare-code-by")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "legend", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "legend")
 					vgn.SetInnerHTML(vugu.HTML("Sum up by"))
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, by := range state.CodeBys() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
 						by := by
 						_ = by
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "label")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "radio"}, vugu.VGAttribute{Namespace: "", Key: "name", Val: "compare-code-by"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00compare-code-by")
 							vgn.AddAttrInterface("id", "compare-code-by-"+string(by))
 							vgn.AddAttrInterface("value", string(by))
-							{
-								b, err := vjson.Marshal(c.App.table("code-compared").By == by)
-								if err != nil {
-									panic(err)
-								}
-								vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "checked", JSONVal: vjson.RawMessage(b)})
-							}
-							vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-								EventType: "change",
-								Func:      func(event vugu.DOMEvent) { c.App.SumCodeBy(by) },
-								// TODO: implement capture, etc. mostly need to decide syntax
-							})
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							addProperty(vgn, "checked", c.App.table("code-compared").By == by)
+							addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SumCodeBy(by) })
+							vgn = addText(vgparent, " ")
+							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(by.Name())
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Code
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
 					if c.doubt("code-compared") != "" {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note warning"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00note warning")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "strong", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "strong")
 							vgn.SetInnerHTML(vugu.HTML("Note."))
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, " ")
+							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(c.doubt("code-compared"))
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.tab() == state.TabAssociativity {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "empty"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "compare-sets"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "p\x00class\x00empty\x00id\x00compare-sets")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Maps of sets and ways are not laid over each other yet: look at A alone and at B alone. The Caches view compares any one of these caches."}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "Maps of sets and ways are not laid over each other yet: look at A alone and at B alone. The Caches view compares any one of these caches.")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.tab() == state.TabLoops {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "empty"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "compare-loops"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "p\x00class\x00empty\x00id\x00compare-loops")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Loops of two runs are not put side by side yet: look at A alone and at B alone."}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "Loops of two runs are not put side by side yet: look at A alone and at B alone.")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.tab() == state.TabThreads && c.App.table("own-compared") != nil {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "compare-threads"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "div\x00id\x00compare-threads")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("A cache for each thread"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level-set"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "range"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "0"}, vugu.VGAttribute{Namespace: "", Key: "step", Val: "1"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "compare-own"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "size of each thread's cache"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001\x00id\x00compare-own\x00aria-label\x00size of each thread's cache")
 					vgn.AddAttrInterface("aria-valuetext", state.Bytes(c.App.ownBytes()))
 					vgn.AddAttrInterface("max", len(state.Sizes(c.App.ownBytes()))-1)
-					{
-						b, err := vjson.Marshal(c.sizeIndex(c.App.ownBytes()))
-						if err != nil {
-							panic(err)
-						}
-						vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-					}
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "input",
-						Func: func(event vugu.DOMEvent) {
-							c.resize(event.PropString("target", "value"), c.App.ownBytes(), c.App.SetOwn)
-						},
-						// TODO: implement capture, etc. mostly need to decide syntax
+					addProperty(vgn, "value", c.sizeIndex(c.App.ownBytes()))
+					addListener(vgn, "input", func(event vugu.DOMEvent) {
+						c.resize(event.PropString("target", "value"), c.App.ownBytes(), c.App.SetOwn)
 					})
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "output", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, " ")
+					vgn = addElement(vgparent, "output")
 					vgn.SetInnerHTML(state.Bytes(c.App.ownBytes()))
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00summary")
 				vgn.SetInnerHTML(c.App.comparison().OwnSentence(c.App.ownBytes()))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Own
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("A cache that all threads share"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level-set"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "range"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "0"}, vugu.VGAttribute{Namespace: "", Key: "step", Val: "1"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "compare-shared"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "size of the shared cache"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001\x00id\x00compare-shared\x00aria-label\x00size of the shared cache")
 					vgn.AddAttrInterface("aria-valuetext", state.Bytes(c.App.sharedBytes()))
 					vgn.AddAttrInterface("max", len(state.Sizes(c.App.sharedBytes()))-1)
-					{
-						b, err := vjson.Marshal(c.sizeIndex(c.App.sharedBytes()))
-						if err != nil {
-							panic(err)
-						}
-						vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-					}
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "input",
-						Func: func(event vugu.DOMEvent) {
-							c.resize(event.PropString("target", "value"), c.App.sharedBytes(), c.App.SetShared)
-						},
-						// TODO: implement capture, etc. mostly need to decide syntax
+					addProperty(vgn, "value", c.sizeIndex(c.App.sharedBytes()))
+					addListener(vgn, "input", func(event vugu.DOMEvent) {
+						c.resize(event.PropString("target", "value"), c.App.sharedBytes(), c.App.SetShared)
 					})
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "output", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, " ")
+					vgn = addElement(vgparent, "output")
 					vgn.SetInnerHTML(state.Bytes(c.App.sharedBytes()))
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00summary")
 				vgn.SetInnerHTML(c.App.comparison().SharedSentence(c.App.sharedBytes()))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Shared
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.tab() == state.TabThreads && c.App.measuredThreads() != nil {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "compare-cores"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "div\x00id\x00compare-cores")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("Predicted from one thread, and measured"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00summary")
 				vgn.SetInnerHTML(vugu.HTML("A is a run with one thread. What its program\x26#39;s threads would do is predicted from its trace, and stands beside what the threads of B did. That tells something if B is the same program on the same input."))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "label\x00class\x00choices")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(vugu.HTML("Hierarchy"))
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "compare-cores-preset"}}}
-					vgparent.AppendChild(vgn)
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "change",
-						Func:      func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "select\x00id\x00compare-cores-preset")
+					addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 						if c.App.Screen.Levels != nil {
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute{{Namespace: "", Key: "value", Val: ""}}}
-							vgparent.AppendChild(vgn)
-							{
-								b, err := vjson.Marshal(true)
-								if err != nil {
-									panic(err)
-								}
-								vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-							}
+							vgn = addElement(vgparent, "option\x00value\x00")
+							addProperty(vgn, "selected", true)
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "own sizes"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "own sizes")
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 						for vgiterkeyt, p := range hierarchy.Presets() {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
 							p := p
 							_ = p
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "option")
 							vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
-							{
-								b, err := vjson.Marshal(c.isPreset(p.Name))
-								if err != nil {
-									panic(err)
-								}
-								vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-							}
+							addProperty(vgn, "selected", c.isPreset(p.Name))
 							vgn.SetInnerHTML(p.Name)
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
@@ -4455,372 +3085,241 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							var vgcomp vugu.Builder = c.Cores
 							if vgcomp != nil {
-								vgin.BuildEnv.WireComponent(vgcomp)
-								vgout.Components = append(vgout.Components, vgcomp)
-								vgn = &vugu.VGNode{Component: vgcomp}
-								vgparent.AppendChild(vgn)
+								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
 					if c.App.table("cores-compared") == nil {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cores-compared-waits"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00cores-compared-waits")
 						vgn.SetInnerHTML(c.coresWait())
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("A\x26#39;s threads are simulated, with one reference a core in turn; B\x26#39;s misses are answered from its stacks of threads, in the order in which they ran."))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.tab() == state.TabCommunication && c.App.table("flows-compared") != nil {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "compare-communication"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "div\x00id\x00compare-communication")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("From thread to thread"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00summary")
 				vgn.SetInnerHTML(c.App.comparison().FlowSentence())
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Flows
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("Who writes what others use"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Pairs
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
 					if c.doubt("pairs-compared") != "" {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note warning"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00note warning")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "strong", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "strong")
 							vgn.SetInnerHTML(vugu.HTML("Note."))
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, " ")
+							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(c.doubt("pairs-compared"))
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "h2")
 				vgn.SetInnerHTML(vugu.HTML("False sharing"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "compare-false"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00compare-false")
 				vgn.SetInnerHTML(c.App.comparison().FalseSentence())
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.tab() == state.TabBlocks {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "counters wide compared"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "compare-blocks"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "div\x00class\x00counters wide compared\x00id\x00compare-blocks")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					if c.blocks() == nil {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "empty"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "compare-blocks-pending"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00empty\x00id\x00compare-blocks-pending")
 						vgn.SetInnerHTML(c.blocksWait())
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					if c.App.pair.problem != "" {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00actions")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "compare-blocks-again"}}}
-							vgparent.AppendChild(vgn)
-							vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-								EventType: "click",
-								Func:      func(event vugu.DOMEvent) { c.App.AskPairAgain() },
-								// TODO: implement capture, etc. mostly need to decide syntax
-							})
+							vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00compare-blocks-again")
+							addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AskPairAgain() })
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Try again"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "Try again")
 							}
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					if c.blocks() != nil {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "compare-blocks-sentence"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00compare-blocks-sentence")
 						vgn.SetInnerHTML(c.blocks().Sentence())
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
 					if c.blocks() != nil {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "compare-blocks-answer"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "div\x00id\x00compare-blocks-answer")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
+							vgn = addElement(vgparent, "div\x00class\x00choices")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "label")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "span")
 									vgn.SetInnerHTML(vugu.HTML("core"))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "compare-processor"}}}
-									vgparent.AppendChild(vgn)
-									vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-										EventType: "change",
-										Func:      func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) },
-										// TODO: implement capture, etc. mostly need to decide syntax
-									})
+									vgn = addText(vgparent, "\n\t\t\t\t\t")
+									vgn = addElement(vgparent, "select\x00id\x00compare-processor")
+									addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) })
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 										for vgiterkeyt, p := range c.blocks().A.Choices("processors") {
 											var vgiterkey interface{} = vgiterkeyt
 											_ = vgiterkey
 											p := p
 											_ = p
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-											vgparent.AppendChild(vgn)
+											vgn = addElement(vgparent, "option")
 											vgn.AddAttrInterface("value", p.Name)
-											{
-												b, err := vjson.Marshal(c.blocks().A.Processor() == p.Name)
-												if err != nil {
-													panic(err)
-												}
-												vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-											}
+											addProperty(vgn, "selected", c.blocks().A.Processor() == p.Name)
 											vgn.SetInnerHTML(p.Title)
 										}
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t")
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "label")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "span")
 									vgn.SetInnerHTML(vugu.HTML("caches"))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "compare-blocks-preset"}}}
-									vgparent.AppendChild(vgn)
-									vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-										EventType: "change",
-										Func:      func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) },
-										// TODO: implement capture, etc. mostly need to decide syntax
-									})
+									vgn = addText(vgparent, "\n\t\t\t\t\t")
+									vgn = addElement(vgparent, "select\x00id\x00compare-blocks-preset")
+									addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 										if c.App.Screen.Levels != nil {
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute{{Namespace: "", Key: "value", Val: ""}}}
-											vgparent.AppendChild(vgn)
-											{
-												b, err := vjson.Marshal(true)
-												if err != nil {
-													panic(err)
-												}
-												vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-											}
+											vgn = addElement(vgparent, "option\x00value\x00")
+											addProperty(vgn, "selected", true)
 											{
 												vgparent := vgn
 												_ = vgparent
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "own sizes"}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "own sizes")
 											}
 										}
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 										for vgiterkeyt, p := range c.App.Presets() {
 											var vgiterkey interface{} = vgiterkeyt
 											_ = vgiterkey
 											p := p
 											_ = p
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-											vgparent.AppendChild(vgn)
+											vgn = addElement(vgparent, "option")
 											vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
-											{
-												b, err := vjson.Marshal(c.isPreset(p.Name))
-												if err != nil {
-													panic(err)
-												}
-												vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-											}
+											addProperty(vgn, "selected", c.isPreset(p.Name))
 											vgn.SetInnerHTML(p.Name)
 										}
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t")
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
 							{
 								var vgcomp vugu.Builder = c.Functions
 								if vgcomp != nil {
-									vgin.BuildEnv.WireComponent(vgcomp)
-									vgout.Components = append(vgout.Components, vgcomp)
-									vgn = &vugu.VGNode{Component: vgcomp}
-									vgparent.AppendChild(vgn)
+									vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
+							vgn = addElement(vgparent, "label\x00class\x00choices")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(vugu.HTML("function"))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "compare-function"}}}
-								vgparent.AppendChild(vgn)
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "change",
-									Func:      func(event vugu.DOMEvent) { c.App.PickFunction(event.PropString("target", "value")) },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
+								vgn = addText(vgparent, "\n\t\t\t\t")
+								vgn = addElement(vgparent, "select\x00id\x00compare-function")
+								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.PickFunction(event.PropString("target", "value")) })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t")
 									for vgiterkeyt, f := range c.blocks().Choices() {
 										var vgiterkey interface{} = vgiterkeyt
 										_ = vgiterkey
 										f := f
 										_ = f
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "option")
 										vgn.AddAttrInterface("value", f.Name)
-										{
-											b, err := vjson.Marshal(f.Title == c.blocks().A.FunctionName())
-											if err != nil {
-												panic(err)
-											}
-											vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-										}
+										addProperty(vgn, "selected", f.Title == c.blocks().A.FunctionName())
 										vgn.SetInnerHTML(f.Title)
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
+							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
 								vgparent := vgn
 								_ = vgparent
@@ -4828,150 +3327,106 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									{
 										var vgcomp vugu.Builder = c.Blocks
 										if vgcomp != nil {
-											vgin.BuildEnv.WireComponent(vgcomp)
-											vgout.Components = append(vgout.Components, vgcomp)
-											vgn = &vugu.VGNode{Component: vgcomp}
-											vgparent.AppendChild(vgn)
+											vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 										}
 									}
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
+							vgn = addElement(vgparent, "div\x00class\x00slot")
 							{
 								vgparent := vgn
 								_ = vgparent
 								if len(c.blocks().Caveats()) > 0 {
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "details", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "compare-blocks-notes"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "details\x00class\x00second\x00id\x00compare-blocks-notes")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "summary", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "summary")
 										vgn.SetInnerHTML(state.DoubtsWord(len(c.blocks().Caveats())))
 										for vgiterkeyt, n := range c.blocks().Caveats() {
 											var vgiterkey interface{} = vgiterkeyt
 											_ = vgiterkey
 											n := n
 											_ = n
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-											vgparent.AppendChild(vgn)
+											vgn = addElement(vgparent, "p")
 											vgn.SetInnerHTML(n)
 										}
 									}
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t")
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.tab() == state.TabCounters && c.counted() {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "counters wide compared"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "div\x00class\x00counters wide compared")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "fieldset", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "compare-by"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00compare-by")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "legend", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "legend")
 					vgn.SetInnerHTML(vugu.HTML("Sum up by"))
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, by := range c.choices() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
 						by := by
 						_ = by
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "label")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "radio"}, vugu.VGAttribute{Namespace: "", Key: "name", Val: "compare-by"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00compare-by")
 							vgn.AddAttrInterface("id", "compare-by-"+by)
 							vgn.AddAttrInterface("value", by)
-							{
-								b, err := vjson.Marshal(c.chosen(by))
-								if err != nil {
-									panic(err)
-								}
-								vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "checked", JSONVal: vjson.RawMessage(b)})
-							}
-							vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-								EventType: "change",
-								Func:      func(event vugu.DOMEvent) { c.choose(by) },
-								// TODO: implement capture, etc. mostly need to decide syntax
-							})
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							addProperty(vgn, "checked", c.chosen(by))
+							addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(by) })
+							vgn = addText(vgparent, " ")
+							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(by)
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 				{
 					var vgcomp vugu.Builder = c.Counters
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
 					if c.doubt("counters-compared") != "" {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note warning"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00note warning")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "strong", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "strong")
 							vgn.SetInnerHTML(vugu.HTML("Note."))
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, " ")
+							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(c.doubt("counters-compared"))
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -5084,94 +3539,67 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "evidence"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if !c.App.canPredict() {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cores-gone"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00cores-gone")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "This run had one thread, and its program has parallel regions: what several cores would do is told by its trace, which is no longer at hand. Go back and drop it again."}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "This run had one thread, and its program has parallel regions: what several cores would do is told by its trace, which is no longer at hand. Go back and drop it again.")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.failed() != "" {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note warning"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cores-failed"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00class\x00note warning\x00id\x00cores-failed")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "strong", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "strong")
 						vgn.SetInnerHTML(vugu.HTML("Note."))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(c.failed())
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.waits() {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cores-wait"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00cores-wait")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "This run had one thread, and its program has parallel regions. What several cores would do takes reading the trace again, once for each number of cores. "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "predict-cores"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "click",
-							Func:      func(event vugu.DOMEvent) { c.App.PredictCores() },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addText(vgparent, "This run had one thread, and its program has parallel regions. What several cores would do takes reading the trace again, once for each number of cores. ")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00predict-cores")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PredictCores() })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Predict cores"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "Predict cores")
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.pending() {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cores-pending"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00cores-pending")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Reading the trace again …"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "Reading the trace again …")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
@@ -5179,18 +3607,13 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						var vgcomp vugu.Builder = c.Rates
 						if vgcomp != nil {
-							vgin.BuildEnv.WireComponent(vgcomp)
-							vgout.Components = append(vgout.Components, vgcomp)
-							vgn = &vugu.VGNode{Component: vgcomp}
-							vgparent.AppendChild(vgn)
+							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
@@ -5198,445 +3621,267 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						var vgcomp vugu.Builder = c.SpeedUp
 						if vgcomp != nil {
-							vgin.BuildEnv.WireComponent(vgcomp)
-							vgout.Components = append(vgout.Components, vgcomp)
-							vgn = &vugu.VGNode{Component: vgcomp}
-							vgparent.AppendChild(vgn)
+							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
 				if c.timed() {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cores-unmodelled"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00cores-unmodelled")
 					vgn.SetInnerHTML(c.unmodelled())
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "answers"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "cores-title"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "cores-title"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "h2\x00id\x00cores-title")
 				vgn.SetInnerHTML(vugu.HTML("Predict cores"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("One thread did all the work. It is dealt out to cores as OpenMP would deal it out, and their references are put in one order."))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level-set"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute{{Namespace: "", Key: "for", Val: "cores-number"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "label\x00for\x00cores-number")
 					vgn.SetInnerHTML(vugu.HTML("cores"))
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "range"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "1"}, vugu.VGAttribute{Namespace: "", Key: "step", Val: "1"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cores-number"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, " ")
+					vgn = addElement(vgparent, "input\x00type\x00range\x00min\x001\x00step\x001\x00id\x00cores-number")
 					vgn.AddAttrInterface("aria-valuetext", state.Plural(uint64(c.App.coresAsked()), "core", "cores"))
 					vgn.AddAttrInterface("max", state.MostPredicted)
-					{
-						b, err := vjson.Marshal(strconv.Itoa(c.App.coresAsked()))
-						if err != nil {
-							panic(err)
-						}
-						vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-					}
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "input",
-						Func:      func(event vugu.DOMEvent) { c.cores(event.PropString("target", "value")) },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "output", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "cores-asked"}}}
-					vgparent.AppendChild(vgn)
+					addProperty(vgn, "value", strconv.Itoa(c.App.coresAsked()))
+					addListener(vgn, "input", func(event vugu.DOMEvent) { c.cores(event.PropString("target", "value")) })
+					vgn = addText(vgparent, " ")
+					vgn = addElement(vgparent, "output\x00id\x00cores-asked")
 					vgn.SetInnerHTML(strconv.Itoa(c.App.coresAsked()))
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00choices")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t\t")
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("schedule"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "cores-schedule"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.schedule(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addText(vgparent, "\n\t\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00cores-schedule")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.schedule(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, o := range state.Schedules() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								o := o
 								_ = o
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "option")
 								vgn.AddAttrInterface("value", o.Name)
-								{
-									b, err := vjson.Marshal(o.Name == c.kind())
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								addProperty(vgn, "selected", o.Name == c.kind())
 								vgn.SetInnerHTML(o.Title)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t\t")
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("chunk"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "number"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "0"}, vugu.VGAttribute{Namespace: "", Key: "max", Val: "1000000"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "short"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cores-chunk"}, vugu.VGAttribute{Namespace: "", Key: "placeholder", Val: "usual"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "input\x00type\x00number\x00min\x000\x00max\x001000000\x00class\x00short\x00id\x00cores-chunk\x00placeholder\x00usual")
 						vgn.AddAttrInterface("disabled", c.kind() == "")
-						{
-							b, err := vjson.Marshal(c.chunk())
-							if err != nil {
-								panic(err)
-							}
-							vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-						}
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.chunked(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						addProperty(vgn, "value", c.chunk())
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.chunked(event.PropString("target", "value")) })
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t\t")
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("order"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "cores-interleave"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.App.SetInterleave(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addText(vgparent, "\n\t\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00cores-interleave")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetInterleave(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, o := range state.Interleavings(c.clocks()) {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								o := o
 								_ = o
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "option")
 								vgn.AddAttrInterface("value", o.Name)
-								{
-									b, err := vjson.Marshal(o.Name == c.App.Screen.Interleave)
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								addProperty(vgn, "selected", o.Name == c.App.Screen.Interleave)
 								vgn.SetInnerHTML(o.Title)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t\t")
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("division"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "cores-division"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.App.SetDivision(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addText(vgparent, "\n\t\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00cores-division")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetDivision(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, o := range state.Divisions() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								o := o
 								_ = o
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "option")
 								vgn.AddAttrInterface("value", o.Name)
-								{
-									b, err := vjson.Marshal(o.Name == c.App.Screen.Division)
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								addProperty(vgn, "selected", o.Name == c.App.Screen.Division)
 								vgn.SetInnerHTML(o.Title)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t\t")
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("SDCM of"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "cores-model"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.App.SetModel(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addText(vgparent, "\n\t\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00cores-model")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetModel(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, o := range state.Models() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								o := o
 								_ = o
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "option")
 								vgn.AddAttrInterface("value", o.Name)
-								{
-									b, err := vjson.Marshal(o.Name == c.App.Screen.Model)
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								addProperty(vgn, "selected", o.Name == c.App.Screen.Model)
 								vgn.SetInnerHTML(o.Title)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t\t")
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("caches"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "cores-preset"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addText(vgparent, "\n\t\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00cores-preset")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 							if c.App.Screen.Levels != nil {
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute{{Namespace: "", Key: "value", Val: ""}}}
-								vgparent.AppendChild(vgn)
-								{
-									b, err := vjson.Marshal(true)
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								vgn = addElement(vgparent, "option\x00value\x00")
+								addProperty(vgn, "selected", true)
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "own sizes"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "own sizes")
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, p := range c.App.Presets() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								p := p
 								_ = p
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "option")
 								vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
-								{
-									b, err := vjson.Marshal(c.isPreset(p.Name))
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								addProperty(vgn, "selected", c.isPreset(p.Name))
 								vgn.SetInnerHTML(p.Name)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t\t")
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("core"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "cores-processor"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00cores-processor")
 						vgn.AddAttrInterface("disabled", c.App.Screen.Division != "")
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetProcessor(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 							for vgiterkeyt, p := range c.processors() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								p := p
 								_ = p
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "option")
 								vgn.AddAttrInterface("value", p.Name)
-								{
-									b, err := vjson.Marshal(p.Name == c.chosen)
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								addProperty(vgn, "selected", p.Name == c.chosen)
 								vgn.SetInnerHTML(p.Title)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
 					if c.known() != nil {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cores-sentence"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00cores-sentence")
 						vgn.SetInnerHTML(c.sentence())
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
@@ -5644,75 +3889,52 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							var vgcomp vugu.Builder = c.RatesOf
 							if vgcomp != nil {
-								vgin.BuildEnv.WireComponent(vgcomp)
-								vgout.Components = append(vgout.Components, vgcomp)
-								vgn = &vugu.VGNode{Component: vgcomp}
-								vgparent.AppendChild(vgn)
+								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
 					if c.sampled() != "" {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cores-sampled"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00cores-sampled")
 						vgn.SetInnerHTML(c.sampled())
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
 					if c.known() != nil {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00actions")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cores-keep"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00cores-keep")
 							vgn.SetInnerHTML(c.keepWord())
-							vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-								EventType: "click",
-								Func:      func(event vugu.DOMEvent) { c.App.KeepCores() },
-								// TODO: implement capture, etc. mostly need to decide syntax
-							})
+							addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.KeepCores() })
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("The private levels of each core are simulated, and those that cores share, coherent by MESI: exact for the threads as they are mimicked. SDCM, beside it, is the model that PPT-SASMM takes; its windows are executions of each block, 30 at least. What is kept is an analysis like any other: compare it with that of a run with so many threads."))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "cores-work-title"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "cores-work-title"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "h2\x00id\x00cores-work-title")
 				vgn.SetInnerHTML(vugu.HTML("Who does how much"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
@@ -5720,18 +3942,13 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							var vgcomp vugu.Builder = c.Work
 							if vgcomp != nil {
-								vgin.BuildEnv.WireComponent(vgcomp)
-								vgout.Components = append(vgout.Components, vgcomp)
-								vgn = &vugu.VGNode{Component: vgcomp}
-								vgparent.AppendChild(vgn)
+								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
@@ -5739,50 +3956,39 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							var vgcomp vugu.Builder = c.CoresOf
 							if vgcomp != nil {
-								vgin.BuildEnv.WireComponent(vgcomp)
-								vgout.Components = append(vgout.Components, vgcomp)
-								vgn = &vugu.VGNode{Component: vgcomp}
-								vgparent.AppendChild(vgn)
+								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
 					if c.notes() != nil {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "details", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "cores-notes"}, vugu.VGAttribute{Namespace: "", Key: "open", Val: ""}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "details\x00class\x00second\x00id\x00cores-notes\x00open\x00")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "summary", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "summary")
 							vgn.SetInnerHTML(state.DoubtsWord(len(c.notes())))
 							for vgiterkeyt, n := range c.notes() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								n := n
 								_ = n
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "p")
 								vgn.SetInnerHTML(n)
 							}
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -5850,181 +4056,127 @@ func (c *Counters) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "evidence"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "Counters"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00evidence\x00aria-label\x00Counters")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "fieldset", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "counters-by"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00counters-by")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "legend", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Sum up by"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, by := range c.choices() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
 					by := by
 					_ = by
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "radio"}, vugu.VGAttribute{Namespace: "", Key: "name", Val: "counters-by"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00counters-by")
 						vgn.AddAttrInterface("id", "by-"+by)
 						vgn.AddAttrInterface("value", by)
-						{
-							b, err := vjson.Marshal(c.chosen(by))
-							if err != nil {
-								panic(err)
-							}
-							vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "checked", JSONVal: vjson.RawMessage(b)})
-						}
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.choose(by) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						addProperty(vgn, "checked", c.chosen(by))
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(by) })
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(by)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, key := range c.keys(false) {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
 					key := key
 					_ = key
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "div")
 					{
 						vgparent := vgn
 						_ = vgparent
 						{
 							var vgcomp vugu.Builder = c.Tables[key]
 							if vgcomp != nil {
-								vgin.BuildEnv.WireComponent(vgcomp)
-								vgout.Components = append(vgout.Components, vgcomp)
-								vgn = &vugu.VGNode{Component: vgcomp}
-								vgparent.AppendChild(vgn)
+								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "answers"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "What follows"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00answers\x00aria-label\x00What follows")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			for vgiterkeyt, m := range c.missing() {
 				var vgiterkey interface{} = vgiterkeyt
 				_ = vgiterkey
 				m := m
 				_ = m
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "p\x00class\x00note")
 				vgn.SetInnerHTML(m)
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, key := range c.keys(true) {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
 					key := key
 					_ = key
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "div")
 					{
 						vgparent := vgn
 						_ = vgparent
 						{
 							var vgcomp vugu.Builder = c.Tables[key]
 							if vgcomp != nil {
-								vgin.BuildEnv.WireComponent(vgcomp)
-								vgout.Components = append(vgout.Components, vgcomp)
-								vgn = &vugu.VGNode{Component: vgcomp}
-								vgparent.AppendChild(vgn)
+								vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 							}
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "details", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "counters-definitions"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "details\x00id\x00counters-definitions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "summary", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "summary")
 				vgn.SetInnerHTML(vugu.HTML("What each number means"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				{
 					var vgcomp vugu.Builder = c.Definitions
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -6119,109 +4271,73 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "figure-head"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00figure-head")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "caption"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "p\x00class\x00caption")
 			vgn.SetInnerHTML(c.caption())
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.table().Source != nil {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "span\x00class\x00actions")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 					vgn.AddAttrInterface("aria-label", "copy "+c.caption())
 					vgn.AddAttrInterface("id", c.Chart+"-copy")
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.CopyCSV(c.Chart) },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV(c.Chart) })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "copy"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "copy")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 					vgn.AddAttrInterface("aria-label", "CSV of "+c.caption())
 					vgn.AddAttrInterface("id", c.Chart+"-csv")
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.SaveCSV(c.Chart) },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV(c.Chart) })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "CSV"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "CSV")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 					vgn.AddAttrInterface("aria-label", "JSON of "+c.caption())
 					vgn.AddAttrInterface("id", c.Chart+"-json")
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.SaveJSON(c.Chart) },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON(c.Chart) })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "JSON"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "JSON")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "scroll"}, vugu.VGAttribute{Namespace: "", Key: "tabindex", Val: "0"}, vugu.VGAttribute{Namespace: "", Key: "role", Val: "region"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00scroll\x00tabindex\x000\x00role\x00region")
 		vgn.AddAttrInterface("aria-label", c.caption())
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "table", Attr: []vugu.VGAttribute(nil)}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "table")
 			vgn.AddAttrInterface("aria-label", c.caption())
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "thead", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "thead")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "tr", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "tr")
 					{
 						vgparent := vgn
 						_ = vgparent
@@ -6232,54 +4348,41 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							_ = i
 							col := col
 							_ = col
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "th", Attr: []vugu.VGAttribute{{Namespace: "", Key: "scope", Val: "col"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "th\x00scope\x00col")
 							vgn.AddAttrInterface("aria-sort", c.sorted(col))
 							vgn.AddAttrInterface("class", c.class(i))
 							{
 								vgparent := vgn
 								_ = vgparent
 								if col.Key != "" {
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain sort"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain sort")
 									vgn.AddAttrInterface("data-sort", col.Key)
 									vgn.SetInnerHTML(col.Name)
-									vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-										EventType: "click",
-										Func:      func(event vugu.DOMEvent) { c.sort(col) },
-										// TODO: implement capture, etc. mostly need to decide syntax
-									})
+									addListener(vgn, "click", func(event vugu.DOMEvent) { c.sort(col) })
 								}
 								if col.Key == "" {
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "span")
 									vgn.SetInnerHTML(col.Name)
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(c.unit(col))
 							}
 						}
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "tbody", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "tbody")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t\t")
 					for vgiterkeyt, row := range c.rows() {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
 						row := row
 						_ = row
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "tr", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "tr")
 						{
 							vgparent := vgn
 							_ = vgparent
@@ -6290,105 +4393,67 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								_ = i
 								cell := cell
 								_ = cell
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "td", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "td")
 								vgn.AddAttrInterface("class", c.class(i))
 								vgn.SetInnerHTML(cell)
 							}
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.pages() > 1 {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "pages"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "p\x00class\x00pages")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "page-first"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-first")
 				vgn.AddAttrInterface("disabled", c.page() == 0)
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.turn(-c.page()) },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.turn(-c.page()) })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "first"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "first")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "page-back"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-back")
 				vgn.AddAttrInterface("disabled", c.page() == 0)
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.turn(-1) },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.turn(-1) })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "back"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "back")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "span\x00class\x00second")
 				vgn.SetInnerHTML(c.where())
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "page-on"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-on")
 				vgn.AddAttrInterface("disabled", c.page() >= c.pages()-1)
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.turn(1) },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.turn(1) })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "on"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "on")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "page-last"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00page-last")
 				vgn.AddAttrInterface("disabled", c.page() >= c.pages()-1)
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.turn(c.pages()) },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.turn(c.pages()) })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "last"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "last")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -6467,200 +4532,133 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "figure-head"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00figure-head")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute(nil)}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "h2")
 			vgn.SetInnerHTML(c.title())
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "span")
 			vgn.AddAttrInterface("class", c.chip())
 			vgn.SetInnerHTML(c.how())
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "span\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "data-key-table", Val: "1"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00data-key-table\x001")
 				vgn.AddAttrInterface("aria-expanded", c.expanded())
 				vgn.AddAttrInterface("id", c.ID+"-table")
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.toggle() },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.toggle() })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "table"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "table")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 				vgn.AddAttrInterface("id", c.ID+"-copy")
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.App.CopyCSV(c.ID) },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV(c.ID) })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "copy"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "copy")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 				vgn.AddAttrInterface("id", c.ID+"-csv")
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.App.SaveCSV(c.ID) },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV(c.ID) })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "CSV"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "CSV")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 				vgn.AddAttrInterface("id", c.ID+"-png")
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.App.Port.SavePicture(c.ID, FileName(c.App.result.Name)+"-"+c.ID+".png") },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.SavePicture(c.ID, FileName(c.App.result.Name)+"-"+c.ID+".png") })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "PNG"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "PNG")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if !c.Heat && !c.Matrix {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 					vgn.AddAttrInterface("id", c.ID+"-reset")
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.Port.ResetZoom(c.ID) },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.ResetZoom(c.ID) })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "reset zoom"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "reset zoom")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
 				vgn.AddAttrInterface("aria-label", "What is: "+c.title())
 				vgn.AddAttrInterface("id", c.ID+"-help-open")
 				vgn.AddAttrInterface("popovertarget", c.ID+"-help")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "?"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "?")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.Matrix {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "sg-matrix", Attr: []vugu.VGAttribute(nil)}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "sg-matrix")
 			vgn.AddAttrInterface("chart", c.ID)
 			vgn.AddAttrInterface("id", "chart-"+c.ID)
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if !c.Heat && !c.Matrix {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "sg-chart", Attr: []vugu.VGAttribute(nil)}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "sg-chart")
 			vgn.AddAttrInterface("chart", c.ID)
 			vgn.AddAttrInterface("id", "chart-"+c.ID)
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.Heat {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "sg-heatmap", Attr: []vugu.VGAttribute(nil)}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "sg-heatmap")
 			vgn.AddAttrInterface("chart", c.ID)
 			vgn.AddAttrInterface("id", "chart-"+c.ID)
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "p\x00class\x00summary")
 		vgn.AddAttrInterface("id", c.ID+"-summary")
 		vgn.SetInnerHTML(c.summary())
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "popover", Val: "auto"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "help"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00popover\x00auto\x00class\x00help")
 		vgn.AddAttrInterface("id", c.ID+"-help")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "p")
 			vgn.SetInnerHTML(c.Help)
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.open() {
 				{
 					var vgcomp vugu.Builder = c.Table
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -6737,468 +4735,312 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "kept-title"}, vugu.VGAttribute{Namespace: "", Key: "tabindex", Val: "-1"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "h2\x00id\x00kept-title\x00tabindex\x00-1")
 		vgn.SetInnerHTML(vugu.HTML("Kept on this computer"))
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if !c.listed() {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "kept-reading"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00kept-reading")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Reading the list …"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "Reading the list …")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.listed() && len(c.App.Rows()) == 0 {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "kept-empty"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00kept-empty")
 				vgn.SetInnerHTML(c.empty())
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if len(c.App.Rows()) > 0 {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "scroll"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "div\x00class\x00scroll")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "table", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "kept"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "table\x00class\x00kept")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "thead", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "thead")
 						vgn.SetInnerHTML(vugu.HTML("\x3Ctr\x3E\x3Cth scope=\"col\"\x3Eanalysis\x3C/th\x3E\x3Cth scope=\"col\"\x3Ewhen\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Ereferences\x3C/th\x3E\x3Cth scope=\"col\" class=\"number\"\x3Esize\x3C/th\x3E\x3Cth scope=\"col\"\x3Estate\x3C/th\x3E\x3Cth scope=\"col\"\x3E\x3Cspan class=\"visually-hidden\"\x3Eactions\x3C/span\x3E\x3C/th\x3E\x3C/tr\x3E"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "tbody", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "tbody")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, row := range c.App.Rows() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								row := row
 								_ = row
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "tr", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "tr")
 								vgn.AddAttrInterface("data-key", row.Key)
 								vgn.AddAttrInterface("data-name", row.Name)
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "th", Attr: []vugu.VGAttribute{{Namespace: "", Key: "scope", Val: "row"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									vgn = addElement(vgparent, "th\x00scope\x00row")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if c.App.editing == row.Key {
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "form", Attr: []vugu.VGAttribute(nil)}
-											vgparent.AppendChild(vgn)
-											vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-												EventType: "submit",
-												Func:      func(event vugu.DOMEvent) { event.PreventDefault(); c.App.Rename() },
-												// TODO: implement capture, etc. mostly need to decide syntax
-											})
+											vgn = addElement(vgparent, "form")
+											addListener(vgn, "submit", func(event vugu.DOMEvent) { event.PreventDefault(); c.App.Rename() })
 											{
 												vgparent := vgn
 												_ = vgparent
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "rename-input"}, vugu.VGAttribute{Namespace: "", Key: "type", Val: "text"}}}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												vgn = addElement(vgparent, "input\x00id\x00rename-input\x00type\x00text")
 												vgn.AddAttrInterface("aria-label", "New name for "+row.Name)
 												vgn.AddAttrInterface("value", row.Name)
-												vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-													EventType: "input",
-													Func:      func(event vugu.DOMEvent) { c.App.newName = event.PropString("target", "value") },
-													// TODO: implement capture, etc. mostly need to decide syntax
-												})
-												vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-													EventType: "keydown",
-													Func:      func(event vugu.DOMEvent) { c.key(event.PropString("key")) },
-													// TODO: implement capture, etc. mostly need to decide syntax
-												})
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "rename-save"}}}
-												vgparent.AppendChild(vgn)
+												addListener(vgn, "input", func(event vugu.DOMEvent) { c.App.newName = event.PropString("target", "value") })
+												addListener(vgn, "keydown", func(event vugu.DOMEvent) { c.key(event.PropString("key")) })
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												vgn = addElement(vgparent, "button\x00id\x00rename-save")
 												vgn.SetInnerHTML(vugu.HTML("save"))
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}}}
-												vgparent.AppendChild(vgn)
-												vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-													EventType: "click",
-													Func:      func(event vugu.DOMEvent) { c.App.Spare() },
-													// TODO: implement capture, etc. mostly need to decide syntax
-												})
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain")
+												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Spare() })
 												{
 													vgparent := vgn
 													_ = vgparent
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "cancel"}
-													vgparent.AppendChild(vgn)
+													vgn = addText(vgparent, "cancel")
 												}
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
 											}
 										}
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if c.App.editing != row.Key {
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-											vgparent.AppendChild(vgn)
+											vgn = addElement(vgparent, "span")
 											vgn.SetInnerHTML(row.Name)
 										}
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "td", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									vgn = addElement(vgparent, "td")
 									vgn.SetInnerHTML(row.When)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "td", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "number"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									vgn = addElement(vgparent, "td\x00class\x00number")
 									vgn.SetInnerHTML(row.References)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "td", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "number"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									vgn = addElement(vgparent, "td\x00class\x00number")
 									vgn.SetInnerHTML(row.Size)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "td", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									vgn = addElement(vgparent, "td")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "span")
 										vgn.AddAttrInterface("class", "chip "+c.class(row))
 										vgn.AddAttrInterface("title", row.Reason)
 										vgn.SetInnerHTML(c.state(row))
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "td", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "row-actions"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t\t")
+									vgn = addElement(vgparent, "td\x00class\x00row-actions")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if c.App.doomed == row.Key {
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-											vgparent.AppendChild(vgn)
+											vgn = addElement(vgparent, "span")
 											{
 												vgparent := vgn
 												_ = vgparent
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n              Delete it?\n              "}
-												vgparent.AppendChild(vgn)
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "delete-yes"}}}
-												vgparent.AppendChild(vgn)
-												vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-													EventType: "click",
-													Func:      func(event vugu.DOMEvent) { c.App.Delete() },
-													// TODO: implement capture, etc. mostly need to decide syntax
-												})
+												vgn = addText(vgparent, "\n              Delete it?\n              ")
+												vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00delete-yes")
+												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Delete() })
 												{
 													vgparent := vgn
 													_ = vgparent
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "delete"}
-													vgparent.AppendChild(vgn)
+													vgn = addText(vgparent, "delete")
 												}
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "delete-no"}}}
-												vgparent.AppendChild(vgn)
-												vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-													EventType: "click",
-													Func:      func(event vugu.DOMEvent) { c.App.Spare() },
-													// TODO: implement capture, etc. mostly need to decide syntax
-												})
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00delete-no")
+												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Spare() })
 												{
 													vgparent := vgn
 													_ = vgparent
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "keep"}
-													vgparent.AppendChild(vgn)
+													vgn = addText(vgparent, "keep")
 												}
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
 											}
 										}
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
 										if c.App.doomed != row.Key {
-											vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-											vgparent.AppendChild(vgn)
+											vgn = addElement(vgparent, "span")
 											{
 												vgparent := vgn
 												_ = vgparent
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if !row.Interrupted {
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "a", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "open"}}}
-													vgparent.AppendChild(vgn)
+													vgn = addElement(vgparent, "a\x00class\x00open")
 													vgn.AddAttrInterface("aria-label", "open "+row.Name)
 													vgn.AddAttrInterface("href", row.Hash)
 													vgn.AddAttrInterface("id", "open-"+row.Key)
 													{
 														vgparent := vgn
 														_ = vgparent
-														vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "open"}
-														vgparent.AppendChild(vgn)
+														vgn = addText(vgparent, "open")
 													}
 												}
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if row.Interrupted && !row.Running {
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain go-on"}}}
-													vgparent.AppendChild(vgn)
+													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain go-on")
 													vgn.AddAttrInterface("aria-label", "go on with "+row.Name)
-													vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-														EventType: "click",
-														Func:      func(event vugu.DOMEvent) { c.App.GoOn(row) },
-														// TODO: implement capture, etc. mostly need to decide syntax
-													})
+													addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.GoOn(row) })
 													{
 														vgparent := vgn
 														_ = vgparent
-														vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "go on"}
-														vgparent.AppendChild(vgn)
+														vgn = addText(vgparent, "go on")
 													}
 												}
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if !row.Interrupted && c.App.against == "" {
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain compare"}}}
-													vgparent.AppendChild(vgn)
+													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain compare")
 													vgn.AddAttrInterface("aria-label", "compare "+row.Name)
-													vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-														EventType: "click",
-														Func:      func(event vugu.DOMEvent) { c.App.Against(row.Key) },
-														// TODO: implement capture, etc. mostly need to decide syntax
-													})
+													addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Against(row.Key) })
 													{
 														vgparent := vgn
 														_ = vgparent
-														vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "compare"}
-														vgparent.AppendChild(vgn)
+														vgn = addText(vgparent, "compare")
 													}
 												}
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if c.App.against == row.Key {
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain compare"}, vugu.VGAttribute{Namespace: "", Key: "aria-pressed", Val: "true"}}}
-													vgparent.AppendChild(vgn)
+													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain compare\x00aria-pressed\x00true")
 													vgn.AddAttrInterface("aria-label", "do not compare "+row.Name)
-													vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-														EventType: "click",
-														Func:      func(event vugu.DOMEvent) { c.App.Against("") },
-														// TODO: implement capture, etc. mostly need to decide syntax
-													})
+													addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Against("") })
 													{
 														vgparent := vgn
 														_ = vgparent
-														vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "with …"}
-														vgparent.AppendChild(vgn)
+														vgn = addText(vgparent, "with …")
 													}
 												}
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if c.beside(row) {
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "a", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "compare"}}}
-													vgparent.AppendChild(vgn)
+													vgn = addElement(vgparent, "a\x00class\x00compare")
 													vgn.AddAttrInterface("aria-label", "compare with "+row.Name)
 													vgn.AddAttrInterface("href", c.hash(row))
 													{
 														vgparent := vgn
 														_ = vgparent
-														vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "with this"}
-														vgparent.AppendChild(vgn)
+														vgn = addText(vgparent, "with this")
 													}
 												}
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain rename"}}}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
+												vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain rename")
 												vgn.AddAttrInterface("aria-label", "rename "+row.Name)
-												vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-													EventType: "click",
-													Func:      func(event vugu.DOMEvent) { c.App.Edit(row) },
-													// TODO: implement capture, etc. mostly need to decide syntax
-												})
+												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Edit(row) })
 												{
 													vgparent := vgn
 													_ = vgparent
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "rename"}
-													vgparent.AppendChild(vgn)
+													vgn = addText(vgparent, "rename")
 												}
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if !row.Interrupted {
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain export"}}}
-													vgparent.AppendChild(vgn)
+													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain export")
 													vgn.AddAttrInterface("aria-label", "export "+row.Name)
-													vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-														EventType: "click",
-														Func:      func(event vugu.DOMEvent) { c.App.Export(row) },
-														// TODO: implement capture, etc. mostly need to decide syntax
-													})
+													addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Export(row) })
 													{
 														vgparent := vgn
 														_ = vgparent
-														vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "export"}
-														vgparent.AppendChild(vgn)
+														vgn = addText(vgparent, "export")
 													}
 												}
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t\t")
 												if !row.Running {
-													vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain delete"}}}
-													vgparent.AppendChild(vgn)
+													vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain delete")
 													vgn.AddAttrInterface("aria-label", "delete "+row.Name)
-													vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-														EventType: "click",
-														Func:      func(event vugu.DOMEvent) { c.App.Doom(row.Key) },
-														// TODO: implement capture, etc. mostly need to decide syntax
-													})
+													addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Doom(row.Key) })
 													{
 														vgparent := vgn
 														_ = vgparent
-														vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "delete"}
-														vgparent.AppendChild(vgn)
+														vgn = addText(vgparent, "delete")
 													}
 												}
-												vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t\t"}
-												vgparent.AppendChild(vgn)
+												vgn = addText(vgparent, "\n\t\t\t\t\t\t\t")
 											}
 										}
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t\t"}
-										vgparent.AppendChild(vgn)
+										vgn = addText(vgparent, "\n\t\t\t\t\t\t")
 									}
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "\n\t\t\t\t\t")
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if len(c.parts()) > 0 {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "storage"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "div\x00id\x00storage")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "p")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Storage of this page in this browser: "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "b", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "storage-total"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "Storage of this page in this browser: ")
+						vgn = addElement(vgparent, "b\x00id\x00storage-total")
 						vgn.SetInnerHTML(c.total())
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "ul", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "ul")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 						for vgiterkeyt, p := range c.parts() {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
 							p := p
 							_ = p
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "li", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "li")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "meter", Attr: []vugu.VGAttribute{{Namespace: "", Key: "max", Val: "1"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "meter\x00max\x001")
 								vgn.AddAttrInterface("aria-label", "Share of the storage: "+p.Name)
 								vgn.AddAttrInterface("value", p.Share)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "b", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "b")
 								vgn.AddAttrInterface("id", "storage-"+p.ID)
 								vgn.SetInnerHTML(p.Size)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(p.Name)
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -7234,95 +5076,62 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute(nil)}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section")
 		{
 			vgparent := vgn
 			_ = vgparent
 			{
 				var vgcomp vugu.Builder = c.Histogram
 				if vgcomp != nil {
-					vgin.BuildEnv.WireComponent(vgcomp)
-					vgout.Components = append(vgout.Components, vgcomp)
-					vgn = &vugu.VGNode{Component: vgcomp}
-					vgparent.AppendChild(vgn)
+					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute(nil)}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Time
 				if vgcomp != nil {
-					vgin.BuildEnv.WireComponent(vgcomp)
-					vgout.Components = append(vgout.Components, vgcomp)
-					vgn = &vugu.VGNode{Component: vgcomp}
-					vgparent.AppendChild(vgn)
+					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "fieldset", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "capacities"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00capacities")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "legend", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Cache sizes to show over time, up to three"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, k := range c.App.result.View.Log2Lines() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
 					k := k
 					_ = k
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "checkbox"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "input\x00type\x00checkbox")
 						vgn.AddAttrInterface("id", "capacity-"+strconv.Itoa(k))
 						vgn.AddAttrInterface("value", k)
-						{
-							b, err := vjson.Marshal(c.shown(k))
-							if err != nil {
-								panic(err)
-							}
-							vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "checked", JSONVal: vjson.RawMessage(b)})
-						}
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.toggle(k) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						addProperty(vgn, "checked", c.shown(k))
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.toggle(k) })
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(state.Bytes(c.App.result.View.CapacityBytes(k)))
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
@@ -7330,19 +5139,14 @@ func (c *Locality) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						var vgcomp vugu.Builder = c.Working
 						if vgcomp != nil {
-							vgin.BuildEnv.WireComponent(vgcomp)
-							vgout.Components = append(vgout.Components, vgcomp)
-							vgn = &vugu.VGNode{Component: vgcomp}
-							vgparent.AppendChild(vgn)
+							vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 						}
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -7412,197 +5216,117 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "changes-title"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "h2\x00id\x00changes-title")
 		vgn.SetInnerHTML(c.title())
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "changes-words"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00changes-words")
 		vgn.SetInnerHTML(vugu.HTML("Changes are tried on what was traced: the misses of the nest alone, in caches that are empty at first, exactly. Whether the program would still mean the same is not checked: each says what would make it illegal."))
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.refused() != "" {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "changes-refused"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00changes-refused")
 				vgn.SetInnerHTML(c.refused())
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.refused() == "" {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "change-form"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "div\x00class\x00change-form")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "propose"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00propose")
 					vgn.SetInnerHTML(c.proposeWord())
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.ProposeChanges() },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ProposeChanges() })
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(vugu.HTML("or try:"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "change-kind"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.choose(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00change-kind")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.choose(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, k := range state.ChangeKinds() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								k := k
 								_ = k
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "option")
 								vgn.AddAttrInterface("value", k.Kind)
-								{
-									b, err := vjson.Marshal(k.Kind == c.kind())
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								addProperty(vgn, "selected", k.Kind == c.kind())
 								vgn.SetInnerHTML(k.Words)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "visually-hidden"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("of what"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "text"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "change-text"}, vugu.VGAttribute{Namespace: "", Key: "size", Val: "16"}, vugu.VGAttribute{Namespace: "", Key: "spellcheck", Val: "false"}, vugu.VGAttribute{Namespace: "", Key: "autocomplete", Val: "off"}, vugu.VGAttribute{Namespace: "", Key: "aria-describedby", Val: "change-hint"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "input\x00type\x00text\x00id\x00change-text\x00size\x0016\x00spellcheck\x00false\x00autocomplete\x00off\x00aria-describedby\x00change-hint")
 						vgn.AddAttrInterface("placeholder", c.hint())
-						{
-							b, err := vjson.Marshal(c.text())
-							if err != nil {
-								panic(err)
-							}
-							vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-						}
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "input",
-							Func:      func(event vugu.DOMEvent) { c.typed(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "keydown",
-							Func:      func(event vugu.DOMEvent) { c.key(event.PropString("key")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						addProperty(vgn, "value", c.text())
+						addListener(vgn, "input", func(event vugu.DOMEvent) { c.typed(event.PropString("target", "value")) })
+						addListener(vgn, "keydown", func(event vugu.DOMEvent) { c.key(event.PropString("key")) })
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "change-try"}}}
-					vgparent.AppendChild(vgn)
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.TryChange() },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00change-try")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.TryChange() })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "try"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "try")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					if c.any() {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "changes-forget"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "click",
-							Func:      func(event vugu.DOMEvent) { c.App.ForgetChanges() },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00changes-forget")
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ForgetChanges() })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "forget all"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "forget all")
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "change-hint"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00change-hint")
 		vgn.SetInnerHTML(c.about())
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.problem() != "" {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "change-problem"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00change-problem")
 			vgn.SetInnerHTML(c.problem())
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.busy() {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "changes-counting"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00changes-counting")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Trying …"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "Trying …")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
@@ -7610,18 +5334,13 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					var vgcomp vugu.Builder = c.Tried
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
@@ -7629,18 +5348,13 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					var vgcomp vugu.Builder = c.Proposed
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
@@ -7649,13 +5363,11 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				_ = vgiterkey
 				d := d
 				_ = d
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(d)
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -7708,115 +5420,75 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "code-head"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00code-head")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "loops-summary"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00loops-summary")
 			vgn.SetInnerHTML(c.loops().Summary())
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "span\x00class\x00actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "loops-copy"}}}
-				vgparent.AppendChild(vgn)
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.App.CopyCSV("loops") },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00loops-copy")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("loops") })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "copy"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "copy")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "loops-csv"}}}
-				vgparent.AppendChild(vgn)
-				vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-					EventType: "click",
-					Func:      func(event vugu.DOMEvent) { c.App.SaveCSV("loops") },
-					// TODO: implement capture, etc. mostly need to decide syntax
-				})
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00loops-csv")
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("loops") })
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "CSV"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "CSV")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "sg-table", Attr: []vugu.VGAttribute(nil)}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "sg-table")
 		vgn.AddAttrInterface("id", "table-loops")
 		vgn.AddAttrInterface("table", "loops")
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "loops-method"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-method")
 		vgn.SetInnerHTML(c.loops().Method())
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "columns halves"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "loop-halves"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00columns halves\x00id\x00loop-halves")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 				if c.picked() >= 0 {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "loop"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "loop-title"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "section\x00id\x00loop\x00aria-labelledby\x00loop-title")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "loop-title"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
+						vgn = addElement(vgparent, "h2\x00id\x00loop-title")
 						vgn.SetInnerHTML("Loop " + c.loops().Title(c.picked()))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "loop-sentence"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
+						vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00loop-sentence")
 						vgn.SetInnerHTML(c.loops().Sentence(c.picked()))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 						if c.advice() != "" {
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "loop-advice"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00loop-advice")
 							vgn.SetInnerHTML(c.advice())
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
+						vgn = addElement(vgparent, "div\x00class\x00slot")
 						{
 							vgparent := vgn
 							_ = vgparent
@@ -7824,123 +5496,78 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								{
 									var vgcomp vugu.Builder = c.Arrays
 									if vgcomp != nil {
-										vgin.BuildEnv.WireComponent(vgcomp)
-										vgout.Components = append(vgout.Components, vgcomp)
-										vgn = &vugu.VGNode{Component: vgcomp}
-										vgparent.AppendChild(vgn)
+										vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 									}
 								}
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "arrays-words"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
+						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words")
 						vgn.SetInnerHTML(vugu.HTML("Addresses and bytes are those of the loop\x26#39;s first run. Strides are from the outermost loop of the nest to the innermost around the references; “irregular” has none. Classes are those of ScalaMemAnalysis, from exact counts: first miss: each line misses once; cap miss: lines miss again because the cache is too small; conf miss: lines miss again because their set has too few ways."))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "aria-labelledby", Val: "loop-caches"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
+			vgn = addElement(vgparent, "section\x00aria-labelledby\x00loop-caches")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "figure-head"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00figure-head")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "loop-caches"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "h2\x00id\x00loop-caches")
 					vgn.SetInnerHTML(vugu.HTML("Misses by loop"))
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "visually-hidden"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("Preset"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "loops-preset"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00loops-preset")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPreset(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							if c.App.Screen.Levels != nil {
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute{{Namespace: "", Key: "value", Val: ""}}}
-								vgparent.AppendChild(vgn)
-								{
-									b, err := vjson.Marshal(true)
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								vgn = addElement(vgparent, "option\x00value\x00")
+								addProperty(vgn, "selected", true)
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "own sizes"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "own sizes")
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, p := range c.App.Presets() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								p := p
 								_ = p
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "option")
 								vgn.AddAttrInterface("value", state.PresetSlug(p.Name))
-								{
-									b, err := vjson.Marshal(c.isPreset(p.Name))
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								addProperty(vgn, "selected", c.isPreset(p.Name))
 								vgn.SetInnerHTML(p.Name)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					for i, l := range c.App.Levels() {
 						var vgiterkey interface{} = i
 						_ = vgiterkey
@@ -7948,182 +5575,121 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = i
 						l := l
 						_ = l
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level-set"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "div\x00class\x00level-set")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
+							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(l.Name + " " + state.Bytes(l.SizeBytes))
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "range"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "0"}, vugu.VGAttribute{Namespace: "", Key: "step", Val: "1"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
+							vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001")
 							vgn.AddAttrInterface("aria-label", l.Name+" size")
 							vgn.AddAttrInterface("aria-valuetext", state.Bytes(l.SizeBytes))
 							vgn.AddAttrInterface("id", c.id("size", i))
 							vgn.AddAttrInterface("max", c.last(l))
-							{
-								b, err := vjson.Marshal(c.index(l))
-								if err != nil {
-									panic(err)
-								}
-								vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-							}
-							vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-								EventType: "input",
-								Func:      func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) },
-								// TODO: implement capture, etc. mostly need to decide syntax
-							})
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "stepper"}, vugu.VGAttribute{Namespace: "", Key: "role", Val: "group"}}}
-							vgparent.AppendChild(vgn)
+							addProperty(vgn, "value", c.index(l))
+							addListener(vgn, "input", func(event vugu.DOMEvent) { c.size(i, event.PropString("target", "value")) })
+							vgn = addText(vgparent, "\n\t\t\t\t")
+							vgn = addElement(vgparent, "span\x00class\x00stepper\x00role\x00group")
 							vgn.AddAttrInterface("aria-label", l.Name+" associativity")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "fewer ways"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00fewer ways")
 								vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, -1)))
 								vgn.AddAttrInterface("id", c.id("ways-less", i))
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "click",
-									Func:      func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "−"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "−")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "output", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "output")
 								vgn.AddAttrInterface("id", c.id("ways", i))
 								vgn.SetInnerHTML(state.WaysText(l.Ways))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "more ways"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t\t")
+								vgn = addElement(vgparent, "button\x00type\x00button\x00aria-label\x00more ways")
 								vgn.AddAttrInterface("aria-disabled", c.spent(c.canWays(l, 1)))
 								vgn.AddAttrInterface("id", c.id("ways-more", i))
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "click",
-									Func:      func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "+"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "+")
 								}
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "\n\t\t\t\t")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					if c.counted() == nil {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "loops-counting"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00loops-counting")
 						vgn.SetInnerHTML(c.waiting())
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					if c.counted() != nil {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "loops-counted"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "div\x00id\x00loops-counted")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 							if c.App.loopTable("loop-misses") != nil {
 								{
 									var vgcomp vugu.Builder = c.Misses
 									if vgcomp != nil {
-										vgin.BuildEnv.WireComponent(vgcomp)
-										vgout.Components = append(vgout.Components, vgcomp)
-										vgn = &vugu.VGNode{Component: vgcomp}
-										vgparent.AppendChild(vgn)
+										vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 									}
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 							if c.App.loopTable("evictions") != nil {
 								{
 									var vgcomp vugu.Builder = c.Evictions
 									if vgcomp != nil {
-										vgin.BuildEnv.WireComponent(vgcomp)
-										vgout.Components = append(vgout.Components, vgcomp)
-										vgn = &vugu.VGNode{Component: vgcomp}
-										vgparent.AppendChild(vgn)
+										vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 									}
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 							if c.App.loopTable("evictions") == nil {
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "p\x00class\x00second")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "No line is evicted in the first level."}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "No line is evicted in the first level.")
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 							for vgiterkeyt, h := range c.how() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								h := h
 								_ = h
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "p\x00class\x00second")
 								vgn.SetInnerHTML(h)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
@@ -8131,16 +5697,12 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					var vgcomp vugu.Builder = c.Changes
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -8171,112 +5733,80 @@ func (c *Overview) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "evidence"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "Findings"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00evidence\x00aria-label\x00Findings")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dl", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "findings"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "findings"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "dl\x00class\x00findings\x00id\x00findings")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, f := range c.App.Findings() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
 					f := f
 					_ = f
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "finding"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "div\x00class\x00finding")
 					vgn.AddAttrInterface("id", "finding-"+f.ID)
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "dt")
 						vgn.SetInnerHTML(f.Title)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "dd")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(f.Text)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, " ")
 							if f.Tab != state.TabOverview {
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "a", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "a")
 								vgn.AddAttrInterface("aria-label", f.Title+": see "+f.Tab.Name())
 								vgn.AddAttrInterface("href", c.href(f.Tab))
 								vgn.SetInnerHTML(f.Tab.Name())
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Kinds
 				if vgcomp != nil {
-					vgin.BuildEnv.WireComponent(vgcomp)
-					vgout.Components = append(vgout.Components, vgcomp)
-					vgn = &vugu.VGNode{Component: vgcomp}
-					vgparent.AppendChild(vgn)
+					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "answers"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Curve
 				if vgcomp != nil {
-					vgin.BuildEnv.WireComponent(vgcomp)
-					vgout.Components = append(vgout.Components, vgcomp)
-					vgn = &vugu.VGNode{Component: vgcomp}
-					vgparent.AppendChild(vgn)
+					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h3", Attr: []vugu.VGAttribute(nil)}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "h3")
 			vgn.SetInnerHTML(vugu.HTML("How it was computed"))
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "p\x00class\x00second")
 			vgn.SetInnerHTML(vugu.HTML("Every stack distance of every access is counted exactly, in one pass: the number of other lines used between two uses of the same line. A fully associative cache with LRU replacement hits exactly the accesses whose distance is below its number of lines. What assumes more than that says so where it stands."))
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -8455,407 +5985,281 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "result-head"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00result-head")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "a", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "back"}, vugu.VGAttribute{Namespace: "", Key: "href", Val: "#"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "Back to the analyses"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "a\x00id\x00back\x00href\x00#\x00aria-label\x00Back to the analyses")
 			vgn.AddAttrInterface("title", "Esc")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "←"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "←")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h1", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "result-title"}, vugu.VGAttribute{Namespace: "", Key: "tabindex", Val: "-1"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "h1\x00id\x00result-title\x00tabindex\x00-1")
 			vgn.SetInnerHTML(c.name())
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.App.comparing() {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dl", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "sides"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "sides"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "dl\x00class\x00sides\x00id\x00sides")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "div")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "dt")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "square side-a"}, vugu.VGAttribute{Namespace: "", Key: "aria-hidden", Val: "true"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "span\x00class\x00square side-a\x00aria-hidden\x00true")
 								vgn.SetInnerHTML(vugu.HTML(""))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(state.SideName(0))
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "dd")
 							vgn.SetInnerHTML(c.App.sideName(0))
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "div")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dt", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "dt")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "square side-b"}, vugu.VGAttribute{Namespace: "", Key: "aria-hidden", Val: "true"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "span\x00class\x00square side-b\x00aria-hidden\x00true")
 								vgn.SetInnerHTML(vugu.HTML(""))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(state.SideName(1))
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dd", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "dd")
 							vgn.SetInnerHTML(c.App.sideName(1))
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.has() && !c.App.comparing() {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "facts"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00class\x00facts")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 						for vgiterkeyt, f := range c.summary().Facts {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
 							f := f
 							_ = f
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "fact"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "span\x00class\x00fact")
 							vgn.AddAttrInterface("id", "fact-"+f.ID)
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "b", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "b")
 								vgn.SetInnerHTML(f.Value)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "span\x00class\x00second")
 								vgn.SetInnerHTML(f.Name)
 							}
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 						for vgiterkeyt, chip := range c.summary().Chips {
 							var vgiterkey interface{} = vgiterkeyt
 							_ = vgiterkey
 							chip := chip
 							_ = chip
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "span")
 							vgn.AddAttrInterface("class", "chip "+chip)
 							vgn.SetInnerHTML(chip)
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
 						if c.summary().Digest != "" {
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "code", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "digest"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "code\x00id\x00digest")
 							vgn.AddAttrInterface("data-digest", c.summary().Whole)
 							vgn.AddAttrInterface("title", "SHA-256 of the profile: "+c.summary().Whole)
 							vgn.SetInnerHTML(c.summary().Digest)
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot actions"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot actions")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.has() && len(c.App.result.Profile.Locality) > 1 {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span\x00class\x00second")
 						vgn.SetInnerHTML(vugu.HTML("line size"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "line-size"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.pickLine(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00line-size")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.pickLine(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, l := range c.App.result.Profile.Locality {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								l := l
 								_ = l
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "option")
 								vgn.AddAttrInterface("value", l.LineBytes)
-								{
-									b, err := vjson.Marshal(uint64(l.LineBytes) == c.App.result.View.LineBytes)
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								addProperty(vgn, "selected", uint64(l.LineBytes) == c.App.result.View.LineBytes)
 								vgn.SetInnerHTML(int(l.LineBytes))
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.has() && !c.App.result.Live && !c.App.comparing() {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "visually-hidden"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("Compare with"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "compare-with"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.App.CompareWith(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00compare-with")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.CompareWith(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute{{Namespace: "", Key: "value", Val: ""}}}
-							vgparent.AppendChild(vgn)
-							{
-								b, err := vjson.Marshal(true)
-								if err != nil {
-									panic(err)
-								}
-								vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-							}
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "option\x00value\x00")
+							addProperty(vgn, "selected", true)
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "compare with …"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "compare with …")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, e := range c.App.Candidates() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								e := e
 								_ = e
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "option")
 								vgn.AddAttrInterface("value", e.Key)
 								vgn.SetInnerHTML(e.Name)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "option")
 							vgn.AddAttrInterface("value", otherFile)
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "a file of yours …"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "a file of yours …")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.App.comparing() {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "a", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "compare-swap"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "a\x00id\x00compare-swap")
 					vgn.AddAttrInterface("href", c.swapped())
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "swap A and B"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "swap A and B")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.App.comparing() {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "a", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "compare-end"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "a\x00id\x00compare-end")
 					vgn.AddAttrInterface("href", c.alone())
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "A alone"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "A alone")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.has() && !c.App.result.Live && !c.App.comparing() {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "visually-hidden"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("Export as"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "export-as"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.App.ExportAs(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00export-as")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ExportAs(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute{{Namespace: "", Key: "value", Val: ""}}}
-							vgparent.AppendChild(vgn)
-							{
-								b, err := vjson.Marshal(true)
-								if err != nil {
-									panic(err)
-								}
-								vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-							}
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "option\x00value\x00")
+							addProperty(vgn, "selected", true)
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "export as …"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "export as …")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, f := range c.App.Forms() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								f := f
 								_ = f
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "option")
 								vgn.AddAttrInterface("value", f.Name)
 								vgn.SetInnerHTML(f.Title + " (" + f.Ending + ")")
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				if c.has() && !c.App.result.Live && !c.App.comparing() {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "export-profile"}}}
-					vgparent.AppendChild(vgn)
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.SaveProfile() },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00export-profile")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveProfile() })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "export .sgp"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "export .sgp")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "nav", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "tabs"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "Views"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "nav\x00class\x00tabs\x00aria-label\x00Views")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			for vgiterkeyt, t := range state.Tabs() {
 				var vgiterkey interface{} = vgiterkeyt
 				_ = vgiterkey
 				t := t
 				_ = t
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "a", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "a")
 				vgn.AddAttrInterface("aria-current", c.current(t))
 				vgn.AddAttrInterface("class", c.class(t))
 				vgn.AddAttrInterface("data-key", t.Key())
@@ -8865,85 +6269,64 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "key"}, vugu.VGAttribute{Namespace: "", Key: "aria-hidden", Val: "true"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "span\x00class\x00key\x00aria-hidden\x00true")
 					vgn.SetInnerHTML(t.Key())
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, " ")
+					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(t.Name())
 					if c.missing(t) != "" {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "visually-hidden"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " (not available)"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, " (not available)")
 						}
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.has() && !c.App.comparing() && c.App.result.demo != nil && c.missing(c.App.Screen.Tab) == "" {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "lesson"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "lesson"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "lesson-title"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "section\x00class\x00lesson\x00id\x00lesson\x00aria-labelledby\x00lesson-title")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "lesson-title"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "h2\x00id\x00lesson-title")
 					vgn.SetInnerHTML(c.App.result.demo.Question)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, s := range c.App.result.demo.Lesson {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
 						s := s
 						_ = s
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "span")
 							vgn.SetInnerHTML(s.Text)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, " ")
 							if s.Tab != c.App.Screen.Tab {
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "a", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "a")
 								vgn.AddAttrInterface("href", c.href(s.Tab))
 								vgn.SetInnerHTML("See " + s.Tab.Name())
 							}
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
@@ -8951,280 +6334,194 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					var vgcomp vugu.Builder = c.ThreadsOn
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "view"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot\x00id\x00view")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.missing(c.App.Screen.Tab) != "" {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "empty"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "missing"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00missing")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "h2")
 					vgn.SetInnerHTML(c.App.Screen.Tab.Name())
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "p")
 					vgn.SetInnerHTML(c.missing(c.App.Screen.Tab))
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					if c.canCommunicate() {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00actions")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "communication-again"}}}
-							vgparent.AppendChild(vgn)
-							vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-								EventType: "click",
-								Func:      func(event vugu.DOMEvent) { c.App.RepeatForCommunication() },
-								// TODO: implement capture, etc. mostly need to decide syntax
-							})
+							vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00communication-again")
+							addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.RepeatForCommunication() })
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Analyse again, and count it"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "Analyse again, and count it")
 							}
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					if c.canFold() {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00actions")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "loops-again"}}}
-							vgparent.AppendChild(vgn)
-							vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-								EventType: "click",
-								Func:      func(event vugu.DOMEvent) { c.App.RepeatForLoops() },
-								// TODO: implement capture, etc. mostly need to decide syntax
-							})
+							vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00loops-again")
+							addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.RepeatForLoops() })
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Analyse again, and fold its loops"}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, "Analyse again, and fold its loops")
 							}
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.missing(c.App.Screen.Tab) == "" && c.waits() {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "empty"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "pending"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00pending")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "p")
 					vgn.SetInnerHTML(c.pending())
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.App.comparison() != nil {
 				{
 					var vgcomp vugu.Builder = c.Compare
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabOverview {
 				{
 					var vgcomp vugu.Builder = c.Overview
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabLocality {
 				{
 					var vgcomp vugu.Builder = c.Locality
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabCaches {
 				{
 					var vgcomp vugu.Builder = c.Caches
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabThreads && c.App.threads() != nil {
 				{
 					var vgcomp vugu.Builder = c.Threads
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabThreads && c.App.threads() == nil && c.App.predictable() {
 				{
 					var vgcomp vugu.Builder = c.Cores
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabCommunication && c.App.communication() != nil {
 				{
 					var vgcomp vugu.Builder = c.Communication
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.coded() {
 				{
 					var vgcomp vugu.Builder = c.Code
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabLoops && c.App.loops() != nil {
 				{
 					var vgcomp vugu.Builder = c.Loops
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabLoops && c.App.loops() == nil {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "empty"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "loops-problem"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "div\x00class\x00empty\x00id\x00loops-problem")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p")
 					vgn.SetInnerHTML(c.App.nests.problem)
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.single() && c.App.Screen.Tab == state.TabAssociativity && c.App.result.View.Locality.Sets != nil {
 				{
 					var vgcomp vugu.Builder = c.Associativity
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.modelled() {
 				{
 					var vgcomp vugu.Builder = c.Blocks
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.counted() {
 				{
 					var vgcomp vugu.Builder = c.Counters
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -9279,199 +6576,141 @@ func (c *Root) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.App.Problem != "" {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note problem"}, vugu.VGAttribute{Namespace: "", Key: "role", Val: "alert"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "problem"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "div\x00class\x00note problem\x00role\x00alert\x00id\x00problem")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 					for vgiterkeyt, p := range state.Problems(c.App.Problem) {
 						var vgiterkey interface{} = vgiterkeyt
 						_ = vgiterkey
 						p := p
 						_ = p
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "div")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
+							vgn = addElement(vgparent, "p")
 							{
 								vgparent := vgn
 								_ = vgparent
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "strong", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "strong")
 								vgn.SetInnerHTML(vugu.HTML("Problem."))
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-								vgparent.AppendChild(vgn)
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addText(vgparent, " ")
+								vgn = addElement(vgparent, "span")
 								vgn.SetInnerHTML(p.Text)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 							if p.Details != "" {
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "details", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "details")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "summary", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "summary")
 									vgn.SetInnerHTML(vugu.HTML("What each format says of it"))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "p")
 									{
 										vgparent := vgn
 										_ = vgparent
-										vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-										vgparent.AppendChild(vgn)
+										vgn = addElement(vgparent, "span")
 										vgn.SetInnerHTML(p.Details)
 									}
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "problem-dismiss"}}}
-					vgparent.AppendChild(vgn)
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.Dismiss() },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					vgn = addText(vgparent, "\n\t\t\t")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00problem-dismiss")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Dismiss() })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "dismiss"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "dismiss")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t")
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.App.Waiting() != "" {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "waiting"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00waiting")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(c.App.Waiting())
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.App.Note != "" {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "note"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00note")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "span")
 					vgn.SetInnerHTML(c.App.Note)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "note-dismiss"}}}
-					vgparent.AppendChild(vgn)
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.Dismiss() },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					vgn = addText(vgparent, " ")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00note-dismiss")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Dismiss() })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "dismiss"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "dismiss")
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.App.run != nil {
 				{
 					var vgcomp vugu.Builder = c.Bar
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.App.Screen.Open == "" {
 				{
 					var vgcomp vugu.Builder = c.Kept
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.App.Screen.Open != "" {
 				{
 					var vgcomp vugu.Builder = c.Result
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -9501,84 +6740,57 @@ func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.App.threadsLine() != "" {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "p\x00class\x00second")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "threads-on"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "span\x00id\x00threads-on")
 				vgn.SetInnerHTML(c.App.threadsLine())
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 				if c.App.placements() != nil {
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "visually-hidden"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "span\x00class\x00visually-hidden")
 						vgn.SetInnerHTML(vugu.HTML("Cores that threads run on"))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "select", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "threads-on-choice"}}}
-						vgparent.AppendChild(vgn)
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.App.PlaceThreads(event.PropString("target", "value")) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						vgn = addText(vgparent, "\n\t\t\t")
+						vgn = addElement(vgparent, "select\x00id\x00threads-on-choice")
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.PlaceThreads(event.PropString("target", "value")) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 							for vgiterkeyt, p := range c.App.placements() {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								p := p
 								_ = p
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "option", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "option")
 								vgn.AddAttrInterface("value", p.Name)
-								{
-									b, err := vjson.Marshal(c.App.Screen.ThreadsOn(p.Name).Threads == c.App.Screen.Threads)
-									if err != nil {
-										panic(err)
-									}
-									vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "selected", JSONVal: vjson.RawMessage(b)})
-								}
+								addProperty(vgn, "selected", c.App.Screen.ThreadsOn(p.Name).Threads == c.App.Screen.Threads)
 								vgn.SetInnerHTML(p.Title)
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t")
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
 		if c.Hint && c.App.placements() != nil {
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addElement(vgparent, "p\x00class\x00second")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "To put other threads on one core, fill in “Threads that share a private cache” in the settings, and analyse the trace again."}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "To put other threads on one core, fill in “Threads that share a private cache” in the settings, and analyse the trace again.")
 			}
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }
@@ -9674,336 +6886,213 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 	{
 		vgparent := vgn
 		_ = vgparent
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "evidence"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00evidence")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, d := range c.threads().Doubts() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
 					d := d
 					_ = d
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note warning"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "p\x00class\x00note warning")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "strong", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "strong")
 						vgn.SetInnerHTML(vugu.HTML("Note."))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(d)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "fieldset", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "choices"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "stacks"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "fieldset\x00class\x00choices\x00id\x00stacks")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "legend", Attr: []vugu.VGAttribute(nil)}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "legend")
 				vgn.SetInnerHTML(vugu.HTML("Caches"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for vgiterkeyt, s := range state.Stacks() {
 					var vgiterkey interface{} = vgiterkeyt
 					_ = vgiterkey
 					s := s
 					_ = s
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "label", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "radio"}, vugu.VGAttribute{Namespace: "", Key: "name", Val: "stack"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "input\x00type\x00radio\x00name\x00stack")
 						vgn.AddAttrInterface("id", "stack-"+string(s))
-						{
-							b, err := vjson.Marshal(c.App.stack() == s)
-							if err != nil {
-								panic(err)
-							}
-							vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "checked", JSONVal: vjson.RawMessage(b)})
-						}
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "change",
-							Func:      func(event vugu.DOMEvent) { c.App.ShowStack(s) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						addProperty(vgn, "checked", c.App.stack() == s)
+						addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.ShowStack(s) })
+						vgn = addText(vgparent, " ")
+						vgn = addElement(vgparent, "span")
 						vgn.SetInnerHTML(s.Name())
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			{
 				var vgcomp vugu.Builder = c.Cores
 				if vgcomp != nil {
-					vgin.BuildEnv.WireComponent(vgcomp)
-					vgout.Components = append(vgout.Components, vgcomp)
-					vgn = &vugu.VGNode{Component: vgcomp}
-					vgparent.AppendChild(vgn)
+					vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 				}
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "each-title"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "h2\x00id\x00each-title")
 			vgn.SetInnerHTML(vugu.HTML("Each thread by itself"))
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "p\x00class\x00second")
 			vgn.SetInnerHTML(vugu.HTML("Three curves each: a cache of its own as if nobody else stored, the same cache with other threads\x26#39; stores taking lines away, and one cache for all threads."))
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "legend second"}, vugu.VGAttribute{Namespace: "", Key: "aria-hidden", Val: "true"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "p\x00class\x00legend second\x00aria-hidden\x00true")
 			vgn.SetInnerHTML(vugu.HTML("\x3Cspan\x3E\x3Cspan class=\"square level1\"\x3E\x3C/span\x3E private\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level2\"\x3E\x3C/span\x3E coherent\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level3\"\x3E\x3C/span\x3E shared, dashed\x3C/span\x3E"))
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "smalls"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "each"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "each-title"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "div\x00class\x00smalls\x00id\x00each\x00aria-labelledby\x00each-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				for i := range c.drawn() {
 					var vgiterkey interface{} = i
 					_ = vgiterkey
 					i := i
 					_ = i
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "figure", Attr: []vugu.VGAttribute(nil)}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "figure")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "figcaption", Attr: []vugu.VGAttribute(nil)}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "figcaption")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "b", Attr: []vugu.VGAttribute(nil)}
-							vgparent.AppendChild(vgn)
+							vgn = addElement(vgparent, "b")
 							vgn.SetInnerHTML(c.threads().CoreName(i))
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, " ")
+							vgn = addElement(vgparent, "span\x00class\x00second")
 							vgn.SetInnerHTML(c.about(i))
 						}
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-						vgparent.AppendChild(vgn)
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "sg-chart", Attr: []vugu.VGAttribute{{Namespace: "", Key: "small", Val: "1"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t\t")
+						vgn = addElement(vgparent, "sg-chart\x00small\x001")
 						vgn.AddAttrInterface("chart", state.CoreChartID(i))
 						vgn.AddAttrInterface("id", "chart-"+state.CoreChartID(i))
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "\n\t\t\t")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
 			if c.drawn() < len(c.threads().Cores) {
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML("Drawn are " + strconv.Itoa(c.drawn()) + " of " + strconv.Itoa(len(c.threads().Cores)) + "; the tables have all.")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-		vgparent.AppendChild(vgn)
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "answers"}}}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n\t")
+		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
 			vgparent := vgn
 			_ = vgparent
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "own-title"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00own-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "own-title"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "h2\x00id\x00own-title")
 				vgn.SetInnerHTML(vugu.HTML("A cache for each thread"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level-set"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "range"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "0"}, vugu.VGAttribute{Namespace: "", Key: "step", Val: "1"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "own-size"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "size of each thread's cache"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001\x00id\x00own-size\x00aria-label\x00size of each thread's cache")
 					vgn.AddAttrInterface("aria-valuetext", state.Bytes(c.App.ownBytes()))
 					vgn.AddAttrInterface("max", c.last(c.App.ownBytes()))
-					{
-						b, err := vjson.Marshal(c.index(c.App.ownBytes()))
-						if err != nil {
-							panic(err)
-						}
-						vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-					}
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "input",
-						Func:      func(event vugu.DOMEvent) { c.own(event.PropString("target", "value")) },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "output", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "own-bytes"}}}
-					vgparent.AppendChild(vgn)
+					addProperty(vgn, "value", c.index(c.App.ownBytes()))
+					addListener(vgn, "input", func(event vugu.DOMEvent) { c.own(event.PropString("target", "value")) })
+					vgn = addText(vgparent, " ")
+					vgn = addElement(vgparent, "output\x00id\x00own-bytes")
 					vgn.SetInnerHTML(state.Bytes(c.App.ownBytes()))
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "own-sentence"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00own-sentence")
 				vgn.SetInnerHTML(c.threads().OwnSentence(c.App.ownBytes()))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				{
 					var vgcomp vugu.Builder = c.Own
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00actions")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "own-copy"}}}
-					vgparent.AppendChild(vgn)
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.CopyCSV("own") },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00own-copy")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("own") })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "copy"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "copy")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "own-csv"}}}
-					vgparent.AppendChild(vgn)
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.SaveCSV("own") },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					vgn = addText(vgparent, " ")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00own-csv")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("own") })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "CSV"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "CSV")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("Coherence misses are those that would hit, had no other thread stored to the line since. Sizes are of fully associative caches with LRU replacement, counted exactly."))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "shared-title"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00shared-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "shared-title"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "h2\x00id\x00shared-title")
 				vgn.SetInnerHTML(vugu.HTML("Caches that threads share"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level-set"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "range"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "0"}, vugu.VGAttribute{Namespace: "", Key: "step", Val: "1"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "shared-size"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "size of the shared caches"}}}
-					vgparent.AppendChild(vgn)
+					vgn = addElement(vgparent, "input\x00type\x00range\x00min\x000\x00step\x001\x00id\x00shared-size\x00aria-label\x00size of the shared caches")
 					vgn.AddAttrInterface("aria-valuetext", state.Bytes(c.App.sharedBytes()))
 					vgn.AddAttrInterface("max", c.last(c.App.sharedBytes()))
-					{
-						b, err := vjson.Marshal(c.index(c.App.sharedBytes()))
-						if err != nil {
-							panic(err)
-						}
-						vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-					}
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "input",
-						Func:      func(event vugu.DOMEvent) { c.shared(event.PropString("target", "value")) },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "output", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "shared-bytes"}}}
-					vgparent.AppendChild(vgn)
+					addProperty(vgn, "value", c.index(c.App.sharedBytes()))
+					addListener(vgn, "input", func(event vugu.DOMEvent) { c.shared(event.PropString("target", "value")) })
+					vgn = addText(vgparent, " ")
+					vgn = addElement(vgparent, "output\x00id\x00shared-bytes")
 					vgn.SetInnerHTML(state.Bytes(c.App.sharedBytes()))
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "groups"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "groups"}, vugu.VGAttribute{Namespace: "", Key: "role", Val: "group"}, vugu.VGAttribute{Namespace: "", Key: "aria-label", Val: "Which threads share a cache"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00groups\x00id\x00groups\x00role\x00group\x00aria-label\x00Which threads share a cache")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t\t")
 					for g, members := range c.groups() {
 						var vgiterkey interface{} = g
 						_ = vgiterkey
@@ -10011,257 +7100,158 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = g
 						members := members
 						_ = members
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "group"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "div\x00class\x00group")
 						vgn.AddAttrInterface("id", "group-"+strconv.Itoa(g+1))
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "dragover",
-							Func:      func(event vugu.DOMEvent) { event.PreventDefault() },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
-						vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-							EventType: "drop",
-							Func:      func(event vugu.DOMEvent) { c.drop(g, event) },
-							// TODO: implement capture, etc. mostly need to decide syntax
-						})
+						addListener(vgn, "dragover", func(event vugu.DOMEvent) { event.PreventDefault() })
+						addListener(vgn, "drop", func(event vugu.DOMEvent) { c.drop(g, event) })
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
+							vgn = addElement(vgparent, "span\x00class\x00second")
 							vgn.SetInnerHTML(c.boxName(members, g))
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							for vgiterkeyt, core := range members {
 								var vgiterkey interface{} = vgiterkeyt
 								_ = vgiterkey
 								core := core
 								_ = core
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "chip core"}, vugu.VGAttribute{Namespace: "", Key: "draggable", Val: "true"}}}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "span\x00class\x00chip core\x00draggable\x00true")
 								vgn.AddAttrInterface("id", "core-chip-"+strconv.Itoa(core))
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "dragstart",
-									Func:      func(event vugu.DOMEvent) { c.drag(core) },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
+								addListener(vgn, "dragstart", func(event vugu.DOMEvent) { c.drag(core) })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "span")
 									vgn.SetInnerHTML(c.threads().CoreName(core))
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "input", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "number"}, vugu.VGAttribute{Namespace: "", Key: "min", Val: "1"}}}
-									vgparent.AppendChild(vgn)
+									vgn = addElement(vgparent, "input\x00type\x00number\x00min\x001")
 									vgn.AddAttrInterface("aria-label", "cache of "+c.threads().CoreName(core))
 									vgn.AddAttrInterface("id", "core-group-"+strconv.Itoa(core))
 									vgn.AddAttrInterface("max", c.boxes)
-									{
-										b, err := vjson.Marshal(g + 1)
-										if err != nil {
-											panic(err)
-										}
-										vgn.Prop = append(vgn.Prop, vugu.VGProperty{Key: "value", JSONVal: vjson.RawMessage(b)})
-									}
-									vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-										EventType: "change",
-										Func:      func(event vugu.DOMEvent) { c.move(core, event.PropString("target", "value")) },
-										// TODO: implement capture, etc. mostly need to decide syntax
-									})
+									addProperty(vgn, "value", g+1)
+									addListener(vgn, "change", func(event vugu.DOMEvent) { c.move(core, event.PropString("target", "value")) })
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "summary"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "shared-sentence"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00summary\x00id\x00shared-sentence")
 				vgn.SetInnerHTML(c.threads().SharedSentence(c.App.groups(), c.App.sharedBytes()))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "div", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "slot"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t\t")
 					if !c.known() {
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "note"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "groups-unknown"}}}
-						vgparent.AppendChild(vgn)
+						vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00groups-unknown")
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							if c.App.CanRepeat() {
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "groups-again"}}}
-								vgparent.AppendChild(vgn)
-								vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-									EventType: "click",
-									Func:      func(event vugu.DOMEvent) { c.App.Repeat() },
-									// TODO: implement capture, etc. mostly need to decide syntax
-								})
+								vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00groups-again")
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Repeat() })
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "Analyse again with these groups"}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "Analyse again with these groups")
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t\t")
 							if !c.App.CanRepeat() {
-								vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "span", Attr: []vugu.VGAttribute(nil)}
-								vgparent.AppendChild(vgn)
+								vgn = addElement(vgparent, "span")
 								{
 									vgparent := vgn
 									_ = vgparent
-									vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "The trace is no longer at hand: go back, drop it again, choose these groups here, and then analyse it again with them."}
-									vgparent.AppendChild(vgn)
+									vgn = addText(vgparent, "The trace is no longer at hand: go back, drop it again, choose these groups here, and then analyse it again with them.")
 								}
 							}
-							vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t\t"}
-							vgparent.AppendChild(vgn)
+							vgn = addText(vgparent, "\n\t\t\t\t")
 						}
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-					vgparent.AppendChild(vgn)
+					vgn = addText(vgparent, "\n\t\t\t")
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				{
 					var vgcomp vugu.Builder = c.Shared
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00actions")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "shared-copy"}}}
-					vgparent.AppendChild(vgn)
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.CopyCSV("shared") },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00shared-copy")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("shared") })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "copy"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "copy")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "shared-csv"}}}
-					vgparent.AppendChild(vgn)
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.SaveCSV("shared") },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					vgn = addText(vgparent, " ")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00shared-csv")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("shared") })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "CSV"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "CSV")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00second")
 				vgn.SetInnerHTML(vugu.HTML("The effective share is the size of a cache of its own in which the thread would miss no more often; there is none where other threads bring it lines."))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-			vgparent.AppendChild(vgn)
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "section", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "level"}, vugu.VGAttribute{Namespace: "", Key: "aria-labelledby", Val: "change-title"}}}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t\t")
+			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00change-title")
 			{
 				vgparent := vgn
 				_ = vgparent
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "h2", Attr: []vugu.VGAttribute{{Namespace: "", Key: "id", Val: "change-title"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "h2\x00id\x00change-title")
 				vgn.SetInnerHTML(vugu.HTML("Why sharing changes distances"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
 				{
 					var vgcomp vugu.Builder = c.Change
 					if vgcomp != nil {
-						vgin.BuildEnv.WireComponent(vgcomp)
-						vgout.Components = append(vgout.Components, vgcomp)
-						vgn = &vugu.VGNode{Component: vgcomp}
-						vgparent.AppendChild(vgn)
+						vgn = addComponent(vgin, vgout, vgparent, vgcomp)
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "p", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "actions"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "p\x00class\x00actions")
 				{
 					vgparent := vgn
 					_ = vgparent
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "change-copy"}}}
-					vgparent.AppendChild(vgn)
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.CopyCSV("change") },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00change-copy")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("change") })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "copy"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "copy")
 					}
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: " "}
-					vgparent.AppendChild(vgn)
-					vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "button", Attr: []vugu.VGAttribute{{Namespace: "", Key: "type", Val: "button"}, vugu.VGAttribute{Namespace: "", Key: "class", Val: "plain"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "change-csv"}}}
-					vgparent.AppendChild(vgn)
-					vgn.DOMEventHandlerSpecList = append(vgn.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{
-						EventType: "click",
-						Func:      func(event vugu.DOMEvent) { c.App.SaveCSV("change") },
-						// TODO: implement capture, etc. mostly need to decide syntax
-					})
+					vgn = addText(vgparent, " ")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00change-csv")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("change") })
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "CSV"}
-						vgparent.AppendChild(vgn)
+						vgn = addText(vgparent, "CSV")
 					}
 				}
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t\t"}
-				vgparent.AppendChild(vgn)
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(3), Namespace: "", Data: "dl", Attr: []vugu.VGAttribute{{Namespace: "", Key: "class", Val: "second"}, vugu.VGAttribute{Namespace: "", Key: "id", Val: "change-words"}}}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t\t")
+				vgn = addElement(vgparent, "dl\x00class\x00second\x00id\x00change-words")
 				vgn.SetInnerHTML(vugu.HTML("\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Eother threads used other lines in between, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Eit grew less, because some of those lines were used by this thread too\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Eanother thread used the very line in between, which brings it nearer\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another one had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t"))
-				vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t\t"}
-				vgparent.AppendChild(vgn)
+				vgn = addText(vgparent, "\n\t\t")
 			}
-			vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n\t"}
-			vgparent.AppendChild(vgn)
+			vgn = addText(vgparent, "\n\t")
 		}
-		vgn = &vugu.VGNode{Type: vugu.VGNodeType(1), Data: "\n"}
-		vgparent.AppendChild(vgn)
+		vgn = addText(vgparent, "\n")
 	}
 	return vgout
 }

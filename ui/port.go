@@ -13,7 +13,7 @@
 package ui
 
 //go:generate go tool vugugen -s -skip-go-mod -skip-main .
-//go:generate gofmt -w 0_components_gen.go
+//go:generate go run ../tools/compactui 0_components_gen.go
 
 import (
 	"time"

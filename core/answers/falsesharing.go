@@ -1,8 +1,8 @@
 package answers
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/profile"
@@ -54,14 +54,11 @@ func (c *Communication) FalseFindings() (list []FalseFinding, leftOut int) {
 		f.Text, f.Fix = c.happens(&f), c.fix(&f)
 		list = append(list, f)
 	}
-	slices.SortStableFunc(list, func(x, y FalseFinding) int {
-		if x.Seen != y.Seen {
-			if x.Seen {
-				return -1
-			}
-			return 1
+	sort.SliceStable(list, func(i, j int) bool {
+		if x, y := &list[i], &list[j]; x.Seen == y.Seen {
+			return x.Moves > y.Moves
 		}
-		return cmp.Compare(y.Moves, x.Moves)
+		return list[i].Seen
 	})
 	return list, leftOut
 }

@@ -1,6 +1,9 @@
 package profile
 
-import "cmp"
+import (
+	"cmp"
+	"sort"
+)
 
 // Communication reports which values threads of a trace write and other threads use
 // (MODELS §7). Package analysis/communication makes it.
@@ -216,6 +219,11 @@ type LineSharing struct {
 // CompareLineSharing orders by moves, descending, and then by object.
 func CompareLineSharing(x, y LineSharing) int {
 	return cmp.Or(cmp.Compare(y.Moves, x.Moves), cmp.Compare(x.Object, y.Object))
+}
+
+// SortLineSharing puts them in the order of [CompareLineSharing].
+func SortLineSharing(list []LineSharing) {
+	sort.Slice(list, func(i, j int) bool { return CompareLineSharing(list[i], list[j]) < 0 })
 }
 
 // MaxLineSharing is how many are kept.

@@ -211,6 +211,6 @@ func (a *Analysis) lineSharing() []profile.LineSharing {
 		of.Owners = uint32(bits.OnesCount64(of.owners))
 		list = append(list, of.LineSharing)
 	}
-	slices.SortFunc(list, profile.CompareLineSharing)
+	profile.SortLineSharing(list)
 	return list[:min(len(list), profile.MaxLineSharing)]
 }

@@ -314,7 +314,7 @@ func (c *coreStacks) code(w *codec.Coder) {
 	if w.Reads() {
 		c.same = front(c.top) == c.space.front
 	} else {
-		slices.SortFunc(c.nearLost, func(x, y nearLost) int { return cmp.Compare(x.line, y.line) })
+		sort.Slice(c.nearLost, func(i, j int) bool { return c.nearLost[i].line < c.nearLost[j].line })
 		near = c.nearLost
 	}
 	codec.Slice(w, &near, 2, func(x *nearLost) {

@@ -135,7 +135,7 @@ func joinLineSharing(a, b []profile.LineSharing) []profile.LineSharing {
 		of.Lines, of.Moves, of.PingPongs = of.Lines+l.Lines, of.Moves+l.Moves, of.PingPongs+l.PingPongs
 		of.Owners, of.Offset, of.Apart = max(of.Owners, l.Owners), min(of.Offset, l.Offset), min(of.Apart, l.Apart)
 	}
-	slices.SortFunc(a, profile.CompareLineSharing)
+	profile.SortLineSharing(a)
 	return a[:min(len(a), profile.MaxLineSharing)]
 }
 

@@ -3,6 +3,7 @@ package outline
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/trace"
@@ -94,7 +95,7 @@ func (w *walker) arrays(k int, name func(loops.Reference) string) (list []Array)
 		l.strides = n.strides(j)
 		tame = append(tame, l)
 	}
-	slices.SortStableFunc(tame, func(a, b leaf) int { return cmp.Compare(a.of.lo, b.of.lo) })
+	sort.SliceStable(tame, func(i, j int) bool { return tame[i].of.lo < tame[j].of.lo })
 	for len(tame) > 0 {
 		var group, rest []leaf
 		end, named := uint64(0), ""
@@ -113,7 +114,7 @@ func (w *walker) arrays(k int, name func(loops.Reference) string) (list []Array)
 		list = append(list, w.array(group, named))
 		tame = rest
 	}
-	slices.SortStableFunc(list, func(a, b Array) int { return cmp.Compare(b.References, a.References) })
+	sort.SliceStable(list, func(i, j int) bool { return list[i].References > list[j].References })
 	return list
 }
 
@@ -205,7 +206,7 @@ func (w *walker) pattern(k, j int, p []uint64) pattern {
 		p, k = p[child-k:], child
 	}
 	of := w.iterations(k, j, p)
-	slices.SortFunc(whole, func(a, b dim) int { return cmp.Compare(a.wide(), b.wide()) })
+	sort.Slice(whole, func(i, j int) bool { return whole[i].wide() < whole[j].wide() })
 	for _, d := range whole {
 		of = w.repeat(of, d.trips, d.step)
 	}
@@ -332,7 +333,7 @@ func (w *walker) repeat(one pattern, trips, step uint64) pattern {
 
 // join sorts ranges and puts those together that overlap or touch.
 func join(all []span) []span {
-	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
+	sort.Slice(all, func(i, j int) bool { return all[i].lo < all[j].lo })
 	kept := all[:0]
 	for _, s := range all {
 		if n := len(kept); n > 0 && s.lo <= kept[n-1].hi {

@@ -1,0 +1,59 @@
+package ui
+
+import (
+	"strings"
+
+	"github.com/vugu/vjson"
+	"github.com/vugu/vugu"
+)
+
+// The functions below build what components consist of. Generated code calls them: see
+// tools/compactui.
+
+// addText adds a text to the children of a node.
+func addText(parent *vugu.VGNode, text string) *vugu.VGNode {
+	n := &vugu.VGNode{Type: vugu.TextNode, Data: text}
+	parent.AppendChild(n)
+	return n
+}
+
+// addElement adds an element to the children of a node: its name, then the name and the
+// value of each attribute, with a zero byte between any two.
+func addElement(parent *vugu.VGNode, words string) *vugu.VGNode {
+	name, rest, more := strings.Cut(words, "\x00")
+	n := &vugu.VGNode{Type: vugu.ElementNode, Data: name}
+	if more {
+		n.Attr = make([]vugu.VGAttribute, 0, (strings.Count(rest, "\x00")+1)/2)
+	}
+	for more {
+		var a vugu.VGAttribute
+		a.Key, rest, _ = strings.Cut(rest, "\x00")
+		a.Val, rest, more = strings.Cut(rest, "\x00")
+		n.Attr = append(n.Attr, a)
+	}
+	parent.AppendChild(n)
+	return n
+}
+
+// addListener has a node call a function at each event of a type.
+func addListener(n *vugu.VGNode, event string, call func(vugu.DOMEvent)) {
+	n.DOMEventHandlerSpecList = append(n.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{EventType: event, Func: call})
+}
+
+// addComponent adds a component to the children of a node.
+func addComponent(in *vugu.BuildIn, out *vugu.BuildOut, parent *vugu.VGNode, c vugu.Builder) *vugu.VGNode {
+	in.BuildEnv.WireComponent(c)
+	out.Components = append(out.Components, c)
+	n := &vugu.VGNode{Component: c}
+	parent.AppendChild(n)
+	return n
+}
+
+// addProperty sets a property of a node's element, such as checked or value.
+func addProperty(n *vugu.VGNode, key string, value any) {
+	b, err := vjson.Marshal(value)
+	if err != nil {
+		panic(err) // of a type that has no JSON: a mistake in a component
+	}
+	n.Prop = append(n.Prop, vugu.VGProperty{Key: key, JSONVal: vjson.RawMessage(b)})
+}
