@@ -97,7 +97,7 @@ func TestSummary(t *testing.T) {
 	if got := fmt.Sprint(keys()); got != "[locality kinds counters]" {
 		t.Errorf("with everything: %s", got)
 	}
-	if row := Locality(p).Rows[0]; number(row[1]) != 3 || number(row[3]) != 192 || row[4] != report.None() {
+	if row := Locality(p).Rows[0]; number(row[1]) != 3 || number(row[3]) != 192 || !report.Equal(row[4], report.None()) {
 		t.Errorf("three first accesses: %v", row)
 	}
 }
@@ -132,7 +132,7 @@ func TestSetsMeetTheCurve(t *testing.T) {
 	grid := SetsGrid(l)
 	for _, row := range grid.Rows {
 		hits, _ := l.Sets.Hits(number(row[0]), 8)
-		if row[grid.Index("miss_ratio_8")] != report.Share(l.Accesses()-hits, l.Accesses()) {
+		if !report.Equal(row[grid.Index("miss_ratio_8")], report.Share(l.Accesses()-hits, l.Accesses())) {
 			t.Errorf("8 ways in %v", row)
 		}
 	}

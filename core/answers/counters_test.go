@@ -96,7 +96,7 @@ func TestNarrow(t *testing.T) {
 	}
 	at, from := narrow.Index("flops"), whole.Index("flops")
 	for i := range whole.Rows {
-		if narrow.Rows[i][at] != whole.Rows[i][from] {
+		if !report.Equal(narrow.Rows[i][at], whole.Rows[i][from]) {
 			t.Errorf("row %d: %v, want %v", i, narrow.Rows[i][at], whole.Rows[i][from])
 		}
 	}

@@ -66,7 +66,7 @@ func withoutNothing(t report.Table, keys ...string) report.Table {
 	for _, key := range keys {
 		column, empty := t.Index(key), true
 		for _, row := range t.Rows {
-			empty = empty && row[column] == report.None()
+			empty = empty && report.Equal(row[column], report.None())
 		}
 		if !empty {
 			continue

@@ -49,7 +49,7 @@ func withoutRepeats(t report.Table) report.Table {
 	for i := range t.Columns {
 		repeats := i+1 < len(t.Columns)
 		for _, row := range t.Rows {
-			repeats = repeats && row[i] == row[i+1]
+			repeats = repeats && report.Equal(row[i], row[i+1])
 		}
 		if !repeats || len(t.Rows) == 0 {
 			kept = append(kept, i)

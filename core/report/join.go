@@ -290,7 +290,7 @@ func (j *Joined) worth() (cells []int) {
 	for cell := range j.Cells {
 		for i := range j.Rows {
 			r := &j.Rows[i]
-			if r.A[cell].IsNumber() || r.B[cell].IsNumber() || r.tells(cell) && r.A[cell] != r.B[cell] {
+			if r.A[cell].IsNumber() || r.B[cell].IsNumber() || r.tells(cell) && !Equal(r.A[cell], r.B[cell]) {
 				cells = append(cells, cell)
 				break
 			}
@@ -306,7 +306,7 @@ func (r *JoinedRow) tells(cell int) bool {
 		return false
 	}
 	words := r.A[cell].kind == textKind || r.B[cell].kind == textKind
-	return !words || r.In == InBoth && r.A[cell] != r.B[cell]
+	return !words || r.In == InBoth && !Equal(r.A[cell], r.B[cell])
 }
 
 func (j *Joined) allInBoth() bool {

@@ -45,6 +45,7 @@ type Table struct {
 
 // Column says what the cells below it hold.
 type Column struct {
+	_     incomparable
 	Key   string // for programs: "capacity_lines"
 	Label string // for people: "capacity"
 	Unit  string // "lines", "bytes", "%"; "" for names and plain counts

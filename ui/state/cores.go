@@ -263,7 +263,7 @@ func (c *Cores) SampledSentence(cores int) string {
 			continue
 		}
 		text := "SDCM is asked about " + cell(t, i, "accesses").Shown(words) + " of " + cell(t, i, "of").Shown(words) + " accesses, those "
-		if lines := cell(t, i, "lines"); lines != report.None() {
+		if lines := cell(t, i, "lines"); !report.Equal(lines, report.None()) {
 			text += "to " + lines.Shown(words) + " lines"
 		} else {
 			text += "of " + cell(t, i, "windows").Shown(words) + " of " + cell(t, i, "executions").Shown(words) + " executions of blocks"
@@ -337,7 +337,7 @@ func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
 	if key == "rates" {
 		keys := []string{"cores", "level", "method", "misses", "global_rate", "global_off", "local_rate", "mean_rate", "mean_off", "low", "high", "accesses", "hits", "coherence_misses", "caches"}
 		at := brief.Index("global_off")
-		symmetric := slices.ContainsFunc(brief.Rows, func(row []report.Value) bool { return row[at] != report.None() })
+		symmetric := slices.ContainsFunc(brief.Rows, func(row []report.Value) bool { return !report.Equal(row[at], report.None()) })
 		brief = picked(brief, slices.DeleteFunc(keys, func(key string) bool {
 			return brief.Index(key) < 0 || symmetric && (key == "low" || key == "high")
 		})...)

@@ -339,7 +339,7 @@ func phrase(sentence string) string {
 // withoutEmpty leaves out columns without any value.
 func withoutEmpty(t report.Table) report.Table {
 	for column := len(t.Columns) - 1; column >= 0; column-- {
-		if slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return row[column] != report.None() }) || len(t.Rows) == 0 {
+		if slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return !report.Equal(row[column], report.None()) }) || len(t.Rows) == 0 {
 			continue
 		}
 		t.Columns = slices.Delete(t.Columns, column, column+1)

@@ -480,7 +480,7 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 	})
 	for _, row := range rows(d, "misses") {
 		at := slices.IndexFunc(counted.Table("by_loop").Columns, func(c report.Column) bool { return c.Key == row["level"] })
-		if i, is := shown[fmt.Sprint(row["loop"])]; is && at >= 0 && counted.Table("by_loop").Rows[i][at] != report.None() {
+		if i, is := shown[fmt.Sprint(row["loop"])]; is && at >= 0 && !report.Equal(counted.Table("by_loop").Rows[i][at], report.None()) {
 			p.same(fmt.Sprint("misses of loop ", row["loop"]), state.MissesCell(counted, at, i), row["misses"], state.Count)
 		}
 	}

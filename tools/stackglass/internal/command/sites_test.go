@@ -15,6 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/tools/internal/symbols"
 )
 
@@ -460,7 +461,7 @@ func TestTableOfOneNumber(t *testing.T) {
 	for i, c := range one.Columns {
 		keys = append(keys, c.Key)
 		for row := range whole.Rows {
-			if got, want := one.Rows[row][i], whole.Rows[row][whole.Index(c.Key)]; got != want {
+			if got, want := one.Rows[row][i], whole.Rows[row][whole.Index(c.Key)]; !report.Equal(got, want) {
 				t.Errorf("%s of row %d is %v, want %v", c.Key, row, got, want)
 			}
 		}

@@ -326,7 +326,7 @@ func addComparison(t *report.Table, row *validate.Row, grind *validate.Cachegrin
 // withoutEmptyColumns leaves out columns that say nothing.
 func withoutEmptyColumns(t report.Table) report.Table {
 	for column := len(t.Columns) - 1; column >= 0; column-- {
-		if slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return row[column] != report.None() }) {
+		if slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return !report.Equal(row[column], report.None()) }) {
 			continue
 		}
 		t.Columns = slices.Delete(t.Columns, column, column+1)
