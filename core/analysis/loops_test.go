@@ -116,7 +116,7 @@ func TestLoopsChangeNothingElse(t *testing.T) {
 	}
 }
 
-// loopSpecs have loops beside others, or give them up some way on.
+// loopSpecs have analyses that read every row in order, beside others.
 func loopSpecs(rng *rand.Rand) analysis.Spec {
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Loops}
 	switch rng.IntN(4) {
@@ -124,6 +124,9 @@ func loopSpecs(rng *rand.Rand) analysis.Spec {
 		spec.Analyses |= analysis.Sites | analysis.Counters
 	case 1:
 		spec.Analyses |= analysis.Locality
+	}
+	if rng.IntN(3) == 0 {
+		spec.Analyses |= analysis.Footprint
 	}
 	return spec
 }

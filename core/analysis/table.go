@@ -7,6 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/communication"
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/counters"
+	"github.com/stackglass/stackglass/core/analysis/footprint"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/nests"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
@@ -36,6 +37,7 @@ const (
 	Loops                              // the trace folded into loops; alone, with those of Default
 	Blocks                             // how often blocks run, and branches are taken; the same
 	Operations                         // of Counters those that cost little, as in Default
+	Footprint                          // how many lines a time of any length accesses; alone, with those of Default
 )
 
 // registrations returns the table. Sites and sharing come before locality, which feeds them.
@@ -131,6 +133,18 @@ func registrations() []registration {
 				return nests.New(loopBytes)
 			},
 			found: func(p *profile.Profile) bool { return p.Loops != nil },
+		},
+		{
+			tag: Footprint, name: "footprint", beside: true, byLine: true,
+			inOrder:  "the footprint is measured from one end of the trace to the other",
+			inSample: func(Sampling) bool { return false },
+			make: func(m *maker) Analysis {
+				if m.part.is {
+					return nil // it reads the rows when the part is appended
+				}
+				return footprint.New(m.spec.LineBytes[0])
+			},
+			found: func(p *profile.Profile) bool { return p.Footprint != nil },
 		},
 	}
 }

@@ -63,6 +63,9 @@ func (p *Profile) Check() error {
 	if err := p.Predicted.check(&p.Totals); err != nil {
 		return err
 	}
+	if err := p.Footprint.Check(); err != nil {
+		return err
+	}
 	return p.checkSegment()
 }
 

@@ -112,6 +112,7 @@ func decodeSections(data []byte, r *codec.Decoder) (*Profile, error) {
 // know.
 func (p *Profile) decodeOptional(tag string, c *coder) {
 	again := false
+	state := slices.IndexFunc(states, func(s stateForm) bool { return s.tag == tag })
 	switch {
 	case tag == "smpi" && p.Sampled != nil:
 		p.codeIntervals(c)
@@ -125,9 +126,9 @@ func (p *Profile) decodeOptional(tag string, c *coder) {
 			p.Segment = new(Segment)
 			p.Segment.code(c)
 		}
-	case slices.Contains(stateTags, tag):
-		if again = p.Segment == nil || *p.Segment.state(tag) != nil; !again {
-			*p.Segment.state(tag) = c.raw()
+	case state >= 0:
+		if again = p.Segment == nil || *states[state].field(p.Segment) != nil; !again {
+			*states[state].field(p.Segment) = c.raw()
 		}
 	default:
 		c.raw()
@@ -150,102 +151,24 @@ func finish(r, payload *codec.Decoder, next int, digest [32]byte) {
 	}
 }
 
-// sectionOrder is the order of the sections that the digest covers. The first
-// three have to be there. A line size has several sections, in turn with the next
-// one's; what comes once for each of them, or once, is behind.
-var sectionOrder = [][]string{{"INPT"}, {"TOTL"}, {"STAT"}, {"SAMP"}, {"PRED"}, {"LOCA", "WIND", "SETS"}, {"SITE"}, {"CNTR"}, {"SHAR"}, {"SCOH"}, {"COMM"}, {"LOOP"}, {"BLCK"}}
-
-const onceSections = 3
-
-// follow gives the least place in sectionOrder of what may stand behind a section,
-// if that may stand at next or behind.
-func follow(tag string, next int) (after int, ok bool) {
-	place := slices.IndexFunc(sectionOrder, func(tags []string) bool { return slices.Contains(tags, tag) })
-	after = place + 1
-	if tag == "SHAR" || len(sectionOrder[max(place, 0)]) > 1 {
-		after = place
-	}
-	return after, place < 0 || place == next || place > next && next >= onceSections
-}
-
 // decodeSection reads a section that the digest covers. next is the least place in
-// sectionOrder that it may have; it returns that of the section behind it.
+// forms that it may have; it returns that of the section behind it. The first sections have
+// to be there. What a profile has several of takes turns.
 func (p *Profile) decodeSection(tag string, c *coder, next int) int {
-	after, ok := follow(tag, next)
-	if !ok {
+	place := slices.IndexFunc(forms, func(f form) bool { return slices.Contains(f.tags, tag) })
+	switch {
+	case place < 0:
+		c.In.Fail("section " + strconv.Quote(tag) + " is not known to this program; use a newer stackglass")
+		return next
+	case place != next && (place < next || next < onceSections):
 		c.In.Fail("section " + strconv.Quote(tag) + " out of order")
 		return next
 	}
-	switch tag {
-	case "INPT":
-		p.Input.code(c)
-	case "TOTL":
-		p.Totals.code(c)
-	case "STAT":
-		p.State.code(c)
-	case "SAMP":
-		p.Sampled = new(Sampled)
-		p.Sampled.code(c)
-	case "PRED":
-		p.Predicted = new(Predicted)
-		p.Predicted.code(c)
-	case "LOCA":
-		if n := len(p.Locality); n > 0 {
-			c.above = p.Locality[n-1].LineBytes
-		}
-		p.Locality = append(p.Locality, Locality{}) // few, so that a small file cannot ask for many
-		p.Locality[len(p.Locality)-1].code(c)
-	case "WIND", "SETS":
-		p.decodeSized(tag, c)
-	case "SITE":
-		p.Sites = new(Sites)
-		p.Sites.code(c)
-	case "CNTR":
-		p.Counters = new(Counters)
-		p.Counters.code(c)
-	case "SHAR":
-		if n := len(p.Sharing); n > 0 {
-			c.above = p.Sharing[n-1].LineBytes
-		}
-		p.Sharing = append(p.Sharing, Sharing{})
-		p.Sharing[len(p.Sharing)-1].code(c)
-	case "SCOH":
-		if c.Check(p.Sites != nil, "coherent stacks of sites without sites"); p.Sites != nil {
-			p.Sites.Coherent = new(CoherentSites)
-			p.Sites.codeCoherent(c)
-		}
-	case "COMM":
-		p.Communication = new(Communication)
-		p.Communication.code(c)
-	case "LOOP":
-		p.Loops = c.raw()
-	case "BLCK":
-		p.Blocks = c.raw()
-	default:
-		c.In.Fail("section " + strconv.Quote(tag) + " is not known to this program; use a newer stackglass")
+	forms[place].readFrom(p, tag, c)
+	if forms[place].read != nil {
+		return place
 	}
-	return after
-}
-
-// decodeSized reads the windows, or behind these the set tables, of the line size whose
-// histograms came last.
-func (p *Profile) decodeSized(tag string, c *coder) {
-	if len(p.Locality) == 0 {
-		c.In.Fail("windows or set tables before any histogram")
-		return
-	}
-	l := &p.Locality[len(p.Locality)-1]
-	windows := tag == "WIND"
-	switch {
-	case windows && l.Windows.References != 0 || !windows && l.Sets != nil:
-		c.In.Fail("the windows or set tables of a line size again")
-	case windows:
-		l.codeWindows(c)
-	default:
-		c.Check(l.Windows.References != 0, "set tables of another line size than the windows before them")
-		l.Sets = new(SetTable)
-		l.codeSets(c)
-	}
+	return place + 1
 }
 
 // section reads one section of data and checks its checksum.

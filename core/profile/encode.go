@@ -84,6 +84,8 @@ import (
 //	      was given up
 //	BLCK  how often blocks ran, with the program, as package blocks draws it; empty
 //	      where the trace tells of none
+//	FOOT  line bytes; distinct lines; list of times that lines are not used, in ranges
+//	      that begin at the windows of package profile: how many; their sum
 //	smpi  of a sample, halves of intervals and intervals, each a list of its own
 //	      length: of each core in SHAR 0, or 1 + list of (low, high) of its private
 //	      misses; of coherent ones; first accesses; coherence misses; invalidations;
@@ -108,6 +110,7 @@ import (
 //	segp  the samplers, as package analysis/sample draws them
 //	segk  what is kept of sampled lines, as package analysis/sample draws it
 //	segf  where stacks lie that are not in memory, as package stack draws it
+//	segl  when lines were last used, as package analysis/footprint draws it
 //	END.  32 bytes: the digest
 //
 // A section whose tag begins in lower case is optional: readers may skip it and
@@ -177,40 +180,14 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	if s := p.Segment; s != nil {
 		w.section("segm", s.code)
 		w.payload = nil // it may be large, and nothing more is put together
-		for _, tag := range stateTags {
-			if state := *s.state(tag); state != nil {
-				w.put(tag, state)
+		for i := range states {
+			if state := *states[i].field(s); state != nil {
+				w.put(states[i].tag, state)
 			}
 		}
 	}
 	w.put(endTag, sum[:])
 	return w.err
-}
-
-// stateTags are the sections of what analyses keep in a segment, in their order.
-var stateTags = []string{"segs", "segt", "segh", "segc", "segb", "segp", "segk", "segf"}
-
-// state returns the field that a section holds, nil for other tags.
-func (s *Segment) state(tag string) *[]byte {
-	switch tag {
-	case "segs":
-		return &s.Sites
-	case "segt":
-		return &s.Touched
-	case "segh":
-		return &s.Sharing
-	case "segc":
-		return &s.Communication
-	case "segb":
-		return &s.Blocks
-	case "segp":
-		return &s.Sample
-	case "segk":
-		return &s.Kept
-	case "segf":
-		return &s.Shelved
-	}
-	return nil
 }
 
 // Digest is the SHA-256 of the profile's canonical sections: equal for the same
@@ -223,42 +200,8 @@ func (p *Profile) Digest() (sum [32]byte) {
 }
 
 func (p *Profile) canonical(w *writer) {
-	w.section("INPT", p.Input.code)
-	w.section("TOTL", p.Totals.code)
-	w.section("STAT", p.State.code)
-	if p.Sampled != nil {
-		w.section("SAMP", p.Sampled.code)
-	}
-	if p.Predicted != nil {
-		w.section("PRED", p.Predicted.code)
-	}
-	for i := range p.Locality {
-		w.inPieces("LOCA", p.Locality[i].code)
-		w.section("WIND", p.Locality[i].codeWindows)
-		if p.Locality[i].Sets != nil {
-			w.section("SETS", p.Locality[i].codeSets)
-		}
-	}
-	if p.Sites != nil {
-		w.section("SITE", p.Sites.code)
-	}
-	if p.Counters != nil {
-		w.section("CNTR", p.Counters.code)
-	}
-	for i := range p.Sharing {
-		w.section("SHAR", p.Sharing[i].code)
-	}
-	if p.Sites != nil && p.Sites.Coherent != nil {
-		w.section("SCOH", p.Sites.codeCoherent)
-	}
-	if p.Communication != nil {
-		w.section("COMM", p.Communication.code)
-	}
-	if p.Loops != nil {
-		w.put("LOOP", p.Loops)
-	}
-	if p.Blocks != nil {
-		w.put("BLCK", p.Blocks)
+	for i := range forms {
+		forms[i].writeTo(w, p)
 	}
 }
 

@@ -41,6 +41,8 @@ type Profile struct {
 	// form of package blocks. It is nil where it was not asked for, and empty where the
 	// trace tells of no blocks.
 	Blocks []byte
+	// Footprint is nil where it was not asked for.
+	Footprint *Footprint
 
 	// Sampled is nil in an exact profile; in others, counts are estimates.
 	Sampled *Sampled
@@ -260,6 +262,9 @@ type Segment struct {
 	// Shelved tells where stacks lie that are not in memory, in the form of package
 	// stack, one after the other; Lines have none then. nil: they have.
 	Shelved []byte
+	// LastUses is when lines were accessed last, in the form of package
+	// analysis/footprint; nil where that was not asked for.
+	LastUses []byte
 }
 
 // SegmentLines is the state of one line size at the end of a segment.

@@ -1,0 +1,149 @@
+// Package footprint measures how long lines are not accessed, from which follows how many
+// distinct lines a window of the run has on average: see [profile.Footprint].
+//
+// It is the smallest analysis, and an example of how one is written. It reads every row in
+// order, so that it needs nothing to join segments: see [contract.RowAppender].
+package footprint
+
+import (
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/analysis/contract"
+	"github.com/stackglass/stackglass/core/analysis/index"
+	"github.com/stackglass/stackglass/core/codec"
+	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
+)
+
+// Analysis measures at one line size. The zero value is not usable: see [New].
+type Analysis struct {
+	shift  uint
+	found  profile.Footprint // but for the times after last accesses
+	number index.Table       // of lines, by their first accesses
+	lines  []use
+}
+
+// use is when a line was accessed last. Accesses count from 1.
+type use struct{ line, at uint64 }
+
+var (
+	_ contract.Analysis      = (*Analysis)(nil)
+	_ contract.RowAppender   = (*Analysis)(nil)
+	_ contract.PieceConsumer = (*Analysis)(nil)
+)
+
+// New makes an analysis for a line size in bytes, a power of two.
+func New(lineBytes uint32) *Analysis {
+	return &Analysis{shift: uint(bits.TrailingZeros32(lineBytes)), found: profile.Footprint{LineBytes: lineBytes}}
+}
+
+// Takes asks for references alone.
+func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
+
+// Consume measures the times before the next references.
+func (a *Analysis) Consume(b *trace.Batch) error {
+	for i, kind := range b.Kind {
+		if kind.IsReference() {
+			a.touch(b.Addr[i], uint64(b.Bytes[i]))
+		}
+	}
+	return nil
+}
+
+// ConsumePiece measures them for a part of a long reference.
+func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
+	a.touch(b.Addr[0]+from, end-from)
+}
+
+// touch accesses the lines of some bytes. A reference of no bytes accesses one.
+func (a *Analysis) touch(from trace.Addr, bytes uint64) {
+	last := (from + max(bytes, 1) - 1) >> a.shift
+	for line := from >> a.shift; ; line++ {
+		a.access(line)
+		if line == last {
+			return
+		}
+	}
+}
+
+func (a *Analysis) access(line uint64) {
+	a.found.Accesses++
+	now := a.found.Accesses
+	n, known := a.number.Find(line)
+	if !known {
+		a.number.Add(line, uint32(len(a.lines)))
+		a.lines = append(a.lines, use{line, now})
+		a.found.Absent(now-1, 1)
+		return
+	}
+	a.found.Absent(now-1-a.lines[n].at, 1)
+	a.lines[n].at = now
+}
+
+// Result adds the times from the last accesses to the end.
+func (a *Analysis) Result(p *profile.Profile, state bool) {
+	f := a.found
+	f.Absences = append([]profile.Absences{}, f.Absences...)
+	f.Lines = uint64(len(a.lines))
+	for _, l := range a.lines {
+		f.Absent(f.Accesses-l.at, 1)
+	}
+	p.Footprint = &f
+	if state {
+		w := codec.Writer(nil)
+		codeLines(w, &a.lines)
+		p.Segment.LastUses = w.Out
+	}
+}
+
+// codeLines writes or reads lines in the order of their first accesses.
+func codeLines(c *codec.Coder, lines *[]use) {
+	before := uint64(0)
+	codec.Slice(c, lines, 2, func(l *use) {
+		c.Near(&l.line, &before)
+		c.U64(&l.at)
+	})
+}
+
+// Close frees the numbers of lines.
+func (a *Analysis) Close() { a.number = index.Table{} }
+
+// StateError tells that the state of a saved run is damaged.
+type StateError struct{}
+
+func (*StateError) Error() string {
+	return "the footprint of the saved run cannot be read; start again"
+}
+
+// Restore takes the times from the last accesses to the end back.
+func (a *Analysis) Restore(p *profile.Profile) error {
+	if p.Footprint.Check() != nil || p.Footprint == nil || p.Footprint.LineBytes != a.found.LineBytes {
+		return &StateError{}
+	}
+	a.found = *p.Footprint
+	a.found.Absences = append([]profile.Absences{}, a.found.Absences...)
+	r := codec.Reader(p.Segment.LastUses)
+	codeLines(r, &a.lines)
+	if r.Failed() || r.More() || uint64(len(a.lines)) != a.found.Lines {
+		return &StateError{}
+	}
+	for i, l := range a.lines {
+		if _, again := a.number.Find(l.line); again || l.at == 0 || l.at > a.found.Accesses {
+			return &StateError{}
+		}
+		a.number.Add(l.line, uint32(i))
+		a.found.Absent(a.found.Accesses-l.at, -1)
+	}
+	for _, left := range a.found.Absences {
+		if left.Count > 2*a.found.Accesses {
+			return &StateError{} // more was taken back than there was
+		}
+	}
+	return nil
+}
+
+// Append has nothing to do: AppendRows gets the rows of the segment.
+func (a *Analysis) Append(*profile.Profile) error { return nil }
+
+// AppendRows measures the times before the rows of a segment.
+func (a *Analysis) AppendRows(b *trace.Batch) error { return a.Consume(b) }

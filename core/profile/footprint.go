@@ -1,0 +1,101 @@
+package profile
+
+import (
+	"math/bits"
+
+	"github.com/stackglass/stackglass/core/codec"
+)
+
+// Footprint tells how many distinct lines a program accesses in a time of any length, on
+// average over the whole run (MODELS §2.1). Time is counted in line accesses.
+//
+// A line is absent from a window if the window lies in a time between two accesses to the
+// line, before the first one, or after the last one. So the lengths of these times are all
+// that the average needs (Xiang et al., PACT 2011).
+type Footprint struct {
+	LineBytes uint32
+	Accesses  uint64 // the length of the run
+	Lines     uint64 // distinct lines
+	// Absences are the times without an access to a line, of all lines. Those of Absences[i]
+	// are at least FootprintWindow(i) long, and shorter than FootprintWindow(i+1). There are
+	// as many members as the longest one needs.
+	Absences []Absences
+}
+
+// Absences counts times, and adds up their lengths.
+type Absences struct{ Count, Sum uint64 }
+
+// footprintWindows is how many windows there are: the longest is 2^63.
+const footprintWindows = 126
+
+// FootprintWindow is the length of window i for which the average is exact: 1, 2, 3, 4, 6,
+// 8, 12, 16, and so on, two for each power of two.
+func FootprintWindow(i int) uint64 {
+	if i == 0 {
+		return 1
+	}
+	return (2 + uint64(i-1)%2) << ((i - 1) / 2)
+}
+
+// Absent counts times of a length, or with a negative count takes them back.
+func (f *Footprint) Absent(length uint64, count int64) {
+	if length == 0 {
+		return
+	}
+	i := 0
+	if log := bits.Len64(length) - 1; log > 0 {
+		i = 2*log - 1 + int(length>>(log-1)&1)
+	}
+	for len(f.Absences) <= i {
+		f.Absences = append(f.Absences, Absences{})
+	}
+	a := &f.Absences[i]
+	a.Count, a.Sum = a.Count+uint64(count), a.Sum+uint64(count)*length
+	for n := len(f.Absences); n > 0 && f.Absences[n-1].Count == 0; n-- {
+		f.Absences = f.Absences[:n-1]
+	}
+}
+
+// Average returns the mean number of distinct lines in a window of FootprintWindow(i)
+// accesses, and the mean number that one more access adds to it. The latter predicts the
+// miss ratio of a fully associative LRU cache of as many lines (Xiang et al., ASPLOS 2013).
+// The window is shorter than the run.
+func (f *Footprint) Average(i int) (lines, growth float64) {
+	w := FootprintWindow(i)
+	var longer Absences
+	for _, a := range f.Absences[min(i, len(f.Absences)):] {
+		longer.Count, longer.Sum = longer.Count+a.Count, longer.Sum+a.Sum
+	}
+	absent := float64(longer.Sum-longer.Count*(w-1)) / float64(f.Accesses-w+1)
+	next := float64(longer.Sum-longer.Count*w) / float64(f.Accesses-w)
+	return float64(f.Lines) - absent, absent - next
+}
+
+func (f *Footprint) code(c *coder) {
+	c.U32(&f.LineBytes)
+	c.U64s(&f.Accesses, &f.Lines)
+	codec.Bounded(c.Coder, &f.Absences, footprintWindows, func(a *Absences) { c.U64s(&a.Count, &a.Sum) })
+}
+
+// Check tests that there can be a run with these counts.
+func (f *Footprint) Check() error {
+	if f == nil {
+		return nil
+	}
+	sum, most := uint64(0), f.Accesses+2*f.Lines
+	ok := ValidLineBytes(f.LineBytes) && f.Lines <= f.Accesses && f.Accesses < 1<<63
+	for i, a := range f.Absences {
+		least, next := FootprintWindow(i), FootprintWindow(i+1)
+		if a.Count == 0 {
+			ok = ok && a.Sum == 0 && i < len(f.Absences)-1
+		} else {
+			ok = ok && a.Count <= most && least <= f.Accesses && a.Sum/a.Count >= least && (a.Sum-1)/a.Count < next
+		}
+		sum += a.Sum
+	}
+	// At every access, all lines but one are absent.
+	if !ok || sum != f.Accesses*(f.Lines-1) && f.Accesses > 0 {
+		return &CheckError{"the footprint counts times that no run has"}
+	}
+	return nil
+}
