@@ -63,8 +63,12 @@ func (p *Profile) Check() error {
 	if err := p.Predicted.check(&p.Totals); err != nil {
 		return err
 	}
-	if err := p.Footprint.Check(); err != nil {
-		return err
+	for i := range forms {
+		if f := &forms[i]; f.check != nil && f.has(p) {
+			if err := f.check(p); err != nil {
+				return err
+			}
+		}
 	}
 	return p.checkSegment()
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // coder writes or reads the payload of a section. Methods called code describe
-// the sections drawn in encode.go, and parts of them, for both directions.
+// the sections drawn in sections.go, and parts of them, for both directions.
 type coder struct {
 	*codec.Coder
 	names   stringTable

@@ -1,8 +1,126 @@
 package profile
 
 // This file lists the sections of the binary form. A new one needs an entry here, a field
-// of [Profile] and the method that describes its payload for both directions; encode.go
-// documents it.
+// of [Profile] and the method that describes its payload for both directions.
+
+// The binary form, .sgp. Integers are unsigned LEB128 varints ("uv") unless
+// said otherwise; a list is its length and then its members.
+//
+//	magic    8 bytes   89 53 47 50 0d 0a 1a 0a
+//	version  uv        5
+//	sections           until END.
+//	  tag      4 bytes ASCII
+//	  length   uv
+//	  payload  length bytes
+//	  check    4 bytes little-endian CRC-32C of tag, length and payload
+//
+//	INPT  format (length, bytes); flags: 1 threads, 2 PCs, 4 sizes, 8 threads in
+//	      order by slices of time only; kinds; skip; limit; 0, or 1 + list of threads
+//	TOTL  references of the 6 kinds (4 in version 1); bytes of the same kinds;
+//	      unselected; bad records; 0, or 1 + list of threads
+//	STAT  0 complete or 1 partial; reason (length, bytes)
+//	SAMP  where counts are estimates: mode; seed; threshold; most lines; gap; on;
+//	      period; references read; list of line sizes, each: line bytes; threshold;
+//	      accesses analysed; samples; lines; censored; list of (low, high)
+//	PRED  where the threads did not run but were mimicked: cores; how (length, bytes)
+//	LOCA  line bytes; list of kinds, each: kind; cold; histogram, which is a list
+//	      of (distance - previous distance, from -1; count)
+//	WIND  line bytes; references a window; first window; list of rows, each a
+//	      mask of the bins that are not zero, then those bins; where they were
+//	      counted, the distinct lines of each row
+//	SETS  line bytes; for 2^0 to 2^16 sets each a mask of the depths from 0 to 31
+//	      that occur, then their counts. Behind the windows of its line size
+//	SITE  line bytes; flags: 1 data objects, 2 who touched a line before; list of
+//	      (capacity in lines, ways or 0); list of strings, which are their index below;
+//	      list of sites, each: mask of what differs from the site before, then of
+//	      these: number - (previous + 1, or previous if that was 2^32 - 1), as
+//	      all differences modulo 2^32; zigzag PC, offset, line and column -
+//	      previous; kind and bytes xor previous; module; function; file; type;
+//	      variable. (What the first is told from: number 2^32 - 1, all else 0.)
+//	      Mask of the strides that occur, then their counts; reuse;
+//	      list of objects, each: kind; number + 1 modulo 2^32; name; function;
+//	      file; line; blocks; bytes; references; reuse.
+//	      Reuse: cold; list of (bin - (previous + 1), count); for each capacity
+//	      lines fetched, bytes used; list of (site - (previous + 1), count)
+//	CNTR  flags: 1 blocks, 2 instructions, 4 touched bytes; number of counters;
+//	      list of strings, which are their index below;
+//	      list of functions, each: number - (previous + 1); name; file; line;
+//	      invocations; unique bytes; counts;
+//	      list of basic blocks, each: number - (previous + 1); function + 1, 0 for
+//	      none; label; file; first line; last line; executions; counts;
+//	      list of tallies, each: kind; name; lanes; size; count; bytes;
+//	      unique bytes; bytes for 5 %, … 100 % of accesses.
+//	      Counts are a mask of the counters that are not zero, then those.
+//	SHAR  line bytes; list of cores, each: list of thread - (previous + 1); counts
+//	      of the private stack; of these, counts of foreign lines; counts of the
+//	      coherent stack; histogram of coherence misses; invalidations; and list of
+//	      domains, each: list of core - (previous + 1); of each of these cores cold;
+//	      histogram; and the five changes; rows as in SETS; counts of foreign lines.
+//	      Counts are cold; histogram; rows as in SETS
+//	SCOH  flags: 1 utilisation; of each site and object in SITE, its accesses on the
+//	      coherent stacks of cores: cold; list of (bin - (previous + 1), count) of
+//	      distances; the same list of coherence misses, by the depth at which the line
+//	      was lost; with utilisation, for each capacity lines fetched into private
+//	      caches, bytes used
+//	COMM  threads taken for one with the 64th; list of granularities, each: bytes;
+//	      list of flows; of the 5 classes granules, references and events;
+//	      list of pairs, each: producer; consumer; object; events; transfers;
+//	      references a window; list of windows, each: list of flows;
+//	      list of owned objects, each: object; log2 of the bytes of a part; first
+//	      part; list of parts, each: references; where there are any, first and most
+//	      frequent thread; readers; writers; class; references of the latter;
+//	      list of falsely shared lines, each: object; two sites; offset; two
+//	      threads; lines; events; misses; bytes apart;
+//	      0, or 1 + list of distances between two threads: from; to; histogram of
+//	      events; of transfers.
+//	      A flow is from; to; events; transfers. Sites and objects are their indices
+//	      + 1 in SITE, or 0
+//	LOOP  the trace folded into loops, as package loops draws it; empty where that
+//	      was given up
+//	BLCK  how often blocks ran, with the program, as package blocks draws it; empty
+//	      where the trace tells of none
+//	FOOT  line bytes; distinct lines; list of times that lines are not used, in ranges
+//	      that begin at the windows of package profile: how many; their sum
+//	smpi  of a sample, halves of intervals and intervals, each a list of its own
+//	      length: of each core in SHAR 0, or 1 + list of (low, high) of its private
+//	      misses; of coherent ones; first accesses; coherence misses; invalidations;
+//	      of each member of its domains list of (low, high); of each site and object
+//	      in SITE, and then in SCOH, list of (bin, half); for COMM 0, or 1 + for each flow events and
+//	      transfers, and for each class granules, references and events, granularity
+//	      by granularity; events and transfers of each pair; and lines, events and
+//	      misses of false sharing
+//	segm  start; list of line sizes, each: list of first touches
+//	      (reference - previous, zigzag line - previous, kind); list of lines
+//	      of the stack (zigzag line - previous); where they were counted, for
+//	      each line size the list of lists of distinct lines of larger windows
+//	segs  what sites know of lines and strides, as package analysis/sites draws it
+//	segt  how often each byte was accessed, as package analysis/counters draws it
+//	segh  the stacks of cores and domains, as package analysis/sharing draws them
+//	segc  what threads know of words and lines, as package analysis/communication
+//	      draws it
+//	coml  line sharing: number, then of each object, offset, lines, owners, moves,
+//	      ping-pongs, apart, two sites and two threads
+//	comx  why there is no COMM: a number of Absence
+//	segb  the calls of threads, as package analysis/branches draws them
+//	segp  the samplers, as package analysis/sample draws them
+//	segk  what is kept of sampled lines, as package analysis/sample draws it
+//	segf  where stacks lie that are not in memory, as package stack draws it
+//	segl  when lines were last used, as package analysis/footprint draws it
+//	END.  32 bytes: the digest
+//
+// A section whose tag begins in lower case is optional: readers may skip it and
+// the digest does not cover it. The digest is the SHA-256 of the other sections
+// before END., each as tag, length and payload, in the order above and by line
+// size: the order in which they are always written.
+//
+// A profile of two accesses to one line, read from a din trace, begins
+//
+//	89 53 47 50 0d 0a 1a 0a  05
+//	49 4e 50 54 09           INPT, 9 bytes
+//	  03 64 69 6e              format "din"
+//	  00 37 00 00 00           no flags; all data references; nothing skipped,
+//	                           no limit, all threads
+//	xx xx xx xx              check
 
 // form is how a section of the digest is written and read. A section that a profile has
 // once at most has field, or has and code; others have write and read.
@@ -13,6 +131,8 @@ type form struct {
 	// has reports whether a profile has the section. code writes it, or makes and reads it.
 	has  func(p *Profile) bool
 	code func(p *Profile, c *coder)
+	// check tests what was read; nil where Check knows of it.
+	check func(p *Profile) error
 	// write writes all sections with these tags, which take turns. read reads one.
 	write func(p *Profile, w *writer)
 	read  func(p *Profile, tag string, c *coder)
@@ -70,6 +190,7 @@ var forms = []form{
 	{
 		tags: []string{"FOOT"}, has: func(p *Profile) bool { return p.Footprint != nil },
 		code: func(p *Profile, c *coder) { made(c, &p.Footprint).code(c) },
+		check: func(p *Profile) error { return p.Footprint.Check() },
 	},
 }
 
